@@ -1,0 +1,14 @@
+// Which instruction-set builds of the kernels this processor can run.
+#pragma once
+
+#include "base/platform.h"
+
+namespace TT_NS {
+
+enum Isa : int32_t { kIsaBaseline = 0, kIsaAvx2 = 1, kIsaAvx512 = 2, kNumIsa = 3 };
+
+Isa best_isa() noexcept;  // AVX2 means also FMA, F16C, BMI; AVX-512 means F, BW, DQ, VL
+const char* isa_name(Isa) noexcept;
+int64_t l3_bytes() noexcept;  // 0 if unknown
+
+}  // namespace TT_NS

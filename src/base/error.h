@@ -1,0 +1,71 @@
+// fail(): formats into the error record of the running call, then throws an empty type that only catch(...) sees.
+#pragma once
+
+#include "base/span.h"
+#include "tt_types.h"
+
+#include <type_traits>
+
+namespace TT_NS {
+
+// The error record of a ctx. Preallocated, so that out-of-memory can be reported.
+struct ErrorRecord {
+  tt_error view;         // what the host reads; its pointers lead into this record or to static strings
+  tt_error cause_view;   // the error of a callback's own failing call, flattened to one level
+  char message[1024];
+  char cause_message[512];
+};
+
+// One formatted value. Shapes print as [2,3], dtypes by name, floats by the shortest form that reads back.
+struct FmtArg {
+  enum Kind : uint8_t { kInt, kUint, kFloat, kStr, kShape, kDtype, kDevice } kind;
+  int64_t n;  // length of a shape or a string (-1: zero-terminated)
+  union {
+    int64_t i;
+    uint64_t u;
+    double f;
+    const char* s;
+    const int64_t* shape;
+  };
+  FmtArg(const char* v) : kind(kStr), n(-1), s(v) {}
+  FmtArg(Span<const char> v) : kind(kStr), n(v.n), s(v.ptr) {}
+  FmtArg(Ints v) : kind(kShape), n(v.n), shape(v.ptr) {}
+  FmtArg(Span<int64_t> v) : kind(kShape), n(v.n), shape(v.ptr) {}
+  FmtArg(double v) : kind(kFloat), n(0), f(v) {}
+  FmtArg(bool v) : kind(kStr), n(-1), s(v ? "true" : "false") {}
+  template <class T>
+    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
+  FmtArg(T v) : kind(kInt), n(0), i(int64_t(v)) {
+    if (!std::is_signed_v<T>) kind = kUint, u = uint64_t(v);
+  }
+  FmtArg(Kind k, int64_t v) : kind(k), n(0), i(v) {}
+};
+inline FmtArg fmt_dtype(int32_t dtype) { return {FmtArg::kDtype, dtype}; }
+inline FmtArg fmt_device(int32_t type, int32_t index) { return {FmtArg::kDevice, (int64_t(type) << 32) | uint32_t(index)}; }
+
+// Writes at most cap bytes, zero-terminated (cut in the middle if need be); "{}" takes the next argument.
+// Returns the length that the whole text has.
+int64_t format_to(char* out, int64_t cap, const char* fmt, Span<const FmtArg> args) noexcept;
+
+[[noreturn]] TT_COLD void fail_args(tt_status code, const char* arg, const char* fmt, Span<const FmtArg> args);
+
+// fail(TT_SHAPE, "a is {}, b is {}: …", a_shape, b_shape): the running op's name is put in front.
+template <class... A>
+[[noreturn]] TT_COLD void fail(tt_status code, const char* fmt, const A&... a) {
+  const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
+  fail_args(code, "", fmt, {args, int64_t(sizeof...(A))});
+}
+// The same, naming the offending argument.
+template <class... A>
+[[noreturn]] TT_COLD void fail_arg(tt_status code, const char* arg, const char* fmt, const A&... a) {
+  const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
+  fail_args(code, arg, fmt, {args, int64_t(sizeof...(A))});
+}
+[[noreturn]] TT_COLD void fail_oom(int64_t bytes);
+// Throws on with the record as it stands (a callee has filled it).
+[[noreturn]] TT_COLD void fail_again();
+
+// Fills a record without throwing (for noexcept paths). op may be NULL.
+void set_error(ErrorRecord* e, tt_status code, const char* op, const char* arg, const char* fmt, Span<const FmtArg> args) noexcept;
+
+}  // namespace TT_NS

@@ -1,0 +1,19 @@
+// Compiler and build macros. Everything of tt lives in namespace TT_NS (renamed by the TT_PREFIX build option).
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef TT_NS
+#define TT_NS tt
+#endif
+
+#define TT_LIKELY(x) __builtin_expect(!!(x), 1)
+#define TT_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define TT_INLINE inline __attribute__((always_inline))
+#define TT_NOINLINE __attribute__((noinline))
+#define TT_COLD __attribute__((noinline, cold))
+
+#ifndef TT_CHECKED
+#define TT_CHECKED 0  // 1: quarantined headers, use-after-release and shared ctxs become statuses
+#endif

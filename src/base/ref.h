@@ -1,0 +1,61 @@
+// Ref<T>: owning pointer to an object with an intrusive atomic count (`refs`) and a static T::destroy(T*).
+#pragma once
+
+#include "base/platform.h"
+
+#include <utility>
+
+namespace TT_NS {
+
+using RefCount = int32_t;
+
+TT_INLINE void ref_inc(RefCount* c) { __atomic_fetch_add(c, 1, __ATOMIC_RELAXED); }
+// True if this was the last reference. A sole owner needs no locked instruction.
+TT_INLINE bool ref_dec(RefCount* c) {
+  if (__atomic_load_n(c, __ATOMIC_ACQUIRE) == 1) return true;
+  return __atomic_fetch_sub(c, 1, __ATOMIC_ACQ_REL) == 1;
+}
+
+template <class T>
+class Ref {
+ public:
+  Ref() = default;
+  Ref(const Ref& o) : p_(o.p_) {
+    if (p_) ref_inc(&p_->refs);
+  }
+  Ref(Ref&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
+  Ref& operator=(Ref o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Ref() {
+    if (p_ && ref_dec(&p_->refs)) T::destroy(p_);
+  }
+  // Takes over a reference that the caller owns.
+  static Ref adopt(T* p) {
+    Ref r;
+    r.p_ = p;
+    return r;
+  }
+  // Adds a reference.
+  static Ref share(const T* p) {
+    if (p) ref_inc(&const_cast<T*>(p)->refs);
+    return adopt(const_cast<T*>(p));
+  }
+  // Gives the reference to the caller.
+  T* leak() {
+    T* p = p_;
+    p_ = nullptr;
+    return p;
+  }
+  void reset() { *this = Ref(); }
+  T* get() const { return p_; }
+  T& operator*() const { return *p_; }
+  T* operator->() const { return p_; }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  T* p_ = nullptr;
+};
+
+}  // namespace TT_NS

@@ -1,0 +1,102 @@
+// SmallVec<T, N>: growable array with N inline elements; spills into the running call's heap.
+#pragma once
+
+#include "base/heap.h"
+
+#include <new>
+#include <utility>
+
+namespace TT_NS {
+
+template <class T, int N>
+class SmallVec {
+ public:
+  SmallVec() = default;
+  explicit SmallVec(Span<const T> s) { append(s); }
+  SmallVec(const SmallVec& o) { append({o.p_, o.n_}); }
+  SmallVec(SmallVec&& o) noexcept { take(o); }
+  SmallVec& operator=(const SmallVec& o) {
+    if (this != &o) clear(), append({o.p_, o.n_});
+    return *this;
+  }
+  SmallVec& operator=(SmallVec&& o) noexcept {
+    if (this != &o) drop(), take(o);
+    return *this;
+  }
+  ~SmallVec() { drop(); }
+
+  int64_t size() const { return n_; }
+  bool empty() const { return n_ == 0; }
+  T* data() { return p_; }
+  const T* data() const { return p_; }
+  T& operator[](int64_t i) { return p_[i]; }
+  const T& operator[](int64_t i) const { return p_[i]; }
+  T* begin() { return p_; }
+  T* end() { return p_ + n_; }
+  const T* begin() const { return p_; }
+  const T* end() const { return p_ + n_; }
+  T& back() { return p_[n_ - 1]; }
+  operator Span<const T>() const { return {p_, n_}; }
+  Span<const T> span() const { return {p_, n_}; }
+  Span<T> mut() { return {p_, n_}; }
+
+  void push_back(T v) {
+    if (n_ == cap_) grow(n_ + 1);
+    new (p_ + n_++) T(std::move(v));
+  }
+  void append(Span<const T> s) {
+    if (n_ + s.n > cap_) grow(n_ + s.n);
+    for (const T& v : s) new (p_ + n_++) T(v);
+  }
+  void insert(int64_t at, T v) {
+    push_back(std::move(v));
+    for (int64_t i = n_ - 1; i > at; i--) std::swap(p_[i], p_[i - 1]);
+  }
+  void erase(int64_t at) {
+    for (int64_t i = at; i + 1 < n_; i++) p_[i] = std::move(p_[i + 1]);
+    pop_back();
+  }
+  void pop_back() { p_[--n_].~T(); }
+  void resize(int64_t n, const T& fill = T()) {
+    if (n > cap_) grow(n);
+    while (n_ > n) pop_back();
+    while (n_ < n) new (p_ + n_++) T(fill);
+  }
+  void reserve(int64_t n) {
+    if (n > cap_) grow(n);
+  }
+  void clear() {
+    while (n_) pop_back();
+  }
+
+ private:
+  T* local() { return reinterpret_cast<T*>(buf_); }
+  void grow(int64_t need) {
+    int64_t cap = cap_ * 2 > need ? cap_ * 2 : need;
+    T* p = static_cast<T*>(mem_alloc(size_t(cap) * sizeof(T)));
+    for (int64_t i = 0; i < n_; i++) new (p + i) T(std::move(p_[i])), p_[i].~T();
+    if (p_ != local()) mem_free(p_, size_t(cap_) * sizeof(T));
+    p_ = p, cap_ = cap;
+  }
+  void drop() {
+    clear();
+    if (p_ != local()) mem_free(p_, size_t(cap_) * sizeof(T));
+    p_ = local(), cap_ = N;
+  }
+  void take(SmallVec& o) {
+    if (o.p_ == o.local()) {
+      for (int64_t i = 0; i < o.n_; i++) new (p_ + i) T(std::move(o.p_[i]));
+      n_ = o.n_;
+      o.clear();
+    } else {
+      p_ = o.p_, n_ = o.n_, cap_ = o.cap_;
+      o.p_ = o.local(), o.n_ = 0, o.cap_ = N;
+    }
+  }
+
+  T* p_ = local();
+  int64_t n_ = 0, cap_ = N;
+  alignas(T) unsigned char buf_[sizeof(T) * size_t(N)];
+};
+
+}  // namespace TT_NS

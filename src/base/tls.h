@@ -1,0 +1,23 @@
+// The one thread-local object of tt: what the running call on this thread is. Initial-exec, trivially destructible.
+#pragma once
+
+#include "base/platform.h"
+
+namespace TT_NS {
+
+struct Ctx;
+struct Heap;
+struct ErrorRecord;
+
+struct Tls {
+  Ctx* ctx;             // of the running call, NULL outside one; set and restored by the C boundary
+  Heap* heap;           // where the running call allocates
+  ErrorRecord* error;   // where fail() writes
+  const char* op;       // name for error texts
+  int32_t in_parallel;  // > 0 inside a body of parallel_for: nested regions run serially
+};
+static_assert(sizeof(Tls) <= 64);
+
+extern thread_local constinit Tls tls __attribute__((tls_model("initial-exec")));
+
+}  // namespace TT_NS
