@@ -3,6 +3,7 @@
 
 #include "base/heap.h"
 
+#include <initializer_list>
 #include <new>
 #include <utility>
 
@@ -13,6 +14,7 @@ class SmallVec {
  public:
   SmallVec() = default;
   explicit SmallVec(Span<const T> s) { append(s); }
+  SmallVec(std::initializer_list<T> l) { append({l.begin(), int64_t(l.size())}); }
   SmallVec(const SmallVec& o) { append({o.p_, o.n_}); }
   SmallVec(SmallVec&& o) noexcept { take(o); }
   SmallVec& operator=(const SmallVec& o) {

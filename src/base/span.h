@@ -3,7 +3,6 @@
 
 #include "base/platform.h"
 
-#include <initializer_list>
 #include <type_traits>
 
 namespace TT_NS {
@@ -17,8 +16,6 @@ struct Span {
   constexpr Span(T* p, int64_t count) : ptr(p), n(count) {}
   template <size_t N>
   constexpr Span(T (&a)[N]) : ptr(a), n(int64_t(N)) {}
-  // Only for arguments of a call: the list dies with the full expression.
-  constexpr Span(std::initializer_list<std::remove_const_t<T>> l) requires(std::is_const_v<T>) : ptr(l.begin()), n(int64_t(l.size())) {}
   constexpr operator Span<const T>() const { return {ptr, n}; }
 
   constexpr int64_t size() const { return n; }

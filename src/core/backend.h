@@ -1,0 +1,36 @@
+// CudaBackend: the POD table that a device library fills. No Tensor, exception or allocation of tt's crosses it.
+#pragma once
+
+#include "core/device.h"
+#include "plan/kernel.h"
+
+namespace TT_NS {
+
+constexpr int kMaxKernels = 512;
+constexpr int kMaxDevices = 16;
+
+// Runs a plan on a stream; 0 or a tt_status. The plan is copied before the call returns.
+using DeviceKernel = int32_t (*)(const void* plan, void* stream, void* workspace);
+enum CopyKind : int32_t { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
+
+struct CudaBackend {
+  uint64_t build_id;
+  int32_t n_devices;
+  int32_t n_kernels;
+  int32_t (*raw_alloc)(int32_t device, size_t bytes, void** out);
+  void (*raw_free)(int32_t device, void* p);
+  int32_t (*copy)(int32_t device, void* dst, const void* src, size_t bytes, int32_t kind, void* stream);  // async; d2h waits
+  int32_t (*stream_sync)(int32_t device, void* stream);  // 0, or the status of work that failed since the last call
+  int32_t (*event_new)(int32_t device, void** out);
+  void (*event_free)(int32_t device, void* event);
+  int32_t (*event_record)(int32_t device, void* event, void* stream);
+  int32_t (*event_done)(int32_t device, void* event);  // 1 yes, 0 no
+  size_t (*workspace_bytes)(int32_t kernel, const void* plan);  // scratch memory that kernels[kernel] wants
+  DeviceKernel kernels[kMaxKernels];                   // by Kernel::id; NULL: not implemented
+};
+
+// Registered once per process; later calls with the same table succeed, with another one fail.
+bool set_cuda_backend(const CudaBackend* b) noexcept;
+const CudaBackend* cuda_backend() noexcept;  // NULL: none
+
+}  // namespace TT_NS

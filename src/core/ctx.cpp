@@ -1,0 +1,147 @@
+#include "core/ctx.h"
+
+#include "base/os.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+Runtime* runtime_new(const tt_allocator* host, int32_t isa) noexcept {
+  Arena* arena = arena_new(host);
+  if (!arena) return nullptr;
+  Heap* heap = arena_heap(arena);
+  constexpr size_t kBytes = sizeof(Runtime) + sizeof(Mutex);
+  auto* rt = heap ? static_cast<Runtime*>(heap_alloc(heap, kBytes)) : nullptr;
+  Pool* pool = rt ? pool_new(arena) : nullptr;
+  if (!pool) {
+    if (rt) mem_free(rt, kBytes);
+    arena_release(arena);
+    return nullptr;
+  }
+  memset(static_cast<void*>(rt), 0, kBytes);
+  rt->tag = kTagRuntime, rt->refs = 1, rt->arena = arena, rt->pool = pool;
+  rt->mutex = new (rt + 1) Mutex;
+  rt->isa = isa < 0 || isa > best_isa() ? best_isa() : Isa(isa);
+  return rt;
+}
+
+// Set by modes/custom_op.cpp when the first custom operator is registered, so that core need not know it.
+void (*destroy_custom_ops)(CustomOp*) noexcept = nullptr;
+
+void Runtime::destroy(Runtime* rt) noexcept {
+  if (rt->custom_ops && destroy_custom_ops) destroy_custom_ops(rt->custom_ops);
+  for (DeviceAlloc* a : rt->device_alloc) device_alloc_release(a);
+  pool_delete(rt->pool);
+  Arena* arena = rt->arena;
+  rt->tag = 0;
+  mem_free(rt, sizeof(Runtime) + sizeof(Mutex));
+  arena_release(arena);
+}
+
+DeviceAlloc* runtime_device_alloc(Runtime* rt, int32_t device) {
+  const CudaBackend* b = cuda_backend();
+  if (!b) fail(TT_DEVICE, "no CUDA backend is loaded");
+  if (device < 0 || device >= b->n_devices || device >= kMaxDevices)
+    fail(TT_DEVICE, "device {} does not exist: {} found", fmt(Device{TT_CUDA, int8_t(device)}), b->n_devices);
+  Lock lock(*rt->mutex);
+  DeviceAlloc*& a = rt->device_alloc[device];
+  if (!a) a = device_alloc_new(device);
+  if (!a) fail_oom(0);
+  return a;
+}
+
+Ctx* ctx_new(Runtime* rt) noexcept {
+  Heap* heap = arena_heap(rt->arena);
+  auto* c = heap ? static_cast<Ctx*>(heap_alloc(heap, sizeof(Ctx))) : nullptr;
+  auto* g = c ? static_cast<Generator*>(heap_alloc(heap, sizeof(Generator))) : nullptr;
+  if (!g) {
+    if (c) mem_free(c, sizeof(Ctx));
+    return nullptr;
+  }
+  memset(static_cast<void*>(c), 0, sizeof *c);
+  c->tag = kTagCtx, c->refs = 1, c->heap = heap, c->owner = &tls, c->rt = rt, c->isa = rt->isa;
+  *g = Generator{kTagGenerator, 1, Rng{}};
+  c->gen = g;
+  ref_inc(&rt->refs);
+  return c;
+}
+
+void Ctx::destroy(Ctx* c) noexcept {
+  for (int64_t i = c->scopes.n; i-- > 0;)
+    if (Tensor* t = c->scopes.items[i]) Ref<Tensor>::adopt(t).reset();
+  if (c->scopes.items) mem_free(c->scopes.items, size_t(c->scopes.cap) * sizeof(Tensor*));
+  if (c->scopes.frames) mem_free(c->scopes.frames, size_t(c->scopes.cap_frames) * sizeof(int64_t));
+  Ref<Generator>::adopt(c->gen).reset();
+  if (c->cancel) Ref<CancelToken>::adopt(reinterpret_cast<CancelToken*>(c->cancel)).reset();
+  Runtime* rt = c->rt;
+  c->tag = 0;
+  mem_free(c, sizeof *c);
+  Ref<Runtime>::adopt(rt).reset();
+}
+
+void CancelToken::destroy(CancelToken* t) noexcept {
+  t->tag = 0;
+  mem_free(t, sizeof *t);
+}
+
+void Generator::destroy(Generator* g) noexcept {
+  g->tag = 0;
+  mem_free(g, sizeof *g);
+}
+
+Ref<Generator> new_generator(uint64_t seed) {
+  auto* g = new (mem_alloc(sizeof(Generator))) Generator{kTagGenerator, 1, Rng{seed, 0}};
+  return Ref<Generator>::adopt(g);
+}
+
+void ctx_rebind(Ctx* c) {
+  Heap* heap = arena_heap(c->rt->arena);
+  if (!heap) fail_oom(0);
+  c->heap = heap, c->owner = &tls;
+}
+
+void check_cancelled() {
+  auto* t = reinterpret_cast<CancelToken*>(ctx().cancel);
+  if (__atomic_load_n(&t->cancelled, __ATOMIC_RELAXED)) fail(TT_CANCELLED, "cancelled by the host");
+}
+
+struct LaunchBody {
+  CpuKernel fn;
+  const void* plan;
+  int32_t status;
+};
+static void launch_body(void* p, int64_t begin, int64_t end) {
+  auto* b = static_cast<LaunchBody*>(p);
+  if (int32_t s = b->fn(b->plan, begin, end)) __atomic_store_n(&b->status, s, __ATOMIC_RELAXED);
+}
+
+static TT_COLD void launch_device(const Kernel& k, Device device, const void* plan) {
+  if (device.type == TT_META) return;
+  const CudaBackend* b = cuda_backend();
+  DeviceKernel fn = b && k.id < b->n_kernels ? b->kernels[k.id] : nullptr;
+  if (!fn) fail(TT_NOT_IMPLEMENTED, "kernel {} has no build for device {}", k.name, fmt(device));
+  DeviceAlloc* alloc = runtime_device_alloc(ctx().rt, device.index);
+  size_t bytes = b->workspace_bytes(k.id, plan);
+  void* workspace = bytes ? device_alloc_get(alloc, bytes) : nullptr;
+  if (bytes && !workspace) fail_oom(int64_t(bytes));
+  int32_t status = fn(plan, nullptr, workspace);
+  if (workspace) device_alloc_put(alloc, workspace, bytes);
+  if (status) fail(status, "kernel {} failed on device {}", k.name, fmt(device));
+}
+
+void launch(const Kernel& k, Device device, const void* plan, int64_t units, int64_t grain) {
+  if (device.type != TT_CPU) return launch_device(k, device, plan);
+  poll_cancel();
+  CpuKernel fn = k.cpu[ctx().isa];
+  int32_t status;
+  if (units <= grain) {
+    status = fn(plan, 0, units);
+  } else {
+    LaunchBody body{fn, plan, 0};
+    status = parallel_for(ctx().rt->pool, units, grain, launch_body, &body);
+    if (!status) status = body.status;
+  }
+  if (TT_UNLIKELY(status != 0)) fail(status, "kernel {} failed", k.name);
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,89 @@
+// Runtime (shared) and Ctx (one thread at a time): all state of tt that is not a tensor's.
+#pragma once
+
+#include "base/os.h"
+#include "base/pool.h"
+#include "base/tls.h"
+#include "core/device_alloc.h"
+#include "core/generator.h"
+
+namespace TT_NS {
+
+struct OpInfo;
+struct CustomOp;
+struct Profiler;
+struct DispatchTrace;
+
+struct Runtime {
+  uint32_t tag;
+  RefCount refs;
+  Arena* arena;
+  Pool* pool;
+  tt_logger logger;
+  Isa isa;
+  Mutex* mutex;              // guards what is below
+  DeviceAlloc* device_alloc[kMaxDevices];
+  CustomOp* custom_ops;      // list, newest first (modes/custom_op.h)
+  int64_t live_handles;      // relaxed atomic
+  static void destroy(Runtime*) noexcept;
+};
+// isa < 0: the best that the processor has. NULL on OOM.
+Runtime* runtime_new(const tt_allocator* host, int32_t isa) noexcept;
+DeviceAlloc* runtime_device_alloc(Runtime*, int32_t device);  // fails with DEVICE or OOM
+
+// Outs of open scopes: one stack of owned tensors, frames mark where each scope begins.
+struct ScopeStack {
+  Tensor** items;
+  int64_t n, cap;
+  int64_t* frames;
+  int64_t n_frames, cap_frames;
+};
+
+struct Ctx {
+  uint32_t tag;
+  RefCount refs;
+  uint64_t include, exclude;   // dispatch masks
+  Heap* heap;                  // of (owner, runtime)
+  const void* owner;           // address of the TLS object of the thread that used the ctx last
+  Runtime* rt;                 // owned
+  int32_t isa;                 // column of Kernel::cpu
+  uint32_t busy_thread;        // (TT_CHECKED) which thread is inside a call
+  Generator* gen;              // owned default generator
+  ScopeStack scopes;
+  tt_cancel* cancel;           // polled between kernels; may be NULL
+  Profiler* profiler;
+  DispatchTrace* trace;
+  int32_t depth;               // nested calls
+  ErrorRecord error;
+  static void destroy(Ctx*) noexcept;
+};
+Ctx* ctx_new(Runtime* rt) noexcept;  // takes a reference of its own; NULL on OOM
+
+struct CancelToken {
+  uint32_t tag;
+  RefCount refs;
+  int32_t cancelled;
+  static void destroy(CancelToken*) noexcept;
+};
+
+TT_INLINE Ctx& ctx() { return *tls.ctx; }
+void ctx_rebind(Ctx*);  // after a move to another thread: picks that thread's heap; fails with OOM
+void check_cancelled();  // fails with CANCELLED
+inline void poll_cancel() {
+  if (TT_UNLIKELY(ctx().cancel != nullptr)) check_cancelled();
+}
+
+// Masks of a scope in C++: restores them on exit.
+struct MaskGuard {
+  uint64_t include, exclude;
+  MaskGuard(uint64_t more_excluded) : include(ctx().include), exclude(ctx().exclude) { ctx().exclude |= more_excluded; }
+  ~MaskGuard() { ctx().include = include, ctx().exclude = exclude; }
+  MaskGuard(const MaskGuard&) = delete;
+};
+
+constexpr int64_t kParallelGrain = 32768;  // elements below which a kernel stays on the calling thread
+
+// Runs a kernel over [0, units) on a tensor's device: CPU (split by `grain`), the device backend, or not at all on META.
+void launch(const Kernel& k, Device device, const void* plan, int64_t units, int64_t grain = kParallelGrain);
+
+}  // namespace TT_NS

@@ -1,0 +1,33 @@
+// Dtype facts and PyTorch's promotion lattice.
+#pragma once
+
+#include "base/error.h"
+#include "plan/kernel.h"
+
+namespace TT_NS {
+
+enum class Dtype : uint8_t {
+  kNone = 0, kBool = TT_BOOL, kU8 = TT_U8, kI8 = TT_I8, kI16 = TT_I16, kI32 = TT_I32, kI64 = TT_I64, kF16 = TT_F16,
+  kBF16 = TT_BF16, kF32 = TT_F32, kF64 = TT_F64, kC64 = TT_C64, kC128 = TT_C128
+};
+constexpr int kNumDtypes = 13;  // codes 0 (none) … 12
+
+constexpr bool valid_dtype(int32_t d) { return d >= TT_BOOL && d <= TT_C128; }
+constexpr int64_t item_size(Dtype d) { return kItemSize[int(d)]; }
+constexpr bool is_complex(Dtype d) { return d >= Dtype::kC64; }
+constexpr bool is_float(Dtype d) { return d >= Dtype::kF16 && d <= Dtype::kF64; }
+constexpr bool is_integral(Dtype d) { return d >= Dtype::kU8 && d <= Dtype::kI64; }  // without bool
+constexpr bool is_differentiable(Dtype d) { return d >= Dtype::kF16; }
+// 0 bool, 1 integral, 2 floating, 3 complex: what weak operands (scalars, 0-dim tensors) are judged by.
+constexpr int category(Dtype d) { return d == Dtype::kBool ? 0 : is_integral(d) ? 1 : is_float(d) ? 2 : 3; }
+constexpr Dtype real_of(Dtype d) { return d == Dtype::kC64 ? Dtype::kF32 : d == Dtype::kC128 ? Dtype::kF64 : d; }
+constexpr Dtype complex_of(Dtype d) { return d == Dtype::kF64 || d == Dtype::kC128 ? Dtype::kC128 : Dtype::kC64; }
+
+// torch.promote_types.
+Dtype promote(Dtype a, Dtype b) noexcept;
+// torch.can_cast(from, to): same or higher category.
+constexpr bool can_cast(Dtype from, Dtype to) { return category(from) <= category(to); }
+
+inline FmtArg fmt(Dtype d) { return fmt_dtype(int32_t(d)); }
+
+}  // namespace TT_NS

@@ -1,0 +1,46 @@
+// Scalar: a number of the host with its kind (bool, int, float, complex), and exact-where-possible arithmetic on it.
+#pragma once
+
+#include "core/dtype.h"
+
+namespace TT_NS {
+
+struct Scalar : tt_scalar {
+  Scalar() : tt_scalar{TT_SCALAR_INT, 0, 0, 0, 0} {}
+  Scalar(const tt_scalar& s) : tt_scalar(s) {}
+  Scalar(double v) : tt_scalar{TT_SCALAR_FLOAT, 0, 0, v, 0} {}
+  Scalar(bool v) : tt_scalar{TT_SCALAR_BOOL, 0, v, 0, 0} {}
+  template <class T>
+    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
+  Scalar(T v) : tt_scalar{TT_SCALAR_INT, 0, int64_t(v), 0, 0} {}
+  static Scalar complex(double re, double im) { return tt_scalar{TT_SCALAR_COMPLEX, 0, 0, re, im}; }
+
+  bool is_complex() const { return kind == TT_SCALAR_COMPLEX; }
+  bool is_float() const { return kind == TT_SCALAR_FLOAT; }
+  bool is_int() const { return kind == TT_SCALAR_INT; }
+  bool is_bool() const { return kind == TT_SCALAR_BOOL; }
+  int category() const { return kind - 1; }
+  double real() const { return kind <= TT_SCALAR_INT ? double(i) : re; }
+  double imag() const { return is_complex() ? im : 0; }
+  // Truncates; out-of-range and nan give INT64_MIN.
+  int64_t to_int() const;
+  bool is_zero() const { return real() == 0 && imag() == 0; }
+  bool is_one() const { return real() == 1 && imag() == 0; }
+  // The dtype that a 0-dim tensor of this value gets.
+  Dtype natural_dtype() const;
+};
+static_assert(sizeof(Scalar) == sizeof(tt_scalar));
+
+Scalar operator+(const Scalar& a, const Scalar& b);
+Scalar operator-(const Scalar& a, const Scalar& b);
+Scalar operator*(const Scalar& a, const Scalar& b);
+Scalar operator-(const Scalar& a);
+inline Scalar conj(const Scalar& a) { return a.is_complex() ? Scalar::complex(a.re, -a.im) : a; }
+bool valid_scalar(const tt_scalar* s);
+
+// Writes s as one element of dtype d (float to int truncates).
+void store_scalar(void* out, Dtype d, const Scalar& s) noexcept;
+// Reads one element.
+Scalar load_scalar(const void* p, Dtype d) noexcept;
+
+}  // namespace TT_NS

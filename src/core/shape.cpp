@@ -1,0 +1,157 @@
+#include "core/shape.h"
+
+namespace TT_NS {
+
+int64_t checked_numel(Ints sizes, Dtype dtype, const char* arg) {
+  if (sizes.n > kMaxDims) fail_arg(TT_SHAPE, arg, "{} has {} dims, at most {} are supported", arg, sizes.n, kMaxDims);
+  int64_t n = 1, bytes;
+  bool zero = false;
+  for (int64_t s : sizes) {
+    if (s < 0) fail_arg(TT_SHAPE, arg, "{} is {}: sizes must not be negative", arg, sizes);
+    zero |= s == 0;
+  }
+  if (zero) return 0;
+  for (int64_t s : sizes)
+    if (__builtin_mul_overflow(n, s, &n)) fail_arg(TT_SHAPE, arg, "{} is {}: the number of elements overflows", arg, sizes);
+  if (__builtin_mul_overflow(n, item_size(dtype), &bytes) || bytes > (int64_t(1) << 62))
+    fail_arg(TT_SHAPE, arg, "{} is {}: the number of bytes overflows", arg, sizes);
+  return n;
+}
+
+int64_t numel_of(Ints sizes) {
+  int64_t n = 1;
+  for (int64_t s : sizes) n *= s;
+  return n;
+}
+
+void contiguous_strides(Ints sizes, int64_t* strides) {
+  int64_t step = 1;
+  for (int64_t d = sizes.n - 1; d >= 0; d--) {
+    strides[d] = step;
+    step *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+}
+
+int64_t wrap_dim(int64_t dim, int64_t ndim, const char* arg) {
+  int64_t n = ndim ? ndim : 1;
+  if (dim < -n || dim >= n) fail_arg(TT_INDEX, arg, "{} is {}, must be in [{}, {}]", arg, dim, -n, n - 1);
+  return dim < 0 ? dim + n : dim;
+}
+
+uint64_t dim_mask(Ints dims, int64_t ndim, bool empty_is_all, const char* arg) {
+  if (dims.empty() && empty_is_all) return ndim == 64 ? ~uint64_t(0) : (uint64_t(1) << ndim) - 1;
+  uint64_t mask = 0;
+  for (int64_t d : dims) {
+    uint64_t bit = uint64_t(1) << wrap_dim(d, ndim, arg);
+    if (mask & bit) fail_arg(TT_INVALID_ARG, arg, "{} is {}: dim {} appears twice", arg, dims, d);
+    mask |= bit;
+  }
+  return mask;
+}
+
+Shape broadcast_shapes(Ints a, Ints b, const char* a_name, const char* b_name) {
+  Shape out;
+  int64_t n = a.n > b.n ? a.n : b.n;
+  out.resize(n);
+  for (int64_t i = 1; i <= n; i++) {
+    int64_t x = i <= a.n ? a[a.n - i] : 1, y = i <= b.n ? b[b.n - i] : 1;
+    if (x != y && x != 1 && y != 1)
+      fail(TT_SHAPE, "{} is {}, {} is {}: sizes {} and {} at dim {} must be equal, or one of them 1", a_name, a, b_name, b, x, y,
+           -i);
+    out[n - i] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+bool broadcastable_to(Ints from, Ints to) {
+  if (from.n > to.n) return false;
+  for (int64_t i = 1; i <= from.n; i++)
+    if (from[from.n - i] != 1 && from[from.n - i] != to[to.n - i]) return false;
+  return true;
+}
+
+Shape infer_size(Ints sizes, int64_t numel, const char* arg) {
+  Shape out(sizes);
+  int64_t known = 1, hole = -1;
+  if (sizes.n > kMaxDims) fail_arg(TT_SHAPE, arg, "{} has {} dims, at most {} are supported", arg, sizes.n, kMaxDims);
+  for (int64_t d = 0; d < sizes.n; d++) {
+    if (sizes[d] == -1) {
+      if (hole >= 0) fail_arg(TT_SHAPE, arg, "{} is {}: only one size may be -1", arg, sizes);
+      hole = d;
+    } else if (sizes[d] < 0) {
+      fail_arg(TT_SHAPE, arg, "{} is {}: sizes must not be negative", arg, sizes);
+    } else if (__builtin_mul_overflow(known, sizes[d], &known)) {
+      fail_arg(TT_SHAPE, arg, "{} is {}: the number of elements overflows", arg, sizes);
+    }
+  }
+  if (hole >= 0 && known == 0) fail_arg(TT_SHAPE, arg, "{} is {}: -1 is ambiguous for {} elements", arg, sizes, numel);
+  bool fits = hole >= 0 ? numel % known == 0 : numel == known;
+  if (!fits) fail_arg(TT_SHAPE, arg, "{} is {}: does not fit {} elements", arg, sizes, numel);
+  if (hole >= 0) out[hole] = numel / known;
+  return out;
+}
+
+// Groups runs of source dims that are contiguous among themselves and fills each with target dims.
+bool view_strides(Ints sizes, Ints strides, Ints to, int64_t* out) {
+  if (numel_of(sizes) == 0) return contiguous_strides(to, out), true;
+  int64_t v = to.n - 1, chunk = 1, view_chunk = 1, base = 1;
+  if (sizes.n) base = strides[sizes.n - 1];
+  for (int64_t d = sizes.n - 1; d >= 0; d--) {
+    chunk *= sizes[d];
+    bool ends = d == 0 || (sizes[d - 1] != 1 && strides[d - 1] != chunk * base);
+    if (!ends) continue;
+    while (v >= 0 && (view_chunk < chunk || to[v] == 1)) {
+      out[v] = view_chunk * base;
+      view_chunk *= to[v--];
+    }
+    if (view_chunk != chunk) return false;
+    if (d > 0) base = strides[d - 1], chunk = view_chunk = 1;
+  }
+  if (!sizes.n)
+    for (; v >= 0; v--) out[v] = 1;
+  return v == -1;
+}
+
+bool is_contiguous(Ints sizes, Ints strides) {
+  int64_t step = 1;
+  for (int64_t d = sizes.n - 1; d >= 0; d--) {
+    if (sizes[d] == 0) return true;
+    if (sizes[d] != 1 && strides[d] != step) return false;
+    step *= sizes[d];
+  }
+  return true;
+}
+
+// Indices of the dims with size > 1, by ascending stride.
+static int64_t sorted_dims(Ints sizes, Ints strides, int64_t* order) {
+  int64_t n = 0;
+  for (int64_t d = 0; d < sizes.n; d++) {
+    if (sizes[d] == 1) continue;
+    int64_t i = n++;
+    for (; i > 0 && strides[order[i - 1]] > strides[d]; i--) order[i] = order[i - 1];
+    order[i] = d;
+  }
+  return n;
+}
+
+bool is_dense(Ints sizes, Ints strides) {
+  if (numel_of(sizes) == 0) return true;
+  int64_t order[kMaxDims], step = 1, n = sorted_dims(sizes, strides, order);
+  for (int64_t i = 0; i < n; i++) {
+    if (strides[order[i]] != step) return false;
+    step *= sizes[order[i]];
+  }
+  return true;
+}
+
+bool may_overlap_self(Ints sizes, Ints strides) {
+  if (numel_of(sizes) <= 1) return false;
+  int64_t order[kMaxDims], reach = 0, n = sorted_dims(sizes, strides, order);
+  for (int64_t i = 0; i < n; i++) {
+    if (strides[order[i]] <= reach) return true;
+    reach += (sizes[order[i]] - 1) * strides[order[i]];
+  }
+  return false;
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,32 @@
+// Shape arithmetic on plain int64 spans.
+#pragma once
+
+#include "base/small_vec.h"
+#include "core/dtype.h"
+
+namespace TT_NS {
+
+constexpr int kMaxDims = 64;
+using Shape = SmallVec<int64_t, 8>;
+
+// Product of sizes; fails on negative sizes, more than 64 dims, or an overflow of the byte count.
+int64_t checked_numel(Ints sizes, Dtype dtype, const char* arg);
+int64_t numel_of(Ints sizes);  // of a shape that a tensor has
+void contiguous_strides(Ints sizes, int64_t* strides);
+// -n … n-1 -> 0 … n-1 (0-dim tensors take -1 and 0); fails with INDEX.
+int64_t wrap_dim(int64_t dim, int64_t ndim, const char* arg = "dim");
+// Sorted unique set as a bit mask; an empty list means all dims when `empty_is_all`.
+uint64_t dim_mask(Ints dims, int64_t ndim, bool empty_is_all, const char* arg = "dim");
+Shape broadcast_shapes(Ints a, Ints b, const char* a_name, const char* b_name);
+bool broadcastable_to(Ints from, Ints to);
+// Replaces one -1 so that the product is numel; fails otherwise.
+Shape infer_size(Ints sizes, int64_t numel, const char* arg);
+// Strides that view a tensor (sizes, strides) as `to` without a copy; false if there are none.
+bool view_strides(Ints sizes, Ints strides, Ints to, int64_t* out);
+bool is_contiguous(Ints sizes, Ints strides);
+// Each element has its own address and they fill one run: some permutation is contiguous.
+bool is_dense(Ints sizes, Ints strides);
+// True if two indices may share an address (exact for strides sorted by size, else conservative).
+bool may_overlap_self(Ints sizes, Ints strides);
+
+}  // namespace TT_NS

@@ -1,0 +1,204 @@
+#include "core/tensor.h"
+
+#include "core/ctx.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+constexpr size_t kHeader = sizeof(Tensor) + sizeof(Storage);  // 256: data behind it stays 64-byte aligned
+constexpr int64_t kEmbeddedMax = 2048;                        // data bytes that share the header's block
+
+static void release_heap(Storage* s) noexcept { mem_free(s->data, size_t(s->bytes)); }
+static void release_device(Storage* s) noexcept {
+  device_alloc_put(static_cast<DeviceAlloc*>(s->release_ctx), s->data, size_t(s->bytes));
+}
+static void release_import(Storage* s) noexcept {
+  if (s->deleter) s->deleter(s->release_ctx);
+}
+
+void Storage::destroy(Storage* s) noexcept {
+  if (s->packed) mem_free(s->packed, s->packed_bytes);
+  if (s->release) s->release(s);
+  if (s->embedded) {
+    mem_free(reinterpret_cast<char*>(s) - sizeof(Tensor), kHeader + size_t(s->bytes));
+  } else {
+    mem_free(s, sizeof *s);
+  }
+}
+
+void Tensor::destroy(Tensor* t) noexcept {
+  if (t->meta) t->meta->destroy_fn(t->meta);
+  if (t->grad_fn && ref_dec(&t->grad_fn->refs)) GraphNode::destroy(t->grad_fn);
+  if (t->base && ref_dec(&t->base->refs)) Tensor::destroy(t->base);
+  if (t->ndim > kInlineDims) mem_free(t->more, size_t(t->ndim) * 16);
+  t->tag = 0;
+  Storage* s = t->storage;
+  bool own_block = !(s->embedded && reinterpret_cast<char*>(s) == reinterpret_cast<char*>(t) + sizeof(Tensor));
+  if (ref_dec(&s->refs)) Storage::destroy(s);  // an embedded storage frees the whole block
+  if (own_block) mem_free(t, sizeof *t);
+}
+
+static void init_header(Tensor* t, Dtype dtype, Device device, Storage* s, char* data) {
+  t->tag = kTagTensor, t->refs = 1, t->dtype = dtype, t->device = device, t->pad_ = 0;
+  t->keys = backend_key(device);
+  t->storage = s, t->data = data;
+  t->base = nullptr, t->grad_fn = nullptr, t->output_nr = 0, t->view_version = 0, t->meta = nullptr;
+}
+
+static void init_storage(Storage* s, char* data, int64_t bytes, Device device, bool embedded) {
+  *s = Storage{.refs = 1, .version = 0, .data = data, .bytes = bytes, .device = device, .embedded = embedded, .writable = true,
+               .release = nullptr, .release_ctx = nullptr, .deleter = nullptr, .packed = nullptr, .packed_bytes = 0,
+               .packed_version = 0, .pad_ = 0, .reserved_ = {}};
+}
+
+// Header with out-of-line dims where ndim needs them; storage and geometry are still to be set.
+static Tensor* alloc_header(int64_t ndim) {
+  auto* t = static_cast<Tensor*>(mem_alloc(sizeof(Tensor)));
+  t->ndim = uint8_t(ndim);
+  if (ndim > kInlineDims) {
+    t->more = static_cast<int64_t*>(heap_alloc(tls.heap, size_t(ndim) * 16));
+    if (!t->more) mem_free(t, sizeof *t), fail_oom(ndim * 16);
+  }
+  return t;
+}
+static void free_header(Tensor* t) {
+  if (t->ndim > kInlineDims) mem_free(t->more, size_t(t->ndim) * 16);
+  mem_free(t, sizeof *t);
+}
+
+static void set_geometry(Tensor* t, Ints sizes, Ints strides) {
+  auto* s = const_cast<int64_t*>(t->sizes_ptr());
+  auto* st = const_cast<int64_t*>(t->strides_ptr());
+  int64_t n = 1;
+  for (int64_t d = 0; d < sizes.n; d++) s[d] = sizes[d], n *= sizes[d];
+  if (strides.ptr) {
+    for (int64_t d = 0; d < sizes.n; d++) st[d] = strides[d];
+    t->flags = uint16_t((is_contiguous(sizes, strides) ? kContiguous | kDense : 0) | (is_dense(sizes, strides) ? kDense : 0));
+  } else {
+    contiguous_strides(sizes, st);
+    t->flags = kContiguous | kDense;
+  }
+  t->numel = n;
+}
+
+// The storage of a fresh tensor that is not embedded; fails with OOM and leaves nothing behind.
+static Storage* alloc_storage(int64_t bytes, Device device) {
+  auto* s = static_cast<Storage*>(mem_alloc(sizeof(Storage)));
+  init_storage(s, nullptr, bytes, device, false);
+  if (device.type == TT_META || bytes == 0) return s;
+  if (device.type == TT_CPU) {
+    s->data = static_cast<char*>(heap_alloc(tls.heap, size_t(bytes)));
+    s->release = release_heap;
+  } else {
+    DeviceAlloc* a = nullptr;
+    try {
+      a = runtime_device_alloc(ctx().rt, device.index);
+    } catch (...) {
+      mem_free(s, sizeof *s);
+      throw;
+    }
+    s->data = static_cast<char*>(device_alloc_get(a, size_t(bytes)));
+    s->release = release_device, s->release_ctx = a;
+  }
+  if (!s->data) mem_free(s, sizeof *s), fail_oom(bytes);
+  return s;
+}
+
+TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device) {
+  int64_t bytes = numel_of(sizes) * item_size(dtype);
+  if (device.type == TT_CPU && sizes.n <= kInlineDims && bytes <= kEmbeddedMax) {
+    auto* t = static_cast<Tensor*>(mem_alloc(kHeader + size_t(bytes)));
+    auto* s = reinterpret_cast<Storage*>(t + 1);
+    init_storage(s, reinterpret_cast<char*>(s + 1), bytes, device, true);
+    init_header(t, dtype, device, s, s->data);
+    t->ndim = uint8_t(sizes.n);
+    set_geometry(t, sizes, strides);
+    return TensorRef::adopt(t);
+  }
+  Tensor* t = alloc_header(sizes.n);
+  Storage* s;
+  try {
+    s = alloc_storage(bytes, device);
+  } catch (...) {
+    free_header(t);
+    throw;
+  }
+  init_header(t, dtype, device, s, s->data);
+  set_geometry(t, sizes, strides);
+  return TensorRef::adopt(t);
+}
+
+TensorRef new_tensor(Ints sizes, Dtype dtype, Device device) { return new_strided(sizes, {}, dtype, device); }
+
+TensorRef new_like(const Tensor& o, Dtype dtype) {
+  int64_t bytes = o.numel * item_size(dtype);
+  if (o.device.type != TT_CPU || o.ndim > kInlineDims || bytes > kEmbeddedMax)
+    return new_strided(o.sizes(), o.dense() ? o.strides() : Ints{}, dtype, o.device);
+  auto* t = static_cast<Tensor*>(mem_alloc(kHeader + size_t(bytes)));
+  auto* s = reinterpret_cast<Storage*>(t + 1);
+  init_storage(s, reinterpret_cast<char*>(s + 1), bytes, o.device, true);
+  init_header(t, dtype, o.device, s, s->data);
+  t->ndim = o.ndim, t->flags = kDense | (o.flags & kContiguous), t->numel = o.numel;
+  memcpy(t->dims, o.dims, sizeof t->dims);
+  if (!o.dense()) set_geometry(t, o.sizes(), {});
+  return TensorRef::adopt(t);
+}
+
+TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype) {
+  Tensor* t = alloc_header(sizes.n);
+  init_header(t, dtype, src.device, src.storage, data);
+  set_geometry(t, sizes, strides);
+  ref_inc(&src.storage->refs);
+  return TensorRef::adopt(t);
+}
+
+TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device, void (*deleter)(void*), void* user) {
+  Tensor* t = nullptr;
+  Storage* s = nullptr;
+  try {
+    t = alloc_header(sizes.n);
+    s = static_cast<Storage*>(mem_alloc(sizeof(Storage)));
+  } catch (...) {
+    if (t) free_header(t);
+    if (deleter) deleter(user);
+    throw;
+  }
+  int64_t reach = numel_of(sizes) ? 1 : 0;
+  for (int64_t d = 0; d < sizes.n && strides.ptr; d++) reach += (sizes[d] - 1) * strides[d] * (reach != 0);
+  if (!strides.ptr) reach = numel_of(sizes);
+  init_storage(s, static_cast<char*>(data), reach * item_size(dtype), device, false);
+  s->release = release_import, s->release_ctx = user, s->deleter = deleter;
+  init_header(t, dtype, device, s, s->data);
+  set_geometry(t, sizes, strides);
+  return TensorRef::adopt(t);
+}
+
+TensorRef new_scalar(const Scalar& v, Dtype dtype) {
+  TensorRef t = new_tensor({}, dtype, kCpuDevice);
+  store_scalar(t->data, dtype, v);
+  return t;
+}
+
+bool same_geometry(const Tensor& a, const Tensor& b) {
+  if (a.ndim != b.ndim) return false;
+  return same(a.sizes(), b.sizes()) && same(a.strides(), b.strides());
+}
+
+void byte_range(const Tensor& t, const char** lo, const char** hi) {
+  int64_t down = 0, up = t.numel ? t.item_size() : 0;
+  for (int64_t d = 0; d < t.ndim && t.numel; d++) {
+    int64_t reach = (t.size(d) - 1) * t.stride(d) * t.item_size();
+    (reach < 0 ? down : up) += reach;
+  }
+  *lo = t.data + down, *hi = t.data + up;
+}
+
+bool may_share_memory(const Tensor& a, const Tensor& b) {
+  if (a.storage->data == nullptr || b.storage->data == nullptr) return a.storage == b.storage && a.numel && b.numel;
+  const char *al, *ah, *bl, *bh;
+  byte_range(a, &al, &ah), byte_range(b, &bl, &bh);
+  return al < bh && bl < ah;
+}
+
+}  // namespace TT_NS

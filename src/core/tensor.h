@@ -1,0 +1,126 @@
+// Storage and Tensor. A tiny tensor is one block: Tensor, Storage and data together.
+#pragma once
+
+#include "base/ref.h"
+#include "core/device.h"
+#include "core/scalar.h"
+#include "core/shape.h"
+
+namespace TT_NS {
+
+// First word of every object behind a handle; zeroed on release.
+enum Tag : uint32_t {
+  kTagTensor = 0x74740001, kTagRuntime, kTagCtx, kTagGenerator, kTagNode, kTagOp, kTagCancel, kTagFunction
+};
+
+struct Tensor;
+
+struct Storage {
+  RefCount refs;
+  uint32_t version;        // bumped by every write through an in-place or _into operator
+  char* data;              // NULL on META
+  int64_t bytes;
+  Device device;
+  bool embedded;           // lives behind its tensor's header, in the same block
+  bool writable;
+  void (*release)(Storage*) noexcept;  // frees data; NULL: nothing to free
+  void* release_ctx;       // deleter context, or the device's allocator
+  void (*deleter)(void*);  // of imported memory
+  void* packed;            // a packed copy of the data (weights for GEMM), valid while packed_version == version
+  uint64_t packed_bytes;
+  uint32_t packed_version;
+  uint32_t pad_;
+  int64_t reserved_[2];
+  static void destroy(Storage*) noexcept;
+};
+static_assert(sizeof(Storage) == 96);
+
+// Base of autograd's node (src/autograd/node.h): core only counts and destroys it.
+struct GraphNode {
+  uint32_t tag;
+  RefCount refs;
+  void (*destroy_fn)(GraphNode*) noexcept;
+  static void destroy(GraphNode* n) noexcept { n->destroy_fn(n); }
+};
+// Base of autograd's per-tensor data.
+struct TensorMeta {
+  void (*destroy_fn)(TensorMeta*) noexcept;
+};
+
+constexpr int kInlineDims = 5;
+
+enum TensorFlags : uint16_t {
+  kContiguous = 1,     // row-major without gaps
+  kDense = 2,          // a permutation of its dims is contiguous
+  kRequiresGrad = 4,   // a leaf that wants its gradient
+  kMutableLeaf = 8,    // reserved
+};
+
+struct Tensor {
+  uint32_t tag;
+  RefCount refs;
+  Dtype dtype;
+  Device device;
+  uint8_t ndim;
+  uint16_t flags;
+  uint16_t pad_;
+  uint64_t keys;            // backend bit of the device | functionality bits (dispatch/key.h)
+  Storage* storage;         // owned
+  char* data;               // storage->data + offset
+  int64_t numel;
+  Tensor* base;             // owned; non-NULL: a differentiable view of it. A base is never itself a view
+  GraphNode* grad_fn;       // owned
+  uint32_t output_nr;       // which output of grad_fn this is
+  uint32_t view_version;    // (views) storage version for which grad_fn is right
+  TensorMeta* meta;         // owned; gradient, hooks …
+  union {
+    int64_t dims[2 * kInlineDims];  // sizes, then strides
+    int64_t* more;                  // ndim > kInlineDims: 2 * ndim values in a block of their own
+  };
+
+  const int64_t* sizes_ptr() const { return ndim <= kInlineDims ? dims : more; }
+  const int64_t* strides_ptr() const { return ndim <= kInlineDims ? dims + kInlineDims : more + ndim; }
+  Ints sizes() const { return {sizes_ptr(), ndim}; }
+  Ints strides() const { return {strides_ptr(), ndim}; }
+  int64_t size(int64_t d) const { return sizes_ptr()[d < 0 ? d + ndim : d]; }
+  int64_t stride(int64_t d) const { return strides_ptr()[d < 0 ? d + ndim : d]; }
+  bool contiguous() const { return flags & kContiguous; }
+  bool dense() const { return flags & kDense; }
+  int64_t item_size() const { return TT_NS::item_size(dtype); }
+  int64_t offset() const { return (int64_t(data) - int64_t(storage->data)) / item_size(); }
+  bool is_cpu() const { return device.type == TT_CPU; }
+  template <class T>
+  T* as() const { return reinterpret_cast<T*>(data); }
+  uint32_t version() const { return __atomic_load_n(&storage->version, __ATOMIC_RELAXED); }
+  void bump_version() { __atomic_fetch_add(&storage->version, 1, __ATOMIC_RELAXED); }
+  static void destroy(Tensor*) noexcept;
+};
+static_assert(sizeof(Tensor) == 160);
+
+using TensorRef = Ref<Tensor>;
+using TensorList = SmallVec<TensorRef, 4>;
+using TensorSpan = Span<const Tensor* const>;
+struct TensorPair { TensorRef first, second; };
+struct TensorTriple { TensorRef first, second, third; };
+
+// Uninitialised, row-major. The sizes must have passed checked_numel (or come from a tensor).
+TensorRef new_tensor(Ints sizes, Dtype dtype, Device device);
+// Uninitialised, dense strides given (some permutation of row-major).
+TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device);
+// Another tensor over src's storage; `data` points into it. No autograd link.
+TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
+inline TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides) { return new_alias(src, sizes, strides, src.data, src.dtype); }
+// Host memory with a deleter (may be NULL), which runs exactly once — also if this call fails.
+TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device, void (*deleter)(void*), void* user);
+// A 0-dim CPU tensor holding s.
+TensorRef new_scalar(const Scalar& s, Dtype dtype);
+
+// Copies the header facts of a tensor that new_tensor would give the same geometry: the hot path of elementwise ops.
+TensorRef new_like(const Tensor& t, Dtype dtype);
+
+bool same_geometry(const Tensor& a, const Tensor& b);  // equal sizes and strides
+// Byte range [lo, hi) that the elements of t lie in.
+void byte_range(const Tensor& t, const char** lo, const char** hi);
+bool may_share_memory(const Tensor& a, const Tensor& b);
+
+}  // namespace TT_NS

@@ -1,0 +1,85 @@
+// The hot path: keys of the arguments -> slot -> typed call. No lock, hash, string or allocation.
+#pragma once
+
+#include "dispatch/value.h"
+
+namespace TT_NS {
+
+TT_INLINE int top_bit(uint64_t keys) { return 63 - __builtin_clzll(keys | 1); }
+
+// Keys that arguments contribute.
+TT_INLINE uint64_t keys_of(const Tensor& t) { return t.keys; }
+TT_INLINE uint64_t keys_of(const Tensor* t) { return t ? t->keys : 0; }
+inline uint64_t keys_of(TensorSpan s) {
+  uint64_t k = 0;
+  for (const Tensor* t : s) k |= keys_of(t);
+  return k;
+}
+inline uint64_t keys_of(Indices s) {
+  uint64_t k = 0;
+  for (const tt_index& i : s) k |= i.kind == TT_IDX_TENSOR ? reinterpret_cast<const Tensor*>(i.tensor)->keys : 0;
+  return k;
+}
+TT_INLINE uint64_t keys_of(Device d) { return backend_key(d); }
+template <class T>
+TT_INLINE uint64_t keys_of(const T&) { return 0; }
+
+// Typed call of an operator with the keys of its arguments (of its `device` argument for factories).
+template <class R, class... A, class... B>
+TT_INLINE R dispatch(const Op<R(A...)>& op, B&&... args) {
+  const Ctx& c = ctx();
+  const uint64_t keys = ((keys_of(args) | ...) | c.include) & ~c.exclude & op.info.mask;
+  return op.slot[top_bit(keys)]({keys, &op.info}, static_cast<A>(args)...);
+}
+// The next lower slot: a wrapper passes on what is left of its own call's keys.
+template <class R, class... A, class... B>
+TT_INLINE R redispatch(const Op<R(A...)>& op, uint64_t keys, B&&... args) {
+  return op.slot[top_bit(keys)]({keys, &op.info}, static_cast<A>(args)...);
+}
+
+// ---- boxed calls: one handler per functionality key, for every operator ----
+using Fallback = void (*)(Call c, const Value* args, TensorList& outs);
+extern Fallback fallbacks[kNumKeys];  // constinit; entries of modes are set when the mode is first used
+
+[[noreturn]] TT_COLD void fail_missing(Call c);
+
+// The slot of a key without a kernel.
+template <class R, class... A>
+R missing_slot(Call c, A...) { fail_missing(c); }
+
+// The slot of a functionality key: boxes the arguments for the key's fallback.
+template <class R, class... A>
+R boxed_slot(Call c, A... args) {
+  const Value boxed[sizeof...(A) + 1] = {to_value(args)..., Value()};
+  TensorList outs;
+  fallbacks[top_bit(c.keys)](c, boxed, outs);
+  return TakeResults<R>::get(outs);
+}
+
+template <class R, class... A, size_t... I>
+void call_unboxed_impl(Call c, const Value* args, TensorList& outs, std::index_sequence<I...>) {
+  const auto& op = *reinterpret_cast<const Op<R(A...)>*>(c.op);  // info is the first member
+  if constexpr (std::is_void_v<R>) {
+    op.slot[top_bit(c.keys)](c, Unbox<A>::get(args[I])...);
+  } else {
+    append_results(outs, op.slot[top_bit(c.keys)](c, Unbox<A>::get(args[I])...));
+  }
+}
+template <class R, class... A>
+void call_unboxed(Call c, const Value* args, TensorList& outs) {
+  call_unboxed_impl<R, A...>(c, args, outs, std::index_sequence_for<A...>());
+}
+
+// Builds the slots of an operator: backends, autograd wrapper (NULL: the operator has none) and boxed modes.
+template <class R, class... A>
+constexpr Op<R(A...)> make_op(const OpSchema* schema, R (*front)(Call, A...), R (*autograd)(Call, A...)) {
+  using Fn = R (*)(Call, A...);
+  Op<R(A...)> op = {{0x74740006, kNumKeys, 0, schema, &call_unboxed<R, A...>}, {}};
+  for (int k = 0; k < kNumKeys; k++) op.slot[k] = Fn(k < 8 ? &missing_slot<R, A...> : &boxed_slot<R, A...>);
+  op.slot[kKeyCpu] = op.slot[kKeyCuda] = op.slot[kKeyMeta] = front;
+  if (autograd) op.slot[kKeyAutograd] = autograd;
+  op.info.mask = kBackendKeys | (autograd ? bit(kKeyAutograd) : 0) | kModeKeys;
+  return op;
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,20 @@
+#include "dispatch/call.h"
+
+namespace TT_NS {
+
+// A key that nothing has claimed: its handler passes the call on below itself.
+static void pass_on(Call c, const Value* args, TensorList& outs) {
+  c.keys &= (uint64_t(1) << top_bit(c.keys)) - 1;
+  c.op->call_boxed(c, args, outs);
+}
+
+constinit Fallback fallbacks[kNumKeys] = {pass_on, pass_on, pass_on, pass_on, pass_on, pass_on, pass_on, pass_on,
+                                          pass_on, pass_on, pass_on, pass_on, pass_on, pass_on, pass_on, pass_on};
+
+void fail_missing(Call c) {
+  constexpr const char* kNames[] = {"CPU", "CUDA", "META", "EXT"};
+  int k = top_bit(c.keys);
+  fail(TT_NOT_IMPLEMENTED, "operator {} has no kernel for the {} backend", c.op->name(), k < 4 ? kNames[k] : "requested");
+}
+
+}  // namespace TT_NS

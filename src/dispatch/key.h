@@ -1,0 +1,26 @@
+// Dispatch keys: bits of a key set and slots of an OpInfo. The highest set bit wins, so modes wrap autograd, which
+// wraps the backends. Internal: the C API names backends, never slots.
+#pragma once
+
+#include "core/tensor.h"
+
+namespace TT_NS {
+
+enum Key : int32_t {
+  kKeyCpu = 0, kKeyCuda = 1, kKeyMeta = 2, kKeyExt = 3,  // device type - 1
+  // 4 … 7: layouts to come (sparse, quantised)
+  kKeyAutograd = 8,
+  kKeyAutocast = 9,
+  kKeyFunctionalize = 10,
+  kKeyVmap = 11,
+  kKeyUser = 12,
+  kKeyTrace = 13,
+  kKeyProfile = 14,
+  kNumKeys = 16
+};
+constexpr uint64_t bit(Key k) { return uint64_t(1) << k; }
+constexpr uint64_t kBackendKeys = 0xff;
+constexpr uint64_t kBelowAutograd = bit(kKeyAutograd) - 1;
+constexpr uint64_t kModeKeys = 0xffff & ~kBackendKeys & ~bit(kKeyAutograd);  // modes may wrap every operator
+
+}  // namespace TT_NS
