@@ -65,7 +65,10 @@ template <class... A>
 // Throws on with the record as it stands (a callee has filled it).
 [[noreturn]] TT_COLD void fail_again();
 
-// Fills a record without throwing (for noexcept paths). op may be NULL.
+// Fills a record without throwing (for noexcept paths). op, arg: static strings, may be NULL. The first two shapes and
+// dtypes among the arguments go into the view.
 void set_error(ErrorRecord* e, tt_status code, const char* op, const char* arg, const char* fmt, Span<const FmtArg> args) noexcept;
+// Makes the recorded error, if there is one, the cause of the next error: for a callback that failed in a call of its own.
+void error_to_cause(ErrorRecord* e) noexcept;
 
 }  // namespace TT_NS

@@ -7,27 +7,52 @@ namespace TT_NS {
 
 void* os_alloc(size_t bytes, size_t align) noexcept;
 void os_free(void* p) noexcept;
+// Zeroed pages straight from the system, aligned to `align`; any page-aligned part may be unmapped on its own.
+void* os_map(size_t bytes, size_t align) noexcept;
+void os_unmap(void* p, size_t bytes) noexcept;
 void os_advise_huge(void* p, size_t bytes) noexcept;
 int32_t os_pid() noexcept;
 int64_t os_now_ns() noexcept;  // monotonic
 bool os_random(void* out, size_t bytes) noexcept;  // from the system's entropy source
 void os_yield() noexcept;
+TT_INLINE void cpu_pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+// Returns when every other thread of the process has passed a full memory barrier.
+void os_barrier_all() noexcept;
 void os_wait(uint32_t* word, uint32_t expected) noexcept;  // sleeps while *word == expected (spurious wake-ups happen)
 void os_wake(uint32_t* word, int32_t n) noexcept;
 // Starts a thread with all signals blocked; 0 or an errno. `t` holds its handle for os_join.
 struct OsThread { uint64_t handle; };
 int os_thread_start(OsThread* t, void (*fn)(void*), void* arg) noexcept;
 void os_thread_join(OsThread* t) noexcept;
-// fn(value) runs on exit of each thread that has called os_at_thread_exit with a non-NULL value.
+// fn(value) runs on exit of each thread that has called os_at_thread_exit with a non-NULL value. fn is one and the
+// same in all calls. False on failure.
 bool os_at_thread_exit(void (*fn)(void*), void* value) noexcept;
 // Opens a shared library by its soname list (NULL-terminated) / finds a symbol; NULL if absent.
 void* os_dlopen(const char* const* names) noexcept;
 void* os_dlsym(void* lib, const char* name) noexcept;
 
-struct Mutex {  // 3-state futex lock, trivially destructible
-  uint32_t word = 0;
-  void lock() noexcept;
-  void unlock() noexcept;
+// 3-state futex lock (Drepper, "Futexes are tricky", mutex 2), trivially destructible.
+struct Mutex {
+  uint32_t word = 0;  // 0 free, 1 held, 2 held and perhaps waited for
+  TT_INLINE void lock() noexcept {
+    if (!try_lock()) lock_slow();
+  }
+  TT_INLINE bool try_lock() noexcept {
+    uint32_t free = 0;
+    return __atomic_compare_exchange_n(&word, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+  }
+  TT_INLINE void unlock() noexcept {
+    if (__atomic_exchange_n(&word, 0, __ATOMIC_RELEASE) == 2) os_wake(&word, 1);
+  }
+
+ private:
+  void lock_slow() noexcept;
 };
 struct Lock {
   explicit Lock(Mutex& m) : m_(m) { m_.lock(); }

@@ -14,7 +14,11 @@ struct Tls {
   Heap* heap;           // where the running call allocates
   ErrorRecord* error;   // where fail() writes
   const char* op;       // name for error texts
+  void* free_list;      // autograd nodes waiting to be freed: long chains are freed by a loop, not by recursion
+  int32_t freeing;      // 1 while that loop runs
   int32_t in_parallel;  // > 0 inside a body of parallel_for: nested regions run serially
+  int32_t in_free;      // 1 while mem_free changes a heap of this thread (see arena_release)
+  Heap* heaps;          // the heaps that this thread owns, one per arena
 };
 static_assert(sizeof(Tls) <= 64);
 

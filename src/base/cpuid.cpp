@@ -1,0 +1,103 @@
+#include "base/cpuid.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace TT_NS {
+
+#if defined(__x86_64__)
+
+namespace {
+
+struct Regs {
+  uint32_t a, b, c, d;
+};
+
+// All zero for a leaf that the processor does not have.
+Regs leaf(uint32_t n, uint32_t sub) {
+  Regs r = {};
+  if (!__get_cpuid_count(n, sub, &r.a, &r.b, &r.c, &r.d)) r = {};
+  return r;
+}
+
+constexpr bool has(uint32_t word, int bit) { return (word >> bit) & 1; }
+
+// Register state that the system saves on a context switch (XCR0).
+uint32_t saved_state() {
+  uint32_t lo, hi;
+  __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+  return lo;
+}
+
+Isa detect() {
+  const Regs one = leaf(1, 0), seven = leaf(7, 0), ext = leaf(0x80000001, 0);
+  if (!has(one.c, 27)) return kIsaBaseline;  // OSXSAVE
+  const uint32_t xcr0 = saved_state();
+  const bool ymm = (xcr0 & 0x6) == 0x6, zmm = (xcr0 & 0xe6) == 0xe6;
+  const bool avx2 = has(one.c, 28) && has(one.c, 12) && has(one.c, 29) &&                    // AVX FMA F16C
+                    has(seven.b, 5) && has(seven.b, 3) && has(seven.b, 8) && has(ext.c, 5);  // AVX2 BMI1 BMI2 LZCNT
+  if (!ymm || !avx2) return kIsaBaseline;
+  const bool avx512 = has(seven.b, 16) && has(seven.b, 17) && has(seven.b, 30) && has(seven.b, 31);  // F DQ BW VL
+  return zmm && avx512 ? kIsaAvx512 : kIsaAvx2;
+}
+
+// Cache parameters: leaf 4 (Intel) and 0x8000001d (AMD) have one layout.
+int64_t find_l3(uint32_t n) {
+  for (uint32_t i = 0; i < 8; i++) {
+    const Regs r = leaf(n, i);
+    if ((r.a & 31) == 0) return 0;
+    if (((r.a >> 5) & 7) != 3) continue;
+    const int64_t ways = (r.b >> 22) + 1, parts = ((r.b >> 12) & 1023) + 1, line = (r.b & 4095) + 1;
+    return ways * parts * line * (int64_t(r.c) + 1);
+  }
+  return 0;
+}
+
+int64_t detect_l3() {
+  const int64_t amd = find_l3(0x8000001d);
+  return amd ? amd : find_l3(4);
+}
+
+}  // namespace
+
+#else
+
+namespace {
+
+Isa detect() { return kIsaBaseline; }
+int64_t detect_l3() { return 0; }
+
+}  // namespace
+
+#endif
+
+Isa best_isa() noexcept {
+  static constinit int32_t found = -1;
+  int32_t isa = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  if (isa < 0) {
+    isa = detect();
+    __atomic_store_n(&found, isa, __ATOMIC_RELAXED);
+  }
+  return Isa(isa);
+}
+
+const char* isa_name(Isa isa) noexcept {
+  switch (isa) {
+    case kIsaAvx2: return "avx2";
+    case kIsaAvx512: return "avx512";
+    default: return "baseline";
+  }
+}
+
+int64_t l3_bytes() noexcept {
+  static constinit int64_t found = -1;
+  int64_t n = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  if (n < 0) {
+    n = detect_l3();
+    __atomic_store_n(&found, n, __ATOMIC_RELAXED);
+  }
+  return n;
+}
+
+}  // namespace TT_NS

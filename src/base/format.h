@@ -1,0 +1,21 @@
+// Numbers to text, without printf, locale or std::to_chars. All return the length and write no terminating zero.
+#pragma once
+
+#include "base/platform.h"
+
+namespace TT_NS {
+
+constexpr int kMaxDigits = 100;  // largest `digits` below; more are cut to it
+
+int format_int(char* out, int64_t v) noexcept;    // at most 20 bytes
+int format_uint(char* out, uint64_t v) noexcept;  // at most 20 bytes
+
+// The fewest digits that read back as v (as float if as_f32), written as Python's repr does: 0.1, 2.0, 1e-05, 1e+16,
+// inf, -inf, nan. At most 26 bytes.
+int format_double(char* out, double v, bool as_f32) noexcept;
+// `digits` digits after the point, correctly rounded (ties to even): 3.1416. At most 312 + digits bytes.
+int format_fixed(char* out, double v, int digits) noexcept;
+// One digit, point, `digits` digits, exponent of at least two digits: 3.1416e+00. At most 9 + digits bytes.
+int format_sci(char* out, double v, int digits) noexcept;
+
+}  // namespace TT_NS
