@@ -52,6 +52,7 @@ class Ref {
   T* get() const { return p_; }
   T& operator*() const { return *p_; }
   T* operator->() const { return p_; }
+  operator const T&() const { return *p_; }  // lends
   explicit operator bool() const { return p_ != nullptr; }
 
  private:

@@ -1,0 +1,222 @@
+// Memory of a runtime as taken from the host's allocator: accounting, limit, slabs, lifetime.
+#include "base/arena.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+namespace {
+
+constexpr size_t kHuge = size_t(2) << 20;
+constexpr int64_t kKeepSpare = 64;            // slabs
+constexpr int64_t kSmallBatch = 4;            // slabs mapped at once: for small programs,
+constexpr int64_t kLargeBatch = kHuge / kSlabBytes;  // and for those that have more than kManySlabs
+constexpr int64_t kManySlabs = 64;
+
+bool reserve(Arena* a, int64_t bytes) {
+  const int64_t limit = __atomic_load_n(&a->limit, __ATOMIC_RELAXED);
+  int64_t old = __atomic_load_n(&a->reserved, __ATOMIC_RELAXED);
+  do {
+    if (limit && bytes > limit - old) return false;
+  } while (!__atomic_compare_exchange_n(&a->reserved, &old, old + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return true;
+}
+
+void note_peak(Arena* a) {
+  const int64_t now = __atomic_load_n(&a->reserved, __ATOMIC_RELAXED);
+  int64_t peak = __atomic_load_n(&a->peak, __ATOMIC_RELAXED);
+  while (now > peak && !__atomic_compare_exchange_n(&a->peak, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+void unreserve(Arena* a, int64_t bytes) { __atomic_fetch_sub(&a->reserved, bytes, __ATOMIC_RELAXED); }
+
+// Big blocks of the C allocator are mapped: no fragmentation, and huge pages where the system has them.
+bool is_mapped(const Arena* a, size_t bytes) { return !TT_HEAP_DIRECT && a->system && bytes >= kHuge; }
+
+void* host_alloc(Arena* a, size_t bytes, size_t align) {
+  if (!is_mapped(a, bytes)) return a->host.alloc(a->host.user, bytes, align);
+  void* p = os_map(bytes, kHuge);
+  if (p) os_advise_huge(p, bytes);
+  return p;
+}
+
+void* system_alloc(void*, size_t bytes, size_t align) { return os_alloc(bytes, align); }
+void system_free(void*, void* p, size_t, size_t) { os_free(p); }
+
+void* take_once(Arena* a, size_t bytes, size_t align) {
+  if (!reserve(a, int64_t(bytes))) return nullptr;
+  void* p = host_alloc(a, bytes, align);
+  if (p)
+    note_peak(a);
+  else
+    unreserve(a, int64_t(bytes));
+  return p;
+}
+
+void free_slab(Arena* a, Slab* s) {
+  unreserve(a, int64_t(kSlabBytes));
+  if (a->system && !TT_HEAP_DIRECT)
+    os_unmap(s, kSlabBytes);
+  else
+    a->host.free(a->host.user, s, kSlabBytes, kSlabBytes);
+}
+
+void free_slabs(Arena* a, Slab* s) {
+  while (s) {
+    Slab* next = s->next;
+    free_slab(a, s);
+    s = next;
+  }
+}
+
+// Maps n slabs and leaves all but the returned one with the spares.
+Slab* map_slabs(Arena* a, int64_t n) {
+  const size_t bytes = size_t(n) * kSlabBytes;
+  if (!reserve(a, int64_t(bytes))) return nullptr;
+  char* p = static_cast<char*>(os_map(bytes, bytes >= kHuge ? kHuge : kSlabBytes));
+  if (!p) {
+    unreserve(a, int64_t(bytes));
+    return nullptr;
+  }
+  if (bytes >= kHuge) os_advise_huge(p, bytes);
+  note_peak(a);
+  Lock l(a->lock);
+  for (int64_t i = n - 1; i > 0; i--) {
+    Slab* s = reinterpret_cast<Slab*>(p + size_t(i) * kSlabBytes);
+    s->next = a->spare;
+    a->spare = s;
+  }
+  a->num_spare += n - 1;
+  return reinterpret_cast<Slab*>(p);
+}
+
+Slab* new_slab(Arena* a, int64_t have) {
+  if (!a->system || TT_HEAP_DIRECT) return static_cast<Slab*>(take_once(a, kSlabBytes, kSlabBytes));
+  Slab* s = map_slabs(a, have < kManySlabs ? kSmallBatch : kLargeBatch);
+  return s ? s : map_slabs(a, 1);
+}
+
+Slab* take_slab_once(Arena* a) {
+  int64_t have;
+  {
+    Lock l(a->lock);
+    if (Slab* s = a->spare) {
+      a->spare = s->next;
+      a->num_spare--;
+      a->num_slabs++;
+      return s;
+    }
+    have = a->num_slabs;
+  }
+  Slab* s = new_slab(a, have);
+  if (s) {
+    Lock l(a->lock);
+    a->num_slabs++;
+  }
+  return s;
+}
+
+void spares_trim(Arena* a) {
+  Slab* s;
+  {
+    Lock l(a->lock);
+    s = a->spare;
+    a->spare = nullptr;
+    a->num_spare = 0;
+  }
+  free_slabs(a, s);
+}
+
+}  // namespace
+
+void* arena_take(Arena* a, size_t bytes, size_t align) noexcept {
+  if (void* p = take_once(a, bytes, align)) return p;
+  arena_trim(a);
+  return take_once(a, bytes, align);
+}
+
+void arena_give(Arena* a, void* p, size_t bytes, size_t align) noexcept {
+  unreserve(a, int64_t(bytes));
+  if (is_mapped(a, bytes))
+    os_unmap(p, bytes);
+  else
+    a->host.free(a->host.user, p, bytes, align);
+}
+
+Slab* arena_take_slab(Arena* a) noexcept {
+  if (Slab* s = take_slab_once(a)) return s;
+  arena_trim(a);
+  return take_slab_once(a);
+}
+
+void arena_give_slab(Arena* a, Slab* s) noexcept {
+  {
+    Lock l(a->lock);
+    a->num_slabs--;
+    if (!a->dying && a->num_spare < kKeepSpare) {
+      s->next = a->spare;
+      a->spare = s;
+      a->num_spare++;
+      return;
+    }
+  }
+  free_slab(a, s);
+}
+
+Arena* arena_new(const tt_allocator* host) noexcept {
+  tt_allocator h = {sizeof(tt_allocator), nullptr, system_alloc, system_free};
+  if (host) h = *host;
+  void* p = h.alloc(h.user, sizeof(Arena), 64);
+  if (!p) return nullptr;
+  memset(p, 0, sizeof(Arena));
+  Arena* a = static_cast<Arena*>(p);
+  a->refs = a->life = 1;
+  a->pid = os_pid();
+  a->system = !host;
+  a->host = h;
+  a->reserved = a->peak = int64_t(sizeof(Arena));
+  return a;
+}
+
+void arena_retain(Arena* a) noexcept { __atomic_fetch_add(&a->refs, 1, __ATOMIC_RELAXED); }
+
+void arena_release(Arena* a) noexcept {
+  if (!a || __atomic_fetch_sub(&a->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
+  {
+    Lock l(a->lock);
+    a->dying = true;
+  }
+  large_trim(a);
+  spares_trim(a);
+  heaps_revoke(a);
+  arena_drop_life(a);
+}
+
+void arena_drop_life(Arena* a) noexcept {
+  if (__atomic_fetch_sub(&a->life, 1, __ATOMIC_ACQ_REL) != 1) return;
+  const tt_allocator host = a->host;
+  host.free(host.user, a, sizeof(Arena), 64);
+}
+
+void arena_set_limit(Arena* a, int64_t bytes) noexcept { __atomic_store_n(&a->limit, bytes, __ATOMIC_RELAXED); }
+
+void arena_trim(Arena* a) noexcept {
+  large_trim(a);
+  heaps_trim(a);
+  spares_trim(a);
+}
+
+void arena_stats(Arena* a, tt_memory_stats* out) noexcept {
+  Lock l(a->lock);
+  int64_t in_use = a->large.live;
+  for (Heap* h = a->heaps; h; h = h->next_of_arena)
+    in_use += __atomic_load_n(&h->live, __ATOMIC_RELAXED) -
+              (__atomic_load_n(&h->remote_freed, __ATOMIC_RELAXED) + kHeapAlive);
+  out->in_use = in_use;
+  out->reserved = __atomic_load_n(&a->reserved, __ATOMIC_RELAXED);
+  out->peak = __atomic_load_n(&a->peak, __ATOMIC_RELAXED);
+  out->limit = __atomic_load_n(&a->limit, __ATOMIC_RELAXED);
+}
+
+}  // namespace TT_NS
