@@ -54,23 +54,23 @@ void* take_once(Arena* a, size_t bytes, size_t align) {
   return p;
 }
 
+void* slab_base(Slab* s) { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(s) & ~(kSlabBytes - 1)); }
+
 void free_slab(Arena* a, Slab* s) {
   unreserve(a, int64_t(kSlabBytes));
   if (a->system && !TT_HEAP_DIRECT)
-    os_unmap(s, kSlabBytes);
+    os_unmap(slab_base(s), kSlabBytes);
   else
-    a->host.free(a->host.user, s, kSlabBytes, kSlabBytes);
+    a->host.free(a->host.user, slab_base(s), kSlabBytes, kSlabBytes);
 }
 
-void free_slabs(Arena* a, Slab* s) {
-  while (s) {
-    Slab* next = s->next;
-    free_slab(a, s);
-    s = next;
-  }
+void push_spare(Arena* a, Slab* s) {
+  s->next = a->spare;
+  a->spare = s;
+  a->num_spare++;
 }
 
-// Maps n slabs and leaves all but the returned one with the spares.
+// Maps n slabs; all but the first become the arena's unused ones (untouched pages cost nothing).
 Slab* map_slabs(Arena* a, int64_t n) {
   const size_t bytes = size_t(n) * kSlabBytes;
   if (!reserve(a, int64_t(bytes))) return nullptr;
@@ -82,50 +82,69 @@ Slab* map_slabs(Arena* a, int64_t n) {
   if (bytes >= kHuge) os_advise_huge(p, bytes);
   note_peak(a);
   Lock l(a->lock);
-  for (int64_t i = n - 1; i > 0; i--) {
-    Slab* s = reinterpret_cast<Slab*>(p + size_t(i) * kSlabBytes);
-    s->next = a->spare;
-    a->spare = s;
+  if (a->num_unused == 0) {
+    a->unused = p + kSlabBytes;
+    a->num_unused = n - 1;
+  } else {  // another thread has been here
+    for (int64_t i = 1; i < n; i++) push_spare(a, slab_of(p + size_t(i) * kSlabBytes));
   }
-  a->num_spare += n - 1;
-  return reinterpret_cast<Slab*>(p);
+  return slab_of(p);
 }
 
 Slab* new_slab(Arena* a, int64_t have) {
-  if (!a->system || TT_HEAP_DIRECT) return static_cast<Slab*>(take_once(a, kSlabBytes, kSlabBytes));
+  if (!a->system || TT_HEAP_DIRECT) {
+    void* p = take_once(a, kSlabBytes, kSlabBytes);
+    return p ? slab_of(p) : nullptr;
+  }
   Slab* s = map_slabs(a, have < kManySlabs ? kSmallBatch : kLargeBatch);
   return s ? s : map_slabs(a, 1);
+}
+
+// A spare or unused one, or NULL.
+Slab* pop_slab(Arena* a) {
+  Slab* s = a->spare;
+  if (s) {
+    a->spare = s->next;
+    a->num_spare--;
+  } else if (a->num_unused) {
+    s = slab_of(a->unused);
+    a->unused += kSlabBytes;
+    a->num_unused--;
+  }
+  return s;
 }
 
 Slab* take_slab_once(Arena* a) {
   int64_t have;
   {
     Lock l(a->lock);
-    if (Slab* s = a->spare) {
-      a->spare = s->next;
-      a->num_spare--;
-      a->num_slabs++;
-      return s;
-    }
-    have = a->num_slabs;
+    have = a->num_slabs++;
+    if (Slab* s = pop_slab(a)) return s;
   }
   Slab* s = new_slab(a, have);
-  if (s) {
+  if (!s) {
     Lock l(a->lock);
-    a->num_slabs++;
+    a->num_slabs--;
   }
   return s;
 }
 
 void spares_trim(Arena* a) {
   Slab* s;
+  char* unused;
+  int64_t n;
   {
     Lock l(a->lock);
-    s = a->spare;
+    s = a->spare, unused = a->unused, n = a->num_unused;
     a->spare = nullptr;
-    a->num_spare = 0;
+    a->num_spare = a->num_unused = 0;
   }
-  free_slabs(a, s);
+  for (; n; n--, unused += kSlabBytes) free_slab(a, slab_of(unused));
+  while (s) {
+    Slab* next = s->next;
+    free_slab(a, s);
+    s = next;
+  }
 }
 
 }  // namespace
@@ -155,9 +174,7 @@ void arena_give_slab(Arena* a, Slab* s) noexcept {
     Lock l(a->lock);
     a->num_slabs--;
     if (!a->dying && a->num_spare < kKeepSpare) {
-      s->next = a->spare;
-      a->spare = s;
-      a->num_spare++;
+      push_spare(a, s);
       return;
     }
   }
@@ -211,7 +228,7 @@ void arena_stats(Arena* a, tt_memory_stats* out) noexcept {
   Lock l(a->lock);
   int64_t in_use = a->large.live;
   for (Heap* h = a->heaps; h; h = h->next_of_arena)
-    in_use += __atomic_load_n(&h->live, __ATOMIC_RELAXED) -
+    in_use += __atomic_load_n(&h->taken, __ATOMIC_RELAXED) - __atomic_load_n(&h->returned, __ATOMIC_RELAXED) -
               (__atomic_load_n(&h->remote_freed, __ATOMIC_RELAXED) + kHeapAlive);
   out->in_use = in_use;
   out->reserved = __atomic_load_n(&a->reserved, __ATOMIC_RELAXED);

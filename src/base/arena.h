@@ -50,6 +50,8 @@ struct Arena {
   Heap* abandoned;  // their threads have ended
   Slab* spare;
   int64_t num_spare, num_slabs;
+  char* unused;  // mapped, but never touched: the next slabs
+  int64_t num_unused;
   LargeCache large;
 };
 

@@ -15,13 +15,14 @@ constexpr int64_t kCollectFrom = 64;  // slabs
 // Guards Tls::heaps of all threads. Taken before any arena's lock.
 constinit Mutex threads_lock;
 
-int32_t capacity(const Slab* s) { return int32_t((kSlabBytes - sizeof(Slab)) / s->block_bytes); }
+int32_t capacity(const Slab* s) {
+  const size_t used = (reinterpret_cast<uintptr_t>(s + 1)) & (kSlabBytes - 1);
+  return int32_t((kSlabBytes - used) / s->block_bytes);
+}
 
 FreeBlock* block_at(Slab* s, int32_t i) {
   return reinterpret_cast<FreeBlock*>(reinterpret_cast<char*>(s + 1) + size_t(i) * s->block_bytes);
 }
-
-Slab* slab_of(void* p) { return reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(p) & ~(kSlabBytes - 1)); }
 
 // Moves the blocks that other threads have freed to the free lists.
 void drain(Heap* h) {
@@ -228,7 +229,7 @@ void* heap_alloc_slow(Heap* h, size_t bytes) noexcept {
   if (!refill(h, cls)) return nullptr;
   FreeBlock* b = h->free[cls];
   h->free[cls] = b->next;
-  __atomic_store_n(&h->live, h->live + counted_bytes(bytes), __ATOMIC_RELAXED);
+  __atomic_store_n(&h->taken, h->taken + counted_bytes(bytes), __ATOMIC_RELAXED);
   return b;
 }
 
@@ -288,7 +289,7 @@ void heaps_revoke(Arena* a) noexcept {
   Heap* next;
   for (Heap* h = a->heaps; h; h = next) {
     next = h->next_of_arena;
-    const int64_t live = h->live;
+    const int64_t live = h->taken - h->returned;
     if (__atomic_add_fetch(&h->remote_freed, kHeapAlive - live, __ATOMIC_ACQ_REL) == 0) destroy(h);
   }
 }

@@ -56,9 +56,18 @@ struct alignas(64) Slab {
 };
 static_assert(sizeof(Slab) == 64);
 
+// The header lies at one of 16 places of the slab's first kilobyte, by the slab's address: at one and the same offset,
+// the headers of all slabs would fall into one set of the first-level cache.
+TT_INLINE Slab* slab_of(const void* p) {
+  const uintptr_t at = reinterpret_cast<uintptr_t>(p);
+  return reinterpret_cast<Slab*>((at & ~(kSlabBytes - 1)) | ((at >> 10) & 0x3c0));
+}
+
 struct alignas(64) Heap {
   FreeBlock* free[kSmallClasses];  // owner only
-  int64_t live;  // bytes given out minus bytes that came back on the owner's thread; written by the owner
+  // Bytes given out, and bytes that came back on the owner's thread; written by the owner. Two counters make two
+  // short chains of dependent additions instead of a long one.
+  int64_t taken, returned;
   Tls* owner;    // NULL: its thread has ended, or the arena has no reference any more
   Arena* arena;
   Slab* fresh[kSmallClasses];  // slab with blocks never handed out
@@ -69,7 +78,7 @@ struct alignas(64) Heap {
   Heap* next_abandoned;
   Tls* revoked_from;  // arena_release: the owner that was
   alignas(64) FreeBlock* remote;  // blocks freed by other threads
-  // Bytes freed by other threads, minus kHeapAlive while the arena has references, minus `live` after that:
+  // Bytes freed by other threads, minus kHeapAlive while the arena has references, minus what was live then after that:
   // the free that makes it 0 was the last one.
   int64_t remote_freed;
 };
@@ -111,7 +120,7 @@ TT_INLINE void* heap_alloc(Heap* heap, size_t bytes) noexcept {
     FreeBlock* b = *list;
     if (TT_LIKELY(b != nullptr)) {
       *list = b->next;
-      __atomic_store_n(&heap->live, heap->live + counted_bytes(bytes), __ATOMIC_RELAXED);
+      __atomic_store_n(&heap->taken, heap->taken + counted_bytes(bytes), __ATOMIC_RELAXED);
       return b;
     }
   }
@@ -121,7 +130,7 @@ TT_INLINE void* heap_alloc(Heap* heap, size_t bytes) noexcept {
 // From any thread, with the size given to heap_alloc. p is not NULL.
 TT_INLINE void mem_free(void* p, size_t bytes) noexcept {
   if (!TT_HEAP_DIRECT && TT_LIKELY(bytes <= kSmallMax)) {
-    Heap* h = reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(p) & ~(kSlabBytes - 1))->heap;
+    Heap* h = slab_of(p)->heap;
     // in_free is set before the owner is looked at and cleared after the last access to the heap:
     // arena_release takes heaps away from other threads by this order.
     Tls* self = &tls;
@@ -132,7 +141,7 @@ TT_INLINE void mem_free(void* p, size_t bytes) noexcept {
       FreeBlock** list = &h->free[kSmallClass.of[(bytes + 63) / 64]];
       b->next = *list;
       *list = b;
-      __atomic_store_n(&h->live, h->live - counted_bytes(bytes), __ATOMIC_RELAXED);
+      __atomic_store_n(&h->returned, h->returned + counted_bytes(bytes), __ATOMIC_RELAXED);
       __atomic_store_n(&self->in_free, 0, __ATOMIC_RELEASE);
       return;
     }
