@@ -21,6 +21,7 @@ inline uint64_t keys_of(Indices s) {
   return k;
 }
 TT_INLINE uint64_t keys_of(Device d) { return backend_key(d); }
+TT_INLINE uint64_t keys_of(const Opt<Device>& d) { return d.has ? backend_key(d.value) : 0; }
 template <class T>
 TT_INLINE uint64_t keys_of(const T&) { return 0; }
 

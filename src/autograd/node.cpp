@@ -1,0 +1,161 @@
+#include "autograd/node.h"
+
+#include "autograd/hook.h"
+#include "autograd/saved.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+// ---- nodes ----
+
+static void free_node(Node* n) noexcept {
+  if (!n->released) n->type->destroy_saved(*n);
+  for (int64_t i = 0; i < n->n_edges; i++) release_edge(n->edges()[i]);
+  for (int64_t i = 0; i < n->n_outs; i++) {
+    NodeOut& o = n->outs()[i];
+    o.pending.reset();
+    if (o.retain_for) find_meta(*o.retain_for)->retains_grad = false;
+    if (o.ndim > kInlineDims) mem_free(o.more, size_t(o.ndim) * 8);
+  }
+  drop_hooks(&n->hooks);
+  n->tag = 0;
+  mem_free(n, n->bytes());
+}
+
+// Freeing a node frees the nodes below it: the loop of the outermost call does that, whatever the graph's depth.
+static void destroy_node(GraphNode* g) noexcept {
+  auto* n = static_cast<Node*>(g);
+  n->next_free = static_cast<Node*>(tls.free_list);
+  tls.free_list = n;
+  if (tls.freeing) return;
+  tls.freeing = 1;
+  while (auto* top = static_cast<Node*>(tls.free_list)) {
+    tls.free_list = top->next_free;
+    free_node(top);
+  }
+  tls.freeing = 0;
+}
+
+NodeRef new_node(const NodeType* type, int64_t n_edges, int64_t n_outs) {
+  if (n_edges > UINT16_MAX || n_outs > UINT16_MAX)
+    fail(TT_INVALID_ARG, "{} inputs and {} outputs: at most {} can be recorded", n_edges, n_outs, UINT16_MAX);
+  size_t bytes = sizeof(Node) + size_t(n_outs) * sizeof(NodeOut) + size_t(n_edges) * sizeof(Edge) + type->saved_bytes;
+  auto* n = static_cast<Node*>(mem_alloc(bytes));
+  memset(static_cast<void*>(n), 0, bytes);
+  n->tag = kTagNode, n->refs = 1, n->destroy_fn = destroy_node, n->type = type;
+  n->n_edges = uint16_t(n_edges), n->n_outs = uint16_t(n_outs), n->topo = 1;
+  n->released = true;  // until the caller has constructed the saved area
+  return NodeRef::adopt(n);
+}
+
+void release_edge(Edge& e) noexcept {
+  if (!e.target) return;
+  if (e.is_leaf()) {
+    Ref<Tensor>::adopt(e.leaf()).reset();
+  } else {
+    NodeRef::adopt(e.node()).reset();
+  }
+  e.target = 0;
+}
+Edge share_edge(const Edge& e) {
+  if (e.target) ref_inc(e.is_leaf() ? &e.leaf()->refs : &e.node()->refs);
+  return e;
+}
+
+void Node::set_edge(int64_t i, const Tensor& t) {
+  Edge e = gradient_edge(t);
+  if (!e) return;
+  edges()[i] = e;
+  int64_t below = e.is_leaf() ? 0 : e.node()->topo;
+  if (below >= topo) topo = below + 1;
+}
+
+void set_history(const NodeRef& node, const Tensor& out, uint32_t nr) {
+  Node& n = as_node(node);
+  auto& t = const_cast<Tensor&>(out);
+  NodeOut& o = n.outs()[nr];
+  if (t.ndim > kInlineDims) o.more = static_cast<int64_t*>(mem_alloc(size_t(t.ndim) * 8));
+  o.dtype = t.dtype, o.device = t.device, o.ndim = t.ndim, o.defined = true;
+  memcpy(t.ndim <= kInlineDims ? o.inline_sizes : o.more, t.sizes_ptr(), size_t(t.ndim) * 8);
+  if (!is_differentiable(t.dtype)) return;
+  if (t.grad_fn) NodeRef::adopt(t.grad_fn).reset();
+  t.grad_fn = NodeRef(node).leak();
+  t.output_nr = nr;
+  t.keys |= bit(kKeyAutograd);
+  for (int64_t i = 0; i < n.n_edges; i++) {  // leaves learn how late their gradient is complete
+    Edge& e = n.edges()[i];
+    if (!e || !e.is_leaf()) continue;
+    int64_t* min = &find_meta(*e.leaf())->min_topo;
+    for (int64_t seen = __atomic_load_n(min, __ATOMIC_RELAXED);
+         seen > n.topo && !__atomic_compare_exchange_n(min, &seen, n.topo, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);) {
+    }
+  }
+}
+
+// ---- per-tensor data ----
+
+static void destroy_meta(TensorMeta* m) noexcept {
+  auto* a = static_cast<AutogradMeta*>(m);
+  if (a->retains_grad && a->self->grad_fn) {
+    auto* n = static_cast<Node*>(a->self->grad_fn);
+    if (n->outs()[a->self->output_nr].retain_for == a->self) n->outs()[a->self->output_nr].retain_for = nullptr;
+  }
+  drop_hooks(&a->hooks);
+  a->~AutogradMeta();
+  mem_free(a, sizeof *a);
+}
+
+AutogradMeta& autograd_meta(const Tensor& t) {
+  TensorMeta* m = __atomic_load_n(&t.meta, __ATOMIC_ACQUIRE);
+  if (m) return *static_cast<AutogradMeta*>(m);
+  auto* a = new (mem_alloc(sizeof(AutogradMeta))) AutogradMeta{};
+  a->destroy_fn = destroy_meta, a->self = const_cast<Tensor*>(&t), a->min_topo = INT64_MAX / 4;
+  TensorMeta* none = nullptr;
+  if (!__atomic_compare_exchange_n(&const_cast<Tensor&>(t).meta, &none, a, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    mem_free(a, sizeof *a);
+    return *static_cast<AutogradMeta*>(none);
+  }
+  return *a;
+}
+
+void set_requires_grad(Tensor& t, bool on) {
+  if (t.grad_fn && !on)
+    fail(TT_AUTOGRAD, "only leaves can stop requiring a gradient; this is an output of {}: use detach", static_cast<Node*>(t.grad_fn)->type->name);
+  if (t.grad_fn) return;
+  if (on && !is_differentiable(t.dtype))
+    fail(TT_DTYPE, "self is {}: only floating and complex tensors can require gradients", fmt(t.dtype));
+  if (on) autograd_meta(t);
+  t.flags = uint16_t(on ? t.flags | kRequiresGrad : t.flags & ~kRequiresGrad);
+  if (on) {
+    t.keys |= bit(kKeyAutograd);
+  } else if (!t.base) {
+    t.keys &= ~bit(kKeyAutograd);
+  }
+}
+
+// ---- saved tensors ----
+
+void fail_graph_freed(Node& n) {
+  fail(TT_AUTOGRAD, "the graph of {} has been freed: a second backward through it needs retain_graph at the first", n.type->name);
+}
+
+void Saved::save_output(const Tensor& out, uint32_t nr) {
+  t_ = new_alias(out, out.sizes(), out.strides());
+  version_ = out.version(), output_nr_ = int32_t(nr);
+}
+
+TensorRef Saved::get(Node& n) const {
+  check_not_released(n);
+  if (t_->version() != version_)
+    fail(TT_AUTOGRAD, "{} saved a tensor of shape {} that has been written in place since: it has version {}, saved was version {}",
+         n.type->name, t_->sizes(), t_->version(), version_);
+  if (output_nr_ < 0 || (ctx().exclude & bit(kKeyAutograd))) return t_;
+  TensorRef linked = new_alias(*t_, t_->sizes(), t_->strides());
+  linked->grad_fn = NodeRef::share(&n).leak();
+  linked->output_nr = uint32_t(output_nr_);
+  linked->keys |= bit(kKeyAutograd);
+  return linked;
+}
+
+}  // namespace TT_NS

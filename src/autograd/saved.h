@@ -1,0 +1,57 @@
+// What a node keeps for its formula. Every saved tensor carries the version it had.
+#pragma once
+
+#include "autograd/node.h"
+
+namespace TT_NS {
+
+class Saved {
+ public:
+  void save(const Tensor& t) { t_ = TensorRef::share(&t), version_ = t.version(); }
+  void save(const Tensor* t) {
+    if (t) save(*t);
+  }
+  // An output of the node itself: kept without its grad_fn (else the node would own itself) and re-linked on use.
+  void save_output(const Tensor& out, uint32_t nr);
+  bool defined() const { return bool(t_); }
+  // The tensor; fails with AUTOGRAD if it was overwritten since, or the graph was freed.
+  TensorRef get(Node& n) const;
+  TensorRef get_opt(Node& n) const { return t_ || n.released ? get(n) : TensorRef(); }
+
+ private:
+  TensorRef t_;
+  uint32_t version_ = 0;
+  int32_t output_nr_ = -1;  // >= 0: an output of the node
+};
+
+class SavedList {
+ public:
+  void save(TensorSpan s) {
+    for (const Tensor* t : s) items_.push_back(Saved()), items_.back().save(t);
+  }
+  void get(Node& n, TensorList& out) const {
+    for (const Saved& s : items_) out.push_back(s.get_opt(n));
+  }
+
+ private:
+  SmallVec<Saved, 4> items_;
+};
+
+// Borrowed view of a list of owned tensors.
+class Borrowed {
+ public:
+  explicit Borrowed(const TensorList& l) {
+    for (const TensorRef& t : l) p_.push_back(t.get());
+  }
+  operator TensorSpan() const { return {p_.data(), p_.size()}; }
+
+ private:
+  SmallVec<const Tensor*, 8> p_;
+};
+
+[[noreturn]] TT_COLD void fail_graph_freed(Node& n);
+inline void check_not_released(Node& n) {
+  if (TT_UNLIKELY(n.released)) fail_graph_freed(n);
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,134 @@
+// Views and in-place operators: the history of a view goes through its base.
+// In place on a view v of b: b gets a node that puts v's new gradient into b's (CopySlices), and v's own node is rebuilt
+// as as_strided of b when it is next asked for.
+#include "autograd/node.h"
+#include "autograd/saved.h"
+#include "gen/ops.h"
+
+namespace TT_NS {
+
+struct ViewGeometry {
+  Shape sizes, strides;
+  int64_t offset;  // elements from the base's first
+};
+static ViewGeometry geometry_of(const Tensor& view) {
+  return {Shape(view.sizes()), Shape(view.strides()), (int64_t(view.data) - int64_t(view.base->data)) / view.item_size() };
+}
+
+// ---- as_strided of the base ----
+
+struct ViewSaved {
+  ViewGeometry view;
+  Shape base_sizes, base_strides;
+};
+static void view_apply(Node& n, TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  auto& s = n.saved_as<ViewSaved>();
+  out[0] = op::as_strided_backward(*grads[0], s.base_sizes, s.base_strides, s.view.sizes, s.view.strides, s.view.offset);
+}
+static constinit const NodeType kViewType = {"as_strided", view_apply, destroy_saved<ViewSaved>, sizeof(ViewSaved), false};
+
+static void rebuild_view_node(Tensor& t) {
+  NodeRef node = new_node(&kViewType, 1, 1);
+  as_node(node).set_edge(0, *t.base);
+  new (as_node(node).saved()) ViewSaved{geometry_of(t), Shape(t.base->sizes()), Shape(t.base->strides())};
+  as_node(node).released = false;
+  set_history(node, t, 0);
+  t.view_version = t.version();
+}
+
+bool needs_grad_slow(const Tensor& t) {
+  if (t.base && t.view_version != t.version()) return needs_grad_slow(*t.base);
+  return t.grad_fn || (t.flags & kRequiresGrad);
+}
+bool requires_grad(const Tensor& t) { return (t.keys & bit(kKeyAutograd)) && needs_grad_slow(t); }
+
+Edge gradient_edge(const Tensor& t) {
+  auto& m = const_cast<Tensor&>(t);
+  if (t.base && t.view_version != t.version() && needs_grad_slow(*t.base)) rebuild_view_node(m);
+  if (t.grad_fn) return {reinterpret_cast<uintptr_t>(NodeRef::share(t.grad_fn).leak()), t.output_nr};
+  if (!(t.flags & kRequiresGrad)) return {};
+  autograd_meta(t);
+  return {reinterpret_cast<uintptr_t>(TensorRef::share(&t).leak()) | 1, 0};
+}
+
+// ---- in place ----
+
+struct CopySlicesSaved {
+  NodeRef inner;  // the in-place operator's own node, for the view
+  ViewGeometry view;
+};
+static void copy_slices_apply(Node& n, TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  auto& s = n.saved_as<CopySlicesSaved>();
+  Node& inner = as_node(s.inner);
+  TensorRef piece = op::clone(*op::as_strided(*grads[0], s.view.sizes, s.view.strides, s.view.offset));
+  inner.type->apply(inner, &piece, out);
+  TensorRef self_piece = std::move(out[0]);
+  if (!n.needs(0)) return;
+  if (!self_piece) self_piece = op::zeros_like(*piece);
+  out[0] = op::as_strided_scatter(*grads[0], *self_piece, s.view.sizes, s.view.strides, s.view.offset);
+}
+static constinit const NodeType kCopySlicesType = {"copy_slices", copy_slices_apply, destroy_saved<CopySlicesSaved>,
+                                                   sizeof(CopySlicesSaved), false};
+
+NodeRef prepare_inplace(Tensor& self, const NodeRef& node) {
+  const Tensor& owner = self.base ? *self.base : self;
+  if ((owner.flags & kRequiresGrad) && !owner.grad_fn)
+    fail_arg(TT_AUTOGRAD, "self", "self is {}a leaf that requires a gradient: it must not be written in place while gradients are recorded",
+             self.base ? "a view of " : "");
+  if (!self.base) {
+    NodeOut probe{};
+    if (self.ndim > kInlineDims) {  // so that commit need not allocate
+      probe.more = static_cast<int64_t*>(mem_alloc(size_t(self.ndim) * 8));
+      as_node(node).outs()[0].more = probe.more, as_node(node).outs()[0].ndim = self.ndim;
+    }
+    return node;
+  }
+  Node& inner = as_node(node);
+  NodeRef slices = new_node(&kCopySlicesType, inner.n_edges, 1);
+  Node& outer = as_node(slices);
+  outer.set_edge(0, *self.base);
+  new (outer.saved()) CopySlicesSaved{node, geometry_of(self)};
+  outer.released = false;
+  for (int64_t i = 1; i < inner.n_edges; i++) outer.edges()[i] = share_edge(inner.edges()[i]);
+  if (outer.topo < inner.topo) outer.topo = inner.topo;
+  const Tensor& base = *self.base;
+  if (base.ndim > kInlineDims) {
+    outer.outs()[0].more = static_cast<int64_t*>(mem_alloc(size_t(base.ndim) * 8));
+    outer.outs()[0].ndim = base.ndim;
+  }
+  return slices;
+}
+
+// set_history with the sizes block allocated by prepare_inplace.
+static void relink(Tensor& t, NodeRef&& node) noexcept {
+  Node& n = as_node(node);
+  NodeOut& o = n.outs()[0];
+  o.dtype = t.dtype, o.device = t.device, o.ndim = t.ndim, o.defined = true;
+  __builtin_memcpy(t.ndim <= kInlineDims ? o.inline_sizes : o.more, t.sizes_ptr(), size_t(t.ndim) * 8);
+  if (t.grad_fn) {  // hooks stay with the node they were put on
+    auto* old = static_cast<Node*>(t.grad_fn);
+    if (old->outs()[t.output_nr].retain_for == &t) old->outs()[t.output_nr].retain_for = nullptr, o.retain_for = &t;
+    NodeRef::adopt(t.grad_fn).reset();
+  }
+  t.keys |= bit(kKeyAutograd), t.output_nr = 0;
+  for (int64_t i = 0; i < n.n_edges; i++) {
+    Edge& e = n.edges()[i];
+    if (!e || !e.is_leaf()) continue;
+    AutogradMeta* m = find_meta(*e.leaf());
+    for (int64_t seen = __atomic_load_n(&m->min_topo, __ATOMIC_RELAXED);
+         seen > n.topo && !__atomic_compare_exchange_n(&m->min_topo, &seen, n.topo, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);) {
+    }
+  }
+  t.grad_fn = node.leak();
+}
+
+void commit_inplace(Tensor& self, NodeRef&& prepared) noexcept {
+  if (!self.base) return relink(self, std::move(prepared));
+  relink(*self.base, std::move(prepared));
+  self.keys |= bit(kKeyAutograd);
+  self.view_version = self.version() - 1;  // stale: rebuilt from the base when next asked for
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,103 @@
+// The C boundary: every exported function is one api_call around typed internal calls.
+#pragma once
+
+#include "core/ctx.h"
+#include "dispatch/value.h"
+
+namespace TT_NS {
+
+// Puts the running call of this thread aside for the one that begins.
+class ApiScope {
+ public:
+  TT_INLINE ApiScope(Ctx* c, const char* name) : ctx_(tls.ctx), heap_(tls.heap), error_(tls.error), op_(tls.op) {
+    tls.ctx = c, tls.heap = c->heap, tls.error = &c->error, tls.op = name;
+  }
+  TT_INLINE ~ApiScope() { tls.ctx = ctx_, tls.heap = heap_, tls.error = error_, tls.op = op_; }
+  ApiScope(const ApiScope&) = delete;
+
+ private:
+  Ctx* ctx_;
+  Heap* heap_;
+  ErrorRecord* error_;
+  const char* op_;
+};
+
+TT_COLD tt_status caught(Ctx* c) noexcept;       // after an exception: the code in the record
+TT_COLD void rebind_call(Ctx* c);                // the ctx moved to this thread
+TT_COLD void enter_checked(Ctx* c);              // (TT_CHECKED) fails if another thread is inside a call on c
+void leave_checked(Ctx* c) noexcept;
+
+template <class F>
+TT_INLINE tt_status api_call(tt_ctx* handle, const char* name, F&& f) noexcept {
+  auto* c = reinterpret_cast<Ctx*>(handle);
+  if (TT_UNLIKELY(!c || c->tag != kTagCtx)) return TT_BAD_HANDLE;
+  ApiScope scope(c, name);
+  try {
+    if (TT_UNLIKELY(c->owner != &tls)) rebind_call(c);
+#if TT_CHECKED
+    enter_checked(c);
+    struct Leave {
+      Ctx* c;
+      ~Leave() { leave_checked(c); }
+    } leave{c};
+#endif
+    f(*c);
+    return TT_OK;
+  } catch (...) {
+    return caught(c);
+  }
+}
+
+// ---- arguments: NULL and handles of another type are BAD_HANDLE, by name and position ----
+[[noreturn]] TT_COLD void fail_handle(const void* h, const char* arg, int32_t index, const char* want);
+[[noreturn]] TT_COLD void fail_null(const char* arg, int32_t index);
+
+TT_INLINE const Tensor& tensor_arg(const tt_tensor* h, const char* arg, int32_t index) {
+  auto* t = reinterpret_cast<const Tensor*>(h);
+  if (TT_UNLIKELY(!t || t->tag != kTagTensor)) fail_handle(h, arg, index, "tensor");
+  return *t;
+}
+TT_INLINE Tensor& mutable_arg(const tt_tensor* h, const char* arg, int32_t index) { return const_cast<Tensor&>(tensor_arg(h, arg, index)); }
+TT_INLINE const Tensor* optional_arg(const tt_tensor* h, const char* arg, int32_t index) { return h ? &tensor_arg(h, arg, index) : nullptr; }
+TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg, int32_t index, bool optional_items);
+Ints ints_arg(const int64_t* p, int64_t n, const char* arg, int32_t index);
+Indices indices_arg(const tt_index* p, int64_t n, const char* arg, int32_t index);
+const Scalar& scalar_arg(const tt_scalar* s, const char* arg, int32_t index);
+inline Scalar scalar_arg(double v, const char*, int32_t) { return Scalar(v); }
+inline Scalar scalar_arg(int64_t v, const char*, int32_t) { return Scalar(v); }
+Dtype dtype_arg(tt_dtype d, const char* arg, int32_t index);
+Device device_arg(const tt_device* d, const char* arg, int32_t index);
+Generator* generator_arg(const tt_generator* g, const char* arg, int32_t index);  // NULL: the ctx's own
+Str str_arg(const char* s, const char* arg, int32_t index);
+
+// ---- options ----
+template <class O>
+inline void check_opts(const O* o, int n) {
+  if (o && (o->set >> n)) fail(TT_UNSUPPORTED_OPTION, "opts.set has bit {}, known are bits 0 to {}", int64_t(63 - __builtin_clzll(o->set)), n - 1);
+}
+template <class O>
+inline bool opts_has(const O* o, int k) { return o && (o->set >> k & 1); }
+
+// ---- results ----
+TT_INLINE void clear_out(tt_tensor** out) {
+  if (out) *out = nullptr;
+}
+template <class T>
+TT_INLINE void out_arg(T* out, const char* arg, int32_t index) {
+  if (TT_UNLIKELY(!out)) fail_null(arg, index);
+}
+TT_COLD tt_tensor* scope_own(Ctx& c, TensorRef&& t);  // the open scope takes it, the host borrows it
+TT_INLINE tt_tensor* to_handle(Ctx& c, TensorRef&& t) {
+  if (TT_UNLIKELY(c.scopes.n_frames != 0) && t) return scope_own(c, std::move(t));
+  return reinterpret_cast<tt_tensor*>(t.leak());
+}
+TT_INLINE void give(Ctx& c, tt_tensor** out, TensorRef&& t) { *out = to_handle(c, std::move(t)); }
+void give(Ctx& c, tt_tensor** a, tt_tensor** b, TensorPair&& p);
+void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, TensorTriple&& p);
+void clear_list(tt_tensor** outs, int64_t cap, int64_t* n_outs) noexcept;
+void give_list(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorList&& l);
+
+inline tt_tensor* handle_of(const Tensor* t) { return reinterpret_cast<tt_tensor*>(const_cast<Tensor*>(t)); }
+inline Tensor* tensor_of(const tt_tensor* t) { return reinterpret_cast<Tensor*>(const_cast<tt_tensor*>(t)); }
+
+}  // namespace TT_NS

@@ -1,0 +1,31 @@
+#include "core/callback.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+void CallbackScope::free_scopes(ScopeStack& s) noexcept {
+  for (int64_t i = s.n; i-- > 0;)
+    if (s.items[i]) Ref<Tensor>::adopt(s.items[i]).reset();
+  if (s.items) mem_free(s.items, size_t(s.cap) * sizeof(Tensor*));
+  if (s.frames) mem_free(s.frames, size_t(s.cap_frames) * sizeof(int64_t));
+  s = ScopeStack{};
+}
+
+void fail_callback(const char* what, tt_status status) {
+  ErrorRecord& e = ctx().error;
+  bool has_cause = e.view.code != TT_OK;
+  if (has_cause) {
+    e.cause_view = e.view;
+    strncpy(e.cause_message, e.message, sizeof e.cause_message - 1);
+    e.cause_message[sizeof e.cause_message - 1] = 0;
+    e.cause_view.message = e.cause_message, e.cause_view.cause = nullptr;
+  }
+  const FmtArg args[] = {what, status};
+  tt_status code = status == TT_CANCELLED ? TT_CANCELLED : TT_CALLBACK;
+  set_error(&e, code, tls.op, "", "{} failed with status {}", args);
+  if (has_cause) e.view.cause = &e.cause_view;
+  fail_again();
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,53 @@
+// CallbackScope: what every call into host code is wrapped in. The host may use the ctx inside; scopes and masks are
+// put aside and restored, the running call's record becomes the cause of a failure.
+#pragma once
+
+#include "core/ctx.h"
+
+namespace TT_NS {
+
+class CallbackScope {
+ public:
+  CallbackScope() : saved_tls_(tls), include_(ctx().include), exclude_(ctx().exclude), scopes_(ctx().scopes), c_(tls.ctx) {
+    c_->include = 0, c_->exclude = 0;
+    c_->scopes = ScopeStack{};
+  }
+  ~CallbackScope() {
+    tls = saved_tls_;
+    c_->include = include_, c_->exclude = exclude_;
+    free_scopes(c_->scopes);
+    c_->scopes = scopes_;
+  }
+  CallbackScope(const CallbackScope&) = delete;
+  tt_ctx* ctx_handle() const { return reinterpret_cast<tt_ctx*>(c_); }
+  static void free_scopes(ScopeStack& s) noexcept;
+
+ private:
+  Tls saved_tls_;
+  uint64_t include_, exclude_;
+  ScopeStack scopes_;
+  Ctx* c_;
+};
+
+// After a callback returned `status` != 0: fails with CALLBACK (CANCELLED stays), the inner error as cause.
+[[noreturn]] TT_COLD void fail_callback(const char* what, tt_status status);
+
+// Calls f() in a CallbackScope; a C++ exception that leaves it becomes CALLBACK.
+template <class F>
+void run_callback(const char* what, bool keep_masks, F f) {
+  tt_status status;
+  ctx().error.view.code = TT_OK;
+  {
+    uint64_t exclude = ctx().exclude;
+    CallbackScope scope;
+    if (keep_masks) ctx().exclude = exclude;
+    try {
+      status = f(scope.ctx_handle());
+    } catch (...) {
+      status = TT_CALLBACK;
+    }
+  }
+  if (status) fail_callback(what, status);
+}
+
+}  // namespace TT_NS

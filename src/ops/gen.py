@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Generates everything that follows from the operator declarations (src/ops/decl/*.toml).
+
+    gen.py            writes the generated files
+    gen.py --check    exit 1 if one of them is stale, or if src/ops/abi.lock would change other than by appending
+"""
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from genlib import abi, autograd, capi, cpp, manifest, python, rows  # noqa: E402
+from genlib.schema import load  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main():
+    check = "--check" in sys.argv[1:]
+    ops = load(Path(__file__).resolve().parent / "decl", ROOT)
+    files = {}
+    for module in (cpp, autograd, capi, manifest, python, rows):
+        files |= module.generate(ops)
+    files |= abi.generate(ops, ROOT)
+    stale = [path for path, text in files.items() if not (ROOT / path).exists() or (ROOT / path).read_text() != text]
+    if check:
+        known = set(files)
+        for folder in ("src/gen",):
+            stale += [str(f.relative_to(ROOT)) for f in (ROOT / folder).glob("*") if str(f.relative_to(ROOT)) not in known and f.name != "README.md"]
+        for path in stale:
+            print(f"stale: {path} (run ./dev gen)")
+        return 1 if stale else 0
+    for path in stale:
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / path).write_text(files[path])
+    print(f"{len(ops)} operators, {len(files)} files, {len(stale)} written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

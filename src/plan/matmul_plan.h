@@ -1,0 +1,111 @@
+// MatmulPlan: c = alpha * a·b + beta * d over a nest of batch dimensions. POD, also device code.
+#pragma once
+
+#include "plan/kernel.h"
+
+namespace TT_NS {
+
+constexpr int kMaxMatmulBatch = 62;
+
+enum MatmulPath : int32_t {
+  kMatmulPacked = 0,  // operands are copied into panels, block by block (workspace)
+  kMatmulSmall = 1,   // straight from the operands; one unit is one product of the batch
+  kMatmulRows = 2,    // m <= 4, b read once in the order of its memory; one unit is kRowsUnit columns
+  kMatmulBlas = 3,    // OpenBLAS on fixed tiles
+};
+
+// A factor, converted once: the kernel reads the member of its type.
+struct MatmulScalar {
+  double re, im;
+  int64_t i;
+};
+
+struct MatmulBatchDim {
+  int64_t size;
+  int64_t a, b, c, d;  // strides in bytes, 0 = broadcast
+};
+
+// a is (m, k), b is (k, n), c is (m, n), d is (m, n). Strides of matrices count elements and may be any that keep c's
+// elements apart. d may be c itself, with c's strides.
+struct MatmulPlan {
+  int64_t m, n, k;
+  const char *a, *b, *d;  // d NULL: no addend, beta counts as 0
+  char* c;
+  int64_t a_row, a_col, b_row, b_col, c_row, c_col, d_row, d_col;
+  int32_t dtype;  // of all four: f32 f64 c64 c128 i32 i64, or f16 bf16 (summed in f32, rounded once)
+  int32_t path;   // MatmulPath
+  bool scaled;    // alpha != 1
+  int32_t n_batch;
+  MatmulScalar alpha, beta;
+  int64_t batch;    // products: the product of batch_dim[].size
+  int64_t n_units;  // small and rows paths
+  void* workspace;  // matmul_workspace_bytes(plan), 64-byte aligned; NULL if 0
+  // dimension 0 is the innermost; the rest left uninitialised
+  MatmulBatchDim batch_dim[kMaxMatmulBatch];
+};
+
+// --- blocking: fixed, so that a result never depends on the instruction set's panel shape or the number of threads ---
+constexpr int64_t kMatmulRowBlock = 168;   // rows of a packed block of a, at most
+constexpr int64_t kMatmulColBlock = 256;   // columns of a packed block of b: a multiple of every panel width
+constexpr int64_t kMatmulMaxRows = 4032;   // rows and columns packed at once
+constexpr int64_t kMatmulMaxCols = 4096;
+constexpr int64_t kMatmulHalfMax = 1024;   // f16, bf16: rows and columns that share the f32 sums in the workspace
+constexpr int64_t kMatmulSmallMax = 64;    // small path: largest m, n and k
+constexpr int64_t kMatmulRowsMax = 4;      // rows path: largest m
+constexpr int64_t kMatmulRowsUnit = 64;    // rows path: columns of a unit if b's columns are contiguous in k
+constexpr int64_t kMatmulRowsWide = 1024;  // rows path: columns of a unit otherwise
+
+constexpr bool matmul_is_half(int32_t dtype) { return dtype == TT_F16 || dtype == TT_BF16; }
+constexpr bool matmul_is_complex(int32_t dtype) { return dtype == TT_C64 || dtype == TT_C128; }
+// Bytes of one element as it is computed with.
+constexpr int64_t matmul_compute_size(int32_t dtype) { return matmul_is_half(dtype) ? 4 : kItemSize[dtype]; }
+// Terms of a sum that one pass over packed panels adds up.
+constexpr int64_t matmul_depth(int32_t dtype) {
+  return dtype == TT_C128 ? 96 : matmul_compute_size(dtype) == 8 ? 192 : 384;
+}
+constexpr int64_t matmul_min(int64_t x, int64_t y) { return x < y ? x : y; }
+constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
+
+// What one pass of the packed path works on: columns [j0, j0 + nj), rows [i0, i0 + ni), terms [p0, p0 + np).
+struct MatmulBlock {
+  const MatmulPlan* plan;
+  const char *a, *b, *d;  // of this product of the batch
+  char* c;
+  int64_t i0, ni, j0, nj, p0, np;
+  char* a_pack;  // panels of rows [r0, r1) start at element (r0 - i0) * np
+  char* b_pack;  // panels of columns [c0, c1) at (c0 - j0) * np
+  char* sum;     // [ni][nj] f32, only if f16 or bf16 and k > depth; else NULL
+  // Row blocks are equal pieces, column blocks kMatmulColBlock wide. Units of matmul_pack: the row blocks, then the
+  // column blocks; of matmul_tiles: [row block][column block].
+  int64_t row_blocks() const { return matmul_ceil(ni, kMatmulRowBlock); }
+  int64_t col_blocks() const { return matmul_ceil(nj, kMatmulColBlock); }
+};
+
+// Bytes of the workspace's three parts, and the most rows and columns that share it.
+struct MatmulLayout {
+  int64_t max_rows, max_cols;
+  int64_t a_bytes, b_bytes, sum_bytes;
+};
+
+inline MatmulLayout matmul_layout(const MatmulPlan& p) {
+  const int64_t depth = matmul_min(p.k, matmul_depth(p.dtype)), size = matmul_compute_size(p.dtype);
+  const bool sums = matmul_is_half(p.dtype) && p.k > depth;
+  MatmulLayout l;
+  l.max_rows = matmul_min(p.m, sums ? kMatmulHalfMax : kMatmulMaxRows);
+  l.max_cols = matmul_min(p.n, sums ? kMatmulHalfMax : kMatmulMaxCols);
+  l.a_bytes = matmul_ceil(l.max_rows * depth * size, 64) * 64;
+  l.b_bytes = matmul_ceil(l.max_cols, 64) * 64 * depth * size;
+  l.sum_bytes = sums ? l.max_rows * l.max_cols * 4 : 0;
+  return l;
+}
+
+inline int64_t matmul_workspace_bytes(const MatmulPlan& p) {
+  if (p.path != kMatmulPacked || p.batch == 0 || p.m == 0 || p.n == 0 || p.k == 0) return 0;
+  const MatmulLayout l = matmul_layout(p);
+  return l.a_bytes + l.b_bytes + l.sum_bytes;
+}
+
+// The i-th of n nearly equal pieces of [0, size) starts here.
+constexpr int64_t matmul_piece(int64_t size, int64_t n, int64_t i) { return size * i / n; }
+
+}  // namespace TT_NS

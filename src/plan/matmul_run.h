@@ -1,0 +1,12 @@
+// Runs a MatmulPlan on the CPU: picks the units of its path and drives them over the pool.
+#pragma once
+
+#include "base/pool.h"
+#include "plan/matmul_build.h"
+
+namespace TT_NS {
+
+// p.workspace holds matmul_workspace_bytes(p). pool NULL: serial. Returns 0 or a tt_status.
+int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool) noexcept;
+
+}  // namespace TT_NS
