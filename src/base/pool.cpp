@@ -1,0 +1,315 @@
+#include "base/pool.h"
+
+#include "base/arena.h"
+
+#include <limits.h>
+#include <string.h>
+
+namespace TT_NS {
+
+namespace {
+
+constexpr int64_t kSpinNs = 20000;
+constexpr int64_t kWakeNs = 100000;  // work that is worth waking a sleeper for
+
+// Gate of a region: workers inside + flags. A worker enters only while the gate is open, so one that wakes up late is
+// never waited for.
+constexpr uint32_t kOpen = 1u << 31;
+constexpr uint32_t kAwaited = 1u << 30;  // the caller sleeps until the last worker leaves
+constexpr uint32_t kInside = kAwaited - 1;
+
+struct Region {
+  tt_range_fn body;
+  void* ctx;
+  int64_t n, grain;
+
+  int64_t ranges() const { return n / grain + (n % grain != 0); }
+  void run(int64_t i) const {
+    const int64_t begin = i * grain;
+    body(ctx, begin, n - begin < grain ? n : begin + grain);
+  }
+};
+
+// A thread and its share of the ranges: each thread starts on its own (its cache may hold what it did there before)
+// and then helps the others. Share 0 is the caller's.
+struct alignas(64) Share {
+  int64_t next, end;
+  Pool* pool;
+  OsThread thread;
+  uint32_t seen;  // epoch before the thread's first region
+  int32_t index;
+};
+
+}  // namespace
+
+struct Pool {
+  Arena* arena;
+  int32_t pid;      // whose threads these are
+  int32_t threads;  // wanted, the caller's included
+  int32_t started;  // workers
+  int32_t num_shares;
+  Share* shares;
+  Mutex busy;  // held during a region of own threads and while threads are changed
+  Mutex executor_lock;
+  tt_executor executor;
+  bool has_executor;  // atomic
+
+  alignas(64) Region region;
+  alignas(64) uint32_t epoch;  // of the newest region; workers sleep on it
+  uint32_t sleepers;
+  uint32_t rest;  // no spinning
+  uint32_t stop;
+  alignas(64) uint32_t gate;
+};
+
+namespace {
+
+void spin_pause() {
+  for (int i = 0; i < 16; i++) cpu_pause();
+}
+
+// Claims and runs ranges until none is left, those of share `own` first. At most `limit` ranges.
+void run_shares(Pool* p, int32_t own, int64_t limit) {
+  const Region r = p->region;
+  const int32_t count = p->num_shares;
+  for (int32_t k = 0; k < count && limit > 0; k++) {
+    Share* s = &p->shares[own + k < count ? own + k : own + k - count];
+    while (limit > 0 && __atomic_load_n(&s->next, __ATOMIC_RELAXED) < s->end) {
+      const int64_t i = __atomic_fetch_add(&s->next, 1, __ATOMIC_RELAXED);
+      if (i >= s->end) break;
+      r.run(i);
+      limit--;
+    }
+  }
+}
+
+bool enter(Pool* p) {
+  uint32_t g = __atomic_load_n(&p->gate, __ATOMIC_RELAXED);
+  do
+    if (!(g & kOpen)) return false;
+  while (!__atomic_compare_exchange_n(&p->gate, &g, g + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+  return true;
+}
+
+void leave(Pool* p) {
+  if (__atomic_sub_fetch(&p->gate, 1, __ATOMIC_ACQ_REL) == kAwaited) os_wake(&p->gate, 1);
+}
+
+// Closes the gate and waits for the workers inside.
+void close(Pool* p) {
+  uint32_t g = __atomic_and_fetch(&p->gate, ~kOpen, __ATOMIC_ACQ_REL);
+  if (g == 0) return;
+  const int64_t until = os_now_ns() + kSpinNs;
+  while ((g = __atomic_load_n(&p->gate, __ATOMIC_ACQUIRE)) != 0 && os_now_ns() < until) spin_pause();
+  if (g == 0) return;
+  g = __atomic_or_fetch(&p->gate, kAwaited, __ATOMIC_ACQ_REL);
+  while (g & kInside) {
+    os_wait(&p->gate, g);
+    g = __atomic_load_n(&p->gate, __ATOMIC_ACQUIRE);
+  }
+  __atomic_store_n(&p->gate, 0, __ATOMIC_RELAXED);
+}
+
+// Returns the epoch that follows `seen`: spins a little, then sleeps.
+uint32_t next_epoch(Pool* p, uint32_t seen, bool spin) {
+  uint32_t e;
+  if (spin) {
+    const int64_t until = os_now_ns() + kSpinNs;
+    while ((e = __atomic_load_n(&p->epoch, __ATOMIC_ACQUIRE)) == seen) {
+      if (__atomic_load_n(&p->rest, __ATOMIC_RELAXED) || os_now_ns() >= until) break;
+      spin_pause();
+    }
+    if (e != seen) return e;
+  }
+  __atomic_fetch_add(&p->sleepers, 1, __ATOMIC_SEQ_CST);
+  while ((e = __atomic_load_n(&p->epoch, __ATOMIC_SEQ_CST)) == seen) os_wait(&p->epoch, seen);
+  __atomic_fetch_sub(&p->sleepers, 1, __ATOMIC_RELAXED);
+  return e;
+}
+
+void worker_main(void* arg) {
+  const Share* s = static_cast<const Share*>(arg);
+  Pool* p = s->pool;
+  const int32_t index = s->index;
+  uint32_t seen = s->seen;
+  bool spin = false;
+  tls.in_parallel = 1;
+  for (;;) {
+    seen = next_epoch(p, seen, spin);
+    if (__atomic_load_n(&p->stop, __ATOMIC_ACQUIRE)) return;
+    spin = enter(p);
+    if (!spin) continue;
+    run_shares(p, index, LLONG_MAX);
+    leave(p);
+  }
+}
+
+// Starts missing workers; they find the open region by themselves. Fewer will do if the system refuses.
+void start_workers(Pool* p) {
+  const uint32_t before = __atomic_load_n(&p->epoch, __ATOMIC_RELAXED) - 1;
+  while (p->started < p->threads - 1) {
+    Share* s = &p->shares[p->started + 1];
+    s->seen = before;
+    if (os_thread_start(&s->thread, worker_main, s) != 0) return;
+    p->started++;
+  }
+}
+
+void stop_workers(Pool* p) {
+  if (p->started == 0) return;
+  __atomic_store_n(&p->stop, 1, __ATOMIC_RELEASE);
+  __atomic_fetch_add(&p->epoch, 1, __ATOMIC_SEQ_CST);
+  os_wake(&p->epoch, INT_MAX);
+  for (; p->started; p->started--) os_thread_join(&p->shares[p->started].thread);
+  __atomic_store_n(&p->stop, 0, __ATOMIC_RELAXED);
+}
+
+void free_shares(Pool* p) {
+  if (p->shares) arena_give(p->arena, p->shares, sizeof(Share) * size_t(p->num_shares), 64);
+  p->shares = nullptr;
+  p->num_shares = 0;
+}
+
+// Publishes the region to workers that are awake.
+void open(Pool* p, const Region& r) {
+  p->region = r;
+  const int64_t ranges = r.ranges();
+  for (int32_t i = 0; i < p->num_shares; i++) {
+    Share* s = &p->shares[i];
+    const int64_t each = ranges / p->num_shares, more = ranges % p->num_shares;
+    s->end = each * (i + 1) + (i + 1 < more ? i + 1 : more);
+    __atomic_store_n(&s->next, each * i + (i < more ? i : more), __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&p->rest, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&p->gate, kOpen, __ATOMIC_RELEASE);
+  __atomic_fetch_add(&p->epoch, 1, __ATOMIC_SEQ_CST);
+}
+
+// Runs the first range; calls for more hands if the others will take long enough.
+void run_first(Pool* p, int64_t ranges) {
+  const uint32_t asleep = __atomic_load_n(&p->sleepers, __ATOMIC_SEQ_CST);
+  if (asleep == 0 && p->started == p->threads - 1) return;
+  const int64_t before = os_now_ns();
+  run_shares(p, 0, 1);
+  if ((os_now_ns() - before) * double(ranges - 1) < double(kWakeNs)) return;
+  const int64_t wanted = ranges - 1 < p->threads - 1 ? ranges - 1 : p->threads - 1;
+  if (asleep) os_wake(&p->epoch, int32_t(wanted));
+  start_workers(p);
+}
+
+void run_serial(const Region& r) {
+  const int64_t ranges = r.ranges();
+  for (int64_t i = 0; i < ranges; i++) r.run(i);
+}
+
+void run_own(Pool* p, const Region& r) {
+  tls.in_parallel++;
+  open(p, r);
+  run_first(p, r.ranges());
+  run_shares(p, 0, LLONG_MAX);
+  close(p);
+  tls.in_parallel--;
+}
+
+// The host sees range numbers instead of indices, so that its split is tt's.
+void run_host_ranges(void* ctx, int64_t begin, int64_t end) {
+  const Region* r = static_cast<const Region*>(ctx);
+  tls.in_parallel++;
+  for (int64_t i = begin; i < end; i++) r->run(i);
+  tls.in_parallel--;
+}
+
+bool get_executor(Pool* p, tt_executor* e) {
+  Lock l(p->executor_lock);
+  *e = p->executor;
+  return p->has_executor;
+}
+
+tt_status run_host(Pool* p, const Region& r) {
+  tt_executor e;
+  if (!get_executor(p, &e) || e.num_threads(e.user) <= 1) {
+    run_serial(r);
+    return TT_OK;
+  }
+  const int32_t status = e.parallel_for(e.user, r.ranges(), 1, run_host_ranges, const_cast<Region*>(&r));
+  return status >= TT_OK && status <= TT_INTERNAL ? status : TT_CALLBACK;
+}
+
+}  // namespace
+
+Pool* pool_new(Arena* a) noexcept {
+  Pool* p = static_cast<Pool*>(arena_take(a, sizeof(Pool), 64));
+  if (!p) return nullptr;
+  memset(static_cast<void*>(p), 0, sizeof(Pool));
+  p->arena = a;
+  p->pid = os_pid();
+  p->threads = 1;
+  return p;
+}
+
+void pool_delete(Pool* p) noexcept {
+  if (!p) return;
+  if (p->pid == os_pid()) stop_workers(p);
+  free_shares(p);
+  arena_give(p->arena, p, sizeof(Pool), 64);
+}
+
+void pool_set_executor(Pool* p, const tt_executor* e) noexcept {
+  Lock l(p->executor_lock);
+  p->executor = e ? *e : tt_executor{};
+  __atomic_store_n(&p->has_executor, e != nullptr, __ATOMIC_RELAXED);
+}
+
+tt_status pool_set_threads(Pool* p, int32_t n) noexcept {
+  if (n < 1 || n > kMaxThreads || tls.in_parallel) return TT_INVALID_ARG;
+  const int32_t pid = os_pid();
+  if (p->pid != pid) {  // a forked child has none of the parent's threads, nor their locks
+    p->pid = pid;
+    p->started = 0;
+    p->gate = p->sleepers = p->stop = 0;
+    p->busy = p->executor_lock = Mutex();
+  }
+  Lock l(p->busy);
+  if (n == p->threads && (n == 1 || p->shares)) return TT_OK;
+  Share* shares = nullptr;
+  if (n > 1) {
+    shares = static_cast<Share*>(arena_take(p->arena, sizeof(Share) * size_t(n), 64));
+    if (!shares) return TT_OOM;
+    memset(static_cast<void*>(shares), 0, sizeof(Share) * size_t(n));
+    for (int32_t i = 0; i < n; i++) shares[i].pool = p, shares[i].index = i;
+  }
+  stop_workers(p);
+  free_shares(p);
+  p->shares = shares;
+  p->num_shares = shares ? n : 0;
+  __atomic_store_n(&p->threads, n, __ATOMIC_RELAXED);
+  return TT_OK;
+}
+
+int32_t pool_threads(Pool* p) noexcept {
+  tt_executor e;
+  return get_executor(p, &e) ? e.num_threads(e.user) : __atomic_load_n(&p->threads, __ATOMIC_RELAXED);
+}
+
+void pool_rest(Pool* p) noexcept { __atomic_store_n(&p->rest, 1, __ATOMIC_RELAXED); }
+
+tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx) noexcept {
+  if (n <= 0) return TT_OK;
+  const Region r = {body, body_ctx, n, grain < 1 ? 1 : grain};
+  if (n > r.grain && !tls.in_parallel) {
+    if (__atomic_load_n(&p->has_executor, __ATOMIC_RELAXED)) return run_host(p, r);
+    if (__atomic_load_n(&p->threads, __ATOMIC_RELAXED) > 1 && p->pid == os_pid() && p->busy.try_lock()) {
+      // Threads may have been taken away in between.
+      if (p->threads > 1)
+        run_own(p, r);
+      else
+        run_serial(r);
+      p->busy.unlock();
+      return TT_OK;
+    }
+  }
+  run_serial(r);
+  return TT_OK;
+}
+
+}  // namespace TT_NS
