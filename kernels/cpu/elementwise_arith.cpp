@@ -1,0 +1,6 @@
+#include "cpu/elementwise.h"
+#include "functors/arith.h"
+
+TT_ENTRY_BEGIN
+#include "gen/kernels_arith.inc"
+TT_ENTRY_END

@@ -1,0 +1,6 @@
+#include "cpu/elementwise.h"
+#include "functors/math.h"
+
+TT_ENTRY_BEGIN
+#include "gen/kernels_math.inc"
+TT_ENTRY_END

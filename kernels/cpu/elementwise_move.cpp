@@ -1,0 +1,6 @@
+#include "cpu/elementwise.h"
+#include "functors/move.h"
+
+TT_ENTRY_BEGIN
+#include "gen/kernels_move.inc"
+TT_ENTRY_END

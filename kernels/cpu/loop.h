@@ -1,0 +1,11 @@
+// Attributes of vector loops.
+#pragma once
+
+// The iterations of the next loop are independent: an output may be an input, element by element, but nothing else overlaps.
+#if defined(__clang__)
+#define TT_VECTORIZE _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
+#else
+#define TT_VECTORIZE _Pragma("GCC ivdep")
+#endif
+#define TT_RESTRICT __restrict
+#define TT_INLINE_LAMBDA __attribute__((always_inline))

@@ -1,0 +1,87 @@
+// What every functor file needs: its namespace and attributes, and Param, the scalars of one call.
+//
+// A functor is a struct whose static templates compute one element:
+//   template <class T> static T op(T a, T b, const Param<T>& p)     arity 2; Param last, always
+// T is a compute type: float double int32_t int64_t c64 c128, bool for logical ones; for the compute set `all`, which only
+// moves values, an unsigned type of the element's size. kBoolIn (bit i = operand i, inputs count from 1) names the inputs
+// that are bool whatever T is. Bodies are branch-free and inline everything, so that loops over them vectorise.
+//
+// On the host all of it lives in the unnamed namespace of the instruction set's build (cpu/isa.h).
+#pragma once
+
+#include "plan/element_plan.h"
+
+#if defined(__CUDACC__)
+#define TT_FN __host__ __device__ __forceinline__
+#define TT_FUNCTORS_BEGIN namespace TT_NS { namespace {
+#define TT_FUNCTORS_END } }
+#else
+#include "cpu/isa.h"
+#define TT_FN TT_INLINE
+#define TT_FUNCTORS_BEGIN TT_ISA_BEGIN
+#define TT_FUNCTORS_END TT_ISA_END
+#endif
+
+#include "functors/complex.h"
+
+TT_FUNCTORS_BEGIN
+
+struct Bytes16 {
+  uint64_t lo, hi;
+};
+
+template <class T> struct Traits;
+template <> struct Traits<bool> { static constexpr int32_t kDtype = TT_BOOL; };
+template <> struct Traits<uint8_t> { static constexpr int32_t kDtype = TT_U8; };
+template <> struct Traits<int32_t> { static constexpr int32_t kDtype = TT_I32; };
+template <> struct Traits<int64_t> { static constexpr int32_t kDtype = TT_I64; };
+template <> struct Traits<float> { static constexpr int32_t kDtype = TT_F32; };
+template <> struct Traits<double> { static constexpr int32_t kDtype = TT_F64; };
+template <> struct Traits<c64> { static constexpr int32_t kDtype = TT_C64; };
+template <> struct Traits<c128> { static constexpr int32_t kDtype = TT_C128; };
+
+template <class T> constexpr bool kIsInt = false;
+template <> constexpr bool kIsInt<bool> = true;
+template <> constexpr bool kIsInt<uint8_t> = true;
+template <> constexpr bool kIsInt<int32_t> = true;
+template <> constexpr bool kIsInt<int64_t> = true;
+template <class T> constexpr bool kIsFloat = false;
+template <> constexpr bool kIsFloat<float> = true;
+template <> constexpr bool kIsFloat<double> = true;
+
+template <class T> struct UnsignedOf;
+template <> struct UnsignedOf<uint8_t> { using type = uint8_t; };
+template <> struct UnsignedOf<int32_t> { using type = uint32_t; };
+template <> struct UnsignedOf<int64_t> { using type = uint64_t; };
+template <class T> using Unsigned = typename UnsignedOf<T>::type;
+
+// The value of a scalar as T; kinds convert as casts between dtypes do, except that a float outside the range of an
+// integer type saturates (the front end has refused it before).
+template <class T>
+TT_FN T scalar_as(const tt_scalar& s) {
+  if constexpr (kIsComplex<T>) {
+    using R = typename T::Real;
+    if (s.kind <= TT_SCALAR_INT) return {R(s.i), R(0)};
+    return {R(s.re), s.kind == TT_SCALAR_COMPLEX ? R(s.im) : R(0)};
+  } else if constexpr (kIsFloat<T>) {
+    return s.kind <= TT_SCALAR_INT ? T(s.i) : T(s.re);
+  } else {
+    if (s.kind <= TT_SCALAR_INT) return T(s.i);
+    constexpr double kMax = 0x1p63;
+    return s.re >= kMax ? T(INT64_MAX) : s.re > -kMax ? T(int64_t(s.re)) : s.re == s.re ? T(INT64_MIN) : T(0);
+  }
+}
+
+// ElementPlan::param as T; has[i]: the scalar was given (kind is not 0).
+template <class T>
+struct Param {
+  T v[2];
+  bool has[2];
+};
+
+template <class T>
+TT_FN Param<T> load_param(const tt_scalar* s) {
+  return {{scalar_as<T>(s[0]), scalar_as<T>(s[1])}, {s[0].kind != 0, s[1].kind != 0}};
+}
+
+TT_FUNCTORS_END
