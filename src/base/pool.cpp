@@ -185,13 +185,16 @@ void open(Pool* p, const Region& r) {
   __atomic_fetch_add(&p->epoch, 1, __ATOMIC_SEQ_CST);
 }
 
+// In a forked child nobody comes: the caller runs all shares, or, if another thread's region was running at the fork,
+// finds the pool busy. So the pid matters only before threads are started, and a hot region asks no system call.
+
 // Runs the first range; calls for more hands if the others will take long enough.
 void run_first(Pool* p, int64_t ranges) {
   const uint32_t asleep = __atomic_load_n(&p->sleepers, __ATOMIC_SEQ_CST);
   if (asleep == 0 && p->started == p->threads - 1) return;
   const int64_t before = os_now_ns();
   run_shares(p, 0, 1);
-  if ((os_now_ns() - before) * double(ranges - 1) < double(kWakeNs)) return;
+  if (double(os_now_ns() - before) * double(ranges - 1) < double(kWakeNs) || p->pid != os_pid()) return;
   const int64_t wanted = ranges - 1 < p->threads - 1 ? ranges - 1 : p->threads - 1;
   if (asleep) os_wake(&p->epoch, int32_t(wanted));
   start_workers(p);
@@ -298,7 +301,7 @@ tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void
   const Region r = {body, body_ctx, n, grain < 1 ? 1 : grain};
   if (n > r.grain && !tls.in_parallel) {
     if (__atomic_load_n(&p->has_executor, __ATOMIC_RELAXED)) return run_host(p, r);
-    if (__atomic_load_n(&p->threads, __ATOMIC_RELAXED) > 1 && p->pid == os_pid() && p->busy.try_lock()) {
+    if (__atomic_load_n(&p->threads, __ATOMIC_RELAXED) > 1 && p->busy.try_lock()) {
       // Threads may have been taken away in between.
       if (p->threads > 1)
         run_own(p, r);
