@@ -1,4 +1,5 @@
 // reduce_max, reduce_min, reduce_prod, reduce_any, reduce_all: folds with an associative step.
+#include "reduce_extreme.h"
 #include "reduce_walk.h"
 
 TT_ISA_BEGIN
@@ -13,7 +14,6 @@ TT_INLINE E times(E a, E b) {
 }
 TT_INLINE int64_t times(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
 
-// Steps: T identity(), T step(T accumulated, T x).
 template <class E>
 struct Prod {
   using T = E;
@@ -24,32 +24,6 @@ struct Prod {
   static TT_INLINE T step(T a, T x) { return times(a, x); }
 };
 
-template <class E>
-constexpr E kLowest = E(E(1) << (8 * sizeof(E) - 1));
-template <>
-constexpr float kLowest<float> = -__builtin_inff();
-template <>
-constexpr double kLowest<double> = -__builtin_inf();
-template <class E>
-constexpr E kHighest = E(~kLowest<E>);
-template <>
-constexpr float kHighest<float> = __builtin_inff();
-template <>
-constexpr double kHighest<double> = __builtin_inf();
-
-// A NaN is taken and, since no comparison with it holds, kept.
-template <class E>
-struct Max {
-  using T = E;
-  static TT_INLINE T identity() { return kLowest<E>; }
-  static TT_INLINE T step(T a, T x) { return (x > a) | (x != x) ? x : a; }
-};
-template <class E>
-struct Min {
-  using T = E;
-  static TT_INLINE T identity() { return kHighest<E>; }
-  static TT_INLINE T step(T a, T x) { return (x < a) | (x != x) ? x : a; }
-};
 struct Any {
   using T = uint8_t;
   static TT_INLINE T identity() { return 0; }
@@ -61,7 +35,7 @@ struct All {
   static TT_INLINE T step(T a, T x) { return a & x; }
 };
 
-// Element i of a block goes to lane i mod kWidth; lanes are folded in order, so the result depends on shapes only.
+// Lanes are folded in order, so the result depends on shapes only.
 template <class S>
 struct Fold {
   using T = typename S::T;
@@ -73,7 +47,7 @@ struct Fold {
     alignas(64) T lane[kWidth];
     for (int i = 0; i < kWidth; i++) lane[i] = S::identity();
     const T* x = nullptr;
-    while (const int64_t n = stream.next(&x)) block(lane, x, n);
+    while (const int64_t n = stream.next(&x)) step_lanes<S, kWidth>(lane, x, n);
     P r = lane[0];
     for (int i = 1; i < kWidth; i++) {
       r = S::step(r, lane[i]);
@@ -81,16 +55,6 @@ struct Fold {
     }
     return r;
   }
-  static TT_NOINLINE void block(T* __restrict lane, const T* x, int64_t n) {
-    int64_t i = 0;
-    for (; i + kWidth <= n; i += kWidth)
-      for (int l = 0; l < kWidth; l++) lane[l] = S::step(lane[l], x[i + l]);
-    for (int l = 0; i < n; i++, l++) {
-      lane[l] = S::step(lane[l], x[i]);
-      TT_SCALAR_LOOP;
-    }
-  }
-
   struct Columns {
     alignas(64) T acc[kReduceMaxTile / sizeof(T)];
     void start(int64_t n) {
@@ -109,12 +73,35 @@ struct Fold {
   static TT_INLINE void finish(const ReducePlan& p, P r, char* out, char*) { store_one(out, r, p.out_dtype); }
 };
 
+// Rows of floats go through the vector scan.
+template <class S, bool kMax>
+struct FloatExtreme : Fold<S> {
+  using T = float;
+  using P = float;
+  static P row(Stream<float>& stream, int64_t) {
+    float r = S::identity();
+    const float* x = nullptr;
+    while (const int64_t n = stream.next(&x)) r = S::step(r, extreme<kMax, true>(x, n, S::identity()));
+    return r;
+  }
+};
+template <template <class> class S>
+struct ExtremeOf;
+template <>
+struct ExtremeOf<Max> {
+  using F32 = FloatExtreme<Max<float>, true>;
+};
+template <>
+struct ExtremeOf<Min> {
+  using F32 = FloatExtreme<Min<float>, false>;
+};
+
 template <template <class> class S>
 inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
   switch (p.dtype) {
     case TT_F16:
     case TT_BF16:
-    case TT_F32: return run_reduce<Fold<S<float>>>(p, begin, end);
+    case TT_F32: return run_reduce<typename ExtremeOf<S>::F32>(p, begin, end);
     case TT_F64: return run_reduce<Fold<S<double>>>(p, begin, end);
     case TT_I64: return run_reduce<Fold<S<int64_t>>>(p, begin, end);
     default: return run_reduce<Fold<S<int32_t>>>(p, begin, end);

@@ -44,10 +44,10 @@ TT_INLINE Vec<T> splat(T x) {
   return x - Vec<T>{};
 }
 
-// x > m ? x : m, so a NaN in x is passed over.
+// x > m ? x : m, so a NaN in x is passed over. (The unmasked intrinsics of gcc 12 warn of their own undefined operand.)
 TT_INLINE F32v vmax(F32v x, F32v m) {
 #if defined(__AVX512F__)
-  return F32v(_mm512_max_ps(__m512(x), __m512(m)));
+  return F32v(_mm512_maskz_max_ps(__mmask16(-1), __m512(x), __m512(m)));
 #elif defined(__AVX2__)
   return F32v(_mm256_max_ps(__m256(x), __m256(m)));
 #elif defined(__SSE2__)
@@ -58,7 +58,7 @@ TT_INLINE F32v vmax(F32v x, F32v m) {
 }
 TT_INLINE F32v vmin(F32v x, F32v m) {
 #if defined(__AVX512F__)
-  return F32v(_mm512_min_ps(__m512(x), __m512(m)));
+  return F32v(_mm512_maskz_min_ps(__mmask16(-1), __m512(x), __m512(m)));
 #elif defined(__AVX2__)
   return F32v(_mm256_min_ps(__m256(x), __m256(m)));
 #elif defined(__SSE2__)
@@ -111,18 +111,30 @@ struct Lanes {
   }
 };
 
-// Adds p[0 … n) onto the lanes, element i to lane i mod 64. A missing element adds zero.
+// Adds p[0 … n) onto the lanes, element i to lane i mod 64, 1024 elements summed on their own at a time.
+// A missing element of the last 64 adds zero.
 template <class T>
 TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n) {
+  constexpr int64_t kGroup = 16 * kBlockLanes;
   int64_t i = 0;
-  Lanes<T> a = *acc;
-  for (; i + kBlockLanes <= n; i += kBlockLanes) a.add(p + i);
+  Lanes<T> high = *acc, low;
+  for (; i + kGroup <= n; i += kGroup) {
+    low.fill(0);
+    for (int64_t k = 0; k < kGroup; k += kBlockLanes) low.add(p + i + k);
+    high.add(low);
+  }
+  low.fill(0);
+  for (; i + kBlockLanes <= n; i += kBlockLanes) low.add(p + i);
   if (i < n) {
     alignas(64) T tail[kBlockLanes] = {};
-    for (int64_t k = 0; k < n - i; k++) tail[k] = p[i + k];
-    a.add(tail);
+    for (int64_t k = 0; k < n - i; k++) {
+      tail[k] = p[i + k];
+      __asm__ volatile("");
+    }
+    low.add(tail);
   }
-  *acc = a;
+  high.add(low);
+  *acc = high;
 }
 
 // Pairwise sum of a sequence of Lanes: block k meets block k ^ 1 first, as in a binary counter.

@@ -70,9 +70,10 @@ constexpr int64_t kUnitWork = 65536;  // elements that one unit of a split reduc
 
 inline void split_rows(ReducePlan* p) {
   p->splits = 1, p->split_len = p->length;
-  if (p->n_out < 32 && p->length >= 2 * kUnitWork) {
-    p->split_len = kUnitWork;
-    p->splits = (p->length + kUnitWork - 1) / kUnitWork;
+  const int64_t piece = 2 * kUnitWork;
+  if (p->n_out < 32 && p->length >= 2 * piece) {
+    p->split_len = piece;
+    p->splits = (p->length + piece - 1) / piece;
   }
   p->run.units[0] = p->n_out * p->splits;
   p->run.grain[0] = clamp(kUnitWork / (p->split_len + 1), 1, kUnitWork);
@@ -126,7 +127,7 @@ inline void build_reduce(ReducePlan* p, const ReduceArgs& a) {
   }
   if (p->n_kept > 1) order_kept(p);
   if (p->n_red > 1) order_reduced(p, a.ordered);
-  if (!p->n_red) p->n_red = 1, p->red_size[0] = 1, p->red_stride[0] = item;
+  if (!p->n_red || !p->length) p->n_red = 1, p->red_size[0] = 1, p->red_stride[0] = item;
   p->run.stage = 0;
   p->run.units[1] = 0, p->run.grain[1] = 1;
   const bool columns = p->n_out > 1 && p->length > 0 &&
