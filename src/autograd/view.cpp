@@ -2,7 +2,7 @@
 // In place on a view v of b: b gets a node that puts v's new gradient into b's (CopySlices), and v's own node is rebuilt
 // as as_strided of b when it is next asked for.
 #include "autograd/node.h"
-#include "autograd/saved.h"
+#include "autograd/formulas.h"
 #include "gen/ops.h"
 
 namespace TT_NS {
@@ -24,7 +24,7 @@ struct ViewSaved {
 static void view_apply(Node& n, TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   auto& s = n.saved_as<ViewSaved>();
-  out[0] = op::as_strided_backward(*grads[0], s.base_sizes, s.base_strides, s.view.sizes, s.view.strides, s.view.offset);
+  out[0] = formula::as_strided_backward(*grads[0], s.base_sizes, s.base_strides, 0, s.view.sizes, s.view.strides, s.view.offset);
 }
 static constinit const NodeType kViewType = {"as_strided", view_apply, destroy_saved<ViewSaved>, sizeof(ViewSaved), false};
 
@@ -57,17 +57,19 @@ Edge gradient_edge(const Tensor& t) {
 struct CopySlicesSaved {
   NodeRef inner;  // the in-place operator's own node, for the view
   ViewGeometry view;
+  Shape base_strides;
 };
 static void copy_slices_apply(Node& n, TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   auto& s = n.saved_as<CopySlicesSaved>();
   Node& inner = as_node(s.inner);
-  TensorRef piece = op::clone(*op::as_strided(*grads[0], s.view.sizes, s.view.strides, s.view.offset));
+  TensorRef whole = op::restride(*grads[0], s.base_strides);
+  TensorRef piece = op::clone(*op::as_strided(whole, s.view.sizes, s.view.strides, s.view.offset));
   inner.type->apply(inner, &piece, out);
   TensorRef self_piece = std::move(out[0]);
   if (!n.needs(0)) return;
   if (!self_piece) self_piece = op::zeros_like(*piece);
-  out[0] = op::as_strided_scatter(*grads[0], *self_piece, s.view.sizes, s.view.strides, s.view.offset);
+  out[0] = op::as_strided_scatter(whole, *self_piece, s.view.sizes, s.view.strides, s.view.offset);
 }
 static constinit const NodeType kCopySlicesType = {"copy_slices", copy_slices_apply, destroy_saved<CopySlicesSaved>,
                                                    sizeof(CopySlicesSaved), false};
@@ -89,7 +91,7 @@ NodeRef prepare_inplace(Tensor& self, const NodeRef& node) {
   NodeRef slices = new_node(&kCopySlicesType, inner.n_edges, 1);
   Node& outer = as_node(slices);
   outer.set_edge(0, *self.base);
-  new (outer.saved()) CopySlicesSaved{node, geometry_of(self)};
+  new (outer.saved()) CopySlicesSaved{node, geometry_of(self), Shape(self.base->strides())};
   outer.released = false;
   for (int64_t i = 1; i < inner.n_edges; i++) outer.edges()[i] = share_edge(inner.edges()[i]);
   if (outer.topo < inner.topo) outer.topo = inner.topo;

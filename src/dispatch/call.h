@@ -73,7 +73,8 @@ void call_unboxed(Call c, const Value* args, TensorList& outs) {
 
 // Builds the slots of an operator: backends, autograd wrapper (NULL: the operator has none) and boxed modes.
 template <class R, class... A>
-constexpr Op<R(A...)> make_op(const OpSchema* schema, R (*front)(Call, A...), R (*autograd)(Call, A...)) {
+constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)(Call, A...)> front,
+                              std::type_identity_t<R (*)(Call, A...)> autograd) {
   using Fn = R (*)(Call, A...);
   Op<R(A...)> op = {{0x74740006, kNumKeys, 0, schema, &call_unboxed<R, A...>}, {}};
   for (int k = 0; k < kNumKeys; k++) op.slot[k] = Fn(k < 8 ? &missing_slot<R, A...> : &boxed_slot<R, A...>);

@@ -19,6 +19,8 @@ struct ElementPlan {
   int32_t dtype[kMaxOperands];    // stored dtype of each operand
   char* ptr[kMaxOperands];
   tt_scalar param[2];             // the functor's scalars (alpha, min, max, exponent …); kind 0 = not given
+  // A host scalar as operand: its value in the dtype that dtype[k] says. ptr[k] points here on the CPU, is NULL on devices.
+  alignas(16) char scalar[kMaxOperands][16];
   // not dense only; left uninitialised otherwise
   int64_t size[kMaxPlanDims];
   int64_t stride[kMaxOperands][kMaxPlanDims];  // bytes

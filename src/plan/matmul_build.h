@@ -83,8 +83,8 @@ inline bool is_small(const MatmulPlan& p) {
 }
 
 inline bool is_rows(const MatmulPlan& p) {
-  return p.m <= kMatmulRowsMax && (p.dtype == TT_F32 || p.dtype == TT_F64) && (p.b_col == 1 || p.b_row == 1) &&
-         !(p.b_col != 1 && p.m > 1 && p.a_col != 1);
+  if (p.m > kMatmulRowsMax || (p.dtype != TT_F32 && p.dtype != TT_F64)) return false;
+  return matmul_rows_by_dot(p) ? p.a_col == 1 : p.b_col == 1;
 }
 
 }  // namespace matmul_detail
@@ -102,8 +102,7 @@ inline void matmul_choose(MatmulPlan* p) {
   }
   p->path = is_small(*p) ? kMatmulSmall : is_rows(*p) ? kMatmulRows : kMatmulPacked;
   if (p->path == kMatmulSmall) p->n_units = p->batch;
-  const int64_t unit = p->b_row == 1 ? kMatmulRowsUnit : kMatmulRowsWide;
-  if (p->path == kMatmulRows) p->n_units = p->batch * matmul_ceil(p->n, unit);
+  if (p->path == kMatmulRows) p->n_units = p->batch * matmul_ceil(p->n, matmul_rows_unit(*p));
   p->workspace = nullptr;
 }
 

@@ -66,6 +66,12 @@ constexpr int64_t matmul_depth(int32_t dtype) {
 constexpr int64_t matmul_min(int64_t x, int64_t y) { return x < y ? x : y; }
 constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 
+// Rows path: true iff each column of b is one run of memory, so that c's elements are dot products.
+constexpr bool matmul_rows_by_dot(const MatmulPlan& p) { return p.b_row == 1 && (p.b_col != 1 || p.n == 1); }
+constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
+  return matmul_rows_by_dot(p) ? kMatmulRowsUnit : kMatmulRowsWide;
+}
+
 // What one pass of the packed path works on: columns [j0, j0 + nj), rows [i0, i0 + ni), terms [p0, p0 + np).
 struct MatmulBlock {
   const MatmulPlan* plan;
@@ -74,12 +80,15 @@ struct MatmulBlock {
   int64_t i0, ni, j0, nj, p0, np;
   char* a_pack;  // panels of rows [r0, r1) start at element (r0 - i0) * np
   char* b_pack;  // panels of columns [c0, c1) at (c0 - j0) * np
-  char* sum;     // [ni][nj] f32, only if f16 or bf16 and k > depth; else NULL
+  char* sum;     // [ni][matmul_sum_pitch(nj)] f32, only if f16 or bf16 and k > depth; else NULL
   // Row blocks are equal pieces, column blocks kMatmulColBlock wide. Units of matmul_pack: the row blocks, then the
   // column blocks; of matmul_tiles: [row block][column block].
   int64_t row_blocks() const { return matmul_ceil(ni, kMatmulRowBlock); }
   int64_t col_blocks() const { return matmul_ceil(nj, kMatmulColBlock); }
 };
+
+// Row pitch of MatmulBlock::sum.
+constexpr int64_t matmul_sum_pitch(int64_t cols) { return matmul_ceil(cols, 64) * 64; }
 
 // Bytes of the workspace's three parts, and the most rows and columns that share it.
 struct MatmulLayout {
@@ -95,7 +104,7 @@ inline MatmulLayout matmul_layout(const MatmulPlan& p) {
   l.max_cols = matmul_min(p.n, sums ? kMatmulHalfMax : kMatmulMaxCols);
   l.a_bytes = matmul_ceil(l.max_rows * depth * size, 64) * 64;
   l.b_bytes = matmul_ceil(l.max_cols, 64) * 64 * depth * size;
-  l.sum_bytes = sums ? l.max_rows * l.max_cols * 4 : 0;
+  l.sum_bytes = sums ? l.max_rows * matmul_sum_pitch(l.max_cols) * 4 : 0;
   return l;
 }
 

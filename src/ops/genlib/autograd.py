@@ -1,10 +1,13 @@
 """Nodes, autograd wrappers and op objects: src/gen/autograd_<family>.cpp."""
+import re
+
 from .cpp import HEADER, ROOT, families, front_name, names, params, sig, variant_names, variant_params, variants_of
 from .expr import Emitter
 from .schema import DeclError, formula_functions
 
 FACTS = {"shape": ("Shape", "Ints(s.{0}_shape)", "Shape({0}.sizes())"), "dtype": ("Dtype", "s.{0}_dtype", "{0}.dtype"),
          "device": ("Device", "s.{0}_device", "{0}.device"), "ndim": ("int64_t", "s.{0}_ndim", "{0}.ndim"),
+         "strides": ("Shape", "Ints(s.{0}_strides)", "Shape({0}.strides())"), "offset": ("int64_t", "s.{0}_offset", "{0}.offset()"),
          "shapes": ("ShapeList", "s.{0}_shapes", "shapes_of({0})")}
 # how a non-tensor argument is kept
 KEEP = {"const Scalar&": "Scalar", "const Scalar*": "SavedScalar", "Ints": "Shape", "Opt<Ints>": "SavedInts", "Indices": "SavedIndices", "const Rng&": "Rng"}
@@ -66,7 +69,8 @@ class Formula:
                 lines.append(f"    TensorList r = {code};")
                 lines.append("    for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(r[i]);")
             elif len(members) == 1:
-                lines.append(f"    out[{members[0]}] = {code};")
+                shared = f"TensorRef::share(&{code})" if re.fullmatch(r"[gr]\d+", code) else code
+                lines.append(f"    out[{members[0]}] = {shared};")
             else:
                 lines.append(f"    auto r = {code};")
                 lines += [f"    out[{m}] = std::move(r.{p});" for m, p in zip(members, ("first", "second", "third"))]

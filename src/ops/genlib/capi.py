@@ -16,6 +16,14 @@ FIELD_TYPES = {"Scalar": "tt_scalar ", "Scalar?": "tt_scalar ", "Float": "double
                "Tensor?": "const tt_tensor *", "Str": "const char *"}
 
 
+def c_name(op, suffix, variant):
+    """tt_add_f64_, tt_fill_f64_: the form stands before the mark of an in-place operator."""
+    base = api_name(op)
+    if base.endswith("_"):
+        base, variant = base[:-1], "_"
+    return f"tt_{base}{suffix}{variant}"
+
+
 def forms(op):
     """(suffix, C type of the scalar argument or None, takes opts) of each C function of a variant."""
     has_opts = bool(op.options)
@@ -84,14 +92,14 @@ def tt_ops_h(ops):
     for op in ops.values():
         if op.internal:
             continue
-        if not op.scalar_of:
+        if not (op.scalar_of and op.name == op.scalar_of + "_scalar" and not op.get("overload_of")):
             out.append(comment(op))
             if op.options:
                 out += opts_struct(op)
         for v in variants_of(op):
             for suffix, scalar, takes in forms(op):
                 ps = ["tt_ctx *c"] + c_params(op, v, scalar, takes)
-                out.append(f"tt_status tt_{api_name(op)}{suffix}{v}({', '.join(ps)});")
+                out.append(f"tt_status {c_name(op, suffix, v)}({', '.join(ps)});")
         out.append("")
     out.append("#ifdef __cplusplus\n}\n#endif\n#endif\n")
     return "\n".join(out)
@@ -179,7 +187,7 @@ def body(op, v, suffix, scalar, takes):
 
 def function(op, v, suffix, scalar, takes):
     ps = ["tt_ctx *c"] + c_params(op, v, scalar, takes)
-    name = f"tt_{api_name(op)}{suffix}{v}"
+    name = c_name(op, suffix, v)
     outs = [] if v or op.void else (["outs"] if op.list_out else [o.name for o in op.outs])
     clear = "clear_list(outs, cap, n_outs);" if op.list_out and not v else "".join(f"clear_out({o});" for o in outs)
     lines = [f"tt_status {name}({', '.join(ps)}) {{"]
@@ -212,7 +220,7 @@ def exported(ops):
             continue
         for v in variants_of(op):
             for suffix, scalar, takes in forms(op):
-                rows.append((f"tt_{api_name(op)}{suffix}{v}", ["tt_ctx *c"] + c_params(op, v, scalar, takes), op))
+                rows.append((c_name(op, suffix, v), ["tt_ctx *c"] + c_params(op, v, scalar, takes), op))
     return rows
 
 

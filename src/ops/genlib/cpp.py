@@ -92,6 +92,9 @@ def ops_h(ops):
         for v in variants_of(op):
             ret, types = sig(op, v)
             out.append(f"extern Op<{ret}({', '.join(types)})> op_{op.name}{v};")
+    for name, values in ENUMS.items():
+        rows = ", ".join(f"k{name}{v.capitalize()} = {n}" for v, n in values.items())
+        out.append(f"enum : int64_t {{ {rows} }};")
     out.append("\n// Typed calls: what tt itself uses. Inputs are borrowed, results owned.\nnamespace op {\n")
     for op in ops.values():
         for v in variants_of(op):
@@ -169,14 +172,15 @@ def op_scalar(op):
 def element_front(op):
     ins, pars = operands(op)
     rule = RULES[op.get("dtype")]
-    compute = op.get("compute", "kAny")
-    lines = [f"static constexpr ElementSpec spec_{op.name} = {{&kernel_{op.elementwise}, DtypeRule::{rule}, Compute::{compute}}};"]
+    compute = {"all": "kStored", "logical": "kLogical", "bitwise": "kBitwise"}.get(op.kernel["set"], "kWiden")
+    no_complex = str(op.kernel["set"] in ("real", "real_float", "bitwise")).lower()
+    lines = [f"static constexpr ElementSpec spec_{op.name} = {{&kernel_{op.elementwise}, DtypeRule::{rule}, Compute::{compute}, {no_complex}, {str(bool(op.kernel.get('promote_params'))).lower()}, {op.kernel.get('masks', 0)}}};"]
     pass_params = "".join(f", {param_expr(op, p)}" for p in pars)
     decl = {v: ", ".join(["[[maybe_unused]] Call c"] + variant_params(op, v)) for v in variants_of(op)}
     ops_list = ", ".join(ins)
-    lines.append(f"static TensorRef {op.name}_front({decl['']}) {{ return element_op(spec_{op.name}, {{{ops_list}}}{pass_params}); }}"
-                 if len(ins) != 2 or pars and op.arg(ins[1]).type != "Tensor" or op.arg(ins[1]).type != "Tensor" else
-                 f"static TensorRef {op.name}_front({decl['']}) {{ return element_binary(spec_{op.name}, {ops_list}{pass_params}); }}")
+    short = len(ins) == 2 and len(pars) < 2 and all(op.arg(i).type == "Tensor" for i in ins) and not op.kernel.get("masks")
+    run = f"element_binary(spec_{op.name}, {ops_list}{pass_params})" if short else f"element_op(spec_{op.name}, {{{ops_list}}}{pass_params})"
+    lines.append(f"static TensorRef {op.name}_front({decl['']}) {{ return {run}; }}")
     if "_" in decl:
         lines.append(f"static void {op.name}__front({decl['_']}) {{ element_inplace(spec_{op.name}, {op.args[0].name}, {{{ops_list}}}{pass_params}); }}")
     if "_into" in decl:
@@ -204,8 +208,10 @@ def other_variants(op):
     call = f"{front_name(op)}(c, {', '.join(names(op))})"
     for v in variants_of(op)[1:]:
         ps = ", ".join(["Call c"] + variant_params(op, v))
+        composite = op.composite or op.get("front") == "composite"
         if v == "_":
-            lines.append(f"static void {op.name}__front({ps}) {{ copy_result({op.args[0].name}, *{call}, true); }}")
+            how = "replace_values" if composite else "copy_result"
+            lines.append(f"static void {op.name}__front({ps}) {{ {how}({op.args[0].name}, *{call}{'' if composite else ', true'}); }}")
             continue
         dsts = dst_names(op)
         body = [f"  const auto r = {call};"]
@@ -258,21 +264,26 @@ def front_decl_h(ops):
 
 def functor_rows(ops):
     """TT_ELEMENTWISE rows of kernels/cpu/elementwise_<family>.cpp."""
-    files = {}
-    seen = set()
+    rows, seen = {}, set()
     for op in ops.values():
         k = op.kernel
         if not op.elementwise or op.elementwise in seen:
             continue
         seen.add(op.elementwise)
-        files.setdefault(k.get("file", op.family), []).append(k)
-    return files
+        functor = k.get("functor") or "".join(part.capitalize() for part in op.elementwise.split("_"))
+        kind = "bool" if op.get("dtype") in ("bool", "logical") else "same"
+        row = f"TT_ELEMENTWISE({op.elementwise}, {functor}, {len(operands(op)[0])}, {k['set']}, {kind})"
+        rows.setdefault(k.get("file", op.family), []).append(row)
+    rows.setdefault("move", []).insert(0, "TT_ELEMENTWISE(copy, Copy, 1, all, same)")
+    rows["move"].insert(1, "TT_ELEMENTWISE(fill, Fill, 0, all, same)")
+    return {f"src/gen/kernels_{name}.inc": HEADER + "\n".join(lines) + "\n" for name, lines in rows.items()}
 
 
 def generate(ops):
     h, c, rows = kernels(ops)
     files = {"src/gen/ops.h": ops_h(ops), "src/gen/fronts.h": fronts_h(ops), "src/gen/kernels.h": h, "src/gen/kernels.cpp": c,
              "src/gen/kernel_rows.inc": rows, "src/gen/front_decl.h": front_decl_h(ops)}
+    files |= functor_rows(ops)
     for family, members in families(ops).items():
         files[f"src/gen/front_{family}.cpp"] = front_cpp(family, members, ops)
     return files

@@ -40,6 +40,8 @@ class Emitter(ast.NodeVisitor):
         return repr(node.value)
 
     def visit_Attribute(self, node):
+        if isinstance(node.value, ast.Subscript):
+            return f"{self.visit(node.value)}.{node.attr}"
         if not isinstance(node.value, ast.Name):
             raise DeclError(f"{self.op.name}: .{node.attr} of an expression")
         self.uses.facts.add((node.value.id, node.attr))

@@ -1,13 +1,13 @@
 """The machine-readable list of all operators: src/gen/all_ops.cpp, reached only by tt_op_find, tt_manifest and the like."""
 import json
 
-from .capi import forms
-from .cpp import HEADER, api_name, variants_of
+from .capi import c_name, forms
+from .cpp import HEADER, variants_of
 
 
 def entry(op):
     return {"name": op.name, "host": op.host, "schema": op.schema, "family": op.family, "variants": [v for v in variants_of(op) if v],
-            "c": [] if op.internal else [f"tt_{api_name(op)}{s}" for s, _, _ in forms(op)], "internal": op.internal,
+            "c": [] if op.internal else [c_name(op, s, "") for s, _, _ in forms(op)], "internal": op.internal,
             "differentiable": op.has_grad or bool(op.composite), "doc": " ".join(op.get("doc", "").split())}
 
 

@@ -184,7 +184,7 @@ def parse_schema(name, text):
 KNOWN_KEYS = {
     "schema", "host", "internal", "fixed", "positional", "variants", "dtype", "kernel", "composite", "front", "view", "grad", "reference",
     "doc", "args", "samples", "since", "scalar", "deterministic", "mutates", "tolerance", "forward_ad", "vmap", "methods", "python",
-    "mode_arg", "compute", "inplace_dtype",
+    "overload_of", "nondiff",
 }
 
 
@@ -258,6 +258,7 @@ def load(folder, root):
             if "composite" in raw or "front" in raw:
                 merged.pop("kernel", None) if "kernel" not in raw else None
             op = make_op(name, path.stem, merged)
+            op.scalar_of = raw.get("overload_of")
             ops[name] = op
             if op.get("scalar"):
                 over = scalar_overload(op)

@@ -1,0 +1,110 @@
+#include "autograd/formulas.h"
+
+#include "gen/ops.h"
+
+namespace TT_NS::formula {
+
+// d(x^y)/dx = y x^(y-1), and 0 where y is 0 (also at x = 0, where the product would be nan).
+TensorRef pow_backward_self(const Tensor& g, const Tensor& self, const Tensor& exponent) {
+  TensorRef slope = op::mul(exponent, op::pow(self, op::sub(exponent, 1)));
+  return op::masked_fill(*op::mul(g, op::conj(slope)), *op::eq(exponent, 0), 0);
+}
+
+// d(x^y)/dy = x^y log x; 0 where x = 0 and y >= 0.
+TensorRef pow_backward_exponent(const Tensor& g, const Tensor& self, const Tensor& exponent, const Tensor& y) {
+  TensorRef zero = op::eq(self, 0);
+  if (!is_complex(exponent.dtype)) zero = op::mul(*zero, *op::ge(exponent, 0));
+  return op::masked_fill(*op::mul(g, op::conj(op::mul(y, op::log(self)))), *zero, 0);
+}
+
+TensorRef pow_scalar_backward(const Tensor& g, const Tensor& self, const Scalar& exponent) {
+  if (exponent.is_zero()) return op::zeros_like(g);
+  return op::mul(g, op::conj(op::mul(op::pow(self, exponent - 1), exponent)));
+}
+
+TensorRef pow_base_backward(const Tensor& g, const Scalar& self, const Tensor& exponent, const Tensor& y) {
+  TensorRef base = op::full({}, self, is_complex(exponent.dtype) || self.is_complex() ? complex_of(y.dtype) : y.dtype, y.device);
+  TensorRef slope = op::mul(g, op::conj(op::mul(y, op::log(*base))));
+  if (!self.is_zero() || is_complex(exponent.dtype)) return slope;
+  return op::masked_fill(slope, *op::ge(exponent, 0), 0);
+}
+
+TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Tensor& other) {
+  TensorRef shared = op::where(*op::eq(self, other), *op::mul(g, 0.5), g);
+  return op::masked_fill(shared, *op::lt(self, other), 0);
+}
+
+TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max) {
+  TensorRef out = TensorRef::share(&g);
+  if (min) out = op::masked_fill(out, *op::lt(self, *min), 0);
+  if (max) out = op::masked_fill(out, *op::gt(self, *max), 0);
+  return out;
+}
+
+TensorRef permute_backward(const Tensor& g, Ints dims) {
+  Shape inverse;
+  inverse.resize(dims.n);
+  for (int64_t i = 0; i < dims.n; i++) inverse[wrap_dim(dims[i], dims.n)] = i;
+  return op::permute(g, inverse);
+}
+
+TensorRef squeeze_dim(const Tensor& g, int64_t dim) { return op::squeeze_dims(g, Ints(&dim, 1)); }
+
+static int64_t extent(Ints sizes, Ints strides) {
+  int64_t n = 1;
+  for (int64_t d = 0; d < sizes.n; d++) {
+    if (sizes[d] == 0) return 0;
+    n += (sizes[d] - 1) * strides[d];
+  }
+  return n;
+}
+
+// The storage position of every element of a geometry, flattened.
+static TensorRef positions(Ints sizes, Ints strides, int64_t offset, Device device) {
+  TensorRef p = op::full({}, offset, Dtype::kI64, device);
+  for (int64_t d = 0; d < sizes.n; d++) {
+    Shape shape;
+    shape.resize(sizes.n - d, 1);
+    shape[0] = sizes[d];
+    TensorRef step = op::mul(*op::arange(0, sizes[d], 1, Dtype::kI64, device), strides[d]);
+    p = op::add(p, *op::view(step, shape));
+  }
+  const int64_t flat = -1;
+  return op::reshape(*op::expand(p, sizes), Ints(&flat, 1));
+}
+
+static TensorRef accumulate(TensorRef buffer, const Tensor& g, Ints size, Ints stride, int64_t offset) {
+  if (!may_overlap_self(size, stride)) return op::as_strided_scatter(buffer, g, size, stride, offset);
+  const int64_t flat = -1;
+  return op::index_add(buffer, 0, *positions(size, stride, offset, g.device), *op::reshape(g, Ints(&flat, 1)));
+}
+
+// Adds g into a storage by the view's geometry, divides where the base itself visits an element several times, and reads the
+// base's geometry off it (as torch/csrc/autograd describes its as_strided backward).
+TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides, int64_t base_offset, Ints size, Ints stride, Opt<int64_t> storage_offset) {
+  int64_t offset = storage_offset.or_else(base_offset), start = offset < base_offset ? offset : base_offset;
+  int64_t view_end = offset + extent(size, stride), base_end = base_offset + extent(base_sizes, base_strides);
+  const int64_t n = (view_end > base_end ? view_end : base_end) - start;
+  TensorRef buffer = accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), g, size, stride, offset - start);
+  if (may_overlap_self(base_sizes, base_strides)) {
+    TensorRef ones = op::ones(base_sizes, g.dtype, g.device);
+    TensorRef count = accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), ones, base_sizes, base_strides, base_offset - start);
+    buffer = op::div_true(buffer, *op::masked_fill(count, *op::eq(count, 0), 1));
+  }
+  return op::as_strided(buffer, base_sizes, base_strides, base_offset - start);
+}
+
+TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim) {
+  if (keepdim) return op::expand(g, size);
+  Shape kept(size);
+  uint64_t mask = dim_mask(dim, size.n, true);
+  for (int64_t d = 0; d < size.n; d++)
+    if (mask >> d & 1) kept[d] = 1;
+  return op::expand(*op::reshape(g, kept), size);
+}
+
+TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride, int64_t offset) {
+  return op::as_strided_scatter(*op::restride(g, strides), *op::zeros(size, g.dtype, g.device), size, stride, offset);
+}
+
+}  // namespace TT_NS::formula

@@ -1,0 +1,27 @@
+// Gradient formulas with loops or conditions, written in differentiable operators so that any order of derivative works.
+// The generator reads the function names of this file.
+#pragma once
+
+#include "autograd/saved.h"
+
+namespace TT_NS {
+
+using ShapeList = SmallVec<Shape, 4>;
+
+namespace formula {
+
+TensorRef pow_backward_self(const Tensor& g, const Tensor& self, const Tensor& exponent);
+TensorRef pow_backward_exponent(const Tensor& g, const Tensor& self, const Tensor& exponent, const Tensor& y);
+TensorRef pow_scalar_backward(const Tensor& g, const Tensor& self, const Scalar& exponent);
+TensorRef pow_base_backward(const Tensor& g, const Scalar& self, const Tensor& exponent, const Tensor& y);
+// Ties share the gradient.
+TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Tensor& other);
+TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max);
+TensorRef permute_backward(const Tensor& g, Ints dims);
+TensorRef squeeze_dim(const Tensor& g, int64_t dim);
+TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides, int64_t base_offset, Ints size, Ints stride, Opt<int64_t> offset);
+TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
+TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride, int64_t offset);
+
+}  // namespace formula
+}  // namespace TT_NS

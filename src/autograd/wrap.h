@@ -1,0 +1,61 @@
+// What generated autograd wrappers use beside node.h and saved.h.
+#pragma once
+
+#include "autograd/formulas.h"
+
+namespace TT_NS {
+
+[[noreturn]] TT_COLD void fail_into_grad();
+[[noreturn]] TT_COLD void fail_no_formula(const char* arg);
+
+inline ShapeList shapes_of(TensorSpan s) {
+  ShapeList l;
+  for (const Tensor* t : s) l.push_back(Shape(t->sizes()));
+  return l;
+}
+
+// An optional scalar kept by a node.
+struct SavedScalar {
+  bool has = false;
+  Scalar value;
+  SavedScalar() = default;
+  explicit SavedScalar(const Scalar* s) : has(s), value(s ? *s : Scalar()) {}
+  operator const Scalar*() const { return has ? &value : nullptr; }
+};
+// Optional integers.
+struct SavedInts {
+  bool has = false;
+  Shape value;
+  SavedInts() = default;
+  explicit SavedInts(Opt<Ints> o) : has(o.has), value(o.value) {}
+  operator Opt<Ints>() const { return has ? Opt<Ints>(Ints(value)) : Opt<Ints>(); }
+};
+// A mixed index with the tensors in it.
+class SavedIndices {
+ public:
+  SavedIndices() = default;
+  explicit SavedIndices(Indices s) {
+    for (const tt_index& i : s) {
+      items_.push_back(i);
+      tensors_.push_back(i.kind == TT_IDX_TENSOR ? TensorRef::share(reinterpret_cast<const Tensor*>(i.tensor)) : TensorRef());
+    }
+  }
+  operator Indices() const { return {items_.data(), items_.size()}; }
+
+ private:
+  SmallVec<tt_index, 4> items_;
+  SmallVec<TensorRef, 4> tensors_;
+};
+// All gradients of a node with several outputs.
+class GradList {
+ public:
+  GradList(TensorRef* g, int64_t n) {
+    for (int64_t i = 0; i < n; i++) p_.push_back(g[i].get());
+  }
+  operator TensorSpan() const { return {p_.data(), p_.size()}; }
+
+ private:
+  SmallVec<const Tensor*, 8> p_;
+};
+
+}  // namespace TT_NS

@@ -1,0 +1,52 @@
+// Composites of the arithmetic family.
+#include "gen/fronts.h"
+#include "gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/front.h"
+
+namespace TT_NS::front {
+
+template <class B>
+static TensorRef divide(const Tensor& self, const B& other, int64_t rounding_mode) {
+  switch (rounding_mode) {
+    case kRoundingNone: return op::div_true(self, other);
+    case kRoundingFloor: return op::div_floor(self, other);
+    case kRoundingTrunc: return op::div_trunc(self, other);
+  }
+  fail_arg(TT_INVALID_ARG, "rounding_mode", "rounding_mode is {}: must be none, floor or trunc", rounding_mode);
+}
+// Integer division by zero has no value.
+static void check_divisor(const Tensor& self, const Tensor& other, int64_t mode) {
+  if (mode == kRoundingNone || category(self.dtype) > 1 || category(other.dtype) > 1 || other.device.type == TT_META) return;
+  if (other.numel && !read_scalar(*op::all(*op::ne(other, 0))).i) fail_arg(TT_INVALID_ARG, "other", "integer division by zero");
+}
+TensorRef div(Call, const Tensor& self, const Tensor& other, int64_t rounding_mode) {
+  check_divisor(self, other, rounding_mode);
+  return divide(self, other, rounding_mode);
+}
+TensorRef div_scalar(Call, const Tensor& self, const Scalar& other, int64_t rounding_mode) {
+  if (rounding_mode != kRoundingNone && other.is_zero() && category(self.dtype) < 2 && other.category() < 2)
+    fail_arg(TT_INVALID_ARG, "other", "integer division by zero");
+  return divide(self, other, rounding_mode);
+}
+
+TensorRef pow_scalar(Call, const Tensor& self, const Scalar& exponent) {
+  if (category(self.dtype) < 2 && exponent.is_int() && exponent.i < 0)
+    fail_arg(TT_INVALID_ARG, "exponent", "exponent is {}, self is {}: integers to negative integer powers are not allowed", exponent.i, fmt(self.dtype));
+  return op::pow_number(self, exponent);
+}
+
+TensorRef clamp_tensor(Call, const Tensor& self, const Tensor* min, const Tensor* max) {
+  if (!min && !max) fail(TT_INVALID_ARG, "min and max are both none: at least one is needed");
+  TensorRef out = TensorRef::share(&self);
+  if (min) out = op::where(*op::lt(out, *min), *min, out);
+  if (max) out = op::where(*op::gt(out, *max), *max, out);
+  return out;
+}
+
+TensorRef masked_fill_tensor(Call, const Tensor& self, const Tensor& mask, const Tensor& value) {
+  if (value.ndim != 0) fail_arg(TT_SHAPE, "value", "value is {}: must be 0-dim", value.sizes());
+  return op::where(mask, *op::to(value, self.dtype), self);
+}
+
+}  // namespace TT_NS::front

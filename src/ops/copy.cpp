@@ -1,0 +1,75 @@
+// Copies and conversions.
+#include "gen/fronts.h"
+#include "gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/front.h"
+
+namespace TT_NS::front {
+
+static void transfer(char* dst, Device to, const char* src, Device from, int64_t bytes) {
+  if (to.type == TT_META || bytes == 0) return;
+  if (from.type == TT_META) fail_arg(TT_DEVICE, "src", "a meta tensor has no data to copy");
+  const CudaBackend* b = cuda_backend();
+  int32_t kind = to.type == TT_CPU ? kDeviceToHost : from.type == TT_CPU ? kHostToDevice : kDeviceToDevice;
+  if (int32_t s = b->copy(to.type == TT_CPU ? from.index : to.index, dst, src, size_t(bytes), kind, nullptr))
+    fail(s, "copying from {} to {} failed", fmt(from), fmt(to));
+}
+
+static TensorRef moved(const Tensor& src, Device to) {
+  if (src.device == to) return TensorRef::share(&src);
+  TensorRef rows = dense_input(src);
+  TensorRef out = new_tensor(src.sizes(), src.dtype, to);
+  transfer(out->data, to, rows->data, src.device, out->numel * out->item_size());
+  return out;
+}
+
+void copy_(Call, Tensor& self, const Tensor& src) {
+  if (!broadcastable_to(src.sizes(), self.sizes()))
+    fail_arg(TT_SHAPE, "src", "self is {}, src is {}: src must broadcast to self", self.sizes(), src.sizes());
+  check_writable(self, "self");
+  TensorRef from = moved(src, self.device);
+  if (from->numel && may_share_memory(self, from) && !(from->data == self.data && same_geometry(self, from))) {
+    TensorRef apart = new_tensor(from->sizes(), from->dtype, from->device);
+    copy_elements(*apart, from);
+    from = std::move(apart);
+  }
+  copy_elements(self, from);
+  self.bump_version();
+}
+
+TensorRef clone(Call, const Tensor& self, int64_t memory_format) {
+  if (memory_format != TT_PRESERVE && memory_format != TT_CONTIGUOUS)
+    fail_arg(TT_NOT_IMPLEMENTED, "memory_format", "memory_format is {}: must be preserve or contiguous", memory_format);
+  bool keep = memory_format == TT_PRESERVE && self.dense();
+  TensorRef out = new_strided(self.sizes(), keep ? self.strides() : Ints{}, self.dtype, self.device);
+  copy_elements(*out, self);
+  return out;
+}
+
+TensorRef to_dtype(Call, const Tensor& self, Dtype dtype) {
+  TensorRef out = new_strided(self.sizes(), self.dense() ? self.strides() : Ints{}, dtype, self.device);
+  copy_elements(*out, self);
+  return out;
+}
+TensorRef to_device(Call, const Tensor& self, Device device) { return moved(self, device); }
+
+TensorRef to(Call, const Tensor& self, Dtype dtype, Opt<Device> device, bool copy) {
+  TensorRef out = TensorRef::share(&self);
+  if (device.has && !(device.value == self.device)) out = op::to_device(out, device.value);
+  if (dtype != Dtype::kNone && dtype != self.dtype) out = op::to_dtype(out, dtype);
+  return copy && out.get() == &self ? op::clone(self) : out;
+}
+
+TensorRef contiguous(Call, const Tensor& self) { return self.contiguous() ? TensorRef::share(&self) : op::clone(self, TT_CONTIGUOUS); }
+TensorRef conj(Call, const Tensor& self) { return is_complex(self.dtype) ? op::conj_physical(self) : TensorRef::share(&self); }
+TensorRef real(Call, const Tensor& self) { return is_complex(self.dtype) ? op::select(*op::view_as_real(self), -1, 0) : TensorRef::share(&self); }
+
+void fill_(Call, Tensor& self, const Scalar& value) {
+  check_writable(self, "self");
+  if (value.is_complex() && !is_complex(self.dtype)) fail_arg(TT_DTYPE, "value", "value is complex, self is {}", fmt(self.dtype));
+  fill_elements(self, value);
+  self.bump_version();
+}
+void zero_(Call c, Tensor& self) { fill_(c, self, 0); }
+
+}  // namespace TT_NS::front

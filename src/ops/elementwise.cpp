@@ -1,0 +1,219 @@
+#include "ops/elementwise.h"
+
+#include "gen/kernels.h"
+#include "ops/front.h"
+#include "plan/element_build.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+Dtype widen(Dtype d) {
+  if (d <= Dtype::kI16) return Dtype::kI32;
+  return d == Dtype::kF16 || d == Dtype::kBF16 ? Dtype::kF32 : d;
+}
+
+// ---- dtypes ----
+
+// torch.result_type: dimensioned tensors decide; 0-dim ones, then numbers, only by a higher category.
+static Dtype combine(Dtype higher, Dtype lower) {
+  if (higher == Dtype::kNone || lower == Dtype::kNone) return higher == Dtype::kNone ? lower : higher;
+  return category(lower) > category(higher) ? promote(higher, lower) : higher;
+}
+
+Dtype result_type(Operands ins, uint8_t masks) {
+  Dtype dim = Dtype::kNone, zero = Dtype::kNone, number = Dtype::kNone;
+  int i = 0;
+  for (const Operand& o : ins) {
+    if (masks >> i++ & 1) continue;
+    if (o.s) {
+      number = promote(number, o.s->natural_dtype());
+    } else {
+      Dtype& d = o.t->ndim ? dim : zero;
+      d = promote(d, o.t->dtype);
+    }
+  }
+  return combine(combine(dim, zero), number);
+}
+
+static Dtype compute_dtype(const ElementSpec& spec, Dtype common) {
+  switch (spec.compute) {
+    case Compute::kWiden: return widen(common);
+    case Compute::kStored: return common;
+    case Compute::kLogical: return Dtype::kBool;
+    case Compute::kBitwise: return common <= Dtype::kU8 ? common : widen(common);
+  }
+  return common;
+}
+
+struct Types {
+  Dtype common, compute, out;
+};
+static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
+  Dtype common = spec.rule == DtypeRule::kFirst ? ins.begin()->t->dtype : result_type(ins, spec.masks);
+  if (spec.promote_params)
+    for (const Param* p : {&p0, &p1})
+      if (p->v.kind) common = combine(common, Scalar(p->v).natural_dtype());
+  if (spec.rule == DtypeRule::kFloat && category(common) < 2) common = Dtype::kF32;
+  if (spec.no_complex && is_complex(common)) fail(TT_NOT_IMPLEMENTED, "operands are {}: complex numbers are not supported", fmt(common));
+  bool to_bool = spec.rule == DtypeRule::kBool || spec.rule == DtypeRule::kLogical;
+  return {common, compute_dtype(spec, common), to_bool ? Dtype::kBool : common};
+}
+
+// ---- shapes ----
+
+static Ints sizes_of(const Operand& o) { return o.t ? o.t->sizes() : Ints(); }
+
+static Shape result_shape(Operands ins) {
+  Shape shape;
+  bool first = true;
+  for (const Operand& o : ins) {
+    if (!o.t) continue;
+    if (first) {
+      shape = Shape(o.t->sizes()), first = false;
+    } else if (!same(shape, o.t->sizes())) {
+      shape = broadcast_shapes(shape, o.t->sizes(), "self", "other");
+    }
+  }
+  return shape;
+}
+
+static Device result_device(Operands ins) {
+  const Tensor* decides = nullptr;
+  for (const Operand& o : ins) {
+    if (!o.t) continue;
+    if (!decides || (decides->ndim == 0 && decides->is_cpu() && !(decides->device == o.t->device))) {
+      decides = o.t;
+    } else if (!(o.t->device == decides->device) && !(o.t->ndim == 0 && o.t->is_cpu())) {
+      fail(TT_DEVICE, "operands are on {} and {}: must be on one device", fmt(decides->device), fmt(o.t->device));
+    }
+  }
+  return decides ? decides->device : kCpuDevice;
+}
+
+// Keeps the stride order of the first operand that has the result's shape.
+static TensorRef new_result(Operands ins, Ints shape, Dtype dtype, Device device) {
+  for (const Operand& o : ins) {
+    if (!o.t || !same(o.t->sizes(), shape)) continue;
+    if (o.t->contiguous()) break;
+    if (o.t->dense()) return new_strided(shape, o.t->strides(), dtype, device);
+  }
+  return new_tensor(shape, dtype, device);
+}
+
+// ---- plan and run ----
+
+static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operands ins, const Param& p0, const Param& p1) {
+  if (out.numel == 0) return;
+  ElementPlan plan;
+  plan.param[0] = p0.v, plan.param[1] = p1.v;
+  bool on_cpu = out.device.type == TT_CPU;
+  ElementOperand ops[kMaxOperands];
+  int32_t n = 0;
+  uint32_t bools = out.dtype == Dtype::kBool && types.out == Dtype::kBool && types.common != Dtype::kBool ? kBoolOut : 0;
+  if (spec.rule == DtypeRule::kBool || spec.rule == DtypeRule::kLogical) bools |= kBoolOut;
+  ops[n++] = {out.data, out.sizes_ptr(), out.strides_ptr(), out.ndim, int32_t(out.dtype)};
+  for (const Operand& o : ins) {
+    bool mask = spec.masks >> (n - 1) & 1;
+    if (mask) {
+      bools |= 1u << n;
+      if (o.t && o.t->dtype != Dtype::kBool) fail(TT_DTYPE, "the mask is {}: must be bool", fmt(o.t->dtype));
+    }
+    bool number = o.s || (!on_cpu && o.t->is_cpu());
+    if (!number) {
+      ops[n] = {o.t->data, o.t->sizes_ptr(), o.t->strides_ptr(), o.t->ndim, int32_t(o.t->dtype)};
+    } else {
+      Scalar s = o.s ? *o.s : load_scalar(o.t->data, o.t->dtype);
+      store_scalar(plan.scalar[n], types.compute, s);
+      ops[n] = {on_cpu ? plan.scalar[n] : nullptr, nullptr, nullptr, 0, int32_t(types.compute)};
+    }
+    n++;
+  }
+  build_element_plan(plan, ops, n, int32_t(types.compute), bools & 1 && spec.rule != DtypeRule::kPromote ? bools : bools & ~1u);
+  launch(*spec.kernel, out.device, &plan, plan.n);
+}
+
+TensorRef element_op(const ElementSpec& spec, Operands ins, Param p0, Param p1) {
+  Types types = types_of(spec, ins, p0, p1);
+  Device device = result_device(ins);
+  TensorRef out = new_result(ins, result_shape(ins), types.out, device);
+  run(spec, types, *out, ins, p0, p1);
+  return out;
+}
+
+TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, Param p0) {
+  const bool plain = a.dtype == b.dtype && a.dense() && same_geometry(a, b) && a.is_cpu() && b.is_cpu() && spec.rule == DtypeRule::kPromote &&
+                     a.dtype >= Dtype::kI32 && a.dtype != Dtype::kF16 && a.dtype != Dtype::kBF16 && !(spec.no_complex && is_complex(a.dtype));
+  if (TT_UNLIKELY(!plain || a.numel == 0)) return element_op(spec, {a, b}, p0);
+  TensorRef out = new_like(a, a.dtype);
+  ElementPlan plan;
+  plan.n = a.numel, plan.n_operands = 3, plan.compute = int32_t(a.dtype), plan.dense = true, plan.ndim = 0;
+  memset(plan.scalar_in, 0, sizeof plan.scalar_in);
+  plan.dtype[0] = plan.dtype[1] = plan.dtype[2] = plan.compute;
+  plan.ptr[0] = out->data, plan.ptr[1] = a.data, plan.ptr[2] = b.data;
+  plan.param[0] = p0.v, plan.param[1].kind = 0;
+  launch(*spec.kernel, a.device, &plan, plan.n);
+  return out;
+}
+
+// ---- in place and into ----
+
+static void check_overlap(const Tensor& dst, Operands ins) {
+  for (const Operand& o : ins) {
+    if (!o.t || o.t == &dst || !may_share_memory(dst, *o.t)) continue;
+    if (o.t->data == dst.data && same_geometry(dst, *o.t) && o.t->dtype == dst.dtype) continue;
+    if (o.t->contiguous() && dst.contiguous() && o.t->data == dst.data && o.t->dtype == dst.dtype && o.t->numel == dst.numel) continue;
+    fail(TT_INVALID_ARG, "an input shares memory with the tensor that is written, but not element for element: clone it first");
+  }
+}
+
+void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, Param p0, Param p1) {
+  Types types = types_of(spec, ins, p0, p1);
+  Device device = result_device(ins);
+  if (!(device == self.device)) fail(TT_DEVICE, "self is on {}, other on {}: must be on one device", fmt(self.device), fmt(device));
+  if (!can_cast(types.out, self.dtype))
+    fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place", fmt(self.dtype), fmt(types.out));
+  for (const Operand& o : ins)
+    if (!broadcastable_to(sizes_of(o), self.sizes()))
+      fail_arg(TT_SHAPE, "self", "self is {}, other is {}: the result's shape must be self's", self.sizes(), sizes_of(o));
+  check_writable(self, "self");
+  check_overlap(self, ins);
+  run(spec, types, self, ins, p0, p1);
+  self.bump_version();
+}
+
+void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, Param p0, Param p1) {
+  Types types = types_of(spec, ins, p0, p1);
+  Device device = result_device(ins);
+  Shape shape = result_shape(ins);
+  if (!same(dst.sizes(), shape)) fail_arg(TT_SHAPE, "dst", "dst is {}, the result is {}: must be equal", dst.sizes(), Ints(shape));
+  if (dst.dtype != types.out) fail_arg(TT_DTYPE, "dst", "dst is {}, the result is {}: must be equal", fmt(dst.dtype), fmt(types.out));
+  if (!(dst.device == device)) fail_arg(TT_DEVICE, "dst", "dst is on {}, the inputs on {}: must be on one device", fmt(dst.device), fmt(device));
+  check_writable(dst, "dst");
+  check_overlap(dst, ins);
+  run(spec, types, dst, ins, p0, p1);
+  dst.bump_version();
+}
+
+// ---- copies ----
+
+void copy_elements(Tensor& dst, const Tensor& src) {
+  if (dst.numel == 0) return;
+  ElementPlan plan;
+  plan.param[0].kind = plan.param[1].kind = 0;
+  const ElementOperand ops[2] = {{dst.data, dst.sizes_ptr(), dst.strides_ptr(), dst.ndim, int32_t(dst.dtype)},
+                                 {src.data, src.sizes_ptr(), src.strides_ptr(), src.ndim, int32_t(src.dtype)}};
+  build_element_plan(plan, ops, 2, int32_t(dst.dtype), kBoolNone);
+  launch(kernel_copy, dst.device, &plan, plan.n);
+}
+
+void fill_elements(Tensor& dst, const Scalar& value) {
+  if (dst.numel == 0) return;
+  ElementPlan plan;
+  plan.param[0] = value, plan.param[1].kind = 0;
+  const ElementOperand ops[1] = {{dst.data, dst.sizes_ptr(), dst.strides_ptr(), dst.ndim, int32_t(dst.dtype)}};
+  build_element_plan(plan, ops, 1, int32_t(dst.dtype), kBoolNone);
+  launch(kernel_fill, dst.device, &plan, plan.n);
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,69 @@
+// Elementwise front ends: dtype rule, broadcast, allocate, plan, kernel. One spec per operator, generated.
+#pragma once
+
+#include "core/ctx.h"
+#include "dispatch/op_info.h"
+
+#include <initializer_list>
+
+namespace TT_NS {
+
+enum class DtypeRule : uint8_t {
+  kPromote,  // result_type of the operands
+  kFloat,    // the same, integers become float32
+  kBool,     // operands promoted, result bool
+  kSame,     // of the one operand
+  kLogical,  // operands as truth values, result bool
+  kFirst,    // of the first operand
+};
+enum class Compute : uint8_t {
+  kWiden,    // bool u8 i8 i16 -> i32, f16 bf16 -> f32
+  kStored,   // the kernel only moves values
+  kLogical,  // bool
+  kBitwise,  // bool and u8 as they are, i8 i16 -> i32
+};
+
+struct ElementSpec {
+  const Kernel* kernel;
+  DtypeRule rule;
+  Compute compute;
+  bool no_complex;   // complex operands are refused
+  bool promote_params;  // the functor's scalars take part in promotion
+  uint8_t masks;     // bit i: input i is a bool mask, outside promotion
+};
+
+// A tensor, or a number that is weak in promotion.
+struct Operand {
+  const Tensor* t;
+  const Scalar* s;
+  Operand(const Tensor& x) : t(&x), s(nullptr) {}
+  Operand(const Tensor* x) : t(x), s(nullptr) {}
+  Operand(const Scalar& x) : t(nullptr), s(&x) {}
+};
+using Operands = std::initializer_list<Operand>;
+// A scalar of the functor; absent ones have kind 0.
+struct Param {
+  tt_scalar v{};
+  Param() = default;
+  Param(const Scalar& s) : v(s) {}
+  Param(const Scalar* s) {
+    if (s) v = *s;
+  }
+};
+
+TensorRef element_op(const ElementSpec& spec, Operands ins, Param p0 = {}, Param p1 = {});
+void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, Param p0 = {}, Param p1 = {});
+void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, Param p0 = {}, Param p1 = {});
+// element_op for two tensors, with the short way for equal dense operands in front.
+TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, Param p0 = {});
+
+// torch.result_type of the operands that are not masks.
+Dtype result_type(Operands ins, uint8_t masks = 0);
+Dtype widen(Dtype d);  // the compute dtype of arithmetic
+
+// dst[...] = src, broadcast and converted; both on one device (or META).
+void copy_elements(Tensor& dst, const Tensor& src);
+void fill_elements(Tensor& dst, const Scalar& value);
+void fill_arange(Tensor& dst, const Scalar& start, const Scalar& step);  // 1-D, CPU
+
+}  // namespace TT_NS

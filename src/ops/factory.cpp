@@ -1,0 +1,67 @@
+// Creation.
+#include "gen/fronts.h"
+#include "gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/front.h"
+
+#include <math.h>
+
+namespace TT_NS::front {
+
+static Dtype or_f32(Dtype d) { return d == Dtype::kNone ? Dtype::kF32 : d; }
+static Device or_cpu(const Opt<Device>& d) { return d.or_else(kCpuDevice); }
+
+static TensorRef make(Ints size, Dtype dtype, Device device) {
+  checked_numel(size, dtype, "size");
+  return new_tensor(size, dtype, device);
+}
+static TensorRef filled(TensorRef t, const Scalar& value) {
+  fill_elements(*t, value);
+  return t;
+}
+
+TensorRef empty(Call, Ints size, Dtype dtype, Opt<Device> device) { return make(size, or_f32(dtype), or_cpu(device)); }
+TensorRef zeros(Call, Ints size, Dtype dtype, Opt<Device> device) { return filled(make(size, or_f32(dtype), or_cpu(device)), 0); }
+TensorRef ones(Call, Ints size, Dtype dtype, Opt<Device> device) { return filled(make(size, or_f32(dtype), or_cpu(device)), 1); }
+TensorRef full(Call, Ints size, const Scalar& value, Dtype dtype, Opt<Device> device) {
+  return filled(make(size, dtype == Dtype::kNone ? value.natural_dtype() : dtype, or_cpu(device)), value);
+}
+
+static TensorRef like(const Tensor& t, Dtype dtype, const Opt<Device>& device) {
+  if (dtype == Dtype::kNone) dtype = t.dtype;
+  return new_strided(t.sizes(), t.dense() ? t.strides() : Ints{}, dtype, device.or_else(t.device));
+}
+TensorRef empty_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) { return like(self, dtype, device); }
+TensorRef zeros_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) { return filled(like(self, dtype, device), 0); }
+TensorRef ones_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) { return filled(like(self, dtype, device), 1); }
+TensorRef full_like(Call, const Tensor& self, const Scalar& value, Dtype dtype, Opt<Device> device) {
+  return filled(like(self, dtype, device), value);
+}
+
+// The number of elements of arange; integers are exact.
+static int64_t arange_size(const Scalar& start, const Scalar& end, const Scalar& step) {
+  if (start.is_complex() || end.is_complex() || step.is_complex()) fail(TT_DTYPE, "arange of complex numbers");
+  if (step.is_zero() || step.real() != step.real()) fail_arg(TT_INVALID_ARG, "step", "step is {}: must not be 0", step.real());
+  if (!isfinite(start.real()) || !isfinite(end.real())) fail(TT_INVALID_ARG, "start is {}, end is {}: must be finite", start.real(), end.real());
+  if ((step.real() > 0) != (end.real() >= start.real()) && end.real() != start.real())
+    fail_arg(TT_INVALID_ARG, "step", "start is {}, end is {}, step is {}: the sign of step leads away from end", start.real(), end.real(), step.real());
+  if (start.is_float() || end.is_float() || step.is_float()) {
+    double n = ceil((end.real() - start.real()) / step.real());
+    if (!(n < 0x1p62)) fail(TT_SHAPE, "arange of {} elements", n);
+    return int64_t(n);
+  }
+  __int128 span = __int128(end.i) - start.i, by = step.i;
+  __int128 n = (span + by - (by > 0 ? 1 : -1)) / by;
+  return int64_t(n);
+}
+
+TensorRef arange(Call, const Scalar& start, const Scalar& end, const Scalar& step, Dtype dtype, Opt<Device> device) {
+  int64_t n = arange_size(start, end, step);
+  if (dtype == Dtype::kNone) dtype = start.is_float() || end.is_float() || step.is_float() ? Dtype::kF32 : Dtype::kI64;
+  TensorRef out = make(Ints(&n, 1), dtype, kCpuDevice);
+  fill_arange(*out, start, step);
+  Device to = or_cpu(device);
+  return to == kCpuDevice ? out : op::to_device(*out, to);
+}
+
+}  // namespace TT_NS::front

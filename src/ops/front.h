@@ -1,0 +1,39 @@
+// What hand-written and generated fronts share: checks, allocation, views, results of in-place and _into variants.
+#pragma once
+
+#include "core/ctx.h"
+#include "dispatch/call.h"
+
+#include <initializer_list>
+
+namespace TT_NS {
+
+using Inputs = std::initializer_list<const Tensor*>;
+
+// All on one device; 0-dim CPU tensors may meet device tensors.
+Device common_device(Inputs inputs);
+void check_same_device(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name);
+void check_dtype_float(const Tensor& t, const char* arg);
+void check_index_dtype(const Tensor& t, const char* arg);  // int64 or int32
+void check_writable(const Tensor& t, const char* arg);     // no two indices at one address, storage not read-only
+
+// A view of src with this geometry, linked to its base while gradients are recorded.
+TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data);
+TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
+
+// In-place and _into variants of operators that compute first: writes r into dst and bumps its version.
+void copy_result(Tensor& dst, const Tensor& r, bool inplace);
+// The in-place variant of a composite: recorded as copy_.
+void replace_values(Tensor& self, const Tensor& r);
+// dst of an _into variant: exactly r's shape and dtype, writable, overlapping no input.
+void check_into(Tensor& dst, const Tensor& r, Inputs inputs);
+
+// t itself, or a row-major copy (without recording): for kernels that want rows.
+TensorRef dense_input(const Tensor& t);
+// The same, converted to dtype d.
+TensorRef cast_input(const Tensor& t, Dtype d);
+
+// Reads one element of a tensor on any device.
+Scalar read_scalar(const Tensor& t);
+
+}  // namespace TT_NS

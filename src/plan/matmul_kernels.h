@@ -1,0 +1,52 @@
+// The CPU kernels of the matrix products. Each instruction set that the build leaves out is served by the baseline.
+#pragma once
+
+#include "plan/matmul_plan.h"
+
+#ifndef TT_WITH_AVX2
+#if defined(__x86_64__)
+#define TT_WITH_AVX2 1
+#else
+#define TT_WITH_AVX2 0
+#endif
+#endif
+#ifndef TT_WITH_AVX512
+#define TT_WITH_AVX512 TT_WITH_AVX2
+#endif
+
+namespace TT_NS {
+
+#define TT_DECLARE_MATMUL(isa)                                                              \
+  namespace isa {                                                                           \
+  int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept;              \
+  int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept;             \
+  int32_t matmul_small(const void* plan, int64_t begin, int64_t end) noexcept;              \
+  int32_t matmul_rows(const void* plan, int64_t begin, int64_t end) noexcept;               \
+  }
+TT_DECLARE_MATMUL(baseline)
+#if TT_WITH_AVX2
+TT_DECLARE_MATMUL(avx2)
+#else
+namespace avx2 {
+using namespace baseline;
+}
+#endif
+#if TT_WITH_AVX512
+TT_DECLARE_MATMUL(avx512)
+#else
+namespace avx512 {
+using namespace avx2;
+}
+#endif
+#undef TT_DECLARE_MATMUL
+
+struct MatmulKernels {
+  CpuKernel pack, tiles;  // of a MatmulBlock
+  CpuKernel small, rows;  // of a MatmulPlan
+};
+inline constexpr MatmulKernels kMatmulKernels[kNumIsa] = {
+    {baseline::matmul_pack, baseline::matmul_tiles, baseline::matmul_small, baseline::matmul_rows},
+    {avx2::matmul_pack, avx2::matmul_tiles, avx2::matmul_small, avx2::matmul_rows},
+    {avx512::matmul_pack, avx512::matmul_tiles, avx512::matmul_small, avx512::matmul_rows}};
+
+}  // namespace TT_NS

@@ -1,0 +1,99 @@
+#include "plan/matmul_run.h"
+
+#include "plan/matmul_kernels.h"
+
+namespace TT_NS {
+
+namespace {
+
+// A waking worker costs more than this many multiplications and additions.
+constexpr int64_t kTaskFlops = 4 << 20;
+
+struct Task {
+  CpuKernel kernel;
+  const void* plan;
+  int32_t status;
+};
+
+void run_range(void* ctx, int64_t begin, int64_t end) {
+  Task* t = static_cast<Task*>(ctx);
+  const int32_t status = t->kernel(t->plan, begin, end);
+  if (TT_UNLIKELY(status)) __atomic_store_n(&t->status, status, __ATOMIC_RELAXED);
+}
+
+// All units, in ranges of about kTaskFlops.
+int32_t run_units(Pool* pool, CpuKernel kernel, const void* plan, int64_t n, int64_t unit_flops) {
+  const int64_t grain = unit_flops >= kTaskFlops ? 1 : kTaskFlops / (unit_flops + 1) + 1;
+  if (!pool || n <= grain) return kernel(plan, 0, n);
+  Task t = {kernel, plan, TT_OK};
+  const tt_status status = parallel_for(pool, n, grain, run_range, &t);
+  return status ? status : t.status;
+}
+
+// One block: its panels, then its tiles.
+int32_t run_block(const MatmulBlock& k, const MatmulKernels& kernels, Pool* pool) {
+  const int64_t rows = k.row_blocks(), cols = k.col_blocks();
+  if (k.np > 0) {
+    // Packing an element costs about as much as 16 flops.
+    const int64_t unit = matmul_min(k.ni, kMatmulRowBlock) * k.np * 16;
+    if (const int32_t status = run_units(pool, kernels.pack, &k, rows + cols, unit)) return status;
+  }
+  const int64_t unit = 2 * k.ni * k.nj / (rows * cols) * k.np;
+  return run_units(pool, kernels.tiles, &k, rows * cols, unit);
+}
+
+int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& kernels, Pool* pool) {
+  const MatmulPlan& p = *k.plan;
+  const int64_t n_j = matmul_ceil(p.n, l.max_cols), n_i = matmul_ceil(p.m, l.max_rows);
+  const int64_t n_p = p.k == 0 ? 1 : matmul_ceil(p.k, matmul_depth(p.dtype));
+  for (int64_t j = 0; j < n_j; j++) {
+    k.j0 = matmul_piece(p.n, n_j, j), k.nj = matmul_piece(p.n, n_j, j + 1) - k.j0;
+    for (int64_t i = 0; i < n_i; i++) {
+      k.i0 = matmul_piece(p.m, n_i, i), k.ni = matmul_piece(p.m, n_i, i + 1) - k.i0;
+      for (int64_t q = 0; q < n_p; q++) {
+        k.p0 = matmul_piece(p.k, n_p, q), k.np = matmul_piece(p.k, n_p, q + 1) - k.p0;
+        if (const int32_t status = run_block(k, kernels, pool)) return status;
+      }
+    }
+  }
+  return TT_OK;
+}
+
+// Operands of product `index` of the batch.
+void locate(MatmulBlock& k, int64_t index) {
+  const MatmulPlan& p = *k.plan;
+  k.a = p.a, k.b = p.b, k.c = p.c, k.d = p.d;
+  for (int32_t i = 0; i < p.n_batch; i++) {
+    const MatmulBatchDim& dim = p.batch_dim[i];
+    const int64_t at = index % dim.size;
+    index /= dim.size;
+    k.a += at * dim.a, k.b += at * dim.b, k.c += at * dim.c, k.d += at * dim.d;
+  }
+}
+
+TT_NOINLINE int32_t run_all_packed(const MatmulPlan& p, const MatmulKernels& kernels, Pool* pool) {
+  const MatmulLayout l = matmul_layout(p);
+  MatmulBlock k;
+  k.plan = &p;
+  k.a_pack = static_cast<char*>(p.workspace);
+  k.b_pack = k.a_pack + l.a_bytes;
+  k.sum = l.sum_bytes ? k.b_pack + l.b_bytes : nullptr;
+  for (int64_t i = 0; i < p.batch; i++) {
+    locate(k, i);
+    if (const int32_t status = run_packed(k, l, kernels, pool)) return status;
+  }
+  return TT_OK;
+}
+
+}  // namespace
+
+int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool) noexcept {
+  if (TT_UNLIKELY(p.batch == 0 || p.m == 0 || p.n == 0)) return TT_OK;
+  const MatmulKernels& kernels = kMatmulKernels[isa];
+  if (p.path == kMatmulSmall) return run_units(pool, kernels.small, &p, p.n_units, 2 * p.m * p.n * p.k);
+  // Reading b from memory takes as long as 8 flops an element.
+  if (p.path == kMatmulRows) return run_units(pool, kernels.rows, &p, p.n_units, 8 * p.k * matmul_rows_unit(p));
+  return run_all_packed(p, kernels, pool);
+}
+
+}  // namespace TT_NS
