@@ -292,7 +292,7 @@ static void sigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     const TensorRef y_ref = s.y.get(n);
     const Tensor& y = *y_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::mul(g0, op::conj(op::mul(grad, op::sub(1, op::mul(y, 2)))));
+    out[1] = op::mul(g0, op::conj(op::mul(grad, op::rsub(op::mul(y, 2), 1))));
   }
 }
 static constinit const NodeType sigmoid_backward_type = {"sigmoid_backward", sigmoid_backward_apply, destroy_saved<sigmoid_backward_saved>, sizeof(sigmoid_backward_saved), false};

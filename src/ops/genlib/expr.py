@@ -64,6 +64,9 @@ class Emitter(ast.NodeVisitor):
         return f"op::{name}({args})"
 
     def visit_BinOp(self, node):
+        if isinstance(node.left, ast.Constant):  # a number first: the operators take it second
+            name = {"add": "add", "mul": "mul", "sub": "rsub"}[BINARY[type(node.op)]]
+            return f"op::{name}({self.visit(node.right)}, {self.visit(node.left)})"
         return f"op::{BINARY[type(node.op)]}({self.visit(node.left)}, {self.visit(node.right)})"
 
     def visit_UnaryOp(self, node):

@@ -1,0 +1,243 @@
+/* tt.h: the C API of tt, an embeddable deep-learning core. C99, valid C++98-23.
+
+   Two objects instead of global state: a tt_runtime (shared, thread-safe: allocator, threads, memory limit, devices)
+   and a tt_ctx (cheap, one thread at a time, may move between threads: error record, grad mode, generator, scopes).
+
+   Errors. Every fallible call takes a tt_ctx first and returns a tt_status; 0 is success. On failure outs are NULL and
+   inputs are unchanged, and tt_ctx_error tells what was wrong. The exceptions to "unchanged": a failing tt_backward may have
+   accumulated some leaves; a cancelled or device-failed in-place or _into call leaves the values of its target unspecified.
+
+   Ownership. `T **out` is owned by the caller: release it. Pointers returned by value are borrowed. _release(NULL) is fine and
+   legal from any thread. While a scope is open on the ctx its outs belong to the scope: do not release them.
+
+   Callbacks get the running call's ctx and may call tt with it. They must not leave by longjmp or pthread_exit. `drop` runs
+   exactly once, also when the registering call fails, on any thread, and may only call _release functions. */
+#ifndef TT_H
+#define TT_H
+
+#ifdef TT_PREFIX_HEADER
+#include TT_PREFIX_HEADER
+#endif
+#include "tt_types.h"
+#include "tt_ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- library ---- */
+const char *tt_version(void);                    /* "0.1.0" */
+const char *tt_build_info(void);                 /* one line: version, compiler, ISAs, BLAS and its core type once loaded */
+const char *tt_status_name(tt_status s);         /* "SHAPE", … */
+const char *tt_dtype_name(tt_dtype d);           /* "float32", …; NULL if unknown */
+int64_t tt_dtype_size(tt_dtype d);               /* bytes of an element; 0 if unknown */
+
+/* ---- runtime ---- */
+typedef struct tt_runtime_opts {
+  size_t struct_size;
+  const tt_allocator *allocator;                 /* NULL: the C allocator. Copied */
+  const tt_executor *executor;                   /* NULL: tt's own threads. Copied */
+  const tt_logger *logger;                       /* NULL: silent. Copied */
+  int64_t memory_limit;                          /* bytes; 0: none */
+  int32_t threads;                               /* 0 or 1: only the calling thread */
+  int32_t isa;                                   /* 0: the best of this CPU; 1 baseline, 2 avx2, 3 avx512 (at most the best) */
+} tt_runtime_opts;
+tt_status tt_runtime_new(const tt_runtime_opts *opts, tt_runtime **out);   /* opts may be NULL */
+void tt_runtime_retain(tt_runtime *rt);
+void tt_runtime_release(tt_runtime *rt);         /* its memory goes with its last object */
+
+/* ---- ctx ---- */
+tt_status tt_ctx_new(tt_runtime *rt, tt_ctx **out);                        /* NULL: a private runtime */
+void tt_ctx_retain(tt_ctx *c);
+void tt_ctx_release(tt_ctx *c);
+const tt_error *tt_ctx_error(const tt_ctx *c);                             /* borrowed; code 0 before the first failure */
+tt_status tt_ctx_runtime(tt_ctx *c, tt_runtime **out);
+tt_status tt_set_num_threads(tt_ctx *c, int32_t n);
+int32_t tt_num_threads(const tt_ctx *c);
+tt_status tt_set_memory_limit(tt_ctx *c, int64_t bytes);                   /* 0: none */
+tt_status tt_memory(tt_ctx *c, const tt_device *device, tt_memory_stats *out); /* device NULL: the CPU */
+tt_status tt_trim(tt_ctx *c);                                              /* gives cached memory back */
+tt_status tt_ctx_isa(tt_ctx *c, int32_t *out);                             /* 1 baseline, 2 avx2, 3 avx512 */
+
+/* Gradients are recorded while enabled (the default). *previous may be NULL. */
+tt_status tt_set_grad_enabled(tt_ctx *c, int32_t enabled, int32_t *previous);
+int32_t tt_grad_enabled(const tt_ctx *c);
+
+/* Scopes: outs made while one is open are borrowed from it. pop releases them but for keep[0…n), which move to the outer scope
+   or, if there is none, to the caller. */
+tt_status tt_scope_push(tt_ctx *c);
+tt_status tt_scope_pop(tt_ctx *c, tt_tensor *const *keep, int64_t n);
+
+/* Cancelling: calls of the ctx fail with TT_CANCELLED between two kernels once the token is set, from any thread. */
+tt_status tt_cancel_new(tt_ctx *c, tt_cancel **out);
+void tt_cancel_retain(tt_cancel *k);
+void tt_cancel_release(tt_cancel *k);
+void tt_cancel_request(tt_cancel *k);
+tt_status tt_ctx_set_cancel(tt_ctx *c, tt_cancel *k);                      /* NULL: none */
+
+/* ---- random numbers: Philox4x32-10 ---- */
+tt_status tt_generator_new(tt_ctx *c, uint64_t seed, tt_generator **out);
+void tt_generator_retain(tt_generator *g);
+void tt_generator_release(tt_generator *g);
+tt_status tt_ctx_generator(tt_ctx *c, tt_generator **out);                 /* the ctx's own; seed 0 at first */
+tt_status tt_manual_seed(tt_ctx *c, uint64_t seed);                        /* of the ctx's own generator */
+tt_status tt_generator_state(tt_ctx *c, const tt_generator *g, uint64_t state[2]);     /* seed, offset */
+tt_status tt_generator_set_state(tt_ctx *c, tt_generator *g, const uint64_t state[2]);
+
+/* ---- devices ---- */
+tt_status tt_device_parse(tt_ctx *c, const char *text, tt_device *out);    /* "cpu", "meta", "cuda", "cuda:1" */
+tt_status tt_load_cuda(tt_ctx *c, const char *path);                       /* opens a backend library; NULL: libtt_cuda.so */
+tt_status tt_device_count(tt_ctx *c, tt_device_type type, int32_t *out);
+tt_status tt_synchronize(tt_ctx *c, const tt_device *device);
+
+/* ---- tensors from and to host memory ---- */
+/* Copies row-major data into a new CPU tensor. */
+tt_status tt_tensor_from_data(tt_ctx *c, const void *data, tt_dtype dtype, const int64_t *shape, int64_t ndim, tt_tensor **out);
+/* Wraps host memory without a copy. strides in elements, NULL: row-major. deleter(user) runs once, when the last tensor over
+   the memory goes, also if this call fails. writable 0: in-place operators refuse it. */
+tt_status tt_tensor_import(tt_ctx *c, void *data, tt_dtype dtype, const int64_t *shape, int64_t ndim, const int64_t *strides,
+                           int32_t writable, void (*deleter)(void *user), void *user, tt_tensor **out);
+/* A 0-dim tensor; dtype 0: bool, int64, float32 or complex64 by the scalar's kind. */
+tt_status tt_scalar_tensor(tt_ctx *c, const tt_scalar *value, tt_dtype dtype, tt_tensor **out);
+/* Writes all elements, row-major, into dst of `bytes` bytes (exactly numel * element size). */
+tt_status tt_tensor_read(tt_ctx *c, const tt_tensor *t, void *dst, int64_t bytes);
+/* The value of a tensor of one element. */
+tt_status tt_item(tt_ctx *c, const tt_tensor *t, tt_scalar *out);
+tt_status tt_item_f64(tt_ctx *c, const tt_tensor *t, double *out);
+tt_status tt_item_i64(tt_ctx *c, const tt_tensor *t, int64_t *out);
+/* Text as PyTorch prints it. *n gets the length without the closing 0; text of more than cap - 1 bytes: BUFFER_TOO_SMALL. */
+tt_status tt_tensor_print(tt_ctx *c, const tt_tensor *t, char *buffer, int64_t cap, int64_t *n);
+
+/* ---- tensors: facts. All return 0 or NULL for NULL ---- */
+void tt_tensor_retain(tt_tensor *t);
+void tt_tensor_release(tt_tensor *t);
+tt_dtype tt_tensor_dtype(const tt_tensor *t);
+tt_device_type tt_tensor_device_type(const tt_tensor *t);
+int32_t tt_tensor_device_index(const tt_tensor *t);
+int64_t tt_tensor_ndim(const tt_tensor *t);
+int64_t tt_tensor_numel(const tt_tensor *t);
+const int64_t *tt_tensor_shape(const tt_tensor *t);
+const int64_t *tt_tensor_strides(const tt_tensor *t);   /* in elements */
+int64_t tt_tensor_size(const tt_tensor *t, int64_t dim); /* dim may be negative; 0 if out of range */
+int64_t tt_tensor_offset(const tt_tensor *t);           /* of the first element in the storage */
+void *tt_tensor_data(const tt_tensor *t);               /* the first element; NULL on META */
+int64_t tt_tensor_storage_bytes(const tt_tensor *t);
+void *tt_tensor_storage_data(const tt_tensor *t);
+uint32_t tt_tensor_version(const tt_tensor *t);         /* counts in-place writes to the storage */
+int32_t tt_tensor_is_contiguous(const tt_tensor *t);
+int32_t tt_tensor_is_view(const tt_tensor *t);          /* of a base, in the sense of autograd */
+int32_t tt_tensor_is_leaf(const tt_tensor *t);
+int32_t tt_tensor_requires_grad(const tt_tensor *t);
+/* leaf gets the storage, shape and dtype of src; handles to leaf stay valid. */
+tt_status tt_tensor_set_data(tt_ctx *c, tt_tensor *leaf, const tt_tensor *src);
+
+/* ---- mixed indexing: x[1, ::2, None, ..., mask] ---- */
+tt_status tt_index_get(tt_ctx *c, const tt_tensor *self, const tt_index *index, int64_t n, tt_tensor **out);
+tt_status tt_index_set(tt_ctx *c, tt_tensor *self, const tt_index *index, int64_t n, const tt_tensor *value);
+
+/* ---- autograd ---- */
+tt_status tt_requires_grad_(tt_ctx *c, tt_tensor *self, int32_t on);
+tt_status tt_retain_grad(tt_ctx *c, tt_tensor *self);
+tt_status tt_tensor_grad(tt_ctx *c, const tt_tensor *self, tt_tensor **out);      /* *out NULL: none yet */
+tt_status tt_tensor_set_grad(tt_ctx *c, tt_tensor *self, const tt_tensor *grad);  /* NULL: none */
+typedef struct tt_backward_opts {
+  uint64_t set;
+  const tt_tensor *gradient;     /* of self; default: 1 (self must have one element) */
+  int32_t retain_graph;          /* default: create_graph */
+  int32_t create_graph;          /* default 0 */
+  const tt_tensor *const *inputs; /* accumulate into these only; default: all leaves */
+  int64_t n_inputs;
+} tt_backward_opts;
+#define TT_BACKWARD_GRADIENT (UINT64_C(1) << 0)
+#define TT_BACKWARD_RETAIN_GRAPH (UINT64_C(1) << 1)
+#define TT_BACKWARD_CREATE_GRAPH (UINT64_C(1) << 2)
+#define TT_BACKWARD_INPUTS (UINT64_C(1) << 3)
+/* Adds the gradients of self to the leaves' grad. */
+tt_status tt_backward(tt_ctx *c, const tt_tensor *self, const tt_backward_opts *opts);
+typedef struct tt_grad_opts {
+  uint64_t set;
+  const tt_tensor *const *grad_outputs; /* one per output, NULL items: 1 */
+  int64_t n_grad_outputs;
+  int32_t retain_graph;          /* default: create_graph */
+  int32_t create_graph;          /* default 0: the results have no history */
+  int32_t allow_unused;          /* default 0; 1: unused inputs get NULL */
+} tt_grad_opts;
+#define TT_GRAD_GRAD_OUTPUTS (UINT64_C(1) << 0)
+#define TT_GRAD_RETAIN_GRAPH (UINT64_C(1) << 1)
+#define TT_GRAD_CREATE_GRAPH (UINT64_C(1) << 2)
+#define TT_GRAD_ALLOW_UNUSED (UINT64_C(1) << 3)
+/* The gradients of outputs with respect to inputs: grads[0 … n_inputs), owned, all or none. */
+tt_status tt_grad(tt_ctx *c, const tt_tensor *const *outputs, int64_t n_outputs, const tt_tensor *const *inputs, int64_t n_inputs,
+                  const tt_grad_opts *opts, tt_tensor **grads);
+
+/* Hooks. A callback returns 0, or a status that fails the backward with CALLBACK. */
+typedef tt_status (*tt_grad_hook)(void *user, tt_ctx *ctx, const tt_tensor *grad, tt_tensor **replacement);
+typedef tt_status (*tt_node_hook)(void *user, tt_ctx *ctx, tt_tensor *const *grads, int64_t n, tt_tensor **replacements);
+typedef tt_status (*tt_accumulate_hook)(void *user, tt_ctx *ctx, const tt_tensor *leaf);
+/* On the gradient of self, before it is accumulated or passed on; *replacement (owned) takes its place. */
+tt_status tt_register_hook(tt_ctx *c, tt_tensor *self, tt_grad_hook fn, void *user, void (*drop)(void *user), int64_t *id);
+/* After a leaf's gradient has been accumulated. */
+tt_status tt_register_accumulate_hook(tt_ctx *c, tt_tensor *leaf, tt_accumulate_hook fn, void *user, void (*drop)(void *user), int64_t *id);
+tt_status tt_remove_hook(tt_ctx *c, tt_tensor *self, int64_t id);
+/* Nodes: the recorded operators. pre 1: before the formula, on the gradients of its outputs; 0: after it, on those of its inputs. */
+tt_status tt_tensor_grad_fn(tt_ctx *c, const tt_tensor *self, tt_node **out);     /* *out NULL: a leaf */
+const char *tt_node_name(const tt_node *n);                                       /* of the forward operator */
+int64_t tt_node_num_inputs(const tt_node *n);
+tt_status tt_node_next(tt_ctx *c, const tt_node *n, int64_t input, tt_node **out); /* NULL: a leaf or nothing */
+tt_status tt_node_register_hook(tt_ctx *c, tt_node *n, int32_t pre, tt_node_hook fn, void *user, void (*drop)(void *user), int64_t *id);
+tt_status tt_node_remove_hook(tt_ctx *c, tt_node *n, int64_t id);
+void tt_node_retain(tt_node *n);
+void tt_node_release(tt_node *n);
+
+/* A function of the host with its own gradient. forward runs without recording and sets outs (owned); what it passes to
+   tt_function_save comes back in backward, which sets one gradient (owned, or NULL) per input; grads may hold NULL. */
+typedef struct tt_function tt_function;
+typedef struct tt_function_def {
+  size_t struct_size;
+  const char *name;
+  void *user;
+  tt_status (*forward)(void *user, tt_ctx *ctx, tt_function *f, const tt_tensor *const *inputs, int64_t n_inputs, tt_tensor **outs, int64_t n_outs);
+  tt_status (*backward)(void *user, tt_ctx *ctx, tt_function *f, tt_tensor *const *grads, int64_t n_outs, tt_tensor **input_grads, int64_t n_inputs);
+  void (*drop)(void *user);      /* may be NULL */
+} tt_function_def;
+tt_status tt_function_apply(tt_ctx *c, const tt_function_def *def, const tt_tensor *const *inputs, int64_t n_inputs, tt_tensor **outs, int64_t n_outs);
+tt_status tt_function_save(tt_ctx *c, tt_function *f, const tt_tensor *const *tensors, int64_t n);  /* in forward */
+tt_status tt_function_saved(tt_ctx *c, tt_function *f, int64_t i, tt_tensor **out);                  /* in backward */
+
+/* ---- operators by name ---- */
+const char *tt_manifest(void);                   /* all operators, JSON; never freed */
+tt_status tt_op_find(tt_ctx *c, const char *name, const tt_op **out);    /* built-in or registered with the ctx's runtime */
+const char *tt_op_name(const tt_op *op);
+const char *tt_op_schema(const tt_op *op);
+/* args: one per schema argument, TT_VAL_NONE or missing at the end: the default. outs: owned tensors. */
+tt_status tt_op_call(tt_ctx *c, const tt_op *op, const tt_value *args, int64_t n_args, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+/* A custom operator of the runtime. compute sets the outs (owned); backward may be NULL: the outs have no gradient then. */
+typedef struct tt_op_def {
+  size_t struct_size;
+  const char *schema;            /* "name(x: Tensor, k: Int) -> Tensor" */
+  void *user;
+  tt_status (*compute)(void *user, tt_ctx *ctx, const tt_value *args, int64_t n_args, tt_tensor **outs, int64_t n_outs);
+  /* One gradient (owned, or NULL) per tensor argument, in order. */
+  tt_status (*backward)(void *user, tt_ctx *ctx, tt_tensor *const *grads, int64_t n_outs, const tt_value *args, int64_t n_args,
+                        tt_tensor *const *results, tt_tensor **input_grads, int64_t n_inputs);
+  void (*drop)(void *user);
+} tt_op_def;
+tt_status tt_op_register(tt_ctx *c, const tt_op_def *def);
+
+/* ---- profiler and dispatch trace ---- */
+typedef struct tt_profile_row {
+  const char *op;                /* borrowed from the profile */
+  int64_t calls;
+  int64_t self_ns, total_ns;     /* without and with the operators that it called */
+} tt_profile_row;
+tt_status tt_profiler_start(tt_ctx *c);
+tt_status tt_profiler_stop(tt_ctx *c);
+tt_status tt_profiler_rows(tt_ctx *c, tt_profile_row *rows, int64_t cap, int64_t *n); /* by total time; until the next start */
+/* fn sees every operator call and the slot that served it ("autograd", "cpu" …). fn NULL: off. */
+typedef void (*tt_trace_fn)(void *user, const char *op, const char *slot, int32_t depth);
+tt_status tt_ctx_trace_dispatch(tt_ctx *c, tt_trace_fn fn, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
