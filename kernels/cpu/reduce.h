@@ -1,7 +1,7 @@
 // Entry points over a ReducePlan. All run plan.run.n stages.
 #pragma once
 
-#include "isa.h"
+#include "cpu/isa.h"
 
 TT_ENTRY_BEGIN
 

@@ -1,8 +1,8 @@
 // Steps of folds, and the largest or smallest of a run of floats at the speed of memory.
 #pragma once
 
-#include "reduce_load.h"
-#include "reduce_vec.h"
+#include "cpu/reduce_load.h"
+#include "cpu/reduce_vec.h"
 
 TT_ISA_BEGIN
 

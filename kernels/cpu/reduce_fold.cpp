@@ -1,6 +1,6 @@
 // reduce_max, reduce_min, reduce_prod, reduce_any, reduce_all: folds with an associative step.
-#include "reduce_extreme.h"
-#include "reduce_walk.h"
+#include "cpu/reduce_extreme.h"
+#include "cpu/reduce_walk.h"
 
 TT_ISA_BEGIN
 

@@ -1,6 +1,6 @@
 // reduce_max_index, reduce_min_index: extreme values with the position of their first occurrence.
-#include "reduce_extreme.h"
-#include "reduce_walk.h"
+#include "cpu/reduce_extreme.h"
+#include "cpu/reduce_walk.h"
 
 TT_ISA_BEGIN
 

@@ -1,5 +1,5 @@
 // Loads of strided runs with conversion, shared by the kernels that are not elementwise.
-#include "reduce_load.h"
+#include "cpu/reduce_load.h"
 
 TT_ISA_BEGIN
 

@@ -1,7 +1,7 @@
 // Loads of strided runs with conversion to a compute type, and stores of single results.
 #pragma once
 
-#include "isa.h"
+#include "cpu/isa.h"
 
 // Keeps a loop scalar where a vectorised one would be larger and no faster.
 #define TT_SCALAR_LOOP __asm__ volatile("")

@@ -1,5 +1,5 @@
 // reduce_sum: sums and means of every dtype.
-#include "reduce_walk.h"
+#include "cpu/reduce_walk.h"
 
 TT_ISA_BEGIN
 

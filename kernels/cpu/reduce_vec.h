@@ -1,7 +1,7 @@
 // Native vectors of this ISA and 64 virtual lanes over them: what reductions and row kernels are written in.
 #pragma once
 
-#include "isa.h"
+#include "cpu/isa.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

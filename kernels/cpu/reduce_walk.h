@@ -2,8 +2,8 @@
 #pragma once
 
 #include "plan/reduce_plan.h"
-#include "reduce_load.h"
-#include "reduce_vec.h"
+#include "cpu/reduce_load.h"
+#include "cpu/reduce_vec.h"
 
 TT_ISA_BEGIN
 

@@ -1,0 +1,14 @@
+// Entry points over the plans of row_plan.h. All run plan.run.n stages.
+#pragma once
+
+#include "cpu/isa.h"
+
+TT_ENTRY_BEGIN
+
+// SoftmaxPlan
+TT_KERNEL(softmax)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(log_softmax)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(softmax_backward)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(log_softmax_backward)(const void* plan, int64_t begin, int64_t end) noexcept;
+
+TT_ENTRY_END

@@ -1,0 +1,164 @@
+// softmax, log_softmax and their backwards, along any dimension of a contiguous array.
+#include "cpu/rows.h"
+
+#include "cpu/rows_vec.h"
+#include "plan/row_plan.h"
+
+TT_ISA_BEGIN
+
+template <class T>
+constexpr T kMinusInfinity = T(-__builtin_inf());
+
+template <class F>
+TT_INLINE void for_blocks(int64_t n, const F& f) {
+  for (int64_t i = 0; i < n; i += kRowBlock) f(i, n - i < kRowBlock ? n - i : kRowBlock);
+}
+
+// ---- inner == 1: a row is contiguous ----
+
+template <class T, bool kLog>
+struct Forward {
+  static void row(const SoftmaxPlan& p, int64_t r) {
+    const int64_t n = p.dim, item = kItemSize[p.dtype];
+    const RowIn<T> x{p.a + r * n * item, p.dtype};
+    const RowOut<T> y{p.out + r * n * item, p.dtype};
+    alignas(64) T in[kRowBlock], e[kRowBlock];
+    T m = kMinusInfinity<T>;
+    for_blocks(n, [&](int64_t i, int64_t k) { m = max_of(x.get(i, k, in), k, m); });
+    Lanes<T> sum;
+    sum.fill(0);
+    const bool keep = !kLog && y.direct();
+    for_blocks(n, [&](int64_t i, int64_t k) {
+      T* d = keep ? y.at(i, e) : e;
+      exp_block(d, x.get(i, k, in), m, k, &sum);
+    });
+    if constexpr (kLog) {
+      const T log_sum = math::log(total(sum));
+      for_blocks(n, [&](int64_t i, int64_t k) {
+        const T* a = x.get(i, k, in);
+        T* d = y.at(i, e);
+        for (int64_t j = 0; j < k; j++) d[j] = (a[j] - m) - log_sum;
+        y.put(i, k, d);
+      });
+    } else {
+      const T scale = T(1) / total(sum);
+      for_blocks(n, [&](int64_t i, int64_t k) {
+        T* d = y.at(i, e);
+        if (!keep) exp_block(d, x.get(i, k, in), m, k, &sum);
+        for (int64_t j = 0; j < k; j++) d[j] *= scale;
+        y.put(i, k, d);
+      });
+    }
+  }
+
+  // Columns [0, n) of a tile, `dim` rows apart by `inner` elements.
+  static void tile(const SoftmaxPlan& p, const char* x, const char*, char* out, int64_t n) {
+    const int64_t item = kItemSize[p.dtype], step = p.inner * item;
+    alignas(64) T m[kRowTile], sum[kRowTile], v[kRowTile];
+    for (int64_t j = 0; j < n; j++) m[j] = kMinusInfinity<T>, sum[j] = 0;
+    for (int64_t i = 0; i < p.dim; i++) {
+      load_run(v, x + i * step, item, n, p.dtype);
+      for (int64_t j = 0; j < n; j++) m[j] = v[j] > m[j] ? v[j] : m[j];
+    }
+    for (int64_t i = 0; i < p.dim; i++) {
+      load_run(v, x + i * step, item, n, p.dtype);
+      for (int64_t j = 0; j < n; j++) sum[j] += math::exp(v[j] - m[j]);
+    }
+    for (int64_t j = 0; j < n; j++) sum[j] = kLog ? math::log(sum[j]) : T(1) / sum[j];
+    for (int64_t i = 0; i < p.dim; i++) {
+      load_run(v, x + i * step, item, n, p.dtype);
+      for (int64_t j = 0; j < n; j++) v[j] = kLog ? (v[j] - m[j]) - sum[j] : math::exp(v[j] - m[j]) * sum[j];
+      store_run(out + i * step, v, n, p.dtype);
+    }
+  }
+};
+
+// softmax: dx = y (g - sum(g y)); log_softmax: dx = g - exp(y) sum(g).
+template <class T, bool kLog>
+struct Backward {
+  static void row(const SoftmaxPlan& p, int64_t r) {
+    const int64_t n = p.dim, at = r * n * kItemSize[p.dtype];
+    const RowIn<T> g{p.a + at, p.dtype}, y{p.b + at, p.dtype};
+    const RowOut<T> dx{p.out + at, p.dtype};
+    alignas(64) T gs[kRowBlock], ys[kRowBlock], e[kRowBlock];
+    Lanes<T> lanes;
+    lanes.fill(0);
+    for_blocks(n, [&](int64_t i, int64_t k) {
+      const T* a = g.get(i, k, gs);
+      if constexpr (kLog) {
+        add_run(&lanes, a, k);
+      } else {
+        const T* b = y.get(i, k, ys);
+        for (int64_t j = 0; j < k; j++) e[j] = a[j] * b[j];
+        add_run(&lanes, e, k);
+      }
+    });
+    const T sum = total(lanes);
+    for_blocks(n, [&](int64_t i, int64_t k) {
+      const T *a = g.get(i, k, gs), *b = y.get(i, k, ys);
+      if constexpr (kLog) exp_block(e, b, T(0), k, &lanes);
+      for (int64_t j = 0; j < k; j++) e[j] = kLog ? a[j] - e[j] * sum : b[j] * (a[j] - sum);
+      T* d = dx.at(i, e);
+      if (d != e) __builtin_memcpy(d, e, size_t(k) * sizeof(T));
+      dx.put(i, k, d);
+    });
+  }
+
+  static void tile(const SoftmaxPlan& p, const char* g, const char* y, char* out, int64_t n) {
+    const int64_t item = kItemSize[p.dtype], step = p.inner * item;
+    alignas(64) T sum[kRowTile], gs[kRowTile], ys[kRowTile];
+    for (int64_t j = 0; j < n; j++) sum[j] = 0;
+    for (int64_t i = 0; i < p.dim; i++) {
+      load_run(gs, g + i * step, item, n, p.dtype);
+      if constexpr (!kLog) load_run(ys, y + i * step, item, n, p.dtype);
+      for (int64_t j = 0; j < n; j++) sum[j] += kLog ? gs[j] : gs[j] * ys[j];
+    }
+    for (int64_t i = 0; i < p.dim; i++) {
+      load_run(gs, g + i * step, item, n, p.dtype);
+      load_run(ys, y + i * step, item, n, p.dtype);
+      for (int64_t j = 0; j < n; j++) gs[j] = kLog ? gs[j] - math::exp(ys[j]) * sum[j] : ys[j] * (gs[j] - sum[j]);
+      store_run(out + i * step, gs, n, p.dtype);
+    }
+  }
+};
+
+template <class Op>
+inline int32_t run_units(const SoftmaxPlan& p, int64_t begin, int64_t end) {
+  const int64_t item = kItemSize[p.dtype];
+  for (int64_t u = begin; u < end; u++) {
+    if (p.inner == 1) {
+      Op::row(p, u);
+      continue;
+    }
+    const int64_t column = u % p.n_tiles * kRowTile, rest = p.inner - column;
+    const int64_t at = (u / p.n_tiles * p.dim * p.inner + column) * item;
+    Op::tile(p, p.a + at, p.b ? p.b + at : nullptr, p.out + at, rest < kRowTile ? rest : kRowTile);
+  }
+  return TT_OK;
+}
+
+template <template <class, bool> class Op, bool kLog>
+inline int32_t run_softmax(const void* plan, int64_t begin, int64_t end) {
+  const SoftmaxPlan& p = *static_cast<const SoftmaxPlan*>(plan);
+  if (p.dtype == TT_F64) return run_units<Op<double, kLog>>(p, begin, end);
+  return run_units<Op<float, kLog>>(p, begin, end);
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(softmax)(const void* plan, int64_t begin, int64_t end) noexcept {
+  return run_softmax<Forward, false>(plan, begin, end);
+}
+TT_KERNEL(log_softmax)(const void* plan, int64_t begin, int64_t end) noexcept {
+  return run_softmax<Forward, true>(plan, begin, end);
+}
+TT_KERNEL(softmax_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
+  return run_softmax<Backward, false>(plan, begin, end);
+}
+TT_KERNEL(log_softmax_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
+  return run_softmax<Backward, true>(plan, begin, end);
+}
+
+TT_ENTRY_END
