@@ -1,0 +1,387 @@
+// Matrix products against exact references. Values are small integers (and halves), so that every sum is exact in every
+// dtype and any difference is an error; one test with random reals bounds the rounding.
+#include "core/half.h"
+#include "plan/matmul_run.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace TT_NS {
+namespace {
+
+using Complex = std::complex<double>;
+constexpr int32_t kDtypes[] = {TT_F32, TT_F64, TT_C64, TT_C128, TT_I32, TT_I64, TT_F16, TT_BF16};
+
+std::vector<Isa> isas() {
+  std::vector<Isa> list;
+  for (int i = 0; i <= best_isa(); i++) list.push_back(Isa(i));
+  return list;
+}
+
+void put(char* at, int32_t dtype, Complex v) {
+  const auto write = [&](auto x) { memcpy(at, &x, sizeof x); };
+  switch (dtype) {
+    case TT_F32: return write(float(v.real()));
+    case TT_F64: return write(v.real());
+    case TT_C64: return write(std::complex<float>(v));
+    case TT_C128: return write(v);
+    case TT_I32: return write(int32_t(v.real()));
+    case TT_I64: return write(int64_t(v.real()));
+    case TT_F16: return write(float_to_f16(float(v.real())));
+    default: return write(float_to_bf16(float(v.real())));
+  }
+}
+
+template <class T>
+T read(const char* at) {
+  T x;
+  memcpy(&x, at, sizeof x);
+  return x;
+}
+
+Complex get(const char* at, int32_t dtype) {
+  switch (dtype) {
+    case TT_F32: return read<float>(at);
+    case TT_F64: return read<double>(at);
+    case TT_C64: return Complex(read<std::complex<float>>(at));
+    case TT_C128: return read<Complex>(at);
+    case TT_I32: return read<int32_t>(at);
+    case TT_I64: return double(read<int64_t>(at));
+    case TT_F16: return f16_to_float(read<uint16_t>(at));
+    default: return bf16_to_float(read<uint16_t>(at));
+  }
+}
+
+// A stack of matrices in a buffer of its own, guarded by a canary on both sides of every element's range.
+struct Matrix {
+  int32_t dtype = 0;
+  std::vector<int64_t> size, stride;
+  std::vector<char> bytes;
+  int64_t offset = 0;
+
+  char* data() { return bytes.data() + offset; }
+  int64_t rank() const { return int64_t(size.size()); }
+  char* at(const std::vector<int64_t>& index) {
+    int64_t o = 0;
+    for (size_t i = 0; i < index.size(); i++) o += index[i] * stride[i];
+    return data() + o * kItemSize[dtype];
+  }
+  // Element (i, j) of the product `batch` of a stack with sizes `full`, broadcast.
+  char* broadcast_at(const std::vector<int64_t>& batch, int64_t i, int64_t j) {
+    std::vector<int64_t> index(size.size());
+    const size_t lead = size.size() - 2, skip = batch.size() - lead;
+    for (size_t q = 0; q < lead; q++) index[q] = size[q] == 1 ? 0 : batch[skip + q];
+    index[lead] = size[lead] == 1 ? 0 : i;
+    index[lead + 1] = size[lead + 1] == 1 ? 0 : j;
+    return at(index);
+  }
+  MatmulOperand operand() { return {data(), int32_t(rank()), size.data(), stride.data()}; }
+};
+
+enum Layout { kRowMajor, kColMajor, kPaddedRows, kEveryOther, kNumLayouts };
+
+constexpr char kCanary = 0x5b;
+
+Matrix make(int32_t dtype, std::vector<int64_t> size, int layout) {
+  Matrix x;
+  x.dtype = dtype, x.size = size, x.stride.resize(size.size());
+  const size_t r = size.size() - 2, c = r + 1;
+  int64_t run;
+  switch (layout) {
+    case kColMajor: x.stride[r] = 1, x.stride[c] = std::max<int64_t>(size[r], 1), run = x.stride[c] * size[c]; break;
+    case kPaddedRows: x.stride[c] = 1, x.stride[r] = size[c] + 3, run = x.stride[r] * size[r]; break;
+    case kEveryOther: x.stride[c] = 2, x.stride[r] = 2 * size[c] + 1, run = x.stride[r] * size[r]; break;
+    default: x.stride[c] = 1, x.stride[r] = size[c], run = x.stride[r] * size[r]; break;
+  }
+  for (size_t i = r; i-- > 0;) x.stride[i] = run, run *= size[i];
+  x.offset = 64;
+  x.bytes.assign(size_t(run) * kItemSize[dtype] + 128, kCanary);
+  return x;
+}
+
+template <class F>
+void for_each_index(const std::vector<int64_t>& size, F f) {
+  std::vector<int64_t> index(size.size(), 0);
+  for (int64_t n : size)
+    if (n == 0) return;
+  for (;;) {
+    f(index);
+    size_t i = size.size();
+    while (i-- > 0) {
+      if (++index[i] < size[i]) break;
+      index[i] = 0;
+    }
+    if (i == size_t(-1)) return;
+  }
+}
+
+std::mt19937 rng(7);
+int64_t pick(int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(rng); }
+
+void fill(Matrix& x) {
+  const bool complex = matmul_is_complex(x.dtype);
+  for_each_index(x.size, [&](const auto& i) { put(x.at(i), x.dtype, {double(pick(-3, 3)), complex ? double(pick(-3, 3)) : 0}); });
+}
+
+struct Workspace {
+  std::vector<char> bytes;
+  void* get(int64_t n) {
+    bytes.assign(size_t(n) + 64 + 64, kCanary);
+    end = n;
+    base = bytes.data() + (64 - reinterpret_cast<uintptr_t>(bytes.data()) % 64) % 64;
+    return n ? base : nullptr;
+  }
+  bool intact() const {
+    for (int i = 0; i < 16; i++)
+      if (base[end + i] != kCanary) return false;
+    return true;
+  }
+  char* base;
+  int64_t end;
+};
+
+struct Case {
+  int32_t dtype;
+  std::vector<int64_t> a_batch, b_batch, c_batch;
+  int64_t m, n, k;
+  int a_layout, b_layout, c_layout, d_layout;
+  bool with_d, in_place;
+  double alpha, beta;
+  std::vector<int64_t> d_size;
+};
+
+std::string describe(const Case& c, Isa isa) {
+  return std::string(isa_name(isa)) + " dtype " + std::to_string(c.dtype) + " m " + std::to_string(c.m) + " n " +
+         std::to_string(c.n) + " k " + std::to_string(c.k) + " layouts " + std::to_string(c.a_layout) +
+         std::to_string(c.b_layout) + std::to_string(c.c_layout) + std::to_string(c.d_layout) + " batch dims " +
+         std::to_string(c.c_batch.size()) + " d " + std::to_string(c.with_d) + (c.in_place ? " in place" : "") +
+         " alpha " + std::to_string(c.alpha);
+}
+
+std::vector<int64_t> join(std::vector<int64_t> x, int64_t rows, int64_t cols) {
+  x.push_back(rows), x.push_back(cols);
+  return x;
+}
+
+// Every element right, nothing outside them written; fails at the first difference.
+void check(const Case& c, Pool* pool = nullptr, int32_t force_path = -1) {
+  Matrix a = make(c.dtype, join(c.a_batch, c.m, c.k), c.a_layout), b = make(c.dtype, join(c.b_batch, c.k, c.n), c.b_layout);
+  Matrix out = make(c.dtype, join(c.c_batch, c.m, c.n), c.c_layout);
+  Matrix d = c.in_place ? out : make(c.dtype, c.d_size.empty() ? out.size : c.d_size, c.d_layout);
+  fill(a), fill(b), fill(d);
+  const tt_scalar alpha = {TT_SCALAR_FLOAT, 0, 0, c.alpha, 0}, beta = {TT_SCALAR_FLOAT, 0, 0, c.beta, 0};
+  Matrix want = c.in_place ? d : out;
+  for_each_index(c.c_batch, [&](const auto& batch) {
+    for (int64_t i = 0; i < c.m; i++)
+      for (int64_t j = 0; j < c.n; j++) {
+        Complex sum = 0;
+        for (int64_t p = 0; p < c.k; p++)
+          sum += get(a.broadcast_at(batch, i, p), c.dtype) * get(b.broadcast_at(batch, p, j), c.dtype);
+        sum *= c.alpha;
+        if (c.with_d) sum += c.beta * get(d.broadcast_at(batch, i, j), c.dtype);
+        put(want.broadcast_at(batch, i, j), c.dtype, sum);
+      }
+  });
+  for (Isa isa : isas()) {
+    Matrix got = c.in_place ? d : out;
+    const MatmulOperand addend = c.in_place ? got.operand() : d.operand();
+    MatmulPlan plan;
+    matmul_build(&plan, c.dtype, a.operand(), b.operand(), c.with_d ? &addend : nullptr, got.operand(),
+                 matmul_scalar(alpha), matmul_scalar(beta));
+    if (force_path >= 0) plan.path = force_path;
+    Workspace workspace;
+    plan.workspace = workspace.get(matmul_workspace_bytes(plan));
+    ASSERT_EQ(run_matmul(plan, isa, pool), TT_OK);
+    ASSERT_TRUE(workspace.intact()) << describe(c, isa);
+    if (got.bytes == want.bytes) continue;
+    for_each_index(out.size, [&](const auto& i) {
+      ASSERT_EQ(get(got.at(i), c.dtype), get(want.at(i), c.dtype)) << describe(c, isa) << " at " << i[i.size() - 2] << "," << i.back();
+    });
+    ASSERT_TRUE(got.bytes == want.bytes) << "written outside the result: " << describe(c, isa);
+  }
+}
+
+Case simple(int32_t dtype, int64_t m, int64_t n, int64_t k) {
+  return {dtype, {}, {}, {}, m, n, k, kRowMajor, kRowMajor, kRowMajor, kRowMajor, false, false, 1, 0, {}};
+}
+
+constexpr int64_t kSizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 13, 14, 15, 16, 17, 29, 31, 32, 33, 47, 64, 65, 101, 130};
+int64_t pick_size() { return kSizes[pick(0, int64_t(std::size(kSizes)) - 1)]; }
+
+TEST(Matmul, EveryDtypeAndLayout) {
+  for (int32_t dtype : kDtypes)
+    for (int a = 0; a < kNumLayouts; a++)
+      for (int b = 0; b < kNumLayouts; b++)
+        for (int out : {kRowMajor, kColMajor, kPaddedRows, kEveryOther}) {
+          Case c = simple(dtype, pick_size(), pick_size(), pick_size());
+          c.a_layout = a, c.b_layout = b, c.c_layout = out;
+          ASSERT_NO_FATAL_FAILURE(check(c));
+        }
+}
+
+TEST(Matmul, RandomShapesScalarsAndAddends) {
+  for (int round = 0; round < 1500; round++) {
+    Case c = simple(kDtypes[round % std::size(kDtypes)], pick_size(), pick_size(), pick_size());
+    c.a_layout = int(pick(0, 3)), c.b_layout = int(pick(0, 3)), c.c_layout = int(pick(0, 3)), c.d_layout = int(pick(0, 3));
+    c.with_d = pick(0, 1);
+    c.in_place = c.with_d && pick(0, 3) == 0;
+    c.alpha = pick(0, 1) ? 1 : 2, c.beta = pick(0, 1) ? 1 : 3;
+    if (c.with_d && !c.in_place)
+      c.d_size = {pick(0, 1) ? c.m : 1, pick(0, 1) ? c.n : 1};
+    ASSERT_NO_FATAL_FAILURE(check(c));
+  }
+}
+
+TEST(Matmul, BatchesBroadcast) {
+  for (int round = 0; round < 800; round++) {
+    Case c = simple(kDtypes[round % std::size(kDtypes)], pick(0, 9), pick(1, 20), pick(0, 20));
+    if (round % 10 == 0) c.m = pick(20, 70), c.n = pick(20, 70), c.k = pick(60, 80);
+    const int64_t dims = pick(1, 3);
+    for (int64_t i = 0; i < dims; i++) {
+      const int64_t size = pick(0, 20) == 0 ? 0 : pick(1, 4), which = pick(0, 3);
+      c.c_batch.push_back(size);
+      c.a_batch.push_back(which == 1 ? 1 : size), c.b_batch.push_back(which == 2 || (which == 1 && size != 1) ? (which == 2 ? 1 : size) : size);
+    }
+    // A shorter batch broadcasts on the left.
+    if (pick(0, 2) == 0) c.b_batch.erase(c.b_batch.begin());
+    c.a_layout = int(pick(0, 3)), c.b_layout = int(pick(0, 3)), c.c_layout = int(pick(0, 3)), c.d_layout = int(pick(0, 3));
+    c.with_d = pick(0, 1), c.beta = 1;
+    if (pick(0, 1)) c.d_size = {1, c.n};
+    ASSERT_NO_FATAL_FAILURE(check(c));
+  }
+}
+
+TEST(Matmul, FewRowsOrColumns) {
+  for (int32_t dtype : {TT_F32, TT_F64, TT_BF16})
+    for (int64_t few = 1; few <= 5; few++)
+      for (int64_t n : {1, 3, 63, 64, 65, 200, 1023, 1100})
+        for (int64_t k : {1, 5, 70, 257})
+          for (int layout = 0; layout < 8; layout++) {
+            Case c = simple(dtype, few, n, k);
+            if (layout & 1) std::swap(c.m, c.n);
+            c.a_layout = layout & 2 ? kColMajor : kRowMajor, c.b_layout = layout & 4 ? kColMajor : kRowMajor;
+            c.with_d = layout % 3 == 1, c.beta = 1;
+            c.d_size = {1, c.n};
+            ASSERT_NO_FATAL_FAILURE(check(c));
+          }
+}
+
+TEST(Matmul, DeepSums) {
+  for (int32_t dtype : kDtypes)
+    for (int64_t k : {383, 384, 385, 800}) {
+      Case c = simple(dtype, 37, 70, k);
+      // f16 holds these sums to 2048 exactly, and is rounded once beyond.
+      c.a_layout = kPaddedRows, c.with_d = true, c.alpha = 2, c.beta = 1;
+      ASSERT_NO_FATAL_FAILURE(check(c));
+    }
+}
+
+TEST(Matmul, ManyBlocks) {
+  for (int32_t dtype : {TT_F32, TT_F64, TT_BF16, TT_C64, TT_I32}) {
+    Case c = simple(dtype, 350, 530, 65);
+    c.b_layout = kColMajor;
+    ASSERT_NO_FATAL_FAILURE(check(c));
+    c = simple(dtype, 1030, 67, 400);
+    c.a_layout = kColMajor;
+    ASSERT_NO_FATAL_FAILURE(check(c));
+  }
+  ASSERT_NO_FATAL_FAILURE(check(simple(TT_F32, 4100, 5, 66)));
+  ASSERT_NO_FATAL_FAILURE(check(simple(TT_F32, 70, 4200, 66)));
+}
+
+// Random reals: |error| <= (k + 8) eps * sum |a||b|.
+TEST(Matmul, RoundingIsBounded) {
+  std::normal_distribution<double> normal;
+  for (int32_t dtype : {TT_F32, TT_F64})
+    for (int64_t m : {1, 4, 32, 130})
+      for (int64_t k : {64, 500}) {
+        const int64_t n = 75;
+        Matrix a = make(dtype, {m, k}, kRowMajor), b = make(dtype, {k, n}, m % 8 ? kColMajor : kRowMajor), c = make(dtype, {m, n}, kRowMajor);
+        for (Matrix* x : {&a, &b}) for_each_index(x->size, [&](const auto& i) { put(x->at(i), dtype, normal(rng)); });
+        const double eps = dtype == TT_F32 ? 0x1p-24 : 0x1p-53;
+        for (Isa isa : isas()) {
+          MatmulPlan plan;
+          matmul_build(&plan, dtype, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne, {});
+          Workspace workspace;
+          plan.workspace = workspace.get(matmul_workspace_bytes(plan));
+          ASSERT_EQ(run_matmul(plan, isa, nullptr), TT_OK);
+          for_each_index(c.size, [&](const auto& i) {
+            double sum = 0, size = 0;
+            for (int64_t p = 0; p < k; p++) {
+              const double t = get(a.at({i[0], p}), dtype).real() * get(b.at({p, i[1]}), dtype).real();
+              sum += t, size += std::abs(t);
+            }
+            ASSERT_NEAR(get(c.at(i), dtype).real(), sum, double(k + 8) * eps * size) << isa_name(isa);
+          });
+        }
+      }
+}
+
+TEST(Matmul, NanAndInfReachTheirRowsAndColumnsOnly) {
+  for (int64_t size : {5, 40, 70, 200})
+    for (int64_t m : {int64_t(1), size}) {
+      Matrix a = make(TT_F32, {m, size}, kRowMajor), b = make(TT_F32, {size, size}, kRowMajor), c = make(TT_F32, {m, size}, kRowMajor);
+      fill(a), fill(b);
+      const int64_t col = size - 2;
+      put(b.at({size / 2, col}), TT_F32, std::nan(""));
+      for (int64_t i = 0; i < m; i++) put(a.at({i, 1}), TT_F32, 1.0);
+      put(b.at({1, 0}), TT_F32, HUGE_VAL);
+      for (Isa isa : isas()) {
+        MatmulPlan plan;
+        matmul_build(&plan, TT_F32, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne, {});
+        Workspace workspace;
+        plan.workspace = workspace.get(matmul_workspace_bytes(plan));
+        ASSERT_EQ(run_matmul(plan, isa, nullptr), TT_OK);
+        for_each_index(c.size, [&](const auto& i) {
+          const double v = get(c.at(i), TT_F32).real();
+          ASSERT_EQ(std::isnan(v), i[1] == col) << i[1];
+          ASSERT_EQ(std::isinf(v), i[1] == 0) << i[1];
+        });
+      }
+    }
+}
+
+// Runs every kernel call in `parts` pieces: what any number of threads may do.
+TEST(Matmul, BitsDoNotDependOnTheNumberOfThreads) {
+  Arena* arena = arena_new(nullptr);
+  Pool* pool = pool_new(arena);
+  ASSERT_TRUE(pool);
+  std::normal_distribution<double> normal;
+  struct Shape {
+    int64_t batch, m, n, k;
+    int b_layout;
+  };
+  for (const Shape& s : {Shape{1, 700, 650, 500, kRowMajor}, Shape{3000, 24, 24, 24, kColMajor}, Shape{1, 2, 9000, 700, kColMajor},
+                         Shape{1, 3, 9000, 700, kRowMajor}, Shape{5, 200, 300, 390, kColMajor}})
+    for (int32_t dtype : {TT_F32, TT_F64, TT_BF16, TT_C64}) {
+      Matrix a = make(dtype, {s.batch, s.m, s.k}, kRowMajor), b = make(dtype, {s.batch, s.k, s.n}, s.b_layout);
+      Matrix first = make(dtype, {s.batch, s.m, s.n}, kRowMajor);
+      for (Matrix* x : {&a, &b}) for_each_index(x->size, [&](const auto& i) { put(x->at(i), dtype, normal(rng)); });
+      for (Isa isa : isas())
+        for (int32_t threads : {1, 2, 3}) {
+          ASSERT_EQ(pool_set_threads(pool, threads), TT_OK);
+          Matrix c = first;
+          MatmulPlan plan;
+          matmul_build(&plan, dtype, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne, {});
+          Workspace workspace;
+          plan.workspace = workspace.get(matmul_workspace_bytes(plan));
+          ASSERT_EQ(run_matmul(plan, isa, pool), TT_OK);
+          ASSERT_TRUE(workspace.intact());
+          if (threads == 1)
+            first = c;
+          else
+            ASSERT_TRUE(first.bytes == c.bytes) << isa_name(isa) << " dtype " << dtype << " m " << s.m << " threads " << threads;
+        }
+    }
+  pool_delete(pool);
+  arena_release(arena);
+}
+
+}  // namespace
+}  // namespace TT_NS
