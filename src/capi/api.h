@@ -1,6 +1,10 @@
 // The C boundary: every exported function is one api_call around typed internal calls.
 #pragma once
 
+#pragma GCC visibility push(default)  // the functions of the header are exported, nothing else is
+#include "tt.h"
+#pragma GCC visibility pop
+
 #include "core/ctx.h"
 #include "dispatch/value.h"
 
@@ -63,6 +67,7 @@ TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg,
 Ints ints_arg(const int64_t* p, int64_t n, const char* arg, int32_t index);
 Indices indices_arg(const tt_index* p, int64_t n, const char* arg, int32_t index);
 const Scalar& scalar_arg(const tt_scalar* s, const char* arg, int32_t index);
+inline const Scalar* optional_scalar_arg(const tt_scalar* s, const char* arg, int32_t index) { return s ? &scalar_arg(s, arg, index) : nullptr; }
 inline Scalar scalar_arg(double v, const char*, int32_t) { return Scalar(v); }
 inline Scalar scalar_arg(int64_t v, const char*, int32_t) { return Scalar(v); }
 Dtype dtype_arg(tt_dtype d, const char* arg, int32_t index);

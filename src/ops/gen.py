@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from genlib import abi, autograd, capi, cpp, manifest, python, rows  # noqa: E402
+from genlib import abi, autograd, buildlist, capi, cpp, manifest, python, rows  # noqa: E402
 from genlib.schema import load  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +21,7 @@ def main():
     for module in (cpp, autograd, capi, manifest, python, rows):
         files |= module.generate(ops)
     files |= abi.generate(ops, ROOT)
+    files |= buildlist.generate(files, ROOT)
     stale = [path for path, text in files.items() if not (ROOT / path).exists() or (ROOT / path).read_text() != text]
     if check:
         known = set(files)

@@ -1,0 +1,59 @@
+# Compiler flags. Nothing here reaches a user of the library.
+foreach(lang C CXX)
+  set(CMAKE_${lang}_FLAGS_RELEASE "-O2 -DNDEBUG")
+  set(CMAKE_${lang}_FLAGS_RELWITHDEBINFO "-O2 -g -DNDEBUG")
+endforeach()
+
+set(tt_sanitize_flags)
+if(TT_SANITIZE)
+  list(JOIN TT_SANITIZE "," list)
+  set(tt_sanitize_flags -fsanitize=${list} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1)
+  add_compile_options(${tt_sanitize_flags})
+  add_link_options(-fsanitize=${list})
+endif()
+
+set(tt_warnings -Wall -Wextra -Werror)
+set(tt_definitions TT_CHECKED=$<BOOL:${TT_CHECKED}> TT_BLAS=$<BOOL:${TT_BLAS}>)
+foreach(isa baseline avx2 avx512)
+  string(TOUPPER ${isa} upper)
+  if(isa IN_LIST TT_ISAS)
+    list(APPEND tt_definitions TT_HAVE_${upper}=1)
+  else()
+    list(APPEND tt_definitions TT_HAVE_${upper}=0)
+  endif()
+endforeach()
+if(TT_PREFIX)
+  list(APPEND tt_definitions TT_NS=${tt_prefix}tt "TT_PREFIX_HEADER=\"tt_prefix.h\"")
+endif()
+
+# What the code of the library and of its internal tests has in common.
+function(tt_internals target)
+  target_compile_definitions(${target} PRIVATE ${tt_definitions})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include
+                             ${PROJECT_SOURCE_DIR}/kernels ${PROJECT_BINARY_DIR}/include)
+  target_compile_options(${target} PRIVATE -ffp-contract=off ${tt_warnings})
+endfunction()
+
+# The flags of the library itself: FMA only where it is written, no RTTI, nothing exported that is not asked for,
+# thread-local storage that costs one instruction, one section per object for --gc-sections.
+function(tt_own_code target)
+  tt_internals(${target})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE -fno-rtti -fvisibility=hidden -ffunction-sections -fdata-sections
+                         -ftls-model=initial-exec -fno-semantic-interposition)
+endfunction()
+
+set(tt_isa_flags_baseline)
+set(tt_isa_flags_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
+set(tt_isa_flags_avx512 ${tt_isa_flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
+
+# Kernels of one instruction set; targets tt_cpu_<isa>.
+function(tt_kernels isa)
+  add_library(tt_cpu_${isa} OBJECT ${ARGN})
+  tt_own_code(tt_cpu_${isa})
+  target_compile_definitions(tt_cpu_${isa} PRIVATE TT_ISA=${isa})
+  target_compile_options(tt_cpu_${isa} PRIVATE ${tt_isa_flags_${isa}} -fno-math-errno -fno-trapping-math -Wno-psabi)
+  if(NOT TT_SANITIZE)
+    target_compile_options(tt_cpu_${isa} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O3>)
+  endif()
+endfunction()

@@ -1,0 +1,40 @@
+# libtt.so and libtt.a out of the objects; exactly src/gen/exports.txt is visible.
+set(exports_file ${PROJECT_SOURCE_DIR}/src/gen/exports.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${exports_file})
+file(STRINGS ${exports_file} exports)
+set(map "TT_${PROJECT_VERSION_MAJOR} {\n  global:\n")
+set(defines "/* Names of this copy of tt. */\n")
+foreach(name IN LISTS exports)
+  string(APPEND map "    ${tt_prefix}${name};\n")
+  string(APPEND defines "#define ${name} ${tt_prefix}${name}\n")
+endforeach()
+string(APPEND map "  local: *;\n};\n")
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/tt.map CONTENT "${map}" @ONLY)
+if(TT_PREFIX)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/include/tt_prefix.h CONTENT "${defines}" @ONLY)
+endif()
+
+set(objects $<TARGET_OBJECTS:tt_objects>)
+foreach(isa IN LISTS TT_ISAS)
+  list(APPEND objects $<TARGET_OBJECTS:tt_cpu_${isa}>)
+endforeach()
+
+add_library(tt SHARED ${objects})
+add_library(tt_static STATIC ${objects})
+set_target_properties(tt PROPERTIES OUTPUT_NAME ${tt_prefix}tt VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+                      LINK_DEPENDS ${PROJECT_BINARY_DIR}/tt.map LINKER_LANGUAGE CXX)
+set_target_properties(tt_static PROPERTIES OUTPUT_NAME ${tt_prefix}tt LINKER_LANGUAGE CXX)
+target_link_options(tt PRIVATE -Wl,--version-script=${PROJECT_BINARY_DIR}/tt.map -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now
+                    -Wl,-Bsymbolic-functions -Wl,--gc-sections -Wl,--as-needed -Wl,-O1)
+if(NOT TT_SANITIZE)  # a sanitizer must see the one libstdc++ of the process
+  target_link_options(tt PRIVATE -static-libstdc++ -static-libgcc -Wl,--no-undefined)
+endif()
+target_link_libraries(tt_static INTERFACE stdc++ m)
+foreach(target tt tt_static)
+  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  if(TT_PREFIX)
+    target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
+    target_compile_definitions(${target} INTERFACE "TT_PREFIX_HEADER=\"tt_prefix.h\"")
+  endif()
+endforeach()
