@@ -103,6 +103,28 @@ TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim) {
   return op::expand(*op::reshape(g, kept), size);
 }
 
+TensorRef mean_backward(const Tensor& g, Ints size) { return op::mul(*op::expand(g, size), 1.0 / double(numel_of(size))); }
+
+TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim) {
+  uint64_t mask = dim_mask(dim, size.n, true);
+  int64_t n = 1;
+  for (int64_t d = 0; d < size.n; d++)
+    if (mask >> d & 1) n *= size[d];
+  return op::mul(*sum_dim_backward(g, size, dim, keepdim), 1.0 / double(n));
+}
+
+TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max) {
+  TensorRef hit = op::to_dtype(*op::eq(self, max), g.dtype);
+  return op::mul(*op::div_true(*hit, *op::sum(hit)), g);
+}
+
+TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim) {
+  if (size.n == 0) return TensorRef::share(&g);
+  TensorRef zeros = op::zeros(size, g.dtype, g.device);
+  if (keepdim) return op::scatter_add(zeros, dim, index, g);
+  return op::scatter_add(zeros, dim, *op::unsqueeze(index, dim), *op::unsqueeze(g, dim));
+}
+
 TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride, int64_t offset) {
   return op::as_strided_scatter(*op::restride(g, strides), *op::zeros(size, g.dtype, g.device), size, stride, offset);
 }

@@ -21,6 +21,12 @@ TensorRef permute_backward(const Tensor& g, Ints dims);
 TensorRef squeeze_dim(const Tensor& g, int64_t dim);
 TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides, int64_t base_offset, Ints size, Ints stride, Opt<int64_t> offset);
 TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
+TensorRef mean_backward(const Tensor& g, Ints size);
+TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
+// Equal largest elements share the gradient.
+TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max);
+// Of an operator that picks one element per slice of dim.
+TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim);
 TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride, int64_t offset);
 
 }  // namespace formula

@@ -8,8 +8,8 @@ namespace TT_NS {
 namespace {
 
 constexpr size_t kHuge = size_t(2) << 20;
-constexpr int64_t kKeepSpare = 64;            // slabs
-constexpr int64_t kSmallBatch = 4;            // slabs mapped at once: for small programs,
+constexpr int64_t kKeepSpare = 64;                   // slabs
+constexpr int64_t kSmallBatch = 4;                   // slabs mapped at once: for small programs,
 constexpr int64_t kLargeBatch = kHuge / kSlabBytes;  // and for those that have more than kManySlabs
 constexpr int64_t kManySlabs = 64;
 

@@ -9,18 +9,17 @@ namespace TT_NS {
 constexpr int64_t kHeapAlive = int64_t(1) << 62;
 constexpr int64_t kMaxBlock = int64_t(1) << 47;
 
-// In front of each large block; 64 bytes.
-struct LargeBlock {
+// In front of each large block.
+struct alignas(64) LargeBlock {
   Arena* arena;
-  char* base;        // what the host allocator returned
-  int64_t total;     // and its size
+  int64_t total;  // bytes taken from the host allocator
   LargeBlock* bin_next;
   LargeBlock* bin_prev;
   LargeBlock* age_next;  // younger
   LargeBlock* age_prev;
   int32_t bin;
 };
-static_assert(sizeof(LargeBlock) <= 64);
+static_assert(sizeof(LargeBlock) == 64);
 
 // Sizes of large blocks: 16 steps per doubling from 8 KB on.
 constexpr int kLargeBins = (47 - 13) * 16 + 2;
@@ -29,18 +28,17 @@ struct LargeCache {
   LargeBlock* bins[kLargeBins];  // free blocks; all of one bin have one size; the youngest comes first
   LargeBlock* oldest;
   LargeBlock* youngest;
-  int64_t cached;     // bytes of free blocks
-  int64_t live;       // bytes of live blocks, as asked for
+  int64_t cached;  // bytes of free blocks
+  int64_t live;    // bytes of live blocks, as asked for
   int64_t peak_live;
-  int64_t count;      // live blocks
-  uint32_t color;
+  int64_t count;  // live blocks
 };
 
 struct Arena {
   int32_t refs;
   int32_t life;  // 1 while refs > 0, + 1 per heap, + 1 while large.count > 0; the arena goes with the last
   int32_t pid;
-  bool system;   // the host allocator is the C allocator
+  bool system;  // the host allocator is the C allocator
   tt_allocator host;
   int64_t limit, reserved, peak;  // atomics
 

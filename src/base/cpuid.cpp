@@ -84,9 +84,12 @@ Isa best_isa() noexcept {
 
 const char* isa_name(Isa isa) noexcept {
   switch (isa) {
-    case kIsaAvx2: return "avx2";
-    case kIsaAvx512: return "avx512";
-    default: return "baseline";
+    case kIsaAvx2:
+      return "avx2";
+    case kIsaAvx512:
+      return "avx512";
+    default:
+      return "baseline";
   }
 }
 

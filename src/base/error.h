@@ -10,8 +10,8 @@ namespace TT_NS {
 
 // The error record of a ctx. Preallocated, so that out-of-memory can be reported.
 struct ErrorRecord {
-  tt_error view;         // what the host reads; its pointers lead into this record or to static strings
-  tt_error cause_view;   // the error of a callback's own failing call, flattened to one level
+  tt_error view;        // what the host reads; its pointers lead into this record or to static strings
+  tt_error cause_view;  // the error of a callback's own failing call, flattened to one level
   char message[1024];
   char cause_message[512];
 };
@@ -34,14 +34,15 @@ struct FmtArg {
   FmtArg(double v) : kind(kFloat), n(0), f(v) {}
   FmtArg(bool v) : kind(kStr), n(-1), s(v ? "true" : "false") {}
   template <class T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  FmtArg(T v) : kind(kInt), n(0), i(int64_t(v)) {
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) FmtArg(T v) : kind(kInt), n(0), i(int64_t(v)) {
     if (!std::is_signed_v<T>) kind = kUint, u = uint64_t(v);
   }
   FmtArg(Kind k, int64_t v) : kind(k), n(0), i(v) {}
 };
 inline FmtArg fmt_dtype(int32_t dtype) { return {FmtArg::kDtype, dtype}; }
-inline FmtArg fmt_device(int32_t type, int32_t index) { return {FmtArg::kDevice, (int64_t(type) << 32) | uint32_t(index)}; }
+inline FmtArg fmt_device(int32_t type, int32_t index) {
+  return {FmtArg::kDevice, (int64_t(type) << 32) | uint32_t(index)};
+}
 
 // Writes at most cap bytes, zero-terminated (cut in the middle if need be); "{}" takes the next argument.
 // Returns the length that the whole text has.
@@ -67,8 +68,10 @@ template <class... A>
 
 // Fills a record without throwing (for noexcept paths). op, arg: static strings, may be NULL. The first two shapes and
 // dtypes among the arguments go into the view.
-void set_error(ErrorRecord* e, tt_status code, const char* op, const char* arg, const char* fmt, Span<const FmtArg> args) noexcept;
-// Makes the recorded error, if there is one, the cause of the next error: for a callback that failed in a call of its own.
+void set_error(ErrorRecord* e, tt_status code, const char* op, const char* arg, const char* fmt,
+               Span<const FmtArg> args) noexcept;
+// Makes the recorded error, if there is one, the cause of the next error: for a callback that failed in a call of its
+// own.
 void error_to_cause(ErrorRecord* e) noexcept;
 
 }  // namespace TT_NS

@@ -48,7 +48,7 @@ struct __attribute__((may_alias)) FreeBlock {
 
 struct alignas(64) Slab {
   Heap* heap;
-  Slab* next;     // of the heap, or of the arena's spare ones
+  Slab* next;  // of the heap, or of the arena's spare ones
   uint32_t block_bytes;
   int32_t cls;
   int32_t carved;  // blocks handed out so far
@@ -68,7 +68,7 @@ struct alignas(64) Heap {
   // Bytes given out, and bytes that came back on the owner's thread; written by the owner. Two counters make two
   // short chains of dependent additions instead of a long one.
   int64_t taken, returned;
-  Tls* owner;    // NULL: its thread has ended, or the arena has no reference any more
+  Tls* owner;  // NULL: its thread has ended, or the arena has no reference any more
   Arena* arena;
   Slab* fresh[kSmallClasses];  // slab with blocks never handed out
   Slab* slabs;                 // all of them
@@ -76,7 +76,7 @@ struct alignas(64) Heap {
   Heap* next_of_thread;  // in Tls::heaps
   Heap* next_of_arena;
   Heap* next_abandoned;
-  Tls* revoked_from;  // arena_release: the owner that was
+  Tls* revoked_from;              // arena_release: the owner that was
   alignas(64) FreeBlock* remote;  // blocks freed by other threads
   // Bytes freed by other threads, minus kHeapAlive while the arena has references, minus what was live then after that:
   // the free that makes it 0 was the last one.
@@ -84,7 +84,7 @@ struct alignas(64) Heap {
 };
 
 struct SmallClassTable {
-  uint8_t of[kSmallMax / 64 + 1];        // class by size, in units of 64 bytes rounded up
+  uint8_t of[kSmallMax / 64 + 1];  // class by size, in units of 64 bytes rounded up
   uint16_t block_bytes[kSmallClasses];
 };
 constexpr SmallClassTable make_small_classes() {

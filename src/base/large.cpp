@@ -7,9 +7,6 @@ namespace {
 
 constexpr int kSlackBins = 3;                        // a free block up to 3/16 of a doubling larger will do
 constexpr int64_t kKeepCached = int64_t(256) << 20;  // or twice the most that was ever live, if that is more
-constexpr int64_t kColorFrom = int64_t(1) << 20;     // blocks from here on start at differing offsets of a page
-constexpr int kColors = 8;
-constexpr int kColorStep = 7 * 64;
 
 // Bin b holds blocks of 2^(13 + b/16) · (16 + b%16) / 16 bytes.
 constexpr int64_t bin_bytes(int b) { return (int64_t(16 + b % 16)) << (9 + b / 16); }
@@ -69,7 +66,7 @@ LargeBlock* take_surplus(LargeCache* c) {
 void give_list(Arena* a, LargeBlock* b) {
   while (b) {
     LargeBlock* next = b->bin_next;
-    arena_give(a, b->base, size_t(b->total), 64);
+    arena_give(a, b, size_t(b->total), 64);
     b = next;
   }
 }
@@ -87,44 +84,30 @@ bool count_out(Arena* a, int64_t bytes) {
   return --a->large.count == 0;
 }
 
-// Data starts at differing offsets of their pages, so that the streams of one kernel do not fall into the same
-// cache sets.
-LargeBlock* make(Arena* a, int64_t need, int bin, uint32_t color) {
-  const int64_t offset = need >= kColorFrom ? int64_t(color % kColors) * kColorStep : 0;
+LargeBlock* make(Arena* a, int64_t need, int bin) {
   const int64_t total = TT_HEAP_DIRECT ? need : bin_bytes(bin);
-  char* base = static_cast<char*>(arena_take(a, size_t(total), 64));
-  if (!base) return nullptr;
-  LargeBlock* b = reinterpret_cast<LargeBlock*>(base + (TT_HEAP_DIRECT ? 0 : offset));
+  LargeBlock* b = static_cast<LargeBlock*>(arena_take(a, size_t(total), 64));
+  if (!b) return nullptr;
   b->arena = a;
-  b->base = base;
   b->total = total;
   b->bin = bin;
   return b;
 }
 
-constexpr int64_t room_for_header(int64_t bytes) {
-  const int64_t need = bytes + int64_t(sizeof(LargeBlock));
-  return TT_HEAP_DIRECT || need < kColorFrom ? need : need + (kColors - 1) * kColorStep;
-}
-
 }  // namespace
-
-static_assert(sizeof(LargeBlock) == 64);
 
 void* large_alloc(Arena* a, size_t bytes) noexcept {
   if (bytes > size_t(kMaxBlock) - 65536) return nullptr;
-  const int64_t need = room_for_header(int64_t(bytes));
+  const int64_t need = int64_t(bytes + sizeof(LargeBlock));
   const int bin = bin_for(need);
   LargeBlock* b;
-  uint32_t color;
   {
     Lock l(a->lock);
     b = find(&a->large, bin);
     if (b) count_in(a, counted_bytes(bytes));
-    color = a->large.color++;
   }
   if (!b) {
-    b = make(a, need, bin, color);
+    b = make(a, need, bin);
     if (!b) return nullptr;
     Lock l(a->lock);
     count_in(a, counted_bytes(bytes));

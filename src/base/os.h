@@ -12,7 +12,7 @@ void* os_map(size_t bytes, size_t align) noexcept;
 void os_unmap(void* p, size_t bytes) noexcept;
 void os_advise_huge(void* p, size_t bytes) noexcept;
 int32_t os_pid() noexcept;
-int64_t os_now_ns() noexcept;  // monotonic
+int64_t os_now_ns() noexcept;                      // monotonic
 bool os_random(void* out, size_t bytes) noexcept;  // from the system's entropy source
 void os_yield() noexcept;
 TT_INLINE void cpu_pause() noexcept {
@@ -27,7 +27,9 @@ void os_barrier_all() noexcept;
 void os_wait(uint32_t* word, uint32_t expected) noexcept;  // sleeps while *word == expected (spurious wake-ups happen)
 void os_wake(uint32_t* word, int32_t n) noexcept;
 // Starts a thread with all signals blocked; 0 or an errno. `t` holds its handle for os_join.
-struct OsThread { uint64_t handle; };
+struct OsThread {
+  uint64_t handle;
+};
 int os_thread_start(OsThread* t, void (*fn)(void*), void* arg) noexcept;
 void os_thread_join(OsThread* t) noexcept;
 // fn(value) runs on exit of each thread that has called os_at_thread_exit with a non-NULL value. fn is one and the

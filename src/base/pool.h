@@ -9,7 +9,7 @@ struct Pool;  // one per runtime
 
 constexpr int32_t kMaxThreads = 1024;
 
-Pool* pool_new(Arena*) noexcept;  // NULL on OOM; one thread (the caller's)
+Pool* pool_new(Arena*) noexcept;   // NULL on OOM; one thread (the caller's)
 void pool_delete(Pool*) noexcept;  // joins its threads
 // The host's executor instead of own threads; NULL: own ones again.
 void pool_set_executor(Pool*, const tt_executor* e) noexcept;

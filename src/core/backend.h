@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/device.h"
-#include "plan/kernel.h"
+#include "core/kernel.h"
 
 namespace TT_NS {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "plan/kernel.h"
+#include "core/kernel.h"
 
 namespace TT_NS {
 

@@ -34,9 +34,14 @@ void Tensor::destroy(Tensor* t) noexcept {
   if (t->ndim > kInlineDims) mem_free(t->more, size_t(t->ndim) * 16);
   t->tag = 0;
   Storage* s = t->storage;
-  bool own_block = !(s->embedded && reinterpret_cast<char*>(s) == reinterpret_cast<char*>(t) + sizeof(Tensor));
-  if (ref_dec(&s->refs)) Storage::destroy(s);  // an embedded storage frees the whole block
-  if (own_block) mem_free(t, sizeof *t);
+  if (t->flags & kOwnsBlock) {  // the header counts as one reference to the storage behind it, which frees the block
+    auto* behind = reinterpret_cast<Storage*>(t + 1);
+    if (s != behind && ref_dec(&s->refs)) Storage::destroy(s);
+    if (ref_dec(&behind->refs)) Storage::destroy(behind);
+    return;
+  }
+  if (ref_dec(&s->refs)) Storage::destroy(s);
+  mem_free(t, sizeof *t);
 }
 
 static void init_header(Tensor* t, Dtype dtype, Device device, Storage* s, char* data) {
@@ -114,6 +119,7 @@ TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device) {
     init_header(t, dtype, device, s, s->data);
     t->ndim = uint8_t(sizes.n);
     set_geometry(t, sizes, strides);
+    t->flags |= kOwnsBlock;
     return TensorRef::adopt(t);
   }
   Tensor* t = alloc_header(sizes.n);
@@ -139,9 +145,9 @@ TensorRef new_like(const Tensor& o, Dtype dtype) {
   auto* s = reinterpret_cast<Storage*>(t + 1);
   init_storage(s, reinterpret_cast<char*>(s + 1), bytes, o.device, true);
   init_header(t, dtype, o.device, s, s->data);
-  t->ndim = o.ndim, t->flags = kDense | (o.flags & kContiguous), t->numel = o.numel;
+  t->ndim = o.ndim, t->flags = kOwnsBlock | kDense | (o.flags & kContiguous), t->numel = o.numel;
   memcpy(t->dims, o.dims, sizeof t->dims);
-  if (!o.dense()) set_geometry(t, o.sizes(), {});
+  if (!o.dense()) set_geometry(t, o.sizes(), {}), t->flags |= kOwnsBlock;
   return TensorRef::adopt(t);
 }
 
@@ -178,6 +184,26 @@ TensorRef new_scalar(const Scalar& v, Dtype dtype) {
   TensorRef t = new_tensor({}, dtype, kCpuDevice);
   store_scalar(t->data, dtype, v);
   return t;
+}
+
+void set_data(Tensor& t, const Tensor& src) {
+  int64_t* more = src.ndim > kInlineDims ? static_cast<int64_t*>(mem_alloc(size_t(src.ndim) * 16)) : nullptr;
+  if (t.ndim > kInlineDims) mem_free(t.more, size_t(t.ndim) * 16);
+  ref_inc(&src.storage->refs);
+  Storage* old = t.storage;
+  bool behind = (t.flags & kOwnsBlock) && old == reinterpret_cast<Storage*>(&t + 1);
+  uint16_t kept = t.flags & (kOwnsBlock | kRequiresGrad);
+  t.dtype = src.dtype, t.device = src.device, t.ndim = src.ndim, t.numel = src.numel;
+  t.keys = (t.keys & ~uint64_t(0xff)) | backend_key(src.device);
+  t.storage = src.storage, t.data = src.data;
+  if (more) {
+    t.more = more;
+    memcpy(more, src.more, size_t(src.ndim) * 16);
+  } else {
+    memcpy(t.dims, src.dims, sizeof t.dims);
+  }
+  t.flags = uint16_t((src.flags & (kContiguous | kDense)) | kept);
+  if (!behind && ref_dec(&old->refs)) Storage::destroy(old);
 }
 
 bool same_geometry(const Tensor& a, const Tensor& b) {

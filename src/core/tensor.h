@@ -53,7 +53,7 @@ enum TensorFlags : uint16_t {
   kContiguous = 1,     // row-major without gaps
   kDense = 2,          // a permutation of its dims is contiguous
   kRequiresGrad = 4,   // a leaf that wants its gradient
-  kMutableLeaf = 8,    // reserved
+  kOwnsBlock = 8,      // an embedded storage lies behind the header, in the same block
 };
 
 struct Tensor {
@@ -117,6 +117,9 @@ TensorRef new_scalar(const Scalar& s, Dtype dtype);
 
 // Copies the header facts of a tensor that new_tensor would give the same geometry: the hot path of elementwise ops.
 TensorRef new_like(const Tensor& t, Dtype dtype);
+
+// t takes src's storage, geometry and dtype; its header and flags of autograd stay.
+void set_data(Tensor& t, const Tensor& src);
 
 bool same_geometry(const Tensor& a, const Tensor& b);  // equal sizes and strides
 // Byte range [lo, hi) that the elements of t lie in.

@@ -108,4 +108,111 @@ static constexpr ArgInfo index_select_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema index_select_schema = {"index_select", "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_args, 3, 1, true, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select = make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&index_select_schema, front::index_select, index_select_autograd);
 
+// ---- gather ----
+struct gather_saved {
+  Saved index;
+  int64_t dim;
+  Shape self_shape;
+};
+static void gather_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<gather_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const TensorRef index_ref = s.index.get(n);
+    const Tensor& index = *index_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::scatter_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, index, g0);
+  }
+}
+static constinit const NodeType gather_type = {"gather", gather_apply, destroy_saved<gather_saved>, sizeof(gather_saved), false};
+static TensorRef gather_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_gather, c.keys & kBelowAutograd, self, dim, index);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&gather_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) gather_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.index.save(index);
+  s.dim = dim;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_gather, c.keys & kBelowAutograd, self, dim, index);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo gather_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}};
+static constexpr OpSchema gather_schema = {"gather", "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_args, 3, 1, true, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather = make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&gather_schema, front::gather, gather_autograd);
+static void gather_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_gather_into, c.keys & kBelowAutograd, self, dim, index, dst);
+}
+static constexpr ArgInfo gather_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema gather_into_schema = {"gather_into", "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_into_args, 4, 0, true, false};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into = make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&gather_into_schema, gather_into_front, gather_into_autograd);
+
+// ---- scatter_add ----
+struct scatter_add_saved {
+  Saved index;
+  int64_t dim;
+};
+static void scatter_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<scatter_add_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = TensorRef::share(&g0);
+  }
+  if (n.needs(1)) {
+    const auto& dim = s.dim;
+    const TensorRef index_ref = s.index.get(n);
+    const Tensor& index = *index_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::gather(g0, dim, index);
+  }
+}
+static constinit const NodeType scatter_add_type = {"scatter_add", scatter_add_apply, destroy_saved<scatter_add_saved>, sizeof(scatter_add_saved), false};
+static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(src);
+  if (!(n0 | n1)) return redispatch(op_scatter_add, c.keys & kBelowAutograd, self, dim, index, src);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&scatter_add_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) scatter_add_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, src);
+  s.index.save(index);
+  s.dim = dim;
+  auto out = redispatch(op_scatter_add, c.keys & kBelowAutograd, self, dim, index, src);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo scatter_add_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}};
+static constexpr OpSchema scatter_add_schema = {"scatter_add", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add_args, 4, 1, true, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add_schema, front::scatter_add, scatter_add_autograd);
+static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(src);
+  if (!(n0 | n1)) return redispatch(op_scatter_add_, c.keys & kBelowAutograd, self, dim, index, src);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&scatter_add_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) scatter_add_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, src);
+  s.index.save(index);
+  s.dim = dim;
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_scatter_add_, c.keys & kBelowAutograd, self, dim, index, src);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo scatter_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}};
+static constexpr OpSchema scatter_add__schema = {"scatter_add_", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add__args, 4, 0, true, false};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add__schema, scatter_add__front, scatter_add__autograd);
+
 }  // namespace TT_NS

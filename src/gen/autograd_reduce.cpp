@@ -73,11 +73,203 @@ static TensorRef sum_dim_autograd(Call c, const Tensor& self, Ints dim, bool kee
 static constexpr ArgInfo sum_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true}, {"dtype", ArgType::kDtype, false, true}};
 static constexpr OpSchema sum_dim_schema = {"sum_dim", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_args, 4, 1, true, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim = make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&sum_dim_schema, front::sum_dim, sum_dim_autograd);
+static void sum_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_sum_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
+}
+static constexpr ArgInfo sum_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sum_dim_into_schema = {"sum_dim_into", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_into_args, 5, 0, true, false};
+constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into = make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&sum_dim_into_schema, sum_dim_into_front, sum_dim_into_autograd);
 
 // ---- sum_to_size ----
 static constexpr ArgInfo sum_to_size_args[] = {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}};
 static constexpr OpSchema sum_to_size_schema = {"sum_to_size", "sum_to_size(self: Tensor, size: Size) -> Tensor", sum_to_size_args, 2, 1, false, false};
 constinit Op<TensorRef(const Tensor&, Ints)> op_sum_to_size = make_op<TensorRef, const Tensor&, Ints>(&sum_to_size_schema, front::sum_to_size, nullptr);
+
+// ---- mean ----
+struct mean_saved {
+  Shape self_shape;
+};
+static void mean_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<mean_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::mean_backward(g0, Ints(s.self_shape));
+  }
+}
+static constinit const NodeType mean_type = {"mean", mean_apply, destroy_saved<mean_saved>, sizeof(mean_saved), false};
+static TensorRef mean_autograd(Call c, const Tensor& self, Dtype dtype) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_mean, c.keys & kBelowAutograd, self, dtype);
+  NodeRef node = new_node(&mean_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) mean_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_mean, c.keys & kBelowAutograd, self, dtype);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo mean_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema mean_schema = {"mean", "mean(self: Tensor, dtype: DType? = None) -> Tensor", mean_args, 2, 1, true, false};
+constinit Op<TensorRef(const Tensor&, Dtype)> op_mean = make_op<TensorRef, const Tensor&, Dtype>(&mean_schema, front::mean, mean_autograd);
+
+// ---- mean_dim ----
+struct mean_dim_saved {
+  Shape dim;
+  bool keepdim;
+  Shape self_shape;
+};
+static void mean_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<mean_dim_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const auto& keepdim = s.keepdim;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::mean_dim_backward(g0, Ints(s.self_shape), dim, keepdim);
+  }
+}
+static constinit const NodeType mean_dim_type = {"mean", mean_dim_apply, destroy_saved<mean_dim_saved>, sizeof(mean_dim_saved), false};
+static TensorRef mean_dim_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_mean_dim, c.keys & kBelowAutograd, self, dim, keepdim, dtype);
+  NodeRef node = new_node(&mean_dim_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) mean_dim_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dim = Shape(dim);
+  s.keepdim = keepdim;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_mean_dim, c.keys & kBelowAutograd, self, dim, keepdim, dtype);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo mean_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true}, {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema mean_dim_schema = {"mean_dim", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_args, 4, 1, true, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_mean_dim = make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&mean_dim_schema, front::mean_dim, mean_dim_autograd);
+static void mean_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_mean_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
+}
+static constexpr ArgInfo mean_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mean_dim_into_schema = {"mean_dim_into", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_into_args, 5, 0, true, false};
+constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into = make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&mean_dim_into_schema, mean_dim_into_front, mean_dim_into_autograd);
+
+// ---- max ----
+struct max_saved {
+  Saved self;
+  Saved r0;
+};
+static void max_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<max_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::max_full_backward(g0, self, r0);
+  }
+}
+static constinit const NodeType max_type = {"max", max_apply, destroy_saved<max_saved>, sizeof(max_saved), false};
+static TensorRef max_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_max, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&max_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) max_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_max, c.keys & kBelowAutograd, self);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo max_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema max_schema = {"max", "max(self: Tensor) -> Tensor", max_args, 1, 1, true, false};
+constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&>(&max_schema, front::max, max_autograd);
+
+// ---- max_dim ----
+struct max_dim_saved {
+  int64_t dim;
+  bool keepdim;
+  Shape self_shape;
+  Saved r1;
+};
+static void max_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<max_dim_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const auto& keepdim = s.keepdim;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
+  }
+}
+static constinit const NodeType max_dim_type = {"max", max_dim_apply, destroy_saved<max_dim_saved>, sizeof(max_dim_saved), false};
+static TensorPair max_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_max_dim, c.keys & kBelowAutograd, self, dim, keepdim);
+  NodeRef node = new_node(&max_dim_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) max_dim_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dim = dim;
+  s.keepdim = keepdim;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_max_dim, c.keys & kBelowAutograd, self, dim, keepdim);
+  s.r1.save(*out.second);
+  set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo max_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true}};
+static constexpr OpSchema max_dim_schema = {"max_dim", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_args, 3, 2, true, false};
+constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_max_dim = make_op<TensorPair, const Tensor&, int64_t, bool>(&max_dim_schema, front::max_dim, max_dim_autograd);
+static void max_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
+  if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
+  redispatch(op_max_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
+}
+static constexpr ArgInfo max_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema max_dim_into_schema = {"max_dim_into", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_into_args, 5, 0, true, false};
+constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_into = make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&max_dim_into_schema, max_dim_into_front, max_dim_into_autograd);
+
+// ---- argmax ----
+static constexpr ArgInfo argmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true}};
+static constexpr OpSchema argmax_schema = {"argmax", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 3, 1, false, false};
+constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmax = make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmax_schema, front::argmax, nullptr);
+static void argmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_argmax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
+}
+static constexpr ArgInfo argmax_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema argmax_into_schema = {"argmax_into", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_into_args, 4, 0, false, false};
+constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmax_into = make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmax_into_schema, argmax_into_front, argmax_into_autograd);
+
+// ---- any ----
+static constexpr ArgInfo any_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema any_schema = {"any", "any(self: Tensor) -> BoolTensor", any_args, 1, 1, false, false};
+constinit Op<TensorRef(const Tensor&)> op_any = make_op<TensorRef, const Tensor&>(&any_schema, front::any, nullptr);
+
+// ---- any_dim ----
+static constexpr ArgInfo any_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true}};
+static constexpr OpSchema any_dim_schema = {"any_dim", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 3, 1, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim = make_op<TensorRef, const Tensor&, Ints, bool>(&any_dim_schema, front::any_dim, nullptr);
+static void any_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_any_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
+}
+static constexpr ArgInfo any_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema any_dim_into_schema = {"any_dim_into", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_into_args, 4, 0, false, false};
+constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&any_dim_into_schema, any_dim_into_front, any_dim_into_autograd);
 
 // ---- all ----
 static constexpr ArgInfo all_args[] = {{"self", ArgType::kTensor, false, false}};

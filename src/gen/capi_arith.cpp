@@ -588,17 +588,17 @@ tt_status tt_clamp(tt_ctx *c, const tt_tensor *self, const tt_scalar *min, const
   clear_out(out);
   return api_call(c, "clamp", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::clamp(tensor_arg(self, "self", 0), min, max));
+    give(x, out, op::clamp(tensor_arg(self, "self", 0), optional_scalar_arg(min, "min", 1), optional_scalar_arg(max, "max", 2)));
   });
 }
 tt_status tt_clamp_(tt_ctx *c, tt_tensor *self, const tt_scalar *min, const tt_scalar *max) {
   return api_call(c, "clamp_", [&]([[maybe_unused]] Ctx& x) {
-    op::clamp_(mutable_arg(self, "self", 0), min, max);
+    op::clamp_(mutable_arg(self, "self", 0), optional_scalar_arg(min, "min", 1), optional_scalar_arg(max, "max", 2));
   });
 }
 tt_status tt_clamp_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *min, const tt_scalar *max, tt_tensor *dst) {
   return api_call(c, "clamp_into", [&]([[maybe_unused]] Ctx& x) {
-    op::clamp_into(tensor_arg(self, "self", 0), min, max, mutable_arg(dst, "dst", 3));
+    op::clamp_into(tensor_arg(self, "self", 0), optional_scalar_arg(min, "min", 1), optional_scalar_arg(max, "max", 2), mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_clamp_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *min, const tt_tensor *max, tt_tensor **out) {

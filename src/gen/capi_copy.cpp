@@ -25,7 +25,7 @@ tt_status tt_to(tt_ctx *c, const tt_tensor *self, const tt_to_opts *opts, tt_ten
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     const bool o_copy = opts_has(opts, 2) ? bool(opts->copy != 0) : bool(false);
     give(x, out, op::to(tensor_arg(self, "self", 0), o_dtype, o_device, o_copy));
   });

@@ -11,7 +11,7 @@ tt_status tt_empty(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_empt
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     give(x, out, op::empty(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
   });
 }
@@ -21,7 +21,7 @@ tt_status tt_zeros(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_zero
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     give(x, out, op::zeros(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
   });
 }
@@ -31,7 +31,7 @@ tt_status tt_ones(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_ones_
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     give(x, out, op::ones(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
   });
 }
@@ -41,7 +41,7 @@ tt_status tt_full_f64(tt_ctx *c, const int64_t *size, int64_t n_size, double fil
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
     give(x, out, op::full(ints_arg(size, n_size, "size", 0), scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }
@@ -51,7 +51,7 @@ tt_status tt_full_i64(tt_ctx *c, const int64_t *size, int64_t n_size, int64_t fi
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
     give(x, out, op::full(ints_arg(size, n_size, "size", 0), scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }
@@ -61,7 +61,7 @@ tt_status tt_full_scalar(tt_ctx *c, const int64_t *size, int64_t n_size, const t
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
     give(x, out, op::full(ints_arg(size, n_size, "size", 0), scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }
@@ -72,7 +72,7 @@ tt_status tt_arange(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, con
     check_opts(opts, 3);
     const Scalar o_step = opts_has(opts, 0) ? scalar_arg(&opts->step, "step", 2) : Scalar(1);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 2) ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 2) ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
     give(x, out, op::arange(start, end, o_step, o_dtype, o_device));
   });
 }
@@ -82,7 +82,7 @@ tt_status tt_empty_like(tt_ctx *c, const tt_tensor *self, const tt_empty_like_op
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     give(x, out, op::empty_like(tensor_arg(self, "self", 0), o_dtype, o_device));
   });
 }
@@ -92,7 +92,7 @@ tt_status tt_zeros_like(tt_ctx *c, const tt_tensor *self, const tt_zeros_like_op
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     give(x, out, op::zeros_like(tensor_arg(self, "self", 0), o_dtype, o_device));
   });
 }
@@ -102,7 +102,7 @@ tt_status tt_ones_like(tt_ctx *c, const tt_tensor *self, const tt_ones_like_opts
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     give(x, out, op::ones_like(tensor_arg(self, "self", 0), o_dtype, o_device));
   });
 }
@@ -112,7 +112,7 @@ tt_status tt_full_like_f64(tt_ctx *c, const tt_tensor *self, double fill_value, 
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
     give(x, out, op::full_like(tensor_arg(self, "self", 0), scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }
@@ -122,7 +122,7 @@ tt_status tt_full_like_i64(tt_ctx *c, const tt_tensor *self, int64_t fill_value,
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
     give(x, out, op::full_like(tensor_arg(self, "self", 0), scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }
@@ -132,7 +132,7 @@ tt_status tt_full_like_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar 
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>({});
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
     give(x, out, op::full_like(tensor_arg(self, "self", 0), scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }

@@ -24,3 +24,27 @@ tt_status tt_index_select(tt_ctx *c, const tt_tensor *self, int64_t dim, const t
     give(x, out, op::index_select(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2)));
   });
 }
+tt_status tt_gather(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "gather", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    give(x, out, op::gather(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2)));
+  });
+}
+tt_status tt_gather_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor *dst) {
+  return api_call(c, "gather_into", [&]([[maybe_unused]] Ctx& x) {
+    op::gather_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_scatter_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "scatter_add", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    give(x, out, op::scatter_add(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(src, "src", 3)));
+  });
+}
+tt_status tt_scatter_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src) {
+  return api_call(c, "scatter_add_", [&]([[maybe_unused]] Ctx& x) {
+    op::scatter_add_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(src, "src", 3));
+  });
+}

@@ -24,3 +24,103 @@ tt_status tt_sum_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64
     give(x, out, op::sum_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, o_dtype));
   });
 }
+tt_status tt_sum_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_sum_dim_opts *opts, tt_tensor *dst) {
+  return api_call(c, "sum_dim_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 2);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    op::sum_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, o_dtype, mutable_arg(dst, "dst", 4));
+  });
+}
+tt_status tt_mean(tt_ctx *c, const tt_tensor *self, const tt_mean_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "mean", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
+    give(x, out, op::mean(tensor_arg(self, "self", 0), o_dtype));
+  });
+}
+tt_status tt_mean_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_mean_dim_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "mean_dim", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    give(x, out, op::mean_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, o_dtype));
+  });
+}
+tt_status tt_mean_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_mean_dim_opts *opts, tt_tensor *dst) {
+  return api_call(c, "mean_dim_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 2);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    op::mean_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, o_dtype, mutable_arg(dst, "dst", 4));
+  });
+}
+tt_status tt_max(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "max", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 1);
+    give(x, out, op::max(tensor_arg(self, "self", 0)));
+  });
+}
+tt_status tt_max_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts, tt_tensor **values, tt_tensor **indices) {
+  clear_out(values);clear_out(indices);
+  return api_call(c, "max_dim", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(values, "values", 3);
+    out_arg(indices, "indices", 4);
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    give(x, values, indices, op::max_dim(tensor_arg(self, "self", 0), dim, o_keepdim));
+  });
+}
+tt_status tt_max_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices) {
+  return api_call(c, "max_dim_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    op::max_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim, mutable_arg(dst_values, "dst_values", 3), mutable_arg(dst_indices, "dst_indices", 4));
+  });
+}
+tt_status tt_argmax(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "argmax", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 2);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    give(x, out, op::argmax(tensor_arg(self, "self", 0), o_dim, o_keepdim));
+  });
+}
+tt_status tt_argmax_into(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts, tt_tensor *dst) {
+  return api_call(c, "argmax_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 2);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    op::argmax_into(tensor_arg(self, "self", 0), o_dim, o_keepdim, mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_any(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "any", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 1);
+    give(x, out, op::any(tensor_arg(self, "self", 0)));
+  });
+}
+tt_status tt_any_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "any_dim", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    give(x, out, op::any_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim));
+  });
+}
+tt_status tt_any_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor *dst) {
+  return api_call(c, "any_dim_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    op::any_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, mutable_arg(dst, "dst", 3));
+  });
+}

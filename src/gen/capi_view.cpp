@@ -87,8 +87,8 @@ tt_status tt_slice(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_slice
   return api_call(c, "slice", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 3);
-    const Opt<int64_t> o_start = opts_has(opts, 0) ? Opt<int64_t>(opts->start) : Opt<int64_t>({});
-    const Opt<int64_t> o_end = opts_has(opts, 1) ? Opt<int64_t>(opts->end) : Opt<int64_t>({});
+    const Opt<int64_t> o_start = opts_has(opts, 0) ? Opt<int64_t>(opts->start) : Opt<int64_t>();
+    const Opt<int64_t> o_end = opts_has(opts, 1) ? Opt<int64_t>(opts->end) : Opt<int64_t>();
     const int64_t o_step = opts_has(opts, 2) ? int64_t(opts->step) : int64_t(1);
     give(x, out, op::slice(tensor_arg(self, "self", 0), dim, o_start, o_end, o_step));
   });
@@ -98,7 +98,7 @@ tt_status tt_as_strided(tt_ctx *c, const tt_tensor *self, const int64_t *size, i
   return api_call(c, "as_strided", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 4);
     check_opts(opts, 1);
-    const Opt<int64_t> o_storage_offset = opts_has(opts, 0) ? Opt<int64_t>(opts->storage_offset) : Opt<int64_t>({});
+    const Opt<int64_t> o_storage_offset = opts_has(opts, 0) ? Opt<int64_t>(opts->storage_offset) : Opt<int64_t>();
     give(x, out, op::as_strided(tensor_arg(self, "self", 0), ints_arg(size, n_size, "size", 1), ints_arg(stride, n_stride, "stride", 2), o_storage_offset));
   });
 }

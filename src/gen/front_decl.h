@@ -110,6 +110,8 @@ void ge_scalar__front(Call c, Tensor& self, const Scalar& other);
 void ge_scalar_into_front(Call c, const Tensor& self, const Scalar& other, Tensor& dst);
 TensorRef logical_not_front(Call c, const Tensor& self);
 void index_add__front(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source);
+void gather_into_front(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst);
+void scatter_add__front(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
 TensorRef exp_front(Call c, const Tensor& self);
 void exp__front(Call c, Tensor& self);
 void exp_into_front(Call c, const Tensor& self, Tensor& dst);
@@ -127,5 +129,10 @@ TensorRef sigmoid_backward_front(Call c, const Tensor& grad, const Tensor& y);
 TensorRef relu_front(Call c, const Tensor& self);
 void relu__front(Call c, Tensor& self);
 TensorRef threshold_backward_front(Call c, const Tensor& grad, const Tensor& y);
+void sum_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst);
+void mean_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst);
+void max_dim_into_front(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices);
+void argmax_into_front(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst);
+void any_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
 
 }  // namespace TT_NS

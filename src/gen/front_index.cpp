@@ -14,4 +14,14 @@ void index_add__front(Call c, Tensor& self, int64_t dim, const Tensor& index, co
 
 // index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor
 
+// gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor
+void gather_into_front(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
+  const auto r = front::gather(c, self, dim, index);
+  check_into(dst, *r, Inputs{&self, &index});
+  copy_result(dst, *r, false);
+}
+
+// scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor
+void scatter_add__front(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) { copy_result(self, *front::scatter_add(c, self, dim, index, src), true); }
+
 }  // namespace TT_NS

@@ -12,8 +12,49 @@ namespace TT_NS {
 // sum(self: Tensor, dtype: DType? = None) -> Tensor
 
 // sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor
+void sum_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  const auto r = front::sum_dim(c, self, dim, keepdim, dtype);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
 
 // sum_to_size(self: Tensor, size: Size) -> Tensor
+
+// mean(self: Tensor, dtype: DType? = None) -> Tensor
+
+// mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor
+void mean_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  const auto r = front::mean_dim(c, self, dim, keepdim, dtype);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// max(self: Tensor) -> Tensor
+
+// max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)
+void max_dim_into_front(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
+  const auto r = front::max_dim(c, self, dim, keepdim);
+  check_into(dst_values, *r.first, Inputs{&self});
+  check_into(dst_indices, *r.second, Inputs{&self});
+  copy_result(dst_values, *r.first, false);
+  copy_result(dst_indices, *r.second, false);
+}
+
+// argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor
+void argmax_into_front(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
+  const auto r = front::argmax(c, self, dim, keepdim);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// any(self: Tensor) -> BoolTensor
+
+// any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor
+void any_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  const auto r = front::any_dim(c, self, dim, keepdim);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
 
 // all(self: Tensor) -> BoolTensor
 

@@ -35,9 +35,18 @@ TensorRef ones_like(Call c, const Tensor& self, Dtype dtype, Opt<Device> device)
 TensorRef full_like(Call c, const Tensor& self, const Scalar& fill_value, Dtype dtype, Opt<Device> device);
 TensorRef index_add(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source);
 TensorRef index_select(Call c, const Tensor& self, int64_t dim, const Tensor& index);
+TensorRef gather(Call c, const Tensor& self, int64_t dim, const Tensor& index);
+TensorRef scatter_add(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
 TensorRef sum(Call c, const Tensor& self, Dtype dtype);
 TensorRef sum_dim(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype);
 TensorRef sum_to_size(Call c, const Tensor& self, Ints size);
+TensorRef mean(Call c, const Tensor& self, Dtype dtype);
+TensorRef mean_dim(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype);
+TensorRef max(Call c, const Tensor& self);
+TensorPair max_dim(Call c, const Tensor& self, int64_t dim, bool keepdim);
+TensorRef argmax(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim);
+TensorRef any(Call c, const Tensor& self);
+TensorRef any_dim(Call c, const Tensor& self, Ints dim, bool keepdim);
 TensorRef all(Call c, const Tensor& self);
 TensorRef view(Call c, const Tensor& self, Ints size);
 TensorRef reshape(Call c, const Tensor& self, Ints shape);

@@ -37,6 +37,18 @@ int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_sum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_prod(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_max(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_min(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_any(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_all(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_min_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t softmax(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t log_softmax(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t log_softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -73,6 +85,18 @@ int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_sum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_prod(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_max(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_min(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_any(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_all(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_min_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t softmax(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t log_softmax(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t log_softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -109,6 +133,18 @@ int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_sum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_prod(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_max(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_min(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_any(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_all(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t reduce_min_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t softmax(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t log_softmax(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t log_softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -154,5 +190,17 @@ constinit const Kernel kernel_relu = {{baseline::relu, TT_AVX2(relu), TT_AVX512(
 constinit const Kernel kernel_threshold_backward = {{baseline::threshold_backward, TT_AVX2(threshold_backward), TT_AVX512(threshold_backward)}, 29, "threshold_backward"};
 constinit const Kernel kernel_copy = {{baseline::copy, TT_AVX2(copy), TT_AVX512(copy)}, 30, "copy"};
 constinit const Kernel kernel_fill = {{baseline::fill, TT_AVX2(fill), TT_AVX512(fill)}, 31, "fill"};
+constinit const Kernel kernel_reduce_sum = {{baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, 32, "reduce_sum"};
+constinit const Kernel kernel_reduce_prod = {{baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, 33, "reduce_prod"};
+constinit const Kernel kernel_reduce_max = {{baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, 34, "reduce_max"};
+constinit const Kernel kernel_reduce_min = {{baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, 35, "reduce_min"};
+constinit const Kernel kernel_reduce_any = {{baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, 36, "reduce_any"};
+constinit const Kernel kernel_reduce_all = {{baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, 37, "reduce_all"};
+constinit const Kernel kernel_reduce_max_index = {{baseline::reduce_max_index, TT_AVX2(reduce_max_index), TT_AVX512(reduce_max_index)}, 38, "reduce_max_index"};
+constinit const Kernel kernel_reduce_min_index = {{baseline::reduce_min_index, TT_AVX2(reduce_min_index), TT_AVX512(reduce_min_index)}, 39, "reduce_min_index"};
+constinit const Kernel kernel_softmax = {{baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)}, 40, "softmax"};
+constinit const Kernel kernel_log_softmax = {{baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, 41, "log_softmax"};
+constinit const Kernel kernel_softmax_backward = {{baseline::softmax_backward, TT_AVX2(softmax_backward), TT_AVX512(softmax_backward)}, 42, "softmax_backward"};
+constinit const Kernel kernel_log_softmax_backward = {{baseline::log_softmax_backward, TT_AVX2(log_softmax_backward), TT_AVX512(log_softmax_backward)}, 43, "log_softmax_backward"};
 
 }  // namespace TT_NS

@@ -37,7 +37,19 @@ extern const Kernel kernel_relu;
 extern const Kernel kernel_threshold_backward;
 extern const Kernel kernel_copy;
 extern const Kernel kernel_fill;
+extern const Kernel kernel_reduce_sum;
+extern const Kernel kernel_reduce_prod;
+extern const Kernel kernel_reduce_max;
+extern const Kernel kernel_reduce_min;
+extern const Kernel kernel_reduce_any;
+extern const Kernel kernel_reduce_all;
+extern const Kernel kernel_reduce_max_index;
+extern const Kernel kernel_reduce_min_index;
+extern const Kernel kernel_softmax;
+extern const Kernel kernel_log_softmax;
+extern const Kernel kernel_softmax_backward;
+extern const Kernel kernel_log_softmax_backward;
 
-constexpr int32_t kNumKernels = 32;
+constexpr int32_t kNumKernels = 44;
 
 }  // namespace TT_NS

@@ -138,6 +138,10 @@ extern Op<TensorRef(const Tensor&, const Scalar&, Dtype, Opt<Device>)> op_full_l
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_add;
 extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_add_;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather;
+extern Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add;
+extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_;
 extern Op<TensorRef(const Tensor&)> op_exp;
 extern Op<void(Tensor&)> op_exp_;
 extern Op<void(const Tensor&, Tensor&)> op_exp_into;
@@ -157,7 +161,19 @@ extern Op<void(Tensor&)> op_relu_;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_threshold_backward;
 extern Op<TensorRef(const Tensor&, Dtype)> op_sum;
 extern Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim;
+extern Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into;
 extern Op<TensorRef(const Tensor&, Ints)> op_sum_to_size;
+extern Op<TensorRef(const Tensor&, Dtype)> op_mean;
+extern Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_mean_dim;
+extern Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into;
+extern Op<TensorRef(const Tensor&)> op_max;
+extern Op<TensorPair(const Tensor&, int64_t, bool)> op_max_dim;
+extern Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_into;
+extern Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmax;
+extern Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmax_into;
+extern Op<TensorRef(const Tensor&)> op_any;
+extern Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim;
+extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into;
 extern Op<TensorRef(const Tensor&)> op_all;
 extern Op<TensorRef(const Tensor&, Ints)> op_view;
 extern Op<TensorRef(const Tensor&, Ints)> op_reshape;
@@ -580,6 +596,18 @@ inline void index_add_(Tensor& self, int64_t dim, const Tensor& index, const Ten
 inline TensorRef index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   return dispatch(op_index_select, self, dim, index);
 }
+inline TensorRef gather(const Tensor& self, int64_t dim, const Tensor& index) {
+  return dispatch(op_gather, self, dim, index);
+}
+inline void gather_into(const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
+  return dispatch(op_gather_into, self, dim, index, dst);
+}
+inline TensorRef scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  return dispatch(op_scatter_add, self, dim, index, src);
+}
+inline void scatter_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  return dispatch(op_scatter_add_, self, dim, index, src);
+}
 inline TensorRef exp(const Tensor& self) {
   return dispatch(op_exp, self);
 }
@@ -637,8 +665,44 @@ inline TensorRef sum(const Tensor& self, Dtype dtype = Dtype::kNone) {
 inline TensorRef sum_dim(const Tensor& self, Ints dim, bool keepdim = false, Dtype dtype = Dtype::kNone) {
   return dispatch(op_sum_dim, self, dim, keepdim, dtype);
 }
+inline void sum_dim_into(const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  return dispatch(op_sum_dim_into, self, dim, keepdim, dtype, dst);
+}
 inline TensorRef sum_to_size(const Tensor& self, Ints size) {
   return dispatch(op_sum_to_size, self, size);
+}
+inline TensorRef mean(const Tensor& self, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_mean, self, dtype);
+}
+inline TensorRef mean_dim(const Tensor& self, Ints dim, bool keepdim = false, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_mean_dim, self, dim, keepdim, dtype);
+}
+inline void mean_dim_into(const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  return dispatch(op_mean_dim_into, self, dim, keepdim, dtype, dst);
+}
+inline TensorRef max(const Tensor& self) {
+  return dispatch(op_max, self);
+}
+inline TensorPair max_dim(const Tensor& self, int64_t dim, bool keepdim = false) {
+  return dispatch(op_max_dim, self, dim, keepdim);
+}
+inline void max_dim_into(const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
+  return dispatch(op_max_dim_into, self, dim, keepdim, dst_values, dst_indices);
+}
+inline TensorRef argmax(const Tensor& self, Opt<int64_t> dim = {}, bool keepdim = false) {
+  return dispatch(op_argmax, self, dim, keepdim);
+}
+inline void argmax_into(const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
+  return dispatch(op_argmax_into, self, dim, keepdim, dst);
+}
+inline TensorRef any(const Tensor& self) {
+  return dispatch(op_any, self);
+}
+inline TensorRef any_dim(const Tensor& self, Ints dim, bool keepdim = false) {
+  return dispatch(op_any_dim, self, dim, keepdim);
+}
+inline void any_dim_into(const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  return dispatch(op_any_dim_into, self, dim, keepdim, dst);
 }
 inline TensorRef all(const Tensor& self) {
   return dispatch(op_all, self);

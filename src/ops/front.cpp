@@ -88,6 +88,18 @@ TensorRef cast_input(const Tensor& t, Dtype d) {
   return out;
 }
 
+void launch_stages(const Kernel& k, Device device, Stages* run) {
+  if (device.type != TT_CPU) return launch(k, device, run, 1);
+  for (int32_t s = 0; s < run->n; s++) {
+    run->stage = s;
+    if (run->units[s]) launch(k, device, run, run->units[s], run->grain[s]);
+  }
+}
+
+Workspace::Workspace(int64_t bytes, Device device) {
+  if (bytes) t_ = new_tensor(Ints(&bytes, 1), Dtype::kU8, device);
+}
+
 Scalar read_scalar(const Tensor& t) {
   if (t.device.type == TT_META) fail(TT_DEVICE, "a meta tensor has no data");
   if (t.is_cpu()) return load_scalar(t.data, t.dtype);

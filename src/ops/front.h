@@ -3,6 +3,7 @@
 
 #include "core/ctx.h"
 #include "dispatch/call.h"
+#include "plan/stages.h"
 
 #include <initializer_list>
 
@@ -32,6 +33,19 @@ void check_into(Tensor& dst, const Tensor& r, Inputs inputs);
 TensorRef dense_input(const Tensor& t);
 // The same, converted to dtype d.
 TensorRef cast_input(const Tensor& t, Dtype d);
+
+// Runs a plan whose first member is `Stages run`: its stages in order on the CPU, the whole plan at once on a device.
+void launch_stages(const Kernel& k, Device device, Stages* run);
+
+// Scratch memory of a plan, on the device of its tensors; NULL for 0 bytes.
+class Workspace {
+ public:
+  Workspace(int64_t bytes, Device device);
+  char* data() const { return t_ ? t_->data : nullptr; }
+
+ private:
+  TensorRef t_;
+};
 
 // Reads one element of a tensor on any device.
 Scalar read_scalar(const Tensor& t);

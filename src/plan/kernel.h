@@ -1,23 +1,4 @@
-// Kernel: one named piece of device work, with its CPU builds and its place in a device backend's table.
+// Plans use the kernel signature and item sizes of core.
 #pragma once
 
-#include "base/cpuid.h"
-#include "base/platform.h"
-#include "tt_types.h"
-
-namespace TT_NS {
-
-// Computes work units [begin, end) of the plan. noexcept by type; returns 0 or a tt_status.
-// What a unit is, the plan says; the result of a unit never depends on how the units are split.
-using CpuKernel = int32_t (*)(const void* plan, int64_t begin, int64_t end) noexcept;
-
-struct Kernel {
-  CpuKernel cpu[kNumIsa];
-  int32_t id;        // index in CudaBackend::kernels
-  const char* name;
-};
-
-// itemsize of a tt_dtype, by code.
-constexpr uint8_t kItemSize[16] = {0, 1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 0, 0, 0};
-
-}  // namespace TT_NS
+#include "core/kernel.h"

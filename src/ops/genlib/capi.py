@@ -118,6 +118,8 @@ def in_expr(op, i, a, variant):
         return f'tensors_arg({n}, n_{n}, "{n}", {i}, {str(a.type == "Tensor?[]").lower()})'
     if a.name == op.scalar_arg:
         return f'scalar_arg({n}, "{n}", {i})'
+    if a.type == "Scalar?":
+        return f'optional_scalar_arg({n}, "{n}", {i})'
     if a.type in ("Dims", "Size", "Shape"):
         return f'ints_arg({n}, n_{n}, "{n}", {i})'
     if a.type == "Index[]":
@@ -144,19 +146,19 @@ def opt_local(op, k, a, i):
     if a.type == "Scalar?":
         return f'const Scalar* o_{n} = {bit} ? &scalar_arg(&opts->{n}, "{n}", {i}) : nullptr;'
     if a.type in ("Dims", "Dims?"):
-        return f'const {t} o_{n} = {bit} ? {t}(ints_arg(opts->{n}, opts->n_{n}, "{n}", {i})) : {t}({{}});'
+        return f'const {t} o_{n} = {bit} ? {t}(ints_arg(opts->{n}, opts->n_{n}, "{n}", {i})) : {t}();'
     if a.type == "Tensor?":
         return f'const Tensor* o_{n} = {bit} ? optional_arg(opts->{n}, "{n}", {i}) : nullptr;'
     if a.type in ("DType", "DType?"):
         return f'const Dtype o_{n} = {bit} ? dtype_arg(opts->{n}, "{n}", {i}) : {default};'
     if a.type in ("Device", "Device?"):
-        return f'const {t} o_{n} = {bit} ? {t}(device_arg(&opts->{n}, "{n}", {i})) : {t}({default});'
+        return f'const {t} o_{n} = {bit} ? {t}(device_arg(&opts->{n}, "{n}", {i})) : {t}();'
     if a.type == "Generator":
         return f'Generator* o_{n} = {bit} ? generator_arg(opts->{n}, "{n}", {i}) : nullptr;'
     if a.type == "Str":
         return f'const Str o_{n} = {bit} ? str_arg(opts->{n}, "{n}", {i}) : Str{default};'
     value = f"opts->{n} != 0" if a.type in ("Bool", "Bool?") else f"opts->{n}"
-    return f"const {t} o_{n} = {bit} ? {t}({value}) : {t}({default});"
+    return f"const {t} o_{n} = {bit} ? {t}({value}) : {t}({default if default != '{}' else ''});"
 
 
 def body(op, v, suffix, scalar, takes):

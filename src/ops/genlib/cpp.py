@@ -126,12 +126,13 @@ def kernel_names(ops):
         k = op.kernel.get("elementwise")
         if k and k not in found:
             found.append(k)
-    path = ROOT / "src/ops/kernels.txt"
-    for line in path.read_text().splitlines():
-        name = line.split("#")[0].strip()
-        if name and name not in found:
-            found.append(name)
-    return found
+    return found + [name for name, _ in listed_kernels() if name not in found]
+
+
+def listed_kernels():
+    """(name, kind) of src/ops/kernels.txt."""
+    lines = (ROOT / "src/ops/kernels.txt").read_text().splitlines()
+    return [tuple(line.split("#")[0].split()) for line in lines if line.split("#")[0].strip()]
 
 
 def kernels(ops):
@@ -150,7 +151,9 @@ def kernels(ops):
     for i, k in enumerate(found):
         c.append(f'constinit const Kernel kernel_{k} = {{{{baseline::{k}, TT_AVX2({k}), TT_AVX512({k})}}, {i}, "{k}"}};')
     c.append("\n}  // namespace TT_NS\n")
-    x = [HEADER + "// TT_KERNEL_ROW(name): every kernel in the order of its id."] + [f"TT_KERNEL_ROW({k})" for k in found]
+    kinds = dict(listed_kernels())
+    x = [HEADER + "// TT_KERNEL_ROW(name, kind): every kernel in the order of its id; kind = type of its plan."]
+    x += [f"TT_KERNEL_ROW({k}, {kinds.get(k, 'element')})" for k in found]
     return "\n".join(h), "\n".join(c), "\n".join(x) + "\n"
 
 

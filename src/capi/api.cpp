@@ -1,0 +1,182 @@
+#include "capi/api.h"
+
+#include "base/os.h"
+#include "dispatch/key.h"
+#include "tt.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+// The record holds what fail() wrote; an exception of anyone else's that got here has left none.
+tt_status caught(Ctx* c) noexcept {
+  if (c->error.view.code == TT_OK) {
+    const FmtArg args[] = {0};
+    set_error(&c->error, TT_INTERNAL, tls.op, "", "an unknown exception reached the C boundary", {args, 0});
+  }
+  return c->error.view.code;
+}
+
+void rebind_call(Ctx* c) {
+  ctx_rebind(c);
+  tls.heap = c->heap;
+}
+
+// A small number of this thread: the address of its TLS object, which no other live thread has.
+static uint32_t thread_mark() { return uint32_t(uintptr_t(&tls) >> 4) | 1; }
+
+void enter_checked(Ctx* c) {
+  uint32_t none = 0, mine = thread_mark();
+  if (!__atomic_compare_exchange_n(&c->busy_thread, &none, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) && none != mine)
+    fail(TT_BAD_HANDLE, "this ctx is inside a call on another thread: a ctx serves one thread at a time");
+  c->depth++;
+}
+void leave_checked(Ctx* c) noexcept {
+  if (--c->depth == 0) __atomic_store_n(&c->busy_thread, 0, __ATOMIC_RELEASE);
+}
+
+// ---- arguments ----
+
+static void mark_index(int32_t index) { tls.error->view.arg_index = index; }
+
+void fail_handle(const void* h, const char* arg, int32_t index, const char* want) {
+  const FmtArg args[] = {arg, want};
+  const char* text = h ? "{} is not a live {} handle" : "{} is NULL: must be a {} handle";
+  set_error(tls.error, TT_BAD_HANDLE, tls.op, arg, text, args);
+  mark_index(index);
+  fail_again();
+}
+void fail_null(const char* arg, int32_t index) {
+  const FmtArg args[] = {arg};
+  set_error(tls.error, TT_INVALID_ARG, tls.op, arg, "{} is NULL: must point to the result", args);
+  mark_index(index);
+  fail_again();
+}
+
+static void check_list(const void* p, int64_t n, const char* arg) {
+  if (n < 0) fail_arg(TT_INVALID_ARG, arg, "{} has length {}: must not be negative", arg, n);
+  if (n && !p) fail_arg(TT_INVALID_ARG, arg, "{} is NULL, its length is {}", arg, n);
+}
+
+TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg, int32_t index, bool optional_items) {
+  check_list(list, n, arg);
+  for (int64_t i = 0; i < n; i++)
+    if (list[i] || !optional_items) tensor_arg(list[i], arg, index);
+  return {reinterpret_cast<const Tensor* const*>(list), n};
+}
+Ints ints_arg(const int64_t* p, int64_t n, const char* arg, int32_t) {
+  check_list(p, n, arg);
+  if (n > kMaxDims) fail_arg(TT_SHAPE, arg, "{} has {} entries, at most {} are supported", arg, n, kMaxDims);
+  return {p, n};
+}
+Indices indices_arg(const tt_index* p, int64_t n, const char* arg, int32_t index) {
+  check_list(p, n, arg);
+  if (n > 4 * kMaxDims) fail_arg(TT_INVALID_ARG, arg, "{} has {} items, at most {} are supported", arg, n, 4 * kMaxDims);
+  for (int64_t i = 0; i < n; i++) {
+    if (p[i].kind < TT_IDX_INT || p[i].kind > TT_IDX_TENSOR) fail_arg(TT_INVALID_ARG, arg, "{}[{}].kind is {}: must be a TT_IDX_ value", arg, i, p[i].kind);
+    if (p[i].kind == TT_IDX_TENSOR) tensor_arg(p[i].tensor, arg, index);
+  }
+  return {p, n};
+}
+const Scalar& scalar_arg(const tt_scalar* s, const char* arg, int32_t index) {
+  if (!s) fail_null(arg, index);
+  if (!valid_scalar(s)) fail_arg(TT_INVALID_ARG, arg, "{}.kind is {}: must be a TT_SCALAR_ value", arg, s->kind);
+  return *static_cast<const Scalar*>(s);
+}
+Dtype dtype_arg(tt_dtype d, const char* arg, int32_t) {
+  if (!valid_dtype(d)) fail_arg(TT_DTYPE, arg, "{} is {}: no such dtype", arg, d);
+  return Dtype(d);
+}
+Device device_arg(const tt_device* d, const char* arg, int32_t index) {
+  if (!d) fail_null(arg, index);
+  if (d->type < TT_CPU || d->type > TT_META) fail_arg(TT_DEVICE, arg, "{}.type is {}: must be TT_CPU, TT_CUDA or TT_META", arg, d->type);
+  bool single = d->type != TT_CUDA;
+  if (d->index < 0 || d->index >= (single ? 1 : kMaxDevices)) fail_arg(TT_DEVICE, arg, "{}.index is {}: no such device", arg, d->index);
+  Device out{int8_t(d->type), int8_t(d->index)};
+  if (d->type == TT_CUDA) runtime_device_alloc(ctx().rt, d->index);
+  return out;
+}
+Generator* generator_arg(const tt_generator* h, const char* arg, int32_t index) {
+  auto* g = reinterpret_cast<Generator*>(const_cast<tt_generator*>(h));
+  if (g && g->tag != kTagGenerator) fail_handle(h, arg, index, "generator");
+  return g;
+}
+Str str_arg(const char* s, const char* arg, int32_t index) {
+  if (!s) fail_null(arg, index);
+  return {s, int64_t(strlen(s))};
+}
+
+// ---- results ----
+
+template <class T>
+static void grow(T*& items, int64_t& cap, int64_t need) {
+  if (need <= cap) return;
+  int64_t more = cap ? cap * 2 : 32;
+  auto* p = static_cast<T*>(mem_alloc(size_t(more) * sizeof(T)));
+  if (items) {
+    memcpy(static_cast<void*>(p), items, size_t(cap) * sizeof(T));
+    mem_free(items, size_t(cap) * sizeof(T));
+  }
+  items = p, cap = more;
+}
+
+tt_tensor* scope_own(Ctx& c, TensorRef&& t) {
+  ScopeStack& s = c.scopes;
+  grow(s.items, s.cap, s.n + 1);
+  Tensor* p = t.leak();
+  s.items[s.n++] = p;
+  return handle_of(p);
+}
+
+void give(Ctx& c, tt_tensor** a, tt_tensor** b, TensorPair&& p) {
+  if (c.scopes.n_frames) grow(c.scopes.items, c.scopes.cap, c.scopes.n + 2);
+  tt_tensor* first = to_handle(c, std::move(p.first));
+  *b = to_handle(c, std::move(p.second));
+  *a = first;
+}
+void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, TensorTriple&& p) {
+  if (c.scopes.n_frames) grow(c.scopes.items, c.scopes.cap, c.scopes.n + 3);
+  *a = to_handle(c, std::move(p.first)), *b = to_handle(c, std::move(p.second)), *d = to_handle(c, std::move(p.third));
+}
+
+void clear_list(tt_tensor** outs, int64_t cap, int64_t* n_outs) noexcept {
+  if (n_outs) *n_outs = 0;
+  for (int64_t i = 0; outs && i < cap; i++) outs[i] = nullptr;
+}
+// The needed length is told even when the array is too small.
+void give_list(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorList&& l) {
+  if (!n_outs) fail_null("n_outs", -1);
+  *n_outs = l.size();
+  if (l.size() > cap || (l.size() && !outs)) fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {} tensors, the result has {}", outs ? cap : 0, l.size());
+  for (int64_t k = 0; c.scopes.n_frames && c.scopes.n + l.size() > c.scopes.cap; k++) grow(c.scopes.items, c.scopes.cap, c.scopes.cap + 1);
+  for (int64_t i = 0; i < l.size(); i++) outs[i] = to_handle(c, std::move(l[i]));
+}
+
+}  // namespace TT_NS
+
+using namespace TT_NS;
+
+// ---- scopes ----
+
+tt_status tt_scope_push(tt_ctx* h) {
+  return api_call(h, "scope_push", [&](Ctx& c) {
+    grow(c.scopes.frames, c.scopes.cap_frames, c.scopes.n_frames + 1);
+    c.scopes.frames[c.scopes.n_frames++] = c.scopes.n;
+  });
+}
+
+tt_status tt_scope_pop(tt_ctx* h, tt_tensor* const* keep, int64_t n) {
+  return api_call(h, "scope_pop", [&](Ctx& c) {
+    ScopeStack& s = c.scopes;
+    if (!s.n_frames) fail(TT_INVALID_ARG, "no scope is open");
+    TensorSpan kept = tensors_arg(keep, n, "keep", 0, false);
+    int64_t begin = s.frames[s.n_frames - 1], end = s.n;
+    SmallVec<Tensor*, 16> stay;
+    for (const Tensor* t : kept) stay.push_back(const_cast<Tensor*>(t)), ref_inc(&const_cast<Tensor*>(t)->refs);
+    s.n_frames--;
+    for (int64_t i = end; i-- > begin;) TensorRef::adopt(s.items[i]).reset();
+    s.n = begin;
+    if (s.n_frames)  // there is room: fewer are kept than were held, or the list grows
+      for (Tensor* t : stay) scope_own(c, TensorRef::adopt(t));
+  });
+}

@@ -1,0 +1,192 @@
+#include "autograd/engine.h"
+#include "autograd/hook.h"
+#include "capi/api.h"
+#include "tt.h"
+
+using namespace TT_NS;
+
+tt_status tt_requires_grad_(tt_ctx* h, tt_tensor* self, int32_t on) {
+  return api_call(h, "requires_grad_", [&](Ctx&) { set_requires_grad(mutable_arg(self, "self", 1), on != 0); });
+}
+
+tt_status tt_retain_grad(tt_ctx* h, tt_tensor* self) {
+  return api_call(h, "retain_grad", [&](Ctx&) {
+    Tensor& t = mutable_arg(self, "self", 1);
+    Edge e = gradient_edge(t);
+    if (!e) fail_arg(TT_AUTOGRAD, "self", "self does not require a gradient");
+    bool leaf = e.is_leaf();
+    release_edge(e);
+    if (leaf) return;
+    AutogradMeta& m = autograd_meta(t);
+    static_cast<Node*>(t.grad_fn)->outs()[t.output_nr].retain_for = &t;
+    m.retains_grad = true;
+  });
+}
+
+tt_status tt_tensor_grad(tt_ctx* h, const tt_tensor* self, tt_tensor** out) {
+  clear_out(out);
+  return api_call(h, "tensor_grad", [&](Ctx& c) {
+    out_arg(out, "out", 2);
+    const AutogradMeta* m = find_meta(tensor_arg(self, "self", 1));
+    if (m && m->grad) give(c, out, TensorRef(m->grad));
+  });
+}
+
+tt_status tt_tensor_set_grad(tt_ctx* h, tt_tensor* self, const tt_tensor* grad) {
+  return api_call(h, "tensor_set_grad", [&](Ctx&) {
+    Tensor& t = mutable_arg(self, "self", 1);
+    const Tensor* g = optional_arg(grad, "grad", 2);
+    if (!g) {
+      if (AutogradMeta* m = find_meta(t)) m->grad.reset();
+      return;
+    }
+    if (!same(g->sizes(), t.sizes())) fail_arg(TT_SHAPE, "grad", "grad is {}, self is {}: must be equal", g->sizes(), t.sizes());
+    if (g->dtype != t.dtype) fail_arg(TT_DTYPE, "grad", "grad is {}, self is {}: must be equal", fmt(g->dtype), fmt(t.dtype));
+    if (!(g->device == t.device)) fail_arg(TT_DEVICE, "grad", "grad is on {}, self on {}", fmt(g->device), fmt(t.device));
+    if (g == &t) fail_arg(TT_INVALID_ARG, "grad", "grad is self");
+    autograd_meta(t).grad = TensorRef::share(g);
+  });
+}
+
+tt_status tt_backward(tt_ctx* h, const tt_tensor* self, const tt_backward_opts* opts) {
+  return api_call(h, "backward", [&](Ctx&) {
+    check_opts(opts, 4);
+    const Tensor* output = &tensor_arg(self, "self", 1);
+    const Tensor* gradient = opts_has(opts, 0) ? optional_arg(opts->gradient, "gradient", 2) : nullptr;
+    BackwardArgs a;
+    a.outputs = {&output, 1}, a.grads = {&gradient, 1};
+    a.create_graph = opts_has(opts, 2) && opts->create_graph;
+    a.retain_graph = opts_has(opts, 1) ? opts->retain_graph != 0 : a.create_graph;
+    if (opts_has(opts, 3)) {
+      a.inputs = tensors_arg(opts->inputs, opts->n_inputs, "inputs", 2, false);
+      if (!a.inputs.n) fail_arg(TT_INVALID_ARG, "inputs", "inputs is empty: leave it out to mean all leaves");
+    }
+    run_backward(a);
+  });
+}
+
+tt_status tt_grad(tt_ctx* h, const tt_tensor* const* outputs, int64_t n_outputs, const tt_tensor* const* inputs, int64_t n_inputs,
+                  const tt_grad_opts* opts, tt_tensor** grads) {
+  for (int64_t i = 0; grads && i < n_inputs; i++) grads[i] = nullptr;
+  return api_call(h, "grad", [&](Ctx& c) {
+    check_opts(opts, 4);
+    BackwardArgs a;
+    a.outputs = tensors_arg(outputs, n_outputs, "outputs", 1, false);
+    a.inputs = tensors_arg(inputs, n_inputs, "inputs", 3, false);
+    if (!n_outputs || !n_inputs) fail(TT_INVALID_ARG, "{} outputs and {} inputs: at least one of each is needed", n_outputs, n_inputs);
+    out_arg(grads, "grads", 6);
+    if (opts_has(opts, 0)) {
+      a.grads = tensors_arg(opts->grad_outputs, opts->n_grad_outputs, "grad_outputs", 5, true);
+      if (a.grads.n != n_outputs) fail_arg(TT_INVALID_ARG, "grad_outputs", "{} grad_outputs for {} outputs", a.grads.n, n_outputs);
+    }
+    a.create_graph = opts_has(opts, 2) && opts->create_graph;
+    a.retain_graph = opts_has(opts, 1) ? opts->retain_graph != 0 : a.create_graph;
+    a.allow_unused = opts_has(opts, 3) && opts->allow_unused;
+    a.accumulate = false;
+    TensorList found = run_backward(a);
+    int64_t n = n_inputs;
+    give_list(c, grads, n_inputs, &n, std::move(found));
+  });
+}
+
+// ---- hooks ----
+
+tt_status tt_register_hook(tt_ctx* h, tt_tensor* self, tt_grad_hook fn, void* user, void (*drop)(void*), int64_t* id) {
+  bool passed_on = false;
+  tt_status status = api_call(h, "register_hook", [&](Ctx&) {
+    out_arg(id, "id", 5);
+    if (!fn) fail_null("fn", 2);
+    uint32_t nr;
+    Hook** list = tensor_hooks(mutable_arg(self, "self", 1), &nr);
+    passed_on = true;
+    *id = add_hook(list, Hook::kTensor, nr, reinterpret_cast<AnyFn>(fn), user, drop);
+  });
+  if (!passed_on && drop) drop(user);
+  return status;
+}
+
+tt_status tt_register_accumulate_hook(tt_ctx* h, tt_tensor* leaf, tt_accumulate_hook fn, void* user, void (*drop)(void*), int64_t* id) {
+  bool passed_on = false;
+  tt_status status = api_call(h, "register_accumulate_hook", [&](Ctx&) {
+    out_arg(id, "id", 5);
+    if (!fn) fail_null("fn", 2);
+    Tensor& t = mutable_arg(leaf, "leaf", 1);
+    if (t.grad_fn || !(t.flags & kRequiresGrad)) fail_arg(TT_AUTOGRAD, "leaf", "leaf must be a leaf that requires a gradient");
+    AutogradMeta& m = autograd_meta(t);
+    passed_on = true;
+    *id = add_hook(&m.hooks, Hook::kAccumulate, 0, reinterpret_cast<AnyFn>(fn), user, drop);
+  });
+  if (!passed_on && drop) drop(user);
+  return status;
+}
+
+tt_status tt_remove_hook(tt_ctx* h, tt_tensor* self, int64_t id) {
+  return api_call(h, "remove_hook", [&](Ctx&) {
+    uint32_t nr;
+    if (!remove_hook(tensor_hooks(mutable_arg(self, "self", 1), &nr), id)) fail_arg(TT_INVALID_ARG, "id", "self has no hook {}", id);
+  });
+}
+
+// ---- nodes ----
+
+static Node& node_arg(const tt_node* h, const char* arg, int32_t index) {
+  auto* n = reinterpret_cast<Node*>(const_cast<tt_node*>(h));
+  if (!n || n->tag != kTagNode) fail_handle(h, arg, index, "node");
+  return *n;
+}
+static Node* live_node(const tt_node* h) {
+  auto* n = reinterpret_cast<Node*>(const_cast<tt_node*>(h));
+  return n && n->tag == kTagNode ? n : nullptr;
+}
+static tt_node* to_node_handle(Node* n) { return n ? reinterpret_cast<tt_node*>(NodeRef::share(n).leak()) : nullptr; }
+
+tt_status tt_tensor_grad_fn(tt_ctx* h, const tt_tensor* self, tt_node** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "tensor_grad_fn", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    Edge e = gradient_edge(tensor_arg(self, "self", 1));
+    if (e && !e.is_leaf()) *out = to_node_handle(e.node());
+    release_edge(e);
+  });
+}
+const char* tt_node_name(const tt_node* h) {
+  Node* n = live_node(h);
+  return n ? n->type->name : nullptr;
+}
+int64_t tt_node_num_inputs(const tt_node* h) {
+  Node* n = live_node(h);
+  return n ? n->n_edges : 0;
+}
+tt_status tt_node_next(tt_ctx* h, const tt_node* node, int64_t input, tt_node** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "node_next", [&](Ctx&) {
+    out_arg(out, "out", 3);
+    Node& n = node_arg(node, "n", 1);
+    if (input < 0 || input >= n.n_edges) fail_arg(TT_INDEX, "input", "input is {}: the node has {} inputs", input, n.n_edges);
+    const Edge& e = n.edges()[input];
+    if (e && !e.is_leaf()) *out = to_node_handle(e.node());
+  });
+}
+tt_status tt_node_register_hook(tt_ctx* h, tt_node* node, int32_t pre, tt_node_hook fn, void* user, void (*drop)(void*), int64_t* id) {
+  bool passed_on = false;
+  tt_status status = api_call(h, "node_register_hook", [&](Ctx&) {
+    out_arg(id, "id", 6);
+    if (!fn) fail_null("fn", 3);
+    Node& n = node_arg(node, "n", 1);
+    passed_on = true;
+    *id = add_hook(&n.hooks, pre ? Hook::kNodePre : Hook::kNodePost, 0, reinterpret_cast<AnyFn>(fn), user, drop);
+  });
+  if (!passed_on && drop) drop(user);
+  return status;
+}
+tt_status tt_node_remove_hook(tt_ctx* h, tt_node* node, int64_t id) {
+  return api_call(h, "node_remove_hook", [&](Ctx&) {
+    if (!remove_hook(&node_arg(node, "n", 1).hooks, id)) fail_arg(TT_INVALID_ARG, "id", "the node has no hook {}", id);
+  });
+}
+void tt_node_retain(tt_node* h) {
+  if (Node* n = live_node(h)) ref_inc(&n->refs);
+}
+void tt_node_release(tt_node* h) {
+  if (Node* n = live_node(h)) NodeRef::adopt(n).reset();
+}

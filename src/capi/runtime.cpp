@@ -1,0 +1,235 @@
+#include "capi/api.h"
+#include "dispatch/key.h"
+#include "tt.h"
+
+#include <string.h>
+
+using namespace TT_NS;
+
+#define TT_STRING_(x) #x
+#define TT_STRING(x) TT_STRING_(x)
+
+const char* tt_version(void) { return "0.1.0"; }
+
+const char* tt_status_name(tt_status s) {
+  constexpr const char* kNames[] = {"OK", "INVALID_ARG", "SHAPE", "DTYPE", "DEVICE", "INDEX", "OOM", "IO", "FORMAT", "NOT_IMPLEMENTED", "UNSUPPORTED_OPTION",
+                                    "BUFFER_TOO_SMALL", "BAD_HANDLE", "AUTOGRAD", "CANCELLED", "CALLBACK", "ABI", "INTERNAL"};
+  return s >= 0 && s <= TT_INTERNAL ? kNames[s] : "UNKNOWN";
+}
+const char* tt_dtype_name(tt_dtype d) {
+  constexpr const char* kNames[] = {nullptr, "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+  return valid_dtype(d) ? kNames[d] : nullptr;
+}
+int64_t tt_dtype_size(tt_dtype d) { return valid_dtype(d) ? kItemSize[d] : 0; }
+
+// ---- runtime ----
+
+static Runtime* runtime_of(tt_runtime* h) {
+  auto* rt = reinterpret_cast<Runtime*>(h);
+  return rt && rt->tag == kTagRuntime ? rt : nullptr;
+}
+
+// The part of a versioned host struct that this caller has; the rest is zero.
+template <class T>
+static bool copy_struct(T* out, const T* in, size_t least) {
+  memset(static_cast<void*>(out), 0, sizeof *out);
+  if (!in || in->struct_size < least) return false;
+  memcpy(static_cast<void*>(out), in, in->struct_size < sizeof *out ? in->struct_size : sizeof *out);
+  return true;
+}
+
+tt_status tt_runtime_new(const tt_runtime_opts* opts, tt_runtime** out) {
+  if (!out) return TT_INVALID_ARG;
+  *out = nullptr;
+  tt_runtime_opts o;
+  if (!copy_struct(&o, opts, sizeof(size_t)) && opts) return TT_ABI;
+  if (o.allocator && (o.allocator->struct_size < sizeof(tt_allocator) || !o.allocator->alloc || !o.allocator->free)) return TT_INVALID_ARG;
+  if (o.executor && (o.executor->struct_size < sizeof(tt_executor) || !o.executor->parallel_for || !o.executor->num_threads)) return TT_INVALID_ARG;
+  if (o.logger && (o.logger->struct_size < sizeof(tt_logger) || !o.logger->log)) return TT_INVALID_ARG;
+  if (o.threads < 0 || o.memory_limit < 0 || o.isa < 0 || o.isa > kNumIsa) return TT_INVALID_ARG;
+  Runtime* rt = runtime_new(o.allocator, o.isa - 1);
+  if (!rt) return TT_OOM;
+  if (o.logger) rt->logger = *o.logger;
+  if (o.executor) pool_set_executor(rt->pool, o.executor);
+  if (o.threads > 1 && pool_set_threads(rt->pool, o.threads) != TT_OK) {
+    Ref<Runtime>::adopt(rt).reset();
+    return TT_OOM;
+  }
+  arena_set_limit(rt->arena, o.memory_limit);
+  *out = reinterpret_cast<tt_runtime*>(rt);
+  return TT_OK;
+}
+void tt_runtime_retain(tt_runtime* h) {
+  if (Runtime* rt = runtime_of(h)) ref_inc(&rt->refs);
+}
+void tt_runtime_release(tt_runtime* h) {
+  if (Runtime* rt = runtime_of(h)) Ref<Runtime>::adopt(rt).reset();
+}
+
+// ---- ctx ----
+
+tt_status tt_ctx_new(tt_runtime* h, tt_ctx** out) {
+  if (!out) return TT_INVALID_ARG;
+  *out = nullptr;
+  if (h && !runtime_of(h)) return TT_BAD_HANDLE;
+  Runtime* rt = h ? runtime_of(h) : runtime_new(nullptr, -1);
+  if (!rt) return TT_OOM;
+  Ctx* c = ctx_new(rt);
+  if (!h) Ref<Runtime>::adopt(rt).reset();
+  *out = reinterpret_cast<tt_ctx*>(c);
+  return c ? TT_OK : TT_OOM;
+}
+static Ctx* ctx_of(const tt_ctx* h) {
+  auto* c = reinterpret_cast<Ctx*>(const_cast<tt_ctx*>(h));
+  return c && c->tag == kTagCtx ? c : nullptr;
+}
+void tt_ctx_retain(tt_ctx* h) {
+  if (Ctx* c = ctx_of(h)) ref_inc(&c->refs);
+}
+void tt_ctx_release(tt_ctx* h) {
+  if (Ctx* c = ctx_of(h)) Ref<Ctx>::adopt(c).reset();
+}
+const tt_error* tt_ctx_error(const tt_ctx* h) {
+  Ctx* c = ctx_of(h);
+  return c ? &c->error.view : nullptr;
+}
+tt_status tt_ctx_runtime(tt_ctx* h, tt_runtime** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "ctx_runtime", [&](Ctx& c) {
+    out_arg(out, "out", 1);
+    ref_inc(&c.rt->refs);
+    *out = reinterpret_cast<tt_runtime*>(c.rt);
+  });
+}
+tt_status tt_set_num_threads(tt_ctx* h, int32_t n) {
+  return api_call(h, "set_num_threads", [&](Ctx& c) {
+    if (n < 1) fail_arg(TT_INVALID_ARG, "n", "n is {}: must be at least 1", n);
+    if (tt_status s = pool_set_threads(c.rt->pool, n)) fail(s, "{} threads could not be set", n);
+  });
+}
+int32_t tt_num_threads(const tt_ctx* h) {
+  Ctx* c = ctx_of(h);
+  return c ? pool_threads(c->rt->pool) : 0;
+}
+tt_status tt_set_memory_limit(tt_ctx* h, int64_t bytes) {
+  return api_call(h, "set_memory_limit", [&](Ctx& c) {
+    if (bytes < 0) fail_arg(TT_INVALID_ARG, "bytes", "bytes is {}: must not be negative", bytes);
+    arena_set_limit(c.rt->arena, bytes);
+    for (DeviceAlloc* a : c.rt->device_alloc)
+      if (a) device_alloc_limit(a, bytes);
+  });
+}
+tt_status tt_memory(tt_ctx* h, const tt_device* device, tt_memory_stats* out) {
+  return api_call(h, "memory", [&](Ctx& c) {
+    out_arg(out, "out", 2);
+    Device d = device ? device_arg(device, "device", 1) : kCpuDevice;
+    memset(out, 0, sizeof *out);
+    if (d.type == TT_CPU) {
+      arena_stats(c.rt->arena, out);
+    } else if (d.type == TT_CUDA) {
+      device_alloc_stats(runtime_device_alloc(c.rt, d.index), out);
+    }
+  });
+}
+tt_status tt_trim(tt_ctx* h) {
+  return api_call(h, "trim", [&](Ctx& c) {
+    arena_trim(c.rt->arena);
+    for (DeviceAlloc* a : c.rt->device_alloc)
+      if (a) device_alloc_trim(a);
+  });
+}
+tt_status tt_ctx_isa(tt_ctx* h, int32_t* out) {
+  return api_call(h, "ctx_isa", [&](Ctx& c) {
+    out_arg(out, "out", 1);
+    *out = c.isa + 1;
+  });
+}
+
+tt_status tt_set_grad_enabled(tt_ctx* h, int32_t enabled, int32_t* previous) {
+  return api_call(h, "set_grad_enabled", [&](Ctx& c) {
+    if (previous) *previous = !(c.exclude & bit(kKeyAutograd));
+    c.exclude = enabled ? c.exclude & ~bit(kKeyAutograd) : c.exclude | bit(kKeyAutograd);
+  });
+}
+int32_t tt_grad_enabled(const tt_ctx* h) {
+  Ctx* c = ctx_of(h);
+  return c && !(c->exclude & bit(kKeyAutograd));
+}
+
+// ---- cancel tokens ----
+
+static CancelToken* token_of(tt_cancel* h) {
+  auto* t = reinterpret_cast<CancelToken*>(h);
+  return t && t->tag == kTagCancel ? t : nullptr;
+}
+tt_status tt_cancel_new(tt_ctx* h, tt_cancel** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "cancel_new", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_cancel*>(new (mem_alloc(sizeof(CancelToken))) CancelToken{kTagCancel, 1, 0});
+  });
+}
+void tt_cancel_retain(tt_cancel* h) {
+  if (CancelToken* t = token_of(h)) ref_inc(&t->refs);
+}
+void tt_cancel_release(tt_cancel* h) {
+  if (CancelToken* t = token_of(h)) Ref<CancelToken>::adopt(t).reset();
+}
+void tt_cancel_request(tt_cancel* h) {
+  if (CancelToken* t = token_of(h)) __atomic_store_n(&t->cancelled, 1, __ATOMIC_RELAXED);
+}
+tt_status tt_ctx_set_cancel(tt_ctx* h, tt_cancel* k) {
+  return api_call(h, "ctx_set_cancel", [&](Ctx& c) {
+    if (k && !token_of(k)) fail_handle(k, "k", 1, "cancel");
+    tt_cancel_retain(k);
+    tt_cancel_release(c.cancel);
+    c.cancel = k;
+  });
+}
+
+// ---- generators ----
+
+tt_status tt_generator_new(tt_ctx* h, uint64_t seed, tt_generator** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "generator_new", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    *out = reinterpret_cast<tt_generator*>(new_generator(seed).leak());
+  });
+}
+static Generator* live_generator(const tt_generator* h) {
+  auto* g = reinterpret_cast<Generator*>(const_cast<tt_generator*>(h));
+  return g && g->tag == kTagGenerator ? g : nullptr;
+}
+void tt_generator_retain(tt_generator* h) {
+  if (Generator* g = live_generator(h)) ref_inc(&g->refs);
+}
+void tt_generator_release(tt_generator* h) {
+  if (Generator* g = live_generator(h)) Ref<Generator>::adopt(g).reset();
+}
+tt_status tt_ctx_generator(tt_ctx* h, tt_generator** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "ctx_generator", [&](Ctx& c) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_generator*>(Ref<Generator>::share(c.gen).leak());
+  });
+}
+tt_status tt_manual_seed(tt_ctx* h, uint64_t seed) {
+  return api_call(h, "manual_seed", [&](Ctx& c) { c.gen->next = Rng{seed, 0}; });
+}
+static Generator& needed_generator(const tt_generator* g) {
+  if (!live_generator(g)) fail_handle(g, "g", 1, "generator");
+  return *live_generator(g);
+}
+tt_status tt_generator_state(tt_ctx* h, const tt_generator* g, uint64_t state[2]) {
+  return api_call(h, "generator_state", [&](Ctx&) {
+    out_arg(state, "state", 2);
+    Rng& r = needed_generator(g).next;
+    state[0] = r.seed, state[1] = r.offset;
+  });
+}
+tt_status tt_generator_set_state(tt_ctx* h, tt_generator* g, const uint64_t state[2]) {
+  return api_call(h, "generator_set_state", [&](Ctx&) {
+    out_arg(state, "state", 2);
+    needed_generator(g).next = Rng{state[0], state[1]};
+  });
+}

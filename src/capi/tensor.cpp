@@ -1,0 +1,159 @@
+#include "autograd/node.h"
+#include "capi/api.h"
+#include "gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/front.h"
+#include "tt.h"
+
+#include <string.h>
+
+using namespace TT_NS;
+
+// ---- from and to host memory ----
+
+static Dtype checked_dtype(tt_dtype d) { return dtype_arg(d, "dtype", 2); }
+
+tt_status tt_tensor_from_data(tt_ctx* h, const void* data, tt_dtype dtype, const int64_t* shape, int64_t ndim, tt_tensor** out) {
+  clear_out(out);
+  return api_call(h, "tensor_from_data", [&](Ctx& c) {
+    out_arg(out, "out", 5);
+    Ints sizes = ints_arg(shape, ndim, "shape", 3);
+    Dtype d = checked_dtype(dtype);
+    int64_t n = checked_numel(sizes, d, "shape");
+    if (n && !data) fail_null("data", 1);
+    TensorRef t = new_tensor(sizes, d, kCpuDevice);
+    if (n) memcpy(t->data, data, size_t(n * item_size(d)));
+    give(c, out, std::move(t));
+  });
+}
+
+tt_status tt_tensor_import(tt_ctx* h, void* data, tt_dtype dtype, const int64_t* shape, int64_t ndim, const int64_t* strides,
+                           int32_t writable, void (*deleter)(void*), void* user, tt_tensor** out) {
+  clear_out(out);
+  bool passed_on = false;  // the deleter's duty has gone to new_import
+  tt_status status = api_call(h, "tensor_import", [&](Ctx& c) {
+    out_arg(out, "out", 9);
+    Ints sizes = ints_arg(shape, ndim, "shape", 3);
+    Dtype d = checked_dtype(dtype);
+    int64_t n = checked_numel(sizes, d, "shape");
+    if (n && !data) fail_null("data", 1);
+    if (uintptr_t(data) % uintptr_t(item_size(real_of(d))))
+      fail_arg(TT_INVALID_ARG, "data", "data is not aligned to the {} bytes of a {}", item_size(real_of(d)), fmt(d));
+    int64_t reach = 0, step;
+    for (int64_t i = 0; strides && i < ndim; i++) {
+      if (strides[i] < 0) fail_arg(TT_INVALID_ARG, "strides", "strides is {}: must not be negative", Ints(strides, ndim));
+      if (n && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(reach, step, &reach) || reach > (int64_t(1) << 58)))
+        fail_arg(TT_INVALID_ARG, "strides", "strides is {}: the memory they span overflows", Ints(strides, ndim));
+    }
+    passed_on = true;
+    TensorRef t = new_import(data, sizes, strides ? Ints(strides, ndim) : Ints(), d, kCpuDevice, deleter, user);
+    t->storage->writable = writable != 0;
+    give(c, out, std::move(t));
+  });
+  if (!passed_on && deleter) deleter(user);
+  return status;
+}
+
+tt_status tt_scalar_tensor(tt_ctx* h, const tt_scalar* value, tt_dtype dtype, tt_tensor** out) {
+  clear_out(out);
+  return api_call(h, "scalar_tensor", [&](Ctx& c) {
+    out_arg(out, "out", 3);
+    const Scalar& s = scalar_arg(value, "value", 1);
+    give(c, out, new_scalar(s, dtype ? checked_dtype(dtype) : s.natural_dtype()));
+  });
+}
+
+tt_status tt_tensor_read(tt_ctx* h, const tt_tensor* handle, void* dst, int64_t bytes) {
+  return api_call(h, "tensor_read", [&](Ctx&) {
+    const Tensor& t = tensor_arg(handle, "t", 1);
+    int64_t want = t.numel * t.item_size();
+    if (bytes != want) fail_arg(TT_INVALID_ARG, "bytes", "bytes is {}: a {} tensor of shape {} has {}", bytes, fmt(t.dtype), t.sizes(), want);
+    if (!want) return;
+    if (!dst) fail_null("dst", 2);
+    if (t.device.type == TT_META) fail_arg(TT_DEVICE, "t", "a meta tensor has no data");
+    MaskGuard no_grad(bit(kKeyAutograd));
+    TensorRef host = t.is_cpu() ? TensorRef::share(&t) : op::to_device(t, kCpuDevice);
+    TensorRef rows = dense_input(host);
+    memcpy(dst, rows->data, size_t(want));
+  });
+}
+
+static Scalar item_of(const tt_tensor* handle) {
+  const Tensor& t = tensor_arg(handle, "t", 1);
+  if (t.numel != 1) fail_arg(TT_INVALID_ARG, "t", "t has shape {}: only tensors of one element have a value", t.sizes());
+  return read_scalar(t);
+}
+tt_status tt_item(tt_ctx* h, const tt_tensor* t, tt_scalar* out) {
+  return api_call(h, "item", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    *out = item_of(t);
+  });
+}
+tt_status tt_item_f64(tt_ctx* h, const tt_tensor* t, double* out) {
+  return api_call(h, "item", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    Scalar s = item_of(t);
+    if (s.is_complex() && s.im != 0) fail_arg(TT_DTYPE, "t", "t is complex with an imaginary part: use tt_item");
+    *out = s.real();
+  });
+}
+tt_status tt_item_i64(tt_ctx* h, const tt_tensor* t, int64_t* out) {
+  return api_call(h, "item", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    Scalar s = item_of(t);
+    if (s.is_complex() && s.im != 0) fail_arg(TT_DTYPE, "t", "t is complex with an imaginary part: use tt_item");
+    if (s.category() >= 2 && !(s.real() >= -0x1p63 && s.real() < 0x1p63)) fail_arg(TT_INVALID_ARG, "t", "t holds {}: no int64 has this value", s.real());
+    *out = s.to_int();
+  });
+}
+
+// ---- facts ----
+
+static const Tensor* live(const tt_tensor* h) {
+  const Tensor* t = tensor_of(h);
+  return t && t->tag == kTagTensor ? t : nullptr;
+}
+void tt_tensor_retain(tt_tensor* h) {
+  if (const Tensor* t = live(h)) ref_inc(&const_cast<Tensor*>(t)->refs);
+}
+void tt_tensor_release(tt_tensor* h) {
+  if (const Tensor* t = live(h)) TensorRef::adopt(const_cast<Tensor*>(t)).reset();
+}
+#define TT_FACT(type, name, expression)             \
+  type tt_tensor_##name(const tt_tensor* h) {       \
+    const Tensor* t = live(h);                      \
+    return t ? type(expression) : type(0);          \
+  }
+using ConstInts = const int64_t*;
+using VoidPtr = void*;
+TT_FACT(tt_dtype, dtype, t->dtype)
+TT_FACT(tt_device_type, device_type, t->device.type)
+TT_FACT(int32_t, device_index, t->device.index)
+TT_FACT(int64_t, ndim, t->ndim)
+TT_FACT(int64_t, numel, t->numel)
+TT_FACT(ConstInts, shape, t->sizes_ptr())
+TT_FACT(ConstInts, strides, t->strides_ptr())
+TT_FACT(int64_t, offset, t->offset())
+TT_FACT(VoidPtr, data, t->device.type == TT_META ? nullptr : t->data)
+TT_FACT(int64_t, storage_bytes, t->storage->bytes)
+TT_FACT(VoidPtr, storage_data, t->storage->data)
+TT_FACT(uint32_t, version, t->version())
+TT_FACT(int32_t, is_contiguous, t->contiguous())
+TT_FACT(int32_t, is_view, t->base != nullptr)
+TT_FACT(int32_t, requires_grad, requires_grad(*t))
+TT_FACT(int32_t, is_leaf, !(requires_grad(*t) && !(t->flags & kRequiresGrad)))
+int64_t tt_tensor_size(const tt_tensor* h, int64_t dim) {
+  const Tensor* t = live(h);
+  if (!t || dim < -int64_t(t->ndim) || dim >= t->ndim) return 0;
+  return t->size(dim);
+}
+
+tt_status tt_tensor_set_data(tt_ctx* h, tt_tensor* leaf, const tt_tensor* src) {
+  return api_call(h, "tensor_set_data", [&](Ctx&) {
+    Tensor& t = mutable_arg(leaf, "leaf", 1);
+    const Tensor& s = tensor_arg(src, "src", 2);
+    if (t.grad_fn || t.base) fail_arg(TT_AUTOGRAD, "leaf", "leaf is the result of an operator: only leaves can get new data");
+    if ((t.flags & kRequiresGrad) && !is_differentiable(s.dtype)) fail_arg(TT_DTYPE, "src", "src is {}, leaf requires a gradient: must be floating or complex", fmt(s.dtype));
+    set_data(t, s);
+  });
+}

@@ -1,0 +1,135 @@
+// Fronts of the reductions.
+#include "gen/fronts.h"
+#include "gen/kernels.h"
+#include "gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/front.h"
+#include "plan/reduce_build.h"
+
+namespace TT_NS::front {
+
+// The shape left when the dims of the mask are reduced.
+static Shape reduced_shape(const Tensor& t, uint64_t mask, bool keepdim) {
+  Shape out;
+  for (int64_t d = 0; d < t.ndim; d++) {
+    if (!(mask >> d & 1)) {
+      out.push_back(t.size(d));
+    } else if (keepdim) {
+      out.push_back(1);
+    }
+  }
+  return out;
+}
+
+// in -> out (and index): the kernel writes contiguous results.
+static void reduce(const Kernel& k, const Tensor& in, uint64_t mask, Tensor* out, Tensor* index, double divisor = 1) {
+  if ((out ? out : index)->numel == 0) return;
+  Shape strides(in.strides());
+  for (int64_t& s : strides) s *= in.item_size();
+  ReducePlan plan;
+  build_reduce(&plan, {in.ndim, in.sizes_ptr(), strides.data(), mask, int32_t(in.dtype), int32_t(out ? out->dtype : in.dtype), nullptr, nullptr, index != nullptr});
+  Workspace workspace(reduce_workspace_bytes(&plan), in.device);
+  plan.in = in.data, plan.out = out ? out->data : nullptr, plan.index = index ? index->data : nullptr;
+  plan.divisor = divisor, plan.workspace = workspace.data();
+  launch_stages(k, in.device, &plan.run);
+}
+
+static int64_t reduced_count(const Tensor& t, uint64_t mask) {
+  int64_t n = 1;
+  for (int64_t d = 0; d < t.ndim; d++)
+    if (mask >> d & 1) n *= t.size(d);
+  return n;
+}
+
+// ---- sum and mean ----
+
+static Dtype sum_dtype(const Tensor& t, Dtype asked) {
+  if (asked != Dtype::kNone) return asked;
+  return category(t.dtype) < 2 ? Dtype::kI64 : t.dtype;
+}
+
+static TensorRef add_up(const Tensor& self, Ints dim, bool keepdim, Dtype out_dtype, bool mean) {
+  uint64_t mask = dim_mask(dim, self.ndim, true);
+  bool widens = category(self.dtype) < 2 && out_dtype == Dtype::kI64;  // the kernel adds integers as int64 anyway
+  TensorRef in = self.dtype == out_dtype || widens ? TensorRef::share(&self) : cast_input(self, out_dtype);
+  TensorRef out = new_tensor(reduced_shape(self, mask, keepdim), out_dtype, self.device);
+  reduce(kernel_reduce_sum, in, mask, out.get(), nullptr, mean ? double(reduced_count(self, mask)) : 1);
+  return out;
+}
+
+TensorRef sum(Call, const Tensor& self, Dtype dtype) { return add_up(self, {}, false, sum_dtype(self, dtype), false); }
+TensorRef sum_dim(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) { return add_up(self, dim, keepdim, sum_dtype(self, dtype), false); }
+
+static Dtype mean_dtype(const Tensor& t, Dtype asked) {
+  Dtype d = asked == Dtype::kNone ? t.dtype : asked;
+  if (!is_differentiable(d)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: the mean needs a floating or complex dtype, give one", fmt(d));
+  return d;
+}
+TensorRef mean(Call, const Tensor& self, Dtype dtype) { return add_up(self, {}, false, mean_dtype(self, dtype), true); }
+TensorRef mean_dim(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) { return add_up(self, dim, keepdim, mean_dtype(self, dtype), true); }
+
+TensorRef sum_to_size(Call, const Tensor& self, Ints size) {
+  if (!broadcastable_to(size, self.sizes())) fail_arg(TT_SHAPE, "size", "size is {}, self is {}: size must broadcast to self", size, self.sizes());
+  Shape dims;
+  int64_t extra = self.ndim - size.n;
+  for (int64_t d = 0; d < self.ndim; d++)
+    if (d < extra || (size[d - extra] == 1 && self.size(d) != 1)) dims.push_back(d);
+  if (dims.empty()) return TensorRef::share(&self);
+  TensorRef summed = op::sum_dim(self, dims, true, self.dtype);
+  return extra ? op::view(*op::contiguous(summed), size) : summed;
+}
+
+// ---- max ----
+
+static void check_real(const Tensor& t) {
+  if (is_complex(t.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order", fmt(t.dtype));
+}
+static void check_not_empty(const Tensor& t, uint64_t mask) {
+  for (int64_t d = 0; d < t.ndim; d++)
+    if ((mask >> d & 1) && t.size(d) == 0)
+      fail_arg(t.ndim > 1 ? TT_INDEX : TT_INVALID_ARG, "self", "self is {}: the maximum over dimension {} of size 0 does not exist", t.sizes(), d);
+}
+
+TensorRef max(Call, const Tensor& self) {
+  check_real(self);
+  if (self.numel == 0) fail_arg(TT_INVALID_ARG, "self", "self is {}: the maximum of no elements does not exist", self.sizes());
+  TensorRef out = new_tensor({}, self.dtype, self.device);
+  reduce(kernel_reduce_max, self, dim_mask({}, self.ndim, true), out.get(), nullptr);
+  return out;
+}
+
+TensorPair max_dim(Call, const Tensor& self, int64_t dim, bool keepdim) {
+  check_real(self);
+  uint64_t mask = self.ndim ? uint64_t(1) << wrap_dim(dim, self.ndim) : (wrap_dim(dim, 0), 0);
+  check_not_empty(self, mask);
+  Shape shape = reduced_shape(self, mask, keepdim);
+  TensorRef values = new_tensor(shape, self.dtype, self.device), indices = new_tensor(shape, Dtype::kI64, self.device);
+  reduce(kernel_reduce_max_index, self, mask, values.get(), indices.get());
+  return {std::move(values), std::move(indices)};
+}
+
+TensorRef argmax(Call, const Tensor& self, Opt<int64_t> dim, bool keepdim) {
+  check_real(self);
+  uint64_t mask = !dim.has ? dim_mask({}, self.ndim, true) : self.ndim ? uint64_t(1) << wrap_dim(dim.value, self.ndim) : (wrap_dim(dim.value, 0), 0);
+  if (!dim.has && self.numel == 0) fail_arg(TT_INDEX, "self", "self is {}: argmax of no elements needs a dimension of size > 0", self.sizes());
+  check_not_empty(self, mask);
+  TensorRef indices = new_tensor(reduced_shape(self, mask, keepdim), Dtype::kI64, self.device);
+  reduce(kernel_reduce_max_index, self, mask, nullptr, indices.get());
+  return indices;
+}
+
+// ---- any, all ----
+
+static TensorRef truth(const Kernel& k, const Tensor& self, uint64_t mask, bool keepdim) {
+  TensorRef out = new_tensor(reduced_shape(self, mask, keepdim), Dtype::kBool, self.device);
+  reduce(k, self, mask, out.get(), nullptr);
+  if (self.dtype != Dtype::kU8) return out;
+  TensorRef bytes = new_tensor(out->sizes(), Dtype::kU8, self.device);
+  copy_elements(*bytes, *out);
+  return bytes;
+}
+TensorRef any(Call, const Tensor& self) { return truth(kernel_reduce_any, self, dim_mask({}, self.ndim, true), false); }
+TensorRef any_dim(Call, const Tensor& self, Ints dim, bool keepdim) { return truth(kernel_reduce_any, self, dim_mask(dim, self.ndim, true), keepdim); }
+TensorRef all(Call, const Tensor& self) { return truth(kernel_reduce_all, self, dim_mask({}, self.ndim, true), false); }
+
+}  // namespace TT_NS::front

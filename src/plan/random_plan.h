@@ -1,0 +1,36 @@
+// RandomPlan: fills a contiguous array with random values; element i depends on (seed, offset, i) only.
+#pragma once
+
+#include "plan/stages.h"
+
+namespace TT_NS {
+
+enum RandomKind : int32_t {
+  kRandomUniform = 1,    // [0, 1): 11 bits for f16, 8 for bf16, 24 for f32, 53 for f64
+  kRandomNormal = 2,     // Box-Muller, pairs within a counter
+  kRandomBernoulli = 3,  // 1 with probability p
+  kRandomDropout = 4,    // mask and scaled input
+  kRandomInteger = 5,    // [low, low + range)
+};
+
+// Units are chunks of kRandomChunk elements. Numbering of the random words: functors/philox.h. A value that takes two
+// words has both in one counter: value i of these is words 2 s and 2 s + 1 of counter 16 (i / 32) + i % 16, s = i / 16 % 2.
+struct RandomPlan {
+  Stages run;
+  int32_t dtype;      // of out (and x)
+  int32_t p_dtype;    // of p: f16 bf16 f32 f64
+  int64_t n;
+  uint64_t seed, offset;
+  char* out;
+  uint8_t* mask;      // dropout: bool, 1 = kept
+  const char* x;      // dropout
+  const char* p;      // bernoulli: n probabilities, or NULL for one of them
+  int32_t threshold;  // bernoulli, dropout: 1 (kept) iff the word's upper 24 bits are below it
+  double scale;       // dropout: factor of what is kept
+  int64_t low;        // integers
+  uint64_t range;     // 0: all 2^64
+};
+
+constexpr int64_t kRandomChunk = 8192;
+
+}  // namespace TT_NS
