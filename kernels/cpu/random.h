@@ -1,0 +1,14 @@
+// Entry points over a RandomPlan.
+#pragma once
+
+#include "cpu/isa.h"
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept;    // f16 bf16 f32 f64
+TT_KERNEL(random_normal)(const void* plan, int64_t begin, int64_t end) noexcept;     // f16 bf16 f32 f64
+TT_KERNEL(random_bernoulli)(const void* plan, int64_t begin, int64_t end) noexcept;  // any dtype, 0 or 1
+TT_KERNEL(random_dropout)(const void* plan, int64_t begin, int64_t end) noexcept;    // f16 bf16 f32 f64
+TT_KERNEL(random_integers)(const void* plan, int64_t begin, int64_t end) noexcept;   // any real dtype
+
+TT_ENTRY_END

@@ -1,0 +1,67 @@
+// Philox words of whole groups, vectorised: a 64-bit lane holds one 32-bit word in its lower half, and whatever a product
+// left in its upper half, which the next widening product ignores.
+#pragma once
+
+#include "cpu/reduce_vec.h"
+#include "functors/philox.h"
+
+TT_ISA_BEGIN
+
+using U64v = Vec<uint64_t>;
+
+// Product of the lower halves.
+TT_INLINE U64v mul_low(U64v a, U64v b) {
+#if defined(__AVX512F__)
+  return U64v(_mm512_maskz_mul_epu32(__mmask8(-1), __m512i(a), __m512i(b)));
+#elif defined(__AVX2__)
+  return U64v(_mm256_mul_epu32(__m256i(a), __m256i(b)));
+#elif defined(__SSE2__)
+  return U64v(_mm_mul_epu32(__m128i(a), __m128i(b)));
+#else
+  const U64v low = splat(uint64_t(0xffffffffu));
+  return (a & low) * (b & low);
+#endif
+}
+
+// out[64 groups]: the words of `groups` groups, the first of which begins at `counter`.
+TT_NOINLINE void philox_words(uint32_t* out, uint64_t seed, uint64_t counter, int64_t groups) {
+  constexpr int L = kLanes<uint64_t>, N = kPhiloxGroup / L, kHalf = N / 2;  // vectors of even blocks, then of odd ones
+  U64v first[N];
+  for (int v = 0; v < N; v++)
+    for (int l = 0; l < L; l++) first[v][l] = v < kHalf ? uint64_t(2 * (v * L + l)) : uint64_t(2 * ((v - kHalf) * L + l) + 1);
+  const U64v m0 = splat(uint64_t(kPhiloxM0)), m1 = splat(uint64_t(kPhiloxM1)), low = splat(uint64_t(0xffffffffu));
+  for (int64_t g = 0; g < groups; g++, counter += kPhiloxGroup, out += 64) {
+    U64v c0[N], c1[N], c2[N], c3[N];
+#pragma GCC unroll 8
+    for (int v = 0; v < N; v++) {
+      c0[v] = first[v] + splat(counter);
+      c1[v] = c0[v] >> 32;
+      c2[v] = c3[v] = U64v{};
+    }
+    uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
+#pragma GCC unroll 10
+    for (int r = 0; r < kPhiloxRounds; r++) {
+      const U64v key0 = splat(uint64_t(k0)), key1 = splat(uint64_t(k1));
+#pragma GCC unroll 8
+      for (int v = 0; v < N; v++) {
+        const U64v p0 = mul_low(c0[v], m0), p1 = mul_low(c2[v], m1);
+        c0[v] = (p1 >> 32) ^ c1[v] ^ key0;
+        c1[v] = p1;
+        c2[v] = (p0 >> 32) ^ c3[v] ^ key1;
+        c3[v] = p0;
+      }
+      k0 += kPhiloxW0, k1 += kPhiloxW1;
+    }
+    const U64v* words[4] = {c0, c1, c2, c3};
+#pragma GCC unroll 4
+    for (int w = 0; w < 4; w++) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kHalf; v++) {
+        const U64v both = (words[w][v] & low) | (words[w][v + kHalf] << 32);
+        __builtin_memcpy(out + 16 * w + 2 * L * v, &both, sizeof both);
+      }
+    }
+  }
+}
+
+TT_ISA_END
