@@ -17,6 +17,12 @@
 namespace tt {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kRounds = 50000;
+#else
+constexpr int kRounds = 1000000;
+#endif
+
 std::string shortest(double v, bool f32 = false) {
   char t[32];
   return std::string(t, size_t(format_double(t, v, f32)));
@@ -74,7 +80,7 @@ TEST(Format, Float32) {
 
 TEST(Format, DoublesReadBackAndAreShortest) {
   std::mt19937_64 rng(1);
-  for (int i = 0; i < 1000000; i++) {
+  for (int i = 0; i < kRounds; i++) {
     uint64_t bits = rng();
     if (i % 2) bits = (bits & 0x800fffffffffffff) | ((1023 - 40 + bits % 80) << 52);  // everyday magnitudes
     if (i % 8 == 0) bits &= ~((uint64_t(1) << 52) - 1);                               // powers of two
@@ -91,7 +97,7 @@ TEST(Format, DoublesReadBackAndAreShortest) {
 
 TEST(Format, FloatsReadBackAndAreShortest) {
   std::mt19937_64 rng(2);
-  for (int i = 0; i < 1000000; i++) {
+  for (int i = 0; i < kRounds; i++) {
     uint32_t bits = uint32_t(rng());
     if (i % 8 == 0) bits &= 0xff800000;
     float v;
@@ -107,8 +113,8 @@ TEST(Format, FloatsReadBackAndAreShortest) {
 
 TEST(Format, FixedAndScientificRoundAsPrintf) {
   std::mt19937_64 rng(3);
-  const double some[] = {0.0, -0.0, 0.5, 1.5, 2.5, 0.125, 0.375, 9.5, 99.95, 0.05, 0.06, 0.004, 999.9995, 1e300, 5e-324,
-                         1e-7, 123456.789, -0.0001};
+  const double some[] = {0.0,  -0.0, 0.5,   1.5,      2.5,   0.125,  0.375, 9.5,        99.95,
+                         0.05, 0.06, 0.004, 999.9995, 1e300, 5e-324, 1e-7,  123456.789, -0.0001};
   auto check = [](double v) {
     for (int digits : {0, 1, 2, 3, 4, 8, 17}) {
       char ref[512];
@@ -119,7 +125,7 @@ TEST(Format, FixedAndScientificRoundAsPrintf) {
     }
   };
   for (double v : some) check(v);
-  for (int i = 0; i < 20000; i++) {
+  for (int i = 0; i < kRounds / 50; i++) {
     const uint64_t bits = rng();
     double v;
     memcpy(&v, &bits, 8);
@@ -141,8 +147,16 @@ TEST(Format, Integers) {
 
 TEST(Format, Templates) {
   const int64_t shape[] = {2, 3};
-  const FmtArg args[] = {Ints(shape, 2), Ints(shape, 0), fmt_dtype(TT_BF16), fmt_device(TT_CUDA, 1), fmt_device(TT_CPU, 0),
-                         uint64_t(7),    -7,             true,               2.5,                    "%s{}"};
+  const FmtArg args[] = {Ints(shape, 2),
+                         Ints(shape, 0),
+                         fmt_dtype(TT_BF16),
+                         fmt_device(TT_CUDA, 1),
+                         fmt_device(TT_CPU, 0),
+                         uint64_t(7),
+                         -7,
+                         true,
+                         2.5,
+                         "%s{}"};
   char t[128];
   const int64_t n = format_to(t, sizeof t, "{}{} {} {} {} {} {} {} {} {} {}", args);
   EXPECT_STREQ(t, "[2,3][] bfloat16 cuda:1 cpu 7 -7 true 2.5 %s{} {}");

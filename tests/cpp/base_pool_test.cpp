@@ -256,7 +256,8 @@ struct HostPool {
     h->calls++;
     if (h->status) return h->status;
     std::thread([&] {
-      for (int64_t end = n; end > 0; end = std::max<int64_t>(0, end - grain)) body(ctx, std::max<int64_t>(0, end - grain), end);
+      for (int64_t end = n; end > 0; end = std::max<int64_t>(0, end - grain))
+        body(ctx, std::max<int64_t>(0, end - grain), end);
     }).join();
     return 0;
   }
@@ -307,7 +308,9 @@ TEST(Os, MutexExcludes) {
 TEST(Os, ThreadsBlockSignals) {
   OsThread t;
   sigset_t seen;
-  ASSERT_EQ(os_thread_start(&t, [](void* p) { pthread_sigmask(SIG_SETMASK, nullptr, static_cast<sigset_t*>(p)); }, &seen), 0);
+  ASSERT_EQ(os_thread_start(
+                &t, [](void* p) { pthread_sigmask(SIG_SETMASK, nullptr, static_cast<sigset_t*>(p)); }, &seen),
+            0);
   os_thread_join(&t);
   EXPECT_EQ(sigismember(&seen, SIGINT), 1);
   EXPECT_EQ(sigismember(&seen, SIGTERM), 1);
