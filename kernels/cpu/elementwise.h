@@ -5,7 +5,9 @@
 #pragma once
 
 #include "cpu/convert.h"
+#include "cpu/lanes.h"
 #include "cpu/loop.h"
+#include "cpu/stream.h"
 #include "functors/functor.h"
 #include "functors/move.h"
 
@@ -18,9 +20,6 @@ using Block = void (*)(const ElementPlan& plan, char* out, const char* a, const 
 int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) noexcept;
 // The copy kernel: any dtype to any dtype.
 int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept;
-
-// Outputs above this many bytes may be worth streaming past the caches; run_elementwise decides.
-constexpr int64_t kStreamCandidate = 4 << 20;
 
 TT_ENTRY_END
 
@@ -40,6 +39,8 @@ enum OutKind { kOut_same, kOut_bool };
 // Bool is stored as a byte; nonzero is true.
 template <class T> struct StoredOf { using type = T; };
 template <> struct StoredOf<bool> { using type = uint8_t; };
+template <class T, OutKind> struct OutOf { using type = typename StoredOf<T>::type; };
+template <class T> struct OutOf<T, kOut_bool> { using type = uint8_t; };
 
 template <class F> constexpr uint32_t bool_inputs() {
   if constexpr (requires { F::kBoolIn; }) return F::kBoolIn;
@@ -49,9 +50,9 @@ template <class F> constexpr uint32_t bool_inputs() {
 template <class F, class T, int kArity, OutKind kOut, bool kMoves>
 struct Loop {
   template <int i> static constexpr bool is_bool = (bool_inputs<F>() >> i & 1) || __is_same(T, bool);
-  template <bool b> struct InOf { using type = T; };
-  template <int i> using In = typename InOf<is_bool<i>>::type;
-  using Out = typename StoredOf<T>::type;
+  using Out = typename OutOf<T, kOut>::type;
+  static constexpr int64_t kOutSize = sizeof(Out);
+  template <int i> static constexpr int64_t kInSize = is_bool<i> ? 1 : sizeof(T);
 
   // The scalars; the moving functors know T only by its size, so theirs are encoded as the plan's dtype.
   static TT_INLINE Param<T> param(const ElementPlan& plan) {
@@ -72,18 +73,58 @@ struct Loop {
     else return reinterpret_cast<const T*>(p)[k];
   }
 
-  static void block(const ElementPlan& plan, char* out, const char* a, const char* b, const char* c, int64_t n) {
-    const Param<T> p = param(plan);
-    auto store = [out](int64_t i, auto v) TT_INLINE_LAMBDA {
-      if constexpr (kOut == kOut_bool || __is_same(T, bool)) reinterpret_cast<uint8_t*>(out)[i] = v;
-      else reinterpret_cast<Out*>(out)[i] = v;
-    };
+  template <class G>
+  static TT_INLINE void loop(const Param<T>& p, char* out, const char* a, const char* b, const char* c, int64_t n) {
+    auto* o = reinterpret_cast<Out*>(out);
     TT_VECTORIZE for (int64_t i = 0; i < n; i++) {
-      if constexpr (kArity == 0) store(i, F::template op<T>(p));
-      else if constexpr (kArity == 1) store(i, F::op(load<1>(a, i), p));
-      else if constexpr (kArity == 2) store(i, F::op(load<1>(a, i), load<2>(b, i), p));
-      else store(i, F::op(load<1>(a, i), load<2>(b, i), load<3>(c, i), p));
+      if constexpr (kArity == 0) o[i] = G::template op<T>(p);
+      else if constexpr (kArity == 1) o[i] = G::op(load<1>(a, i), p);
+      else if constexpr (kArity == 2) o[i] = G::op(load<1>(a, i), load<2>(b, i), p);
+      else o[i] = G::op(load<1>(a, i), load<2>(b, i), load<3>(c, i), p);
     }
+  }
+
+#if defined(__AVX512F__)
+  // float through vectors; the tail is a vector with lanes to spare, so no value depends on its place.
+  static TT_INLINE void lanes_loop(char* out, const char* a, int64_t n) {
+    auto* o = reinterpret_cast<float*>(out);
+    const auto* s = reinterpret_cast<const float*>(a);
+    int64_t i = 0;
+    for (; i + math::kLanes <= n; i += math::kLanes) math::store_lanes(o + i, F::lanes(math::load_lanes(s + i)));
+    if (i < n) math::store_some(o + i, F::lanes(math::load_some(s + i, n - i)), n - i);
+  }
+  static constexpr bool kHasLanes = __is_same(T, float) && requires { F::lanes(math::F32v{}); };
+#else
+  static TT_INLINE void lanes_loop(char*, const char*, int64_t) {}
+  static constexpr bool kHasLanes = false;
+#endif
+
+  // A functor whose op does not hold everywhere: blocks with a hard element take the scalar way. An easy element has
+  // the same value in both.
+  static TT_INLINE void checked_loop(const Param<T>& p, char* out, const char* a, int64_t n) {
+    for (int64_t m; n > 0; n -= m, a += m * int64_t(sizeof(T)), out += m * int64_t(sizeof(T))) {
+      m = n < kBlock ? n : kBlock;
+      uint32_t hard = 0;
+      TT_VECTORIZE for (int64_t i = 0; i < m; i++) hard |= uint32_t(F::is_hard(load<1>(a, i)));
+      if (TT_LIKELY(!hard)) {
+        loop<F>(p, out, a, nullptr, nullptr, m);
+        continue;
+      }
+      for (int64_t i = 0; i < m; i++) {
+        const T x = load<1>(a, i);
+        reinterpret_cast<T*>(out)[i] = F::is_hard(x) ? F::op_hard(x) : F::op(x, p);
+      }
+    }
+  }
+
+  static TT_NOINLINE void block(const ElementPlan& plan, char* out, const char* a, const char* b, const char* c, int64_t n) {
+    Param<T> p = param(plan);
+    if constexpr (requires { F::prepare(p); }) F::prepare(p);
+    if constexpr (kHasLanes) return lanes_loop(out, a, n);
+    if constexpr (requires { F::is_hard(T{}); }) checked_loop(p, out, a, n);
+    else if constexpr (requires { F::pick(p, [](auto) {}); })
+      F::pick(p, [&](auto g) TT_INLINE_LAMBDA { loop<decltype(g)>(p, out, a, b, c, n); });
+    else loop<F>(p, out, a, b, c, n);
   }
 
   static TT_INLINE constexpr uint32_t native(int32_t dtype) {
@@ -95,18 +136,23 @@ struct Loop {
 
   // dtype: the compute dtype, a constant unless the functor moves values.
   static TT_INLINE int32_t run(const ElementPlan& plan, int64_t begin, int64_t end, int32_t dtype) {
-    constexpr int64_t kOutSize = kOut == kOut_bool ? 1 : int64_t(sizeof(Out));
     bool direct = plan.dense && plan.n <= kStreamCandidate / kOutSize;
-    for (int i = 1; i <= kArity; i++) direct &= !plan.scalar_in[i];
+    for (int i = 1; i <= kArity; i++) direct = direct && !plan.scalar_in[i];
     if (TT_UNLIKELY(!direct)) return run_elementwise(plan, begin, end, block, native(dtype));
     const char* in[4] = {};
-    if constexpr (kArity >= 1) in[1] = plan.ptr[1] + begin * int64_t(is_bool<1> ? 1 : sizeof(T));
-    if constexpr (kArity >= 2) in[2] = plan.ptr[2] + begin * int64_t(is_bool<2> ? 1 : sizeof(T));
-    if constexpr (kArity >= 3) in[3] = plan.ptr[3] + begin * int64_t(is_bool<3> ? 1 : sizeof(T));
+    if constexpr (kArity >= 1) in[1] = plan.ptr[1] + begin * kInSize<1>;
+    if constexpr (kArity >= 2) in[2] = plan.ptr[2] + begin * kInSize<2>;
+    if constexpr (kArity >= 3) in[3] = plan.ptr[3] + begin * kInSize<3>;
     block(plan, plan.ptr[0] + begin * kOutSize, in[1], in[2], in[3], end - begin);
     return TT_OK;
   }
 };
+
+// Truth values: whatever the compute dtype, operands convert to bool.
+template <class F, int kArity, OutKind kOut>
+TT_INLINE int32_t dispatch(Set<bool>, const ElementPlan& plan, int64_t begin, int64_t end) {
+  return Loop<F, bool, kArity, kOut, false>::run(plan, begin, end, TT_BOOL);
+}
 
 template <class F, int kArity, OutKind kOut, class... Ts>
 TT_INLINE int32_t dispatch(Set<Ts...>, const ElementPlan& plan, int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
 #include "cpu/elementwise.h"
-#include "functors/arith.h"
+#include "functors/all.h"
 
 TT_ENTRY_BEGIN
 #include "gen/kernels_arith.inc"

@@ -9,7 +9,11 @@
 
 TT_ISA_BEGIN
 
+// Outputs of no more bytes never stream, whatever the cache.
+constexpr int64_t kStreamCandidate = 4 << 20;
+
 TT_INLINE bool worth_streaming(int64_t bytes) {
+  if (bytes <= kStreamCandidate) return false;
   const int64_t l3 = l3_bytes();
   return bytes > (l3 ? l3 / 3 : int64_t(8) << 20);
 }

@@ -2,6 +2,11 @@
 //
 // A functor is a struct whose static templates compute one element:
 //   template <class T> static T op(T a, T b, const Param<T>& p)     arity 2; Param last, always
+//   template <class T> static void prepare(Param<T>& p)              before the loop: defaults of absent scalars
+//   template <class T, class Run> static void pick(const Param<T>& p, Run run)
+//                       instead of op: calls run(Functor{}) with the functor that fits the scalars
+//   template <class V> static V lanes(V a)                           arity 1, float: op on a vector (cpu/lanes.h)
+//   static bool is_hard(T a), T op_hard(T a)                         arity 1: op holds where is_hard is false
 // T is a compute type: float double int32_t int64_t c64 c128, bool for logical ones; for the compute set `all`, which only
 // moves values, an unsigned type of the element's size. kBoolIn (bit i = operand i, inputs count from 1) names the inputs
 // that are bool whatever T is. Bodies are branch-free and inline everything, so that loops over them vectorise.
@@ -45,6 +50,8 @@ template <> constexpr bool kIsInt<bool> = true;
 template <> constexpr bool kIsInt<uint8_t> = true;
 template <> constexpr bool kIsInt<int32_t> = true;
 template <> constexpr bool kIsInt<int64_t> = true;
+template <class T> constexpr bool kIsBool = false;
+template <> constexpr bool kIsBool<bool> = true;
 template <class T> constexpr bool kIsFloat = false;
 template <> constexpr bool kIsFloat<float> = true;
 template <> constexpr bool kIsFloat<double> = true;
@@ -59,6 +66,7 @@ template <class T> using Unsigned = typename UnsignedOf<T>::type;
 // integer type saturates (the front end has refused it before).
 template <class T>
 TT_FN T scalar_as(const tt_scalar& s) {
+  if (s.kind == 0) return T{};
   if constexpr (kIsComplex<T>) {
     using R = typename T::Real;
     if (s.kind <= TT_SCALAR_INT) return {R(s.i), R(0)};
@@ -78,6 +86,13 @@ struct Param {
   T v[2];
   bool has[2];
 };
+
+template <class T> constexpr T kLowest = T(__is_same(T, int32_t) ? INT32_MIN : INT64_MIN);
+template <> constexpr float kLowest<float> = -__builtin_inff();
+template <> constexpr double kLowest<double> = -__builtin_inf();
+template <class T> constexpr T kHighest = T(__is_same(T, int32_t) ? INT32_MAX : INT64_MAX);
+template <> constexpr float kHighest<float> = __builtin_inff();
+template <> constexpr double kHighest<double> = __builtin_inf();
 
 template <class T>
 TT_FN Param<T> load_param(const tt_scalar* s) {

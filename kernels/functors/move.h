@@ -1,15 +1,23 @@
-// Functors that move values: copy, fill.
+// Functors that move values of any dtype, compute set all: they know T by its size only.
 #pragma once
 
 #include "functors/functor.h"
 
 TT_FUNCTORS_BEGIN
 
-struct Copy {  // between any two dtypes: the converting block engine does it, see run_copy
+struct Copy {  // between any two dtypes: done by run_copy
   template <class T> static TT_FN T op(T a, const Param<T>&) { return a; }
 };
 struct Fill {  // param 0
   template <class T> static TT_FN T op(const Param<T>& p) { return p.v[0]; }
+};
+struct Where {
+  static constexpr uint32_t kBoolIn = 1u << 1;
+  template <class T> static TT_FN T op(bool c, T a, T b, const Param<T>&) { return c ? a : b; }
+};
+struct MaskedFill {  // a, or param 0 where the mask is set
+  static constexpr uint32_t kBoolIn = 1u << 2;
+  template <class T> static TT_FN T op(T a, bool mask, const Param<T>& p) { return mask ? p.v[0] : a; }
 };
 
 TT_FUNCTORS_END
