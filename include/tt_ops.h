@@ -416,6 +416,14 @@ tt_status tt_index_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor
 /* Picks index[i] of dimension `dim`; index is a 1-D (or 0-D) integer tensor. */
 tt_status tt_index_select(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out);
 
+/* out[i][j] = self[index[i][j]][j] for dim 0, and so on; index may be smaller than self outside dim. */
+tt_status tt_gather(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out);
+tt_status tt_gather_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor *dst);
+
+/* A copy of self with src[i][j] added at [index[i][j]][j] for dim 0, and so on; repeated indices add up. */
+tt_status tt_scatter_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, tt_tensor **out);
+tt_status tt_scatter_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src);
+
 /* e to the power of each element. */
 tt_status tt_exp(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_exp_(tt_ctx *c, tt_tensor *self);
@@ -440,6 +448,30 @@ tt_status tt_sigmoid_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 tt_status tt_relu(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_relu_(tt_ctx *c, tt_tensor *self);
 
+/* Matrix product. 1-D operands count as a row (self) or a column (other), which the result drops; more than two
+   dimensions are a broadcast stack of matrices. */
+tt_status tt_matmul(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_matmul_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* input @ weight.T + bias. input: (*, in); weight: (out, in), or (in), which drops the last dimension; bias:
+   (out). */
+tt_status tt_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, tt_tensor **out);
+
+/* beta * self + alpha * (mat1 @ mat2) for matrices; self broadcasts. With beta = 0 self's values (also nan) are
+   ignored.
+     beta: factor of self
+     alpha: factor of the product */
+typedef struct tt_addmm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_scalar beta; /* factor of self; default 1 */
+  tt_scalar alpha; /* factor of the product; default 1 */
+} tt_addmm_opts;
+#define TT_ADDMM_BETA (UINT64_C(1) << 0)
+#define TT_ADDMM_ALPHA (UINT64_C(1) << 1)
+tt_status tt_addmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor **out);
+tt_status tt_addmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts);
+tt_status tt_addmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor *dst);
+
 /* The sum of all elements; integers and bools add up as int64.
      dtype: dtype of the result and the sum */
 typedef struct tt_sum_opts {
@@ -460,6 +492,68 @@ typedef struct tt_sum_dim_opts {
 #define TT_SUM_DIM_KEEPDIM (UINT64_C(1) << 0)
 #define TT_SUM_DIM_DTYPE (UINT64_C(1) << 1)
 tt_status tt_sum_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_sum_dim_opts *opts, tt_tensor **out);
+tt_status tt_sum_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_sum_dim_opts *opts, tt_tensor *dst);
+
+/* The mean of all elements; integers need dtype to be given.
+     dtype: dtype of the result and the sum */
+typedef struct tt_mean_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* dtype of the result and the sum; default None */
+} tt_mean_opts;
+#define TT_MEAN_DTYPE (UINT64_C(1) << 0)
+tt_status tt_mean(tt_ctx *c, const tt_tensor *self, const tt_mean_opts *opts, tt_tensor **out);
+
+/* Means over the listed dimensions (an empty list: all).
+     keepdim: keep the reduced dimensions with size 1
+     dtype: dtype of the result and the sum */
+typedef struct tt_mean_dim_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+  tt_dtype dtype; /* dtype of the result and the sum; default None */
+} tt_mean_dim_opts;
+#define TT_MEAN_DIM_KEEPDIM (UINT64_C(1) << 0)
+#define TT_MEAN_DIM_DTYPE (UINT64_C(1) << 1)
+tt_status tt_mean_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_mean_dim_opts *opts, tt_tensor **out);
+tt_status tt_mean_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_mean_dim_opts *opts, tt_tensor *dst);
+
+/* The largest element; nan if there is one. Equal largest elements share the gradient. */
+tt_status tt_max(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* The largest element of each slice of `dim` and its (first) position; nan wins.
+     keepdim: keep the reduced dimension with size 1 */
+typedef struct tt_max_dim_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* keep the reduced dimension with size 1; default false */
+} tt_max_dim_opts;
+#define TT_MAX_DIM_KEEPDIM (UINT64_C(1) << 0)
+tt_status tt_max_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts, tt_tensor **values, tt_tensor **indices);
+tt_status tt_max_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
+
+/* The (first) position of the largest element: of the flattened tensor, or along `dim`.
+     dim: dimension to reduce; none: all
+     keepdim: keep the reduced dimension with size 1 */
+typedef struct tt_argmax_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to reduce; none: all; default None */
+  int32_t keepdim; /* keep the reduced dimension with size 1; default false */
+} tt_argmax_opts;
+#define TT_ARGMAX_DIM (UINT64_C(1) << 0)
+#define TT_ARGMAX_KEEPDIM (UINT64_C(1) << 1)
+tt_status tt_argmax(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts, tt_tensor **out);
+tt_status tt_argmax_into(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts, tt_tensor *dst);
+
+/* True if an element is not 0 (uint8 stays uint8). */
+tt_status tt_any(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Over the listed dimensions (an empty list: all): true if an element is not 0 (uint8 stays uint8).
+     keepdim: keep the reduced dimensions with size 1 */
+typedef struct tt_any_dim_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+} tt_any_dim_opts;
+#define TT_ANY_DIM_KEEPDIM (UINT64_C(1) << 0)
+tt_status tt_any_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor **out);
+tt_status tt_any_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor *dst);
 
 /* Another shape over the same memory; one size may be -1. Fails where the strides do not allow it (see reshape). */
 tt_status tt_view(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, tt_tensor **out);

@@ -125,6 +125,14 @@ TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& i
   return op::scatter_add(zeros, dim, *op::unsqueeze(index, dim), *op::unsqueeze(g, dim));
 }
 
+TensorRef linear_weight_backward(const Tensor& g, const Tensor& input) {
+  if (input.ndim == 2) return op::matmul_stack(*op::transpose(g, 0, 1), op::conj(input));
+  const int64_t g_shape[2] = {-1, g.size(-1)}, x_shape[2] = {-1, input.size(-1)};
+  if (g.numel == 0 || input.numel == 0) return op::zeros(Shape{g.size(-1), input.size(-1)}, g.dtype, g.device);
+  TensorRef rows = op::reshape(g, g_shape), x = op::reshape(input, x_shape);
+  return op::matmul_stack(*op::transpose(*rows, 0, 1), op::conj(*x));
+}
+
 TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride, int64_t offset) {
   return op::as_strided_scatter(*op::restride(g, strides), *op::zeros(size, g.dtype, g.device), size, stride, offset);
 }

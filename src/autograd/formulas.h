@@ -27,6 +27,7 @@ TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
 TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max);
 // Of an operator that picks one element per slice of dim.
 TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim);
+TensorRef linear_weight_backward(const Tensor& g, const Tensor& input);
 TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride, int64_t offset);
 
 }  // namespace formula

@@ -37,6 +37,11 @@ TensorRef index_add(Call c, const Tensor& self, int64_t dim, const Tensor& index
 TensorRef index_select(Call c, const Tensor& self, int64_t dim, const Tensor& index);
 TensorRef gather(Call c, const Tensor& self, int64_t dim, const Tensor& index);
 TensorRef scatter_add(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
+TensorRef matmul(Call c, const Tensor& self, const Tensor& other);
+TensorRef matmul_stack(Call c, const Tensor& self, const Tensor& other);
+TensorRef linear(Call c, const Tensor& input, const Tensor& weight, const Tensor* bias);
+TensorRef linear_rows(Call c, const Tensor& input, const Tensor& weight, const Tensor* bias);
+TensorRef addmm(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha);
 TensorRef sum(Call c, const Tensor& self, Dtype dtype);
 TensorRef sum_dim(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype);
 TensorRef sum_to_size(Call c, const Tensor& self, Ints size);

@@ -202,5 +202,6 @@ constinit const Kernel kernel_softmax = {{baseline::softmax, TT_AVX2(softmax), T
 constinit const Kernel kernel_log_softmax = {{baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, 41, "log_softmax"};
 constinit const Kernel kernel_softmax_backward = {{baseline::softmax_backward, TT_AVX2(softmax_backward), TT_AVX512(softmax_backward)}, 42, "softmax_backward"};
 constinit const Kernel kernel_log_softmax_backward = {{baseline::log_softmax_backward, TT_AVX2(log_softmax_backward), TT_AVX512(log_softmax_backward)}, 43, "log_softmax_backward"};
+constinit const Kernel kernel_matmul = {{nullptr, nullptr, nullptr}, 44, "matmul"};
 
 }  // namespace TT_NS

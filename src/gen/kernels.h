@@ -49,7 +49,8 @@ extern const Kernel kernel_softmax;
 extern const Kernel kernel_log_softmax;
 extern const Kernel kernel_softmax_backward;
 extern const Kernel kernel_log_softmax_backward;
+extern const Kernel kernel_matmul;
 
-constexpr int32_t kNumKernels = 44;
+constexpr int32_t kNumKernels = 45;
 
 }  // namespace TT_NS

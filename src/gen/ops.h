@@ -159,6 +159,14 @@ extern Op<TensorRef(const Tensor&, const Tensor&)> op_sigmoid_backward;
 extern Op<TensorRef(const Tensor&)> op_relu;
 extern Op<void(Tensor&)> op_relu_;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_threshold_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_matmul;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm;
+extern Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_addmm_into;
 extern Op<TensorRef(const Tensor&, Dtype)> op_sum;
 extern Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim;
 extern Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into;
@@ -658,6 +666,30 @@ inline void relu_(Tensor& self) {
 }
 inline TensorRef threshold_backward(const Tensor& grad, const Tensor& y) {
   return dispatch(op_threshold_backward, grad, y);
+}
+inline TensorRef matmul(const Tensor& self, const Tensor& other) {
+  return dispatch(op_matmul, self, other);
+}
+inline void matmul_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_matmul_into, self, other, dst);
+}
+inline TensorRef matmul_stack(const Tensor& self, const Tensor& other) {
+  return dispatch(op_matmul_stack, self, other);
+}
+inline TensorRef linear(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr) {
+  return dispatch(op_linear, input, weight, bias);
+}
+inline TensorRef linear_rows(const Tensor& input, const Tensor& weight, const Tensor* bias) {
+  return dispatch(op_linear_rows, input, weight, bias);
+}
+inline TensorRef addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta = Scalar(1), const Scalar& alpha = Scalar(1)) {
+  return dispatch(op_addmm, self, mat1, mat2, beta, alpha);
+}
+inline void addmm_(Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta = Scalar(1), const Scalar& alpha = Scalar(1)) {
+  return dispatch(op_addmm_, self, mat1, mat2, beta, alpha);
+}
+inline void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+  return dispatch(op_addmm_into, self, mat1, mat2, beta, alpha, dst);
 }
 inline TensorRef sum(const Tensor& self, Dtype dtype = Dtype::kNone) {
   return dispatch(op_sum, self, dtype);

@@ -137,6 +137,7 @@ def listed_kernels():
 
 def kernels(ops):
     found = kernel_names(ops)
+    kinds = dict(listed_kernels())
     isas = ("baseline", "avx2", "avx512")
     h = [HEADER + '#pragma once\n\n#include "plan/kernel.h"\n\nnamespace TT_NS {\n']
     h += [f"extern const Kernel kernel_{k};" for k in found]
@@ -144,14 +145,16 @@ def kernels(ops):
     c = [HEADER + '#include "gen/kernels.h"\n\nnamespace TT_NS {\n']
     for isa in isas:
         c.append(f"#if TT_HAVE_{isa.upper()}\nnamespace {isa} {{")
-        c += [f"int32_t {k}(const void* plan, int64_t begin, int64_t end) noexcept;" for k in found]
+        c += [f"int32_t {k}(const void* plan, int64_t begin, int64_t end) noexcept;" for k in found if kinds.get(k) != "driver"]
         c.append("}\n#endif")
     c.append("#if TT_HAVE_AVX2\n#define TT_AVX2(name) avx2::name\n#else\n#define TT_AVX2(name) baseline::name\n#endif")
     c.append("#if TT_HAVE_AVX512\n#define TT_AVX512(name) avx512::name\n#else\n#define TT_AVX512(name) TT_AVX2(name)\n#endif\n")
     for i, k in enumerate(found):
+        if kinds.get(k) == "driver":
+            c.append(f'constinit const Kernel kernel_{k} = {{{{nullptr, nullptr, nullptr}}, {i}, "{k}"}};')
+            continue
         c.append(f'constinit const Kernel kernel_{k} = {{{{baseline::{k}, TT_AVX2({k}), TT_AVX512({k})}}, {i}, "{k}"}};')
     c.append("\n}  // namespace TT_NS\n")
-    kinds = dict(listed_kernels())
     x = [HEADER + "// TT_KERNEL_ROW(name, kind): every kernel in the order of its id; kind = type of its plan."]
     x += [f"TT_KERNEL_ROW({k}, {kinds.get(k, 'element')})" for k in found]
     return "\n".join(h), "\n".join(c), "\n".join(x) + "\n"

@@ -1,0 +1,129 @@
+// Fronts of the matrix products.
+#include "gen/fronts.h"
+#include "gen/kernels.h"
+#include "gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/front.h"
+#include "plan/matmul_run.h"
+
+namespace TT_NS {
+
+static void run_plan(MatmulPlan& plan, Device device) {
+  Workspace workspace(matmul_workspace_bytes(plan), device);
+  plan.workspace = workspace.data();
+  if (device.type != TT_CPU) return launch(kernel_matmul, device, &plan, 1);
+  poll_cancel();
+  if (int32_t s = run_matmul(plan, Isa(ctx().isa), ctx().rt->pool)) fail(s, "the product failed");
+}
+
+static MatmulOperand operand(const Tensor& t) { return {t.data, t.ndim, t.sizes_ptr(), t.strides_ptr()}; }
+
+// The dtype that the kernels compute: small integers widen.
+static Dtype product_dtype(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {
+  if (a.dtype != b.dtype) fail_arg(TT_DTYPE, b_name, "{} is {}, {} is {}: must have one dtype", a_name, fmt(a.dtype), b_name, fmt(b.dtype));
+  if (a.dtype == Dtype::kBool) fail_arg(TT_DTYPE, a_name, "{} is bool: products of bool tensors are not defined", a_name);
+  return a.dtype < Dtype::kI32 ? Dtype::kI32 : a.dtype;
+}
+
+// out = alpha * a @ b + beta * d; stacks of matrices, shapes checked.
+static TensorRef multiply(const Tensor& a, const Tensor& b, const Tensor* d, Ints shape, Dtype compute, const Scalar& alpha, const Scalar& beta) {
+  TensorRef x = a.dtype == compute ? TensorRef::share(&a) : cast_input(a, compute);
+  TensorRef y = b.dtype == compute ? TensorRef::share(&b) : cast_input(b, compute);
+  TensorRef addend = !d || d->dtype == compute ? TensorRef::share(d) : cast_input(*d, compute);
+  TensorRef out = new_tensor(shape, compute, a.device);
+  MatmulPlan plan;
+  const MatmulOperand extra = addend ? operand(*addend) : MatmulOperand{};
+  matmul_build(&plan, int32_t(compute), operand(*x), operand(*y), addend ? &extra : nullptr, operand(*out), matmul_scalar(alpha), matmul_scalar(beta));
+  run_plan(plan, a.device);
+  return out->dtype == a.dtype ? out : cast_input(*out, a.dtype);
+}
+
+static TensorRef multiply_2d(const Tensor& a, const Tensor& b) {
+  const int64_t shape[2] = {a.size(0), b.size(1)};
+  TensorRef out = new_tensor(shape, a.dtype, a.device);
+  MatmulPlan plan;
+  matmul_build_2d(&plan, int32_t(a.dtype), shape[0], shape[1], a.size(1), a.data, a.stride(0), a.stride(1), b.data, b.stride(0), b.stride(1), out->data);
+  run_plan(plan, a.device);
+  return out;
+}
+
+namespace front {
+
+TensorRef matmul_stack(Call, const Tensor& self, const Tensor& other) {
+  check_same_device(self, "self", other, "other");
+  Dtype compute = product_dtype(self, other, "self", "other");
+  if (self.size(-1) != other.size(-2))
+    fail(TT_SHAPE, "self is {}, other is {}: self.shape[-1] ({}) must equal other.shape[-2] ({})", self.sizes(), other.sizes(), self.size(-1), other.size(-2));
+  if (self.ndim == 2 && other.ndim == 2 && compute == self.dtype) return multiply_2d(self, other);
+  Shape shape = broadcast_shapes(self.sizes().slice(0, self.ndim - 2), other.sizes().slice(0, other.ndim - 2), "self's batch", "other's batch");
+  shape.push_back(self.size(-2)), shape.push_back(other.size(-1));
+  checked_numel(shape, compute, "result");
+  return multiply(self, other, nullptr, shape, compute, 1, 0);
+}
+
+TensorRef matmul(Call, const Tensor& self, const Tensor& other) {
+  if (self.ndim >= 2 && other.ndim >= 2) return op::matmul_stack(self, other);
+  if (self.ndim == 0 || other.ndim == 0) fail(TT_SHAPE, "self is {}, other is {}: both need at least one dimension", self.sizes(), other.sizes());
+  bool row = self.ndim == 1, column = other.ndim == 1;
+  const int64_t n = row ? self.numel : self.size(-1), m = column ? other.numel : other.size(-2);
+  if (n != m) fail(TT_SHAPE, "self is {}, other is {}: self.shape[-1] ({}) must equal the inner size of other ({})", self.sizes(), other.sizes(), n, m);
+  TensorRef a = row ? op::unsqueeze(self, 0) : TensorRef::share(&self), b = column ? op::unsqueeze(other, 1) : TensorRef::share(&other);
+  TensorRef out = op::matmul_stack(*a, *b);
+  Shape left(out->sizes());
+  if (row) left.erase(left.size() - 2);
+  if (column) left.erase(left.size() - 1);
+  return op::view(*out, left);
+}
+
+TensorRef linear(Call, const Tensor& input, const Tensor& weight, const Tensor* bias) {
+  if (weight.ndim == 2 && input.ndim >= 1) return op::linear_rows(input, weight, bias);
+  if (weight.ndim != 1) fail_arg(TT_SHAPE, "weight", "weight is {}: must be (out, in) or (in)", weight.sizes());
+  TensorRef out = op::matmul(input, weight);
+  return bias ? op::add(*out, *bias) : out;
+}
+
+TensorRef linear_rows(Call, const Tensor& input, const Tensor& weight, const Tensor* bias) {
+  check_same_device(input, "input", weight, "weight");
+  Dtype compute = product_dtype(input, weight, "input", "weight");
+  if (input.size(-1) != weight.size(1))
+    fail(TT_SHAPE, "input is {}, weight is {}: input.shape[-1] ({}) must equal weight.shape[1] ({})", input.sizes(), weight.sizes(), input.size(-1), weight.size(1));
+  if (bias) {
+    check_same_device(input, "input", *bias, "bias");
+    if (bias->dtype != input.dtype) fail_arg(TT_DTYPE, "bias", "bias is {}, input is {}: must have one dtype", fmt(bias->dtype), fmt(input.dtype));
+  }
+  Shape shape(input.sizes());
+  shape[shape.size() - 1] = weight.size(0);
+  if (bias && !broadcastable_to(bias->sizes(), shape)) fail_arg(TT_SHAPE, "bias", "bias is {}: must broadcast to the result's {}", bias->sizes(), Ints(shape));
+  int64_t sizes[2] = {weight.size(1), weight.size(0)}, strides[2] = {weight.stride(1), weight.stride(0)};
+  TensorRef turned = new_alias(weight, sizes, strides);
+  if (input.ndim == 2) return multiply(input, *turned, bias, shape, compute, 1, 1);
+  int64_t rows = 1;
+  for (int64_t d = 0; d + 1 < input.ndim; d++) rows *= input.size(d);
+  TensorRef flat = dense_input(input);
+  const int64_t flat_in[2] = {rows, input.size(-1)}, flat_out[2] = {rows, weight.size(0)}, in_strides[2] = {input.size(-1), 1};
+  TensorRef matrix = new_alias(*flat, flat_in, in_strides);
+  if (bias && bias->ndim > 1) {
+    TensorRef out = multiply(*matrix, *turned, nullptr, flat_out, compute, 1, 0);
+    TensorRef shaped = new_alias(*out, shape, {});
+    return op::add(*shaped, *bias);
+  }
+  TensorRef out = multiply(*matrix, *turned, bias, flat_out, compute, 1, 1);
+  return new_alias(*out, shape, {});
+}
+
+TensorRef addmm(Call, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
+  check_same_device(mat1, "mat1", mat2, "mat2"), check_same_device(mat1, "mat1", self, "self");
+  Dtype compute = product_dtype(mat1, mat2, "mat1", "mat2");
+  if (self.dtype != mat1.dtype) fail_arg(TT_DTYPE, "self", "self is {}, mat1 is {}: must have one dtype", fmt(self.dtype), fmt(mat1.dtype));
+  if (mat1.ndim != 2 || mat2.ndim != 2) fail(TT_SHAPE, "mat1 is {}, mat2 is {}: both must be matrices", mat1.sizes(), mat2.sizes());
+  if (mat1.size(1) != mat2.size(0))
+    fail(TT_SHAPE, "mat1 is {}, mat2 is {}: mat1.shape[1] ({}) must equal mat2.shape[0] ({})", mat1.sizes(), mat2.sizes(), mat1.size(1), mat2.size(0));
+  if (category(mat1.dtype) < 2 && (alpha.is_float() || beta.is_float()))
+    fail(TT_DTYPE, "alpha and beta must be integers for {} tensors", fmt(mat1.dtype));
+  const int64_t shape[2] = {mat1.size(0), mat2.size(1)};
+  if (!broadcastable_to(self.sizes(), shape)) fail_arg(TT_SHAPE, "self", "self is {}: must broadcast to the product's {}", self.sizes(), Ints(shape));
+  return multiply(mat1, mat2, &self, shape, compute, alpha, beta);
+}
+
+}  // namespace front
+}  // namespace TT_NS
