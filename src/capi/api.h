@@ -37,7 +37,7 @@ TT_INLINE tt_status api_call(tt_ctx* handle, const char* name, F&& f) noexcept {
   if (TT_UNLIKELY(!c || c->tag != kTagCtx)) return TT_BAD_HANDLE;
   ApiScope scope(c, name);
   try {
-    if (TT_UNLIKELY(c->owner != &tls)) rebind_call(c);
+    if (TT_UNLIKELY(!heap_is_mine(c->heap))) rebind_call(c);
 #if TT_CHECKED
     enter_checked(c);
     struct Leave {

@@ -259,6 +259,25 @@ TEST(Heap, HeapsOfEndedThreadsAreAdopted) {
   arena_release(a);
 }
 
+// A new thread may get the TLS address of an ended one: that does not make it the owner of the old one's heap.
+TEST(Heap, ReusedTlsAddressesOwnNothing) {
+  Arena* a = arena_new(nullptr);
+  Heap* h = nullptr;
+  const Tls* address = nullptr;
+  std::thread([&] { h = arena_heap(a), address = &tls; }).join();
+  ASSERT_EQ(arena_heap(a), h);  // adopted by this thread
+  int reused = 0;
+  for (int i = 0; i < 10; i++)
+    std::thread([&] {
+      reused += &tls == address;
+      EXPECT_FALSE(heap_is_mine(h));
+      EXPECT_NE(arena_heap(a), h);
+    }).join();
+  EXPECT_TRUE(heap_is_mine(h));
+  RecordProperty("reused", reused);
+  arena_release(a);
+}
+
 TEST(Heap, LimitHoldsAndCachesGiveWay) {
   Host host;
   Arena* a = arena_new(&host.table);
