@@ -20,11 +20,18 @@ enum class ArgType : uint8_t {
   kTensor, kOptTensor, kTensorList, kOptTensorList, kScalar, kOptScalar, kFloat, kOptFloat, kInt, kOptInt, kBool, kOptBool,
   kDim, kOptDim, kDims, kOptDims, kIndex, kSize, kShape, kIndices, kDtype, kDevice, kMemoryFormat, kGenerator, kStr, kEnum, kRng
 };
+// What a missing argument stands for. kNone: an absent value, or the type's own default (dtype, device, generator).
+struct ArgDefault {
+  enum Kind : uint8_t { kNone, kInt, kFloat, kBool } kind = kNone;
+  double f = 0;
+  int64_t i = 0;
+};
 struct ArgInfo {
   const char* name;
   ArgType type;
   bool mutates;
   bool has_default;
+  ArgDefault fallback{};
 };
 struct OpSchema {
   const char* name;       // "add", "add_", "add_into"
@@ -34,6 +41,7 @@ struct OpSchema {
   int32_t n_outs;         // -1: a list
   bool differentiable;
   bool random;
+  bool internal = false;  // a building block of other operators: hosts cannot name it
 };
 
 struct OpInfo {

@@ -47,7 +47,7 @@ static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, con
   return out;
 }
 static constexpr ArgInfo index_add_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_add_schema = {"index_add", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_add_args, 4, 1, true, false};
+static constexpr OpSchema index_add_schema = {"index_add", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_add_args, 4, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_add = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_add_schema, front::index_add, index_add_autograd);
 static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   const bool n0 = needs_grad(self);
@@ -67,7 +67,7 @@ static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor&
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo index_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_add__schema = {"index_add_", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_add__args, 4, 0, true, false};
+static constexpr OpSchema index_add__schema = {"index_add_", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_add__args, 4, 0, true, false, false};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_add_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_add__schema, index_add__front, index_add__autograd);
 
 // ---- index_select ----
@@ -105,7 +105,7 @@ static TensorRef index_select_autograd(Call c, const Tensor& self, int64_t dim, 
   return out;
 }
 static constexpr ArgInfo index_select_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_select_schema = {"index_select", "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_args, 3, 1, true, false};
+static constexpr OpSchema index_select_schema = {"index_select", "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_args, 3, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select = make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&index_select_schema, front::index_select, index_select_autograd);
 
 // ---- gather ----
@@ -143,14 +143,14 @@ static TensorRef gather_autograd(Call c, const Tensor& self, int64_t dim, const 
   return out;
 }
 static constexpr ArgInfo gather_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}};
-static constexpr OpSchema gather_schema = {"gather", "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_args, 3, 1, true, false};
+static constexpr OpSchema gather_schema = {"gather", "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_args, 3, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather = make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&gather_schema, front::gather, gather_autograd);
 static void gather_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_gather_into, c.keys & kBelowAutograd, self, dim, index, dst);
 }
 static constexpr ArgInfo gather_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema gather_into_schema = {"gather_into", "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_into_args, 4, 0, true, false};
+static constexpr OpSchema gather_into_schema = {"gather_into", "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_into_args, 4, 0, true, false, false};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into = make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&gather_into_schema, gather_into_front, gather_into_autograd);
 
 // ---- scatter_add ----
@@ -192,7 +192,7 @@ static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, c
   return out;
 }
 static constexpr ArgInfo scatter_add_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema scatter_add_schema = {"scatter_add", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add_args, 4, 1, true, false};
+static constexpr OpSchema scatter_add_schema = {"scatter_add", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add_args, 4, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add_schema, front::scatter_add, scatter_add_autograd);
 static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   const bool n0 = needs_grad(self);
@@ -212,7 +212,7 @@ static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tenso
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo scatter_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema scatter_add__schema = {"scatter_add_", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add__args, 4, 0, true, false};
+static constexpr OpSchema scatter_add__schema = {"scatter_add_", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add__args, 4, 0, true, false, false};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add__schema, scatter_add__front, scatter_add__autograd);
 
 }  // namespace TT_NS

@@ -10,14 +10,14 @@ namespace TT_NS {
 
 // ---- matmul ----
 static constexpr ArgInfo matmul_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema matmul_schema = {"matmul", "matmul(self: Tensor, other: Tensor) -> Tensor", matmul_args, 2, 1, false, false};
+static constexpr OpSchema matmul_schema = {"matmul", "matmul(self: Tensor, other: Tensor) -> Tensor", matmul_args, 2, 1, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul = make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_schema, front::matmul, nullptr);
 static void matmul_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_matmul_into, c.keys & kBelowAutograd, self, other, dst);
 }
 static constexpr ArgInfo matmul_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema matmul_into_schema = {"matmul_into", "matmul(self: Tensor, other: Tensor) -> Tensor", matmul_into_args, 3, 0, false, false};
+static constexpr OpSchema matmul_into_schema = {"matmul_into", "matmul(self: Tensor, other: Tensor) -> Tensor", matmul_into_args, 3, 0, false, false, false};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&matmul_into_schema, matmul_into_front, matmul_into_autograd);
 
 // ---- matmul_stack ----
@@ -59,12 +59,12 @@ static TensorRef matmul_stack_autograd(Call c, const Tensor& self, const Tensor&
   return out;
 }
 static constexpr ArgInfo matmul_stack_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema matmul_stack_schema = {"matmul_stack", "matmul_stack(self: Tensor, other: Tensor) -> Tensor", matmul_stack_args, 2, 1, true, false};
+static constexpr OpSchema matmul_stack_schema = {"matmul_stack", "matmul_stack(self: Tensor, other: Tensor) -> Tensor", matmul_stack_args, 2, 1, true, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack = make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_stack_schema, front::matmul_stack, matmul_stack_autograd);
 
 // ---- linear ----
 static constexpr ArgInfo linear_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema linear_schema = {"linear", "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor", linear_args, 3, 1, false, false};
+static constexpr OpSchema linear_schema = {"linear", "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor", linear_args, 3, 1, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_schema, front::linear, nullptr);
 
 // ---- linear_rows ----
@@ -112,7 +112,7 @@ static TensorRef linear_rows_autograd(Call c, const Tensor& input, const Tensor&
   return out;
 }
 static constexpr ArgInfo linear_rows_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, false}};
-static constexpr OpSchema linear_rows_schema = {"linear_rows", "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor", linear_rows_args, 3, 1, true, false};
+static constexpr OpSchema linear_rows_schema = {"linear_rows", "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor", linear_rows_args, 3, 1, true, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_rows_schema, front::linear_rows, linear_rows_autograd);
 
 // ---- addmm ----
@@ -166,8 +166,8 @@ static TensorRef addmm_autograd(Call c, const Tensor& self, const Tensor& mat1, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo addmm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true}, {"alpha", ArgType::kScalar, false, true}};
-static constexpr OpSchema addmm_schema = {"addmm", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm_args, 5, 1, true, false};
+static constexpr ArgInfo addmm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
+static constexpr OpSchema addmm_schema = {"addmm", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm_args, 5, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&addmm_schema, front::addmm, addmm_autograd);
 static void addmm__autograd(Call c, Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -189,15 +189,15 @@ static void addmm__autograd(Call c, Tensor& self, const Tensor& mat1, const Tens
   redispatch(op_addmm_, c.keys & kBelowAutograd, self, mat1, mat2, beta, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo addmm__args[] = {{"self", ArgType::kTensor, true, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true}, {"alpha", ArgType::kScalar, false, true}};
-static constexpr OpSchema addmm__schema = {"addmm_", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm__args, 5, 0, true, false};
+static constexpr ArgInfo addmm__args[] = {{"self", ArgType::kTensor, true, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
+static constexpr OpSchema addmm__schema = {"addmm_", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm__args, 5, 0, true, false, false};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&addmm__schema, addmm__front, addmm__autograd);
 static void addmm_into_autograd(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
   if (needs_grad(self) || needs_grad(mat1) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_addmm_into, c.keys & kBelowAutograd, self, mat1, mat2, beta, alpha, dst);
 }
-static constexpr ArgInfo addmm_into_args[] = {{"self", ArgType::kTensor, false, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true}, {"alpha", ArgType::kScalar, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema addmm_into_schema = {"addmm_into", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm_into_args, 6, 0, true, false};
+static constexpr ArgInfo addmm_into_args[] = {{"self", ArgType::kTensor, false, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema addmm_into_schema = {"addmm_into", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm_into_args, 6, 0, true, false, false};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_addmm_into = make_op<void, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&addmm_into_schema, addmm_into_front, addmm_into_autograd);
 
 }  // namespace TT_NS

@@ -35,7 +35,7 @@ static TensorRef sum_autograd(Call c, const Tensor& self, Dtype dtype) {
   return out;
 }
 static constexpr ArgInfo sum_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema sum_schema = {"sum", "sum(self: Tensor, dtype: DType? = None) -> Tensor", sum_args, 2, 1, true, false};
+static constexpr OpSchema sum_schema = {"sum", "sum(self: Tensor, dtype: DType? = None) -> Tensor", sum_args, 2, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_sum = make_op<TensorRef, const Tensor&, Dtype>(&sum_schema, front::sum, sum_autograd);
 
 // ---- sum_dim ----
@@ -70,20 +70,20 @@ static TensorRef sum_dim_autograd(Call c, const Tensor& self, Ints dim, bool kee
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sum_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema sum_dim_schema = {"sum_dim", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_args, 4, 1, true, false};
+static constexpr ArgInfo sum_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema sum_dim_schema = {"sum_dim", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_args, 4, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim = make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&sum_dim_schema, front::sum_dim, sum_dim_autograd);
 static void sum_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sum_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr ArgInfo sum_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sum_dim_into_schema = {"sum_dim_into", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_into_args, 5, 0, true, false};
+static constexpr ArgInfo sum_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sum_dim_into_schema = {"sum_dim_into", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_into_args, 5, 0, true, false, false};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into = make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&sum_dim_into_schema, sum_dim_into_front, sum_dim_into_autograd);
 
 // ---- sum_to_size ----
 static constexpr ArgInfo sum_to_size_args[] = {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema sum_to_size_schema = {"sum_to_size", "sum_to_size(self: Tensor, size: Size) -> Tensor", sum_to_size_args, 2, 1, false, false};
+static constexpr OpSchema sum_to_size_schema = {"sum_to_size", "sum_to_size(self: Tensor, size: Size) -> Tensor", sum_to_size_args, 2, 1, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints)> op_sum_to_size = make_op<TensorRef, const Tensor&, Ints>(&sum_to_size_schema, front::sum_to_size, nullptr);
 
 // ---- mean ----
@@ -113,7 +113,7 @@ static TensorRef mean_autograd(Call c, const Tensor& self, Dtype dtype) {
   return out;
 }
 static constexpr ArgInfo mean_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema mean_schema = {"mean", "mean(self: Tensor, dtype: DType? = None) -> Tensor", mean_args, 2, 1, true, false};
+static constexpr OpSchema mean_schema = {"mean", "mean(self: Tensor, dtype: DType? = None) -> Tensor", mean_args, 2, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_mean = make_op<TensorRef, const Tensor&, Dtype>(&mean_schema, front::mean, mean_autograd);
 
 // ---- mean_dim ----
@@ -148,15 +148,15 @@ static TensorRef mean_dim_autograd(Call c, const Tensor& self, Ints dim, bool ke
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo mean_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema mean_dim_schema = {"mean_dim", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_args, 4, 1, true, false};
+static constexpr ArgInfo mean_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema mean_dim_schema = {"mean_dim", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_args, 4, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_mean_dim = make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&mean_dim_schema, front::mean_dim, mean_dim_autograd);
 static void mean_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mean_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr ArgInfo mean_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mean_dim_into_schema = {"mean_dim_into", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_into_args, 5, 0, true, false};
+static constexpr ArgInfo mean_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mean_dim_into_schema = {"mean_dim_into", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_into_args, 5, 0, true, false, false};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into = make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&mean_dim_into_schema, mean_dim_into_front, mean_dim_into_autograd);
 
 // ---- max ----
@@ -192,7 +192,7 @@ static TensorRef max_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo max_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema max_schema = {"max", "max(self: Tensor) -> Tensor", max_args, 1, 1, true, false};
+static constexpr OpSchema max_schema = {"max", "max(self: Tensor) -> Tensor", max_args, 1, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&>(&max_schema, front::max, max_autograd);
 
 // ---- max_dim ----
@@ -231,49 +231,49 @@ static TensorPair max_dim_autograd(Call c, const Tensor& self, int64_t dim, bool
   set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo max_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true}};
-static constexpr OpSchema max_dim_schema = {"max_dim", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_args, 3, 2, true, false};
+static constexpr ArgInfo max_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema max_dim_schema = {"max_dim", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_args, 3, 2, true, false, false};
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_max_dim = make_op<TensorPair, const Tensor&, int64_t, bool>(&max_dim_schema, front::max_dim, max_dim_autograd);
 static void max_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_max_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
 }
-static constexpr ArgInfo max_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema max_dim_into_schema = {"max_dim_into", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_into_args, 5, 0, true, false};
+static constexpr ArgInfo max_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema max_dim_into_schema = {"max_dim_into", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_into_args, 5, 0, true, false, false};
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_into = make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&max_dim_into_schema, max_dim_into_front, max_dim_into_autograd);
 
 // ---- argmax ----
-static constexpr ArgInfo argmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true}};
-static constexpr OpSchema argmax_schema = {"argmax", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 3, 1, false, false};
+static constexpr ArgInfo argmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema argmax_schema = {"argmax", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 3, 1, false, false, false};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmax = make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmax_schema, front::argmax, nullptr);
 static void argmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_argmax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr ArgInfo argmax_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema argmax_into_schema = {"argmax_into", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_into_args, 4, 0, false, false};
+static constexpr ArgInfo argmax_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema argmax_into_schema = {"argmax_into", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_into_args, 4, 0, false, false, false};
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmax_into = make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmax_into_schema, argmax_into_front, argmax_into_autograd);
 
 // ---- any ----
 static constexpr ArgInfo any_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema any_schema = {"any", "any(self: Tensor) -> BoolTensor", any_args, 1, 1, false, false};
+static constexpr OpSchema any_schema = {"any", "any(self: Tensor) -> BoolTensor", any_args, 1, 1, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_any = make_op<TensorRef, const Tensor&>(&any_schema, front::any, nullptr);
 
 // ---- any_dim ----
-static constexpr ArgInfo any_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true}};
-static constexpr OpSchema any_dim_schema = {"any_dim", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 3, 1, false, false};
+static constexpr ArgInfo any_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema any_dim_schema = {"any_dim", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 3, 1, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim = make_op<TensorRef, const Tensor&, Ints, bool>(&any_dim_schema, front::any_dim, nullptr);
 static void any_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_any_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr ArgInfo any_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema any_dim_into_schema = {"any_dim_into", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_into_args, 4, 0, false, false};
+static constexpr ArgInfo any_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema any_dim_into_schema = {"any_dim_into", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_into_args, 4, 0, false, false, false};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&any_dim_into_schema, any_dim_into_front, any_dim_into_autograd);
 
 // ---- all ----
 static constexpr ArgInfo all_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema all_schema = {"all", "all(self: Tensor) -> BoolTensor", all_args, 1, 1, false, false};
+static constexpr OpSchema all_schema = {"all", "all(self: Tensor) -> BoolTensor", all_args, 1, 1, false, false, true};
 constinit Op<TensorRef(const Tensor&)> op_all = make_op<TensorRef, const Tensor&>(&all_schema, front::all, nullptr);
 
 }  // namespace TT_NS

@@ -1,7 +1,7 @@
 """Nodes, autograd wrappers and op objects: src/gen/autograd_<family>.cpp."""
 import re
 
-from .cpp import HEADER, ROOT, families, front_name, names, params, sig, variant_names, variant_params, variants_of
+from .cpp import HEADER, ROOT, cpp_default, families, front_name, names, params, sig, variant_names, variant_params, variants_of
 from .expr import Emitter
 from .schema import DeclError, formula_functions
 
@@ -178,13 +178,28 @@ ARG_TYPES = {"Tensor": "kTensor", "Tensor!": "kTensor", "Tensor?": "kOptTensor",
              "Device?": "kDevice", "MemoryFormat": "kMemoryFormat", "Generator": "kGenerator", "Str": "kStr", "Rng": "kRng"}
 
 
+def default_info(a):
+    """The trailing initialiser of an ArgInfo: its default as an ArgDefault."""
+    text = cpp_default(a) if a.default is not None else "{}"
+    if text in ("{}", "nullptr", "Dtype::kNone"):
+        return ""
+    if text in ("true", "false"):
+        return f", {{ArgDefault::kBool, 0, {int(text == 'true')}}}"
+    number = re.sub(r"^Scalar\((.*)\)$", r"\1", text)
+    number = {"TT_CONTIGUOUS": "1", "TT_PRESERVE": "2"}.get(number, number)
+    try:
+        return f", {{ArgDefault::kInt, 0, {int(number)}}}"
+    except ValueError:
+        return f", {{ArgDefault::kFloat, {float(number)!r}, 0}}"
+
+
 def objects(op, v, wrapped):
     full = f"{op.name}{v}"
     args = []
     for i, a in enumerate(op.args):
         kind = "kEnum" if a.enum else ARG_TYPES[a.type]
         mutates = a.type == "Tensor!" or (v == "_" and i == 0)
-        args.append(f'{{"{a.name}", ArgType::{kind}, {str(mutates).lower()}, {str(a.default is not None).lower()}}}')
+        args.append(f'{{"{a.name}", ArgType::{kind}, {str(mutates).lower()}, {str(a.default is not None).lower()}{default_info(a)}}}')
     if v == "_into":
         args += [f'{{"{d}", ArgType::kTensor, true, false}}' for d in variant_names(op, v)[len(op.args):]]
     n_outs = 0 if v else (-1 if op.list_out else len(op.outs))
@@ -195,7 +210,7 @@ def objects(op, v, wrapped):
     table = f"{full}_args" if args else "nullptr"
     lines = [f"static constexpr ArgInfo {full}_args[] = {{{', '.join(args)}}};"] if args else []
     schema = op.schema.replace('"', '\\"')
-    lines.append(f'static constexpr OpSchema {full}_schema = {{"{full}", "{schema}", {table}, {len(args)}, {n_outs}, {diff}, {random}}};')
+    lines.append(f'static constexpr OpSchema {full}_schema = {{"{full}", "{schema}", {table}, {len(args)}, {n_outs}, {diff}, {random}, {str(op.internal).lower()}}};')
     lines.append(f"constinit Op<{ret}({', '.join(types)})> op_{full} = make_op<{', '.join([ret] + types)}>(&{full}_schema, {front}, {f'{full}_autograd' if wrapped else 'nullptr'});")
     return lines
 
