@@ -49,6 +49,16 @@ class Borrowed {
   SmallVec<const Tensor*, 8> p_;
 };
 
+// needs[i]: input i of the running node wants its gradient.
+class Needs {
+ public:
+  explicit Needs(Node& n) : n_(n) {}
+  bool operator[](int64_t i) const { return n_.needs(i); }
+
+ private:
+  Node& n_;
+};
+
 [[noreturn]] TT_COLD void fail_graph_freed(Node& n);
 inline void check_not_released(Node& n) {
   if (TT_UNLIKELY(n.released)) fail_graph_freed(n);

@@ -228,7 +228,7 @@ static TensorPair max_dim_autograd(Call c, const Tensor& self, int64_t dim, bool
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_max_dim, c.keys & kBelowAutograd, self, dim, keepdim);
   s.r1.save(*out.second);
-  set_history(node, *out.first, 0);
+  if (out.first) set_history(node, *out.first, 0);
   return out;
 }
 static constexpr ArgInfo max_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};

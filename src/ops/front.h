@@ -28,6 +28,7 @@ void copy_result(Tensor& dst, const Tensor& r, bool inplace);
 void replace_values(Tensor& self, const Tensor& r);
 // dst of an _into variant: exactly r's shape and dtype, writable, overlapping no input.
 void check_into(Tensor& dst, const Tensor& r, Inputs inputs);
+void check_apart(const Tensor& dst, TensorSpan inputs);  // dst shares no memory with them
 
 // t itself, or a row-major copy (without recording): for kernels that want rows.
 TensorRef dense_input(const Tensor& t);

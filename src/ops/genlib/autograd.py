@@ -37,7 +37,7 @@ class Formula:
             if joined in done:
                 continue
             done.add(joined)
-            e = Emitter(op, ops, functions, lambda n: n, lambda n, f: FACTS[f][1].format(n))
+            e = Emitter(op, ops, functions, lambda n: "all_grads" if n == "grads" else n, lambda n, f: FACTS[f][1].format(n))
             code = e.emit(expr).replace("needs(", "n.needs(")
             members = [self.inputs.index(op.arg(n)) for n in joined.split(",")]
             self.blocks.append((members, code, e.uses))
@@ -93,8 +93,8 @@ class Formula:
         lines += [f"    const TensorRef r{i}_ref = s.r{i}.get(n);\n    const Tensor& r{i} = *r{i}_ref;" for i in sorted(uses.results)]
         lines += [f"    const Tensor& g{i} = *grads[{i}];" for i in sorted(uses.grads)]
         if "grads" in uses.args:
-            lines.append("    const GradList grads_list(grads, n.n_outs);")
-        return [line.replace("grads_list", "all_grads") for line in lines]
+            lines.append("    const GradList all_grads(grads, n.n_outs);")
+        return lines
 
     def save(self, variant):
         """Statements that fill `s` before the computation."""
@@ -145,7 +145,9 @@ def wrapper(op, f, v):
     parts = ["out"] if len(op.outs) == 1 else [f"out.{p}" for p in ("first", "second", "third")[:len(op.outs)]]
     for i in sorted(f.results):
         lines.append(f"  s.r{i}.save_output(*{parts[i]}, {i});" if op.outs[i].differentiable else f"  s.r{i}.save(*{parts[i]});")
-    lines += [f"  set_history(node, *{p}, {i});" for i, p in enumerate(parts) if op.outs[i].differentiable]
+    for i, p in enumerate(parts):
+        if op.outs[i].differentiable:  # an operator of several results may leave some undefined
+            lines.append(f"  {f'if ({p}) ' if len(parts) > 1 else ''}set_history(node, *{p}, {i});")
     return lines + ["  return out;", "}"]
 
 

@@ -215,6 +215,8 @@ def other_variants(op):
     for v in variants_of(op)[1:]:
         ps = ", ".join(["Call c"] + variant_params(op, v))
         composite = op.composite or op.get("front") == "composite"
+        if {"_": "inplace", "_into": "into"}[v] in op.get("direct", []):
+            continue
         if v == "_":
             how = "replace_values" if composite else "copy_result"
             lines.append(f"static void {op.name}__front({ps}) {{ {how}({op.args[0].name}, *{call}{'' if composite else ', true'}); }}")
@@ -222,8 +224,10 @@ def other_variants(op):
         dsts = dst_names(op)
         body = [f"  const auto r = {call};"]
         parts = ["r"] if len(dsts) == 1 else [f"r.{p}" for p in ("first", "second", "third")[:len(dsts)]]
+        lists = [a.name for a in op.args if a.is_tensorish and a.type.endswith("[]")]
         for d, p in zip(dsts, parts):
             body.append(f"  check_into({d}, *{p}, {input_list(op)});")
+            body += [f"  check_apart({d}, {name});" for name in lists]
         for d, p in zip(dsts, parts):
             body.append(f"  copy_result({d}, *{p}, false);")
         lines.append(f"static void {op.name}_into_front({ps}) {{\n" + "\n".join(body) + "\n}")

@@ -28,7 +28,7 @@ class Emitter(ast.NodeVisitor):
 
     def visit_Name(self, node):
         if node.id == "needs":
-            return "needs"
+            return "Needs(n)"
         self.uses.args.add(node.id)
         return self.name(node.id)
 

@@ -14,7 +14,7 @@ CPP_TYPES = {
     "Device": "Device", "Device?": "Opt<Device>", "MemoryFormat": "int64_t", "Generator": "Generator*", "Str": "Str", "Rng": "const Rng&",
 }
 ENUM = re.compile(r"Enum<(\w+)>$")
-OUT_TYPES = {"Tensor", "IndexTensor", "BoolTensor", "Tensor[]"}
+OUT_TYPES = {"Tensor", "IndexTensor", "BoolTensor", "PlainTensor", "Tensor[]"}  # PlainTensor: floating, but carries no gradient
 DTYPE_RULES = {"promote", "float", "bool", "same", "logical", "cast", "first", "none"}
 ENUMS = {  # host-visible enumerations: name -> {value name: number}, append-only
     "Reduction": {"none": 0, "mean": 1, "sum": 2},
@@ -184,7 +184,7 @@ def parse_schema(name, text):
 KNOWN_KEYS = {
     "schema", "host", "internal", "fixed", "positional", "variants", "dtype", "kernel", "composite", "front", "view", "grad", "reference",
     "doc", "args", "samples", "since", "scalar", "deterministic", "mutates", "tolerance", "forward_ad", "vmap", "methods", "python",
-    "overload_of", "nondiff",
+    "overload_of", "nondiff", "direct",
 }
 
 
@@ -228,6 +228,8 @@ def check(op):
                     raise DeclError(f"{op.name}: gradient for {n!r}, which is no tensor argument")
     if set(op.variants) - {"inplace", "into"}:
         raise DeclError(f"{op.name}: unknown variants {op.variants}")
+    if set(op.get("direct", [])) - set(op.variants):  # variants with a hand-written front of their own
+        raise DeclError(f"{op.name}: direct names {op.get('direct')}, variants are {op.variants}")
 
 
 def scalar_overload(op):
