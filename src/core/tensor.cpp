@@ -79,7 +79,7 @@ static void set_geometry(Tensor* t, Ints sizes, Ints strides) {
   for (int64_t d = 0; d < sizes.n; d++) s[d] = sizes[d], n *= sizes[d];
   if (strides.ptr) {
     for (int64_t d = 0; d < sizes.n; d++) st[d] = strides[d];
-    t->flags = uint16_t((is_contiguous(sizes, strides) ? kContiguous | kDense : 0) | (is_dense(sizes, strides) ? kDense : 0));
+    t->flags = is_contiguous(sizes, strides) ? kContiguous | kDense : is_dense(sizes, strides) ? kDense : 0;
   } else {
     contiguous_strides(sizes, st);
     t->flags = kContiguous | kDense;

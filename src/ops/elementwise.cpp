@@ -133,7 +133,57 @@ static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operan
   launch(*spec.kernel, out.device, &plan, plan.n);
 }
 
+// ---- the short way: dense operands of one geometry in a dtype that is computed as it is, and numbers ----
+
+// The dtype of such operands, kNone if they are not.
+static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins) {
+  if (ins.size() == 0 || spec.masks || spec.promote_params || spec.compute != Compute::kWiden) return Dtype::kNone;
+  const Tensor* first = nullptr;
+  for (const Operand& o : ins) {
+    if (!o.t) continue;
+    if (!first) {
+      first = o.t;
+      if (!first->dense() || !first->is_cpu() || first->numel == 0) return Dtype::kNone;
+    } else if (o.t->dtype != first->dtype || !o.t->is_cpu() || !same_geometry(*o.t, *first)) {
+      return Dtype::kNone;
+    }
+  }
+  const Dtype d = first->dtype;
+  const bool native = d >= Dtype::kF32 || d == Dtype::kI32 || d == Dtype::kI64;
+  if (!native || (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) || (spec.no_complex && is_complex(d))) return Dtype::kNone;
+  for (const Operand& o : ins)
+    if (o.s && o.s->category() > category(d)) return Dtype::kNone;
+  return d;
+}
+
+static TT_INLINE void run_plain(const ElementSpec& spec, Dtype d, Tensor& out, Operands ins, const Param& p0, const Param& p1) {
+  ElementPlan plan;
+  plan.n = out.numel, plan.n_operands = int32_t(ins.size()) + 1, plan.compute = int32_t(d), plan.dense = true, plan.ndim = 0;
+  memset(plan.scalar_in, 0, sizeof plan.scalar_in);
+  plan.dtype[0] = int32_t(out.dtype), plan.ptr[0] = out.data;
+  int k = 1;
+  for (const Operand& o : ins) {
+    plan.dtype[k] = int32_t(d);
+    plan.ptr[k] = o.t ? o.t->data : plan.scalar[k];
+    if (o.s) store_scalar(plan.scalar[k], d, *o.s), plan.scalar_in[k] = true;
+    k++;
+  }
+  plan.param[0] = p0.v, plan.param[1] = p1.v;
+  launch(*spec.kernel, out.device, &plan, plan.n);
+}
+
+static const Tensor& first_tensor(Operands ins) {
+  const Operand* o = ins.begin();
+  while (!o->t) o++;
+  return *o->t;
+}
+
 TensorRef element_op(const ElementSpec& spec, Operands ins, Param p0, Param p1) {
+  if (Dtype d = plain_dtype(spec, ins); d != Dtype::kNone) {
+    TensorRef out = new_like(first_tensor(ins), spec.rule == DtypeRule::kBool ? Dtype::kBool : d);
+    run_plain(spec, d, *out, ins, p0, p1);
+    return out;
+  }
   Types types = types_of(spec, ins, p0, p1);
   Device device = result_device(ins);
   TensorRef out = new_result(ins, result_shape(ins), types.out, device);
@@ -141,20 +191,7 @@ TensorRef element_op(const ElementSpec& spec, Operands ins, Param p0, Param p1) 
   return out;
 }
 
-TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, Param p0) {
-  const bool plain = a.dtype == b.dtype && a.dense() && same_geometry(a, b) && a.is_cpu() && b.is_cpu() && spec.rule == DtypeRule::kPromote &&
-                     a.dtype >= Dtype::kI32 && a.dtype != Dtype::kF16 && a.dtype != Dtype::kBF16 && !(spec.no_complex && is_complex(a.dtype));
-  if (TT_UNLIKELY(!plain || a.numel == 0)) return element_op(spec, {a, b}, p0);
-  TensorRef out = new_like(a, a.dtype);
-  ElementPlan plan;
-  plan.n = a.numel, plan.n_operands = 3, plan.compute = int32_t(a.dtype), plan.dense = true, plan.ndim = 0;
-  memset(plan.scalar_in, 0, sizeof plan.scalar_in);
-  plan.dtype[0] = plan.dtype[1] = plan.dtype[2] = plan.compute;
-  plan.ptr[0] = out->data, plan.ptr[1] = a.data, plan.ptr[2] = b.data;
-  plan.param[0] = p0.v, plan.param[1].kind = 0;
-  launch(*spec.kernel, a.device, &plan, plan.n);
-  return out;
-}
+TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, Param p0) { return element_op(spec, {a, b}, p0); }
 
 // ---- in place and into ----
 
@@ -167,7 +204,20 @@ static void check_overlap(const Tensor& dst, Operands ins) {
   }
 }
 
+// Apart, or the same elements: nothing to check.
+static bool plainly_safe(const Tensor& dst, Operands ins) {
+  if (!dst.storage->writable || !dst.dense()) return false;
+  const char* end = dst.data + dst.numel * dst.item_size();
+  for (const Operand& o : ins)
+    if (o.t && o.t->data != dst.data && o.t->data < end && dst.data < o.t->data + o.t->numel * o.t->item_size()) return false;
+  return true;
+}
+
 void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, Param p0, Param p1) {
+  if (Dtype d = plain_dtype(spec, ins); d == self.dtype && spec.rule != DtypeRule::kBool && plainly_safe(self, ins) && ins.begin()->t == &self) {
+    run_plain(spec, d, self, ins, p0, p1);
+    return self.bump_version();
+  }
   Types types = types_of(spec, ins, p0, p1);
   Device device = result_device(ins);
   if (!(device == self.device)) fail(TT_DEVICE, "self is on {}, other on {}: must be on one device", fmt(self.device), fmt(device));
@@ -183,6 +233,11 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, Param 
 }
 
 void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, Param p0, Param p1) {
+  if (Dtype d = plain_dtype(spec, ins); d == dst.dtype && spec.rule != DtypeRule::kBool && same_geometry(dst, first_tensor(ins)) &&
+                                        dst.is_cpu() && plainly_safe(dst, ins)) {
+    run_plain(spec, d, dst, ins, p0, p1);
+    return dst.bump_version();
+  }
   Types types = types_of(spec, ins, p0, p1);
   Device device = result_device(ins);
   Shape shape = result_shape(ins);

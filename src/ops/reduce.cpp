@@ -21,17 +21,26 @@ static Shape reduced_shape(const Tensor& t, uint64_t mask, bool keepdim) {
   return out;
 }
 
-// in -> out (and index): the kernel writes contiguous results.
-static void reduce(const Kernel& k, const Tensor& in, uint64_t mask, Tensor* out, Tensor* index, double divisor = 1) {
-  if ((out ? out : index)->numel == 0) return;
-  Shape strides(in.strides());
-  for (int64_t& s : strides) s *= in.item_size();
-  ReducePlan plan;
-  build_reduce(&plan, {in.ndim, in.sizes_ptr(), strides.data(), mask, int32_t(in.dtype), int32_t(out ? out->dtype : in.dtype), nullptr, nullptr, index != nullptr});
+static void run_reduce(const Kernel& k, ReducePlan& plan, const Tensor& in, Tensor* out, Tensor* index, double divisor) {
   Workspace workspace(reduce_workspace_bytes(&plan), in.device);
   plan.in = in.data, plan.out = out ? out->data : nullptr, plan.index = index ? index->data : nullptr;
   plan.divisor = divisor, plan.workspace = workspace.data();
   launch_stages(k, in.device, &plan.run);
+}
+
+// in -> out (and index): the kernel writes contiguous results.
+static void reduce(const Kernel& k, const Tensor& in, uint64_t mask, Tensor* out, Tensor* index, double divisor = 1) {
+  if ((out ? out : index)->numel == 0) return;
+  ReducePlan plan;
+  const int64_t item = in.item_size();
+  if (in.dense() && out && out->numel == 1 && (in.contiguous() || !index)) {  // all of one run
+    build_reduce(&plan, {1, &in.numel, &item, 1, int32_t(in.dtype), int32_t(out->dtype), nullptr, nullptr, index != nullptr});
+    return run_reduce(k, plan, in, out, index, divisor);
+  }
+  Shape strides(in.strides());
+  for (int64_t& s : strides) s *= item;
+  build_reduce(&plan, {in.ndim, in.sizes_ptr(), strides.data(), mask, int32_t(in.dtype), int32_t(out ? out->dtype : in.dtype), nullptr, nullptr, index != nullptr});
+  run_reduce(k, plan, in, out, index, divisor);
 }
 
 static int64_t reduced_count(const Tensor& t, uint64_t mask) {
