@@ -1,0 +1,89 @@
+#include "digits_data.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *read_file(const char *path, size_t *size, char *message, int cap) {
+  FILE *f = fopen(path, "rb");
+  char *text = NULL;
+  long end;
+  if (!f) {
+    snprintf(message, (size_t)cap, "%s: %s", path, strerror(errno));
+    return NULL;
+  }
+  if (fseek(f, 0, SEEK_END) == 0 && (end = ftell(f)) >= 0 && fseek(f, 0, SEEK_SET) == 0 && (text = malloc((size_t)end + 1)) != NULL) {
+    *size = fread(text, 1, (size_t)end, f);
+    text[*size] = 0;
+    if (*size != (size_t)end) free(text), text = NULL;
+  }
+  if (!text) snprintf(message, (size_t)cap, "%s: cannot be read: %s", path, errno ? strerror(errno) : "out of memory");
+  fclose(f);
+  return text;
+}
+
+/* One line of 65 integers; returns the start of the next one or NULL. */
+static const char *read_row(const char *path, long line, const char *p, float *pixels, int64_t *label, char *message, int cap) {
+  const char *start = p;
+  for (int k = 0; k <= DIGITS_PIXELS; k++) {
+    char *end;
+    int max = k < DIGITS_PIXELS ? 16 : DIGITS_CLASSES - 1;
+    long v = strtol(p, &end, 10);
+    int column = (int)(p - start) + 1;
+    if (*p < '0' || *p > '9' || end == p) {
+      const char *what = *p == 0 ? "the file ends" : *p == '\n' || *p == '\r' ? "the line ends" : "not a number";
+      snprintf(message, (size_t)cap, "%s:%ld:%d: %s where value %d of 65 should be", path, line, column, what, k + 1);
+      return NULL;
+    }
+    if (v > max) {
+      snprintf(message, (size_t)cap, "%s:%ld:%d: %ld is out of range: value %d must be 0 to %d", path, line, column, v, k + 1, max);
+      return NULL;
+    }
+    if (k < DIGITS_PIXELS) pixels[k] = (float)v / 16.0f;
+    else *label = v;
+    p = end;
+    if (k < DIGITS_PIXELS) {
+      if (*p == ',') p++;
+    } else {
+      if (*p == '\r') p++;
+      if (*p && *p != '\n') {
+        snprintf(message, (size_t)cap, "%s:%ld:%d: more than 65 values, or not a number", path, line, (int)(p - start) + 1);
+        return NULL;
+      }
+      if (*p) p++;
+    }
+  }
+  return p;
+}
+
+int digits_read(const char *path, digits *out, char *message, int cap) {
+  size_t size = 0;
+  char *text = read_file(path, &size, message, cap);
+  int64_t rows = 0;
+  memset(out, 0, sizeof *out);
+  if (!text) return -1;
+  for (size_t i = 0; i < size; i++) rows += text[i] == '\n';
+  rows += size && text[size - 1] != '\n';
+  out->pixels = malloc((size_t)(rows + 1) * DIGITS_PIXELS * sizeof(float));
+  out->labels = malloc((size_t)(rows + 1) * sizeof(int64_t));
+  if (!out->pixels || !out->labels || !rows) {
+    snprintf(message, (size_t)cap, rows ? "%s: out of memory" : "%s:1:1: the file is empty", path);
+    free(text), digits_free(out);
+    return -1;
+  }
+  const char *p = text;
+  for (; out->n < rows && p; out->n++) p = read_row(path, (long)out->n + 1, p, out->pixels + out->n * DIGITS_PIXELS, out->labels + out->n, message, cap);
+  if (p && (size_t)(p - text) != size) {
+    snprintf(message, (size_t)cap, "%s:%ld:1: a zero byte is no number", path, (long)out->n);
+    p = NULL;
+  }
+  free(text);
+  if (!p) digits_free(out);
+  return p ? 0 : -1;
+}
+
+void digits_free(digits *d) {
+  free(d->pixels), free(d->labels);
+  memset(d, 0, sizeof *d);
+}
