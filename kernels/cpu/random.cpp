@@ -50,11 +50,28 @@ struct Pair {
   float a, b;
 };
 
+// log(x) of a normal positive number: math::log less its special cases.
+TT_INLINE float log_of_normal(float x) {
+  const uint32_t u = bit_cast<uint32_t>(x) - 0x3f3504f3u;
+  const float n = float(int32_t(u) >> 23), f = bit_cast<float>((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f, f2 = f * f;
+  float q = 0x1.14622p-4f;
+  q = math::fma(q, f, -0x1.de4ed2p-4f);
+  q = math::fma(q, f, 0x1.e6f604p-4f);
+  q = math::fma(q, f, -0x1.fc1f8ep-4f);
+  q = math::fma(q, f, 0x1.2336e6p-3f);
+  q = math::fma(q, f, -0x1.555c58p-3f);
+  q = math::fma(q, f, 0x1.99a4bcp-3f);
+  q = math::fma(q, f, -0x1.000006p-2f);
+  q = math::fma(q, f, 0x1.555548p-2f);
+  const float low = math::fma(f * f2, q, math::fma(f2, -0.5f, n * math::kLn2Lo));
+  return math::fma(n, math::kLn2Hi, f + low);
+}
+
 // Box & Muller, Ann. Math. Stat. 29 (1958). The angle is 2 pi u; in quarter turns, k + f with |f| <= 1/2, it is exact.
 // Polynomials of sin and cos: those of cpu/math.h.
 TT_INLINE Pair box_muller(uint32_t w0, uint32_t w1) {
   const float u = float(int32_t(w0 >> 8) + 1) * 0x1p-24f;  // (0, 1]
-  const float radius = __builtin_sqrtf(-2.0f * math::log(u));
+  const float radius = __builtin_sqrtf(-2.0f * log_of_normal(u));
   const int32_t turn = int32_t(w1 >> 8), k = (turn + (1 << 21)) >> 22;
   const float x = float(turn - (k << 22)) * (0x1p-22f * 0x1.921fb6p+0f), z = x * x;
   float s = 0x1.6cd5ecp-19f;
@@ -170,6 +187,7 @@ TT_KERNEL(random_normal)(const void* plan, int64_t begin, int64_t end) noexcept 
   }
   return for_words<1>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
     alignas(64) float v[kWords];
+    if (p.dtype == TT_F32 && n % 64 == 0) return normals(reinterpret_cast<float*>(p.out) + i, words, n / 64);
     normals(v, words, (n + 63) / 64);
     store_f32(element(p, i), kItemSize[p.dtype], v, n, p.dtype);
   });
