@@ -17,3 +17,9 @@
 #ifndef TT_CHECKED
 #define TT_CHECKED 0  // 1: quarantined headers, use-after-release and shared ctxs become statuses
 #endif
+
+#ifndef TT_HAVE_BASELINE  // the instruction sets that the build holds (TT_ISAS)
+#define TT_HAVE_BASELINE 1
+#define TT_HAVE_AVX2 1
+#define TT_HAVE_AVX512 1
+#endif

@@ -3,17 +3,6 @@
 
 #include "plan/matmul_plan.h"
 
-#ifndef TT_WITH_AVX2
-#if defined(__x86_64__)
-#define TT_WITH_AVX2 1
-#else
-#define TT_WITH_AVX2 0
-#endif
-#endif
-#ifndef TT_WITH_AVX512
-#define TT_WITH_AVX512 TT_WITH_AVX2
-#endif
-
 namespace TT_NS {
 
 #define TT_DECLARE_MATMUL(isa)                                                              \
@@ -24,14 +13,14 @@ namespace TT_NS {
   int32_t matmul_rows(const void* plan, int64_t begin, int64_t end) noexcept;               \
   }
 TT_DECLARE_MATMUL(baseline)
-#if TT_WITH_AVX2
+#if TT_HAVE_AVX2
 TT_DECLARE_MATMUL(avx2)
 #else
 namespace avx2 {
 using namespace baseline;
 }
 #endif
-#if TT_WITH_AVX512
+#if TT_HAVE_AVX512
 TT_DECLARE_MATMUL(avx512)
 #else
 namespace avx512 {

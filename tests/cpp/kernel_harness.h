@@ -13,18 +13,34 @@
 #include <random>
 #include <vector>
 
-#define DECLARE_KERNEL(name)                                              \
-  namespace TT_NS {                                                       \
-  namespace baseline {                                                    \
-  int32_t name(const void*, int64_t, int64_t) noexcept;                   \
-  }                                                                       \
-  namespace avx2 {                                                        \
-  int32_t name(const void*, int64_t, int64_t) noexcept;                   \
-  }                                                                       \
-  namespace avx512 {                                                      \
-  int32_t name(const void*, int64_t, int64_t) noexcept;                   \
-  }                                                                       \
+// An instruction set that the build leaves out is served by the next lower one.
+namespace TT_NS {
+namespace baseline {}
+namespace avx2 {
+#if !TT_HAVE_AVX2
+using namespace baseline;
+#endif
+}  // namespace avx2
+namespace avx512 {
+#if !TT_HAVE_AVX512
+using namespace avx2;
+#endif
+}  // namespace avx512
+}  // namespace TT_NS
+
+#define DECLARE_IN(isa, name)                             \
+  namespace TT_NS {                                       \
+  namespace isa {                                         \
+  int32_t name(const void*, int64_t, int64_t) noexcept;   \
+  }                                                       \
   }
+#if TT_HAVE_AVX512
+#define DECLARE_KERNEL(name) DECLARE_IN(baseline, name) DECLARE_IN(avx2, name) DECLARE_IN(avx512, name)
+#elif TT_HAVE_AVX2
+#define DECLARE_KERNEL(name) DECLARE_IN(baseline, name) DECLARE_IN(avx2, name)
+#else
+#define DECLARE_KERNEL(name) DECLARE_IN(baseline, name)
+#endif
 #define KERNEL_ROW(name) \
   (kernel_test::KernelRow{{TT_NS::baseline::name, TT_NS::avx2::name, TT_NS::avx512::name}})
 

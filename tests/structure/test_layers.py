@@ -1,0 +1,63 @@
+"""A file includes its own directory or lower levels only; kernels see base, plan, POD parts of core and functors."""
+import re
+
+from common import ROOT, per_file, sources
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+LEVEL = {"base": 0, "core": 1, "dispatch": 2, "plan": 2, "ops": 3, "autograd": 4, "modes": 5, "graph": 5,
+         "nn": 6, "optim": 6, "data": 6, "dist": 6, "io": 6, "capi": 7}
+GENERATED = {"autograd": "autograd", "capi": "capi"}  # src/gen/<key>_*; the rest belongs to ops
+PUBLIC = {"tt_types.h": 0, "tt_ops.h": 7, "tt.h": 7}
+POD_CORE = {"core/kernel.h", "core/half.h"}  # the parts of core that kernels may see
+KERNELS = {"cpu", "cuda", "functors"}
+TARGET = {"cpu/isa.h", "cpu/math.h", "cuda/math.h"}  # what a functor takes from the target that it is compiled for
+
+
+def home(path):
+    """The directory that a file of src belongs to: generated files are spread over the layers."""
+    folder, name = path.split("/", 1)
+    return GENERATED.get(name.split("_")[0], "ops") if folder == "gen" else folder
+
+
+def allowed(here, target):
+    if target in PUBLIC:
+        return LEVEL[here] >= PUBLIC[target]
+    there = home(target)
+    return there == here or LEVEL[there] < LEVEL[here]
+
+
+def allowed_in_kernel(folder, target):
+    if target == "tt_types.h" or "/" not in target or target in POD_CORE:
+        return True
+    top = target.split("/")[0]
+    if top in KERNELS:
+        return top in (folder, "functors") or (folder == "functors" and target in TARGET)
+    return top in ("base", "plan") or (top == "gen" and target.endswith(".inc"))
+
+
+def includes(path):
+    return INCLUDE.findall(path.read_text())
+
+
+@per_file(sources("src"))
+def test_src(path):
+    here = home(str(path.relative_to(ROOT / "src")))
+    bad = [i for i in includes(path) if not allowed(here, i if "/" in i or i in PUBLIC else f"{here}/{i}")]
+    assert not bad, f"level {LEVEL[here]} ({here}) includes {bad}"
+
+
+@per_file(sources("kernels"))
+def test_kernels(path):
+    bad = [i for i in includes(path) if not allowed_in_kernel(path.relative_to(ROOT / "kernels").parts[0], i)]
+    assert not bad, f"a kernel includes {bad}"
+
+
+@per_file(sources("examples", "bench"))
+def test_hosts_see_tt_h_only(path):
+    assert [i for i in includes(path) if i.startswith("tt") and i != "tt.h"] == []
+
+
+def test_the_rules_can_fail():
+    assert not allowed("core", "ops/front.h") and not allowed("ops", "gen/autograd_x.h") and not allowed("plan", "dispatch/key.h")
+    assert not allowed_in_kernel("cpu", "core/tensor.h") and not allowed_in_kernel("functors", "cpu/loop.h")
+    assert not allowed("modes", "tt.h") and allowed("capi", "tt.h") and allowed("autograd", "gen/ops.h")

@@ -1,0 +1,75 @@
+"""Static hosts pay for what they call: `cc app.c $(pkg-config --static --cflags --libs tt)` of an installed tree."""
+import os
+import re
+
+import pytest
+from common import BUILD, ROOT, cached, run
+
+pytestmark = pytest.mark.skipif(bool(cached("TT_SANITIZE")) or cached("CMAKE_BUILD_TYPE") == "Debug", reason="sizes are of a release")
+HERE = ROOT / "tests/structure"
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    root = tmp_path_factory.mktemp("install")
+    run("cmake", "--install", BUILD, "--prefix", root)
+    return root
+
+
+def pkg_config(prefix, *flags):
+    [pc] = prefix.rglob("tt.pc")
+    env = dict(os.environ, PKG_CONFIG_PATH=str(pc.parent))
+    return run("pkg-config", f"--define-variable=prefix={prefix}", f"--define-variable=libdir={pc.parents[1]}",
+               f"--define-variable=includedir={prefix / 'include'}", *flags, "tt", env=env).split()
+
+
+@pytest.fixture(scope="module")
+def adder(prefix, tmp_path_factory):
+    program = tmp_path_factory.mktemp("add") / "add"
+    run("cc", "-O2", HERE / "add.c", *pkg_config(prefix, "--static", "--cflags", "--libs"), "-o", program)
+    return program
+
+
+def test_runs_and_needs_libc_alone(adder):
+    run(adder)
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-dW", adder)))
+    assert needed <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
+
+
+def test_holds_no_other_operator(adder):
+    names = set(re.findall(r"\bop_(\w+)", run("nm", "-C", adder)))
+    assert "add" in names
+    strangers = {"matmul", "exp", "softmax", "sum", "cat", "gather", "layer_norm", "conv2d", "sub", "mul"} & names
+    assert not strangers
+
+
+def test_has_no_list_of_all_operators(adder):
+    assert not re.search(r"\b(all_ops|manifest_text)\b", run("nm", "-C", adder))
+
+
+def test_size(adder, tmp_path):
+    run("strip", "-o", tmp_path / "add", adder)
+    assert (tmp_path / "add").stat().st_size <= 400_000
+
+
+def test_dynamic_host(prefix, tmp_path):
+    run("cc", "-O2", HERE / "add.c", *pkg_config(prefix, "--cflags", "--libs"), "-o", tmp_path / "add")
+    [lib] = prefix.rglob("libtt.so.0")
+    assert "libtt.so.0" in run("readelf", "-dW", tmp_path / "add")
+    run(tmp_path / "add", env=dict(os.environ, LD_LIBRARY_PATH=str(lib.parent)))
+
+
+def test_cmake_package(prefix, tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(host C)\nfind_package(tt 0.1 REQUIRED CONFIG)\n"
+        f"add_executable(dynamic {HERE / 'add.c'})\ntarget_link_libraries(dynamic tt::tt)\n"
+        f"add_executable(static {HERE / 'add.c'})\ntarget_link_libraries(static tt::tt_static)\n")
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "b", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path / "b")
+    run(tmp_path / "b/dynamic")
+    run(tmp_path / "b/static")
+
+
+def test_library_size(tmp_path):
+    run("strip", "-o", tmp_path / "libtt.so", BUILD / "libtt.so")
+    assert (tmp_path / "libtt.so").stat().st_size <= 3_000_000
