@@ -472,6 +472,112 @@ tt_status tt_addmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, cons
 tt_status tt_addmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts);
 tt_status tt_addmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor *dst);
 
+/* exp(x) / sum(exp(x)) along `dim`.
+     dim: dimension whose elements sum to 1
+     dtype: converts self first */
+typedef struct tt_softmax_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* converts self first; default None */
+} tt_softmax_opts;
+#define TT_SOFTMAX_DTYPE (UINT64_C(1) << 0)
+tt_status tt_softmax(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_softmax_opts *opts, tt_tensor **out);
+tt_status tt_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_softmax_opts *opts, tt_tensor *dst);
+
+/* The logarithm of softmax along `dim`, without its loss of digits.
+     dim: dimension along which exp of the result sums to 1
+     dtype: converts self first */
+typedef struct tt_log_softmax_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* converts self first; default None */
+} tt_log_softmax_opts;
+#define TT_LOG_SOFTMAX_DTYPE (UINT64_C(1) << 0)
+tt_status tt_log_softmax(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_log_softmax_opts *opts, tt_tensor **out);
+tt_status tt_log_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_log_softmax_opts *opts, tt_tensor *dst);
+
+/* (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, with the variance of the whole
+   population.
+     normalized_shape: sizes of the last dimensions of input, which are normalised together
+     weight: of normalized_shape, or none
+     bias: of normalized_shape, or none
+     eps: added to the variance */
+typedef struct tt_layer_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* added to the variance; default 1e-5 */
+} tt_layer_norm_opts;
+#define TT_LAYER_NORM_EPS (UINT64_C(1) << 0)
+tt_status tt_layer_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_tensor *weight, const tt_tensor *bias, const tt_layer_norm_opts *opts, tt_tensor **out);
+
+/* Uniform numbers in [0, 1).
+     size: shape of the result
+     dtype: floating or complex; float32 by default
+     device: the CPU by default
+     generator: the ctx's own by default */
+typedef struct tt_rand_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* floating or complex; float32 by default; default None */
+  tt_device device; /* the CPU by default; default None */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_rand_opts;
+#define TT_RAND_DTYPE (UINT64_C(1) << 0)
+#define TT_RAND_DEVICE (UINT64_C(1) << 1)
+#define TT_RAND_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_rand(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_rand_opts *opts, tt_tensor **out);
+
+/* Normal numbers of mean 0 and variance 1 (complex ones: 1/2 in each part).
+     size: shape of the result
+     dtype: floating or complex; float32 by default
+     device: the CPU by default
+     generator: the ctx's own by default */
+typedef struct tt_randn_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* floating or complex; float32 by default; default None */
+  tt_device device; /* the CPU by default; default None */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_randn_opts;
+#define TT_RANDN_DTYPE (UINT64_C(1) << 0)
+#define TT_RANDN_DEVICE (UINT64_C(1) << 1)
+#define TT_RANDN_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_randn(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_randn_opts *opts, tt_tensor **out);
+
+/* 1 with the probability that each element of self says, else 0; in self's dtype.
+     self: probabilities in [0, 1]
+     generator: the ctx's own by default */
+typedef struct tt_bernoulli_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_bernoulli_opts;
+#define TT_BERNOULLI_GENERATOR (UINT64_C(1) << 0)
+tt_status tt_bernoulli(tt_ctx *c, const tt_tensor *self, const tt_bernoulli_opts *opts, tt_tensor **out);
+tt_status tt_bernoulli_into(tt_ctx *c, const tt_tensor *self, const tt_bernoulli_opts *opts, tt_tensor *dst);
+
+/* 1 with probability p, else 0, in self's shape and dtype; self's values are not read.
+     p: probability in [0, 1]
+     generator: the ctx's own by default */
+typedef struct tt_bernoulli_p_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_bernoulli_p_opts;
+#define TT_BERNOULLI_P_GENERATOR (UINT64_C(1) << 0)
+tt_status tt_bernoulli_p(tt_ctx *c, const tt_tensor *self, double p, const tt_bernoulli_p_opts *opts, tt_tensor **out);
+tt_status tt_bernoulli_p_(tt_ctx *c, tt_tensor *self, double p, const tt_bernoulli_p_opts *opts);
+
+/* Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if p is 0 or
+   train is false.
+     p: probability of zeroing, in [0, 1]
+     train: false: do nothing
+     generator: the ctx's own by default */
+typedef struct tt_dropout_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* probability of zeroing, in [0, 1]; default 0.5 */
+  int32_t train; /* false: do nothing; default true */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_dropout_opts;
+#define TT_DROPOUT_P (UINT64_C(1) << 0)
+#define TT_DROPOUT_TRAIN (UINT64_C(1) << 1)
+#define TT_DROPOUT_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_dropout(tt_ctx *c, const tt_tensor *input, const tt_dropout_opts *opts, tt_tensor **out);
+tt_status tt_dropout_(tt_ctx *c, tt_tensor *input, const tt_dropout_opts *opts);
+
 /* The sum of all elements; integers and bools add up as int64.
      dtype: dtype of the result and the sum */
 typedef struct tt_sum_opts {
@@ -554,6 +660,48 @@ typedef struct tt_any_dim_opts {
 #define TT_ANY_DIM_KEEPDIM (UINT64_C(1) << 0)
 tt_status tt_any_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor **out);
 tt_status tt_any_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor *dst);
+
+/* Joins tensors along `dim`; all other sizes must be equal. 1-D tensors without elements are skipped, dtypes are
+   promoted.
+     tensors: at least one tensor
+     dim: dimension to join along */
+typedef struct tt_cat_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to join along; default 0 */
+} tt_cat_opts;
+#define TT_CAT_DIM (UINT64_C(1) << 0)
+tt_status tt_cat(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_cat_opts *opts, tt_tensor **out);
+tt_status tt_cat_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_cat_opts *opts, tt_tensor *dst);
+
+/* Joins tensors of one shape along a new dimension.
+     tensors: at least one tensor
+     dim: where the new dimension stands, in [-ndim - 1, ndim] */
+typedef struct tt_stack_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* where the new dimension stands, in [-ndim - 1, ndim]; default 0 */
+} tt_stack_opts;
+#define TT_STACK_DIM (UINT64_C(1) << 0)
+tt_status tt_stack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_stack_opts *opts, tt_tensor **out);
+tt_status tt_stack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_stack_opts *opts, tt_tensor *dst);
+
+/* Views of `split_size` consecutive indices of `dim` each; the last one may be smaller.
+     dim: dimension to split */
+typedef struct tt_split_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to split; default 0 */
+} tt_split_opts;
+#define TT_SPLIT_DIM (UINT64_C(1) << 0)
+tt_status tt_split(tt_ctx *c, const tt_tensor *self, int64_t split_size, const tt_split_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Views of split_sizes[i] consecutive indices of `dim` each.
+     split_sizes: their sum is the size of dim
+     dim: dimension to split */
+typedef struct tt_split_with_sizes_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to split; default 0 */
+} tt_split_with_sizes_opts;
+#define TT_SPLIT_WITH_SIZES_DIM (UINT64_C(1) << 0)
+tt_status tt_split_with_sizes(tt_ctx *c, const tt_tensor *self, const int64_t *split_sizes, int64_t n_split_sizes, const tt_split_with_sizes_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
 /* Another shape over the same memory; one size may be -1. Fails where the strides do not allow it (see reshape). */
 tt_status tt_view(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, tt_tensor **out);

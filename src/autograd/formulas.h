@@ -30,5 +30,16 @@ TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& i
 TensorRef linear_weight_backward(const Tensor& g, const Tensor& input);
 TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride, int64_t offset);
 
+// ---- formulas_nn.cpp ----
+double dropout_scale(double p);  // factor of what dropout keeps
+// Derivatives of softmax_backward and log_softmax_backward with respect to the result y that they are given.
+TensorRef softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);
+TensorRef log_softmax_backward_grad(const Tensor& g, const Tensor& y, int64_t dim);
+TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);
+// The gradients of layer_norm_backward's results with respect to grad, input and weight.
+TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor* weight,
+                                        double eps, Needs needs);
+TensorList cat_backward(const Tensor& g, const ShapeList& shapes, int64_t dim, Needs needs);
+
 }  // namespace formula
 }  // namespace TT_NS

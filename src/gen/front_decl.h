@@ -132,10 +132,19 @@ TensorRef threshold_backward_front(Call c, const Tensor& grad, const Tensor& y);
 void matmul_into_front(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
 void addmm__front(Call c, Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha);
 void addmm_into_front(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& dst);
+void softmax_into_front(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
+void log_softmax_into_front(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
+TensorRef layer_norm_front(Call c, const Tensor& input, Ints normalized_shape, const Tensor* weight, const Tensor* bias, double eps);
+void bernoulli_into_front(Call c, const Tensor& self, Generator* generator, Tensor& dst);
+void bernoulli_p__front(Call c, Tensor& self, double p, Generator* generator);
+TensorRef mask_scale_front(Call c, const Tensor& self, const Tensor& mask, double scale);
+void dropout__front(Call c, Tensor& input, double p, bool train, Generator* generator);
 void sum_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst);
 void mean_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst);
 void max_dim_into_front(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices);
 void argmax_into_front(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst);
 void any_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
+void cat_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
+void stack_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 
 }  // namespace TT_NS

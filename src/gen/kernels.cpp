@@ -35,6 +35,7 @@ int32_t sigmoid(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sigmoid_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t mask_scale(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_sum(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -49,6 +50,12 @@ int32_t softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log_softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log_softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t layer_norm(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t layer_norm_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_uniform(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_normal(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_bernoulli(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_dropout(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -83,6 +90,7 @@ int32_t sigmoid(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sigmoid_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t mask_scale(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_sum(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -97,6 +105,12 @@ int32_t softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log_softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log_softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t layer_norm(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t layer_norm_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_uniform(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_normal(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_bernoulli(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_dropout(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -131,6 +145,7 @@ int32_t sigmoid(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sigmoid_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t mask_scale(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_sum(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -145,6 +160,12 @@ int32_t softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log_softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log_softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t layer_norm(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t layer_norm_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_uniform(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_normal(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_bernoulli(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_dropout(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -188,20 +209,27 @@ constinit const Kernel kernel_sigmoid = {{baseline::sigmoid, TT_AVX2(sigmoid), T
 constinit const Kernel kernel_sigmoid_backward = {{baseline::sigmoid_backward, TT_AVX2(sigmoid_backward), TT_AVX512(sigmoid_backward)}, 27, "sigmoid_backward"};
 constinit const Kernel kernel_relu = {{baseline::relu, TT_AVX2(relu), TT_AVX512(relu)}, 28, "relu"};
 constinit const Kernel kernel_threshold_backward = {{baseline::threshold_backward, TT_AVX2(threshold_backward), TT_AVX512(threshold_backward)}, 29, "threshold_backward"};
-constinit const Kernel kernel_copy = {{baseline::copy, TT_AVX2(copy), TT_AVX512(copy)}, 30, "copy"};
-constinit const Kernel kernel_fill = {{baseline::fill, TT_AVX2(fill), TT_AVX512(fill)}, 31, "fill"};
-constinit const Kernel kernel_reduce_sum = {{baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, 32, "reduce_sum"};
-constinit const Kernel kernel_reduce_prod = {{baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, 33, "reduce_prod"};
-constinit const Kernel kernel_reduce_max = {{baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, 34, "reduce_max"};
-constinit const Kernel kernel_reduce_min = {{baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, 35, "reduce_min"};
-constinit const Kernel kernel_reduce_any = {{baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, 36, "reduce_any"};
-constinit const Kernel kernel_reduce_all = {{baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, 37, "reduce_all"};
-constinit const Kernel kernel_reduce_max_index = {{baseline::reduce_max_index, TT_AVX2(reduce_max_index), TT_AVX512(reduce_max_index)}, 38, "reduce_max_index"};
-constinit const Kernel kernel_reduce_min_index = {{baseline::reduce_min_index, TT_AVX2(reduce_min_index), TT_AVX512(reduce_min_index)}, 39, "reduce_min_index"};
-constinit const Kernel kernel_softmax = {{baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)}, 40, "softmax"};
-constinit const Kernel kernel_log_softmax = {{baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, 41, "log_softmax"};
-constinit const Kernel kernel_softmax_backward = {{baseline::softmax_backward, TT_AVX2(softmax_backward), TT_AVX512(softmax_backward)}, 42, "softmax_backward"};
-constinit const Kernel kernel_log_softmax_backward = {{baseline::log_softmax_backward, TT_AVX2(log_softmax_backward), TT_AVX512(log_softmax_backward)}, 43, "log_softmax_backward"};
-constinit const Kernel kernel_matmul = {{nullptr, nullptr, nullptr}, 44, "matmul"};
+constinit const Kernel kernel_mask_scale = {{baseline::mask_scale, TT_AVX2(mask_scale), TT_AVX512(mask_scale)}, 30, "mask_scale"};
+constinit const Kernel kernel_copy = {{baseline::copy, TT_AVX2(copy), TT_AVX512(copy)}, 31, "copy"};
+constinit const Kernel kernel_fill = {{baseline::fill, TT_AVX2(fill), TT_AVX512(fill)}, 32, "fill"};
+constinit const Kernel kernel_reduce_sum = {{baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, 33, "reduce_sum"};
+constinit const Kernel kernel_reduce_prod = {{baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, 34, "reduce_prod"};
+constinit const Kernel kernel_reduce_max = {{baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, 35, "reduce_max"};
+constinit const Kernel kernel_reduce_min = {{baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, 36, "reduce_min"};
+constinit const Kernel kernel_reduce_any = {{baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, 37, "reduce_any"};
+constinit const Kernel kernel_reduce_all = {{baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, 38, "reduce_all"};
+constinit const Kernel kernel_reduce_max_index = {{baseline::reduce_max_index, TT_AVX2(reduce_max_index), TT_AVX512(reduce_max_index)}, 39, "reduce_max_index"};
+constinit const Kernel kernel_reduce_min_index = {{baseline::reduce_min_index, TT_AVX2(reduce_min_index), TT_AVX512(reduce_min_index)}, 40, "reduce_min_index"};
+constinit const Kernel kernel_softmax = {{baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)}, 41, "softmax"};
+constinit const Kernel kernel_log_softmax = {{baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, 42, "log_softmax"};
+constinit const Kernel kernel_softmax_backward = {{baseline::softmax_backward, TT_AVX2(softmax_backward), TT_AVX512(softmax_backward)}, 43, "softmax_backward"};
+constinit const Kernel kernel_log_softmax_backward = {{baseline::log_softmax_backward, TT_AVX2(log_softmax_backward), TT_AVX512(log_softmax_backward)}, 44, "log_softmax_backward"};
+constinit const Kernel kernel_matmul = {{nullptr, nullptr, nullptr}, 45, "matmul"};
+constinit const Kernel kernel_layer_norm = {{baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, 46, "layer_norm"};
+constinit const Kernel kernel_layer_norm_backward = {{baseline::layer_norm_backward, TT_AVX2(layer_norm_backward), TT_AVX512(layer_norm_backward)}, 47, "layer_norm_backward"};
+constinit const Kernel kernel_random_uniform = {{baseline::random_uniform, TT_AVX2(random_uniform), TT_AVX512(random_uniform)}, 48, "random_uniform"};
+constinit const Kernel kernel_random_normal = {{baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, 49, "random_normal"};
+constinit const Kernel kernel_random_bernoulli = {{baseline::random_bernoulli, TT_AVX2(random_bernoulli), TT_AVX512(random_bernoulli)}, 50, "random_bernoulli"};
+constinit const Kernel kernel_random_dropout = {{baseline::random_dropout, TT_AVX2(random_dropout), TT_AVX512(random_dropout)}, 51, "random_dropout"};
 
 }  // namespace TT_NS

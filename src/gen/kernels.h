@@ -35,6 +35,7 @@ extern const Kernel kernel_sigmoid;
 extern const Kernel kernel_sigmoid_backward;
 extern const Kernel kernel_relu;
 extern const Kernel kernel_threshold_backward;
+extern const Kernel kernel_mask_scale;
 extern const Kernel kernel_copy;
 extern const Kernel kernel_fill;
 extern const Kernel kernel_reduce_sum;
@@ -50,7 +51,13 @@ extern const Kernel kernel_log_softmax;
 extern const Kernel kernel_softmax_backward;
 extern const Kernel kernel_log_softmax_backward;
 extern const Kernel kernel_matmul;
+extern const Kernel kernel_layer_norm;
+extern const Kernel kernel_layer_norm_backward;
+extern const Kernel kernel_random_uniform;
+extern const Kernel kernel_random_normal;
+extern const Kernel kernel_random_bernoulli;
+extern const Kernel kernel_random_dropout;
 
-constexpr int32_t kNumKernels = 45;
+constexpr int32_t kNumKernels = 52;
 
 }  // namespace TT_NS

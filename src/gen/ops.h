@@ -167,6 +167,27 @@ extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm;
 extern Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_;
 extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_addmm_into;
+extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax;
+extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into;
+extern Op<TensorRef(const Tensor&, int64_t)> op_native_softmax;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_softmax_backward;
+extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_log_softmax;
+extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_log_softmax_into;
+extern Op<TensorRef(const Tensor&, int64_t)> op_native_log_softmax;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_log_softmax_backward;
+extern Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm;
+extern Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_native_layer_norm;
+extern Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&, const Tensor*, double, bool, bool, bool)> op_layer_norm_backward;
+extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand;
+extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn;
+extern Op<TensorRef(const Tensor&, Generator*)> op_bernoulli;
+extern Op<void(const Tensor&, Generator*, Tensor&)> op_bernoulli_into;
+extern Op<TensorRef(const Tensor&, double, Generator*)> op_bernoulli_p;
+extern Op<void(Tensor&, double, Generator*)> op_bernoulli_p_;
+extern Op<TensorPair(const Tensor&, double, const Rng&)> op_native_dropout;
+extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale;
+extern Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout;
+extern Op<void(Tensor&, double, bool, Generator*)> op_dropout_;
 extern Op<TensorRef(const Tensor&, Dtype)> op_sum;
 extern Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim;
 extern Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into;
@@ -183,6 +204,12 @@ extern Op<TensorRef(const Tensor&)> op_any;
 extern Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim;
 extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into;
 extern Op<TensorRef(const Tensor&)> op_all;
+extern Op<TensorRef(TensorSpan, int64_t)> op_cat;
+extern Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into;
+extern Op<TensorRef(TensorSpan, int64_t)> op_stack;
+extern Op<void(TensorSpan, int64_t, Tensor&)> op_stack_into;
+extern Op<TensorList(const Tensor&, int64_t, int64_t)> op_split;
+extern Op<TensorList(const Tensor&, Ints, int64_t)> op_split_with_sizes;
 extern Op<TensorRef(const Tensor&, Ints)> op_view;
 extern Op<TensorRef(const Tensor&, Ints)> op_reshape;
 extern Op<TensorRef(const Tensor&, int64_t, int64_t)> op_transpose;
@@ -691,6 +718,69 @@ inline void addmm_(Tensor& self, const Tensor& mat1, const Tensor& mat2, const S
 inline void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
   return dispatch(op_addmm_into, self, mat1, mat2, beta, alpha, dst);
 }
+inline TensorRef softmax(const Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_softmax, self, dim, dtype);
+}
+inline void softmax_into(const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
+  return dispatch(op_softmax_into, self, dim, dtype, dst);
+}
+inline TensorRef native_softmax(const Tensor& self, int64_t dim) {
+  return dispatch(op_native_softmax, self, dim);
+}
+inline TensorRef softmax_backward(const Tensor& grad, const Tensor& y, int64_t dim) {
+  return dispatch(op_softmax_backward, grad, y, dim);
+}
+inline TensorRef log_softmax(const Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_log_softmax, self, dim, dtype);
+}
+inline void log_softmax_into(const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
+  return dispatch(op_log_softmax_into, self, dim, dtype, dst);
+}
+inline TensorRef native_log_softmax(const Tensor& self, int64_t dim) {
+  return dispatch(op_native_log_softmax, self, dim);
+}
+inline TensorRef log_softmax_backward(const Tensor& grad, const Tensor& y, int64_t dim) {
+  return dispatch(op_log_softmax_backward, grad, y, dim);
+}
+inline TensorRef layer_norm(const Tensor& input, Ints normalized_shape, const Tensor* weight = nullptr, const Tensor* bias = nullptr, double eps = 1e-5) {
+  return dispatch(op_layer_norm, input, normalized_shape, weight, bias, eps);
+}
+inline TensorTriple native_layer_norm(const Tensor& input, Ints normalized_shape, const Tensor* weight, const Tensor* bias, double eps) {
+  return dispatch(op_native_layer_norm, input, normalized_shape, weight, bias, eps);
+}
+inline TensorTriple layer_norm_backward(const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor& mean, const Tensor& rstd, const Tensor* weight, double eps, bool want_input, bool want_weight, bool want_bias) {
+  return dispatch(op_layer_norm_backward, grad, input, normalized_shape, mean, rstd, weight, eps, want_input, want_weight, want_bias);
+}
+inline TensorRef rand(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+  return dispatch(op_rand, size, dtype, device, generator);
+}
+inline TensorRef randn(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+  return dispatch(op_randn, size, dtype, device, generator);
+}
+inline TensorRef bernoulli(const Tensor& self, Generator* generator = nullptr) {
+  return dispatch(op_bernoulli, self, generator);
+}
+inline void bernoulli_into(const Tensor& self, Generator* generator, Tensor& dst) {
+  return dispatch(op_bernoulli_into, self, generator, dst);
+}
+inline TensorRef bernoulli_p(const Tensor& self, double p, Generator* generator = nullptr) {
+  return dispatch(op_bernoulli_p, self, p, generator);
+}
+inline void bernoulli_p_(Tensor& self, double p, Generator* generator = nullptr) {
+  return dispatch(op_bernoulli_p_, self, p, generator);
+}
+inline TensorPair native_dropout(const Tensor& input, double p, const Rng& rng) {
+  return dispatch(op_native_dropout, input, p, rng);
+}
+inline TensorRef mask_scale(const Tensor& self, const Tensor& mask, double scale) {
+  return dispatch(op_mask_scale, self, mask, scale);
+}
+inline TensorRef dropout(const Tensor& input, double p = 0.5, bool train = true, Generator* generator = nullptr) {
+  return dispatch(op_dropout, input, p, train, generator);
+}
+inline void dropout_(Tensor& input, double p = 0.5, bool train = true, Generator* generator = nullptr) {
+  return dispatch(op_dropout_, input, p, train, generator);
+}
 inline TensorRef sum(const Tensor& self, Dtype dtype = Dtype::kNone) {
   return dispatch(op_sum, self, dtype);
 }
@@ -738,6 +828,24 @@ inline void any_dim_into(const Tensor& self, Ints dim, bool keepdim, Tensor& dst
 }
 inline TensorRef all(const Tensor& self) {
   return dispatch(op_all, self);
+}
+inline TensorRef cat(TensorSpan tensors, int64_t dim = 0) {
+  return dispatch(op_cat, tensors, dim);
+}
+inline void cat_into(TensorSpan tensors, int64_t dim, Tensor& dst) {
+  return dispatch(op_cat_into, tensors, dim, dst);
+}
+inline TensorRef stack(TensorSpan tensors, int64_t dim = 0) {
+  return dispatch(op_stack, tensors, dim);
+}
+inline void stack_into(TensorSpan tensors, int64_t dim, Tensor& dst) {
+  return dispatch(op_stack_into, tensors, dim, dst);
+}
+inline TensorList split(const Tensor& self, int64_t split_size, int64_t dim = 0) {
+  return dispatch(op_split, self, split_size, dim);
+}
+inline TensorList split_with_sizes(const Tensor& self, Ints split_sizes, int64_t dim = 0) {
+  return dispatch(op_split_with_sizes, self, split_sizes, dim);
 }
 inline TensorRef view(const Tensor& self, Ints size) {
   return dispatch(op_view, self, size);

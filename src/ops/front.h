@@ -22,6 +22,9 @@ void check_writable(const Tensor& t, const char* arg);     // no two indices at 
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data);
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
 
+// p + bytes, where p is NULL on META.
+inline char* advance(char* p, int64_t bytes) { return reinterpret_cast<char*>(uintptr_t(p) + uintptr_t(bytes)); }
+
 // In-place and _into variants of operators that compute first: writes r into dst and bumps its version.
 void copy_result(Tensor& dst, const Tensor& r, bool inplace);
 // The in-place variant of a composite: recorded as copy_.

@@ -47,7 +47,7 @@ TensorRef cat(Call, TensorSpan tensors, int64_t dim) {
     if (skipped(*t)) continue;
     TensorRef piece = new_alias(out, t->sizes(), out->strides(), at, j.dtype);
     copy_elements(*piece, *t);
-    at += t->size(j.dim) * out->stride(j.dim) * out->item_size();
+    at = advance(at, t->size(j.dim) * out->stride(j.dim) * out->item_size());
   }
   return out;
 }
@@ -95,7 +95,7 @@ TensorList split_with_sizes(Call, const Tensor& self, Ints split_sizes, int64_t 
   for (int64_t s : split_sizes) {
     sizes[d] = s;
     out.push_back(make_view(self, sizes, self.strides(), at));
-    at += s * self.stride(d) * self.item_size();
+    at = advance(at, s * self.stride(d) * self.item_size());
   }
   return out;
 }

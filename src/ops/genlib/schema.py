@@ -256,9 +256,9 @@ def load(folder, root):
         for name, raw in table.items():
             if name in ops:
                 raise DeclError(f"{name}: declared twice")
-            merged = defaults | raw
-            if "composite" in raw or "front" in raw:
-                merged.pop("kernel", None) if "kernel" not in raw else None
+            ways = {"kernel", "composite", "front"}
+            inherited = {k: v for k, v in defaults.items() if not (k in ways and ways & set(raw))}
+            merged = inherited | raw
             op = make_op(name, path.stem, merged)
             op.scalar_of = raw.get("overload_of")
             ops[name] = op

@@ -1,0 +1,92 @@
+// Gradients of joins, normalisations and losses.
+#include "autograd/formulas.h"
+
+#include "gen/ops.h"
+
+namespace TT_NS::formula {
+
+double dropout_scale(double p) { return p == 1 ? 0 : 1 / (1 - p); }
+
+static TensorRef row_sum(const Tensor& t, int64_t dim) { return op::sum_dim(t, Ints(&dim, 1), true); }
+
+// softmax_backward = y (grad - sum(grad y)).
+TensorRef softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim) {
+  TensorRef along_g = row_sum(*op::mul(g, y), dim), along_grad = row_sum(*op::mul(grad, y), dim);
+  return op::sub(*op::mul(g, *op::sub(grad, *along_grad)), *op::mul(grad, *along_g));
+}
+
+// log_softmax_backward = grad - exp(y) sum(grad).
+TensorRef log_softmax_backward_grad(const Tensor& g, const Tensor& y, int64_t dim) {
+  return op::sub(g, *row_sum(*op::mul(g, *op::exp(y)), dim));
+}
+TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim) {
+  return op::neg(*op::mul(*op::mul(g, *op::exp(y)), *row_sum(grad, dim)));
+}
+
+TensorList cat_backward(const Tensor& g, const ShapeList& shapes, int64_t dim, Needs needs) {
+  TensorList out;
+  out.resize(shapes.size());
+  int64_t d = wrap_dim(dim, g.ndim), at = 0;
+  for (int64_t i = 0; i < shapes.size(); i++) {
+    const Shape& s = shapes[i];
+    if (s.size() == 1 && s[0] == 0) {  // joined nothing
+      if (needs[i]) out[i] = op::zeros(s, g.dtype, g.device);
+      continue;
+    }
+    if (needs[i]) out[i] = op::slice(g, d, at, at + s[d]);
+    at += s[d];
+  }
+  return out;
+}
+
+// ---- layer_norm ----
+// Over a row of n: xhat = (x - mean) rstd, h = grad weight, P(v) = v - mean(v) - xhat mean(v xhat); P is symmetric.
+// dinput = rstd P(h), dweight = sum(grad xhat), dbias = sum(grad) over the rows.
+
+namespace {
+struct Normalised {
+  Shape dims;  // the normalised ones
+  TensorRef rstd, xhat;
+
+  Normalised(const Tensor& x, int64_t n_dims, double eps) {
+    for (int64_t d = x.ndim - n_dims; d < x.ndim; d++) dims.push_back(d);
+    TensorRef centred = op::sub(x, *mean(x));
+    rstd = op::pow(*op::add(*mean(*op::mul(*centred, *centred)), Scalar(eps)), Scalar(-0.5));
+    xhat = op::mul(*centred, *rstd);
+  }
+  TensorRef mean(const Tensor& v) const { return op::mean_dim(v, dims, true); }
+  TensorRef project(const Tensor& v) const {
+    return op::sub(*op::sub(v, *mean(v)), *op::mul(*xhat, *mean(*op::mul(v, *xhat))));
+  }
+};
+TensorRef sum_of(TensorRef a, TensorRef b) { return !a ? std::move(b) : !b ? std::move(a) : op::add(*a, *b); }
+TensorRef times(const Tensor& a, const Tensor* b) { return b ? op::mul(a, *b) : TensorRef::share(&a); }
+}  // namespace
+
+// g: gradients u, a, b of dinput, dweight, dbias, so that L = <u, dinput> + <a, dweight> + <b, dbias>. With p = mean(u xhat)
+// and q = mean(h xhat): d<u, rstd P(h)>/dx = -rstd^2 (xhat (mean(u h) - mean(u) mean(h) - p q) + P(q u + p h)).
+TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor* weight,
+                                        double eps, Needs needs) {
+  const Tensor *u = g[0], *a = g[1], *b = g[2];
+  Normalised row(input, normalized_shape.n, eps);
+  TensorTriple out;
+  TensorRef pu = u ? op::mul(*row.rstd, *row.project(*u)) : TensorRef();
+  if (needs[0]) {
+    if (u) out.first = times(*pu, weight);
+    if (a) out.first = sum_of(std::move(out.first), op::mul(*row.xhat, *a));
+    if (b) out.first = sum_of(std::move(out.first), op::expand(*b, input.sizes()));
+  }
+  if (needs[1]) {
+    if (u) {
+      TensorRef h = times(grad, weight), p = row.mean(*op::mul(*u, *row.xhat)), q = row.mean(*op::mul(*h, *row.xhat));
+      TensorRef s = op::sub(*op::sub(*row.mean(*op::mul(*u, *h)), *op::mul(*row.mean(*u), *row.mean(*h))), *op::mul(*p, *q));
+      TensorRef inner = op::add(*op::mul(*row.xhat, *s), *row.project(*op::add(*op::mul(*q, *u), *op::mul(*p, *h))));
+      out.second = op::neg(*op::mul(*op::mul(*row.rstd, *row.rstd), *inner));
+    }
+    if (a) out.second = sum_of(std::move(out.second), op::mul(*row.rstd, *row.project(*op::mul(grad, *a))));
+  }
+  if (needs[2] && u) out.third = op::mul(grad, *pu);
+  return out;
+}
+
+}  // namespace TT_NS::formula
