@@ -62,7 +62,7 @@ TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first,
 }
 
 // out[64 groups]: the words of `groups` groups, the first of which begins at `counter`.
-TT_NOINLINE void philox_words(uint32_t* out, uint64_t seed, uint64_t counter, int64_t groups) {
+TT_NOINLINE inline void philox_words(uint32_t* out, uint64_t seed, uint64_t counter, int64_t groups) {
   constexpr int L = kLanes<uint64_t>, N = kPhiloxGroup / L, kHalf = N / 2;  // vectors of even blocks, then of odd ones
   U64v first[N], keys[2 * kPhiloxRounds];
   for (int v = 0; v < N; v++)

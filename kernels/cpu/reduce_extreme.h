@@ -53,18 +53,27 @@ TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
       if constexpr (kNan) nan |= unordered(a, b);
     }
   }
-  for (int k = 0; k < N; k++) store(lane + k * L, m[k]);
-  bool bad = kNan && any(nan);
-  for (int l = 0; i < n; i++, l++) {
-    lane[l] = (kMax ? x[i] > lane[l] : x[i] < lane[l]) ? x[i] : lane[l];
-    bad |= kNan && x[i] != x[i];
-  }
-  for (int width = kBlockLanes / 2; width; width /= 2)
-    for (int l = 0; l < width; l++) {
-      const float v = lane[l + width];
-      lane[l] = (kMax ? v > lane[l] : v < lane[l]) ? v : lane[l];
+  if (i < n) {
+    for (int64_t l = 0; l < kBlockLanes; l++) {
+      lane[l] = l < n - i ? x[i + l] : start;
+      TT_SCALAR_LOOP;
     }
-  return bad ? __builtin_nanf("") : lane[0];
+#pragma GCC unroll 16
+    for (int k = 0; k < N; k++) {
+      const F32v a = load(lane + k * L);
+      m[k] = pick<kMax>(a, m[k]);
+      if constexpr (kNan) nan |= unordered(a, a);
+    }
+  }
+#pragma GCC unroll 8
+  for (int h = N / 2; h; h /= 2) {
+#pragma GCC unroll 16
+    for (int k = 0; k < h; k++) m[k] = pick<kMax>(m[k + h], m[k]);
+  }
+  float two[2];
+  fold_lanes<float, L>(m[0], two, [](auto low, auto high) { return (kMax ? high > low : high < low) ? high : low; });
+  const float r = (kMax ? two[1] > two[0] : two[1] < two[0]) ? two[1] : two[0];
+  return kNan && any(nan) ? __builtin_nanf("") : r;
 }
 
 // Steps: T identity(), T step(T accumulated, T x).

@@ -79,6 +79,43 @@ TT_INLINE F32v vfma(F32v a, F32v b, F32v c) {
 #endif
 }
 
+TT_INLINE Vec<double> vfma(Vec<double> a, Vec<double> b, Vec<double> c) { return a * b + c; }
+TT_INLINE double vfma(double a, double b, double c) { return a * b + c; }
+#if defined(__FMA__)
+TT_INLINE float vfma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#else
+TT_INLINE float vfma(float a, float b, float c) { return a * b + c; }
+#endif
+
+// Halves of a vector.
+template <class T, int N>
+struct Halves {
+  typedef T Whole __attribute__((vector_size(N * sizeof(T))));
+  typedef T Half __attribute__((vector_size(N / 2 * sizeof(T))));
+  static TT_INLINE Half low(Whole v) {
+    if constexpr (N == 16) return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
+    else if constexpr (N == 8) return __builtin_shufflevector(v, v, 0, 1, 2, 3);
+    else return __builtin_shufflevector(v, v, 0, 1);
+  }
+  static TT_INLINE Half high(Whole v) {
+    if constexpr (N == 16) return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+    else if constexpr (N == 8) return __builtin_shufflevector(v, v, 4, 5, 6, 7);
+    else return __builtin_shufflevector(v, v, 2, 3);
+  }
+};
+
+// Joins lane l with lane l + N/2, then these halves likewise, until two lanes are left in out.
+template <class T, int N, class Op>
+TT_INLINE void fold_lanes(typename Halves<T, N>::Whole v, T* out, const Op& op) {
+  if constexpr (N == 2) {
+    out[0] = v[0], out[1] = v[1];
+  } else {
+    const auto half = op(Halves<T, N>::low(v), Halves<T, N>::high(v));
+    if constexpr (N == 4) out[0] = half[0], out[1] = half[1];
+    else fold_lanes<T, N / 2>(half, out, op);
+  }
+}
+
 // 64 lanes of T: the unit in which every sum is kept, whatever the ISA's width.
 constexpr int kBlockLanes = 64;
 template <class T>
@@ -98,16 +135,20 @@ struct Lanes {
 #pragma GCC unroll 32
     for (int i = 0; i < kN; i++) v[i] += o.v[i];
   }
-  // Folds halves until `parts` lanes are left (2 for complex numbers), which it writes to out.
+  // Joins lane l with lane l + 32, then l + 16, … until `parts` lanes (1, or 2 for complex numbers) are left in out.
   TT_INLINE void fold(T* out, int parts) const {
-    alignas(64) T a[kBlockLanes];
+    Vec<T> a[kN];
 #pragma GCC unroll 32
-    for (int i = 0; i < kN; i++) store(a + i * kLanes<T>, v[i]);
-    for (int n = kBlockLanes / 2; n >= kLanes<T> && n >= parts; n /= 2)
-      for (int i = 0; i < n; i += kLanes<T>) store(a + i, Vec<T>(load(a + i) + load(a + n + i)));
-    for (int n = kLanes<T> / 2; n >= parts; n /= 2)
-      for (int i = 0; i < n; i++) a[i] += a[n + i];
-    for (int i = 0; i < parts; i++) out[i] = a[i];
+    for (int i = 0; i < kN; i++) a[i] = v[i];
+#pragma GCC unroll 8
+    for (int n = kN / 2; n; n /= 2) {
+#pragma GCC unroll 16
+      for (int i = 0; i < n; i++) a[i] += a[i + n];
+    }
+    T two[2];
+    fold_lanes<T, kLanes<T>>(a[0], two, [](auto x, auto y) { return x + y; });
+    if (parts == 2) out[0] = two[0], out[1] = two[1];
+    else out[0] = two[0] + two[1];
   }
 };
 

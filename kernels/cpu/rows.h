@@ -11,4 +11,8 @@ TT_KERNEL(log_softmax)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(softmax_backward)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(log_softmax_backward)(const void* plan, int64_t begin, int64_t end) noexcept;
 
+// LayerNormPlan, LayerNormBackwardPlan
+TT_KERNEL(layer_norm)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(layer_norm_backward)(const void* plan, int64_t begin, int64_t end) noexcept;
+
 TT_ENTRY_END

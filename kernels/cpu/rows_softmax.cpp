@@ -9,11 +9,6 @@ TT_ISA_BEGIN
 template <class T>
 constexpr T kMinusInfinity = T(-__builtin_inf());
 
-template <class F>
-TT_INLINE void for_blocks(int64_t n, const F& f) {
-  for (int64_t i = 0; i < n; i += kRowBlock) f(i, n - i < kRowBlock ? n - i : kRowBlock);
-}
-
 // ---- inner == 1: a row is contiguous ----
 
 template <class T, bool kLog>

@@ -10,23 +10,11 @@ TT_ISA_BEGIN
 constexpr int64_t kRowBlock = 1024;  // elements that are converted or computed at a time
 
 #if defined(__AVX512F__)
-// exp(x - shift), the polynomial of math::exp; the power of two is put on by one instruction. x <= shift or nan.
-TT_INLINE F32v exp_of(F32v x, F32v shift) {
-  const F32v c = vmax(splat(-104.0f), x - shift);  // the second operand of a maximum with nan comes out
-  const F32v shifted = vfma(c, splat(math::kLog2e), splat(0x1.8p23f)), n = shifted - splat(0x1.8p23f);
-  const F32v r = vfma(n, splat(-math::kLn2Lo), vfma(n, splat(-math::kLn2Hi), c));
-  F32v p = splat(0x1.6a2366p-10f);
-  p = vfma(p, r, splat(0x1.123a6ap-7f));
-  p = vfma(p, r, splat(0x1.5558f4p-5f));
-  p = vfma(p, r, splat(0x1.55549p-3f));
-  p = vfma(p, r, splat(0x1.fffffcp-2f));
-  const F32v y = vfma(vfma(p, r, splat(1.0f)), r, splat(1.0f));
-  return F32v(_mm512_maskz_scalef_ps(__mmask16(-1), __m512(y), __m512(n)));
-}
+TT_INLINE F32v exp_of(F32v x, F32v shift) { return F32v(math::exp(__m512(x - shift))); }
 
 // y[i] = exp(x[i] - shift), whose sum is added to the lanes; n <= kRowBlock. Out of line, so that the constants stay in
 // registers.
-TT_NOINLINE void exp_block(float* y, const float* x, float shift, int64_t n, Lanes<float>* sum) {
+TT_NOINLINE inline void exp_block(float* y, const float* x, float shift, int64_t n, Lanes<float>* sum) {
   const F32v s = splat(shift);
   Lanes<float> low;
   low.fill(0);
@@ -48,7 +36,7 @@ TT_NOINLINE void exp_block(float* y, const float* x, float shift, int64_t n, Lan
   sum->add(low);
 }
 #else
-TT_NOINLINE void exp_block(float* y, const float* x, float shift, int64_t n, Lanes<float>* sum) {
+TT_NOINLINE inline void exp_block(float* y, const float* x, float shift, int64_t n, Lanes<float>* sum) {
   for (int64_t i = 0; i < n; i++) y[i] = math::exp(x[i] - shift);
   add_run(sum, y, n);
 }
@@ -102,6 +90,19 @@ struct RowOut {
     if (!direct()) store_run(p + i * 2, buffer, n, dtype);
   }
 };
+
+template <class F>
+TT_INLINE void for_blocks(int64_t n, const F& f) {
+  for (int64_t i = 0; i < n; i += kRowBlock) f(i, n - i < kRowBlock ? n - i : kRowBlock);
+}
+
+// One value of a dtype that computes in T.
+template <class T>
+TT_INLINE T load_one(const char* p, int32_t dtype) {
+  T v;
+  load_run(&v, p, kItemSize[dtype], 1, dtype);
+  return v;
+}
 
 // Sum over lanes, kept from block to block.
 template <class T>

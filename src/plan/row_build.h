@@ -25,4 +25,30 @@ inline void build_softmax(SoftmaxPlan* p, int32_t dtype, int64_t outer, int64_t 
   one_stage(&p->run, dim ? outer * p->n_tiles : 0, row_grain(dim * (inner < kRowTile ? inner : kRowTile)));
 }
 
+// Fills all but the pointers; weight_dtype counts only where there are weights.
+inline void build_layer_norm(LayerNormPlan* p, int32_t dtype, int32_t weight_dtype, int32_t stat_dtype, int64_t rows, int64_t n,
+                             double eps) {
+  p->dtype = dtype, p->weight_dtype = weight_dtype, p->stat_dtype = stat_dtype;
+  p->rows = rows, p->n = n, p->eps = eps;
+  one_stage(&p->run, rows, row_grain(n));
+}
+
+// Fills all but the pointers; sums: dweight or dbias is wanted.
+inline void build_layer_norm_backward(LayerNormBackwardPlan* p, int32_t dtype, int32_t weight_dtype, int32_t stat_dtype,
+                                      int64_t rows, int64_t n, bool sums) {
+  p->dtype = dtype, p->weight_dtype = weight_dtype, p->stat_dtype = stat_dtype;
+  p->rows = rows, p->n = n;
+  p->chunk = (rows + 63) / 64 < 16 ? 16 : (rows + 63) / 64;
+  p->n_chunks = (rows + p->chunk - 1) / p->chunk;
+  one_stage(&p->run, p->n_chunks, row_grain(n * p->chunk));
+  if (!sums) return;
+  p->run.n = 2;
+  p->run.units[1] = (n + kRowTile - 1) / kRowTile;
+  p->run.grain[1] = row_grain(p->n_chunks * kRowTile * 2);
+}
+
+inline int64_t layer_norm_backward_workspace_bytes(const LayerNormBackwardPlan* p) {
+  return p->run.n == 2 ? p->n_chunks * 2 * p->n * (p->dtype == TT_F64 ? 8 : 4) : 0;
+}
+
 }  // namespace TT_NS

@@ -19,4 +19,40 @@ struct SoftmaxPlan {
 };
 constexpr int64_t kRowTile = 256;
 
+// y = (x - mean) * rstd * weight + bias for each row of n elements; mean and rstd = 1 / sqrt(variance + eps) are kept.
+// Units: rows.
+struct LayerNormPlan {
+  Stages run;
+  int32_t dtype;         // of x and y: f16 bf16 f32 f64
+  int32_t weight_dtype;  // of weight and bias
+  int32_t stat_dtype;    // of mean and rstd
+  int64_t rows, n;
+  double eps;
+  const char* x;
+  const char* weight;    // NULL: 1
+  const char* bias;      // NULL: 0
+  char* y;
+  char* mean;            // rows elements
+  char* rstd;
+};
+
+// The gradients of that: dx, and the sums over rows dweight, dbias; any of them may be NULL.
+// Stage 0: chunks of rows, [n_chunks] units, which leave partial sums in workspace [n_chunks][2][n]; stage 1 (only if
+// dweight or dbias is wanted): tiles of kRowTile columns.
+struct LayerNormBackwardPlan {
+  Stages run;
+  int32_t dtype, weight_dtype, stat_dtype;  // g, x and dx have dtype; dweight and dbias have weight_dtype
+  int64_t rows, n;
+  int64_t chunk, n_chunks;
+  const char* g;
+  const char* x;
+  const char* mean;
+  const char* rstd;
+  const char* weight;  // NULL: 1
+  char* dx;
+  char* dweight;
+  char* dbias;
+  void* workspace;     // layer_norm_backward_workspace_bytes(plan)
+};
+
 }  // namespace TT_NS
