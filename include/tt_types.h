@@ -188,7 +188,7 @@ typedef struct tt_memory_stats {
   int64_t limit;             /* 0 = none */
   int64_t live_tensors;
   int64_t live_nodes;
-  int64_t live_handles;      /* handles the host owns */
+  int64_t live_handles;      /* tensor handles the host owns */
 } tt_memory_stats;
 
 #ifdef __cplusplus

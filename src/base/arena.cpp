@@ -227,6 +227,12 @@ void arena_trim(Arena* a) noexcept {
 void arena_stats(Arena* a, tt_memory_stats* out) noexcept {
   Lock l(a->lock);
   int64_t in_use = a->large.live;
+  int64_t live[3];
+  for (int k = 0; k < 3; k++) {
+    live[k] = __atomic_load_n(&a->live[k], __ATOMIC_RELAXED);
+    for (Heap* h = a->heaps; h; h = h->next_of_arena) live[k] += __atomic_load_n(&h->live[k], __ATOMIC_RELAXED);
+  }
+  out->live_tensors = live[kLiveTensors], out->live_nodes = live[kLiveNodes], out->live_handles = live[kLiveHandles];
   for (Heap* h = a->heaps; h; h = h->next_of_arena)
     in_use += __atomic_load_n(&h->taken, __ATOMIC_RELAXED) - __atomic_load_n(&h->returned, __ATOMIC_RELAXED) -
               (__atomic_load_n(&h->remote_freed, __ATOMIC_RELAXED) + kHeapAlive);

@@ -41,6 +41,7 @@ struct Arena {
   bool system;  // the host allocator is the C allocator
   tt_allocator host;
   int64_t limit, reserved, peak;  // atomics
+  int64_t live[3];                // atomics: by LiveKind, beside what the heaps count
 
   Mutex lock;  // guards what follows
   bool dying;  // refs is 0

@@ -31,7 +31,7 @@ void arena_release(Arena*) noexcept;
 void arena_set_limit(Arena*, int64_t bytes) noexcept;  // 0 = none
 // Gives cached large blocks and empty slabs back (slabs of the calling thread and of threads that have ended).
 void arena_trim(Arena*) noexcept;
-void arena_stats(Arena*, tt_memory_stats* out) noexcept;  // fills in_use, reserved, peak, limit
+void arena_stats(Arena*, tt_memory_stats* out) noexcept;  // all but what devices hold
 
 // The calling thread's heap of this arena: found, adopted from a thread that has ended, or made. NULL on OOM.
 Heap* arena_heap(Arena*) noexcept;
@@ -77,6 +77,7 @@ struct alignas(64) Heap {
   Heap* next_of_arena;
   Heap* next_abandoned;
   Tls* revoked_from;              // arena_release: the owner that was
+  int64_t live[3];                // by LiveKind, counted by the owner
   alignas(64) FreeBlock* remote;  // blocks freed by other threads
   // Bytes freed by other threads, minus kHeapAlive while the arena has references, minus what was live then after that:
   // the free that makes it 0 was the last one.
@@ -148,6 +149,21 @@ TT_INLINE void mem_free(void* p, size_t bytes) noexcept {
     __atomic_store_n(&self->in_free, 0, __ATOMIC_RELEASE);
   }
   mem_free_slow(p, bytes);
+}
+
+// ---- what is alive, for tt_memory ----
+
+enum LiveKind { kLiveTensors, kLiveNodes, kLiveHandles };
+
+void count_live_slow(const void* p, size_t bytes, LiveKind kind, int64_t change) noexcept;
+
+// p: a block of `bytes` bytes that holds such an object.
+TT_INLINE void count_live(const void* p, size_t bytes, LiveKind kind, int64_t change) noexcept {
+  if (!TT_HEAP_DIRECT && TT_LIKELY(bytes <= kSmallMax)) {
+    Heap* h = slab_of(p)->heap;
+    if (TT_LIKELY(heap_is_mine(h))) return __atomic_store_n(&h->live[kind], h->live[kind] + change, __ATOMIC_RELAXED);
+  }
+  count_live_slow(p, bytes, kind, change);
 }
 
 // In the running call's heap; fails with OOM.

@@ -176,6 +176,8 @@ tt_status tt_scope_pop(tt_ctx* h, tt_tensor* const* keep, int64_t n) {
     s.n_frames--;
     for (int64_t i = end; i-- > begin;) TensorRef::adopt(s.items[i]).reset();
     s.n = begin;
+    for (Tensor* t : stay)
+      if (!s.n_frames) count_live(t, sizeof(Tensor), kLiveHandles, 1);
     if (s.n_frames)  // there is room: fewer are kept than were held, or the list grows
       for (Tensor* t : stay) scope_own(c, TensorRef::adopt(t));
   });

@@ -94,6 +94,8 @@ TT_INLINE void out_arg(T* out, const char* arg, int32_t index) {
 TT_COLD tt_tensor* scope_own(Ctx& c, TensorRef&& t);  // the open scope takes it, the host borrows it
 TT_INLINE tt_tensor* to_handle(Ctx& c, TensorRef&& t) {
   if (TT_UNLIKELY(c.scopes.n_frames != 0) && t) return scope_own(c, std::move(t));
+  if (!t) return nullptr;
+  count_live(t.get(), sizeof(Tensor), kLiveHandles, 1);
   return reinterpret_cast<tt_tensor*>(t.leak());
 }
 TT_INLINE void give(Ctx& c, tt_tensor** out, TensorRef&& t) { *out = to_handle(c, std::move(t)); }

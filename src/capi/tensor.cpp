@@ -114,10 +114,16 @@ static const Tensor* live(const tt_tensor* h) {
   return t && t->tag == kTagTensor ? t : nullptr;
 }
 void tt_tensor_retain(tt_tensor* h) {
-  if (const Tensor* t = live(h)) ref_inc(&const_cast<Tensor*>(t)->refs);
+  if (const Tensor* t = live(h)) {
+    count_live(t, sizeof(Tensor), kLiveHandles, 1);
+    ref_inc(&const_cast<Tensor*>(t)->refs);
+  }
 }
 void tt_tensor_release(tt_tensor* h) {
-  if (const Tensor* t = live(h)) TensorRef::adopt(const_cast<Tensor*>(t)).reset();
+  if (const Tensor* t = live(h)) {
+    count_live(t, sizeof(Tensor), kLiveHandles, -1);
+    TensorRef::adopt(const_cast<Tensor*>(t)).reset();
+  }
 }
 #define TT_FACT(type, name, expression)             \
   type tt_tensor_##name(const tt_tensor* h) {       \

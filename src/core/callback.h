@@ -9,12 +9,13 @@ namespace TT_NS {
 class CallbackScope {
  public:
   CallbackScope() : saved_tls_(tls), include_(ctx().include), exclude_(ctx().exclude), scopes_(ctx().scopes), c_(tls.ctx) {
-    c_->include = 0, c_->exclude = 0;
+    c_->include &= kWatchKeys, c_->exclude = 0;
     c_->scopes = ScopeStack{};
   }
   ~CallbackScope() {
-    tls = saved_tls_;
-    c_->include = include_, c_->exclude = exclude_;
+    tls.ctx = saved_tls_.ctx, tls.heap = saved_tls_.heap, tls.error = saved_tls_.error, tls.op = saved_tls_.op;
+    tls.in_parallel = saved_tls_.in_parallel;
+    c_->include = (include_ & ~kWatchKeys) | (c_->include & kWatchKeys), c_->exclude = exclude_;
     free_scopes(c_->scopes);
     c_->scopes = scopes_;
   }

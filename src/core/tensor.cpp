@@ -27,7 +27,11 @@ void Storage::destroy(Storage* s) noexcept {
   }
 }
 
+// Tensor headers are always in small blocks.
+static void count_tensor(const Tensor* t, int64_t change) noexcept { count_live(t, sizeof(Tensor), kLiveTensors, change); }
+
 void Tensor::destroy(Tensor* t) noexcept {
+  count_tensor(t, -1);
   if (t->meta) t->meta->destroy_fn(t->meta);
   if (t->grad_fn && ref_dec(&t->grad_fn->refs)) GraphNode::destroy(t->grad_fn);
   if (t->base && ref_dec(&t->base->refs)) Tensor::destroy(t->base);
@@ -49,6 +53,7 @@ static void init_header(Tensor* t, Dtype dtype, Device device, Storage* s, char*
   t->keys = backend_key(device);
   t->storage = s, t->data = data;
   t->base = nullptr, t->grad_fn = nullptr, t->output_nr = 0, t->view_version = 0, t->meta = nullptr;
+  count_tensor(t, 1);
 }
 
 static void init_storage(Storage* s, char* data, int64_t bytes, Device device, bool embedded) {
