@@ -20,7 +20,9 @@ static void free_node(Node* n) noexcept {
   }
   drop_hooks(&n->hooks);
   n->tag = 0;
+  const NodeType* type = n->type;
   mem_free(n, n->bytes());
+  if (type->release) type->release(type);
 }
 
 // Freeing a node frees the nodes below it: the loop of the outermost call does that, whatever the graph's depth.
@@ -45,6 +47,7 @@ NodeRef new_node(const NodeType* type, int64_t n_edges, int64_t n_outs) {
   memset(static_cast<void*>(n), 0, bytes);
   n->tag = kTagNode, n->refs = 1, n->destroy_fn = destroy_node, n->type = type;
   n->n_edges = uint16_t(n_edges), n->n_outs = uint16_t(n_outs), n->topo = 1;
+  count_live(n, bytes, kLiveNodes, 1);
   n->released = true;  // until the caller has constructed the saved area
   return NodeRef::adopt(n);
 }

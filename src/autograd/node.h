@@ -58,6 +58,7 @@ struct NodeType {
   void (*destroy_saved)(Node& n) noexcept;
   uint32_t saved_bytes;
   bool takes_undefined;  // apply wants to see undefined gradients instead of zeros
+  void (*release)(const NodeType*) noexcept = nullptr;  // (types made at run time) a node of this type is gone
 };
 
 struct Node : GraphNode {

@@ -14,6 +14,7 @@ class Saved {
   // An output of the node itself: kept without its grad_fn (else the node would own itself) and re-linked on use.
   void save_output(const Tensor& out, uint32_t nr);
   bool defined() const { return bool(t_); }
+  bool holds(const Tensor& t) const { return t_.get() == &t; }
   // The tensor; fails with AUTOGRAD if it was overwritten since, or the graph was freed.
   TensorRef get(Node& n) const;
   TensorRef get_opt(Node& n) const { return t_ || n.released ? get(n) : TensorRef(); }

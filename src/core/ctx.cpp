@@ -25,7 +25,6 @@ Runtime* runtime_new(const tt_allocator* host, int32_t isa) noexcept {
   return rt;
 }
 
-// Set by modes/custom_op.cpp when the first custom operator is registered, so that core need not know it.
 void (*destroy_custom_ops)(CustomOp*) noexcept = nullptr;
 
 void Runtime::destroy(Runtime* rt) noexcept {
@@ -69,6 +68,8 @@ Ctx* ctx_new(Runtime* rt) noexcept {
 void Ctx::destroy(Ctx* c) noexcept {
   for (int64_t i = c->scopes.n; i-- > 0;)
     if (Tensor* t = c->scopes.items[i]) Ref<Tensor>::adopt(t).reset();
+  if (c->profiler) c->profiler->destroy_fn(c->profiler);
+  if (c->trace) c->trace->destroy_fn(c->trace);
   if (c->scopes.items) mem_free(c->scopes.items, size_t(c->scopes.cap) * sizeof(Tensor*));
   if (c->scopes.frames) mem_free(c->scopes.frames, size_t(c->scopes.cap_frames) * sizeof(int64_t));
   Ref<Generator>::adopt(c->gen).reset();

@@ -11,8 +11,11 @@ namespace TT_NS {
 
 struct OpInfo;
 struct CustomOp;
-struct Profiler;
-struct DispatchTrace;
+
+// What a mode keeps on a ctx.
+struct CtxPart {
+  void (*destroy_fn)(CtxPart*) noexcept;
+};
 
 struct Runtime {
   uint32_t tag;
@@ -27,6 +30,8 @@ struct Runtime {
   int64_t live_handles;      // relaxed atomic
   static void destroy(Runtime*) noexcept;
 };
+// Set when the first custom operator is registered, so that core need not know them.
+extern void (*destroy_custom_ops)(CustomOp*) noexcept;
 // isa < 0: the best that the processor has. NULL on OOM.
 Runtime* runtime_new(const tt_allocator* host, int32_t isa) noexcept;
 DeviceAlloc* runtime_device_alloc(Runtime*, int32_t device);  // fails with DEVICE or OOM
@@ -51,8 +56,8 @@ struct Ctx {
   Generator* gen;              // owned default generator
   ScopeStack scopes;
   tt_cancel* cancel;           // polled between kernels; may be NULL
-  Profiler* profiler;
-  DispatchTrace* trace;
+  CtxPart* profiler;           // modes/profiler.h
+  CtxPart* trace;              // modes/trace.h
   int32_t depth;               // nested calls
   ErrorRecord error;
   static void destroy(Ctx*) noexcept;
@@ -72,6 +77,9 @@ void check_cancelled();  // fails with CANCELLED
 inline void poll_cancel() {
   if (TT_UNLIKELY(ctx().cancel != nullptr)) check_cancelled();
 }
+
+// Keys in `include` that only watch (dispatch/key.h: Trace, Profile): callbacks of the host keep them.
+constexpr uint64_t kWatchKeys = uint64_t(3) << 13;
 
 // Masks of a scope in C++: restores them on exit.
 struct MaskGuard {

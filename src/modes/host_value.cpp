@@ -13,7 +13,7 @@ tt_value to_host(const Value& v) {
   switch (v.kind) {
     case Value::kNone: break;
     case Value::kTensor: h.tag = TT_VAL_TENSOR, h.tensor = handle(v.tensor); break;
-    case Value::kTensorList: h.tag = TT_VAL_TENSORS, h.tensors = reinterpret_cast<tt_tensor* const*>(v.tensors); break;
+    case Value::kTensorList: h.tag = TT_VAL_TENSORS, h.tensors = reinterpret_cast<tt_tensor* const*>(const_cast<Tensor* const*>(v.tensors)); break;
     case Value::kScalar: h.tag = TT_VAL_SCALAR, h.scalar = *v.scalar; break;
     case Value::kInt: h.tag = TT_VAL_INT, h.i = v.i; break;
     case Value::kFloat: h.tag = TT_VAL_FLOAT, h.f = v.f; break;

@@ -1,0 +1,125 @@
+#include "autograd/function.h"
+
+#include "autograd/host_outs.h"
+#include "autograd/saved.h"
+#include "core/callback.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+// What a tt_function handle points to; the running call and the node hold a reference. Its name stands behind it.
+struct Function {
+  uint32_t tag;
+  RefCount refs;
+  FunctionDef def;
+  NodeType node_type;
+  SmallVec<Saved, 4> saved;
+  bool in_forward;
+  Node* in_backward;  // the node whose backward runs
+  size_t bytes;
+  static void destroy(Function* f) noexcept {
+    if (f->def.drop) f->def.drop(f->def.user);
+    f->tag = 0;
+    size_t bytes = f->bytes;
+    f->~Function();
+    mem_free(f, bytes);
+  }
+};
+
+namespace {
+
+Function& function_of(const NodeType* type) {
+  return *reinterpret_cast<Function*>(reinterpret_cast<char*>(const_cast<NodeType*>(type)) - __builtin_offsetof(Function, node_type));
+}
+tt_function* handle_of(Function& f) { return reinterpret_cast<tt_function*>(&f); }
+
+void destroy_function_saved(Node& n) noexcept { function_of(n.type).saved.clear(); }
+void release_type(const NodeType* type) noexcept { Ref<Function>::adopt(&function_of(type)).reset(); }
+
+void function_backward(Node& n, TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  Function& f = function_of(n.type);
+  SmallVec<tt_tensor*, 4> incoming;
+  for (int64_t i = 0; i < n.n_outs; i++) incoming.push_back(reinterpret_cast<tt_tensor*>(grads[i].get()));
+  CallbackName what("backward", f.def.name);
+  HostOuts outs(n.n_edges);
+  struct Running {
+    Function& f;
+    Running(Function& fn, Node* n) : f(fn) { f.in_backward = n; }
+    ~Running() { f.in_backward = nullptr; }
+  };
+  {
+    Running running(f, &n);
+    run_callback(what.text, true, [&](tt_ctx* c) { return f.def.backward(f.def.user, c, handle_of(f), incoming.data(), n.n_outs, outs.data(), n.n_edges); });
+  }
+  TensorList list = outs.take(what.text, true);
+  for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(list[i]);
+}
+
+Ref<Function> make_function(const FunctionDef& def) {
+  const size_t name_bytes = strlen(def.name) + 1, bytes = sizeof(Function) + name_bytes;
+  void* block = heap_alloc(tls.heap, bytes);
+  if (!block) {
+    if (def.drop) def.drop(def.user);
+    fail_oom(int64_t(bytes));
+  }
+  auto* f = new (block) Function{kTagFunction, 1, def, {}, {}, false, nullptr, bytes};
+  char* name = reinterpret_cast<char*>(f + 1);
+  memcpy(name, def.name, name_bytes);
+  f->def.name = name;
+  f->node_type = {name, function_backward, destroy_function_saved, 0, true, release_type};
+  return Ref<Function>::adopt(f);
+}
+
+TensorList run_forward(Function& f, TensorSpan inputs, int64_t n_outs) {
+  CallbackName what("forward", f.def.name);
+  HostOuts outs(n_outs);
+  MaskGuard no_grad(bit(kKeyAutograd));
+  struct Running {
+    Function& f;
+    explicit Running(Function& fn) : f(fn) { f.in_forward = true; }
+    ~Running() { f.in_forward = false; }
+  } running(f);
+  run_callback(what.text, true, [&](tt_ctx* c) {
+    return f.def.forward(f.def.user, c, handle_of(f), reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n, outs.data(), n_outs);
+  });
+  return outs.take(what.text, false);
+}
+
+}  // namespace
+
+TensorList apply_function(const FunctionDef& def, TensorSpan inputs, int64_t n_outs) {
+  Ref<Function> fn = make_function(def);
+  Function& f = *fn;
+  if ((ctx().exclude & bit(kKeyAutograd)) || !needs_grad(inputs)) return run_forward(f, inputs, n_outs);
+  NodeRef node = new_node(&f.node_type, inputs.n, n_outs);
+  ref_inc(&f.refs);
+  Node& n = as_node(node);
+  n.released = false;
+  for (int64_t i = 0; i < inputs.n; i++)
+    if (needs_grad(inputs[i])) n.set_edge(i, *inputs[i]);
+  TensorList results = run_forward(f, inputs, n_outs);
+  for (int64_t i = 0; i < n_outs; i++) {
+    results[i] = fresh_result(std::move(results[i]), inputs);
+    if (!is_differentiable(results[i]->dtype)) continue;
+    for (Saved& s : f.saved)
+      if (s.holds(*results[i])) s.save_output(*results[i], uint32_t(i));
+    set_history(node, *results[i], uint32_t(i));
+  }
+  return results;
+}
+
+void function_save(Function& f, TensorSpan tensors) {
+  if (!f.in_forward) fail(TT_INVALID_ARG, "tensors can be saved only while forward runs");
+  f.saved.reserve(f.saved.size() + tensors.n);
+  for (const Tensor* t : tensors) f.saved.push_back(Saved()), f.saved.back().save(t);
+}
+
+TensorRef function_saved(Function& f, int64_t i) {
+  if (!f.in_backward) fail(TT_INVALID_ARG, "saved tensors can be had only while backward runs");
+  if (i < 0 || i >= f.saved.size()) fail_arg(TT_INDEX, "i", "i is {}: {} tensors were saved", i, f.saved.size());
+  return f.saved[i].get_opt(*f.in_backward);
+}
+
+}  // namespace TT_NS

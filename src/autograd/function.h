@@ -1,0 +1,28 @@
+// A differentiable function made of two callbacks of the host.
+#pragma once
+
+#include "autograd/node.h"
+
+struct tt_function;
+
+namespace TT_NS {
+
+// Copied; drop runs exactly once, when neither the call nor a recorded node needs the function any more.
+struct FunctionDef {
+  const char* name;
+  void* user;
+  tt_status (*forward)(void* user, tt_ctx* ctx, tt_function* f, const tt_tensor* const* inputs, int64_t n_inputs, tt_tensor** outs, int64_t n_outs);
+  tt_status (*backward)(void* user, tt_ctx* ctx, tt_function* f, tt_tensor* const* grads, int64_t n_outs, tt_tensor** input_grads, int64_t n_inputs);
+  void (*drop)(void* user);
+};
+
+// Runs forward without recording; records a node if an input needs a gradient.
+TensorList apply_function(const FunctionDef& def, TensorSpan inputs, int64_t n_outs);
+
+struct Function;
+// In forward: keeps tensors for backward (NULL items stay NULL).
+void function_save(Function& f, TensorSpan tensors);
+// In backward: the i-th of them, with its history; empty if NULL was saved.
+TensorRef function_saved(Function& f, int64_t i);
+
+}  // namespace TT_NS

@@ -1,0 +1,70 @@
+#include "modes/trace.h"
+
+#include "core/callback.h"
+#include "dispatch/call.h"
+
+namespace TT_NS {
+
+namespace {
+
+struct DispatchTrace : CtxPart {
+  TraceFn fn;
+  void* user;
+  int32_t depth;
+  bool telling;  // fn runs
+};
+
+DispatchTrace* of(Ctx& c) { return static_cast<DispatchTrace*>(c.trace); }
+
+constexpr const char* kSlotNames[kNumKeys] = {"cpu", "cuda", "meta", "ext", "layout", "layout", "layout", "layout", "autograd", "autocast", "functionalize",
+                                              "vmap", "user", "trace", "profile", "reserved"};
+
+// One callback per slot: each functionality key hands the call to the next lower one, the last to a backend.
+void tell(DispatchTrace& t, uint64_t keys, const char* op) {
+  t.telling = true;
+  struct Done {
+    DispatchTrace& t;
+    ~Done() { t.telling = false; }
+  } done{t};
+  for (uint64_t left = keys;;) {
+    const int key = top_bit(left);
+    run_callback("the trace callback", true, [&](tt_ctx*) {
+      if (t.fn) t.fn(t.user, op, kSlotNames[key], t.depth);
+      return tt_status(TT_OK);
+    });
+    if (key < kKeyAutograd) return;
+    left &= (uint64_t(1) << key) - 1;
+  }
+}
+
+void trace_slot(Call c, const Value* args, TensorList& outs) {
+  DispatchTrace* t = of(ctx());
+  c.keys &= ~bit(kKeyTrace);
+  if (!t || !t->fn || t->telling) return c.op->call_boxed(c, args, outs);
+  tell(*t, c.keys, c.op->name());
+  struct Deeper {
+    DispatchTrace& t;
+    explicit Deeper(DispatchTrace& trace) : t(trace) { t.depth++; }
+    ~Deeper() { t.depth--; }
+  } deeper(*t);
+  c.op->call_boxed(c, args, outs);
+}
+
+void destroy(CtxPart* part) noexcept { mem_free(static_cast<DispatchTrace*>(part), sizeof(DispatchTrace)); }
+
+}  // namespace
+
+void set_trace(Ctx& c, TraceFn fn, void* user) {
+  DispatchTrace* t = of(c);
+  if (!t && !fn) return;
+  if (!t) {
+    t = static_cast<DispatchTrace*>(mem_alloc(sizeof(DispatchTrace)));
+    *t = DispatchTrace{{destroy}, nullptr, nullptr, 0, false};
+    c.trace = t;
+  }
+  t->fn = fn, t->user = user;
+  __atomic_store_n(&fallbacks[kKeyTrace], &trace_slot, __ATOMIC_RELAXED);
+  c.include = fn ? c.include | bit(kKeyTrace) : c.include & ~bit(kKeyTrace);
+}
+
+}  // namespace TT_NS
