@@ -409,20 +409,59 @@ tt_status tt_full_like_f64(tt_ctx *c, const tt_tensor *self, double fill_value, 
 tt_status tt_full_like_i64(tt_ctx *c, const tt_tensor *self, int64_t fill_value, const tt_full_like_opts *opts, tt_tensor **out);
 tt_status tt_full_like_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *fill_value, const tt_full_like_opts *opts, tt_tensor **out);
 
-/* A copy of self with source[i] added at index[i] of `dim`; repeated indices add up. */
-tt_status tt_index_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor **out);
-tt_status tt_index_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source);
-
-/* Picks index[i] of dimension `dim`; index is a 1-D (or 0-D) integer tensor. */
-tt_status tt_index_select(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out);
-
-/* out[i][j] = self[index[i][j]][j] for dim 0, and so on; index may be smaller than self outside dim. */
+/* out[i][j] = self[index[i][j]][j] for dim 0, and so on; index may be smaller than self outside dim.
+     dim: dimension that index counts
+     index: positions in [0, self.shape[dim]) */
 tt_status tt_gather(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out);
 tt_status tt_gather_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor *dst);
 
-/* A copy of self with src[i][j] added at [index[i][j]][j] for dim 0, and so on; repeated indices add up. */
+/* A copy of self with src[i][j] added at [index[i][j]][j] for dim 0, and so on; repeated indices add up.
+     dim: dimension that index counts
+     index: positions in [0, self.shape[dim])
+     src: what to add: at least index's sizes */
 tt_status tt_scatter_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, tt_tensor **out);
 tt_status tt_scatter_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src);
+
+/* Picks index[i] of dimension `dim`; index is a 1-D (or 0-D) integer tensor.
+     dim: dimension to pick from
+     index: positions in [0, self.shape[dim]) */
+tt_status tt_index_select(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out);
+tt_status tt_index_select_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor *dst);
+
+/* A copy of self with alpha * source[i] added at index[i] of `dim`; repeated indices add up.
+     dim: dimension that index counts
+     index: positions in [0, self.shape[dim]): 1-D or 0-D
+     source: what to add: self's shape, but index's length in dim
+     alpha: factor of source */
+typedef struct tt_index_add_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_scalar alpha; /* factor of source; default 1 */
+} tt_index_add_opts;
+#define TT_INDEX_ADD_ALPHA (UINT64_C(1) << 0)
+tt_status tt_index_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor **out);
+tt_status tt_index_add_ex(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor **out);
+tt_status tt_index_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source);
+tt_status tt_index_add_ex_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts);
+tt_status tt_index_add_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor *dst);
+tt_status tt_index_add_ex_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor *dst);
+
+/* A copy of self with values written where self[indices] would read; negative positions count from the end.
+     indices: one integer or bool tensor, or none, per dimension (a bool tensor stands for all its dimensions)
+     values: broadcasts to the shape of self[indices], in self's dtype
+     accumulate: add instead of write; repeated positions add up */
+tt_status tt_index_put(tt_ctx *c, const tt_tensor *self, const tt_tensor *const *indices, int64_t n_indices, const tt_tensor *values, int32_t accumulate, tt_tensor **out);
+tt_status tt_index_put_(tt_ctx *c, tt_tensor *self, const tt_tensor *const *indices, int64_t n_indices, const tt_tensor *values, int32_t accumulate);
+
+/* The rows of weight that indices name.
+     weight: (rows, features)
+     indices: rows in [0, weight.shape[0]), any shape
+     padding_idx: row that gets no gradient; -1: none */
+typedef struct tt_embedding_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t padding_idx; /* row that gets no gradient; -1: none; default -1 */
+} tt_embedding_opts;
+#define TT_EMBEDDING_PADDING_IDX (UINT64_C(1) << 0)
+tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices, const tt_embedding_opts *opts, tt_tensor **out);
 
 /* e to the power of each element. */
 tt_status tt_exp(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
@@ -506,6 +545,44 @@ typedef struct tt_layer_norm_opts {
 } tt_layer_norm_opts;
 #define TT_LAYER_NORM_EPS (UINT64_C(1) << 0)
 tt_status tt_layer_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_tensor *weight, const tt_tensor *bias, const tt_layer_norm_opts *opts, tt_tensor **out);
+
+/* -weight[t] * input[t] for the class t that target names. input: log-probabilities (C), (N, C) or (N, C, d1, …);
+   target: input's shape without C.
+     target: classes in [0, C)
+     weight: factor of each class: (C)
+     ignore_index: targets of this value count for nothing
+     reduction: none; sum; mean: the sum divided by the sum of the targets' weights */
+typedef struct tt_nll_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *weight; /* factor of each class: (C); default None */
+  int64_t ignore_index; /* targets of this value count for nothing; default -100 */
+  int32_t reduction; /* none; sum; mean: the sum divided by the sum of the targets' weights; default "mean" */
+} tt_nll_loss_opts;
+#define TT_NLL_LOSS_WEIGHT (UINT64_C(1) << 0)
+#define TT_NLL_LOSS_IGNORE_INDEX (UINT64_C(1) << 1)
+#define TT_NLL_LOSS_REDUCTION (UINT64_C(1) << 2)
+tt_status tt_nll_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_nll_loss_opts *opts, tt_tensor **out);
+
+/* Cross entropy of the distribution softmax(input) and the target: classes, as for nll_loss, or floating
+   probabilities of input's shape.
+     input: scores (C), (N, C) or (N, C, d1, …)
+     target: classes in [0, C), or probabilities
+     weight: factor of each class: (C)
+     ignore_index: class targets of this value count for nothing
+     reduction: none; sum; mean
+     label_smoothing: share of the target that is spread evenly over all classes, in [0, 1] */
+typedef struct tt_cross_entropy_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *weight; /* factor of each class: (C); default None */
+  int64_t ignore_index; /* class targets of this value count for nothing; default -100 */
+  int32_t reduction; /* none; sum; mean; default "mean" */
+  double label_smoothing; /* share of the target that is spread evenly over all classes, in [0, 1]; default 0.0 */
+} tt_cross_entropy_opts;
+#define TT_CROSS_ENTROPY_WEIGHT (UINT64_C(1) << 0)
+#define TT_CROSS_ENTROPY_IGNORE_INDEX (UINT64_C(1) << 1)
+#define TT_CROSS_ENTROPY_REDUCTION (UINT64_C(1) << 2)
+#define TT_CROSS_ENTROPY_LABEL_SMOOTHING (UINT64_C(1) << 3)
+tt_status tt_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_cross_entropy_opts *opts, tt_tensor **out);
 
 /* Uniform numbers in [0, 1).
      size: shape of the result

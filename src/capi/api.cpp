@@ -69,6 +69,10 @@ Ints ints_arg(const int64_t* p, int64_t n, const char* arg, int32_t) {
   if (n > kMaxDims) fail_arg(TT_SHAPE, arg, "{} has {} entries, at most {} are supported", arg, n, kMaxDims);
   return {p, n};
 }
+Ints int_list_arg(const int64_t* p, int64_t n, const char* arg, int32_t) {
+  check_list(p, n, arg);
+  return {p, n};
+}
 Indices indices_arg(const tt_index* p, int64_t n, const char* arg, int32_t index) {
   check_list(p, n, arg);
   if (n > 4 * kMaxDims) fail_arg(TT_INVALID_ARG, arg, "{} has {} items, at most {} are supported", arg, n, 4 * kMaxDims);

@@ -65,6 +65,7 @@ TT_INLINE Tensor& mutable_arg(const tt_tensor* h, const char* arg, int32_t index
 TT_INLINE const Tensor* optional_arg(const tt_tensor* h, const char* arg, int32_t index) { return h ? &tensor_arg(h, arg, index) : nullptr; }
 TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg, int32_t index, bool optional_items);
 Ints ints_arg(const int64_t* p, int64_t n, const char* arg, int32_t index);
+Ints int_list_arg(const int64_t* p, int64_t n, const char* arg, int32_t index);  // of any length
 Indices indices_arg(const tt_index* p, int64_t n, const char* arg, int32_t index);
 const Scalar& scalar_arg(const tt_scalar* s, const char* arg, int32_t index);
 inline const Scalar* optional_scalar_arg(const tt_scalar* s, const char* arg, int32_t index) { return s ? &scalar_arg(s, arg, index) : nullptr; }

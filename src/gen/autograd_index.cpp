@@ -8,106 +8,6 @@
 
 namespace TT_NS {
 
-// ---- index_add ----
-struct index_add_saved {
-  Saved index;
-  int64_t dim;
-};
-static void index_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
-  check_not_released(n);
-  [[maybe_unused]] auto& s = n.saved_as<index_add_saved>();
-  if (n.needs(0)) {
-    const Tensor& g0 = *grads[0];
-    out[0] = TensorRef::share(&g0);
-  }
-  if (n.needs(1)) {
-    const auto& dim = s.dim;
-    const TensorRef index_ref = s.index.get(n);
-    const Tensor& index = *index_ref;
-    const Tensor& g0 = *grads[0];
-    out[1] = op::index_select(g0, dim, index);
-  }
-}
-static constinit const NodeType index_add_type = {"index_add", index_add_apply, destroy_saved<index_add_saved>, sizeof(index_add_saved), false};
-static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-  const bool n0 = needs_grad(self);
-  const bool n1 = needs_grad(source);
-  if (!(n0 | n1)) return redispatch(op_index_add, c.keys & kBelowAutograd, self, dim, index, source);
-  if (needs_grad(index)) fail_no_formula("index");
-  NodeRef node = new_node(&index_add_type, 2, 1);
-  Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) index_add_saved;
-  n.released = false;
-  if (n0) n.set_edge(0, self);
-  if (n1) n.set_edge(1, source);
-  s.index.save(index);
-  s.dim = dim;
-  auto out = redispatch(op_index_add, c.keys & kBelowAutograd, self, dim, index, source);
-  set_history(node, *out, 0);
-  return out;
-}
-static constexpr ArgInfo index_add_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_add_schema = {"index_add", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_add_args, 4, 1, true, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_add = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_add_schema, front::index_add, index_add_autograd);
-static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-  const bool n0 = needs_grad(self);
-  const bool n1 = needs_grad(source);
-  if (!(n0 | n1)) return redispatch(op_index_add_, c.keys & kBelowAutograd, self, dim, index, source);
-  if (needs_grad(index)) fail_no_formula("index");
-  NodeRef node = new_node(&index_add_type, 2, 1);
-  Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) index_add_saved;
-  n.released = false;
-  if (n0) n.set_edge(0, self);
-  if (n1) n.set_edge(1, source);
-  s.index.save(index);
-  s.dim = dim;
-  NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_index_add_, c.keys & kBelowAutograd, self, dim, index, source);
-  commit_inplace(self, std::move(prepared));
-}
-static constexpr ArgInfo index_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_add__schema = {"index_add_", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_add__args, 4, 0, true, false, false};
-constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_add_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_add__schema, index_add__front, index_add__autograd);
-
-// ---- index_select ----
-struct index_select_saved {
-  Saved index;
-  int64_t dim;
-  Shape self_shape;
-};
-static void index_select_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
-  check_not_released(n);
-  [[maybe_unused]] auto& s = n.saved_as<index_select_saved>();
-  if (n.needs(0)) {
-    const auto& dim = s.dim;
-    const TensorRef index_ref = s.index.get(n);
-    const Tensor& index = *index_ref;
-    const Tensor& g0 = *grads[0];
-    out[0] = op::index_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, index, g0);
-  }
-}
-static constinit const NodeType index_select_type = {"index_select", index_select_apply, destroy_saved<index_select_saved>, sizeof(index_select_saved), false};
-static TensorRef index_select_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index) {
-  const bool n0 = needs_grad(self);
-  if (!(n0)) return redispatch(op_index_select, c.keys & kBelowAutograd, self, dim, index);
-  if (needs_grad(index)) fail_no_formula("index");
-  NodeRef node = new_node(&index_select_type, 1, 1);
-  Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) index_select_saved;
-  n.released = false;
-  if (n0) n.set_edge(0, self);
-  s.index.save(index);
-  s.dim = dim;
-  s.self_shape = Shape(self.sizes());
-  auto out = redispatch(op_index_select, c.keys & kBelowAutograd, self, dim, index);
-  set_history(node, *out, 0);
-  return out;
-}
-static constexpr ArgInfo index_select_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_select_schema = {"index_select", "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_args, 3, 1, true, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select = make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&index_select_schema, front::index_select, index_select_autograd);
-
 // ---- gather ----
 struct gather_saved {
   Saved index;
@@ -157,6 +57,7 @@ constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_int
 struct scatter_add_saved {
   Saved index;
   int64_t dim;
+  Shape src_shape;
 };
 static void scatter_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -170,7 +71,7 @@ static void scatter_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     const TensorRef index_ref = s.index.get(n);
     const Tensor& index = *index_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::gather(g0, dim, index);
+    out[1] = formula::scatter_add_src_backward(g0, dim, index, Ints(s.src_shape));
   }
 }
 static constinit const NodeType scatter_add_type = {"scatter_add", scatter_add_apply, destroy_saved<scatter_add_saved>, sizeof(scatter_add_saved), false};
@@ -187,6 +88,7 @@ static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, c
   if (n1) n.set_edge(1, src);
   s.index.save(index);
   s.dim = dim;
+  s.src_shape = Shape(src.sizes());
   auto out = redispatch(op_scatter_add, c.keys & kBelowAutograd, self, dim, index, src);
   set_history(node, *out, 0);
   return out;
@@ -207,6 +109,7 @@ static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tenso
   if (n1) n.set_edge(1, src);
   s.index.save(index);
   s.dim = dim;
+  s.src_shape = Shape(src.sizes());
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_scatter_add_, c.keys & kBelowAutograd, self, dim, index, src);
   commit_inplace(self, std::move(prepared));
@@ -214,5 +117,263 @@ static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tenso
 static constexpr ArgInfo scatter_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}};
 static constexpr OpSchema scatter_add__schema = {"scatter_add_", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add__args, 4, 0, true, false, false};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add__schema, scatter_add__front, scatter_add__autograd);
+
+// ---- index_select ----
+struct index_select_saved {
+  Saved index;
+  int64_t dim;
+  Shape self_shape;
+};
+static void index_select_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<index_select_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const TensorRef index_ref = s.index.get(n);
+    const Tensor& index = *index_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::index_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, index, g0);
+  }
+}
+static constinit const NodeType index_select_type = {"index_select", index_select_apply, destroy_saved<index_select_saved>, sizeof(index_select_saved), false};
+static TensorRef index_select_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_index_select, c.keys & kBelowAutograd, self, dim, index);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&index_select_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) index_select_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.index.save(index);
+  s.dim = dim;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_index_select, c.keys & kBelowAutograd, self, dim, index);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo index_select_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}};
+static constexpr OpSchema index_select_schema = {"index_select", "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_args, 3, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select = make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&index_select_schema, front::index_select, index_select_autograd);
+static void index_select_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_index_select_into, c.keys & kBelowAutograd, self, dim, index, dst);
+}
+static constexpr ArgInfo index_select_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema index_select_into_schema = {"index_select_into", "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_into_args, 4, 0, true, false, false};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_index_select_into = make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&index_select_into_schema, index_select_into_front, index_select_into_autograd);
+
+// ---- index_add ----
+struct index_add_saved {
+  Saved index;
+  int64_t dim;
+  Scalar alpha;
+};
+static void index_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<index_add_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = TensorRef::share(&g0);
+  }
+  if (n.needs(1)) {
+    const auto& dim = s.dim;
+    const TensorRef index_ref = s.index.get(n);
+    const Tensor& index = *index_ref;
+    const auto& alpha = s.alpha;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::mul(op::index_select(g0, dim, index), op::conj(alpha));
+  }
+}
+static constinit const NodeType index_add_type = {"index_add", index_add_apply, destroy_saved<index_add_saved>, sizeof(index_add_saved), false};
+static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(source);
+  if (!(n0 | n1)) return redispatch(op_index_add, c.keys & kBelowAutograd, self, dim, index, source, alpha);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&index_add_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) index_add_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, source);
+  s.index.save(index);
+  s.dim = dim;
+  s.alpha = Scalar(alpha);
+  auto out = redispatch(op_index_add, c.keys & kBelowAutograd, self, dim, index, source, alpha);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo index_add_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
+static constexpr OpSchema index_add_schema = {"index_add", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add_args, 5, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&>(&index_add_schema, front::index_add, index_add_autograd);
+static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(source);
+  if (!(n0 | n1)) return redispatch(op_index_add_, c.keys & kBelowAutograd, self, dim, index, source, alpha);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&index_add_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) index_add_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, source);
+  s.index.save(index);
+  s.dim = dim;
+  s.alpha = Scalar(alpha);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_index_add_, c.keys & kBelowAutograd, self, dim, index, source, alpha);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo index_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
+static constexpr OpSchema index_add__schema = {"index_add_", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add__args, 5, 0, true, false, false};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&>(&index_add__schema, index_add__front, index_add__autograd);
+static void index_add_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(source) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_index_add_into, c.keys & kBelowAutograd, self, dim, index, source, alpha, dst);
+}
+static constexpr ArgInfo index_add_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema index_add_into_schema = {"index_add_into", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add_into_args, 6, 0, true, false, false};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_index_add_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&index_add_into_schema, index_add_into_front, index_add_into_autograd);
+
+// ---- index ----
+struct index_saved {
+  SavedList indices;
+  Shape self_shape;
+};
+static void index_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<index_saved>();
+  if (n.needs(0)) {
+    TensorList indices_refs;
+    s.indices.get(n, indices_refs);
+    const Borrowed indices(indices_refs);
+    const Tensor& g0 = *grads[0];
+    out[0] = op::index_put(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), indices, g0, true);
+  }
+}
+static constinit const NodeType index_type = {"index", index_apply, destroy_saved<index_saved>, sizeof(index_saved), false};
+static TensorRef index_autograd(Call c, const Tensor& self, TensorSpan indices) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_index, c.keys & kBelowAutograd, self, indices);
+  if (needs_grad(indices)) fail_no_formula("indices");
+  NodeRef node = new_node(&index_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) index_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.indices.save(indices);
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_index, c.keys & kBelowAutograd, self, indices);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo index_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kOptTensorList, false, false}};
+static constexpr OpSchema index_schema = {"index", "index(self: Tensor, indices: Tensor?[]) -> Tensor", index_args, 2, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, TensorSpan)> op_index = make_op<TensorRef, const Tensor&, TensorSpan>(&index_schema, front::index, index_autograd);
+
+// ---- index_put ----
+struct index_put_saved {
+  SavedList indices;
+  bool accumulate;
+};
+static void index_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<index_put_saved>();
+  if (n.needs(0)) {
+    TensorList indices_refs;
+    s.indices.get(n, indices_refs);
+    const Borrowed indices(indices_refs);
+    const auto& accumulate = s.accumulate;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::index_put_self_backward(g0, indices, accumulate);
+  }
+  if (n.needs(1)) {
+    TensorList indices_refs;
+    s.indices.get(n, indices_refs);
+    const Borrowed indices(indices_refs);
+    const Tensor& g0 = *grads[0];
+    out[1] = op::index(g0, indices);
+  }
+}
+static constinit const NodeType index_put_type = {"index_put", index_put_apply, destroy_saved<index_put_saved>, sizeof(index_put_saved), false};
+static TensorRef index_put_autograd(Call c, const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(values);
+  if (!(n0 | n1)) return redispatch(op_index_put, c.keys & kBelowAutograd, self, indices, values, accumulate);
+  if (needs_grad(indices)) fail_no_formula("indices");
+  NodeRef node = new_node(&index_put_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) index_put_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, values);
+  s.indices.save(indices);
+  s.accumulate = accumulate;
+  auto out = redispatch(op_index_put, c.keys & kBelowAutograd, self, indices, values, accumulate);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo index_put_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema index_put_schema = {"index_put", "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor", index_put_args, 4, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put = make_op<TensorRef, const Tensor&, TensorSpan, const Tensor&, bool>(&index_put_schema, front::index_put, index_put_autograd);
+static void index_put__autograd(Call c, Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(values);
+  if (!(n0 | n1)) return redispatch(op_index_put_, c.keys & kBelowAutograd, self, indices, values, accumulate);
+  if (needs_grad(indices)) fail_no_formula("indices");
+  NodeRef node = new_node(&index_put_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) index_put_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, values);
+  s.indices.save(indices);
+  s.accumulate = accumulate;
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_index_put_, c.keys & kBelowAutograd, self, indices, values, accumulate);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo index_put__args[] = {{"self", ArgType::kTensor, true, false}, {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema index_put__schema = {"index_put_", "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor", index_put__args, 4, 0, true, false, false};
+constinit Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_ = make_op<void, Tensor&, TensorSpan, const Tensor&, bool>(&index_put__schema, index_put__front, index_put__autograd);
+
+// ---- embedding ----
+struct embedding_saved {
+  Saved indices;
+  int64_t padding_idx;
+  Shape weight_shape;
+};
+static void embedding_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<embedding_saved>();
+  if (n.needs(0)) {
+    const TensorRef indices_ref = s.indices.get(n);
+    const Tensor& indices = *indices_ref;
+    const auto& padding_idx = s.padding_idx;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::embedding_backward(g0, indices, Ints(s.weight_shape), padding_idx);
+  }
+}
+static constinit const NodeType embedding_type = {"embedding", embedding_apply, destroy_saved<embedding_saved>, sizeof(embedding_saved), false};
+static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& indices, int64_t padding_idx) {
+  const bool n0 = needs_grad(weight);
+  if (!(n0)) return redispatch(op_embedding, c.keys & kBelowAutograd, weight, indices, padding_idx);
+  if (needs_grad(indices)) fail_no_formula("indices");
+  NodeRef node = new_node(&embedding_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) embedding_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, weight);
+  s.indices.save(indices);
+  s.padding_idx = padding_idx;
+  s.weight_shape = Shape(weight.sizes());
+  auto out = redispatch(op_embedding, c.keys & kBelowAutograd, weight, indices, padding_idx);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo embedding_args[] = {{"weight", ArgType::kTensor, false, false}, {"indices", ArgType::kTensor, false, false}, {"padding_idx", ArgType::kInt, false, true, {ArgDefault::kInt, 0, -1}}};
+static constexpr OpSchema embedding_schema = {"embedding", "embedding(weight: Tensor, indices: Tensor, padding_idx: Int = -1) -> Tensor", embedding_args, 3, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_embedding = make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&embedding_schema, front::embedding, embedding_autograd);
 
 }  // namespace TT_NS

@@ -317,4 +317,14 @@ static constexpr ArgInfo layer_norm_backward_args[] = {{"grad", ArgType::kTensor
 static constexpr OpSchema layer_norm_backward_schema = {"layer_norm_backward", "layer_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, mean: Tensor, rstd: Tensor, weight: Tensor?, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", layer_norm_backward_args, 10, 3, true, false, true};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&, const Tensor*, double, bool, bool, bool)> op_layer_norm_backward = make_op<TensorTriple, const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&, const Tensor*, double, bool, bool, bool>(&layer_norm_backward_schema, front::layer_norm_backward, layer_norm_backward_autograd);
 
+// ---- nll_loss ----
+static constexpr ArgInfo nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, {ArgDefault::kInt, 0, -100}}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}};
+static constexpr OpSchema nll_loss_schema = {"nll_loss", "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = \"mean\") -> Tensor", nll_loss_args, 5, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&nll_loss_schema, front::nll_loss, nullptr);
+
+// ---- cross_entropy ----
+static constexpr ArgInfo cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, {ArgDefault::kInt, 0, -100}}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}, {"label_smoothing", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.0, 0}}};
+static constexpr OpSchema cross_entropy_schema = {"cross_entropy", "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor", cross_entropy_args, 6, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double)> op_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double>(&cross_entropy_schema, front::cross_entropy, nullptr);
+
 }  // namespace TT_NS

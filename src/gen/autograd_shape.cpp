@@ -94,7 +94,7 @@ static TensorList split_with_sizes_autograd(Call c, const Tensor& self, Ints spl
   return out;
 }
 static constexpr ArgInfo split_with_sizes_args[] = {{"self", ArgType::kTensor, false, false}, {"split_sizes", ArgType::kSize, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema split_with_sizes_schema = {"split_with_sizes", "split_with_sizes(self: Tensor, split_sizes: Size, dim: Dim = 0) -> Tensor[]", split_with_sizes_args, 3, -1, true, false, false};
+static constexpr OpSchema split_with_sizes_schema = {"split_with_sizes", "split_with_sizes(self: Tensor, split_sizes: Int[], dim: Dim = 0) -> Tensor[]", split_with_sizes_args, 3, -1, true, false, false};
 constinit Op<TensorList(const Tensor&, Ints, int64_t)> op_split_with_sizes = make_op<TensorList, const Tensor&, Ints, int64_t>(&split_with_sizes_schema, front::split_with_sizes, split_with_sizes_autograd);
 
 }  // namespace TT_NS

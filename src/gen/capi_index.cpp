@@ -5,25 +5,6 @@
 
 using namespace TT_NS;
 
-tt_status tt_index_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor **out) {
-  clear_out(out);
-  return api_call(c, "index_add", [&]([[maybe_unused]] Ctx& x) {
-    out_arg(out, "out", 4);
-    give(x, out, op::index_add(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3)));
-  });
-}
-tt_status tt_index_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source) {
-  return api_call(c, "index_add_", [&]([[maybe_unused]] Ctx& x) {
-    op::index_add_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3));
-  });
-}
-tt_status tt_index_select(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out) {
-  clear_out(out);
-  return api_call(c, "index_select", [&]([[maybe_unused]] Ctx& x) {
-    out_arg(out, "out", 3);
-    give(x, out, op::index_select(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2)));
-  });
-}
 tt_status tt_gather(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "gather", [&]([[maybe_unused]] Ctx& x) {
@@ -46,5 +27,78 @@ tt_status tt_scatter_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt
 tt_status tt_scatter_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src) {
   return api_call(c, "scatter_add_", [&]([[maybe_unused]] Ctx& x) {
     op::scatter_add_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(src, "src", 3));
+  });
+}
+tt_status tt_index_select(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "index_select", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    give(x, out, op::index_select(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2)));
+  });
+}
+tt_status tt_index_select_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor *dst) {
+  return api_call(c, "index_select_into", [&]([[maybe_unused]] Ctx& x) {
+    op::index_select_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_index_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "index_add", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    give(x, out, op::index_add(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), Scalar(1)));
+  });
+}
+tt_status tt_index_add_ex(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "index_add", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : Scalar(1);
+    give(x, out, op::index_add(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), o_alpha));
+  });
+}
+tt_status tt_index_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source) {
+  return api_call(c, "index_add_", [&]([[maybe_unused]] Ctx& x) {
+    op::index_add_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), Scalar(1));
+  });
+}
+tt_status tt_index_add_ex_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts) {
+  return api_call(c, "index_add_", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : Scalar(1);
+    op::index_add_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), o_alpha);
+  });
+}
+tt_status tt_index_add_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor *dst) {
+  return api_call(c, "index_add_into", [&]([[maybe_unused]] Ctx& x) {
+    op::index_add_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), Scalar(1), mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_index_add_ex_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor *dst) {
+  return api_call(c, "index_add_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : Scalar(1);
+    op::index_add_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), o_alpha, mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_index_put(tt_ctx *c, const tt_tensor *self, const tt_tensor *const *indices, int64_t n_indices, const tt_tensor *values, int32_t accumulate, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "index_put", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    give(x, out, op::index_put(tensor_arg(self, "self", 0), tensors_arg(indices, n_indices, "indices", 1, true), tensor_arg(values, "values", 2), accumulate != 0));
+  });
+}
+tt_status tt_index_put_(tt_ctx *c, tt_tensor *self, const tt_tensor *const *indices, int64_t n_indices, const tt_tensor *values, int32_t accumulate) {
+  return api_call(c, "index_put_", [&]([[maybe_unused]] Ctx& x) {
+    op::index_put_(mutable_arg(self, "self", 0), tensors_arg(indices, n_indices, "indices", 1, true), tensor_arg(values, "values", 2), accumulate != 0);
+  });
+}
+tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices, const tt_embedding_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "embedding", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const int64_t o_padding_idx = opts_has(opts, 0) ? int64_t(opts->padding_idx) : int64_t(-1);
+    give(x, out, op::embedding(tensor_arg(weight, "weight", 0), tensor_arg(indices, "indices", 1), o_padding_idx));
   });
 }

@@ -46,3 +46,26 @@ tt_status tt_layer_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normal
     give(x, out, op::layer_norm(tensor_arg(input, "input", 0), ints_arg(normalized_shape, n_normalized_shape, "normalized_shape", 1), optional_arg(weight, "weight", 2), optional_arg(bias, "bias", 3), o_eps));
   });
 }
+tt_status tt_nll_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_nll_loss_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "nll_loss", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 2) : nullptr;
+    const int64_t o_ignore_index = opts_has(opts, 1) ? int64_t(opts->ignore_index) : int64_t(-100);
+    const int64_t o_reduction = opts_has(opts, 2) ? int64_t(opts->reduction) : int64_t(1);
+    give(x, out, op::nll_loss(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1), o_weight, o_ignore_index, o_reduction));
+  });
+}
+tt_status tt_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_cross_entropy_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "cross_entropy", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 4);
+    const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 2) : nullptr;
+    const int64_t o_ignore_index = opts_has(opts, 1) ? int64_t(opts->ignore_index) : int64_t(-100);
+    const int64_t o_reduction = opts_has(opts, 2) ? int64_t(opts->reduction) : int64_t(1);
+    const double o_label_smoothing = opts_has(opts, 3) ? double(opts->label_smoothing) : double(0.0);
+    give(x, out, op::cross_entropy(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1), o_weight, o_ignore_index, o_reduction, o_label_smoothing));
+  });
+}

@@ -50,6 +50,6 @@ tt_status tt_split_with_sizes(tt_ctx *c, const tt_tensor *self, const int64_t *s
   return api_call(c, "split_with_sizes", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    give_list(x, outs, cap, n_outs, op::split_with_sizes(tensor_arg(self, "self", 0), ints_arg(split_sizes, n_split_sizes, "split_sizes", 1), o_dim));
+    give_list(x, outs, cap, n_outs, op::split_with_sizes(tensor_arg(self, "self", 0), int_list_arg(split_sizes, n_split_sizes, "split_sizes", 1), o_dim));
   });
 }

@@ -9,11 +9,6 @@
 
 namespace TT_NS {
 
-// index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor
-void index_add__front(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) { copy_result(self, *front::index_add(c, self, dim, index, source), true); }
-
-// index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor
-
 // gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor
 void gather_into_front(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
   const auto r = front::gather(c, self, dim, index);
@@ -22,6 +17,25 @@ void gather_into_front(Call c, const Tensor& self, int64_t dim, const Tensor& in
 }
 
 // scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor
-void scatter_add__front(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) { copy_result(self, *front::scatter_add(c, self, dim, index, src), true); }
+
+// index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor
+void index_select_into_front(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
+  const auto r = front::index_select(c, self, dim, index);
+  check_into(dst, *r, Inputs{&self, &index});
+  copy_result(dst, *r, false);
+}
+
+// index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor
+void index_add_into_front(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, Tensor& dst) {
+  const auto r = front::index_add(c, self, dim, index, source, alpha);
+  check_into(dst, *r, Inputs{&self, &index, &source});
+  copy_result(dst, *r, false);
+}
+
+// index(self: Tensor, indices: Tensor?[]) -> Tensor
+
+// index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor
+
+// embedding(weight: Tensor, indices: Tensor, padding_idx: Int = -1) -> Tensor
 
 }  // namespace TT_NS

@@ -38,4 +38,8 @@ TensorRef layer_norm_front([[maybe_unused]] Call c, const Tensor& input, Ints no
 
 // layer_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, mean: Tensor, rstd: Tensor, weight: Tensor?, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)
 
+// nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = "mean") -> Tensor
+
+// cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = "mean", label_smoothing: Float = 0.0) -> Tensor
+
 }  // namespace TT_NS

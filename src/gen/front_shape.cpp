@@ -27,6 +27,6 @@ void stack_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
 
 // split(self: Tensor, split_size: Int, dim: Dim = 0) -> Tensor[]
 
-// split_with_sizes(self: Tensor, split_sizes: Size, dim: Dim = 0) -> Tensor[]
+// split_with_sizes(self: Tensor, split_sizes: Int[], dim: Dim = 0) -> Tensor[]
 
 }  // namespace TT_NS

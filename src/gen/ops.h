@@ -135,13 +135,19 @@ extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_empty_like;
 extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_zeros_like;
 extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_ones_like;
 extern Op<TensorRef(const Tensor&, const Scalar&, Dtype, Opt<Device>)> op_full_like;
-extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_add;
-extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_add_;
-extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather;
 extern Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add;
 extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select;
+extern Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_index_select_into;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add;
+extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add_;
+extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_index_add_into;
+extern Op<TensorRef(const Tensor&, TensorSpan)> op_index;
+extern Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put;
+extern Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_embedding;
 extern Op<TensorRef(const Tensor&)> op_exp;
 extern Op<void(Tensor&)> op_exp_;
 extern Op<void(const Tensor&, Tensor&)> op_exp_into;
@@ -178,6 +184,8 @@ extern Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_log_softmax_backw
 extern Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm;
 extern Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_native_layer_norm;
 extern Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&, const Tensor*, double, bool, bool, bool)> op_layer_norm_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double)> op_cross_entropy;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn;
 extern Op<TensorRef(const Tensor&, Generator*)> op_bernoulli;
@@ -622,15 +630,6 @@ inline TensorRef ones_like(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<D
 inline TensorRef full_like(const Tensor& self, const Scalar& fill_value, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_full_like, self, fill_value, dtype, device);
 }
-inline TensorRef index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-  return dispatch(op_index_add, self, dim, index, source);
-}
-inline void index_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-  return dispatch(op_index_add_, self, dim, index, source);
-}
-inline TensorRef index_select(const Tensor& self, int64_t dim, const Tensor& index) {
-  return dispatch(op_index_select, self, dim, index);
-}
 inline TensorRef gather(const Tensor& self, int64_t dim, const Tensor& index) {
   return dispatch(op_gather, self, dim, index);
 }
@@ -642,6 +641,33 @@ inline TensorRef scatter_add(const Tensor& self, int64_t dim, const Tensor& inde
 }
 inline void scatter_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   return dispatch(op_scatter_add_, self, dim, index, src);
+}
+inline TensorRef index_select(const Tensor& self, int64_t dim, const Tensor& index) {
+  return dispatch(op_index_select, self, dim, index);
+}
+inline void index_select_into(const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
+  return dispatch(op_index_select_into, self, dim, index, dst);
+}
+inline TensorRef index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = Scalar(1)) {
+  return dispatch(op_index_add, self, dim, index, source, alpha);
+}
+inline void index_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = Scalar(1)) {
+  return dispatch(op_index_add_, self, dim, index, source, alpha);
+}
+inline void index_add_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, Tensor& dst) {
+  return dispatch(op_index_add_into, self, dim, index, source, alpha, dst);
+}
+inline TensorRef index(const Tensor& self, TensorSpan indices) {
+  return dispatch(op_index, self, indices);
+}
+inline TensorRef index_put(const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate = false) {
+  return dispatch(op_index_put, self, indices, values, accumulate);
+}
+inline void index_put_(Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate = false) {
+  return dispatch(op_index_put_, self, indices, values, accumulate);
+}
+inline TensorRef embedding(const Tensor& weight, const Tensor& indices, int64_t padding_idx = -1) {
+  return dispatch(op_embedding, weight, indices, padding_idx);
 }
 inline TensorRef exp(const Tensor& self) {
   return dispatch(op_exp, self);
@@ -750,6 +776,12 @@ inline TensorTriple native_layer_norm(const Tensor& input, Ints normalized_shape
 }
 inline TensorTriple layer_norm_backward(const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor& mean, const Tensor& rstd, const Tensor* weight, double eps, bool want_input, bool want_weight, bool want_bias) {
   return dispatch(op_layer_norm_backward, grad, input, normalized_shape, mean, rstd, weight, eps, want_input, want_weight, want_bias);
+}
+inline TensorRef nll_loss(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t ignore_index = -100, int64_t reduction = 1) {
+  return dispatch(op_nll_loss, input, target, weight, ignore_index, reduction);
+}
+inline TensorRef cross_entropy(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t ignore_index = -100, int64_t reduction = 1, double label_smoothing = 0.0) {
+  return dispatch(op_cross_entropy, input, target, weight, ignore_index, reduction, label_smoothing);
 }
 inline TensorRef rand(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
   return dispatch(op_rand, size, dtype, device, generator);

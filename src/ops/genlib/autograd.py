@@ -176,7 +176,7 @@ def into_only(op, v):
 ARG_TYPES = {"Tensor": "kTensor", "Tensor!": "kTensor", "Tensor?": "kOptTensor", "Tensor[]": "kTensorList", "Tensor?[]": "kOptTensorList",
              "Scalar": "kScalar", "Scalar?": "kOptScalar", "Float": "kFloat", "Float?": "kOptFloat", "Int": "kInt", "Int?": "kOptInt", "Bool": "kBool",
              "Bool?": "kOptBool", "Dim": "kDim", "Dim?": "kOptDim", "Dims": "kDims", "Dims?": "kOptDims", "Index": "kIndex", "Index?": "kOptInt",
-             "Size": "kSize", "Shape": "kShape", "Index[]": "kIndices", "DType": "kDtype", "DType?": "kDtype", "Device": "kDevice",
+             "Size": "kSize", "Shape": "kShape", "Int[]": "kSize", "Index[]": "kIndices", "DType": "kDtype", "DType?": "kDtype", "Device": "kDevice",
              "Device?": "kDevice", "MemoryFormat": "kMemoryFormat", "Generator": "kGenerator", "Str": "kStr", "Rng": "kRng"}
 
 

@@ -9,7 +9,7 @@ C_TYPES = {"Tensor": "const tt_tensor *", "Tensor!": "tt_tensor *", "Tensor?": "
            "Dim": "int64_t ", "Index": "int64_t ", "DType": "tt_dtype ", "Device": "const tt_device *", "MemoryFormat": "tt_memory_format ",
            "Generator": "tt_generator *", "Str": "const char *", "Scalar": "const tt_scalar *", "Scalar?": "const tt_scalar *"}
 LISTS = {"Tensor[]": "const tt_tensor *const *", "Tensor?[]": "const tt_tensor *const *", "Dims": "const int64_t *", "Size": "const int64_t *",
-         "Shape": "const int64_t *", "Index[]": "const tt_index *", "Dims?": "const int64_t *"}
+         "Shape": "const int64_t *", "Int[]": "const int64_t *", "Index[]": "const tt_index *", "Dims?": "const int64_t *"}
 FIELD_TYPES = {"Scalar": "tt_scalar ", "Scalar?": "tt_scalar ", "Float": "double ", "Float?": "double ", "Int": "int64_t ", "Int?": "int64_t ",
                "Index?": "int64_t ", "Index": "int64_t ", "Dim": "int64_t ", "Dim?": "int64_t ", "Bool": "int32_t ", "Bool?": "int32_t ", "DType": "tt_dtype ", "DType?": "tt_dtype ",
                "Device": "tt_device ", "Device?": "tt_device ", "MemoryFormat": "tt_memory_format ", "Generator": "tt_generator *",
@@ -120,6 +120,8 @@ def in_expr(op, i, a, variant):
         return f'scalar_arg({n}, "{n}", {i})'
     if a.type == "Scalar?":
         return f'optional_scalar_arg({n}, "{n}", {i})'
+    if a.type == "Int[]":
+        return f'int_list_arg({n}, n_{n}, "{n}", {i})'
     if a.type in ("Dims", "Size", "Shape"):
         return f'ints_arg({n}, n_{n}, "{n}", {i})'
     if a.type == "Index[]":

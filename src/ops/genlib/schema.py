@@ -10,7 +10,7 @@ CPP_TYPES = {
     "Tensor": "const Tensor&", "Tensor!": "Tensor&", "Tensor?": "const Tensor*", "Tensor[]": "TensorSpan", "Tensor?[]": "TensorSpan",
     "Scalar": "const Scalar&", "Scalar?": "const Scalar*", "Float": "double", "Float?": "Opt<double>", "Int": "int64_t",
     "Int?": "Opt<int64_t>", "Bool": "bool", "Bool?": "Opt<bool>", "Dim": "int64_t", "Dim?": "Opt<int64_t>", "Dims": "Ints", "Dims?": "Opt<Ints>",
-    "Index": "int64_t", "Index?": "Opt<int64_t>", "Size": "Ints", "Shape": "Ints", "Index[]": "Indices", "DType": "Dtype", "DType?": "Dtype",
+    "Index": "int64_t", "Index?": "Opt<int64_t>", "Size": "Ints", "Shape": "Ints", "Int[]": "Ints", "Index[]": "Indices", "DType": "Dtype", "DType?": "Dtype",
     "Device": "Device", "Device?": "Opt<Device>", "MemoryFormat": "int64_t", "Generator": "Generator*", "Str": "Str", "Rng": "const Rng&",
 }
 ENUM = re.compile(r"Enum<(\w+)>$")

@@ -1,0 +1,33 @@
+// Gradients of the operators that index by tensors.
+#include "autograd/formulas.h"
+
+#include "gen/ops.h"
+
+namespace TT_NS::formula {
+
+// src may be larger than index: what was not added has no gradient.
+TensorRef scatter_add_src_backward(const Tensor& g, int64_t dim, const Tensor& index, Ints src_sizes) {
+  TensorRef picked = op::gather(g, dim, index);
+  if (same(picked->sizes(), src_sizes)) return picked;
+  for (int64_t d = 0; d < src_sizes.n; d++)
+    if (picked->size(d) != src_sizes[d]) {
+      Shape whole(picked->sizes());
+      whole[d] = src_sizes[d];
+      picked = op::slice_backward(*picked, whole, d, 0, picked->size(d), 1);
+    }
+  return picked;
+}
+
+TensorRef index_put_self_backward(const Tensor& g, TensorSpan indices, bool accumulate) {
+  if (accumulate) return TensorRef::share(&g);
+  return op::index_put(g, indices, *op::zeros({}, g.dtype, g.device), false);
+}
+
+TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes, int64_t padding_idx) {
+  const int64_t flat[1] = {-1}, rows[2] = {indices.numel, weight_sizes[1]};
+  TensorRef index = op::reshape(indices, flat), grads = op::reshape(g, rows);
+  if (padding_idx >= 0) grads = op::masked_fill(*grads, *op::unsqueeze(*op::eq(*index, Scalar(padding_idx)), 1), Scalar(0));
+  return op::index_add(*op::zeros(weight_sizes, g.dtype, g.device), 0, *index, *grads);
+}
+
+}  // namespace TT_NS::formula
