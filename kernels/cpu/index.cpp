@@ -1,0 +1,177 @@
+// index_get, index_put, index_accumulate: moves and sums through an index.
+#include "cpu/index.h"
+
+#include "cpu/reduce_load.h"
+#include "plan/index_plan.h"
+
+TT_ISA_BEGIN
+
+constexpr int64_t kIndexBlock = 256;
+constexpr int64_t kPassOver = INT64_MIN;  // offset of an index that is to be skipped
+
+struct Bits128 {
+  uint64_t lo, hi;
+};
+
+// a_step * index of n positions along dimension 0, plus the position's own offset in a.
+template <class I>
+inline void offsets_of(const IndexPlan& p, int64_t* __restrict out, const char* index, int64_t n) {
+  const int64_t s = p.index_stride[0], as = p.a_stride[0];
+  const bool dense = s == int64_t(sizeof(I));
+  for (int64_t k = 0; k < n; k++) {
+    const I raw = dense ? reinterpret_cast<const I*>(index)[k] : *reinterpret_cast<const I*>(index + k * s);
+    const int64_t i = int64_t(raw);
+    out[k] = (i + (i < 0 ? p.index_size : 0)) * p.a_step + k * as;
+  }
+  if (p.skip == kNoSkip) return;
+  for (int64_t k = 0; k < n; k++)
+    if (int64_t(*reinterpret_cast<const I*>(index + k * s)) == p.skip) out[k] = kPassOver;
+}
+TT_NOINLINE void offsets(const IndexPlan& p, int64_t* out, const char* index, int64_t n) {
+  if (p.index_dtype == TT_I64) offsets_of<int64_t>(p, out, index, n);
+  else offsets_of<int32_t>(p, out, index, n);
+}
+
+// Moves: `each` for scattered elements, `run` for n elements at strides sa, sb (bytes).
+template <class E>
+struct Get {
+  static void each(char* a, char* b, const int64_t* off, int64_t sb, int64_t n) {
+    if (sb == int64_t(sizeof(E))) {
+      E* out = reinterpret_cast<E*>(b);
+      for (int64_t k = 0; k < n; k++) out[k] = *reinterpret_cast<const E*>(a + off[k]);
+    } else {
+      for (int64_t k = 0; k < n; k++) *reinterpret_cast<E*>(b + k * sb) = *reinterpret_cast<const E*>(a + off[k]);
+    }
+  }
+  static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) {
+    if (sa == int64_t(sizeof(E)) && sb == sa) {
+      __builtin_memcpy(b, a, size_t(n) * sizeof(E));
+      return;
+    }
+    for (int64_t k = 0; k < n; k++) {
+      *reinterpret_cast<E*>(b + k * sb) = *reinterpret_cast<const E*>(a + k * sa);
+      TT_SCALAR_LOOP;
+    }
+  }
+};
+
+template <class E>
+struct Put {
+  static void each(char* a, char* b, const int64_t* off, int64_t sb, int64_t n) {
+    for (int64_t k = 0; k < n; k++) *reinterpret_cast<E*>(a + off[k]) = *reinterpret_cast<const E*>(b + k * sb);
+  }
+  static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) { Get<E>::run(b, sb, a, sa, n); }
+};
+
+TT_INLINE void add(Bool* a, Bool b) { a->bits = uint8_t(a->bits | b.bits); }
+TT_INLINE void add(uint8_t* a, uint8_t b) { *a = uint8_t(*a + b); }
+TT_INLINE void add(uint16_t* a, uint16_t b) { *a = uint16_t(*a + b); }
+TT_INLINE void add(uint32_t* a, uint32_t b) { *a += b; }
+TT_INLINE void add(uint64_t* a, uint64_t b) { *a += b; }
+TT_INLINE void add(float* a, float b) { *a += b; }
+TT_INLINE void add(double* a, double b) { *a += b; }
+TT_INLINE void add(F16* a, F16 b) { *a = narrow_f16(widen(*a) + widen(b)); }
+TT_INLINE void add(BF16* a, BF16 b) { *a = narrow_bf16(widen(*a) + widen(b)); }
+template <class R>
+TT_INLINE void add(Complex<R>* a, Complex<R> b) {
+  a->re += b.re, a->im += b.im;
+}
+
+template <class E>
+struct Accumulate {
+  static void each(char* a, char* b, const int64_t* off, int64_t sb, int64_t n) {
+    for (int64_t k = 0; k < n; k++)
+      if (off[k] != kPassOver) add(reinterpret_cast<E*>(a + off[k]), *reinterpret_cast<const E*>(b + k * sb));
+  }
+  static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) {
+    if (sa == int64_t(sizeof(E)) && sb == sa) {
+      E* __restrict x = reinterpret_cast<E*>(a);
+      const E* y = reinterpret_cast<const E*>(b);
+      for (int64_t k = 0; k < n; k++) add(x + k, y[k]);
+      return;
+    }
+    for (int64_t k = 0; k < n; k++) {
+      add(reinterpret_cast<E*>(a + k * sa), *reinterpret_cast<const E*>(b + k * sb));
+      TT_SCALAR_LOOP;
+    }
+  }
+};
+
+// The nest with dimension p.split cut to its pieces [begin, end).
+template <class Move>
+TT_NOINLINE int32_t run_nest(const IndexPlan& p, int64_t begin, int64_t end) {
+  const int64_t from = begin * p.piece, all = p.size[p.split];
+  const int64_t extent = (end * p.piece < all ? end * p.piece : all) - from;
+  if (extent <= 0) return TT_OK;
+  int64_t size[kMaxPlanDims], at[kMaxPlanDims], rows = 1;
+  for (int32_t d = 0; d < p.ndim; d++) {
+    size[d] = d == p.split ? extent : p.size[d], at[d] = 0;
+    if (d) rows *= size[d];
+  }
+  char *a = p.a + from * p.a_stride[p.split], *b = p.b + from * p.b_stride[p.split];
+  const char* index = p.index + from * p.index_stride[p.split];
+  alignas(64) int64_t off[kIndexBlock];
+  const bool run = p.index_stride[0] == 0;
+  for (int64_t r = 0; r < rows; r++) {
+    if (run) {
+      offsets(p, off, index, 1);
+      if (off[0] != kPassOver) Move::run(a + off[0], p.a_stride[0], b, p.b_stride[0], size[0]);
+    } else {
+      for (int64_t k = 0; k < size[0]; k += kIndexBlock) {
+        const int64_t n = size[0] - k < kIndexBlock ? size[0] - k : kIndexBlock;
+        offsets(p, off, index + k * p.index_stride[0], n);
+        Move::each(a + k * p.a_stride[0], b + k * p.b_stride[0], off, p.b_stride[0], n);
+      }
+    }
+    for (int32_t d = 1; d < p.ndim; d++) {
+      a += p.a_stride[d], b += p.b_stride[d], index += p.index_stride[d];
+      if (++at[d] < size[d]) break;
+      a -= size[d] * p.a_stride[d], b -= size[d] * p.b_stride[d], index -= size[d] * p.index_stride[d];
+      at[d] = 0;
+    }
+  }
+  return TT_OK;
+}
+
+template <template <class> class Move>
+inline int32_t run_move(const IndexPlan& p, int64_t begin, int64_t end) {
+  switch (kItemSize[p.dtype]) {
+    case 1: return run_nest<Move<uint8_t>>(p, begin, end);
+    case 2: return run_nest<Move<uint16_t>>(p, begin, end);
+    case 4: return run_nest<Move<uint32_t>>(p, begin, end);
+    case 8: return run_nest<Move<uint64_t>>(p, begin, end);
+    default: return run_nest<Move<Bits128>>(p, begin, end);
+  }
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(index_get)(const void* plan, int64_t begin, int64_t end) noexcept {
+  return run_move<Get>(*static_cast<const IndexPlan*>(plan), begin, end);
+}
+
+TT_KERNEL(index_put)(const void* plan, int64_t begin, int64_t end) noexcept {
+  return run_move<Put>(*static_cast<const IndexPlan*>(plan), begin, end);
+}
+
+TT_KERNEL(index_accumulate)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const IndexPlan& p = *static_cast<const IndexPlan*>(plan);
+  switch (p.dtype) {
+    case TT_BOOL: return run_nest<Accumulate<Bool>>(p, begin, end);
+    case TT_U8:
+    case TT_I8: return run_nest<Accumulate<uint8_t>>(p, begin, end);
+    case TT_I16: return run_nest<Accumulate<uint16_t>>(p, begin, end);
+    case TT_I32: return run_nest<Accumulate<uint32_t>>(p, begin, end);
+    case TT_I64: return run_nest<Accumulate<uint64_t>>(p, begin, end);
+    case TT_F16: return run_nest<Accumulate<F16>>(p, begin, end);
+    case TT_BF16: return run_nest<Accumulate<BF16>>(p, begin, end);
+    case TT_F32: return run_nest<Accumulate<float>>(p, begin, end);
+    case TT_F64: return run_nest<Accumulate<double>>(p, begin, end);
+    case TT_C64: return run_nest<Accumulate<C64>>(p, begin, end);
+    default: return run_nest<Accumulate<C128>>(p, begin, end);
+  }
+}
+
+TT_ENTRY_END
