@@ -178,7 +178,7 @@ static const Tensor& first_tensor(Operands ins) {
   return *o->t;
 }
 
-TensorRef element_op(const ElementSpec& spec, Operands ins, Param p0, Param p1) {
+TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
   if (Dtype d = plain_dtype(spec, ins); d != Dtype::kNone) {
     TensorRef out = new_like(first_tensor(ins), spec.rule == DtypeRule::kBool ? Dtype::kBool : d);
     run_plain(spec, d, *out, ins, p0, p1);
@@ -191,7 +191,7 @@ TensorRef element_op(const ElementSpec& spec, Operands ins, Param p0, Param p1) 
   return out;
 }
 
-TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, Param p0) { return element_op(spec, {a, b}, p0); }
+TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, const Param& p0) { return element_op(spec, {a, b}, p0, kNoParam); }
 
 // ---- in place and into ----
 
@@ -213,7 +213,7 @@ static bool plainly_safe(const Tensor& dst, Operands ins) {
   return true;
 }
 
-void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, Param p0, Param p1) {
+void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0, const Param& p1) {
   if (Dtype d = plain_dtype(spec, ins); d == self.dtype && spec.rule != DtypeRule::kBool && plainly_safe(self, ins) && ins.begin()->t == &self) {
     run_plain(spec, d, self, ins, p0, p1);
     return self.bump_version();
@@ -232,7 +232,7 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, Param 
   self.bump_version();
 }
 
-void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, Param p0, Param p1) {
+void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0, const Param& p1) {
   if (Dtype d = plain_dtype(spec, ins); d == dst.dtype && spec.rule != DtypeRule::kBool && same_geometry(dst, first_tensor(ins)) &&
                                         dst.is_cpu() && plainly_safe(dst, ins)) {
     run_plain(spec, d, dst, ins, p0, p1);

@@ -44,18 +44,19 @@ using Operands = std::initializer_list<Operand>;
 // A scalar of the functor; absent ones have kind 0.
 struct Param {
   tt_scalar v{};
-  Param() = default;
+  constexpr Param() = default;
   Param(const Scalar& s) : v(s) {}
   Param(const Scalar* s) {
     if (s) v = *s;
   }
 };
+inline constexpr Param kNoParam;
 
-TensorRef element_op(const ElementSpec& spec, Operands ins, Param p0 = {}, Param p1 = {});
-void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, Param p0 = {}, Param p1 = {});
-void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, Param p0 = {}, Param p1 = {});
+TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0 = kNoParam, const Param& p1 = kNoParam);
+void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0 = kNoParam, const Param& p1 = kNoParam);
+void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0 = kNoParam, const Param& p1 = kNoParam);
 // element_op for two tensors, with the short way for equal dense operands in front.
-TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, Param p0 = {});
+TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, const Param& p0 = kNoParam);
 
 // torch.result_type of the operands that are not masks.
 Dtype result_type(Operands ins, uint8_t masks = 0);
