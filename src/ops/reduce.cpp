@@ -66,7 +66,14 @@ static TensorRef add_up(const Tensor& self, Ints dim, bool keepdim, Dtype out_dt
   return out;
 }
 
-TensorRef sum(Call, const Tensor& self, Dtype dtype) { return add_up(self, {}, false, sum_dtype(self, dtype), false); }
+TensorRef sum(Call, const Tensor& self, Dtype dtype) {
+  if (self.dense() && is_differentiable(self.dtype) && dtype == Dtype::kNone) {
+    TensorRef out = new_tensor({}, self.dtype, self.device);
+    reduce(kernel_reduce_sum, self, ~uint64_t(0), out.get(), nullptr);
+    return out;
+  }
+  return add_up(self, {}, false, sum_dtype(self, dtype), false);
+}
 TensorRef sum_dim(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) { return add_up(self, dim, keepdim, sum_dtype(self, dtype), false); }
 
 static Dtype mean_dtype(const Tensor& t, Dtype asked) {
