@@ -112,13 +112,15 @@ void to_f16_pass(void* dst, const void* src, int64_t n) {
   int64_t i = 0;
 #if defined(__F16C__)
   for (; i + 8 <= n; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i), _mm256_cvtps_ph(_mm256_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
 #endif
   TT_VECTORIZE for (; i < n; i++) d[i] = f32_to_f16(s[i]);
 }
 
-template <class D> constexpr Pass kWideRow[kNumWide] = {wide_pass<D, int32_t>, wide_pass<D, int64_t>, wide_pass<D, float>,
-                                                        wide_pass<D, double>,  wide_pass<D, c64>,     wide_pass<D, c128>};
+template <class D>
+constexpr Pass kWideRow[kNumWide] = {wide_pass<D, int32_t>, wide_pass<D, int64_t>, wide_pass<D, float>,
+                                     wide_pass<D, double>,  wide_pass<D, c64>,     wide_pass<D, c128>};
 
 Pass widening(int32_t dtype) {
   switch (dtype) {

@@ -11,7 +11,8 @@ constexpr int64_t block_elements(int64_t itemsize) { return itemsize > 8 ? kBloc
 
 // dst[i] = src[i] as another dtype, n <= kBlock (<= 128 if either is c128), both of unit stride; no overlap.
 // Float to integer truncates; what does not fit becomes what x86 makes of it (the smallest int32/int64, then cut to the
-// narrower width). Complex to real drops the imaginary part. To bool: x != 0. f16 and bf16 round to nearest, ties to even.
+// narrower width). Complex to real drops the imaginary part. To bool: x != 0. f16 and bf16 round to nearest, ties to
+// even.
 void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dtype, int64_t n) noexcept;
 
 // dst[i] = *(src + i * stride bytes), elements of itemsize 1, 2, 4, 8 or 16.

@@ -1,5 +1,5 @@
-// The engine behind every elementwise kernel: whatever the strides and dtypes, the functor's loop sees arrays of its own
-// types. What is not one already goes through blocks on the stack.
+// The engine behind every elementwise kernel: whatever the strides and dtypes, the functor's loop sees arrays of its
+// own types. What is not one already goes through blocks on the stack.
 #include "cpu/elementwise.h"
 
 #include "cpu/stream.h"

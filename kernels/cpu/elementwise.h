@@ -117,7 +117,8 @@ struct Loop {
     }
   }
 
-  static TT_NOINLINE void block(const ElementPlan& plan, char* out, const char* a, const char* b, const char* c, int64_t n) {
+  static TT_NOINLINE void block(const ElementPlan& plan, char* out, const char* a, const char* b, const char* c,
+                                int64_t n) {
     Param<T> p = param(plan);
     if constexpr (requires { F::prepare(p); }) F::prepare(p);
     if constexpr (kHasLanes) return lanes_loop(out, a, n);
@@ -157,9 +158,9 @@ TT_INLINE int32_t dispatch(Set<bool>, const ElementPlan& plan, int64_t begin, in
 template <class F, int kArity, OutKind kOut, class... Ts>
 TT_INLINE int32_t dispatch(Set<Ts...>, const ElementPlan& plan, int64_t begin, int64_t end) {
   int32_t status = TT_INTERNAL;
-  ((plan.compute == Traits<Ts>::kDtype &&
-    (status = Loop<F, Ts, kArity, kOut, false>::run(plan, begin, end, Traits<Ts>::kDtype), true)) ||
-   ...);
+  (void)((plan.compute == Traits<Ts>::kDtype &&
+          (status = Loop<F, Ts, kArity, kOut, false>::run(plan, begin, end, Traits<Ts>::kDtype), true)) ||
+         ...);
   return status;
 }
 

@@ -1,6 +1,7 @@
 // The copy kernel: any dtype to any dtype, any strides.
 #include "cpu/elementwise.h"
 #include "cpu/stream.h"
+#include "cpu/transpose.h"
 #include "cpu/walk.h"
 
 TT_ISA_BEGIN
@@ -38,6 +39,49 @@ void copy_row(const ElementPlan& p, char* dst, const char* src, int64_t m) {
   }
 }
 
+// The dimension in which the source has unit stride while the output has it in dimension 0; 0 if there is none, or if
+// it is too short to pay.
+int crossed_dim(const ElementPlan& p) {
+  constexpr int64_t kLeast = 4;
+  const int64_t item = kItemSize[p.dtype[0]];
+  if (p.dtype[0] != p.dtype[1] || p.stride[0][0] != item || p.stride[1][0] == item || p.size[0] < kLeast) return 0;
+  for (int d = 1; d < p.ndim; d++)
+    if (p.stride[1][d] == item && p.size[d] >= kLeast) return d;
+  return 0;
+}
+
+// From w (at the start of a row), rows of dimension 1: returns the elements copied, at most left; 0: not whole rows.
+int64_t copy_crossed_rows(const ElementPlan& p, const Walk& w, int64_t left) {
+  if (w.index[0] != 0) return 0;
+  const int64_t rows = least(left / p.size[0], p.size[1] - w.index[1]);
+  if (rows == 0) return 0;
+  transpose(w.at[0], p.stride[0][1], w.at[1], p.stride[1][0], rows, p.size[0], kItemSize[p.dtype[0]]);
+  return rows * p.size[0];
+}
+
+// From w, one whole block of dimensions 0 … d, dimensions 0 and d crossed: returns its elements, or 0 if it is not
+// whole.
+int64_t copy_crossed_block(const ElementPlan& p, const Walk& w, int64_t left, int d) {
+  int64_t planes = 1;
+  for (int k = 0; k <= d; k++) {
+    if (w.index[k] != 0) return 0;
+    if (k > 0 && k < d) planes *= p.size[k];
+  }
+  const int64_t n = planes * p.size[0] * p.size[d];
+  if (n > left) return 0;
+  for (int64_t i = 0; i < planes; i++) {
+    int64_t dst = 0, src = 0, rest = i;
+    for (int k = 1; k < d; k++) {
+      dst += rest % p.size[k] * p.stride[0][k];
+      src += rest % p.size[k] * p.stride[1][k];
+      rest /= p.size[k];
+    }
+    transpose(w.at[0] + dst, p.stride[0][d], w.at[1] + src, p.stride[1][0], p.size[d], p.size[0],
+              kItemSize[p.dtype[0]]);
+  }
+  return n;
+}
+
 TT_ISA_END
 
 TT_ENTRY_BEGIN
@@ -46,16 +90,24 @@ int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept {
   if (begin >= end) return TT_OK;
   const int64_t item = kItemSize[plan.dtype[0]];
   if (plan.dense && !plan.scalar_in[1]) {
-    copy_run(plan.ptr[0] + begin * item, plan.ptr[1] + begin * item, (end - begin) * item, worth_streaming(plan.n * item));
+    copy_run(plan.ptr[0] + begin * item, plan.ptr[1] + begin * item, (end - begin) * item,
+             worth_streaming(plan.n * item));
     return TT_OK;
   }
   if (plan.dense) {
     fill_block(plan.ptr[0] + begin * item, plan.ptr[1], end - begin, item);
     return TT_OK;
   }
+  const int crossed = crossed_dim(plan);
   Walk w;
   w.start(plan, begin);
   for (int64_t i = begin, m; i < end; i += m) {
+    m = 0;
+    if (crossed) m = crossed == 1 ? copy_crossed_rows(plan, w, end - i) : copy_crossed_block(plan, w, end - i, crossed);
+    if (m > 0) {
+      if (i + m < end) w.start(plan, i + m);
+      continue;
+    }
     m = least(end - i, w.row_left());
     copy_row(plan, w.at[0], w.at[1], m);
     if (i + m < end) w.advance(m);

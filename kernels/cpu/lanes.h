@@ -61,7 +61,9 @@ template <> TT_INLINE F32v splat<F32v>(float x) { return _mm512_set1_ps(x); }
 TT_INLINE F32v fma(F32v a, F32v b, F32v c) { return _mm512_fmadd_ps(a, b, c); }
 TT_INLINE F32v fma(F32v a, float b, F32v c) { return _mm512_fmadd_ps(a, splat<F32v>(b), c); }
 TT_INLINE F32v fma(F32v a, F32v b, float c) { return _mm512_fmadd_ps(a, b, splat<F32v>(c)); }
-TT_INLINE F32v at_least(F32v a, float low) { return _mm512_max_ps(splat<F32v>(low), a); }  // the second operand if unordered
+TT_INLINE F32v at_least(F32v a, float low) {
+  return _mm512_max_ps(splat<F32v>(low), a);
+}  // the second operand if unordered
 TT_INLINE F32v at_most(F32v a, float high) { return _mm512_min_ps(splat<F32v>(high), a); }
 TT_INLINE F32v nearest(F32v x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 TT_INLINE F32v scale(F32v x, F32v n) { return _mm512_scalef_ps(x, n); }

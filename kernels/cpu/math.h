@@ -96,8 +96,8 @@ TT_INLINE float log(float x) {
 }
 
 // ---- sin, cos ----
-// x = n pi/2 + r, |r| <= pi/4, reduced in double; sin(r) = r + r^3 S(r^2): 2^-28, cos(r) = 1 - r^2/2 + r^4 C(r^2): 2^-33.
-// Only for |x| <= kEasyAngle; the loops send blocks with larger arguments to the C library.
+// x = n pi/2 + r, |r| <= pi/4, reduced in double; sin(r) = r + r^3 S(r^2): 2^-28, cos(r) = 1 - r^2/2 + r^4 C(r^2):
+// 2^-33. Only for |x| <= kEasyAngle; the loops send blocks with larger arguments to the C library.
 constexpr float kEasyAngle = 0x1p30f;
 
 TT_INLINE float sin_or_cos(float x, int32_t quarter) {

@@ -57,7 +57,8 @@ struct Div {  // true division: floating types
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return a / b; }
 };
 
-// Integer division: by zero it is 0, by -1 it is negation, which wraps. The divisor handed to the processor never traps.
+// Integer division: by zero it is 0, by -1 it is negation, which wraps. The divisor handed to the processor never
+// traps.
 template <class T> TT_FN T divide_trunc(T a, T b) {
   const bool special = b == 0 || b == -1;
   const T q = T(a / (special ? T(1) : b));

@@ -1,5 +1,5 @@
-// Transcendental functions of complex numbers. The host calls the C library, whose special values are those of C99 Annex
-// G.6; single precision is computed in double and rounded once. The device has exp only.
+// Transcendental functions of complex numbers. The host calls the C library, whose special values are those of C99
+// Annex G.6; single precision is computed in double and rounded once. The device has exp only.
 #pragma once
 
 #include "functors/functor.h"

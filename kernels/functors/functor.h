@@ -7,9 +7,9 @@
 //                       instead of op: calls run(Functor{}) with the functor that fits the scalars
 //   template <class V> static V lanes(V a)                           arity 1, float: op on a vector (cpu/lanes.h)
 //   static bool is_hard(T a), T op_hard(T a)                         arity 1: op holds where is_hard is false
-// T is a compute type: float double int32_t int64_t c64 c128, bool for logical ones; for the compute set `all`, which only
-// moves values, an unsigned type of the element's size. kBoolIn (bit i = operand i, inputs count from 1) names the inputs
-// that are bool whatever T is. Bodies are branch-free and inline everything, so that loops over them vectorise.
+// T is a compute type: float double int32_t int64_t c64 c128, bool for logical ones; for the compute set `all`, which
+// only moves values, an unsigned type of the element's size. kBoolIn (bit i = operand i, inputs count from 1) names the
+// inputs that are bool whatever T is. Bodies are branch-free and inline everything, so that loops over them vectorise.
 //
 // On the host all of it lives in the unnamed namespace of the instruction set's build (cpu/isa.h).
 #pragma once

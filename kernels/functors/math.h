@@ -1,5 +1,6 @@
 // Functors of exponentials, logarithms, powers, circular functions and activations with their gradients. The real
-// functions come from cpu/math.h on the host and from CUDA's library on the device; complex ones: functors/complex_math.h.
+// functions come from cpu/math.h on the host and from CUDA's library on the device; complex ones:
+// functors/complex_math.h.
 #pragma once
 
 #include "functors/arith.h"

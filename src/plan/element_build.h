@@ -1,5 +1,6 @@
-// Builds an ElementPlan from sizes and strides: broadcast -> reorder by the output's strides -> coalesce -> pick the path.
-// No Tensor, no allocation, no failure: the front end has checked that the operands broadcast to the output's shape.
+// Builds an ElementPlan from sizes and strides: broadcast -> reorder by the output's strides -> coalesce -> pick the
+// path. No Tensor, no allocation, no failure: the front end has checked that the operands broadcast to the output's
+// shape.
 #pragma once
 
 #include "plan/element_plan.h"

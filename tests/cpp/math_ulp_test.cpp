@@ -1,0 +1,102 @@
+// Errors of the float functions over the whole float range, through the kernels of every instruction set, against
+// double. Every kStep-th bit pattern is taken; TT_TEST_ULP_STEP=1 takes all 2^32 (minutes).
+#define TT_ISA baseline
+#include "cpu/elementwise.h"
+#include "functors/all.h"
+
+#include "kernel_harness.h"
+#include "plan/element_build.h"
+
+#include <cstdlib>
+
+TT_ENTRY_BEGIN
+TT_ELEMENTWISE(ulp_sin, Sin, 1, real_float, same)
+TT_ELEMENTWISE(ulp_cos, Cos, 1, real_float, same)
+TT_ENTRY_END
+#undef TT_ELEMENTWISE
+
+DECLARE_KERNEL(exp)
+DECLARE_KERNEL(log)
+DECLARE_KERNEL(tanh)
+DECLARE_KERNEL(sigmoid)
+
+namespace {
+using namespace kernel_test;
+
+constexpr double kMostUlp = 1.5;
+constexpr int64_t kChunk = 4096;
+
+// In units of the last place of want as a float; infinite where one is nan, infinite or of the wrong zero sign and the
+// other is not.
+double ulps(float got, double want) {
+  const float rounded = float(want);
+  if (got == rounded) return want == 0 && std::signbit(got) != std::signbit(want) ? INFINITY : 0;
+  if (std::isnan(want) && std::isnan(got)) return 0;
+  if (!std::isfinite(got) || !std::isfinite(rounded)) return INFINITY;
+  int e;
+  std::frexp(want, &e);
+  return std::fabs(double(got) - want) / std::ldexp(1.0, std::max(e, -125) - 24);
+}
+
+uint64_t step() {
+  const char* s = std::getenv("TT_TEST_ULP_STEP");
+  const uint64_t n = s ? std::strtoull(s, nullptr, 10) : 0;
+  return n ? n : 1021;
+}
+
+template <class F>
+void measure(const char* name, const KernelRow& row, F reference) {
+  alignas(64) static float in[kChunk], out[kChunk];
+  double worst[kNumIsa] = {}, want[kChunk];
+  float where[kNumIsa] = {};
+  const int64_t size = kChunk, stride = 1;
+  const ElementOperand ops[2] = {{reinterpret_cast<char*>(out), &size, &stride, 1, TT_F32},
+                                 {reinterpret_cast<char*>(in), &size, &stride, 1, TT_F32}};
+  ElementPlan plan;
+  memset(static_cast<void*>(&plan), 0, sizeof plan);
+  build_element_plan(plan, ops, 2, TT_F32, kBoolNone);
+  const uint64_t all = uint64_t(1) << 32, by = step();
+  for (uint64_t u = 0; u < all;) {
+    for (int64_t i = 0; i < kChunk; i++, u += by) {
+      const uint32_t bits = uint32_t(u < all ? u : 0);
+      memcpy(&in[i], &bits, 4);
+      want[i] = reference(double(in[i]));
+    }
+    for (int isa = 0; isa <= best_isa(); isa++) {
+      if (!row.isa[isa]) continue;
+      ASSERT_EQ(row.isa[isa](&plan, 0, kChunk), TT_OK);
+      for (int64_t i = 0; i < kChunk; i++) {
+        const double error = ulps(out[i], want[i]);
+        if (error > worst[isa]) worst[isa] = error, where[isa] = in[i];
+      }
+    }
+  }
+  for (int isa = 0; isa <= best_isa(); isa++) {
+    if (!row.isa[isa]) continue;
+    EXPECT_LE(worst[isa], kMostUlp) << name << " on " << isa_name(Isa(isa)) << " at " << where[isa];
+    testing::Test::RecordProperty(std::string(name) + "_" + isa_name(Isa(isa)), std::to_string(worst[isa]));
+    std::fprintf(stderr, "%s %s: %.3f ulp at %a\n", name, isa_name(Isa(isa)), worst[isa], double(where[isa]));
+  }
+}
+
+TEST(MathUlp, Exp) {
+  measure("exp", KERNEL_ROW(exp), [](double x) { return std::exp(x); });
+}
+TEST(MathUlp, Log) {
+  measure("log", KERNEL_ROW(log), [](double x) { return std::log(x); });
+}
+TEST(MathUlp, Tanh) {
+  measure("tanh", KERNEL_ROW(tanh), [](double x) { return std::tanh(x); });
+}
+TEST(MathUlp, Sigmoid) {
+  measure("sigmoid", KERNEL_ROW(sigmoid),
+          [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); });
+}
+TEST(MathUlp, Sin) {
+  measure("sin", KernelRow{{baseline::ulp_sin, nullptr, nullptr}}, [](double x) { return std::sin(x); });
+}
+TEST(MathUlp, Cos) {
+  measure("cos", KernelRow{{baseline::ulp_cos, nullptr, nullptr}}, [](double x) { return std::cos(x); });
+}
+
+}  // namespace
