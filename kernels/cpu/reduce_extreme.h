@@ -95,13 +95,13 @@ template <class E>
 struct Max {
   using T = E;
   static TT_INLINE T identity() { return kLowest<E>; }
-  static TT_INLINE T step(T a, T x) { return (x > a) | (x != x) ? x : a; }
+  static TT_INLINE T step(T a, T x) { return ((x > a) | (x != x)) ? x : a; }
 };
 template <class E>
 struct Min {
   using T = E;
   static TT_INLINE T identity() { return kHighest<E>; }
-  static TT_INLINE T step(T a, T x) { return (x < a) | (x != x) ? x : a; }
+  static TT_INLINE T step(T a, T x) { return ((x < a) | (x != x)) ? x : a; }
 };
 template <bool kMax, class E>
 struct PickStep {

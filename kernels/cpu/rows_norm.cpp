@@ -1,6 +1,7 @@
 // layer_norm and its backward.
 #include "cpu/rows.h"
 
+#include "cpu/loop.h"
 #include "cpu/rows_vec.h"
 #include "plan/row_plan.h"
 
@@ -39,16 +40,16 @@ TT_NOINLINE void add_squares(Lanes<T>* acc, const T* x, T center, int64_t n) {
 template <class T>
 TT_NOINLINE void normalise(T* y, const T* x, T mean, T rstd, const T* weight, const T* bias, int64_t n) {
   if (weight && bias) {
-#pragma GCC ivdep
+    TT_VECTORIZE
     for (int64_t i = 0; i < n; i++) y[i] = vfma((x[i] - mean) * rstd, weight[i], bias[i]);
   } else if (weight) {
-#pragma GCC ivdep
+    TT_VECTORIZE
     for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * rstd * weight[i];
   } else if (bias) {
-#pragma GCC ivdep
+    TT_VECTORIZE
     for (int64_t i = 0; i < n; i++) y[i] = vfma(x[i] - mean, rstd, bias[i]);
   } else {
-#pragma GCC ivdep
+    TT_VECTORIZE
     for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * rstd;
   }
 }
@@ -129,7 +130,7 @@ struct BackwardRow {
     for_blocks(p.n, [&](int64_t i, int64_t k) {
       const T *a = g.get(i, k, gs), *b = x.get(i, k, xs);
       T *dw = dweight + i, *db = dbias + i;
-#pragma GCC ivdep
+      TT_VECTORIZE
       for (int64_t j = 0; j < k; j++) {
         dw[j] += a[j] * ((b[j] - mean) * rstd);
         db[j] += a[j];
