@@ -43,9 +43,11 @@ inline void report(int64_t* first_bad, int64_t position) {
   }
 }
 
-TT_NOINLINE bool all_inside(const int64_t* v, int64_t n, int64_t size) {
-  uint64_t bad = 0;  // i in [-size, size) iff i + size in [0, 2 size)
-  for (int64_t k = 0; k < n; k++) bad |= uint64_t(uint64_t(v[k]) + uint64_t(size) >= 2 * uint64_t(size));
+TT_NOINLINE bool all_inside(const IndexCheckPlan& p, const int64_t* v, int64_t n) {
+  const uint64_t low = uint64_t(p.low), width = uint64_t(p.size) - low;
+  const int64_t allowed = p.allowed;
+  uint64_t bad = 0;
+  for (int64_t k = 0; k < n; k++) bad |= uint64_t((uint64_t(v[k]) - low >= width) & ((v[k] != allowed) | (allowed == kNoSkip)));
   return !bad;
 }
 
@@ -57,9 +59,9 @@ inline int32_t check_chunks(const IndexCheckPlan& p, int64_t begin, int64_t end,
   for (int64_t i = begin * kIndexChunk; i < last; i += kBlock) {
     const int64_t n = last - i < kBlock ? last - i : kBlock;
     walk.next(v, n);
-    if (!all_inside(v, n, p.size)) {
+    if (!all_inside(p, v, n)) {
       for (int64_t k = n - 1; k >= 0; k--)
-        if (!all_inside(v + k, 1, p.size)) report(p.first_bad, i + k), v[k] = 0;
+        if (!all_inside(p, v + k, 1)) report(p.first_bad, i + k), v[k] = 0;
     }
     f(v, i, n);
   }

@@ -15,4 +15,10 @@ TT_KERNEL(log_softmax_backward)(const void* plan, int64_t begin, int64_t end) no
 TT_KERNEL(layer_norm)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(layer_norm_backward)(const void* plan, int64_t begin, int64_t end) noexcept;
 
+// ClassLossPlan
+TT_KERNEL(cross_entropy)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(cross_entropy_backward)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(nll_loss)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(nll_loss_backward)(const void* plan, int64_t begin, int64_t end) noexcept;
+
 TT_ENTRY_END

@@ -76,10 +76,12 @@ inline void build_index(IndexPlan* p, const IndexArgs& g) {
   index_detail::split_index(p, g.put);
 }
 
-// Fills all but index, first_bad, offsets, step and add. Sizes and strides outermost first.
+// For indices in [-dim_size, dim_size). Fills all but index and first_bad (and offsets, step, add for index_offsets).
+// Sizes and strides outermost first.
 inline void build_index_check(IndexCheckPlan* p, int32_t ndim, const int64_t* size, const int64_t* stride,
                               int32_t index_dtype, int64_t dim_size) {
   p->index_dtype = index_dtype, p->size = dim_size;
+  p->low = -dim_size, p->allowed = kNoSkip;
   p->ndim = 0, p->n = 1, p->step = 1, p->add = false;
   p->offsets = nullptr;
   for (int d = ndim - 1; d >= 0; d--) {

@@ -30,7 +30,7 @@ struct IndexPlan {
   int64_t a_stride[kMaxPlanDims], b_stride[kMaxPlanDims], index_stride[kMaxPlanDims];
 };
 
-// Indices over a nest: looks for one outside [-size, size), and can turn them into byte offsets.
+// Indices over a nest: looks for one that is neither in [low, size) nor `allowed`, and can turn them into byte offsets.
 // Units are chunks of kIndexChunk positions in logical order.
 struct IndexCheckPlan {
   Stages run;
@@ -39,6 +39,8 @@ struct IndexCheckPlan {
   int64_t n;
   const char* index;
   int64_t size;        // of the dimension that is indexed
+  int64_t low;         // -size; class targets: 0
+  int64_t allowed;     // an index that may be outside (ignore_index); kNoSkip
   int64_t* first_bad;  // starts as INT64_MAX; the smallest position of a bad index is left there
   int64_t* offsets;    // index_offsets: n contiguous sums of index * step, i < 0 standing for i + size
   int64_t step;        // bytes

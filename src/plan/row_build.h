@@ -51,4 +51,16 @@ inline int64_t layer_norm_backward_workspace_bytes(const LayerNormBackwardPlan* 
   return p->run.n == 2 ? p->n_chunks * 2 * p->n * (p->dtype == TT_F64 ? 8 : 4) : 0;
 }
 
+// Fills all but the pointers, which are NULL; scale_stride 1.
+inline void build_class_loss(ClassLossPlan* p, int32_t dtype, int32_t target_dtype, int32_t weight_dtype, int32_t loss_dtype,
+                             int64_t outer, int64_t classes, int64_t inner, int64_t ignore_index) {
+  p->dtype = dtype, p->target_dtype = target_dtype, p->weight_dtype = weight_dtype, p->loss_dtype = loss_dtype;
+  p->outer = outer, p->classes = classes, p->inner = inner, p->ignore_index = ignore_index;
+  p->x = p->target = p->weight = p->scale = nullptr;
+  p->loss = p->row_weight = p->lse = p->dx = nullptr;
+  p->scale_stride = 1;
+  p->n_tiles = inner == 1 ? 1 : (inner + kRowTile - 1) / kRowTile;
+  one_stage(&p->run, outer * p->n_tiles, row_grain(classes * (inner < kRowTile ? inner : kRowTile)));
+}
+
 }  // namespace TT_NS

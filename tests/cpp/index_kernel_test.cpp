@@ -209,6 +209,17 @@ TEST(Index, CheckReportsTheFirstBadIndex) {
           EXPECT_EQ(bad, n / 2);
           EXPECT_EQ(index_at(&p, bad), -8);
         }
+  // Class targets: no negative ones but the ignored.
+  for (int64_t value : {-1, -100, 4, 5}) {
+    int64_t bad = INT64_MAX;
+    const int64_t size[] = {1}, stride[] = {8};
+    IndexCheckPlan p;
+    build_index_check(&p, 1, size, stride, TT_I64, 5);
+    p.low = 0, p.allowed = -100;
+    p.index = reinterpret_cast<const char*>(&value), p.first_bad = &bad;
+    run_split(KERNEL_ROW(index_check).isa[0], &p, 0);
+    EXPECT_EQ(bad, value == 4 || value == -100 ? INT64_MAX : 0);
+  }
   // A dimension of size 0 admits no index, and extreme values do not wrap around.
   for (int64_t value : {int64_t(0), std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) {
     int64_t bad = INT64_MAX;

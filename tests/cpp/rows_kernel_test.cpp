@@ -11,6 +11,10 @@ DECLARE_KERNEL(softmax_backward)
 DECLARE_KERNEL(log_softmax_backward)
 DECLARE_KERNEL(layer_norm)
 DECLARE_KERNEL(layer_norm_backward)
+DECLARE_KERNEL(cross_entropy)
+DECLARE_KERNEL(cross_entropy_backward)
+DECLARE_KERNEL(nll_loss)
+DECLARE_KERNEL(nll_loss_backward)
 
 using namespace kernel_test;
 
@@ -225,6 +229,88 @@ TEST(Rows, LayerNormBackward) {
           check(KERNEL_ROW(layer_norm_backward), plan, {&db}, [&](size_t, int64_t i) { return wdb[size_t(i)]; }, tolerance, "dbias only");
           if (HasFatalFailure()) return;
         }
+}
+
+// ---- losses of class indices ----
+
+TEST(Rows, ClassLosses) {
+  const Shape3 shapes[] = {{1, 1, 1}, {6, 10, 1}, {3, 1024, 1}, {4, 3001, 1}, {3, 7, 5}, {2, 9, 300}};
+  for (int32_t dtype : kFloats)
+    for (const Shape3& s : shapes)
+      for (int variant = 0; variant < 4; variant++) {
+        const bool weighted = variant & 1, one_scale = variant & 2;
+        const int32_t target_dtype = variant & 1 ? TT_I32 : TT_I64, loss_dtype = dtype == TT_F64 ? TT_F64 : variant & 2 ? dtype : int32_t(TT_F32);
+        const int64_t rows = s.outer * s.inner;
+        Buffer x(dtype, rows * s.dim), target(target_dtype, rows), weight(dtype, s.dim), dx(dtype, x.n);
+        Buffer loss(loss_dtype, rows), row_weight(loss_dtype, rows), lse(dtype == TT_F64 ? TT_F64 : TT_F32, rows), scale(loss_dtype, rows);
+        fill_random(&x, 1), fill_random(&scale, 2);
+        weight.fill([](int64_t i) { return 0.5 + double(i % 4) / 4; });
+        target.fill([&](int64_t i) { return i == 2 ? -100.0 : double((i * 7919) % s.dim); });
+        std::vector<double> want_lse(static_cast<size_t>(rows));
+        const auto place = [&](int64_t r, int64_t c) { return (r / s.inner * s.dim + c) * s.inner + r % s.inner; };
+        for (int64_t r = 0; r < rows; r++) {
+          double m = -kInf, sum = 0;
+          for (int64_t c = 0; c < s.dim; c++) m = std::max(m, x.real(place(r, c)));
+          for (int64_t c = 0; c < s.dim; c++) sum += std::exp(x.real(place(r, c)) - m);
+          want_lse[size_t(r)] = m + std::log(sum);
+        }
+        const auto ignored = [&](int64_t r) { return r == 2; };
+        const auto t = [&](int64_t r) { return int64_t(target.real(r)); };
+        const auto w = [&](int64_t r) { return ignored(r) ? 0 : weighted ? weight.real(t(r)) : 1; };
+        ClassLossPlan p;
+        build_class_loss(&p, dtype, target_dtype, dtype, loss_dtype, s.outer, s.dim, s.inner, -100);
+        p.x = x.data(), p.target = target.data(), p.weight = weighted ? weight.data() : nullptr;
+        p.loss = loss.data(), p.row_weight = row_weight.data(), p.lse = lse.data();
+        const double narrow = std::max(epsilon(dtype), epsilon(loss_dtype)), tolerance = narrow * 2 + epsilon(dtype == TT_F64 ? TT_F64 : TT_F32) * 8;
+        const std::string text = std::string(dtype_text(dtype)) + " variant " + std::to_string(variant);
+        check(KERNEL_ROW(cross_entropy), p, {&loss, &row_weight, &lse},
+              [&](size_t o, int64_t r) {
+                if (o == 1) return w(r);
+                if (o == 2) return want_lse[size_t(r)];
+                return ignored(r) ? 0.0 : (want_lse[size_t(r)] - x.real(place(r, t(r)))) * w(r);
+              },
+              tolerance, "cross_entropy " + text, 1);
+        const int64_t step = one_scale ? 0 : 1;
+        p.scale = scale.data(), p.scale_stride = step, p.dx = dx.data();
+        check(KERNEL_ROW(cross_entropy_backward), p, {&dx},
+              [&](size_t, int64_t i) {
+                const int64_t r = i / (s.dim * s.inner) * s.inner + i % s.inner, c = i / s.inner % s.dim;
+                if (ignored(r)) return 0.0;
+                return (std::exp(x.real(i) - want_lse[size_t(r)]) - double(t(r) == c)) * scale.real(r * step) * w(r);
+              },
+              tolerance * 2, "cross_entropy_backward " + text);
+        p.lse = nullptr;
+        check(KERNEL_ROW(nll_loss), p, {&loss, &row_weight},
+              [&](size_t o, int64_t r) { return o == 1 ? w(r) : ignored(r) ? 0.0 : -x.real(place(r, t(r))) * w(r); }, tolerance,
+              "nll_loss " + text);
+        p.x = nullptr;
+        check(KERNEL_ROW(nll_loss_backward), p, {&dx},
+              [&](size_t, int64_t i) {
+                const int64_t r = i / (s.dim * s.inner) * s.inner + i % s.inner, c = i / s.inner % s.dim;
+                return ignored(r) || t(r) != c ? 0.0 : -scale.real(r * step) * w(r);
+              },
+              tolerance, "nll_loss_backward " + text);
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(Rows, CrossEntropySpecialValues) {
+  for (const Shape3& s : {Shape3{4, 2000, 1}, Shape3{1, 2000, 4}}) {
+    Buffer x(TT_F32, 8000), target(TT_I64, 4), loss(TT_F32, 4), lse(TT_F32, 4);
+    const auto put = [&](int64_t r, int64_t c, double v) { x.put(s.inner == 1 ? r * 2000 + c : c * 4 + r, v); };
+    for (int64_t c = 0; c < 2000; c++) {
+      put(0, c, c < 1500 ? -kInf : 0);  // a first block without a finite value
+      put(1, c, c == 1999 ? 500 : -500);
+      put(2, c, c == 700 ? kNan : 1);
+      put(3, c, -kInf);
+    }
+    target.fill([](int64_t) { return 1999.0; });
+    ClassLossPlan p;
+    build_class_loss(&p, TT_F32, TT_I64, TT_F32, TT_F32, s.outer, s.dim, s.inner, -100);
+    p.x = x.data(), p.target = target.data(), p.loss = loss.data(), p.lse = lse.data();
+    check(KERNEL_ROW(cross_entropy), p, {&loss},
+          [&](size_t, int64_t r) { return r == 0 ? std::log(500.0) : r == 1 ? 0 : kNan; }, 4e-7, "special");
+  }
 }
 
 TEST(Rows, Empty) {
