@@ -37,7 +37,7 @@ class CallbackScope {
 template <class F>
 void run_callback(const char* what, bool keep_masks, F f) {
   tt_status status;
-  ctx().error.view.code = TT_OK;
+  ctx().error.view.code = TT_OK, ctx().error.view.cause = nullptr;
   {
     uint64_t exclude = ctx().exclude;
     CallbackScope scope;

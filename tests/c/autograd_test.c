@@ -1,0 +1,551 @@
+/* Autograd through the C API: what accumulates, what is kept, what is refused. */
+#include "harness.h"
+
+#include <math.h>
+
+static tt_tensor *mul(const tt_tensor *a, const tt_tensor *b) {
+  tt_tensor *y;
+  OK(tt_mul(c, a, b, &y));
+  return y;
+}
+static tt_tensor *add(const tt_tensor *a, const tt_tensor *b) {
+  tt_tensor *y;
+  OK(tt_add(c, a, b, &y));
+  return y;
+}
+static tt_tensor *times(const tt_tensor *a, double k) {
+  tt_tensor *y;
+  OK(tt_mul_f64(c, a, k, &y));
+  return y;
+}
+static tt_tensor *pick(const tt_tensor *a, int64_t i) {
+  tt_tensor *y;
+  OK(tt_select(c, a, 0, i, &y));
+  return y;
+}
+static void backward(const tt_tensor *y) { OK(tt_backward(c, sum_of(y), NULL)); }
+
+/* ---- accumulation ---- */
+
+static void test_gradients_accumulate(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2, 3)), *none;
+  (void)state;
+  OK(tt_tensor_grad(c, x, &none));
+  assert_null(none);
+  backward(mul(x, x));
+  VALUES(grad_of(x), 2, 4, 6);
+  backward(times(x, 10));
+  VALUES(grad_of(x), 12, 14, 16);
+  OK(tt_tensor_set_grad(c, x, NULL));
+  backward(times(x, 10));
+  VALUES(grad_of(x), 10, 10, 10);
+}
+
+static void test_one_input_many_uses(void **state) {
+  tt_tensor *x = leaf(DATA(3));
+  (void)state;
+  backward(add(mul(x, x), mul(x, mul(x, x)))); /* x^2 + x^3 */
+  VALUES(grad_of(x), 6 + 27);
+}
+
+static void test_gradient_does_not_alias_its_source(void **state) {
+  tt_tensor *a = leaf(DATA(1, 2)), *b = leaf(DATA(3, 4)), *g = numbers(TT_F64, DATA(1, 1));
+  const tt_backward_opts opts = {.set = TT_BACKWARD_GRADIENT, .gradient = g};
+  (void)state;
+  OK(tt_backward(c, add(a, b), &opts)); /* both gradients are g itself */
+  OK(tt_mul_f64_(c, grad_of(a), 100));
+  VALUES(grad_of(b), 1, 1);
+  VALUES(g, 1, 1);
+}
+
+static void test_broadcast_sums(void **state) {
+  tt_tensor *row = param(SHAPE(1, 3), DATA(1, 2, 3)), *col = param(SHAPE(2, 1), DATA(10, 20)), *s = param(NULL, 0, DATA(2));
+  (void)state;
+  backward(mul(mul(row, col), s));
+  VALUES(grad_of(row), 60, 60, 60);
+  VALUES(grad_of(col), 12, 12);
+  VALUES(grad_of(s), 6 * 30);
+  assert_int_equal(tt_tensor_ndim(grad_of(s)), 0);
+  HAS_SHAPE(grad_of(col), 2, 1);
+}
+
+static void test_mixed_dtypes(void **state) {
+  tt_tensor *a = numbers(TT_F32, DATA(1, 2)), *b = leaf(DATA(3, 4)), *k = numbers(TT_I32, DATA(5, 6));
+  (void)state;
+  OK(tt_requires_grad_(c, a, 1));
+  backward(mul(mul(a, b), k));
+  VALUES(grad_of(a), 15, 24);
+  assert_int_equal(tt_tensor_dtype(grad_of(a)), TT_F32);
+  VALUES(grad_of(b), 5, 12);
+}
+
+static void test_backward_inputs_only(void **state) {
+  tt_tensor *a = leaf(DATA(1)), *b = leaf(DATA(2)), *none;
+  const tt_tensor *inputs[] = {a};
+  const tt_backward_opts opts = {.set = TT_BACKWARD_INPUTS, .inputs = inputs, .n_inputs = 1};
+  (void)state;
+  OK(tt_backward(c, mul(a, b), &opts));
+  VALUES(grad_of(a), 2);
+  OK(tt_tensor_grad(c, b, &none));
+  assert_null(none);
+}
+
+static void test_backward_needs_a_scalar_or_a_gradient(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2);
+  tt_backward_opts opts = {.set = TT_BACKWARD_GRADIENT, .gradient = number(TT_F64, 1)};
+  (void)state;
+  FAILS(tt_backward(c, y, NULL), TT_AUTOGRAD, "[2]");
+  FAILS(tt_backward(c, y, &opts), TT_SHAPE, "[2]");
+  FAILS(tt_backward(c, numbers(TT_F64, DATA(1)), NULL), TT_AUTOGRAD, "require");
+  opts.set = UINT64_C(1) << 40;
+  FAILS(tt_backward(c, y, &opts), TT_UNSUPPORTED_OPTION, "40");
+  opts.set = TT_BACKWARD_GRADIENT, opts.gradient = numbers(TT_F64, DATA(1, 10));
+  OK(tt_backward(c, y, &opts));
+  VALUES(grad_of(x), 2, 20);
+}
+
+/* ---- retain_graph, create_graph ---- */
+
+static void test_graph_is_freed(void **state) {
+  tt_tensor *x = leaf(DATA(2)), *y = mul(x, x);
+  tt_backward_opts keep = {.set = TT_BACKWARD_RETAIN_GRAPH, .retain_graph = 1};
+  (void)state;
+  OK(tt_backward(c, y, &keep));
+  OK(tt_backward(c, y, NULL));
+  VALUES(grad_of(x), 8);
+  FAILS(tt_backward(c, y, NULL), TT_AUTOGRAD, "mul");
+  FAILS(tt_backward(c, y, NULL), TT_AUTOGRAD, "retain_graph");
+  VALUES(grad_of(x), 8);
+}
+
+static void test_grad_leaves_leaves_alone(void **state) {
+  tt_tensor *x = leaf(DATA(2, 3)), *none;
+  (void)state;
+  VALUES(derive(mul(x, x), x, 0), 4, 6);
+  OK(tt_tensor_grad(c, x, &none));
+  assert_null(none);
+}
+
+static void test_third_derivative(void **state) {
+  tt_tensor *x = leaf(DATA(2, -1)), *y = mul(mul(x, x), mul(x, x)), *d1, *d2, *d3; /* x^4 */
+  (void)state;
+  d1 = derive(y, x, 1);
+  VALUES(d1, 32, -4);
+  assert_int_equal(tt_tensor_requires_grad(d1), 1);
+  d2 = derive(d1, x, 1);
+  VALUES(d2, 48, 12);
+  d3 = derive(d2, x, 1);
+  VALUES(d3, 48, -24);
+  VALUES(derive(d3, x, 0), 24, 24);
+}
+
+static void test_backward_create_graph(void **state) {
+  tt_tensor *x = leaf(DATA(3)), *g;
+  const tt_backward_opts opts = {.set = TT_BACKWARD_CREATE_GRAPH, .create_graph = 1};
+  (void)state;
+  OK(tt_backward(c, mul(x, mul(x, x)), &opts));
+  g = grad_of(x);
+  VALUES(g, 27);
+  VALUES(derive(g, x, 0), 18);
+  OK(tt_tensor_set_grad(c, x, NULL)); /* breaks the cycle leaf -> grad -> graph -> leaf */
+}
+
+static void test_grad_of_non_leaf(void **state) {
+  tt_tensor *x = leaf(DATA(2)), *h = mul(x, x), *y = mul(h, times(h, 3)), *gs[2];
+  (void)state;
+  OK(tt_grad(c, LIST(y), LIST(h, x), NULL, gs));
+  VALUES(gs[0], 24);
+  VALUES(gs[1], 96);
+}
+
+static void test_grad_several_outputs(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *a = times(x, 3), *b = mul(x, x), *g = numbers(TT_F64, DATA(1, 10)), *out;
+  const tt_tensor *weights[] = {g, g};
+  const tt_grad_opts opts = {.set = TT_GRAD_GRAD_OUTPUTS, .grad_outputs = weights, .n_grad_outputs = 2};
+  (void)state;
+  OK(tt_grad(c, LIST(a, b), LIST(x), &opts, &out));
+  VALUES(out, 3 + 2, 30 + 40);
+}
+
+static void test_unused_inputs(void **state) {
+  tt_tensor *x = leaf(DATA(1)), *unused = leaf(DATA(1)), *gs[2];
+  const tt_grad_opts allow = {.set = TT_GRAD_ALLOW_UNUSED, .allow_unused = 1};
+  (void)state;
+  FAILS(tt_grad(c, LIST(times(x, 2)), LIST(x, unused), NULL, gs), TT_AUTOGRAD, "not used");
+  assert_null(gs[0]);
+  assert_null(gs[1]);
+  OK(tt_grad(c, LIST(times(x, 2)), LIST(x, unused), &allow, gs));
+  VALUES(gs[0], 2);
+  assert_null(gs[1]);
+}
+
+static void test_output_is_input(void **state) {
+  tt_tensor *x = leaf(DATA(5)), *g;
+  (void)state;
+  OK(tt_grad(c, LIST(x), LIST(x), NULL, &g));
+  VALUES(g, 1);
+  OK(tt_backward(c, x, NULL));
+  VALUES(grad_of(x), 1);
+}
+
+/* ---- grad mode, leaves ---- */
+
+static void test_no_grad(void **state) {
+  tt_tensor *x = leaf(DATA(1)), *y;
+  int32_t before = -1;
+  (void)state;
+  OK(tt_set_grad_enabled(c, 0, &before));
+  assert_int_equal(before, 1);
+  assert_int_equal(tt_grad_enabled(c), 0);
+  y = mul(x, x);
+  OK(tt_mul_f64_(c, x, 4)); /* the way optimizers write */
+  OK(tt_set_grad_enabled(c, 1, NULL));
+  assert_int_equal(tt_tensor_requires_grad(y), 0);
+  VALUES(x, 4);
+  assert_int_equal(tt_tensor_requires_grad(x), 1);
+  FAILS(tt_backward(c, y, NULL), TT_AUTOGRAD, NULL);
+}
+
+static void test_leaves(void **state) {
+  tt_tensor *x = leaf(DATA(1)), *y = times(x, 2), *i = numbers(TT_I64, DATA(1)), *d;
+  (void)state;
+  assert_int_equal(tt_tensor_is_leaf(x), 1);
+  assert_int_equal(tt_tensor_is_leaf(y), 0);
+  FAILS(tt_requires_grad_(c, i, 1), TT_DTYPE, "int64");
+  FAILS(tt_requires_grad_(c, y, 0), TT_AUTOGRAD, "mul");
+  OK(tt_detach(c, y, &d));
+  assert_int_equal(tt_tensor_requires_grad(d), 0);
+  assert_int_equal(tt_tensor_is_leaf(d), 1);
+  assert_ptr_equal(tt_tensor_data(d), tt_tensor_data(y));
+  OK(tt_requires_grad_(c, x, 0));
+  assert_int_equal(tt_tensor_requires_grad(times(x, 2)), 0);
+}
+
+static void test_retain_grad(void **state) {
+  tt_tensor *x = leaf(DATA(2)), *h = mul(x, x), *y = mul(h, h), *none;
+  (void)state;
+  OK(tt_retain_grad(c, h));
+  OK(tt_backward(c, y, NULL));
+  VALUES(grad_of(h), 8);
+  VALUES(grad_of(x), 32);
+  OK(tt_tensor_grad(c, y, &none));
+  assert_null(none);
+}
+
+/* ---- in place ---- */
+
+static void test_in_place_on_leaf_is_refused(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *v = pick(x, 0);
+  (void)state;
+  FAILS(tt_mul_f64_(c, x, 2), TT_AUTOGRAD, "leaf");
+  FAILS(tt_zero_(c, v), TT_AUTOGRAD, "leaf");
+  VALUES(x, 1, 2);
+  assert_int_equal(tt_tensor_version(x), 0);
+}
+
+static void test_in_place_chain(void **state) {
+  tt_tensor *x = leaf(DATA(3)), *y = times(x, 2);
+  (void)state;
+  OK(tt_mul_f64_(c, y, 5));
+  OK(tt_add_(c, y, x)); /* 11 x */
+  assert_int_equal(tt_tensor_version(y), 2);
+  backward(y);
+  VALUES(grad_of(x), 11);
+}
+
+static void test_in_place_makes_a_leaf_of_none(void **state) {
+  tt_tensor *x = leaf(DATA(3)), *buf = numbers(TT_F64, DATA(10));
+  (void)state;
+  OK(tt_mul_(c, buf, x));
+  assert_int_equal(tt_tensor_requires_grad(buf), 1);
+  backward(buf);
+  VALUES(grad_of(x), 10);
+}
+
+static void test_stale_saved_tensor(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2, 3)), *h = times(x, 2), *y = mul(h, h), *g;
+  (void)state;
+  OK(tt_add_f64_(c, h, 1));
+  FAILS(tt_grad(c, LIST(sum_of(y)), LIST(x), NULL, &g), TT_AUTOGRAD, "mul saved a tensor of shape [3]");
+  assert_non_null(strstr(tt_ctx_error(c)->message, "version 1"));
+  assert_non_null(strstr(tt_ctx_error(c)->message, "version 0"));
+  assert_null(g);
+}
+
+static void test_output_overwritten(void **state) {
+  tt_tensor *x = leaf(DATA(0.5)), *y, *g;
+  (void)state;
+  OK(tt_exp(c, x, &y)); /* its formula reads the result */
+  OK(tt_mul_f64_(c, y, 3));
+  FAILS(tt_grad(c, LIST(y), LIST(x), NULL, &g), TT_AUTOGRAD, "exp");
+}
+
+static void test_in_place_reading_result(void **state) {
+  tt_tensor *x = leaf(DATA(0.5, -1)), *y = times(x, 1), *d;
+  (void)state;
+  OK(tt_exp_(c, y));
+  d = derive(y, x, 1);
+  NEAR(d, 1e-15, exp(0.5), exp(-1));
+  NEAR(derive(d, x, 0), 1e-15, exp(0.5), exp(-1));
+}
+
+static void test_buffer_element_assigned(void **state) {
+  tt_tensor *x = leaf(DATA(2, 3)), *buf, *first, *d;
+  const int64_t shape[] = {2, 2};
+  (void)state;
+  OK(tt_zeros(c, shape, 2, &(tt_zeros_opts){.set = TT_ZEROS_DTYPE, .dtype = TT_F64}, &buf));
+  first = pick(buf, 0);
+  OK(tt_copy_(c, first, mul(x, x))); /* buf[0] = x * x */
+  assert_int_equal(tt_tensor_requires_grad(buf), 1);
+  VALUES(buf, 4, 9, 0, 0);
+  d = derive(first, x, 1); /* the view itself leads there too */
+  VALUES(d, 4, 6);
+  backward(mul(buf, buf)); /* x^4 */
+  VALUES(grad_of(x), 32, 108);
+}
+
+static void test_in_place_on_view_cuts_old_value(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2, 3, 4)), *y = times(x, 2), *part;
+  const tt_slice_opts opts = {.set = TT_SLICE_START | TT_SLICE_END, .start = 1, .end = 3};
+  (void)state;
+  OK(tt_slice(c, y, 0, &opts, &part));
+  OK(tt_mul_f64_(c, part, 10));
+  VALUES(y, 2, 40, 60, 8);
+  backward(y);
+  VALUES(grad_of(x), 2, 20, 20, 2);
+}
+
+static void test_overwritten_part_has_no_gradient(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2);
+  (void)state;
+  OK(tt_zero_(c, pick(y, 0)));
+  backward(y);
+  VALUES(grad_of(x), 0, 2);
+}
+
+static void test_view_of_changed_base(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2), *v = pick(y, 1);
+  (void)state;
+  OK(tt_mul_f64_(c, y, 7)); /* v is stale: its history now leads through the new y */
+  VALUES(v, 28);
+  backward(v);
+  VALUES(grad_of(x), 0, 14);
+}
+
+static void test_views_of_views(void **state) {
+  tt_tensor *x = param(SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *y = times(x, 1), *t, *row, *copy, *d;
+  (void)state;
+  OK(tt_t(c, y, &t));
+  row = pick(t, 2); /* column 2 of y */
+  OK(tt_clone(c, row, NULL, &copy));
+  OK(tt_mul_(c, row, copy));
+  VALUES(y, 1, 2, 9, 4, 5, 36);
+  d = derive(y, x, 1);
+  VALUES(d, 1, 1, 6, 1, 1, 12);
+  VALUES(derive(d, x, 0), 0, 0, 2, 0, 0, 2);
+}
+
+/* What an in-place operator saves of the tensor that it overwrites is stale at once; the graph must not own itself. */
+static void test_in_place_with_itself(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2), *z = times(x, 2), *other, *g;
+  (void)state;
+  OK(tt_view(c, z, SHAPE(2), &other));
+  OK(tt_mul_(c, y, y));
+  VALUES(y, 4, 16);
+  FAILS(tt_grad(c, LIST(sum_of(y)), LIST(x), NULL, &g), TT_AUTOGRAD, "version 1");
+  OK(tt_mul_(c, z, other));
+  FAILS(tt_grad(c, LIST(sum_of(z)), LIST(x), NULL, &g), TT_AUTOGRAD, "version 1");
+}
+
+static void test_view_made_without_grad(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2), *v;
+  (void)state;
+  OK(tt_set_grad_enabled(c, 0, NULL));
+  v = pick(y, 0);
+  OK(tt_set_grad_enabled(c, 1, NULL));
+  assert_int_equal(tt_tensor_requires_grad(v), 0);
+  OK(tt_set_grad_enabled(c, 0, NULL));
+  OK(tt_mul_f64_(c, v, 3)); /* unrecorded write: only its version is seen */
+  OK(tt_set_grad_enabled(c, 1, NULL));
+  VALUES(y, 6, 4);
+  assert_int_equal(tt_tensor_version(y), 1);
+}
+
+static void test_into_is_not_recorded(void **state) {
+  tt_tensor *x = leaf(DATA(1)), *dst = numbers(TT_F64, DATA(0));
+  (void)state;
+  FAILS(tt_mul_into(c, x, x, dst), TT_AUTOGRAD, "dst");
+  VALUES(dst, 0);
+  OK(tt_set_grad_enabled(c, 0, NULL));
+  OK(tt_mul_into(c, x, x, dst));
+  OK(tt_set_grad_enabled(c, 1, NULL));
+  VALUES(dst, 1);
+  assert_int_equal(tt_tensor_version(dst), 1);
+}
+
+static void test_set_data(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2), *other = numbers(TT_F64, DATA(5, 6, 7));
+  (void)state;
+  OK(tt_tensor_set_data(c, x, other));
+  HAS_SHAPE(x, 3);
+  assert_int_equal(tt_tensor_requires_grad(x), 1);
+  FAILS(tt_tensor_set_data(c, y, other), TT_AUTOGRAD, "leaf");
+  FAILS(tt_tensor_set_data(c, x, numbers(TT_I32, DATA(1))), TT_DTYPE, "int32");
+  backward(mul(x, x));
+  VALUES(grad_of(x), 10, 12, 14);
+}
+
+/* ---- nodes ---- */
+
+static void test_nodes(void **state) {
+  tt_tensor *x = leaf(DATA(1)), *e, *y;
+  tt_node *n, *below, *nothing;
+  (void)state;
+  OK(tt_exp(c, x, &e));
+  y = mul(e, x);
+  OK(tt_tensor_grad_fn(c, y, &n));
+  assert_string_equal(tt_node_name(n), "mul");
+  assert_int_equal(tt_node_num_inputs(n), 2);
+  OK(tt_node_next(c, n, 0, &below));
+  assert_string_equal(tt_node_name(below), "exp");
+  OK(tt_node_next(c, n, 1, &nothing));
+  assert_null(nothing);
+  FAILS(tt_node_next(c, n, 2, &nothing), TT_INDEX, "2");
+  tt_node_release(below);
+  tt_node_release(n);
+  OK(tt_tensor_grad_fn(c, x, &n));
+  assert_null(n);
+}
+
+/* ---- order and memory ---- */
+
+enum { kUses = 1000, kWide = 16384 };
+
+/* One weight used 1,000 times: its gradient is summed as it comes, never collected. */
+static void test_thousand_uses_hold_two_gradients(void **state) {
+  tt_tensor *w, *y;
+  tt_memory_stats before, after;
+  int64_t wide = kWide, limit;
+  int i;
+  (void)state;
+  OK(tt_ones(c, &wide, 1, NULL, &w));
+  OK(tt_requires_grad_(c, w, 1));
+  OK(tt_scope_push(c));
+  y = times(w, 1);
+  for (i = 1; i < kUses; i++) y = add(y, times(w, 1));
+  y = sum_of(y);
+  OK(tt_scope_pop(c, &y, 1));
+  OK(tt_trim(c));
+  OK(tt_memory(c, NULL, &before));
+  limit = before.reserved + 8 * kWide * 4 + (1 << 20);
+  if (0) OK(tt_set_memory_limit(c, limit)); /* room for a few gradients, not for 1,000 */
+ print_message("in use %ld reserved %ld\n", (long)before.in_use, (long)before.reserved);
+  OK(tt_backward(c, y, NULL));
+  OK(tt_set_memory_limit(c, 0));
+  OK(tt_memory(c, NULL, &after));print_message("in use %ld reserved %ld\n", (long)after.in_use, (long)after.reserved);
+  assert_true(value_of(sum_of(grad_of(w))) == (double)kUses * kWide);
+}
+
+typedef struct Order {
+  int seen[8];
+  int n;
+} Order;
+typedef struct Mark {
+  Order *order;
+  int id;
+} Mark;
+static tt_status mark_leaf(void *user, tt_ctx *ctx, const tt_tensor *t) {
+  Mark *m = user;
+  (void)ctx, (void)t;
+  m->order->seen[m->order->n++] = m->id;
+  return 0;
+}
+static tt_status mark_grad(void *user, tt_ctx *ctx, const tt_tensor *grad, tt_tensor **replacement) {
+  (void)replacement;
+  return mark_leaf(user, ctx, grad);
+}
+
+/* A leaf's hook fires right after its last consumer: the last layer's before the first layer's backward. */
+static void test_leaves_fire_early(void **state) {
+  tt_tensor *w1 = leaf(DATA(2)), *w2 = leaf(DATA(3)), *w3 = leaf(DATA(4)), *x = numbers(TT_F64, DATA(1)), *h1, *h2, *y;
+  Order order = {.n = 0};
+  Mark m3 = {&order, 3}, m2 = {&order, 2}, h = {&order, 10}, m1 = {&order, 1};
+  int64_t id;
+  (void)state;
+  h1 = mul(x, w1);
+  h2 = mul(h1, w2);
+  y = mul(h2, w3);
+  OK(tt_register_accumulate_hook(c, w1, mark_leaf, &m1, NULL, &id));
+  OK(tt_register_accumulate_hook(c, w2, mark_leaf, &m2, NULL, &id));
+  OK(tt_register_accumulate_hook(c, w3, mark_leaf, &m3, NULL, &id));
+  OK(tt_register_hook(c, h1, mark_grad, &h, NULL, &id)); /* backward of the first layer */
+  OK(tt_backward(c, y, NULL));
+  assert_int_equal(order.n, 4);
+  assert_int_equal(order.seen[0], 3);
+  assert_int_equal(order.seen[1], 2);
+  assert_int_equal(order.seen[2], 10);
+  assert_int_equal(order.seen[3], 1);
+}
+
+static void test_deep_chain(void **state) {
+  tt_tensor *x = leaf(DATA(1)), *y = times(x, 1);
+  int i;
+  (void)state;
+  for (i = 0; i < 20000; i++) {
+    tt_tensor *next;
+    OK(tt_scope_push(c));
+    next = times(y, 1);
+    OK(tt_scope_pop(c, &next, 1));
+    y = next;
+  }
+  backward(y);
+  VALUES(grad_of(x), 1);
+}
+
+/* ---- errors leave everything as it was ---- */
+
+static void test_failed_op_leaves_inputs(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2, 3)), *y = times(x, 2), *z, *b = numbers(TT_F64, DATA(1, 2));
+  tt_node *n;
+  (void)state;
+  FAILS(tt_add(c, y, b, &z), TT_SHAPE, "[3]");
+  assert_null(z);
+  FAILS(tt_add_(c, y, b), TT_SHAPE, "[2]");
+  assert_int_equal(tt_tensor_version(y), 0);
+  OK(tt_tensor_grad_fn(c, y, &n));
+  assert_string_equal(tt_node_name(n), "mul");
+  tt_node_release(n);
+  backward(y);
+  VALUES(grad_of(x), 2, 2, 2);
+}
+
+static void test_complex_gradients(void **state) {
+  const double z[] = {3, 4};
+  tt_tensor *x, *y, *g;
+  (void)state;
+  OK(tt_tensor_from_data(c, z, TT_C128, NULL, 0, &x));
+  OK(tt_requires_grad_(c, x, 1));
+  y = mul(x, x);
+  FAILS(tt_grad(c, LIST(y), LIST(x), &(tt_grad_opts){.set = TT_GRAD_GRAD_OUTPUTS, .grad_outputs = (const tt_tensor *[]){number(TT_F64, 1)}, .n_grad_outputs = 1}, &g),
+        TT_DTYPE, "complex");
+  OK(tt_grad(c, LIST(y), LIST(x), NULL, &g));
+  VALUES(g, 6); /* conj(2 z) = 6 - 8i */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_gradients_accumulate), SCOPED(test_one_input_many_uses), SCOPED(test_gradient_does_not_alias_its_source),
+      SCOPED(test_broadcast_sums), SCOPED(test_mixed_dtypes), SCOPED(test_backward_inputs_only),
+      SCOPED(test_backward_needs_a_scalar_or_a_gradient), SCOPED(test_graph_is_freed), SCOPED(test_grad_leaves_leaves_alone),
+      SCOPED(test_third_derivative), SCOPED(test_backward_create_graph), SCOPED(test_grad_of_non_leaf),
+      SCOPED(test_grad_several_outputs), SCOPED(test_unused_inputs), SCOPED(test_output_is_input), SCOPED(test_no_grad),
+      SCOPED(test_leaves), SCOPED(test_retain_grad), SCOPED(test_in_place_on_leaf_is_refused), SCOPED(test_in_place_chain),
+      SCOPED(test_in_place_makes_a_leaf_of_none), SCOPED(test_stale_saved_tensor), SCOPED(test_output_overwritten),
+      SCOPED(test_in_place_reading_result), SCOPED(test_buffer_element_assigned), SCOPED(test_in_place_on_view_cuts_old_value),
+      SCOPED(test_overwritten_part_has_no_gradient), SCOPED(test_view_of_changed_base), SCOPED(test_views_of_views), SCOPED(test_in_place_with_itself),
+      SCOPED(test_view_made_without_grad), SCOPED(test_into_is_not_recorded), SCOPED(test_set_data), SCOPED(test_nodes),
+      SCOPED(test_thousand_uses_hold_two_gradients), SCOPED(test_leaves_fire_early), SCOPED(test_deep_chain),
+      SCOPED(test_failed_op_leaves_inputs), SCOPED(test_complex_gradients),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
