@@ -1,0 +1,347 @@
+"""Arguments of operators: checks their kind (TypeError before C is called) and gives them the form that C reads.
+
+Every function takes the value, the operator's name and the argument's name. Structs are packed into bytes, which ctypes passes as
+a pointer: a third of the cost of a ctypes.Structure.
+"""
+import array
+import numbers
+from ctypes import byref, c_double, c_int32, c_int64, c_void_p
+from operator import index, itemgetter
+from struct import Struct
+from struct import error as struct_error
+
+from . import errors
+from ._lib import fail, lib, local, quick
+from ._types import BY_PYTHON_TYPE, PACK, device, dtype, memory_format
+from .tensor import Tensor, wrap
+
+INT_MIN, INT_MAX = -2**63, 2**63 - 1
+INTS = tuple(c_int64(i) for i in range(65))
+SCALAR = Struct("iiqdd")
+POINTERS = [Struct(f"{n}P").pack for n in range(65)]
+
+
+def wrong_kind(op, arg, want, got):
+    """The TypeError of an argument of the wrong kind."""
+    return TypeError(f"{op}(): argument '{arg}' must be {want}, not {type(got).__name__}")
+
+
+def optional_tensor(x, op, arg):
+    if x is None:
+        return None
+    if isinstance(x, Tensor):
+        return x._h
+    raise wrong_kind(op, arg, "Tensor or None", x)
+
+
+def tensor_address(x, op, arg):
+    """Of an optional tensor in an options struct."""
+    if x is None:
+        return 0
+    if isinstance(x, Tensor):
+        return x._h.value
+    raise wrong_kind(op, arg, "Tensor or None", x)
+
+
+def tensor_list(xs, op, arg, optional=False):
+    """A tuple that keeps the tensors alive, for pointers()."""
+    if isinstance(xs, Tensor) or not isinstance(xs, (tuple, list)):
+        raise wrong_kind(op, arg, "tuple of Tensors", xs)
+    xs = tuple(xs)
+    for i, x in enumerate(xs):
+        if not (isinstance(x, Tensor) or optional and x is None):
+            raise wrong_kind(op, f"{arg}[{i}]", "Tensor", x)
+    return xs
+
+
+def pointers(xs):
+    values = [x._h.value if x is not None else 0 for x in xs]
+    return POINTERS[len(xs)](*values) if len(xs) < 65 else Struct(f"{len(xs)}P").pack(*values)
+
+
+def length(xs):
+    n = len(xs)
+    return INTS[n] if n < 65 else c_int64(n)
+
+
+# ---- kinds, where they choose between forms ----
+
+def is_number(x):
+    return type(x) in (int, float) or isinstance(x, numbers.Number) or type(x).__module__ == "numpy" and getattr(x, "ndim", 1) == 0
+
+
+def is_optional_number(x):
+    return x is None or is_number(x)
+
+
+def is_optional_tensor(x):
+    return x is None or isinstance(x, Tensor)
+
+
+def is_int(x):
+    return type(x) is int or hasattr(x, "__index__") and not isinstance(x, (bool, Tensor))
+
+
+def is_list(x):
+    return isinstance(x, (tuple, list))
+
+
+def is_dims(x):
+    """One int, several, or None for all."""
+    return x is None or isinstance(x, (tuple, list)) or is_int(x)
+
+
+def no_overload(op, *given):
+    kinds = ", ".join(type(x).__name__ for x in given)
+    return TypeError(f"{op}(): no form takes arguments of these kinds: ({kinds})")
+
+
+# ---- numbers ----
+
+def in_range(x, op, arg):
+    if INT_MIN <= x <= INT_MAX:
+        return x
+    raise errors.InvalidArgumentError(f"{op}: {arg} is {x}: no int64 has this value")
+
+
+def integer(x, op, arg):
+    """An int that fits 64 bits; bool is no int here."""
+    if type(x) is int:
+        return x if INT_MIN <= x <= INT_MAX else in_range(x, op, arg)
+    if isinstance(x, bool):
+        raise wrong_kind(op, arg, "int", x)
+    try:
+        return in_range(index(x), op, arg)
+    except TypeError:
+        raise wrong_kind(op, arg, "int", x) from None
+
+
+def int64(x, op, arg):
+    """An int as a parameter of its own."""
+    return c_int64(integer(x, op, arg))
+
+
+
+def real(x, op, arg):
+    """A float."""
+    if type(x) is float:
+        return x
+    if isinstance(x, (int, float, numbers.Real)) or (isinstance(x, Tensor) and x.numel() == 1):
+        return float(x)
+    raise wrong_kind(op, arg, "float", x)
+
+
+def float64(x, op, arg):
+    return c_double(real(x, op, arg))
+
+
+def optional_real(x, op, arg):
+    return 0.0 if x is None else real(x, op, arg)
+
+
+def optional_integer(x, op, arg):
+    return 0 if x is None else integer(x, op, arg)
+
+
+def boolean(x, op, arg):
+    if x is True or x is False:
+        return int(x)
+    if type(x).__name__ in ("bool_", "bool"):  # NumPy's
+        return int(bool(x))
+    raise wrong_kind(op, arg, "bool", x)
+
+
+def optional_boolean(x, op, arg):
+    return 0 if x is None else boolean(x, op, arg)
+
+
+def scalar(x, op, arg):
+    """tt_scalar: a number whose kind takes part in promotion."""
+    kind = type(x)
+    if kind is float:
+        return SCALAR.pack(3, 0, 0, x, 0.0)
+    if kind is int:
+        return SCALAR.pack(2, 0, in_range(x, op, arg), 0.0, 0.0)
+    if kind is bool:
+        return SCALAR.pack(1, 0, x, 0.0, 0.0)
+    if isinstance(x, Tensor) and x.numel() == 1 or kind.__module__ == "numpy" and hasattr(x, "item") and getattr(x, "ndim", 1) == 0:
+        return scalar(x.item(), op, arg)
+    if isinstance(x, bool):
+        return SCALAR.pack(1, 0, int(x), 0.0, 0.0)
+    if isinstance(x, numbers.Integral):
+        return SCALAR.pack(2, 0, in_range(int(x), op, arg), 0.0, 0.0)
+    if isinstance(x, numbers.Real):
+        return SCALAR.pack(3, 0, 0, float(x), 0.0)
+    if isinstance(x, numbers.Complex):
+        return SCALAR.pack(4, 0, 0, x.real, x.imag)
+    raise wrong_kind(op, arg, "Number", x)
+
+
+def optional_scalar(x, op, arg):
+    return None if x is None else scalar(x, op, arg)
+
+
+def scalar_field(x, op, arg):
+    """The fields of a tt_scalar inside an options struct."""
+    return SCALAR.unpack(scalar(x, op, arg)) if x is not None else (0, 0, 0, 0.0, 0.0)
+
+
+def number_form(f64, i64, other, x, op, arg):
+    """The C function for a number of x's kind, and the number as it takes it."""
+    kind = type(x)
+    if kind is float:
+        return f64, c_double(x)
+    if kind is int:
+        return i64, c_int64(in_range(x, op, arg))
+    return other, scalar(x, op, arg)
+
+
+# ---- lists of ints ----
+
+def ints(x, op, arg):
+    """A tuple of ints from one int, or a tuple or list of them; None is the empty list."""
+    if type(x) is tuple:
+        return x
+    if x is None:
+        return ()
+    if isinstance(x, (tuple, list)):
+        return tuple(x)
+    return (integer(x, op, arg),)
+
+
+def gathered(args, keywords, op, arg):
+    """The list argument of a call like view(2, 3), view((2, 3)) or view(size=(2, 3))."""
+    if keywords:
+        if args or set(keywords) != {arg}:
+            unknown = next((k for k in keywords if k != arg), arg)
+            raise TypeError(f"{op}() got an unexpected keyword argument '{unknown}'")
+        args = (keywords[arg],)
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        return tuple(args[0])
+    if not args:
+        raise TypeError(f"{op}(): argument '{arg}' is missing")
+    return args
+
+
+def packed(x, op, arg):
+    """A tuple of ints as C reads it."""
+    try:
+        return PACK[len(x)](*x) if len(x) < 65 else Struct(f"{len(x)}q").pack(*x)
+    except struct_error:
+        return array.array("q", [integer(i, op, arg) for i in x]).tobytes()
+
+
+# ---- the rest ----
+
+def dtype_code(x, op, arg):
+    """0 for None."""
+    if x is None:
+        return 0
+    if isinstance(x, dtype):
+        return x.code
+    found = BY_PYTHON_TYPE.get(x) if isinstance(x, type) else None
+    if found is None:
+        raise wrong_kind(op, arg, "dtype", x)
+    return found.code
+
+
+def device_field(x, op, arg):
+    """The two fields of a tt_device; (0, 0) for None."""
+    if x is None:
+        return 0, 0
+    if isinstance(x, str):
+        x = device(x)
+    if not isinstance(x, device):
+        raise wrong_kind(op, arg, "device", x)
+    return x.code, x.index or 0
+
+
+def memory_format_code(x, op, arg):
+    if isinstance(x, memory_format):
+        return x.code
+    raise wrong_kind(op, arg, "memory_format", x)
+
+
+def generator_handle(x, op, arg):
+    if x is None:
+        return None
+    if type(x).__name__ == "Generator" and hasattr(x, "_h"):
+        return x._h
+    raise wrong_kind(op, arg, "Generator", x)
+
+
+def generator_address(x, op, arg):
+    return 0 if x is None else generator_handle(x, op, arg).value
+
+
+def one_of(values, x, op, arg):
+    """The number of a named value; None is "none"."""
+    name = "none" if x is None else x
+    if not isinstance(name, str):
+        raise wrong_kind(op, arg, "str", x)
+    if name not in values:
+        raise errors.InvalidArgumentError(f"{op}: {arg} is '{name}': must be one of {', '.join(values)}")
+    return values[name]
+
+
+def tensors_of(*xs):
+    """Tensors from tensors and numbers: a number takes the dtype that promotion would give it."""
+    first = next((x for x in xs if isinstance(x, Tensor)), None)
+    return tuple(number_tensor(x, first) if not isinstance(x, Tensor) and is_number(x) else x for x in xs)
+
+
+def number_tensor(x, beside):
+    """A 0-dim tensor of a number; its dtype gives way to that of the tensor beside it, but loses no digits."""
+    h = c_void_p()
+    packed_x = scalar(x, "number", "x")
+    kind = "biifc"[packed_x[0]]
+    wide = {"b": 1, "i": 6, "f": 10, "c": 12}[kind] if beside is not None else 0
+    if beside is not None and kind in "fc" and beside.dtype.kind != kind and not (kind == "f" and beside.dtype.kind == "c"):
+        wide = 0  # its own default dtype decides: float32 or complex64
+    if lib.tt_scalar_tensor(local.ctx, packed_x, c_int32(wide), byref(h)):
+        fail()
+    return wrap(h)
+
+
+# ---- results ----
+
+def call_list(call, before):
+    """The tensors of an operator that gives a list."""
+    n, cap = c_int64(), 64
+    while True:
+        outs = (c_void_p * cap)()
+        status = call(*before, outs, c_int64(cap), byref(n))
+        if not status:
+            return tuple(wrap(c_void_p(h)) for h in outs[:n.value])
+        if status != 11 or n.value <= cap:
+            fail()
+        cap = n.value
+
+
+def named_result(name, *fields):
+    """A tuple whose items have names too."""
+    items = {f: property(itemgetter(i)) for i, f in enumerate(fields)}
+    return type(name, (tuple,), {"__slots__": (), "_fields": fields, **items})
+
+
+def out_tensor(x, op):
+    if not isinstance(x, Tensor):
+        raise wrong_kind(op, "out", "Tensor", x)
+    return x
+
+
+def out_tensors(xs, n, op):
+    if not isinstance(xs, (tuple, list)) or len(xs) != n:
+        raise wrong_kind(op, "out", f"tuple of {n} Tensors", xs)
+    return [out_tensor(x, op) for x in xs]
+
+
+def store(out, result, op):
+    """out= of an operator without a form of its own for it: result has just been computed."""
+    out_tensor(out, op)
+    if out.shape != result.shape or out.dtype is not result.dtype or out.device != result.device:
+        raise errors.ShapeError(f"{op}: out is {list(out.shape)} {out.dtype} on {out.device}, the result is {list(result.shape)} "
+                                f"{result.dtype} on {result.device}: must be equal")
+    if result.requires_grad or out.requires_grad and quick.tt_grad_enabled(local.ctx):
+        raise errors.AutogradError(f"{op}: out= records no gradient, but an argument requires one")
+    return out.copy_(result)

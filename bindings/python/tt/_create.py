@@ -1,0 +1,198 @@
+"""Tensors from Python data, host memory and NumPy arrays."""
+import ctypes
+import itertools
+import numbers
+from array import array
+from ctypes import byref, c_int32, c_int64, c_void_p
+
+from . import _ops, errors
+from ._convert import dtype_code, packed, scalar, wrong_kind
+from ._lib import fail, lib, local
+from ._types import BY_NAME, complex64, complex128, float32, float64, int64
+from ._types import bool as BOOL
+from ._types import dtype as dtype_class
+from .tensor import Tensor, wrap
+
+
+# ---- from values ----
+
+def tensor(data, *, dtype=None, device=None, requires_grad=False):
+    """A new tensor with the values of data: a number, nested lists of numbers, a NumPy array or a tensor (copied, without history)."""
+    if isinstance(data, Tensor):
+        made = data.detach().to(device=device, dtype=dtype, copy=True)
+    elif is_array(data):
+        made = copied_array(data)
+    else:
+        made = from_values(data, dtype)
+    if dtype is not None or device is not None:
+        made = made.to(device=device, dtype=dtype)
+    return made.requires_grad_() if requires_grad else made
+
+
+def as_tensor(data, dtype=None, device=None):
+    """data itself if it is a tensor, one over its memory if it is a NumPy array, else tensor(data); converted where needed."""
+    if is_array(data) and data.ndim:
+        data = from_numpy(data)
+    if isinstance(data, Tensor):
+        return data.to(device=device, dtype=dtype)
+    return tensor(data, dtype=dtype, device=device)
+
+
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
+    """A 0-dim tensor; float32 by default."""
+    h = c_void_p()
+    if lib.tt_scalar_tensor(local.ctx, scalar(s, "scalar_tensor", "s"), c_int32(dtype_code(dtype or float32, "scalar_tensor", "dtype")), byref(h)):
+        fail()
+    made = wrap(h)
+    if device is not None:
+        made = made.to(device)
+    return made.requires_grad_() if requires_grad else made
+
+
+def is_array(x):
+    return type(x).__module__ == "numpy" and hasattr(x, "dtype") and hasattr(x, "shape")
+
+
+def measured(data):
+    """(shape, leaves in row-major order) of nested sequences; every level must be even."""
+    shape, level = [], [data]
+    while level and isinstance(level[0], (list, tuple, range)):
+        n = len(level[0])
+        for row in level:
+            if not isinstance(row, (list, tuple, range)) or len(row) != n:
+                raise ValueError(f"tensor(): the lists at depth {len(shape)} have different lengths")
+        shape.append(n)
+        level = list(itertools.chain.from_iterable(level))
+    return shape, level
+
+
+def from_values(data, dtype):
+    """Bools become bool, ints int64, floats float32 and complex numbers complex64, the widest of them all."""
+    shape, leaves = measured(data)
+    leaves = [x.item() if isinstance(x, Tensor) or is_array(x) else x for x in leaves]
+    kinds = set(map(type, leaves))
+    for kind in kinds:
+        if not issubclass(kind, (bool, int, float, complex, numbers.Number)):
+            raise TypeError(f"tensor(): the data must be numbers, not {kind.__name__}")
+    if any(issubclass(k, complex) for k in kinds):
+        made, natural = from_bytes(array("d", [x for v in leaves for x in (v.real, v.imag)]), complex128, shape), complex64
+    elif any(not issubclass(k, int) for k in kinds):
+        wide = dtype is not None and dtype_code(dtype, "tensor", "dtype") != float32.code
+        made, natural = from_bytes(array("d" if wide else "f", leaves), float64 if wide else float32, shape), float32
+    elif not kinds or kinds != {bool}:
+        try:
+            values = array("q", leaves)
+        except OverflowError:
+            raise errors.InvalidArgumentError("tensor: an integer of data does not fit 64 bits") from None
+        made, natural = from_bytes(values, int64, shape), int64 if kinds else float32
+    else:
+        made, natural = from_bytes(array("B", leaves), BOOL, shape), BOOL
+    return made if dtype is not None else made.to(natural)
+
+
+def from_bytes(data, dtype, shape):
+    """A tensor with a copy of row-major data: bytes or an array.array."""
+    pointer = data if isinstance(data, bytes) else c_void_p(data.buffer_info()[0])
+    h = c_void_p()
+    if lib.tt_tensor_from_data(local.ctx, pointer, c_int32(dtype.code), packed(tuple(shape), "tensor", "shape"), c_int64(len(shape)), byref(h)):
+        fail()
+    return wrap(h)
+
+
+def index_tensor(item):
+    """A list, range, bool or NumPy array as an index."""
+    if is_array(item):
+        return tensor(item)
+    made = from_values(list(item) if isinstance(item, range) else item, None)
+    return made if made.numel() or made.dtype is not float32 else made.to(int64)
+
+
+def arange(start, end=None, step=1, *, dtype=None, device=None, out=None, requires_grad=False):
+    """arange(end), arange(start, end) or arange(start, end, step): start, start + step … below end."""
+    if end is None:
+        start, end = 0, start
+    return _ops.arange(start, end, step, dtype=dtype, device=device, out=out, requires_grad=requires_grad)
+
+
+# ---- over memory of the host ----
+
+kept = {}  # key -> what owns the memory of an imported tensor
+keys = itertools.count(1)
+
+
+@ctypes.CFUNCTYPE(None, c_void_p)
+def forget(key):
+    kept.pop(key, None)
+
+
+def imported(address, dtype, shape, strides, writable, owner):
+    """A tensor over host memory that `owner` keeps alive. strides in elements, None: row-major."""
+    key, h = next(keys), c_void_p()
+    kept[key] = owner
+    if lib.tt_tensor_import(local.ctx, c_void_p(address), c_int32(dtype.code), packed(shape, "import", "shape"), c_int64(len(shape)),
+                            None if strides is None else packed(strides, "import", "strides"), c_int32(writable), forget, c_void_p(key), byref(h)):
+        fail()
+    return wrap(h)
+
+
+def from_numpy(a):
+    """A tensor over the memory of a NumPy array. In-place operators refuse it if the array is read-only."""
+    if not is_array(a) or not hasattr(a, "__array_interface__"):
+        raise TypeError(f"from_numpy(): argument must be a numpy.ndarray, not {type(a).__name__}")
+    from ._numpy import NAMES
+    face = a.__array_interface__
+    if face["typestr"] not in NAMES:
+        raise TypeError(f"from_numpy(): tt has no dtype for NumPy's {a.dtype}")
+    dtype = BY_NAME[NAMES[face["typestr"]]]
+    if any(s % dtype.itemsize or s < 0 for s in a.strides):
+        raise ValueError(f"from_numpy(): strides {a.strides} are negative or no multiples of {dtype.itemsize} bytes: copy the array first")
+    address, read_only = face["data"]
+    return imported(address, dtype, a.shape, tuple(s // dtype.itemsize for s in a.strides), not read_only, a)
+
+
+def copied_array(a):
+    import numpy
+    a = numpy.asarray(a)
+    from ._numpy import NAMES
+    typestr = a.dtype.newbyteorder("<").str if a.dtype.byteorder == ">" else a.dtype.str
+    if typestr not in NAMES:
+        raise TypeError(f"tensor(): tt has no dtype for NumPy's {a.dtype}")
+    return from_bytes(a.astype(typestr).tobytes(), BY_NAME[NAMES[typestr]], a.shape)
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A 1-D tensor over the memory of a bytearray, memoryview, mmap … (bytes give a tensor that in-place operators refuse)."""
+    if not isinstance(dtype, dtype_class):
+        raise wrong_kind("frombuffer", "dtype", "dtype", dtype)
+    view = memoryview(buffer).cast("B")
+    room = len(view) - offset
+    if offset < 0 or room < 0 or len(view) == 0:
+        raise ValueError(f"frombuffer: offset is {offset}, the buffer has {len(view)} bytes")
+    if count < 0:
+        if room % dtype.itemsize:
+            raise ValueError(f"frombuffer: {room} bytes are no multiple of the {dtype.itemsize} of a {dtype.name}")
+        count = room // dtype.itemsize
+    if count == 0 or count * dtype.itemsize > room:
+        raise ValueError(f"frombuffer: {count} elements of {dtype.name} do not fit the {room} bytes after offset {offset}")
+    if view.readonly:
+        address, owner = read_only_address(view)
+    else:
+        owner = (ctypes.c_char * len(view)).from_buffer(view)
+        address = ctypes.addressof(owner)
+    made = imported(address + offset, dtype, (count,), None, not view.readonly, owner)
+    return made.requires_grad_() if requires_grad else made
+
+
+class PyBuffer(ctypes.Structure):
+    """Py_buffer of CPython"""
+    _fields_ = [("buf", c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t), ("readonly", c_int32),
+                ("ndim", c_int32), ("format", ctypes.c_char_p), ("shape", c_void_p), ("strides", c_void_p), ("suboffsets", c_void_p), ("internal", c_void_p)]
+
+
+def read_only_address(view):
+    """(address, what keeps it valid) of a read-only buffer."""
+    found = PyBuffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), byref(found), 0)
+    address = found.buf
+    ctypes.pythonapi.PyBuffer_Release(byref(found))
+    return address, view

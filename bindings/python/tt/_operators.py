@@ -1,0 +1,82 @@
+"""Puts the operators on Tensor: methods, and Python's own operators by a path of their own, which `a + b` needs."""
+from ctypes import byref, c_void_p
+
+from . import _ops
+from ._convert import is_number, number_tensor
+from ._lib import fail, lib, local
+from ._types import bool as BOOL
+from .errors import UnimplementedError
+from .tensor import Tensor
+
+_new = object.__new__
+
+for _name, _function in _ops.PLACES["Tensor"].items():
+    if _name not in Tensor.__dict__:
+        setattr(Tensor, _name, _function)
+
+
+def direct(call, general):
+    """A binary operator: straight to C for two tensors."""
+    def operator(self, other):
+        if type(other) is Tensor:
+            h = c_void_p()
+            if call(local.ctx, self._h, other._h, byref(h)):
+                fail()
+            t = _new(Tensor)
+            t._h = h
+            return t
+        return general(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+    return operator
+
+
+def binary(general):
+    def operator(self, other):
+        return general(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+    return operator
+
+
+def reflected(general):
+    """other (a number or a tensor) comes first."""
+    def operator(self, other):
+        if isinstance(other, Tensor):
+            return general(other, self)
+        return general(number_tensor(other, self), self) if is_number(other) else NotImplemented
+    return operator
+
+
+def inplace(method):
+    def operator(self, other):
+        return method(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+    return operator
+
+
+def floor_div(self, other):
+    return _ops.div(self, other, rounding_mode="floor")
+
+
+def inverted(self):
+    """~x for bool tensors."""
+    if self.dtype is not BOOL:
+        raise UnimplementedError(f"~x is only there for bool tensors, self is {self.dtype}")
+    return _ops.eq(self, False)
+
+
+for _dunder, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("pow", "pow"), ("matmul", "matmul"), ("eq", "eq"), ("ne", "ne"),
+                       ("lt", "lt"), ("le", "le"), ("gt", "gt"), ("ge", "ge")):
+    setattr(Tensor, f"__{_dunder}__", direct(getattr(lib, "tt_" + _name), getattr(_ops, _name)))
+for _dunder, _name in (("add", "add_"), ("sub", "sub_"), ("mul", "mul_"), ("truediv", "div_"), ("pow", "pow_")):
+    setattr(Tensor, f"__i{_dunder}__", inplace(getattr(_ops, _name)))
+
+Tensor.__truediv__ = Tensor.__div__ = binary(_ops.div)
+Tensor.__floordiv__ = binary(floor_div)
+Tensor.__radd__ = binary(_ops.add)
+Tensor.__rmul__ = binary(_ops.mul)
+Tensor.__rsub__ = binary(_ops.rsub)
+Tensor.__rtruediv__ = Tensor.__rdiv__ = reflected(_ops.div)
+Tensor.__rfloordiv__ = reflected(floor_div)
+Tensor.__rpow__ = binary(lambda self, other: _ops.pow(other, self))
+Tensor.__rmatmul__ = reflected(_ops.matmul)
+Tensor.__neg__ = _ops.neg
+Tensor.__pos__ = lambda self: self
+Tensor.__invert__ = inverted
+Tensor.__hash__ = object.__hash__  # __eq__ compares elements; a tensor is a key by identity

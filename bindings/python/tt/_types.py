@@ -1,0 +1,139 @@
+"""dtypes, devices, memory formats, sizes."""
+import ctypes
+from ctypes import byref
+from struct import Struct
+
+from ._lib import fail, lib, local
+
+BUILTIN_BOOL, BUILTIN_INT, BUILTIN_FLOAT, BUILTIN_COMPLEX = bool, int, float, complex
+
+
+class dtype:
+    """The type of a tensor's elements. Compare by identity."""
+    __slots__ = ("name", "code", "itemsize", "kind", "format")
+
+    def __init__(self, name, code, itemsize, kind, format):
+        self.name, self.code, self.itemsize, self.kind, self.format = name, code, itemsize, kind, format
+
+    @property
+    def is_floating_point(self):
+        return self.kind == "f"
+
+    @property
+    def is_complex(self):
+        return self.kind == "c"
+
+    @property
+    def is_signed(self):
+        return self.kind != "b" and self.name != "uint8"
+
+    def to_complex(self):
+        return complex128 if self is float64 else complex64
+
+    def __repr__(self):
+        return "tt." + self.name
+
+    def __reduce__(self):
+        return self.name
+
+
+# kind: b bool, i integer, f floating, c complex; format: of the array module, "" where it has none
+bool = dtype("bool", 1, 1, "b", "")
+uint8 = dtype("uint8", 2, 1, "i", "B")
+int8 = dtype("int8", 3, 1, "i", "b")
+int16 = short = dtype("int16", 4, 2, "i", "h")
+int32 = int = dtype("int32", 5, 4, "i", "i")
+int64 = long = dtype("int64", 6, 8, "i", "q")
+float16 = half = dtype("float16", 7, 2, "f", "")
+bfloat16 = dtype("bfloat16", 8, 2, "f", "")
+float32 = float = dtype("float32", 9, 4, "f", "f")
+float64 = double = dtype("float64", 10, 8, "f", "d")
+complex64 = cfloat = dtype("complex64", 11, 8, "c", "")
+complex128 = cdouble = dtype("complex128", 12, 16, "c", "")
+
+DTYPES = (None, bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
+BY_NAME = {d.name: d for d in DTYPES[1:]}
+BY_PYTHON_TYPE = {BUILTIN_BOOL: bool, BUILTIN_INT: int64, BUILTIN_FLOAT: float64, BUILTIN_COMPLEX: complex128}
+
+
+class memory_format:
+    """How the elements of a result lie in memory."""
+    __slots__ = ("name", "code")
+
+    def __init__(self, name, code):
+        self.name, self.code = name, code
+
+    def __repr__(self):
+        return "tt." + self.name
+
+    def __reduce__(self):
+        return self.name
+
+
+contiguous_format = memory_format("contiguous_format", 1)
+preserve_format = memory_format("preserve_format", 2)
+channels_last = memory_format("channels_last", 3)
+
+
+class device:
+    """Where a tensor lives: device("cpu"), device("cuda:1"), device("cuda", 1)."""
+    __slots__ = ("type", "index", "code")
+    NAMES = {1: "cpu", 2: "cuda", 3: "meta", 4: "ext"}
+
+    def __init__(self, name, index=None):
+        if isinstance(name, device):
+            self.type, self.index, self.code = name.type, name.index, name.code
+            return
+        if not isinstance(name, str):
+            raise TypeError(f"device(): argument 'name' must be str or device, not {type(name).__name__}")
+        pair = (ctypes.c_int32 * 2)()
+        whole = name if index is None else f"{name}:{index}"
+        if lib.tt_device_parse(local.ctx, whole.encode(), byref(pair)):
+            fail()
+        self.code, number = pair
+        self.type = self.NAMES[self.code]
+        self.index = number if self.type in ("cuda", "ext") else None
+
+    @classmethod
+    def of(cls, code, index):
+        d = cls.__new__(cls)
+        d.code, d.type = code, cls.NAMES[code]
+        d.index = index if d.type in ("cuda", "ext") else None
+        return d
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self):
+        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+
+    def __eq__(self, other):
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self):
+        return hash((self.type, self.index))
+
+    def __reduce__(self):
+        return device, (str(self),)
+
+
+CPU = device.of(1, 0)
+
+
+class Size(tuple):
+    """The shape of a tensor: a tuple of ints."""
+    __slots__ = ()
+
+    def numel(self):
+        n = 1
+        for size in self:
+            n *= size
+        return n
+
+    def __repr__(self):
+        return f"tt.Size([{', '.join(map(str, self))}])"
+
+
+# PACK[n](*ints) -> the n int64 as C reads them
+PACK = [Struct(f"{n}q").pack for n in range(65)]
+UNPACK = [Struct(f"{n}q").unpack for n in range(65)]

@@ -1,0 +1,470 @@
+"""Tensor: owner of one handle, its facts, conversions and Python's protocols. The operators come from _ops."""
+import weakref
+from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer, string_at
+from struct import Struct
+
+from . import errors
+from ._index import packed_index
+from ._lib import Handle, fail, lib, local, quick, released_by
+from ._types import (BY_NAME, CPU, DTYPES, UNPACK, Size, channels_last, contiguous_format, device, dtype, memory_format, preserve_format)
+from ._types import bfloat16 as BFLOAT16
+from ._types import float32 as FLOAT32
+
+SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
+# dtype.format -> what memoryview reads
+READ = {"bool": "?", "float16": "e", "complex64": "f", "complex128": "d"}
+
+_new = object.__new__
+ops = None  # the module of generated operators, which needs Tensor first
+
+
+class Tensor(Handle):
+    """An n-dimensional array with gradients. Made by tt.tensor, tt.zeros …, never by Tensor()."""
+    __slots__ = ("_kept_grad",)
+    __array_priority__ = 1000  # NumPy leaves mixed operations to __radd__ and the like
+
+    def __new__(cls, *args, **kwargs):
+        raise TypeError("tt.Tensor() makes no tensor: use tt.tensor(data), tt.zeros(size), tt.empty(size) …")
+
+    # ---- facts ----
+
+    @property
+    def shape(self):
+        n = quick.tt_tensor_ndim(self._h)
+        return Size(UNPACK[n](string_at(quick.tt_tensor_shape(self._h), 8 * n))) if n else Size()
+
+    def size(self, dim=None):
+        shape = self.shape
+        if dim is None:
+            return shape
+        if not -max(len(shape), 1) <= dim < max(len(shape), 1) or not shape:
+            raise errors.OutOfRangeError(f"size: dim is {dim}, self has {len(shape)} dimensions")
+        return shape[dim]
+
+    def stride(self, dim=None):
+        n = quick.tt_tensor_ndim(self._h)
+        strides = UNPACK[n](string_at(quick.tt_tensor_strides(self._h), 8 * n)) if n else ()
+        return strides if dim is None else strides[dim]
+
+    def dim(self):
+        return quick.tt_tensor_ndim(self._h)
+
+    ndimension = dim
+    ndim = property(dim)
+
+    def numel(self):
+        return quick.tt_tensor_numel(self._h)
+
+    nelement = numel
+
+    @property
+    def dtype(self):
+        return DTYPES[quick.tt_tensor_dtype(self._h)]
+
+    @property
+    def device(self):
+        code = quick.tt_tensor_device_type(self._h)
+        return CPU if code == 1 else device.of(code, quick.tt_tensor_device_index(self._h))
+
+    @property
+    def itemsize(self):
+        return self.dtype.itemsize
+
+    def element_size(self):
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self):
+        return self.numel() * self.dtype.itemsize
+
+    def storage_offset(self):
+        return quick.tt_tensor_offset(self._h)
+
+    def data_ptr(self):
+        return quick.tt_tensor_data(self._h) or 0
+
+    def is_contiguous(self, memory_format=contiguous_format):
+        if memory_format is channels_last:
+            return self.ndim == 4 and self.permute(0, 2, 3, 1).is_contiguous()
+        return bool(quick.tt_tensor_is_contiguous(self._h))
+
+    def is_floating_point(self):
+        return self.dtype.is_floating_point
+
+    def is_complex(self):
+        return self.dtype.is_complex
+
+    is_cuda = property(lambda self: self.device.type == "cuda")
+
+    @property
+    def _version(self):
+        return quick.tt_tensor_version(self._h) & 0xFFFFFFFF
+
+    # ---- gradients ----
+
+    @property
+    def requires_grad(self):
+        return bool(quick.tt_tensor_requires_grad(self._h))
+
+    @requires_grad.setter
+    def requires_grad(self, on):
+        self.requires_grad_(on)
+
+    def requires_grad_(self, requires_grad=True):
+        """Records operators on this leaf from now on (or not); returns self."""
+        if lib.tt_requires_grad_(local.ctx, self._h, c_int32(bool(requires_grad))):
+            fail()
+        return self
+
+    @property
+    def is_leaf(self):
+        return bool(quick.tt_tensor_is_leaf(self._h))
+
+    @property
+    def grad(self):
+        """The accumulated gradient or None; the same object while somebody holds it."""
+        h = c_void_p()
+        if lib.tt_tensor_grad(local.ctx, self._h, byref(h)):
+            fail()
+        if not h.value:
+            return None
+        kept = getattr(self, "_kept_grad", None)
+        kept = kept and kept()
+        if kept is not None and kept._h.value == h.value:
+            quick.tt_tensor_release(h)
+            return kept
+        kept = wrap(h)
+        self._kept_grad = weakref.ref(kept)
+        return kept
+
+    @grad.setter
+    def grad(self, value):
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"grad must be a Tensor or None, not {type(value).__name__}")
+        if lib.tt_tensor_set_grad(local.ctx, self._h, None if value is None else value._h):
+            fail()
+        self._kept_grad = weakref.ref(value) if value is not None else None
+
+    @grad.deleter
+    def grad(self):
+        self.grad = None
+
+    def retain_grad(self):
+        """Keeps the gradient of this result in .grad too."""
+        if lib.tt_retain_grad(local.ctx, self._h):
+            fail()
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        """Adds the gradients of self to the .grad of the leaves it was computed from."""
+        from .autograd import backward
+        backward(self, gradient, retain_graph, create_graph, inputs)
+
+    @property
+    def grad_fn(self):
+        from ._hooks import Node
+        return Node.of(self)
+
+    def register_hook(self, hook):
+        """Calls hook(grad) with the gradient of self; a tensor that it returns takes the gradient's place. handle.remove() ends it."""
+        from ._hooks import register_hook
+        return register_hook(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook):
+        """Calls hook(leaf) after a gradient has been added to .grad."""
+        from ._hooks import register_accumulate_hook
+        return register_accumulate_hook(self, hook)
+
+    @property
+    def data(self):
+        return self.detach()
+
+    @data.setter
+    def data(self, source):
+        if not isinstance(source, Tensor):
+            raise TypeError(f"data must be a Tensor, not {type(source).__name__}")
+        if lib.tt_tensor_set_data(local.ctx, self._h, source._h):
+            fail()
+
+    # ---- conversions ----
+
+    def to(self, *args, **kwargs):
+        """to(dtype), to(device), to(device, dtype) or to(other), each with non_blocking, copy and memory_format."""
+        target, where, copy, form = to_arguments(args, kwargs)
+        return in_format(ops.to(self, dtype=target, device=where, copy=copy and form is preserve_format), form, copy, self)
+
+    def contiguous(self, memory_format=contiguous_format):
+        """self itself if its memory has this format, else a copy that has."""
+        return ops.contiguous(self) if memory_format is contiguous_format else in_format(self, memory_format, False, self)
+
+    def clone(self, *, memory_format=preserve_format):
+        """A copy with storage of its own."""
+        if memory_format is channels_last:
+            return in_format(self, channels_last, True, self)
+        return ops.clone(self, memory_format=memory_format)
+
+    def cpu(self):
+        return self.to(CPU)
+
+    def cuda(self, index=0):
+        return self.to(device("cuda", index))
+
+    def type_as(self, other):
+        return self.to(other.dtype)
+
+    def view_as(self, other):
+        return self.view(other.shape)
+
+    def reshape_as(self, other):
+        return self.reshape(other.shape)
+
+    def expand_as(self, other):
+        return self.expand(other.shape)
+
+    @property
+    def T(self):
+        return self.permute(*range(self.ndim - 1, -1, -1)) if self.ndim else self.permute(())
+
+    @property
+    def mT(self):
+        return self.transpose(-2, -1)
+
+    def new_empty(self, *size, dtype=None, device=None, requires_grad=False):
+        return self._like(ops.empty, size, dtype, device, requires_grad)
+
+    def new_zeros(self, *size, dtype=None, device=None, requires_grad=False):
+        return self._like(ops.zeros, size, dtype, device, requires_grad)
+
+    def new_ones(self, *size, dtype=None, device=None, requires_grad=False):
+        return self._like(ops.ones, size, dtype, device, requires_grad)
+
+    def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False):
+        return ops.full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device).requires_grad_(requires_grad)
+
+    def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+        from ._create import tensor
+        return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+    def _like(self, make, size, dtype, device, requires_grad):
+        return make(*size, dtype=dtype or self.dtype, device=device or self.device).requires_grad_(requires_grad)
+
+    # ---- values ----
+
+    def item(self):
+        """The value of a tensor of one element as a Python number."""
+        found = create_string_buffer(32)
+        if lib.tt_item(local.ctx, self._h, found):
+            fail()
+        kind, _, i, re, im = SCALAR.unpack(found)
+        return (None, bool(i), i, re, complex(re, im))[kind]
+
+    def tolist(self):
+        """The values as nested lists, a number if 0-dim."""
+        if not self.ndim:
+            return self.item()
+        source = self.to(FLOAT32) if self.dtype is BFLOAT16 else self
+        raw = source._bytes()
+        form = READ.get(source.dtype.name, source.dtype.format)
+        flat = [x for x, in Struct(form).iter_unpack(raw)]
+        if source.dtype.is_complex:
+            flat = [complex(re, im) for re, im in zip(flat[::2], flat[1::2])]
+        for size in reversed(self.shape[1:]):
+            flat = [flat[i:i + size] for i in range(0, len(flat), size)] if size else [[] for _ in range(self.numel() or rows(self.shape))]
+        return flat
+
+    def _bytes(self):
+        """The elements in row-major order."""
+        n = self.nbytes
+        buffer = create_string_buffer(n or 1)
+        if lib.tt_tensor_read(local.ctx, self._h, buffer, c_int64(n)):
+            fail()
+        return buffer.raw[:n]
+
+    def numpy(self, *, force=False):
+        """A NumPy array over the same memory."""
+        if force:
+            return self.detach().cpu().numpy()
+        from ._numpy import numpy_of
+        return numpy_of(self)
+
+    def __array__(self, dtype=None, copy=None):
+        found = self.numpy()
+        if dtype is not None and found.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"a copy is needed to convert {self.dtype} to {dtype}")
+            return found.astype(dtype)
+        return found.copy() if copy else found
+
+    def __bool__(self):
+        if self.numel() != 1:
+            raise errors.InvalidArgumentError(f"the truth value of a tensor of shape {list(self.shape)} is ambiguous: it must have one element")
+        return bool(self.item())
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __complex__(self):
+        return complex(self.item())
+
+    def __index__(self):
+        if self.numel() != 1 or self.dtype.kind not in "ib":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __len__(self):
+        if not self.ndim:
+            raise TypeError("len() of a 0-dim tensor")
+        return self.shape[0]
+
+    def __iter__(self):
+        if not self.ndim:
+            raise TypeError("iteration over a 0-dim tensor")
+        return iter([ops.select(self, 0, i) for i in range(self.shape[0])])
+
+    def __contains__(self, item):
+        return bool((self == item).any())
+
+    def __repr__(self):
+        n, cap = c_int64(), 4096
+        while True:
+            buffer = create_string_buffer(cap)
+            status = lib.tt_tensor_print(local.ctx, self._h, buffer, c_int64(cap), byref(n))
+            if not status:
+                return buffer.value.decode()
+            if status != 11 or n.value < cap:
+                fail()
+            cap = n.value + 1
+
+    def __format__(self, spec):
+        return format(self.item() if not self.ndim else str(self), spec)
+
+    def __hash__(self):
+        return id(self)
+
+    def __reduce__(self):
+        return rebuild, (self.detach().cpu()._bytes(), self.dtype.name, tuple(self.shape), self.requires_grad)
+
+    def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            raise errors.AutogradError("only leaves can be deep-copied: detach() first")
+        copied = self.detach().clone().requires_grad_(self.requires_grad)
+        if self.grad is not None:
+            copied.grad = self.grad.__deepcopy__(memo)
+        memo[id(self)] = copied
+        return copied
+
+    # ---- indexing ----
+
+    def __getitem__(self, key):
+        index, n, keep = packed_index(key)  # keep: tensors that index points to
+        h = c_void_p()
+        if lib.tt_index_get(local.ctx, self._h, index, n, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+
+    def __setitem__(self, key, value):
+        index, n, keep = packed_index(key)
+        if not isinstance(value, Tensor):
+            from ._create import as_tensor, scalar_tensor
+            value = scalar_tensor(value, dtype=self.dtype) if isinstance(value, (bool, int, float, complex)) else as_tensor(value, dtype=self.dtype)
+        if lib.tt_index_set(local.ctx, self._h, index, n, value._h):
+            fail()
+
+    def _become(self, other):
+        """In-place operators on the shape: self is `other`, a view of what it was, from now on."""
+        if self.requires_grad and self.is_leaf and quick.tt_grad_enabled(local.ctx):
+            raise errors.AutogradError("a leaf that requires a gradient cannot change its shape in place: do it under no_grad()")
+        self._as_parameter_, other._as_parameter_ = other._as_parameter_, self._as_parameter_
+        return self
+
+
+released_by(Tensor, quick.tt_tensor_release)
+
+
+def wrap(h):
+    """A Tensor that owns the handle in the c_void_p h."""
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def borrow(address):
+    """A Tensor for a handle that somebody else owns."""
+    h = c_void_p(address)
+    quick.tt_tensor_retain(h)
+    return wrap(h)
+
+
+def rows(shape):
+    n = 1
+    for size in shape[:-1]:
+        n *= size
+    return n
+
+
+def rebuild(data, name, shape, requires_grad):
+    from ._create import from_bytes
+    return from_bytes(data, BY_NAME[name], shape).requires_grad_(requires_grad)
+
+
+# ---- to() ----
+
+def to_arguments(args, kwargs):
+    """(dtype or None, device or None, copy, memory format) of a call of Tensor.to."""
+    names = ["non_blocking", "copy"]
+    target, where, rest = kwargs.pop("dtype", None), kwargs.pop("device", None), list(args)
+    if "other" in kwargs:
+        rest.insert(0, kwargs.pop("other"))
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+        target, where = other.dtype, other.device
+    elif rest and isinstance(rest[0], (str, device)) or rest and rest[0] is None:
+        where = rest.pop(0)
+        if rest and (isinstance(rest[0], (dtype, type)) or rest[0] is None):
+            target = rest.pop(0)
+    elif rest and isinstance(rest[0], (dtype, type)):
+        target = rest.pop(0)
+    elif rest:
+        raise TypeError(f"to(): the first argument must be a dtype, a device or a Tensor, not {type(rest[0]).__name__}")
+    form = kwargs.pop("memory_format", preserve_format) or preserve_format
+    if len(rest) > 2:
+        raise TypeError("to(): too many arguments")
+    flags = dict(zip(names, rest), **kwargs)
+    for name in flags:
+        if name not in names:
+            raise TypeError(f"to() got an unexpected keyword argument '{name}'")
+    if not isinstance(form, memory_format):
+        raise TypeError(f"to(): argument 'memory_format' must be memory_format, not {type(form).__name__}")
+    return target, where, bool(flags.get("copy", False)), form
+
+
+def in_format(t, form, copy, source):
+    """t (source converted) in a memory format; a copy if that is wanted and t is source itself."""
+    if form is preserve_format:
+        return t
+    if form is contiguous_format:
+        return ops.clone(t, memory_format=contiguous_format) if copy and t is source else ops.contiguous(t)
+    if t.ndim != 4:
+        raise errors.ShapeError(f"channels_last needs 4 dimensions, self has shape {list(t.shape)}")
+    rolled = t.permute(0, 2, 3, 1)
+    rolled = ops.clone(rolled, memory_format=contiguous_format) if copy and t is source else ops.contiguous(rolled)
+    return t if rolled.data_ptr() == t.data_ptr() and not copy else rolled.permute(0, 3, 1, 2)
+
+
+def conversion(name):
+    target = BY_NAME[name]
+
+    def method(self, memory_format=preserve_format):
+        return self.to(target, memory_format=memory_format)
+    method.__doc__ = f"self converted to {name}."
+    return method
+
+
+for _method, _name in (("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("bool", "bool"),
+                       ("byte", "uint8"), ("char", "int8"), ("short", "int16"), ("int", "int32"), ("long", "int64"),
+                       ("cfloat", "complex64"), ("cdouble", "complex128")):
+    setattr(Tensor, _method, conversion(_name))
