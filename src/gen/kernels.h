@@ -57,7 +57,19 @@ extern const Kernel kernel_random_uniform;
 extern const Kernel kernel_random_normal;
 extern const Kernel kernel_random_bernoulli;
 extern const Kernel kernel_random_dropout;
+extern const Kernel kernel_index_get;
+extern const Kernel kernel_index_put;
+extern const Kernel kernel_index_accumulate;
+extern const Kernel kernel_index_check;
+extern const Kernel kernel_index_offsets;
+extern const Kernel kernel_nonzero_count;
+extern const Kernel kernel_nonzero_write;
+extern const Kernel kernel_fill_arange;
+extern const Kernel kernel_cross_entropy;
+extern const Kernel kernel_cross_entropy_backward;
+extern const Kernel kernel_nll_loss;
+extern const Kernel kernel_nll_loss_backward;
 
-constexpr int32_t kNumKernels = 52;
+constexpr int32_t kNumKernels = 64;
 
 }  // namespace TT_NS

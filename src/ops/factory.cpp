@@ -1,10 +1,25 @@
 // Creation.
 #include "gen/fronts.h"
+#include "gen/kernels.h"
 #include "gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/front.h"
+#include "plan/index_build.h"
 
 #include <math.h>
+
+namespace TT_NS {
+
+void fill_arange(Tensor& dst, const Scalar& start, const Scalar& step) {
+  if (dst.numel == 0) return;
+  const bool ints = category(dst.dtype) < 2 && !start.is_float() && !step.is_float();
+  const double from = start.real(), by = step.real();
+  ArangePlan plan;
+  build_arange(&plan, int32_t(dst.dtype), dst.numel, dst.data, ints ? start.i : start.to_int(), ints ? step.i : step.to_int(), from, by);
+  launch_stages(kernel_fill_arange, dst.device, &plan.run);
+}
+
+}  // namespace TT_NS
 
 namespace TT_NS::front {
 

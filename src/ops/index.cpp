@@ -1,0 +1,183 @@
+// gather, scatter_add, index_select, index_add, embedding: one index tensor for one dimension.
+#include "gen/front_decl.h"
+#include "gen/fronts.h"
+#include "gen/kernels.h"
+#include "gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/index_nest.h"
+
+namespace TT_NS {
+
+// Sizes and strides in bytes; a 0-dim tensor counts as one of shape [1].
+struct Geometry {
+  Shape size, stride;
+  explicit Geometry(const Tensor& t) : size(t.sizes()), stride(t.strides()) {
+    if (!t.ndim) size.push_back(1), stride.push_back(1);
+    for (int64_t& s : stride) s *= t.item_size();
+  }
+  int64_t ndim() const { return size.size(); }
+};
+
+static void check_devices(const Tensor& self, const Tensor& index, const Tensor* src, const char* src_name) {
+  check_same_device(self, "self", index, "index");
+  if (src) check_same_device(self, "self", *src, src_name);
+}
+static void check_same_dtype(const Tensor& self, const Tensor& src, const char* arg) {
+  if (self.dtype != src.dtype) fail_arg(TT_DTYPE, arg, "self is {}, {} is {}: must be equal", fmt(self.dtype), arg, fmt(src.dtype));
+}
+
+// A copy of `t` if writing `dst` could change it.
+static TensorRef apart_from(const Tensor& t, const Tensor& dst) {
+  if (!may_share_memory(t, dst)) return TensorRef::share(&t);
+  TensorRef out = new_tensor(t.sizes(), t.dtype, t.device);
+  copy_elements(*out, t);
+  return out;
+}
+static TensorRef row_major_copy(const Tensor& t) {
+  TensorRef out = new_tensor(t.sizes(), t.dtype, t.device);
+  copy_elements(*out, t);
+  return out;
+}
+
+// ---- gather, scatter_add: the index has self's number of dimensions ----
+
+static int64_t check_along(const Tensor& self, int64_t dim, const Tensor& index) {
+  const int64_t d = wrap_dim(dim, self.ndim);
+  if (index.numel) check_index_dtype(index, "index");
+  if ((self.ndim ? self.ndim : 1) != (index.ndim ? index.ndim : 1))
+    fail_arg(TT_SHAPE, "index", "index is {}, self is {}: must have as many dimensions", index.sizes(), self.sizes());
+  if (index.numel == 0) return d;
+  const Geometry s(self), i(index);
+  for (int64_t k = 0; k < s.ndim(); k++)
+    if (k != d && i.size[k] > s.size[k])
+      fail_arg(TT_SHAPE, "index", "index is {}, self is {}: index must not be larger, except in dim {}", index.sizes(), self.sizes(), d);
+  check_indices(index, "index", 0, s.size[d]);
+  return d;
+}
+
+static void along(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& index, const Tensor& b) {
+  if (index.numel == 0) return;
+  const Geometry ga(a), gb(b), gi(index);
+  IndexNest nest;
+  for (int64_t d = 0; d < ga.ndim(); d++) nest.add(gi.size[d], d == dim ? 0 : ga.stride[d], gb.stride[d], gi.stride[d]);
+  run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]});
+}
+
+TensorRef front::gather(Call, const Tensor& self, int64_t dim, const Tensor& index) {
+  check_devices(self, index, nullptr, "");
+  const int64_t d = check_along(self, dim, index);
+  TensorRef out = new_tensor(index.sizes(), self.dtype, self.device);
+  along(kernel_index_get, self, d, index, *out);
+  return out;
+}
+
+static int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  check_devices(self, index, &src, "src");
+  check_same_dtype(self, src, "src");
+  const Geometry s(src), i(index);
+  if (s.ndim() != i.ndim()) fail_arg(TT_SHAPE, "src", "src is {}, index is {}: must have as many dimensions", src.sizes(), index.sizes());
+  for (int64_t k = 0; k < s.ndim() && index.numel; k++)
+    if (i.size[k] > s.size[k]) fail_arg(TT_SHAPE, "src", "src is {}, index is {}: src must not be smaller", src.sizes(), index.sizes());
+  return check_along(self, dim, index);
+}
+
+TensorRef front::scatter_add(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  const int64_t d = check_scatter(self, dim, index, src);
+  TensorRef out = row_major_copy(self);
+  along(kernel_index_accumulate, *out, d, index, src);
+  return out;
+}
+
+void scatter_add__front(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  const int64_t d = check_scatter(self, dim, index, src);
+  check_writable(self, "self");
+  along(kernel_index_accumulate, self, d, *apart_from(index, self), *apart_from(src, self));
+  self.bump_version();
+}
+
+// ---- index_select, index_add: the index is a vector ----
+
+static int64_t check_vector(const Tensor& self, int64_t dim, const Tensor& index) {
+  const int64_t d = wrap_dim(dim, self.ndim);
+  check_index_dtype(index, "index");
+  if (index.ndim > 1) fail_arg(TT_SHAPE, "index", "index is {}: must be 1-D or 0-D", index.sizes());
+  if (self.ndim == 0 && index.numel != 1) fail_arg(TT_SHAPE, "index", "index is {}, self is 0-dim: exactly one index is needed", index.sizes());
+  check_indices(index, "index", 0, self.ndim ? self.size(d) : 1);
+  return d;
+}
+
+// Whole slices of a at `dim` meet those of b.
+static void slices(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& index, const Tensor& b) {
+  if (b.numel == 0) return;
+  const Geometry ga(a), gb(b);
+  IndexNest nest;
+  for (int64_t d = 0; d < ga.ndim(); d++) {
+    const bool indexed = d == dim;
+    nest.add(indexed ? index.numel : ga.size[d], indexed ? 0 : ga.stride[d], gb.stride[d], indexed && index.ndim ? index.stride(0) * index.item_size() : 0);
+  }
+  run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]});
+}
+
+TensorRef front::index_select(Call, const Tensor& self, int64_t dim, const Tensor& index) {
+  check_devices(self, index, nullptr, "");
+  const int64_t d = check_vector(self, dim, index);
+  Shape shape(self.sizes());
+  if (self.ndim) shape[d] = index.numel;
+  TensorRef out = new_tensor(shape, self.dtype, self.device);
+  slices(kernel_index_get, self, d, index, *out);
+  return out;
+}
+
+// Returns alpha * source.
+static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  check_devices(self, index, &source, "source");
+  check_same_dtype(self, source, "source");
+  *dim = check_vector(self, *dim, index);
+  Geometry s(self), b(source);
+  bool fits = s.ndim() == b.ndim() || (self.ndim == 0 && source.ndim <= 1);
+  for (int64_t d = 0; fits && d < s.ndim(); d++) fits = b.size[d] == (d == *dim ? index.numel : s.size[d]);
+  if (!fits)
+    fail_arg(TT_SHAPE, "source", "source is {}, self is {}, index has {} elements: source must be as self, with size {} in dim {}", source.sizes(), self.sizes(),
+             index.numel, index.numel, *dim);
+  if (!can_cast(alpha.natural_dtype(), self.dtype)) fail_arg(TT_DTYPE, "alpha", "alpha is a {}, self is {}: it cannot be cast", fmt(alpha.natural_dtype()), fmt(self.dtype));
+  if (alpha.is_one()) return TensorRef::share(&source);
+  MaskGuard no_grad(bit(kKeyAutograd));
+  TensorRef scaled = op::mul(source, alpha);
+  return scaled->dtype == self.dtype ? std::move(scaled) : op::to_dtype(*scaled, self.dtype);
+}
+
+TensorRef front::index_add(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  TensorRef scaled = check_index_add(self, &dim, index, source, alpha), out = row_major_copy(self);
+  slices(kernel_index_accumulate, *out, dim, index, *scaled);
+  return out;
+}
+
+void index_add__front(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  TensorRef scaled = check_index_add(self, &dim, index, source, alpha);
+  check_writable(self, "self");
+  slices(kernel_index_accumulate, self, dim, *apart_from(index, self), *apart_from(*scaled, self));
+  self.bump_version();
+}
+
+// ---- embedding ----
+
+TensorRef front::embedding(Call, const Tensor& weight, const Tensor& indices, int64_t padding_idx) {
+  if (weight.ndim != 2) fail_arg(TT_SHAPE, "weight", "weight is {}: must be (rows, features)", weight.sizes());
+  check_same_device(weight, "weight", indices, "indices");
+  check_index_dtype(indices, "indices");
+  if (padding_idx < -1 || padding_idx >= weight.size(0)) fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be -1 or in [0, {})", padding_idx, weight.size(0));
+  check_indices(indices, "indices", 0, weight.size(0));
+  Shape shape(indices.sizes());
+  shape.push_back(weight.size(1));
+  checked_numel(shape, weight.dtype, "result");
+  TensorRef out = new_tensor(shape, weight.dtype, weight.device);
+  if (out->numel == 0) return out;
+  const int64_t item = out->item_size();
+  IndexNest nest;
+  for (int64_t d = 0; d < indices.ndim; d++) nest.add(shape[d], 0, out->stride(d) * item, indices.stride(d) * indices.item_size());
+  nest.add(weight.size(1), weight.stride(1) * item, item, 0);
+  run_index(kernel_index_get, nest, weight, weight.data, *out, indices, {weight.size(0), weight.stride(0) * item});
+  return out;
+}
+
+}  // namespace TT_NS
