@@ -14,7 +14,7 @@ TT_FN Complex<R> exp(Complex<R> z) {
   const R m = exp(z.re);
   if (z.im == 0) return {m, z.im};
   R s, c;
-  sincos(z.im, &s, &c);
+  sin_cos(z.im, &s, &c);
   if (m == 0 && z.im - z.im != 0) return {m, 0};  // exp(-inf + i inf or nan) = 0
   if (m - m != 0 && z.im - z.im != 0) return {m, z.im - z.im};
   return {m * c, m * s};

@@ -1,0 +1,39 @@
+// Real functions of the device: CUDA's library, under the names that functors use.
+#pragma once
+
+#include "functors/functor.h"
+
+TT_FUNCTORS_BEGIN
+namespace math {
+
+#define TT_DEVICE_MATH(name)                                   \
+  TT_FN float name(float x) { return ::name##f(x); }           \
+  TT_FN double name(double x) { return ::name(x); }
+TT_DEVICE_MATH(exp)
+TT_DEVICE_MATH(log)
+TT_DEVICE_MATH(tanh)
+TT_DEVICE_MATH(sqrt)
+TT_DEVICE_MATH(sin)
+TT_DEVICE_MATH(cos)
+TT_DEVICE_MATH(trunc)
+TT_DEVICE_MATH(floor)
+TT_DEVICE_MATH(fabs)
+#undef TT_DEVICE_MATH
+#define TT_DEVICE_MATH(name)                                          \
+  TT_FN float name(float x, float y) { return ::name##f(x, y); }      \
+  TT_FN double name(double x, double y) { return ::name(x, y); }
+TT_DEVICE_MATH(pow)
+TT_DEVICE_MATH(fmod)
+TT_DEVICE_MATH(hypot)
+TT_DEVICE_MATH(copysign)
+#undef TT_DEVICE_MATH
+
+template <class T> TT_FN T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
+template <class T> TT_FN bool is_hard_angle(T) { return false; }
+template <class T> TT_FN T sin_hard(T x) { return sin(x); }
+template <class T> TT_FN T cos_hard(T x) { return cos(x); }
+TT_FN void sin_cos(float x, float* s, float* c) { ::sincosf(x, s, c); }
+TT_FN void sin_cos(double x, double* s, double* c) { ::sincos(x, s, c); }
+
+}  // namespace math
+TT_FUNCTORS_END
