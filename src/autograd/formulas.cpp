@@ -34,10 +34,11 @@ TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Tensor& ot
   return op::masked_fill(shared, *op::lt(self, other), 0);
 }
 
+// The gradient at a bound is 0, as relu's is.
 TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max) {
   TensorRef out = TensorRef::share(&g);
-  if (min) out = op::masked_fill(out, *op::lt(self, *min), 0);
-  if (max) out = op::masked_fill(out, *op::gt(self, *max), 0);
+  if (min) out = op::masked_fill(out, *op::logical_not(op::gt(self, *min)), 0);
+  if (max) out = op::masked_fill(out, *op::logical_not(op::lt(self, *max)), 0);
   return out;
 }
 

@@ -22,7 +22,7 @@ static void add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   if (n.needs(1)) {
     const auto& alpha = s.alpha;
     const Tensor& g0 = *grads[0];
-    out[1] = op::mul(g0, op::conj(alpha));
+    out[1] = formula::scaled(g0, op::conj(alpha));
   }
 }
 static constinit const NodeType add_type = {"add", add_apply, destroy_saved<add_saved>, sizeof(add_saved), false};
@@ -134,7 +134,7 @@ static void sub_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   if (n.needs(1)) {
     const auto& alpha = s.alpha;
     const Tensor& g0 = *grads[0];
-    out[1] = op::neg(op::mul(g0, op::conj(alpha)));
+    out[1] = op::neg(formula::scaled(g0, op::conj(alpha)));
   }
 }
 static constinit const NodeType sub_type = {"sub", sub_apply, destroy_saved<sub_saved>, sizeof(sub_saved), false};
@@ -242,7 +242,7 @@ static void rsub_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   if (n.needs(0)) {
     const auto& alpha = s.alpha;
     const Tensor& g0 = *grads[0];
-    out[0] = op::neg(op::mul(g0, op::conj(alpha)));
+    out[0] = op::neg(formula::scaled(g0, op::conj(alpha)));
   }
   if (n.needs(1)) {
     const Tensor& g0 = *grads[0];
@@ -279,7 +279,7 @@ static void rsub_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   if (n.needs(0)) {
     const auto& alpha = s.alpha;
     const Tensor& g0 = *grads[0];
-    out[0] = op::neg(op::mul(g0, op::conj(alpha)));
+    out[0] = op::neg(formula::scaled(g0, op::conj(alpha)));
   }
 }
 static constinit const NodeType rsub_scalar_type = {"rsub", rsub_scalar_apply, destroy_saved<rsub_scalar_saved>, sizeof(rsub_scalar_saved), false};
@@ -332,8 +332,8 @@ static TensorRef mul_autograd(Call c, const Tensor& self, const Tensor& other) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  s.self.save(self);
-  s.other.save(other);
+  if (n1) s.self.save(self);
+  if (n0) s.other.save(other);
   auto out = redispatch(op_mul, c.keys & kBelowAutograd, self, other);
   set_history(node, *out, 0);
   return out;
@@ -351,8 +351,8 @@ static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  s.self.save(*op::clone(self));
-  s.other.save(other);
+  if (n1) s.self.save(*op::clone(self));
+  if (n0) s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_mul_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
@@ -378,7 +378,7 @@ static void mul_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   if (n.needs(0)) {
     const auto& other = s.other;
     const Tensor& g0 = *grads[0];
-    out[0] = op::mul(g0, op::conj(other));
+    out[0] = formula::scaled(g0, op::conj(other));
   }
 }
 static constinit const NodeType mul_scalar_type = {"mul", mul_scalar_apply, destroy_saved<mul_scalar_saved>, sizeof(mul_scalar_saved), false};
@@ -456,7 +456,7 @@ static TensorRef div_true_autograd(Call c, const Tensor& self, const Tensor& oth
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  s.self.save(self);
+  if (n1) s.self.save(self);
   s.other.save(other);
   auto out = redispatch(op_div_true, c.keys & kBelowAutograd, self, other);
   set_history(node, *out, 0);
@@ -475,7 +475,7 @@ static void div_true__autograd(Call c, Tensor& self, const Tensor& other) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  s.self.save(*op::clone(self));
+  if (n1) s.self.save(*op::clone(self));
   s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_div_true_, c.keys & kBelowAutograd, self, other);
@@ -574,7 +574,7 @@ static TensorRef div_floor_autograd(Call c, const Tensor& self, const Tensor& ot
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  s.other.save(other);
+  if (n1) s.other.save(other);
   auto out = redispatch(op_div_floor, c.keys & kBelowAutograd, self, other);
   set_history(node, *out, 0);
   return out;
@@ -592,7 +592,7 @@ static void div_floor__autograd(Call c, Tensor& self, const Tensor& other) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  s.other.save(other);
+  if (n1) s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_div_floor_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
@@ -686,7 +686,7 @@ static TensorRef div_trunc_autograd(Call c, const Tensor& self, const Tensor& ot
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  s.other.save(other);
+  if (n1) s.other.save(other);
   auto out = redispatch(op_div_trunc, c.keys & kBelowAutograd, self, other);
   set_history(node, *out, 0);
   return out;
@@ -704,7 +704,7 @@ static void div_trunc__autograd(Call c, Tensor& self, const Tensor& other) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  s.other.save(other);
+  if (n1) s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_div_trunc_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
@@ -925,7 +925,7 @@ static TensorRef pow_autograd(Call c, const Tensor& self, const Tensor& exponent
   s.self.save(self);
   s.exponent.save(exponent);
   auto out = redispatch(op_pow, c.keys & kBelowAutograd, self, exponent);
-  s.r0.save_output(*out, 0);
+  if (n1) s.r0.save_output(*out, 0);
   set_history(node, *out, 0);
   return out;
 }
@@ -946,7 +946,7 @@ static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
   s.exponent.save(exponent);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_pow_, c.keys & kBelowAutograd, self, exponent);
-  s.r0.save_output(self, 0);
+  if (n1) s.r0.save_output(self, 0);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo pow__args[] = {{"self", ArgType::kTensor, true, false}, {"exponent", ArgType::kTensor, false, false}};
@@ -1108,6 +1108,52 @@ static void maximum_into_autograd(Call c, const Tensor& self, const Tensor& othe
 static constexpr ArgInfo maximum_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema maximum_into_schema = {"maximum_into", "maximum(self: Tensor, other: Tensor) -> Tensor", maximum_into_args, 3, 0, true, false, false};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_maximum_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&maximum_into_schema, maximum_into_front, maximum_into_autograd);
+
+// ---- minimum ----
+struct minimum_saved {
+  Saved self;
+  Saved other;
+};
+static void minimum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<minimum_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::maximum_backward(g0, other, self);
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::maximum_backward(g0, self, other);
+  }
+}
+static constinit const NodeType minimum_type = {"minimum", minimum_apply, destroy_saved<minimum_saved>, sizeof(minimum_saved), false};
+static TensorRef minimum_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_minimum, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&minimum_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) minimum_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  s.self.save(self);
+  s.other.save(other);
+  auto out = redispatch(op_minimum, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo minimum_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema minimum_schema = {"minimum", "minimum(self: Tensor, other: Tensor) -> Tensor", minimum_args, 2, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_minimum = make_op<TensorRef, const Tensor&, const Tensor&>(&minimum_schema, minimum_front, minimum_autograd);
 
 // ---- where ----
 struct where_saved {

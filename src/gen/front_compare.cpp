@@ -10,79 +10,79 @@
 namespace TT_NS {
 
 // eq(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_eq = {&kernel_eq, DtypeRule::kBool, Compute::kWiden, false, false, 0};
+static constexpr ElementSpec spec_eq = {&kernel_eq, DtypeRule::kBool, Compute::kWiden, false, false, 0, TT_OK};
 TensorRef eq_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_eq, self, other); }
 void eq__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_eq, self, {self, other}); }
 void eq_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_eq, dst, {self, other}); }
 
 // eq_scalar(self: Tensor, other: Scalar) -> BoolTensor
-static constexpr ElementSpec spec_eq_scalar = {&kernel_eq, DtypeRule::kBool, Compute::kWiden, false, false, 0};
+static constexpr ElementSpec spec_eq_scalar = {&kernel_eq, DtypeRule::kBool, Compute::kWiden, false, false, 0, TT_OK};
 TensorRef eq_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_eq_scalar, {self, other}); }
 void eq_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_eq_scalar, self, {self, other}); }
 void eq_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_eq_scalar, dst, {self, other}); }
 
 // ne(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_ne = {&kernel_ne, DtypeRule::kBool, Compute::kWiden, false, false, 0};
+static constexpr ElementSpec spec_ne = {&kernel_ne, DtypeRule::kBool, Compute::kWiden, false, false, 0, TT_OK};
 TensorRef ne_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_ne, self, other); }
 void ne__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_ne, self, {self, other}); }
 void ne_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_ne, dst, {self, other}); }
 
 // ne_scalar(self: Tensor, other: Scalar) -> BoolTensor
-static constexpr ElementSpec spec_ne_scalar = {&kernel_ne, DtypeRule::kBool, Compute::kWiden, false, false, 0};
+static constexpr ElementSpec spec_ne_scalar = {&kernel_ne, DtypeRule::kBool, Compute::kWiden, false, false, 0, TT_OK};
 TensorRef ne_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_ne_scalar, {self, other}); }
 void ne_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_ne_scalar, self, {self, other}); }
 void ne_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_ne_scalar, dst, {self, other}); }
 
 // lt(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_lt = {&kernel_lt, DtypeRule::kBool, Compute::kWiden, true, false, 0};
+static constexpr ElementSpec spec_lt = {&kernel_lt, DtypeRule::kBool, Compute::kWiden, true, false, 0, TT_OK};
 TensorRef lt_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_lt, self, other); }
 void lt__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_lt, self, {self, other}); }
 void lt_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_lt, dst, {self, other}); }
 
 // lt_scalar(self: Tensor, other: Scalar) -> BoolTensor
-static constexpr ElementSpec spec_lt_scalar = {&kernel_lt, DtypeRule::kBool, Compute::kWiden, true, false, 0};
+static constexpr ElementSpec spec_lt_scalar = {&kernel_lt, DtypeRule::kBool, Compute::kWiden, true, false, 0, TT_OK};
 TensorRef lt_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_lt_scalar, {self, other}); }
 void lt_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_lt_scalar, self, {self, other}); }
 void lt_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_lt_scalar, dst, {self, other}); }
 
 // le(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_le = {&kernel_le, DtypeRule::kBool, Compute::kWiden, true, false, 0};
+static constexpr ElementSpec spec_le = {&kernel_le, DtypeRule::kBool, Compute::kWiden, true, false, 0, TT_OK};
 TensorRef le_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_le, self, other); }
 void le__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_le, self, {self, other}); }
 void le_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_le, dst, {self, other}); }
 
 // le_scalar(self: Tensor, other: Scalar) -> BoolTensor
-static constexpr ElementSpec spec_le_scalar = {&kernel_le, DtypeRule::kBool, Compute::kWiden, true, false, 0};
+static constexpr ElementSpec spec_le_scalar = {&kernel_le, DtypeRule::kBool, Compute::kWiden, true, false, 0, TT_OK};
 TensorRef le_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_le_scalar, {self, other}); }
 void le_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_le_scalar, self, {self, other}); }
 void le_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_le_scalar, dst, {self, other}); }
 
 // gt(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_gt = {&kernel_gt, DtypeRule::kBool, Compute::kWiden, true, false, 0};
+static constexpr ElementSpec spec_gt = {&kernel_gt, DtypeRule::kBool, Compute::kWiden, true, false, 0, TT_OK};
 TensorRef gt_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_gt, self, other); }
 void gt__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_gt, self, {self, other}); }
 void gt_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_gt, dst, {self, other}); }
 
 // gt_scalar(self: Tensor, other: Scalar) -> BoolTensor
-static constexpr ElementSpec spec_gt_scalar = {&kernel_gt, DtypeRule::kBool, Compute::kWiden, true, false, 0};
+static constexpr ElementSpec spec_gt_scalar = {&kernel_gt, DtypeRule::kBool, Compute::kWiden, true, false, 0, TT_OK};
 TensorRef gt_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_gt_scalar, {self, other}); }
 void gt_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_gt_scalar, self, {self, other}); }
 void gt_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_gt_scalar, dst, {self, other}); }
 
 // ge(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_ge = {&kernel_ge, DtypeRule::kBool, Compute::kWiden, true, false, 0};
+static constexpr ElementSpec spec_ge = {&kernel_ge, DtypeRule::kBool, Compute::kWiden, true, false, 0, TT_OK};
 TensorRef ge_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_ge, self, other); }
 void ge__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_ge, self, {self, other}); }
 void ge_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_ge, dst, {self, other}); }
 
 // ge_scalar(self: Tensor, other: Scalar) -> BoolTensor
-static constexpr ElementSpec spec_ge_scalar = {&kernel_ge, DtypeRule::kBool, Compute::kWiden, true, false, 0};
+static constexpr ElementSpec spec_ge_scalar = {&kernel_ge, DtypeRule::kBool, Compute::kWiden, true, false, 0, TT_OK};
 TensorRef ge_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_ge_scalar, {self, other}); }
 void ge_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_ge_scalar, self, {self, other}); }
 void ge_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_ge_scalar, dst, {self, other}); }
 
 // logical_not(self: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_logical_not = {&kernel_logical_not, DtypeRule::kLogical, Compute::kLogical, false, false, 0};
+static constexpr ElementSpec spec_logical_not = {&kernel_logical_not, DtypeRule::kLogical, Compute::kLogical, false, false, 0, TT_OK};
 TensorRef logical_not_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_logical_not, {self}); }
 
 }  // namespace TT_NS

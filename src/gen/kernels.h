@@ -17,6 +17,7 @@ extern const Kernel kernel_conj;
 extern const Kernel kernel_pow;
 extern const Kernel kernel_pow_scalar;
 extern const Kernel kernel_maximum;
+extern const Kernel kernel_minimum;
 extern const Kernel kernel_where;
 extern const Kernel kernel_clamp;
 extern const Kernel kernel_masked_fill;
@@ -70,6 +71,6 @@ extern const Kernel kernel_cross_entropy_backward;
 extern const Kernel kernel_nll_loss;
 extern const Kernel kernel_nll_loss_backward;
 
-constexpr int32_t kNumKernels = 64;
+constexpr int32_t kNumKernels = 65;
 
 }  // namespace TT_NS

@@ -39,8 +39,8 @@ TensorRef pow_scalar(Call, const Tensor& self, const Scalar& exponent) {
 TensorRef clamp_tensor(Call, const Tensor& self, const Tensor* min, const Tensor* max) {
   if (!min && !max) fail(TT_INVALID_ARG, "min and max are both none: at least one is needed");
   TensorRef out = TensorRef::share(&self);
-  if (min) out = op::where(*op::lt(out, *min), *min, out);
-  if (max) out = op::where(*op::gt(out, *max), *max, out);
+  if (min) out = op::maximum(out, *min);
+  if (max) out = op::minimum(out, *max);
   return out;
 }
 

@@ -49,12 +49,16 @@ static Dtype compute_dtype(const ElementSpec& spec, Dtype common) {
 struct Types {
   Dtype common, compute, out;
 };
+static bool is_bool(const Operand& o) { return o.t ? o.t->dtype == Dtype::kBool : o.s->kind == TT_SCALAR_BOOL; }
 static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
   Dtype common = spec.rule == DtypeRule::kFirst ? ins.begin()->t->dtype : result_type(ins, spec.masks);
   if (spec.promote_params)
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) common = combine(common, Scalar(p->v).natural_dtype());
   if (spec.rule == DtypeRule::kFloat && category(common) < 2) common = Dtype::kF32;
+  if (spec.no_bool)
+    for (const Operand& o : ins)
+      if (is_bool(o)) fail(spec.no_bool, "an operand is bool: convert it to a number first");
   if (spec.no_complex && is_complex(common)) fail(TT_NOT_IMPLEMENTED, "operands are {}: complex numbers are not supported", fmt(common));
   bool to_bool = spec.rule == DtypeRule::kBool || spec.rule == DtypeRule::kLogical;
   return {common, compute_dtype(spec, common), to_bool ? Dtype::kBool : common};

@@ -30,6 +30,7 @@ struct ElementSpec {
   bool no_complex;   // complex operands are refused
   bool promote_params;  // the functor's scalars take part in promotion
   uint8_t masks;     // bit i: input i is a bool mask, outside promotion
+  uint8_t no_bool;   // status of a call with a bool operand; 0: bools are taken
 };
 
 // A tensor, or a number that is weak in promotion.

@@ -175,12 +175,17 @@ def op_scalar(op):
     return op.get("_scalar_arg") or next(a.name for a in op.args if a.type == "Scalar")
 
 
+def no_bool(op):
+    """The status of a call with a bool operand."""
+    return f"TT_{op.kernel['no_bool']}" if "no_bool" in op.kernel else "TT_OK"
+
+
 def element_front(op):
     ins, pars = operands(op)
     rule = RULES[op.get("dtype")]
     compute = {"all": "kStored", "logical": "kLogical", "bitwise": "kBitwise"}.get(op.kernel["set"], "kWiden")
     no_complex = str(op.kernel["set"] in ("real", "real_float", "bitwise")).lower()
-    lines = [f"static constexpr ElementSpec spec_{op.name} = {{&kernel_{op.elementwise}, DtypeRule::{rule}, Compute::{compute}, {no_complex}, {str(bool(op.kernel.get('promote_params'))).lower()}, {op.kernel.get('masks', 0)}}};"]
+    lines = [f"static constexpr ElementSpec spec_{op.name} = {{&kernel_{op.elementwise}, DtypeRule::{rule}, Compute::{compute}, {no_complex}, {str(bool(op.kernel.get('promote_params'))).lower()}, {op.kernel.get('masks', 0)}, {no_bool(op)}}};"]
     pass_params = "".join(f", {param_expr(op, p)}" for p in pars)
     decl = {v: ", ".join(["[[maybe_unused]] Call c"] + variant_params(op, v)) for v in variants_of(op)}
     ops_list = ", ".join(ins)
