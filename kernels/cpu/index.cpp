@@ -7,41 +7,22 @@
 TT_ISA_BEGIN
 
 constexpr int64_t kIndexBlock = 256;
-constexpr int64_t kPassOver = INT64_MIN;  // offset of an index that is to be skipped
 
 struct Bits128 {
   uint64_t lo, hi;
 };
 
-// a_step * index of n positions along dimension 0, plus the position's own offset in a.
-template <class I>
-inline void offsets_of(const IndexPlan& p, int64_t* __restrict out, const char* index, int64_t n) {
-  const int64_t s = p.index_stride[0], as = p.a_stride[0];
-  const bool dense = s == int64_t(sizeof(I));
-  for (int64_t k = 0; k < n; k++) {
-    const I raw = dense ? reinterpret_cast<const I*>(index)[k] : *reinterpret_cast<const I*>(index + k * s);
-    const int64_t i = int64_t(raw);
-    out[k] = (i + (i < 0 ? p.index_size : 0)) * p.a_step + k * as;
-  }
-  if (p.skip == kNoSkip) return;
-  for (int64_t k = 0; k < n; k++)
-    if (int64_t(*reinterpret_cast<const I*>(index + k * s)) == p.skip) out[k] = kPassOver;
-}
-TT_NOINLINE void offsets(const IndexPlan& p, int64_t* out, const char* index, int64_t n) {
-  if (p.index_dtype == TT_I64) offsets_of<int64_t>(p, out, index, n);
-  else offsets_of<int32_t>(p, out, index, n);
-}
+// Byte offset in a of position k along dimension 0, where the index is i.
+struct Place {
+  int64_t size, step, stride;
+  TT_INLINE int64_t operator()(int64_t i, int64_t k) const { return (i + (i < 0 ? size : 0)) * step + k * stride; }
+};
 
-// Moves: `each` for scattered elements, `run` for n elements at strides sa, sb (bytes).
+// Moves: `each` for n elements at a + place(index[k], k) and b + k * sb, `run` for n elements at strides sa, sb (bytes).
 template <class E>
 struct Get {
-  static void each(char* a, char* b, const int64_t* off, int64_t sb, int64_t n) {
-    if (sb == int64_t(sizeof(E))) {
-      E* out = reinterpret_cast<E*>(b);
-      for (int64_t k = 0; k < n; k++) out[k] = *reinterpret_cast<const E*>(a + off[k]);
-    } else {
-      for (int64_t k = 0; k < n; k++) *reinterpret_cast<E*>(b + k * sb) = *reinterpret_cast<const E*>(a + off[k]);
-    }
+  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t) {
+    for (int64_t k = 0; k < n; k++) *reinterpret_cast<E*>(b + k * sb) = *reinterpret_cast<const E*>(a + place(index[k], k));
   }
   static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) {
     if (sa == int64_t(sizeof(E)) && sb == sa) {
@@ -57,8 +38,8 @@ struct Get {
 
 template <class E>
 struct Put {
-  static void each(char* a, char* b, const int64_t* off, int64_t sb, int64_t n) {
-    for (int64_t k = 0; k < n; k++) *reinterpret_cast<E*>(a + off[k]) = *reinterpret_cast<const E*>(b + k * sb);
+  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t) {
+    for (int64_t k = 0; k < n; k++) *reinterpret_cast<E*>(a + place(index[k], k)) = *reinterpret_cast<const E*>(b + k * sb);
   }
   static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) { Get<E>::run(b, sb, a, sa, n); }
 };
@@ -79,9 +60,9 @@ TT_INLINE void add(Complex<R>* a, Complex<R> b) {
 
 template <class E>
 struct Accumulate {
-  static void each(char* a, char* b, const int64_t* off, int64_t sb, int64_t n) {
+  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t skip) {
     for (int64_t k = 0; k < n; k++)
-      if (off[k] != kPassOver) add(reinterpret_cast<E*>(a + off[k]), *reinterpret_cast<const E*>(b + k * sb));
+      if (index[k] != skip) add(reinterpret_cast<E*>(a + place(index[k], k)), *reinterpret_cast<const E*>(b + k * sb));
   }
   static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) {
     if (sa == int64_t(sizeof(E)) && sb == sa) {
@@ -110,17 +91,21 @@ TT_NOINLINE int32_t run_nest(const IndexPlan& p, int64_t begin, int64_t end) {
   }
   char *a = p.a + from * p.a_stride[p.split], *b = p.b + from * p.b_stride[p.split];
   const char* index = p.index + from * p.index_stride[p.split];
-  alignas(64) int64_t off[kIndexBlock];
-  const bool run = p.index_stride[0] == 0;
+  const Place place{p.index_size, p.a_step, p.a_stride[0]};
+  const int64_t si = p.index_stride[0], sb = p.b_stride[0];
   for (int64_t r = 0; r < rows; r++) {
-    if (run) {
-      offsets(p, off, index, 1);
-      if (off[0] != kPassOver) Move::run(a + off[0], p.a_stride[0], b, p.b_stride[0], size[0]);
+    if (si == 0) {
+      const int64_t i = p.index_dtype == TT_I64 ? *reinterpret_cast<const int64_t*>(index)
+                                                : *reinterpret_cast<const int32_t*>(index);
+      if (i != p.skip) Move::run(a + place(i, 0), p.a_stride[0], b, sb, size[0]);
+    } else if (si == 8 && p.index_dtype == TT_I64) {
+      Move::each(a, b, reinterpret_cast<const int64_t*>(index), place, sb, size[0], p.skip);
     } else {
+      alignas(64) int64_t converted[kIndexBlock];
       for (int64_t k = 0; k < size[0]; k += kIndexBlock) {
         const int64_t n = size[0] - k < kIndexBlock ? size[0] - k : kIndexBlock;
-        offsets(p, off, index + k * p.index_stride[0], n);
-        Move::each(a + k * p.a_stride[0], b + k * p.b_stride[0], off, p.b_stride[0], n);
+        load_i64(converted, index + k * si, si, n, p.index_dtype);
+        Move::each(a + k * p.a_stride[0], b + k * sb, converted, place, sb, n, p.skip);
       }
     }
     for (int32_t d = 1; d < p.ndim; d++) {
