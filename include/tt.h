@@ -88,7 +88,7 @@ tt_status tt_generator_set_state(tt_ctx *c, tt_generator *g, const uint64_t stat
 tt_status tt_device_parse(tt_ctx *c, const char *text, tt_device *out);    /* "cpu", "meta", "cuda", "cuda:1" */
 tt_status tt_load_cuda(tt_ctx *c, const char *path);                       /* opens a backend library; NULL: libtt_cuda.so */
 tt_status tt_device_count(tt_ctx *c, tt_device_type type, int32_t *out);
-tt_status tt_synchronize(tt_ctx *c, const tt_device *device);
+tt_status tt_synchronize(tt_ctx *c, const tt_device *device);              /* NULL: all; reports work that failed */
 
 /* ---- tensors from and to host memory ---- */
 /* Copies row-major data into a new CPU tensor. */

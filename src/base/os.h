@@ -38,6 +38,7 @@ bool os_at_thread_exit(void (*fn)(void*), void* value) noexcept;
 // Opens a shared library by its soname list (NULL-terminated) / finds a symbol; NULL if absent.
 void* os_dlopen(const char* const* names) noexcept;
 void* os_dlsym(void* lib, const char* name) noexcept;
+const char* os_dlerror() noexcept;  // why this thread's last os_dlopen failed
 
 // 3-state futex lock (Drepper, "Futexes are tricky", mutex 2), trivially destructible.
 struct Mutex {

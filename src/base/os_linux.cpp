@@ -156,4 +156,9 @@ void* os_dlopen(const char* const* names) noexcept {
 
 void* os_dlsym(void* lib, const char* name) noexcept { return dlsym(lib, name); }
 
+const char* os_dlerror() noexcept {
+  const char* text = dlerror();
+  return text ? text : "no reason given";
+}
+
 }  // namespace TT_NS

@@ -9,7 +9,7 @@ tt_status tt_function_apply(tt_ctx* h, const tt_function_def* def, const tt_tens
   for (int64_t i = 0; outs && i < n_outs; i++) outs[i] = nullptr;
   bool passed_on = false;
   tt_status status = api_call(h, "function_apply", [&](Ctx& c) {
-    if (!def) fail_null("def", 1);
+    if (!def) fail_arg(TT_INVALID_ARG, "def", "def is NULL");
     if (def->struct_size < sizeof(tt_function_def))
       fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size, sizeof(tt_function_def));
     if (!def->forward || !def->backward) fail_arg(TT_INVALID_ARG, "def", "def.{} is NULL: must be a function", def->forward ? "backward" : "forward");

@@ -28,7 +28,7 @@ tt_status tt_op_find(tt_ctx* h, const char* name, const tt_op** out) {
   if (out) *out = nullptr;
   return api_call(h, "op_find", [&](Ctx& c) {
     out_arg(out, "out", 2);
-    if (!name) fail_null("name", 1);
+    if (!name) fail_arg(TT_INVALID_ARG, "name", "name is NULL: must be an operator's name");
     const OpInfo* op = find_builtin(name);
     if (!op) op = find_custom_op(c.rt, name);
     if (!op) fail_arg(TT_NOT_IMPLEMENTED, "name", "there is no operator \"{}\"", name);
@@ -217,7 +217,7 @@ tt_status tt_op_call(tt_ctx* h, const tt_op* handle, const tt_value* args, int64
 tt_status tt_op_register(tt_ctx* h, const tt_op_def* def) {
   bool passed_on = false;
   tt_status status = api_call(h, "op_register", [&](Ctx& c) {
-    if (!def) fail_null("def", 1);
+    if (!def) fail_arg(TT_INVALID_ARG, "def", "def is NULL");
     if (def->struct_size < sizeof(tt_op_def)) fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size, sizeof(tt_op_def));
     if (!def->schema) fail_arg(TT_INVALID_ARG, "schema", "schema is NULL: must be \"name(arg: Type, …) -> Type\"");
     if (!def->compute) fail_arg(TT_INVALID_ARG, "compute", "compute is NULL: must be a function");

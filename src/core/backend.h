@@ -1,7 +1,6 @@
 // CudaBackend: the POD table that a device library fills. No Tensor, exception or allocation of tt's crosses it.
 #pragma once
 
-#include "core/device.h"
 #include "core/kernel.h"
 
 namespace TT_NS {
@@ -9,12 +8,18 @@ namespace TT_NS {
 constexpr int kMaxKernels = 512;
 constexpr int kMaxDevices = 16;
 
-// Runs a plan on a stream; 0 or a tt_status. The plan is copied before the call returns.
-using DeviceKernel = int32_t (*)(const void* plan, void* stream, void* workspace);
+// Runs a plan on a stream, all its stages; 0 or a tt_status. The plan is copied before the call returns.
+using DeviceKernel = int32_t (*)(int32_t device, const void* plan, void* stream, void* workspace);
 enum CopyKind : int32_t { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
 
+// What libtt offers the library.
+struct CudaHost {
+  size_t struct_size;
+  void (*log)(int32_t level, const char* message);  // to the logger of the running call's runtime; level is a TT_LOG_ value
+};
+
 struct CudaBackend {
-  uint64_t build_id;
+  uint64_t build_id;     // first for ever: all that a library of another build may be asked (plan/backend_id.h)
   int32_t n_devices;
   int32_t n_kernels;
   int32_t (*raw_alloc)(int32_t device, size_t bytes, void** out);
@@ -28,6 +33,11 @@ struct CudaBackend {
   size_t (*workspace_bytes)(int32_t kernel, const void* plan);  // scratch memory that kernels[kernel] wants
   DeviceKernel kernels[kMaxKernels];                   // by Kernel::id; NULL: not implemented
 };
+
+// The one symbol that a library exports. Another build_id than its own: returns TT_ABI, *out being a table of which only
+// build_id counts.
+using CudaEntry = int32_t (*)(uint64_t build_id, const CudaHost* host, const CudaBackend** out);
+constexpr char kCudaEntryName[] = "tt_cuda_backend";
 
 // Registered once per process; later calls with the same table succeed, with another one fail.
 bool set_cuda_backend(const CudaBackend* b) noexcept;

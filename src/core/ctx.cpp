@@ -125,7 +125,7 @@ static TT_COLD void launch_device(const Kernel& k, Device device, const void* pl
   size_t bytes = b->workspace_bytes(k.id, plan);
   void* workspace = bytes ? device_alloc_get(alloc, bytes) : nullptr;
   if (bytes && !workspace) fail_oom(int64_t(bytes));
-  int32_t status = fn(plan, nullptr, workspace);
+  int32_t status = fn(device.index, plan, nullptr, workspace);
   if (workspace) device_alloc_put(alloc, workspace, bytes);
   if (status) fail(status, "kernel {} failed on device {}", k.name, fmt(device));
 }

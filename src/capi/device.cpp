@@ -1,0 +1,89 @@
+// Devices by name, the device library, synchronisation.
+#include "capi/api.h"
+#include "plan/backend_id.h"
+#include "tt.h"
+
+#include <string.h>
+
+using namespace TT_NS;
+
+static constexpr uint64_t kBuildId = BackendId()
+#define TT_KERNEL_ROW(name, kind) .kernel(#name)
+#include "gen/kernel_rows.inc"
+#undef TT_KERNEL_ROW
+                                         .value;
+
+// "name" or "name:index"; false if it is another device type.
+static bool parse_as(const char* text, const char* name, int32_t type, int32_t max, tt_device* out) {
+  size_t n = strlen(name);
+  if (strncmp(text, name, n)) return false;
+  const char* p = text + n;
+  int32_t index = 0;
+  if (*p == ':') {
+    const char* digits = ++p;
+    for (; *p >= '0' && *p <= '9' && p - digits < 3; p++) index = index * 10 + (*p - '0');
+    if (p == digits || index > max) return false;
+  }
+  if (*p) return false;
+  *out = {type, index};
+  return true;
+}
+
+tt_status tt_device_parse(tt_ctx* h, const char* text, tt_device* out) {
+  if (out) *out = {0, 0};
+  return api_call(h, "device_parse", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    if (!text) fail_arg(TT_INVALID_ARG, "text", "text is NULL: must be a device's name");
+    if (parse_as(text, "cpu", TT_CPU, 0, out) || parse_as(text, "meta", TT_META, 0, out) || parse_as(text, "cuda", TT_CUDA, kMaxDevices - 1, out)) return;
+    fail_arg(TT_INVALID_ARG, "text", "there is no device \"{}\": must be cpu, meta, cuda or cuda:N with N below {}", text, kMaxDevices);
+  });
+}
+
+static void log_of_backend(int32_t level, const char* message) {
+  if (!tls.ctx) return;
+  const tt_logger& logger = ctx().rt->logger;
+  if (logger.log) logger.log(logger.user, level, message);
+}
+static constexpr CudaHost kHost = {sizeof(CudaHost), log_of_backend};
+
+tt_status tt_load_cuda(tt_ctx* h, const char* path) {
+  return api_call(h, "load_cuda", [&](Ctx&) {
+    const char* names[] = {path ? path : "libtt_cuda.so", nullptr};
+    void* library = os_dlopen(names);
+    if (!library) fail_arg(TT_IO, "path", "the device library \"{}\" could not be opened: {}", names[0], os_dlerror());
+    auto entry = reinterpret_cast<CudaEntry>(os_dlsym(library, kCudaEntryName));
+    if (!entry) fail_arg(TT_ABI, "path", "\"{}\" is no device library: it does not export {}", names[0], kCudaEntryName);
+    const CudaBackend* backend = nullptr;
+    const int32_t status = entry(kBuildId, &kHost, &backend);
+    if (backend && backend->build_id != kBuildId)
+      fail_arg(TT_ABI, "path", "\"{}\" is of build {}, this library of build {}: both must come from one build", names[0], backend->build_id, kBuildId);
+    if (status || !backend) fail_arg(status ? status : TT_DEVICE, "path", "the device library \"{}\" found no device that it can use", names[0]);
+    if (!set_cuda_backend(backend)) fail_arg(TT_DEVICE, "path", "another device library than \"{}\" is in use already", names[0]);
+  });
+}
+
+tt_status tt_device_count(tt_ctx* h, tt_device_type type, int32_t* out) {
+  if (out) *out = 0;
+  return api_call(h, "device_count", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    if (type < TT_CPU || type > TT_EXT) fail_arg(TT_DEVICE, "type", "type is {}: no such device type", type);
+    const CudaBackend* b = cuda_backend();
+    *out = type == TT_CUDA ? (b ? b->n_devices : 0) : type == TT_EXT ? 0 : 1;
+  });
+}
+
+static void synchronize(int32_t index) {
+  if (int32_t s = cuda_backend()->stream_sync(index, nullptr)) fail(s, "work on device {} failed", fmt(Device{TT_CUDA, int8_t(index)}));
+}
+
+tt_status tt_synchronize(tt_ctx* h, const tt_device* device) {
+  return api_call(h, "synchronize", [&](Ctx& c) {
+    if (device) {
+      Device d = device_arg(device, "device", 1);
+      if (d.type == TT_CUDA) synchronize(d.index);
+      return;
+    }
+    for (int32_t i = 0; i < kMaxDevices; i++)
+      if (__atomic_load_n(&c.rt->device_alloc[i], __ATOMIC_RELAXED)) synchronize(i);
+  });
+}

@@ -1,0 +1,45 @@
+// Identity of what libtt and a device library must agree on: the table, the plans, the kernels and their order. Both sides
+// write
+//   constexpr uint64_t kId = BackendId()
+//   #define TT_KERNEL_ROW(name, kind) .kernel(#name)
+//   #include "gen/kernel_rows.inc"
+//   .value;
+#pragma once
+
+#include "core/backend.h"
+#include "plan/index_plan.h"
+#include "plan/matmul_plan.h"
+#include "plan/random_plan.h"
+#include "plan/reduce_plan.h"
+#include "plan/row_plan.h"
+
+namespace TT_NS {
+
+constexpr uint64_t kPlanRevision = 1;  // raised when a plan's meaning changes but not its size
+
+struct BackendId {
+  uint64_t value = 0xcbf29ce484222325u;  // FNV-1a
+
+  constexpr BackendId()
+      : BackendId(BackendId(0).number(kPlanRevision).number(sizeof(CudaBackend)).number(sizeof(ElementPlan)).number(sizeof(ReducePlan))
+                      .number(sizeof(SoftmaxPlan)).number(sizeof(LayerNormPlan)).number(sizeof(LayerNormBackwardPlan)).number(sizeof(ClassLossPlan))
+                      .number(sizeof(MatmulPlan)).number(sizeof(RandomPlan)).number(sizeof(IndexPlan)).number(sizeof(IndexCheckPlan))
+                      .number(sizeof(NonzeroPlan)).number(sizeof(ArangePlan))) {}
+  constexpr BackendId number(uint64_t v) const {
+    BackendId id = *this;
+    for (int i = 0; i < 8; i++, v >>= 8) id.mix(uint8_t(v));
+    return id;
+  }
+  constexpr BackendId kernel(const char* name) const {
+    BackendId id = *this;
+    for (; *name; name++) id.mix(uint8_t(*name));
+    id.mix(0);
+    return id;
+  }
+
+ private:
+  constexpr explicit BackendId(int) {}
+  constexpr void mix(uint8_t byte) { value = (value ^ byte) * 0x100000001b3u; }
+};
+
+}  // namespace TT_NS

@@ -1,0 +1,126 @@
+#include "memory.h"
+
+#include "fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <map>
+#include <mutex>
+
+namespace fake {
+
+namespace {
+
+constexpr size_t kReserved = size_t(1) << 36, kPage = 4096;
+constexpr unsigned char kPoison = 0xff, kCanary = 0xa5;
+
+struct Block {
+  size_t bytes, room;  // as asked for; with the canary behind it, whole pages
+  int32_t device;
+};
+
+struct Memory {
+  std::mutex lock;
+  char* base = nullptr;
+  size_t used = 0;  // pages below this have been handed out at least once
+  int open = 0;
+  std::map<char*, Block> blocks;
+  std::multimap<size_t, char*> free_blocks;
+  int64_t live[TT_FAKE_DEVICES] = {};
+  int64_t capacity[TT_FAKE_DEVICES] = {int64_t(1) << 31, int64_t(1) << 31};
+};
+Memory& memory() {
+  static Memory* m = new Memory;  // outlives static destruction: tensors may be freed late
+  return *m;
+}
+
+[[noreturn]] void die(const char* what) {
+  fprintf(stderr, "fake device: %s\n", what);
+  abort();
+}
+
+void protect(Memory& m, size_t from, int mode) {
+  if (m.used > from && mprotect(m.base + from, m.used - from, mode)) die("mprotect failed");
+}
+
+bool reserve(Memory& m) {
+  if (m.base) return true;
+  void* p = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return false;
+  m.base = static_cast<char*>(p);
+  return true;
+}
+
+}  // namespace
+
+Access::Access() {
+  Memory& m = memory();
+  std::lock_guard<std::mutex> l(m.lock);
+  if (m.open++ == 0) protect(m, 0, PROT_READ | PROT_WRITE);
+}
+Access::~Access() {
+  Memory& m = memory();
+  std::lock_guard<std::mutex> l(m.lock);
+  if (--m.open == 0) protect(m, 0, PROT_NONE);
+}
+
+void* take(int32_t device, size_t bytes) {
+  Access access;
+  Memory& m = memory();
+  std::lock_guard<std::mutex> l(m.lock);
+  if (!reserve(m) || m.live[device] + int64_t(bytes) > m.capacity[device]) return nullptr;
+  const size_t room = (bytes + 64 + kPage - 1) / kPage * kPage;
+  char* p;
+  auto found = m.free_blocks.find(room);
+  if (found != m.free_blocks.end()) {
+    p = found->second;
+    m.free_blocks.erase(found);
+  } else {
+    if (m.used + room > kReserved) return nullptr;
+    p = m.base + m.used;
+    const size_t from = m.used;
+    m.used += room;
+    protect(m, from, PROT_READ | PROT_WRITE);
+  }
+  memset(p, kPoison, bytes);
+  memset(p + bytes, kCanary, room - bytes);
+  m.blocks[p] = {bytes, room, device};
+  m.live[device] += int64_t(bytes);
+  return p;
+}
+
+void give(int32_t device, void* p) {
+  Access access;
+  Memory& m = memory();
+  std::lock_guard<std::mutex> l(m.lock);
+  auto found = m.blocks.find(static_cast<char*>(p));
+  if (found == m.blocks.end()) die("raw_free of what raw_alloc has not returned");
+  const Block b = found->second;
+  if (b.device != device) die("raw_free on another device than raw_alloc");
+  for (size_t i = b.bytes; i < b.room; i++)
+    if (static_cast<unsigned char*>(p)[i] != kCanary) die("something wrote behind a block");
+  madvise(p, b.room, MADV_DONTNEED);
+  m.blocks.erase(found);
+  m.free_blocks.insert({b.room, static_cast<char*>(p)});
+  m.live[device] -= int64_t(b.bytes);
+}
+
+bool is_device_pointer(const void* p) {
+  Memory& m = memory();
+  return p >= m.base && p < m.base + kReserved;
+}
+int64_t live(int32_t device) {
+  Memory& m = memory();
+  std::lock_guard<std::mutex> l(m.lock);
+  return m.live[device];
+}
+void set_capacity(int32_t device, int64_t bytes) {
+  Memory& m = memory();
+  std::lock_guard<std::mutex> l(m.lock);
+  m.capacity[device] = bytes;
+}
+
+}  // namespace fake
