@@ -171,7 +171,9 @@ template <class T>
 void fill_as(char* dst, const char* value, int64_t n) {
   auto* TT_RESTRICT d = reinterpret_cast<T*>(dst);
   const T v = *reinterpret_cast<const T*>(value);
-  TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = v;
+  constexpr int64_t kStep = 64 / sizeof(T);
+  for (int64_t i = 0; i < n; i += kStep)
+    for (int64_t j = 0; j < kStep; j++) d[i + j] = v;
 }
 
 TT_ISA_END

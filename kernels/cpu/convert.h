@@ -19,7 +19,7 @@ void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dt
 void gather(char* dst, const char* src, int64_t stride, int64_t n, int64_t itemsize) noexcept;
 // *(dst + i * stride) = src[i]
 void scatter(char* dst, int64_t stride, const char* src, int64_t n, int64_t itemsize) noexcept;
-// dst[i] = *value
+// dst[i] = *value, for n rounded up to whole 64 bytes.
 void fill_block(char* dst, const char* value, int64_t n, int64_t itemsize) noexcept;
 
 // Writes the bytes of a scalar as an element of this dtype.

@@ -16,6 +16,21 @@ TT_INLINE int32_t native_of(uint32_t native, int k) { return int32_t(native >> (
 
 // ---- dense plans: runs of unit stride, or one scalar element ----
 
+// At most kBlock elements (fewer of 16 bytes), with scalars: the way of tiny tensors.
+int32_t run_few(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) {
+  alignas(64) char scalar[kMaxInputs][kBlockBytes];
+  const char* in[kMaxOperands] = {};
+  for (int k = 1; k < plan.n_operands; k++) {
+    const int64_t item = kItemSize[native_of(native, k)];
+    in[k] = plan.ptr[k] + begin * item;
+    if (!plan.scalar_in[k]) continue;
+    fill_block(scalar[k - 1], plan.ptr[k], end - begin, item);
+    in[k] = scalar[k - 1];
+  }
+  block(plan, plan.ptr[0] + begin * kItemSize[native_of(native, 0)], in[1], in[2], in[3], end - begin);
+  return TT_OK;
+}
+
 int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) {
   alignas(64) char scalar[kMaxInputs][kBlockBytes], buffer[kBlockBytes];
   int64_t item[kMaxOperands] = {}, widest = 1;
@@ -183,6 +198,7 @@ TT_ENTRY_BEGIN
 
 int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) noexcept {
   if (begin >= end) return TT_OK;
+  if (plan.dense && end - begin <= kBlockBytes / 16) return run_few(plan, begin, end, block, native);
   if (plan.dense) return run_dense(plan, begin, end, block, native);
   return run_strided(plan, begin, end, block, native);
 }

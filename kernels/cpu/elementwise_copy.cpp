@@ -95,7 +95,13 @@ int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept {
     return TT_OK;
   }
   if (plan.dense) {
-    fill_block(plan.ptr[0] + begin * item, plan.ptr[1], end - begin, item);
+    alignas(64) char block[kBlockBytes];
+    fill_block(block, plan.ptr[1], kBlockBytes / item, item);
+    const int64_t last = end * item;
+    for (int64_t at = begin * item, m; at < last; at += m) {
+      m = least(kBlockBytes, last - at);
+      copy_run(plan.ptr[0] + at, block, m, false);
+    }
     return TT_OK;
   }
   const int crossed = crossed_dim(plan);

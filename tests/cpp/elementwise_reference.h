@@ -83,17 +83,17 @@ Reference reference(const std::string& n) {
   if (n == "pow_scalar")
     return {[](A a) { return std::pow(a[0], P0); }, [](I a) { return int_pow(a[0], int64_t(P0)); },
             [](Z a) { return std::pow(a[0], P0); }, 2, 200};
-  if (n == "extra_pow_scalar_base")
+  if (n == "pow_scalar_base")
     return {[](A a) { return std::pow(P0, a[0]); }, [](I a) { return int_pow(int64_t(P0), a[0]); },
             [](Z a) { return std::pow(WideC(P0), a[0]); }, 1.1, 200};
   if (n == "maximum") return {[](A a) { return nan_max(a[0], a[1]); }, [](I a) { return std::max(a[0], a[1]); }, {}};
-  if (n == "extra_minimum")
+  if (n == "minimum")
     return {[](A a) { return nan_min(a[0], a[1]); }, [](I a) { return std::min(a[0], a[1]); }, {}};
   if (n == "clamp")
     return {[](A a) { return nan_min(nan_max(a[0], P0), P1); },
             [](I a) { return std::min(std::max(a[0], int64_t(P0)), int64_t(P1)); },
             {}};
-  if (n == "extra_clamp_tensor")
+  if (n == "clamp_tensor")
     return {[](A a) { return nan_min(nan_max(a[0], a[1]), a[2]); },
             [](I a) { return std::min(std::max(a[0], a[1]), a[2]); },
             {}};
@@ -107,33 +107,33 @@ Reference reference(const std::string& n) {
   if (n == "le") return {[](A a) { return Wide(a[0] <= a[1]); }, [](I a) { return int64_t(a[0] <= a[1]); }, {}};
   if (n == "gt") return {[](A a) { return Wide(a[0] > a[1]); }, [](I a) { return int64_t(a[0] > a[1]); }, {}};
   if (n == "ge") return {[](A a) { return Wide(a[0] >= a[1]); }, [](I a) { return int64_t(a[0] >= a[1]); }, {}};
-  if (n == "extra_isnan")
+  if (n == "isnan")
     return {[](A a) { return Wide(std::isnan(a[0])); }, [](I) { return int64_t(0); }, [](Z) { return WideC(0); }};
   if (n == "logical_not") return {{}, [](I a) { return int64_t(!a[0]); }, {}};
-  if (n == "extra_logical_and") return {{}, [](I a) { return int64_t(a[0] && a[1]); }, {}};
-  if (n == "extra_logical_or") return {{}, [](I a) { return int64_t(a[0] || a[1]); }, {}};
-  if (n == "extra_logical_xor") return {{}, [](I a) { return int64_t(!a[0] != !a[1]); }, {}};
-  if (n == "extra_bitwise_and") return {{}, [](I a) { return a[0] & a[1]; }, {}};
-  if (n == "extra_bitwise_or") return {{}, [](I a) { return a[0] | a[1]; }, {}};
-  if (n == "extra_bitwise_xor") return {{}, [](I a) { return a[0] ^ a[1]; }, {}};
+  if (n == "logical_and") return {{}, [](I a) { return int64_t(a[0] && a[1]); }, {}};
+  if (n == "logical_or") return {{}, [](I a) { return int64_t(a[0] || a[1]); }, {}};
+  if (n == "logical_xor") return {{}, [](I a) { return int64_t(!a[0] != !a[1]); }, {}};
+  if (n == "bitwise_and") return {{}, [](I a) { return a[0] & a[1]; }, {}};
+  if (n == "bitwise_or") return {{}, [](I a) { return a[0] | a[1]; }, {}};
+  if (n == "bitwise_xor") return {{}, [](I a) { return a[0] ^ a[1]; }, {}};
   if (n == "exp") return {[](A a) { return std::exp(a[0]); }, {}, [](Z a) { return std::exp(a[0]); }, 1.5};
   if (n == "log") return {[](A a) { return std::log(a[0]); }, {}, [](Z a) { return std::log(a[0]); }, 1.5};
   if (n == "tanh") return {[](A a) { return std::tanh(a[0]); }, {}, [](Z a) { return std::tanh(a[0]); }, 2};
   if (n == "sigmoid")
     return {[](A a) { return sigmoid(a[0]); }, {}, [one](Z a) { return one / (one + std::exp(-a[0])); }, 3, 8};
-  if (n == "extra_sqrt") return {[](A a) { return std::sqrt(a[0]); }, {}, [](Z a) { return std::sqrt(a[0]); }};
-  if (n == "extra_rsqrt")
+  if (n == "sqrt") return {[](A a) { return std::sqrt(a[0]); }, {}, [](Z a) { return std::sqrt(a[0]); }};
+  if (n == "rsqrt")
     return {[](A a) { return 1 / std::sqrt(a[0]); }, {}, [one](Z a) { return one / std::sqrt(a[0]); }, 1.6, 8};
-  if (n == "extra_sin") return {[](A a) { return std::sin(a[0]); }, {}, [](Z a) { return std::sin(a[0]); }, 1.5};
-  if (n == "extra_cos") return {[](A a) { return std::cos(a[0]); }, {}, [](Z a) { return std::cos(a[0]); }, 1.5};
-  if (n == "extra_square")
+  if (n == "sin") return {[](A a) { return std::sin(a[0]); }, {}, [](Z a) { return std::sin(a[0]); }, 1.5};
+  if (n == "cos") return {[](A a) { return std::cos(a[0]); }, {}, [](Z a) { return std::cos(a[0]); }, 1.5};
+  if (n == "square")
     return {[](A a) { return a[0] * a[0]; }, [](I a) { return wrap(__int128(a[0]) * a[0]); },
             [](Z a) { return a[0] * a[0]; }};
-  if (n == "extra_reciprocal") return {[](A a) { return 1 / a[0]; }, {}, [one](Z a) { return one / a[0]; }, 0.501, 8};
-  if (n == "extra_abs")
+  if (n == "reciprocal") return {[](A a) { return 1 / a[0]; }, {}, [one](Z a) { return one / a[0]; }, 0.501, 8};
+  if (n == "abs")
     return {[](A a) { return std::fabs(a[0]); }, [](I a) { return a[0] < 0 ? wrap(-__int128(a[0])) : a[0]; },
             [](Z a) { return WideC(std::abs(a[0])); }};
-  if (n == "extra_sign")
+  if (n == "sign")
     return {
         [](A a) { return Wide((a[0] > 0) - (a[0] < 0)); }, [](I a) { return int64_t((a[0] > 0) - (a[0] < 0)); }, {}};
   if (n == "relu")
