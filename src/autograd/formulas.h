@@ -10,6 +10,7 @@ using ShapeList = SmallVec<Shape, 4>;
 
 namespace formula {
 
+TensorRef scaled(const Tensor& g, const Scalar& k);  // g * k; g itself where that changes nothing
 TensorRef pow_backward_self(const Tensor& g, const Tensor& self, const Tensor& exponent);
 TensorRef pow_backward_exponent(const Tensor& g, const Tensor& self, const Tensor& exponent, const Tensor& y);
 TensorRef pow_scalar_backward(const Tensor& g, const Tensor& self, const Scalar& exponent);
@@ -39,6 +40,11 @@ TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tens
 // The gradients of layer_norm_backward's results with respect to grad, input and weight.
 TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor* weight,
                                         double eps, Needs needs);
+// x[target] of each row of classes; any finite value where the target is ignored.
+TensorRef class_scores(const Tensor& x, const Tensor& target, int64_t ignore_index);
+// The gradients of cross_entropy_backward's result with respect to grad and input.
+TensorRef cross_entropy_backward_grad(const Tensor& g, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index);
+TensorRef cross_entropy_backward_input(const Tensor& g, const Tensor& grad, const Tensor& input, const Tensor& row_weight);
 TensorList cat_backward(const Tensor& g, const ShapeList& shapes, int64_t dim, Needs needs);
 
 // ---- formulas_index.cpp ----

@@ -23,6 +23,28 @@ TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tens
   return op::neg(*op::mul(*op::mul(g, *op::exp(y)), *row_sum(grad, dim)));
 }
 
+// ---- losses of classes: x is (C), (N, C) or (N, C, d1, …), target has x's shape without C ----
+
+static int64_t class_dim(const Tensor& x) { return x.ndim == 1 ? 0 : 1; }
+
+TensorRef class_scores(const Tensor& x, const Tensor& target, int64_t ignore_index) {
+  const int64_t dim = class_dim(x);
+  TensorRef index = op::masked_fill(target, *op::eq(target, Scalar(ignore_index)), Scalar(0));
+  return squeeze_dim(*op::gather(x, dim, *op::unsqueeze(*index, dim)), dim);
+}
+
+// cross_entropy_backward = (softmax(input) - onehot(target)) grad row_weight.
+TensorRef cross_entropy_backward_grad(const Tensor& g, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
+  const int64_t dim = class_dim(input);
+  TensorRef expected = op::sum_dim(*op::mul(g, *op::softmax(input, dim)), Ints(&dim, 1));
+  return op::mul(*op::sub(*expected, *class_scores(g, target, ignore_index)), row_weight);
+}
+TensorRef cross_entropy_backward_input(const Tensor& g, const Tensor& grad, const Tensor& input, const Tensor& row_weight) {
+  const int64_t dim = class_dim(input);
+  TensorRef scaled = op::mul(g, *op::unsqueeze(*op::mul(grad, row_weight), dim));
+  return op::softmax_backward(*scaled, *op::softmax(input, dim), dim);
+}
+
 TensorList cat_backward(const Tensor& g, const ShapeList& shapes, int64_t dim, Needs needs) {
   TensorList out;
   out.resize(shapes.size());

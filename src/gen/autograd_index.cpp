@@ -86,7 +86,7 @@ static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, c
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, src);
-  s.index.save(index);
+  if (n1) s.index.save(index);
   s.dim = dim;
   s.src_shape = Shape(src.sizes());
   auto out = redispatch(op_scatter_add, c.keys & kBelowAutograd, self, dim, index, src);
@@ -107,7 +107,7 @@ static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tenso
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, src);
-  s.index.save(index);
+  if (n1) s.index.save(index);
   s.dim = dim;
   s.src_shape = Shape(src.sizes());
   NodeRef prepared = prepare_inplace(self, node);
@@ -182,7 +182,7 @@ static void index_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     const Tensor& index = *index_ref;
     const auto& alpha = s.alpha;
     const Tensor& g0 = *grads[0];
-    out[1] = op::mul(op::index_select(g0, dim, index), op::conj(alpha));
+    out[1] = formula::scaled(op::index_select(g0, dim, index), op::conj(alpha));
   }
 }
 static constinit const NodeType index_add_type = {"index_add", index_add_apply, destroy_saved<index_add_saved>, sizeof(index_add_saved), false};
@@ -197,7 +197,7 @@ static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, con
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, source);
-  s.index.save(index);
+  if (n1) s.index.save(index);
   s.dim = dim;
   s.alpha = Scalar(alpha);
   auto out = redispatch(op_index_add, c.keys & kBelowAutograd, self, dim, index, source, alpha);
@@ -218,7 +218,7 @@ static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor&
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, source);
-  s.index.save(index);
+  if (n1) s.index.save(index);
   s.dim = dim;
   s.alpha = Scalar(alpha);
   NodeRef prepared = prepare_inplace(self, node);

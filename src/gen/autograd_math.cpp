@@ -207,7 +207,7 @@ static TensorRef tanh_backward_autograd(Call c, const Tensor& grad, const Tensor
   n.released = false;
   if (n0) n.set_edge(0, grad);
   if (n1) n.set_edge(1, y);
-  s.grad.save(grad);
+  if (n1) s.grad.save(grad);
   s.y.save(y);
   auto out = redispatch(op_tanh_backward, c.keys & kBelowAutograd, grad, y);
   set_history(node, *out, 0);
@@ -306,7 +306,7 @@ static TensorRef sigmoid_backward_autograd(Call c, const Tensor& grad, const Ten
   n.released = false;
   if (n0) n.set_edge(0, grad);
   if (n1) n.set_edge(1, y);
-  s.grad.save(grad);
+  if (n1) s.grad.save(grad);
   s.y.save(y);
   auto out = redispatch(op_sigmoid_backward, c.keys & kBelowAutograd, grad, y);
   set_history(node, *out, 0);
@@ -393,7 +393,7 @@ static TensorRef threshold_backward_autograd(Call c, const Tensor& grad, const T
   n.released = false;
   if (n0) n.set_edge(0, grad);
   if (n1) n.set_edge(1, y);
-  s.y.save(y);
+  if (n0) s.y.save(y);
   auto out = redispatch(op_threshold_backward, c.keys & kBelowAutograd, grad, y);
   set_history(node, *out, 0);
   return out;

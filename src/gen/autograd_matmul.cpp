@@ -52,8 +52,8 @@ static TensorRef matmul_stack_autograd(Call c, const Tensor& self, const Tensor&
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  s.self.save(self);
-  s.other.save(other);
+  if (n1) s.self.save(self);
+  if (n0) s.other.save(other);
   auto out = redispatch(op_matmul_stack, c.keys & kBelowAutograd, self, other);
   set_history(node, *out, 0);
   return out;
@@ -105,8 +105,8 @@ static TensorRef linear_rows_autograd(Call c, const Tensor& input, const Tensor&
   if (n0) n.set_edge(0, input);
   if (n1) n.set_edge(1, weight);
   if (n2) n.set_edge(2, bias);
-  s.input.save(input);
-  s.weight.save(weight);
+  if (n1) s.input.save(input);
+  if (n0) s.weight.save(weight);
   auto out = redispatch(op_linear_rows, c.keys & kBelowAutograd, input, weight, bias);
   set_history(node, *out, 0);
   return out;
@@ -128,21 +128,21 @@ static void addmm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   if (n.needs(0)) {
     const auto& beta = s.beta;
     const Tensor& g0 = *grads[0];
-    out[0] = op::mul(g0, op::conj(beta));
+    out[0] = formula::scaled(g0, op::conj(beta));
   }
   if (n.needs(1)) {
     const TensorRef mat2_ref = s.mat2.get(n);
     const Tensor& mat2 = *mat2_ref;
     const auto& alpha = s.alpha;
     const Tensor& g0 = *grads[0];
-    out[1] = op::mul(op::matmul(g0, op::transpose(op::conj(mat2), 0, 1)), op::conj(alpha));
+    out[1] = formula::scaled(op::matmul(g0, op::transpose(op::conj(mat2), 0, 1)), op::conj(alpha));
   }
   if (n.needs(2)) {
     const TensorRef mat1_ref = s.mat1.get(n);
     const Tensor& mat1 = *mat1_ref;
     const auto& alpha = s.alpha;
     const Tensor& g0 = *grads[0];
-    out[2] = op::mul(op::matmul(op::transpose(op::conj(mat1), 0, 1), g0), op::conj(alpha));
+    out[2] = formula::scaled(op::matmul(op::transpose(op::conj(mat1), 0, 1), g0), op::conj(alpha));
   }
 }
 static constinit const NodeType addmm_type = {"addmm", addmm_apply, destroy_saved<addmm_saved>, sizeof(addmm_saved), false};
@@ -158,8 +158,8 @@ static TensorRef addmm_autograd(Call c, const Tensor& self, const Tensor& mat1, 
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, mat1);
   if (n2) n.set_edge(2, mat2);
-  s.mat1.save(mat1);
-  s.mat2.save(mat2);
+  if (n2) s.mat1.save(mat1);
+  if (n1) s.mat2.save(mat2);
   s.beta = Scalar(beta);
   s.alpha = Scalar(alpha);
   auto out = redispatch(op_addmm, c.keys & kBelowAutograd, self, mat1, mat2, beta, alpha);
@@ -181,8 +181,8 @@ static void addmm__autograd(Call c, Tensor& self, const Tensor& mat1, const Tens
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, mat1);
   if (n2) n.set_edge(2, mat2);
-  s.mat1.save(mat1);
-  s.mat2.save(mat2);
+  if (n2) s.mat1.save(mat1);
+  if (n1) s.mat2.save(mat2);
   s.beta = Scalar(beta);
   s.alpha = Scalar(alpha);
   NodeRef prepared = prepare_inplace(self, node);

@@ -92,7 +92,7 @@ static TensorRef softmax_backward_autograd(Call c, const Tensor& grad, const Ten
   n.released = false;
   if (n0) n.set_edge(0, grad);
   if (n1) n.set_edge(1, y);
-  s.grad.save(grad);
+  if (n1) s.grad.save(grad);
   s.y.save(y);
   s.dim = dim;
   auto out = redispatch(op_softmax_backward, c.keys & kBelowAutograd, grad, y, dim);
@@ -187,7 +187,7 @@ static TensorRef log_softmax_backward_autograd(Call c, const Tensor& grad, const
   n.released = false;
   if (n0) n.set_edge(0, grad);
   if (n1) n.set_edge(1, y);
-  s.grad.save(grad);
+  if (n1) s.grad.save(grad);
   s.y.save(y);
   s.dim = dim;
   auto out = redispatch(op_log_softmax_backward, c.keys & kBelowAutograd, grad, y, dim);
@@ -322,9 +322,202 @@ static constexpr ArgInfo nll_loss_args[] = {{"input", ArgType::kTensor, false, f
 static constexpr OpSchema nll_loss_schema = {"nll_loss", "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = \"mean\") -> Tensor", nll_loss_args, 5, 1, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&nll_loss_schema, front::nll_loss, nullptr);
 
+// ---- native_nll_loss ----
+struct native_nll_loss_saved {
+  Saved target;
+  int64_t ignore_index;
+  Shape input_shape;
+  Saved r1;
+};
+static void native_nll_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_nll_loss_saved>();
+  if (n.needs(0)) {
+    const TensorRef target_ref = s.target.get(n);
+    const Tensor& target = *target_ref;
+    const auto& ignore_index = s.ignore_index;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::nll_loss_backward(g0, Ints(s.input_shape), target, r1, ignore_index);
+  }
+}
+static constinit const NodeType native_nll_loss_type = {"native_nll_loss", native_nll_loss_apply, destroy_saved<native_nll_loss_saved>, sizeof(native_nll_loss_saved), false};
+static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
+  const bool n0 = needs_grad(input);
+  if (!(n0)) return redispatch(op_native_nll_loss, c.keys & kBelowAutograd, input, target, weight, ignore_index);
+  if (needs_grad(target)) fail_no_formula("target");
+  if (needs_grad(weight)) fail_no_formula("weight");
+  NodeRef node = new_node(&native_nll_loss_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_nll_loss_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  s.target.save(target);
+  s.ignore_index = ignore_index;
+  s.input_shape = Shape(input.sizes());
+  auto out = redispatch(op_native_nll_loss, c.keys & kBelowAutograd, input, target, weight, ignore_index);
+  s.r1.save(*out.second);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo native_nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
+static constexpr OpSchema native_nll_loss_schema = {"native_nll_loss", "native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int) -> (loss: Tensor, row_weight: PlainTensor)", native_nll_loss_args, 4, 2, true, false, true};
+constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_native_nll_loss = make_op<TensorPair, const Tensor&, const Tensor&, const Tensor*, int64_t>(&native_nll_loss_schema, front::native_nll_loss, native_nll_loss_autograd);
+
+// ---- nll_loss_backward ----
+struct nll_loss_backward_saved {
+  Saved target;
+  Saved row_weight;
+  int64_t ignore_index;
+};
+static void nll_loss_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<nll_loss_backward_saved>();
+  if (n.needs(0)) {
+    const TensorRef target_ref = s.target.get(n);
+    const Tensor& target = *target_ref;
+    const TensorRef row_weight_ref = s.row_weight.get(n);
+    const Tensor& row_weight = *row_weight_ref;
+    const auto& ignore_index = s.ignore_index;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::neg(op::mul(formula::class_scores(g0, target, ignore_index), row_weight));
+  }
+}
+static constinit const NodeType nll_loss_backward_type = {"nll_loss_backward", nll_loss_backward_apply, destroy_saved<nll_loss_backward_saved>, sizeof(nll_loss_backward_saved), false};
+static TensorRef nll_loss_backward_autograd(Call c, const Tensor& grad, Ints size, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
+  const bool n0 = needs_grad(grad);
+  if (!(n0)) return redispatch(op_nll_loss_backward, c.keys & kBelowAutograd, grad, size, target, row_weight, ignore_index);
+  if (needs_grad(target)) fail_no_formula("target");
+  if (needs_grad(row_weight)) fail_no_formula("row_weight");
+  NodeRef node = new_node(&nll_loss_backward_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) nll_loss_backward_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  s.target.save(target);
+  s.row_weight.save(row_weight);
+  s.ignore_index = ignore_index;
+  auto out = redispatch(op_nll_loss_backward, c.keys & kBelowAutograd, grad, size, target, row_weight, ignore_index);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo nll_loss_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"size", ArgType::kShape, false, false}, {"target", ArgType::kTensor, false, false}, {"row_weight", ArgType::kTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
+static constexpr OpSchema nll_loss_backward_schema = {"nll_loss_backward", "nll_loss_backward(grad: Tensor, size: Shape, target: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor", nll_loss_backward_args, 5, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, const Tensor&, const Tensor&, int64_t)> op_nll_loss_backward = make_op<TensorRef, const Tensor&, Ints, const Tensor&, const Tensor&, int64_t>(&nll_loss_backward_schema, front::nll_loss_backward, nll_loss_backward_autograd);
+
 // ---- cross_entropy ----
 static constexpr ArgInfo cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, {ArgDefault::kInt, 0, -100}}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}, {"label_smoothing", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.0, 0}}};
 static constexpr OpSchema cross_entropy_schema = {"cross_entropy", "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor", cross_entropy_args, 6, 1, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double)> op_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double>(&cross_entropy_schema, front::cross_entropy, nullptr);
+
+// ---- native_cross_entropy ----
+struct native_cross_entropy_saved {
+  Saved input;
+  Saved target;
+  int64_t ignore_index;
+  Saved r1;
+  Saved r2;
+};
+static void native_cross_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_cross_entropy_saved>();
+  if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const TensorRef target_ref = s.target.get(n);
+    const Tensor& target = *target_ref;
+    const auto& ignore_index = s.ignore_index;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const TensorRef r2_ref = s.r2.get(n);
+    const Tensor& r2 = *r2_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::cross_entropy_backward(g0, input, target, r1, r2, ignore_index);
+  }
+}
+static constinit const NodeType native_cross_entropy_type = {"native_cross_entropy", native_cross_entropy_apply, destroy_saved<native_cross_entropy_saved>, sizeof(native_cross_entropy_saved), false};
+static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
+  const bool n0 = needs_grad(input);
+  if (!(n0)) return redispatch(op_native_cross_entropy, c.keys & kBelowAutograd, input, target, weight, ignore_index);
+  if (needs_grad(target)) fail_no_formula("target");
+  if (needs_grad(weight)) fail_no_formula("weight");
+  NodeRef node = new_node(&native_cross_entropy_type, 1, 3);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_cross_entropy_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  s.input.save(input);
+  s.target.save(target);
+  s.ignore_index = ignore_index;
+  auto out = redispatch(op_native_cross_entropy, c.keys & kBelowAutograd, input, target, weight, ignore_index);
+  s.r1.save(*out.second);
+  s.r2.save(*out.third);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo native_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
+static constexpr OpSchema native_cross_entropy_schema = {"native_cross_entropy", "native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)", native_cross_entropy_args, 4, 3, true, false, true};
+constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_native_cross_entropy = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor*, int64_t>(&native_cross_entropy_schema, front::native_cross_entropy, native_cross_entropy_autograd);
+
+// ---- cross_entropy_backward ----
+struct cross_entropy_backward_saved {
+  Saved grad;
+  Saved input;
+  Saved target;
+  Saved row_weight;
+  int64_t ignore_index;
+};
+static void cross_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<cross_entropy_backward_saved>();
+  if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const TensorRef target_ref = s.target.get(n);
+    const Tensor& target = *target_ref;
+    const TensorRef row_weight_ref = s.row_weight.get(n);
+    const Tensor& row_weight = *row_weight_ref;
+    const auto& ignore_index = s.ignore_index;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::cross_entropy_backward_grad(g0, input, target, row_weight, ignore_index);
+  }
+  if (n.needs(1)) {
+    const TensorRef grad_ref = s.grad.get(n);
+    const Tensor& grad = *grad_ref;
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const TensorRef row_weight_ref = s.row_weight.get(n);
+    const Tensor& row_weight = *row_weight_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::cross_entropy_backward_input(g0, grad, input, row_weight);
+  }
+}
+static constinit const NodeType cross_entropy_backward_type = {"cross_entropy_backward", cross_entropy_backward_apply, destroy_saved<cross_entropy_backward_saved>, sizeof(cross_entropy_backward_saved), false};
+static TensorRef cross_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& lse, const Tensor& row_weight, int64_t ignore_index) {
+  const bool n0 = needs_grad(grad);
+  const bool n1 = needs_grad(input);
+  if (!(n0 | n1)) return redispatch(op_cross_entropy_backward, c.keys & kBelowAutograd, grad, input, target, lse, row_weight, ignore_index);
+  if (needs_grad(target)) fail_no_formula("target");
+  if (needs_grad(lse)) fail_no_formula("lse");
+  if (needs_grad(row_weight)) fail_no_formula("row_weight");
+  NodeRef node = new_node(&cross_entropy_backward_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) cross_entropy_backward_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  if (n1) n.set_edge(1, input);
+  if (n1) s.grad.save(grad);
+  s.input.save(input);
+  if (n0) s.target.save(target);
+  s.row_weight.save(row_weight);
+  s.ignore_index = ignore_index;
+  auto out = redispatch(op_cross_entropy_backward, c.keys & kBelowAutograd, grad, input, target, lse, row_weight, ignore_index);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo cross_entropy_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"lse", ArgType::kTensor, false, false}, {"row_weight", ArgType::kTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
+static constexpr OpSchema cross_entropy_backward_schema = {"cross_entropy_backward", "cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor", cross_entropy_backward_args, 6, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_cross_entropy_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t>(&cross_entropy_backward_schema, front::cross_entropy_backward, cross_entropy_backward_autograd);
 
 }  // namespace TT_NS

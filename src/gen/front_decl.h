@@ -62,6 +62,7 @@ TensorRef pow_base_front(Call c, const Scalar& self, const Tensor& exponent);
 void pow_base_into_front(Call c, const Scalar& self, const Tensor& exponent, Tensor& dst);
 TensorRef maximum_front(Call c, const Tensor& self, const Tensor& other);
 void maximum_into_front(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
+TensorRef minimum_front(Call c, const Tensor& self, const Tensor& other);
 TensorRef where_front(Call c, const Tensor& condition, const Tensor& self, const Tensor& other);
 void where_into_front(Call c, const Tensor& condition, const Tensor& self, const Tensor& other, Tensor& dst);
 TensorRef clamp_front(Call c, const Tensor& self, const Scalar* min, const Scalar* max);

@@ -65,6 +65,7 @@ extern Op<TensorRef(const Scalar&, const Tensor&)> op_pow_base;
 extern Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_maximum;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_maximum_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_minimum;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_where;
 extern Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_where_into;
 extern Op<TensorRef(const Tensor&, const Scalar*, const Scalar*)> op_clamp;
@@ -185,7 +186,11 @@ extern Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> 
 extern Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_native_layer_norm;
 extern Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&, const Tensor*, double, bool, bool, bool)> op_layer_norm_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss;
+extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_native_nll_loss;
+extern Op<TensorRef(const Tensor&, Ints, const Tensor&, const Tensor&, int64_t)> op_nll_loss_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double)> op_cross_entropy;
+extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_native_cross_entropy;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_cross_entropy_backward;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn;
 extern Op<TensorRef(const Tensor&, Generator*)> op_bernoulli;
@@ -419,6 +424,9 @@ inline TensorRef maximum(const Tensor& self, const Tensor& other) {
 }
 inline void maximum_into(const Tensor& self, const Tensor& other, Tensor& dst) {
   return dispatch(op_maximum_into, self, other, dst);
+}
+inline TensorRef minimum(const Tensor& self, const Tensor& other) {
+  return dispatch(op_minimum, self, other);
 }
 inline TensorRef where(const Tensor& condition, const Tensor& self, const Tensor& other) {
   return dispatch(op_where, condition, self, other);
@@ -780,8 +788,20 @@ inline TensorTriple layer_norm_backward(const Tensor& grad, const Tensor& input,
 inline TensorRef nll_loss(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t ignore_index = -100, int64_t reduction = 1) {
   return dispatch(op_nll_loss, input, target, weight, ignore_index, reduction);
 }
+inline TensorPair native_nll_loss(const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
+  return dispatch(op_native_nll_loss, input, target, weight, ignore_index);
+}
+inline TensorRef nll_loss_backward(const Tensor& grad, Ints size, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
+  return dispatch(op_nll_loss_backward, grad, size, target, row_weight, ignore_index);
+}
 inline TensorRef cross_entropy(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t ignore_index = -100, int64_t reduction = 1, double label_smoothing = 0.0) {
   return dispatch(op_cross_entropy, input, target, weight, ignore_index, reduction, label_smoothing);
+}
+inline TensorTriple native_cross_entropy(const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
+  return dispatch(op_native_cross_entropy, input, target, weight, ignore_index);
+}
+inline TensorRef cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& lse, const Tensor& row_weight, int64_t ignore_index) {
+  return dispatch(op_cross_entropy_backward, grad, input, target, lse, row_weight, ignore_index);
 }
 inline TensorRef rand(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
   return dispatch(op_rand, size, dtype, device, generator);

@@ -47,11 +47,11 @@ static void check(IndexCheckPlan& plan, const Kernel& k, const Tensor& index, In
   if (TT_UNLIKELY(position != INT64_MAX)) fail_position(index, shape, strides, position, arg, plan.low, plan.size);
 }
 
-void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t size) {
+void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t size, int64_t allowed) {
   IndexCheckPlan plan;
   const Shape strides = byte_strides(index.strides(), index.item_size());
   build_index_check(&plan, index.ndim, index.sizes_ptr(), strides.data(), int32_t(index.dtype), size);
-  plan.low = low;
+  plan.low = low, plan.allowed = allowed;
   check(plan, kernel_index_check, index, index.sizes(), index.strides(), arg);
 }
 

@@ -19,8 +19,8 @@ struct IndexedDim {
   int64_t size, step;
 };
 
-// Fails with INDEX, naming position, value and range, unless all indices are in [low, size).
-void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t size);
+// Fails with INDEX, naming position, value and range, unless all indices are in [low, size) or `allowed`.
+void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t size, int64_t allowed = kNoSkip);
 // offsets (int64, contiguous, `shape`) = or += the byte offsets of index, which broadcasts to shape; checks as above.
 void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const IndexedDim& dim, bool add);
 

@@ -1,68 +1,123 @@
 // Negative log likelihood and cross entropy, with PyTorch's reductions.
 #include "gen/fronts.h"
+#include "gen/kernels.h"
 #include "gen/ops.h"
-#include "ops/front.h"
+#include "ops/elementwise.h"
+#include "ops/index_nest.h"
+#include "plan/row_build.h"
 
 namespace TT_NS::front {
 
 static int64_t class_dim(const Tensor& input) { return input.ndim == 1 ? 0 : 1; }
-static TensorRef squeezed(const Tensor& t, int64_t dim) { return op::squeeze_dims(t, Ints(&dim, 1)); }
+
+// ---- checks ----
 
 static void check_reduction(int64_t reduction) {
   if (reduction < kReductionNone || reduction > kReductionSum)
     fail_arg(TT_INVALID_ARG, "reduction", "reduction is {}: must be none (0), mean (1) or sum (2)", reduction);
 }
-static TensorRef reduced(TensorRef loss, int64_t reduction) {
-  return reduction == kReductionNone ? std::move(loss) : reduction == kReductionSum ? op::sum(*loss) : op::mean(*loss);
-}
-
 static void check_input(const Tensor& input, const Tensor* weight) {
   if (input.ndim == 0) fail_arg(TT_SHAPE, "input", "input is 0-dim: must be (C), (N, C) or (N, C, d1, …)");
   if (!is_float(input.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating", fmt(input.dtype));
   if (!weight) return;
   const int64_t classes = input.size(class_dim(input));
+  check_same_device(input, "input", *weight, "weight");
   if (weight->ndim != 1 || weight->numel != classes) fail_arg(TT_SHAPE, "weight", "weight is {}: must be [{}], one factor per class", weight->sizes(), classes);
   if (weight->dtype != input.dtype) fail_arg(TT_DTYPE, "weight", "weight is {}, input is {}: must be equal", fmt(weight->dtype), fmt(input.dtype));
 }
+static void check_classes(const Tensor& input, const Tensor& target) {
+  if (target.dtype != Dtype::kI64 && target.dtype != Dtype::kI32 && target.dtype != Dtype::kU8)
+    fail_arg(TT_DTYPE, "target", "target is {}: classes must be int64, int32 or uint8", fmt(target.dtype));
+  check_same_device(input, "input", target, "target");
+  Shape want(input.sizes());
+  want.erase(class_dim(input));
+  if (!same(want, target.sizes())) fail_arg(TT_SHAPE, "target", "target is {}, input is {}: must be {}", target.sizes(), input.sizes(), Ints(want));
+}
 
-// Class targets of input's shape without the class dimension.
-struct Classes {
-  TensorRef index;    // int64, 0 where ignored
-  TensorRef ignored;  // bool
+// ---- the kernels: one loss per target ----
 
-  Classes(const Tensor& input, const Tensor& target, int64_t ignore_index) {
-    if (target.dtype != Dtype::kI64 && target.dtype != Dtype::kI32 && target.dtype != Dtype::kU8)
-      fail_arg(TT_DTYPE, "target", "target is {}: classes must be int64, int32 or uint8", fmt(target.dtype));
-    check_same_device(input, "input", target, "target");
-    Shape want(input.sizes());
-    want.erase(class_dim(input));
-    if (!same(want, target.sizes())) fail_arg(TT_SHAPE, "target", "target is {}, input is {}: must be {}", target.sizes(), input.sizes(), Ints(want));
-    TensorRef t = op::to(target, Dtype::kI64);
-    ignored = op::eq(*t, Scalar(ignore_index));
-    index = op::masked_fill(*t, *ignored, Scalar(0));
-  }
-  TensorRef without_ignored(const Tensor& t) const { return op::masked_fill(t, *ignored, Scalar(0)); }
-  // The factor of each target's class.
-  TensorRef weights(const Tensor& weight) const {
-    const int64_t flat = -1;
-    return without_ignored(*op::reshape(*op::index_select(weight, 0, *op::reshape(*index, Ints(&flat, 1))), index->sizes()));
-  }
-};
+static Dtype loss_dtype(const Tensor& x) { return x.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32; }
 
-static TensorRef nll(const Tensor& input, const Classes& target, const Tensor* weight, int64_t reduction) {
-  const int64_t dim = class_dim(input);
-  TensorRef picked = squeezed(*op::gather(input, dim, *op::unsqueeze(*target.index, dim)), dim);
-  TensorRef loss = op::neg(*target.without_ignored(*picked)), factor = weight ? target.weights(*weight) : TensorRef();
-  if (factor) loss = op::mul(*loss, *factor);
-  if (reduction != kReductionMean) return reduced(std::move(loss), reduction);
-  TensorRef count = factor ? op::sum(*factor) : op::sum(*op::logical_not(*target.ignored), input.dtype);
-  return op::div(*op::sum(*loss), *count);
+static ClassLossPlan class_plan(Ints size, Dtype dtype, const Tensor& target, const Tensor* weight, Dtype loss, int64_t ignore_index) {
+  const int64_t dim = size.n == 1 ? 0 : 1;
+  ClassLossPlan plan;
+  build_class_loss(&plan, int32_t(dtype), int32_t(target.dtype), int32_t(weight ? weight->dtype : dtype), int32_t(loss), numel_of(size.slice(0, dim)), size[dim],
+                   numel_of(size.slice(dim + 1, size.n)), ignore_index);
+  plan.target = target.data;
+  if (weight) plan.weight = weight->data;
+  return plan;
+}
+
+// Row-major int64 or int32 classes, checked.
+static TensorRef class_indices(const Tensor& input, const Tensor& target, int64_t ignore_index) {
+  TensorRef t = target.dtype == Dtype::kU8 ? cast_input(target, Dtype::kI64) : dense_input(target);
+  check_indices(*t, "target", 0, input.size(class_dim(input)), ignore_index);
+  return t;
+}
+
+TensorPair native_nll_loss(Call, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
+  TensorRef t = class_indices(input, target, ignore_index), x = dense_input(input), w = weight ? dense_input(*weight) : TensorRef();
+  TensorRef loss = new_tensor(t->sizes(), loss_dtype(input), input.device), row_weight = new_tensor(t->sizes(), loss->dtype, input.device);
+  ClassLossPlan plan = class_plan(input.sizes(), input.dtype, *t, w.get(), loss->dtype, ignore_index);
+  plan.x = x->data, plan.loss = loss->data, plan.row_weight = row_weight->data;
+  if (loss->numel) launch_stages(kernel_nll_loss, input.device, &plan.run);
+  return {std::move(loss), std::move(row_weight)};
+}
+
+TensorTriple native_cross_entropy(Call, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
+  TensorRef t = class_indices(input, target, ignore_index), x = dense_input(input), w = weight ? dense_input(*weight) : TensorRef();
+  TensorRef loss = new_tensor(t->sizes(), loss_dtype(input), input.device), row_weight = new_tensor(t->sizes(), loss->dtype, input.device);
+  TensorRef lse = new_tensor(t->sizes(), loss->dtype, input.device);
+  ClassLossPlan plan = class_plan(input.sizes(), input.dtype, *t, w.get(), loss->dtype, ignore_index);
+  plan.x = x->data, plan.loss = loss->data, plan.row_weight = row_weight->data, plan.lse = lse->data;
+  if (loss->numel) launch_stages(kernel_cross_entropy, input.device, &plan.run);
+  return {std::move(loss), std::move(lse), std::move(row_weight)};
+}
+
+// One value for all targets, as the gradient of a sum or mean is, stays one value.
+static TensorRef scale_of(const Tensor& grad, Dtype dtype, ClassLossPlan* plan) {
+  bool one = grad.numel > 0 && grad.dtype == dtype;
+  for (int64_t d = 0; d < grad.ndim; d++) one &= grad.size(d) == 1 || grad.stride(d) == 0;
+  TensorRef scale = one ? TensorRef::share(&grad) : cast_input(grad, dtype);
+  plan->scale = scale->data, plan->scale_stride = one ? 0 : 1;
+  return scale;
+}
+
+TensorRef nll_loss_backward(Call, const Tensor& grad, Ints size, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
+  TensorRef t = target.dtype == Dtype::kU8 ? cast_input(target, Dtype::kI64) : dense_input(target);
+  TensorRef dx = new_tensor(size, grad.dtype, grad.device);
+  ClassLossPlan plan = class_plan(size, dx->dtype, *t, nullptr, row_weight.dtype, ignore_index);
+  TensorRef scale = scale_of(grad, row_weight.dtype, &plan);
+  plan.row_weight = row_weight.data, plan.dx = dx->data;
+  if (dx->numel) launch_stages(kernel_nll_loss_backward, grad.device, &plan.run);
+  return dx;
+}
+
+TensorRef cross_entropy_backward(Call, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& lse, const Tensor& row_weight,
+                                 int64_t ignore_index) {
+  TensorRef t = target.dtype == Dtype::kU8 ? cast_input(target, Dtype::kI64) : dense_input(target), x = dense_input(input);
+  TensorRef dx = new_tensor(input.sizes(), input.dtype, input.device);
+  ClassLossPlan plan = class_plan(input.sizes(), input.dtype, *t, nullptr, row_weight.dtype, ignore_index);
+  TensorRef scale = scale_of(grad, row_weight.dtype, &plan);
+  plan.x = x->data, plan.lse = lse.data, plan.row_weight = row_weight.data, plan.dx = dx->data;
+  if (dx->numel) launch_stages(kernel_cross_entropy_backward, input.device, &plan.run);
+  return dx;
+}
+
+// ---- reductions ----
+
+static TensorRef reduced(const Tensor& loss, const Tensor& row_weight, int64_t reduction, Dtype dtype) {
+  if (reduction == kReductionNone) return op::to(loss, dtype);
+  TensorRef total = op::sum(loss);
+  return op::to(reduction == kReductionSum ? *total : *op::div(*total, *op::sum(row_weight)), dtype);
 }
 
 TensorRef nll_loss(Call, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction) {
   check_reduction(reduction);
   check_input(input, weight);
-  return nll(input, Classes(input, target, ignore_index), weight, reduction);
+  check_classes(input, target);
+  TensorPair r = op::native_nll_loss(input, target, weight, ignore_index);
+  return reduced(*r.first, *r.second, reduction, input.dtype);
 }
 
 // weight as (1, C, 1, …) beside input.
@@ -72,7 +127,6 @@ static TensorRef along_classes(const Tensor& weight, const Tensor& input) {
   shape[class_dim(input)] = weight.numel;
   return op::reshape(weight, shape);
 }
-
 static TensorRef sum_classes(const Tensor& t) {
   const int64_t dim = class_dim(t);
   return op::sum_dim(t, Ints(&dim, 1));
@@ -89,13 +143,16 @@ static TensorRef with_probabilities(const Tensor& input, const Tensor& target, c
   return reduction == kReductionSum ? std::move(total) : op::div(*total, Scalar(double(input.numel) / double(classes)));
 }
 
-// The part of the loss that label smoothing spreads over all classes.
-static TensorRef smooth_part(const Tensor& log_p, const Classes& target, const Tensor* weight, int64_t reduction) {
-  TensorRef terms = op::neg(weight ? *op::mul(log_p, *along_classes(*weight, log_p)) : log_p);
-  TensorRef loss = target.without_ignored(*sum_classes(*terms));
-  if (reduction != kReductionMean) return reduced(std::move(loss), reduction);
-  TensorRef count = weight ? op::sum(*target.weights(*weight)) : op::sum(*op::logical_not(*target.ignored), log_p.dtype);
-  return op::div(*op::sum(*loss), *count);
+// Classes, with a share of the target spread evenly.
+static TensorRef with_smoothing(const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction, double smoothing) {
+  const int64_t dim = class_dim(input);
+  TensorRef log_p = op::log_softmax(input, dim);
+  TensorPair hit = op::native_nll_loss(*log_p, target, weight, ignore_index);
+  TensorRef terms = op::neg(*log_p);
+  if (weight) terms = op::mul(*terms, *along_classes(*weight, input));
+  TensorRef spread = op::masked_fill(*op::to(*sum_classes(*terms), hit.first->dtype), *op::eq(target, Scalar(ignore_index)), Scalar(0));
+  TensorRef loss = op::add(*op::mul(*hit.first, Scalar(1 - smoothing)), *op::mul(*spread, Scalar(smoothing / double(input.size(dim)))));
+  return reduced(*loss, *hit.second, reduction, input.dtype);
 }
 
 TensorRef cross_entropy(Call, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction, double label_smoothing) {
@@ -107,12 +164,10 @@ TensorRef cross_entropy(Call, const Tensor& input, const Tensor& target, const T
     if (ignore_index >= 0) fail_arg(TT_INVALID_ARG, "ignore_index", "ignore_index is {}: not for targets that are probabilities", ignore_index);
     return with_probabilities(input, target, weight, reduction, label_smoothing);
   }
-  Classes classes(input, target, ignore_index);
-  const int64_t dim = class_dim(input), n_classes = input.size(dim);
-  TensorRef log_p = op::log_softmax(input, dim), loss = nll(*log_p, classes, weight, reduction);
-  if (label_smoothing == 0) return loss;
-  TensorRef smooth = smooth_part(*log_p, classes, weight, reduction);
-  return op::add(*op::mul(*loss, Scalar(1 - label_smoothing)), *op::mul(*smooth, Scalar(label_smoothing / double(n_classes))));
+  check_classes(input, target);
+  if (label_smoothing > 0) return with_smoothing(input, target, weight, ignore_index, reduction, label_smoothing);
+  TensorTriple r = op::native_cross_entropy(input, target, weight, ignore_index);
+  return reduced(*r.first, *r.third, reduction, input.dtype);
 }
 
 }  // namespace TT_NS::front
