@@ -84,75 +84,84 @@ inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end) {
 // ---- backward: with h = (x - mean) rstd and u = g weight, dx = rstd (u - mean(u) - h mean(u h)) ----
 
 template <class T>
-struct BackwardRow {
-  const LayerNormBackwardPlan& p;
+struct Normal {  // what a row was normalised with
   T mean, rstd;
-  RowIn<T> g, x, weight;
-  alignas(64) T gs[kRowBlock], xs[kRowBlock], ws[kRowBlock], u[kRowBlock], h[kRowBlock];
+};
 
-  // u and h of elements [i, i + k).
-  void parts(int64_t i, int64_t k) {
-    const T *a = g.get(i, k, gs), *b = x.get(i, k, xs), *w = p.weight ? weight.get(i, k, ws) : nullptr;
-    for (int64_t j = 0; j < k; j++) h[j] = (b[j] - mean) * rstd;
-    if (w) {
-      for (int64_t j = 0; j < k; j++) u[j] = a[j] * w[j];
-    } else {
-      __builtin_memcpy(u, a, size_t(k) * sizeof(T));
+// Adds u to *su and u h to *suh; with kSums, g h to dw and g to db.
+template <class T, bool kSums>
+TT_NOINLINE void moments(const T* g, const T* x, const T* weight, Normal<T> s, T* dw, T* db, int64_t n, Lanes<T>* su,
+                         Lanes<T>* suh) {
+  constexpr int L = kLanes<T>;
+  const Vec<T> mean = splat(s.mean), rstd = splat(s.rstd);
+  Lanes<T> a = *su, b = *suh;
+  int64_t i = 0;
+  for (; i + kBlockLanes <= n; i += kBlockLanes) {
+#pragma GCC unroll 32
+    for (int k = 0; k < a.kN; k++) {
+      const int64_t at = i + k * L;
+      const Vec<T> gv = load(g + at), h = (load(x + at) - mean) * rstd, u = gv * load(weight + at);
+      a.v[k] += u;
+      b.v[k] = vfma(u, h, b.v[k]);
+      if constexpr (kSums) {
+        store(dw + at, vfma(gv, h, load(dw + at)));
+        store(db + at, Vec<T>(load(db + at) + gv));
+      }
     }
   }
+  alignas(64) T us[kBlockLanes] = {}, uhs[kBlockLanes] = {};
+  for (int l = 0; i < n; i++, l++) {
+    const T h = (x[i] - s.mean) * s.rstd;
+    us[l] = g[i] * weight[i], uhs[l] = us[l] * h;
+    if constexpr (kSums) dw[i] += g[i] * h, db[i] += g[i];
+    TT_SCALAR_LOOP;
+  }
+  a.add(us), b.add(uhs);
+  *su = a, *suh = b;
+}
 
-  void input_gradient(char* dx) {
+template <class T>
+struct BackwardRow {
+  const LayerNormBackwardPlan& p;
+  RowIn<T> weight;
+  alignas(64) T gs[kRowBlock], xs[kRowBlock], ws[kRowBlock];
+
+  // The weights of elements [i, i + k); ones stand in ws if there are none.
+  const T* weights(int64_t i, int64_t k) { return p.weight ? weight.get(i, k, ws) : ws; }
+
+  void run(int64_t r, T* dweight, T* dbias) {
+    const int64_t at = r * p.n * kItemSize[p.dtype], stat = r * kItemSize[p.stat_dtype];
+    const RowIn<T> g{p.g + at, p.dtype}, x{p.x + at, p.dtype};
+    const Normal<T> s{load_one<T>(p.mean + stat, p.stat_dtype), load_one<T>(p.rstd + stat, p.stat_dtype)};
     Lanes<T> su, suh;
     su.fill(0), suh.fill(0);
     for_blocks(p.n, [&](int64_t i, int64_t k) {
-      parts(i, k);
-      add_run(&su, u, k);
-      for (int64_t j = 0; j < k; j++) h[j] *= u[j];
-      add_run(&suh, h, k);
+      const T *gv = g.get(i, k, gs), *xv = x.get(i, k, xs), *w = weights(i, k);
+      if (dweight) moments<T, true>(gv, xv, w, s, dweight + i, dbias + i, k, &su, &suh);
+      else moments<T, false>(gv, xv, w, s, nullptr, nullptr, k, &su, &suh);
     });
-    const T mu = total(su) / T(p.n), muh = total(suh) / T(p.n);
-    const RowOut<T> out{dx, p.dtype};
+    if (!p.dx) return;
+    const T shift = s.rstd * (total(su) / T(p.n)), slope = s.rstd * s.rstd * (total(suh) / T(p.n));
+    const RowOut<T> dx{p.dx + at, p.dtype};
+    alignas(64) T out[kRowBlock];
     for_blocks(p.n, [&](int64_t i, int64_t k) {
-      if (p.n > kRowBlock) parts(i, k);
-      else rescale(k);
-      T* d = out.at(i, gs);
-      for (int64_t j = 0; j < k; j++) d[j] = rstd * (u[j] - mu - h[j] * muh);
-      out.put(i, k, d);
-    });
-  }
-  // The row is one block: u is still there, h holds u h.
-  void rescale(int64_t k) {
-    const T* b = x.get(0, k, xs);
-    for (int64_t j = 0; j < k; j++) h[j] = (b[j] - mean) * rstd;
-  }
-
-  void add_sums(T* dweight, T* dbias) {
-    for_blocks(p.n, [&](int64_t i, int64_t k) {
-      const T *a = g.get(i, k, gs), *b = x.get(i, k, xs);
-      T *dw = dweight + i, *db = dbias + i;
+      const T *gv = g.get(i, k, gs), *xv = x.get(i, k, xs), *w = weights(i, k);
+      T* d = dx.at(i, out);
       TT_VECTORIZE
-      for (int64_t j = 0; j < k; j++) {
-        dw[j] += a[j] * ((b[j] - mean) * rstd);
-        db[j] += a[j];
-      }
+      for (int64_t j = 0; j < k; j++) d[j] = vfma(s.mean - xv[j], slope, vfma(gv[j] * w[j], s.rstd, -shift));
+      dx.put(i, k, d);
     });
   }
 };
 
 template <class T>
 inline void backward_chunk(const LayerNormBackwardPlan& p, int64_t c) {
-  const int64_t item = kItemSize[p.dtype], stat = kItemSize[p.stat_dtype];
   const int64_t from = c * p.chunk, to = from + p.chunk < p.rows ? from + p.chunk : p.rows;
-  BackwardRow<T> row{p, 0, 0, {}, {}, {p.weight, p.weight_dtype}, {}, {}, {}, {}, {}};
+  BackwardRow<T> row{p, {p.weight, p.weight_dtype}, {}, {}, {}};
+  for (int64_t i = 0; i < kRowBlock; i++) row.ws[i] = 1;
   T* sums = p.run.n == 2 ? static_cast<T*>(p.workspace) + c * 2 * p.n : nullptr;
   if (sums) __builtin_memset(sums, 0, size_t(2 * p.n) * sizeof(T));
-  for (int64_t r = from; r < to; r++) {
-    row.mean = load_one<T>(p.mean + r * stat, p.stat_dtype);
-    row.rstd = load_one<T>(p.rstd + r * stat, p.stat_dtype);
-    row.g = {p.g + r * p.n * item, p.dtype}, row.x = {p.x + r * p.n * item, p.dtype};
-    if (sums) row.add_sums(sums, sums + p.n);
-    if (p.dx) row.input_gradient(p.dx + r * p.n * item);
-  }
+  for (int64_t r = from; r < to; r++) row.run(r, sums, sums ? sums + p.n : nullptr);
 }
 
 // Columns [from, to) of the sums over chunks; which: 0 dweight, 1 dbias.

@@ -1,6 +1,7 @@
 // softmax, log_softmax and their backwards, along any dimension of a contiguous array.
 #include "cpu/rows.h"
 
+#include "cpu/loop.h"
 #include "cpu/rows_vec.h"
 #include "plan/row_plan.h"
 
@@ -75,26 +76,26 @@ struct Backward {
     const int64_t n = p.dim, at = r * n * kItemSize[p.dtype];
     const RowIn<T> g{p.a + at, p.dtype}, y{p.b + at, p.dtype};
     const RowOut<T> dx{p.out + at, p.dtype};
-    alignas(64) T gs[kRowBlock], ys[kRowBlock], e[kRowBlock];
+    alignas(64) T gs[kRowBlock], ys[kRowBlock], e[kRowBlock], out[kRowBlock];
     Lanes<T> lanes;
     lanes.fill(0);
     for_blocks(n, [&](int64_t i, int64_t k) {
       const T* a = g.get(i, k, gs);
-      if constexpr (kLog) {
-        add_run(&lanes, a, k);
-      } else {
-        const T* b = y.get(i, k, ys);
-        for (int64_t j = 0; j < k; j++) e[j] = a[j] * b[j];
-        add_run(&lanes, e, k);
-      }
+      if constexpr (kLog) add_run(&lanes, a, k);
+      else add_products(&lanes, a, y.get(i, k, ys), k);
     });
     const T sum = total(lanes);
     for_blocks(n, [&](int64_t i, int64_t k) {
       const T *a = g.get(i, k, gs), *b = y.get(i, k, ys);
-      if constexpr (kLog) exp_block(e, b, T(0), k, &lanes);
-      for (int64_t j = 0; j < k; j++) e[j] = kLog ? a[j] - e[j] * sum : b[j] * (a[j] - sum);
-      T* d = dx.at(i, e);
-      if (d != e) __builtin_memcpy(d, e, size_t(k) * sizeof(T));
+      T* d = dx.at(i, out);
+      if constexpr (kLog) {
+        exp_block(e, b, T(0), k, &lanes);
+        TT_VECTORIZE
+        for (int64_t j = 0; j < k; j++) d[j] = a[j] - e[j] * sum;
+      } else {
+        TT_VECTORIZE
+        for (int64_t j = 0; j < k; j++) d[j] = b[j] * (a[j] - sum);
+      }
       dx.put(i, k, d);
     });
   }

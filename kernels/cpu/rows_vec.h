@@ -46,6 +46,28 @@ inline void exp_block(double* y, const double* x, double shift, int64_t n, Lanes
   add_run(sum, y, n);
 }
 
+// Adds a[i] * b[i] to the lanes, as add_run does the values; n <= kRowBlock.
+template <class T>
+TT_NOINLINE inline void add_products(Lanes<T>* acc, const T* a, const T* b, int64_t n) {
+  constexpr int L = kLanes<T>;
+  Lanes<T> low;
+  low.fill(0);
+  int64_t i = 0;
+  for (; i + kBlockLanes <= n; i += kBlockLanes) {
+#pragma GCC unroll 32
+    for (int k = 0; k < low.kN; k++) low.v[k] = vfma(load(a + i + k * L), load(b + i + k * L), low.v[k]);
+  }
+  if (i < n) {
+    alignas(64) T tail[kBlockLanes] = {};
+    for (int64_t k = 0; k < n - i; k++) {
+      tail[k] = a[i + k] * b[i + k];
+      TT_SCALAR_LOOP;
+    }
+    low.add(tail);
+  }
+  acc->add(low);
+}
+
 // Largest of x and start, NaNs passed over.
 TT_INLINE float max_of(const float* x, int64_t n, float start) { return extreme<true, false>(x, n, start); }
 inline double max_of(const double* x, int64_t n, double start) {
