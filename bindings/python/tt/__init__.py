@@ -3,6 +3,7 @@ from . import _lib, _types, errors
 from . import tensor as _tensor
 from . import _ops
 from ._lib import VERSION as __version__
+from ._lib import build_info
 from .errors import TtError
 
 _tensor.ops = _ops
@@ -39,7 +40,3 @@ def set_num_threads(n):
 def get_num_threads():
     return _lib.quick.tt_num_threads(_lib.local.ctx)
 
-
-def build_info():
-    """One line: version, compiler, ISAs, BLAS."""
-    return _lib.quick.tt_build_info().decode()

@@ -22,6 +22,8 @@ def candidates():
 
 
 class Library(ctypes.CDLL):
+    """Calls release the interpreter's lock."""
+
     def __getattr__(self, name):
         try:
             return super().__getattr__(name)
@@ -29,6 +31,11 @@ class Library(ctypes.CDLL):
             if not name.startswith("tt_"):
                 raise
             raise ImportError(f"tt: {self._name} has no function {name}: it is another version than this package, {VERSION}") from None
+
+
+class QuickLibrary(Library):
+    """Calls keep it: for those that neither wait nor compute."""
+    _func_flags_ = ctypes.PyDLL._func_flags_
 
 
 def open_library():
@@ -53,8 +60,7 @@ def check_version(library, path):
 
 lib, path = open_library()
 check_version(lib, path)
-# The same library for calls that neither wait nor compute: they keep the interpreter's lock.
-quick = ctypes.PyDLL(path)
+quick = QuickLibrary(path)
 
 # Prototypes. Operators have none on purpose: generated code passes ctypes objects of the right types, and a prototype
 # would convert each of them once more (200 ns a call).
@@ -64,10 +70,16 @@ FACTS = {
     "tt_tensor_data": c_void_p, "tt_tensor_storage_bytes": c_int64, "tt_tensor_version": c_int32, "tt_tensor_is_contiguous": c_int32,
     "tt_tensor_is_leaf": c_int32, "tt_tensor_requires_grad": c_int32, "tt_tensor_release": None, "tt_tensor_retain": None,
     "tt_ctx_release": None, "tt_ctx_error": c_void_p, "tt_generator_release": None, "tt_node_release": None, "tt_node_name": c_char_p,
-    "tt_node_num_inputs": c_int64, "tt_build_info": c_char_p, "tt_grad_enabled": c_int32, "tt_num_threads": c_int32, "tt_set_grad_enabled": c_int32,
+    "tt_node_num_inputs": c_int64, "tt_grad_enabled": c_int32, "tt_num_threads": c_int32, "tt_set_grad_enabled": c_int32,
 }
 for _name, _result in FACTS.items():
     getattr(quick, _name).restype = _result
+
+
+def build_info():
+    """One line: version, compiler, ISAs, BLAS."""
+    quick.tt_build_info.restype = c_char_p
+    return quick.tt_build_info().decode()
 
 
 class Handle:

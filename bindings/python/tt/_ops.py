@@ -1933,8 +1933,8 @@ def matmul(input, other, *, out=None):
     return t
 
 
-def linear(input, weight, bias=None):
-    """linear(input, weight, bias=None)
+def linear(input, weight, bias=None, *, out=None):
+    """linear(input, weight, bias=None, *, out=None)
 
     input @ weight.T + bias. input: (*, in); weight: (out, in), or (in), which drops the last dimension; bias:
     (out).
@@ -1943,6 +1943,8 @@ def linear(input, weight, bias=None):
         raise wrong_kind("linear", "input", "Tensor", input)
     if not isinstance(weight, Tensor):
         raise wrong_kind("linear", "weight", "Tensor", weight)
+    if out is not None:
+        return store(out, linear(input, weight, bias), "linear")
     h = c_void_p()
     if tt_linear(local.ctx, input._h, weight._h, optional_tensor(bias, "linear", "bias"), byref(h)):
         fail()

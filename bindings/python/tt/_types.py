@@ -1,9 +1,7 @@
 """dtypes, devices, memory formats, sizes."""
-import ctypes
-from ctypes import byref
 from struct import Struct
 
-from ._lib import fail, lib, local
+from .errors import DeviceError
 
 BUILTIN_BOOL, BUILTIN_INT, BUILTIN_FLOAT, BUILTIN_COMPLEX = bool, int, float, complex
 
@@ -79,6 +77,7 @@ class device:
     """Where a tensor lives: device("cpu"), device("cuda:1"), device("cuda", 1)."""
     __slots__ = ("type", "index", "code")
     NAMES = {1: "cpu", 2: "cuda", 3: "meta", 4: "ext"}
+    CODES = {name: code for code, name in NAMES.items()}
 
     def __init__(self, name, index=None):
         if isinstance(name, device):
@@ -86,13 +85,12 @@ class device:
             return
         if not isinstance(name, str):
             raise TypeError(f"device(): argument 'name' must be str or device, not {type(name).__name__}")
-        pair = (ctypes.c_int32 * 2)()
-        whole = name if index is None else f"{name}:{index}"
-        if lib.tt_device_parse(local.ctx, whole.encode(), byref(pair)):
-            fail()
-        self.code, number = pair
-        self.type = self.NAMES[self.code]
-        self.index = number if self.type in ("cuda", "ext") else None
+        kind, colon, number = name.partition(":")
+        if kind not in self.CODES or colon and (index is not None or not number.isdigit()):
+            raise DeviceError(f"device: '{name}' is no device: must be cpu, meta, cuda or cuda:INDEX")
+        self.type, self.code = kind, self.CODES[kind]
+        many = kind in ("cuda", "ext")
+        self.index = (BUILTIN_INT(number) if colon else index or 0) if many else None
 
     @classmethod
     def of(cls, code, index):

@@ -1,0 +1,578 @@
+"""The hand-written core of the Python binding: handles, errors, host memory, indexing, hooks, threads."""
+import copy
+import ctypes
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import tt
+from tt import _lib
+
+
+class Stats(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_int64) for n in ("in_use", "reserved", "peak", "limit", "live_tensors", "live_nodes", "live_handles")]
+
+
+def live():
+    """Tensors alive in the runtime."""
+    gc.collect()
+    stats = Stats()
+    assert _lib.lib.tt_memory(_lib.local.ctx, None, ctypes.byref(stats)) == 0
+    return stats.live_tensors
+
+
+# ---- lifetimes ----
+
+def test_a_dead_wrapper_releases_its_tensor():
+    before = live()
+    xs = [tt.ones(3) + i for i in range(10)]
+    assert live() == before + 10
+    del xs
+    assert live() == before
+
+
+def test_a_view_keeps_its_storage_alive():
+    x = tt.arange(6.0)
+    v = x[2:]
+    del x
+    gc.collect()
+    assert v.tolist() == [2, 3, 4, 5]
+
+
+def test_failed_calls_leak_nothing():
+    x = tt.ones(2, 3)
+    before = live()
+    for _ in range(50):
+        with pytest.raises(ValueError):
+            x + tt.ones(4, 5)
+        with pytest.raises(IndexError):
+            x[7]
+    assert live() == before
+
+
+def test_graphs_are_released():
+    before = live()
+    x = tt.ones(4, requires_grad=True)
+    y = x
+    for _ in range(100):
+        y = y * 2
+    y.sum().backward()
+    del x, y
+    assert live() == before
+
+
+def test_tensors_are_made_by_functions_only():
+    with pytest.raises(TypeError, match="tt.tensor"):
+        tt.Tensor(3)
+    with pytest.raises(TypeError):
+        tt.Tensor([1.0])
+
+
+def test_weak_references_and_hash():
+    x = tt.ones(2)
+    ref = weakref.ref(x)
+    assert ref() is x and {x: 1}[x] == 1
+    del x
+    gc.collect()
+    assert ref() is None
+
+
+# ---- from and to Python ----
+
+@pytest.mark.parametrize("data, dtype, shape", [
+    (True, tt.bool, ()), (3, tt.int64, ()), (2.5, tt.float32, ()), (1j, tt.complex64, ()), ([], tt.float32, (0,)), ([[], []], tt.float32, (2, 0)),
+    ([1, 2], tt.int64, (2,)), ([1, 2.0], tt.float32, (2,)), ([True, False], tt.bool, (2,)), ([True, 2], tt.int64, (2,)),
+    ([[1.0], [2.0]], tt.float32, (2, 1)), ([1, 2j], tt.complex64, (2,))])
+def test_tensor_from_values(data, dtype, shape):
+    x = tt.tensor(data)
+    assert (x.dtype, tuple(x.shape)) == (dtype, shape)
+    assert x.tolist() == data
+
+
+@pytest.mark.parametrize("name", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
+def test_every_dtype_there_and_back(name):
+    dtype = getattr(tt, name)
+    x = tt.tensor([[0, 1], [1, 0], [1, 1]], dtype=dtype)
+    assert x.dtype is dtype and str(dtype).endswith(name) and x.element_size() == dtype.itemsize
+    assert x.tolist() == [[0, 1], [1, 0], [1, 1]] and x.t().tolist() == [[0, 1, 1], [1, 0, 1]]
+    assert x[1, 0].item() == 1
+
+
+def test_tensor_with_dtype_and_gradient():
+    x = tt.tensor([0.1, 0.2], dtype=tt.float64, requires_grad=True)
+    assert x.tolist() == [0.1, 0.2] and x.requires_grad and x.is_leaf
+    assert tt.tensor([1, 2], dtype=tt.float16).dtype is tt.float16
+    assert tt.tensor(x).requires_grad is False
+
+
+@pytest.mark.parametrize("data, error", [([[1], [1, 2]], ValueError), ("text", TypeError), ([None], TypeError), ([[1], 2], ValueError), ([2**70], ValueError)])
+def test_tensor_from_bad_values(data, error):
+    with pytest.raises(error):
+        tt.tensor(data)
+
+
+def test_python_protocols():
+    x = tt.tensor([[1, 2], [3, 4]])
+    assert len(x) == 2 and [row.tolist() for row in x] == [[1, 2], [3, 4]] and 3 in x and 7 not in x
+    assert int(tt.tensor(3)) == 3 and float(tt.tensor(2.5)) == 2.5 and complex(tt.tensor(1j)) == 1j and bool(tt.tensor(0.0)) is False
+    assert [10, 20, 30][tt.tensor(1)] == 20 and f"{tt.tensor(2.5):.2f}" == "2.50"
+    for bad in (lambda: bool(x), lambda: float(x)):
+        with pytest.raises((RuntimeError, ValueError)):
+            bad()
+    for bad in (lambda: len(tt.tensor(1)), lambda: iter(tt.tensor(1)), lambda: [1][tt.tensor(0.5)]):
+        with pytest.raises(TypeError):
+            bad()
+
+
+def test_pickle_and_copy():
+    x = tt.tensor([[1.5, 2], [3, 4]], dtype=tt.bfloat16, requires_grad=True)
+    for y in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
+        assert y.dtype is tt.bfloat16 and y.requires_grad and y.tolist() == x.tolist() and y.data_ptr() != x.data_ptr()
+    assert pickle.loads(pickle.dumps(tt.float32)) is tt.float32
+
+
+def test_printing():
+    assert repr(tt.tensor([1.0, 2.5])) == "tensor([1.0000, 2.5000])"
+    assert "3" in str(tt.tensor(3)) and repr(tt.ones(2, 2).shape) == "tt.Size([2, 2])"
+
+
+# ---- host memory ----
+
+def test_numpy_shares_memory_both_ways():
+    a = np.arange(6, dtype="f4").reshape(2, 3)
+    x = tt.from_numpy(a)
+    assert x.data_ptr() == a.ctypes.data and x.shape == (2, 3)
+    a[0, 0] = 9
+    assert x[0, 0].item() == 9
+    b = x.numpy()
+    x.add_(1)
+    assert b[0, 0] == 10 and a[0, 0] == 10 and np.may_share_memory(a, b)
+    assert tt.from_numpy(a.T).stride() == (1, 3) and np.asarray(x).ctypes.data == a.ctypes.data
+
+
+def test_memory_lives_as_long_as_needed():
+    a = np.ones(1000)
+    ref = weakref.ref(a)
+    x = tt.from_numpy(a)
+    v = x[10:]
+    del a, x
+    gc.collect()
+    assert ref() is not None
+    del v
+    gc.collect()
+    assert ref() is None
+    b = (tt.ones(1000) * 3).numpy()
+    gc.collect()
+    assert b.sum() == 3000
+
+
+def test_read_only_memory_is_refused_in_place():
+    a = np.ones(3)
+    a.flags.writeable = False
+    x = tt.from_numpy(a)
+    assert (x + 1).tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError):
+        x.add_(1)
+    y = tt.frombuffer(bytes(8), dtype=tt.int32)
+    assert y.tolist() == [0, 0]
+    with pytest.raises(RuntimeError):
+        y.fill_(1)
+    assert a.tolist() == [1, 1, 1]
+
+
+def test_frombuffer():
+    data = bytearray(16)
+    x = tt.frombuffer(data, dtype=tt.int32, offset=4, count=2)
+    x.fill_(-1)
+    assert data == bytes(4) + b"\xff" * 8 + bytes(4)
+    for bad in (dict(dtype=tt.int64, offset=3), dict(dtype=tt.int32, count=5), dict(dtype=tt.int32, offset=17)):
+        with pytest.raises(ValueError):
+            tt.frombuffer(data, **bad)
+    with pytest.raises(TypeError):
+        tt.frombuffer(data, dtype="int32")
+
+
+def test_numpy_that_cannot_be_shared():
+    for bad in (np.ones(4)[::-1], np.ones(3, "f4,f4")["f0"]):
+        with pytest.raises((ValueError, TypeError)):
+            tt.from_numpy(bad[::-1] if bad.dtype == "f4" else bad)
+    with pytest.raises(TypeError):
+        tt.from_numpy(np.array(["a"]))
+    with pytest.raises(RuntimeError, match="detach"):
+        tt.ones(2, requires_grad=True).numpy()
+    with pytest.raises(TypeError):
+        tt.ones(2, dtype=tt.bfloat16).numpy()
+    assert tt.as_tensor(np.float32(2)).item() == 2 and tt.tensor(np.ones(4)[::-1].copy()).dtype is tt.float64
+
+
+# ---- errors ----
+
+def test_errors_are_of_their_natural_class():
+    x = tt.ones(2, 3)
+    for error, call in ((ValueError, lambda: x + tt.ones(4)), (IndexError, lambda: x.sum(5)), (IndexError, lambda: x.select(0, 2)),
+                        (NotImplementedError, lambda: tt.arange(3).mean()), (TypeError, lambda: tt.add("a", x)), (TypeError, lambda: x.sum("a")),
+                        (TypeError, lambda: tt.max(x, "a")), (TypeError, lambda: tt.zeros(2, dtype="f4")), (TypeError, lambda: tt.exp()),
+                        (RuntimeError, lambda: tt.ones(3).view(2))):
+        with pytest.raises(error):
+            call()
+    with pytest.raises(tt.TtError) as caught:
+        x + tt.ones(4)
+    e = caught.value
+    assert isinstance(e, RuntimeError) and isinstance(e, ValueError) and e.code == 2 and e.op == "add" and "[2,3]" in str(e)
+
+
+def test_integers_out_of_range():
+    with pytest.raises(ValueError):
+        tt.ones(2) + 2**70
+    with pytest.raises((ValueError, IndexError)):
+        tt.ones(2).select(0, 2**70)
+
+
+def test_import_names_what_was_searched(tmp_path):
+    env = dict(os.environ, TT_LIBRARY=str(tmp_path / "libtt.so"), PYTHONPATH=os.pathsep.join(sys.path))
+    run = subprocess.run([sys.executable, "-c", "import tt"], env=env, capture_output=True, text=True)
+    assert run.returncode and "TT_LIBRARY" in run.stderr and "not there" in run.stderr
+
+
+def test_import_needs_no_numpy():
+    code = "import sys; sys.modules['numpy'] = None; import tt; print((tt.ones(2) + tt.tensor([1, 2])).tolist(), 'torch' in sys.modules)"
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert run.stdout.strip() == "[2.0, 3.0] False", run.stderr
+
+
+# ---- operators ----
+
+def test_numbers_on_either_side():
+    x = tt.tensor([1.0, 2.0])
+    assert (2 - x).tolist() == [1, 0] and (x - 2).tolist() == [-1, 0] and (2 / x).tolist() == [2, 1] and (2 ** x).tolist() == [2, 4]
+    assert (x ** 2).tolist() == [1, 4] and (x // 2).tolist() == [0, 1] and (-x).tolist() == [-1, -2] and (3 + x).tolist() == [4, 5]
+    assert (1 + tt.tensor([1, 2])).dtype is tt.int64 and (1.0 + tt.tensor([1, 2])).dtype is tt.float32
+    assert (True + tt.tensor([1, 2], dtype=tt.int8)).dtype is tt.int8 and (1j * x).dtype is tt.complex64
+    assert (0.1 / tt.tensor([1.0], dtype=tt.float64)).item() == 0.1 and (np.float32(2) * x).tolist() == [2, 4]
+    assert tt.where(x > 1, 0.1, x.double()).tolist() == [1, 0.1]
+    with pytest.raises(TypeError):
+        x + "a"
+    assert (x == "a") is False and (x != None) is True  # noqa: E711
+
+
+def test_in_place_operators_keep_the_object():
+    x = y = tt.ones(3)
+    x += 2
+    x *= tt.tensor([1.0, 2, 3])
+    x -= 1
+    x /= 2
+    assert x is y and x.tolist() == [1, 2.5, 4]
+
+
+def test_shape_in_place():
+    x = tt.arange(6.0).reshape(2, 3)
+    base = x
+    p = x.data_ptr()
+    assert x.t_() is base and x.shape == (3, 2) and x.data_ptr() == p
+    assert x.unsqueeze_(0).shape == (1, 3, 2) and x.squeeze_().shape == (3, 2) and x.transpose_(0, 1).shape == (2, 3)
+    w = tt.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError):
+        w.t_()
+
+
+def test_forms_of_one_name():
+    x = tt.tensor([[1.0, 5.0], [4.0, 2.0]])
+    assert tt.max(x).item() == 5 and tt.max(x, 1).indices.tolist() == [1, 0] and tt.max(x, dim=0, keepdim=True).values.tolist() == [[4, 5]]
+    assert tt.max(x, tt.tensor(3.0)).tolist() == [[3, 5], [4, 3]] and tt.max(x, other=x).tolist() == x.tolist()
+    assert x.sum().item() == 12 and x.sum(0).tolist() == [5, 7] and x.sum((0, 1)).item() == 12 and x.sum(dim=None, keepdim=True).tolist() == [[12]]
+    assert x.sum(-1, True).shape == (2, 1) and x.sum(0, dtype=tt.float64).dtype is tt.float64
+    assert tt.pow(2, x).tolist() == [[2, 32], [16, 4]] and x.view(4).shape == x.view(-1).shape == x.view((4,)).shape == (4,)
+    assert [p.tolist() for p in tt.split(x, 1)] == [[[1, 5]], [[4, 2]]] and len(x.split([1, 1], dim=1)) == 2
+    assert x.permute(1, 0).tolist() == x.permute((1, 0)).tolist() == x.T.tolist() and tt.arange(3).tolist() == [0, 1, 2]
+    assert tt.zeros(2, 3).shape == tt.zeros((2, 3)).shape == tt.zeros(size=(2, 3)).shape == (2, 3)
+    values, indices = x.max(dim=1)
+    assert values.tolist() == [5, 4]
+
+
+def test_out():
+    x, out = tt.ones(3), tt.zeros(3)
+    assert tt.add(x, x, out=out) is out and out.tolist() == [2, 2, 2]
+    assert tt.zeros(3, out=out) is out and out.tolist() == [0, 0, 0]
+    for bad in (tt.zeros(2), tt.zeros(3, dtype=tt.float64)):
+        with pytest.raises(RuntimeError):
+            tt.add(x, x, out=bad)
+    with pytest.raises(TypeError):
+        tt.add(x, x, out=[1])
+
+
+def test_conversions():
+    x = tt.arange(16.0).reshape(1, 2, 2, 4)
+    assert x.to(tt.float64).dtype is tt.float64 and x.to("cpu") is not None and x.double().float().tolist() == x.tolist()
+    assert x.to(x.int()).dtype is tt.int32 and x.to("cpu", tt.float16).dtype is tt.float16 and x.to(dtype=tt.int64).dtype is tt.int64
+    y = x.to(memory_format=tt.channels_last)
+    assert y.is_contiguous(memory_format=tt.channels_last) and y.tolist() == x.tolist() and y.stride() == (16, 1, 8, 2)
+    assert y.contiguous().is_contiguous() and x.clone(memory_format=tt.channels_last).stride() == y.stride()
+    assert x.to(tt.float32).data_ptr() == x.data_ptr() and x.to(tt.float32, copy=True).data_ptr() != x.data_ptr()
+    assert tt.zeros(2).new_ones(3, dtype=tt.int32).tolist() == [1, 1, 1] and x.new_full((2,), 7).tolist() == [7, 7]
+
+
+def test_devices():
+    m = tt.empty(2, 3, device="meta")
+    assert str(m.device) == "meta" and (m + m).shape == (2, 3) and tt.ones(1).device == tt.device("cpu")
+    assert tt.device("cuda", 1) == tt.device("cuda:1") != tt.device("cuda") and repr(tt.device("cuda:1")) == "device(type='cuda', index=1)"
+    for bad in ("nowhere", "cuda:x", "cpu:", ""):
+        with pytest.raises(RuntimeError):
+            tt.zeros(2, device=bad)
+    with pytest.raises(RuntimeError):
+        m.numpy()
+
+
+# ---- indexing ----
+
+KEYS = [1, -1, slice(1, None), slice(None, None, 2), None, ..., (0, 1), (slice(None), 2), (..., 0), (None, 1, ..., None), [0, 2], [[0, 1], [2, 0]],
+        (slice(None), [0, 3]), ([0, 1], [1, 2]), (0, [1, 2]), ([0, 2], slice(1, 3), 0), True, False, (slice(5, 1),), (slice(-2, None), slice(None, -1)), range(2)]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_get_as_numpy(key):
+    a = np.arange(60).reshape(3, 4, 5)
+    x = tt.from_numpy(a)
+    want = a[list(key) if isinstance(key, range) else key]
+    assert x[key].tolist() == want.tolist() and x[key].shape == want.shape
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_set_as_numpy(key):
+    a = np.arange(60).reshape(3, 4, 5)
+    x = tt.tensor(a)
+    k = list(key) if isinstance(key, range) else key
+    x[key] = -1
+    a[k] = -1
+    assert x.tolist() == a.tolist()
+    x[key] = x[key] * 2 + 1
+    a[k] = a[k] * 2 + 1
+    assert x.tolist() == a.tolist()
+
+
+def test_masks_and_index_tensors():
+    a = np.arange(12).reshape(3, 4)
+    x = tt.tensor(a)
+    assert x[x > 5].tolist() == a[a > 5].tolist() and x[tt.tensor([True, False, True])].tolist() == a[[0, 2]].tolist()
+    assert x[tt.tensor([2, 0])].tolist() == a[[2, 0]].tolist() and x[tt.tensor(1)].tolist() == a[1].tolist()
+    assert x[np.array([0, 1])].tolist() == a[:2].tolist() and x[np.int64(2), 1].item() == 9
+    x[x > 5] = 0
+    assert x.sum().item() == 15
+    x[1] = tt.tensor([9.7, 9.2, 9, 9])
+    assert x[1].tolist() == [9, 9, 9, 9]
+
+
+def test_views_share_and_bad_keys_fail():
+    x = tt.zeros(3, 4)
+    x[1][2] = 5
+    v = x[:, 2]
+    assert v.tolist() == [0, 5, 0] and x[tt.tensor(1)].data_ptr() == x[1].data_ptr()
+    for error, key in ((IndexError, 3), (IndexError, (0, 4)), (IndexError, (0, 0, 0)), (IndexError, 1.5), (IndexError, "a"), (ValueError, slice(None, None, -1)),
+                       (ValueError, slice(None, None, 0)), (IndexError, [0, 7]), (TypeError, slice("a", None)), (IndexError, (..., ...)),
+                       (IndexError, tt.tensor([True, False])), (IndexError, 2**70)):
+        with pytest.raises(error):
+            x[key]
+
+
+# ---- gradients ----
+
+def test_backward_and_grad():
+    x = tt.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = (x * x).sum()
+    assert y.grad_fn.name() == "sum" and x.grad_fn is None and x.is_leaf and not y.is_leaf
+    y.backward()
+    assert x.grad.tolist() == [2, 4, 6] and x.grad is x.grad
+    y = (x ** 3).sum()
+    g, = tt.autograd.grad(y, x, create_graph=True)
+    gg, = tt.autograd.grad(g.sum(), [x])
+    assert g.tolist() == [3, 12, 27] and gg.tolist() == [6, 12, 18]
+    assert x.grad.tolist() == [2, 4, 6]
+    x.grad = None
+    assert x.grad is None
+    with pytest.raises(RuntimeError):
+        y.backward()
+        y.backward()
+    assert tt.autograd.grad((x * 2).sum(), [x, tt.ones(1, requires_grad=True)], allow_unused=True)[1] is None
+    z = x * 3
+    z.retain_grad()
+    z.backward(tt.tensor([1.0, 0, 1]))
+    assert z.grad.tolist() == [1, 0, 1]
+    with pytest.raises(TypeError):
+        tt.autograd.grad(1, x)
+
+
+def test_grad_modes():
+    x = tt.ones(2, requires_grad=True)
+    with tt.no_grad():
+        assert not (x * 2).requires_grad and not tt.is_grad_enabled()
+        with tt.enable_grad():
+            assert (x * 2).requires_grad
+    assert tt.is_grad_enabled()
+
+    @tt.no_grad()
+    def f():
+        return x * 2
+
+    @tt.no_grad
+    def g():
+        return x * 2
+    assert not f().requires_grad and not g().requires_grad and tt.is_grad_enabled()
+    tt.set_grad_enabled(False)
+    assert not (x * 2).requires_grad
+    tt.set_grad_enabled(True)
+    with tt.set_grad_enabled(False):
+        assert not tt.is_grad_enabled()
+    assert tt.is_grad_enabled()
+    with pytest.raises(ZeroDivisionError):
+        with tt.no_grad():
+            1 / 0
+    assert tt.is_grad_enabled()
+
+
+def test_hooks():
+    x = tt.ones(2, requires_grad=True)
+    y = x * 2
+    seen = []
+    handle = y.register_hook(lambda g: seen.append(g.tolist()))
+    y.register_hook(lambda g: g * 10)
+    x.register_post_accumulate_grad_hook(lambda leaf: seen.append(leaf is not None and leaf.grad.tolist()))
+    y.sum().backward(retain_graph=True)
+    assert seen == [[1, 1], [20, 20]] and x.grad.tolist() == [20, 20]
+    handle.remove()
+    handle.remove()
+    y.sum().backward()
+    assert len(seen) == 3
+    pre = []
+    z = x * 3
+    z.grad_fn.register_prehook(lambda gs: pre.append(len(gs)))
+    z.sum().backward()
+    assert pre == [1]
+
+
+def test_what_a_hook_raises_comes_out_as_itself():
+    class Mine(Exception):
+        pass
+
+    def bad(g):
+        raise Mine("from the hook")
+    x = tt.ones(2, requires_grad=True)
+    y = x * 2
+    y.register_hook(bad)
+    with pytest.raises(Mine, match="from the hook"):
+        y.sum().backward()
+    z = x * 2
+    z.register_hook(lambda g: 5)
+    with pytest.raises(TypeError):
+        z.sum().backward()
+    with pytest.raises(ValueError):  # the next error is its own
+        x + tt.ones(7)
+
+
+def test_hooks_are_dropped_with_their_graph():
+    class Owner:
+        def __call__(self, g):
+            return None
+    owner = Owner()
+    ref = weakref.ref(owner)
+    x = tt.ones(2, requires_grad=True)
+    y = x * 2
+    y.register_hook(owner)
+    del owner
+    gc.collect()
+    assert ref() is not None
+    del y, x
+    gc.collect()
+    assert ref() is None
+
+
+def test_hooks_may_call_operators_and_nested_backward():
+    x = tt.tensor([3.0], requires_grad=True)
+    inner = []
+
+    def hook(g):
+        w = tt.tensor([2.0], requires_grad=True)
+        with tt.enable_grad():
+            (w * w).backward()
+        inner.append(w.grad.item())
+        with pytest.raises(ValueError):
+            tt.ones(2) + tt.ones(3)
+        return g + w.grad
+    y = x * 5
+    y.register_hook(hook)
+    y.backward()
+    assert inner == [4.0] and x.grad.item() == 25
+
+
+# ---- random numbers ----
+
+def test_seeds_and_generators():
+    tt.manual_seed(7)
+    a = tt.rand(5)
+    assert tt.manual_seed(7).initial_seed() == 7 and tt.rand(5).tolist() == a.tolist() and tt.rand(5).tolist() != a.tolist()
+    g = tt.Generator(7)
+    assert tt.rand(5, generator=g).tolist() == a.tolist()
+    state = g.get_state()
+    b = tt.randn(4, generator=g)
+    g.set_state(state)
+    assert tt.randn(4, generator=g).tolist() == b.tolist() and g.manual_seed(7) is g
+    assert tt.rand(5, generator=g).tolist() == a.tolist()
+    with pytest.raises(TypeError):
+        tt.rand(5, generator=3)
+    with pytest.raises(TypeError):
+        tt.Generator("a")
+
+
+# ---- threads ----
+
+def test_each_thread_has_a_ctx():
+    found, errors = {}, []
+
+    def work(i):
+        try:
+            with tt.no_grad():
+                x = tt.ones(50, requires_grad=True)
+                assert not (x * 2).requires_grad
+            x = tt.full((50,), float(i), requires_grad=True)
+            for _ in range(50):
+                y = (x * x).sum()
+                g, = tt.autograd.grad(y, x)
+            with pytest.raises(ValueError):
+                x + tt.ones(3)
+            found[i] = g[0].item()
+        except BaseException as e:
+            errors.append(e)
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors and found == {i: 2.0 * i for i in range(8)} and tt.is_grad_enabled()
+
+
+def test_tensors_cross_threads():
+    box = []
+    t = threading.Thread(target=lambda: box.append(tt.ones(100) * 3))
+    t.start()
+    t.join()
+    before = live()
+    assert box[0].sum().item() == 300
+    box.clear()
+    assert live() == before - 1
+
+
+def test_cycles_are_collected():
+    before = live()
+
+    class Holder:
+        pass
+    h = Holder()
+    h.me, h.x = h, tt.ones(10)
+    del h
+    assert live() == before
