@@ -4,6 +4,10 @@
 
 namespace TT_NS::formula {
 
+TensorRef scaled(const Tensor& g, const Scalar& k) {
+  return k.is_one() && k.category() <= category(g.dtype) ? TensorRef::share(&g) : op::mul(g, k);
+}
+
 // d(x^y)/dx = y x^(y-1), and 0 where y is 0 (also at x = 0, where the product would be nan).
 TensorRef pow_backward_self(const Tensor& g, const Tensor& self, const Tensor& exponent) {
   TensorRef slope = op::mul(exponent, op::pow(self, op::sub(exponent, 1)));

@@ -1,5 +1,6 @@
 #include "autograd/hook.h"
 
+#include "autograd/host_outs.h"
 #include "core/callback.h"
 
 namespace TT_NS {
@@ -57,35 +58,49 @@ static void check_replacement(const Tensor& got, const Tensor& want) {
          want.sizes());
 }
 
-void run_tensor_hooks(Hook* list, uint32_t nr, TensorRef& grad) {
-  for (Hook* h = list; h; h = h->next) {
-    if (h->kind != Hook::kTensor || h->nr != nr) continue;
-    tt_tensor* out = nullptr;
-    run_callback("a tensor hook", true, [&](tt_ctx* c) { return reinterpret_cast<GradHookFn>(h->fn)(h->user, c, handle(grad.get()), &out); });
-    if (!out) continue;
-    TensorRef replaced = TensorRef::adopt(reinterpret_cast<Tensor*>(out));
-    if (replaced->tag != kTagTensor) fail(TT_CALLBACK, "a tensor hook returned a handle that is not a tensor");
-    check_replacement(*replaced, *grad);
-    grad = std::move(replaced);
-  }
-}
-
-void run_node_hooks(Hook* list, Hook::Kind kind, TensorRef* grads, int64_t n) {
-  for (Hook* h = list; h; h = h->next) {
-    if (h->kind != kind) continue;
-    SmallVec<tt_tensor*, 8> in, out;
-    for (int64_t i = 0; i < n; i++) in.push_back(handle(grads[i].get()));
-    out.resize(n, nullptr);
-    run_callback("a node hook", true, [&](tt_ctx* c) { return reinterpret_cast<NodeHookFn>(h->fn)(h->user, c, in.data(), n, out.data()); });
-    for (int64_t i = 0; i < n; i++)
-      if (out[i]) grads[i] = TensorRef::adopt(reinterpret_cast<Tensor*>(out[i]));
-  }
-}
-
-void run_accumulate_hooks(Hook* list, const Tensor& leaf) {
+// The next hook of a list that callbacks may change: ids ascend.
+static Hook* next_hook(Hook* list, Hook::Kind kind, uint32_t nr, int64_t after) {
   for (Hook* h = list; h; h = h->next)
-    if (h->kind == Hook::kAccumulate)
-      run_callback("an accumulate hook", false, [&](tt_ctx* c) { return reinterpret_cast<AccumulateHookFn>(h->fn)(h->user, c, handle(&leaf)); });
+    if (h->kind == kind && h->nr == nr && h->id > after) return h;
+  return nullptr;
+}
+
+void run_tensor_hooks(Hook* const& list, uint32_t nr, TensorRef& grad) {
+  int64_t last = 0;
+  while (Hook* h = next_hook(list, Hook::kTensor, nr, last)) {
+    last = h->id;
+    HostOuts out(1);
+    run_callback("a tensor hook", true, [&](tt_ctx* c) { return reinterpret_cast<GradHookFn>(h->fn)(h->user, c, handle(grad.get()), out.data()); });
+    TensorList replaced = out.take("a tensor hook", true);
+    if (!replaced[0]) continue;
+    check_replacement(*replaced[0], *grad);
+    grad = std::move(replaced[0]);
+  }
+}
+
+void run_node_hooks(Hook* const& list, Hook::Kind kind, TensorRef* grads, int64_t n) {
+  int64_t last = 0;
+  while (Hook* h = next_hook(list, kind, 0, last)) {
+    last = h->id;
+    SmallVec<tt_tensor*, 8> in;
+    for (int64_t i = 0; i < n; i++) in.push_back(handle(grads[i].get()));
+    HostOuts out(n);
+    run_callback("a node hook", true, [&](tt_ctx* c) { return reinterpret_cast<NodeHookFn>(h->fn)(h->user, c, in.data(), n, out.data()); });
+    TensorList replaced = out.take("a node hook", true);
+    for (int64_t i = 0; i < n; i++) {
+      if (!replaced[i]) continue;
+      if (grads[i]) check_replacement(*replaced[i], *grads[i]);
+      grads[i] = std::move(replaced[i]);
+    }
+  }
+}
+
+void run_accumulate_hooks(Hook* const& list, const Tensor& leaf) {
+  int64_t last = 0;
+  while (Hook* h = next_hook(list, Hook::kAccumulate, 0, last)) {
+    last = h->id;
+    run_callback("an accumulate hook", false, [&](tt_ctx* c) { return reinterpret_cast<AccumulateHookFn>(h->fn)(h->user, c, handle(&leaf)); });
+  }
 }
 
 }  // namespace TT_NS

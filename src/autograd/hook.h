@@ -28,9 +28,9 @@ void drop_hooks(Hook** list) noexcept;
 // The list that a tensor's hooks live in: its own (leaf) or its node's.
 Hook** tensor_hooks(const Tensor& t, uint32_t* nr);
 
-// Each replaces grad(s) by what the hooks return.
-void run_tensor_hooks(Hook* list, uint32_t nr, TensorRef& grad);
-void run_node_hooks(Hook* list, Hook::Kind kind, TensorRef* grads, int64_t n);
-void run_accumulate_hooks(Hook* list, const Tensor& leaf);
+// Each replaces grad(s) by what the hooks return. A hook may add and remove hooks, itself too.
+void run_tensor_hooks(Hook* const& list, uint32_t nr, TensorRef& grad);
+void run_node_hooks(Hook* const& list, Hook::Kind kind, TensorRef* grads, int64_t n);
+void run_accumulate_hooks(Hook* const& list, const Tensor& leaf);
 
 }  // namespace TT_NS

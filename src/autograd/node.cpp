@@ -143,6 +143,20 @@ void fail_graph_freed(Node& n) {
   fail(TT_AUTOGRAD, "the graph of {} has been freed: a second backward through it needs retain_graph at the first", n.type->name);
 }
 
+TensorRef Saved::snapshot(const Tensor& t) {
+  TensorRef copy = new_alias(t, t.sizes(), t.strides());
+  if (!(t.keys & bit(kKeyAutograd))) return copy;
+  Edge e = gradient_edge(t);
+  if (!e) return copy;
+  if (e.is_leaf()) {  // it refuses writes
+    release_edge(e);
+    return TensorRef::share(&t);
+  }
+  copy->grad_fn = e.node(), copy->output_nr = e.nr;
+  copy->keys |= bit(kKeyAutograd);
+  return copy;
+}
+
 void Saved::save_output(const Tensor& out, uint32_t nr) {
   t_ = new_alias(out, out.sizes(), out.strides());
   version_ = out.version(), output_nr_ = int32_t(nr);

@@ -7,19 +7,31 @@ namespace TT_NS {
 
 class Saved {
  public:
-  void save(const Tensor& t) { t_ = TensorRef::share(&t), version_ = t.version(); }
+  // A view's base may later be written in place and get a history that leads back to this node: what is kept of a view is
+  // a tensor of its own without the base, so that no graph owns itself.
+  void save(const Tensor& t) { t_ = t.base ? snapshot(t) : TensorRef::share(&t), version_ = t.version(); }
+  // The same beside an in-place write to `self`.
+  void save(const Tensor& t, const Tensor& self) {
+    t_ = t.base || t.storage == self.storage ? snapshot(t) : TensorRef::share(&t), version_ = t.version();
+  }
+  void save(const Tensor* t, const Tensor& self) {
+    if (t) save(*t, self);
+  }
   void save(const Tensor* t) {
     if (t) save(*t);
   }
   // An output of the node itself: kept without its grad_fn (else the node would own itself) and re-linked on use.
   void save_output(const Tensor& out, uint32_t nr);
   bool defined() const { return bool(t_); }
-  bool holds(const Tensor& t) const { return t_.get() == &t; }
+  // True if it is t's memory in t's geometry.
+  bool holds(const Tensor& t) const { return t_ && t_->storage == t.storage && t_->data == t.data && same_geometry(*t_, t); }
   // The tensor; fails with AUTOGRAD if it was overwritten since, or the graph was freed.
   TensorRef get(Node& n) const;
   TensorRef get_opt(Node& n) const { return t_ || n.released ? get(n) : TensorRef(); }
 
  private:
+  static TensorRef snapshot(const Tensor& t);  // t's memory, geometry and history as they are now
+
   TensorRef t_;
   uint32_t version_ = 0;
   int32_t output_nr_ = -1;  // >= 0: an output of the node

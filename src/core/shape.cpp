@@ -10,9 +10,9 @@ int64_t checked_numel(Ints sizes, Dtype dtype, const char* arg) {
     if (s < 0) fail_arg(TT_SHAPE, arg, "{} is {}: sizes must not be negative", arg, sizes);
     zero |= s == 0;
   }
+  for (int64_t s : sizes)  // without zeros: strides must not overflow either
+    if (__builtin_mul_overflow(n, s ? s : 1, &n)) fail_arg(TT_SHAPE, arg, "{} is {}: the number of elements overflows", arg, sizes);
   if (zero) return 0;
-  for (int64_t s : sizes)
-    if (__builtin_mul_overflow(n, s, &n)) fail_arg(TT_SHAPE, arg, "{} is {}: the number of elements overflows", arg, sizes);
   if (__builtin_mul_overflow(n, item_size(dtype), &bytes) || bytes > (int64_t(1) << 62))
     fail_arg(TT_SHAPE, arg, "{} is {}: the number of bytes overflows", arg, sizes);
   return n;

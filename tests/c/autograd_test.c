@@ -424,26 +424,23 @@ enum { kUses = 1000, kWide = 16384 };
 /* One weight used 1,000 times: its gradient is summed as it comes, never collected. */
 static void test_thousand_uses_hold_two_gradients(void **state) {
   tt_tensor *w, *y;
-  tt_memory_stats before, after;
-  int64_t wide = kWide, limit;
+  const int64_t wide = kWide, gradient = kWide * 4;
+  int64_t held;
   int i;
   (void)state;
   OK(tt_ones(c, &wide, 1, NULL, &w));
   OK(tt_requires_grad_(c, w, 1));
   OK(tt_scope_push(c));
-  y = times(w, 1);
-  for (i = 1; i < kUses; i++) y = add(y, times(w, 1));
+  y = times(w, 2);
+  for (i = 1; i < kUses; i++) y = add(y, times(w, 2));
   y = sum_of(y);
   OK(tt_scope_pop(c, &y, 1));
   OK(tt_trim(c));
-  OK(tt_memory(c, NULL, &before));
-  limit = before.reserved + 8 * kWide * 4 + (1 << 20);
-  if (0) OK(tt_set_memory_limit(c, limit)); /* room for a few gradients, not for 1,000 */
- print_message("in use %ld reserved %ld\n", (long)before.in_use, (long)before.reserved);
+  held = host.bytes;
+  host.peak = held;
   OK(tt_backward(c, y, NULL));
-  OK(tt_set_memory_limit(c, 0));
-  OK(tt_memory(c, NULL, &after));print_message("in use %ld reserved %ld\n", (long)after.in_use, (long)after.reserved);
-  assert_true(value_of(sum_of(grad_of(w))) == (double)kUses * kWide);
+  assert_true(host.peak - held < 4 * gradient + (512 << 10)); /* the sum, the one that is added, slabs of small blocks */
+  assert_true(value_of(sum_of(grad_of(w))) == 2.0 * kUses * kWide);
 }
 
 typedef struct Order {

@@ -152,9 +152,11 @@ double *values_of(const tt_tensor *t) {
     free(f);
   } else {
     tt_tensor *wide, *plain;
+    OK(tt_scope_push(c));
     OK(tt_detach(c, t, &plain));
     OK(tt_to(c, plain, &to, &wide));
     OK(tt_tensor_read(c, wide, out, 8 * n));
+    OK(tt_scope_pop(c, NULL, 0));
   }
   return out;
 }

@@ -96,14 +96,22 @@ class Formula:
             lines.append("    const GradList all_grads(grads, n.n_outs);")
         return lines
 
+    def when(self, kind, what):
+        """"if (…) " in front of a statement that saves an argument or a result: some formula that reads it will run."""
+        readers = sorted({m for members, _, uses in self.blocks if what in getattr(uses, kind) for m in members})
+        if self.list_input or len(readers) == len(self.inputs):
+            return ""
+        return f"if ({' | '.join(f'n{i}' for i in readers)}) "
+
     def save(self, variant):
         """Statements that fill `s` before the computation."""
         lines = []
         for a in self.tensor_args:
-            if variant == "_" and a is self.op.args[0]:
-                lines.append(f"  s.{a.name}.save(*op::clone({a.name}));")
-            else:
-                lines.append(f"  s.{a.name}.save({a.name});")
+            self_arg = self.op.args[0]
+            value = f"*op::clone({a.name})" if variant == "_" and a is self_arg else a.name
+            if variant == "_" and a is not self_arg and not a.type.endswith("[]"):
+                value += f", {self_arg.name}"
+            lines.append(f"  {self.when('args', a.name)}s.{a.name}.save({value});")
         lines += [f"  s.{a.name} = {KEEP[a.cpp] + '(' + a.name + ')' if a.cpp in KEEP else a.name};" for a in self.value_args]
         lines += [f"  s.{n}_{f} = {FACTS[f][2].format(n)};" for n, f in sorted(self.facts)]
         return lines
@@ -138,13 +146,14 @@ def wrapper(op, f, v):
     if v == "_":
         self = op.args[0].name
         lines += [f"  NodeRef prepared = prepare_inplace({self}, node);", f"  {pass_on};"]
-        lines += [f"  s.r{i}.save_output({self}, 0);" for i in sorted(f.results)]
+        lines += [f"  {f.when('results', i)}s.r{i}.save_output({self}, 0);" for i in sorted(f.results)]
         lines += [f"  commit_inplace({self}, std::move(prepared));", "}"]
         return lines
     lines.append(f"  auto out = {pass_on};")
     parts = ["out"] if len(op.outs) == 1 else [f"out.{p}" for p in ("first", "second", "third")[:len(op.outs)]]
     for i in sorted(f.results):
-        lines.append(f"  s.r{i}.save_output(*{parts[i]}, {i});" if op.outs[i].differentiable else f"  s.r{i}.save(*{parts[i]});")
+        how = f"save_output(*{parts[i]}, {i})" if op.outs[i].differentiable else f"save(*{parts[i]})"
+        lines.append(f"  {f.when('results', i)}s.r{i}.{how};")
     for i, p in enumerate(parts):
         if op.outs[i].differentiable:  # an operator of several results may leave some undefined
             lines.append(f"  {f'if ({p}) ' if len(parts) > 1 else ''}set_history(node, *{p}, {i});")

@@ -67,7 +67,16 @@ class Emitter(ast.NodeVisitor):
         if isinstance(node.left, ast.Constant):  # a number first: the operators take it second
             name = {"add": "add", "mul": "mul", "sub": "rsub"}[BINARY[type(node.op)]]
             return f"op::{name}({self.visit(node.right)}, {self.visit(node.left)})"
+        if isinstance(node.op, ast.Mult) and self.is_scalar(node.right):
+            return f"formula::scaled({self.visit(node.left)}, {self.visit(node.right)})"
         return f"op::{BINARY[type(node.op)]}({self.visit(node.left)}, {self.visit(node.right)})"
+
+    def is_scalar(self, node):
+        """A Scalar argument or its conjugate."""
+        if isinstance(node, ast.Call) and node.func.id == "conj":
+            node = node.args[0]
+        arg = self.op.arg(node.id) if isinstance(node, ast.Name) else None
+        return bool(arg) and arg.type == "Scalar"
 
     def visit_UnaryOp(self, node):
         if isinstance(node.op, ast.USub):

@@ -1,0 +1,415 @@
+/* What tt calls in the host: gradient, node and accumulate hooks, executor, allocator. */
+#include "harness.h"
+
+#include <math.h>
+
+static tt_tensor *times(const tt_tensor *a, double k) {
+  tt_tensor *y;
+  OK(tt_mul_f64(c, a, k, &y));
+  return y;
+}
+static tt_tensor *square(const tt_tensor *a) {
+  tt_tensor *y;
+  OK(tt_mul(c, a, a, &y));
+  return y;
+}
+static void backward(const tt_tensor *y) { OK(tt_backward(c, sum_of(y), NULL)); }
+
+typedef struct Seen {
+  int calls, drops;
+  double last;
+  double factor;      /* 0: no replacement */
+  tt_status status;   /* what the hook returns */
+  int fail_inside;    /* a call of its own that fails first */
+  int64_t bad_shape;
+} Seen;
+
+static void drop_seen(void *user) { ((Seen *)user)->drops++; }
+
+static tt_status on_grad(void *user, tt_ctx *x, const tt_tensor *grad, tt_tensor **replacement) {
+  Seen *s = user;
+  s->calls++;
+  if (tt_tensor_numel(grad) == 1 && tt_item_f64(x, grad, &s->last)) return TT_INTERNAL;
+  if (s->fail_inside) {
+    tt_tensor *out;
+    return tt_view(x, grad, SHAPE(7, 7), &out);
+  }
+  if (s->bad_shape) return tt_zeros(x, &s->bad_shape, 1, NULL, replacement);
+  if (s->factor != 0) {
+    tt_status st = tt_mul_f64(x, grad, s->factor, replacement);
+    if (st) return st;
+  }
+  return s->status;
+}
+
+/* ---- tensor hooks ---- */
+
+static void test_hook_sees_and_replaces(void **state) {
+  tt_tensor *x = leaf(DATA(3)), *h = times(x, 2), *y = square(h);
+  Seen on_h = {.factor = 10}, on_x = {0};
+  int64_t id;
+  (void)state;
+  OK(tt_register_hook(c, h, on_grad, &on_h, drop_seen, &id));
+  OK(tt_register_hook(c, x, on_grad, &on_x, drop_seen, &id));
+  backward(y);
+  assert_true(on_h.calls == 1 && on_h.last == 12);
+  assert_true(on_x.calls == 1 && on_x.last == 240);
+  VALUES(grad_of(x), 240);
+}
+
+/* A hook sees the sum over all uses, once. */
+static void test_hook_sees_the_whole_gradient(void **state) {
+  tt_tensor *x = leaf(DATA(3)), *h = times(x, 1), *y;
+  Seen on_h = {0}, on_x = {0};
+  int64_t id;
+  (void)state;
+  OK(tt_add(c, square(h), times(h, 5), &y));
+  OK(tt_register_hook(c, h, on_grad, &on_h, NULL, &id));
+  OK(tt_register_hook(c, x, on_grad, &on_x, NULL, &id));
+  backward(y);
+  assert_true(on_h.calls == 1 && on_h.last == 11);
+  assert_true(on_x.calls == 1 && on_x.last == 11);
+}
+
+static void test_hooks_run_in_order_and_can_go(void **state) {
+  tt_tensor *x;
+  Seen first = {.factor = 2}, second = {.factor = 3}, third = {.factor = 5};
+  int64_t id1, id2, id3;
+  (void)state;
+  OK(tt_scope_push(c));
+  x = leaf(DATA(1));
+  OK(tt_register_hook(c, x, on_grad, &first, drop_seen, &id1));
+  OK(tt_register_hook(c, x, on_grad, &second, drop_seen, &id2));
+  OK(tt_register_hook(c, x, on_grad, &third, drop_seen, &id3));
+  backward(times(x, 1));
+  assert_true(first.last == 1 && second.last == 2 && third.last == 6);
+  VALUES(grad_of(x), 30);
+  OK(tt_remove_hook(c, x, id2));
+  assert_int_equal(second.drops, 1);
+  FAILS(tt_remove_hook(c, x, id2), TT_INVALID_ARG, "hook");
+  backward(times(x, 1));
+  VALUES(grad_of(x), 40);
+  assert_int_equal(second.calls, 1);
+  OK(tt_scope_pop(c, NULL, 0));
+  assert_true(first.drops == 1 && second.drops == 1 && third.drops == 1);
+}
+
+static void test_drop_runs_once(void **state) {
+  Seen s = {0}, refused = {0};
+  int64_t id;
+  tt_tensor *x, *plain;
+  (void)state;
+  OK(tt_scope_push(c));
+  x = leaf(DATA(1)), plain = numbers(TT_F64, DATA(1));
+  OK(tt_register_hook(c, times(x, 2), on_grad, &s, drop_seen, &id)); /* goes with the node */
+  FAILS(tt_register_hook(c, plain, on_grad, &refused, drop_seen, &id), TT_AUTOGRAD, "gradient");
+  FAILS(tt_register_hook(c, x, NULL, &refused, drop_seen, &id), TT_INVALID_ARG, "fn");
+  FAILS(tt_register_hook(c, NULL, on_grad, &refused, drop_seen, &id), TT_BAD_HANDLE, "self");
+  FAILS(tt_register_hook(c, x, on_grad, &refused, drop_seen, NULL), TT_INVALID_ARG, "id");
+  FAILS(tt_register_accumulate_hook(c, plain, NULL, &refused, drop_seen, &id), TT_INVALID_ARG, "fn");
+  OK(tt_scope_pop(c, NULL, 0));
+  assert_int_equal(s.drops, 1);
+  assert_int_equal(s.calls, 0);
+  assert_int_equal(refused.drops, 5);
+}
+
+static void test_failing_hook(void **state) {
+  tt_tensor *x = leaf(DATA(3)), *h = times(x, 2), *y = square(h), *none;
+  Seen s = {.status = TT_IO};
+  int64_t id;
+  const tt_error *e = tt_ctx_error(c);
+  (void)state;
+  OK(tt_register_hook(c, h, on_grad, &s, NULL, &id));
+  FAILS(tt_backward(c, y, NULL), TT_CALLBACK, "hook");
+  assert_null(e->cause);
+  OK(tt_tensor_grad(c, x, &none));
+  assert_null(none);
+  s.status = TT_OK, s.fail_inside = 1;
+  y = square(h);
+  FAILS(tt_backward(c, y, NULL), TT_CALLBACK, "hook");
+  assert_non_null(e->cause);
+  assert_int_equal(e->cause->code, TT_SHAPE);
+  assert_non_null(strstr(e->cause->message, "view: "));
+  s.fail_inside = 0, s.bad_shape = 3;
+  FAILS(tt_backward(c, square(h), NULL), TT_CALLBACK, "[3]");
+  s.bad_shape = 0;
+  backward(square(h)); /* nothing is left pending by the failures */
+  VALUES(grad_of(x), 24);
+}
+
+/* A hook may run forward and backward of its own. */
+static tt_status backward_inside(void *user, tt_ctx *x, const tt_tensor *grad, tt_tensor **replacement) {
+  Seen *s = user;
+  tt_tensor *a = NULL, *y = NULL, *g = NULL;
+  const double three = 3;
+  int32_t before;
+  tt_status st = tt_set_grad_enabled(x, 1, &before);
+  (void)grad, (void)replacement;
+  s->calls++;
+  if (!st) st = tt_tensor_from_data(x, &three, TT_F64, NULL, 0, &a);
+  if (!st) st = tt_requires_grad_(x, a, 1);
+  if (!st) st = tt_mul(x, a, a, &y);
+  if (!st) st = tt_backward(x, y, NULL);
+  if (!st) st = tt_tensor_grad(x, a, &g);
+  if (!st) st = tt_item_f64(x, g, &s->last);
+  tt_tensor_release(g);
+  tt_tensor_release(y);
+  tt_tensor_release(a);
+  if (!st) st = tt_set_grad_enabled(x, before, NULL);
+  return st;
+}
+
+static void test_reentrant_hook(void **state) {
+  tt_tensor *x = leaf(DATA(5)), *y = square(x);
+  Seen s = {0};
+  int64_t id;
+  (void)state;
+  OK(tt_register_hook(c, x, backward_inside, &s, NULL, &id));
+  OK(tt_backward(c, y, NULL));
+  assert_true(s.calls == 1 && s.last == 6);
+  VALUES(grad_of(x), 10);
+  assert_int_equal(tt_grad_enabled(c), 1);
+}
+
+/* Scopes of the caller are put aside: what a callback makes is its own. */
+static tt_status make_and_release(void *user, tt_ctx *x, const tt_tensor *grad, tt_tensor **replacement) {
+  tt_tensor *t;
+  tt_status st = tt_neg(x, grad, &t);
+  (void)replacement;
+  ((Seen *)user)->calls++;
+  if (st) return st;
+  tt_tensor_release(t);
+  return tt_scope_pop(x, NULL, 0) == TT_INVALID_ARG ? TT_OK : TT_INTERNAL; /* no scope is open here */
+}
+
+static void test_callbacks_start_without_scopes(void **state) {
+  tt_tensor *x = leaf(DATA(5)), *y = square(x);
+  Seen s = {0};
+  int64_t id;
+  (void)state;
+  OK(tt_register_hook(c, x, make_and_release, &s, NULL, &id));
+  OK(tt_backward(c, y, NULL));
+  assert_int_equal(s.calls, 1);
+  VALUES(y, 25); /* the scope that owns y is still open */
+}
+
+/* A hook that removes itself while it runs. */
+typedef struct Self {
+  tt_tensor *on;
+  int64_t id;
+  int calls, drops;
+} Self;
+static tt_status remove_me(void *user, tt_ctx *x, const tt_tensor *grad, tt_tensor **replacement) {
+  Self *s = user;
+  (void)grad, (void)replacement;
+  s->calls++;
+  return tt_remove_hook(x, s->on, s->id);
+}
+static void drop_self(void *user) { ((Self *)user)->drops++; }
+
+static void test_hook_removes_itself(void **state) {
+  tt_tensor *x = leaf(DATA(5));
+  Self s = {.on = x};
+  Seen after = {0};
+  int64_t id;
+  (void)state;
+  OK(tt_register_hook(c, x, remove_me, &s, drop_self, &s.id));
+  OK(tt_register_hook(c, x, on_grad, &after, NULL, &id));
+  backward(times(x, 2));
+  backward(times(x, 2));
+  assert_int_equal(s.calls, 1);
+  assert_int_equal(s.drops, 1);
+  assert_int_equal(after.calls, 2);
+}
+
+/* ---- accumulate hooks ---- */
+
+static tt_status on_accumulated(void *user, tt_ctx *x, const tt_tensor *t) {
+  Seen *s = user;
+  tt_tensor *g;
+  tt_status st = tt_tensor_grad(x, t, &g);
+  s->calls++;
+  if (st) return st;
+  if (!g) return TT_INTERNAL;
+  st = tt_item_f64(x, g, &s->last);
+  tt_tensor_release(g);
+  return st ? st : s->status;
+}
+
+static void test_accumulate_hook(void **state) {
+  tt_tensor *x = leaf(DATA(5));
+  Seen s = {0};
+  int64_t id;
+  (void)state;
+  FAILS(tt_register_accumulate_hook(c, times(x, 1), on_accumulated, &s, NULL, &id), TT_AUTOGRAD, "leaf");
+  OK(tt_register_accumulate_hook(c, x, on_accumulated, &s, NULL, &id));
+  backward(times(x, 2));
+  backward(times(x, 3));
+  assert_true(s.calls == 2 && s.last == 5);
+  s.status = TT_IO;
+  FAILS(tt_backward(c, times(x, 1), NULL), TT_CALLBACK, NULL);
+  VALUES(grad_of(x), 6); /* accumulated before the hook: the header says so */
+  OK(tt_remove_hook(c, x, id));
+  backward(times(x, 1));
+  assert_int_equal(s.calls, 3);
+}
+
+/* The optimizer inside the hook: the gradient is consumed as soon as it is complete. */
+static tt_status step(void *user, tt_ctx *x, const tt_tensor *t) {
+  tt_tensor *g, *scaled;
+  int32_t before;
+  tt_status st = tt_tensor_grad(x, t, &g);
+  (void)user;
+  if (st) return st;
+  st = tt_set_grad_enabled(x, 0, &before);
+  if (!st) st = tt_mul_f64(x, g, 0.5, &scaled);
+  if (!st) {
+    st = tt_sub_(x, (tt_tensor *)t, scaled);
+    tt_tensor_release(scaled);
+  }
+  if (!st) st = tt_tensor_set_grad(x, (tt_tensor *)t, NULL);
+  tt_tensor_release(g);
+  if (!st) st = tt_set_grad_enabled(x, before, NULL);
+  return st;
+}
+
+static void test_optimizer_in_hook(void **state) {
+  tt_tensor *x = leaf(DATA(8)), *none;
+  int64_t id;
+  int i;
+  (void)state;
+  OK(tt_register_accumulate_hook(c, x, step, NULL, NULL, &id));
+  for (i = 0; i < 3; i++) backward(times(x, 2));
+  VALUES(x, 5);
+  OK(tt_tensor_grad(c, x, &none));
+  assert_null(none);
+}
+
+/* ---- node hooks ---- */
+
+typedef struct NodeSeen {
+  int calls, drops;
+  double values[4];
+  int64_t n;
+  double factor;
+} NodeSeen;
+static tt_status on_node(void *user, tt_ctx *x, tt_tensor *const *grads, int64_t n, tt_tensor **replacements) {
+  NodeSeen *s = user;
+  int64_t i;
+  s->calls++, s->n = n;
+  for (i = 0; i < n; i++) {
+    tt_status st;
+    if (!grads[i]) continue;
+    st = tt_item_f64(x, grads[i], &s->values[i]);
+    if (!st && s->factor != 0) st = tt_mul_f64(x, grads[i], s->factor, &replacements[i]);
+    if (st) return st;
+  }
+  return TT_OK;
+}
+static void drop_node_seen(void *user) { ((NodeSeen *)user)->drops++; }
+
+static void test_node_hooks(void **state) {
+  tt_tensor *a, *b, *y;
+  NodeSeen pre = {.factor = 10}, post = {.factor = 2}, gone = {0};
+  tt_node *n;
+  int64_t id;
+  (void)state;
+  OK(tt_scope_push(c));
+  a = leaf(DATA(2)), b = leaf(DATA(3));
+  OK(tt_mul(c, a, b, &y));
+  OK(tt_tensor_grad_fn(c, y, &n));
+  OK(tt_node_register_hook(c, n, 1, on_node, &pre, drop_node_seen, &id));
+  OK(tt_node_register_hook(c, n, 0, on_node, &post, drop_node_seen, &id));
+  OK(tt_node_register_hook(c, n, 0, on_node, &gone, drop_node_seen, &id));
+  OK(tt_node_remove_hook(c, n, id));
+  FAILS(tt_node_remove_hook(c, n, id), TT_INVALID_ARG, NULL);
+  assert_int_equal(gone.drops, 1);
+  tt_node_release(n);
+  OK(tt_backward(c, y, NULL));
+  assert_true(pre.calls == 1 && pre.n == 1 && pre.values[0] == 1);
+  assert_true(post.calls == 1 && post.n == 2 && post.values[0] == 30 && post.values[1] == 20);
+  VALUES(grad_of(a), 60);
+  VALUES(grad_of(b), 40);
+  OK(tt_scope_pop(c, NULL, 0));
+  assert_true(pre.drops == 1 && post.drops == 1 && gone.drops == 1);
+  assert_int_equal(gone.calls, 0);
+}
+
+/* ---- hooks and create_graph ---- */
+
+static void test_hook_under_create_graph(void **state) {
+  tt_tensor *x = leaf(DATA(3)), *h = times(x, 1), *d;
+  Seen s = {.factor = 2};
+  int64_t id;
+  (void)state;
+  OK(tt_register_hook(c, h, on_grad, &s, NULL, &id));
+  d = derive(square(h), x, 1);
+  VALUES(d, 12);
+  VALUES(derive(d, x, 0), 8); /* the replacement is differentiated too, and the hook runs again on the way */
+}
+
+/* ---- executor and logger ---- */
+
+typedef struct Exec {
+  int regions, bodies;
+  int64_t covered;
+  int32_t status;
+} Exec;
+static int32_t exec_threads(void *user) {
+  (void)user;
+  return 4;
+}
+static int32_t exec_for(void *user, int64_t n, int64_t grain, tt_range_fn body, void *body_ctx) {
+  Exec *e = user;
+  int64_t i;
+  e->regions++;
+  if (e->status) return e->status;
+  for (i = ((n - 1) / grain) * grain; i >= 0; i -= grain) { /* backwards: any order is legal */
+    const int64_t end = i + grain < n ? i + grain : n;
+    body(body_ctx, i, end);
+    e->bodies++, e->covered += end - i;
+  }
+  return 0;
+}
+
+static void test_executor_of_the_host(void **state) {
+  Exec e = {0};
+  Host h;
+  const tt_allocator a = host_allocator(&h);
+  const tt_executor exec = {sizeof exec, &e, exec_threads, exec_for};
+  const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a, .executor = &exec};
+  tt_runtime *rt;
+  tt_ctx *x;
+  tt_tensor *t, *twice, *sum, *none;
+  const int64_t shape[] = {3000000};
+  double v;
+  (void)state;
+  assert_int_equal(tt_runtime_new(&opts, &rt), TT_OK);
+  assert_int_equal(tt_ctx_new(rt, &x), TT_OK);
+  assert_int_equal(tt_num_threads(x), 4);
+  ok_at(x, tt_ones(x, shape, 1, NULL, &t), "ones", __FILE__, __LINE__);
+  ok_at(x, tt_mul_f64(x, t, 2, &twice), "mul", __FILE__, __LINE__);
+  ok_at(x, tt_sum(x, twice, NULL, &sum), "sum", __FILE__, __LINE__);
+  ok_at(x, tt_item_f64(x, sum, &v), "item", __FILE__, __LINE__);
+  assert_true(v == 6e6);
+  assert_true(e.regions >= 2 && e.bodies > e.regions);
+  e.status = TT_IO;
+  assert_int_equal(tt_neg(x, t, &none), TT_IO);
+  assert_null(none);
+  tt_tensor_release(t);
+  tt_tensor_release(twice);
+  tt_tensor_release(sum);
+  tt_ctx_release(x);
+  tt_runtime_release(rt);
+  assert_int_equal(h.blocks, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_hook_sees_and_replaces), SCOPED(test_hook_sees_the_whole_gradient), SCOPED(test_hooks_run_in_order_and_can_go),
+      SCOPED(test_drop_runs_once), SCOPED(test_failing_hook), SCOPED(test_reentrant_hook), SCOPED(test_callbacks_start_without_scopes),
+      SCOPED(test_hook_removes_itself), SCOPED(test_accumulate_hook), SCOPED(test_optimizer_in_hook), SCOPED(test_node_hooks),
+      SCOPED(test_hook_under_create_graph), PLAIN(test_executor_of_the_host),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
