@@ -28,6 +28,9 @@ TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
 TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max);
 // Of an operator that picks one element per slice of dim.
 TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim);
+// Gradients of a stack of products: an operand without a stack of its own gets one product over all rows, not a sum of rounded ones.
+TensorRef matmul_self_backward(const Tensor& g, const Tensor& other, Ints self_sizes);
+TensorRef matmul_other_backward(const Tensor& g, const Tensor& self, Ints other_sizes);
 TensorRef linear_weight_backward(const Tensor& g, const Tensor& input);
 TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride, int64_t offset);
 

@@ -24,6 +24,8 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into = make_
 struct matmul_stack_saved {
   Saved self;
   Saved other;
+  Shape other_shape;
+  Shape self_shape;
 };
 static void matmul_stack_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -32,13 +34,13 @@ static void matmul_stack_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     const TensorRef other_ref = s.other.get(n);
     const Tensor& other = *other_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = op::matmul_stack(g0, op::transpose(op::conj(other), -2, -1));
+    out[0] = formula::matmul_self_backward(g0, other, Ints(s.self_shape));
   }
   if (n.needs(1)) {
     const TensorRef self_ref = s.self.get(n);
     const Tensor& self = *self_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::matmul_stack(op::transpose(op::conj(self), -2, -1), g0);
+    out[1] = formula::matmul_other_backward(g0, self, Ints(s.other_shape));
   }
 }
 static constinit const NodeType matmul_stack_type = {"matmul_stack", matmul_stack_apply, destroy_saved<matmul_stack_saved>, sizeof(matmul_stack_saved), false};
@@ -54,6 +56,8 @@ static TensorRef matmul_stack_autograd(Call c, const Tensor& self, const Tensor&
   if (n1) n.set_edge(1, other);
   if (n1) s.self.save(self);
   if (n0) s.other.save(other);
+  s.other_shape = Shape(other.sizes());
+  s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_matmul_stack, c.keys & kBelowAutograd, self, other);
   set_history(node, *out, 0);
   return out;
