@@ -160,10 +160,10 @@ TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept
   if (p.dtype == TT_F64) {
     return for_words<2>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
       double* out = reinterpret_cast<double*>(p.out) + i;
-      for (int64_t k = 0; k < n; k++) {
-        const TwoWords w = two_words(words, k);
-        out[k] = uniform_f64(w.hi, w.lo);
-      }
+      int64_t k = 0;
+      for (; k + 16 <= n; k += 16, words += 32)
+        for (int l = 0; l < 16; l++) out[k + l] = uniform_f64(words[l], words[16 + l]);
+      for (int l = 0; k < n; k++, l++) out[k] = uniform_f64(words[l], words[16 + l]);
     });
   }
   const int bits = p.dtype == TT_F32 ? 24 : p.dtype == TT_F16 ? 11 : 8;

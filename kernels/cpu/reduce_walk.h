@@ -40,7 +40,7 @@ struct Odometer {
 template <class T>
 struct Stream {
   static constexpr int64_t kBuffer = 8192 / int64_t(sizeof(T)) < 1024 ? 8192 / int64_t(sizeof(T)) : 1024;
-  static constexpr int64_t kDirect = 16 * kBuffer;
+  static constexpr int64_t kDirect = 128 * kBuffer;
   const ReducePlan& p;
   const char* at;
   int64_t left;
