@@ -8,6 +8,7 @@ namespace TT_NS {
 struct Scalar : tt_scalar {
   Scalar() : tt_scalar{TT_SCALAR_INT, 0, 0, 0, 0} {}
   Scalar(const tt_scalar& s) : tt_scalar(s) {}
+  Scalar(const void*) = delete;  // a pointer is no bool
   Scalar(double v) : tt_scalar{TT_SCALAR_FLOAT, 0, 0, v, 0} {}
   Scalar(bool v) : tt_scalar{TT_SCALAR_BOOL, 0, v, 0, 0} {}
   template <class T>

@@ -116,7 +116,7 @@ def in_expr(op, i, a, variant):
         return f'optional_arg({n}, "{n}", {i})'
     if a.type in ("Tensor[]", "Tensor?[]"):
         return f'tensors_arg({n}, n_{n}, "{n}", {i}, {str(a.type == "Tensor?[]").lower()})'
-    if a.name == op.scalar_arg:
+    if a.type == "Scalar":
         return f'scalar_arg({n}, "{n}", {i})'
     if a.type == "Scalar?":
         return f'optional_scalar_arg({n}, "{n}", {i})'
