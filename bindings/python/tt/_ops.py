@@ -356,19 +356,19 @@ def add(input, other, *, alpha=1, out=None):
     if isinstance(other, Tensor):
         if out is not None:
             out_tensor(out, "add")
-            if type(alpha) is int and alpha == 1:
-                if tt_add_into(local.ctx, input._h, other._h, out._h):
+            if alpha != 1 or type(alpha) is not int:
+                if tt_add_ex_into(local.ctx, input._h, other._h, _o_add(1, *scalar_field(alpha, "add", "alpha")), out._h):
                     fail()
             else:
-                if tt_add_ex_into(local.ctx, input._h, other._h, _o_add(1, *scalar_field(alpha, "add", "alpha")), out._h):
+                if tt_add_into(local.ctx, input._h, other._h, out._h):
                     fail()
             return out
         h = c_void_p()
-        if type(alpha) is int and alpha == 1:
-            if tt_add(local.ctx, input._h, other._h, byref(h)):
+        if alpha != 1 or type(alpha) is not int:
+            if tt_add_ex(local.ctx, input._h, other._h, _o_add(1, *scalar_field(alpha, "add", "alpha")), byref(h)):
                 fail()
         else:
-            if tt_add_ex(local.ctx, input._h, other._h, _o_add(1, *scalar_field(alpha, "add", "alpha")), byref(h)):
+            if tt_add(local.ctx, input._h, other._h, byref(h)):
                 fail()
         t = _new(Tensor)
         t._h = h
@@ -376,21 +376,21 @@ def add(input, other, *, alpha=1, out=None):
     elif is_number(other):
         if out is not None:
             out_tensor(out, "add")
-            if type(alpha) is int and alpha == 1:
+            if alpha != 1 or type(alpha) is not int:
+                if tt_add_scalar_ex_into(local.ctx, input._h, scalar(other, "add", "other"), _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")), out._h):
+                    fail()
+            else:
                 call, value = number_form(tt_add_f64_into, tt_add_i64_into, tt_add_scalar_into, other, "add", "other")
                 if call(local.ctx, input._h, value, out._h):
                     fail()
-            else:
-                if tt_add_scalar_ex_into(local.ctx, input._h, scalar(other, "add", "other"), _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")), out._h):
-                    fail()
             return out
         h = c_void_p()
-        if type(alpha) is int and alpha == 1:
-            call, value = number_form(tt_add_f64, tt_add_i64, tt_add_scalar, other, "add", "other")
-            if call(local.ctx, input._h, value, byref(h)):
+        if alpha != 1 or type(alpha) is not int:
+            if tt_add_scalar_ex(local.ctx, input._h, scalar(other, "add", "other"), _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")), byref(h)):
                 fail()
         else:
-            if tt_add_scalar_ex(local.ctx, input._h, scalar(other, "add", "other"), _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")), byref(h)):
+            call, value = number_form(tt_add_f64, tt_add_i64, tt_add_scalar, other, "add", "other")
+            if call(local.ctx, input._h, value, byref(h)):
                 fail()
         t = _new(Tensor)
         t._h = h
@@ -409,20 +409,20 @@ def add_(self, other, *, alpha=1):
     if not isinstance(input, Tensor):
         raise wrong_kind("add_", "input", "Tensor", input)
     if isinstance(other, Tensor):
-        if type(alpha) is int and alpha == 1:
-            if tt_add_(local.ctx, input._h, other._h):
+        if alpha != 1 or type(alpha) is not int:
+            if tt_add_ex_(local.ctx, input._h, other._h, _o_add(1, *scalar_field(alpha, "add_", "alpha"))):
                 fail()
         else:
-            if tt_add_ex_(local.ctx, input._h, other._h, _o_add(1, *scalar_field(alpha, "add_", "alpha"))):
+            if tt_add_(local.ctx, input._h, other._h):
                 fail()
         return input
     elif is_number(other):
-        if type(alpha) is int and alpha == 1:
-            call, value = number_form(tt_add_f64_, tt_add_i64_, tt_add_scalar_, other, "add_", "other")
-            if call(local.ctx, input._h, value):
+        if alpha != 1 or type(alpha) is not int:
+            if tt_add_scalar_ex_(local.ctx, input._h, scalar(other, "add_", "other"), _o_add_scalar(1, *scalar_field(alpha, "add_", "alpha"))):
                 fail()
         else:
-            if tt_add_scalar_ex_(local.ctx, input._h, scalar(other, "add_", "other"), _o_add_scalar(1, *scalar_field(alpha, "add_", "alpha"))):
+            call, value = number_form(tt_add_f64_, tt_add_i64_, tt_add_scalar_, other, "add_", "other")
+            if call(local.ctx, input._h, value):
                 fail()
         return input
     raise no_overload("add_", input, other)
@@ -439,19 +439,19 @@ def sub(input, other, *, alpha=1, out=None):
     if isinstance(other, Tensor):
         if out is not None:
             out_tensor(out, "sub")
-            if type(alpha) is int and alpha == 1:
-                if tt_sub_into(local.ctx, input._h, other._h, out._h):
+            if alpha != 1 or type(alpha) is not int:
+                if tt_sub_ex_into(local.ctx, input._h, other._h, _o_sub(1, *scalar_field(alpha, "sub", "alpha")), out._h):
                     fail()
             else:
-                if tt_sub_ex_into(local.ctx, input._h, other._h, _o_sub(1, *scalar_field(alpha, "sub", "alpha")), out._h):
+                if tt_sub_into(local.ctx, input._h, other._h, out._h):
                     fail()
             return out
         h = c_void_p()
-        if type(alpha) is int and alpha == 1:
-            if tt_sub(local.ctx, input._h, other._h, byref(h)):
+        if alpha != 1 or type(alpha) is not int:
+            if tt_sub_ex(local.ctx, input._h, other._h, _o_sub(1, *scalar_field(alpha, "sub", "alpha")), byref(h)):
                 fail()
         else:
-            if tt_sub_ex(local.ctx, input._h, other._h, _o_sub(1, *scalar_field(alpha, "sub", "alpha")), byref(h)):
+            if tt_sub(local.ctx, input._h, other._h, byref(h)):
                 fail()
         t = _new(Tensor)
         t._h = h
@@ -459,21 +459,21 @@ def sub(input, other, *, alpha=1, out=None):
     elif is_number(other):
         if out is not None:
             out_tensor(out, "sub")
-            if type(alpha) is int and alpha == 1:
+            if alpha != 1 or type(alpha) is not int:
+                if tt_sub_scalar_ex_into(local.ctx, input._h, scalar(other, "sub", "other"), _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")), out._h):
+                    fail()
+            else:
                 call, value = number_form(tt_sub_f64_into, tt_sub_i64_into, tt_sub_scalar_into, other, "sub", "other")
                 if call(local.ctx, input._h, value, out._h):
                     fail()
-            else:
-                if tt_sub_scalar_ex_into(local.ctx, input._h, scalar(other, "sub", "other"), _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")), out._h):
-                    fail()
             return out
         h = c_void_p()
-        if type(alpha) is int and alpha == 1:
-            call, value = number_form(tt_sub_f64, tt_sub_i64, tt_sub_scalar, other, "sub", "other")
-            if call(local.ctx, input._h, value, byref(h)):
+        if alpha != 1 or type(alpha) is not int:
+            if tt_sub_scalar_ex(local.ctx, input._h, scalar(other, "sub", "other"), _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")), byref(h)):
                 fail()
         else:
-            if tt_sub_scalar_ex(local.ctx, input._h, scalar(other, "sub", "other"), _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")), byref(h)):
+            call, value = number_form(tt_sub_f64, tt_sub_i64, tt_sub_scalar, other, "sub", "other")
+            if call(local.ctx, input._h, value, byref(h)):
                 fail()
         t = _new(Tensor)
         t._h = h
@@ -491,20 +491,20 @@ def sub_(self, other, *, alpha=1):
     if not isinstance(input, Tensor):
         raise wrong_kind("sub_", "input", "Tensor", input)
     if isinstance(other, Tensor):
-        if type(alpha) is int and alpha == 1:
-            if tt_sub_(local.ctx, input._h, other._h):
+        if alpha != 1 or type(alpha) is not int:
+            if tt_sub_ex_(local.ctx, input._h, other._h, _o_sub(1, *scalar_field(alpha, "sub_", "alpha"))):
                 fail()
         else:
-            if tt_sub_ex_(local.ctx, input._h, other._h, _o_sub(1, *scalar_field(alpha, "sub_", "alpha"))):
+            if tt_sub_(local.ctx, input._h, other._h):
                 fail()
         return input
     elif is_number(other):
-        if type(alpha) is int and alpha == 1:
-            call, value = number_form(tt_sub_f64_, tt_sub_i64_, tt_sub_scalar_, other, "sub_", "other")
-            if call(local.ctx, input._h, value):
+        if alpha != 1 or type(alpha) is not int:
+            if tt_sub_scalar_ex_(local.ctx, input._h, scalar(other, "sub_", "other"), _o_sub_scalar(1, *scalar_field(alpha, "sub_", "alpha"))):
                 fail()
         else:
-            if tt_sub_scalar_ex_(local.ctx, input._h, scalar(other, "sub_", "other"), _o_sub_scalar(1, *scalar_field(alpha, "sub_", "alpha"))):
+            call, value = number_form(tt_sub_f64_, tt_sub_i64_, tt_sub_scalar_, other, "sub_", "other")
+            if call(local.ctx, input._h, value):
                 fail()
         return input
     raise no_overload("sub_", input, other)
@@ -520,23 +520,23 @@ def rsub(input, other, *, alpha=1):
         raise wrong_kind("rsub", "input", "Tensor", input)
     if isinstance(other, Tensor):
         h = c_void_p()
-        if type(alpha) is int and alpha == 1:
-            if tt_rsub(local.ctx, input._h, other._h, byref(h)):
+        if alpha != 1 or type(alpha) is not int:
+            if tt_rsub_ex(local.ctx, input._h, other._h, _o_rsub(1, *scalar_field(alpha, "rsub", "alpha")), byref(h)):
                 fail()
         else:
-            if tt_rsub_ex(local.ctx, input._h, other._h, _o_rsub(1, *scalar_field(alpha, "rsub", "alpha")), byref(h)):
+            if tt_rsub(local.ctx, input._h, other._h, byref(h)):
                 fail()
         t = _new(Tensor)
         t._h = h
         return t
     elif is_number(other):
         h = c_void_p()
-        if type(alpha) is int and alpha == 1:
-            call, value = number_form(tt_rsub_f64, tt_rsub_i64, tt_rsub_scalar, other, "rsub", "other")
-            if call(local.ctx, input._h, value, byref(h)):
+        if alpha != 1 or type(alpha) is not int:
+            if tt_rsub_scalar_ex(local.ctx, input._h, scalar(other, "rsub", "other"), _o_rsub_scalar(1, *scalar_field(alpha, "rsub", "alpha")), byref(h)):
                 fail()
         else:
-            if tt_rsub_scalar_ex(local.ctx, input._h, scalar(other, "rsub", "other"), _o_rsub_scalar(1, *scalar_field(alpha, "rsub", "alpha")), byref(h)):
+            call, value = number_form(tt_rsub_f64, tt_rsub_i64, tt_rsub_scalar, other, "rsub", "other")
+            if call(local.ctx, input._h, value, byref(h)):
                 fail()
         t = _new(Tensor)
         t._h = h
@@ -610,27 +610,33 @@ def div(input, other, *, rounding_mode=None, out=None):
     if not isinstance(input, Tensor):
         raise wrong_kind("div", "input", "Tensor", input)
     if isinstance(other, Tensor):
+        opts = None
+        if rounding_mode is not None:
+            opts = _o_div(1, one_of(ROUNDING, rounding_mode, "div", "rounding_mode"))
         if out is not None:
             out_tensor(out, "div")
-            if tt_div_into(local.ctx, input._h, other._h, None if rounding_mode is None else _o_div(1, one_of(ROUNDING, rounding_mode, "div", "rounding_mode")), out._h):
+            if tt_div_into(local.ctx, input._h, other._h, opts, out._h):
                 fail()
             return out
         h = c_void_p()
-        if tt_div(local.ctx, input._h, other._h, None if rounding_mode is None else _o_div(1, one_of(ROUNDING, rounding_mode, "div", "rounding_mode")), byref(h)):
+        if tt_div(local.ctx, input._h, other._h, opts, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
         return t
     elif is_number(other):
+        opts = None
+        if rounding_mode is not None:
+            opts = _o_div_scalar(1, one_of(ROUNDING, rounding_mode, "div", "rounding_mode"))
         if out is not None:
             out_tensor(out, "div")
             call, value = number_form(tt_div_f64_into, tt_div_i64_into, tt_div_scalar_into, other, "div", "other")
-            if call(local.ctx, input._h, value, None if rounding_mode is None else _o_div_scalar(1, one_of(ROUNDING, rounding_mode, "div", "rounding_mode")), out._h):
+            if call(local.ctx, input._h, value, opts, out._h):
                 fail()
             return out
         h = c_void_p()
         call, value = number_form(tt_div_f64, tt_div_i64, tt_div_scalar, other, "div", "other")
-        if call(local.ctx, input._h, value, None if rounding_mode is None else _o_div_scalar(1, one_of(ROUNDING, rounding_mode, "div", "rounding_mode")), byref(h)):
+        if call(local.ctx, input._h, value, opts, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
@@ -649,12 +655,18 @@ def div_(self, other, *, rounding_mode=None):
     if not isinstance(input, Tensor):
         raise wrong_kind("div_", "input", "Tensor", input)
     if isinstance(other, Tensor):
-        if tt_div_(local.ctx, input._h, other._h, None if rounding_mode is None else _o_div(1, one_of(ROUNDING, rounding_mode, "div_", "rounding_mode"))):
+        opts = None
+        if rounding_mode is not None:
+            opts = _o_div(1, one_of(ROUNDING, rounding_mode, "div_", "rounding_mode"))
+        if tt_div_(local.ctx, input._h, other._h, opts):
             fail()
         return input
     elif is_number(other):
+        opts = None
+        if rounding_mode is not None:
+            opts = _o_div_scalar(1, one_of(ROUNDING, rounding_mode, "div_", "rounding_mode"))
         call, value = number_form(tt_div_f64_, tt_div_i64_, tt_div_scalar_, other, "div_", "other")
-        if call(local.ctx, input._h, value, None if rounding_mode is None else _o_div_scalar(1, one_of(ROUNDING, rounding_mode, "div_", "rounding_mode"))):
+        if call(local.ctx, input._h, value, opts):
             fail()
         return input
     raise no_overload("div_", input, other)
@@ -787,13 +799,16 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
         t._h = h
         return t
     elif is_int(dim):
+        opts = None
+        if keepdim is not False:
+            opts = _o_max_dim(1, boolean(keepdim, "max", "keepdim"))
         if out is not None:
             dst_values, dst_indices = out_tensors(out, 2, "max")
-            if tt_max_dim_into(local.ctx, input._h, int64(dim, "max", "dim"), None if keepdim is False else _o_max_dim(1, boolean(keepdim, "max", "keepdim")), dst_values._h, dst_indices._h):
+            if tt_max_dim_into(local.ctx, input._h, int64(dim, "max", "dim"), opts, dst_values._h, dst_indices._h):
                 fail()
             return out
         h0, h1 = c_void_p(), c_void_p()
-        if tt_max_dim(local.ctx, input._h, int64(dim, "max", "dim"), None if keepdim is False else _o_max_dim(1, boolean(keepdim, "max", "keepdim")), byref(h0), byref(h1)):
+        if tt_max_dim(local.ctx, input._h, int64(dim, "max", "dim"), opts, byref(h0), byref(h1)):
             fail()
         return _r_max_dim((wrap(h0), wrap(h1)))
     elif isinstance(dim, Tensor) and keepdim is False:
@@ -1312,8 +1327,11 @@ def clone(input, *, memory_format=preserve_format):
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("clone", "input", "Tensor", input)
+    opts = None
+    if memory_format is not preserve_format:
+        opts = _o_clone(1, memory_format_code(memory_format, "clone", "memory_format"))
     h = c_void_p()
-    if tt_clone(local.ctx, input._h, None if memory_format is preserve_format else _o_clone(1, memory_format_code(memory_format, "clone", "memory_format")), byref(h)):
+    if tt_clone(local.ctx, input._h, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1330,8 +1348,11 @@ def to(input, copy=False, *, dtype=None, device=None):
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("to", "input", "Tensor", input)
+    opts = None
+    if dtype is not None or device is not None or copy is not False:
+        opts = _o_to(4 | (dtype is not None) | (device is not None) << 1, dtype_code(dtype, "to", "dtype"), *device_field(device, "to", "device"), boolean(copy, "to", "copy"))
     h = c_void_p()
-    if tt_to(local.ctx, input._h, None if dtype is None and device is None and copy is False else _o_to(4 | (dtype is not None) | (device is not None) << 1, dtype_code(dtype, "to", "dtype"), *device_field(device, "to", "device"), boolean(copy, "to", "copy")), byref(h)):
+    if tt_to(local.ctx, input._h, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1384,10 +1405,13 @@ def empty(*args, dtype=None, device=None, out=None, requires_grad=False, **kwarg
     An uninitialised tensor.
     """
     size = gathered(args, kwargs, "empty", "size")
+    opts = None
+    if dtype is not None or device is not None:
+        opts = _o_empty((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "empty", "dtype"), *device_field(device, "empty", "device"))
     if out is not None:
-        return store(out, empty(*size, dtype=dtype, device=device), "empty")
+        return store(out, empty(size, dtype=dtype, device=device), "empty")
     h = c_void_p()
-    if tt_empty(local.ctx, packed(size, "empty", "size"), length(size), None if dtype is None and device is None else _o_empty((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "empty", "dtype"), *device_field(device, "empty", "device")), byref(h)):
+    if tt_empty(local.ctx, packed(size, "empty", "size"), length(size), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1400,10 +1424,13 @@ def zeros(*args, dtype=None, device=None, out=None, requires_grad=False, **kwarg
     A tensor of zeros.
     """
     size = gathered(args, kwargs, "zeros", "size")
+    opts = None
+    if dtype is not None or device is not None:
+        opts = _o_zeros((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "zeros", "dtype"), *device_field(device, "zeros", "device"))
     if out is not None:
-        return store(out, zeros(*size, dtype=dtype, device=device), "zeros")
+        return store(out, zeros(size, dtype=dtype, device=device), "zeros")
     h = c_void_p()
-    if tt_zeros(local.ctx, packed(size, "zeros", "size"), length(size), None if dtype is None and device is None else _o_zeros((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "zeros", "dtype"), *device_field(device, "zeros", "device")), byref(h)):
+    if tt_zeros(local.ctx, packed(size, "zeros", "size"), length(size), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1416,10 +1443,13 @@ def ones(*args, dtype=None, device=None, out=None, requires_grad=False, **kwargs
     A tensor of ones.
     """
     size = gathered(args, kwargs, "ones", "size")
+    opts = None
+    if dtype is not None or device is not None:
+        opts = _o_ones((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "ones", "dtype"), *device_field(device, "ones", "device"))
     if out is not None:
-        return store(out, ones(*size, dtype=dtype, device=device), "ones")
+        return store(out, ones(size, dtype=dtype, device=device), "ones")
     h = c_void_p()
-    if tt_ones(local.ctx, packed(size, "ones", "size"), length(size), None if dtype is None and device is None else _o_ones((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "ones", "dtype"), *device_field(device, "ones", "device")), byref(h)):
+    if tt_ones(local.ctx, packed(size, "ones", "size"), length(size), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1432,11 +1462,14 @@ def full(size, fill_value, *, dtype=None, device=None, out=None, requires_grad=F
     A tensor of one value; the default dtype follows the value: bool, int64, float32 or complex64.
     """
     size = ints(size, "full", "size")
+    opts = None
+    if dtype is not None or device is not None:
+        opts = _o_full((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "full", "dtype"), *device_field(device, "full", "device"))
     if out is not None:
         return store(out, full(size, fill_value, dtype=dtype, device=device), "full")
     h = c_void_p()
     call, value = number_form(tt_full_f64, tt_full_i64, tt_full_scalar, fill_value, "full", "fill_value")
-    if call(local.ctx, packed(size, "full", "size"), length(size), value, None if dtype is None and device is None else _o_full((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "full", "dtype"), *device_field(device, "full", "device")), byref(h)):
+    if call(local.ctx, packed(size, "full", "size"), length(size), value, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1450,10 +1483,13 @@ def arange(start, end, step=1, *, dtype=None, device=None, out=None, requires_gr
     float32.
       step: difference of neighbours, not 0
     """
+    opts = None
+    if step != 1 or type(step) is not int or dtype is not None or device is not None:
+        opts = _o_arange(1 | (dtype is not None) << 1 | (device is not None) << 2, *scalar_field(step, "arange", "step"), dtype_code(dtype, "arange", "dtype"), *device_field(device, "arange", "device"))
     if out is not None:
         return store(out, arange(start, end, step, dtype=dtype, device=device), "arange")
     h = c_void_p()
-    if tt_arange(local.ctx, scalar(start, "arange", "start"), scalar(end, "arange", "end"), None if type(step) is int and step == 1 and dtype is None and device is None else _o_arange(1 | (dtype is not None) << 1 | (device is not None) << 2, *scalar_field(step, "arange", "step"), dtype_code(dtype, "arange", "dtype"), *device_field(device, "arange", "device")), byref(h)):
+    if tt_arange(local.ctx, scalar(start, "arange", "start"), scalar(end, "arange", "end"), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1467,10 +1503,13 @@ def empty_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("empty_like", "input", "Tensor", input)
+    opts = None
+    if dtype is not None or device is not None:
+        opts = _o_empty_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "empty_like", "dtype"), *device_field(device, "empty_like", "device"))
     if out is not None:
         return store(out, empty_like(input, dtype=dtype, device=device), "empty_like")
     h = c_void_p()
-    if tt_empty_like(local.ctx, input._h, None if dtype is None and device is None else _o_empty_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "empty_like", "dtype"), *device_field(device, "empty_like", "device")), byref(h)):
+    if tt_empty_like(local.ctx, input._h, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1484,10 +1523,13 @@ def zeros_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("zeros_like", "input", "Tensor", input)
+    opts = None
+    if dtype is not None or device is not None:
+        opts = _o_zeros_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "zeros_like", "dtype"), *device_field(device, "zeros_like", "device"))
     if out is not None:
         return store(out, zeros_like(input, dtype=dtype, device=device), "zeros_like")
     h = c_void_p()
-    if tt_zeros_like(local.ctx, input._h, None if dtype is None and device is None else _o_zeros_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "zeros_like", "dtype"), *device_field(device, "zeros_like", "device")), byref(h)):
+    if tt_zeros_like(local.ctx, input._h, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1501,10 +1543,13 @@ def ones_like(input, *, dtype=None, device=None, out=None, requires_grad=False):
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("ones_like", "input", "Tensor", input)
+    opts = None
+    if dtype is not None or device is not None:
+        opts = _o_ones_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "ones_like", "dtype"), *device_field(device, "ones_like", "device"))
     if out is not None:
         return store(out, ones_like(input, dtype=dtype, device=device), "ones_like")
     h = c_void_p()
-    if tt_ones_like(local.ctx, input._h, None if dtype is None and device is None else _o_ones_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "ones_like", "dtype"), *device_field(device, "ones_like", "device")), byref(h)):
+    if tt_ones_like(local.ctx, input._h, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1518,11 +1563,14 @@ def full_like(input, fill_value, *, dtype=None, device=None, out=None, requires_
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("full_like", "input", "Tensor", input)
+    opts = None
+    if dtype is not None or device is not None:
+        opts = _o_full_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "full_like", "dtype"), *device_field(device, "full_like", "device"))
     if out is not None:
         return store(out, full_like(input, fill_value, dtype=dtype, device=device), "full_like")
     h = c_void_p()
     call, value = number_form(tt_full_like_f64, tt_full_like_i64, tt_full_like_scalar, fill_value, "full_like", "fill_value")
-    if call(local.ctx, input._h, value, None if dtype is None and device is None else _o_full_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "full_like", "dtype"), *device_field(device, "full_like", "device")), byref(h)):
+    if call(local.ctx, input._h, value, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1639,19 +1687,19 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
         raise wrong_kind("index_add", "source", "Tensor", source)
     if out is not None:
         out_tensor(out, "index_add")
-        if type(alpha) is int and alpha == 1:
-            if tt_index_add_into(local.ctx, input._h, int64(dim, "index_add", "dim"), index._h, source._h, out._h):
+        if alpha != 1 or type(alpha) is not int:
+            if tt_index_add_ex_into(local.ctx, input._h, int64(dim, "index_add", "dim"), index._h, source._h, _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")), out._h):
                 fail()
         else:
-            if tt_index_add_ex_into(local.ctx, input._h, int64(dim, "index_add", "dim"), index._h, source._h, _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")), out._h):
+            if tt_index_add_into(local.ctx, input._h, int64(dim, "index_add", "dim"), index._h, source._h, out._h):
                 fail()
         return out
     h = c_void_p()
-    if type(alpha) is int and alpha == 1:
-        if tt_index_add(local.ctx, input._h, int64(dim, "index_add", "dim"), index._h, source._h, byref(h)):
+    if alpha != 1 or type(alpha) is not int:
+        if tt_index_add_ex(local.ctx, input._h, int64(dim, "index_add", "dim"), index._h, source._h, _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")), byref(h)):
             fail()
     else:
-        if tt_index_add_ex(local.ctx, input._h, int64(dim, "index_add", "dim"), index._h, source._h, _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")), byref(h)):
+        if tt_index_add(local.ctx, input._h, int64(dim, "index_add", "dim"), index._h, source._h, byref(h)):
             fail()
     t = _new(Tensor)
     t._h = h
@@ -1674,11 +1722,11 @@ def index_add_(self, dim, index, source, *, alpha=1):
         raise wrong_kind("index_add_", "index", "Tensor", index)
     if not isinstance(source, Tensor):
         raise wrong_kind("index_add_", "source", "Tensor", source)
-    if type(alpha) is int and alpha == 1:
-        if tt_index_add_(local.ctx, input._h, int64(dim, "index_add_", "dim"), index._h, source._h):
+    if alpha != 1 or type(alpha) is not int:
+        if tt_index_add_ex_(local.ctx, input._h, int64(dim, "index_add_", "dim"), index._h, source._h, _o_index_add(1, *scalar_field(alpha, "index_add_", "alpha"))):
             fail()
     else:
-        if tt_index_add_ex_(local.ctx, input._h, int64(dim, "index_add_", "dim"), index._h, source._h, _o_index_add(1, *scalar_field(alpha, "index_add_", "alpha"))):
+        if tt_index_add_(local.ctx, input._h, int64(dim, "index_add_", "dim"), index._h, source._h):
             fail()
     return input
 
@@ -1736,8 +1784,11 @@ def embedding(input, weight, padding_idx=-1):
         raise wrong_kind("embedding", "input", "Tensor", input)
     if not isinstance(weight, Tensor):
         raise wrong_kind("embedding", "weight", "Tensor", weight)
+    opts = None
+    if padding_idx != -1 or type(padding_idx) is not int:
+        opts = _o_embedding(1, integer(padding_idx, "embedding", "padding_idx"))
     h = c_void_p()
-    if tt_embedding(local.ctx, weight._h, input._h, None if type(padding_idx) is int and padding_idx == -1 else _o_embedding(1, integer(padding_idx, "embedding", "padding_idx")), byref(h)):
+    if tt_embedding(local.ctx, weight._h, input._h, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1967,13 +2018,16 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
         raise wrong_kind("addmm", "mat1", "Tensor", mat1)
     if not isinstance(mat2, Tensor):
         raise wrong_kind("addmm", "mat2", "Tensor", mat2)
+    opts = None
+    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+        opts = _o_addmm(3, *scalar_field(beta, "addmm", "beta"), *scalar_field(alpha, "addmm", "alpha"))
     if out is not None:
         out_tensor(out, "addmm")
-        if tt_addmm_into(local.ctx, input._h, mat1._h, mat2._h, None if type(beta) is int and beta == 1 and type(alpha) is int and alpha == 1 else _o_addmm(3, *scalar_field(beta, "addmm", "beta"), *scalar_field(alpha, "addmm", "alpha")), out._h):
+        if tt_addmm_into(local.ctx, input._h, mat1._h, mat2._h, opts, out._h):
             fail()
         return out
     h = c_void_p()
-    if tt_addmm(local.ctx, input._h, mat1._h, mat2._h, None if type(beta) is int and beta == 1 and type(alpha) is int and alpha == 1 else _o_addmm(3, *scalar_field(beta, "addmm", "beta"), *scalar_field(alpha, "addmm", "alpha")), byref(h)):
+    if tt_addmm(local.ctx, input._h, mat1._h, mat2._h, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1995,7 +2049,10 @@ def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
         raise wrong_kind("addmm_", "mat1", "Tensor", mat1)
     if not isinstance(mat2, Tensor):
         raise wrong_kind("addmm_", "mat2", "Tensor", mat2)
-    if tt_addmm_(local.ctx, input._h, mat1._h, mat2._h, None if type(beta) is int and beta == 1 and type(alpha) is int and alpha == 1 else _o_addmm(3, *scalar_field(beta, "addmm_", "beta"), *scalar_field(alpha, "addmm_", "alpha"))):
+    opts = None
+    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+        opts = _o_addmm(3, *scalar_field(beta, "addmm_", "beta"), *scalar_field(alpha, "addmm_", "alpha"))
+    if tt_addmm_(local.ctx, input._h, mat1._h, mat2._h, opts):
         fail()
     return input
 
@@ -2009,13 +2066,16 @@ def softmax(input, dim, *, dtype=None, out=None):
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("softmax", "input", "Tensor", input)
+    opts = None
+    if dtype is not None:
+        opts = _o_softmax((dtype is not None), dtype_code(dtype, "softmax", "dtype"))
     if out is not None:
         out_tensor(out, "softmax")
-        if tt_softmax_into(local.ctx, input._h, int64(dim, "softmax", "dim"), None if dtype is None else _o_softmax((dtype is not None), dtype_code(dtype, "softmax", "dtype")), out._h):
+        if tt_softmax_into(local.ctx, input._h, int64(dim, "softmax", "dim"), opts, out._h):
             fail()
         return out
     h = c_void_p()
-    if tt_softmax(local.ctx, input._h, int64(dim, "softmax", "dim"), None if dtype is None else _o_softmax((dtype is not None), dtype_code(dtype, "softmax", "dtype")), byref(h)):
+    if tt_softmax(local.ctx, input._h, int64(dim, "softmax", "dim"), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2031,13 +2091,16 @@ def log_softmax(input, dim, *, dtype=None, out=None):
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("log_softmax", "input", "Tensor", input)
+    opts = None
+    if dtype is not None:
+        opts = _o_log_softmax((dtype is not None), dtype_code(dtype, "log_softmax", "dtype"))
     if out is not None:
         out_tensor(out, "log_softmax")
-        if tt_log_softmax_into(local.ctx, input._h, int64(dim, "log_softmax", "dim"), None if dtype is None else _o_log_softmax((dtype is not None), dtype_code(dtype, "log_softmax", "dtype")), out._h):
+        if tt_log_softmax_into(local.ctx, input._h, int64(dim, "log_softmax", "dim"), opts, out._h):
             fail()
         return out
     h = c_void_p()
-    if tt_log_softmax(local.ctx, input._h, int64(dim, "log_softmax", "dim"), None if dtype is None else _o_log_softmax((dtype is not None), dtype_code(dtype, "log_softmax", "dtype")), byref(h)):
+    if tt_log_softmax(local.ctx, input._h, int64(dim, "log_softmax", "dim"), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2057,8 +2120,11 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     if not isinstance(input, Tensor):
         raise wrong_kind("layer_norm", "input", "Tensor", input)
     normalized_shape = ints(normalized_shape, "layer_norm", "normalized_shape")
+    opts = None
+    if eps != 1e-5 or type(eps) is not float:
+        opts = _o_layer_norm(1, real(eps, "layer_norm", "eps"))
     h = c_void_p()
-    if tt_layer_norm(local.ctx, input._h, packed(normalized_shape, "layer_norm", "normalized_shape"), length(normalized_shape), optional_tensor(weight, "layer_norm", "weight"), optional_tensor(bias, "layer_norm", "bias"), None if type(eps) is float and eps == 1e-5 else _o_layer_norm(1, real(eps, "layer_norm", "eps")), byref(h)):
+    if tt_layer_norm(local.ctx, input._h, packed(normalized_shape, "layer_norm", "normalized_shape"), length(normalized_shape), optional_tensor(weight, "layer_norm", "weight"), optional_tensor(bias, "layer_norm", "bias"), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2079,8 +2145,11 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
         raise wrong_kind("nll_loss", "input", "Tensor", input)
     if not isinstance(target, Tensor):
         raise wrong_kind("nll_loss", "target", "Tensor", target)
+    opts = None
+    if weight is not None or ignore_index != -100 or type(ignore_index) is not int or reduction != "mean":
+        opts = _o_nll_loss(6 | (weight is not None), tensor_address(weight, "nll_loss", "weight"), integer(ignore_index, "nll_loss", "ignore_index"), one_of(REDUCTION, reduction, "nll_loss", "reduction"))
     h = c_void_p()
-    if tt_nll_loss(local.ctx, input._h, target._h, None if weight is None and type(ignore_index) is int and ignore_index == -100 and reduction == "mean" else _o_nll_loss(6 | (weight is not None), tensor_address(weight, "nll_loss", "weight"), integer(ignore_index, "nll_loss", "ignore_index"), one_of(REDUCTION, reduction, "nll_loss", "reduction")), byref(h)):
+    if tt_nll_loss(local.ctx, input._h, target._h, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2103,8 +2172,11 @@ def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean
         raise wrong_kind("cross_entropy", "input", "Tensor", input)
     if not isinstance(target, Tensor):
         raise wrong_kind("cross_entropy", "target", "Tensor", target)
+    opts = None
+    if weight is not None or ignore_index != -100 or type(ignore_index) is not int or reduction != "mean" or label_smoothing != 0.0 or type(label_smoothing) is not float:
+        opts = _o_cross_entropy(14 | (weight is not None), tensor_address(weight, "cross_entropy", "weight"), integer(ignore_index, "cross_entropy", "ignore_index"), one_of(REDUCTION, reduction, "cross_entropy", "reduction"), real(label_smoothing, "cross_entropy", "label_smoothing"))
     h = c_void_p()
-    if tt_cross_entropy(local.ctx, input._h, target._h, None if weight is None and type(ignore_index) is int and ignore_index == -100 and reduction == "mean" and type(label_smoothing) is float and label_smoothing == 0.0 else _o_cross_entropy(14 | (weight is not None), tensor_address(weight, "cross_entropy", "weight"), integer(ignore_index, "cross_entropy", "ignore_index"), one_of(REDUCTION, reduction, "cross_entropy", "reduction"), real(label_smoothing, "cross_entropy", "label_smoothing")), byref(h)):
+    if tt_cross_entropy(local.ctx, input._h, target._h, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2121,10 +2193,13 @@ def rand(*args, dtype=None, device=None, generator=None, out=None, requires_grad
       generator: the ctx's own by default
     """
     size = gathered(args, kwargs, "rand", "size")
+    opts = None
+    if dtype is not None or device is not None or generator is not None:
+        opts = _o_rand((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "rand", "dtype"), *device_field(device, "rand", "device"), generator_address(generator, "rand", "generator"))
     if out is not None:
-        return store(out, rand(*size, dtype=dtype, device=device, generator=generator), "rand")
+        return store(out, rand(size, dtype=dtype, device=device, generator=generator), "rand")
     h = c_void_p()
-    if tt_rand(local.ctx, packed(size, "rand", "size"), length(size), None if dtype is None and device is None and generator is None else _o_rand((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "rand", "dtype"), *device_field(device, "rand", "device"), generator_address(generator, "rand", "generator")), byref(h)):
+    if tt_rand(local.ctx, packed(size, "rand", "size"), length(size), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2141,10 +2216,13 @@ def randn(*args, dtype=None, device=None, generator=None, out=None, requires_gra
       generator: the ctx's own by default
     """
     size = gathered(args, kwargs, "randn", "size")
+    opts = None
+    if dtype is not None or device is not None or generator is not None:
+        opts = _o_randn((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "randn", "dtype"), *device_field(device, "randn", "device"), generator_address(generator, "randn", "generator"))
     if out is not None:
-        return store(out, randn(*size, dtype=dtype, device=device, generator=generator), "randn")
+        return store(out, randn(size, dtype=dtype, device=device, generator=generator), "randn")
     h = c_void_p()
-    if tt_randn(local.ctx, packed(size, "randn", "size"), length(size), None if dtype is None and device is None and generator is None else _o_randn((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "randn", "dtype"), *device_field(device, "randn", "device"), generator_address(generator, "randn", "generator")), byref(h)):
+    if tt_randn(local.ctx, packed(size, "randn", "size"), length(size), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2163,22 +2241,28 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     if not isinstance(input, Tensor):
         raise wrong_kind("bernoulli", "input", "Tensor", input)
     if p is None:
+        opts = None
+        if generator is not None:
+            opts = _o_bernoulli((generator is not None), generator_address(generator, "bernoulli", "generator"))
         if out is not None:
             out_tensor(out, "bernoulli")
-            if tt_bernoulli_into(local.ctx, input._h, None if generator is None else _o_bernoulli((generator is not None), generator_address(generator, "bernoulli", "generator")), out._h):
+            if tt_bernoulli_into(local.ctx, input._h, opts, out._h):
                 fail()
             return out
         h = c_void_p()
-        if tt_bernoulli(local.ctx, input._h, None if generator is None else _o_bernoulli((generator is not None), generator_address(generator, "bernoulli", "generator")), byref(h)):
+        if tt_bernoulli(local.ctx, input._h, opts, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
         return t
     elif is_number(p):
+        opts = None
+        if generator is not None:
+            opts = _o_bernoulli_p((generator is not None), generator_address(generator, "bernoulli", "generator"))
         if out is not None:
             return store(out, bernoulli(input, p, generator=generator), "bernoulli")
         h = c_void_p()
-        if tt_bernoulli_p(local.ctx, input._h, float64(p, "bernoulli", "p"), None if generator is None else _o_bernoulli_p((generator is not None), generator_address(generator, "bernoulli", "generator")), byref(h)):
+        if tt_bernoulli_p(local.ctx, input._h, float64(p, "bernoulli", "p"), opts, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
@@ -2196,7 +2280,10 @@ def bernoulli_(self, p, *, generator=None):
     input = self
     if not isinstance(input, Tensor):
         raise wrong_kind("bernoulli_", "input", "Tensor", input)
-    if tt_bernoulli_p_(local.ctx, input._h, float64(p, "bernoulli_", "p"), None if generator is None else _o_bernoulli_p((generator is not None), generator_address(generator, "bernoulli_", "generator"))):
+    opts = None
+    if generator is not None:
+        opts = _o_bernoulli_p((generator is not None), generator_address(generator, "bernoulli_", "generator"))
+    if tt_bernoulli_p_(local.ctx, input._h, float64(p, "bernoulli_", "p"), opts):
         fail()
     return input
 
@@ -2214,8 +2301,11 @@ def dropout(input, p=0.5, training=True, inplace=False, *, generator=None):
         return dropout_(input, p, training, generator=generator)
     if not isinstance(input, Tensor):
         raise wrong_kind("dropout", "input", "Tensor", input)
+    opts = None
+    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+        opts = _o_dropout(3 | (generator is not None) << 2, real(p, "dropout", "p"), boolean(training, "dropout", "training"), generator_address(generator, "dropout", "generator"))
     h = c_void_p()
-    if tt_dropout(local.ctx, input._h, None if type(p) is float and p == 0.5 and training is True and generator is None else _o_dropout(3 | (generator is not None) << 2, real(p, "dropout", "p"), boolean(training, "dropout", "training"), generator_address(generator, "dropout", "generator")), byref(h)):
+    if tt_dropout(local.ctx, input._h, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2234,7 +2324,10 @@ def dropout_(self, p=0.5, training=True, *, generator=None):
     input = self
     if not isinstance(input, Tensor):
         raise wrong_kind("dropout_", "input", "Tensor", input)
-    if tt_dropout_(local.ctx, input._h, None if type(p) is float and p == 0.5 and training is True and generator is None else _o_dropout(3 | (generator is not None) << 2, real(p, "dropout_", "p"), boolean(training, "dropout_", "training"), generator_address(generator, "dropout_", "generator"))):
+    opts = None
+    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+        opts = _o_dropout(3 | (generator is not None) << 2, real(p, "dropout_", "p"), boolean(training, "dropout_", "training"), generator_address(generator, "dropout_", "generator"))
+    if tt_dropout_(local.ctx, input._h, opts):
         fail()
     return input
 
@@ -2250,23 +2343,29 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     if not isinstance(input, Tensor):
         raise wrong_kind("sum", "input", "Tensor", input)
     if dim is None and keepdim is False:
+        opts = None
+        if dtype is not None:
+            opts = _o_sum((dtype is not None), dtype_code(dtype, "sum", "dtype"))
         if out is not None:
             return store(out, sum(input, dim, keepdim, dtype=dtype), "sum")
         h = c_void_p()
-        if tt_sum(local.ctx, input._h, None if dtype is None else _o_sum((dtype is not None), dtype_code(dtype, "sum", "dtype")), byref(h)):
+        if tt_sum(local.ctx, input._h, opts, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
         return t
     elif is_dims(dim):
         dim = ints(dim, "sum", "dim")
+        opts = None
+        if keepdim is not False or dtype is not None:
+            opts = _o_sum_dim(1 | (dtype is not None) << 1, boolean(keepdim, "sum", "keepdim"), dtype_code(dtype, "sum", "dtype"))
         if out is not None:
             out_tensor(out, "sum")
-            if tt_sum_dim_into(local.ctx, input._h, packed(dim, "sum", "dim"), length(dim), None if keepdim is False and dtype is None else _o_sum_dim(1 | (dtype is not None) << 1, boolean(keepdim, "sum", "keepdim"), dtype_code(dtype, "sum", "dtype")), out._h):
+            if tt_sum_dim_into(local.ctx, input._h, packed(dim, "sum", "dim"), length(dim), opts, out._h):
                 fail()
             return out
         h = c_void_p()
-        if tt_sum_dim(local.ctx, input._h, packed(dim, "sum", "dim"), length(dim), None if keepdim is False and dtype is None else _o_sum_dim(1 | (dtype is not None) << 1, boolean(keepdim, "sum", "keepdim"), dtype_code(dtype, "sum", "dtype")), byref(h)):
+        if tt_sum_dim(local.ctx, input._h, packed(dim, "sum", "dim"), length(dim), opts, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
@@ -2285,23 +2384,29 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     if not isinstance(input, Tensor):
         raise wrong_kind("mean", "input", "Tensor", input)
     if dim is None and keepdim is False:
+        opts = None
+        if dtype is not None:
+            opts = _o_mean((dtype is not None), dtype_code(dtype, "mean", "dtype"))
         if out is not None:
             return store(out, mean(input, dim, keepdim, dtype=dtype), "mean")
         h = c_void_p()
-        if tt_mean(local.ctx, input._h, None if dtype is None else _o_mean((dtype is not None), dtype_code(dtype, "mean", "dtype")), byref(h)):
+        if tt_mean(local.ctx, input._h, opts, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
         return t
     elif is_dims(dim):
         dim = ints(dim, "mean", "dim")
+        opts = None
+        if keepdim is not False or dtype is not None:
+            opts = _o_mean_dim(1 | (dtype is not None) << 1, boolean(keepdim, "mean", "keepdim"), dtype_code(dtype, "mean", "dtype"))
         if out is not None:
             out_tensor(out, "mean")
-            if tt_mean_dim_into(local.ctx, input._h, packed(dim, "mean", "dim"), length(dim), None if keepdim is False and dtype is None else _o_mean_dim(1 | (dtype is not None) << 1, boolean(keepdim, "mean", "keepdim"), dtype_code(dtype, "mean", "dtype")), out._h):
+            if tt_mean_dim_into(local.ctx, input._h, packed(dim, "mean", "dim"), length(dim), opts, out._h):
                 fail()
             return out
         h = c_void_p()
-        if tt_mean_dim(local.ctx, input._h, packed(dim, "mean", "dim"), length(dim), None if keepdim is False and dtype is None else _o_mean_dim(1 | (dtype is not None) << 1, boolean(keepdim, "mean", "keepdim"), dtype_code(dtype, "mean", "dtype")), byref(h)):
+        if tt_mean_dim(local.ctx, input._h, packed(dim, "mean", "dim"), length(dim), opts, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
@@ -2318,13 +2423,16 @@ def argmax(input, dim=None, keepdim=False, *, out=None):
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("argmax", "input", "Tensor", input)
+    opts = None
+    if dim is not None or keepdim is not False:
+        opts = _o_argmax(2 | (dim is not None), optional_integer(dim, "argmax", "dim"), boolean(keepdim, "argmax", "keepdim"))
     if out is not None:
         out_tensor(out, "argmax")
-        if tt_argmax_into(local.ctx, input._h, None if dim is None and keepdim is False else _o_argmax(2 | (dim is not None), optional_integer(dim, "argmax", "dim"), boolean(keepdim, "argmax", "keepdim")), out._h):
+        if tt_argmax_into(local.ctx, input._h, opts, out._h):
             fail()
         return out
     h = c_void_p()
-    if tt_argmax(local.ctx, input._h, None if dim is None and keepdim is False else _o_argmax(2 | (dim is not None), optional_integer(dim, "argmax", "dim"), boolean(keepdim, "argmax", "keepdim")), byref(h)):
+    if tt_argmax(local.ctx, input._h, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2351,13 +2459,16 @@ def any(input, dim=None, keepdim=False, *, out=None):
         return t
     elif is_dims(dim):
         dim = ints(dim, "any", "dim")
+        opts = None
+        if keepdim is not False:
+            opts = _o_any_dim(1, boolean(keepdim, "any", "keepdim"))
         if out is not None:
             out_tensor(out, "any")
-            if tt_any_dim_into(local.ctx, input._h, packed(dim, "any", "dim"), length(dim), None if keepdim is False else _o_any_dim(1, boolean(keepdim, "any", "keepdim")), out._h):
+            if tt_any_dim_into(local.ctx, input._h, packed(dim, "any", "dim"), length(dim), opts, out._h):
                 fail()
             return out
         h = c_void_p()
-        if tt_any_dim(local.ctx, input._h, packed(dim, "any", "dim"), length(dim), None if keepdim is False else _o_any_dim(1, boolean(keepdim, "any", "keepdim")), byref(h)):
+        if tt_any_dim(local.ctx, input._h, packed(dim, "any", "dim"), length(dim), opts, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
@@ -2374,13 +2485,16 @@ def cat(tensors, dim=0, *, out=None):
       dim: dimension to join along
     """
     tensors = tensor_list(tensors, "cat", "tensors")
+    opts = None
+    if dim != 0 or type(dim) is not int:
+        opts = _o_cat(1, integer(dim, "cat", "dim"))
     if out is not None:
         out_tensor(out, "cat")
-        if tt_cat_into(local.ctx, pointers(tensors), length(tensors), None if type(dim) is int and dim == 0 else _o_cat(1, integer(dim, "cat", "dim")), out._h):
+        if tt_cat_into(local.ctx, pointers(tensors), length(tensors), opts, out._h):
             fail()
         return out
     h = c_void_p()
-    if tt_cat(local.ctx, pointers(tensors), length(tensors), None if type(dim) is int and dim == 0 else _o_cat(1, integer(dim, "cat", "dim")), byref(h)):
+    if tt_cat(local.ctx, pointers(tensors), length(tensors), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2395,13 +2509,16 @@ def stack(tensors, dim=0, *, out=None):
       dim: where the new dimension stands, in [-ndim - 1, ndim]
     """
     tensors = tensor_list(tensors, "stack", "tensors")
+    opts = None
+    if dim != 0 or type(dim) is not int:
+        opts = _o_stack(1, integer(dim, "stack", "dim"))
     if out is not None:
         out_tensor(out, "stack")
-        if tt_stack_into(local.ctx, pointers(tensors), length(tensors), None if type(dim) is int and dim == 0 else _o_stack(1, integer(dim, "stack", "dim")), out._h):
+        if tt_stack_into(local.ctx, pointers(tensors), length(tensors), opts, out._h):
             fail()
         return out
     h = c_void_p()
-    if tt_stack(local.ctx, pointers(tensors), length(tensors), None if type(dim) is int and dim == 0 else _o_stack(1, integer(dim, "stack", "dim")), byref(h)):
+    if tt_stack(local.ctx, pointers(tensors), length(tensors), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2421,10 +2538,16 @@ def split(input, split_size, dim=0, *, split_sizes=None):
     if not isinstance(input, Tensor):
         raise wrong_kind("split", "input", "Tensor", input)
     if is_int(split_size):
-        return call_list(tt_split, (local.ctx, input._h, int64(split_size, "split", "split_size"), None if type(dim) is int and dim == 0 else _o_split(1, integer(dim, "split", "dim"))))
+        opts = None
+        if dim != 0 or type(dim) is not int:
+            opts = _o_split(1, integer(dim, "split", "dim"))
+        return call_list(tt_split, (local.ctx, input._h, int64(split_size, "split", "split_size"), opts))
     elif is_list(split_size):
         split_size = ints(split_size, "split", "split_sizes")
-        return call_list(tt_split_with_sizes, (local.ctx, input._h, packed(split_size, "split", "split_sizes"), length(split_size), None if type(dim) is int and dim == 0 else _o_split_with_sizes(1, integer(dim, "split", "dim"))))
+        opts = None
+        if dim != 0 or type(dim) is not int:
+            opts = _o_split_with_sizes(1, integer(dim, "split", "dim"))
+        return call_list(tt_split_with_sizes, (local.ctx, input._h, packed(split_size, "split", "split_sizes"), length(split_size), opts))
     raise no_overload("split", input, split_size, dim)
 
 
@@ -2623,8 +2746,11 @@ def slice(input, dim=0, start=None, end=None, step=1):
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("slice", "input", "Tensor", input)
+    opts = None
+    if start is not None or end is not None or step != 1 or type(step) is not int:
+        opts = _o_slice(4 | (start is not None) | (end is not None) << 1, optional_integer(start, "slice", "start"), optional_integer(end, "slice", "end"), integer(step, "slice", "step"))
     h = c_void_p()
-    if tt_slice(local.ctx, input._h, int64(dim, "slice", "dim"), None if start is None and end is None and type(step) is int and step == 1 else _o_slice(4 | (start is not None) | (end is not None) << 1, optional_integer(start, "slice", "start"), optional_integer(end, "slice", "end"), integer(step, "slice", "step")), byref(h)):
+    if tt_slice(local.ctx, input._h, int64(dim, "slice", "dim"), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2641,8 +2767,11 @@ def as_strided(input, size, stride, storage_offset=None):
         raise wrong_kind("as_strided", "input", "Tensor", input)
     size = ints(size, "as_strided", "size")
     stride = ints(stride, "as_strided", "stride")
+    opts = None
+    if storage_offset is not None:
+        opts = _o_as_strided((storage_offset is not None), optional_integer(storage_offset, "as_strided", "storage_offset"))
     h = c_void_p()
-    if tt_as_strided(local.ctx, input._h, packed(size, "as_strided", "size"), length(size), packed(stride, "as_strided", "stride"), length(stride), None if storage_offset is None else _o_as_strided((storage_offset is not None), optional_integer(storage_offset, "as_strided", "storage_offset")), byref(h)):
+    if tt_as_strided(local.ctx, input._h, packed(size, "as_strided", "size"), length(size), packed(stride, "as_strided", "stride"), length(stride), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2687,7 +2816,10 @@ def split_with_sizes(input, split_sizes, dim=0):
     if not isinstance(input, Tensor):
         raise wrong_kind("split_with_sizes", "input", "Tensor", input)
     split_sizes = ints(split_sizes, "split_with_sizes", "split_sizes")
-    return call_list(tt_split_with_sizes, (local.ctx, input._h, packed(split_sizes, "split_with_sizes", "split_sizes"), length(split_sizes), None if type(dim) is int and dim == 0 else _o_split_with_sizes(1, integer(dim, "split_with_sizes", "dim"))))
+    opts = None
+    if dim != 0 or type(dim) is not int:
+        opts = _o_split_with_sizes(1, integer(dim, "split_with_sizes", "dim"))
+    return call_list(tt_split_with_sizes, (local.ctx, input._h, packed(split_sizes, "split_with_sizes", "split_sizes"), length(split_sizes), opts))
 
 
 # where -> name -> function

@@ -62,14 +62,14 @@ def python_default(a):
     return {"true": "True", "false": "False"}.get(d.lower(), d)
 
 
-def is_default(a, x):
-    """Python condition: x is the default of a."""
+def differs(a, x):
+    """Python condition: x is not the default of a."""
     d = python_default(a)
     if d in ("None", "True", "False") or a.type == "MemoryFormat":
-        return f"{x} is {d}"
+        return f"{x} is not {d}"
     if a.enum:
-        return f"{x} == {d}"
-    return f"type({x}) is {'float' if a.type == 'Float' else 'int'} and {x} == {d}"
+        return f"{x} != {d}"
+    return f"{x} != {d} or type({x}) is not {'float' if a.type == 'Float' else 'int'}"
 
 
 class Slot:
@@ -280,8 +280,10 @@ class Function:
                 optional = ", True" if s.arg.type == "Tensor?[]" else ""
                 if not (self.varargs and s.var == self.varargs.name):
                     lines.append(f'{s.var} = {make}({s.var}, "{self.name}", "{s.name}"{optional})')
+        if op.options and not op.fixed:
+            lines += ["opts = None", f"if {self.unusual(form)}:", f"    opts = {self.options(form)}"]
         if self.takes_out and "into" not in op.variants:
-            names = [f"*{p.name}" if p is self.varargs else p.name for p in self.positional] + [f"{p.name}={p.name}" for p in self.keywords]
+            names = [p.name for p in self.positional] + [f"{p.name}={p.name}" for p in self.keywords]
             lines += ["if out is not None:", f'    return store(out, {self.name}({", ".join(names)}), "{self.name}")']
         elif self.takes_out:
             outs = dst_names(op)
@@ -317,7 +319,7 @@ class Function:
     def list_call(self, form, checked):
         args = ["local.ctx"] + self.arguments(form, checked, None)
         if form.op.options:
-            args.append(self.options(form))
+            args.append("opts")
         return [f"return call_list({c_name(form.op, '', '')}, ({', '.join(args)}))"]
 
     def calls(self, form, checked, variant, results):
@@ -330,20 +332,19 @@ class Function:
             args = ["local.ctx"] + self.arguments(form, checked, value) + opts + results
             return [f"if {name}({', '.join(args)}):", "    fail()"]
         if not number and not op.fixed:
-            return call(c_name(op, "", variant), None, [self.options(form)] if op.options else [])
+            return call(c_name(op, "", variant), None, ["opts"] if op.options else [])
         plain = []
         if number:
             named = [c_name(op, s, variant) for s in ("_f64", "_i64", "_scalar")]
             plain.append(f'call, value = number_form({", ".join(named)}, {number.var}, "{self.name}", "{number.name}")')
-            plain += call("call", "value", [self.options(form)] if rows.get("_f64") else [])
+            plain += call("call", "value", ["opts"] if rows.get("_f64") else [])
         else:
             plain += call(c_name(op, "", variant), None, [])
         if not (op.fixed and op.options):
             return plain
         value = f'scalar({number.var}, "{self.name}", "{number.name}")' if number else None
-        extended = call(c_name(op, "_scalar_ex" if number else "_ex", variant), value, [self.options(form, always=True)])
-        usual = " and ".join(is_default(a, form.of[a.name].var) for a in op.options)
-        return [f"if {usual}:"] + ["    " + r for r in plain] + ["else:"] + ["    " + r for r in extended]
+        extended = call(c_name(op, "_scalar_ex" if number else "_ex", variant), value, [self.options(form)])
+        return [f"if {self.unusual(form)}:"] + ["    " + r for r in extended] + ["else:"] + ["    " + r for r in plain]
 
     def arguments(self, form, checked, number_value):
         out = []
@@ -368,9 +369,13 @@ class Function:
                 raise DeclError(f"{form.op.name}: no Python form of the positional argument {a.name}: {a.type}")
         return out
 
-    def options(self, form, always=False):
-        """Python expression of the options struct: bytes, or None if all are at their defaults."""
-        op, bits, constant, fields, usual = form.op, [], 0, [], []
+    def unusual(self, form):
+        """Python condition: an option is not at its default."""
+        return " or ".join(differs(a, form.of[a.name].var) for a in form.op.options)
+
+    def options(self, form):
+        """Python expression of the options struct, as bytes."""
+        op, bits, constant, fields = form.op, [], 0, []
         for k, a in enumerate(op.options):
             s = form.of[a.name]
             where = f'{s.var}, "{self.name}", "{s.name}"'
@@ -379,10 +384,8 @@ class Function:
             else:
                 constant |= 1 << k
             fields.append(f"one_of({a.enum.upper()}, {where})" if a.enum else f"{SIMPLE[a.type][1]}({where})")
-            usual.append(is_default(a, s.var))
         word = " | ".join(([str(constant)] if constant else []) + bits)
-        made = f"_o_{op.name}({', '.join([word] + fields)})"
-        return made if always else f"None if {' and '.join(usual)} else {made}"
+        return f"_o_{op.name}({', '.join([word] + fields)})"
 
 
 def struct_format(op):
