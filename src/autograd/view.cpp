@@ -4,6 +4,7 @@
 #include "autograd/node.h"
 #include "autograd/formulas.h"
 #include "gen/ops.h"
+#include "ops/front.h"
 
 namespace TT_NS {
 
@@ -15,25 +16,16 @@ static ViewGeometry geometry_of(const Tensor& view) {
   return {Shape(view.sizes()), Shape(view.strides()), (int64_t(view.data) - int64_t(view.base->data)) / view.item_size() };
 }
 
-// ---- as_strided of the base ----
-
-struct ViewSaved {
-  ViewGeometry view;
-  Shape base_sizes, base_strides;
-};
-static void view_apply(Node& n, TensorRef* grads, TensorRef* out) {
-  check_not_released(n);
-  auto& s = n.saved_as<ViewSaved>();
-  out[0] = formula::as_strided_backward(*grads[0], s.base_sizes, s.base_strides, 0, s.view.sizes, s.view.strides, s.view.offset);
-}
-static constinit const NodeType kViewType = {"as_strided", view_apply, destroy_saved<ViewSaved>, sizeof(ViewSaved), false};
-
+// The view as as_strided of its base, recorded whatever the ctx's masks.
 static void rebuild_view_node(Tensor& t) {
-  NodeRef node = new_node(&kViewType, 1, 1);
-  as_node(node).set_edge(0, *t.base);
-  new (as_node(node).saved()) ViewSaved{geometry_of(t), Shape(t.base->sizes()), Shape(t.base->strides())};
-  as_node(node).released = false;
-  set_history(node, t, 0);
+  const Tensor& base = *t.base;
+  const uint64_t keys = bit(kKeyAutograd) | (base.keys & kBackendKeys);
+  const auto& op = *__atomic_load_n(&op_of_views, __ATOMIC_RELAXED);
+  const TensorRef fresh = redispatch(op, keys, base, t.sizes(), t.strides(), Opt<int64_t>(t.offset()));
+  if (t.grad_fn) NodeRef::adopt(t.grad_fn).reset();
+  t.grad_fn = NodeRef::share(fresh->grad_fn).leak();
+  t.output_nr = fresh->output_nr;
+  t.keys |= bit(kKeyAutograd);
   t.view_version = t.version();
 }
 

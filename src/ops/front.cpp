@@ -37,9 +37,12 @@ void check_writable(const Tensor& t, const char* arg) {
     fail_arg(TT_INVALID_ARG, arg, "{} has shape {} and strides {}: several of its elements share one address, clone it first", arg, t.sizes(), t.strides());
 }
 
+constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views = nullptr;
+
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype) {
   TensorRef v = new_alias(src, sizes, strides, data, dtype);
   if (!(ctx().exclude & bit(kKeyAutograd))) {
+    if (TT_UNLIKELY(!__atomic_load_n(&op_of_views, __ATOMIC_RELAXED))) __atomic_store_n(&op_of_views, &op_as_strided, __ATOMIC_RELAXED);
     v->base = TensorRef::share(src.base ? src.base : &src).leak();
     v->keys |= bit(kKeyAutograd);
     v->view_version = v->version();

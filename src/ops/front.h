@@ -21,6 +21,9 @@ void check_writable(const Tensor& t, const char* arg);     // no two indices at 
 // A view of src with this geometry, linked to its base while gradients are recorded.
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data);
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
+// op_as_strided once a view has been made, before that NULL. Autograd rebuilds the nodes of stale views with it; through a
+// pointer, so that a program without views links neither as_strided nor its gradient.
+extern Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views;
 
 // p + bytes, where p is NULL on META.
 inline char* advance(char* p, int64_t bytes) { return reinterpret_cast<char*>(uintptr_t(p) + uintptr_t(bytes)); }
