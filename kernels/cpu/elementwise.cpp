@@ -80,22 +80,34 @@ void move_rows(const Walk& w, int k, char* block, int64_t m) {
   for (int d = 0; d < p.ndim; d++) index[d] = w.index[d];
   auto* b = reinterpret_cast<T*>(block);
   char* at = w.at[k];
-  for (;;) {
-    const int64_t run = least(m, p.size[0] - index[0]);
-    for (int64_t i = 0; i < run; i++) {
+  auto move = [&](int64_t n) TT_INLINE_LAMBDA {  // the next n elements of a row, without moving `at`
+    for (int64_t i = 0; i < n; i++) {
       if constexpr (kGather) b[i] = *reinterpret_cast<const T*>(at + i * stride[0]);
       else *reinterpret_cast<T*>(at + i * stride[0]) = b[i];
     }
-    if ((m -= run) == 0) return;
-    b += run;
-    at -= index[0] * stride[0];
-    index[0] = 0;
-    for (int d = 1;; d++) {  // m > 0: some dimension has a next index
+    b += n;
+  };
+  const int64_t first = least(m, p.size[0] - index[0]);
+  move(first);
+  at -= index[0] * stride[0];
+  m -= first;
+  while (m > 0) {  // at the end of a row, with elements to come: some dimension has a next index
+    for (int d = 1;; d++) {
       at += stride[d];
       if (++index[d] < p.size[d]) break;
       at -= index[d] * stride[d];
       index[d] = 0;
     }
+    const int64_t rows = least(m / p.size[0], p.size[1] - index[1]);
+    for (int64_t r = 0; r < rows; r++, at += stride[1]) move(p.size[0]);
+    index[1] += rows;
+    m -= rows * p.size[0];
+    if (rows == 0) {  // the last, incomplete row
+      move(m);
+      return;
+    }
+    at -= stride[1];  // back to the row just done
+    index[1]--;
   }
 }
 
@@ -187,7 +199,7 @@ int32_t run_strided(const ElementPlan& plan, int64_t begin, int64_t end, Block b
     if (!direct) s.store(m);
     i += m;
     if (i == end) break;
-    for (int64_t run; m > 0; m -= run) s.w.advance(run = least(m, s.w.row_left()));
+    s.w.skip(m);
   }
   return TT_OK;
 }

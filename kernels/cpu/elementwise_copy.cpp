@@ -39,10 +39,31 @@ void copy_row(const ElementPlan& p, char* dst, const char* src, int64_t m) {
   }
 }
 
+// bytes of one row; short rows spare the call of memcpy.
+TT_INLINE void copy_bytes(char* dst, const char* src, int64_t bytes) {
+  typedef int64_t Word __attribute__((vector_size(16), aligned(1), may_alias));
+  if (bytes > 256 || bytes < 16) {
+    __builtin_memcpy(dst, src, size_t(bytes));
+    return;
+  }
+  int64_t i = 0;
+  for (; i + 16 <= bytes; i += 16) *reinterpret_cast<Word*>(dst + i) = *reinterpret_cast<const Word*>(src + i);
+  if (i < bytes)  // the last 16 bytes, some of them again
+    *reinterpret_cast<Word*>(dst + bytes - 16) = *reinterpret_cast<const Word*>(src + bytes - 16);
+}
+
+// From w, rows of one dtype and unit stride on both sides: returns the elements copied, or 0 if there is no whole row.
+int64_t copy_plain_rows(const ElementPlan& p, const Walk& w, int64_t left) {
+  if (w.index[0] != 0) return 0;
+  const int64_t rows = least(left / p.size[0], p.size[1] - w.index[1]), bytes = p.size[0] * kItemSize[p.dtype[0]];
+  for (int64_t r = 0; r < rows; r++) copy_bytes(w.at[0] + r * p.stride[0][1], w.at[1] + r * p.stride[1][1], bytes);
+  return rows * p.size[0];
+}
+
 // The dimension in which the source has unit stride while the output has it in dimension 0; 0 if there is none, or if
 // it is too short to pay.
 int crossed_dim(const ElementPlan& p) {
-  constexpr int64_t kLeast = 4;
+  constexpr int64_t kLeast = 2;
   const int64_t item = kItemSize[p.dtype[0]];
   if (p.dtype[0] != p.dtype[1] || p.stride[0][0] != item || p.stride[1][0] == item || p.size[0] < kLeast) return 0;
   for (int d = 1; d < p.ndim; d++)
@@ -105,18 +126,17 @@ int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept {
     return TT_OK;
   }
   const int crossed = crossed_dim(plan);
+  const bool plain = plan.ndim > 1 && plan.dtype[0] == plan.dtype[1] && plan.stride[0][0] == item && plan.stride[1][0] == item;
   Walk w;
   w.start(plan, begin);
   for (int64_t i = begin, m; i < end; i += m) {
+    const int64_t left = end - i;
     m = 0;
-    if (crossed) m = crossed == 1 ? copy_crossed_rows(plan, w, end - i) : copy_crossed_block(plan, w, end - i, crossed);
-    if (m > 0) {
-      if (i + m < end) w.start(plan, i + m);
-      continue;
-    }
-    m = least(end - i, w.row_left());
-    copy_row(plan, w.at[0], w.at[1], m);
-    if (i + m < end) w.advance(m);
+    if (plain) m = copy_plain_rows(plan, w, left);
+    else if (crossed == 1) m = copy_crossed_rows(plan, w, left);
+    else if (crossed) m = copy_crossed_block(plan, w, left, crossed);
+    if (m == 0) copy_row(plan, w.at[0], w.at[1], m = least(left, w.row_left()));
+    if (m < left) w.skip(m);
   }
   return TT_OK;
 }

@@ -26,12 +26,14 @@ TT_INLINE float fma(float a, float b, float c) { return a * b + c; }
 
 TT_INLINE float bits_f32(uint32_t u) { return __builtin_bit_cast(float, u); }
 TT_INLINE uint32_t f32_bits(float f) { return __builtin_bit_cast(uint32_t, f); }
+TT_INLINE double bits_f64(uint64_t u) { return __builtin_bit_cast(double, u); }
 TT_INLINE uint64_t f64_bits(double f) { return __builtin_bit_cast(uint64_t, f); }
 
 constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which then stands in the low bits
 constexpr int32_t kRoundBits = 0x4b400000;
 
 TT_INLINE float power_of_two(int32_t n) { return bits_f32(uint32_t(n + 127) << 23); }
+TT_INLINE double power_of_two(int64_t n) { return bits_f64(uint64_t(n + 1023) << 52); }
 
 template <class V> V splat(float);
 template <> TT_INLINE float splat<float>(float x) { return x; }

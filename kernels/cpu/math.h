@@ -28,6 +28,21 @@ TT_INLINE V exp_lanes(V x) {
   return scale(fma(r * r, p, r) + 1.0f, n);
 }
 
+// The same in double; P: 2^-64. ln2's high part has 41 bits.
+TT_INLINE double exp(double x) {
+  const double c = x < -746.0 ? -746.0 : x > 710.0 ? 710.0 : x;
+  const double shifted = c * 0x1.71547652b82fep+0 + 0x1.8p52, n = shifted - 0x1.8p52;
+  const double r = (c - n * 0x1.62e42fefa3000p-1) - n * 0x1.3de6af278ece6p-42, r2 = r * r, r4 = r2 * r2;
+  const double p01 = 0x1p-1 + r * 0x1.555555555555bp-3, p23 = 0x1.5555555555502p-5 + r * 0x1.111111110ec1ap-7;
+  const double p45 = 0x1.6c16c16c30746p-10 + r * 0x1.a01a01b398cb5p-13;
+  const double p67 = 0x1.a01a01360d25fp-16 + r * 0x1.71ddefdcfab96p-19;
+  const double p89 = 0x1.27e5b4d149770p-22 + r * 0x1.af6c6064bafd2p-26;
+  const double high = (p45 + r2 * p67) + r4 * (p89 + r2 * 0x1.1e3d09f40f638p-29);
+  const double y = 1.0 + (r + r2 * ((p01 + r2 * p23) + r4 * high));
+  const int64_t k = int64_t(f64_bits(shifted)) - 0x4338000000000000, half = k >> 1;
+  return y * power_of_two(half) * power_of_two(k - half);
+}
+
 // ---- sigmoid, tanh: quotients of e = exp(-t) = 2^n (1 + p), p = r + r^2 P(r); P: 2^-26 relative to p ----
 // One Newton step on the quotient puts back the rounding errors of its parts, and of the rough reciprocal.
 
@@ -128,10 +143,9 @@ TT_INLINE float cos_hard(float x) { return __builtin_cosf(x); }
 
 // ---- the C library's, and single instructions ----
 
-TT_INLINE double exp(double x) { return __builtin_exp(x); }
 TT_INLINE double log(double x) { return __builtin_log(x); }
 TT_INLINE double tanh(double x) { return __builtin_tanh(x); }
-TT_INLINE double sigmoid(double x) { return 1.0 / (1.0 + __builtin_exp(-x)); }
+TT_INLINE double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 TT_INLINE double sin(double x) { return __builtin_sin(x); }
 TT_INLINE double cos(double x) { return __builtin_cos(x); }
 TT_INLINE bool is_hard_angle(double) { return false; }

@@ -34,6 +34,18 @@ struct Walk {
       for (int k = 0; k < p.n_operands; k++) at[k] += p.stride[k][d + 1] - p.size[d] * p.stride[k][d];
     }
   }
+
+  // Moves m elements on, over any number of rows; not beyond the last element but one.
+  TT_INLINE void skip(int64_t m) {
+    const ElementPlan& p = *plan;
+    for (int d = 0; m > 0; d++) {
+      const int64_t to = index[d] + m, wraps = d + 1 == p.ndim ? 0 : to / p.size[d];
+      const int64_t step = m - wraps * p.size[d];  // of this dimension's index
+      for (int k = 0; k < p.n_operands; k++) at[k] += step * p.stride[k][d];
+      index[d] += step;
+      m = wraps;
+    }
+  }
 };
 
 // Operand k is one run of unit stride over the whole loop nest.

@@ -127,13 +127,24 @@ struct Maximum {
 struct Minimum {
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return at_most(a, b); }
 };
+struct ClampNumbers {
+  template <class T> static TT_FN T op(T a, const Param<T>& p) {
+    const T b = a < p.v[0] ? p.v[0] : a;
+    return b > p.v[1] ? p.v[1] : b;
+  }
+};
+struct Nan {
+  template <class T> static TT_FN T op(T, const Param<T>&) { return T(__builtin_nan("")); }
+};
 struct Clamp {  // param 0 = min, param 1 = max, each may be absent; max wins
   template <class T> static TT_FN void prepare(Param<T>& p) {
     if (!p.has[0]) p.v[0] = kLowest<T>;
     if (!p.has[1]) p.v[1] = kHighest<T>;
   }
-  template <class T> static TT_FN T op(T a, const Param<T>& p) {
-    return a == a ? at_most(at_least(a, p.v[0]), p.v[1]) : a;
+  template <class T, class Run> static TT_FN void pick(const Param<T>& p, Run run) {
+    if constexpr (kIsFloat<T>)
+      if (p.v[0] != p.v[0] || p.v[1] != p.v[1]) return run(Nan{});
+    run(ClampNumbers{});
   }
 };
 struct ClampTensor {

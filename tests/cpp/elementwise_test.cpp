@@ -507,6 +507,9 @@ std::vector<Layout> layouts() {
   add({2, 3, 2, 5, 2, 3}, [](Layout& l) {
     l.order[1] = {5, 4, 3, 2, 1, 0}, l.op_size[2] = {5, 1, 3}, l.order[3] = {1, 0, 3, 2, 5, 4};
   });
+  add({4, 5, 20}, [](Layout& l) { l.order[1] = {1, 0, 2}; });
+  add({3, 4, 90}, [](Layout& l) { l.order[0] = {1, 0, 2}; });
+  add({9, 2, 3}, [](Layout& l) { l.order[1] = {1, 0, 2}, l.order[2] = {1, 2, 0}; });
   add({4, 20, 17}, [](Layout& l) { l.order[1] = {2, 1, 0}, l.order[0] = {0, 2, 1}; });
   return v;
 }
