@@ -1,4 +1,4 @@
-// Steps of folds, and the largest or smallest of a run of floats at the speed of memory.
+// The largest of a run, and what max and min are made of: the smallest is the largest of the inverted elements.
 #pragma once
 
 #include "cpu/reduce_load.h"
@@ -76,52 +76,87 @@ TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
   return kNan && any(nan) ? __builtin_nanf("") : r;
 }
 
-// Steps: T identity(), T step(T accumulated, T x).
-template <class E>
-constexpr E kLowest = E(E(1) << (8 * sizeof(E) - 1));
+template <int kSize>
+struct BitsOf;
+template <>
+struct BitsOf<1> {
+  using type = uint8_t;
+};
+template <>
+struct BitsOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct BitsOf<8> {
+  using type = uint64_t;
+};
+
+// x with the bits of `flip` inverted: order reverses for all bits of an integer, or the sign of a float.
+template <class T>
+TT_INLINE T flipped(T x, uint64_t flip) {
+  using U = typename BitsOf<int(sizeof(T))>::type;
+  return bit_cast<T>(U(bit_cast<U>(x) ^ U(flip)));
+}
+template <class T>
+constexpr uint64_t kReversed = ~uint64_t(0);
+template <>
+constexpr uint64_t kReversed<float> = 0x80000000u;
+template <>
+constexpr uint64_t kReversed<double> = uint64_t(1) << 63;
+
+template <class T>
+constexpr T kLowest = T(T(1) << (8 * sizeof(T) - 1));
 template <>
 constexpr float kLowest<float> = -__builtin_inff();
 template <>
 constexpr double kLowest<double> = -__builtin_inf();
-template <class E>
-constexpr E kHighest = E(~kLowest<E>);
-template <>
-constexpr float kHighest<float> = __builtin_inff();
-template <>
-constexpr double kHighest<double> = __builtin_inf();
 
-// A NaN is taken and, since no comparison with it holds, kept.
+// Steps of folds: T identity(), T step(T accumulated, T x). A NaN is taken and, since no comparison with it holds, kept.
 template <class E>
 struct Max {
   using T = E;
+  static constexpr bool kFlips = true;
   static TT_INLINE T identity() { return kLowest<E>; }
   static TT_INLINE T step(T a, T x) { return ((x > a) | (x != x)) ? x : a; }
 };
-template <class E>
-struct Min {
-  using T = E;
-  static TT_INLINE T identity() { return kHighest<E>; }
-  static TT_INLINE T step(T a, T x) { return ((x < a) | (x != x)) ? x : a; }
-};
-template <bool kMax, class E>
-struct PickStep {
-  using type = Max<E>;
-};
-template <class E>
-struct PickStep<false, E> {
-  using type = Min<E>;
-};
 
-// Steps element i of a block into lane i mod the width. Its callers fold the lanes in order.
+// Steps element i of a block into lane i mod the width.
 template <class S, int kWidth>
-TT_NOINLINE void step_lanes(typename S::T* __restrict lane, const typename S::T* x, int64_t n) {
+TT_NOINLINE void step_lanes(typename S::T* __restrict lane, const typename S::T* x, int64_t n, uint64_t flip) {
+  const auto in = [flip](typename S::T v) __attribute__((always_inline)) {
+    if constexpr (S::kFlips) return flipped(v, flip);
+    else return v;
+  };
   int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth)
-    for (int l = 0; l < kWidth; l++) lane[l] = S::step(lane[l], x[i + l]);
+    for (int l = 0; l < kWidth; l++) lane[l] = S::step(lane[l], in(x[i + l]));
   for (int l = 0; i < n; i++, l++) {
-    lane[l] = S::step(lane[l], x[i]);
+    lane[l] = S::step(lane[l], in(x[i]));
     TT_SCALAR_LOOP;
   }
+}
+
+// The fold of a block, lanes in order; for floats by the vector scan. The result is flipped, as the elements are.
+template <class S, int kWidth>
+TT_INLINE typename S::T fold_block(const typename S::T* x, int64_t n, uint64_t flip) {
+  using T = typename S::T;
+  alignas(64) T lane[kWidth];
+  for (int i = 0; i < kWidth; i++) lane[i] = S::identity();
+  step_lanes<S, kWidth>(lane, x, n, flip);
+  T r = lane[0];
+  for (int i = 1; i < kWidth; i++) {
+    r = S::step(r, lane[i]);
+    TT_SCALAR_LOOP;
+  }
+  return r;
+}
+TT_INLINE float max_block(const float* x, int64_t n, uint64_t flip) {
+  const float start = kLowest<float>;
+  return flip ? -extreme<false, true>(x, n, -start) : extreme<true, true>(x, n, start);
+}
+template <class T>
+TT_INLINE T max_block(const T* x, int64_t n, uint64_t flip) {
+  return fold_block<Max<T>, kBlockLanes>(x, n, flip);
 }
 
 TT_ISA_END

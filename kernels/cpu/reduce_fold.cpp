@@ -17,94 +17,78 @@ TT_INLINE int64_t times(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uin
 template <class E>
 struct Prod {
   using T = E;
+  static constexpr bool kFlips = false;
   static TT_INLINE T identity() {
-    if constexpr (sizeof(E) >= 8 && __is_class(E)) return {1, 0};
+    if constexpr (__is_class(E)) return {1, 0};
     else return E(1);
   }
   static TT_INLINE T step(T a, T x) { return times(a, x); }
 };
 
+// any; all is the inverse of any of the inverted.
 struct Any {
   using T = uint8_t;
+  static constexpr bool kFlips = true;
   static TT_INLINE T identity() { return 0; }
   static TT_INLINE T step(T a, T x) { return a | x; }
 };
-struct All {
-  using T = uint8_t;
-  static TT_INLINE T identity() { return 1; }
-  static TT_INLINE T step(T a, T x) { return a & x; }
-};
 
-// Lanes are folded in order, so the result depends on shapes only.
 template <class S>
 struct Fold {
   using T = typename S::T;
   using P = T;
   static constexpr int kRows = 4;
-  static constexpr int kWidth = sizeof(T) == 1 ? 256 : 64;
+  static constexpr int kWidth = sizeof(T) == 1 ? 256 : __is_class(T) ? 4 : kBlockLanes;
 
-  static P row(Stream<T>& stream, int64_t) {
-    alignas(64) T lane[kWidth];
-    for (int i = 0; i < kWidth; i++) lane[i] = S::identity();
+  static P row(Stream& stream, int64_t) {
+    P r = S::identity();
     const T* x = nullptr;
-    while (const int64_t n = stream.next(&x)) step_lanes<S, kWidth>(lane, x, n);
-    P r = lane[0];
-    for (int i = 1; i < kWidth; i++) {
-      r = S::step(r, lane[i]);
-      TT_SCALAR_LOOP;
-    }
+    while (const int64_t n = stream.next(&x)) r = S::step(r, block(x, n, stream.ops.flip));
     return r;
   }
+  static TT_INLINE T block(const T* x, int64_t n, uint64_t flip) {
+    if constexpr (S::kFlips && sizeof(T) > 1) return max_block(x, n, flip);
+    else return fold_block<S, kWidth>(x, n, flip);
+  }
+
   struct Columns {
     alignas(64) T acc[kReduceMaxTile / sizeof(T)];
-    void start(int64_t n) {
+    uint64_t flip;
+    void start(const ReduceOps& ops, int64_t n, int64_t) {
       for (int64_t i = 0; i < n; i++) acc[i] = S::identity();
+      flip = ops.flip;
     }
     void rows(const T* const* row, int k, int64_t n, int64_t) {
       for (int j = 0; j < k; j++) {
-        const T* r = row[j];
-        for (int64_t i = 0; i < n; i++) acc[i] = S::step(acc[i], r[i]);
+        const T* __restrict r = row[j];
+        for (int64_t i = 0; i < n; i++) {
+          if constexpr (S::kFlips) acc[i] = S::step(acc[i], flipped(r[i], flip));
+          else acc[i] = S::step(acc[i], r[i]);
+        }
       }
     }
     P get(int64_t i) const { return acc[i]; }
   };
 
   static TT_INLINE P combine(P a, P b) { return S::step(a, b); }
-  static TT_INLINE void finish(const ReducePlan& p, P r, char* out, char*) { store_one(out, r, p.out_dtype); }
-};
-
-// Rows of floats go through the vector scan.
-template <class S, bool kMax>
-struct FloatExtreme : Fold<S> {
-  using T = float;
-  using P = float;
-  static P row(Stream<float>& stream, int64_t) {
-    float r = S::identity();
-    const float* x = nullptr;
-    while (const int64_t n = stream.next(&x)) r = S::step(r, extreme<kMax, true>(x, n, S::identity()));
-    return r;
+  static TT_INLINE void finish(const ReducePlan& p, const ReduceOps& ops, P r, char* out, char*) {
+    if constexpr (S::kFlips) r = flipped(r, ops.flip);
+    store_one(out, r, p.out_dtype);
   }
 };
-template <template <class> class S>
-struct ExtremeOf;
-template <>
-struct ExtremeOf<Max> {
-  using F32 = FloatExtreme<Max<float>, true>;
-};
-template <>
-struct ExtremeOf<Min> {
-  using F32 = FloatExtreme<Min<float>, false>;
-};
 
-template <template <class> class S>
+template <class T, bool kMin>
+constexpr const ReduceOps& kExtreme = kParts<Fold<Max<T>>, kMin ? kReversed<T> : 0>;
+
+template <bool kMin>
 inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
   switch (p.dtype) {
     case TT_F16:
     case TT_BF16:
-    case TT_F32: return run_reduce<typename ExtremeOf<S>::F32>(p, begin, end);
-    case TT_F64: return run_reduce<Fold<S<double>>>(p, begin, end);
-    case TT_I64: return run_reduce<Fold<S<int64_t>>>(p, begin, end);
-    default: return run_reduce<Fold<S<int32_t>>>(p, begin, end);
+    case TT_F32: return run_reduce(kExtreme<float, kMin>, p, begin, end);
+    case TT_F64: return run_reduce(kExtreme<double, kMin>, p, begin, end);
+    case TT_I64: return run_reduce(kExtreme<int64_t, kMin>, p, begin, end);
+    default: return run_reduce(kExtreme<int32_t, kMin>, p, begin, end);
   }
 }
 
@@ -113,11 +97,11 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 
 TT_KERNEL(reduce_max)(const void* plan, int64_t begin, int64_t end) noexcept {
-  return run_extreme<Max>(*static_cast<const ReducePlan*>(plan), begin, end);
+  return run_extreme<false>(*static_cast<const ReducePlan*>(plan), begin, end);
 }
 
 TT_KERNEL(reduce_min)(const void* plan, int64_t begin, int64_t end) noexcept {
-  return run_extreme<Min>(*static_cast<const ReducePlan*>(plan), begin, end);
+  return run_extreme<true>(*static_cast<const ReducePlan*>(plan), begin, end);
 }
 
 TT_KERNEL(reduce_prod)(const void* plan, int64_t begin, int64_t end) noexcept {
@@ -125,20 +109,20 @@ TT_KERNEL(reduce_prod)(const void* plan, int64_t begin, int64_t end) noexcept {
   switch (p.dtype) {
     case TT_F16:
     case TT_BF16:
-    case TT_F32: return run_reduce<Fold<Prod<float>>>(p, begin, end);
-    case TT_F64: return run_reduce<Fold<Prod<double>>>(p, begin, end);
-    case TT_C64: return run_reduce<Fold<Prod<C64>>>(p, begin, end);
-    case TT_C128: return run_reduce<Fold<Prod<C128>>>(p, begin, end);
-    default: return run_reduce<Fold<Prod<int64_t>>>(p, begin, end);
+    case TT_F32: return run_reduce(kParts<Fold<Prod<float>>>, p, begin, end);
+    case TT_F64: return run_reduce(kParts<Fold<Prod<double>>>, p, begin, end);
+    case TT_C64: return run_reduce(kParts<Fold<Prod<C64>>>, p, begin, end);
+    case TT_C128: return run_reduce(kParts<Fold<Prod<C128>>>, p, begin, end);
+    default: return run_reduce(kParts<Fold<Prod<int64_t>>>, p, begin, end);
   }
 }
 
 TT_KERNEL(reduce_any)(const void* plan, int64_t begin, int64_t end) noexcept {
-  return run_reduce<Fold<Any>>(*static_cast<const ReducePlan*>(plan), begin, end);
+  return run_reduce(kParts<Fold<Any>>, *static_cast<const ReducePlan*>(plan), begin, end);
 }
 
 TT_KERNEL(reduce_all)(const void* plan, int64_t begin, int64_t end) noexcept {
-  return run_reduce<Fold<All>>(*static_cast<const ReducePlan*>(plan), begin, end);
+  return run_reduce(kParts<Fold<Any>, 1>, *static_cast<const ReducePlan*>(plan), begin, end);
 }
 
 TT_ENTRY_END

@@ -4,7 +4,8 @@
 TT_ISA_BEGIN
 
 template <class D, class S>
-inline void load_as(D* __restrict dst, const char* src, int64_t stride, int64_t n) {
+inline void load_as(void* to, const char* src, int64_t stride, int64_t n) {
+  D* __restrict dst = static_cast<D*>(to);
   if (stride == int64_t(sizeof(S))) {
     const S* s = reinterpret_cast<const S*>(src);
     for (int64_t i = 0; i < n; i++) dst[i] = To<D>::from(s[i]);
@@ -17,7 +18,7 @@ inline void load_as(D* __restrict dst, const char* src, int64_t stride, int64_t 
 }
 
 template <class D>
-inline void load_integer(D* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) {
+inline void load_integer(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) {
   switch (dtype) {
     case TT_BOOL: return load_as<D, Bool>(dst, src, stride, n);
     case TT_U8: return load_as<D, uint8_t>(dst, src, stride, n);
@@ -57,21 +58,21 @@ TT_ISA_END
 
 TT_ENTRY_BEGIN
 
-void load_f32(float* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
+void load_f32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
   if (dtype == TT_F32) load_as<float, float>(dst, src, stride, n);
   else if (dtype == TT_BF16) load_as<float, BF16>(dst, src, stride, n);
   else load_as<float, F16>(dst, src, stride, n);
 }
 
-void load_i32(int32_t* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
-  load_integer(dst, src, stride, n, dtype);
+void load_i32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
+  load_integer<int32_t>(dst, src, stride, n, dtype);
 }
 
-void load_i64(int64_t* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
-  load_integer(dst, src, stride, n, dtype);
+void load_i64(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
+  load_integer<int64_t>(dst, src, stride, n, dtype);
 }
 
-void load_logical(uint8_t* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
+void load_logical(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
   switch (dtype) {
     case TT_F16: return load_as<uint8_t, F16>(dst, src, stride, n);
     case TT_BF16: return load_as<uint8_t, BF16>(dst, src, stride, n);
@@ -79,15 +80,15 @@ void load_logical(uint8_t* dst, const char* src, int64_t stride, int64_t n, int3
     case TT_F64: return load_as<uint8_t, double>(dst, src, stride, n);
     case TT_C64: return load_as<uint8_t, C64>(dst, src, stride, n);
     case TT_C128: return load_as<uint8_t, C128>(dst, src, stride, n);
-    default: return load_integer(dst, src, stride, n, dtype);
+    default: return load_integer<uint8_t>(dst, src, stride, n, dtype);
   }
 }
 
-void load_raw8(void* dst, const char* src, int64_t stride, int64_t n) noexcept {
+void load_raw8(void* dst, const char* src, int64_t stride, int64_t n, int32_t) noexcept {
   copy_run<uint64_t>(dst, src, stride, n);
 }
 
-void load_raw16(void* dst, const char* src, int64_t stride, int64_t n) noexcept {
+void load_raw16(void* dst, const char* src, int64_t stride, int64_t n, int32_t) noexcept {
   copy_run<C128>(dst, src, stride, n);
 }
 

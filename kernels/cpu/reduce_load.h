@@ -98,54 +98,61 @@ TT_ISA_END
 // dst[i] = the element of `dtype` at src + i * stride bytes, converted. dtypes per compute type: float: f16 bf16 f32;
 // int32_t: bool and integers up to i32; int64_t: bool and integers; uint8_t: all; the others: their own.
 TT_ENTRY_BEGIN
-void load_f32(float* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
-void load_i32(int32_t* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
-void load_i64(int64_t* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
-void load_logical(uint8_t* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
-void load_raw8(void* dst, const char* src, int64_t stride, int64_t n) noexcept;
-void load_raw16(void* dst, const char* src, int64_t stride, int64_t n) noexcept;
+using LoadRun = void (*)(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
+void load_f32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
+void load_i32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
+void load_i64(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
+void load_logical(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
+void load_raw8(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
+void load_raw16(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
 // f32 -> f16, bf16 or f32 at dst + i * stride bytes.
 void store_f32(char* dst, int64_t stride, const float* src, int64_t n, int32_t dtype) noexcept;
 TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-TT_INLINE void load_run(float* d, const char* s, int64_t stride, int64_t n, int32_t dtype) {
-  load_f32(d, s, stride, n, dtype);
-}
-TT_INLINE void load_run(double* d, const char* s, int64_t stride, int64_t n, int32_t) { load_raw8(d, s, stride, n); }
-TT_INLINE void load_run(int32_t* d, const char* s, int64_t stride, int64_t n, int32_t dtype) {
-  load_i32(d, s, stride, n, dtype);
-}
-TT_INLINE void load_run(int64_t* d, const char* s, int64_t stride, int64_t n, int32_t dtype) {
-  load_i64(d, s, stride, n, dtype);
-}
-TT_INLINE void load_run(uint8_t* d, const char* s, int64_t stride, int64_t n, int32_t dtype) {
-  load_logical(d, s, stride, n, dtype);
-}
-TT_INLINE void load_run(C64* d, const char* s, int64_t stride, int64_t n, int32_t) { load_raw8(d, s, stride, n); }
-TT_INLINE void load_run(C128* d, const char* s, int64_t stride, int64_t n, int32_t) { load_raw16(d, s, stride, n); }
-
-// True iff a run of unit stride needs no conversion.
+// What reads elements for a compute type, and the dtype that it has in memory without conversion (0: none).
 template <class D>
-constexpr bool native(int32_t) {
-  return true;
-}
+struct Loads;
 template <>
-constexpr bool native<float>(int32_t dtype) {
-  return dtype == TT_F32;
-}
+struct Loads<float> {
+  static constexpr LoadRun run = load_f32;
+  static constexpr int32_t native = TT_F32;
+};
 template <>
-constexpr bool native<int32_t>(int32_t dtype) {
-  return dtype == TT_I32;
-}
+struct Loads<double> {
+  static constexpr LoadRun run = load_raw8;
+  static constexpr int32_t native = TT_F64;
+};
 template <>
-constexpr bool native<int64_t>(int32_t dtype) {
-  return dtype == TT_I64;
-}
+struct Loads<int32_t> {
+  static constexpr LoadRun run = load_i32;
+  static constexpr int32_t native = TT_I32;
+};
 template <>
-constexpr bool native<uint8_t>(int32_t) {
-  return false;
+struct Loads<int64_t> {
+  static constexpr LoadRun run = load_i64;
+  static constexpr int32_t native = TT_I64;
+};
+template <>
+struct Loads<uint8_t> {
+  static constexpr LoadRun run = load_logical;
+  static constexpr int32_t native = 0;
+};
+template <>
+struct Loads<C64> {
+  static constexpr LoadRun run = load_raw8;
+  static constexpr int32_t native = TT_C64;
+};
+template <>
+struct Loads<C128> {
+  static constexpr LoadRun run = load_raw16;
+  static constexpr int32_t native = TT_C128;
+};
+
+template <class D>
+TT_INLINE void load_run(D* d, const char* s, int64_t stride, int64_t n, int32_t dtype) {
+  Loads<D>::run(d, s, stride, n, dtype);
 }
 
 template <class D>

@@ -11,7 +11,7 @@ struct Sum {
   static constexpr int kRows = 8;
   static constexpr int kParts = int(sizeof(Elem) / sizeof(Real));
 
-  static P row(Stream<T>& stream, int64_t) {
+  static P row(Stream& stream, int64_t) {
     const T* x = nullptr;
     const int64_t n = stream.next(&x);
     Lanes<Real> acc;
@@ -22,7 +22,7 @@ struct Sum {
     acc.fold(reinterpret_cast<Real*>(&r), kParts);
     return r;
   }
-  static TT_NOINLINE Lanes<Real> row_of_many(Stream<T>& stream, Lanes<Real> acc) {
+  static TT_NOINLINE Lanes<Real> row_of_many(Stream& stream, Lanes<Real> acc) {
     Cascade<Real> cascade;
     const T* x = nullptr;
     cascade.push(acc);
@@ -40,7 +40,7 @@ struct Sum {
     alignas(64) Real low[kReduceMaxTile / sizeof(Real)], high[kReduceMaxTile / sizeof(Real)];
     int pending;
 
-    void start(int64_t n) {
+    void start(const ReduceOps&, int64_t n, int64_t) {
       for (int64_t i = 0; i < n * kParts; i++) low[i] = high[i] = 0;
       pending = 0;
     }
@@ -78,7 +78,7 @@ struct Sum {
     __builtin_memcpy(&a, x, sizeof a);
     return a;
   }
-  static TT_INLINE void finish(const ReducePlan& p, P r, char* out, char*) {
+  static TT_INLINE void finish(const ReducePlan& p, const ReduceOps&, P r, char* out, char*) {
     Real x[kParts];
     __builtin_memcpy(x, &r, sizeof r);
     if constexpr (Real(0.5) != 0)
@@ -124,11 +124,11 @@ TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
   switch (p.dtype) {
     case TT_F16:
     case TT_BF16:
-    case TT_F32: return run_reduce<Sum<float, float>>(p, begin, end);
-    case TT_F64: return run_reduce<Sum<double, double>>(p, begin, end);
-    case TT_C64: return run_reduce<Sum<C64, float>>(p, begin, end);
-    case TT_C128: return run_reduce<Sum<C128, double>>(p, begin, end);
-    default: return run_reduce<Sum<int64_t, int64_t>>(p, begin, end);
+    case TT_F32: return run_reduce(kParts<Sum<float, float>>, p, begin, end);
+    case TT_F64: return run_reduce(kParts<Sum<double, double>>, p, begin, end);
+    case TT_C64: return run_reduce(kParts<Sum<C64, float>>, p, begin, end);
+    case TT_C128: return run_reduce(kParts<Sum<C128, double>>, p, begin, end);
+    default: return run_reduce(kParts<Sum<int64_t, int64_t>>, p, begin, end);
   }
 }
 

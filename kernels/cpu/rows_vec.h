@@ -98,7 +98,7 @@ struct RowIn {
 TT_INLINE void store_run(char* p, const float* x, int64_t n, int32_t dtype) {
   store_f32(p, kItemSize[dtype], x, n, dtype);
 }
-TT_INLINE void store_run(char* p, const double* x, int64_t n, int32_t) { load_raw8(p, reinterpret_cast<const char*>(x), 8, n); }
+TT_INLINE void store_run(char* p, const double* x, int64_t n, int32_t) { __builtin_memcpy(p, x, size_t(n) * 8); }
 
 template <class T>
 struct RowOut {

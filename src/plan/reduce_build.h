@@ -82,8 +82,9 @@ inline void split_rows(ReducePlan* p) {
 // Units of about kUnitWork elements; a unit's rows are bounded, so that two levels of sums keep their accuracy.
 inline void split_columns(ReducePlan* p) {
   const int64_t columns = p->kept_size[0];
-  p->tile = kReduceMaxTile / 16 < columns ? kReduceMaxTile / 16 : columns;
-  if (p->dtype == TT_F32 || p->dtype == TT_I32) p->tile = columns < 1024 ? columns : 1024;
+  const bool in_place = p->dtype == TT_F32 && p->kept_stride[0] == 4;
+  const int64_t most = in_place ? kReduceMaxTile / 4 : kReduceLoadTile / (p->dtype == TT_C128 ? 16 : 8);
+  p->tile = columns < most ? columns : most;
   p->n_tiles = (columns + p->tile - 1) / p->tile;
   const int64_t others = p->n_out / columns * p->n_tiles;
   p->splits = 1, p->split_len = p->length;

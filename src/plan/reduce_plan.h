@@ -36,7 +36,8 @@ struct ReducePlan {
   int64_t red_size[kMaxPlanDims], red_stride[kMaxPlanDims];
 };
 
-constexpr int64_t kReduceMaxTile = 4096;       // bytes of accumulators per tile
+constexpr int64_t kReduceMaxTile = 4096;         // bytes of a tile's row that is read in place
+constexpr int64_t kReduceLoadTile = 2048;        // bytes of one that is converted or gathered
 constexpr int64_t kReduceMaxColumnSplit = 8192;  // rows that one unit of the columns path may hold
 
 }  // namespace TT_NS
