@@ -18,13 +18,21 @@ struct Place {
   TT_INLINE int64_t operator()(int64_t i, int64_t k) const { return (i + (i < 0 ? size : 0)) * step + k * stride; }
 };
 
-// Moves: `each` for n elements at a + place(index[k], k) and b + k * sb, `run` for n elements at strides sa, sb (bytes).
+// A move: `each` for n elements at a + place(index[k], k) and b + k * sb, `run` for n elements at strides sa, sb (bytes).
+struct Move {
+  void (*each)(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t skip) noexcept;
+  void (*run)(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept;
+};
+
 template <class E>
 struct Get {
-  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t) {
-    for (int64_t k = 0; k < n; k++) *reinterpret_cast<E*>(b + k * sb) = *reinterpret_cast<const E*>(a + place(index[k], k));
+  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t) noexcept {
+    for (int64_t k = 0; k < n; k++) {
+      *reinterpret_cast<E*>(b + k * sb) = *reinterpret_cast<const E*>(a + place(index[k], k));
+      TT_SCALAR_LOOP;
+    }
   }
-  static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) {
+  static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept {
     if (sa == int64_t(sizeof(E)) && sb == sa) {
       __builtin_memcpy(b, a, size_t(n) * sizeof(E));
       return;
@@ -38,10 +46,13 @@ struct Get {
 
 template <class E>
 struct Put {
-  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t) {
-    for (int64_t k = 0; k < n; k++) *reinterpret_cast<E*>(a + place(index[k], k)) = *reinterpret_cast<const E*>(b + k * sb);
+  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t) noexcept {
+    for (int64_t k = 0; k < n; k++) {
+      *reinterpret_cast<E*>(a + place(index[k], k)) = *reinterpret_cast<const E*>(b + k * sb);
+      TT_SCALAR_LOOP;
+    }
   }
-  static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) { Get<E>::run(b, sb, a, sa, n); }
+  static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept { Get<E>::run(b, sb, a, sa, n); }
 };
 
 TT_INLINE void add(Bool* a, Bool b) { a->bits = uint8_t(a->bits | b.bits); }
@@ -60,14 +71,16 @@ TT_INLINE void add(Complex<R>* a, Complex<R> b) {
 
 template <class E>
 struct Accumulate {
-  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t skip) {
-    for (int64_t k = 0; k < n; k++)
+  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t skip) noexcept {
+    for (int64_t k = 0; k < n; k++) {
       if (index[k] != skip) add(reinterpret_cast<E*>(a + place(index[k], k)), *reinterpret_cast<const E*>(b + k * sb));
+      TT_SCALAR_LOOP;
+    }
   }
-  static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) {
+  static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept {
     if (sa == int64_t(sizeof(E)) && sb == sa) {
       E* __restrict x = reinterpret_cast<E*>(a);
-      const E* y = reinterpret_cast<const E*>(b);
+      const E* __restrict y = reinterpret_cast<const E*>(b);
       for (int64_t k = 0; k < n; k++) add(x + k, y[k]);
       return;
     }
@@ -79,8 +92,7 @@ struct Accumulate {
 };
 
 // The nest with dimension p.split cut to its pieces [begin, end).
-template <class Move>
-TT_NOINLINE int32_t run_nest(const IndexPlan& p, int64_t begin, int64_t end) {
+TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin, int64_t end) {
   const int64_t from = begin * p.piece, all = p.size[p.split];
   const int64_t extent = (end * p.piece < all ? end * p.piece : all) - from;
   if (extent <= 0) return TT_OK;
@@ -97,15 +109,15 @@ TT_NOINLINE int32_t run_nest(const IndexPlan& p, int64_t begin, int64_t end) {
     if (si == 0) {
       const int64_t i = p.index_dtype == TT_I64 ? *reinterpret_cast<const int64_t*>(index)
                                                 : *reinterpret_cast<const int32_t*>(index);
-      if (i != p.skip) Move::run(a + place(i, 0), p.a_stride[0], b, sb, size[0]);
+      if (i != p.skip) move.run(a + place(i, 0), p.a_stride[0], b, sb, size[0]);
     } else if (si == 8 && p.index_dtype == TT_I64) {
-      Move::each(a, b, reinterpret_cast<const int64_t*>(index), place, sb, size[0], p.skip);
+      move.each(a, b, reinterpret_cast<const int64_t*>(index), place, sb, size[0], p.skip);
     } else {
       alignas(64) int64_t converted[kIndexBlock];
       for (int64_t k = 0; k < size[0]; k += kIndexBlock) {
         const int64_t n = size[0] - k < kIndexBlock ? size[0] - k : kIndexBlock;
         load_i64(converted, index + k * si, si, n, p.index_dtype);
-        Move::each(a + k * p.a_stride[0], b + k * sb, converted, place, sb, n, p.skip);
+        move.each(a + k * p.a_stride[0], b + k * sb, converted, place, sb, n, p.skip);
       }
     }
     for (int32_t d = 1; d < p.ndim; d++) {
@@ -118,14 +130,34 @@ TT_NOINLINE int32_t run_nest(const IndexPlan& p, int64_t begin, int64_t end) {
   return TT_OK;
 }
 
-template <template <class> class Move>
-inline int32_t run_move(const IndexPlan& p, int64_t begin, int64_t end) {
-  switch (kItemSize[p.dtype]) {
-    case 1: return run_nest<Move<uint8_t>>(p, begin, end);
-    case 2: return run_nest<Move<uint16_t>>(p, begin, end);
-    case 4: return run_nest<Move<uint32_t>>(p, begin, end);
-    case 8: return run_nest<Move<uint64_t>>(p, begin, end);
-    default: return run_nest<Move<Bits128>>(p, begin, end);
+template <class M>
+constexpr Move kMove = {M::each, M::run};
+
+template <template <class> class M>
+inline const Move& move_of(int32_t dtype) {
+  switch (kItemSize[dtype]) {
+    case 1: return kMove<M<uint8_t>>;
+    case 2: return kMove<M<uint16_t>>;
+    case 4: return kMove<M<uint32_t>>;
+    case 8: return kMove<M<uint64_t>>;
+    default: return kMove<M<Bits128>>;
+  }
+}
+
+inline const Move& accumulation_of(int32_t dtype) {
+  switch (dtype) {
+    case TT_BOOL: return kMove<Accumulate<Bool>>;
+    case TT_U8:
+    case TT_I8: return kMove<Accumulate<uint8_t>>;
+    case TT_I16: return kMove<Accumulate<uint16_t>>;
+    case TT_I32: return kMove<Accumulate<uint32_t>>;
+    case TT_I64: return kMove<Accumulate<uint64_t>>;
+    case TT_F16: return kMove<Accumulate<F16>>;
+    case TT_BF16: return kMove<Accumulate<BF16>>;
+    case TT_F32: return kMove<Accumulate<float>>;
+    case TT_F64: return kMove<Accumulate<double>>;
+    case TT_C64: return kMove<Accumulate<C64>>;
+    default: return kMove<Accumulate<C128>>;
   }
 }
 
@@ -134,29 +166,18 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 
 TT_KERNEL(index_get)(const void* plan, int64_t begin, int64_t end) noexcept {
-  return run_move<Get>(*static_cast<const IndexPlan*>(plan), begin, end);
+  const IndexPlan& p = *static_cast<const IndexPlan*>(plan);
+  return run_nest(move_of<Get>(p.dtype), p, begin, end);
 }
 
 TT_KERNEL(index_put)(const void* plan, int64_t begin, int64_t end) noexcept {
-  return run_move<Put>(*static_cast<const IndexPlan*>(plan), begin, end);
+  const IndexPlan& p = *static_cast<const IndexPlan*>(plan);
+  return run_nest(move_of<Put>(p.dtype), p, begin, end);
 }
 
 TT_KERNEL(index_accumulate)(const void* plan, int64_t begin, int64_t end) noexcept {
   const IndexPlan& p = *static_cast<const IndexPlan*>(plan);
-  switch (p.dtype) {
-    case TT_BOOL: return run_nest<Accumulate<Bool>>(p, begin, end);
-    case TT_U8:
-    case TT_I8: return run_nest<Accumulate<uint8_t>>(p, begin, end);
-    case TT_I16: return run_nest<Accumulate<uint16_t>>(p, begin, end);
-    case TT_I32: return run_nest<Accumulate<uint32_t>>(p, begin, end);
-    case TT_I64: return run_nest<Accumulate<uint64_t>>(p, begin, end);
-    case TT_F16: return run_nest<Accumulate<F16>>(p, begin, end);
-    case TT_BF16: return run_nest<Accumulate<BF16>>(p, begin, end);
-    case TT_F32: return run_nest<Accumulate<float>>(p, begin, end);
-    case TT_F64: return run_nest<Accumulate<double>>(p, begin, end);
-    case TT_C64: return run_nest<Accumulate<C64>>(p, begin, end);
-    default: return run_nest<Accumulate<C128>>(p, begin, end);
-  }
+  return run_nest(accumulation_of(p.dtype), p, begin, end);
 }
 
 TT_ENTRY_END

@@ -111,12 +111,12 @@ TT_NOINLINE void normals(double* out, const uint32_t* words, int64_t groups) {
 // ---- stores of small integers in any dtype ----
 
 template <class T>
-inline void store_ints(char* out, const int64_t* v, int64_t n) {
+TT_NOINLINE void store_ints(char* out, const int64_t* v, int64_t n) {
   T* d = reinterpret_cast<T*>(out);
   for (int64_t i = 0; i < n; i++) d[i] = T(v[i]);
 }
 
-inline void store_values(const RandomPlan& p, int64_t i, const int64_t* v, int64_t n) {
+TT_NOINLINE void store_values(const RandomPlan& p, int64_t i, const int64_t* v, int64_t n) {
   char* out = element(p, i);
   switch (p.dtype) {
     case TT_BOOL:
@@ -244,6 +244,7 @@ TT_KERNEL(random_integers)(const void* plan, int64_t begin, int64_t end) noexcep
       const uint64_t all = uint64_t(w.hi) << 32 | w.lo;
       const uint64_t scaled = p.range ? uint64_t((unsigned __int128)(all)*p.range >> 64) : all;
       v[k] = int64_t(uint64_t(p.low) + scaled);
+      TT_SCALAR_LOOP;
     }
     store_values(p, i, v, n);
   });
