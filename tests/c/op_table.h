@@ -1,0 +1,62 @@
+/* The op-table test: every operator that hosts can name, its samples, its reference. */
+#ifndef TT_TEST_OP_TABLE_H
+#define TT_TEST_OP_TABLE_H
+
+#include "harness.h"
+
+enum { kMaxArgs = 8, kMaxItems = 4, kMaxDims = 8, kMaxOuts = 8 };
+
+/* ---- rows: generated from the declarations ---- */
+typedef struct RowArg {
+  const char *name, *type;
+  int has_default;
+} RowArg;
+typedef struct Row {
+  const char *name, *samples;
+  int differentiable, inplace, into;
+  int n_outs; /* -1: a list */
+  double tolerance;
+  int n_args;
+  RowArg args[kMaxArgs];
+} Row;
+extern const Row kRows[];
+extern const int kNumRows;
+int row_arg(const Row *r, const char *name); /* its position; fails the test if there is none */
+int is_random(const Row *r);
+
+/* ---- samples ---- */
+typedef struct Sample {
+  const Row *row;
+  const char *what;
+  tt_value args[kMaxArgs];
+  tt_tensor *items[kMaxItems]; /* of the tensor list among args */
+  int smooth;                  /* finite differences are meaningful */
+  int special;                 /* holds inf or nan: no integers are made of it */
+  int big;                     /* for the comparison of thread counts only */
+} Sample;
+typedef void (*SampleFn)(const Sample *s, void *user);
+/* Calls fn for every sample of the row; 0 if its family is unknown. Sample tensors are float64, index tensors int64, masks bool. */
+int each_sample(const Row *r, SampleFn fn, void *user);
+/* Pointers to the tensor places of a sample, the list's items included. */
+int tensor_places(Sample *s, tt_tensor **out[kMaxArgs + kMaxItems]);
+
+/* ---- references, in double precision, sharing nothing with tt ---- */
+typedef struct Arr {
+  int ndim;
+  int64_t shape[kMaxDims];
+  int64_t n;
+  double *v; /* row-major */
+} Arr;
+typedef struct Inputs {
+  const Sample *sample;
+  Arr t[kMaxArgs]; /* of tensor arguments; v NULL: absent */
+  Arr items[kMaxItems];
+  int n_items;
+  int integral; /* the tensors are of an integer dtype */
+} Inputs;
+/* Fills outs and returns their number; -1: the operator has no reference. *exact: bit-equal on every ISA and device. */
+int reference(const Inputs *in, Arr *outs, int *exact);
+void *scratch(size_t bytes); /* zeroed; freed by scratch_clear */
+void scratch_clear(void);
+
+#endif
