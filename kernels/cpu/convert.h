@@ -7,7 +7,7 @@ TT_ENTRY_BEGIN
 
 // Blocks of the engine are at most kBlock elements and kBlockBytes bytes.
 constexpr int64_t kBlock = 256, kBlockBytes = 2048;
-constexpr int64_t block_elements(int64_t itemsize) { return itemsize > 8 ? kBlockBytes / itemsize : kBlock; }
+TT_INLINE constexpr int64_t block_elements(int64_t itemsize) { return itemsize > 8 ? kBlockBytes / itemsize : kBlock; }
 
 // dst[i] = src[i] as another dtype, n <= kBlock (<= 128 if either is c128), both of unit stride; no overlap.
 // Float to integer truncates; what does not fit becomes what x86 makes of it (the smallest int32/int64, then cut to the
