@@ -20,6 +20,11 @@ foreach(isa IN LISTS TT_ISAS)
 endforeach()
 
 add_library(tt SHARED ${objects})
+if(NOT TT_SANITIZE)
+  add_library(tt_cxx_runtime OBJECT ${tt_shared_only})
+  tt_own_code(tt_cxx_runtime)
+  target_sources(tt PRIVATE $<TARGET_OBJECTS:tt_cxx_runtime>)
+endif()
 add_library(tt_static STATIC ${objects})
 set_target_properties(tt PROPERTIES OUTPUT_NAME ${tt_prefix}tt VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
                       LINK_DEPENDS ${PROJECT_BINARY_DIR}/tt.map LINKER_LANGUAGE CXX)

@@ -15,10 +15,13 @@ struct Tls {
   ErrorRecord* error;   // where fail() writes
   const char* op;       // name for error texts
   void* free_list;      // autograd nodes waiting to be freed: long chains are freed by a loop, not by recursion
-  int32_t freeing;      // 1 while that loop runs
-  int32_t in_parallel;  // > 0 inside a body of parallel_for: nested regions run serially
-  int32_t in_free;      // 1 while mem_free changes a heap of this thread (see arena_release)
   Heap* heaps;          // the heaps that this thread owns, one per arena
+  // __cxa_eh_globals of the C++ runtime, in libtt.so alone (cxx_runtime.cpp); its last four bytes are padding
+  void* caught_exceptions;
+  uint32_t uncaught_exceptions;
+  int16_t in_parallel;  // > 0 inside a body of parallel_for: nested regions run serially
+  int8_t freeing;       // 1 while the loop over free_list runs
+  int8_t in_free;       // 1 while mem_free changes a heap of this thread (see arena_release)
 };
 static_assert(sizeof(Tls) <= 64);
 
