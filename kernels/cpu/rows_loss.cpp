@@ -49,21 +49,19 @@ struct LossRow {
 template <class T>
 inline T log_sum_exp(const RowIn<T>& x, int64_t n) {
   alignas(64) T in[kRowBlock], e[kRowBlock];
-  Lanes<T> sum;
-  sum.fill(0);
+  RowSum<T> sum;
   T m = T(-__builtin_inf());
   for_blocks(n, [&](int64_t i, int64_t k) {
     const T* v = x.get(i, k, in);
-    const T high = max_of(v, k, m);
+    const T high = row_max(v, k, m);
     if (high > m) {
-      const T down = math::exp(m - high);
-      for (int j = 0; j < sum.kN; j++) sum.v[j] *= splat(down);
+      row_scale(sum.lane, math::exp(m - high), 64);
       m = high;
     }
     // No finite maximum yet: only NaNs count.
-    exp_block(e, v, m == T(-__builtin_inf()) ? T(0) : m, k, &sum);
+    row_exp(e, v, m == T(-__builtin_inf()) ? T(0) : m, k, &sum);
   });
-  return m + math::log(total(sum));
+  return m + math::log(row_total(sum));
 }
 
 template <class T>
@@ -85,7 +83,8 @@ struct CrossEntropy {
     }
     for (int64_t c = 0; c < p.classes; c++) {
       load_run(v, p.x + l.place(r, c) * l.item, l.item, n, p.dtype);
-      for (int64_t j = 0; j < n; j++) sum[j] += math::exp(v[j] - m[j]);
+      column_exp(v, m, n);
+      for (int64_t j = 0; j < n; j++) sum[j] += v[j];
     }
     for (int64_t j = 0; j < n; j++) {
       const T lse = m[j] + math::log(sum[j]);
@@ -108,13 +107,12 @@ struct CrossEntropyBackward {
     const RowOut<T> dx{p.dx + base, p.dtype};
     const T lse = l.lse(r), scale = l.scale(r);
     alignas(64) T in[kRowBlock], out[kRowBlock];
-    Lanes<T> unused;
-    unused.fill(0);
+    RowSum<T> unused;
     for_blocks(n, [&](int64_t i, int64_t k) {
       T* d = dx.at(i, out);
-      exp_block(d, x.get(i, k, in), lse, k, &unused);
+      row_exp(d, x.get(i, k, in), lse, k, &unused);
       if (t >= i && t < i + k) d[t - i] -= 1;
-      for (int64_t j = 0; j < k; j++) d[j] *= scale;
+      row_scale(d, scale, k);
       dx.put(i, k, d);
     });
   }
@@ -126,8 +124,8 @@ struct CrossEntropyBackward {
     for (int64_t c = 0; c < p.classes; c++) {
       const int64_t at = l.place(r, c) * l.item;
       load_run(v, p.x + at, l.item, n, p.dtype);
-      for (int64_t j = 0; j < n; j++) v[j] = (math::exp(v[j] - lse[j]) - T(target[j] == c)) * scale[j];
-      for (int64_t j = 0; j < n; j++) v[j] = target[j] < 0 ? T(0) : v[j];
+      column_exp(v, lse, n);
+      for (int64_t j = 0; j < n; j++) v[j] = target[j] < 0 ? T(0) : (v[j] - T(target[j] == c)) * scale[j];
       store_run(p.dx + at, v, n, p.dtype);
     }
   }

@@ -7,35 +7,6 @@
 
 TT_ISA_BEGIN
 
-// Adds the squares of x[i] - center to the lanes, as add_run does the values; n <= kRowBlock.
-template <class T>
-TT_NOINLINE void add_squares(Lanes<T>* acc, const T* x, T center, int64_t n) {
-  constexpr int L = kLanes<T>;
-  const Vec<T> c = splat(center);
-  Lanes<T> low;
-  low.fill(0);
-  int64_t i = 0;
-  for (; i + kBlockLanes <= n; i += kBlockLanes) {
-#pragma GCC unroll 32
-    for (int k = 0; k < low.kN; k++) {
-      const Vec<T> d = load(x + i + k * L) - c;
-      low.v[k] = vfma(d, d, low.v[k]);
-    }
-  }
-  if (i < n) {
-    alignas(64) T tail[kBlockLanes];
-    for (int64_t k = 0; k < kBlockLanes; k++) {
-      tail[k] = k < n - i ? x[i + k] - center : T(0);
-      TT_SCALAR_LOOP;
-    }
-    for (int k = 0; k < low.kN; k++) {
-      const Vec<T> d = load(tail + k * L);
-      low.v[k] = vfma(d, d, low.v[k]);
-    }
-  }
-  acc->add(low);
-}
-
 // y = (x - mean) * rstd * weight + bias; weight and bias may be NULL.
 template <class T>
 TT_NOINLINE void normalise(T* y, const T* x, T mean, T rstd, const T* weight, const T* bias, int64_t n) {
@@ -62,13 +33,11 @@ inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; r++) {
     const RowIn<T> x{p.x + r * n * item, p.dtype};
     const RowOut<T> y{p.y + r * n * item, p.dtype};
-    Lanes<T> lanes;
-    lanes.fill(0);
-    for_blocks(n, [&](int64_t i, int64_t k) { add_run(&lanes, x.get(i, k, in), k); });
-    const T mean = total(lanes) / T(n);
-    lanes.fill(0);
-    for_blocks(n, [&](int64_t i, int64_t k) { add_squares(&lanes, x.get(i, k, in), mean, k); });
-    const T rstd = T(1) / math::sqrt(total(lanes) / T(n) + T(p.eps));
+    RowSum<T> sum, squares;
+    for_blocks(n, [&](int64_t i, int64_t k) { row_add(&sum, x.get(i, k, in), k); });
+    const T mean = row_total(sum) / T(n);
+    for_blocks(n, [&](int64_t i, int64_t k) { row_add_squares(&squares, x.get(i, k, in), mean, k); });
+    const T rstd = T(1) / math::sqrt(row_total(squares) / T(n) + T(p.eps));
     for_blocks(n, [&](int64_t i, int64_t k) {
       T* d = y.at(i, out);
       normalise(d, x.get(i, k, in), mean, rstd, p.weight ? weight.get(i, k, ws) : nullptr,
@@ -90,11 +59,13 @@ struct Normal {  // what a row was normalised with
 
 // Adds u to *su and u h to *suh; with kSums, g h to dw and g to db.
 template <class T, bool kSums>
-TT_NOINLINE void moments(const T* g, const T* x, const T* weight, Normal<T> s, T* dw, T* db, int64_t n, Lanes<T>* su,
-                         Lanes<T>* suh) {
+TT_NOINLINE void moments(const T* g, const T* x, const T* weight, Normal<T> s, T* dw, T* db, int64_t n, RowSum<T>* su,
+                         RowSum<T>* suh) {
   constexpr int L = kLanes<T>;
   const Vec<T> mean = splat(s.mean), rstd = splat(s.rstd);
-  Lanes<T> a = *su, b = *suh;
+  Lanes<T> a, b;
+  a.fill(0), b.fill(0);
+  a.add(su->lane), b.add(suh->lane);
   int64_t i = 0;
   for (; i + kBlockLanes <= n; i += kBlockLanes) {
 #pragma GCC unroll 32
@@ -117,7 +88,7 @@ TT_NOINLINE void moments(const T* g, const T* x, const T* weight, Normal<T> s, T
     TT_SCALAR_LOOP;
   }
   a.add(us), b.add(uhs);
-  *su = a, *suh = b;
+  for (int k = 0; k < a.kN; k++) store(su->lane + k * L, a.v[k]), store(suh->lane + k * L, b.v[k]);
 }
 
 template <class T>
@@ -133,15 +104,14 @@ struct BackwardRow {
     const int64_t at = r * p.n * kItemSize[p.dtype], stat = r * kItemSize[p.stat_dtype];
     const RowIn<T> g{p.g + at, p.dtype}, x{p.x + at, p.dtype};
     const Normal<T> s{load_one<T>(p.mean + stat, p.stat_dtype), load_one<T>(p.rstd + stat, p.stat_dtype)};
-    Lanes<T> su, suh;
-    su.fill(0), suh.fill(0);
+    RowSum<T> su, suh;
     for_blocks(p.n, [&](int64_t i, int64_t k) {
       const T *gv = g.get(i, k, gs), *xv = x.get(i, k, xs), *w = weights(i, k);
       if (dweight) moments<T, true>(gv, xv, w, s, dweight + i, dbias + i, k, &su, &suh);
       else moments<T, false>(gv, xv, w, s, nullptr, nullptr, k, &su, &suh);
     });
     if (!p.dx) return;
-    const T shift = s.rstd * (total(su) / T(p.n)), slope = s.rstd * s.rstd * (total(suh) / T(p.n));
+    const T shift = s.rstd * (row_total(su) / T(p.n)), slope = s.rstd * s.rstd * (row_total(suh) / T(p.n));
     const RowOut<T> dx{p.dx + at, p.dtype};
     alignas(64) T out[kRowBlock];
     for_blocks(p.n, [&](int64_t i, int64_t k) {

@@ -20,37 +20,30 @@ struct Forward {
     const RowOut<T> y{p.out + r * n * item, p.dtype};
     alignas(64) T in[kRowBlock], e[kRowBlock];
     T m = kMinusInfinity<T>;
-    for_blocks(n, [&](int64_t i, int64_t k) { m = max_of(x.get(i, k, in), k, m); });
-    Lanes<T> sum;
-    sum.fill(0);
+    for_blocks(n, [&](int64_t i, int64_t k) { m = row_max(x.get(i, k, in), k, m); });
+    RowSum<T> sum, unused;
     const bool keep = !kLog && y.direct();
+    for_blocks(n, [&](int64_t i, int64_t k) { row_exp(keep ? y.at(i, e) : e, x.get(i, k, in), m, k, &sum); });
+    const T last = kLog ? math::log(row_total(sum)) : T(1) / row_total(sum);
     for_blocks(n, [&](int64_t i, int64_t k) {
-      T* d = keep ? y.at(i, e) : e;
-      exp_block(d, x.get(i, k, in), m, k, &sum);
-    });
-    if constexpr (kLog) {
-      const T log_sum = math::log(total(sum));
-      for_blocks(n, [&](int64_t i, int64_t k) {
+      T* d = y.at(i, e);
+      if constexpr (kLog) {
         const T* a = x.get(i, k, in);
-        T* d = y.at(i, e);
-        for (int64_t j = 0; j < k; j++) d[j] = (a[j] - m) - log_sum;
-        y.put(i, k, d);
-      });
-    } else {
-      const T scale = T(1) / total(sum);
-      for_blocks(n, [&](int64_t i, int64_t k) {
-        T* d = y.at(i, e);
-        if (!keep) exp_block(d, x.get(i, k, in), m, k, &sum);
-        for (int64_t j = 0; j < k; j++) d[j] *= scale;
-        y.put(i, k, d);
-      });
-    }
+        TT_VECTORIZE
+        for (int64_t j = 0; j < k; j++) d[j] = (a[j] - m) - last;
+      } else {
+        if (!keep) row_exp(d, x.get(i, k, in), m, k, &unused);
+        row_scale(d, last, k);
+      }
+      y.put(i, k, d);
+    });
   }
 
   // Columns [0, n) of a tile, `dim` rows apart by `inner` elements.
   static void tile(const SoftmaxPlan& p, const char* x, const char*, char* out, int64_t n) {
     const int64_t item = kItemSize[p.dtype], step = p.inner * item;
     alignas(64) T m[kRowTile], sum[kRowTile], v[kRowTile];
+    const bool again = item < 4;  // a 16-bit out cannot keep exp
     for (int64_t j = 0; j < n; j++) m[j] = kMinusInfinity<T>, sum[j] = 0;
     for (int64_t i = 0; i < p.dim; i++) {
       load_run(v, x + i * step, item, n, p.dtype);
@@ -58,12 +51,18 @@ struct Forward {
     }
     for (int64_t i = 0; i < p.dim; i++) {
       load_run(v, x + i * step, item, n, p.dtype);
-      for (int64_t j = 0; j < n; j++) sum[j] += math::exp(v[j] - m[j]);
+      column_exp(v, m, n);
+      if (!kLog && !again) store_run(out + i * step, v, n, p.dtype);
+      for (int64_t j = 0; j < n; j++) sum[j] += v[j];
     }
-    for (int64_t j = 0; j < n; j++) sum[j] = kLog ? math::log(sum[j]) : T(1) / sum[j];
+    for (int64_t j = 0; j < n; j++) {
+      sum[j] = kLog ? math::log(sum[j]) : T(1) / sum[j];
+      TT_SCALAR_LOOP;
+    }
     for (int64_t i = 0; i < p.dim; i++) {
-      load_run(v, x + i * step, item, n, p.dtype);
-      for (int64_t j = 0; j < n; j++) v[j] = kLog ? (v[j] - m[j]) - sum[j] : math::exp(v[j] - m[j]) * sum[j];
+      load_run(v, (kLog || again ? x : out) + i * step, item, n, p.dtype);
+      if (!kLog && again) column_exp(v, m, n);
+      for (int64_t j = 0; j < n; j++) v[j] = kLog ? (v[j] - m[j]) - sum[j] : v[j] * sum[j];
       store_run(out + i * step, v, n, p.dtype);
     }
   }
@@ -76,20 +75,18 @@ struct Backward {
     const int64_t n = p.dim, at = r * n * kItemSize[p.dtype];
     const RowIn<T> g{p.a + at, p.dtype}, y{p.b + at, p.dtype};
     const RowOut<T> dx{p.out + at, p.dtype};
-    alignas(64) T gs[kRowBlock], ys[kRowBlock], e[kRowBlock], out[kRowBlock];
-    Lanes<T> lanes;
-    lanes.fill(0);
+    alignas(64) T gs[kRowBlock], ys[kRowBlock], e[kRowBlock];
+    RowSum<T> lanes;
     for_blocks(n, [&](int64_t i, int64_t k) {
-      const T* a = g.get(i, k, gs);
-      if constexpr (kLog) add_run(&lanes, a, k);
-      else add_products(&lanes, a, y.get(i, k, ys), k);
+      if constexpr (kLog) row_add(&lanes, g.get(i, k, gs), k);
+      else row_add_products(&lanes, g.get(i, k, gs), y.get(i, k, ys), k);
     });
-    const T sum = total(lanes);
+    const T sum = row_total(lanes);
     for_blocks(n, [&](int64_t i, int64_t k) {
       const T *a = g.get(i, k, gs), *b = y.get(i, k, ys);
-      T* d = dx.at(i, out);
+      T* d = dx.at(i, gs);
       if constexpr (kLog) {
-        exp_block(e, b, T(0), k, &lanes);
+        row_exp(e, b, T(0), k, &lanes);
         TT_VECTORIZE
         for (int64_t j = 0; j < k; j++) d[j] = a[j] - e[j] * sum;
       } else {
@@ -103,6 +100,7 @@ struct Backward {
   static void tile(const SoftmaxPlan& p, const char* g, const char* y, char* out, int64_t n) {
     const int64_t item = kItemSize[p.dtype], step = p.inner * item;
     alignas(64) T sum[kRowTile], gs[kRowTile], ys[kRowTile];
+    alignas(64) const T zero[kRowTile] = {};
     for (int64_t j = 0; j < n; j++) sum[j] = 0;
     for (int64_t i = 0; i < p.dim; i++) {
       load_run(gs, g + i * step, item, n, p.dtype);
@@ -112,7 +110,8 @@ struct Backward {
     for (int64_t i = 0; i < p.dim; i++) {
       load_run(gs, g + i * step, item, n, p.dtype);
       load_run(ys, y + i * step, item, n, p.dtype);
-      for (int64_t j = 0; j < n; j++) gs[j] = kLog ? gs[j] - math::exp(ys[j]) * sum[j] : ys[j] * (gs[j] - sum[j]);
+      if constexpr (kLog) column_exp(ys, zero, n);
+      for (int64_t j = 0; j < n; j++) gs[j] = kLog ? gs[j] - ys[j] * sum[j] : ys[j] * (gs[j] - sum[j]);
       store_run(out + i * step, gs, n, p.dtype);
     }
   }

@@ -1,0 +1,174 @@
+// The blocks of which the kernels over rows are made; one copy for all of them.
+#include "cpu/rows_vec.h"
+
+#include "cpu/loop.h"
+#include "cpu/reduce_extreme.h"
+
+TT_ISA_BEGIN
+
+template <class T>
+TT_INLINE Lanes<T> lanes_of(const RowSum<T>* s) {
+  Lanes<T> a;
+  for (int k = 0; k < a.kN; k++) a.v[k] = load(s->lane + k * kLanes<T>);
+  return a;
+}
+template <class T>
+TT_INLINE void put_lanes(RowSum<T>* s, const Lanes<T>& a) {
+  for (int k = 0; k < a.kN; k++) store(s->lane + k * kLanes<T>, a.v[k]);
+}
+
+// Adds f(i, vector width) of n elements to the sum; one(i) is the same for one element. The block is summed on its own.
+template <class T, class F, class One>
+TT_INLINE void add_to(RowSum<T>* sum, int64_t n, const F& f, const One& one) {
+  Lanes<T> low;
+  low.fill(0);
+  int64_t i = 0;
+  for (; i + kBlockLanes <= n; i += kBlockLanes) {
+#pragma GCC unroll 32
+    for (int k = 0; k < low.kN; k++) low.v[k] = f(i + k * kLanes<T>, low.v[k]);
+  }
+  if (i < n) {
+    alignas(64) T rest[kBlockLanes] = {};
+    for (int64_t k = 0; k < n - i; k++) {
+      rest[k] = one(i + k);
+      TT_SCALAR_LOOP;
+    }
+    low.add(rest);
+  }
+  Lanes<T> all = lanes_of(sum);
+  all.add(low);
+  put_lanes(sum, all);
+}
+
+template <class T>
+TT_INLINE void add_values(RowSum<T>* sum, const T* x, int64_t n) {
+  add_to(
+      sum, n, [x](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return s + load(x + i); }, [x](int64_t i) { return x[i]; });
+}
+template <class T>
+TT_INLINE void add_products(RowSum<T>* sum, const T* a, const T* b, int64_t n) {
+  add_to(
+      sum, n, [a, b](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return vfma(load(a + i), load(b + i), s); },
+      [a, b](int64_t i) { return a[i] * b[i]; });
+}
+template <class T>
+TT_INLINE void add_squares(RowSum<T>* sum, const T* x, T center, int64_t n) {
+  add_to(
+      sum, n,
+      [x, center](int64_t i, Vec<T> s) TT_INLINE_LAMBDA {
+        const Vec<T> d = load(x + i) - splat(center);
+        return vfma(d, d, s);
+      },
+      [x, center](int64_t i) { return (x[i] - center) * (x[i] - center); });
+}
+
+template <class T>
+TT_INLINE T total_of(const RowSum<T>& sum) {
+  T r;
+  lanes_of(&sum).fold(&r, 1);
+  return r;
+}
+
+template <class T>
+TT_INLINE void scale(T* v, T factor, int64_t n) {
+  for (int64_t i = 0; i < n; i++) v[i] *= factor;
+}
+
+#if defined(__AVX512F__)
+TT_INLINE F32v exp_of(F32v x, F32v shift) { return F32v(math::exp(__m512(x - shift))); }
+TT_INLINE __mmask16 rest_of(int64_t n) { return n >= 16 ? __mmask16(-1) : __mmask16((1u << n) - 1); }
+#endif
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+float row_max(const float* x, int64_t n, float start) noexcept { return extreme<true, false>(x, n, start); }
+
+double row_max(const double* x, int64_t n, double start) noexcept {
+  double lane[8];
+  for (int l = 0; l < 8; l++) lane[l] = start;
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (int l = 0; l < 8; l++) lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];
+  for (int l = 0; i < n; i++, l++) {
+    lane[l] = x[i] > lane[l] ? x[i] : lane[l];
+    TT_SCALAR_LOOP;
+  }
+  for (int l = 1; l < 8; l++) {
+    lane[0] = lane[l] > lane[0] ? lane[l] : lane[0];
+    TT_SCALAR_LOOP;
+  }
+  return lane[0];
+}
+
+#if defined(__AVX512F__)
+void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum) noexcept {
+  const F32v s = splat(shift);
+  Lanes<float> low;
+  low.fill(0);
+  int64_t i = 0;
+  for (; i + kBlockLanes <= n; i += kBlockLanes) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+      const F32v e = exp_of(load(x + i + k * 16), s);
+      store(y + i + k * 16, e);
+      low.v[k] += e;
+    }
+  }
+  for (int k = 0; i < n; i += 16, k++) {
+    const __mmask16 rest = rest_of(n - i);
+    const F32v e = exp_of(F32v(_mm512_maskz_loadu_ps(rest, x + i)), s);
+    _mm512_mask_storeu_ps(y + i, rest, __m512(e));
+    low.v[k] += F32v(_mm512_maskz_mov_ps(rest, __m512(e)));
+  }
+  Lanes<float> all = lanes_of(sum);
+  all.add(low);
+  put_lanes(sum, all);
+}
+
+void column_exp(float* v, const float* shift, int64_t n) noexcept {
+  for (int64_t i = 0; i < n; i += 16) {
+    const __mmask16 rest = rest_of(n - i);
+    const F32v x = F32v(_mm512_maskz_loadu_ps(rest, v + i)), s = F32v(_mm512_maskz_loadu_ps(rest, shift + i));
+    _mm512_mask_storeu_ps(v + i, rest, __m512(exp_of(x, s)));
+  }
+}
+#else
+void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum) noexcept {
+  TT_VECTORIZE
+  for (int64_t i = 0; i < n; i++) y[i] = math::exp(x[i] - shift);
+  add_values(sum, y, n);
+}
+
+void column_exp(float* v, const float* shift, int64_t n) noexcept {
+  TT_VECTORIZE
+  for (int64_t i = 0; i < n; i++) v[i] = math::exp(v[i] - shift[i]);
+}
+#endif
+
+void row_exp(double* y, const double* x, double shift, int64_t n, RowSum<double>* sum) noexcept {
+  for (int64_t i = 0; i < n; i++) y[i] = math::exp(x[i] - shift);
+  add_values(sum, y, n);
+}
+
+void column_exp(double* v, const double* shift, int64_t n) noexcept {
+  for (int64_t i = 0; i < n; i++) v[i] = math::exp(v[i] - shift[i]);
+}
+
+void row_add(RowSum<float>* sum, const float* x, int64_t n) noexcept { add_values(sum, x, n); }
+void row_add(RowSum<double>* sum, const double* x, int64_t n) noexcept { add_values(sum, x, n); }
+void row_add_products(RowSum<float>* sum, const float* a, const float* b, int64_t n) noexcept { add_products(sum, a, b, n); }
+void row_add_products(RowSum<double>* sum, const double* a, const double* b, int64_t n) noexcept {
+  add_products(sum, a, b, n);
+}
+void row_add_squares(RowSum<float>* sum, const float* x, float center, int64_t n) noexcept { add_squares(sum, x, center, n); }
+void row_add_squares(RowSum<double>* sum, const double* x, double center, int64_t n) noexcept {
+  add_squares(sum, x, center, n);
+}
+void row_scale(float* v, float factor, int64_t n) noexcept { scale(v, factor, n); }
+void row_scale(double* v, double factor, int64_t n) noexcept { scale(v, factor, n); }
+float row_total(const RowSum<float>& sum) noexcept { return total_of(sum); }
+double row_total(const RowSum<double>& sum) noexcept { return total_of(sum); }
+
+TT_ENTRY_END
