@@ -455,10 +455,10 @@ tt_status tt_index_put_(tt_ctx *c, tt_tensor *self, const tt_tensor *const *indi
 /* The rows of weight that indices name.
      weight: (rows, features)
      indices: rows in [0, weight.shape[0]), any shape
-     padding_idx: row that gets no gradient; -1: none */
+     padding_idx: row that gets no gradient; negative ones count from the end */
 typedef struct tt_embedding_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t padding_idx; /* row that gets no gradient; -1: none; default -1 */
+  int64_t padding_idx; /* row that gets no gradient; negative ones count from the end; default None */
 } tt_embedding_opts;
 #define TT_EMBEDDING_PADDING_IDX (UINT64_C(1) << 0)
 tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices, const tt_embedding_opts *opts, tt_tensor **out);

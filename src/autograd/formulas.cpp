@@ -130,23 +130,24 @@ TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& i
   return op::scatter_add(zeros, dim, *op::unsqueeze(index, dim), *op::unsqueeze(g, dim));
 }
 
-// sizes is one matrix, the gradient a stack of them.
-static bool one_of_many(Ints sizes, const Tensor& g) { return g.ndim > 2 && numel_of(sizes.slice(0, sizes.n - 2)) == 1; }
+// sizes is one matrix, the gradient a stack of them; nothing is empty.
+static bool one_of_many(Ints sizes, const Tensor& g, const Tensor& other) {
+  return g.ndim > 2 && g.numel && other.numel && numel_of(sizes.slice(0, sizes.n - 2)) == 1;
+}
 // a: (…, r, p), b: (…, r, q) with equal stacks -> (p, q), summed over the stack.
 static TensorRef fold_product(const Tensor& a, const Tensor& b, Ints shape) {
   const int64_t flat_a[2] = {-1, a.size(-1)}, flat_b[2] = {-1, b.size(-1)};
-  if (a.numel == 0 || b.numel == 0) return op::zeros(shape, b.dtype, b.device);
   TensorRef p = op::matmul_stack(op::transpose(op::reshape(a, flat_a), 0, 1), op::reshape(b, flat_b));
   return op::reshape(*p, shape);
 }
 TensorRef matmul_self_backward(const Tensor& g, const Tensor& other, Ints self_sizes) {
   TensorRef turned = op::transpose(op::conj(other), -2, -1);
-  if (one_of_many(self_sizes, g)) return fold_product(op::transpose(g, -2, -1), turned, self_sizes);
+  if (one_of_many(self_sizes, g, other)) return fold_product(op::transpose(g, -2, -1), turned, self_sizes);
   return op::matmul_stack(g, turned);
 }
 TensorRef matmul_other_backward(const Tensor& g, const Tensor& self, Ints other_sizes) {
   TensorRef straight = op::conj(self);
-  if (one_of_many(other_sizes, g)) return fold_product(straight, g, other_sizes);
+  if (one_of_many(other_sizes, g, self)) return fold_product(straight, g, other_sizes);
   return op::matmul_stack(op::transpose(*straight, -2, -1), g);
 }
 TensorRef linear_weight_backward(const Tensor& g, const Tensor& input) {

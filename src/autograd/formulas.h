@@ -53,7 +53,7 @@ TensorList cat_backward(const Tensor& g, const ShapeList& shapes, int64_t dim, N
 // ---- formulas_index.cpp ----
 TensorRef scatter_add_src_backward(const Tensor& g, int64_t dim, const Tensor& index, Ints src_sizes);
 TensorRef index_put_self_backward(const Tensor& g, TensorSpan indices, bool accumulate);
-TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes, int64_t padding_idx);
+TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes, Opt<int64_t> padding_idx);
 
 }  // namespace formula
 }  // namespace TT_NS

@@ -23,10 +23,13 @@ TensorRef index_put_self_backward(const Tensor& g, TensorSpan indices, bool accu
   return op::index_put(g, indices, *op::zeros({}, g.dtype, g.device), false);
 }
 
-TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes, int64_t padding_idx) {
+TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes, Opt<int64_t> padding_idx) {
   const int64_t flat[1] = {-1}, rows[2] = {indices.numel, weight_sizes[1]};
   TensorRef index = op::reshape(indices, flat), grads = op::reshape(g, rows);
-  if (padding_idx >= 0) grads = op::masked_fill(*grads, *op::unsqueeze(*op::eq(*index, Scalar(padding_idx)), 1), Scalar(0));
+  if (padding_idx.has) {
+    const int64_t row = padding_idx.value + (padding_idx.value < 0 ? weight_sizes[0] : 0);
+    grads = op::masked_fill(*grads, *op::unsqueeze(*op::eq(*index, Scalar(row)), 1), Scalar(0));
+  }
   return op::index_add(*op::zeros(weight_sizes, g.dtype, g.device), 0, *index, *grads);
 }
 

@@ -341,7 +341,7 @@ constinit Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_ = mak
 // ---- embedding ----
 struct embedding_saved {
   Saved indices;
-  int64_t padding_idx;
+  Opt<int64_t> padding_idx;
   Shape weight_shape;
 };
 static void embedding_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
@@ -356,7 +356,7 @@ static void embedding_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 static constinit const NodeType embedding_type = {"embedding", embedding_apply, destroy_saved<embedding_saved>, sizeof(embedding_saved), false};
-static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& indices, int64_t padding_idx) {
+static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx) {
   const bool n0 = needs_grad(weight);
   if (!(n0)) return redispatch(op_embedding, c.keys & kBelowAutograd, weight, indices, padding_idx);
   if (needs_grad(indices)) fail_no_formula("indices");
@@ -372,8 +372,8 @@ static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo embedding_args[] = {{"weight", ArgType::kTensor, false, false}, {"indices", ArgType::kTensor, false, false}, {"padding_idx", ArgType::kInt, false, true, {ArgDefault::kInt, 0, -1}}};
-static constexpr OpSchema embedding_schema = {"embedding", "embedding(weight: Tensor, indices: Tensor, padding_idx: Int = -1) -> Tensor", embedding_args, 3, 1, true, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_embedding = make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&embedding_schema, front::embedding, embedding_autograd);
+static constexpr ArgInfo embedding_args[] = {{"weight", ArgType::kTensor, false, false}, {"indices", ArgType::kTensor, false, false}, {"padding_idx", ArgType::kOptInt, false, true}};
+static constexpr OpSchema embedding_schema = {"embedding", "embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None) -> Tensor", embedding_args, 3, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding = make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&embedding_schema, front::embedding, embedding_autograd);
 
 }  // namespace TT_NS

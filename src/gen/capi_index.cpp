@@ -98,7 +98,7 @@ tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indi
   return api_call(c, "embedding", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const int64_t o_padding_idx = opts_has(opts, 0) ? int64_t(opts->padding_idx) : int64_t(-1);
+    const Opt<int64_t> o_padding_idx = opts_has(opts, 0) ? Opt<int64_t>(opts->padding_idx) : Opt<int64_t>();
     give(x, out, op::embedding(tensor_arg(weight, "weight", 0), tensor_arg(indices, "indices", 1), o_padding_idx));
   });
 }

@@ -36,6 +36,6 @@ void index_add_into_front(Call c, const Tensor& self, int64_t dim, const Tensor&
 
 // index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor
 
-// embedding(weight: Tensor, indices: Tensor, padding_idx: Int = -1) -> Tensor
+// embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None) -> Tensor
 
 }  // namespace TT_NS

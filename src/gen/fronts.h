@@ -39,7 +39,7 @@ TensorRef index_select(Call c, const Tensor& self, int64_t dim, const Tensor& in
 TensorRef index_add(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha);
 TensorRef index(Call c, const Tensor& self, TensorSpan indices);
 TensorRef index_put(Call c, const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate);
-TensorRef embedding(Call c, const Tensor& weight, const Tensor& indices, int64_t padding_idx);
+TensorRef embedding(Call c, const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx);
 TensorRef matmul(Call c, const Tensor& self, const Tensor& other);
 TensorRef matmul_stack(Call c, const Tensor& self, const Tensor& other);
 TensorRef linear(Call c, const Tensor& input, const Tensor& weight, const Tensor* bias);
@@ -55,7 +55,7 @@ TensorTriple native_layer_norm(Call c, const Tensor& input, Ints normalized_shap
 TensorTriple layer_norm_backward(Call c, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor& mean, const Tensor& rstd, const Tensor* weight, double eps, bool want_input, bool want_weight, bool want_bias);
 TensorRef nll_loss(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction);
 TensorPair native_nll_loss(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index);
-TensorRef nll_loss_backward(Call c, const Tensor& grad, Ints size, const Tensor& target, const Tensor& row_weight, int64_t ignore_index);
+TensorRef nll_loss_backward(Call c, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index);
 TensorRef cross_entropy(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction, double label_smoothing);
 TensorTriple native_cross_entropy(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index);
 TensorRef cross_entropy_backward(Call c, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& lse, const Tensor& row_weight, int64_t ignore_index);

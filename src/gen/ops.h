@@ -148,7 +148,7 @@ extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scala
 extern Op<TensorRef(const Tensor&, TensorSpan)> op_index;
 extern Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put;
 extern Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_;
-extern Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_embedding;
+extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding;
 extern Op<TensorRef(const Tensor&)> op_exp;
 extern Op<void(Tensor&)> op_exp_;
 extern Op<void(const Tensor&, Tensor&)> op_exp_into;
@@ -187,7 +187,7 @@ extern Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*, double
 extern Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&, const Tensor*, double, bool, bool, bool)> op_layer_norm_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss;
 extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_native_nll_loss;
-extern Op<TensorRef(const Tensor&, Ints, const Tensor&, const Tensor&, int64_t)> op_nll_loss_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_nll_loss_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double)> op_cross_entropy;
 extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_native_cross_entropy;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_cross_entropy_backward;
@@ -674,7 +674,7 @@ inline TensorRef index_put(const Tensor& self, TensorSpan indices, const Tensor&
 inline void index_put_(Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate = false) {
   return dispatch(op_index_put_, self, indices, values, accumulate);
 }
-inline TensorRef embedding(const Tensor& weight, const Tensor& indices, int64_t padding_idx = -1) {
+inline TensorRef embedding(const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx = {}) {
   return dispatch(op_embedding, weight, indices, padding_idx);
 }
 inline TensorRef exp(const Tensor& self) {
@@ -791,8 +791,8 @@ inline TensorRef nll_loss(const Tensor& input, const Tensor& target, const Tenso
 inline TensorPair native_nll_loss(const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
   return dispatch(op_native_nll_loss, input, target, weight, ignore_index);
 }
-inline TensorRef nll_loss_backward(const Tensor& grad, Ints size, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
-  return dispatch(op_nll_loss_backward, grad, size, target, row_weight, ignore_index);
+inline TensorRef nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
+  return dispatch(op_nll_loss_backward, grad, input, target, row_weight, ignore_index);
 }
 inline TensorRef cross_entropy(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t ignore_index = -100, int64_t reduction = 1, double label_smoothing = 0.0) {
   return dispatch(op_cross_entropy, input, target, weight, ignore_index, reduction, label_smoothing);

@@ -43,10 +43,10 @@ static TensorRef row_major_copy(const Tensor& t) {
 
 static int64_t check_along(const Tensor& self, int64_t dim, const Tensor& index) {
   const int64_t d = wrap_dim(dim, self.ndim);
-  if (index.numel) check_index_dtype(index, "index");
+  if (index.numel == 0) return d;  // of any shape and dtype
+  check_index_dtype(index, "index");
   if ((self.ndim ? self.ndim : 1) != (index.ndim ? index.ndim : 1))
     fail_arg(TT_SHAPE, "index", "index is {}, self is {}: must have as many dimensions", index.sizes(), self.sizes());
-  if (index.numel == 0) return d;
   const Geometry s(self), i(index);
   for (int64_t k = 0; k < s.ndim(); k++)
     if (k != d && i.size[k] > s.size[k])
@@ -74,9 +74,10 @@ TensorRef front::gather(Call, const Tensor& self, int64_t dim, const Tensor& ind
 static int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_devices(self, index, &src, "src");
   check_same_dtype(self, src, "src");
+  if (index.numel == 0) return wrap_dim(dim, self.ndim);
   const Geometry s(src), i(index);
   if (s.ndim() != i.ndim()) fail_arg(TT_SHAPE, "src", "src is {}, index is {}: must have as many dimensions", src.sizes(), index.sizes());
-  for (int64_t k = 0; k < s.ndim() && index.numel; k++)
+  for (int64_t k = 0; k < s.ndim(); k++)
     if (i.size[k] > s.size[k]) fail_arg(TT_SHAPE, "src", "src is {}, index is {}: src must not be smaller", src.sizes(), index.sizes());
   return check_along(self, dim, index);
 }
@@ -161,11 +162,12 @@ void index_add__front(Call, Tensor& self, int64_t dim, const Tensor& index, cons
 
 // ---- embedding ----
 
-TensorRef front::embedding(Call, const Tensor& weight, const Tensor& indices, int64_t padding_idx) {
+TensorRef front::embedding(Call, const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx) {
   if (weight.ndim != 2) fail_arg(TT_SHAPE, "weight", "weight is {}: must be (rows, features)", weight.sizes());
   check_same_device(weight, "weight", indices, "indices");
   check_index_dtype(indices, "indices");
-  if (padding_idx < -1 || padding_idx >= weight.size(0)) fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be -1 or in [0, {})", padding_idx, weight.size(0));
+  if (padding_idx.has && (padding_idx.value < -weight.size(0) || padding_idx.value >= weight.size(0)))
+    fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [{}, {})", padding_idx.value, -weight.size(0), weight.size(0));
   check_indices(indices, "indices", 0, weight.size(0));
   Shape shape(indices.sizes());
   shape.push_back(weight.size(1));

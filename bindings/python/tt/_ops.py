@@ -1772,21 +1772,21 @@ def index_put_(self, indices, values, accumulate=False):
     return input
 
 
-def embedding(input, weight, padding_idx=-1):
-    """embedding(input, weight, padding_idx=-1)
+def embedding(input, weight, padding_idx=None):
+    """embedding(input, weight, padding_idx=None)
 
     The rows of weight that indices name.
       input: rows in [0, weight.shape[0]), any shape
       weight: (rows, features)
-      padding_idx: row that gets no gradient; -1: none
+      padding_idx: row that gets no gradient; negative ones count from the end
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("embedding", "input", "Tensor", input)
     if not isinstance(weight, Tensor):
         raise wrong_kind("embedding", "weight", "Tensor", weight)
     opts = None
-    if padding_idx != -1 or type(padding_idx) is not int:
-        opts = _o_embedding(1, integer(padding_idx, "embedding", "padding_idx"))
+    if padding_idx is not None:
+        opts = _o_embedding((padding_idx is not None), optional_integer(padding_idx, "embedding", "padding_idx"))
     h = c_void_p()
     if tt_embedding(local.ctx, weight._h, input._h, opts, byref(h)):
         fail()
