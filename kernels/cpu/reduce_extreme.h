@@ -120,18 +120,20 @@ struct Max {
   static TT_INLINE T step(T a, T x) { return ((x > a) | (x != x)) ? x : a; }
 };
 
+template <class S>
+TT_INLINE typename S::T step_flipped(typename S::T a, typename S::T x, uint64_t flip) {
+  if constexpr (S::kFlips) return S::step(a, flipped(x, flip));
+  else return S::step(a, x);
+}
+
 // Steps element i of a block into lane i mod the width.
 template <class S, int kWidth>
 TT_NOINLINE void step_lanes(typename S::T* __restrict lane, const typename S::T* x, int64_t n, uint64_t flip) {
-  const auto in = [flip](typename S::T v) __attribute__((always_inline)) {
-    if constexpr (S::kFlips) return flipped(v, flip);
-    else return v;
-  };
   int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth)
-    for (int l = 0; l < kWidth; l++) lane[l] = S::step(lane[l], in(x[i + l]));
+    for (int l = 0; l < kWidth; l++) lane[l] = step_flipped<S>(lane[l], x[i + l], flip);
   for (int l = 0; i < n; i++, l++) {
-    lane[l] = S::step(lane[l], in(x[i]));
+    lane[l] = step_flipped<S>(lane[l], x[i], flip);
     TT_SCALAR_LOOP;
   }
 }

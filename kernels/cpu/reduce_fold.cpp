@@ -61,10 +61,7 @@ struct Fold {
     void rows(const T* const* row, int k, int64_t n, int64_t) {
       for (int j = 0; j < k; j++) {
         const T* __restrict r = row[j];
-        for (int64_t i = 0; i < n; i++) {
-          if constexpr (S::kFlips) acc[i] = S::step(acc[i], flipped(r[i], flip));
-          else acc[i] = S::step(acc[i], r[i]);
-        }
+        for (int64_t i = 0; i < n; i++) acc[i] = step_flipped<S>(acc[i], r[i], flip);
       }
     }
     P get(int64_t i) const { return acc[i]; }
