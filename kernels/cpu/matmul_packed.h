@@ -16,22 +16,56 @@ constexpr int kMaxMr = 4;
 constexpr int kNv = 2;
 template <class T>
 constexpr int kNr = kNv * kLanes<T>;
+template <class T>
+constexpr bool kCanCopy = T(0.5) != T(0);
 
-// out (kMr, kVecs vectors) = or += the product of a panel of a (np terms of kMr) and one of b.
-template <class T, int kMr, int kVecs>
-void micro(int64_t np, const T* a, const T* b, T* out, int64_t ld, bool add) {
+template <class T>
+struct MicroArgs {
+  int64_t np;
+  const T* a;    // panel of np terms of kMr rows
+  const T* b;    // rows of kVecs vectors, b_row apart
+  int64_t b_row;
+  T* copy;       // kCopy: takes the panel of b that others read
+  T* out;
+  int64_t ld;
+  bool add;
+  const char* next;  // a line of it is fetched every kFetchEvery terms
+};
+constexpr int kFetchEvery = 4;
+
+// Rows of an unpacked b that are fetched ahead: they lie a page apart, which no hardware prefetcher follows.
+constexpr int kAhead = 24;
+
+// out (kMr, kVecs vectors) = or += a·b. kCopy packs b on the way, which is free here and not in a pass of its own.
+template <class T, int kMr, int kVecs, bool kCopy>
+void micro(const MicroArgs<T>& args) {
   constexpr int kL = kLanes<T>;
+  const T *a = args.a, *b = args.b;
+  T *copy = args.copy, *const out = args.out;
+  const int64_t ld = args.ld, b_row = args.b_row;
+  const bool add = args.add;
+  const char* next = args.next;
   Vec<T> acc[kMr][kVecs];
   TT_UNROLL
   for (int i = 0; i < kMr; i++) {
-    __builtin_prefetch(out + i * ld, 1);
     TT_UNROLL
-    for (int v = 0; v < kVecs; v++) acc[i][v] = Vec<T>{};
+    for (int v = 0; v < kVecs; v++) {
+      __builtin_prefetch(out + i * ld + v * kL, 1);
+      acc[i][v] = Vec<T>{};
+    }
   }
-  for (int64_t p = 0; p < np; p++, a += kMr, b += kVecs * kL) {
+  for (int64_t p = args.np; p > 0; p--, a += kMr, b += kCopy ? b_row : kVecs * kL) {
     Vec<T> row[kVecs];
     TT_UNROLL
-    for (int v = 0; v < kVecs; v++) row[v] = load(b + v * kL);
+    for (int v = 0; v < kVecs; v++) {
+      row[v] = load(b + v * kL);
+      if (kCopy) {
+        __builtin_prefetch(b + kAhead * b_row + v * kL, 0, 2);
+        store(copy + v * kL, row[v]);
+      }
+    }
+    if (kCopy) copy += kVecs * kL;
+    if (!kCopy && p % kFetchEvery == 0) __builtin_prefetch(next, 0, 2), next += 64;
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
       const Vec<T> x = splat(a[i]);
@@ -50,16 +84,19 @@ void micro(int64_t np, const T* a, const T* b, T* out, int64_t ld, bool add) {
 }
 
 template <class T>
-using Micro = void (*)(int64_t, const T*, const T*, T*, int64_t, bool);
+using Micro = void (*)(const MicroArgs<T>&);
 
+// kinds: one vector, two vectors, two vectors with a copy.
 template <class T>
-TT_INLINE Micro<T> micro_of(int rows, int vecs) {
-#define TT_ROW(r) {micro<T, (r <= kMaxMr ? r : kMaxMr), 1>, micro<T, (r <= kMaxMr ? r : kMaxMr), 2>}
-  static constexpr Micro<T> kTable[14][kNv] = {TT_ROW(1), TT_ROW(2),  TT_ROW(3),  TT_ROW(4),  TT_ROW(5),
-                                               TT_ROW(6), TT_ROW(7),  TT_ROW(8),  TT_ROW(9),  TT_ROW(10),
-                                               TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
+TT_INLINE Micro<T> micro_of(int rows, int kind) {
+#define TT_KIND(r, v, c) micro<T, (r <= kMaxMr ? r : kMaxMr), v, c && kCanCopy<T>>
+#define TT_ROW(r) {TT_KIND(r, 1, false), TT_KIND(r, 2, false), TT_KIND(r, 2, true)}
+  static constexpr Micro<T> kTable[14][3] = {TT_ROW(1), TT_ROW(2),  TT_ROW(3),  TT_ROW(4),  TT_ROW(5),
+                                             TT_ROW(6), TT_ROW(7),  TT_ROW(8),  TT_ROW(9),  TT_ROW(10),
+                                             TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
 #undef TT_ROW
-  return kTable[rows - 1][vecs - 1];
+#undef TT_KIND
+  return kTable[rows - 1][kind];
 }
 
 struct PanelRange {
@@ -82,6 +119,12 @@ TT_INLINE int panel_width(int64_t cols) {
   return cols > kLanes<T> ? kNr<T> : kLanes<T>;
 }
 
+// True iff the first row panel's micro-kernels pack this panel of b.
+template <class T>
+TT_INLINE bool copied_by_tiles(const MatmulBlock& k, int w) {
+  return k.copy_b && w == kNr<T>;
+}
+
 template <class S, class T>
 void pack_a_block(const MatmulBlock& k, PanelRange rows) {
   const MatmulPlan& p = *k.plan;
@@ -99,6 +142,7 @@ void pack_b_block(const MatmulBlock& k, PanelRange cols) {
   const MatmulPlan& p = *k.plan;
   for (int64_t j = cols.begin; j < cols.end; j += kNr<T>) {
     const int w = int(matmul_min(kNr<T>, cols.end - j));
+    if (copied_by_tiles<T>(k, w)) continue;
     const S* src = reinterpret_cast<const S*>(k.b) + k.p0 * p.b_row + (k.j0 + j) * p.b_col;
     pack_panel(src, p.b_col, p.b_row, w, panel_width<T>(w), k.np, reinterpret_cast<T*>(k.b_pack) + j * k.np);
   }
@@ -129,31 +173,37 @@ struct TileSink {
         last(block.p0 + block.np == block.plan->k),
         direct(sizeof(S) == sizeof(T) && block.plan->c_col == 1 && !block.plan->scaled && !(first && block.plan->d)) {}
 
-  void run(PanelRange r, int64_t j, int w, const T* a, const T* b) {
+  // The sums of rows r, columns [j, j + w) from one panel of each; copy: b comes from the operand itself.
+  void run(PanelRange r, int64_t j, int w, const T* a, T* b, bool copy, const char* next) {
+    const MatmulPlan& p = *k.plan;
     const int h = int(r.end - r.begin), width = panel_width<T>(w);
-    const Micro<T> kernel = micro_of<T>(h, width / kLanes<T>);
     const int64_t i = k.i0 + r.begin, col = k.j0 + j;
-    if (direct && w == width) {
-      T* c = reinterpret_cast<T*>(k.c) + i * k.plan->c_row + col;
-      return kernel(k.np, a, b, c, k.plan->c_row, !first);
-    }
+    MicroArgs<T> args = {k.np, a, b, width, b, tile, kNr<T>, false, next};
+    if (copy) args.b = reinterpret_cast<const T*>(k.b) + k.p0 * p.b_row + col, args.b_row = p.b_row;
+    const bool to_c = direct && w == width;
+    if (to_c) args.out = reinterpret_cast<T*>(k.c) + i * p.c_row + col, args.ld = p.c_row, args.add = !first;
     if (k.sum) {
-      const int64_t ld = matmul_sum_pitch(k.nj);
-      T* sum = reinterpret_cast<T*>(k.sum) + r.begin * ld + j;
-      kernel(k.np, a, b, sum, ld, !first);
-      if (last) finish<S, T>(*k.plan, k.c, k.d, i, col, h, w, sum, ld, true);
-      return;
+      args.ld = matmul_sum_pitch(k.nj), args.add = !first;
+      args.out = reinterpret_cast<T*>(k.sum) + r.begin * args.ld + j;
     }
-    kernel(k.np, a, b, tile, kNr<T>, false);
-    finish<S, T>(*k.plan, k.c, k.d, i, col, h, w, tile, kNr<T>, first);
+    micro_of<T>(h, copy ? 2 : width / kLanes<T> - 1)(args);
+    if (to_c || (k.sum && !last)) return;
+    finish<S, T>(p, k.c, k.d, i, col, h, w, args.out, args.ld, first || k.sum);
   }
 };
+
+// The part of the following panel of b that the at-th micro-kernel on this one fetches into the second-level cache.
+template <class T>
+TT_INLINE const char* next_panel(const MatmulBlock& k, const T* b, int64_t at) {
+  const int64_t part = k.np / kFetchEvery * 64, whole = kNr<T> * k.np * int64_t(sizeof(T));
+  return reinterpret_cast<const char*>(b) + whole + matmul_min(at * part, whole);
+}
 
 template <class S, class T>
 void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   TileSink<S, T> sink(k);
   const T* a_pack = reinterpret_cast<const T*>(k.a_pack);
-  const T* b_pack = reinterpret_cast<const T*>(k.b_pack);
+  T* b_pack = reinterpret_cast<T*>(k.b_pack);
   const int64_t col_blocks = k.col_blocks();
   for (int64_t u = begin; u < end; u++) {
     const PanelRange rows = row_block(k, u / col_blocks), cols = col_block(k, u % col_blocks);
@@ -162,7 +212,9 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
       const int w = int(matmul_min(kNr<T>, cols.end - j));
       for (int64_t at = 0; at < panels; at++) {
         const PanelRange r = row_panel(rows, panels, at);
-        sink.run(r, j, w, a_pack + r.begin * k.np, b_pack + j * k.np);
+        const bool copy = r.begin == 0 && copied_by_tiles<T>(k, w);
+        T* b = b_pack + j * k.np;
+        sink.run(r, j, w, a_pack + r.begin * k.np, b, copy, next_panel(k, b, at));
       }
     }
   }

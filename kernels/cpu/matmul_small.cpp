@@ -16,21 +16,21 @@ constexpr bool kAlwaysPart = false;
 #endif
 constexpr int kNv = 2;
 
-template <class T>
+// Strides in bytes.
 struct SmallArgs {
   int64_t k;
-  const T* a;
+  const char* a;
   int64_t a_row, a_col;
-  const T* b;
+  const char* b;
   int64_t b_row;
-  T* out;
+  char* out;
   int64_t ld;
   int last;  // lanes of the last vector
 };
 
 // out = a (kMr rows) times b (kVecs vectors of columns, the last one of s.last lanes).
 template <class T, int kMr, int kVecs, bool kPart>
-void small_micro(const SmallArgs<T>& s) {
+void small_micro(const SmallArgs& s) {
   constexpr int kL = kLanes<T>;
   const Part<T> part(s.last);
   Vec<T> acc[kMr][kVecs];
@@ -39,41 +39,43 @@ void small_micro(const SmallArgs<T>& s) {
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) acc[i][v] = Vec<T>{};
   }
-  const T *a = s.a, *b = s.b;
-  const int64_t a_row = s.a_row, a_col = s.a_col, b_row = s.b_row;
+  const char *a = s.a, *b = s.b;
+  const int64_t a_row = s.a_row, a_col = s.a_col, b_row = s.b_row, ld = s.ld;
+  char* out = s.out;
   for (int64_t p = s.k; p > 0; p--, a += a_col, b += b_row) {
+    const T* terms = reinterpret_cast<const T*>(b);
     Vec<T> row[kVecs];
     TT_UNROLL
-    for (int v = 0; v < kVecs; v++) row[v] = kPart && v == kVecs - 1 ? load(b + v * kL, part) : load(b + v * kL);
+    for (int v = 0; v < kVecs; v++)
+      row[v] = kPart && v == kVecs - 1 ? load(terms + v * kL, part) : load(terms + v * kL);
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
-      const Vec<T> x = splat(a[i * a_row]);
+      const Vec<T> x = splat(*reinterpret_cast<const T*>(a + i * a_row));
       TT_UNROLL
       for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, row[v], acc[i][v]);
     }
   }
   TT_UNROLL
   for (int i = 0; i < kMr; i++) {
+    T* to = reinterpret_cast<T*>(out + i * ld);
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) {
-      T* to = s.out + i * s.ld + v * kL;
       if (kPart && v == kVecs - 1)
-        store(to, acc[i][v], part);
+        store(to + v * kL, acc[i][v], part);
       else
-        store(to, acc[i][v]);
+        store(to + v * kL, acc[i][v]);
     }
   }
 }
 
-template <class T>
-using SmallMicro = void (*)(const SmallArgs<T>&);
+using SmallMicro = void (*)(const SmallArgs&);
 
 template <class T>
-TT_INLINE SmallMicro<T> small_micro_of(int rows, int vecs, bool part) {
+TT_INLINE SmallMicro small_micro_of(int rows, int vecs, bool part) {
 #define TT_ROW(r)                                                                                                     \
   {{small_micro<T, (r <= kMaxMr ? r : kMaxMr), 1, kAlwaysPart>, small_micro<T, (r <= kMaxMr ? r : kMaxMr), 1, true>}, \
    {small_micro<T, (r <= kMaxMr ? r : kMaxMr), 2, kAlwaysPart>, small_micro<T, (r <= kMaxMr ? r : kMaxMr), 2, true>}}
-  static constexpr SmallMicro<T> kTable[8][kNv][2] = {TT_ROW(1), TT_ROW(2), TT_ROW(3), TT_ROW(4),
+  static constexpr SmallMicro kTable[8][kNv][2] = {TT_ROW(1), TT_ROW(2), TT_ROW(3), TT_ROW(4),
                                                       TT_ROW(5), TT_ROW(6), TT_ROW(7), TT_ROW(8)};
 #undef TT_ROW
   return kTable[rows - 1][vecs - 1][part];
@@ -86,25 +88,26 @@ void small_product(const MatmulPlan& p, const char* a, const char* b, char* c, c
   alignas(64) T tile[kMaxMr * kNr];
   const bool direct = !p.scaled && !p.d;
   const int m = int(p.m), n = int(p.n), panels = (m + kMaxMr - 1) / kMaxMr, low = m / panels, high = m - low * panels;
-  SmallArgs<T> s;
-  s.k = p.k, s.a_row = p.a_row, s.a_col = p.a_col;
-  s.ld = direct ? p.c_row : kNr;
+  constexpr int64_t kSize = sizeof(T);
+  SmallArgs s;
+  s.k = p.k, s.a_row = p.a_row * kSize, s.a_col = p.a_col * kSize;
+  s.ld = direct ? p.c_row * kSize : kNr * kSize;
   for (int j = 0; j < n; j += kNr) {
     const int w = n - j < kNr ? n - j : kNr, vecs = (w + kL - 1) / kL;
-    s.b = reinterpret_cast<const T*>(b) + j * p.b_col, s.b_row = p.b_row;
+    s.b = b + j * p.b_col * kSize, s.b_row = p.b_row * kSize;
     s.last = w - (vecs - 1) * kL;
-    bool part = s.last != kL;
+    const bool part = s.last != kL;
     if (p.b_col != 1) {
-      pack_panel(s.b, p.b_col, p.b_row, w, vecs * kL, p.k, packed);
-      s.b = packed, s.b_row = vecs * kL;
+      pack_panel(reinterpret_cast<const T*>(s.b), p.b_col, p.b_row, w, vecs * kL, p.k, packed);
+      s.b = reinterpret_cast<const char*>(packed), s.b_row = vecs * kL * kSize;
     }
+    s.a = a;
     for (int at = 0, i = 0; at < panels; at++) {
       const int h = at < high ? low + 1 : low;
-      s.a = reinterpret_cast<const T*>(a) + i * p.a_row;
-      s.out = direct ? reinterpret_cast<T*>(c) + i * p.c_row + j : tile;
+      s.out = direct ? c + i * p.c_row * kSize + j * kSize : reinterpret_cast<char*>(tile);
       small_micro_of<T>(h, vecs, part)(s);
       if (!direct) finish<T, T>(p, c, d, i, j, h, w, tile, kNr, true);
-      i += h;
+      i += h, s.a += h * s.a_row;
     }
   }
 }

@@ -81,6 +81,7 @@ struct MatmulBlock {
   char* a_pack;  // panels of rows [r0, r1) start at element (r0 - i0) * np
   char* b_pack;  // panels of columns [c0, c1) at (c0 - j0) * np
   char* sum;     // [ni][matmul_sum_pitch(nj)] f32, only if f16 or bf16 and k > depth; else NULL
+  bool copy_b;   // b's whole panels are packed by the tiles of row block 0, which then run before the others
   // Row blocks are equal pieces, column blocks kMatmulColBlock wide. Units of matmul_pack: the row blocks, then the
   // column blocks; of matmul_tiles: [row block][column block].
   int64_t row_blocks() const { return matmul_ceil(ni, kMatmulRowBlock); }

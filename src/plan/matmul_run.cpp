@@ -12,21 +12,22 @@ constexpr int64_t kTaskFlops = 4 << 20;
 struct Task {
   CpuKernel kernel;
   const void* plan;
+  int64_t first;
   int32_t status;
 };
 
 void run_range(void* ctx, int64_t begin, int64_t end) {
   Task* t = static_cast<Task*>(ctx);
-  const int32_t status = t->kernel(t->plan, begin, end);
+  const int32_t status = t->kernel(t->plan, t->first + begin, t->first + end);
   if (TT_UNLIKELY(status)) __atomic_store_n(&t->status, status, __ATOMIC_RELAXED);
 }
 
-// All units, in ranges of about kTaskFlops.
-int32_t run_units(Pool* pool, CpuKernel kernel, const void* plan, int64_t n, int64_t unit_flops) {
+// Units [first, end), in ranges of about kTaskFlops.
+int32_t run_units(Pool* pool, CpuKernel kernel, const void* plan, int64_t first, int64_t end, int64_t unit_flops) {
   const int64_t grain = unit_flops >= kTaskFlops ? 1 : kTaskFlops / (unit_flops + 1) + 1;
-  if (!pool || n <= grain) return kernel(plan, 0, n);
-  Task t = {kernel, plan, TT_OK};
-  const tt_status status = parallel_for(pool, n, grain, run_range, &t);
+  if (!pool || end - first <= grain) return kernel(plan, first, end);
+  Task t = {kernel, plan, first, TT_OK};
+  const tt_status status = parallel_for(pool, end - first, grain, run_range, &t);
   return status ? status : t.status;
 }
 
@@ -36,10 +37,12 @@ int32_t run_block(const MatmulBlock& k, const MatmulKernels& kernels, Pool* pool
   if (k.np > 0) {
     // Packing an element costs about as much as 16 flops.
     const int64_t unit = matmul_min(k.ni, kMatmulRowBlock) * k.np * 16;
-    if (const int32_t status = run_units(pool, kernels.pack, &k, rows + cols, unit)) return status;
+    if (const int32_t status = run_units(pool, kernels.pack, &k, 0, rows + cols, unit)) return status;
   }
   const int64_t unit = 2 * k.ni * k.nj / (rows * cols) * k.np;
-  return run_units(pool, kernels.tiles, &k, rows * cols, unit);
+  if (!k.copy_b) return run_units(pool, kernels.tiles, &k, 0, rows * cols, unit);
+  const int32_t status = run_units(pool, kernels.tiles, &k, 0, cols, unit);
+  return status || rows == 1 ? status : run_units(pool, kernels.tiles, &k, cols, rows * cols, unit);
 }
 
 int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& kernels, Pool* pool) {
@@ -77,6 +80,7 @@ TT_NOINLINE int32_t run_all_packed(const MatmulPlan& p, const MatmulKernels& ker
   k.plan = &p;
   k.a_pack = static_cast<char*>(p.workspace);
   k.b_pack = k.a_pack + l.a_bytes;
+  k.copy_b = (p.dtype == TT_F32 || p.dtype == TT_F64) && p.b_col == 1;
   k.sum = l.sum_bytes ? k.b_pack + l.b_bytes : nullptr;
   for (int64_t i = 0; i < p.batch; i++) {
     locate(k, i);
@@ -90,9 +94,9 @@ TT_NOINLINE int32_t run_all_packed(const MatmulPlan& p, const MatmulKernels& ker
 int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool) noexcept {
   if (TT_UNLIKELY(p.batch == 0 || p.m == 0 || p.n == 0)) return TT_OK;
   const MatmulKernels& kernels = kMatmulKernels[isa];
-  if (p.path == kMatmulSmall) return run_units(pool, kernels.small, &p, p.n_units, 2 * p.m * p.n * p.k);
+  if (p.path == kMatmulSmall) return run_units(pool, kernels.small, &p, 0, p.n_units, 2 * p.m * p.n * p.k);
   // Reading b from memory takes as long as 8 flops an element.
-  if (p.path == kMatmulRows) return run_units(pool, kernels.rows, &p, p.n_units, 8 * p.k * matmul_rows_unit(p));
+  if (p.path == kMatmulRows) return run_units(pool, kernels.rows, &p, 0, p.n_units, 8 * p.k * matmul_rows_unit(p));
   return run_all_packed(p, kernels, pool);
 }
 
