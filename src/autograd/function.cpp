@@ -30,7 +30,8 @@ struct Function {
 namespace {
 
 Function& function_of(const NodeType* type) {
-  return *reinterpret_cast<Function*>(reinterpret_cast<char*>(const_cast<NodeType*>(type)) - __builtin_offsetof(Function, node_type));
+  return *reinterpret_cast<Function*>(reinterpret_cast<char*>(const_cast<NodeType*>(type)) -
+                                      __builtin_offsetof(Function, node_type));
 }
 tt_function* handle_of(Function& f) { return reinterpret_cast<tt_function*>(&f); }
 
@@ -51,7 +52,9 @@ void function_backward(Node& n, TensorRef* grads, TensorRef* out) {
   };
   {
     Running running(f, &n);
-    run_callback(what.text, true, [&](tt_ctx* c) { return f.def.backward(f.def.user, c, handle_of(f), incoming.data(), n.n_outs, outs.data(), n.n_edges); });
+    run_callback(what.text, true, [&](tt_ctx* c) {
+      return f.def.backward(f.def.user, c, handle_of(f), incoming.data(), n.n_outs, outs.data(), n.n_edges);
+    });
   }
   TensorList list = outs.take(what.text, true);
   for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(list[i]);
@@ -82,7 +85,8 @@ TensorList run_forward(Function& f, TensorSpan inputs, int64_t n_outs) {
     ~Running() { f.in_forward = false; }
   } running(f);
   run_callback(what.text, true, [&](tt_ctx* c) {
-    return f.def.forward(f.def.user, c, handle_of(f), reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n, outs.data(), n_outs);
+    return f.def.forward(f.def.user, c, handle_of(f), reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n,
+                         outs.data(), n_outs);
   });
   return outs.take(what.text, false);
 }

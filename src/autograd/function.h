@@ -11,8 +11,10 @@ namespace TT_NS {
 struct FunctionDef {
   const char* name;
   void* user;
-  tt_status (*forward)(void* user, tt_ctx* ctx, tt_function* f, const tt_tensor* const* inputs, int64_t n_inputs, tt_tensor** outs, int64_t n_outs);
-  tt_status (*backward)(void* user, tt_ctx* ctx, tt_function* f, tt_tensor* const* grads, int64_t n_outs, tt_tensor** input_grads, int64_t n_inputs);
+  tt_status (*forward)(void* user, tt_ctx* ctx, tt_function* f, const tt_tensor* const* inputs, int64_t n_inputs,
+                       tt_tensor** outs, int64_t n_outs);
+  tt_status (*backward)(void* user, tt_ctx* ctx, tt_function* f, tt_tensor* const* grads, int64_t n_outs,
+                        tt_tensor** input_grads, int64_t n_inputs);
   void (*drop)(void* user);
 };
 

@@ -34,8 +34,11 @@ tt_status tt_device_parse(tt_ctx* h, const char* text, tt_device* out) {
   return api_call(h, "device_parse", [&](Ctx&) {
     out_arg(out, "out", 2);
     if (!text) fail_arg(TT_INVALID_ARG, "text", "text is NULL: must be a device's name");
-    if (parse_as(text, "cpu", TT_CPU, 0, out) || parse_as(text, "meta", TT_META, 0, out) || parse_as(text, "cuda", TT_CUDA, kMaxDevices - 1, out)) return;
-    fail_arg(TT_INVALID_ARG, "text", "there is no device \"{}\": must be cpu, meta, cuda or cuda:N with N below {}", text, kMaxDevices);
+    if (parse_as(text, "cpu", TT_CPU, 0, out) || parse_as(text, "meta", TT_META, 0, out) ||
+        parse_as(text, "cuda", TT_CUDA, kMaxDevices - 1, out))
+      return;
+    fail_arg(TT_INVALID_ARG, "text", "there is no device \"{}\": must be cpu, meta, cuda or cuda:N with N below {}",
+             text, kMaxDevices);
   });
 }
 
@@ -52,13 +55,18 @@ tt_status tt_load_cuda(tt_ctx* h, const char* path) {
     void* library = os_dlopen(names);
     if (!library) fail_arg(TT_IO, "path", "the device library \"{}\" could not be opened: {}", names[0], os_dlerror());
     auto entry = reinterpret_cast<CudaEntry>(os_dlsym(library, kCudaEntryName));
-    if (!entry) fail_arg(TT_ABI, "path", "\"{}\" is no device library: it does not export {}", names[0], kCudaEntryName);
+    if (!entry)
+      fail_arg(TT_ABI, "path", "\"{}\" is no device library: it does not export {}", names[0], kCudaEntryName);
     const CudaBackend* backend = nullptr;
     const int32_t status = entry(kBuildId, &kHost, &backend);
     if (backend && backend->build_id != kBuildId)
-      fail_arg(TT_ABI, "path", "\"{}\" is of build {}, this library of build {}: both must come from one build", names[0], backend->build_id, kBuildId);
-    if (status || !backend) fail_arg(status ? status : TT_DEVICE, "path", "the device library \"{}\" found no device that it can use", names[0]);
-    if (!set_cuda_backend(backend)) fail_arg(TT_DEVICE, "path", "another device library than \"{}\" is in use already", names[0]);
+      fail_arg(TT_ABI, "path", "\"{}\" is of build {}, this library of build {}: both must come from one build",
+               names[0], backend->build_id, kBuildId);
+    if (status || !backend)
+      fail_arg(status ? status : TT_DEVICE, "path", "the device library \"{}\" found no device that it can use",
+               names[0]);
+    if (!set_cuda_backend(backend))
+      fail_arg(TT_DEVICE, "path", "another device library than \"{}\" is in use already", names[0]);
   });
 }
 
@@ -73,7 +81,8 @@ tt_status tt_device_count(tt_ctx* h, tt_device_type type, int32_t* out) {
 }
 
 static void synchronize(int32_t index) {
-  if (int32_t s = cuda_backend()->stream_sync(index, nullptr)) fail(s, "work on device {} failed", fmt(Device{TT_CUDA, int8_t(index)}));
+  if (int32_t s = cuda_backend()->stream_sync(index, nullptr))
+    fail(s, "work on device {} failed", fmt(Device{TT_CUDA, int8_t(index)}));
 }
 
 tt_status tt_synchronize(tt_ctx* h, const tt_device* device) {

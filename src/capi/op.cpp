@@ -60,67 +60,108 @@ struct Slot {
 };
 
 [[noreturn]] TT_COLD void fail_tag(const ArgInfo& a, int32_t tag, const char* want) {
-  constexpr const char* kTags[] = {"absent",   "a tensor",     "a list of tensors", "a scalar", "an integer", "a float",
-                                   "a bool",   "a list of integers", "a string",    "a generator", "a device", "a mixed index"};
-  fail_arg(TT_INVALID_ARG, a.name, "{} is {}: must be {}", a.name, tag >= 0 && tag <= TT_VAL_INDEX ? kTags[tag] : "of no known tag", want);
+  constexpr const char* kTags[] = {"absent",   "a tensor",     "a list of tensors",  "a scalar", "an integer",
+                                   "a float",  "a bool",       "a list of integers", "a string", "a generator",
+                                   "a device", "a mixed index"};
+  fail_arg(TT_INVALID_ARG, a.name, "{} is {}: must be {}", a.name,
+           tag >= 0 && tag <= TT_VAL_INDEX ? kTags[tag] : "of no known tag", want);
 }
 
 void set_default(Slot& s, const ArgInfo& a) {
   const ArgDefault& d = a.fallback;
   const bool scalar = a.type == ArgType::kScalar || a.type == ArgType::kOptScalar;
   switch (d.kind) {
-    case ArgDefault::kNone: s.value = Value(); return;
-    case ArgDefault::kInt: s.scalar = Scalar(d.i), s.value = to_value(d.i); break;
-    case ArgDefault::kFloat: s.scalar = Scalar(d.f), s.value = to_value(d.f); break;
-    case ArgDefault::kBool: s.scalar = Scalar(d.i != 0), s.value = to_value(d.i != 0); break;
+    case ArgDefault::kNone:
+      s.value = Value();
+      return;
+    case ArgDefault::kInt:
+      s.scalar = Scalar(d.i), s.value = to_value(d.i);
+      break;
+    case ArgDefault::kFloat:
+      s.scalar = Scalar(d.f), s.value = to_value(d.f);
+      break;
+    case ArgDefault::kBool:
+      s.scalar = Scalar(d.i != 0), s.value = to_value(d.i != 0);
+      break;
   }
   if (scalar) s.value = to_value(s.scalar);
+  if (a.type == ArgType::kFloat || a.type == ArgType::kOptFloat) s.value = to_value(s.scalar.real());
 }
 
 bool is_optional(ArgType t) {
-  return t == ArgType::kOptTensor || t == ArgType::kOptScalar || t == ArgType::kOptFloat || t == ArgType::kOptInt || t == ArgType::kOptBool ||
-         t == ArgType::kOptDim || t == ArgType::kOptDims || t == ArgType::kGenerator;
+  return t == ArgType::kOptTensor || t == ArgType::kOptScalar || t == ArgType::kOptFloat || t == ArgType::kOptInt ||
+         t == ArgType::kOptBool || t == ArgType::kOptDim || t == ArgType::kOptDims || t == ArgType::kGenerator;
 }
 
 void set_scalar(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
   switch (v.tag) {
-    case TT_VAL_SCALAR: s.scalar = scalar_arg(&v.scalar, a.name, index); break;
-    case TT_VAL_INT: s.scalar = Scalar(v.i); break;
-    case TT_VAL_FLOAT: s.scalar = Scalar(v.f); break;
-    case TT_VAL_BOOL: s.scalar = Scalar(v.i != 0); break;
-    default: fail_tag(a, v.tag, "a number");
+    case TT_VAL_SCALAR:
+      s.scalar = scalar_arg(&v.scalar, a.name, index);
+      break;
+    case TT_VAL_INT:
+      s.scalar = Scalar(v.i);
+      break;
+    case TT_VAL_FLOAT:
+      s.scalar = Scalar(v.f);
+      break;
+    case TT_VAL_BOOL:
+      s.scalar = Scalar(v.i != 0);
+      break;
+    default:
+      fail_tag(a, v.tag, "a number");
   }
   s.value = to_value(s.scalar);
 }
 
 void set_float(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
   if (v.tag == TT_VAL_SCALAR && scalar_arg(&v.scalar, a.name, index).is_complex()) fail_tag(a, v.tag, "a real number");
-  if (v.tag == TT_VAL_FLOAT) s.value = to_value(v.f);
-  else if (v.tag == TT_VAL_INT) s.value = to_value(double(v.i));
-  else if (v.tag == TT_VAL_SCALAR) s.value = to_value(scalar_arg(&v.scalar, a.name, index).real());
-  else fail_tag(a, v.tag, "a number");
+  if (v.tag == TT_VAL_FLOAT)
+    s.value = to_value(v.f);
+  else if (v.tag == TT_VAL_INT)
+    s.value = to_value(double(v.i));
+  else if (v.tag == TT_VAL_SCALAR)
+    s.value = to_value(scalar_arg(&v.scalar, a.name, index).real());
+  else
+    fail_tag(a, v.tag, "a number");
 }
 
 void need(const ArgInfo& a, const tt_value& v, int32_t tag, const char* want) {
   if (v.tag != tag) fail_tag(a, v.tag, want);
 }
 
-void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
+void set_ints(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
+  if (v.tag != TT_VAL_INT) need(a, v, TT_VAL_INTS, "a list of integers");
+  s.value = to_value(v.tag == TT_VAL_INT ? Ints(&v.i, 1) : ints_arg(v.ints, v.n, a.name, index));
+}
+
+void set_str(Slot& s, const ArgInfo& a, const tt_value& v) {
+  need(a, v, TT_VAL_STR, "a string");
+  if (v.n < 0 || (v.n && !v.str))
+    fail_arg(TT_INVALID_ARG, a.name, "{} has {} bytes at {}", a.name, v.n, v.str ? "its address" : "NULL");
+  s.value = to_value(Str(v.str, v.n));
+}
+
+void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t i) {
   switch (a.type) {
     case ArgType::kTensor:
+      need(a, v, TT_VAL_TENSOR, "a tensor");
+      s.value = to_value(tensor_arg(v.tensor, a.name, i));
+      return;
     case ArgType::kOptTensor:
       need(a, v, TT_VAL_TENSOR, "a tensor");
-      s.value = a.type == ArgType::kTensor ? to_value(tensor_arg(v.tensor, a.name, index)) : to_value(optional_arg(v.tensor, a.name, index));
+      s.value = to_value(optional_arg(v.tensor, a.name, i));
       return;
     case ArgType::kTensorList:
     case ArgType::kOptTensorList:
       need(a, v, TT_VAL_TENSORS, "a list of tensors");
-      s.value = to_value(tensors_arg(v.tensors, v.n, a.name, index, a.type == ArgType::kOptTensorList));
+      s.value = to_value(tensors_arg(v.tensors, v.n, a.name, i, a.type == ArgType::kOptTensorList));
       return;
     case ArgType::kScalar:
-    case ArgType::kOptScalar: return set_scalar(s, a, v, index);
+    case ArgType::kOptScalar:
+      return set_scalar(s, a, v, i);
     case ArgType::kFloat:
-    case ArgType::kOptFloat: return set_float(s, a, v, index);
+    case ArgType::kOptFloat:
+      return set_float(s, a, v, i);
     case ArgType::kBool:
     case ArgType::kOptBool:
       need(a, v, TT_VAL_BOOL, "a bool");
@@ -130,33 +171,27 @@ void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
     case ArgType::kOptDims:
     case ArgType::kSize:
     case ArgType::kShape:
-      if (v.tag != TT_VAL_INT) need(a, v, TT_VAL_INTS, "a list of integers");
-      s.value = to_value(v.tag == TT_VAL_INT ? Ints(&v.i, 1) : ints_arg(v.ints, v.n, a.name, index));
-      return;
+      return set_ints(s, a, v, i);
     case ArgType::kIndices:
       need(a, v, TT_VAL_INDEX, "a mixed index");
-      s.value = to_value(indices_arg(v.index, v.n, a.name, index));
+      s.value = to_value(indices_arg(v.index, v.n, a.name, i));
       return;
-    case ArgType::kDtype: {
+    case ArgType::kDtype:
       need(a, v, TT_VAL_INT, "a dtype, as an integer");
-      const bool fits = v.i >= 0 && v.i <= TT_C128;
-      s.value = to_value(dtype_arg(fits ? tt_dtype(v.i) : -1, a.name, index));
+      s.value = to_value(dtype_arg(v.i >= 0 && v.i <= TT_C128 ? tt_dtype(v.i) : -1, a.name, i));
       return;
-    }
     case ArgType::kDevice:
       need(a, v, TT_VAL_DEVICE, "a device");
-      s.value = to_value(device_arg(&v.device, a.name, index));
+      s.value = to_value(device_arg(&v.device, a.name, i));
       return;
     case ArgType::kGenerator:
       need(a, v, TT_VAL_GENERATOR, "a generator");
-      s.value = to_value(generator_arg(v.generator, a.name, index));
+      s.value = to_value(generator_arg(v.generator, a.name, i));
       return;
     case ArgType::kStr:
-      need(a, v, TT_VAL_STR, "a string");
-      if (v.n < 0 || (v.n && !v.str)) fail_arg(TT_INVALID_ARG, a.name, "{} has {} bytes at NULL", a.name, v.n);
-      s.value = to_value(Str(v.str, v.n));
-      return;
-    case ArgType::kRng: fail_arg(TT_INTERNAL, a.name, "{} is random state, which no host can pass", a.name);
+      return set_str(s, a, v);
+    case ArgType::kRng:
+      fail_arg(TT_INTERNAL, a.name, "{} is random state, which no host can pass", a.name);
     default:  // kInt, kDim, kIndex, kMemoryFormat, kEnum and their optional forms
       need(a, v, TT_VAL_INT, "an integer");
       s.value = to_value(v.i);
@@ -165,47 +200,67 @@ void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
 
 uint64_t keys_of_value(const Value& v) {
   switch (v.kind) {
-    case Value::kTensor: return keys_of(v.tensor);
-    case Value::kTensorList: return keys_of(TensorSpan(v.tensors, v.n));
-    case Value::kDevice: return keys_of(Unbox<Device>::get(v));
-    case Value::kIndices: return keys_of(Indices(v.indices, v.n));
-    default: return 0;
+    case Value::kTensor:
+      return keys_of(v.tensor);
+    case Value::kTensorList:
+      return keys_of(TensorSpan(v.tensors, v.n));
+    case Value::kDevice:
+      return keys_of(Unbox<Device>::get(v));
+    case Value::kIndices:
+      return keys_of(Indices(v.indices, v.n));
+    default:
+      return 0;
   }
+}
+
+using Slots = SmallVec<Slot, 8>;
+using Values = SmallVec<Value, 8>;
+
+// Boxes the arguments, defaults for those that are missing. Returns the keys that they contribute.
+uint64_t box_args(const OpSchema& schema, const tt_value* args, int64_t n_args, Slots& slots, Values& values) {
+  uint64_t keys = 0;
+  slots.resize(schema.n_args);
+  for (int32_t i = 0; i < schema.n_args; i++) {
+    const ArgInfo& a = schema.args[i];
+    if (i < n_args && args[i].tag != TT_VAL_NONE) {
+      set_value(slots[i], a, args[i], i);
+    } else if (a.has_default || is_optional(a.type)) {
+      set_default(slots[i], a);
+    } else {
+      fail_arg(TT_INVALID_ARG, a.name, "{} is missing: it has no default", a.name);
+    }
+    values.push_back(slots[i].value);
+    keys |= keys_of_value(slots[i].value);
+  }
+  return keys;
+}
+
+// Before the call: an operator in place must not run for a result that has no room.
+void check_room(const OpSchema& schema, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  if (!n_outs) fail_null("n_outs", 6);
+  if (schema.n_outs <= 0 || (cap >= schema.n_outs && outs)) return;
+  *n_outs = schema.n_outs;
+  fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {} tensors, the result has {}", outs ? cap : 0,
+           schema.n_outs);
 }
 
 }  // namespace
 
-tt_status tt_op_call(tt_ctx* h, const tt_op* handle, const tt_value* args, int64_t n_args, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+tt_status tt_op_call(tt_ctx* h, const tt_op* handle, const tt_value* args, int64_t n_args, tt_tensor** outs,
+                     int64_t cap, int64_t* n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(h, "op_call", [&](Ctx& c) {
     const OpInfo* op = live_op(handle);
     if (!op) fail_handle(handle, "op", 1, "operator");
     tls.op = op->name();
     const OpSchema& schema = *op->schema;
-    if (n_args < 0 || n_args > schema.n_args) fail(TT_INVALID_ARG, "{} arguments are given, the operator takes at most {}", n_args, schema.n_args);
+    if (n_args < 0 || n_args > schema.n_args)
+      fail(TT_INVALID_ARG, "{} arguments are given, the operator takes at most {}", n_args, schema.n_args);
     if (n_args && !args) fail_arg(TT_INVALID_ARG, "args", "args is NULL, its length is {}", n_args);
-    if (!n_outs) fail_null("n_outs", 6);
-    if (schema.n_outs > 0 && (cap < schema.n_outs || !outs)) {
-      *n_outs = schema.n_outs;
-      fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {} tensors, the result has {}", outs ? cap : 0, schema.n_outs);
-    }
-    SmallVec<Slot, 8> slots;
-    slots.resize(schema.n_args);
-    SmallVec<Value, 8> values;
-    uint64_t keys = 0;
-    for (int32_t i = 0; i < schema.n_args; i++) {
-      const ArgInfo& a = schema.args[i];
-      if (i < n_args && args[i].tag != TT_VAL_NONE) {
-        set_value(slots[i], a, args[i], i);
-      } else if (a.has_default || is_optional(a.type)) {
-        set_default(slots[i], a);
-      } else {
-        fail_arg(TT_INVALID_ARG, a.name, "{} is missing: it has no default", a.name);
-      }
-      values.push_back(slots[i].value);
-      keys |= keys_of_value(slots[i].value);
-    }
-    keys = (keys | c.include) & ~c.exclude & op->mask;
+    check_room(schema, outs, cap, n_outs);
+    Slots slots;
+    Values values;
+    const uint64_t keys = (box_args(schema, args, n_args, slots, values) | c.include) & ~c.exclude & op->mask;
     TensorList results;
     op->call_boxed({keys, op}, values.data(), results);
     give_list(c, outs, cap, n_outs, std::move(results));
@@ -218,7 +273,8 @@ tt_status tt_op_register(tt_ctx* h, const tt_op_def* def) {
   bool passed_on = false;
   tt_status status = api_call(h, "op_register", [&](Ctx& c) {
     if (!def) fail_arg(TT_INVALID_ARG, "def", "def is NULL");
-    if (def->struct_size < sizeof(tt_op_def)) fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size, sizeof(tt_op_def));
+    if (def->struct_size < sizeof(tt_op_def))
+      fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size, sizeof(tt_op_def));
     if (!def->schema) fail_arg(TT_INVALID_ARG, "schema", "schema is NULL: must be \"name(arg: Type, …) -> Type\"");
     if (!def->compute) fail_arg(TT_INVALID_ARG, "compute", "compute is NULL: must be a function");
     CustomOpDef d{def->schema, def->user, def->compute, def->backward, def->drop};

@@ -30,6 +30,7 @@ tt_status tt_tensor_print(tt_ctx* h, const tt_tensor* handle, char* buffer, int6
     *n = print_tensor(buffer, room, *host, facts);
     if (*n < room) return;
     if (room) *buffer = 0;
-    fail_arg(TT_BUFFER_TOO_SMALL, "buffer", "buffer has room for {} bytes, the text and its closing 0 take {}", room, *n + 1);
+    fail_arg(TT_BUFFER_TOO_SMALL, "buffer", "buffer has room for {} bytes, the text and its closing 0 take {}", room,
+             *n + 1);
   });
 }

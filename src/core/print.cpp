@@ -46,8 +46,8 @@ struct Writer {
 
 // One format for all numbers of a tensor, or for all real or imaginary parts.
 struct Column {
-  bool real = false;      // floating point
-  bool integers = true;   // (real) every finite value is one: written "1."
+  bool real = false;     // floating point
+  bool integers = true;  // (real) every finite value is one: written "1."
   bool scientific = false;
   int64_t width = 1;
   double low = 0, high = 0;  // magnitudes of the finite values that are not 0
@@ -127,7 +127,8 @@ void Printer::format_columns() {
   };
   if (re_.real) {
     parts([](Column& c, double v, int64_t) { c.look(v); });
-    for (Column* c : {&re_, &im_}) c->scientific = c->low != 0 && (c->high / c->low > 1000 || c->high > 1e8 || c->low < 1e-4);
+    for (Column* c : {&re_, &im_})
+      c->scientific = c->low != 0 && (c->high / c->low > 1000 || c->high > 1e8 || c->low < 1e-4);
   }
   const bool boolean = t_.dtype == Dtype::kBool;
   parts([&](Column& c, double v, int64_t i) { c.measure(v, i, boolean); });
@@ -231,7 +232,9 @@ class Suffixes {
 };
 
 const char* dtype_text(Dtype d) {
-  constexpr const char* kNames[kNumDtypes] = {"", "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+  constexpr const char* kNames[kNumDtypes] = {"",        "bool",      "uint8",     "int8",     "int16",
+                                              "int32",   "int64",     "float16",   "bfloat16", "float32",
+                                              "float64", "complex64", "complex128"};
   return kNames[int(d)];
 }
 
@@ -256,7 +259,9 @@ int64_t print_tensor(char* out, int64_t cap, const Tensor& t, const PrintFacts& 
       if (!meta) x.put_int(facts.device.index), x.put("'");
     });
   if (meta || (empty && t.ndim != 1)) more.add([&](Writer& x) { x.put("size="), x.put_shape(t.sizes()); });
-  const bool natural = t.dtype == Dtype::kF32 || (!meta && !empty && (t.dtype == Dtype::kI64 || t.dtype == Dtype::kBool || t.dtype == Dtype::kC64));
+  const bool natural =
+      t.dtype == Dtype::kF32 ||
+      (!meta && !empty && (t.dtype == Dtype::kI64 || t.dtype == Dtype::kBool || t.dtype == Dtype::kC64));
   if (!natural) more.add([&](Writer& x) { x.put("dtype="), x.put(dtype_text(t.dtype)); });
   if (facts.grad_fn) {
     more.add([&](Writer& x) { x.put("grad_fn=<"), x.put(facts.grad_fn), x.put(">"); });

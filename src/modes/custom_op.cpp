@@ -27,7 +27,8 @@ struct CustomOp {
   }
 };
 static CustomOp& op_of(const NodeType* type) {
-  return *reinterpret_cast<CustomOp*>(reinterpret_cast<char*>(const_cast<NodeType*>(type)) - __builtin_offsetof(CustomOp, node_type));
+  return *reinterpret_cast<CustomOp*>(reinterpret_cast<char*>(const_cast<NodeType*>(type)) -
+                                      __builtin_offsetof(CustomOp, node_type));
 }
 
 namespace {
@@ -39,7 +40,8 @@ TensorPointers tensor_args(const OpSchema& s, const Value* args) {
   TensorPointers flat;
   for (int32_t i = 0; i < s.n_args; i++) {
     if (s.args[i].type <= ArgType::kOptTensor) flat.push_back(args[i].kind ? args[i].tensor : nullptr);
-    if (s.args[i].type == ArgType::kTensorList || s.args[i].type == ArgType::kOptTensorList) flat.append({args[i].tensors, args[i].n});
+    if (s.args[i].type == ArgType::kTensorList || s.args[i].type == ArgType::kOptTensorList)
+      flat.append({args[i].tensors, args[i].n});
   }
   return flat;
 }
@@ -50,8 +52,9 @@ TensorList compute(CustomOp& op, const Value* args) {
   CallbackName what("compute", op.schema.name);
   HostOuts outs(op.schema.n_outs);
   MaskGuard no_grad(bit(kKeyAutograd));
-  run_callback(what.text, true,
-               [&](tt_ctx* c) { return op.def.compute(op.def.user, c, values.data(), values.size(), outs.data(), op.schema.n_outs); });
+  run_callback(what.text, true, [&](tt_ctx* c) {
+    return op.def.compute(op.def.user, c, values.data(), values.size(), outs.data(), op.schema.n_outs);
+  });
   return outs.take(what.text, false);
 }
 
@@ -76,7 +79,8 @@ void custom_backward(Node& n, TensorRef* grads, TensorRef* out) {
   CallbackName what("backward", op.schema.name);
   HostOuts outs(n.n_edges);
   run_callback(what.text, true, [&](tt_ctx* c) {
-    return op.def.backward(op.def.user, c, incoming.data(), n.n_outs, values.data(), values.size(), results.data(), outs.data(), n.n_edges);
+    return op.def.backward(op.def.user, c, incoming.data(), n.n_outs, values.data(), values.size(), results.data(),
+                           outs.data(), n.n_edges);
   });
   TensorList list = outs.take(what.text, true);
   for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(list[i]);
@@ -117,7 +121,8 @@ void call_custom(Call c, const Value* args, TensorList& outs) {
   bool recording = key == kKeyAutograd && op.def.backward && op.schema.n_outs > 0;
   if (recording) recording = needs_grad(TensorSpan(inputs));
   if (recording) return record(op, args, inputs, outs);
-  for (TensorRef& t : compute(op, args)) outs.push_back(key == kKeyAutograd ? fresh_result(std::move(t), inputs) : std::move(t));
+  for (TensorRef& t : compute(op, args))
+    outs.push_back(key == kKeyAutograd ? fresh_result(std::move(t), inputs) : std::move(t));
 }
 
 // ---- registration ----

@@ -10,8 +10,8 @@ struct CustomOpDef {
   const char* schema;
   void* user;
   tt_status (*compute)(void* user, tt_ctx* ctx, const tt_value* args, int64_t n_args, tt_tensor** outs, int64_t n_outs);
-  tt_status (*backward)(void* user, tt_ctx* ctx, tt_tensor* const* grads, int64_t n_outs, const tt_value* args, int64_t n_args,
-                        tt_tensor* const* results, tt_tensor** input_grads, int64_t n_inputs);
+  tt_status (*backward)(void* user, tt_ctx* ctx, tt_tensor* const* grads, int64_t n_outs, const tt_value* args,
+                        int64_t n_args, tt_tensor* const* results, tt_tensor** input_grads, int64_t n_inputs);
   void (*drop)(void* user);
 };
 

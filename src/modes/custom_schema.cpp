@@ -6,18 +6,41 @@ namespace TT_NS {
 
 namespace {
 
+// Which defaults an argument's type takes.
+enum Takes : uint8_t { kTakesNone = 1, kTakesInt = 2, kTakesFloat = 4, kTakesBool = 8 };
 struct TypeName {
   const char* text;
   ArgType type;
+  uint8_t takes;
 };
-constexpr TypeName kTypes[] = {
-    {"Tensor", ArgType::kTensor},   {"Tensor?", ArgType::kOptTensor}, {"Tensor[]", ArgType::kTensorList}, {"Tensor?[]", ArgType::kOptTensorList},
-    {"Scalar", ArgType::kScalar},   {"Scalar?", ArgType::kOptScalar}, {"Float", ArgType::kFloat},         {"Float?", ArgType::kOptFloat},
-    {"Int", ArgType::kInt},         {"Int?", ArgType::kOptInt},       {"Bool", ArgType::kBool},           {"Bool?", ArgType::kOptBool},
-    {"Dim", ArgType::kDim},         {"Dim?", ArgType::kOptDim},       {"Dims", ArgType::kDims},           {"Dims?", ArgType::kOptDims},
-    {"Index", ArgType::kIndex},     {"Index?", ArgType::kOptInt},     {"Size", ArgType::kSize},           {"Shape", ArgType::kShape},
-    {"Index[]", ArgType::kIndices}, {"DType", ArgType::kDtype},       {"Device", ArgType::kDevice},       {"Str", ArgType::kStr},
-    {"Generator", ArgType::kGenerator}, {"MemoryFormat", ArgType::kMemoryFormat}};
+constexpr TypeName kTypes[] = {{"Tensor", ArgType::kTensor, 0},
+                               {"Tensor?", ArgType::kOptTensor, kTakesNone},
+                               {"Tensor[]", ArgType::kTensorList, 0},
+                               {"Tensor?[]", ArgType::kOptTensorList, 0},
+                               {"Scalar", ArgType::kScalar, kTakesInt | kTakesFloat | kTakesBool},
+                               {"Scalar?", ArgType::kOptScalar, kTakesNone | kTakesInt | kTakesFloat | kTakesBool},
+                               {"Float", ArgType::kFloat, kTakesInt | kTakesFloat},
+                               {"Float?", ArgType::kOptFloat, kTakesNone | kTakesInt | kTakesFloat},
+                               {"Int", ArgType::kInt, kTakesInt},
+                               {"Int?", ArgType::kOptInt, kTakesNone | kTakesInt},
+                               {"Bool", ArgType::kBool, kTakesBool},
+                               {"Bool?", ArgType::kOptBool, kTakesNone | kTakesBool},
+                               {"Dim", ArgType::kDim, kTakesInt},
+                               {"Dim?", ArgType::kOptDim, kTakesNone | kTakesInt},
+                               {"Dims", ArgType::kDims, kTakesNone},
+                               {"Dims?", ArgType::kOptDims, kTakesNone},
+                               {"Index", ArgType::kIndex, kTakesInt},
+                               {"Index?", ArgType::kOptInt, kTakesNone | kTakesInt},
+                               {"Size", ArgType::kSize, kTakesNone},
+                               {"Shape", ArgType::kShape, kTakesNone},
+                               {"Index[]", ArgType::kIndices, 0},
+                               {"DType", ArgType::kDtype, 0},
+                               {"DType?", ArgType::kDtype, kTakesNone},
+                               {"Device", ArgType::kDevice, 0},
+                               {"Device?", ArgType::kDevice, kTakesNone},
+                               {"Str", ArgType::kStr, 0},
+                               {"Generator", ArgType::kGenerator, kTakesNone},
+                               {"MemoryFormat", ArgType::kMemoryFormat, kTakesInt}};
 
 struct Parser {
   using Str = Span<const char>;
@@ -58,8 +81,8 @@ struct Parser {
     while (is_letter(*p) || *p == '?' || *p == '[' || *p == ']' || *p == '!') p++;
     return {begin, int64_t(p - begin)};
   }
-  ArgType type();
-  void default_value(ArgInfo& a);
+  const TypeName& type();
+  void default_value(ArgInfo& a, const TypeName& type);
   void number(ArgInfo& a);
   void argument(ArgInfo& a);
   bool out_type();
@@ -68,11 +91,11 @@ struct Parser {
   static bool is(Str w, const char* s) { return int64_t(strlen(s)) == w.n && memcmp(w.ptr, s, size_t(w.n)) == 0; }
 };
 
-ArgType Parser::type() {
+const TypeName& Parser::type() {
   const char* begin = (skip_space(), p);
   Str w = word();
   for (const TypeName& t : kTypes)
-    if (is(w, t.text)) return t.type;
+    if (is(w, t.text)) return t;
   p = begin;
   if (w.n && w.back() == '!') fail_at("a type without \"!\": custom operators do not write their arguments");
   fail_at("a type, such as Tensor, Tensor?, Tensor[], Scalar, Float, Int, Bool, Dim, Dims, Size, DType, Device or Str");
@@ -114,37 +137,37 @@ void Parser::number(ArgInfo& a) {
   a.fallback = {ArgDefault::kFloat, double(negative ? -v : v), 0};
 }
 
-void Parser::default_value(ArgInfo& a) {
-  a.has_default = true;
+void Parser::default_value(ArgInfo& a, const TypeName& type) {
   skip_space();
   if (is_digit(*p) || *p == '-' || *p == '+' || *p == '.') {
     number(a);
   } else {
     const char* begin = p;
     Str w = word();
-    if (is(w, "true") || is(w, "false")) a.fallback = {ArgDefault::kBool, 0, w.n == 4};
-    else if (is(w, "contiguous") || is(w, "preserve")) a.fallback = {ArgDefault::kInt, 0, w[0] == 'c' ? TT_CONTIGUOUS : TT_PRESERVE};
-    else if (!is(w, "None") && !is(w, "[]")) p = begin, fail_at("a number, true, false, None or []");
+    if (is(w, "true") || is(w, "false")) {
+      a.fallback = {ArgDefault::kBool, 0, w.n == 4};
+    } else if (is(w, "contiguous") || is(w, "preserve")) {
+      a.fallback = {ArgDefault::kInt, 0, w[0] == 'c' ? TT_CONTIGUOUS : TT_PRESERVE};
+    } else if (!is(w, "None") && !is(w, "[]")) {
+      p = begin, fail_at("a number, true, false, None or []");
+    }
   }
-  const bool is_bool = a.type == ArgType::kBool || a.type == ArgType::kOptBool;
-  const bool takes_float = a.type == ArgType::kFloat || a.type == ArgType::kOptFloat || a.type == ArgType::kScalar || a.type == ArgType::kOptScalar;
-  const bool takes_int = takes_float || a.type == ArgType::kInt || a.type == ArgType::kOptInt || a.type == ArgType::kDim || a.type == ArgType::kOptDim ||
-                         a.type == ArgType::kIndex || a.type == ArgType::kMemoryFormat;
-  const ArgDefault::Kind kind = a.fallback.kind;
-  const bool fits = kind == ArgDefault::kBool ? is_bool || a.type == ArgType::kScalar : kind == ArgDefault::kFloat ? takes_float : kind == ArgDefault::kInt ? takes_int
-                    : a.type != ArgType::kTensor && a.type != ArgType::kTensorList && a.type != ArgType::kInt && a.type != ArgType::kFloat &&
-                      a.type != ArgType::kBool && a.type != ArgType::kScalar && a.type != ArgType::kDim && a.type != ArgType::kIndex &&
-                      a.type != ArgType::kMemoryFormat;
-  if (!fits) fail_at("a default of the argument's type");
-  if (a.type == ArgType::kFloat && kind == ArgDefault::kInt) a.fallback = {ArgDefault::kFloat, double(a.fallback.i), 0};
+  constexpr uint8_t kTakes[] = {kTakesNone, kTakesInt, kTakesFloat, kTakesBool};  // by ArgDefault::Kind
+  if (!(type.takes & kTakes[a.fallback.kind])) fail_at("a default of the argument's type");
+  a.has_default = true;
 }
 
 void Parser::argument(ArgInfo& a) {
   a = ArgInfo{};
   a.name = identifier("an argument's name", false);
   expect(':', "\":\" and the argument's type");
-  a.type = type();
-  if (accept('=')) default_value(a);
+  const TypeName& t = type();
+  a.type = t.type;
+  if (accept('=')) {
+    default_value(a, t);
+  } else if (t.type == ArgType::kDtype || t.type == ArgType::kDevice) {
+    a.has_default = t.takes & kTakesNone;  // these types have no optional form of their own
+  }
 }
 
 // True for a differentiable output.
@@ -152,7 +175,8 @@ bool Parser::out_type() {
   const char* begin = (skip_space(), p);
   Str w = word();
   if (is(w, "Tensor")) return true;
-  if (!is(w, "IndexTensor") && !is(w, "BoolTensor")) p = begin, fail_at("Tensor, IndexTensor, BoolTensor, or a list of them in parentheses");
+  if (!is(w, "IndexTensor") && !is(w, "BoolTensor"))
+    p = begin, fail_at("Tensor, IndexTensor, BoolTensor, or a list of them in parentheses");
   return false;
 }
 
@@ -192,7 +216,8 @@ void parse_schema(const char* text, ParsedSchema& s) {
     ArgInfo& a = s.args[s.n_args];
     in.argument(a);
     for (int32_t i = 0; i < s.n_args; i++)
-      if (!strcmp(s.args[i].name, a.name)) fail_arg(TT_INVALID_ARG, "schema", "schema \"{}\": two arguments are called {}", text, a.name);
+      if (!strcmp(s.args[i].name, a.name))
+        fail_arg(TT_INVALID_ARG, "schema", "schema \"{}\": two arguments are called {}", text, a.name);
     s.n_args++;
   }
   in.skip_space();

@@ -54,7 +54,8 @@ int64_t row_of(Profiler& p, const OpInfo* op) {
 
 class Measure {
  public:
-  Measure(Profiler& p, const OpInfo* op) : p_(p), generation_(p.generation), frame_{p.top, row_of(p, op), 0}, start_(os_now_ns()) {
+  Measure(Profiler& p, const OpInfo* op)
+      : p_(p), generation_(p.generation), frame_{p.top, row_of(p, op), 0}, start_(os_now_ns()) {
     p.top = &frame_;
     if (frame_.row >= 0) p.rows[frame_.row].open++;
   }

@@ -16,8 +16,9 @@ struct DispatchTrace : CtxPart {
 
 DispatchTrace* of(Ctx& c) { return static_cast<DispatchTrace*>(c.trace); }
 
-constexpr const char* kSlotNames[kNumKeys] = {"cpu", "cuda", "meta", "ext", "layout", "layout", "layout", "layout", "autograd", "autocast", "functionalize",
-                                              "vmap", "user", "trace", "profile", "reserved"};
+constexpr const char* kSlotNames[kNumKeys] = {"cpu",    "cuda",   "meta",     "ext",      "layout",        "layout",
+                                              "layout", "layout", "autograd", "autocast", "functionalize", "vmap",
+                                              "user",   "trace",  "profile",  "reserved"};
 
 // One callback per slot: each functionality key hands the call to the next lower one, the last to a backend.
 void tell(DispatchTrace& t, uint64_t keys, const char* op) {

@@ -1,5 +1,5 @@
-// Identity of what libtt and a device library must agree on: the table, the plans, the kernels and their order. Both sides
-// write
+// Identity of what libtt and a device library must agree on: the table, the plans, the kernels and their order. Both
+// sides write
 //   constexpr uint64_t kId = BackendId()
 //   #define TT_KERNEL_ROW(name, kind) .kernel(#name)
 //   #include "gen/kernel_rows.inc"
@@ -21,10 +21,21 @@ struct BackendId {
   uint64_t value = 0xcbf29ce484222325u;  // FNV-1a
 
   constexpr BackendId()
-      : BackendId(BackendId(0).number(kPlanRevision).number(sizeof(CudaBackend)).number(sizeof(ElementPlan)).number(sizeof(ReducePlan))
-                      .number(sizeof(SoftmaxPlan)).number(sizeof(LayerNormPlan)).number(sizeof(LayerNormBackwardPlan)).number(sizeof(ClassLossPlan))
-                      .number(sizeof(MatmulPlan)).number(sizeof(RandomPlan)).number(sizeof(IndexPlan)).number(sizeof(IndexCheckPlan))
-                      .number(sizeof(NonzeroPlan)).number(sizeof(ArangePlan))) {}
+      : BackendId(BackendId(0)
+                      .number(kPlanRevision)
+                      .number(sizeof(CudaBackend))
+                      .number(sizeof(ElementPlan))
+                      .number(sizeof(ReducePlan))
+                      .number(sizeof(SoftmaxPlan))
+                      .number(sizeof(LayerNormPlan))
+                      .number(sizeof(LayerNormBackwardPlan))
+                      .number(sizeof(ClassLossPlan))
+                      .number(sizeof(MatmulPlan))
+                      .number(sizeof(RandomPlan))
+                      .number(sizeof(IndexPlan))
+                      .number(sizeof(IndexCheckPlan))
+                      .number(sizeof(NonzeroPlan))
+                      .number(sizeof(ArangePlan))) {}
   constexpr BackendId number(uint64_t v) const {
     BackendId id = *this;
     for (int i = 0; i < 8; i++, v >>= 8) id.mix(uint8_t(v));

@@ -8,7 +8,7 @@ typedef struct Scale {
   int forget_out, return_input, wrong_shape, bad_handle, reenter, push_scope;
 } Scale;
 
-static tt_value tensor_value(tt_tensor *t) {
+static tt_value tensor_value(tt_tensor* t) {
   tt_value v;
   memset(&v, 0, sizeof v);
   v.tag = TT_VAL_TENSOR, v.tensor = t;
@@ -21,8 +21,9 @@ static tt_value float_value(double f) {
   return v;
 }
 
-static tt_status scale_compute(void *user, tt_ctx *c, const tt_value *args, int64_t n_args, tt_tensor **outs, int64_t n_outs) {
-  Scale *s = (Scale *)user;
+static tt_status scale_compute(void* user, tt_ctx* c, const tt_value* args, int64_t n_args, tt_tensor** outs,
+                               int64_t n_outs) {
+  Scale* s = (Scale*)user;
   tt_status status;
   s->computes++;
   assert_int_equal(n_args, 2);
@@ -32,7 +33,7 @@ static tt_status scale_compute(void *user, tt_ctx *c, const tt_value *args, int6
   assert_null(outs[0]);
   if (s->push_scope) OK(tt_scope_push(c)); /* left open: the boundary closes it */
   if (s->push_scope) {
-    tt_tensor *lost = NULL;
+    tt_tensor* lost = NULL;
     OK(tt_mul_f64(c, args[0].tensor, 3, &lost));
     OK(tt_scope_pop(c, NULL, 0));
     OK(tt_scope_push(c));
@@ -48,20 +49,20 @@ static tt_status scale_compute(void *user, tt_ctx *c, const tt_value *args, int6
     return TT_OK;
   }
   if (s->bad_handle) {
-    outs[0] = (tt_tensor *)c;
+    outs[0] = (tt_tensor*)c;
     return TT_OK;
   }
   if ((status = tt_mul_f64(c, args[0].tensor, args[1].f, &outs[0])) != TT_OK) return status;
   if (s->reenter) { /* a failing call of its own becomes the cause */
-    tt_tensor *none = NULL;
+    tt_tensor* none = NULL;
     return tt_add(c, NULL, args[0].tensor, &none);
   }
   return s->fail_compute;
 }
 
-static tt_status scale_backward(void *user, tt_ctx *c, tt_tensor *const *grads, int64_t n_outs, const tt_value *args, int64_t n_args,
-                                tt_tensor *const *results, tt_tensor **input_grads, int64_t n_inputs) {
-  Scale *s = (Scale *)user;
+static tt_status scale_backward(void* user, tt_ctx* c, tt_tensor* const* grads, int64_t n_outs, const tt_value* args,
+                                int64_t n_args, tt_tensor* const* results, tt_tensor** input_grads, int64_t n_inputs) {
+  Scale* s = (Scale*)user;
   tt_status status;
   s->backwards++;
   assert_int_equal(n_outs, 1);
@@ -73,24 +74,25 @@ static tt_status scale_backward(void *user, tt_ctx *c, tt_tensor *const *grads, 
   status = tt_mul_f64(c, grads[0], args[1].f, &input_grads[0]);
   return status ? status : s->fail_backward;
 }
-static void scale_drop(void *user) { ((Scale *)user)->drops++; }
+static void scale_drop(void* user) { ((Scale*)user)->drops++; }
 
-static tt_op_def scale_def(Scale *s, const char *schema) {
+static tt_op_def scale_def(Scale* s, const char* schema) {
   tt_op_def d;
   memset(&d, 0, sizeof d);
-  d.struct_size = sizeof d, d.schema = schema, d.user = s, d.compute = scale_compute, d.backward = scale_backward, d.drop = scale_drop;
+  d.struct_size = sizeof d, d.schema = schema, d.user = s, d.compute = scale_compute, d.backward = scale_backward,
+  d.drop = scale_drop;
   return d;
 }
-static const char *const kSchema = "scale(x: Tensor, k: Float = 2) -> Tensor";
-static const tt_op *register_scale(tt_ctx *c, Scale *s) {
+static const char* const kSchema = "scale(x: Tensor, k: Float = 2) -> Tensor";
+static const tt_op* register_scale(tt_ctx* c, Scale* s) {
   tt_op_def d = scale_def(s, kSchema);
-  const tt_op *op = NULL;
+  const tt_op* op = NULL;
   memset(s, 0, sizeof *s);
   OK(tt_op_register(c, &d));
   OK(tt_op_find(c, "scale", &op));
   return op;
 }
-static tt_status call_scale(tt_ctx *c, const tt_op *op, tt_tensor *x, double k, tt_tensor **out) {
+static tt_status call_scale(tt_ctx* c, const tt_op* op, tt_tensor* x, double k, tt_tensor** out) {
   tt_value args[2];
   int64_t n;
   args[0] = tensor_value(x), args[1] = float_value(k);
@@ -99,10 +101,10 @@ static tt_status call_scale(tt_ctx *c, const tt_op *op, tt_tensor *x, double k, 
 
 static const double k12[] = {1, 2};
 
-static void test_compute(void **state) {
+static void test_compute(void** state) {
   static Scale s; /* outlives the runtime */
   CTX;
-  const tt_op *op = register_scale(c, &s);
+  const tt_op* op = register_scale(c, &s);
   tt_tensor *x = vec(c, k12, 2), *y = NULL;
   tt_value arg = tensor_value(x);
   int64_t n;
@@ -119,13 +121,13 @@ static void test_compute(void **state) {
   assert_int_equal(s.drops, 0);
 }
 
-static void test_gradients(void **state) {
+static void test_gradients(void** state) {
   static Scale s;
   CTX;
-  const tt_op *op = register_scale(c, &s);
+  const tt_op* op = register_scale(c, &s);
   tt_tensor *x = vec(c, k12, 2), *y = NULL, *z = NULL, *loss = NULL, *g = NULL, *sum = NULL, *gg = NULL;
   tt_grad_opts opts;
-  tt_node *node = NULL;
+  tt_node* node = NULL;
   OK(tt_requires_grad_(c, x, 1));
   OK(call_scale(c, op, x, 5, &y));
   assert_int_equal(tt_tensor_requires_grad(y), 1);
@@ -136,19 +138,20 @@ static void test_gradients(void **state) {
   OK(tt_sum(c, z, NULL, &loss));
   memset(&opts, 0, sizeof opts);
   opts.set = TT_GRAD_CREATE_GRAPH, opts.create_graph = 1;
-  OK(tt_grad(c, (const tt_tensor *const *)&loss, 1, (const tt_tensor *const *)&x, 1, &opts, &g));
+  OK(tt_grad(c, (const tt_tensor* const*)&loss, 1, (const tt_tensor* const*)&x, 1, &opts, &g));
   HOLDS(g, 50, 100);
   OK(tt_sum(c, g, NULL, &sum));
-  OK(tt_grad(c, (const tt_tensor *const *)&sum, 1, (const tt_tensor *const *)&x, 1, NULL, &gg));
+  OK(tt_grad(c, (const tt_tensor* const*)&sum, 1, (const tt_tensor* const*)&x, 1, NULL, &gg));
   HOLDS(gg, 50, 50); /* the second derivative goes through the operators of the callback */
   assert_true(s.backwards >= 2);
-  tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(z), tt_tensor_release(loss), tt_tensor_release(g), tt_tensor_release(sum), tt_tensor_release(gg);
+  tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(z), tt_tensor_release(loss), tt_tensor_release(g),
+      tt_tensor_release(sum), tt_tensor_release(gg);
 }
 
-static void test_version_check(void **state) {
+static void test_version_check(void** state) {
   static Scale s;
   CTX;
-  const tt_op *op = register_scale(c, &s);
+  const tt_op* op = register_scale(c, &s);
   tt_tensor *x = vec(c, k12, 2), *m = NULL, *y = NULL, *loss = NULL, *grad = NULL;
   OK(tt_requires_grad_(c, x, 1));
   OK(tt_mul_f64(c, x, 1, &m));
@@ -163,11 +166,11 @@ static void test_version_check(void **state) {
   tt_tensor_release(x), tt_tensor_release(m), tt_tensor_release(y), tt_tensor_release(loss);
 }
 
-static void test_no_backward(void **state) {
+static void test_no_backward(void** state) {
   static Scale s;
   CTX;
   tt_op_def d = scale_def(&s, kSchema);
-  const tt_op *op = NULL;
+  const tt_op* op = NULL;
   tt_tensor *x = vec(c, k12, 2), *y = NULL;
   memset(&s, 0, sizeof s);
   d.backward = NULL;
@@ -183,10 +186,10 @@ static void test_no_backward(void **state) {
   tt_tensor_release(x), tt_tensor_release(y);
 }
 
-static void test_failing_callbacks(void **state) {
+static void test_failing_callbacks(void** state) {
   static Scale s;
   CTX;
-  const tt_op *op = register_scale(c, &s);
+  const tt_op* op = register_scale(c, &s);
   tt_tensor *x = vec(c, k12, 2), *y = NULL, *loss = NULL;
   int on;
   for (on = 0; on < 2; on++) { /* without and with a gradient to record */
@@ -222,10 +225,10 @@ static void test_failing_callbacks(void **state) {
   tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(loss);
 }
 
-static void test_input_as_output(void **state) {
+static void test_input_as_output(void** state) {
   static Scale s;
   CTX;
-  const tt_op *op = register_scale(c, &s);
+  const tt_op* op = register_scale(c, &s);
   tt_tensor *x = vec(c, k12, 2), *y = NULL, *loss = NULL, *grad = NULL;
   s.return_input = 1;
   OK(tt_requires_grad_(c, x, 1));
@@ -239,10 +242,10 @@ static void test_input_as_output(void **state) {
   tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(loss), tt_tensor_release(grad);
 }
 
-static void test_scopes(void **state) {
+static void test_scopes(void** state) {
   static Scale s;
   CTX;
-  const tt_op *op = register_scale(c, &s);
+  const tt_op* op = register_scale(c, &s);
   tt_tensor *x = vec(c, k12, 2), *y = NULL;
   s.push_scope = 1;
   OK(tt_scope_push(c));
@@ -254,15 +257,39 @@ static void test_scopes(void **state) {
   tt_tensor_release(x), tt_tensor_release(y);
 }
 
-static void test_bad_registration(void **state) {
-  static const char *const bad[] = {"", "scale", "scale(", "scale()", "scale() ->", "scale() -> Int", "1x() -> Tensor", "f(x) -> Tensor", "f(x: Foo) -> Tensor",
-                                    "f(x: Tensor!) -> Tensor", "f(x: Tensor, x: Int) -> Tensor", "f(x: Tensor = 1) -> Tensor", "f(k: Int = 1.5) -> Tensor",
-                                    "f(k: Int = ) -> Tensor", "f(k: Bool = 1) -> Tensor", "f(k: Float = 1e) -> Tensor", "f(k: Int = 9999999999999999999) -> Tensor",
-                                    "f(x: Tensor,) -> Tensor", "f(x: Tensor) -> Tensor[]", "f(x: Tensor) -> (Tensor, Int)", "f(x: Tensor) -> Tensor trailing",
-                                    "f(x: Tensor)", "f(x: Enum<R>) -> Tensor"};
+static void test_bad_registration(void** state) {
+  static const char* const good[] = {
+      "g1() -> ()",
+      "g2(a: Float = 1, b: Scalar = true, c: Dims = [], d: DType? = None, e: MemoryFormat = preserve) -> (Tensor)",
+      " g3 ( a : Tensor ) -> ( Tensor , y : BoolTensor ) "};
+  static const char* const bad[] = {"",
+                                    "scale",
+                                    "scale(",
+                                    "scale()",
+                                    "scale() ->",
+                                    "scale() -> Int",
+                                    "1x() -> Tensor",
+                                    "f(x) -> Tensor",
+                                    "f(x: Foo) -> Tensor",
+                                    "f(x: Tensor!) -> Tensor",
+                                    "f(x: Tensor, x: Int) -> Tensor",
+                                    "f(x: Tensor = 1) -> Tensor",
+                                    "f(k: Int = 1.5) -> Tensor",
+                                    "f(k: Int = ) -> Tensor",
+                                    "f(d: DType = 1) -> Tensor",
+                                    "f(l: Tensor[] = None) -> Tensor",
+                                    "f(k: Bool = 1) -> Tensor",
+                                    "f(k: Float = 1e) -> Tensor",
+                                    "f(k: Int = 9999999999999999999) -> Tensor",
+                                    "f(x: Tensor,) -> Tensor",
+                                    "f(x: Tensor) -> Tensor[]",
+                                    "f(x: Tensor) -> (Tensor, Int)",
+                                    "f(x: Tensor) -> Tensor trailing",
+                                    "f(x: Tensor)",
+                                    "f(x: Enum<R>) -> Tensor"};
   CTX;
   Scale s;
-  const tt_op *op;
+  const tt_op* op;
   size_t i;
   memset(&s, 0, sizeof s);
   for (i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -270,6 +297,11 @@ static void test_bad_registration(void **state) {
     FAILS(TT_INVALID_ARG, tt_op_register(c, &d));
     assert_int_equal(s.drops, i + 1);
     assert_string_equal(tt_ctx_error(c)->arg, "schema");
+  }
+  for (i = 0; i < sizeof good / sizeof *good; i++) {
+    tt_op_def d = scale_def(&s, good[i]);
+    d.drop = NULL;
+    OK(tt_op_register(c, &d));
   }
   s.drops = 0;
   {
@@ -293,7 +325,7 @@ static void test_bad_registration(void **state) {
   FAILS(TT_NOT_IMPLEMENTED, tt_op_find(c, "scale", &op));
   s.drops = 0;
   {
-    tt_ctx *other = NULL;
+    tt_ctx* other = NULL;
     tt_op_def d = scale_def(&s, kSchema);
     OK(tt_op_register(c, &d));
     FAILS(TT_INVALID_ARG, tt_op_register(c, &d)); /* the name is taken */
@@ -312,10 +344,10 @@ static void test_bad_registration(void **state) {
 }
 
 /* A graph outlives the runtime that the operator was registered with. */
-static void test_drop_after_the_last_node(void **state) {
+static void test_drop_after_the_last_node(void** state) {
   CTX;
   Scale s;
-  const tt_op *op = register_scale(c, &s);
+  const tt_op* op = register_scale(c, &s);
   tt_tensor *x = vec(c, k12, 2), *y = NULL;
   OK(tt_requires_grad_(c, x, 1));
   OK(call_scale(c, op, x, 5, &y));
@@ -338,7 +370,7 @@ static void test_drop_after_the_last_node(void **state) {
 
 /* Every kind of argument reaches both callbacks. */
 static int kinds_seen;
-static void check_kinds(const tt_value *a, int64_t n) {
+static void check_kinds(const tt_value* a, int64_t n) {
   assert_int_equal(n, 13);
   assert_int_equal(a[0].tag, TT_VAL_TENSORS);
   assert_int_equal(a[0].n, 2);
@@ -371,15 +403,16 @@ static void check_kinds(const tt_value *a, int64_t n) {
   assert_int_equal(a[12].tag, TT_VAL_NONE);
   kinds_seen++;
 }
-static tt_status kinds_compute(void *user, tt_ctx *c, const tt_value *args, int64_t n, tt_tensor **outs, int64_t n_outs) {
+static tt_status kinds_compute(void* user, tt_ctx* c, const tt_value* args, int64_t n, tt_tensor** outs,
+                               int64_t n_outs) {
   (void)user;
   check_kinds(args, n);
   assert_int_equal(n_outs, 2);
   OK(tt_mul(c, args[0].tensors[0], args[0].tensors[1], &outs[0]));
   return tt_argmax(c, outs[0], NULL, &outs[1]);
 }
-static tt_status kinds_backward(void *user, tt_ctx *c, tt_tensor *const *grads, int64_t n_outs, const tt_value *args, int64_t n, tt_tensor *const *results,
-                                tt_tensor **input_grads, int64_t n_inputs) {
+static tt_status kinds_backward(void* user, tt_ctx* c, tt_tensor* const* grads, int64_t n_outs, const tt_value* args,
+                                int64_t n, tt_tensor* const* results, tt_tensor** input_grads, int64_t n_inputs) {
   (void)user, (void)results;
   check_kinds(args, n);
   assert_int_equal(n_outs, 2);
@@ -389,10 +422,10 @@ static tt_status kinds_backward(void *user, tt_ctx *c, tt_tensor *const *grads, 
   OK(tt_mul(c, grads[0], args[0].tensors[1], &input_grads[0]));
   return tt_mul(c, grads[0], args[0].tensors[0], &input_grads[1]);
 }
-static void test_every_kind(void **state) {
+static void test_every_kind(void** state) {
   CTX;
   tt_op_def d;
-  const tt_op *op = NULL;
+  const tt_op* op = NULL;
   tt_tensor *list[2], *outs[2], *loss = NULL, *grad = NULL, *picked = NULL;
   tt_index index;
   int64_t dims[2] = {8, 9}, n;
@@ -401,8 +434,10 @@ static void test_every_kind(void **state) {
   kinds_seen = 0;
   memset(&d, 0, sizeof d), memset(a, 0, sizeof a), memset(&index, 0, sizeof index);
   d.struct_size = sizeof d, d.compute = kinds_compute, d.backward = kinds_backward;
-  d.schema = "my.kinds( l: Tensor[], t: Tensor? = None, s: Scalar, i: Int = -7, b: Bool = true, d: Dims, y: DType, dev: Device, str: Str, "
-             "g: Generator, ix: Index[], f: Float = -1.5e-3, o: Int? = None) -> (value: Tensor, place: IndexTensor)";
+  d.schema =
+      "my.kinds( l: Tensor[], t: Tensor? = None, s: Scalar, i: Int = -7, b: Bool = true, d: Dims, y: DType, dev: "
+      "Device, str: Str, "
+      "g: Generator, ix: Index[], f: Float = -1.5e-3, o: Int? = None) -> (value: Tensor, place: IndexTensor)";
   OK(tt_op_register(c, &d));
   OK(tt_op_find(c, "my.kinds", &op));
   list[0] = vec(c, k12, 2), list[1] = vec(c, k12, 2), picked = vec(c, k12, 2);
@@ -429,11 +464,12 @@ static void test_every_kind(void **state) {
   OK(tt_tensor_grad(c, list[0], &grad));
   HOLDS(grad, 1, 2);
   assert_int_equal(kinds_seen, 2);
-  tt_tensor_release(list[0]), tt_tensor_release(list[1]), tt_tensor_release(outs[0]), tt_tensor_release(outs[1]), tt_tensor_release(loss), tt_tensor_release(grad);
+  tt_tensor_release(list[0]), tt_tensor_release(list[1]), tt_tensor_release(outs[0]), tt_tensor_release(outs[1]),
+      tt_tensor_release(loss), tt_tensor_release(grad);
 }
 
 /* Every allocation of a registration, a call and a backward fails in turn: no crash, no leak, drop exactly once. */
-static void test_out_of_memory(void **state) {
+static void test_out_of_memory(void** state) {
   static Scale s;
   CTX;
   int64_t k;
@@ -444,7 +480,7 @@ static void test_out_of_memory(void **state) {
     tt_runtime_opts o;
     tt_op_def d = scale_def(&s, kSchema);
     tt_tensor *x = NULL, *y = NULL, *loss = NULL;
-    const tt_op *op = NULL;
+    const tt_op* op = NULL;
     assert_true(k < 400);
     memset(&s, 0, sizeof s), memset(&inner, 0, sizeof inner), memset(&alloc, 0, sizeof alloc), memset(&o, 0, sizeof o);
     alloc.struct_size = sizeof alloc, alloc.user = &inner, alloc.alloc = env_alloc, alloc.free = env_free;
@@ -455,8 +491,10 @@ static void test_out_of_memory(void **state) {
       tt_runtime_release(inner.rt);
       continue;
     }
-    if (tt_op_register(c, &d) == TT_OK && tt_op_find(c, "scale", &op) == TT_OK && tt_tensor_from_data(c, k12, TT_F64, (const int64_t[]){2}, 1, &x) == TT_OK &&
-        tt_requires_grad_(c, x, 1) == TT_OK && call_scale(c, op, x, 5, &y) == TT_OK && tt_sum(c, y, NULL, &loss) == TT_OK)
+    if (tt_op_register(c, &d) == TT_OK && tt_op_find(c, "scale", &op) == TT_OK &&
+        tt_tensor_from_data(c, k12, TT_F64, (const int64_t[]){2}, 1, &x) == TT_OK &&
+        tt_requires_grad_(c, x, 1) == TT_OK && call_scale(c, op, x, 5, &y) == TT_OK &&
+        tt_sum(c, y, NULL, &loss) == TT_OK)
       done = tt_backward(c, loss, NULL) == TT_OK;
     tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(loss);
     tt_ctx_release(c), tt_runtime_release(inner.rt);
@@ -466,8 +504,10 @@ static void test_out_of_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_compute), TEST(test_gradients), TEST(test_version_check), TEST(test_no_backward), TEST(test_failing_callbacks),
-                                     TEST(test_input_as_output), TEST(test_scopes), TEST(test_bad_registration), TEST(test_drop_after_the_last_node),
-                                     TEST(test_every_kind), TEST(test_out_of_memory)};
+  const struct CMUnitTest tests[] = {
+      TEST(test_compute),     TEST(test_gradients),         TEST(test_version_check),
+      TEST(test_no_backward), TEST(test_failing_callbacks), TEST(test_input_as_output),
+      TEST(test_scopes),      TEST(test_bad_registration),  TEST(test_drop_after_the_last_node),
+      TEST(test_every_kind),  TEST(test_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

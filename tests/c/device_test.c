@@ -1,4 +1,5 @@
-/* Devices: names, the loader, and a device of its own memory (tests/fake) under copies, operators, gradients, failures. */
+/* Devices: names, the loader, and a device of its own memory (tests/fake) under copies, operators, gradients, failures.
+ */
 #include "support.h"
 
 #include <dlfcn.h>
@@ -6,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *fake_library(void) {
-  const char *path = getenv("TT_TEST_FAKE_LIBRARY");
+static const char* fake_library(void) {
+  const char* path = getenv("TT_TEST_FAKE_LIBRARY");
   return path ? path : "libtt_fake.so";
 }
 static int64_t (*fake_live)(int32_t);
@@ -16,35 +17,36 @@ static int64_t (*fake_launches)(void);
 static void (*fake_fail)(int64_t, int32_t, int32_t);
 static void (*fake_claim)(uint64_t);
 
-static int open_fake(void **state) {
-  void *lib = dlopen(fake_library(), RTLD_NOW | RTLD_LOCAL);
+static int open_fake(void** state) {
+  void* lib = dlopen(fake_library(), RTLD_NOW | RTLD_LOCAL);
   (void)state;
   if (!lib) {
     printf("%s\n", dlerror());
     return -1;
   }
-  *(void **)&fake_live = dlsym(lib, "tt_fake_live");
-  *(void **)&fake_capacity = dlsym(lib, "tt_fake_capacity");
-  *(void **)&fake_launches = dlsym(lib, "tt_fake_launches");
-  *(void **)&fake_fail = dlsym(lib, "tt_fake_fail");
-  *(void **)&fake_claim = dlsym(lib, "tt_fake_claim");
+  *(void**)&fake_live = dlsym(lib, "tt_fake_live");
+  *(void**)&fake_capacity = dlsym(lib, "tt_fake_capacity");
+  *(void**)&fake_launches = dlsym(lib, "tt_fake_launches");
+  *(void**)&fake_fail = dlsym(lib, "tt_fake_fail");
+  *(void**)&fake_claim = dlsym(lib, "tt_fake_claim");
   return fake_live && fake_capacity && fake_launches && fake_fail && fake_claim ? 0 : -1;
 }
 
 static const tt_device kCuda0 = {TT_CUDA, 0}, kCuda1 = {TT_CUDA, 1}, kCpu = {TT_CPU, 0};
 static const double k1234[] = {1, 2, 3, 4};
 
-static tt_tensor *move_to(tt_ctx *c, const tt_tensor *t, tt_device device) {
+static tt_tensor* move_to(tt_ctx* c, const tt_tensor* t, tt_device device) {
   tt_to_opts o;
-  tt_tensor *out = NULL;
+  tt_tensor* out = NULL;
   memset(&o, 0, sizeof o);
   o.set = TT_TO_DEVICE, o.device = device;
   OK(tt_to(c, t, &o, &out));
   return out;
 }
 
-static void test_parse(void **state) {
-  static const char *const bad[] = {"", "cpux", "cpu:1", "cpu:", "meta:1", "cuda:", "cuda:16", "cuda:-1", "cuda:1x", "cuda:0000001", "CUDA", " cpu", "gpu"};
+static void test_parse(void** state) {
+  static const char* const bad[] = {"",        "cpux",    "cpu:1",        "cpu:", "meta:1", "cuda:", "cuda:16",
+                                    "cuda:-1", "cuda:1x", "cuda:0000001", "CUDA", " cpu",   "gpu"};
   CTX;
   tt_device d;
   size_t i;
@@ -66,11 +68,11 @@ static void test_parse(void **state) {
 }
 
 /* Runs first: afterwards the process has its backend. */
-static void test_loading(void **state) {
+static void test_loading(void** state) {
   CTX;
   const int64_t shape = 2;
   tt_empty_opts o;
-  tt_tensor *t = NULL;
+  tt_tensor* t = NULL;
   int32_t n = -1;
   OK(tt_device_count(c, TT_CUDA, &n));
   assert_int_equal(n, 0);
@@ -105,7 +107,7 @@ static void test_loading(void **state) {
   FAILS(TT_DEVICE, tt_empty(c, &shape, 1, &o, &t));
 }
 
-static void test_copies(void **state) {
+static void test_copies(void** state) {
   CTX;
   tt_tensor *a = mat(c, k1234, 2, 2), *on0 = move_to(c, a, kCuda0), *on1, *turned = NULL, *back;
   tt_memory_stats stats;
@@ -136,7 +138,7 @@ static void test_copies(void **state) {
 }
 
 /* The same calls on the CPU and on the device. */
-static void test_operators(void **state) {
+static void test_operators(void** state) {
   CTX;
   static const tt_device devices[] = {{TT_CPU, 0}, {TT_CUDA, 0}};
   double got[2][64];
@@ -145,7 +147,7 @@ static void test_operators(void **state) {
   for (d = 0; d < 2; d++) {
     static const double six[] = {0.5, -1, 2, 3, -0.25, 1};
     tt_tensor *h = mat(c, six, 2, 3), *x = move_to(c, h, devices[d]), *y = NULL, *z = NULL, *s = NULL;
-    double *out = got[d];
+    double* out = got[d];
     OK(tt_add_f64(c, x, 2, &y)); /* dense, with a host scalar */
     OK(tt_tensor_read(c, y, out, 48));
     tt_tensor_release(y);
@@ -179,7 +181,7 @@ static void test_operators(void **state) {
   assert_memory_equal(got[0], got[1], 37 * sizeof(double));
 }
 
-static void test_gradient(void **state) {
+static void test_gradient(void** state) {
   CTX;
   tt_tensor *h = mat(c, k1234, 2, 2), *x = move_to(c, h, kCuda0), *y = NULL, *loss = NULL, *grad = NULL;
   OK(tt_requires_grad_(c, x, 1));
@@ -192,7 +194,7 @@ static void test_gradient(void **state) {
   tt_tensor_release(h), tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(loss), tt_tensor_release(grad);
 }
 
-static void test_failing_kernels(void **state) {
+static void test_failing_kernels(void** state) {
   CTX;
   tt_tensor *h = mat(c, k1234, 2, 2), *x = move_to(c, h, kCuda0), *y = NULL;
   double v[4];
@@ -219,7 +221,7 @@ static void test_failing_kernels(void **state) {
   tt_tensor_release(h), tt_tensor_release(x), tt_tensor_release(y);
 }
 
-static void test_memory_runs_out(void **state) {
+static void test_memory_runs_out(void** state) {
   CTX;
   const int64_t shape = 1 << 20;
   tt_empty_opts o;
@@ -248,10 +250,10 @@ static void test_memory_runs_out(void **state) {
 }
 
 /* The fake device shows what it is for: the host cannot follow its pointers. */
-static void test_host_cannot_read_device_memory(void **state) {
+static void test_host_cannot_read_device_memory(void** state) {
   CTX;
   tt_tensor *h = mat(c, k1234, 2, 2), *x = move_to(c, h, kCuda0);
-  const volatile double *p = (const volatile double *)tt_tensor_data(x);
+  const volatile double* p = (const volatile double*)tt_tensor_data(x);
   int status = 0;
   pid_t child = fork();
   if (child == 0) {
@@ -264,7 +266,7 @@ static void test_host_cannot_read_device_memory(void **state) {
 }
 
 /* Device memory outlives the runtime while a tensor holds it. */
-static void test_tensor_outlives_runtime(void **state) {
+static void test_tensor_outlives_runtime(void** state) {
   CTX;
   tt_tensor *h = mat(c, k1234, 2, 2), *x = move_to(c, h, kCuda0);
   tt_tensor_release(h);
@@ -276,7 +278,14 @@ static void test_tensor_outlives_runtime(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_loading), TEST(test_parse), TEST(test_copies), TEST(test_operators), TEST(test_gradient),
-                                     TEST(test_failing_kernels), TEST(test_memory_runs_out), TEST(test_host_cannot_read_device_memory), TEST(test_tensor_outlives_runtime)};
+  const struct CMUnitTest tests[] = {TEST(test_loading),
+                                     TEST(test_parse),
+                                     TEST(test_copies),
+                                     TEST(test_operators),
+                                     TEST(test_gradient),
+                                     TEST(test_failing_kernels),
+                                     TEST(test_memory_runs_out),
+                                     TEST(test_host_cannot_read_device_memory),
+                                     TEST(test_tensor_outlives_runtime)};
   return cmocka_run_group_tests(tests, open_fake, NULL);
 }

@@ -7,13 +7,14 @@ typedef struct Square {
   tt_status fail_forward, fail_backward;
   int return_input, save_result, null_grad, save_null, in_place, recorded;
   int seen_null_grad;
-  tt_function *f;
+  tt_function* f;
 } Square;
 
-static tt_status square_forward(void *user, tt_ctx *c, tt_function *f, const tt_tensor *const *in, int64_t n_in, tt_tensor **outs, int64_t n_outs) {
-  Square *s = (Square *)user;
-  const tt_tensor *none = NULL;
-  tt_tensor *late = NULL;
+static tt_status square_forward(void* user, tt_ctx* c, tt_function* f, const tt_tensor* const* in, int64_t n_in,
+                                tt_tensor** outs, int64_t n_outs) {
+  Square* s = (Square*)user;
+  const tt_tensor* none = NULL;
+  tt_tensor* late = NULL;
   tt_status status;
   (void)n_in;
   s->forwards++, s->f = f;
@@ -21,19 +22,20 @@ static tt_status square_forward(void *user, tt_ctx *c, tt_function *f, const tt_
   FAILS(TT_INVALID_ARG, tt_function_saved(c, f, 0, &late)); /* too early */
   if (s->save_null && (status = tt_function_save(c, f, &none, 1)) != TT_OK) return status;
   if (s->return_input) {
-    tt_tensor_retain((tt_tensor *)in[0]);
-    outs[0] = (tt_tensor *)in[0];
+    tt_tensor_retain((tt_tensor*)in[0]);
+    outs[0] = (tt_tensor*)in[0];
     return tt_function_save(c, f, in, 1);
   }
   if ((status = tt_mul(c, in[0], in[0], &outs[0])) != TT_OK) return status;
   s->recorded |= tt_tensor_requires_grad(outs[0]);
   if (n_outs > 1 && (status = tt_mul_f64(c, in[0], 3, &outs[1])) != TT_OK) return status;
   if ((status = tt_function_save(c, f, in, 1)) != TT_OK) return status;
-  if (s->save_result && (status = tt_function_save(c, f, (const tt_tensor *const *)outs, 1)) != TT_OK) return status;
+  if (s->save_result && (status = tt_function_save(c, f, (const tt_tensor* const*)outs, 1)) != TT_OK) return status;
   return s->fail_forward;
 }
-static tt_status square_backward(void *user, tt_ctx *c, tt_function *f, tt_tensor *const *grads, int64_t n_outs, tt_tensor **input_grads, int64_t n_inputs) {
-  Square *s = (Square *)user;
+static tt_status square_backward(void* user, tt_ctx* c, tt_function* f, tt_tensor* const* grads, int64_t n_outs,
+                                 tt_tensor** input_grads, int64_t n_inputs) {
+  Square* s = (Square*)user;
   tt_tensor *x = NULL, *two = NULL, *other = NULL, *sum = NULL;
   tt_status status;
   s->backwards++;
@@ -48,7 +50,7 @@ static tt_status square_backward(void *user, tt_ctx *c, tt_function *f, tt_tenso
   }
   if ((status = tt_function_saved(c, f, s->save_null ? 1 : 0, &x)) != TT_OK) return status;
   if (s->save_result && !status) {
-    tt_tensor *y = NULL;
+    tt_tensor* y = NULL;
     status = tt_function_saved(c, f, 1, &y);
     if (!status) assert_int_equal(tt_tensor_numel(y), tt_tensor_numel(x));
     tt_tensor_release(y);
@@ -71,25 +73,26 @@ static tt_status square_backward(void *user, tt_ctx *c, tt_function *f, tt_tenso
   tt_tensor_release(x), tt_tensor_release(two), tt_tensor_release(other);
   return status ? status : s->fail_backward;
 }
-static void square_drop(void *user) { ((Square *)user)->drops++; }
-static tt_function_def square(Square *s) {
+static void square_drop(void* user) { ((Square*)user)->drops++; }
+static tt_function_def square(Square* s) {
   tt_function_def d;
   memset(&d, 0, sizeof d);
-  d.struct_size = sizeof d, d.name = "square", d.user = s, d.forward = square_forward, d.backward = square_backward, d.drop = square_drop;
+  d.struct_size = sizeof d, d.name = "square", d.user = s, d.forward = square_forward, d.backward = square_backward,
+  d.drop = square_drop;
   return d;
 }
-static tt_status apply(tt_ctx *c, Square *s, tt_tensor *x, tt_tensor **outs, int64_t n) {
+static tt_status apply(tt_ctx* c, Square* s, tt_tensor* x, tt_tensor** outs, int64_t n) {
   tt_function_def d = square(s);
-  return tt_function_apply(c, &d, (const tt_tensor *const *)&x, 1, outs, n);
+  return tt_function_apply(c, &d, (const tt_tensor* const*)&x, 1, outs, n);
 }
 
 static const double k23[] = {2, 3};
 
-static void test_gradient(void **state) {
+static void test_gradient(void** state) {
   CTX;
   Square s = {0};
   tt_tensor *x = vec(c, k23, 2), *y = NULL, *loss = NULL, *grad = NULL;
-  tt_node *node = NULL;
+  tt_node* node = NULL;
   s.save_null = 1;
   OK(tt_requires_grad_(c, x, 1));
   OK(apply(c, &s, x, &y, 1));
@@ -109,7 +112,7 @@ static void test_gradient(void **state) {
   assert_int_equal(s.drops, 1);
 }
 
-static void test_second_derivative(void **state) {
+static void test_second_derivative(void** state) {
   CTX;
   Square s = {0};
   tt_tensor *x = vec(c, k23, 2), *y = NULL, *cube = NULL, *loss = NULL, *g = NULL, *sum = NULL, *gg = NULL;
@@ -121,16 +124,17 @@ static void test_second_derivative(void **state) {
   OK(apply(c, &s, x, &y, 1));
   OK(tt_mul(c, y, x, &cube));
   OK(tt_sum(c, cube, NULL, &loss));
-  OK(tt_grad(c, (const tt_tensor *const *)&loss, 1, (const tt_tensor *const *)&x, 1, &opts, &g));
+  OK(tt_grad(c, (const tt_tensor* const*)&loss, 1, (const tt_tensor* const*)&x, 1, &opts, &g));
   HOLDS(g, 12, 27); /* 3 x^2 */
   OK(tt_sum(c, g, NULL, &sum));
-  OK(tt_grad(c, (const tt_tensor *const *)&sum, 1, (const tt_tensor *const *)&x, 1, NULL, &gg));
+  OK(tt_grad(c, (const tt_tensor* const*)&sum, 1, (const tt_tensor* const*)&x, 1, NULL, &gg));
   HOLDS(gg, 12, 18); /* 6 x */
-  tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(cube), tt_tensor_release(loss), tt_tensor_release(g), tt_tensor_release(sum), tt_tensor_release(gg);
+  tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(cube), tt_tensor_release(loss), tt_tensor_release(g),
+      tt_tensor_release(sum), tt_tensor_release(gg);
   assert_int_equal(s.drops, 1);
 }
 
-static void test_two_outputs_and_undefined_gradients(void **state) {
+static void test_two_outputs_and_undefined_gradients(void** state) {
   CTX;
   Square s = {0};
   tt_tensor *x = vec(c, k23, 2), *outs[2], *loss = NULL, *g = NULL;
@@ -140,18 +144,18 @@ static void test_two_outputs_and_undefined_gradients(void **state) {
   OK(tt_requires_grad_(c, x, 1));
   OK(apply(c, &s, x, outs, 2));
   OK(tt_sum(c, outs[1], NULL, &loss));
-  OK(tt_grad(c, (const tt_tensor *const *)&loss, 1, (const tt_tensor *const *)&x, 1, &opts, &g));
+  OK(tt_grad(c, (const tt_tensor* const*)&loss, 1, (const tt_tensor* const*)&x, 1, &opts, &g));
   HOLDS(g, 3, 3);
   assert_int_equal(s.seen_null_grad, 1);
   tt_tensor_release(g);
   s.null_grad = 1; /* the function has no gradient for its input */
-  OK(tt_grad(c, (const tt_tensor *const *)&loss, 1, (const tt_tensor *const *)&x, 1, &opts, &g));
+  OK(tt_grad(c, (const tt_tensor* const*)&loss, 1, (const tt_tensor* const*)&x, 1, &opts, &g));
   assert_null(g);
   tt_tensor_release(x), tt_tensor_release(outs[0]), tt_tensor_release(outs[1]), tt_tensor_release(loss);
   assert_int_equal(s.drops, 1);
 }
 
-static void test_not_recorded(void **state) {
+static void test_not_recorded(void** state) {
   CTX;
   Square s = {0};
   tt_tensor *x = vec(c, k23, 2), *y = NULL;
@@ -168,7 +172,7 @@ static void test_not_recorded(void **state) {
   tt_tensor_release(x), tt_tensor_release(y);
 }
 
-static void test_input_as_output(void **state) {
+static void test_input_as_output(void** state) {
   CTX;
   Square s = {0};
   tt_tensor *x = vec(c, k23, 2), *y = NULL, *loss = NULL, *grad = NULL;
@@ -188,7 +192,7 @@ static void test_input_as_output(void **state) {
   assert_int_equal(s.drops, 1);
 }
 
-static void test_version_check(void **state) {
+static void test_version_check(void** state) {
   CTX;
   Square s = {0};
   tt_tensor *x = vec(c, k23, 2), *m = NULL, *y = NULL, *loss = NULL;
@@ -203,7 +207,7 @@ static void test_version_check(void **state) {
   assert_int_equal(s.drops, 1);
 }
 
-static void test_failures(void **state) {
+static void test_failures(void** state) {
   CTX;
   Square s = {0};
   tt_function_def d;
@@ -230,30 +234,30 @@ static void test_failures(void **state) {
   assert_int_equal(s.drops, 1);
 
   FAILS(TT_BAD_HANDLE, tt_function_save(c, NULL, NULL, 0));
-  FAILS(TT_BAD_HANDLE, tt_function_saved(c, (tt_function *)x, 0, &y));
+  FAILS(TT_BAD_HANDLE, tt_function_saved(c, (tt_function*)x, 0, &y));
   d = square(&s), s.drops = 0;
-  FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor *const *)&x, 1, &y, 0));
-  FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor *const *)&x, 1, NULL, 1));
+  FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor* const*)&x, 1, &y, 0));
+  FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor* const*)&x, 1, NULL, 1));
   FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, NULL, 1, &y, 1));
-  FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor *const *)&x, -1, &y, 1));
+  FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor* const*)&x, -1, &y, 1));
   {
-    tt_tensor **many = (tt_tensor **)calloc(100000, sizeof *many);
-    FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor *const *)&x, 1, many, 100000));
+    tt_tensor** many = (tt_tensor**)calloc(100000, sizeof *many);
+    FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor* const*)&x, 1, many, 100000));
     free(many);
   }
-  assert_int_equal(tt_function_apply(NULL, &d, (const tt_tensor *const *)&x, 1, &y, 1), TT_BAD_HANDLE);
+  assert_int_equal(tt_function_apply(NULL, &d, (const tt_tensor* const*)&x, 1, &y, 1), TT_BAD_HANDLE);
   assert_int_equal(s.drops, 6);
   d.backward = NULL;
-  FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor *const *)&x, 1, &y, 1));
+  FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor* const*)&x, 1, &y, 1));
   assert_int_equal(s.drops, 7);
   d.struct_size = 0;
-  FAILS(TT_ABI, tt_function_apply(c, &d, (const tt_tensor *const *)&x, 1, &y, 1));
-  FAILS(TT_INVALID_ARG, tt_function_apply(c, NULL, (const tt_tensor *const *)&x, 1, &y, 1));
+  FAILS(TT_ABI, tt_function_apply(c, &d, (const tt_tensor* const*)&x, 1, &y, 1));
+  FAILS(TT_INVALID_ARG, tt_function_apply(c, NULL, (const tt_tensor* const*)&x, 1, &y, 1));
   assert_int_equal(s.drops, 7);
   tt_tensor_release(x);
 }
 
-static void test_out_of_memory(void **state) {
+static void test_out_of_memory(void** state) {
   CTX;
   Square s;
   int64_t k;
@@ -278,7 +282,8 @@ static void test_out_of_memory(void **state) {
     }
     if (tt_tensor_from_data(c, k23, TT_F64, &shape, 1, &x) == TT_OK && tt_requires_grad_(c, x, 1) == TT_OK) {
       applied = 1;
-      if (apply(c, &s, x, outs, 2) == TT_OK && tt_sum(c, outs[0], NULL, &loss) == TT_OK) done = tt_backward(c, loss, NULL) == TT_OK;
+      if (apply(c, &s, x, outs, 2) == TT_OK && tt_sum(c, outs[0], NULL, &loss) == TT_OK)
+        done = tt_backward(c, loss, NULL) == TT_OK;
     }
     tt_tensor_release(x), tt_tensor_release(outs[0]), tt_tensor_release(outs[1]), tt_tensor_release(loss);
     tt_ctx_release(c), tt_runtime_release(inner.rt);
@@ -288,7 +293,9 @@ static void test_out_of_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_gradient), TEST(test_second_derivative), TEST(test_two_outputs_and_undefined_gradients), TEST(test_not_recorded),
-                                     TEST(test_input_as_output), TEST(test_version_check), TEST(test_failures), TEST(test_out_of_memory)};
+  const struct CMUnitTest tests[] = {
+      TEST(test_gradient),     TEST(test_second_derivative), TEST(test_two_outputs_and_undefined_gradients),
+      TEST(test_not_recorded), TEST(test_input_as_output),   TEST(test_version_check),
+      TEST(test_failures),     TEST(test_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

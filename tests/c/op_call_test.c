@@ -1,7 +1,7 @@
 /* tt_op_find, tt_op_call, tt_manifest: operators by name. */
 #include "support.h"
 
-static tt_value tensor_value(tt_tensor *t) {
+static tt_value tensor_value(tt_tensor* t) {
   tt_value v;
   memset(&v, 0, sizeof v);
   v.tag = TT_VAL_TENSOR, v.tensor = t;
@@ -24,8 +24,8 @@ static tt_value none(void) {
   memset(&v, 0, sizeof v);
   return v;
 }
-static const tt_op *find(tt_ctx *c, const char *name) {
-  const tt_op *op = NULL;
+static const tt_op* find(tt_ctx* c, const char* name) {
+  const tt_op* op = NULL;
   OK(tt_op_find(c, name, &op));
   assert_non_null(op);
   assert_string_equal(tt_op_name(op), name);
@@ -34,9 +34,9 @@ static const tt_op *find(tt_ctx *c, const char *name) {
 
 static const double k12[] = {1, 2}, k34[] = {3, 4};
 
-static void test_find(void **state) {
+static void test_find(void** state) {
   CTX;
-  const tt_op *op;
+  const tt_op* op;
   assert_true(strstr(tt_op_schema(find(c, "add")), "alpha: Scalar = 1") != NULL);
   find(c, "add_"), find(c, "add_into"), find(c, "sum_dim"), find(c, "zeros");
   FAILS(TT_NOT_IMPLEMENTED, tt_op_find(c, "no_such_operator", &op));
@@ -47,19 +47,19 @@ static void test_find(void **state) {
   FAILS(TT_INVALID_ARG, tt_op_find(c, "add", NULL));
   assert_int_equal(tt_op_find(NULL, "add", &op), TT_BAD_HANDLE);
   assert_null(tt_op_name(NULL));
-  assert_null(tt_op_schema((const tt_op *)c));
+  assert_null(tt_op_schema((const tt_op*)c));
 }
 
-static void test_every_name_of_the_manifest_is_found(void **state) {
+static void test_every_name_of_the_manifest_is_found(void** state) {
   CTX;
-  const char *p = tt_manifest();
+  const char* p = tt_manifest();
   int found = 0;
   assert_true(strncmp(p, "{\"format\":1,", 12) == 0);
   while ((p = strstr(p, "{\"name\":\"")) != NULL) {
     char name[64];
     const char *end, *internal;
     int64_t n;
-    const tt_op *op;
+    const tt_op* op;
     p += 9;
     end = strchr(p, '"');
     n = end - p;
@@ -75,7 +75,7 @@ static void test_every_name_of_the_manifest_is_found(void **state) {
   assert_true(found > 40);
 }
 
-static void test_defaults(void **state) {
+static void test_defaults(void** state) {
   CTX;
   tt_tensor *a = vec(c, k12, 2), *b = vec(c, k34, 2), *out = NULL;
   int64_t n = -1;
@@ -98,7 +98,7 @@ static void test_defaults(void **state) {
   tt_tensor_release(out), tt_tensor_release(a), tt_tensor_release(b);
 }
 
-static void test_variants(void **state) {
+static void test_variants(void** state) {
   CTX;
   tt_tensor *a = vec(c, k12, 2), *b = vec(c, k34, 2), *dst = vec(c, k12, 2);
   int64_t n = -1;
@@ -113,7 +113,7 @@ static void test_variants(void **state) {
   tt_tensor_release(a), tt_tensor_release(b), tt_tensor_release(dst);
 }
 
-static void test_other_types(void **state) {
+static void test_other_types(void** state) {
   CTX;
   const double six[] = {1, 2, 3, 4, 5, 6};
   const int64_t dims[] = {0, 1}, size[] = {2, 3};
@@ -157,7 +157,7 @@ static void test_other_types(void **state) {
 
   args[0] = tensor_value(a), args[1] = int_value(1), args[2] = int_value(1); /* a list out */
   {
-    tt_tensor *three[3];
+    tt_tensor* three[3];
     FAILS(TT_BUFFER_TOO_SMALL, tt_op_call(c, find(c, "split"), args, 3, two, 2, &n));
     assert_int_equal(n, 3);
     assert_null(two[0]);
@@ -168,7 +168,7 @@ static void test_other_types(void **state) {
   tt_tensor_release(a);
 }
 
-static void test_gradient(void **state) {
+static void test_gradient(void** state) {
   CTX;
   tt_tensor *a = vec(c, k12, 2), *out = NULL, *sum = NULL, *grad = NULL;
   int64_t n;
@@ -184,10 +184,10 @@ static void test_gradient(void **state) {
   tt_tensor_release(a), tt_tensor_release(out), tt_tensor_release(sum), tt_tensor_release(grad);
 }
 
-static void test_bad_input(void **state) {
+static void test_bad_input(void** state) {
   CTX;
   tt_tensor *a = vec(c, k12, 2), *out = a;
-  const tt_op *add = find(c, "add");
+  const tt_op* add = find(c, "add");
   int64_t n = 7;
   tt_value args[4];
   args[0] = tensor_value(a), args[1] = none(), args[2] = args[3] = none();
@@ -201,7 +201,7 @@ static void test_bad_input(void **state) {
   SAYS("add: other is an integer: must be a tensor");
   args[1] = tensor_value(NULL);
   FAILS(TT_BAD_HANDLE, tt_op_call(c, add, args, 2, &out, 1, &n));
-  args[1] = tensor_value((tt_tensor *)c);
+  args[1] = tensor_value((tt_tensor*)c);
   FAILS(TT_BAD_HANDLE, tt_op_call(c, add, args, 2, &out, 1, &n));
   assert_int_equal(tt_ctx_error(c)->arg_index, 1);
   args[1] = tensor_value(a), args[2].tag = 99;
@@ -215,7 +215,7 @@ static void test_bad_input(void **state) {
   FAILS(TT_INVALID_ARG, tt_op_call(c, add, args, 2, &out, 1, NULL));
   FAILS(TT_BUFFER_TOO_SMALL, tt_op_call(c, add, args, 2, &out, 0, &n));
   FAILS(TT_BUFFER_TOO_SMALL, tt_op_call(c, add, args, 2, NULL, 1, &n));
-  FAILS(TT_BAD_HANDLE, tt_op_call(c, (const tt_op *)a, args, 2, &out, 1, &n));
+  FAILS(TT_BAD_HANDLE, tt_op_call(c, (const tt_op*)a, args, 2, &out, 1, &n));
   FAILS(TT_BAD_HANDLE, tt_op_call(c, NULL, args, 2, &out, 1, &n));
   args[0] = none(), args[0].tag = TT_VAL_INTS, args[0].n = 2;
   FAILS(TT_INVALID_ARG, tt_op_call(c, find(c, "zeros"), args, 1, &out, 1, &n));
@@ -236,7 +236,7 @@ static void test_bad_input(void **state) {
   tt_tensor_release(a);
 }
 
-static void test_scope(void **state) {
+static void test_scope(void** state) {
   CTX;
   tt_tensor *a = vec(c, k12, 2), *out = NULL;
   int64_t n;
@@ -250,7 +250,9 @@ static void test_scope(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_find), TEST(test_every_name_of_the_manifest_is_found), TEST(test_defaults), TEST(test_variants),
-                                     TEST(test_other_types), TEST(test_gradient), TEST(test_bad_input), TEST(test_scope)};
+  const struct CMUnitTest tests[] = {TEST(test_find),        TEST(test_every_name_of_the_manifest_is_found),
+                                     TEST(test_defaults),    TEST(test_variants),
+                                     TEST(test_other_types), TEST(test_gradient),
+                                     TEST(test_bad_input),   TEST(test_scope)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ static int64_t now_ns(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
-static const tt_profile_row *row(const tt_profile_row *rows, int64_t n, const char *op) {
+static const tt_profile_row* row(const tt_profile_row* rows, int64_t n, const char* op) {
   int64_t i;
   for (i = 0; i < n; i++)
     if (!strcmp(rows[i].op, op)) return &rows[i];
@@ -16,7 +16,7 @@ static const tt_profile_row *row(const tt_profile_row *rows, int64_t n, const ch
 }
 static const double k12[] = {1, 2};
 
-static void test_counts(void **state) {
+static void test_counts(void** state) {
   CTX;
   tt_tensor *a = vec(c, k12, 2), *b = NULL;
   tt_profile_row rows[64];
@@ -58,12 +58,12 @@ static void test_counts(void **state) {
 }
 
 /* A composite's total holds its parts, its self time does not. */
-static void test_nesting(void **state) {
+static void test_nesting(void** state) {
   CTX;
   const int64_t size = 300000;
   tt_tensor *x = NULL, *y = NULL;
   tt_profile_row rows[64];
-  const tt_profile_row *outer;
+  const tt_profile_row* outer;
   int64_t n, i, parts = 0, whole = 0;
   OK(tt_ones(c, &size, 1, NULL, &x));
   OK(tt_profiler_start(c));
@@ -86,7 +86,7 @@ static void test_nesting(void **state) {
   tt_tensor_release(x);
 }
 
-static void test_backward(void **state) {
+static void test_backward(void** state) {
   CTX;
   tt_tensor *x = vec(c, k12, 2), *y = NULL, *loss = NULL;
   tt_profile_row rows[64];
@@ -104,16 +104,16 @@ static void test_backward(void **state) {
 
 /* Operators of a callback are seen, and starting and stopping inside one does no harm. */
 static int what_to_do;
-static tt_status twice(void *user, tt_ctx *c, const tt_value *args, int64_t n_args, tt_tensor **outs, int64_t n_outs) {
+static tt_status twice(void* user, tt_ctx* c, const tt_value* args, int64_t n_args, tt_tensor** outs, int64_t n_outs) {
   (void)user, (void)n_args, (void)n_outs;
   if (what_to_do == 1) OK(tt_profiler_stop(c));
   if (what_to_do == 2) OK(tt_profiler_start(c));
   return tt_add(c, args[0].tensor, args[0].tensor, &outs[0]);
 }
-static void test_custom_operator(void **state) {
+static void test_custom_operator(void** state) {
   CTX;
   tt_op_def d;
-  const tt_op *op = NULL;
+  const tt_op* op = NULL;
   tt_tensor *x = vec(c, k12, 2), *y = NULL;
   tt_value arg;
   tt_profile_row rows[64];
@@ -147,9 +147,9 @@ static void test_custom_operator(void **state) {
   tt_tensor_release(x);
 }
 
-static void test_two_ctxs(void **state) {
+static void test_two_ctxs(void** state) {
   CTX;
-  tt_ctx *other = NULL;
+  tt_ctx* other = NULL;
   tt_tensor *x = vec(c, k12, 2), *y = NULL;
   tt_profile_row rows[8];
   int64_t n;
@@ -163,6 +163,7 @@ static void test_two_ctxs(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_counts), TEST(test_nesting), TEST(test_backward), TEST(test_custom_operator), TEST(test_two_ctxs)};
+  const struct CMUnitTest tests[] = {TEST(test_counts), TEST(test_nesting), TEST(test_backward),
+                                     TEST(test_custom_operator), TEST(test_two_ctxs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,18 +4,18 @@
 typedef struct Log {
   char text[4096];
   int entries, reenter;
-  tt_ctx *c;
-  tt_tensor *x;
+  tt_ctx* c;
+  tt_tensor* x;
 } Log;
 
-static void note(void *user, const char *op, const char *slot, int32_t depth) {
-  Log *l = (Log *)user;
+static void note(void* user, const char* op, const char* slot, int32_t depth) {
+  Log* l = (Log*)user;
   char line[128];
   snprintf(line, sizeof line, "%d %s %s\n", (int)depth, op, slot);
   if (strlen(l->text) + strlen(line) < sizeof l->text) strcat(l->text, line);
   l->entries++;
   if (l->reenter) {
-    tt_tensor *y = NULL;
+    tt_tensor* y = NULL;
     assert_int_equal(tt_mul(l->c, l->x, l->x, &y), TT_OK);
     tt_tensor_release(y);
   }
@@ -23,7 +23,7 @@ static void note(void *user, const char *op, const char *slot, int32_t depth) {
 }
 static const double k12[] = {1, 2};
 
-static void test_path(void **state) {
+static void test_path(void** state) {
   CTX;
   Log l = {{0}, 0, 0, NULL, NULL};
   tt_tensor *x = vec(c, k12, 2), *y = NULL;
@@ -56,7 +56,7 @@ static void test_path(void **state) {
   tt_tensor_release(x), tt_tensor_release(y);
 }
 
-static void test_meta(void **state) {
+static void test_meta(void** state) {
   CTX;
   Log l = {{0}, 0, 0, NULL, NULL};
   tt_tensor *x = NULL, *y = NULL;
@@ -70,7 +70,7 @@ static void test_meta(void **state) {
   tt_tensor_release(x), tt_tensor_release(y);
 }
 
-static void test_failure_keeps_the_depth(void **state) {
+static void test_failure_keeps_the_depth(void** state) {
   CTX;
   Log l = {{0}, 0, 0, NULL, NULL};
   tt_tensor *x = vec(c, k12, 2), *y = NULL;
@@ -82,7 +82,7 @@ static void test_failure_keeps_the_depth(void **state) {
   tt_tensor_release(x), tt_tensor_release(y);
 }
 
-static void test_reentry(void **state) {
+static void test_reentry(void** state) {
   CTX;
   Log l = {{0}, 0, 1, NULL, NULL};
   tt_tensor *x = vec(c, k12, 2), *y = NULL;
@@ -99,15 +99,15 @@ static void test_reentry(void **state) {
   tt_tensor_release(x), tt_tensor_release(y);
 }
 
-static tt_status twice(void *user, tt_ctx *c, const tt_value *args, int64_t n_args, tt_tensor **outs, int64_t n_outs) {
+static tt_status twice(void* user, tt_ctx* c, const tt_value* args, int64_t n_args, tt_tensor** outs, int64_t n_outs) {
   (void)user, (void)n_args, (void)n_outs;
   return tt_add(c, args[0].tensor, args[0].tensor, &outs[0]);
 }
-static void test_custom_operator(void **state) {
+static void test_custom_operator(void** state) {
   CTX;
   Log l = {{0}, 0, 0, NULL, NULL};
   tt_op_def d;
-  const tt_op *op = NULL;
+  const tt_op* op = NULL;
   tt_tensor *x = vec(c, k12, 2), *y = NULL;
   tt_value arg;
   int64_t n;
@@ -124,6 +124,7 @@ static void test_custom_operator(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_path), TEST(test_meta), TEST(test_failure_keeps_the_depth), TEST(test_reentry), TEST(test_custom_operator)};
+  const struct CMUnitTest tests[] = {TEST(test_path), TEST(test_meta), TEST(test_failure_keeps_the_depth),
+                                     TEST(test_reentry), TEST(test_custom_operator)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

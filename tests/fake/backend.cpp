@@ -1,4 +1,5 @@
-// The CudaBackend table over host memory: every kernel is the baseline CPU kernel of the same name, run over all its units.
+// The CudaBackend table over host memory: every kernel is the baseline CPU kernel of the same name, run over all its
+// units.
 #include "fake.h"
 #include "memory.h"
 #include "plan/backend_id.h"
@@ -104,7 +105,8 @@ int32_t run_units(int32_t device, const void* p, void*, void*) {
 
 int32_t run_matmul_kernel(int32_t device, const void* p, void*, void*) {
   const auto& plan = *static_cast<const MatmulPlan*>(p);
-  for (const void* x : {static_cast<const void*>(plan.a), static_cast<const void*>(plan.b), static_cast<const void*>(plan.c), static_cast<const void*>(plan.workspace)})
+  for (const void* x : {static_cast<const void*>(plan.a), static_cast<const void*>(plan.b),
+                        static_cast<const void*>(plan.c), static_cast<const void*>(plan.workspace)})
     if (x && !fake::is_device_pointer(x)) return host_pointer("a product got a host pointer");
   return launch(device, [&] { return run_matmul(plan, Isa(0), nullptr); });
 }
@@ -124,13 +126,16 @@ int32_t copy(int32_t device, void* dst, const void* src, size_t bytes, int32_t k
   if (kind == kDeviceToHost)
     if (int32_t s = take_pending(device)) return s;
   if (bytes == 0) return TT_OK;
-  if (fake::is_device_pointer(dst) != (kind != kDeviceToHost) || fake::is_device_pointer(src) != (kind != kHostToDevice))
+  if (fake::is_device_pointer(dst) != (kind != kDeviceToHost) ||
+      fake::is_device_pointer(src) != (kind != kHostToDevice))
     return host_pointer("a copy's pointers do not fit its kind");
   fake::Access access;
   memmove(dst, src, bytes);
   return TT_OK;
 }
-int32_t stream_sync(int32_t device, void*) { return device >= 0 && device < TT_FAKE_DEVICES ? take_pending(device) : TT_DEVICE; }
+int32_t stream_sync(int32_t device, void*) {
+  return device >= 0 && device < TT_FAKE_DEVICES ? take_pending(device) : TT_DEVICE;
+}
 
 // Work is done when its launch returns, so that an event is done once it is recorded.
 int32_t event_new(int32_t, void** out) { return *out = new int32_t(0), TT_OK; }
@@ -188,5 +193,7 @@ EXPORT int32_t tt_cuda_backend(uint64_t build_id, const CudaHost* host, const Cu
 EXPORT int64_t tt_fake_live(int32_t device) { return fake::live(device); }
 EXPORT void tt_fake_capacity(int32_t device, int64_t bytes) { fake::set_capacity(device, bytes); }
 EXPORT int64_t tt_fake_launches(void) { return g_launches; }
-EXPORT void tt_fake_fail(int64_t n, int32_t status, int32_t late) { g_fail_at = n, g_fail_status = status, g_fail_late = late; }
+EXPORT void tt_fake_fail(int64_t n, int32_t status, int32_t late) {
+  g_fail_at = n, g_fail_status = status, g_fail_late = late;
+}
 EXPORT void tt_fake_claim(uint64_t build_id) { g_claimed = build_id ? build_id : kBuildId; }
