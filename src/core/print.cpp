@@ -72,7 +72,7 @@ void Column::look(double v) {
   const double a = fabs(v);
   if (low == 0 || a < low) low = a;
   if (a > high) high = a;
-  if (v != ceil(v)) integers = false;
+  if (a < 0x1p53 && v != double(int64_t(v))) integers = false;
 }
 
 // Zeros, infinities and nan do not count: they are padded to what the others need.
