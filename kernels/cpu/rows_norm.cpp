@@ -111,14 +111,14 @@ struct BackwardRow {
       else moments<T, false>(gv, xv, w, s, nullptr, nullptr, k, &su, &suh);
     });
     if (!p.dx) return;
-    const T shift = s.rstd * (row_total(su) / T(p.n)), slope = s.rstd * s.rstd * (row_total(suh) / T(p.n));
+    const T mean_u = row_total(su) / T(p.n), slope = s.rstd * s.rstd * (row_total(suh) / T(p.n));
     const RowOut<T> dx{p.dx + at, p.dtype};
     alignas(64) T out[kRowBlock];
     for_blocks(p.n, [&](int64_t i, int64_t k) {
       const T *gv = g.get(i, k, gs), *xv = x.get(i, k, xs), *w = weights(i, k);
       T* d = dx.at(i, out);
       TT_VECTORIZE
-      for (int64_t j = 0; j < k; j++) d[j] = vfma(s.mean - xv[j], slope, vfma(gv[j] * w[j], s.rstd, -shift));
+      for (int64_t j = 0; j < k; j++) d[j] = vfma(s.mean - xv[j], slope, (gv[j] * w[j] - mean_u) * s.rstd);  // 0 for n = 1
       dx.put(i, k, d);
     });
   }

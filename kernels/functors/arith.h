@@ -155,7 +155,7 @@ struct ClampTensor {
 
 struct MaskScale {  // param 0: factor where the mask is set, else 0
   static constexpr uint32_t kBoolIn = 1u << 2;
-  template <class T> static TT_FN T op(T a, bool mask, const Param<T>& p) { return a * (mask ? p.v[0] : T(0)); }
+  template <class T> static TT_FN T op(T a, bool mask, const Param<T>& p) { return a * (mask ? p.v[0] : T{}); }
 };
 
 TT_FUNCTORS_END

@@ -87,8 +87,8 @@ TensorRef times(const Tensor& a, const Tensor* b) { return b ? op::mul(a, *b) : 
 
 // g: gradients u, a, b of dinput, dweight, dbias, so that L = <u, dinput> + <a, dweight> + <b, dbias>. With p = mean(u xhat)
 // and q = mean(h xhat): d<u, rstd P(h)>/dx = -rstd^2 (xhat (mean(u h) - mean(u) mean(h) - p q) + P(q u + p h)).
-TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor* weight,
-                                        double eps, Needs needs) {
+static TensorTriple double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor* weight, double eps,
+                                    Needs needs) {
   const Tensor *u = g[0], *a = g[1], *b = g[2];
   Normalised row(input, normalized_shape.n, eps);
   TensorTriple out;
@@ -109,6 +109,16 @@ TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const 
   }
   if (needs[2] && u) out.third = op::mul(grad, *pu);
   return out;
+}
+
+// 16-bit inputs are computed in float32: rstd^2 overflows float16.
+TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor* weight,
+                                        double eps, Needs needs) {
+  if (input.item_size() != 2) return double_backward(g, grad, input, normalized_shape, weight, eps, needs);
+  auto wide = [](const Tensor* t) { return t ? op::to(*t, Dtype::kF32) : TensorRef(); };
+  TensorRef u = wide(g[0]), a = wide(g[1]), b = wide(g[2]), w = wide(weight);
+  const Tensor* const gs[3] = {u.get(), a.get(), b.get()};
+  return double_backward(gs, *wide(&grad), *wide(&input), normalized_shape, w.get(), eps, needs);
 }
 
 }  // namespace TT_NS::formula

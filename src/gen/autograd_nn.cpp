@@ -324,22 +324,24 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int
 
 // ---- native_nll_loss ----
 struct native_nll_loss_saved {
+  Saved input;
   Saved target;
   int64_t ignore_index;
-  Shape input_shape;
   Saved r1;
 };
 static void native_nll_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<native_nll_loss_saved>();
   if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
     const TensorRef target_ref = s.target.get(n);
     const Tensor& target = *target_ref;
     const auto& ignore_index = s.ignore_index;
     const TensorRef r1_ref = s.r1.get(n);
     const Tensor& r1 = *r1_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = op::nll_loss_backward(g0, Ints(s.input_shape), target, r1, ignore_index);
+    out[0] = op::nll_loss_backward(g0, input, target, r1, ignore_index);
   }
 }
 static constinit const NodeType native_nll_loss_type = {"native_nll_loss", native_nll_loss_apply, destroy_saved<native_nll_loss_saved>, sizeof(native_nll_loss_saved), false};
@@ -353,9 +355,9 @@ static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Te
   [[maybe_unused]] auto& s = *new (n.saved()) native_nll_loss_saved;
   n.released = false;
   if (n0) n.set_edge(0, input);
+  s.input.save(input);
   s.target.save(target);
   s.ignore_index = ignore_index;
-  s.input_shape = Shape(input.sizes());
   auto out = redispatch(op_native_nll_loss, c.keys & kBelowAutograd, input, target, weight, ignore_index);
   s.r1.save(*out.second);
   if (out.first) set_history(node, *out.first, 0);
@@ -383,28 +385,34 @@ static void nll_loss_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     const Tensor& g0 = *grads[0];
     out[0] = op::neg(op::mul(formula::class_scores(g0, target, ignore_index), row_weight));
   }
+  if (n.needs(1)) {
+    const Tensor& g0 = *grads[0];
+    out[1] = op::zeros_like(g0);
+  }
 }
 static constinit const NodeType nll_loss_backward_type = {"nll_loss_backward", nll_loss_backward_apply, destroy_saved<nll_loss_backward_saved>, sizeof(nll_loss_backward_saved), false};
-static TensorRef nll_loss_backward_autograd(Call c, const Tensor& grad, Ints size, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
+static TensorRef nll_loss_backward_autograd(Call c, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
   const bool n0 = needs_grad(grad);
-  if (!(n0)) return redispatch(op_nll_loss_backward, c.keys & kBelowAutograd, grad, size, target, row_weight, ignore_index);
+  const bool n1 = needs_grad(input);
+  if (!(n0 | n1)) return redispatch(op_nll_loss_backward, c.keys & kBelowAutograd, grad, input, target, row_weight, ignore_index);
   if (needs_grad(target)) fail_no_formula("target");
   if (needs_grad(row_weight)) fail_no_formula("row_weight");
-  NodeRef node = new_node(&nll_loss_backward_type, 1, 1);
+  NodeRef node = new_node(&nll_loss_backward_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) nll_loss_backward_saved;
   n.released = false;
   if (n0) n.set_edge(0, grad);
-  s.target.save(target);
-  s.row_weight.save(row_weight);
+  if (n1) n.set_edge(1, input);
+  if (n0) s.target.save(target);
+  if (n0) s.row_weight.save(row_weight);
   s.ignore_index = ignore_index;
-  auto out = redispatch(op_nll_loss_backward, c.keys & kBelowAutograd, grad, size, target, row_weight, ignore_index);
+  auto out = redispatch(op_nll_loss_backward, c.keys & kBelowAutograd, grad, input, target, row_weight, ignore_index);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo nll_loss_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"size", ArgType::kShape, false, false}, {"target", ArgType::kTensor, false, false}, {"row_weight", ArgType::kTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
-static constexpr OpSchema nll_loss_backward_schema = {"nll_loss_backward", "nll_loss_backward(grad: Tensor, size: Shape, target: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor", nll_loss_backward_args, 5, 1, true, false, true};
-constinit Op<TensorRef(const Tensor&, Ints, const Tensor&, const Tensor&, int64_t)> op_nll_loss_backward = make_op<TensorRef, const Tensor&, Ints, const Tensor&, const Tensor&, int64_t>(&nll_loss_backward_schema, front::nll_loss_backward, nll_loss_backward_autograd);
+static constexpr ArgInfo nll_loss_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"row_weight", ArgType::kTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
+static constexpr OpSchema nll_loss_backward_schema = {"nll_loss_backward", "nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor", nll_loss_backward_args, 5, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_nll_loss_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t>(&nll_loss_backward_schema, front::nll_loss_backward, nll_loss_backward_autograd);
 
 // ---- cross_entropy ----
 static constexpr ArgInfo cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, {ArgDefault::kInt, 0, -100}}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}, {"label_smoothing", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.0, 0}}};

@@ -42,7 +42,7 @@ TensorRef layer_norm_front([[maybe_unused]] Call c, const Tensor& input, Ints no
 
 // native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int) -> (loss: Tensor, row_weight: PlainTensor)
 
-// nll_loss_backward(grad: Tensor, size: Shape, target: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor
+// nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor
 
 // cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = "mean", label_smoothing: Float = 0.0) -> Tensor
 

@@ -83,10 +83,10 @@ static TensorRef scale_of(const Tensor& grad, Dtype dtype, ClassLossPlan* plan) 
   return scale;
 }
 
-TensorRef nll_loss_backward(Call, const Tensor& grad, Ints size, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
+TensorRef nll_loss_backward(Call, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
   TensorRef t = target.dtype == Dtype::kU8 ? cast_input(target, Dtype::kI64) : dense_input(target);
-  TensorRef dx = new_tensor(size, grad.dtype, grad.device);
-  ClassLossPlan plan = class_plan(size, dx->dtype, *t, nullptr, row_weight.dtype, ignore_index);
+  TensorRef dx = new_tensor(input.sizes(), input.dtype, input.device);
+  ClassLossPlan plan = class_plan(input.sizes(), dx->dtype, *t, nullptr, row_weight.dtype, ignore_index);
   TensorRef scale = scale_of(grad, row_weight.dtype, &plan);
   plan.row_weight = row_weight.data, plan.dx = dx->data;
   if (dx->numel) launch_stages(kernel_nll_loss_backward, grad.device, &plan.run);

@@ -89,14 +89,27 @@ TensorRef bernoulli_p(Call, const Tensor& self, double p, Generator* generator) 
 
 // ---- dropout ----
 
+// Complex numbers: the mask as for one real number each.
+static TensorPair complex_dropout(const Tensor& input, int32_t threshold, double scale, const Rng& rng) {
+  TensorRef mask = new_tensor(input.sizes(), Dtype::kBool, input.device);
+  RandomPlan plan;
+  build_random(&plan, TT_BOOL, mask->numel, rng.seed, rng.offset, mask->data);
+  plan.threshold = threshold;
+  run(kernel_random_bernoulli, plan, input.device);
+  MaskGuard no_grad(bit(kKeyAutograd));
+  return {op::mask_scale(input, *mask, scale), std::move(mask)};
+}
+
 TensorPair native_dropout(Call, const Tensor& input, double p, const Rng& rng) {
+  const int32_t threshold = threshold_of(1 - p, "p", p);
+  const double scale = p == 1 ? 0 : 1 / (1 - p);
+  if (is_complex(input.dtype)) return complex_dropout(input, threshold, scale, rng);
   TensorRef x = dense_input(input);
   TensorRef out = new_tensor(input.sizes(), input.dtype, input.device), mask = new_tensor(input.sizes(), Dtype::kBool, input.device);
   RandomPlan plan;
   build_random(&plan, int32_t(input.dtype), out->numel, rng.seed, rng.offset, out->data);
   plan.x = x->data, plan.mask = reinterpret_cast<uint8_t*>(mask->data);
-  plan.threshold = threshold_of(1 - p, "p", p);
-  plan.scale = p == 1 ? 0 : 1 / (1 - p);
+  plan.threshold = threshold, plan.scale = scale;
   run(kernel_random_dropout, plan, input.device);
   return {std::move(out), std::move(mask)};
 }
@@ -104,7 +117,7 @@ TensorPair native_dropout(Call, const Tensor& input, double p, const Rng& rng) {
 TensorRef dropout(Call, const Tensor& input, double p, bool train, Generator* generator) {
   threshold_of(1 - p, "p", p);
   if (p == 0 || !train || input.numel == 0) return TensorRef::share(&input);
-  if (!is_float(input.dtype)) fail_arg(TT_DTYPE, "input", "input is {}: must be floating", fmt(input.dtype));
+  if (!is_differentiable(input.dtype)) fail_arg(TT_DTYPE, "input", "input is {}: must be floating or complex", fmt(input.dtype));
   Generator& g = generator_or_own(generator);
   TensorRef out = op::native_dropout(input, p, g.next).first;
   if (input.device.type != TT_META) g.next.offset += random_counters(input.numel, kRandomDropout, int32_t(input.dtype));

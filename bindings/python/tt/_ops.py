@@ -4,9 +4,9 @@ from struct import Struct
 
 from ._convert import (boolean, call_list, device_field, dtype_code, float64, gathered, generator_address, int64, integer, ints, is_dims,
                        is_int, is_list, is_number, is_optional_number, is_optional_tensor, length, memory_format_code, named_result,
-                       no_overload, number_form, one_of, optional_boolean, optional_integer, optional_real, optional_scalar,
+                       no_overload, number_form, number_operand, one_of, optional_boolean, optional_integer, optional_real, optional_scalar,
                        optional_tensor, out_tensor, out_tensors, packed, pointers, real, scalar, scalar_field, store, tensor_address,
-                       tensor_list, tensors_of, wrong_kind)
+                       tensor_list, wrong_kind)
 from ._lib import fail, lib, local
 from ._types import contiguous_format, preserve_format
 from .tensor import Tensor, wrap
@@ -352,7 +352,7 @@ def add(input, other, *, alpha=1, out=None):
       alpha: factor of other
     """
     if not isinstance(input, Tensor):
-        raise wrong_kind("add", "input", "Tensor", input)
+        input = number_operand("add", "input", input, other)
     if isinstance(other, Tensor):
         if out is not None:
             out_tensor(out, "add")
@@ -435,7 +435,7 @@ def sub(input, other, *, alpha=1, out=None):
       alpha: factor of other
     """
     if not isinstance(input, Tensor):
-        raise wrong_kind("sub", "input", "Tensor", input)
+        input = number_operand("sub", "input", input, other)
     if isinstance(other, Tensor):
         if out is not None:
             out_tensor(out, "sub")
@@ -550,7 +550,7 @@ def mul(input, other, *, out=None):
     Multiplies `self` by `other`, elementwise with broadcasting and dtype promotion.
     """
     if not isinstance(input, Tensor):
-        raise wrong_kind("mul", "input", "Tensor", input)
+        input = number_operand("mul", "input", input, other)
     if isinstance(other, Tensor):
         if out is not None:
             out_tensor(out, "mul")
@@ -608,7 +608,7 @@ def div(input, other, *, rounding_mode=None, out=None):
       rounding_mode: none: true division; floor: rounds down, as Python's //; trunc: rounds toward zero, as C's /
     """
     if not isinstance(input, Tensor):
-        raise wrong_kind("div", "input", "Tensor", input)
+        input = number_operand("div", "input", input, other)
     if isinstance(other, Tensor):
         opts = None
         if rounding_mode is not None:
@@ -832,13 +832,12 @@ def where(condition, input, other, *, out=None):
     `self` where `condition` is true, else `other`; broadcasts all three.
       condition: bool tensor
     """
-    input, other = tensors_of(input, other)
     if not isinstance(condition, Tensor):
         raise wrong_kind("where", "condition", "Tensor", condition)
     if not isinstance(input, Tensor):
-        raise wrong_kind("where", "input", "Tensor", input)
+        input = number_operand("where", "input", input, condition, other)
     if not isinstance(other, Tensor):
-        raise wrong_kind("where", "other", "Tensor", other)
+        other = number_operand("where", "other", other, condition, input)
     if out is not None:
         out_tensor(out, "where")
         if tt_where_into(local.ctx, condition._h, input._h, other._h, out._h):
