@@ -8,7 +8,9 @@ namespace TT_NS {
 HostOuts::~HostOuts() {
   for (tt_tensor* h : handles_) {
     auto* t = reinterpret_cast<Tensor*>(h);
-    if (t && t->tag == kTagTensor) TensorRef::adopt(t).reset();
+    if (!t || t->tag != kTagTensor) continue;
+    count_handle(t, -1);
+    TensorRef::adopt(t).reset();
   }
 }
 
@@ -21,6 +23,7 @@ TensorList HostOuts::take(const char* what, bool optional) {
   }
   list.reserve(handles_.size());
   for (tt_tensor*& h : handles_) {
+    if (h) count_handle(reinterpret_cast<Tensor*>(h), -1);
     list.push_back(TensorRef::adopt(reinterpret_cast<Tensor*>(h)));
     h = nullptr;
   }

@@ -21,7 +21,7 @@ static void free_node(Node* n) noexcept {
   drop_hooks(&n->hooks);
   n->tag = 0;
   const NodeType* type = n->type;
-  mem_free(n, n->bytes());
+  mem_retire(n, n->bytes());
   if (type->release) type->release(type);
 }
 

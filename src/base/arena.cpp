@@ -204,6 +204,7 @@ void arena_release(Arena* a) noexcept {
     Lock l(a->lock);
     a->dying = true;
   }
+  retired_free(a);
   large_trim(a);
   spares_trim(a);
   heaps_revoke(a);
@@ -218,7 +219,39 @@ void arena_drop_life(Arena* a) noexcept {
 
 void arena_set_limit(Arena* a, int64_t bytes) noexcept { __atomic_store_n(&a->limit, bytes, __ATOMIC_RELAXED); }
 
+#if TT_CHECKED
+void mem_retire_checked(void* p, size_t bytes) noexcept {
+  Arena* a = (static_cast<LargeBlock*>(p) - 1)->arena;  // TT_HEAP_DIRECT: each block is a large one
+  {
+    Lock l(a->lock);
+    if (!a->dying) {
+      auto& slot = a->retired[a->num_retired++ % kRetired];
+      void* old = slot.p;
+      const size_t old_bytes = slot.bytes;
+      slot.p = p, slot.bytes = bytes;
+      p = old, bytes = old_bytes;
+    }
+  }
+  if (p) mem_free(p, bytes);
+}
+
+void retired_free(Arena* a) noexcept {
+  for (auto& slot : a->retired) {
+    void* p;
+    {
+      Lock l(a->lock);
+      p = slot.p, slot.p = nullptr;
+    }
+    if (p) mem_free(p, slot.bytes);
+  }
+}
+#else
+void mem_retire_checked(void* p, size_t bytes) noexcept { mem_free(p, bytes); }
+void retired_free(Arena*) noexcept {}
+#endif
+
 void arena_trim(Arena* a) noexcept {
+  retired_free(a);
   large_trim(a);
   heaps_trim(a);
   spares_trim(a);

@@ -52,6 +52,13 @@ struct Arena {
   char* unused;  // mapped, but never touched: the next slabs
   int64_t num_unused;
   LargeCache large;
+#if TT_CHECKED
+  struct {
+    void* p;
+    size_t bytes;
+  } retired[kRetired];  // a ring
+  int64_t num_retired;  // so far
+#endif
 };
 
 // Bytes from the host allocator within the limit; caches are given up before it fails.
@@ -61,6 +68,8 @@ void arena_drop_life(Arena*) noexcept;
 
 Slab* arena_take_slab(Arena*) noexcept;
 void arena_give_slab(Arena*, Slab*) noexcept;
+
+void retired_free(Arena*) noexcept;  // (TT_CHECKED) all of them
 
 void* large_alloc(Arena*, size_t bytes) noexcept;
 void large_free(void* p, size_t bytes) noexcept;

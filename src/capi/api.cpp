@@ -25,11 +25,12 @@ void rebind_call(Ctx* c) {
 // A small number of this thread: the address of its TLS object, which no other live thread has.
 static uint32_t thread_mark() { return uint32_t(uintptr_t(&tls) >> 4) | 1; }
 
-void enter_checked(Ctx* c) {
+bool enter_checked(Ctx* c) noexcept {
   uint32_t none = 0, mine = thread_mark();
   if (!__atomic_compare_exchange_n(&c->busy_thread, &none, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) && none != mine)
-    fail(TT_BAD_HANDLE, "this ctx is inside a call on another thread: a ctx serves one thread at a time");
+    return false;
   c->depth++;
+  return true;
 }
 void leave_checked(Ctx* c) noexcept {
   if (--c->depth == 0) __atomic_store_n(&c->busy_thread, 0, __ATOMIC_RELEASE);
@@ -116,6 +117,7 @@ template <class T>
 static void grow(T*& items, int64_t& cap, int64_t need) {
   if (need <= cap) return;
   int64_t more = cap ? cap * 2 : 32;
+  while (more < need) more *= 2;
   auto* p = static_cast<T*>(mem_alloc(size_t(more) * sizeof(T)));
   if (items) {
     memcpy(static_cast<void*>(p), items, size_t(cap) * sizeof(T));
@@ -152,7 +154,7 @@ void give_list(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorLis
   if (!n_outs) fail_null("n_outs", -1);
   *n_outs = l.size();
   if (l.size() > cap || (l.size() && !outs)) fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {} tensors, the result has {}", outs ? cap : 0, l.size());
-  for (int64_t k = 0; c.scopes.n_frames && c.scopes.n + l.size() > c.scopes.cap; k++) grow(c.scopes.items, c.scopes.cap, c.scopes.cap + 1);
+  if (c.scopes.n_frames) grow(c.scopes.items, c.scopes.cap, c.scopes.n + l.size());
   for (int64_t i = 0; i < l.size(); i++) outs[i] = to_handle(c, std::move(l[i]));
 }
 
@@ -175,14 +177,13 @@ tt_status tt_scope_pop(tt_ctx* h, tt_tensor* const* keep, int64_t n) {
     if (!s.n_frames) fail(TT_INVALID_ARG, "no scope is open");
     TensorSpan kept = tensors_arg(keep, n, "keep", 0, false);
     int64_t begin = s.frames[s.n_frames - 1], end = s.n;
-    SmallVec<Tensor*, 16> stay;
-    for (const Tensor* t : kept) stay.push_back(const_cast<Tensor*>(t)), ref_inc(&const_cast<Tensor*>(t)->refs);
+    TensorList stay;
+    stay.reserve(n);
+    if (s.n_frames > 1) grow(s.items, s.cap, begin + n);
+    for (const Tensor* t : kept) stay.push_back(TensorRef::share(t));  // from here on nothing fails
     s.n_frames--;
     for (int64_t i = end; i-- > begin;) TensorRef::adopt(s.items[i]).reset();
     s.n = begin;
-    for (Tensor* t : stay)
-      if (!s.n_frames) count_live(t, sizeof(Tensor), kLiveHandles, 1);
-    if (s.n_frames)  // there is room: fewer are kept than were held, or the list grows
-      for (Tensor* t : stay) scope_own(c, TensorRef::adopt(t));
+    for (TensorRef& t : stay) to_handle(c, std::move(t));
   });
 }

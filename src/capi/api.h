@@ -28,23 +28,23 @@ class ApiScope {
 
 TT_COLD tt_status caught(Ctx* c) noexcept;       // after an exception: the code in the record
 TT_COLD void rebind_call(Ctx* c);                // the ctx moved to this thread
-TT_COLD void enter_checked(Ctx* c);              // (TT_CHECKED) fails if another thread is inside a call on c
+TT_COLD bool enter_checked(Ctx* c) noexcept;     // (TT_CHECKED) false if another thread is inside a call on c
 void leave_checked(Ctx* c) noexcept;
 
 template <class F>
 TT_INLINE tt_status api_call(tt_ctx* handle, const char* name, F&& f) noexcept {
   auto* c = reinterpret_cast<Ctx*>(handle);
   if (TT_UNLIKELY(!c || c->tag != kTagCtx)) return TT_BAD_HANDLE;
+#if TT_CHECKED
+  if (!enter_checked(c)) return TT_BAD_HANDLE;  // the record belongs to the other thread's call
+  struct Leave {
+    Ctx* c;
+    ~Leave() { leave_checked(c); }
+  } leave{c};
+#endif
   ApiScope scope(c, name);
   try {
     if (TT_UNLIKELY(!heap_is_mine(c->heap))) rebind_call(c);
-#if TT_CHECKED
-    enter_checked(c);
-    struct Leave {
-      Ctx* c;
-      ~Leave() { leave_checked(c); }
-    } leave{c};
-#endif
     f(*c);
     return TT_OK;
   } catch (...) {
@@ -96,7 +96,7 @@ TT_COLD tt_tensor* scope_own(Ctx& c, TensorRef&& t);  // the open scope takes it
 TT_INLINE tt_tensor* to_handle(Ctx& c, TensorRef&& t) {
   if (TT_UNLIKELY(c.scopes.n_frames != 0) && t) return scope_own(c, std::move(t));
   if (!t) return nullptr;
-  count_live(t.get(), sizeof(Tensor), kLiveHandles, 1);
+  count_handle(t.get(), 1);
   return reinterpret_cast<tt_tensor*>(t.leak());
 }
 TT_INLINE void give(Ctx& c, tt_tensor** out, TensorRef&& t) { *out = to_handle(c, std::move(t)); }

@@ -115,13 +115,14 @@ static const Tensor* live(const tt_tensor* h) {
 }
 void tt_tensor_retain(tt_tensor* h) {
   if (const Tensor* t = live(h)) {
-    count_live(t, sizeof(Tensor), kLiveHandles, 1);
+    count_handle(t, 1);
     ref_inc(&const_cast<Tensor*>(t)->refs);
   }
 }
 void tt_tensor_release(tt_tensor* h) {
   if (const Tensor* t = live(h)) {
-    count_live(t, sizeof(Tensor), kLiveHandles, -1);
+    if (TT_CHECKED && !t->host_refs) return;  // released before: what keeps t alive is not the host's
+    count_handle(t, -1);
     TensorRef::adopt(const_cast<Tensor*>(t)).reset();
   }
 }

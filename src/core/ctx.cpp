@@ -76,18 +76,18 @@ void Ctx::destroy(Ctx* c) noexcept {
   if (c->cancel) Ref<CancelToken>::adopt(reinterpret_cast<CancelToken*>(c->cancel)).reset();
   Runtime* rt = c->rt;
   c->tag = 0;
-  mem_free(c, sizeof *c);
+  mem_retire(c, sizeof *c);
   Ref<Runtime>::adopt(rt).reset();
 }
 
 void CancelToken::destroy(CancelToken* t) noexcept {
   t->tag = 0;
-  mem_free(t, sizeof *t);
+  mem_retire(t, sizeof *t);
 }
 
 void Generator::destroy(Generator* g) noexcept {
   g->tag = 0;
-  mem_free(g, sizeof *g);
+  mem_retire(g, sizeof *g);
 }
 
 Ref<Generator> new_generator(uint64_t seed) {

@@ -21,7 +21,7 @@ void Storage::destroy(Storage* s) noexcept {
   if (s->packed) mem_free(s->packed, s->packed_bytes);
   if (s->release) s->release(s);
   if (s->embedded) {
-    mem_free(reinterpret_cast<char*>(s) - sizeof(Tensor), kHeader + size_t(s->bytes));
+    mem_retire(reinterpret_cast<char*>(s) - sizeof(Tensor), kHeader + size_t(s->bytes));
   } else {
     mem_free(s, sizeof *s);
   }
@@ -45,11 +45,11 @@ void Tensor::destroy(Tensor* t) noexcept {
     return;
   }
   if (ref_dec(&s->refs)) Storage::destroy(s);
-  mem_free(t, sizeof *t);
+  mem_retire(t, sizeof *t);
 }
 
 static void init_header(Tensor* t, Dtype dtype, Device device, Storage* s, char* data) {
-  t->tag = kTagTensor, t->refs = 1, t->dtype = dtype, t->device = device, t->pad_ = 0;
+  t->tag = kTagTensor, t->refs = 1, t->dtype = dtype, t->device = device, t->host_refs = 0;
   t->keys = backend_key(device);
   t->storage = s, t->data = data;
   t->base = nullptr, t->grad_fn = nullptr, t->output_nr = 0, t->view_version = 0, t->meta = nullptr;

@@ -63,7 +63,7 @@ struct Tensor {
   Device device;
   uint8_t ndim;
   uint16_t flags;
-  uint16_t pad_;
+  uint16_t host_refs;       // (TT_CHECKED) references that the host owns, of all that there are
   uint64_t keys;            // backend bit of the device | functionality bits (dispatch/key.h)
   Storage* storage;         // owned
   char* data;               // storage->data + offset
@@ -96,6 +96,12 @@ struct Tensor {
   static void destroy(Tensor*) noexcept;
 };
 static_assert(sizeof(Tensor) == 160);
+
+// The host got (1) or gave back (-1) a reference to t.
+TT_INLINE void count_handle(const Tensor* t, int change) noexcept {
+  count_live(t, sizeof(Tensor), kLiveHandles, change);
+  if (TT_CHECKED) __atomic_fetch_add(&const_cast<Tensor*>(t)->host_refs, uint16_t(change), __ATOMIC_RELAXED);
+}
 
 using TensorRef = Ref<Tensor>;
 using TensorList = SmallVec<TensorRef, 4>;

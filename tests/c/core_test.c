@@ -146,6 +146,19 @@ static void test_scopes(void **state) {
   tt_tensor_release(a);
 }
 
+static void test_scope_that_keeps_many(void **state) {
+  tt_tensor *t[200];
+  int i;
+  (void)state;
+  OK(tt_scope_push(c));
+  for (i = 0; i < 100; i++) OK(tt_ones(c, SHAPE(3), NULL, &t[i]));
+  OK(tt_scope_push(c));
+  for (i = 100; i < 200; i++) OK(tt_ones(c, SHAPE(3), NULL, &t[i]));
+  OK(tt_scope_pop(c, t, 200)); /* more than the inner scope holds */
+  OK(tt_scope_pop(c, t, 200));
+  for (i = 0; i < 200; i++) tt_tensor_release(t[i]);
+}
+
 static void test_scope_of_many(void **state) {
   int i;
   (void)state;
@@ -581,8 +594,8 @@ static void test_devices(void **state) {
   assert_int_equal(d.type, TT_CPU);
   OK(tt_device_parse(c, "cuda:1", &d));
   assert_true(d.type == TT_CUDA && d.index == 1);
-  FAILS(tt_device_parse(c, "gpu", &d), TT_DEVICE, "gpu");
-  FAILS(tt_device_parse(c, "cuda:x", &d), TT_DEVICE, NULL);
+  FAILS(tt_device_parse(c, "gpu", &d), TT_INVALID_ARG, "gpu");
+  FAILS(tt_device_parse(c, "cuda:x", &d), TT_INVALID_ARG, NULL);
   OK(tt_device_parse(c, "meta", &d));
   OK(tt_device_count(c, TT_CPU, &n));
   assert_int_equal(n, 1);
@@ -646,6 +659,65 @@ static void test_cancel(void **state) {
   tt_cancel_release(k);
 }
 
+#if TT_CHECKED
+/* ---- handles after their release ---- */
+
+static void test_use_after_release(void **state) {
+  tt_tensor *big, *small, *y, *out;
+  tt_generator *g;
+  tt_node *n;
+  uint64_t words[2];
+  (void)state;
+  OK(tt_zeros(c, SHAPE(3000), NULL, &big));
+  OK(tt_zeros(c, SHAPE(3), NULL, &small));
+  OK(tt_requires_grad_(c, small, 1));
+  OK(tt_neg(c, small, &y));
+  OK(tt_tensor_grad_fn(c, y, &n));
+  OK(tt_generator_new(c, 1, &g));
+  tt_generator_release(g);
+  FAILS(tt_generator_state(c, g, words), TT_BAD_HANDLE, "live generator");
+  tt_tensor_release(big);
+  tt_tensor_release(y);
+  tt_tensor_release(big); /* a second time: nothing */
+  FAILS(tt_neg(c, big, &out), TT_BAD_HANDLE, "live tensor");
+  FAILS(tt_neg(c, y, &out), TT_BAD_HANDLE, "self");
+  assert_int_equal(tt_tensor_ndim(y), 0);
+  tt_node_release(n);
+  FAILS(tt_node_register_hook(c, n, 0, NULL, NULL, NULL, NULL), TT_INVALID_ARG, NULL);
+  assert_null(tt_node_name(n));
+  tt_tensor_release(small);
+}
+
+/* A second release takes nothing from those who still hold the tensor. */
+static void test_double_release_of_a_held_tensor(void **state) {
+  tt_tensor *a, *b, *y, *l, *g;
+  (void)state;
+  OK(tt_ones(c, SHAPE(3), NULL, &a));
+  OK(tt_requires_grad_(c, a, 1));
+  OK(tt_ones(c, SHAPE(3), NULL, &b));
+  OK(tt_mul(c, a, b, &y)); /* its node holds b */
+  tt_tensor_release(b);
+  tt_tensor_release(b);
+  tt_tensor_release(b);
+  OK(tt_sum(c, y, NULL, &l));
+  OK(tt_backward(c, l, NULL));
+  OK(tt_tensor_grad(c, a, &g));
+  assert_true(((float *)tt_tensor_data(g))[2] == 1);
+  tt_tensor_release(g);
+  tt_tensor_release(l);
+  tt_tensor_release(y);
+  tt_tensor_release(a);
+}
+
+static void test_release_of_what_a_scope_owns(void **state) {
+  tt_tensor *t;
+  (void)state;
+  OK(tt_ones(c, SHAPE(3), NULL, &t));
+  tt_tensor_release(t);
+  VALUES(t, 1, 1, 1);
+}
+#endif
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       PLAIN(test_names), PLAIN(test_fresh_ctx), PLAIN(test_private_runtime), PLAIN(test_release_in_any_order), PLAIN(test_runtime_options),
@@ -655,6 +727,10 @@ int main(void) {
       SCOPED(test_printing), SCOPED(test_facts), PLAIN(test_facts_of_null), SCOPED(test_bad_shapes), SCOPED(test_bad_views),
       SCOPED(test_integer_edges), SCOPED(test_integer_powers), SCOPED(test_error_record), SCOPED(test_unknown_option_bits),
       SCOPED(test_generator_state), SCOPED(test_devices), PLAIN(test_memory_figures), PLAIN(test_memory_limit), SCOPED(test_cancel),
+      PLAIN(test_scope_that_keeps_many),
+#if TT_CHECKED
+      PLAIN(test_use_after_release), PLAIN(test_double_release_of_a_held_tensor), SCOPED(test_release_of_what_a_scope_owns),
+#endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
