@@ -490,6 +490,7 @@ static int r_index_put(const Inputs *in, Arr *out) {
 static int r_embedding(const Inputs *in, Arr *out) {
   const Arr *w = tensor(in, "weight"), *index = tensor(in, "indices");
   int64_t shape[kMaxDims], i;
+  if (!w || !index) return 0;
   memcpy(shape, index->shape, sizeof shape);
   shape[index->ndim] = w->shape[1];
   *out = array(shape, index->ndim + 1);
