@@ -211,7 +211,10 @@ const char *tt_op_name(const tt_op *op);
 const char *tt_op_schema(const tt_op *op);
 /* args: one per schema argument, TT_VAL_NONE or missing at the end: the default. outs: owned tensors. */
 tt_status tt_op_call(tt_ctx *c, const tt_op *op, const tt_value *args, int64_t n_args, tt_tensor **outs, int64_t cap, int64_t *n_outs);
-/* A custom operator of the runtime. compute sets the outs (owned); backward may be NULL: the outs have no gradient then. */
+/* A custom operator of the runtime: found, called, profiled and traced like a built-in one. The schema's types are those of
+   tt_op_schema's texts but Tensor!, Enum and lists out; results of type IndexTensor or BoolTensor have no gradient. compute
+   runs without recording and sets the outs (owned; returning an input is fine). backward may be NULL: the outs have no
+   gradient then. What it is given has the values of the call: a tensor written since fails the backward. */
 typedef struct tt_op_def {
   size_t struct_size;
   const char *schema;            /* "name(x: Tensor, k: Int) -> Tensor" */
@@ -233,7 +236,8 @@ typedef struct tt_profile_row {
 tt_status tt_profiler_start(tt_ctx *c);
 tt_status tt_profiler_stop(tt_ctx *c);
 tt_status tt_profiler_rows(tt_ctx *c, tt_profile_row *rows, int64_t cap, int64_t *n); /* by total time; until the next start */
-/* fn sees every operator call and the slot that served it ("autograd", "cpu" …). fn NULL: off. */
+/* fn sees every operator call before it runs: the slots that it passes ("autograd", then "cpu", "cuda" or "meta"), all at the
+   call's depth; operators that it calls follow one deeper. fn may call tt, untraced. fn NULL: off. */
 typedef void (*tt_trace_fn)(void *user, const char *op, const char *slot, int32_t depth);
 tt_status tt_ctx_trace_dispatch(tt_ctx *c, tt_trace_fn fn, void *user);
 

@@ -92,7 +92,12 @@ tt_status tt_synchronize(tt_ctx* h, const tt_device* device) {
       if (d.type == TT_CUDA) synchronize(d.index);
       return;
     }
+    bool used[kMaxDevices];
+    {
+      Lock lock(*c.rt->mutex);
+      for (int32_t i = 0; i < kMaxDevices; i++) used[i] = c.rt->device_alloc[i];
+    }
     for (int32_t i = 0; i < kMaxDevices; i++)
-      if (__atomic_load_n(&c.rt->device_alloc[i], __ATOMIC_RELAXED)) synchronize(i);
+      if (used[i]) synchronize(i);
   });
 }
