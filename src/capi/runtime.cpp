@@ -1,15 +1,40 @@
 #include "capi/api.h"
 #include "dispatch/key.h"
+#include "plan/blas.h"
 #include "tt.h"
 
 #include <string.h>
 
 using namespace TT_NS;
 
-#define TT_STRING_(x) #x
-#define TT_STRING(x) TT_STRING_(x)
 
 const char* tt_version(void) { return "0.1.0"; }
+
+#if TT_HAVE_AVX512
+#define TT_ISA_LIST "baseline avx2 avx512"
+#elif TT_HAVE_AVX2
+#define TT_ISA_LIST "baseline avx2"
+#else
+#define TT_ISA_LIST "baseline"
+#endif
+#if defined(__clang__)
+#define TT_COMPILER "clang " __clang_version__
+#else
+#define TT_COMPILER "gcc " __VERSION__
+#endif
+// Written once more when OpenBLAS has been opened: its core type is known only then.
+static constinit char build_info[256];
+static constinit const char* build_info_core = nullptr;
+static constinit Mutex build_info_mutex;
+const char* tt_build_info(void) {
+  Lock lock(build_info_mutex);
+  const char* core = TT_BLAS ? blas_core() : nullptr;
+  if (build_info[0] && core == build_info_core) return build_info;
+  const FmtArg args[] = {TT_COMPILER, TT_ISA_LIST, core ? core : TT_BLAS ? "not loaded" : "off", TT_CHECKED ? "on" : "off"};
+  format_to(build_info, sizeof build_info, "tt 0.1.0; {}; kernels: {}; OpenBLAS: {}; checked: {}", args);
+  build_info_core = core;
+  return build_info;
+}
 
 const char* tt_status_name(tt_status s) {
   constexpr const char* kNames[] = {"OK", "INVALID_ARG", "SHAPE", "DTYPE", "DEVICE", "INDEX", "OOM", "IO", "FORMAT", "NOT_IMPLEMENTED", "UNSUPPORTED_OPTION",

@@ -9,6 +9,7 @@
 namespace TT_NS {
 
 static void run_plan(MatmulPlan& plan, Device device) {
+  if (device.type == TT_CPU) matmul_pick_provider(&plan, Isa(ctx().isa));
   Workspace workspace(matmul_workspace_bytes(plan), device);
   plan.workspace = workspace.data();
   if (device.type != TT_CPU) return launch(kernel_matmul, device, &plan, 1);

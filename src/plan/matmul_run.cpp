@@ -1,5 +1,6 @@
 #include "plan/matmul_run.h"
 
+#include "plan/blas.h"
 #include "plan/matmul_kernels.h"
 
 namespace TT_NS {
@@ -91,10 +92,16 @@ TT_NOINLINE int32_t run_all_packed(const MatmulPlan& p, const MatmulKernels& ker
 
 }  // namespace
 
+void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept {
+  if (blas_serves(*p, isa)) p->path = kMatmulBlas;
+}
+
 int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool) noexcept {
   if (TT_UNLIKELY(p.batch == 0 || p.m == 0 || p.n == 0)) return TT_OK;
   const MatmulKernels& kernels = kMatmulKernels[isa];
-  if (p.path == kMatmulSmall) return run_units(pool, kernels.small, &p, 0, p.n_units, 2 * p.m * p.n * p.k);
+  if (p.path == kMatmulBlas) return run_units(pool, blas_tiles, &p, 0, blas_units(p), 2 * p.m * p.n * p.k / blas_units(p));
+  if (p.path == kMatmulSmall)
+    return run_units(pool, kernels.small, &p, 0, p.n_units, 2 * p.m * matmul_min(p.n, kMatmulSmallCols) * p.k);
   // Reading b from memory takes as long as 8 flops an element.
   if (p.path == kMatmulRows) return run_units(pool, kernels.rows, &p, 0, p.n_units, 8 * p.k * matmul_rows_unit(p));
   return run_all_packed(p, kernels, pool);
