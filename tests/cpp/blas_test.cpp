@@ -1,0 +1,76 @@
+// OpenBLAS beside tt's own products: the same plans, both providers, against each other.
+#include "base/pool.h"
+#include "plan/blas.h"
+#include "plan/matmul_run.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+using namespace TT_NS;
+
+namespace {
+
+template <class T>
+std::vector<T> values(size_t n, unsigned seed) {
+  std::vector<T> v(n);
+  for (T& x : v) seed = seed * 1664525u + 1013904223u, x = T(int(seed >> 16) % 2001 - 1000) / T(1000);
+  return v;
+}
+
+// Runs a (m, k) x (k, n) product with either provider; parts is 2 for complex numbers.
+template <class T>
+std::vector<T> product(int32_t dtype, int parts, int64_t m, int64_t n, int64_t k, bool a_turned, bool b_turned, bool blas) {
+  std::vector<T> a = values<T>(size_t(m * k * parts), 1), b = values<T>(size_t(k * n * parts), 2), c(size_t(m * n * parts), T(7));
+  MatmulPlan p;
+  matmul_build_2d(&p, dtype, m, n, k, a.data(), a_turned ? 1 : k, a_turned ? m : 1, b.data(), b_turned ? 1 : n, b_turned ? k : 1, c.data());
+  if (blas) {
+    EXPECT_TRUE(blas_serves(p, kIsaBaseline));
+    p.path = kMatmulBlas;
+  }
+  std::vector<char> workspace(size_t(matmul_workspace_bytes(p)) + 64);
+  p.workspace = reinterpret_cast<void*>((uintptr_t(workspace.data()) + 63) / 64 * 64);
+  EXPECT_EQ(run_matmul(p, kIsaBaseline, nullptr), TT_OK);
+  return c;
+}
+
+template <class T>
+void compare(int32_t dtype, int parts, double tolerance) {
+  for (int turned = 0; turned < 4; turned++) {
+    const int64_t m = 600, n = 130, k = 100;
+    std::vector<T> own = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, false), blas = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, true);
+    double worst = 0;
+    for (size_t i = 0; i < own.size(); i++) worst = std::max(worst, std::fabs(double(own[i]) - double(blas[i])));
+    EXPECT_LE(worst, tolerance) << "dtype " << dtype << " layout " << turned;
+  }
+}
+
+bool available() {
+  std::vector<double> x(size_t(200 * 200));
+  MatmulPlan p;
+  matmul_build_2d(&p, TT_F64, 200, 200, 200, x.data(), 200, 1, x.data(), 200, 1, x.data());
+  return blas_serves(p, kIsaBaseline);
+}
+
+}  // namespace
+
+TEST(Blas, AgreesWithOwnProducts) {
+  if (!available()) GTEST_SKIP() << "no OpenBLAS here";
+  EXPECT_NE(blas_core(), nullptr);
+  compare<float>(TT_F32, 1, 1e-4);
+  compare<double>(TT_F64, 1, 1e-12);
+  compare<float>(TT_C64, 2, 2e-4);
+  compare<double>(TT_C128, 2, 2e-12);
+}
+
+TEST(Blas, LeavesAloneWhatItCannotServe) {
+  std::vector<double> x(size_t(400 * 400 * 2));
+  MatmulPlan p;
+  matmul_build_2d(&p, TT_F64, 200, 200, 200, x.data(), 400, 2, x.data(), 200, 1, x.data());  // no unit stride
+  EXPECT_FALSE(blas_serves(p, kIsaBaseline));
+  matmul_build_2d(&p, TT_I64, 200, 200, 200, x.data(), 200, 1, x.data(), 200, 1, x.data());
+  EXPECT_FALSE(blas_serves(p, kIsaBaseline));
+  matmul_build_2d(&p, TT_F64, 8, 8, 8, x.data(), 8, 1, x.data(), 8, 1, x.data());  // tiny
+  EXPECT_FALSE(blas_serves(p, kIsaBaseline));
+}
