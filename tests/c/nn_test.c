@@ -1,0 +1,229 @@
+/* softmax, losses, layer_norm: values worked out by hand, special cases, errors. Differences are checked by op_table_test. */
+#include "harness.h"
+
+#include <math.h>
+
+static tt_tensor *classes(const int64_t *shape, int64_t ndim, const int64_t *values) {
+  tt_tensor *t;
+  OK(tt_tensor_from_data(c, values, TT_I64, shape, ndim, &t));
+  return t;
+}
+#define CLASSES(...) classes((const int64_t[]){(int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))}, 1, (const int64_t[]){__VA_ARGS__})
+
+static tt_nll_loss_opts nll_opts(int32_t reduction, int64_t ignore, const tt_tensor *weight) {
+  tt_nll_loss_opts o = {.set = TT_NLL_LOSS_REDUCTION | TT_NLL_LOSS_IGNORE_INDEX | TT_NLL_LOSS_WEIGHT};
+  o.reduction = reduction, o.ignore_index = ignore, o.weight = weight;
+  return o;
+}
+static tt_cross_entropy_opts ce_opts(int32_t reduction, int64_t ignore, const tt_tensor *weight, double smoothing) {
+  tt_cross_entropy_opts o = {.set = 15};
+  o.reduction = reduction, o.ignore_index = ignore, o.weight = weight, o.label_smoothing = smoothing;
+  return o;
+}
+
+static void softmax_over_each_dimension(void **state) {
+  const double l2 = log(2), l3 = log(3);
+  tt_tensor *x = make(TT_F64, SHAPE(2, 2), DATA(0, l3, l2, l2)), *y;
+  (void)state;
+  OK(tt_softmax(c, x, -1, NULL, &y));
+  NEAR(y, 1e-15, 0.25, 0.75, 0.5, 0.5);
+  OK(tt_softmax(c, x, 0, NULL, &y));
+  NEAR(y, 1e-15, 1.0 / 3, 0.6, 2.0 / 3, 0.4);
+  OK(tt_log_softmax(c, x, 1, NULL, &y));
+  NEAR(y, 1e-15, log(0.25), log(0.75), -l2, -l2);
+  OK(tt_softmax(c, number(TT_F32, 7), 0, NULL, &y));
+  VALUES(y, 1);
+  OK(tt_log_softmax(c, numbers(TT_F32, DATA(1000, 0)), 0, NULL, &y));
+  VALUES(y, 0, -1000);
+  FAILS(tt_softmax(c, x, 2, NULL, &y), TT_INDEX, "dim is 2");
+  FAILS(tt_softmax(c, numbers(TT_I64, DATA(1, 2)), 0, NULL, &y), TT_NOT_IMPLEMENTED, "int64");
+}
+
+static void softmax_converts_first(void **state) {
+  const tt_softmax_opts to = {.set = TT_SOFTMAX_DTYPE, .dtype = TT_F64};
+  tt_tensor *y;
+  (void)state;
+  OK(tt_softmax(c, numbers(TT_I64, DATA(3, 3)), 0, &to, &y));
+  assert_int_equal(tt_tensor_dtype(y), TT_F64);
+  VALUES(y, 0.5, 0.5);
+}
+
+static void derivatives_of_softmax(void **state) {
+  tt_tensor *x = leaf(DATA(0.5, -1, 2)), *w = numbers(TT_F64, DATA(1, -2, 3)), *y, *g, *gg;
+  double *p, dot = 0, *got;
+  int i, j;
+  (void)state;
+  OK(tt_softmax(c, x, 0, NULL, &y));
+  p = values_of(y);
+  for (i = 0; i < 3; i++) dot += p[i] * (double[]){1, -2, 3}[i];
+  OK(tt_mul(c, y, w, &y));
+  g = derive(y, x, 1); /* p_i (w_i - <p, w>) */
+  NEAR(g, 1e-15, p[0] * (1 - dot), p[1] * (-2 - dot), p[2] * (3 - dot));
+  OK(tt_mul(c, g, w, &g));
+  gg = derive(g, x, 0);
+  got = values_of(gg);
+  for (j = 0; j < 3; j++) { /* d/dx_j of sum_i w_i p_i (w_i - <p, w>) */
+    const double wj = (double[]){1, -2, 3}[j];
+    double mean_square = 0;
+    for (i = 0; i < 3; i++) mean_square += p[i] * (double[]){1, 4, 9}[i];
+    assert_true(fabs(got[j] - (p[j] * (wj * wj - mean_square) - 2 * dot * p[j] * (wj - dot))) < 1e-14);
+  }
+  free(p), free(got);
+}
+
+static void nll_reductions_weights_and_ignored_targets(void **state) {
+  tt_tensor *x = param(SHAPE(3, 2), DATA(-1, -2, -3, -4, -5, -6)), *t = CLASSES(0, 1, 1), *w = numbers(TT_F64, DATA(2, 3)), *y;
+  tt_nll_loss_opts o;
+  (void)state;
+  OK(tt_nll_loss(c, x, t, NULL, &y));
+  NEAR(y, 1e-15, 11.0 / 3);
+  o = nll_opts(TT_REDUCTION_NONE, -100, w);
+  OK(tt_nll_loss(c, x, t, &o, &y));
+  VALUES(y, 2, 12, 18);
+  o = nll_opts(TT_REDUCTION_SUM, 0, w);
+  OK(tt_nll_loss(c, x, t, &o, &y));
+  VALUES(y, 30);
+  VALUES(derive(y, x, 0), 0, 0, 0, -3, 0, -3);
+  o = nll_opts(TT_REDUCTION_MEAN, -100, w); /* divided by the weights of the targets */
+  OK(tt_nll_loss(c, x, t, &o, &y));
+  NEAR(y, 1e-15, 32.0 / 8);
+  NEAR(derive(y, x, 0), 1e-16, -0.25, 0, 0, -0.375, 0, -0.375);
+  o = nll_opts(TT_REDUCTION_MEAN, 1, NULL);
+  OK(tt_nll_loss(c, x, CLASSES(1, 1, 1), &o, &y));
+  assert_true(isnan(value_of(y)));
+  OK(tt_nll_loss(c, numbers(TT_F64, DATA(-1, -2)), number(TT_I64, 1), NULL, &y)); /* one row without a batch */
+  VALUES(y, 2);
+  OK(tt_nll_loss(c, make(TT_F64, SHAPE(1, 2, 2), DATA(-1, -2, -3, -4)), classes(SHAPE(1, 2), (int64_t[]){1, 0}), NULL, &y));
+  VALUES(y, 2.5);
+}
+
+static void targets_out_of_range_are_named(void **state) {
+  tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *y = x, *w = numbers(TT_F32, DATA(1, 2));
+  tt_cross_entropy_opts o = ce_opts(TT_REDUCTION_MEAN, -100, w, 0);
+  (void)state;
+  FAILS(tt_cross_entropy(c, x, CLASSES(0, 3), NULL, &y), TT_INDEX, "target holds 3 at [1]: must be in [0, 3)");
+  assert_null(y);
+  FAILS(tt_nll_loss(c, x, CLASSES(-1, 0), NULL, &y), TT_INDEX, "target holds -1 at [0]");
+  OK(tt_nll_loss(c, x, CLASSES(-100, 0), NULL, &y));
+  FAILS(tt_cross_entropy(c, x, CLASSES(0), NULL, &y), TT_SHAPE, "target is [1], input is [2,3]: must be [2]");
+  FAILS(tt_cross_entropy(c, x, numbers(TT_F32, DATA(0, 1)), NULL, &y), TT_DTYPE, "target is float32");
+  FAILS(tt_cross_entropy(c, x, CLASSES(0, 1), &o, &y), TT_SHAPE, "weight is [2]: must be [3]");
+  o = ce_opts(7, -100, NULL, 0);
+  FAILS(tt_cross_entropy(c, x, CLASSES(0, 1), &o, &y), TT_INVALID_ARG, "reduction is 7");
+  o = ce_opts(TT_REDUCTION_MEAN, -100, NULL, 1.5);
+  FAILS(tt_cross_entropy(c, x, CLASSES(0, 1), &o, &y), TT_INVALID_ARG, "label_smoothing is 1.5");
+  o = ce_opts(TT_REDUCTION_MEAN, 1, NULL, 0);
+  FAILS(tt_cross_entropy(c, x, x, &o, &y), TT_INVALID_ARG, "ignore_index");
+  FAILS(tt_cross_entropy(c, CLASSES(1, 2), number(TT_I64, 0), NULL, &y), TT_NOT_IMPLEMENTED, "input is int64");
+}
+
+/* Class targets, one-hot probabilities and label smoothing agree with nll_loss of log_softmax. */
+static void forms_of_cross_entropy_agree(void **state) {
+  tt_tensor *x = param(SHAPE(2, 3), DATA(0.3, -1, 2, 1, 0.5, -0.25)), *t = CLASSES(2, 0), *w = numbers(TT_F64, DATA(1, 2, 0.5));
+  tt_tensor *hot = make(TT_F64, SHAPE(2, 3), DATA(0, 0, 1, 1, 0, 0)), *log_p, *a, *b, *ga, *gb, *spread;
+  const tt_nll_loss_opts n = nll_opts(TT_REDUCTION_MEAN, -100, w);
+  tt_cross_entropy_opts o = ce_opts(TT_REDUCTION_MEAN, -100, w, 0);
+  double *v;
+  (void)state;
+  OK(tt_log_softmax(c, x, 1, NULL, &log_p));
+  OK(tt_nll_loss(c, log_p, t, &n, &a));
+  OK(tt_cross_entropy(c, x, t, &o, &b));
+  NEAR(b, 1e-15, value_of(a));
+  ga = derive(a, x, 0), gb = derive(b, x, 1);
+  v = values_of(ga);
+  NEAR(gb, 1e-15, v[0], v[1], v[2], v[3], v[4], v[5]);
+  free(v);
+  o = ce_opts(TT_REDUCTION_SUM, -100, NULL, 0);
+  OK(tt_cross_entropy(c, x, t, &o, &a));
+  OK(tt_cross_entropy(c, x, hot, &o, &b));
+  NEAR(b, 1e-14, value_of(a));
+  o = ce_opts(TT_REDUCTION_SUM, -100, NULL, 0.3);
+  OK(tt_cross_entropy(c, x, t, &o, &b));
+  OK(tt_mul_f64(c, log_p, -0.1, &spread));
+  NEAR(b, 1e-14, 0.7 * value_of(a) + value_of(sum_of(spread)));
+  OK(tt_cross_entropy(c, x, hot, &o, &a));
+  NEAR(a, 1e-14, value_of(b));
+}
+
+static void second_derivative_of_cross_entropy(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2, 4)), *y, *g, *p, *w = numbers(TT_F64, DATA(1, 0, 2));
+  double *v, dot;
+  (void)state;
+  OK(tt_cross_entropy(c, x, number(TT_I64, 1), NULL, &y));
+  OK(tt_softmax(c, x, 0, NULL, &p));
+  v = values_of(p);
+  dot = v[0] + 2 * v[2];
+  OK(tt_mul(c, derive(y, x, 1), w, &g)); /* the Hessian is diag(p) - p p^T */
+  NEAR(derive(g, x, 0), 1e-15, v[0] * (1 - dot), v[1] * (0 - dot), v[2] * (2 - dot));
+  free(v);
+}
+
+static void layer_norm_values_and_errors(void **state) {
+  const tt_layer_norm_opts exact = {.set = TT_LAYER_NORM_EPS, .eps = 0};
+  tt_tensor *x = make(TT_F64, SHAPE(2, 2), DATA(1, 3, -5, 5)), *w = numbers(TT_F64, DATA(2, 10)), *b = numbers(TT_F64, DATA(1, 0)), *y = x;
+  (void)state;
+  OK(tt_layer_norm(c, x, SHAPE(2), w, b, &exact, &y));
+  VALUES(y, -1, 10, -1, 10);
+  OK(tt_layer_norm(c, x, SHAPE(2, 2), NULL, NULL, &exact, &y));
+  NEAR(y, 1e-15, 0, 2 / sqrt(14), -6 / sqrt(14), 4 / sqrt(14));
+  FAILS(tt_layer_norm(c, x, SHAPE(3), NULL, NULL, NULL, &y), TT_SHAPE, "normalized_shape is [3], input is [2,2]");
+  assert_null(y);
+  FAILS(tt_layer_norm(c, x, NULL, 0, NULL, NULL, NULL, &y), TT_SHAPE, "empty");
+  FAILS(tt_layer_norm(c, x, SHAPE(2, 2), w, NULL, NULL, &y), TT_SHAPE, "weight is [2]");
+  FAILS(tt_layer_norm(c, x, SHAPE(2), numbers(TT_F32, DATA(1, 1)), NULL, NULL, &y), TT_DTYPE, "weight is float32");
+  FAILS(tt_layer_norm(c, numbers(TT_I64, DATA(1, 2)), SHAPE(2), NULL, NULL, NULL, &y), TT_NOT_IMPLEMENTED, "int64");
+}
+
+static void layer_norm_of_nothing(void **state) {
+  tt_tensor *x = param(SHAPE(0, 2), NULL, 0), *w = leaf(DATA(1, 1)), *y;
+  (void)state;
+  OK(tt_layer_norm(c, x, SHAPE(2), w, NULL, NULL, &y));
+  HAS_SHAPE(y, 0, 2);
+  OK(tt_backward(c, sum_of(y), NULL));
+  VALUES(grad_of(w), 0, 0);
+}
+
+static void sixteen_bit_inputs(void **state) {
+  tt_tensor *x = make(TT_BF16, SHAPE(1, 2), DATA(1, 1)), *w = numbers(TT_F32, DATA(1, 1)), *y;
+  (void)state;
+  OK(tt_softmax(c, x, 1, NULL, &y));
+  assert_int_equal(tt_tensor_dtype(y), TT_BF16);
+  VALUES(y, 0.5, 0.5);
+  OK(tt_cross_entropy(c, x, CLASSES(1), NULL, &y));
+  assert_int_equal(tt_tensor_dtype(y), TT_BF16);
+  NEAR(y, 2e-3, log(2));
+  OK(tt_layer_norm(c, x, SHAPE(2), w, w, NULL, &y)); /* float32 parameters beside them */
+  assert_int_equal(tt_tensor_dtype(y), TT_BF16);
+  VALUES(y, 1, 1);
+}
+
+static void meta_results_have_shapes(void **state) {
+  const tt_to_opts to = {.set = TT_TO_DEVICE, .device = {TT_META, 0}};
+  tt_tensor *x, *t, *y;
+  (void)state;
+  OK(tt_to(c, make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), &to, &x));
+  OK(tt_to(c, CLASSES(9, 9), &to, &t));
+  OK(tt_softmax(c, x, 0, NULL, &y));
+  HAS_SHAPE(y, 2, 3);
+  OK(tt_cross_entropy(c, x, t, NULL, &y));
+  assert_int_equal(tt_tensor_ndim(y), 0);
+  OK(tt_layer_norm(c, x, SHAPE(3), NULL, NULL, NULL, &y));
+  HAS_SHAPE(y, 2, 3);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCOPED(softmax_over_each_dimension),
+      SCOPED(softmax_converts_first),
+      SCOPED(derivatives_of_softmax),
+      SCOPED(nll_reductions_weights_and_ignored_targets),
+      SCOPED(targets_out_of_range_are_named),
+      SCOPED(forms_of_cross_entropy_agree),
+      SCOPED(second_derivative_of_cross_entropy),
+      SCOPED(layer_norm_values_and_errors),
+      SCOPED(layer_norm_of_nothing),
+      SCOPED(sixteen_bit_inputs),
+      SCOPED(meta_results_have_shapes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
