@@ -1,0 +1,201 @@
+/* Failure is atomic: a call that fails has changed nothing, set its outs to NULL, and says what was wrong with which values.
+   And complex numbers, by hand. */
+#include "harness.h"
+
+#include <complex.h>
+#include <math.h>
+
+static tt_tensor *longs(const int64_t *v, int64_t n) {
+  tt_tensor *t;
+  OK(tt_tensor_from_data(c, v, TT_I64, &n, 1, &t));
+  return t;
+}
+#define LONGS(...) longs((const int64_t[]){__VA_ARGS__}, (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+
+/* ---- index ranges: every index is checked before anything is written ---- */
+
+static void test_bad_indices(void **state) {
+  tt_tensor *x = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6)), *src = make(TT_F32, SHAPE(4, 2), DATA(1, 1, 1, 1, 1, 1, 1, 1)), *out;
+  tt_tensor *late = LONGS(0, 1, 2, 3), *negative = LONGS(0, 0, 0, -1), *wide = make(TT_I64, SHAPE(4, 2), DATA(0, 0, 1, 1, 2, 2, 0, 7));
+  tt_tensor *real = numbers(TT_F32, DATA(0, 1));
+  const tt_index at[] = {{.kind = TT_IDX_TENSOR, .tensor = late}};
+  (void)state;
+  FAILS(tt_index_select(c, x, 0, late, &out), TT_INDEX, "3");
+  assert_null(out);
+  FAILS(tt_index_select(c, x, 0, negative, &out), TT_INDEX, "-1");
+  FAILS(tt_index_select(c, x, 2, late, &out), TT_INDEX, "dim");
+  FAILS(tt_index_select(c, x, 0, real, &out), TT_DTYPE, "float32");
+  FAILS(tt_gather(c, x, 0, wide, &out), TT_INDEX, "7");
+  FAILS(tt_index_add_(c, x, 0, late, src), TT_INDEX, "3");
+  FAILS(tt_scatter_add_(c, x, 0, wide, src), TT_INDEX, "7");
+  FAILS(tt_embedding(c, x, late, NULL, &out), TT_INDEX, "3");
+  FAILS(tt_index_get(c, x, at, 1, &out), TT_INDEX, "3");
+  FAILS(tt_index_set(c, x, at, 1, number(TT_F32, 9)), TT_INDEX, "3");
+  assert_null(out);
+  VALUES(x, 1, 2, 3, 4, 5, 6);
+  assert_int_equal(tt_tensor_version(x), 0);
+}
+
+static void test_bad_mixed_indices(void **state) {
+  tt_tensor *x = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6)), *out, *mask = make(TT_BOOL, SHAPE(2), DATA(1, 0));
+  const tt_index far[] = {{.kind = TT_IDX_INT, .start = 3}}, kind[] = {{.kind = 99}}, back[] = {{.kind = TT_IDX_SLICE, .has = 4, .step = -1}},
+                 zero[] = {{.kind = TT_IDX_SLICE, .has = 4, .step = 0}}, many[] = {{.kind = TT_IDX_INT}, {.kind = TT_IDX_INT}, {.kind = TT_IDX_INT}},
+                 dots[] = {{.kind = TT_IDX_ELLIPSIS}, {.kind = TT_IDX_ELLIPSIS}}, masked[] = {{.kind = TT_IDX_TENSOR, .tensor = mask}},
+                 null[] = {{.kind = TT_IDX_TENSOR}};
+  (void)state;
+  FAILS(tt_index_get(c, x, far, 1, &out), TT_INDEX, "3");
+  FAILS(tt_index_get(c, x, kind, 1, &out), TT_INVALID_ARG, "99");
+  FAILS(tt_index_get(c, x, back, 1, &out), TT_INVALID_ARG, "step");
+  FAILS(tt_index_get(c, x, zero, 1, &out), TT_INVALID_ARG, "step");
+  FAILS(tt_index_get(c, x, many, 3, &out), TT_INDEX, NULL);
+  FAILS(tt_index_get(c, x, dots, 2, &out), TT_INDEX, "ellips");
+  FAILS(tt_index_get(c, x, null, 1, &out), TT_BAD_HANDLE, NULL);
+  FAILS(tt_index_get(c, x, masked, 1, &out), TT_INDEX, "[2]");
+  FAILS(tt_index_set(c, x, far, 1, number(TT_F32, 0)), TT_INDEX, "3");
+  assert_null(out);
+  VALUES(x, 1, 2, 3, 4, 5, 6);
+}
+
+static void test_bad_targets(void **state) {
+  tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *out;
+  const tt_cross_entropy_opts smooth = {.set = TT_CROSS_ENTROPY_LABEL_SMOOTHING, .label_smoothing = 1.5};
+  const tt_cross_entropy_opts mode = {.set = TT_CROSS_ENTROPY_REDUCTION, .reduction = 77};
+  (void)state;
+  FAILS(tt_nll_loss(c, x, LONGS(0, 3), NULL, &out), TT_INDEX, "3");
+  FAILS(tt_cross_entropy(c, x, LONGS(0, -1), NULL, &out), TT_INDEX, "-1");
+  FAILS(tt_cross_entropy(c, x, LONGS(0, 1, 2), NULL, &out), TT_SHAPE, "[3]");
+  FAILS(tt_cross_entropy(c, x, LONGS(0, 1), &smooth, &out), TT_INVALID_ARG, "1.5");
+  FAILS(tt_cross_entropy(c, x, LONGS(0, 1), &mode, &out), TT_INVALID_ARG, "77");
+  assert_null(out);
+}
+
+/* ---- shapes, dtypes, aliases ---- */
+
+static void test_in_place_changes_nothing(void **state) {
+  tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3)), *i = numbers(TT_I32, DATA(1, 2, 3)), *wide = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+  (void)state;
+  FAILS(tt_add_(c, x, wide), TT_SHAPE, "[2,3]");
+  FAILS(tt_add_(c, i, x), TT_DTYPE, "int32");
+  FAILS(tt_div_f64_(c, i, 2, NULL), TT_DTYPE, NULL);
+  FAILS(tt_exp_(c, i), TT_DTYPE, NULL);
+  FAILS(tt_copy_(c, x, wide), TT_SHAPE, NULL);
+  FAILS(tt_masked_fill_f64_(c, x, wide, 0), TT_SHAPE, NULL);
+  FAILS(tt_masked_fill_f64_(c, x, i, 0), TT_DTYPE, "int32");
+  VALUES(x, 1, 2, 3);
+  VALUES(i, 1, 2, 3);
+  assert_int_equal(tt_tensor_version(x), 0);
+  assert_int_equal(tt_tensor_version(i), 0);
+}
+
+static void test_into_takes_exactly_the_result(void **state) {
+  tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3)), *two = numbers(TT_F32, DATA(7, 8)), *wide = numbers(TT_F64, DATA(7, 8, 9)), *row, *head, *tail;
+  const tt_slice_opts first = {.set = TT_SLICE_END, .end = 3}, last = {.set = TT_SLICE_START, .start = 1};
+  (void)state;
+  FAILS(tt_neg_into(c, x, two), TT_SHAPE, "[2]");
+  FAILS(tt_neg_into(c, x, wide), TT_DTYPE, "float64");
+  FAILS(tt_sum_dim_into(c, x, SHAPE(0), NULL, x), TT_SHAPE, NULL);
+  OK(tt_expand(c, number(TT_F32, 1), SHAPE(3), &row));
+  FAILS(tt_neg_into(c, x, row), TT_INVALID_ARG, "dst");
+  row = numbers(TT_F32, DATA(1, 2, 3, 4));
+  OK(tt_slice(c, row, 0, &first, &head));
+  OK(tt_slice(c, row, 0, &last, &tail));
+  FAILS(tt_neg_into(c, head, tail), TT_INVALID_ARG, NULL);
+  VALUES(row, 1, 2, 3, 4);
+  OK(tt_neg_into(c, head, head)); /* the same elements */
+  VALUES(row, -1, -2, -3, 4);
+  assert_int_equal(tt_tensor_version(row), 1);
+}
+
+static void test_chance_is_not_used_up(void **state) {
+  tt_generator *g;
+  uint64_t before[2], after[2];
+  tt_tensor *out;
+  (void)state;
+  OK(tt_ctx_generator(c, &g));
+  OK(tt_generator_state(c, g, before));
+  FAILS(tt_randn(c, SHAPE(2), &(tt_randn_opts){.set = TT_RANDN_DTYPE, .dtype = TT_I64}, &out), TT_NOT_IMPLEMENTED, "int64");
+  FAILS(tt_dropout(c, numbers(TT_F32, DATA(1)), &(tt_dropout_opts){.set = TT_DROPOUT_P, .p = 1.5}, &out), TT_INVALID_ARG, "1.5");
+  FAILS(tt_bernoulli(c, numbers(TT_F32, DATA(0.5, 2)), NULL, &out), TT_INVALID_ARG, NULL);
+  OK(tt_generator_state(c, g, after));
+  assert_true(before[0] == after[0] && before[1] == after[1]);
+  tt_generator_release(g);
+}
+
+static void test_lists(void **state) {
+  tt_tensor *a = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)), *b = make(TT_F32, SHAPE(3, 3), DATA(1, 2, 3, 4, 5, 6, 7, 8, 9)), *out, *outs[3];
+  int64_t n = 7;
+  (void)state;
+  FAILS(tt_cat(c, LIST(a, b), NULL, &out), TT_SHAPE, "[3,3]");
+  FAILS(tt_cat(c, NULL, 0, NULL, &out), TT_INVALID_ARG, NULL);
+  FAILS(tt_stack(c, LIST(a, b), NULL, &out), TT_SHAPE, NULL);
+  assert_null(out);
+  FAILS(tt_split(c, b, 1, NULL, outs, 2, &n), TT_BUFFER_TOO_SMALL, "2");
+  assert_int_equal(n, 3); /* what is needed */
+  assert_null(outs[0]);
+  OK(tt_split(c, b, 1, NULL, outs, 3, &n));
+  VALUES(outs[2], 7, 8, 9);
+}
+
+/* ---- complex numbers ---- */
+
+static tt_tensor *complexes(const double complex *v, const int64_t *shape, int64_t ndim, tt_dtype d) {
+  tt_tensor *t;
+  const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = d};
+  OK(tt_tensor_from_data(c, v, TT_C128, shape, ndim, &t));
+  OK(tt_to(c, t, &to, &t));
+  return t;
+}
+static void check_complex(const tt_tensor *t, const double complex *want, int64_t n, double eps) {
+  const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = TT_C128};
+  double complex got[64];
+  tt_tensor *wide;
+  int64_t i;
+  assert_int_equal(tt_tensor_numel(t), n);
+  OK(tt_to(c, t, &to, &wide));
+  OK(tt_tensor_read(c, wide, got, 16 * n));
+  for (i = 0; i < n; i++)
+    if (!(cabs(got[i] - want[i]) <= eps * (1 + cabs(want[i])))) fail_msg("element %d is %g%+gi, not %g%+gi", (int)i, creal(got[i]), cimag(got[i]), creal(want[i]), cimag(want[i]));
+}
+
+static void test_complex_arithmetic(void **state) {
+  static const double complex a[] = {1 + 2 * I, -3 + 0.5 * I, 2 * I, 4}, b[] = {0.5 - I, 2 + 2 * I};
+  double complex sum[4], difference[4], product[4], quotient[4], total = 0, matrix[4] = {0};
+  int k, i, j, l;
+  (void)state;
+  for (i = 0; i < 4; i++) {
+    sum[i] = a[i] + b[i % 2], difference[i] = a[i] - b[i % 2], product[i] = a[i] * b[i % 2], quotient[i] = a[i] / b[i % 2], total += a[i];
+    for (j = 0, l = i % 2; j < 2; j++) matrix[i / 2 * 2 + l] += a[i / 2 * 2 + j] * a[j * 2 + l];
+  }
+  for (k = 0; k < 2; k++) {
+    const tt_dtype d = k ? TT_C64 : TT_C128;
+    const double eps = k ? 1e-6 : 1e-14;
+    tt_tensor *x = complexes(a, SHAPE(2, 2), d), *y = complexes(b, SHAPE(2), d), *out, *t;
+    OK(tt_add(c, x, y, &out));
+    check_complex(out, sum, 4, eps);
+    assert_int_equal(tt_tensor_dtype(out), d);
+    OK(tt_sub(c, x, y, &out));
+    check_complex(out, difference, 4, eps);
+    OK(tt_mul(c, x, y, &out));
+    check_complex(out, product, 4, eps);
+    OK(tt_div(c, x, y, NULL, &out));
+    check_complex(out, quotient, 4, eps);
+    OK(tt_sum(c, x, NULL, &out));
+    check_complex(out, &total, 1, eps);
+    OK(tt_matmul(c, x, x, &out));
+    check_complex(out, matrix, 4, eps);
+    OK(tt_t(c, x, &t)); /* strided operands */
+    OK(tt_t(c, t, &t));
+    OK(tt_matmul(c, t, x, &out));
+    check_complex(out, matrix, 4, eps);
+    FAILS(tt_lt(c, x, y, &out), TT_NOT_IMPLEMENTED, NULL);
+    FAILS(tt_max(c, x, &out), TT_NOT_IMPLEMENTED, NULL);
+    assert_null(out);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {SCOPED(test_bad_indices), SCOPED(test_bad_mixed_indices), SCOPED(test_bad_targets),
+                                     SCOPED(test_in_place_changes_nothing), SCOPED(test_into_takes_exactly_the_result),
+                                     SCOPED(test_chance_is_not_used_up), SCOPED(test_lists), SCOPED(test_complex_arithmetic)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
