@@ -18,7 +18,8 @@ struct Place {
   TT_INLINE int64_t operator()(int64_t i, int64_t k) const { return (i + (i < 0 ? size : 0)) * step + k * stride; }
 };
 
-// A move: `each` for n elements at a + place(index[k], k) and b + k * sb, `run` for n elements at strides sa, sb (bytes).
+// A move: `each` for n elements at a + place(index[k], k) and b + k * sb, `run` for n elements at strides sa, sb
+// (bytes).
 struct Move {
   void (*each)(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t skip) noexcept;
   void (*run)(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept;
@@ -107,8 +108,8 @@ TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin
   const int64_t si = p.index_stride[0], sb = p.b_stride[0];
   for (int64_t r = 0; r < rows; r++) {
     if (si == 0) {
-      const int64_t i = p.index_dtype == TT_I64 ? *reinterpret_cast<const int64_t*>(index)
-                                                : *reinterpret_cast<const int32_t*>(index);
+      const int64_t i =
+          p.index_dtype == TT_I64 ? *reinterpret_cast<const int64_t*>(index) : *reinterpret_cast<const int32_t*>(index);
       if (i != p.skip) move.run(a + place(i, 0), p.a_stride[0], b, sb, size[0]);
     } else if (si == 8 && p.index_dtype == TT_I64) {
       move.each(a, b, reinterpret_cast<const int64_t*>(index), place, sb, size[0], p.skip);
@@ -136,28 +137,44 @@ constexpr Move kMove = {M::each, M::run};
 template <template <class> class M>
 inline const Move& move_of(int32_t dtype) {
   switch (kItemSize[dtype]) {
-    case 1: return kMove<M<uint8_t>>;
-    case 2: return kMove<M<uint16_t>>;
-    case 4: return kMove<M<uint32_t>>;
-    case 8: return kMove<M<uint64_t>>;
-    default: return kMove<M<Bits128>>;
+    case 1:
+      return kMove<M<uint8_t>>;
+    case 2:
+      return kMove<M<uint16_t>>;
+    case 4:
+      return kMove<M<uint32_t>>;
+    case 8:
+      return kMove<M<uint64_t>>;
+    default:
+      return kMove<M<Bits128>>;
   }
 }
 
 inline const Move& accumulation_of(int32_t dtype) {
   switch (dtype) {
-    case TT_BOOL: return kMove<Accumulate<Bool>>;
+    case TT_BOOL:
+      return kMove<Accumulate<Bool>>;
     case TT_U8:
-    case TT_I8: return kMove<Accumulate<uint8_t>>;
-    case TT_I16: return kMove<Accumulate<uint16_t>>;
-    case TT_I32: return kMove<Accumulate<uint32_t>>;
-    case TT_I64: return kMove<Accumulate<uint64_t>>;
-    case TT_F16: return kMove<Accumulate<F16>>;
-    case TT_BF16: return kMove<Accumulate<BF16>>;
-    case TT_F32: return kMove<Accumulate<float>>;
-    case TT_F64: return kMove<Accumulate<double>>;
-    case TT_C64: return kMove<Accumulate<C64>>;
-    default: return kMove<Accumulate<C128>>;
+    case TT_I8:
+      return kMove<Accumulate<uint8_t>>;
+    case TT_I16:
+      return kMove<Accumulate<uint16_t>>;
+    case TT_I32:
+      return kMove<Accumulate<uint32_t>>;
+    case TT_I64:
+      return kMove<Accumulate<uint64_t>>;
+    case TT_F16:
+      return kMove<Accumulate<F16>>;
+    case TT_BF16:
+      return kMove<Accumulate<BF16>>;
+    case TT_F32:
+      return kMove<Accumulate<float>>;
+    case TT_F64:
+      return kMove<Accumulate<double>>;
+    case TT_C64:
+      return kMove<Accumulate<C64>>;
+    default:
+      return kMove<Accumulate<C128>>;
   }
 }
 

@@ -47,7 +47,8 @@ TT_NOINLINE bool all_inside(const IndexCheckPlan& p, const int64_t* v, int64_t n
   const uint64_t low = uint64_t(p.low), width = uint64_t(p.size) - low;
   const int64_t allowed = p.allowed;
   uint64_t bad = 0;
-  for (int64_t k = 0; k < n; k++) bad |= uint64_t((uint64_t(v[k]) - low >= width) & ((v[k] != allowed) | (allowed == kNoSkip)));
+  for (int64_t k = 0; k < n; k++)
+    bad |= uint64_t((uint64_t(v[k]) - low >= width) & ((v[k] != allowed) | (allowed == kNoSkip)));
   return !bad;
 }
 
@@ -72,8 +73,10 @@ template <class T>
 inline void write_arange(const ArangePlan& p, int64_t from, int64_t to) {
   T* out = reinterpret_cast<T*>(p.out);
   for (int64_t i = from; i < to; i++) {
-    if constexpr (T(0.5) != 0) out[i] = T(p.start + double(i) * p.step);
-    else out[i] = T(uint64_t(p.start_int) + uint64_t(i) * uint64_t(p.step_int));
+    if constexpr (T(0.5) != 0)
+      out[i] = T(p.start + double(i) * p.step);
+    else
+      out[i] = T(uint64_t(p.start_int) + uint64_t(i) * uint64_t(p.step_int));
   }
 }
 
@@ -172,15 +175,32 @@ TT_KERNEL(fill_arange)(const void* plan, int64_t begin, int64_t end) noexcept {
       for (int64_t i = from; i < to; i++) p.out[i] = char(p.start_int + i * p.step_int != 0);
       break;
     case TT_U8:
-    case TT_I8: write_arange<uint8_t>(p, from, to); break;
-    case TT_I16: write_arange<uint16_t>(p, from, to); break;
-    case TT_I32: write_arange<uint32_t>(p, from, to); break;
-    case TT_I64: write_arange<uint64_t>(p, from, to); break;
-    case TT_F32: write_arange<float>(p, from, to); break;
-    case TT_F64: write_arange<double>(p, from, to); break;
-    case TT_C64: write_arange_complex<float>(p, from, to); break;
-    case TT_C128: write_arange_complex<double>(p, from, to); break;
-    default: write_arange_narrow(p, from, to);
+    case TT_I8:
+      write_arange<uint8_t>(p, from, to);
+      break;
+    case TT_I16:
+      write_arange<uint16_t>(p, from, to);
+      break;
+    case TT_I32:
+      write_arange<uint32_t>(p, from, to);
+      break;
+    case TT_I64:
+      write_arange<uint64_t>(p, from, to);
+      break;
+    case TT_F32:
+      write_arange<float>(p, from, to);
+      break;
+    case TT_F64:
+      write_arange<double>(p, from, to);
+      break;
+    case TT_C64:
+      write_arange_complex<float>(p, from, to);
+      break;
+    case TT_C128:
+      write_arange_complex<double>(p, from, to);
+      break;
+    default:
+      write_arange_narrow(p, from, to);
   }
   return TT_OK;
 }

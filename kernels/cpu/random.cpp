@@ -121,18 +121,24 @@ TT_NOINLINE void store_values(const RandomPlan& p, int64_t i, const int64_t* v, 
   switch (p.dtype) {
     case TT_BOOL:
     case TT_U8:
-    case TT_I8: return store_ints<uint8_t>(out, v, n);
-    case TT_I16: return store_ints<int16_t>(out, v, n);
-    case TT_I32: return store_ints<int32_t>(out, v, n);
-    case TT_I64: return store_ints<int64_t>(out, v, n);
-    case TT_F64: return store_ints<double>(out, v, n);
+    case TT_I8:
+      return store_ints<uint8_t>(out, v, n);
+    case TT_I16:
+      return store_ints<int16_t>(out, v, n);
+    case TT_I32:
+      return store_ints<int32_t>(out, v, n);
+    case TT_I64:
+      return store_ints<int64_t>(out, v, n);
+    case TT_F64:
+      return store_ints<double>(out, v, n);
     case TT_C64:
       for (int64_t k = 0; k < n; k++) reinterpret_cast<C64*>(out)[k] = {float(v[k]), 0};
       return;
     case TT_C128:
       for (int64_t k = 0; k < n; k++) reinterpret_cast<C128*>(out)[k] = {double(v[k]), 0};
       return;
-    default: break;
+    default:
+      break;
   }
   alignas(64) float f[kWords];
   for (int64_t k = 0; k < n; k++) f[k] = float(v[k]);

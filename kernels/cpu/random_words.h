@@ -1,5 +1,5 @@
-// Philox words of whole groups, vectorised: a 64-bit lane holds one 32-bit word in its lower half, and whatever a product
-// left in its upper half, which the next widening product ignores.
+// Philox words of whole groups, vectorised: a 64-bit lane holds one 32-bit word in its lower half, and whatever a
+// product left in its upper half, which the next widening product ignores.
 #pragma once
 
 #include "cpu/reduce_vec.h"
@@ -66,7 +66,8 @@ TT_NOINLINE inline void philox_words(uint32_t* out, uint64_t seed, uint64_t coun
   constexpr int L = kLanes<uint64_t>, N = kPhiloxGroup / L, kHalf = N / 2;  // vectors of even blocks, then of odd ones
   U64v first[N], keys[2 * kPhiloxRounds];
   for (int v = 0; v < N; v++)
-    for (int l = 0; l < L; l++) first[v][l] = v < kHalf ? uint64_t(2 * (v * L + l)) : uint64_t(2 * ((v - kHalf) * L + l) + 1);
+    for (int l = 0; l < L; l++)
+      first[v][l] = v < kHalf ? uint64_t(2 * (v * L + l)) : uint64_t(2 * ((v - kHalf) * L + l) + 1);
   uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
   for (int r = 0; r < kPhiloxRounds; r++, k0 += kPhiloxW0, k1 += kPhiloxW1) {
     keys[2 * r] = splat(uint64_t(k0));

@@ -30,8 +30,10 @@ TT_INLINE bool any(NanMask m) {
 
 template <bool kMax>
 TT_INLINE F32v pick(F32v x, F32v m) {
-  if constexpr (kMax) return vmax(x, m);
-  else return vmin(x, m);
+  if constexpr (kMax)
+    return vmax(x, m);
+  else
+    return vmin(x, m);
 }
 
 // Largest (smallest) of x[0 … n) and start; NaN if some x is NaN and kNan, else NaNs are passed over.
@@ -111,7 +113,8 @@ constexpr float kLowest<float> = -__builtin_inff();
 template <>
 constexpr double kLowest<double> = -__builtin_inf();
 
-// Steps of folds: T identity(), T step(T accumulated, T x). A NaN is taken and, since no comparison with it holds, kept.
+// Steps of folds: T identity(), T step(T accumulated, T x). A NaN is taken and, since no comparison with it holds,
+// kept.
 template <class E>
 struct Max {
   using T = E;
@@ -122,8 +125,10 @@ struct Max {
 
 template <class S>
 TT_INLINE typename S::T step_flipped(typename S::T a, typename S::T x, uint64_t flip) {
-  if constexpr (S::kFlips) return S::step(a, flipped(x, flip));
-  else return S::step(a, x);
+  if constexpr (S::kFlips)
+    return S::step(a, flipped(x, flip));
+  else
+    return S::step(a, x);
 }
 
 // Steps element i of a block into lane i mod the width.

@@ -19,8 +19,10 @@ struct Prod {
   using T = E;
   static constexpr bool kFlips = false;
   static TT_INLINE T identity() {
-    if constexpr (__is_class(E)) return {1, 0};
-    else return E(1);
+    if constexpr (__is_class(E))
+      return {1, 0};
+    else
+      return E(1);
   }
   static TT_INLINE T step(T a, T x) { return times(a, x); }
 };
@@ -47,8 +49,10 @@ struct Fold {
     return r;
   }
   static TT_INLINE T block(const T* x, int64_t n, uint64_t flip) {
-    if constexpr (S::kFlips && sizeof(T) > 1) return max_block(x, n, flip);
-    else return fold_block<S, kWidth>(x, n, flip);
+    if constexpr (S::kFlips && sizeof(T) > 1)
+      return max_block(x, n, flip);
+    else
+      return fold_block<S, kWidth>(x, n, flip);
   }
 
   struct Columns {
@@ -82,10 +86,14 @@ inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
   switch (p.dtype) {
     case TT_F16:
     case TT_BF16:
-    case TT_F32: return run_reduce(kExtreme<float, kMin>, p, begin, end);
-    case TT_F64: return run_reduce(kExtreme<double, kMin>, p, begin, end);
-    case TT_I64: return run_reduce(kExtreme<int64_t, kMin>, p, begin, end);
-    default: return run_reduce(kExtreme<int32_t, kMin>, p, begin, end);
+    case TT_F32:
+      return run_reduce(kExtreme<float, kMin>, p, begin, end);
+    case TT_F64:
+      return run_reduce(kExtreme<double, kMin>, p, begin, end);
+    case TT_I64:
+      return run_reduce(kExtreme<int64_t, kMin>, p, begin, end);
+    default:
+      return run_reduce(kExtreme<int32_t, kMin>, p, begin, end);
   }
 }
 
@@ -106,11 +114,16 @@ TT_KERNEL(reduce_prod)(const void* plan, int64_t begin, int64_t end) noexcept {
   switch (p.dtype) {
     case TT_F16:
     case TT_BF16:
-    case TT_F32: return run_reduce(kParts<Fold<Prod<float>>>, p, begin, end);
-    case TT_F64: return run_reduce(kParts<Fold<Prod<double>>>, p, begin, end);
-    case TT_C64: return run_reduce(kParts<Fold<Prod<C64>>>, p, begin, end);
-    case TT_C128: return run_reduce(kParts<Fold<Prod<C128>>>, p, begin, end);
-    default: return run_reduce(kParts<Fold<Prod<int64_t>>>, p, begin, end);
+    case TT_F32:
+      return run_reduce(kParts<Fold<Prod<float>>>, p, begin, end);
+    case TT_F64:
+      return run_reduce(kParts<Fold<Prod<double>>>, p, begin, end);
+    case TT_C64:
+      return run_reduce(kParts<Fold<Prod<C64>>>, p, begin, end);
+    case TT_C128:
+      return run_reduce(kParts<Fold<Prod<C128>>>, p, begin, end);
+    default:
+      return run_reduce(kParts<Fold<Prod<int64_t>>>, p, begin, end);
   }
 }
 

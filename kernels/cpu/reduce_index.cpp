@@ -101,10 +101,14 @@ inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
   switch (p.dtype) {
     case TT_F16:
     case TT_BF16:
-    case TT_F32: return run_reduce(kExtreme<float, kMin>, p, begin, end);
-    case TT_F64: return run_reduce(kExtreme<double, kMin>, p, begin, end);
-    case TT_I64: return run_reduce(kExtreme<int64_t, kMin>, p, begin, end);
-    default: return run_reduce(kExtreme<int32_t, kMin>, p, begin, end);
+    case TT_F32:
+      return run_reduce(kExtreme<float, kMin>, p, begin, end);
+    case TT_F64:
+      return run_reduce(kExtreme<double, kMin>, p, begin, end);
+    case TT_I64:
+      return run_reduce(kExtreme<int64_t, kMin>, p, begin, end);
+    default:
+      return run_reduce(kExtreme<int32_t, kMin>, p, begin, end);
   }
 }
 

@@ -160,9 +160,12 @@ TT_INLINE void put(char* p, D v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 TT_INLINE void store_one(char* p, float v, int32_t dtype) {
-  if (dtype == TT_F32) put(p, v);
-  else if (dtype == TT_BF16) put(p, narrow_bf16(v));
-  else put(p, narrow_f16(v));
+  if (dtype == TT_F32)
+    put(p, v);
+  else if (dtype == TT_BF16)
+    put(p, narrow_bf16(v));
+  else
+    put(p, narrow_f16(v));
 }
 TT_INLINE void store_one(char* p, double v, int32_t) { put(p, v); }
 TT_INLINE void store_one(char* p, C64 v, int32_t) { put(p, v); }
@@ -170,10 +173,14 @@ TT_INLINE void store_one(char* p, C128 v, int32_t) { put(p, v); }
 TT_INLINE void store_one(char* p, uint8_t v, int32_t) { put(p, v); }
 TT_INLINE void store_one(char* p, int64_t v, int32_t dtype) {
   switch (kItemSize[dtype]) {
-    case 1: return put(p, int8_t(v));
-    case 2: return put(p, int16_t(v));
-    case 4: return put(p, int32_t(v));
-    default: return put(p, v);
+    case 1:
+      return put(p, int8_t(v));
+    case 2:
+      return put(p, int16_t(v));
+    case 4:
+      return put(p, int32_t(v));
+    default:
+      return put(p, v);
   }
 }
 TT_INLINE void store_one(char* p, int32_t v, int32_t dtype) { store_one(p, int64_t(v), dtype); }

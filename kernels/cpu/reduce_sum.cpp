@@ -90,8 +90,8 @@ struct Sum {
 
 // One run of fewer than 64 floats into one float: what row() and finish() would do, without their walks.
 TT_INLINE bool is_tiny(const ReducePlan& p) {
-  return p.n_out == 1 && p.length < kBlockLanes && p.dtype == TT_F32 && p.out_dtype == TT_F32 && p.n_red == 1 && p.red_stride[0] == 4 &&
-         p.path == kReduceRows && p.length > 0;
+  return p.n_out == 1 && p.length < kBlockLanes && p.dtype == TT_F32 && p.out_dtype == TT_F32 && p.n_red == 1 &&
+         p.red_stride[0] == 4 && p.path == kReduceRows && p.length > 0;
 }
 TT_NOINLINE void sum_tiny(const ReducePlan& p) {
   alignas(64) float x[kBlockLanes] = {};
@@ -124,11 +124,16 @@ TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
   switch (p.dtype) {
     case TT_F16:
     case TT_BF16:
-    case TT_F32: return run_reduce(kParts<Sum<float, float>>, p, begin, end);
-    case TT_F64: return run_reduce(kParts<Sum<double, double>>, p, begin, end);
-    case TT_C64: return run_reduce(kParts<Sum<C64, float>>, p, begin, end);
-    case TT_C128: return run_reduce(kParts<Sum<C128, double>>, p, begin, end);
-    default: return run_reduce(kParts<Sum<int64_t, int64_t>>, p, begin, end);
+    case TT_F32:
+      return run_reduce(kParts<Sum<float, float>>, p, begin, end);
+    case TT_F64:
+      return run_reduce(kParts<Sum<double, double>>, p, begin, end);
+    case TT_C64:
+      return run_reduce(kParts<Sum<C64, float>>, p, begin, end);
+    case TT_C128:
+      return run_reduce(kParts<Sum<C128, double>>, p, begin, end);
+    default:
+      return run_reduce(kParts<Sum<int64_t, int64_t>>, p, begin, end);
   }
 }
 

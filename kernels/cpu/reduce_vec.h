@@ -93,14 +93,20 @@ struct Halves {
   typedef T Whole __attribute__((vector_size(N * sizeof(T))));
   typedef T Half __attribute__((vector_size(N / 2 * sizeof(T))));
   static TT_INLINE Half low(Whole v) {
-    if constexpr (N == 16) return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
-    else if constexpr (N == 8) return __builtin_shufflevector(v, v, 0, 1, 2, 3);
-    else return __builtin_shufflevector(v, v, 0, 1);
+    if constexpr (N == 16)
+      return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
+    else if constexpr (N == 8)
+      return __builtin_shufflevector(v, v, 0, 1, 2, 3);
+    else
+      return __builtin_shufflevector(v, v, 0, 1);
   }
   static TT_INLINE Half high(Whole v) {
-    if constexpr (N == 16) return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
-    else if constexpr (N == 8) return __builtin_shufflevector(v, v, 4, 5, 6, 7);
-    else return __builtin_shufflevector(v, v, 2, 3);
+    if constexpr (N == 16)
+      return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+    else if constexpr (N == 8)
+      return __builtin_shufflevector(v, v, 4, 5, 6, 7);
+    else
+      return __builtin_shufflevector(v, v, 2, 3);
   }
 };
 
@@ -111,8 +117,10 @@ TT_INLINE void fold_lanes(typename Halves<T, N>::Whole v, T* out, const Op& op) 
     out[0] = v[0], out[1] = v[1];
   } else {
     const auto half = op(Halves<T, N>::low(v), Halves<T, N>::high(v));
-    if constexpr (N == 4) out[0] = half[0], out[1] = half[1];
-    else fold_lanes<T, N / 2>(half, out, op);
+    if constexpr (N == 4)
+      out[0] = half[0], out[1] = half[1];
+    else
+      fold_lanes<T, N / 2>(half, out, op);
   }
 }
 
@@ -147,8 +155,10 @@ struct Lanes {
     }
     T two[2];
     fold_lanes<T, kLanes<T>>(a[0], two, [](auto x, auto y) { return x + y; });
-    if (parts == 2) out[0] = two[0], out[1] = two[1];
-    else out[0] = two[0] + two[1];
+    if (parts == 2)
+      out[0] = two[0], out[1] = two[1];
+    else
+      out[0] = two[0] + two[1];
   }
 };
 

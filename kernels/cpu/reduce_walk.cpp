@@ -122,8 +122,10 @@ inline void run_rows(const ReduceOps& ops, const ReducePlan& p, int64_t begin, i
     Stream stream(p, ops, p.in + kept.in, piece.from, piece.to);
     alignas(16) char partial[16];
     ops.row(stream, piece.from, partial);
-    if (p.splits > 1) __builtin_memcpy(static_cast<char*>(p.workspace) + (s * p.n_out + o) * ops.partial, partial, size_t(ops.partial));
-    else ops.finish(p, ops, partial, 1, place(p.out, kept.out), place(p.index, kept.index));
+    if (p.splits > 1)
+      __builtin_memcpy(static_cast<char*>(p.workspace) + (s * p.n_out + o) * ops.partial, partial, size_t(ops.partial));
+    else
+      ops.finish(p, ops, partial, 1, place(p.out, kept.out), place(p.index, kept.index));
     if (++s < p.splits) continue;
     s = 0, o++;
     kept.step();
@@ -131,7 +133,8 @@ inline void run_rows(const ReduceOps& ops, const ReducePlan& p, int64_t begin, i
 }
 
 // The rows of a tile of n columns, a few at a time.
-inline void reduce_tile(const ReduceOps& ops, const ReducePlan& p, void* acc, const char* base, int64_t n, Piece piece) {
+inline void reduce_tile(const ReduceOps& ops, const ReducePlan& p, void* acc, const char* base, int64_t n,
+                        Piece piece) {
   constexpr int kMost = 8;
   alignas(64) char buffer[kMost][kReduceLoadTile];
   const void* row[kMost];
@@ -160,7 +163,8 @@ inline void run_columns(const ReduceOps& ops, const ReducePlan& p, int64_t begin
     KeptWalk kept(p, 1, outer);
     reduce_tile(ops, p, acc, p.in + kept.in + column * p.kept_stride[0], n, piece_of(p, s));
     if (p.splits > 1) {
-      ops.get(acc, 0, n, static_cast<char*>(p.workspace) + (s * p.n_out + outer * p.kept_size[0] + column) * ops.partial);
+      ops.get(acc, 0, n,
+              static_cast<char*>(p.workspace) + (s * p.n_out + outer * p.kept_size[0] + column) * ops.partial);
       continue;
     }
     constexpr int64_t kSome = 64;
@@ -195,9 +199,12 @@ TT_ENTRY_BEGIN
 
 int32_t run_reduce(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) noexcept {
   if (begin >= end) return TT_OK;
-  if (p.run.stage == 1) run_partials(ops, p, begin, end);
-  else if (p.path == kReduceRows) run_rows(ops, p, begin, end);
-  else run_columns(ops, p, begin, end);
+  if (p.run.stage == 1)
+    run_partials(ops, p, begin, end);
+  else if (p.path == kReduceRows)
+    run_rows(ops, p, begin, end);
+  else
+    run_columns(ops, p, begin, end);
   return TT_OK;
 }
 

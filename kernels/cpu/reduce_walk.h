@@ -22,7 +22,7 @@ struct Odometer {
 
 // The reduced sequence [from, to) of one output, as blocks of elements of the compute type.
 struct Stream {
-  static constexpr int64_t kBytes = 8192;         // of a block that is copied or converted
+  static constexpr int64_t kBytes = 8192;           // of a block that is copied or converted
   static constexpr int64_t kDirectBytes = 1 << 19;  // of one that is read in place
   const ReducePlan& p;
   const ReduceOps& ops;
@@ -58,7 +58,8 @@ struct ReduceOps {
   void (*get)(const void* acc, int64_t first, int64_t n, void* partial) noexcept;
   void (*combine)(void* earlier, const void* later, int64_t n) noexcept;  // into earlier
   // Writes n results at strides; out or index may be NULL.
-  void (*finish)(const ReducePlan& p, const ReduceOps& ops, const void* partial, int64_t n, char* out, char* index) noexcept;
+  void (*finish)(const ReducePlan& p, const ReduceOps& ops, const void* partial, int64_t n, char* out,
+                 char* index) noexcept;
 };
 constexpr int64_t kAccumulatorBytes = 2 * kReduceMaxTile + 64;
 
@@ -69,7 +70,8 @@ TT_ENTRY_END
 TT_ISA_BEGIN
 
 // The table of a reduction R with T (compute type), P (partial), Columns (accumulators of a tile), kRows, and
-//   P row(Stream&, int64_t from); P combine(P, P); void finish(const ReducePlan&, const ReduceOps&, P, char* out, char* index)
+//   P row(Stream&, int64_t from); P combine(P, P);
+//   void finish(const ReducePlan&, const ReduceOps&, P, char* out, char* index)
 template <class R>
 struct Parts {
   using T = typename R::T;
@@ -108,8 +110,17 @@ struct Parts {
 };
 
 template <class R, uint64_t kFlip = 0>
-constexpr ReduceOps kParts = {Loads<typename R::T>::run, Loads<typename R::T>::native, int32_t(sizeof(typename R::T)),
-                              int32_t(sizeof(typename R::P)), R::kRows, kFlip, Parts<R>::row, Parts<R>::start, Parts<R>::rows,
-                              Parts<R>::get, Parts<R>::combine, Parts<R>::finish};
+constexpr ReduceOps kParts = {Loads<typename R::T>::run,
+                              Loads<typename R::T>::native,
+                              int32_t(sizeof(typename R::T)),
+                              int32_t(sizeof(typename R::P)),
+                              R::kRows,
+                              kFlip,
+                              Parts<R>::row,
+                              Parts<R>::start,
+                              Parts<R>::rows,
+                              Parts<R>::get,
+                              Parts<R>::combine,
+                              Parts<R>::finish};
 
 TT_ISA_END

@@ -107,8 +107,10 @@ struct BackwardRow {
     RowSum<T> su, suh;
     for_blocks(p.n, [&](int64_t i, int64_t k) {
       const T *gv = g.get(i, k, gs), *xv = x.get(i, k, xs), *w = weights(i, k);
-      if (dweight) moments<T, true>(gv, xv, w, s, dweight + i, dbias + i, k, &su, &suh);
-      else moments<T, false>(gv, xv, w, s, nullptr, nullptr, k, &su, &suh);
+      if (dweight)
+        moments<T, true>(gv, xv, w, s, dweight + i, dbias + i, k, &su, &suh);
+      else
+        moments<T, false>(gv, xv, w, s, nullptr, nullptr, k, &su, &suh);
     });
     if (!p.dx) return;
     const T mean_u = row_total(su) / T(p.n), slope = s.rstd * s.rstd * (row_total(suh) / T(p.n));
@@ -118,7 +120,8 @@ struct BackwardRow {
       const T *gv = g.get(i, k, gs), *xv = x.get(i, k, xs), *w = weights(i, k);
       T* d = dx.at(i, out);
       TT_VECTORIZE
-      for (int64_t j = 0; j < k; j++) d[j] = vfma(s.mean - xv[j], slope, (gv[j] * w[j] - mean_u) * s.rstd);  // 0 for n = 1
+      for (int64_t j = 0; j < k; j++)
+        d[j] = vfma(s.mean - xv[j], slope, (gv[j] * w[j] - mean_u) * s.rstd);  // 0 for n = 1
       dx.put(i, k, d);
     });
   }

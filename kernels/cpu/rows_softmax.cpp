@@ -78,8 +78,10 @@ struct Backward {
     alignas(64) T gs[kRowBlock], ys[kRowBlock], e[kRowBlock];
     RowSum<T> lanes;
     for_blocks(n, [&](int64_t i, int64_t k) {
-      if constexpr (kLog) row_add(&lanes, g.get(i, k, gs), k);
-      else row_add_products(&lanes, g.get(i, k, gs), y.get(i, k, ys), k);
+      if constexpr (kLog)
+        row_add(&lanes, g.get(i, k, gs), k);
+      else
+        row_add_products(&lanes, g.get(i, k, gs), y.get(i, k, ys), k);
     });
     const T sum = row_total(lanes);
     for_blocks(n, [&](int64_t i, int64_t k) {

@@ -158,11 +158,15 @@ void column_exp(double* v, const double* shift, int64_t n) noexcept {
 
 void row_add(RowSum<float>* sum, const float* x, int64_t n) noexcept { add_values(sum, x, n); }
 void row_add(RowSum<double>* sum, const double* x, int64_t n) noexcept { add_values(sum, x, n); }
-void row_add_products(RowSum<float>* sum, const float* a, const float* b, int64_t n) noexcept { add_products(sum, a, b, n); }
+void row_add_products(RowSum<float>* sum, const float* a, const float* b, int64_t n) noexcept {
+  add_products(sum, a, b, n);
+}
 void row_add_products(RowSum<double>* sum, const double* a, const double* b, int64_t n) noexcept {
   add_products(sum, a, b, n);
 }
-void row_add_squares(RowSum<float>* sum, const float* x, float center, int64_t n) noexcept { add_squares(sum, x, center, n); }
+void row_add_squares(RowSum<float>* sum, const float* x, float center, int64_t n) noexcept {
+  add_squares(sum, x, center, n);
+}
 void row_add_squares(RowSum<double>* sum, const double* x, double center, int64_t n) noexcept {
   add_squares(sum, x, center, n);
 }

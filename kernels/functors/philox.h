@@ -1,8 +1,9 @@
 // Philox4x32-10, a counter-based generator: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
 // SC 2011. Every random value of tt is a function of (seed, offset, index), equal on every device.
 //
-// Numbering. Counters are 64-bit (the upper 64 bits are zero), the key is the seed. 16 consecutive blocks make a group of
-// 64 words: word w (0 … 3) of block 16 g + lane is random word 64 g + 16 w + lane of the sequence that starts at `offset`.
+// Numbering. Counters are 64-bit (the upper 64 bits are zero), the key is the seed. 16 consecutive blocks make a group
+// of 64 words: word w (0 … 3) of block 16 g + lane is random word 64 g + 16 w + lane of the sequence that starts at
+// `offset`.
 #pragma once
 
 #include "base/platform.h"
@@ -36,7 +37,8 @@ TT_PHILOX_FN PhiloxBlock philox(PhiloxBlock c, uint32_t k0, uint32_t k1) {
 // Random word `index` of the sequence (seed, offset).
 TT_PHILOX_FN uint32_t philox_word(uint64_t seed, uint64_t offset, uint64_t index) {
   const uint64_t counter = offset + index / 64 * kPhiloxGroup + index % 16;
-  const PhiloxBlock b = philox({{uint32_t(counter), uint32_t(counter >> 32), 0, 0}}, uint32_t(seed), uint32_t(seed >> 32));
+  const PhiloxBlock b =
+      philox({{uint32_t(counter), uint32_t(counter >> 32), 0, 0}}, uint32_t(seed), uint32_t(seed >> 32));
   return b.word[index / 16 % 4];
 }
 

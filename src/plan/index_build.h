@@ -5,16 +5,17 @@
 
 namespace TT_NS {
 
-// One nest of positions; sizes and strides (bytes) are outermost first. The index's stride is 0 where it does not change.
+// One nest of positions; sizes and strides (bytes) are outermost first. The index's stride is 0 where it does not
+// change.
 struct IndexArgs {
   int32_t ndim;
   const int64_t* size;
-  const int64_t* a_stride;      // 0 in the dimensions that the index replaces
+  const int64_t* a_stride;  // 0 in the dimensions that the index replaces
   const int64_t* b_stride;
   const int64_t* index_stride;
   int64_t a_step, index_size;
   int32_t dtype, index_dtype;
-  bool put;                     // a is written: index_put, index_accumulate
+  bool put;  // a is written: index_put, index_accumulate
 };
 
 namespace index_detail {
@@ -119,8 +120,8 @@ inline void build_nonzero(NonzeroPlan* p, int32_t dtype, int32_t ndim, const int
 inline void build_nonzero_write(NonzeroPlan* p) { index_detail::one_stage(&p->run, nonzero_chunks(p->n), 4); }
 
 // start and step: integers for integer dtypes.
-inline void build_arange(ArangePlan* p, int32_t dtype, int64_t n, void* out, int64_t start_int, int64_t step_int, double start,
-                         double step) {
+inline void build_arange(ArangePlan* p, int32_t dtype, int64_t n, void* out, int64_t start_int, int64_t step_int,
+                         double start, double step) {
   p->dtype = dtype, p->n = n, p->out = static_cast<char*>(out);
   p->start_int = start_int, p->step_int = step_int, p->start = start, p->step = step;
   index_detail::one_stage(&p->run, index_detail::chunks(n, kArangeChunk), 2);

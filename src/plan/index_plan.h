@@ -9,9 +9,9 @@ namespace TT_NS {
 constexpr int64_t kNoSkip = INT64_MIN;
 
 // For every position of a nest, with i = the index there (i < 0 stands for i + index_size): the place
-// a + position * a_stride + i * a_step meets the place b + position * b_stride. Getting writes b, putting writes a, in the
-// nest's order, dimension 0 fastest. Units are pieces of `piece` along dimension `split`; putting splits only a dimension
-// of a (a_stride != 0), so that no two units write the same place, and else is one unit.
+// a + position * a_stride + i * a_step meets the place b + position * b_stride. Getting writes b, putting writes a, in
+// the nest's order, dimension 0 fastest. Units are pieces of `piece` along dimension `split`; putting splits only a
+// dimension of a (a_stride != 0), so that no two units write the same place, and else is one unit.
 struct IndexPlan {
   Stages run;
   int32_t dtype;        // of a and b
@@ -22,9 +22,9 @@ struct IndexPlan {
   char* a;
   char* b;
   const char* index;
-  int64_t a_step;       // bytes
-  int64_t index_size;   // 0: the indices are bytes already (index_offsets)
-  int64_t skip;         // index_accumulate passes over this index (padding); kNoSkip
+  int64_t a_step;      // bytes
+  int64_t index_size;  // 0: the indices are bytes already (index_offsets)
+  int64_t skip;        // index_accumulate passes over this index (padding); kNoSkip
   // dimension 0 is the innermost; bytes; the rest left uninitialised
   int64_t size[kMaxPlanDims];
   int64_t a_stride[kMaxPlanDims], b_stride[kMaxPlanDims], index_stride[kMaxPlanDims];
@@ -50,16 +50,17 @@ struct IndexCheckPlan {
 constexpr int64_t kIndexChunk = 16384;
 
 // Positions of the elements of a contiguous array that are not zero. Count: stage 0 counts chunks of kNonzeroChunk
-// elements, stage 1 (one unit) turns the counts into starts and leaves their sum in *total. Write: units are the chunks.
+// elements, stage 1 (one unit) turns the counts into starts and leaves their sum in *total.
+// Write: units are the chunks.
 struct NonzeroPlan {
   Stages run;
   int32_t dtype;
   int32_t ndim;
   int64_t n;
   const char* x;
-  int64_t* starts;    // ceil(n / kNonzeroChunk)
+  int64_t* starts;  // ceil(n / kNonzeroChunk)
   int64_t* total;
-  int64_t* out;       // coordinate d of hit i at out[i * row_stride + d * dim_stride]; ndim 0: its flat position
+  int64_t* out;  // coordinate d of hit i at out[i * row_stride + d * dim_stride]; ndim 0: its flat position
   int64_t row_stride, dim_stride;
   int64_t size[kMaxPlanDims];  // dimension 0 is the outermost here
 };

@@ -14,11 +14,12 @@ enum RandomKind : int32_t {
 };
 
 // Units are chunks of kRandomChunk elements. Numbering of the random words: functors/philox.h. A value that takes two
-// words has both in one counter: value i of these is words 2 s and 2 s + 1 of counter 16 (i / 32) + i % 16, s = i / 16 % 2.
+// words has both in one counter: value i of these is words 2 s and 2 s + 1 of counter 16 (i / 32) + i % 16, s = i / 16
+// % 2.
 struct RandomPlan {
   Stages run;
-  int32_t dtype;      // of out (and x)
-  int32_t p_dtype;    // of p: f16 bf16 f32 f64
+  int32_t dtype;    // of out (and x)
+  int32_t p_dtype;  // of p: f16 bf16 f32 f64
   int64_t n;
   uint64_t seed, offset;
   char* out;

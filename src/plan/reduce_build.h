@@ -10,11 +10,11 @@ struct ReduceArgs {
   int32_t ndim;
   const int64_t* size;
   const int64_t* stride;
-  uint64_t reduced;           // bit d: dimension d is reduced
+  uint64_t reduced;  // bit d: dimension d is reduced
   int32_t dtype, out_dtype;
   const int64_t* out_stride;    // of the kept dimensions in order, keepdim's ones left out; NULL: contiguous
   const int64_t* index_stride;  // the same for the positions
-  bool ordered;               // the sequence must follow the dimensions' order (positions are wanted)
+  bool ordered;                 // the sequence must follow the dimensions' order (positions are wanted)
 };
 
 namespace reduce_detail {
@@ -26,7 +26,8 @@ inline void swap(int64_t* a, int i, int j) {
 
 inline int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
 
-// Sorts the kept nest by the input's stride, smallest first, and joins dimensions that are one run in in, out and index.
+// Sorts the kept nest by the input's stride, smallest first, and joins dimensions that are one run in in, out and
+// index.
 inline void order_kept(ReducePlan* p) {
   for (int i = 1; i < p->n_kept; i++)
     for (int j = i; j > 0 && magnitude(p->kept_stride[j]) < magnitude(p->kept_stride[j - 1]); j--) {
@@ -136,8 +137,10 @@ inline void build_reduce(ReducePlan* p, const ReduceArgs& a) {
                         (p->length < 32 && p->kept_size[0] >= 32));
   p->path = columns ? kReduceColumns : kReduceRows;
   p->tile = p->n_tiles = 1;
-  if (columns) split_columns(p);
-  else split_rows(p);
+  if (columns)
+    split_columns(p);
+  else
+    split_rows(p);
   if (p->splits > 1) {
     p->run.units[1] = p->n_out;
     p->run.grain[1] = clamp(kUnitWork / p->splits, 1, kUnitWork);

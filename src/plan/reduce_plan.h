@@ -14,22 +14,23 @@ enum ReducePath : int32_t {
 // The reduced elements of an output form a sequence in the order of the reduced nest (dimension 0 fastest), cut into
 // `splits` pieces of split_len. With splits > 1, stage 0 leaves one partial per piece in `workspace`
 // ([splits][n_out]) and stage 1 combines them by a fixed tree; otherwise stage 0 writes the result.
-// Units of stage 0: rows path [n_out][splits], columns path [n_out / kept_size[0]][n_tiles][splits]; of stage 1: [n_out].
+// Units of stage 0: rows path [n_out][splits], columns path [n_out / kept_size[0]][n_tiles][splits];
+// of stage 1: [n_out].
 struct ReducePlan {
   Stages run;
-  int32_t path;        // ReducePath
-  int32_t dtype;       // stored dtype of in
-  int32_t out_dtype;   // stored dtype of out
+  int32_t path;       // ReducePath
+  int32_t dtype;      // stored dtype of in
+  int32_t out_dtype;  // stored dtype of out
   int32_t n_kept, n_red;
   const char* in;
-  char* out;           // NULL: only index is wanted
-  char* index;         // int64; NULL unless the kernel yields positions in the sequence
-  double divisor;      // the sum is divided by it (mean); 1 otherwise
-  int64_t n_out;       // product of kept_size
-  int64_t length;      // product of red_size
+  char* out;       // NULL: only index is wanted
+  char* index;     // int64; NULL unless the kernel yields positions in the sequence
+  double divisor;  // the sum is divided by it (mean); 1 otherwise
+  int64_t n_out;   // product of kept_size
+  int64_t length;  // product of red_size
   int64_t splits, split_len;
   int64_t tile, n_tiles;  // columns path: kept_size[0] in pieces of `tile`
-  void* workspace;     // reduce_workspace_bytes(plan)
+  void* workspace;        // reduce_workspace_bytes(plan)
   // dimension 0 is the innermost; strides in bytes; the rest left uninitialised
   int64_t kept_size[kMaxPlanDims], kept_stride[kMaxPlanDims];
   int64_t out_stride[kMaxPlanDims], index_stride[kMaxPlanDims];

@@ -26,8 +26,8 @@ inline void build_softmax(SoftmaxPlan* p, int32_t dtype, int64_t outer, int64_t 
 }
 
 // Fills all but the pointers; weight_dtype counts only where there are weights.
-inline void build_layer_norm(LayerNormPlan* p, int32_t dtype, int32_t weight_dtype, int32_t stat_dtype, int64_t rows, int64_t n,
-                             double eps) {
+inline void build_layer_norm(LayerNormPlan* p, int32_t dtype, int32_t weight_dtype, int32_t stat_dtype, int64_t rows,
+                             int64_t n, double eps) {
   p->dtype = dtype, p->weight_dtype = weight_dtype, p->stat_dtype = stat_dtype;
   p->rows = rows, p->n = n, p->eps = eps;
   one_stage(&p->run, rows, row_grain(n));
@@ -52,8 +52,8 @@ inline int64_t layer_norm_backward_workspace_bytes(const LayerNormBackwardPlan* 
 }
 
 // Fills all but the pointers, which are NULL; scale_stride 1.
-inline void build_class_loss(ClassLossPlan* p, int32_t dtype, int32_t target_dtype, int32_t weight_dtype, int32_t loss_dtype,
-                             int64_t outer, int64_t classes, int64_t inner, int64_t ignore_index) {
+inline void build_class_loss(ClassLossPlan* p, int32_t dtype, int32_t target_dtype, int32_t weight_dtype,
+                             int32_t loss_dtype, int64_t outer, int64_t classes, int64_t inner, int64_t ignore_index) {
   p->dtype = dtype, p->target_dtype = target_dtype, p->weight_dtype = weight_dtype, p->loss_dtype = loss_dtype;
   p->outer = outer, p->classes = classes, p->inner = inner, p->ignore_index = ignore_index;
   p->x = p->target = p->weight = p->scale = nullptr;

@@ -29,10 +29,10 @@ struct LayerNormPlan {
   int64_t rows, n;
   double eps;
   const char* x;
-  const char* weight;    // NULL: 1
-  const char* bias;      // NULL: 0
+  const char* weight;  // NULL: 1
+  const char* bias;    // NULL: 0
   char* y;
-  char* mean;            // rows elements
+  char* mean;  // rows elements
   char* rstd;
 };
 
@@ -52,26 +52,28 @@ struct LayerNormBackwardPlan {
   char* dx;
   char* dweight;
   char* dbias;
-  void* workspace;     // layer_norm_backward_workspace_bytes(plan)
+  void* workspace;  // layer_norm_backward_workspace_bytes(plan)
 };
 
-// Losses of class indices over an array [outer][classes][inner], with target, loss, row_weight, lse and scale [outer][inner].
-// A target equal to ignore_index gives loss, weight and gradient 0; the others lie in [0, classes) (index_check).
+// Losses of class indices over an array [outer][classes][inner], with target, loss, row_weight, lse and scale
+// [outer][inner]. A target equal to ignore_index gives loss, weight and gradient 0; the others lie in [0, classes)
+// (index_check).
 //   cross_entropy: x = logits; lse = log sum exp of the classes, loss = (lse - x[target]) weight[target]
 //   cross_entropy_backward: dx = (exp(x - lse) - [class == target]) scale row_weight
-//   nll_loss: x = log-probabilities; loss = -x[target] weight[target]; its backward: dx = -[class == target] scale row_weight
+//   nll_loss: x = log-probabilities; loss = -x[target] weight[target]; its backward: dx = -[class == target] scale
+//   row_weight
 // Units: inner == 1: [outer]; else [outer][n_tiles], tiles of kRowTile of the inner positions.
 struct ClassLossPlan {
   Stages run;
   int32_t dtype;         // of x and dx: f16 bf16 f32 f64
   int32_t target_dtype;  // i32 or i64
   int32_t weight_dtype;
-  int32_t loss_dtype;    // of loss, row_weight and scale; it computes in the same type as dtype
+  int32_t loss_dtype;  // of loss, row_weight and scale; it computes in the same type as dtype
   int64_t outer, classes, inner, n_tiles;
   int64_t ignore_index;
-  const char* x;         // not read by nll_loss_backward
+  const char* x;  // not read by nll_loss_backward
   const char* target;
-  const char* weight;    // per class; NULL: 1
+  const char* weight;  // per class; NULL: 1
   char* loss;
   char* row_weight;      // forward: weight[target] is left there, unless NULL; backward: read, NULL: 1
   char* lse;             // f32, or f64 for f64; cross_entropy: unless NULL; its backward: read

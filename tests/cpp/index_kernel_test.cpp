@@ -72,10 +72,17 @@ void each(const Scattered& s, Buffer& index, const std::function<void(int64_t, i
 
 std::vector<Scattered> cases() {
   std::vector<Scattered> c = {
-      scattered({7}, {5}, 0),           scattered({10}, {300000}, 0),       scattered({6, 5}, {4, 5}, 0),
-      scattered({6, 5}, {6, 9}, 1),     scattered({6, 5}, {3, 2}, 1),       scattered({3, 4, 5}, {3, 6, 5}, 1),
-      scattered({3, 4, 5}, {2, 4, 3}, 2), scattered({300, 300}, {300, 300}, 0), scattered({300, 300}, {300, 300}, 1),
-      scattered({1, 1}, {1, 1}, 0),     scattered({4, 3}, {0, 3}, 0),
+      scattered({7}, {5}, 0),
+      scattered({10}, {300000}, 0),
+      scattered({6, 5}, {4, 5}, 0),
+      scattered({6, 5}, {6, 9}, 1),
+      scattered({6, 5}, {3, 2}, 1),
+      scattered({3, 4, 5}, {3, 6, 5}, 1),
+      scattered({3, 4, 5}, {2, 4, 3}, 2),
+      scattered({300, 300}, {300, 300}, 0),
+      scattered({300, 300}, {300, 300}, 1),
+      scattered({1, 1}, {1, 1}, 0),
+      scattered({4, 3}, {0, 3}, 0),
   };
   Scattered t = scattered({6, 5}, {4, 5}, 0);  // everything transposed
   t.a_stride = {1, 6}, t.b_stride = {1, 4}, t.index_stride = {1, 4};
@@ -132,7 +139,8 @@ TEST_P(IndexTest, GetPutAccumulate) {
             std::memcpy(first_sum.data(), sum.data(), size_t(n_a * kItemSize[dtype]));
             std::vector<Value> want_put(static_cast<size_t>(n_a)), want_sum(static_cast<size_t>(n_a));
             std::vector<double> magnitude(static_cast<size_t>(n_a));
-            for (int64_t i = 0; i < n_a; i++) want_put[size_t(i)] = want_sum[size_t(i)] = a[i], magnitude[size_t(i)] = std::abs(a[i]);
+            for (int64_t i = 0; i < n_a; i++)
+              want_put[size_t(i)] = want_sum[size_t(i)] = a[i], magnitude[size_t(i)] = std::abs(a[i]);
             each(s, index, [&](int64_t pa, int64_t pb) {
               want_put[size_t(pa)] = b[pb], want_sum[size_t(pa)] += b[pb], magnitude[size_t(pa)] += std::abs(b[pb]);
             });
@@ -143,12 +151,15 @@ TEST_P(IndexTest, GetPutAccumulate) {
               if (!is_float(dtype)) {
                 Buffer wrapped(dtype, 1);
                 const int64_t integer = int64_t(w.real());
-                if (dtype == TT_BOOL) wrapped.put(0, w);
-                else std::memcpy(wrapped.data(), &integer, size_t(kItemSize[dtype]));
+                if (dtype == TT_BOOL)
+                  wrapped.put(0, w);
+                else
+                  std::memcpy(wrapped.data(), &integer, size_t(kItemSize[dtype]));
                 ASSERT_EQ(sum[i], wrapped[0]) << text << " sum at " << i;
               } else {
                 const double terms = dtype == TT_F16 || dtype == TT_BF16 ? 30 : 300;
-                ASSERT_LE(std::abs(sum[i] - w), terms * epsilon(dtype) * magnitude[size_t(i)]) << text << " sum at " << i;
+                ASSERT_LE(std::abs(sum[i] - w), terms * epsilon(dtype) * magnitude[size_t(i)])
+                    << text << " sum at " << i;
               }
             }
           }
@@ -310,9 +321,12 @@ TEST(Index, Arange) {
       Buffer want(dtype, 1);
       for (int64_t i = 0; i < out.n; i++) {
         const int64_t integer = -3 + 2 * i;
-        if (dtype == TT_BOOL) want.put(0, 1);
-        else if (is_float(dtype)) want.put(0, -3 + 0.25 * double(i));
-        else std::memcpy(want.data(), &integer, size_t(kItemSize[dtype]));
+        if (dtype == TT_BOOL)
+          want.put(0, 1);
+        else if (is_float(dtype))
+          want.put(0, -3 + 0.25 * double(i));
+        else
+          std::memcpy(want.data(), &integer, size_t(kItemSize[dtype]));
         ASSERT_EQ(out[i], want[0]) << dtype_text(dtype) << " " << i;
       }
       ASSERT_EQ(*out.at(out.n), 0x5a);

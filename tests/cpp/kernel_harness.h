@@ -28,11 +28,11 @@ using namespace avx2;
 }  // namespace avx512
 }  // namespace TT_NS
 
-#define DECLARE_IN(isa, name)                             \
-  namespace TT_NS {                                       \
-  namespace isa {                                         \
-  int32_t name(const void*, int64_t, int64_t) noexcept;   \
-  }                                                       \
+#define DECLARE_IN(isa, name)                           \
+  namespace TT_NS {                                     \
+  namespace isa {                                       \
+  int32_t name(const void*, int64_t, int64_t) noexcept; \
+  }                                                     \
   }
 #if TT_HAVE_AVX512
 #define DECLARE_KERNEL(name) DECLARE_IN(baseline, name) DECLARE_IN(avx2, name) DECLARE_IN(avx512, name)
@@ -41,8 +41,7 @@ using namespace avx2;
 #else
 #define DECLARE_KERNEL(name) DECLARE_IN(baseline, name)
 #endif
-#define KERNEL_ROW(name) \
-  (kernel_test::KernelRow{{TT_NS::baseline::name, TT_NS::avx2::name, TT_NS::avx512::name}})
+#define KERNEL_ROW(name) (kernel_test::KernelRow{{TT_NS::baseline::name, TT_NS::avx2::name, TT_NS::avx512::name}})
 
 namespace kernel_test {
 using namespace TT_NS;
@@ -86,52 +85,92 @@ using Value = std::complex<double>;
 inline Value get(const void* base, int32_t dtype) {
   switch (dtype) {
     case TT_BOOL:
-    case TT_U8: return double(*static_cast<const uint8_t*>(base));
-    case TT_I8: return double(*static_cast<const int8_t*>(base));
-    case TT_I16: return double(*static_cast<const int16_t*>(base));
-    case TT_I32: return double(*static_cast<const int32_t*>(base));
-    case TT_I64: return double(*static_cast<const int64_t*>(base));
-    case TT_F16: return half_to_float(*static_cast<const uint16_t*>(base));
-    case TT_BF16: return bf16_to_float(*static_cast<const uint16_t*>(base));
-    case TT_F32: return *static_cast<const float*>(base);
-    case TT_F64: return *static_cast<const double*>(base);
-    case TT_C64: return Value(*static_cast<const std::complex<float>*>(base));
-    default: return *static_cast<const Value*>(base);
+    case TT_U8:
+      return double(*static_cast<const uint8_t*>(base));
+    case TT_I8:
+      return double(*static_cast<const int8_t*>(base));
+    case TT_I16:
+      return double(*static_cast<const int16_t*>(base));
+    case TT_I32:
+      return double(*static_cast<const int32_t*>(base));
+    case TT_I64:
+      return double(*static_cast<const int64_t*>(base));
+    case TT_F16:
+      return half_to_float(*static_cast<const uint16_t*>(base));
+    case TT_BF16:
+      return bf16_to_float(*static_cast<const uint16_t*>(base));
+    case TT_F32:
+      return *static_cast<const float*>(base);
+    case TT_F64:
+      return *static_cast<const double*>(base);
+    case TT_C64:
+      return Value(*static_cast<const std::complex<float>*>(base));
+    default:
+      return *static_cast<const Value*>(base);
   }
 }
 inline void set(void* base, int32_t dtype, Value v) {
   switch (dtype) {
-    case TT_BOOL: *static_cast<uint8_t*>(base) = v.real() != 0; break;
-    case TT_U8: *static_cast<uint8_t*>(base) = uint8_t(v.real()); break;
-    case TT_I8: *static_cast<int8_t*>(base) = int8_t(v.real()); break;
-    case TT_I16: *static_cast<int16_t*>(base) = int16_t(v.real()); break;
-    case TT_I32: *static_cast<int32_t*>(base) = int32_t(v.real()); break;
-    case TT_I64: *static_cast<int64_t*>(base) = int64_t(v.real()); break;
-    case TT_F16: *static_cast<uint16_t*>(base) = float_to_half(v.real()); break;
-    case TT_BF16: *static_cast<uint16_t*>(base) = float_to_bf16(float(v.real())); break;
-    case TT_F32: *static_cast<float*>(base) = float(v.real()); break;
-    case TT_F64: *static_cast<double*>(base) = v.real(); break;
-    case TT_C64: *static_cast<std::complex<float>*>(base) = std::complex<float>(v); break;
-    default: *static_cast<Value*>(base) = v;
+    case TT_BOOL:
+      *static_cast<uint8_t*>(base) = v.real() != 0;
+      break;
+    case TT_U8:
+      *static_cast<uint8_t*>(base) = uint8_t(v.real());
+      break;
+    case TT_I8:
+      *static_cast<int8_t*>(base) = int8_t(v.real());
+      break;
+    case TT_I16:
+      *static_cast<int16_t*>(base) = int16_t(v.real());
+      break;
+    case TT_I32:
+      *static_cast<int32_t*>(base) = int32_t(v.real());
+      break;
+    case TT_I64:
+      *static_cast<int64_t*>(base) = int64_t(v.real());
+      break;
+    case TT_F16:
+      *static_cast<uint16_t*>(base) = float_to_half(v.real());
+      break;
+    case TT_BF16:
+      *static_cast<uint16_t*>(base) = float_to_bf16(float(v.real()));
+      break;
+    case TT_F32:
+      *static_cast<float*>(base) = float(v.real());
+      break;
+    case TT_F64:
+      *static_cast<double*>(base) = v.real();
+      break;
+    case TT_C64:
+      *static_cast<std::complex<float>*>(base) = std::complex<float>(v);
+      break;
+    default:
+      *static_cast<Value*>(base) = v;
   }
 }
 
 inline bool is_float(int32_t d) { return d >= TT_F16; }
 inline bool is_complex(int32_t d) { return d >= TT_C64; }
 inline const char* dtype_text(int32_t d) {
-  static const char* const names[] = {"", "bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128"};
+  static const char* const names[] = {"",    "bool", "u8",  "i8",  "i16", "i32", "i64",
+                                      "f16", "bf16", "f32", "f64", "c64", "c128"};
   return names[d];
 }
 // Spacing of numbers around 1.
 inline double epsilon(int32_t d) {
   switch (d) {
-    case TT_F16: return 0x1p-10;
-    case TT_BF16: return 0x1p-7;
+    case TT_F16:
+      return 0x1p-10;
+    case TT_BF16:
+      return 0x1p-7;
     case TT_F32:
-    case TT_C64: return 0x1p-23;
+    case TT_C64:
+      return 0x1p-23;
     case TT_F64:
-    case TT_C128: return 0x1p-52;
-    default: return 0;
+    case TT_C128:
+      return 0x1p-52;
+    default:
+      return 0;
   }
 }
 
@@ -151,9 +190,7 @@ struct Buffer {
   void fill(F f) {
     for (int64_t i = 0; i < n; i++) put(i, f(i));
   }
-  bool same_bytes(Buffer& o) {
-    return n == o.n && !std::memcmp(data(), o.data(), size_t(n * kItemSize[dtype]));
-  }
+  bool same_bytes(Buffer& o) { return n == o.n && !std::memcmp(data(), o.data(), size_t(n * kItemSize[dtype])); }
 };
 
 // Small values of any dtype: integers in a narrow range, floats around 0.

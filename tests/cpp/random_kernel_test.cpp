@@ -24,7 +24,9 @@ TEST(Philox, KnownAnswers) {
   } rows[] = {
       {{{0, 0, 0, 0}}, 0, 0, {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}}},
       {{{~0u, ~0u, ~0u, ~0u}}, ~0u, ~0u, {{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}}},
-      {{{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0xa4093822, 0x299f31d0,
+      {{{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}},
+       0xa4093822,
+       0x299f31d0,
        {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}},
   };
   for (const auto& r : rows) {
@@ -190,7 +192,8 @@ TEST(Random, BernoulliOfProbabilities) {
     p.p = probability.data(), p.p_dtype = pd;
     run_all(KERNEL_ROW(random_bernoulli), p, &out, true, 0, dtype_text(pd));
     for (int64_t i = 0; i < out.n; i++)
-      ASSERT_EQ(out.real(i) != 0, double(philox_word(kSeed, kOffset, uint64_t(i)) >> 8) * 0x1p-24 < probability.real(i));
+      ASSERT_EQ(out.real(i) != 0,
+                double(philox_word(kSeed, kOffset, uint64_t(i)) >> 8) * 0x1p-24 < probability.real(i));
   }
 }
 

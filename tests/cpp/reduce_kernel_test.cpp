@@ -31,14 +31,22 @@ struct Result {
 
 KernelRow row_of(Kind k) {
   switch (k) {
-    case kSum: return KERNEL_ROW(reduce_sum);
-    case kProd: return KERNEL_ROW(reduce_prod);
-    case kMax: return KERNEL_ROW(reduce_max);
-    case kMin: return KERNEL_ROW(reduce_min);
-    case kAny: return KERNEL_ROW(reduce_any);
-    case kAll: return KERNEL_ROW(reduce_all);
-    case kMaxIndex: return KERNEL_ROW(reduce_max_index);
-    default: return KERNEL_ROW(reduce_min_index);
+    case kSum:
+      return KERNEL_ROW(reduce_sum);
+    case kProd:
+      return KERNEL_ROW(reduce_prod);
+    case kMax:
+      return KERNEL_ROW(reduce_max);
+    case kMin:
+      return KERNEL_ROW(reduce_min);
+    case kAny:
+      return KERNEL_ROW(reduce_any);
+    case kAll:
+      return KERNEL_ROW(reduce_all);
+    case kMaxIndex:
+      return KERNEL_ROW(reduce_max_index);
+    default:
+      return KERNEL_ROW(reduce_min_index);
   }
 }
 
@@ -98,18 +106,28 @@ Reference reference(Kind k, const Case& c, Buffer& in) {
       const int64_t i = rest % c.size[d];
       rest /= c.size[d];
       offset += i * stride[d];
-      if (c.reduced >> d & 1) pos += i * p_scale, p_scale *= c.size[d];
-      else o += i * o_scale, o_scale *= c.size[d];
+      if (c.reduced >> d & 1)
+        pos += i * p_scale, p_scale *= c.size[d];
+      else
+        o += i * o_scale, o_scale *= c.size[d];
     }
     const Value x = in[offset];
     Value& v = r.value[size_t(o)];
     r.magnitude[size_t(o)] += std::abs(x);
     int64_t& best = r.position[size_t(o)];
     switch (k) {
-      case kSum: v += x; break;
-      case kProd: v *= x; break;
-      case kAny: v = v != 0.0 || x != 0.0; break;
-      case kAll: v = v != 0.0 && x != 0.0; break;
+      case kSum:
+        v += x;
+        break;
+      case kProd:
+        v *= x;
+        break;
+      case kAny:
+        v = v != 0.0 || x != 0.0;
+        break;
+      case kAll:
+        v = v != 0.0 && x != 0.0;
+        break;
       default: {
         const bool better = k == kMax || k == kMaxIndex ? x.real() > v.real() : x.real() < v.real();
         if (best < 0 || (!std::isnan(v.real()) && (better || std::isnan(x.real())))) v = x, best = pos;
@@ -127,23 +145,31 @@ void check(Kind k, const Case& c, Buffer& in, const std::string& text) {
     const Value want = ref.value[size_t(i)], got = first.out[i];
     if (k == kSum && is_float(in.dtype)) {
       const int32_t compute = in.dtype == TT_F16 || in.dtype == TT_BF16 ? int32_t(TT_F32) : in.dtype;
-      const double bound = epsilon(compute) * 8 * ref.magnitude[size_t(i)] + epsilon(in.dtype) * std::abs(want) + 1e-7 * epsilon(in.dtype);
+      const double bound = epsilon(compute) * 8 * ref.magnitude[size_t(i)] + epsilon(in.dtype) * std::abs(want) +
+                           1e-7 * epsilon(in.dtype);
       ASSERT_LE(std::abs(got - want), bound) << text << " out " << i;
     } else if (k == kProd && is_float(in.dtype)) {
-      ASSERT_LE(std::abs(got - want), (epsilon(in.dtype) + epsilon(TT_F32) * 64) * std::abs(want) + 1e-7) << text << " out " << i;
+      ASSERT_LE(std::abs(got - want), (epsilon(in.dtype) + epsilon(TT_F32) * 64) * std::abs(want) + 1e-7)
+          << text << " out " << i;
     } else if (std::isnan(want.real())) {
       ASSERT_TRUE(std::isnan(got.real())) << text << " out " << i;
     } else {
       ASSERT_EQ(got, want) << text << " out " << i;
     }
-    if (k >= kMaxIndex) { ASSERT_EQ(first.index.real(i), double(ref.position[size_t(i)])) << text << " out " << i; }
+    if (k >= kMaxIndex) {
+      ASSERT_EQ(first.index.real(i), double(ref.position[size_t(i)])) << text << " out " << i;
+    }
   }
   const bool exact = !(k == kProd && is_float(in.dtype));
   for (int isa = 0; isa <= best_isa(); isa++)
     for (int64_t piece : {int64_t(0), int64_t(1), int64_t(3)}) {
       Result again = run(k, c, in, isa, piece);
-      if (isa == 0 || exact) { ASSERT_TRUE(again.out.same_bytes(first.out)) << text << " isa " << isa << " piece " << piece; }
-      if (k >= kMaxIndex) { ASSERT_TRUE(again.index.same_bytes(first.index)) << text << " isa " << isa; }
+      if (isa == 0 || exact) {
+        ASSERT_TRUE(again.out.same_bytes(first.out)) << text << " isa " << isa << " piece " << piece;
+      }
+      if (k >= kMaxIndex) {
+        ASSERT_TRUE(again.index.same_bytes(first.index)) << text << " isa " << isa;
+      }
     }
 }
 
@@ -184,12 +210,14 @@ TEST_P(ReduceTest, AllCases) {
       if (is_complex(dtype) && (k == kMax || k == kMin || k >= kMaxIndex)) continue;
       if (k == kProd && !is_complex(dtype)) {
         Buffer near_one(dtype, in.n);
-        near_one.fill([&](int64_t i) { return is_float(dtype) ? 1 + 0.02 * std::sin(double(i)) : double(1 + (i % 97 == 5)); });
+        near_one.fill(
+            [&](int64_t i) { return is_float(dtype) ? 1 + 0.02 * std::sin(double(i)) : double(1 + (i % 97 == 5)); });
         if (in.n <= 1000 || is_float(dtype)) check(Kind(k), c, near_one, std::string("prod ") + dtype_text(dtype));
         continue;
       }
       if (k == kProd && in.n > 1000) continue;
-      check(Kind(k), c, in, std::string(dtype_text(dtype)) + " kind " + std::to_string(k) + " case " + std::to_string(&c - kCases));
+      check(Kind(k), c, in,
+            std::string(dtype_text(dtype)) + " kind " + std::to_string(k) + " case " + std::to_string(&c - kCases));
       if (HasFatalFailure()) return;
     }
     Buffer sparse(dtype, in.n);
@@ -203,7 +231,8 @@ TEST_P(ReduceTest, AllCases) {
 // Long sequences are split over workspace; columns too.
 TEST_P(ReduceTest, Split) {
   const int32_t dtype = GetParam();
-  const Case cases[] = {{{300001}, 1, {}}, {{2, 270000}, 2, {}}, {{20000, 33}, 1, {}}, {{40000, 9}, 1, {}}, {{9, 40000}, 2, {1, 0}}};
+  const Case cases[] = {
+      {{300001}, 1, {}}, {{2, 270000}, 2, {}}, {{20000, 33}, 1, {}}, {{40000, 9}, 1, {}}, {{9, 40000}, 2, {1, 0}}};
   for (const Case& c : cases) {
     Buffer in(dtype, product(c.size));
     fill_random(&in, 11);

@@ -25,26 +25,33 @@ const int32_t kFloats[] = {TT_F16, TT_BF16, TT_F32, TT_F64};
 
 // Runs a kernel on every ISA and split; out must be bit-equal for every split and near `want` everywhere.
 template <class Plan>
-void check(const KernelRow& row, Plan plan, std::vector<Buffer*> outs, const std::function<double(size_t, int64_t)>& want,
-           double tolerance, const std::string& text, double floor = 0.02) {
+void check(const KernelRow& row, Plan plan, std::vector<Buffer*> outs,
+           const std::function<double(size_t, int64_t)>& want, double tolerance, const std::string& text,
+           double floor = 0.02) {
   for (int isa = 0; isa <= best_isa(); isa++) {
     std::vector<std::vector<char>> first;
     for (int64_t piece : {0, 1, 3}) {
       ASSERT_EQ(run_split(row.isa[isa], &plan, piece), 0) << text;
       for (size_t o = 0; o < outs.size(); o++) {
         const size_t bytes = size_t(outs[o]->n * kItemSize[outs[o]->dtype]);
-        if (!piece) first.emplace_back(outs[o]->data(), outs[o]->data() + bytes);
-        else ASSERT_EQ(std::memcmp(first[o].data(), outs[o]->data(), bytes), 0) << text << " piece " << piece;
+        if (!piece)
+          first.emplace_back(outs[o]->data(), outs[o]->data() + bytes);
+        else
+          ASSERT_EQ(std::memcmp(first[o].data(), outs[o]->data(), bytes), 0) << text << " piece " << piece;
         ASSERT_EQ(*(outs[o]->data() + bytes), 0x5a) << text << " wrote past its end";
       }
     }
     for (size_t o = 0; o < outs.size(); o++)
       for (int64_t i = 0; i < outs[o]->n; i++) {
         const double w = want(o, i), got = outs[o]->real(i);
-        if (std::isnan(w)) { ASSERT_TRUE(std::isnan(got)) << text << " isa " << isa << " out " << o << " at " << i; }
-        else if (std::isinf(w)) { ASSERT_EQ(got, w) << text << " isa " << isa << " at " << i; }
-        else {
-          ASSERT_NEAR(got, w, tolerance * (std::fabs(w) + floor) + 1e-7 * epsilon(outs[o]->dtype) + (outs[o]->dtype == TT_F16 ? 6e-8 : 0))
+        if (std::isnan(w)) {
+          ASSERT_TRUE(std::isnan(got)) << text << " isa " << isa << " out " << o << " at " << i;
+        } else if (std::isinf(w)) {
+          ASSERT_EQ(got, w) << text << " isa " << isa << " at " << i;
+        } else {
+          ASSERT_NEAR(got, w,
+                      tolerance * (std::fabs(w) + floor) + 1e-7 * epsilon(outs[o]->dtype) +
+                          (outs[o]->dtype == TT_F16 ? 6e-8 : 0))
               << text << " isa " << isa << " out " << o << " at " << i;
         }
       }
@@ -56,7 +63,8 @@ void check(const KernelRow& row, Plan plan, std::vector<Buffer*> outs, const std
 struct Shape3 {
   int64_t outer, dim, inner;
 };
-const Shape3 kShapes[] = {{1, 1, 1}, {3, 5, 1}, {4, 64, 1}, {2, 100, 1}, {5, 1024, 1}, {2, 3000, 1}, {3, 4, 5}, {2, 7, 300}, {1, 50, 256}};
+const Shape3 kShapes[] = {{1, 1, 1},    {3, 5, 1}, {4, 64, 1},  {2, 100, 1}, {5, 1024, 1},
+                          {2, 3000, 1}, {3, 4, 5}, {2, 7, 300}, {1, 50, 256}};
 
 struct SoftmaxReference {
   std::vector<double> y, log_y;
@@ -84,10 +92,13 @@ void check_softmax(Buffer& x, Shape3 s, const std::string& text) {
   build_softmax(&plan, x.dtype, s.outer, s.dim, s.inner);
   plan.a = x.data(), plan.b = nullptr, plan.out = y.data();
   const double tolerance = std::max(epsilon(x.dtype), 0x1p-50) * 3;
-  check(KERNEL_ROW(softmax), plan, {&y}, [&](size_t, int64_t i) { return ref.y[size_t(i)]; }, tolerance, "softmax " + text);
+  check(
+      KERNEL_ROW(softmax), plan, {&y}, [&](size_t, int64_t i) { return ref.y[size_t(i)]; }, tolerance,
+      "softmax " + text);
   // A relative error of the sum is an absolute one of its logarithm.
-  check(KERNEL_ROW(log_softmax), plan, {&y}, [&](size_t, int64_t i) { return ref.log_y[size_t(i)]; }, tolerance,
-        "log_softmax " + text, 1);
+  check(
+      KERNEL_ROW(log_softmax), plan, {&y}, [&](size_t, int64_t i) { return ref.log_y[size_t(i)]; }, tolerance,
+      "log_softmax " + text, 1);
 }
 
 TEST(Rows, Softmax) {
@@ -145,8 +156,10 @@ TEST(Rows, SoftmaxBackward) {
         build_softmax(&plan, dtype, s.outer, s.dim, s.inner);
         plan.a = g.data(), plan.b = y.data(), plan.out = dx.data();
         const double tolerance = epsilon(dtype) * 4 + epsilon(dtype == TT_F64 ? TT_F64 : TT_F32) * 200 * largest;
-        check(log ? KERNEL_ROW(log_softmax_backward) : KERNEL_ROW(softmax_backward), plan, {&dx},
-              [&](size_t, int64_t i) { return want[size_t(i)]; }, tolerance, std::string("backward ") + dtype_text(dtype));
+        check(
+            log ? KERNEL_ROW(log_softmax_backward) : KERNEL_ROW(softmax_backward), plan, {&dx},
+            [&](size_t, int64_t i) { return want[size_t(i)]; }, tolerance,
+            std::string("backward ") + dtype_text(dtype));
         if (HasFatalFailure()) return;
       }
     }
@@ -157,7 +170,11 @@ TEST(Rows, SoftmaxBackward) {
 struct NormCase {
   int32_t dtype, weight_dtype, stat_dtype;
 };
-const NormCase kNorms[] = {{TT_F32, TT_F32, TT_F32}, {TT_F64, TT_F64, TT_F64}, {TT_F16, TT_F16, TT_F16}, {TT_BF16, TT_F32, TT_F32}, {TT_BF16, TT_BF16, TT_F32}};
+const NormCase kNorms[] = {{TT_F32, TT_F32, TT_F32},
+                           {TT_F64, TT_F64, TT_F64},
+                           {TT_F16, TT_F16, TT_F16},
+                           {TT_BF16, TT_F32, TT_F32},
+                           {TT_BF16, TT_BF16, TT_F32}};
 
 TEST(Rows, LayerNorm) {
   for (const NormCase& c : kNorms)
@@ -174,16 +191,20 @@ TEST(Rows, LayerNorm) {
         plan.weight = parts & 1 ? w.data() : nullptr, plan.bias = parts & 2 ? b.data() : nullptr;
         std::vector<long double> m(size_t(rows), 0), v(size_t(rows), 0);
         for (int64_t i = 0; i < x.n; i++) m[size_t(i / n)] += x.real(i) / static_cast<long double>(n);
-        for (int64_t i = 0; i < x.n; i++) v[size_t(i / n)] += (x.real(i) - m[size_t(i / n)]) * (x.real(i) - m[size_t(i / n)]) / static_cast<long double>(n);
+        for (int64_t i = 0; i < x.n; i++)
+          v[size_t(i / n)] +=
+              (x.real(i) - m[size_t(i / n)]) * (x.real(i) - m[size_t(i / n)]) / static_cast<long double>(n);
         const double narrow = std::max(epsilon(c.dtype), epsilon(c.stat_dtype));
-        check(KERNEL_ROW(layer_norm), plan, {&y, &mean, &rstd},
-              [&](size_t o, int64_t i) {
-                if (o == 1) return double(m[size_t(i)]);
-                if (o == 2) return double(1 / std::sqrt(v[size_t(i)] + 1e-3));
-                const double h = double((x.real(i) - m[size_t(i / n)]) / std::sqrt(v[size_t(i / n)] + 1e-3));
-                return h * (parts & 1 ? w.real(i % n) : 1) + (parts & 2 ? b.real(i % n) : 0);
-              },
-              narrow * 2 + epsilon(c.dtype == TT_F64 ? TT_F64 : TT_F32) * (n == 1 ? 0 : 3000), std::string("layer_norm ") + dtype_text(c.dtype));
+        check(
+            KERNEL_ROW(layer_norm), plan, {&y, &mean, &rstd},
+            [&](size_t o, int64_t i) {
+              if (o == 1) return double(m[size_t(i)]);
+              if (o == 2) return double(1 / std::sqrt(v[size_t(i)] + 1e-3));
+              const double h = double((x.real(i) - m[size_t(i / n)]) / std::sqrt(v[size_t(i / n)] + 1e-3));
+              return h * (parts & 1 ? w.real(i % n) : 1) + (parts & 2 ? b.real(i % n) : 0);
+            },
+            narrow * 2 + epsilon(c.dtype == TT_F64 ? TT_F64 : TT_F32) * (n == 1 ? 0 : 3000),
+            std::string("layer_norm ") + dtype_text(c.dtype));
         if (HasFatalFailure()) return;
       }
 }
@@ -217,16 +238,22 @@ TEST(Rows, LayerNormBackward) {
             for (int64_t j = 0; j < n; j++)
               wdx[size_t(r * n + j)] = rstd.real(r) * (u(j) - su / double(n) - h(j) * suh / double(n));
           }
-          const double tolerance = std::max(epsilon(c.dtype), epsilon(c.weight_dtype)) * 2 + epsilon(c.dtype == TT_F64 ? TT_F64 : TT_F32) * 2000;
-          const auto want = [&](size_t o, int64_t i) { return o == 0 ? wdx[size_t(i)] : o == 1 ? wdw[size_t(i)] : wdb[size_t(i)]; };
-          check(KERNEL_ROW(layer_norm_backward), plan, {&dx, &dw, &db}, want, tolerance, std::string("backward ") + dtype_text(c.dtype));
+          const double tolerance = std::max(epsilon(c.dtype), epsilon(c.weight_dtype)) * 2 +
+                                   epsilon(c.dtype == TT_F64 ? TT_F64 : TT_F32) * 2000;
+          const auto want = [&](size_t o, int64_t i) {
+            return o == 0 ? wdx[size_t(i)] : o == 1 ? wdw[size_t(i)] : wdb[size_t(i)];
+          };
+          check(KERNEL_ROW(layer_norm_backward), plan, {&dx, &dw, &db}, want, tolerance,
+                std::string("backward ") + dtype_text(c.dtype));
           if (HasFatalFailure()) return;
           build_layer_norm_backward(&plan, c.dtype, c.weight_dtype, c.stat_dtype, rows, n, false);
           plan.dweight = plan.dbias = nullptr, plan.workspace = nullptr;
           check(KERNEL_ROW(layer_norm_backward), plan, {&dx}, want, tolerance, "dx only");
           build_layer_norm_backward(&plan, c.dtype, c.weight_dtype, c.stat_dtype, rows, n, true);
           plan.dx = nullptr, plan.dbias = db.data(), plan.workspace = workspace.data();
-          check(KERNEL_ROW(layer_norm_backward), plan, {&db}, [&](size_t, int64_t i) { return wdb[size_t(i)]; }, tolerance, "dbias only");
+          check(
+              KERNEL_ROW(layer_norm_backward), plan, {&db}, [&](size_t, int64_t i) { return wdb[size_t(i)]; },
+              tolerance, "dbias only");
           if (HasFatalFailure()) return;
         }
 }
@@ -239,10 +266,13 @@ TEST(Rows, ClassLosses) {
     for (const Shape3& s : shapes)
       for (int variant = 0; variant < 4; variant++) {
         const bool weighted = variant & 1, one_scale = variant & 2;
-        const int32_t target_dtype = variant & 1 ? TT_I32 : TT_I64, loss_dtype = dtype == TT_F64 ? TT_F64 : variant & 2 ? dtype : int32_t(TT_F32);
+        const int32_t target_dtype = variant & 1 ? TT_I32 : TT_I64, loss_dtype = dtype == TT_F64 ? TT_F64
+                                                                                 : variant & 2   ? dtype
+                                                                                                 : int32_t(TT_F32);
         const int64_t rows = s.outer * s.inner;
         Buffer x(dtype, rows * s.dim), target(target_dtype, rows), weight(dtype, s.dim), dx(dtype, x.n);
-        Buffer loss(loss_dtype, rows), row_weight(loss_dtype, rows), lse(dtype == TT_F64 ? TT_F64 : TT_F32, rows), scale(loss_dtype, rows);
+        Buffer loss(loss_dtype, rows), row_weight(loss_dtype, rows), lse(dtype == TT_F64 ? TT_F64 : TT_F32, rows),
+            scale(loss_dtype, rows);
         fill_random(&x, 1), fill_random(&scale, 2);
         weight.fill([](int64_t i) { return 0.5 + double(i % 4) / 4; });
         target.fill([&](int64_t i) { return i == 2 ? -100.0 : double((i * 7919) % s.dim); });
@@ -261,35 +291,42 @@ TEST(Rows, ClassLosses) {
         build_class_loss(&p, dtype, target_dtype, dtype, loss_dtype, s.outer, s.dim, s.inner, -100);
         p.x = x.data(), p.target = target.data(), p.weight = weighted ? weight.data() : nullptr;
         p.loss = loss.data(), p.row_weight = row_weight.data(), p.lse = lse.data();
-        const double narrow = std::max(epsilon(dtype), epsilon(loss_dtype)), tolerance = narrow * 2 + epsilon(dtype == TT_F64 ? TT_F64 : TT_F32) * 8;
+        const double narrow = std::max(epsilon(dtype), epsilon(loss_dtype)),
+                     tolerance = narrow * 2 + epsilon(dtype == TT_F64 ? TT_F64 : TT_F32) * 8;
         const std::string text = std::string(dtype_text(dtype)) + " variant " + std::to_string(variant);
-        check(KERNEL_ROW(cross_entropy), p, {&loss, &row_weight, &lse},
-              [&](size_t o, int64_t r) {
-                if (o == 1) return w(r);
-                if (o == 2) return want_lse[size_t(r)];
-                return ignored(r) ? 0.0 : (want_lse[size_t(r)] - x.real(place(r, t(r)))) * w(r);
-              },
-              tolerance, "cross_entropy " + text, 1);
+        check(
+            KERNEL_ROW(cross_entropy), p, {&loss, &row_weight, &lse},
+            [&](size_t o, int64_t r) {
+              if (o == 1) return w(r);
+              if (o == 2) return want_lse[size_t(r)];
+              return ignored(r) ? 0.0 : (want_lse[size_t(r)] - x.real(place(r, t(r)))) * w(r);
+            },
+            tolerance, "cross_entropy " + text, 1);
         const int64_t step = one_scale ? 0 : 1;
         p.scale = scale.data(), p.scale_stride = step, p.dx = dx.data();
-        check(KERNEL_ROW(cross_entropy_backward), p, {&dx},
-              [&](size_t, int64_t i) {
-                const int64_t r = i / (s.dim * s.inner) * s.inner + i % s.inner, c = i / s.inner % s.dim;
-                if (ignored(r)) return 0.0;
-                return (std::exp(x.real(i) - want_lse[size_t(r)]) - double(t(r) == c)) * scale.real(r * step) * w(r);
-              },
-              tolerance * 2, "cross_entropy_backward " + text);
+        check(
+            KERNEL_ROW(cross_entropy_backward), p, {&dx},
+            [&](size_t, int64_t i) {
+              const int64_t r = i / (s.dim * s.inner) * s.inner + i % s.inner, c = i / s.inner % s.dim;
+              if (ignored(r)) return 0.0;
+              return (std::exp(x.real(i) - want_lse[size_t(r)]) - double(t(r) == c)) * scale.real(r * step) * w(r);
+            },
+            tolerance * 2, "cross_entropy_backward " + text);
         p.lse = nullptr;
-        check(KERNEL_ROW(nll_loss), p, {&loss, &row_weight},
-              [&](size_t o, int64_t r) { return o == 1 ? w(r) : ignored(r) ? 0.0 : -x.real(place(r, t(r))) * w(r); }, tolerance,
-              "nll_loss " + text);
+        check(
+            KERNEL_ROW(nll_loss), p, {&loss, &row_weight},
+            [&](size_t o, int64_t r) { return o == 1       ? w(r)
+                                              : ignored(r) ? 0.0
+                                                           : -x.real(place(r, t(r))) * w(r); },
+            tolerance, "nll_loss " + text);
         p.x = nullptr;
-        check(KERNEL_ROW(nll_loss_backward), p, {&dx},
-              [&](size_t, int64_t i) {
-                const int64_t r = i / (s.dim * s.inner) * s.inner + i % s.inner, c = i / s.inner % s.dim;
-                return ignored(r) || t(r) != c ? 0.0 : -scale.real(r * step) * w(r);
-              },
-              tolerance, "nll_loss_backward " + text);
+        check(
+            KERNEL_ROW(nll_loss_backward), p, {&dx},
+            [&](size_t, int64_t i) {
+              const int64_t r = i / (s.dim * s.inner) * s.inner + i % s.inner, c = i / s.inner % s.dim;
+              return ignored(r) || t(r) != c ? 0.0 : -scale.real(r * step) * w(r);
+            },
+            tolerance, "nll_loss_backward " + text);
         if (HasFatalFailure()) return;
       }
 }
@@ -308,8 +345,11 @@ TEST(Rows, CrossEntropySpecialValues) {
     ClassLossPlan p;
     build_class_loss(&p, TT_F32, TT_I64, TT_F32, TT_F32, s.outer, s.dim, s.inner, -100);
     p.x = x.data(), p.target = target.data(), p.loss = loss.data(), p.lse = lse.data();
-    check(KERNEL_ROW(cross_entropy), p, {&loss},
-          [&](size_t, int64_t r) { return r == 0 ? std::log(500.0) : r == 1 ? 0 : kNan; }, 4e-7, "special");
+    check(
+        KERNEL_ROW(cross_entropy), p, {&loss},
+        [&](size_t, int64_t r) { return r == 0   ? std::log(500.0)
+                                        : r == 1 ? 0
+                                                 : kNan; }, 4e-7, "special");
   }
 }
 
@@ -327,7 +367,8 @@ TEST(Rows, Empty) {
   build_layer_norm_backward(&p, TT_F32, TT_F32, TT_F32, 0, 10, true);
   p.g = p.x = p.mean = p.rstd = p.weight = nullptr, p.dx = nullptr;
   p.dweight = dw.data(), p.dbias = db.data(), p.workspace = nullptr;
-  check(KERNEL_ROW(layer_norm_backward), p, {&dw, &db}, [](size_t, int64_t) { return 0.0; }, 0, "no rows");
+  check(
+      KERNEL_ROW(layer_norm_backward), p, {&dw, &db}, [](size_t, int64_t) { return 0.0; }, 0, "no rows");
 }
 
 }  // namespace
