@@ -38,7 +38,7 @@ std::vector<T> product(int32_t dtype, int parts, int64_t m, int64_t n, int64_t k
 template <class T>
 void compare(int32_t dtype, int parts, double tolerance) {
   for (int turned = 0; turned < 4; turned++) {
-    const int64_t m = 600, n = 130, k = 100;
+    const int64_t m = 600, n = 270, k = 300;
     std::vector<T> own = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, false), blas = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, true);
     double worst = 0;
     for (size_t i = 0; i < own.size(); i++) worst = std::max(worst, std::fabs(double(own[i]) - double(blas[i])));
@@ -47,9 +47,9 @@ void compare(int32_t dtype, int parts, double tolerance) {
 }
 
 bool available() {
-  std::vector<double> x(size_t(200 * 200));
+  std::vector<double> x(size_t(300 * 300));
   MatmulPlan p;
-  matmul_build_2d(&p, TT_F64, 200, 200, 200, x.data(), 200, 1, x.data(), 200, 1, x.data());
+  matmul_build_2d(&p, TT_F64, 300, 300, 300, x.data(), 300, 1, x.data(), 300, 1, x.data());
   return blas_serves(p, kIsaBaseline);
 }
 
@@ -58,9 +58,9 @@ bool available() {
 TEST(Blas, AgreesWithOwnProducts) {
   if (!available()) GTEST_SKIP() << "no OpenBLAS here";
   EXPECT_NE(blas_core(), nullptr);
-  compare<float>(TT_F32, 1, 1e-4);
+  compare<float>(TT_F32, 1, 3e-4);
   compare<double>(TT_F64, 1, 1e-12);
-  compare<float>(TT_C64, 2, 2e-4);
+  compare<float>(TT_C64, 2, 6e-4);
   compare<double>(TT_C128, 2, 2e-12);
 }
 
