@@ -18,7 +18,7 @@ TensorRef pow_backward_self(const Tensor& g, const Tensor& self, const Tensor& e
 TensorRef pow_backward_exponent(const Tensor& g, const Tensor& self, const Tensor& exponent, const Tensor& y) {
   TensorRef zero = op::eq(self, 0);
   if (!is_complex(exponent.dtype)) zero = op::mul(*zero, *op::ge(exponent, 0));
-  return op::masked_fill(*op::mul(g, op::conj(op::mul(y, op::log(self)))), *zero, 0);
+  return op::mul(g, op::masked_fill(*op::conj(op::mul(y, op::log(self))), *zero, 0));
 }
 
 TensorRef pow_scalar_backward(const Tensor& g, const Tensor& self, const Scalar& exponent) {
@@ -28,9 +28,9 @@ TensorRef pow_scalar_backward(const Tensor& g, const Tensor& self, const Scalar&
 
 TensorRef pow_base_backward(const Tensor& g, const Scalar& self, const Tensor& exponent, const Tensor& y) {
   TensorRef base = op::full({}, self, is_complex(exponent.dtype) || self.is_complex() ? complex_of(y.dtype) : y.dtype, y.device);
-  TensorRef slope = op::mul(g, op::conj(op::mul(y, op::log(*base))));
-  if (!self.is_zero() || is_complex(exponent.dtype)) return slope;
-  return op::masked_fill(slope, *op::ge(exponent, 0), 0);
+  TensorRef slope = op::conj(op::mul(y, op::log(*base)));
+  if (self.is_zero() && !is_complex(exponent.dtype)) slope = op::masked_fill(slope, *op::ge(exponent, 0), 0);
+  return op::mul(g, *slope);
 }
 
 TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Tensor& other) {
@@ -152,8 +152,7 @@ TensorRef matmul_other_backward(const Tensor& g, const Tensor& self, Ints other_
 }
 TensorRef linear_weight_backward(const Tensor& g, const Tensor& input) {
   if (input.ndim == 2) return op::matmul_stack(*op::transpose(g, 0, 1), op::conj(input));
-  const int64_t g_shape[2] = {-1, g.size(-1)}, x_shape[2] = {-1, input.size(-1)};
-  if (g.numel == 0 || input.numel == 0) return op::zeros(Shape{g.size(-1), input.size(-1)}, g.dtype, g.device);
+  const int64_t rows_of = numel_of(g.sizes().slice(0, g.ndim - 1)), g_shape[2] = {rows_of, g.size(-1)}, x_shape[2] = {rows_of, input.size(-1)};
   TensorRef rows = op::reshape(g, g_shape), x = op::reshape(input, x_shape);
   return op::matmul_stack(*op::transpose(*rows, 0, 1), op::conj(*x));
 }

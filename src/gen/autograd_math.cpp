@@ -193,7 +193,7 @@ static void tanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     const TensorRef y_ref = s.y.get(n);
     const Tensor& y = *y_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::mul(g0, op::conj(op::mul(op::mul(grad, y), -2)));
+    out[1] = op::mul(op::mul(op::conj(g0), grad), op::conj(op::mul(y, -2)));
   }
 }
 static constinit const NodeType tanh_backward_type = {"tanh_backward", tanh_backward_apply, destroy_saved<tanh_backward_saved>, sizeof(tanh_backward_saved), false};
@@ -292,7 +292,7 @@ static void sigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     const TensorRef y_ref = s.y.get(n);
     const Tensor& y = *y_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::mul(g0, op::conj(op::mul(grad, op::rsub(op::mul(y, 2), 1))));
+    out[1] = op::mul(op::mul(op::conj(g0), grad), op::conj(op::rsub(op::mul(y, 2), 1)));
   }
 }
 static constinit const NodeType sigmoid_backward_type = {"sigmoid_backward", sigmoid_backward_apply, destroy_saved<sigmoid_backward_saved>, sizeof(sigmoid_backward_saved), false};

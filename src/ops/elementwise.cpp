@@ -56,6 +56,9 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) common = combine(common, Scalar(p->v).natural_dtype());
   if (spec.rule == DtypeRule::kFloat && category(common) < 2) common = Dtype::kF32;
+  if (spec.rule == DtypeRule::kFirst && !is_complex(common))
+    for (const Param* p : {&p0, &p1})
+      if (p->v.kind == TT_SCALAR_COMPLEX) fail(TT_DTYPE, "a complex value does not fit a tensor of {}", fmt(common));
   if (spec.no_bool)
     for (const Operand& o : ins)
       if (is_bool(o)) fail(spec.no_bool, "an operand is bool: convert it to a number first");

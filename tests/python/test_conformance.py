@@ -19,12 +19,15 @@ def test_every_listed_file_is_there():
     assert sorted(listed()) == sorted(p.name[:-len(".safetensors")] for p in (SUITE / "cases/ops").iterdir())
 
 
-def test_all_cases_pass(tmp_path):
+def number_of_cases(path):
+    data = path.read_bytes()
+    header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+    return len(json.loads(header["__metadata__"]["cases"]))
+
+
+def test_all_cases_pass():
     env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT / "bindings/python"), os.environ.get("PYTHONPATH", "")]))
-    report = tmp_path / "report.json"
-    run = subprocess.run([sys.executable, str(SUITE / "run.py"), "--json", str(report), "--list-failures", "100"],
-                         env=env, capture_output=True, text=True)
+    run = subprocess.run([sys.executable, str(SUITE / "run.py"), "--list-failures", "100"], env=env, capture_output=True, text=True)
+    total = sum(number_of_cases(p) for p in (SUITE / "cases/ops").iterdir())
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "0 failed" in run.stdout
-    files = {row["id"].split("/")[0] for row in json.loads(report.read_text())}
-    assert files == set(listed())
+    assert f"{total} passed, 0 failed" in run.stdout and total > 500

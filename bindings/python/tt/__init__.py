@@ -19,7 +19,8 @@ clone = Tensor.clone
 globals().update({name: function for name, function in _ops.PLACES["tt"].items() if name not in globals()})
 globals().update({name: getattr(_types, name) for name in (
     "bool", "uint8", "int8", "int16", "short", "int32", "int", "int64", "long", "float16", "half", "bfloat16", "float32", "float", "float64",
-    "double", "complex64", "cfloat", "complex128", "cdouble", "contiguous_format", "preserve_format", "channels_last")})
+    "double", "complex64", "cfloat", "complex128", "cdouble", "contiguous_format", "preserve_format", "channels_last",
+    "channels_last_3d")})
 
 
 def is_tensor(x):

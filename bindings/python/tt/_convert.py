@@ -284,21 +284,24 @@ def one_of(values, x, op, arg):
     return values[name]
 
 
-def tensors_of(*xs):
-    """Tensors from tensors and numbers: a number takes the dtype that promotion would give it."""
-    first = next((x for x in xs if isinstance(x, Tensor)), None)
-    return tuple(number_tensor(x, first) if not isinstance(x, Tensor) and is_number(x) else x for x in xs)
+def number_operand(op, arg, x, *others):
+    """The tensor that a number stands for where PyTorch takes one, too."""
+    if not is_number(x):
+        raise wrong_kind(op, arg, "Tensor", x)
+    return number_tensor(x, next((t for t in others if isinstance(t, Tensor)), None))
+
+
+KINDS = "bifc"  # of dtypes and of tt_scalar, in the order of promotion
+WIDEST = (1, 6, 10, 12)
 
 
 def number_tensor(x, beside):
-    """A 0-dim tensor of a number; its dtype gives way to that of the tensor beside it, but loses no digits."""
-    h = c_void_p()
-    packed_x = scalar(x, "number", "x")
-    kind = "biifc"[packed_x[0]]
-    wide = {"b": 1, "i": 6, "f": 10, "c": 12}[kind] if beside is not None else 0
-    if beside is not None and kind in "fc" and beside.dtype.kind != kind and not (kind == "f" and beside.dtype.kind == "c"):
-        wide = 0  # its own default dtype decides: float32 or complex64
-    if lib.tt_scalar_tensor(local.ctx, packed_x, c_int32(wide), byref(h)):
+    """A 0-dim tensor of a number beside a tensor: promotion must see no more of it than its kind, and no digit may be lost."""
+    h, number = c_void_p(), scalar(x, "number", "x")
+    kind, code = number[0] - 1, 0  # 0: the number's own default dtype
+    if beside is not None and kind <= KINDS.index(beside.dtype.kind):
+        code = WIDEST[kind] if beside.ndim else beside.dtype.code
+    if lib.tt_scalar_tensor(local.ctx, number, c_int32(code), byref(h)):
         fail()
     return wrap(h)
 

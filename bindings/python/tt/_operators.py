@@ -30,7 +30,10 @@ def direct(call, general):
 
 
 def binary(general):
+    """self comes first."""
     def operator(self, other):
+        if not isinstance(self, Tensor):
+            raise TypeError(f"an operator of Tensor needs a Tensor, not {type(self).__name__}")
         return general(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
     return operator
 
@@ -44,14 +47,12 @@ def reflected(general):
     return operator
 
 
-def inplace(method):
-    def operator(self, other):
-        return method(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
-    return operator
-
-
 def floor_div(self, other):
     return _ops.div(self, other, rounding_mode="floor")
+
+
+def swapped_pow(self, other):
+    return _ops.pow(other, self)
 
 
 def inverted(self):
@@ -65,7 +66,7 @@ for _dunder, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("pow", "
                        ("lt", "lt"), ("le", "le"), ("gt", "gt"), ("ge", "ge")):
     setattr(Tensor, f"__{_dunder}__", direct(getattr(lib, "tt_" + _name), getattr(_ops, _name)))
 for _dunder, _name in (("add", "add_"), ("sub", "sub_"), ("mul", "mul_"), ("truediv", "div_"), ("pow", "pow_")):
-    setattr(Tensor, f"__i{_dunder}__", inplace(getattr(_ops, _name)))
+    setattr(Tensor, f"__i{_dunder}__", binary(getattr(_ops, _name)))
 
 Tensor.__truediv__ = Tensor.__div__ = binary(_ops.div)
 Tensor.__floordiv__ = binary(floor_div)
@@ -74,7 +75,7 @@ Tensor.__rmul__ = binary(_ops.mul)
 Tensor.__rsub__ = binary(_ops.rsub)
 Tensor.__rtruediv__ = Tensor.__rdiv__ = reflected(_ops.div)
 Tensor.__rfloordiv__ = reflected(floor_div)
-Tensor.__rpow__ = binary(lambda self, other: _ops.pow(other, self))
+Tensor.__rpow__ = binary(swapped_pow)
 Tensor.__rmatmul__ = reflected(_ops.matmul)
 Tensor.__neg__ = _ops.neg
 Tensor.__pos__ = lambda self: self

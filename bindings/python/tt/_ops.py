@@ -835,9 +835,9 @@ def where(condition, input, other, *, out=None):
     if not isinstance(condition, Tensor):
         raise wrong_kind("where", "condition", "Tensor", condition)
     if not isinstance(input, Tensor):
-        input = number_operand("where", "input", input, condition, other)
+        input = number_operand("where", "input", input, other)
     if not isinstance(other, Tensor):
-        other = number_operand("where", "other", other, condition, input)
+        other = number_operand("where", "other", other, input)
     if out is not None:
         out_tensor(out, "where")
         if tt_where_into(local.ctx, condition._h, input._h, other._h, out._h):

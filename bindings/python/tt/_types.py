@@ -55,11 +55,11 @@ BY_PYTHON_TYPE = {BUILTIN_BOOL: bool, BUILTIN_INT: int64, BUILTIN_FLOAT: float64
 
 
 class memory_format:
-    """How the elements of a result lie in memory."""
-    __slots__ = ("name", "code")
+    """How the elements of a result lie in memory. ndim: of the tensors that it is for, 0: any."""
+    __slots__ = ("name", "code", "ndim")
 
-    def __init__(self, name, code):
-        self.name, self.code = name, code
+    def __init__(self, name, code, ndim=0):
+        self.name, self.code, self.ndim = name, code, ndim
 
     def __repr__(self):
         return "tt." + self.name
@@ -70,7 +70,8 @@ class memory_format:
 
 contiguous_format = memory_format("contiguous_format", 1)
 preserve_format = memory_format("preserve_format", 2)
-channels_last = memory_format("channels_last", 3)
+channels_last = memory_format("channels_last", 3, 4)
+channels_last_3d = memory_format("channels_last_3d", 0, 5)  # of the binding alone
 
 
 class device:

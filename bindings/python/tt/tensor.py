@@ -6,7 +6,7 @@ from struct import Struct
 from . import errors
 from ._index import packed_index
 from ._lib import Handle, fail, lib, local, quick, released_by
-from ._types import (BY_NAME, CPU, DTYPES, UNPACK, Size, channels_last, contiguous_format, device, dtype, memory_format, preserve_format)
+from ._types import (BY_NAME, CPU, DTYPES, UNPACK, Size, contiguous_format, device, dtype, memory_format, preserve_format)
 from ._types import bfloat16 as BFLOAT16
 from ._types import float32 as FLOAT32
 
@@ -84,8 +84,8 @@ class Tensor(Handle):
         return quick.tt_tensor_data(self._h) or 0
 
     def is_contiguous(self, memory_format=contiguous_format):
-        if memory_format is channels_last:
-            return self.ndim == 4 and self.permute(0, 2, 3, 1).is_contiguous()
+        if memory_format.ndim:
+            return self.ndim == memory_format.ndim and self.permute(0, *range(2, self.ndim), 1).is_contiguous()
         return bool(quick.tt_tensor_is_contiguous(self._h))
 
     def is_floating_point(self):
@@ -198,8 +198,8 @@ class Tensor(Handle):
 
     def clone(self, *, memory_format=preserve_format):
         """A copy with storage of its own."""
-        if memory_format is channels_last:
-            return in_format(self, channels_last, True, self)
+        if memory_format.ndim:
+            return in_format(self, memory_format, True, self)
         return ops.clone(self, memory_format=memory_format)
 
     def cpu(self):
@@ -448,11 +448,11 @@ def in_format(t, form, copy, source):
         return t
     if form is contiguous_format:
         return ops.clone(t, memory_format=contiguous_format) if copy and t is source else ops.contiguous(t)
-    if t.ndim != 4:
-        raise errors.ShapeError(f"channels_last needs 4 dimensions, self has shape {list(t.shape)}")
-    rolled = t.permute(0, 2, 3, 1)
+    if t.ndim != form.ndim:
+        raise errors.ShapeError(f"{form.name} needs {form.ndim} dimensions, self has shape {list(t.shape)}")
+    rolled = t.permute(0, *range(2, t.ndim), 1)
     rolled = ops.clone(rolled, memory_format=contiguous_format) if copy and t is source else ops.contiguous(rolled)
-    return t if rolled.data_ptr() == t.data_ptr() and not copy else rolled.permute(0, 3, 1, 2)
+    return t if rolled.data_ptr() == t.data_ptr() and not copy else rolled.permute(0, t.ndim - 1, *range(1, t.ndim - 1))
 
 
 def conversion(name):
