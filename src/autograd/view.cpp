@@ -29,15 +29,18 @@ static void rebuild_view_node(Tensor& t) {
   t.view_version = t.version();
 }
 
+// A view whose storage was written since: its history leads through its base. A view that is a leaf has none.
+static bool is_stale(const Tensor& t) { return t.base && t.view_version != t.version() && !(t.flags & kRequiresGrad); }
+
 bool needs_grad_slow(const Tensor& t) {
-  if (t.base && t.view_version != t.version()) return needs_grad_slow(*t.base);
+  if (is_stale(t)) return needs_grad_slow(*t.base);
   return t.grad_fn || (t.flags & kRequiresGrad);
 }
 bool requires_grad(const Tensor& t) { return (t.keys & bit(kKeyAutograd)) && needs_grad_slow(t); }
 
 Edge gradient_edge(const Tensor& t) {
   auto& m = const_cast<Tensor&>(t);
-  if (t.base && t.view_version != t.version() && needs_grad_slow(*t.base)) rebuild_view_node(m);
+  if (is_stale(t) && needs_grad_slow(*t.base)) rebuild_view_node(m);
   if (t.grad_fn) return {reinterpret_cast<uintptr_t>(NodeRef::share(t.grad_fn).leak()), t.output_nr};
   if (!(t.flags & kRequiresGrad)) return {};
   autograd_meta(t);
@@ -68,9 +71,9 @@ static constinit const NodeType kCopySlicesType = {"copy_slices", copy_slices_ap
 
 NodeRef prepare_inplace(Tensor& self, const NodeRef& node) {
   const Tensor& owner = self.base ? *self.base : self;
-  if ((owner.flags & kRequiresGrad) && !owner.grad_fn)
+  if (((owner.flags | self.flags) & kRequiresGrad) && !owner.grad_fn)
     fail_arg(TT_AUTOGRAD, "self", "self is {}a leaf that requires a gradient: it must not be written in place while gradients are recorded",
-             self.base ? "a view of " : "");
+             self.flags & kRequiresGrad ? "" : "a view of ");
   if (!self.base) {
     NodeOut probe{};
     if (self.ndim > kInlineDims) {  // so that commit need not allocate

@@ -371,6 +371,63 @@ static void test_view_made_without_grad(void **state) {
   assert_int_equal(tt_tensor_version(y), 1);
 }
 
+/* Parameters inside one flat buffer: leaves, though views. */
+static void test_leaves_in_a_buffer(void **state) {
+  tt_tensor *buf = numbers(TT_F64, DATA(1, 2, 3)), *p = pick(buf, 1), *y;
+  (void)state;
+  OK(tt_requires_grad_(c, p, 1));
+  FAILS(tt_mul_f64_(c, p, 2), TT_AUTOGRAD, "leaf");
+  OK(tt_set_grad_enabled(c, 0, NULL));
+  OK(tt_mul_f64_(c, buf, 10)); /* the optimizer */
+  OK(tt_set_grad_enabled(c, 1, NULL));
+  assert_int_equal(tt_tensor_requires_grad(p), 1);
+  assert_int_equal(tt_tensor_is_leaf(p), 1);
+  y = mul(p, p);
+  OK(tt_backward(c, y, NULL));
+  VALUES(grad_of(p), 40);
+}
+
+/* What detach returns shares values, not history. */
+static void test_detached_is_written_freely(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *d, *y = times(x, 3), *e;
+  (void)state;
+  OK(tt_detach(c, x, &d));
+  OK(tt_mul_f64_(c, d, 5)); /* no error, no record */
+  VALUES(x, 5, 10);
+  assert_int_equal(tt_tensor_requires_grad(d), 0);
+  OK(tt_detach(c, y, &e));
+  OK(tt_mul_(c, e, x)); /* e gets a history of its own, y keeps its own */
+  assert_int_equal(tt_tensor_requires_grad(e), 1);
+  backward(y);
+  VALUES(grad_of(x), 3, 3);
+}
+
+static void test_results_partly_used(void **state) {
+  tt_tensor *x = leaf(DATA(1, 2, 3, 4)), *parts[2], *m, *i, *sq;
+  int64_t n;
+  (void)state;
+  OK(tt_split(c, x, 2, NULL, parts, 2, &n));
+  backward(mul(parts[1], parts[1]));
+  VALUES(grad_of(x), 0, 0, 6, 8);
+  OK(tt_tensor_set_grad(c, x, NULL));
+  OK(tt_view(c, x, SHAPE(2, 2), &sq));
+  OK(tt_max_dim(c, sq, 1, NULL, &m, &i));
+  assert_int_equal(tt_tensor_requires_grad(i), 0);
+  backward(m);
+  VALUES(grad_of(x), 0, 1, 0, 1);
+}
+
+/* A gradient that meets a tensor of another history than the one that recorded it. */
+static void test_retain_grad_follows_in_place(void **state) {
+  tt_tensor *x = leaf(DATA(2)), *y = times(x, 3);
+  (void)state;
+  OK(tt_retain_grad(c, y));
+  OK(tt_mul_f64_(c, y, 5));
+  backward(times(y, 7));
+  VALUES(grad_of(x), 105);
+  VALUES(grad_of(y), 7); /* of y as it is now */
+}
+
 static void test_into_is_not_recorded(void **state) {
   tt_tensor *x = leaf(DATA(1)), *dst = numbers(TT_F64, DATA(0));
   (void)state;
@@ -540,7 +597,8 @@ int main(void) {
       SCOPED(test_in_place_makes_a_leaf_of_none), SCOPED(test_stale_saved_tensor), SCOPED(test_output_overwritten),
       SCOPED(test_in_place_reading_result), SCOPED(test_buffer_element_assigned), SCOPED(test_in_place_on_view_cuts_old_value),
       SCOPED(test_overwritten_part_has_no_gradient), SCOPED(test_view_of_changed_base), SCOPED(test_views_of_views), SCOPED(test_in_place_with_itself),
-      SCOPED(test_view_made_without_grad), SCOPED(test_into_is_not_recorded), SCOPED(test_set_data), SCOPED(test_nodes),
+      SCOPED(test_view_made_without_grad), SCOPED(test_into_is_not_recorded), SCOPED(test_leaves_in_a_buffer), SCOPED(test_detached_is_written_freely),
+      SCOPED(test_results_partly_used), SCOPED(test_retain_grad_follows_in_place), SCOPED(test_set_data), SCOPED(test_nodes),
       SCOPED(test_thousand_uses_hold_two_gradients), SCOPED(test_leaves_fire_early), SCOPED(test_deep_chain),
       SCOPED(test_failed_op_leaves_inputs), SCOPED(test_complex_gradients),
   };
