@@ -15,17 +15,17 @@ constexpr int kMaxMr = 4;
 #endif
 constexpr int kNv = 2;
 template <class T>
-constexpr int kNr = kNv * kLanes<T>;
+constexpr int kNr = kNv* kLanes<T>;
 template <class T>
 constexpr bool kCanCopy = T(0.5) != T(0);
 
 template <class T>
 struct MicroArgs {
   int64_t np;
-  const T* a;    // panel of np terms of kMr rows
-  const T* b;    // rows of kVecs vectors, b_row apart
+  const T* a;  // panel of np terms of kMr rows
+  const T* b;  // rows of kVecs vectors, b_row apart
   int64_t b_row;
-  T* copy;       // kCopy: takes the panel of b that others read
+  T* copy;  // kCopy: takes the panel of b that others read
   T* out;
   int64_t ld;
   bool add;
@@ -90,9 +90,10 @@ using Micro = void (*)(const MicroArgs<T>&);
 template <class T>
 TT_INLINE Micro<T> micro_of(int rows, int kind) {
 #define TT_KIND(r, v, c) micro<T, (r <= kMaxMr ? r : kMaxMr), v, c && kCanCopy<T>>
-#define TT_ROW(r) {TT_KIND(r, 1, false), TT_KIND(r, 2, false), TT_KIND(r, 2, true)}
-  static constexpr Micro<T> kTable[14][3] = {TT_ROW(1), TT_ROW(2),  TT_ROW(3),  TT_ROW(4),  TT_ROW(5),
-                                             TT_ROW(6), TT_ROW(7),  TT_ROW(8),  TT_ROW(9),  TT_ROW(10),
+#define TT_ROW(r) \
+  { TT_KIND(r, 1, false), TT_KIND(r, 2, false), TT_KIND(r, 2, true) }
+  static constexpr Micro<T> kTable[14][3] = {TT_ROW(1),  TT_ROW(2),  TT_ROW(3),  TT_ROW(4), TT_ROW(5),
+                                             TT_ROW(6),  TT_ROW(7),  TT_ROW(8),  TT_ROW(9), TT_ROW(10),
                                              TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
 #undef TT_ROW
 #undef TT_KIND
@@ -222,8 +223,8 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
 
 TT_ISA_END
 
-#define TT_MATMUL_UNITS(name)                                                              \
-  void name##_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;             \
+#define TT_MATMUL_UNITS(name)                                                  \
+  void name##_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept; \
   void name##_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;
 
 TT_ENTRY_BEGIN
@@ -237,6 +238,6 @@ TT_MATMUL_UNITS(matmul_c64)
 TT_MATMUL_UNITS(matmul_c128)
 TT_ENTRY_END
 
-#define TT_MATMUL_DEFINE(name, S, T)                                                                              \
+#define TT_MATMUL_DEFINE(name, S, T)                                                                               \
   void name##_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { pack_units<S, T>(k, begin, end); } \
   void name##_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { tile_units<S, T>(k, begin, end); }

@@ -82,9 +82,7 @@ TT_INLINE Vec<int32_t> load(const int32_t* p, Part<int32_t> m) {
 TT_INLINE Vec<int64_t> load(const int64_t* p, Part<int64_t> m) {
   return Vec<int64_t>(_mm512_maskz_loadu_epi64(__mmask8(m.bits), p));
 }
-TT_INLINE void store(float* p, Vec<float> v, Part<float> m) {
-  _mm512_mask_storeu_ps(p, __mmask16(m.bits), __m512(v));
-}
+TT_INLINE void store(float* p, Vec<float> v, Part<float> m) { _mm512_mask_storeu_ps(p, __mmask16(m.bits), __m512(v)); }
 TT_INLINE void store(double* p, Vec<double> v, Part<double> m) {
   _mm512_mask_storeu_pd(p, __mmask8(m.bits), __m512d(v));
 }

@@ -78,13 +78,21 @@ inline void transpose_plan(MatmulPlan* p) {
 
 inline bool is_small(const MatmulPlan& p) {
   if (p.dtype != TT_F32 && p.dtype != TT_F64) return false;
-  if (p.m > kMatmulSmallMax || p.n > kMatmulSmallMax || p.k > kMatmulSmallMax) return false;
-  return p.c_col == 1;
+  if (p.m > kMatmulSmallMax || p.n > kMatmulSmallMax || p.c_col != 1) return false;
+  if (p.k > (p.b_col == 1 ? kMatmulSmallMax : kMatmulSmallDepth)) return false;
+  // Rows a page apart share their cache sets: a panel of them does not stay in the first level.
+  return p.k <= 64 || p.a_row * kItemSize[p.dtype] % 4096 != 0;
 }
 
 inline bool is_rows(const MatmulPlan& p) {
-  if (p.m > kMatmulRowsMax || (p.dtype != TT_F32 && p.dtype != TT_F64)) return false;
-  return matmul_rows_by_dot(p) ? p.a_col == 1 : p.b_col == 1;
+  if (p.dtype != TT_F32 && p.dtype != TT_F64) return false;
+  if (matmul_rows_by_dot(p)) return p.m <= kMatmulDotRowsMax && p.a_col == 1;
+  return p.m <= kMatmulRowsMax && p.b_col == 1 && p.n * p.k > 64 * 64;
+}
+
+// Several rows of few columns, whose a would be a pass over contiguous rows the other way round.
+inline bool is_thin(const MatmulPlan& p) {
+  return p.n <= 4 && p.m > p.n && (p.n == 1 || p.m > kMatmulRowsMax) && (p.a_col == 1 || p.a_row == 1);
 }
 
 }  // namespace matmul_detail
@@ -95,13 +103,12 @@ inline void matmul_choose(MatmulPlan* p) {
   if (p->m == 1) p->a_row = p->c_row = 0;
   if (p->n == 1) p->b_col = p->c_col = 1;
   if (p->k == 1) p->a_col = 1;
-  const bool thin = p->n <= kMatmulRowsMax && p->m > p->n && p->k > kMatmulSmallMax;
-  if (thin || (p->c_col != 1 && p->c_row == 1 && p->m > kMatmulRowsMax)) {
+  if (is_thin(*p) || (p->c_col != 1 && p->c_row == 1 && p->n > 1)) {
     transpose_plan(p);
     if (p->m == 1) p->a_row = p->c_row = 0;
   }
-  p->path = is_small(*p) ? kMatmulSmall : is_rows(*p) ? kMatmulRows : kMatmulPacked;
-  if (p->path == kMatmulSmall) p->n_units = p->batch;
+  p->path = is_rows(*p) ? kMatmulRows : is_small(*p) ? kMatmulSmall : kMatmulPacked;
+  if (p->path == kMatmulSmall) p->n_units = p->batch * matmul_ceil(p->n, kMatmulSmallCols);
   if (p->path == kMatmulRows) p->n_units = p->batch * matmul_ceil(p->n, matmul_rows_unit(*p));
   p->workspace = nullptr;
 }
@@ -129,10 +136,10 @@ inline void matmul_build(MatmulPlan* p, int32_t dtype, const MatmulOperand& a, c
   p->scaled = alpha.re != 1 || alpha.im != 0 || alpha.i != 1;
   p->batch = 1, p->n_batch = 0;
   for (int32_t i = 0; i < nd - 2; i++)
-    matmul_detail::add_batch(p, {c.size[nd - 3 - i], matmul_detail::batch_stride(a, i, itemsize),
-                                 matmul_detail::batch_stride(b, i, itemsize),
-                                 matmul_detail::batch_stride(c, i, itemsize),
-                                 p->d ? matmul_detail::batch_stride(*d, i, itemsize) : 0});
+    matmul_detail::add_batch(
+        p,
+        {c.size[nd - 3 - i], matmul_detail::batch_stride(a, i, itemsize), matmul_detail::batch_stride(b, i, itemsize),
+         matmul_detail::batch_stride(c, i, itemsize), p->d ? matmul_detail::batch_stride(*d, i, itemsize) : 0});
   if (p->n_batch > 0 && p->batch > 0) matmul_detail::fold_batch_into_rows(p, itemsize);
   matmul_choose(p);
 }

@@ -5,12 +5,12 @@
 
 namespace TT_NS {
 
-#define TT_DECLARE_MATMUL(isa)                                                              \
-  namespace isa {                                                                           \
-  int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept;              \
-  int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept;             \
-  int32_t matmul_small(const void* plan, int64_t begin, int64_t end) noexcept;              \
-  int32_t matmul_rows(const void* plan, int64_t begin, int64_t end) noexcept;               \
+#define TT_DECLARE_MATMUL(isa)                                                  \
+  namespace isa {                                                               \
+  int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept;  \
+  int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept; \
+  int32_t matmul_small(const void* plan, int64_t begin, int64_t end) noexcept;  \
+  int32_t matmul_rows(const void* plan, int64_t begin, int64_t end) noexcept;   \
   }
 TT_DECLARE_MATMUL(baseline)
 #if TT_HAVE_AVX2

@@ -9,8 +9,8 @@ constexpr int kMaxMatmulBatch = 62;
 
 enum MatmulPath : int32_t {
   kMatmulPacked = 0,  // operands are copied into panels, block by block (workspace)
-  kMatmulSmall = 1,   // straight from the operands; one unit is one product of the batch
-  kMatmulRows = 2,    // m <= 4, b read once in the order of its memory; one unit is kRowsUnit columns
+  kMatmulSmall = 1,   // straight from the operands; one unit is kMatmulSmallCols columns of one product
+  kMatmulRows = 2,    // few rows: b read once in the order of its memory; one unit is matmul_rows_unit(plan) columns
   kMatmulBlas = 3,    // OpenBLAS on fixed tiles
 };
 
@@ -45,15 +45,18 @@ struct MatmulPlan {
 };
 
 // --- blocking: fixed, so that a result never depends on the instruction set's panel shape or the number of threads ---
-constexpr int64_t kMatmulRowBlock = 168;   // rows of a packed block of a, at most
-constexpr int64_t kMatmulColBlock = 256;   // columns of a packed block of b: a multiple of every panel width
-constexpr int64_t kMatmulMaxRows = 4032;   // rows and columns packed at once
+constexpr int64_t kMatmulRowBlock = 168;  // rows of a packed block of a, at most
+constexpr int64_t kMatmulColBlock = 256;  // columns of a packed block of b: a multiple of every panel width
+constexpr int64_t kMatmulMaxRows = 4032;  // rows and columns packed at once
 constexpr int64_t kMatmulMaxCols = 4096;
-constexpr int64_t kMatmulHalfMax = 1024;   // f16, bf16: rows and columns that share the f32 sums in the workspace
-constexpr int64_t kMatmulSmallMax = 64;    // small path: largest m, n and k
-constexpr int64_t kMatmulRowsMax = 4;      // rows path: largest m
-constexpr int64_t kMatmulRowsUnit = 64;    // rows path: columns of a unit if b's columns are contiguous in k
-constexpr int64_t kMatmulRowsWide = 1024;  // rows path: columns of a unit otherwise
+constexpr int64_t kMatmulHalfMax = 1024;    // f16, bf16: rows and columns that share the f32 sums in the workspace
+constexpr int64_t kMatmulSmallMax = 256;    // small path: largest m, n and k
+constexpr int64_t kMatmulSmallDepth = 128;  // small path: largest k if b's rows are not contiguous
+constexpr int64_t kMatmulSmallCols = 64;
+constexpr int64_t kMatmulRowsMax = 8;       // rows path: largest m
+constexpr int64_t kMatmulDotRowsMax = 16;   // the same if b's columns are contiguous
+constexpr int64_t kMatmulRowsUnit = 64;     // columns of a unit of the rows path, if they are contiguous
+constexpr int64_t kMatmulRowsSums = 16384;  // otherwise: bytes of the unit's sums, at most a page a row
 
 constexpr bool matmul_is_half(int32_t dtype) { return dtype == TT_F16 || dtype == TT_BF16; }
 constexpr bool matmul_is_complex(int32_t dtype) { return dtype == TT_C64 || dtype == TT_C128; }
@@ -69,7 +72,8 @@ constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return (x + unit - 1) /
 // Rows path: true iff each column of b is one run of memory, so that c's elements are dot products.
 constexpr bool matmul_rows_by_dot(const MatmulPlan& p) { return p.b_row == 1 && (p.b_col != 1 || p.n == 1); }
 constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
-  return matmul_rows_by_dot(p) ? kMatmulRowsUnit : kMatmulRowsWide;
+  const int64_t row_bytes = p.m <= 4 ? 4096 : kMatmulRowsSums / kMatmulRowsMax;
+  return matmul_rows_by_dot(p) ? kMatmulRowsUnit : row_bytes / kItemSize[p.dtype];
 }
 
 // What one pass of the packed path works on: columns [j0, j0 + nj), rows [i0, i0 + ni), terms [p0, p0 + np).

@@ -99,7 +99,8 @@ void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept {
 int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool) noexcept {
   if (TT_UNLIKELY(p.batch == 0 || p.m == 0 || p.n == 0)) return TT_OK;
   const MatmulKernels& kernels = kMatmulKernels[isa];
-  if (p.path == kMatmulBlas) return run_units(pool, blas_tiles, &p, 0, blas_units(p), 2 * p.m * p.n * p.k / blas_units(p));
+  if (p.path == kMatmulBlas)
+    return run_units(pool, blas_tiles, &p, 0, blas_units(p), 2 * p.m * p.n * p.k / blas_units(p));
   if (p.path == kMatmulSmall)
     return run_units(pool, kernels.small, &p, 0, p.n_units, 2 * p.m * matmul_min(p.n, kMatmulSmallCols) * p.k);
   // Reading b from memory takes as long as 8 flops an element.
