@@ -21,7 +21,7 @@ typedef struct Host {
   int64_t peak;    /* largest `bytes` so far */
   int64_t calls;   /* of alloc so far */
   int64_t fail_at; /* this call of alloc (1 is the first) returns NULL; 0: none does */
-  int for_ever;    /* and all later ones */
+  int64_t fail_n;  /* and the calls behind it, this many in all; 0: all of them */
   int64_t failed;  /* calls that returned NULL */
 } Host;
 tt_allocator host_allocator(Host *h);
