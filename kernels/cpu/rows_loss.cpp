@@ -55,7 +55,7 @@ inline T log_sum_exp(const RowIn<T>& x, int64_t n) {
     const T* v = x.get(i, k, in);
     const T high = row_max(v, k, m);
     if (high > m) {
-      row_scale(sum.lane, math::exp(m - high), 64);
+      if (i) row_scale(sum.lane, math::exp(m - high), 64);
       m = high;
     }
     // No finite maximum yet: only NaNs count.

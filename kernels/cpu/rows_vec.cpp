@@ -83,7 +83,17 @@ TT_ISA_END
 
 TT_ENTRY_BEGIN
 
-float row_max(const float* x, int64_t n, float start) noexcept { return extreme<true, false>(x, n, start); }
+float row_max(const float* x, int64_t n, float start) noexcept {
+#if defined(__AVX512F__)
+  if (n <= 64) {  // a NaN as first operand leaves the second
+    const __m512 s = _mm512_set1_ps(start);
+    __m512 m = s;
+    for (int64_t i = 0; i < n; i += 16) m = _mm512_max_ps(_mm512_mask_loadu_ps(s, rest_of(n - i), x + i), m);
+    return _mm512_reduce_max_ps(m);
+  }
+#endif
+  return extreme<true, false>(x, n, start);
+}
 
 double row_max(const double* x, int64_t n, double start) noexcept {
   double lane[8];

@@ -345,9 +345,9 @@ static void native_nll_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType native_nll_loss_type = {"native_nll_loss", native_nll_loss_apply, destroy_saved<native_nll_loss_saved>, sizeof(native_nll_loss_saved), false};
-static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
+static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction) {
   const bool n0 = needs_grad(input);
-  if (!(n0)) return redispatch(op_native_nll_loss, c.keys & kBelowAutograd, input, target, weight, ignore_index);
+  if (!(n0)) return redispatch(op_native_nll_loss, c.keys & kBelowAutograd, input, target, weight, ignore_index, reduction);
   if (needs_grad(target)) fail_no_formula("target");
   if (needs_grad(weight)) fail_no_formula("weight");
   NodeRef node = new_node(&native_nll_loss_type, 1, 2);
@@ -358,14 +358,14 @@ static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Te
   s.input.save(input);
   s.target.save(target);
   s.ignore_index = ignore_index;
-  auto out = redispatch(op_native_nll_loss, c.keys & kBelowAutograd, input, target, weight, ignore_index);
+  auto out = redispatch(op_native_nll_loss, c.keys & kBelowAutograd, input, target, weight, ignore_index, reduction);
   s.r1.save(*out.second);
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo native_nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
-static constexpr OpSchema native_nll_loss_schema = {"native_nll_loss", "native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int) -> (loss: Tensor, row_weight: PlainTensor)", native_nll_loss_args, 4, 2, true, false, true};
-constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_native_nll_loss = make_op<TensorPair, const Tensor&, const Tensor&, const Tensor*, int64_t>(&native_nll_loss_schema, front::native_nll_loss, native_nll_loss_autograd);
+static constexpr ArgInfo native_nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}, {"reduction", ArgType::kEnum, false, false}};
+static constexpr OpSchema native_nll_loss_schema = {"native_nll_loss", "native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)", native_nll_loss_args, 5, 2, true, false, true};
+constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_nll_loss = make_op<TensorPair, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&native_nll_loss_schema, front::native_nll_loss, native_nll_loss_autograd);
 
 // ---- nll_loss_backward ----
 struct nll_loss_backward_saved {
@@ -445,9 +445,9 @@ static void native_cross_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 static constinit const NodeType native_cross_entropy_type = {"native_cross_entropy", native_cross_entropy_apply, destroy_saved<native_cross_entropy_saved>, sizeof(native_cross_entropy_saved), false};
-static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
+static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction) {
   const bool n0 = needs_grad(input);
-  if (!(n0)) return redispatch(op_native_cross_entropy, c.keys & kBelowAutograd, input, target, weight, ignore_index);
+  if (!(n0)) return redispatch(op_native_cross_entropy, c.keys & kBelowAutograd, input, target, weight, ignore_index, reduction);
   if (needs_grad(target)) fail_no_formula("target");
   if (needs_grad(weight)) fail_no_formula("weight");
   NodeRef node = new_node(&native_cross_entropy_type, 1, 3);
@@ -458,15 +458,15 @@ static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, c
   s.input.save(input);
   s.target.save(target);
   s.ignore_index = ignore_index;
-  auto out = redispatch(op_native_cross_entropy, c.keys & kBelowAutograd, input, target, weight, ignore_index);
+  auto out = redispatch(op_native_cross_entropy, c.keys & kBelowAutograd, input, target, weight, ignore_index, reduction);
   s.r1.save(*out.second);
   s.r2.save(*out.third);
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo native_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
-static constexpr OpSchema native_cross_entropy_schema = {"native_cross_entropy", "native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)", native_cross_entropy_args, 4, 3, true, false, true};
-constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_native_cross_entropy = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor*, int64_t>(&native_cross_entropy_schema, front::native_cross_entropy, native_cross_entropy_autograd);
+static constexpr ArgInfo native_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}, {"reduction", ArgType::kEnum, false, false}};
+static constexpr OpSchema native_cross_entropy_schema = {"native_cross_entropy", "native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)", native_cross_entropy_args, 5, 3, true, false, true};
+constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_cross_entropy = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&native_cross_entropy_schema, front::native_cross_entropy, native_cross_entropy_autograd);
 
 // ---- cross_entropy_backward ----
 struct cross_entropy_backward_saved {

@@ -40,13 +40,13 @@ TensorRef layer_norm_front([[maybe_unused]] Call c, const Tensor& input, Ints no
 
 // nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = "mean") -> Tensor
 
-// native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int) -> (loss: Tensor, row_weight: PlainTensor)
+// native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)
 
 // nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor
 
 // cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = "mean", label_smoothing: Float = 0.0) -> Tensor
 
-// native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)
+// native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)
 
 // cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor
 

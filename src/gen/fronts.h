@@ -54,10 +54,10 @@ TensorRef log_softmax_backward(Call c, const Tensor& grad, const Tensor& y, int6
 TensorTriple native_layer_norm(Call c, const Tensor& input, Ints normalized_shape, const Tensor* weight, const Tensor* bias, double eps);
 TensorTriple layer_norm_backward(Call c, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor& mean, const Tensor& rstd, const Tensor* weight, double eps, bool want_input, bool want_weight, bool want_bias);
 TensorRef nll_loss(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction);
-TensorPair native_nll_loss(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index);
+TensorPair native_nll_loss(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction);
 TensorRef nll_loss_backward(Call c, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index);
 TensorRef cross_entropy(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction, double label_smoothing);
-TensorTriple native_cross_entropy(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index);
+TensorTriple native_cross_entropy(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction);
 TensorRef cross_entropy_backward(Call c, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& lse, const Tensor& row_weight, int64_t ignore_index);
 TensorRef rand(Call c, Ints size, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef randn(Call c, Ints size, Dtype dtype, Opt<Device> device, Generator* generator);

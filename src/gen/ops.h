@@ -186,10 +186,10 @@ extern Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> 
 extern Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_native_layer_norm;
 extern Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&, const Tensor*, double, bool, bool, bool)> op_layer_norm_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss;
-extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_native_nll_loss;
+extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_nll_loss;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_nll_loss_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double)> op_cross_entropy;
-extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_native_cross_entropy;
+extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_cross_entropy;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_cross_entropy_backward;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn;
@@ -788,8 +788,8 @@ inline TensorTriple layer_norm_backward(const Tensor& grad, const Tensor& input,
 inline TensorRef nll_loss(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t ignore_index = -100, int64_t reduction = 1) {
   return dispatch(op_nll_loss, input, target, weight, ignore_index, reduction);
 }
-inline TensorPair native_nll_loss(const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
-  return dispatch(op_native_nll_loss, input, target, weight, ignore_index);
+inline TensorPair native_nll_loss(const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction) {
+  return dispatch(op_native_nll_loss, input, target, weight, ignore_index, reduction);
 }
 inline TensorRef nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
   return dispatch(op_nll_loss_backward, grad, input, target, row_weight, ignore_index);
@@ -797,8 +797,8 @@ inline TensorRef nll_loss_backward(const Tensor& grad, const Tensor& input, cons
 inline TensorRef cross_entropy(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t ignore_index = -100, int64_t reduction = 1, double label_smoothing = 0.0) {
   return dispatch(op_cross_entropy, input, target, weight, ignore_index, reduction, label_smoothing);
 }
-inline TensorTriple native_cross_entropy(const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
-  return dispatch(op_native_cross_entropy, input, target, weight, ignore_index);
+inline TensorTriple native_cross_entropy(const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction) {
+  return dispatch(op_native_cross_entropy, input, target, weight, ignore_index, reduction);
 }
 inline TensorRef cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& lse, const Tensor& row_weight, int64_t ignore_index) {
   return dispatch(op_cross_entropy_backward, grad, input, target, lse, row_weight, ignore_index);

@@ -55,31 +55,45 @@ static TensorRef class_indices(const Tensor& input, const Tensor& target, int64_
   return t;
 }
 
-TensorPair native_nll_loss(Call, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
+// The reduced loss; for the mean, row_weight becomes each target's share of it.
+static TensorRef finish(TensorRef loss, TensorRef* row_weight, int64_t reduction, Dtype dtype) {
+  if (reduction != kReductionNone) {
+    MaskGuard no_grad(bit(kKeyAutograd));
+    loss = op::sum(*loss);
+    if (reduction == kReductionMean) {
+      TensorRef total = op::sum(**row_weight);
+      loss = op::div(*loss, *total);
+      *row_weight = op::div(**row_weight, *total);
+    }
+  }
+  return loss->dtype == dtype ? std::move(loss) : cast_input(*loss, dtype);
+}
+
+TensorPair native_nll_loss(Call, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction) {
   TensorRef t = class_indices(input, target, ignore_index), x = dense_input(input), w = weight ? dense_input(*weight) : TensorRef();
   TensorRef loss = new_tensor(t->sizes(), loss_dtype(input), input.device), row_weight = new_tensor(t->sizes(), loss->dtype, input.device);
   ClassLossPlan plan = class_plan(input.sizes(), input.dtype, *t, w.get(), loss->dtype, ignore_index);
   plan.x = x->data, plan.loss = loss->data, plan.row_weight = row_weight->data;
   if (loss->numel) launch_stages(kernel_nll_loss, input.device, &plan.run);
+  loss = finish(std::move(loss), &row_weight, reduction, input.dtype);
   return {std::move(loss), std::move(row_weight)};
 }
 
-TensorTriple native_cross_entropy(Call, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index) {
+TensorTriple native_cross_entropy(Call, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction) {
   TensorRef t = class_indices(input, target, ignore_index), x = dense_input(input), w = weight ? dense_input(*weight) : TensorRef();
   TensorRef loss = new_tensor(t->sizes(), loss_dtype(input), input.device), row_weight = new_tensor(t->sizes(), loss->dtype, input.device);
   TensorRef lse = new_tensor(t->sizes(), loss->dtype, input.device);
   ClassLossPlan plan = class_plan(input.sizes(), input.dtype, *t, w.get(), loss->dtype, ignore_index);
   plan.x = x->data, plan.loss = loss->data, plan.row_weight = row_weight->data, plan.lse = lse->data;
   if (loss->numel) launch_stages(kernel_cross_entropy, input.device, &plan.run);
+  loss = finish(std::move(loss), &row_weight, reduction, input.dtype);
   return {std::move(loss), std::move(lse), std::move(row_weight)};
 }
 
-// One value for all targets, as the gradient of a sum or mean is, stays one value.
+// One value for all targets: the gradient of a sum or mean.
 static TensorRef scale_of(const Tensor& grad, Dtype dtype, ClassLossPlan* plan) {
-  bool one = grad.numel > 0 && grad.dtype == dtype;
-  for (int64_t d = 0; d < grad.ndim; d++) one &= grad.size(d) == 1 || grad.stride(d) == 0;
-  TensorRef scale = one ? TensorRef::share(&grad) : cast_input(grad, dtype);
-  plan->scale = scale->data, plan->scale_stride = one ? 0 : 1;
+  TensorRef scale = cast_input(grad, dtype);
+  plan->scale = scale->data, plan->scale_stride = grad.numel == 1 ? 0 : 1;
   return scale;
 }
 
@@ -104,20 +118,13 @@ TensorRef cross_entropy_backward(Call, const Tensor& grad, const Tensor& input, 
   return dx;
 }
 
-// ---- reductions ----
-
-static TensorRef reduced(const Tensor& loss, const Tensor& row_weight, int64_t reduction, Dtype dtype) {
-  if (reduction == kReductionNone) return op::to(loss, dtype);
-  TensorRef total = op::sum(loss);
-  return op::to(reduction == kReductionSum ? *total : *op::div(*total, *op::sum(row_weight)), dtype);
-}
+// ---- the public operators ----
 
 TensorRef nll_loss(Call, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction) {
   check_reduction(reduction);
   check_input(input, weight);
   check_classes(input, target);
-  TensorPair r = op::native_nll_loss(input, target, weight, ignore_index);
-  return reduced(*r.first, *r.second, reduction, input.dtype);
+  return op::native_nll_loss(input, target, weight, ignore_index, reduction).first;
 }
 
 // weight as (1, C, 1, …) beside input.
@@ -147,12 +154,14 @@ static TensorRef with_probabilities(const Tensor& input, const Tensor& target, c
 static TensorRef with_smoothing(const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction, double smoothing) {
   const int64_t dim = class_dim(input);
   TensorRef log_p = op::log_softmax(input, dim);
-  TensorPair hit = op::native_nll_loss(*log_p, target, weight, ignore_index);
+  TensorPair hit = op::native_nll_loss(*log_p, target, weight, ignore_index, kReductionNone);
   TensorRef terms = op::neg(*log_p);
   if (weight) terms = op::mul(*terms, *along_classes(*weight, input));
-  TensorRef spread = op::masked_fill(*op::to(*sum_classes(*terms), hit.first->dtype), *op::eq(target, Scalar(ignore_index)), Scalar(0));
+  TensorRef spread = op::masked_fill(*sum_classes(*terms), *op::eq(target, Scalar(ignore_index)), Scalar(0));
   TensorRef loss = op::add(*op::mul(*hit.first, Scalar(1 - smoothing)), *op::mul(*spread, Scalar(smoothing / double(input.size(dim)))));
-  return reduced(*loss, *hit.second, reduction, input.dtype);
+  if (reduction == kReductionNone) return loss;
+  TensorRef total = op::sum(*loss);
+  return reduction == kReductionSum ? std::move(total) : op::div(*total, *op::to(*op::sum(*hit.second), input.dtype));
 }
 
 TensorRef cross_entropy(Call, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction, double label_smoothing) {
@@ -166,8 +175,7 @@ TensorRef cross_entropy(Call, const Tensor& input, const Tensor& target, const T
   }
   check_classes(input, target);
   if (label_smoothing > 0) return with_smoothing(input, target, weight, ignore_index, reduction, label_smoothing);
-  TensorTriple r = op::native_cross_entropy(input, target, weight, ignore_index);
-  return reduced(*r.first, *r.third, reduction, input.dtype);
+  return op::native_cross_entropy(input, target, weight, ignore_index, reduction).first;
 }
 
 }  // namespace TT_NS::front
