@@ -3,31 +3,31 @@
 
 #include <math.h>
 
-static tt_tensor *mul(const tt_tensor *a, const tt_tensor *b) {
-  tt_tensor *y;
+static tt_tensor* mul(const tt_tensor* a, const tt_tensor* b) {
+  tt_tensor* y;
   OK(tt_mul(c, a, b, &y));
   return y;
 }
-static tt_tensor *add(const tt_tensor *a, const tt_tensor *b) {
-  tt_tensor *y;
+static tt_tensor* add(const tt_tensor* a, const tt_tensor* b) {
+  tt_tensor* y;
   OK(tt_add(c, a, b, &y));
   return y;
 }
-static tt_tensor *times(const tt_tensor *a, double k) {
-  tt_tensor *y;
+static tt_tensor* times(const tt_tensor* a, double k) {
+  tt_tensor* y;
   OK(tt_mul_f64(c, a, k, &y));
   return y;
 }
-static tt_tensor *pick(const tt_tensor *a, int64_t i) {
-  tt_tensor *y;
+static tt_tensor* pick(const tt_tensor* a, int64_t i) {
+  tt_tensor* y;
   OK(tt_select(c, a, 0, i, &y));
   return y;
 }
-static void backward(const tt_tensor *y) { OK(tt_backward(c, sum_of(y), NULL)); }
+static void backward(const tt_tensor* y) { OK(tt_backward(c, sum_of(y), NULL)); }
 
 /* ---- accumulation ---- */
 
-static void test_gradients_accumulate(void **state) {
+static void test_gradients_accumulate(void** state) {
   tt_tensor *x = leaf(DATA(1, 2, 3)), *none;
   (void)state;
   OK(tt_tensor_grad(c, x, &none));
@@ -41,14 +41,14 @@ static void test_gradients_accumulate(void **state) {
   VALUES(grad_of(x), 10, 10, 10);
 }
 
-static void test_one_input_many_uses(void **state) {
-  tt_tensor *x = leaf(DATA(3));
+static void test_one_input_many_uses(void** state) {
+  tt_tensor* x = leaf(DATA(3));
   (void)state;
   backward(add(mul(x, x), mul(x, mul(x, x)))); /* x^2 + x^3 */
   VALUES(grad_of(x), 6 + 27);
 }
 
-static void test_gradient_does_not_alias_its_source(void **state) {
+static void test_gradient_does_not_alias_its_source(void** state) {
   tt_tensor *a = leaf(DATA(1, 2)), *b = leaf(DATA(3, 4)), *g = numbers(TT_F64, DATA(1, 1));
   const tt_backward_opts opts = {.set = TT_BACKWARD_GRADIENT, .gradient = g};
   (void)state;
@@ -58,8 +58,9 @@ static void test_gradient_does_not_alias_its_source(void **state) {
   VALUES(g, 1, 1);
 }
 
-static void test_broadcast_sums(void **state) {
-  tt_tensor *row = param(SHAPE(1, 3), DATA(1, 2, 3)), *col = param(SHAPE(2, 1), DATA(10, 20)), *s = param(NULL, 0, DATA(2));
+static void test_broadcast_sums(void** state) {
+  tt_tensor *row = param(SHAPE(1, 3), DATA(1, 2, 3)), *col = param(SHAPE(2, 1), DATA(10, 20)),
+            *s = param(NULL, 0, DATA(2));
   (void)state;
   backward(mul(mul(row, col), s));
   VALUES(grad_of(row), 60, 60, 60);
@@ -69,7 +70,7 @@ static void test_broadcast_sums(void **state) {
   HAS_SHAPE(grad_of(col), 2, 1);
 }
 
-static void test_mixed_dtypes(void **state) {
+static void test_mixed_dtypes(void** state) {
   tt_tensor *a = numbers(TT_F32, DATA(1, 2)), *b = leaf(DATA(3, 4)), *k = numbers(TT_I32, DATA(5, 6));
   (void)state;
   OK(tt_requires_grad_(c, a, 1));
@@ -79,9 +80,9 @@ static void test_mixed_dtypes(void **state) {
   VALUES(grad_of(b), 5, 12);
 }
 
-static void test_backward_inputs_only(void **state) {
+static void test_backward_inputs_only(void** state) {
   tt_tensor *a = leaf(DATA(1)), *b = leaf(DATA(2)), *none;
-  const tt_tensor *inputs[] = {a};
+  const tt_tensor* inputs[] = {a};
   const tt_backward_opts opts = {.set = TT_BACKWARD_INPUTS, .inputs = inputs, .n_inputs = 1};
   (void)state;
   OK(tt_backward(c, mul(a, b), &opts));
@@ -90,7 +91,7 @@ static void test_backward_inputs_only(void **state) {
   assert_null(none);
 }
 
-static void test_backward_needs_a_scalar_or_a_gradient(void **state) {
+static void test_backward_needs_a_scalar_or_a_gradient(void** state) {
   tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2);
   tt_backward_opts opts = {.set = TT_BACKWARD_GRADIENT, .gradient = number(TT_F64, 1)};
   (void)state;
@@ -106,7 +107,7 @@ static void test_backward_needs_a_scalar_or_a_gradient(void **state) {
 
 /* ---- retain_graph, create_graph ---- */
 
-static void test_graph_is_freed(void **state) {
+static void test_graph_is_freed(void** state) {
   tt_tensor *x = leaf(DATA(2)), *y = mul(x, x);
   tt_backward_opts keep = {.set = TT_BACKWARD_RETAIN_GRAPH, .retain_graph = 1};
   (void)state;
@@ -118,7 +119,7 @@ static void test_graph_is_freed(void **state) {
   VALUES(grad_of(x), 8);
 }
 
-static void test_grad_leaves_leaves_alone(void **state) {
+static void test_grad_leaves_leaves_alone(void** state) {
   tt_tensor *x = leaf(DATA(2, 3)), *none;
   (void)state;
   VALUES(derive(mul(x, x), x, 0), 4, 6);
@@ -126,7 +127,7 @@ static void test_grad_leaves_leaves_alone(void **state) {
   assert_null(none);
 }
 
-static void test_third_derivative(void **state) {
+static void test_third_derivative(void** state) {
   tt_tensor *x = leaf(DATA(2, -1)), *y = mul(mul(x, x), mul(x, x)), *d1, *d2, *d3; /* x^4 */
   (void)state;
   d1 = derive(y, x, 1);
@@ -139,7 +140,7 @@ static void test_third_derivative(void **state) {
   VALUES(derive(d3, x, 0), 24, 24);
 }
 
-static void test_backward_create_graph(void **state) {
+static void test_backward_create_graph(void** state) {
   tt_tensor *x = leaf(DATA(3)), *g;
   const tt_backward_opts opts = {.set = TT_BACKWARD_CREATE_GRAPH, .create_graph = 1};
   (void)state;
@@ -150,7 +151,7 @@ static void test_backward_create_graph(void **state) {
   OK(tt_tensor_set_grad(c, x, NULL)); /* breaks the cycle leaf -> grad -> graph -> leaf */
 }
 
-static void test_grad_of_non_leaf(void **state) {
+static void test_grad_of_non_leaf(void** state) {
   tt_tensor *x = leaf(DATA(2)), *h = mul(x, x), *y = mul(h, times(h, 3)), *gs[2];
   (void)state;
   OK(tt_grad(c, LIST(y), LIST(h, x), NULL, gs));
@@ -158,16 +159,16 @@ static void test_grad_of_non_leaf(void **state) {
   VALUES(gs[1], 96);
 }
 
-static void test_grad_several_outputs(void **state) {
+static void test_grad_several_outputs(void** state) {
   tt_tensor *x = leaf(DATA(1, 2)), *a = times(x, 3), *b = mul(x, x), *g = numbers(TT_F64, DATA(1, 10)), *out;
-  const tt_tensor *weights[] = {g, g};
+  const tt_tensor* weights[] = {g, g};
   const tt_grad_opts opts = {.set = TT_GRAD_GRAD_OUTPUTS, .grad_outputs = weights, .n_grad_outputs = 2};
   (void)state;
   OK(tt_grad(c, LIST(a, b), LIST(x), &opts, &out));
   VALUES(out, 3 + 2, 30 + 40);
 }
 
-static void test_unused_inputs(void **state) {
+static void test_unused_inputs(void** state) {
   tt_tensor *x = leaf(DATA(1)), *unused = leaf(DATA(1)), *gs[2];
   const tt_grad_opts allow = {.set = TT_GRAD_ALLOW_UNUSED, .allow_unused = 1};
   (void)state;
@@ -179,7 +180,7 @@ static void test_unused_inputs(void **state) {
   assert_null(gs[1]);
 }
 
-static void test_output_is_input(void **state) {
+static void test_output_is_input(void** state) {
   tt_tensor *x = leaf(DATA(5)), *g;
   (void)state;
   OK(tt_grad(c, LIST(x), LIST(x), NULL, &g));
@@ -190,7 +191,7 @@ static void test_output_is_input(void **state) {
 
 /* ---- grad mode, leaves ---- */
 
-static void test_no_grad(void **state) {
+static void test_no_grad(void** state) {
   tt_tensor *x = leaf(DATA(1)), *y;
   int32_t before = -1;
   (void)state;
@@ -206,7 +207,7 @@ static void test_no_grad(void **state) {
   FAILS(tt_backward(c, y, NULL), TT_AUTOGRAD, NULL);
 }
 
-static void test_leaves(void **state) {
+static void test_leaves(void** state) {
   tt_tensor *x = leaf(DATA(1)), *y = times(x, 2), *i = numbers(TT_I64, DATA(1)), *d;
   (void)state;
   assert_int_equal(tt_tensor_is_leaf(x), 1);
@@ -221,7 +222,7 @@ static void test_leaves(void **state) {
   assert_int_equal(tt_tensor_requires_grad(times(x, 2)), 0);
 }
 
-static void test_retain_grad(void **state) {
+static void test_retain_grad(void** state) {
   tt_tensor *x = leaf(DATA(2)), *h = mul(x, x), *y = mul(h, h), *none;
   (void)state;
   OK(tt_retain_grad(c, h));
@@ -234,7 +235,7 @@ static void test_retain_grad(void **state) {
 
 /* ---- in place ---- */
 
-static void test_in_place_on_leaf_is_refused(void **state) {
+static void test_in_place_on_leaf_is_refused(void** state) {
   tt_tensor *x = leaf(DATA(1, 2)), *v = pick(x, 0);
   (void)state;
   FAILS(tt_mul_f64_(c, x, 2), TT_AUTOGRAD, "leaf");
@@ -243,7 +244,7 @@ static void test_in_place_on_leaf_is_refused(void **state) {
   assert_int_equal(tt_tensor_version(x), 0);
 }
 
-static void test_in_place_chain(void **state) {
+static void test_in_place_chain(void** state) {
   tt_tensor *x = leaf(DATA(3)), *y = times(x, 2);
   (void)state;
   OK(tt_mul_f64_(c, y, 5));
@@ -253,7 +254,7 @@ static void test_in_place_chain(void **state) {
   VALUES(grad_of(x), 11);
 }
 
-static void test_in_place_makes_a_leaf_of_none(void **state) {
+static void test_in_place_makes_a_leaf_of_none(void** state) {
   tt_tensor *x = leaf(DATA(3)), *buf = numbers(TT_F64, DATA(10));
   (void)state;
   OK(tt_mul_(c, buf, x));
@@ -262,7 +263,7 @@ static void test_in_place_makes_a_leaf_of_none(void **state) {
   VALUES(grad_of(x), 10);
 }
 
-static void test_stale_saved_tensor(void **state) {
+static void test_stale_saved_tensor(void** state) {
   tt_tensor *x = leaf(DATA(1, 2, 3)), *h = times(x, 2), *y = mul(h, h), *g;
   (void)state;
   OK(tt_add_f64_(c, h, 1));
@@ -272,7 +273,7 @@ static void test_stale_saved_tensor(void **state) {
   assert_null(g);
 }
 
-static void test_output_overwritten(void **state) {
+static void test_output_overwritten(void** state) {
   tt_tensor *x = leaf(DATA(0.5)), *y, *g;
   (void)state;
   OK(tt_exp(c, x, &y)); /* its formula reads the result */
@@ -280,7 +281,7 @@ static void test_output_overwritten(void **state) {
   FAILS(tt_grad(c, LIST(y), LIST(x), NULL, &g), TT_AUTOGRAD, "exp");
 }
 
-static void test_in_place_reading_result(void **state) {
+static void test_in_place_reading_result(void** state) {
   tt_tensor *x = leaf(DATA(0.5, -1)), *y = times(x, 1), *d;
   (void)state;
   OK(tt_exp_(c, y));
@@ -289,7 +290,7 @@ static void test_in_place_reading_result(void **state) {
   NEAR(derive(d, x, 0), 1e-15, exp(0.5), exp(-1));
 }
 
-static void test_buffer_element_assigned(void **state) {
+static void test_buffer_element_assigned(void** state) {
   tt_tensor *x = leaf(DATA(2, 3)), *buf, *first, *d;
   const int64_t shape[] = {2, 2};
   (void)state;
@@ -304,7 +305,7 @@ static void test_buffer_element_assigned(void **state) {
   VALUES(grad_of(x), 32, 108);
 }
 
-static void test_in_place_on_view_cuts_old_value(void **state) {
+static void test_in_place_on_view_cuts_old_value(void** state) {
   tt_tensor *x = leaf(DATA(1, 2, 3, 4)), *y = times(x, 2), *part;
   const tt_slice_opts opts = {.set = TT_SLICE_START | TT_SLICE_END, .start = 1, .end = 3};
   (void)state;
@@ -315,7 +316,7 @@ static void test_in_place_on_view_cuts_old_value(void **state) {
   VALUES(grad_of(x), 2, 20, 20, 2);
 }
 
-static void test_overwritten_part_has_no_gradient(void **state) {
+static void test_overwritten_part_has_no_gradient(void** state) {
   tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2);
   (void)state;
   OK(tt_zero_(c, pick(y, 0)));
@@ -323,7 +324,7 @@ static void test_overwritten_part_has_no_gradient(void **state) {
   VALUES(grad_of(x), 0, 2);
 }
 
-static void test_view_of_changed_base(void **state) {
+static void test_view_of_changed_base(void** state) {
   tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2), *v = pick(y, 1);
   (void)state;
   OK(tt_mul_f64_(c, y, 7)); /* v is stale: its history now leads through the new y */
@@ -332,7 +333,7 @@ static void test_view_of_changed_base(void **state) {
   VALUES(grad_of(x), 0, 14);
 }
 
-static void test_views_of_views(void **state) {
+static void test_views_of_views(void** state) {
   tt_tensor *x = param(SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *y = times(x, 1), *t, *row, *copy, *d;
   (void)state;
   OK(tt_t(c, y, &t));
@@ -346,7 +347,7 @@ static void test_views_of_views(void **state) {
 }
 
 /* What an in-place operator saves of the tensor that it overwrites is stale at once; the graph must not own itself. */
-static void test_in_place_with_itself(void **state) {
+static void test_in_place_with_itself(void** state) {
   tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2), *z = times(x, 2), *other, *g;
   (void)state;
   OK(tt_view(c, z, SHAPE(2), &other));
@@ -357,7 +358,7 @@ static void test_in_place_with_itself(void **state) {
   FAILS(tt_grad(c, LIST(sum_of(z)), LIST(x), NULL, &g), TT_AUTOGRAD, "version 1");
 }
 
-static void test_view_made_without_grad(void **state) {
+static void test_view_made_without_grad(void** state) {
   tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2), *v;
   (void)state;
   OK(tt_set_grad_enabled(c, 0, NULL));
@@ -372,7 +373,7 @@ static void test_view_made_without_grad(void **state) {
 }
 
 /* Parameters inside one flat buffer: leaves, though views. */
-static void test_leaves_in_a_buffer(void **state) {
+static void test_leaves_in_a_buffer(void** state) {
   tt_tensor *buf = numbers(TT_F64, DATA(1, 2, 3)), *p = pick(buf, 1), *y;
   (void)state;
   OK(tt_requires_grad_(c, p, 1));
@@ -388,7 +389,7 @@ static void test_leaves_in_a_buffer(void **state) {
 }
 
 /* What detach returns shares values, not history. */
-static void test_detached_is_written_freely(void **state) {
+static void test_detached_is_written_freely(void** state) {
   tt_tensor *x = leaf(DATA(1, 2)), *d, *y = times(x, 3), *e;
   (void)state;
   OK(tt_detach(c, x, &d));
@@ -402,7 +403,7 @@ static void test_detached_is_written_freely(void **state) {
   VALUES(grad_of(x), 3, 3);
 }
 
-static void test_results_partly_used(void **state) {
+static void test_results_partly_used(void** state) {
   tt_tensor *x = leaf(DATA(1, 2, 3, 4)), *parts[2], *m, *i, *sq;
   int64_t n;
   (void)state;
@@ -418,7 +419,7 @@ static void test_results_partly_used(void **state) {
 }
 
 /* A gradient that meets a tensor of another history than the one that recorded it. */
-static void test_retain_grad_follows_in_place(void **state) {
+static void test_retain_grad_follows_in_place(void** state) {
   tt_tensor *x = leaf(DATA(2)), *y = times(x, 3);
   (void)state;
   OK(tt_retain_grad(c, y));
@@ -428,7 +429,7 @@ static void test_retain_grad_follows_in_place(void **state) {
   VALUES(grad_of(y), 7); /* of y as it is now */
 }
 
-static void test_into_is_not_recorded(void **state) {
+static void test_into_is_not_recorded(void** state) {
   tt_tensor *x = leaf(DATA(1)), *dst = numbers(TT_F64, DATA(0));
   (void)state;
   FAILS(tt_mul_into(c, x, x, dst), TT_AUTOGRAD, "dst");
@@ -440,7 +441,7 @@ static void test_into_is_not_recorded(void **state) {
   assert_int_equal(tt_tensor_version(dst), 1);
 }
 
-static void test_set_data(void **state) {
+static void test_set_data(void** state) {
   tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2), *other = numbers(TT_F64, DATA(5, 6, 7));
   (void)state;
   OK(tt_tensor_set_data(c, x, other));
@@ -454,7 +455,7 @@ static void test_set_data(void **state) {
 
 /* ---- nodes ---- */
 
-static void test_nodes(void **state) {
+static void test_nodes(void** state) {
   tt_tensor *x = leaf(DATA(1)), *e, *y;
   tt_node *n, *below, *nothing;
   (void)state;
@@ -479,7 +480,7 @@ static void test_nodes(void **state) {
 enum { kUses = 1000, kWide = 16384 };
 
 /* One weight used 1,000 times: its gradient is summed as it comes, never collected. */
-static void test_thousand_uses_hold_two_gradients(void **state) {
+static void test_thousand_uses_hold_two_gradients(void** state) {
   tt_tensor *w, *y;
   const int64_t wide = kWide, gradient = kWide * 4;
   int64_t held;
@@ -496,7 +497,8 @@ static void test_thousand_uses_hold_two_gradients(void **state) {
   held = host.bytes;
   host.peak = held;
   OK(tt_backward(c, y, NULL));
-  assert_true(host.peak - held < 4 * gradient + (512 << 10)); /* the sum, the one that is added, slabs of small blocks */
+  assert_true(host.peak - held <
+              4 * gradient + (512 << 10)); /* the sum, the one that is added, slabs of small blocks */
   assert_true(value_of(sum_of(grad_of(w))) == 2.0 * kUses * kWide);
 }
 
@@ -505,22 +507,22 @@ typedef struct Order {
   int n;
 } Order;
 typedef struct Mark {
-  Order *order;
+  Order* order;
   int id;
 } Mark;
-static tt_status mark_leaf(void *user, tt_ctx *ctx, const tt_tensor *t) {
-  Mark *m = user;
+static tt_status mark_leaf(void* user, tt_ctx* ctx, const tt_tensor* t) {
+  Mark* m = user;
   (void)ctx, (void)t;
   m->order->seen[m->order->n++] = m->id;
   return 0;
 }
-static tt_status mark_grad(void *user, tt_ctx *ctx, const tt_tensor *grad, tt_tensor **replacement) {
+static tt_status mark_grad(void* user, tt_ctx* ctx, const tt_tensor* grad, tt_tensor** replacement) {
   (void)replacement;
   return mark_leaf(user, ctx, grad);
 }
 
 /* A leaf's hook fires right after its last consumer: the last layer's before the first layer's backward. */
-static void test_leaves_fire_early(void **state) {
+static void test_leaves_fire_early(void** state) {
   tt_tensor *w1 = leaf(DATA(2)), *w2 = leaf(DATA(3)), *w3 = leaf(DATA(4)), *x = numbers(TT_F64, DATA(1)), *h1, *h2, *y;
   Order order = {.n = 0};
   Mark m3 = {&order, 3}, m2 = {&order, 2}, h = {&order, 10}, m1 = {&order, 1};
@@ -541,12 +543,12 @@ static void test_leaves_fire_early(void **state) {
   assert_int_equal(order.seen[3], 1);
 }
 
-static void test_deep_chain(void **state) {
+static void test_deep_chain(void** state) {
   tt_tensor *x = leaf(DATA(1)), *y = times(x, 1);
   int i;
   (void)state;
   for (i = 0; i < 20000; i++) {
-    tt_tensor *next;
+    tt_tensor* next;
     OK(tt_scope_push(c));
     next = times(y, 1);
     OK(tt_scope_pop(c, &next, 1));
@@ -558,9 +560,9 @@ static void test_deep_chain(void **state) {
 
 /* ---- errors leave everything as it was ---- */
 
-static void test_failed_op_leaves_inputs(void **state) {
+static void test_failed_op_leaves_inputs(void** state) {
   tt_tensor *x = leaf(DATA(1, 2, 3)), *y = times(x, 2), *z, *b = numbers(TT_F64, DATA(1, 2));
-  tt_node *n;
+  tt_node* n;
   (void)state;
   FAILS(tt_add(c, y, b, &z), TT_SHAPE, "[3]");
   assert_null(z);
@@ -573,14 +575,18 @@ static void test_failed_op_leaves_inputs(void **state) {
   VALUES(grad_of(x), 2, 2, 2);
 }
 
-static void test_complex_gradients(void **state) {
+static void test_complex_gradients(void** state) {
   const double z[] = {3, 4};
   tt_tensor *x, *y, *g;
   (void)state;
   OK(tt_tensor_from_data(c, z, TT_C128, NULL, 0, &x));
   OK(tt_requires_grad_(c, x, 1));
   y = mul(x, x);
-  FAILS(tt_grad(c, LIST(y), LIST(x), &(tt_grad_opts){.set = TT_GRAD_GRAD_OUTPUTS, .grad_outputs = (const tt_tensor *[]){number(TT_F64, 1)}, .n_grad_outputs = 1}, &g),
+  FAILS(tt_grad(c, LIST(y), LIST(x),
+                &(tt_grad_opts){.set = TT_GRAD_GRAD_OUTPUTS,
+                                .grad_outputs = (const tt_tensor*[]){number(TT_F64, 1)},
+                                .n_grad_outputs = 1},
+                &g),
         TT_DTYPE, "complex");
   OK(tt_grad(c, LIST(y), LIST(x), NULL, &g));
   VALUES(g, 6); /* conj(2 z) = 6 - 8i */
@@ -588,19 +594,49 @@ static void test_complex_gradients(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_gradients_accumulate), SCOPED(test_one_input_many_uses), SCOPED(test_gradient_does_not_alias_its_source),
-      SCOPED(test_broadcast_sums), SCOPED(test_mixed_dtypes), SCOPED(test_backward_inputs_only),
-      SCOPED(test_backward_needs_a_scalar_or_a_gradient), SCOPED(test_graph_is_freed), SCOPED(test_grad_leaves_leaves_alone),
-      SCOPED(test_third_derivative), SCOPED(test_backward_create_graph), SCOPED(test_grad_of_non_leaf),
-      SCOPED(test_grad_several_outputs), SCOPED(test_unused_inputs), SCOPED(test_output_is_input), SCOPED(test_no_grad),
-      SCOPED(test_leaves), SCOPED(test_retain_grad), SCOPED(test_in_place_on_leaf_is_refused), SCOPED(test_in_place_chain),
-      SCOPED(test_in_place_makes_a_leaf_of_none), SCOPED(test_stale_saved_tensor), SCOPED(test_output_overwritten),
-      SCOPED(test_in_place_reading_result), SCOPED(test_buffer_element_assigned), SCOPED(test_in_place_on_view_cuts_old_value),
-      SCOPED(test_overwritten_part_has_no_gradient), SCOPED(test_view_of_changed_base), SCOPED(test_views_of_views), SCOPED(test_in_place_with_itself),
-      SCOPED(test_view_made_without_grad), SCOPED(test_into_is_not_recorded), SCOPED(test_leaves_in_a_buffer), SCOPED(test_detached_is_written_freely),
-      SCOPED(test_results_partly_used), SCOPED(test_retain_grad_follows_in_place), SCOPED(test_set_data), SCOPED(test_nodes),
-      SCOPED(test_thousand_uses_hold_two_gradients), SCOPED(test_leaves_fire_early), SCOPED(test_deep_chain),
-      SCOPED(test_failed_op_leaves_inputs), SCOPED(test_complex_gradients),
+      SCOPED(test_gradients_accumulate),
+      SCOPED(test_one_input_many_uses),
+      SCOPED(test_gradient_does_not_alias_its_source),
+      SCOPED(test_broadcast_sums),
+      SCOPED(test_mixed_dtypes),
+      SCOPED(test_backward_inputs_only),
+      SCOPED(test_backward_needs_a_scalar_or_a_gradient),
+      SCOPED(test_graph_is_freed),
+      SCOPED(test_grad_leaves_leaves_alone),
+      SCOPED(test_third_derivative),
+      SCOPED(test_backward_create_graph),
+      SCOPED(test_grad_of_non_leaf),
+      SCOPED(test_grad_several_outputs),
+      SCOPED(test_unused_inputs),
+      SCOPED(test_output_is_input),
+      SCOPED(test_no_grad),
+      SCOPED(test_leaves),
+      SCOPED(test_retain_grad),
+      SCOPED(test_in_place_on_leaf_is_refused),
+      SCOPED(test_in_place_chain),
+      SCOPED(test_in_place_makes_a_leaf_of_none),
+      SCOPED(test_stale_saved_tensor),
+      SCOPED(test_output_overwritten),
+      SCOPED(test_in_place_reading_result),
+      SCOPED(test_buffer_element_assigned),
+      SCOPED(test_in_place_on_view_cuts_old_value),
+      SCOPED(test_overwritten_part_has_no_gradient),
+      SCOPED(test_view_of_changed_base),
+      SCOPED(test_views_of_views),
+      SCOPED(test_in_place_with_itself),
+      SCOPED(test_view_made_without_grad),
+      SCOPED(test_into_is_not_recorded),
+      SCOPED(test_leaves_in_a_buffer),
+      SCOPED(test_detached_is_written_freely),
+      SCOPED(test_results_partly_used),
+      SCOPED(test_retain_grad_follows_in_place),
+      SCOPED(test_set_data),
+      SCOPED(test_nodes),
+      SCOPED(test_thousand_uses_hold_two_gradients),
+      SCOPED(test_leaves_fire_early),
+      SCOPED(test_deep_chain),
+      SCOPED(test_failed_op_leaves_inputs),
+      SCOPED(test_complex_gradients),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,35 +3,35 @@
 
 #include <math.h>
 
-static tt_tensor *times(const tt_tensor *a, double k) {
-  tt_tensor *y;
+static tt_tensor* times(const tt_tensor* a, double k) {
+  tt_tensor* y;
   OK(tt_mul_f64(c, a, k, &y));
   return y;
 }
-static tt_tensor *square(const tt_tensor *a) {
-  tt_tensor *y;
+static tt_tensor* square(const tt_tensor* a) {
+  tt_tensor* y;
   OK(tt_mul(c, a, a, &y));
   return y;
 }
-static void backward(const tt_tensor *y) { OK(tt_backward(c, sum_of(y), NULL)); }
+static void backward(const tt_tensor* y) { OK(tt_backward(c, sum_of(y), NULL)); }
 
 typedef struct Seen {
   int calls, drops;
   double last;
-  double factor;      /* 0: no replacement */
-  tt_status status;   /* what the hook returns */
-  int fail_inside;    /* a call of its own that fails first */
+  double factor;    /* 0: no replacement */
+  tt_status status; /* what the hook returns */
+  int fail_inside;  /* a call of its own that fails first */
   int64_t bad_shape;
 } Seen;
 
-static void drop_seen(void *user) { ((Seen *)user)->drops++; }
+static void drop_seen(void* user) { ((Seen*)user)->drops++; }
 
-static tt_status on_grad(void *user, tt_ctx *x, const tt_tensor *grad, tt_tensor **replacement) {
-  Seen *s = user;
+static tt_status on_grad(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** replacement) {
+  Seen* s = user;
   s->calls++;
   if (tt_tensor_numel(grad) == 1 && tt_item_f64(x, grad, &s->last)) return TT_INTERNAL;
   if (s->fail_inside) {
-    tt_tensor *out;
+    tt_tensor* out;
     return tt_view(x, grad, SHAPE(7, 7), &out);
   }
   if (s->bad_shape) return tt_zeros(x, &s->bad_shape, 1, NULL, replacement);
@@ -44,7 +44,7 @@ static tt_status on_grad(void *user, tt_ctx *x, const tt_tensor *grad, tt_tensor
 
 /* ---- tensor hooks ---- */
 
-static void test_hook_sees_and_replaces(void **state) {
+static void test_hook_sees_and_replaces(void** state) {
   tt_tensor *x = leaf(DATA(3)), *h = times(x, 2), *y = square(h);
   Seen on_h = {.factor = 10}, on_x = {0};
   int64_t id;
@@ -58,7 +58,7 @@ static void test_hook_sees_and_replaces(void **state) {
 }
 
 /* A hook sees the sum over all uses, once. */
-static void test_hook_sees_the_whole_gradient(void **state) {
+static void test_hook_sees_the_whole_gradient(void** state) {
   tt_tensor *x = leaf(DATA(3)), *h = times(x, 1), *y;
   Seen on_h = {0}, on_x = {0};
   int64_t id;
@@ -71,8 +71,8 @@ static void test_hook_sees_the_whole_gradient(void **state) {
   assert_true(on_x.calls == 1 && on_x.last == 11);
 }
 
-static void test_hooks_run_in_order_and_can_go(void **state) {
-  tt_tensor *x;
+static void test_hooks_run_in_order_and_can_go(void** state) {
+  tt_tensor* x;
   Seen first = {.factor = 2}, second = {.factor = 3}, third = {.factor = 5};
   int64_t id1, id2, id3;
   (void)state;
@@ -94,7 +94,7 @@ static void test_hooks_run_in_order_and_can_go(void **state) {
   assert_true(first.drops == 1 && second.drops == 1 && third.drops == 1);
 }
 
-static void test_drop_runs_once(void **state) {
+static void test_drop_runs_once(void** state) {
   Seen s = {0}, refused = {0};
   int64_t id;
   tt_tensor *x, *plain;
@@ -113,11 +113,11 @@ static void test_drop_runs_once(void **state) {
   assert_int_equal(refused.drops, 5);
 }
 
-static void test_failing_hook(void **state) {
+static void test_failing_hook(void** state) {
   tt_tensor *x = leaf(DATA(3)), *h = times(x, 2), *y = square(h), *none;
   Seen s = {.status = TT_IO};
   int64_t id;
-  const tt_error *e = tt_ctx_error(c);
+  const tt_error* e = tt_ctx_error(c);
   (void)state;
   OK(tt_register_hook(c, h, on_grad, &s, NULL, &id));
   FAILS(tt_backward(c, y, NULL), TT_CALLBACK, "hook");
@@ -138,8 +138,8 @@ static void test_failing_hook(void **state) {
 }
 
 /* A hook may run forward and backward of its own. */
-static tt_status backward_inside(void *user, tt_ctx *x, const tt_tensor *grad, tt_tensor **replacement) {
-  Seen *s = user;
+static tt_status backward_inside(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** replacement) {
+  Seen* s = user;
   tt_tensor *a = NULL, *y = NULL, *g = NULL;
   const double three = 3;
   int32_t before;
@@ -159,7 +159,7 @@ static tt_status backward_inside(void *user, tt_ctx *x, const tt_tensor *grad, t
   return st;
 }
 
-static void test_reentrant_hook(void **state) {
+static void test_reentrant_hook(void** state) {
   tt_tensor *x = leaf(DATA(5)), *y = square(x);
   Seen s = {0};
   int64_t id;
@@ -172,17 +172,17 @@ static void test_reentrant_hook(void **state) {
 }
 
 /* Scopes of the caller are put aside: what a callback makes is its own. */
-static tt_status make_and_release(void *user, tt_ctx *x, const tt_tensor *grad, tt_tensor **replacement) {
-  tt_tensor *t;
+static tt_status make_and_release(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** replacement) {
+  tt_tensor* t;
   tt_status st = tt_neg(x, grad, &t);
   (void)replacement;
-  ((Seen *)user)->calls++;
+  ((Seen*)user)->calls++;
   if (st) return st;
   tt_tensor_release(t);
   return tt_scope_pop(x, NULL, 0) == TT_INVALID_ARG ? TT_OK : TT_INTERNAL; /* no scope is open here */
 }
 
-static void test_callbacks_start_without_scopes(void **state) {
+static void test_callbacks_start_without_scopes(void** state) {
   tt_tensor *x = leaf(DATA(5)), *y = square(x);
   Seen s = {0};
   int64_t id;
@@ -195,20 +195,20 @@ static void test_callbacks_start_without_scopes(void **state) {
 
 /* A hook that removes itself while it runs. */
 typedef struct Self {
-  tt_tensor *on;
+  tt_tensor* on;
   int64_t id;
   int calls, drops;
 } Self;
-static tt_status remove_me(void *user, tt_ctx *x, const tt_tensor *grad, tt_tensor **replacement) {
-  Self *s = user;
+static tt_status remove_me(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** replacement) {
+  Self* s = user;
   (void)grad, (void)replacement;
   s->calls++;
   return tt_remove_hook(x, s->on, s->id);
 }
-static void drop_self(void *user) { ((Self *)user)->drops++; }
+static void drop_self(void* user) { ((Self*)user)->drops++; }
 
-static void test_hook_removes_itself(void **state) {
-  tt_tensor *x = leaf(DATA(5));
+static void test_hook_removes_itself(void** state) {
+  tt_tensor* x = leaf(DATA(5));
   Self s = {.on = x};
   Seen after = {0};
   int64_t id;
@@ -224,9 +224,9 @@ static void test_hook_removes_itself(void **state) {
 
 /* ---- accumulate hooks ---- */
 
-static tt_status on_accumulated(void *user, tt_ctx *x, const tt_tensor *t) {
-  Seen *s = user;
-  tt_tensor *g;
+static tt_status on_accumulated(void* user, tt_ctx* x, const tt_tensor* t) {
+  Seen* s = user;
+  tt_tensor* g;
   tt_status st = tt_tensor_grad(x, t, &g);
   s->calls++;
   if (st) return st;
@@ -236,8 +236,8 @@ static tt_status on_accumulated(void *user, tt_ctx *x, const tt_tensor *t) {
   return st ? st : s->status;
 }
 
-static void test_accumulate_hook(void **state) {
-  tt_tensor *x = leaf(DATA(5));
+static void test_accumulate_hook(void** state) {
+  tt_tensor* x = leaf(DATA(5));
   Seen s = {0};
   int64_t id;
   (void)state;
@@ -255,7 +255,7 @@ static void test_accumulate_hook(void **state) {
 }
 
 /* The optimizer inside the hook: the gradient is consumed as soon as it is complete. */
-static tt_status step(void *user, tt_ctx *x, const tt_tensor *t) {
+static tt_status step(void* user, tt_ctx* x, const tt_tensor* t) {
   tt_tensor *g, *scaled;
   int32_t before;
   tt_status st = tt_tensor_grad(x, t, &g);
@@ -264,16 +264,16 @@ static tt_status step(void *user, tt_ctx *x, const tt_tensor *t) {
   st = tt_set_grad_enabled(x, 0, &before);
   if (!st) st = tt_mul_f64(x, g, 0.5, &scaled);
   if (!st) {
-    st = tt_sub_(x, (tt_tensor *)t, scaled);
+    st = tt_sub_(x, (tt_tensor*)t, scaled);
     tt_tensor_release(scaled);
   }
-  if (!st) st = tt_tensor_set_grad(x, (tt_tensor *)t, NULL);
+  if (!st) st = tt_tensor_set_grad(x, (tt_tensor*)t, NULL);
   tt_tensor_release(g);
   if (!st) st = tt_set_grad_enabled(x, before, NULL);
   return st;
 }
 
-static void test_optimizer_in_hook(void **state) {
+static void test_optimizer_in_hook(void** state) {
   tt_tensor *x = leaf(DATA(8)), *none;
   int64_t id;
   int i;
@@ -293,8 +293,8 @@ typedef struct NodeSeen {
   int64_t n;
   double factor;
 } NodeSeen;
-static tt_status on_node(void *user, tt_ctx *x, tt_tensor *const *grads, int64_t n, tt_tensor **replacements) {
-  NodeSeen *s = user;
+static tt_status on_node(void* user, tt_ctx* x, tt_tensor* const* grads, int64_t n, tt_tensor** replacements) {
+  NodeSeen* s = user;
   int64_t i;
   s->calls++, s->n = n;
   for (i = 0; i < n; i++) {
@@ -306,12 +306,12 @@ static tt_status on_node(void *user, tt_ctx *x, tt_tensor *const *grads, int64_t
   }
   return TT_OK;
 }
-static void drop_node_seen(void *user) { ((NodeSeen *)user)->drops++; }
+static void drop_node_seen(void* user) { ((NodeSeen*)user)->drops++; }
 
-static void test_node_hooks(void **state) {
+static void test_node_hooks(void** state) {
   tt_tensor *a, *b, *y;
   NodeSeen pre = {.factor = 10}, post = {.factor = 2}, gone = {0};
-  tt_node *n;
+  tt_node* n;
   int64_t id;
   (void)state;
   OK(tt_scope_push(c));
@@ -337,7 +337,7 @@ static void test_node_hooks(void **state) {
 
 /* ---- hooks and create_graph ---- */
 
-static void test_hook_under_create_graph(void **state) {
+static void test_hook_under_create_graph(void** state) {
   tt_tensor *x = leaf(DATA(3)), *h = times(x, 1), *d;
   Seen s = {.factor = 2};
   int64_t id;
@@ -355,12 +355,12 @@ typedef struct Exec {
   int64_t covered;
   int32_t status;
 } Exec;
-static int32_t exec_threads(void *user) {
+static int32_t exec_threads(void* user) {
   (void)user;
   return 4;
 }
-static int32_t exec_for(void *user, int64_t n, int64_t grain, tt_range_fn body, void *body_ctx) {
-  Exec *e = user;
+static int32_t exec_for(void* user, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx) {
+  Exec* e = user;
   int64_t i;
   e->regions++;
   if (e->status) return e->status;
@@ -372,14 +372,14 @@ static int32_t exec_for(void *user, int64_t n, int64_t grain, tt_range_fn body, 
   return 0;
 }
 
-static void test_executor_of_the_host(void **state) {
+static void test_executor_of_the_host(void** state) {
   Exec e = {0};
   Host h;
   const tt_allocator a = host_allocator(&h);
   const tt_executor exec = {sizeof exec, &e, exec_threads, exec_for};
   const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a, .executor = &exec};
-  tt_runtime *rt;
-  tt_ctx *x;
+  tt_runtime* rt;
+  tt_ctx* x;
   tt_tensor *t, *twice, *sum, *none;
   const int64_t shape[] = {3000000};
   double v;
@@ -406,10 +406,19 @@ static void test_executor_of_the_host(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_hook_sees_and_replaces), SCOPED(test_hook_sees_the_whole_gradient), SCOPED(test_hooks_run_in_order_and_can_go),
-      SCOPED(test_drop_runs_once), SCOPED(test_failing_hook), SCOPED(test_reentrant_hook), SCOPED(test_callbacks_start_without_scopes),
-      SCOPED(test_hook_removes_itself), SCOPED(test_accumulate_hook), SCOPED(test_optimizer_in_hook), SCOPED(test_node_hooks),
-      SCOPED(test_hook_under_create_graph), PLAIN(test_executor_of_the_host),
+      SCOPED(test_hook_sees_and_replaces),
+      SCOPED(test_hook_sees_the_whole_gradient),
+      SCOPED(test_hooks_run_in_order_and_can_go),
+      SCOPED(test_drop_runs_once),
+      SCOPED(test_failing_hook),
+      SCOPED(test_reentrant_hook),
+      SCOPED(test_callbacks_start_without_scopes),
+      SCOPED(test_hook_removes_itself),
+      SCOPED(test_accumulate_hook),
+      SCOPED(test_optimizer_in_hook),
+      SCOPED(test_node_hooks),
+      SCOPED(test_hook_under_create_graph),
+      PLAIN(test_executor_of_the_host),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

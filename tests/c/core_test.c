@@ -3,17 +3,18 @@
 
 #include <math.h>
 
-static const tt_dtype kDtypes[] = {TT_BOOL, TT_U8, TT_I8, TT_I16, TT_I32, TT_I64, TT_F16, TT_BF16, TT_F32, TT_F64, TT_C64, TT_C128};
+static const tt_dtype kDtypes[] = {TT_BOOL, TT_U8,   TT_I8,  TT_I16, TT_I32, TT_I64,
+                                   TT_F16,  TT_BF16, TT_F32, TT_F64, TT_C64, TT_C128};
 enum { kNumDtypes = 12 };
 
-static tt_tensor *to(const tt_tensor *t, tt_dtype d) {
+static tt_tensor* to(const tt_tensor* t, tt_dtype d) {
   const tt_to_opts opts = {.set = TT_TO_DTYPE, .dtype = d};
-  tt_tensor *out;
+  tt_tensor* out;
   OK(tt_to(c, t, &opts, &out));
   return out;
 }
-static tt_tensor *transposed(const tt_tensor *t) {
-  tt_tensor *out;
+static tt_tensor* transposed(const tt_tensor* t) {
+  tt_tensor* out;
   OK(tt_transpose(c, t, 0, 1, &out));
   return out;
 }
@@ -25,7 +26,7 @@ static tt_memory_stats memory(void) {
 
 /* ---- runtimes and ctxs ---- */
 
-static void test_names(void **state) {
+static void test_names(void** state) {
   int32_t isa = 0;
   (void)state;
   assert_non_null(strchr(tt_version(), '.'));
@@ -41,18 +42,18 @@ static void test_names(void **state) {
   assert_in_range(isa, 1, 3);
 }
 
-static void test_fresh_ctx(void **state) {
-  const tt_error *e = tt_ctx_error(c);
+static void test_fresh_ctx(void** state) {
+  const tt_error* e = tt_ctx_error(c);
   (void)state;
   assert_int_equal(e->code, TT_OK);
   assert_int_equal(tt_grad_enabled(c), 1);
   assert_int_equal(tt_num_threads(c), 1);
 }
 
-static void test_private_runtime(void **state) {
-  tt_ctx *own;
-  tt_runtime *rt;
-  tt_tensor *t;
+static void test_private_runtime(void** state) {
+  tt_ctx* own;
+  tt_runtime* rt;
+  tt_tensor* t;
   (void)state;
   assert_int_equal(tt_ctx_new(NULL, &own), TT_OK);
   assert_int_equal(tt_ctx_runtime(own, &rt), TT_OK);
@@ -64,11 +65,11 @@ static void test_private_runtime(void **state) {
   tt_tensor_release(t);
 }
 
-static void test_release_in_any_order(void **state) {
+static void test_release_in_any_order(void** state) {
   Host h;
   const tt_allocator a = host_allocator(&h);
   const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a};
-  tt_runtime *rt;
+  tt_runtime* rt;
   tt_ctx *one, *two;
   tt_tensor *big, *small;
   const int64_t shape[] = {100000};
@@ -89,9 +90,9 @@ static void test_release_in_any_order(void **state) {
   assert_int_equal(h.blocks, 0);
 }
 
-static void test_runtime_options(void **state) {
-  tt_runtime *rt;
-  tt_ctx *x;
+static void test_runtime_options(void** state) {
+  tt_runtime* rt;
+  tt_ctx* x;
   tt_runtime_opts o = {.struct_size = sizeof o};
   tt_allocator broken = {.struct_size = sizeof broken};
   int32_t isa = 0;
@@ -105,7 +106,7 @@ static void test_runtime_options(void **state) {
   assert_int_equal(tt_runtime_new(&o, &rt), TT_INVALID_ARG);
   o.allocator = NULL, o.struct_size = 0;
   assert_int_equal(tt_runtime_new(&o, &rt), TT_ABI);
-  o.struct_size = sizeof(size_t) + sizeof(void *), o.threads = 77; /* an older caller: what lies behind is not read */
+  o.struct_size = sizeof(size_t) + sizeof(void*), o.threads = 77; /* an older caller: what lies behind is not read */
   assert_int_equal(tt_runtime_new(&o, &rt), TT_OK);
   assert_int_equal(tt_ctx_new(rt, &x), TT_OK);
   assert_int_equal(tt_num_threads(x), 1);
@@ -123,7 +124,7 @@ static void test_runtime_options(void **state) {
 
 /* ---- scopes ---- */
 
-static void test_scopes(void **state) {
+static void test_scopes(void** state) {
   tt_tensor *a, *b, *kept;
   int64_t base;
   (void)state;
@@ -146,8 +147,8 @@ static void test_scopes(void **state) {
   tt_tensor_release(a);
 }
 
-static void test_scope_that_keeps_many(void **state) {
-  tt_tensor *t[200];
+static void test_scope_that_keeps_many(void** state) {
+  tt_tensor* t[200];
   int i;
   (void)state;
   OK(tt_scope_push(c));
@@ -159,11 +160,11 @@ static void test_scope_that_keeps_many(void **state) {
   for (i = 0; i < 200; i++) tt_tensor_release(t[i]);
 }
 
-static void test_scope_of_many(void **state) {
+static void test_scope_of_many(void** state) {
   int i;
   (void)state;
   for (i = 0; i < 1000; i++) {
-    tt_tensor *t;
+    tt_tensor* t;
     OK(tt_ones(c, SHAPE(3), NULL, &t));
   }
 }
@@ -171,12 +172,12 @@ static void test_scope_of_many(void **state) {
 /* ---- memory of the host ---- */
 
 static int dropped;
-static void drop(void *user) {
+static void drop(void* user) {
   assert_ptr_equal(user, &dropped);
   dropped++;
 }
 
-static void test_import(void **state) {
+static void test_import(void** state) {
   double values[] = {1, 2, 3, 4, 5, 6};
   tt_tensor *t, *v;
   const int64_t by_columns[] = {1, 2};
@@ -197,7 +198,7 @@ static void test_import(void **state) {
   assert_int_equal(dropped, 1);
 }
 
-static void test_import_read_only(void **state) {
+static void test_import_read_only(void** state) {
   float values[] = {1, 2};
   tt_tensor *t, *twice, *v;
   (void)state;
@@ -212,11 +213,11 @@ static void test_import_read_only(void **state) {
 }
 
 /* The deleter runs exactly once, also when the import is refused. */
-static void test_import_refused(void **state) {
+static void test_import_refused(void** state) {
   double values[2];
   const int64_t negative[] = {-1}, huge[] = {INT64_MAX};
   int64_t many[65];
-  tt_tensor *t;
+  tt_tensor* t;
   int i;
   (void)state;
   for (i = 0; i < 65; i++) many[i] = 1;
@@ -227,7 +228,7 @@ static void test_import_refused(void **state) {
   FAILS(tt_tensor_import(c, values, TT_F64, SHAPE(-2), NULL, 1, drop, &dropped, &t), TT_SHAPE, "-2");
   FAILS(tt_tensor_import(c, values, TT_F64, SHAPE(2), negative, 1, drop, &dropped, &t), TT_INVALID_ARG, "strides");
   FAILS(tt_tensor_import(c, values, TT_F64, SHAPE(3), huge, 1, drop, &dropped, &t), TT_INVALID_ARG, "strides");
-  FAILS(tt_tensor_import(c, (char *)values + 1, TT_F64, SHAPE(1), NULL, 1, drop, &dropped, &t), TT_INVALID_ARG, "align");
+  FAILS(tt_tensor_import(c, (char*)values + 1, TT_F64, SHAPE(1), NULL, 1, drop, &dropped, &t), TT_INVALID_ARG, "align");
   FAILS(tt_tensor_import(c, values, TT_F64, many, 65, NULL, 1, drop, &dropped, &t), TT_SHAPE, "64");
   FAILS(tt_tensor_import(c, values, TT_F64, NULL, 2, NULL, 1, drop, &dropped, &t), TT_INVALID_ARG, "shape");
   FAILS(tt_tensor_import(c, values, TT_F64, SHAPE(2), NULL, 1, drop, &dropped, NULL), TT_INVALID_ARG, "out");
@@ -235,7 +236,7 @@ static void test_import_refused(void **state) {
   assert_null(t);
 }
 
-static void test_import_that_overlaps_itself(void **state) {
+static void test_import_that_overlaps_itself(void** state) {
   double values[] = {1, 2, 3};
   const int64_t windows[] = {1, 1};
   tt_tensor *t, *s;
@@ -247,7 +248,7 @@ static void test_import_that_overlaps_itself(void **state) {
   VALUES(s, 8);
 }
 
-static void test_read(void **state) {
+static void test_read(void** state) {
   tt_tensor *t = make(TT_I32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *empty = make(TT_F32, SHAPE(0, 3), NULL, 0);
   int32_t out[6];
   (void)state;
@@ -258,12 +259,12 @@ static void test_read(void **state) {
   OK(tt_tensor_read(c, empty, NULL, 0));
 }
 
-static void test_items(void **state) {
+static void test_items(void** state) {
   tt_scalar s;
   double f;
   int64_t i;
   const double z[] = {1, 2};
-  tt_tensor *t;
+  tt_tensor* t;
   (void)state;
   OK(tt_item(c, number(TT_I64, -7), &s));
   assert_true(s.kind == TT_SCALAR_INT && s.i == -7);
@@ -282,9 +283,9 @@ static void test_items(void **state) {
   FAILS(tt_item_f64(c, t, &f), TT_DTYPE, "complex");
 }
 
-static void test_scalar_tensor(void **state) {
+static void test_scalar_tensor(void** state) {
   tt_scalar s = int_scalar(3);
-  tt_tensor *t;
+  tt_tensor* t;
   (void)state;
   OK(tt_scalar_tensor(c, &s, 0, &t));
   assert_int_equal(tt_tensor_dtype(t), TT_I64);
@@ -302,7 +303,7 @@ static void test_scalar_tensor(void **state) {
 
 /* ---- every dtype ---- */
 
-static void test_conversion_between_all_dtypes(void **state) {
+static void test_conversion_between_all_dtypes(void** state) {
   int i, j;
   (void)state;
   for (i = 0; i < kNumDtypes; i++) {
@@ -322,7 +323,7 @@ static void test_conversion_between_all_dtypes(void **state) {
   }
 }
 
-static void test_conversion_of_values(void **state) {
+static void test_conversion_of_values(void** state) {
   (void)state;
   VALUES(to(numbers(TT_F64, DATA(0, 0.25, -3, NAN)), TT_BOOL), 0, 1, 1, 1);
   VALUES(to(numbers(TT_F32, DATA(2.9, -2.9, 300)), TT_I32), 2, -2, 300);
@@ -333,7 +334,7 @@ static void test_conversion_of_values(void **state) {
   VALUES(to(numbers(TT_F64, DATA(1e300, -1e300)), TT_F32), INFINITY, -INFINITY);
 }
 
-static void test_clone_and_contiguous_of_all_dtypes(void **state) {
+static void test_clone_and_contiguous_of_all_dtypes(void** state) {
   int i;
   (void)state;
   for (i = 0; i < kNumDtypes; i++) {
@@ -350,7 +351,7 @@ static void test_clone_and_contiguous_of_all_dtypes(void **state) {
   }
 }
 
-static void test_printing(void **state) {
+static void test_printing(void** state) {
   char text[4096], small[8];
   int64_t n = 0, want;
   int i;
@@ -373,7 +374,7 @@ static void test_printing(void **state) {
 
 /* ---- facts ---- */
 
-static void test_facts(void **state) {
+static void test_facts(void** state) {
   tt_tensor *t = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *v;
   const tt_slice_opts from1 = {.set = TT_SLICE_START, .start = 1};
   (void)state;
@@ -395,7 +396,7 @@ static void test_facts(void **state) {
   VALUES(t, 1, 9, 9, 4, 9, 9);
 }
 
-static void test_facts_of_null(void **state) {
+static void test_facts_of_null(void** state) {
   (void)state;
   assert_int_equal(tt_tensor_dtype(NULL), 0);
   assert_int_equal(tt_tensor_ndim(NULL), 0);
@@ -415,9 +416,9 @@ static void test_facts_of_null(void **state) {
 
 /* ---- shapes that cannot be ---- */
 
-static void test_bad_shapes(void **state) {
+static void test_bad_shapes(void** state) {
   int64_t many[65];
-  tt_tensor *t;
+  tt_tensor* t;
   double d = 0;
   int i;
   (void)state;
@@ -439,7 +440,7 @@ static void test_bad_shapes(void **state) {
   assert_int_equal(tt_tensor_numel(t), 1);
 }
 
-static void test_bad_views(void **state) {
+static void test_bad_views(void** state) {
   tt_tensor *t = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *v = NULL;
   const tt_as_strided_opts far = {.set = TT_AS_STRIDED_STORAGE_OFFSET, .storage_offset = 5};
   (void)state;
@@ -459,13 +460,13 @@ static void test_bad_views(void **state) {
 
 /* ---- integers ---- */
 
-static tt_tensor *ints(const int64_t *v, int64_t n, tt_dtype d) {
-  tt_tensor *t;
+static tt_tensor* ints(const int64_t* v, int64_t n, tt_dtype d) {
+  tt_tensor* t;
   OK(tt_tensor_from_data(c, v, TT_I64, &n, 1, &t));
   return to(t, d);
 }
-static int64_t at(const tt_tensor *t, int64_t i) {
-  tt_tensor *s;
+static int64_t at(const tt_tensor* t, int64_t i) {
+  tt_tensor* s;
   int64_t v;
   OK(tt_select(c, t, 0, i, &s));
   OK(tt_item_i64(c, s, &v));
@@ -473,7 +474,7 @@ static int64_t at(const tt_tensor *t, int64_t i) {
 }
 
 /* Defined results, never a signal: what overflows wraps, what divides by zero fails or gives a defined value. */
-static void test_integer_edges(void **state) {
+static void test_integer_edges(void** state) {
   static const tt_dtype kInts[] = {TT_I8, TT_I16, TT_I32, TT_I64, TT_U8};
   static const int64_t kLow[] = {INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN, 0};
   size_t k;
@@ -505,7 +506,7 @@ static void test_integer_edges(void **state) {
   }
 }
 
-static void test_integer_powers(void **state) {
+static void test_integer_powers(void** state) {
   const int64_t base[] = {2, -1, 0, 3};
   tt_tensor *b = ints(base, 4, TT_I64), *p = NULL, *e;
   const int64_t exps[] = {63, 1000001, 0, 41};
@@ -521,9 +522,9 @@ static void test_integer_powers(void **state) {
 
 /* ---- errors ---- */
 
-static void test_error_record(void **state) {
+static void test_error_record(void** state) {
   tt_tensor *a = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *b, *out;
-  const tt_error *e = tt_ctx_error(c);
+  const tt_error* e = tt_ctx_error(c);
   (void)state;
   OK(tt_zeros(c, SHAPE(4, 5), NULL, &b));
   FAILS(tt_matmul(c, a, b, &out), TT_SHAPE, "matmul: ");
@@ -540,7 +541,7 @@ static void test_error_record(void **state) {
   assert_int_equal(e->code, TT_BAD_HANDLE);
 }
 
-static void test_unknown_option_bits(void **state) {
+static void test_unknown_option_bits(void** state) {
   tt_tensor *a = make(TT_F32, SHAPE(1), DATA(1)), *out;
   const tt_sum_opts late = {.set = UINT64_C(1) << 63};
   const tt_sum_opts zero = {0};
@@ -552,7 +553,7 @@ static void test_unknown_option_bits(void **state) {
 
 /* ---- random state ---- */
 
-static void test_generator_state(void **state) {
+static void test_generator_state(void** state) {
   tt_generator *g, *own;
   uint64_t at0[2], at1[2];
   tt_tensor *a, *b;
@@ -583,7 +584,7 @@ static void test_generator_state(void **state) {
 
 /* ---- devices ---- */
 
-static void test_devices(void **state) {
+static void test_devices(void** state) {
   tt_device d;
   int32_t n = -1;
   tt_tensor *t, *twice;
@@ -612,10 +613,10 @@ static void test_devices(void **state) {
 
 /* ---- memory ---- */
 
-static void test_memory_figures(void **state) {
+static void test_memory_figures(void** state) {
   const tt_memory_stats before = memory();
   tt_memory_stats with, after;
-  tt_tensor *t;
+  tt_tensor* t;
   (void)state;
   OK(tt_zeros(c, SHAPE(1 << 18), NULL, &t));
   with = memory();
@@ -631,8 +632,8 @@ static void test_memory_figures(void **state) {
   assert_true(memory().reserved <= with.reserved - (1 << 20));
 }
 
-static void test_memory_limit(void **state) {
-  tt_tensor *t;
+static void test_memory_limit(void** state) {
+  tt_tensor* t;
   (void)state;
   OK(tt_set_memory_limit(c, 1 << 20));
   assert_int_equal(memory().limit, 1 << 20);
@@ -644,8 +645,8 @@ static void test_memory_limit(void **state) {
   tt_tensor_release(t);
 }
 
-static void test_cancel(void **state) {
-  tt_cancel *k;
+static void test_cancel(void** state) {
+  tt_cancel* k;
   tt_tensor *a, *out;
   (void)state;
   OK(tt_cancel_new(c, &k));
@@ -662,10 +663,10 @@ static void test_cancel(void **state) {
 #if TT_CHECKED
 /* ---- handles after their release ---- */
 
-static void test_use_after_release(void **state) {
+static void test_use_after_release(void** state) {
   tt_tensor *big, *small, *y, *out;
-  tt_generator *g;
-  tt_node *n;
+  tt_generator* g;
+  tt_node* n;
   uint64_t words[2];
   (void)state;
   OK(tt_zeros(c, SHAPE(3000), NULL, &big));
@@ -689,7 +690,7 @@ static void test_use_after_release(void **state) {
 }
 
 /* A second release takes nothing from those who still hold the tensor. */
-static void test_double_release_of_a_held_tensor(void **state) {
+static void test_double_release_of_a_held_tensor(void** state) {
   tt_tensor *a, *b, *y, *l, *g;
   (void)state;
   OK(tt_ones(c, SHAPE(3), NULL, &a));
@@ -702,15 +703,15 @@ static void test_double_release_of_a_held_tensor(void **state) {
   OK(tt_sum(c, y, NULL, &l));
   OK(tt_backward(c, l, NULL));
   OK(tt_tensor_grad(c, a, &g));
-  assert_true(((float *)tt_tensor_data(g))[2] == 1);
+  assert_true(((float*)tt_tensor_data(g))[2] == 1);
   tt_tensor_release(g);
   tt_tensor_release(l);
   tt_tensor_release(y);
   tt_tensor_release(a);
 }
 
-static void test_release_of_what_a_scope_owns(void **state) {
-  tt_tensor *t;
+static void test_release_of_what_a_scope_owns(void** state) {
+  tt_tensor* t;
   (void)state;
   OK(tt_ones(c, SHAPE(3), NULL, &t));
   tt_tensor_release(t);
@@ -720,16 +721,42 @@ static void test_release_of_what_a_scope_owns(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      PLAIN(test_names), PLAIN(test_fresh_ctx), PLAIN(test_private_runtime), PLAIN(test_release_in_any_order), PLAIN(test_runtime_options),
-      PLAIN(test_scopes), SCOPED(test_scope_of_many), PLAIN(test_import), SCOPED(test_import_read_only), PLAIN(test_import_refused),
-      SCOPED(test_import_that_overlaps_itself), SCOPED(test_read), SCOPED(test_items), SCOPED(test_scalar_tensor),
-      SCOPED(test_conversion_between_all_dtypes), SCOPED(test_conversion_of_values), SCOPED(test_clone_and_contiguous_of_all_dtypes),
-      SCOPED(test_printing), SCOPED(test_facts), PLAIN(test_facts_of_null), SCOPED(test_bad_shapes), SCOPED(test_bad_views),
-      SCOPED(test_integer_edges), SCOPED(test_integer_powers), SCOPED(test_error_record), SCOPED(test_unknown_option_bits),
-      SCOPED(test_generator_state), SCOPED(test_devices), PLAIN(test_memory_figures), PLAIN(test_memory_limit), SCOPED(test_cancel),
-      PLAIN(test_scope_that_keeps_many),
+    PLAIN(test_names),
+    PLAIN(test_fresh_ctx),
+    PLAIN(test_private_runtime),
+    PLAIN(test_release_in_any_order),
+    PLAIN(test_runtime_options),
+    PLAIN(test_scopes),
+    SCOPED(test_scope_of_many),
+    PLAIN(test_import),
+    SCOPED(test_import_read_only),
+    PLAIN(test_import_refused),
+    SCOPED(test_import_that_overlaps_itself),
+    SCOPED(test_read),
+    SCOPED(test_items),
+    SCOPED(test_scalar_tensor),
+    SCOPED(test_conversion_between_all_dtypes),
+    SCOPED(test_conversion_of_values),
+    SCOPED(test_clone_and_contiguous_of_all_dtypes),
+    SCOPED(test_printing),
+    SCOPED(test_facts),
+    PLAIN(test_facts_of_null),
+    SCOPED(test_bad_shapes),
+    SCOPED(test_bad_views),
+    SCOPED(test_integer_edges),
+    SCOPED(test_integer_powers),
+    SCOPED(test_error_record),
+    SCOPED(test_unknown_option_bits),
+    SCOPED(test_generator_state),
+    SCOPED(test_devices),
+    PLAIN(test_memory_figures),
+    PLAIN(test_memory_limit),
+    SCOPED(test_cancel),
+    PLAIN(test_scope_that_keeps_many),
 #if TT_CHECKED
-      PLAIN(test_use_after_release), PLAIN(test_double_release_of_a_held_tensor), SCOPED(test_release_of_what_a_scope_owns),
+    PLAIN(test_use_after_release),
+    PLAIN(test_double_release_of_a_held_tensor),
+    SCOPED(test_release_of_what_a_scope_owns),
 #endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,12 @@
-/* Failure is atomic: a call that fails has changed nothing, set its outs to NULL, and says what was wrong with which values.
-   And complex numbers, by hand. */
+/* Failure is atomic: a call that fails has changed nothing, set its outs to NULL, and says what was wrong with which
+   values. And complex numbers, by hand. */
 #include "harness.h"
 
 #include <complex.h>
 #include <math.h>
 
-static tt_tensor *longs(const int64_t *v, int64_t n) {
-  tt_tensor *t;
+static tt_tensor* longs(const int64_t* v, int64_t n) {
+  tt_tensor* t;
   OK(tt_tensor_from_data(c, v, TT_I64, &n, 1, &t));
   return t;
 }
@@ -14,10 +14,12 @@ static tt_tensor *longs(const int64_t *v, int64_t n) {
 
 /* ---- index ranges: every index is checked before anything is written ---- */
 
-static void test_bad_indices(void **state) {
-  tt_tensor *x = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6)), *src = make(TT_F32, SHAPE(4, 2), DATA(1, 1, 1, 1, 1, 1, 1, 1)), *out;
-  tt_tensor *late = LONGS(0, 1, 2, 3), *negative = LONGS(0, 0, 0, -1), *wide = make(TT_I64, SHAPE(4, 2), DATA(0, 0, 1, 1, 2, 2, 0, 7));
-  tt_tensor *real = numbers(TT_F32, DATA(0, 1));
+static void test_bad_indices(void** state) {
+  tt_tensor *x = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6)),
+            *src = make(TT_F32, SHAPE(4, 2), DATA(1, 1, 1, 1, 1, 1, 1, 1)), *out;
+  tt_tensor *late = LONGS(0, 1, 2, 3), *negative = LONGS(0, 0, 0, -1),
+            *wide = make(TT_I64, SHAPE(4, 2), DATA(0, 0, 1, 1, 2, 2, 0, 7));
+  tt_tensor* real = numbers(TT_F32, DATA(0, 1));
   const tt_index at[] = {{.kind = TT_IDX_TENSOR, .tensor = late}};
   (void)state;
   FAILS(tt_index_select(c, x, 0, late, &out), TT_INDEX, "3");
@@ -36,12 +38,14 @@ static void test_bad_indices(void **state) {
   assert_int_equal(tt_tensor_version(x), 0);
 }
 
-static void test_bad_mixed_indices(void **state) {
+static void test_bad_mixed_indices(void** state) {
   tt_tensor *x = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6)), *out, *mask = make(TT_BOOL, SHAPE(2), DATA(1, 0));
-  const tt_index far[] = {{.kind = TT_IDX_INT, .start = 3}}, kind[] = {{.kind = 99}}, back[] = {{.kind = TT_IDX_SLICE, .has = 4, .step = -1}},
-                 zero[] = {{.kind = TT_IDX_SLICE, .has = 4, .step = 0}}, many[] = {{.kind = TT_IDX_INT}, {.kind = TT_IDX_INT}, {.kind = TT_IDX_INT}},
-                 dots[] = {{.kind = TT_IDX_ELLIPSIS}, {.kind = TT_IDX_ELLIPSIS}}, masked[] = {{.kind = TT_IDX_TENSOR, .tensor = mask}},
-                 null[] = {{.kind = TT_IDX_TENSOR}};
+  const tt_index far[] = {{.kind = TT_IDX_INT, .start = 3}}, kind[] = {{.kind = 99}},
+                 back[] = {{.kind = TT_IDX_SLICE, .has = 4, .step = -1}},
+                 zero[] = {{.kind = TT_IDX_SLICE, .has = 4, .step = 0}},
+                 many[] = {{.kind = TT_IDX_INT}, {.kind = TT_IDX_INT}, {.kind = TT_IDX_INT}},
+                 dots[] = {{.kind = TT_IDX_ELLIPSIS}, {.kind = TT_IDX_ELLIPSIS}},
+                 masked[] = {{.kind = TT_IDX_TENSOR, .tensor = mask}}, null[] = {{.kind = TT_IDX_TENSOR}};
   (void)state;
   FAILS(tt_index_get(c, x, far, 1, &out), TT_INDEX, "3");
   FAILS(tt_index_get(c, x, kind, 1, &out), TT_INVALID_ARG, "99");
@@ -56,7 +60,7 @@ static void test_bad_mixed_indices(void **state) {
   VALUES(x, 1, 2, 3, 4, 5, 6);
 }
 
-static void test_bad_targets(void **state) {
+static void test_bad_targets(void** state) {
   tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *out;
   const tt_cross_entropy_opts smooth = {.set = TT_CROSS_ENTROPY_LABEL_SMOOTHING, .label_smoothing = 1.5};
   const tt_cross_entropy_opts mode = {.set = TT_CROSS_ENTROPY_REDUCTION, .reduction = 77};
@@ -71,8 +75,9 @@ static void test_bad_targets(void **state) {
 
 /* ---- shapes, dtypes, aliases ---- */
 
-static void test_in_place_changes_nothing(void **state) {
-  tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3)), *i = numbers(TT_I32, DATA(1, 2, 3)), *wide = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+static void test_in_place_changes_nothing(void** state) {
+  tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3)), *i = numbers(TT_I32, DATA(1, 2, 3)),
+            *wide = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
   (void)state;
   FAILS(tt_add_(c, x, wide), TT_SHAPE, "[2,3]");
   FAILS(tt_add_(c, i, x), TT_DTYPE, "int32");
@@ -87,8 +92,9 @@ static void test_in_place_changes_nothing(void **state) {
   assert_int_equal(tt_tensor_version(i), 0);
 }
 
-static void test_into_takes_exactly_the_result(void **state) {
-  tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3)), *two = numbers(TT_F32, DATA(7, 8)), *wide = numbers(TT_F64, DATA(7, 8, 9)), *row, *head, *tail;
+static void test_into_takes_exactly_the_result(void** state) {
+  tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3)), *two = numbers(TT_F32, DATA(7, 8)),
+            *wide = numbers(TT_F64, DATA(7, 8, 9)), *row, *head, *tail;
   const tt_slice_opts first = {.set = TT_SLICE_END, .end = 3}, last = {.set = TT_SLICE_START, .start = 1};
   (void)state;
   FAILS(tt_neg_into(c, x, two), TT_SHAPE, "[2]");
@@ -106,23 +112,26 @@ static void test_into_takes_exactly_the_result(void **state) {
   assert_int_equal(tt_tensor_version(row), 1);
 }
 
-static void test_chance_is_not_used_up(void **state) {
-  tt_generator *g;
+static void test_chance_is_not_used_up(void** state) {
+  tt_generator* g;
   uint64_t before[2], after[2];
-  tt_tensor *out;
+  tt_tensor* out;
   (void)state;
   OK(tt_ctx_generator(c, &g));
   OK(tt_generator_state(c, g, before));
-  FAILS(tt_randn(c, SHAPE(2), &(tt_randn_opts){.set = TT_RANDN_DTYPE, .dtype = TT_I64}, &out), TT_NOT_IMPLEMENTED, "int64");
-  FAILS(tt_dropout(c, numbers(TT_F32, DATA(1)), &(tt_dropout_opts){.set = TT_DROPOUT_P, .p = 1.5}, &out), TT_INVALID_ARG, "1.5");
+  FAILS(tt_randn(c, SHAPE(2), &(tt_randn_opts){.set = TT_RANDN_DTYPE, .dtype = TT_I64}, &out), TT_NOT_IMPLEMENTED,
+        "int64");
+  FAILS(tt_dropout(c, numbers(TT_F32, DATA(1)), &(tt_dropout_opts){.set = TT_DROPOUT_P, .p = 1.5}, &out),
+        TT_INVALID_ARG, "1.5");
   FAILS(tt_bernoulli(c, numbers(TT_F32, DATA(0.5, 2)), NULL, &out), TT_INVALID_ARG, NULL);
   OK(tt_generator_state(c, g, after));
   assert_true(before[0] == after[0] && before[1] == after[1]);
   tt_generator_release(g);
 }
 
-static void test_lists(void **state) {
-  tt_tensor *a = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)), *b = make(TT_F32, SHAPE(3, 3), DATA(1, 2, 3, 4, 5, 6, 7, 8, 9)), *out, *outs[3];
+static void test_lists(void** state) {
+  tt_tensor *a = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)),
+            *b = make(TT_F32, SHAPE(3, 3), DATA(1, 2, 3, 4, 5, 6, 7, 8, 9)), *out, *outs[3];
   int64_t n = 7;
   (void)state;
   FAILS(tt_cat(c, LIST(a, b), NULL, &out), TT_SHAPE, "[3,3]");
@@ -138,32 +147,35 @@ static void test_lists(void **state) {
 
 /* ---- complex numbers ---- */
 
-static tt_tensor *complexes(const double complex *v, const int64_t *shape, int64_t ndim, tt_dtype d) {
-  tt_tensor *t;
+static tt_tensor* complexes(const double complex* v, const int64_t* shape, int64_t ndim, tt_dtype d) {
+  tt_tensor* t;
   const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = d};
   OK(tt_tensor_from_data(c, v, TT_C128, shape, ndim, &t));
   OK(tt_to(c, t, &to, &t));
   return t;
 }
-static void check_complex(const tt_tensor *t, const double complex *want, int64_t n, double eps) {
+static void check_complex(const tt_tensor* t, const double complex* want, int64_t n, double eps) {
   const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = TT_C128};
   double complex got[64];
-  tt_tensor *wide;
+  tt_tensor* wide;
   int64_t i;
   assert_int_equal(tt_tensor_numel(t), n);
   OK(tt_to(c, t, &to, &wide));
   OK(tt_tensor_read(c, wide, got, 16 * n));
   for (i = 0; i < n; i++)
-    if (!(cabs(got[i] - want[i]) <= eps * (1 + cabs(want[i])))) fail_msg("element %d is %g%+gi, not %g%+gi", (int)i, creal(got[i]), cimag(got[i]), creal(want[i]), cimag(want[i]));
+    if (!(cabs(got[i] - want[i]) <= eps * (1 + cabs(want[i]))))
+      fail_msg("element %d is %g%+gi, not %g%+gi", (int)i, creal(got[i]), cimag(got[i]), creal(want[i]),
+               cimag(want[i]));
 }
 
-static void test_complex_arithmetic(void **state) {
+static void test_complex_arithmetic(void** state) {
   static const double complex a[] = {1 + 2 * I, -3 + 0.5 * I, 2 * I, 4}, b[] = {0.5 - I, 2 + 2 * I};
   double complex sum[4], difference[4], product[4], quotient[4], total = 0, matrix[4] = {0};
   int k, i, j, l;
   (void)state;
   for (i = 0; i < 4; i++) {
-    sum[i] = a[i] + b[i % 2], difference[i] = a[i] - b[i % 2], product[i] = a[i] * b[i % 2], quotient[i] = a[i] / b[i % 2], total += a[i];
+    sum[i] = a[i] + b[i % 2], difference[i] = a[i] - b[i % 2], product[i] = a[i] * b[i % 2],
+    quotient[i] = a[i] / b[i % 2], total += a[i];
     for (j = 0, l = i % 2; j < 2; j++) matrix[i / 2 * 2 + l] += a[i / 2 * 2 + j] * a[j * 2 + l];
   }
   for (k = 0; k < 2; k++) {
@@ -194,8 +206,13 @@ static void test_complex_arithmetic(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_bad_indices), SCOPED(test_bad_mixed_indices), SCOPED(test_bad_targets),
-                                     SCOPED(test_in_place_changes_nothing), SCOPED(test_into_takes_exactly_the_result),
-                                     SCOPED(test_chance_is_not_used_up), SCOPED(test_lists), SCOPED(test_complex_arithmetic)};
+  const struct CMUnitTest tests[] = {SCOPED(test_bad_indices),
+                                     SCOPED(test_bad_mixed_indices),
+                                     SCOPED(test_bad_targets),
+                                     SCOPED(test_in_place_changes_nothing),
+                                     SCOPED(test_into_takes_exactly_the_result),
+                                     SCOPED(test_chance_is_not_used_up),
+                                     SCOPED(test_lists),
+                                     SCOPED(test_complex_arithmetic)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,40 +2,40 @@
 
 #include <math.h>
 
-tt_ctx *c;
+tt_ctx* c;
 Host host;
 
 /* ---- allocator ---- */
 
-static void note_peak(Host *h, int64_t bytes) {
+static void note_peak(Host* h, int64_t bytes) {
   int64_t seen = __atomic_load_n(&h->peak, __ATOMIC_RELAXED);
   while (seen < bytes && !__atomic_compare_exchange_n(&h->peak, &seen, bytes, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 }
 
-static void *host_alloc(void *user, size_t size, size_t align) {
-  Host *h = user;
+static void* host_alloc(void* user, size_t size, size_t align) {
+  Host* h = user;
   const int64_t call = __atomic_add_fetch(&h->calls, 1, __ATOMIC_RELAXED);
-  void *p = NULL;
+  void* p = NULL;
   if (h->fail_at && call >= h->fail_at && (h->fail_n == 0 || call < h->fail_at + h->fail_n)) {
     __atomic_add_fetch(&h->failed, 1, __ATOMIC_RELAXED);
     return NULL;
   }
-  if (posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, size ? size : 1)) return NULL;
+  if (posix_memalign(&p, align < sizeof(void*) ? sizeof(void*) : align, size ? size : 1)) return NULL;
   __atomic_add_fetch(&h->blocks, 1, __ATOMIC_RELAXED);
   note_peak(h, __atomic_add_fetch(&h->bytes, (int64_t)size, __ATOMIC_RELAXED));
   return p;
 }
 
-static void host_free(void *user, void *p, size_t size, size_t align) {
-  Host *h = user;
+static void host_free(void* user, void* p, size_t size, size_t align) {
+  Host* h = user;
   (void)align;
   __atomic_sub_fetch(&h->blocks, 1, __ATOMIC_RELAXED);
   __atomic_sub_fetch(&h->bytes, (int64_t)size, __ATOMIC_RELAXED);
   free(p);
 }
 
-tt_allocator host_allocator(Host *h) {
+tt_allocator host_allocator(Host* h) {
   const tt_allocator a = {sizeof a, h, host_alloc, host_free};
   memset(h, 0, sizeof *h);
   return a;
@@ -43,19 +43,19 @@ tt_allocator host_allocator(Host *h) {
 
 /* ---- fixture ---- */
 
-int open_plain(void **state) {
+int open_plain(void** state) {
   const tt_allocator a = host_allocator(&host);
   const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a};
-  tt_runtime *rt;
+  tt_runtime* rt;
   (void)state;
   if (tt_runtime_new(&opts, &rt)) return -1;
   if (tt_ctx_new(rt, &c)) return -1;
   tt_runtime_release(rt);
   return 0;
 }
-int open_scoped(void **state) { return open_plain(state) || tt_scope_push(c) ? -1 : 0; }
+int open_scoped(void** state) { return open_plain(state) || tt_scope_push(c) ? -1 : 0; }
 
-int close_ctx(void **state) {
+int close_ctx(void** state) {
   (void)state;
   tt_ctx_release(c); /* open scopes go with it */
   c = NULL;
@@ -65,14 +65,15 @@ int close_ctx(void **state) {
 
 /* ---- statuses ---- */
 
-void ok_at(tt_ctx *x, tt_status s, const char *what, const char *file, int line) {
+void ok_at(tt_ctx* x, tt_status s, const char* what, const char* file, int line) {
   if (s) print_error("%s: %s: %s\n", what, tt_status_name(s), x && tt_ctx_error(x) ? tt_ctx_error(x)->message : "");
   _assert_int_equal((uint64_t)s, 0, file, line);
 }
 
-void fails_at(tt_ctx *x, tt_status s, tt_status want, const char *text, const char *what, const char *file, int line) {
-  const tt_error *e = tt_ctx_error(x);
-  if (s != want) print_error("%s: %s, not %s: %s\n", what, tt_status_name(s), tt_status_name(want), s ? e->message : "");
+void fails_at(tt_ctx* x, tt_status s, tt_status want, const char* text, const char* what, const char* file, int line) {
+  const tt_error* e = tt_ctx_error(x);
+  if (s != want)
+    print_error("%s: %s, not %s: %s\n", what, tt_status_name(s), tt_status_name(want), s ? e->message : "");
   _assert_int_equal((uint64_t)s, (uint64_t)want, file, line);
   _assert_int_equal((uint64_t)e->code, (uint64_t)want, file, line);
   if (text && !strstr(e->message, text)) {
@@ -83,7 +84,7 @@ void fails_at(tt_ctx *x, tt_status s, tt_status want, const char *text, const ch
 
 /* ---- making ---- */
 
-tt_tensor *make(tt_dtype d, const int64_t *shape, int64_t ndim, const double *values, int64_t n) {
+tt_tensor* make(tt_dtype d, const int64_t* shape, int64_t ndim, const double* values, int64_t n) {
   tt_tensor *wide, *out;
   tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = d};
   int64_t i, numel = 1;
@@ -94,14 +95,14 @@ tt_tensor *make(tt_dtype d, const int64_t *shape, int64_t ndim, const double *va
   OK(tt_to(c, wide, &to, &out));
   return out;
 }
-tt_tensor *numbers(tt_dtype d, const double *values, int64_t n) { return make(d, &n, 1, values, n); }
-tt_tensor *number(tt_dtype d, double value) { return make(d, NULL, 0, &value, 1); }
-tt_tensor *param(const int64_t *shape, int64_t ndim, const double *values, int64_t n) {
-  tt_tensor *t = make(TT_F64, shape, ndim, values, n);
+tt_tensor* numbers(tt_dtype d, const double* values, int64_t n) { return make(d, &n, 1, values, n); }
+tt_tensor* number(tt_dtype d, double value) { return make(d, NULL, 0, &value, 1); }
+tt_tensor* param(const int64_t* shape, int64_t ndim, const double* values, int64_t n) {
+  tt_tensor* t = make(TT_F64, shape, ndim, values, n);
   OK(tt_requires_grad_(c, t, 1));
   return t;
 }
-tt_tensor *leaf(const double *values, int64_t n) { return param(&n, 1, values, n); }
+tt_tensor* leaf(const double* values, int64_t n) { return param(&n, 1, values, n); }
 
 tt_scalar real_scalar(double v) {
   const tt_scalar s = {TT_SCALAR_FLOAT, 0, 0, v, 0};
@@ -114,39 +115,39 @@ tt_scalar int_scalar(int64_t v) {
 
 /* ---- one-liners ---- */
 
-tt_tensor *sum_of(const tt_tensor *t) {
-  tt_tensor *out;
+tt_tensor* sum_of(const tt_tensor* t) {
+  tt_tensor* out;
   OK(tt_sum(c, t, NULL, &out));
   return out;
 }
-tt_tensor *grad_of(const tt_tensor *t) {
-  tt_tensor *out;
+tt_tensor* grad_of(const tt_tensor* t) {
+  tt_tensor* out;
   OK(tt_tensor_grad(c, t, &out));
   assert_non_null(out);
   return out;
 }
-tt_tensor *derive(const tt_tensor *y, const tt_tensor *x, int create_graph) {
+tt_tensor* derive(const tt_tensor* y, const tt_tensor* x, int create_graph) {
   const tt_grad_opts opts = {.set = TT_GRAD_CREATE_GRAPH, .create_graph = create_graph};
   tt_tensor *s = sum_of(y), *out;
   OK(tt_grad(c, LIST(s), LIST(x), &opts, &out));
   return out;
 }
-double value_of(const tt_tensor *t) {
+double value_of(const tt_tensor* t) {
   double v = 0;
   OK(tt_item_f64(c, t, &v));
   return v;
 }
 
-double *values_of(const tt_tensor *t) {
+double* values_of(const tt_tensor* t) {
   const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = TT_F64};
   const int64_t n = tt_tensor_numel(t);
-  double *out = malloc(sizeof(double) * (size_t)(n ? 2 * n : 1));
+  double* out = malloc(sizeof(double) * (size_t)(n ? 2 * n : 1));
   int64_t i;
   if (tt_tensor_dtype(t) == TT_C128) {
     OK(tt_tensor_read(c, t, out, 16 * n));
     for (i = 0; i < n; i++) out[i] = out[2 * i];
   } else if (tt_tensor_dtype(t) == TT_C64) {
-    float *f = malloc((size_t)(8 * n + 1));
+    float* f = malloc((size_t)(8 * n + 1));
     OK(tt_tensor_read(c, t, f, 8 * n));
     for (i = 0; i < n; i++) out[i] = f[2 * i];
     free(f);
@@ -161,8 +162,8 @@ double *values_of(const tt_tensor *t) {
   return out;
 }
 
-void values_at(const tt_tensor *t, const double *want, int64_t n, double tol, const char *file, int line) {
-  double *got;
+void values_at(const tt_tensor* t, const double* want, int64_t n, double tol, const char* file, int line) {
+  double* got;
   int64_t i;
   _assert_int_equal((uint64_t)tt_tensor_numel(t), (uint64_t)n, file, line);
   got = values_of(t);
@@ -176,7 +177,7 @@ void values_at(const tt_tensor *t, const double *want, int64_t n, double tol, co
   free(got);
 }
 
-void shape_at(const tt_tensor *t, const int64_t *want, int64_t n, const char *file, int line) {
+void shape_at(const tt_tensor* t, const int64_t* want, int64_t n, const char* file, int line) {
   _assert_int_equal((uint64_t)tt_tensor_ndim(t), (uint64_t)n, file, line);
   for (int64_t i = 0; i < n; i++) _assert_int_equal((uint64_t)tt_tensor_shape(t)[i], (uint64_t)want[i], file, line);
 }

@@ -1,23 +1,51 @@
-/* Every exported function with NULL and with live handles of other types in every pointer place, one at a time: a status, never a crash;
-   outs NULL; the error names the argument. The calls are generated from the declarations and from tt.h. */
+/* Every exported function with NULL and with live handles of other types in every pointer place, one at a time: a
+   status, never a crash; outs NULL; the error names the argument. The calls are generated from the declarations and
+   from tt.h. */
 #include "harness.h"
 
 typedef enum Kind {
-  kCtx, kRuntime, kTensor, kGenerator, kCancel, kNode, kOp, kFunction, /* handles */
-  kMaybeTensor, kOptTensor, kOptGenerator,                            /* handles that may be NULL */
-  kTensors,                                                           /* a list of one */
-  kOutTensor, kOutRuntime, kOutCtx, kOutGenerator, kOutCancel, kOutNode,
-  kScalar, kMaybeScalar, kInts, kMaybeInts, kDevice, kIndex, kValues, kText, kFunctionDef, kOpDef, kOpts, kCallback, kOut, kMemory
+  kCtx,
+  kRuntime,
+  kTensor,
+  kGenerator,
+  kCancel,
+  kNode,
+  kOp,
+  kFunction, /* handles */
+  kMaybeTensor,
+  kOptTensor,
+  kOptGenerator, /* handles that may be NULL */
+  kTensors,      /* a list of one */
+  kOutTensor,
+  kOutRuntime,
+  kOutCtx,
+  kOutGenerator,
+  kOutCancel,
+  kOutNode,
+  kScalar,
+  kMaybeScalar,
+  kInts,
+  kMaybeInts,
+  kDevice,
+  kIndex,
+  kValues,
+  kText,
+  kFunctionDef,
+  kOpDef,
+  kOpts,
+  kCallback,
+  kOut,
+  kMemory
 } Kind;
 enum { kMaxPlaces = 12, kHandles = 8, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
-  const char *name;
+  const char* name;
 } Place;
 typedef struct Function {
-  const char *name;
-  int64_t (*call)(void **p);
+  const char* name;
+  int64_t (*call)(void** p);
   Result result;
   int n;
   Place places[kMaxPlaces];
@@ -26,39 +54,54 @@ typedef struct Function {
 #include "hostile_calls.inc"
 
 /* Pointers of tt.h that may be NULL: function, argument ("*": of every function). */
-static const char *const kNullable[][2] = {
-    {"*", "opts"}, {"*", "user"}, {"*", "drop"}, {"tt_ctx_new", "rt"}, {"tt_memory", "device"}, {"tt_set_grad_enabled", "previous"},
-    {"tt_ctx_set_cancel", "k"}, {"tt_load_cuda", "path"}, {"tt_synchronize", "device"}, {"tt_tensor_import", "strides"},
-    {"tt_tensor_import", "deleter"}, {"tt_tensor_set_grad", "grad"}, {"tt_ctx_trace_dispatch", "fn"},
+static const char* const kNullable[][2] = {
+    {"*", "opts"},
+    {"*", "user"},
+    {"*", "drop"},
+    {"tt_ctx_new", "rt"},
+    {"tt_memory", "device"},
+    {"tt_set_grad_enabled", "previous"},
+    {"tt_ctx_set_cancel", "k"},
+    {"tt_load_cuda", "path"},
+    {"tt_synchronize", "device"},
+    {"tt_tensor_import", "strides"},
+    {"tt_tensor_import", "deleter"},
+    {"tt_tensor_set_grad", "grad"},
+    {"tt_ctx_trace_dispatch", "fn"},
     {"tt_profiler_rows", "rows"},
 };
 
-static int nullable(const Function *f, const Place *p) {
+static int nullable(const Function* f, const Place* p) {
   size_t i;
-  if (p->kind == kMaybeTensor || p->kind == kOptTensor || p->kind == kOptGenerator || p->kind == kMaybeScalar || p->kind == kMaybeInts) return 1;
+  if (p->kind == kMaybeTensor || p->kind == kOptTensor || p->kind == kOptGenerator || p->kind == kMaybeScalar ||
+      p->kind == kMaybeInts)
+    return 1;
   for (i = 0; i < sizeof kNullable / sizeof *kNullable; i++)
-    if ((kNullable[i][0][0] == '*' || strcmp(kNullable[i][0], f->name) == 0) && strcmp(kNullable[i][1], p->name) == 0) return 1;
+    if ((kNullable[i][0][0] == '*' || strcmp(kNullable[i][0], f->name) == 0) && strcmp(kNullable[i][1], p->name) == 0)
+      return 1;
   return 0;
 }
 
 /* ---- live objects, one per kind ---- */
 
 static tt_status nothing(void) { return TT_OK; }
-static tt_status forward(void *user, tt_ctx *x, tt_function *f, const tt_tensor *const *in, int64_t n_in, tt_tensor **outs, int64_t n_outs) {
+static tt_status forward(void* user, tt_ctx* x, tt_function* f, const tt_tensor* const* in, int64_t n_in,
+                         tt_tensor** outs, int64_t n_outs) {
   (void)user, (void)x, (void)f, (void)in, (void)n_in, (void)outs, (void)n_outs;
   return TT_IO;
 }
-static tt_status backward(void *user, tt_ctx *x, tt_function *f, tt_tensor *const *grads, int64_t n, tt_tensor **out, int64_t n_in) {
+static tt_status backward(void* user, tt_ctx* x, tt_function* f, tt_tensor* const* grads, int64_t n, tt_tensor** out,
+                          int64_t n_in) {
   (void)user, (void)x, (void)f, (void)grads, (void)n, (void)out, (void)n_in;
   return TT_IO;
 }
 static struct {
-  tt_runtime *rt;
+  tt_runtime* rt;
   tt_tensor *tensor, *product;
-  tt_generator *generator;
-  tt_cancel *cancel;
-  tt_node *node;
-  const tt_op *op;
+  tt_generator* generator;
+  tt_cancel* cancel;
+  tt_node* node;
+  const tt_op* op;
 } live;
 static const int64_t kShape[1] = {4};
 static const float kFour[4] = {1, 2, 3, 4};
@@ -80,8 +123,8 @@ static void drop_live(void) {
   tt_generator_release(live.generator);
   tt_cancel_release(live.cancel);
 }
-static void *handle_of(int kind) {
-  void *const all[kHandles] = {c, live.rt, live.tensor, live.generator, live.cancel, live.node, (void *)live.op, NULL};
+static void* handle_of(int kind) {
+  void* const all[kHandles] = {c, live.rt, live.tensor, live.generator, live.cancel, live.node, (void*)live.op, NULL};
   return all[kind];
 }
 static int handle_kind(Kind k) { /* which handle a place wants; -1: none */
@@ -92,10 +135,10 @@ static int handle_kind(Kind k) { /* which handle a place wants; -1: none */
 /* ---- one call ---- */
 
 typedef struct Call {
-  void *p[kMaxPlaces];
-  void *outs[kMaxPlaces][kSlots];
+  void* p[kMaxPlaces];
+  void* outs[kMaxPlaces][kSlots];
   char memory[kMaxPlaces][512];
-  void *list[kMaxPlaces][1];
+  void* list[kMaxPlaces][1];
   tt_value value;
   tt_scalar scalar;
   tt_device device;
@@ -104,36 +147,59 @@ typedef struct Call {
   tt_op_def op;
 } Call;
 
-static void *valid(Call *k, const Place *p, int i) {
+static void* valid(Call* k, const Place* p, int i) {
   switch (p->kind) {
-    case kTensors: return k->list[i];
-    case kOutTensor: case kOutRuntime: case kOutCtx: case kOutGenerator: case kOutCancel: case kOutNode: return k->outs[i];
-    case kScalar: case kMaybeScalar: return &k->scalar;
-    case kInts: case kMaybeInts: return (void *)kShape;
-    case kDevice: return &k->device;
-    case kIndex: return &k->index;
-    case kValues: return &k->value;
-    case kText: return "cpu";
-    case kFunctionDef: return &k->function;
-    case kOpDef: return &k->op;
-    case kOpts: return NULL;
-    case kCallback: return strcmp(p->name, "fn") == 0 ? (void *)nothing : NULL;
-    case kOut: case kMemory: return k->memory[i];
-    default: return handle_of(handle_kind(p->kind));
+    case kTensors:
+      return k->list[i];
+    case kOutTensor:
+    case kOutRuntime:
+    case kOutCtx:
+    case kOutGenerator:
+    case kOutCancel:
+    case kOutNode:
+      return k->outs[i];
+    case kScalar:
+    case kMaybeScalar:
+      return &k->scalar;
+    case kInts:
+    case kMaybeInts:
+      return (void*)kShape;
+    case kDevice:
+      return &k->device;
+    case kIndex:
+      return &k->index;
+    case kValues:
+      return &k->value;
+    case kText:
+      return "cpu";
+    case kFunctionDef:
+      return &k->function;
+    case kOpDef:
+      return &k->op;
+    case kOpts:
+      return NULL;
+    case kCallback:
+      return strcmp(p->name, "fn") == 0 ? (void*)nothing : NULL;
+    case kOut:
+    case kMemory:
+      return k->memory[i];
+    default:
+      return handle_of(handle_kind(p->kind));
   }
 }
 
-static void prepare(const Function *f, Call *k) {
+static void prepare(const Function* f, Call* k) {
   int i;
   memset(k, 0, sizeof *k);
   memset(k->outs, 0x5a, sizeof k->outs);
   k->value.tag = TT_VAL_TENSOR, k->value.tensor = live.tensor;
   k->scalar = real_scalar(1), k->device.type = TT_CPU, k->index.kind = TT_IDX_INT;
-  k->function.struct_size = sizeof k->function, k->function.forward = forward, k->function.backward = backward, k->op.struct_size = sizeof k->op;
+  k->function.struct_size = sizeof k->function, k->function.forward = forward, k->function.backward = backward,
+  k->op.struct_size = sizeof k->op;
   for (i = 0; i < f->n; i++) k->list[i][0] = live.tensor, k->p[i] = valid(k, &f->places[i], i);
 }
 
-static int needs_function(const Function *f, int but) { /* a live tt_function exists inside callbacks only */
+static int needs_function(const Function* f, int but) { /* a live tt_function exists inside callbacks only */
   int i;
   for (i = 0; i < f->n; i++)
     if (i != but && f->places[i].kind == kFunction) return 1;
@@ -141,10 +207,10 @@ static int needs_function(const Function *f, int but) { /* a live tt_function ex
 }
 
 /* What a call that succeeded in spite of a NULL has given. */
-static void give_back(const Function *f, Call *k, int bad) {
+static void give_back(const Function* f, Call* k, int bad) {
   int i;
   for (i = 0; i < f->n; i++) {
-    void *out = k->outs[i][0];
+    void* out = k->outs[i][0];
     if (i == bad) continue;
     if (f->places[i].kind == kOutRuntime) tt_runtime_release(out);
     if (f->places[i].kind == kOutCtx) tt_ctx_release(out);
@@ -154,28 +220,34 @@ static void give_back(const Function *f, Call *k, int bad) {
   }
 }
 
-static int check_call(const Function *f, int bad, void *value, int other_type) {
-  const Place *p = &f->places[bad];
-  const char *what = other_type ? "another handle" : "NULL";
+static int check_call(const Function* f, int bad, void* value, int other_type) {
+  const Place* p = &f->places[bad];
+  const char* what = other_type ? "another handle" : "NULL";
   Call k;
   tt_status s;
   int i, wrong = 0;
   prepare(f, &k);
-  if (p->kind == kTensors && other_type) k.list[bad][0] = value;
-  else k.p[bad] = value;
+  if (p->kind == kTensors && other_type)
+    k.list[bad][0] = value;
+  else
+    k.p[bad] = value;
   OK(tt_scope_push(c));
   s = (tt_status)f->call(k.p);
   if (f->result == kStatus) {
-    const tt_error *e = tt_ctx_error(c);
+    const tt_error* e = tt_ctx_error(c);
     const int may_pass = !other_type && nullable(f, p);
     if (!s && !may_pass) wrong = 1, print_error("%s: %s as %s is accepted\n", f->name, what, p->name);
-    if (s && other_type && s != TT_BAD_HANDLE) wrong = 1, print_error("%s: %s as %s gives %s\n", f->name, what, p->name, tt_status_name(s));
-    if (s && !may_pass && s != TT_BAD_HANDLE && s != TT_INVALID_ARG && s != TT_BUFFER_TOO_SMALL) wrong = 1, print_error("%s: %s as %s gives %s\n", f->name, what, p->name, tt_status_name(s));
-    if (s && !may_pass && p->kind != kCtx && p->kind != kRuntime && f->places[0].kind == kCtx && !needs_function(f, bad) && s != TT_BUFFER_TOO_SMALL && strcmp(e->arg, p->name))
+    if (s && other_type && s != TT_BAD_HANDLE)
+      wrong = 1, print_error("%s: %s as %s gives %s\n", f->name, what, p->name, tt_status_name(s));
+    if (s && !may_pass && s != TT_BAD_HANDLE && s != TT_INVALID_ARG && s != TT_BUFFER_TOO_SMALL)
+      wrong = 1, print_error("%s: %s as %s gives %s\n", f->name, what, p->name, tt_status_name(s));
+    if (s && !may_pass && p->kind != kCtx && p->kind != kRuntime && f->places[0].kind == kCtx &&
+        !needs_function(f, bad) && s != TT_BUFFER_TOO_SMALL && strcmp(e->arg, p->name))
       wrong = 1, print_error("%s: %s as %s: the error names \"%s\": %s\n", f->name, what, p->name, e->arg, e->message);
     for (i = 0; s && i < f->n; i++)
       if (f->places[i].kind >= kOutTensor && f->places[i].kind <= kOutNode && i != bad && k.outs[i][0])
-        wrong = 1, print_error("%s: %s as %s fails and leaves %s as it was\n", f->name, what, p->name, f->places[i].name);
+        wrong = 1,
+        print_error("%s: %s as %s fails and leaves %s as it was\n", f->name, what, p->name, f->places[i].name);
     if (!s) give_back(f, &k, bad);
   } else if (f->result == kFact && s) {
     wrong = 1, print_error("%s: %s gives %d\n", f->name, what, (int)s);
@@ -185,13 +257,13 @@ static int check_call(const Function *f, int bad, void *value, int other_type) {
   return wrong;
 }
 
-static void test_hostile_arguments(void **state) {
+static void test_hostile_arguments(void** state) {
   const size_t n = sizeof kFunctions / sizeof *kFunctions;
   size_t i;
   int place, h, calls = 0, wrong = 0;
   (void)state;
   for (i = 0; i < n; i++) {
-    const Function *f = &kFunctions[i];
+    const Function* f = &kFunctions[i];
     make_live();
     for (place = 0; place < f->n; place++) {
       const Kind kind = f->places[place].kind;
@@ -208,8 +280,8 @@ static void test_hostile_arguments(void **state) {
 }
 
 /* After all of that the ctx works. */
-static void test_still_working(void **state) {
-  tt_tensor *t;
+static void test_still_working(void** state) {
+  tt_tensor* t;
   (void)state;
   test_hostile_arguments(state);
   OK(tt_scope_push(c));

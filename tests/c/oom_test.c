@@ -1,47 +1,52 @@
-/* Every allocation of every scenario fails in turn, once, once with the retry that follows it, and for ever: no crash, no leak, outs
-   NULL, and a library that works afterwards. With TT_CHECKED each block of tt is one allocation of the host; otherwise slabs and large blocks are. */
+/* Every allocation of every scenario fails in turn, once, once with the retry that follows it, and for ever: no crash,
+   no leak, outs NULL, and a library that works afterwards. With TT_CHECKED each block of tt is one allocation of the
+   host; otherwise slabs and large blocks are. */
 #include "harness.h"
 
 enum { kTensors = 24 };
 typedef struct Run {
-  tt_ctx *x;
-  tt_tensor *t[kTensors]; /* released at the end */
+  tt_ctx* x;
+  tt_tensor* t[kTensors]; /* released at the end */
   int drops;              /* of deleters and callbacks */
 } Run;
-typedef tt_status (*Scenario)(Run *r);
+typedef tt_status (*Scenario)(Run* r);
 
 /* The call must leave its out NULL when it fails. */
-#define MAKE(i, ...)                     \
-  do {                                   \
-    const tt_status s_ = (__VA_ARGS__);  \
-    if (s_) {                            \
-      assert_null(r->t[i]);              \
-      return s_;                         \
-    }                                    \
+#define MAKE(i, ...)                    \
+  do {                                  \
+    const tt_status s_ = (__VA_ARGS__); \
+    if (s_) {                           \
+      assert_null(r->t[i]);             \
+      return s_;                        \
+    }                                   \
   } while (0)
 #define OUT(i) &r->t[i]
-#define TRY(...)                         \
-  do {                                   \
-    const tt_status s_ = (__VA_ARGS__);  \
-    if (s_) return s_;                   \
+#define TRY(...)                        \
+  do {                                  \
+    const tt_status s_ = (__VA_ARGS__); \
+    if (s_) return s_;                  \
   } while (0)
 
-static void count_drop(void *user) { ((Run *)user)->drops++; }
+static void count_drop(void* user) { ((Run*)user)->drops++; }
 
-static const float kData[24] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12};
-static tt_status from(Run *r, int i, const int64_t *shape, int64_t ndim) { return tt_tensor_from_data(r->x, kData, TT_F32, shape, ndim, OUT(i)); }
-static tt_status param_from(Run *r, int i, const int64_t *shape, int64_t ndim) {
+static const float kData[24] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10,  11,  12,
+                                -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12};
+static tt_status from(Run* r, int i, const int64_t* shape, int64_t ndim) {
+  return tt_tensor_from_data(r->x, kData, TT_F32, shape, ndim, OUT(i));
+}
+static tt_status param_from(Run* r, int i, const int64_t* shape, int64_t ndim) {
   TRY(from(r, i, shape, ndim));
   return tt_requires_grad_(r->x, r->t[i], 1);
 }
 
 /* ---- scenarios ---- */
 
-static tt_status creation(Run *r) {
+static tt_status creation(Run* r) {
   const tt_scalar begin = int_scalar(0), end = int_scalar(9), one = real_scalar(1);
   MAKE(0, from(r, 0, SHAPE(2, 3)));
   MAKE(1, tt_zeros(r->x, SHAPE(100, 100), NULL, OUT(1)));
-  MAKE(2, tt_ones(r->x, SHAPE(1, 2, 1, 2, 1, 2, 1), NULL, OUT(2))); /* more than 5 dims: sizes in a block of their own */
+  MAKE(2,
+       tt_ones(r->x, SHAPE(1, 2, 1, 2, 1, 2, 1), NULL, OUT(2))); /* more than 5 dims: sizes in a block of their own */
   MAKE(3, tt_arange(r->x, &begin, &end, NULL, OUT(3)));
   MAKE(4, tt_scalar_tensor(r->x, &one, 0, OUT(4)));
   MAKE(5, tt_rand(r->x, SHAPE(3000), NULL, OUT(5)));
@@ -49,7 +54,7 @@ static tt_status creation(Run *r) {
   return TT_OK;
 }
 
-static tt_status elementwise(Run *r) {
+static tt_status elementwise(Run* r) {
   const tt_to_opts half = {.set = TT_TO_DTYPE, .dtype = TT_BF16}, wide = {.set = TT_TO_DTYPE, .dtype = TT_F64};
   MAKE(0, from(r, 0, SHAPE(4, 6)));
   MAKE(1, tt_to(r->x, r->t[0], &half, OUT(1)));
@@ -63,7 +68,7 @@ static tt_status elementwise(Run *r) {
   return TT_OK;
 }
 
-static tt_status broadcast(Run *r) {
+static tt_status broadcast(Run* r) {
   MAKE(0, from(r, 0, SHAPE(1, 2, 1, 2, 1, 3)));
   MAKE(1, from(r, 1, SHAPE(2, 1, 3, 1, 2, 1)));
   MAKE(2, tt_mul(r->x, r->t[0], r->t[1], OUT(2)));
@@ -72,7 +77,7 @@ static tt_status broadcast(Run *r) {
   return TT_OK;
 }
 
-static tt_status reductions(Run *r) {
+static tt_status reductions(Run* r) {
   MAKE(0, from(r, 0, SHAPE(2, 3, 4)));
   MAKE(1, tt_sum_dim(r->x, r->t[0], SHAPE(0, 2), NULL, OUT(1)));
   {
@@ -87,7 +92,7 @@ static tt_status reductions(Run *r) {
   return TT_OK;
 }
 
-static tt_status products(Run *r) {
+static tt_status products(Run* r) {
   MAKE(0, from(r, 0, SHAPE(2, 3, 4)));
   MAKE(1, tt_transpose(r->x, r->t[0], 1, 2, OUT(1)));
   MAKE(2, tt_matmul(r->x, r->t[0], r->t[1], OUT(2)));
@@ -98,7 +103,7 @@ static tt_status products(Run *r) {
   return TT_OK;
 }
 
-static tt_status views(Run *r) {
+static tt_status views(Run* r) {
   const tt_slice_opts every2 = {.set = TT_SLICE_STEP, .step = 2};
   MAKE(0, from(r, 0, SHAPE(2, 3, 4)));
   MAKE(1, tt_view(r->x, r->t[0], SHAPE(1, 2, 1, 3, 1, 4, 1), OUT(1)));
@@ -110,9 +115,10 @@ static tt_status views(Run *r) {
   return TT_OK;
 }
 
-static tt_status indexing(Run *r) {
+static tt_status indexing(Run* r) {
   const int64_t at[] = {1, 0, 1};
-  const tt_index mixed[] = {{.kind = TT_IDX_INT, .start = 1}, {.kind = TT_IDX_NONE}, {.kind = TT_IDX_SLICE, .has = 4, .step = 2}};
+  const tt_index mixed[] = {
+      {.kind = TT_IDX_INT, .start = 1}, {.kind = TT_IDX_NONE}, {.kind = TT_IDX_SLICE, .has = 4, .step = 2}};
   int64_t n = 0, i;
   MAKE(0, from(r, 0, SHAPE(2, 3)));
   MAKE(1, tt_tensor_from_data(r->x, at, TT_I64, SHAPE(3), OUT(1)));
@@ -134,21 +140,21 @@ static tt_status indexing(Run *r) {
 }
 
 /* In place is atomic: what fails has changed neither values nor version. */
-static tt_status in_place(Run *r) {
+static tt_status in_place(Run* r) {
   tt_status s;
   MAKE(0, from(r, 0, SHAPE(4, 6)));
   MAKE(1, tt_transpose(r->x, r->t[0], 0, 1, OUT(1)));
   MAKE(2, tt_tensor_from_data(r->x, kData, TT_F32, SHAPE(6, 1), OUT(2)));
   s = tt_add_(r->x, r->t[1], r->t[2]);
   assert_int_equal(tt_tensor_version(r->t[0]), s ? 0 : 1);
-  assert_true((((float *)tt_tensor_data(r->t[0]))[0] == 1) == (s != 0));
+  assert_true((((float*)tt_tensor_data(r->t[0]))[0] == 1) == (s != 0));
   TRY(s);
   MAKE(3, tt_matmul(r->x, r->t[0], r->t[1], OUT(3)));
   TRY(tt_addmm_(r->x, r->t[3], r->t[0], r->t[1], NULL));
   return tt_zero_(r->x, r->t[1]);
 }
 
-static tt_status in_place_on_view(Run *r) {
+static tt_status in_place_on_view(Run* r) {
   TRY(param_from(r, 0, SHAPE(3)));
   MAKE(1, tt_zeros(r->x, SHAPE(2, 3), NULL, OUT(1)));
   MAKE(2, tt_select(r->x, r->t[1], 0, 0, OUT(2)));
@@ -161,7 +167,7 @@ static tt_status in_place_on_view(Run *r) {
   return r->t[5] ? TT_OK : TT_INTERNAL;
 }
 
-static tt_status network(Run *r, int create_graph) {
+static tt_status network(Run* r, int create_graph) {
   MAKE(0, from(r, 0, SHAPE(4, 3)));
   TRY(param_from(r, 1, SHAPE(5, 3)));
   TRY(param_from(r, 2, SHAPE(2, 5)));
@@ -178,7 +184,7 @@ static tt_status network(Run *r, int create_graph) {
   }
   {
     const tt_grad_opts opts = {.set = TT_GRAD_CREATE_GRAPH, .create_graph = 1};
-    tt_tensor *both[2] = {NULL, NULL};
+    tt_tensor* both[2] = {NULL, NULL};
     tt_status s = tt_grad(r->x, LIST(r->t[8]), LIST(r->t[1], r->t[2]), &opts, both);
     r->t[9] = both[0], r->t[10] = both[1];
     if (s) assert_true(!both[0] && !both[1]);
@@ -188,15 +194,17 @@ static tt_status network(Run *r, int create_graph) {
   TRY(tt_backward(r->x, r->t[11], NULL));
   return TT_OK;
 }
-static tt_status backward(Run *r) { return network(r, 0); }
-static tt_status second_derivative(Run *r) { return network(r, 1); }
+static tt_status backward(Run* r) { return network(r, 0); }
+static tt_status second_derivative(Run* r) { return network(r, 1); }
 
-static tt_status square_forward(void *user, tt_ctx *x, tt_function *f, const tt_tensor *const *in, int64_t n_in, tt_tensor **outs, int64_t n_outs) {
+static tt_status square_forward(void* user, tt_ctx* x, tt_function* f, const tt_tensor* const* in, int64_t n_in,
+                                tt_tensor** outs, int64_t n_outs) {
   tt_status s = tt_function_save(x, f, in, 1);
   (void)user, (void)n_in, (void)n_outs;
   return s ? s : tt_mul(x, in[0], in[0], &outs[0]);
 }
-static tt_status square_backward(void *user, tt_ctx *x, tt_function *f, tt_tensor *const *grads, int64_t n_outs, tt_tensor **out, int64_t n_in) {
+static tt_status square_backward(void* user, tt_ctx* x, tt_function* f, tt_tensor* const* grads, int64_t n_outs,
+                                 tt_tensor** out, int64_t n_in) {
   tt_tensor *saved = NULL, *twice = NULL;
   tt_status s = tt_function_saved(x, f, 0, &saved);
   (void)user, (void)n_outs, (void)n_in;
@@ -206,7 +214,7 @@ static tt_status square_backward(void *user, tt_ctx *x, tt_function *f, tt_tenso
   tt_tensor_release(twice);
   return s;
 }
-static tt_status custom_function(Run *r) {
+static tt_status custom_function(Run* r) {
   const tt_function_def def = {sizeof def, "square", r, square_forward, square_backward, count_drop};
   TRY(param_from(r, 0, SHAPE(3)));
   MAKE(1, tt_function_apply(r->x, &def, LIST(r->t[0]), OUT(1), 1));
@@ -216,18 +224,19 @@ static tt_status custom_function(Run *r) {
   return TT_OK;
 }
 
-static tt_status twice_compute(void *user, tt_ctx *x, const tt_value *args, int64_t n_args, tt_tensor **outs, int64_t n_outs) {
+static tt_status twice_compute(void* user, tt_ctx* x, const tt_value* args, int64_t n_args, tt_tensor** outs,
+                               int64_t n_outs) {
   (void)user, (void)n_args, (void)n_outs;
   return tt_mul_f64(x, args[0].tensor, 2, &outs[0]);
 }
-static tt_status twice_backward(void *user, tt_ctx *x, tt_tensor *const *grads, int64_t n_outs, const tt_value *args, int64_t n_args,
-                                tt_tensor *const *results, tt_tensor **input_grads, int64_t n_inputs) {
+static tt_status twice_backward(void* user, tt_ctx* x, tt_tensor* const* grads, int64_t n_outs, const tt_value* args,
+                                int64_t n_args, tt_tensor* const* results, tt_tensor** input_grads, int64_t n_inputs) {
   (void)user, (void)n_outs, (void)args, (void)n_args, (void)results, (void)n_inputs;
   return tt_mul_f64(x, grads[0], 2, &input_grads[0]);
 }
-static tt_status custom_op(Run *r) {
+static tt_status custom_op(Run* r) {
   const tt_op_def def = {sizeof def, "twice(x: Tensor, k: Int = 3) -> Tensor", r, twice_compute, twice_backward, NULL};
-  const tt_op *op;
+  const tt_op* op;
   tt_value v = {0};
   int64_t n = 0;
   tt_status s = tt_op_find(r->x, "twice", &op);
@@ -241,8 +250,8 @@ static tt_status custom_op(Run *r) {
   return tt_backward(r->x, r->t[2], NULL);
 }
 
-static tt_status in_scopes(Run *r) {
-  tt_tensor *kept = NULL;
+static tt_status in_scopes(Run* r) {
+  tt_tensor* kept = NULL;
   tt_status s;
   int i;
   TRY(tt_scope_push(r->x));
@@ -256,7 +265,7 @@ static tt_status in_scopes(Run *r) {
   return s;
 }
 
-static tt_status import(Run *r) {
+static tt_status import(Run* r) {
   static float memory[8];
   const int before = r->drops;
   tt_status s = tt_tensor_import(r->x, memory, TT_F32, SHAPE(1, 2, 1, 2, 1, 2), NULL, 1, count_drop, r, OUT(0));
@@ -270,10 +279,10 @@ static tt_status import(Run *r) {
   return TT_OK;
 }
 
-static tt_status loss_and_step(Run *r) {
+static tt_status loss_and_step(Run* r) {
   const int64_t classes[] = {0, 2, 1, 0};
   const tt_dropout_opts drop = {0};
-  tt_tensor *g = NULL;
+  tt_tensor* g = NULL;
   tt_status s;
   MAKE(0, from(r, 0, SHAPE(4, 3)));
   TRY(param_from(r, 1, SHAPE(3, 3)));
@@ -292,11 +301,11 @@ static tt_status loss_and_step(Run *r) {
   return s;
 }
 
-static tt_status same_gradient(void *user, tt_ctx *x, const tt_tensor *grad, tt_tensor **replacement) {
+static tt_status same_gradient(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** replacement) {
   (void)user;
   return tt_mul_f64(x, grad, 1, replacement);
 }
-static tt_status hooks(Run *r) {
+static tt_status hooks(Run* r) {
   int64_t id;
   const int before = r->drops;
   tt_status s;
@@ -312,7 +321,7 @@ static tt_status hooks(Run *r) {
   return r->t[3] ? TT_OK : TT_INTERNAL;
 }
 
-static tt_status profiled(Run *r) {
+static tt_status profiled(Run* r) {
   tt_status s;
   TRY(tt_profiler_start(r->x));
   s = from(r, 0, SHAPE(3));
@@ -322,11 +331,11 @@ static tt_status profiled(Run *r) {
   return s;
 }
 
-static tt_status objects(Run *r) {
-  tt_generator *g = NULL;
-  tt_cancel *k = NULL;
-  tt_ctx *x = NULL;
-  tt_runtime *rt = NULL;
+static tt_status objects(Run* r) {
+  tt_generator* g = NULL;
+  tt_cancel* k = NULL;
+  tt_ctx* x = NULL;
+  tt_runtime* rt = NULL;
   tt_status s = tt_generator_new(r->x, 1, &g);
   if (!s) s = tt_cancel_new(r->x, &k);
   if (!s) s = tt_ctx_runtime(r->x, &rt);
@@ -343,16 +352,31 @@ static tt_status objects(Run *r) {
 /* ---- the driver ---- */
 
 static const struct {
-  const char *name;
+  const char* name;
   Scenario run;
 } kScenarios[] = {
-    {"creation", creation}, {"elementwise", elementwise}, {"broadcast", broadcast}, {"reductions", reductions}, {"products", products},
-    {"views", views}, {"indexing", indexing}, {"in place", in_place}, {"in place on a view", in_place_on_view}, {"backward", backward},
-    {"second derivative", second_derivative}, {"custom function", custom_function}, {"custom operator", custom_op}, {"scopes", in_scopes},
-    {"import", import}, {"loss and step", loss_and_step}, {"hooks", hooks}, {"profiler", profiled}, {"objects", objects},
+    {"creation", creation},
+    {"elementwise", elementwise},
+    {"broadcast", broadcast},
+    {"reductions", reductions},
+    {"products", products},
+    {"views", views},
+    {"indexing", indexing},
+    {"in place", in_place},
+    {"in place on a view", in_place_on_view},
+    {"backward", backward},
+    {"second derivative", second_derivative},
+    {"custom function", custom_function},
+    {"custom operator", custom_op},
+    {"scopes", in_scopes},
+    {"import", import},
+    {"loss and step", loss_and_step},
+    {"hooks", hooks},
+    {"profiler", profiled},
+    {"objects", objects},
 };
 
-static tt_status run_once(Scenario s, tt_ctx *x) {
+static tt_status run_once(Scenario s, tt_ctx* x) {
   Run r;
   tt_status st;
   int i;
@@ -362,18 +386,18 @@ static tt_status run_once(Scenario s, tt_ctx *x) {
   for (i = 0; i < kTensors; i++) tt_tensor_release(r.t[i]);
   return st;
 }
-static int is_oom(const tt_ctx *x, tt_status s) {
-  const tt_error *e = tt_ctx_error(x);
+static int is_oom(const tt_ctx* x, tt_status s) {
+  const tt_error* e = tt_ctx_error(x);
   return s == TT_OOM || (s == TT_CALLBACK && e->cause && (e->cause->code == TT_OOM || e->cause->code == TT_CALLBACK));
 }
 
 static int runs;
 
 /* Returns how many allocations failed: 0 once k is past the last one. */
-static int64_t fail_kth(Scenario run, const char *name, int64_t k, int64_t fail_n) {
+static int64_t fail_kth(Scenario run, const char* name, int64_t k, int64_t fail_n) {
   const tt_allocator a = host_allocator(&host);
   const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a};
-  tt_runtime *rt;
+  tt_runtime* rt;
   tt_status s;
   int64_t failed;
   runs++;
@@ -390,7 +414,8 @@ static int64_t fail_kth(Scenario run, const char *name, int64_t k, int64_t fail_
   if (!failed && s) fail_msg("%s fails without a failing allocation", name);
   s = run_once(run, c);
   if (s) {
-    print_error("%s after a failure of allocation %lld: %s: %s\n", name, (long long)k, tt_status_name(s), tt_ctx_error(c)->message);
+    print_error("%s after a failure of allocation %lld: %s: %s\n", name, (long long)k, tt_status_name(s),
+                tt_ctx_error(c)->message);
     fail();
   }
   tt_ctx_release(c);
@@ -399,7 +424,7 @@ static int64_t fail_kth(Scenario run, const char *name, int64_t k, int64_t fail_
   return failed;
 }
 
-static void test_scenario(void **state) {
+static void test_scenario(void** state) {
   const int i = (int)(intptr_t)*state;
   static const int64_t kFail[] = {1, 2, 0};
   int mode;
@@ -413,14 +438,14 @@ static void test_scenario(void **state) {
 }
 
 /* Runtimes and ctxs themselves. */
-static void test_birth(void **state) {
+static void test_birth(void** state) {
   int64_t k, failed = 1;
   (void)state;
   for (k = 1; failed; k++) {
     const tt_allocator a = host_allocator(&host);
     const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a, .threads = 2};
-    tt_runtime *rt = NULL;
-    tt_ctx *x = NULL;
+    tt_runtime* rt = NULL;
+    tt_ctx* x = NULL;
     tt_status s;
     host.fail_at = k;
     s = tt_runtime_new(&opts, &rt);
@@ -435,7 +460,7 @@ static void test_birth(void **state) {
   assert_true(k > 3);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   enum { kN = sizeof kScenarios / sizeof *kScenarios };
   struct CMUnitTest tests[kN + 1];
   int i, n = 0;
@@ -443,7 +468,7 @@ int main(int argc, char **argv) {
   for (i = 0; i < kN; i++) {
     if (argc > 1 && strcmp(argv[1], kScenarios[i].name)) continue;
     tests[n].name = kScenarios[i].name, tests[n].test_func = test_scenario;
-    tests[n++].initial_state = (void *)(intptr_t)i;
+    tests[n++].initial_state = (void*)(intptr_t)i;
   }
   tests[n].name = "birth", tests[n++].test_func = test_birth;
   i = _cmocka_run_group_tests("oom", tests, (size_t)n, NULL, NULL);

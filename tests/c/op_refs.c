@@ -5,9 +5,9 @@
 
 /* ---- scratch memory ---- */
 
-static void *blocks[4096];
+static void* blocks[4096];
 static int n_blocks;
-void *scratch(size_t bytes) {
+void* scratch(size_t bytes) {
   assert_true(n_blocks < 4096);
   return blocks[n_blocks++] = calloc(1, bytes + 16);
 }
@@ -17,7 +17,7 @@ void scratch_clear(void) {
 
 /* ---- arrays ---- */
 
-static Arr array(const int64_t *shape, int ndim) {
+static Arr array(const int64_t* shape, int ndim) {
   Arr a = {.ndim = ndim, .n = 1};
   int d;
   for (d = 0; d < ndim; d++) a.shape[d] = shape[d], a.n *= shape[d];
@@ -30,23 +30,23 @@ static Arr zero_dim(double v) {
   return a;
 }
 /* Position in a of the broadcast index idx (of nd dims). */
-static int64_t broadcast_at(const Arr *a, const int64_t *idx, int nd) {
+static int64_t broadcast_at(const Arr* a, const int64_t* idx, int nd) {
   int64_t at = 0;
   int d;
   for (d = 0; d < a->ndim; d++) at = at * a->shape[d] + (a->shape[d] == 1 ? 0 : idx[nd - a->ndim + d]);
   return at;
 }
-static void unravel(int64_t i, const int64_t *shape, int ndim, int64_t *idx) {
+static void unravel(int64_t i, const int64_t* shape, int ndim, int64_t* idx) {
   int d;
   for (d = ndim - 1; d >= 0; d--) idx[d] = i % shape[d], i /= shape[d];
 }
-static int64_t ravel(const Arr *a, const int64_t *idx) {
+static int64_t ravel(const Arr* a, const int64_t* idx) {
   int64_t at = 0;
   int d;
   for (d = 0; d < a->ndim; d++) at = at * a->shape[d] + idx[d];
   return at;
 }
-static Arr broadcast_shape(const Arr *in, int n) {
+static Arr broadcast_shape(const Arr* in, int n) {
   int64_t shape[kMaxDims];
   int k, d, nd = 0;
   for (k = 0; k < n; k++) nd = in[k].ndim > nd ? in[k].ndim : nd;
@@ -56,7 +56,7 @@ static Arr broadcast_shape(const Arr *in, int n) {
       if (in[k].shape[d] != 1) shape[nd - in[k].ndim + d] = in[k].shape[d];
   return array(shape, nd);
 }
-static Arr transposed(const Arr *a) { /* the last two dims */
+static Arr transposed(const Arr* a) { /* the last two dims */
   int64_t shape[kMaxDims], idx[kMaxDims], i, t;
   Arr o;
   memcpy(shape, a->shape, sizeof shape);
@@ -72,44 +72,56 @@ static Arr transposed(const Arr *a) { /* the last two dims */
 
 /* ---- arguments ---- */
 
-static const tt_value *given(const Inputs *in, const char *name) {
-  const tt_value *v = &in->sample->args[row_arg(in->sample->row, name)];
+static const tt_value* given(const Inputs* in, const char* name) {
+  const tt_value* v = &in->sample->args[row_arg(in->sample->row, name)];
   return v->tag == TT_VAL_NONE ? NULL : v;
 }
-static int has(const Inputs *in, const char *name) {
+static int has(const Inputs* in, const char* name) {
   int i;
   for (i = 0; i < in->sample->row->n_args; i++)
     if (strcmp(in->sample->row->args[i].name, name) == 0) return 1;
   return 0;
 }
-static double number_arg(const Inputs *in, const char *name, double otherwise) {
-  const tt_value *v = has(in, name) ? given(in, name) : NULL;
+static double number_arg(const Inputs* in, const char* name, double otherwise) {
+  const tt_value* v = has(in, name) ? given(in, name) : NULL;
   if (!v) return otherwise;
   return v->tag == TT_VAL_SCALAR ? v->scalar.re : v->tag == TT_VAL_FLOAT ? v->f : (double)v->i;
 }
-static int64_t int_arg(const Inputs *in, const char *name, int64_t otherwise) { return (int64_t)number_arg(in, name, (double)otherwise); }
-static const Arr *tensor(const Inputs *in, const char *name) {
-  const Arr *a = &in->t[row_arg(in->sample->row, name)];
+static int64_t int_arg(const Inputs* in, const char* name, int64_t otherwise) {
+  return (int64_t)number_arg(in, name, (double)otherwise);
+}
+static const Arr* tensor(const Inputs* in, const char* name) {
+  const Arr* a = &in->t[row_arg(in->sample->row, name)];
   return a->v ? a : NULL;
 }
 static int64_t wrap(int64_t d, int64_t n) { return d < 0 ? d + (n ? n : 1) : d; }
 
 /* ---- elementwise ---- */
 
-typedef double (*Elementwise)(const Inputs *in, double a, double b, double m);
+typedef double (*Elementwise)(const Inputs* in, double a, double b, double m);
 
-static double f_neg(const Inputs *in, double a, double b, double m) { return (void)in, (void)b, (void)m, -a; }
-static double f_copy(const Inputs *in, double a, double b, double m) { return (void)in, (void)b, (void)m, a; }
-static double f_exp(const Inputs *in, double a, double b, double m) { return (void)in, (void)b, (void)m, exp(a); }
-static double f_log(const Inputs *in, double a, double b, double m) { return (void)in, (void)b, (void)m, log(a); }
-static double f_tanh(const Inputs *in, double a, double b, double m) { return (void)in, (void)b, (void)m, tanh(a); }
-static double f_sigmoid(const Inputs *in, double a, double b, double m) { return (void)in, (void)b, (void)m, 1 / (1 + exp(-a)); }
-static double f_relu(const Inputs *in, double a, double b, double m) { return (void)in, (void)b, (void)m, a <= 0 ? 0 : a; }
-static double f_add(const Inputs *in, double a, double b, double m) { return (void)m, a + number_arg(in, "alpha", 1) * b; }
-static double f_sub(const Inputs *in, double a, double b, double m) { return (void)m, a - number_arg(in, "alpha", 1) * b; }
-static double f_rsub(const Inputs *in, double a, double b, double m) { return (void)m, b - number_arg(in, "alpha", 1) * a; }
-static double f_mul(const Inputs *in, double a, double b, double m) { return (void)in, (void)m, a * b; }
-static double f_div(const Inputs *in, double a, double b, double m) {
+static double f_neg(const Inputs* in, double a, double b, double m) { return (void)in, (void)b, (void)m, -a; }
+static double f_copy(const Inputs* in, double a, double b, double m) { return (void)in, (void)b, (void)m, a; }
+static double f_exp(const Inputs* in, double a, double b, double m) { return (void)in, (void)b, (void)m, exp(a); }
+static double f_log(const Inputs* in, double a, double b, double m) { return (void)in, (void)b, (void)m, log(a); }
+static double f_tanh(const Inputs* in, double a, double b, double m) { return (void)in, (void)b, (void)m, tanh(a); }
+static double f_sigmoid(const Inputs* in, double a, double b, double m) {
+  return (void)in, (void)b, (void)m, 1 / (1 + exp(-a));
+}
+static double f_relu(const Inputs* in, double a, double b, double m) {
+  return (void)in, (void)b, (void)m, a <= 0 ? 0 : a;
+}
+static double f_add(const Inputs* in, double a, double b, double m) {
+  return (void)m, a + number_arg(in, "alpha", 1) * b;
+}
+static double f_sub(const Inputs* in, double a, double b, double m) {
+  return (void)m, a - number_arg(in, "alpha", 1) * b;
+}
+static double f_rsub(const Inputs* in, double a, double b, double m) {
+  return (void)m, b - number_arg(in, "alpha", 1) * a;
+}
+static double f_mul(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a * b; }
+static double f_div(const Inputs* in, double a, double b, double m) {
   const int64_t mode = int_arg(in, "rounding_mode", 0);
   const double q = a / b, r = fmod(a, b);
   (void)m;
@@ -120,33 +132,38 @@ static double f_div(const Inputs *in, double a, double b, double m) {
   if (r != 0 && (r < 0) != (b < 0)) return floor((a - r) / b - 1 + 0.5);
   return (a - r) / b == 0 ? copysign(0, q) : floor((a - r) / b + 0.5);
 }
-static double f_pow(const Inputs *in, double a, double b, double m) {
+static double f_pow(const Inputs* in, double a, double b, double m) {
   (void)m;
-  if (in->integral && b < 0 && a == trunc(a) && b == trunc(b)) return a == 1 ? 1 : a == -1 ? (fmod(b, 2) == 0 ? 1 : -1) : 0;
+  if (in->integral && b < 0 && a == trunc(a) && b == trunc(b))
+    return a == 1 ? 1 : a == -1 ? (fmod(b, 2) == 0 ? 1 : -1) : 0;
   if (b == -0.5 && strcmp(in->sample->row->args[1].type, "Scalar") == 0) return 1 / sqrt(a); /* so too in PyTorch */
   return pow(a, b);
 }
-static double f_maximum(const Inputs *in, double a, double b, double m) { return (void)in, (void)m, isnan(a) || isnan(b) ? NAN : a > b ? a : b; }
-static double f_eq(const Inputs *in, double a, double b, double m) { return (void)in, (void)m, a == b; }
-static double f_ne(const Inputs *in, double a, double b, double m) { return (void)in, (void)m, a != b; }
-static double f_lt(const Inputs *in, double a, double b, double m) { return (void)in, (void)m, a < b; }
-static double f_le(const Inputs *in, double a, double b, double m) { return (void)in, (void)m, a <= b; }
-static double f_gt(const Inputs *in, double a, double b, double m) { return (void)in, (void)m, a > b; }
-static double f_ge(const Inputs *in, double a, double b, double m) { return (void)in, (void)m, a >= b; }
-static double f_where(const Inputs *in, double mask, double a, double b) { return (void)in, mask != 0 ? a : b; }
-static double f_masked_fill(const Inputs *in, double a, double mask, double v) { return (void)in, mask != 0 ? v : a; }
-static double f_zero(const Inputs *in, double a, double b, double m) { return (void)in, (void)a, (void)b, (void)m, 0; }
-static double f_second(const Inputs *in, double a, double b, double m) { return (void)in, (void)a, (void)m, b; }
+static double f_maximum(const Inputs* in, double a, double b, double m) {
+  return (void)in, (void)m, isnan(a) || isnan(b) ? NAN : a > b ? a : b;
+}
+static double f_eq(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a == b; }
+static double f_ne(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a != b; }
+static double f_lt(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a < b; }
+static double f_le(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a <= b; }
+static double f_gt(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a > b; }
+static double f_ge(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a >= b; }
+static double f_where(const Inputs* in, double mask, double a, double b) { return (void)in, mask != 0 ? a : b; }
+static double f_masked_fill(const Inputs* in, double a, double mask, double v) { return (void)in, mask != 0 ? v : a; }
+static double f_zero(const Inputs* in, double a, double b, double m) { return (void)in, (void)a, (void)b, (void)m, 0; }
+static double f_second(const Inputs* in, double a, double b, double m) { return (void)in, (void)a, (void)m, b; }
 
 /* Tensor arguments and numbers without a default are the operands, in order. */
-static int elementwise(const Inputs *in, Elementwise f, Arr *out) {
-  const Row *r = in->sample->row;
+static int elementwise(const Inputs* in, Elementwise f, Arr* out) {
+  const Row* r = in->sample->row;
   Arr ops[kMaxArgs];
   int64_t i, idx[kMaxDims];
   int k, n = 0;
   for (k = 0; k < r->n_args; k++) {
-    if (in->t[k].v) ops[n++] = in->t[k];
-    else if (strcmp(r->args[k].type, "Scalar") == 0 && !r->args[k].has_default) ops[n++] = zero_dim(number_arg(in, r->args[k].name, 0));
+    if (in->t[k].v)
+      ops[n++] = in->t[k];
+    else if (strcmp(r->args[k].type, "Scalar") == 0 && !r->args[k].has_default)
+      ops[n++] = zero_dim(number_arg(in, r->args[k].name, 0));
   }
   *out = broadcast_shape(ops, n);
   for (i = 0; i < out->n; i++) {
@@ -158,13 +175,13 @@ static int elementwise(const Inputs *in, Elementwise f, Arr *out) {
   return 1;
 }
 
-static int r_clamp(const Inputs *in, Arr *out) {
+static int r_clamp(const Inputs* in, Arr* out) {
   const int tensors = strcmp(in->sample->row->args[1].type, "Scalar?") != 0;
   Arr ops[3] = {*tensor(in, "self"), zero_dim(-INFINITY), zero_dim(INFINITY)};
   int64_t i, idx[kMaxDims];
   int k;
   for (k = 1; k < 3; k++) {
-    const char *name = k == 1 ? "min" : "max";
+    const char* name = k == 1 ? "min" : "max";
     if (!given(in, name)) continue;
     ops[k] = tensors ? *tensor(in, name) : zero_dim(number_arg(in, name, 0));
   }
@@ -172,7 +189,8 @@ static int r_clamp(const Inputs *in, Arr *out) {
   for (i = 0; i < out->n; i++) {
     double x, lo, hi;
     unravel(i, out->shape, out->ndim, idx);
-    x = ops[0].v[broadcast_at(&ops[0], idx, out->ndim)], lo = ops[1].v[broadcast_at(&ops[1], idx, out->ndim)], hi = ops[2].v[broadcast_at(&ops[2], idx, out->ndim)];
+    x = ops[0].v[broadcast_at(&ops[0], idx, out->ndim)], lo = ops[1].v[broadcast_at(&ops[1], idx, out->ndim)],
+    hi = ops[2].v[broadcast_at(&ops[2], idx, out->ndim)];
     if (x < lo) x = lo;
     if (x > hi) x = hi;
     out->v[i] = x;
@@ -183,9 +201,9 @@ static int r_clamp(const Inputs *in, Arr *out) {
 /* ---- reductions ---- */
 
 /* Which dims go; all if there is no dim argument or an empty list of them. */
-static unsigned reduced_dims(const Inputs *in, const Arr *x) {
+static unsigned reduced_dims(const Inputs* in, const Arr* x) {
   const unsigned all = (1u << x->ndim) - 1;
-  const tt_value *v = has(in, "dim") ? given(in, "dim") : NULL;
+  const tt_value* v = has(in, "dim") ? given(in, "dim") : NULL;
   unsigned mask = 0;
   int64_t i;
   if (!v) return all;
@@ -194,16 +212,18 @@ static unsigned reduced_dims(const Inputs *in, const Arr *x) {
     if (x->ndim) mask |= 1u << wrap(v->ints[i], x->ndim);
   return v->n ? mask : all;
 }
-static Arr reduced_shape(const Arr *x, unsigned mask, int keep) {
+static Arr reduced_shape(const Arr* x, unsigned mask, int keep) {
   int64_t shape[kMaxDims];
   int d, n = 0;
   for (d = 0; d < x->ndim; d++)
-    if (!(mask >> d & 1)) shape[n++] = x->shape[d];
-    else if (keep) shape[n++] = 1;
+    if (!(mask >> d & 1))
+      shape[n++] = x->shape[d];
+    else if (keep)
+      shape[n++] = 1;
   return array(shape, n);
 }
 /* Where element i of x goes in out. */
-static int64_t reduced_at(const Arr *x, int64_t i, unsigned mask) {
+static int64_t reduced_at(const Arr* x, int64_t i, unsigned mask) {
   int64_t idx[kMaxDims], at = 0;
   int d;
   unravel(i, x->shape, x->ndim, idx);
@@ -211,7 +231,7 @@ static int64_t reduced_at(const Arr *x, int64_t i, unsigned mask) {
     if (!(mask >> d & 1)) at = at * x->shape[d] + idx[d];
   return at;
 }
-static int64_t position(const Arr *x, int64_t i, unsigned mask) { /* within what is reduced */
+static int64_t position(const Arr* x, int64_t i, unsigned mask) { /* within what is reduced */
   int64_t idx[kMaxDims], at = 0;
   int d;
   unravel(i, x->shape, x->ndim, idx);
@@ -220,8 +240,8 @@ static int64_t position(const Arr *x, int64_t i, unsigned mask) { /* within what
   return at;
 }
 
-static int sum_or_mean(const Inputs *in, Arr *out, int mean) {
-  const Arr *x = tensor(in, "self");
+static int sum_or_mean(const Inputs* in, Arr* out, int mean) {
+  const Arr* x = tensor(in, "self");
   const unsigned mask = reduced_dims(in, x);
   int64_t i;
   *out = reduced_shape(x, mask, (int)int_arg(in, "keepdim", 0));
@@ -231,10 +251,10 @@ static int sum_or_mean(const Inputs *in, Arr *out, int mean) {
     for (i = 0; i < out->n; i++) out->v[i] = NAN;
   return 1;
 }
-static int r_sum(const Inputs *in, Arr *out) { return sum_or_mean(in, out, 0); }
-static int r_mean(const Inputs *in, Arr *out) { return sum_or_mean(in, out, 1); }
-static int r_any(const Inputs *in, Arr *out) {
-  const Arr *x = tensor(in, "self");
+static int r_sum(const Inputs* in, Arr* out) { return sum_or_mean(in, out, 0); }
+static int r_mean(const Inputs* in, Arr* out) { return sum_or_mean(in, out, 1); }
+static int r_any(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
   const unsigned mask = reduced_dims(in, x);
   int64_t i;
   *out = reduced_shape(x, mask, (int)int_arg(in, "keepdim", 0));
@@ -242,8 +262,8 @@ static int r_any(const Inputs *in, Arr *out) {
     if (x->v[i] != 0) out->v[reduced_at(x, i, mask)] = 1;
   return 1;
 }
-static void extremes(const Inputs *in, Arr *values, Arr *at) {
-  const Arr *x = tensor(in, "self");
+static void extremes(const Inputs* in, Arr* values, Arr* at) {
+  const Arr* x = tensor(in, "self");
   const unsigned mask = reduced_dims(in, x);
   int64_t i;
   *values = reduced_shape(x, mask, (int)int_arg(in, "keepdim", 0));
@@ -255,8 +275,8 @@ static void extremes(const Inputs *in, Arr *values, Arr *at) {
     values->v[k] = x->v[i], at->v[k] = (double)position(x, i, mask);
   }
 }
-static int r_max(const Inputs *in, Arr *outs) { return extremes(in, &outs[0], &outs[1]), in->sample->row->n_outs; }
-static int r_argmax(const Inputs *in, Arr *outs) {
+static int r_max(const Inputs* in, Arr* outs) { return extremes(in, &outs[0], &outs[1]), in->sample->row->n_outs; }
+static int r_argmax(const Inputs* in, Arr* outs) {
   Arr values;
   extremes(in, &values, outs);
   return 1;
@@ -289,11 +309,11 @@ static Arr product(Arr a, Arr b) {
   }
   return out;
 }
-static int r_matmul(const Inputs *in, Arr *out) {
+static int r_matmul(const Inputs* in, Arr* out) {
   *out = product(in->t[0], in->t[1]);
   return 1;
 }
-static int r_linear(const Inputs *in, Arr *out) {
+static int r_linear(const Inputs* in, Arr* out) {
   const Arr *w = tensor(in, "weight"), *bias = tensor(in, "bias");
   Arr x = *tensor(in, "input");
   int64_t i;
@@ -305,8 +325,8 @@ static int r_linear(const Inputs *in, Arr *out) {
   for (i = 0; bias && i < out->n; i++) out->v[i] += bias->v[i % bias->n];
   return 1;
 }
-static int r_addmm(const Inputs *in, Arr *out) {
-  const Arr *self = tensor(in, "self");
+static int r_addmm(const Inputs* in, Arr* out) {
+  const Arr* self = tensor(in, "self");
   const double alpha = number_arg(in, "alpha", 1), beta = number_arg(in, "beta", 1);
   int64_t i, idx[kMaxDims];
   *out = product(*tensor(in, "mat1"), *tensor(in, "mat2"));
@@ -319,7 +339,7 @@ static int r_addmm(const Inputs *in, Arr *out) {
 
 /* ---- rows ---- */
 
-static Arr soft(const Arr *x, int64_t dim, int logarithm) {
+static Arr soft(const Arr* x, int64_t dim, int logarithm) {
   Arr out = array(x->shape, x->ndim);
   const int64_t d = wrap(dim, x->ndim);
   int64_t inner = 1, size = x->ndim ? x->shape[d] : 1, i, k;
@@ -334,12 +354,16 @@ static Arr soft(const Arr *x, int64_t dim, int logarithm) {
   }
   return out;
 }
-static int r_softmax(const Inputs *in, Arr *out) { return *out = soft(tensor(in, "self"), int_arg(in, "dim", 0), 0), 1; }
-static int r_log_softmax(const Inputs *in, Arr *out) { return *out = soft(tensor(in, "self"), int_arg(in, "dim", 0), 1), 1; }
+static int r_softmax(const Inputs* in, Arr* out) {
+  return *out = soft(tensor(in, "self"), int_arg(in, "dim", 0), 0), 1;
+}
+static int r_log_softmax(const Inputs* in, Arr* out) {
+  return *out = soft(tensor(in, "self"), int_arg(in, "dim", 0), 1), 1;
+}
 
-static int r_layer_norm(const Inputs *in, Arr *out) {
+static int r_layer_norm(const Inputs* in, Arr* out) {
   const Arr *x = tensor(in, "input"), *w = tensor(in, "weight"), *bias = tensor(in, "bias");
-  const tt_value *shape = given(in, "normalized_shape");
+  const tt_value* shape = given(in, "normalized_shape");
   const double eps = number_arg(in, "eps", 1e-5);
   int64_t size = 1, i, k;
   for (i = 0; i < shape->n; i++) size *= shape->ints[i];
@@ -350,7 +374,8 @@ static int r_layer_norm(const Inputs *in, Arr *out) {
     mean /= (double)size;
     for (k = 0; k < size; k++) var += (x->v[i + k] - mean) * (x->v[i + k] - mean);
     var /= (double)size;
-    for (k = 0; k < size; k++) out->v[i + k] = (x->v[i + k] - mean) / sqrt(var + eps) * (w ? w->v[k] : 1) + (bias ? bias->v[k] : 0);
+    for (k = 0; k < size; k++)
+      out->v[i + k] = (x->v[i + k] - mean) / sqrt(var + eps) * (w ? w->v[k] : 1) + (bias ? bias->v[k] : 0);
   }
   return 1;
 }
@@ -358,10 +383,11 @@ static int r_layer_norm(const Inputs *in, Arr *out) {
 /* ---- losses ---- */
 
 /* Sums per position; input (C), (N, C) or (N, C, d…): classes are dim 1, or dim 0 of a vector. */
-static int loss(const Inputs *in, Arr *out, Arr scores) {
+static int loss(const Inputs* in, Arr* out, Arr scores) {
   const Arr *target = tensor(in, "target"), *weight = tensor(in, "weight");
   const int axis = scores.ndim > 1;
-  const int64_t classes = scores.shape[axis], ignore = int_arg(in, "ignore_index", -100), reduction = int_arg(in, "reduction", TT_REDUCTION_MEAN);
+  const int64_t classes = scores.shape[axis], ignore = int_arg(in, "ignore_index", -100),
+                reduction = int_arg(in, "reduction", TT_REDUCTION_MEAN);
   const double smooth = number_arg(in, "label_smoothing", 0);
   const int probabilities = target->ndim == scores.ndim;
   int64_t shape[kMaxDims], inner = 1, i, k;
@@ -372,11 +398,12 @@ static int loss(const Inputs *in, Arr *out, Arr scores) {
   for (d = axis + 1; d < scores.ndim; d++) inner *= scores.shape[d];
   *out = array(shape, n);
   for (i = 0; i < out->n; i++) {
-    const double *x = scores.v + (i / inner) * classes * inner + i % inner;
+    const double* x = scores.v + (i / inner) * classes * inner + i % inner;
     if (probabilities) {
-      const double *p = target->v + (i / inner) * classes * inner + i % inner;
+      const double* p = target->v + (i / inner) * classes * inner + i % inner;
       for (k = 0; k < classes; k++)
-        out->v[i] -= (p[k * inner] * (1 - smooth) + smooth / (double)classes) * x[k * inner] * (weight ? weight->v[k] : 1);
+        out->v[i] -=
+            (p[k * inner] * (1 - smooth) + smooth / (double)classes) * x[k * inner] * (weight ? weight->v[k] : 1);
       weights += 1;
     } else if ((int64_t)target->v[i] != ignore) {
       const int64_t t = (int64_t)target->v[i];
@@ -391,15 +418,15 @@ static int loss(const Inputs *in, Arr *out, Arr scores) {
   *out = zero_dim(reduction == TT_REDUCTION_SUM ? total : total / weights);
   return 1;
 }
-static int r_nll_loss(const Inputs *in, Arr *out) { return loss(in, out, *tensor(in, "input")); }
-static int r_cross_entropy(const Inputs *in, Arr *out) {
-  const Arr *x = tensor(in, "input");
+static int r_nll_loss(const Inputs* in, Arr* out) { return loss(in, out, *tensor(in, "input")); }
+static int r_cross_entropy(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "input");
   return loss(in, out, soft(x, x->ndim > 1, 1));
 }
 
 /* ---- indexing ---- */
 
-static int r_gather(const Inputs *in, Arr *out) {
+static int r_gather(const Inputs* in, Arr* out) {
   const Arr *x = tensor(in, "self"), *index = tensor(in, "index");
   const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
   int64_t i, idx[kMaxDims];
@@ -411,7 +438,7 @@ static int r_gather(const Inputs *in, Arr *out) {
   }
   return 1;
 }
-static int r_scatter_add(const Inputs *in, Arr *out) {
+static int r_scatter_add(const Inputs* in, Arr* out) {
   const Arr *x = tensor(in, "self"), *index = tensor(in, "index"), *src = tensor(in, "src");
   const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
   int64_t i, idx[kMaxDims];
@@ -426,7 +453,7 @@ static int r_scatter_add(const Inputs *in, Arr *out) {
   }
   return 1;
 }
-static int r_index_select(const Inputs *in, Arr *out) {
+static int r_index_select(const Inputs* in, Arr* out) {
   const Arr *x = tensor(in, "self"), *index = tensor(in, "index");
   const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
   int64_t shape[kMaxDims], i, idx[kMaxDims];
@@ -440,7 +467,7 @@ static int r_index_select(const Inputs *in, Arr *out) {
   }
   return 1;
 }
-static int r_index_add(const Inputs *in, Arr *out) {
+static int r_index_add(const Inputs* in, Arr* out) {
   const Arr *x = tensor(in, "self"), *index = tensor(in, "index"), *src = tensor(in, "source");
   const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
   int64_t i, idx[kMaxDims];
@@ -454,7 +481,7 @@ static int r_index_add(const Inputs *in, Arr *out) {
   return 1;
 }
 /* Index tensors for the first dims, or one mask over the first dim. */
-static int r_index_put(const Inputs *in, Arr *out) {
+static int r_index_put(const Inputs* in, Arr* out) {
   const Arr *x = tensor(in, "self"), *values = tensor(in, "values");
   Arr at[2], where;
   int64_t shape[kMaxDims], i, k, idx[kMaxDims];
@@ -482,12 +509,14 @@ static int r_index_put(const Inputs *in, Arr *out) {
     for (d = 0; d < n; d++) to[d] = wrap((int64_t)at[d].v[row], x->shape[d]);
     for (d = n; d < x->ndim; d++) to[d] = idx[at[0].ndim + d - n];
     v = values->v[broadcast_at(values, idx, where.ndim)];
-    if (int_arg(in, "accumulate", 0)) out->v[ravel(out, to)] += v;
-    else out->v[ravel(out, to)] = v;
+    if (int_arg(in, "accumulate", 0))
+      out->v[ravel(out, to)] += v;
+    else
+      out->v[ravel(out, to)] = v;
   }
   return 1;
 }
-static int r_embedding(const Inputs *in, Arr *out) {
+static int r_embedding(const Inputs* in, Arr* out) {
   const Arr *w = tensor(in, "weight"), *index = tensor(in, "indices");
   int64_t shape[kMaxDims], i;
   if (!w || !index) return 0;
@@ -500,9 +529,9 @@ static int r_embedding(const Inputs *in, Arr *out) {
 
 /* ---- joining ---- */
 
-static int join(const Inputs *in, Arr *out, int stacked) {
+static int join(const Inputs* in, Arr* out, int stacked) {
   int64_t shape[kMaxDims], i, idx[kMaxDims], base = 0;
-  const Arr *first = &in->items[0];
+  const Arr* first = &in->items[0];
   const int nd = first->ndim + stacked;
   const int64_t d = wrap(int_arg(in, "dim", 0), nd);
   int k, e;
@@ -510,7 +539,7 @@ static int join(const Inputs *in, Arr *out, int stacked) {
   for (k = 0; k < in->n_items; k++) shape[d] += stacked ? 1 : in->items[k].shape[d];
   *out = array(shape, nd);
   for (k = 0; k < in->n_items; k++) {
-    const Arr *x = &in->items[k];
+    const Arr* x = &in->items[k];
     for (i = 0; i < x->n; i++) {
       unravel(i, x->shape, x->ndim, idx);
       if (stacked)
@@ -522,13 +551,13 @@ static int join(const Inputs *in, Arr *out, int stacked) {
   }
   return 1;
 }
-static int r_cat(const Inputs *in, Arr *out) { return join(in, out, 0); }
-static int r_stack(const Inputs *in, Arr *out) { return join(in, out, 1); }
+static int r_cat(const Inputs* in, Arr* out) { return join(in, out, 0); }
+static int r_stack(const Inputs* in, Arr* out) { return join(in, out, 1); }
 
-static int r_split(const Inputs *in, Arr *outs) {
-  const Arr *x = tensor(in, "self");
+static int r_split(const Inputs* in, Arr* outs) {
+  const Arr* x = tensor(in, "self");
   const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
-  const tt_value *sizes = has(in, "split_sizes") ? given(in, "split_sizes") : NULL;
+  const tt_value* sizes = has(in, "split_sizes") ? given(in, "split_sizes") : NULL;
   int64_t begin = 0, i, idx[kMaxDims];
   int n = 0;
   while (sizes ? n < sizes->n : begin < x->shape[d]) {
@@ -549,14 +578,14 @@ static int r_split(const Inputs *in, Arr *outs) {
 
 /* ---- views: where an index of the result comes from ---- */
 
-static Arr same_order(const Arr *x, const int64_t *shape, int ndim) {
+static Arr same_order(const Arr* x, const int64_t* shape, int ndim) {
   Arr out = array(shape, ndim);
   memcpy(out.v, x->v, (size_t)x->n * sizeof(double));
   return out;
 }
-static int r_view(const Inputs *in, Arr *out) {
-  const Arr *x = tensor(in, "self");
-  const tt_value *v = given(in, has(in, "size") ? "size" : "shape");
+static int r_view(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
+  const tt_value* v = given(in, has(in, "size") ? "size" : "shape");
   int64_t shape[kMaxDims], known = 1, i;
   for (i = 0; i < v->n; i++) shape[i] = v->ints[i], known *= shape[i] < 0 ? 1 : shape[i];
   for (i = 0; i < v->n; i++)
@@ -564,8 +593,8 @@ static int r_view(const Inputs *in, Arr *out) {
   *out = same_order(x, shape, (int)v->n);
   return 1;
 }
-static int r_squeeze(const Inputs *in, Arr *out) {
-  const Arr *x = tensor(in, "self");
+static int r_squeeze(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
   const unsigned mask = has(in, "dim") && given(in, "dim")->n == 0 ? 0 : reduced_dims(in, x);
   int64_t shape[kMaxDims];
   int d, n = 0;
@@ -574,8 +603,8 @@ static int r_squeeze(const Inputs *in, Arr *out) {
   *out = same_order(x, shape, n);
   return 1;
 }
-static int r_unsqueeze(const Inputs *in, Arr *out) {
-  const Arr *x = tensor(in, "self");
+static int r_unsqueeze(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
   const int64_t at = wrap(int_arg(in, "dim", 0), x->ndim + 1);
   int64_t shape[kMaxDims];
   int d;
@@ -583,7 +612,7 @@ static int r_unsqueeze(const Inputs *in, Arr *out) {
   *out = same_order(x, shape, x->ndim + 1);
   return 1;
 }
-static int permuted(const Arr *x, const int64_t *dims, Arr *out) {
+static int permuted(const Arr* x, const int64_t* dims, Arr* out) {
   int64_t shape[kMaxDims], i, idx[kMaxDims], from[kMaxDims];
   int d;
   for (d = 0; d < x->ndim; d++) shape[d] = x->shape[wrap(dims[d], x->ndim)];
@@ -595,25 +624,25 @@ static int permuted(const Arr *x, const int64_t *dims, Arr *out) {
   }
   return 1;
 }
-static int r_permute(const Inputs *in, Arr *out) { return permuted(tensor(in, "self"), given(in, "dims")->ints, out); }
-static int swapped(const Arr *x, int64_t a, int64_t b, Arr *out) {
+static int r_permute(const Inputs* in, Arr* out) { return permuted(tensor(in, "self"), given(in, "dims")->ints, out); }
+static int swapped(const Arr* x, int64_t a, int64_t b, Arr* out) {
   int64_t dims[kMaxDims];
   int d;
   for (d = 0; d < x->ndim; d++) dims[d] = d;
   if (x->ndim) dims[a] = b, dims[b] = a;
   return permuted(x, dims, out);
 }
-static int r_transpose(const Inputs *in, Arr *out) {
-  const Arr *x = tensor(in, "self");
+static int r_transpose(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
   return swapped(x, wrap(int_arg(in, "dim0", 0), x->ndim), wrap(int_arg(in, "dim1", 0), x->ndim), out);
 }
-static int r_t(const Inputs *in, Arr *out) {
-  const Arr *x = tensor(in, "self");
+static int r_t(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
   return x->ndim < 2 ? (*out = *x, 1) : swapped(x, 0, 1, out);
 }
-static int r_expand(const Inputs *in, Arr *out) {
-  const Arr *x = tensor(in, "self");
-  const tt_value *v = given(in, "size");
+static int r_expand(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
+  const tt_value* v = given(in, "size");
   int64_t shape[kMaxDims], i, idx[kMaxDims];
   for (i = 0; i < v->n; i++) shape[i] = v->ints[i] < 0 ? x->shape[i - (v->n - x->ndim)] : v->ints[i];
   *out = array(shape, (int)v->n);
@@ -623,8 +652,8 @@ static int r_expand(const Inputs *in, Arr *out) {
   }
   return 1;
 }
-static int r_select(const Inputs *in, Arr *out) {
-  const Arr *x = tensor(in, "self");
+static int r_select(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
   const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim), at = wrap(int_arg(in, "index", 0), x->shape[d]);
   int64_t i, k = 0, idx[kMaxDims];
   *out = reduced_shape(x, 1u << d, 0);
@@ -635,10 +664,11 @@ static int r_select(const Inputs *in, Arr *out) {
   return 1;
 }
 static int64_t clip(int64_t v, int64_t n) { return v < 0 ? (v + n < 0 ? 0 : v + n) : v > n ? n : v; }
-static int r_slice(const Inputs *in, Arr *out) {
-  const Arr *x = tensor(in, "self");
-  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim), size = x->shape[d], begin = clip(int_arg(in, "start", 0), size),
-                end = clip(int_arg(in, "end", size), size), step = int_arg(in, "step", 1);
+static int r_slice(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
+  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim), size = x->shape[d],
+                begin = clip(int_arg(in, "start", 0), size), end = clip(int_arg(in, "end", size), size),
+                step = int_arg(in, "step", 1);
   int64_t i, idx[kMaxDims], shape[kMaxDims];
   memcpy(shape, x->shape, sizeof shape);
   shape[d] = end > begin ? (end - begin + step - 1) / step : 0;
@@ -650,8 +680,8 @@ static int r_slice(const Inputs *in, Arr *out) {
   }
   return 1;
 }
-static int r_as_strided(const Inputs *in, Arr *out) {
-  const Arr *x = tensor(in, "self");
+static int r_as_strided(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
   const tt_value *size = given(in, "size"), *stride = given(in, "stride");
   int64_t i, d, idx[kMaxDims];
   *out = array(size->ints, (int)size->n);
@@ -666,18 +696,20 @@ static int r_as_strided(const Inputs *in, Arr *out) {
 
 /* ---- creation ---- */
 
-static int constant(const Inputs *in, Arr *out, double v) {
+static int constant(const Inputs* in, Arr* out, double v) {
   int64_t i;
-  if (has(in, "self")) *out = array(tensor(in, "self")->shape, tensor(in, "self")->ndim);
-  else *out = array(given(in, "size")->ints, (int)given(in, "size")->n);
+  if (has(in, "self"))
+    *out = array(tensor(in, "self")->shape, tensor(in, "self")->ndim);
+  else
+    *out = array(given(in, "size")->ints, (int)given(in, "size")->n);
   for (i = 0; i < out->n; i++) out->v[i] = v;
   return 1;
 }
-static int r_zeros(const Inputs *in, Arr *out) { return constant(in, out, 0); }
-static int r_ones(const Inputs *in, Arr *out) { return constant(in, out, 1); }
-static int r_full(const Inputs *in, Arr *out) { return constant(in, out, number_arg(in, "fill_value", 0)); }
-static int r_empty(const Inputs *in, Arr *out) { return constant(in, out, 0), out->v = NULL, 1; } /* any values */
-static int r_arange(const Inputs *in, Arr *out) {
+static int r_zeros(const Inputs* in, Arr* out) { return constant(in, out, 0); }
+static int r_ones(const Inputs* in, Arr* out) { return constant(in, out, 1); }
+static int r_full(const Inputs* in, Arr* out) { return constant(in, out, number_arg(in, "fill_value", 0)); }
+static int r_empty(const Inputs* in, Arr* out) { return constant(in, out, 0), out->v = NULL, 1; } /* any values */
+static int r_arange(const Inputs* in, Arr* out) {
   const double start = number_arg(in, "start", 0), end = number_arg(in, "end", 0), step = number_arg(in, "step", 1);
   const int64_t n = (int64_t)ceil((end - start) / step), dtype = int_arg(in, "dtype", TT_F32);
   int64_t i;
@@ -689,8 +721,8 @@ static int r_arange(const Inputs *in, Arr *out) {
   }
   return 1;
 }
-static int r_to(const Inputs *in, Arr *out) {
-  const Arr *x = tensor(in, "self");
+static int r_to(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
   const int64_t d = int_arg(in, "dtype", TT_F64);
   int64_t i;
   *out = same_order(x, x->shape, x->ndim);
@@ -704,37 +736,93 @@ static int r_to(const Inputs *in, Arr *out) {
 /* ---- the table ---- */
 
 static const struct {
-  const char *name;
+  const char* name;
   Elementwise element;
-  int (*whole)(const Inputs *, Arr *);
+  int (*whole)(const Inputs*, Arr*);
   int exact;
 } kRefs[] = {
-    {"neg", f_neg, 0, 1}, {"clone", f_copy, 0, 1}, {"contiguous", f_copy, 0, 1}, {"detach", f_copy, 0, 1}, {"exp", f_exp, 0, 0}, {"log", f_log, 0, 0},
-    {"tanh", f_tanh, 0, 0}, {"sigmoid", f_sigmoid, 0, 0}, {"relu", f_relu, 0, 1}, {"add", f_add, 0, 1}, {"sub", f_sub, 0, 1},
-    {"rsub", f_rsub, 0, 1}, {"mul", f_mul, 0, 1}, {"div", f_div, 0, 1}, {"pow", f_pow, 0, 0}, {"maximum", f_maximum, 0, 1},
-    {"eq", f_eq, 0, 1}, {"ne", f_ne, 0, 1}, {"lt", f_lt, 0, 1}, {"le", f_le, 0, 1}, {"gt", f_gt, 0, 1}, {"ge", f_ge, 0, 1},
-    {"where", f_where, 0, 1}, {"masked_fill", f_masked_fill, 0, 1}, {"zero_", f_zero, 0, 1}, {"fill_", f_second, 0, 1},
-    {"copy_", f_second, 0, 1}, {"clamp", 0, r_clamp, 1}, {"sum", 0, r_sum, 1}, {"mean", 0, r_mean, 1}, {"any", 0, r_any, 1},
-    {"max", 0, r_max, 1}, {"argmax", 0, r_argmax, 1}, {"matmul", 0, r_matmul, 0}, {"linear", 0, r_linear, 0}, {"addmm", 0, r_addmm, 0},
-    {"softmax", 0, r_softmax, 0}, {"log_softmax", 0, r_log_softmax, 0}, {"layer_norm", 0, r_layer_norm, 0}, {"nll_loss", 0, r_nll_loss, 0},
-    {"cross_entropy", 0, r_cross_entropy, 0}, {"gather", 0, r_gather, 1}, {"scatter_add", 0, r_scatter_add, 1},
-    {"index_select", 0, r_index_select, 1}, {"index_add", 0, r_index_add, 1}, {"index_put", 0, r_index_put, 1}, {"embedding", 0, r_embedding, 1},
-    {"cat", 0, r_cat, 1}, {"stack", 0, r_stack, 1}, {"split", 0, r_split, 1}, {"split_with_sizes", 0, r_split, 1}, {"view", 0, r_view, 1},
-    {"reshape", 0, r_view, 1}, {"squeeze", 0, r_squeeze, 1}, {"unsqueeze", 0, r_unsqueeze, 1}, {"permute", 0, r_permute, 1},
-    {"transpose", 0, r_transpose, 1}, {"t", 0, r_t, 1}, {"expand", 0, r_expand, 1}, {"select", 0, r_select, 1}, {"slice", 0, r_slice, 1},
-    {"as_strided", 0, r_as_strided, 1}, {"zeros", 0, r_zeros, 1}, {"ones", 0, r_ones, 1}, {"full", 0, r_full, 1}, {"empty", 0, r_empty, 1},
-    {"zeros_like", 0, r_zeros, 1}, {"ones_like", 0, r_ones, 1}, {"full_like", 0, r_full, 1}, {"empty_like", 0, r_empty, 1},
-    {"arange", 0, r_arange, 1}, {"to", 0, r_to, 1},
+    {"neg", f_neg, 0, 1},
+    {"clone", f_copy, 0, 1},
+    {"contiguous", f_copy, 0, 1},
+    {"detach", f_copy, 0, 1},
+    {"exp", f_exp, 0, 0},
+    {"log", f_log, 0, 0},
+    {"tanh", f_tanh, 0, 0},
+    {"sigmoid", f_sigmoid, 0, 0},
+    {"relu", f_relu, 0, 1},
+    {"add", f_add, 0, 1},
+    {"sub", f_sub, 0, 1},
+    {"rsub", f_rsub, 0, 1},
+    {"mul", f_mul, 0, 1},
+    {"div", f_div, 0, 1},
+    {"pow", f_pow, 0, 0},
+    {"maximum", f_maximum, 0, 1},
+    {"eq", f_eq, 0, 1},
+    {"ne", f_ne, 0, 1},
+    {"lt", f_lt, 0, 1},
+    {"le", f_le, 0, 1},
+    {"gt", f_gt, 0, 1},
+    {"ge", f_ge, 0, 1},
+    {"where", f_where, 0, 1},
+    {"masked_fill", f_masked_fill, 0, 1},
+    {"zero_", f_zero, 0, 1},
+    {"fill_", f_second, 0, 1},
+    {"copy_", f_second, 0, 1},
+    {"clamp", 0, r_clamp, 1},
+    {"sum", 0, r_sum, 1},
+    {"mean", 0, r_mean, 1},
+    {"any", 0, r_any, 1},
+    {"max", 0, r_max, 1},
+    {"argmax", 0, r_argmax, 1},
+    {"matmul", 0, r_matmul, 0},
+    {"linear", 0, r_linear, 0},
+    {"addmm", 0, r_addmm, 0},
+    {"softmax", 0, r_softmax, 0},
+    {"log_softmax", 0, r_log_softmax, 0},
+    {"layer_norm", 0, r_layer_norm, 0},
+    {"nll_loss", 0, r_nll_loss, 0},
+    {"cross_entropy", 0, r_cross_entropy, 0},
+    {"gather", 0, r_gather, 1},
+    {"scatter_add", 0, r_scatter_add, 1},
+    {"index_select", 0, r_index_select, 1},
+    {"index_add", 0, r_index_add, 1},
+    {"index_put", 0, r_index_put, 1},
+    {"embedding", 0, r_embedding, 1},
+    {"cat", 0, r_cat, 1},
+    {"stack", 0, r_stack, 1},
+    {"split", 0, r_split, 1},
+    {"split_with_sizes", 0, r_split, 1},
+    {"view", 0, r_view, 1},
+    {"reshape", 0, r_view, 1},
+    {"squeeze", 0, r_squeeze, 1},
+    {"unsqueeze", 0, r_unsqueeze, 1},
+    {"permute", 0, r_permute, 1},
+    {"transpose", 0, r_transpose, 1},
+    {"t", 0, r_t, 1},
+    {"expand", 0, r_expand, 1},
+    {"select", 0, r_select, 1},
+    {"slice", 0, r_slice, 1},
+    {"as_strided", 0, r_as_strided, 1},
+    {"zeros", 0, r_zeros, 1},
+    {"ones", 0, r_ones, 1},
+    {"full", 0, r_full, 1},
+    {"empty", 0, r_empty, 1},
+    {"zeros_like", 0, r_zeros, 1},
+    {"ones_like", 0, r_ones, 1},
+    {"full_like", 0, r_full, 1},
+    {"empty_like", 0, r_empty, 1},
+    {"arange", 0, r_arange, 1},
+    {"to", 0, r_to, 1},
 };
 
 /* An overload has the reference of its family: add_scalar that of add, max_dim that of max. */
-int reference(const Inputs *in, Arr *outs, int *exact) {
+int reference(const Inputs* in, Arr* outs, int* exact) {
   char name[64];
   strncpy(name, in->sample->row->name, sizeof name - 1);
   name[sizeof name - 1] = 0;
   for (;;) {
     size_t i;
-    char *cut;
+    char* cut;
     for (i = 0; i < sizeof kRefs / sizeof *kRefs; i++) {
       if (strcmp(kRefs[i].name, name)) continue;
       *exact = kRefs[i].exact;

@@ -21,42 +21,43 @@ typedef struct Row {
 } Row;
 extern const Row kRows[];
 extern const int kNumRows;
-int row_arg(const Row *r, const char *name); /* its position; fails the test if there is none */
-int is_random(const Row *r);
+int row_arg(const Row* r, const char* name); /* its position; fails the test if there is none */
+int is_random(const Row* r);
 
 /* ---- samples ---- */
 typedef struct Sample {
-  const Row *row;
-  const char *what;
+  const Row* row;
+  const char* what;
   tt_value args[kMaxArgs];
-  tt_tensor *items[kMaxItems]; /* of the tensor list among args */
+  tt_tensor* items[kMaxItems]; /* of the tensor list among args */
   int smooth;                  /* finite differences are meaningful */
   int special;                 /* holds inf or nan: no integers are made of it */
   int big;                     /* for the comparison of thread counts only */
 } Sample;
-typedef void (*SampleFn)(const Sample *s, void *user);
-/* Calls fn for every sample of the row; 0 if its family is unknown. Sample tensors are float64, index tensors int64, masks bool. */
-int each_sample(const Row *r, SampleFn fn, void *user);
+typedef void (*SampleFn)(const Sample* s, void* user);
+/* Calls fn for every sample of the row; 0 if its family is unknown. Sample tensors are float64, index tensors int64,
+ * masks bool. */
+int each_sample(const Row* r, SampleFn fn, void* user);
 /* Pointers to the tensor places of a sample, the list's items included. */
-int tensor_places(Sample *s, tt_tensor **out[kMaxArgs + kMaxItems]);
+int tensor_places(Sample* s, tt_tensor** out[kMaxArgs + kMaxItems]);
 
 /* ---- references, in double precision, sharing nothing with tt ---- */
 typedef struct Arr {
   int ndim;
   int64_t shape[kMaxDims];
   int64_t n;
-  double *v; /* row-major */
+  double* v; /* row-major */
 } Arr;
 typedef struct Inputs {
-  const Sample *sample;
+  const Sample* sample;
   Arr t[kMaxArgs]; /* of tensor arguments; v NULL: absent */
   Arr items[kMaxItems];
   int n_items;
   int integral; /* the tensors are of an integer dtype */
 } Inputs;
 /* Fills outs and returns their number; -1: the operator has no reference. *exact: bit-equal on every ISA and device. */
-int reference(const Inputs *in, Arr *outs, int *exact);
-void *scratch(size_t bytes); /* zeroed; freed by scratch_clear */
+int reference(const Inputs* in, Arr* outs, int* exact);
+void* scratch(size_t bytes); /* zeroed; freed by scratch_clear */
 void scratch_clear(void);
 
 #endif

@@ -1,6 +1,7 @@
-/* Every operator that hosts can name, on every sample of its family: values against a reference in double precision, gradients and second
-   derivatives against finite differences, in place and into against pure, other layouts, META, the instruction set (TT_TEST_ISA) against the
-   baseline, a device (TT_TEST_DEVICE) against the CPU, two threads against one. */
+/* Every operator that hosts can name, on every sample of its family: values against a reference in double precision,
+   gradients and second derivatives against finite differences, in place and into against pure, other layouts, META, the
+   instruction set (TT_TEST_ISA) against the baseline, a device (TT_TEST_DEVICE) against the CPU, two threads against
+   one. */
 #include "op_table.h"
 
 #include <float.h>
@@ -13,31 +14,32 @@ const int kNumRows = (int)(sizeof kRows / sizeof *kRows);
 
 static int device_type = TT_CPU;
 static tt_ctx *base_ctx, *two_ctx; /* baseline instruction set; two threads */
-static const char *doing = "";     /* for messages */
+static const char* doing = "";     /* for messages */
 static int n_samples, n_gradients;
 
-static void lost(const Sample *s, const char *text, double got, double want) {
+static void lost(const Sample* s, const char* text, double got, double want) {
   print_error("%s, sample \"%s\", %s: %s (%.17g, want %.17g)\n", s->row->name, s->what, doing, text, got, want);
   fail();
 }
-#define DO(s, call)                                                                                                          \
-  do {                                                                                                                       \
-    if ((call)) {                                                                                                            \
-      print_error("%s, sample \"%s\", %s: %s\n", (s)->row->name, (s)->what, doing, tt_ctx_error(c)->message);                \
-      fail();                                                                                                                \
-    }                                                                                                                        \
+#define DO(s, call)                                                                                           \
+  do {                                                                                                        \
+    if ((call)) {                                                                                             \
+      print_error("%s, sample \"%s\", %s: %s\n", (s)->row->name, (s)->what, doing, tt_ctx_error(c)->message); \
+      fail();                                                                                                 \
+    }                                                                                                         \
   } while (0)
 
 /* Numbers that pass through logarithms agree to a few ulp, all other chance bit for bit. */
-static double random_ulps(const Row *r) { return strcmp(r->name, "randn") == 0 ? 8 : 0; }
+static double random_ulps(const Row* r) { return strcmp(r->name, "randn") == 0 ? 8 : 0; }
 
 /* ---- calling ---- */
 
 /* The operator named row->name + suffix with s's arguments and more tensors behind them. */
-static tt_status call_variant(const Sample *s, const char *suffix, tt_tensor **more, int n_more, tt_tensor **outs, int64_t *n_outs) {
+static tt_status call_variant(const Sample* s, const char* suffix, tt_tensor** more, int n_more, tt_tensor** outs,
+                              int64_t* n_outs) {
   tt_value args[kMaxArgs + kMaxOuts];
   char name[96];
-  const tt_op *op;
+  const tt_op* op;
   const int n = s->row->n_args;
   int i;
   snprintf(name, sizeof name, "%s%s", s->row->name, suffix);
@@ -52,13 +54,14 @@ static tt_status call_variant(const Sample *s, const char *suffix, tt_tensor **m
   if (is_random(s->row)) OK(tt_manual_seed(c, 11));
   return tt_op_call(c, op, args, n + n_more, outs, kMaxOuts, n_outs);
 }
-static tt_tensor *clone_of(const tt_tensor *t) {
-  tt_tensor *out;
+static tt_tensor* clone_of(const tt_tensor* t) {
+  tt_tensor* out;
   OK(tt_clone(c, t, NULL, &out));
   return out;
 }
-/* The operator as a function: one without results writes a copy of its first argument. Returns the status; *n results. */
-static tt_status call(const Sample *s, tt_tensor **outs, int *n) {
+/* The operator as a function: one without results writes a copy of its first argument. Returns the status; *n results.
+ */
+static tt_status call(const Sample* s, tt_tensor** outs, int* n) {
   Sample copy = *s;
   int64_t n_outs = 0;
   tt_status st;
@@ -71,15 +74,15 @@ static tt_status call(const Sample *s, tt_tensor **outs, int *n) {
 
 /* ---- tensors of a sample in other forms ---- */
 
-static tt_tensor *cast(const tt_tensor *t, tt_dtype d) {
+static tt_tensor* cast(const tt_tensor* t, tt_dtype d) {
   const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = d};
-  tt_tensor *out;
+  tt_tensor* out;
   OK(tt_to(c, t, &to, &out));
   return out;
 }
 static int is_integer(tt_dtype d) { return d >= TT_BOOL && d <= TT_I64; }
 
-static Sample with_dtype(const Sample *s, tt_dtype d) {
+static Sample with_dtype(const Sample* s, tt_dtype d) {
   Sample out = *s;
   tt_tensor **places[kMaxArgs + kMaxItems], *scaled;
   int i, n = tensor_places(&out, places);
@@ -94,9 +97,9 @@ static Sample with_dtype(const Sample *s, tt_dtype d) {
   }
   return out;
 }
-static int has_float64(const Sample *s) {
+static int has_float64(const Sample* s) {
   Sample copy = *s;
-  tt_tensor **places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxArgs + kMaxItems];
   int i, n = tensor_places(&copy, places);
   for (i = 0; i < n; i++)
     if (tt_tensor_dtype(*places[i]) == TT_F64) return 1;
@@ -104,14 +107,14 @@ static int has_float64(const Sample *s) {
 }
 
 /* Equal values in another layout. 1: columns first; 2: every second element of each row; 3: rows behind an offset. */
-static tt_tensor *laid_out(const tt_tensor *t, int how) {
+static tt_tensor* laid_out(const tt_tensor* t, int how) {
   const int nd = (int)tt_tensor_ndim(t);
-  const int64_t *shape = tt_tensor_shape(t);
+  const int64_t* shape = tt_tensor_shape(t);
   int64_t wide[kMaxDims];
   tt_tensor *room, *view;
   const tt_zeros_opts dtype = {.set = TT_ZEROS_DTYPE, .dtype = tt_tensor_dtype(t)};
   int d;
-  if (nd == 0) return (tt_tensor *)t;
+  if (nd == 0) return (tt_tensor*)t;
   memcpy(wide, shape, (size_t)nd * sizeof *wide);
   if (how == 1) {
     for (d = 0; d < nd; d++) wide[d] = nd - 1 - d;
@@ -129,17 +132,17 @@ static tt_tensor *laid_out(const tt_tensor *t, int how) {
   OK(tt_copy_(c, view, t));
   return view;
 }
-static Sample with_layout(const Sample *s, int how) {
+static Sample with_layout(const Sample* s, int how) {
   Sample out = *s;
-  tt_tensor **places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxArgs + kMaxItems];
   int i, n = tensor_places(&out, places);
   for (i = 0; i < n; i++) *places[i] = laid_out(*places[i], how);
   return out;
 }
-static Sample on_device(const Sample *s, int type) {
+static Sample on_device(const Sample* s, int type) {
   Sample out = *s;
   tt_to_opts to = {.set = TT_TO_DEVICE};
-  tt_tensor **places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxArgs + kMaxItems];
   int i, n = tensor_places(&out, places);
   to.device.type = type;
   for (i = 0; i < n; i++) OK(tt_to(c, *places[i], &to, places[i]));
@@ -153,12 +156,16 @@ static Sample on_device(const Sample *s, int type) {
 /* ---- comparing ---- */
 
 static double epsilon(tt_dtype d) {
-  return d == TT_F64 || d == TT_C128 ? DBL_EPSILON : d == TT_F32 || d == TT_C64 ? FLT_EPSILON : d == TT_F16 ? 0x1p-10 : d == TT_BF16 ? 0x1p-7 : 0;
+  return d == TT_F64 || d == TT_C128  ? DBL_EPSILON
+         : d == TT_F32 || d == TT_C64 ? FLT_EPSILON
+         : d == TT_F16                ? 0x1p-10
+         : d == TT_BF16               ? 0x1p-7
+                                      : 0;
 }
 static double largest(tt_dtype d) { return d == TT_F64 || d == TT_C128 ? DBL_MAX : d == TT_F16 ? 65504 : FLT_MAX; }
 static double smallest(tt_dtype d) { return d == TT_F64 || d == TT_C128 ? DBL_MIN : d == TT_F16 ? 0x1p-14 : FLT_MIN; }
 
-static void check_shape(const Sample *s, const tt_tensor *t, const int64_t *shape, int ndim) {
+static void check_shape(const Sample* s, const tt_tensor* t, const int64_t* shape, int ndim) {
   int d;
   if (tt_tensor_ndim(t) != ndim) lost(s, "number of dimensions", (double)tt_tensor_ndim(t), ndim);
   for (d = 0; d < ndim; d++)
@@ -174,7 +181,7 @@ static double wrapped(double w, tt_dtype d) {
 }
 
 /* ulps: of each value; share: of the largest value, for what is summed up. */
-static void check_close(const Sample *s, const tt_tensor *t, const double *want, int64_t n, double ulps, double share) {
+static void check_close(const Sample* s, const tt_tensor* t, const double* want, int64_t n, double ulps, double share) {
   const tt_dtype d = tt_tensor_dtype(t);
   double *got = values_of(t), scale = 0;
   int64_t i;
@@ -195,8 +202,8 @@ static void check_close(const Sample *s, const tt_tensor *t, const double *want,
 }
 
 /* The same dtype, shape and, with ulps = 0, bits (any nan equals any nan). */
-static void check_same(const Sample *s, const tt_tensor *a, const tt_tensor *b, double ulps, double share) {
-  double *want;
+static void check_same(const Sample* s, const tt_tensor* a, const tt_tensor* b, double ulps, double share) {
+  double* want;
   size_t bytes = (size_t)(tt_tensor_numel(b) * tt_dtype_size(tt_tensor_dtype(b)));
   if (tt_tensor_dtype(a) != tt_tensor_dtype(b)) lost(s, "dtype", tt_tensor_dtype(a), tt_tensor_dtype(b));
   check_shape(s, a, tt_tensor_shape(b), (int)tt_tensor_ndim(b));
@@ -216,30 +223,32 @@ static void check_same(const Sample *s, const tt_tensor *a, const tt_tensor *b, 
 
 /* ---- values against the reference ---- */
 
-static Arr array_of(const tt_tensor *t) {
+static Arr array_of(const tt_tensor* t) {
   Arr a = {.ndim = (int)tt_tensor_ndim(t), .n = tt_tensor_numel(t)};
-  double *v = values_of(t);
+  double* v = values_of(t);
   memcpy(a.shape, tt_tensor_shape(t), (size_t)a.ndim * sizeof *a.shape);
   a.v = scratch((size_t)a.n * sizeof(double));
   memcpy(a.v, v, (size_t)a.n * sizeof(double));
   free(v);
   return a;
 }
-static Inputs inputs_of(const Sample *s) {
+static Inputs inputs_of(const Sample* s) {
   Inputs in;
   int i;
   memset(&in, 0, sizeof in);
   in.sample = s;
   for (i = 0; i < s->row->n_args; i++) {
-    const tt_value *v = &s->args[i];
+    const tt_value* v = &s->args[i];
     if (v->tag == TT_VAL_TENSOR) in.t[i] = array_of(v->tensor);
-    for (; v->tag == TT_VAL_TENSORS && in.n_items < v->n; in.n_items++) in.items[in.n_items] = array_of(s->items[in.n_items]);
+    for (; v->tag == TT_VAL_TENSORS && in.n_items < v->n; in.n_items++)
+      in.items[in.n_items] = array_of(s->items[in.n_items]);
   }
   return in;
 }
 
-static int is_summed(const Row *r) {
-  static const char *const kSummed[] = {"reduce", "matmul", "linear", "addmm", "softmax", "layer_norm", "nll_loss", "cross_entropy", "index_add", "scatter_add"};
+static int is_summed(const Row* r) {
+  static const char* const kSummed[] = {"reduce",     "matmul",   "linear",        "addmm",     "softmax",
+                                        "layer_norm", "nll_loss", "cross_entropy", "index_add", "scatter_add"};
   size_t i;
   for (i = 0; i < sizeof kSummed / sizeof *kSummed; i++)
     if (strcmp(r->samples, kSummed[i]) == 0) return 1;
@@ -249,7 +258,7 @@ static int is_summed(const Row *r) {
 }
 
 /* Chance has no reference: what is drawn must be in range and have the right mean. */
-static void check_random(const Sample *s, tt_tensor **outs) {
+static void check_random(const Sample* s, tt_tensor** outs) {
   double *v = values_of(outs[0]), sum = 0, squares = 0;
   const int64_t n = tt_tensor_numel(outs[0]);
   const int normal = strcmp(s->row->name, "randn") == 0, coin = strncmp(s->row->name, "bernoulli", 9) == 0;
@@ -261,14 +270,16 @@ static void check_random(const Sample *s, tt_tensor **outs) {
   }
   free(v);
   if (n < 1000) return;
-  if (normal && (fabs(sum / (double)n) > 0.05 || fabs(squares / (double)n - 1) > 0.05)) lost(s, "mean", sum / (double)n, 0);
+  if (normal && (fabs(sum / (double)n) > 0.05 || fabs(squares / (double)n - 1) > 0.05))
+    lost(s, "mean", sum / (double)n, 0);
   if (strcmp(s->row->name, "rand") == 0 && fabs(sum / (double)n - 0.5) > 0.02) lost(s, "mean", sum / (double)n, 0.5);
-  if (strcmp(s->row->name, "bernoulli_p") == 0 && fabs(sum / (double)n - 0.25) > 0.02) lost(s, "mean", sum / (double)n, 0.25);
+  if (strcmp(s->row->name, "bernoulli_p") == 0 && fabs(sum / (double)n - 0.25) > 0.02)
+    lost(s, "mean", sum / (double)n, 0.25);
 }
 
-static void check_values(const Sample *s, tt_dtype d, int *exact) {
+static void check_values(const Sample* s, tt_dtype d, int* exact) {
   Sample t = with_dtype(s, d);
-  tt_tensor *outs[kMaxOuts];
+  tt_tensor* outs[kMaxOuts];
   Arr want[kMaxOuts];
   Inputs in;
   int n, k, n_want;
@@ -288,13 +299,14 @@ static void check_values(const Sample *s, tt_dtype d, int *exact) {
   if (n_want != n) lost(s, "number of results", n, n_want);
   for (k = 0; k < n; k++) {
     check_shape(&t, outs[k], want[k].shape, want[k].ndim);
-    if (want[k].v) check_close(&t, outs[k], want[k].v, want[k].n, s->row->tolerance > 0 ? s->row->tolerance : 4, summed ? 16 : 0);
+    if (want[k].v)
+      check_close(&t, outs[k], want[k].v, want[k].n, s->row->tolerance > 0 ? s->row->tolerance : 4, summed ? 16 : 0);
   }
 }
 
 /* ---- layouts ---- */
 
-static void check_layouts(const Sample *s, int exact) {
+static void check_layouts(const Sample* s, int exact) {
   tt_tensor *want[kMaxOuts], *got[kMaxOuts];
   int how, n, m, k;
   const double ulps = exact && !is_summed(s->row) ? 0 : 8;
@@ -304,7 +316,7 @@ static void check_layouts(const Sample *s, int exact) {
   for (how = 1; how <= 3; how++) {
     Sample t = with_layout(s, how);
     tt_status st;
-    static const char *const kHow[] = {"", "columns first", "every second element", "behind an offset"};
+    static const char* const kHow[] = {"", "columns first", "every second element", "behind an offset"};
     doing = kHow[how];
     st = call(&t, got, &m);
     if (st == TT_INVALID_ARG && strcmp(s->row->name, "view") == 0) continue;
@@ -316,7 +328,7 @@ static void check_layouts(const Sample *s, int exact) {
 
 /* ---- variants ---- */
 
-static void check_variants(const Sample *s) {
+static void check_variants(const Sample* s) {
   tt_tensor *want[kMaxOuts], *dst[kMaxOuts];
   int64_t n_none = 0;
   int n, k, d;
@@ -339,7 +351,7 @@ static void check_variants(const Sample *s) {
   }
   if (s->row->inplace) {
     Sample t = *s;
-    tt_tensor *self = s->args[0].tensor;
+    tt_tensor* self = s->args[0].tensor;
     int same = tt_tensor_ndim(self) == tt_tensor_ndim(want[0]);
     for (d = 0; same && d < tt_tensor_ndim(self); d++) same = tt_tensor_shape(self)[d] == tt_tensor_shape(want[0])[d];
     doing = "in place";
@@ -359,7 +371,7 @@ static void check_variants(const Sample *s) {
 
 /* ---- META, the instruction set, devices, threads ---- */
 
-static void check_meta(const Sample *s) {
+static void check_meta(const Sample* s) {
   Sample t;
   tt_tensor *want[kMaxOuts], *got[kMaxOuts];
   int n, m, k, d;
@@ -368,22 +380,25 @@ static void check_meta(const Sample *s) {
   t = on_device(s, TT_META);
   DO(s, call(s, want, &n));
   st = call(&t, got, &m);
-  if ((st == TT_DEVICE || st == TT_NOT_IMPLEMENTED) && strcmp(s->row->samples, "index_put") == 0) return; /* a mask's shape is in its values */
+  if ((st == TT_DEVICE || st == TT_NOT_IMPLEMENTED) && strcmp(s->row->samples, "index_put") == 0)
+    return; /* a mask's shape is in its values */
   DO(&t, st);
   assert_int_equal(m, n);
   for (k = 0; k < n; k++) {
     if (tt_tensor_device_type(got[k]) != TT_META) lost(s, "device", tt_tensor_device_type(got[k]), TT_META);
-    if (tt_tensor_dtype(got[k]) != tt_tensor_dtype(want[k])) lost(s, "dtype", tt_tensor_dtype(got[k]), tt_tensor_dtype(want[k]));
+    if (tt_tensor_dtype(got[k]) != tt_tensor_dtype(want[k]))
+      lost(s, "dtype", tt_tensor_dtype(got[k]), tt_tensor_dtype(want[k]));
     check_shape(s, got[k], tt_tensor_shape(want[k]), (int)tt_tensor_ndim(want[k]));
     for (d = 0; d < tt_tensor_ndim(want[k]); d++)
-      if (tt_tensor_strides(got[k])[d] != tt_tensor_strides(want[k])[d]) lost(s, "stride", (double)tt_tensor_strides(got[k])[d], (double)tt_tensor_strides(want[k])[d]);
+      if (tt_tensor_strides(got[k])[d] != tt_tensor_strides(want[k])[d])
+        lost(s, "stride", (double)tt_tensor_strides(got[k])[d], (double)tt_tensor_strides(want[k])[d]);
   }
 }
 
 /* The same call through another ctx, compared. Both ctxs take the CPU's tensors. */
-static void check_other_ctx(const Sample *s, tt_ctx *other, double ulps, double share) {
+static void check_other_ctx(const Sample* s, tt_ctx* other, double ulps, double share) {
   tt_tensor *want[kMaxOuts], *got[kMaxOuts];
-  tt_ctx *mine = c;
+  tt_ctx* mine = c;
   int n, m, k;
   DO(s, call(s, got, &n));
   c = other;
@@ -397,7 +412,7 @@ static void check_other_ctx(const Sample *s, tt_ctx *other, double ulps, double 
   c = mine;
 }
 
-static void check_device(const Sample *s, int exact) {
+static void check_device(const Sample* s, int exact) {
   Sample t = on_device(s, device_type);
   tt_tensor *want[kMaxOuts], *got[kMaxOuts], *back;
   const tt_to_opts home = {.set = TT_TO_DEVICE, .device = {TT_CPU, 0}};
@@ -418,22 +433,22 @@ static void check_device(const Sample *s, int exact) {
 
 enum { kMaxLeaves = 6 };
 typedef struct Leaves {
-  tt_tensor *at[kMaxLeaves];
+  tt_tensor* at[kMaxLeaves];
   int n;
 } Leaves;
 
 /* A class weight has no gradient, in PyTorch neither. */
-static int takes_gradient(const Sample *s, tt_tensor *const *place) {
+static int takes_gradient(const Sample* s, tt_tensor* const* place) {
   int i;
   if (strcmp(s->row->samples, "nll_loss") && strcmp(s->row->samples, "cross_entropy")) return 1;
   for (i = 0; i < s->row->n_args; i++)
-    if (place == (tt_tensor *const *)&s->args[i].tensor && strcmp(s->row->args[i].name, "weight") == 0) return 0;
+    if (place == (tt_tensor* const*)&s->args[i].tensor && strcmp(s->row->args[i].name, "weight") == 0) return 0;
   return 1;
 }
 
 /* Float64 tensors of s become leaves. `source` are the tensors that they copy. */
-static Leaves make_leaves(Sample *s, tt_tensor **source) {
-  tt_tensor **places[kMaxArgs + kMaxItems];
+static Leaves make_leaves(Sample* s, tt_tensor** source) {
+  tt_tensor** places[kMaxArgs + kMaxItems];
   Leaves l = {.n = 0};
   int i, n = tensor_places(s, places);
   for (i = 0; i < n; i++) {
@@ -447,10 +462,10 @@ static Leaves make_leaves(Sample *s, tt_tensor **source) {
   return l;
 }
 static double weight_at(int64_t i, int k) { return 0.5 + fmod(0.6180339887498949 * (double)(i + 1 + 7 * k), 1.0); }
-static tt_tensor *weights_like(const tt_tensor *t, int k) {
+static tt_tensor* weights_like(const tt_tensor* t, int k) {
   const int64_t n = tt_tensor_numel(t);
-  double *v = malloc((size_t)(n + 1) * sizeof *v);
-  tt_tensor *w;
+  double* v = malloc((size_t)(n + 1) * sizeof *v);
+  tt_tensor* w;
   const tt_to_opts there = {.set = TT_TO_DEVICE, .device = {tt_tensor_device_type(t), 0}};
   int64_t i;
   for (i = 0; i < n; i++) v[i] = weight_at(i, k);
@@ -460,23 +475,26 @@ static tt_tensor *weights_like(const tt_tensor *t, int k) {
   return w;
 }
 /* Sum of all floating tensors times fixed weights; NULL if there are none. */
-static tt_tensor *weighted(tt_tensor **t, int n) {
+static tt_tensor* weighted(tt_tensor** t, int n) {
   tt_tensor *total = NULL, *p, *s;
   int k;
   for (k = 0; k < n; k++) {
     if (!t[k] || tt_tensor_dtype(t[k]) != TT_F64) continue;
     OK(tt_mul(c, t[k], weights_like(t[k], k), &p));
     OK(tt_sum(c, p, NULL, &s));
-    if (total) OK(tt_add(c, total, s, &total));
-    else total = s;
+    if (total)
+      OK(tt_add(c, total, s, &total));
+    else
+      total = s;
   }
   return total;
 }
 /* Gradients of the weighted sum of the results; NULLs where nothing depends. *sum gets it. */
-static void gradients(Sample *s, const Leaves *l, int create_graph, tt_tensor **grads, tt_tensor **sum) {
-  const tt_grad_opts opts = {.set = TT_GRAD_CREATE_GRAPH | TT_GRAD_ALLOW_UNUSED, .create_graph = create_graph, .allow_unused = 1};
+static void gradients(Sample* s, const Leaves* l, int create_graph, tt_tensor** grads, tt_tensor** sum) {
+  const tt_grad_opts opts = {
+      .set = TT_GRAD_CREATE_GRAPH | TT_GRAD_ALLOW_UNUSED, .create_graph = create_graph, .allow_unused = 1};
   tt_tensor *outs[kMaxOuts], *total;
-  const tt_tensor *const *in = (const tt_tensor *const *)l->at;
+  const tt_tensor* const* in = (const tt_tensor* const*)l->at;
   int n, i;
   DO(s, call(s, outs, &n));
   total = weighted(outs, n);
@@ -486,7 +504,7 @@ static void gradients(Sample *s, const Leaves *l, int create_graph, tt_tensor **
 }
 
 /* The weighted sums as numbers, at s: of the results (order 0) or of their gradients (order 1). */
-static double weighted_value(const Sample *s, int order) {
+static double weighted_value(const Sample* s, int order) {
   Sample t = *s;
   tt_tensor *outs[kMaxOuts], *grads[kMaxLeaves], *total;
   double v;
@@ -505,7 +523,7 @@ static double weighted_value(const Sample *s, int order) {
   return v;
 }
 
-static void check_against_differences(const Sample *s, Leaves *l, tt_tensor **source, tt_tensor **grads, int order) {
+static void check_against_differences(const Sample* s, Leaves* l, tt_tensor** source, tt_tensor** grads, int order) {
   const double h = 1e-5;
   int k;
   for (k = 0; k < l->n; k++) {
@@ -526,7 +544,7 @@ static void check_against_differences(const Sample *s, Leaves *l, tt_tensor **so
   n_gradients++;
 }
 
-static void check_derivatives(const Sample *s) {
+static void check_derivatives(const Sample* s) {
   Sample leaves = *s;
   tt_tensor *source[kMaxLeaves], *first[kMaxLeaves], *second[kMaxLeaves], *sum;
   const tt_grad_opts unused = {.set = TT_GRAD_ALLOW_UNUSED, .allow_unused = 1};
@@ -540,12 +558,13 @@ static void check_derivatives(const Sample *s) {
   check_against_differences(s, &l, source, first, 0);
   sum = weighted(first, l.n);
   for (k = 0; k < l.n; k++) second[k] = NULL;
-  if (sum && tt_tensor_requires_grad(sum)) DO(s, tt_grad(c, LIST(sum), (const tt_tensor *const *)l.at, l.n, &unused, second));
+  if (sum && tt_tensor_requires_grad(sum))
+    DO(s, tt_grad(c, LIST(sum), (const tt_tensor* const*)l.at, l.n, &unused, second));
   check_against_differences(s, &l, source, second, 1);
 }
 
 /* Gradients of the same leaves on the device and on the CPU. */
-static void check_device_gradients(const Sample *s) {
+static void check_device_gradients(const Sample* s) {
   Sample here = *s, there = on_device(s, device_type);
   tt_tensor *want[kMaxLeaves], *got[kMaxLeaves], *back;
   const tt_to_opts home = {.set = TT_TO_DEVICE, .device = {TT_CPU, 0}};
@@ -564,7 +583,7 @@ static void check_device_gradients(const Sample *s) {
 
 /* ---- one row ---- */
 
-static void check_sample(const Sample *s, void *user) {
+static void check_sample(const Sample* s, void* user) {
   static const tt_dtype kDtypes[] = {TT_F64, TT_F32, TT_F16, TT_BF16, TT_I32, TT_I64};
   int exact = 1;
   size_t i;
@@ -588,10 +607,15 @@ static void check_sample(const Sample *s, void *user) {
     check_values(s, kDtypes[i], &exact);
     if (base_ctx && kDtypes[i] != TT_F16) {
       Sample t = with_dtype(s, kDtypes[i]);
-      tt_tensor *outs[kMaxOuts];
+      tt_tensor* outs[kMaxOuts];
       int n;
       doing = "against the baseline";
-      if (!call(&t, outs, &n)) check_other_ctx(&t, base_ctx, is_random(s->row) ? random_ulps(s->row) : exact ? 0 : 4, is_summed(s->row) && !exact ? 16 : 0);
+      if (!call(&t, outs, &n))
+        check_other_ctx(&t, base_ctx,
+                        is_random(s->row) ? random_ulps(s->row)
+                        : exact           ? 0
+                                          : 4,
+                        is_summed(s->row) && !exact ? 16 : 0);
     }
     OK(tt_scope_pop(c, NULL, 0));
   }
@@ -608,32 +632,37 @@ static void check_sample(const Sample *s, void *user) {
   scratch_clear();
 }
 
-static void test_row(void **state) {
-  const Row *r = *state;
+static void test_row(void** state) {
+  const Row* r = *state;
   const int before = n_samples;
-  if (!each_sample(r, check_sample, NULL)) fail_msg("%s: samples \"%s\" is no family of op_samples.c", r->name, r->samples);
+  if (!each_sample(r, check_sample, NULL))
+    fail_msg("%s: samples \"%s\" is no family of op_samples.c", r->name, r->samples);
   if (n_samples == before) fail_msg("%s has no sample", r->name);
 }
 
 /* ---- set-up ---- */
 
 static int isa_wanted(void) {
-  const char *isa = getenv("TT_TEST_ISA");
-  return !isa ? 0 : strcmp(isa, "baseline") == 0 ? 1 : strcmp(isa, "avx2") == 0 ? 2 : strcmp(isa, "avx512") == 0 ? 3 : 0;
+  const char* isa = getenv("TT_TEST_ISA");
+  return !isa                           ? 0
+         : strcmp(isa, "baseline") == 0 ? 1
+         : strcmp(isa, "avx2") == 0     ? 2
+         : strcmp(isa, "avx512") == 0   ? 3
+                                        : 0;
 }
-static tt_ctx *new_ctx(const tt_allocator *a, int isa, int threads) {
+static tt_ctx* new_ctx(const tt_allocator* a, int isa, int threads) {
   const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = a, .isa = isa, .threads = threads};
-  tt_runtime *rt;
-  tt_ctx *x;
+  tt_runtime* rt;
+  tt_ctx* x;
   if (tt_runtime_new(&opts, &rt)) return NULL;
   if (tt_ctx_new(rt, &x)) x = NULL;
   tt_runtime_release(rt);
   return x;
 }
 
-static int open_row(void **state) {
+static int open_row(void** state) {
   const tt_allocator a = host_allocator(&host);
-  const char *device = getenv("TT_TEST_DEVICE");
+  const char* device = getenv("TT_TEST_DEVICE");
   int32_t isa = 0;
   (void)state;
   c = new_ctx(&a, isa_wanted(), 1);
@@ -641,7 +670,7 @@ static int open_row(void **state) {
   if (!c || !two_ctx || tt_ctx_isa(c, &isa)) return -1;
   base_ctx = isa > 1 ? new_ctx(&a, 1, 1) : NULL;
   if (device && strcmp(device, "cpu")) {
-    const char *path = strcmp(device, "fake") == 0 ? getenv("TT_TEST_FAKE_LIBRARY") : NULL;
+    const char* path = strcmp(device, "fake") == 0 ? getenv("TT_TEST_FAKE_LIBRARY") : NULL;
     if (tt_load_cuda(c, path)) {
       print_error("%s\n", tt_ctx_error(c)->message);
       return -1;
@@ -650,20 +679,21 @@ static int open_row(void **state) {
   }
   return 0;
 }
-static int close_row(void **state) {
+static int close_row(void** state) {
   scratch_clear();
   tt_ctx_release(two_ctx);
   tt_ctx_release(base_ctx);
   return close_ctx(state);
 }
 
-int main(int argc, char **argv) {
-  struct CMUnitTest *tests = calloc((size_t)kNumRows, sizeof *tests);
+int main(int argc, char** argv) {
+  struct CMUnitTest* tests = calloc((size_t)kNumRows, sizeof *tests);
   int i, n = 0, failed;
   for (i = 0; i < kNumRows; i++) {
     if (argc > 1 && strcmp(argv[1], kRows[i].name)) continue;
-    tests[n].name = kRows[i].name, tests[n].test_func = test_row, tests[n].setup_func = open_row, tests[n].teardown_func = close_row;
-    tests[n++].initial_state = (void *)&kRows[i];
+    tests[n].name = kRows[i].name, tests[n].test_func = test_row, tests[n].setup_func = open_row,
+    tests[n].teardown_func = close_row;
+    tests[n++].initial_state = (void*)&kRows[i];
   }
   failed = _cmocka_run_group_tests("op_table", tests, (size_t)n, NULL, NULL);
   print_message("%d operators, %d samples, %d derivatives\n", n, n_samples, n_gradients);

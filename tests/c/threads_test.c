@@ -7,27 +7,27 @@ enum { kThreads = 4, kRounds = 60 };
 
 typedef struct Job {
   pthread_t thread;
-  tt_runtime *rt;
-  tt_tensor *shared[2]; /* leaves */
+  tt_runtime* rt;
+  tt_tensor* shared[2]; /* leaves */
   int id;
   tt_status status;
-  const char *where;
+  const char* where;
 } Job;
 
-#define TRY(call)                                              \
-  do {                                                         \
-    j->status = (call);                                        \
-    if (j->status) {                                           \
-      j->where = #call;                                        \
-      return;                                                  \
-    }                                                          \
+#define TRY(call)       \
+  do {                  \
+    j->status = (call); \
+    if (j->status) {    \
+      j->where = #call; \
+      return;           \
+    }                   \
   } while (0)
 
-typedef void (*JobFn)(Job *j, tt_ctx *x);
+typedef void (*JobFn)(Job* j, tt_ctx* x);
 static JobFn job_fn;
-static void *run_job(void *arg) {
-  Job *j = arg;
-  tt_ctx *x;
+static void* run_job(void* arg) {
+  Job* j = arg;
+  tt_ctx* x;
   j->status = tt_ctx_new(j->rt, &x);
   if (j->status) return NULL;
   job_fn(j, x);
@@ -36,9 +36,9 @@ static void *run_job(void *arg) {
   return NULL;
 }
 
-static void run_all(JobFn fn, tt_tensor *a, tt_tensor *b) {
+static void run_all(JobFn fn, tt_tensor* a, tt_tensor* b) {
   Job jobs[kThreads];
-  tt_runtime *rt;
+  tt_runtime* rt;
   int i, failed = 0;
   OK(tt_ctx_runtime(c, &rt));
   job_fn = fn;
@@ -57,7 +57,7 @@ static void run_all(JobFn fn, tt_tensor *a, tt_tensor *b) {
 
 /* ---- forward and backward on separate graphs that end in the same leaves ---- */
 
-static void train(Job *j, tt_ctx *x) {
+static void train(Job* j, tt_ctx* x) {
   int i;
   for (i = 0; i < kRounds; i++) {
     tt_tensor *h, *y, *l;
@@ -70,7 +70,7 @@ static void train(Job *j, tt_ctx *x) {
   }
 }
 
-static void test_shared_leaves(void **state) {
+static void test_shared_leaves(void** state) {
   tt_tensor *a = leaf(DATA(1, 2)), *b = leaf(DATA(3, 5));
   const double n = kThreads * kRounds;
   (void)state;
@@ -81,7 +81,7 @@ static void test_shared_leaves(void **state) {
 
 /* ---- views of a shared leaf, saved tensors, metadata made on first use by whoever comes first ---- */
 
-static void view_and_differentiate(Job *j, tt_ctx *x) {
+static void view_and_differentiate(Job* j, tt_ctx* x) {
   int i;
   for (i = 0; i < kRounds; i++) {
     tt_tensor *v, *e, *l, *g;
@@ -103,17 +103,17 @@ static void view_and_differentiate(Job *j, tt_ctx *x) {
   }
 }
 
-static void test_views_of_a_shared_leaf(void **state) {
+static void test_views_of_a_shared_leaf(void** state) {
   (void)state;
   run_all(view_and_differentiate, leaf(DATA(1, 2)), NULL);
 }
 
 /* ---- tensors made on one thread and released on another ---- */
 
-static tt_tensor *box[kThreads];
+static tt_tensor* box[kThreads];
 static pthread_barrier_t barrier;
 
-static void pass_round(Job *j, tt_ctx *x) {
+static void pass_round(Job* j, tt_ctx* x) {
   int i;
   for (i = 0; i < kRounds; i++) {
     const int64_t shape[] = {1 + (i * 37) % 3000};
@@ -124,7 +124,7 @@ static void pass_round(Job *j, tt_ctx *x) {
   }
 }
 
-static void test_released_elsewhere(void **state) {
+static void test_released_elsewhere(void** state) {
   (void)state;
   assert_int_equal(pthread_barrier_init(&barrier, NULL, kThreads), 0);
   run_all(pass_round, NULL, NULL);
@@ -133,22 +133,22 @@ static void test_released_elsewhere(void **state) {
 
 /* ---- a ctx that moves between threads ---- */
 
-static void *use_ctx(void *arg) {
-  tt_ctx *x = arg;
+static void* use_ctx(void* arg) {
+  tt_ctx* x = arg;
   tt_tensor *t, *u;
   tt_status s = tt_ones(x, SHAPE(10), NULL, &t);
   if (!s) s = tt_neg(x, t, &u);
   if (!s) tt_tensor_release(u);
   tt_tensor_release(t);
-  return (void *)(intptr_t)s;
+  return (void*)(intptr_t)s;
 }
 
-static void test_ctx_moves(void **state) {
+static void test_ctx_moves(void** state) {
   int i;
   (void)state;
   for (i = 0; i < 8; i++) {
     pthread_t t;
-    void *s;
+    void* s;
     assert_int_equal(pthread_create(&t, NULL, use_ctx, c), 0);
     pthread_join(t, &s);
     assert_null(s);
@@ -159,15 +159,15 @@ static void test_ctx_moves(void **state) {
 /* ---- cancelling from outside ---- */
 
 static volatile int started;
-static void *cancel_soon(void *arg) {
+static void* cancel_soon(void* arg) {
   while (!__atomic_load_n(&started, __ATOMIC_ACQUIRE)) {
   }
   tt_cancel_request(arg);
   return NULL;
 }
 
-static void test_cancelled_from_another_thread(void **state) {
-  tt_cancel *k;
+static void test_cancelled_from_another_thread(void** state) {
+  tt_cancel* k;
   tt_tensor *a, *out = NULL;
   tt_status s = TT_OK;
   pthread_t t;
@@ -190,7 +190,7 @@ static void test_cancelled_from_another_thread(void **state) {
 
 /* ---- several threads inside one call: equal bits for every number ---- */
 
-static void compute(tt_tensor **sum, tt_tensor **product, tt_tensor **rnd) {
+static void compute(tt_tensor** sum, tt_tensor** product, tt_tensor** rnd) {
   tt_tensor *a, *e, *m, *t;
   const int64_t n = 500000;
   OK(tt_manual_seed(c, 3));
@@ -203,7 +203,7 @@ static void compute(tt_tensor **sum, tt_tensor **product, tt_tensor **rnd) {
   *rnd = a;
 }
 
-static void test_thread_counts_agree(void **state) {
+static void test_thread_counts_agree(void** state) {
   tt_tensor *s1, *p1, *r1, *s2, *p2, *r2;
   (void)state;
   compute(&s1, &p1, &r1);
@@ -220,13 +220,13 @@ static void test_thread_counts_agree(void **state) {
 #if TT_CHECKED
 /* One ctx used by two threads at once is a status. */
 typedef struct Shared {
-  tt_ctx *x;
+  tt_ctx* x;
   int stop, refused;
 } Shared;
-static tt_status hold(void *user, tt_ctx *x, const tt_tensor *grad, tt_tensor **replacement) {
-  Shared *s = user;
+static tt_status hold(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** replacement) {
+  Shared* s = user;
   pthread_t t;
-  void *out;
+  void* out;
   (void)x, (void)grad, (void)replacement;
   if (pthread_create(&t, NULL, use_ctx, s->x)) return TT_INTERNAL;
   pthread_join(t, &out);
@@ -234,7 +234,7 @@ static tt_status hold(void *user, tt_ctx *x, const tt_tensor *grad, tt_tensor **
   return TT_OK;
 }
 
-static void test_shared_ctx(void **state) {
+static void test_shared_ctx(void** state) {
   tt_tensor *x = leaf(DATA(1)), *y;
   Shared s = {c, 0, 0};
   int64_t id;
@@ -248,10 +248,14 @@ static void test_shared_ctx(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_shared_leaves), SCOPED(test_views_of_a_shared_leaf), PLAIN(test_released_elsewhere), PLAIN(test_ctx_moves),
-      SCOPED(test_cancelled_from_another_thread), SCOPED(test_thread_counts_agree),
+    SCOPED(test_shared_leaves),
+    SCOPED(test_views_of_a_shared_leaf),
+    PLAIN(test_released_elsewhere),
+    PLAIN(test_ctx_moves),
+    SCOPED(test_cancelled_from_another_thread),
+    SCOPED(test_thread_counts_agree),
 #if TT_CHECKED
-      SCOPED(test_shared_ctx),
+    SCOPED(test_shared_ctx),
 #endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
