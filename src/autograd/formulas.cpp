@@ -119,7 +119,7 @@ TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim) 
 }
 
 TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max) {
-  TensorRef hit = op::to_dtype(*op::eq(self, max), g.dtype);
+  TensorRef hit = op::to_dtype(*op::add(op::eq(self, max), op::ne(self, self)), g.dtype);  // a nan wins, and is not equal to itself
   return op::mul(*op::div_true(*hit, *op::sum(hit)), g);
 }
 

@@ -67,6 +67,25 @@ void store_scalar(void* out, Dtype d, const Scalar& s) noexcept {
   }
 }
 
+static bool fits_between(double v, double low, double high) { return v >= low && v <= high; }
+static bool fits_float(double v, double high) { return v != v || v == __builtin_inf() || v == -__builtin_inf() || fits_between(v, -high, high); }
+bool fits(const Scalar& s, Dtype d) noexcept {
+  const bool exact = s.category() < 2;  // s.i is the value
+  if (d < Dtype::kC64 && s.imag() != 0) return false;
+  switch (d) {
+    case Dtype::kU8: return fits_between(s.real(), -255, 255);
+    case Dtype::kI8: return fits_between(s.real(), INT8_MIN, INT8_MAX);
+    case Dtype::kI16: return fits_between(s.real(), INT16_MIN, INT16_MAX);
+    case Dtype::kI32: return fits_between(s.real(), INT32_MIN, INT32_MAX);
+    case Dtype::kI64: return exact || fits_between(s.real(), -0x1p63, 0x1p63);
+    case Dtype::kF16: return fits_float(s.real(), 65504);
+    case Dtype::kBF16: return fits_float(s.real(), 0x1.fep127);
+    case Dtype::kF32: return fits_float(s.real(), 0x1.fffffep127);
+    case Dtype::kC64: return fits_float(s.real(), 0x1.fffffep127) && fits_float(s.imag(), 0x1.fffffep127);
+    default: return true;
+  }
+}
+
 Scalar load_scalar(const void* p, Dtype d) noexcept {
   switch (d) {
     case Dtype::kBool: return get<uint8_t>(p) != 0;

@@ -39,6 +39,8 @@ Scalar operator-(const Scalar& a);
 inline Scalar conj(const Scalar& a) { return a.is_complex() ? Scalar::complex(a.re, -a.im) : a; }
 bool valid_scalar(const tt_scalar* s);
 
+// s has a value in d: no overflow, no imaginary part lost, no nan as an integer. Negative numbers may wrap into uint8.
+bool fits(const Scalar& s, Dtype d) noexcept;
 // Writes s as one element of dtype d (float to int truncates).
 void store_scalar(void* out, Dtype d, const Scalar& s) noexcept;
 // Reads one element.

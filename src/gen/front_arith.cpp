@@ -22,23 +22,23 @@ void add_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& othe
 void add_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) { element_into(spec_add_scalar, dst, {self, other}, alpha); }
 
 // sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_sub = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_DTYPE};
+static constexpr ElementSpec spec_sub = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_NOT_IMPLEMENTED};
 TensorRef sub_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha) { return element_binary(spec_sub, self, other, alpha); }
 void sub__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other, const Scalar& alpha) { element_inplace(spec_sub, self, {self, other}, alpha); }
 void sub_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) { element_into(spec_sub, dst, {self, other}, alpha); }
 
 // sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_sub_scalar = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_DTYPE};
+static constexpr ElementSpec spec_sub_scalar = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_NOT_IMPLEMENTED};
 TensorRef sub_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha) { return element_op(spec_sub_scalar, {self, other}, alpha); }
 void sub_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other, const Scalar& alpha) { element_inplace(spec_sub_scalar, self, {self, other}, alpha); }
 void sub_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) { element_into(spec_sub_scalar, dst, {self, other}, alpha); }
 
 // rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_rsub = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_DTYPE};
+static constexpr ElementSpec spec_rsub = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_NOT_IMPLEMENTED};
 TensorRef rsub_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha) { return element_binary(spec_rsub, self, other, alpha); }
 
 // rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_rsub_scalar = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_DTYPE};
+static constexpr ElementSpec spec_rsub_scalar = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_NOT_IMPLEMENTED};
 TensorRef rsub_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha) { return element_op(spec_rsub_scalar, {self, other}, alpha); }
 
 // mul(self: Tensor, other: Tensor) -> Tensor

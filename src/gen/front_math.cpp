@@ -42,7 +42,7 @@ static constexpr ElementSpec spec_sigmoid_backward = {&kernel_sigmoid_backward, 
 TensorRef sigmoid_backward_front([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) { return element_binary(spec_sigmoid_backward, grad, y); }
 
 // relu(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_relu = {&kernel_relu, DtypeRule::kSame, Compute::kWiden, true, false, 0, TT_DTYPE};
+static constexpr ElementSpec spec_relu = {&kernel_relu, DtypeRule::kSame, Compute::kWiden, true, false, 0, TT_NOT_IMPLEMENTED};
 TensorRef relu_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_relu, {self}); }
 void relu__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_relu, self, {self}); }
 

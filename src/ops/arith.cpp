@@ -46,7 +46,7 @@ TensorRef clamp_tensor(Call, const Tensor& self, const Tensor* min, const Tensor
 
 TensorRef masked_fill_tensor(Call, const Tensor& self, const Tensor& mask, const Tensor& value) {
   if (value.ndim != 0) fail_arg(TT_SHAPE, "value", "value is {}: must be 0-dim", value.sizes());
-  if (is_complex(value.dtype) && !is_complex(self.dtype)) fail_arg(TT_DTYPE, "value", "value is {}, self is {}", fmt(value.dtype), fmt(self.dtype));
+  if (value.is_cpu()) check_fits(read_scalar(value), self.dtype, "value");
   return op::where(mask, *op::to(value, self.dtype), self);
 }
 

@@ -66,7 +66,7 @@ TensorRef real(Call, const Tensor& self) { return is_complex(self.dtype) ? op::s
 
 void fill_(Call, Tensor& self, const Scalar& value) {
   check_writable(self, "self");
-  if (value.is_complex() && !is_complex(self.dtype)) fail_arg(TT_DTYPE, "value", "value is complex, self is {}", fmt(self.dtype));
+  check_fits(value, self.dtype, "value");
   fill_elements(self, value);
   self.bump_version();
 }

@@ -56,9 +56,9 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) common = combine(common, Scalar(p->v).natural_dtype());
   if (spec.rule == DtypeRule::kFloat && category(common) < 2) common = Dtype::kF32;
-  if (spec.rule == DtypeRule::kFirst && !is_complex(common))
+  if (spec.rule == DtypeRule::kFirst)
     for (const Param* p : {&p0, &p1})
-      if (p->v.kind == TT_SCALAR_COMPLEX) fail(TT_DTYPE, "a complex value does not fit a tensor of {}", fmt(common));
+      if (p->v.kind) check_fits(p->v, common, "value");
   if (spec.no_bool)
     for (const Operand& o : ins)
       if (is_bool(o)) fail(spec.no_bool, "an operand is bool: convert it to a number first");
@@ -159,7 +159,7 @@ static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins) {
   const bool native = d >= Dtype::kF32 || d == Dtype::kI32 || d == Dtype::kI64;
   if (!native || (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) || (spec.no_complex && is_complex(d))) return Dtype::kNone;
   for (const Operand& o : ins)
-    if (o.s && o.s->category() > category(d)) return Dtype::kNone;
+    if (o.s && (o.s->category() > category(d) || (spec.no_bool && o.s->is_bool()))) return Dtype::kNone;
   return d;
 }
 

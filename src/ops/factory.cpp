@@ -31,6 +31,7 @@ static TensorRef make(Ints size, Dtype dtype, Device device) {
   return new_tensor(size, dtype, device);
 }
 static TensorRef filled(TensorRef t, const Scalar& value) {
+  check_fits(value, t->dtype, "fill_value");
   fill_elements(*t, value);
   return t;
 }

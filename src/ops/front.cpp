@@ -31,6 +31,10 @@ void check_index_dtype(const Tensor& t, const char* arg) {
   if (t.dtype != Dtype::kI64 && t.dtype != Dtype::kI32) fail_arg(TT_DTYPE, arg, "{} is {}: must be int64 or int32", arg, fmt(t.dtype));
 }
 
+void check_fits(const Scalar& value, Dtype d, const char* arg) {
+  if (!fits(value, d)) fail_arg(TT_INVALID_ARG, arg, "{} is {}{}: no {} has this value", arg, value.real(), value.imag() ? " and has an imaginary part" : "", fmt(d));
+}
+
 void check_writable(const Tensor& t, const char* arg) {
   if (!t.storage->writable) fail_arg(TT_INVALID_ARG, arg, "{} is read-only memory of the host", arg);
   if (!t.dense() && may_overlap_self(t.sizes(), t.strides()))

@@ -16,6 +16,7 @@ Device common_device(Inputs inputs);
 void check_same_device(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name);
 void check_dtype_float(const Tensor& t, const char* arg);
 void check_index_dtype(const Tensor& t, const char* arg);  // int64 or int32
+void check_fits(const Scalar& value, Dtype d, const char* arg);  // a number that is stored as a d
 void check_writable(const Tensor& t, const char* arg);     // no two indices at one address, storage not read-only
 
 // A view of src with this geometry, linked to its base while gradients are recorded.

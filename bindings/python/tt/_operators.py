@@ -41,9 +41,18 @@ def binary(general):
 def reflected(general):
     """other (a number or a tensor) comes first."""
     def operator(self, other):
-        if isinstance(other, Tensor):
-            return general(other, self)
-        return general(number_tensor(other, self), self) if is_number(other) else NotImplemented
+        first = other if isinstance(other, Tensor) else number_tensor(other, self) if is_number(other) else None
+        return NotImplemented if first is None or self._h is None else general(first, self)
+    return operator
+
+
+def tolerant(general):
+    """Kinds of arguments that general does not take are somebody else's."""
+    def operator(self, other):
+        try:
+            return general(self, other)
+        except TypeError:
+            return NotImplemented
     return operator
 
 
@@ -72,10 +81,10 @@ Tensor.__truediv__ = Tensor.__div__ = binary(_ops.div)
 Tensor.__floordiv__ = binary(floor_div)
 Tensor.__radd__ = binary(_ops.add)
 Tensor.__rmul__ = binary(_ops.mul)
-Tensor.__rsub__ = binary(_ops.rsub)
+Tensor.__rsub__ = tolerant(_ops.rsub)
 Tensor.__rtruediv__ = Tensor.__rdiv__ = reflected(_ops.div)
 Tensor.__rfloordiv__ = reflected(floor_div)
-Tensor.__rpow__ = binary(swapped_pow)
+Tensor.__rpow__ = tolerant(swapped_pow)
 Tensor.__rmatmul__ = reflected(_ops.matmul)
 Tensor.__neg__ = _ops.neg
 Tensor.__pos__ = lambda self: self
