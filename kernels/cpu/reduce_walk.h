@@ -101,9 +101,8 @@ struct Parts {
   static void finish(const ReducePlan& p, const ReduceOps& ops, const void* partial, int64_t n, char* out,
                      char* index) noexcept {
     for (int64_t i = 0; i < n; i++) {
-      R::finish(p, ops, static_cast<const P*>(partial)[i], out, index);
-      if (out) out += p.out_stride[0];
-      if (index) index += p.index_stride[0];
+      R::finish(p, ops, static_cast<const P*>(partial)[i], out ? out + i * p.out_stride[0] : nullptr,
+                index ? index + i * p.index_stride[0] : nullptr);
       TT_SCALAR_LOOP;
     }
   }

@@ -118,7 +118,7 @@ static tt_value scalar_value(double f) {
 static tt_value ints_value(const int64_t* p, int n) {
   tt_value v = {0};
   int64_t* copy = scratch((size_t)(n + 1) * sizeof *copy);
-  memcpy(copy, p, (size_t)n * sizeof *copy);
+  if (n) memcpy(copy, p, (size_t)n * sizeof *copy);
   v.tag = TT_VAL_INTS, v.ints = copy, v.n = n;
   return v;
 }
