@@ -32,6 +32,8 @@ struct Engine {
   void mark_inputs();
   void unmark_inputs() noexcept;
   bool capturing() const { return args.inputs.n > 0; }
+  // Other engines may claim a leaf meanwhile, but none takes it from this one.
+  bool owns(const AutogradMeta& m) const { return __atomic_load_n(&m.owner, __ATOMIC_RELAXED) == this; }
 };
 
 static bool grad_mode() { return !(ctx().exclude & bit(kKeyAutograd)); }
@@ -75,7 +77,7 @@ void Engine::clear() noexcept {
     Edge e{r.target, 0};
     if (!e.is_leaf()) {
       disown(*e.node());
-    } else if (find_meta(*e.leaf())->owner == this) {
+    } else if (owns(*find_meta(*e.leaf()))) {
       disown(*e.leaf());
     }
     release_edge(e);
@@ -124,7 +126,7 @@ void Engine::deliver(const Edge& e, TensorRef grad) {
   AutogradMeta& m = autograd_meta(leaf);
   grad = fit(std::move(grad), leaf.sizes(), leaf.dtype, leaf.device, "backward");
   Engine* none = nullptr;
-  bool mine = m.owner == this || __atomic_compare_exchange_n(&m.owner, &none, this, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  bool mine = owns(m) || __atomic_compare_exchange_n(&m.owner, &none, this, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   int64_t key = 2 * __atomic_load_n(&m.min_topo, __ATOMIC_RELAXED) - 1;
   if (mine) {
     if (!m.in_heap) push({key, share_edge(e).target}), m.in_heap = 1;
@@ -191,7 +193,7 @@ static void add_into_grad(AutogradMeta& m, TensorRef g, const Tensor& leaf) {
 void Engine::run_leaf(Tensor& leaf) {
   AutogradMeta& m = autograd_meta(leaf);
   TensorRef g;
-  if (m.owner == this) {
+  if (owns(m)) {
     g = std::move(m.pending);
     disown(leaf);
   } else {
