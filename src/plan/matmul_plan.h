@@ -58,20 +58,20 @@ constexpr int64_t kMatmulDotRowsMax = 16;   // the same if b's columns are conti
 constexpr int64_t kMatmulRowsUnit = 64;     // columns of a unit of the rows path, if they are contiguous
 constexpr int64_t kMatmulRowsSums = 16384;  // otherwise: bytes of the unit's sums, at most a page a row
 
-constexpr bool matmul_is_half(int32_t dtype) { return dtype == TT_F16 || dtype == TT_BF16; }
-constexpr bool matmul_is_complex(int32_t dtype) { return dtype == TT_C64 || dtype == TT_C128; }
+TT_INLINE constexpr bool matmul_is_half(int32_t dtype) { return dtype == TT_F16 || dtype == TT_BF16; }
+TT_INLINE constexpr bool matmul_is_complex(int32_t dtype) { return dtype == TT_C64 || dtype == TT_C128; }
 // Bytes of one element as it is computed with.
-constexpr int64_t matmul_compute_size(int32_t dtype) { return matmul_is_half(dtype) ? 4 : kItemSize[dtype]; }
+TT_INLINE constexpr int64_t matmul_compute_size(int32_t dtype) { return matmul_is_half(dtype) ? 4 : kItemSize[dtype]; }
 // Terms of a sum that one pass over packed panels adds up.
-constexpr int64_t matmul_depth(int32_t dtype) {
+TT_INLINE constexpr int64_t matmul_depth(int32_t dtype) {
   return dtype == TT_C128 ? 96 : matmul_compute_size(dtype) == 8 ? 192 : 384;
 }
-constexpr int64_t matmul_min(int64_t x, int64_t y) { return x < y ? x : y; }
-constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
+TT_INLINE constexpr int64_t matmul_min(int64_t x, int64_t y) { return x < y ? x : y; }
+TT_INLINE constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 
 // Rows path: true iff each column of b is one run of memory, so that c's elements are dot products.
-constexpr bool matmul_rows_by_dot(const MatmulPlan& p) { return p.b_row == 1 && (p.b_col != 1 || p.n == 1); }
-constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
+TT_INLINE constexpr bool matmul_rows_by_dot(const MatmulPlan& p) { return p.b_row == 1 && (p.b_col != 1 || p.n == 1); }
+TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
   const int64_t row_bytes = p.m <= 4 ? 4096 : kMatmulRowsSums / kMatmulRowsMax;
   return matmul_rows_by_dot(p) ? kMatmulRowsUnit : row_bytes / kItemSize[p.dtype];
 }
@@ -88,12 +88,12 @@ struct MatmulBlock {
   bool copy_b;   // b's whole panels are packed by the tiles of row block 0, which then run before the others
   // Row blocks are equal pieces, column blocks kMatmulColBlock wide. Units of matmul_pack: the row blocks, then the
   // column blocks; of matmul_tiles: [row block][column block].
-  int64_t row_blocks() const { return matmul_ceil(ni, kMatmulRowBlock); }
-  int64_t col_blocks() const { return matmul_ceil(nj, kMatmulColBlock); }
+  TT_INLINE int64_t row_blocks() const { return matmul_ceil(ni, kMatmulRowBlock); }
+  TT_INLINE int64_t col_blocks() const { return matmul_ceil(nj, kMatmulColBlock); }
 };
 
 // Row pitch of MatmulBlock::sum.
-constexpr int64_t matmul_sum_pitch(int64_t cols) { return matmul_ceil(cols, 64) * 64; }
+TT_INLINE constexpr int64_t matmul_sum_pitch(int64_t cols) { return matmul_ceil(cols, 64) * 64; }
 
 // Bytes of the workspace's three parts, and the most rows and columns that share it.
 struct MatmulLayout {
@@ -101,7 +101,7 @@ struct MatmulLayout {
   int64_t a_bytes, b_bytes, sum_bytes;
 };
 
-inline MatmulLayout matmul_layout(const MatmulPlan& p) {
+TT_INLINE MatmulLayout matmul_layout(const MatmulPlan& p) {
   const int64_t depth = matmul_min(p.k, matmul_depth(p.dtype)), size = matmul_compute_size(p.dtype);
   const bool sums = matmul_is_half(p.dtype) && p.k > depth;
   MatmulLayout l;
@@ -113,13 +113,13 @@ inline MatmulLayout matmul_layout(const MatmulPlan& p) {
   return l;
 }
 
-inline int64_t matmul_workspace_bytes(const MatmulPlan& p) {
+TT_INLINE int64_t matmul_workspace_bytes(const MatmulPlan& p) {
   if (p.path != kMatmulPacked || p.batch == 0 || p.m == 0 || p.n == 0 || p.k == 0) return 0;
   const MatmulLayout l = matmul_layout(p);
   return l.a_bytes + l.b_bytes + l.sum_bytes;
 }
 
 // The i-th of n nearly equal pieces of [0, size) starts here.
-constexpr int64_t matmul_piece(int64_t size, int64_t n, int64_t i) { return size * i / n; }
+TT_INLINE constexpr int64_t matmul_piece(int64_t size, int64_t n, int64_t i) { return size * i / n; }
 
 }  // namespace TT_NS
