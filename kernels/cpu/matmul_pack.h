@@ -48,9 +48,10 @@ void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t np, T* o
       const int terms = np - p < kL ? int(np - p) : kL;
       const Part<T> in(terms);
       Vec<T> r[kL];
-      if (terms == kL && rows == kL) {
+      for (int i = 0; i < rows; i++) __builtin_prefetch(src + (i + w) * step, 0, 2);  // for the next panel
+      if (terms == kL && rows == lanes) {  // lanes beyond them are not stored: any row will do
         TT_UNROLL
-        for (int i = 0; i < kL; i++) r[i] = load(src + i * step);
+        for (int i = 0; i < kL; i++) r[i] = load(src + (i < rows ? i : 0) * step);
       } else {
         TT_UNROLL
         for (int i = 0; i < kL; i++) r[i] = i < rows ? load(src + i * step, in) : Vec<T>{};

@@ -103,6 +103,7 @@ inline void matmul_choose(MatmulPlan* p) {
   if (p->m == 1) p->a_row = p->c_row = 0;
   if (p->n == 1) p->b_col = p->c_col = 1;
   if (p->k == 1) p->a_col = 1;
+  if (p->k == 0) p->a_row = p->a_col = p->b_row = p->b_col = 0;  // the factors may have no memory at all
   if (is_thin(*p) || (p->c_col != 1 && p->c_row == 1 && p->n > 1)) {
     transpose_plan(p);
     if (p->m == 1) p->a_row = p->c_row = 0;
