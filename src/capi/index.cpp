@@ -20,7 +20,7 @@ int64_t dims_taken(const tt_index& i) {
 // Walks the items from left to right over a view of self.
 class Indexing {
  public:
-  Indexing(const Tensor& self, Indices items) : self_(self), view_(TensorRef::share(&self)) {
+  Indexing(const Tensor& self, Indices items) : view_(TensorRef::share(&self)) {
     int64_t taken = 0, ellipses = 0;
     for (const tt_index& i : items) {
       taken += dims_taken(i);
@@ -95,7 +95,6 @@ class Indexing {
     tensors_.push_back(t);
   }
 
-  const Tensor& self_;
   TensorRef view_;
   SmallVec<const Tensor*, 8> tensors_;
   TensorList owned_;
