@@ -18,6 +18,9 @@ template <class T>
 constexpr int kNr = kNv* kLanes<T>;
 template <class T>
 constexpr bool kCanCopy = T(0.5) != T(0);
+// Rows of a panel, at most. Integers are rare enough to be given fewer kernels.
+template <class T>
+constexpr int kPanelRows = kCanCopy<T> || kMaxMr < 6 ? kMaxMr : 6;
 
 template <class T>
 struct MicroArgs {
@@ -89,7 +92,7 @@ using Micro = void (*)(const MicroArgs<T>&);
 // kinds: one vector, two vectors, two vectors with a copy.
 template <class T>
 TT_INLINE Micro<T> micro_of(int rows, int kind) {
-#define TT_KIND(r, v, c) micro<T, (r <= kMaxMr ? r : kMaxMr), v, c && kCanCopy<T>>
+#define TT_KIND(r, v, c) micro<T, (r <= kPanelRows<T> ? r : kPanelRows<T>), v, c && kCanCopy<T>>
 #define TT_ROW(r) \
   { TT_KIND(r, 1, false), TT_KIND(r, 2, false), TT_KIND(r, 2, true) }
   static constexpr Micro<T> kTable[14][3] = {TT_ROW(1),  TT_ROW(2),  TT_ROW(3),  TT_ROW(4), TT_ROW(5),
@@ -103,7 +106,7 @@ TT_INLINE Micro<T> micro_of(int rows, int kind) {
 struct PanelRange {
   int64_t begin, end;
 };
-// Panel `at` of the rows [r.begin, r.end): equal heights of at most kMaxMr.
+// Panel `at` of the rows [r.begin, r.end): equal heights of at most kPanelRows.
 TT_INLINE PanelRange row_panel(PanelRange r, int64_t panels, int64_t at) {
   return {r.begin + matmul_piece(r.end - r.begin, panels, at), r.begin + matmul_piece(r.end - r.begin, panels, at + 1)};
 }
@@ -129,7 +132,7 @@ TT_INLINE bool copied_by_tiles(const MatmulBlock& k, int w) {
 template <class S, class T>
 void pack_a_block(const MatmulBlock& k, PanelRange rows) {
   const MatmulPlan& p = *k.plan;
-  const int64_t panels = matmul_ceil(rows.end - rows.begin, kMaxMr);
+  const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<T>);
   for (int64_t at = 0; at < panels; at++) {
     const PanelRange r = row_panel(rows, panels, at);
     const int h = int(r.end - r.begin);
@@ -166,7 +169,7 @@ struct TileSink {
   const MatmulBlock& k;
   const bool first, last;
   const bool direct;  // c itself holds the sums
-  alignas(64) T tile[kMaxMr * kNr<T>];
+  alignas(64) T tile[kPanelRows<T> * kNr<T>];
 
   explicit TileSink(const MatmulBlock& block)
       : k(block),
@@ -208,7 +211,7 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   const int64_t col_blocks = k.col_blocks();
   for (int64_t u = begin; u < end; u++) {
     const PanelRange rows = row_block(k, u / col_blocks), cols = col_block(k, u % col_blocks);
-    const int64_t panels = matmul_ceil(rows.end - rows.begin, kMaxMr);
+    const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<T>);
     for (int64_t j = cols.begin; j < cols.end; j += kNr<T>) {
       const int w = int(matmul_min(kNr<T>, cols.end - j));
       for (int64_t at = 0; at < panels; at++) {
