@@ -125,6 +125,7 @@ int64_t tt_tensor_storage_bytes(const tt_tensor *t);
 void *tt_tensor_storage_data(const tt_tensor *t);
 uint32_t tt_tensor_version(const tt_tensor *t);         /* counts in-place writes to the storage */
 int32_t tt_tensor_is_contiguous(const tt_tensor *t);
+int32_t tt_tensor_is_writable(const tt_tensor *t);      /* 0: over memory that was imported as read-only */
 int32_t tt_tensor_is_view(const tt_tensor *t);          /* of a base, in the sense of autograd */
 int32_t tt_tensor_is_leaf(const tt_tensor *t);
 int32_t tt_tensor_requires_grad(const tt_tensor *t);

@@ -33,16 +33,20 @@ TensorRef class_scores(const Tensor& x, const Tensor& target, int64_t ignore_ind
   return squeeze_dim(*op::gather(x, dim, *op::unsqueeze(*index, dim)), dim);
 }
 
+// Differences of near numbers are taken in float32; the engine rounds the gradient once.
+static TensorRef widened(const Tensor& t) { return t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t); }
+
 // cross_entropy_backward = (softmax(input) - onehot(target)) grad row_weight.
 TensorRef cross_entropy_backward_grad(const Tensor& g, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
   const int64_t dim = class_dim(input);
-  TensorRef expected = op::sum_dim(*op::mul(g, *op::softmax(input, dim)), Ints(&dim, 1));
-  return op::mul(*op::sub(*expected, *class_scores(g, target, ignore_index)), row_weight);
+  TensorRef wide = widened(g);
+  TensorRef expected = op::sum_dim(*op::mul(*wide, *op::softmax(widened(input), dim)), Ints(&dim, 1));
+  return op::mul(*op::sub(*expected, *class_scores(wide, target, ignore_index)), row_weight);
 }
 TensorRef cross_entropy_backward_input(const Tensor& g, const Tensor& grad, const Tensor& input, const Tensor& row_weight) {
   const int64_t dim = class_dim(input);
-  TensorRef scaled = op::mul(g, *op::unsqueeze(*op::mul(grad, row_weight), dim));
-  return op::softmax_backward(*scaled, *op::softmax(input, dim), dim);
+  TensorRef scaled = op::mul(widened(g), *op::unsqueeze(*op::mul(widened(grad), row_weight), dim));
+  return op::softmax_backward(*scaled, *op::softmax(widened(input), dim), dim);
 }
 
 TensorList cat_backward(const Tensor& g, const ShapeList& shapes, int64_t dim, Needs needs) {

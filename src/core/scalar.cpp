@@ -71,7 +71,7 @@ static bool fits_between(double v, double low, double high) { return v >= low &&
 static bool fits_float(double v, double high) { return v != v || v == __builtin_inf() || v == -__builtin_inf() || fits_between(v, -high, high); }
 bool fits(const Scalar& s, Dtype d) noexcept {
   const bool exact = s.category() < 2;  // s.i is the value
-  if (d < Dtype::kC64 && s.imag() != 0) return false;
+  if (d != Dtype::kBool && d < Dtype::kC64 && s.imag() != 0) return false;
   switch (d) {
     case Dtype::kU8: return fits_between(s.real(), -255, 255);
     case Dtype::kI8: return fits_between(s.real(), INT8_MIN, INT8_MAX);

@@ -164,6 +164,16 @@ static TensorRef with_smoothing(const Tensor& input, const Tensor& target, const
   return reduction == kReductionSum ? std::move(total) : op::div(*total, *op::to(*op::sum(*hit.second), input.dtype));
 }
 
+// target: probabilities, or classes with smoothing. Halves are computed in float32 and rounded once.
+static TensorRef composed(const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction, double smoothing) {
+  if (input.dtype == Dtype::kF16 || input.dtype == Dtype::kBF16) {
+    TensorRef x = op::to_dtype(input, Dtype::kF32), w = weight ? op::to_dtype(*weight, Dtype::kF32) : TensorRef();
+    return op::to_dtype(*composed(x, target, w.get(), ignore_index, reduction, smoothing), input.dtype);
+  }
+  if (same(input.sizes(), target.sizes())) return with_probabilities(input, *op::to(target, input.dtype), weight, reduction, smoothing);
+  return with_smoothing(input, target, weight, ignore_index, reduction, smoothing);
+}
+
 TensorRef cross_entropy(Call, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction, double label_smoothing) {
   check_reduction(reduction);
   check_input(input, weight);
@@ -171,10 +181,10 @@ TensorRef cross_entropy(Call, const Tensor& input, const Tensor& target, const T
   if (same(input.sizes(), target.sizes())) {
     if (!is_float(target.dtype)) fail_arg(TT_DTYPE, "target", "target is {}: probabilities must be floating", fmt(target.dtype));
     if (ignore_index >= 0) fail_arg(TT_INVALID_ARG, "ignore_index", "ignore_index is {}: not for targets that are probabilities", ignore_index);
-    return with_probabilities(input, target, weight, reduction, label_smoothing);
+    return composed(input, target, weight, ignore_index, reduction, label_smoothing);
   }
   check_classes(input, target);
-  if (label_smoothing > 0) return with_smoothing(input, target, weight, ignore_index, reduction, label_smoothing);
+  if (label_smoothing > 0) return composed(input, target, weight, ignore_index, reduction, label_smoothing);
   return op::native_cross_entropy(input, target, weight, ignore_index, reduction).first;
 }
 

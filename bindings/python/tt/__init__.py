@@ -1,7 +1,7 @@
 """tt: tensors, gradients and neural networks over libtt. Names and conventions are PyTorch's."""
 from . import _lib, _types, errors
-from . import tensor as _tensor
-from . import _ops
+from . import _tensor
+from . import _convert, _ops
 from ._lib import VERSION as __version__
 from ._lib import build_info
 from .errors import TtError
@@ -34,7 +34,7 @@ def get_default_dtype():
 
 def set_num_threads(n):
     """How many threads operators may use."""
-    if _lib.lib.tt_set_num_threads(_lib.local.ctx, n):
+    if _lib.lib.tt_set_num_threads(_lib.local.ctx, _convert.integer(n, "set_num_threads", "n")):
         _lib.fail()
 
 

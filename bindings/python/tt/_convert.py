@@ -13,7 +13,7 @@ from struct import error as struct_error
 from . import errors
 from ._lib import fail, lib, local, quick
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype, memory_format
-from .tensor import Tensor, wrap
+from ._tensor import Tensor, wrap
 
 INT_MIN, INT_MAX = -2**63, 2**63 - 1
 INTS = tuple(c_int64(i) for i in range(65))

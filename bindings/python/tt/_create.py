@@ -7,11 +7,11 @@ from ctypes import byref, c_int32, c_int64, c_void_p
 
 from . import _ops, errors
 from ._convert import dtype_code, packed, scalar, wrong_kind
-from ._lib import fail, lib, local
+from ._lib import dropper, fail, lib, local
 from ._types import BY_NAME, complex64, complex128, float32, float64, int64
 from ._types import bool as BOOL
 from ._types import dtype as dtype_class
-from .tensor import Tensor, wrap
+from ._tensor import Tensor, wrap
 
 
 # ---- from values ----
@@ -41,7 +41,8 @@ def as_tensor(data, dtype=None, device=None):
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
     """A 0-dim tensor; float32 by default."""
     h = c_void_p()
-    if lib.tt_scalar_tensor(local.ctx, scalar(s, "scalar_tensor", "s"), c_int32(dtype_code(dtype or float32, "scalar_tensor", "dtype")), byref(h)):
+    code = c_int32(dtype_code(dtype or float32, "scalar_tensor", "dtype"))
+    if lib.tt_scalar_tensor(local.ctx, scalar(s, "scalar_tensor", "s"), code, byref(h)):
         fail()
     made = wrap(h)
     if device is not None:
@@ -94,7 +95,8 @@ def from_bytes(data, dtype, shape):
     """A tensor with a copy of row-major data: bytes or an array.array."""
     pointer = data if isinstance(data, bytes) else c_void_p(data.buffer_info()[0])
     h = c_void_p()
-    if lib.tt_tensor_from_data(local.ctx, pointer, c_int32(dtype.code), packed(tuple(shape), "tensor", "shape"), c_int64(len(shape)), byref(h)):
+    sizes = packed(tuple(shape), "tensor", "shape")
+    if lib.tt_tensor_from_data(local.ctx, pointer, c_int32(dtype.code), sizes, c_int64(len(shape)), byref(h)):
         fail()
     return wrap(h)
 
@@ -118,19 +120,16 @@ def arange(start, end=None, step=1, *, dtype=None, device=None, out=None, requir
 
 kept = {}  # key -> what owns the memory of an imported tensor
 keys = itertools.count(1)
-
-
-@ctypes.CFUNCTYPE(None, c_void_p)
-def forget(key):
-    kept.pop(key, None)
+forget = dropper(kept)
 
 
 def imported(address, dtype, shape, strides, writable, owner):
     """A tensor over host memory that `owner` keeps alive. strides in elements, None: row-major."""
     key, h = next(keys), c_void_p()
     kept[key] = owner
-    if lib.tt_tensor_import(local.ctx, c_void_p(address), c_int32(dtype.code), packed(shape, "import", "shape"), c_int64(len(shape)),
-                            None if strides is None else packed(strides, "import", "strides"), c_int32(writable), forget, c_void_p(key), byref(h)):
+    sizes, steps = packed(shape, "import", "shape"), None if strides is None else packed(strides, "import", "strides")
+    if lib.tt_tensor_import(local.ctx, c_void_p(address), c_int32(dtype.code), sizes, c_int64(len(shape)), steps, c_int32(writable), forget,
+                            c_void_p(key), byref(h)):
         fail()
     return wrap(h)
 
@@ -185,8 +184,9 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
 class PyBuffer(ctypes.Structure):
     """Py_buffer of CPython"""
-    _fields_ = [("buf", c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t), ("readonly", c_int32),
-                ("ndim", c_int32), ("format", ctypes.c_char_p), ("shape", c_void_p), ("strides", c_void_p), ("suboffsets", c_void_p), ("internal", c_void_p)]
+    _fields_ = [("buf", c_void_p), ("obj", c_void_p), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t), ("readonly", c_int32),
+                ("ndim", c_int32), ("format", ctypes.c_char_p), ("shape", c_void_p), ("strides", c_void_p), ("suboffsets", c_void_p),
+                ("internal", c_void_p)]
 
 
 def read_only_address(view):

@@ -2,17 +2,13 @@
 import itertools
 from ctypes import CFUNCTYPE, POINTER, byref, c_int32, c_int64, c_void_p
 
-from ._lib import Handle, fail, lib, local, quick, released_by
-from .tensor import Tensor, borrow
+from ._lib import Handle, dropper, fail, lib, local, quick, released_by
+from ._tensor import Tensor, borrow
 
 CALLBACK_FAILED = 15
 functions = {}  # key -> Python function
 keys = itertools.count(1)
-
-
-@CFUNCTYPE(None, c_void_p)
-def drop(key):
-    functions.pop(key, None)
+drop = dropper(functions)
 
 
 def guarded(body):

@@ -33,7 +33,7 @@ def index_item(item, keep):
         return ELLIPSIS_INDEX
     if isinstance(item, slice):
         return slice_item(item)
-    from .tensor import Tensor
+    from ._tensor import Tensor
     if isinstance(item, Tensor):
         if not item.ndim and item.dtype.kind == "i" and item.dtype.name != "uint8":
             return INDEX.pack(IDX_INT, 0, item.item(), 0, 0, 0)

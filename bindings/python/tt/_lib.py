@@ -68,6 +68,7 @@ FACTS = {
     "tt_tensor_dtype": c_int32, "tt_tensor_device_type": c_int32, "tt_tensor_device_index": c_int32, "tt_tensor_ndim": c_int64,
     "tt_tensor_numel": c_int64, "tt_tensor_shape": c_void_p, "tt_tensor_strides": c_void_p, "tt_tensor_offset": c_int64,
     "tt_tensor_data": c_void_p, "tt_tensor_storage_bytes": c_int64, "tt_tensor_version": c_int32, "tt_tensor_is_contiguous": c_int32,
+    "tt_tensor_is_writable": c_int32,
     "tt_tensor_is_leaf": c_int32, "tt_tensor_requires_grad": c_int32, "tt_tensor_release": None, "tt_tensor_retain": None,
     "tt_ctx_release": None, "tt_ctx_error": c_void_p, "tt_generator_release": None, "tt_node_release": None, "tt_node_name": c_char_p,
     "tt_node_num_inputs": c_int64, "tt_grad_enabled": c_int32, "tt_num_threads": c_int32, "tt_set_grad_enabled": c_int32,
@@ -94,6 +95,17 @@ def released_by(cls, release):
     cls.__del__ = method(release)
     cls._h = cls._as_parameter_  # the same slot by a short name
     return cls
+
+
+def dropper(table):
+    """A C callback that takes key out of table. It outlives the interpreter's modules, for what is released while they go."""
+    take = table.pop
+
+    @ctypes.CFUNCTYPE(None, c_void_p)
+    def drop(key):
+        take(key, None)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(drop))
+    return drop
 
 
 # ---- errors ----

@@ -1,4 +1,5 @@
 """Zero-copy exchange with NumPy, which is imported only when it is asked for."""
+from ._lib import quick
 from .errors import AutogradError, DeviceError
 
 TYPESTR = {"bool": "|b1", "uint8": "|u1", "int8": "|i1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "float16": "<f2",
@@ -13,8 +14,9 @@ class Exported:
     def __init__(self, t):
         self.owner = t
         size = t.dtype.itemsize
-        self.__array_interface__ = {"version": 3, "shape": tuple(t.shape), "typestr": TYPESTR[t.dtype.name], "data": (t.data_ptr(), False),
-                                    "strides": tuple(s * size for s in t.stride())}
+        read_only = not quick.tt_tensor_is_writable(t._h)
+        self.__array_interface__ = {"version": 3, "shape": tuple(t.shape), "typestr": TYPESTR[t.dtype.name],
+                                    "data": (t.data_ptr(), read_only), "strides": tuple(s * size for s in t.stride())}
 
 
 def numpy_of(t):

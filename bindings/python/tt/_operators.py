@@ -6,7 +6,7 @@ from ._convert import is_number, number_tensor
 from ._lib import fail, lib, local
 from ._types import bool as BOOL
 from .errors import UnimplementedError
-from .tensor import Tensor
+from ._tensor import Tensor
 
 _new = object.__new__
 

@@ -5,7 +5,7 @@ from struct import Struct
 
 from ._convert import length, pointers, tensor_list
 from ._lib import fail, lib, local, quick
-from .tensor import Tensor, wrap
+from ._tensor import Tensor, wrap
 
 BACKWARD = Struct("QPiiPq").pack  # tt_backward_opts: set, gradient, retain_graph, create_graph, inputs, n_inputs
 GRAD = Struct("QPqiii0q").pack    # tt_grad_opts: set, grad_outputs, n, retain_graph, create_graph, allow_unused
@@ -28,7 +28,8 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
     given = listed(inputs, "backward", "inputs") if inputs is not None else ()
     array = handles(given)
     bits = (gradient is not None) | (retain_graph is not None) << 1 | 4 | (inputs is not None) << 3
-    opts = BACKWARD(bits, gradient._h.value if gradient is not None else 0, bool(retain_graph), bool(create_graph), addressof(array), len(given))
+    start = gradient._h.value if gradient is not None else 0
+    opts = BACKWARD(bits, start, bool(retain_graph), bool(create_graph), addressof(array), len(given))
     if lib.tt_backward(local.ctx, self._h, opts):
         fail()
 
@@ -36,7 +37,9 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None):
     """The gradients of outputs with respect to inputs, as a tuple; unused inputs get None if allow_unused."""
     outputs, inputs = listed(outputs, "grad", "outputs"), listed(inputs, "grad", "inputs")
-    given = None if grad_outputs is None else (grad_outputs,) if isinstance(grad_outputs, Tensor) else tensor_list(grad_outputs, "grad", "grad_outputs", True)
+    given = grad_outputs
+    if given is not None:
+        given = (given,) if isinstance(given, Tensor) else tensor_list(given, "grad", "grad_outputs", True)
     array = handles(given or ())
     bits = (given is not None) | (retain_graph is not None) << 1 | 4 | 8
     opts = GRAD(bits, addressof(array), len(given or ()), bool(retain_graph), bool(create_graph), bool(allow_unused))

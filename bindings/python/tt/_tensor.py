@@ -370,7 +370,8 @@ class Tensor(Handle):
         index, n, keep = packed_index(key)
         if not isinstance(value, Tensor):
             from ._create import as_tensor, scalar_tensor
-            value = scalar_tensor(value, dtype=self.dtype) if isinstance(value, (bool, int, float, complex)) else as_tensor(value, dtype=self.dtype)
+            make = scalar_tensor if isinstance(value, (bool, int, float, complex)) else as_tensor
+            value = make(value, dtype=self.dtype)
         if lib.tt_index_set(local.ctx, self._h, index, n, value._h):
             fail()
 
