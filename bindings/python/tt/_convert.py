@@ -198,15 +198,21 @@ def number_form(f64, i64, other, x, op, arg):
 
 # ---- lists of ints ----
 
-def ints(x, op, arg):
-    """A tuple of ints from one int, or a tuple or list of them; None is the empty list."""
-    if type(x) is tuple:
-        return x
+def int_list(x, op, arg):
+    """(int64 array as bytes, its length) of one int, or a tuple or list of them; None is the empty list."""
+    try:
+        if type(x) is tuple:
+            n = len(x)
+            return PACK[n](*x), INTS[n]
+        if type(x) is int:
+            return PACK[1](x), INTS[1]
+    except (struct_error, IndexError):
+        pass  # what follows says what is wrong
     if x is None:
-        return ()
-    if isinstance(x, (tuple, list)):
-        return tuple(x)
-    return (integer(x, op, arg),)
+        x = ()
+    elif not isinstance(x, (tuple, list)):
+        x = (integer(x, op, arg),)
+    return packed(x, op, arg), length(x)
 
 
 def gathered(args, keywords, op, arg):

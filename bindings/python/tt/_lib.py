@@ -66,7 +66,7 @@ quick = QuickLibrary(path)
 # would convert each of them once more (200 ns a call).
 FACTS = {
     "tt_tensor_dtype": c_int32, "tt_tensor_device_type": c_int32, "tt_tensor_device_index": c_int32, "tt_tensor_ndim": c_int64,
-    "tt_tensor_numel": c_int64, "tt_tensor_shape": c_void_p, "tt_tensor_strides": c_void_p, "tt_tensor_offset": c_int64,
+    "tt_tensor_numel": c_int64, "tt_tensor_shape": POINTER(c_int64), "tt_tensor_strides": POINTER(c_int64), "tt_tensor_offset": c_int64,
     "tt_tensor_data": c_void_p, "tt_tensor_storage_bytes": c_int64, "tt_tensor_version": c_int32, "tt_tensor_is_contiguous": c_int32,
     "tt_tensor_is_writable": c_int32,
     "tt_tensor_is_leaf": c_int32, "tt_tensor_requires_grad": c_int32, "tt_tensor_release": None, "tt_tensor_retain": None,

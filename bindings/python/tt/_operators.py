@@ -1,5 +1,5 @@
 """Puts the operators on Tensor: methods, and Python's own operators by a path of their own, which `a + b` needs."""
-from ctypes import byref, c_void_p
+from ctypes import byref, c_double, c_void_p
 
 from . import _ops
 from ._convert import is_number, number_tensor
@@ -15,17 +15,26 @@ for _name, _function in _ops.PLACES["Tensor"].items():
         setattr(Tensor, _name, _function)
 
 
-def direct(call, general):
-    """A binary operator: straight to C for two tensors."""
+def direct(name):
+    """A binary operator: straight to C for two tensors, and for a float."""
+    call, with_float, general = getattr(lib, "tt_" + name), getattr(_ops, f"tt_{name}_f64", None), getattr(_ops, name)
+    number = float if with_float else None
+
     def operator(self, other):
-        if type(other) is Tensor:
+        kind = type(other)
+        if kind is Tensor:
             h = c_void_p()
             if call(local.ctx, self._h, other._h, byref(h)):
                 fail()
-            t = _new(Tensor)
-            t._h = h
-            return t
-        return general(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+        elif kind is number:
+            h = c_void_p()
+            if with_float(local.ctx, self._h, c_double(other), byref(h)):
+                fail()
+        else:
+            return general(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+        t = _new(Tensor)
+        t._h = h
+        return t
     return operator
 
 
@@ -71,9 +80,8 @@ def inverted(self):
     return _ops.eq(self, False)
 
 
-for _dunder, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("pow", "pow"), ("matmul", "matmul"), ("eq", "eq"), ("ne", "ne"),
-                       ("lt", "lt"), ("le", "le"), ("gt", "gt"), ("ge", "ge")):
-    setattr(Tensor, f"__{_dunder}__", direct(getattr(lib, "tt_" + _name), getattr(_ops, _name)))
+for _name in ("add", "sub", "mul", "pow", "matmul", "eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(Tensor, f"__{_name}__", direct(_name))
 for _dunder, _name in (("add", "add_"), ("sub", "sub_"), ("mul", "mul_"), ("truediv", "div_"), ("pow", "pow_")):
     setattr(Tensor, f"__i{_dunder}__", binary(getattr(_ops, _name)))
 

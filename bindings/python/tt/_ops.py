@@ -2,10 +2,10 @@
 from ctypes import byref, c_void_p
 from struct import Struct
 
-from ._convert import (boolean, call_list, device_field, dtype_code, float64, gathered, generator_address, int64, integer, ints,
-                       is_dims, is_int, is_list, is_number, is_optional_number, is_optional_tensor, length, memory_format_code,
-                       named_result, no_overload, number_form, number_operand, one_of, optional_integer, optional_scalar,
-                       optional_tensor, out_tensor, out_tensors, packed, pointers, real, scalar, scalar_field, store,
+from ._convert import (boolean, call_list, device_field, dtype_code, float64, gathered, generator_address, int64, int_list,
+                       integer, is_dims, is_int, is_list, is_number, is_optional_number, is_optional_tensor, length,
+                       memory_format_code, named_result, no_overload, number_form, number_operand, one_of, optional_integer,
+                       optional_scalar, optional_tensor, out_tensor, out_tensors, pointers, real, scalar, scalar_field, store,
                        tensor_address, tensor_list, wrong_kind)
 from ._lib import fail, lib, local
 from ._types import preserve_format
@@ -1403,14 +1403,15 @@ def empty(*args, dtype=None, device=None, out=None, requires_grad=False, **kwarg
 
     An uninitialised tensor.
     """
-    size = gathered(args, kwargs, "empty", "size")
+    size = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "empty", "size")
+    if out is not None:
+        return store(out, empty(size, dtype=dtype, device=device), "empty")
+    size_c, size_n = int_list(size, "empty", "size")
     opts = None
     if dtype is not None or device is not None:
         opts = _o_empty((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "empty", "dtype"), *device_field(device, "empty", "device"))
-    if out is not None:
-        return store(out, empty(size, dtype=dtype, device=device), "empty")
     h = c_void_p()
-    if tt_empty(local.ctx, packed(size, "empty", "size"), length(size), opts, byref(h)):
+    if tt_empty(local.ctx, size_c, size_n, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1422,14 +1423,15 @@ def zeros(*args, dtype=None, device=None, out=None, requires_grad=False, **kwarg
 
     A tensor of zeros.
     """
-    size = gathered(args, kwargs, "zeros", "size")
+    size = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "zeros", "size")
+    if out is not None:
+        return store(out, zeros(size, dtype=dtype, device=device), "zeros")
+    size_c, size_n = int_list(size, "zeros", "size")
     opts = None
     if dtype is not None or device is not None:
         opts = _o_zeros((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "zeros", "dtype"), *device_field(device, "zeros", "device"))
-    if out is not None:
-        return store(out, zeros(size, dtype=dtype, device=device), "zeros")
     h = c_void_p()
-    if tt_zeros(local.ctx, packed(size, "zeros", "size"), length(size), opts, byref(h)):
+    if tt_zeros(local.ctx, size_c, size_n, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1441,14 +1443,15 @@ def ones(*args, dtype=None, device=None, out=None, requires_grad=False, **kwargs
 
     A tensor of ones.
     """
-    size = gathered(args, kwargs, "ones", "size")
+    size = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "ones", "size")
+    if out is not None:
+        return store(out, ones(size, dtype=dtype, device=device), "ones")
+    size_c, size_n = int_list(size, "ones", "size")
     opts = None
     if dtype is not None or device is not None:
         opts = _o_ones((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "ones", "dtype"), *device_field(device, "ones", "device"))
-    if out is not None:
-        return store(out, ones(size, dtype=dtype, device=device), "ones")
     h = c_void_p()
-    if tt_ones(local.ctx, packed(size, "ones", "size"), length(size), opts, byref(h)):
+    if tt_ones(local.ctx, size_c, size_n, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1460,15 +1463,15 @@ def full(size, fill_value, *, dtype=None, device=None, out=None, requires_grad=F
 
     A tensor of one value; the default dtype follows the value: bool, int64, float32 or complex64.
     """
-    size = ints(size, "full", "size")
+    if out is not None:
+        return store(out, full(size, fill_value, dtype=dtype, device=device), "full")
+    size_c, size_n = int_list(size, "full", "size")
     opts = None
     if dtype is not None or device is not None:
         opts = _o_full((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "full", "dtype"), *device_field(device, "full", "device"))
-    if out is not None:
-        return store(out, full(size, fill_value, dtype=dtype, device=device), "full")
     h = c_void_p()
     call, value = number_form(tt_full_f64, tt_full_i64, tt_full_scalar, fill_value, "full", "fill_value")
-    if call(local.ctx, packed(size, "full", "size"), length(size), value, opts, byref(h)):
+    if call(local.ctx, size_c, size_n, value, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -1482,11 +1485,11 @@ def arange(start, end, step=1, *, dtype=None, device=None, out=None, requires_gr
     float32.
       step: difference of neighbours, not 0
     """
+    if out is not None:
+        return store(out, arange(start, end, step, dtype=dtype, device=device), "arange")
     opts = None
     if step != 1 or type(step) is not int or dtype is not None or device is not None:
         opts = _o_arange(1 | (dtype is not None) << 1 | (device is not None) << 2, *scalar_field(step, "arange", "step"), dtype_code(dtype, "arange", "dtype"), *device_field(device, "arange", "device"))
-    if out is not None:
-        return store(out, arange(start, end, step, dtype=dtype, device=device), "arange")
     h = c_void_p()
     if tt_arange(local.ctx, scalar(start, "arange", "start"), scalar(end, "arange", "end"), opts, byref(h)):
         fail()
@@ -1502,11 +1505,11 @@ def empty_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("empty_like", "input", "Tensor", input)
+    if out is not None:
+        return store(out, empty_like(input, dtype=dtype, device=device), "empty_like")
     opts = None
     if dtype is not None or device is not None:
         opts = _o_empty_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "empty_like", "dtype"), *device_field(device, "empty_like", "device"))
-    if out is not None:
-        return store(out, empty_like(input, dtype=dtype, device=device), "empty_like")
     h = c_void_p()
     if tt_empty_like(local.ctx, input._h, opts, byref(h)):
         fail()
@@ -1522,11 +1525,11 @@ def zeros_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("zeros_like", "input", "Tensor", input)
+    if out is not None:
+        return store(out, zeros_like(input, dtype=dtype, device=device), "zeros_like")
     opts = None
     if dtype is not None or device is not None:
         opts = _o_zeros_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "zeros_like", "dtype"), *device_field(device, "zeros_like", "device"))
-    if out is not None:
-        return store(out, zeros_like(input, dtype=dtype, device=device), "zeros_like")
     h = c_void_p()
     if tt_zeros_like(local.ctx, input._h, opts, byref(h)):
         fail()
@@ -1542,11 +1545,11 @@ def ones_like(input, *, dtype=None, device=None, out=None, requires_grad=False):
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("ones_like", "input", "Tensor", input)
+    if out is not None:
+        return store(out, ones_like(input, dtype=dtype, device=device), "ones_like")
     opts = None
     if dtype is not None or device is not None:
         opts = _o_ones_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "ones_like", "dtype"), *device_field(device, "ones_like", "device"))
-    if out is not None:
-        return store(out, ones_like(input, dtype=dtype, device=device), "ones_like")
     h = c_void_p()
     if tt_ones_like(local.ctx, input._h, opts, byref(h)):
         fail()
@@ -1562,11 +1565,11 @@ def full_like(input, fill_value, *, dtype=None, device=None, out=None, requires_
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("full_like", "input", "Tensor", input)
+    if out is not None:
+        return store(out, full_like(input, fill_value, dtype=dtype, device=device), "full_like")
     opts = None
     if dtype is not None or device is not None:
         opts = _o_full_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "full_like", "dtype"), *device_field(device, "full_like", "device"))
-    if out is not None:
-        return store(out, full_like(input, fill_value, dtype=dtype, device=device), "full_like")
     h = c_void_p()
     call, value = number_form(tt_full_like_f64, tt_full_like_i64, tt_full_like_scalar, fill_value, "full_like", "fill_value")
     if call(local.ctx, input._h, value, opts, byref(h)):
@@ -2118,12 +2121,12 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("layer_norm", "input", "Tensor", input)
-    normalized_shape = ints(normalized_shape, "layer_norm", "normalized_shape")
+    normalized_shape_c, normalized_shape_n = int_list(normalized_shape, "layer_norm", "normalized_shape")
     opts = None
     if eps != 1e-5 or type(eps) is not float:
         opts = _o_layer_norm(1, real(eps, "layer_norm", "eps"))
     h = c_void_p()
-    if tt_layer_norm(local.ctx, input._h, packed(normalized_shape, "layer_norm", "normalized_shape"), length(normalized_shape), optional_tensor(weight, "layer_norm", "weight"), optional_tensor(bias, "layer_norm", "bias"), opts, byref(h)):
+    if tt_layer_norm(local.ctx, input._h, normalized_shape_c, normalized_shape_n, optional_tensor(weight, "layer_norm", "weight"), optional_tensor(bias, "layer_norm", "bias"), opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2191,14 +2194,15 @@ def rand(*args, dtype=None, device=None, generator=None, out=None, requires_grad
       device: the CPU by default
       generator: the ctx's own by default
     """
-    size = gathered(args, kwargs, "rand", "size")
+    size = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "rand", "size")
+    if out is not None:
+        return store(out, rand(size, dtype=dtype, device=device, generator=generator), "rand")
+    size_c, size_n = int_list(size, "rand", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
         opts = _o_rand((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "rand", "dtype"), *device_field(device, "rand", "device"), generator_address(generator, "rand", "generator"))
-    if out is not None:
-        return store(out, rand(size, dtype=dtype, device=device, generator=generator), "rand")
     h = c_void_p()
-    if tt_rand(local.ctx, packed(size, "rand", "size"), length(size), opts, byref(h)):
+    if tt_rand(local.ctx, size_c, size_n, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2214,14 +2218,15 @@ def randn(*args, dtype=None, device=None, generator=None, out=None, requires_gra
       device: the CPU by default
       generator: the ctx's own by default
     """
-    size = gathered(args, kwargs, "randn", "size")
+    size = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "randn", "size")
+    if out is not None:
+        return store(out, randn(size, dtype=dtype, device=device, generator=generator), "randn")
+    size_c, size_n = int_list(size, "randn", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
         opts = _o_randn((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "randn", "dtype"), *device_field(device, "randn", "device"), generator_address(generator, "randn", "generator"))
-    if out is not None:
-        return store(out, randn(size, dtype=dtype, device=device, generator=generator), "randn")
     h = c_void_p()
-    if tt_randn(local.ctx, packed(size, "randn", "size"), length(size), opts, byref(h)):
+    if tt_randn(local.ctx, size_c, size_n, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2255,11 +2260,11 @@ def bernoulli(input, p=None, *, generator=None, out=None):
         t._h = h
         return t
     elif is_number(p):
+        if out is not None:
+            return store(out, bernoulli(input, p, generator=generator), "bernoulli")
         opts = None
         if generator is not None:
             opts = _o_bernoulli_p((generator is not None), generator_address(generator, "bernoulli", "generator"))
-        if out is not None:
-            return store(out, bernoulli(input, p, generator=generator), "bernoulli")
         h = c_void_p()
         if tt_bernoulli_p(local.ctx, input._h, float64(p, "bernoulli", "p"), opts, byref(h)):
             fail()
@@ -2342,11 +2347,11 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     if not isinstance(input, Tensor):
         raise wrong_kind("sum", "input", "Tensor", input)
     if dim is None and keepdim is False:
+        if out is not None:
+            return store(out, sum(input, dim, keepdim, dtype=dtype), "sum")
         opts = None
         if dtype is not None:
             opts = _o_sum((dtype is not None), dtype_code(dtype, "sum", "dtype"))
-        if out is not None:
-            return store(out, sum(input, dim, keepdim, dtype=dtype), "sum")
         h = c_void_p()
         if tt_sum(local.ctx, input._h, opts, byref(h)):
             fail()
@@ -2354,17 +2359,17 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
         t._h = h
         return t
     elif is_dims(dim):
-        dim = ints(dim, "sum", "dim")
+        dim_c, dim_n = int_list(dim, "sum", "dim")
         opts = None
         if keepdim is not False or dtype is not None:
             opts = _o_sum_dim(1 | (dtype is not None) << 1, boolean(keepdim, "sum", "keepdim"), dtype_code(dtype, "sum", "dtype"))
         if out is not None:
             out_tensor(out, "sum")
-            if tt_sum_dim_into(local.ctx, input._h, packed(dim, "sum", "dim"), length(dim), opts, out._h):
+            if tt_sum_dim_into(local.ctx, input._h, dim_c, dim_n, opts, out._h):
                 fail()
             return out
         h = c_void_p()
-        if tt_sum_dim(local.ctx, input._h, packed(dim, "sum", "dim"), length(dim), opts, byref(h)):
+        if tt_sum_dim(local.ctx, input._h, dim_c, dim_n, opts, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
@@ -2383,11 +2388,11 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     if not isinstance(input, Tensor):
         raise wrong_kind("mean", "input", "Tensor", input)
     if dim is None and keepdim is False:
+        if out is not None:
+            return store(out, mean(input, dim, keepdim, dtype=dtype), "mean")
         opts = None
         if dtype is not None:
             opts = _o_mean((dtype is not None), dtype_code(dtype, "mean", "dtype"))
-        if out is not None:
-            return store(out, mean(input, dim, keepdim, dtype=dtype), "mean")
         h = c_void_p()
         if tt_mean(local.ctx, input._h, opts, byref(h)):
             fail()
@@ -2395,17 +2400,17 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
         t._h = h
         return t
     elif is_dims(dim):
-        dim = ints(dim, "mean", "dim")
+        dim_c, dim_n = int_list(dim, "mean", "dim")
         opts = None
         if keepdim is not False or dtype is not None:
             opts = _o_mean_dim(1 | (dtype is not None) << 1, boolean(keepdim, "mean", "keepdim"), dtype_code(dtype, "mean", "dtype"))
         if out is not None:
             out_tensor(out, "mean")
-            if tt_mean_dim_into(local.ctx, input._h, packed(dim, "mean", "dim"), length(dim), opts, out._h):
+            if tt_mean_dim_into(local.ctx, input._h, dim_c, dim_n, opts, out._h):
                 fail()
             return out
         h = c_void_p()
-        if tt_mean_dim(local.ctx, input._h, packed(dim, "mean", "dim"), length(dim), opts, byref(h)):
+        if tt_mean_dim(local.ctx, input._h, dim_c, dim_n, opts, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
@@ -2457,17 +2462,17 @@ def any(input, dim=None, keepdim=False, *, out=None):
         t._h = h
         return t
     elif is_dims(dim):
-        dim = ints(dim, "any", "dim")
+        dim_c, dim_n = int_list(dim, "any", "dim")
         opts = None
         if keepdim is not False:
             opts = _o_any_dim(1, boolean(keepdim, "any", "keepdim"))
         if out is not None:
             out_tensor(out, "any")
-            if tt_any_dim_into(local.ctx, input._h, packed(dim, "any", "dim"), length(dim), opts, out._h):
+            if tt_any_dim_into(local.ctx, input._h, dim_c, dim_n, opts, out._h):
                 fail()
             return out
         h = c_void_p()
-        if tt_any_dim(local.ctx, input._h, packed(dim, "any", "dim"), length(dim), opts, byref(h)):
+        if tt_any_dim(local.ctx, input._h, dim_c, dim_n, opts, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
@@ -2542,11 +2547,11 @@ def split(input, split_size, dim=0, *, split_sizes=None):
             opts = _o_split(1, integer(dim, "split", "dim"))
         return call_list(tt_split, (local.ctx, input._h, int64(split_size, "split", "split_size"), opts))
     elif is_list(split_size):
-        split_size = ints(split_size, "split", "split_sizes")
+        split_size_c, split_size_n = int_list(split_size, "split", "split_sizes")
         opts = None
         if dim != 0 or type(dim) is not int:
             opts = _o_split_with_sizes(1, integer(dim, "split", "dim"))
-        return call_list(tt_split_with_sizes, (local.ctx, input._h, packed(split_size, "split", "split_sizes"), length(split_size), opts))
+        return call_list(tt_split_with_sizes, (local.ctx, input._h, split_size_c, split_size_n, opts))
     raise no_overload("split", input, split_size, dim)
 
 
@@ -2555,11 +2560,12 @@ def view(input, *args, **kwargs):
 
     Another shape over the same memory; one size may be -1. Fails where the strides do not allow it (see reshape).
     """
-    size = gathered(args, kwargs, "view", "size")
+    size = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "view", "size")
     if not isinstance(input, Tensor):
         raise wrong_kind("view", "input", "Tensor", input)
+    size_c, size_n = int_list(size, "view", "size")
     h = c_void_p()
-    if tt_view(local.ctx, input._h, packed(size, "view", "size"), length(size), byref(h)):
+    if tt_view(local.ctx, input._h, size_c, size_n, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2571,11 +2577,12 @@ def reshape(input, *args, **kwargs):
 
     Another shape: a view where the strides allow it, else a copy. One size may be -1.
     """
-    shape = gathered(args, kwargs, "reshape", "shape")
+    shape = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "reshape", "shape")
     if not isinstance(input, Tensor):
         raise wrong_kind("reshape", "input", "Tensor", input)
+    shape_c, shape_n = int_list(shape, "reshape", "shape")
     h = c_void_p()
-    if tt_reshape(local.ctx, input._h, packed(shape, "reshape", "shape"), length(shape), byref(h)):
+    if tt_reshape(local.ctx, input._h, shape_c, shape_n, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2627,11 +2634,12 @@ def permute(input, *args, **kwargs):
 
     Reorders the dimensions: dimension i of the result is dimension dims[i] of self.
     """
-    dims = gathered(args, kwargs, "permute", "dims")
+    dims = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "permute", "dims")
     if not isinstance(input, Tensor):
         raise wrong_kind("permute", "input", "Tensor", input)
+    dims_c, dims_n = int_list(dims, "permute", "dims")
     h = c_void_p()
-    if tt_permute(local.ctx, input._h, packed(dims, "permute", "dims"), length(dims), byref(h)):
+    if tt_permute(local.ctx, input._h, dims_c, dims_n, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2643,11 +2651,12 @@ def expand(input, *args, **kwargs):
 
     Repeats dimensions of size 1 without copying; -1 keeps a size; new dimensions come in front.
     """
-    size = gathered(args, kwargs, "expand", "size")
+    size = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "expand", "size")
     if not isinstance(input, Tensor):
         raise wrong_kind("expand", "input", "Tensor", input)
+    size_c, size_n = int_list(size, "expand", "size")
     h = c_void_p()
-    if tt_expand(local.ctx, input._h, packed(size, "expand", "size"), length(size), byref(h)):
+    if tt_expand(local.ctx, input._h, size_c, size_n, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2670,9 +2679,9 @@ def squeeze(input, dim=None):
         t._h = h
         return t
     elif is_dims(dim):
-        dim = ints(dim, "squeeze", "dim")
+        dim_c, dim_n = int_list(dim, "squeeze", "dim")
         h = c_void_p()
-        if tt_squeeze_dims(local.ctx, input._h, packed(dim, "squeeze", "dim"), length(dim), byref(h)):
+        if tt_squeeze_dims(local.ctx, input._h, dim_c, dim_n, byref(h)):
             fail()
         t = _new(Tensor)
         t._h = h
@@ -2764,13 +2773,13 @@ def as_strided(input, size, stride, storage_offset=None):
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("as_strided", "input", "Tensor", input)
-    size = ints(size, "as_strided", "size")
-    stride = ints(stride, "as_strided", "stride")
+    size_c, size_n = int_list(size, "as_strided", "size")
+    stride_c, stride_n = int_list(stride, "as_strided", "stride")
     opts = None
     if storage_offset is not None:
         opts = _o_as_strided((storage_offset is not None), optional_integer(storage_offset, "as_strided", "storage_offset"))
     h = c_void_p()
-    if tt_as_strided(local.ctx, input._h, packed(size, "as_strided", "size"), length(size), packed(stride, "as_strided", "stride"), length(stride), opts, byref(h)):
+    if tt_as_strided(local.ctx, input._h, size_c, size_n, stride_c, stride_n, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -2814,11 +2823,11 @@ def split_with_sizes(input, split_sizes, dim=0):
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("split_with_sizes", "input", "Tensor", input)
-    split_sizes = ints(split_sizes, "split_with_sizes", "split_sizes")
+    split_sizes_c, split_sizes_n = int_list(split_sizes, "split_with_sizes", "split_sizes")
     opts = None
     if dim != 0 or type(dim) is not int:
         opts = _o_split_with_sizes(1, integer(dim, "split_with_sizes", "dim"))
-    return call_list(tt_split_with_sizes, (local.ctx, input._h, packed(split_sizes, "split_with_sizes", "split_sizes"), length(split_sizes), opts))
+    return call_list(tt_split_with_sizes, (local.ctx, input._h, split_sizes_c, split_sizes_n, opts))
 
 
 # where -> name -> function

@@ -1,12 +1,12 @@
 """Tensor: owner of one handle, its facts, conversions and Python's protocols. The operators come from _ops."""
 import weakref
-from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer, string_at
+from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
 from struct import Struct
 
 from . import errors
-from ._index import packed_index
+from ._index import INT_MAX, INT_MIN, packed_index
 from ._lib import Handle, fail, lib, local, quick, released_by
-from ._types import (BY_NAME, CPU, DTYPES, UNPACK, Size, contiguous_format, device, dtype, memory_format, preserve_format)
+from ._types import (BY_NAME, CPU, DTYPES, Size, contiguous_format, device, dtype, memory_format, preserve_format)
 from ._types import bfloat16 as BFLOAT16
 from ._types import float32 as FLOAT32
 
@@ -15,6 +15,9 @@ SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
 READ = {"bool": "?", "float16": "e", "complex64": "f", "complex128": "d"}
 
 _new = object.__new__
+tensor_ndim, tensor_shape, tensor_dtype = quick.tt_tensor_ndim, quick.tt_tensor_shape, quick.tt_tensor_dtype
+tensor_select = lib.tt_select
+FIRST_DIM = c_int64(0)
 ops = None  # the module of generated operators, which needs Tensor first
 
 
@@ -30,8 +33,7 @@ class Tensor(Handle):
 
     @property
     def shape(self):
-        n = quick.tt_tensor_ndim(self._h)
-        return Size(UNPACK[n](string_at(quick.tt_tensor_shape(self._h), 8 * n))) if n else Size()
+        return Size(tensor_shape(self._h)[:tensor_ndim(self._h)])
 
     def size(self, dim=None):
         shape = self.shape
@@ -42,12 +44,11 @@ class Tensor(Handle):
         return shape[dim]
 
     def stride(self, dim=None):
-        n = quick.tt_tensor_ndim(self._h)
-        strides = UNPACK[n](string_at(quick.tt_tensor_strides(self._h), 8 * n)) if n else ()
-        return strides if dim is None else strides[dim]
+        strides = quick.tt_tensor_strides(self._h)[:tensor_ndim(self._h)]
+        return tuple(strides) if dim is None else strides[dim]
 
     def dim(self):
-        return quick.tt_tensor_ndim(self._h)
+        return tensor_ndim(self._h)
 
     ndimension = dim
     ndim = property(dim)
@@ -59,7 +60,7 @@ class Tensor(Handle):
 
     @property
     def dtype(self):
-        return DTYPES[quick.tt_tensor_dtype(self._h)]
+        return DTYPES[tensor_dtype(self._h)]
 
     @property
     def device(self):
@@ -358,10 +359,14 @@ class Tensor(Handle):
     # ---- indexing ----
 
     def __getitem__(self, key):
-        index, n, keep = packed_index(key)  # keep: tensors that index points to
         h = c_void_p()
-        if lib.tt_index_get(local.ctx, self._h, index, n, byref(h)):
-            fail()
+        if type(key) is int and INT_MIN <= key <= INT_MAX:
+            if tensor_select(local.ctx, self._h, FIRST_DIM, c_int64(key), byref(h)):
+                fail()
+        else:
+            index, n, keep = packed_index(key)  # keep: tensors that index points to
+            if lib.tt_index_get(local.ctx, self._h, index, n, byref(h)):
+                fail()
         t = _new(Tensor)
         t._h = h
         return t

@@ -135,4 +135,3 @@ class Size(tuple):
 
 # PACK[n](*ints) -> the n int64 as C reads them
 PACK = [Struct(f"{n}q").pack for n in range(65)]
-UNPACK = [Struct(f"{n}q").unpack for n in range(65)]

@@ -33,10 +33,10 @@ _new = object.__new__
 '''
 # what the functions take from _convert.py
 CONVERT = (
-    "boolean", "call_list", "device_field", "dtype_code", "float64", "gathered", "generator_address", "int64", "integer", "ints", "is_dims", "is_int",
+    "boolean", "call_list", "device_field", "dtype_code", "float64", "gathered", "generator_address", "int64", "int_list", "integer", "is_dims", "is_int",
     "is_list", "is_number", "is_optional_number", "is_optional_tensor", "length", "memory_format_code", "named_result", "no_overload", "number_form",
     "number_operand", "one_of", "optional_boolean", "optional_integer", "optional_real", "optional_scalar", "optional_tensor", "out_tensor", "out_tensors",
-    "packed", "pointers", "real", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "wrong_kind")
+    "pointers", "real", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "wrong_kind")
 KEYS = {"in", "aliases", "own", "order", "names", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
@@ -245,7 +245,8 @@ class Function:
     def body(self):
         lines = []
         if self.varargs:
-            lines.append(f'{self.varargs.name} = gathered(args, kwargs, "{self.name}", "{self.varargs.name}")')
+            lines.append(f'{self.varargs.name} = args if args and type(args[0]) is int and not kwargs else '
+                         f'gathered(args, kwargs, "{self.name}", "{self.varargs.name}")')
         if self.variant == "_" and self.positional[0].name == "input":
             lines.append("input = self")
         if self.inplace_flag:
@@ -289,18 +290,19 @@ class Function:
 
     def form_body(self, form, checked):
         op, lines = form.op, []
-        for s in form.slots:
-            if s.arg.positional and s.arg.type in LISTS:
-                make = "ints" if s.arg.type in NUMBER_LISTS else "tensor_list"
-                optional = ", True" if s.arg.type == "Tensor?[]" else ""
-                if not (self.varargs and s.var == self.varargs.name):
-                    lines.append(f'{s.var} = {make}({s.var}, "{self.name}", "{s.name}"{optional})')
-        if op.options and not op.fixed:
-            lines += ["opts = None", f"if {self.unusual(form)}:", f"    opts = {self.options(form)}"]
-        if self.takes_out and "into" not in op.variants:
+        stored = self.takes_out and "into" not in op.variants
+        if stored:
             names = [p.name for p in self.positional] + [f"{p.name}={p.name}" for p in self.keywords]
             lines += ["if out is not None:", f'    return store(out, {self.name}({", ".join(names)}), "{self.name}")']
-        elif self.takes_out:
+        for s in form.slots:
+            if s.arg.positional and s.arg.type in NUMBER_LISTS:
+                lines.append(f'{s.var}_c, {s.var}_n = int_list({s.var}, "{self.name}", "{s.name}")')
+            elif s.arg.positional and s.arg.type in LISTS:
+                optional = ", True" if s.arg.type == "Tensor?[]" else ""
+                lines.append(f'{s.var} = tensor_list({s.var}, "{self.name}", "{s.name}"{optional})')
+        if op.options and not op.fixed:
+            lines += ["opts = None", f"if {self.unusual(form)}:", f"    opts = {self.options(form)}"]
+        if self.takes_out and not stored:
             outs = dst_names(op)
             lines.append("if out is not None:")
             if len(outs) == 1:
@@ -373,7 +375,7 @@ class Function:
                     raise DeclError(f"{form.op.name}: {a.name} is not checked")
                 out.append(f"{s.var}._h")
             elif a.type in NUMBER_LISTS:
-                out += [f"packed({where})", f"length({s.var})"]
+                out += [f"{s.var}_c", f"{s.var}_n"]
             elif a.type in LISTS:
                 out += [f"pointers({s.var})", f"length({s.var})"]
             elif a.enum:
