@@ -41,6 +41,11 @@ function(tt_own_code target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_options(${target} PRIVATE -fno-rtti -fvisibility=hidden -ffunction-sections -fdata-sections
                          -ftls-model=initial-exec -fno-semantic-interposition)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+    # gcc's "rep stos" for a small struct costs more than the rest of a tiny tensor's creation
+    target_compile_options(${target} PRIVATE -mmemset-strategy=vector_loop:256:noalign,libcall:-1:noalign
+                           -mmemcpy-strategy=vector_loop:256:noalign,libcall:-1:noalign)
+  endif()
 endfunction()
 
 set(tt_isa_flags_baseline)

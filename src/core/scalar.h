@@ -6,14 +6,14 @@
 namespace TT_NS {
 
 struct Scalar : tt_scalar {
-  Scalar() : tt_scalar{TT_SCALAR_INT, 0, 0, 0, 0} {}
-  Scalar(const tt_scalar& s) : tt_scalar(s) {}
+  constexpr Scalar() : tt_scalar{TT_SCALAR_INT, 0, 0, 0, 0} {}
+  constexpr Scalar(const tt_scalar& s) : tt_scalar(s) {}
   Scalar(const void*) = delete;  // a pointer is no bool
-  Scalar(double v) : tt_scalar{TT_SCALAR_FLOAT, 0, 0, v, 0} {}
-  Scalar(bool v) : tt_scalar{TT_SCALAR_BOOL, 0, v, 0, 0} {}
+  constexpr Scalar(double v) : tt_scalar{TT_SCALAR_FLOAT, 0, 0, v, 0} {}
+  constexpr Scalar(bool v) : tt_scalar{TT_SCALAR_BOOL, 0, v, 0, 0} {}
   template <class T>
     requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  Scalar(T v) : tt_scalar{TT_SCALAR_INT, 0, int64_t(v), 0, 0} {}
+  constexpr Scalar(T v) : tt_scalar{TT_SCALAR_INT, 0, int64_t(v), 0, 0} {}
   static Scalar complex(double re, double im) { return tt_scalar{TT_SCALAR_COMPLEX, 0, 0, re, im}; }
 
   bool is_complex() const { return kind == TT_SCALAR_COMPLEX; }
@@ -31,6 +31,9 @@ struct Scalar : tt_scalar {
   Dtype natural_dtype() const;
 };
 static_assert(sizeof(Scalar) == sizeof(tt_scalar));
+// A number that the program's text names: read from memory that was not just written in smaller parts.
+template <auto Value>
+inline constexpr Scalar kScalar{Value};
 
 Scalar operator+(const Scalar& a, const Scalar& b);
 Scalar operator-(const Scalar& a, const Scalar& b);

@@ -28,7 +28,7 @@ void Storage::destroy(Storage* s) noexcept {
 }
 
 // Tensor headers are always in small blocks.
-static void count_tensor(const Tensor* t, int64_t change) noexcept { count_live(t, sizeof(Tensor), kLiveTensors, change); }
+static TT_INLINE void count_tensor(const Tensor* t, int64_t change) noexcept { count_live(t, sizeof(Tensor), kLiveTensors, change); }
 
 void Tensor::destroy(Tensor* t) noexcept {
   count_tensor(t, -1);

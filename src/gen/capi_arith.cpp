@@ -9,7 +9,7 @@ tt_status tt_add(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_te
   clear_out(out);
   return api_call(c, "add", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::add(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), Scalar(1)));
+    give(x, out, op::add(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_add_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_add_opts *opts, tt_tensor **out) {
@@ -17,31 +17,31 @@ tt_status tt_add_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, co
   return api_call(c, "add", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     give(x, out, op::add(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha));
   });
 }
 tt_status tt_add_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return api_call(c, "add_", [&]([[maybe_unused]] Ctx& x) {
-    op::add_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), Scalar(1));
+    op::add_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>);
   });
 }
 tt_status tt_add_ex_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_add_opts *opts) {
   return api_call(c, "add_", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::add_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha);
   });
 }
 tt_status tt_add_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
   return api_call(c, "add_into", [&]([[maybe_unused]] Ctx& x) {
-    op::add_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), Scalar(1), mutable_arg(dst, "dst", 3));
+    op::add_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>, mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_add_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_add_opts *opts, tt_tensor *dst) {
   return api_call(c, "add_into", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::add_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha, mutable_arg(dst, "dst", 3));
   });
 }
@@ -49,21 +49,21 @@ tt_status tt_add_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *
   clear_out(out);
   return api_call(c, "add", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::add(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1)));
+    give(x, out, op::add(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_add_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "add", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::add(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1)));
+    give(x, out, op::add(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_add_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "add", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::add(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1)));
+    give(x, out, op::add(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_add_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_add_opts *opts, tt_tensor **out) {
@@ -71,51 +71,51 @@ tt_status tt_add_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *ot
   return api_call(c, "add", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     give(x, out, op::add(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha));
   });
 }
 tt_status tt_add_f64_(tt_ctx *c, tt_tensor *self, double other) {
   return api_call(c, "add_", [&]([[maybe_unused]] Ctx& x) {
-    op::add_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1));
+    op::add_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>);
   });
 }
 tt_status tt_add_i64_(tt_ctx *c, tt_tensor *self, int64_t other) {
   return api_call(c, "add_", [&]([[maybe_unused]] Ctx& x) {
-    op::add_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1));
+    op::add_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>);
   });
 }
 tt_status tt_add_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
   return api_call(c, "add_", [&]([[maybe_unused]] Ctx& x) {
-    op::add_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1));
+    op::add_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>);
   });
 }
 tt_status tt_add_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other, const tt_add_opts *opts) {
   return api_call(c, "add_", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::add_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha);
   });
 }
 tt_status tt_add_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
   return api_call(c, "add_into", [&]([[maybe_unused]] Ctx& x) {
-    op::add_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1), mutable_arg(dst, "dst", 3));
+    op::add_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>, mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_add_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
   return api_call(c, "add_into", [&]([[maybe_unused]] Ctx& x) {
-    op::add_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1), mutable_arg(dst, "dst", 3));
+    op::add_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>, mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_add_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
   return api_call(c, "add_into", [&]([[maybe_unused]] Ctx& x) {
-    op::add_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1), mutable_arg(dst, "dst", 3));
+    op::add_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>, mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_add_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_add_opts *opts, tt_tensor *dst) {
   return api_call(c, "add_into", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::add_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha, mutable_arg(dst, "dst", 3));
   });
 }
@@ -123,7 +123,7 @@ tt_status tt_sub(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_te
   clear_out(out);
   return api_call(c, "sub", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::sub(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), Scalar(1)));
+    give(x, out, op::sub(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_sub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_sub_opts *opts, tt_tensor **out) {
@@ -131,31 +131,31 @@ tt_status tt_sub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, co
   return api_call(c, "sub", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     give(x, out, op::sub(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha));
   });
 }
 tt_status tt_sub_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return api_call(c, "sub_", [&]([[maybe_unused]] Ctx& x) {
-    op::sub_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), Scalar(1));
+    op::sub_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>);
   });
 }
 tt_status tt_sub_ex_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_sub_opts *opts) {
   return api_call(c, "sub_", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::sub_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha);
   });
 }
 tt_status tt_sub_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
   return api_call(c, "sub_into", [&]([[maybe_unused]] Ctx& x) {
-    op::sub_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), Scalar(1), mutable_arg(dst, "dst", 3));
+    op::sub_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>, mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_sub_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_sub_opts *opts, tt_tensor *dst) {
   return api_call(c, "sub_into", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::sub_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha, mutable_arg(dst, "dst", 3));
   });
 }
@@ -163,21 +163,21 @@ tt_status tt_sub_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *
   clear_out(out);
   return api_call(c, "sub", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::sub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1)));
+    give(x, out, op::sub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_sub_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "sub", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::sub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1)));
+    give(x, out, op::sub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_sub_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "sub", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::sub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1)));
+    give(x, out, op::sub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_sub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_sub_opts *opts, tt_tensor **out) {
@@ -185,51 +185,51 @@ tt_status tt_sub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *ot
   return api_call(c, "sub", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     give(x, out, op::sub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha));
   });
 }
 tt_status tt_sub_f64_(tt_ctx *c, tt_tensor *self, double other) {
   return api_call(c, "sub_", [&]([[maybe_unused]] Ctx& x) {
-    op::sub_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1));
+    op::sub_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>);
   });
 }
 tt_status tt_sub_i64_(tt_ctx *c, tt_tensor *self, int64_t other) {
   return api_call(c, "sub_", [&]([[maybe_unused]] Ctx& x) {
-    op::sub_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1));
+    op::sub_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>);
   });
 }
 tt_status tt_sub_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
   return api_call(c, "sub_", [&]([[maybe_unused]] Ctx& x) {
-    op::sub_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1));
+    op::sub_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>);
   });
 }
 tt_status tt_sub_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other, const tt_sub_opts *opts) {
   return api_call(c, "sub_", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::sub_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha);
   });
 }
 tt_status tt_sub_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
   return api_call(c, "sub_into", [&]([[maybe_unused]] Ctx& x) {
-    op::sub_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1), mutable_arg(dst, "dst", 3));
+    op::sub_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>, mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_sub_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
   return api_call(c, "sub_into", [&]([[maybe_unused]] Ctx& x) {
-    op::sub_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1), mutable_arg(dst, "dst", 3));
+    op::sub_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>, mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_sub_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
   return api_call(c, "sub_into", [&]([[maybe_unused]] Ctx& x) {
-    op::sub_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1), mutable_arg(dst, "dst", 3));
+    op::sub_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>, mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_sub_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_sub_opts *opts, tt_tensor *dst) {
   return api_call(c, "sub_into", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::sub_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha, mutable_arg(dst, "dst", 3));
   });
 }
@@ -237,7 +237,7 @@ tt_status tt_rsub(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_t
   clear_out(out);
   return api_call(c, "rsub", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::rsub(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), Scalar(1)));
+    give(x, out, op::rsub(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_rsub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_rsub_opts *opts, tt_tensor **out) {
@@ -245,7 +245,7 @@ tt_status tt_rsub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, c
   return api_call(c, "rsub", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     give(x, out, op::rsub(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha));
   });
 }
@@ -253,21 +253,21 @@ tt_status tt_rsub_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor 
   clear_out(out);
   return api_call(c, "rsub", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::rsub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1)));
+    give(x, out, op::rsub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_rsub_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "rsub", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::rsub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1)));
+    give(x, out, op::rsub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_rsub_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "rsub", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::rsub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), Scalar(1)));
+    give(x, out, op::rsub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_rsub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_rsub_opts *opts, tt_tensor **out) {
@@ -275,7 +275,7 @@ tt_status tt_rsub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *o
   return api_call(c, "rsub", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     give(x, out, op::rsub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha));
   });
 }

@@ -70,7 +70,7 @@ tt_status tt_arange(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, con
   return api_call(c, "arange", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 3);
-    const Scalar o_step = opts_has(opts, 0) ? scalar_arg(&opts->step, "step", 2) : Scalar(1);
+    const Scalar o_step = opts_has(opts, 0) ? scalar_arg(&opts->step, "step", 2) : kScalar<1>;
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 2) ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
     give(x, out, op::arange(scalar_arg(start, "start", 0), scalar_arg(end, "end", 1), o_step, o_dtype, o_device));

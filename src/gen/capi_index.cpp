@@ -45,7 +45,7 @@ tt_status tt_index_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_t
   clear_out(out);
   return api_call(c, "index_add", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
-    give(x, out, op::index_add(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), Scalar(1)));
+    give(x, out, op::index_add(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), kScalar<1>));
   });
 }
 tt_status tt_index_add_ex(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor **out) {
@@ -53,31 +53,31 @@ tt_status tt_index_add_ex(tt_ctx *c, const tt_tensor *self, int64_t dim, const t
   return api_call(c, "index_add", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
     give(x, out, op::index_add(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), o_alpha));
   });
 }
 tt_status tt_index_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source) {
   return api_call(c, "index_add_", [&]([[maybe_unused]] Ctx& x) {
-    op::index_add_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), Scalar(1));
+    op::index_add_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), kScalar<1>);
   });
 }
 tt_status tt_index_add_ex_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts) {
   return api_call(c, "index_add_", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
     op::index_add_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), o_alpha);
   });
 }
 tt_status tt_index_add_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor *dst) {
   return api_call(c, "index_add_into", [&]([[maybe_unused]] Ctx& x) {
-    op::index_add_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), Scalar(1), mutable_arg(dst, "dst", 5));
+    op::index_add_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), kScalar<1>, mutable_arg(dst, "dst", 5));
   });
 }
 tt_status tt_index_add_ex_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor *dst) {
   return api_call(c, "index_add_into", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : Scalar(1);
+    const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
     op::index_add_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), o_alpha, mutable_arg(dst, "dst", 5));
   });
 }

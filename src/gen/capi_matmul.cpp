@@ -29,24 +29,24 @@ tt_status tt_addmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, cons
   return api_call(c, "addmm", [&]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 2);
-    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : Scalar(1);
-    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : Scalar(1);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
     give(x, out, op::addmm(tensor_arg(self, "self", 0), tensor_arg(mat1, "mat1", 1), tensor_arg(mat2, "mat2", 2), o_beta, o_alpha));
   });
 }
 tt_status tt_addmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts) {
   return api_call(c, "addmm_", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
-    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : Scalar(1);
-    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : Scalar(1);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
     op::addmm_(mutable_arg(self, "self", 0), tensor_arg(mat1, "mat1", 1), tensor_arg(mat2, "mat2", 2), o_beta, o_alpha);
   });
 }
 tt_status tt_addmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor *dst) {
   return api_call(c, "addmm_into", [&]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
-    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : Scalar(1);
-    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : Scalar(1);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
     op::addmm_into(tensor_arg(self, "self", 0), tensor_arg(mat1, "mat1", 1), tensor_arg(mat2, "mat2", 2), o_beta, o_alpha, mutable_arg(dst, "dst", 5));
   });
 }

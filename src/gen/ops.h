@@ -245,46 +245,46 @@ enum : int64_t { kRoundingNone = 0, kRoundingFloor = 1, kRoundingTrunc = 2 };
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {
 
-inline TensorRef add(const Tensor& self, const Tensor& other, const Scalar& alpha = Scalar(1)) {
+inline TensorRef add(const Tensor& self, const Tensor& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_add, self, other, alpha);
 }
-inline void add_(Tensor& self, const Tensor& other, const Scalar& alpha = Scalar(1)) {
+inline void add_(Tensor& self, const Tensor& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_add_, self, other, alpha);
 }
 inline void add_into(const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) {
   return dispatch(op_add_into, self, other, alpha, dst);
 }
-inline TensorRef add(const Tensor& self, const Scalar& other, const Scalar& alpha = Scalar(1)) {
+inline TensorRef add(const Tensor& self, const Scalar& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_add_scalar, self, other, alpha);
 }
-inline void add_(Tensor& self, const Scalar& other, const Scalar& alpha = Scalar(1)) {
+inline void add_(Tensor& self, const Scalar& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_add_scalar_, self, other, alpha);
 }
 inline void add_into(const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) {
   return dispatch(op_add_scalar_into, self, other, alpha, dst);
 }
-inline TensorRef sub(const Tensor& self, const Tensor& other, const Scalar& alpha = Scalar(1)) {
+inline TensorRef sub(const Tensor& self, const Tensor& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_sub, self, other, alpha);
 }
-inline void sub_(Tensor& self, const Tensor& other, const Scalar& alpha = Scalar(1)) {
+inline void sub_(Tensor& self, const Tensor& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_sub_, self, other, alpha);
 }
 inline void sub_into(const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) {
   return dispatch(op_sub_into, self, other, alpha, dst);
 }
-inline TensorRef sub(const Tensor& self, const Scalar& other, const Scalar& alpha = Scalar(1)) {
+inline TensorRef sub(const Tensor& self, const Scalar& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_sub_scalar, self, other, alpha);
 }
-inline void sub_(Tensor& self, const Scalar& other, const Scalar& alpha = Scalar(1)) {
+inline void sub_(Tensor& self, const Scalar& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_sub_scalar_, self, other, alpha);
 }
 inline void sub_into(const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) {
   return dispatch(op_sub_scalar_into, self, other, alpha, dst);
 }
-inline TensorRef rsub(const Tensor& self, const Tensor& other, const Scalar& alpha = Scalar(1)) {
+inline TensorRef rsub(const Tensor& self, const Tensor& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_rsub, self, other, alpha);
 }
-inline TensorRef rsub(const Tensor& self, const Scalar& other, const Scalar& alpha = Scalar(1)) {
+inline TensorRef rsub(const Tensor& self, const Scalar& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_rsub_scalar, self, other, alpha);
 }
 inline TensorRef mul(const Tensor& self, const Tensor& other) {
@@ -623,7 +623,7 @@ inline TensorRef ones(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device 
 inline TensorRef full(Ints size, const Scalar& fill_value, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_full, size, fill_value, dtype, device);
 }
-inline TensorRef arange(const Scalar& start, const Scalar& end, const Scalar& step = Scalar(1), Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+inline TensorRef arange(const Scalar& start, const Scalar& end, const Scalar& step = kScalar<1>, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_arange, start, end, step, dtype, device);
 }
 inline TensorRef empty_like(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
@@ -656,10 +656,10 @@ inline TensorRef index_select(const Tensor& self, int64_t dim, const Tensor& ind
 inline void index_select_into(const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
   return dispatch(op_index_select_into, self, dim, index, dst);
 }
-inline TensorRef index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = Scalar(1)) {
+inline TensorRef index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_index_add, self, dim, index, source, alpha);
 }
-inline void index_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = Scalar(1)) {
+inline void index_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_index_add_, self, dim, index, source, alpha);
 }
 inline void index_add_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, Tensor& dst) {
@@ -743,10 +743,10 @@ inline TensorRef linear(const Tensor& input, const Tensor& weight, const Tensor*
 inline TensorRef linear_rows(const Tensor& input, const Tensor& weight, const Tensor* bias) {
   return dispatch(op_linear_rows, input, weight, bias);
 }
-inline TensorRef addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta = Scalar(1), const Scalar& alpha = Scalar(1)) {
+inline TensorRef addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_addmm, self, mat1, mat2, beta, alpha);
 }
-inline void addmm_(Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta = Scalar(1), const Scalar& alpha = Scalar(1)) {
+inline void addmm_(Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_addmm_, self, mat1, mat2, beta, alpha);
 }
 inline void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {

@@ -142,22 +142,36 @@ static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operan
 
 // ---- the short way: dense operands of one geometry in a dtype that is computed as it is, and numbers ----
 
+// same_geometry for few dims, without calls.
+static TT_INLINE bool same_dims(const Tensor& a, const Tensor& b) {
+  if (a.ndim != b.ndim) return false;
+  const int64_t *an = a.sizes_ptr(), *bn = b.sizes_ptr(), *as = a.strides_ptr(), *bs = b.strides_ptr();
+  int64_t differ = 0;
+  for (int d = 0; d < a.ndim; d++) differ |= (an[d] ^ bn[d]) | (as[d] ^ bs[d]);
+  return differ == 0;
+}
+
+// d, if the operator takes operands of it as they are; else kNone.
+static TT_INLINE Dtype taken_plainly(const ElementSpec& spec, Dtype d) {
+  const bool native = d >= Dtype::kF32 || d == Dtype::kI32 || d == Dtype::kI64;
+  return !native || (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) || (spec.no_complex && is_complex(d)) ? Dtype::kNone : d;
+}
+static TT_INLINE bool is_plain(const ElementSpec& spec) { return !spec.masks && !spec.promote_params && spec.compute == Compute::kWiden; }
+
 // The dtype of such operands, kNone if they are not.
 static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins) {
-  if (ins.size() == 0 || spec.masks || spec.promote_params || spec.compute != Compute::kWiden) return Dtype::kNone;
+  if (ins.size() == 0 || !is_plain(spec)) return Dtype::kNone;
   const Tensor* first = nullptr;
   for (const Operand& o : ins) {
     if (!o.t) continue;
     if (!first) {
       first = o.t;
       if (!first->dense() || !first->is_cpu() || first->numel == 0) return Dtype::kNone;
-    } else if (o.t->dtype != first->dtype || !o.t->is_cpu() || !same_geometry(*o.t, *first)) {
+    } else if (o.t->dtype != first->dtype || !o.t->is_cpu() || !same_dims(*o.t, *first)) {
       return Dtype::kNone;
     }
   }
-  const Dtype d = first->dtype;
-  const bool native = d >= Dtype::kF32 || d == Dtype::kI32 || d == Dtype::kI64;
-  if (!native || (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) || (spec.no_complex && is_complex(d))) return Dtype::kNone;
+  const Dtype d = taken_plainly(spec, first->dtype);
   for (const Operand& o : ins)
     if (o.s && (o.s->category() > category(d) || (spec.no_bool && o.s->is_bool()))) return Dtype::kNone;
   return d;
@@ -185,12 +199,7 @@ static const Tensor& first_tensor(Operands ins) {
   return *o->t;
 }
 
-TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
-  if (Dtype d = plain_dtype(spec, ins); d != Dtype::kNone) {
-    TensorRef out = new_like(first_tensor(ins), spec.rule == DtypeRule::kBool ? Dtype::kBool : d);
-    run_plain(spec, d, *out, ins, p0, p1);
-    return out;
-  }
+static TensorRef element_any(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
   Types types = types_of(spec, ins, p0, p1);
   Device device = result_device(ins);
   TensorRef out = new_result(ins, result_shape(ins), types.out, device);
@@ -198,7 +207,28 @@ TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0, con
   return out;
 }
 
-TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, const Param& p0) { return element_op(spec, {a, b}, p0, kNoParam); }
+TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
+  Dtype d = plain_dtype(spec, ins);
+  if (d == Dtype::kNone) return element_any(spec, ins, p0, p1);
+  TensorRef out = new_like(first_tensor(ins), spec.rule == DtypeRule::kBool ? Dtype::kBool : d);
+  run_plain(spec, d, *out, ins, p0, p1);
+  return out;
+}
+
+TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, const Param& p0) {
+  const bool alike = a.dtype == b.dtype && a.dense() && a.is_cpu() && b.is_cpu() && a.numel != 0 && same_dims(a, b) && is_plain(spec);
+  const Dtype d = alike ? taken_plainly(spec, a.dtype) : Dtype::kNone;
+  if (d == Dtype::kNone) return element_any(spec, {a, b}, p0, kNoParam);
+  TensorRef out = new_like(a, spec.rule == DtypeRule::kBool ? Dtype::kBool : d);
+  ElementPlan plan;
+  plan.n = out->numel, plan.n_operands = 3, plan.compute = int32_t(d), plan.dense = true, plan.ndim = 0;
+  memset(plan.scalar_in, 0, sizeof plan.scalar_in);
+  plan.dtype[0] = int32_t(out->dtype), plan.dtype[1] = plan.dtype[2] = int32_t(d);
+  plan.ptr[0] = out->data, plan.ptr[1] = a.data, plan.ptr[2] = b.data;
+  plan.param[0] = p0.v, plan.param[1].kind = 0;
+  launch(*spec.kernel, kCpuDevice, &plan, plan.n);
+  return out;
+}
 
 // ---- in place and into ----
 

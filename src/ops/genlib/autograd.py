@@ -196,7 +196,7 @@ def default_info(a):
         return ""
     if text in ("true", "false"):
         return f", {{ArgDefault::kBool, 0, {int(text == 'true')}}}"
-    number = re.sub(r"^Scalar\((.*)\)$", r"\1", text)
+    number = re.sub(r"^kScalar<(.*)>$", r"\1", text)
     number = {"TT_CONTIGUOUS": "1", "TT_PRESERVE": "2"}.get(number, number)
     try:
         return f", {{ArgDefault::kInt, 0, {int(number)}}}"

@@ -35,7 +35,7 @@ def cpp_default(a):
     if a.enum:
         return str(ENUMS[a.enum][d.strip('"')])
     if a.type == "Scalar":
-        return f"Scalar({d})"
+        return f"kScalar<{d}>"
     if a.type == "MemoryFormat":
         return {"contiguous": "TT_CONTIGUOUS", "preserve": "TT_PRESERVE"}[d]
     if a.type == "Str":
