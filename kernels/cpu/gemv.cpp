@@ -4,21 +4,44 @@
 
 TT_ISA_BEGIN
 
-// sums[r][i] = lanes of the dot product of row r of a and column i of kCols columns of b (each a run, b_col apart), in
-// kChains interleaved partial sums.
-template <class T, int kRows, int kCols, int kChains>
+// out[i] = the dot product of a and column i of b (each a run, b_col apart). The lanes of a sum are added as add_lanes
+// does; while that goes on, the next column is already on its way.
+template <class T>
+void dot_runs(const T* a, const T* b, int64_t b_col, int64_t k, int cols, T* out) {
+  constexpr int kL = kLanes<T>, kChains = 8;
+  for (int i = 0; i < cols; i++, b += b_col) {
+    Vec<T> acc[kChains];
+    TT_UNROLL
+    for (int u = 0; u < kChains; u++) acc[u] = Vec<T>{};
+    int64_t p = 0;
+    for (; p + kChains * kL <= k; p += kChains * kL) {
+      TT_UNROLL
+      for (int u = 0; u < kChains; u++) acc[u] = fma(load(a + p + u * kL), load(b + p + u * kL), acc[u]);
+    }
+    for (; p + kL <= k; p += kL) acc[0] = fma(load(a + p), load(b + p), acc[0]);
+    if (p < k) acc[0] = fma(load(a + p, Part<T>(int(k - p))), load(b + p, Part<T>(int(k - p))), acc[0]);
+    TT_UNROLL
+    for (int s = kChains / 2; s > 0; s /= 2) {
+      TT_UNROLL
+      for (int u = 0; u < s; u++) acc[u] = acc[u] + acc[u + s];
+    }
+    T two[2];
+    fold_lanes<T, kL>(acc[0], two, [](auto x, auto y) { return x + y; });
+    out[i] = two[0] + two[1];
+  }
+}
+
+// sums[r][i] = lanes of the dot product of row r of a and column i of kCols columns of b (each a run, b_col apart).
+template <class T, int kRows, int kCols>
 void dot_columns(const T* a, int64_t a_row, const T* b, int64_t b_col, int64_t k, Vec<T>* sums, int64_t sums_row) {
   constexpr int kL = kLanes<T>;
-  Vec<T> acc[kChains][kRows][kCols];
+  Vec<T> acc[kRows][kCols];
   TT_UNROLL
-  for (int u = 0; u < kChains; u++) {
+  for (int r = 0; r < kRows; r++) {
     TT_UNROLL
-    for (int r = 0; r < kRows; r++) {
-      TT_UNROLL
-      for (int i = 0; i < kCols; i++) acc[u][r][i] = Vec<T>{};
-    }
+    for (int i = 0; i < kCols; i++) acc[r][i] = Vec<T>{};
   }
-  const auto step = [&](int u, int64_t p, auto... part) __attribute__((always_inline)) {
+  const auto step = [&](int64_t p, auto... part) __attribute__((always_inline)) {
     Vec<T> x[kRows];
     TT_UNROLL
     for (int r = 0; r < kRows; r++) x[r] = load(a + r * a_row + p, part...);
@@ -26,27 +49,16 @@ void dot_columns(const T* a, int64_t a_row, const T* b, int64_t b_col, int64_t k
     for (int i = 0; i < kCols; i++) {
       const Vec<T> y = load(b + i * b_col + p, part...);
       TT_UNROLL
-      for (int r = 0; r < kRows; r++) acc[u][r][i] = fma(x[r], y, acc[u][r][i]);
+      for (int r = 0; r < kRows; r++) acc[r][i] = fma(x[r], y, acc[r][i]);
     }
   };
   int64_t p = 0;
-  for (; p + kChains * kL <= k; p += kChains * kL) {
-    TT_UNROLL
-    for (int u = 0; u < kChains; u++) step(u, p + u * kL);
-  }
-  for (; kChains > 1 && p + kL <= k; p += kL) step(0, p);
-  if (p < k) step(0, p, Part<T>(int(k - p)));
+  for (; p + kL <= k; p += kL) step(p);
+  if (p < k) step(p, Part<T>(int(k - p)));
   TT_UNROLL
   for (int r = 0; r < kRows; r++) {
     TT_UNROLL
-    for (int i = 0; i < kCols; i++) {
-      TT_UNROLL
-      for (int s = kChains / 2; s > 0; s /= 2) {
-        TT_UNROLL
-        for (int u = 0; u < s; u++) acc[u][r][i] = acc[u][r][i] + acc[u + s][r][i];
-      }
-      sums[r * sums_row + i] = acc[0][r][i];
-    }
+    for (int i = 0; i < kCols; i++) sums[r * sums_row + i] = acc[r][i];
   }
 }
 
@@ -67,13 +79,12 @@ TT_NOINLINE void add_lanes(const Vec<T>* sums, T* out) {
 }
 
 // `cols` columns by kCols; the last ones singly.
-template <class T, int kRows, int kCols, int kChains>
+template <class T, int kRows, int kCols>
 void dot_all(const T* a, int64_t a_row, const T* b, int64_t b_col, int64_t k, int cols, Vec<T>* sums) {
   constexpr int kL = kLanes<T>;
   int i = 0;
-  for (; i + kCols <= cols; i += kCols)
-    dot_columns<T, kRows, kCols, kChains>(a, a_row, b + i * b_col, b_col, k, sums + i, kL);
-  for (; kCols > 1 && i < cols; i++) dot_columns<T, kRows, 1, kChains>(a, a_row, b + i * b_col, b_col, k, sums + i, kL);
+  for (; i + kCols <= cols; i += kCols) dot_columns<T, kRows, kCols>(a, a_row, b + i * b_col, b_col, k, sums + i, kL);
+  for (; kCols > 1 && i < cols; i++) dot_columns<T, kRows, 1>(a, a_row, b + i * b_col, b_col, k, sums + i, kL);
 }
 
 // Rows [r0, r0 + kRows), up to kLanes columns from j. Long sums of one row stream b in order, which is what memory
@@ -81,17 +92,18 @@ void dot_all(const T* a, int64_t a_row, const T* b, int64_t b_col, int64_t k, in
 template <class T, int kRows>
 void dot_group(const MatmulPlan& p, const BatchWalk& w, int64_t r0, int64_t j, int cols) {
   constexpr int kL = kLanes<T>, kCols = 4 < kL ? 4 : kL;
-  Vec<T> sums[kRows][kL];
   const T* a = reinterpret_cast<const T*>(w.a) + r0 * p.a_row;
   const T* b = reinterpret_cast<const T*>(w.b) + j * p.b_col;
-  if (kRows == 1 && p.k >= 32 * kL)
-    dot_all<T, kRows, 1, 8>(a, p.a_row, b, p.b_col, p.k, cols, sums[0]);
-  else
-    dot_all<T, kRows, kCols, 1>(a, p.a_row, b, p.b_col, p.k, cols, sums[0]);
-  for (int r = 0; r < kRows; r++)
-    for (int i = cols; i < kL; i++) sums[r][i] = Vec<T>{};
   alignas(64) T out[kRows * kL];
-  for (int r = 0; r < kRows; r++) add_lanes<T>(sums[r], out + r * kL);
+  if (kRows == 1 && p.k >= 32 * kL) {
+    dot_runs(a, b, p.b_col, p.k, cols, out);
+  } else {
+    Vec<T> sums[kRows][kL];
+    dot_all<T, kRows, kCols>(a, p.a_row, b, p.b_col, p.k, cols, sums[0]);
+    for (int r = 0; r < kRows; r++)
+      for (int i = cols; i < kL; i++) sums[r][i] = Vec<T>{};
+    for (int r = 0; r < kRows; r++) add_lanes<T>(sums[r], out + r * kL);
+  }
   finish<T, T>(p, w.c, w.d, r0, j, kRows, cols, out, kL, true);
 }
 

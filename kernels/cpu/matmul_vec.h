@@ -1,67 +1,9 @@
 // Native vectors of this instruction set for the matrix products: whole and partial loads and stores, fma, transpose.
 #pragma once
 
-#include "isa.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
-#if defined(__AVX512F__)
-#define TT_VEC_BYTES 64
-#elif defined(__AVX2__)
-#define TT_VEC_BYTES 32
-#else
-#define TT_VEC_BYTES 16
-#endif
-
-#if defined(__clang__)
-#define TT_UNROLL _Pragma("unroll")
-#else
-#define TT_UNROLL _Pragma("GCC unroll 32")
-#endif
+#include "cpu/vec.h"
 
 TT_ISA_BEGIN
-
-template <class T>
-struct VecOf {
-  typedef T type __attribute__((vector_size(TT_VEC_BYTES)));
-};
-template <class T>
-using Vec = typename VecOf<T>::type;
-
-template <class T>
-constexpr int kLanes = TT_VEC_BYTES / int(sizeof(T));
-
-template <class T>
-TT_INLINE Vec<T> load(const T* p) {
-  Vec<T> v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
-template <class T>
-TT_INLINE void store(T* p, Vec<T> v) {
-  __builtin_memcpy(p, &v, sizeof v);
-}
-
-TT_INLINE Vec<float> splat(float x) {
-#if defined(__AVX512F__)
-  return Vec<float>(_mm512_set1_ps(x));
-#else
-  return x - Vec<float>{};
-#endif
-}
-TT_INLINE Vec<double> splat(double x) {
-#if defined(__AVX512F__)
-  return Vec<double>(_mm512_set1_pd(x));
-#else
-  return x - Vec<double>{};
-#endif
-}
-TT_INLINE Vec<int32_t> splat(int32_t x) { return x + Vec<int32_t>{}; }
-TT_INLINE Vec<int64_t> splat(int64_t x) { return x + Vec<int64_t>{}; }
 
 // --- the first n lanes, 0 <= n <= kLanes<T> ---
 #if defined(__AVX512F__)

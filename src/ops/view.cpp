@@ -8,6 +8,7 @@ namespace TT_NS::front {
 
 TensorRef view(Call, const Tensor& self, Ints size) {
   Shape to = infer_size(size, self.numel, "size");
+  if (self.contiguous()) return make_view(self, to, {}, self.data);
   Shape strides;
   strides.resize(to.size());
   if (!view_strides(self.sizes(), self.strides(), to, strides.data()))
