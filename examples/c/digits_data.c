@@ -10,7 +10,7 @@ static char *read_file(const char *path, size_t *size, char *message, int cap) {
   char *text = NULL;
   long end;
   if (!f) {
-    snprintf(message, (size_t)cap, "%s: %s", path, strerror(errno));
+    snprintf(message, (size_t)cap, "%s:1:1: %s", path, strerror(errno));
     return NULL;
   }
   if (fseek(f, 0, SEEK_END) == 0 && (end = ftell(f)) >= 0 && fseek(f, 0, SEEK_SET) == 0 && (text = malloc((size_t)end + 1)) != NULL) {
@@ -18,13 +18,13 @@ static char *read_file(const char *path, size_t *size, char *message, int cap) {
     text[*size] = 0;
     if (*size != (size_t)end) free(text), text = NULL;
   }
-  if (!text) snprintf(message, (size_t)cap, "%s: cannot be read: %s", path, errno ? strerror(errno) : "out of memory");
+  if (!text) snprintf(message, (size_t)cap, "%s:1:1: cannot be read: %s", path, errno ? strerror(errno) : "out of memory");
   fclose(f);
   return text;
 }
 
 /* One line of 65 integers; returns the start of the next one or NULL. */
-static const char *read_row(const char *path, long line, const char *p, float *pixels, int64_t *label, char *message, int cap) {
+static const char *read_row(const char *path, long line, const char *p, const char *end_of_file, float *pixels, int64_t *label, char *message, int cap) {
   const char *start = p;
   for (int k = 0; k <= DIGITS_PIXELS; k++) {
     char *end;
@@ -32,7 +32,7 @@ static const char *read_row(const char *path, long line, const char *p, float *p
     long v = strtol(p, &end, 10);
     int column = (int)(p - start) + 1;
     if (*p < '0' || *p > '9' || end == p) {
-      const char *what = *p == 0 ? "the file ends" : *p == '\n' || *p == '\r' ? "the line ends" : "not a number";
+      const char *what = *p == 0 ? (p == end_of_file ? "the file ends" : "a zero byte") : *p == '\n' || *p == '\r' ? "the line ends" : "not a number";
       snprintf(message, (size_t)cap, "%s:%ld:%d: %s where value %d of 65 should be", path, line, column, what, k + 1);
       return NULL;
     }
@@ -47,8 +47,8 @@ static const char *read_row(const char *path, long line, const char *p, float *p
       if (*p == ',') p++;
     } else {
       if (*p == '\r') p++;
-      if (*p && *p != '\n') {
-        snprintf(message, (size_t)cap, "%s:%ld:%d: more than 65 values, or not a number", path, line, (int)(p - start) + 1);
+      if (*p ? *p != '\n' : p != end_of_file) {
+        snprintf(message, (size_t)cap, "%s:%ld:%d: %s", path, line, (int)(p - start) + 1, *p ? "more than 65 values, or not a number" : "a zero byte");
         return NULL;
       }
       if (*p) p++;
@@ -68,16 +68,12 @@ int digits_read(const char *path, digits *out, char *message, int cap) {
   out->pixels = malloc((size_t)(rows + 1) * DIGITS_PIXELS * sizeof(float));
   out->labels = malloc((size_t)(rows + 1) * sizeof(int64_t));
   if (!out->pixels || !out->labels || !rows) {
-    snprintf(message, (size_t)cap, rows ? "%s: out of memory" : "%s:1:1: the file is empty", path);
+    snprintf(message, (size_t)cap, rows ? "%s:1:1: out of memory" : "%s:1:1: the file is empty", path);
     free(text), digits_free(out);
     return -1;
   }
   const char *p = text;
-  for (; out->n < rows && p; out->n++) p = read_row(path, (long)out->n + 1, p, out->pixels + out->n * DIGITS_PIXELS, out->labels + out->n, message, cap);
-  if (p && (size_t)(p - text) != size) {
-    snprintf(message, (size_t)cap, "%s:%ld:1: a zero byte is no number", path, (long)out->n);
-    p = NULL;
-  }
+  for (; out->n < rows && p; out->n++) p = read_row(path, (long)out->n + 1, p, text + size, out->pixels + out->n * DIGITS_PIXELS, out->labels + out->n, message, cap);
   free(text);
   if (!p) digits_free(out);
   return p ? 0 : -1;

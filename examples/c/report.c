@@ -35,14 +35,15 @@ void progress_show(progress *p, int done, double loss, int64_t rows) {
   fflush(stdout);
 }
 
-void curve_add(curve *c, double value) {
+int curve_add(curve *c, double value) {
   if (c->n == c->cap) {
     int cap = c->cap ? 2 * c->cap : 64;
     double *more = realloc(c->values, (size_t)cap * sizeof *more);
-    if (!more) return;
+    if (!more) return fprintf(stderr, "out of memory\n"), -1;
     c->values = more, c->cap = cap;
   }
   c->values[c->n++] = value;
+  return 0;
 }
 void curve_free(curve *c) {
   free(c->values);

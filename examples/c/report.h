@@ -16,7 +16,7 @@ typedef struct curve {
   double *values;
   int n, cap;
 } curve;
-void curve_add(curve *c, double value);
+int curve_add(curve *c, double value);
 void curve_free(curve *c);
 int curve_write_svg(const curve *c, const char *path, const char *title);
 

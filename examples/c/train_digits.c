@@ -16,7 +16,7 @@ enum { TRAIN = 1500, BATCH = 50, LAYERS = 3, PARAMS = 2 * LAYERS };
 
 typedef struct options {
   const char *data, *svg;
-  int epochs, threads;
+  long epochs, threads;
   double lr;
   uint64_t seed;
 } options;
@@ -35,6 +35,13 @@ typedef struct model {
       return -1;                                                                                        \
     }                                                                                                   \
   } while (0)
+
+/* n values of 8 bytes, or NULL with a message. */
+static int64_t *new_ints(int64_t n) {
+  int64_t *p = malloc((size_t)n * sizeof *p);
+  if (!p) fprintf(stderr, "train_digits: out of memory\n");
+  return p;
+}
 
 /* Kaiming-uniform weights with a = sqrt(5), as PyTorch's Linear has them: U(-1/sqrt(in), 1/sqrt(in)). */
 static int init_param(tt_ctx *c, const int64_t *shape, int64_t ndim, double bound, tt_tensor **out) {
@@ -128,23 +135,22 @@ static int predict(tt_ctx *c, const model *m, const tt_tensor *x, int64_t *class
 /* A permutation of 0 … n-1 by Fisher and Yates, drawn from tt's generator. */
 static int permutation(tt_ctx *c, int64_t n, int64_t *out) {
   tt_tensor *draws;
-  float *u = malloc((size_t)n * sizeof *u);
+  const float *u;
   CHECK(tt_rand(c, &n, 1, NULL, &draws));
-  CHECK(tt_tensor_read(c, draws, u, n * 4));
-  tt_tensor_release(draws);
+  u = tt_tensor_data(draws);
   for (int64_t i = 0; i < n; i++) out[i] = i;
   for (int64_t i = n - 1; i > 0; i--) {
     int64_t j = (int64_t)(u[i] * (float)(i + 1)), t = out[i];
     if (j > i) j = i;
     out[i] = out[j], out[j] = t;
   }
-  free(u);
+  tt_tensor_release(draws);
   return 0;
 }
 
-static int train(tt_ctx *c, const options *o, model *m, const tt_tensor *x, const tt_tensor *y, int64_t n, curve *losses) {
-  int64_t *order = malloc((size_t)n * sizeof *order);
-  progress bar = progress_start(o->epochs);
+/* order: room for n row numbers. */
+static int train(tt_ctx *c, const options *o, model *m, const tt_tensor *x, const tt_tensor *y, int64_t n, int64_t *order, curve *losses) {
+  progress bar = progress_start((int)o->epochs);
   for (int epoch = 0; epoch < o->epochs; epoch++) {
     double sum = 0, lr = o->lr * (epoch < o->epochs * 3 / 4 ? 1 : 0.1);
     int64_t batches = 0;
@@ -154,10 +160,9 @@ static int train(tt_ctx *c, const options *o, model *m, const tt_tensor *x, cons
       if (train_batch(c, m, x, y, order + i, n - i < BATCH ? n - i : BATCH, lr, &loss)) return -1;
       sum += loss;
     }
-    curve_add(losses, sum / (double)batches);
+    if (curve_add(losses, sum / (double)batches)) return -1;
     progress_show(&bar, epoch + 1, sum / (double)batches, n);
   }
-  free(order);
   return 0;
 }
 
@@ -173,25 +178,35 @@ static int split_rows(tt_ctx *c, const digits *d, const int64_t *rows, int64_t n
   return 0;
 }
 
-static int run(tt_ctx *c, const options *o, const digits *d) {
+/* Everything between the data and the report. rows: room for d->n row numbers, truth and guess: for those of the test. */
+static int train_and_test(tt_ctx *c, const options *o, const digits *d, int64_t *rows, int64_t *truth, int64_t *guess, curve *losses) {
   model m = {0};
-  tt_tensor *x, *y, *test_x, *test_y;
-  int64_t test_n = d->n - TRAIN, *rows = malloc((size_t)d->n * sizeof *rows);
-  int64_t *truth = malloc((size_t)test_n * 8), *guess = malloc((size_t)test_n * 8);
-  curve losses = {0};
+  tt_tensor *x = NULL, *y = NULL, *test_x = NULL, *test_y = NULL;
+  const int64_t test_n = d->n - TRAIN;
   CHECK(tt_manual_seed(c, 1234)); /* the split is always the same */
   if (permutation(c, d->n, rows) || split_rows(c, d, rows, TRAIN, &x, &y) || split_rows(c, d, rows + TRAIN, test_n, &test_x, &test_y)) return -1;
   CHECK(tt_manual_seed(c, o->seed));
-  if (model_init(c, &m) || train(c, o, &m, x, y, TRAIN, &losses)) return -1;
+  if (model_init(c, &m) || train(c, o, &m, x, y, TRAIN, rows, losses)) return -1;
   CHECK(tt_tensor_read(c, test_y, truth, test_n * 8));
   if (predict(c, &m, test_x, guess)) return -1;
-  print_confusion(truth, guess, test_n, DIGITS_CLASSES);
-  if (o->svg && curve_write_svg(&losses, o->svg, "training loss per epoch") == 0) printf("loss curve: %s\n", o->svg);
-  printf("test accuracy %.1f %%\n", 100 * accuracy(truth, guess, test_n));
   tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(test_x), tt_tensor_release(test_y);
-  model_free(&m), curve_free(&losses);
-  free(rows), free(truth), free(guess);
+  model_free(&m);
   return 0;
+}
+
+static int run(tt_ctx *c, const options *o, const digits *d) {
+  const int64_t test_n = d->n - TRAIN;
+  int64_t *rows = new_ints(d->n), *truth = new_ints(test_n), *guess = new_ints(test_n);
+  curve losses = {0};
+  int status = !rows || !truth || !guess || train_and_test(c, o, d, rows, truth, guess, &losses) ? -1 : 0;
+  if (status == 0) {
+    print_confusion(truth, guess, test_n, DIGITS_CLASSES);
+    if (o->svg && curve_write_svg(&losses, o->svg, "training loss per epoch") == 0) printf("loss curve: %s\n", o->svg);
+    printf("test accuracy %.1f %%\n", 100 * accuracy(truth, guess, test_n));
+  }
+  curve_free(&losses);
+  free(rows), free(truth), free(guess);
+  return status;
 }
 
 static int usage(const char *why, const char *what) {
@@ -209,14 +224,15 @@ static int parse(int argc, char **argv, options *o) {
     i++;
     if (strcmp(name, "--data") == 0) o->data = value;
     else if (strcmp(name, "--svg") == 0) o->svg = value;
-    else if (strcmp(name, "--epochs") == 0) o->epochs = (int)strtol(value, &end, 10);
-    else if (strcmp(name, "--threads") == 0) o->threads = (int)strtol(value, &end, 10);
+    else if (strcmp(name, "--epochs") == 0) o->epochs = strtol(value, &end, 10);
+    else if (strcmp(name, "--threads") == 0) o->threads = strtol(value, &end, 10);
     else if (strcmp(name, "--seed") == 0) o->seed = strtoull(value, &end, 10);
     else if (strcmp(name, "--lr") == 0) o->lr = strtod(value, &end);
     else return usage("unknown option ", name);
     if (end && (*end || end == value)) return usage("not a number: ", value);
   }
-  if (o->epochs < 1 || o->threads < 1 || !(o->lr > 0)) return usage("--epochs, --threads and --lr must be positive", "");
+  if (o->epochs < 1 || o->epochs > 1000000 || !(o->lr > 0)) return usage("--epochs (at most 1000000) and --lr must be positive", "");
+  if (o->threads < 1 || o->threads > 256) return usage("--threads must be 1 to 256", "");
   return 0;
 }
 
@@ -238,7 +254,7 @@ int main(int argc, char **argv) {
     digits_free(&d);
     return 1;
   }
-  runtime.struct_size = sizeof runtime, runtime.threads = o.threads;
+  runtime.struct_size = sizeof runtime, runtime.threads = (int32_t)o.threads;
   status = tt_runtime_new(&runtime, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK ? (fprintf(stderr, "train_digits: no memory\n"), -1) : run(c, &o, &d);
   tt_ctx_release(c);
   tt_runtime_release(rt);
