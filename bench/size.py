@@ -10,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
-STATIC = ["-Wl,--gc-sections", str(BUILD / "libtt.a"), "-Wl,-Bstatic", "-lstdc++", "-Wl,-Bdynamic", "-static-libgcc", "-lm", "-s"]
+# what pkg-config --static says
+STATIC = ["-Wl,--gc-sections,-z,pack-relative-relocs", str(BUILD / "libtt.a"), "-Wl,-Bstatic", "-lstdc++", "-Wl,-Bdynamic", "-static-libgcc", "-lm", "-s"]
 
 
 def run(*command):

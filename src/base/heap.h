@@ -104,7 +104,7 @@ constexpr SmallClassTable make_small_classes() {
   }
   return t;
 }
-constexpr SmallClassTable kSmallClass = make_small_classes();
+inline constexpr SmallClassTable kSmallClass = make_small_classes();
 static_assert(kSmallClass.block_bytes[kSmallClasses - 1] == kSmallMax);
 
 constexpr int64_t counted_bytes(size_t bytes) { return int64_t((bytes + 63) & ~size_t(63)); }

@@ -52,6 +52,13 @@ def test_size(adder, tmp_path):
     assert (tmp_path / "add").stat().st_size <= 400_000
 
 
+def test_size_of_a_trainer(prefix, tmp_path):
+    sources = sorted((ROOT / "examples/c").glob("*.c"))
+    run("cc", "-O2", *sources, *pkg_config(prefix, "--static", "--cflags", "--libs"), "-s", "-o", tmp_path / "train_digits")
+    assert (tmp_path / "train_digits").stat().st_size <= 1_500_000
+    run(tmp_path / "train_digits", "--epochs", "1", "--svg", tmp_path / "curve.svg", cwd=ROOT)
+
+
 def test_dynamic_host(prefix, tmp_path):
     run("cc", "-O2", HERE / "add.c", *pkg_config(prefix, "--cflags", "--libs"), "-o", tmp_path / "add")
     [lib] = prefix.rglob("libtt.so.0")
