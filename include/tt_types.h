@@ -173,6 +173,9 @@ typedef struct tt_executor {
   int32_t (*parallel_for)(void *user, int64_t n, int64_t grain, tt_range_fn body, void *body_ctx);
 } tt_executor;
 
+/* What a runtime has to say. DEBUG: its start; calls that fail, with the message of their status. INFO: device libraries that are
+   opened, and what they say. WARNING: memory that is not to be had. log comes from the thread of the call it is about and must
+   not call tt. */
 enum { TT_LOG_DEBUG = 1, TT_LOG_INFO = 2, TT_LOG_WARNING = 3, TT_LOG_ERROR = 4 };
 typedef struct tt_logger {
   size_t struct_size;

@@ -14,7 +14,9 @@ tt_status caught(Ctx* c) noexcept {
     const FmtArg args[] = {0};
     set_error(&c->error, TT_INTERNAL, tls.op, "", "an unknown exception reached the C boundary", {args, 0});
   }
-  return c->error.view.code;
+  const tt_status code = c->error.view.code;
+  log_line(c->rt, code == TT_OOM ? TT_LOG_WARNING : TT_LOG_DEBUG, "{}", c->error.view.message);
+  return code;
 }
 
 void rebind_call(Ctx* c) {

@@ -43,9 +43,7 @@ tt_status tt_device_parse(tt_ctx* h, const char* text, tt_device* out) {
 }
 
 static void log_of_backend(int32_t level, const char* message) {
-  if (!tls.ctx) return;
-  const tt_logger& logger = ctx().rt->logger;
-  if (logger.log) logger.log(logger.user, level, message);
+  if (tls.ctx) log_line(ctx().rt, level, "{}", message);
 }
 static constexpr CudaHost kHost = {sizeof(CudaHost), log_of_backend};
 
@@ -67,6 +65,7 @@ tt_status tt_load_cuda(tt_ctx* h, const char* path) {
                names[0]);
     if (!set_cuda_backend(backend))
       fail_arg(TT_DEVICE, "path", "another device library than \"{}\" is in use already", names[0]);
+    log_line(ctx().rt, TT_LOG_INFO, "device library \"{}\": {} device(s)", names[0], backend->n_devices);
   });
 }
 

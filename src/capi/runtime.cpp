@@ -8,7 +8,7 @@
 using namespace TT_NS;
 
 
-const char* tt_version(void) { return "0.1.0"; }
+const char* tt_version(void) { return TT_VERSION; }
 
 #if TT_HAVE_AVX512
 #define TT_ISA_LIST "baseline avx2 avx512"
@@ -31,7 +31,7 @@ const char* tt_build_info(void) {
   const char* core = TT_BLAS ? blas_core() : nullptr;
   if (build_info[0] && core == build_info_core) return build_info;
   const FmtArg args[] = {TT_COMPILER, TT_ISA_LIST, core ? core : TT_BLAS ? "not loaded" : "off", TT_CHECKED ? "on" : "off"};
-  format_to(build_info, sizeof build_info, "tt 0.1.0; {}; kernels: {}; OpenBLAS: {}; checked: {}", args);
+  format_to(build_info, sizeof build_info, "tt " TT_VERSION "; {}; kernels: {}; OpenBLAS: {}; checked: {}", args);
   build_info_core = core;
   return build_info;
 }
@@ -81,6 +81,7 @@ tt_status tt_runtime_new(const tt_runtime_opts* opts, tt_runtime** out) {
     return TT_OOM;
   }
   arena_set_limit(rt->arena, o.memory_limit);
+  log_line(rt, TT_LOG_DEBUG, "tt " TT_VERSION ": {} kernels, {} thread(s)", isa_name(rt->isa), pool_threads(rt->pool));
   *out = reinterpret_cast<tt_runtime*>(rt);
   return TT_OK;
 }

@@ -30,6 +30,15 @@ struct Runtime {
   int64_t live_handles;      // relaxed atomic
   static void destroy(Runtime*) noexcept;
 };
+// Formats a line for the host's logger, if there is one; never fails.
+template <class... A>
+TT_COLD void log_line(const Runtime* rt, int32_t level, const char* format, const A&... a) noexcept {
+  if (!rt->logger.log) return;
+  char text[512];
+  const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
+  format_to(text, int64_t(sizeof text), format, {args, int64_t(sizeof...(A))});
+  rt->logger.log(rt->logger.user, level, text);
+}
 // Set when the first custom operator is registered, so that core need not know them.
 extern void (*destroy_custom_ops)(CustomOp*) noexcept;
 // isa < 0: the best that the processor has. NULL on OOM.

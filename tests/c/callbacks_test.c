@@ -404,6 +404,58 @@ static void test_executor_of_the_host(void** state) {
   assert_int_equal(h.blocks, 0);
 }
 
+typedef struct Log {
+  int lines, level;
+  char text[512];
+} Log;
+static void keep_line(void* user, int32_t level, const char* message) {
+  Log* log = user;
+  log->lines++, log->level = level;
+  snprintf(log->text, sizeof log->text, "%s", message);
+}
+
+static void test_logger_of_the_host(void** state) {
+  Log log = {0};
+  const tt_logger logger = {sizeof logger, &log, keep_line};
+  const tt_runtime_opts opts = {.struct_size = sizeof opts, .logger = &logger, .memory_limit = 1 << 20};
+  const int64_t shape[] = {2, 3}, wide[] = {4}, huge[] = {1 << 20};
+  tt_runtime* rt;
+  tt_ctx* x;
+  tt_tensor *a, *b, *none;
+  (void)state;
+  assert_int_equal(tt_runtime_new(&opts, &rt), TT_OK);
+  assert_int_equal(log.lines, 1);
+  assert_int_equal(log.level, TT_LOG_DEBUG);
+  assert_non_null(strstr(log.text, tt_version()));
+  assert_int_equal(tt_ctx_new(rt, &x), TT_OK);
+  ok_at(x, tt_ones(x, shape, 2, NULL, &a), "ones", __FILE__, __LINE__);
+  ok_at(x, tt_ones(x, wide, 1, NULL, &b), "ones", __FILE__, __LINE__);
+  assert_int_equal(log.lines, 1); /* what works is silent */
+  assert_int_equal(tt_add(x, a, b, &none), TT_SHAPE);
+  assert_int_equal(log.lines, 2);
+  assert_int_equal(log.level, TT_LOG_DEBUG);
+  assert_string_equal(log.text, tt_ctx_error(x)->message);
+  assert_int_equal(tt_zeros(x, huge, 1, NULL, &none), TT_OOM);
+  assert_int_equal(log.lines, 3);
+  assert_int_equal(log.level, TT_LOG_WARNING);
+  assert_non_null(strstr(log.text, "4194304"));
+  tt_tensor_release(a);
+  tt_tensor_release(b);
+  tt_ctx_release(x);
+  tt_runtime_release(rt);
+}
+
+static void test_logger_that_is_no_logger(void** state) {
+  const tt_logger silent = {sizeof silent, NULL, NULL}, old = {1, NULL, keep_line};
+  tt_runtime_opts opts = {.struct_size = sizeof opts, .logger = &silent};
+  tt_runtime* rt;
+  (void)state;
+  assert_int_equal(tt_runtime_new(&opts, &rt), TT_INVALID_ARG);
+  assert_null(rt);
+  opts.logger = &old;
+  assert_int_equal(tt_runtime_new(&opts, &rt), TT_INVALID_ARG);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_hook_sees_and_replaces),
@@ -419,6 +471,8 @@ int main(void) {
       SCOPED(test_node_hooks),
       SCOPED(test_hook_under_create_graph),
       PLAIN(test_executor_of_the_host),
+      PLAIN(test_logger_of_the_host),
+      PLAIN(test_logger_that_is_no_logger),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
