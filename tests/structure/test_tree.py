@@ -30,5 +30,13 @@ def test_file_is_at_most_1000_lines(path):
     assert len(path.read_text().splitlines()) <= 1000
 
 
+def test_reading_order_is_short():
+    text = (ROOT / "src/README.md").read_text()
+    files = re.findall(r"^\d+\. `([\w./]+)`(.*)", text[text.index("## Reading order"):], re.M)
+    assert len(files) == 10
+    whole = [name for name, rest in files if "search" not in rest and not name.endswith(".toml")]
+    assert sum(len((ROOT / "src" / name).read_text().splitlines()) for name in whole) <= 1500
+
+
 def test_generated_files_are_current():
     run(sys.executable, ROOT / "src/ops/gen.py", "--check")
