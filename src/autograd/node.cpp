@@ -144,7 +144,7 @@ void fail_graph_freed(Node& n) {
 }
 
 TensorRef Saved::snapshot(const Tensor& t) {
-  TensorRef copy = new_alias(t, t.sizes(), t.strides());
+  TensorRef copy = new_alias(t);
   if (!(t.keys & bit(kKeyAutograd))) return copy;
   Edge e = gradient_edge(t);
   if (!e) return copy;
@@ -158,7 +158,7 @@ TensorRef Saved::snapshot(const Tensor& t) {
 }
 
 void Saved::save_output(const Tensor& out, uint32_t nr) {
-  t_ = new_alias(out, out.sizes(), out.strides());
+  t_ = new_alias(out);
   version_ = out.version(), output_nr_ = int32_t(nr);
 }
 
@@ -168,7 +168,7 @@ TensorRef Saved::get(Node& n) const {
     fail(TT_AUTOGRAD, "{} saved a tensor of shape {} that has been written in place since: it has version {}, saved was version {}",
          n.type->name, t_->sizes(), t_->version(), version_);
   if (output_nr_ < 0 || (ctx().exclude & bit(kKeyAutograd))) return t_;
-  TensorRef linked = new_alias(*t_, t_->sizes(), t_->strides());
+  TensorRef linked = new_alias(*t_);
   linked->grad_fn = NodeRef::share(&n).leak();
   linked->output_nr = uint32_t(output_nr_);
   linked->keys |= bit(kKeyAutograd);

@@ -7,16 +7,9 @@ namespace TT_NS {
 
 class Saved {
  public:
-  // A view's base may later be written in place and get a history that leads back to this node: what is kept of a view is
-  // a tensor of its own without the base, so that no graph owns itself.
-  void save(const Tensor& t) { t_ = t.base ? snapshot(t) : TensorRef::share(&t), version_ = t.version(); }
-  // The same beside an in-place write to `self`.
-  void save(const Tensor& t, const Tensor& self) {
-    t_ = t.base || t.storage == self.storage ? snapshot(t) : TensorRef::share(&t), version_ = t.version();
-  }
-  void save(const Tensor* t, const Tensor& self) {
-    if (t) save(*t, self);
-  }
+  // A tensor may later be written in place and get a history that leads back to this node: what is kept of one that takes
+  // writes is a tensor of its own over the same memory, so that no graph owns itself.
+  void save(const Tensor& t) { t_ = t.flags & kRequiresGrad && !t.base ? TensorRef::share(&t) : snapshot(t), version_ = t.version(); }
   void save(const Tensor* t) {
     if (t) save(*t);
   }

@@ -164,6 +164,19 @@ TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dty
   return TensorRef::adopt(t);
 }
 
+TensorRef new_alias(const Tensor& src) {
+  Tensor* t = alloc_header(src.ndim);
+  init_header(t, src.dtype, src.device, src.storage, src.data);
+  if (src.ndim > kInlineDims) {
+    memcpy(t->more, src.more, size_t(src.ndim) * 16);
+  } else {
+    memcpy(t->dims, src.dims, sizeof t->dims);
+  }
+  t->flags = src.flags & (kContiguous | kDense), t->numel = src.numel;
+  ref_inc(&src.storage->refs);
+  return TensorRef::adopt(t);
+}
+
 TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device, void (*deleter)(void*), void* user) {
   Tensor* t = nullptr;
   Storage* s = nullptr;

@@ -115,6 +115,7 @@ TensorRef new_tensor(Ints sizes, Dtype dtype, Device device);
 TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device);
 // Another tensor over src's storage; `data` points into it. No autograd link.
 TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
+TensorRef new_alias(const Tensor& src);  // of src's geometry
 inline TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides) { return new_alias(src, sizes, strides, src.data, src.dtype); }
 // Host memory with a deleter (may be NULL), which runs exactly once — also if this call fails.
 TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device, void (*deleter)(void*), void* user);

@@ -352,7 +352,7 @@ static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
   if (n1) s.self.save(*op::clone(self));
-  if (n0) s.other.save(other, self);
+  if (n0) s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_mul_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
@@ -476,7 +476,7 @@ static void div_true__autograd(Call c, Tensor& self, const Tensor& other) {
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
   if (n1) s.self.save(*op::clone(self));
-  s.other.save(other, self);
+  s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_div_true_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
@@ -592,7 +592,7 @@ static void div_floor__autograd(Call c, Tensor& self, const Tensor& other) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  if (n1) s.other.save(other, self);
+  if (n1) s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_div_floor_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
@@ -704,7 +704,7 @@ static void div_trunc__autograd(Call c, Tensor& self, const Tensor& other) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  if (n1) s.other.save(other, self);
+  if (n1) s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_div_trunc_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
@@ -943,7 +943,7 @@ static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, exponent);
   s.self.save(*op::clone(self));
-  s.exponent.save(exponent, self);
+  s.exponent.save(exponent);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_pow_, c.keys & kBelowAutograd, self, exponent);
   if (n1) s.r0.save_output(self, 0);
@@ -1322,7 +1322,7 @@ static void masked_fill__autograd(Call c, Tensor& self, const Tensor& mask, cons
   [[maybe_unused]] auto& s = *new (n.saved()) masked_fill_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.mask.save(mask, self);
+  s.mask.save(mask);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_masked_fill_, c.keys & kBelowAutograd, self, mask, value);
   commit_inplace(self, std::move(prepared));

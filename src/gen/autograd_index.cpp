@@ -107,7 +107,7 @@ static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tenso
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, src);
-  if (n1) s.index.save(index, self);
+  if (n1) s.index.save(index);
   s.dim = dim;
   s.src_shape = Shape(src.sizes());
   NodeRef prepared = prepare_inplace(self, node);
@@ -218,7 +218,7 @@ static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor&
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, source);
-  if (n1) s.index.save(index, self);
+  if (n1) s.index.save(index);
   s.dim = dim;
   s.alpha = Scalar(alpha);
   NodeRef prepared = prepare_inplace(self, node);

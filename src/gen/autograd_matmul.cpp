@@ -185,8 +185,8 @@ static void addmm__autograd(Call c, Tensor& self, const Tensor& mat1, const Tens
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, mat1);
   if (n2) n.set_edge(2, mat2);
-  if (n2) s.mat1.save(mat1, self);
-  if (n1) s.mat2.save(mat2, self);
+  if (n2) s.mat1.save(mat1);
+  if (n1) s.mat2.save(mat2);
   s.beta = Scalar(beta);
   s.alpha = Scalar(alpha);
   NodeRef prepared = prepare_inplace(self, node);

@@ -136,7 +136,7 @@ TensorRef as_strided(Call, const Tensor& self, Ints size, Ints stride, Opt<int64
   return make_view(self, size, stride, reinterpret_cast<char*>(uintptr_t(self.storage->data) + uintptr_t(offset * self.item_size())));
 }
 
-TensorRef detach(Call, const Tensor& self) { return new_alias(self, self.sizes(), self.strides()); }
+TensorRef detach(Call, const Tensor& self) { return new_alias(self); }
 
 // ---- their inverses: new tensors ----
 

@@ -119,6 +119,21 @@ static void test_graph_is_freed(void** state) {
   VALUES(grad_of(x), 8);
 }
 
+/* What a node saved is written in place with a value that comes from the node. Closing the ctx finds what owns itself. */
+static void test_no_graph_owns_itself(void** state) {
+  tt_tensor *w = leaf(DATA(2, 3)), *data = numbers(TT_F64, DATA(5, 7)), *inner = times(w, 2), *e, *view;
+  (void)state;
+  OK(tt_add_(c, data, mul(data, w)));    /* saved: an input without gradient */
+  OK(tt_add_(c, inner, mul(inner, w)));  /* an inner result */
+  OK(tt_exp(c, w, &e));
+  OK(tt_mul_(c, e, mul(e, w)));          /* the node's own output, and an input that the in-place form saves itself */
+  OK(tt_unsqueeze(c, times(w, 3), 0, &view));
+  OK(tt_mul_(c, view, mul(view, w)));    /* a view */
+  OK(tt_exp_(c, data));
+  OK(tt_mul_(c, data, data));
+  FAILS(tt_backward(c, sum_of(inner), NULL), TT_AUTOGRAD, "written in place");
+}
+
 static void test_grad_leaves_leaves_alone(void** state) {
   tt_tensor *x = leaf(DATA(2, 3)), *none;
   (void)state;
@@ -602,6 +617,7 @@ int main(void) {
       SCOPED(test_backward_inputs_only),
       SCOPED(test_backward_needs_a_scalar_or_a_gradient),
       SCOPED(test_graph_is_freed),
+      SCOPED(test_no_graph_owns_itself),
       SCOPED(test_grad_leaves_leaves_alone),
       SCOPED(test_third_derivative),
       SCOPED(test_backward_create_graph),

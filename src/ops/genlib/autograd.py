@@ -109,8 +109,6 @@ class Formula:
         for a in self.tensor_args:
             self_arg = self.op.args[0]
             value = f"*op::clone({a.name})" if variant == "_" and a is self_arg else a.name
-            if variant == "_" and a is not self_arg and not a.type.endswith("[]"):
-                value += f", {self_arg.name}"
             lines.append(f"  {self.when('args', a.name)}s.{a.name}.save({value});")
         lines += [f"  s.{a.name} = {KEEP[a.cpp] + '(' + a.name + ')' if a.cpp in KEEP else a.name};" for a in self.value_args]
         lines += [f"  s.{n}_{f} = {FACTS[f][2].format(n)};" for n, f in sorted(self.facts)]
