@@ -58,7 +58,7 @@ Ctx* ctx_new(Runtime* rt) noexcept {
     return nullptr;
   }
   memset(static_cast<void*>(c), 0, sizeof *c);
-  c->tag = kTagCtx, c->refs = 1, c->heap = heap, c->owner = &tls, c->rt = rt, c->isa = rt->isa;
+  c->tag = kTagCtx, c->refs = 1, c->heap = heap, c->rt = rt, c->isa = rt->isa;
   *g = Generator{kTagGenerator, 1, Rng{}};
   c->gen = g;
   ref_inc(&rt->refs);
@@ -98,7 +98,7 @@ Ref<Generator> new_generator(uint64_t seed) {
 void ctx_rebind(Ctx* c) {
   Heap* heap = arena_heap(c->rt->arena);
   if (!heap) fail_oom(0);
-  c->heap = heap, c->owner = &tls;
+  c->heap = heap;
 }
 
 void check_cancelled() {

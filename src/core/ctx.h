@@ -57,8 +57,7 @@ struct Ctx {
   uint32_t tag;
   RefCount refs;
   uint64_t include, exclude;   // dispatch masks
-  Heap* heap;                  // of (owner, runtime)
-  const void* owner;           // address of the TLS object of the thread that used the ctx last
+  Heap* heap;                  // of the runtime and the thread that used the ctx last
   Runtime* rt;                 // owned
   int32_t isa;                 // column of Kernel::cpu
   uint32_t busy_thread;        // (TT_CHECKED) which thread is inside a call

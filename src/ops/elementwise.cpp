@@ -71,16 +71,22 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
 
 static Ints sizes_of(const Operand& o) { return o.t ? o.t->sizes() : Ints(); }
 
-static Shape result_shape(Operands ins) {
+// What the caller's language calls operand i.
+static const char* operand_name(const ElementSpec& spec, int i) {
+  if (spec.masks >> i & 1) return i == 0 ? "condition" : "mask";
+  return i == (spec.masks & 1) ? "self" : "other";
+}
+
+static Shape result_shape(const ElementSpec& spec, Operands ins) {
   Shape shape;
-  bool first = true;
+  int i = 0, first = -1;
   for (const Operand& o : ins) {
-    if (!o.t) continue;
-    if (first) {
-      shape = Shape(o.t->sizes()), first = false;
-    } else if (!same(shape, o.t->sizes())) {
-      shape = broadcast_shapes(shape, o.t->sizes(), "self", "other");
+    if (o.t && first < 0) {
+      shape = Shape(o.t->sizes()), first = i;
+    } else if (o.t && !same(shape, o.t->sizes())) {
+      shape = broadcast_shapes(shape, o.t->sizes(), operand_name(spec, first), operand_name(spec, i));
     }
+    i++;
   }
   return shape;
 }
@@ -202,7 +208,7 @@ static const Tensor& first_tensor(Operands ins) {
 static TensorRef element_any(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
   Types types = types_of(spec, ins, p0, p1);
   Device device = result_device(ins);
-  TensorRef out = new_result(ins, result_shape(ins), types.out, device);
+  TensorRef out = new_result(ins, result_shape(spec, ins), types.out, device);
   run(spec, types, *out, ins, p0, p1);
   return out;
 }
@@ -260,9 +266,12 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const 
   if (!(device == self.device)) fail(TT_DEVICE, "self is on {}, other on {}: must be on one device", fmt(self.device), fmt(device));
   if (!can_cast(types.out, self.dtype))
     fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place", fmt(self.dtype), fmt(types.out));
-  for (const Operand& o : ins)
+  int i = 0;
+  for (const Operand& o : ins) {
     if (!broadcastable_to(sizes_of(o), self.sizes()))
-      fail_arg(TT_SHAPE, "self", "self is {}, other is {}: the result's shape must be self's", self.sizes(), sizes_of(o));
+      fail_arg(TT_SHAPE, "self", "self is {}, {} is {}: the result's shape must be self's", self.sizes(), operand_name(spec, i), sizes_of(o));
+    i++;
+  }
   check_writable(self, "self");
   check_overlap(self, ins);
   run(spec, types, self, ins, p0, p1);
@@ -277,7 +286,7 @@ void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Para
   }
   Types types = types_of(spec, ins, p0, p1);
   Device device = result_device(ins);
-  Shape shape = result_shape(ins);
+  Shape shape = result_shape(spec, ins);
   if (!same(dst.sizes(), shape)) fail_arg(TT_SHAPE, "dst", "dst is {}, the result is {}: must be equal", dst.sizes(), Ints(shape));
   if (dst.dtype != types.out) fail_arg(TT_DTYPE, "dst", "dst is {}, the result is {}: must be equal", fmt(dst.dtype), fmt(types.out));
   if (!(dst.device == device)) fail_arg(TT_DEVICE, "dst", "dst is on {}, the inputs on {}: must be on one device", fmt(dst.device), fmt(device));

@@ -84,7 +84,7 @@ static void test_in_place_changes_nothing(void** state) {
   FAILS(tt_div_f64_(c, i, 2, NULL), TT_DTYPE, NULL);
   FAILS(tt_exp_(c, i), TT_DTYPE, NULL);
   FAILS(tt_copy_(c, x, wide), TT_SHAPE, NULL);
-  FAILS(tt_masked_fill_f64_(c, x, wide, 0), TT_SHAPE, NULL);
+  FAILS(tt_masked_fill_f64_(c, x, wide, 0), TT_SHAPE, "mask is");
   FAILS(tt_masked_fill_f64_(c, x, i, 0), TT_DTYPE, "int32");
   VALUES(x, 1, 2, 3);
   VALUES(i, 1, 2, 3);
