@@ -616,6 +616,36 @@ typedef struct tt_randn_opts {
 #define TT_RANDN_GENERATOR (UINT64_C(1) << 2)
 tt_status tt_randn(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_randn_opts *opts, tt_tensor **out);
 
+/* Uniform numbers in [0, 1) with self's shape, dtype and device; dense strides are kept.
+     dtype: floating or complex; self's by default
+     device: self's by default
+     generator: the ctx's own by default */
+typedef struct tt_rand_like_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* floating or complex; self's by default; default None */
+  tt_device device; /* self's by default; default None */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_rand_like_opts;
+#define TT_RAND_LIKE_DTYPE (UINT64_C(1) << 0)
+#define TT_RAND_LIKE_DEVICE (UINT64_C(1) << 1)
+#define TT_RAND_LIKE_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_rand_like(tt_ctx *c, const tt_tensor *self, const tt_rand_like_opts *opts, tt_tensor **out);
+
+/* Normal numbers of mean 0 and variance 1 with self's shape, dtype and device; dense strides are kept.
+     dtype: floating or complex; self's by default
+     device: self's by default
+     generator: the ctx's own by default */
+typedef struct tt_randn_like_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* floating or complex; self's by default; default None */
+  tt_device device; /* self's by default; default None */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_randn_like_opts;
+#define TT_RANDN_LIKE_DTYPE (UINT64_C(1) << 0)
+#define TT_RANDN_LIKE_DEVICE (UINT64_C(1) << 1)
+#define TT_RANDN_LIKE_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_randn_like(tt_ctx *c, const tt_tensor *self, const tt_randn_like_opts *opts, tt_tensor **out);
+
 /* 1 with the probability that each element of self says, else 0; in self's dtype.
      self: probabilities in [0, 1]
      generator: the ctx's own by default */

@@ -18,6 +18,16 @@ static constexpr ArgInfo randn_args[] = {{"size", ArgType::kSize, false, false},
 static constexpr OpSchema randn_schema = {"randn", "randn(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randn_args, 4, 1, false, true, false};
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn = make_op<TensorRef, Ints, Dtype, Opt<Device>, Generator*>(&randn_schema, front::randn, nullptr);
 
+// ---- rand_like ----
+static constexpr ArgInfo rand_like_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema rand_like_schema = {"rand_like", "rand_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", rand_like_args, 4, 1, false, true, false};
+constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_rand_like = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&rand_like_schema, front::rand_like, nullptr);
+
+// ---- randn_like ----
+static constexpr ArgInfo randn_like_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema randn_like_schema = {"randn_like", "randn_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randn_like_args, 4, 1, false, true, false};
+constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_randn_like = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&randn_like_schema, front::randn_like, nullptr);
+
 // ---- bernoulli ----
 struct bernoulli_saved {
 };

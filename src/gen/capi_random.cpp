@@ -27,6 +27,28 @@ tt_status tt_randn(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_rand
     give(x, out, op::randn(ints_arg(size, n_size, "size", 0), o_dtype, o_device, o_generator));
   });
 }
+tt_status tt_rand_like(tt_ctx *c, const tt_tensor *self, const tt_rand_like_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "rand_like", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
+    Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3) : nullptr;
+    give(x, out, op::rand_like(tensor_arg(self, "self", 0), o_dtype, o_device, o_generator));
+  });
+}
+tt_status tt_randn_like(tt_ctx *c, const tt_tensor *self, const tt_randn_like_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "randn_like", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
+    Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3) : nullptr;
+    give(x, out, op::randn_like(tensor_arg(self, "self", 0), o_dtype, o_device, o_generator));
+  });
+}
 tt_status tt_bernoulli(tt_ctx *c, const tt_tensor *self, const tt_bernoulli_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "bernoulli", [&]([[maybe_unused]] Ctx& x) {

@@ -13,6 +13,10 @@ namespace TT_NS {
 
 // randn(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
 
+// rand_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+
+// randn_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+
 // bernoulli(self: Tensor, generator: Generator = None) -> Tensor
 void bernoulli_into_front(Call c, const Tensor& self, Generator* generator, Tensor& dst) {
   const auto r = front::bernoulli(c, self, generator);

@@ -61,6 +61,8 @@ TensorTriple native_cross_entropy(Call c, const Tensor& input, const Tensor& tar
 TensorRef cross_entropy_backward(Call c, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& lse, const Tensor& row_weight, int64_t ignore_index);
 TensorRef rand(Call c, Ints size, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef randn(Call c, Ints size, Dtype dtype, Opt<Device> device, Generator* generator);
+TensorRef rand_like(Call c, const Tensor& self, Dtype dtype, Opt<Device> device, Generator* generator);
+TensorRef randn_like(Call c, const Tensor& self, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef bernoulli(Call c, const Tensor& self, Generator* generator);
 TensorRef bernoulli_p(Call c, const Tensor& self, double p, Generator* generator);
 TensorPair native_dropout(Call c, const Tensor& input, double p, const Rng& rng);

@@ -193,6 +193,8 @@ extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t, int
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_cross_entropy_backward;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn;
+extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_rand_like;
+extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_randn_like;
 extern Op<TensorRef(const Tensor&, Generator*)> op_bernoulli;
 extern Op<void(const Tensor&, Generator*, Tensor&)> op_bernoulli_into;
 extern Op<TensorRef(const Tensor&, double, Generator*)> op_bernoulli_p;
@@ -808,6 +810,12 @@ inline TensorRef rand(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device 
 }
 inline TensorRef randn(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
   return dispatch(op_randn, size, dtype, device, generator);
+}
+inline TensorRef rand_like(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+  return dispatch(op_rand_like, self, dtype, device, generator);
+}
+inline TensorRef randn_like(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+  return dispatch(op_randn_like, self, dtype, device, generator);
 }
 inline TensorRef bernoulli(const Tensor& self, Generator* generator = nullptr) {
   return dispatch(op_bernoulli, self, generator);

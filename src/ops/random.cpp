@@ -18,19 +18,22 @@ static void run(const Kernel& k, const RandomPlan& plan, Device device) {
 
 // ---- rand, randn ----
 
-static TensorRef fill_random(RandomKind kind, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) {
-  if (dtype == Dtype::kNone) dtype = Dtype::kF32;
+static Dtype checked_dtype(Dtype dtype, Dtype otherwise) {
+  if (dtype == Dtype::kNone) dtype = otherwise;
   if (!is_differentiable(dtype)) fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: must be floating or complex", fmt(dtype));
-  checked_numel(size, dtype, "size");
-  TensorRef out = new_tensor(size, dtype, device.or_else(kCpuDevice));
+  return dtype;
+}
+
+// In the order of out's memory.
+static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator) {
   if (out->device.type == TT_META) return out;
   Rng& rng = generator_or_own(generator).next;
-  const Dtype real = real_of(dtype);
-  const int64_t n = is_complex(dtype) ? 2 * out->numel : out->numel;
+  const Dtype real = real_of(out->dtype);
+  const int64_t n = is_complex(out->dtype) ? 2 * out->numel : out->numel;
   RandomPlan plan;
   build_random(&plan, int32_t(real), n, rng.seed, rng.offset, out->data);
   run(kind == kRandomUniform ? kernel_random_uniform : kernel_random_normal, plan, out->device);
-  if (kind == kRandomNormal && is_complex(dtype)) {
+  if (kind == kRandomNormal && is_complex(out->dtype)) {
     MaskGuard no_grad(bit(kKeyAutograd));
     op::mul_(*out, Scalar(0x1.6a09e667f3bcdp-1));  // sqrt(1/2)
   }
@@ -38,11 +41,22 @@ static TensorRef fill_random(RandomKind kind, Ints size, Dtype dtype, Opt<Device
   return out;
 }
 
-TensorRef rand(Call, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) {
-  return fill_random(kRandomUniform, size, dtype, device, generator);
+static TensorRef random(RandomKind kind, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) {
+  dtype = checked_dtype(dtype, Dtype::kF32);
+  checked_numel(size, dtype, "size");
+  return filled(kind, new_tensor(size, dtype, device.or_else(kCpuDevice)), generator);
 }
-TensorRef randn(Call, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) {
-  return fill_random(kRandomNormal, size, dtype, device, generator);
+TensorRef rand(Call, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) { return random(kRandomUniform, size, dtype, device, generator); }
+TensorRef randn(Call, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) { return random(kRandomNormal, size, dtype, device, generator); }
+
+static TensorRef random_like(RandomKind kind, const Tensor& self, Dtype dtype, Opt<Device> device, Generator* generator) {
+  return filled(kind, op::empty_like(self, checked_dtype(dtype, self.dtype), device), generator);
+}
+TensorRef rand_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device, Generator* generator) {
+  return random_like(kRandomUniform, self, dtype, device, generator);
+}
+TensorRef randn_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device, Generator* generator) {
+  return random_like(kRandomNormal, self, dtype, device, generator);
 }
 
 // ---- bernoulli ----

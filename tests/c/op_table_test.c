@@ -30,7 +30,9 @@ static void lost(const Sample* s, const char* text, double got, double want) {
   } while (0)
 
 /* Numbers that pass through logarithms agree to a few ulp, all other chance bit for bit. */
-static double random_ulps(const Row* r) { return strcmp(r->name, "randn") == 0 ? 8 : 0; }
+static int is_normal(const Row* r) { return strcmp(r->name, "randn") == 0 || strcmp(r->name, "randn_like") == 0; }
+static int is_uniform(const Row* r) { return strcmp(r->name, "rand") == 0 || strcmp(r->name, "rand_like") == 0; }
+static double random_ulps(const Row* r) { return is_normal(r) ? 8 : 0; }
 
 /* ---- calling ---- */
 
@@ -261,18 +263,18 @@ static int is_summed(const Row* r) {
 static void check_random(const Sample* s, tt_tensor** outs) {
   double *v = values_of(outs[0]), sum = 0, squares = 0;
   const int64_t n = tt_tensor_numel(outs[0]);
-  const int normal = strcmp(s->row->name, "randn") == 0, coin = strncmp(s->row->name, "bernoulli", 9) == 0;
+  const int normal = is_normal(s->row), uniform = is_uniform(s->row), coin = strncmp(s->row->name, "bernoulli", 9) == 0;
   int64_t i;
   for (i = 0; i < n; i++) {
     sum += v[i], squares += v[i] * v[i];
     if (coin && v[i] != 0 && v[i] != 1) lost(s, "a coin", v[i], 1);
-    if (strcmp(s->row->name, "rand") == 0 && !(v[i] >= 0 && v[i] < 1)) lost(s, "range", v[i], 0.5);
+    if (uniform && !(v[i] >= 0 && v[i] < 1)) lost(s, "range", v[i], 0.5);
   }
   free(v);
   if (n < 1000) return;
   if (normal && (fabs(sum / (double)n) > 0.05 || fabs(squares / (double)n - 1) > 0.05))
     lost(s, "mean", sum / (double)n, 0);
-  if (strcmp(s->row->name, "rand") == 0 && fabs(sum / (double)n - 0.5) > 0.02) lost(s, "mean", sum / (double)n, 0.5);
+  if (uniform && fabs(sum / (double)n - 0.5) > 0.02) lost(s, "mean", sum / (double)n, 0.5);
   if (strcmp(s->row->name, "bernoulli_p") == 0 && fabs(sum / (double)n - 0.25) > 0.02)
     lost(s, "mean", sum / (double)n, 0.25);
 }

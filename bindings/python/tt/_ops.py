@@ -237,7 +237,9 @@ tt_pow_scalar = lib.tt_pow_scalar
 tt_pow_scalar_ = lib.tt_pow_scalar_
 tt_pow_scalar_into = lib.tt_pow_scalar_into
 tt_rand = lib.tt_rand
+tt_rand_like = lib.tt_rand_like
 tt_randn = lib.tt_randn
+tt_randn_like = lib.tt_randn_like
 tt_relu = lib.tt_relu
 tt_relu_ = lib.tt_relu_
 tt_reshape = lib.tt_reshape
@@ -325,6 +327,8 @@ _o_nll_loss = Struct("QPqi0q").pack
 _o_cross_entropy = Struct("QPqid0q").pack
 _o_rand = Struct("QiiiP0q").pack
 _o_randn = Struct("QiiiP0q").pack
+_o_rand_like = Struct("QiiiP0q").pack
+_o_randn_like = Struct("QiiiP0q").pack
 _o_bernoulli = Struct("QP0q").pack
 _o_bernoulli_p = Struct("QP0q").pack
 _o_dropout = Struct("QdiP0q").pack
@@ -2233,6 +2237,48 @@ def randn(*args, dtype=None, device=None, generator=None, out=None, requires_gra
     return t.requires_grad_() if requires_grad else t
 
 
+def rand_like(input, *, dtype=None, device=None, generator=None):
+    """rand_like(input, *, dtype=None, device=None, generator=None)
+
+    Uniform numbers in [0, 1) with self's shape, dtype and device; dense strides are kept.
+      dtype: floating or complex; self's by default
+      device: self's by default
+      generator: the ctx's own by default
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("rand_like", "input", "Tensor", input)
+    opts = None
+    if dtype is not None or device is not None or generator is not None:
+        opts = _o_rand_like((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "rand_like", "dtype"), *device_field(device, "rand_like", "device"), generator_address(generator, "rand_like", "generator"))
+    h = c_void_p()
+    if tt_rand_like(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def randn_like(input, *, dtype=None, device=None, generator=None):
+    """randn_like(input, *, dtype=None, device=None, generator=None)
+
+    Normal numbers of mean 0 and variance 1 with self's shape, dtype and device; dense strides are kept.
+      dtype: floating or complex; self's by default
+      device: self's by default
+      generator: the ctx's own by default
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("randn_like", "input", "Tensor", input)
+    opts = None
+    if dtype is not None or device is not None or generator is not None:
+        opts = _o_randn_like((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "randn_like", "dtype"), *device_field(device, "randn_like", "device"), generator_address(generator, "randn_like", "generator"))
+    h = c_void_p()
+    if tt_randn_like(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
 def bernoulli(input, p=None, *, generator=None, out=None):
     """bernoulli(input, p=None, *, generator=None, out=None)
 
@@ -2839,10 +2885,11 @@ PLACES = {
         "index_add": index_add, "index_put": index_put, "index_select": index_select, "le": le, "less": lt, "less_equal": le, "log": log,
         "log_softmax": log_softmax, "lt": lt, "masked_fill": masked_fill, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean,
         "mul": mul, "multiply": mul, "ne": ne, "neg": neg, "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like,
-        "permute": permute, "pow": pow, "rand": rand, "randn": randn, "relu": relu, "reshape": reshape, "rsub": rsub, "scatter_add":
-        scatter_add, "select": select, "sigmoid": sigmoid, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes,
-        "squeeze": squeeze, "stack": stack, "sub": sub, "subtract": sub, "sum": sum, "t": t, "tanh": tanh, "transpose": transpose,
-        "true_divide": div, "unsqueeze": unsqueeze, "where": where, "zeros": zeros, "zeros_like": zeros_like
+        "permute": permute, "pow": pow, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "relu": relu,
+        "reshape": reshape, "rsub": rsub, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "softmax": softmax, "split":
+        split, "split_with_sizes": split_with_sizes, "squeeze": squeeze, "stack": stack, "sub": sub, "subtract": sub, "sum": sum, "t": t,
+        "tanh": tanh, "transpose": transpose, "true_divide": div, "unsqueeze": unsqueeze, "where": where, "zeros": zeros, "zeros_like":
+        zeros_like
     },
     "Tensor": {
         "add": add, "add_": add_, "addmm": addmm, "addmm_": addmm_, "any": any, "argmax": argmax, "as_strided": as_strided, "as_strided_":
@@ -2855,12 +2902,12 @@ PLACES = {
         "log_": log_, "log_softmax": log_softmax, "lt": lt, "lt_": lt_, "masked_fill": masked_fill, "masked_fill_": masked_fill_,
         "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_,
         "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_, "not_equal": ne, "not_equal_": ne_,
-        "ones_like": ones_like, "permute": permute, "pow": pow, "pow_": pow_, "relu": relu, "relu_": relu_, "reshape": reshape, "rsub":
-        rsub, "scatter_add": scatter_add, "scatter_add_": scatter_add_, "select": select, "sigmoid": sigmoid, "sigmoid_": sigmoid_,
-        "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "squeeze": squeeze, "squeeze_": squeeze_, "sub": sub,
-        "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_": t_, "tanh": tanh, "tanh_": tanh_, "transpose":
-        transpose, "transpose_": transpose_, "true_divide": div, "true_divide_": div_, "unsqueeze": unsqueeze, "unsqueeze_": unsqueeze_,
-        "view": view, "where": _m_where, "zero_": zero_, "zeros_like": zeros_like
+        "ones_like": ones_like, "permute": permute, "pow": pow, "pow_": pow_, "rand_like": rand_like, "randn_like": randn_like, "relu":
+        relu, "relu_": relu_, "reshape": reshape, "rsub": rsub, "scatter_add": scatter_add, "scatter_add_": scatter_add_, "select":
+        select, "sigmoid": sigmoid, "sigmoid_": sigmoid_, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes,
+        "squeeze": squeeze, "squeeze_": squeeze_, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_":
+        t_, "tanh": tanh, "tanh_": tanh_, "transpose": transpose, "transpose_": transpose_, "true_divide": div, "true_divide_": div_,
+        "unsqueeze": unsqueeze, "unsqueeze_": unsqueeze_, "view": view, "where": _m_where, "zero_": zero_, "zeros_like": zeros_like
     },
     "nn.functional": {
         "cross_entropy": cross_entropy, "dropout": dropout, "embedding": embedding, "layer_norm": layer_norm, "linear": linear,
