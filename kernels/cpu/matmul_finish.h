@@ -35,7 +35,7 @@ TT_INLINE T scale_add(T x, T y, T z) {
 
 // c(i, j) = alpha * sum(i, j) + (first ? beta * d(i, j) : c(i, j)) for a piece at (i0, j0).
 template <class S, class T>
-__attribute__((noinline, noclone)) void finish(const MatmulPlan& p, char* c_base, const char* d_base, int64_t i0, int64_t j0, int rows,
+TT_ONE_BODY void finish(const MatmulPlan& p, char* c_base, const char* d_base, int64_t i0, int64_t j0, int rows,
                         int cols, const T* sum, int64_t ld, bool first) {
   const T alpha = scalar_of<T>(p.alpha), beta = scalar_of<T>(p.beta);
   const bool with_d = first && p.d;

@@ -12,6 +12,12 @@
 #define TT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TT_INLINE inline __attribute__((always_inline))
 #define TT_NOINLINE __attribute__((noinline))
+// No copies for constant arguments either: one body in the file.
+#if defined(__clang__)
+#define TT_ONE_BODY TT_NOINLINE
+#else
+#define TT_ONE_BODY __attribute__((noinline, noclone))
+#endif
 #define TT_COLD __attribute__((noinline, cold))
 
 #ifndef TT_CHECKED

@@ -20,7 +20,8 @@ static void run(const Kernel& k, const RandomPlan& plan, Device device) {
 
 static Dtype checked_dtype(Dtype dtype, Dtype otherwise) {
   if (dtype == Dtype::kNone) dtype = otherwise;
-  if (!is_differentiable(dtype)) fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: must be floating or complex", fmt(dtype));
+  if (!is_differentiable(dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: must be floating or complex", fmt(dtype));
   return dtype;
 }
 
@@ -46,10 +47,15 @@ static TensorRef random(RandomKind kind, Ints size, Dtype dtype, Opt<Device> dev
   checked_numel(size, dtype, "size");
   return filled(kind, new_tensor(size, dtype, device.or_else(kCpuDevice)), generator);
 }
-TensorRef rand(Call, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) { return random(kRandomUniform, size, dtype, device, generator); }
-TensorRef randn(Call, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) { return random(kRandomNormal, size, dtype, device, generator); }
+TensorRef rand(Call, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) {
+  return random(kRandomUniform, size, dtype, device, generator);
+}
+TensorRef randn(Call, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) {
+  return random(kRandomNormal, size, dtype, device, generator);
+}
 
-static TensorRef random_like(RandomKind kind, const Tensor& self, Dtype dtype, Opt<Device> device, Generator* generator) {
+static TensorRef random_like(RandomKind kind, const Tensor& self, Dtype dtype, Opt<Device> device,
+                             Generator* generator) {
   return filled(kind, op::empty_like(self, checked_dtype(dtype, self.dtype), device), generator);
 }
 TensorRef rand_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device, Generator* generator) {
@@ -71,11 +77,13 @@ static void check_probabilities(const Tensor& p) {
   if (p.numel == 0 || p.device.type == TT_META) return;
   MaskGuard no_grad(bit(kKeyAutograd));
   TensorRef low = op::ge(p, 0), high = op::le(p, 1);
-  if (!read_scalar(*op::all(low)).i || !read_scalar(*op::all(high)).i) fail_arg(TT_INVALID_ARG, "self", "self holds probabilities outside [0, 1]");
+  if (!read_scalar(*op::all(low)).i || !read_scalar(*op::all(high)).i)
+    fail_arg(TT_INVALID_ARG, "self", "self holds probabilities outside [0, 1]");
 }
 
 TensorRef bernoulli(Call, const Tensor& self, Generator* generator) {
-  if (!is_float(self.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: probabilities must be floating", fmt(self.dtype));
+  if (!is_float(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: probabilities must be floating", fmt(self.dtype));
   check_probabilities(self);
   TensorRef p = dense_input(self), out = new_tensor(self.sizes(), self.dtype, self.device);
   if (out->device.type == TT_META) return out;
@@ -119,7 +127,8 @@ TensorPair native_dropout(Call, const Tensor& input, double p, const Rng& rng) {
   const double scale = p == 1 ? 0 : 1 / (1 - p);
   if (is_complex(input.dtype)) return complex_dropout(input, threshold, scale, rng);
   TensorRef x = dense_input(input);
-  TensorRef out = new_tensor(input.sizes(), input.dtype, input.device), mask = new_tensor(input.sizes(), Dtype::kBool, input.device);
+  TensorRef out = new_tensor(input.sizes(), input.dtype, input.device),
+            mask = new_tensor(input.sizes(), Dtype::kBool, input.device);
   RandomPlan plan;
   build_random(&plan, int32_t(input.dtype), out->numel, rng.seed, rng.offset, out->data);
   plan.x = x->data, plan.mask = reinterpret_cast<uint8_t*>(mask->data);
@@ -131,7 +140,8 @@ TensorPair native_dropout(Call, const Tensor& input, double p, const Rng& rng) {
 TensorRef dropout(Call, const Tensor& input, double p, bool train, Generator* generator) {
   threshold_of(1 - p, "p", p);
   if (p == 0 || !train || input.numel == 0) return TensorRef::share(&input);
-  if (!is_differentiable(input.dtype)) fail_arg(TT_DTYPE, "input", "input is {}: must be floating or complex", fmt(input.dtype));
+  if (!is_differentiable(input.dtype))
+    fail_arg(TT_DTYPE, "input", "input is {}: must be floating or complex", fmt(input.dtype));
   Generator& g = generator_or_own(generator);
   TensorRef out = op::native_dropout(input, p, g.next).first;
   if (input.device.type != TT_META) g.next.offset += random_counters(input.numel, kRandomDropout, int32_t(input.dtype));
