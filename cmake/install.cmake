@@ -11,6 +11,7 @@ check_linker_flag(C "-Wl,-z,pack-relative-relocs,--fatal-warnings" TT_PACKED_REL
 if(TT_PACKED_RELOCATIONS)
   set(tt_pc_static_flags ",-z,pack-relative-relocs")
 endif()
+file(RELATIVE_PATH tt_pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 configure_file(cmake/tt.pc.in ${tt_prefix}tt.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/${tt_prefix}tt.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(EXPORT tt-targets NAMESPACE tt:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/${tt_prefix}tt)
