@@ -733,6 +733,8 @@ static int r_to(const Inputs* in, Arr* out) {
   return 1;
 }
 
+#include "op_refs_shape.h"
+
 /* ---- the table ---- */
 
 static const struct {
@@ -813,6 +815,7 @@ static const struct {
     {"empty_like", 0, r_empty, 1},
     {"arange", 0, r_arange, 1},
     {"to", 0, r_to, 1},
+    SHAPE_REFS
 };
 
 /* An overload has the reference of its family: add_scalar that of add, max_dim that of max. */

@@ -728,6 +728,8 @@ static void build_view(const Build* b) {
   }
 }
 
+#include "op_samples_shape.h"
+
 /* ---- families ---- */
 
 static const struct {
@@ -762,6 +764,7 @@ static const struct {
     {"cat", build_cat},
     {"split", build_split},
     {"view", build_view},
+    SHAPE_FAMILIES
 };
 
 int each_sample(const Row* r, SampleFn fn, void* user) {
