@@ -5,21 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The whole file and a closing 0, or NULL with a message. */
 static char *read_file(const char *path, size_t *size, char *message, int cap) {
   FILE *f = fopen(path, "rb");
   char *text = NULL;
-  long end;
+  size_t room = 0, got = 1;
+  const char *why = NULL;
+  *size = 0;
   if (!f) {
     snprintf(message, (size_t)cap, "%s:1:1: %s", path, strerror(errno));
     return NULL;
   }
-  if (fseek(f, 0, SEEK_END) == 0 && (end = ftell(f)) >= 0 && fseek(f, 0, SEEK_SET) == 0 && (text = malloc((size_t)end + 1)) != NULL) {
-    *size = fread(text, 1, (size_t)end, f);
-    text[*size] = 0;
-    if (*size != (size_t)end) free(text), text = NULL;
+  for (; got && !why; *size += got) {
+    if (*size == room) {
+      char *more = realloc(text, (room = room ? 2 * room : 1 << 18) + 1);
+      if (!more) why = "out of memory";
+      else text = more;
+    }
+    got = why ? 0 : fread(text + *size, 1, room - *size, f);
+    if (ferror(f)) why = strerror(errno);
   }
-  if (!text) snprintf(message, (size_t)cap, "%s:1:1: cannot be read: %s", path, errno ? strerror(errno) : "out of memory");
   fclose(f);
+  if (why) {
+    snprintf(message, (size_t)cap, "%s:1:1: cannot be read: %s", path, why);
+    free(text);
+    return NULL;
+  }
+  text[*size] = 0;
   return text;
 }
 
