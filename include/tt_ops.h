@@ -810,6 +810,34 @@ typedef struct tt_split_with_sizes_opts {
 #define TT_SPLIT_WITH_SIZES_DIM (UINT64_C(1) << 0)
 tt_status tt_split_with_sizes(tt_ctx *c, const tt_tensor *self, const int64_t *split_sizes, int64_t n_split_sizes, const tt_split_with_sizes_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
+/* At most `chunks` views of equally many consecutive indices of `dim` each; the last one may be smaller.
+     chunks: number of parts, at least 1
+     dim: dimension to split */
+typedef struct tt_chunk_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to split; default 0 */
+} tt_chunk_opts;
+#define TT_CHUNK_DIM (UINT64_C(1) << 0)
+tt_status tt_chunk(tt_ctx *c, const tt_tensor *self, int64_t chunks, const tt_chunk_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* A copy with the order of the indices of `dims` reversed.
+     dims: dimensions to reverse */
+tt_status tt_flip(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out);
+
+/* A copy whose element i of a dimension is self's element i - shift, around the end. Without dims the flattened
+   tensor rolls.
+     shifts: by how much, one entry per dimension
+     dims: dimensions to roll; none: the flattened tensor */
+tt_status tt_roll(tt_ctx *c, const tt_tensor *self, const int64_t *shifts, int64_t n_shifts, const int64_t *dims, int64_t n_dims, tt_tensor **out);
+
+/* Copies of self side by side: repeats[i] of them along dimension i; new dimensions come in front.
+     repeats: at least one entry per dimension of self */
+tt_status tt_repeat(tt_ctx *c, const tt_tensor *self, const int64_t *repeats, int64_t n_repeats, tt_tensor **out);
+
+/* As repeat, but dims may have fewer entries than self has dimensions: the leading ones are kept as they are.
+     dims: number of copies along the last dimensions */
+tt_status tt_tile(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out);
+
 /* Another shape over the same memory; one size may be -1. Fails where the strides do not allow it (see reshape). */
 tt_status tt_view(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, tt_tensor **out);
 
@@ -866,6 +894,53 @@ typedef struct tt_as_strided_opts {
 } tt_as_strided_opts;
 #define TT_AS_STRIDED_STORAGE_OFFSET (UINT64_C(1) << 0)
 tt_status tt_as_strided(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, const int64_t *stride, int64_t n_stride, const tt_as_strided_opts *opts, tt_tensor **out);
+
+/* Joins the dimensions start_dim … end_dim into one: a view where the strides allow it, else a copy. A 0-dim
+   tensor becomes one of shape [1].
+     start_dim: first dimension to join
+     end_dim: last dimension to join */
+typedef struct tt_flatten_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t start_dim; /* first dimension to join; default 0 */
+  int64_t end_dim; /* last dimension to join; default -1 */
+} tt_flatten_opts;
+#define TT_FLATTEN_START_DIM (UINT64_C(1) << 0)
+#define TT_FLATTEN_END_DIM (UINT64_C(1) << 1)
+tt_status tt_flatten(tt_ctx *c, const tt_tensor *self, const tt_flatten_opts *opts, tt_tensor **out);
+
+/* Splits dimension `dim` into several of the given sizes; one size may be -1.
+     sizes: their product is the size of dim */
+tt_status tt_unflatten(tt_ctx *c, const tt_tensor *self, int64_t dim, const int64_t *sizes, int64_t n_sizes, tt_tensor **out);
+
+/* Views of the slices along `dim`, which they do not have.
+     dim: dimension to take apart */
+typedef struct tt_unbind_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to take apart; default 0 */
+} tt_unbind_opts;
+#define TT_UNBIND_DIM (UINT64_C(1) << 0)
+tt_status tt_unbind(tt_ctx *c, const tt_tensor *self, const tt_unbind_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* A view of the indices start … start + length - 1 of `dim`.
+     start: first index; negative ones count from the end
+     length: number of indices */
+tt_status tt_narrow(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start, int64_t length, tt_tensor **out);
+
+/* A view of the diagonal of the matrices that dim1 (rows) and dim2 (columns) span; it is the last dimension of the
+   result.
+     offset: 0: the main diagonal; above it if positive, below it if negative
+     dim1: dimension of the rows
+     dim2: dimension of the columns */
+typedef struct tt_diagonal_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t offset; /* 0: the main diagonal; above it if positive, below it if negative; default 0 */
+  int64_t dim1; /* dimension of the rows; default 0 */
+  int64_t dim2; /* dimension of the columns; default 1 */
+} tt_diagonal_opts;
+#define TT_DIAGONAL_OFFSET (UINT64_C(1) << 0)
+#define TT_DIAGONAL_DIM1 (UINT64_C(1) << 1)
+#define TT_DIAGONAL_DIM2 (UINT64_C(1) << 2)
+tt_status tt_diagonal(tt_ctx *c, const tt_tensor *self, const tt_diagonal_opts *opts, tt_tensor **out);
 
 #ifdef __cplusplus
 }

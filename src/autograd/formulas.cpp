@@ -55,6 +55,15 @@ TensorRef permute_backward(const Tensor& g, Ints dims) {
 
 TensorRef squeeze_dim(const Tensor& g, int64_t dim) { return op::squeeze_dims(g, Ints(&dim, 1)); }
 
+TensorRef roll_backward(const Tensor& g, Ints shifts, Ints dims) {
+  Shape back;
+  for (int64_t i = 0; i < shifts.n; i++) {
+    const int64_t n = dims.empty() ? g.numel : g.size(wrap_dim(dims[i], g.ndim));
+    back.push_back(n ? -(shifts[i] % n) : 0);
+  }
+  return op::roll(g, back, dims);
+}
+
 static int64_t extent(Ints sizes, Ints strides) {
   int64_t n = 1;
   for (int64_t d = 0; d < sizes.n; d++) {

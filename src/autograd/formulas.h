@@ -20,6 +20,7 @@ TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Tensor& ot
 TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max);
 TensorRef permute_backward(const Tensor& g, Ints dims);
 TensorRef squeeze_dim(const Tensor& g, int64_t dim);
+TensorRef roll_backward(const Tensor& g, Ints shifts, Ints dims);
 TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides, int64_t base_offset, Ints size, Ints stride, Opt<int64_t> offset);
 TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
 TensorRef mean_backward(const Tensor& g, Ints size);

@@ -97,4 +97,84 @@ static constexpr ArgInfo split_with_sizes_args[] = {{"self", ArgType::kTensor, f
 static constexpr OpSchema split_with_sizes_schema = {"split_with_sizes", "split_with_sizes(self: Tensor, split_sizes: Int[], dim: Dim = 0) -> Tensor[]", split_with_sizes_args, 3, -1, true, false, false};
 constinit Op<TensorList(const Tensor&, Ints, int64_t)> op_split_with_sizes = make_op<TensorList, const Tensor&, Ints, int64_t>(&split_with_sizes_schema, front::split_with_sizes, split_with_sizes_autograd);
 
+// ---- chunk ----
+static constexpr ArgInfo chunk_args[] = {{"self", ArgType::kTensor, false, false}, {"chunks", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}};
+static constexpr OpSchema chunk_schema = {"chunk", "chunk(self: Tensor, chunks: Int, dim: Dim = 0) -> Tensor[]", chunk_args, 3, -1, false, false, false};
+constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_chunk = make_op<TensorList, const Tensor&, int64_t, int64_t>(&chunk_schema, front::chunk, nullptr);
+
+// ---- flip ----
+struct flip_saved {
+  Shape dims;
+};
+static void flip_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<flip_saved>();
+  if (n.needs(0)) {
+    const auto& dims = s.dims;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::flip(g0, dims);
+  }
+}
+static constinit const NodeType flip_type = {"flip", flip_apply, destroy_saved<flip_saved>, sizeof(flip_saved), false};
+static TensorRef flip_autograd(Call c, const Tensor& self, Ints dims) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_flip, c.keys & kBelowAutograd, self, dims);
+  NodeRef node = new_node(&flip_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) flip_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dims = Shape(dims);
+  auto out = redispatch(op_flip, c.keys & kBelowAutograd, self, dims);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo flip_args[] = {{"self", ArgType::kTensor, false, false}, {"dims", ArgType::kDims, false, false}};
+static constexpr OpSchema flip_schema = {"flip", "flip(self: Tensor, dims: Dims) -> Tensor", flip_args, 2, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, Ints)> op_flip = make_op<TensorRef, const Tensor&, Ints>(&flip_schema, front::flip, flip_autograd);
+
+// ---- roll ----
+struct roll_saved {
+  Shape shifts;
+  Shape dims;
+};
+static void roll_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<roll_saved>();
+  if (n.needs(0)) {
+    const auto& shifts = s.shifts;
+    const auto& dims = s.dims;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::roll_backward(g0, shifts, dims);
+  }
+}
+static constinit const NodeType roll_type = {"roll", roll_apply, destroy_saved<roll_saved>, sizeof(roll_saved), false};
+static TensorRef roll_autograd(Call c, const Tensor& self, Ints shifts, Ints dims) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_roll, c.keys & kBelowAutograd, self, shifts, dims);
+  NodeRef node = new_node(&roll_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) roll_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.shifts = Shape(shifts);
+  s.dims = Shape(dims);
+  auto out = redispatch(op_roll, c.keys & kBelowAutograd, self, shifts, dims);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo roll_args[] = {{"self", ArgType::kTensor, false, false}, {"shifts", ArgType::kSize, false, false}, {"dims", ArgType::kDims, false, true}};
+static constexpr OpSchema roll_schema = {"roll", "roll(self: Tensor, shifts: Int[], dims: Dims = []) -> Tensor", roll_args, 3, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_roll = make_op<TensorRef, const Tensor&, Ints, Ints>(&roll_schema, front::roll, roll_autograd);
+
+// ---- repeat ----
+static constexpr ArgInfo repeat_args[] = {{"self", ArgType::kTensor, false, false}, {"repeats", ArgType::kSize, false, false}};
+static constexpr OpSchema repeat_schema = {"repeat", "repeat(self: Tensor, repeats: Size) -> Tensor", repeat_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints)> op_repeat = make_op<TensorRef, const Tensor&, Ints>(&repeat_schema, front::repeat, nullptr);
+
+// ---- tile ----
+static constexpr ArgInfo tile_args[] = {{"self", ArgType::kTensor, false, false}, {"dims", ArgType::kSize, false, false}};
+static constexpr OpSchema tile_schema = {"tile", "tile(self: Tensor, dims: Size) -> Tensor", tile_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints)> op_tile = make_op<TensorRef, const Tensor&, Ints>(&tile_schema, front::tile, nullptr);
+
 }  // namespace TT_NS

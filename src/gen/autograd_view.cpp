@@ -482,4 +482,126 @@ static constexpr ArgInfo as_strided_scatter_args[] = {{"self", ArgType::kTensor,
 static constexpr OpSchema as_strided_scatter_schema = {"as_strided_scatter", "as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) -> Tensor", as_strided_scatter_args, 5, 1, true, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_scatter = make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, int64_t>(&as_strided_scatter_schema, front::as_strided_scatter, as_strided_scatter_autograd);
 
+// ---- flatten ----
+static constexpr ArgInfo flatten_args[] = {{"self", ArgType::kTensor, false, false}, {"start_dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}, {"end_dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, -1}}};
+static constexpr OpSchema flatten_schema = {"flatten", "flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor", flatten_args, 3, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten = make_op<TensorRef, const Tensor&, int64_t, int64_t>(&flatten_schema, front::flatten, nullptr);
+
+// ---- unflatten ----
+static constexpr ArgInfo unflatten_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"sizes", ArgType::kSize, false, false}};
+static constexpr OpSchema unflatten_schema = {"unflatten", "unflatten(self: Tensor, dim: Dim, sizes: Size) -> Tensor", unflatten_args, 3, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, Ints)> op_unflatten = make_op<TensorRef, const Tensor&, int64_t, Ints>(&unflatten_schema, front::unflatten, nullptr);
+
+// ---- unbind ----
+struct unbind_saved {
+  int64_t dim;
+};
+static void unbind_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<unbind_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const GradList all_grads(grads, n.n_outs);
+    out[0] = op::stack(all_grads, dim);
+  }
+}
+static constinit const NodeType unbind_type = {"unbind", unbind_apply, destroy_saved<unbind_saved>, sizeof(unbind_saved), false};
+static TensorList unbind_autograd(Call c, const Tensor& self, int64_t dim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_unbind, c.keys & kBelowAutograd, self, dim);
+  TensorList out = redispatch(op_unbind, c.keys & kBelowAutograd, self, dim);
+  NodeRef node = new_node(&unbind_type, 1, out.size());
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) unbind_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dim = dim;
+  for (int64_t i = 0; i < out.size(); i++) set_history(node, *out[i], uint32_t(i));
+  return out;
+}
+static constexpr ArgInfo unbind_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}};
+static constexpr OpSchema unbind_schema = {"unbind", "unbind(self: Tensor, dim: Dim = 0) -> Tensor[]", unbind_args, 2, -1, true, false, false};
+constinit Op<TensorList(const Tensor&, int64_t)> op_unbind = make_op<TensorList, const Tensor&, int64_t>(&unbind_schema, front::unbind, unbind_autograd);
+
+// ---- narrow ----
+static constexpr ArgInfo narrow_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"start", ArgType::kInt, false, false}, {"length", ArgType::kInt, false, false}};
+static constexpr OpSchema narrow_schema = {"narrow", "narrow(self: Tensor, dim: Dim, start: Int, length: Int) -> Tensor", narrow_args, 4, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow = make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_schema, front::narrow, nullptr);
+
+// ---- diagonal ----
+struct diagonal_saved {
+  int64_t offset;
+  int64_t dim1;
+  int64_t dim2;
+  Shape self_shape;
+};
+static void diagonal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<diagonal_saved>();
+  if (n.needs(0)) {
+    const auto& offset = s.offset;
+    const auto& dim1 = s.dim1;
+    const auto& dim2 = s.dim2;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::diagonal_backward(g0, Ints(s.self_shape), offset, dim1, dim2);
+  }
+}
+static constinit const NodeType diagonal_type = {"diagonal", diagonal_apply, destroy_saved<diagonal_saved>, sizeof(diagonal_saved), false};
+static TensorRef diagonal_autograd(Call c, const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_diagonal, c.keys & kBelowAutograd, self, offset, dim1, dim2);
+  NodeRef node = new_node(&diagonal_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) diagonal_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.offset = offset;
+  s.dim1 = dim1;
+  s.dim2 = dim2;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_diagonal, c.keys & kBelowAutograd, self, offset, dim1, dim2);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor, false, false}, {"offset", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}, {"dim1", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}, {"dim2", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 1}}};
+static constexpr OpSchema diagonal_schema = {"diagonal", "diagonal(self: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor", diagonal_args, 4, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diagonal = make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&diagonal_schema, front::diagonal, diagonal_autograd);
+
+// ---- diagonal_backward ----
+struct diagonal_backward_saved {
+  int64_t offset;
+  int64_t dim1;
+  int64_t dim2;
+};
+static void diagonal_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<diagonal_backward_saved>();
+  if (n.needs(0)) {
+    const auto& offset = s.offset;
+    const auto& dim1 = s.dim1;
+    const auto& dim2 = s.dim2;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::diagonal(g0, offset, dim1, dim2);
+  }
+}
+static constinit const NodeType diagonal_backward_type = {"diagonal_backward", diagonal_backward_apply, destroy_saved<diagonal_backward_saved>, sizeof(diagonal_backward_saved), false};
+static TensorRef diagonal_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t offset, int64_t dim1, int64_t dim2) {
+  const bool n0 = needs_grad(grad);
+  if (!(n0)) return redispatch(op_diagonal_backward, c.keys & kBelowAutograd, grad, size, offset, dim1, dim2);
+  NodeRef node = new_node(&diagonal_backward_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) diagonal_backward_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  s.offset = offset;
+  s.dim1 = dim1;
+  s.dim2 = dim2;
+  auto out = redispatch(op_diagonal_backward, c.keys & kBelowAutograd, grad, size, offset, dim1, dim2);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo diagonal_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"offset", ArgType::kInt, false, false}, {"dim1", ArgType::kDim, false, false}, {"dim2", ArgType::kDim, false, false}};
+static constexpr OpSchema diagonal_backward_schema = {"diagonal_backward", "diagonal_backward(grad: Tensor, size: Size, offset: Int, dim1: Dim, dim2: Dim) -> Tensor", diagonal_backward_args, 5, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diagonal_backward = make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t, int64_t>(&diagonal_backward_schema, front::diagonal_backward, diagonal_backward_autograd);
+
 }  // namespace TT_NS

@@ -53,3 +53,39 @@ tt_status tt_split_with_sizes(tt_ctx *c, const tt_tensor *self, const int64_t *s
     give_list(x, outs, cap, n_outs, op::split_with_sizes(tensor_arg(self, "self", 0), int_list_arg(split_sizes, n_split_sizes, "split_sizes", 1), o_dim));
   });
 }
+tt_status tt_chunk(tt_ctx *c, const tt_tensor *self, int64_t chunks, const tt_chunk_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "chunk", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    give_list(x, outs, cap, n_outs, op::chunk(tensor_arg(self, "self", 0), chunks, o_dim));
+  });
+}
+tt_status tt_flip(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "flip", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::flip(tensor_arg(self, "self", 0), ints_arg(dims, n_dims, "dims", 1)));
+  });
+}
+tt_status tt_roll(tt_ctx *c, const tt_tensor *self, const int64_t *shifts, int64_t n_shifts, const int64_t *dims, int64_t n_dims, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "roll", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    give(x, out, op::roll(tensor_arg(self, "self", 0), int_list_arg(shifts, n_shifts, "shifts", 1), ints_arg(dims, n_dims, "dims", 2)));
+  });
+}
+tt_status tt_repeat(tt_ctx *c, const tt_tensor *self, const int64_t *repeats, int64_t n_repeats, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "repeat", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::repeat(tensor_arg(self, "self", 0), ints_arg(repeats, n_repeats, "repeats", 1)));
+  });
+}
+tt_status tt_tile(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "tile", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::tile(tensor_arg(self, "self", 0), ints_arg(dims, n_dims, "dims", 1)));
+  });
+}

@@ -102,3 +102,46 @@ tt_status tt_as_strided(tt_ctx *c, const tt_tensor *self, const int64_t *size, i
     give(x, out, op::as_strided(tensor_arg(self, "self", 0), ints_arg(size, n_size, "size", 1), ints_arg(stride, n_stride, "stride", 2), o_storage_offset));
   });
 }
+tt_status tt_flatten(tt_ctx *c, const tt_tensor *self, const tt_flatten_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "flatten", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 2);
+    const int64_t o_start_dim = opts_has(opts, 0) ? int64_t(opts->start_dim) : int64_t(0);
+    const int64_t o_end_dim = opts_has(opts, 1) ? int64_t(opts->end_dim) : int64_t(-1);
+    give(x, out, op::flatten(tensor_arg(self, "self", 0), o_start_dim, o_end_dim));
+  });
+}
+tt_status tt_unflatten(tt_ctx *c, const tt_tensor *self, int64_t dim, const int64_t *sizes, int64_t n_sizes, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "unflatten", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    give(x, out, op::unflatten(tensor_arg(self, "self", 0), dim, ints_arg(sizes, n_sizes, "sizes", 2)));
+  });
+}
+tt_status tt_unbind(tt_ctx *c, const tt_tensor *self, const tt_unbind_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "unbind", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    give_list(x, outs, cap, n_outs, op::unbind(tensor_arg(self, "self", 0), o_dim));
+  });
+}
+tt_status tt_narrow(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start, int64_t length, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "narrow", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    give(x, out, op::narrow(tensor_arg(self, "self", 0), dim, start, length));
+  });
+}
+tt_status tt_diagonal(tt_ctx *c, const tt_tensor *self, const tt_diagonal_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "diagonal", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const int64_t o_offset = opts_has(opts, 0) ? int64_t(opts->offset) : int64_t(0);
+    const int64_t o_dim1 = opts_has(opts, 1) ? int64_t(opts->dim1) : int64_t(0);
+    const int64_t o_dim2 = opts_has(opts, 2) ? int64_t(opts->dim2) : int64_t(1);
+    give(x, out, op::diagonal(tensor_arg(self, "self", 0), o_offset, o_dim1, o_dim2));
+  });
+}

@@ -29,4 +29,14 @@ void stack_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
 
 // split_with_sizes(self: Tensor, split_sizes: Int[], dim: Dim = 0) -> Tensor[]
 
+// chunk(self: Tensor, chunks: Int, dim: Dim = 0) -> Tensor[]
+
+// flip(self: Tensor, dims: Dims) -> Tensor
+
+// roll(self: Tensor, shifts: Int[], dims: Dims = []) -> Tensor
+
+// repeat(self: Tensor, repeats: Size) -> Tensor
+
+// tile(self: Tensor, dims: Size) -> Tensor
+
 }  // namespace TT_NS

@@ -41,4 +41,16 @@ namespace TT_NS {
 
 // as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) -> Tensor
 
+// flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor
+
+// unflatten(self: Tensor, dim: Dim, sizes: Size) -> Tensor
+
+// unbind(self: Tensor, dim: Dim = 0) -> Tensor[]
+
+// narrow(self: Tensor, dim: Dim, start: Int, length: Int) -> Tensor
+
+// diagonal(self: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor
+
+// diagonal_backward(grad: Tensor, size: Size, offset: Int, dim1: Dim, dim2: Dim) -> Tensor
+
 }  // namespace TT_NS

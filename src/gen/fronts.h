@@ -82,6 +82,11 @@ TensorRef cat(Call c, TensorSpan tensors, int64_t dim);
 TensorRef stack(Call c, TensorSpan tensors, int64_t dim);
 TensorList split(Call c, const Tensor& self, int64_t split_size, int64_t dim);
 TensorList split_with_sizes(Call c, const Tensor& self, Ints split_sizes, int64_t dim);
+TensorList chunk(Call c, const Tensor& self, int64_t chunks, int64_t dim);
+TensorRef flip(Call c, const Tensor& self, Ints dims);
+TensorRef roll(Call c, const Tensor& self, Ints shifts, Ints dims);
+TensorRef repeat(Call c, const Tensor& self, Ints repeats);
+TensorRef tile(Call c, const Tensor& self, Ints dims);
 TensorRef view(Call c, const Tensor& self, Ints size);
 TensorRef reshape(Call c, const Tensor& self, Ints shape);
 TensorRef transpose(Call c, const Tensor& self, int64_t dim0, int64_t dim1);
@@ -98,5 +103,11 @@ TensorRef detach(Call c, const Tensor& self);
 TensorRef slice(Call c, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<int64_t> end, int64_t step);
 TensorRef as_strided(Call c, const Tensor& self, Ints size, Ints stride, Opt<int64_t> storage_offset);
 TensorRef as_strided_scatter(Call c, const Tensor& self, const Tensor& src, Ints size, Ints stride, int64_t offset);
+TensorRef flatten(Call c, const Tensor& self, int64_t start_dim, int64_t end_dim);
+TensorRef unflatten(Call c, const Tensor& self, int64_t dim, Ints sizes);
+TensorList unbind(Call c, const Tensor& self, int64_t dim);
+TensorRef narrow(Call c, const Tensor& self, int64_t dim, int64_t start, int64_t length);
+TensorRef diagonal(Call c, const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2);
+TensorRef diagonal_backward(Call c, const Tensor& grad, Ints size, int64_t offset, int64_t dim1, int64_t dim2);
 
 }  // namespace TT_NS::front

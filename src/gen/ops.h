@@ -225,6 +225,11 @@ extern Op<TensorRef(TensorSpan, int64_t)> op_stack;
 extern Op<void(TensorSpan, int64_t, Tensor&)> op_stack_into;
 extern Op<TensorList(const Tensor&, int64_t, int64_t)> op_split;
 extern Op<TensorList(const Tensor&, Ints, int64_t)> op_split_with_sizes;
+extern Op<TensorList(const Tensor&, int64_t, int64_t)> op_chunk;
+extern Op<TensorRef(const Tensor&, Ints)> op_flip;
+extern Op<TensorRef(const Tensor&, Ints, Ints)> op_roll;
+extern Op<TensorRef(const Tensor&, Ints)> op_repeat;
+extern Op<TensorRef(const Tensor&, Ints)> op_tile;
 extern Op<TensorRef(const Tensor&, Ints)> op_view;
 extern Op<TensorRef(const Tensor&, Ints)> op_reshape;
 extern Op<TensorRef(const Tensor&, int64_t, int64_t)> op_transpose;
@@ -241,6 +246,12 @@ extern Op<TensorRef(const Tensor&)> op_detach;
 extern Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)> op_as_strided;
 extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_scatter;
+extern Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten;
+extern Op<TensorRef(const Tensor&, int64_t, Ints)> op_unflatten;
+extern Op<TensorList(const Tensor&, int64_t)> op_unbind;
+extern Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow;
+extern Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diagonal;
+extern Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diagonal_backward;
 enum : int64_t { kReductionNone = 0, kReductionMean = 1, kReductionSum = 2 };
 enum : int64_t { kRoundingNone = 0, kRoundingFloor = 1, kRoundingTrunc = 2 };
 
@@ -907,6 +918,21 @@ inline TensorList split(const Tensor& self, int64_t split_size, int64_t dim = 0)
 inline TensorList split_with_sizes(const Tensor& self, Ints split_sizes, int64_t dim = 0) {
   return dispatch(op_split_with_sizes, self, split_sizes, dim);
 }
+inline TensorList chunk(const Tensor& self, int64_t chunks, int64_t dim = 0) {
+  return dispatch(op_chunk, self, chunks, dim);
+}
+inline TensorRef flip(const Tensor& self, Ints dims) {
+  return dispatch(op_flip, self, dims);
+}
+inline TensorRef roll(const Tensor& self, Ints shifts, Ints dims = {}) {
+  return dispatch(op_roll, self, shifts, dims);
+}
+inline TensorRef repeat(const Tensor& self, Ints repeats) {
+  return dispatch(op_repeat, self, repeats);
+}
+inline TensorRef tile(const Tensor& self, Ints dims) {
+  return dispatch(op_tile, self, dims);
+}
 inline TensorRef view(const Tensor& self, Ints size) {
   return dispatch(op_view, self, size);
 }
@@ -954,6 +980,24 @@ inline TensorRef as_strided(const Tensor& self, Ints size, Ints stride, Opt<int6
 }
 inline TensorRef as_strided_scatter(const Tensor& self, const Tensor& src, Ints size, Ints stride, int64_t offset) {
   return dispatch(op_as_strided_scatter, self, src, size, stride, offset);
+}
+inline TensorRef flatten(const Tensor& self, int64_t start_dim = 0, int64_t end_dim = -1) {
+  return dispatch(op_flatten, self, start_dim, end_dim);
+}
+inline TensorRef unflatten(const Tensor& self, int64_t dim, Ints sizes) {
+  return dispatch(op_unflatten, self, dim, sizes);
+}
+inline TensorList unbind(const Tensor& self, int64_t dim = 0) {
+  return dispatch(op_unbind, self, dim);
+}
+inline TensorRef narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  return dispatch(op_narrow, self, dim, start, length);
+}
+inline TensorRef diagonal(const Tensor& self, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1) {
+  return dispatch(op_diagonal, self, offset, dim1, dim2);
+}
+inline TensorRef diagonal_backward(const Tensor& grad, Ints size, int64_t offset, int64_t dim1, int64_t dim2) {
+  return dispatch(op_diagonal_backward, grad, size, offset, dim1, dim2);
 }
 inline Scalar conj(const Scalar& s) { return TT_NS::conj(s); }
 inline Scalar neg(const Scalar& s) { return -s; }

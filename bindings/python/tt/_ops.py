@@ -49,6 +49,7 @@ tt_bernoulli_p = lib.tt_bernoulli_p
 tt_bernoulli_p_ = lib.tt_bernoulli_p_
 tt_cat = lib.tt_cat
 tt_cat_into = lib.tt_cat_into
+tt_chunk = lib.tt_chunk
 tt_clamp = lib.tt_clamp
 tt_clamp_ = lib.tt_clamp_
 tt_clamp_into = lib.tt_clamp_into
@@ -60,6 +61,7 @@ tt_contiguous = lib.tt_contiguous
 tt_copy_ = lib.tt_copy_
 tt_cross_entropy = lib.tt_cross_entropy
 tt_detach = lib.tt_detach
+tt_diagonal = lib.tt_diagonal
 tt_div = lib.tt_div
 tt_div_ = lib.tt_div_
 tt_div_f64 = lib.tt_div_f64
@@ -96,6 +98,8 @@ tt_expand = lib.tt_expand
 tt_fill_f64_ = lib.tt_fill_f64_
 tt_fill_i64_ = lib.tt_fill_i64_
 tt_fill_scalar_ = lib.tt_fill_scalar_
+tt_flatten = lib.tt_flatten
+tt_flip = lib.tt_flip
 tt_full_f64 = lib.tt_full_f64
 tt_full_i64 = lib.tt_full_i64
 tt_full_like_f64 = lib.tt_full_like_f64
@@ -199,6 +203,7 @@ tt_mul_into = lib.tt_mul_into
 tt_mul_scalar = lib.tt_mul_scalar
 tt_mul_scalar_ = lib.tt_mul_scalar_
 tt_mul_scalar_into = lib.tt_mul_scalar_into
+tt_narrow = lib.tt_narrow
 tt_ne = lib.tt_ne
 tt_ne_ = lib.tt_ne_
 tt_ne_f64 = lib.tt_ne_f64
@@ -242,7 +247,9 @@ tt_randn = lib.tt_randn
 tt_randn_like = lib.tt_randn_like
 tt_relu = lib.tt_relu
 tt_relu_ = lib.tt_relu_
+tt_repeat = lib.tt_repeat
 tt_reshape = lib.tt_reshape
+tt_roll = lib.tt_roll
 tt_rsub = lib.tt_rsub
 tt_rsub_ex = lib.tt_rsub_ex
 tt_rsub_f64 = lib.tt_rsub_f64
@@ -289,8 +296,11 @@ tt_t = lib.tt_t
 tt_tanh = lib.tt_tanh
 tt_tanh_ = lib.tt_tanh_
 tt_tanh_into = lib.tt_tanh_into
+tt_tile = lib.tt_tile
 tt_to = lib.tt_to
 tt_transpose = lib.tt_transpose
+tt_unbind = lib.tt_unbind
+tt_unflatten = lib.tt_unflatten
 tt_unsqueeze = lib.tt_unsqueeze
 tt_view = lib.tt_view
 tt_where = lib.tt_where
@@ -344,8 +354,12 @@ _o_cat = Struct("Qq0q").pack
 _o_stack = Struct("Qq0q").pack
 _o_split = Struct("Qq0q").pack
 _o_split_with_sizes = Struct("Qq0q").pack
+_o_chunk = Struct("Qq0q").pack
 _o_slice = Struct("Qqqq0q").pack
 _o_as_strided = Struct("Qq0q").pack
+_o_flatten = Struct("Qqq0q").pack
+_o_unbind = Struct("Qq0q").pack
+_o_diagonal = Struct("Qqqq0q").pack
 
 
 def add(input, other, *, alpha=1, out=None):
@@ -2601,6 +2615,95 @@ def split(input, split_size, dim=0, *, split_sizes=None):
     raise no_overload("split", input, split_size, dim)
 
 
+def chunk(input, chunks, dim=0):
+    """chunk(input, chunks, dim=0)
+
+    At most `chunks` views of equally many consecutive indices of `dim` each; the last one may be smaller.
+      chunks: number of parts, at least 1
+      dim: dimension to split
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("chunk", "input", "Tensor", input)
+    opts = None
+    if dim != 0 or type(dim) is not int:
+        opts = _o_chunk(1, integer(dim, "chunk", "dim"))
+    return call_list(tt_chunk, (local.ctx, input._h, int64(chunks, "chunk", "chunks"), opts))
+
+
+def flip(input, *args, **kwargs):
+    """flip(input, *dims)
+
+    A copy with the order of the indices of `dims` reversed.
+      dims: dimensions to reverse
+    """
+    dims = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "flip", "dims")
+    if not isinstance(input, Tensor):
+        raise wrong_kind("flip", "input", "Tensor", input)
+    dims_c, dims_n = int_list(dims, "flip", "dims")
+    h = c_void_p()
+    if tt_flip(local.ctx, input._h, dims_c, dims_n, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def roll(input, shifts, dims=None):
+    """roll(input, shifts, dims=None)
+
+    A copy whose element i of a dimension is self's element i - shift, around the end. Without dims the flattened
+    tensor rolls.
+      shifts: by how much, one entry per dimension
+      dims: dimensions to roll; none: the flattened tensor
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("roll", "input", "Tensor", input)
+    shifts_c, shifts_n = int_list(shifts, "roll", "shifts")
+    dims_c, dims_n = int_list(dims, "roll", "dims")
+    h = c_void_p()
+    if tt_roll(local.ctx, input._h, shifts_c, shifts_n, dims_c, dims_n, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def repeat(input, *args, **kwargs):
+    """repeat(input, *repeats)
+
+    Copies of self side by side: repeats[i] of them along dimension i; new dimensions come in front.
+      repeats: at least one entry per dimension of self
+    """
+    repeats = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "repeat", "repeats")
+    if not isinstance(input, Tensor):
+        raise wrong_kind("repeat", "input", "Tensor", input)
+    repeats_c, repeats_n = int_list(repeats, "repeat", "repeats")
+    h = c_void_p()
+    if tt_repeat(local.ctx, input._h, repeats_c, repeats_n, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def tile(input, *args, **kwargs):
+    """tile(input, *dims)
+
+    As repeat, but dims may have fewer entries than self has dimensions: the leading ones are kept as they are.
+      dims: number of copies along the last dimensions
+    """
+    dims = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "tile", "dims")
+    if not isinstance(input, Tensor):
+        raise wrong_kind("tile", "input", "Tensor", input)
+    dims_c, dims_n = int_list(dims, "tile", "dims")
+    h = c_void_p()
+    if tt_tile(local.ctx, input._h, dims_c, dims_n, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
 def view(input, *args, **kwargs):
     """view(input, *size)
 
@@ -2837,6 +2940,97 @@ def as_strided_(self, *args, **kwargs):
     return self._become(as_strided(self, *args, **kwargs))
 
 
+def flatten(input, start_dim=0, end_dim=-1):
+    """flatten(input, start_dim=0, end_dim=-1)
+
+    Joins the dimensions start_dim … end_dim into one: a view where the strides allow it, else a copy. A 0-dim
+    tensor becomes one of shape [1].
+      start_dim: first dimension to join
+      end_dim: last dimension to join
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("flatten", "input", "Tensor", input)
+    opts = None
+    if start_dim != 0 or type(start_dim) is not int or end_dim != -1 or type(end_dim) is not int:
+        opts = _o_flatten(3, integer(start_dim, "flatten", "start_dim"), integer(end_dim, "flatten", "end_dim"))
+    h = c_void_p()
+    if tt_flatten(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def unflatten(input, dim, sizes):
+    """unflatten(input, dim, sizes)
+
+    Splits dimension `dim` into several of the given sizes; one size may be -1.
+      sizes: their product is the size of dim
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("unflatten", "input", "Tensor", input)
+    sizes_c, sizes_n = int_list(sizes, "unflatten", "sizes")
+    h = c_void_p()
+    if tt_unflatten(local.ctx, input._h, int64(dim, "unflatten", "dim"), sizes_c, sizes_n, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def unbind(input, dim=0):
+    """unbind(input, dim=0)
+
+    Views of the slices along `dim`, which they do not have.
+      dim: dimension to take apart
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("unbind", "input", "Tensor", input)
+    opts = None
+    if dim != 0 or type(dim) is not int:
+        opts = _o_unbind(1, integer(dim, "unbind", "dim"))
+    return call_list(tt_unbind, (local.ctx, input._h, opts))
+
+
+def narrow(input, dim, start, length):
+    """narrow(input, dim, start, length)
+
+    A view of the indices start … start + length - 1 of `dim`.
+      start: first index; negative ones count from the end
+      length: number of indices
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("narrow", "input", "Tensor", input)
+    h = c_void_p()
+    if tt_narrow(local.ctx, input._h, int64(dim, "narrow", "dim"), int64(start, "narrow", "start"), int64(length, "narrow", "length"), byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def diagonal(input, offset=0, dim1=0, dim2=1):
+    """diagonal(input, offset=0, dim1=0, dim2=1)
+
+    A view of the diagonal of the matrices that dim1 (rows) and dim2 (columns) span; it is the last dimension of
+    the result.
+      offset: 0: the main diagonal; above it if positive, below it if negative
+      dim1: dimension of the rows
+      dim2: dimension of the columns
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("diagonal", "input", "Tensor", input)
+    opts = None
+    if offset != 0 or type(offset) is not int or dim1 != 0 or type(dim1) is not int or dim2 != 1 or type(dim2) is not int:
+        opts = _o_diagonal(7, integer(offset, "diagonal", "offset"), integer(dim1, "diagonal", "dim1"), integer(dim2, "diagonal", "dim2"))
+    h = c_void_p()
+    if tt_diagonal(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
 def maximum(input, other, *, out=None):
     """maximum(input, other, *, out=None)
 
@@ -2879,35 +3073,38 @@ def split_with_sizes(input, split_sizes, dim=0):
 # where -> name -> function
 PLACES = {
     "tt": {
-        "add": add, "addmm": addmm, "any": any, "argmax": argmax, "as_strided": as_strided, "bernoulli": bernoulli, "cat": cat, "clamp":
-        clamp, "clip": clamp, "clone": clone, "detach": detach, "div": div, "divide": div, "empty": empty, "empty_like": empty_like, "eq":
-        eq, "exp": exp, "full": full, "full_like": full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "gt": gt,
-        "index_add": index_add, "index_put": index_put, "index_select": index_select, "le": le, "less": lt, "less_equal": le, "log": log,
-        "log_softmax": log_softmax, "lt": lt, "masked_fill": masked_fill, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean,
-        "mul": mul, "multiply": mul, "ne": ne, "neg": neg, "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like,
-        "permute": permute, "pow": pow, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "relu": relu,
-        "reshape": reshape, "rsub": rsub, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "softmax": softmax, "split":
-        split, "split_with_sizes": split_with_sizes, "squeeze": squeeze, "stack": stack, "sub": sub, "subtract": sub, "sum": sum, "t": t,
-        "tanh": tanh, "transpose": transpose, "true_divide": div, "unsqueeze": unsqueeze, "where": where, "zeros": zeros, "zeros_like":
-        zeros_like
+        "add": add, "addmm": addmm, "any": any, "argmax": argmax, "as_strided": as_strided, "bernoulli": bernoulli, "cat": cat, "chunk":
+        chunk, "clamp": clamp, "clip": clamp, "clone": clone, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "empty":
+        empty, "empty_like": empty_like, "eq": eq, "exp": exp, "flatten": flatten, "flip": flip, "full": full, "full_like": full_like,
+        "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "gt": gt, "index_add": index_add, "index_put": index_put,
+        "index_select": index_select, "le": le, "less": lt, "less_equal": le, "log": log, "log_softmax": log_softmax, "lt": lt,
+        "masked_fill": masked_fill, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "mul": mul, "multiply": mul, "narrow":
+        narrow, "ne": ne, "neg": neg, "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like, "permute": permute, "pow":
+        pow, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "relu": relu, "reshape": reshape, "roll":
+        roll, "rsub": rsub, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "softmax": softmax, "split": split,
+        "split_with_sizes": split_with_sizes, "squeeze": squeeze, "stack": stack, "sub": sub, "subtract": sub, "sum": sum, "t": t, "tanh":
+        tanh, "tile": tile, "transpose": transpose, "true_divide": div, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze,
+        "where": where, "zeros": zeros, "zeros_like": zeros_like
     },
     "Tensor": {
         "add": add, "add_": add_, "addmm": addmm, "addmm_": addmm_, "any": any, "argmax": argmax, "as_strided": as_strided, "as_strided_":
-        as_strided_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "clamp": clamp, "clamp_": clamp_, "clip": clamp, "clip_": clamp_,
-        "clone": clone, "contiguous": contiguous, "copy_": copy_, "detach": detach, "div": div, "div_": div_, "divide": div, "divide_":
-        div_, "empty_like": empty_like, "eq": eq, "eq_": eq_, "exp": exp, "exp_": exp_, "expand": expand, "fill_": fill_, "full_like":
-        full_like, "gather": gather, "ge": ge, "ge_": ge_, "greater": gt, "greater_": gt_, "greater_equal": ge, "greater_equal_": ge_,
-        "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_": index_add_, "index_put": index_put, "index_put_": index_put_,
-        "index_select": index_select, "le": le, "le_": le_, "less": lt, "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log,
-        "log_": log_, "log_softmax": log_softmax, "lt": lt, "lt_": lt_, "masked_fill": masked_fill, "masked_fill_": masked_fill_,
-        "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_,
-        "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_, "not_equal": ne, "not_equal_": ne_,
-        "ones_like": ones_like, "permute": permute, "pow": pow, "pow_": pow_, "rand_like": rand_like, "randn_like": randn_like, "relu":
-        relu, "relu_": relu_, "reshape": reshape, "rsub": rsub, "scatter_add": scatter_add, "scatter_add_": scatter_add_, "select":
-        select, "sigmoid": sigmoid, "sigmoid_": sigmoid_, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes,
-        "squeeze": squeeze, "squeeze_": squeeze_, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_":
-        t_, "tanh": tanh, "tanh_": tanh_, "transpose": transpose, "transpose_": transpose_, "true_divide": div, "true_divide_": div_,
-        "unsqueeze": unsqueeze, "unsqueeze_": unsqueeze_, "view": view, "where": _m_where, "zero_": zero_, "zeros_like": zeros_like
+        as_strided_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "chunk": chunk, "clamp": clamp, "clamp_": clamp_, "clip": clamp,
+        "clip_": clamp_, "clone": clone, "contiguous": contiguous, "copy_": copy_, "detach": detach, "diagonal": diagonal, "div": div,
+        "div_": div_, "divide": div, "divide_": div_, "empty_like": empty_like, "eq": eq, "eq_": eq_, "exp": exp, "exp_": exp_, "expand":
+        expand, "fill_": fill_, "flatten": flatten, "flip": flip, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_,
+        "greater": gt, "greater_": gt_, "greater_equal": ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add,
+        "index_add_": index_add_, "index_put": index_put, "index_put_": index_put_, "index_select": index_select, "le": le, "le_": le_,
+        "less": lt, "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log_": log_, "log_softmax": log_softmax, "lt": lt,
+        "lt_": lt_, "masked_fill": masked_fill, "masked_fill_": masked_fill_, "matmul": matmul, "max": max, "maximum": maximum, "mean":
+        mean, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_":
+        neg_, "negative": neg, "negative_": neg_, "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "permute": permute, "pow":
+        pow, "pow_": pow_, "rand_like": rand_like, "randn_like": randn_like, "relu": relu, "relu_": relu_, "repeat": repeat, "reshape":
+        reshape, "roll": roll, "rsub": rsub, "scatter_add": scatter_add, "scatter_add_": scatter_add_, "select": select, "sigmoid":
+        sigmoid, "sigmoid_": sigmoid_, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "squeeze": squeeze,
+        "squeeze_": squeeze_, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_": t_, "tanh": tanh,
+        "tanh_": tanh_, "tile": tile, "transpose": transpose, "transpose_": transpose_, "true_divide": div, "true_divide_": div_,
+        "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "unsqueeze_": unsqueeze_, "view": view, "where": _m_where,
+        "zero_": zero_, "zeros_like": zeros_like
     },
     "nn.functional": {
         "cross_entropy": cross_entropy, "dropout": dropout, "embedding": embedding, "layer_norm": layer_norm, "linear": linear,

@@ -1,0 +1,95 @@
+// Elements rearranged or repeated in a new tensor: flip, roll, repeat, tile.
+#include "gen/fronts.h"
+#include "gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/front.h"
+
+namespace TT_NS::front {
+
+// One copy from an alias whose strides run backwards.
+TensorRef flip(Call, const Tensor& self, Ints dims) {
+  const uint64_t mask = dim_mask(dims, self.ndim, false, "dims");
+  TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
+  if (self.numel == 0) return out;
+  Shape strides(self.strides());
+  int64_t last = 0;
+  for (int64_t d = 0; d < self.ndim; d++) {
+    if (!(mask >> d & 1)) continue;
+    last += (self.size(d) - 1) * strides[d];
+    strides[d] = -strides[d];
+  }
+  copy_elements(*out, *new_alias(self, self.sizes(), strides, advance(self.data, last * self.item_size()), self.dtype));
+  return out;
+}
+
+// Each dimension that moves splits the tensor in two: a box of elements is copied for each choice of sides.
+static TensorRef roll_dims(const Tensor& self, const Shape& shift) {
+  TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
+  Shape sizes(self.sizes()), moving;
+  for (int64_t d = 0; d < self.ndim; d++)
+    if (shift[d]) moving.push_back(d);
+  for (uint64_t box = 0; box < uint64_t(1) << moving.size(); box++) {
+    int64_t from = 0, to = 0;
+    for (int64_t i = 0; i < moving.size(); i++) {
+      const int64_t d = moving[i], s = shift[d], n = self.size(d);
+      const bool wraps = box >> i & 1;  // the last s indices, which come to the front
+      sizes[d] = wraps ? s : n - s;
+      from += wraps ? (n - s) * self.stride(d) : 0, to += wraps ? 0 : s * out->stride(d);
+    }
+    TensorRef src = new_alias(self, sizes, self.strides(), advance(self.data, from * self.item_size()), self.dtype);
+    TensorRef dst = new_alias(out, sizes, out->strides(), advance(out->data, to * self.item_size()), self.dtype);
+    copy_elements(*dst, *src);
+  }
+  return out;
+}
+
+TensorRef roll(Call, const Tensor& self, Ints shifts, Ints dims) {
+  if (shifts.empty()) fail_arg(TT_INVALID_ARG, "shifts", "shifts is empty: at least one is needed");
+  if (!(dims.empty() && shifts.n == 1) && dims.n != shifts.n)
+    fail_arg(TT_INVALID_ARG, "shifts", "shifts is {}, dims is {}: must have equal lengths", shifts, dims);
+  const auto within = [](int64_t s, int64_t n) { return n ? (s % n + n) % n : 0; };
+  if (dims.empty()) {
+    TensorRef flat = dense_input(self);
+    const int64_t n[1] = {self.numel}, step[1] = {1};
+    TensorRef out = roll_dims(*new_alias(flat, n, step), {within(shifts[0], self.numel)});
+    return new_alias(out, self.sizes(), {});
+  }
+  if (self.ndim == 0) fail_arg(TT_INDEX, "dims", "self is 0-dim: it has no dimension to roll");
+  Shape shift;
+  shift.resize(self.ndim, 0);
+  for (int64_t i = 0; i < dims.n; i++) {
+    const int64_t d = wrap_dim(dims[i], self.ndim, "dims");
+    shift[d] = within(shift[d] + within(shifts[i], self.size(d)), self.size(d));
+  }
+  return roll_dims(self, shift);
+}
+
+// A dimension that repeats stands twice in an expanded view: once for the copies, once for its own size.
+TensorRef repeat(Call, const Tensor& self, Ints repeats) {
+  if (repeats.n < self.ndim) fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: at least one entry per dimension is needed", repeats, self.sizes());
+  if (repeats.n > kMaxDims) fail_arg(TT_SHAPE, "repeats", "repeats has {} entries, at most {} are supported", repeats.n, kMaxDims);
+  const int64_t fresh = repeats.n - self.ndim;
+  Shape split, wide, whole;
+  for (int64_t d = 0; d < repeats.n; d++) {
+    const int64_t r = repeats[d], n = d < fresh ? 1 : self.size(d - fresh);
+    if (r < 0) fail_arg(TT_SHAPE, "repeats", "repeats is {}: entries must not be negative", repeats);
+    int64_t total;
+    if (__builtin_mul_overflow(r, n, &total)) fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: the result's size overflows", repeats, self.sizes());
+    if (r != 1 && n != 1) split.push_back(1), wide.push_back(r);
+    split.push_back(n), wide.push_back(n == 1 ? r : n), whole.push_back(total);
+  }
+  if (split.size() > kMaxDims) fail_arg(TT_SHAPE, "repeats", "repeats is {}: too many dimensions repeat", repeats);
+  checked_numel(whole, self.dtype, "result");
+  TensorRef copies = op::clone(*op::expand(*op::view(self, split), wide), TT_CONTIGUOUS);
+  return op::view(*copies, whole);
+}
+
+TensorRef tile(Call, const Tensor& self, Ints dims) {
+  if (dims.n >= self.ndim) return op::repeat(self, dims);
+  Shape repeats;
+  repeats.resize(self.ndim - dims.n, 1);
+  repeats.append(dims);
+  return op::repeat(self, repeats);
+}
+
+}  // namespace TT_NS::front
