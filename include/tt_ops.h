@@ -511,6 +511,50 @@ tt_status tt_addmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, cons
 tt_status tt_addmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts);
 tt_status tt_addmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor *dst);
 
+/* beta * self + alpha * (batch1 @ batch2) for stacks of matrices; self broadcasts. With beta = 0 self's values
+   (also nan) are ignored.
+     batch1: (b, n, m)
+     batch2: (b, m, p)
+     beta: factor of self
+     alpha: factor of the product */
+typedef struct tt_baddbmm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_scalar beta; /* factor of self; default 1 */
+  tt_scalar alpha; /* factor of the product; default 1 */
+} tt_baddbmm_opts;
+#define TT_BADDBMM_BETA (UINT64_C(1) << 0)
+#define TT_BADDBMM_ALPHA (UINT64_C(1) << 1)
+tt_status tt_baddbmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor **out);
+tt_status tt_baddbmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts);
+tt_status tt_baddbmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor *dst);
+
+/* The product of two matrices. */
+tt_status tt_mm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor **out);
+tt_status tt_mm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor *dst);
+
+/* The products of two stacks of as many matrices: (b, n, m) and (b, m, p). */
+tt_status tt_bmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor **out);
+tt_status tt_bmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor *dst);
+
+/* The product of a matrix and a vector. */
+tt_status tt_mv(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec, tt_tensor **out);
+tt_status tt_mv_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec, tt_tensor *dst);
+
+/* The sum of the products of two vectors' elements; complex ones are not conjugated. */
+tt_status tt_dot(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor, tt_tensor **out);
+tt_status tt_dot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor, tt_tensor *dst);
+
+/* The matrix self[i] * vec2[j] of two vectors. */
+tt_status tt_outer(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec2, tt_tensor **out);
+tt_status tt_outer_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec2, tt_tensor *dst);
+
+/* Sums of products by Einstein's convention: each term of the equation labels one operand's dimensions; labels
+   that the result does not have are summed.
+     equation: terms of letters between commas, then -> and the result's labels; '...' stands for further
+       dimensions, which broadcast. Without -> the result has the labels that appear once, in alphabetical order
+     operands: one tensor per term */
+tt_status tt_einsum(tt_ctx *c, const char *equation, const tt_tensor *const *operands, int64_t n_operands, tt_tensor **out);
+
 /* exp(x) / sum(exp(x)) along `dim`.
      dim: dimension whose elements sum to 1
      dtype: converts self first */

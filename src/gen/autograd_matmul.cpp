@@ -204,4 +204,154 @@ static constexpr ArgInfo addmm_into_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema addmm_into_schema = {"addmm_into", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm_into_args, 6, 0, true, false, false};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_addmm_into = make_op<void, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&addmm_into_schema, addmm_into_front, addmm_into_autograd);
 
+// ---- baddbmm ----
+struct baddbmm_saved {
+  Saved batch1;
+  Saved batch2;
+  Scalar beta;
+  Scalar alpha;
+};
+static void baddbmm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<baddbmm_saved>();
+  if (n.needs(0)) {
+    const auto& beta = s.beta;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::scaled(g0, op::conj(beta));
+  }
+  if (n.needs(1)) {
+    const TensorRef batch2_ref = s.batch2.get(n);
+    const Tensor& batch2 = *batch2_ref;
+    const auto& alpha = s.alpha;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::scaled(op::matmul(g0, op::transpose(op::conj(batch2), 1, 2)), op::conj(alpha));
+  }
+  if (n.needs(2)) {
+    const TensorRef batch1_ref = s.batch1.get(n);
+    const Tensor& batch1 = *batch1_ref;
+    const auto& alpha = s.alpha;
+    const Tensor& g0 = *grads[0];
+    out[2] = formula::scaled(op::matmul(op::transpose(op::conj(batch1), 1, 2), g0), op::conj(alpha));
+  }
+}
+static constinit const NodeType baddbmm_type = {"baddbmm", baddbmm_apply, destroy_saved<baddbmm_saved>, sizeof(baddbmm_saved), false};
+static TensorRef baddbmm_autograd(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(batch1);
+  const bool n2 = needs_grad(batch2);
+  if (!(n0 | n1 | n2)) return redispatch(op_baddbmm, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha);
+  NodeRef node = new_node(&baddbmm_type, 3, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) baddbmm_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, batch1);
+  if (n2) n.set_edge(2, batch2);
+  if (n2) s.batch1.save(batch1);
+  if (n1) s.batch2.save(batch2);
+  s.beta = Scalar(beta);
+  s.alpha = Scalar(alpha);
+  auto out = redispatch(op_baddbmm, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo baddbmm_args[] = {{"self", ArgType::kTensor, false, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
+static constexpr OpSchema baddbmm_schema = {"baddbmm", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm_args, 5, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_baddbmm = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&baddbmm_schema, front::baddbmm, baddbmm_autograd);
+static void baddbmm__autograd(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(batch1);
+  const bool n2 = needs_grad(batch2);
+  if (!(n0 | n1 | n2)) return redispatch(op_baddbmm_, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha);
+  NodeRef node = new_node(&baddbmm_type, 3, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) baddbmm_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, batch1);
+  if (n2) n.set_edge(2, batch2);
+  if (n2) s.batch1.save(batch1);
+  if (n1) s.batch2.save(batch2);
+  s.beta = Scalar(beta);
+  s.alpha = Scalar(alpha);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_baddbmm_, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo baddbmm__args[] = {{"self", ArgType::kTensor, true, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
+static constexpr OpSchema baddbmm__schema = {"baddbmm_", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm__args, 5, 0, true, false, false};
+constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_baddbmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&baddbmm__schema, baddbmm__front, baddbmm__autograd);
+static void baddbmm_into_autograd(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(batch1) || needs_grad(batch2) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_baddbmm_into, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha, dst);
+}
+static constexpr ArgInfo baddbmm_into_args[] = {{"self", ArgType::kTensor, false, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema baddbmm_into_schema = {"baddbmm_into", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm_into_args, 6, 0, true, false, false};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_baddbmm_into = make_op<void, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&baddbmm_into_schema, baddbmm_into_front, baddbmm_into_autograd);
+
+// ---- mm ----
+static constexpr ArgInfo mm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}};
+static constexpr OpSchema mm_schema = {"mm", "mm(self: Tensor, mat2: Tensor) -> Tensor", mm_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mm = make_op<TensorRef, const Tensor&, const Tensor&>(&mm_schema, front::mm, nullptr);
+static void mm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_mm_into, c.keys & kBelowAutograd, self, mat2, dst);
+}
+static constexpr ArgInfo mm_into_args[] = {{"self", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mm_into_schema = {"mm_into", "mm(self: Tensor, mat2: Tensor) -> Tensor", mm_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&mm_into_schema, mm_into_front, mm_into_autograd);
+
+// ---- bmm ----
+static constexpr ArgInfo bmm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}};
+static constexpr OpSchema bmm_schema = {"bmm", "bmm(self: Tensor, mat2: Tensor) -> Tensor", bmm_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bmm = make_op<TensorRef, const Tensor&, const Tensor&>(&bmm_schema, front::bmm, nullptr);
+static void bmm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_bmm_into, c.keys & kBelowAutograd, self, mat2, dst);
+}
+static constexpr ArgInfo bmm_into_args[] = {{"self", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bmm_into_schema = {"bmm_into", "bmm(self: Tensor, mat2: Tensor) -> Tensor", bmm_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bmm_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&bmm_into_schema, bmm_into_front, bmm_into_autograd);
+
+// ---- mv ----
+static constexpr ArgInfo mv_args[] = {{"self", ArgType::kTensor, false, false}, {"vec", ArgType::kTensor, false, false}};
+static constexpr OpSchema mv_schema = {"mv", "mv(self: Tensor, vec: Tensor) -> Tensor", mv_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mv = make_op<TensorRef, const Tensor&, const Tensor&>(&mv_schema, front::mv, nullptr);
+static void mv_into_autograd(Call c, const Tensor& self, const Tensor& vec, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(vec) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_mv_into, c.keys & kBelowAutograd, self, vec, dst);
+}
+static constexpr ArgInfo mv_into_args[] = {{"self", ArgType::kTensor, false, false}, {"vec", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mv_into_schema = {"mv_into", "mv(self: Tensor, vec: Tensor) -> Tensor", mv_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mv_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&mv_into_schema, mv_into_front, mv_into_autograd);
+
+// ---- dot ----
+static constexpr ArgInfo dot_args[] = {{"self", ArgType::kTensor, false, false}, {"tensor", ArgType::kTensor, false, false}};
+static constexpr OpSchema dot_schema = {"dot", "dot(self: Tensor, tensor: Tensor) -> Tensor", dot_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_dot = make_op<TensorRef, const Tensor&, const Tensor&>(&dot_schema, front::dot, nullptr);
+static void dot_into_autograd(Call c, const Tensor& self, const Tensor& tensor, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(tensor) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_dot_into, c.keys & kBelowAutograd, self, tensor, dst);
+}
+static constexpr ArgInfo dot_into_args[] = {{"self", ArgType::kTensor, false, false}, {"tensor", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema dot_into_schema = {"dot_into", "dot(self: Tensor, tensor: Tensor) -> Tensor", dot_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&dot_into_schema, dot_into_front, dot_into_autograd);
+
+// ---- outer ----
+static constexpr ArgInfo outer_args[] = {{"self", ArgType::kTensor, false, false}, {"vec2", ArgType::kTensor, false, false}};
+static constexpr OpSchema outer_schema = {"outer", "outer(self: Tensor, vec2: Tensor) -> Tensor", outer_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_outer = make_op<TensorRef, const Tensor&, const Tensor&>(&outer_schema, front::outer, nullptr);
+static void outer_into_autograd(Call c, const Tensor& self, const Tensor& vec2, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(vec2) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_outer_into, c.keys & kBelowAutograd, self, vec2, dst);
+}
+static constexpr ArgInfo outer_into_args[] = {{"self", ArgType::kTensor, false, false}, {"vec2", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema outer_into_schema = {"outer_into", "outer(self: Tensor, vec2: Tensor) -> Tensor", outer_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&outer_into_schema, outer_into_front, outer_into_autograd);
+
+// ---- einsum ----
+static constexpr ArgInfo einsum_args[] = {{"equation", ArgType::kStr, false, false}, {"operands", ArgType::kTensorList, false, false}};
+static constexpr OpSchema einsum_schema = {"einsum", "einsum(equation: Str, operands: Tensor[]) -> Tensor", einsum_args, 2, 1, false, false, false};
+constinit Op<TensorRef(Str, TensorSpan)> op_einsum = make_op<TensorRef, Str, TensorSpan>(&einsum_schema, front::einsum, nullptr);
+
 }  // namespace TT_NS

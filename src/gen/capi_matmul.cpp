@@ -50,3 +50,96 @@ tt_status tt_addmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1,
     op::addmm_into(tensor_arg(self, "self", 0), tensor_arg(mat1, "mat1", 1), tensor_arg(mat2, "mat2", 2), o_beta, o_alpha, mutable_arg(dst, "dst", 5));
   });
 }
+tt_status tt_baddbmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "baddbmm", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
+    give(x, out, op::baddbmm(tensor_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1), tensor_arg(batch2, "batch2", 2), o_beta, o_alpha));
+  });
+}
+tt_status tt_baddbmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts) {
+  return api_call(c, "baddbmm_", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 2);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
+    op::baddbmm_(mutable_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1), tensor_arg(batch2, "batch2", 2), o_beta, o_alpha);
+  });
+}
+tt_status tt_baddbmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor *dst) {
+  return api_call(c, "baddbmm_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 2);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
+    op::baddbmm_into(tensor_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1), tensor_arg(batch2, "batch2", 2), o_beta, o_alpha, mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_mm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "mm", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::mm(tensor_arg(self, "self", 0), tensor_arg(mat2, "mat2", 1)));
+  });
+}
+tt_status tt_mm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor *dst) {
+  return api_call(c, "mm_into", [&]([[maybe_unused]] Ctx& x) {
+    op::mm_into(tensor_arg(self, "self", 0), tensor_arg(mat2, "mat2", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_bmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "bmm", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::bmm(tensor_arg(self, "self", 0), tensor_arg(mat2, "mat2", 1)));
+  });
+}
+tt_status tt_bmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor *dst) {
+  return api_call(c, "bmm_into", [&]([[maybe_unused]] Ctx& x) {
+    op::bmm_into(tensor_arg(self, "self", 0), tensor_arg(mat2, "mat2", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_mv(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "mv", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::mv(tensor_arg(self, "self", 0), tensor_arg(vec, "vec", 1)));
+  });
+}
+tt_status tt_mv_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec, tt_tensor *dst) {
+  return api_call(c, "mv_into", [&]([[maybe_unused]] Ctx& x) {
+    op::mv_into(tensor_arg(self, "self", 0), tensor_arg(vec, "vec", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_dot(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "dot", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::dot(tensor_arg(self, "self", 0), tensor_arg(tensor, "tensor", 1)));
+  });
+}
+tt_status tt_dot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor, tt_tensor *dst) {
+  return api_call(c, "dot_into", [&]([[maybe_unused]] Ctx& x) {
+    op::dot_into(tensor_arg(self, "self", 0), tensor_arg(tensor, "tensor", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_outer(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec2, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "outer", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::outer(tensor_arg(self, "self", 0), tensor_arg(vec2, "vec2", 1)));
+  });
+}
+tt_status tt_outer_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec2, tt_tensor *dst) {
+  return api_call(c, "outer_into", [&]([[maybe_unused]] Ctx& x) {
+    op::outer_into(tensor_arg(self, "self", 0), tensor_arg(vec2, "vec2", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_einsum(tt_ctx *c, const char *equation, const tt_tensor *const *operands, int64_t n_operands, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "einsum", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::einsum(str_arg(equation, "equation", 0), tensors_arg(operands, n_operands, "operands", 1, false)));
+  });
+}

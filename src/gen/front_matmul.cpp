@@ -30,4 +30,49 @@ void addmm_into_front(Call c, const Tensor& self, const Tensor& mat1, const Tens
   copy_result(dst, *r, false);
 }
 
+// baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor
+void baddbmm__front(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) { copy_result(self, *front::baddbmm(c, self, batch1, batch2, beta, alpha), true); }
+void baddbmm_into_front(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+  const auto r = front::baddbmm(c, self, batch1, batch2, beta, alpha);
+  check_into(dst, *r, Inputs{&self, &batch1, &batch2});
+  copy_result(dst, *r, false);
+}
+
+// mm(self: Tensor, mat2: Tensor) -> Tensor
+void mm_into_front(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
+  const auto r = front::mm(c, self, mat2);
+  check_into(dst, *r, Inputs{&self, &mat2});
+  copy_result(dst, *r, false);
+}
+
+// bmm(self: Tensor, mat2: Tensor) -> Tensor
+void bmm_into_front(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
+  const auto r = front::bmm(c, self, mat2);
+  check_into(dst, *r, Inputs{&self, &mat2});
+  copy_result(dst, *r, false);
+}
+
+// mv(self: Tensor, vec: Tensor) -> Tensor
+void mv_into_front(Call c, const Tensor& self, const Tensor& vec, Tensor& dst) {
+  const auto r = front::mv(c, self, vec);
+  check_into(dst, *r, Inputs{&self, &vec});
+  copy_result(dst, *r, false);
+}
+
+// dot(self: Tensor, tensor: Tensor) -> Tensor
+void dot_into_front(Call c, const Tensor& self, const Tensor& tensor, Tensor& dst) {
+  const auto r = front::dot(c, self, tensor);
+  check_into(dst, *r, Inputs{&self, &tensor});
+  copy_result(dst, *r, false);
+}
+
+// outer(self: Tensor, vec2: Tensor) -> Tensor
+void outer_into_front(Call c, const Tensor& self, const Tensor& vec2, Tensor& dst) {
+  const auto r = front::outer(c, self, vec2);
+  check_into(dst, *r, Inputs{&self, &vec2});
+  copy_result(dst, *r, false);
+}
+
+// einsum(equation: Str, operands: Tensor[]) -> Tensor
+
 }  // namespace TT_NS

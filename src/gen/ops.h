@@ -174,6 +174,20 @@ extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm;
 extern Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_;
 extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_addmm_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_baddbmm;
+extern Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_baddbmm_;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_baddbmm_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_mm;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_bmm;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_bmm_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_mv;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_mv_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_dot;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_outer;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into;
+extern Op<TensorRef(Str, TensorSpan)> op_einsum;
 extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax;
 extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into;
 extern Op<TensorRef(const Tensor&, int64_t)> op_native_softmax;
@@ -764,6 +778,48 @@ inline void addmm_(Tensor& self, const Tensor& mat1, const Tensor& mat2, const S
 }
 inline void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
   return dispatch(op_addmm_into, self, mat1, mat2, beta, alpha, dst);
+}
+inline TensorRef baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
+  return dispatch(op_baddbmm, self, batch1, batch2, beta, alpha);
+}
+inline void baddbmm_(Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
+  return dispatch(op_baddbmm_, self, batch1, batch2, beta, alpha);
+}
+inline void baddbmm_into(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+  return dispatch(op_baddbmm_into, self, batch1, batch2, beta, alpha, dst);
+}
+inline TensorRef mm(const Tensor& self, const Tensor& mat2) {
+  return dispatch(op_mm, self, mat2);
+}
+inline void mm_into(const Tensor& self, const Tensor& mat2, Tensor& dst) {
+  return dispatch(op_mm_into, self, mat2, dst);
+}
+inline TensorRef bmm(const Tensor& self, const Tensor& mat2) {
+  return dispatch(op_bmm, self, mat2);
+}
+inline void bmm_into(const Tensor& self, const Tensor& mat2, Tensor& dst) {
+  return dispatch(op_bmm_into, self, mat2, dst);
+}
+inline TensorRef mv(const Tensor& self, const Tensor& vec) {
+  return dispatch(op_mv, self, vec);
+}
+inline void mv_into(const Tensor& self, const Tensor& vec, Tensor& dst) {
+  return dispatch(op_mv_into, self, vec, dst);
+}
+inline TensorRef dot(const Tensor& self, const Tensor& tensor) {
+  return dispatch(op_dot, self, tensor);
+}
+inline void dot_into(const Tensor& self, const Tensor& tensor, Tensor& dst) {
+  return dispatch(op_dot_into, self, tensor, dst);
+}
+inline TensorRef outer(const Tensor& self, const Tensor& vec2) {
+  return dispatch(op_outer, self, vec2);
+}
+inline void outer_into(const Tensor& self, const Tensor& vec2, Tensor& dst) {
+  return dispatch(op_outer_into, self, vec2, dst);
+}
+inline TensorRef einsum(Str equation, TensorSpan operands) {
+  return dispatch(op_einsum, equation, operands);
 }
 inline TensorRef softmax(const Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
   return dispatch(op_softmax, self, dim, dtype);

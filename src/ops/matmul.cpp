@@ -112,18 +112,31 @@ TensorRef linear_rows(Call, const Tensor& input, const Tensor& weight, const Ten
   return new_alias(*out, shape, {});
 }
 
-TensorRef addmm(Call, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
-  check_same_device(mat1, "mat1", mat2, "mat2"), check_same_device(mat1, "mat1", self, "self");
-  Dtype compute = product_dtype(mat1, mat2, "mat1", "mat2");
-  if (self.dtype != mat1.dtype) fail_arg(TT_DTYPE, "self", "self is {}, mat1 is {}: must have one dtype", fmt(self.dtype), fmt(mat1.dtype));
-  if (mat1.ndim != 2 || mat2.ndim != 2) fail(TT_SHAPE, "mat1 is {}, mat2 is {}: both must be matrices", mat1.sizes(), mat2.sizes());
-  if (mat1.size(1) != mat2.size(0))
-    fail(TT_SHAPE, "mat1 is {}, mat2 is {}: mat1.shape[1] ({}) must equal mat2.shape[0] ({})", mat1.sizes(), mat2.sizes(), mat1.size(1), mat2.size(0));
-  if (category(mat1.dtype) < 2 && (alpha.is_float() || beta.is_float()))
-    fail(TT_DTYPE, "alpha and beta must be integers for {} tensors", fmt(mat1.dtype));
-  const int64_t shape[2] = {mat1.size(0), mat2.size(1)};
+// beta * self + alpha * (a @ b) for matrices or stacks of them, whose own shapes are checked.
+static TensorRef add_product(const Tensor& self, const Tensor& a, const Tensor& b, const char* a_name, const char* b_name, const Scalar& beta,
+                             const Scalar& alpha) {
+  check_same_device(a, a_name, b, b_name), check_same_device(a, a_name, self, "self");
+  Dtype compute = product_dtype(a, b, a_name, b_name);
+  if (self.dtype != a.dtype) fail_arg(TT_DTYPE, "self", "self is {}, {} is {}: must have one dtype", fmt(self.dtype), a_name, fmt(a.dtype));
+  if (a.size(-1) != b.size(-2))
+    fail(TT_SHAPE, "{} is {}, {} is {}: {}.shape[-1] ({}) must equal {}.shape[-2] ({})", a_name, a.sizes(), b_name, b.sizes(), a_name, a.size(-1), b_name, b.size(-2));
+  if (category(a.dtype) < 2 && (alpha.is_float() || beta.is_float())) fail(TT_DTYPE, "alpha and beta must be integers for {} tensors", fmt(a.dtype));
+  Shape shape(a.sizes().slice(0, a.ndim - 1));
+  shape.push_back(b.size(-1));
+  checked_numel(shape, compute, "result");
   if (!broadcastable_to(self.sizes(), shape)) fail_arg(TT_SHAPE, "self", "self is {}: must broadcast to the product's {}", self.sizes(), Ints(shape));
-  return multiply(mat1, mat2, &self, shape, compute, alpha, beta);
+  return multiply(a, b, &self, shape, compute, alpha, beta);
+}
+
+TensorRef addmm(Call, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
+  if (mat1.ndim != 2 || mat2.ndim != 2) fail(TT_SHAPE, "mat1 is {}, mat2 is {}: both must be matrices", mat1.sizes(), mat2.sizes());
+  return add_product(self, mat1, mat2, "mat1", "mat2", beta, alpha);
+}
+
+TensorRef baddbmm(Call, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+  if (batch1.ndim != 3 || batch2.ndim != 3 || batch1.size(0) != batch2.size(0))
+    fail(TT_SHAPE, "batch1 is {}, batch2 is {}: both must be stacks of as many matrices (3-D)", batch1.sizes(), batch2.sizes());
+  return add_product(self, batch1, batch2, "batch1", "batch2", beta, alpha);
 }
 
 }  // namespace front

@@ -152,7 +152,105 @@ static int r_repeat(const Inputs* in, Arr* out) { /* tile, too */
   return 1;
 }
 
+/* ---- products ---- */
+
+static int r_outer(const Inputs* in, Arr* out) {
+  const Arr *a = tensor(in, "self"), *b = tensor(in, "vec2");
+  int64_t shape[2], i;
+  shape[0] = a->n, shape[1] = b->n;
+  *out = array(shape, 2);
+  for (i = 0; i < out->n; i++) out->v[i] = a->v[i / b->n] * b->v[i % b->n];
+  return 1;
+}
+static int r_baddbmm(const Inputs* in, Arr* out) {
+  const Arr* self = tensor(in, "self");
+  const double alpha = number_arg(in, "alpha", 1), beta = number_arg(in, "beta", 1);
+  int64_t i, idx[kMaxDims];
+  *out = product(*tensor(in, "batch1"), *tensor(in, "batch2"));
+  for (i = 0; i < out->n; i++) {
+    unravel(i, out->shape, out->ndim, idx);
+    out->v[i] = alpha * out->v[i] + (beta != 0 ? beta * self->v[broadcast_at(self, idx, out->ndim)] : 0);
+  }
+  return 1;
+}
+
+/* A label per dimension: letters, and digits for what an ellipsis stands for (0 is the last dimension of it). Returns the end. */
+static const char* labels_of(const char* text, int ndim, char* labels) {
+  int n = 0, letters = 0;
+  const char* p;
+  for (p = text; *p && *p != ',' && *p != '-'; p++) letters += *p != '.' && *p != ' ';
+  for (p = text; *p && *p != ',' && *p != '-'; p++) {
+    int k;
+    if (*p == ' ') continue;
+    if (*p != '.') {
+      labels[n++] = *p;
+      continue;
+    }
+    for (k = ndim - letters - 1; k >= 0; k--) labels[n++] = (char)('0' + k);
+    p += 2;
+  }
+  labels[n] = 0;
+  return p;
+}
+static void add_label(char* labels, char l) {
+  const size_t n = strlen(labels);
+  labels[n] = l, labels[n + 1] = 0;
+}
+/* The sum over all values of all labels, straight from the definition. */
+static int r_einsum(const Inputs* in, Arr* out) {
+  const char* p = given(in, "equation")->str;
+  char term[kMaxItems][kMaxDims + 1], all[64] = "", result[64] = "";
+  int64_t size[128], shape[64], i, total = 1, idx[64];
+  int k, d, ellipsis = 0, c;
+  for (c = 0; c < 128; c++) size[c] = 1;
+  for (k = 0; k < in->n_items; k++) {
+    p = labels_of(p, in->items[k].ndim, term[k]);
+    if (*p == ',') p++;
+    for (d = 0; d < in->items[k].ndim; d++) {
+      const char l = term[k][d];
+      if (in->items[k].shape[d] != 1) size[(int)l] = in->items[k].shape[d];
+      if (l >= '0' && l <= '9' && l - '0' >= ellipsis) ellipsis = l - '0' + 1;
+      if (!strchr(all, l)) add_label(all, l);
+    }
+  }
+  if (*p == '-') {
+    int letters = 0;
+    const char* q;
+    for (q = p + 2; *q; q++) letters += *q != '.' && *q != ' ';
+    labels_of(p + 2, letters + ellipsis, result);
+  } else {
+    for (k = ellipsis - 1; k >= 0; k--) result[ellipsis - 1 - k] = (char)('0' + k);
+    for (c = 'A'; c <= 'z'; c++) {
+      int times = 0;
+      const char l = (char)c;
+      for (k = 0; k < in->n_items; k++)
+        for (d = 0; term[k][d]; d++) times += term[k][d] == l;
+      if (times == 1) add_label(result, l);
+    }
+  }
+  for (d = 0; result[d]; d++) shape[d] = size[(int)result[d]];
+  *out = array(shape, (int)strlen(result));
+  for (d = 0; all[d]; d++) shape[d] = size[(int)all[d]], total *= shape[d];
+  for (i = 0; i < total; i++) {
+    double v = 1;
+    int64_t at = 0;
+    unravel(i, shape, (int)strlen(all), idx);
+    for (k = 0; k < in->n_items; k++) {
+      const Arr* x = &in->items[k];
+      int64_t from = 0;
+      for (d = 0; d < x->ndim; d++)
+        from = from * x->shape[d] + (x->shape[d] == 1 ? 0 : idx[strchr(all, term[k][d]) - all]);
+      v *= x->v[from];
+    }
+    for (d = 0; result[d]; d++) at = at * out->shape[d] + idx[strchr(all, result[d]) - all];
+    out->v[at] += v;
+  }
+  return 1;
+}
+
 #define SHAPE_REFS                                                                                                 \
   {"flatten", 0, r_flatten, 1}, {"unflatten", 0, r_unflatten, 1}, {"unbind", 0, r_unbind, 1}, {"chunk", 0, r_chunk, 1}, \
       {"narrow", 0, r_narrow, 1}, {"diagonal", 0, r_diagonal, 1}, {"flip", 0, r_flip, 1}, {"roll", 0, r_roll, 1},       \
-      {"repeat", 0, r_repeat, 1}, {"tile", 0, r_repeat, 1},
+      {"repeat", 0, r_repeat, 1}, {"tile", 0, r_repeat, 1}, {"mm", 0, r_matmul, 0}, {"bmm", 0, r_matmul, 0},            \
+      {"mv", 0, r_matmul, 0}, {"dot", 0, r_matmul, 0}, {"outer", 0, r_outer, 1}, {"baddbmm", 0, r_baddbmm, 0},          \
+      {"einsum", 0, r_einsum, 0},

@@ -117,7 +117,75 @@ static void build_repeat(const Build* b) {
   }
 }
 
+/* ---- products ---- */
+
+static void build_shorthand(const Build* b) { /* mm bmm mv dot outer */
+  const char* name = b->row->name;
+  const int mm = !strcmp(name, "mm"), bmm = !strcmp(name, "bmm"), mv = !strcmp(name, "mv");
+  int k;
+  for (k = 0; k < 5; k++) {
+    const int64_t m = k == 1 ? 0 : k == 3 ? 35 : k == 4 ? 190 : 2, p = k == 2 ? 0 : k == 3 ? 66 : k == 4 ? 210 : 3,
+                  n = k == 3 ? 41 : k == 4 ? 230 : 2;
+    if (mm) product(b, k < 3, k == 4, signed_(S_(m, p)), signed_(S_(p, n)));
+    if (bmm) product(b, k < 3, k == 4, signed_(S_(k == 4 ? 3 : 2, m, p)), signed_(S_(k == 4 ? 3 : 2, p, n)));
+    if (mv) product(b, k < 3, k == 4, signed_(S_(m, p)), signed_(S_(p)));
+    if (name[0] == 'd') product(b, k < 3, k == 4, signed_(S_(p)), signed_(S_(p)));
+    if (name[0] == 'o') product(b, k < 3, k == 4, signed_(S_(m)), signed_(S_(n)));
+  }
+}
+static void build_baddbmm(const Build* b) {
+  int k;
+  for (k = 0; k < 5; k++) {
+    Sample s = blank(b, "baddbmm", k < 4);
+    const int64_t m = k == 4 ? 35 : k == 3 ? 0 : 2, n = k == 4 ? 41 : 2, p = k == 4 ? 66 : 3;
+    s.args[0] = tensor_value(k == 1 ? signed_(S_(2, 1, n)) : k == 2 ? signed_(NULL, 0) : signed_(S_(2, m, n)));
+    s.args[1] = tensor_value(signed_(S_(2, m, p))), s.args[2] = tensor_value(signed_(S_(2, p, n)));
+    if (k == 1) put(&s, "beta", scalar_value(0.5)), put(&s, "alpha", scalar_value(-2));
+    if (k == 2) put(&s, "beta", scalar_value(0));
+    emit(b, &s);
+  }
+}
+static void build_einsum(const Build* b) {
+  static const struct {
+    const char* equation;
+    int n;
+    int64_t shape[3][4];
+    int ndim[3];
+  } kCases[] = {{"i->", 1, {{3}}, {1}},
+                {"ij -> ji", 1, {{2, 3}}, {2}},
+                {"ii->i", 1, {{3, 3}}, {2}},
+                {"iji", 1, {{2, 3, 2}}, {3}},
+                {"aBb", 1, {{2, 3, 2}}, {3}},
+                {"...", 1, {{2, 3}}, {2}},
+                {"i...->...", 1, {{2, 3}}, {2}},
+                {"...i->i", 1, {{2, 2, 3}}, {3}},
+                {"->", 1, {{0}}, {0}},
+                {"i,j->ij", 2, {{2}, {3}}, {1, 1}},
+                {"ij,jk", 2, {{2, 3}, {3, 2}}, {2, 2}},
+                {"bij,bjk->ikb", 2, {{2, 2, 3}, {2, 3, 2}}, {3, 3}},
+                {"ij,ij->", 2, {{2, 3}, {2, 3}}, {2, 2}},
+                {"ijk,ik->j", 2, {{1, 2, 3}, {1, 3}}, {3, 2}},
+                {"ij,jk->ik", 2, {{2, 1}, {3, 2}}, {2, 2}},
+                {"...ij,...jk->...ik", 2, {{2, 1, 2, 2}, {2, 2, 2}}, {4, 3}},
+                {"ij,k->", 2, {{2, 3}, {2}}, {2, 1}},
+                {"ij,jk->ik", 2, {{2, 0}, {0, 3}}, {2, 2}},
+                {"ij,jk,kl->il", 3, {{2, 3}, {3, 2}, {2, 2}}, {2, 2, 2}},
+                {"ik,jk,i->jk", 3, {{2, 3}, {2, 3}, {2}}, {2, 2, 1}},
+                {"ab,bc->ca", 2, {{37, 41}, {41, 33}}, {2, 2}}};
+  size_t i;
+  for (i = 0; i < sizeof kCases / sizeof *kCases; i++) {
+    Sample s = blank(b, kCases[i].equation, i + 1 < sizeof kCases / sizeof *kCases);
+    tt_value list = {0}, text = {0};
+    int k;
+    list.tag = TT_VAL_TENSORS, list.n = kCases[i].n;
+    for (k = 0; k < kCases[i].n; k++) s.items[k] = signed_(kCases[i].shape[k], kCases[i].ndim[k]);
+    text.tag = TT_VAL_STR, text.str = kCases[i].equation, text.n = (int64_t)strlen(kCases[i].equation);
+    put(&s, "equation", text), put(&s, "operands", list);
+    emit(b, &s);
+  }
+}
+
 #define SHAPE_FAMILIES                                                                                               \
   {"flatten", build_flatten}, {"unflatten", build_unflatten}, {"unbind", build_unbind}, {"chunk", build_chunk},      \
       {"narrow", build_narrow}, {"diagonal", build_diagonal}, {"flip", build_flip}, {"roll", build_roll},            \
-      {"repeat", build_repeat},
+      {"repeat", build_repeat}, {"shorthand", build_shorthand}, {"baddbmm", build_baddbmm}, {"einsum", build_einsum},

@@ -280,6 +280,15 @@ def generator_address(x, op, arg):
     return 0 if x is None else generator_handle(x, op, arg).value
 
 
+def text(x, op, arg):
+    """A str as C reads it."""
+    if not isinstance(x, str):
+        raise wrong_kind(op, arg, "str", x)
+    if "\0" in x:
+        raise errors.InvalidArgumentError(f"{op}: {arg} holds a zero character")
+    return x.encode()
+
+
 def one_of(values, x, op, arg):
     """The number of a named value; None is "none"."""
     name = "none" if x is None else x

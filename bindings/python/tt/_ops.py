@@ -6,7 +6,7 @@ from ._convert import (boolean, call_list, device_field, dtype_code, float64, ga
                        integer, is_dims, is_int, is_list, is_number, is_optional_number, is_optional_tensor, length,
                        memory_format_code, named_result, no_overload, number_form, number_operand, one_of, optional_integer,
                        optional_scalar, optional_tensor, out_tensor, out_tensors, pointers, real, scalar, scalar_field, store,
-                       tensor_address, tensor_list, wrong_kind)
+                       tensor_address, tensor_list, text, wrong_kind)
 from ._lib import fail, lib, local
 from ._types import preserve_format
 from ._tensor import Tensor, wrap
@@ -43,10 +43,15 @@ tt_arange = lib.tt_arange
 tt_argmax = lib.tt_argmax
 tt_argmax_into = lib.tt_argmax_into
 tt_as_strided = lib.tt_as_strided
+tt_baddbmm = lib.tt_baddbmm
+tt_baddbmm_ = lib.tt_baddbmm_
+tt_baddbmm_into = lib.tt_baddbmm_into
 tt_bernoulli = lib.tt_bernoulli
 tt_bernoulli_into = lib.tt_bernoulli_into
 tt_bernoulli_p = lib.tt_bernoulli_p
 tt_bernoulli_p_ = lib.tt_bernoulli_p_
+tt_bmm = lib.tt_bmm
+tt_bmm_into = lib.tt_bmm_into
 tt_cat = lib.tt_cat
 tt_cat_into = lib.tt_cat_into
 tt_chunk = lib.tt_chunk
@@ -74,8 +79,11 @@ tt_div_into = lib.tt_div_into
 tt_div_scalar = lib.tt_div_scalar
 tt_div_scalar_ = lib.tt_div_scalar_
 tt_div_scalar_into = lib.tt_div_scalar_into
+tt_dot = lib.tt_dot
+tt_dot_into = lib.tt_dot_into
 tt_dropout = lib.tt_dropout
 tt_dropout_ = lib.tt_dropout_
+tt_einsum = lib.tt_einsum
 tt_embedding = lib.tt_embedding
 tt_empty = lib.tt_empty
 tt_empty_like = lib.tt_empty_like
@@ -191,6 +199,8 @@ tt_maximum_into = lib.tt_maximum_into
 tt_mean = lib.tt_mean
 tt_mean_dim = lib.tt_mean_dim
 tt_mean_dim_into = lib.tt_mean_dim_into
+tt_mm = lib.tt_mm
+tt_mm_into = lib.tt_mm_into
 tt_mul = lib.tt_mul
 tt_mul_ = lib.tt_mul_
 tt_mul_f64 = lib.tt_mul_f64
@@ -203,6 +213,8 @@ tt_mul_into = lib.tt_mul_into
 tt_mul_scalar = lib.tt_mul_scalar
 tt_mul_scalar_ = lib.tt_mul_scalar_
 tt_mul_scalar_into = lib.tt_mul_scalar_into
+tt_mv = lib.tt_mv
+tt_mv_into = lib.tt_mv_into
 tt_narrow = lib.tt_narrow
 tt_ne = lib.tt_ne
 tt_ne_ = lib.tt_ne_
@@ -222,6 +234,8 @@ tt_neg_into = lib.tt_neg_into
 tt_nll_loss = lib.tt_nll_loss
 tt_ones = lib.tt_ones
 tt_ones_like = lib.tt_ones_like
+tt_outer = lib.tt_outer
+tt_outer_into = lib.tt_outer_into
 tt_permute = lib.tt_permute
 tt_pow = lib.tt_pow
 tt_pow_ = lib.tt_pow_
@@ -330,6 +344,7 @@ _o_full_like = Struct("Qiii0q").pack
 _o_index_add = Struct("Q0qiiqdd0q").pack
 _o_embedding = Struct("Qq0q").pack
 _o_addmm = Struct("Q0qiiqdd0qiiqdd0q").pack
+_o_baddbmm = Struct("Q0qiiqdd0qiiqdd0q").pack
 _o_softmax = Struct("Qi0q").pack
 _o_log_softmax = Struct("Qi0q").pack
 _o_layer_norm = Struct("Qd0q").pack
@@ -2077,6 +2092,191 @@ def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
     return input
 
 
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    """baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None)
+
+    beta * self + alpha * (batch1 @ batch2) for stacks of matrices; self broadcasts. With beta = 0 self's values
+    (also nan) are ignored.
+      batch1: (b, n, m)
+      batch2: (b, m, p)
+      beta: factor of self
+      alpha: factor of the product
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("baddbmm", "input", "Tensor", input)
+    if not isinstance(batch1, Tensor):
+        raise wrong_kind("baddbmm", "batch1", "Tensor", batch1)
+    if not isinstance(batch2, Tensor):
+        raise wrong_kind("baddbmm", "batch2", "Tensor", batch2)
+    opts = None
+    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+        opts = _o_baddbmm(3, *scalar_field(beta, "baddbmm", "beta"), *scalar_field(alpha, "baddbmm", "alpha"))
+    if out is not None:
+        out_tensor(out, "baddbmm")
+        if tt_baddbmm_into(local.ctx, input._h, batch1._h, batch2._h, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_baddbmm(local.ctx, input._h, batch1._h, batch2._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
+    """baddbmm_(self, batch1, batch2, *, beta=1, alpha=1)
+
+    In place: beta * self + alpha * (batch1 @ batch2) for stacks of matrices; self broadcasts. With beta = 0
+    self's values (also nan) are ignored.
+      batch1: (b, n, m)
+      batch2: (b, m, p)
+      beta: factor of self
+      alpha: factor of the product
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("baddbmm_", "input", "Tensor", input)
+    if not isinstance(batch1, Tensor):
+        raise wrong_kind("baddbmm_", "batch1", "Tensor", batch1)
+    if not isinstance(batch2, Tensor):
+        raise wrong_kind("baddbmm_", "batch2", "Tensor", batch2)
+    opts = None
+    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+        opts = _o_baddbmm(3, *scalar_field(beta, "baddbmm_", "beta"), *scalar_field(alpha, "baddbmm_", "alpha"))
+    if tt_baddbmm_(local.ctx, input._h, batch1._h, batch2._h, opts):
+        fail()
+    return input
+
+
+def mm(input, mat2, *, out=None):
+    """mm(input, mat2, *, out=None)
+
+    The product of two matrices.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("mm", "input", "Tensor", input)
+    if not isinstance(mat2, Tensor):
+        raise wrong_kind("mm", "mat2", "Tensor", mat2)
+    if out is not None:
+        out_tensor(out, "mm")
+        if tt_mm_into(local.ctx, input._h, mat2._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_mm(local.ctx, input._h, mat2._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def bmm(input, mat2, *, out=None):
+    """bmm(input, mat2, *, out=None)
+
+    The products of two stacks of as many matrices: (b, n, m) and (b, m, p).
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("bmm", "input", "Tensor", input)
+    if not isinstance(mat2, Tensor):
+        raise wrong_kind("bmm", "mat2", "Tensor", mat2)
+    if out is not None:
+        out_tensor(out, "bmm")
+        if tt_bmm_into(local.ctx, input._h, mat2._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_bmm(local.ctx, input._h, mat2._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def mv(input, vec, *, out=None):
+    """mv(input, vec, *, out=None)
+
+    The product of a matrix and a vector.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("mv", "input", "Tensor", input)
+    if not isinstance(vec, Tensor):
+        raise wrong_kind("mv", "vec", "Tensor", vec)
+    if out is not None:
+        out_tensor(out, "mv")
+        if tt_mv_into(local.ctx, input._h, vec._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_mv(local.ctx, input._h, vec._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def dot(input, tensor, *, out=None):
+    """dot(input, tensor, *, out=None)
+
+    The sum of the products of two vectors' elements; complex ones are not conjugated.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("dot", "input", "Tensor", input)
+    if not isinstance(tensor, Tensor):
+        raise wrong_kind("dot", "tensor", "Tensor", tensor)
+    if out is not None:
+        out_tensor(out, "dot")
+        if tt_dot_into(local.ctx, input._h, tensor._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_dot(local.ctx, input._h, tensor._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def outer(input, vec2, *, out=None):
+    """outer(input, vec2, *, out=None)
+
+    The matrix self[i] * vec2[j] of two vectors.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("outer", "input", "Tensor", input)
+    if not isinstance(vec2, Tensor):
+        raise wrong_kind("outer", "vec2", "Tensor", vec2)
+    if out is not None:
+        out_tensor(out, "outer")
+        if tt_outer_into(local.ctx, input._h, vec2._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_outer(local.ctx, input._h, vec2._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def einsum(equation, operands):
+    """einsum(equation, operands)
+
+    Sums of products by Einstein's convention: each term of the equation labels one operand's dimensions; labels
+    that the result does not have are summed.
+      equation: terms of letters between commas, then -> and the result's labels; '...' stands for further
+        dimensions, which broadcast. Without -> the result has the labels that appear once, in alphabetical order
+      operands: one tensor per term
+    """
+    operands = tensor_list(operands, "einsum", "operands")
+    h = c_void_p()
+    if tt_einsum(local.ctx, text(equation, "einsum", "equation"), pointers(operands), length(operands), byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
 def softmax(input, dim, *, dtype=None, out=None):
     """softmax(input, dim, *, dtype=None, out=None)
 
@@ -3073,32 +3273,34 @@ def split_with_sizes(input, split_sizes, dim=0):
 # where -> name -> function
 PLACES = {
     "tt": {
-        "add": add, "addmm": addmm, "any": any, "argmax": argmax, "as_strided": as_strided, "bernoulli": bernoulli, "cat": cat, "chunk":
-        chunk, "clamp": clamp, "clip": clamp, "clone": clone, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "empty":
-        empty, "empty_like": empty_like, "eq": eq, "exp": exp, "flatten": flatten, "flip": flip, "full": full, "full_like": full_like,
-        "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "gt": gt, "index_add": index_add, "index_put": index_put,
-        "index_select": index_select, "le": le, "less": lt, "less_equal": le, "log": log, "log_softmax": log_softmax, "lt": lt,
-        "masked_fill": masked_fill, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "mul": mul, "multiply": mul, "narrow":
-        narrow, "ne": ne, "neg": neg, "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like, "permute": permute, "pow":
-        pow, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "relu": relu, "reshape": reshape, "roll":
-        roll, "rsub": rsub, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "softmax": softmax, "split": split,
-        "split_with_sizes": split_with_sizes, "squeeze": squeeze, "stack": stack, "sub": sub, "subtract": sub, "sum": sum, "t": t, "tanh":
-        tanh, "tile": tile, "transpose": transpose, "true_divide": div, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze,
-        "where": where, "zeros": zeros, "zeros_like": zeros_like
+        "add": add, "addmm": addmm, "any": any, "argmax": argmax, "as_strided": as_strided, "baddbmm": baddbmm, "bernoulli": bernoulli,
+        "bmm": bmm, "cat": cat, "chunk": chunk, "clamp": clamp, "clip": clamp, "clone": clone, "detach": detach, "diagonal": diagonal,
+        "div": div, "divide": div, "dot": dot, "einsum": einsum, "empty": empty, "empty_like": empty_like, "eq": eq, "exp": exp,
+        "flatten": flatten, "flip": flip, "full": full, "full_like": full_like, "gather": gather, "ge": ge, "greater": gt,
+        "greater_equal": ge, "gt": gt, "index_add": index_add, "index_put": index_put, "index_select": index_select, "le": le, "less": lt,
+        "less_equal": le, "log": log, "log_softmax": log_softmax, "lt": lt, "masked_fill": masked_fill, "matmul": matmul, "max": max,
+        "maximum": maximum, "mean": mean, "mm": mm, "mul": mul, "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg,
+        "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "rand":
+        rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "relu": relu, "reshape": reshape, "roll": roll, "rsub":
+        rsub, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "softmax": softmax, "split": split, "split_with_sizes":
+        split_with_sizes, "squeeze": squeeze, "stack": stack, "sub": sub, "subtract": sub, "sum": sum, "t": t, "tanh": tanh, "tile": tile,
+        "transpose": transpose, "true_divide": div, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "where": where,
+        "zeros": zeros, "zeros_like": zeros_like
     },
     "Tensor": {
         "add": add, "add_": add_, "addmm": addmm, "addmm_": addmm_, "any": any, "argmax": argmax, "as_strided": as_strided, "as_strided_":
-        as_strided_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "chunk": chunk, "clamp": clamp, "clamp_": clamp_, "clip": clamp,
-        "clip_": clamp_, "clone": clone, "contiguous": contiguous, "copy_": copy_, "detach": detach, "diagonal": diagonal, "div": div,
-        "div_": div_, "divide": div, "divide_": div_, "empty_like": empty_like, "eq": eq, "eq_": eq_, "exp": exp, "exp_": exp_, "expand":
-        expand, "fill_": fill_, "flatten": flatten, "flip": flip, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_,
-        "greater": gt, "greater_": gt_, "greater_equal": ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add,
-        "index_add_": index_add_, "index_put": index_put, "index_put_": index_put_, "index_select": index_select, "le": le, "le_": le_,
-        "less": lt, "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log_": log_, "log_softmax": log_softmax, "lt": lt,
-        "lt_": lt_, "masked_fill": masked_fill, "masked_fill_": masked_fill_, "matmul": matmul, "max": max, "maximum": maximum, "mean":
-        mean, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_":
-        neg_, "negative": neg, "negative_": neg_, "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "permute": permute, "pow":
-        pow, "pow_": pow_, "rand_like": rand_like, "randn_like": randn_like, "relu": relu, "relu_": relu_, "repeat": repeat, "reshape":
+        as_strided_, "baddbmm": baddbmm, "baddbmm_": baddbmm_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "bmm": bmm, "chunk":
+        chunk, "clamp": clamp, "clamp_": clamp_, "clip": clamp, "clip_": clamp_, "clone": clone, "contiguous": contiguous, "copy_": copy_,
+        "detach": detach, "diagonal": diagonal, "div": div, "div_": div_, "divide": div, "divide_": div_, "dot": dot, "empty_like":
+        empty_like, "eq": eq, "eq_": eq_, "exp": exp, "exp_": exp_, "expand": expand, "fill_": fill_, "flatten": flatten, "flip": flip,
+        "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_, "greater": gt, "greater_": gt_, "greater_equal": ge,
+        "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_": index_add_, "index_put": index_put,
+        "index_put_": index_put_, "index_select": index_select, "le": le, "le_": le_, "less": lt, "less_": lt_, "less_equal": le,
+        "less_equal_": le_, "log": log, "log_": log_, "log_softmax": log_softmax, "lt": lt, "lt_": lt_, "masked_fill": masked_fill,
+        "masked_fill_": masked_fill_, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "mm": mm, "mul": mul, "mul_": mul_,
+        "multiply": mul, "multiply_": mul_, "mv": mv, "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg,
+        "negative_": neg_, "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow,
+        "pow_": pow_, "rand_like": rand_like, "randn_like": randn_like, "relu": relu, "relu_": relu_, "repeat": repeat, "reshape":
         reshape, "roll": roll, "rsub": rsub, "scatter_add": scatter_add, "scatter_add_": scatter_add_, "select": select, "sigmoid":
         sigmoid, "sigmoid_": sigmoid_, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "squeeze": squeeze,
         "squeeze_": squeeze_, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_": t_, "tanh": tanh,

@@ -36,7 +36,7 @@ CONVERT = (
     "boolean", "call_list", "device_field", "dtype_code", "float64", "gathered", "generator_address", "int64", "int_list", "integer", "is_dims", "is_int",
     "is_list", "is_number", "is_optional_number", "is_optional_tensor", "length", "memory_format_code", "named_result", "no_overload", "number_form",
     "number_operand", "one_of", "optional_boolean", "optional_integer", "optional_real", "optional_scalar", "optional_tensor", "out_tensor", "out_tensors",
-    "pointers", "real", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "wrong_kind")
+    "pointers", "real", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
 KEYS = {"in", "aliases", "own", "order", "names", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
@@ -50,7 +50,7 @@ SIMPLE = {"Float": ("float64", "real", "d"), "Float?": ("", "optional_real", "d"
           "Index?": ("", "optional_integer", "q"), "Bool": ("boolean", "boolean", "i"), "Bool?": ("", "optional_boolean", "i"),
           "DType": ("dtype_code", "dtype_code", "i"), "DType?": ("dtype_code", "dtype_code", "i"), "Device": ("", "*device_field", "ii"),
           "Device?": ("", "*device_field", "ii"), "MemoryFormat": ("memory_format_code", "memory_format_code", "i"),
-          "Generator": ("", "generator_address", "P"), "Tensor?": ("optional_tensor", "tensor_address", "P"), "Scalar": ("scalar", "*scalar_field", "0qiiqdd"),
+          "Generator": ("", "generator_address", "P"), "Str": ("text", "text", "P"), "Tensor?": ("optional_tensor", "tensor_address", "P"), "Scalar": ("scalar", "*scalar_field", "0qiiqdd"),
           "Scalar?": ("optional_scalar", "*scalar_field", "0qiiqdd")}
 
 
