@@ -10,6 +10,97 @@ extern "C" {
 
 enum { TT_REDUCTION_NONE = 0, TT_REDUCTION_MEAN = 1, TT_REDUCTION_SUM = 2 };
 enum { TT_ROUNDING_NONE = 0, TT_ROUNDING_FLOOR = 1, TT_ROUNDING_TRUNC = 2 };
+enum { TT_APPROXIMATE_NONE = 0, TT_APPROXIMATE_TANH = 1 };
+enum { TT_KLREDUCTION_NONE = 0, TT_KLREDUCTION_MEAN = 1, TT_KLREDUCTION_SUM = 2, TT_KLREDUCTION_BATCHMEAN = 3 };
+
+/* Limits each element to [min_val, max_val]; nan stays nan. The gradient at the bounds is 0.
+     min_val: lower bound
+     max_val: upper bound, not below min_val */
+typedef struct tt_hardtanh_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double min_val; /* lower bound; default -1.0 */
+  double max_val; /* upper bound, not below min_val; default 1.0 */
+} tt_hardtanh_opts;
+#define TT_HARDTANH_MIN_VAL (UINT64_C(1) << 0)
+#define TT_HARDTANH_MAX_VAL (UINT64_C(1) << 1)
+tt_status tt_hardtanh(tt_ctx *c, const tt_tensor *input, const tt_hardtanh_opts *opts, tt_tensor **out);
+tt_status tt_hardtanh_(tt_ctx *c, tt_tensor *input, const tt_hardtanh_opts *opts);
+
+/* Limits each element to [0, 6]; nan stays nan. The gradient at the bounds is 0. */
+tt_status tt_relu6(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
+tt_status tt_relu6_(tt_ctx *c, tt_tensor *input);
+
+/* x where x > 0, else negative_slope x.
+     negative_slope: slope below 0 */
+typedef struct tt_leaky_relu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double negative_slope; /* slope below 0; default 0.01 */
+} tt_leaky_relu_opts;
+#define TT_LEAKY_RELU_NEGATIVE_SLOPE (UINT64_C(1) << 0)
+tt_status tt_leaky_relu(tt_ctx *c, const tt_tensor *input, const tt_leaky_relu_opts *opts, tt_tensor **out);
+tt_status tt_leaky_relu_(tt_ctx *c, tt_tensor *input, const tt_leaky_relu_opts *opts);
+
+/* x where x > 0, else alpha (exp(x) - 1).
+     alpha: minus the limit towards -inf */
+typedef struct tt_elu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double alpha; /* minus the limit towards -inf; default 1.0 */
+} tt_elu_opts;
+#define TT_ELU_ALPHA (UINT64_C(1) << 0)
+tt_status tt_elu(tt_ctx *c, const tt_tensor *input, const tt_elu_opts *opts, tt_tensor **out);
+tt_status tt_elu_(tt_ctx *c, tt_tensor *input, const tt_elu_opts *opts);
+
+/* x times the probability that a standard normal variable is at most x.
+     approximate: none: exact; tanh: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 */
+typedef struct tt_gelu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t approximate; /* none: exact; tanh: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; default "none" */
+} tt_gelu_opts;
+#define TT_GELU_APPROXIMATE (UINT64_C(1) << 0)
+tt_status tt_gelu(tt_ctx *c, const tt_tensor *input, const tt_gelu_opts *opts, tt_tensor **out);
+tt_status tt_gelu_into(tt_ctx *c, const tt_tensor *input, const tt_gelu_opts *opts, tt_tensor *dst);
+
+/* x sigmoid(x). */
+tt_status tt_silu(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
+tt_status tt_silu_(tt_ctx *c, tt_tensor *input);
+
+/* x tanh(softplus(x)). */
+tt_status tt_mish(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
+tt_status tt_mish_(tt_ctx *c, tt_tensor *input);
+
+/* log(1 + exp(beta x)) / beta, a smooth relu.
+     beta: sharpness of the bend
+     threshold: where beta x is greater, the result is x */
+typedef struct tt_softplus_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double beta; /* sharpness of the bend; default 1.0 */
+  double threshold; /* where beta x is greater, the result is x; default 20.0 */
+} tt_softplus_opts;
+#define TT_SOFTPLUS_BETA (UINT64_C(1) << 0)
+#define TT_SOFTPLUS_THRESHOLD (UINT64_C(1) << 1)
+tt_status tt_softplus(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts, tt_tensor **out);
+tt_status tt_softplus_into(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts, tt_tensor *dst);
+
+/* log(sigmoid(x)). */
+tt_status tt_logsigmoid(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
+tt_status tt_logsigmoid_into(tt_ctx *c, const tt_tensor *input, tt_tensor *dst);
+
+/* x relu6(x + 3) / 6. */
+tt_status tt_hardswish(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
+tt_status tt_hardswish_(tt_ctx *c, tt_tensor *input);
+
+/* relu6(x + 3) / 6. */
+tt_status tt_hardsigmoid(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
+tt_status tt_hardsigmoid_(tt_ctx *c, tt_tensor *input);
+
+/* a sigmoid(b), where a and b are the halves of input along `dim`.
+     dim: dimension of even size */
+typedef struct tt_glu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension of even size; default -1 */
+} tt_glu_opts;
+#define TT_GLU_DIM (UINT64_C(1) << 0)
+tt_status tt_glu(tt_ctx *c, const tt_tensor *input, const tt_glu_opts *opts, tt_tensor **out);
 
 /* Adds `alpha * other` to `self`, elementwise with broadcasting and dtype promotion.
      other: tensor or number to add
@@ -150,6 +241,11 @@ tt_status tt_pow_base_scalar_into(tt_ctx *c, const tt_scalar *self, const tt_ten
    gradient. */
 tt_status tt_maximum(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_maximum_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* The smaller of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of the
+   gradient. */
+tt_status tt_minimum(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_minimum_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
 /* `self` where `condition` is true, else `other`; broadcasts all three.
      condition: bool tensor */
@@ -463,6 +559,103 @@ typedef struct tt_embedding_opts {
 #define TT_EMBEDDING_PADDING_IDX (UINT64_C(1) << 0)
 tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices, const tt_embedding_opts *opts, tt_tensor **out);
 
+/* |input - target|, elementwise with broadcasting, then reduced.
+     reduction: none; sum; mean
+     weight: factor of each element, of input's shape */
+typedef struct tt_l1_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t reduction; /* none; sum; mean; default "mean" */
+  const tt_tensor *weight; /* factor of each element, of input's shape; default None */
+} tt_l1_loss_opts;
+#define TT_L1_LOSS_REDUCTION (UINT64_C(1) << 0)
+#define TT_L1_LOSS_WEIGHT (UINT64_C(1) << 1)
+tt_status tt_l1_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_l1_loss_opts *opts, tt_tensor **out);
+
+/* (input - target)^2, elementwise with broadcasting, then reduced.
+     reduction: none; sum; mean
+     weight: factor of each element, of input's shape; the mean divides by their sum */
+typedef struct tt_mse_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t reduction; /* none; sum; mean; default "mean" */
+  const tt_tensor *weight; /* factor of each element, of input's shape; the mean divides by their sum; default None */
+} tt_mse_loss_opts;
+#define TT_MSE_LOSS_REDUCTION (UINT64_C(1) << 0)
+#define TT_MSE_LOSS_WEIGHT (UINT64_C(1) << 1)
+tt_status tt_mse_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_mse_loss_opts *opts, tt_tensor **out);
+
+/* With d = |input - target|: d^2 / (2 beta) where d < beta, else d - beta / 2; elementwise with broadcasting, then
+   reduced.
+     reduction: none; sum; mean
+     beta: where the loss becomes linear, ≥ 0 */
+typedef struct tt_smooth_l1_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t reduction; /* none; sum; mean; default "mean" */
+  double beta; /* where the loss becomes linear, ≥ 0; default 1.0 */
+} tt_smooth_l1_loss_opts;
+#define TT_SMOOTH_L1_LOSS_REDUCTION (UINT64_C(1) << 0)
+#define TT_SMOOTH_L1_LOSS_BETA (UINT64_C(1) << 1)
+tt_status tt_smooth_l1_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_smooth_l1_loss_opts *opts, tt_tensor **out);
+
+/* With d = |input - target|: d^2 / 2 where d <= delta, else delta (d - delta / 2); elementwise with broadcasting,
+   then reduced.
+     reduction: none; sum; mean
+     delta: where the loss becomes linear, > 0
+     weight: factor of each element, of input's shape */
+typedef struct tt_huber_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t reduction; /* none; sum; mean; default "mean" */
+  double delta; /* where the loss becomes linear, > 0; default 1.0 */
+  const tt_tensor *weight; /* factor of each element, of input's shape; default None */
+} tt_huber_loss_opts;
+#define TT_HUBER_LOSS_REDUCTION (UINT64_C(1) << 0)
+#define TT_HUBER_LOSS_DELTA (UINT64_C(1) << 1)
+#define TT_HUBER_LOSS_WEIGHT (UINT64_C(1) << 2)
+tt_status tt_huber_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_huber_loss_opts *opts, tt_tensor **out);
+
+/* -(target log(input) + (1 - target) log(1 - input)), elementwise, then reduced; logarithms end at -100.
+     input: probabilities
+     target: of input's shape
+     weight: factor of each element, broadcast to target
+     reduction: none; sum; mean */
+typedef struct tt_binary_cross_entropy_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *weight; /* factor of each element, broadcast to target; default None */
+  int32_t reduction; /* none; sum; mean; default "mean" */
+} tt_binary_cross_entropy_opts;
+#define TT_BINARY_CROSS_ENTROPY_WEIGHT (UINT64_C(1) << 0)
+#define TT_BINARY_CROSS_ENTROPY_REDUCTION (UINT64_C(1) << 1)
+tt_status tt_binary_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_binary_cross_entropy_opts *opts, tt_tensor **out);
+
+/* Binary cross entropy of sigmoid(input) and target, without its overflows.
+     target: of input's shape
+     weight: factor of each element, broadcast to target
+     reduction: none; sum; mean
+     pos_weight: factor of the target's part, broadcast to target */
+typedef struct tt_binary_cross_entropy_with_logits_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *weight; /* factor of each element, broadcast to target; default None */
+  int32_t reduction; /* none; sum; mean; default "mean" */
+  const tt_tensor *pos_weight; /* factor of the target's part, broadcast to target; default None */
+} tt_binary_cross_entropy_with_logits_opts;
+#define TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_WEIGHT (UINT64_C(1) << 0)
+#define TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_REDUCTION (UINT64_C(1) << 1)
+#define TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_POS_WEIGHT (UINT64_C(1) << 2)
+tt_status tt_binary_cross_entropy_with_logits(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_binary_cross_entropy_with_logits_opts *opts, tt_tensor **out);
+
+/* target (log(target) - input), elementwise with broadcasting, then reduced; 0 where target is 0.
+     input: logarithms of probabilities
+     target: probabilities, or their logarithms
+     reduction: none; sum; mean: over all elements; batchmean: the sum divided by input's first size
+     log_target: target holds logarithms */
+typedef struct tt_kl_div_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t reduction; /* none; sum; mean: over all elements; batchmean: the sum divided by input's first size; default "mean" */
+  int32_t log_target; /* target holds logarithms; default false */
+} tt_kl_div_opts;
+#define TT_KL_DIV_REDUCTION (UINT64_C(1) << 0)
+#define TT_KL_DIV_LOG_TARGET (UINT64_C(1) << 1)
+tt_status tt_kl_div(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_kl_div_opts *opts, tt_tensor **out);
+
 /* e to the power of each element. */
 tt_status tt_exp(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_exp_(tt_ctx *c, tt_tensor *self);
@@ -486,6 +679,146 @@ tt_status tt_sigmoid_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 /* max(x, 0); nan stays nan. The gradient at 0 is 0. */
 tt_status tt_relu(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_relu_(tt_ctx *c, tt_tensor *self);
+
+/* The absolute value; of complex numbers the modulus, which is real. The gradient at 0 is 0. */
+tt_status tt_abs(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_abs_(tt_ctx *c, tt_tensor *self);
+tt_status tt_abs_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* -1, 0 or 1 by the sign; 0 for nan. Complex tensors are refused. */
+tt_status tt_sign(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_sign_(tt_ctx *c, tt_tensor *self);
+tt_status tt_sign_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Square root; nan for negative elements. */
+tt_status tt_sqrt(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_sqrt_(tt_ctx *c, tt_tensor *self);
+tt_status tt_sqrt_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* 1 / sqrt(x); inf for 0, nan for negative elements. */
+tt_status tt_rsqrt(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_rsqrt_(tt_ctx *c, tt_tensor *self);
+tt_status tt_rsqrt_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* The square of each element, in its own dtype; int64 of bool. */
+tt_status tt_square(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_square_(tt_ctx *c, tt_tensor *self);
+tt_status tt_square_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* 1 / x. */
+tt_status tt_reciprocal(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_reciprocal_(tt_ctx *c, tt_tensor *self);
+tt_status tt_reciprocal_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* 2 to the power of each element. */
+tt_status tt_exp2(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_exp2_(tt_ctx *c, tt_tensor *self);
+tt_status tt_exp2_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* exp(x) - 1, exact near 0 too. */
+tt_status tt_expm1(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_expm1_(tt_ctx *c, tt_tensor *self);
+tt_status tt_expm1_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Logarithm to base 2; nan for negative elements, -inf for 0. */
+tt_status tt_log2(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_log2_(tt_ctx *c, tt_tensor *self);
+tt_status tt_log2_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Logarithm to base 10; nan for negative elements, -inf for 0. */
+tt_status tt_log10(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_log10_(tt_ctx *c, tt_tensor *self);
+tt_status tt_log10_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* log(1 + x), exact near 0 too; -inf for -1, nan below. */
+tt_status tt_log1p(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_log1p_(tt_ctx *c, tt_tensor *self);
+tt_status tt_log1p_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Sine of an angle in radians. */
+tt_status tt_sin(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_sin_(tt_ctx *c, tt_tensor *self);
+tt_status tt_sin_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Cosine of an angle in radians. */
+tt_status tt_cos(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_cos_(tt_ctx *c, tt_tensor *self);
+tt_status tt_cos_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Tangent of an angle in radians. */
+tt_status tt_tan(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_tan_(tt_ctx *c, tt_tensor *self);
+tt_status tt_tan_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Arc sine, in [-pi/2, pi/2]; nan outside [-1, 1]. */
+tt_status tt_asin(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_asin_(tt_ctx *c, tt_tensor *self);
+tt_status tt_asin_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Arc cosine, in [0, pi]; nan outside [-1, 1]. */
+tt_status tt_acos(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_acos_(tt_ctx *c, tt_tensor *self);
+tt_status tt_acos_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Arc tangent, in [-pi/2, pi/2]. */
+tt_status tt_atan(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_atan_(tt_ctx *c, tt_tensor *self);
+tt_status tt_atan_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Hyperbolic sine. */
+tt_status tt_sinh(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_sinh_(tt_ctx *c, tt_tensor *self);
+tt_status tt_sinh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Hyperbolic cosine. */
+tt_status tt_cosh(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_cosh_(tt_ctx *c, tt_tensor *self);
+tt_status tt_cosh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x. */
+tt_status tt_erf(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_erf_(tt_ctx *c, tt_tensor *self);
+tt_status tt_erf_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* 1 - erf(x), exact for large x too. */
+tt_status tt_erfc(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_erfc_(tt_ctx *c, tt_tensor *self);
+tt_status tt_erfc_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* The largest integer that is not above x. Integers stay. */
+tt_status tt_floor(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_floor_(tt_ctx *c, tt_tensor *self);
+tt_status tt_floor_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* The smallest integer that is not below x. Integers stay. */
+tt_status tt_ceil(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_ceil_(tt_ctx *c, tt_tensor *self);
+tt_status tt_ceil_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* x without its fraction. Integers stay. */
+tt_status tt_trunc(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_trunc_(tt_ctx *c, tt_tensor *self);
+tt_status tt_trunc_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* The nearest integer, or multiple of 10^-decimals; ties go to the even one. Integers stay, and take no decimals.
+     decimals: digits behind the point that are kept; negative ones count tens, hundreds, … */
+typedef struct tt_round_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t decimals; /* digits behind the point that are kept; negative ones count tens, hundreds, …; default 0 */
+} tt_round_opts;
+#define TT_ROUND_DECIMALS (UINT64_C(1) << 0)
+tt_status tt_round(tt_ctx *c, const tt_tensor *self, const tt_round_opts *opts, tt_tensor **out);
+tt_status tt_round_(tt_ctx *c, tt_tensor *self, const tt_round_opts *opts);
+tt_status tt_round_into(tt_ctx *c, const tt_tensor *self, const tt_round_opts *opts, tt_tensor *dst);
+
+/* Whether each element is nan; of complex numbers, either part. */
+tt_status tt_isnan(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Whether each element is infinite; of complex numbers, either part. */
+tt_status tt_isinf(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Whether each element is neither infinite nor nan; of complex numbers, both parts. */
+tt_status tt_isfinite(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
 /* Matrix product. 1-D operands count as a row (self) or a column (other), which the result drops; more than two
    dimensions are a broadcast stack of matrices. */
@@ -785,6 +1118,19 @@ typedef struct tt_max_dim_opts {
 #define TT_MAX_DIM_KEEPDIM (UINT64_C(1) << 0)
 tt_status tt_max_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts, tt_tensor **values, tt_tensor **indices);
 tt_status tt_max_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
+
+/* The smallest element; nan if there is one. Equal smallest elements share the gradient. */
+tt_status tt_min(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* The smallest element of each slice of `dim` and its (first) position; nan wins.
+     keepdim: keep the reduced dimension with size 1 */
+typedef struct tt_min_dim_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* keep the reduced dimension with size 1; default false */
+} tt_min_dim_opts;
+#define TT_MIN_DIM_KEEPDIM (UINT64_C(1) << 0)
+tt_status tt_min_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts, tt_tensor **values, tt_tensor **indices);
+tt_status tt_min_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
 
 /* The (first) position of the largest element: of the flattened tensor, or along `dim`.
      dim: dimension to reduce; none: all

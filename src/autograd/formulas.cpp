@@ -38,6 +38,11 @@ TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Tensor& ot
   return op::masked_fill(shared, *op::lt(self, other), 0);
 }
 
+TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Tensor& other) {
+  TensorRef shared = op::where(*op::eq(self, other), *op::mul(g, 0.5), g);
+  return op::masked_fill(shared, *op::gt(self, other), 0);
+}
+
 // The gradient at a bound is 0, as relu's is.
 TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max) {
   TensorRef out = TensorRef::share(&g);

@@ -17,6 +17,7 @@ TensorRef pow_scalar_backward(const Tensor& g, const Tensor& self, const Scalar&
 TensorRef pow_base_backward(const Tensor& g, const Scalar& self, const Tensor& exponent, const Tensor& y);
 // Ties share the gradient.
 TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Tensor& other);
+TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Tensor& other);
 TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max);
 TensorRef permute_backward(const Tensor& g, Ints dims);
 TensorRef squeeze_dim(const Tensor& g, int64_t dim);
@@ -51,10 +52,24 @@ TensorRef cross_entropy_backward_grad(const Tensor& g, const Tensor& input, cons
 TensorRef cross_entropy_backward_input(const Tensor& g, const Tensor& grad, const Tensor& input, const Tensor& row_weight);
 TensorList cat_backward(const Tensor& g, const ShapeList& shapes, int64_t dim, Needs needs);
 
+// ---- formulas_math.cpp ----
+TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y);
+
 // ---- formulas_index.cpp ----
 TensorRef scatter_add_src_backward(const Tensor& g, int64_t dim, const Tensor& index, Ints src_sizes);
 TensorRef index_put_self_backward(const Tensor& g, TensorSpan indices, bool accumulate);
 TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes, Opt<int64_t> padding_idx);
+
+// ---- formulas_activation.cpp: second derivatives; g is the product of the two gradients that meet ----
+TensorRef silu_second(const Tensor& g, const Tensor& x);
+TensorRef mish_second(const Tensor& g, const Tensor& x);
+TensorRef softplus_second(const Tensor& g, const Tensor& x, double beta, double threshold);
+TensorRef gelu_exact_second(const Tensor& g, const Tensor& x);
+TensorRef gelu_tanh_second(const Tensor& g, const Tensor& x);
+TensorRef within(const Tensor& g, const Tensor& x, double limit);  // g where |x| < limit, else 0
+TensorRef bernoulli_entropy_target(const Tensor& g, const Tensor& x);
+TensorRef bernoulli_entropy_second(const Tensor& g, const Tensor& x, const Tensor& y);
+TensorRef bernoulli_entropy_mixed(const Tensor& g, const Tensor& x);
 
 }  // namespace formula
 }  // namespace TT_NS

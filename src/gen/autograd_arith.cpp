@@ -1123,7 +1123,7 @@ static void minimum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     const TensorRef other_ref = s.other.get(n);
     const Tensor& other = *other_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = formula::maximum_backward(g0, other, self);
+    out[0] = formula::minimum_backward(g0, self, other);
   }
   if (n.needs(1)) {
     const TensorRef self_ref = s.self.get(n);
@@ -1131,10 +1131,10 @@ static void minimum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     const TensorRef other_ref = s.other.get(n);
     const Tensor& other = *other_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = formula::maximum_backward(g0, self, other);
+    out[1] = formula::minimum_backward(g0, other, self);
   }
 }
-static constinit const NodeType minimum_type = {"minimum", minimum_apply, destroy_saved<minimum_saved>, sizeof(minimum_saved), false};
+static constinit const NodeType minimum_type = {"min", minimum_apply, destroy_saved<minimum_saved>, sizeof(minimum_saved), false};
 static TensorRef minimum_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1152,8 +1152,15 @@ static TensorRef minimum_autograd(Call c, const Tensor& self, const Tensor& othe
   return out;
 }
 static constexpr ArgInfo minimum_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema minimum_schema = {"minimum", "minimum(self: Tensor, other: Tensor) -> Tensor", minimum_args, 2, 1, true, false, true};
+static constexpr OpSchema minimum_schema = {"minimum", "minimum(self: Tensor, other: Tensor) -> Tensor", minimum_args, 2, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_minimum = make_op<TensorRef, const Tensor&, const Tensor&>(&minimum_schema, minimum_front, minimum_autograd);
+static void minimum_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_minimum_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr ArgInfo minimum_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema minimum_into_schema = {"minimum_into", "minimum(self: Tensor, other: Tensor) -> Tensor", minimum_into_args, 3, 0, true, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_minimum_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&minimum_into_schema, minimum_into_front, minimum_into_autograd);
 
 // ---- where ----
 struct where_saved {

@@ -242,6 +242,89 @@ static constexpr ArgInfo max_dim_into_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema max_dim_into_schema = {"max_dim_into", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_into_args, 5, 0, true, false, false};
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_into = make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&max_dim_into_schema, max_dim_into_front, max_dim_into_autograd);
 
+// ---- min ----
+struct min_saved {
+  Saved self;
+  Saved r0;
+};
+static void min_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<min_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::max_full_backward(g0, self, r0);
+  }
+}
+static constinit const NodeType min_type = {"min", min_apply, destroy_saved<min_saved>, sizeof(min_saved), false};
+static TensorRef min_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_min, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&min_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) min_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_min, c.keys & kBelowAutograd, self);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo min_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema min_schema = {"min", "min(self: Tensor) -> Tensor", min_args, 1, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&)> op_min = make_op<TensorRef, const Tensor&>(&min_schema, front::min, min_autograd);
+
+// ---- min_dim ----
+struct min_dim_saved {
+  int64_t dim;
+  bool keepdim;
+  Shape self_shape;
+  Saved r1;
+};
+static void min_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<min_dim_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const auto& keepdim = s.keepdim;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
+  }
+}
+static constinit const NodeType min_dim_type = {"min", min_dim_apply, destroy_saved<min_dim_saved>, sizeof(min_dim_saved), false};
+static TensorPair min_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_min_dim, c.keys & kBelowAutograd, self, dim, keepdim);
+  NodeRef node = new_node(&min_dim_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) min_dim_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dim = dim;
+  s.keepdim = keepdim;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_min_dim, c.keys & kBelowAutograd, self, dim, keepdim);
+  s.r1.save(*out.second);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo min_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema min_dim_schema = {"min_dim", "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", min_dim_args, 3, 2, true, false, false};
+constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_min_dim = make_op<TensorPair, const Tensor&, int64_t, bool>(&min_dim_schema, front::min_dim, min_dim_autograd);
+static void min_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
+  if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
+  redispatch(op_min_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
+}
+static constexpr ArgInfo min_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema min_dim_into_schema = {"min_dim_into", "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", min_dim_into_args, 5, 0, true, false, false};
+constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_min_dim_into = make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&min_dim_into_schema, min_dim_into_front, min_dim_into_autograd);
+
 // ---- argmax ----
 static constexpr ArgInfo argmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
 static constexpr OpSchema argmax_schema = {"argmax", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 3, 1, false, false, false};

@@ -572,6 +572,18 @@ tt_status tt_maximum_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *oth
     op::maximum_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
   });
 }
+tt_status tt_minimum(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "minimum", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::minimum(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1)));
+  });
+}
+tt_status tt_minimum_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return api_call(c, "minimum_into", [&]([[maybe_unused]] Ctx& x) {
+    op::minimum_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
 tt_status tt_where(tt_ctx *c, const tt_tensor *condition, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "where", [&]([[maybe_unused]] Ctx& x) {

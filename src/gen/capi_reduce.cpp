@@ -83,6 +83,30 @@ tt_status tt_max_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const t
     op::max_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim, mutable_arg(dst_values, "dst_values", 3), mutable_arg(dst_indices, "dst_indices", 4));
   });
 }
+tt_status tt_min(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "min", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 1);
+    give(x, out, op::min(tensor_arg(self, "self", 0)));
+  });
+}
+tt_status tt_min_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts, tt_tensor **values, tt_tensor **indices) {
+  clear_out(values);clear_out(indices);
+  return api_call(c, "min_dim", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(values, "values", 3);
+    out_arg(indices, "indices", 4);
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    give(x, values, indices, op::min_dim(tensor_arg(self, "self", 0), dim, o_keepdim));
+  });
+}
+tt_status tt_min_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices) {
+  return api_call(c, "min_dim_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    op::min_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim, mutable_arg(dst_values, "dst_values", 3), mutable_arg(dst_indices, "dst_indices", 4));
+  });
+}
 tt_status tt_argmax(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "argmax", [&]([[maybe_unused]] Ctx& x) {

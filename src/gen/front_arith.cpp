@@ -148,6 +148,7 @@ void maximum_into_front([[maybe_unused]] Call c, const Tensor& self, const Tenso
 // minimum(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_minimum = {&kernel_minimum, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
 TensorRef minimum_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_minimum, self, other); }
+void minimum_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_minimum, dst, {self, other}); }
 
 // where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_where = {&kernel_where, DtypeRule::kPromote, Compute::kStored, false, false, 1, TT_OK};

@@ -40,6 +40,17 @@ void max_dim_into_front(Call c, const Tensor& self, int64_t dim, bool keepdim, T
   copy_result(dst_indices, *r.second, false);
 }
 
+// min(self: Tensor) -> Tensor
+
+// min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)
+void min_dim_into_front(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
+  const auto r = front::min_dim(c, self, dim, keepdim);
+  check_into(dst_values, *r.first, Inputs{&self});
+  check_into(dst_indices, *r.second, Inputs{&self});
+  copy_result(dst_values, *r.first, false);
+  copy_result(dst_indices, *r.second, false);
+}
+
 // argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor
 void argmax_into_front(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
   const auto r = front::argmax(c, self, dim, keepdim);

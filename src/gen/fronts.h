@@ -6,6 +6,9 @@
 
 namespace TT_NS::front {
 
+TensorRef hardtanh(Call c, const Tensor& input, double min_val, double max_val);
+TensorRef gelu(Call c, const Tensor& input, int64_t approximate);
+TensorRef glu(Call c, const Tensor& input, int64_t dim);
 TensorRef div(Call c, const Tensor& self, const Tensor& other, int64_t rounding_mode);
 TensorRef div_scalar(Call c, const Tensor& self, const Scalar& other, int64_t rounding_mode);
 TensorRef conj(Call c, const Tensor& self);
@@ -40,6 +43,14 @@ TensorRef index_add(Call c, const Tensor& self, int64_t dim, const Tensor& index
 TensorRef index(Call c, const Tensor& self, TensorSpan indices);
 TensorRef index_put(Call c, const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate);
 TensorRef embedding(Call c, const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx);
+TensorRef l1_loss(Call c, const Tensor& input, const Tensor& target, int64_t reduction, const Tensor* weight);
+TensorRef mse_loss(Call c, const Tensor& input, const Tensor& target, int64_t reduction, const Tensor* weight);
+TensorRef smooth_l1_loss(Call c, const Tensor& input, const Tensor& target, int64_t reduction, double beta);
+TensorRef huber_loss(Call c, const Tensor& input, const Tensor& target, int64_t reduction, double delta, const Tensor* weight);
+TensorRef binary_cross_entropy(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t reduction);
+TensorRef binary_cross_entropy_with_logits(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t reduction, const Tensor* pos_weight);
+TensorRef kl_div(Call c, const Tensor& input, const Tensor& target, int64_t reduction, bool log_target);
+TensorRef round(Call c, const Tensor& self, int64_t decimals);
 TensorRef matmul(Call c, const Tensor& self, const Tensor& other);
 TensorRef matmul_stack(Call c, const Tensor& self, const Tensor& other);
 TensorRef linear(Call c, const Tensor& input, const Tensor& weight, const Tensor* bias);
@@ -81,6 +92,8 @@ TensorRef mean(Call c, const Tensor& self, Dtype dtype);
 TensorRef mean_dim(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype);
 TensorRef max(Call c, const Tensor& self);
 TensorPair max_dim(Call c, const Tensor& self, int64_t dim, bool keepdim);
+TensorRef min(Call c, const Tensor& self);
+TensorPair min_dim(Call c, const Tensor& self, int64_t dim, bool keepdim);
 TensorRef argmax(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim);
 TensorRef any(Call c, const Tensor& self);
 TensorRef any_dim(Call c, const Tensor& self, Ints dim, bool keepdim);

@@ -5,6 +5,45 @@
 
 namespace TT_NS {
 
+extern Op<TensorRef(const Tensor&, double, double)> op_native_hardtanh;
+extern Op<void(Tensor&, double, double)> op_native_hardtanh_;
+extern Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_hardtanh_backward;
+extern Op<TensorRef(const Tensor&, double, double)> op_hardtanh;
+extern Op<void(Tensor&, double, double)> op_hardtanh_;
+extern Op<TensorRef(const Tensor&)> op_relu6;
+extern Op<void(Tensor&)> op_relu6_;
+extern Op<TensorRef(const Tensor&, double)> op_leaky_relu;
+extern Op<void(Tensor&, double)> op_leaky_relu_;
+extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_leaky_relu_backward;
+extern Op<TensorRef(const Tensor&, double)> op_elu;
+extern Op<void(Tensor&, double)> op_elu_;
+extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_elu_backward;
+extern Op<TensorRef(const Tensor&, int64_t)> op_gelu;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_gelu_into;
+extern Op<TensorRef(const Tensor&)> op_gelu_exact;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_exact_backward;
+extern Op<TensorRef(const Tensor&)> op_gelu_tanh;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_tanh_backward;
+extern Op<TensorRef(const Tensor&)> op_silu;
+extern Op<void(Tensor&)> op_silu_;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_silu_backward;
+extern Op<TensorRef(const Tensor&)> op_mish;
+extern Op<void(Tensor&)> op_mish_;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_mish_backward;
+extern Op<TensorRef(const Tensor&, double, double)> op_softplus;
+extern Op<void(const Tensor&, double, double, Tensor&)> op_softplus_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_softplus_backward;
+extern Op<TensorRef(const Tensor&)> op_logsigmoid;
+extern Op<void(const Tensor&, Tensor&)> op_logsigmoid_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_logsigmoid_backward;
+extern Op<TensorRef(const Tensor&)> op_hardswish;
+extern Op<void(Tensor&)> op_hardswish_;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_hardswish_backward;
+extern Op<TensorRef(const Tensor&)> op_hardsigmoid;
+extern Op<void(Tensor&)> op_hardsigmoid_;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_hardsigmoid_backward;
+extern Op<TensorRef(const Tensor&, int64_t)> op_glu;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_gated;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add;
 extern Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_;
 extern Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_into;
@@ -66,6 +105,7 @@ extern Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_maximum;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_maximum_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_minimum;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_minimum_into;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_where;
 extern Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_where_into;
 extern Op<TensorRef(const Tensor&, const Scalar*, const Scalar*)> op_clamp;
@@ -149,6 +189,22 @@ extern Op<TensorRef(const Tensor&, TensorSpan)> op_index;
 extern Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put;
 extern Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_;
 extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_absolute_difference_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference;
+extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_smooth_difference;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double)> op_smooth_difference_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_huber_difference;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double)> op_huber_difference_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_bernoulli_entropy;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoulli_entropy_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_l1_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_mse_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_smooth_l1_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*)> op_huber_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_binary_cross_entropy;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*)> op_binary_cross_entropy_with_logits;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, bool)> op_kl_div;
 extern Op<TensorRef(const Tensor&)> op_exp;
 extern Op<void(Tensor&)> op_exp_;
 extern Op<void(const Tensor&, Tensor&)> op_exp_into;
@@ -166,6 +222,88 @@ extern Op<TensorRef(const Tensor&, const Tensor&)> op_sigmoid_backward;
 extern Op<TensorRef(const Tensor&)> op_relu;
 extern Op<void(Tensor&)> op_relu_;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_threshold_backward;
+extern Op<TensorRef(const Tensor&)> op_abs;
+extern Op<void(Tensor&)> op_abs_;
+extern Op<void(const Tensor&, Tensor&)> op_abs_into;
+extern Op<TensorRef(const Tensor&)> op_sgn;
+extern Op<TensorRef(const Tensor&)> op_sign;
+extern Op<void(Tensor&)> op_sign_;
+extern Op<void(const Tensor&, Tensor&)> op_sign_into;
+extern Op<TensorRef(const Tensor&)> op_sqrt;
+extern Op<void(Tensor&)> op_sqrt_;
+extern Op<void(const Tensor&, Tensor&)> op_sqrt_into;
+extern Op<TensorRef(const Tensor&)> op_rsqrt;
+extern Op<void(Tensor&)> op_rsqrt_;
+extern Op<void(const Tensor&, Tensor&)> op_rsqrt_into;
+extern Op<TensorRef(const Tensor&)> op_square;
+extern Op<void(Tensor&)> op_square_;
+extern Op<void(const Tensor&, Tensor&)> op_square_into;
+extern Op<TensorRef(const Tensor&)> op_reciprocal;
+extern Op<void(Tensor&)> op_reciprocal_;
+extern Op<void(const Tensor&, Tensor&)> op_reciprocal_into;
+extern Op<TensorRef(const Tensor&)> op_exp2;
+extern Op<void(Tensor&)> op_exp2_;
+extern Op<void(const Tensor&, Tensor&)> op_exp2_into;
+extern Op<TensorRef(const Tensor&)> op_expm1;
+extern Op<void(Tensor&)> op_expm1_;
+extern Op<void(const Tensor&, Tensor&)> op_expm1_into;
+extern Op<TensorRef(const Tensor&)> op_log2;
+extern Op<void(Tensor&)> op_log2_;
+extern Op<void(const Tensor&, Tensor&)> op_log2_into;
+extern Op<TensorRef(const Tensor&)> op_log10;
+extern Op<void(Tensor&)> op_log10_;
+extern Op<void(const Tensor&, Tensor&)> op_log10_into;
+extern Op<TensorRef(const Tensor&)> op_log1p;
+extern Op<void(Tensor&)> op_log1p_;
+extern Op<void(const Tensor&, Tensor&)> op_log1p_into;
+extern Op<TensorRef(const Tensor&)> op_sin;
+extern Op<void(Tensor&)> op_sin_;
+extern Op<void(const Tensor&, Tensor&)> op_sin_into;
+extern Op<TensorRef(const Tensor&)> op_cos;
+extern Op<void(Tensor&)> op_cos_;
+extern Op<void(const Tensor&, Tensor&)> op_cos_into;
+extern Op<TensorRef(const Tensor&)> op_tan;
+extern Op<void(Tensor&)> op_tan_;
+extern Op<void(const Tensor&, Tensor&)> op_tan_into;
+extern Op<TensorRef(const Tensor&)> op_asin;
+extern Op<void(Tensor&)> op_asin_;
+extern Op<void(const Tensor&, Tensor&)> op_asin_into;
+extern Op<TensorRef(const Tensor&)> op_acos;
+extern Op<void(Tensor&)> op_acos_;
+extern Op<void(const Tensor&, Tensor&)> op_acos_into;
+extern Op<TensorRef(const Tensor&)> op_atan;
+extern Op<void(Tensor&)> op_atan_;
+extern Op<void(const Tensor&, Tensor&)> op_atan_into;
+extern Op<TensorRef(const Tensor&)> op_sinh;
+extern Op<void(Tensor&)> op_sinh_;
+extern Op<void(const Tensor&, Tensor&)> op_sinh_into;
+extern Op<TensorRef(const Tensor&)> op_cosh;
+extern Op<void(Tensor&)> op_cosh_;
+extern Op<void(const Tensor&, Tensor&)> op_cosh_into;
+extern Op<TensorRef(const Tensor&)> op_erf;
+extern Op<void(Tensor&)> op_erf_;
+extern Op<void(const Tensor&, Tensor&)> op_erf_into;
+extern Op<TensorRef(const Tensor&)> op_erfc;
+extern Op<void(Tensor&)> op_erfc_;
+extern Op<void(const Tensor&, Tensor&)> op_erfc_into;
+extern Op<TensorRef(const Tensor&)> op_floor;
+extern Op<void(Tensor&)> op_floor_;
+extern Op<void(const Tensor&, Tensor&)> op_floor_into;
+extern Op<TensorRef(const Tensor&)> op_ceil;
+extern Op<void(Tensor&)> op_ceil_;
+extern Op<void(const Tensor&, Tensor&)> op_ceil_into;
+extern Op<TensorRef(const Tensor&)> op_trunc;
+extern Op<void(Tensor&)> op_trunc_;
+extern Op<void(const Tensor&, Tensor&)> op_trunc_into;
+extern Op<TensorRef(const Tensor&, int64_t)> op_round;
+extern Op<void(Tensor&, int64_t)> op_round_;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_round_into;
+extern Op<TensorRef(const Tensor&)> op_round_even;
+extern Op<TensorRef(const Tensor&, double)> op_round_decimals;
+extern Op<TensorRef(const Tensor&, double)> op_round_up;
+extern Op<TensorRef(const Tensor&)> op_isnan;
+extern Op<TensorRef(const Tensor&)> op_isinf;
+extern Op<TensorRef(const Tensor&)> op_isfinite;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_matmul;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack;
@@ -227,6 +365,9 @@ extern Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into;
 extern Op<TensorRef(const Tensor&)> op_max;
 extern Op<TensorPair(const Tensor&, int64_t, bool)> op_max_dim;
 extern Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_into;
+extern Op<TensorRef(const Tensor&)> op_min;
+extern Op<TensorPair(const Tensor&, int64_t, bool)> op_min_dim;
+extern Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_min_dim_into;
 extern Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmax;
 extern Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmax_into;
 extern Op<TensorRef(const Tensor&)> op_any;
@@ -268,10 +409,129 @@ extern Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diagonal;
 extern Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diagonal_backward;
 enum : int64_t { kReductionNone = 0, kReductionMean = 1, kReductionSum = 2 };
 enum : int64_t { kRoundingNone = 0, kRoundingFloor = 1, kRoundingTrunc = 2 };
+enum : int64_t { kApproximateNone = 0, kApproximateTanh = 1 };
+enum : int64_t { kKlReductionNone = 0, kKlReductionMean = 1, kKlReductionSum = 2, kKlReductionBatchmean = 3 };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {
 
+inline TensorRef native_hardtanh(const Tensor& input, double min_val, double max_val) {
+  return dispatch(op_native_hardtanh, input, min_val, max_val);
+}
+inline void native_hardtanh_(Tensor& input, double min_val, double max_val) {
+  return dispatch(op_native_hardtanh_, input, min_val, max_val);
+}
+inline TensorRef hardtanh_backward(const Tensor& grad, const Tensor& input, double min_val, double max_val) {
+  return dispatch(op_hardtanh_backward, grad, input, min_val, max_val);
+}
+inline TensorRef hardtanh(const Tensor& input, double min_val = -1.0, double max_val = 1.0) {
+  return dispatch(op_hardtanh, input, min_val, max_val);
+}
+inline void hardtanh_(Tensor& input, double min_val = -1.0, double max_val = 1.0) {
+  return dispatch(op_hardtanh_, input, min_val, max_val);
+}
+inline TensorRef relu6(const Tensor& input) {
+  return dispatch(op_relu6, input);
+}
+inline void relu6_(Tensor& input) {
+  return dispatch(op_relu6_, input);
+}
+inline TensorRef leaky_relu(const Tensor& input, double negative_slope = 0.01) {
+  return dispatch(op_leaky_relu, input, negative_slope);
+}
+inline void leaky_relu_(Tensor& input, double negative_slope = 0.01) {
+  return dispatch(op_leaky_relu_, input, negative_slope);
+}
+inline TensorRef leaky_relu_backward(const Tensor& grad, const Tensor& input, double negative_slope) {
+  return dispatch(op_leaky_relu_backward, grad, input, negative_slope);
+}
+inline TensorRef elu(const Tensor& input, double alpha = 1.0) {
+  return dispatch(op_elu, input, alpha);
+}
+inline void elu_(Tensor& input, double alpha = 1.0) {
+  return dispatch(op_elu_, input, alpha);
+}
+inline TensorRef elu_backward(const Tensor& grad, const Tensor& input, double alpha) {
+  return dispatch(op_elu_backward, grad, input, alpha);
+}
+inline TensorRef gelu(const Tensor& input, int64_t approximate = 0) {
+  return dispatch(op_gelu, input, approximate);
+}
+inline void gelu_into(const Tensor& input, int64_t approximate, Tensor& dst) {
+  return dispatch(op_gelu_into, input, approximate, dst);
+}
+inline TensorRef gelu_exact(const Tensor& input) {
+  return dispatch(op_gelu_exact, input);
+}
+inline TensorRef gelu_exact_backward(const Tensor& grad, const Tensor& input) {
+  return dispatch(op_gelu_exact_backward, grad, input);
+}
+inline TensorRef gelu_tanh(const Tensor& input) {
+  return dispatch(op_gelu_tanh, input);
+}
+inline TensorRef gelu_tanh_backward(const Tensor& grad, const Tensor& input) {
+  return dispatch(op_gelu_tanh_backward, grad, input);
+}
+inline TensorRef silu(const Tensor& input) {
+  return dispatch(op_silu, input);
+}
+inline void silu_(Tensor& input) {
+  return dispatch(op_silu_, input);
+}
+inline TensorRef silu_backward(const Tensor& grad, const Tensor& input) {
+  return dispatch(op_silu_backward, grad, input);
+}
+inline TensorRef mish(const Tensor& input) {
+  return dispatch(op_mish, input);
+}
+inline void mish_(Tensor& input) {
+  return dispatch(op_mish_, input);
+}
+inline TensorRef mish_backward(const Tensor& grad, const Tensor& input) {
+  return dispatch(op_mish_backward, grad, input);
+}
+inline TensorRef softplus(const Tensor& input, double beta = 1.0, double threshold = 20.0) {
+  return dispatch(op_softplus, input, beta, threshold);
+}
+inline void softplus_into(const Tensor& input, double beta, double threshold, Tensor& dst) {
+  return dispatch(op_softplus_into, input, beta, threshold, dst);
+}
+inline TensorRef softplus_backward(const Tensor& grad, const Tensor& input, double beta, double threshold) {
+  return dispatch(op_softplus_backward, grad, input, beta, threshold);
+}
+inline TensorRef logsigmoid(const Tensor& input) {
+  return dispatch(op_logsigmoid, input);
+}
+inline void logsigmoid_into(const Tensor& input, Tensor& dst) {
+  return dispatch(op_logsigmoid_into, input, dst);
+}
+inline TensorRef logsigmoid_backward(const Tensor& grad, const Tensor& input) {
+  return dispatch(op_logsigmoid_backward, grad, input);
+}
+inline TensorRef hardswish(const Tensor& input) {
+  return dispatch(op_hardswish, input);
+}
+inline void hardswish_(Tensor& input) {
+  return dispatch(op_hardswish_, input);
+}
+inline TensorRef hardswish_backward(const Tensor& grad, const Tensor& input) {
+  return dispatch(op_hardswish_backward, grad, input);
+}
+inline TensorRef hardsigmoid(const Tensor& input) {
+  return dispatch(op_hardsigmoid, input);
+}
+inline void hardsigmoid_(Tensor& input) {
+  return dispatch(op_hardsigmoid_, input);
+}
+inline TensorRef hardsigmoid_backward(const Tensor& grad, const Tensor& input) {
+  return dispatch(op_hardsigmoid_backward, grad, input);
+}
+inline TensorRef glu(const Tensor& input, int64_t dim = -1) {
+  return dispatch(op_glu, input, dim);
+}
+inline TensorRef gated(const Tensor& self, const Tensor& gate) {
+  return dispatch(op_gated, self, gate);
+}
 inline TensorRef add(const Tensor& self, const Tensor& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_add, self, other, alpha);
 }
@@ -454,6 +714,9 @@ inline void maximum_into(const Tensor& self, const Tensor& other, Tensor& dst) {
 }
 inline TensorRef minimum(const Tensor& self, const Tensor& other) {
   return dispatch(op_minimum, self, other);
+}
+inline void minimum_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_minimum_into, self, other, dst);
 }
 inline TensorRef where(const Tensor& condition, const Tensor& self, const Tensor& other) {
   return dispatch(op_where, condition, self, other);
@@ -704,6 +967,54 @@ inline void index_put_(Tensor& self, TensorSpan indices, const Tensor& values, b
 inline TensorRef embedding(const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx = {}) {
   return dispatch(op_embedding, weight, indices, padding_idx);
 }
+inline TensorRef absolute_difference(const Tensor& self, const Tensor& other) {
+  return dispatch(op_absolute_difference, self, other);
+}
+inline TensorRef absolute_difference_backward(const Tensor& grad, const Tensor& self, const Tensor& other) {
+  return dispatch(op_absolute_difference_backward, grad, self, other);
+}
+inline TensorRef squared_difference(const Tensor& self, const Tensor& other) {
+  return dispatch(op_squared_difference, self, other);
+}
+inline TensorRef smooth_difference(const Tensor& self, const Tensor& other, double beta) {
+  return dispatch(op_smooth_difference, self, other, beta);
+}
+inline TensorRef smooth_difference_backward(const Tensor& grad, const Tensor& self, const Tensor& other, double beta) {
+  return dispatch(op_smooth_difference_backward, grad, self, other, beta);
+}
+inline TensorRef huber_difference(const Tensor& self, const Tensor& other, double delta) {
+  return dispatch(op_huber_difference, self, other, delta);
+}
+inline TensorRef huber_difference_backward(const Tensor& grad, const Tensor& self, const Tensor& other, double delta) {
+  return dispatch(op_huber_difference_backward, grad, self, other, delta);
+}
+inline TensorRef bernoulli_entropy(const Tensor& self, const Tensor& target) {
+  return dispatch(op_bernoulli_entropy, self, target);
+}
+inline TensorRef bernoulli_entropy_backward(const Tensor& grad, const Tensor& self, const Tensor& target) {
+  return dispatch(op_bernoulli_entropy_backward, grad, self, target);
+}
+inline TensorRef l1_loss(const Tensor& input, const Tensor& target, int64_t reduction = 1, const Tensor* weight = nullptr) {
+  return dispatch(op_l1_loss, input, target, reduction, weight);
+}
+inline TensorRef mse_loss(const Tensor& input, const Tensor& target, int64_t reduction = 1, const Tensor* weight = nullptr) {
+  return dispatch(op_mse_loss, input, target, reduction, weight);
+}
+inline TensorRef smooth_l1_loss(const Tensor& input, const Tensor& target, int64_t reduction = 1, double beta = 1.0) {
+  return dispatch(op_smooth_l1_loss, input, target, reduction, beta);
+}
+inline TensorRef huber_loss(const Tensor& input, const Tensor& target, int64_t reduction = 1, double delta = 1.0, const Tensor* weight = nullptr) {
+  return dispatch(op_huber_loss, input, target, reduction, delta, weight);
+}
+inline TensorRef binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t reduction = 1) {
+  return dispatch(op_binary_cross_entropy, input, target, weight, reduction);
+}
+inline TensorRef binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t reduction = 1, const Tensor* pos_weight = nullptr) {
+  return dispatch(op_binary_cross_entropy_with_logits, input, target, weight, reduction, pos_weight);
+}
+inline TensorRef kl_div(const Tensor& input, const Tensor& target, int64_t reduction = 1, bool log_target = false) {
+  return dispatch(op_kl_div, input, target, reduction, log_target);
+}
 inline TensorRef exp(const Tensor& self) {
   return dispatch(op_exp, self);
 }
@@ -754,6 +1065,252 @@ inline void relu_(Tensor& self) {
 }
 inline TensorRef threshold_backward(const Tensor& grad, const Tensor& y) {
   return dispatch(op_threshold_backward, grad, y);
+}
+inline TensorRef abs(const Tensor& self) {
+  return dispatch(op_abs, self);
+}
+inline void abs_(Tensor& self) {
+  return dispatch(op_abs_, self);
+}
+inline void abs_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_abs_into, self, dst);
+}
+inline TensorRef sgn(const Tensor& self) {
+  return dispatch(op_sgn, self);
+}
+inline TensorRef sign(const Tensor& self) {
+  return dispatch(op_sign, self);
+}
+inline void sign_(Tensor& self) {
+  return dispatch(op_sign_, self);
+}
+inline void sign_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_sign_into, self, dst);
+}
+inline TensorRef sqrt(const Tensor& self) {
+  return dispatch(op_sqrt, self);
+}
+inline void sqrt_(Tensor& self) {
+  return dispatch(op_sqrt_, self);
+}
+inline void sqrt_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_sqrt_into, self, dst);
+}
+inline TensorRef rsqrt(const Tensor& self) {
+  return dispatch(op_rsqrt, self);
+}
+inline void rsqrt_(Tensor& self) {
+  return dispatch(op_rsqrt_, self);
+}
+inline void rsqrt_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_rsqrt_into, self, dst);
+}
+inline TensorRef square(const Tensor& self) {
+  return dispatch(op_square, self);
+}
+inline void square_(Tensor& self) {
+  return dispatch(op_square_, self);
+}
+inline void square_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_square_into, self, dst);
+}
+inline TensorRef reciprocal(const Tensor& self) {
+  return dispatch(op_reciprocal, self);
+}
+inline void reciprocal_(Tensor& self) {
+  return dispatch(op_reciprocal_, self);
+}
+inline void reciprocal_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_reciprocal_into, self, dst);
+}
+inline TensorRef exp2(const Tensor& self) {
+  return dispatch(op_exp2, self);
+}
+inline void exp2_(Tensor& self) {
+  return dispatch(op_exp2_, self);
+}
+inline void exp2_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_exp2_into, self, dst);
+}
+inline TensorRef expm1(const Tensor& self) {
+  return dispatch(op_expm1, self);
+}
+inline void expm1_(Tensor& self) {
+  return dispatch(op_expm1_, self);
+}
+inline void expm1_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_expm1_into, self, dst);
+}
+inline TensorRef log2(const Tensor& self) {
+  return dispatch(op_log2, self);
+}
+inline void log2_(Tensor& self) {
+  return dispatch(op_log2_, self);
+}
+inline void log2_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_log2_into, self, dst);
+}
+inline TensorRef log10(const Tensor& self) {
+  return dispatch(op_log10, self);
+}
+inline void log10_(Tensor& self) {
+  return dispatch(op_log10_, self);
+}
+inline void log10_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_log10_into, self, dst);
+}
+inline TensorRef log1p(const Tensor& self) {
+  return dispatch(op_log1p, self);
+}
+inline void log1p_(Tensor& self) {
+  return dispatch(op_log1p_, self);
+}
+inline void log1p_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_log1p_into, self, dst);
+}
+inline TensorRef sin(const Tensor& self) {
+  return dispatch(op_sin, self);
+}
+inline void sin_(Tensor& self) {
+  return dispatch(op_sin_, self);
+}
+inline void sin_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_sin_into, self, dst);
+}
+inline TensorRef cos(const Tensor& self) {
+  return dispatch(op_cos, self);
+}
+inline void cos_(Tensor& self) {
+  return dispatch(op_cos_, self);
+}
+inline void cos_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_cos_into, self, dst);
+}
+inline TensorRef tan(const Tensor& self) {
+  return dispatch(op_tan, self);
+}
+inline void tan_(Tensor& self) {
+  return dispatch(op_tan_, self);
+}
+inline void tan_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_tan_into, self, dst);
+}
+inline TensorRef asin(const Tensor& self) {
+  return dispatch(op_asin, self);
+}
+inline void asin_(Tensor& self) {
+  return dispatch(op_asin_, self);
+}
+inline void asin_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_asin_into, self, dst);
+}
+inline TensorRef acos(const Tensor& self) {
+  return dispatch(op_acos, self);
+}
+inline void acos_(Tensor& self) {
+  return dispatch(op_acos_, self);
+}
+inline void acos_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_acos_into, self, dst);
+}
+inline TensorRef atan(const Tensor& self) {
+  return dispatch(op_atan, self);
+}
+inline void atan_(Tensor& self) {
+  return dispatch(op_atan_, self);
+}
+inline void atan_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_atan_into, self, dst);
+}
+inline TensorRef sinh(const Tensor& self) {
+  return dispatch(op_sinh, self);
+}
+inline void sinh_(Tensor& self) {
+  return dispatch(op_sinh_, self);
+}
+inline void sinh_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_sinh_into, self, dst);
+}
+inline TensorRef cosh(const Tensor& self) {
+  return dispatch(op_cosh, self);
+}
+inline void cosh_(Tensor& self) {
+  return dispatch(op_cosh_, self);
+}
+inline void cosh_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_cosh_into, self, dst);
+}
+inline TensorRef erf(const Tensor& self) {
+  return dispatch(op_erf, self);
+}
+inline void erf_(Tensor& self) {
+  return dispatch(op_erf_, self);
+}
+inline void erf_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_erf_into, self, dst);
+}
+inline TensorRef erfc(const Tensor& self) {
+  return dispatch(op_erfc, self);
+}
+inline void erfc_(Tensor& self) {
+  return dispatch(op_erfc_, self);
+}
+inline void erfc_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_erfc_into, self, dst);
+}
+inline TensorRef floor(const Tensor& self) {
+  return dispatch(op_floor, self);
+}
+inline void floor_(Tensor& self) {
+  return dispatch(op_floor_, self);
+}
+inline void floor_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_floor_into, self, dst);
+}
+inline TensorRef ceil(const Tensor& self) {
+  return dispatch(op_ceil, self);
+}
+inline void ceil_(Tensor& self) {
+  return dispatch(op_ceil_, self);
+}
+inline void ceil_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_ceil_into, self, dst);
+}
+inline TensorRef trunc(const Tensor& self) {
+  return dispatch(op_trunc, self);
+}
+inline void trunc_(Tensor& self) {
+  return dispatch(op_trunc_, self);
+}
+inline void trunc_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_trunc_into, self, dst);
+}
+inline TensorRef round(const Tensor& self, int64_t decimals = 0) {
+  return dispatch(op_round, self, decimals);
+}
+inline void round_(Tensor& self, int64_t decimals = 0) {
+  return dispatch(op_round_, self, decimals);
+}
+inline void round_into(const Tensor& self, int64_t decimals, Tensor& dst) {
+  return dispatch(op_round_into, self, decimals, dst);
+}
+inline TensorRef round_even(const Tensor& self) {
+  return dispatch(op_round_even, self);
+}
+inline TensorRef round_decimals(const Tensor& self, double power) {
+  return dispatch(op_round_decimals, self, power);
+}
+inline TensorRef round_up(const Tensor& self, double power) {
+  return dispatch(op_round_up, self, power);
+}
+inline TensorRef isnan(const Tensor& self) {
+  return dispatch(op_isnan, self);
+}
+inline TensorRef isinf(const Tensor& self) {
+  return dispatch(op_isinf, self);
+}
+inline TensorRef isfinite(const Tensor& self) {
+  return dispatch(op_isfinite, self);
 }
 inline TensorRef matmul(const Tensor& self, const Tensor& other) {
   return dispatch(op_matmul, self, other);
@@ -937,6 +1494,15 @@ inline TensorPair max_dim(const Tensor& self, int64_t dim, bool keepdim = false)
 }
 inline void max_dim_into(const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
   return dispatch(op_max_dim_into, self, dim, keepdim, dst_values, dst_indices);
+}
+inline TensorRef min(const Tensor& self) {
+  return dispatch(op_min, self);
+}
+inline TensorPair min_dim(const Tensor& self, int64_t dim, bool keepdim = false) {
+  return dispatch(op_min_dim, self, dim, keepdim);
+}
+inline void min_dim_into(const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
+  return dispatch(op_min_dim_into, self, dim, keepdim, dst_values, dst_indices);
 }
 inline TensorRef argmax(const Tensor& self, Opt<int64_t> dim = {}, bool keepdim = false) {
   return dispatch(op_argmax, self, dim, keepdim);

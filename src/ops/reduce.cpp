@@ -95,7 +95,7 @@ TensorRef sum_to_size(Call, const Tensor& self, Ints size) {
   return extra ? op::view(*op::contiguous(summed), size) : summed;
 }
 
-// ---- max ----
+// ---- max, min ----
 
 static void check_real(const Tensor& t) {
   if (is_complex(t.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order", fmt(t.dtype));
@@ -103,26 +103,29 @@ static void check_real(const Tensor& t) {
 static void check_not_empty(const Tensor& t, uint64_t mask) {
   for (int64_t d = 0; d < t.ndim; d++)
     if ((mask >> d & 1) && t.size(d) == 0)
-      fail_arg(t.ndim > 1 ? TT_INDEX : TT_INVALID_ARG, "self", "self is {}: the maximum over dimension {} of size 0 does not exist", t.sizes(), d);
+      fail_arg(t.ndim > 1 ? TT_INDEX : TT_INVALID_ARG, "self", "self is {}: the extreme over dimension {} of size 0 does not exist", t.sizes(), d);
 }
 
-TensorRef max(Call, const Tensor& self) {
+static TensorRef extreme(const Kernel& k, const Tensor& self, const char* what) {
   check_real(self);
-  if (self.numel == 0) fail_arg(TT_INVALID_ARG, "self", "self is {}: the maximum of no elements does not exist", self.sizes());
+  if (self.numel == 0) fail_arg(TT_INVALID_ARG, "self", "self is {}: the {} of no elements does not exist", self.sizes(), what);
   TensorRef out = new_tensor({}, self.dtype, self.device);
-  reduce(kernel_reduce_max, self, dim_mask({}, self.ndim, true), out.get(), nullptr);
+  reduce(k, self, dim_mask({}, self.ndim, true), out.get(), nullptr);
   return out;
 }
-
-TensorPair max_dim(Call, const Tensor& self, int64_t dim, bool keepdim) {
+static TensorPair extreme_dim(const Kernel& k, const Tensor& self, int64_t dim, bool keepdim) {
   check_real(self);
   uint64_t mask = self.ndim ? uint64_t(1) << wrap_dim(dim, self.ndim) : (wrap_dim(dim, 0), 0);
   check_not_empty(self, mask);
   Shape shape = reduced_shape(self, mask, keepdim);
   TensorRef values = new_tensor(shape, self.dtype, self.device), indices = new_tensor(shape, Dtype::kI64, self.device);
-  reduce(kernel_reduce_max_index, self, mask, values.get(), indices.get());
+  reduce(k, self, mask, values.get(), indices.get());
   return {std::move(values), std::move(indices)};
 }
+TensorRef max(Call, const Tensor& self) { return extreme(kernel_reduce_max, self, "maximum"); }
+TensorRef min(Call, const Tensor& self) { return extreme(kernel_reduce_min, self, "minimum"); }
+TensorPair max_dim(Call, const Tensor& self, int64_t dim, bool keepdim) { return extreme_dim(kernel_reduce_max_index, self, dim, keepdim); }
+TensorPair min_dim(Call, const Tensor& self, int64_t dim, bool keepdim) { return extreme_dim(kernel_reduce_min_index, self, dim, keepdim); }
 
 TensorRef argmax(Call, const Tensor& self, Opt<int64_t> dim, bool keepdim) {
   check_real(self);

@@ -142,6 +142,9 @@ static double f_pow(const Inputs* in, double a, double b, double m) {
 static double f_maximum(const Inputs* in, double a, double b, double m) {
   return (void)in, (void)m, isnan(a) || isnan(b) ? NAN : a > b ? a : b;
 }
+static double f_minimum(const Inputs* in, double a, double b, double m) {
+  return (void)in, (void)m, isnan(a) || isnan(b) ? NAN : a < b ? a : b;
+}
 static double f_eq(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a == b; }
 static double f_ne(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a != b; }
 static double f_lt(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a < b; }
@@ -276,6 +279,16 @@ static void extremes(const Inputs* in, Arr* values, Arr* at) {
   }
 }
 static int r_max(const Inputs* in, Arr* outs) { return extremes(in, &outs[0], &outs[1]), in->sample->row->n_outs; }
+static int r_min(const Inputs* in, Arr* outs) {
+  Inputs negative = *in;
+  const int at = row_arg(in->sample->row, "self");
+  int64_t i;
+  negative.t[at] = array(in->t[at].shape, in->t[at].ndim);
+  for (i = 0; i < in->t[at].n; i++) negative.t[at].v[i] = -in->t[at].v[i];
+  extremes(&negative, &outs[0], &outs[1]);
+  for (i = 0; i < outs[0].n; i++) outs[0].v[i] = -outs[0].v[i];
+  return in->sample->row->n_outs;
+}
 static int r_argmax(const Inputs* in, Arr* outs) {
   Arr values;
   extremes(in, &values, outs);
@@ -733,6 +746,8 @@ static int r_to(const Inputs* in, Arr* out) {
   return 1;
 }
 
+#include "op_refs_act.h"
+#include "op_refs_math.h"
 #include "op_refs_shape.h"
 
 /* ---- the table ---- */
@@ -759,6 +774,7 @@ static const struct {
     {"div", f_div, 0, 1},
     {"pow", f_pow, 0, 0},
     {"maximum", f_maximum, 0, 1},
+    {"minimum", f_minimum, 0, 1},
     {"eq", f_eq, 0, 1},
     {"ne", f_ne, 0, 1},
     {"lt", f_lt, 0, 1},
@@ -776,6 +792,7 @@ static const struct {
     {"any", 0, r_any, 1},
     {"max", 0, r_max, 1},
     {"argmax", 0, r_argmax, 1},
+    {"min", 0, r_min, 1},
     {"matmul", 0, r_matmul, 0},
     {"linear", 0, r_linear, 0},
     {"addmm", 0, r_addmm, 0},
@@ -815,6 +832,8 @@ static const struct {
     {"empty_like", 0, r_empty, 1},
     {"arange", 0, r_arange, 1},
     {"to", 0, r_to, 1},
+    ACT_REFS,
+    MATH_REFS
     SHAPE_REFS
 };
 

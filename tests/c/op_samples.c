@@ -728,6 +728,8 @@ static void build_view(const Build* b) {
   }
 }
 
+#include "op_samples_act.h"
+#include "op_samples_math.h"
 #include "op_samples_shape.h"
 
 /* ---- families ---- */
@@ -764,6 +766,8 @@ static const struct {
     {"cat", build_cat},
     {"split", build_split},
     {"view", build_view},
+    ACT_FAMILIES,
+    MATH_FAMILIES
     SHAPE_FAMILIES
 };
 

@@ -15,6 +15,14 @@ _new = object.__new__
 
 REDUCTION = {'none': 0, 'mean': 1, 'sum': 2}
 ROUNDING = {'none': 0, 'floor': 1, 'trunc': 2}
+APPROXIMATE = {'none': 0, 'tanh': 1}
+KLREDUCTION = {'none': 0, 'mean': 1, 'sum': 2, 'batchmean': 3}
+tt_abs = lib.tt_abs
+tt_abs_ = lib.tt_abs_
+tt_abs_into = lib.tt_abs_into
+tt_acos = lib.tt_acos
+tt_acos_ = lib.tt_acos_
+tt_acos_into = lib.tt_acos_into
 tt_add = lib.tt_add
 tt_add_ = lib.tt_add_
 tt_add_ex = lib.tt_add_ex
@@ -43,6 +51,12 @@ tt_arange = lib.tt_arange
 tt_argmax = lib.tt_argmax
 tt_argmax_into = lib.tt_argmax_into
 tt_as_strided = lib.tt_as_strided
+tt_asin = lib.tt_asin
+tt_asin_ = lib.tt_asin_
+tt_asin_into = lib.tt_asin_into
+tt_atan = lib.tt_atan
+tt_atan_ = lib.tt_atan_
+tt_atan_into = lib.tt_atan_into
 tt_baddbmm = lib.tt_baddbmm
 tt_baddbmm_ = lib.tt_baddbmm_
 tt_baddbmm_into = lib.tt_baddbmm_into
@@ -50,10 +64,15 @@ tt_bernoulli = lib.tt_bernoulli
 tt_bernoulli_into = lib.tt_bernoulli_into
 tt_bernoulli_p = lib.tt_bernoulli_p
 tt_bernoulli_p_ = lib.tt_bernoulli_p_
+tt_binary_cross_entropy = lib.tt_binary_cross_entropy
+tt_binary_cross_entropy_with_logits = lib.tt_binary_cross_entropy_with_logits
 tt_bmm = lib.tt_bmm
 tt_bmm_into = lib.tt_bmm_into
 tt_cat = lib.tt_cat
 tt_cat_into = lib.tt_cat_into
+tt_ceil = lib.tt_ceil
+tt_ceil_ = lib.tt_ceil_
+tt_ceil_into = lib.tt_ceil_into
 tt_chunk = lib.tt_chunk
 tt_clamp = lib.tt_clamp
 tt_clamp_ = lib.tt_clamp_
@@ -64,6 +83,12 @@ tt_clamp_tensor_into = lib.tt_clamp_tensor_into
 tt_clone = lib.tt_clone
 tt_contiguous = lib.tt_contiguous
 tt_copy_ = lib.tt_copy_
+tt_cos = lib.tt_cos
+tt_cos_ = lib.tt_cos_
+tt_cos_into = lib.tt_cos_into
+tt_cosh = lib.tt_cosh
+tt_cosh_ = lib.tt_cosh_
+tt_cosh_into = lib.tt_cosh_into
 tt_cross_entropy = lib.tt_cross_entropy
 tt_detach = lib.tt_detach
 tt_diagonal = lib.tt_diagonal
@@ -84,6 +109,8 @@ tt_dot_into = lib.tt_dot_into
 tt_dropout = lib.tt_dropout
 tt_dropout_ = lib.tt_dropout_
 tt_einsum = lib.tt_einsum
+tt_elu = lib.tt_elu
+tt_elu_ = lib.tt_elu_
 tt_embedding = lib.tt_embedding
 tt_empty = lib.tt_empty
 tt_empty_like = lib.tt_empty_like
@@ -99,15 +126,30 @@ tt_eq_into = lib.tt_eq_into
 tt_eq_scalar = lib.tt_eq_scalar
 tt_eq_scalar_ = lib.tt_eq_scalar_
 tt_eq_scalar_into = lib.tt_eq_scalar_into
+tt_erf = lib.tt_erf
+tt_erf_ = lib.tt_erf_
+tt_erf_into = lib.tt_erf_into
+tt_erfc = lib.tt_erfc
+tt_erfc_ = lib.tt_erfc_
+tt_erfc_into = lib.tt_erfc_into
 tt_exp = lib.tt_exp
+tt_exp2 = lib.tt_exp2
+tt_exp2_ = lib.tt_exp2_
+tt_exp2_into = lib.tt_exp2_into
 tt_exp_ = lib.tt_exp_
 tt_exp_into = lib.tt_exp_into
 tt_expand = lib.tt_expand
+tt_expm1 = lib.tt_expm1
+tt_expm1_ = lib.tt_expm1_
+tt_expm1_into = lib.tt_expm1_into
 tt_fill_f64_ = lib.tt_fill_f64_
 tt_fill_i64_ = lib.tt_fill_i64_
 tt_fill_scalar_ = lib.tt_fill_scalar_
 tt_flatten = lib.tt_flatten
 tt_flip = lib.tt_flip
+tt_floor = lib.tt_floor
+tt_floor_ = lib.tt_floor_
+tt_floor_into = lib.tt_floor_into
 tt_full_f64 = lib.tt_full_f64
 tt_full_i64 = lib.tt_full_i64
 tt_full_like_f64 = lib.tt_full_like_f64
@@ -128,6 +170,9 @@ tt_ge_into = lib.tt_ge_into
 tt_ge_scalar = lib.tt_ge_scalar
 tt_ge_scalar_ = lib.tt_ge_scalar_
 tt_ge_scalar_into = lib.tt_ge_scalar_into
+tt_gelu = lib.tt_gelu
+tt_gelu_into = lib.tt_gelu_into
+tt_glu = lib.tt_glu
 tt_gt = lib.tt_gt
 tt_gt_ = lib.tt_gt_
 tt_gt_f64 = lib.tt_gt_f64
@@ -140,6 +185,13 @@ tt_gt_into = lib.tt_gt_into
 tt_gt_scalar = lib.tt_gt_scalar
 tt_gt_scalar_ = lib.tt_gt_scalar_
 tt_gt_scalar_into = lib.tt_gt_scalar_into
+tt_hardsigmoid = lib.tt_hardsigmoid
+tt_hardsigmoid_ = lib.tt_hardsigmoid_
+tt_hardswish = lib.tt_hardswish
+tt_hardswish_ = lib.tt_hardswish_
+tt_hardtanh = lib.tt_hardtanh
+tt_hardtanh_ = lib.tt_hardtanh_
+tt_huber_loss = lib.tt_huber_loss
 tt_index_add = lib.tt_index_add
 tt_index_add_ = lib.tt_index_add_
 tt_index_add_ex = lib.tt_index_add_ex
@@ -150,6 +202,11 @@ tt_index_put = lib.tt_index_put
 tt_index_put_ = lib.tt_index_put_
 tt_index_select = lib.tt_index_select
 tt_index_select_into = lib.tt_index_select_into
+tt_isfinite = lib.tt_isfinite
+tt_isinf = lib.tt_isinf
+tt_isnan = lib.tt_isnan
+tt_kl_div = lib.tt_kl_div
+tt_l1_loss = lib.tt_l1_loss
 tt_layer_norm = lib.tt_layer_norm
 tt_le = lib.tt_le
 tt_le_ = lib.tt_le_
@@ -163,12 +220,25 @@ tt_le_into = lib.tt_le_into
 tt_le_scalar = lib.tt_le_scalar
 tt_le_scalar_ = lib.tt_le_scalar_
 tt_le_scalar_into = lib.tt_le_scalar_into
+tt_leaky_relu = lib.tt_leaky_relu
+tt_leaky_relu_ = lib.tt_leaky_relu_
 tt_linear = lib.tt_linear
 tt_log = lib.tt_log
+tt_log10 = lib.tt_log10
+tt_log10_ = lib.tt_log10_
+tt_log10_into = lib.tt_log10_into
+tt_log1p = lib.tt_log1p
+tt_log1p_ = lib.tt_log1p_
+tt_log1p_into = lib.tt_log1p_into
+tt_log2 = lib.tt_log2
+tt_log2_ = lib.tt_log2_
+tt_log2_into = lib.tt_log2_into
 tt_log_ = lib.tt_log_
 tt_log_into = lib.tt_log_into
 tt_log_softmax = lib.tt_log_softmax
 tt_log_softmax_into = lib.tt_log_softmax_into
+tt_logsigmoid = lib.tt_logsigmoid
+tt_logsigmoid_into = lib.tt_logsigmoid_into
 tt_lt = lib.tt_lt
 tt_lt_ = lib.tt_lt_
 tt_lt_f64 = lib.tt_lt_f64
@@ -199,8 +269,16 @@ tt_maximum_into = lib.tt_maximum_into
 tt_mean = lib.tt_mean
 tt_mean_dim = lib.tt_mean_dim
 tt_mean_dim_into = lib.tt_mean_dim_into
+tt_min = lib.tt_min
+tt_min_dim = lib.tt_min_dim
+tt_min_dim_into = lib.tt_min_dim_into
+tt_minimum = lib.tt_minimum
+tt_minimum_into = lib.tt_minimum_into
+tt_mish = lib.tt_mish
+tt_mish_ = lib.tt_mish_
 tt_mm = lib.tt_mm
 tt_mm_into = lib.tt_mm_into
+tt_mse_loss = lib.tt_mse_loss
 tt_mul = lib.tt_mul
 tt_mul_ = lib.tt_mul_
 tt_mul_f64 = lib.tt_mul_f64
@@ -259,11 +337,22 @@ tt_rand = lib.tt_rand
 tt_rand_like = lib.tt_rand_like
 tt_randn = lib.tt_randn
 tt_randn_like = lib.tt_randn_like
+tt_reciprocal = lib.tt_reciprocal
+tt_reciprocal_ = lib.tt_reciprocal_
+tt_reciprocal_into = lib.tt_reciprocal_into
 tt_relu = lib.tt_relu
+tt_relu6 = lib.tt_relu6
+tt_relu6_ = lib.tt_relu6_
 tt_relu_ = lib.tt_relu_
 tt_repeat = lib.tt_repeat
 tt_reshape = lib.tt_reshape
 tt_roll = lib.tt_roll
+tt_round = lib.tt_round
+tt_round_ = lib.tt_round_
+tt_round_into = lib.tt_round_into
+tt_rsqrt = lib.tt_rsqrt
+tt_rsqrt_ = lib.tt_rsqrt_
+tt_rsqrt_into = lib.tt_rsqrt_into
 tt_rsub = lib.tt_rsub
 tt_rsub_ex = lib.tt_rsub_ex
 tt_rsub_f64 = lib.tt_rsub_f64
@@ -276,11 +365,31 @@ tt_select = lib.tt_select
 tt_sigmoid = lib.tt_sigmoid
 tt_sigmoid_ = lib.tt_sigmoid_
 tt_sigmoid_into = lib.tt_sigmoid_into
+tt_sign = lib.tt_sign
+tt_sign_ = lib.tt_sign_
+tt_sign_into = lib.tt_sign_into
+tt_silu = lib.tt_silu
+tt_silu_ = lib.tt_silu_
+tt_sin = lib.tt_sin
+tt_sin_ = lib.tt_sin_
+tt_sin_into = lib.tt_sin_into
+tt_sinh = lib.tt_sinh
+tt_sinh_ = lib.tt_sinh_
+tt_sinh_into = lib.tt_sinh_into
 tt_slice = lib.tt_slice
+tt_smooth_l1_loss = lib.tt_smooth_l1_loss
 tt_softmax = lib.tt_softmax
 tt_softmax_into = lib.tt_softmax_into
+tt_softplus = lib.tt_softplus
+tt_softplus_into = lib.tt_softplus_into
 tt_split = lib.tt_split
 tt_split_with_sizes = lib.tt_split_with_sizes
+tt_sqrt = lib.tt_sqrt
+tt_sqrt_ = lib.tt_sqrt_
+tt_sqrt_into = lib.tt_sqrt_into
+tt_square = lib.tt_square
+tt_square_ = lib.tt_square_
+tt_square_into = lib.tt_square_into
 tt_squeeze = lib.tt_squeeze
 tt_squeeze_dims = lib.tt_squeeze_dims
 tt_stack = lib.tt_stack
@@ -307,12 +416,18 @@ tt_sum = lib.tt_sum
 tt_sum_dim = lib.tt_sum_dim
 tt_sum_dim_into = lib.tt_sum_dim_into
 tt_t = lib.tt_t
+tt_tan = lib.tt_tan
+tt_tan_ = lib.tt_tan_
+tt_tan_into = lib.tt_tan_into
 tt_tanh = lib.tt_tanh
 tt_tanh_ = lib.tt_tanh_
 tt_tanh_into = lib.tt_tanh_into
 tt_tile = lib.tt_tile
 tt_to = lib.tt_to
 tt_transpose = lib.tt_transpose
+tt_trunc = lib.tt_trunc
+tt_trunc_ = lib.tt_trunc_
+tt_trunc_into = lib.tt_trunc_into
 tt_unbind = lib.tt_unbind
 tt_unflatten = lib.tt_unflatten
 tt_unsqueeze = lib.tt_unsqueeze
@@ -322,6 +437,12 @@ tt_where_into = lib.tt_where_into
 tt_zero_ = lib.tt_zero_
 tt_zeros = lib.tt_zeros
 tt_zeros_like = lib.tt_zeros_like
+_o_hardtanh = Struct("Qdd0q").pack
+_o_leaky_relu = Struct("Qd0q").pack
+_o_elu = Struct("Qd0q").pack
+_o_gelu = Struct("Qi0q").pack
+_o_softplus = Struct("Qdd0q").pack
+_o_glu = Struct("Qq0q").pack
 _o_add = Struct("Q0qiiqdd0q").pack
 _o_add_scalar = Struct("Q0qiiqdd0q").pack
 _o_sub = Struct("Q0qiiqdd0q").pack
@@ -343,6 +464,14 @@ _o_ones_like = Struct("Qiii0q").pack
 _o_full_like = Struct("Qiii0q").pack
 _o_index_add = Struct("Q0qiiqdd0q").pack
 _o_embedding = Struct("Qq0q").pack
+_o_l1_loss = Struct("QiP0q").pack
+_o_mse_loss = Struct("QiP0q").pack
+_o_smooth_l1_loss = Struct("Qid0q").pack
+_o_huber_loss = Struct("QidP0q").pack
+_o_binary_cross_entropy = Struct("QPi0q").pack
+_o_binary_cross_entropy_with_logits = Struct("QPiP0q").pack
+_o_kl_div = Struct("Qii0q").pack
+_o_round = Struct("Qq0q").pack
 _o_addmm = Struct("Q0qiiqdd0qiiqdd0q").pack
 _o_baddbmm = Struct("Q0qiiqdd0qiiqdd0q").pack
 _o_softmax = Struct("Qi0q").pack
@@ -363,6 +492,8 @@ _o_mean = Struct("Qi0q").pack
 _o_mean_dim = Struct("Qii0q").pack
 _o_max_dim = Struct("Qi0q").pack
 _r_max_dim = named_result("max_result", "values", "indices")
+_o_min_dim = Struct("Qi0q").pack
+_r_min_dim = named_result("min_result", "values", "indices")
 _o_argmax = Struct("Qqi0q").pack
 _o_any_dim = Struct("Qi0q").pack
 _o_cat = Struct("Qq0q").pack
@@ -375,6 +506,360 @@ _o_as_strided = Struct("Qq0q").pack
 _o_flatten = Struct("Qqq0q").pack
 _o_unbind = Struct("Qq0q").pack
 _o_diagonal = Struct("Qqqq0q").pack
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    """hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False)
+
+    Limits each element to [min_val, max_val]; nan stays nan. The gradient at the bounds is 0.
+      min_val: lower bound
+      max_val: upper bound, not below min_val
+    """
+    if inplace:
+        return hardtanh_(input, min_val, max_val)
+    if not isinstance(input, Tensor):
+        raise wrong_kind("hardtanh", "input", "Tensor", input)
+    opts = None
+    if min_val != -1.0 or type(min_val) is not float or max_val != 1.0 or type(max_val) is not float:
+        opts = _o_hardtanh(3, real(min_val, "hardtanh", "min_val"), real(max_val, "hardtanh", "max_val"))
+    h = c_void_p()
+    if tt_hardtanh(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def hardtanh_(self, min_val=-1.0, max_val=1.0):
+    """hardtanh_(self, min_val=-1.0, max_val=1.0)
+
+    In place: Limits each element to [min_val, max_val]; nan stays nan. The gradient at the bounds is 0.
+      min_val: lower bound
+      max_val: upper bound, not below min_val
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("hardtanh_", "input", "Tensor", input)
+    opts = None
+    if min_val != -1.0 or type(min_val) is not float or max_val != 1.0 or type(max_val) is not float:
+        opts = _o_hardtanh(3, real(min_val, "hardtanh_", "min_val"), real(max_val, "hardtanh_", "max_val"))
+    if tt_hardtanh_(local.ctx, input._h, opts):
+        fail()
+    return input
+
+
+def relu6(input, inplace=False):
+    """relu6(input, inplace=False)
+
+    Limits each element to [0, 6]; nan stays nan. The gradient at the bounds is 0.
+    """
+    if inplace:
+        return relu6_(input)
+    if not isinstance(input, Tensor):
+        raise wrong_kind("relu6", "input", "Tensor", input)
+    h = c_void_p()
+    if tt_relu6(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def relu6_(self):
+    """relu6_(self)
+
+    In place: Limits each element to [0, 6]; nan stays nan. The gradient at the bounds is 0.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("relu6_", "input", "Tensor", input)
+    if tt_relu6_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    """leaky_relu(input, negative_slope=0.01, inplace=False)
+
+    x where x > 0, else negative_slope x.
+      negative_slope: slope below 0
+    """
+    if inplace:
+        return leaky_relu_(input, negative_slope)
+    if not isinstance(input, Tensor):
+        raise wrong_kind("leaky_relu", "input", "Tensor", input)
+    opts = None
+    if negative_slope != 0.01 or type(negative_slope) is not float:
+        opts = _o_leaky_relu(1, real(negative_slope, "leaky_relu", "negative_slope"))
+    h = c_void_p()
+    if tt_leaky_relu(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def leaky_relu_(self, negative_slope=0.01):
+    """leaky_relu_(self, negative_slope=0.01)
+
+    In place: x where x > 0, else negative_slope x.
+      negative_slope: slope below 0
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("leaky_relu_", "input", "Tensor", input)
+    opts = None
+    if negative_slope != 0.01 or type(negative_slope) is not float:
+        opts = _o_leaky_relu(1, real(negative_slope, "leaky_relu_", "negative_slope"))
+    if tt_leaky_relu_(local.ctx, input._h, opts):
+        fail()
+    return input
+
+
+def elu(input, alpha=1.0, inplace=False):
+    """elu(input, alpha=1.0, inplace=False)
+
+    x where x > 0, else alpha (exp(x) - 1).
+      alpha: minus the limit towards -inf
+    """
+    if inplace:
+        return elu_(input, alpha)
+    if not isinstance(input, Tensor):
+        raise wrong_kind("elu", "input", "Tensor", input)
+    opts = None
+    if alpha != 1.0 or type(alpha) is not float:
+        opts = _o_elu(1, real(alpha, "elu", "alpha"))
+    h = c_void_p()
+    if tt_elu(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def elu_(self, alpha=1.0):
+    """elu_(self, alpha=1.0)
+
+    In place: x where x > 0, else alpha (exp(x) - 1).
+      alpha: minus the limit towards -inf
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("elu_", "input", "Tensor", input)
+    opts = None
+    if alpha != 1.0 or type(alpha) is not float:
+        opts = _o_elu(1, real(alpha, "elu_", "alpha"))
+    if tt_elu_(local.ctx, input._h, opts):
+        fail()
+    return input
+
+
+def gelu(input, approximate=None, *, out=None):
+    """gelu(input, approximate=None, *, out=None)
+
+    x times the probability that a standard normal variable is at most x.
+      approximate: none: exact; tanh: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("gelu", "input", "Tensor", input)
+    opts = None
+    if approximate is not None:
+        opts = _o_gelu(1, one_of(APPROXIMATE, approximate, "gelu", "approximate"))
+    if out is not None:
+        out_tensor(out, "gelu")
+        if tt_gelu_into(local.ctx, input._h, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_gelu(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def silu(input, inplace=False):
+    """silu(input, inplace=False)
+
+    x sigmoid(x).
+    """
+    if inplace:
+        return silu_(input)
+    if not isinstance(input, Tensor):
+        raise wrong_kind("silu", "input", "Tensor", input)
+    h = c_void_p()
+    if tt_silu(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def silu_(self):
+    """silu_(self)
+
+    In place: x sigmoid(x).
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("silu_", "input", "Tensor", input)
+    if tt_silu_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def mish(input, inplace=False):
+    """mish(input, inplace=False)
+
+    x tanh(softplus(x)).
+    """
+    if inplace:
+        return mish_(input)
+    if not isinstance(input, Tensor):
+        raise wrong_kind("mish", "input", "Tensor", input)
+    h = c_void_p()
+    if tt_mish(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def mish_(self):
+    """mish_(self)
+
+    In place: x tanh(softplus(x)).
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("mish_", "input", "Tensor", input)
+    if tt_mish_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def softplus(input, beta=1.0, threshold=20.0, *, out=None):
+    """softplus(input, beta=1.0, threshold=20.0, *, out=None)
+
+    log(1 + exp(beta x)) / beta, a smooth relu.
+      beta: sharpness of the bend
+      threshold: where beta x is greater, the result is x
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("softplus", "input", "Tensor", input)
+    opts = None
+    if beta != 1.0 or type(beta) is not float or threshold != 20.0 or type(threshold) is not float:
+        opts = _o_softplus(3, real(beta, "softplus", "beta"), real(threshold, "softplus", "threshold"))
+    if out is not None:
+        out_tensor(out, "softplus")
+        if tt_softplus_into(local.ctx, input._h, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_softplus(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def logsigmoid(input, *, out=None):
+    """logsigmoid(input, *, out=None)
+
+    log(sigmoid(x)).
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("logsigmoid", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "logsigmoid")
+        if tt_logsigmoid_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_logsigmoid(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def hardswish(input, inplace=False):
+    """hardswish(input, inplace=False)
+
+    x relu6(x + 3) / 6.
+    """
+    if inplace:
+        return hardswish_(input)
+    if not isinstance(input, Tensor):
+        raise wrong_kind("hardswish", "input", "Tensor", input)
+    h = c_void_p()
+    if tt_hardswish(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def hardswish_(self):
+    """hardswish_(self)
+
+    In place: x relu6(x + 3) / 6.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("hardswish_", "input", "Tensor", input)
+    if tt_hardswish_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def hardsigmoid(input, inplace=False):
+    """hardsigmoid(input, inplace=False)
+
+    relu6(x + 3) / 6.
+    """
+    if inplace:
+        return hardsigmoid_(input)
+    if not isinstance(input, Tensor):
+        raise wrong_kind("hardsigmoid", "input", "Tensor", input)
+    h = c_void_p()
+    if tt_hardsigmoid(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def hardsigmoid_(self):
+    """hardsigmoid_(self)
+
+    In place: relu6(x + 3) / 6.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("hardsigmoid_", "input", "Tensor", input)
+    if tt_hardsigmoid_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def glu(input, dim=-1):
+    """glu(input, dim=-1)
+
+    a sigmoid(b), where a and b are the halves of input along `dim`.
+      dim: dimension of even size
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("glu", "input", "Tensor", input)
+    opts = None
+    if dim != -1 or type(dim) is not int:
+        opts = _o_glu(1, integer(dim, "glu", "dim"))
+    h = c_void_p()
+    if tt_glu(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
 
 
 def add(input, other, *, alpha=1, out=None):
@@ -857,6 +1342,56 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
         t._h = h
         return t
     raise no_overload("max", input, dim, keepdim)
+
+
+def min(input, dim=None, keepdim=False, *, other=None, out=None):
+    """min(input, dim=None, keepdim=False, *, other=None, out=None)
+
+    The smallest element; nan if there is one. Equal smallest elements share the gradient.
+    The smallest element of each slice of `dim` and its (first) position; nan wins.
+    The smaller of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of
+    the gradient.
+      keepdim: keep the reduced dimension with size 1
+    """
+    if other is not None:
+        dim = other
+    if not isinstance(input, Tensor):
+        raise wrong_kind("min", "input", "Tensor", input)
+    if dim is None and keepdim is False:
+        if out is not None:
+            return store(out, min(input, dim, keepdim), "min")
+        h = c_void_p()
+        if tt_min(local.ctx, input._h, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif is_int(dim):
+        opts = None
+        if keepdim is not False:
+            opts = _o_min_dim(1, boolean(keepdim, "min", "keepdim"))
+        if out is not None:
+            dst_values, dst_indices = out_tensors(out, 2, "min")
+            if tt_min_dim_into(local.ctx, input._h, int64(dim, "min", "dim"), opts, dst_values._h, dst_indices._h):
+                fail()
+            return out
+        h0, h1 = c_void_p(), c_void_p()
+        if tt_min_dim(local.ctx, input._h, int64(dim, "min", "dim"), opts, byref(h0), byref(h1)):
+            fail()
+        return _r_min_dim((wrap(h0), wrap(h1)))
+    elif isinstance(dim, Tensor) and keepdim is False:
+        if out is not None:
+            out_tensor(out, "min")
+            if tt_minimum_into(local.ctx, input._h, dim._h, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_minimum(local.ctx, input._h, dim._h, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("min", input, dim, keepdim)
 
 
 def where(condition, input, other, *, out=None):
@@ -1830,6 +2365,169 @@ def embedding(input, weight, padding_idx=None):
     return t
 
 
+def l1_loss(input, target, reduction="mean", weight=None):
+    """l1_loss(input, target, reduction="mean", weight=None)
+
+    |input - target|, elementwise with broadcasting, then reduced.
+      reduction: none; sum; mean
+      weight: factor of each element, of input's shape
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("l1_loss", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("l1_loss", "target", "Tensor", target)
+    opts = None
+    if reduction != "mean" or weight is not None:
+        opts = _o_l1_loss(1 | (weight is not None) << 1, one_of(REDUCTION, reduction, "l1_loss", "reduction"), tensor_address(weight, "l1_loss", "weight"))
+    h = c_void_p()
+    if tt_l1_loss(local.ctx, input._h, target._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def mse_loss(input, target, reduction="mean", weight=None):
+    """mse_loss(input, target, reduction="mean", weight=None)
+
+    (input - target)^2, elementwise with broadcasting, then reduced.
+      reduction: none; sum; mean
+      weight: factor of each element, of input's shape; the mean divides by their sum
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("mse_loss", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("mse_loss", "target", "Tensor", target)
+    opts = None
+    if reduction != "mean" or weight is not None:
+        opts = _o_mse_loss(1 | (weight is not None) << 1, one_of(REDUCTION, reduction, "mse_loss", "reduction"), tensor_address(weight, "mse_loss", "weight"))
+    h = c_void_p()
+    if tt_mse_loss(local.ctx, input._h, target._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
+    """smooth_l1_loss(input, target, reduction="mean", beta=1.0)
+
+    With d = |input - target|: d^2 / (2 beta) where d < beta, else d - beta / 2; elementwise with broadcasting,
+    then reduced.
+      reduction: none; sum; mean
+      beta: where the loss becomes linear, ≥ 0
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("smooth_l1_loss", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("smooth_l1_loss", "target", "Tensor", target)
+    opts = None
+    if reduction != "mean" or beta != 1.0 or type(beta) is not float:
+        opts = _o_smooth_l1_loss(3, one_of(REDUCTION, reduction, "smooth_l1_loss", "reduction"), real(beta, "smooth_l1_loss", "beta"))
+    h = c_void_p()
+    if tt_smooth_l1_loss(local.ctx, input._h, target._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """huber_loss(input, target, reduction="mean", delta=1.0, weight=None)
+
+    With d = |input - target|: d^2 / 2 where d <= delta, else delta (d - delta / 2); elementwise with
+    broadcasting, then reduced.
+      reduction: none; sum; mean
+      delta: where the loss becomes linear, > 0
+      weight: factor of each element, of input's shape
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("huber_loss", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("huber_loss", "target", "Tensor", target)
+    opts = None
+    if reduction != "mean" or delta != 1.0 or type(delta) is not float or weight is not None:
+        opts = _o_huber_loss(3 | (weight is not None) << 2, one_of(REDUCTION, reduction, "huber_loss", "reduction"), real(delta, "huber_loss", "delta"), tensor_address(weight, "huber_loss", "weight"))
+    h = c_void_p()
+    if tt_huber_loss(local.ctx, input._h, target._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def binary_cross_entropy(input, target, weight=None, reduction="mean"):
+    """binary_cross_entropy(input, target, weight=None, reduction="mean")
+
+    -(target log(input) + (1 - target) log(1 - input)), elementwise, then reduced; logarithms end at -100.
+      input: probabilities
+      target: of input's shape
+      weight: factor of each element, broadcast to target
+      reduction: none; sum; mean
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("binary_cross_entropy", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("binary_cross_entropy", "target", "Tensor", target)
+    opts = None
+    if weight is not None or reduction != "mean":
+        opts = _o_binary_cross_entropy(2 | (weight is not None), tensor_address(weight, "binary_cross_entropy", "weight"), one_of(REDUCTION, reduction, "binary_cross_entropy", "reduction"))
+    h = c_void_p()
+    if tt_binary_cross_entropy(local.ctx, input._h, target._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
+    """binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None)
+
+    Binary cross entropy of sigmoid(input) and target, without its overflows.
+      target: of input's shape
+      weight: factor of each element, broadcast to target
+      reduction: none; sum; mean
+      pos_weight: factor of the target's part, broadcast to target
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("binary_cross_entropy_with_logits", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("binary_cross_entropy_with_logits", "target", "Tensor", target)
+    opts = None
+    if weight is not None or reduction != "mean" or pos_weight is not None:
+        opts = _o_binary_cross_entropy_with_logits(2 | (weight is not None) | (pos_weight is not None) << 2, tensor_address(weight, "binary_cross_entropy_with_logits", "weight"), one_of(REDUCTION, reduction, "binary_cross_entropy_with_logits", "reduction"), tensor_address(pos_weight, "binary_cross_entropy_with_logits", "pos_weight"))
+    h = c_void_p()
+    if tt_binary_cross_entropy_with_logits(local.ctx, input._h, target._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def kl_div(input, target, reduction="mean", log_target=False):
+    """kl_div(input, target, reduction="mean", log_target=False)
+
+    target (log(target) - input), elementwise with broadcasting, then reduced; 0 where target is 0.
+      input: logarithms of probabilities
+      target: probabilities, or their logarithms
+      reduction: none; sum; mean: over all elements; batchmean: the sum divided by input's first size
+      log_target: target holds logarithms
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("kl_div", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("kl_div", "target", "Tensor", target)
+    opts = None
+    if reduction != "mean" or log_target is not False:
+        opts = _o_kl_div(3, one_of(KLREDUCTION, reduction, "kl_div", "reduction"), boolean(log_target, "kl_div", "log_target"))
+    h = c_void_p()
+    if tt_kl_div(local.ctx, input._h, target._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
 def exp(input, *, out=None):
     """exp(input, *, out=None)
 
@@ -1994,6 +2692,886 @@ def relu_(self):
     if tt_relu_(local.ctx, input._h):
         fail()
     return input
+
+
+def abs(input, *, out=None):
+    """abs(input, *, out=None)
+
+    The absolute value; of complex numbers the modulus, which is real. The gradient at 0 is 0.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("abs", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "abs")
+        if tt_abs_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_abs(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def abs_(self):
+    """abs_(self)
+
+    In place: The absolute value; of complex numbers the modulus, which is real. The gradient at 0 is 0.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("abs_", "input", "Tensor", input)
+    if tt_abs_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def sign(input, *, out=None):
+    """sign(input, *, out=None)
+
+    -1, 0 or 1 by the sign; 0 for nan. Complex tensors are refused.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("sign", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "sign")
+        if tt_sign_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_sign(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def sign_(self):
+    """sign_(self)
+
+    In place: -1, 0 or 1 by the sign; 0 for nan. Complex tensors are refused.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("sign_", "input", "Tensor", input)
+    if tt_sign_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def sqrt(input, *, out=None):
+    """sqrt(input, *, out=None)
+
+    Square root; nan for negative elements.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("sqrt", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "sqrt")
+        if tt_sqrt_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_sqrt(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def sqrt_(self):
+    """sqrt_(self)
+
+    In place: Square root; nan for negative elements.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("sqrt_", "input", "Tensor", input)
+    if tt_sqrt_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def rsqrt(input, *, out=None):
+    """rsqrt(input, *, out=None)
+
+    1 / sqrt(x); inf for 0, nan for negative elements.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("rsqrt", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "rsqrt")
+        if tt_rsqrt_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_rsqrt(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def rsqrt_(self):
+    """rsqrt_(self)
+
+    In place: 1 / sqrt(x); inf for 0, nan for negative elements.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("rsqrt_", "input", "Tensor", input)
+    if tt_rsqrt_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def square(input, *, out=None):
+    """square(input, *, out=None)
+
+    The square of each element, in its own dtype; int64 of bool.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("square", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "square")
+        if tt_square_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_square(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def square_(self):
+    """square_(self)
+
+    In place: The square of each element, in its own dtype; int64 of bool.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("square_", "input", "Tensor", input)
+    if tt_square_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def reciprocal(input, *, out=None):
+    """reciprocal(input, *, out=None)
+
+    1 / x.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("reciprocal", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "reciprocal")
+        if tt_reciprocal_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_reciprocal(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def reciprocal_(self):
+    """reciprocal_(self)
+
+    In place: 1 / x.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("reciprocal_", "input", "Tensor", input)
+    if tt_reciprocal_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def exp2(input, *, out=None):
+    """exp2(input, *, out=None)
+
+    2 to the power of each element.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("exp2", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "exp2")
+        if tt_exp2_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_exp2(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def exp2_(self):
+    """exp2_(self)
+
+    In place: 2 to the power of each element.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("exp2_", "input", "Tensor", input)
+    if tt_exp2_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def expm1(input, *, out=None):
+    """expm1(input, *, out=None)
+
+    exp(x) - 1, exact near 0 too.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("expm1", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "expm1")
+        if tt_expm1_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_expm1(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def expm1_(self):
+    """expm1_(self)
+
+    In place: exp(x) - 1, exact near 0 too.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("expm1_", "input", "Tensor", input)
+    if tt_expm1_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def log2(input, *, out=None):
+    """log2(input, *, out=None)
+
+    Logarithm to base 2; nan for negative elements, -inf for 0.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("log2", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "log2")
+        if tt_log2_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_log2(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def log2_(self):
+    """log2_(self)
+
+    In place: Logarithm to base 2; nan for negative elements, -inf for 0.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("log2_", "input", "Tensor", input)
+    if tt_log2_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def log10(input, *, out=None):
+    """log10(input, *, out=None)
+
+    Logarithm to base 10; nan for negative elements, -inf for 0.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("log10", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "log10")
+        if tt_log10_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_log10(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def log10_(self):
+    """log10_(self)
+
+    In place: Logarithm to base 10; nan for negative elements, -inf for 0.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("log10_", "input", "Tensor", input)
+    if tt_log10_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def log1p(input, *, out=None):
+    """log1p(input, *, out=None)
+
+    log(1 + x), exact near 0 too; -inf for -1, nan below.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("log1p", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "log1p")
+        if tt_log1p_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_log1p(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def log1p_(self):
+    """log1p_(self)
+
+    In place: log(1 + x), exact near 0 too; -inf for -1, nan below.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("log1p_", "input", "Tensor", input)
+    if tt_log1p_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def sin(input, *, out=None):
+    """sin(input, *, out=None)
+
+    Sine of an angle in radians.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("sin", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "sin")
+        if tt_sin_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_sin(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def sin_(self):
+    """sin_(self)
+
+    In place: Sine of an angle in radians.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("sin_", "input", "Tensor", input)
+    if tt_sin_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def cos(input, *, out=None):
+    """cos(input, *, out=None)
+
+    Cosine of an angle in radians.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("cos", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "cos")
+        if tt_cos_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_cos(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def cos_(self):
+    """cos_(self)
+
+    In place: Cosine of an angle in radians.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("cos_", "input", "Tensor", input)
+    if tt_cos_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def tan(input, *, out=None):
+    """tan(input, *, out=None)
+
+    Tangent of an angle in radians.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("tan", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "tan")
+        if tt_tan_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_tan(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def tan_(self):
+    """tan_(self)
+
+    In place: Tangent of an angle in radians.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("tan_", "input", "Tensor", input)
+    if tt_tan_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def asin(input, *, out=None):
+    """asin(input, *, out=None)
+
+    Arc sine, in [-pi/2, pi/2]; nan outside [-1, 1].
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("asin", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "asin")
+        if tt_asin_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_asin(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def asin_(self):
+    """asin_(self)
+
+    In place: Arc sine, in [-pi/2, pi/2]; nan outside [-1, 1].
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("asin_", "input", "Tensor", input)
+    if tt_asin_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def acos(input, *, out=None):
+    """acos(input, *, out=None)
+
+    Arc cosine, in [0, pi]; nan outside [-1, 1].
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("acos", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "acos")
+        if tt_acos_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_acos(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def acos_(self):
+    """acos_(self)
+
+    In place: Arc cosine, in [0, pi]; nan outside [-1, 1].
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("acos_", "input", "Tensor", input)
+    if tt_acos_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def atan(input, *, out=None):
+    """atan(input, *, out=None)
+
+    Arc tangent, in [-pi/2, pi/2].
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("atan", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "atan")
+        if tt_atan_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_atan(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def atan_(self):
+    """atan_(self)
+
+    In place: Arc tangent, in [-pi/2, pi/2].
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("atan_", "input", "Tensor", input)
+    if tt_atan_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def sinh(input, *, out=None):
+    """sinh(input, *, out=None)
+
+    Hyperbolic sine.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("sinh", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "sinh")
+        if tt_sinh_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_sinh(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def sinh_(self):
+    """sinh_(self)
+
+    In place: Hyperbolic sine.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("sinh_", "input", "Tensor", input)
+    if tt_sinh_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def cosh(input, *, out=None):
+    """cosh(input, *, out=None)
+
+    Hyperbolic cosine.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("cosh", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "cosh")
+        if tt_cosh_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_cosh(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def cosh_(self):
+    """cosh_(self)
+
+    In place: Hyperbolic cosine.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("cosh_", "input", "Tensor", input)
+    if tt_cosh_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def erf(input, *, out=None):
+    """erf(input, *, out=None)
+
+    The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("erf", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "erf")
+        if tt_erf_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_erf(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def erf_(self):
+    """erf_(self)
+
+    In place: The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("erf_", "input", "Tensor", input)
+    if tt_erf_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def erfc(input, *, out=None):
+    """erfc(input, *, out=None)
+
+    1 - erf(x), exact for large x too.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("erfc", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "erfc")
+        if tt_erfc_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_erfc(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def erfc_(self):
+    """erfc_(self)
+
+    In place: 1 - erf(x), exact for large x too.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("erfc_", "input", "Tensor", input)
+    if tt_erfc_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def floor(input, *, out=None):
+    """floor(input, *, out=None)
+
+    The largest integer that is not above x. Integers stay.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("floor", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "floor")
+        if tt_floor_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_floor(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def floor_(self):
+    """floor_(self)
+
+    In place: The largest integer that is not above x. Integers stay.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("floor_", "input", "Tensor", input)
+    if tt_floor_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def ceil(input, *, out=None):
+    """ceil(input, *, out=None)
+
+    The smallest integer that is not below x. Integers stay.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("ceil", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "ceil")
+        if tt_ceil_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_ceil(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def ceil_(self):
+    """ceil_(self)
+
+    In place: The smallest integer that is not below x. Integers stay.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("ceil_", "input", "Tensor", input)
+    if tt_ceil_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def trunc(input, *, out=None):
+    """trunc(input, *, out=None)
+
+    x without its fraction. Integers stay.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("trunc", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "trunc")
+        if tt_trunc_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_trunc(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def trunc_(self):
+    """trunc_(self)
+
+    In place: x without its fraction. Integers stay.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("trunc_", "input", "Tensor", input)
+    if tt_trunc_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def round(input, decimals=0, *, out=None):
+    """round(input, decimals=0, *, out=None)
+
+    The nearest integer, or multiple of 10^-decimals; ties go to the even one. Integers stay, and take no
+    decimals.
+      decimals: digits behind the point that are kept; negative ones count tens, hundreds, …
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("round", "input", "Tensor", input)
+    opts = None
+    if decimals != 0 or type(decimals) is not int:
+        opts = _o_round(1, integer(decimals, "round", "decimals"))
+    if out is not None:
+        out_tensor(out, "round")
+        if tt_round_into(local.ctx, input._h, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_round(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def round_(self, decimals=0):
+    """round_(self, decimals=0)
+
+    In place: The nearest integer, or multiple of 10^-decimals; ties go to the even one. Integers stay, and take
+    no decimals.
+      decimals: digits behind the point that are kept; negative ones count tens, hundreds, …
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("round_", "input", "Tensor", input)
+    opts = None
+    if decimals != 0 or type(decimals) is not int:
+        opts = _o_round(1, integer(decimals, "round_", "decimals"))
+    if tt_round_(local.ctx, input._h, opts):
+        fail()
+    return input
+
+
+def isnan(input):
+    """isnan(input)
+
+    Whether each element is nan; of complex numbers, either part.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("isnan", "input", "Tensor", input)
+    h = c_void_p()
+    if tt_isnan(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def isinf(input):
+    """isinf(input)
+
+    Whether each element is infinite; of complex numbers, either part.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("isinf", "input", "Tensor", input)
+    h = c_void_p()
+    if tt_isinf(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def isfinite(input):
+    """isfinite(input)
+
+    Whether each element is neither infinite nor nan; of complex numbers, both parts.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("isfinite", "input", "Tensor", input)
+    h = c_void_p()
+    if tt_isfinite(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
 
 
 def matmul(input, other, *, out=None):
@@ -3254,6 +4832,29 @@ def maximum(input, other, *, out=None):
     return t
 
 
+def minimum(input, other, *, out=None):
+    """minimum(input, other, *, out=None)
+
+    The smaller of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of
+    the gradient.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("minimum", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("minimum", "other", "Tensor", other)
+    if out is not None:
+        out_tensor(out, "minimum")
+        if tt_minimum_into(local.ctx, input._h, other._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_minimum(local.ctx, input._h, other._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
 def split_with_sizes(input, split_sizes, dim=0):
     """split_with_sizes(input, split_sizes, dim=0)
 
@@ -3273,43 +4874,59 @@ def split_with_sizes(input, split_sizes, dim=0):
 # where -> name -> function
 PLACES = {
     "tt": {
-        "add": add, "addmm": addmm, "any": any, "argmax": argmax, "as_strided": as_strided, "baddbmm": baddbmm, "bernoulli": bernoulli,
-        "bmm": bmm, "cat": cat, "chunk": chunk, "clamp": clamp, "clip": clamp, "clone": clone, "detach": detach, "diagonal": diagonal,
-        "div": div, "divide": div, "dot": dot, "einsum": einsum, "empty": empty, "empty_like": empty_like, "eq": eq, "exp": exp,
-        "flatten": flatten, "flip": flip, "full": full, "full_like": full_like, "gather": gather, "ge": ge, "greater": gt,
-        "greater_equal": ge, "gt": gt, "index_add": index_add, "index_put": index_put, "index_select": index_select, "le": le, "less": lt,
-        "less_equal": le, "log": log, "log_softmax": log_softmax, "lt": lt, "masked_fill": masked_fill, "matmul": matmul, "max": max,
-        "maximum": maximum, "mean": mean, "mm": mm, "mul": mul, "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg,
-        "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "rand":
-        rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "relu": relu, "reshape": reshape, "roll": roll, "rsub":
-        rsub, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "softmax": softmax, "split": split, "split_with_sizes":
-        split_with_sizes, "squeeze": squeeze, "stack": stack, "sub": sub, "subtract": sub, "sum": sum, "t": t, "tanh": tanh, "tile": tile,
-        "transpose": transpose, "true_divide": div, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "where": where,
-        "zeros": zeros, "zeros_like": zeros_like
+        "abs": abs, "absolute": abs, "acos": acos, "add": add, "addmm": addmm, "any": any, "arccos": acos, "arcsin": asin, "arctan": atan,
+        "argmax": argmax, "as_strided": as_strided, "asin": asin, "atan": atan, "baddbmm": baddbmm, "bernoulli": bernoulli, "bmm": bmm,
+        "cat": cat, "ceil": ceil, "chunk": chunk, "clamp": clamp, "clip": clamp, "clone": clone, "cos": cos, "cosh": cosh, "detach":
+        detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot, "einsum": einsum, "empty": empty, "empty_like": empty_like,
+        "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "fix": trunc, "flatten": flatten, "flip": flip,
+        "floor": floor, "full": full, "full_like": full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "gt": gt,
+        "index_add": index_add, "index_put": index_put, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan":
+        isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10": log10, "log1p": log1p, "log2": log2, "log_softmax":
+        log_softmax, "lt": lt, "masked_fill": masked_fill, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "min": min,
+        "minimum": minimum, "mm": mm, "mul": mul, "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg, "negative": neg,
+        "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "rand": rand, "rand_like":
+        rand_like, "randn": randn, "randn_like": randn_like, "reciprocal": reciprocal, "relu": relu, "reshape": reshape, "roll": roll,
+        "round": round, "rsqrt": rsqrt, "rsub": rsub, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign,
+        "sin": sin, "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square":
+        square, "squeeze": squeeze, "stack": stack, "sub": sub, "subtract": sub, "sum": sum, "t": t, "tan": tan, "tanh": tanh, "tile":
+        tile, "transpose": transpose, "true_divide": div, "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze":
+        unsqueeze, "where": where, "zeros": zeros, "zeros_like": zeros_like
     },
     "Tensor": {
-        "add": add, "add_": add_, "addmm": addmm, "addmm_": addmm_, "any": any, "argmax": argmax, "as_strided": as_strided, "as_strided_":
-        as_strided_, "baddbmm": baddbmm, "baddbmm_": baddbmm_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "bmm": bmm, "chunk":
-        chunk, "clamp": clamp, "clamp_": clamp_, "clip": clamp, "clip_": clamp_, "clone": clone, "contiguous": contiguous, "copy_": copy_,
-        "detach": detach, "diagonal": diagonal, "div": div, "div_": div_, "divide": div, "divide_": div_, "dot": dot, "empty_like":
-        empty_like, "eq": eq, "eq_": eq_, "exp": exp, "exp_": exp_, "expand": expand, "fill_": fill_, "flatten": flatten, "flip": flip,
-        "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_, "greater": gt, "greater_": gt_, "greater_equal": ge,
-        "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_": index_add_, "index_put": index_put,
-        "index_put_": index_put_, "index_select": index_select, "le": le, "le_": le_, "less": lt, "less_": lt_, "less_equal": le,
-        "less_equal_": le_, "log": log, "log_": log_, "log_softmax": log_softmax, "lt": lt, "lt_": lt_, "masked_fill": masked_fill,
-        "masked_fill_": masked_fill_, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "mm": mm, "mul": mul, "mul_": mul_,
-        "multiply": mul, "multiply_": mul_, "mv": mv, "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg,
-        "negative_": neg_, "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow,
-        "pow_": pow_, "rand_like": rand_like, "randn_like": randn_like, "relu": relu, "relu_": relu_, "repeat": repeat, "reshape":
-        reshape, "roll": roll, "rsub": rsub, "scatter_add": scatter_add, "scatter_add_": scatter_add_, "select": select, "sigmoid":
-        sigmoid, "sigmoid_": sigmoid_, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "squeeze": squeeze,
-        "squeeze_": squeeze_, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_": t_, "tanh": tanh,
-        "tanh_": tanh_, "tile": tile, "transpose": transpose, "transpose_": transpose_, "true_divide": div, "true_divide_": div_,
-        "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "unsqueeze_": unsqueeze_, "view": view, "where": _m_where,
-        "zero_": zero_, "zeros_like": zeros_like
+        "abs": abs, "abs_": abs_, "absolute": abs, "absolute_": abs_, "acos": acos, "acos_": acos_, "add": add, "add_": add_, "addmm":
+        addmm, "addmm_": addmm_, "any": any, "arccos": acos, "arccos_": acos_, "arcsin": asin, "arcsin_": asin_, "arctan": atan,
+        "arctan_": atan_, "argmax": argmax, "as_strided": as_strided, "as_strided_": as_strided_, "asin": asin, "asin_": asin_, "atan":
+        atan, "atan_": atan_, "baddbmm": baddbmm, "baddbmm_": baddbmm_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "bmm": bmm,
+        "ceil": ceil, "ceil_": ceil_, "chunk": chunk, "clamp": clamp, "clamp_": clamp_, "clip": clamp, "clip_": clamp_, "clone": clone,
+        "contiguous": contiguous, "copy_": copy_, "cos": cos, "cos_": cos_, "cosh": cosh, "cosh_": cosh_, "detach": detach, "diagonal":
+        diagonal, "div": div, "div_": div_, "divide": div, "divide_": div_, "dot": dot, "empty_like": empty_like, "eq": eq, "eq_": eq_,
+        "erf": erf, "erf_": erf_, "erfc": erfc, "erfc_": erfc_, "exp": exp, "exp2": exp2, "exp2_": exp2_, "exp_": exp_, "expand": expand,
+        "expm1": expm1, "expm1_": expm1_, "fill_": fill_, "fix": trunc, "fix_": trunc_, "flatten": flatten, "flip": flip, "floor": floor,
+        "floor_": floor_, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_, "greater": gt, "greater_": gt_, "greater_equal":
+        ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_": index_add_, "index_put": index_put,
+        "index_put_": index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "le_":
+        le_, "less": lt, "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10, "log10_": log10_, "log1p": log1p,
+        "log1p_": log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax, "lt": lt, "lt_": lt_, "masked_fill":
+        masked_fill, "masked_fill_": masked_fill_, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum":
+        minimum, "mm": mm, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "mv": mv, "narrow": narrow, "ne": ne, "ne_": ne_,
+        "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_, "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer":
+        outer, "permute": permute, "pow": pow, "pow_": pow_, "rand_like": rand_like, "randn_like": randn_like, "reciprocal": reciprocal,
+        "reciprocal_": reciprocal_, "relu": relu, "relu_": relu_, "repeat": repeat, "reshape": reshape, "roll": roll, "round": round,
+        "round_": round_, "rsqrt": rsqrt, "rsqrt_": rsqrt_, "rsub": rsub, "scatter_add": scatter_add, "scatter_add_": scatter_add_,
+        "select": select, "sigmoid": sigmoid, "sigmoid_": sigmoid_, "sign": sign, "sign_": sign_, "sin": sin, "sin_": sin_, "sinh": sinh,
+        "sinh_": sinh_, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "sqrt_": sqrt_, "square":
+        square, "square_": square_, "squeeze": squeeze, "squeeze_": squeeze_, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_":
+        sub_, "sum": sum, "t": t, "t_": t_, "tan": tan, "tan_": tan_, "tanh": tanh, "tanh_": tanh_, "tile": tile, "transpose": transpose,
+        "transpose_": transpose_, "true_divide": div, "true_divide_": div_, "trunc": trunc, "trunc_": trunc_, "unbind": unbind,
+        "unflatten": unflatten, "unsqueeze": unsqueeze, "unsqueeze_": unsqueeze_, "view": view, "where": _m_where, "zero_": zero_,
+        "zeros_like": zeros_like
     },
     "nn.functional": {
-        "cross_entropy": cross_entropy, "dropout": dropout, "embedding": embedding, "layer_norm": layer_norm, "linear": linear,
-        "log_softmax": log_softmax, "nll_loss": nll_loss, "relu": relu, "sigmoid": sigmoid, "softmax": softmax, "tanh": tanh
+        "binary_cross_entropy": binary_cross_entropy, "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
+        "cross_entropy": cross_entropy, "dropout": dropout, "elu": elu, "embedding": embedding, "gelu": gelu, "glu": glu, "hardsigmoid":
+        hardsigmoid, "hardswish": hardswish, "hardtanh": hardtanh, "huber_loss": huber_loss, "kl_div": kl_div, "l1_loss": l1_loss,
+        "layer_norm": layer_norm, "leaky_relu": leaky_relu, "linear": linear, "log_softmax": log_softmax, "logsigmoid": logsigmoid,
+        "mish": mish, "mse_loss": mse_loss, "nll_loss": nll_loss, "relu": relu, "relu6": relu6, "sigmoid": sigmoid, "silu": silu,
+        "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softplus": softplus, "tanh": tanh
     },
 }

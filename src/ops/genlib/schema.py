@@ -15,10 +15,12 @@ CPP_TYPES = {
 }
 ENUM = re.compile(r"Enum<(\w+)>$")
 OUT_TYPES = {"Tensor", "IndexTensor", "BoolTensor", "PlainTensor", "Tensor[]"}  # PlainTensor: floating, but carries no gradient
-DTYPE_RULES = {"promote", "float", "bool", "same", "logical", "cast", "first", "none"}
+DTYPE_RULES = {"promote", "float", "bool", "same", "logical", "cast", "first", "modulus", "none"}
 ENUMS = {  # host-visible enumerations: name -> {value name: number}, append-only
     "Reduction": {"none": 0, "mean": 1, "sum": 2},
     "Rounding": {"none": 0, "floor": 1, "trunc": 2},
+    "Approximate": {"none": 0, "tanh": 1},
+    "KlReduction": {"none": 0, "mean": 1, "sum": 2, "batchmean": 3},
 }
 
 

@@ -1,0 +1,101 @@
+/* Part of op_samples.c: samples of activations and of losses of pairs of elements. */
+
+/* ---- activations ---- */
+
+static void build_activation(const Build* b) {
+  static const struct {
+    const char* arg;
+    double value;
+  } kOptions[] = {{"negative_slope", 0.3}, {"alpha", 1.7}, {"beta", 2.5}, {"threshold", 3}, {"min_val", -0.6}, {"max_val", 0.9}};
+  Sample s;
+  size_t i;
+  build_unary(b);
+  s = one(b, "options", 1, signed_(S_(3, 4)));
+  for (i = 0; i < sizeof kOptions / sizeof *kOptions; i++)
+    if (has_arg(b->row, kOptions[i].arg)) put(&s, kOptions[i].arg, float_value(kOptions[i].value));
+  emit(b, &s);
+}
+/* The tail of a normal distribution magnifies what its argument rounds off: no far negative numbers. */
+static double near_value(int64_t i) {
+  static const double kNear[] = {0, -0.0, 1, -1, 0.5, INFINITY, NAN, 3, -2, 20, 0x1p-10, 7.25, -4.25, 2, 0x1p-30, 100};
+  return kNear[i % 16];
+}
+static void build_gelu(const Build* b) {
+  int k;
+  for (k = 0; k < 10; k++) {
+    Sample s = one(b, k < 6 ? "gelu" : k < 8 ? "special values" : "big", k < 6,
+                   k < 2   ? signed_(S_(2, 3))
+                   : k < 4 ? signed_(NULL, 0)
+                   : k < 6 ? signed_(S_(0, 3))
+                   : k < 8 ? filled(S_(35), near_value)
+                           : signed_(S_(300, 1001)));
+    if (k & 1) put(&s, "approximate", int_value(1));
+    s.special = k == 6 || k == 7, s.big = k >= 8;
+    emit(b, &s);
+  }
+}
+static void build_glu(const Build* b) {
+  int k;
+  for (k = 0; k < 5; k++) {
+    Sample s = one(b, "glu", k < 4,
+                   k == 0   ? signed_(S_(3, 4))
+                   : k == 1 ? signed_(S_(2, 3))
+                   : k == 2 ? signed_(S_(2, 2, 3))
+                   : k == 3 ? signed_(S_(0, 2))
+                            : signed_(S_(300, 1002)));
+    if (k == 1) put(&s, "dim", int_value(0));
+    if (k == 2) put(&s, "dim", int_value(-2));
+    s.big = k == 4;
+    emit(b, &s);
+  }
+}
+
+/* ---- losses ---- */
+
+/* Smooth values away from the bends of the losses: differences of x and y are not near 1 or 0.6. */
+static double low_value(int64_t i) { return -0.2 - 0.11 * (double)(i % 4) - 0.02 * uniform(); }
+static double high_value(int64_t i) { return 1.1 + 0.3 * (double)(i % 3) + 0.02 * uniform(); }
+static double probability(int64_t i) {
+  (void)i;
+  return 0.05 + 0.9 * uniform();
+}
+static void pairs(const Build* b, double (*x)(int64_t), double (*y)(int64_t), int broadcasts) {
+  int k;
+  for (k = 0; k < 10; k++) {
+    Sample s = one(b, k == 9 ? "big" : "pairs", k < 9,
+                   k == 7   ? filled(NULL, 0, x)
+                   : k == 8 ? filled(S_(0, 3), x)
+                   : k == 9 ? filled(S_(300, 1001), x)
+                            : filled(S_(2, 3), x));
+    put(&s, "target",
+        tensor_value(k == 7                           ? filled(NULL, 0, y)
+                     : k == 8                         ? filled(S_(0, 3), y)
+                     : k == 9                         ? filled(S_(300, 1001), y)
+                     : k == 6 && broadcasts           ? filled(S_(3), y)
+                                                      : filled(S_(2, 3), y)));
+    put(&s, "reduction", int_value(k == 8 ? 0 : k % 3));
+    if (k >= 3 && k < 6 && has_arg(b->row, "weight")) put(&s, "weight", tensor_value(positive(S_(2, 3))));
+    if (k >= 2 && k < 6 && has_arg(b->row, "pos_weight")) put(&s, "pos_weight", tensor_value(positive(S_(3))));
+    if (k == 4 && has_arg(b->row, "beta")) put(&s, "beta", float_value(0));
+    if (k == 5 && has_arg(b->row, "beta")) put(&s, "beta", float_value(4));
+    if (k == 5 && has_arg(b->row, "delta")) put(&s, "delta", float_value(4));
+    if (k >= 4 && k < 7 && has_arg(b->row, "log_target")) put(&s, "log_target", bool_value(1));
+    s.big = k == 9;
+    emit(b, &s);
+  }
+}
+static void build_difference(const Build* b) { pairs(b, high_value, low_value, 1); }
+static void build_logits(const Build* b) { pairs(b, signed_value, probability, 0); }
+static void build_probability(const Build* b) { pairs(b, probability, probability, 0); }
+static void build_kl_div(const Build* b) {
+  Sample s;
+  pairs(b, low_value, probability, 1);
+  s = one(b, "batchmean", 1, filled(S_(2, 3), low_value));
+  put(&s, "target", tensor_value(filled(S_(2, 3), probability)));
+  put(&s, "reduction", int_value(3));
+  emit(b, &s);
+}
+
+#define ACT_FAMILIES                                                                                             \
+  {"activation", build_activation}, {"gelu", build_gelu}, {"glu", build_glu}, {"difference_loss", build_difference}, \
+      {"logits_loss", build_logits}, {"probability_loss", build_probability}, {"kl_div", build_kl_div}
