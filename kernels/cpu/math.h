@@ -138,8 +138,8 @@ TT_INLINE float sin_or_cos(float x, int32_t quarter) {
 TT_INLINE bool is_hard_angle(float x) { return !(__builtin_fabsf(x) <= kEasyAngle); }
 TT_INLINE float sin(float x) { return x == 0 ? x : sin_or_cos(x, 0); }
 TT_INLINE float cos(float x) { return sin_or_cos(x, 1); }
-TT_INLINE float sin_hard(float x) { return __builtin_sinf(x); }
-TT_INLINE float cos_hard(float x) { return __builtin_cosf(x); }
+TT_INLINE float sin_hard(float x) { return float(__builtin_sin(double(x))); }
+TT_INLINE float cos_hard(float x) { return float(__builtin_cos(double(x))); }
 
 // ---- the C library's, and single instructions ----
 
@@ -155,7 +155,11 @@ TT_INLINE float pow(float a, float b) { return __builtin_powf(a, b); }
 TT_INLINE double pow(double a, double b) { return __builtin_pow(a, b); }
 TT_INLINE float fmod(float a, float b) { return __builtin_fmodf(a, b); }
 TT_INLINE double fmod(double a, double b) { return __builtin_fmod(a, b); }
-TT_INLINE float hypot(float a, float b) { return __builtin_hypotf(a, b); }
+TT_INLINE float hypot(float a, float b) {
+  const double s = __builtin_sqrt(double(a) * a + double(b) * b);  // free of overflow
+  const float inf = __builtin_inff();
+  return __builtin_fabsf(a) == inf || __builtin_fabsf(b) == inf ? inf : float(s);
+}
 TT_INLINE double hypot(double a, double b) { return __builtin_hypot(a, b); }
 TT_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 TT_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
@@ -170,3 +174,5 @@ TT_INLINE double copysign(double x, double s) { return __builtin_copysign(x, s);
 
 }  // namespace math
 TT_ISA_END
+
+#include "cpu/math_wide.h"

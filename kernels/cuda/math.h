@@ -17,7 +17,22 @@ TT_DEVICE_MATH(sin)
 TT_DEVICE_MATH(cos)
 TT_DEVICE_MATH(trunc)
 TT_DEVICE_MATH(floor)
+TT_DEVICE_MATH(ceil)
+TT_DEVICE_MATH(rint)
 TT_DEVICE_MATH(fabs)
+TT_DEVICE_MATH(exp2)
+TT_DEVICE_MATH(expm1)
+TT_DEVICE_MATH(log2)
+TT_DEVICE_MATH(log10)
+TT_DEVICE_MATH(log1p)
+TT_DEVICE_MATH(tan)
+TT_DEVICE_MATH(asin)
+TT_DEVICE_MATH(acos)
+TT_DEVICE_MATH(atan)
+TT_DEVICE_MATH(sinh)
+TT_DEVICE_MATH(cosh)
+TT_DEVICE_MATH(erf)
+TT_DEVICE_MATH(erfc)
 #undef TT_DEVICE_MATH
 #define TT_DEVICE_MATH(name)                                          \
   TT_FN float name(float x, float y) { return ::name##f(x, y); }      \
@@ -32,6 +47,7 @@ template <class T> TT_FN T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
 template <class T> TT_FN bool is_hard_angle(T) { return false; }
 template <class T> TT_FN T sin_hard(T x) { return sin(x); }
 template <class T> TT_FN T cos_hard(T x) { return cos(x); }
+template <class T> TT_FN T tan_hard(T x) { return tan(x); }
 TT_FN void sin_cos(float x, float* s, float* c) { ::sincosf(x, s, c); }
 TT_FN void sin_cos(double x, double* s, double* c) { ::sincos(x, s, c); }
 

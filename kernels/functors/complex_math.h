@@ -47,9 +47,44 @@ template <class R> TT_FN Complex<R> sigmoid(Complex<R> z) {
   return {R(y.re), R(y.im)};
 }
 
+template <class R> TT_FN Complex<R> asin(Complex<R> z) { return from_builtin<R>(__builtin_casin(to_builtin(z))); }
+template <class R> TT_FN Complex<R> acos(Complex<R> z) { return from_builtin<R>(__builtin_cacos(to_builtin(z))); }
+template <class R> TT_FN Complex<R> atan(Complex<R> z) { return from_builtin<R>(__builtin_catan(to_builtin(z))); }
+// By f(z) = -i g(iz), which is how Annex G defines these.
+template <class R> TT_FN Complex<R> turned(Complex<R> z) { return {-z.im, z.re}; }
+template <class R> TT_FN Complex<R> turned_back(Complex<R> z) { return {z.im, -z.re}; }
+template <class R> TT_FN Complex<R> tan(Complex<R> z) { return turned_back(tanh(turned(z))); }
+template <class R> TT_FN Complex<R> sinh(Complex<R> z) { return turned_back(sin(turned(z))); }
+template <class R> TT_FN Complex<R> cosh(Complex<R> z) { return cos(turned(z)); }
+
+template <class R> TT_FN Complex<R> scaled(c128 z, double k) { return {R(z.re * k), R(z.im * k)}; }
+template <class R> TT_FN Complex<R> exp2(Complex<R> z) {
+  return from_builtin<R>(__builtin_cexp(to_builtin(c128{z.re * 0x1.62e42fefa39efp-1, z.im * 0x1.62e42fefa39efp-1})));
+}
+template <class R> TT_FN Complex<R> log2(Complex<R> z) {
+  return scaled<R>(log(c128{z.re, z.im}), 0x1.71547652b82fep+0);
+}
+template <class R> TT_FN Complex<R> log10(Complex<R> z) {
+  return scaled<R>(log(c128{z.re, z.im}), 0x1.bcb7b1526e50ep-2);
+}
+// exp(x + iy) - 1 = expm1(x) cos(y) - 2 sin(y/2)^2 + i exp(x) sin(y): no cancellation near 0.
+template <class R> TT_FN Complex<R> expm1(Complex<R> z) {
+  const double x = z.re, y = z.im, half = __builtin_sin(y * 0.5);
+  if (y == 0) return {R(__builtin_expm1(x)), z.im};
+  return {R(__builtin_expm1(x) * __builtin_cos(y) - 2.0 * half * half), R(exp(x) * __builtin_sin(y))};
+}
+// |1 + z|^2 = 1 + (x (2 + x) + y^2).
+template <class R> TT_FN Complex<R> log1p(Complex<R> z) {
+  const double x = z.re, y = z.im;
+  c128 w = log(c128{1.0 + x, y});
+  if (__builtin_fabs(x) < 0.5 && __builtin_fabs(y) < 0.5) w.re = 0.5 * __builtin_log1p(x * (2.0 + x) + y * y);
+  return {R(w.re), R(w.im)};
+}
+
 template <class R> TT_FN bool is_hard_angle(Complex<R>) { return false; }
 template <class R> TT_FN Complex<R> sin_hard(Complex<R> z) { return sin(z); }
 template <class R> TT_FN Complex<R> cos_hard(Complex<R> z) { return cos(z); }
+template <class R> TT_FN Complex<R> tan_hard(Complex<R> z) { return tan(z); }
 
 #endif
 

@@ -64,7 +64,8 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
       if (is_bool(o)) fail(spec.no_bool, "an operand is bool: convert it to a number first");
   if (spec.no_complex && is_complex(common)) fail(TT_NOT_IMPLEMENTED, "operands are {}: complex numbers are not supported", fmt(common));
   bool to_bool = spec.rule == DtypeRule::kBool || spec.rule == DtypeRule::kLogical;
-  return {common, compute_dtype(spec, common), to_bool ? Dtype::kBool : common};
+  const Dtype out = spec.rule == DtypeRule::kModulus ? real_of(common) : common;
+  return {common, compute_dtype(spec, common), to_bool ? Dtype::kBool : out};
 }
 
 // ---- shapes ----
@@ -160,7 +161,8 @@ static TT_INLINE bool same_dims(const Tensor& a, const Tensor& b) {
 // d, if the operator takes operands of it as they are; else kNone.
 static TT_INLINE Dtype taken_plainly(const ElementSpec& spec, Dtype d) {
   const bool native = d >= Dtype::kF32 || d == Dtype::kI32 || d == Dtype::kI64;
-  return !native || (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) || (spec.no_complex && is_complex(d)) ? Dtype::kNone : d;
+  const bool changes = (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) || (spec.rule == DtypeRule::kModulus && is_complex(d));
+  return !native || changes || (spec.no_complex && is_complex(d)) ? Dtype::kNone : d;
 }
 static TT_INLINE bool is_plain(const ElementSpec& spec) { return !spec.masks && !spec.promote_params && spec.compute == Compute::kWiden; }
 

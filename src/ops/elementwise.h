@@ -15,6 +15,7 @@ enum class DtypeRule : uint8_t {
   kSame,     // of the one operand
   kLogical,  // operands as truth values, result bool
   kFirst,    // of the first operand
+  kModulus,  // of the one operand; real if that is complex
 };
 enum class Compute : uint8_t {
   kWiden,    // bool u8 i8 i16 -> i32, f16 bf16 -> f32

@@ -53,6 +53,8 @@ using A = const Wide*;
 using I = const int64_t*;
 using Z = const WideC*;
 
+#include "elementwise_reference_math.h"
+
 Reference reference(const std::string& n) {
   const WideC one(1, 0);
   if (n == "add")
@@ -142,7 +144,7 @@ Reference reference(const std::string& n) {
     return {[](A a) { return a[1] <= P0 ? Wide(0) : a[0]; },
             [](I a) { return a[1] <= int64_t(P0) ? int64_t(0) : a[0]; },
             {}};
-  return {};
+  return math_reference(n);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ TT_ENTRY_END
 #include "gen/kernels_arith.inc"
 #include "gen/kernels_compare.inc"
 #include "gen/kernels_math.inc"
+#include "gen/kernels_math_more.inc"
 #include "gen/kernels_move.inc"
 #undef TT_ELEMENTWISE
 
@@ -61,6 +62,7 @@ const std::vector<Entry>& entries() {
 #include "gen/kernels_arith.inc"
 #include "gen/kernels_compare.inc"
 #include "gen/kernels_math.inc"
+#include "gen/kernels_math_more.inc"
 #include "gen/kernels_move.inc"
 #undef TT_ELEMENTWISE
 #define TT_ELEMENTWISE(name, functor, arity, set, out) \
@@ -250,7 +252,7 @@ const Entry& entry(const char* name) {
 TEST(Elementwise, EveryFunctorHasAReferenceOrATest) {
   const std::string own =
       " copy fill where masked_fill mask_scale tanh_backward sigmoid_backward bitwise_not left_shift"
-      " right_shift div_floor ";
+      " right_shift div_floor round_decimals round_up ";
   for (const Entry& e : entries()) {
     const Reference r = reference(plain(e.name));
     EXPECT_TRUE(r.real || r.whole || own.find(" " + plain(e.name) + " ") != std::string::npos) << e.name;
@@ -580,6 +582,7 @@ Params params_for(const Entry& e, int32_t compute) {
   if (e.name == "mask_scale") return {{number(1.25), {}}};
   if (e.name == "masked_fill" || e.name == "fill") return {{integer(compute == TT_BOOL ? 1 : 3), {}}};
   if (e.name.find("pow_scalar") != std::string::npos) return {{integer(2), {}}};
+  if (e.name == "round_decimals" || e.name == "round_up") return {{integer(100), {}}};
   if (e.name == "add") return {{integer(3), {}}};
   return {};
 }
@@ -743,11 +746,11 @@ TEST(Elementwise, ExactFunctorsAgreeAcrossInstructionSets) {
 
 TEST(Elementwise, OutputMayBeAnInput) {
   const int64_t n = 1003;
-  for (const char* name : {"add", "mul", "exp", "tanh", "extra_sin"}) {
+  for (const char* name : {"add", "mul", "exp", "tanh", "sin"}) {
     const Entry& e = entry(name);
     std::vector<Buffer> in;
     for (int k = 0; k < e.arity; k++) in.emplace_back(TT_F32, n), fill_random(&in.back(), uint32_t(k) + 9);
-    if (e.name == "extra_sin") in[0].put(300, 1e20);
+    if (e.name == "sin") in[0].put(300, 1e20);
     each_isa(e, [&](CpuKernel k) {
       Buffer apart(TT_F32, n);
       ElementPlan p;

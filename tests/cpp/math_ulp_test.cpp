@@ -1,24 +1,32 @@
 // Errors of the float functions over the whole float range, through the kernels of every instruction set, against
 // double. Every kStep-th bit pattern is taken; TT_TEST_ULP_STEP=1 takes all 2^32 (minutes).
-#define TT_ISA baseline
-#include "cpu/elementwise.h"
-#include "functors/all.h"
-
 #include "kernel_harness.h"
 #include "plan/element_build.h"
 
 #include <cstdlib>
 
-TT_ENTRY_BEGIN
-TT_ELEMENTWISE(ulp_sin, Sin, 1, real_float, same)
-TT_ELEMENTWISE(ulp_cos, Cos, 1, real_float, same)
-TT_ENTRY_END
-#undef TT_ELEMENTWISE
-
 DECLARE_KERNEL(exp)
 DECLARE_KERNEL(log)
 DECLARE_KERNEL(tanh)
 DECLARE_KERNEL(sigmoid)
+DECLARE_KERNEL(log2)
+DECLARE_KERNEL(log10)
+DECLARE_KERNEL(log1p)
+DECLARE_KERNEL(exp2)
+DECLARE_KERNEL(expm1)
+DECLARE_KERNEL(sinh)
+DECLARE_KERNEL(cosh)
+DECLARE_KERNEL(sin)
+DECLARE_KERNEL(cos)
+DECLARE_KERNEL(tan)
+DECLARE_KERNEL(asin)
+DECLARE_KERNEL(acos)
+DECLARE_KERNEL(atan)
+DECLARE_KERNEL(erf)
+DECLARE_KERNEL(erfc)
+DECLARE_KERNEL(sqrt)
+DECLARE_KERNEL(rsqrt)
+DECLARE_KERNEL(reciprocal)
 
 namespace {
 using namespace kernel_test;
@@ -92,11 +100,29 @@ TEST(MathUlp, Sigmoid) {
   measure("sigmoid", KERNEL_ROW(sigmoid),
           [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); });
 }
-TEST(MathUlp, Sin) {
-  measure("sin", KernelRow{{baseline::ulp_sin, nullptr, nullptr}}, [](double x) { return std::sin(x); });
+#define ULP_TEST(name) \
+  TEST(MathUlp, name) { measure(#name, KERNEL_ROW(name), [](double x) { return std::name(x); }); }
+ULP_TEST(log2)
+ULP_TEST(log10)
+ULP_TEST(log1p)
+ULP_TEST(exp2)
+ULP_TEST(expm1)
+ULP_TEST(sinh)
+ULP_TEST(cosh)
+ULP_TEST(sin)
+ULP_TEST(cos)
+ULP_TEST(tan)
+ULP_TEST(asin)
+ULP_TEST(acos)
+ULP_TEST(atan)
+ULP_TEST(erf)
+ULP_TEST(erfc)
+ULP_TEST(sqrt)
+TEST(MathUlp, rsqrt) {
+  measure("rsqrt", KERNEL_ROW(rsqrt), [](double x) { return 1 / std::sqrt(x); });
 }
-TEST(MathUlp, Cos) {
-  measure("cos", KernelRow{{baseline::ulp_cos, nullptr, nullptr}}, [](double x) { return std::cos(x); });
+TEST(MathUlp, reciprocal) {
+  measure("reciprocal", KERNEL_ROW(reciprocal), [](double x) { return 1 / x; });
 }
 
 }  // namespace

@@ -160,7 +160,8 @@ def kernels(ops):
     return "\n".join(h), "\n".join(c), "\n".join(x) + "\n"
 
 
-RULES = {"promote": "kPromote", "float": "kFloat", "bool": "kBool", "same": "kSame", "logical": "kLogical", "first": "kFirst"}
+RULES = {"promote": "kPromote", "float": "kFloat", "bool": "kBool", "same": "kSame", "logical": "kLogical", "first": "kFirst",
+         "modulus": "kModulus"}
 
 
 def operands(op):

@@ -1,0 +1,16 @@
+// Formulas of functions of one tensor.
+#include "autograd/formulas.h"
+
+#include "gen/ops.h"
+
+namespace TT_NS::formula {
+
+// y = x / |x| turns only across its own direction: (g - Re(g / y) y) / |x|; 0 where x is. Of real numbers it is constant.
+TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
+  if (!is_complex(self.dtype)) return op::zeros_like(g);
+  TensorRef modulus = op::abs(self);
+  TensorRef along = op::mul(*op::real(op::div_true(g, y)), y);
+  return op::masked_fill(*op::div_true(*op::sub(g, along), *modulus), *op::eq(modulus, 0), 0);
+}
+
+}  // namespace TT_NS::formula
