@@ -132,6 +132,29 @@ int32_t tt_tensor_requires_grad(const tt_tensor *t);
 /* leaf gets the storage, shape and dtype of src; handles to leaf stay valid. */
 tt_status tt_tensor_set_data(tt_ctx *c, tt_tensor *leaf, const tt_tensor *src);
 
+/* ---- files of tensors: safetensors ---- */
+/* Writes tensors[i] under names[i]: into a new file beside path, which is synced and then takes path's place in one step, so that a
+   crash leaves the old file or the new one. Tensors of any device and strides; not complex128, which the format lacks. */
+typedef struct tt_safetensors_save_opts {
+  uint64_t set;
+  const char *const *metadata; /* key, value, key, value …: texts kept beside the tensors */
+  int64_t n_metadata;          /* entries of metadata, twice the pairs */
+} tt_safetensors_save_opts;
+#define TT_SAFETENSORS_SAVE_METADATA (UINT64_C(1) << 0)
+tt_status tt_safetensors_save(tt_ctx *c, const char *path, const char *const *names, tt_tensor *const *tensors, int64_t n,
+                              const tt_safetensors_save_opts *opts);
+/* Opens a file and checks its header; FORMAT names the byte and the reason. Tensors are read when they are asked for. */
+tt_status tt_safetensors_open(tt_ctx *c, const char *path, tt_safetensors **out);
+void tt_safetensors_retain(tt_safetensors *f);
+void tt_safetensors_release(tt_safetensors *f);
+int64_t tt_safetensors_size(const tt_safetensors *f);                      /* the number of tensors; 0 for NULL */
+const char *tt_safetensors_name(const tt_safetensors *f, int64_t i);       /* in the order of the file; NULL if there is no i. Borrowed */
+tt_status tt_safetensors_find(tt_ctx *c, const tt_safetensors *f, const char *name, int64_t *out); /* the index; INDEX if absent */
+tt_status tt_safetensors_get(tt_ctx *c, const tt_safetensors *f, int64_t i, tt_tensor **out);      /* a new tensor on the CPU */
+int64_t tt_safetensors_metadata_size(const tt_safetensors *f);             /* pairs */
+const char *tt_safetensors_metadata_key(const tt_safetensors *f, int64_t i);
+const char *tt_safetensors_metadata_value(const tt_safetensors *f, int64_t i);
+
 /* ---- mixed indexing: x[1, ::2, None, ..., mask] ---- */
 tt_status tt_index_get(tt_ctx *c, const tt_tensor *self, const tt_index *index, int64_t n, tt_tensor **out);
 tt_status tt_index_set(tt_ctx *c, tt_tensor *self, const tt_index *index, int64_t n, const tt_tensor *value);

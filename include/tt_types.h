@@ -107,6 +107,7 @@ typedef struct tt_generator tt_generator;
 typedef struct tt_node tt_node;
 typedef struct tt_op tt_op;
 typedef struct tt_cancel tt_cancel;
+typedef struct tt_safetensors tt_safetensors;
 
 /* ---- tagged values of the generic call (tt_op_call) ---- */
 enum {

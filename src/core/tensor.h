@@ -10,7 +10,7 @@ namespace TT_NS {
 
 // First word of every object behind a handle; zeroed on release.
 enum Tag : uint32_t {
-  kTagTensor = 0x74740001, kTagRuntime, kTagCtx, kTagGenerator, kTagNode, kTagOp, kTagCancel, kTagFunction
+  kTagTensor = 0x74740001, kTagRuntime, kTagCtx, kTagGenerator, kTagNode, kTagOp, kTagCancel, kTagFunction, kTagTensorFile
 };
 
 struct Tensor;

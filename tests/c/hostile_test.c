@@ -1,7 +1,10 @@
 /* Every exported function with NULL and with live handles of other types in every pointer place, one at a time: a
    status, never a crash; outs NULL; the error names the argument. The calls are generated from the declarations and
    from tt.h. */
+#define _POSIX_C_SOURCE 200809L
 #include "harness.h"
+
+#include <unistd.h>
 
 typedef enum Kind {
   kCtx,
@@ -11,7 +14,8 @@ typedef enum Kind {
   kCancel,
   kNode,
   kOp,
-  kFunction, /* handles */
+  kFunction,
+  kSafetensors, /* handles */
   kMaybeTensor,
   kOptTensor,
   kOptGenerator, /* handles that may be NULL */
@@ -22,6 +26,7 @@ typedef enum Kind {
   kOutGenerator,
   kOutCancel,
   kOutNode,
+  kOutSafetensors,
   kScalar,
   kMaybeScalar,
   kInts,
@@ -30,6 +35,7 @@ typedef enum Kind {
   kIndex,
   kValues,
   kText,
+  kTexts,
   kFunctionDef,
   kOpDef,
   kOpts,
@@ -37,7 +43,7 @@ typedef enum Kind {
   kOut,
   kMemory
 } Kind;
-enum { kMaxPlaces = 12, kHandles = 8, kSlots = 8 };
+enum { kMaxPlaces = 12, kHandles = 9, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
@@ -102,8 +108,10 @@ static struct {
   tt_cancel* cancel;
   tt_node* node;
   const tt_op* op;
+  tt_safetensors* file; /* opened once */
 } live;
 static const int64_t kShape[1] = {4};
+static const char* const kTextList[1] = {"a"};
 static const float kFour[4] = {1, 2, 3, 4};
 static void make_live(void) {
   OK(tt_ctx_runtime(c, &live.rt));
@@ -123,12 +131,22 @@ static void drop_live(void) {
   tt_generator_release(live.generator);
   tt_cancel_release(live.cancel);
 }
+static void open_file(void) {
+  char path[64];
+  tt_tensor* t;
+  snprintf(path, sizeof path, "/tmp/tt_hostile_%ld.safetensors", (long)getpid());
+  OK(tt_tensor_from_data(c, kFour, TT_F32, kShape, 1, &t));
+  OK(tt_safetensors_save(c, path, kTextList, &t, 1, NULL));
+  OK(tt_safetensors_open(c, path, &live.file));
+  unlink(path);
+  tt_tensor_release(t);
+}
 static void* handle_of(int kind) {
-  void* const all[kHandles] = {c, live.rt, live.tensor, live.generator, live.cancel, live.node, (void*)live.op, NULL};
+  void* const all[kHandles] = {c, live.rt, live.tensor, live.generator, live.cancel, live.node, (void*)live.op, NULL, live.file};
   return all[kind];
 }
 static int handle_kind(Kind k) { /* which handle a place wants; -1: none */
-  if (k <= kFunction) return (int)k;
+  if (k <= kSafetensors) return (int)k;
   return k == kMaybeTensor || k == kOptTensor ? (int)kTensor : k == kOptGenerator ? (int)kGenerator : -1;
 }
 
@@ -157,6 +175,7 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutGenerator:
     case kOutCancel:
     case kOutNode:
+    case kOutSafetensors:
       return k->outs[i];
     case kScalar:
     case kMaybeScalar:
@@ -171,7 +190,9 @@ static void* valid(Call* k, const Place* p, int i) {
     case kValues:
       return &k->value;
     case kText:
-      return "cpu";
+      return strcmp(p->name, "path") == 0 ? "/nonexistent/tt" : "cpu";
+    case kTexts:
+      return (void*)kTextList;
     case kFunctionDef:
       return &k->function;
     case kOpDef:
@@ -217,6 +238,7 @@ static void give_back(const Function* f, Call* k, int bad) {
     if (f->places[i].kind == kOutGenerator) tt_generator_release(out);
     if (f->places[i].kind == kOutCancel) tt_cancel_release(out);
     if (f->places[i].kind == kOutNode) tt_node_release(out);
+    if (f->places[i].kind == kOutSafetensors) tt_safetensors_release(out);
   }
 }
 
@@ -245,7 +267,7 @@ static int check_call(const Function* f, int bad, void* value, int other_type) {
         !needs_function(f, bad) && s != TT_BUFFER_TOO_SMALL && strcmp(e->arg, p->name))
       wrong = 1, print_error("%s: %s as %s: the error names \"%s\": %s\n", f->name, what, p->name, e->arg, e->message);
     for (i = 0; s && i < f->n; i++)
-      if (f->places[i].kind >= kOutTensor && f->places[i].kind <= kOutNode && i != bad && k.outs[i][0])
+      if (f->places[i].kind >= kOutTensor && f->places[i].kind <= kOutSafetensors && i != bad && k.outs[i][0])
         wrong = 1,
         print_error("%s: %s as %s fails and leaves %s as it was\n", f->name, what, p->name, f->places[i].name);
     if (!s) give_back(f, &k, bad);
@@ -262,6 +284,7 @@ static void test_hostile_arguments(void** state) {
   size_t i;
   int place, h, calls = 0, wrong = 0;
   (void)state;
+  open_file();
   for (i = 0; i < n; i++) {
     const Function* f = &kFunctions[i];
     make_live();
@@ -275,6 +298,7 @@ static void test_hostile_arguments(void** state) {
     OK(tt_set_grad_enabled(c, 1, NULL));
     drop_live();
   }
+  tt_safetensors_release(live.file);
   print_message("%d functions, %d calls\n", (int)n, calls);
   assert_int_equal(wrong, 0);
 }

@@ -23,12 +23,14 @@ def row(op):
 
 # C type of a pointer -> what the test puts there. Other pointers are plain memory.
 KINDS = {"tt_ctx *": "Ctx", "tt_runtime *": "Runtime", "tt_tensor *": "Tensor", "tt_generator *": "Generator", "tt_cancel *": "Cancel",
-         "tt_node *": "Node", "tt_op *": "Op", "tt_function *": "Function", "tt_tensor **": "OutTensor", "tt_runtime **": "OutRuntime",
-         "tt_ctx **": "OutCtx", "tt_generator **": "OutGenerator", "tt_cancel **": "OutCancel", "tt_node **": "OutNode", "tt_op **": "Out",
+         "tt_node *": "Node", "tt_op *": "Op", "tt_function *": "Function", "tt_safetensors *": "Safetensors",
+         "tt_tensor **": "OutTensor", "tt_runtime **": "OutRuntime",
+         "tt_ctx **": "OutCtx", "tt_generator **": "OutGenerator", "tt_cancel **": "OutCancel", "tt_node **": "OutNode", "tt_safetensors **": "OutSafetensors", "tt_op **": "Out",
+        
          "tt_tensor *const *": "Tensors", "tt_scalar *": "Scalar", "tt_device *": "Device", "tt_index *": "Index", "tt_value *": "Values",
-         "tt_function_def *": "FunctionDef", "tt_op_def *": "OpDef", "char *": "Text", "int64_t *": "Ints"}
+         "tt_function_def *": "FunctionDef", "tt_op_def *": "OpDef", "char *": "Text", "char *const *": "Texts", "int64_t *": "Ints"}
 CALLBACKS = {"tt_grad_hook", "tt_node_hook", "tt_accumulate_hook", "tt_trace_fn"}
-NUMBERS = {"bytes": "16", "cap": "4", "type": "TT_CPU"}
+NUMBERS = {"bytes": "16", "cap": "4", "type": "TT_CPU", "chunks": "1"}
 PROTOTYPE = re.compile(r"^(?!typedef\b)((?:const )?[a-z]\w*(?: \**|\b) ?\**)(tt_\w+)\(([^;]*)\);", re.M)
 
 

@@ -1,0 +1,101 @@
+#include "base/os_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace TT_NS {
+
+int os_file_open(const char* path) noexcept {
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO must not block
+  if (file < 0) return -errno;
+  struct stat s;
+  const int bad = fstat(file, &s) ? errno : S_ISREG(s.st_mode) ? 0 : S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
+  if (bad) close(file);
+  return bad ? -bad : file;
+}
+
+int os_file_create(const char* path) noexcept {
+  const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  return file < 0 ? -errno : file;
+}
+
+void os_file_close(int file) noexcept { close(file); }
+
+int64_t os_file_size(int file) noexcept {
+  struct stat s;
+  return fstat(file, &s) ? -errno : int64_t(s.st_size);
+}
+
+int64_t os_file_read(int file, void* out, int64_t bytes, int64_t offset) noexcept {
+  constexpr int64_t kMost = int64_t(1) << 30;  // of one call
+  int64_t done = 0;
+  while (done < bytes) {
+    const int64_t want = bytes - done < kMost ? bytes - done : kMost;
+    const ssize_t got = pread(file, static_cast<char*>(out) + done, size_t(want), offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -errno;
+    if (got == 0) break;
+    done += got;
+  }
+  return done;
+}
+
+int os_file_write(int file, const void* data, int64_t bytes) noexcept {
+  constexpr int64_t kMost = int64_t(1) << 30;
+  const char* p = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t put = write(file, p, size_t(bytes < kMost ? bytes : kMost));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return -errno;
+    p += put, bytes -= put;
+  }
+  return 0;
+}
+
+int os_file_sync(int file) noexcept { return fsync(file) ? -errno : 0; }
+
+static int sync_directory_of(const char* path) noexcept {
+  char folder[4096];
+  const char* slash = strrchr(path, '/');
+  const size_t n = slash ? size_t(slash - path) : 0;
+  if (n >= sizeof folder) return -ENAMETOOLONG;
+  memcpy(folder, path, n);
+  folder[n] = 0;
+  const int file = open(!slash ? "." : n ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return -errno;
+  const int status = fsync(file) && errno != EINVAL ? -errno : 0;  // EINVAL: a file system that has nothing to sync
+  close(file);
+  return status;
+}
+
+int os_file_replace(const char* from, const char* to) noexcept { return rename(from, to) ? -errno : sync_directory_of(to); }
+
+void os_file_remove(const char* path) noexcept { unlink(path); }
+
+const char* os_error_text(int error) noexcept {
+  switch (error) {
+    case EACCES: return "permission denied";
+    case EDQUOT: return "disk quota exceeded";
+    case EEXIST: return "there is such a file already";
+    case EFBIG: return "the file would be too large";
+    case EINVAL: return "no regular file";
+    case EIO: return "the device failed";
+    case EISDIR: return "a directory";
+    case ELOOP: return "too many symbolic links";
+    case EMFILE: return "too many open files";
+    case ENAMETOOLONG: return "the name is too long";
+    case ENFILE: return "too many open files in the system";
+    case ENOENT: return "no such file or directory";
+    case ENOSPC: return "no space left on the device";
+    case ENOTDIR: return "a part of the path is no directory";
+    case EPERM: return "operation not permitted";
+    case EROFS: return "the file system is read-only";
+    default: return "the system refuses";
+  }
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,72 @@
+#include "capi/api.h"
+#include "io/safetensors.h"
+
+using namespace TT_NS;
+
+static TensorFile* file_of(const tt_safetensors* h) {
+  auto* f = reinterpret_cast<TensorFile*>(const_cast<tt_safetensors*>(h));
+  return f && f->tag == kTagTensorFile ? f : nullptr;
+}
+static const TensorFile& file_arg(const tt_safetensors* h) {
+  if (!file_of(h)) fail_handle(h, "f", 1, "safetensors");
+  return *file_of(h);
+}
+
+tt_status tt_safetensors_save(tt_ctx* h, const char* path, const char* const* names, tt_tensor* const* tensors, int64_t n, const tt_safetensors_save_opts* opts) {
+  return api_call(h, "safetensors_save", [&](Ctx&) {
+    str_arg(path, "path", 1);
+    if (n < 0) fail_arg(TT_INVALID_ARG, "n", "n is {}: must not be negative", n);
+    if (n && !names) fail_null("names", 2);
+    const TensorSpan list = tensors_arg(tensors, n, "tensors", 3, false);
+    check_opts(opts, 1);
+    Span<const char* const> metadata{nullptr, 0};
+    if (opts_has(opts, 0) && opts->metadata) metadata = {opts->metadata, opts->n_metadata};
+    if (metadata.n < 0 || metadata.n % 2) fail_arg(TT_INVALID_ARG, "metadata", "n_metadata is {}: must be the length of a list of keys and values", metadata.n);
+    save_tensors(path, {names, n}, list, metadata);
+  });
+}
+
+tt_status tt_safetensors_open(tt_ctx* h, const char* path, tt_safetensors** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "safetensors_open", [&](Ctx&) {
+    str_arg(path, "path", 1);
+    out_arg(out, "out", 2);
+    *out = reinterpret_cast<tt_safetensors*>(open_tensors(path).leak());
+  });
+}
+void tt_safetensors_retain(tt_safetensors* h) {
+  if (TensorFile* f = file_of(h)) ref_inc(&f->refs);
+}
+void tt_safetensors_release(tt_safetensors* h) {
+  if (TensorFile* f = file_of(h)) Ref<TensorFile>::adopt(f).reset();
+}
+
+int64_t tt_safetensors_size(const tt_safetensors* h) { return file_of(h) ? file_of(h)->header.tensors.size() : 0; }
+const char* tt_safetensors_name(const tt_safetensors* h, int64_t i) {
+  return i >= 0 && i < tt_safetensors_size(h) ? file_of(h)->header.tensors[i].name : nullptr;
+}
+tt_status tt_safetensors_find(tt_ctx* h, const tt_safetensors* f, const char* name, int64_t* out) {
+  if (out) *out = -1;
+  return api_call(h, "safetensors_find", [&](Ctx&) {
+    const TensorFile& file = file_arg(f);
+    str_arg(name, "name", 2);
+    out_arg(out, "out", 3);
+    *out = find_tensor(file.header, name);
+    if (*out < 0) fail_arg(TT_INDEX, "name", "\"{}\" has no tensor \"{}\"", file.path, name);
+  });
+}
+tt_status tt_safetensors_get(tt_ctx* h, const tt_safetensors* f, int64_t i, tt_tensor** out) {
+  clear_out(out);
+  return api_call(h, "safetensors_get", [&](Ctx& c) {
+    const TensorFile& file = file_arg(f);
+    out_arg(out, "out", 3);
+    give(c, out, read_tensor(file, i));
+  });
+}
+int64_t tt_safetensors_metadata_size(const tt_safetensors* h) { return file_of(h) ? file_of(h)->header.metadata.size() : 0; }
+const char* tt_safetensors_metadata_key(const tt_safetensors* h, int64_t i) {
+  return i >= 0 && i < tt_safetensors_metadata_size(h) ? file_of(h)->header.metadata[i].key : nullptr;
+}
+const char* tt_safetensors_metadata_value(const tt_safetensors* h, int64_t i) {
+  return i >= 0 && i < tt_safetensors_metadata_size(h) ? file_of(h)->header.metadata[i].value : nullptr;
+}

@@ -1,0 +1,218 @@
+#include "io/safetensors.h"
+
+#include "base/format.h"
+#include "base/os.h"
+#include "base/os_file.h"
+#include "core/ctx.h"
+#include "gen/ops.h"
+#include "ops/front.h"
+
+#include <new>
+#include <string.h>
+
+namespace TT_NS {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little-endian");
+
+namespace {
+
+[[noreturn]] TT_COLD void fail_io(const char* path, const char* what, int64_t status) {
+  fail_arg(TT_IO, "path", "\"{}\": {}: {} (errno {})", path, what, os_error_text(int(-status)), -status);
+}
+[[noreturn]] TT_COLD void fail_format(const char* path, int64_t at, const char* why) { fail_arg(TT_FORMAT, "path", "\"{}\", byte {}: {}", path, at, why); }
+
+// Reads exactly `bytes` bytes, in one go.
+void read_all(const TensorFile& f, void* out, int64_t bytes, int64_t offset) {
+  const int64_t got = os_file_read(f.file, out, bytes, offset);
+  if (got < 0) fail_io(f.path, "cannot be read", got);
+  if (got < bytes) fail_arg(TT_IO, "path", "\"{}\" has been cut since it was opened: bytes {} to {} are missing", f.path, offset + got, offset + bytes);
+}
+
+void read_header(TensorFile& f) {
+  const int64_t size = os_file_size(f.file);
+  if (size < 0) fail_io(f.path, "has no size", size);
+  if (size < 8) fail_format(f.path, size, "the file ends within the 8 bytes of the header's length");
+  uint64_t length;
+  read_all(f, &length, 8, 0);
+  if (length > uint64_t(kMaxHeaderBytes)) fail_format(f.path, 0, "the header's length is above 100 MB");
+  if (int64_t(length) > size - 8) fail_format(f.path, 0, "the header's length leads behind the end of the file");
+  f.text = static_cast<char*>(mem_alloc(size_t(length) + 1));
+  f.text_bytes = int64_t(length) + 1;
+  read_all(f, f.text, int64_t(length), 8);
+  f.data = 8 + int64_t(length);
+  parse_header(f.path, f.text, int64_t(length), size - f.data, &f.header);
+}
+
+}  // namespace
+
+void TensorFile::destroy(TensorFile* f) noexcept {
+  if (f->file >= 0) os_file_close(f->file);
+  if (f->text) mem_free(f->text, size_t(f->text_bytes));
+  if (f->path) mem_free(f->path, size_t(f->path_bytes));
+  f->tag = 0;
+  f->~TensorFile();
+  mem_free(f, sizeof *f);
+}
+
+Ref<TensorFile> open_tensors(const char* path) {
+  auto f = Ref<TensorFile>::adopt(new (mem_alloc(sizeof(TensorFile))) TensorFile{kTagTensorFile, 1, -1, 0, nullptr, 0, nullptr, 0, {}});
+  const int64_t n = int64_t(strlen(path)) + 1;
+  f->path = static_cast<char*>(mem_alloc(size_t(n)));
+  f->path_bytes = n;
+  memcpy(f->path, path, size_t(n));
+  f->file = os_file_open(path);
+  if (f->file < 0) fail_io(path, "cannot be opened", f->file);
+  read_header(*f);
+  return f;
+}
+
+TensorRef read_tensor(const TensorFile& f, int64_t i) {
+  if (i < 0 || i >= f.header.tensors.size()) fail_arg(TT_INDEX, "i", "i is {}: \"{}\" has {} tensors", i, f.path, f.header.tensors.size());
+  const FileTensor& t = f.header.tensors[i];
+  TensorRef out = new_tensor({f.header.sizes.data() + t.shape, t.ndim}, t.dtype, kCpuDevice);
+  const int64_t bytes = t.end - t.begin;
+  if (bytes) read_all(f, out->data, bytes, f.data + t.begin);
+  for (int64_t k = 0; t.dtype == Dtype::kBool && k < bytes; k++)
+    if (uint8_t(out->data[k]) > 1) fail_format(f.path, f.data + t.begin + k, "a bool that is neither 0 nor 1");
+  return out;
+}
+
+// ---- saving ----
+
+namespace {
+
+using Text = SmallVec<char, 64>;
+
+void put(Text& to, const char* s) { to.append({s, int64_t(strlen(s))}); }
+void put(Text& to, int64_t v) {
+  char digits[24];
+  to.append({digits, format_int(digits, v)});
+}
+void put_string(Text& to, const char* s) {
+  to.push_back('"');
+  for (; *s; s++) {
+    const uint8_t c = uint8_t(*s);
+    if (c == '"' || c == '\\') {
+      to.push_back('\\'), to.push_back(*s);
+    } else if (c < 0x20) {
+      put(to, "\\u00"), to.push_back(char('0' + (c >> 4))), to.push_back("0123456789abcdef"[c & 15]);
+    } else {
+      to.push_back(*s);
+    }
+  }
+  to.push_back('"');
+}
+
+void check_text(const char* s, const char* arg, int64_t i) {
+  if (!s) fail_arg(TT_INVALID_ARG, arg, "{}[{}] is NULL: must be a text", arg, i);
+  const char* end = s + strlen(s);
+  for (const char* p = s; p < end;) {
+    const int n = utf8_bytes(p, end);
+    if (!n) fail_arg(TT_INVALID_ARG, arg, "{}[{}] is not UTF-8 at byte {}", arg, i, int64_t(p - s));
+    p += n;
+  }
+}
+void check_unique(Span<const char* const> names, const char* arg, int64_t step) {
+  SmallVec<int64_t, 16> order;
+  for (int64_t i = 0; i < names.n; i += step) order.push_back(i);
+  sort_indices(order.mut(), [&](int64_t a, int64_t b) { return strcmp(names.ptr[a], names.ptr[b]) < 0; });
+  for (int64_t i = 1; i < order.size(); i++)
+    if (strcmp(names.ptr[order[i - 1]], names.ptr[order[i]]) == 0)
+      fail_arg(TT_INVALID_ARG, arg, "{}[{}] and {}[{}] are both \"{}\": names must differ", arg, order[i - 1], arg, order[i], names.ptr[order[i]]);
+}
+void check_to_save(Span<const char* const> names, Span<const Tensor* const> tensors, Span<const char* const> metadata) {
+  for (int64_t i = 0; i < names.n; i++) {
+    check_text(names.ptr[i], "names", i);
+    if (strcmp(names.ptr[i], "__metadata__") == 0) fail_arg(TT_INVALID_ARG, "names", "names[{}] is \"__metadata__\", which the format keeps for itself", i);
+    const Tensor& t = *tensors.ptr[i];
+    if (!file_dtype(t.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "tensors", "\"{}\" is {}: safetensors has no such dtype", names.ptr[i], fmt(t.dtype));
+    if (t.device.type == TT_META) fail_arg(TT_DEVICE, "tensors", "\"{}\" is a meta tensor, which has no data", names.ptr[i]);
+  }
+  for (int64_t i = 0; i < metadata.n; i++) check_text(metadata.ptr[i], "metadata", i);
+  check_unique(names, "names", 1);
+  check_unique(metadata, "metadata", 2);
+}
+
+Text header_of(Span<const char* const> names, Span<const Tensor* const> tensors, Span<const char* const> metadata) {
+  Text h;
+  int64_t at = 0;
+  h.resize(8);
+  h.push_back('{');
+  if (metadata.n) {
+    put(h, "\"__metadata__\":");
+    for (int64_t i = 0; i < metadata.n; i += 2) h.push_back(i ? ',' : '{'), put_string(h, metadata.ptr[i]), h.push_back(':'), put_string(h, metadata.ptr[i + 1]);
+    h.push_back('}');
+  }
+  for (int64_t i = 0; i < names.n; i++) {
+    const Tensor& t = *tensors.ptr[i];
+    if (h.back() != '{') h.push_back(',');
+    put_string(h, names.ptr[i]), put(h, ":{\"dtype\":\""), put(h, file_dtype(t.dtype)), put(h, "\",\"shape\":[");
+    for (int64_t d = 0; d < t.ndim; d++) put(h, d ? "," : ""), put(h, t.size(d));
+    put(h, "],\"data_offsets\":["), put(h, at), h.push_back(',');
+    if (__builtin_add_overflow(at, t.numel * t.item_size(), &at)) fail_arg(TT_INVALID_ARG, "tensors", "the tensors are larger than a file can be");
+    put(h, at), put(h, "]}");
+  }
+  h.push_back('}');
+  while (h.size() % 8) h.push_back(' ');
+  const int64_t length = h.size() - 8;
+  if (length > kMaxHeaderBytes) fail_arg(TT_INVALID_ARG, "names", "the header has {} bytes: at most {} are allowed", length, kMaxHeaderBytes);
+  memcpy(h.data(), &length, 8);
+  return h;
+}
+
+// A file under a name of its own beside `path`, removed unless it took path's place.
+class NewFile {
+ public:
+  explicit NewFile(const char* path) : path_(path) {
+    uint64_t random = uint64_t(os_now_ns()) ^ uint64_t(os_pid()) << 40;  // if the system has no entropy to give
+    os_random(&random, sizeof random);
+    put(name_, path), put(name_, ".tmp-");
+    for (int k = 0; k < 16; k++) name_.push_back("0123456789abcdef"[random >> (4 * k) & 15]);
+    name_.push_back(0);
+    file_ = os_file_create(name_.data());
+    if (file_ < 0) fail_io(path, "a file beside it cannot be made", file_);
+  }
+  ~NewFile() {
+    close();
+    if (!done_) os_file_remove(name_.data());
+  }
+  NewFile(const NewFile&) = delete;
+  void write(const void* data, int64_t bytes) {
+    if (int status = os_file_write(file_, data, bytes)) fail_io(path_, "cannot be written", status);
+  }
+  void commit() {
+    if (int status = os_file_sync(file_)) fail_io(path_, "cannot be written to the disk", status);
+    close();
+    if (int status = os_file_replace(name_.data(), path_)) fail_io(path_, "cannot be replaced", status);
+    done_ = true;
+  }
+
+ private:
+  void close() {
+    if (file_ >= 0) os_file_close(file_);
+    file_ = -1;
+  }
+  const char* path_;
+  Text name_;
+  int file_ = -1;
+  bool done_ = false;
+};
+
+}  // namespace
+
+void save_tensors(const char* path, Span<const char* const> names, Span<const Tensor* const> tensors, Span<const char* const> metadata) {
+  check_to_save(names, tensors, metadata);
+  const Text header = header_of(names, tensors, metadata);
+  MaskGuard no_grad(bit(kKeyAutograd));
+  NewFile file(path);
+  file.write(header.data(), header.size());
+  for (const Tensor* t : tensors) {
+    if (t->numel == 0) continue;
+    TensorRef host = t->is_cpu() ? TensorRef::share(t) : op::to_device(*t, kCpuDevice);
+    TensorRef rows = dense_input(host);
+    file.write(rows->data, rows->numel * rows->item_size());
+  }
+  file.commit();
+}
+
+}  // namespace TT_NS
