@@ -3,6 +3,8 @@
    host; otherwise slabs and large blocks are. */
 #include "harness.h"
 
+#include <unistd.h>
+
 enum { kTensors = 24 };
 typedef struct Run {
   tt_ctx* x;
@@ -351,6 +353,24 @@ static tt_status objects(Run* r) {
 
 /* ---- the driver ---- */
 
+/* A file that was saved or refused: whatever fails, the folder holds this one alone. */
+static tt_status save_and_load(Run* r) {
+  static const char* const kNames[] = {"turned", "number"};
+  char path[64];
+  tt_safetensors* f = NULL;
+  tt_status s;
+  snprintf(path, sizeof path, "/tmp/tt_oom_%ld.safetensors", (long)getpid());
+  MAKE(0, from(r, 0, SHAPE(4, 6)));
+  MAKE(1, tt_t(r->x, r->t[0], OUT(1)));
+  MAKE(2, tt_ones(r->x, NULL, 0, NULL, OUT(2)));
+  s = tt_safetensors_save(r->x, path, kNames, &r->t[1], 2, NULL);
+  if (!s) s = tt_safetensors_open(r->x, path, &f);
+  if (!s) s = tt_safetensors_get(r->x, f, 0, OUT(3));
+  tt_safetensors_release(f);
+  unlink(path);
+  return s;
+}
+
 static const struct {
   const char* name;
   Scenario run;
@@ -374,6 +394,7 @@ static const struct {
     {"hooks", hooks},
     {"profiler", profiled},
     {"objects", objects},
+    {"save and load", save_and_load},
 };
 
 static tt_status run_once(Scenario s, tt_ctx* x) {
