@@ -12,6 +12,7 @@ enum { TT_REDUCTION_NONE = 0, TT_REDUCTION_MEAN = 1, TT_REDUCTION_SUM = 2 };
 enum { TT_ROUNDING_NONE = 0, TT_ROUNDING_FLOOR = 1, TT_ROUNDING_TRUNC = 2 };
 enum { TT_APPROXIMATE_NONE = 0, TT_APPROXIMATE_TANH = 1 };
 enum { TT_KLREDUCTION_NONE = 0, TT_KLREDUCTION_MEAN = 1, TT_KLREDUCTION_SUM = 2, TT_KLREDUCTION_BATCHMEAN = 3 };
+enum { TT_SCATTER_NONE = 0, TT_SCATTER_ADD = 1, TT_SCATTER_MULTIPLY = 2 };
 
 /* Limits each element to [min_val, max_val]; nan stays nan. The gradient at the bounds is 0.
      min_val: lower bound
@@ -505,6 +506,32 @@ tt_status tt_full_like_f64(tt_ctx *c, const tt_tensor *self, double fill_value, 
 tt_status tt_full_like_i64(tt_ctx *c, const tt_tensor *self, int64_t fill_value, const tt_full_like_opts *opts, tt_tensor **out);
 tt_status tt_full_like_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *fill_value, const tt_full_like_opts *opts, tt_tensor **out);
 
+/* A matrix with ones on its main diagonal and zeros elsewhere.
+     n: number of rows
+     m: number of columns; n by default */
+typedef struct tt_eye_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t m; /* number of columns; n by default; default None */
+  tt_dtype dtype; /* default None */
+  tt_device device; /* default None */
+} tt_eye_opts;
+#define TT_EYE_M (UINT64_C(1) << 0)
+#define TT_EYE_DTYPE (UINT64_C(1) << 1)
+#define TT_EYE_DEVICE (UINT64_C(1) << 2)
+tt_status tt_eye(tt_ctx *c, int64_t n, const tt_eye_opts *opts, tt_tensor **out);
+
+/* `steps` numbers from start to end, both included, at equal distances. complex64 if start or end is complex, else
+   float32.
+     steps: how many numbers; of one, it is start */
+typedef struct tt_linspace_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* default None */
+  tt_device device; /* default None */
+} tt_linspace_opts;
+#define TT_LINSPACE_DTYPE (UINT64_C(1) << 0)
+#define TT_LINSPACE_DEVICE (UINT64_C(1) << 1)
+tt_status tt_linspace(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, int64_t steps, const tt_linspace_opts *opts, tt_tensor **out);
+
 /* out[i][j] = self[index[i][j]][j] for dim 0, and so on; index may be smaller than self outside dim.
      dim: dimension that index counts
      index: positions in [0, self.shape[dim]) */
@@ -558,6 +585,112 @@ typedef struct tt_embedding_opts {
 } tt_embedding_opts;
 #define TT_EMBEDDING_PADDING_IDX (UINT64_C(1) << 0)
 tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices, const tt_embedding_opts *opts, tt_tensor **out);
+
+/* A copy of self with src[i][j] written at [index[i][j]][j] for dim 0, and so on; which one of several writes to
+   one place stays is not defined.
+     dim: dimension that index counts
+     index: positions in [0, self.shape[dim])
+     src: what to write: at least index's sizes
+     reduce: none: replaces; add, multiply: joins what stands there with each src */
+typedef struct tt_scatter_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t reduce; /* none: replaces; add, multiply: joins what stands there with each src; default "none" */
+} tt_scatter_opts;
+#define TT_SCATTER_REDUCE (UINT64_C(1) << 0)
+tt_status tt_scatter(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor **out);
+tt_status tt_scatter_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts);
+tt_status tt_scatter_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor *dst);
+
+/* As scatter, with one number for all places.
+     reduce: none: replaces; add, multiply: joins what stands there with value */
+typedef struct tt_scatter_value_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t reduce; /* none: replaces; add, multiply: joins what stands there with value; default "none" */
+} tt_scatter_value_opts;
+#define TT_SCATTER_VALUE_REDUCE (UINT64_C(1) << 0)
+tt_status tt_scatter_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts, tt_tensor **out);
+tt_status tt_scatter_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts, tt_tensor **out);
+tt_status tt_scatter_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor **out);
+tt_status tt_scatter_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts);
+tt_status tt_scatter_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts);
+tt_status tt_scatter_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts);
+tt_status tt_scatter_f64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts, tt_tensor *dst);
+tt_status tt_scatter_i64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts, tt_tensor *dst);
+tt_status tt_scatter_scalar_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor *dst);
+
+/* A copy of self with source[i] written at index[i] of `dim`.
+     dim: dimension that index counts
+     index: positions in [0, self.shape[dim]): 1-D or 0-D
+     source: what to write: self's shape, but index's length in dim */
+tt_status tt_index_copy(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor **out);
+tt_status tt_index_copy_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source);
+tt_status tt_index_copy_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor *dst);
+
+/* A copy of self with `value` at the positions index of `dim`; negative ones count from the end.
+     dim: dimension that index counts
+     index: 1-D or 0-D integer tensor */
+tt_status tt_index_fill_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, tt_tensor **out);
+tt_status tt_index_fill_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, tt_tensor **out);
+tt_status tt_index_fill_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, tt_tensor **out);
+tt_status tt_index_fill_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, double value);
+tt_status tt_index_fill_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value);
+tt_status tt_index_fill_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value);
+
+/* As index_fill, with a 0-dim tensor as value, which gets a gradient too. */
+tt_status tt_index_fill(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *value, tt_tensor **out);
+tt_status tt_index_fill_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *value);
+
+/* Picks along `dim` by indices, which broadcast with self in the other dimensions; without dim from the flattened
+   tensor.
+     indices: positions in dim; negative ones count from the end
+     dim: dimension to pick from; none: the flattened tensor */
+typedef struct tt_take_along_dim_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to pick from; none: the flattened tensor; default None */
+} tt_take_along_dim_opts;
+#define TT_TAKE_ALONG_DIM_DIM (UINT64_C(1) << 0)
+tt_status tt_take_along_dim(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices, const tt_take_along_dim_opts *opts, tt_tensor **out);
+tt_status tt_take_along_dim_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices, const tt_take_along_dim_opts *opts, tt_tensor *dst);
+
+/* The elements of self where `mask` is true, in one dimension; broadcasts the two.
+     mask: bool tensor */
+tt_status tt_masked_select(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, tt_tensor **out);
+tt_status tt_masked_select_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, tt_tensor *dst);
+
+/* The positions of the elements that are not 0: one row of indices each. */
+tt_status tt_nonzero(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_nonzero_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* For each class of an int64 tensor a row of num_classes elements: 1 at the class, else 0.
+     num_classes: classes are below it; -1: the largest class + 1 */
+typedef struct tt_one_hot_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t num_classes; /* classes are below it; -1: the largest class + 1; default -1 */
+} tt_one_hot_opts;
+#define TT_ONE_HOT_NUM_CLASSES (UINT64_C(1) << 0)
+tt_status tt_one_hot(tt_ctx *c, const tt_tensor *self, const tt_one_hot_opts *opts, tt_tensor **out);
+
+/* The matrices of the last two dimensions with zeros above a diagonal.
+     diagonal: 0: the main diagonal; above it if positive, below it if negative */
+typedef struct tt_tril_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t diagonal; /* 0: the main diagonal; above it if positive, below it if negative; default 0 */
+} tt_tril_opts;
+#define TT_TRIL_DIAGONAL (UINT64_C(1) << 0)
+tt_status tt_tril(tt_ctx *c, const tt_tensor *self, const tt_tril_opts *opts, tt_tensor **out);
+tt_status tt_tril_(tt_ctx *c, tt_tensor *self, const tt_tril_opts *opts);
+tt_status tt_tril_into(tt_ctx *c, const tt_tensor *self, const tt_tril_opts *opts, tt_tensor *dst);
+
+/* The matrices of the last two dimensions with zeros below a diagonal.
+     diagonal: 0: the main diagonal; above it if positive, below it if negative */
+typedef struct tt_triu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t diagonal; /* 0: the main diagonal; above it if positive, below it if negative; default 0 */
+} tt_triu_opts;
+#define TT_TRIU_DIAGONAL (UINT64_C(1) << 0)
+tt_status tt_triu(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opts, tt_tensor **out);
+tt_status tt_triu_(tt_ctx *c, tt_tensor *self, const tt_triu_opts *opts);
+tt_status tt_triu_into(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opts, tt_tensor *dst);
 
 /* |input - target|, elementwise with broadcasting, then reduced.
      reduction: none; sum; mean

@@ -53,4 +53,14 @@ static constexpr ArgInfo full_like_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema full_like_schema = {"full_like", "full_like(self: Tensor, fill_value: Scalar, dtype: DType? = None, device: Device? = None) -> Tensor", full_like_args, 4, 1, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&, Dtype, Opt<Device>)> op_full_like = make_op<TensorRef, const Tensor&, const Scalar&, Dtype, Opt<Device>>(&full_like_schema, front::full_like, nullptr);
 
+// ---- eye ----
+static constexpr ArgInfo eye_args[] = {{"n", ArgType::kInt, false, false}, {"m", ArgType::kOptInt, false, true}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema eye_schema = {"eye", "eye(n: Int, m: Int? = None, dtype: DType? = None, device: Device? = None) -> Tensor", eye_args, 4, 1, false, false, false};
+constinit Op<TensorRef(int64_t, Opt<int64_t>, Dtype, Opt<Device>)> op_eye = make_op<TensorRef, int64_t, Opt<int64_t>, Dtype, Opt<Device>>(&eye_schema, front::eye, nullptr);
+
+// ---- linspace ----
+static constexpr ArgInfo linspace_args[] = {{"start", ArgType::kScalar, false, false}, {"end", ArgType::kScalar, false, false}, {"steps", ArgType::kInt, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema linspace_schema = {"linspace", "linspace(start: Scalar, end: Scalar, steps: Int, dtype: DType? = None, device: Device? = None) -> Tensor", linspace_args, 5, 1, false, false, false};
+constinit Op<TensorRef(const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>)> op_linspace = make_op<TensorRef, const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>>(&linspace_schema, front::linspace, nullptr);
+
 }  // namespace TT_NS

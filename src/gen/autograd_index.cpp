@@ -376,4 +376,322 @@ static constexpr ArgInfo embedding_args[] = {{"weight", ArgType::kTensor, false,
 static constexpr OpSchema embedding_schema = {"embedding", "embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None) -> Tensor", embedding_args, 3, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding = make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&embedding_schema, front::embedding, embedding_autograd);
 
+// ---- scatter ----
+static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
+static constexpr OpSchema scatter_schema = {"scatter", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_args, 5, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter_schema, front::scatter, nullptr);
+static constexpr ArgInfo scatter__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
+static constexpr OpSchema scatter__schema = {"scatter_", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter__args, 5, 0, false, false, false};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter__schema, scatter__front, nullptr);
+static void scatter_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(index) || needs_grad(src) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_scatter_into, c.keys & kBelowAutograd, self, dim, index, src, reduce, dst);
+}
+static constexpr ArgInfo scatter_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema scatter_into_schema = {"scatter_into", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_into_args, 6, 0, false, false, false};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, Tensor&)> op_scatter_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, Tensor&>(&scatter_into_schema, scatter_into_front, scatter_into_autograd);
+
+// ---- scatter_value ----
+static constexpr ArgInfo scatter_value_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
+static constexpr OpSchema scatter_value_schema = {"scatter_value", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value_args, 5, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value_schema, front::scatter_value, nullptr);
+static constexpr ArgInfo scatter_value__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
+static constexpr OpSchema scatter_value__schema = {"scatter_value_", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value__args, 5, 0, false, false, false};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value_ = make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value__schema, scatter_value__front, nullptr);
+static void scatter_value_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(index) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_scatter_value_into, c.keys & kBelowAutograd, self, dim, index, value, reduce, dst);
+}
+static constexpr ArgInfo scatter_value_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema scatter_value_into_schema = {"scatter_value_into", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value_into_args, 6, 0, false, false, false};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t, Tensor&)> op_scatter_value_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t, Tensor&>(&scatter_value_into_schema, scatter_value_into_front, scatter_value_into_autograd);
+
+// ---- scatter_put ----
+struct scatter_put_saved {
+  Saved index;
+  int64_t dim;
+  Shape src_shape;
+};
+static void scatter_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<scatter_put_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const TensorRef index_ref = s.index.get(n);
+    const Tensor& index = *index_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::scatter_fill(g0, dim, index, 0);
+  }
+  if (n.needs(1)) {
+    const auto& dim = s.dim;
+    const TensorRef index_ref = s.index.get(n);
+    const Tensor& index = *index_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::scatter_add_src_backward(g0, dim, index, Ints(s.src_shape));
+  }
+}
+static constinit const NodeType scatter_put_type = {"scatter_put", scatter_put_apply, destroy_saved<scatter_put_saved>, sizeof(scatter_put_saved), false};
+static TensorRef scatter_put_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(src);
+  if (!(n0 | n1)) return redispatch(op_scatter_put, c.keys & kBelowAutograd, self, dim, index, src);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&scatter_put_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) scatter_put_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, src);
+  s.index.save(index);
+  s.dim = dim;
+  s.src_shape = Shape(src.sizes());
+  auto out = redispatch(op_scatter_put, c.keys & kBelowAutograd, self, dim, index, src);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo scatter_put_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}};
+static constexpr OpSchema scatter_put_schema = {"scatter_put", "scatter_put(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_put_args, 4, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_put = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_put_schema, front::scatter_put, scatter_put_autograd);
+
+// ---- scatter_fill ----
+struct scatter_fill_saved {
+  Saved index;
+  int64_t dim;
+};
+static void scatter_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<scatter_fill_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const TensorRef index_ref = s.index.get(n);
+    const Tensor& index = *index_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::scatter_fill(g0, dim, index, 0);
+  }
+}
+static constinit const NodeType scatter_fill_type = {"scatter_fill", scatter_fill_apply, destroy_saved<scatter_fill_saved>, sizeof(scatter_fill_saved), false};
+static TensorRef scatter_fill_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_scatter_fill, c.keys & kBelowAutograd, self, dim, index, value);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&scatter_fill_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) scatter_fill_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.index.save(index);
+  s.dim = dim;
+  auto out = redispatch(op_scatter_fill, c.keys & kBelowAutograd, self, dim, index, value);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo scatter_fill_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
+static constexpr OpSchema scatter_fill_schema = {"scatter_fill", "scatter_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", scatter_fill_args, 4, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_scatter_fill = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&scatter_fill_schema, front::scatter_fill, scatter_fill_autograd);
+
+// ---- index_copy ----
+struct index_copy_saved {
+  Saved index;
+  int64_t dim;
+};
+static void index_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<index_copy_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const TensorRef index_ref = s.index.get(n);
+    const Tensor& index = *index_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::index_fill(g0, dim, index, 0);
+  }
+  if (n.needs(1)) {
+    const auto& dim = s.dim;
+    const TensorRef index_ref = s.index.get(n);
+    const Tensor& index = *index_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::index_select(g0, dim, index);
+  }
+}
+static constinit const NodeType index_copy_type = {"index_copy", index_copy_apply, destroy_saved<index_copy_saved>, sizeof(index_copy_saved), false};
+static TensorRef index_copy_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(source);
+  if (!(n0 | n1)) return redispatch(op_index_copy, c.keys & kBelowAutograd, self, dim, index, source);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&index_copy_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) index_copy_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, source);
+  s.index.save(index);
+  s.dim = dim;
+  auto out = redispatch(op_index_copy, c.keys & kBelowAutograd, self, dim, index, source);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo index_copy_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}};
+static constexpr OpSchema index_copy_schema = {"index_copy", "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy_args, 4, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy_schema, front::index_copy, index_copy_autograd);
+static void index_copy__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(source);
+  if (!(n0 | n1)) return redispatch(op_index_copy_, c.keys & kBelowAutograd, self, dim, index, source);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&index_copy_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) index_copy_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, source);
+  s.index.save(index);
+  s.dim = dim;
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_index_copy_, c.keys & kBelowAutograd, self, dim, index, source);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo index_copy__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}};
+static constexpr OpSchema index_copy__schema = {"index_copy_", "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy__args, 4, 0, true, false, false};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy__schema, index_copy__front, index_copy__autograd);
+static void index_copy_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(source) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_index_copy_into, c.keys & kBelowAutograd, self, dim, index, source, dst);
+}
+static constexpr ArgInfo index_copy_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema index_copy_into_schema = {"index_copy_into", "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy_into_args, 5, 0, true, false, false};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, Tensor&)> op_index_copy_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Tensor&, Tensor&>(&index_copy_into_schema, index_copy_into_front, index_copy_into_autograd);
+
+// ---- index_fill ----
+struct index_fill_saved {
+  Saved index;
+  int64_t dim;
+};
+static void index_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<index_fill_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const TensorRef index_ref = s.index.get(n);
+    const Tensor& index = *index_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::index_fill(g0, dim, index, 0);
+  }
+}
+static constinit const NodeType index_fill_type = {"index_fill", index_fill_apply, destroy_saved<index_fill_saved>, sizeof(index_fill_saved), false};
+static TensorRef index_fill_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_index_fill, c.keys & kBelowAutograd, self, dim, index, value);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&index_fill_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) index_fill_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.index.save(index);
+  s.dim = dim;
+  auto out = redispatch(op_index_fill, c.keys & kBelowAutograd, self, dim, index, value);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo index_fill_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
+static constexpr OpSchema index_fill_schema = {"index_fill", "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", index_fill_args, 4, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill_schema, front::index_fill, index_fill_autograd);
+static void index_fill__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_index_fill_, c.keys & kBelowAutograd, self, dim, index, value);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&index_fill_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) index_fill_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.index.save(index);
+  s.dim = dim;
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_index_fill_, c.keys & kBelowAutograd, self, dim, index, value);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo index_fill__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
+static constexpr OpSchema index_fill__schema = {"index_fill_", "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", index_fill__args, 4, 0, true, false, false};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill_ = make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill__schema, index_fill__front, index_fill__autograd);
+
+// ---- index_fill_tensor ----
+static constexpr ArgInfo index_fill_tensor_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}};
+static constexpr OpSchema index_fill_tensor_schema = {"index_fill_tensor", "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor", index_fill_tensor_args, 4, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_fill_tensor_schema, front::index_fill_tensor, nullptr);
+static constexpr ArgInfo index_fill_tensor__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}};
+static constexpr OpSchema index_fill_tensor__schema = {"index_fill_tensor_", "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor", index_fill_tensor__args, 4, 0, false, false, false};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_fill_tensor__schema, index_fill_tensor__front, nullptr);
+
+// ---- take_along_dim ----
+static constexpr ArgInfo take_along_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}};
+static constexpr OpSchema take_along_dim_schema = {"take_along_dim", "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor", take_along_dim_args, 3, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_take_along_dim = make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&take_along_dim_schema, front::take_along_dim, nullptr);
+static void take_along_dim_into_autograd(Call c, const Tensor& self, const Tensor& indices, Opt<int64_t> dim, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(indices) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_take_along_dim_into, c.keys & kBelowAutograd, self, indices, dim, dst);
+}
+static constexpr ArgInfo take_along_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema take_along_dim_into_schema = {"take_along_dim_into", "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor", take_along_dim_into_args, 4, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_take_along_dim_into = make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&take_along_dim_into_schema, take_along_dim_into_front, take_along_dim_into_autograd);
+
+// ---- masked_select ----
+static constexpr ArgInfo masked_select_args[] = {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false}};
+static constexpr OpSchema masked_select_schema = {"masked_select", "masked_select(self: Tensor, mask: Tensor) -> Tensor", masked_select_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_masked_select = make_op<TensorRef, const Tensor&, const Tensor&>(&masked_select_schema, front::masked_select, nullptr);
+static void masked_select_into_autograd(Call c, const Tensor& self, const Tensor& mask, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(mask) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_masked_select_into, c.keys & kBelowAutograd, self, mask, dst);
+}
+static constexpr ArgInfo masked_select_into_args[] = {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema masked_select_into_schema = {"masked_select_into", "masked_select(self: Tensor, mask: Tensor) -> Tensor", masked_select_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_masked_select_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&masked_select_into_schema, masked_select_into_front, masked_select_into_autograd);
+
+// ---- nonzero ----
+static constexpr ArgInfo nonzero_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema nonzero_schema = {"nonzero", "nonzero(self: Tensor) -> IndexTensor", nonzero_args, 1, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_nonzero = make_op<TensorRef, const Tensor&>(&nonzero_schema, front::nonzero, nullptr);
+static void nonzero_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_nonzero_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr ArgInfo nonzero_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema nonzero_into_schema = {"nonzero_into", "nonzero(self: Tensor) -> IndexTensor", nonzero_into_args, 2, 0, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_nonzero_into = make_op<void, const Tensor&, Tensor&>(&nonzero_into_schema, nonzero_into_front, nonzero_into_autograd);
+
+// ---- one_hot ----
+static constexpr ArgInfo one_hot_args[] = {{"self", ArgType::kTensor, false, false}, {"num_classes", ArgType::kInt, false, true, {ArgDefault::kInt, 0, -1}}};
+static constexpr OpSchema one_hot_schema = {"one_hot", "one_hot(self: Tensor, num_classes: Int = -1) -> IndexTensor", one_hot_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_one_hot = make_op<TensorRef, const Tensor&, int64_t>(&one_hot_schema, front::one_hot, nullptr);
+
+// ---- tril ----
+static constexpr ArgInfo tril_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}};
+static constexpr OpSchema tril_schema = {"tril", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_tril = make_op<TensorRef, const Tensor&, int64_t>(&tril_schema, front::tril, nullptr);
+static constexpr ArgInfo tril__args[] = {{"self", ArgType::kTensor, true, false}, {"diagonal", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}};
+static constexpr OpSchema tril__schema = {"tril_", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril__args, 2, 0, false, false, false};
+constinit Op<void(Tensor&, int64_t)> op_tril_ = make_op<void, Tensor&, int64_t>(&tril__schema, tril__front, nullptr);
+static void tril_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_tril_into, c.keys & kBelowAutograd, self, diagonal, dst);
+}
+static constexpr ArgInfo tril_into_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema tril_into_schema = {"tril_into", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_tril_into = make_op<void, const Tensor&, int64_t, Tensor&>(&tril_into_schema, tril_into_front, tril_into_autograd);
+
+// ---- triu ----
+static constexpr ArgInfo triu_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}};
+static constexpr OpSchema triu_schema = {"triu", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_triu = make_op<TensorRef, const Tensor&, int64_t>(&triu_schema, front::triu, nullptr);
+static constexpr ArgInfo triu__args[] = {{"self", ArgType::kTensor, true, false}, {"diagonal", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}};
+static constexpr OpSchema triu__schema = {"triu_", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu__args, 2, 0, false, false, false};
+constinit Op<void(Tensor&, int64_t)> op_triu_ = make_op<void, Tensor&, int64_t>(&triu__schema, triu__front, nullptr);
+static void triu_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_triu_into, c.keys & kBelowAutograd, self, diagonal, dst);
+}
+static constexpr ArgInfo triu_into_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema triu_into_schema = {"triu_into", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_triu_into = make_op<void, const Tensor&, int64_t, Tensor&>(&triu_into_schema, triu_into_front, triu_into_autograd);
+
 }  // namespace TT_NS

@@ -136,3 +136,24 @@ tt_status tt_full_like_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar 
     give(x, out, op::full_like(tensor_arg(self, "self", 0), scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }
+tt_status tt_eye(tt_ctx *c, int64_t n, const tt_eye_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "eye", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const Opt<int64_t> o_m = opts_has(opts, 0) ? Opt<int64_t>(opts->m) : Opt<int64_t>();
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 2) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
+    give(x, out, op::eye(n, o_m, o_dtype, o_device));
+  });
+}
+tt_status tt_linspace(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, int64_t steps, const tt_linspace_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linspace", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
+    give(x, out, op::linspace(scalar_arg(start, "start", 0), scalar_arg(end, "end", 1), steps, o_dtype, o_device));
+  });
+}

@@ -102,3 +102,255 @@ tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indi
     give(x, out, op::embedding(tensor_arg(weight, "weight", 0), tensor_arg(indices, "indices", 1), o_padding_idx));
   });
 }
+tt_status tt_scatter(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "scatter", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 1);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(src, "src", 3), o_reduce));
+  });
+}
+tt_status tt_scatter_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts) {
+  return api_call(c, "scatter_", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(src, "src", 3), o_reduce);
+  });
+}
+tt_status tt_scatter_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor *dst) {
+  return api_call(c, "scatter_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(src, "src", 3), o_reduce, mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_scatter_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "scatter", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 1);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce));
+  });
+}
+tt_status tt_scatter_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "scatter", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 1);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce));
+  });
+}
+tt_status tt_scatter_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "scatter", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 1);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce));
+  });
+}
+tt_status tt_scatter_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts) {
+  return api_call(c, "scatter_", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce);
+  });
+}
+tt_status tt_scatter_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts) {
+  return api_call(c, "scatter_", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce);
+  });
+}
+tt_status tt_scatter_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts) {
+  return api_call(c, "scatter_", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce);
+  });
+}
+tt_status tt_scatter_f64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts, tt_tensor *dst) {
+  return api_call(c, "scatter_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce, mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_scatter_i64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts, tt_tensor *dst) {
+  return api_call(c, "scatter_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce, mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_scatter_scalar_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor *dst) {
+  return api_call(c, "scatter_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce, mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_index_copy(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "index_copy", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    give(x, out, op::index_copy(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3)));
+  });
+}
+tt_status tt_index_copy_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source) {
+  return api_call(c, "index_copy_", [&]([[maybe_unused]] Ctx& x) {
+    op::index_copy_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3));
+  });
+}
+tt_status tt_index_copy_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor *dst) {
+  return api_call(c, "index_copy_into", [&]([[maybe_unused]] Ctx& x) {
+    op::index_copy_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), mutable_arg(dst, "dst", 4));
+  });
+}
+tt_status tt_index_fill_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "index_fill", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    give(x, out, op::index_fill(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3)));
+  });
+}
+tt_status tt_index_fill_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "index_fill", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    give(x, out, op::index_fill(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3)));
+  });
+}
+tt_status tt_index_fill_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "index_fill", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    give(x, out, op::index_fill(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3)));
+  });
+}
+tt_status tt_index_fill_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, double value) {
+  return api_call(c, "index_fill_", [&]([[maybe_unused]] Ctx& x) {
+    op::index_fill_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3));
+  });
+}
+tt_status tt_index_fill_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value) {
+  return api_call(c, "index_fill_", [&]([[maybe_unused]] Ctx& x) {
+    op::index_fill_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3));
+  });
+}
+tt_status tt_index_fill_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value) {
+  return api_call(c, "index_fill_", [&]([[maybe_unused]] Ctx& x) {
+    op::index_fill_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3));
+  });
+}
+tt_status tt_index_fill(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *value, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "index_fill", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    give(x, out, op::index_fill(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(value, "value", 3)));
+  });
+}
+tt_status tt_index_fill_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *value) {
+  return api_call(c, "index_fill_", [&]([[maybe_unused]] Ctx& x) {
+    op::index_fill_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(value, "value", 3));
+  });
+}
+tt_status tt_take_along_dim(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices, const tt_take_along_dim_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "take_along_dim", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    give(x, out, op::take_along_dim(tensor_arg(self, "self", 0), tensor_arg(indices, "indices", 1), o_dim));
+  });
+}
+tt_status tt_take_along_dim_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices, const tt_take_along_dim_opts *opts, tt_tensor *dst) {
+  return api_call(c, "take_along_dim_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    op::take_along_dim_into(tensor_arg(self, "self", 0), tensor_arg(indices, "indices", 1), o_dim, mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_masked_select(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "masked_select", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::masked_select(tensor_arg(self, "self", 0), tensor_arg(mask, "mask", 1)));
+  });
+}
+tt_status tt_masked_select_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, tt_tensor *dst) {
+  return api_call(c, "masked_select_into", [&]([[maybe_unused]] Ctx& x) {
+    op::masked_select_into(tensor_arg(self, "self", 0), tensor_arg(mask, "mask", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_nonzero(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "nonzero", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 1);
+    give(x, out, op::nonzero(tensor_arg(self, "self", 0)));
+  });
+}
+tt_status tt_nonzero_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return api_call(c, "nonzero_into", [&]([[maybe_unused]] Ctx& x) {
+    op::nonzero_into(tensor_arg(self, "self", 0), mutable_arg(dst, "dst", 1));
+  });
+}
+tt_status tt_one_hot(tt_ctx *c, const tt_tensor *self, const tt_one_hot_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "one_hot", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const int64_t o_num_classes = opts_has(opts, 0) ? int64_t(opts->num_classes) : int64_t(-1);
+    give(x, out, op::one_hot(tensor_arg(self, "self", 0), o_num_classes));
+  });
+}
+tt_status tt_tril(tt_ctx *c, const tt_tensor *self, const tt_tril_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "tril", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const int64_t o_diagonal = opts_has(opts, 0) ? int64_t(opts->diagonal) : int64_t(0);
+    give(x, out, op::tril(tensor_arg(self, "self", 0), o_diagonal));
+  });
+}
+tt_status tt_tril_(tt_ctx *c, tt_tensor *self, const tt_tril_opts *opts) {
+  return api_call(c, "tril_", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_diagonal = opts_has(opts, 0) ? int64_t(opts->diagonal) : int64_t(0);
+    op::tril_(mutable_arg(self, "self", 0), o_diagonal);
+  });
+}
+tt_status tt_tril_into(tt_ctx *c, const tt_tensor *self, const tt_tril_opts *opts, tt_tensor *dst) {
+  return api_call(c, "tril_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_diagonal = opts_has(opts, 0) ? int64_t(opts->diagonal) : int64_t(0);
+    op::tril_into(tensor_arg(self, "self", 0), o_diagonal, mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_triu(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "triu", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const int64_t o_diagonal = opts_has(opts, 0) ? int64_t(opts->diagonal) : int64_t(0);
+    give(x, out, op::triu(tensor_arg(self, "self", 0), o_diagonal));
+  });
+}
+tt_status tt_triu_(tt_ctx *c, tt_tensor *self, const tt_triu_opts *opts) {
+  return api_call(c, "triu_", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_diagonal = opts_has(opts, 0) ? int64_t(opts->diagonal) : int64_t(0);
+    op::triu_(mutable_arg(self, "self", 0), o_diagonal);
+  });
+}
+tt_status tt_triu_into(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opts, tt_tensor *dst) {
+  return api_call(c, "triu_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_diagonal = opts_has(opts, 0) ? int64_t(opts->diagonal) : int64_t(0);
+    op::triu_into(tensor_arg(self, "self", 0), o_diagonal, mutable_arg(dst, "dst", 2));
+  });
+}

@@ -27,4 +27,8 @@ namespace TT_NS {
 
 // full_like(self: Tensor, fill_value: Scalar, dtype: DType? = None, device: Device? = None) -> Tensor
 
+// eye(n: Int, m: Int? = None, dtype: DType? = None, device: Device? = None) -> Tensor
+
+// linspace(start: Scalar, end: Scalar, steps: Int, dtype: DType? = None, device: Device? = None) -> Tensor
+
 }  // namespace TT_NS

@@ -38,4 +38,77 @@ void index_add_into_front(Call c, const Tensor& self, int64_t dim, const Tensor&
 
 // embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None) -> Tensor
 
+// scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "none") -> Tensor
+void scatter__front(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce) { replace_values(self, *front::scatter(c, self, dim, index, src, reduce)); }
+void scatter_into_front(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce, Tensor& dst) {
+  const auto r = front::scatter(c, self, dim, index, src, reduce);
+  check_into(dst, *r, Inputs{&self, &index, &src});
+  copy_result(dst, *r, false);
+}
+
+// scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = "none") -> Tensor
+void scatter_value__front(Call c, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce) { replace_values(self, *front::scatter_value(c, self, dim, index, value, reduce)); }
+void scatter_value_into_front(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce, Tensor& dst) {
+  const auto r = front::scatter_value(c, self, dim, index, value, reduce);
+  check_into(dst, *r, Inputs{&self, &index});
+  copy_result(dst, *r, false);
+}
+
+// scatter_put(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor
+
+// scatter_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor
+
+// index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor
+void index_copy__front(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) { copy_result(self, *front::index_copy(c, self, dim, index, source), true); }
+void index_copy_into_front(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Tensor& dst) {
+  const auto r = front::index_copy(c, self, dim, index, source);
+  check_into(dst, *r, Inputs{&self, &index, &source});
+  copy_result(dst, *r, false);
+}
+
+// index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor
+void index_fill__front(Call c, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) { copy_result(self, *front::index_fill(c, self, dim, index, value), true); }
+
+// index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor
+void index_fill_tensor__front(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) { replace_values(self, *front::index_fill_tensor(c, self, dim, index, value)); }
+
+// take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor
+void take_along_dim_into_front(Call c, const Tensor& self, const Tensor& indices, Opt<int64_t> dim, Tensor& dst) {
+  const auto r = front::take_along_dim(c, self, indices, dim);
+  check_into(dst, *r, Inputs{&self, &indices});
+  copy_result(dst, *r, false);
+}
+
+// masked_select(self: Tensor, mask: Tensor) -> Tensor
+void masked_select_into_front(Call c, const Tensor& self, const Tensor& mask, Tensor& dst) {
+  const auto r = front::masked_select(c, self, mask);
+  check_into(dst, *r, Inputs{&self, &mask});
+  copy_result(dst, *r, false);
+}
+
+// nonzero(self: Tensor) -> IndexTensor
+void nonzero_into_front(Call c, const Tensor& self, Tensor& dst) {
+  const auto r = front::nonzero(c, self);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// one_hot(self: Tensor, num_classes: Int = -1) -> IndexTensor
+
+// tril(self: Tensor, diagonal: Int = 0) -> Tensor
+void tril__front(Call c, Tensor& self, int64_t diagonal) { replace_values(self, *front::tril(c, self, diagonal)); }
+void tril_into_front(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
+  const auto r = front::tril(c, self, diagonal);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// triu(self: Tensor, diagonal: Int = 0) -> Tensor
+void triu__front(Call c, Tensor& self, int64_t diagonal) { replace_values(self, *front::triu(c, self, diagonal)); }
+void triu_into_front(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
+  const auto r = front::triu(c, self, diagonal);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
 }  // namespace TT_NS

@@ -36,6 +36,8 @@ TensorRef empty_like(Call c, const Tensor& self, Dtype dtype, Opt<Device> device
 TensorRef zeros_like(Call c, const Tensor& self, Dtype dtype, Opt<Device> device);
 TensorRef ones_like(Call c, const Tensor& self, Dtype dtype, Opt<Device> device);
 TensorRef full_like(Call c, const Tensor& self, const Scalar& fill_value, Dtype dtype, Opt<Device> device);
+TensorRef eye(Call c, int64_t n, Opt<int64_t> m, Dtype dtype, Opt<Device> device);
+TensorRef linspace(Call c, const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype, Opt<Device> device);
 TensorRef gather(Call c, const Tensor& self, int64_t dim, const Tensor& index);
 TensorRef scatter_add(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
 TensorRef index_select(Call c, const Tensor& self, int64_t dim, const Tensor& index);
@@ -43,6 +45,19 @@ TensorRef index_add(Call c, const Tensor& self, int64_t dim, const Tensor& index
 TensorRef index(Call c, const Tensor& self, TensorSpan indices);
 TensorRef index_put(Call c, const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate);
 TensorRef embedding(Call c, const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx);
+TensorRef scatter(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce);
+TensorRef scatter_value(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce);
+TensorRef scatter_put(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
+TensorRef scatter_fill(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value);
+TensorRef index_copy(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source);
+TensorRef index_fill(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value);
+TensorRef index_fill_tensor(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value);
+TensorRef take_along_dim(Call c, const Tensor& self, const Tensor& indices, Opt<int64_t> dim);
+TensorRef masked_select(Call c, const Tensor& self, const Tensor& mask);
+TensorRef nonzero(Call c, const Tensor& self);
+TensorRef one_hot(Call c, const Tensor& self, int64_t num_classes);
+TensorRef tril(Call c, const Tensor& self, int64_t diagonal);
+TensorRef triu(Call c, const Tensor& self, int64_t diagonal);
 TensorRef l1_loss(Call c, const Tensor& input, const Tensor& target, int64_t reduction, const Tensor* weight);
 TensorRef mse_loss(Call c, const Tensor& input, const Tensor& target, int64_t reduction, const Tensor* weight);
 TensorRef smooth_l1_loss(Call c, const Tensor& input, const Tensor& target, int64_t reduction, double beta);

@@ -176,6 +176,8 @@ extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_empty_like;
 extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_zeros_like;
 extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_ones_like;
 extern Op<TensorRef(const Tensor&, const Scalar&, Dtype, Opt<Device>)> op_full_like;
+extern Op<TensorRef(int64_t, Opt<int64_t>, Dtype, Opt<Device>)> op_eye;
+extern Op<TensorRef(const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>)> op_linspace;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather;
 extern Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add;
@@ -189,6 +191,34 @@ extern Op<TensorRef(const Tensor&, TensorSpan)> op_index;
 extern Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put;
 extern Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_;
 extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter;
+extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_;
+extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, Tensor&)> op_scatter_into;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value;
+extern Op<void(Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value_;
+extern Op<void(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t, Tensor&)> op_scatter_value_into;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_put;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_scatter_fill;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy;
+extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy_;
+extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, Tensor&)> op_index_copy_into;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill;
+extern Op<void(Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill_;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor;
+extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor_;
+extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_take_along_dim;
+extern Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_take_along_dim_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_masked_select;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_masked_select_into;
+extern Op<TensorRef(const Tensor&)> op_nonzero;
+extern Op<void(const Tensor&, Tensor&)> op_nonzero_into;
+extern Op<TensorRef(const Tensor&, int64_t)> op_one_hot;
+extern Op<TensorRef(const Tensor&, int64_t)> op_tril;
+extern Op<void(Tensor&, int64_t)> op_tril_;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_tril_into;
+extern Op<TensorRef(const Tensor&, int64_t)> op_triu;
+extern Op<void(Tensor&, int64_t)> op_triu_;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_triu_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_absolute_difference_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference;
@@ -411,6 +441,7 @@ enum : int64_t { kReductionNone = 0, kReductionMean = 1, kReductionSum = 2 };
 enum : int64_t { kRoundingNone = 0, kRoundingFloor = 1, kRoundingTrunc = 2 };
 enum : int64_t { kApproximateNone = 0, kApproximateTanh = 1 };
 enum : int64_t { kKlReductionNone = 0, kKlReductionMean = 1, kKlReductionSum = 2, kKlReductionBatchmean = 3 };
+enum : int64_t { kScatterNone = 0, kScatterAdd = 1, kScatterMultiply = 2 };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {
@@ -928,6 +959,12 @@ inline TensorRef ones_like(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<D
 inline TensorRef full_like(const Tensor& self, const Scalar& fill_value, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_full_like, self, fill_value, dtype, device);
 }
+inline TensorRef eye(int64_t n, Opt<int64_t> m = {}, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+  return dispatch(op_eye, n, m, dtype, device);
+}
+inline TensorRef linspace(const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+  return dispatch(op_linspace, start, end, steps, dtype, device);
+}
 inline TensorRef gather(const Tensor& self, int64_t dim, const Tensor& index) {
   return dispatch(op_gather, self, dim, index);
 }
@@ -966,6 +1003,90 @@ inline void index_put_(Tensor& self, TensorSpan indices, const Tensor& values, b
 }
 inline TensorRef embedding(const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx = {}) {
   return dispatch(op_embedding, weight, indices, padding_idx);
+}
+inline TensorRef scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce = 0) {
+  return dispatch(op_scatter, self, dim, index, src, reduce);
+}
+inline void scatter_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce = 0) {
+  return dispatch(op_scatter_, self, dim, index, src, reduce);
+}
+inline void scatter_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce, Tensor& dst) {
+  return dispatch(op_scatter_into, self, dim, index, src, reduce, dst);
+}
+inline TensorRef scatter(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce = 0) {
+  return dispatch(op_scatter_value, self, dim, index, value, reduce);
+}
+inline void scatter_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce = 0) {
+  return dispatch(op_scatter_value_, self, dim, index, value, reduce);
+}
+inline void scatter_into(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce, Tensor& dst) {
+  return dispatch(op_scatter_value_into, self, dim, index, value, reduce, dst);
+}
+inline TensorRef scatter_put(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  return dispatch(op_scatter_put, self, dim, index, src);
+}
+inline TensorRef scatter_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  return dispatch(op_scatter_fill, self, dim, index, value);
+}
+inline TensorRef index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  return dispatch(op_index_copy, self, dim, index, source);
+}
+inline void index_copy_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  return dispatch(op_index_copy_, self, dim, index, source);
+}
+inline void index_copy_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Tensor& dst) {
+  return dispatch(op_index_copy_into, self, dim, index, source, dst);
+}
+inline TensorRef index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  return dispatch(op_index_fill, self, dim, index, value);
+}
+inline void index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  return dispatch(op_index_fill_, self, dim, index, value);
+}
+inline TensorRef index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+  return dispatch(op_index_fill_tensor, self, dim, index, value);
+}
+inline void index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+  return dispatch(op_index_fill_tensor_, self, dim, index, value);
+}
+inline TensorRef take_along_dim(const Tensor& self, const Tensor& indices, Opt<int64_t> dim = {}) {
+  return dispatch(op_take_along_dim, self, indices, dim);
+}
+inline void take_along_dim_into(const Tensor& self, const Tensor& indices, Opt<int64_t> dim, Tensor& dst) {
+  return dispatch(op_take_along_dim_into, self, indices, dim, dst);
+}
+inline TensorRef masked_select(const Tensor& self, const Tensor& mask) {
+  return dispatch(op_masked_select, self, mask);
+}
+inline void masked_select_into(const Tensor& self, const Tensor& mask, Tensor& dst) {
+  return dispatch(op_masked_select_into, self, mask, dst);
+}
+inline TensorRef nonzero(const Tensor& self) {
+  return dispatch(op_nonzero, self);
+}
+inline void nonzero_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_nonzero_into, self, dst);
+}
+inline TensorRef one_hot(const Tensor& self, int64_t num_classes = -1) {
+  return dispatch(op_one_hot, self, num_classes);
+}
+inline TensorRef tril(const Tensor& self, int64_t diagonal = 0) {
+  return dispatch(op_tril, self, diagonal);
+}
+inline void tril_(Tensor& self, int64_t diagonal = 0) {
+  return dispatch(op_tril_, self, diagonal);
+}
+inline void tril_into(const Tensor& self, int64_t diagonal, Tensor& dst) {
+  return dispatch(op_tril_into, self, diagonal, dst);
+}
+inline TensorRef triu(const Tensor& self, int64_t diagonal = 0) {
+  return dispatch(op_triu, self, diagonal);
+}
+inline void triu_(Tensor& self, int64_t diagonal = 0) {
+  return dispatch(op_triu_, self, diagonal);
+}
+inline void triu_into(const Tensor& self, int64_t diagonal, Tensor& dst) {
+  return dispatch(op_triu_into, self, diagonal, dst);
 }
 inline TensorRef absolute_difference(const Tensor& self, const Tensor& other) {
   return dispatch(op_absolute_difference, self, other);

@@ -30,6 +30,10 @@ static TensorRef make(Ints size, Dtype dtype, Device device) {
   checked_numel(size, dtype, "size");
   return new_tensor(size, dtype, device);
 }
+static TensorRef on(TensorRef t, const Opt<Device>& device) {
+  const Device to = or_cpu(device);
+  return to == kCpuDevice ? std::move(t) : op::to_device(*t, to);
+}
 static TensorRef filled(TensorRef t, const Scalar& value) {
   check_fits(value, t->dtype, "fill_value");
   fill_elements(*t, value);
@@ -76,8 +80,39 @@ TensorRef arange(Call, const Scalar& start, const Scalar& end, const Scalar& ste
   if (dtype == Dtype::kNone) dtype = start.is_float() || end.is_float() || step.is_float() ? Dtype::kF32 : Dtype::kI64;
   TensorRef out = make(Ints(&n, 1), dtype, kCpuDevice);
   fill_arange(*out, start, step);
-  Device to = or_cpu(device);
-  return to == kCpuDevice ? out : op::to_device(*out, to);
+  return on(std::move(out), device);
+}
+
+TensorRef eye(Call, int64_t n, Opt<int64_t> m, Dtype dtype, Opt<Device> device) {
+  const int64_t size[2] = {n, m.or_else(n)}, least = size[0] < size[1] ? size[0] : size[1], step[1] = {size[1] + 1};
+  if (least < 0) fail_arg(TT_INVALID_ARG, n < 0 ? "n" : "m", "n is {}, m is {}: must not be negative", n, size[1]);
+  TensorRef out = filled(make(size, or_f32(dtype), or_cpu(device)), 0);
+  if (least) fill_elements(*new_alias(out, Ints(&least, 1), step), 1);
+  return out;
+}
+
+// from, from + step, …: n numbers, in float64 or complex128.
+static TensorRef ramp(const Scalar& from, const Scalar& step, int64_t n) {
+  return op::add(*op::mul(*op::arange(0, n, 1, Dtype::kF64), step), from);
+}
+
+// Half the numbers count from start, half from end, so that both are met exactly.
+TensorRef linspace(Call, const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype, Opt<Device> device) {
+  const bool complex_range = start.is_complex() || end.is_complex();
+  if (steps < 0) fail_arg(TT_INVALID_ARG, "steps", "steps is {}: must not be negative", steps);
+  if (dtype == Dtype::kNone) dtype = complex_range ? Dtype::kC64 : Dtype::kF32;
+  if (complex_range && !is_complex(dtype)) fail_arg(TT_DTYPE, "dtype", "start or end is complex, dtype is {}: must be complex", fmt(dtype));
+  const bool whole = category(dtype) < 2;  // integers: the bounds are cut first
+  check_fits(start, dtype, "start"), check_fits(end, dtype, "end");
+  const Scalar a = whole ? Scalar(start.to_int()) : start, b = whole ? Scalar(end.to_int()) : end;
+  MaskGuard no_grad(bit(kKeyAutograd));
+  checked_numel(Ints(&steps, 1), Dtype::kC128, "steps");
+  const double gap = steps > 1 ? double(steps - 1) : 1, by = (b.real() - a.real()) / gap;
+  const Scalar step = complex_range ? Scalar::complex(by, (b.imag() - a.imag()) / gap) : Scalar(by);
+  const int64_t half = steps > 1 ? steps / 2 : steps, only[1] = {0};
+  TensorRef low = ramp(a, step, half), high = op::flip(*ramp(b, -step, steps - half), only);
+  const Tensor* const parts[2] = {low.get(), high.get()};
+  return on(op::to_dtype(*op::cat(parts, 0), dtype), device);
 }
 
 }  // namespace TT_NS::front

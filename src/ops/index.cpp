@@ -1,4 +1,4 @@
-// gather, scatter_add, index_select, index_add, embedding: one index tensor for one dimension.
+// gather, scatter, index_select, index_add, index_copy, index_fill, embedding: one index tensor for one dimension.
 #include "gen/front_decl.h"
 #include "gen/fronts.h"
 #include "gen/kernels.h"
@@ -96,14 +96,67 @@ void scatter_add__front(Call, Tensor& self, int64_t dim, const Tensor& index, co
   self.bump_version();
 }
 
-// ---- index_select, index_add: the index is a vector ----
+TensorRef front::scatter_put(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  const int64_t d = check_scatter(self, dim, index, src);
+  TensorRef out = row_major_copy(self);
+  along(kernel_index_put, *out, d, index, src);
+  return out;
+}
 
-static int64_t check_vector(const Tensor& self, int64_t dim, const Tensor& index) {
+// A tensor of one element, seen in any shape.
+static TensorRef number_as(const Scalar& value, const Tensor& like, Ints shape) {
+  check_fits(value, like.dtype, "value");
+  TensorRef one = new_tensor({}, like.dtype, like.device);
+  fill_elements(*one, value);
+  Shape strides;
+  strides.resize(shape.n, 0);
+  return new_alias(one, shape, strides);
+}
+
+TensorRef front::scatter_fill(Call, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  check_devices(self, index, nullptr, "");
+  const int64_t d = check_along(self, dim, index);
+  TensorRef out = row_major_copy(self), src = number_as(value, self, index.sizes());
+  along(kernel_index_put, *out, d, index, src);
+  return out;
+}
+
+// One position of `dim` after the other: within one, no target repeats.
+static TensorRef scatter_multiply(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  const int64_t d = check_scatter(self, dim, index, src), one[1] = {1};
+  TensorRef out = op::clone(self), at = index.ndim ? TensorRef::share(&index) : op::view(index, one), by = src.ndim ? TensorRef::share(&src) : op::view(src, one);
+  if (index.numel == 0) return out;
+  if (!self.ndim) out = op::view(out, one);
+  for (int64_t e = 0; e < at->ndim; e++) by = op::slice(by, e, 0, at->size(e));
+  for (int64_t k = 0; k < at->size(d); k++) {
+    TensorRef where = op::slice(at, d, k, k + 1);
+    out = op::scatter_put(out, d, where, *op::mul(*op::gather(out, d, where), *op::slice(by, d, k, k + 1)));
+  }
+  return self.ndim ? std::move(out) : op::view(out, {});
+}
+
+TensorRef front::scatter(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce) {
+  if (reduce == kScatterAdd) return op::scatter_add(self, dim, index, src);
+  if (reduce == kScatterMultiply) return scatter_multiply(self, dim, index, src);
+  if (reduce) fail_arg(TT_INVALID_ARG, "reduce", "reduce is {}: must be none, add or multiply", reduce);
+  return op::scatter_put(self, dim, index, src);
+}
+
+TensorRef front::scatter_value(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce) {
+  if (!reduce) return op::scatter_fill(self, dim, index, value);
+  check_devices(self, index, nullptr, "");
+  return scatter(c, self, dim, index, *number_as(value, self, index.sizes()), reduce);
+}
+
+// ---- index_select, index_add, index_copy, index_fill: the index is a vector ----
+
+static int64_t check_vector(const Tensor& self, int64_t dim, const Tensor& index, bool from_end = false) {
   const int64_t d = wrap_dim(dim, self.ndim);
   check_index_dtype(index, "index");
   if (index.ndim > 1) fail_arg(TT_SHAPE, "index", "index is {}: must be 1-D or 0-D", index.sizes());
   if (self.ndim == 0 && index.numel != 1) fail_arg(TT_SHAPE, "index", "index is {}, self is 0-dim: exactly one index is needed", index.sizes());
-  check_indices(index, "index", 0, self.ndim ? self.size(d) : 1);
+  const int64_t n = self.ndim ? self.size(d) : 1;
+  check_indices(index, "index", from_end ? -n : 0, n);
   return d;
 }
 
@@ -129,8 +182,7 @@ TensorRef front::index_select(Call, const Tensor& self, int64_t dim, const Tenso
   return out;
 }
 
-// Returns alpha * source.
-static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+static void check_source(const Tensor& self, int64_t* dim, const Tensor& index, const Tensor& source) {
   check_devices(self, index, &source, "source");
   check_same_dtype(self, source, "source");
   *dim = check_vector(self, *dim, index);
@@ -140,6 +192,11 @@ static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor&
   if (!fits)
     fail_arg(TT_SHAPE, "source", "source is {}, self is {}, index has {} elements: source must be as self, with size {} in dim {}", source.sizes(), self.sizes(),
              index.numel, index.numel, *dim);
+}
+
+// Returns alpha * source.
+static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  check_source(self, dim, index, source);
   if (!can_cast(alpha.natural_dtype(), self.dtype)) fail_arg(TT_DTYPE, "alpha", "alpha is a {}, self is {}: it cannot be cast", fmt(alpha.natural_dtype()), fmt(self.dtype));
   if (alpha.is_one()) return TensorRef::share(&source);
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -158,6 +215,37 @@ void index_add__front(Call, Tensor& self, int64_t dim, const Tensor& index, cons
   check_writable(self, "self");
   slices(kernel_index_accumulate, self, dim, *apart_from(index, self), *apart_from(*scaled, self));
   self.bump_version();
+}
+
+TensorRef front::index_copy(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  check_source(self, &dim, index, source);
+  TensorRef out = row_major_copy(self);
+  slices(kernel_index_put, *out, dim, index, source);
+  return out;
+}
+
+TensorRef front::index_fill(Call, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  check_devices(self, index, nullptr, "");
+  const int64_t d = check_vector(self, dim, index, true);
+  Shape shape(self.sizes());
+  if (self.ndim) shape[d] = index.numel;
+  TensorRef out = row_major_copy(self);
+  slices(kernel_index_put, *out, d, index, *number_as(value, self, shape));
+  return out;
+}
+
+// By a mask of the filled indices: value's gradient counts each of them once.
+TensorRef front::index_fill_tensor(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+  if (value.ndim) fail_arg(TT_SHAPE, "value", "value is {}: must be 0-dim", value.sizes());
+  if (is_complex(value.dtype) && !is_complex(self.dtype)) fail_arg(TT_DTYPE, "value", "value is {}, self is {}: it cannot be cast", fmt(value.dtype), fmt(self.dtype));
+  check_devices(self, index, nullptr, "");
+  const int64_t d = check_vector(self, dim, index, true);
+  Shape shape;
+  shape.resize(self.ndim, 1);
+  if (self.ndim) shape[d] = self.size(d);
+  TensorRef filled = op::index_fill(*op::zeros(shape, Dtype::kBool, self.device), d, index, true);
+  TensorRef v = value.dtype == self.dtype ? TensorRef::share(&value) : op::to_dtype(value, self.dtype);
+  return op::where(*filled, *v, self);
 }
 
 // ---- embedding ----

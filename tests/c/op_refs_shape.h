@@ -248,9 +248,142 @@ static int r_einsum(const Inputs* in, Arr* out) {
   return 1;
 }
 
+/* ---- creation ---- */
+
+static int r_eye(const Inputs* in, Arr* out) {
+  int64_t shape[2], i;
+  shape[0] = int_arg(in, "n", 0), shape[1] = int_arg(in, "m", shape[0]);
+  *out = array(shape, 2);
+  for (i = 0; i < out->n; i++) out->v[i] = i / shape[1] == i % shape[1];
+  return 1;
+}
+static int r_linspace(const Inputs* in, Arr* out) {
+  const double start = number_arg(in, "start", 0), end = number_arg(in, "end", 0);
+  const int64_t n = int_arg(in, "steps", 0);
+  int64_t i;
+  *out = array(&n, 1);
+  for (i = 0; i < n; i++) {
+    const double step = n > 1 ? (end - start) / (double)(n - 1) : 0;
+    out->v[i] = n > 1 && i >= n / 2 ? end - step * (double)(n - 1 - i) : start + step * (double)i;
+  }
+  return 1;
+}
+static int r_one_hot(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
+  int64_t classes = int_arg(in, "num_classes", -1), shape[kMaxDims], i;
+  for (i = 0; i < x->n && int_arg(in, "num_classes", -1) < 0; i++)
+    if (x->v[i] >= (double)classes) classes = (int64_t)x->v[i] + 1;
+  memcpy(shape, x->shape, sizeof shape);
+  shape[x->ndim] = classes;
+  *out = array(shape, x->ndim + 1);
+  for (i = 0; i < x->n; i++) out->v[i * classes + (int64_t)x->v[i]] = 1;
+  return 1;
+}
+static int triangle(const Inputs* in, Arr* out, int lower) {
+  const Arr* x = tensor(in, "self");
+  const int64_t diagonal = int_arg(in, "diagonal", 0);
+  int64_t i, idx[kMaxDims];
+  *out = array(x->shape, x->ndim);
+  for (i = 0; i < x->n; i++) {
+    int64_t above;
+    unravel(i, x->shape, x->ndim, idx);
+    above = idx[x->ndim - 1] - idx[x->ndim - 2] - diagonal;
+    if (lower ? above <= 0 : above >= 0) out->v[i] = x->v[i];
+  }
+  return 1;
+}
+static int r_tril(const Inputs* in, Arr* out) { return triangle(in, out, 1); }
+static int r_triu(const Inputs* in, Arr* out) { return triangle(in, out, 0); }
+
+/* ---- indexing ---- */
+
+static int r_scatter(const Inputs* in, Arr* out) {
+  const Arr *x = tensor(in, "self"), *index = tensor(in, "index"), *src = has(in, "src") ? tensor(in, "src") : NULL;
+  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim), how = int_arg(in, "reduce", 0);
+  int64_t i, idx[kMaxDims];
+  *out = same_order(x, x->shape, x->ndim);
+  for (i = 0; i < index->n; i++) {
+    double v, *at;
+    unravel(i, index->shape, index->ndim, idx);
+    v = src ? src->v[ravel(src, idx)] : number_arg(in, "value", 0);
+    idx[d] = (int64_t)index->v[i];
+    at = &out->v[ravel(out, idx)];
+    *at = how == TT_SCATTER_ADD ? *at + v : how == TT_SCATTER_MULTIPLY ? *at * v : v;
+  }
+  return 1;
+}
+/* index_copy, index_fill */
+static int r_index_write(const Inputs* in, Arr* out) {
+  const Arr *x = tensor(in, "self"), *index = tensor(in, "index"), *src = has(in, "source") ? tensor(in, "source") : NULL;
+  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
+  int64_t i, k, idx[kMaxDims];
+  *out = same_order(x, x->shape, x->ndim);
+  for (i = 0; i < x->n; i++) {
+    unravel(i, x->shape, x->ndim, idx);
+    for (k = 0; k < index->n; k++) {
+      const int64_t at = (int64_t)index->v[k] + (index->v[k] < 0 ? x->shape[d] : 0), here = idx[d];
+      if (x->ndim && here != at) continue;
+      if (x->ndim) idx[d] = k;
+      out->v[i] = src                                                                         ? src->v[src->ndim ? ravel(src, idx) : 0]
+                  : strcmp(in->sample->row->args[3].type, "Tensor") ? number_arg(in, "value", 0)
+                                                                                              : tensor(in, "value")->v[0];
+      if (x->ndim) idx[d] = here;
+    }
+  }
+  return 1;
+}
+static int r_take_along_dim(const Inputs* in, Arr* out) {
+  const Arr *x = tensor(in, "self"), *index = tensor(in, "indices");
+  int64_t i, idx[kMaxDims], shape[kMaxDims], d;
+  Arr flat;
+  if (!given(in, "dim")) {
+    *out = array(&index->n, 1);
+    for (i = 0; i < out->n; i++) out->v[i] = x->v[wrap((int64_t)index->v[i], x->n)];
+    return 1;
+  }
+  d = wrap(int_arg(in, "dim", 0), x->ndim);
+  for (i = 0; i < x->ndim; i++) shape[i] = i == d || x->shape[i] == 1 ? index->shape[i] : x->shape[i];
+  *out = array(shape, x->ndim);
+  flat = *x;
+  for (i = 0; i < out->n; i++) {
+    unravel(i, shape, x->ndim, idx);
+    idx[d] = wrap((int64_t)index->v[broadcast_at(index, idx, x->ndim)], x->shape[d]);
+    out->v[i] = x->v[broadcast_at(&flat, idx, x->ndim)];
+  }
+  return 1;
+}
+static int r_masked_select(const Inputs* in, Arr* out) {
+  Arr both[2], all;
+  int64_t i, n = 0, idx[kMaxDims];
+  both[0] = *tensor(in, "self"), both[1] = *tensor(in, "mask");
+  all = broadcast_shape(both, 2);
+  for (i = 0; i < all.n; i++) {
+    unravel(i, all.shape, all.ndim, idx);
+    if (both[1].v[broadcast_at(&both[1], idx, all.ndim)] != 0) all.v[n++] = both[0].v[broadcast_at(&both[0], idx, all.ndim)];
+  }
+  *out = array(&n, 1);
+  memcpy(out->v, all.v, (size_t)n * sizeof(double));
+  return 1;
+}
+static int r_nonzero(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
+  int64_t shape[2] = {0, 0}, i, k = 0, d, idx[kMaxDims];
+  shape[1] = x->ndim;
+  for (i = 0; i < x->n; i++) shape[0] += x->v[i] != 0;
+  *out = array(shape, 2);
+  for (i = 0; i < x->n; i++) {
+    unravel(i, x->shape, x->ndim, idx);
+    for (d = 0; x->v[i] != 0 && d < x->ndim; d++) out->v[k++] = (double)idx[d];
+  }
+  return 1;
+}
+
 #define SHAPE_REFS                                                                                                 \
   {"flatten", 0, r_flatten, 1}, {"unflatten", 0, r_unflatten, 1}, {"unbind", 0, r_unbind, 1}, {"chunk", 0, r_chunk, 1}, \
       {"narrow", 0, r_narrow, 1}, {"diagonal", 0, r_diagonal, 1}, {"flip", 0, r_flip, 1}, {"roll", 0, r_roll, 1},       \
       {"repeat", 0, r_repeat, 1}, {"tile", 0, r_repeat, 1}, {"mm", 0, r_matmul, 0}, {"bmm", 0, r_matmul, 0},            \
       {"mv", 0, r_matmul, 0}, {"dot", 0, r_matmul, 0}, {"outer", 0, r_outer, 1}, {"baddbmm", 0, r_baddbmm, 0},          \
-      {"einsum", 0, r_einsum, 0},
+      {"einsum", 0, r_einsum, 0}, {"eye", 0, r_eye, 1}, {"linspace", 0, r_linspace, 0}, {"one_hot", 0, r_one_hot, 1},   \
+      {"tril", 0, r_tril, 1}, {"triu", 0, r_triu, 1}, {"scatter", 0, r_scatter, 1}, {"index_copy", 0, r_index_write, 1}, \
+      {"index_fill", 0, r_index_write, 1}, {"take_along_dim", 0, r_take_along_dim, 1},                                  \
+      {"masked_select", 0, r_masked_select, 1}, {"nonzero", 0, r_nonzero, 1},

@@ -185,7 +185,162 @@ static void build_einsum(const Build* b) {
   }
 }
 
+/* ---- creation ---- */
+
+static void build_eye(const Build* b) {
+  static const int64_t kRows[] = {3, 2, 4, 0}, kColumns[] = {0, 4, 1, 2};
+  static const tt_dtype kOf[] = {TT_F32, TT_I64, TT_BF16, TT_BOOL};
+  int k;
+  for (k = 0; k < 4; k++) {
+    Sample s = blank(b, "eye", 0);
+    put(&s, "n", int_value(kRows[k]));
+    if (k) put(&s, "m", int_value(kColumns[k])), put(&s, "dtype", int_value(kOf[k]));
+    emit(b, &s);
+  }
+}
+static void build_linspace(const Build* b) {
+  static const double kStart[] = {0, -1, 5, 2, 3, 0}, kEnd[] = {1, 1, -7, 2, 9, 50};
+  static const int64_t kSteps[] = {5, 8, 67, 1, 0, 50};
+  static const tt_dtype kOf[] = {TT_F32, TT_F64, TT_F16, TT_F32, TT_F32, TT_I64};
+  int k;
+  for (k = 0; k < 6; k++) {
+    Sample s = blank(b, "linspace", 0);
+    put(&s, "start", scalar_value(kStart[k])), put(&s, "end", scalar_value(kEnd[k]));
+    put(&s, "steps", int_value(kSteps[k]));
+    if (k) put(&s, "dtype", int_value(kOf[k]));
+    emit(b, &s);
+  }
+}
+static void build_one_hot(const Build* b) {
+  int k;
+  for (k = 0; k < 4; k++) {
+    Sample s = blank(b, "one_hot", 0);
+    s.args[0] = tensor_value(k == 1 ? indices(NULL, 0, 3) : k == 2 ? indices(S_(2, 0), 3) : indices(S_(2, 3), 4));
+    if (k != 3) put(&s, "num_classes", int_value(5));
+    emit(b, &s);
+  }
+}
+static void build_triangle(const Build* b) {
+  static const int64_t kDiagonal[] = {0, 1, -1, 9, -9, 0};
+  int k;
+  for (k = 0; k < 6; k++) {
+    Sample s = one(b, "triangle", 1, k == 2 ? signed_(S_(2, 3, 2)) : k == 5 ? signed_(S_(2, 0, 3)) : signed_(S_(3, 4)));
+    if (k) put(&s, "diagonal", int_value(kDiagonal[k]));
+    emit(b, &s);
+  }
+  {
+    Sample s = one(b, "special values", 0, filled(S_(6, 6), special_value));
+    s.special = 1;
+    emit(b, &s);
+  }
+}
+
+/* ---- indexing ---- */
+
+static void build_scatter(const Build* b) { /* no position twice, where values replace */
+  const int src = has_arg(b->row, "src");
+  int k;
+  for (k = 0; k < 7; k++) {
+    Sample s = one(b, "scatter", 1, k == 3 ? signed_(NULL, 0) : signed_(S_(3, 2)));
+    put(&s, "dim", int_value(k == 1 ? -1 : 0));
+    put(&s, "index",
+        tensor_value(k == 0   ? make(TT_I64, SHAPE(2, 2), DATA(2, 0, 0, 1))
+                     : k == 1 ? make(TT_I64, SHAPE(2, 2), DATA(1, 0, 0, 1))
+                     : k == 2 ? indices(S_(0, 2), 3)
+                     : k == 3 ? indices(NULL, 0, 1)
+                     : k == 4 ? make(TT_I64, SHAPE(1, 1), DATA(2))
+                              : indices(S_(4, 2), 3)));
+    if (src)
+      put(&s, "src",
+          tensor_value(k == 0   ? signed_(S_(2, 2))
+                       : k == 1 ? signed_(S_(3, 4))
+                       : k == 2 ? signed_(S_(0, 2))
+                       : k == 3 ? signed_(NULL, 0)
+                       : k == 4 ? signed_(S_(1, 2))
+                                : signed_(S_(4, 2))));
+    else
+      put(&s, "value", scalar_value(2));
+    if (k >= 5) put(&s, "reduce", int_value(k == 5 ? TT_SCATTER_ADD : TT_SCATTER_MULTIPLY));
+    emit(b, &s);
+  }
+}
+static void build_index_copy(const Build* b) {
+  int k;
+  for (k = 0; k < 4; k++) {
+    Sample s = one(b, "index_copy", 1, k == 3 ? signed_(NULL, 0) : signed_(S_(3, 2)));
+    put(&s, "dim", int_value(k == 1 ? -1 : 0));
+    put(&s, "index",
+        tensor_value(k == 0   ? make(TT_I64, SHAPE(2), DATA(2, 0))
+                     : k == 1 ? indices(NULL, 0, 2)
+                     : k == 2 ? indices(S_(0), 3)
+                              : indices(S_(1), 1)));
+    put(&s, "source",
+        tensor_value(k == 0   ? signed_(S_(2, 2))
+                     : k == 1 ? signed_(S_(3, 1))
+                     : k == 2 ? signed_(S_(0, 2))
+                              : signed_(NULL, 0)));
+    emit(b, &s);
+  }
+}
+static void build_index_fill(const Build* b) {
+  const int value_tensor = strcmp(b->row->args[3].type, "Tensor") == 0;
+  int k;
+  for (k = 0; k < 4; k++) {
+    Sample s = one(b, "index_fill", 1, k == 3 ? signed_(NULL, 0) : signed_(S_(3, 2)));
+    put(&s, "dim", int_value(k == 1 ? -1 : 0));
+    put(&s, "index",
+        tensor_value(k == 0   ? make(TT_I64, SHAPE(3), DATA(2, 0, -1))
+                     : k == 1 ? indices(NULL, 0, 2)
+                     : k == 2 ? indices(S_(0), 3)
+                              : indices(S_(1), 1)));
+    put(&s, "value", value_tensor ? tensor_value(number(TT_F64, 1.5)) : scalar_value(2));
+    emit(b, &s);
+  }
+}
+static void build_take_along_dim(const Build* b) {
+  int k;
+  for (k = 0; k < 5; k++) {
+    Sample s = one(b, "take_along_dim", 1, k == 3 ? signed_(S_(1, 2)) : signed_(S_(3, 2)));
+    put(&s, "indices",
+        tensor_value(k == 0   ? indices(S_(4, 2), 3)
+                     : k == 1 ? make(TT_I64, SHAPE(1, 3), DATA(1, -2, -1))
+                     : k == 2 ? indices(S_(2, 2), 6)
+                     : k == 3 ? indices(S_(4, 3), 2)
+                              : indices(S_(0, 1), 3)));
+    if (k != 2) put(&s, "dim", int_value(k == 1 ? -1 : k == 3 ? 1 : 0));
+    emit(b, &s);
+  }
+}
+static void build_masked_select(const Build* b) {
+  const struct {
+    tt_tensor *x, *m;
+  } kCases[] = {{signed_(S_(2, 3)), mask(S_(2, 3))}, {signed_(S_(2, 3)), mask(S_(3))}, {signed_(S_(3)), mask(S_(2, 1))},
+                {signed_(NULL, 0), mask(NULL, 0)},   {signed_(S_(2, 0)), mask(S_(1))}, {signed_(NULL, 0), mask(S_(4))}};
+  size_t i;
+  for (i = 0; i < sizeof kCases / sizeof *kCases; i++) {
+    Sample s = one(b, "masked_select", 1, kCases[i].x);
+    put(&s, "mask", tensor_value(kCases[i].m));
+    emit(b, &s);
+  }
+}
+static void build_nonzero(const Build* b) {
+  int k;
+  for (k = 0; k < 5; k++) {
+    Sample s = one(b, "nonzero", 0,
+                   k == 0   ? make(TT_F64, SHAPE(2, 3), DATA(0, 1, 0, 0, -2, 3))
+                   : k == 1 ? signed_(NULL, 0)
+                   : k == 2 ? number(TT_F64, 0)
+                   : k == 3 ? signed_(S_(2, 0, 3))
+                            : filled(S_(36, 18), special_value));
+    s.special = k == 4;
+    emit(b, &s);
+  }
+}
+
 #define SHAPE_FAMILIES                                                                                               \
   {"flatten", build_flatten}, {"unflatten", build_unflatten}, {"unbind", build_unbind}, {"chunk", build_chunk},      \
       {"narrow", build_narrow}, {"diagonal", build_diagonal}, {"flip", build_flip}, {"roll", build_roll},            \
-      {"repeat", build_repeat}, {"shorthand", build_shorthand}, {"baddbmm", build_baddbmm}, {"einsum", build_einsum},
+      {"repeat", build_repeat}, {"shorthand", build_shorthand}, {"baddbmm", build_baddbmm}, {"einsum", build_einsum},   \
+      {"eye", build_eye}, {"linspace", build_linspace}, {"one_hot", build_one_hot}, {"triangle", build_triangle},    \
+      {"scatter", build_scatter}, {"index_copy", build_index_copy}, {"index_fill", build_index_fill},                \
+      {"take_along_dim", build_take_along_dim}, {"masked_select", build_masked_select}, {"nonzero", build_nonzero},

@@ -17,6 +17,7 @@ REDUCTION = {'none': 0, 'mean': 1, 'sum': 2}
 ROUNDING = {'none': 0, 'floor': 1, 'trunc': 2}
 APPROXIMATE = {'none': 0, 'tanh': 1}
 KLREDUCTION = {'none': 0, 'mean': 1, 'sum': 2, 'batchmean': 3}
+SCATTER = {'none': 0, 'add': 1, 'multiply': 2}
 tt_abs = lib.tt_abs
 tt_abs_ = lib.tt_abs_
 tt_abs_into = lib.tt_abs_into
@@ -142,6 +143,7 @@ tt_expand = lib.tt_expand
 tt_expm1 = lib.tt_expm1
 tt_expm1_ = lib.tt_expm1_
 tt_expm1_into = lib.tt_expm1_into
+tt_eye = lib.tt_eye
 tt_fill_f64_ = lib.tt_fill_f64_
 tt_fill_i64_ = lib.tt_fill_i64_
 tt_fill_scalar_ = lib.tt_fill_scalar_
@@ -198,6 +200,17 @@ tt_index_add_ex = lib.tt_index_add_ex
 tt_index_add_ex_ = lib.tt_index_add_ex_
 tt_index_add_ex_into = lib.tt_index_add_ex_into
 tt_index_add_into = lib.tt_index_add_into
+tt_index_copy = lib.tt_index_copy
+tt_index_copy_ = lib.tt_index_copy_
+tt_index_copy_into = lib.tt_index_copy_into
+tt_index_fill = lib.tt_index_fill
+tt_index_fill_ = lib.tt_index_fill_
+tt_index_fill_f64 = lib.tt_index_fill_f64
+tt_index_fill_f64_ = lib.tt_index_fill_f64_
+tt_index_fill_i64 = lib.tt_index_fill_i64
+tt_index_fill_i64_ = lib.tt_index_fill_i64_
+tt_index_fill_scalar = lib.tt_index_fill_scalar
+tt_index_fill_scalar_ = lib.tt_index_fill_scalar_
 tt_index_put = lib.tt_index_put
 tt_index_put_ = lib.tt_index_put_
 tt_index_select = lib.tt_index_select
@@ -223,6 +236,7 @@ tt_le_scalar_into = lib.tt_le_scalar_into
 tt_leaky_relu = lib.tt_leaky_relu
 tt_leaky_relu_ = lib.tt_leaky_relu_
 tt_linear = lib.tt_linear
+tt_linspace = lib.tt_linspace
 tt_log = lib.tt_log
 tt_log10 = lib.tt_log10
 tt_log10_ = lib.tt_log10_
@@ -259,6 +273,8 @@ tt_masked_fill_i64 = lib.tt_masked_fill_i64
 tt_masked_fill_i64_ = lib.tt_masked_fill_i64_
 tt_masked_fill_scalar = lib.tt_masked_fill_scalar
 tt_masked_fill_scalar_ = lib.tt_masked_fill_scalar_
+tt_masked_select = lib.tt_masked_select
+tt_masked_select_into = lib.tt_masked_select_into
 tt_matmul = lib.tt_matmul
 tt_matmul_into = lib.tt_matmul_into
 tt_max = lib.tt_max
@@ -310,6 +326,9 @@ tt_neg = lib.tt_neg
 tt_neg_ = lib.tt_neg_
 tt_neg_into = lib.tt_neg_into
 tt_nll_loss = lib.tt_nll_loss
+tt_nonzero = lib.tt_nonzero
+tt_nonzero_into = lib.tt_nonzero_into
+tt_one_hot = lib.tt_one_hot
 tt_ones = lib.tt_ones
 tt_ones_like = lib.tt_ones_like
 tt_outer = lib.tt_outer
@@ -359,8 +378,20 @@ tt_rsub_f64 = lib.tt_rsub_f64
 tt_rsub_i64 = lib.tt_rsub_i64
 tt_rsub_scalar = lib.tt_rsub_scalar
 tt_rsub_scalar_ex = lib.tt_rsub_scalar_ex
+tt_scatter = lib.tt_scatter
+tt_scatter_ = lib.tt_scatter_
 tt_scatter_add = lib.tt_scatter_add
 tt_scatter_add_ = lib.tt_scatter_add_
+tt_scatter_f64 = lib.tt_scatter_f64
+tt_scatter_f64_ = lib.tt_scatter_f64_
+tt_scatter_f64_into = lib.tt_scatter_f64_into
+tt_scatter_i64 = lib.tt_scatter_i64
+tt_scatter_i64_ = lib.tt_scatter_i64_
+tt_scatter_i64_into = lib.tt_scatter_i64_into
+tt_scatter_into = lib.tt_scatter_into
+tt_scatter_scalar = lib.tt_scatter_scalar
+tt_scatter_scalar_ = lib.tt_scatter_scalar_
+tt_scatter_scalar_into = lib.tt_scatter_scalar_into
 tt_select = lib.tt_select
 tt_sigmoid = lib.tt_sigmoid
 tt_sigmoid_ = lib.tt_sigmoid_
@@ -416,6 +447,8 @@ tt_sum = lib.tt_sum
 tt_sum_dim = lib.tt_sum_dim
 tt_sum_dim_into = lib.tt_sum_dim_into
 tt_t = lib.tt_t
+tt_take_along_dim = lib.tt_take_along_dim
+tt_take_along_dim_into = lib.tt_take_along_dim_into
 tt_tan = lib.tt_tan
 tt_tan_ = lib.tt_tan_
 tt_tan_into = lib.tt_tan_into
@@ -425,6 +458,12 @@ tt_tanh_into = lib.tt_tanh_into
 tt_tile = lib.tt_tile
 tt_to = lib.tt_to
 tt_transpose = lib.tt_transpose
+tt_tril = lib.tt_tril
+tt_tril_ = lib.tt_tril_
+tt_tril_into = lib.tt_tril_into
+tt_triu = lib.tt_triu
+tt_triu_ = lib.tt_triu_
+tt_triu_into = lib.tt_triu_into
 tt_trunc = lib.tt_trunc
 tt_trunc_ = lib.tt_trunc_
 tt_trunc_into = lib.tt_trunc_into
@@ -462,8 +501,16 @@ _o_empty_like = Struct("Qiii0q").pack
 _o_zeros_like = Struct("Qiii0q").pack
 _o_ones_like = Struct("Qiii0q").pack
 _o_full_like = Struct("Qiii0q").pack
+_o_eye = Struct("Qqiii0q").pack
+_o_linspace = Struct("Qiii0q").pack
 _o_index_add = Struct("Q0qiiqdd0q").pack
 _o_embedding = Struct("Qq0q").pack
+_o_scatter = Struct("Qi0q").pack
+_o_scatter_value = Struct("Qi0q").pack
+_o_take_along_dim = Struct("Qq0q").pack
+_o_one_hot = Struct("Qq0q").pack
+_o_tril = Struct("Qq0q").pack
+_o_triu = Struct("Qq0q").pack
 _o_l1_loss = Struct("QiP0q").pack
 _o_mse_loss = Struct("QiP0q").pack
 _o_smooth_l1_loss = Struct("Qid0q").pack
@@ -2147,6 +2194,46 @@ def full_like(input, fill_value, *, dtype=None, device=None, out=None, requires_
     return t.requires_grad_() if requires_grad else t
 
 
+def eye(n, m=None, *, dtype=None, device=None, out=None, requires_grad=False):
+    """eye(n, m=None, *, dtype=None, device=None, out=None, requires_grad=False)
+
+    A matrix with ones on its main diagonal and zeros elsewhere.
+      n: number of rows
+      m: number of columns; n by default
+    """
+    if out is not None:
+        return store(out, eye(n, m, dtype=dtype, device=device), "eye")
+    opts = None
+    if m is not None or dtype is not None or device is not None:
+        opts = _o_eye((m is not None) | (dtype is not None) << 1 | (device is not None) << 2, optional_integer(m, "eye", "m"), dtype_code(dtype, "eye", "dtype"), *device_field(device, "eye", "device"))
+    h = c_void_p()
+    if tt_eye(local.ctx, int64(n, "eye", "n"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t.requires_grad_() if requires_grad else t
+
+
+def linspace(start, end, steps, *, dtype=None, device=None, out=None, requires_grad=False):
+    """linspace(start, end, steps, *, dtype=None, device=None, out=None, requires_grad=False)
+
+    `steps` numbers from start to end, both included, at equal distances. complex64 if start or end is complex,
+    else float32.
+      steps: how many numbers; of one, it is start
+    """
+    if out is not None:
+        return store(out, linspace(start, end, steps, dtype=dtype, device=device), "linspace")
+    opts = None
+    if dtype is not None or device is not None:
+        opts = _o_linspace((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "linspace", "dtype"), *device_field(device, "linspace", "device"))
+    h = c_void_p()
+    if tt_linspace(local.ctx, scalar(start, "linspace", "start"), scalar(end, "linspace", "end"), int64(steps, "linspace", "steps"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t.requires_grad_() if requires_grad else t
+
+
 def gather(input, dim, index, *, out=None):
     """gather(input, dim, index, *, out=None)
 
@@ -2363,6 +2450,368 @@ def embedding(input, weight, padding_idx=None):
     t = _new(Tensor)
     t._h = h
     return t
+
+
+def scatter(input, dim, index, src, *, value=None, reduce=None, out=None):
+    """scatter(input, dim, index, src, *, value=None, reduce=None, out=None)
+
+    A copy of self with src[i][j] written at [index[i][j]][j] for dim 0, and so on; which one of several writes to
+    one place stays is not defined.
+    As scatter, with one number for all places.
+      dim: dimension that index counts
+      index: positions in [0, self.shape[dim])
+      src: what to write: at least index's sizes
+      reduce: none: replaces; add, multiply: joins what stands there with each src
+    """
+    if value is not None:
+        src = value
+    if not isinstance(input, Tensor):
+        raise wrong_kind("scatter", "input", "Tensor", input)
+    if not isinstance(index, Tensor):
+        raise wrong_kind("scatter", "index", "Tensor", index)
+    if isinstance(src, Tensor):
+        opts = None
+        if reduce is not None:
+            opts = _o_scatter(1, one_of(SCATTER, reduce, "scatter", "reduce"))
+        if out is not None:
+            out_tensor(out, "scatter")
+            if tt_scatter_into(local.ctx, input._h, int64(dim, "scatter", "dim"), index._h, src._h, opts, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_scatter(local.ctx, input._h, int64(dim, "scatter", "dim"), index._h, src._h, opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif is_number(src):
+        opts = None
+        if reduce is not None:
+            opts = _o_scatter_value(1, one_of(SCATTER, reduce, "scatter", "reduce"))
+        if out is not None:
+            out_tensor(out, "scatter")
+            call, value = number_form(tt_scatter_f64_into, tt_scatter_i64_into, tt_scatter_scalar_into, src, "scatter", "value")
+            if call(local.ctx, input._h, int64(dim, "scatter", "dim"), index._h, value, opts, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        call, value = number_form(tt_scatter_f64, tt_scatter_i64, tt_scatter_scalar, src, "scatter", "value")
+        if call(local.ctx, input._h, int64(dim, "scatter", "dim"), index._h, value, opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("scatter", input, dim, index, src)
+
+
+def scatter_(self, dim, index, src, *, value=None, reduce=None):
+    """scatter_(self, dim, index, src, *, value=None, reduce=None)
+
+    In place: A copy of self with src[i][j] written at [index[i][j]][j] for dim 0, and so on; which one of several
+    writes to one place stays is not defined.
+    As scatter, with one number for all places.
+      dim: dimension that index counts
+      index: positions in [0, self.shape[dim])
+      src: what to write: at least index's sizes
+      reduce: none: replaces; add, multiply: joins what stands there with each src
+    """
+    input = self
+    if value is not None:
+        src = value
+    if not isinstance(input, Tensor):
+        raise wrong_kind("scatter_", "input", "Tensor", input)
+    if not isinstance(index, Tensor):
+        raise wrong_kind("scatter_", "index", "Tensor", index)
+    if isinstance(src, Tensor):
+        opts = None
+        if reduce is not None:
+            opts = _o_scatter(1, one_of(SCATTER, reduce, "scatter_", "reduce"))
+        if tt_scatter_(local.ctx, input._h, int64(dim, "scatter_", "dim"), index._h, src._h, opts):
+            fail()
+        return input
+    elif is_number(src):
+        opts = None
+        if reduce is not None:
+            opts = _o_scatter_value(1, one_of(SCATTER, reduce, "scatter_", "reduce"))
+        call, value = number_form(tt_scatter_f64_, tt_scatter_i64_, tt_scatter_scalar_, src, "scatter_", "value")
+        if call(local.ctx, input._h, int64(dim, "scatter_", "dim"), index._h, value, opts):
+            fail()
+        return input
+    raise no_overload("scatter_", input, dim, index, src)
+
+
+def index_copy(input, dim, index, source, *, out=None):
+    """index_copy(input, dim, index, source, *, out=None)
+
+    A copy of self with source[i] written at index[i] of `dim`.
+      dim: dimension that index counts
+      index: positions in [0, self.shape[dim]): 1-D or 0-D
+      source: what to write: self's shape, but index's length in dim
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("index_copy", "input", "Tensor", input)
+    if not isinstance(index, Tensor):
+        raise wrong_kind("index_copy", "index", "Tensor", index)
+    if not isinstance(source, Tensor):
+        raise wrong_kind("index_copy", "source", "Tensor", source)
+    if out is not None:
+        out_tensor(out, "index_copy")
+        if tt_index_copy_into(local.ctx, input._h, int64(dim, "index_copy", "dim"), index._h, source._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_index_copy(local.ctx, input._h, int64(dim, "index_copy", "dim"), index._h, source._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def index_copy_(self, dim, index, source):
+    """index_copy_(self, dim, index, source)
+
+    In place: A copy of self with source[i] written at index[i] of `dim`.
+      dim: dimension that index counts
+      index: positions in [0, self.shape[dim]): 1-D or 0-D
+      source: what to write: self's shape, but index's length in dim
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("index_copy_", "input", "Tensor", input)
+    if not isinstance(index, Tensor):
+        raise wrong_kind("index_copy_", "index", "Tensor", index)
+    if not isinstance(source, Tensor):
+        raise wrong_kind("index_copy_", "source", "Tensor", source)
+    if tt_index_copy_(local.ctx, input._h, int64(dim, "index_copy_", "dim"), index._h, source._h):
+        fail()
+    return input
+
+
+def index_fill(input, dim, index, value):
+    """index_fill(input, dim, index, value)
+
+    A copy of self with `value` at the positions index of `dim`; negative ones count from the end.
+    As index_fill, with a 0-dim tensor as value, which gets a gradient too.
+      dim: dimension that index counts
+      index: 1-D or 0-D integer tensor
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("index_fill", "input", "Tensor", input)
+    if not isinstance(index, Tensor):
+        raise wrong_kind("index_fill", "index", "Tensor", index)
+    if is_number(value):
+        h = c_void_p()
+        call, value = number_form(tt_index_fill_f64, tt_index_fill_i64, tt_index_fill_scalar, value, "index_fill", "value")
+        if call(local.ctx, input._h, int64(dim, "index_fill", "dim"), index._h, value, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif isinstance(value, Tensor):
+        h = c_void_p()
+        if tt_index_fill(local.ctx, input._h, int64(dim, "index_fill", "dim"), index._h, value._h, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("index_fill", input, dim, index, value)
+
+
+def index_fill_(self, dim, index, value):
+    """index_fill_(self, dim, index, value)
+
+    In place: A copy of self with `value` at the positions index of `dim`; negative ones count from the end.
+    As index_fill, with a 0-dim tensor as value, which gets a gradient too.
+      dim: dimension that index counts
+      index: 1-D or 0-D integer tensor
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("index_fill_", "input", "Tensor", input)
+    if not isinstance(index, Tensor):
+        raise wrong_kind("index_fill_", "index", "Tensor", index)
+    if is_number(value):
+        call, value = number_form(tt_index_fill_f64_, tt_index_fill_i64_, tt_index_fill_scalar_, value, "index_fill_", "value")
+        if call(local.ctx, input._h, int64(dim, "index_fill_", "dim"), index._h, value):
+            fail()
+        return input
+    elif isinstance(value, Tensor):
+        if tt_index_fill_(local.ctx, input._h, int64(dim, "index_fill_", "dim"), index._h, value._h):
+            fail()
+        return input
+    raise no_overload("index_fill_", input, dim, index, value)
+
+
+def take_along_dim(input, indices, dim=None, *, out=None):
+    """take_along_dim(input, indices, dim=None, *, out=None)
+
+    Picks along `dim` by indices, which broadcast with self in the other dimensions; without dim from the
+    flattened tensor.
+      indices: positions in dim; negative ones count from the end
+      dim: dimension to pick from; none: the flattened tensor
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("take_along_dim", "input", "Tensor", input)
+    if not isinstance(indices, Tensor):
+        raise wrong_kind("take_along_dim", "indices", "Tensor", indices)
+    opts = None
+    if dim is not None:
+        opts = _o_take_along_dim((dim is not None), optional_integer(dim, "take_along_dim", "dim"))
+    if out is not None:
+        out_tensor(out, "take_along_dim")
+        if tt_take_along_dim_into(local.ctx, input._h, indices._h, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_take_along_dim(local.ctx, input._h, indices._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def masked_select(input, mask, *, out=None):
+    """masked_select(input, mask, *, out=None)
+
+    The elements of self where `mask` is true, in one dimension; broadcasts the two.
+      mask: bool tensor
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("masked_select", "input", "Tensor", input)
+    if not isinstance(mask, Tensor):
+        raise wrong_kind("masked_select", "mask", "Tensor", mask)
+    if out is not None:
+        out_tensor(out, "masked_select")
+        if tt_masked_select_into(local.ctx, input._h, mask._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_masked_select(local.ctx, input._h, mask._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def nonzero(input, *, out=None):
+    """nonzero(input, *, out=None)
+
+    The positions of the elements that are not 0: one row of indices each.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("nonzero", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "nonzero")
+        if tt_nonzero_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_nonzero(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def one_hot(tensor, num_classes=-1):
+    """one_hot(tensor, num_classes=-1)
+
+    For each class of an int64 tensor a row of num_classes elements: 1 at the class, else 0.
+      num_classes: classes are below it; -1: the largest class + 1
+    """
+    if not isinstance(tensor, Tensor):
+        raise wrong_kind("one_hot", "tensor", "Tensor", tensor)
+    opts = None
+    if num_classes != -1 or type(num_classes) is not int:
+        opts = _o_one_hot(1, integer(num_classes, "one_hot", "num_classes"))
+    h = c_void_p()
+    if tt_one_hot(local.ctx, tensor._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def tril(input, diagonal=0, *, out=None):
+    """tril(input, diagonal=0, *, out=None)
+
+    The matrices of the last two dimensions with zeros above a diagonal.
+      diagonal: 0: the main diagonal; above it if positive, below it if negative
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("tril", "input", "Tensor", input)
+    opts = None
+    if diagonal != 0 or type(diagonal) is not int:
+        opts = _o_tril(1, integer(diagonal, "tril", "diagonal"))
+    if out is not None:
+        out_tensor(out, "tril")
+        if tt_tril_into(local.ctx, input._h, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_tril(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def tril_(self, diagonal=0):
+    """tril_(self, diagonal=0)
+
+    In place: The matrices of the last two dimensions with zeros above a diagonal.
+      diagonal: 0: the main diagonal; above it if positive, below it if negative
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("tril_", "input", "Tensor", input)
+    opts = None
+    if diagonal != 0 or type(diagonal) is not int:
+        opts = _o_tril(1, integer(diagonal, "tril_", "diagonal"))
+    if tt_tril_(local.ctx, input._h, opts):
+        fail()
+    return input
+
+
+def triu(input, diagonal=0, *, out=None):
+    """triu(input, diagonal=0, *, out=None)
+
+    The matrices of the last two dimensions with zeros below a diagonal.
+      diagonal: 0: the main diagonal; above it if positive, below it if negative
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("triu", "input", "Tensor", input)
+    opts = None
+    if diagonal != 0 or type(diagonal) is not int:
+        opts = _o_triu(1, integer(diagonal, "triu", "diagonal"))
+    if out is not None:
+        out_tensor(out, "triu")
+        if tt_triu_into(local.ctx, input._h, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_triu(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def triu_(self, diagonal=0):
+    """triu_(self, diagonal=0)
+
+    In place: The matrices of the last two dimensions with zeros below a diagonal.
+      diagonal: 0: the main diagonal; above it if positive, below it if negative
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("triu_", "input", "Tensor", input)
+    opts = None
+    if diagonal != 0 or type(diagonal) is not int:
+        opts = _o_triu(1, integer(diagonal, "triu_", "diagonal"))
+    if tt_triu_(local.ctx, input._h, opts):
+        fail()
+    return input
 
 
 def l1_loss(input, target, reduction="mean", weight=None):
@@ -4878,19 +5327,20 @@ PLACES = {
         "argmax": argmax, "as_strided": as_strided, "asin": asin, "atan": atan, "baddbmm": baddbmm, "bernoulli": bernoulli, "bmm": bmm,
         "cat": cat, "ceil": ceil, "chunk": chunk, "clamp": clamp, "clip": clamp, "clone": clone, "cos": cos, "cosh": cosh, "detach":
         detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot, "einsum": einsum, "empty": empty, "empty_like": empty_like,
-        "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "fix": trunc, "flatten": flatten, "flip": flip,
-        "floor": floor, "full": full, "full_like": full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "gt": gt,
-        "index_add": index_add, "index_put": index_put, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan":
-        isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10": log10, "log1p": log1p, "log2": log2, "log_softmax":
-        log_softmax, "lt": lt, "masked_fill": masked_fill, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "min": min,
-        "minimum": minimum, "mm": mm, "mul": mul, "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg, "negative": neg,
-        "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "rand": rand, "rand_like":
-        rand_like, "randn": randn, "randn_like": randn_like, "reciprocal": reciprocal, "relu": relu, "reshape": reshape, "roll": roll,
-        "round": round, "rsqrt": rsqrt, "rsub": rsub, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign,
-        "sin": sin, "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square":
-        square, "squeeze": squeeze, "stack": stack, "sub": sub, "subtract": sub, "sum": sum, "t": t, "tan": tan, "tanh": tanh, "tile":
-        tile, "transpose": transpose, "true_divide": div, "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze":
-        unsqueeze, "where": where, "zeros": zeros, "zeros_like": zeros_like
+        "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "eye": eye, "fix": trunc, "flatten": flatten,
+        "flip": flip, "floor": floor, "full": full, "full_like": full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal":
+        ge, "gt": gt, "index_add": index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put, "index_select":
+        index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10":
+        log10, "log1p": log1p, "log2": log2, "log_softmax": log_softmax, "lt": lt, "masked_fill": masked_fill, "masked_select":
+        masked_select, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul":
+        mul, "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "not_equal": ne, "ones": ones,
+        "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "rand": rand, "rand_like": rand_like, "randn": randn,
+        "randn_like": randn_like, "reciprocal": reciprocal, "relu": relu, "reshape": reshape, "roll": roll, "round": round, "rsqrt":
+        rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign, "sin":
+        sin, "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square": square,
+        "squeeze": squeeze, "stack": stack, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim": take_along_dim, "tan": tan,
+        "tanh": tanh, "tile": tile, "transpose": transpose, "tril": tril, "triu": triu, "true_divide": div, "trunc": trunc, "unbind":
+        unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "where": where, "zeros": zeros, "zeros_like": zeros_like
     },
     "Tensor": {
         "abs": abs, "abs_": abs_, "absolute": abs, "absolute_": abs_, "acos": acos, "acos_": acos_, "add": add, "add_": add_, "addmm":
@@ -4903,30 +5353,32 @@ PLACES = {
         "erf": erf, "erf_": erf_, "erfc": erfc, "erfc_": erfc_, "exp": exp, "exp2": exp2, "exp2_": exp2_, "exp_": exp_, "expand": expand,
         "expm1": expm1, "expm1_": expm1_, "fill_": fill_, "fix": trunc, "fix_": trunc_, "flatten": flatten, "flip": flip, "floor": floor,
         "floor_": floor_, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_, "greater": gt, "greater_": gt_, "greater_equal":
-        ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_": index_add_, "index_put": index_put,
-        "index_put_": index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "le_":
-        le_, "less": lt, "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10, "log10_": log10_, "log1p": log1p,
-        "log1p_": log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax, "lt": lt, "lt_": lt_, "masked_fill":
-        masked_fill, "masked_fill_": masked_fill_, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum":
-        minimum, "mm": mm, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "mv": mv, "narrow": narrow, "ne": ne, "ne_": ne_,
-        "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_, "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer":
-        outer, "permute": permute, "pow": pow, "pow_": pow_, "rand_like": rand_like, "randn_like": randn_like, "reciprocal": reciprocal,
-        "reciprocal_": reciprocal_, "relu": relu, "relu_": relu_, "repeat": repeat, "reshape": reshape, "roll": roll, "round": round,
-        "round_": round_, "rsqrt": rsqrt, "rsqrt_": rsqrt_, "rsub": rsub, "scatter_add": scatter_add, "scatter_add_": scatter_add_,
-        "select": select, "sigmoid": sigmoid, "sigmoid_": sigmoid_, "sign": sign, "sign_": sign_, "sin": sin, "sin_": sin_, "sinh": sinh,
-        "sinh_": sinh_, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "sqrt_": sqrt_, "square":
-        square, "square_": square_, "squeeze": squeeze, "squeeze_": squeeze_, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_":
-        sub_, "sum": sum, "t": t, "t_": t_, "tan": tan, "tan_": tan_, "tanh": tanh, "tanh_": tanh_, "tile": tile, "transpose": transpose,
-        "transpose_": transpose_, "true_divide": div, "true_divide_": div_, "trunc": trunc, "trunc_": trunc_, "unbind": unbind,
-        "unflatten": unflatten, "unsqueeze": unsqueeze, "unsqueeze_": unsqueeze_, "view": view, "where": _m_where, "zero_": zero_,
-        "zeros_like": zeros_like
+        ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_": index_add_, "index_copy": index_copy,
+        "index_copy_": index_copy_, "index_fill": index_fill, "index_fill_": index_fill_, "index_put": index_put, "index_put_":
+        index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "le_": le_, "less": lt,
+        "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10, "log10_": log10_, "log1p": log1p, "log1p_":
+        log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax, "lt": lt, "lt_": lt_, "masked_fill": masked_fill,
+        "masked_fill_": masked_fill_, "masked_select": masked_select, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean,
+        "min": min, "minimum": minimum, "mm": mm, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "mv": mv, "narrow":
+        narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_, "nonzero": nonzero, "not_equal": ne,
+        "not_equal_": ne_, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "pow_": pow_, "rand_like": rand_like,
+        "randn_like": randn_like, "reciprocal": reciprocal, "reciprocal_": reciprocal_, "relu": relu, "relu_": relu_, "repeat": repeat,
+        "reshape": reshape, "roll": roll, "round": round, "round_": round_, "rsqrt": rsqrt, "rsqrt_": rsqrt_, "rsub": rsub, "scatter":
+        scatter, "scatter_": scatter_, "scatter_add": scatter_add, "scatter_add_": scatter_add_, "select": select, "sigmoid": sigmoid,
+        "sigmoid_": sigmoid_, "sign": sign, "sign_": sign_, "sin": sin, "sin_": sin_, "sinh": sinh, "sinh_": sinh_, "softmax": softmax,
+        "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "sqrt_": sqrt_, "square": square, "square_": square_,
+        "squeeze": squeeze, "squeeze_": squeeze_, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_":
+        t_, "take_along_dim": take_along_dim, "tan": tan, "tan_": tan_, "tanh": tanh, "tanh_": tanh_, "tile": tile, "transpose":
+        transpose, "transpose_": transpose_, "tril": tril, "tril_": tril_, "triu": triu, "triu_": triu_, "true_divide": div,
+        "true_divide_": div_, "trunc": trunc, "trunc_": trunc_, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze,
+        "unsqueeze_": unsqueeze_, "view": view, "where": _m_where, "zero_": zero_, "zeros_like": zeros_like
     },
     "nn.functional": {
         "binary_cross_entropy": binary_cross_entropy, "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
         "cross_entropy": cross_entropy, "dropout": dropout, "elu": elu, "embedding": embedding, "gelu": gelu, "glu": glu, "hardsigmoid":
         hardsigmoid, "hardswish": hardswish, "hardtanh": hardtanh, "huber_loss": huber_loss, "kl_div": kl_div, "l1_loss": l1_loss,
         "layer_norm": layer_norm, "leaky_relu": leaky_relu, "linear": linear, "log_softmax": log_softmax, "logsigmoid": logsigmoid,
-        "mish": mish, "mse_loss": mse_loss, "nll_loss": nll_loss, "relu": relu, "relu6": relu6, "sigmoid": sigmoid, "silu": silu,
-        "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softplus": softplus, "tanh": tanh
+        "mish": mish, "mse_loss": mse_loss, "nll_loss": nll_loss, "one_hot": one_hot, "relu": relu, "relu6": relu6, "sigmoid": sigmoid,
+        "silu": silu, "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softplus": softplus, "tanh": tanh
     },
 }

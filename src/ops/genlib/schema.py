@@ -21,6 +21,7 @@ ENUMS = {  # host-visible enumerations: name -> {value name: number}, append-onl
     "Rounding": {"none": 0, "floor": 1, "trunc": 2},
     "Approximate": {"none": 0, "tanh": 1},
     "KlReduction": {"none": 0, "mean": 1, "sum": 2, "batchmean": 3},
+    "Scatter": {"none": 0, "add": 1, "multiply": 2},
 }
 
 
