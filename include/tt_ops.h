@@ -1291,6 +1291,91 @@ typedef struct tt_any_dim_opts {
 tt_status tt_any_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor **out);
 tt_status tt_any_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor *dst);
 
+/* True if no element is 0 (uint8 stays uint8). */
+tt_status tt_all(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Over the listed dimensions (an empty list: all): true if no element is 0 (uint8 stays uint8).
+     keepdim: keep the reduced dimensions with size 1 */
+typedef struct tt_all_dim_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+} tt_all_dim_opts;
+#define TT_ALL_DIM_KEEPDIM (UINT64_C(1) << 0)
+tt_status tt_all_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_all_dim_opts *opts, tt_tensor **out);
+tt_status tt_all_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_all_dim_opts *opts, tt_tensor *dst);
+
+/* The largest elements over the listed dimensions (an empty list: all); nan wins. Equal largest elements share the
+   gradient.
+     keepdim: keep the reduced dimensions with size 1 */
+typedef struct tt_amax_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+} tt_amax_opts;
+#define TT_AMAX_KEEPDIM (UINT64_C(1) << 0)
+tt_status tt_amax(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amax_opts *opts, tt_tensor **out);
+tt_status tt_amax_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amax_opts *opts, tt_tensor *dst);
+
+/* The smallest elements over the listed dimensions (an empty list: all); nan wins. Equal smallest elements share
+   the gradient.
+     keepdim: keep the reduced dimensions with size 1 */
+typedef struct tt_amin_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+} tt_amin_opts;
+#define TT_AMIN_KEEPDIM (UINT64_C(1) << 0)
+tt_status tt_amin(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amin_opts *opts, tt_tensor **out);
+tt_status tt_amin_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amin_opts *opts, tt_tensor *dst);
+
+/* log(sum(exp(x))) over the listed dimensions (an empty list: all), without overflow. Integers are computed as
+   float32.
+     keepdim: keep the reduced dimensions with size 1 */
+typedef struct tt_logsumexp_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+} tt_logsumexp_opts;
+#define TT_LOGSUMEXP_KEEPDIM (UINT64_C(1) << 0)
+tt_status tt_logsumexp(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_logsumexp_opts *opts, tt_tensor **out);
+tt_status tt_logsumexp_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_logsumexp_opts *opts, tt_tensor *dst);
+
+/* The variance over the listed dimensions (an empty list: all): the squared distances from the mean, divided by
+   their number - correction.
+     correction: 0: of the whole population; 1: estimated from a sample
+     keepdim: keep the reduced dimensions with size 1 */
+typedef struct tt_var_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double correction; /* 0: of the whole population; 1: estimated from a sample; default 1.0 */
+  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+} tt_var_opts;
+#define TT_VAR_CORRECTION (UINT64_C(1) << 0)
+#define TT_VAR_KEEPDIM (UINT64_C(1) << 1)
+tt_status tt_var(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_opts *opts, tt_tensor **out);
+tt_status tt_var_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_opts *opts, tt_tensor *dst);
+
+/* The standard deviation over the listed dimensions (an empty list: all): the square root of var.
+     correction: 0: of the whole population; 1: estimated from a sample
+     keepdim: keep the reduced dimensions with size 1 */
+typedef struct tt_std_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double correction; /* 0: of the whole population; 1: estimated from a sample; default 1.0 */
+  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+} tt_std_opts;
+#define TT_STD_CORRECTION (UINT64_C(1) << 0)
+#define TT_STD_KEEPDIM (UINT64_C(1) << 1)
+tt_status tt_std(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_std_opts *opts, tt_tensor **out);
+tt_status tt_std_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_std_opts *opts, tt_tensor *dst);
+
+/* The variance, as of var, and the mean.
+     correction: 0: of the whole population; 1: estimated from a sample
+     keepdim: keep the reduced dimensions with size 1 */
+typedef struct tt_var_mean_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double correction; /* 0: of the whole population; 1: estimated from a sample; default 1.0 */
+  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+} tt_var_mean_opts;
+#define TT_VAR_MEAN_CORRECTION (UINT64_C(1) << 0)
+#define TT_VAR_MEAN_KEEPDIM (UINT64_C(1) << 1)
+tt_status tt_var_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_mean_opts *opts, tt_tensor **var, tt_tensor **mean);
+
 /* Joins tensors along `dim`; all other sizes must be equal. 1-D tensors without elements are skipped, dtypes are
    promoted.
      tensors: at least one tensor

@@ -122,6 +122,24 @@ TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim) {
   return op::expand(*op::reshape(g, kept), size);
 }
 
+// t with the reduced dimensions back, of size 1.
+static TensorRef with_dims(const Tensor& t, Ints size, Ints dim, bool keepdim) {
+  if (keepdim || size.n == 0) return TensorRef::share(&t);
+  Shape kept(size);
+  const uint64_t mask = dim_mask(dim, size.n, true);
+  for (int64_t d = 0; d < size.n; d++)
+    if (mask >> d & 1) kept[d] = 1;
+  return op::reshape(t, kept);
+}
+TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim, bool keepdim) {
+  TensorRef hit = op::to_dtype(*op::eq(self, *with_dims(y, self.sizes(), dim, keepdim)), g.dtype);
+  return op::div_true(*op::mul(*hit, *with_dims(g, self.sizes(), dim, keepdim)), *op::sum_dim(*hit, dim, true));
+}
+TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim, bool keepdim) {
+  TensorRef share = op::exp(*op::sub(self, *with_dims(y, self.sizes(), dim, keepdim)));
+  return op::mul(*with_dims(g, self.sizes(), dim, keepdim), *op::conj(*share));
+}
+
 TensorRef mean_backward(const Tensor& g, Ints size) { return op::mul(*op::expand(g, size), 1.0 / double(numel_of(size))); }
 
 TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim) {

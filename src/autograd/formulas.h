@@ -28,6 +28,9 @@ TensorRef mean_backward(const Tensor& g, Ints size);
 TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
 // Equal largest elements share the gradient.
 TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max);
+// The same over several dimensions, of the largest or the smallest element y.
+TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim, bool keepdim);
+TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim, bool keepdim);
 // Of an operator that picks one element per slice of dim.
 TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim);
 // Gradients of a stack of products: an operand without a stack of its own gets one product over all rows, not a sum of rounded ones.

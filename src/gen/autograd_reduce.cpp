@@ -356,7 +356,195 @@ constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into = make_op
 
 // ---- all ----
 static constexpr ArgInfo all_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema all_schema = {"all", "all(self: Tensor) -> BoolTensor", all_args, 1, 1, false, false, true};
+static constexpr OpSchema all_schema = {"all", "all(self: Tensor) -> BoolTensor", all_args, 1, 1, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_all = make_op<TensorRef, const Tensor&>(&all_schema, front::all, nullptr);
+
+// ---- all_dim ----
+static constexpr ArgInfo all_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema all_dim_schema = {"all_dim", "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_args, 3, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool)> op_all_dim = make_op<TensorRef, const Tensor&, Ints, bool>(&all_dim_schema, front::all_dim, nullptr);
+static void all_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_all_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
+}
+static constexpr ArgInfo all_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema all_dim_into_schema = {"all_dim_into", "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_into_args, 4, 0, false, false, false};
+constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&all_dim_into_schema, all_dim_into_front, all_dim_into_autograd);
+
+// ---- amax ----
+struct amax_saved {
+  Saved self;
+  Shape dim;
+  bool keepdim;
+  Saved r0;
+};
+static void amax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<amax_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& dim = s.dim;
+    const auto& keepdim = s.keepdim;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::extreme_dims_backward(g0, self, r0, dim, keepdim);
+  }
+}
+static constinit const NodeType amax_type = {"amax", amax_apply, destroy_saved<amax_saved>, sizeof(amax_saved), false};
+static TensorRef amax_autograd(Call c, const Tensor& self, Ints dim, bool keepdim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_amax, c.keys & kBelowAutograd, self, dim, keepdim);
+  NodeRef node = new_node(&amax_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) amax_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.dim = Shape(dim);
+  s.keepdim = keepdim;
+  auto out = redispatch(op_amax, c.keys & kBelowAutograd, self, dim, keepdim);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo amax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema amax_schema = {"amax", "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amax_args, 3, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amax = make_op<TensorRef, const Tensor&, Ints, bool>(&amax_schema, front::amax, amax_autograd);
+static void amax_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_amax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
+}
+static constexpr ArgInfo amax_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema amax_into_schema = {"amax_into", "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amax_into_args, 4, 0, true, false, false};
+constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amax_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&amax_into_schema, amax_into_front, amax_into_autograd);
+
+// ---- amin ----
+struct amin_saved {
+  Saved self;
+  Shape dim;
+  bool keepdim;
+  Saved r0;
+};
+static void amin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<amin_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& dim = s.dim;
+    const auto& keepdim = s.keepdim;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::extreme_dims_backward(g0, self, r0, dim, keepdim);
+  }
+}
+static constinit const NodeType amin_type = {"amin", amin_apply, destroy_saved<amin_saved>, sizeof(amin_saved), false};
+static TensorRef amin_autograd(Call c, const Tensor& self, Ints dim, bool keepdim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_amin, c.keys & kBelowAutograd, self, dim, keepdim);
+  NodeRef node = new_node(&amin_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) amin_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.dim = Shape(dim);
+  s.keepdim = keepdim;
+  auto out = redispatch(op_amin, c.keys & kBelowAutograd, self, dim, keepdim);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo amin_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema amin_schema = {"amin", "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amin_args, 3, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amin = make_op<TensorRef, const Tensor&, Ints, bool>(&amin_schema, front::amin, amin_autograd);
+static void amin_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_amin_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
+}
+static constexpr ArgInfo amin_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema amin_into_schema = {"amin_into", "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amin_into_args, 4, 0, true, false, false};
+constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amin_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&amin_into_schema, amin_into_front, amin_into_autograd);
+
+// ---- logsumexp ----
+struct logsumexp_saved {
+  Saved self;
+  Shape dim;
+  bool keepdim;
+  Saved r0;
+};
+static void logsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<logsumexp_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& dim = s.dim;
+    const auto& keepdim = s.keepdim;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::logsumexp_backward(g0, self, r0, dim, keepdim);
+  }
+}
+static constinit const NodeType logsumexp_type = {"logsumexp", logsumexp_apply, destroy_saved<logsumexp_saved>, sizeof(logsumexp_saved), false};
+static TensorRef logsumexp_autograd(Call c, const Tensor& self, Ints dim, bool keepdim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_logsumexp, c.keys & kBelowAutograd, self, dim, keepdim);
+  NodeRef node = new_node(&logsumexp_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) logsumexp_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.dim = Shape(dim);
+  s.keepdim = keepdim;
+  auto out = redispatch(op_logsumexp, c.keys & kBelowAutograd, self, dim, keepdim);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo logsumexp_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema logsumexp_schema = {"logsumexp", "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_args, 3, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool)> op_logsumexp = make_op<TensorRef, const Tensor&, Ints, bool>(&logsumexp_schema, front::logsumexp, logsumexp_autograd);
+static void logsumexp_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_logsumexp_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
+}
+static constexpr ArgInfo logsumexp_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logsumexp_into_schema = {"logsumexp_into", "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_into_args, 4, 0, true, false, false};
+constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_logsumexp_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&logsumexp_into_schema, logsumexp_into_front, logsumexp_into_autograd);
+
+// ---- var ----
+static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema var_schema = {"var", "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", var_args, 4, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_var = make_op<TensorRef, const Tensor&, Ints, double, bool>(&var_schema, front::var, nullptr);
+static void var_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_var_into, c.keys & kBelowAutograd, self, dim, correction, keepdim, dst);
+}
+static constexpr ArgInfo var_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema var_into_schema = {"var_into", "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", var_into_args, 5, 0, false, false, false};
+constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into = make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&var_into_schema, var_into_front, var_into_autograd);
+
+// ---- std ----
+static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema std_schema = {"std", "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", std_args, 4, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_std = make_op<TensorRef, const Tensor&, Ints, double, bool>(&std_schema, front::std, nullptr);
+static void std_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_std_into, c.keys & kBelowAutograd, self, dim, correction, keepdim, dst);
+}
+static constexpr ArgInfo std_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema std_into_schema = {"std_into", "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", std_into_args, 5, 0, false, false, false};
+constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into = make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&std_into_schema, std_into_front, std_into_autograd);
+
+// ---- var_mean ----
+static constexpr ArgInfo var_mean_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema var_mean_schema = {"var_mean", "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> (var: Tensor, mean: Tensor)", var_mean_args, 4, 2, false, false, false};
+constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean = make_op<TensorPair, const Tensor&, Ints, double, bool>(&var_mean_schema, front::var_mean, nullptr);
 
 }  // namespace TT_NS

@@ -148,3 +148,121 @@ tt_status tt_any_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, 
     op::any_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, mutable_arg(dst, "dst", 3));
   });
 }
+tt_status tt_all(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "all", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 1);
+    give(x, out, op::all(tensor_arg(self, "self", 0)));
+  });
+}
+tt_status tt_all_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_all_dim_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "all_dim", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    give(x, out, op::all_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim));
+  });
+}
+tt_status tt_all_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_all_dim_opts *opts, tt_tensor *dst) {
+  return api_call(c, "all_dim_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    op::all_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_amax(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amax_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "amax", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    give(x, out, op::amax(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim));
+  });
+}
+tt_status tt_amax_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amax_opts *opts, tt_tensor *dst) {
+  return api_call(c, "amax_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    op::amax_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_amin(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amin_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "amin", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    give(x, out, op::amin(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim));
+  });
+}
+tt_status tt_amin_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amin_opts *opts, tt_tensor *dst) {
+  return api_call(c, "amin_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    op::amin_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_logsumexp(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_logsumexp_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "logsumexp", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    give(x, out, op::logsumexp(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim));
+  });
+}
+tt_status tt_logsumexp_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_logsumexp_opts *opts, tt_tensor *dst) {
+  return api_call(c, "logsumexp_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    op::logsumexp_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_var(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "var", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    give(x, out, op::var(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction, o_keepdim));
+  });
+}
+tt_status tt_var_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_opts *opts, tt_tensor *dst) {
+  return api_call(c, "var_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 2);
+    const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    op::var_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction, o_keepdim, mutable_arg(dst, "dst", 4));
+  });
+}
+tt_status tt_std(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_std_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "std", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    give(x, out, op::std(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction, o_keepdim));
+  });
+}
+tt_status tt_std_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_std_opts *opts, tt_tensor *dst) {
+  return api_call(c, "std_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 2);
+    const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    op::std_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction, o_keepdim, mutable_arg(dst, "dst", 4));
+  });
+}
+tt_status tt_var_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_mean_opts *opts, tt_tensor **var, tt_tensor **mean) {
+  clear_out(var);clear_out(mean);
+  return api_call(c, "var_mean", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(var, "var", 4);
+    out_arg(mean, "mean", 5);
+    check_opts(opts, 2);
+    const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    give(x, var, mean, op::var_mean(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction, o_keepdim));
+  });
+}

@@ -298,6 +298,12 @@ void max_dim_into_front(Call c, const Tensor& self, int64_t dim, bool keepdim, T
 void min_dim_into_front(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices);
 void argmax_into_front(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst);
 void any_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
+void all_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
+void amax_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
+void amin_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
+void logsumexp_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
+void var_into_front(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst);
+void std_into_front(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst);
 void cat_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 void stack_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 

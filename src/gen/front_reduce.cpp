@@ -69,4 +69,48 @@ void any_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tens
 
 // all(self: Tensor) -> BoolTensor
 
+// all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor
+void all_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  const auto r = front::all_dim(c, self, dim, keepdim);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor
+void amax_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  const auto r = front::amax(c, self, dim, keepdim);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor
+void amin_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  const auto r = front::amin(c, self, dim, keepdim);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor
+void logsumexp_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  const auto r = front::logsumexp(c, self, dim, keepdim);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor
+void var_into_front(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
+  const auto r = front::var(c, self, dim, correction, keepdim);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor
+void std_into_front(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
+  const auto r = front::std(c, self, dim, correction, keepdim);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> (var: Tensor, mean: Tensor)
+
 }  // namespace TT_NS

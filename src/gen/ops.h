@@ -404,6 +404,19 @@ extern Op<TensorRef(const Tensor&)> op_any;
 extern Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim;
 extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into;
 extern Op<TensorRef(const Tensor&)> op_all;
+extern Op<TensorRef(const Tensor&, Ints, bool)> op_all_dim;
+extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into;
+extern Op<TensorRef(const Tensor&, Ints, bool)> op_amax;
+extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_amax_into;
+extern Op<TensorRef(const Tensor&, Ints, bool)> op_amin;
+extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_amin_into;
+extern Op<TensorRef(const Tensor&, Ints, bool)> op_logsumexp;
+extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_logsumexp_into;
+extern Op<TensorRef(const Tensor&, Ints, double, bool)> op_var;
+extern Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into;
+extern Op<TensorRef(const Tensor&, Ints, double, bool)> op_std;
+extern Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into;
+extern Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean;
 extern Op<TensorRef(TensorSpan, int64_t)> op_cat;
 extern Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into;
 extern Op<TensorRef(TensorSpan, int64_t)> op_stack;
@@ -1642,6 +1655,45 @@ inline void any_dim_into(const Tensor& self, Ints dim, bool keepdim, Tensor& dst
 }
 inline TensorRef all(const Tensor& self) {
   return dispatch(op_all, self);
+}
+inline TensorRef all_dim(const Tensor& self, Ints dim, bool keepdim = false) {
+  return dispatch(op_all_dim, self, dim, keepdim);
+}
+inline void all_dim_into(const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  return dispatch(op_all_dim_into, self, dim, keepdim, dst);
+}
+inline TensorRef amax(const Tensor& self, Ints dim = {}, bool keepdim = false) {
+  return dispatch(op_amax, self, dim, keepdim);
+}
+inline void amax_into(const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  return dispatch(op_amax_into, self, dim, keepdim, dst);
+}
+inline TensorRef amin(const Tensor& self, Ints dim = {}, bool keepdim = false) {
+  return dispatch(op_amin, self, dim, keepdim);
+}
+inline void amin_into(const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  return dispatch(op_amin_into, self, dim, keepdim, dst);
+}
+inline TensorRef logsumexp(const Tensor& self, Ints dim, bool keepdim = false) {
+  return dispatch(op_logsumexp, self, dim, keepdim);
+}
+inline void logsumexp_into(const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  return dispatch(op_logsumexp_into, self, dim, keepdim, dst);
+}
+inline TensorRef var(const Tensor& self, Ints dim = {}, double correction = 1.0, bool keepdim = false) {
+  return dispatch(op_var, self, dim, correction, keepdim);
+}
+inline void var_into(const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
+  return dispatch(op_var_into, self, dim, correction, keepdim, dst);
+}
+inline TensorRef std(const Tensor& self, Ints dim = {}, double correction = 1.0, bool keepdim = false) {
+  return dispatch(op_std, self, dim, correction, keepdim);
+}
+inline void std_into(const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
+  return dispatch(op_std_into, self, dim, correction, keepdim, dst);
+}
+inline TensorPair var_mean(const Tensor& self, Ints dim = {}, double correction = 1.0, bool keepdim = false) {
+  return dispatch(op_var_mean, self, dim, correction, keepdim);
 }
 inline TensorRef cat(TensorSpan tensors, int64_t dim = 0) {
   return dispatch(op_cat, tensors, dim);

@@ -127,6 +127,17 @@ TensorRef min(Call, const Tensor& self) { return extreme(kernel_reduce_min, self
 TensorPair max_dim(Call, const Tensor& self, int64_t dim, bool keepdim) { return extreme_dim(kernel_reduce_max_index, self, dim, keepdim); }
 TensorPair min_dim(Call, const Tensor& self, int64_t dim, bool keepdim) { return extreme_dim(kernel_reduce_min_index, self, dim, keepdim); }
 
+static TensorRef extreme_dims(const Kernel& k, const Tensor& self, Ints dim, bool keepdim) {
+  check_real(self);
+  const uint64_t mask = dim_mask(dim, self.ndim, true);
+  check_not_empty(self, mask);
+  TensorRef out = new_tensor(reduced_shape(self, mask, keepdim), self.dtype, self.device);
+  reduce(k, self, self.ndim ? mask : 0, out.get(), nullptr);
+  return out;
+}
+TensorRef amax(Call, const Tensor& self, Ints dim, bool keepdim) { return extreme_dims(kernel_reduce_max, self, dim, keepdim); }
+TensorRef amin(Call, const Tensor& self, Ints dim, bool keepdim) { return extreme_dims(kernel_reduce_min, self, dim, keepdim); }
+
 TensorRef argmax(Call, const Tensor& self, Opt<int64_t> dim, bool keepdim) {
   check_real(self);
   uint64_t mask = !dim.has ? dim_mask({}, self.ndim, true) : self.ndim ? uint64_t(1) << wrap_dim(dim.value, self.ndim) : (wrap_dim(dim.value, 0), 0);
@@ -150,5 +161,6 @@ static TensorRef truth(const Kernel& k, const Tensor& self, uint64_t mask, bool 
 TensorRef any(Call, const Tensor& self) { return truth(kernel_reduce_any, self, dim_mask({}, self.ndim, true), false); }
 TensorRef any_dim(Call, const Tensor& self, Ints dim, bool keepdim) { return truth(kernel_reduce_any, self, dim_mask(dim, self.ndim, true), keepdim); }
 TensorRef all(Call, const Tensor& self) { return truth(kernel_reduce_all, self, dim_mask({}, self.ndim, true), false); }
+TensorRef all_dim(Call, const Tensor& self, Ints dim, bool keepdim) { return truth(kernel_reduce_all, self, dim_mask(dim, self.ndim, true), keepdim); }
 
 }  // namespace TT_NS::front

@@ -378,6 +378,72 @@ static int r_nonzero(const Inputs* in, Arr* out) {
   return 1;
 }
 
+/* ---- statistics ---- */
+
+static int r_all(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
+  const unsigned mask = reduced_dims(in, x);
+  int64_t i;
+  *out = reduced_shape(x, mask, (int)int_arg(in, "keepdim", 0));
+  for (i = 0; i < out->n; i++) out->v[i] = 1;
+  for (i = 0; i < x->n; i++)
+    if (x->v[i] == 0) out->v[reduced_at(x, i, mask)] = 0;
+  return 1;
+}
+static int r_amax(const Inputs* in, Arr* out) {
+  Arr at;
+  extremes(in, out, &at);
+  return 1;
+}
+static int r_amin(const Inputs* in, Arr* out) {
+  Inputs turned = *in;
+  Arr at, x = *tensor(in, "self");
+  int64_t i;
+  x = same_order(&x, x.shape, x.ndim);
+  for (i = 0; i < x.n; i++) x.v[i] = -x.v[i];
+  turned.t[row_arg(in->sample->row, "self")] = x;
+  extremes(&turned, out, &at);
+  for (i = 0; i < out->n; i++) out->v[i] = -out->v[i];
+  return 1;
+}
+static int r_logsumexp(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
+  const unsigned mask = reduced_dims(in, x);
+  int64_t i;
+  *out = reduced_shape(x, mask, (int)int_arg(in, "keepdim", 0));
+  for (i = 0; i < x->n; i++) out->v[reduced_at(x, i, mask)] += exp(x->v[i]);
+  for (i = 0; i < out->n; i++) out->v[i] = log(out->v[i]);
+  return 1;
+}
+static int r_var_mean(const Inputs* in, Arr* outs) {
+  const Arr* x = tensor(in, "self");
+  const unsigned mask = reduced_dims(in, x);
+  const double n = (double)x->n / (double)(reduced_shape(x, mask, 0).n), rest = n - number_arg(in, "correction", 1);
+  int64_t i;
+  outs[0] = reduced_shape(x, mask, (int)int_arg(in, "keepdim", 0)), outs[1] = array(outs[0].shape, outs[0].ndim);
+  for (i = 0; i < x->n; i++) outs[1].v[reduced_at(x, i, mask)] += x->v[i] / n;
+  for (i = 0; i < x->n; i++) {
+    const int64_t k = reduced_at(x, i, mask);
+    outs[0].v[k] += (x->v[i] - outs[1].v[k]) * (x->v[i] - outs[1].v[k]);
+  }
+  for (i = 0; i < outs[0].n; i++) outs[0].v[i] /= rest > 0 ? rest : 0;
+  return in->sample->row->n_outs;
+}
+static int r_std(const Inputs* in, Arr* outs) {
+  Arr both[2];
+  int64_t i;
+  r_var_mean(in, both);
+  for (i = 0; i < both[0].n; i++) both[0].v[i] = sqrt(both[0].v[i]);
+  outs[0] = both[0];
+  return 1;
+}
+static int r_var(const Inputs* in, Arr* outs) {
+  Arr both[2];
+  r_var_mean(in, both);
+  outs[0] = both[0];
+  return 1;
+}
+
 #define SHAPE_REFS                                                                                                 \
   {"flatten", 0, r_flatten, 1}, {"unflatten", 0, r_unflatten, 1}, {"unbind", 0, r_unbind, 1}, {"chunk", 0, r_chunk, 1}, \
       {"narrow", 0, r_narrow, 1}, {"diagonal", 0, r_diagonal, 1}, {"flip", 0, r_flip, 1}, {"roll", 0, r_roll, 1},       \
@@ -386,4 +452,6 @@ static int r_nonzero(const Inputs* in, Arr* out) {
       {"einsum", 0, r_einsum, 0}, {"eye", 0, r_eye, 1}, {"linspace", 0, r_linspace, 0}, {"one_hot", 0, r_one_hot, 1},   \
       {"tril", 0, r_tril, 1}, {"triu", 0, r_triu, 1}, {"scatter", 0, r_scatter, 1}, {"index_copy", 0, r_index_write, 1}, \
       {"index_fill", 0, r_index_write, 1}, {"take_along_dim", 0, r_take_along_dim, 1},                                  \
-      {"masked_select", 0, r_masked_select, 1}, {"nonzero", 0, r_nonzero, 1},
+      {"masked_select", 0, r_masked_select, 1}, {"nonzero", 0, r_nonzero, 1}, {"all", 0, r_all, 1}, {"amax", 0, r_amax, 1}, \
+      {"amin", 0, r_amin, 1}, {"logsumexp", 0, r_logsumexp, 0}, {"var_mean", 0, r_var_mean, 0}, {"var", 0, r_var, 0},   \
+      {"std", 0, r_std, 0},

@@ -337,10 +337,31 @@ static void build_nonzero(const Build* b) {
   }
 }
 
+/* ---- statistics ---- */
+
+static void build_statistics(const Build* b) {
+  static const int64_t kDims[] = {0, -1, 1, 2};
+  int k;
+  for (k = 0; k < 7; k++) {
+    Sample s = one(b, "statistics", k < 6, k == 4 ? signed_(S_(5)) : k == 6 ? signed_(S_(40, 131)) : signed_(S_(2, 3, 2)));
+    put(&s, "dim",
+        k == 0   ? ints_value(kDims, 2)
+        : k == 1 ? ints_value(kDims + 2, 1)
+        : k == 2 ? ints_value(NULL, 0)
+        : k == 3 ? ints_value(kDims + 1, 1)
+        : k == 5 ? ints_value(kDims + 1, 2)
+                 : ints_value(kDims, 1));
+    put(&s, "keepdim", bool_value(k % 2));
+    if (has_arg(b->row, "correction") && k % 3 == 2) put(&s, "correction", float_value(k == 2 ? 0 : 0.5));
+    emit(b, &s);
+  }
+}
+
 #define SHAPE_FAMILIES                                                                                               \
   {"flatten", build_flatten}, {"unflatten", build_unflatten}, {"unbind", build_unbind}, {"chunk", build_chunk},      \
       {"narrow", build_narrow}, {"diagonal", build_diagonal}, {"flip", build_flip}, {"roll", build_roll},            \
       {"repeat", build_repeat}, {"shorthand", build_shorthand}, {"baddbmm", build_baddbmm}, {"einsum", build_einsum},   \
       {"eye", build_eye}, {"linspace", build_linspace}, {"one_hot", build_one_hot}, {"triangle", build_triangle},    \
       {"scatter", build_scatter}, {"index_copy", build_index_copy}, {"index_fill", build_index_fill},                \
-      {"take_along_dim", build_take_along_dim}, {"masked_select", build_masked_select}, {"nonzero", build_nonzero},
+      {"take_along_dim", build_take_along_dim}, {"masked_select", build_masked_select}, {"nonzero", build_nonzero}, \
+      {"statistics", build_statistics},

@@ -33,4 +33,19 @@ def nonzero(input, *, as_tuple=False, out=None):
     return _ops.unbind(_ops.nonzero(_ops.reshape(input, -1) if input.ndim == 0 else input), 1)
 
 
-Tensor.nonzero = nonzero
+def spread(operator):
+    """var, std and var_mean, which take `unbiased` for a correction of 1 or 0, also in the place of dim."""
+    def function(input, dim=None, unbiased=None, keepdim=False, *, correction=None, **out):
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if unbiased is not None and correction is not None:
+            raise TypeError(f"{operator.__name__}(): takes unbiased or correction, not both")
+        if correction is None:
+            correction = 1 if unbiased is None else int(unbiased)
+        return operator(input, dim, correction, keepdim, **out)
+    function.__name__, function.__doc__ = operator.__name__, operator.__doc__
+    return function
+
+
+var, std, var_mean = spread(_ops.var), spread(_ops.std), spread(_ops.var_mean)
+Tensor.nonzero, Tensor.var, Tensor.std = nonzero, var, std

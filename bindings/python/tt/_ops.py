@@ -45,6 +45,13 @@ tt_add_scalar_into = lib.tt_add_scalar_into
 tt_addmm = lib.tt_addmm
 tt_addmm_ = lib.tt_addmm_
 tt_addmm_into = lib.tt_addmm_into
+tt_all = lib.tt_all
+tt_all_dim = lib.tt_all_dim
+tt_all_dim_into = lib.tt_all_dim_into
+tt_amax = lib.tt_amax
+tt_amax_into = lib.tt_amax_into
+tt_amin = lib.tt_amin
+tt_amin_into = lib.tt_amin_into
 tt_any = lib.tt_any
 tt_any_dim = lib.tt_any_dim
 tt_any_dim_into = lib.tt_any_dim_into
@@ -253,6 +260,8 @@ tt_log_softmax = lib.tt_log_softmax
 tt_log_softmax_into = lib.tt_log_softmax_into
 tt_logsigmoid = lib.tt_logsigmoid
 tt_logsigmoid_into = lib.tt_logsigmoid_into
+tt_logsumexp = lib.tt_logsumexp
+tt_logsumexp_into = lib.tt_logsumexp_into
 tt_lt = lib.tt_lt
 tt_lt_ = lib.tt_lt_
 tt_lt_f64 = lib.tt_lt_f64
@@ -425,6 +434,8 @@ tt_squeeze = lib.tt_squeeze
 tt_squeeze_dims = lib.tt_squeeze_dims
 tt_stack = lib.tt_stack
 tt_stack_into = lib.tt_stack_into
+tt_std = lib.tt_std
+tt_std_into = lib.tt_std_into
 tt_sub = lib.tt_sub
 tt_sub_ = lib.tt_sub_
 tt_sub_ex = lib.tt_sub_ex
@@ -470,6 +481,9 @@ tt_trunc_into = lib.tt_trunc_into
 tt_unbind = lib.tt_unbind
 tt_unflatten = lib.tt_unflatten
 tt_unsqueeze = lib.tt_unsqueeze
+tt_var = lib.tt_var
+tt_var_into = lib.tt_var_into
+tt_var_mean = lib.tt_var_mean
 tt_view = lib.tt_view
 tt_where = lib.tt_where
 tt_where_into = lib.tt_where_into
@@ -543,6 +557,14 @@ _o_min_dim = Struct("Qi0q").pack
 _r_min_dim = named_result("min_result", "values", "indices")
 _o_argmax = Struct("Qqi0q").pack
 _o_any_dim = Struct("Qi0q").pack
+_o_all_dim = Struct("Qi0q").pack
+_o_amax = Struct("Qi0q").pack
+_o_amin = Struct("Qi0q").pack
+_o_logsumexp = Struct("Qi0q").pack
+_o_var = Struct("Qdi0q").pack
+_o_std = Struct("Qdi0q").pack
+_o_var_mean = Struct("Qdi0q").pack
+_r_var_mean = named_result("var_mean_result", "var", "mean")
 _o_cat = Struct("Qq0q").pack
 _o_stack = Struct("Qq0q").pack
 _o_split = Struct("Qq0q").pack
@@ -4767,6 +4789,193 @@ def any(input, dim=None, keepdim=False, *, out=None):
     raise no_overload("any", input, dim, keepdim)
 
 
+def all(input, dim=None, keepdim=False, *, out=None):
+    """all(input, dim=None, keepdim=False, *, out=None)
+
+    True if no element is 0 (uint8 stays uint8).
+    Over the listed dimensions (an empty list: all): true if no element is 0 (uint8 stays uint8).
+      keepdim: keep the reduced dimensions with size 1
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("all", "input", "Tensor", input)
+    if dim is None and keepdim is False:
+        if out is not None:
+            return store(out, all(input, dim, keepdim), "all")
+        h = c_void_p()
+        if tt_all(local.ctx, input._h, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif is_dims(dim):
+        dim_c, dim_n = int_list(dim, "all", "dim")
+        opts = None
+        if keepdim is not False:
+            opts = _o_all_dim(1, boolean(keepdim, "all", "keepdim"))
+        if out is not None:
+            out_tensor(out, "all")
+            if tt_all_dim_into(local.ctx, input._h, dim_c, dim_n, opts, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_all_dim(local.ctx, input._h, dim_c, dim_n, opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("all", input, dim, keepdim)
+
+
+def amax(input, dim=None, keepdim=False, *, out=None):
+    """amax(input, dim=None, keepdim=False, *, out=None)
+
+    The largest elements over the listed dimensions (an empty list: all); nan wins. Equal largest elements share
+    the gradient.
+      keepdim: keep the reduced dimensions with size 1
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("amax", "input", "Tensor", input)
+    dim_c, dim_n = int_list(dim, "amax", "dim")
+    opts = None
+    if keepdim is not False:
+        opts = _o_amax(1, boolean(keepdim, "amax", "keepdim"))
+    if out is not None:
+        out_tensor(out, "amax")
+        if tt_amax_into(local.ctx, input._h, dim_c, dim_n, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_amax(local.ctx, input._h, dim_c, dim_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def amin(input, dim=None, keepdim=False, *, out=None):
+    """amin(input, dim=None, keepdim=False, *, out=None)
+
+    The smallest elements over the listed dimensions (an empty list: all); nan wins. Equal smallest elements share
+    the gradient.
+      keepdim: keep the reduced dimensions with size 1
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("amin", "input", "Tensor", input)
+    dim_c, dim_n = int_list(dim, "amin", "dim")
+    opts = None
+    if keepdim is not False:
+        opts = _o_amin(1, boolean(keepdim, "amin", "keepdim"))
+    if out is not None:
+        out_tensor(out, "amin")
+        if tt_amin_into(local.ctx, input._h, dim_c, dim_n, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_amin(local.ctx, input._h, dim_c, dim_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def logsumexp(input, dim, keepdim=False, *, out=None):
+    """logsumexp(input, dim, keepdim=False, *, out=None)
+
+    log(sum(exp(x))) over the listed dimensions (an empty list: all), without overflow. Integers are computed as
+    float32.
+      keepdim: keep the reduced dimensions with size 1
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("logsumexp", "input", "Tensor", input)
+    dim_c, dim_n = int_list(dim, "logsumexp", "dim")
+    opts = None
+    if keepdim is not False:
+        opts = _o_logsumexp(1, boolean(keepdim, "logsumexp", "keepdim"))
+    if out is not None:
+        out_tensor(out, "logsumexp")
+        if tt_logsumexp_into(local.ctx, input._h, dim_c, dim_n, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_logsumexp(local.ctx, input._h, dim_c, dim_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def var(input, dim=None, correction=1.0, keepdim=False, *, out=None):
+    """var(input, dim=None, correction=1.0, keepdim=False, *, out=None)
+
+    The variance over the listed dimensions (an empty list: all): the squared distances from the mean, divided by
+    their number - correction.
+      correction: 0: of the whole population; 1: estimated from a sample
+      keepdim: keep the reduced dimensions with size 1
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("var", "input", "Tensor", input)
+    dim_c, dim_n = int_list(dim, "var", "dim")
+    opts = None
+    if correction != 1.0 or type(correction) is not float or keepdim is not False:
+        opts = _o_var(3, real(correction, "var", "correction"), boolean(keepdim, "var", "keepdim"))
+    if out is not None:
+        out_tensor(out, "var")
+        if tt_var_into(local.ctx, input._h, dim_c, dim_n, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_var(local.ctx, input._h, dim_c, dim_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def std(input, dim=None, correction=1.0, keepdim=False, *, out=None):
+    """std(input, dim=None, correction=1.0, keepdim=False, *, out=None)
+
+    The standard deviation over the listed dimensions (an empty list: all): the square root of var.
+      correction: 0: of the whole population; 1: estimated from a sample
+      keepdim: keep the reduced dimensions with size 1
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("std", "input", "Tensor", input)
+    dim_c, dim_n = int_list(dim, "std", "dim")
+    opts = None
+    if correction != 1.0 or type(correction) is not float or keepdim is not False:
+        opts = _o_std(3, real(correction, "std", "correction"), boolean(keepdim, "std", "keepdim"))
+    if out is not None:
+        out_tensor(out, "std")
+        if tt_std_into(local.ctx, input._h, dim_c, dim_n, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_std(local.ctx, input._h, dim_c, dim_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def var_mean(input, dim=None, correction=1.0, keepdim=False):
+    """var_mean(input, dim=None, correction=1.0, keepdim=False)
+
+    The variance, as of var, and the mean.
+      correction: 0: of the whole population; 1: estimated from a sample
+      keepdim: keep the reduced dimensions with size 1
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("var_mean", "input", "Tensor", input)
+    dim_c, dim_n = int_list(dim, "var_mean", "dim")
+    opts = None
+    if correction != 1.0 or type(correction) is not float or keepdim is not False:
+        opts = _o_var_mean(3, real(correction, "var_mean", "correction"), boolean(keepdim, "var_mean", "keepdim"))
+    h0, h1 = c_void_p(), c_void_p()
+    if tt_var_mean(local.ctx, input._h, dim_c, dim_n, opts, byref(h0), byref(h1)):
+        fail()
+    return _r_var_mean((wrap(h0), wrap(h1)))
+
+
 def cat(tensors, dim=0, *, out=None):
     """cat(tensors, dim=0, *, out=None)
 
@@ -5323,55 +5532,57 @@ def split_with_sizes(input, split_sizes, dim=0):
 # where -> name -> function
 PLACES = {
     "tt": {
-        "abs": abs, "absolute": abs, "acos": acos, "add": add, "addmm": addmm, "any": any, "arccos": acos, "arcsin": asin, "arctan": atan,
-        "argmax": argmax, "as_strided": as_strided, "asin": asin, "atan": atan, "baddbmm": baddbmm, "bernoulli": bernoulli, "bmm": bmm,
-        "cat": cat, "ceil": ceil, "chunk": chunk, "clamp": clamp, "clip": clamp, "clone": clone, "cos": cos, "cosh": cosh, "detach":
-        detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot, "einsum": einsum, "empty": empty, "empty_like": empty_like,
-        "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "eye": eye, "fix": trunc, "flatten": flatten,
-        "flip": flip, "floor": floor, "full": full, "full_like": full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal":
-        ge, "gt": gt, "index_add": index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put, "index_select":
-        index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10":
-        log10, "log1p": log1p, "log2": log2, "log_softmax": log_softmax, "lt": lt, "masked_fill": masked_fill, "masked_select":
-        masked_select, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul":
-        mul, "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "not_equal": ne, "ones": ones,
-        "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "rand": rand, "rand_like": rand_like, "randn": randn,
-        "randn_like": randn_like, "reciprocal": reciprocal, "relu": relu, "reshape": reshape, "roll": roll, "round": round, "rsqrt":
-        rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign, "sin":
-        sin, "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square": square,
-        "squeeze": squeeze, "stack": stack, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim": take_along_dim, "tan": tan,
-        "tanh": tanh, "tile": tile, "transpose": transpose, "tril": tril, "triu": triu, "true_divide": div, "trunc": trunc, "unbind":
-        unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "where": where, "zeros": zeros, "zeros_like": zeros_like
+        "abs": abs, "absolute": abs, "acos": acos, "add": add, "addmm": addmm, "all": all, "amax": amax, "amin": amin, "any": any,
+        "arccos": acos, "arcsin": asin, "arctan": atan, "argmax": argmax, "as_strided": as_strided, "asin": asin, "atan": atan, "baddbmm":
+        baddbmm, "bernoulli": bernoulli, "bmm": bmm, "cat": cat, "ceil": ceil, "chunk": chunk, "clamp": clamp, "clip": clamp, "clone":
+        clone, "cos": cos, "cosh": cosh, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot, "einsum": einsum,
+        "empty": empty, "empty_like": empty_like, "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "eye":
+        eye, "fix": trunc, "flatten": flatten, "flip": flip, "floor": floor, "full": full, "full_like": full_like, "gather": gather, "ge":
+        ge, "greater": gt, "greater_equal": ge, "gt": gt, "index_add": index_add, "index_copy": index_copy, "index_fill": index_fill,
+        "index_put": index_put, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt,
+        "less_equal": le, "log": log, "log10": log10, "log1p": log1p, "log2": log2, "log_softmax": log_softmax, "logsumexp": logsumexp,
+        "lt": lt, "masked_fill": masked_fill, "masked_select": masked_select, "matmul": matmul, "max": max, "maximum": maximum, "mean":
+        mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg,
+        "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "rand":
+        rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "reciprocal": reciprocal, "relu": relu, "reshape":
+        reshape, "roll": roll, "round": round, "rsqrt": rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select":
+        select, "sigmoid": sigmoid, "sign": sign, "sin": sin, "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes":
+        split_with_sizes, "sqrt": sqrt, "square": square, "squeeze": squeeze, "stack": stack, "std": std, "sub": sub, "subtract": sub,
+        "sum": sum, "t": t, "take_along_dim": take_along_dim, "tan": tan, "tanh": tanh, "tile": tile, "transpose": transpose, "tril":
+        tril, "triu": triu, "true_divide": div, "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var":
+        var, "var_mean": var_mean, "where": where, "zeros": zeros, "zeros_like": zeros_like
     },
     "Tensor": {
         "abs": abs, "abs_": abs_, "absolute": abs, "absolute_": abs_, "acos": acos, "acos_": acos_, "add": add, "add_": add_, "addmm":
-        addmm, "addmm_": addmm_, "any": any, "arccos": acos, "arccos_": acos_, "arcsin": asin, "arcsin_": asin_, "arctan": atan,
-        "arctan_": atan_, "argmax": argmax, "as_strided": as_strided, "as_strided_": as_strided_, "asin": asin, "asin_": asin_, "atan":
-        atan, "atan_": atan_, "baddbmm": baddbmm, "baddbmm_": baddbmm_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "bmm": bmm,
-        "ceil": ceil, "ceil_": ceil_, "chunk": chunk, "clamp": clamp, "clamp_": clamp_, "clip": clamp, "clip_": clamp_, "clone": clone,
-        "contiguous": contiguous, "copy_": copy_, "cos": cos, "cos_": cos_, "cosh": cosh, "cosh_": cosh_, "detach": detach, "diagonal":
-        diagonal, "div": div, "div_": div_, "divide": div, "divide_": div_, "dot": dot, "empty_like": empty_like, "eq": eq, "eq_": eq_,
-        "erf": erf, "erf_": erf_, "erfc": erfc, "erfc_": erfc_, "exp": exp, "exp2": exp2, "exp2_": exp2_, "exp_": exp_, "expand": expand,
-        "expm1": expm1, "expm1_": expm1_, "fill_": fill_, "fix": trunc, "fix_": trunc_, "flatten": flatten, "flip": flip, "floor": floor,
-        "floor_": floor_, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_, "greater": gt, "greater_": gt_, "greater_equal":
-        ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_": index_add_, "index_copy": index_copy,
-        "index_copy_": index_copy_, "index_fill": index_fill, "index_fill_": index_fill_, "index_put": index_put, "index_put_":
-        index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "le_": le_, "less": lt,
-        "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10, "log10_": log10_, "log1p": log1p, "log1p_":
-        log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax, "lt": lt, "lt_": lt_, "masked_fill": masked_fill,
-        "masked_fill_": masked_fill_, "masked_select": masked_select, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean,
-        "min": min, "minimum": minimum, "mm": mm, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "mv": mv, "narrow":
-        narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_, "nonzero": nonzero, "not_equal": ne,
-        "not_equal_": ne_, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "pow_": pow_, "rand_like": rand_like,
-        "randn_like": randn_like, "reciprocal": reciprocal, "reciprocal_": reciprocal_, "relu": relu, "relu_": relu_, "repeat": repeat,
-        "reshape": reshape, "roll": roll, "round": round, "round_": round_, "rsqrt": rsqrt, "rsqrt_": rsqrt_, "rsub": rsub, "scatter":
-        scatter, "scatter_": scatter_, "scatter_add": scatter_add, "scatter_add_": scatter_add_, "select": select, "sigmoid": sigmoid,
-        "sigmoid_": sigmoid_, "sign": sign, "sign_": sign_, "sin": sin, "sin_": sin_, "sinh": sinh, "sinh_": sinh_, "softmax": softmax,
-        "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "sqrt_": sqrt_, "square": square, "square_": square_,
-        "squeeze": squeeze, "squeeze_": squeeze_, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_":
-        t_, "take_along_dim": take_along_dim, "tan": tan, "tan_": tan_, "tanh": tanh, "tanh_": tanh_, "tile": tile, "transpose":
-        transpose, "transpose_": transpose_, "tril": tril, "tril_": tril_, "triu": triu, "triu_": triu_, "true_divide": div,
-        "true_divide_": div_, "trunc": trunc, "trunc_": trunc_, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze,
-        "unsqueeze_": unsqueeze_, "view": view, "where": _m_where, "zero_": zero_, "zeros_like": zeros_like
+        addmm, "addmm_": addmm_, "all": all, "amax": amax, "amin": amin, "any": any, "arccos": acos, "arccos_": acos_, "arcsin": asin,
+        "arcsin_": asin_, "arctan": atan, "arctan_": atan_, "argmax": argmax, "as_strided": as_strided, "as_strided_": as_strided_,
+        "asin": asin, "asin_": asin_, "atan": atan, "atan_": atan_, "baddbmm": baddbmm, "baddbmm_": baddbmm_, "bernoulli": bernoulli,
+        "bernoulli_": bernoulli_, "bmm": bmm, "ceil": ceil, "ceil_": ceil_, "chunk": chunk, "clamp": clamp, "clamp_": clamp_, "clip":
+        clamp, "clip_": clamp_, "clone": clone, "contiguous": contiguous, "copy_": copy_, "cos": cos, "cos_": cos_, "cosh": cosh, "cosh_":
+        cosh_, "detach": detach, "diagonal": diagonal, "div": div, "div_": div_, "divide": div, "divide_": div_, "dot": dot, "empty_like":
+        empty_like, "eq": eq, "eq_": eq_, "erf": erf, "erf_": erf_, "erfc": erfc, "erfc_": erfc_, "exp": exp, "exp2": exp2, "exp2_":
+        exp2_, "exp_": exp_, "expand": expand, "expm1": expm1, "expm1_": expm1_, "fill_": fill_, "fix": trunc, "fix_": trunc_, "flatten":
+        flatten, "flip": flip, "floor": floor, "floor_": floor_, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_,
+        "greater": gt, "greater_": gt_, "greater_equal": ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add,
+        "index_add_": index_add_, "index_copy": index_copy, "index_copy_": index_copy_, "index_fill": index_fill, "index_fill_":
+        index_fill_, "index_put": index_put, "index_put_": index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf,
+        "isnan": isnan, "le": le, "le_": le_, "less": lt, "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10,
+        "log10_": log10_, "log1p": log1p, "log1p_": log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax,
+        "logsumexp": logsumexp, "lt": lt, "lt_": lt_, "masked_fill": masked_fill, "masked_fill_": masked_fill_, "masked_select":
+        masked_select, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul":
+        mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "mv": mv, "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_,
+        "negative": neg, "negative_": neg_, "nonzero": nonzero, "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer":
+        outer, "permute": permute, "pow": pow, "pow_": pow_, "rand_like": rand_like, "randn_like": randn_like, "reciprocal": reciprocal,
+        "reciprocal_": reciprocal_, "relu": relu, "relu_": relu_, "repeat": repeat, "reshape": reshape, "roll": roll, "round": round,
+        "round_": round_, "rsqrt": rsqrt, "rsqrt_": rsqrt_, "rsub": rsub, "scatter": scatter, "scatter_": scatter_, "scatter_add":
+        scatter_add, "scatter_add_": scatter_add_, "select": select, "sigmoid": sigmoid, "sigmoid_": sigmoid_, "sign": sign, "sign_":
+        sign_, "sin": sin, "sin_": sin_, "sinh": sinh, "sinh_": sinh_, "softmax": softmax, "split": split, "split_with_sizes":
+        split_with_sizes, "sqrt": sqrt, "sqrt_": sqrt_, "square": square, "square_": square_, "squeeze": squeeze, "squeeze_": squeeze_,
+        "std": std, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_": t_, "take_along_dim":
+        take_along_dim, "tan": tan, "tan_": tan_, "tanh": tanh, "tanh_": tanh_, "tile": tile, "transpose": transpose, "transpose_":
+        transpose_, "tril": tril, "tril_": tril_, "triu": triu, "triu_": triu_, "true_divide": div, "true_divide_": div_, "trunc": trunc,
+        "trunc_": trunc_, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "unsqueeze_": unsqueeze_, "var": var,
+        "var_mean": var_mean, "view": view, "where": _m_where, "zero_": zero_, "zeros_like": zeros_like
     },
     "nn.functional": {
         "binary_cross_entropy": binary_cross_entropy, "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,

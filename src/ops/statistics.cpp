@@ -1,0 +1,78 @@
+// logsumexp, var, std, var_mean. 16-bit numbers are computed in float32.
+#include "gen/fronts.h"
+#include "gen/ops.h"
+#include "ops/front.h"
+
+namespace TT_NS::front {
+
+static TensorRef widened(const Tensor& t) { return t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t); }
+static TensorRef as_dtype(TensorRef t, Dtype d) { return t->dtype == d ? std::move(t) : op::to_dtype(*t, d); }
+
+TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const Dtype d = is_differentiable(self.dtype) ? self.dtype : Dtype::kF32;
+  TensorRef x = d == self.dtype ? widened(self) : op::to_dtype(self, Dtype::kF32);
+  dim_mask(dim, self.ndim, true);
+  if (self.numel == 0) return as_dtype(op::log(*op::sum_dim(op::exp(*x), dim, keepdim)), d);
+  TensorRef top = op::amax(is_complex(d) ? op::real(*x) : TensorRef::share(x.get()), dim, true);
+  for (double end : {__builtin_inf(), -__builtin_inf()}) top = op::masked_fill(top, *op::eq(top, end), 0);
+  TensorRef sum = op::sum_dim(op::exp(*op::sub(x, top)), dim, true), out = op::add(*op::log(*sum), *top);
+  if (!keepdim && self.ndim) {
+    Shape all;
+    for (int64_t k = 0; dim.empty() && k < self.ndim; k++) all.push_back(k);
+    out = op::squeeze_dims(out, dim.empty() ? Ints(all) : dim);
+  }
+  return as_dtype(op::contiguous(out), d);
+}
+
+// The mean and the variance, both with kept dimensions, in the dtype of computation; divided by what remains of n - correction.
+static TensorPair moments(const Tensor& x, Ints dims, double correction) {
+  double n = 1;
+  for (int64_t d : dims) n *= double(x.size(d));
+  const double freedom = n - correction > 0 ? n - correction : 0;
+  TensorRef mean = op::mean_dim(x, dims, true), centred = op::sub(x, *mean);
+  TensorRef sum = op::sum_dim(op::mul(*centred, *centred), dims, true);
+  return {op::div_true(*sum, *op::full({}, freedom, sum->dtype, sum->device)), std::move(mean)};
+}
+
+// Every dimension that `dim` names, or all of them.
+static Shape listed(Ints dim, int64_t ndim) {
+  const uint64_t mask = dim_mask(dim, ndim, true);
+  Shape out;
+  for (int64_t d = 0; d < ndim; d++)
+    if (mask >> d & 1) out.push_back(d);
+  return out;
+}
+static TensorRef shaped(TensorRef t, Ints dims, bool keepdim, Dtype d) {
+  if (!keepdim && !dims.empty()) t = op::squeeze_dims(*t, dims);
+  return as_dtype(std::move(t), d);
+}
+
+TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
+  check_dtype_float(self, "self");
+  const Shape dims = listed(dim, self.ndim);
+  const Dtype real = is_complex(self.dtype) ? real_of(self.dtype) : self.dtype;
+  if (self.ndim == 0) {  // one element, as of a vector
+    const int64_t one[1] = {1}, first[1] = {0};
+    TensorPair r = op::var_mean(*op::view(self, one), first, correction, false);
+    return r;
+  }
+  if (!is_complex(self.dtype)) {
+    TensorPair r = moments(*widened(self), dims, correction);
+    return {shaped(std::move(r.first), dims, keepdim, real), shaped(std::move(r.second), dims, keepdim, self.dtype)};
+  }
+  const int64_t parts[1] = {-1};  // the variances of the two parts add up
+  TensorPair r = moments(*op::view_as_real(self), dims, correction);
+  return {shaped(op::sum_dim(*r.first, parts), dims, keepdim, real), shaped(op::view_as_complex(*op::contiguous(*r.second)), dims, keepdim, self.dtype)};
+}
+
+TensorRef var(Call, const Tensor& self, Ints dim, double correction, bool keepdim) { return op::var_mean(self, dim, correction, keepdim).first; }
+
+// Where the variance is 0 the gradient is 0, too.
+TensorRef std(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
+  TensorRef variance = op::var(*widened(self), dim, correction, keepdim), none = op::eq(*variance, 0);
+  TensorRef root = op::masked_fill(*op::sqrt(*op::masked_fill(*variance, *none, 1)), *none, 0);
+  return as_dtype(std::move(root), is_complex(self.dtype) ? real_of(self.dtype) : self.dtype);
+}
+
+}  // namespace TT_NS::front
