@@ -70,7 +70,6 @@ template <class R> TT_FN Complex<R> log10(Complex<R> z) {
 // exp(x + iy) - 1 = expm1(x) cos(y) - 2 sin(y/2)^2 + i exp(x) sin(y): no cancellation near 0.
 template <class R> TT_FN Complex<R> expm1(Complex<R> z) {
   const double x = z.re, y = z.im, half = __builtin_sin(y * 0.5);
-  if (y == 0) return {R(__builtin_expm1(x)), z.im};
   return {R(__builtin_expm1(x) * __builtin_cos(y) - 2.0 * half * half), R(exp(x) * __builtin_sin(y))};
 }
 // |1 + z|^2 = 1 + (x (2 + x) + y^2).

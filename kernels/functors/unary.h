@@ -87,13 +87,13 @@ template <class T> TT_FN bool is_finite(T a) {
 }
 struct Isinf {
   template <class T> static TT_FN bool op(T a, const Param<T>&) {
-    if constexpr (kIsComplex<T>) return is_infinite(a.re) | is_infinite(a.im);
+    if constexpr (kIsComplex<T>) return is_infinite(a.re) || is_infinite(a.im);
     else return is_infinite(a);
   }
 };
 struct Isfinite {
   template <class T> static TT_FN bool op(T a, const Param<T>&) {
-    if constexpr (kIsComplex<T>) return is_finite(a.re) & is_finite(a.im);
+    if constexpr (kIsComplex<T>) return is_finite(a.re) && is_finite(a.im);
     else return is_finite(a);
   }
 };

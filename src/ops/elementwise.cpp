@@ -268,6 +268,8 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const 
   if (!(device == self.device)) fail(TT_DEVICE, "self is on {}, other on {}: must be on one device", fmt(self.device), fmt(device));
   if (!can_cast(types.out, self.dtype))
     fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place", fmt(self.dtype), fmt(types.out));
+  if (spec.rule == DtypeRule::kModulus && is_complex(self.dtype))
+    fail_arg(TT_DTYPE, "self", "self is {}: the result is real and cannot be written in place", fmt(self.dtype));
   int i = 0;
   for (const Operand& o : ins) {
     if (!broadcastable_to(sizes_of(o), self.sizes()))
