@@ -209,6 +209,57 @@ tt_status tt_div_f64_into(tt_ctx *c, const tt_tensor *self, double other, const 
 tt_status tt_div_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts, tt_tensor *dst);
 tt_status tt_div_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_div_opts *opts, tt_tensor *dst);
 
+/* The quotient rounded down, as Python's //, elementwise with broadcasting. It has no gradient. */
+tt_status tt_floor_divide(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_floor_divide_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_floor_divide_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+tt_status tt_floor_divide_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
+tt_status tt_floor_divide_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
+tt_status tt_floor_divide_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_floor_divide_f64_(tt_ctx *c, tt_tensor *self, double other);
+tt_status tt_floor_divide_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
+tt_status tt_floor_divide_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
+tt_status tt_floor_divide_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
+tt_status tt_floor_divide_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
+tt_status tt_floor_divide_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+
+/* The remainder of the division rounded toward zero, of self's sign, elementwise with broadcasting. */
+tt_status tt_fmod(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_fmod_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_fmod_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+tt_status tt_fmod_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
+tt_status tt_fmod_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
+tt_status tt_fmod_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_fmod_f64_(tt_ctx *c, tt_tensor *self, double other);
+tt_status tt_fmod_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
+tt_status tt_fmod_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
+tt_status tt_fmod_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
+tt_status tt_fmod_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
+tt_status tt_fmod_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+
+/* The remainder of the division rounded down, of other's sign as Python's %, elementwise with broadcasting. */
+tt_status tt_remainder(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_remainder_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_remainder_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+tt_status tt_remainder_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
+tt_status tt_remainder_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
+tt_status tt_remainder_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_remainder_f64_(tt_ctx *c, tt_tensor *self, double other);
+tt_status tt_remainder_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
+tt_status tt_remainder_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
+tt_status tt_remainder_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
+tt_status tt_remainder_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
+tt_status tt_remainder_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+
+/* The angle of the point (other, self) against the positive axis of other, in [-pi, pi], elementwise with
+   broadcasting. */
+tt_status tt_atan2(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_atan2_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_atan2_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
 /* The negative of each element. Bool tensors are refused. */
 tt_status tt_neg(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_neg_(tt_ctx *c, tt_tensor *self);
@@ -279,6 +330,87 @@ tt_status tt_masked_fill_scalar_(tt_ctx *c, tt_tensor *self, const tt_tensor *ma
 /* As masked_fill, with a 0-dim tensor as value, which gets a gradient too. */
 tt_status tt_masked_fill(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, const tt_tensor *value, tt_tensor **out);
 tt_status tt_masked_fill_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, const tt_tensor *value);
+
+/* self & other of each bit, elementwise with broadcasting; integers and bools. */
+tt_status tt_bitwise_and(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_bitwise_and_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_bitwise_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+tt_status tt_bitwise_and_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
+tt_status tt_bitwise_and_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
+tt_status tt_bitwise_and_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_bitwise_and_f64_(tt_ctx *c, tt_tensor *self, double other);
+tt_status tt_bitwise_and_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
+tt_status tt_bitwise_and_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
+tt_status tt_bitwise_and_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
+tt_status tt_bitwise_and_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
+tt_status tt_bitwise_and_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+
+/* self | other of each bit, elementwise with broadcasting; integers and bools. */
+tt_status tt_bitwise_or(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_bitwise_or_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_bitwise_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+tt_status tt_bitwise_or_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
+tt_status tt_bitwise_or_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
+tt_status tt_bitwise_or_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_bitwise_or_f64_(tt_ctx *c, tt_tensor *self, double other);
+tt_status tt_bitwise_or_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
+tt_status tt_bitwise_or_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
+tt_status tt_bitwise_or_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
+tt_status tt_bitwise_or_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
+tt_status tt_bitwise_or_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+
+/* self ^ other of each bit, elementwise with broadcasting; integers and bools. */
+tt_status tt_bitwise_xor(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_bitwise_xor_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_bitwise_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+tt_status tt_bitwise_xor_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
+tt_status tt_bitwise_xor_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
+tt_status tt_bitwise_xor_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_bitwise_xor_f64_(tt_ctx *c, tt_tensor *self, double other);
+tt_status tt_bitwise_xor_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
+tt_status tt_bitwise_xor_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
+tt_status tt_bitwise_xor_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
+tt_status tt_bitwise_xor_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
+tt_status tt_bitwise_xor_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+
+/* ~self of each bit; integers and bools. */
+tt_status tt_bitwise_not(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_bitwise_not_(tt_ctx *c, tt_tensor *self);
+tt_status tt_bitwise_not_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* self << other, elementwise with broadcasting; integers. 0 where other is negative or no less than the width. */
+tt_status tt_bitwise_left_shift(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_bitwise_left_shift_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_bitwise_left_shift_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+tt_status tt_bitwise_left_shift_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
+tt_status tt_bitwise_left_shift_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
+tt_status tt_bitwise_left_shift_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_bitwise_left_shift_f64_(tt_ctx *c, tt_tensor *self, double other);
+tt_status tt_bitwise_left_shift_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
+tt_status tt_bitwise_left_shift_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
+tt_status tt_bitwise_left_shift_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
+tt_status tt_bitwise_left_shift_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
+tt_status tt_bitwise_left_shift_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+
+/* self >> other, elementwise with broadcasting; integers. The sign (0 or -1) where other is negative or no less
+   than the width. */
+tt_status tt_bitwise_right_shift(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_bitwise_right_shift_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_bitwise_right_shift_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+tt_status tt_bitwise_right_shift_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
+tt_status tt_bitwise_right_shift_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
+tt_status tt_bitwise_right_shift_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_bitwise_right_shift_f64_(tt_ctx *c, tt_tensor *self, double other);
+tt_status tt_bitwise_right_shift_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
+tt_status tt_bitwise_right_shift_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
+tt_status tt_bitwise_right_shift_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
+tt_status tt_bitwise_right_shift_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
+tt_status tt_bitwise_right_shift_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
 /* self == other, elementwise with broadcasting. */
 tt_status tt_eq(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
@@ -369,6 +501,26 @@ tt_status tt_ge_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_ge_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_ge_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_ge_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+
+/* True where an element is 0. nan is not 0. */
+tt_status tt_logical_not(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_logical_not_(tt_ctx *c, tt_tensor *self);
+tt_status tt_logical_not_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* True where both elements are not 0, with broadcasting. nan is not 0. */
+tt_status tt_logical_and(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_logical_and_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_logical_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* True where at least one of two elements is not 0, with broadcasting. nan is not 0. */
+tt_status tt_logical_or(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_logical_or_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_logical_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* True where exactly one of two elements is not 0, with broadcasting. nan is not 0. */
+tt_status tt_logical_xor(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_logical_xor_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_logical_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
 /* Writes `src` into `self`, broadcasting, converting dtype and device. */
 tt_status tt_copy_(tt_ctx *c, tt_tensor *self, const tt_tensor *src);

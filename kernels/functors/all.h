@@ -3,6 +3,7 @@
 
 #include "functors/activation.h"
 #include "functors/arith.h"
+#include "functors/binary.h"
 #include "functors/compare.h"
 #include "functors/loss.h"
 #include "functors/math.h"

@@ -800,6 +800,308 @@ static constexpr ArgInfo div_scalar_into_args[] = {{"self", ArgType::kTensor, fa
 static constexpr OpSchema div_scalar_into_schema = {"div_scalar_into", "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_scalar_into_args, 4, 0, false, false, false};
 constinit Op<void(const Tensor&, const Scalar&, int64_t, Tensor&)> op_div_scalar_into = make_op<void, const Tensor&, const Scalar&, int64_t, Tensor&>(&div_scalar_into_schema, div_scalar_into_front, div_scalar_into_autograd);
 
+// ---- floor_divide ----
+static constexpr ArgInfo floor_divide_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema floor_divide_schema = {"floor_divide", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_floor_divide = make_op<TensorRef, const Tensor&, const Tensor&>(&floor_divide_schema, front::floor_divide, nullptr);
+static constexpr ArgInfo floor_divide__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema floor_divide__schema = {"floor_divide_", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide__args, 2, 0, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_floor_divide_ = make_op<void, Tensor&, const Tensor&>(&floor_divide__schema, floor_divide__front, nullptr);
+static void floor_divide_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_floor_divide_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr ArgInfo floor_divide_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema floor_divide_into_schema = {"floor_divide_into", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_floor_divide_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&floor_divide_into_schema, floor_divide_into_front, floor_divide_into_autograd);
+
+// ---- floor_divide_scalar ----
+static constexpr ArgInfo floor_divide_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema floor_divide_scalar_schema = {"floor_divide_scalar", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_floor_divide_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&floor_divide_scalar_schema, front::floor_divide_scalar, nullptr);
+static constexpr ArgInfo floor_divide_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema floor_divide_scalar__schema = {"floor_divide_scalar_", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar__args, 2, 0, false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_floor_divide_scalar_ = make_op<void, Tensor&, const Scalar&>(&floor_divide_scalar__schema, floor_divide_scalar__front, nullptr);
+static void floor_divide_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_floor_divide_scalar_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr ArgInfo floor_divide_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema floor_divide_scalar_into_schema = {"floor_divide_scalar_into", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_floor_divide_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&floor_divide_scalar_into_schema, floor_divide_scalar_into_front, floor_divide_scalar_into_autograd);
+
+// ---- fmod ----
+static constexpr ArgInfo fmod_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema fmod_schema = {"fmod", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmod = make_op<TensorRef, const Tensor&, const Tensor&>(&fmod_schema, front::fmod, nullptr);
+static constexpr ArgInfo fmod__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema fmod__schema = {"fmod_", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod__args, 2, 0, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_fmod_ = make_op<void, Tensor&, const Tensor&>(&fmod__schema, fmod__front, nullptr);
+static void fmod_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_fmod_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr ArgInfo fmod_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema fmod_into_schema = {"fmod_into", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmod_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmod_into_schema, fmod_into_front, fmod_into_autograd);
+
+// ---- fmod_scalar ----
+static constexpr ArgInfo fmod_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema fmod_scalar_schema = {"fmod_scalar", "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_fmod_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&fmod_scalar_schema, front::fmod_scalar, nullptr);
+static constexpr ArgInfo fmod_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema fmod_scalar__schema = {"fmod_scalar_", "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar__args, 2, 0, false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_fmod_scalar_ = make_op<void, Tensor&, const Scalar&>(&fmod_scalar__schema, fmod_scalar__front, nullptr);
+static void fmod_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_fmod_scalar_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr ArgInfo fmod_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema fmod_scalar_into_schema = {"fmod_scalar_into", "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_fmod_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&fmod_scalar_into_schema, fmod_scalar_into_front, fmod_scalar_into_autograd);
+
+// ---- remainder ----
+static constexpr ArgInfo remainder_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema remainder_schema = {"remainder", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_remainder = make_op<TensorRef, const Tensor&, const Tensor&>(&remainder_schema, front::remainder, nullptr);
+static constexpr ArgInfo remainder__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema remainder__schema = {"remainder_", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder__args, 2, 0, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_remainder_ = make_op<void, Tensor&, const Tensor&>(&remainder__schema, remainder__front, nullptr);
+static void remainder_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_remainder_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr ArgInfo remainder_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema remainder_into_schema = {"remainder_into", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_remainder_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&remainder_into_schema, remainder_into_front, remainder_into_autograd);
+
+// ---- remainder_scalar ----
+static constexpr ArgInfo remainder_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema remainder_scalar_schema = {"remainder_scalar", "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_remainder_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&remainder_scalar_schema, front::remainder_scalar, nullptr);
+static constexpr ArgInfo remainder_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema remainder_scalar__schema = {"remainder_scalar_", "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar__args, 2, 0, false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_remainder_scalar_ = make_op<void, Tensor&, const Scalar&>(&remainder_scalar__schema, remainder_scalar__front, nullptr);
+static void remainder_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_remainder_scalar_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr ArgInfo remainder_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema remainder_scalar_into_schema = {"remainder_scalar_into", "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_remainder_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&remainder_scalar_into_schema, remainder_scalar_into_front, remainder_scalar_into_autograd);
+
+// ---- rest_trunc ----
+struct rest_trunc_saved {
+  Saved self;
+  Saved other;
+};
+static void rest_trunc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<rest_trunc_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = TensorRef::share(&g0);
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::neg(op::mul(g0, op::div_trunc(self, other)));
+  }
+}
+static constinit const NodeType rest_trunc_type = {"rest_trunc", rest_trunc_apply, destroy_saved<rest_trunc_saved>, sizeof(rest_trunc_saved), false};
+static TensorRef rest_trunc_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_rest_trunc, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&rest_trunc_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) rest_trunc_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  if (n1) s.self.save(self);
+  if (n1) s.other.save(other);
+  auto out = redispatch(op_rest_trunc, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo rest_trunc_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema rest_trunc_schema = {"rest_trunc", "rest_trunc(self: Tensor, other: Tensor) -> Tensor", rest_trunc_args, 2, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_trunc = make_op<TensorRef, const Tensor&, const Tensor&>(&rest_trunc_schema, rest_trunc_front, rest_trunc_autograd);
+
+// ---- rest_trunc_scalar ----
+struct rest_trunc_scalar_saved {
+};
+static void rest_trunc_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<rest_trunc_scalar_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = TensorRef::share(&g0);
+  }
+}
+static constinit const NodeType rest_trunc_scalar_type = {"rest_trunc", rest_trunc_scalar_apply, destroy_saved<rest_trunc_scalar_saved>, sizeof(rest_trunc_scalar_saved), false};
+static TensorRef rest_trunc_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_rest_trunc_scalar, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&rest_trunc_scalar_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) rest_trunc_scalar_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  auto out = redispatch(op_rest_trunc_scalar, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo rest_trunc_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema rest_trunc_scalar_schema = {"rest_trunc_scalar", "rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", rest_trunc_scalar_args, 2, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_trunc_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&rest_trunc_scalar_schema, rest_trunc_scalar_front, rest_trunc_scalar_autograd);
+
+// ---- rest_floor ----
+struct rest_floor_saved {
+  Saved self;
+  Saved other;
+};
+static void rest_floor_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<rest_floor_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = TensorRef::share(&g0);
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::neg(op::mul(g0, op::div_floor(self, other)));
+  }
+}
+static constinit const NodeType rest_floor_type = {"rest_floor", rest_floor_apply, destroy_saved<rest_floor_saved>, sizeof(rest_floor_saved), false};
+static TensorRef rest_floor_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_rest_floor, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&rest_floor_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) rest_floor_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  if (n1) s.self.save(self);
+  if (n1) s.other.save(other);
+  auto out = redispatch(op_rest_floor, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo rest_floor_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema rest_floor_schema = {"rest_floor", "rest_floor(self: Tensor, other: Tensor) -> Tensor", rest_floor_args, 2, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_floor = make_op<TensorRef, const Tensor&, const Tensor&>(&rest_floor_schema, rest_floor_front, rest_floor_autograd);
+
+// ---- rest_floor_scalar ----
+struct rest_floor_scalar_saved {
+};
+static void rest_floor_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<rest_floor_scalar_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = TensorRef::share(&g0);
+  }
+}
+static constinit const NodeType rest_floor_scalar_type = {"rest_floor", rest_floor_scalar_apply, destroy_saved<rest_floor_scalar_saved>, sizeof(rest_floor_scalar_saved), false};
+static TensorRef rest_floor_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_rest_floor_scalar, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&rest_floor_scalar_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) rest_floor_scalar_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  auto out = redispatch(op_rest_floor_scalar, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo rest_floor_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema rest_floor_scalar_schema = {"rest_floor_scalar", "rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor", rest_floor_scalar_args, 2, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_floor_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&rest_floor_scalar_schema, rest_floor_scalar_front, rest_floor_scalar_autograd);
+
+// ---- atan2 ----
+struct atan2_saved {
+  Saved self;
+  Saved other;
+};
+static void atan2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<atan2_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::mul(g0, op::div_true(other, op::add(op::mul(self, self), op::mul(other, other))));
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::neg(op::mul(g0, op::div_true(self, op::add(op::mul(self, self), op::mul(other, other)))));
+  }
+}
+static constinit const NodeType atan2_type = {"atan2", atan2_apply, destroy_saved<atan2_saved>, sizeof(atan2_saved), false};
+static TensorRef atan2_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_atan2, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&atan2_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) atan2_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  s.self.save(self);
+  s.other.save(other);
+  auto out = redispatch(op_atan2, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo atan2_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema atan2_schema = {"atan2", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2_args, 2, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_atan2 = make_op<TensorRef, const Tensor&, const Tensor&>(&atan2_schema, atan2_front, atan2_autograd);
+static void atan2__autograd(Call c, Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_atan2_, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&atan2_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) atan2_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  s.self.save(*op::clone(self));
+  s.other.save(other);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_atan2_, c.keys & kBelowAutograd, self, other);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo atan2__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema atan2__schema = {"atan2_", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2__args, 2, 0, true, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_atan2_ = make_op<void, Tensor&, const Tensor&>(&atan2__schema, atan2__front, atan2__autograd);
+static void atan2_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_atan2_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr ArgInfo atan2_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema atan2_into_schema = {"atan2_into", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2_into_args, 3, 0, true, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_atan2_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&atan2_into_schema, atan2_into_front, atan2_into_autograd);
+
 // ---- neg ----
 struct neg_saved {
 };

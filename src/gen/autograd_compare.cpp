@@ -190,7 +190,62 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ge_scalar_into = ma
 
 // ---- logical_not ----
 static constexpr ArgInfo logical_not_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema logical_not_schema = {"logical_not", "logical_not(self: Tensor) -> BoolTensor", logical_not_args, 1, 1, false, false, true};
+static constexpr OpSchema logical_not_schema = {"logical_not", "logical_not(self: Tensor) -> BoolTensor", logical_not_args, 1, 1, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_logical_not = make_op<TensorRef, const Tensor&>(&logical_not_schema, logical_not_front, nullptr);
+static constexpr ArgInfo logical_not__args[] = {{"self", ArgType::kTensor, true, false}};
+static constexpr OpSchema logical_not__schema = {"logical_not_", "logical_not(self: Tensor) -> BoolTensor", logical_not__args, 1, 0, false, false, false};
+constinit Op<void(Tensor&)> op_logical_not_ = make_op<void, Tensor&>(&logical_not__schema, logical_not__front, nullptr);
+static void logical_not_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_logical_not_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr ArgInfo logical_not_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logical_not_into_schema = {"logical_not_into", "logical_not(self: Tensor) -> BoolTensor", logical_not_into_args, 2, 0, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_logical_not_into = make_op<void, const Tensor&, Tensor&>(&logical_not_into_schema, logical_not_into_front, logical_not_into_autograd);
+
+// ---- logical_and ----
+static constexpr ArgInfo logical_and_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema logical_and_schema = {"logical_and", "logical_and(self: Tensor, other: Tensor) -> BoolTensor", logical_and_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_and = make_op<TensorRef, const Tensor&, const Tensor&>(&logical_and_schema, logical_and_front, nullptr);
+static constexpr ArgInfo logical_and__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema logical_and__schema = {"logical_and_", "logical_and(self: Tensor, other: Tensor) -> BoolTensor", logical_and__args, 2, 0, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_logical_and_ = make_op<void, Tensor&, const Tensor&>(&logical_and__schema, logical_and__front, nullptr);
+static void logical_and_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_logical_and_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr ArgInfo logical_and_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logical_and_into_schema = {"logical_and_into", "logical_and(self: Tensor, other: Tensor) -> BoolTensor", logical_and_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_and_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_and_into_schema, logical_and_into_front, logical_and_into_autograd);
+
+// ---- logical_or ----
+static constexpr ArgInfo logical_or_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema logical_or_schema = {"logical_or", "logical_or(self: Tensor, other: Tensor) -> BoolTensor", logical_or_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_or = make_op<TensorRef, const Tensor&, const Tensor&>(&logical_or_schema, logical_or_front, nullptr);
+static constexpr ArgInfo logical_or__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema logical_or__schema = {"logical_or_", "logical_or(self: Tensor, other: Tensor) -> BoolTensor", logical_or__args, 2, 0, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_logical_or_ = make_op<void, Tensor&, const Tensor&>(&logical_or__schema, logical_or__front, nullptr);
+static void logical_or_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_logical_or_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr ArgInfo logical_or_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logical_or_into_schema = {"logical_or_into", "logical_or(self: Tensor, other: Tensor) -> BoolTensor", logical_or_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_or_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_or_into_schema, logical_or_into_front, logical_or_into_autograd);
+
+// ---- logical_xor ----
+static constexpr ArgInfo logical_xor_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema logical_xor_schema = {"logical_xor", "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", logical_xor_args, 2, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_xor = make_op<TensorRef, const Tensor&, const Tensor&>(&logical_xor_schema, logical_xor_front, nullptr);
+static constexpr ArgInfo logical_xor__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema logical_xor__schema = {"logical_xor_", "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", logical_xor__args, 2, 0, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_logical_xor_ = make_op<void, Tensor&, const Tensor&>(&logical_xor__schema, logical_xor__front, nullptr);
+static void logical_xor_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_logical_xor_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr ArgInfo logical_xor_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logical_xor_into_schema = {"logical_xor_into", "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", logical_xor_into_args, 3, 0, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_xor_into_schema, logical_xor_into_front, logical_xor_into_autograd);
 
 }  // namespace TT_NS

@@ -439,6 +439,227 @@ tt_status tt_div_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *
     op::div_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode, mutable_arg(dst, "dst", 3));
   });
 }
+tt_status tt_floor_divide(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "floor_divide", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::floor_divide(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1)));
+  });
+}
+tt_status tt_floor_divide_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return api_call(c, "floor_divide_", [&]([[maybe_unused]] Ctx& x) {
+    op::floor_divide_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1));
+  });
+}
+tt_status tt_floor_divide_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return api_call(c, "floor_divide_into", [&]([[maybe_unused]] Ctx& x) {
+    op::floor_divide_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_floor_divide_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "floor_divide", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::floor_divide(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1)));
+  });
+}
+tt_status tt_floor_divide_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "floor_divide", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::floor_divide(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1)));
+  });
+}
+tt_status tt_floor_divide_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "floor_divide", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::floor_divide(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1)));
+  });
+}
+tt_status tt_floor_divide_f64_(tt_ctx *c, tt_tensor *self, double other) {
+  return api_call(c, "floor_divide_", [&]([[maybe_unused]] Ctx& x) {
+    op::floor_divide_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1));
+  });
+}
+tt_status tt_floor_divide_i64_(tt_ctx *c, tt_tensor *self, int64_t other) {
+  return api_call(c, "floor_divide_", [&]([[maybe_unused]] Ctx& x) {
+    op::floor_divide_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1));
+  });
+}
+tt_status tt_floor_divide_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
+  return api_call(c, "floor_divide_", [&]([[maybe_unused]] Ctx& x) {
+    op::floor_divide_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1));
+  });
+}
+tt_status tt_floor_divide_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
+  return api_call(c, "floor_divide_into", [&]([[maybe_unused]] Ctx& x) {
+    op::floor_divide_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_floor_divide_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
+  return api_call(c, "floor_divide_into", [&]([[maybe_unused]] Ctx& x) {
+    op::floor_divide_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_floor_divide_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
+  return api_call(c, "floor_divide_into", [&]([[maybe_unused]] Ctx& x) {
+    op::floor_divide_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_fmod(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "fmod", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::fmod(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1)));
+  });
+}
+tt_status tt_fmod_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return api_call(c, "fmod_", [&]([[maybe_unused]] Ctx& x) {
+    op::fmod_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1));
+  });
+}
+tt_status tt_fmod_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return api_call(c, "fmod_into", [&]([[maybe_unused]] Ctx& x) {
+    op::fmod_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_fmod_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "fmod", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::fmod(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1)));
+  });
+}
+tt_status tt_fmod_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "fmod", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::fmod(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1)));
+  });
+}
+tt_status tt_fmod_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "fmod", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::fmod(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1)));
+  });
+}
+tt_status tt_fmod_f64_(tt_ctx *c, tt_tensor *self, double other) {
+  return api_call(c, "fmod_", [&]([[maybe_unused]] Ctx& x) {
+    op::fmod_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1));
+  });
+}
+tt_status tt_fmod_i64_(tt_ctx *c, tt_tensor *self, int64_t other) {
+  return api_call(c, "fmod_", [&]([[maybe_unused]] Ctx& x) {
+    op::fmod_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1));
+  });
+}
+tt_status tt_fmod_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
+  return api_call(c, "fmod_", [&]([[maybe_unused]] Ctx& x) {
+    op::fmod_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1));
+  });
+}
+tt_status tt_fmod_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
+  return api_call(c, "fmod_into", [&]([[maybe_unused]] Ctx& x) {
+    op::fmod_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_fmod_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
+  return api_call(c, "fmod_into", [&]([[maybe_unused]] Ctx& x) {
+    op::fmod_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_fmod_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
+  return api_call(c, "fmod_into", [&]([[maybe_unused]] Ctx& x) {
+    op::fmod_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_remainder(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "remainder", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::remainder(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1)));
+  });
+}
+tt_status tt_remainder_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return api_call(c, "remainder_", [&]([[maybe_unused]] Ctx& x) {
+    op::remainder_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1));
+  });
+}
+tt_status tt_remainder_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return api_call(c, "remainder_into", [&]([[maybe_unused]] Ctx& x) {
+    op::remainder_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_remainder_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "remainder", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::remainder(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1)));
+  });
+}
+tt_status tt_remainder_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "remainder", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::remainder(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1)));
+  });
+}
+tt_status tt_remainder_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "remainder", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::remainder(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1)));
+  });
+}
+tt_status tt_remainder_f64_(tt_ctx *c, tt_tensor *self, double other) {
+  return api_call(c, "remainder_", [&]([[maybe_unused]] Ctx& x) {
+    op::remainder_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1));
+  });
+}
+tt_status tt_remainder_i64_(tt_ctx *c, tt_tensor *self, int64_t other) {
+  return api_call(c, "remainder_", [&]([[maybe_unused]] Ctx& x) {
+    op::remainder_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1));
+  });
+}
+tt_status tt_remainder_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
+  return api_call(c, "remainder_", [&]([[maybe_unused]] Ctx& x) {
+    op::remainder_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1));
+  });
+}
+tt_status tt_remainder_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
+  return api_call(c, "remainder_into", [&]([[maybe_unused]] Ctx& x) {
+    op::remainder_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_remainder_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
+  return api_call(c, "remainder_into", [&]([[maybe_unused]] Ctx& x) {
+    op::remainder_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_remainder_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
+  return api_call(c, "remainder_into", [&]([[maybe_unused]] Ctx& x) {
+    op::remainder_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_atan2(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "atan2", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::atan2(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1)));
+  });
+}
+tt_status tt_atan2_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return api_call(c, "atan2_", [&]([[maybe_unused]] Ctx& x) {
+    op::atan2_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1));
+  });
+}
+tt_status tt_atan2_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return api_call(c, "atan2_into", [&]([[maybe_unused]] Ctx& x) {
+    op::atan2_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
 tt_status tt_neg(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "neg", [&]([[maybe_unused]] Ctx& x) {

@@ -413,3 +413,71 @@ tt_status tt_ge_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *o
     op::ge_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
   });
 }
+tt_status tt_logical_not(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "logical_not", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 1);
+    give(x, out, op::logical_not(tensor_arg(self, "self", 0)));
+  });
+}
+tt_status tt_logical_not_(tt_ctx *c, tt_tensor *self) {
+  return api_call(c, "logical_not_", [&]([[maybe_unused]] Ctx& x) {
+    op::logical_not_(mutable_arg(self, "self", 0));
+  });
+}
+tt_status tt_logical_not_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return api_call(c, "logical_not_into", [&]([[maybe_unused]] Ctx& x) {
+    op::logical_not_into(tensor_arg(self, "self", 0), mutable_arg(dst, "dst", 1));
+  });
+}
+tt_status tt_logical_and(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "logical_and", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::logical_and(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1)));
+  });
+}
+tt_status tt_logical_and_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return api_call(c, "logical_and_", [&]([[maybe_unused]] Ctx& x) {
+    op::logical_and_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1));
+  });
+}
+tt_status tt_logical_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return api_call(c, "logical_and_into", [&]([[maybe_unused]] Ctx& x) {
+    op::logical_and_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_logical_or(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "logical_or", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::logical_or(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1)));
+  });
+}
+tt_status tt_logical_or_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return api_call(c, "logical_or_", [&]([[maybe_unused]] Ctx& x) {
+    op::logical_or_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1));
+  });
+}
+tt_status tt_logical_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return api_call(c, "logical_or_into", [&]([[maybe_unused]] Ctx& x) {
+    op::logical_or_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_logical_xor(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "logical_xor", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    give(x, out, op::logical_xor(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1)));
+  });
+}
+tt_status tt_logical_xor_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return api_call(c, "logical_xor_", [&]([[maybe_unused]] Ctx& x) {
+    op::logical_xor_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1));
+  });
+}
+tt_status tt_logical_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return api_call(c, "logical_xor_into", [&]([[maybe_unused]] Ctx& x) {
+    op::logical_xor_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+  });
+}

@@ -105,6 +105,76 @@ void div_scalar_into_front(Call c, const Tensor& self, const Scalar& other, int6
   copy_result(dst, *r, false);
 }
 
+// floor_divide(self: Tensor, other: Tensor) -> Tensor
+void floor_divide__front(Call c, Tensor& self, const Tensor& other) { copy_result(self, *front::floor_divide(c, self, other), true); }
+void floor_divide_into_front(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  const auto r = front::floor_divide(c, self, other);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor
+void floor_divide_scalar__front(Call c, Tensor& self, const Scalar& other) { copy_result(self, *front::floor_divide_scalar(c, self, other), true); }
+void floor_divide_scalar_into_front(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+  const auto r = front::floor_divide_scalar(c, self, other);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// fmod(self: Tensor, other: Tensor) -> Tensor
+void fmod__front(Call c, Tensor& self, const Tensor& other) { replace_values(self, *front::fmod(c, self, other)); }
+void fmod_into_front(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  const auto r = front::fmod(c, self, other);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// fmod_scalar(self: Tensor, other: Scalar) -> Tensor
+void fmod_scalar__front(Call c, Tensor& self, const Scalar& other) { replace_values(self, *front::fmod_scalar(c, self, other)); }
+void fmod_scalar_into_front(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+  const auto r = front::fmod_scalar(c, self, other);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// remainder(self: Tensor, other: Tensor) -> Tensor
+void remainder__front(Call c, Tensor& self, const Tensor& other) { replace_values(self, *front::remainder(c, self, other)); }
+void remainder_into_front(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  const auto r = front::remainder(c, self, other);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// remainder_scalar(self: Tensor, other: Scalar) -> Tensor
+void remainder_scalar__front(Call c, Tensor& self, const Scalar& other) { replace_values(self, *front::remainder_scalar(c, self, other)); }
+void remainder_scalar_into_front(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+  const auto r = front::remainder_scalar(c, self, other);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// rest_trunc(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_rest_trunc = {&kernel_fmod, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+TensorRef rest_trunc_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_rest_trunc, self, other); }
+
+// rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor
+static constexpr ElementSpec spec_rest_trunc_scalar = {&kernel_fmod, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+TensorRef rest_trunc_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_rest_trunc_scalar, {self, other}); }
+
+// rest_floor(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_rest_floor = {&kernel_remainder, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+TensorRef rest_floor_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_rest_floor, self, other); }
+
+// rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor
+static constexpr ElementSpec spec_rest_floor_scalar = {&kernel_remainder, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+TensorRef rest_floor_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_rest_floor_scalar, {self, other}); }
+
+// atan2(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_atan2 = {&kernel_atan2, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};
+TensorRef atan2_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_atan2, self, other); }
+void atan2__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_atan2, self, {self, other}); }
+void atan2_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_atan2, dst, {self, other}); }
+
 // neg(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_neg = {&kernel_neg, DtypeRule::kSame, Compute::kWiden, false, false, 0, TT_NOT_IMPLEMENTED};
 TensorRef neg_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_neg, {self}); }

@@ -84,5 +84,25 @@ void ge_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Sca
 // logical_not(self: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_logical_not = {&kernel_logical_not, DtypeRule::kLogical, Compute::kLogical, false, false, 0, TT_OK};
 TensorRef logical_not_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_logical_not, {self}); }
+void logical_not__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_logical_not, self, {self}); }
+void logical_not_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_logical_not, dst, {self}); }
+
+// logical_and(self: Tensor, other: Tensor) -> BoolTensor
+static constexpr ElementSpec spec_logical_and = {&kernel_logical_and, DtypeRule::kLogical, Compute::kLogical, false, false, 0, TT_OK};
+TensorRef logical_and_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_logical_and, self, other); }
+void logical_and__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_logical_and, self, {self, other}); }
+void logical_and_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_logical_and, dst, {self, other}); }
+
+// logical_or(self: Tensor, other: Tensor) -> BoolTensor
+static constexpr ElementSpec spec_logical_or = {&kernel_logical_or, DtypeRule::kLogical, Compute::kLogical, false, false, 0, TT_OK};
+TensorRef logical_or_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_logical_or, self, other); }
+void logical_or__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_logical_or, self, {self, other}); }
+void logical_or_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_logical_or, dst, {self, other}); }
+
+// logical_xor(self: Tensor, other: Tensor) -> BoolTensor
+static constexpr ElementSpec spec_logical_xor = {&kernel_logical_xor, DtypeRule::kLogical, Compute::kLogical, false, false, 0, TT_OK};
+TensorRef logical_xor_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_logical_xor, self, other); }
+void logical_xor__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_logical_xor, self, {self, other}); }
+void logical_xor_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_logical_xor, dst, {self, other}); }
 
 }  // namespace TT_NS

@@ -88,6 +88,31 @@ extern Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_div_into;
 extern Op<TensorRef(const Tensor&, const Scalar&, int64_t)> op_div_scalar;
 extern Op<void(Tensor&, const Scalar&, int64_t)> op_div_scalar_;
 extern Op<void(const Tensor&, const Scalar&, int64_t, Tensor&)> op_div_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_floor_divide;
+extern Op<void(Tensor&, const Tensor&)> op_floor_divide_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_floor_divide_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_floor_divide_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_floor_divide_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_floor_divide_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_fmod;
+extern Op<void(Tensor&, const Tensor&)> op_fmod_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmod_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_fmod_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_fmod_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_fmod_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_remainder;
+extern Op<void(Tensor&, const Tensor&)> op_remainder_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_remainder_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_remainder_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_remainder_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_remainder_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_rest_trunc;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_rest_trunc_scalar;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_rest_floor;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_rest_floor_scalar;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_atan2;
+extern Op<void(Tensor&, const Tensor&)> op_atan2_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_atan2_into;
 extern Op<TensorRef(const Tensor&)> op_neg;
 extern Op<void(Tensor&)> op_neg_;
 extern Op<void(const Tensor&, Tensor&)> op_neg_into;
@@ -118,6 +143,39 @@ extern Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_masked_fill
 extern Op<void(Tensor&, const Tensor&, const Scalar&)> op_masked_fill_;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor;
 extern Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor_;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_and;
+extern Op<void(Tensor&, const Tensor&)> op_bitwise_and_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_and_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_and_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_bitwise_and_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_and_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_or;
+extern Op<void(Tensor&, const Tensor&)> op_bitwise_or_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_or_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_or_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_bitwise_or_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_or_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_xor;
+extern Op<void(Tensor&, const Tensor&)> op_bitwise_xor_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_xor_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_xor_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_bitwise_xor_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_xor_scalar_into;
+extern Op<TensorRef(const Tensor&)> op_bitwise_not;
+extern Op<void(Tensor&)> op_bitwise_not_;
+extern Op<void(const Tensor&, Tensor&)> op_bitwise_not_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_left_shift;
+extern Op<void(Tensor&, const Tensor&)> op_bitwise_left_shift_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_left_shift_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_left_shift_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_bitwise_left_shift_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_left_shift_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_right_shift;
+extern Op<void(Tensor&, const Tensor&)> op_bitwise_right_shift_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_right_shift_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_right_shift_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_bitwise_right_shift_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_right_shift_scalar_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_eq;
 extern Op<void(Tensor&, const Tensor&)> op_eq_;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_eq_into;
@@ -155,6 +213,17 @@ extern Op<TensorRef(const Tensor&, const Scalar&)> op_ge_scalar;
 extern Op<void(Tensor&, const Scalar&)> op_ge_scalar_;
 extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_ge_scalar_into;
 extern Op<TensorRef(const Tensor&)> op_logical_not;
+extern Op<void(Tensor&)> op_logical_not_;
+extern Op<void(const Tensor&, Tensor&)> op_logical_not_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_logical_and;
+extern Op<void(Tensor&, const Tensor&)> op_logical_and_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_and_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_logical_or;
+extern Op<void(Tensor&, const Tensor&)> op_logical_or_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_or_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_logical_xor;
+extern Op<void(Tensor&, const Tensor&)> op_logical_xor_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into;
 extern Op<void(Tensor&, const Tensor&)> op_copy_;
 extern Op<TensorRef(const Tensor&, int64_t)> op_clone;
 extern Op<TensorRef(const Tensor&, Dtype)> op_to_dtype;
@@ -708,6 +777,81 @@ inline void div_(Tensor& self, const Scalar& other, int64_t rounding_mode = 0) {
 inline void div_into(const Tensor& self, const Scalar& other, int64_t rounding_mode, Tensor& dst) {
   return dispatch(op_div_scalar_into, self, other, rounding_mode, dst);
 }
+inline TensorRef floor_divide(const Tensor& self, const Tensor& other) {
+  return dispatch(op_floor_divide, self, other);
+}
+inline void floor_divide_(Tensor& self, const Tensor& other) {
+  return dispatch(op_floor_divide_, self, other);
+}
+inline void floor_divide_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_floor_divide_into, self, other, dst);
+}
+inline TensorRef floor_divide(const Tensor& self, const Scalar& other) {
+  return dispatch(op_floor_divide_scalar, self, other);
+}
+inline void floor_divide_(Tensor& self, const Scalar& other) {
+  return dispatch(op_floor_divide_scalar_, self, other);
+}
+inline void floor_divide_into(const Tensor& self, const Scalar& other, Tensor& dst) {
+  return dispatch(op_floor_divide_scalar_into, self, other, dst);
+}
+inline TensorRef fmod(const Tensor& self, const Tensor& other) {
+  return dispatch(op_fmod, self, other);
+}
+inline void fmod_(Tensor& self, const Tensor& other) {
+  return dispatch(op_fmod_, self, other);
+}
+inline void fmod_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_fmod_into, self, other, dst);
+}
+inline TensorRef fmod(const Tensor& self, const Scalar& other) {
+  return dispatch(op_fmod_scalar, self, other);
+}
+inline void fmod_(Tensor& self, const Scalar& other) {
+  return dispatch(op_fmod_scalar_, self, other);
+}
+inline void fmod_into(const Tensor& self, const Scalar& other, Tensor& dst) {
+  return dispatch(op_fmod_scalar_into, self, other, dst);
+}
+inline TensorRef remainder(const Tensor& self, const Tensor& other) {
+  return dispatch(op_remainder, self, other);
+}
+inline void remainder_(Tensor& self, const Tensor& other) {
+  return dispatch(op_remainder_, self, other);
+}
+inline void remainder_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_remainder_into, self, other, dst);
+}
+inline TensorRef remainder(const Tensor& self, const Scalar& other) {
+  return dispatch(op_remainder_scalar, self, other);
+}
+inline void remainder_(Tensor& self, const Scalar& other) {
+  return dispatch(op_remainder_scalar_, self, other);
+}
+inline void remainder_into(const Tensor& self, const Scalar& other, Tensor& dst) {
+  return dispatch(op_remainder_scalar_into, self, other, dst);
+}
+inline TensorRef rest_trunc(const Tensor& self, const Tensor& other) {
+  return dispatch(op_rest_trunc, self, other);
+}
+inline TensorRef rest_trunc(const Tensor& self, const Scalar& other) {
+  return dispatch(op_rest_trunc_scalar, self, other);
+}
+inline TensorRef rest_floor(const Tensor& self, const Tensor& other) {
+  return dispatch(op_rest_floor, self, other);
+}
+inline TensorRef rest_floor(const Tensor& self, const Scalar& other) {
+  return dispatch(op_rest_floor_scalar, self, other);
+}
+inline TensorRef atan2(const Tensor& self, const Tensor& other) {
+  return dispatch(op_atan2, self, other);
+}
+inline void atan2_(Tensor& self, const Tensor& other) {
+  return dispatch(op_atan2_, self, other);
+}
+inline void atan2_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_atan2_into, self, other, dst);
+}
 inline TensorRef neg(const Tensor& self) {
   return dispatch(op_neg, self);
 }
@@ -797,6 +941,105 @@ inline TensorRef masked_fill(const Tensor& self, const Tensor& mask, const Tenso
 }
 inline void masked_fill_(Tensor& self, const Tensor& mask, const Tensor& value) {
   return dispatch(op_masked_fill_tensor_, self, mask, value);
+}
+inline TensorRef bitwise_and(const Tensor& self, const Tensor& other) {
+  return dispatch(op_bitwise_and, self, other);
+}
+inline void bitwise_and_(Tensor& self, const Tensor& other) {
+  return dispatch(op_bitwise_and_, self, other);
+}
+inline void bitwise_and_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_bitwise_and_into, self, other, dst);
+}
+inline TensorRef bitwise_and(const Tensor& self, const Scalar& other) {
+  return dispatch(op_bitwise_and_scalar, self, other);
+}
+inline void bitwise_and_(Tensor& self, const Scalar& other) {
+  return dispatch(op_bitwise_and_scalar_, self, other);
+}
+inline void bitwise_and_into(const Tensor& self, const Scalar& other, Tensor& dst) {
+  return dispatch(op_bitwise_and_scalar_into, self, other, dst);
+}
+inline TensorRef bitwise_or(const Tensor& self, const Tensor& other) {
+  return dispatch(op_bitwise_or, self, other);
+}
+inline void bitwise_or_(Tensor& self, const Tensor& other) {
+  return dispatch(op_bitwise_or_, self, other);
+}
+inline void bitwise_or_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_bitwise_or_into, self, other, dst);
+}
+inline TensorRef bitwise_or(const Tensor& self, const Scalar& other) {
+  return dispatch(op_bitwise_or_scalar, self, other);
+}
+inline void bitwise_or_(Tensor& self, const Scalar& other) {
+  return dispatch(op_bitwise_or_scalar_, self, other);
+}
+inline void bitwise_or_into(const Tensor& self, const Scalar& other, Tensor& dst) {
+  return dispatch(op_bitwise_or_scalar_into, self, other, dst);
+}
+inline TensorRef bitwise_xor(const Tensor& self, const Tensor& other) {
+  return dispatch(op_bitwise_xor, self, other);
+}
+inline void bitwise_xor_(Tensor& self, const Tensor& other) {
+  return dispatch(op_bitwise_xor_, self, other);
+}
+inline void bitwise_xor_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_bitwise_xor_into, self, other, dst);
+}
+inline TensorRef bitwise_xor(const Tensor& self, const Scalar& other) {
+  return dispatch(op_bitwise_xor_scalar, self, other);
+}
+inline void bitwise_xor_(Tensor& self, const Scalar& other) {
+  return dispatch(op_bitwise_xor_scalar_, self, other);
+}
+inline void bitwise_xor_into(const Tensor& self, const Scalar& other, Tensor& dst) {
+  return dispatch(op_bitwise_xor_scalar_into, self, other, dst);
+}
+inline TensorRef bitwise_not(const Tensor& self) {
+  return dispatch(op_bitwise_not, self);
+}
+inline void bitwise_not_(Tensor& self) {
+  return dispatch(op_bitwise_not_, self);
+}
+inline void bitwise_not_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_bitwise_not_into, self, dst);
+}
+inline TensorRef bitwise_left_shift(const Tensor& self, const Tensor& other) {
+  return dispatch(op_bitwise_left_shift, self, other);
+}
+inline void bitwise_left_shift_(Tensor& self, const Tensor& other) {
+  return dispatch(op_bitwise_left_shift_, self, other);
+}
+inline void bitwise_left_shift_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_bitwise_left_shift_into, self, other, dst);
+}
+inline TensorRef bitwise_left_shift(const Tensor& self, const Scalar& other) {
+  return dispatch(op_bitwise_left_shift_scalar, self, other);
+}
+inline void bitwise_left_shift_(Tensor& self, const Scalar& other) {
+  return dispatch(op_bitwise_left_shift_scalar_, self, other);
+}
+inline void bitwise_left_shift_into(const Tensor& self, const Scalar& other, Tensor& dst) {
+  return dispatch(op_bitwise_left_shift_scalar_into, self, other, dst);
+}
+inline TensorRef bitwise_right_shift(const Tensor& self, const Tensor& other) {
+  return dispatch(op_bitwise_right_shift, self, other);
+}
+inline void bitwise_right_shift_(Tensor& self, const Tensor& other) {
+  return dispatch(op_bitwise_right_shift_, self, other);
+}
+inline void bitwise_right_shift_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_bitwise_right_shift_into, self, other, dst);
+}
+inline TensorRef bitwise_right_shift(const Tensor& self, const Scalar& other) {
+  return dispatch(op_bitwise_right_shift_scalar, self, other);
+}
+inline void bitwise_right_shift_(Tensor& self, const Scalar& other) {
+  return dispatch(op_bitwise_right_shift_scalar_, self, other);
+}
+inline void bitwise_right_shift_into(const Tensor& self, const Scalar& other, Tensor& dst) {
+  return dispatch(op_bitwise_right_shift_scalar_into, self, other, dst);
 }
 inline TensorRef eq(const Tensor& self, const Tensor& other) {
   return dispatch(op_eq, self, other);
@@ -908,6 +1151,39 @@ inline void ge_into(const Tensor& self, const Scalar& other, Tensor& dst) {
 }
 inline TensorRef logical_not(const Tensor& self) {
   return dispatch(op_logical_not, self);
+}
+inline void logical_not_(Tensor& self) {
+  return dispatch(op_logical_not_, self);
+}
+inline void logical_not_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_logical_not_into, self, dst);
+}
+inline TensorRef logical_and(const Tensor& self, const Tensor& other) {
+  return dispatch(op_logical_and, self, other);
+}
+inline void logical_and_(Tensor& self, const Tensor& other) {
+  return dispatch(op_logical_and_, self, other);
+}
+inline void logical_and_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_logical_and_into, self, other, dst);
+}
+inline TensorRef logical_or(const Tensor& self, const Tensor& other) {
+  return dispatch(op_logical_or, self, other);
+}
+inline void logical_or_(Tensor& self, const Tensor& other) {
+  return dispatch(op_logical_or_, self, other);
+}
+inline void logical_or_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_logical_or_into, self, other, dst);
+}
+inline TensorRef logical_xor(const Tensor& self, const Tensor& other) {
+  return dispatch(op_logical_xor, self, other);
+}
+inline void logical_xor_(Tensor& self, const Tensor& other) {
+  return dispatch(op_logical_xor_, self, other);
+}
+inline void logical_xor_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_logical_xor_into, self, other, dst);
 }
 inline void copy_(Tensor& self, const Tensor& src) {
   return dispatch(op_copy_, self, src);

@@ -30,6 +30,33 @@ TensorRef div_scalar(Call, const Tensor& self, const Scalar& other, int64_t roun
   return divide(self, other, rounding_mode);
 }
 
+// ---- remainders ----
+
+static void check_numbers(const Tensor& self, Dtype other) {
+  if (self.dtype == Dtype::kBool && other == Dtype::kBool) fail(TT_NOT_IMPLEMENTED, "both operands are bool: convert one to a number first");
+}
+static void check_modulus(const Tensor& self, const Scalar& other) {
+  check_numbers(self, other.natural_dtype());
+  if (other.is_zero() && category(self.dtype) < 2 && other.category() < 2) fail_arg(TT_INVALID_ARG, "other", "integer division by zero");
+}
+static void check_modulus(const Tensor& self, const Tensor& other) {
+  check_numbers(self, other.dtype);
+  check_divisor(self, other, kRoundingFloor);
+}
+TensorRef fmod(Call, const Tensor& self, const Tensor& other) { return check_modulus(self, other), op::rest_trunc(self, other); }
+TensorRef fmod_scalar(Call, const Tensor& self, const Scalar& other) { return check_modulus(self, other), op::rest_trunc(self, other); }
+TensorRef remainder(Call, const Tensor& self, const Tensor& other) { return check_modulus(self, other), op::rest_floor(self, other); }
+TensorRef remainder_scalar(Call, const Tensor& self, const Scalar& other) { return check_modulus(self, other), op::rest_floor(self, other); }
+
+TensorRef floor_divide(Call, const Tensor& self, const Tensor& other) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  return check_modulus(self, other), op::div_floor(self, other);
+}
+TensorRef floor_divide_scalar(Call, const Tensor& self, const Scalar& other) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  return check_modulus(self, other), op::div_floor(self, other);
+}
+
 TensorRef pow_scalar(Call, const Tensor& self, const Scalar& exponent) {
   if (category(self.dtype) < 2 && exponent.is_int() && exponent.i < 0)
     fail_arg(TT_INVALID_ARG, "exponent", "exponent is {}, self is {}: integers to negative integer powers are not allowed", exponent.i, fmt(self.dtype));

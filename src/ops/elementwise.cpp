@@ -63,6 +63,7 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
     for (const Operand& o : ins)
       if (is_bool(o)) fail(spec.no_bool, "an operand is bool: convert it to a number first");
   if (spec.no_complex && is_complex(common)) fail(TT_NOT_IMPLEMENTED, "operands are {}: complex numbers are not supported", fmt(common));
+  if (spec.compute == Compute::kBitwise && category(common) > 1) fail(TT_NOT_IMPLEMENTED, "operands are {}: must be integers or bools", fmt(common));
   bool to_bool = spec.rule == DtypeRule::kBool || spec.rule == DtypeRule::kLogical;
   const Dtype out = spec.rule == DtypeRule::kModulus ? real_of(common) : common;
   return {common, compute_dtype(spec, common), to_bool ? Dtype::kBool : out};

@@ -104,7 +104,63 @@ static int r_bce(const Inputs* in, Arr* out) { return pair_loss(in, out, p_bce, 
 static int r_bce_logits(const Inputs* in, Arr* out) { return pair_loss(in, out, NULL, 0); }
 static int r_kl_div(const Inputs* in, Arr* out) { return pair_loss(in, out, p_kl_div, 0); }
 
+/* ---- binary ---- */
+
+static double f_fmod(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, fmod(a, b); }
+static double f_remainder(const Inputs* in, double a, double b, double m) {
+  const double r = fmod(a, b);
+  return (void)in, (void)m, r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+static double f_floor_divide(const Inputs* in, double a, double b, double m) {
+  const double r = fmod(a, b), q = a / b;
+  (void)in, (void)m;
+  if (b == 0 || isnan(r)) return b == 0 ? q : NAN;
+  if (r != 0 && (r < 0) != (b < 0)) return floor((a - r) / b - 1 + 0.5);
+  return (a - r) / b == 0 ? copysign(0, q) : floor((a - r) / b + 0.5);
+}
+static double f_atan2(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, atan2(a, b); }
+static double f_logical_and(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a != 0 && b != 0; }
+static double f_logical_or(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a != 0 || b != 0; }
+static double f_logical_xor(const Inputs* in, double a, double b, double m) {
+  return (void)in, (void)m, (a != 0) != (b != 0);
+}
+static double f_logical_not(const Inputs* in, double a, double b, double m) { return (void)in, UNUSED_BM, a == 0; }
+
+/* ---- bits ---- */
+
+static tt_dtype bits_dtype(const Inputs* in) { return tt_tensor_dtype(in->sample->args[0].tensor); }
+static double f_bitwise_and(const Inputs* in, double a, double b, double m) {
+  return (void)in, (void)m, (double)((int64_t)a & (int64_t)b);
+}
+static double f_bitwise_or(const Inputs* in, double a, double b, double m) {
+  return (void)in, (void)m, (double)((int64_t)a | (int64_t)b);
+}
+static double f_bitwise_xor(const Inputs* in, double a, double b, double m) {
+  return (void)in, (void)m, (double)((int64_t)a ^ (int64_t)b);
+}
+static double f_bitwise_not(const Inputs* in, double a, double b, double m) {
+  const tt_dtype d = bits_dtype(in);
+  return UNUSED_BM, d == TT_BOOL ? a == 0 : d == TT_U8 ? 255 - a : (double)~(int64_t)a;
+}
+static double f_left_shift(const Inputs* in, double a, double b, double m) {
+  const tt_dtype d = bits_dtype(in);
+  const int64_t width = 8 * tt_dtype_size(d);
+  const double r = ldexp(a, (int)b);
+  (void)m;
+  return b < 0 || b >= (double)width ? 0 : d == TT_U8 ? fmod(r, 256) : r;
+}
+static double f_right_shift(const Inputs* in, double a, double b, double m) {
+  const int64_t width = 8 * tt_dtype_size(bits_dtype(in));
+  return (void)m, b < 0 || b >= (double)width ? (a < 0 ? -1 : 0) : floor(ldexp(a, -(int)b));
+}
+
 #define ACT_REFS                                                                                                   \
+  {"fmod", f_fmod, 0, 1}, {"remainder", f_remainder, 0, 1}, {"floor_divide", f_floor_divide, 0, 1},                   \
+      {"atan2", f_atan2, 0, 0}, {"logical_and", f_logical_and, 0, 1}, {"logical_or", f_logical_or, 0, 1},             \
+      {"logical_xor", f_logical_xor, 0, 1}, {"logical_not", f_logical_not, 0, 1}, {"bitwise_and", f_bitwise_and, 0, 1}, \
+      {"bitwise_or", f_bitwise_or, 0, 1}, {"bitwise_xor", f_bitwise_xor, 0, 1}, {"bitwise_not", f_bitwise_not, 0, 1}, \
+      {"bitwise_left_shift", f_left_shift, 0, 1}, {"bitwise_right_shift", f_right_shift, 0, 1}, ACT_REFS_FLOAT
+#define ACT_REFS_FLOAT                                                                                                   \
   {"hardtanh", f_hardtanh, 0, 1}, {"relu6", f_relu6, 0, 1}, {"leaky_relu", f_leaky_relu, 0, 1}, {"elu", f_elu, 0, 0},  \
       {"gelu", f_gelu, 0, 0}, {"silu", f_silu, 0, 0}, {"mish", f_mish, 0, 0}, {"softplus", f_softplus, 0, 0},         \
       {"logsigmoid", f_logsigmoid, 0, 0}, {"hardsigmoid", f_hardsigmoid, 0, 1}, {"hardswish", f_hardswish, 0, 1},     \

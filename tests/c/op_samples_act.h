@@ -96,6 +96,45 @@ static void build_kl_div(const Build* b) {
   emit(b, &s);
 }
 
+/* ---- bits ---- */
+
+static const double kBits[] = {0, 1, 2, 3, 5, 7, 85, 100, 127, 12, 31, 8, 64, 63, 33, 6};
+static double bits_value(int64_t i) { return kBits[i % 16]; }
+static double signed_bits(int64_t i) { return i % 3 == 2 ? -bits_value(i) - 1 : bits_value(i); }
+static double bits_other(int64_t i) { return signed_bits(i * 5 + i / 16 + 2); }
+static tt_tensor* whole(tt_dtype d, const int64_t* shape, int ndim, double (*value)(int64_t)) {
+  const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = d};
+  tt_tensor* out;
+  OK(tt_to(c, filled(shape, ndim, value), &to, &out));
+  return out;
+}
+static void build_bits(const Build* b) {
+  static const tt_dtype kOf[] = {TT_I64, TT_I32, TT_I16, TT_I8, TT_U8, TT_BOOL};
+  /* no bools: shifts refuse them, a number beside them is wider */
+  const int numbers_only = strstr(b->row->name, "shift") || strstr(b->row->name, "_scalar");
+  size_t i;
+  int k, two = has_arg(b->row, "other");
+  for (i = 0; i < sizeof kOf / sizeof *kOf - (size_t)numbers_only; i++) {
+    double (*value)(int64_t) = kOf[i] == TT_U8 ? bits_value : signed_bits;
+    for (k = 0; k < 4; k++) {
+      Sample s = one(b, tt_dtype_name(kOf[i]), 0,
+                     k == 0   ? whole(kOf[i], S_(16, 16), value)
+                     : k == 1 ? whole(kOf[i], S_(3, 1), value)
+                     : k == 2 ? whole(kOf[i], NULL, 0, value)
+                              : whole(kOf[i], S_(0), value));
+      if (two && strcmp(b->row->args[1].type, "Scalar") == 0) {
+        s.args[1] = scalar_value(5);
+        s.args[1].scalar.kind = TT_SCALAR_INT, s.args[1].scalar.i = 5;
+      }
+      if (two && strcmp(b->row->args[1].type, "Tensor") == 0)
+        s.args[1] = tensor_value(k == 0   ? whole(kOf[i], S_(16, 16), kOf[i] == TT_U8 ? bits_value : bits_other)
+                                 : k == 1 ? whole(kOf[i], S_(4), value)
+                                          : whole(kOf[i], S_(1), value));
+      emit(b, &s);
+    }
+  }
+}
+
 #define ACT_FAMILIES                                                                                             \
-  {"activation", build_activation}, {"gelu", build_gelu}, {"glu", build_glu}, {"difference_loss", build_difference}, \
+  {"bits", build_bits}, {"activation", build_activation}, {"gelu", build_gelu}, {"glu", build_glu}, {"difference_loss", build_difference}, \
       {"logits_loss", build_logits}, {"probability_loss", build_probability}, {"kl_div", build_kl_div}

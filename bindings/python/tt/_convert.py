@@ -306,6 +306,13 @@ def number_operand(op, arg, x, *others):
     return number_tensor(x, next((t for t in others if isinstance(t, Tensor)), None))
 
 
+def number_beside(op, arg, x, *others):
+    """The same, of functions that take no two numbers."""
+    if not any(isinstance(t, Tensor) for t in others):
+        raise wrong_kind(op, arg, "Tensor", x)
+    return number_operand(op, arg, x, *others)
+
+
 KINDS = "bifc"  # of dtypes and of tt_scalar, in the order of promotion
 WIDEST = (1, 6, 10, 12)
 

@@ -4,8 +4,6 @@ from ctypes import byref, c_double, c_void_p
 from . import _ops
 from ._convert import is_number, number_tensor
 from ._lib import fail, lib, local
-from ._types import bool as BOOL
-from .errors import UnimplementedError
 from ._tensor import Tensor
 
 _new = object.__new__
@@ -73,13 +71,6 @@ def swapped_pow(self, other):
     return _ops.pow(other, self)
 
 
-def inverted(self):
-    """~x for bool tensors."""
-    if self.dtype is not BOOL:
-        raise UnimplementedError(f"~x is only there for bool tensors, self is {self.dtype}")
-    return _ops.eq(self, False)
-
-
 for _name in ("add", "sub", "mul", "pow", "matmul", "eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tensor, f"__{_name}__", direct(_name))
 for _dunder, _name in (("add", "add_"), ("sub", "sub_"), ("mul", "mul_"), ("truediv", "div_"), ("pow", "pow_")):
@@ -92,9 +83,15 @@ Tensor.__rmul__ = binary(_ops.mul)
 Tensor.__rsub__ = tolerant(_ops.rsub)
 Tensor.__rtruediv__ = Tensor.__rdiv__ = reflected(_ops.div)
 Tensor.__rfloordiv__ = reflected(floor_div)
+for _dunder, _name in (("mod", "remainder"), ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"),
+                       ("lshift", "bitwise_left_shift"), ("rshift", "bitwise_right_shift")):
+    setattr(Tensor, f"__{_dunder}__", binary(getattr(_ops, _name)))
+    setattr(Tensor, f"__r{_dunder}__", reflected(getattr(_ops, _name)))
+    setattr(Tensor, f"__i{_dunder}__", binary(getattr(_ops, _name + "_")))
+Tensor.__ifloordiv__ = binary(_ops.floor_divide_)
 Tensor.__rpow__ = tolerant(swapped_pow)
 Tensor.__rmatmul__ = reflected(_ops.matmul)
 Tensor.__neg__ = _ops.neg
 Tensor.__pos__ = lambda self: self
-Tensor.__invert__ = inverted
+Tensor.__invert__ = _ops.bitwise_not
 Tensor.__hash__ = object.__hash__  # __eq__ compares elements; a tensor is a key by identity

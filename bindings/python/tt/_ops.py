@@ -4,9 +4,9 @@ from struct import Struct
 
 from ._convert import (boolean, call_list, device_field, dtype_code, float64, gathered, generator_address, int64, int_list,
                        integer, is_dims, is_int, is_list, is_number, is_optional_number, is_optional_tensor, length,
-                       memory_format_code, named_result, no_overload, number_form, number_operand, one_of, optional_integer,
-                       optional_scalar, optional_tensor, out_tensor, out_tensors, pointers, real, scalar, scalar_field, store,
-                       tensor_address, tensor_list, text, wrong_kind)
+                       memory_format_code, named_result, no_overload, number_form, number_beside, number_operand, one_of,
+                       optional_integer, optional_scalar, optional_tensor, out_tensor, out_tensors, pointers, real, scalar,
+                       scalar_field, store, tensor_address, tensor_list, text, wrong_kind)
 from ._lib import fail, lib, local
 from ._types import preserve_format
 from ._tensor import Tensor, wrap
@@ -63,6 +63,9 @@ tt_asin = lib.tt_asin
 tt_asin_ = lib.tt_asin_
 tt_asin_into = lib.tt_asin_into
 tt_atan = lib.tt_atan
+tt_atan2 = lib.tt_atan2
+tt_atan2_ = lib.tt_atan2_
+tt_atan2_into = lib.tt_atan2_into
 tt_atan_ = lib.tt_atan_
 tt_atan_into = lib.tt_atan_into
 tt_baddbmm = lib.tt_baddbmm
@@ -74,6 +77,69 @@ tt_bernoulli_p = lib.tt_bernoulli_p
 tt_bernoulli_p_ = lib.tt_bernoulli_p_
 tt_binary_cross_entropy = lib.tt_binary_cross_entropy
 tt_binary_cross_entropy_with_logits = lib.tt_binary_cross_entropy_with_logits
+tt_bitwise_and = lib.tt_bitwise_and
+tt_bitwise_and_ = lib.tt_bitwise_and_
+tt_bitwise_and_f64 = lib.tt_bitwise_and_f64
+tt_bitwise_and_f64_ = lib.tt_bitwise_and_f64_
+tt_bitwise_and_f64_into = lib.tt_bitwise_and_f64_into
+tt_bitwise_and_i64 = lib.tt_bitwise_and_i64
+tt_bitwise_and_i64_ = lib.tt_bitwise_and_i64_
+tt_bitwise_and_i64_into = lib.tt_bitwise_and_i64_into
+tt_bitwise_and_into = lib.tt_bitwise_and_into
+tt_bitwise_and_scalar = lib.tt_bitwise_and_scalar
+tt_bitwise_and_scalar_ = lib.tt_bitwise_and_scalar_
+tt_bitwise_and_scalar_into = lib.tt_bitwise_and_scalar_into
+tt_bitwise_left_shift = lib.tt_bitwise_left_shift
+tt_bitwise_left_shift_ = lib.tt_bitwise_left_shift_
+tt_bitwise_left_shift_f64 = lib.tt_bitwise_left_shift_f64
+tt_bitwise_left_shift_f64_ = lib.tt_bitwise_left_shift_f64_
+tt_bitwise_left_shift_f64_into = lib.tt_bitwise_left_shift_f64_into
+tt_bitwise_left_shift_i64 = lib.tt_bitwise_left_shift_i64
+tt_bitwise_left_shift_i64_ = lib.tt_bitwise_left_shift_i64_
+tt_bitwise_left_shift_i64_into = lib.tt_bitwise_left_shift_i64_into
+tt_bitwise_left_shift_into = lib.tt_bitwise_left_shift_into
+tt_bitwise_left_shift_scalar = lib.tt_bitwise_left_shift_scalar
+tt_bitwise_left_shift_scalar_ = lib.tt_bitwise_left_shift_scalar_
+tt_bitwise_left_shift_scalar_into = lib.tt_bitwise_left_shift_scalar_into
+tt_bitwise_not = lib.tt_bitwise_not
+tt_bitwise_not_ = lib.tt_bitwise_not_
+tt_bitwise_not_into = lib.tt_bitwise_not_into
+tt_bitwise_or = lib.tt_bitwise_or
+tt_bitwise_or_ = lib.tt_bitwise_or_
+tt_bitwise_or_f64 = lib.tt_bitwise_or_f64
+tt_bitwise_or_f64_ = lib.tt_bitwise_or_f64_
+tt_bitwise_or_f64_into = lib.tt_bitwise_or_f64_into
+tt_bitwise_or_i64 = lib.tt_bitwise_or_i64
+tt_bitwise_or_i64_ = lib.tt_bitwise_or_i64_
+tt_bitwise_or_i64_into = lib.tt_bitwise_or_i64_into
+tt_bitwise_or_into = lib.tt_bitwise_or_into
+tt_bitwise_or_scalar = lib.tt_bitwise_or_scalar
+tt_bitwise_or_scalar_ = lib.tt_bitwise_or_scalar_
+tt_bitwise_or_scalar_into = lib.tt_bitwise_or_scalar_into
+tt_bitwise_right_shift = lib.tt_bitwise_right_shift
+tt_bitwise_right_shift_ = lib.tt_bitwise_right_shift_
+tt_bitwise_right_shift_f64 = lib.tt_bitwise_right_shift_f64
+tt_bitwise_right_shift_f64_ = lib.tt_bitwise_right_shift_f64_
+tt_bitwise_right_shift_f64_into = lib.tt_bitwise_right_shift_f64_into
+tt_bitwise_right_shift_i64 = lib.tt_bitwise_right_shift_i64
+tt_bitwise_right_shift_i64_ = lib.tt_bitwise_right_shift_i64_
+tt_bitwise_right_shift_i64_into = lib.tt_bitwise_right_shift_i64_into
+tt_bitwise_right_shift_into = lib.tt_bitwise_right_shift_into
+tt_bitwise_right_shift_scalar = lib.tt_bitwise_right_shift_scalar
+tt_bitwise_right_shift_scalar_ = lib.tt_bitwise_right_shift_scalar_
+tt_bitwise_right_shift_scalar_into = lib.tt_bitwise_right_shift_scalar_into
+tt_bitwise_xor = lib.tt_bitwise_xor
+tt_bitwise_xor_ = lib.tt_bitwise_xor_
+tt_bitwise_xor_f64 = lib.tt_bitwise_xor_f64
+tt_bitwise_xor_f64_ = lib.tt_bitwise_xor_f64_
+tt_bitwise_xor_f64_into = lib.tt_bitwise_xor_f64_into
+tt_bitwise_xor_i64 = lib.tt_bitwise_xor_i64
+tt_bitwise_xor_i64_ = lib.tt_bitwise_xor_i64_
+tt_bitwise_xor_i64_into = lib.tt_bitwise_xor_i64_into
+tt_bitwise_xor_into = lib.tt_bitwise_xor_into
+tt_bitwise_xor_scalar = lib.tt_bitwise_xor_scalar
+tt_bitwise_xor_scalar_ = lib.tt_bitwise_xor_scalar_
+tt_bitwise_xor_scalar_into = lib.tt_bitwise_xor_scalar_into
 tt_bmm = lib.tt_bmm
 tt_bmm_into = lib.tt_bmm_into
 tt_cat = lib.tt_cat
@@ -158,7 +224,31 @@ tt_flatten = lib.tt_flatten
 tt_flip = lib.tt_flip
 tt_floor = lib.tt_floor
 tt_floor_ = lib.tt_floor_
+tt_floor_divide = lib.tt_floor_divide
+tt_floor_divide_ = lib.tt_floor_divide_
+tt_floor_divide_f64 = lib.tt_floor_divide_f64
+tt_floor_divide_f64_ = lib.tt_floor_divide_f64_
+tt_floor_divide_f64_into = lib.tt_floor_divide_f64_into
+tt_floor_divide_i64 = lib.tt_floor_divide_i64
+tt_floor_divide_i64_ = lib.tt_floor_divide_i64_
+tt_floor_divide_i64_into = lib.tt_floor_divide_i64_into
+tt_floor_divide_into = lib.tt_floor_divide_into
+tt_floor_divide_scalar = lib.tt_floor_divide_scalar
+tt_floor_divide_scalar_ = lib.tt_floor_divide_scalar_
+tt_floor_divide_scalar_into = lib.tt_floor_divide_scalar_into
 tt_floor_into = lib.tt_floor_into
+tt_fmod = lib.tt_fmod
+tt_fmod_ = lib.tt_fmod_
+tt_fmod_f64 = lib.tt_fmod_f64
+tt_fmod_f64_ = lib.tt_fmod_f64_
+tt_fmod_f64_into = lib.tt_fmod_f64_into
+tt_fmod_i64 = lib.tt_fmod_i64
+tt_fmod_i64_ = lib.tt_fmod_i64_
+tt_fmod_i64_into = lib.tt_fmod_i64_into
+tt_fmod_into = lib.tt_fmod_into
+tt_fmod_scalar = lib.tt_fmod_scalar
+tt_fmod_scalar_ = lib.tt_fmod_scalar_
+tt_fmod_scalar_into = lib.tt_fmod_scalar_into
 tt_full_f64 = lib.tt_full_f64
 tt_full_i64 = lib.tt_full_i64
 tt_full_like_f64 = lib.tt_full_like_f64
@@ -258,6 +348,18 @@ tt_log_ = lib.tt_log_
 tt_log_into = lib.tt_log_into
 tt_log_softmax = lib.tt_log_softmax
 tt_log_softmax_into = lib.tt_log_softmax_into
+tt_logical_and = lib.tt_logical_and
+tt_logical_and_ = lib.tt_logical_and_
+tt_logical_and_into = lib.tt_logical_and_into
+tt_logical_not = lib.tt_logical_not
+tt_logical_not_ = lib.tt_logical_not_
+tt_logical_not_into = lib.tt_logical_not_into
+tt_logical_or = lib.tt_logical_or
+tt_logical_or_ = lib.tt_logical_or_
+tt_logical_or_into = lib.tt_logical_or_into
+tt_logical_xor = lib.tt_logical_xor
+tt_logical_xor_ = lib.tt_logical_xor_
+tt_logical_xor_into = lib.tt_logical_xor_into
 tt_logsigmoid = lib.tt_logsigmoid
 tt_logsigmoid_into = lib.tt_logsigmoid_into
 tt_logsumexp = lib.tt_logsumexp
@@ -372,6 +474,18 @@ tt_relu = lib.tt_relu
 tt_relu6 = lib.tt_relu6
 tt_relu6_ = lib.tt_relu6_
 tt_relu_ = lib.tt_relu_
+tt_remainder = lib.tt_remainder
+tt_remainder_ = lib.tt_remainder_
+tt_remainder_f64 = lib.tt_remainder_f64
+tt_remainder_f64_ = lib.tt_remainder_f64_
+tt_remainder_f64_into = lib.tt_remainder_f64_into
+tt_remainder_i64 = lib.tt_remainder_i64
+tt_remainder_i64_ = lib.tt_remainder_i64_
+tt_remainder_i64_into = lib.tt_remainder_i64_into
+tt_remainder_into = lib.tt_remainder_into
+tt_remainder_scalar = lib.tt_remainder_scalar
+tt_remainder_scalar_ = lib.tt_remainder_scalar_
+tt_remainder_scalar_into = lib.tt_remainder_scalar_into
 tt_repeat = lib.tt_repeat
 tt_reshape = lib.tt_reshape
 tt_roll = lib.tt_roll
@@ -1259,6 +1373,214 @@ def div_(self, other, *, rounding_mode=None):
     raise no_overload("div_", input, other)
 
 
+def floor_divide(input, other, *, out=None):
+    """floor_divide(input, other, *, out=None)
+
+    The quotient rounded down, as Python's //, elementwise with broadcasting. It has no gradient.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("floor_divide", "input", "Tensor", input)
+    if isinstance(other, Tensor):
+        if out is not None:
+            out_tensor(out, "floor_divide")
+            if tt_floor_divide_into(local.ctx, input._h, other._h, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_floor_divide(local.ctx, input._h, other._h, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif is_number(other):
+        if out is not None:
+            out_tensor(out, "floor_divide")
+            call, value = number_form(tt_floor_divide_f64_into, tt_floor_divide_i64_into, tt_floor_divide_scalar_into, other, "floor_divide", "other")
+            if call(local.ctx, input._h, value, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        call, value = number_form(tt_floor_divide_f64, tt_floor_divide_i64, tt_floor_divide_scalar, other, "floor_divide", "other")
+        if call(local.ctx, input._h, value, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("floor_divide", input, other)
+
+
+def floor_divide_(self, other):
+    """floor_divide_(self, other)
+
+    In place: The quotient rounded down, as Python's //, elementwise with broadcasting. It has no gradient.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("floor_divide_", "input", "Tensor", input)
+    if isinstance(other, Tensor):
+        if tt_floor_divide_(local.ctx, input._h, other._h):
+            fail()
+        return input
+    elif is_number(other):
+        call, value = number_form(tt_floor_divide_f64_, tt_floor_divide_i64_, tt_floor_divide_scalar_, other, "floor_divide_", "other")
+        if call(local.ctx, input._h, value):
+            fail()
+        return input
+    raise no_overload("floor_divide_", input, other)
+
+
+def fmod(input, other, *, out=None):
+    """fmod(input, other, *, out=None)
+
+    The remainder of the division rounded toward zero, of self's sign, elementwise with broadcasting.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("fmod", "input", "Tensor", input)
+    if isinstance(other, Tensor):
+        if out is not None:
+            out_tensor(out, "fmod")
+            if tt_fmod_into(local.ctx, input._h, other._h, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_fmod(local.ctx, input._h, other._h, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif is_number(other):
+        if out is not None:
+            out_tensor(out, "fmod")
+            call, value = number_form(tt_fmod_f64_into, tt_fmod_i64_into, tt_fmod_scalar_into, other, "fmod", "other")
+            if call(local.ctx, input._h, value, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        call, value = number_form(tt_fmod_f64, tt_fmod_i64, tt_fmod_scalar, other, "fmod", "other")
+        if call(local.ctx, input._h, value, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("fmod", input, other)
+
+
+def fmod_(self, other):
+    """fmod_(self, other)
+
+    In place: The remainder of the division rounded toward zero, of self's sign, elementwise with broadcasting.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("fmod_", "input", "Tensor", input)
+    if isinstance(other, Tensor):
+        if tt_fmod_(local.ctx, input._h, other._h):
+            fail()
+        return input
+    elif is_number(other):
+        call, value = number_form(tt_fmod_f64_, tt_fmod_i64_, tt_fmod_scalar_, other, "fmod_", "other")
+        if call(local.ctx, input._h, value):
+            fail()
+        return input
+    raise no_overload("fmod_", input, other)
+
+
+def remainder(input, other, *, out=None):
+    """remainder(input, other, *, out=None)
+
+    The remainder of the division rounded down, of other's sign as Python's %, elementwise with broadcasting.
+    """
+    if not isinstance(input, Tensor):
+        input = number_beside("remainder", "input", input, other)
+    if isinstance(other, Tensor):
+        if out is not None:
+            out_tensor(out, "remainder")
+            if tt_remainder_into(local.ctx, input._h, other._h, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_remainder(local.ctx, input._h, other._h, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif is_number(other):
+        if out is not None:
+            out_tensor(out, "remainder")
+            call, value = number_form(tt_remainder_f64_into, tt_remainder_i64_into, tt_remainder_scalar_into, other, "remainder", "other")
+            if call(local.ctx, input._h, value, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        call, value = number_form(tt_remainder_f64, tt_remainder_i64, tt_remainder_scalar, other, "remainder", "other")
+        if call(local.ctx, input._h, value, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("remainder", input, other)
+
+
+def remainder_(self, other):
+    """remainder_(self, other)
+
+    In place: The remainder of the division rounded down, of other's sign as Python's %, elementwise with
+    broadcasting.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("remainder_", "input", "Tensor", input)
+    if isinstance(other, Tensor):
+        if tt_remainder_(local.ctx, input._h, other._h):
+            fail()
+        return input
+    elif is_number(other):
+        call, value = number_form(tt_remainder_f64_, tt_remainder_i64_, tt_remainder_scalar_, other, "remainder_", "other")
+        if call(local.ctx, input._h, value):
+            fail()
+        return input
+    raise no_overload("remainder_", input, other)
+
+
+def atan2(input, other, *, out=None):
+    """atan2(input, other, *, out=None)
+
+    The angle of the point (other, self) against the positive axis of other, in [-pi, pi], elementwise with
+    broadcasting.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("atan2", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("atan2", "other", "Tensor", other)
+    if out is not None:
+        out_tensor(out, "atan2")
+        if tt_atan2_into(local.ctx, input._h, other._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_atan2(local.ctx, input._h, other._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def atan2_(self, other):
+    """atan2_(self, other)
+
+    In place: The angle of the point (other, self) against the positive axis of other, in [-pi, pi], elementwise
+    with broadcasting.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("atan2_", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("atan2_", "other", "Tensor", other)
+    if tt_atan2_(local.ctx, input._h, other._h):
+        fail()
+    return input
+
+
 def neg(input, *, out=None):
     """neg(input, *, out=None)
 
@@ -1605,6 +1927,322 @@ def masked_fill_(self, mask, value):
     raise no_overload("masked_fill_", input, mask, value)
 
 
+def bitwise_and(input, other, *, out=None):
+    """bitwise_and(input, other, *, out=None)
+
+    self & other of each bit, elementwise with broadcasting; integers and bools.
+    """
+    if not isinstance(input, Tensor):
+        input = number_beside("bitwise_and", "input", input, other)
+    if isinstance(other, Tensor):
+        if out is not None:
+            out_tensor(out, "bitwise_and")
+            if tt_bitwise_and_into(local.ctx, input._h, other._h, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_bitwise_and(local.ctx, input._h, other._h, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif is_number(other):
+        if out is not None:
+            out_tensor(out, "bitwise_and")
+            call, value = number_form(tt_bitwise_and_f64_into, tt_bitwise_and_i64_into, tt_bitwise_and_scalar_into, other, "bitwise_and", "other")
+            if call(local.ctx, input._h, value, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        call, value = number_form(tt_bitwise_and_f64, tt_bitwise_and_i64, tt_bitwise_and_scalar, other, "bitwise_and", "other")
+        if call(local.ctx, input._h, value, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("bitwise_and", input, other)
+
+
+def bitwise_and_(self, other):
+    """bitwise_and_(self, other)
+
+    In place: self & other of each bit, elementwise with broadcasting; integers and bools.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("bitwise_and_", "input", "Tensor", input)
+    if isinstance(other, Tensor):
+        if tt_bitwise_and_(local.ctx, input._h, other._h):
+            fail()
+        return input
+    elif is_number(other):
+        call, value = number_form(tt_bitwise_and_f64_, tt_bitwise_and_i64_, tt_bitwise_and_scalar_, other, "bitwise_and_", "other")
+        if call(local.ctx, input._h, value):
+            fail()
+        return input
+    raise no_overload("bitwise_and_", input, other)
+
+
+def bitwise_or(input, other, *, out=None):
+    """bitwise_or(input, other, *, out=None)
+
+    self | other of each bit, elementwise with broadcasting; integers and bools.
+    """
+    if not isinstance(input, Tensor):
+        input = number_beside("bitwise_or", "input", input, other)
+    if isinstance(other, Tensor):
+        if out is not None:
+            out_tensor(out, "bitwise_or")
+            if tt_bitwise_or_into(local.ctx, input._h, other._h, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_bitwise_or(local.ctx, input._h, other._h, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif is_number(other):
+        if out is not None:
+            out_tensor(out, "bitwise_or")
+            call, value = number_form(tt_bitwise_or_f64_into, tt_bitwise_or_i64_into, tt_bitwise_or_scalar_into, other, "bitwise_or", "other")
+            if call(local.ctx, input._h, value, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        call, value = number_form(tt_bitwise_or_f64, tt_bitwise_or_i64, tt_bitwise_or_scalar, other, "bitwise_or", "other")
+        if call(local.ctx, input._h, value, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("bitwise_or", input, other)
+
+
+def bitwise_or_(self, other):
+    """bitwise_or_(self, other)
+
+    In place: self | other of each bit, elementwise with broadcasting; integers and bools.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("bitwise_or_", "input", "Tensor", input)
+    if isinstance(other, Tensor):
+        if tt_bitwise_or_(local.ctx, input._h, other._h):
+            fail()
+        return input
+    elif is_number(other):
+        call, value = number_form(tt_bitwise_or_f64_, tt_bitwise_or_i64_, tt_bitwise_or_scalar_, other, "bitwise_or_", "other")
+        if call(local.ctx, input._h, value):
+            fail()
+        return input
+    raise no_overload("bitwise_or_", input, other)
+
+
+def bitwise_xor(input, other, *, out=None):
+    """bitwise_xor(input, other, *, out=None)
+
+    self ^ other of each bit, elementwise with broadcasting; integers and bools.
+    """
+    if not isinstance(input, Tensor):
+        input = number_beside("bitwise_xor", "input", input, other)
+    if isinstance(other, Tensor):
+        if out is not None:
+            out_tensor(out, "bitwise_xor")
+            if tt_bitwise_xor_into(local.ctx, input._h, other._h, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_bitwise_xor(local.ctx, input._h, other._h, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif is_number(other):
+        if out is not None:
+            out_tensor(out, "bitwise_xor")
+            call, value = number_form(tt_bitwise_xor_f64_into, tt_bitwise_xor_i64_into, tt_bitwise_xor_scalar_into, other, "bitwise_xor", "other")
+            if call(local.ctx, input._h, value, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        call, value = number_form(tt_bitwise_xor_f64, tt_bitwise_xor_i64, tt_bitwise_xor_scalar, other, "bitwise_xor", "other")
+        if call(local.ctx, input._h, value, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("bitwise_xor", input, other)
+
+
+def bitwise_xor_(self, other):
+    """bitwise_xor_(self, other)
+
+    In place: self ^ other of each bit, elementwise with broadcasting; integers and bools.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("bitwise_xor_", "input", "Tensor", input)
+    if isinstance(other, Tensor):
+        if tt_bitwise_xor_(local.ctx, input._h, other._h):
+            fail()
+        return input
+    elif is_number(other):
+        call, value = number_form(tt_bitwise_xor_f64_, tt_bitwise_xor_i64_, tt_bitwise_xor_scalar_, other, "bitwise_xor_", "other")
+        if call(local.ctx, input._h, value):
+            fail()
+        return input
+    raise no_overload("bitwise_xor_", input, other)
+
+
+def bitwise_not(input, *, out=None):
+    """bitwise_not(input, *, out=None)
+
+    ~self of each bit; integers and bools.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("bitwise_not", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "bitwise_not")
+        if tt_bitwise_not_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_bitwise_not(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def bitwise_not_(self):
+    """bitwise_not_(self)
+
+    In place: ~self of each bit; integers and bools.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("bitwise_not_", "input", "Tensor", input)
+    if tt_bitwise_not_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def bitwise_left_shift(input, other, *, out=None):
+    """bitwise_left_shift(input, other, *, out=None)
+
+    self << other, elementwise with broadcasting; integers. 0 where other is negative or no less than the width.
+    """
+    if not isinstance(input, Tensor):
+        input = number_beside("bitwise_left_shift", "input", input, other)
+    if isinstance(other, Tensor):
+        if out is not None:
+            out_tensor(out, "bitwise_left_shift")
+            if tt_bitwise_left_shift_into(local.ctx, input._h, other._h, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_bitwise_left_shift(local.ctx, input._h, other._h, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif is_number(other):
+        if out is not None:
+            out_tensor(out, "bitwise_left_shift")
+            call, value = number_form(tt_bitwise_left_shift_f64_into, tt_bitwise_left_shift_i64_into, tt_bitwise_left_shift_scalar_into, other, "bitwise_left_shift", "other")
+            if call(local.ctx, input._h, value, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        call, value = number_form(tt_bitwise_left_shift_f64, tt_bitwise_left_shift_i64, tt_bitwise_left_shift_scalar, other, "bitwise_left_shift", "other")
+        if call(local.ctx, input._h, value, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("bitwise_left_shift", input, other)
+
+
+def bitwise_left_shift_(self, other):
+    """bitwise_left_shift_(self, other)
+
+    In place: self << other, elementwise with broadcasting; integers. 0 where other is negative or no less than
+    the width.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("bitwise_left_shift_", "input", "Tensor", input)
+    if isinstance(other, Tensor):
+        if tt_bitwise_left_shift_(local.ctx, input._h, other._h):
+            fail()
+        return input
+    elif is_number(other):
+        call, value = number_form(tt_bitwise_left_shift_f64_, tt_bitwise_left_shift_i64_, tt_bitwise_left_shift_scalar_, other, "bitwise_left_shift_", "other")
+        if call(local.ctx, input._h, value):
+            fail()
+        return input
+    raise no_overload("bitwise_left_shift_", input, other)
+
+
+def bitwise_right_shift(input, other, *, out=None):
+    """bitwise_right_shift(input, other, *, out=None)
+
+    self >> other, elementwise with broadcasting; integers. The sign (0 or -1) where other is negative or no less
+    than the width.
+    """
+    if not isinstance(input, Tensor):
+        input = number_beside("bitwise_right_shift", "input", input, other)
+    if isinstance(other, Tensor):
+        if out is not None:
+            out_tensor(out, "bitwise_right_shift")
+            if tt_bitwise_right_shift_into(local.ctx, input._h, other._h, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_bitwise_right_shift(local.ctx, input._h, other._h, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif is_number(other):
+        if out is not None:
+            out_tensor(out, "bitwise_right_shift")
+            call, value = number_form(tt_bitwise_right_shift_f64_into, tt_bitwise_right_shift_i64_into, tt_bitwise_right_shift_scalar_into, other, "bitwise_right_shift", "other")
+            if call(local.ctx, input._h, value, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        call, value = number_form(tt_bitwise_right_shift_f64, tt_bitwise_right_shift_i64, tt_bitwise_right_shift_scalar, other, "bitwise_right_shift", "other")
+        if call(local.ctx, input._h, value, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("bitwise_right_shift", input, other)
+
+
+def bitwise_right_shift_(self, other):
+    """bitwise_right_shift_(self, other)
+
+    In place: self >> other, elementwise with broadcasting; integers. The sign (0 or -1) where other is negative
+    or no less than the width.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("bitwise_right_shift_", "input", "Tensor", input)
+    if isinstance(other, Tensor):
+        if tt_bitwise_right_shift_(local.ctx, input._h, other._h):
+            fail()
+        return input
+    elif is_number(other):
+        call, value = number_form(tt_bitwise_right_shift_f64_, tt_bitwise_right_shift_i64_, tt_bitwise_right_shift_scalar_, other, "bitwise_right_shift_", "other")
+        if call(local.ctx, input._h, value):
+            fail()
+        return input
+    raise no_overload("bitwise_right_shift_", input, other)
+
+
 def eq(input, other, *, out=None):
     """eq(input, other, *, out=None)
 
@@ -1939,6 +2577,150 @@ def ge_(self, other):
             fail()
         return input
     raise no_overload("ge_", input, other)
+
+
+def logical_not(input, *, out=None):
+    """logical_not(input, *, out=None)
+
+    True where an element is 0. nan is not 0.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("logical_not", "input", "Tensor", input)
+    if out is not None:
+        out_tensor(out, "logical_not")
+        if tt_logical_not_into(local.ctx, input._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_logical_not(local.ctx, input._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def logical_not_(self):
+    """logical_not_(self)
+
+    In place: True where an element is 0. nan is not 0.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("logical_not_", "input", "Tensor", input)
+    if tt_logical_not_(local.ctx, input._h):
+        fail()
+    return input
+
+
+def logical_and(input, other, *, out=None):
+    """logical_and(input, other, *, out=None)
+
+    True where both elements are not 0, with broadcasting. nan is not 0.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("logical_and", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("logical_and", "other", "Tensor", other)
+    if out is not None:
+        out_tensor(out, "logical_and")
+        if tt_logical_and_into(local.ctx, input._h, other._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_logical_and(local.ctx, input._h, other._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def logical_and_(self, other):
+    """logical_and_(self, other)
+
+    In place: True where both elements are not 0, with broadcasting. nan is not 0.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("logical_and_", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("logical_and_", "other", "Tensor", other)
+    if tt_logical_and_(local.ctx, input._h, other._h):
+        fail()
+    return input
+
+
+def logical_or(input, other, *, out=None):
+    """logical_or(input, other, *, out=None)
+
+    True where at least one of two elements is not 0, with broadcasting. nan is not 0.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("logical_or", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("logical_or", "other", "Tensor", other)
+    if out is not None:
+        out_tensor(out, "logical_or")
+        if tt_logical_or_into(local.ctx, input._h, other._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_logical_or(local.ctx, input._h, other._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def logical_or_(self, other):
+    """logical_or_(self, other)
+
+    In place: True where at least one of two elements is not 0, with broadcasting. nan is not 0.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("logical_or_", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("logical_or_", "other", "Tensor", other)
+    if tt_logical_or_(local.ctx, input._h, other._h):
+        fail()
+    return input
+
+
+def logical_xor(input, other, *, out=None):
+    """logical_xor(input, other, *, out=None)
+
+    True where exactly one of two elements is not 0, with broadcasting. nan is not 0.
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("logical_xor", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("logical_xor", "other", "Tensor", other)
+    if out is not None:
+        out_tensor(out, "logical_xor")
+        if tt_logical_xor_into(local.ctx, input._h, other._h, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_logical_xor(local.ctx, input._h, other._h, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def logical_xor_(self, other):
+    """logical_xor_(self, other)
+
+    In place: True where exactly one of two elements is not 0, with broadcasting. nan is not 0.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("logical_xor_", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("logical_xor_", "other", "Tensor", other)
+    if tt_logical_xor_(local.ctx, input._h, other._h):
+        fail()
+    return input
 
 
 def copy_(input, src):
@@ -5533,47 +6315,58 @@ def split_with_sizes(input, split_sizes, dim=0):
 PLACES = {
     "tt": {
         "abs": abs, "absolute": abs, "acos": acos, "add": add, "addmm": addmm, "all": all, "amax": amax, "amin": amin, "any": any,
-        "arccos": acos, "arcsin": asin, "arctan": atan, "argmax": argmax, "as_strided": as_strided, "asin": asin, "atan": atan, "baddbmm":
-        baddbmm, "bernoulli": bernoulli, "bmm": bmm, "cat": cat, "ceil": ceil, "chunk": chunk, "clamp": clamp, "clip": clamp, "clone":
-        clone, "cos": cos, "cosh": cosh, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot, "einsum": einsum,
+        "arccos": acos, "arcsin": asin, "arctan": atan, "arctan2": atan2, "argmax": argmax, "as_strided": as_strided, "asin": asin,
+        "atan": atan, "atan2": atan2, "baddbmm": baddbmm, "bernoulli": bernoulli, "bitwise_and": bitwise_and, "bitwise_left_shift":
+        bitwise_left_shift, "bitwise_not": bitwise_not, "bitwise_or": bitwise_or, "bitwise_right_shift": bitwise_right_shift,
+        "bitwise_xor": bitwise_xor, "bmm": bmm, "cat": cat, "ceil": ceil, "chunk": chunk, "clamp": clamp, "clip": clamp, "clone": clone,
+        "cos": cos, "cosh": cosh, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot, "einsum": einsum,
         "empty": empty, "empty_like": empty_like, "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "eye":
-        eye, "fix": trunc, "flatten": flatten, "flip": flip, "floor": floor, "full": full, "full_like": full_like, "gather": gather, "ge":
-        ge, "greater": gt, "greater_equal": ge, "gt": gt, "index_add": index_add, "index_copy": index_copy, "index_fill": index_fill,
-        "index_put": index_put, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt,
-        "less_equal": le, "log": log, "log10": log10, "log1p": log1p, "log2": log2, "log_softmax": log_softmax, "logsumexp": logsumexp,
-        "lt": lt, "masked_fill": masked_fill, "masked_select": masked_select, "matmul": matmul, "max": max, "maximum": maximum, "mean":
-        mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg,
-        "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "rand":
-        rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "reciprocal": reciprocal, "relu": relu, "reshape":
-        reshape, "roll": roll, "round": round, "rsqrt": rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select":
-        select, "sigmoid": sigmoid, "sign": sign, "sin": sin, "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes":
-        split_with_sizes, "sqrt": sqrt, "square": square, "squeeze": squeeze, "stack": stack, "std": std, "sub": sub, "subtract": sub,
-        "sum": sum, "t": t, "take_along_dim": take_along_dim, "tan": tan, "tanh": tanh, "tile": tile, "transpose": transpose, "tril":
-        tril, "triu": triu, "true_divide": div, "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var":
-        var, "var_mean": var_mean, "where": where, "zeros": zeros, "zeros_like": zeros_like
+        eye, "fix": trunc, "flatten": flatten, "flip": flip, "floor": floor, "floor_divide": floor_divide, "fmod": fmod, "full": full,
+        "full_like": full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "gt": gt, "index_add": index_add,
+        "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put, "index_select": index_select, "isfinite": isfinite,
+        "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10": log10, "log1p": log1p, "log2": log2,
+        "log_softmax": log_softmax, "logical_and": logical_and, "logical_not": logical_not, "logical_or": logical_or, "logical_xor":
+        logical_xor, "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill, "masked_select": masked_select, "matmul": matmul,
+        "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multiply": mul, "mv": mv,
+        "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer": outer,
+        "permute": permute, "pow": pow, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "reciprocal":
+        reciprocal, "relu": relu, "remainder": remainder, "reshape": reshape, "roll": roll, "round": round, "rsqrt": rsqrt, "rsub": rsub,
+        "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign, "sin": sin, "sinh": sinh,
+        "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square": square, "squeeze": squeeze,
+        "stack": stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim": take_along_dim, "tan": tan, "tanh":
+        tanh, "tile": tile, "transpose": transpose, "tril": tril, "triu": triu, "true_divide": div, "trunc": trunc, "unbind": unbind,
+        "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean": var_mean, "where": where, "zeros": zeros, "zeros_like":
+        zeros_like
     },
     "Tensor": {
         "abs": abs, "abs_": abs_, "absolute": abs, "absolute_": abs_, "acos": acos, "acos_": acos_, "add": add, "add_": add_, "addmm":
         addmm, "addmm_": addmm_, "all": all, "amax": amax, "amin": amin, "any": any, "arccos": acos, "arccos_": acos_, "arcsin": asin,
-        "arcsin_": asin_, "arctan": atan, "arctan_": atan_, "argmax": argmax, "as_strided": as_strided, "as_strided_": as_strided_,
-        "asin": asin, "asin_": asin_, "atan": atan, "atan_": atan_, "baddbmm": baddbmm, "baddbmm_": baddbmm_, "bernoulli": bernoulli,
-        "bernoulli_": bernoulli_, "bmm": bmm, "ceil": ceil, "ceil_": ceil_, "chunk": chunk, "clamp": clamp, "clamp_": clamp_, "clip":
-        clamp, "clip_": clamp_, "clone": clone, "contiguous": contiguous, "copy_": copy_, "cos": cos, "cos_": cos_, "cosh": cosh, "cosh_":
-        cosh_, "detach": detach, "diagonal": diagonal, "div": div, "div_": div_, "divide": div, "divide_": div_, "dot": dot, "empty_like":
-        empty_like, "eq": eq, "eq_": eq_, "erf": erf, "erf_": erf_, "erfc": erfc, "erfc_": erfc_, "exp": exp, "exp2": exp2, "exp2_":
-        exp2_, "exp_": exp_, "expand": expand, "expm1": expm1, "expm1_": expm1_, "fill_": fill_, "fix": trunc, "fix_": trunc_, "flatten":
-        flatten, "flip": flip, "floor": floor, "floor_": floor_, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_,
-        "greater": gt, "greater_": gt_, "greater_equal": ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add,
-        "index_add_": index_add_, "index_copy": index_copy, "index_copy_": index_copy_, "index_fill": index_fill, "index_fill_":
-        index_fill_, "index_put": index_put, "index_put_": index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf,
-        "isnan": isnan, "le": le, "le_": le_, "less": lt, "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10,
-        "log10_": log10_, "log1p": log1p, "log1p_": log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax,
-        "logsumexp": logsumexp, "lt": lt, "lt_": lt_, "masked_fill": masked_fill, "masked_fill_": masked_fill_, "masked_select":
-        masked_select, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul":
-        mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "mv": mv, "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_,
-        "negative": neg, "negative_": neg_, "nonzero": nonzero, "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer":
-        outer, "permute": permute, "pow": pow, "pow_": pow_, "rand_like": rand_like, "randn_like": randn_like, "reciprocal": reciprocal,
-        "reciprocal_": reciprocal_, "relu": relu, "relu_": relu_, "repeat": repeat, "reshape": reshape, "roll": roll, "round": round,
+        "arcsin_": asin_, "arctan": atan, "arctan2": atan2, "arctan2_": atan2_, "arctan_": atan_, "argmax": argmax, "as_strided":
+        as_strided, "as_strided_": as_strided_, "asin": asin, "asin_": asin_, "atan": atan, "atan2": atan2, "atan2_": atan2_, "atan_":
+        atan_, "baddbmm": baddbmm, "baddbmm_": baddbmm_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "bitwise_and": bitwise_and,
+        "bitwise_and_": bitwise_and_, "bitwise_left_shift": bitwise_left_shift, "bitwise_left_shift_": bitwise_left_shift_, "bitwise_not":
+        bitwise_not, "bitwise_not_": bitwise_not_, "bitwise_or": bitwise_or, "bitwise_or_": bitwise_or_, "bitwise_right_shift":
+        bitwise_right_shift, "bitwise_right_shift_": bitwise_right_shift_, "bitwise_xor": bitwise_xor, "bitwise_xor_": bitwise_xor_,
+        "bmm": bmm, "ceil": ceil, "ceil_": ceil_, "chunk": chunk, "clamp": clamp, "clamp_": clamp_, "clip": clamp, "clip_": clamp_,
+        "clone": clone, "contiguous": contiguous, "copy_": copy_, "cos": cos, "cos_": cos_, "cosh": cosh, "cosh_": cosh_, "detach":
+        detach, "diagonal": diagonal, "div": div, "div_": div_, "divide": div, "divide_": div_, "dot": dot, "empty_like": empty_like,
+        "eq": eq, "eq_": eq_, "erf": erf, "erf_": erf_, "erfc": erfc, "erfc_": erfc_, "exp": exp, "exp2": exp2, "exp2_": exp2_, "exp_":
+        exp_, "expand": expand, "expm1": expm1, "expm1_": expm1_, "fill_": fill_, "fix": trunc, "fix_": trunc_, "flatten": flatten,
+        "flip": flip, "floor": floor, "floor_": floor_, "floor_divide": floor_divide, "floor_divide_": floor_divide_, "fmod": fmod,
+        "fmod_": fmod_, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_, "greater": gt, "greater_": gt_, "greater_equal":
+        ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_": index_add_, "index_copy": index_copy,
+        "index_copy_": index_copy_, "index_fill": index_fill, "index_fill_": index_fill_, "index_put": index_put, "index_put_":
+        index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "le_": le_, "less": lt,
+        "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10, "log10_": log10_, "log1p": log1p, "log1p_":
+        log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax, "logical_and": logical_and, "logical_and_":
+        logical_and_, "logical_not": logical_not, "logical_not_": logical_not_, "logical_or": logical_or, "logical_or_": logical_or_,
+        "logical_xor": logical_xor, "logical_xor_": logical_xor_, "logsumexp": logsumexp, "lt": lt, "lt_": lt_, "masked_fill":
+        masked_fill, "masked_fill_": masked_fill_, "masked_select": masked_select, "matmul": matmul, "max": max, "maximum": maximum,
+        "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "mv": mv,
+        "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_, "nonzero": nonzero,
+        "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "pow_": pow_,
+        "rand_like": rand_like, "randn_like": randn_like, "reciprocal": reciprocal, "reciprocal_": reciprocal_, "relu": relu, "relu_":
+        relu_, "remainder": remainder, "remainder_": remainder_, "repeat": repeat, "reshape": reshape, "roll": roll, "round": round,
         "round_": round_, "rsqrt": rsqrt, "rsqrt_": rsqrt_, "rsub": rsub, "scatter": scatter, "scatter_": scatter_, "scatter_add":
         scatter_add, "scatter_add_": scatter_add_, "select": select, "sigmoid": sigmoid, "sigmoid_": sigmoid_, "sign": sign, "sign_":
         sign_, "sin": sin, "sin_": sin_, "sinh": sinh, "sinh_": sinh_, "softmax": softmax, "split": split, "split_with_sizes":

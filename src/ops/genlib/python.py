@@ -8,6 +8,7 @@ declaration may add a table `python` with
     order, names  the order of the arguments, and other names for some of them
     keyword, positional   defaulted arguments given by keyword only, or by position too, against the rule by type
     numbers       Tensor arguments that also take a number
+    beside        the same, but only beside a tensor
     varargs       true: its list of ints may be given as several arguments (the rule for a Size that comes first)
     out           true: takes out= although it has no form of its own for it
     view_inplace  true: a method with a trailing _ makes the tensor the view of itself
@@ -35,9 +36,9 @@ _new = object.__new__
 CONVERT = (
     "boolean", "call_list", "device_field", "dtype_code", "float64", "gathered", "generator_address", "int64", "int_list", "integer", "is_dims", "is_int",
     "is_list", "is_number", "is_optional_number", "is_optional_tensor", "length", "memory_format_code", "named_result", "no_overload", "number_form",
-    "number_operand", "one_of", "optional_boolean", "optional_integer", "optional_real", "optional_scalar", "optional_tensor", "out_tensor", "out_tensors",
+    "number_beside", "number_operand", "one_of", "optional_boolean", "optional_integer", "optional_real", "optional_scalar", "optional_tensor", "out_tensor", "out_tensors",
     "pointers", "real", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
-KEYS = {"in", "aliases", "own", "order", "names", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
+KEYS = {"in", "beside", "aliases", "own", "order", "names", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 # schema type -> test that a Python value is of this kind, where forms differ
@@ -95,7 +96,8 @@ class Slot:
         rule = arg.default is not None and (arg.type in KEYWORD_TYPES or arg.type == "Scalar" and not arg.positional)
         self.keyword = arg.name in table.get("keyword", []) or rule and arg.name not in table.get("positional", [])
         self.required = arg.default is None
-        self.number = arg.name in table.get("numbers", [])
+        self.beside = arg.name in table.get("beside", [])
+        self.number = self.beside or arg.name in table.get("numbers", [])
 
     @property
     def default(self):
@@ -261,7 +263,8 @@ class Function:
                 lines.append(f"if not isinstance({p.name}, Tensor):")
                 if any(s.number for s in p.slots.values()) and not self.variant:
                     beside = [q.name for q in self.positional if q is not p and any(promotes(f.op, s.arg) for f, s in q.slots.items())]
-                    lines.append(f'    {p.name} = number_operand({", ".join([quoted(self.name), quoted(p.name), p.name] + beside)})')
+                    taken = "number_beside" if any(s.beside for s in p.slots.values()) else "number_operand"
+                    lines.append(f'    {p.name} = {taken}({", ".join([quoted(self.name), quoted(p.name), p.name] + beside)})')
                 else:
                     lines.append(f'    raise wrong_kind("{self.name}", "{p.name}", "Tensor", {p.name})')
                 checked.add(p.name)
