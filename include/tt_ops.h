@@ -1528,6 +1528,28 @@ typedef struct tt_var_mean_opts {
 #define TT_VAR_MEAN_KEEPDIM (UINT64_C(1) << 1)
 tt_status tt_var_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_mean_opts *opts, tt_tensor **var, tt_tensor **mean);
 
+/* The product of all elements; integers and bools are multiplied as int64.
+     dtype: dtype of the result and the product */
+typedef struct tt_prod_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* dtype of the result and the product; default None */
+} tt_prod_opts;
+#define TT_PROD_DTYPE (UINT64_C(1) << 0)
+tt_status tt_prod(tt_ctx *c, const tt_tensor *self, const tt_prod_opts *opts, tt_tensor **out);
+
+/* The products over one dimension.
+     keepdim: keep the reduced dimension with size 1
+     dtype: dtype of the result and the product */
+typedef struct tt_prod_dim_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* keep the reduced dimension with size 1; default false */
+  tt_dtype dtype; /* dtype of the result and the product; default None */
+} tt_prod_dim_opts;
+#define TT_PROD_DIM_KEEPDIM (UINT64_C(1) << 0)
+#define TT_PROD_DIM_DTYPE (UINT64_C(1) << 1)
+tt_status tt_prod_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts, tt_tensor **out);
+tt_status tt_prod_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts, tt_tensor *dst);
+
 /* Joins tensors along `dim`; all other sizes must be equal. 1-D tensors without elements are skipped, dtypes are
    promoted.
      tensors: at least one tensor

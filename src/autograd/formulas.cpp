@@ -1,6 +1,7 @@
 #include "autograd/formulas.h"
 
 #include "gen/ops.h"
+#include "ops/front.h"
 
 namespace TT_NS::formula {
 
@@ -138,6 +139,42 @@ TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tenso
 TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim, bool keepdim) {
   TensorRef share = op::exp(*op::sub(self, *with_dims(y, self.sizes(), dim, keepdim)));
   return op::mul(*with_dims(g, self.sizes(), dim, keepdim), *op::conj(*share));
+}
+
+// x moved up by s in dim, ones in front.
+static TensorRef moved_up(const Tensor& x, int64_t dim, int64_t s) {
+  Shape front(x.sizes());
+  front[dim] = s < x.size(dim) ? s : x.size(dim);
+  TensorRef ones = op::ones(front, x.dtype, x.device), rest = op::slice(x, dim, 0, x.size(dim) - front[dim]);
+  const Tensor* const parts[2] = {ones.get(), rest.get()};
+  return op::cat(parts, dim);
+}
+// The product of all elements in front of each, in log2(n) steps.
+static TensorRef before(const Tensor& x, int64_t dim) {
+  TensorRef r = moved_up(x, dim, 1);
+  for (int64_t s = 1; s < x.size(dim); s *= 2) r = op::mul(r, *moved_up(r, dim, s));
+  return r;
+}
+// The other elements' product: y / x, or where there are zeros, from both sides.
+TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim, bool keepdim) {
+  if (self.ndim == 0) return TensorRef::share(&g);
+  if (self.numel == 0) return op::zeros(self.sizes(), g.dtype, g.device);
+  const int64_t d = wrap_dim(dim, self.ndim);
+  TensorRef x = self.dtype == y.dtype ? TensorRef::share(&self) : op::to_dtype(self, y.dtype), others;
+  TensorRef gk = keepdim ? TensorRef::share(&g) : op::unsqueeze(g, d), yk = keepdim ? TensorRef::share(&y) : op::unsqueeze(y, d);
+  if (self.device.type != TT_META && read_scalar(*op::any(op::eq(*x, 0))).is_zero()) {
+    others = op::div_true(*yk, *x);
+  } else {
+    TensorRef turned = op::flip(*x, Ints(&d, 1));
+    others = op::mul(*before(x, d), *op::flip(*before(turned, d), Ints(&d, 1)));
+  }
+  return op::mul(*gk, *op::conj(*others));
+}
+TensorRef prod_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
+  const int64_t flat[1] = {-1};
+  if (self.numel == 0) return op::zeros(self.sizes(), g.dtype, g.device);
+  TensorRef x = op::reshape(self, flat);
+  return op::reshape(*prod_dim_backward(g, x, y, 0, false), self.sizes());
 }
 
 TensorRef mean_backward(const Tensor& g, Ints size) { return op::mul(*op::expand(g, size), 1.0 / double(numel_of(size))); }

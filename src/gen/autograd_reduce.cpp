@@ -547,4 +547,89 @@ static constexpr ArgInfo var_mean_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema var_mean_schema = {"var_mean", "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> (var: Tensor, mean: Tensor)", var_mean_args, 4, 2, false, false, false};
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean = make_op<TensorPair, const Tensor&, Ints, double, bool>(&var_mean_schema, front::var_mean, nullptr);
 
+// ---- prod ----
+struct prod_saved {
+  Saved self;
+  Saved r0;
+};
+static void prod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<prod_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::prod_backward(g0, self, r0);
+  }
+}
+static constinit const NodeType prod_type = {"prod", prod_apply, destroy_saved<prod_saved>, sizeof(prod_saved), false};
+static TensorRef prod_autograd(Call c, const Tensor& self, Dtype dtype) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_prod, c.keys & kBelowAutograd, self, dtype);
+  NodeRef node = new_node(&prod_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) prod_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_prod, c.keys & kBelowAutograd, self, dtype);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo prod_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema prod_schema = {"prod", "prod(self: Tensor, dtype: DType? = None) -> Tensor", prod_args, 2, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, Dtype)> op_prod = make_op<TensorRef, const Tensor&, Dtype>(&prod_schema, front::prod, prod_autograd);
+
+// ---- prod_dim ----
+struct prod_dim_saved {
+  Saved self;
+  int64_t dim;
+  bool keepdim;
+  Saved r0;
+};
+static void prod_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<prod_dim_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& dim = s.dim;
+    const auto& keepdim = s.keepdim;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::prod_dim_backward(g0, self, r0, dim, keepdim);
+  }
+}
+static constinit const NodeType prod_dim_type = {"prod", prod_dim_apply, destroy_saved<prod_dim_saved>, sizeof(prod_dim_saved), false};
+static TensorRef prod_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_prod_dim, c.keys & kBelowAutograd, self, dim, keepdim, dtype);
+  NodeRef node = new_node(&prod_dim_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) prod_dim_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.dim = dim;
+  s.keepdim = keepdim;
+  auto out = redispatch(op_prod_dim, c.keys & kBelowAutograd, self, dim, keepdim, dtype);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema prod_dim_schema = {"prod_dim", "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor", prod_dim_args, 4, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim = make_op<TensorRef, const Tensor&, int64_t, bool, Dtype>(&prod_dim_schema, front::prod_dim, prod_dim_autograd);
+static void prod_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_prod_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
+}
+static constexpr ArgInfo prod_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema prod_dim_into_schema = {"prod_dim_into", "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor", prod_dim_into_args, 5, 0, true, false, false};
+constinit Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into = make_op<void, const Tensor&, int64_t, bool, Dtype, Tensor&>(&prod_dim_into_schema, prod_dim_into_front, prod_dim_into_autograd);
+
 }  // namespace TT_NS

@@ -266,3 +266,30 @@ tt_status tt_var_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int6
     give(x, var, mean, op::var_mean(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction, o_keepdim));
   });
 }
+tt_status tt_prod(tt_ctx *c, const tt_tensor *self, const tt_prod_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "prod", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
+    give(x, out, op::prod(tensor_arg(self, "self", 0), o_dtype));
+  });
+}
+tt_status tt_prod_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "prod_dim", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    give(x, out, op::prod_dim(tensor_arg(self, "self", 0), dim, o_keepdim, o_dtype));
+  });
+}
+tt_status tt_prod_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts, tt_tensor *dst) {
+  return api_call(c, "prod_dim_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 2);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    op::prod_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim, o_dtype, mutable_arg(dst, "dst", 4));
+  });
+}

@@ -367,6 +367,7 @@ void amin_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor&
 void logsumexp_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
 void var_into_front(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst);
 void std_into_front(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst);
+void prod_dim_into_front(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst);
 void cat_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 void stack_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 

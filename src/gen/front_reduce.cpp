@@ -113,4 +113,13 @@ void std_into_front(Call c, const Tensor& self, Ints dim, double correction, boo
 
 // var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> (var: Tensor, mean: Tensor)
 
+// prod(self: Tensor, dtype: DType? = None) -> Tensor
+
+// prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor
+void prod_dim_into_front(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  const auto r = front::prod_dim(c, self, dim, keepdim, dtype);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
 }  // namespace TT_NS

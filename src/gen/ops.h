@@ -486,6 +486,9 @@ extern Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into;
 extern Op<TensorRef(const Tensor&, Ints, double, bool)> op_std;
 extern Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into;
 extern Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean;
+extern Op<TensorRef(const Tensor&, Dtype)> op_prod;
+extern Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim;
+extern Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into;
 extern Op<TensorRef(TensorSpan, int64_t)> op_cat;
 extern Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into;
 extern Op<TensorRef(TensorSpan, int64_t)> op_stack;
@@ -1970,6 +1973,15 @@ inline void std_into(const Tensor& self, Ints dim, double correction, bool keepd
 }
 inline TensorPair var_mean(const Tensor& self, Ints dim = {}, double correction = 1.0, bool keepdim = false) {
   return dispatch(op_var_mean, self, dim, correction, keepdim);
+}
+inline TensorRef prod(const Tensor& self, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_prod, self, dtype);
+}
+inline TensorRef prod_dim(const Tensor& self, int64_t dim, bool keepdim = false, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_prod_dim, self, dim, keepdim, dtype);
+}
+inline void prod_dim_into(const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  return dispatch(op_prod_dim_into, self, dim, keepdim, dtype, dst);
 }
 inline TensorRef cat(TensorSpan tensors, int64_t dim = 0) {
   return dispatch(op_cat, tensors, dim);

@@ -84,6 +84,20 @@ static Dtype mean_dtype(const Tensor& t, Dtype asked) {
 TensorRef mean(Call, const Tensor& self, Dtype dtype) { return add_up(self, {}, false, mean_dtype(self, dtype), true); }
 TensorRef mean_dim(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) { return add_up(self, dim, keepdim, mean_dtype(self, dtype), true); }
 
+// ---- prod ----
+
+static TensorRef multiply_up(const Tensor& self, uint64_t mask, bool keepdim, Dtype dtype) {
+  TensorRef in = self.dtype == dtype ? TensorRef::share(&self) : cast_input(self, dtype);
+  TensorRef out = new_tensor(reduced_shape(self, mask, keepdim), dtype, self.device);
+  reduce(kernel_reduce_prod, in, mask, out.get(), nullptr);
+  return out;
+}
+TensorRef prod(Call, const Tensor& self, Dtype dtype) { return multiply_up(self, dim_mask({}, self.ndim, true), false, sum_dtype(self, dtype)); }
+TensorRef prod_dim(Call, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype) {
+  const int64_t d = wrap_dim(dim, self.ndim);
+  return multiply_up(self, self.ndim ? uint64_t(1) << d : 0, keepdim, sum_dtype(self, dtype));
+}
+
 TensorRef sum_to_size(Call, const Tensor& self, Ints size) {
   if (!broadcastable_to(size, self.sizes())) fail_arg(TT_SHAPE, "size", "size is {}, self is {}: size must broadcast to self", size, self.sizes());
   Shape dims;

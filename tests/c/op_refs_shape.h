@@ -390,6 +390,15 @@ static int r_all(const Inputs* in, Arr* out) {
     if (x->v[i] == 0) out->v[reduced_at(x, i, mask)] = 0;
   return 1;
 }
+static int r_prod(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
+  const unsigned mask = reduced_dims(in, x);
+  int64_t i;
+  *out = reduced_shape(x, mask, (int)int_arg(in, "keepdim", 0));
+  for (i = 0; i < out->n; i++) out->v[i] = 1;
+  for (i = 0; i < x->n; i++) out->v[reduced_at(x, i, mask)] *= x->v[i];
+  return 1;
+}
 static int r_amax(const Inputs* in, Arr* out) {
   Arr at;
   extremes(in, out, &at);
@@ -452,6 +461,6 @@ static int r_var(const Inputs* in, Arr* outs) {
       {"einsum", 0, r_einsum, 0}, {"eye", 0, r_eye, 1}, {"linspace", 0, r_linspace, 0}, {"one_hot", 0, r_one_hot, 1},   \
       {"tril", 0, r_tril, 1}, {"triu", 0, r_triu, 1}, {"scatter", 0, r_scatter, 1}, {"index_copy", 0, r_index_write, 1}, \
       {"index_fill", 0, r_index_write, 1}, {"take_along_dim", 0, r_take_along_dim, 1},                                  \
-      {"masked_select", 0, r_masked_select, 1}, {"nonzero", 0, r_nonzero, 1}, {"all", 0, r_all, 1}, {"amax", 0, r_amax, 1}, \
+      {"masked_select", 0, r_masked_select, 1}, {"nonzero", 0, r_nonzero, 1}, {"all", 0, r_all, 1}, {"prod", 0, r_prod, 0}, {"amax", 0, r_amax, 1}, \
       {"amin", 0, r_amin, 1}, {"logsumexp", 0, r_logsumexp, 0}, {"var_mean", 0, r_var_mean, 0}, {"var", 0, r_var, 0},   \
       {"std", 0, r_std, 0},

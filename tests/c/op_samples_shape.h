@@ -357,6 +357,25 @@ static void build_statistics(const Build* b) {
   }
 }
 
+static void build_prod(const Build* b) {
+  int k;
+  for (k = 0; k < 7; k++) {
+    Sample s = one(b, k == 4 ? "one zero" : k == 5 ? "two zeros" : "prod", k < 6,
+                   k == 2   ? signed_(NULL, 0)
+                   : k == 3 ? signed_(S_(0, 2))
+                   : k == 4 ? make(TT_F64, SHAPE(2, 3), DATA(0.5, 0, 1.5, -1, 2, 0.7))
+                   : k == 5 ? make(TT_F64, SHAPE(2, 3), DATA(0, 0, 1.5, -1, 0, 0.7))
+                   : k == 6 ? signed_(S_(40, 13))
+                            : signed_(S_(2, 3, 2)));
+    if (has_arg(b->row, "dim")) {
+      put(&s, "dim", int_value(k == 1 || k == 2 ? -1 : k == 3 ? 0 : 1));
+      put(&s, "keepdim", bool_value(k % 2));
+    }
+    if (k == 6 && !has_arg(b->row, "dim")) continue;
+    emit(b, &s);
+  }
+}
+
 #define SHAPE_FAMILIES                                                                                               \
   {"flatten", build_flatten}, {"unflatten", build_unflatten}, {"unbind", build_unbind}, {"chunk", build_chunk},      \
       {"narrow", build_narrow}, {"diagonal", build_diagonal}, {"flip", build_flip}, {"roll", build_roll},            \
@@ -364,4 +383,4 @@ static void build_statistics(const Build* b) {
       {"eye", build_eye}, {"linspace", build_linspace}, {"one_hot", build_one_hot}, {"triangle", build_triangle},    \
       {"scatter", build_scatter}, {"index_copy", build_index_copy}, {"index_fill", build_index_fill},                \
       {"take_along_dim", build_take_along_dim}, {"masked_select", build_masked_select}, {"nonzero", build_nonzero}, \
-      {"statistics", build_statistics},
+      {"statistics", build_statistics}, {"prod", build_prod},

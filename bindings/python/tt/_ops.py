@@ -463,6 +463,9 @@ tt_pow_into = lib.tt_pow_into
 tt_pow_scalar = lib.tt_pow_scalar
 tt_pow_scalar_ = lib.tt_pow_scalar_
 tt_pow_scalar_into = lib.tt_pow_scalar_into
+tt_prod = lib.tt_prod
+tt_prod_dim = lib.tt_prod_dim
+tt_prod_dim_into = lib.tt_prod_dim_into
 tt_rand = lib.tt_rand
 tt_rand_like = lib.tt_rand_like
 tt_randn = lib.tt_randn
@@ -679,6 +682,8 @@ _o_var = Struct("Qdi0q").pack
 _o_std = Struct("Qdi0q").pack
 _o_var_mean = Struct("Qdi0q").pack
 _r_var_mean = named_result("var_mean_result", "var", "mean")
+_o_prod = Struct("Qi0q").pack
+_o_prod_dim = Struct("Qii0q").pack
 _o_cat = Struct("Qq0q").pack
 _o_stack = Struct("Qq0q").pack
 _o_split = Struct("Qq0q").pack
@@ -5758,6 +5763,46 @@ def var_mean(input, dim=None, correction=1.0, keepdim=False):
     return _r_var_mean((wrap(h0), wrap(h1)))
 
 
+def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """prod(input, dim=None, keepdim=False, *, dtype=None, out=None)
+
+    The product of all elements; integers and bools are multiplied as int64.
+    The products over one dimension.
+      dtype: dtype of the result and the product
+      keepdim: keep the reduced dimension with size 1
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("prod", "input", "Tensor", input)
+    if dim is None and keepdim is False:
+        if out is not None:
+            return store(out, prod(input, dim, keepdim, dtype=dtype), "prod")
+        opts = None
+        if dtype is not None:
+            opts = _o_prod((dtype is not None), dtype_code(dtype, "prod", "dtype"))
+        h = c_void_p()
+        if tt_prod(local.ctx, input._h, opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif is_int(dim):
+        opts = None
+        if keepdim is not False or dtype is not None:
+            opts = _o_prod_dim(1 | (dtype is not None) << 1, boolean(keepdim, "prod", "keepdim"), dtype_code(dtype, "prod", "dtype"))
+        if out is not None:
+            out_tensor(out, "prod")
+            if tt_prod_dim_into(local.ctx, input._h, int64(dim, "prod", "dim"), opts, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_prod_dim(local.ctx, input._h, int64(dim, "prod", "dim"), opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("prod", input, dim, keepdim)
+
+
 def cat(tensors, dim=0, *, out=None):
     """cat(tensors, dim=0, *, out=None)
 
@@ -6329,14 +6374,14 @@ PLACES = {
         logical_xor, "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill, "masked_select": masked_select, "matmul": matmul,
         "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multiply": mul, "mv": mv,
         "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer": outer,
-        "permute": permute, "pow": pow, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "reciprocal":
-        reciprocal, "relu": relu, "remainder": remainder, "reshape": reshape, "roll": roll, "round": round, "rsqrt": rsqrt, "rsub": rsub,
-        "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign, "sin": sin, "sinh": sinh,
-        "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square": square, "squeeze": squeeze,
-        "stack": stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim": take_along_dim, "tan": tan, "tanh":
-        tanh, "tile": tile, "transpose": transpose, "tril": tril, "triu": triu, "true_divide": div, "trunc": trunc, "unbind": unbind,
-        "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean": var_mean, "where": where, "zeros": zeros, "zeros_like":
-        zeros_like
+        "permute": permute, "pow": pow, "prod": prod, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like,
+        "reciprocal": reciprocal, "relu": relu, "remainder": remainder, "reshape": reshape, "roll": roll, "round": round, "rsqrt": rsqrt,
+        "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign, "sin": sin,
+        "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square": square, "squeeze":
+        squeeze, "stack": stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim": take_along_dim, "tan":
+        tan, "tanh": tanh, "tile": tile, "transpose": transpose, "tril": tril, "triu": triu, "true_divide": div, "trunc": trunc, "unbind":
+        unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean": var_mean, "where": where, "zeros": zeros,
+        "zeros_like": zeros_like
     },
     "Tensor": {
         "abs": abs, "abs_": abs_, "absolute": abs, "absolute_": abs_, "acos": acos, "acos_": acos_, "add": add, "add_": add_, "addmm":
@@ -6364,10 +6409,10 @@ PLACES = {
         masked_fill, "masked_fill_": masked_fill_, "masked_select": masked_select, "matmul": matmul, "max": max, "maximum": maximum,
         "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "mv": mv,
         "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_, "nonzero": nonzero,
-        "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "pow_": pow_,
-        "rand_like": rand_like, "randn_like": randn_like, "reciprocal": reciprocal, "reciprocal_": reciprocal_, "relu": relu, "relu_":
-        relu_, "remainder": remainder, "remainder_": remainder_, "repeat": repeat, "reshape": reshape, "roll": roll, "round": round,
-        "round_": round_, "rsqrt": rsqrt, "rsqrt_": rsqrt_, "rsub": rsub, "scatter": scatter, "scatter_": scatter_, "scatter_add":
+        "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "pow_": pow_, "prod":
+        prod, "rand_like": rand_like, "randn_like": randn_like, "reciprocal": reciprocal, "reciprocal_": reciprocal_, "relu": relu,
+        "relu_": relu_, "remainder": remainder, "remainder_": remainder_, "repeat": repeat, "reshape": reshape, "roll": roll, "round":
+        round, "round_": round_, "rsqrt": rsqrt, "rsqrt_": rsqrt_, "rsub": rsub, "scatter": scatter, "scatter_": scatter_, "scatter_add":
         scatter_add, "scatter_add_": scatter_add_, "select": select, "sigmoid": sigmoid, "sigmoid_": sigmoid_, "sign": sign, "sign_":
         sign_, "sin": sin, "sin_": sin_, "sinh": sinh, "sinh_": sinh_, "softmax": softmax, "split": split, "split_with_sizes":
         split_with_sizes, "sqrt": sqrt, "sqrt_": sqrt_, "square": square, "square_": square_, "squeeze": squeeze, "squeeze_": squeeze_,
