@@ -1550,6 +1550,17 @@ typedef struct tt_prod_dim_opts {
 tt_status tt_prod_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts, tt_tensor **out);
 tt_status tt_prod_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts, tt_tensor *dst);
 
+/* Sums of all elements up to each along `dim`; integers and bools add up as int64.
+     dtype: dtype of the result and the sums */
+typedef struct tt_cumsum_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* dtype of the result and the sums; default None */
+} tt_cumsum_opts;
+#define TT_CUMSUM_DTYPE (UINT64_C(1) << 0)
+tt_status tt_cumsum(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts, tt_tensor **out);
+tt_status tt_cumsum_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts);
+tt_status tt_cumsum_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts, tt_tensor *dst);
+
 /* Joins tensors along `dim`; all other sizes must be equal. 1-D tensors without elements are skipped, dtypes are
    promoted.
      tensors: at least one tensor

@@ -136,6 +136,10 @@ TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tenso
   TensorRef hit = op::to_dtype(*op::eq(self, *with_dims(y, self.sizes(), dim, keepdim)), g.dtype);
   return op::div_true(*op::mul(*hit, *with_dims(g, self.sizes(), dim, keepdim)), *op::sum_dim(*hit, dim, true));
 }
+TensorRef cumsum_backward(const Tensor& g, int64_t dim) {
+  const Ints dims(&dim, 1);
+  return op::flip(*op::cumsum(*op::flip(g, dims), dim), dims);
+}
 TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim, bool keepdim) {
   TensorRef share = op::exp(*op::sub(self, *with_dims(y, self.sizes(), dim, keepdim)));
   return op::mul(*with_dims(g, self.sizes(), dim, keepdim), *op::conj(*share));

@@ -32,6 +32,7 @@ TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& m
 TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim, bool keepdim);
 TensorRef prod_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim, bool keepdim);
+TensorRef cumsum_backward(const Tensor& g, int64_t dim);
 TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim, bool keepdim);
 // Of an operator that picks one element per slice of dim.
 TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim);

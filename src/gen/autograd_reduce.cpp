@@ -632,4 +632,58 @@ static constexpr ArgInfo prod_dim_into_args[] = {{"self", ArgType::kTensor, fals
 static constexpr OpSchema prod_dim_into_schema = {"prod_dim_into", "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor", prod_dim_into_args, 5, 0, true, false, false};
 constinit Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into = make_op<void, const Tensor&, int64_t, bool, Dtype, Tensor&>(&prod_dim_into_schema, prod_dim_into_front, prod_dim_into_autograd);
 
+// ---- cumsum ----
+struct cumsum_saved {
+  int64_t dim;
+};
+static void cumsum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<cumsum_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::cumsum_backward(g0, dim);
+  }
+}
+static constinit const NodeType cumsum_type = {"cumsum", cumsum_apply, destroy_saved<cumsum_saved>, sizeof(cumsum_saved), false};
+static TensorRef cumsum_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_cumsum, c.keys & kBelowAutograd, self, dim, dtype);
+  NodeRef node = new_node(&cumsum_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) cumsum_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dim = dim;
+  auto out = redispatch(op_cumsum, c.keys & kBelowAutograd, self, dim, dtype);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo cumsum_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema cumsum_schema = {"cumsum", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_args, 3, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumsum_schema, front::cumsum, cumsum_autograd);
+static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_cumsum_, c.keys & kBelowAutograd, self, dim, dtype);
+  NodeRef node = new_node(&cumsum_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) cumsum_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dim = dim;
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_cumsum_, c.keys & kBelowAutograd, self, dim, dtype);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo cumsum__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema cumsum__schema = {"cumsum_", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum__args, 3, 0, true, false, false};
+constinit Op<void(Tensor&, int64_t, Dtype)> op_cumsum_ = make_op<void, Tensor&, int64_t, Dtype>(&cumsum__schema, cumsum__front, cumsum__autograd);
+static void cumsum_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_cumsum_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
+}
+static constexpr ArgInfo cumsum_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cumsum_into_schema = {"cumsum_into", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_into_args, 4, 0, true, false, false};
+constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into = make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumsum_into_schema, cumsum_into_front, cumsum_into_autograd);
+
 }  // namespace TT_NS

@@ -293,3 +293,26 @@ tt_status tt_prod_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const 
     op::prod_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim, o_dtype, mutable_arg(dst, "dst", 4));
   });
 }
+tt_status tt_cumsum(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "cumsum", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
+    give(x, out, op::cumsum(tensor_arg(self, "self", 0), dim, o_dtype));
+  });
+}
+tt_status tt_cumsum_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts) {
+  return api_call(c, "cumsum_", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
+    op::cumsum_(mutable_arg(self, "self", 0), dim, o_dtype);
+  });
+}
+tt_status tt_cumsum_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts, tt_tensor *dst) {
+  return api_call(c, "cumsum_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
+    op::cumsum_into(tensor_arg(self, "self", 0), dim, o_dtype, mutable_arg(dst, "dst", 3));
+  });
+}

@@ -368,6 +368,8 @@ void logsumexp_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Te
 void var_into_front(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst);
 void std_into_front(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst);
 void prod_dim_into_front(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst);
+void cumsum__front(Call c, Tensor& self, int64_t dim, Dtype dtype);
+void cumsum_into_front(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
 void cat_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 void stack_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 

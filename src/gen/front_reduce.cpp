@@ -122,4 +122,12 @@ void prod_dim_into_front(Call c, const Tensor& self, int64_t dim, bool keepdim, 
   copy_result(dst, *r, false);
 }
 
+// cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor
+void cumsum__front(Call c, Tensor& self, int64_t dim, Dtype dtype) { copy_result(self, *front::cumsum(c, self, dim, dtype), true); }
+void cumsum_into_front(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
+  const auto r = front::cumsum(c, self, dim, dtype);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
 }  // namespace TT_NS

@@ -128,6 +128,7 @@ TensorRef std(Call c, const Tensor& self, Ints dim, double correction, bool keep
 TensorPair var_mean(Call c, const Tensor& self, Ints dim, double correction, bool keepdim);
 TensorRef prod(Call c, const Tensor& self, Dtype dtype);
 TensorRef prod_dim(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype);
+TensorRef cumsum(Call c, const Tensor& self, int64_t dim, Dtype dtype);
 TensorRef cat(Call c, TensorSpan tensors, int64_t dim);
 TensorRef stack(Call c, TensorSpan tensors, int64_t dim);
 TensorList split(Call c, const Tensor& self, int64_t split_size, int64_t dim);

@@ -489,6 +489,9 @@ extern Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean;
 extern Op<TensorRef(const Tensor&, Dtype)> op_prod;
 extern Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim;
 extern Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into;
+extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum;
+extern Op<void(Tensor&, int64_t, Dtype)> op_cumsum_;
+extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into;
 extern Op<TensorRef(TensorSpan, int64_t)> op_cat;
 extern Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into;
 extern Op<TensorRef(TensorSpan, int64_t)> op_stack;
@@ -1982,6 +1985,15 @@ inline TensorRef prod_dim(const Tensor& self, int64_t dim, bool keepdim = false,
 }
 inline void prod_dim_into(const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst) {
   return dispatch(op_prod_dim_into, self, dim, keepdim, dtype, dst);
+}
+inline TensorRef cumsum(const Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_cumsum, self, dim, dtype);
+}
+inline void cumsum_(Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_cumsum_, self, dim, dtype);
+}
+inline void cumsum_into(const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
+  return dispatch(op_cumsum_into, self, dim, dtype, dst);
 }
 inline TensorRef cat(TensorSpan tensors, int64_t dim = 0) {
   return dispatch(op_cat, tensors, dim);

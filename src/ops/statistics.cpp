@@ -1,4 +1,4 @@
-// logsumexp, var, std, var_mean. 16-bit numbers are computed in float32.
+// logsumexp, cumsum, var, std, var_mean. 16-bit numbers are computed in float32.
 #include "gen/fronts.h"
 #include "gen/ops.h"
 #include "ops/front.h"
@@ -23,6 +23,21 @@ TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
     out = op::squeeze_dims(out, dim.empty() ? Ints(all) : dim);
   }
   return as_dtype(op::contiguous(out), d);
+}
+
+// Sums of runs of 1, 2, 4 … elements that end at each position: log2(n) passes, errors grow with log2(n) too.
+TensorRef cumsum(Call, const Tensor& self, int64_t dim, Dtype dtype) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const int64_t d = wrap_dim(dim, self.ndim), n = self.ndim ? self.size(d) : 1;
+  const Dtype out_dtype = dtype != Dtype::kNone ? dtype : category(self.dtype) < 2 ? Dtype::kI64 : self.dtype;
+  TensorRef runs = widened(*as_dtype(TensorRef::share(&self), out_dtype));
+  if (runs.get() == &self) runs = op::clone(self, TT_CONTIGUOUS);
+  for (int64_t s = 1; s < n; s *= 2) {
+    TensorRef longer = op::clone(runs, TT_CONTIGUOUS);
+    op::add_(*op::slice(longer, d, s), *op::slice(runs, d, 0, n - s));
+    runs = std::move(longer);
+  }
+  return as_dtype(std::move(runs), out_dtype);
 }
 
 // The mean and the variance, both with kept dimensions, in the dtype of computation; divided by what remains of n - correction.

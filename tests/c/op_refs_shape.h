@@ -399,6 +399,17 @@ static int r_prod(const Inputs* in, Arr* out) {
   for (i = 0; i < x->n; i++) out->v[reduced_at(x, i, mask)] *= x->v[i];
   return 1;
 }
+static int r_cumsum(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, "self");
+  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
+  int64_t i, idx[kMaxDims];
+  *out = same_order(x, x->shape, x->ndim);
+  for (i = 0; x->ndim && i < x->n; i++) {
+    unravel(i, x->shape, x->ndim, idx);
+    if (idx[d]-- > 0) out->v[i] += out->v[ravel(out, idx)];
+  }
+  return 1;
+}
 static int r_amax(const Inputs* in, Arr* out) {
   Arr at;
   extremes(in, out, &at);
@@ -461,6 +472,6 @@ static int r_var(const Inputs* in, Arr* outs) {
       {"einsum", 0, r_einsum, 0}, {"eye", 0, r_eye, 1}, {"linspace", 0, r_linspace, 0}, {"one_hot", 0, r_one_hot, 1},   \
       {"tril", 0, r_tril, 1}, {"triu", 0, r_triu, 1}, {"scatter", 0, r_scatter, 1}, {"index_copy", 0, r_index_write, 1}, \
       {"index_fill", 0, r_index_write, 1}, {"take_along_dim", 0, r_take_along_dim, 1},                                  \
-      {"masked_select", 0, r_masked_select, 1}, {"nonzero", 0, r_nonzero, 1}, {"all", 0, r_all, 1}, {"prod", 0, r_prod, 0}, {"amax", 0, r_amax, 1}, \
+      {"masked_select", 0, r_masked_select, 1}, {"nonzero", 0, r_nonzero, 1}, {"all", 0, r_all, 1}, {"prod", 0, r_prod, 0}, {"cumsum", 0, r_cumsum, 0}, {"amax", 0, r_amax, 1}, \
       {"amin", 0, r_amin, 1}, {"logsumexp", 0, r_logsumexp, 0}, {"var_mean", 0, r_var_mean, 0}, {"var", 0, r_var, 0},   \
       {"std", 0, r_std, 0},

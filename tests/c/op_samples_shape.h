@@ -376,6 +376,20 @@ static void build_prod(const Build* b) {
   }
 }
 
+static void build_cumsum(const Build* b) {
+  int k;
+  for (k = 0; k < 6; k++) {
+    Sample s = one(b, "cumsum", k < 5,
+                   k == 2   ? signed_(NULL, 0)
+                   : k == 3 ? signed_(S_(0, 2))
+                   : k == 4 ? signed_(S_(7))
+                   : k == 5 ? signed_(S_(40, 131))
+                            : signed_(S_(2, 3, 2)));
+    put(&s, "dim", int_value(k == 0 || k == 5 ? 1 : k == 1 ? -3 : k == 2 ? -1 : 0));
+    emit(b, &s);
+  }
+}
+
 #define SHAPE_FAMILIES                                                                                               \
   {"flatten", build_flatten}, {"unflatten", build_unflatten}, {"unbind", build_unbind}, {"chunk", build_chunk},      \
       {"narrow", build_narrow}, {"diagonal", build_diagonal}, {"flip", build_flip}, {"roll", build_roll},            \
@@ -383,4 +397,4 @@ static void build_prod(const Build* b) {
       {"eye", build_eye}, {"linspace", build_linspace}, {"one_hot", build_one_hot}, {"triangle", build_triangle},    \
       {"scatter", build_scatter}, {"index_copy", build_index_copy}, {"index_fill", build_index_fill},                \
       {"take_along_dim", build_take_along_dim}, {"masked_select", build_masked_select}, {"nonzero", build_nonzero}, \
-      {"statistics", build_statistics}, {"prod", build_prod},
+      {"statistics", build_statistics}, {"prod", build_prod}, {"cumsum", build_cumsum},

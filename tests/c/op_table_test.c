@@ -251,7 +251,7 @@ static Inputs inputs_of(const Sample* s) {
 static int is_summed(const Row* r) {
   static const char* const kSummed[] = {"reduce",     "matmul",   "linear",        "addmm",     "softmax",
                                         "layer_norm", "nll_loss", "cross_entropy", "index_add", "scatter_add",
-                                        "shorthand",  "baddbmm",  "einsum",        "statistics", "prod",
+                                        "shorthand",  "baddbmm",  "einsum",        "statistics", "prod", "cumsum",
                                         "difference_loss", "logits_loss", "probability_loss", "kl_div"};
   size_t i;
   for (i = 0; i < sizeof kSummed / sizeof *kSummed; i++)

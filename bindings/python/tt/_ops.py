@@ -164,6 +164,9 @@ tt_cosh = lib.tt_cosh
 tt_cosh_ = lib.tt_cosh_
 tt_cosh_into = lib.tt_cosh_into
 tt_cross_entropy = lib.tt_cross_entropy
+tt_cumsum = lib.tt_cumsum
+tt_cumsum_ = lib.tt_cumsum_
+tt_cumsum_into = lib.tt_cumsum_into
 tt_detach = lib.tt_detach
 tt_diagonal = lib.tt_diagonal
 tt_div = lib.tt_div
@@ -684,6 +687,7 @@ _o_var_mean = Struct("Qdi0q").pack
 _r_var_mean = named_result("var_mean_result", "var", "mean")
 _o_prod = Struct("Qi0q").pack
 _o_prod_dim = Struct("Qii0q").pack
+_o_cumsum = Struct("Qi0q").pack
 _o_cat = Struct("Qq0q").pack
 _o_stack = Struct("Qq0q").pack
 _o_split = Struct("Qq0q").pack
@@ -5803,6 +5807,47 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
     raise no_overload("prod", input, dim, keepdim)
 
 
+def cumsum(input, dim, *, dtype=None, out=None):
+    """cumsum(input, dim, *, dtype=None, out=None)
+
+    Sums of all elements up to each along `dim`; integers and bools add up as int64.
+      dtype: dtype of the result and the sums
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("cumsum", "input", "Tensor", input)
+    opts = None
+    if dtype is not None:
+        opts = _o_cumsum((dtype is not None), dtype_code(dtype, "cumsum", "dtype"))
+    if out is not None:
+        out_tensor(out, "cumsum")
+        if tt_cumsum_into(local.ctx, input._h, int64(dim, "cumsum", "dim"), opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_cumsum(local.ctx, input._h, int64(dim, "cumsum", "dim"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def cumsum_(self, dim, *, dtype=None):
+    """cumsum_(self, dim, *, dtype=None)
+
+    In place: Sums of all elements up to each along `dim`; integers and bools add up as int64.
+      dtype: dtype of the result and the sums
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("cumsum_", "input", "Tensor", input)
+    opts = None
+    if dtype is not None:
+        opts = _o_cumsum((dtype is not None), dtype_code(dtype, "cumsum_", "dtype"))
+    if tt_cumsum_(local.ctx, input._h, int64(dim, "cumsum_", "dim"), opts):
+        fail()
+    return input
+
+
 def cat(tensors, dim=0, *, out=None):
     """cat(tensors, dim=0, *, out=None)
 
@@ -6364,24 +6409,24 @@ PLACES = {
         "atan": atan, "atan2": atan2, "baddbmm": baddbmm, "bernoulli": bernoulli, "bitwise_and": bitwise_and, "bitwise_left_shift":
         bitwise_left_shift, "bitwise_not": bitwise_not, "bitwise_or": bitwise_or, "bitwise_right_shift": bitwise_right_shift,
         "bitwise_xor": bitwise_xor, "bmm": bmm, "cat": cat, "ceil": ceil, "chunk": chunk, "clamp": clamp, "clip": clamp, "clone": clone,
-        "cos": cos, "cosh": cosh, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot, "einsum": einsum,
-        "empty": empty, "empty_like": empty_like, "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "eye":
-        eye, "fix": trunc, "flatten": flatten, "flip": flip, "floor": floor, "floor_divide": floor_divide, "fmod": fmod, "full": full,
-        "full_like": full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "gt": gt, "index_add": index_add,
-        "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put, "index_select": index_select, "isfinite": isfinite,
-        "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10": log10, "log1p": log1p, "log2": log2,
-        "log_softmax": log_softmax, "logical_and": logical_and, "logical_not": logical_not, "logical_or": logical_or, "logical_xor":
-        logical_xor, "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill, "masked_select": masked_select, "matmul": matmul,
-        "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multiply": mul, "mv": mv,
-        "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer": outer,
-        "permute": permute, "pow": pow, "prod": prod, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like,
-        "reciprocal": reciprocal, "relu": relu, "remainder": remainder, "reshape": reshape, "roll": roll, "round": round, "rsqrt": rsqrt,
-        "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign, "sin": sin,
-        "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square": square, "squeeze":
-        squeeze, "stack": stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim": take_along_dim, "tan":
-        tan, "tanh": tanh, "tile": tile, "transpose": transpose, "tril": tril, "triu": triu, "true_divide": div, "trunc": trunc, "unbind":
-        unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean": var_mean, "where": where, "zeros": zeros,
-        "zeros_like": zeros_like
+        "cos": cos, "cosh": cosh, "cumsum": cumsum, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot,
+        "einsum": einsum, "empty": empty, "empty_like": empty_like, "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1":
+        expm1, "eye": eye, "fix": trunc, "flatten": flatten, "flip": flip, "floor": floor, "floor_divide": floor_divide, "fmod": fmod,
+        "full": full, "full_like": full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "gt": gt, "index_add":
+        index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put, "index_select": index_select, "isfinite":
+        isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10": log10, "log1p": log1p,
+        "log2": log2, "log_softmax": log_softmax, "logical_and": logical_and, "logical_not": logical_not, "logical_or": logical_or,
+        "logical_xor": logical_xor, "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill, "masked_select": masked_select,
+        "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multiply":
+        mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like,
+        "outer": outer, "permute": permute, "pow": pow, "prod": prod, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like":
+        randn_like, "reciprocal": reciprocal, "relu": relu, "remainder": remainder, "reshape": reshape, "roll": roll, "round": round,
+        "rsqrt": rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign,
+        "sin": sin, "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square":
+        square, "squeeze": squeeze, "stack": stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim":
+        take_along_dim, "tan": tan, "tanh": tanh, "tile": tile, "transpose": transpose, "tril": tril, "triu": triu, "true_divide": div,
+        "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean": var_mean, "where":
+        where, "zeros": zeros, "zeros_like": zeros_like
     },
     "Tensor": {
         "abs": abs, "abs_": abs_, "absolute": abs, "absolute_": abs_, "acos": acos, "acos_": acos_, "add": add, "add_": add_, "addmm":
@@ -6393,34 +6438,34 @@ PLACES = {
         bitwise_not, "bitwise_not_": bitwise_not_, "bitwise_or": bitwise_or, "bitwise_or_": bitwise_or_, "bitwise_right_shift":
         bitwise_right_shift, "bitwise_right_shift_": bitwise_right_shift_, "bitwise_xor": bitwise_xor, "bitwise_xor_": bitwise_xor_,
         "bmm": bmm, "ceil": ceil, "ceil_": ceil_, "chunk": chunk, "clamp": clamp, "clamp_": clamp_, "clip": clamp, "clip_": clamp_,
-        "clone": clone, "contiguous": contiguous, "copy_": copy_, "cos": cos, "cos_": cos_, "cosh": cosh, "cosh_": cosh_, "detach":
-        detach, "diagonal": diagonal, "div": div, "div_": div_, "divide": div, "divide_": div_, "dot": dot, "empty_like": empty_like,
-        "eq": eq, "eq_": eq_, "erf": erf, "erf_": erf_, "erfc": erfc, "erfc_": erfc_, "exp": exp, "exp2": exp2, "exp2_": exp2_, "exp_":
-        exp_, "expand": expand, "expm1": expm1, "expm1_": expm1_, "fill_": fill_, "fix": trunc, "fix_": trunc_, "flatten": flatten,
-        "flip": flip, "floor": floor, "floor_": floor_, "floor_divide": floor_divide, "floor_divide_": floor_divide_, "fmod": fmod,
-        "fmod_": fmod_, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_, "greater": gt, "greater_": gt_, "greater_equal":
-        ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_": index_add_, "index_copy": index_copy,
-        "index_copy_": index_copy_, "index_fill": index_fill, "index_fill_": index_fill_, "index_put": index_put, "index_put_":
-        index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "le_": le_, "less": lt,
-        "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10, "log10_": log10_, "log1p": log1p, "log1p_":
-        log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax, "logical_and": logical_and, "logical_and_":
-        logical_and_, "logical_not": logical_not, "logical_not_": logical_not_, "logical_or": logical_or, "logical_or_": logical_or_,
-        "logical_xor": logical_xor, "logical_xor_": logical_xor_, "logsumexp": logsumexp, "lt": lt, "lt_": lt_, "masked_fill":
-        masked_fill, "masked_fill_": masked_fill_, "masked_select": masked_select, "matmul": matmul, "max": max, "maximum": maximum,
-        "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "mv": mv,
-        "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_, "nonzero": nonzero,
-        "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "pow_": pow_, "prod":
-        prod, "rand_like": rand_like, "randn_like": randn_like, "reciprocal": reciprocal, "reciprocal_": reciprocal_, "relu": relu,
-        "relu_": relu_, "remainder": remainder, "remainder_": remainder_, "repeat": repeat, "reshape": reshape, "roll": roll, "round":
-        round, "round_": round_, "rsqrt": rsqrt, "rsqrt_": rsqrt_, "rsub": rsub, "scatter": scatter, "scatter_": scatter_, "scatter_add":
-        scatter_add, "scatter_add_": scatter_add_, "select": select, "sigmoid": sigmoid, "sigmoid_": sigmoid_, "sign": sign, "sign_":
-        sign_, "sin": sin, "sin_": sin_, "sinh": sinh, "sinh_": sinh_, "softmax": softmax, "split": split, "split_with_sizes":
-        split_with_sizes, "sqrt": sqrt, "sqrt_": sqrt_, "square": square, "square_": square_, "squeeze": squeeze, "squeeze_": squeeze_,
-        "std": std, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_": t_, "take_along_dim":
-        take_along_dim, "tan": tan, "tan_": tan_, "tanh": tanh, "tanh_": tanh_, "tile": tile, "transpose": transpose, "transpose_":
-        transpose_, "tril": tril, "tril_": tril_, "triu": triu, "triu_": triu_, "true_divide": div, "true_divide_": div_, "trunc": trunc,
-        "trunc_": trunc_, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "unsqueeze_": unsqueeze_, "var": var,
-        "var_mean": var_mean, "view": view, "where": _m_where, "zero_": zero_, "zeros_like": zeros_like
+        "clone": clone, "contiguous": contiguous, "copy_": copy_, "cos": cos, "cos_": cos_, "cosh": cosh, "cosh_": cosh_, "cumsum":
+        cumsum, "cumsum_": cumsum_, "detach": detach, "diagonal": diagonal, "div": div, "div_": div_, "divide": div, "divide_": div_,
+        "dot": dot, "empty_like": empty_like, "eq": eq, "eq_": eq_, "erf": erf, "erf_": erf_, "erfc": erfc, "erfc_": erfc_, "exp": exp,
+        "exp2": exp2, "exp2_": exp2_, "exp_": exp_, "expand": expand, "expm1": expm1, "expm1_": expm1_, "fill_": fill_, "fix": trunc,
+        "fix_": trunc_, "flatten": flatten, "flip": flip, "floor": floor, "floor_": floor_, "floor_divide": floor_divide, "floor_divide_":
+        floor_divide_, "fmod": fmod, "fmod_": fmod_, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_, "greater": gt,
+        "greater_": gt_, "greater_equal": ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_":
+        index_add_, "index_copy": index_copy, "index_copy_": index_copy_, "index_fill": index_fill, "index_fill_": index_fill_,
+        "index_put": index_put, "index_put_": index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan":
+        isnan, "le": le, "le_": le_, "less": lt, "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10, "log10_":
+        log10_, "log1p": log1p, "log1p_": log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax, "logical_and":
+        logical_and, "logical_and_": logical_and_, "logical_not": logical_not, "logical_not_": logical_not_, "logical_or": logical_or,
+        "logical_or_": logical_or_, "logical_xor": logical_xor, "logical_xor_": logical_xor_, "logsumexp": logsumexp, "lt": lt, "lt_":
+        lt_, "masked_fill": masked_fill, "masked_fill_": masked_fill_, "masked_select": masked_select, "matmul": matmul, "max": max,
+        "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "mul_": mul_, "multiply": mul,
+        "multiply_": mul_, "mv": mv, "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_,
+        "nonzero": nonzero, "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow,
+        "pow_": pow_, "prod": prod, "rand_like": rand_like, "randn_like": randn_like, "reciprocal": reciprocal, "reciprocal_":
+        reciprocal_, "relu": relu, "relu_": relu_, "remainder": remainder, "remainder_": remainder_, "repeat": repeat, "reshape": reshape,
+        "roll": roll, "round": round, "round_": round_, "rsqrt": rsqrt, "rsqrt_": rsqrt_, "rsub": rsub, "scatter": scatter, "scatter_":
+        scatter_, "scatter_add": scatter_add, "scatter_add_": scatter_add_, "select": select, "sigmoid": sigmoid, "sigmoid_": sigmoid_,
+        "sign": sign, "sign_": sign_, "sin": sin, "sin_": sin_, "sinh": sinh, "sinh_": sinh_, "softmax": softmax, "split": split,
+        "split_with_sizes": split_with_sizes, "sqrt": sqrt, "sqrt_": sqrt_, "square": square, "square_": square_, "squeeze": squeeze,
+        "squeeze_": squeeze_, "std": std, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_": t_,
+        "take_along_dim": take_along_dim, "tan": tan, "tan_": tan_, "tanh": tanh, "tanh_": tanh_, "tile": tile, "transpose": transpose,
+        "transpose_": transpose_, "tril": tril, "tril_": tril_, "triu": triu, "triu_": triu_, "true_divide": div, "true_divide_": div_,
+        "trunc": trunc, "trunc_": trunc_, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "unsqueeze_": unsqueeze_,
+        "var": var, "var_mean": var_mean, "view": view, "where": _m_where, "zero_": zero_, "zeros_like": zeros_like
     },
     "nn.functional": {
         "binary_cross_entropy": binary_cross_entropy, "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
