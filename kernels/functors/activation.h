@@ -20,17 +20,6 @@ template <class T> TT_FN T if_negative(T x, T a, T b) { return x < T(0) ? a : b;
 TT_FN double if_negative(double x, double a, double b) { return x < 0 ? a : b; }
 #endif
 
-// After Kahan: what 1 + u loses divides out. u > -1; no infinities.
-template <class T> TT_FN T log_1_plus(T u) {
-  const T w = T(1) + u, y = log(w) * (u / (w - T(1)));
-  return w == T(1) ? u : w == T(0) ? log(w) : y;
-}
-// x <= 0.
-template <class T> TT_FN T exp_minus_1(T x) {
-  const T e = exp(x), d = e - T(1), y = d * x / log(e);
-  return e == T(1) ? x : d == T(-1) ? d : y;
-}
-
 }  // namespace math
 
 // ---- pieces of straight lines ----
@@ -65,7 +54,7 @@ struct HardswishBackward {
 
 struct Elu {  // param 0: alpha
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
-    return x > T(0) ? x : p.v[0] * math::exp_minus_1(x > T(0) ? T(0) : x);
+    return x > T(0) ? x : p.v[0] * math::expm1(x > T(0) ? T(0) : x);
   }
 };
 struct EluBackward {
@@ -76,7 +65,7 @@ struct EluBackward {
 struct Softplus {  // param 0: beta, param 1: where beta x is greater, the result is x
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
     const T z = x * p.v[0], up = z > T(0) ? z : T(0);
-    return z > p.v[1] ? x : (up + math::log_1_plus(math::exp(-math::fabs(z)))) / p.v[0];
+    return z > p.v[1] ? x : (up + math::log1p(math::exp(-math::fabs(z)))) / p.v[0];
   }
 };
 struct SoftplusBackward {
@@ -87,7 +76,7 @@ struct SoftplusBackward {
 };
 struct LogSigmoid {
   template <class T> static TT_FN T op(T x, const Param<T>&) {
-    return (x < T(0) ? x : T(0)) - math::log_1_plus(math::exp(-math::fabs(x)));
+    return (x < T(0) ? x : T(0)) - math::log1p(math::exp(-math::fabs(x)));
   }
 };
 struct LogSigmoidBackward {

@@ -45,7 +45,7 @@ struct HuberBackward {
 // Of a probability x and a target y; logarithms end at -100, as PyTorch's.
 struct BinaryCrossEntropy {
   template <class T> static TT_FN T op(T x, T y, const Param<T>&) {
-    const T no = math::log_1_plus(-x), yes = math::log(x);
+    const T no = math::log1p(-x), yes = math::log(x);
     return (y - T(1)) * (no < T(-100) ? T(-100) : no) - y * (yes < T(-100) ? T(-100) : yes);
   }
 };

@@ -42,9 +42,15 @@ static void check_weight(const Tensor* weight, const Tensor& input) {
 
 // ---- differences ----
 
+static TensorRef l1_complex(const Tensor& input, const Tensor& target, int64_t reduction, const Tensor* weight) {
+  TensorRef loss = op::abs(*op::sub(input, target));
+  if (weight) loss = op::mul(*loss, *weight);
+  return reduction == kReductionNone ? std::move(loss) : reduction == kReductionSum ? op::sum(*loss) : op::mean(*loss);
+}
 TensorRef l1_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction, const Tensor* weight) {
   check_reduction(reduction);
   check_weight(weight, input);
+  if (is_complex(result_type({input, target}))) return l1_complex(input, target, reduction, weight);
   const Pair p(input, target);
   return p.reduced(p.weighted(op::absolute_difference(*p.x, *p.y), weight), reduction);
 }
