@@ -175,4 +175,5 @@ TT_INLINE double copysign(double x, double s) { return __builtin_copysign(x, s);
 }  // namespace math
 TT_ISA_END
 
+#include "cpu/math_normal.h"
 #include "cpu/math_wide.h"

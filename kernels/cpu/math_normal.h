@@ -1,7 +1,6 @@
 // The standard normal distribution of the host: normal_tail is 1 - Phi(|x|), to a few ulp everywhere, and *bell exp(-x^2 / 2).
+// Included by cpu/math.h.
 #pragma once
-
-#include "cpu/math.h"
 
 TT_ISA_BEGIN
 namespace math {

@@ -1,9 +1,6 @@
 // Functors of activations and of their gradients in terms of the input x; g: the gradient of the result.
 #pragma once
 
-#if !defined(__CUDACC__)
-#include "cpu/math_normal.h"
-#endif
 #include "functors/math.h"
 
 TT_FUNCTORS_BEGIN
