@@ -1330,6 +1330,138 @@ typedef struct tt_bernoulli_p_opts {
 tt_status tt_bernoulli_p(tt_ctx *c, const tt_tensor *self, double p, const tt_bernoulli_p_opts *opts, tt_tensor **out);
 tt_status tt_bernoulli_p_(tt_ctx *c, tt_tensor *self, double p, const tt_bernoulli_p_opts *opts);
 
+/* Integers of [low, high), each equally likely.
+     low: smallest value
+     high: one above the largest value
+     size: shape of the result
+     dtype: any real dtype that holds the values; int64 by default
+     device: the CPU by default
+     generator: the ctx's own by default */
+typedef struct tt_randint_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* any real dtype that holds the values; int64 by default; default None */
+  tt_device device; /* the CPU by default; default None */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_randint_opts;
+#define TT_RANDINT_DTYPE (UINT64_C(1) << 0)
+#define TT_RANDINT_DEVICE (UINT64_C(1) << 1)
+#define TT_RANDINT_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_randint(tt_ctx *c, int64_t low, int64_t high, const int64_t *size, int64_t n_size, const tt_randint_opts *opts, tt_tensor **out);
+
+/* Integers of [low, high) with self's shape, dtype and device; dense strides are kept.
+     low: smallest value
+     high: one above the largest value
+     dtype: any real dtype that holds the values; self's by default
+     device: self's by default
+     generator: the ctx's own by default */
+typedef struct tt_randint_like_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* any real dtype that holds the values; self's by default; default None */
+  tt_device device; /* self's by default; default None */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_randint_like_opts;
+#define TT_RANDINT_LIKE_DTYPE (UINT64_C(1) << 0)
+#define TT_RANDINT_LIKE_DEVICE (UINT64_C(1) << 1)
+#define TT_RANDINT_LIKE_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_randint_like(tt_ctx *c, const tt_tensor *self, int64_t low, int64_t high, const tt_randint_like_opts *opts, tt_tensor **out);
+
+/* In place: integers of [low, high); without high, of all that self's dtype holds exactly from low on.
+     low: smallest value
+     high: one above the largest value; none: as far as the dtype counts
+     generator: the ctx's own by default */
+typedef struct tt_random__opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t high; /* one above the largest value; none: as far as the dtype counts; default None */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_random__opts;
+#define TT_RANDOM__HIGH (UINT64_C(1) << 0)
+#define TT_RANDOM__GENERATOR (UINT64_C(1) << 1)
+tt_status tt_random_(tt_ctx *c, tt_tensor *self, int64_t low, const tt_random__opts *opts);
+
+/* Normal numbers, each of its own mean and standard deviation, which broadcast; in mean's dtype.
+     std: not negative
+     generator: the ctx's own by default */
+typedef struct tt_normal_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_normal_opts;
+#define TT_NORMAL_GENERATOR (UINT64_C(1) << 0)
+tt_status tt_normal(tt_ctx *c, const tt_tensor *mean, const tt_tensor *std, const tt_normal_opts *opts, tt_tensor **out);
+tt_status tt_normal_into(tt_ctx *c, const tt_tensor *mean, const tt_tensor *std, const tt_normal_opts *opts, tt_tensor *dst);
+
+/* Normal numbers, each of its own mean.
+     std: standard deviation of all of them, not negative
+     generator: the ctx's own by default */
+typedef struct tt_normal_mean_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_normal_mean_opts;
+#define TT_NORMAL_MEAN_GENERATOR (UINT64_C(1) << 0)
+tt_status tt_normal_mean(tt_ctx *c, const tt_tensor *mean, double std, const tt_normal_mean_opts *opts, tt_tensor **out);
+tt_status tt_normal_mean_into(tt_ctx *c, const tt_tensor *mean, double std, const tt_normal_mean_opts *opts, tt_tensor *dst);
+
+/* Normal numbers, each of its own standard deviation.
+     mean: of all of them
+     std: not negative
+     generator: the ctx's own by default */
+typedef struct tt_normal_std_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_normal_std_opts;
+#define TT_NORMAL_STD_GENERATOR (UINT64_C(1) << 0)
+tt_status tt_normal_std(tt_ctx *c, double mean, const tt_tensor *std, const tt_normal_std_opts *opts, tt_tensor **out);
+tt_status tt_normal_std_into(tt_ctx *c, double mean, const tt_tensor *std, const tt_normal_std_opts *opts, tt_tensor *dst);
+
+/* Normal numbers of one mean and standard deviation.
+     mean: of all of them
+     std: not negative
+     size: shape of the result
+     dtype: floating or complex; float32 by default
+     device: the CPU by default
+     generator: the ctx's own by default */
+typedef struct tt_normal_size_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* floating or complex; float32 by default; default None */
+  tt_device device; /* the CPU by default; default None */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_normal_size_opts;
+#define TT_NORMAL_SIZE_DTYPE (UINT64_C(1) << 0)
+#define TT_NORMAL_SIZE_DEVICE (UINT64_C(1) << 1)
+#define TT_NORMAL_SIZE_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_normal_size(tt_ctx *c, double mean, double std, const int64_t *size, int64_t n_size, const tt_normal_size_opts *opts, tt_tensor **out);
+
+/* In place: normal numbers of one mean and standard deviation.
+     mean: of all of them
+     std: not negative
+     generator: the ctx's own by default */
+typedef struct tt_normal__opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_normal__opts;
+#define TT_NORMAL__GENERATOR (UINT64_C(1) << 0)
+tt_status tt_normal_(tt_ctx *c, tt_tensor *self, double mean, double std, const tt_normal__opts *opts);
+
+/* In place: uniform numbers of [low, high).
+     low: smallest value
+     high: bound of the values
+     generator: the ctx's own by default */
+typedef struct tt_uniform__opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_uniform__opts;
+#define TT_UNIFORM__GENERATOR (UINT64_C(1) << 0)
+tt_status tt_uniform_(tt_ctx *c, tt_tensor *self, double low, double high, const tt_uniform__opts *opts);
+
+/* In place: numbers of the exponential distribution, density lambd exp(-lambd x).
+     lambd: rate, positive
+     generator: the ctx's own by default */
+typedef struct tt_exponential__opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_exponential__opts;
+#define TT_EXPONENTIAL__GENERATOR (UINT64_C(1) << 0)
+tt_status tt_exponential_(tt_ctx *c, tt_tensor *self, double lambd, const tt_exponential__opts *opts);
+
 /* Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if p is 0 or
    train is false.
      p: probability of zeroing, in [0, 1]
@@ -1560,6 +1692,45 @@ typedef struct tt_cumsum_opts {
 tt_status tt_cumsum(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts, tt_tensor **out);
 tt_status tt_cumsum_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts);
 tt_status tt_cumsum_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts, tt_tensor *dst);
+
+/* Products of all elements up to each along `dim`; integers and bools are multiplied as int64.
+     dtype: dtype of the result and the products */
+typedef struct tt_cumprod_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* dtype of the result and the products; default None */
+} tt_cumprod_opts;
+#define TT_CUMPROD_DTYPE (UINT64_C(1) << 0)
+tt_status tt_cumprod(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts, tt_tensor **out);
+tt_status tt_cumprod_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts);
+tt_status tt_cumprod_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts, tt_tensor *dst);
+
+/* The (first) position of the smallest element: of the flattened tensor, or along `dim`.
+     dim: dimension to reduce; none: all
+     keepdim: keep the reduced dimension with size 1 */
+typedef struct tt_argmin_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to reduce; none: all; default None */
+  int32_t keepdim; /* keep the reduced dimension with size 1; default false */
+} tt_argmin_opts;
+#define TT_ARGMIN_DIM (UINT64_C(1) << 0)
+#define TT_ARGMIN_KEEPDIM (UINT64_C(1) << 1)
+tt_status tt_argmin(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts, tt_tensor **out);
+tt_status tt_argmin_into(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts, tt_tensor *dst);
+
+/* The vector norm sum(abs(x)^p)^(1/p) over the listed dimensions (an empty list: all); 0 counts what is not 0, inf
+   and -inf give the largest and smallest abs(x).
+     p: order of the norm
+     keepdim: keep the reduced dimensions with size 1
+     dtype: dtype that self is converted to first */
+typedef struct tt_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+  tt_dtype dtype; /* dtype that self is converted to first; default None */
+} tt_norm_opts;
+#define TT_NORM_KEEPDIM (UINT64_C(1) << 0)
+#define TT_NORM_DTYPE (UINT64_C(1) << 1)
+tt_status tt_norm(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim, const tt_norm_opts *opts, tt_tensor **out);
+tt_status tt_norm_into(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim, const tt_norm_opts *opts, tt_tensor *dst);
 
 /* Joins tensors along `dim`; all other sizes must be equal. 1-D tensors without elements are skipped, dtypes are
    promoted.

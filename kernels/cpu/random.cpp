@@ -44,6 +44,20 @@ TT_INLINE TwoWords two_words(const uint32_t* words, int64_t i) {
   return {w[0], w[16]};
 }
 
+// Values to -log(1 - value) if they shall be exponential, then scaled and shifted; nothing to do for the standard ones.
+template <class T>
+TT_NOINLINE void transformed(const RandomPlan& p, T* v, int64_t n) {
+  constexpr T kLeast = sizeof(T) == 8 ? T(0x1p-54) : T(0x1p-25);
+  const T scale = T(p.scale), shift = T(p.shift);
+  if (p.exponential)
+    for (int64_t i = 0; i < n; i++) {
+      const T y = -math::log(T(1) - v[i]);
+      v[i] = y > kLeast ? y : kLeast;  // never 0
+    }
+  if (scale != T(1) || shift != T(0))
+    for (int64_t i = 0; i < n; i++) v[i] = v[i] * scale + shift;
+}
+
 // ---- normal ----
 
 struct Pair {
@@ -170,14 +184,16 @@ TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept
       for (; k + 16 <= n; k += 16, words += 32)
         for (int l = 0; l < 16; l++) out[k + l] = uniform_f64(words[l], words[16 + l]);
       for (int l = 0; k < n; k++, l++) out[k] = uniform_f64(words[l], words[16 + l]);
+      transformed(p, reinterpret_cast<double*>(p.out) + i, n);
     });
   }
-  const int bits = p.dtype == TT_F32 ? 24 : p.dtype == TT_F16 ? 11 : 8;
-  const float step = p.dtype == TT_F32 ? 0x1p-24f : p.dtype == TT_F16 ? 0x1p-11f : 0x1p-8f;
+  const int bits = p.dtype == TT_F32 || p.exponential ? 24 : p.dtype == TT_F16 ? 11 : 8;
+  const float step = bits == 24 ? 0x1p-24f : p.dtype == TT_F16 ? 0x1p-11f : 0x1p-8f;
   return for_words<1>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
     alignas(64) float v[kWords];
     float* out = target(p, i, v);
     for (int64_t k = 0; k < n; k++) out[k] = float(int32_t(words[k] >> (32 - bits))) * step;
+    transformed(p, out, n);
     deliver(p, i, n, v);
   });
 }
@@ -188,13 +204,18 @@ TT_KERNEL(random_normal)(const void* plan, int64_t begin, int64_t end) noexcept 
     return for_words<2>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
       alignas(64) double v[kWords / 2];
       normals(v, words, (n + 31) / 32);
+      transformed(p, v, n);
       __builtin_memcpy(element(p, i), v, size_t(n) * 8);
     });
   }
   return for_words<1>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
     alignas(64) float v[kWords];
-    if (p.dtype == TT_F32 && n % 64 == 0) return normals(reinterpret_cast<float*>(p.out) + i, words, n / 64);
+    if (p.dtype == TT_F32 && n % 64 == 0) {
+      normals(reinterpret_cast<float*>(p.out) + i, words, n / 64);
+      return transformed(p, reinterpret_cast<float*>(p.out) + i, n);
+    }
     normals(v, words, (n + 63) / 64);
+    transformed(p, v, n);
     store_f32(element(p, i), kItemSize[p.dtype], v, n, p.dtype);
   });
 }

@@ -181,6 +181,53 @@ TensorRef prod_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
   return op::reshape(*prod_dim_backward(g, x, y, 0, false), self.sizes());
 }
 
+// S[k] = g[k] + x[k + 1] S[k + 1] in log2(n) steps over pairs: S[k] = b[k] + a[k] S[k + s].
+static TensorRef reversed_recurrence(const Tensor& g, const Tensor& x, int64_t dim) {
+  const int64_t n = x.size(dim);
+  auto moved_down = [&](const Tensor& t, int64_t s) {  // t from s on, zeros behind
+    Shape end(t.sizes());
+    end[dim] = s;
+    TensorRef zeros = op::zeros(end, t.dtype, t.device), rest = op::slice(t, dim, s, n);
+    const Tensor* const parts[2] = {rest.get(), zeros.get()};
+    return op::cat(parts, dim);
+  };
+  TensorRef a = moved_down(x, 1), b = TensorRef::share(&g);
+  for (int64_t s = 1; s < n; s *= 2) {
+    b = op::add(*b, *op::mul(*a, *moved_down(b, s)));
+    if (2 * s < n) a = op::mul(*a, *moved_down(a, s));
+  }
+  return b;
+}
+// dx[k] = sum over i >= k of g[i] times the other elements' product up to i.
+TensorRef cumprod_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim) {
+  if (self.numel <= 1 || self.size(wrap_dim(dim, self.ndim)) == 1) return TensorRef::share(&g);
+  const int64_t d = wrap_dim(dim, self.ndim);
+  TensorRef x = op::conj(self.dtype == y.dtype ? self : *op::to_dtype(self, y.dtype));
+  if (self.device.type != TT_META && read_scalar(*op::any(op::eq(*x, 0))).is_zero())
+    return op::div_true(*cumsum_backward(*op::mul(g, op::conj(y)), d), *x);
+  return op::mul(*before(x, d), *reversed_recurrence(g, x, d));
+}
+
+TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, double p, Ints dim, bool keepdim) {
+  TensorRef x = TensorRef::share(&self);
+  if (real_of(x->dtype) != y.dtype) x = op::to_dtype(self, is_complex(self.dtype) ? complex_of(y.dtype) : y.dtype);
+  if (p == 0) return op::zeros(self.sizes(), x->dtype, self.device);
+  TensorRef gk = with_dims(g, self.sizes(), dim, keepdim), yk = with_dims(y, self.sizes(), dim, keepdim);
+  if (p == 1) return op::mul(*op::sgn(x), *gk);
+  if (p == 2) return op::mul(*gk, *op::masked_fill(*op::div_true(*x, *yk), *op::eq(*yk, 0), 0));
+  TensorRef size = op::abs(*x);
+  if (p == __builtin_inf() || p == -__builtin_inf()) {
+    TensorRef hit = op::to_dtype(*op::logical_or(op::eq(*size, *yk), op::isnan(*size)), y.dtype);
+    return op::mul(*op::sgn(x), *op::mul(*op::div_true(*gk, *op::sum_dim(*hit, dim, true)), *hit));
+  }
+  if (p < 1) {
+    TensorRef slope = op::masked_fill(*op::mul(*op::sgn(x), *op::pow(*size, Scalar(p - 1))), *op::eq(*x, 0), 0);
+    return op::mul(*op::mul(*slope, *gk), *op::pow(*yk, Scalar(1 - p)));
+  }
+  TensorRef slope = p < 2 ? op::mul(*op::sgn(x), *op::pow(*size, Scalar(p - 1))) : op::mul(*x, *op::pow(*size, Scalar(p - 2)));
+  return op::mul(*slope, *op::masked_fill(*op::div_true(*gk, *op::pow(*yk, Scalar(p - 1))), *op::eq(*yk, 0), 0));
+}
+
 TensorRef mean_backward(const Tensor& g, Ints size) { return op::mul(*op::expand(g, size), 1.0 / double(numel_of(size))); }
 
 TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim) {

@@ -33,6 +33,9 @@ TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tenso
 TensorRef prod_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim, bool keepdim);
 TensorRef cumsum_backward(const Tensor& g, int64_t dim);
+TensorRef cumprod_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim);
+// At 0 the gradient is a subgradient, PyTorch's: 0 for p > 1.
+TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, double p, Ints dim, bool keepdim);
 TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim, bool keepdim);
 // Of an operator that picks one element per slice of dim.
 TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim);

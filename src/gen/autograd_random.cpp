@@ -106,6 +106,244 @@ static constexpr ArgInfo bernoulli_p__args[] = {{"self", ArgType::kTensor, true,
 static constexpr OpSchema bernoulli_p__schema = {"bernoulli_p_", "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor", bernoulli_p__args, 3, 0, true, true, false};
 constinit Op<void(Tensor&, double, Generator*)> op_bernoulli_p_ = make_op<void, Tensor&, double, Generator*>(&bernoulli_p__schema, bernoulli_p__front, bernoulli_p__autograd);
 
+// ---- randint ----
+static constexpr ArgInfo randint_args[] = {{"low", ArgType::kInt, false, false}, {"high", ArgType::kInt, false, false}, {"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema randint_schema = {"randint", "randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randint_args, 6, 1, false, true, false};
+constinit Op<TensorRef(int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*)> op_randint = make_op<TensorRef, int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*>(&randint_schema, front::randint, nullptr);
+
+// ---- randint_like ----
+static constexpr ArgInfo randint_like_args[] = {{"self", ArgType::kTensor, false, false}, {"low", ArgType::kInt, false, false}, {"high", ArgType::kInt, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema randint_like_schema = {"randint_like", "randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randint_like_args, 6, 1, false, true, false};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>, Generator*)> op_randint_like = make_op<TensorRef, const Tensor&, int64_t, int64_t, Dtype, Opt<Device>, Generator*>(&randint_like_schema, front::randint_like, nullptr);
+
+// ---- random_ ----
+struct random__saved {
+};
+static void random__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<random__saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType random__type = {"random_", random__apply, destroy_saved<random__saved>, sizeof(random__saved), false};
+static void random__autograd(Call c, Tensor& self, int64_t low, Opt<int64_t> high, Generator* generator) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_random_, c.keys & kBelowAutograd, self, low, high, generator);
+  NodeRef node = new_node(&random__type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) random__saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_random_, c.keys & kBelowAutograd, self, low, high, generator);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo random__args[] = {{"self", ArgType::kTensor, true, false}, {"low", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}, {"high", ArgType::kOptInt, false, true}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema random__schema = {"random_", "random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) -> ()", random__args, 4, 0, true, true, false};
+constinit Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_ = make_op<void, Tensor&, int64_t, Opt<int64_t>, Generator*>(&random__schema, front::random_, random__autograd);
+
+// ---- normal ----
+struct normal_saved {
+};
+static void normal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<normal_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = op::zeros_like(g0);
+  }
+  if (n.needs(1)) {
+    const Tensor& g0 = *grads[0];
+    out[1] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType normal_type = {"normal", normal_apply, destroy_saved<normal_saved>, sizeof(normal_saved), false};
+static TensorRef normal_autograd(Call c, const Tensor& mean, const Tensor& std, Generator* generator) {
+  const bool n0 = needs_grad(mean);
+  const bool n1 = needs_grad(std);
+  if (!(n0 | n1)) return redispatch(op_normal, c.keys & kBelowAutograd, mean, std, generator);
+  NodeRef node = new_node(&normal_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) normal_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, mean);
+  if (n1) n.set_edge(1, std);
+  auto out = redispatch(op_normal, c.keys & kBelowAutograd, mean, std, generator);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo normal_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema normal_schema = {"normal", "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor", normal_args, 3, 1, true, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Generator*)> op_normal = make_op<TensorRef, const Tensor&, const Tensor&, Generator*>(&normal_schema, front::normal, normal_autograd);
+static void normal_into_autograd(Call c, const Tensor& mean, const Tensor& std, Generator* generator, Tensor& dst) {
+  if (needs_grad(mean) || needs_grad(std) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_normal_into, c.keys & kBelowAutograd, mean, std, generator, dst);
+}
+static constexpr ArgInfo normal_into_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema normal_into_schema = {"normal_into", "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor", normal_into_args, 4, 0, true, true, false};
+constinit Op<void(const Tensor&, const Tensor&, Generator*, Tensor&)> op_normal_into = make_op<void, const Tensor&, const Tensor&, Generator*, Tensor&>(&normal_into_schema, normal_into_front, normal_into_autograd);
+
+// ---- normal_mean ----
+struct normal_mean_saved {
+};
+static void normal_mean_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<normal_mean_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType normal_mean_type = {"normal", normal_mean_apply, destroy_saved<normal_mean_saved>, sizeof(normal_mean_saved), false};
+static TensorRef normal_mean_autograd(Call c, const Tensor& mean, double std, Generator* generator) {
+  const bool n0 = needs_grad(mean);
+  if (!(n0)) return redispatch(op_normal_mean, c.keys & kBelowAutograd, mean, std, generator);
+  NodeRef node = new_node(&normal_mean_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) normal_mean_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, mean);
+  auto out = redispatch(op_normal_mean, c.keys & kBelowAutograd, mean, std, generator);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo normal_mean_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema normal_mean_schema = {"normal_mean", "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor", normal_mean_args, 3, 1, true, true, false};
+constinit Op<TensorRef(const Tensor&, double, Generator*)> op_normal_mean = make_op<TensorRef, const Tensor&, double, Generator*>(&normal_mean_schema, front::normal_mean, normal_mean_autograd);
+static void normal_mean_into_autograd(Call c, const Tensor& mean, double std, Generator* generator, Tensor& dst) {
+  if (needs_grad(mean) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_normal_mean_into, c.keys & kBelowAutograd, mean, std, generator, dst);
+}
+static constexpr ArgInfo normal_mean_into_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema normal_mean_into_schema = {"normal_mean_into", "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor", normal_mean_into_args, 4, 0, true, true, false};
+constinit Op<void(const Tensor&, double, Generator*, Tensor&)> op_normal_mean_into = make_op<void, const Tensor&, double, Generator*, Tensor&>(&normal_mean_into_schema, normal_mean_into_front, normal_mean_into_autograd);
+
+// ---- normal_std ----
+struct normal_std_saved {
+};
+static void normal_std_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<normal_std_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType normal_std_type = {"normal", normal_std_apply, destroy_saved<normal_std_saved>, sizeof(normal_std_saved), false};
+static TensorRef normal_std_autograd(Call c, double mean, const Tensor& std, Generator* generator) {
+  const bool n0 = needs_grad(std);
+  if (!(n0)) return redispatch(op_normal_std, c.keys & kBelowAutograd, mean, std, generator);
+  NodeRef node = new_node(&normal_std_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) normal_std_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, std);
+  auto out = redispatch(op_normal_std, c.keys & kBelowAutograd, mean, std, generator);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo normal_std_args[] = {{"mean", ArgType::kFloat, false, false}, {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema normal_std_schema = {"normal_std", "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor", normal_std_args, 3, 1, true, true, false};
+constinit Op<TensorRef(double, const Tensor&, Generator*)> op_normal_std = make_op<TensorRef, double, const Tensor&, Generator*>(&normal_std_schema, front::normal_std, normal_std_autograd);
+static void normal_std_into_autograd(Call c, double mean, const Tensor& std, Generator* generator, Tensor& dst) {
+  if (needs_grad(std) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_normal_std_into, c.keys & kBelowAutograd, mean, std, generator, dst);
+}
+static constexpr ArgInfo normal_std_into_args[] = {{"mean", ArgType::kFloat, false, false}, {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema normal_std_into_schema = {"normal_std_into", "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor", normal_std_into_args, 4, 0, true, true, false};
+constinit Op<void(double, const Tensor&, Generator*, Tensor&)> op_normal_std_into = make_op<void, double, const Tensor&, Generator*, Tensor&>(&normal_std_into_schema, normal_std_into_front, normal_std_into_autograd);
+
+// ---- normal_size ----
+static constexpr ArgInfo normal_size_args[] = {{"mean", ArgType::kFloat, false, false}, {"std", ArgType::kFloat, false, false}, {"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema normal_size_schema = {"normal_size", "normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", normal_size_args, 6, 1, false, true, false};
+constinit Op<TensorRef(double, double, Ints, Dtype, Opt<Device>, Generator*)> op_normal_size = make_op<TensorRef, double, double, Ints, Dtype, Opt<Device>, Generator*>(&normal_size_schema, front::normal_size, nullptr);
+
+// ---- normal_ ----
+struct normal__saved {
+};
+static void normal__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<normal__saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType normal__type = {"normal_", normal__apply, destroy_saved<normal__saved>, sizeof(normal__saved), false};
+static void normal__autograd(Call c, Tensor& self, double mean, double std, Generator* generator) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_normal_, c.keys & kBelowAutograd, self, mean, std, generator);
+  NodeRef node = new_node(&normal__type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) normal__saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_normal_, c.keys & kBelowAutograd, self, mean, std, generator);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo normal__args[] = {{"self", ArgType::kTensor, true, false}, {"mean", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.0, 0}}, {"std", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema normal__schema = {"normal_", "normal_(self: Tensor!, mean: Float = 0.0, std: Float = 1.0, generator: Generator = None) -> ()", normal__args, 4, 0, true, true, false};
+constinit Op<void(Tensor&, double, double, Generator*)> op_normal_ = make_op<void, Tensor&, double, double, Generator*>(&normal__schema, front::normal_, normal__autograd);
+
+// ---- uniform_ ----
+struct uniform__saved {
+};
+static void uniform__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<uniform__saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType uniform__type = {"uniform_", uniform__apply, destroy_saved<uniform__saved>, sizeof(uniform__saved), false};
+static void uniform__autograd(Call c, Tensor& self, double low, double high, Generator* generator) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_uniform_, c.keys & kBelowAutograd, self, low, high, generator);
+  NodeRef node = new_node(&uniform__type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) uniform__saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_uniform_, c.keys & kBelowAutograd, self, low, high, generator);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo uniform__args[] = {{"self", ArgType::kTensor, true, false}, {"low", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.0, 0}}, {"high", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema uniform__schema = {"uniform_", "uniform_(self: Tensor!, low: Float = 0.0, high: Float = 1.0, generator: Generator = None) -> ()", uniform__args, 4, 0, true, true, false};
+constinit Op<void(Tensor&, double, double, Generator*)> op_uniform_ = make_op<void, Tensor&, double, double, Generator*>(&uniform__schema, front::uniform_, uniform__autograd);
+
+// ---- exponential_ ----
+struct exponential__saved {
+};
+static void exponential__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<exponential__saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType exponential__type = {"exponential_", exponential__apply, destroy_saved<exponential__saved>, sizeof(exponential__saved), false};
+static void exponential__autograd(Call c, Tensor& self, double lambd, Generator* generator) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_exponential_, c.keys & kBelowAutograd, self, lambd, generator);
+  NodeRef node = new_node(&exponential__type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) exponential__saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_exponential_, c.keys & kBelowAutograd, self, lambd, generator);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo exponential__args[] = {{"self", ArgType::kTensor, true, false}, {"lambd", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema exponential__schema = {"exponential_", "exponential_(self: Tensor!, lambd: Float = 1.0, generator: Generator = None) -> ()", exponential__args, 3, 0, true, true, false};
+constinit Op<void(Tensor&, double, Generator*)> op_exponential_ = make_op<void, Tensor&, double, Generator*>(&exponential__schema, front::exponential_, exponential__autograd);
+
 // ---- native_dropout ----
 struct native_dropout_saved {
   double p;

@@ -686,4 +686,132 @@ static constexpr ArgInfo cumsum_into_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema cumsum_into_schema = {"cumsum_into", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_into_args, 4, 0, true, false, false};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into = make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumsum_into_schema, cumsum_into_front, cumsum_into_autograd);
 
+// ---- cumprod ----
+struct cumprod_saved {
+  Saved self;
+  int64_t dim;
+  Saved r0;
+};
+static void cumprod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<cumprod_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& dim = s.dim;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::cumprod_backward(g0, self, r0, dim);
+  }
+}
+static constinit const NodeType cumprod_type = {"cumprod", cumprod_apply, destroy_saved<cumprod_saved>, sizeof(cumprod_saved), false};
+static TensorRef cumprod_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_cumprod, c.keys & kBelowAutograd, self, dim, dtype);
+  NodeRef node = new_node(&cumprod_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) cumprod_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.dim = dim;
+  auto out = redispatch(op_cumprod, c.keys & kBelowAutograd, self, dim, dtype);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo cumprod_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema cumprod_schema = {"cumprod", "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_args, 3, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumprod_schema, front::cumprod, cumprod_autograd);
+static void cumprod__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_cumprod_, c.keys & kBelowAutograd, self, dim, dtype);
+  NodeRef node = new_node(&cumprod_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) cumprod_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(*op::clone(self));
+  s.dim = dim;
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_cumprod_, c.keys & kBelowAutograd, self, dim, dtype);
+  s.r0.save_output(self, 0);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo cumprod__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema cumprod__schema = {"cumprod_", "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod__args, 3, 0, true, false, false};
+constinit Op<void(Tensor&, int64_t, Dtype)> op_cumprod_ = make_op<void, Tensor&, int64_t, Dtype>(&cumprod__schema, cumprod__front, cumprod__autograd);
+static void cumprod_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_cumprod_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
+}
+static constexpr ArgInfo cumprod_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cumprod_into_schema = {"cumprod_into", "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_into_args, 4, 0, true, false, false};
+constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumprod_into = make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumprod_into_schema, cumprod_into_front, cumprod_into_autograd);
+
+// ---- argmin ----
+static constexpr ArgInfo argmin_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema argmin_schema = {"argmin", "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_args, 3, 1, false, false, false};
+constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmin = make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmin_schema, front::argmin, nullptr);
+static void argmin_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_argmin_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
+}
+static constexpr ArgInfo argmin_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema argmin_into_schema = {"argmin_into", "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_into_args, 4, 0, false, false, false};
+constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into = make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmin_into_schema, argmin_into_front, argmin_into_autograd);
+
+// ---- norm ----
+struct norm_saved {
+  Saved self;
+  double p;
+  Shape dim;
+  bool keepdim;
+  Saved r0;
+};
+static void norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<norm_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& p = s.p;
+    const auto& dim = s.dim;
+    const auto& keepdim = s.keepdim;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::norm_backward(g0, self, r0, p, dim, keepdim);
+  }
+}
+static constinit const NodeType norm_type = {"norm", norm_apply, destroy_saved<norm_saved>, sizeof(norm_saved), false};
+static TensorRef norm_autograd(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_norm, c.keys & kBelowAutograd, self, p, dim, keepdim, dtype);
+  NodeRef node = new_node(&norm_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) norm_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.p = p;
+  s.dim = Shape(dim);
+  s.keepdim = keepdim;
+  auto out = redispatch(op_norm, c.keys & kBelowAutograd, self, p, dim, keepdim, dtype);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo norm_args[] = {{"self", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, {ArgDefault::kFloat, 2.0, 0}}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema norm_schema = {"norm", "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor", norm_args, 5, 1, true, false, false};
+constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm = make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&norm_schema, front::norm, norm_autograd);
+static void norm_into_autograd(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_norm_into, c.keys & kBelowAutograd, self, p, dim, keepdim, dtype, dst);
+}
+static constexpr ArgInfo norm_into_args[] = {{"self", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, {ArgDefault::kFloat, 2.0, 0}}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema norm_into_schema = {"norm_into", "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor", norm_into_args, 6, 0, true, false, false};
+constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_into = make_op<void, const Tensor&, double, Ints, bool, Dtype, Tensor&>(&norm_into_schema, norm_into_front, norm_into_autograd);
+
 }  // namespace TT_NS

@@ -316,3 +316,62 @@ tt_status tt_cumsum_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt
     op::cumsum_into(tensor_arg(self, "self", 0), dim, o_dtype, mutable_arg(dst, "dst", 3));
   });
 }
+tt_status tt_cumprod(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "cumprod", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
+    give(x, out, op::cumprod(tensor_arg(self, "self", 0), dim, o_dtype));
+  });
+}
+tt_status tt_cumprod_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts) {
+  return api_call(c, "cumprod_", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
+    op::cumprod_(mutable_arg(self, "self", 0), dim, o_dtype);
+  });
+}
+tt_status tt_cumprod_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts, tt_tensor *dst) {
+  return api_call(c, "cumprod_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
+    op::cumprod_into(tensor_arg(self, "self", 0), dim, o_dtype, mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_argmin(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "argmin", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 2);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    give(x, out, op::argmin(tensor_arg(self, "self", 0), o_dim, o_keepdim));
+  });
+}
+tt_status tt_argmin_into(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts, tt_tensor *dst) {
+  return api_call(c, "argmin_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 2);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    op::argmin_into(tensor_arg(self, "self", 0), o_dim, o_keepdim, mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_norm(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim, const tt_norm_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "norm", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    give(x, out, op::norm(tensor_arg(self, "self", 0), p, ints_arg(dim, n_dim, "dim", 2), o_keepdim, o_dtype));
+  });
+}
+tt_status tt_norm_into(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim, const tt_norm_opts *opts, tt_tensor *dst) {
+  return api_call(c, "norm_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 2);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    op::norm_into(tensor_arg(self, "self", 0), p, ints_arg(dim, n_dim, "dim", 2), o_keepdim, o_dtype, mutable_arg(dst, "dst", 5));
+  });
+}

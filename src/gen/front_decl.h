@@ -353,6 +353,9 @@ void log_softmax_into_front(Call c, const Tensor& self, int64_t dim, Dtype dtype
 TensorRef layer_norm_front(Call c, const Tensor& input, Ints normalized_shape, const Tensor* weight, const Tensor* bias, double eps);
 void bernoulli_into_front(Call c, const Tensor& self, Generator* generator, Tensor& dst);
 void bernoulli_p__front(Call c, Tensor& self, double p, Generator* generator);
+void normal_into_front(Call c, const Tensor& mean, const Tensor& std, Generator* generator, Tensor& dst);
+void normal_mean_into_front(Call c, const Tensor& mean, double std, Generator* generator, Tensor& dst);
+void normal_std_into_front(Call c, double mean, const Tensor& std, Generator* generator, Tensor& dst);
 TensorRef mask_scale_front(Call c, const Tensor& self, const Tensor& mask, double scale);
 void dropout__front(Call c, Tensor& input, double p, bool train, Generator* generator);
 void sum_dim_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst);
@@ -370,6 +373,10 @@ void std_into_front(Call c, const Tensor& self, Ints dim, double correction, boo
 void prod_dim_into_front(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst);
 void cumsum__front(Call c, Tensor& self, int64_t dim, Dtype dtype);
 void cumsum_into_front(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
+void cumprod__front(Call c, Tensor& self, int64_t dim, Dtype dtype);
+void cumprod_into_front(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
+void argmin_into_front(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst);
+void norm_into_front(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype, Tensor& dst);
 void cat_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 void stack_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 

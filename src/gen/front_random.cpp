@@ -19,13 +19,56 @@ namespace TT_NS {
 
 // bernoulli(self: Tensor, generator: Generator = None) -> Tensor
 void bernoulli_into_front(Call c, const Tensor& self, Generator* generator, Tensor& dst) {
+  RngGuard drawn(generator);
   const auto r = front::bernoulli(c, self, generator);
   check_into(dst, *r, Inputs{&self});
   copy_result(dst, *r, false);
+  drawn.done();
 }
 
 // bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor
-void bernoulli_p__front(Call c, Tensor& self, double p, Generator* generator) { copy_result(self, *front::bernoulli_p(c, self, p, generator), true); }
+void bernoulli_p__front(Call c, Tensor& self, double p, Generator* generator) { RngGuard drawn(generator); copy_result(self, *front::bernoulli_p(c, self, p, generator), true); drawn.done(); }
+
+// randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+
+// randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+
+// random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) -> ()
+
+// normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor
+void normal_into_front(Call c, const Tensor& mean, const Tensor& std, Generator* generator, Tensor& dst) {
+  RngGuard drawn(generator);
+  const auto r = front::normal(c, mean, std, generator);
+  check_into(dst, *r, Inputs{&mean, &std});
+  copy_result(dst, *r, false);
+  drawn.done();
+}
+
+// normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor
+void normal_mean_into_front(Call c, const Tensor& mean, double std, Generator* generator, Tensor& dst) {
+  RngGuard drawn(generator);
+  const auto r = front::normal_mean(c, mean, std, generator);
+  check_into(dst, *r, Inputs{&mean});
+  copy_result(dst, *r, false);
+  drawn.done();
+}
+
+// normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor
+void normal_std_into_front(Call c, double mean, const Tensor& std, Generator* generator, Tensor& dst) {
+  RngGuard drawn(generator);
+  const auto r = front::normal_std(c, mean, std, generator);
+  check_into(dst, *r, Inputs{&std});
+  copy_result(dst, *r, false);
+  drawn.done();
+}
+
+// normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+
+// normal_(self: Tensor!, mean: Float = 0.0, std: Float = 1.0, generator: Generator = None) -> ()
+
+// uniform_(self: Tensor!, low: Float = 0.0, high: Float = 1.0, generator: Generator = None) -> ()
+
+// exponential_(self: Tensor!, lambd: Float = 1.0, generator: Generator = None) -> ()
 
 // native_dropout(input: Tensor, p: Float, rng: Rng) -> (out: Tensor, mask: BoolTensor)
 
@@ -34,6 +77,6 @@ static constexpr ElementSpec spec_mask_scale = {&kernel_mask_scale, DtypeRule::k
 TensorRef mask_scale_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& mask, double scale) { return element_op(spec_mask_scale, {self, mask}, Scalar(scale)); }
 
 // dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor
-void dropout__front(Call c, Tensor& input, double p, bool train, Generator* generator) { replace_values(input, *front::dropout(c, input, p, train, generator)); }
+void dropout__front(Call c, Tensor& input, double p, bool train, Generator* generator) { RngGuard drawn(generator); replace_values(input, *front::dropout(c, input, p, train, generator)); drawn.done(); }
 
 }  // namespace TT_NS

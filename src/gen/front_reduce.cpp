@@ -130,4 +130,26 @@ void cumsum_into_front(Call c, const Tensor& self, int64_t dim, Dtype dtype, Ten
   copy_result(dst, *r, false);
 }
 
+// cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor
+void cumprod__front(Call c, Tensor& self, int64_t dim, Dtype dtype) { copy_result(self, *front::cumprod(c, self, dim, dtype), true); }
+void cumprod_into_front(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
+  const auto r = front::cumprod(c, self, dim, dtype);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor
+void argmin_into_front(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
+  const auto r = front::argmin(c, self, dim, keepdim);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor
+void norm_into_front(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  const auto r = front::norm(c, self, p, dim, keepdim, dtype);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
 }  // namespace TT_NS

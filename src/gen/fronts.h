@@ -104,6 +104,16 @@ TensorRef rand_like(Call c, const Tensor& self, Dtype dtype, Opt<Device> device,
 TensorRef randn_like(Call c, const Tensor& self, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef bernoulli(Call c, const Tensor& self, Generator* generator);
 TensorRef bernoulli_p(Call c, const Tensor& self, double p, Generator* generator);
+TensorRef randint(Call c, int64_t low, int64_t high, Ints size, Dtype dtype, Opt<Device> device, Generator* generator);
+TensorRef randint_like(Call c, const Tensor& self, int64_t low, int64_t high, Dtype dtype, Opt<Device> device, Generator* generator);
+void random_(Call c, Tensor& self, int64_t low, Opt<int64_t> high, Generator* generator);
+TensorRef normal(Call c, const Tensor& mean, const Tensor& std, Generator* generator);
+TensorRef normal_mean(Call c, const Tensor& mean, double std, Generator* generator);
+TensorRef normal_std(Call c, double mean, const Tensor& std, Generator* generator);
+TensorRef normal_size(Call c, double mean, double std, Ints size, Dtype dtype, Opt<Device> device, Generator* generator);
+void normal_(Call c, Tensor& self, double mean, double std, Generator* generator);
+void uniform_(Call c, Tensor& self, double low, double high, Generator* generator);
+void exponential_(Call c, Tensor& self, double lambd, Generator* generator);
 TensorPair native_dropout(Call c, const Tensor& input, double p, const Rng& rng);
 TensorRef dropout(Call c, const Tensor& input, double p, bool train, Generator* generator);
 TensorRef sum(Call c, const Tensor& self, Dtype dtype);
@@ -129,6 +139,9 @@ TensorPair var_mean(Call c, const Tensor& self, Ints dim, double correction, boo
 TensorRef prod(Call c, const Tensor& self, Dtype dtype);
 TensorRef prod_dim(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype);
 TensorRef cumsum(Call c, const Tensor& self, int64_t dim, Dtype dtype);
+TensorRef cumprod(Call c, const Tensor& self, int64_t dim, Dtype dtype);
+TensorRef argmin(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim);
+TensorRef norm(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype);
 TensorRef cat(Call c, TensorSpan tensors, int64_t dim);
 TensorRef stack(Call c, TensorSpan tensors, int64_t dim);
 TensorList split(Call c, const Tensor& self, int64_t split_size, int64_t dim);

@@ -130,6 +130,7 @@ int32_t random_uniform(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t random_normal(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t random_bernoulli(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t random_dropout(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_integers(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t index_get(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t index_put(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t index_accumulate(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -142,6 +143,7 @@ int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -271,6 +273,7 @@ int32_t random_uniform(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t random_normal(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t random_bernoulli(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t random_dropout(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_integers(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t index_get(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t index_put(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t index_accumulate(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -283,6 +286,7 @@ int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -412,6 +416,7 @@ int32_t random_uniform(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t random_normal(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t random_bernoulli(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t random_dropout(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t random_integers(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t index_get(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t index_put(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t index_accumulate(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -424,6 +429,7 @@ int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -563,17 +569,19 @@ constinit const Kernel kernel_random_uniform = {{baseline::random_uniform, TT_AV
 constinit const Kernel kernel_random_normal = {{baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, 123, "random_normal"};
 constinit const Kernel kernel_random_bernoulli = {{baseline::random_bernoulli, TT_AVX2(random_bernoulli), TT_AVX512(random_bernoulli)}, 124, "random_bernoulli"};
 constinit const Kernel kernel_random_dropout = {{baseline::random_dropout, TT_AVX2(random_dropout), TT_AVX512(random_dropout)}, 125, "random_dropout"};
-constinit const Kernel kernel_index_get = {{baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, 126, "index_get"};
-constinit const Kernel kernel_index_put = {{baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, 127, "index_put"};
-constinit const Kernel kernel_index_accumulate = {{baseline::index_accumulate, TT_AVX2(index_accumulate), TT_AVX512(index_accumulate)}, 128, "index_accumulate"};
-constinit const Kernel kernel_index_check = {{baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, 129, "index_check"};
-constinit const Kernel kernel_index_offsets = {{baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, 130, "index_offsets"};
-constinit const Kernel kernel_nonzero_count = {{baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, 131, "nonzero_count"};
-constinit const Kernel kernel_nonzero_write = {{baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, 132, "nonzero_write"};
-constinit const Kernel kernel_fill_arange = {{baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, 133, "fill_arange"};
-constinit const Kernel kernel_cross_entropy = {{baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, 134, "cross_entropy"};
-constinit const Kernel kernel_cross_entropy_backward = {{baseline::cross_entropy_backward, TT_AVX2(cross_entropy_backward), TT_AVX512(cross_entropy_backward)}, 135, "cross_entropy_backward"};
-constinit const Kernel kernel_nll_loss = {{baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, 136, "nll_loss"};
-constinit const Kernel kernel_nll_loss_backward = {{baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)}, 137, "nll_loss_backward"};
+constinit const Kernel kernel_random_integers = {{baseline::random_integers, TT_AVX2(random_integers), TT_AVX512(random_integers)}, 126, "random_integers"};
+constinit const Kernel kernel_index_get = {{baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, 127, "index_get"};
+constinit const Kernel kernel_index_put = {{baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, 128, "index_put"};
+constinit const Kernel kernel_index_accumulate = {{baseline::index_accumulate, TT_AVX2(index_accumulate), TT_AVX512(index_accumulate)}, 129, "index_accumulate"};
+constinit const Kernel kernel_index_check = {{baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, 130, "index_check"};
+constinit const Kernel kernel_index_offsets = {{baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, 131, "index_offsets"};
+constinit const Kernel kernel_nonzero_count = {{baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, 132, "nonzero_count"};
+constinit const Kernel kernel_nonzero_write = {{baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, 133, "nonzero_write"};
+constinit const Kernel kernel_fill_arange = {{baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, 134, "fill_arange"};
+constinit const Kernel kernel_cross_entropy = {{baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, 135, "cross_entropy"};
+constinit const Kernel kernel_cross_entropy_backward = {{baseline::cross_entropy_backward, TT_AVX2(cross_entropy_backward), TT_AVX512(cross_entropy_backward)}, 136, "cross_entropy_backward"};
+constinit const Kernel kernel_nll_loss = {{baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, 137, "nll_loss"};
+constinit const Kernel kernel_nll_loss_backward = {{baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)}, 138, "nll_loss_backward"};
+constinit const Kernel kernel_cumprod = {{baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)}, 139, "cumprod"};
 
 }  // namespace TT_NS

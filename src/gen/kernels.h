@@ -131,6 +131,7 @@ extern const Kernel kernel_random_uniform;
 extern const Kernel kernel_random_normal;
 extern const Kernel kernel_random_bernoulli;
 extern const Kernel kernel_random_dropout;
+extern const Kernel kernel_random_integers;
 extern const Kernel kernel_index_get;
 extern const Kernel kernel_index_put;
 extern const Kernel kernel_index_accumulate;
@@ -143,7 +144,8 @@ extern const Kernel kernel_cross_entropy;
 extern const Kernel kernel_cross_entropy_backward;
 extern const Kernel kernel_nll_loss;
 extern const Kernel kernel_nll_loss_backward;
+extern const Kernel kernel_cumprod;
 
-constexpr int32_t kNumKernels = 138;
+constexpr int32_t kNumKernels = 140;
 
 }  // namespace TT_NS

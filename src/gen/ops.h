@@ -450,6 +450,19 @@ extern Op<TensorRef(const Tensor&, Generator*)> op_bernoulli;
 extern Op<void(const Tensor&, Generator*, Tensor&)> op_bernoulli_into;
 extern Op<TensorRef(const Tensor&, double, Generator*)> op_bernoulli_p;
 extern Op<void(Tensor&, double, Generator*)> op_bernoulli_p_;
+extern Op<TensorRef(int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*)> op_randint;
+extern Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>, Generator*)> op_randint_like;
+extern Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_;
+extern Op<TensorRef(const Tensor&, const Tensor&, Generator*)> op_normal;
+extern Op<void(const Tensor&, const Tensor&, Generator*, Tensor&)> op_normal_into;
+extern Op<TensorRef(const Tensor&, double, Generator*)> op_normal_mean;
+extern Op<void(const Tensor&, double, Generator*, Tensor&)> op_normal_mean_into;
+extern Op<TensorRef(double, const Tensor&, Generator*)> op_normal_std;
+extern Op<void(double, const Tensor&, Generator*, Tensor&)> op_normal_std_into;
+extern Op<TensorRef(double, double, Ints, Dtype, Opt<Device>, Generator*)> op_normal_size;
+extern Op<void(Tensor&, double, double, Generator*)> op_normal_;
+extern Op<void(Tensor&, double, double, Generator*)> op_uniform_;
+extern Op<void(Tensor&, double, Generator*)> op_exponential_;
 extern Op<TensorPair(const Tensor&, double, const Rng&)> op_native_dropout;
 extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale;
 extern Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout;
@@ -492,6 +505,13 @@ extern Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into;
 extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum;
 extern Op<void(Tensor&, int64_t, Dtype)> op_cumsum_;
 extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into;
+extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod;
+extern Op<void(Tensor&, int64_t, Dtype)> op_cumprod_;
+extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumprod_into;
+extern Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmin;
+extern Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into;
+extern Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm;
+extern Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_into;
 extern Op<TensorRef(TensorSpan, int64_t)> op_cat;
 extern Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into;
 extern Op<TensorRef(TensorSpan, int64_t)> op_stack;
@@ -1869,6 +1889,45 @@ inline TensorRef bernoulli_p(const Tensor& self, double p, Generator* generator 
 inline void bernoulli_p_(Tensor& self, double p, Generator* generator = nullptr) {
   return dispatch(op_bernoulli_p_, self, p, generator);
 }
+inline TensorRef randint(int64_t low, int64_t high, Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+  return dispatch(op_randint, low, high, size, dtype, device, generator);
+}
+inline TensorRef randint_like(const Tensor& self, int64_t low, int64_t high, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+  return dispatch(op_randint_like, self, low, high, dtype, device, generator);
+}
+inline void random_(Tensor& self, int64_t low = 0, Opt<int64_t> high = {}, Generator* generator = nullptr) {
+  return dispatch(op_random_, self, low, high, generator);
+}
+inline TensorRef normal(const Tensor& mean, const Tensor& std, Generator* generator = nullptr) {
+  return dispatch(op_normal, mean, std, generator);
+}
+inline void normal_into(const Tensor& mean, const Tensor& std, Generator* generator, Tensor& dst) {
+  return dispatch(op_normal_into, mean, std, generator, dst);
+}
+inline TensorRef normal_mean(const Tensor& mean, double std = 1.0, Generator* generator = nullptr) {
+  return dispatch(op_normal_mean, mean, std, generator);
+}
+inline void normal_mean_into(const Tensor& mean, double std, Generator* generator, Tensor& dst) {
+  return dispatch(op_normal_mean_into, mean, std, generator, dst);
+}
+inline TensorRef normal_std(double mean, const Tensor& std, Generator* generator = nullptr) {
+  return dispatch(op_normal_std, mean, std, generator);
+}
+inline void normal_std_into(double mean, const Tensor& std, Generator* generator, Tensor& dst) {
+  return dispatch(op_normal_std_into, mean, std, generator, dst);
+}
+inline TensorRef normal_size(double mean, double std, Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+  return dispatch(op_normal_size, mean, std, size, dtype, device, generator);
+}
+inline void normal_(Tensor& self, double mean = 0.0, double std = 1.0, Generator* generator = nullptr) {
+  return dispatch(op_normal_, self, mean, std, generator);
+}
+inline void uniform_(Tensor& self, double low = 0.0, double high = 1.0, Generator* generator = nullptr) {
+  return dispatch(op_uniform_, self, low, high, generator);
+}
+inline void exponential_(Tensor& self, double lambd = 1.0, Generator* generator = nullptr) {
+  return dispatch(op_exponential_, self, lambd, generator);
+}
 inline TensorPair native_dropout(const Tensor& input, double p, const Rng& rng) {
   return dispatch(op_native_dropout, input, p, rng);
 }
@@ -1994,6 +2053,27 @@ inline void cumsum_(Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
 }
 inline void cumsum_into(const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
   return dispatch(op_cumsum_into, self, dim, dtype, dst);
+}
+inline TensorRef cumprod(const Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_cumprod, self, dim, dtype);
+}
+inline void cumprod_(Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_cumprod_, self, dim, dtype);
+}
+inline void cumprod_into(const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
+  return dispatch(op_cumprod_into, self, dim, dtype, dst);
+}
+inline TensorRef argmin(const Tensor& self, Opt<int64_t> dim = {}, bool keepdim = false) {
+  return dispatch(op_argmin, self, dim, keepdim);
+}
+inline void argmin_into(const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
+  return dispatch(op_argmin_into, self, dim, keepdim, dst);
+}
+inline TensorRef norm(const Tensor& self, double p = 2.0, Ints dim = {}, bool keepdim = false, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_norm, self, p, dim, keepdim, dtype);
+}
+inline void norm_into(const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  return dispatch(op_norm_into, self, p, dim, keepdim, dtype, dst);
 }
 inline TensorRef cat(TensorSpan tensors, int64_t dim = 0) {
   return dispatch(op_cat, tensors, dim);

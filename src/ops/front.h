@@ -55,6 +55,22 @@ class Workspace {
   TensorRef t_;
 };
 
+// A generator, or the ctx's own, that moves back if what was drawn from it is given up by an error.
+class RngGuard {
+ public:
+  explicit RngGuard(Generator* g) : g_(g ? *g : *ctx().gen), before_(g_.next) {}
+  ~RngGuard() {
+    if (!done_) g_.next = before_;
+  }
+  RngGuard(const RngGuard&) = delete;
+  void done() { done_ = true; }
+
+ private:
+  Generator& g_;
+  const Rng before_;
+  bool done_ = false;
+};
+
 // Reads one element of a tensor on any device.
 Scalar read_scalar(const Tensor& t);
 

@@ -25,18 +25,22 @@ static Dtype checked_dtype(Dtype dtype, Dtype otherwise) {
   return dtype;
 }
 
-// In the order of out's memory.
-static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator) {
+// value * scale + shift of the distribution, in the order of out's memory.
+static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator, double scale = 1, double shift = 0) {
   if (out->device.type == TT_META) return out;
   Rng& rng = generator_or_own(generator).next;
   const Dtype real = real_of(out->dtype);
-  const int64_t n = is_complex(out->dtype) ? 2 * out->numel : out->numel;
+  const bool pairs = is_complex(out->dtype);
+  const int64_t n = pairs ? 2 * out->numel : out->numel;
   RandomPlan plan;
   build_random(&plan, int32_t(real), n, rng.seed, rng.offset, out->data);
-  run(kind == kRandomUniform ? kernel_random_uniform : kernel_random_normal, plan, out->device);
-  if (kind == kRandomNormal && is_complex(out->dtype)) {
+  plan.scale = scale, plan.shift = shift, plan.exponential = kind == kRandomExponential;
+  if (pairs && kind == kRandomNormal) plan.scale *= 0x1.6a09e667f3bcdp-1;  // sqrt(1/2)
+  if (pairs) plan.shift = 0;
+  run(kind == kRandomNormal ? kernel_random_normal : kernel_random_uniform, plan, out->device);
+  if (pairs && shift != 0) {
     MaskGuard no_grad(bit(kKeyAutograd));
-    op::mul_(*out, Scalar(0x1.6a09e667f3bcdp-1));  // sqrt(1/2)
+    op::add_(*out, Scalar(shift));
   }
   rng.offset += random_counters(n, kind, int32_t(real));
   return out;
@@ -63,6 +67,143 @@ TensorRef rand_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device, G
 }
 TensorRef randn_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device, Generator* generator) {
   return random_like(kRandomNormal, self, dtype, device, generator);
+}
+
+// ---- in place ----
+
+// Failure leaves self and the generator as they were.
+static void overwrite(RandomKind kind, Tensor& self, Generator* generator, double scale, double shift) {
+  check_writable(self, "self");
+  RngGuard drawn(generator);
+  copy_elements(self, *filled(kind, new_tensor(self.sizes(), self.dtype, self.device), generator, scale, shift));
+  self.bump_version();
+  drawn.done();
+}
+
+static void check_std(double std) {
+  if (!(std >= 0)) fail_arg(TT_INVALID_ARG, "std", "std is {}: must not be negative", std);
+}
+static void check_drawn(const Tensor& self, bool complex_too) {
+  if (!(complex_too ? is_differentiable(self.dtype) : is_float(self.dtype)))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating{}", fmt(self.dtype), complex_too ? " or complex" : "");
+}
+
+void normal_(Call, Tensor& self, double mean, double std, Generator* generator) {
+  check_drawn(self, true), check_std(std);
+  overwrite(kRandomNormal, self, generator, std, mean);
+}
+void uniform_(Call, Tensor& self, double low, double high, Generator* generator) {
+  check_drawn(self, true);
+  check_fits(Scalar(low), real_of(self.dtype), "low"), check_fits(Scalar(high), real_of(self.dtype), "high");
+  if (!(low <= high)) fail_arg(TT_INVALID_ARG, "low", "low is {}, high is {}: low must not be above high", low, high);
+  if (!__builtin_isfinite(high - low) || !fits(Scalar(high - low), real_of(self.dtype))) fail_arg(TT_INVALID_ARG, "high", "high - low is {}: no {} has this value", high - low, fmt(self.dtype));
+  overwrite(kRandomUniform, self, generator, high - low, low);
+}
+void exponential_(Call, Tensor& self, double lambd, Generator* generator) {
+  check_drawn(self, false);
+  if (!(lambd > 0)) fail_arg(TT_INVALID_ARG, "lambd", "lambd is {}: must be positive", lambd);
+  overwrite(kRandomExponential, self, generator, 1 / lambd, 0);
+}
+
+// ---- normal with tensors ----
+
+// drawn * std + mean: the generator moves on only if all of it succeeds.
+static TensorRef spread(TensorRef drawn, const Operand& mean, const Operand& std, Generator* generator) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  if (std.t && is_complex(std.t->dtype)) fail_arg(TT_NOT_IMPLEMENTED, "std", "std is {}: must be real", fmt(std.t->dtype));
+  const bool read = std.t && std.t->numel && std.t->device.type != TT_META;
+  if (read && !read_scalar(*op::all(op::ge(*std.t, 0))).i) fail_arg(TT_INVALID_ARG, "std", "std holds negative numbers");
+  RngGuard kept(generator);
+  TensorRef z = filled(kRandomNormal, std::move(drawn), generator);
+  TensorRef scaled = std.t ? op::mul(*z, *std.t) : op::mul(*z, *std.s);
+  TensorRef out = mean.t ? op::add(*scaled, *mean.t) : op::add(*scaled, *mean.s);
+  if (out->dtype != z->dtype) out = op::to_dtype(*out, z->dtype);
+  kept.done();
+  return out;
+}
+
+TensorRef normal(Call, const Tensor& mean, const Tensor& std, Generator* generator) {
+  check_same_device(mean, "mean", std, "std");
+  check_dtype_float(mean, "mean");
+  const Shape shape = broadcast_shapes(mean.sizes(), std.sizes(), "mean", "std");
+  checked_numel(shape, mean.dtype, "result");
+  return spread(new_tensor(shape, mean.dtype, mean.device), mean, std, generator);
+}
+TensorRef normal_mean(Call, const Tensor& mean, double std, Generator* generator) {
+  check_dtype_float(mean, "mean"), check_std(std);
+  const Scalar s(std);
+  return spread(new_tensor(mean.sizes(), mean.dtype, mean.device), mean, s, generator);
+}
+TensorRef normal_std(Call, double mean, const Tensor& std, Generator* generator) {
+  check_dtype_float(std, "std");
+  const Scalar m(mean);
+  return spread(new_tensor(std.sizes(), std.dtype, std.device), m, std, generator);
+}
+TensorRef normal_size(Call, double mean, double std, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) {
+  check_std(std);
+  dtype = checked_dtype(dtype, Dtype::kF32);
+  checked_numel(size, dtype, "size");
+  return filled(kRandomNormal, new_tensor(size, dtype, device.or_else(kCpuDevice)), generator, std, mean);
+}
+
+// ---- integers ----
+
+static TensorRef integers(TensorRef out, int64_t low, uint64_t range, Generator* generator) {
+  if (out->device.type == TT_META) return out;
+  Rng& rng = generator_or_own(generator).next;
+  RandomPlan plan;
+  build_random(&plan, int32_t(out->dtype), out->numel, rng.seed, rng.offset, out->data);
+  plan.low = low, plan.range = range;
+  run(kernel_random_integers, plan, out->device);
+  rng.offset += random_counters(out->numel, kRandomInteger, int32_t(out->dtype), range);
+  return out;
+}
+
+static void check_range(int64_t low, int64_t high, Dtype d) {
+  if (is_complex(d)) fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: must be real", fmt(d));
+  if (low >= high) fail_arg(TT_INVALID_ARG, "high", "low is {}, high is {}: low must be below high", low, high);
+  const bool negative = low < 0 && (d == Dtype::kU8 || d == Dtype::kBool), truth = d == Dtype::kBool && high > 2;
+  if (negative || !fits(Scalar(low), d)) fail_arg(TT_INVALID_ARG, "low", "low is {}: no {} has this value", low, fmt(d));
+  if (truth || !fits(Scalar(high - 1), d)) fail_arg(TT_INVALID_ARG, "high", "high is {}: no {} has the value below it", high, fmt(d));
+}
+
+TensorRef randint(Call, int64_t low, int64_t high, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) {
+  if (dtype == Dtype::kNone) dtype = Dtype::kI64;
+  check_range(low, high, dtype);
+  checked_numel(size, dtype, "size");
+  return integers(new_tensor(size, dtype, device.or_else(kCpuDevice)), low, uint64_t(high) - uint64_t(low), generator);
+}
+TensorRef randint_like(Call, const Tensor& self, int64_t low, int64_t high, Dtype dtype, Opt<Device> device, Generator* generator) {
+  if (dtype == Dtype::kNone) dtype = self.dtype;
+  check_range(low, high, dtype);
+  return integers(op::empty_like(self, dtype, device), low, uint64_t(high) - uint64_t(low), generator);
+}
+
+// The largest integer up to which a dtype has all of them.
+static int64_t counts_to(Dtype d) {
+  switch (d) {
+    case Dtype::kBool: return 1;
+    case Dtype::kU8: return 255;
+    case Dtype::kI8: return 127;
+    case Dtype::kI16: return 32767;
+    case Dtype::kI32: return INT32_MAX;
+    case Dtype::kF16: return 1 << 11;
+    case Dtype::kBF16: return 1 << 8;
+    case Dtype::kF32: return 1 << 24;
+    case Dtype::kF64: return int64_t(1) << 53;
+    default: return INT64_MAX;
+  }
+}
+
+void random_(Call, Tensor& self, int64_t low, Opt<int64_t> high, Generator* generator) {
+  check_writable(self, "self");
+  const int64_t last = high.has ? high.value - (high.value > INT64_MIN) : counts_to(self.dtype);
+  if (high.has) check_range(low, high.value, self.dtype);
+  else if (last != INT64_MAX || is_complex(self.dtype)) check_range(low, last + 1, is_float(self.dtype) ? Dtype::kF64 : self.dtype);
+  RngGuard drawn(generator);
+  copy_elements(self, *integers(new_tensor(self.sizes(), self.dtype, self.device), low, uint64_t(last) - uint64_t(low) + 1, generator));
+  self.bump_version();
+  drawn.done();
 }
 
 // ---- bernoulli ----

@@ -152,15 +152,17 @@ static TensorRef extreme_dims(const Kernel& k, const Tensor& self, Ints dim, boo
 TensorRef amax(Call, const Tensor& self, Ints dim, bool keepdim) { return extreme_dims(kernel_reduce_max, self, dim, keepdim); }
 TensorRef amin(Call, const Tensor& self, Ints dim, bool keepdim) { return extreme_dims(kernel_reduce_min, self, dim, keepdim); }
 
-TensorRef argmax(Call, const Tensor& self, Opt<int64_t> dim, bool keepdim) {
+static TensorRef position(const Kernel& k, const Tensor& self, Opt<int64_t> dim, bool keepdim) {
   check_real(self);
   uint64_t mask = !dim.has ? dim_mask({}, self.ndim, true) : self.ndim ? uint64_t(1) << wrap_dim(dim.value, self.ndim) : (wrap_dim(dim.value, 0), 0);
-  if (!dim.has && self.numel == 0) fail_arg(TT_INDEX, "self", "self is {}: argmax of no elements needs a dimension of size > 0", self.sizes());
+  if (!dim.has && self.numel == 0) fail_arg(TT_INDEX, "self", "self is {}: the position among no elements needs a dimension of size > 0", self.sizes());
   check_not_empty(self, mask);
   TensorRef indices = new_tensor(reduced_shape(self, mask, keepdim), Dtype::kI64, self.device);
-  reduce(kernel_reduce_max_index, self, mask, nullptr, indices.get());
+  reduce(k, self, mask, nullptr, indices.get());
   return indices;
 }
+TensorRef argmax(Call, const Tensor& self, Opt<int64_t> dim, bool keepdim) { return position(kernel_reduce_max_index, self, dim, keepdim); }
+TensorRef argmin(Call, const Tensor& self, Opt<int64_t> dim, bool keepdim) { return position(kernel_reduce_min_index, self, dim, keepdim); }
 
 // ---- any, all ----
 

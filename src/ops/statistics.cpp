@@ -1,7 +1,9 @@
-// logsumexp, cumsum, var, std, var_mean. 16-bit numbers are computed in float32.
+// logsumexp, cumsum, cumprod, var, std, var_mean, norm. 16-bit numbers are computed in float32.
 #include "gen/fronts.h"
+#include "gen/kernels.h"
 #include "gen/ops.h"
 #include "ops/front.h"
+#include "plan/row_build.h"
 
 namespace TT_NS::front {
 
@@ -38,6 +40,23 @@ TensorRef cumsum(Call, const Tensor& self, int64_t dim, Dtype dtype) {
     runs = std::move(longer);
   }
   return as_dtype(std::move(runs), out_dtype);
+}
+
+TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const int64_t d = wrap_dim(dim, self.ndim), n = self.ndim ? self.size(d) : 1;
+  const Dtype out_dtype = dtype != Dtype::kNone ? dtype : category(self.dtype) < 2 ? Dtype::kI64 : self.dtype;
+  TensorRef x = cast_input(*as_dtype(TensorRef::share(&self), out_dtype), category(out_dtype) < 2 ? Dtype::kI64 : out_dtype);
+  TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
+  if (out->numel) {
+    int64_t inner = 1;
+    for (int64_t k = d + 1; k < self.ndim; k++) inner *= self.size(k);
+    SoftmaxPlan plan;
+    build_softmax(&plan, int32_t(x->dtype), self.numel / n / inner, n, inner);
+    plan.a = x->data, plan.b = nullptr, plan.out = out->data;
+    launch_stages(kernel_cumprod, self.device, &plan.run);
+  }
+  return as_dtype(std::move(out), out_dtype);
 }
 
 // The mean and the variance, both with kept dimensions, in the dtype of computation; divided by what remains of n - correction.
@@ -82,6 +101,43 @@ TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool 
 }
 
 TensorRef var(Call, const Tensor& self, Ints dim, double correction, bool keepdim) { return op::var_mean(self, dim, correction, keepdim).first; }
+
+// ---- norm ----
+
+static Dtype norm_dtype(const Tensor& self, Dtype asked) {
+  check_dtype_float(self, "self");
+  if (asked == Dtype::kNone) return self.dtype;
+  if (!is_differentiable(asked) || is_complex(asked) != is_complex(self.dtype) || promote(self.dtype, asked) != asked)
+    fail_arg(TT_DTYPE, "dtype", "dtype is {}, self is {}: must hold self's numbers without loss, real or complex as they are", fmt(asked), fmt(self.dtype));
+  return asked;
+}
+
+// In the dtype of computation, with kept dimensions.
+static TensorRef norm_of(const Tensor& x, double p, Ints dims) {
+  const double inf = __builtin_inf();
+  if (p == 0) return op::sum_dim(op::to_dtype(*op::ne(x, 0), real_of(x.dtype)), dims, true);
+  TensorRef size = op::abs(x);
+  if (p == inf || p == -inf) return p > 0 ? op::amax(*size, dims, true) : op::amin(*size, dims, true);
+  if (p == 1) return op::sum_dim(*size, dims, true);
+  if (p == 2) return op::sqrt(*op::sum_dim(op::mul(*size, *size), dims, true));
+  return op::pow(*op::sum_dim(op::pow(*size, Scalar(p)), dims, true), Scalar(1 / p));
+}
+
+TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const Dtype d = norm_dtype(self, dtype);
+  const Shape dims = listed(dim, self.ndim);
+  bool empty = false;
+  for (int64_t k : dims) empty |= self.size(k) == 0;
+  if (empty && (p < 0 || p == __builtin_inf()))
+    fail_arg(TT_INVALID_ARG, "p", "p is {}, self is {}: this norm of no elements does not exist", p, self.sizes());
+  TensorRef x = widened(*as_dtype(TensorRef::share(&self), d));
+  if (self.ndim == 0) {
+    const int64_t one[1] = {1}, first[1] = {0};
+    return as_dtype(op::squeeze_dims(*norm_of(*op::reshape(x, one), p, first), first), real_of(d));
+  }
+  return as_dtype(op::contiguous(*shaped(norm_of(x, p, dims), dims, keepdim, real_of(d))), real_of(d));
+}
 
 // Where the variance is 0 the gradient is 0, too.
 TensorRef std(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {

@@ -11,6 +11,7 @@ enum RandomKind : int32_t {
   kRandomBernoulli = 3,  // 1 with probability p
   kRandomDropout = 4,    // mask and scaled input
   kRandomInteger = 5,    // [low, low + range)
+  kRandomExponential = 6,  // of the uniform kernel: -log(1 - u) with 24 or 53 bits
 };
 
 // Units are chunks of kRandomChunk elements. Numbering of the random words: functors/philox.h. A value that takes two
@@ -27,7 +28,9 @@ struct RandomPlan {
   const char* x;      // dropout
   const char* p;      // bernoulli: n probabilities, or NULL for one of them
   int32_t threshold;  // bernoulli, dropout: 1 (kept) iff the word's upper 24 bits are below it
-  double scale;       // dropout: factor of what is kept
+  double scale;       // dropout: factor of what is kept; uniform, normal, exponential: factor of the values
+  double shift;       // uniform, normal: added to the scaled values
+  bool exponential;
   int64_t low;        // integers
   uint64_t range;     // 0: all 2^64
 };

@@ -6,12 +6,13 @@
 
 namespace TT_NS {
 
+// cumprod: a = input, out = result, of f16 bf16 f32 f64 i64 c64 or c128.
 // softmax, log_softmax: a = input, out = result. Their backwards: a = gradient of the result, b = the result,
 // out = gradient of the input.
 // Units: inner == 1: [outer]; else [outer][n_tiles], tiles of kRowTile of the inner positions.
 struct SoftmaxPlan {
   Stages run;
-  int32_t dtype;  // f16 bf16 f32 f64, of all operands
+  int32_t dtype;  // of all operands; f16 bf16 f32 f64 unless said otherwise
   int64_t outer, dim, inner, n_tiles;
   const char* a;
   const char* b;

@@ -747,6 +747,7 @@ static int r_to(const Inputs* in, Arr* out) {
 }
 
 #include "op_refs_act.h"
+#include "op_refs_fold.h"
 #include "op_refs_math.h"
 #include "op_refs_shape.h"
 
@@ -833,6 +834,7 @@ static const struct {
     {"arange", 0, r_arange, 1},
     {"to", 0, r_to, 1},
     ACT_REFS,
+    FOLD_REFS
     MATH_REFS
     SHAPE_REFS
 };

@@ -729,6 +729,8 @@ static void build_view(const Build* b) {
 }
 
 #include "op_samples_act.h"
+#include "op_samples_draw.h"
+#include "op_samples_fold.h"
 #include "op_samples_math.h"
 #include "op_samples_shape.h"
 
@@ -767,6 +769,8 @@ static const struct {
     {"split", build_split},
     {"view", build_view},
     ACT_FAMILIES,
+    DRAW_FAMILIES
+    FOLD_FAMILIES
     MATH_FAMILIES
     SHAPE_FAMILIES
 };

@@ -4,7 +4,7 @@
 
 #include "harness.h"
 
-enum { kMaxArgs = 8, kMaxItems = 4, kMaxDims = 8, kMaxOuts = 8 };
+enum { kMaxArgs = 12, kMaxItems = 4, kMaxDims = 8, kMaxOuts = 8 };
 
 /* ---- rows: generated from the declarations ---- */
 typedef struct RowArg {

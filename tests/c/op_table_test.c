@@ -32,7 +32,8 @@ static void lost(const Sample* s, const char* text, double got, double want) {
 /* Numbers that pass through logarithms agree to a few ulp, all other chance bit for bit. */
 static int is_normal(const Row* r) { return strcmp(r->name, "randn") == 0 || strcmp(r->name, "randn_like") == 0; }
 static int is_uniform(const Row* r) { return strcmp(r->name, "rand") == 0 || strcmp(r->name, "rand_like") == 0; }
-static double random_ulps(const Row* r) { return is_normal(r) ? 8 : 0; }
+static int is_scaled(const Row* r) { return strcmp(r->samples, "normal") == 0; } /* and shifted */
+static double random_ulps(const Row* r) { return is_normal(r) || is_scaled(r) ? 8 : 0; }
 
 /* ---- calling ---- */
 
@@ -251,7 +252,7 @@ static Inputs inputs_of(const Sample* s) {
 static int is_summed(const Row* r) {
   static const char* const kSummed[] = {"reduce",     "matmul",   "linear",        "addmm",     "softmax",
                                         "layer_norm", "nll_loss", "cross_entropy", "index_add", "scatter_add",
-                                        "shorthand",  "baddbmm",  "einsum",        "statistics", "prod", "cumsum",
+                                        "shorthand",  "baddbmm",  "einsum",        "statistics", "prod", "cumsum", "norm", "prod_scan",
                                         "difference_loss", "logits_loss", "probability_loss", "kl_div"};
   size_t i;
   for (i = 0; i < sizeof kSummed / sizeof *kSummed; i++)
@@ -262,9 +263,30 @@ static int is_summed(const Row* r) {
 }
 
 /* Chance has no reference: what is drawn must be in range and have the right mean. */
+/* low, high, mean and variance of the families "randint" and "normal", whose arguments op_samples_draw.h chooses. */
+static void check_drawn(const Sample* s, const double* v, int64_t n) {
+  const int ints = strcmp(s->row->samples, "randint") == 0, even = strcmp(s->row->name, "uniform_") == 0,
+            race = strcmp(s->row->name, "exponential_") == 0;
+  const double mean = ints ? 3 : even ? 1 : race ? 2 : 0.25, variance = ints ? 14 : even ? 4.0 / 3 : 4;
+  const double low = ints ? -3 : even ? -1 : race ? 0 : -20, high = ints ? 10 : even ? 3 : race ? 100 : 20;
+  double sum = 0, squares = 0;
+  int64_t i;
+  for (i = 0; i < n; i++) {
+    sum += v[i], squares += (v[i] - mean) * (v[i] - mean);
+    if (!(v[i] >= low && v[i] < high) || (ints && v[i] != trunc(v[i]))) lost(s, "range", v[i], mean);
+  }
+  if (n < 1000) return;
+  if (fabs(sum / (double)n - mean) > 0.08) lost(s, "mean", sum / (double)n, mean);
+  if (fabs(squares / (double)n - variance) > 0.08 * variance) lost(s, "variance", squares / (double)n, variance);
+}
 static void check_random(const Sample* s, tt_tensor** outs) {
   double *v = values_of(outs[0]), sum = 0, squares = 0;
   const int64_t n = tt_tensor_numel(outs[0]);
+  if (is_scaled(s->row) || strcmp(s->row->samples, "randint") == 0) {
+    check_drawn(s, v, n);
+    free(v);
+    return;
+  }
   const int normal = is_normal(s->row), uniform = is_uniform(s->row), coin = strncmp(s->row->name, "bernoulli", 9) == 0;
   int64_t i;
   for (i = 0; i < n; i++) {
@@ -626,7 +648,7 @@ static void check_sample(const Sample* s, void* user) {
                         is_random(s->row) ? random_ulps(s->row)
                         : exact           ? 0
                                           : 4,
-                        is_summed(s->row) && !exact ? 16 : 0);
+                        is_scaled(s->row) ? 8 : is_summed(s->row) && !exact ? 16 : 0);
     }
     OK(tt_scope_pop(c, NULL, 0));
   }

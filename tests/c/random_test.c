@@ -167,12 +167,34 @@ static void meta_draws_nothing(void **state) {
   tt_generator_release(g);
 }
 
+/* Draws that are given up after their values were made. */
+static void a_failing_draw_leaves_the_generator(void **state) {
+  tt_generator *g = generator(5);
+  const tt_normal_mean_opts mean = {.set = TT_NORMAL_MEAN_GENERATOR, .generator = g};
+  const tt_uniform__opts even = {.set = TT_UNIFORM__GENERATOR, .generator = g};
+  tt_tensor *x, *dst, *wide;
+  const uint64_t before = offset_of(g);
+  (void)state;
+  OK(tt_zeros(c, SHAPE(4), NULL, &x));
+  OK(tt_zeros(c, SHAPE(5), NULL, &dst));
+  FAILS(tt_normal_mean_into(c, x, 1, &mean, dst), TT_SHAPE, NULL);
+  FAILS(tt_uniform_(c, x, 2, 1, &even), TT_INVALID_ARG, NULL);
+  OK(tt_expand(c, dst, SHAPE(3, 5), &wide));
+  FAILS(tt_uniform_(c, wide, 0, 1, &even), TT_INVALID_ARG, NULL);
+  OK(tt_sum(c, x, NULL, &wide));
+  assert_true(offset_of(g) == before && value_of(wide) == 0);
+  OK(tt_uniform_(c, x, 2, 3, &even));
+  OK(tt_min(c, x, &wide));
+  assert_true(offset_of(g) > before && value_of(wide) >= 2);
+  tt_generator_release(g);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(equal_seeds_give_equal_values),        SCOPED(distributions),
       SCOPED(bernoulli_follows_its_probabilities),  SCOPED(a_failing_call_does_not_move_the_generator),
       SCOPED(dropout_scales_what_it_keeps),         SCOPED(dropout_may_return_its_input),
-      SCOPED(meta_draws_nothing),
+      SCOPED(meta_draws_nothing),                  SCOPED(a_failing_draw_leaves_the_generator),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

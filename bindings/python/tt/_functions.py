@@ -49,3 +49,67 @@ def spread(operator):
 
 var, std, var_mean = spread(_ops.var), spread(_ops.std), spread(_ops.var_mean)
 Tensor.nonzero, Tensor.var, Tensor.std = nonzero, var, std
+
+
+# ---- random numbers ----
+
+def randint(low=None, high=None, size=None, *, dtype=None, device=None, generator=None, out=None, requires_grad=False):
+    """randint(low=0, high, size): integers of [low, high)."""
+    if size is None:
+        low, high, size = None, low, high
+    if high is None:
+        low, high = None, low
+    return _ops.randint(0 if low is None else low, high, size, dtype=dtype, device=device, generator=generator, out=out, requires_grad=requires_grad)
+
+
+def randint_like(input, low=None, high=None, *, dtype=None, device=None, generator=None):
+    """randint_like(input, low=0, high): integers of [low, high) in input's shape and dtype."""
+    if high is None:
+        low, high = 0, low
+    return _ops.randint_like(input, 0 if low is None else low, high, dtype=dtype, device=device, generator=generator)
+
+
+def bounds(name, given, named, low, high):
+    """`from` and `to`, by position or by these names, which Python has as a keyword."""
+    if len(given) > 2 or set(named) - {"from", "to"} or len(given) + len(named) > 2:
+        raise TypeError(f"{name}(): takes from and to")
+    values = dict(zip(("from", "to"), given), **named)
+    return values.get("from", low), values.get("to", high)
+
+
+def uniform_(self, *given, generator=None, **named):
+    """uniform_(from=0, to=1): in place, uniform numbers of [from, to)."""
+    return _ops.uniform_(self, *bounds("uniform_", given, named, 0.0, 1.0), generator=generator)
+
+
+def random_(self, *given, generator=None, **named):
+    """random_(to) or random_(from=0, to=None): in place, integers of [from, to), by default all that the dtype counts."""
+    if len(given) == 1 and not named:
+        given = (0, *given)
+    return _ops.random_(self, *bounds("random_", given, named, 0, None), generator=generator)
+
+
+Tensor.uniform_, Tensor.random_ = uniform_, random_
+
+
+# ---- norms ----
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """norm(input, p='fro', dim=None, keepdim=False, dtype=None): the vector norm over the listed dimensions (none: all)."""
+    if isinstance(p, str) or p is None:
+        if p == "nuc":
+            raise NotImplementedError("norm(): the nuclear norm needs singular values, which tt does not compute")
+        if p not in ("fro", None):
+            raise errors.ShapeError(f"norm(): p is {p!r}: must be a number, 'fro' or 'nuc'")
+        if isinstance(dim, (tuple, list)) and len(dim) > 2:
+            raise errors.ShapeError("norm(): 'fro' takes at most two dimensions")
+        p = 2.0
+    return _ops.norm(input, p, dim, keepdim=keepdim, dtype=dtype, out=out)
+
+
+def method_norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+    """As tt.norm."""
+    return norm(self, p, dim, keepdim, dtype=dtype)
+
+
+Tensor.norm = method_norm

@@ -58,6 +58,8 @@ tt_any_dim_into = lib.tt_any_dim_into
 tt_arange = lib.tt_arange
 tt_argmax = lib.tt_argmax
 tt_argmax_into = lib.tt_argmax_into
+tt_argmin = lib.tt_argmin
+tt_argmin_into = lib.tt_argmin_into
 tt_as_strided = lib.tt_as_strided
 tt_asin = lib.tt_asin
 tt_asin_ = lib.tt_asin_
@@ -164,6 +166,9 @@ tt_cosh = lib.tt_cosh
 tt_cosh_ = lib.tt_cosh_
 tt_cosh_into = lib.tt_cosh_into
 tt_cross_entropy = lib.tt_cross_entropy
+tt_cumprod = lib.tt_cumprod
+tt_cumprod_ = lib.tt_cumprod_
+tt_cumprod_into = lib.tt_cumprod_into
 tt_cumsum = lib.tt_cumsum
 tt_cumsum_ = lib.tt_cumsum_
 tt_cumsum_into = lib.tt_cumsum_into
@@ -219,6 +224,7 @@ tt_expand = lib.tt_expand
 tt_expm1 = lib.tt_expm1
 tt_expm1_ = lib.tt_expm1_
 tt_expm1_into = lib.tt_expm1_into
+tt_exponential_ = lib.tt_exponential_
 tt_eye = lib.tt_eye
 tt_fill_f64_ = lib.tt_fill_f64_
 tt_fill_i64_ = lib.tt_fill_i64_
@@ -442,6 +448,16 @@ tt_neg_into = lib.tt_neg_into
 tt_nll_loss = lib.tt_nll_loss
 tt_nonzero = lib.tt_nonzero
 tt_nonzero_into = lib.tt_nonzero_into
+tt_norm = lib.tt_norm
+tt_norm_into = lib.tt_norm_into
+tt_normal = lib.tt_normal
+tt_normal_ = lib.tt_normal_
+tt_normal_into = lib.tt_normal_into
+tt_normal_mean = lib.tt_normal_mean
+tt_normal_mean_into = lib.tt_normal_mean_into
+tt_normal_size = lib.tt_normal_size
+tt_normal_std = lib.tt_normal_std
+tt_normal_std_into = lib.tt_normal_std_into
 tt_one_hot = lib.tt_one_hot
 tt_ones = lib.tt_ones
 tt_ones_like = lib.tt_ones_like
@@ -471,8 +487,11 @@ tt_prod_dim = lib.tt_prod_dim
 tt_prod_dim_into = lib.tt_prod_dim_into
 tt_rand = lib.tt_rand
 tt_rand_like = lib.tt_rand_like
+tt_randint = lib.tt_randint
+tt_randint_like = lib.tt_randint_like
 tt_randn = lib.tt_randn
 tt_randn_like = lib.tt_randn_like
+tt_random_ = lib.tt_random_
 tt_reciprocal = lib.tt_reciprocal
 tt_reciprocal_ = lib.tt_reciprocal_
 tt_reciprocal_into = lib.tt_reciprocal_into
@@ -600,6 +619,7 @@ tt_trunc_ = lib.tt_trunc_
 tt_trunc_into = lib.tt_trunc_into
 tt_unbind = lib.tt_unbind
 tt_unflatten = lib.tt_unflatten
+tt_uniform_ = lib.tt_uniform_
 tt_unsqueeze = lib.tt_unsqueeze
 tt_var = lib.tt_var
 tt_var_into = lib.tt_var_into
@@ -666,6 +686,16 @@ _o_rand_like = Struct("QiiiP0q").pack
 _o_randn_like = Struct("QiiiP0q").pack
 _o_bernoulli = Struct("QP0q").pack
 _o_bernoulli_p = Struct("QP0q").pack
+_o_randint = Struct("QiiiP0q").pack
+_o_randint_like = Struct("QiiiP0q").pack
+_o_random_ = Struct("QqP0q").pack
+_o_normal = Struct("QP0q").pack
+_o_normal_mean = Struct("QP0q").pack
+_o_normal_std = Struct("QP0q").pack
+_o_normal_size = Struct("QiiiP0q").pack
+_o_normal_ = Struct("QP0q").pack
+_o_uniform_ = Struct("QP0q").pack
+_o_exponential_ = Struct("QP0q").pack
 _o_dropout = Struct("QdiP0q").pack
 _o_sum = Struct("Qi0q").pack
 _o_sum_dim = Struct("Qii0q").pack
@@ -688,6 +718,9 @@ _r_var_mean = named_result("var_mean_result", "var", "mean")
 _o_prod = Struct("Qi0q").pack
 _o_prod_dim = Struct("Qii0q").pack
 _o_cumsum = Struct("Qi0q").pack
+_o_cumprod = Struct("Qi0q").pack
+_o_argmin = Struct("Qqi0q").pack
+_o_norm = Struct("Qii0q").pack
 _o_cat = Struct("Qq0q").pack
 _o_stack = Struct("Qq0q").pack
 _o_split = Struct("Qq0q").pack
@@ -5392,6 +5425,200 @@ def bernoulli_(self, p, *, generator=None):
     return input
 
 
+def randint(low, high, size, *, dtype=None, device=None, generator=None, out=None, requires_grad=False):
+    """randint(low, high, size, *, dtype=None, device=None, generator=None, out=None, requires_grad=False)
+
+    Integers of [low, high), each equally likely.
+      low: smallest value
+      high: one above the largest value
+      size: shape of the result
+      dtype: any real dtype that holds the values; int64 by default
+      device: the CPU by default
+      generator: the ctx's own by default
+    """
+    if out is not None:
+        return store(out, randint(low, high, size, dtype=dtype, device=device, generator=generator), "randint")
+    size_c, size_n = int_list(size, "randint", "size")
+    opts = None
+    if dtype is not None or device is not None or generator is not None:
+        opts = _o_randint((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "randint", "dtype"), *device_field(device, "randint", "device"), generator_address(generator, "randint", "generator"))
+    h = c_void_p()
+    if tt_randint(local.ctx, int64(low, "randint", "low"), int64(high, "randint", "high"), size_c, size_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t.requires_grad_() if requires_grad else t
+
+
+def randint_like(input, low, high, *, dtype=None, device=None, generator=None):
+    """randint_like(input, low, high, *, dtype=None, device=None, generator=None)
+
+    Integers of [low, high) with self's shape, dtype and device; dense strides are kept.
+      low: smallest value
+      high: one above the largest value
+      dtype: any real dtype that holds the values; self's by default
+      device: self's by default
+      generator: the ctx's own by default
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("randint_like", "input", "Tensor", input)
+    opts = None
+    if dtype is not None or device is not None or generator is not None:
+        opts = _o_randint_like((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "randint_like", "dtype"), *device_field(device, "randint_like", "device"), generator_address(generator, "randint_like", "generator"))
+    h = c_void_p()
+    if tt_randint_like(local.ctx, input._h, int64(low, "randint_like", "low"), int64(high, "randint_like", "high"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def random_(input, low=0, high=None, *, generator=None):
+    """random_(input, low=0, high=None, *, generator=None)
+
+    In place: integers of [low, high); without high, of all that self's dtype holds exactly from low on.
+      low: smallest value
+      high: one above the largest value; none: as far as the dtype counts
+      generator: the ctx's own by default
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("random_", "input", "Tensor", input)
+    opts = None
+    if high is not None or generator is not None:
+        opts = _o_random_((high is not None) | (generator is not None) << 1, optional_integer(high, "random_", "high"), generator_address(generator, "random_", "generator"))
+    if tt_random_(local.ctx, input._h, int64(low, "random_", "low"), opts):
+        fail()
+    return input
+
+
+def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, out=None, requires_grad=False):
+    """normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, out=None, requires_grad=False)
+
+    Normal numbers, each of its own mean and standard deviation, which broadcast; in mean's dtype.
+    Normal numbers, each of its own mean.
+    Normal numbers, each of its own standard deviation.
+    Normal numbers of one mean and standard deviation.
+      std: not negative
+      generator: the ctx's own by default
+      mean: of all of them
+      size: shape of the result
+      dtype: floating or complex; float32 by default
+      device: the CPU by default
+    """
+    if isinstance(mean, Tensor) and isinstance(std, Tensor) and size is None and dtype is None and device is None:
+        opts = None
+        if generator is not None:
+            opts = _o_normal((generator is not None), generator_address(generator, "normal", "generator"))
+        if out is not None:
+            out_tensor(out, "normal")
+            if tt_normal_into(local.ctx, mean._h, std._h, opts, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_normal(local.ctx, mean._h, std._h, opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t.requires_grad_() if requires_grad else t
+    elif isinstance(mean, Tensor) and is_number(std) and size is None and dtype is None and device is None:
+        opts = None
+        if generator is not None:
+            opts = _o_normal_mean((generator is not None), generator_address(generator, "normal", "generator"))
+        if out is not None:
+            out_tensor(out, "normal")
+            if tt_normal_mean_into(local.ctx, mean._h, float64(std, "normal", "std"), opts, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_normal_mean(local.ctx, mean._h, float64(std, "normal", "std"), opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t.requires_grad_() if requires_grad else t
+    elif is_number(mean) and isinstance(std, Tensor) and size is None and dtype is None and device is None:
+        opts = None
+        if generator is not None:
+            opts = _o_normal_std((generator is not None), generator_address(generator, "normal", "generator"))
+        if out is not None:
+            out_tensor(out, "normal")
+            if tt_normal_std_into(local.ctx, float64(mean, "normal", "mean"), std._h, opts, out._h):
+                fail()
+            return out
+        h = c_void_p()
+        if tt_normal_std(local.ctx, float64(mean, "normal", "mean"), std._h, opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t.requires_grad_() if requires_grad else t
+    elif is_number(mean) and is_number(std) and is_list(size):
+        if out is not None:
+            return store(out, normal(mean, std, size, generator=generator, dtype=dtype, device=device), "normal")
+        size_c, size_n = int_list(size, "normal", "size")
+        opts = None
+        if dtype is not None or device is not None or generator is not None:
+            opts = _o_normal_size((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "normal", "dtype"), *device_field(device, "normal", "device"), generator_address(generator, "normal", "generator"))
+        h = c_void_p()
+        if tt_normal_size(local.ctx, float64(mean, "normal", "mean"), float64(std, "normal", "std"), size_c, size_n, opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t.requires_grad_() if requires_grad else t
+    raise no_overload("normal", mean, std, size)
+
+
+def normal_(input, mean=0.0, std=1.0, *, generator=None):
+    """normal_(input, mean=0.0, std=1.0, *, generator=None)
+
+    In place: normal numbers of one mean and standard deviation.
+      mean: of all of them
+      std: not negative
+      generator: the ctx's own by default
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("normal_", "input", "Tensor", input)
+    opts = None
+    if generator is not None:
+        opts = _o_normal_((generator is not None), generator_address(generator, "normal_", "generator"))
+    if tt_normal_(local.ctx, input._h, float64(mean, "normal_", "mean"), float64(std, "normal_", "std"), opts):
+        fail()
+    return input
+
+
+def uniform_(input, low=0.0, high=1.0, *, generator=None):
+    """uniform_(input, low=0.0, high=1.0, *, generator=None)
+
+    In place: uniform numbers of [low, high).
+      low: smallest value
+      high: bound of the values
+      generator: the ctx's own by default
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("uniform_", "input", "Tensor", input)
+    opts = None
+    if generator is not None:
+        opts = _o_uniform_((generator is not None), generator_address(generator, "uniform_", "generator"))
+    if tt_uniform_(local.ctx, input._h, float64(low, "uniform_", "low"), float64(high, "uniform_", "high"), opts):
+        fail()
+    return input
+
+
+def exponential_(input, lambd=1.0, *, generator=None):
+    """exponential_(input, lambd=1.0, *, generator=None)
+
+    In place: numbers of the exponential distribution, density lambd exp(-lambd x).
+      lambd: rate, positive
+      generator: the ctx's own by default
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("exponential_", "input", "Tensor", input)
+    opts = None
+    if generator is not None:
+        opts = _o_exponential_((generator is not None), generator_address(generator, "exponential_", "generator"))
+    if tt_exponential_(local.ctx, input._h, float64(lambd, "exponential_", "lambd"), opts):
+        fail()
+    return input
+
+
 def dropout(input, p=0.5, training=True, inplace=False, *, generator=None):
     """dropout(input, p=0.5, training=True, inplace=False, *, generator=None)
 
@@ -5846,6 +6073,100 @@ def cumsum_(self, dim, *, dtype=None):
     if tt_cumsum_(local.ctx, input._h, int64(dim, "cumsum_", "dim"), opts):
         fail()
     return input
+
+
+def cumprod(input, dim, *, dtype=None, out=None):
+    """cumprod(input, dim, *, dtype=None, out=None)
+
+    Products of all elements up to each along `dim`; integers and bools are multiplied as int64.
+      dtype: dtype of the result and the products
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("cumprod", "input", "Tensor", input)
+    opts = None
+    if dtype is not None:
+        opts = _o_cumprod((dtype is not None), dtype_code(dtype, "cumprod", "dtype"))
+    if out is not None:
+        out_tensor(out, "cumprod")
+        if tt_cumprod_into(local.ctx, input._h, int64(dim, "cumprod", "dim"), opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_cumprod(local.ctx, input._h, int64(dim, "cumprod", "dim"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def cumprod_(self, dim, *, dtype=None):
+    """cumprod_(self, dim, *, dtype=None)
+
+    In place: Products of all elements up to each along `dim`; integers and bools are multiplied as int64.
+      dtype: dtype of the result and the products
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("cumprod_", "input", "Tensor", input)
+    opts = None
+    if dtype is not None:
+        opts = _o_cumprod((dtype is not None), dtype_code(dtype, "cumprod_", "dtype"))
+    if tt_cumprod_(local.ctx, input._h, int64(dim, "cumprod_", "dim"), opts):
+        fail()
+    return input
+
+
+def argmin(input, dim=None, keepdim=False, *, out=None):
+    """argmin(input, dim=None, keepdim=False, *, out=None)
+
+    The (first) position of the smallest element: of the flattened tensor, or along `dim`.
+      dim: dimension to reduce; none: all
+      keepdim: keep the reduced dimension with size 1
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("argmin", "input", "Tensor", input)
+    opts = None
+    if dim is not None or keepdim is not False:
+        opts = _o_argmin(2 | (dim is not None), optional_integer(dim, "argmin", "dim"), boolean(keepdim, "argmin", "keepdim"))
+    if out is not None:
+        out_tensor(out, "argmin")
+        if tt_argmin_into(local.ctx, input._h, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_argmin(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def norm(input, p=2.0, dim=None, keepdim=False, *, dtype=None, out=None):
+    """norm(input, p=2.0, dim=None, keepdim=False, *, dtype=None, out=None)
+
+    The vector norm sum(abs(x)^p)^(1/p) over the listed dimensions (an empty list: all); 0 counts what is not 0,
+    inf and -inf give the largest and smallest abs(x).
+      p: order of the norm
+      keepdim: keep the reduced dimensions with size 1
+      dtype: dtype that self is converted to first
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("norm", "input", "Tensor", input)
+    dim_c, dim_n = int_list(dim, "norm", "dim")
+    opts = None
+    if keepdim is not False or dtype is not None:
+        opts = _o_norm(1 | (dtype is not None) << 1, boolean(keepdim, "norm", "keepdim"), dtype_code(dtype, "norm", "dtype"))
+    if out is not None:
+        out_tensor(out, "norm")
+        if tt_norm_into(local.ctx, input._h, float64(p, "norm", "p"), dim_c, dim_n, opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_norm(local.ctx, input._h, float64(p, "norm", "p"), dim_c, dim_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
 
 
 def cat(tensors, dim=0, *, out=None):
@@ -6405,56 +6726,57 @@ def split_with_sizes(input, split_sizes, dim=0):
 PLACES = {
     "tt": {
         "abs": abs, "absolute": abs, "acos": acos, "add": add, "addmm": addmm, "all": all, "amax": amax, "amin": amin, "any": any,
-        "arccos": acos, "arcsin": asin, "arctan": atan, "arctan2": atan2, "argmax": argmax, "as_strided": as_strided, "asin": asin,
-        "atan": atan, "atan2": atan2, "baddbmm": baddbmm, "bernoulli": bernoulli, "bitwise_and": bitwise_and, "bitwise_left_shift":
-        bitwise_left_shift, "bitwise_not": bitwise_not, "bitwise_or": bitwise_or, "bitwise_right_shift": bitwise_right_shift,
-        "bitwise_xor": bitwise_xor, "bmm": bmm, "cat": cat, "ceil": ceil, "chunk": chunk, "clamp": clamp, "clip": clamp, "clone": clone,
-        "cos": cos, "cosh": cosh, "cumsum": cumsum, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot,
-        "einsum": einsum, "empty": empty, "empty_like": empty_like, "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1":
-        expm1, "eye": eye, "fix": trunc, "flatten": flatten, "flip": flip, "floor": floor, "floor_divide": floor_divide, "fmod": fmod,
-        "full": full, "full_like": full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "gt": gt, "index_add":
-        index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put, "index_select": index_select, "isfinite":
-        isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10": log10, "log1p": log1p,
-        "log2": log2, "log_softmax": log_softmax, "logical_and": logical_and, "logical_not": logical_not, "logical_or": logical_or,
-        "logical_xor": logical_xor, "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill, "masked_select": masked_select,
-        "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multiply":
-        mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "not_equal": ne, "ones": ones, "ones_like": ones_like,
-        "outer": outer, "permute": permute, "pow": pow, "prod": prod, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like":
-        randn_like, "reciprocal": reciprocal, "relu": relu, "remainder": remainder, "reshape": reshape, "roll": roll, "round": round,
-        "rsqrt": rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign,
-        "sin": sin, "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square":
-        square, "squeeze": squeeze, "stack": stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim":
-        take_along_dim, "tan": tan, "tanh": tanh, "tile": tile, "transpose": transpose, "tril": tril, "triu": triu, "true_divide": div,
-        "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean": var_mean, "where":
-        where, "zeros": zeros, "zeros_like": zeros_like
+        "arccos": acos, "arcsin": asin, "arctan": atan, "arctan2": atan2, "argmax": argmax, "argmin": argmin, "as_strided": as_strided,
+        "asin": asin, "atan": atan, "atan2": atan2, "baddbmm": baddbmm, "bernoulli": bernoulli, "bitwise_and": bitwise_and,
+        "bitwise_left_shift": bitwise_left_shift, "bitwise_not": bitwise_not, "bitwise_or": bitwise_or, "bitwise_right_shift":
+        bitwise_right_shift, "bitwise_xor": bitwise_xor, "bmm": bmm, "cat": cat, "ceil": ceil, "chunk": chunk, "clamp": clamp, "clip":
+        clamp, "clone": clone, "cos": cos, "cosh": cosh, "cumprod": cumprod, "cumsum": cumsum, "detach": detach, "diagonal": diagonal,
+        "div": div, "divide": div, "dot": dot, "einsum": einsum, "empty": empty, "empty_like": empty_like, "eq": eq, "erf": erf, "erfc":
+        erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "eye": eye, "fix": trunc, "flatten": flatten, "flip": flip, "floor": floor,
+        "floor_divide": floor_divide, "fmod": fmod, "full": full, "full_like": full_like, "gather": gather, "ge": ge, "greater": gt,
+        "greater_equal": ge, "gt": gt, "index_add": index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put,
+        "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log":
+        log, "log10": log10, "log1p": log1p, "log2": log2, "log_softmax": log_softmax, "logical_and": logical_and, "logical_not":
+        logical_not, "logical_or": logical_or, "logical_xor": logical_xor, "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill,
+        "masked_select": masked_select, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum,
+        "mm": mm, "mul": mul, "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "normal": normal,
+        "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "prod": prod, "rand": rand,
+        "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "reciprocal": reciprocal, "relu": relu, "remainder": remainder,
+        "reshape": reshape, "roll": roll, "round": round, "rsqrt": rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add,
+        "select": select, "sigmoid": sigmoid, "sign": sign, "sin": sin, "sinh": sinh, "softmax": softmax, "split": split,
+        "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square": square, "squeeze": squeeze, "stack": stack, "std": std, "sub": sub,
+        "subtract": sub, "sum": sum, "t": t, "take_along_dim": take_along_dim, "tan": tan, "tanh": tanh, "tile": tile, "transpose":
+        transpose, "tril": tril, "triu": triu, "true_divide": div, "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze":
+        unsqueeze, "var": var, "var_mean": var_mean, "where": where, "zeros": zeros, "zeros_like": zeros_like
     },
     "Tensor": {
         "abs": abs, "abs_": abs_, "absolute": abs, "absolute_": abs_, "acos": acos, "acos_": acos_, "add": add, "add_": add_, "addmm":
         addmm, "addmm_": addmm_, "all": all, "amax": amax, "amin": amin, "any": any, "arccos": acos, "arccos_": acos_, "arcsin": asin,
-        "arcsin_": asin_, "arctan": atan, "arctan2": atan2, "arctan2_": atan2_, "arctan_": atan_, "argmax": argmax, "as_strided":
-        as_strided, "as_strided_": as_strided_, "asin": asin, "asin_": asin_, "atan": atan, "atan2": atan2, "atan2_": atan2_, "atan_":
-        atan_, "baddbmm": baddbmm, "baddbmm_": baddbmm_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "bitwise_and": bitwise_and,
-        "bitwise_and_": bitwise_and_, "bitwise_left_shift": bitwise_left_shift, "bitwise_left_shift_": bitwise_left_shift_, "bitwise_not":
-        bitwise_not, "bitwise_not_": bitwise_not_, "bitwise_or": bitwise_or, "bitwise_or_": bitwise_or_, "bitwise_right_shift":
-        bitwise_right_shift, "bitwise_right_shift_": bitwise_right_shift_, "bitwise_xor": bitwise_xor, "bitwise_xor_": bitwise_xor_,
-        "bmm": bmm, "ceil": ceil, "ceil_": ceil_, "chunk": chunk, "clamp": clamp, "clamp_": clamp_, "clip": clamp, "clip_": clamp_,
-        "clone": clone, "contiguous": contiguous, "copy_": copy_, "cos": cos, "cos_": cos_, "cosh": cosh, "cosh_": cosh_, "cumsum":
-        cumsum, "cumsum_": cumsum_, "detach": detach, "diagonal": diagonal, "div": div, "div_": div_, "divide": div, "divide_": div_,
-        "dot": dot, "empty_like": empty_like, "eq": eq, "eq_": eq_, "erf": erf, "erf_": erf_, "erfc": erfc, "erfc_": erfc_, "exp": exp,
-        "exp2": exp2, "exp2_": exp2_, "exp_": exp_, "expand": expand, "expm1": expm1, "expm1_": expm1_, "fill_": fill_, "fix": trunc,
-        "fix_": trunc_, "flatten": flatten, "flip": flip, "floor": floor, "floor_": floor_, "floor_divide": floor_divide, "floor_divide_":
-        floor_divide_, "fmod": fmod, "fmod_": fmod_, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_, "greater": gt,
-        "greater_": gt_, "greater_equal": ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_":
-        index_add_, "index_copy": index_copy, "index_copy_": index_copy_, "index_fill": index_fill, "index_fill_": index_fill_,
-        "index_put": index_put, "index_put_": index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan":
-        isnan, "le": le, "le_": le_, "less": lt, "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10, "log10_":
-        log10_, "log1p": log1p, "log1p_": log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax, "logical_and":
-        logical_and, "logical_and_": logical_and_, "logical_not": logical_not, "logical_not_": logical_not_, "logical_or": logical_or,
-        "logical_or_": logical_or_, "logical_xor": logical_xor, "logical_xor_": logical_xor_, "logsumexp": logsumexp, "lt": lt, "lt_":
-        lt_, "masked_fill": masked_fill, "masked_fill_": masked_fill_, "masked_select": masked_select, "matmul": matmul, "max": max,
-        "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "mul_": mul_, "multiply": mul,
-        "multiply_": mul_, "mv": mv, "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_,
-        "nonzero": nonzero, "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow,
+        "arcsin_": asin_, "arctan": atan, "arctan2": atan2, "arctan2_": atan2_, "arctan_": atan_, "argmax": argmax, "argmin": argmin,
+        "as_strided": as_strided, "as_strided_": as_strided_, "asin": asin, "asin_": asin_, "atan": atan, "atan2": atan2, "atan2_":
+        atan2_, "atan_": atan_, "baddbmm": baddbmm, "baddbmm_": baddbmm_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "bitwise_and":
+        bitwise_and, "bitwise_and_": bitwise_and_, "bitwise_left_shift": bitwise_left_shift, "bitwise_left_shift_": bitwise_left_shift_,
+        "bitwise_not": bitwise_not, "bitwise_not_": bitwise_not_, "bitwise_or": bitwise_or, "bitwise_or_": bitwise_or_,
+        "bitwise_right_shift": bitwise_right_shift, "bitwise_right_shift_": bitwise_right_shift_, "bitwise_xor": bitwise_xor,
+        "bitwise_xor_": bitwise_xor_, "bmm": bmm, "ceil": ceil, "ceil_": ceil_, "chunk": chunk, "clamp": clamp, "clamp_": clamp_, "clip":
+        clamp, "clip_": clamp_, "clone": clone, "contiguous": contiguous, "copy_": copy_, "cos": cos, "cos_": cos_, "cosh": cosh, "cosh_":
+        cosh_, "cumprod": cumprod, "cumprod_": cumprod_, "cumsum": cumsum, "cumsum_": cumsum_, "detach": detach, "diagonal": diagonal,
+        "div": div, "div_": div_, "divide": div, "divide_": div_, "dot": dot, "empty_like": empty_like, "eq": eq, "eq_": eq_, "erf": erf,
+        "erf_": erf_, "erfc": erfc, "erfc_": erfc_, "exp": exp, "exp2": exp2, "exp2_": exp2_, "exp_": exp_, "expand": expand, "expm1":
+        expm1, "expm1_": expm1_, "exponential_": exponential_, "fill_": fill_, "fix": trunc, "fix_": trunc_, "flatten": flatten, "flip":
+        flip, "floor": floor, "floor_": floor_, "floor_divide": floor_divide, "floor_divide_": floor_divide_, "fmod": fmod, "fmod_":
+        fmod_, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_, "greater": gt, "greater_": gt_, "greater_equal": ge,
+        "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_": index_add_, "index_copy": index_copy,
+        "index_copy_": index_copy_, "index_fill": index_fill, "index_fill_": index_fill_, "index_put": index_put, "index_put_":
+        index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "le_": le_, "less": lt,
+        "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10, "log10_": log10_, "log1p": log1p, "log1p_":
+        log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax, "logical_and": logical_and, "logical_and_":
+        logical_and_, "logical_not": logical_not, "logical_not_": logical_not_, "logical_or": logical_or, "logical_or_": logical_or_,
+        "logical_xor": logical_xor, "logical_xor_": logical_xor_, "logsumexp": logsumexp, "lt": lt, "lt_": lt_, "masked_fill":
+        masked_fill, "masked_fill_": masked_fill_, "masked_select": masked_select, "matmul": matmul, "max": max, "maximum": maximum,
+        "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "mv": mv,
+        "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_, "nonzero": nonzero,
+        "normal_": normal_, "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow,
         "pow_": pow_, "prod": prod, "rand_like": rand_like, "randn_like": randn_like, "reciprocal": reciprocal, "reciprocal_":
         reciprocal_, "relu": relu, "relu_": relu_, "remainder": remainder, "remainder_": remainder_, "repeat": repeat, "reshape": reshape,
         "roll": roll, "round": round, "round_": round_, "rsqrt": rsqrt, "rsqrt_": rsqrt_, "rsub": rsub, "scatter": scatter, "scatter_":
