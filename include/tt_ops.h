@@ -522,6 +522,218 @@ tt_status tt_logical_xor(tt_ctx *c, const tt_tensor *self, const tt_tensor *othe
 tt_status tt_logical_xor_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_logical_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
+/* The convolution (cross-correlation) of signals: sums of products of weight with windows of input. input: (N, C,
+   L) or (C, L).
+     weight: (out, C / groups, k)
+     bias: (out), or none
+     stride: step of the windows
+     padding: zeros that count as lying on each side of input
+     dilation: distance of the input elements of a window
+     groups: channels of input and output are divided into so many groups without links between them */
+typedef struct tt_conv1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* zeros that count as lying on each side of input; default 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  int64_t n_dilation;
+  int64_t groups; /* channels of input and output are divided into so many groups without links between them; default 1 */
+} tt_conv1d_opts;
+#define TT_CONV1D_STRIDE (UINT64_C(1) << 0)
+#define TT_CONV1D_PADDING (UINT64_C(1) << 1)
+#define TT_CONV1D_DILATION (UINT64_C(1) << 2)
+#define TT_CONV1D_GROUPS (UINT64_C(1) << 3)
+tt_status tt_conv1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv1d_opts *opts, tt_tensor **out);
+
+/* conv1d with padding by name.
+     weight: (out, C / groups, k)
+     padding: 'valid': none; 'same': the result has input's length, stride must be 1
+     bias: (out), or none
+     stride: step of the windows
+     dilation: distance of the input elements of a window
+     groups: groups of channels */
+typedef struct tt_conv1d_padding_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default 1 */
+  int64_t n_stride;
+  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  int64_t n_dilation;
+  int64_t groups; /* groups of channels; default 1 */
+} tt_conv1d_padding_opts;
+#define TT_CONV1D_PADDING_STRIDE (UINT64_C(1) << 0)
+#define TT_CONV1D_PADDING_DILATION (UINT64_C(1) << 1)
+#define TT_CONV1D_PADDING_GROUPS (UINT64_C(1) << 2)
+tt_status tt_conv1d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const char *padding, const tt_tensor *bias, const tt_conv1d_padding_opts *opts, tt_tensor **out);
+
+/* The convolution (cross-correlation) of images. input: (N, C, H, W) or (C, H, W). The result is channels_last if
+   input or weight is.
+     weight: (out, C / groups, kh, kw)
+     bias: (out), or none
+     stride: step of the windows
+     padding: zeros that count as lying on each side of input
+     dilation: distance of the input elements of a window
+     groups: channels of input and output are divided into so many groups without links between them */
+typedef struct tt_conv2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* zeros that count as lying on each side of input; default 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  int64_t n_dilation;
+  int64_t groups; /* channels of input and output are divided into so many groups without links between them; default 1 */
+} tt_conv2d_opts;
+#define TT_CONV2D_STRIDE (UINT64_C(1) << 0)
+#define TT_CONV2D_PADDING (UINT64_C(1) << 1)
+#define TT_CONV2D_DILATION (UINT64_C(1) << 2)
+#define TT_CONV2D_GROUPS (UINT64_C(1) << 3)
+tt_status tt_conv2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv2d_opts *opts, tt_tensor **out);
+
+/* conv2d with padding by name.
+     weight: (out, C / groups, kh, kw)
+     padding: 'valid': none; 'same': the result has input's sizes, stride must be 1
+     bias: (out), or none
+     stride: step of the windows
+     dilation: distance of the input elements of a window
+     groups: groups of channels */
+typedef struct tt_conv2d_padding_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default 1 */
+  int64_t n_stride;
+  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  int64_t n_dilation;
+  int64_t groups; /* groups of channels; default 1 */
+} tt_conv2d_padding_opts;
+#define TT_CONV2D_PADDING_STRIDE (UINT64_C(1) << 0)
+#define TT_CONV2D_PADDING_DILATION (UINT64_C(1) << 1)
+#define TT_CONV2D_PADDING_GROUPS (UINT64_C(1) << 2)
+tt_status tt_conv2d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const char *padding, const tt_tensor *bias, const tt_conv2d_padding_opts *opts, tt_tensor **out);
+
+/* The convolution (cross-correlation) of volumes. input: (N, C, D, H, W) or (C, D, H, W).
+     weight: (out, C / groups, kd, kh, kw)
+     bias: (out), or none
+     stride: step of the windows
+     padding: zeros that count as lying on each side of input
+     dilation: distance of the input elements of a window
+     groups: channels of input and output are divided into so many groups without links between them */
+typedef struct tt_conv3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* zeros that count as lying on each side of input; default 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  int64_t n_dilation;
+  int64_t groups; /* channels of input and output are divided into so many groups without links between them; default 1 */
+} tt_conv3d_opts;
+#define TT_CONV3D_STRIDE (UINT64_C(1) << 0)
+#define TT_CONV3D_PADDING (UINT64_C(1) << 1)
+#define TT_CONV3D_DILATION (UINT64_C(1) << 2)
+#define TT_CONV3D_GROUPS (UINT64_C(1) << 3)
+tt_status tt_conv3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv3d_opts *opts, tt_tensor **out);
+
+/* conv3d with padding by name.
+     weight: (out, C / groups, kd, kh, kw)
+     padding: 'valid': none; 'same': the result has input's sizes, stride must be 1
+     bias: (out), or none
+     stride: step of the windows
+     dilation: distance of the input elements of a window
+     groups: groups of channels */
+typedef struct tt_conv3d_padding_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default 1 */
+  int64_t n_stride;
+  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  int64_t n_dilation;
+  int64_t groups; /* groups of channels; default 1 */
+} tt_conv3d_padding_opts;
+#define TT_CONV3D_PADDING_STRIDE (UINT64_C(1) << 0)
+#define TT_CONV3D_PADDING_DILATION (UINT64_C(1) << 1)
+#define TT_CONV3D_PADDING_GROUPS (UINT64_C(1) << 2)
+tt_status tt_conv3d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const char *padding, const tt_tensor *bias, const tt_conv3d_padding_opts *opts, tt_tensor **out);
+
+/* The transpose of the linear map that conv1d with this weight is. input: (N, C, L) or (C, L).
+     weight: (C, out / groups, k)
+     bias: (out), or none
+     stride: step of the windows in the result
+     padding: dilation * (k - 1) - padding zeros count as lying on each side of input
+     output_padding: elements that one side of the result has more; smaller than stride or dilation
+     groups: channels of input and output are divided into so many groups without links between them
+     dilation: distance of the elements of a window */
+typedef struct tt_conv_transpose1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows in the result; default 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* dilation * (k - 1) - padding zeros count as lying on each side of input; default 0 */
+  int64_t n_padding;
+  const int64_t *output_padding; /* elements that one side of the result has more; smaller than stride or dilation; default 0 */
+  int64_t n_output_padding;
+  int64_t groups; /* channels of input and output are divided into so many groups without links between them; default 1 */
+  const int64_t *dilation; /* distance of the elements of a window; default 1 */
+  int64_t n_dilation;
+} tt_conv_transpose1d_opts;
+#define TT_CONV_TRANSPOSE1D_STRIDE (UINT64_C(1) << 0)
+#define TT_CONV_TRANSPOSE1D_PADDING (UINT64_C(1) << 1)
+#define TT_CONV_TRANSPOSE1D_OUTPUT_PADDING (UINT64_C(1) << 2)
+#define TT_CONV_TRANSPOSE1D_GROUPS (UINT64_C(1) << 3)
+#define TT_CONV_TRANSPOSE1D_DILATION (UINT64_C(1) << 4)
+tt_status tt_conv_transpose1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv_transpose1d_opts *opts, tt_tensor **out);
+
+/* The transpose of the linear map that conv2d with this weight is. input: (N, C, H, W) or (C, H, W).
+     weight: (C, out / groups, kh, kw)
+     bias: (out), or none
+     stride: step of the windows in the result
+     padding: dilation * (k - 1) - padding zeros count as lying on each side of input
+     output_padding: elements that one side of the result has more; smaller than stride or dilation
+     groups: channels of input and output are divided into so many groups without links between them
+     dilation: distance of the elements of a window */
+typedef struct tt_conv_transpose2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows in the result; default 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* dilation * (k - 1) - padding zeros count as lying on each side of input; default 0 */
+  int64_t n_padding;
+  const int64_t *output_padding; /* elements that one side of the result has more; smaller than stride or dilation; default 0 */
+  int64_t n_output_padding;
+  int64_t groups; /* channels of input and output are divided into so many groups without links between them; default 1 */
+  const int64_t *dilation; /* distance of the elements of a window; default 1 */
+  int64_t n_dilation;
+} tt_conv_transpose2d_opts;
+#define TT_CONV_TRANSPOSE2D_STRIDE (UINT64_C(1) << 0)
+#define TT_CONV_TRANSPOSE2D_PADDING (UINT64_C(1) << 1)
+#define TT_CONV_TRANSPOSE2D_OUTPUT_PADDING (UINT64_C(1) << 2)
+#define TT_CONV_TRANSPOSE2D_GROUPS (UINT64_C(1) << 3)
+#define TT_CONV_TRANSPOSE2D_DILATION (UINT64_C(1) << 4)
+tt_status tt_conv_transpose2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv_transpose2d_opts *opts, tt_tensor **out);
+
+/* The transpose of the linear map that conv3d with this weight is. input: (N, C, D, H, W) or (C, D, H, W).
+     weight: (C, out / groups, kd, kh, kw)
+     bias: (out), or none
+     stride: step of the windows in the result
+     padding: dilation * (k - 1) - padding zeros count as lying on each side of input
+     output_padding: elements that one side of the result has more; smaller than stride or dilation
+     groups: channels of input and output are divided into so many groups without links between them
+     dilation: distance of the elements of a window */
+typedef struct tt_conv_transpose3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows in the result; default 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* dilation * (k - 1) - padding zeros count as lying on each side of input; default 0 */
+  int64_t n_padding;
+  const int64_t *output_padding; /* elements that one side of the result has more; smaller than stride or dilation; default 0 */
+  int64_t n_output_padding;
+  int64_t groups; /* channels of input and output are divided into so many groups without links between them; default 1 */
+  const int64_t *dilation; /* distance of the elements of a window; default 1 */
+  int64_t n_dilation;
+} tt_conv_transpose3d_opts;
+#define TT_CONV_TRANSPOSE3D_STRIDE (UINT64_C(1) << 0)
+#define TT_CONV_TRANSPOSE3D_PADDING (UINT64_C(1) << 1)
+#define TT_CONV_TRANSPOSE3D_OUTPUT_PADDING (UINT64_C(1) << 2)
+#define TT_CONV_TRANSPOSE3D_GROUPS (UINT64_C(1) << 3)
+#define TT_CONV_TRANSPOSE3D_DILATION (UINT64_C(1) << 4)
+tt_status tt_conv_transpose3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv_transpose3d_opts *opts, tt_tensor **out);
+
 /* Writes `src` into `self`, broadcasting, converting dtype and device. */
 tt_status tt_copy_(tt_ctx *c, tt_tensor *self, const tt_tensor *src);
 

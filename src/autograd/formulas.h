@@ -61,6 +61,11 @@ TensorRef cross_entropy_backward_grad(const Tensor& g, const Tensor& input, cons
 TensorRef cross_entropy_backward_input(const Tensor& g, const Tensor& grad, const Tensor& input, const Tensor& row_weight);
 TensorList cat_backward(const Tensor& g, const ShapeList& shapes, int64_t dim, Needs needs);
 
+// ---- formulas_conv.cpp ----
+// The gradients of convolution_backward's results with respect to grad, input and weight.
+TensorTriple convolution_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Tensor& weight, Ints stride, Ints padding,
+                                         Ints dilation, bool transposed, Ints output_padding, int64_t groups, Needs needs);
+
 // ---- formulas_math.cpp ----
 TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 

@@ -224,6 +224,17 @@ extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_or_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_logical_xor;
 extern Op<void(Tensor&, const Tensor&)> op_logical_xor_;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t)> op_conv1d;
+extern Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t)> op_conv1d_padding;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t)> op_conv2d;
+extern Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t)> op_conv2d_padding;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t)> op_conv3d;
+extern Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t)> op_conv3d_padding;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints)> op_conv_transpose1d;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints)> op_conv_transpose2d;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints)> op_conv_transpose3d;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints, int64_t)> op_convolution;
+extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints, int64_t, bool, bool, bool)> op_convolution_backward;
 extern Op<void(Tensor&, const Tensor&)> op_copy_;
 extern Op<TensorRef(const Tensor&, int64_t)> op_clone;
 extern Op<TensorRef(const Tensor&, Dtype)> op_to_dtype;
@@ -1210,6 +1221,39 @@ inline void logical_xor_(Tensor& self, const Tensor& other) {
 }
 inline void logical_xor_into(const Tensor& self, const Tensor& other, Tensor& dst) {
   return dispatch(op_logical_xor_into, self, other, dst);
+}
+inline TensorRef conv1d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {}, Ints dilation = {}, int64_t groups = 1) {
+  return dispatch(op_conv1d, input, weight, bias, stride, padding, dilation, groups);
+}
+inline TensorRef conv1d_padding(const Tensor& input, const Tensor& weight, Str padding, const Tensor* bias = nullptr, Ints stride = {}, Ints dilation = {}, int64_t groups = 1) {
+  return dispatch(op_conv1d_padding, input, weight, padding, bias, stride, dilation, groups);
+}
+inline TensorRef conv2d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {}, Ints dilation = {}, int64_t groups = 1) {
+  return dispatch(op_conv2d, input, weight, bias, stride, padding, dilation, groups);
+}
+inline TensorRef conv2d_padding(const Tensor& input, const Tensor& weight, Str padding, const Tensor* bias = nullptr, Ints stride = {}, Ints dilation = {}, int64_t groups = 1) {
+  return dispatch(op_conv2d_padding, input, weight, padding, bias, stride, dilation, groups);
+}
+inline TensorRef conv3d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {}, Ints dilation = {}, int64_t groups = 1) {
+  return dispatch(op_conv3d, input, weight, bias, stride, padding, dilation, groups);
+}
+inline TensorRef conv3d_padding(const Tensor& input, const Tensor& weight, Str padding, const Tensor* bias = nullptr, Ints stride = {}, Ints dilation = {}, int64_t groups = 1) {
+  return dispatch(op_conv3d_padding, input, weight, padding, bias, stride, dilation, groups);
+}
+inline TensorRef conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {}, Ints output_padding = {}, int64_t groups = 1, Ints dilation = {}) {
+  return dispatch(op_conv_transpose1d, input, weight, bias, stride, padding, output_padding, groups, dilation);
+}
+inline TensorRef conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {}, Ints output_padding = {}, int64_t groups = 1, Ints dilation = {}) {
+  return dispatch(op_conv_transpose2d, input, weight, bias, stride, padding, output_padding, groups, dilation);
+}
+inline TensorRef conv_transpose3d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {}, Ints output_padding = {}, int64_t groups = 1, Ints dilation = {}) {
+  return dispatch(op_conv_transpose3d, input, weight, bias, stride, padding, output_padding, groups, dilation);
+}
+inline TensorRef convolution(const Tensor& input, const Tensor& weight, const Tensor* bias, Ints stride, Ints padding, Ints dilation, bool transposed, Ints output_padding, int64_t groups) {
+  return dispatch(op_convolution, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+}
+inline TensorTriple convolution_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, Ints stride, Ints padding, Ints dilation, bool transposed, Ints output_padding, int64_t groups, bool want_input, bool want_weight, bool want_bias) {
+  return dispatch(op_convolution_backward, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, want_input, want_weight, want_bias);
 }
 inline void copy_(Tensor& self, const Tensor& src) {
   return dispatch(op_copy_, self, src);

@@ -748,6 +748,7 @@ static int r_to(const Inputs* in, Arr* out) {
 
 #include "op_refs_act.h"
 #include "op_refs_fold.h"
+#include "op_refs_conv.h"
 #include "op_refs_math.h"
 #include "op_refs_shape.h"
 
@@ -835,6 +836,7 @@ static const struct {
     {"to", 0, r_to, 1},
     ACT_REFS,
     FOLD_REFS
+    CONV_REFS
     MATH_REFS
     SHAPE_REFS
 };

@@ -731,6 +731,7 @@ static void build_view(const Build* b) {
 #include "op_samples_act.h"
 #include "op_samples_draw.h"
 #include "op_samples_fold.h"
+#include "op_samples_conv.h"
 #include "op_samples_math.h"
 #include "op_samples_shape.h"
 
@@ -771,6 +772,7 @@ static const struct {
     ACT_FAMILIES,
     DRAW_FAMILIES
     FOLD_FAMILIES
+    CONV_FAMILIES
     MATH_FAMILIES
     SHAPE_FAMILIES
 };

@@ -1,0 +1,178 @@
+// conv_weight: the gradient of a convolution's weight.
+#include "conv_tile.h"
+
+TT_ISA_BEGIN
+
+template <class T>
+struct WeightTile {
+  const T* const* rows;  // addresses of the n pixels of x
+  int64_t n, at;         // first of the kMr channels
+  const T* b;            // y, kVecs vectors of each pixel
+  int64_t b_row;
+  T* out;
+  int64_t ld;
+  bool add;
+};
+
+// out (kMr channels of x, kVecs vectors) = or += sum over pixels of x · y.
+template <class T, int kMr, int kVecs>
+TT_NOINLINE void weight_tile(const WeightTile<T>& t) {
+  constexpr int kL = kLanes<T>;
+  Vec<T> acc[kMr][kVecs];
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++) {
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) acc[i][v] = Vec<T>{};
+  }
+  const T* b = t.b;
+  for (int64_t k = 0; k < t.n; k++, b += t.b_row) {
+    const T* a = t.rows[k] + t.at;
+    Vec<T> y[kVecs];
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) y[v] = load(b + v * kL);
+    TT_UNROLL
+    for (int i = 0; i < kMr; i++) {
+      const Vec<T> x = splat(a[i]);
+      TT_UNROLL
+      for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, y[v], acc[i][v]);
+    }
+  }
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++) {
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) {
+      T* to = t.out + i * t.ld + v * kL;
+      store(to, t.add ? Vec<T>(load(to) + acc[i][v]) : acc[i][v]);
+    }
+  }
+}
+
+template <class T>
+using WeightMicro = void (*)(const WeightTile<T>&);
+template <class T>
+TT_INLINE WeightMicro<T> weight_micro(int rows, int vecs) {
+#define TT_ROW(r) {weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 1>, weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 2>}
+  static constexpr WeightMicro<T> kTable[14][2] = {TT_ROW(1), TT_ROW(2), TT_ROW(3),  TT_ROW(4),  TT_ROW(5),  TT_ROW(6),  TT_ROW(7),
+                                                   TT_ROW(8), TT_ROW(9), TT_ROW(10), TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
+#undef TT_ROW
+  return kTable[rows - 1][vecs - 1];
+}
+
+template <class T>
+struct WeightUnit {
+  const ConvWeightPlan& p;
+  ConvSource<T, kConvChunk> source;
+  const int64_t cols, ld, y_row;  // ld: columns rounded up
+  const T* y;
+  T* sums;
+  const T* table[kConvChunk];
+  alignas(64) T edge[kConvChunk * kConvNr<T>];  // the last columns of y, filled up with zeros
+
+  WeightUnit(const ConvWeightPlan& plan, int64_t split, int64_t group)
+      : p(plan),
+        source(p.gather, p.src, p.zeros, group),
+        cols(p.s.co),
+        ld((cols + kConvCols - 1) / kConvCols * kConvCols),
+        y_row(cols * p.s.groups),
+        y(reinterpret_cast<const T*>(p.y) + group * cols),
+        sums(reinterpret_cast<T*>(p.sums) + (split * p.s.groups + group) * p.s.taps() * p.s.ci * ld) {}
+
+  static bool whole(int64_t w) { return w >= kConvNr<T> || w == kLanes<T>; }
+
+  // Adds n pixels from m on to all channels of a tap, columns [j0, j1).
+  void add_tap(int64_t tap, int64_t m, int64_t n, int64_t j0, int64_t j1, bool first) {
+    constexpr int kNr = kConvNr<T>, kMr = kConvMr<T>;
+    const int64_t run = p.gather.run, tiles = (run + kMr - 1) / kMr;
+    for (int64_t j = j0; j < j1; j += kNr) {
+      const int64_t w = cols - j;
+      const T* b = whole(w) ? y + m * y_row + j : edge;
+      for (int64_t at = 0; at < tiles; at++) {
+        const int64_t from = run * at / tiles, h = run * (at + 1) / tiles - from;
+        const WeightTile<T> t = {table, n, from, b, whole(w) ? y_row : kNr, sums + (tap * run + from) * ld + j, ld, !first};
+        weight_micro<T>(int(h), w > kLanes<T> ? 2 : 1)(t);
+      }
+    }
+  }
+
+  // n pixels from m on: taps [t0, t1), columns [j0, j1).
+  void add_pixels(int64_t m, int64_t n, int64_t t0, int64_t t1, int64_t j0, int64_t j1, bool first) {
+    ConvWalk at;
+    if (n) at.start(p.s.y, m);
+    const int64_t* stride = p.s.stride;
+    for (int64_t i = 0; i < n; i++, at.next()) source.set(i, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2]);
+    const int64_t last = j0 + (j1 - j0 - 1) / kConvNr<T> * kConvNr<T>;  // the last panel
+    if (!whole(cols - last)) pack_copy(y + m * y_row + last, y_row, int(cols - last), kConvNr<T>, n, edge);
+    const int64_t* taps = p.gather.taps;
+    for (int64_t t = t0; t < t1; t++) {
+      const int64_t k[kConvDims] = {t / taps[2] / taps[1], t / taps[2] % taps[1], t % taps[2]};
+      int64_t o[kConvDims];
+      for (int d = 0; d < kConvDims; d++) o[d] = k[d] * p.s.dil[d] - p.gather.pad[d];
+      source.addresses(n, o, table);
+      add_tap(t, m, n, j0, j1, first);
+    }
+  }
+};
+
+// The i-th of n nearly equal pieces of [0, size) starts here.
+TT_INLINE int64_t conv_piece(int64_t size, int64_t n, int64_t i) { return size / n * i + (size % n < i ? size % n : i); }
+
+template <class T>
+void add_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
+  const int64_t taps = p.gather.taps[0] * p.gather.taps[1] * p.gather.taps[2];
+  const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2], blocks = p.tap_blocks * p.col_blocks;
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t c = u % p.col_blocks, t = u / p.col_blocks % p.tap_blocks, group = u / blocks % p.s.groups, split = u / blocks / p.s.groups;
+    const int64_t from = conv_piece(pixels, p.splits, split), to = conv_piece(pixels, p.splits, split + 1);
+    const int64_t wide = (p.s.co + p.col_blocks * kConvCols - 1) / (p.col_blocks * kConvCols) * kConvCols;
+    const int64_t j0 = c * wide, j1 = j0 + wide < p.s.co ? j0 + wide : p.s.co;
+    if (j0 >= j1) continue;
+    WeightUnit<T> unit(p, split, group);
+    int64_t m = from;
+    do {
+      const int64_t n = to - m < kConvChunk ? to - m : kConvChunk;
+      unit.add_pixels(m, n, conv_piece(taps, p.tap_blocks, t), conv_piece(taps, p.tap_blocks, t + 1), j0, j1, m == from);
+      m += n;
+    } while (m < to);
+  }
+}
+
+template <class T>
+void sum_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
+  const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols, rows = p.s.taps() * p.s.ci, part = p.s.groups * rows * ld;
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t group = u / (ld / kConvCols), j0 = u % (ld / kConvCols) * kConvCols;
+    const int64_t width = p.s.co - j0 < kConvCols ? p.s.co - j0 : kConvCols;
+    T* dst = reinterpret_cast<T*>(p.dst) + (group * p.s.co + j0) * p.w_co;
+    const T* from = reinterpret_cast<const T*>(p.sums) + group * rows * ld + j0;
+    for (int64_t t = 0; t < p.s.taps(); t++) {
+      const int64_t k2 = t % p.s.k[2], k1 = t / p.s.k[2] % p.s.k[1], k0 = t / p.s.k[2] / p.s.k[1];
+      T* tap = dst + k0 * p.w_k[0] + k1 * p.w_k[1] + k2 * p.w_k[2];
+      for (int64_t c = 0; c < p.s.ci; c++, from += ld) {
+        alignas(64) T sum[kConvCols];
+        for (int64_t j = 0; j < kConvCols; j++) sum[j] = from[j];
+        for (int64_t s = 1; s < p.splits; s++)
+          for (int64_t j = 0; j < kConvCols; j++) sum[j] += from[s * part + j];
+        for (int64_t j = 0; j < width; j++) tap[j * p.w_co + c * p.w_ci] = sum[j];
+      }
+    }
+  }
+}
+
+template <class T>
+int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin, int64_t end) {
+  p.run.stage == 0 ? add_units<T>(p, begin, end) : sum_units<T>(p, begin, end);
+  return TT_OK;
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(conv_weight)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const ConvWeightPlan& p = *static_cast<const ConvWeightPlan*>(plan);
+  if (p.dtype == TT_F32) return conv_weight_of<float>(p, begin, end);
+  if (p.dtype == TT_F64) return conv_weight_of<double>(p, begin, end);
+  return conv_weight_of<int64_t>(p, begin, end);
+}
+
+TT_ENTRY_END

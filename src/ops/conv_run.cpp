@@ -1,0 +1,172 @@
+// The primitives of convolutions: layouts, dtypes and plans.
+#include "ops/conv_run.h"
+
+#include "gen/fronts.h"
+#include "gen/kernels.h"
+#include "gen/ops.h"
+#include "ops/elementwise.h"
+
+namespace TT_NS {
+
+// Strides of a dense tensor (n, channels, …) whose channels lie last.
+static Shape last_strides(Ints sizes) {
+  Shape out(sizes);
+  out[1] = 1;
+  int64_t step = sizes[1];
+  for (int64_t d = sizes.n - 1; d >= 2; d--) out[d] = step, step *= sizes[d] > 1 ? sizes[d] : 1;
+  out[0] = step;
+  return out;
+}
+static TensorRef new_last(Ints sizes, Dtype d, Device device) {
+  return new_strided(sizes, last_strides(sizes), d, device);
+}
+static bool strides_match(const Tensor& t, Ints strides) {
+  for (int64_t d = 0; d < t.ndim; d++)
+    if (t.size(d) > 1 && t.stride(d) != strides[d]) return false;
+  return true;
+}
+// t with its channels last, in dtype d.
+static TensorRef with_channels_last(const Tensor& t, Dtype d) {
+  if (t.dtype == d && (t.numel == 0 || strides_match(t, last_strides(t.sizes())))) return TensorRef::share(&t);
+  TensorRef out = new_last(t.sizes(), d, t.device);
+  copy_elements(*out, t);
+  return out;
+}
+// A result whose channels lie last, as the caller is to get it.
+static TensorRef in_format(TensorRef t, bool last, Dtype d) {
+  Shape rows(t->sizes());
+  contiguous_strides(t->sizes(), rows.data());
+  const bool same_order = t->numel == 0 || strides_match(*t, rows);
+  if (t->dtype == d && last) return t;
+  if (t->dtype == d && same_order) return new_alias(*t, t->sizes(), rows);
+  TensorRef out = last ? new_last(t->sizes(), d, t->device) : new_tensor(t->sizes(), d, t->device);
+  copy_elements(*out, *t);
+  return out;
+}
+static TensorRef in_dtype(const Tensor& t, Dtype d) { return t.dtype == d ? TensorRef::share(&t) : cast_input(t, d); }
+
+static TensorRef zero_run(const ConvGather& g, const Conv& c) {
+  TensorRef zeros = new_tensor(Ints(&g.run, 1), c.compute, c.device);
+  if (zeros->numel) fill_elements(*zeros, 0);
+  return zeros;
+}
+template <class Plan>
+static void set_weight_strides(Plan* p, const Tensor& w) {
+  p->w_co = w.stride(0), p->w_ci = w.stride(1);
+  for (int d = 0; d < kConvDims; d++) p->w_k[d] = d < kConvDims + 2 - w.ndim ? 0 : w.stride(d - kConvDims + w.ndim);
+}
+
+// x's rows with their padding.
+static TensorRef padded_rows(const Conv& c, const Tensor& x, int64_t width) {
+  const int64_t sizes[3] = {c.s.n * c.s.x[0] * c.s.x[1], width, c.s.ci};
+  TensorRef out = new_tensor(sizes, c.compute, c.device);
+  ConvPadPlan plan;
+  build_conv_pad(&plan, c.s, width, x.item_size());
+  plan.src = x.data, plan.dst = out->data;
+  if (out->numel) launch_stages(kernel_conv_pad, c.device, &plan.run);
+  return out;
+}
+
+// y from x, or x from y, channels last.
+static TensorRef gather_product(const Conv& c, ConvMode mode, const Tensor& source, const Tensor& weight, const Tensor* bias) {
+  TensorRef src = with_channels_last(source, c.compute), w = in_dtype(weight, c.compute), b = bias ? cast_input(*bias, c.compute) : TensorRef();
+  TensorRef out = new_last(mode == kConvForward ? c.y : c.x, c.compute, c.device);
+  if (out->numel == 0) return out;
+  const int64_t width = mode == kConvForward ? conv_merged_width(c.s) : 0;
+  ConvPlan plan;
+  build_conv(&plan, c.s, int32_t(c.compute), mode, width);
+  if (width) src = padded_rows(c, *src, width);
+  TensorRef zeros = zero_run(plan.gather, c);
+  Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device);
+  set_weight_strides(&plan, *w);
+  plan.src = src->data, plan.weight = w->data, plan.bias = b ? b->data : nullptr, plan.dst = out->data;
+  plan.packed = packed.data(), plan.zeros = zeros->data;
+  launch_stages(kernel_conv, c.device, &plan.run);
+  return out;
+}
+
+// The weight's gradient from x and y's, in the weight's format.
+static TensorRef weight_product(const Conv& c, const Tensor& input, const Tensor& grad) {
+  TensorRef x = with_channels_last(input, c.compute), y = with_channels_last(grad, c.compute);
+  TensorRef out = c.weight_last ? new_last(c.w, c.compute, c.device) : new_tensor(c.w, c.compute, c.device);
+  if (out->numel == 0) return out;
+  const int64_t width = conv_merged_width(c.s);
+  ConvWeightPlan plan;
+  build_conv_weight(&plan, c.s, int32_t(c.compute), out->item_size(), width);
+  if (width) x = padded_rows(c, *x, width);
+  TensorRef zeros = zero_run(plan.gather, c);
+  Workspace sums(conv_sums_bytes(plan, out->item_size()), c.device);
+  set_weight_strides(&plan, *out);
+  plan.src = x->data, plan.y = y->data, plan.dst = out->data, plan.sums = sums.data(), plan.zeros = zeros->data;
+  launch_stages(kernel_conv_weight, c.device, &plan.run);
+  return out;
+}
+
+enum class Want { kY, kX, kWeight };
+// y from x and the weight; x from y and the weight; the weight from x and y.
+static TensorRef product(const Conv& c, Want want, const Tensor& a, const Tensor& b, const Tensor* bias) {
+  if (want == Want::kWeight) return weight_product(c, a, b);
+  return gather_product(c, want == Want::kY ? kConvForward : kConvData, a, b, bias);
+}
+
+// The real (0) or imaginary (1) parts of a complex tensor, in place.
+static TensorRef part(const Tensor& t, int i) {
+  const Dtype d = t.dtype == Dtype::kC128 ? Dtype::kF64 : Dtype::kF32;
+  Shape strides(t.strides());
+  for (int64_t k = 0; k < t.ndim; k++) strides[k] *= 2;
+  return new_alias(t, t.sizes(), strides, advance(t.data, i * item_size(d)), d);
+}
+static TensorRef complex_product(const Conv& c, Want want, const Tensor& a, const Tensor& b, Dtype d) {
+  TensorRef ar = part(a, 0), ai = part(a, 1), br = part(b, 0), bi = part(b, 1);
+  TensorRef re = op::sub(*product(c, want, *ar, *br, nullptr), *product(c, want, *ai, *bi, nullptr));
+  TensorRef im = op::add(*product(c, want, *ar, *bi, nullptr), *product(c, want, *ai, *br, nullptr));
+  TensorRef out = new_strided(re->sizes(), re->strides(), d, c.device);
+  TensorRef out_re = part(*out, 0), out_im = part(*out, 1);
+  copy_elements(*out_re, *re), copy_elements(*out_im, *im);
+  return out;
+}
+
+static TensorRef any_product(const Conv& c, Want want, const Tensor& a, const Tensor& b, const Tensor* bias) {
+  const Dtype d = a.dtype;
+  const bool last = want == Want::kWeight ? c.weight_last : c.last;
+  if (!c.complex) {
+    TensorRef out = product(c, want, a, b, bias);
+    if (want == Want::kWeight) return in_dtype(*out, d);
+    return in_format(std::move(out), last, d);
+  }
+  TensorRef out = complex_product(c, want, a, b, d);
+  if (bias) {
+    Shape shape(out->sizes());
+    for (int64_t k = 0; k < out->ndim; k++) shape[k] = k == 1 ? out->size(1) : 1;
+    Shape strides(shape);
+    for (int64_t k = 0; k < out->ndim; k++) strides[k] = k == 1 ? bias->stride(0) : 0;
+    out = op::add(*out, *new_alias(*bias, shape, strides));
+  }
+  return want == Want::kWeight ? std::move(out) : in_format(std::move(out), last, d);
+}
+
+namespace front {
+
+TensorRef convolution(Call, const Tensor& input, const Tensor& weight, const Tensor* bias, Ints stride, Ints padding, Ints dilation, bool transposed,
+                      Ints output_padding, int64_t groups) {
+  const Conv c = check_conv(input, weight, bias, {stride, padding, dilation, transposed, output_padding, groups});
+  return any_product(c, transposed ? Want::kX : Want::kY, input, weight, bias);
+}
+
+TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input, const Tensor& weight, Ints stride, Ints padding, Ints dilation,
+                                  bool transposed, Ints output_padding, int64_t groups, bool want_input, bool want_weight, bool want_bias) {
+  const Conv c = check_conv(input, weight, nullptr, {stride, padding, dilation, transposed, output_padding, groups});
+  TensorTriple out;
+  if (want_input) out.first = any_product(c, transposed ? Want::kY : Want::kX, grad, weight, nullptr);
+  if (want_weight) out.second = transposed ? any_product(c, Want::kWeight, grad, input, nullptr) : any_product(c, Want::kWeight, input, grad, nullptr);
+  if (want_bias) {
+    Shape dims;
+    for (int64_t d = 0; d < grad.ndim; d++)
+      if (d != 1) dims.push_back(d);
+    out.third = op::sum_dim(*new_alias(grad), dims);
+  }
+  return out;
+}
+
+}  // namespace front
+}  // namespace TT_NS

@@ -1,0 +1,92 @@
+// Builds the plans of convolutions.
+#pragma once
+
+#include "plan/conv_plan.h"
+
+namespace TT_NS {
+
+inline int64_t conv_round(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+inline int64_t conv_pixels(const ConvShape& s, const int64_t* grid) { return s.n * grid[0] * grid[1] * grid[2]; }
+
+// Units worth one task: about 2^21 multiplications.
+inline int64_t conv_grain(double unit) { return unit >= (1 << 21) ? 1 : int64_t((1 << 21) / (unit + 1)) + 1; }
+
+// Width of rows copied with their padding; 0: they are better read in place.
+inline int64_t conv_merged_width(const ConvShape& s) {
+  if (s.groups != 1 || s.ci >= 16 || s.k[2] == 1 || s.dil[2] != 1) return 0;
+  const int64_t width = (s.y[2] - 1) * s.stride[2] + s.k[2];
+  return s.y[2] > 0 && width <= 2 * s.x[2] + 64 ? width : 0;
+}
+
+inline void conv_gather_x(ConvGather* g, const ConvShape& s, int64_t merged_width) {
+  for (int d = 0; d < kConvDims; d++) g->size[d] = s.x[d], g->taps[d] = s.k[d], g->pad[d] = s.pad[d];
+  g->run = s.ci, g->group = s.ci, g->pixel = s.groups * s.ci, g->row = s.x[2] * g->pixel;
+  if (!merged_width) return;
+  g->size[2] = merged_width, g->taps[2] = 1, g->pad[2] = 0;
+  g->run = s.k[2] * s.ci, g->row = merged_width * g->pixel;
+}
+
+inline void conv_gather_y(ConvGather* g, const ConvShape& s) {
+  for (int d = 0; d < kConvDims; d++) g->size[d] = s.y[d], g->taps[d] = s.k[d], g->pad[d] = s.pad[d];
+  g->run = s.co, g->group = s.co, g->pixel = s.groups * s.co, g->row = s.y[2] * g->pixel;
+}
+
+// Fills all but the pointers and the weight's strides.
+inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode, int64_t merged_width) {
+  p->s = s, p->dtype = dtype, p->mode = mode;
+  const bool forward = mode == kConvForward;
+  forward ? conv_gather_x(&p->gather, s, merged_width) : conv_gather_y(&p->gather, s);
+  const int64_t* grid = forward ? s.y : s.x;
+  const int64_t cols = forward ? s.co : s.ci, depth = forward ? s.ci : s.co;
+  int64_t largest = s.n, phases = 1;
+  for (int d = 0; d < kConvDims; d++) {
+    p->phases[d] = forward ? 1 : s.stride[d] < grid[d] ? s.stride[d] : grid[d];
+    if (p->phases[d] < 1) p->phases[d] = 1;
+    phases *= p->phases[d];
+    largest *= (grid[d] + p->phases[d] - 1) / p->phases[d];
+  }
+  p->blocks = (largest + kConvRows - 1) / kConvRows;
+  const bool any = cols > 0 && conv_pixels(s, grid) > 0;
+  p->run.units[0] = any ? s.groups * (conv_round(cols, kConvCols) / kConvCols) : 0;
+  p->run.grain[0] = conv_grain(double(s.taps()) * double(depth) * kConvCols * 8);
+  p->run.units[1] = any ? phases * p->blocks * s.groups : 0;
+  p->run.grain[1] = conv_grain(double(kConvRows * cols) * double(depth * s.taps()) / double(phases));
+  p->run.n = 2, p->run.stage = 0;
+}
+inline int64_t conv_packed_bytes(const ConvPlan& p, int64_t item_size) {
+  const int64_t cols = p.mode == kConvForward ? p.s.co : p.s.ci, depth = p.mode == kConvForward ? p.s.ci : p.s.co;
+  return conv_round(p.s.groups * conv_round(cols, kConvCols) * p.s.taps() * depth * item_size, 64);
+}
+
+inline void build_conv_pad(ConvPadPlan* p, const ConvShape& s, int64_t width, int64_t item_size) {
+  p->rows = s.n * s.x[0] * s.x[1], p->from = s.x[2], p->width = width, p->pad = s.pad[2];
+  p->item_size = int32_t(item_size), p->pixel_bytes = s.ci * item_size;
+  p->run.units[0] = p->rows, p->run.units[1] = 0;
+  p->run.grain[0] = conv_grain(double(width * s.ci) * 8), p->run.grain[1] = 1;
+  p->run.n = 1, p->run.stage = 0;
+}
+
+// Fills all but the pointers and the weight's strides.
+inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dtype, int64_t item_size, int64_t merged_width) {
+  p->s = s, p->dtype = dtype;
+  conv_gather_x(&p->gather, s, merged_width);
+  const int64_t pixels = conv_pixels(s, s.y), cols = conv_round(s.co, kConvCols);
+  const int64_t bytes = s.groups * s.taps() * s.ci * cols * item_size + 1;
+  int64_t splits = (int64_t(8) << 20) / bytes;
+  if (splits > pixels / (2 * kConvChunk)) splits = pixels / (2 * kConvChunk);
+  p->splits = splits < 1 ? 1 : splits > 8 ? 8 : splits;
+  const int64_t taps = p->gather.taps[0] * p->gather.taps[1] * p->gather.taps[2];
+  p->tap_blocks = p->splits >= 4 || taps < 1 ? 1 : taps;
+  p->col_blocks = p->splits >= 4 || cols < 1 ? 1 : (cols + 127) / 128;
+  const bool any = s.groups * s.taps() * s.ci * s.co > 0;
+  p->run.units[0] = any ? p->splits * s.groups * p->tap_blocks * p->col_blocks : 0;
+  p->run.grain[0] = conv_grain(double(pixels * s.co) * double(s.ci * s.taps()) / double(p->splits * p->tap_blocks * p->col_blocks));
+  p->run.units[1] = any ? s.groups * (cols / kConvCols) : 0;
+  p->run.grain[1] = conv_grain(double(s.taps() * s.ci) * double(kConvCols * p->splits * 4));
+  p->run.n = 2, p->run.stage = 0;
+}
+inline int64_t conv_sums_bytes(const ConvWeightPlan& p, int64_t item_size) {
+  return conv_round(p.splits * p.s.groups * p.s.taps() * p.s.ci * conv_round(p.s.co, kConvCols) * item_size, 64);
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,83 @@
+// ConvPlan: the three products of a convolution, over channels-last arrays. POD, also device code.
+#pragma once
+
+#include "plan/stages.h"
+
+namespace TT_NS {
+
+constexpr int kConvDims = 3;  // spatial dimensions; missing ones lead and have size 1
+
+// y(n, o, group, co) = sum over taps k and ci of x(n, o * stride - pad + k * dil, group, ci) * w(group, co, ci, k).
+// x and y are row-major with the channels last; channels count those of one group.
+struct ConvShape {
+  int64_t n, groups, ci, co;
+  int64_t x[kConvDims], y[kConvDims], k[kConvDims];
+  int64_t stride[kConvDims], pad[kConvDims], dil[kConvDims];
+  TT_INLINE int64_t taps() const { return k[0] * k[1] * k[2]; }
+};
+
+// Side on which a gather reads: for y it reads x, for the gradient of x it reads y.
+enum ConvMode : int32_t { kConvForward = 0, kConvData = 1 };
+
+// Where the elements of a window that share a tap lie. Merged: input rows have been copied with their padding, so that the
+// last dimension's taps and the channels are one run; its taps then count as channels.
+struct ConvGather {
+  int64_t size[kConvDims];    // of the source, as far as it is read
+  int64_t taps[kConvDims];
+  int64_t pad[kConvDims];
+  int64_t run;                // elements of a tap
+  int64_t row, pixel, group;  // elements between rows, pixels and groups of the source
+};
+
+constexpr int64_t kConvRows = 168;   // result pixels of a unit: a multiple of every micro-tile's height
+constexpr int64_t kConvTaps = 12;    // taps whose addresses are worked out at once
+constexpr int64_t kConvDepth = 768;  // terms that a unit adds before it goes to the next columns
+constexpr int64_t kConvCols = 32;    // columns are packed in multiples of this
+constexpr int64_t kConvChunk = 256;  // pixels that a tile of the weight's gradient adds at a time
+
+// conv: dst = products of src with the packed weight, plus bias.
+// Stage 0 packs the weight: [groups][column blocks of kConvCols]. Stage 1: [phases][blocks of kConvRows][groups]. A phase is
+// the set of result pixels that see the same taps: one forward, at most the product of the strides for kConvData.
+struct ConvPlan {
+  Stages run;
+  ConvShape s;
+  ConvGather gather;
+  int32_t dtype;  // f32 f64 i64
+  int32_t mode;
+  int64_t phases[kConvDims], blocks;
+  const char* src;
+  const char* weight;
+  int64_t w_co, w_ci, w_k[kConvDims];  // element strides of the weight
+  const char* bias;                    // per column, all groups; NULL: 0
+  char* dst;
+  char* packed;  // [group][columns, rounded up][taps][channels of src] in panels
+  const char* zeros;  // gather.run zeros
+};
+
+// conv_pad: the last dimension of x with its padding, [n * x0 * x1][width][channels]. Units: rows.
+struct ConvPadPlan {
+  Stages run;
+  int32_t item_size;
+  int64_t rows, from, width, pad, pixel_bytes;
+  const char* src;
+  char* dst;
+};
+
+// conv_weight: dweight(group, co, ci, k) = sum over pixels of y and x.
+// Stage 0: [splits][groups][tap blocks][column blocks] partial sums over pieces of the pixels; stage 1: [groups][column
+// blocks of kConvCols] adds the pieces in order.
+struct ConvWeightPlan {
+  Stages run;
+  ConvShape s;
+  ConvGather gather;
+  int32_t dtype;
+  int64_t splits, tap_blocks, col_blocks;
+  const char* src;
+  const char* y;
+  char* dst;
+  int64_t w_co, w_ci, w_k[kConvDims];
+  char* sums;   // [splits][groups][taps * ci][co rounded up to kConvCols]
+  const char* zeros;  // gather.run zeros
+};
+
+}  // namespace TT_NS
