@@ -215,6 +215,20 @@ def int_list(x, op, arg):
     return packed(x, op, arg), length(x)
 
 
+def list_field(x, op, arg, keep):
+    """The pointer and the length that a list of ints, or one int, has in an options struct; keep holds its memory."""
+    if x is None:
+        return 0, 0
+    if not isinstance(x, (tuple, list)):
+        x = (integer(x, op, arg),)
+    try:
+        x = array.array("q", x)
+    except (TypeError, OverflowError):
+        x = array.array("q", [integer(i, op, arg) for i in x])
+    keep.append(x)
+    return x.buffer_info()
+
+
 def gathered(args, keywords, op, arg):
     """The list argument of a call like view(2, 3), view((2, 3)) or view(size=(2, 3))."""
     if keywords:

@@ -149,6 +149,8 @@ def opt_local(op, k, a, i):
         return f'const Scalar* o_{n} = {bit} ? &scalar_arg(&opts->{n}, "{n}", {i}) : nullptr;'
     if a.type in ("Dims", "Dims?"):
         return f'const {t} o_{n} = {bit} ? {t}(ints_arg(opts->{n}, opts->n_{n}, "{n}", {i})) : {t}();'
+    if a.type == "Int[]":
+        return f'const Ints o_{n} = {bit} ? int_list_arg(opts->{n}, opts->n_{n}, "{n}", {i}) : Ints();'
     if a.type == "Tensor?":
         return f'const Tensor* o_{n} = {bit} ? optional_arg(opts->{n}, "{n}", {i}) : nullptr;'
     if a.type in ("DType", "DType?"):

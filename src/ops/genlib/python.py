@@ -34,7 +34,7 @@ _new = object.__new__
 '''
 # what the functions take from _convert.py
 CONVERT = (
-    "boolean", "call_list", "device_field", "dtype_code", "float64", "gathered", "generator_address", "int64", "int_list", "integer", "is_dims", "is_int",
+    "boolean", "call_list", "device_field", "dtype_code", "float64", "gathered", "generator_address", "int64", "int_list", "list_field", "integer", "is_dims", "is_int",
     "is_list", "is_number", "is_optional_number", "is_optional_tensor", "length", "memory_format_code", "named_result", "no_overload", "number_form",
     "number_beside", "number_operand", "one_of", "optional_boolean", "optional_integer", "optional_real", "optional_scalar", "optional_tensor", "out_tensor", "out_tensors",
     "pointers", "real", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
@@ -44,7 +44,7 @@ NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 # schema type -> test that a Python value is of this kind, where forms differ
 TESTS = {"Tensor": "isinstance({0}, Tensor)", "Tensor!": "isinstance({0}, Tensor)", "Tensor?": "is_optional_tensor({0})", "Scalar": "is_number({0})",
          "Scalar?": "is_optional_number({0})", "Float": "is_number({0})", "Int": "is_int({0})", "Dim": "is_int({0})", "Index": "is_int({0})",
-         "Dims": "is_dims({0})", "Int[]": "is_list({0})", "Size": "is_list({0})", "Shape": "is_list({0})"}
+         "Dims": "is_dims({0})", "Int[]": "is_list({0})", "Str": "isinstance({0}, str)", "Size": "is_list({0})", "Shape": "is_list({0})"}
 # schema type -> (conversion of a positional argument, of a field, the field's format)
 SIMPLE = {"Float": ("float64", "real", "d"), "Float?": ("", "optional_real", "d"), "Int": ("int64", "integer", "q"), "Int?": ("", "optional_integer", "q"),
           "Dim": ("int64", "integer", "q"), "Dim?": ("", "optional_integer", "q"), "Index": ("int64", "integer", "q"),
@@ -288,7 +288,8 @@ class Function:
             if differs and p.name not in checked:
                 if slot.arg.type not in TESTS:
                     raise DeclError(f"{form.op.name}: forms of {self.name} cannot be told apart by {slot.arg.name}: {slot.arg.type}")
-                tests.append(TESTS[slot.arg.type].format(p.name))
+                kind = "Dims" if slot.arg.type == "Int[]" and not slot.required else slot.arg.type  # a default: one int will do
+                tests.append(TESTS[kind].format(p.name))
         return " and ".join(tests)
 
     def form_body(self, form, checked):
@@ -304,7 +305,8 @@ class Function:
                 optional = ", True" if s.arg.type == "Tensor?[]" else ""
                 lines.append(f'{s.var} = tensor_list({s.var}, "{self.name}", "{s.name}"{optional})')
         if op.options and not op.fixed:
-            lines += ["opts = None", f"if {self.unusual(form)}:", f"    opts = {self.options(form)}"]
+            keep = ["    keep = []"] if any(a.type in NUMBER_LISTS for a in op.options) else []
+            lines += ["opts = None", f"if {self.unusual(form)}:", *keep, f"    opts = {self.options(form)}"]
         if self.takes_out and not stored:
             outs = dst_names(op)
             lines.append("if out is not None:")
@@ -403,13 +405,16 @@ class Function:
                 bits.append(f"({s.var} is not None) << {k}" if k else f"({s.var} is not None)")
             else:
                 constant |= 1 << k
+            if a.type in NUMBER_LISTS:
+                fields.append(f"*list_field({where}, keep)")
+                continue
             fields.append(f"one_of({a.enum.upper()}, {where})" if a.enum else f"{SIMPLE[a.type][1]}({where})")
         word = " | ".join(([str(constant)] if constant else []) + bits)
         return f"_o_{op.name}({', '.join([word] + fields)})"
 
 
 def struct_format(op):
-    return "Q" + "".join("i" if a.enum else SIMPLE[a.type][2] for a in op.options) + "0q"
+    return "Q" + "".join("i" if a.enum else "Pq" if a.type in NUMBER_LISTS else SIMPLE[a.type][2] for a in op.options) + "0q"
 
 
 def places(forms_):
