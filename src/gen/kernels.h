@@ -125,6 +125,9 @@ extern const Kernel kernel_log_softmax;
 extern const Kernel kernel_softmax_backward;
 extern const Kernel kernel_log_softmax_backward;
 extern const Kernel kernel_matmul;
+extern const Kernel kernel_conv_pad;
+extern const Kernel kernel_conv;
+extern const Kernel kernel_conv_weight;
 extern const Kernel kernel_layer_norm;
 extern const Kernel kernel_layer_norm_backward;
 extern const Kernel kernel_random_uniform;
@@ -146,6 +149,6 @@ extern const Kernel kernel_nll_loss;
 extern const Kernel kernel_nll_loss_backward;
 extern const Kernel kernel_cumprod;
 
-constexpr int32_t kNumKernels = 140;
+constexpr int32_t kNumKernels = 143;
 
 }  // namespace TT_NS

@@ -3,7 +3,7 @@ from ctypes import byref, c_void_p
 from struct import Struct
 
 from ._convert import (boolean, call_list, device_field, dtype_code, float64, gathered, generator_address, int64, int_list,
-                       integer, is_dims, is_int, is_list, is_number, is_optional_number, is_optional_tensor, length,
+                       list_field, integer, is_dims, is_int, is_list, is_number, is_optional_number, is_optional_tensor, length,
                        memory_format_code, named_result, no_overload, number_form, number_beside, number_operand, one_of,
                        optional_integer, optional_scalar, optional_tensor, out_tensor, out_tensors, pointers, real, scalar,
                        scalar_field, store, tensor_address, tensor_list, text, wrong_kind)
@@ -158,6 +158,15 @@ tt_clamp_tensor_ = lib.tt_clamp_tensor_
 tt_clamp_tensor_into = lib.tt_clamp_tensor_into
 tt_clone = lib.tt_clone
 tt_contiguous = lib.tt_contiguous
+tt_conv1d = lib.tt_conv1d
+tt_conv1d_padding = lib.tt_conv1d_padding
+tt_conv2d = lib.tt_conv2d
+tt_conv2d_padding = lib.tt_conv2d_padding
+tt_conv3d = lib.tt_conv3d
+tt_conv3d_padding = lib.tt_conv3d_padding
+tt_conv_transpose1d = lib.tt_conv_transpose1d
+tt_conv_transpose2d = lib.tt_conv_transpose2d
+tt_conv_transpose3d = lib.tt_conv_transpose3d
 tt_copy_ = lib.tt_copy_
 tt_cos = lib.tt_cos
 tt_cos_ = lib.tt_cos_
@@ -644,6 +653,15 @@ _o_rsub = Struct("Q0qiiqdd0q").pack
 _o_rsub_scalar = Struct("Q0qiiqdd0q").pack
 _o_div = Struct("Qi0q").pack
 _o_div_scalar = Struct("Qi0q").pack
+_o_conv1d = Struct("QPqPqPqq0q").pack
+_o_conv1d_padding = Struct("QPqPqq0q").pack
+_o_conv2d = Struct("QPqPqPqq0q").pack
+_o_conv2d_padding = Struct("QPqPqq0q").pack
+_o_conv3d = Struct("QPqPqPqq0q").pack
+_o_conv3d_padding = Struct("QPqPqq0q").pack
+_o_conv_transpose1d = Struct("QPqPqPqqPq0q").pack
+_o_conv_transpose2d = Struct("QPqPqPqqPq0q").pack
+_o_conv_transpose3d = Struct("QPqPqPqqPq0q").pack
 _o_clone = Struct("Qi0q").pack
 _o_to = Struct("Qiiii0q").pack
 _o_empty = Struct("Qiii0q").pack
@@ -2763,6 +2781,215 @@ def logical_xor_(self, other):
     if tt_logical_xor_(local.ctx, input._h, other._h):
         fail()
     return input
+
+
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
+
+    The convolution (cross-correlation) of signals: sums of products of weight with windows of input. input: (N,
+    C, L) or (C, L).
+    conv1d with padding by name.
+      weight: (out, C / groups, k)
+      bias: (out), or none
+      stride: step of the windows
+      padding: zeros that count as lying on each side of input
+      dilation: distance of the input elements of a window
+      groups: channels of input and output are divided into so many groups without links between them
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("conv1d", "input", "Tensor", input)
+    if not isinstance(weight, Tensor):
+        raise wrong_kind("conv1d", "weight", "Tensor", weight)
+    if is_dims(padding):
+        opts = None
+        if stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or groups != 1 or type(groups) is not int:
+            keep = []
+            opts = _o_conv1d(15, *list_field(stride, "conv1d", "stride", keep), *list_field(padding, "conv1d", "padding", keep), *list_field(dilation, "conv1d", "dilation", keep), integer(groups, "conv1d", "groups"))
+        h = c_void_p()
+        if tt_conv1d(local.ctx, input._h, weight._h, optional_tensor(bias, "conv1d", "bias"), opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif isinstance(padding, str):
+        opts = None
+        if stride != 1 or type(stride) is not int or dilation != 1 or type(dilation) is not int or groups != 1 or type(groups) is not int:
+            keep = []
+            opts = _o_conv1d_padding(7, *list_field(stride, "conv1d", "stride", keep), *list_field(dilation, "conv1d", "dilation", keep), integer(groups, "conv1d", "groups"))
+        h = c_void_p()
+        if tt_conv1d_padding(local.ctx, input._h, weight._h, text(padding, "conv1d", "padding"), optional_tensor(bias, "conv1d", "bias"), opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("conv1d", input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
+
+    The convolution (cross-correlation) of images. input: (N, C, H, W) or (C, H, W). The result is channels_last
+    if input or weight is.
+    conv2d with padding by name.
+      weight: (out, C / groups, kh, kw)
+      bias: (out), or none
+      stride: step of the windows
+      padding: zeros that count as lying on each side of input
+      dilation: distance of the input elements of a window
+      groups: channels of input and output are divided into so many groups without links between them
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("conv2d", "input", "Tensor", input)
+    if not isinstance(weight, Tensor):
+        raise wrong_kind("conv2d", "weight", "Tensor", weight)
+    if is_dims(padding):
+        opts = None
+        if stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or groups != 1 or type(groups) is not int:
+            keep = []
+            opts = _o_conv2d(15, *list_field(stride, "conv2d", "stride", keep), *list_field(padding, "conv2d", "padding", keep), *list_field(dilation, "conv2d", "dilation", keep), integer(groups, "conv2d", "groups"))
+        h = c_void_p()
+        if tt_conv2d(local.ctx, input._h, weight._h, optional_tensor(bias, "conv2d", "bias"), opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif isinstance(padding, str):
+        opts = None
+        if stride != 1 or type(stride) is not int or dilation != 1 or type(dilation) is not int or groups != 1 or type(groups) is not int:
+            keep = []
+            opts = _o_conv2d_padding(7, *list_field(stride, "conv2d", "stride", keep), *list_field(dilation, "conv2d", "dilation", keep), integer(groups, "conv2d", "groups"))
+        h = c_void_p()
+        if tt_conv2d_padding(local.ctx, input._h, weight._h, text(padding, "conv2d", "padding"), optional_tensor(bias, "conv2d", "bias"), opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("conv2d", input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
+
+    The convolution (cross-correlation) of volumes. input: (N, C, D, H, W) or (C, D, H, W).
+    conv3d with padding by name.
+      weight: (out, C / groups, kd, kh, kw)
+      bias: (out), or none
+      stride: step of the windows
+      padding: zeros that count as lying on each side of input
+      dilation: distance of the input elements of a window
+      groups: channels of input and output are divided into so many groups without links between them
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("conv3d", "input", "Tensor", input)
+    if not isinstance(weight, Tensor):
+        raise wrong_kind("conv3d", "weight", "Tensor", weight)
+    if is_dims(padding):
+        opts = None
+        if stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or groups != 1 or type(groups) is not int:
+            keep = []
+            opts = _o_conv3d(15, *list_field(stride, "conv3d", "stride", keep), *list_field(padding, "conv3d", "padding", keep), *list_field(dilation, "conv3d", "dilation", keep), integer(groups, "conv3d", "groups"))
+        h = c_void_p()
+        if tt_conv3d(local.ctx, input._h, weight._h, optional_tensor(bias, "conv3d", "bias"), opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    elif isinstance(padding, str):
+        opts = None
+        if stride != 1 or type(stride) is not int or dilation != 1 or type(dilation) is not int or groups != 1 or type(groups) is not int:
+            keep = []
+            opts = _o_conv3d_padding(7, *list_field(stride, "conv3d", "stride", keep), *list_field(dilation, "conv3d", "dilation", keep), integer(groups, "conv3d", "groups"))
+        h = c_void_p()
+        if tt_conv3d_padding(local.ctx, input._h, weight._h, text(padding, "conv3d", "padding"), optional_tensor(bias, "conv3d", "bias"), opts, byref(h)):
+            fail()
+        t = _new(Tensor)
+        t._h = h
+        return t
+    raise no_overload("conv3d", input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
+
+    The transpose of the linear map that conv1d with this weight is. input: (N, C, L) or (C, L).
+      weight: (C, out / groups, k)
+      bias: (out), or none
+      stride: step of the windows in the result
+      padding: dilation * (k - 1) - padding zeros count as lying on each side of input
+      output_padding: elements that one side of the result has more; smaller than stride or dilation
+      groups: channels of input and output are divided into so many groups without links between them
+      dilation: distance of the elements of a window
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("conv_transpose1d", "input", "Tensor", input)
+    if not isinstance(weight, Tensor):
+        raise wrong_kind("conv_transpose1d", "weight", "Tensor", weight)
+    opts = None
+    if stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int or output_padding != 0 or type(output_padding) is not int or groups != 1 or type(groups) is not int or dilation != 1 or type(dilation) is not int:
+        keep = []
+        opts = _o_conv_transpose1d(31, *list_field(stride, "conv_transpose1d", "stride", keep), *list_field(padding, "conv_transpose1d", "padding", keep), *list_field(output_padding, "conv_transpose1d", "output_padding", keep), integer(groups, "conv_transpose1d", "groups"), *list_field(dilation, "conv_transpose1d", "dilation", keep))
+    h = c_void_p()
+    if tt_conv_transpose1d(local.ctx, input._h, weight._h, optional_tensor(bias, "conv_transpose1d", "bias"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
+
+    The transpose of the linear map that conv2d with this weight is. input: (N, C, H, W) or (C, H, W).
+      weight: (C, out / groups, kh, kw)
+      bias: (out), or none
+      stride: step of the windows in the result
+      padding: dilation * (k - 1) - padding zeros count as lying on each side of input
+      output_padding: elements that one side of the result has more; smaller than stride or dilation
+      groups: channels of input and output are divided into so many groups without links between them
+      dilation: distance of the elements of a window
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("conv_transpose2d", "input", "Tensor", input)
+    if not isinstance(weight, Tensor):
+        raise wrong_kind("conv_transpose2d", "weight", "Tensor", weight)
+    opts = None
+    if stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int or output_padding != 0 or type(output_padding) is not int or groups != 1 or type(groups) is not int or dilation != 1 or type(dilation) is not int:
+        keep = []
+        opts = _o_conv_transpose2d(31, *list_field(stride, "conv_transpose2d", "stride", keep), *list_field(padding, "conv_transpose2d", "padding", keep), *list_field(output_padding, "conv_transpose2d", "output_padding", keep), integer(groups, "conv_transpose2d", "groups"), *list_field(dilation, "conv_transpose2d", "dilation", keep))
+    h = c_void_p()
+    if tt_conv_transpose2d(local.ctx, input._h, weight._h, optional_tensor(bias, "conv_transpose2d", "bias"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
+
+    The transpose of the linear map that conv3d with this weight is. input: (N, C, D, H, W) or (C, D, H, W).
+      weight: (C, out / groups, kd, kh, kw)
+      bias: (out), or none
+      stride: step of the windows in the result
+      padding: dilation * (k - 1) - padding zeros count as lying on each side of input
+      output_padding: elements that one side of the result has more; smaller than stride or dilation
+      groups: channels of input and output are divided into so many groups without links between them
+      dilation: distance of the elements of a window
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("conv_transpose3d", "input", "Tensor", input)
+    if not isinstance(weight, Tensor):
+        raise wrong_kind("conv_transpose3d", "weight", "Tensor", weight)
+    opts = None
+    if stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int or output_padding != 0 or type(output_padding) is not int or groups != 1 or type(groups) is not int or dilation != 1 or type(dilation) is not int:
+        keep = []
+        opts = _o_conv_transpose3d(31, *list_field(stride, "conv_transpose3d", "stride", keep), *list_field(padding, "conv_transpose3d", "padding", keep), *list_field(output_padding, "conv_transpose3d", "output_padding", keep), integer(groups, "conv_transpose3d", "groups"), *list_field(dilation, "conv_transpose3d", "dilation", keep))
+    h = c_void_p()
+    if tt_conv_transpose3d(local.ctx, input._h, weight._h, optional_tensor(bias, "conv_transpose3d", "bias"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
 
 
 def copy_(input, src):
@@ -6730,24 +6957,26 @@ PLACES = {
         "asin": asin, "atan": atan, "atan2": atan2, "baddbmm": baddbmm, "bernoulli": bernoulli, "bitwise_and": bitwise_and,
         "bitwise_left_shift": bitwise_left_shift, "bitwise_not": bitwise_not, "bitwise_or": bitwise_or, "bitwise_right_shift":
         bitwise_right_shift, "bitwise_xor": bitwise_xor, "bmm": bmm, "cat": cat, "ceil": ceil, "chunk": chunk, "clamp": clamp, "clip":
-        clamp, "clone": clone, "cos": cos, "cosh": cosh, "cumprod": cumprod, "cumsum": cumsum, "detach": detach, "diagonal": diagonal,
-        "div": div, "divide": div, "dot": dot, "einsum": einsum, "empty": empty, "empty_like": empty_like, "eq": eq, "erf": erf, "erfc":
-        erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "eye": eye, "fix": trunc, "flatten": flatten, "flip": flip, "floor": floor,
-        "floor_divide": floor_divide, "fmod": fmod, "full": full, "full_like": full_like, "gather": gather, "ge": ge, "greater": gt,
-        "greater_equal": ge, "gt": gt, "index_add": index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put,
-        "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log":
-        log, "log10": log10, "log1p": log1p, "log2": log2, "log_softmax": log_softmax, "logical_and": logical_and, "logical_not":
-        logical_not, "logical_or": logical_or, "logical_xor": logical_xor, "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill,
-        "masked_select": masked_select, "matmul": matmul, "max": max, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum,
-        "mm": mm, "mul": mul, "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "normal": normal,
-        "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "prod": prod, "rand": rand,
-        "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "reciprocal": reciprocal, "relu": relu, "remainder": remainder,
-        "reshape": reshape, "roll": roll, "round": round, "rsqrt": rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add,
-        "select": select, "sigmoid": sigmoid, "sign": sign, "sin": sin, "sinh": sinh, "softmax": softmax, "split": split,
-        "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square": square, "squeeze": squeeze, "stack": stack, "std": std, "sub": sub,
-        "subtract": sub, "sum": sum, "t": t, "take_along_dim": take_along_dim, "tan": tan, "tanh": tanh, "tile": tile, "transpose":
-        transpose, "tril": tril, "triu": triu, "true_divide": div, "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze":
-        unsqueeze, "var": var, "var_mean": var_mean, "where": where, "zeros": zeros, "zeros_like": zeros_like
+        clamp, "clone": clone, "conv1d": conv1d, "conv2d": conv2d, "conv3d": conv3d, "conv_transpose1d": conv_transpose1d,
+        "conv_transpose2d": conv_transpose2d, "conv_transpose3d": conv_transpose3d, "cos": cos, "cosh": cosh, "cumprod": cumprod,
+        "cumsum": cumsum, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot, "einsum": einsum, "empty": empty,
+        "empty_like": empty_like, "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "eye": eye, "fix": trunc,
+        "flatten": flatten, "flip": flip, "floor": floor, "floor_divide": floor_divide, "fmod": fmod, "full": full, "full_like":
+        full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "gt": gt, "index_add": index_add, "index_copy":
+        index_copy, "index_fill": index_fill, "index_put": index_put, "index_select": index_select, "isfinite": isfinite, "isinf": isinf,
+        "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10": log10, "log1p": log1p, "log2": log2, "log_softmax":
+        log_softmax, "logical_and": logical_and, "logical_not": logical_not, "logical_or": logical_or, "logical_xor": logical_xor,
+        "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill, "masked_select": masked_select, "matmul": matmul, "max": max,
+        "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multiply": mul, "mv": mv, "narrow":
+        narrow, "ne": ne, "neg": neg, "negative": neg, "normal": normal, "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer":
+        outer, "permute": permute, "pow": pow, "prod": prod, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like":
+        randn_like, "reciprocal": reciprocal, "relu": relu, "remainder": remainder, "reshape": reshape, "roll": roll, "round": round,
+        "rsqrt": rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign,
+        "sin": sin, "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square":
+        square, "squeeze": squeeze, "stack": stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim":
+        take_along_dim, "tan": tan, "tanh": tanh, "tile": tile, "transpose": transpose, "tril": tril, "triu": triu, "true_divide": div,
+        "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean": var_mean, "where":
+        where, "zeros": zeros, "zeros_like": zeros_like
     },
     "Tensor": {
         "abs": abs, "abs_": abs_, "absolute": abs, "absolute_": abs_, "acos": acos, "acos_": acos_, "add": add, "add_": add_, "addmm":
@@ -6790,11 +7019,13 @@ PLACES = {
         "var": var, "var_mean": var_mean, "view": view, "where": _m_where, "zero_": zero_, "zeros_like": zeros_like
     },
     "nn.functional": {
-        "binary_cross_entropy": binary_cross_entropy, "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
-        "cross_entropy": cross_entropy, "dropout": dropout, "elu": elu, "embedding": embedding, "gelu": gelu, "glu": glu, "hardsigmoid":
-        hardsigmoid, "hardswish": hardswish, "hardtanh": hardtanh, "huber_loss": huber_loss, "kl_div": kl_div, "l1_loss": l1_loss,
-        "layer_norm": layer_norm, "leaky_relu": leaky_relu, "linear": linear, "log_softmax": log_softmax, "logsigmoid": logsigmoid,
-        "mish": mish, "mse_loss": mse_loss, "nll_loss": nll_loss, "one_hot": one_hot, "relu": relu, "relu6": relu6, "sigmoid": sigmoid,
-        "silu": silu, "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softplus": softplus, "tanh": tanh
+        "binary_cross_entropy": binary_cross_entropy, "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits, "conv1d":
+        conv1d, "conv2d": conv2d, "conv3d": conv3d, "conv_transpose1d": conv_transpose1d, "conv_transpose2d": conv_transpose2d,
+        "conv_transpose3d": conv_transpose3d, "cross_entropy": cross_entropy, "dropout": dropout, "elu": elu, "embedding": embedding,
+        "gelu": gelu, "glu": glu, "hardsigmoid": hardsigmoid, "hardswish": hardswish, "hardtanh": hardtanh, "huber_loss": huber_loss,
+        "kl_div": kl_div, "l1_loss": l1_loss, "layer_norm": layer_norm, "leaky_relu": leaky_relu, "linear": linear, "log_softmax":
+        log_softmax, "logsigmoid": logsigmoid, "mish": mish, "mse_loss": mse_loss, "nll_loss": nll_loss, "one_hot": one_hot, "relu": relu,
+        "relu6": relu6, "sigmoid": sigmoid, "silu": silu, "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softplus": softplus,
+        "tanh": tanh
     },
 }
