@@ -20,6 +20,7 @@
 #endif
 #include "tt_types.h"
 #include "tt_ops.h"
+#include "tt_optim.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -250,6 +251,41 @@ typedef struct tt_op_def {
   void (*drop)(void *user);
 } tt_op_def;
 tt_status tt_op_register(tt_ctx *c, const tt_op_def *def);
+
+/* ---- optimizers: tt_optim_sgd and the like construct them (tt_optim.h) ----
+   An optimizer holds its parameters in groups, each with its own values (lr, weight_decay, …, beta1 and beta2 for betas). With no
+   parameters a constructor makes an optimizer without groups, to which they are added. Parameters are counted through all
+   groups, in their order; the state of each has PyTorch's names (exp_avg, exp_avg_sq, momentum_buffer, …, step). */
+void tt_optim_retain(tt_optimizer *opt);
+void tt_optim_release(tt_optimizer *opt);
+/* Parameters with the values that the constructor was given; in one group already: INVALID_ARG. */
+tt_status tt_optim_add_param_group(tt_ctx *c, tt_optimizer *opt, tt_tensor *const *params, int64_t n);
+/* One step on every parameter that has a gradient. All or nothing: what is wrong is found before anything is written. */
+tt_status tt_optim_step(tt_ctx *c, tt_optimizer *opt);
+/* Calls fn with gradients recorded: it clears them, computes the loss (*loss, owned), runs backward; then the step. */
+typedef tt_status (*tt_optim_closure)(void *user, tt_ctx *ctx, tt_tensor **loss);
+tt_status tt_optim_step_closure(tt_ctx *c, tt_optimizer *opt, tt_optim_closure fn, void *user, void (*drop)(void *user), tt_tensor **loss);
+tt_status tt_optim_zero_grad(tt_ctx *c, tt_optimizer *opt, int32_t set_to_none);  /* 0: fills the gradients with 0 */
+int64_t tt_optim_num_groups(const tt_optimizer *opt);
+int64_t tt_optim_num_params(const tt_optimizer *opt);                             /* of all groups */
+int64_t tt_optim_group_size(const tt_optimizer *opt, int64_t group);              /* parameters of a group; 0 if there is none */
+tt_status tt_optim_param(tt_ctx *c, const tt_optimizer *opt, int64_t param, tt_tensor **out);
+/* The values of a group by name; flags are 0 or 1. Schedulers keep initial_lr, max_lr, min_lr, base_momentum and max_momentum
+   there too, absent (INDEX) until they are set. */
+tt_status tt_optim_get_f64(tt_ctx *c, const tt_optimizer *opt, int64_t group, const char *name, double *out);
+tt_status tt_optim_set_f64(tt_ctx *c, tt_optimizer *opt, int64_t group, const char *name, double value);
+/* The state of a parameter by name: *out is shared with the optimizer (step: a copy, float32), NULL if there is none yet. A set
+   one is copied, in the parameter's dtype, device and layout; NULL takes it away. */
+tt_status tt_optim_get_state(tt_ctx *c, const tt_optimizer *opt, int64_t param, const char *name, tt_tensor **out);
+tt_status tt_optim_set_state(tt_ctx *c, tt_optimizer *opt, int64_t param, const char *name, const tt_tensor *value);
+/* The whole state as two lists, for checkpoints: tensors "state.3.exp_avg", numbers "state.3.step" and "param_groups.0.lr". The
+   name goes into name[cap]; 96 bytes always do. An index past the end: INDEX. */
+tt_status tt_optim_tensor_at(tt_ctx *c, const tt_optimizer *opt, int64_t i, char *name, int64_t cap, tt_tensor **out);
+tt_status tt_optim_number_at(tt_ctx *c, const tt_optimizer *opt, int64_t i, char *name, int64_t cap, double *out);
+int64_t tt_optim_num_tensors(const tt_optimizer *opt);
+int64_t tt_optim_num_numbers(const tt_optimizer *opt);
+tt_status tt_optim_load_tensor(tt_ctx *c, tt_optimizer *opt, const char *name, const tt_tensor *value);
+tt_status tt_optim_load_number(tt_ctx *c, tt_optimizer *opt, const char *name, double value);
 
 /* ---- profiler and dispatch trace ---- */
 typedef struct tt_profile_row {

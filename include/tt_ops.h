@@ -13,6 +13,7 @@ enum { TT_ROUNDING_NONE = 0, TT_ROUNDING_FLOOR = 1, TT_ROUNDING_TRUNC = 2 };
 enum { TT_APPROXIMATE_NONE = 0, TT_APPROXIMATE_TANH = 1 };
 enum { TT_KLREDUCTION_NONE = 0, TT_KLREDUCTION_MEAN = 1, TT_KLREDUCTION_SUM = 2, TT_KLREDUCTION_BATCHMEAN = 3 };
 enum { TT_SCATTER_NONE = 0, TT_SCATTER_ADD = 1, TT_SCATTER_MULTIPLY = 2 };
+enum { TT_ANNEAL_COS = 0, TT_ANNEAL_LINEAR = 1 };
 
 /* Limits each element to [min_val, max_val]; nan stays nan. The gradient at the bounds is 0.
      min_val: lower bound

@@ -67,6 +67,11 @@ TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg,
     if (list[i] || !optional_items) tensor_arg(list[i], arg, index);
   return {reinterpret_cast<const Tensor* const*>(list), n};
 }
+TensorSpan mutables_arg(tt_tensor* const* list, int64_t n, const char* arg, int32_t index) { return tensors_arg(list, n, arg, index, false); }
+Span<const double> doubles_arg(const double* p, int64_t n, const char* arg, int32_t) {
+  check_list(p, n, arg);
+  return {p, n};
+}
 Ints ints_arg(const int64_t* p, int64_t n, const char* arg, int32_t) {
   check_list(p, n, arg);
   if (n > kMaxDims) fail_arg(TT_SHAPE, arg, "{} has {} entries, at most {} are supported", arg, n, kMaxDims);

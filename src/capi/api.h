@@ -64,6 +64,8 @@ TT_INLINE const Tensor& tensor_arg(const tt_tensor* h, const char* arg, int32_t 
 TT_INLINE Tensor& mutable_arg(const tt_tensor* h, const char* arg, int32_t index) { return const_cast<Tensor&>(tensor_arg(h, arg, index)); }
 TT_INLINE const Tensor* optional_arg(const tt_tensor* h, const char* arg, int32_t index) { return h ? &tensor_arg(h, arg, index) : nullptr; }
 TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg, int32_t index, bool optional_items);
+TensorSpan mutables_arg(tt_tensor* const* list, int64_t n, const char* arg, int32_t index);
+Span<const double> doubles_arg(const double* p, int64_t n, const char* arg, int32_t index);
 Ints ints_arg(const int64_t* p, int64_t n, const char* arg, int32_t index);
 Ints int_list_arg(const int64_t* p, int64_t n, const char* arg, int32_t index);  // of any length
 Indices indices_arg(const tt_index* p, int64_t n, const char* arg, int32_t index);

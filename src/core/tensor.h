@@ -10,7 +10,8 @@ namespace TT_NS {
 
 // First word of every object behind a handle; zeroed on release.
 enum Tag : uint32_t {
-  kTagTensor = 0x74740001, kTagRuntime, kTagCtx, kTagGenerator, kTagNode, kTagOp, kTagCancel, kTagFunction, kTagTensorFile
+  kTagTensor = 0x74740001, kTagRuntime, kTagCtx, kTagGenerator, kTagNode, kTagOp, kTagCancel, kTagFunction, kTagTensorFile,
+  kTagOptimizer, kTagScheduler
 };
 
 struct Tensor;

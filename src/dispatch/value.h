@@ -16,6 +16,9 @@ struct Opt {
   explicit operator bool() const { return has; }
   T operator*() const { return value; }
 };
+struct Pair {
+  double first, second;
+};
 using Str = Span<const char>;
 using Indices = Span<const tt_index>;
 

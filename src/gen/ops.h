@@ -561,6 +561,7 @@ enum : int64_t { kRoundingNone = 0, kRoundingFloor = 1, kRoundingTrunc = 2 };
 enum : int64_t { kApproximateNone = 0, kApproximateTanh = 1 };
 enum : int64_t { kKlReductionNone = 0, kKlReductionMean = 1, kKlReductionSum = 2, kKlReductionBatchmean = 3 };
 enum : int64_t { kScatterNone = 0, kScatterAdd = 1, kScatterMultiply = 2 };
+enum : int64_t { kAnnealCos = 0, kAnnealLinear = 1 };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Generates everything that follows from the operator declarations (src/ops/decl/*.toml).
+"""Generates everything that follows from the declarations of operators (src/ops/decl/*.toml) and classes (src/*/decl/*.toml).
 
     gen.py            writes the generated files
     gen.py --check    exit 1 if one of them is stale, or if src/ops/abi.lock would change other than by appending
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from genlib import abi, autograd, buildlist, capi, cpp, manifest, python, rows  # noqa: E402
+from genlib import abi, autograd, buildlist, capi, classes, cpp, manifest, python, rows  # noqa: E402
 from genlib.schema import load  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,9 +18,12 @@ def main():
     check = "--check" in sys.argv[1:]
     ops = load(Path(__file__).resolve().parent / "decl", ROOT)
     files = {}
-    for module in (cpp, autograd, capi, manifest, python, rows):
+    for module in (cpp, autograd, capi, manifest, python):
         files |= module.generate(ops)
-    files |= abi.generate(ops, ROOT)
+    groups = classes.load_classes(ROOT)
+    files |= classes.generate(groups)
+    files |= rows.generate(ops, groups)
+    files |= abi.generate(ops, groups, ROOT)
     files |= buildlist.generate(files, ROOT)
     stale = [path for path, text in files.items() if not (ROOT / path).exists() or (ROOT / path).read_text() != text]
     if check:

@@ -9,6 +9,7 @@
 #include "core/backend.h"
 #include "plan/index_plan.h"
 #include "plan/matmul_plan.h"
+#include "plan/optim_plan.h"
 #include "plan/random_plan.h"
 #include "plan/reduce_plan.h"
 #include "plan/row_plan.h"
@@ -35,7 +36,9 @@ struct BackendId {
                       .number(sizeof(IndexPlan))
                       .number(sizeof(IndexCheckPlan))
                       .number(sizeof(NonzeroPlan))
-                      .number(sizeof(ArangePlan))) {}
+                      .number(sizeof(ArangePlan))
+                      .number(sizeof(OptimPlan))
+                      .number(sizeof(OptimItem))) {}
   constexpr BackendId number(uint64_t v) const {
     BackendId id = *this;
     for (int i = 0; i < 8; i++, v >>= 8) id.mix(uint8_t(v));

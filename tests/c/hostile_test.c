@@ -15,7 +15,8 @@ typedef enum Kind {
   kNode,
   kOp,
   kFunction,
-  kSafetensors, /* handles */
+  kSafetensors,
+  kOptimizer, /* handles */
   kMaybeTensor,
   kOptTensor,
   kOptGenerator, /* handles that may be NULL */
@@ -27,6 +28,7 @@ typedef enum Kind {
   kOutCancel,
   kOutNode,
   kOutSafetensors,
+  kOutOptimizer,
   kScalar,
   kMaybeScalar,
   kInts,
@@ -43,7 +45,7 @@ typedef enum Kind {
   kOut,
   kMemory
 } Kind;
-enum { kMaxPlaces = 12, kHandles = 9, kSlots = 8 };
+enum { kMaxPlaces = 12, kHandles = 10, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
@@ -75,6 +77,7 @@ static const char* const kNullable[][2] = {
     {"tt_tensor_set_grad", "grad"},
     {"tt_ctx_trace_dispatch", "fn"},
     {"tt_profiler_rows", "rows"},
+    {"tt_optim_set_state", "value"},
 };
 
 static int nullable(const Function* f, const Place* p) {
@@ -109,6 +112,7 @@ static struct {
   tt_node* node;
   const tt_op* op;
   tt_safetensors* file; /* opened once */
+  tt_optimizer* optimizer;
 } live;
 static const int64_t kShape[1] = {4};
 static const char* const kTextList[1] = {"a"};
@@ -122,6 +126,7 @@ static void make_live(void) {
   OK(tt_generator_new(c, 1, &live.generator));
   OK(tt_cancel_new(c, &live.cancel));
   OK(tt_op_find(c, "neg", &live.op));
+  OK(tt_optim_sgd(c, &live.tensor, 1, NULL, &live.optimizer));
 }
 static void drop_live(void) {
   tt_runtime_release(live.rt);
@@ -130,6 +135,7 @@ static void drop_live(void) {
   tt_node_release(live.node);
   tt_generator_release(live.generator);
   tt_cancel_release(live.cancel);
+  tt_optim_release(live.optimizer);
 }
 static void open_file(void) {
   char path[64];
@@ -142,11 +148,11 @@ static void open_file(void) {
   tt_tensor_release(t);
 }
 static void* handle_of(int kind) {
-  void* const all[kHandles] = {c, live.rt, live.tensor, live.generator, live.cancel, live.node, (void*)live.op, NULL, live.file};
+  void* const all[kHandles] = {c, live.rt, live.tensor, live.generator, live.cancel, live.node, (void*)live.op, NULL, live.file, live.optimizer};
   return all[kind];
 }
 static int handle_kind(Kind k) { /* which handle a place wants; -1: none */
-  if (k <= kSafetensors) return (int)k;
+  if (k <= kOptimizer) return (int)k;
   return k == kMaybeTensor || k == kOptTensor ? (int)kTensor : k == kOptGenerator ? (int)kGenerator : -1;
 }
 
@@ -176,6 +182,7 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutCancel:
     case kOutNode:
     case kOutSafetensors:
+    case kOutOptimizer:
       return k->outs[i];
     case kScalar:
     case kMaybeScalar:
@@ -239,6 +246,7 @@ static void give_back(const Function* f, Call* k, int bad) {
     if (f->places[i].kind == kOutCancel) tt_cancel_release(out);
     if (f->places[i].kind == kOutNode) tt_node_release(out);
     if (f->places[i].kind == kOutSafetensors) tt_safetensors_release(out);
+    if (f->places[i].kind == kOutOptimizer) tt_optim_release(out);
   }
 }
 
@@ -267,7 +275,7 @@ static int check_call(const Function* f, int bad, void* value, int other_type) {
         !needs_function(f, bad) && s != TT_BUFFER_TOO_SMALL && strcmp(e->arg, p->name))
       wrong = 1, print_error("%s: %s as %s: the error names \"%s\": %s\n", f->name, what, p->name, e->arg, e->message);
     for (i = 0; s && i < f->n; i++)
-      if (f->places[i].kind >= kOutTensor && f->places[i].kind <= kOutSafetensors && i != bad && k.outs[i][0])
+      if (f->places[i].kind >= kOutTensor && f->places[i].kind <= kOutOptimizer && i != bad && k.outs[i][0])
         wrong = 1,
         print_error("%s: %s as %s fails and leaves %s as it was\n", f->name, what, p->name, f->places[i].name);
     if (!s) give_back(f, &k, bad);

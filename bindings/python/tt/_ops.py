@@ -18,6 +18,7 @@ ROUNDING = {'none': 0, 'floor': 1, 'trunc': 2}
 APPROXIMATE = {'none': 0, 'tanh': 1}
 KLREDUCTION = {'none': 0, 'mean': 1, 'sum': 2, 'batchmean': 3}
 SCATTER = {'none': 0, 'add': 1, 'multiply': 2}
+ANNEAL = {'cos': 0, 'linear': 1}
 tt_abs = lib.tt_abs
 tt_abs_ = lib.tt_abs_
 tt_abs_into = lib.tt_abs_into

@@ -1,23 +1,28 @@
 """src/ops/abi.lock: names, argument positions, option bits and enum values. Only appending is allowed."""
+from . import classes
 from .capi import exported
 from .schema import ENUMS, DeclError
 
 
-def rows(ops):
+def rows(ops, groups):
     for name, params, _ in exported(ops):
         yield f"fn {name}({', '.join(params)})"
     for op in ops.values():
         if not op.internal and not op.scalar_of:
             for k, a in enumerate(op.options):
                 yield f"bit {op.name} {k} {a.name}: {a.type}"
+    for name, params, cls in classes.exported(groups):
+        yield f"fn {name}({', '.join(params)})"
+        for k, a in enumerate(cls.options):
+            yield f"bit {cls.name} {k} {a.name}: {a.type}"
     for name, values in ENUMS.items():
         for v, n in values.items():
             yield f"enum {name} {v} = {n}"
 
 
-def generate(ops, root):
+def generate(ops, groups, root):
     path = root / "src/ops/abi.lock"
-    now = list(rows(ops))
+    now = list(rows(ops, groups))
     old = path.read_text().splitlines() if path.exists() else []
     gone = [line for line in old if line not in set(now)]
     if gone:

@@ -3,6 +3,7 @@ tests/gen/hostile_calls.inc: one call per exported C function, its pointers take
 import json
 import re
 
+from . import classes
 from .capi import exported
 from .cpp import HEADER, ROOT
 from .schema import split_top
@@ -23,13 +24,14 @@ def row(op):
 
 # C type of a pointer -> what the test puts there. Other pointers are plain memory.
 KINDS = {"tt_ctx *": "Ctx", "tt_runtime *": "Runtime", "tt_tensor *": "Tensor", "tt_generator *": "Generator", "tt_cancel *": "Cancel",
-         "tt_node *": "Node", "tt_op *": "Op", "tt_function *": "Function", "tt_safetensors *": "Safetensors",
+         "tt_node *": "Node", "tt_op *": "Op", "tt_function *": "Function", "tt_safetensors *": "Safetensors", "tt_optimizer *": "Optimizer", "tt_scheduler *": "Scheduler",
+         "tt_optimizer **": "OutOptimizer", "tt_scheduler **": "OutScheduler", "tt_scheduler *const *": "Schedulers", "double *": "Doubles",
          "tt_tensor **": "OutTensor", "tt_runtime **": "OutRuntime",
          "tt_ctx **": "OutCtx", "tt_generator **": "OutGenerator", "tt_cancel **": "OutCancel", "tt_node **": "OutNode", "tt_safetensors **": "OutSafetensors", "tt_op **": "Out",
         
          "tt_tensor *const *": "Tensors", "tt_scalar *": "Scalar", "tt_device *": "Device", "tt_index *": "Index", "tt_value *": "Values",
          "tt_function_def *": "FunctionDef", "tt_op_def *": "OpDef", "char *": "Text", "char *const *": "Texts", "int64_t *": "Ints"}
-CALLBACKS = {"tt_grad_hook", "tt_node_hook", "tt_accumulate_hook", "tt_trace_fn"}
+CALLBACKS = {"tt_optim_closure", "tt_grad_hook", "tt_node_hook", "tt_accumulate_hook", "tt_trace_fn"}
 NUMBERS = {"bytes": "16", "cap": "4", "type": "TT_CPU", "chunks": "1"}
 PROTOTYPE = re.compile(r"^(?!typedef\b)((?:const )?[a-z]\w*(?: \**|\b) ?\**)(tt_\w+)\(([^;]*)\);", re.M)
 
@@ -64,7 +66,7 @@ def place(text):
     if kind.endswith("_opts *"):
         return ("Opts", name, kind)
     found = KINDS.get(kind, "Memory")
-    if out and found in ("Ints", "Text", "Scalar", "Device") and name not in ("state",):
+    if out and found in ("Ints", "Doubles", "Text", "Scalar", "Device") and name not in ("state",):
         found = "Out"
     return (found, name, kind)
 
@@ -116,14 +118,15 @@ def hostile(result, name, params, op):
     return body, f'{{"{name}", call_{name}, {kind}, {len(places)}, {{{table}}}}},'
 
 
-def hostile_calls(ops):
+def hostile_calls(ops, groups):
     functions = [(r, n, p, None) for r, n, p in header_functions()]
     functions += [("tt_status", n, p, op) for n, p, op in exported(ops)]
+    functions += [("tt_status", n, p, cls) for n, p, cls in classes.exported(groups)]
     rows = [h for h in (hostile(*f) for f in functions) if h]
     return HEADER + "\n".join(body for body, _ in rows) + "\nstatic const Function kFunctions[] = {\n" + "\n".join(r for _, r in rows) + "\n};\n"
 
 
-def generate(ops):
+def generate(ops, groups):
     head = HEADER + "// {name, samples, differentiable, in place, into, outs (-1: a list), tolerance, arguments, {{name, type, has a default}, …}}\n"
     return {"tests/gen/op_rows.inc": head + "\n".join(row(op) for op in ops.values() if not op.internal) + "\n",
-            "tests/gen/hostile_calls.inc": hostile_calls(ops)}
+            "tests/gen/hostile_calls.inc": hostile_calls(ops, groups)}

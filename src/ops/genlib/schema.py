@@ -12,6 +12,9 @@ CPP_TYPES = {
     "Int?": "Opt<int64_t>", "Bool": "bool", "Bool?": "Opt<bool>", "Dim": "int64_t", "Dim?": "Opt<int64_t>", "Dims": "Ints", "Dims?": "Opt<Ints>",
     "Index": "int64_t", "Index?": "Opt<int64_t>", "Size": "Ints", "Shape": "Ints", "Int[]": "Ints", "Index[]": "Indices", "DType": "Dtype", "DType?": "Dtype",
     "Device": "Device", "Device?": "Opt<Device>", "MemoryFormat": "int64_t", "Generator": "Generator*", "Str": "Str", "Rng": "const Rng&",
+    # of classes (classes.py)
+    "Tensor![]": "TensorSpan", "Float[]": "Span<const double>", "Float[2]": "Pair", "Optimizer": "Optimizer&", "Scheduler[]": "Span<Scheduler* const>",
+    "Module": "Module&", "Module[]": "Span<Module* const>",
 }
 ENUM = re.compile(r"Enum<(\w+)>$")
 OUT_TYPES = {"Tensor", "IndexTensor", "BoolTensor", "PlainTensor", "Tensor[]"}  # PlainTensor: floating, but carries no gradient
@@ -22,6 +25,7 @@ ENUMS = {  # host-visible enumerations: name -> {value name: number}, append-onl
     "Approximate": {"none": 0, "tanh": 1},
     "KlReduction": {"none": 0, "mean": 1, "sum": 2, "batchmean": 3},
     "Scatter": {"none": 0, "add": 1, "multiply": 2},
+    "Anneal": {"cos": 0, "linear": 1},
 }
 
 
@@ -159,18 +163,23 @@ def split_top(text, sep=","):
     return [p.strip() for p in parts + [text[start:]] if p.strip()]
 
 
-def parse_schema(name, text):
-    m = re.match(r"(\w+)\((.*)\)\s*->\s*(.*)$", text)
-    if not m or m.group(1) != name:
-        raise DeclError(f"{name}: schema {text!r} is not 'name(arg: Type = default, …) -> Type'")
+def parse_args(name, text):
     args = []
-    for part in split_top(m.group(2)):
+    for part in split_top(text):
         am = re.match(r"(\w+):\s*([\w?\[\]!<>]+)(?:\s*=\s*(.*))?$", part)
         if not am:
             raise DeclError(f"{name}: argument {part!r} is not 'name: Type = default'")
         if am.group(2) not in CPP_TYPES and not (ENUM.match(am.group(2)) and ENUM.match(am.group(2)).group(1) in ENUMS):
             raise DeclError(f"{name}: argument {am.group(1)} has unknown type {am.group(2)!r}")
         args.append(Arg(am.group(1), am.group(2), am.group(3)))
+    return args
+
+
+def parse_schema(name, text):
+    m = re.match(r"(\w+)\((.*)\)\s*->\s*(.*)$", text)
+    if not m or m.group(1) != name:
+        raise DeclError(f"{name}: schema {text!r} is not 'name(arg: Type = default, …) -> Type'")
+    args = parse_args(name, m.group(2))
     result = m.group(3).strip()
     if result == "()":
         return args, []

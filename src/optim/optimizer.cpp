@@ -1,0 +1,253 @@
+#include "optim/optimizer.h"
+
+#include "autograd/node.h"
+#include "base/format.h"
+#include "gen/ops.h"
+#include "ops/front.h"
+
+#include <algorithm>
+#include <string.h>
+
+namespace TT_NS {
+
+void Optimizer::destroy(Optimizer* o) noexcept {
+  o->tag = 0;
+  o->~Optimizer();
+  mem_retire(o, sizeof *o);
+}
+
+// ---- parameters ----
+
+static void check_param(const Tensor& t, int64_t i) {
+  if (requires_grad(t) && !(t.flags & kRequiresGrad)) fail_arg(TT_INVALID_ARG, "params", "params[{}] is the result of an operator: only leaves can be optimized", i);
+  if (!is_differentiable(t.dtype)) fail_arg(TT_DTYPE, "params", "params[{}] is {}: must be floating or complex", i, fmt(t.dtype));
+}
+
+static void check_distinct(const Optimizer& o, TensorSpan params) {
+  SmallVec<const Tensor*, 16> all;
+  all.reserve(o.params.size() + params.n);
+  for (const ParamSlot& s : o.params) all.push_back(s.param.get());
+  all.append(params);
+  std::sort(all.begin(), all.end());
+  for (int64_t i = 1; i < all.size(); i++)
+    if (all[i] == all[i - 1]) fail_arg(TT_INVALID_ARG, "params", "a parameter appears twice among the groups: each may be in one group only, once");
+}
+
+// A tensor of the parameter's shape, dtype and, if that is dense, layout.
+static TensorRef state_like(const Tensor& p) {
+  return p.dense() ? new_strided(p.sizes(), p.strides(), p.dtype, p.device) : new_tensor(p.sizes(), p.dtype, p.device);
+}
+
+void add_param_group(Optimizer& o, TensorSpan params) {
+  for (int64_t i = 0; i < params.n; i++) check_param(*params[i], i);
+  check_distinct(o, params);
+  SmallVec<ParamSlot, 4> fresh;
+  fresh.reserve(params.n);
+  for (const Tensor* p : params) {
+    ParamSlot s;
+    s.param = TensorRef::share(p);
+    if (o.first_state == o.first_state) {
+      MaskGuard quiet(bit(kKeyAutograd));
+      s.state[0] = state_like(*p);
+      op::fill_(*s.state[0], Scalar(o.first_state));
+      s.step = 0;
+    }
+    fresh.push_back(std::move(s));
+  }
+  o.params.reserve(o.params.size() + params.n);
+  o.items.reserve(o.params.size() + params.n);
+  ParamGroup g = {o.params.size(), o.params.size() + params.n, {}, {}};
+  for (int k = 0; k < kMaxValues; k++) g.value[k] = o.standard[k];
+  for (double& x : g.extra) x = __builtin_nan("");
+  o.groups.push_back(g);  // nothing fails after it
+  for (ParamSlot& s : fresh) o.params.push_back(std::move(s));
+}
+
+void zero_grad(Optimizer& o, bool set_to_none) {
+  MaskGuard quiet(bit(kKeyAutograd));
+  for (ParamSlot& s : o.params) {
+    AutogradMeta* m = find_meta(*s.param);
+    if (!m || !m->grad) continue;
+    if (set_to_none) {
+      m->grad.reset();
+      continue;
+    }
+    if (m->grad->grad_fn) m->grad = new_alias(*m->grad);
+    op::fill_(*m->grad, Scalar(0.0));
+  }
+}
+
+// ---- values ----
+
+static constexpr const char* kExtraNames[kNumExtras] = {"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum"};
+
+double* find_value(const Optimizer& o, ParamGroup& g, const char* name) {
+  for (int64_t i = 0; i < o.cls->values.n; i++)
+    if (strcmp(o.cls->values[i].name, name) == 0) return &g.value[i];
+  for (int i = 0; i < kNumExtras; i++)
+    if (strcmp(kExtraNames[i], name) == 0) return &g.extra[i];
+  return nullptr;
+}
+
+ParamGroup& group_at(Optimizer& o, int64_t group) {
+  if (group < 0 || group >= o.groups.size()) fail_arg(TT_INDEX, "group", "group is {}: the optimizer has {} groups", group, o.groups.size());
+  return o.groups[group];
+}
+static double& value_at(Optimizer& o, int64_t group, const char* name) {
+  ParamGroup& g = group_at(o, group);
+  double* v = find_value(o, g, name);
+  if (!v) fail_arg(TT_INVALID_ARG, "name", "{} has no value \"{}\"", o.cls->name, name);
+  return *v;
+}
+double group_value(Optimizer& o, int64_t group, const char* name) {
+  const double v = value_at(o, group, name);
+  ParamGroup& g = o.groups[group];
+  if (v != v && find_value(o, g, name) >= g.extra) fail_arg(TT_INDEX, "name", "group {} has no \"{}\" yet", group, name);
+  return v;
+}
+void set_group_value(Optimizer& o, int64_t group, const char* name, double value) { value_at(o, group, name) = value; }
+
+// ---- state ----
+
+static ParamSlot& slot_at(Optimizer& o, int64_t param) {
+  if (param < 0 || param >= o.params.size()) fail_arg(TT_INDEX, "param", "param is {}: the optimizer has {} parameters", param, o.params.size());
+  return o.params[param];
+}
+static int state_index(const Optimizer& o, const char* name) {
+  for (int k = 0; k < kOptimStates; k++)
+    if (o.cls->states[k] && strcmp(o.cls->states[k], name) == 0) return k;
+  fail_arg(TT_INVALID_ARG, "name", "{} keeps no state \"{}\"", o.cls->name, name);
+}
+static bool is_step(const Optimizer& o, const char* name) { return o.cls->counts_steps && strcmp(name, "step") == 0; }
+
+TensorRef param_state(Optimizer& o, int64_t param, const char* name) {
+  ParamSlot& s = slot_at(o, param);
+  if (is_step(o, name)) return s.step < 0 ? TensorRef() : new_scalar(Scalar(s.step), Dtype::kF32);
+  return s.state[state_index(o, name)];
+}
+
+static void check_step(double step) {
+  if (!(step >= 0 && step <= 0x1p53)) fail_arg(TT_INVALID_ARG, "value", "step is {}: must be a number of steps", step);
+}
+
+void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor* value) {
+  ParamSlot& s = slot_at(o, param);
+  if (is_step(o, name)) {
+    if (value && value->numel != 1) fail_arg(TT_SHAPE, "value", "step has shape {}: must have one element", value->sizes());
+    const double step = value ? read_scalar(*value).real() : -1;
+    if (value) check_step(step);
+    s.step = step;
+    return;
+  }
+  TensorRef& state = s.state[state_index(o, name)];
+  if (!value) return state.reset();
+  const Tensor& p = *s.param;
+  if (!same(value->sizes(), p.sizes())) fail_arg(TT_SHAPE, "value", "{} is {}, its parameter is {}: must be equal", name, value->sizes(), p.sizes());
+  if (!can_cast(value->dtype, p.dtype)) fail_arg(TT_DTYPE, "value", "{} is {}, its parameter is {}", name, fmt(value->dtype), fmt(p.dtype));
+  MaskGuard quiet(bit(kKeyAutograd));
+  TensorRef own = state_like(p);
+  op::copy_(*own, value->device == p.device ? TensorRef::share(value) : op::to(*value, Dtype::kNone, p.device));
+  state = std::move(own);
+}
+
+// ---- the state as lists ----
+
+template <class... A>
+static void write_name(char* name, int64_t cap, const char* text, const A&... a) {
+  const FmtArg args[] = {FmtArg(a)...};
+  const int64_t n = format_to(name, cap, text, {args, int64_t(sizeof...(A))});
+  if (n >= cap) fail_arg(TT_BUFFER_TOO_SMALL, "name", "the name has {} bytes, name has room for {}", n + 1, cap);
+}
+
+// f(param, state) for each tensor of state, until it returns true.
+template <class F>
+static void each_tensor(const Optimizer& o, F f) {
+  for (int64_t i = 0; i < o.params.size(); i++)
+    for (int k = 0; k < kOptimStates; k++)
+      if (o.params[i].state[k] && f(i, k)) return;
+}
+// f(group or param, name, value) for each number, until it returns true.
+template <class F>
+static void each_number(const Optimizer& o, F f) {
+  for (int64_t i = 0; i < o.params.size(); i++)
+    if (o.params[i].step >= 0 && f("state.{}.{}", i, "step", o.params[i].step)) return;
+  for (int64_t j = 0; j < o.groups.size(); j++) {
+    const ParamGroup& g = o.groups[j];
+    for (int64_t k = 0; k < o.cls->values.n; k++)
+      if (f("param_groups.{}.{}", j, o.cls->values[k].name, g.value[k])) return;
+    for (int k = 0; k < kNumExtras; k++)
+      if (g.extra[k] == g.extra[k] && f("param_groups.{}.{}", j, kExtraNames[k], g.extra[k])) return;
+  }
+}
+
+int64_t num_tensors(const Optimizer& o) {
+  int64_t n = 0;
+  each_tensor(o, [&](int64_t, int) { return n++, false; });
+  return n;
+}
+int64_t num_numbers(const Optimizer& o) {
+  int64_t n = 0;
+  each_number(o, [&](const char*, int64_t, const char*, double) { return n++, false; });
+  return n;
+}
+
+[[noreturn]] static void fail_index(int64_t i, int64_t n) { fail_arg(TT_INDEX, "i", "i is {}: there are {}", i, n); }
+
+TensorRef tensor_at(const Optimizer& o, int64_t i, char* name, int64_t cap) {
+  TensorRef found;
+  int64_t left = i;
+  each_tensor(o, [&](int64_t p, int k) {
+    if (left-- != 0) return false;
+    write_name(name, cap, "state.{}.{}", p, o.cls->states[k]);
+    found = o.params[p].state[k];
+    return true;
+  });
+  if (!found) fail_index(i, num_tensors(o));
+  return found;
+}
+double number_at(const Optimizer& o, int64_t i, char* name, int64_t cap) {
+  double found = 0;
+  int64_t left = i;
+  each_number(o, [&](const char* text, int64_t of, const char* value_name, double value) {
+    if (left-- != 0) return false;
+    write_name(name, cap, text, of, value_name);
+    found = value;
+    return true;
+  });
+  if (i < 0 || left >= 0) fail_index(i, num_numbers(o));
+  return found;
+}
+
+// "state.12.exp_avg" with head "state." -> 12; *rest is "exp_avg".
+static int64_t parse_name(const char* name, const char* head, const char** rest) {
+  const size_t n = strlen(head);
+  if (strncmp(name, head, n)) return -1;
+  int64_t i = 0, digits = 0;
+  for (name += n; *name >= '0' && *name <= '9' && digits < 15; name++, digits++) i = 10 * i + (*name - '0');
+  if (!digits || *name != '.') return -1;
+  *rest = name + 1;
+  return i;
+}
+[[noreturn]] static void fail_name(const char* name) { fail_arg(TT_INVALID_ARG, "name", "\"{}\" is no part of an optimizer's state", name); }
+
+void load_tensor(Optimizer& o, const char* name, const Tensor& value) {
+  const char* part = nullptr;
+  const int64_t i = parse_name(name, "state.", &part);
+  if (i < 0) fail_name(name);
+  set_param_state(o, i, part, &value);
+}
+void load_number(Optimizer& o, const char* name, double value) {
+  const char* part = nullptr;
+  int64_t i = parse_name(name, "state.", &part);
+  if (i >= 0 && is_step(o, part)) {
+    ParamSlot& s = slot_at(o, i);
+    check_step(value);
+    s.step = value;
+    return;
+  }
+  i = parse_name(name, "param_groups.", &part);
+  if (i < 0) fail_name(name);
+  set_group_value(o, i, part, value);
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,71 @@
+// Optimizer: parameters in groups, their values and states; step updates all of them in one kernel.
+#pragma once
+
+#include "optim/class.h"
+#include "plan/optim_plan.h"
+
+namespace TT_NS {
+
+constexpr int kMaxValues = 8;
+enum GroupExtra { kInitialLr, kMaxLr, kMinLr, kBaseMomentum, kMaxMomentum, kNumExtras };  // kept for schedulers
+
+struct ParamSlot {
+  TensorRef param;
+  TensorRef state[kOptimStates];
+  double step = -1;  // taken so far; -1: none, or the class does not count
+};
+struct ParamGroup {
+  int64_t begin, end;           // of its parameters
+  double value[kMaxValues];     // as OptimClass::values
+  double extra[kNumExtras];     // nan: absent
+};
+
+// A kind of optimizer. factors fills item.f and item.flags for a parameter whose step counter becomes `step`, and returns which
+// states it has (bit mask).
+struct OptimClass {
+  const char* name;
+  OptimRule rule;
+  Span<const ClassValue> values;
+  const char* states[kOptimStates];
+  bool counts_steps;
+  const char* momentum;  // the value that schedulers cycle; NULL: none
+  uint32_t (*factors)(const double* value, double step, OptimItem* item);
+};
+
+struct Optimizer {
+  uint32_t tag;
+  RefCount refs;
+  const OptimClass* cls;
+  double standard[kMaxValues];
+  double first_state;  // what state 0 starts with as soon as a parameter is added; nan: it starts with the first step
+  SmallVec<ParamSlot, 1> params;
+  SmallVec<ParamGroup, 1> groups;
+  SmallVec<OptimItem, 1> items;  // of the running step
+  static void destroy(Optimizer*) noexcept;
+};
+using OptimizerRef = Ref<Optimizer>;
+
+void add_param_group(Optimizer& o, TensorSpan params);
+void optimizer_step(Optimizer& o);
+void zero_grad(Optimizer& o, bool set_to_none);
+
+// Values by name; NULL: the class has none of that name.
+double* find_value(const Optimizer& o, ParamGroup& g, const char* name);
+ParamGroup& group_at(Optimizer& o, int64_t group);
+double group_value(Optimizer& o, int64_t group, const char* name);
+void set_group_value(Optimizer& o, int64_t group, const char* name, double value);
+
+// State by name. Empty: not there.
+TensorRef param_state(Optimizer& o, int64_t param, const char* name);
+void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor* value);
+
+// The whole state as lists of named tensors and numbers.
+constexpr int64_t kStateName = 96;  // bytes that the name of a part takes at most
+int64_t num_tensors(const Optimizer& o);
+int64_t num_numbers(const Optimizer& o);
+TensorRef tensor_at(const Optimizer& o, int64_t i, char* name, int64_t cap);
+double number_at(const Optimizer& o, int64_t i, char* name, int64_t cap);
+void load_tensor(Optimizer& o, const char* name, const Tensor& value);
+void load_number(Optimizer& o, const char* name, double value);
+
+}  // namespace TT_NS
