@@ -147,6 +147,7 @@ int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noe
 int32_t nll_loss(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -293,6 +294,7 @@ int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noe
 int32_t nll_loss(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -439,6 +441,7 @@ int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noe
 int32_t nll_loss(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -595,5 +598,6 @@ constinit const Kernel kernel_cross_entropy_backward = {{baseline::cross_entropy
 constinit const Kernel kernel_nll_loss = {{baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, 140, "nll_loss"};
 constinit const Kernel kernel_nll_loss_backward = {{baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)}, 141, "nll_loss_backward"};
 constinit const Kernel kernel_cumprod = {{baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)}, 142, "cumprod"};
+constinit const Kernel kernel_optim_step = {{baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, 143, "optim_step"};
 
 }  // namespace TT_NS

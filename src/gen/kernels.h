@@ -148,7 +148,8 @@ extern const Kernel kernel_cross_entropy_backward;
 extern const Kernel kernel_nll_loss;
 extern const Kernel kernel_nll_loss_backward;
 extern const Kernel kernel_cumprod;
+extern const Kernel kernel_optim_step;
 
-constexpr int32_t kNumKernels = 143;
+constexpr int32_t kNumKernels = 144;
 
 }  // namespace TT_NS
