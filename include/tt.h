@@ -20,6 +20,7 @@
 #endif
 #include "tt_types.h"
 #include "tt_ops.h"
+#include "tt_nn.h"
 #include "tt_optim.h"
 
 #ifdef __cplusplus
@@ -98,6 +99,10 @@ tt_status tt_tensor_from_data(tt_ctx *c, const void *data, tt_dtype dtype, const
    the memory goes, also if this call fails. writable 0: in-place operators refuse it. */
 tt_status tt_tensor_import(tt_ctx *c, void *data, tt_dtype dtype, const int64_t *shape, int64_t ndim, const int64_t *strides,
                            int32_t writable, void (*deleter)(void *user), void *user, tt_tensor **out);
+/* DLPack, without a copy. major 0: a DLManagedTensor, 1: a DLManagedTensorVersioned. to: the receiver calls its deleter, on any thread,
+   which releases t. from: the tensor calls the deleter when its memory is no longer used; if the call fails, *managed stays yours. */
+tt_status tt_tensor_to_dlpack(tt_ctx *c, const tt_tensor *t, int32_t major, void **out);
+tt_status tt_tensor_from_dlpack(tt_ctx *c, void *managed, int32_t major, tt_tensor **out);
 /* A 0-dim tensor; dtype 0: bool, int64, float32 or complex64 by the scalar's kind. */
 tt_status tt_scalar_tensor(tt_ctx *c, const tt_scalar *value, tt_dtype dtype, tt_tensor **out);
 /* Writes all elements, row-major, into dst of `bytes` bytes (exactly numel * element size). */
@@ -132,6 +137,92 @@ int32_t tt_tensor_is_leaf(const tt_tensor *t);
 int32_t tt_tensor_requires_grad(const tt_tensor *t);
 /* leaf gets the storage, shape and dtype of src; handles to leaf stay valid. */
 tt_status tt_tensor_set_data(tt_ctx *c, tt_tensor *leaf, const tt_tensor *src);
+
+/* ---- named tensors: the state of a module or an optimizer, the contents of a checkpoint ---- */
+tt_status tt_state_dict_new(tt_ctx *c, tt_state_dict **out);
+void tt_state_dict_retain(tt_state_dict *state);
+void tt_state_dict_release(tt_state_dict *state);
+int64_t tt_state_dict_size(const tt_state_dict *state);
+const char *tt_state_dict_name(const tt_state_dict *state, int64_t i);     /* borrowed, until the next set; NULL if there is no i */
+tt_status tt_state_dict_find(tt_ctx *c, const tt_state_dict *state, const char *name, int64_t *out); /* the index; INDEX if absent */
+tt_status tt_state_dict_get(tt_ctx *c, const tt_state_dict *state, int64_t i, tt_tensor **out);
+tt_status tt_state_dict_set(tt_ctx *c, tt_state_dict *state, const char *name, const tt_tensor *tensor); /* replaces, or appends */
+
+/* ---- modules: trees of layers. The constructors of the layers are in tt_nn.h ---- */
+void tt_module_retain(tt_module *m);
+void tt_module_release(tt_module *m);
+const char *tt_module_type(const tt_module *m);                            /* "Linear"; borrowed */
+/* forward: inputs may hold NULL where an input is optional; INVALID_ARG tells how many a module takes. call: one in, one out. */
+tt_status tt_module_forward(tt_ctx *c, tt_module *m, const tt_tensor *const *inputs, int64_t n, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+tt_status tt_module_call(tt_ctx *c, tt_module *m, const tt_tensor *input, tt_tensor **out);
+/* Of the module and all below it: training mode (a new module has it on), gradients of the parameters (off: frozen), moves (device
+   NULL, dtype 0: keep; a dtype is for floating and complex tensors; handles to the tensors stay valid). */
+tt_status tt_module_train(tt_ctx *c, tt_module *m, int32_t on);
+int32_t tt_module_training(const tt_module *m);
+tt_status tt_module_requires_grad_(tt_ctx *c, tt_module *m, int32_t on);
+tt_status tt_module_zero_grad(tt_ctx *c, tt_module *m);                    /* gradients become absent */
+tt_status tt_module_to(tt_ctx *c, tt_module *m, const tt_device *device, tt_dtype dtype);
+tt_status tt_module_copy(tt_ctx *c, const tt_module *m, tt_module **out);  /* deep; what is shared inside stays shared. Without hooks */
+/* A name that the module has is replaced; names hold no dot. tensor NULL: declared, but absent. Parameters are leaves; requires_grad
+   stays as it is. persistent 0: no part of the state dict. A child may have several parents, but not itself below it. */
+tt_status tt_module_register_parameter(tt_ctx *c, tt_module *m, const char *name, const tt_tensor *tensor);
+tt_status tt_module_register_buffer(tt_ctx *c, tt_module *m, const char *name, const tt_tensor *tensor, int32_t persistent);
+tt_status tt_module_register_module(tt_ctx *c, tt_module *m, const char *name, tt_module *child);
+tt_status tt_module_append(tt_ctx *c, tt_module *m, tt_module *child);     /* under the number of its children so far: "0", "1", … */
+int64_t tt_module_num_children(const tt_module *m);
+const char *tt_module_child_name(const tt_module *m, int64_t i);           /* borrowed; NULL if there is no i */
+tt_status tt_module_child(tt_ctx *c, const tt_module *m, int64_t i, tt_module **out);
+tt_status tt_module_get_submodule(tt_ctx *c, const tt_module *m, const char *path, tt_module **out); /* "layers.0"; INDEX if absent */
+tt_status tt_module_get_tensor(tt_ctx *c, const tt_module *m, const char *path, tt_tensor **out);    /* "layers.0.weight"; *out NULL: declared, but absent */
+/* Each parameter once, also if it has several names. The state dict: parameters and persistent buffers under all their names. */
+tt_status tt_module_parameters(tt_ctx *c, const tt_module *m, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+tt_status tt_module_named_parameters(tt_ctx *c, const tt_module *m, tt_state_dict **out);
+tt_status tt_module_named_buffers(tt_ctx *c, const tt_module *m, tt_state_dict **out);
+tt_status tt_module_state_dict(tt_ctx *c, const tt_module *m, tt_state_dict **out);
+typedef struct tt_module_load_state_dict_opts {
+  uint64_t set;
+  int32_t strict;                /* default 1: fails if names are missing or unknown */
+} tt_module_load_state_dict_opts;
+#define TT_MODULE_LOAD_STATE_DICT_STRICT (UINT64_C(1) << 0)
+/* Copies the values; everything is checked before the first is written. */
+tt_status tt_module_load_state_dict(tt_ctx *c, tt_module *m, const tt_state_dict *state, const tt_module_load_state_dict_opts *opts);
+/* The tree as PyTorch prints it; buffer as in tt_tensor_print. */
+tt_status tt_module_print(tt_ctx *c, const tt_module *m, char *buffer, int64_t cap, int64_t *n);
+/* Before forward, on its inputs; after it, on its results. A replacement (owned) takes the place of the tensor at its index. */
+typedef tt_status (*tt_module_pre_hook)(void *user, tt_ctx *ctx, tt_module *m, const tt_tensor *const *inputs, int64_t n, tt_tensor **replacements);
+typedef tt_status (*tt_module_hook)(void *user, tt_ctx *ctx, tt_module *m, const tt_tensor *const *inputs, int64_t n_inputs,
+                                    const tt_tensor *const *outs, int64_t n_outs, tt_tensor **replacements);
+tt_status tt_module_register_forward_pre_hook(tt_ctx *c, tt_module *m, tt_module_pre_hook fn, void *user, void (*drop)(void *user), int64_t *id);
+tt_status tt_module_register_forward_hook(tt_ctx *c, tt_module *m, tt_module_hook fn, void *user, void (*drop)(void *user), int64_t *id);
+tt_status tt_module_remove_hook(tt_ctx *c, tt_module *m, int64_t id);
+/* A module of the host, which may stand inside tt's containers and have parameters and children of its own. forward sets outs
+   (owned) and, unless it is 1, *n_outs. */
+typedef struct tt_module_def {
+  size_t struct_size;
+  const char *name;              /* of the type, for printing and messages; copied */
+  void *user;
+  tt_status (*forward)(void *user, tt_ctx *ctx, tt_module *m, const tt_tensor *const *inputs, int64_t n_inputs, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+  tt_status (*copy)(void *user, tt_ctx *ctx, void **new_user); /* for tt_module_copy; NULL: it cannot be copied */
+  void (*drop)(void *user);      /* may be NULL */
+} tt_module_def;
+tt_status tt_module_new_custom(tt_ctx *c, const tt_module_def *def, tt_module **out);
+
+/* The forward of a MultiheadAttention with options; it does not run the module's hooks. *weights may be NULL without need_weights. */
+typedef struct tt_nn_multihead_attention_forward_opts {
+  uint64_t set;
+  const tt_tensor *key_padding_mask; /* bool (true: left out) or floating (added): (N, S) or (S) */
+  int32_t need_weights;              /* default 1; 0 is faster */
+  const tt_tensor *attn_mask;        /* bool or floating: (L, S) or (N * heads, L, S) */
+  int32_t average_attn_weights;      /* default 1: over the heads */
+  int32_t is_causal;                 /* default 0; 1: attn_mask is the causal one */
+} tt_nn_multihead_attention_forward_opts;
+#define TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK (UINT64_C(1) << 0)
+#define TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS (UINT64_C(1) << 1)
+#define TT_NN_MULTIHEAD_ATTENTION_FORWARD_ATTN_MASK (UINT64_C(1) << 2)
+#define TT_NN_MULTIHEAD_ATTENTION_FORWARD_AVERAGE_ATTN_WEIGHTS (UINT64_C(1) << 3)
+#define TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL (UINT64_C(1) << 4)
+tt_status tt_nn_multihead_attention_forward(tt_ctx *c, tt_module *m, const tt_tensor *query, const tt_tensor *key, const tt_tensor *value,
+                                            const tt_nn_multihead_attention_forward_opts *opts, tt_tensor **out, tt_tensor **weights);
 
 /* ---- files of tensors: safetensors ---- */
 /* Writes tensors[i] under names[i]: into a new file beside path, which is synced and then takes path's place in one step, so that a
@@ -179,6 +270,8 @@ typedef struct tt_backward_opts {
 #define TT_BACKWARD_INPUTS (UINT64_C(1) << 3)
 /* Adds the gradients of self to the leaves' grad. */
 tt_status tt_backward(tt_ctx *c, const tt_tensor *self, const tt_backward_opts *opts);
+/* The same of several results at once: gradients[i] is that of tensors[i], or NULL: 1. */
+tt_status tt_backward_all(tt_ctx *c, const tt_tensor *const *tensors, const tt_tensor *const *gradients, int64_t n, const tt_backward_opts *opts);
 typedef struct tt_grad_opts {
   uint64_t set;
   const tt_tensor *const *grad_outputs; /* one per output, NULL items: 1 */
@@ -194,6 +287,10 @@ typedef struct tt_grad_opts {
 /* The gradients of outputs with respect to inputs: grads[0 … n_inputs), owned, all or none. */
 tt_status tt_grad(tt_ctx *c, const tt_tensor *const *outputs, int64_t n_outputs, const tt_tensor *const *inputs, int64_t n_inputs,
                   const tt_grad_opts *opts, tt_tensor **grads);
+
+/* Anomaly mode (off at first): a backward fails at the first operator whose gradient has nan, and names the forward operator. */
+tt_status tt_set_anomaly_enabled(tt_ctx *c, int32_t enabled, int32_t *previous);
+int32_t tt_anomaly_enabled(const tt_ctx *c);
 
 /* Hooks. A callback returns 0, or a status that fails the backward with CALLBACK. */
 typedef tt_status (*tt_grad_hook)(void *user, tt_ctx *ctx, const tt_tensor *grad, tt_tensor **replacement);

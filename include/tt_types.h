@@ -108,6 +108,8 @@ typedef struct tt_node tt_node;
 typedef struct tt_op tt_op;
 typedef struct tt_cancel tt_cancel;
 typedef struct tt_safetensors tt_safetensors;
+typedef struct tt_state_dict tt_state_dict;
+typedef struct tt_module tt_module;
 typedef struct tt_optimizer tt_optimizer;
 typedef struct tt_scheduler tt_scheduler;
 

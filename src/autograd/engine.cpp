@@ -168,6 +168,7 @@ void Engine::run_node(Node& n) {
     if (!grads[i] && n.outs()[i].defined && !n.type->takes_undefined && is_differentiable(n.outs()[i].dtype)) grads[i] = zeros_for(n.outs()[i]);
   if (n.hooks) run_node_hooks(n.hooks, Hook::kNodePre, grads.data(), n.n_outs);
   n.type->apply(n, grads.data(), outs.data());
+  if (TT_UNLIKELY(ctx().anomaly != nullptr)) ctx().anomaly(n, outs.data());
   grads.clear();
   if (n.hooks) run_node_hooks(n.hooks, Hook::kNodePost, outs.data(), n.n_edges);
   for (int64_t i = 0; i < n.n_edges; i++)

@@ -1,3 +1,4 @@
+#include "autograd/anomaly.h"
 #include "autograd/engine.h"
 #include "autograd/hook.h"
 #include "capi/api.h"
@@ -48,20 +49,34 @@ tt_status tt_tensor_set_grad(tt_ctx* h, tt_tensor* self, const tt_tensor* grad) 
   });
 }
 
+static BackwardArgs backward_args(const tt_backward_opts* opts) {
+  check_opts(opts, 4);
+  BackwardArgs a;
+  a.create_graph = opts_has(opts, 2) && opts->create_graph;
+  a.retain_graph = opts_has(opts, 1) ? opts->retain_graph != 0 : a.create_graph;
+  if (!opts_has(opts, 3)) return a;
+  a.inputs = tensors_arg(opts->inputs, opts->n_inputs, "inputs", 2, false);
+  if (!a.inputs.n) fail_arg(TT_INVALID_ARG, "inputs", "inputs is empty: leave it out to mean all leaves");
+  return a;
+}
+
 tt_status tt_backward(tt_ctx* h, const tt_tensor* self, const tt_backward_opts* opts) {
   return api_call(h, "backward", [&](Ctx&) {
-    check_opts(opts, 4);
+    BackwardArgs a = backward_args(opts);
     const Tensor* output = &tensor_arg(self, "self", 1);
     const Tensor* gradient = opts_has(opts, 0) ? optional_arg(opts->gradient, "gradient", 2) : nullptr;
-    BackwardArgs a;
     a.outputs = {&output, 1}, a.grads = {&gradient, 1};
-    a.create_graph = opts_has(opts, 2) && opts->create_graph;
-    a.retain_graph = opts_has(opts, 1) ? opts->retain_graph != 0 : a.create_graph;
-    if (opts_has(opts, 3)) {
-      a.inputs = tensors_arg(opts->inputs, opts->n_inputs, "inputs", 2, false);
-      if (!a.inputs.n) fail_arg(TT_INVALID_ARG, "inputs", "inputs is empty: leave it out to mean all leaves");
-    }
     run_backward(a);
+  });
+}
+
+tt_status tt_backward_all(tt_ctx* h, const tt_tensor* const* tensors, const tt_tensor* const* gradients, int64_t n, const tt_backward_opts* opts) {
+  return api_call(h, "backward_all", [&](Ctx&) {
+    BackwardArgs a = backward_args(opts);
+    if (opts_has(opts, 0)) fail_arg(TT_INVALID_ARG, "opts", "opts.gradient is for one tensor: use gradients");
+    a.outputs = tensors_arg(tensors, n, "tensors", 1, false);
+    if (gradients) a.grads = tensors_arg(gradients, n, "gradients", 2, true);
+    if (n) run_backward(a);
   });
 }
 
@@ -189,4 +204,15 @@ void tt_node_retain(tt_node* h) {
 }
 void tt_node_release(tt_node* h) {
   if (Node* n = live_node(h)) NodeRef::adopt(n).reset();
+}
+
+tt_status tt_set_anomaly_enabled(tt_ctx* h, int32_t enabled, int32_t* previous) {
+  return api_call(h, "set_anomaly_enabled", [&](Ctx& c) {
+    if (previous) *previous = c.anomaly != nullptr;
+    c.anomaly = enabled ? check_anomaly : nullptr;
+  });
+}
+int32_t tt_anomaly_enabled(const tt_ctx* h) {
+  auto* c = reinterpret_cast<const Ctx*>(h);
+  return c && c->tag == kTagCtx && c->anomaly != nullptr;
 }

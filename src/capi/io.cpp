@@ -1,4 +1,5 @@
 #include "capi/api.h"
+#include "io/dlpack.h"
 #include "io/safetensors.h"
 
 using namespace TT_NS;
@@ -69,4 +70,21 @@ const char* tt_safetensors_metadata_key(const tt_safetensors* h, int64_t i) {
 }
 const char* tt_safetensors_metadata_value(const tt_safetensors* h, int64_t i) {
   return i >= 0 && i < tt_safetensors_metadata_size(h) ? file_of(h)->header.metadata[i].value : nullptr;
+}
+
+tt_status tt_tensor_to_dlpack(tt_ctx* h, const tt_tensor* t, int32_t major, void** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "tensor_to_dlpack", [&](Ctx&) {
+    const Tensor& tensor = tensor_arg(t, "t", 1);
+    out_arg(out, "out", 3);
+    *out = to_dlpack(tensor, major);
+  });
+}
+tt_status tt_tensor_from_dlpack(tt_ctx* h, void* managed, int32_t major, tt_tensor** out) {
+  clear_out(out);
+  return api_call(h, "tensor_from_dlpack", [&](Ctx& c) {
+    if (!managed) fail_null("managed", 1);
+    out_arg(out, "out", 3);
+    give(c, out, from_dlpack(managed, major));
+  });
 }

@@ -37,14 +37,7 @@ tt_status tt_tensor_import(tt_ctx* h, void* data, tt_dtype dtype, const int64_t*
     Dtype d = checked_dtype(dtype);
     int64_t n = checked_numel(sizes, d, "shape");
     if (n && !data) fail_null("data", 1);
-    if (uintptr_t(data) % uintptr_t(item_size(real_of(d))))
-      fail_arg(TT_INVALID_ARG, "data", "data is not aligned to the {} bytes of a {}", item_size(real_of(d)), fmt(d));
-    int64_t reach = 0, step;
-    for (int64_t i = 0; strides && i < ndim; i++) {
-      if (strides[i] < 0) fail_arg(TT_INVALID_ARG, "strides", "strides is {}: must not be negative", Ints(strides, ndim));
-      if (n && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(reach, step, &reach) || reach > (int64_t(1) << 58)))
-        fail_arg(TT_INVALID_ARG, "strides", "strides is {}: the memory they span overflows", Ints(strides, ndim));
-    }
+    check_import(data, sizes, strides ? Ints(strides, ndim) : Ints(), d);
     passed_on = true;
     TensorRef t = new_import(data, sizes, strides ? Ints(strides, ndim) : Ints(), d, kCpuDevice, deleter, user);
     t->storage->writable = writable != 0;

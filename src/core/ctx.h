@@ -67,6 +67,7 @@ struct Ctx {
   CtxPart* profiler;           // modes/profiler.h
   CtxPart* trace;              // modes/trace.h
   int32_t depth;               // nested calls
+  void (*anomaly)(GraphNode& node, const TensorRef* grads);  // looks at what a node's formula gave (autograd/anomaly.h); NULL: off
   ErrorRecord error;
   static void destroy(Ctx*) noexcept;
 };

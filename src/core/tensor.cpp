@@ -177,6 +177,19 @@ TensorRef new_alias(const Tensor& src) {
   return TensorRef::adopt(t);
 }
 
+void check_import(const void* data, Ints sizes, Ints strides, Dtype dtype) {
+  const int64_t n = numel_of(sizes);
+  if (n && !data) fail_arg(TT_INVALID_ARG, "data", "data is NULL");
+  if (uintptr_t(data) % uintptr_t(item_size(real_of(dtype))))
+    fail_arg(TT_INVALID_ARG, "data", "data is not aligned to the {} bytes of a {}", item_size(real_of(dtype)), fmt(dtype));
+  int64_t reach = 0, step;
+  for (int64_t i = 0; i < strides.n; i++) {
+    if (strides[i] < 0) fail_arg(TT_INVALID_ARG, "strides", "strides is {}: must not be negative", strides);
+    if (n && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(reach, step, &reach) || reach > (int64_t(1) << 58)))
+      fail_arg(TT_INVALID_ARG, "strides", "strides is {}: the memory they span overflows", strides);
+  }
+}
+
 TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device, void (*deleter)(void*), void* user) {
   Tensor* t = nullptr;
   Storage* s = nullptr;
@@ -205,8 +218,9 @@ TensorRef new_scalar(const Scalar& v, Dtype dtype) {
 }
 
 void set_data(Tensor& t, const Tensor& src) {
-  int64_t* more = src.ndim > kInlineDims ? static_cast<int64_t*>(mem_alloc(size_t(src.ndim) * 16)) : nullptr;
-  if (t.ndim > kInlineDims) mem_free(t.more, size_t(t.ndim) * 16);
+  const bool reuse = src.ndim == t.ndim;  // so that tensors of one rank cannot fail
+  int64_t* more = src.ndim <= kInlineDims ? nullptr : reuse ? t.more : static_cast<int64_t*>(mem_alloc(size_t(src.ndim) * 16));
+  if (t.ndim > kInlineDims && !reuse) mem_free(t.more, size_t(t.ndim) * 16);
   ref_inc(&src.storage->refs);
   Storage* old = t.storage;
   bool behind = (t.flags & kOwnsBlock) && old == reinterpret_cast<Storage*>(&t + 1);
@@ -216,9 +230,9 @@ void set_data(Tensor& t, const Tensor& src) {
   t.storage = src.storage, t.data = src.data;
   if (more) {
     t.more = more;
-    memcpy(more, src.more, size_t(src.ndim) * 16);
+    memmove(more, src.more, size_t(src.ndim) * 16);
   } else {
-    memcpy(t.dims, src.dims, sizeof t.dims);
+    memmove(t.dims, src.dims, sizeof t.dims);
   }
   t.flags = uint16_t((src.flags & (kContiguous | kDense)) | kept);
   if (!behind && ref_dec(&old->refs)) Storage::destroy(old);

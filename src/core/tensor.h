@@ -11,7 +11,8 @@ namespace TT_NS {
 // First word of every object behind a handle; zeroed on release.
 enum Tag : uint32_t {
   kTagTensor = 0x74740001, kTagRuntime, kTagCtx, kTagGenerator, kTagNode, kTagOp, kTagCancel, kTagFunction, kTagTensorFile,
-  kTagOptimizer, kTagScheduler
+  kTagOptimizer, kTagScheduler,
+  kTagModule, kTagStateDict
 };
 
 struct Tensor;
@@ -118,6 +119,8 @@ TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device);
 TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
 TensorRef new_alias(const Tensor& src);  // of src's geometry
 inline TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides) { return new_alias(src, sizes, strides, src.data, src.dtype); }
+// Fails unless host memory of this geometry can be wrapped: aligned, strides not negative, no overflow.
+void check_import(const void* data, Ints sizes, Ints strides, Dtype dtype);
 // Host memory with a deleter (may be NULL), which runs exactly once — also if this call fails.
 TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device, void (*deleter)(void*), void* user);
 // A 0-dim CPU tensor holding s.

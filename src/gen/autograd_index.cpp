@@ -376,6 +376,39 @@ static constexpr ArgInfo embedding_args[] = {{"weight", ArgType::kTensor, false,
 static constexpr OpSchema embedding_schema = {"embedding", "embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None) -> Tensor", embedding_args, 3, 1, true, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding = make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&embedding_schema, front::embedding, embedding_autograd);
 
+// ---- scale_gradient ----
+struct scale_gradient_saved {
+  Saved factor;
+};
+static void scale_gradient_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<scale_gradient_saved>();
+  if (n.needs(0)) {
+    const TensorRef factor_ref = s.factor.get(n);
+    const Tensor& factor = *factor_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::mul(g0, factor);
+  }
+}
+static constinit const NodeType scale_gradient_type = {"scale_gradient", scale_gradient_apply, destroy_saved<scale_gradient_saved>, sizeof(scale_gradient_saved), false};
+static TensorRef scale_gradient_autograd(Call c, const Tensor& self, const Tensor& factor) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_scale_gradient, c.keys & kBelowAutograd, self, factor);
+  if (needs_grad(factor)) fail_no_formula("factor");
+  NodeRef node = new_node(&scale_gradient_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) scale_gradient_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.factor.save(factor);
+  auto out = redispatch(op_scale_gradient, c.keys & kBelowAutograd, self, factor);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo scale_gradient_args[] = {{"self", ArgType::kTensor, false, false}, {"factor", ArgType::kTensor, false, false}};
+static constexpr OpSchema scale_gradient_schema = {"scale_gradient", "scale_gradient(self: Tensor, factor: Tensor) -> Tensor", scale_gradient_args, 2, 1, true, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_scale_gradient = make_op<TensorRef, const Tensor&, const Tensor&>(&scale_gradient_schema, front::scale_gradient, scale_gradient_autograd);
+
 // ---- scatter ----
 static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
 static constexpr OpSchema scatter_schema = {"scatter", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_args, 5, 1, false, false, false};

@@ -38,6 +38,8 @@ void index_add_into_front(Call c, const Tensor& self, int64_t dim, const Tensor&
 
 // embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None) -> Tensor
 
+// scale_gradient(self: Tensor, factor: Tensor) -> Tensor
+
 // scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "none") -> Tensor
 void scatter__front(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce) { replace_values(self, *front::scatter(c, self, dim, index, src, reduce)); }
 void scatter_into_front(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce, Tensor& dst) {

@@ -62,6 +62,7 @@ TensorRef index_add(Call c, const Tensor& self, int64_t dim, const Tensor& index
 TensorRef index(Call c, const Tensor& self, TensorSpan indices);
 TensorRef index_put(Call c, const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate);
 TensorRef embedding(Call c, const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx);
+TensorRef scale_gradient(Call c, const Tensor& self, const Tensor& factor);
 TensorRef scatter(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce);
 TensorRef scatter_value(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce);
 TensorRef scatter_put(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);

@@ -271,6 +271,7 @@ extern Op<TensorRef(const Tensor&, TensorSpan)> op_index;
 extern Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put;
 extern Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_;
 extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_scale_gradient;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter;
 extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_;
 extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, Tensor&)> op_scatter_into;
@@ -1363,6 +1364,9 @@ inline void index_put_(Tensor& self, TensorSpan indices, const Tensor& values, b
 }
 inline TensorRef embedding(const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx = {}) {
   return dispatch(op_embedding, weight, indices, padding_idx);
+}
+inline TensorRef scale_gradient(const Tensor& self, const Tensor& factor) {
+  return dispatch(op_scale_gradient, self, factor);
 }
 inline TensorRef scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce = 0) {
   return dispatch(op_scatter, self, dim, index, src, reduce);

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from genlib import abi, autograd, buildlist, capi, classes, cpp, manifest, python, rows  # noqa: E402
+from genlib import abi, autograd, buildlist, capi, classes, cpp, manifest, modules, python, rows  # noqa: E402
 from genlib.schema import load  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +22,7 @@ def main():
         files |= module.generate(ops)
     groups = classes.load_classes(ROOT)
     files |= classes.generate(groups)
+    files |= modules.generate(ops, groups)
     files |= rows.generate(ops, groups)
     files |= abi.generate(ops, groups, ROOT)
     files |= buildlist.generate(files, ROOT)

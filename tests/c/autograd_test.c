@@ -607,8 +607,26 @@ static void test_complex_gradients(void** state) {
   VALUES(g, 6); /* conj(2 z) = 6 - 8i */
 }
 
+static void test_anomaly_names_the_operator(void** state) {
+  (void)state;
+  tt_tensor *x = leaf(DATA(0, 4)), *root, *y;
+  int32_t before;
+  OK(tt_sqrt(c, x, &root));
+  OK(tt_mul_f64(c, root, 0, &y)); /* 0 * inf in the gradient of sqrt at 0 */
+  const tt_backward_opts keep = {.set = TT_BACKWARD_RETAIN_GRAPH, .retain_graph = 1};
+  y = sum_of(y);
+  OK(tt_backward(c, y, &keep));
+  assert_int_equal(tt_anomaly_enabled(c), 0);
+  OK(tt_set_anomaly_enabled(c, 1, &before));
+  assert_true(before == 0 && tt_anomaly_enabled(c) == 1);
+  FAILS(tt_backward(c, y, &keep), TT_AUTOGRAD, "the gradient of sqrt with respect to its input 0 (float64 of shape [2]) has nan");
+  OK(tt_set_anomaly_enabled(c, 0, NULL));
+  OK(tt_backward(c, y, NULL));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      SCOPED(test_anomaly_names_the_operator),
       SCOPED(test_gradients_accumulate),
       SCOPED(test_one_input_many_uses),
       SCOPED(test_gradient_does_not_alias_its_source),

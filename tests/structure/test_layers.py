@@ -6,8 +6,8 @@ from common import ROOT, per_file, sources
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 LEVEL = {"base": 0, "core": 1, "dispatch": 2, "plan": 2, "ops": 3, "autograd": 4, "modes": 5, "graph": 5,
          "nn": 6, "optim": 6, "data": 6, "dist": 6, "io": 6, "capi": 7}
-GENERATED = {"autograd": "autograd", "capi": "capi", "optim": "optim"}  # src/gen/<key>_*; the rest belongs to ops
-PUBLIC = {"tt_types.h": 0, "tt_ops.h": 7, "tt_optim.h": 7, "tt.h": 7}
+GENERATED = {"autograd": "autograd", "capi": "capi", "nn": "nn", "optim": "optim"}  # src/gen/<key>_*; the rest belongs to ops
+PUBLIC = {"tt_types.h": 0, "tt_ops.h": 7, "tt_nn.h": 7, "tt_optim.h": 7, "tt.h": 7}
 POD_CORE = {"core/kernel.h", "core/backend.h", "core/half.h"}  # the parts of core that kernels may see
 KERNELS = {"cpu", "cuda", "functors"}
 TARGET = {"cpu/isa.h", "cpu/math.h", "cuda/math.h"}  # what a functor takes from the target that it is compiled for

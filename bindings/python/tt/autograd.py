@@ -21,16 +21,19 @@ def handles(xs):
     return (c_void_p * max(len(xs), 1))(*(None if x is None else x._h.value for x in xs))
 
 
-def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-    """Adds the gradients of self to the leaves' .grad."""
-    if gradient is not None and not isinstance(gradient, Tensor):
-        raise TypeError(f"backward(): argument 'gradient' must be Tensor or None, not {type(gradient).__name__}")
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
+    """Adds the gradients of tensors (one or several; grad_tensors: theirs, None: 1) to the leaves' .grad."""
+    outputs = listed(tensors, "backward", "tensors")
+    starts = grad_tensors
+    if starts is not None:
+        starts = (starts,) if isinstance(starts, Tensor) else tensor_list(starts, "backward", "grad_tensors", True)
+        if len(starts) != len(outputs):
+            raise RuntimeError(f"backward(): got {len(outputs)} tensors and {len(starts)} gradients")
     given = listed(inputs, "backward", "inputs") if inputs is not None else ()
     array = handles(given)
-    bits = (gradient is not None) | (retain_graph is not None) << 1 | 4 | (inputs is not None) << 3
-    start = gradient._h.value if gradient is not None else 0
-    opts = BACKWARD(bits, start, bool(retain_graph), bool(create_graph), addressof(array), len(given))
-    if lib.tt_backward(local.ctx, self._h, opts):
+    bits = (retain_graph is not None) << 1 | 4 | (inputs is not None) << 3
+    opts = BACKWARD(bits, 0, bool(retain_graph), bool(create_graph), addressof(array), len(given))
+    if lib.tt_backward_all(local.ctx, pointers(outputs), pointers(starts) if starts else None, length(outputs), opts):
         fail()
 
 
@@ -117,3 +120,28 @@ class set_grad_enabled(GradMode):
     def __enter__(self):
         switch(self.on)
         self.previous.append(self.before)
+
+
+# ---- anomaly mode ----
+
+class set_detect_anomaly:
+    """Backward fails at the first operator whose gradient has nan, and names it; as a context manager until its end."""
+
+    def __init__(self, mode, check_nan=True):
+        previous = c_int32()
+        if lib.tt_set_anomaly_enabled(local.ctx, c_int32(bool(mode and check_nan)), byref(previous)):
+            fail()
+        self.previous = previous.value
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        set_detect_anomaly(self.previous)
+
+
+class detect_anomaly(set_detect_anomaly):
+    """with detect_anomaly(): …"""
+
+    def __init__(self, check_nan=True):
+        super().__init__(True, check_nan)

@@ -11,6 +11,8 @@ The table [class] says what they have in common:
     handle      the C type of what is constructed
     include     headers of src/capi: checks of handles that are arguments
     values      true: the arguments behind the first are numbers; they get a table of names and defaults
+    own         true: the objects keep the struct of arguments, so that its lists own their numbers
+    kind        "module": the keys of modules.py, which makes the rest of them
 Made from it: include/tt_<group>.h, src/gen/capi_class_<group>.cpp, src/gen/<group>_classes.h (a struct <Class>Args per class: the
 constructor calls construct(const <Class>Args&), which the group defines), bindings/python/tt/_<group>_classes.py, rows of abi.lock.
 """
@@ -22,8 +24,9 @@ from .capi import CHEAD, c_params, comment, in_expr, opt_local, opts_struct
 from .cpp import HEADER, cpp_default
 from .schema import ENUMS, DeclError, Op, parse_args
 
+MODULE_KEYS = {"inputs", "slots", "forward", "describe", "build", "expand", "sequential", "container"}  # see modules.py
 KEYS = {"schema", "doc", "args", "positional", "keyword", "names", "constants"}
-COMMON = {"handle", "include", "values"}
+COMMON = {"handle", "include", "values", "own", "kind"}
 
 
 @dataclass
@@ -41,7 +44,7 @@ class Class(Op):
 
 
 def make_class(name, group, raw, common):
-    unknown = set(raw) - KEYS
+    unknown = set(raw) - KEYS - (MODULE_KEYS if common.get("kind") == "module" else set())
     if unknown:
         raise DeclError(f"{name}: unknown keys {sorted(unknown)}")
     host, text = raw.get("schema", "").split("(", 1)
@@ -107,15 +110,16 @@ def values(cls):
         yield name, str(value).lower(), isinstance(value, bool), str(float(value))
 
 
-def field(a):
-    return f"  {a.cpp} {a.name};"
+def field(cls, a):
+    owned = cls.common.get("own") and a.cpp == "Ints"
+    return f"  {'Shape' if owned else a.cpp} {a.name};"
 
 
 def structs(group, classes):
     head = HEADER.replace("src/ops/decl", f"src/{group}/decl")
     out = [head + f'#pragma once\n\n#include "{group}/class.h"\n\nnamespace TT_NS {{\n']
     for cls in classes:
-        out += [f"struct {cls.args_struct} {{"] + [field(a) for a in cls.args] + ["};"]
+        out += [f"struct {cls.args_struct} {{"] + [field(cls, a) for a in cls.args] + ["};"]
         if cls.common.get("values"):
             rows = list(values(cls))
             inner = ", ".join(f'{{"{n}", double({d}), {str(f).lower()}}}' for n, d, f, _ in rows)
@@ -143,6 +147,8 @@ def function(cls):
         else:
             lines.append("    " + opt_local(cls, cls.options.index(a), a, i))
             fields.append(f"o_{a.name}")
+    if cls.common.get("own"):
+        fields = [f"Shape({f})" if a.cpp == "Ints" else f for f, a in zip(fields, cls.args)]
     lines.append(f"    *out = reinterpret_cast<{cls.handle}*>(construct({cls.args_struct}{{{', '.join(fields)}}}).leak());")
     return lines + ["  });", "}"]
 

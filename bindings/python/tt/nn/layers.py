@@ -1,0 +1,146 @@
+"""Layers that libtt computes: one class per declaration in src/nn/decl."""
+from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
+
+from .. import _nn_classes, _nn_layers
+from .._construct import bind, construct
+from .._convert import pointers
+from .._lib import Handle, fail, lib, local, quick, released_by
+from .._tensor import Tensor, wrap
+from .module import Module
+from .parameter import Parameter
+
+MAX_OUTS = 16
+
+
+class ModuleHandle(Handle):
+    """Owns a tt_module."""
+    __slots__ = ()
+
+    def __init__(self, h):
+        self._h = h
+
+
+released_by(ModuleHandle, quick.tt_module_release)
+
+
+class Native(Module):
+    """A layer of libtt: its parameters and buffers are those of the C module, its arguments are attributes."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        name = type(self)._row_name
+        row = _nn_classes.CLASSES[name]
+        values = bind(name, row[2], args, kwargs)
+        self._adopt(construct(name, row, self._given(values), _nn_classes.ENUMS))
+        for key, value in values.items():
+            if key not in ("device", "dtype") and key not in self._parameters and key not in self._buffers:
+                self.__dict__[key] = value
+
+    def _given(self, values):
+        """The arguments as C takes them."""
+        return values
+
+    def _adopt(self, h):
+        self.__dict__["_module"] = ModuleHandle(h)
+        slots, buffers, _ = _nn_layers.LAYERS[type(self)._row_name]
+        for name, is_buffer in zip(slots, buffers):
+            t = c_void_p()
+            if lib.tt_module_get_tensor(local.ctx, h, name.encode(), byref(t)):
+                fail()
+            value = None if not t.value else wrap(t) if is_buffer else Parameter.over(wrap(t))
+            (self._buffers if is_buffer else self._parameters)[name] = value
+        for i in range(quick.tt_module_num_children(h)):
+            child = c_void_p()
+            if lib.tt_module_child(local.ctx, h, c_int64(i), byref(child)):
+                fail()
+            self._modules[child_name(h, i)] = adopted(child)
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if "_module" not in self.__dict__:
+            return
+        if name == "training":
+            status = lib.tt_module_train(local.ctx, self._module, c_int32(bool(value)))
+        elif name in self._parameters:
+            status = lib.tt_module_register_parameter(local.ctx, self._module, name.encode(), value)
+        elif name in self._buffers:
+            status = lib.tt_module_register_buffer(local.ctx, self._module, name.encode(), value, c_int32(name not in self._non_persistent))
+        else:
+            return
+        if status:
+            fail()
+
+    def forward(self, *args, **kwargs):
+        if kwargs:
+            args = in_order(type(self).__name__, _nn_layers.LAYERS[type(self)._row_name][2], args, kwargs)
+        for x in args:
+            if not (isinstance(x, Tensor) or x is None):
+                raise TypeError(f"{type(self).__name__}(): inputs must be Tensors, not {type(x).__name__}")
+        outs, n = (c_void_p * MAX_OUTS)(), c_int64()
+        if lib.tt_module_forward(local.ctx, self._module, pointers(args), c_int64(len(args)), outs, c_int64(MAX_OUTS), byref(n)):
+            fail()
+        made = tuple(wrap(c_void_p(h)) for h in outs[:n.value])
+        return made[0] if len(made) == 1 else made
+
+    def __deepcopy__(self, memo):
+        h = c_void_p()
+        if lib.tt_module_copy(local.ctx, self._module, byref(h)):
+            fail()
+        made = self.__new__(type(self))
+        memo[id(self)] = made
+        Module.__init__(made)
+        made.__dict__.update({k: v for k, v in self.__dict__.items() if not k.startswith("_")})
+        made._adopt(h)
+        for group in ("_parameters", "_buffers"):  # what is shared elsewhere in the tree stays shared
+            for name, t in self.__dict__[group].items():
+                if t is not None and id(t) in memo:
+                    setattr(made, name, memo[id(t)])
+                elif t is not None:
+                    memo[id(t)] = made.__dict__[group][name]
+        return made
+
+    def extra_repr(self):
+        n, buffer = c_int64(), create_string_buffer(4096)
+        if lib.tt_module_print(local.ctx, self._module, buffer, c_int64(4096), byref(n)):
+            fail()
+        text = buffer.value.decode()
+        return text[text.index("(") + 1:-1].split("\n")[0] if not self._modules else ""
+
+
+def in_order(op, names, args, kwargs):
+    """Keyword inputs at their places."""
+    given = dict(zip(names, args))
+    for key, value in kwargs.items():
+        if key not in names:
+            raise TypeError(f"{op}() got an unexpected keyword argument '{key}'")
+        if key in given:
+            raise TypeError(f"{op}() got multiple values for argument '{key}'")
+        given[key] = value
+    last = max(i for i, n in enumerate(names) if n in given)
+    return [given.get(n) for n in names[:last + 1]]
+
+
+def child_name(h, i):
+    return quick.tt_module_child_name(h, c_int64(i)).decode()
+
+
+def adopted(h):
+    """The layer object over a C module that nobody else has wrapped."""
+    name = quick.tt_module_type(h).decode()
+    made = object.__new__(LAYERS.get(name, LAYERS["Linear"]))
+    Module.__init__(made)
+    made._adopt(h)
+    return made
+
+
+from ctypes import c_char_p  # noqa: E402
+for _name, _result in (("tt_module_type", c_char_p), ("tt_module_child_name", c_char_p), ("tt_module_num_children", c_int64)):
+    getattr(quick, _name).restype = _result
+
+CONTAINERS = {"Sequential", "ModuleList", "ModuleDict", "Identity"}
+LAYERS = {}
+for _name, (_function, _doc, _rows) in _nn_classes.CLASSES.items():
+    if _name not in CONTAINERS:
+        _shown = ", ".join(a if d is None else f"{a}={d[0]!r}" for a, _, d, _, _ in _rows)
+        LAYERS[_name] = type(_name, (Native,), {"_row_name": _name, "__doc__": f"{_name}({_shown})\n\n{_doc}", "__module__": "tt.nn"})
+globals().update(LAYERS)

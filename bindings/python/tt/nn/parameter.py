@@ -1,0 +1,41 @@
+"""Parameter: a leaf that a module registers when it is assigned."""
+from ctypes import c_void_p
+
+from .._tensor import Tensor
+
+
+class Parameter(Tensor):
+    """A tensor that counts as a module's parameter. Parameter(data, requires_grad=True)"""
+    __slots__ = ()
+
+    def __new__(cls, data=None, requires_grad=True):
+        if data is None:
+            from .. import _ops
+            data = _ops.empty(0)
+        return cls.over(data.detach()).requires_grad_(requires_grad)
+
+    def __init__(self, data=None, requires_grad=True):
+        pass
+
+    @classmethod
+    def over(cls, tensor):
+        """A Parameter that takes the handle of a tensor nobody else has."""
+        made = object.__new__(cls)
+        made._as_parameter_, tensor._as_parameter_ = tensor._as_parameter_, c_void_p()
+        return made
+
+    def __repr__(self):
+        return "Parameter containing:\n" + super().__repr__()
+
+
+class Buffer(Tensor):
+    """A tensor that counts as a module's buffer. Buffer(data, *, persistent=True)"""
+    __slots__ = ("persistent",)
+
+    def __new__(cls, data=None, *, persistent=True):
+        made = Parameter.over.__func__(cls, data.detach())
+        made.persistent = persistent
+        return made
+
+    def __init__(self, data=None, *, persistent=True):
+        pass

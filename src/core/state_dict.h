@@ -1,0 +1,27 @@
+// StateDict: named tensors in order. What a module's or optimizer's state is, and what a checkpoint holds.
+#pragma once
+
+#include "base/text.h"
+#include "core/tensor.h"
+
+namespace TT_NS {
+
+struct StateDict {
+  struct Entry {
+    Text name;
+    TensorRef tensor;
+  };
+  uint32_t tag;
+  RefCount refs;
+  SmallVec<Entry, 4> entries;
+
+  // The index of a name, or -1. `hint`: where it is looked for first.
+  int64_t find(const char* name, int64_t hint = 0) const;
+  void set(const char* name, TensorRef tensor);  // replaces, or appends
+  void append(const char* name, TensorRef tensor) { entries.push_back({Text(name), std::move(tensor)}); }
+  static void destroy(StateDict*) noexcept;
+};
+using StateDictRef = Ref<StateDict>;
+StateDictRef new_state_dict();
+
+}  // namespace TT_NS

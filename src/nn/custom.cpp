@@ -1,0 +1,76 @@
+#include "nn/custom.h"
+
+#include "autograd/host_outs.h"
+#include "core/callback.h"
+
+namespace TT_NS {
+
+namespace {
+
+// It has a type of its own, for the name.
+struct CustomModule : Module {
+  ModuleType own;
+  CustomModuleDef def;
+  Text name;
+  explicit CustomModule(const CustomModuleDef& d);
+  ~CustomModule() {
+    if (def.drop) def.drop(def.user);
+  }
+};
+const CustomModule& custom(const Module& m) { return static_cast<const CustomModule&>(m); }
+
+TensorList custom_forward(Module& m, TensorSpan inputs) {
+  const CustomModuleDef& def = custom(m).def;
+  ModuleRef alive = ModuleRef::share(&m);
+  CallbackName what("forward", m.type->name);
+  HostOuts outs(kMaxCustomOuts);
+  int64_t n = 1;
+  run_callback(what.text, true, [&](tt_ctx* c) {
+    return def.forward(def.user, c, reinterpret_cast<tt_module*>(&m), reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n, outs.data(), kMaxCustomOuts, &n);
+  });
+  if (n < 0 || n > kMaxCustomOuts) fail(TT_CALLBACK, "{} set n_outs to {}: must be 0 to {}", what.text, n, kMaxCustomOuts);
+  TensorList list = outs.take(what.text, true);
+  list.resize(n);
+  for (int64_t i = 0; i < n; i++)
+    if (!list[i]) fail(TT_CALLBACK, "{} succeeded but left result {} NULL", what.text, i);
+  return list;
+}
+
+Module* custom_copy(const Module& m) {
+  CustomModuleDef def = custom(m).def;
+  CallbackName what("copy", m.type->name);
+  void* user = nullptr;
+  run_callback(what.text, true, [&](tt_ctx* c) { return def.copy(def.user, c, &user); });
+  def.user = user;
+  return new_custom_module(def).leak();
+}
+
+void custom_destroy(Module* m) noexcept {
+  auto* self = static_cast<CustomModule*>(m);
+  self->~CustomModule();
+  mem_free(self, sizeof *self);
+}
+
+CustomModule::CustomModule(const CustomModuleDef& d) : Module(nullptr), own{}, def(d) {
+  own = {nullptr, 0, INT32_MAX, custom_forward, nullptr, d.copy ? custom_copy : nullptr, custom_destroy, false};
+  type = &own;
+}
+
+}  // namespace
+
+ModuleRef new_custom_module(const CustomModuleDef& def) {
+  void* block = heap_alloc(tls.heap, sizeof(CustomModule));
+  if (!block) {
+    if (def.drop) def.drop(def.user);
+    fail_oom(sizeof(CustomModule));
+  }
+  auto* m = new (block) CustomModule(def);
+  ModuleRef ref = ModuleRef::adopt(m);
+  m->own.name = "module";
+  m->name.add(def.name);
+  m->own.name = m->name.c_str();
+  m->def.name = m->own.name;
+  return ref;
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,155 @@
+#include "nn/module.h"
+
+#include "autograd/node.h"
+#include "base/pointer_map.h"
+
+namespace TT_NS {
+
+Module::Module(const ModuleType* t) : tag(kTagModule), type(t) {}
+
+void remove_hooks(Module& m) noexcept {
+  while (ModuleHook* h = m.hooks) {
+    m.hooks = h->next;
+    if (h->drop) h->drop(h->user);
+    mem_free(h, sizeof *h);
+  }
+}
+
+void Module::destroy(Module* m) noexcept {
+  m->next_dead = nullptr;
+  for (Module* dead = m; dead;) {
+    Module* x = dead;
+    dead = x->next_dead;
+    for (Child& c : x->children) {
+      Module* child = c.module.leak();
+      if (child && ref_dec(&child->refs)) child->next_dead = dead, dead = child;
+    }
+    remove_hooks(*x);
+    x->tag = 0;
+    x->type->destroy(x);
+  }
+}
+
+namespace {
+
+void check_name(const char* name) {
+  if (!*name) fail_arg(TT_INVALID_ARG, "name", "name is empty");
+  if (strchr(name, '.')) fail_arg(TT_INVALID_ARG, "name", "name is \"{}\": must hold no dot", name);
+}
+
+Module::Slot* find_slot(Module& m, const char* name) {
+  for (Module::Slot& s : m.slots)
+    if (s.name.is(name)) return &s;
+  return nullptr;
+}
+Module::Child* find_child(Module& m, const char* name) {
+  for (Module::Child& c : m.children)
+    if (c.name.is(name)) return &c;
+  return nullptr;
+}
+
+void set_slot(Module& m, const char* name, const Tensor* t, bool is_buffer, bool persistent) {
+  check_name(name);
+  if (find_child(m, name)) fail_arg(TT_INVALID_ARG, "name", "{} has a child \"{}\" already", m.type->name, name);
+  if (Module::Slot* s = find_slot(m, name)) {
+    if (s->is_buffer != is_buffer) fail_arg(TT_INVALID_ARG, "name", "\"{}\" is a {} of {} already", name, s->is_buffer ? "buffer" : "parameter", m.type->name);
+    s->tensor = TensorRef::share(t);
+    s->persistent = persistent;
+    return;
+  }
+  m.slots.push_back({Text(name), TensorRef::share(t), is_buffer, persistent});
+}
+
+bool reaches(Module& from, const Module& to) {
+  PointerMap seen;
+  SmallVec<Module*, 16> todo;
+  for (todo.push_back(&from); !todo.empty();) {
+    Module* m = todo.back();
+    todo.pop_back();
+    if (m == &to) return true;
+    for (Module::Child& c : m->children)
+      if (seen.add(c.module.get())) todo.push_back(c.module.get());
+  }
+  return false;
+}
+
+}  // namespace
+
+void set_parameter(Module& m, const char* name, const Tensor* t) {
+  if (t && (t->grad_fn || t->base)) fail_arg(TT_AUTOGRAD, "tensor", "tensor is the result of an operator: parameters are leaves");
+  set_slot(m, name, t, false, true);
+}
+void set_buffer(Module& m, const char* name, const Tensor* t, bool persistent) { set_slot(m, name, t, true, persistent); }
+
+void set_child(Module& m, const char* name, Module& child) {
+  check_name(name);
+  if (find_slot(m, name)) fail_arg(TT_INVALID_ARG, "name", "{} has a tensor \"{}\" already", m.type->name, name);
+  if (reaches(child, m)) fail_arg(TT_INVALID_ARG, "child", "child is the module itself or has it below: a tree has no cycles");
+  if (Module::Child* c = find_child(m, name)) {
+    c->module = ModuleRef::share(&child);
+    return;
+  }
+  m.children.push_back({Text(name), ModuleRef::share(&child)});
+}
+
+// ---- walking ----
+
+ModuleWalk::ModuleWalk(Module& root) { frames_.push_back({&root, 0, 0}); }
+
+bool ModuleWalk::next() {
+  if (!started_) {
+    started_ = true;
+    module = frames_[0].module;
+    return true;
+  }
+  while (!frames_.empty()) {
+    Frame& f = frames_.back();
+    prefix.cut(f.prefix_size);
+    if (f.next_child == f.module->children.size()) {
+      frames_.pop_back();
+      continue;
+    }
+    const Module::Child& c = f.module->children[f.next_child++];
+    prefix.add(c.name.c_str()).add(".");
+    module = c.module.get();
+    frames_.push_back({module, 0, prefix.size()});
+    depth = frames_.size() - 1;
+    return true;
+  }
+  return false;
+}
+
+Module* find_module(Module& m, const char* path, const char** leaf) {
+  Module* at = &m;
+  for (const char* p = path;;) {
+    const char* dot = strchr(p, '.');
+    if (!dot && leaf) return *leaf = p, at;
+    if (!*p && p == path) return at;
+    const int64_t n = dot ? int64_t(dot - p) : int64_t(strlen(p));
+    Module* found = nullptr;
+    for (Module::Child& c : at->children)
+      if (c.name.size() == n && memcmp(c.name.c_str(), p, size_t(n)) == 0) found = c.module.get();
+    if (!found || !dot) return found;
+    at = found, p = dot + 1;
+  }
+}
+
+StateDictRef named_tensors(Module& m, Named which) {
+  StateDictRef out = new_state_dict();
+  PointerMap seen;
+  Text name;
+  for (ModuleWalk w(m); w.next();) {
+    for (int pass = 0; pass < 2; pass++) {  // parameters, then buffers
+      for (const Module::Slot& s : w.module->slots) {
+        if (!s.tensor || s.is_buffer != (pass == 1)) continue;
+        if (which == Named::kState ? s.is_buffer && !s.persistent : (which == Named::kBuffers) != s.is_buffer || !seen.add(s.tensor.get())) continue;
+        name.cut(0);
+        name.add(w.prefix.c_str()).add(s.name.c_str());
+        out->append(name.c_str(), s.tensor);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace TT_NS

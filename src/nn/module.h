@@ -1,0 +1,148 @@
+// Module: a node of a tree of layers. It has parameters, buffers and children under names, and a type that computes.
+#pragma once
+
+#include "base/text.h"
+#include "core/state_dict.h"
+#include "dispatch/call.h"
+
+struct tt_module;
+
+namespace TT_NS {
+
+struct Module;
+struct ModuleHook;
+using ModuleRef = Ref<Module>;
+
+struct ModuleType {
+  const char* name;  // "Linear"
+  int32_t min_inputs, max_inputs;
+  TensorList (*forward)(Module&, TensorSpan inputs);  // NULL: a container that cannot be called
+  void (*describe)(const Module&, Text&);             // the arguments, as they stand in a printed tree; may be NULL
+  Module* (*copy)(const Module&);                     // another one of the same arguments, without slots and children
+  void (*destroy)(Module*) noexcept;                  // the object and its block
+  bool sequential;                                    // forward: the children in turn
+};
+
+struct Module {
+  // A parameter or a buffer; its tensor may be absent (a layer without bias). A type's own slots stand first, in a fixed order.
+  struct Slot {
+    Text name;
+    TensorRef tensor;
+    bool is_buffer, persistent;
+  };
+  struct Child {
+    Text name;
+    ModuleRef module;
+  };
+  uint32_t tag = 0;
+  RefCount refs = 1;
+  const ModuleType* type;
+  bool training = true;
+  SmallVec<Slot, 2> slots;
+  SmallVec<Child, 1> children;
+  ModuleHook* hooks = nullptr;
+  Module* next_dead = nullptr;
+
+  explicit Module(const ModuleType* t);
+  const Tensor& slot(int64_t i) const { return *slots[i].tensor; }
+  const Tensor* slot_opt(int64_t i) const { return slots[i].tensor.get(); }
+  static void destroy(Module*) noexcept;  // of the whole tree below it, without recursion
+};
+
+// A module whose arguments are an A.
+template <class A>
+struct ModuleOf : Module {
+  A args;
+  ModuleOf(const ModuleType* t, const A& a) : Module(t), args(a) {}
+};
+template <class A>
+const A& args_of(const Module& m) { return static_cast<const ModuleOf<A>&>(m).args; }
+
+template <class A>
+ModuleRef new_module(const ModuleType* type, const A& args) {
+  using M = ModuleOf<A>;
+  void* block = mem_alloc(sizeof(M));
+  try {
+    return ModuleRef::adopt(new (block) M(type, args));
+  } catch (...) {
+    mem_free(block, sizeof(M));
+    throw;
+  }
+}
+template <class A>
+Module* copy_module(const Module& m) { return new_module(m.type, args_of<A>(m)).leak(); }
+template <class A>
+void destroy_module(Module* m) noexcept {
+  auto* self = static_cast<ModuleOf<A>*>(m);
+  self->~ModuleOf<A>();
+  mem_free(self, sizeof *self);
+}
+
+// Names are not empty, hold no dot, and are one of a kind in their module. A name that the module has keeps its place.
+void set_parameter(Module& m, const char* name, const Tensor* t);  // leaves only; NULL: declared, but absent
+void set_buffer(Module& m, const char* name, const Tensor* t, bool persistent);
+void set_child(Module& m, const char* name, Module& child);  // fails if m is child, or below it
+void remove_hooks(Module& m) noexcept;
+
+// In depth-first order, each module before its children, without recursion. A shared module comes once per path.
+class ModuleWalk {
+ public:
+  explicit ModuleWalk(Module& root);
+  bool next();  // to the next module; false: there is none
+  Module* module = nullptr;
+  Text prefix;        // "" or "a.b."
+  int64_t depth = 0;  // the root has 0
+
+ private:
+  struct Frame {
+    Module* module;
+    int64_t next_child, prefix_size;
+  };
+  SmallVec<Frame, 8> frames_;
+  bool started_ = false;
+};
+
+// The module below m at a path like "a.0.b" ("": m); NULL if there is none. The last name of `path` is left out if `leaf` is
+// given, which then gets that name.
+Module* find_module(Module& m, const char* path, const char** leaf = nullptr);
+
+enum class Named { kState, kParameters, kBuffers };
+// Tensors with their dotted names: the state dict (parameters, then persistent buffers, then children; shared tensors under each
+// name), or each parameter or buffer once.
+StateDictRef named_tensors(Module& m, Named which);
+
+struct LoadResult {
+  StateDictRef missing, unexpected;  // names; the tensors are empty
+};
+// Copies values into the module's tensors of the same names. All is checked before anything is written; strict: missing and
+// unexpected names fail.
+void load_state_dict(Module& m, const StateDict& from, bool strict);
+
+void set_training(Module& m, bool on);
+void set_requires_grad_all(Module& m, bool on);
+void zero_grad_all(Module& m);  // gradients become absent
+// Floating and complex tensors get the dtype (kNone: keep), all get the device; handles stay valid.
+void convert(Module& m, Dtype dtype, Opt<Device> device);
+ModuleRef deep_copy(Module& m);
+Text describe_tree(Module& m);
+
+// Hooks before it (pre; may replace the inputs), the type's forward, hooks after it (may replace the results).
+TensorList forward(Module& m, TensorSpan inputs);
+
+using ModulePreHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs, int64_t n, tt_tensor** replacements);
+using ModulePostHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs, int64_t n_inputs,
+                                     const tt_tensor* const* outs, int64_t n_outs, tt_tensor** replacements);
+struct ModuleHook {
+  int64_t id;
+  ModulePreHook pre;    // one of these is NULL
+  ModulePostHook post;
+  void* user;
+  void (*drop)(void*);
+  ModuleHook* next;
+  RefCount running;     // calls in progress; removed while one runs: freed by the last
+  bool removed;
+};
+int64_t add_module_hook(Module& m, ModulePreHook pre, ModulePostHook post, void* user, void (*drop)(void*));  // drop runs once, also on failure
+bool remove_module_hook(Module& m, int64_t id) noexcept;
+
+}  // namespace TT_NS

@@ -1,0 +1,173 @@
+// What is done to a whole tree: loading, training mode, moves, copies, printing.
+#include "autograd/node.h"
+#include "base/pointer_map.h"
+#include "gen/ops.h"
+#include "nn/module.h"
+
+namespace TT_NS {
+
+namespace {
+
+// "a.weight, a.bias and 3 more"
+void list_names(Text& to, const StateDict& names) {
+  constexpr int64_t kShown = 8;
+  for (int64_t i = 0; i < names.entries.size() && i < kShown; i++) to.add(i ? ", " : "").add(names.entries[i].name.c_str());
+  if (names.entries.size() > kShown) to.add(" and ").add(names.entries.size() - kShown).add(" more");
+}
+
+void check_names(const StateDict& own, const StateDict& from) {
+  StateDictRef missing = new_state_dict(), unexpected = new_state_dict();
+  for (int64_t i = 0; i < own.entries.size(); i++)
+    if (from.find(own.entries[i].name.c_str(), i) < 0) missing->append(own.entries[i].name.c_str(), {});
+  for (int64_t i = 0; i < from.entries.size(); i++)
+    if (own.find(from.entries[i].name.c_str(), i) < 0) unexpected->append(from.entries[i].name.c_str(), {});
+  if (missing->entries.empty() && unexpected->entries.empty()) return;
+  Text text("");
+  if (!missing->entries.empty()) list_names(text.add("missing are "), *missing);
+  if (!unexpected->entries.empty()) list_names(text.add(missing->entries.empty() ? "unknown to the module are " : "; unknown to the module are "), *unexpected);
+  fail_arg(TT_INVALID_ARG, "state", "the names do not match: {}", text.c_str());
+}
+
+}  // namespace
+
+void load_state_dict(Module& m, const StateDict& from, bool strict) {
+  StateDictRef own = named_tensors(m, Named::kState);
+  if (strict) check_names(*own, from);
+  struct Copy {
+    Tensor* to;
+    TensorRef values;
+  };
+  SmallVec<Copy, 8> copies;
+  MaskGuard no_grad(bit(kKeyAutograd));
+  for (int64_t i = 0; i < own->entries.size(); i++) {
+    StateDict::Entry& e = own->entries[i];
+    const int64_t k = from.find(e.name.c_str(), i);
+    if (k < 0) continue;
+    Tensor& to = *e.tensor;
+    const Tensor& values = *from.entries[k].tensor;
+    if (!same(to.sizes(), values.sizes())) fail_arg(TT_SHAPE, "state", "{} is {} in the state, {} in the module: must be equal", e.name.c_str(), values.sizes(), to.sizes());
+    if (!to.storage->writable) fail_arg(TT_INVALID_ARG, "module", "{} lies in memory that is read-only", e.name.c_str());
+    copies.push_back({&to, op::to(values, to.dtype, to.device)});
+  }
+  for (Copy& c : copies) op::copy_(*c.to, *c.values);
+}
+
+void set_training(Module& m, bool on) {
+  for (ModuleWalk w(m); w.next();) w.module->training = on;
+}
+
+void set_requires_grad_all(Module& m, bool on) {
+  StateDictRef list = named_tensors(m, Named::kParameters);
+  for (StateDict::Entry& e : list->entries)
+    if (is_differentiable(e.tensor->dtype)) set_requires_grad(*e.tensor, on);
+}
+
+void zero_grad_all(Module& m) {
+  StateDictRef list = named_tensors(m, Named::kParameters);
+  for (StateDict::Entry& e : list->entries)
+    if (AutogradMeta* meta = find_meta(*e.tensor)) meta->grad.reset();
+}
+
+// A tensor's new data; one that is a view or a result cannot take it, so that the slots get another tensor.
+struct Move {
+  TensorRef from, data, grad;
+};
+
+void convert(Module& m, Dtype dtype, Opt<Device> device) {
+  if (dtype != Dtype::kNone && !is_differentiable(dtype)) fail_arg(TT_DTYPE, "dtype", "dtype is {}: must be floating or complex", fmt(dtype));
+  SmallVec<Move, 8> moves;
+  PointerMap place;
+  MaskGuard no_grad(bit(kKeyAutograd));
+  for (ModuleWalk w(m); w.next();) {
+    for (Module::Slot& s : w.module->slots) {
+      bool added = false;
+      if (s.tensor) place.find_or_add(s.tensor.get(), moves.size(), &added);
+      if (!added) continue;
+      const Tensor& t = *s.tensor;
+      const Dtype d = is_differentiable(t.dtype) ? dtype : Dtype::kNone;
+      AutogradMeta* meta = find_meta(t);
+      moves.push_back({s.tensor, op::to(t, d, device), meta && meta->grad ? op::to(*meta->grad, d, device) : TensorRef()});
+    }
+  }
+  for (ModuleWalk w(m); w.next();)
+    for (Module::Slot& s : w.module->slots)
+      if (s.tensor && (s.tensor->base || s.tensor->grad_fn)) s.tensor = moves[place.find_or_add(s.tensor.get(), 0)].data;
+  for (Move& x : moves) {
+    Tensor& t = *x.from;
+    if (t.base || t.grad_fn) continue;
+    if (x.data.get() != &t) set_data(t, *x.data);
+    if (x.grad) find_meta(t)->grad = std::move(x.grad);
+  }
+}
+
+ModuleRef deep_copy(Module& root) {
+  SmallVec<ModuleRef, 8> copies;
+  SmallVec<Module*, 8> originals;
+  TensorList tensors;
+  PointerMap modules, slots;
+  auto copy_of = [&](Module& m) -> int64_t {
+    bool added;
+    const int64_t i = modules.find_or_add(&m, copies.size(), &added);
+    if (!added) return i;
+    if (!m.type->copy) fail_arg(TT_NOT_IMPLEMENTED, "m", "{} has no copy callback", m.type->name);
+    copies.push_back(ModuleRef::adopt(m.type->copy(m)));
+    originals.push_back(&m);
+    return i;
+  };
+  MaskGuard no_grad(bit(kKeyAutograd));
+  copy_of(root);
+  for (int64_t i = 0; i < originals.size(); i++) {
+    Module &from = *originals[i], &to = *copies[i];
+    to.training = from.training;
+    for (const Module::Slot& s : from.slots) {
+      TensorRef t;
+      if (s.tensor) {
+        bool added;
+        const int64_t k = slots.find_or_add(s.tensor.get(), tensors.size(), &added);
+        if (added) {
+          tensors.push_back(op::clone(*s.tensor));
+          if (s.tensor->flags & kRequiresGrad) set_requires_grad(*tensors.back(), true);
+        }
+        t = tensors[k];
+      }
+      to.slots.push_back({s.name, std::move(t), s.is_buffer, s.persistent});
+    }
+    for (const Module::Child& c : from.children) {
+      const int64_t k = copy_of(*c.module);
+      to.children.push_back({c.name, copies[k]});
+    }
+  }
+  return copies[0];
+}
+
+// As PyTorch prints it: "Sequential(\n  (0): Linear(in_features=2, …)\n)".
+Text describe_tree(Module& root) {
+  Text out;
+  int64_t open = -1;  // the depth of the innermost module with children that has no closing bracket yet
+  auto indent = [&](int64_t n) {
+    out.add("\n");
+    for (int64_t i = 0; i < n; i++) out.add("  ");
+  };
+  auto close_down_to = [&](int64_t depth) {
+    for (; open >= depth; open--) indent(open), out.add(")");
+  };
+  for (ModuleWalk w(root); w.next();) {
+    close_down_to(w.depth);
+    if (w.depth) {
+      indent(w.depth);
+      const char* p = w.prefix.c_str();
+      int64_t end = w.prefix.size() - 1, begin = end;
+      while (begin && p[begin - 1] != '.') begin--;
+      out.add("(").add({p + begin, end - begin}).add("): ");
+    }
+    const Module& m = *w.module;
+    out.add(m.type->name).add("(");
+    if (m.type->describe) m.type->describe(m, out);
+    if (m.children.empty()) out.add(")");
+    else open = w.depth;
+  }
+  close_down_to(0);
+  return out;
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,118 @@
+/* DLPack: what is exported describes the tensor and keeps it alive; what is imported is used in place and given back once. */
+#include "harness.h"
+
+/* DLPack 1.1, as its header declares it. */
+typedef struct Dl {
+  void* data;
+  int32_t device_type, device_id, ndim;
+  uint8_t code, bits;
+  uint16_t lanes;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+} Dl;
+typedef struct Managed {
+  Dl t;
+  void* context;
+  void (*deleter)(struct Managed*);
+} Managed;
+typedef struct Versioned {
+  uint32_t major, minor;
+  void* context;
+  void (*deleter)(struct Versioned*);
+  uint64_t flags;
+  Dl t;
+} Versioned;
+
+static void test_export(void** state) {
+  (void)state;
+  tt_tensor *t = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *column;
+  void* p;
+  OK(tt_select(c, t, 1, 2, &column));
+  OK(tt_tensor_to_dlpack(c, column, 1, &p));
+  Versioned* v = (Versioned*)p;
+  assert_true(v->major == 1 && v->flags == 0 && v->t.ndim == 1 && v->t.shape[0] == 2 && v->t.strides[0] == 3);
+  assert_true(v->t.code == 2 && v->t.bits == 32 && v->t.lanes == 1 && v->t.device_type == 1);
+  assert_true(((float*)((char*)v->t.data + v->t.byte_offset))[3] == 6);
+  v->deleter(v);
+  OK(tt_tensor_to_dlpack(c, t, 0, &p));
+  Managed* m = (Managed*)p;
+  assert_true(m->t.ndim == 2 && m->t.shape[1] == 3);
+  tt_tensor* back;
+  OK(tt_tensor_from_dlpack(c, m, 0, &back));
+  assert_ptr_equal(tt_tensor_data(back), tt_tensor_data(t));
+  VALUES(back, 1, 2, 3, 4, 5, 6);
+}
+
+static void test_every_dtype(void** state) {
+  (void)state;
+  for (tt_dtype d = TT_BOOL; d <= TT_C128; d++) {
+    tt_tensor *t, *back;
+    void* p;
+    const tt_zeros_opts o = {.set = TT_ZEROS_DTYPE, .dtype = d};
+    OK(tt_zeros(c, SHAPE(1, 2, 1, 1, 1, 1, 3), &o, &t));
+    OK(tt_tensor_to_dlpack(c, t, 1, &p));
+    OK(tt_tensor_from_dlpack(c, p, 1, &back));
+    assert_int_equal(tt_tensor_dtype(back), d);
+    HAS_SHAPE(back, 1, 2, 1, 1, 1, 1, 3);
+  }
+}
+
+static int deleted;
+static void on_delete(Versioned* v) {
+  (void)v;
+  deleted++;
+}
+
+static void test_import(void** state) {
+  (void)state;
+  float data[6] = {1, 2, 3, 4, 5, 6};
+  int64_t shape[2] = {2, 2}, strides[2] = {1, 2};
+  Versioned v = {1, 0, NULL, on_delete, 1, {data, 1, 0, 2, 2, 32, 1, shape, strides, 4}};
+  tt_tensor* t;
+  deleted = 0;
+  OK(tt_scope_push(c));
+  OK(tt_tensor_from_dlpack(c, &v, 1, &t));
+  VALUES(t, 2, 4, 3, 5);
+  assert_int_equal(tt_tensor_is_writable(t), 0);
+  FAILS(tt_add_f64_(c, t, 1), TT_INVALID_ARG, NULL);
+  OK(tt_scope_pop(c, NULL, 0));
+  assert_int_equal(deleted, 1);
+}
+
+static void test_bad_input(void** state) {
+  (void)state;
+  float data[2] = {1, 2};
+  int64_t shape[1] = {2}, huge[1] = {INT64_MAX}, back[1] = {-1};
+  tt_tensor* t;
+  void* p;
+  deleted = 0;
+  const Versioned good = {1, 0, NULL, on_delete, 0, {data, 1, 0, 1, 2, 32, 1, shape, NULL, 0}};
+  Versioned v = good;
+  v.major = 2;
+  FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_ABI, "DLPack 2.0");
+  v = good, v.t.lanes = 4;
+  FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_DTYPE, "4 lanes");
+  v = good, v.t.bits = 8;
+  FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_DTYPE, "8 bits");
+  v = good, v.t.device_type = 13;
+  FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_DEVICE, "type 13");
+  v = good, v.t.ndim = 65;
+  FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_SHAPE, "65");
+  v = good, v.t.shape = huge;
+  FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_SHAPE, NULL);
+  v = good, v.t.strides = back;
+  FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_INVALID_ARG, "negative");
+  v = good, v.t.byte_offset = 1;
+  FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_INVALID_ARG, "aligned");
+  v = good, v.t.data = NULL;
+  FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_INVALID_ARG, "NULL");
+  FAILS(tt_tensor_from_dlpack(c, &v, 7, &t), TT_INVALID_ARG, "major is 7");
+  assert_int_equal(deleted, 0); /* the caller's still */
+  FAILS(tt_tensor_to_dlpack(c, leaf(DATA(1)), 1, &p), TT_AUTOGRAD, "detach");
+  assert_null(p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {SCOPED(test_export), SCOPED(test_every_dtype), SCOPED(test_import), SCOPED(test_bad_input)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,379 @@
+/* Modules: the tree, its state, training mode, freezing, moves, copies, hooks, modules of the host, and the layers' arguments. */
+#include "harness.h"
+#include <math.h>
+
+static tt_module* linear(int64_t in, int64_t out, int bias) {
+  tt_module* m = NULL;
+  const tt_nn_linear_opts o = {.set = TT_NN_LINEAR_BIAS, .bias = bias};
+  OK(tt_nn_linear(c, in, out, &o, &m));
+  return m;
+}
+static tt_module* relu(void) {
+  tt_module* m = NULL;
+  OK(tt_nn_relu(c, NULL, &m));
+  return m;
+}
+/* Appends and gives the reference away. */
+static void put(tt_module* to, tt_module* child) {
+  OK(tt_module_append(c, to, child));
+  tt_module_release(child);
+}
+static tt_module* mlp(void) {
+  tt_module* m = NULL;
+  OK(tt_nn_sequential(c, &m));
+  put(m, linear(4, 8, 1)), put(m, relu()), put(m, linear(8, 2, 0));
+  return m;
+}
+static tt_tensor* tensor_at(const tt_module* m, const char* path) {
+  tt_tensor* t = NULL;
+  OK(tt_module_get_tensor(c, m, path, &t));
+  return t;
+}
+static void prints(const tt_module* m, const char* want) {
+  char text[2048];
+  int64_t n;
+  OK(tt_module_print(c, m, text, sizeof text, &n));
+  assert_string_equal(text, want);
+  assert_int_equal(n, strlen(want));
+  FAILS(tt_module_print(c, m, text, n, &n), TT_BUFFER_TOO_SMALL, "closing 0");
+}
+
+static void test_linear(void** state) {
+  (void)state;
+  tt_module* m = linear(3, 2, 1);
+  tt_tensor *x = make(TT_F32, SHAPE(1, 3), DATA(1, 2, 3)), *y, *w = tensor_at(m, "weight"), *want;
+  HAS_SHAPE(w, 2, 3);
+  assert_true(tt_tensor_requires_grad(w));
+  assert_string_equal(tt_module_type(m), "Linear");
+  OK(tt_module_call(c, m, x, &y));
+  OK(tt_linear(c, x, w, tensor_at(m, "bias"), &want));
+  VALUES(y, value_of(sum_of(want)) - values_of(want)[1], values_of(want)[1]);
+  double bound = 1 / sqrt(3.0), *v = values_of(w);
+  for (int i = 0; i < 6; i++) assert_true(v[i] >= -bound && v[i] <= bound && v[i] != 0);
+  free(v);
+  prints(m, "Linear(in_features=3, out_features=2, bias=True)");
+  tt_module_release(m);
+}
+
+static void test_tree(void** state) {
+  (void)state;
+  tt_module *m = mlp(), *inner = NULL, *found = NULL;
+  prints(m,
+         "Sequential(\n  (0): Linear(in_features=4, out_features=8, bias=True)\n  (1): ReLU()\n"
+         "  (2): Linear(in_features=8, out_features=2, bias=False)\n)");
+  assert_int_equal(tt_module_num_children(m), 3);
+  assert_string_equal(tt_module_child_name(m, 2), "2");
+  assert_null(tt_module_child_name(m, 3));
+  OK(tt_nn_sequential(c, &inner));
+  OK(tt_module_register_module(c, inner, "body", m));
+  OK(tt_module_get_submodule(c, inner, "body.1", &found));
+  assert_string_equal(tt_module_type(found), "ReLU");
+  tt_module_release(found);
+  FAILS(tt_module_get_submodule(c, inner, "body.7", &found), TT_INDEX, "body.7");
+  assert_null(found);
+  FAILS(tt_module_register_module(c, m, "loop", inner), TT_INVALID_ARG, "cycles");
+  FAILS(tt_module_register_module(c, m, "self", m), TT_INVALID_ARG, "cycles");
+  FAILS(tt_module_register_module(c, m, "a.b", inner), TT_INVALID_ARG, "dot");
+  FAILS(tt_module_register_module(c, m, "", inner), TT_INVALID_ARG, "empty");
+  tt_module_release(m);
+  OK(tt_module_child(c, inner, 0, &found)); /* the tree keeps it */
+  assert_int_equal(tt_module_num_children(found), 3);
+  tt_module_release(inner);
+  assert_int_equal(tt_module_num_children(found), 3);
+  tt_module_release(found);
+}
+
+static void test_state_dict(void** state) {
+  (void)state;
+  tt_module *a = mlp(), *b = mlp();
+  tt_state_dict *sa, *sb, *bad;
+  tt_tensor *x = make(TT_F32, SHAPE(1, 4), DATA(1, -2, 3, 4)), *ya, *yb;
+  OK(tt_module_state_dict(c, a, &sa));
+  assert_int_equal(tt_state_dict_size(sa), 3);
+  assert_string_equal(tt_state_dict_name(sa, 0), "0.weight");
+  assert_string_equal(tt_state_dict_name(sa, 1), "0.bias");
+  assert_string_equal(tt_state_dict_name(sa, 2), "2.weight");
+  OK(tt_module_load_state_dict(c, b, sa, NULL));
+  OK(tt_module_call(c, a, x, &ya));
+  OK(tt_module_call(c, b, x, &yb));
+  double* v = values_of(ya);
+  VALUES(yb, v[0], v[1]);
+  /* All is checked before anything is written. */
+  OK(tt_state_dict_new(c, &bad));
+  OK(tt_state_dict_set(c, bad, "0.weight", tensor_at(a, "0.weight")));
+  FAILS(tt_module_load_state_dict(c, b, bad, NULL), TT_INVALID_ARG, "missing are 0.bias, 2.weight");
+  OK(tt_state_dict_set(c, bad, "0.bias", number(TT_F32, 1)));
+  OK(tt_state_dict_set(c, bad, "2.weight", number(TT_F32, 1)));
+  OK(tt_state_dict_set(c, bad, "3.weight", number(TT_F32, 1)));
+  FAILS(tt_module_load_state_dict(c, b, bad, NULL), TT_INVALID_ARG, "unknown to the module are 3.weight");
+  const tt_module_load_state_dict_opts loose = {.set = TT_MODULE_LOAD_STATE_DICT_STRICT, .strict = 0};
+  FAILS(tt_module_load_state_dict(c, b, bad, &loose), TT_SHAPE, "0.bias is [] in the state, [8] in the module");
+  OK(tt_module_call(c, b, x, &yb));
+  VALUES(yb, v[0], v[1]);
+  free(v);
+  OK(tt_module_state_dict(c, b, &sb));
+  tt_tensor* shared;
+  OK(tt_state_dict_get(c, sb, 0, &shared));
+  assert_ptr_equal(tt_tensor_data(shared), tt_tensor_data(tensor_at(b, "0.weight")));
+  tt_state_dict_release(sa), tt_state_dict_release(sb), tt_state_dict_release(bad);
+  tt_module_release(a), tt_module_release(b);
+}
+
+static void test_shared_parameters(void** state) {
+  (void)state;
+  tt_module *m = NULL, *a = linear(3, 3, 0), *b = linear(3, 3, 0), *twin;
+  tt_tensor *w = tensor_at(a, "weight"), *list[4], *x = make(TT_F32, SHAPE(1, 3), DATA(1, 1, 1)), *y;
+  tt_state_dict* s;
+  int64_t n;
+  OK(tt_nn_sequential(c, &m));
+  OK(tt_module_register_parameter(c, b, "weight", w));
+  put(m, a), put(m, b);
+  OK(tt_module_parameters(c, m, list, 4, &n));
+  assert_int_equal(n, 1);
+  assert_ptr_equal(list[0], w);
+  OK(tt_module_state_dict(c, m, &s));
+  assert_int_equal(tt_state_dict_size(s), 2);
+  OK(tt_module_copy(c, m, &twin)); /* shares inside the copy, nothing with the original */
+  assert_ptr_equal(tensor_at(twin, "0.weight"), tensor_at(twin, "1.weight"));
+  assert_ptr_not_equal(tensor_at(twin, "0.weight"), w);
+  assert_true(tt_tensor_requires_grad(tensor_at(twin, "0.weight")));
+  OK(tt_module_call(c, m, x, &y));
+  OK(tt_backward(c, sum_of(y), NULL));
+  assert_int_equal(tt_tensor_numel(grad_of(w)), 9);
+  OK(tt_module_zero_grad(c, m));
+  tt_tensor* g = NULL;
+  OK(tt_tensor_grad(c, w, &g));
+  assert_null(g);
+  tt_state_dict_release(s), tt_module_release(m), tt_module_release(twin);
+}
+
+static void test_freeze_train_and_move(void** state) {
+  (void)state;
+  tt_module* m = mlp();
+  const tt_device meta = {TT_META, 0};
+  tt_module* inner;
+  tt_tensor* w = tensor_at(m, "0.weight");
+  OK(tt_module_child(c, m, 1, &inner));
+  assert_int_equal(tt_module_training(inner), 1);
+  OK(tt_module_train(c, m, 0));
+  assert_int_equal(tt_module_training(inner), 0);
+  OK(tt_module_requires_grad_(c, m, 0));
+  assert_int_equal(tt_tensor_requires_grad(w), 0);
+  OK(tt_module_requires_grad_(c, m, 1));
+  tt_tensor *x = make(TT_F32, SHAPE(1, 4), DATA(1, 1, 1, 1)), *y;
+  OK(tt_module_call(c, m, x, &y));
+  OK(tt_backward(c, sum_of(y), NULL));
+  OK(tt_module_to(c, m, NULL, TT_F64)); /* the handle stays valid, its gradient moves along */
+  assert_int_equal(tt_tensor_dtype(w), TT_F64);
+  assert_int_equal(tt_tensor_dtype(grad_of(w)), TT_F64);
+  FAILS(tt_module_to(c, m, NULL, TT_I32), TT_DTYPE, "must be floating");
+  OK(tt_module_to(c, m, &meta, 0));
+  assert_int_equal(tt_tensor_device_type(w), TT_META);
+  tt_module_release(inner), tt_module_release(m);
+}
+
+/* ---- buffers and parameters of the host's own module ---- */
+
+typedef struct Scale {
+  int drops, calls, copies, fail;
+} Scale;
+static tt_status scale_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  Scale* s = (Scale*)user;
+  tt_tensor* w = NULL;
+  tt_status status = tt_module_get_tensor(x, m, "scale", &w);
+  s->calls++;
+  assert_true(n == 1 && cap >= 1 && *n_outs == 1);
+  if (!status) status = tt_mul(x, in[0], s->fail ? NULL : w, &outs[0]);
+  tt_tensor_release(w);
+  return status;
+}
+static tt_status scale_copy(void* user, tt_ctx* x, void** out) {
+  (void)x;
+  ((Scale*)user)->copies++;
+  *out = user;
+  return TT_OK;
+}
+static void scale_drop(void* user) { ((Scale*)user)->drops++; }
+static tt_module* scale(Scale* s) {
+  tt_module* m = NULL;
+  const tt_module_def def = {sizeof def, "Scale", s, scale_forward, scale_copy, scale_drop};
+  OK(tt_module_new_custom(c, &def, &m));
+  OK(tt_module_register_parameter(c, m, "scale", leaf(DATA(2, 3))));
+  OK(tt_module_register_buffer(c, m, "seen", number(TT_I64, 0), 1));
+  OK(tt_module_register_buffer(c, m, "scratch", number(TT_F64, 0), 0));
+  OK(tt_module_register_parameter(c, m, "absent", NULL));
+  return m;
+}
+
+static void test_module_of_the_host(void** state) {
+  (void)state;
+  Scale s = {0};
+  tt_module *m = NULL, *twin;
+  tt_tensor *x = leaf(DATA(5, 7)), *y;
+  tt_state_dict* d;
+  OK(tt_nn_sequential(c, &m));
+  put(m, scale(&s)), put(m, relu());
+  OK(tt_module_call(c, m, x, &y));
+  VALUES(y, 10, 21);
+  OK(tt_backward(c, sum_of(y), NULL));
+  VALUES(grad_of(tensor_at(m, "0.scale")), 5, 7);
+  prints(m, "Sequential(\n  (0): Scale()\n  (1): ReLU()\n)");
+  OK(tt_module_state_dict(c, m, &d));
+  assert_int_equal(tt_state_dict_size(d), 2); /* scale, seen: not what is absent or not persistent */
+  assert_null(tensor_at(m, "0.absent"));
+  OK(tt_module_copy(c, m, &twin));
+  assert_int_equal(s.copies, 1);
+  s.fail = 1;
+  FAILS(tt_module_call(c, m, x, &y), TT_CALLBACK, "forward callback of Scale");
+  assert_string_equal(tt_ctx_error(c)->cause->op, "mul");
+  assert_null(y);
+  tt_state_dict_release(d), tt_module_release(m);
+  assert_int_equal(s.drops, 1);
+  tt_module_release(twin);
+  assert_int_equal(s.drops, 2);
+  tt_module_def bad = {sizeof bad, "Bad", &s, NULL, NULL, scale_drop};
+  FAILS(tt_module_new_custom(c, &bad, &m), TT_INVALID_ARG, "forward");
+  assert_int_equal(s.drops, 3);
+}
+
+static void test_names(void** state) {
+  (void)state;
+  tt_module* m = linear(2, 2, 1);
+  tt_tensor *y, *w = tensor_at(m, "weight");
+  OK(tt_add(c, w, w, &y));
+  FAILS(tt_module_register_parameter(c, m, "weight", y), TT_AUTOGRAD, "leaves");
+  FAILS(tt_module_register_buffer(c, m, "weight", number(TT_F32, 1), 1), TT_INVALID_ARG, "parameter");
+  FAILS(tt_module_register_module(c, m, "weight", m), TT_INVALID_ARG, "tensor");
+  OK(tt_module_register_parameter(c, m, "bias", NULL));
+  tt_tensor* x = make(TT_F32, SHAPE(1, 2), DATA(0, 0));
+  OK(tt_module_call(c, m, x, &y));
+  VALUES(y, 0, 0);
+  FAILS(tt_module_get_tensor(c, m, "nothing", &y), TT_INDEX, "nothing");
+  FAILS(tt_module_call(c, (tt_module*)x, x, &y), TT_BAD_HANDLE, "module");
+  FAILS(tt_module_call(c, NULL, x, &y), TT_BAD_HANDLE, NULL);
+  FAILS(tt_module_forward(c, m, NULL, 0, &y, 1, NULL), TT_INVALID_ARG, NULL);
+  tt_module_release(m);
+  OK(tt_nn_module_list(c, &m));
+  FAILS(tt_module_call(c, m, x, &y), TT_NOT_IMPLEMENTED, "ModuleList cannot be called");
+  tt_module_release(m);
+  tt_module_release(NULL);
+  FAILS(tt_nn_linear(c, -1, 2, NULL, &m), TT_SHAPE, NULL);
+  FAILS(tt_nn_linear(c, INT64_MAX, INT64_MAX, NULL, &m), TT_SHAPE, NULL);
+  assert_null(m);
+}
+
+/* ---- hooks ---- */
+
+typedef struct Watch {
+  int pre, post, drops;
+  int64_t id;
+  int remove_self;
+} Watch;
+static tt_status twice_pre(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** replacements) {
+  Watch* w = (Watch*)user;
+  (void)n;
+  w->pre++;
+  if (w->remove_self) OK(tt_module_remove_hook(x, m, w->id));
+  return tt_mul_f64(x, in[0], 2, &replacements[0]);
+}
+static tt_status plus_post(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in, const tt_tensor* const* outs, int64_t n_outs,
+                           tt_tensor** replacements) {
+  (void)m, (void)in;
+  assert_true(n_in == 1 && n_outs == 1);
+  ((Watch*)user)->post++;
+  return tt_add_f64(x, outs[0], 1, &replacements[0]);
+}
+static void watch_drop(void* user) { ((Watch*)user)->drops++; }
+
+static void test_hooks(void** state) {
+  (void)state;
+  tt_module *m = NULL, *r = relu();
+  Watch w = {0};
+  tt_tensor *x = leaf(DATA(-1, 3)), *y;
+  int64_t post;
+  OK(tt_nn_sequential(c, &m));
+  OK(tt_module_append(c, m, r));
+  OK(tt_module_register_forward_pre_hook(c, r, twice_pre, &w, watch_drop, &w.id));
+  OK(tt_module_register_forward_hook(c, m, plus_post, &w, watch_drop, &post));
+  OK(tt_module_call(c, m, x, &y));
+  VALUES(y, 1, 7);
+  w.remove_self = 1;
+  OK(tt_module_call(c, m, x, &y));
+  VALUES(y, 1, 7);
+  assert_int_equal(w.drops, 1);
+  OK(tt_module_call(c, m, x, &y));
+  VALUES(y, 1, 4);
+  assert_true(w.pre == 2 && w.post == 3);
+  FAILS(tt_module_remove_hook(c, r, w.id), TT_INDEX, "no such hook");
+  FAILS(tt_module_register_forward_hook(c, m, NULL, &w, watch_drop, NULL), TT_INVALID_ARG, "fn is NULL");
+  assert_int_equal(w.drops, 2);
+  tt_module_release(m), tt_module_release(r);
+  assert_int_equal(w.drops, 3);
+}
+
+/* ---- depth: neither calls nor release recurse over sequences ---- */
+
+static void test_deep_nesting(void** state) {
+  (void)state;
+  tt_module *m = relu(), *outer, *twin;
+  tt_tensor *x = leaf(DATA(-1, 3)), *y;
+  for (int i = 0; i < 3000; i++) {
+    OK(tt_nn_sequential(c, &outer));
+    put(outer, m);
+    m = outer;
+  }
+  OK(tt_module_call(c, m, x, &y));
+  VALUES(y, 0, 3);
+  OK(tt_module_copy(c, m, &twin));
+  tt_module_release(m), tt_module_release(twin);
+}
+
+static void test_losses_and_dropout(void** state) {
+  (void)state;
+  tt_module *m, *drop;
+  tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 1, 2, 3)), *t = make(TT_I64, SHAPE(2), DATA(2, 0)), *out[2], *want, *y;
+  int64_t n;
+  const tt_nn_cross_entropy_loss_opts o = {.set = TT_NN_CROSS_ENTROPY_LOSS_WEIGHT | TT_NN_CROSS_ENTROPY_LOSS_REDUCTION,
+                                           .weight = make(TT_F32, SHAPE(3), DATA(1, 2, 3)), .reduction = TT_REDUCTION_SUM};
+  const tt_cross_entropy_opts plain = {.set = TT_CROSS_ENTROPY_WEIGHT | TT_CROSS_ENTROPY_REDUCTION, .weight = o.weight, .reduction = TT_REDUCTION_SUM};
+  OK(tt_nn_cross_entropy_loss(c, &o, &m));
+  OK(tt_module_forward(c, m, LIST(x, t), out, 2, &n));
+  OK(tt_cross_entropy(c, x, t, &plain, &want));
+  VALUES(out[0], value_of(want));
+  FAILS(tt_module_call(c, m, x, &y), TT_INVALID_ARG, "1 inputs for CrossEntropyLoss");
+  tt_module_release(m);
+  OK(tt_nn_dropout(c, NULL, &drop));
+  OK(tt_module_train(c, drop, 0));
+  OK(tt_module_call(c, drop, x, &y));
+  VALUES(y, 1, 2, 3, 1, 2, 3);
+  prints(drop, "Dropout(p=0.5, inplace=False)");
+  tt_module_release(drop);
+}
+
+static void test_embedding(void** state) {
+  (void)state;
+  tt_module* m;
+  const tt_nn_embedding_opts o = {.set = TT_NN_EMBEDDING_PADDING_IDX | TT_NN_EMBEDDING_MAX_NORM, .padding_idx = -1, .max_norm = 0.25};
+  tt_tensor *i = make(TT_I64, SHAPE(2), DATA(1, 4)), *y, *w;
+  OK(tt_nn_embedding(c, 5, 3, &o, &m));
+  w = tensor_at(m, "weight");
+  OK(tt_module_call(c, m, i, &y));
+  double *v = values_of(y), norm = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+  assert_true(fabs(norm - 0.25) < 1e-5 && v[3] == 0 && v[4] == 0 && v[5] == 0);
+  free(v);
+  OK(tt_backward(c, sum_of(y), NULL));
+  NEAR(grad_of(w), 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+  prints(m, "Embedding(5, 3, padding_idx=-1, max_norm=0.25)");
+  tt_module_release(m);
+  const tt_nn_embedding_opts bad = {.set = TT_NN_EMBEDDING_PADDING_IDX, .padding_idx = 5};
+  FAILS(tt_nn_embedding(c, 5, 3, &bad, &m), TT_INVALID_ARG, "padding_idx is 5");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_linear), SCOPED(test_tree), SCOPED(test_state_dict), SCOPED(test_shared_parameters), SCOPED(test_freeze_train_and_move),
+      SCOPED(test_module_of_the_host), SCOPED(test_names), SCOPED(test_hooks), SCOPED(test_deep_nesting), SCOPED(test_losses_and_dropout),
+      SCOPED(test_embedding),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
