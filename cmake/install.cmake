@@ -1,6 +1,6 @@
 # Headers, both libraries, pkg-config file, CMake package.
 install(TARGETS tt tt_static EXPORT tt-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES include/tt.h include/tt_types.h include/tt_ops.h include/tt_optim.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/tt.h include/tt_types.h include/tt_ops.h include/tt_nn.h include/tt_optim.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TT_PREFIX)
   install(FILES ${PROJECT_BINARY_DIR}/include/tt_prefix.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   set(tt_pc_cflags "-DTT_PREFIX_HEADER='\"tt_prefix.h\"'")

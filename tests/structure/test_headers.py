@@ -9,7 +9,7 @@ MODES = ["c99", "c11", "c17", "c++98", "c++11", "c++17", "c++20"]
 FLAGS = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]
 
 
-@pytest.mark.parametrize("header", ["tt.h", "tt_types.h", "tt_ops.h", "tt_optim.h"])
+@pytest.mark.parametrize("header", ["tt.h", "tt_types.h", "tt_ops.h", "tt_nn.h", "tt_optim.h"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("cc, cxx", COMPILERS, ids=lambda c: c)
 def test_header(header, mode, cc, cxx, tmp_path):
