@@ -117,6 +117,11 @@ static int make_gemv(work *w) {
   for (int i = 0; i < GEMV_WEIGHTS; i++) CHECK(tt_randn(c, weight, 2, NULL, &w->extra[i]));
   return 0;
 }
+static int make_image(work *w) {
+  const int64_t shape[4] = {64, 32, 32, 32};
+  CHECK(tt_randn(c, shape, 4, NULL, &w->a));
+  return 0;
+}
 static int make_bf16(work *w) {
   tt_tensor *f;
   tt_to_opts to = {0};
@@ -182,6 +187,17 @@ static int run_transpose(work *w) {
 static int run_linear(work *w) { CHECK(tt_linear(c, w->a, w->b, NULL, fresh(w))); return 0; }
 static int run_gemv(work *w) {
   for (int i = 0; i < GEMV_WEIGHTS; i++) CHECK(tt_linear(c, w->a, w->extra[i], NULL, fresh(w)));
+  return 0;
+}
+static int run_maxpool(work *w) {
+  const int64_t two = 2;
+  CHECK(tt_max_pool2d(c, w->a, &two, 1, NULL, 0, NULL, 0, NULL, 0, NULL, fresh(w)));
+  return 0;
+}
+static int run_bntrain(work *w) {
+  tt_batch_norm_opts o = {0};
+  o.set = TT_BATCH_NORM_TRAINING, o.training = 1;
+  CHECK(tt_batch_norm(c, w->a, NULL, NULL, NULL, NULL, &o, fresh(w)));
   return 0;
 }
 /* sum of a chain of 100 products */
@@ -269,6 +285,11 @@ static void list_products(void) {
   add_work("gemv_dram", make_gemv, run_gemv, 1, 0, 0);
 }
 
+static void list_images(void) {
+  add_work("maxpool", make_image, run_maxpool, 1, 0, 0);
+  add_work("bntrain", make_image, run_bntrain, 1, 0, 0);
+}
+
 static void list_works(void) {
   add_work("empty4x4", make_nothing, run_empty, 4, 4, 0);
   add_work("add4x4", make_abo, run_add, 4, 4, 0);
@@ -285,6 +306,7 @@ static void list_works(void) {
   list_sized();
   list_rows();
   list_products();
+  list_images();
 }
 
 /* ---- the protocol ---- */

@@ -1459,6 +1459,174 @@ typedef struct tt_cross_entropy_opts {
 #define TT_CROSS_ENTROPY_LABEL_SMOOTHING (UINT64_C(1) << 3)
 tt_status tt_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_cross_entropy_opts *opts, tt_tensor **out);
 
+/* (x - mean) / sqrt(variance + eps) * weight + bias of each channel (dimension 1). In training with the batch's
+   own mean and variance, which also move running_mean and running_var; else with these two.
+     input: (N, C) or (N, C, …)
+     running_mean: (C), or none; written in training
+     running_var: (C), or none; written in training, with the variance of a sample
+     weight: (C), or none
+     bias: (C), or none
+     training: use the batch's statistics
+     momentum: weight of the batch in the running statistics
+     eps: added to the variance */
+typedef struct tt_batch_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t training; /* use the batch's statistics; default false */
+  double momentum; /* weight of the batch in the running statistics; default 0.1 */
+  double eps; /* added to the variance; default 1e-5 */
+} tt_batch_norm_opts;
+#define TT_BATCH_NORM_TRAINING (UINT64_C(1) << 0)
+#define TT_BATCH_NORM_MOMENTUM (UINT64_C(1) << 1)
+#define TT_BATCH_NORM_EPS (UINT64_C(1) << 2)
+tt_status tt_batch_norm(tt_ctx *c, const tt_tensor *input, tt_tensor *running_mean, tt_tensor *running_var, const tt_tensor *weight, const tt_tensor *bias, const tt_batch_norm_opts *opts, tt_tensor **out);
+
+/* (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance of each image's groups of C /
+   num_groups channels.
+     input: (N, C) or (N, C, …)
+     num_groups: divides C
+     weight: (C), or none
+     bias: (C), or none
+     eps: added to the variance */
+typedef struct tt_group_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* added to the variance; default 1e-5 */
+} tt_group_norm_opts;
+#define TT_GROUP_NORM_EPS (UINT64_C(1) << 0)
+tt_status tt_group_norm(tt_ctx *c, const tt_tensor *input, int64_t num_groups, const tt_tensor *weight, const tt_tensor *bias, const tt_group_norm_opts *opts, tt_tensor **out);
+
+/* (x - mean) / sqrt(variance + eps) * weight + bias of each channel of each image, with their own mean and
+   variance, whose averages move running_mean and running_var; or with these two.
+     input: (N, C, …)
+     running_mean: (C), or none; written if use_input_stats
+     running_var: (C), or none; written if use_input_stats
+     weight: (C), or none
+     bias: (C), or none
+     use_input_stats: use the input's statistics
+     momentum: weight of the input in the running statistics
+     eps: added to the variance */
+typedef struct tt_instance_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t use_input_stats; /* use the input's statistics; default true */
+  double momentum; /* weight of the input in the running statistics; default 0.1 */
+  double eps; /* added to the variance; default 1e-5 */
+} tt_instance_norm_opts;
+#define TT_INSTANCE_NORM_USE_INPUT_STATS (UINT64_C(1) << 0)
+#define TT_INSTANCE_NORM_MOMENTUM (UINT64_C(1) << 1)
+#define TT_INSTANCE_NORM_EPS (UINT64_C(1) << 2)
+tt_status tt_instance_norm(tt_ctx *c, const tt_tensor *input, tt_tensor *running_mean, tt_tensor *running_var, const tt_tensor *weight, const tt_tensor *bias, const tt_instance_norm_opts *opts, tt_tensor **out);
+
+/* x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
+     normalized_shape: sizes of the last dimensions of input, which are normalised together
+     weight: of normalized_shape, or none
+     eps: added to the mean; none: the distance of 1 to the next number of the dtype of computation */
+typedef struct tt_rms_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* added to the mean; none: the distance of 1 to the next number of the dtype of computation; default None */
+} tt_rms_norm_opts;
+#define TT_RMS_NORM_EPS (UINT64_C(1) << 0)
+tt_status tt_rms_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_tensor *weight, const tt_rms_norm_opts *opts, tt_tensor **out);
+
+/* The largest element of each window of the last dimension; nan wins.
+     self: (C, L) or (N, C, L)
+     kernel_size: elements of a window
+     stride: step between windows; none: kernel_size
+     padding: elements before and after that are less than all others
+     dilation: step between the elements of a window
+     ceil_mode: round the number of windows up */
+typedef struct tt_max_pool1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t ceil_mode; /* round the number of windows up; default false */
+} tt_max_pool1d_opts;
+#define TT_MAX_POOL1D_CEIL_MODE (UINT64_C(1) << 0)
+tt_status tt_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const int64_t *stride, int64_t n_stride, const int64_t *padding, int64_t n_padding, const int64_t *dilation, int64_t n_dilation, const tt_max_pool1d_opts *opts, tt_tensor **out);
+
+/* max_pool1d and the positions of the elements that it takes.
+     self: (C, L) or (N, C, L) */
+typedef struct tt_max_pool1d_with_indices_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t ceil_mode; /* default false */
+} tt_max_pool1d_with_indices_opts;
+#define TT_MAX_POOL1D_WITH_INDICES_CEIL_MODE (UINT64_C(1) << 0)
+tt_status tt_max_pool1d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const int64_t *stride, int64_t n_stride, const int64_t *padding, int64_t n_padding, const int64_t *dilation, int64_t n_dilation, const tt_max_pool1d_with_indices_opts *opts, tt_tensor **out, tt_tensor **indices);
+
+/* The largest element of each window of the last two dimensions; nan wins.
+     self: (C, H, W) or (N, C, H, W)
+     kernel_size: rows and columns of a window, or one number for both; so too the next three
+     stride: step between windows; none: kernel_size
+     padding: elements around the image that are less than all others
+     dilation: step between the elements of a window
+     ceil_mode: round the number of windows up */
+typedef struct tt_max_pool2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t ceil_mode; /* round the number of windows up; default false */
+} tt_max_pool2d_opts;
+#define TT_MAX_POOL2D_CEIL_MODE (UINT64_C(1) << 0)
+tt_status tt_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const int64_t *stride, int64_t n_stride, const int64_t *padding, int64_t n_padding, const int64_t *dilation, int64_t n_dilation, const tt_max_pool2d_opts *opts, tt_tensor **out);
+
+/* max_pool2d and the positions of the elements that it takes, counted over the last two dimensions.
+     self: (C, H, W) or (N, C, H, W) */
+typedef struct tt_max_pool2d_with_indices_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t ceil_mode; /* default false */
+} tt_max_pool2d_with_indices_opts;
+#define TT_MAX_POOL2D_WITH_INDICES_CEIL_MODE (UINT64_C(1) << 0)
+tt_status tt_max_pool2d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const int64_t *stride, int64_t n_stride, const int64_t *padding, int64_t n_padding, const int64_t *dilation, int64_t n_dilation, const tt_max_pool2d_with_indices_opts *opts, tt_tensor **out, tt_tensor **indices);
+
+/* The largest element of each of output_size windows that cover the last dimension evenly, and its position.
+     self: (C, L) or (N, C, L)
+     output_size: number of windows */
+tt_status tt_adaptive_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size, int64_t n_output_size, tt_tensor **out, tt_tensor **indices);
+
+/* The largest element of each of output_size windows that cover the last two dimensions evenly, and its position.
+     self: (C, H, W) or (N, C, H, W)
+     output_size: windows along both dimensions, or one number for both */
+tt_status tt_adaptive_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size, int64_t n_output_size, tt_tensor **out, tt_tensor **indices);
+
+/* The mean of each window of the last dimension.
+     self: (C, L) or (N, C, L)
+     kernel_size: elements of a window
+     stride: step between windows; none: kernel_size
+     padding: zeros before and after
+     ceil_mode: round the number of windows up
+     count_include_pad: the divisor counts the padding */
+typedef struct tt_avg_pool1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t ceil_mode; /* round the number of windows up; default false */
+  int32_t count_include_pad; /* the divisor counts the padding; default true */
+} tt_avg_pool1d_opts;
+#define TT_AVG_POOL1D_CEIL_MODE (UINT64_C(1) << 0)
+#define TT_AVG_POOL1D_COUNT_INCLUDE_PAD (UINT64_C(1) << 1)
+tt_status tt_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const int64_t *stride, int64_t n_stride, const int64_t *padding, int64_t n_padding, const tt_avg_pool1d_opts *opts, tt_tensor **out);
+
+/* The mean of each window of the last two dimensions.
+     self: (C, H, W) or (N, C, H, W)
+     kernel_size: rows and columns of a window, or one number for both; so too the next two
+     stride: step between windows; none: kernel_size
+     padding: zeros around the image
+     ceil_mode: round the number of windows up
+     count_include_pad: the divisor counts the padding
+     divisor_override: divides the sums instead; not 0 */
+typedef struct tt_avg_pool2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t ceil_mode; /* round the number of windows up; default false */
+  int32_t count_include_pad; /* the divisor counts the padding; default true */
+  int64_t divisor_override; /* divides the sums instead; not 0; default None */
+} tt_avg_pool2d_opts;
+#define TT_AVG_POOL2D_CEIL_MODE (UINT64_C(1) << 0)
+#define TT_AVG_POOL2D_COUNT_INCLUDE_PAD (UINT64_C(1) << 1)
+#define TT_AVG_POOL2D_DIVISOR_OVERRIDE (UINT64_C(1) << 2)
+tt_status tt_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const int64_t *stride, int64_t n_stride, const int64_t *padding, int64_t n_padding, const tt_avg_pool2d_opts *opts, tt_tensor **out);
+
+/* The mean of each of output_size windows that cover the last dimension evenly.
+     self: (C, L) or (N, C, L)
+     output_size: number of windows */
+tt_status tt_adaptive_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size, int64_t n_output_size, tt_tensor **out);
+
+/* The mean of each of output_size windows that cover the last two dimensions evenly.
+     self: (C, H, W) or (N, C, H, W)
+     output_size: windows along both dimensions, or one number for both */
+tt_status tt_adaptive_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size, int64_t n_output_size, tt_tensor **out);
+
 /* Uniform numbers in [0, 1).
      size: shape of the result
      dtype: floating or complex; float32 by default

@@ -1,4 +1,4 @@
-// Entry points over the plans of row_plan.h. All run plan.run.n stages.
+// Entry points over the plans of row_plan.h and channel_plan.h. All run plan.run.n stages.
 #pragma once
 
 #include "cpu/isa.h"
@@ -14,6 +14,10 @@ TT_KERNEL(log_softmax_backward)(const void* plan, int64_t begin, int64_t end) no
 // LayerNormPlan, LayerNormBackwardPlan
 TT_KERNEL(layer_norm)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(layer_norm_backward)(const void* plan, int64_t begin, int64_t end) noexcept;
+
+// ChannelSumPlan, ChannelAffinePlan
+TT_KERNEL(channel_sums)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(channel_affine)(const void* plan, int64_t begin, int64_t end) noexcept;
 
 // ClassLossPlan
 TT_KERNEL(cross_entropy)(const void* plan, int64_t begin, int64_t end) noexcept;

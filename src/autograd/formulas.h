@@ -54,6 +54,11 @@ TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tens
 // The gradients of layer_norm_backward's results with respect to grad, input and weight.
 TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor* weight,
                                         double eps, Needs needs);
+// The gradients of batch_norm_backward's results with respect to grad, input and weight.
+TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Tensor* weight, const Tensor& stats,
+                                        bool training, double eps, Needs needs);
+// The elements of x at indices into its last two dimensions.
+TensorRef pool_take(const Tensor& x, const Tensor& indices);
 // x[target] of each row of classes; any finite value where the target is ignored.
 TensorRef class_scores(const Tensor& x, const Tensor& target, int64_t ignore_index);
 // The gradients of cross_entropy_backward's result with respect to grad and input.

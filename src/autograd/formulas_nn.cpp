@@ -74,12 +74,12 @@ struct Normalised {
   Shape dims;  // the normalised ones
   TensorRef rstd, xhat;
 
-  Normalised(const Tensor& x, int64_t n_dims, double eps) {
-    for (int64_t d = x.ndim - n_dims; d < x.ndim; d++) dims.push_back(d);
+  Normalised(const Tensor& x, Shape over, double eps) : dims(std::move(over)) {
     TensorRef centred = op::sub(x, *mean(x));
     rstd = op::pow(*op::add(*mean(*op::mul(*centred, *centred)), Scalar(eps)), Scalar(-0.5));
     xhat = op::mul(*centred, *rstd);
   }
+  Normalised(TensorRef scale, TensorRef x) : rstd(std::move(scale)), xhat(std::move(x)) {}
   TensorRef mean(const Tensor& v) const { return op::mean_dim(v, dims, true); }
   TensorRef project(const Tensor& v) const {
     return op::sub(*op::sub(v, *mean(v)), *op::mul(*xhat, *mean(*op::mul(v, *xhat))));
@@ -91,10 +91,8 @@ TensorRef times(const Tensor& a, const Tensor* b) { return b ? op::mul(a, *b) : 
 
 // g: gradients u, a, b of dinput, dweight, dbias, so that L = <u, dinput> + <a, dweight> + <b, dbias>. With p = mean(u xhat)
 // and q = mean(h xhat): d<u, rstd P(h)>/dx = -rstd^2 (xhat (mean(u h) - mean(u) mean(h) - p q) + P(q u + p h)).
-static TensorTriple double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor* weight, double eps,
-                                    Needs needs) {
+static TensorTriple double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Normalised& row, const Tensor* weight, Needs needs) {
   const Tensor *u = g[0], *a = g[1], *b = g[2];
-  Normalised row(input, normalized_shape.n, eps);
   TensorTriple out;
   TensorRef pu = u ? op::mul(*row.rstd, *row.project(*u)) : TensorRef();
   if (needs[0]) {
@@ -116,13 +114,63 @@ static TensorTriple double_backward(TensorSpan g, const Tensor& grad, const Tens
 }
 
 // 16-bit inputs are computed in float32: rstd^2 overflows float16.
+struct Wide {
+  bool on;
+  TensorRef operator()(const Tensor* t) const { return !t ? TensorRef() : on ? op::to(*t, Dtype::kF32) : TensorRef::share(t); }
+};
+
 TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor* weight,
                                         double eps, Needs needs) {
-  if (input.item_size() != 2) return double_backward(g, grad, input, normalized_shape, weight, eps, needs);
-  auto wide = [](const Tensor* t) { return t ? op::to(*t, Dtype::kF32) : TensorRef(); };
-  TensorRef u = wide(g[0]), a = wide(g[1]), b = wide(g[2]), w = wide(weight);
+  const Wide wide{input.item_size() == 2};
+  TensorRef x = wide(&input), u = wide(g[0]), a = wide(g[1]), b = wide(g[2]), w = wide(weight);
+  Shape last;
+  for (int64_t d = input.ndim - normalized_shape.n; d < input.ndim; d++) last.push_back(d);
   const Tensor* const gs[3] = {u.get(), a.get(), b.get()};
-  return double_backward(gs, *wide(&grad), *wide(&input), normalized_shape, w.get(), eps, needs);
+  return double_backward(gs, *wide(&grad), *x, Normalised(*x, std::move(last), eps), w.get(), needs);
 }
 
+// ---- batch_norm: the same over all dimensions but the channels'; outside training mean and rstd are constants ----
+
+static Normalised running_row(const Tensor& x, const Tensor& stats, const Shape& column) {
+  return Normalised(op::reshape(*op::select(stats, 0, 1), column),
+                    op::mul(*op::sub(x, *op::reshape(*op::select(stats, 0, 0), column)), *op::reshape(*op::select(stats, 0, 1), column)));
+}
+static TensorTriple fixed_double_backward(TensorSpan g, const Tensor& grad, const Normalised& row, const Tensor* weight, Needs needs) {
+  const Tensor *u = g[0], *a = g[1], *b = g[2];
+  TensorTriple out;
+  TensorRef pu = u ? op::mul(*u, *row.rstd) : TensorRef();
+  if (needs[0]) {
+    if (u) out.first = times(*pu, weight);
+    if (a) out.first = sum_of(std::move(out.first), op::mul(*row.xhat, *a));
+    if (b) out.first = sum_of(std::move(out.first), op::expand(*b, grad.sizes()));
+  }
+  if (needs[1] && a) out.second = op::mul(*op::mul(grad, *a), *row.rstd);
+  if (needs[2] && u) out.third = op::mul(grad, *pu);
+  return out;
+}
+
+TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Tensor* weight, const Tensor& stats,
+                                        bool training, double eps, Needs needs) {
+  const Wide wide{input.item_size() == 2};
+  Shape column, others;
+  column.resize(input.ndim - 1, 1);
+  column[0] = input.size(1);
+  for (int64_t d = 0; d < input.ndim; d++)
+    if (d != 1) others.push_back(d);
+  auto shaped = [&](const Tensor* t) { return t ? op::reshape(*wide(t), column) : TensorRef(); };
+  TensorRef x = wide(&input), u = wide(g[0]), a = shaped(g[1]), b = shaped(g[2]), w = shaped(weight), wide_grad = wide(&grad);
+  const Tensor* const gs[3] = {u.get(), a.get(), b.get()};
+  TensorTriple out = training ? double_backward(gs, *wide_grad, *x, Normalised(*x, others, eps), w.get(), needs)
+                              : fixed_double_backward(gs, *wide_grad, running_row(*x, stats, column), w.get(), needs);
+  if (out.third) out.third = op::sum_dim(*out.third, others);
+  return out;
+}
+
+// ---- pooling ----
+
+static TensorRef flat_planes(const Tensor& t) { return op::flatten(t, t.ndim - 2, t.ndim - 1); }
+
+TensorRef pool_take(const Tensor& x, const Tensor& indices) {
+  return op::reshape(*op::gather(*flat_planes(x), -1, *flat_planes(indices)), indices.sizes());
+}
 }  // namespace TT_NS::formula

@@ -63,6 +63,7 @@ TT_INLINE const Tensor& tensor_arg(const tt_tensor* h, const char* arg, int32_t 
 }
 TT_INLINE Tensor& mutable_arg(const tt_tensor* h, const char* arg, int32_t index) { return const_cast<Tensor&>(tensor_arg(h, arg, index)); }
 TT_INLINE const Tensor* optional_arg(const tt_tensor* h, const char* arg, int32_t index) { return h ? &tensor_arg(h, arg, index) : nullptr; }
+TT_INLINE Tensor* optional_mutable_arg(const tt_tensor* h, const char* arg, int32_t index) { return h ? &mutable_arg(h, arg, index) : nullptr; }
 TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg, int32_t index, bool optional_items);
 TensorSpan mutables_arg(tt_tensor* const* list, int64_t n, const char* arg, int32_t index);
 Span<const double> doubles_arg(const double* p, int64_t n, const char* arg, int32_t index);

@@ -10,6 +10,7 @@ TT_INLINE int top_bit(uint64_t keys) { return 63 - __builtin_clzll(keys | 1); }
 // Keys that arguments contribute.
 TT_INLINE uint64_t keys_of(const Tensor& t) { return t.keys; }
 TT_INLINE uint64_t keys_of(const Tensor* t) { return t ? t->keys : 0; }
+TT_INLINE uint64_t keys_of(Tensor* t) { return t ? t->keys : 0; }
 inline uint64_t keys_of(TensorSpan s) {
   uint64_t k = 0;
   for (const Tensor* t : s) k |= keys_of(t);

@@ -45,6 +45,7 @@ struct Value {
 // ---- boxing: one overload per argument type of the internal API ----
 inline Value to_value(const Tensor& t) { Value v; v.kind = Value::kTensor, v.tensor = &t; return v; }
 inline Value to_value(const Tensor* t) { Value v; v.kind = t ? Value::kTensor : Value::kNone, v.tensor = t; return v; }
+inline Value to_value(Tensor* t) { return to_value(static_cast<const Tensor*>(t)); }
 inline Value to_value(TensorSpan s) { Value v; v.kind = Value::kTensorList, v.n = s.n, v.tensors = s.ptr; return v; }
 inline Value to_value(const Scalar& s) { Value v; v.kind = Value::kScalar, v.scalar = &s; return v; }
 inline Value to_value(const Scalar* s) { Value v; v.kind = s ? Value::kScalar : Value::kNone, v.scalar = s; return v; }
@@ -68,6 +69,7 @@ struct Unbox;
 template <> struct Unbox<const Tensor&> { static const Tensor& get(const Value& v) { return *v.tensor; } };
 template <> struct Unbox<Tensor&> { static Tensor& get(const Value& v) { return *const_cast<Tensor*>(v.tensor); } };
 template <> struct Unbox<const Tensor*> { static const Tensor* get(const Value& v) { return v.kind ? v.tensor : nullptr; } };
+template <> struct Unbox<Tensor*> { static Tensor* get(const Value& v) { return v.kind ? const_cast<Tensor*>(v.tensor) : nullptr; } };
 template <> struct Unbox<TensorSpan> { static TensorSpan get(const Value& v) { return {v.tensors, v.n}; } };
 template <> struct Unbox<const Scalar&> { static const Scalar& get(const Value& v) { return *v.scalar; } };
 template <> struct Unbox<const Scalar*> { static const Scalar* get(const Value& v) { return v.kind ? v.scalar : nullptr; } };

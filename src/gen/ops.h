@@ -454,6 +454,26 @@ extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, 
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double)> op_cross_entropy;
 extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_cross_entropy;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_cross_entropy_backward;
+extern Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double)> op_batch_norm;
+extern Op<TensorPair(const Tensor&, const Tensor*, const Tensor*, const Tensor*, const Tensor*, bool, double)> op_native_batch_norm;
+extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double, bool, bool, bool)> op_batch_norm_backward;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*, double)> op_group_norm;
+extern Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double)> op_instance_norm;
+extern Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_norm;
+extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d;
+extern Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices;
+extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d;
+extern Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_with_indices;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_backward;
+extern Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool1d;
+extern Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool2d;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_max_pool2d_backward;
+extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool)> op_avg_pool1d;
+extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d_backward;
+extern Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool1d;
+extern Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool2d;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_avg_pool2d_backward;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn;
 extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_rand_like;
@@ -1913,6 +1933,66 @@ inline TensorTriple native_cross_entropy(const Tensor& input, const Tensor& targ
 }
 inline TensorRef cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& lse, const Tensor& row_weight, int64_t ignore_index) {
   return dispatch(op_cross_entropy_backward, grad, input, target, lse, row_weight, ignore_index);
+}
+inline TensorRef batch_norm(const Tensor& input, Tensor* running_mean = nullptr, Tensor* running_var = nullptr, const Tensor* weight = nullptr, const Tensor* bias = nullptr, bool training = false, double momentum = 0.1, double eps = 1e-5) {
+  return dispatch(op_batch_norm, input, running_mean, running_var, weight, bias, training, momentum, eps);
+}
+inline TensorPair native_batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bias, const Tensor* running_mean, const Tensor* running_var, bool training, double eps) {
+  return dispatch(op_native_batch_norm, input, weight, bias, running_mean, running_var, training, eps);
+}
+inline TensorTriple batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor* weight, const Tensor& stats, bool training, double eps, bool want_input, bool want_weight, bool want_bias) {
+  return dispatch(op_batch_norm_backward, grad, input, weight, stats, training, eps, want_input, want_weight, want_bias);
+}
+inline TensorRef group_norm(const Tensor& input, int64_t num_groups, const Tensor* weight = nullptr, const Tensor* bias = nullptr, double eps = 1e-5) {
+  return dispatch(op_group_norm, input, num_groups, weight, bias, eps);
+}
+inline TensorRef instance_norm(const Tensor& input, Tensor* running_mean = nullptr, Tensor* running_var = nullptr, const Tensor* weight = nullptr, const Tensor* bias = nullptr, bool use_input_stats = true, double momentum = 0.1, double eps = 1e-5) {
+  return dispatch(op_instance_norm, input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps);
+}
+inline TensorRef rms_norm(const Tensor& input, Ints normalized_shape, const Tensor* weight = nullptr, Opt<double> eps = {}) {
+  return dispatch(op_rms_norm, input, normalized_shape, weight, eps);
+}
+inline TensorRef max_pool1d(const Tensor& self, Ints kernel_size, Ints stride = {}, Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {
+  return dispatch(op_max_pool1d, self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+inline TensorPair max_pool1d_with_indices(const Tensor& self, Ints kernel_size, Ints stride = {}, Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {
+  return dispatch(op_max_pool1d_with_indices, self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+inline TensorRef max_pool2d(const Tensor& self, Ints kernel_size, Ints stride = {}, Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {
+  return dispatch(op_max_pool2d, self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+inline TensorPair max_pool2d_with_indices(const Tensor& self, Ints kernel_size, Ints stride = {}, Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {
+  return dispatch(op_max_pool2d_with_indices, self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+inline TensorRef max_pool2d_backward(const Tensor& grad, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
+  return dispatch(op_max_pool2d_backward, grad, self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+inline TensorPair adaptive_max_pool1d(const Tensor& self, Ints output_size) {
+  return dispatch(op_adaptive_max_pool1d, self, output_size);
+}
+inline TensorPair adaptive_max_pool2d(const Tensor& self, Ints output_size) {
+  return dispatch(op_adaptive_max_pool2d, self, output_size);
+}
+inline TensorRef adaptive_max_pool2d_backward(const Tensor& grad, const Tensor& self, Ints output_size) {
+  return dispatch(op_adaptive_max_pool2d_backward, grad, self, output_size);
+}
+inline TensorRef avg_pool1d(const Tensor& self, Ints kernel_size, Ints stride = {}, Ints padding = {}, bool ceil_mode = false, bool count_include_pad = true) {
+  return dispatch(op_avg_pool1d, self, kernel_size, stride, padding, ceil_mode, count_include_pad);
+}
+inline TensorRef avg_pool2d(const Tensor& self, Ints kernel_size, Ints stride = {}, Ints padding = {}, bool ceil_mode = false, bool count_include_pad = true, Opt<int64_t> divisor_override = {}) {
+  return dispatch(op_avg_pool2d, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+}
+inline TensorRef avg_pool2d_backward(const Tensor& grad, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override) {
+  return dispatch(op_avg_pool2d_backward, grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+}
+inline TensorRef adaptive_avg_pool1d(const Tensor& self, Ints output_size) {
+  return dispatch(op_adaptive_avg_pool1d, self, output_size);
+}
+inline TensorRef adaptive_avg_pool2d(const Tensor& self, Ints output_size) {
+  return dispatch(op_adaptive_avg_pool2d, self, output_size);
+}
+inline TensorRef adaptive_avg_pool2d_backward(const Tensor& grad, const Tensor& self, Ints output_size) {
+  return dispatch(op_adaptive_avg_pool2d_backward, grad, self, output_size);
 }
 inline TensorRef rand(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
   return dispatch(op_rand, size, dtype, device, generator);

@@ -1,6 +1,7 @@
 /* References in double precision, written from the definitions and sharing nothing with tt. */
 #include "op_table.h"
 
+#include <float.h>
 #include <math.h>
 
 /* ---- scratch memory ---- */
@@ -749,6 +750,7 @@ static int r_to(const Inputs* in, Arr* out) {
 #include "op_refs_act.h"
 #include "op_refs_fold.h"
 #include "op_refs_conv.h"
+#include "op_refs_image.h"
 #include "op_refs_math.h"
 #include "op_refs_shape.h"
 
@@ -838,6 +840,7 @@ static const struct {
     FOLD_REFS
     CONV_REFS
     MATH_REFS
+    IMAGE_REFS
     SHAPE_REFS
 };
 

@@ -732,6 +732,7 @@ static void build_view(const Build* b) {
 #include "op_samples_draw.h"
 #include "op_samples_fold.h"
 #include "op_samples_conv.h"
+#include "op_samples_image.h"
 #include "op_samples_math.h"
 #include "op_samples_shape.h"
 
@@ -774,6 +775,7 @@ static const struct {
     FOLD_FAMILIES
     CONV_FAMILIES
     MATH_FAMILIES
+    IMAGE_FAMILIES
     SHAPE_FAMILIES
 };
 

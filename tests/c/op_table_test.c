@@ -253,7 +253,8 @@ static int is_summed(const Row* r) {
   static const char* const kSummed[] = {"reduce",     "matmul",   "linear",        "addmm",     "softmax",
                                         "layer_norm", "nll_loss", "cross_entropy", "index_add", "scatter_add",
                                         "shorthand",  "baddbmm",  "einsum",        "statistics", "prod", "cumsum", "norm", "prod_scan",
-                                        "conv", "conv_padding", "conv_transpose", "difference_loss", "logits_loss", "probability_loss", "kl_div"};
+                                        "conv", "conv_padding", "conv_transpose", "difference_loss", "logits_loss", "probability_loss", "kl_div",
+                                        "batch_norm", "group_norm", "rms_norm", "average_pool1d", "average_pool2d", "adaptive_average"};
   size_t i;
   for (i = 0; i < sizeof kSummed / sizeof *kSummed; i++)
     if (strcmp(r->samples, kSummed[i]) == 0) return 1;
@@ -471,9 +472,11 @@ typedef struct Leaves {
   int n;
 } Leaves;
 
-/* A class weight has no gradient, in PyTorch neither. */
+/* Running statistics and class weights have no gradient, in PyTorch neither. */
 static int takes_gradient(const Sample* s, tt_tensor* const* place) {
   int i;
+  for (i = 0; i < s->row->n_args; i++)
+    if (place == (tt_tensor* const*)&s->args[i].tensor && strncmp(s->row->args[i].name, "running_", 8) == 0) return 0;
   if (strcmp(s->row->samples, "nll_loss") && strcmp(s->row->samples, "cross_entropy")) return 1;
   for (i = 0; i < s->row->n_args; i++)
     if (place == (tt_tensor* const*)&s->args[i].tensor && strcmp(s->row->args[i].name, "weight") == 0) return 0;

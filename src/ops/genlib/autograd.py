@@ -180,7 +180,7 @@ def into_only(op, v):
     return [f"static void {op.name}{v}_autograd({ps}) {{", f"  if ({checks}) fail_into_grad();", f"  {pass_on};", "}"]
 
 
-ARG_TYPES = {"Tensor": "kTensor", "Tensor!": "kTensor", "Tensor?": "kOptTensor", "Tensor[]": "kTensorList", "Tensor?[]": "kOptTensorList",
+ARG_TYPES = {"Tensor": "kTensor", "Tensor!": "kTensor", "Tensor?": "kOptTensor", "Tensor!?": "kOptTensor", "Tensor[]": "kTensorList", "Tensor?[]": "kOptTensorList",
              "Scalar": "kScalar", "Scalar?": "kOptScalar", "Float": "kFloat", "Float?": "kOptFloat", "Int": "kInt", "Int?": "kOptInt", "Bool": "kBool",
              "Bool?": "kOptBool", "Dim": "kDim", "Dim?": "kOptDim", "Dims": "kDims", "Dims?": "kOptDims", "Index": "kIndex", "Index?": "kOptInt",
              "Size": "kSize", "Shape": "kShape", "Int[]": "kSize", "Index[]": "kIndices", "DType": "kDtype", "DType?": "kDtype", "Device": "kDevice",
@@ -207,7 +207,7 @@ def objects(op, v, wrapped):
     args = []
     for i, a in enumerate(op.args):
         kind = "kEnum" if a.enum else ARG_TYPES[a.type]
-        mutates = a.type == "Tensor!" or (v == "_" and i == 0)
+        mutates = a.type in ("Tensor!", "Tensor!?") or (v == "_" and i == 0)
         args.append(f'{{"{a.name}", ArgType::{kind}, {str(mutates).lower()}, {str(a.default is not None).lower()}{default_info(a)}}}')
     if v == "_into":
         args += [f'{{"{d}", ArgType::kTensor, true, false}}' for d in variant_names(op, v)[len(op.args):]]

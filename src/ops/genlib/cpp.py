@@ -31,7 +31,9 @@ def params(op, defaults=False, skip=()):
 def cpp_default(a):
     d = a.default.strip()
     if d in ("None", "[]"):
-        return {"Tensor?": "nullptr", "Generator": "nullptr", "Scalar?": "nullptr", "DType?": "Dtype::kNone", "DType": "Dtype::kNone"}.get(a.type, "{}")
+        return {"Tensor?": "nullptr", "Tensor!?": "nullptr", "Generator": "nullptr", "Scalar?": "nullptr", "DType?": "Dtype::kNone", "DType": "Dtype::kNone"}.get(a.type, "{}")
+    if a.type == "Int[]":  # the front reads an empty list as this default
+        return "{}"
     if a.enum:
         return str(ENUMS[a.enum][d.strip('"')])
     if a.type == "Scalar":

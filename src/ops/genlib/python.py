@@ -51,7 +51,7 @@ SIMPLE = {"Float": ("float64", "real", "d"), "Float?": ("", "optional_real", "d"
           "Index?": ("", "optional_integer", "q"), "Bool": ("boolean", "boolean", "i"), "Bool?": ("", "optional_boolean", "i"),
           "DType": ("dtype_code", "dtype_code", "i"), "DType?": ("dtype_code", "dtype_code", "i"), "Device": ("", "*device_field", "ii"),
           "Device?": ("", "*device_field", "ii"), "MemoryFormat": ("memory_format_code", "memory_format_code", "i"),
-          "Generator": ("", "generator_address", "P"), "Str": ("text", "text", "P"), "Tensor?": ("optional_tensor", "tensor_address", "P"), "Scalar": ("scalar", "*scalar_field", "0qiiqdd"),
+          "Generator": ("", "generator_address", "P"), "Str": ("text", "text", "P"), "Tensor?": ("optional_tensor", "tensor_address", "P"), "Tensor!?": ("optional_tensor", "", "P"), "Scalar": ("scalar", "*scalar_field", "0qiiqdd"),
           "Scalar?": ("optional_scalar", "*scalar_field", "0qiiqdd")}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 # schema type -> C++ type of the internal API
 CPP_TYPES = {
-    "Tensor": "const Tensor&", "Tensor!": "Tensor&", "Tensor?": "const Tensor*", "Tensor[]": "TensorSpan", "Tensor?[]": "TensorSpan",
+    "Tensor": "const Tensor&", "Tensor!": "Tensor&", "Tensor?": "const Tensor*", "Tensor!?": "Tensor*", "Tensor[]": "TensorSpan", "Tensor?[]": "TensorSpan",
     "Scalar": "const Scalar&", "Scalar?": "const Scalar*", "Float": "double", "Float?": "Opt<double>", "Int": "int64_t",
     "Int?": "Opt<int64_t>", "Bool": "bool", "Bool?": "Opt<bool>", "Dim": "int64_t", "Dim?": "Opt<int64_t>", "Dims": "Ints", "Dims?": "Opt<Ints>",
     "Index": "int64_t", "Index?": "Opt<int64_t>", "Size": "Ints", "Shape": "Ints", "Int[]": "Ints", "Index[]": "Indices", "DType": "Dtype", "DType?": "Dtype",
@@ -52,7 +52,7 @@ class Arg:
 
     @property
     def is_tensor(self):
-        return self.type in ("Tensor", "Tensor!", "Tensor?")
+        return self.type in ("Tensor", "Tensor!", "Tensor?", "Tensor!?")
 
     @property
     def is_tensorish(self):

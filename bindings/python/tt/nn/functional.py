@@ -1,5 +1,6 @@
 """Functions of neural networks, by their PyTorch names."""
 from .. import _ops
+from . import _images
 
-globals().update(_ops.PLACES["nn.functional"])
-__all__ = sorted(_ops.PLACES["nn.functional"])
+globals().update({**_ops.PLACES["nn.functional"], **_images.FUNCTIONS})
+__all__ = sorted({*_ops.PLACES["nn.functional"], *_images.FUNCTIONS})

@@ -1,0 +1,292 @@
+// Values of max and average pooling: rows of a window first, as vectors, then its columns.
+#include "cpu/pool.h"
+
+#include "cpu/loop.h"
+#include "cpu/rows_vec.h"
+
+TT_ISA_BEGIN
+
+struct Max {
+  static constexpr bool kMean = false;
+  template <class T>
+  static TT_INLINE T join(T m, T v) {
+    return (v > m) | (v != v) ? v : m;
+  }
+  template <class T>
+  static TT_INLINE T identity() {
+    return -T(__builtin_inf());
+  }
+};
+struct Sum {
+  static constexpr bool kMean = true;
+  template <class T>
+  static TT_INLINE T join(T m, T v) {
+    return m + v;
+  }
+  template <class T>
+  static TT_INLINE T identity() {
+    return 0;
+  }
+};
+
+constexpr int64_t kSpan = 2048;  // input columns at a time
+constexpr int64_t kOut = 512;    // output columns at a time
+
+TT_INLINE void store_out(char* p, const float* x, int64_t n, int32_t dtype) { store_run(p, x, n, dtype); }
+TT_INLINE void store_out(char* p, const double* x, int64_t n, int32_t dtype) { store_run(p, x, n, dtype); }
+TT_INLINE void store_out(char* p, const int64_t* x, int64_t n, int32_t) { __builtin_memcpy(p, x, size_t(n) * 8); }
+
+template <class T, class Op>
+TT_NOINLINE void join_rows(T* TT_RESTRICT d, const T* TT_RESTRICT a, const T* TT_RESTRICT b, int64_t n) {
+  TT_VECTORIZE
+  for (int64_t i = 0; i < n; i++) d[i] = Op::join(a[i], b[i]);
+}
+template <class T, class Op>
+TT_NOINLINE void join_onto(T* TT_RESTRICT d, const T* TT_RESTRICT b, int64_t n) {
+  TT_VECTORIZE
+  for (int64_t i = 0; i < n; i++) d[i] = Op::join(d[i], b[i]);
+}
+// 16-bit sources are converted on the way.
+template <class T, class Op>
+TT_INLINE void join_source(T* d, const char* src, int64_t n, int32_t dtype, T* buffer, bool first) {
+  if (kItemSize[dtype] != int64_t(sizeof(T))) {
+    if (first) return load_run(d, src, kItemSize[dtype], n, dtype);
+    load_run(buffer, src, kItemSize[dtype], n, dtype);
+    return join_onto<T, Op>(d, buffer, n);
+  }
+  if (first)
+    __builtin_memcpy(d, src, size_t(n) * sizeof(T));
+  else
+    join_onto<T, Op>(d, reinterpret_cast<const T*>(src), n);
+}
+
+// ---- planes ----
+
+// y[j] = columns j stride … of t, joined.
+template <class T, class Op>
+TT_NOINLINE void join_columns(T* TT_RESTRICT y, const T* TT_RESTRICT t, int64_t n, int64_t stride, int64_t kernel, int64_t dilation) {
+  if (stride == 2 && dilation == 1) {
+    int64_t k = 1;
+    if (kernel == 1) {
+      TT_VECTORIZE
+      for (int64_t j = 0; j < n; j++) y[j] = t[2 * j];
+    } else {
+      TT_VECTORIZE
+      for (int64_t j = 0; j < n; j++) y[j] = Op::join(t[2 * j], t[2 * j + 1]);
+      k = 2;
+    }
+    for (; k < kernel; k++) {
+      TT_VECTORIZE
+      for (int64_t j = 0; j < n; j++) y[j] = Op::join(y[j], t[2 * j + k]);
+    }
+  } else if (stride == 1) {
+    __builtin_memcpy(y, t, size_t(n) * sizeof(T));
+    for (int64_t k = 1; k < kernel; k++) {
+      TT_VECTORIZE
+      for (int64_t j = 0; j < n; j++) y[j] = Op::join(y[j], t[j + k * dilation]);
+    }
+  } else {
+    for (int64_t j = 0; j < n; j++) {
+      T m = t[j * stride];
+      for (int64_t k = 1; k < kernel; k++) m = Op::join(m, t[j * stride + k * dilation]);
+      y[j] = m;
+    }
+  }
+}
+
+// Windows of 2 x 2 side by side.
+template <class T, class Op>
+TT_NOINLINE void quarter(T* TT_RESTRICT y, const T* TT_RESTRICT a, const T* TT_RESTRICT b, int64_t n) {
+  TT_VECTORIZE
+  for (int64_t j = 0; j < n; j++) y[j] = Op::join(Op::join(a[2 * j], a[2 * j + 1]), Op::join(b[2 * j], b[2 * j + 1]));
+}
+
+template <class T, class Op>
+struct Planes {
+  const PoolPlan& p;
+  const int64_t item;
+  alignas(64) T col[kSpan], buffer[kSpan], y[kOut], div[kOut];
+
+  TT_INLINE const char* row(int64_t plane, int64_t r, int64_t from) const { return p.x + ((plane * p.in[0] + r) * p.in[1] + from) * item; }
+
+  // Rows of window h, columns [from, from + n) of the input, joined in col + at; what h misses is the identity.
+  TT_NOINLINE void fold_rows(int64_t plane, const Window& h, int64_t from, int64_t n, int64_t at) {
+    T* d = col + at;
+    int64_t r = h.begin;
+    if (r >= h.end) {
+      for (int64_t i = 0; i < n; i++) d[i] = Op::template identity<T>();
+      return;
+    }
+    if (item == int64_t(sizeof(T)) && r + h.step < h.end) {
+      join_rows<T, Op>(d, reinterpret_cast<const T*>(row(plane, r, from)), reinterpret_cast<const T*>(row(plane, r + h.step, from)), n);
+      r += 2 * h.step;
+    } else {
+      join_source<T, Op>(d, row(plane, r, from), n, p.dtype, buffer, true);
+      r += h.step;
+    }
+    for (; r < h.end; r += h.step) join_source<T, Op>(d, row(plane, r, from), n, p.dtype, buffer, false);
+  }
+
+  TT_NOINLINE void finish(int64_t plane, int64_t o, int64_t o1, int64_t n, const Window& h) {
+    if constexpr (Op::kMean) {
+      if (p.divisor) {
+        for (int64_t j = 0; j < n; j++) y[j] /= T(p.divisor);
+      } else {
+        const T rows = T(p.count_pad ? h.full : h.count());
+        TT_VECTORIZE
+        for (int64_t j = 0; j < n; j++) y[j] /= rows * div[j];
+      }
+    }
+    store_out(p.y + ((plane * p.out[0] + o) * p.out[1] + o1) * item, y, n, p.dtype);
+  }
+
+  // Output columns [o1, o1 + n) of rows [from, to): their windows lie within kSpan columns.
+  void tile(int64_t plane, int64_t from, int64_t to, int64_t o1, int64_t n) {
+    const Window first = window(p, 1, o1), last = window(p, 1, o1 + n - 1);
+    const int64_t origin = p.adaptive ? first.begin : o1 * p.stride[1] - p.pad[1];
+    const int64_t lead = origin < 0 ? -origin : 0, begin = origin + lead;
+    const int64_t reach = p.adaptive ? last.end : (o1 + n - 1) * p.stride[1] - p.pad[1] + (p.kernel[1] - 1) * p.dilation[1] + 1;
+    const int64_t width = reach - origin, have = (reach < p.in[1] ? reach : p.in[1]) - begin;
+    for (int64_t i = 0; i < lead; i++) col[i] = Op::template identity<T>();
+    for (int64_t i = lead + have; i < width; i++) col[i] = Op::template identity<T>();
+    for (int64_t o = from; o < to; o++) {
+      const Window h = window(p, 0, o);
+      fold_rows(plane, h, begin, have, lead);
+      if (p.adaptive)
+        adaptive_columns(origin, o1, n);
+      else
+        join_columns<T, Op>(y, col, n, p.stride[1], p.kernel[1], p.dilation[1]);
+      finish(plane, o, o1, n, h);
+    }
+  }
+  TT_NOINLINE void adaptive_columns(int64_t origin, int64_t o1, int64_t n) {
+    for (int64_t j = 0; j < n; j++) {
+      const Window w = window(p, 1, o1 + j);
+      T m = col[w.begin - origin];
+      for (int64_t i = w.begin + 1; i < w.end; i++) m = Op::join(m, col[i - origin]);
+      y[j] = m;
+    }
+  }
+
+  // One output column whose window is wider than kSpan.
+  TT_NOINLINE void wide(int64_t plane, int64_t from, int64_t to, int64_t o1) {
+    const Window w = window(p, 1, o1);
+    const int64_t piece = w.step > kSpan ? w.step : kSpan / w.step * w.step;
+    for (int64_t o = from; o < to; o++) {
+      const Window h = window(p, 0, o);
+      T m = Op::template identity<T>();
+      for (int64_t i = w.begin; i < w.end; i += piece) {
+        int64_t n = w.end - i < piece ? w.end - i : piece;
+        if (n > kSpan) n = 1;
+        fold_rows(plane, h, i, n, 0);
+        for (int64_t j = 0; j < n; j += w.step) m = Op::join(m, col[j]);
+      }
+      y[0] = m;
+      finish(plane, o, o1, 1, h);
+    }
+  }
+
+  // The number of output columns from o1 on whose windows lie within kSpan columns.
+  int64_t fitting(int64_t o1) const {
+    int64_t most = p.out[1] - o1 < kOut ? p.out[1] - o1 : kOut;
+    if (!p.adaptive) {
+      const int64_t reach = (p.kernel[1] - 1) * p.dilation[1] + 1;
+      if (reach > kSpan) return 0;
+      const int64_t fit = (kSpan - reach) / p.stride[1] + 1;
+      return fit < most ? fit : most;
+    }
+    const int64_t origin = window(p, 1, o1).begin;
+    int64_t n = 0;
+    while (n < most && window(p, 1, o1 + n).end - origin <= kSpan) n++;
+    return n;
+  }
+
+  void unit(int64_t u) {
+    const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows, to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+    if (!Op::kMean && !p.adaptive && item == int64_t(sizeof(T)) && p.kernel[0] == 2 && p.kernel[1] == 2 && p.stride[0] == 2 &&
+        p.stride[1] == 2 && !p.pad[0] && !p.pad[1] && p.dilation[0] == 1 && p.dilation[1] == 1 && 2 * p.out[0] <= p.in[0] && 2 * p.out[1] <= p.in[1]) {
+      for (int64_t o = from; o < to; o++)
+        quarter<T, Op>(reinterpret_cast<T*>(p.y) + (plane * p.out[0] + o) * p.out[1], reinterpret_cast<const T*>(row(plane, 2 * o, 0)),
+                       reinterpret_cast<const T*>(row(plane, 2 * o + 1, 0)), p.out[1]);
+      return;
+    }
+    for (int64_t o1 = 0; o1 < p.out[1];) {
+      int64_t n = fitting(o1);
+      const bool fits = n > 0;
+      if (!fits) n = 1;
+      if (Op::kMean)
+        for (int64_t j = 0; j < n; j++) {
+          const Window w = window(p, 1, o1 + j);
+          div[j] = T(p.count_pad ? w.full : w.count());
+        }
+      if (fits)
+        tile(plane, from, to, o1, n);
+      else
+        wide(plane, from, to, o1);
+      o1 += n;
+    }
+  }
+};
+
+// ---- channels last ----
+
+template <class T, class Op>
+struct Pixels {
+  const PoolPlan& p;
+  const int64_t item;
+  alignas(64) T sum[kOut], buffer[kOut];
+
+  void unit(int64_t u) {
+    const int64_t image = u / p.n_tiles, from = u % p.n_tiles * p.rows, to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+    for (int64_t o = from; o < to; o++) {
+      const Window h = window(p, 0, o);
+      for (int64_t o1 = 0; o1 < p.out[1]; o1++) {
+        const Window w = window(p, 1, o1);
+        for (int64_t c = 0; c < p.c; c += kOut) pixel(image, o, o1, h, w, c, p.c - c < kOut ? p.c - c : kOut);
+      }
+    }
+  }
+  TT_NOINLINE void pixel(int64_t image, int64_t o, int64_t o1, const Window& h, const Window& w, int64_t c, int64_t n) {
+    bool first = true;
+    for (int64_t i = h.begin; i < h.end; i += h.step)
+      for (int64_t j = w.begin; j < w.end; j += w.step, first = false)
+        join_source<T, Op>(sum, p.x + (((image * p.in[0] + i) * p.in[1] + j) * p.c + c) * item, n, p.dtype, buffer, first);
+    if (first)
+      for (int64_t k = 0; k < n; k++) sum[k] = Op::template identity<T>();
+    if constexpr (Op::kMean) {
+      const T d = T(divisor(p, h, w));
+      TT_VECTORIZE
+      for (int64_t k = 0; k < n; k++) sum[k] /= d;
+    }
+    store_out(p.y + (((image * p.out[0] + o) * p.out[1] + o1) * p.c + c) * item, sum, n, p.dtype);
+  }
+};
+
+template <class T, class Op>
+inline int32_t pool(const PoolPlan& p, int64_t begin, int64_t end) {
+  if (p.channels_last) {
+    Pixels<T, Op> pixels{p, kItemSize[p.dtype], {}, {}};
+    for (int64_t u = begin; u < end; u++) pixels.unit(u);
+  } else {
+    Planes<T, Op> planes{p, kItemSize[p.dtype], {}, {}, {}, {}};
+    for (int64_t u = begin; u < end; u++) planes.unit(u);
+  }
+  return TT_OK;
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(pool_max)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
+  return p.dtype == TT_F64 ? pool<double, Max>(p, begin, end) : pool<float, Max>(p, begin, end);
+}
+
+TT_KERNEL(pool_average)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
+  if (p.dtype == TT_I64) return pool<int64_t, Sum>(p, begin, end);
+  return p.dtype == TT_F64 ? pool<double, Sum>(p, begin, end) : pool<float, Sum>(p, begin, end);
+}
+
+TT_ENTRY_END

@@ -1,0 +1,208 @@
+// Pooling window by window: indices of the largest elements, and the gradients.
+#include "cpu/pool.h"
+
+#include "cpu/loop.h"
+
+TT_ISA_BEGIN
+
+template <class T>
+TT_INLINE bool beats(T v, T best) {
+  return (v > best) | (v != v);
+}
+
+// ---- planes ----
+
+template <class T>
+TT_INLINE T lowest() {
+  if constexpr (T(0.5) == T(0))
+    return INT64_MIN;
+  else
+    return -T(__builtin_inf());
+}
+
+// Wide steps may miss the whole image.
+TT_INLINE bool is_empty(const Window& h, const Window& w) { return (h.begin >= h.end) | (w.begin >= w.end); }
+
+// The largest element of a window of x and its index in the plane: -1 for none.
+template <class T>
+TT_INLINE int64_t largest(const T* x, int64_t width, const Window& h, const Window& w, T* value) {
+  if (is_empty(h, w)) {
+    *value = lowest<T>();
+    return -1;
+  }
+  int64_t at = h.begin * width + w.begin;
+  T best = x[at];
+  for (int64_t i = h.begin; i < h.end; i += h.step)
+    for (int64_t j = w.begin; j < w.end; j += w.step) {
+      const T v = x[i * width + j];
+      if (beats(v, best)) best = v, at = i * width + j;
+    }
+  *value = best;
+  return at;
+}
+
+template <class T>
+TT_NOINLINE void index_planes(const PoolPlan& p, int64_t u) {
+  const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows, to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+  const T* x = reinterpret_cast<const T*>(p.x) + plane * p.in[0] * p.in[1];
+  for (int64_t o = from; o < to; o++) {
+    const Window h = window(p, 0, o);
+    const int64_t at = (plane * p.out[0] + o) * p.out[1];
+    for (int64_t j = 0; j < p.out[1]; j++) {
+      T v;
+      const int64_t index = largest(x, p.in[1], h, window(p, 1, j), &v);
+      reinterpret_cast<T*>(p.y)[at + j] = v;
+      if (p.index) p.index[at + j] = index < 0 ? 0 : index;
+    }
+  }
+}
+
+template <class T>
+TT_NOINLINE void max_backward_plane(const PoolPlan& p, int64_t plane) {
+  const int64_t size = p.in[0] * p.in[1];
+  const T* x = reinterpret_cast<const T*>(p.x) + plane * size;
+  const T* g = reinterpret_cast<const T*>(p.g) + plane * p.out[0] * p.out[1];
+  T* dx = reinterpret_cast<T*>(p.y) + plane * size;
+  __builtin_memset(dx, 0, size_t(size) * sizeof(T));
+  for (int64_t o = 0; o < p.out[0]; o++) {
+    const Window h = window(p, 0, o);
+    for (int64_t j = 0; j < p.out[1]; j++) {
+      T v;
+      const int64_t at = largest(x, p.in[1], h, window(p, 1, j), &v);
+      if (at >= 0) dx[at] += g[o * p.out[1] + j];
+    }
+  }
+}
+
+template <class T>
+TT_NOINLINE void average_backward_plane(const PoolPlan& p, int64_t plane) {
+  const int64_t size = p.in[0] * p.in[1];
+  const T* g = reinterpret_cast<const T*>(p.g) + plane * p.out[0] * p.out[1];
+  T* dx = reinterpret_cast<T*>(p.y) + plane * size;
+  __builtin_memset(dx, 0, size_t(size) * sizeof(T));
+  for (int64_t o = 0; o < p.out[0]; o++) {
+    const Window h = window(p, 0, o);
+    for (int64_t k = 0; k < p.out[1]; k++) {
+      const Window w = window(p, 1, k);
+      const T share = g[o * p.out[1] + k] / T(divisor(p, h, w));
+      for (int64_t i = h.begin; i < h.end; i++) {
+        TT_VECTORIZE
+        for (int64_t j = w.begin; j < w.end; j++) dx[i * p.in[1] + j] += share;
+      }
+    }
+  }
+}
+
+// ---- channels last: up to kPoolTile channels at a time ----
+
+template <class T>
+struct Pixel {
+  T best[kPoolTile];
+  int64_t at[kPoolTile];
+
+  // x: the first of the n channels at pixel (0, 0)
+  TT_NOINLINE void largest(const PoolPlan& p, const T* x, const Window& h, const Window& w, int64_t n) {
+    if (is_empty(h, w)) {
+      for (int64_t c = 0; c < n; c++) best[c] = lowest<T>(), at[c] = 0;
+      return;
+    }
+    const int64_t start = h.begin * p.in[1] + w.begin;
+    for (int64_t c = 0; c < n; c++) best[c] = x[start * p.c + c], at[c] = start;
+    for (int64_t i = h.begin; i < h.end; i += h.step)
+      for (int64_t j = w.begin; j < w.end; j += w.step) {
+        const int64_t here = i * p.in[1] + j;
+        TT_VECTORIZE
+        for (int64_t c = 0; c < n; c++) {
+          const T v = x[here * p.c + c];
+          const bool wins = beats(v, best[c]);
+          best[c] = wins ? v : best[c], at[c] = wins ? here : at[c];
+        }
+      }
+  }
+};
+
+template <class T>
+TT_NOINLINE void index_pixels(const PoolPlan& p, int64_t u) {
+  const int64_t image = u / p.n_tiles, from = u % p.n_tiles * p.rows, to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+  const T* x = reinterpret_cast<const T*>(p.x) + image * p.in[0] * p.in[1] * p.c;
+  Pixel<T> pixel;
+  for (int64_t o = from; o < to; o++)
+    for (int64_t j = 0; j < p.out[1]; j++)
+      for (int64_t c = 0; c < p.c; c += kPoolTile) {
+        const int64_t n = p.c - c < kPoolTile ? p.c - c : kPoolTile, at = ((image * p.out[0] + o) * p.out[1] + j) * p.c + c;
+        pixel.largest(p, x + c, window(p, 0, o), window(p, 1, j), n);
+        __builtin_memcpy(reinterpret_cast<T*>(p.y) + at, pixel.best, size_t(n) * sizeof(T));
+        if (p.index) __builtin_memcpy(p.index + at, pixel.at, size_t(n) * sizeof(int64_t));
+      }
+}
+
+// Channels [c, c + n) of an image; kMax: of the largest elements, else of averages.
+template <class T, bool kMax>
+TT_NOINLINE void backward_pixels(const PoolPlan& p, int64_t image, int64_t c, int64_t n) {
+  const int64_t size = p.in[0] * p.in[1] * p.c;
+  const T *x = reinterpret_cast<const T*>(p.x) + image * size + c, *g = reinterpret_cast<const T*>(p.g) + image * p.out[0] * p.out[1] * p.c + c;
+  T* dx = reinterpret_cast<T*>(p.y) + image * size + c;
+  Pixel<T> pixel;
+  for (int64_t i = 0; i < size; i += p.c) __builtin_memset(dx + i, 0, size_t(n) * sizeof(T));
+  for (int64_t o = 0; o < p.out[0]; o++) {
+    const Window h = window(p, 0, o);
+    for (int64_t k = 0; k < p.out[1]; k++, g += p.c) {
+      const Window w = window(p, 1, k);
+      if constexpr (kMax) {
+        if (is_empty(h, w)) continue;
+        pixel.largest(p, x, h, w, n);
+        for (int64_t j = 0; j < n; j++) dx[pixel.at[j] * p.c + j] += g[j];
+      } else {
+        for (int64_t j = 0; j < n; j++) pixel.best[j] = g[j] / T(divisor(p, h, w));
+        for (int64_t i = h.begin; i < h.end; i++)
+          for (int64_t l = w.begin; l < w.end; l++) {
+            T* to = dx + (i * p.in[1] + l) * p.c;
+            TT_VECTORIZE
+            for (int64_t j = 0; j < n; j++) to[j] += pixel.best[j];
+          }
+      }
+    }
+  }
+}
+
+template <class T>
+inline int32_t index_units(const PoolPlan& p, int64_t begin, int64_t end) {
+  for (int64_t u = begin; u < end; u++) p.channels_last ? index_pixels<T>(p, u) : index_planes<T>(p, u);
+  return TT_OK;
+}
+
+template <class T, bool kMax>
+inline int32_t backward_units(const PoolPlan& p, int64_t begin, int64_t end) {
+  const int64_t tiles = (p.c + kPoolTile - 1) / kPoolTile;
+  for (int64_t u = begin; u < end; u++) {
+    if (p.channels_last) {
+      const int64_t c = u % tiles * kPoolTile;
+      backward_pixels<T, kMax>(p, u / tiles, c, p.c - c < kPoolTile ? p.c - c : kPoolTile);
+    } else if constexpr (kMax) {
+      max_backward_plane<T>(p, u);
+    } else {
+      average_backward_plane<T>(p, u);
+    }
+  }
+  return TT_OK;
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(pool_max_index)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
+  if (p.dtype == TT_I64) return index_units<int64_t>(p, begin, end);
+  return p.dtype == TT_F64 ? index_units<double>(p, begin, end) : index_units<float>(p, begin, end);
+}
+TT_KERNEL(pool_max_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
+  return p.dtype == TT_F64 ? backward_units<double, true>(p, begin, end) : backward_units<float, true>(p, begin, end);
+}
+TT_KERNEL(pool_average_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
+  return p.dtype == TT_F64 ? backward_units<double, false>(p, begin, end) : backward_units<float, false>(p, begin, end);
+}
+
+TT_ENTRY_END

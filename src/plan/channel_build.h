@@ -1,0 +1,44 @@
+// Builds the plans of channel_plan.h.
+#pragma once
+
+#include "plan/channel_plan.h"
+#include "plan/row_build.h"
+
+namespace TT_NS {
+
+// Outer positions that make about 64K elements: of one channel, or of all if inner is 1.
+inline int64_t channel_chunk(int64_t channels, int64_t inner) {
+  const int64_t g = row_grain(inner == 1 ? channels : inner);
+  return inner == 1 && g < 16 ? 16 : g;
+}
+
+// Both fill all but the pointers, which are NULL.
+inline void build_channel_sums(ChannelSumPlan* p, int32_t dtype, int64_t outer, int64_t channels, int64_t inner, double eps) {
+  *p = ChannelSumPlan{};
+  p->dtype = dtype;
+  p->outer = outer, p->channels = channels, p->inner = inner, p->eps = eps;
+  p->chunk = channel_chunk(channels, inner);
+  p->n_chunks = (outer + p->chunk - 1) / p->chunk;
+  const int64_t rows = p->chunk < outer ? p->chunk : outer;
+  one_stage(&p->run, inner == 1 ? p->n_chunks : p->n_chunks * channels, row_grain(rows * (inner == 1 ? channels : inner)));
+  p->run.n = 2;
+  p->run.units[1] = (channels + kChannelTile - 1) / kChannelTile;
+  p->run.grain[1] = row_grain(p->n_chunks * kChannelTile * 2);
+}
+inline int64_t channel_workspace_bytes(const ChannelSumPlan* p) {
+  return p->n_chunks * 2 * p->channels * (p->dtype == TT_F64 ? 8 : 4);
+}
+
+inline void build_channel_affine(ChannelAffinePlan* p, int32_t dtype, int32_t weight_dtype, int64_t outer, int64_t channels, int64_t inner) {
+  *p = ChannelAffinePlan{};
+  p->dtype = dtype, p->weight_dtype = weight_dtype;
+  p->outer = outer, p->channels = channels, p->inner = inner;
+  p->chunk = channel_chunk(channels, inner);
+  const int64_t rows = p->chunk < outer ? p->chunk : outer;
+  if (inner == 1)
+    one_stage(&p->run, (outer + p->chunk - 1) / p->chunk, row_grain(rows * channels));
+  else
+    one_stage(&p->run, outer * channels, row_grain(inner));
+}
+
+}  // namespace TT_NS
