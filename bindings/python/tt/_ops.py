@@ -5,8 +5,8 @@ from struct import Struct
 from ._convert import (boolean, call_list, device_field, dtype_code, float64, gathered, generator_address, int64, int_list,
                        list_field, integer, is_dims, is_int, is_list, is_number, is_optional_number, is_optional_tensor, length,
                        memory_format_code, named_result, no_overload, number_form, number_beside, number_operand, one_of,
-                       optional_integer, optional_scalar, optional_tensor, out_tensor, out_tensors, pointers, real, scalar,
-                       scalar_field, store, tensor_address, tensor_list, text, wrong_kind)
+                       optional_integer, optional_real, optional_scalar, optional_tensor, out_tensor, out_tensors, pointers, real,
+                       scalar, scalar_field, store, tensor_address, tensor_list, text, wrong_kind)
 from ._lib import fail, lib, local
 from ._types import preserve_format
 from ._tensor import Tensor, wrap
@@ -25,6 +25,10 @@ tt_abs_into = lib.tt_abs_into
 tt_acos = lib.tt_acos
 tt_acos_ = lib.tt_acos_
 tt_acos_into = lib.tt_acos_into
+tt_adaptive_avg_pool1d = lib.tt_adaptive_avg_pool1d
+tt_adaptive_avg_pool2d = lib.tt_adaptive_avg_pool2d
+tt_adaptive_max_pool1d = lib.tt_adaptive_max_pool1d
+tt_adaptive_max_pool2d = lib.tt_adaptive_max_pool2d
 tt_add = lib.tt_add
 tt_add_ = lib.tt_add_
 tt_add_ex = lib.tt_add_ex
@@ -71,9 +75,12 @@ tt_atan2_ = lib.tt_atan2_
 tt_atan2_into = lib.tt_atan2_into
 tt_atan_ = lib.tt_atan_
 tt_atan_into = lib.tt_atan_into
+tt_avg_pool1d = lib.tt_avg_pool1d
+tt_avg_pool2d = lib.tt_avg_pool2d
 tt_baddbmm = lib.tt_baddbmm
 tt_baddbmm_ = lib.tt_baddbmm_
 tt_baddbmm_into = lib.tt_baddbmm_into
+tt_batch_norm = lib.tt_batch_norm
 tt_bernoulli = lib.tt_bernoulli
 tt_bernoulli_into = lib.tt_bernoulli_into
 tt_bernoulli_p = lib.tt_bernoulli_p
@@ -291,6 +298,7 @@ tt_ge_scalar_into = lib.tt_ge_scalar_into
 tt_gelu = lib.tt_gelu
 tt_gelu_into = lib.tt_gelu_into
 tt_glu = lib.tt_glu
+tt_group_norm = lib.tt_group_norm
 tt_gt = lib.tt_gt
 tt_gt_ = lib.tt_gt_
 tt_gt_f64 = lib.tt_gt_f64
@@ -331,6 +339,7 @@ tt_index_put = lib.tt_index_put
 tt_index_put_ = lib.tt_index_put_
 tt_index_select = lib.tt_index_select
 tt_index_select_into = lib.tt_index_select_into
+tt_instance_norm = lib.tt_instance_norm
 tt_isfinite = lib.tt_isfinite
 tt_isinf = lib.tt_isinf
 tt_isnan = lib.tt_isnan
@@ -410,6 +419,10 @@ tt_matmul_into = lib.tt_matmul_into
 tt_max = lib.tt_max
 tt_max_dim = lib.tt_max_dim
 tt_max_dim_into = lib.tt_max_dim_into
+tt_max_pool1d = lib.tt_max_pool1d
+tt_max_pool1d_with_indices = lib.tt_max_pool1d_with_indices
+tt_max_pool2d = lib.tt_max_pool2d
+tt_max_pool2d_with_indices = lib.tt_max_pool2d_with_indices
 tt_maximum = lib.tt_maximum
 tt_maximum_into = lib.tt_maximum_into
 tt_mean = lib.tt_mean
@@ -523,6 +536,7 @@ tt_remainder_scalar_ = lib.tt_remainder_scalar_
 tt_remainder_scalar_into = lib.tt_remainder_scalar_into
 tt_repeat = lib.tt_repeat
 tt_reshape = lib.tt_reshape
+tt_rms_norm = lib.tt_rms_norm
 tt_roll = lib.tt_roll
 tt_round = lib.tt_round
 tt_round_ = lib.tt_round_
@@ -699,6 +713,20 @@ _o_log_softmax = Struct("Qi0q").pack
 _o_layer_norm = Struct("Qd0q").pack
 _o_nll_loss = Struct("QPqi0q").pack
 _o_cross_entropy = Struct("QPqid0q").pack
+_o_batch_norm = Struct("Qidd0q").pack
+_o_group_norm = Struct("Qd0q").pack
+_o_instance_norm = Struct("Qidd0q").pack
+_o_rms_norm = Struct("Qd0q").pack
+_o_max_pool1d = Struct("Qi0q").pack
+_o_max_pool1d_with_indices = Struct("Qi0q").pack
+_r_max_pool1d_with_indices = named_result("max_pool1d_with_indices_result", "out", "indices")
+_o_max_pool2d = Struct("Qi0q").pack
+_o_max_pool2d_with_indices = Struct("Qi0q").pack
+_r_max_pool2d_with_indices = named_result("max_pool2d_with_indices_result", "out", "indices")
+_r_adaptive_max_pool1d = named_result("adaptive_max_pool1d_result", "out", "indices")
+_r_adaptive_max_pool2d = named_result("adaptive_max_pool2d_result", "out", "indices")
+_o_avg_pool1d = Struct("Qii0q").pack
+_o_avg_pool2d = Struct("Qiiq0q").pack
 _o_rand = Struct("QiiiP0q").pack
 _o_randn = Struct("QiiiP0q").pack
 _o_rand_like = Struct("QiiiP0q").pack
@@ -5504,6 +5532,330 @@ def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean
     return t
 
 
+def batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5)
+
+    (x - mean) / sqrt(variance + eps) * weight + bias of each channel (dimension 1). In training with the batch's
+    own mean and variance, which also move running_mean and running_var; else with these two.
+      input: (N, C) or (N, C, …)
+      running_mean: (C), or none; written in training
+      running_var: (C), or none; written in training, with the variance of a sample
+      weight: (C), or none
+      bias: (C), or none
+      training: use the batch's statistics
+      momentum: weight of the batch in the running statistics
+      eps: added to the variance
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("batch_norm", "input", "Tensor", input)
+    opts = None
+    if training is not False or momentum != 0.1 or type(momentum) is not float or eps != 1e-5 or type(eps) is not float:
+        opts = _o_batch_norm(7, boolean(training, "batch_norm", "training"), real(momentum, "batch_norm", "momentum"), real(eps, "batch_norm", "eps"))
+    h = c_void_p()
+    if tt_batch_norm(local.ctx, input._h, optional_tensor(running_mean, "batch_norm", "running_mean"), optional_tensor(running_var, "batch_norm", "running_var"), optional_tensor(weight, "batch_norm", "weight"), optional_tensor(bias, "batch_norm", "bias"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """group_norm(input, num_groups, weight=None, bias=None, eps=1e-5)
+
+    (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance of each image's groups of C /
+    num_groups channels.
+      input: (N, C) or (N, C, …)
+      num_groups: divides C
+      weight: (C), or none
+      bias: (C), or none
+      eps: added to the variance
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("group_norm", "input", "Tensor", input)
+    opts = None
+    if eps != 1e-5 or type(eps) is not float:
+        opts = _o_group_norm(1, real(eps, "group_norm", "eps"))
+    h = c_void_p()
+    if tt_group_norm(local.ctx, input._h, int64(num_groups, "group_norm", "num_groups"), optional_tensor(weight, "group_norm", "weight"), optional_tensor(bias, "group_norm", "bias"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
+    """instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5)
+
+    (x - mean) / sqrt(variance + eps) * weight + bias of each channel of each image, with their own mean and
+    variance, whose averages move running_mean and running_var; or with these two.
+      input: (N, C, …)
+      running_mean: (C), or none; written if use_input_stats
+      running_var: (C), or none; written if use_input_stats
+      weight: (C), or none
+      bias: (C), or none
+      use_input_stats: use the input's statistics
+      momentum: weight of the input in the running statistics
+      eps: added to the variance
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("instance_norm", "input", "Tensor", input)
+    opts = None
+    if use_input_stats is not True or momentum != 0.1 or type(momentum) is not float or eps != 1e-5 or type(eps) is not float:
+        opts = _o_instance_norm(7, boolean(use_input_stats, "instance_norm", "use_input_stats"), real(momentum, "instance_norm", "momentum"), real(eps, "instance_norm", "eps"))
+    h = c_void_p()
+    if tt_instance_norm(local.ctx, input._h, optional_tensor(running_mean, "instance_norm", "running_mean"), optional_tensor(running_var, "instance_norm", "running_var"), optional_tensor(weight, "instance_norm", "weight"), optional_tensor(bias, "instance_norm", "bias"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """rms_norm(input, normalized_shape, weight=None, eps=None)
+
+    x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
+      normalized_shape: sizes of the last dimensions of input, which are normalised together
+      weight: of normalized_shape, or none
+      eps: added to the mean; none: the distance of 1 to the next number of the dtype of computation
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("rms_norm", "input", "Tensor", input)
+    normalized_shape_c, normalized_shape_n = int_list(normalized_shape, "rms_norm", "normalized_shape")
+    opts = None
+    if eps is not None:
+        opts = _o_rms_norm((eps is not None), optional_real(eps, "rms_norm", "eps"))
+    h = c_void_p()
+    if tt_rms_norm(local.ctx, input._h, normalized_shape_c, normalized_shape_n, optional_tensor(weight, "rms_norm", "weight"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
+
+    The largest element of each window of the last dimension; nan wins.
+      input: (C, L) or (N, C, L)
+      kernel_size: elements of a window
+      stride: step between windows; none: kernel_size
+      padding: elements before and after that are less than all others
+      dilation: step between the elements of a window
+      ceil_mode: round the number of windows up
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("max_pool1d", "input", "Tensor", input)
+    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool1d", "kernel_size")
+    stride_c, stride_n = int_list(stride, "max_pool1d", "stride")
+    padding_c, padding_n = int_list(padding, "max_pool1d", "padding")
+    dilation_c, dilation_n = int_list(dilation, "max_pool1d", "dilation")
+    opts = None
+    if ceil_mode is not False:
+        opts = _o_max_pool1d(1, boolean(ceil_mode, "max_pool1d", "ceil_mode"))
+    h = c_void_p()
+    if tt_max_pool1d(local.ctx, input._h, kernel_size_c, kernel_size_n, stride_c, stride_n, padding_c, padding_n, dilation_c, dilation_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
+
+    max_pool1d and the positions of the elements that it takes.
+      input: (C, L) or (N, C, L)
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("max_pool1d_with_indices", "input", "Tensor", input)
+    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool1d_with_indices", "kernel_size")
+    stride_c, stride_n = int_list(stride, "max_pool1d_with_indices", "stride")
+    padding_c, padding_n = int_list(padding, "max_pool1d_with_indices", "padding")
+    dilation_c, dilation_n = int_list(dilation, "max_pool1d_with_indices", "dilation")
+    opts = None
+    if ceil_mode is not False:
+        opts = _o_max_pool1d_with_indices(1, boolean(ceil_mode, "max_pool1d_with_indices", "ceil_mode"))
+    h0, h1 = c_void_p(), c_void_p()
+    if tt_max_pool1d_with_indices(local.ctx, input._h, kernel_size_c, kernel_size_n, stride_c, stride_n, padding_c, padding_n, dilation_c, dilation_n, opts, byref(h0), byref(h1)):
+        fail()
+    return _r_max_pool1d_with_indices((wrap(h0), wrap(h1)))
+
+
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
+
+    The largest element of each window of the last two dimensions; nan wins.
+      input: (C, H, W) or (N, C, H, W)
+      kernel_size: rows and columns of a window, or one number for both; so too the next three
+      stride: step between windows; none: kernel_size
+      padding: elements around the image that are less than all others
+      dilation: step between the elements of a window
+      ceil_mode: round the number of windows up
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("max_pool2d", "input", "Tensor", input)
+    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool2d", "kernel_size")
+    stride_c, stride_n = int_list(stride, "max_pool2d", "stride")
+    padding_c, padding_n = int_list(padding, "max_pool2d", "padding")
+    dilation_c, dilation_n = int_list(dilation, "max_pool2d", "dilation")
+    opts = None
+    if ceil_mode is not False:
+        opts = _o_max_pool2d(1, boolean(ceil_mode, "max_pool2d", "ceil_mode"))
+    h = c_void_p()
+    if tt_max_pool2d(local.ctx, input._h, kernel_size_c, kernel_size_n, stride_c, stride_n, padding_c, padding_n, dilation_c, dilation_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
+
+    max_pool2d and the positions of the elements that it takes, counted over the last two dimensions.
+      input: (C, H, W) or (N, C, H, W)
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("max_pool2d_with_indices", "input", "Tensor", input)
+    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool2d_with_indices", "kernel_size")
+    stride_c, stride_n = int_list(stride, "max_pool2d_with_indices", "stride")
+    padding_c, padding_n = int_list(padding, "max_pool2d_with_indices", "padding")
+    dilation_c, dilation_n = int_list(dilation, "max_pool2d_with_indices", "dilation")
+    opts = None
+    if ceil_mode is not False:
+        opts = _o_max_pool2d_with_indices(1, boolean(ceil_mode, "max_pool2d_with_indices", "ceil_mode"))
+    h0, h1 = c_void_p(), c_void_p()
+    if tt_max_pool2d_with_indices(local.ctx, input._h, kernel_size_c, kernel_size_n, stride_c, stride_n, padding_c, padding_n, dilation_c, dilation_n, opts, byref(h0), byref(h1)):
+        fail()
+    return _r_max_pool2d_with_indices((wrap(h0), wrap(h1)))
+
+
+def adaptive_max_pool1d(input, output_size):
+    """adaptive_max_pool1d(input, output_size)
+
+    The largest element of each of output_size windows that cover the last dimension evenly, and its position.
+      input: (C, L) or (N, C, L)
+      output_size: number of windows
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("adaptive_max_pool1d", "input", "Tensor", input)
+    output_size_c, output_size_n = int_list(output_size, "adaptive_max_pool1d", "output_size")
+    h0, h1 = c_void_p(), c_void_p()
+    if tt_adaptive_max_pool1d(local.ctx, input._h, output_size_c, output_size_n, byref(h0), byref(h1)):
+        fail()
+    return _r_adaptive_max_pool1d((wrap(h0), wrap(h1)))
+
+
+def adaptive_max_pool2d(input, output_size):
+    """adaptive_max_pool2d(input, output_size)
+
+    The largest element of each of output_size windows that cover the last two dimensions evenly, and its
+    position.
+      input: (C, H, W) or (N, C, H, W)
+      output_size: windows along both dimensions, or one number for both
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("adaptive_max_pool2d", "input", "Tensor", input)
+    output_size_c, output_size_n = int_list(output_size, "adaptive_max_pool2d", "output_size")
+    h0, h1 = c_void_p(), c_void_p()
+    if tt_adaptive_max_pool2d(local.ctx, input._h, output_size_c, output_size_n, byref(h0), byref(h1)):
+        fail()
+    return _r_adaptive_max_pool2d((wrap(h0), wrap(h1)))
+
+
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    """avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True)
+
+    The mean of each window of the last dimension.
+      input: (C, L) or (N, C, L)
+      kernel_size: elements of a window
+      stride: step between windows; none: kernel_size
+      padding: zeros before and after
+      ceil_mode: round the number of windows up
+      count_include_pad: the divisor counts the padding
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("avg_pool1d", "input", "Tensor", input)
+    kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool1d", "kernel_size")
+    stride_c, stride_n = int_list(stride, "avg_pool1d", "stride")
+    padding_c, padding_n = int_list(padding, "avg_pool1d", "padding")
+    opts = None
+    if ceil_mode is not False or count_include_pad is not True:
+        opts = _o_avg_pool1d(3, boolean(ceil_mode, "avg_pool1d", "ceil_mode"), boolean(count_include_pad, "avg_pool1d", "count_include_pad"))
+    h = c_void_p()
+    if tt_avg_pool1d(local.ctx, input._h, kernel_size_c, kernel_size_n, stride_c, stride_n, padding_c, padding_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None):
+    """avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None)
+
+    The mean of each window of the last two dimensions.
+      input: (C, H, W) or (N, C, H, W)
+      kernel_size: rows and columns of a window, or one number for both; so too the next two
+      stride: step between windows; none: kernel_size
+      padding: zeros around the image
+      ceil_mode: round the number of windows up
+      count_include_pad: the divisor counts the padding
+      divisor_override: divides the sums instead; not 0
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("avg_pool2d", "input", "Tensor", input)
+    if out is not None:
+        return store(out, avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), "avg_pool2d")
+    kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool2d", "kernel_size")
+    stride_c, stride_n = int_list(stride, "avg_pool2d", "stride")
+    padding_c, padding_n = int_list(padding, "avg_pool2d", "padding")
+    opts = None
+    if ceil_mode is not False or count_include_pad is not True or divisor_override is not None:
+        opts = _o_avg_pool2d(3 | (divisor_override is not None) << 2, boolean(ceil_mode, "avg_pool2d", "ceil_mode"), boolean(count_include_pad, "avg_pool2d", "count_include_pad"), optional_integer(divisor_override, "avg_pool2d", "divisor_override"))
+    h = c_void_p()
+    if tt_avg_pool2d(local.ctx, input._h, kernel_size_c, kernel_size_n, stride_c, stride_n, padding_c, padding_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def adaptive_avg_pool1d(input, output_size):
+    """adaptive_avg_pool1d(input, output_size)
+
+    The mean of each of output_size windows that cover the last dimension evenly.
+      input: (C, L) or (N, C, L)
+      output_size: number of windows
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("adaptive_avg_pool1d", "input", "Tensor", input)
+    output_size_c, output_size_n = int_list(output_size, "adaptive_avg_pool1d", "output_size")
+    h = c_void_p()
+    if tt_adaptive_avg_pool1d(local.ctx, input._h, output_size_c, output_size_n, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def adaptive_avg_pool2d(input, output_size):
+    """adaptive_avg_pool2d(input, output_size)
+
+    The mean of each of output_size windows that cover the last two dimensions evenly.
+      input: (C, H, W) or (N, C, H, W)
+      output_size: windows along both dimensions, or one number for both
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("adaptive_avg_pool2d", "input", "Tensor", input)
+    output_size_c, output_size_n = int_list(output_size, "adaptive_avg_pool2d", "output_size")
+    h = c_void_p()
+    if tt_adaptive_avg_pool2d(local.ctx, input._h, output_size_c, output_size_n, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
 def rand(*args, dtype=None, device=None, generator=None, out=None, requires_grad=False, **kwargs):
     """rand(*size, dtype=None, device=None, generator=None, out=None, requires_grad=False)
 
@@ -6953,9 +7305,10 @@ def split_with_sizes(input, split_sizes, dim=0):
 # where -> name -> function
 PLACES = {
     "tt": {
-        "abs": abs, "absolute": abs, "acos": acos, "add": add, "addmm": addmm, "all": all, "amax": amax, "amin": amin, "any": any,
-        "arccos": acos, "arcsin": asin, "arctan": atan, "arctan2": atan2, "argmax": argmax, "argmin": argmin, "as_strided": as_strided,
-        "asin": asin, "atan": atan, "atan2": atan2, "baddbmm": baddbmm, "bernoulli": bernoulli, "bitwise_and": bitwise_and,
+        "abs": abs, "absolute": abs, "acos": acos, "adaptive_avg_pool1d": adaptive_avg_pool1d, "adaptive_max_pool1d": adaptive_max_pool1d,
+        "add": add, "addmm": addmm, "all": all, "amax": amax, "amin": amin, "any": any, "arccos": acos, "arcsin": asin, "arctan": atan,
+        "arctan2": atan2, "argmax": argmax, "argmin": argmin, "as_strided": as_strided, "asin": asin, "atan": atan, "atan2": atan2,
+        "avg_pool1d": avg_pool1d, "baddbmm": baddbmm, "batch_norm": batch_norm, "bernoulli": bernoulli, "bitwise_and": bitwise_and,
         "bitwise_left_shift": bitwise_left_shift, "bitwise_not": bitwise_not, "bitwise_or": bitwise_or, "bitwise_right_shift":
         bitwise_right_shift, "bitwise_xor": bitwise_xor, "bmm": bmm, "cat": cat, "ceil": ceil, "chunk": chunk, "clamp": clamp, "clip":
         clamp, "clone": clone, "conv1d": conv1d, "conv2d": conv2d, "conv3d": conv3d, "conv_transpose1d": conv_transpose1d,
@@ -6963,21 +7316,22 @@ PLACES = {
         "cumsum": cumsum, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot, "einsum": einsum, "empty": empty,
         "empty_like": empty_like, "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "eye": eye, "fix": trunc,
         "flatten": flatten, "flip": flip, "floor": floor, "floor_divide": floor_divide, "fmod": fmod, "full": full, "full_like":
-        full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "gt": gt, "index_add": index_add, "index_copy":
-        index_copy, "index_fill": index_fill, "index_put": index_put, "index_select": index_select, "isfinite": isfinite, "isinf": isinf,
-        "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10": log10, "log1p": log1p, "log2": log2, "log_softmax":
-        log_softmax, "logical_and": logical_and, "logical_not": logical_not, "logical_or": logical_or, "logical_xor": logical_xor,
-        "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill, "masked_select": masked_select, "matmul": matmul, "max": max,
-        "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multiply": mul, "mv": mv, "narrow":
-        narrow, "ne": ne, "neg": neg, "negative": neg, "normal": normal, "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer":
-        outer, "permute": permute, "pow": pow, "prod": prod, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like":
-        randn_like, "reciprocal": reciprocal, "relu": relu, "remainder": remainder, "reshape": reshape, "roll": roll, "round": round,
-        "rsqrt": rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign,
-        "sin": sin, "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square":
-        square, "squeeze": squeeze, "stack": stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim":
-        take_along_dim, "tan": tan, "tanh": tanh, "tile": tile, "transpose": transpose, "tril": tril, "triu": triu, "true_divide": div,
-        "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean": var_mean, "where":
-        where, "zeros": zeros, "zeros_like": zeros_like
+        full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "group_norm": group_norm, "gt": gt, "index_add":
+        index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put, "index_select": index_select, "isfinite":
+        isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10": log10, "log1p": log1p,
+        "log2": log2, "log_softmax": log_softmax, "logical_and": logical_and, "logical_not": logical_not, "logical_or": logical_or,
+        "logical_xor": logical_xor, "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill, "masked_select": masked_select,
+        "matmul": matmul, "max": max, "max_pool1d": max_pool1d, "max_pool1d_with_indices": max_pool1d_with_indices, "max_pool2d":
+        max_pool2d, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multiply": mul, "mv": mv,
+        "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "normal": normal, "not_equal": ne, "ones": ones, "ones_like": ones_like,
+        "outer": outer, "permute": permute, "pow": pow, "prod": prod, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like":
+        randn_like, "reciprocal": reciprocal, "relu": relu, "remainder": remainder, "reshape": reshape, "rms_norm": rms_norm, "roll":
+        roll, "round": round, "rsqrt": rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid":
+        sigmoid, "sign": sign, "sin": sin, "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt":
+        sqrt, "square": square, "squeeze": squeeze, "stack": stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t,
+        "take_along_dim": take_along_dim, "tan": tan, "tanh": tanh, "tile": tile, "transpose": transpose, "tril": tril, "triu": triu,
+        "true_divide": div, "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean":
+        var_mean, "where": where, "zeros": zeros, "zeros_like": zeros_like
     },
     "Tensor": {
         "abs": abs, "abs_": abs_, "absolute": abs, "absolute_": abs_, "acos": acos, "acos_": acos_, "add": add, "add_": add_, "addmm":
@@ -7020,13 +7374,16 @@ PLACES = {
         "var": var, "var_mean": var_mean, "view": view, "where": _m_where, "zero_": zero_, "zeros_like": zeros_like
     },
     "nn.functional": {
-        "binary_cross_entropy": binary_cross_entropy, "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits, "conv1d":
-        conv1d, "conv2d": conv2d, "conv3d": conv3d, "conv_transpose1d": conv_transpose1d, "conv_transpose2d": conv_transpose2d,
-        "conv_transpose3d": conv_transpose3d, "cross_entropy": cross_entropy, "dropout": dropout, "elu": elu, "embedding": embedding,
-        "gelu": gelu, "glu": glu, "hardsigmoid": hardsigmoid, "hardswish": hardswish, "hardtanh": hardtanh, "huber_loss": huber_loss,
-        "kl_div": kl_div, "l1_loss": l1_loss, "layer_norm": layer_norm, "leaky_relu": leaky_relu, "linear": linear, "log_softmax":
-        log_softmax, "logsigmoid": logsigmoid, "mish": mish, "mse_loss": mse_loss, "nll_loss": nll_loss, "one_hot": one_hot, "relu": relu,
-        "relu6": relu6, "sigmoid": sigmoid, "silu": silu, "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softplus": softplus,
-        "tanh": tanh
+        "adaptive_avg_pool1d": adaptive_avg_pool1d, "adaptive_avg_pool2d": adaptive_avg_pool2d, "avg_pool1d": avg_pool1d, "avg_pool2d":
+        avg_pool2d, "batch_norm": batch_norm, "binary_cross_entropy": binary_cross_entropy, "binary_cross_entropy_with_logits":
+        binary_cross_entropy_with_logits, "conv1d": conv1d, "conv2d": conv2d, "conv3d": conv3d, "conv_transpose1d": conv_transpose1d,
+        "conv_transpose2d": conv_transpose2d, "conv_transpose3d": conv_transpose3d, "cross_entropy": cross_entropy, "dropout": dropout,
+        "elu": elu, "embedding": embedding, "gelu": gelu, "glu": glu, "group_norm": group_norm, "hardsigmoid": hardsigmoid, "hardswish":
+        hardswish, "hardtanh": hardtanh, "huber_loss": huber_loss, "instance_norm": instance_norm, "kl_div": kl_div, "l1_loss": l1_loss,
+        "layer_norm": layer_norm, "leaky_relu": leaky_relu, "linear": linear, "log_softmax": log_softmax, "logsigmoid": logsigmoid,
+        "max_pool1d": max_pool1d, "max_pool1d_with_indices": max_pool1d_with_indices, "max_pool2d": max_pool2d, "max_pool2d_with_indices":
+        max_pool2d_with_indices, "mish": mish, "mse_loss": mse_loss, "nll_loss": nll_loss, "one_hot": one_hot, "relu": relu, "relu6":
+        relu6, "rms_norm": rms_norm, "sigmoid": sigmoid, "silu": silu, "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softplus":
+        softplus, "tanh": tanh
     },
 }
