@@ -148,6 +148,13 @@ int32_t nll_loss(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t channel_sums(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t channel_affine(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_average(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_average_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -295,6 +302,13 @@ int32_t nll_loss(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t channel_sums(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t channel_affine(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_average(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_average_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -442,6 +456,13 @@ int32_t nll_loss(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t channel_sums(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t channel_affine(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_average(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_average_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -599,5 +620,12 @@ constinit const Kernel kernel_nll_loss = {{baseline::nll_loss, TT_AVX2(nll_loss)
 constinit const Kernel kernel_nll_loss_backward = {{baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)}, 141, "nll_loss_backward"};
 constinit const Kernel kernel_cumprod = {{baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)}, 142, "cumprod"};
 constinit const Kernel kernel_optim_step = {{baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, 143, "optim_step"};
+constinit const Kernel kernel_channel_sums = {{baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, 144, "channel_sums"};
+constinit const Kernel kernel_channel_affine = {{baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)}, 145, "channel_affine"};
+constinit const Kernel kernel_pool_max = {{baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, 146, "pool_max"};
+constinit const Kernel kernel_pool_max_index = {{baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)}, 147, "pool_max_index"};
+constinit const Kernel kernel_pool_max_backward = {{baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)}, 148, "pool_max_backward"};
+constinit const Kernel kernel_pool_average = {{baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, 149, "pool_average"};
+constinit const Kernel kernel_pool_average_backward = {{baseline::pool_average_backward, TT_AVX2(pool_average_backward), TT_AVX512(pool_average_backward)}, 150, "pool_average_backward"};
 
 }  // namespace TT_NS

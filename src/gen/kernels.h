@@ -149,7 +149,14 @@ extern const Kernel kernel_nll_loss;
 extern const Kernel kernel_nll_loss_backward;
 extern const Kernel kernel_cumprod;
 extern const Kernel kernel_optim_step;
+extern const Kernel kernel_channel_sums;
+extern const Kernel kernel_channel_affine;
+extern const Kernel kernel_pool_max;
+extern const Kernel kernel_pool_max_index;
+extern const Kernel kernel_pool_max_backward;
+extern const Kernel kernel_pool_average;
+extern const Kernel kernel_pool_average_backward;
 
-constexpr int32_t kNumKernels = 144;
+constexpr int32_t kNumKernels = 151;
 
 }  // namespace TT_NS
