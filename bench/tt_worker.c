@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CHAIN = 100, GEMV_WEIGHTS = 12, MAX_WORK = 128 };
+enum { CHAIN = 100, GEMV_WEIGHTS = 12, MAX_WORK = 256 };
 
 /* A workload: inputs a, b, the target o of _into calls, and the last result, released by the next call. */
 typedef struct work {
@@ -18,6 +18,8 @@ typedef struct work {
   int (*run)(struct work *w);
   int64_t shape[3];
   int ndim;
+  const struct conv_shape *conv;
+  int last; /* conv: channels_last */
   tt_tensor *a, *b, *o, *extra[GEMV_WEIGHTS], *keep;
   long calls;
 } work;
@@ -132,7 +134,59 @@ static int make_bf16(work *w) {
   return 0;
 }
 
+typedef struct conv_shape {
+  const char *label;
+  int64_t batch, c_in, c_out, size, kernel, stride;
+} conv_shape;
+
+static int run_conv(work *w);
+/* A random (n, channels, size, size), channels_last or not. */
+static int images(int64_t n, int64_t channels, int64_t size, int last, tt_tensor **out) {
+  const int64_t rows[4] = {n, channels, size, size}, pixels[4] = {n, size, size, channels}, order[4] = {0, 3, 1, 2};
+  tt_tensor *t;
+  if (!last) {
+    CHECK(tt_randn(c, rows, 4, NULL, out));
+    return 0;
+  }
+  CHECK(tt_randn(c, pixels, 4, NULL, &t));
+  CHECK(tt_permute(c, t, order, 4, out));
+  tt_tensor_release(t);
+  return 0;
+}
+static int make_conv(work *w) {
+  const conv_shape *s = w->conv;
+  return images(s->batch, s->c_in, s->size, w->last, &w->a) || images(s->c_out, s->c_in, s->kernel, w->last, &w->b) ? -1 : 0;
+}
+static int make_conv_fb(work *w) {
+  if (make_conv(w) || run_conv(w)) return -1;
+  CHECK(tt_randn_like(c, w->keep, NULL, &w->o));
+  CHECK(tt_requires_grad_(c, w->a, 1));
+  CHECK(tt_requires_grad_(c, w->b, 1));
+  return 0;
+}
+
 /* ---- what is timed ---- */
+
+static int run_conv(work *w) {
+  const int64_t stride = w->conv->stride, padding = w->conv->kernel / 2;
+  tt_conv2d_opts o = {0};
+  o.set = TT_CONV2D_STRIDE | TT_CONV2D_PADDING;
+  o.stride = &stride, o.n_stride = 1, o.padding = &padding, o.n_padding = 1;
+  CHECK(tt_conv2d(c, w->a, w->b, NULL, &o, fresh(w)));
+  return 0;
+}
+static int run_conv_fb(work *w) {
+  const tt_tensor *inputs[2];
+  const tt_tensor *outputs[1], *cotangents[1];
+  tt_tensor *grads[2];
+  tt_grad_opts o = {0};
+  if (run_conv(w)) return -1;
+  inputs[0] = w->a, inputs[1] = w->b, outputs[0] = w->keep, cotangents[0] = w->o;
+  o.set = TT_GRAD_GRAD_OUTPUTS, o.grad_outputs = cotangents, o.n_grad_outputs = 1;
+  CHECK(tt_grad(c, outputs, 1, inputs, 2, &o, grads));
+  tt_tensor_release(grads[0]), tt_tensor_release(grads[1]);
+  return 0;
+}
 
 static int run_empty(work *w) { CHECK(tt_empty(c, w->shape, w->ndim, NULL, fresh(w))); return 0; }
 static int run_add(work *w) { CHECK(tt_add(c, w->a, w->b, fresh(w))); return 0; }
@@ -290,6 +344,19 @@ static void list_images(void) {
   add_work("bntrain", make_image, run_bntrain, 1, 0, 0);
 }
 
+static void list_convs(void) {
+  static const conv_shape shapes[] = {{"c2", 8, 64, 64, 56, 3, 1},    {"c3", 8, 128, 128, 28, 3, 1}, {"c4", 8, 256, 256, 14, 3, 1},
+                                      {"c5", 8, 512, 512, 7, 3, 1},   {"p1", 8, 256, 64, 56, 1, 1},  {"stem", 8, 3, 64, 224, 7, 2},
+                                      {"cifar", 32, 32, 64, 32, 3, 1}, {"cifar0", 32, 3, 32, 32, 3, 1}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (int k = 0; k < 4; k++) {
+      char name[32];
+      snprintf(name, sizeof name, "conv%s_%s%s", k / 2 ? "NHWC" : "NCHW", shapes[i].label, k % 2 ? "_fb" : "");
+      add_work(name, k % 2 ? make_conv_fb : make_conv, k % 2 ? run_conv_fb : run_conv, 1, 0, 0);
+      works[n_works - 1].conv = &shapes[i], works[n_works - 1].last = k / 2;
+    }
+}
+
 static void list_works(void) {
   add_work("empty4x4", make_nothing, run_empty, 4, 4, 0);
   add_work("add4x4", make_abo, run_add, 4, 4, 0);
@@ -307,6 +374,7 @@ static void list_works(void) {
   list_rows();
   list_products();
   list_images();
+  list_convs();
 }
 
 /* ---- the protocol ---- */

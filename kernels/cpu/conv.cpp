@@ -1,56 +1,7 @@
 // conv: gathered products with a packed weight; conv_pad.
-#include "conv_tile.h"
+#include "conv_scatter.h"
 
 TT_ISA_BEGIN
-
-template <class T>
-struct GatherTile {
-  const T* const* rows;  // [taps][pitch]: kMr addresses of each tap
-  int64_t pitch;
-  const T* const* b;     // [taps] panels
-  int64_t taps, from, to;  // terms [from, to) of each tap
-  T* const* out;         // kMr rows
-  const T* start;        // one row that the sums start with; NULL: the sums are added to out
-};
-
-// out (kMr rows, kVecs vectors) = start + or += sum over taps and terms of rows · b.
-template <class T, int kMr, int kVecs>
-TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
-  constexpr int kL = kLanes<T>;
-  Vec<T> acc[kMr][kVecs];
-  TT_UNROLL
-  for (int v = 0; v < kVecs; v++) {
-    const Vec<T> s = t.start ? load(t.start + v * kL) : Vec<T>{};
-    TT_UNROLL
-    for (int i = 0; i < kMr; i++) acc[i][v] = s;
-  }
-  const T* const* rows = t.rows;
-  for (int64_t tap = 0; tap < t.taps; tap++, rows += t.pitch) {
-    const T* b = t.b[tap] + t.from * kConvNr<T>;
-    const T* a[kMr];
-    TT_UNROLL
-    for (int i = 0; i < kMr; i++) a[i] = rows[i];
-    for (int64_t k = t.from; k < t.to; k++, b += kConvNr<T>) {
-      Vec<T> y[kVecs];
-      TT_UNROLL
-      for (int v = 0; v < kVecs; v++) y[v] = load(b + v * kL);
-      TT_UNROLL
-      for (int i = 0; i < kMr; i++) {
-        const Vec<T> x = splat(a[i][k]);
-        TT_UNROLL
-        for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, y[v], acc[i][v]);
-      }
-    }
-  }
-  TT_UNROLL
-  for (int i = 0; i < kMr; i++) {
-    TT_UNROLL
-    for (int v = 0; v < kVecs; v++) {
-      T* to = t.out[i] + v * kL;
-      store(to, t.start ? acc[i][v] : Vec<T>(load(to) + acc[i][v]));
-    }
-  }
-}
 
 // The taps of one dimension that the pixels of a phase see: first, first + step, …; each adds its own shift to source coordinates.
 struct PhaseDim {
@@ -65,85 +16,49 @@ struct PhaseDim {
   }
 };
 
+// Terms [from, to) of a tap for columns [j, min(j + kConvNr, end)) of a group.
+template <class T>
+void pack_columns(const ConvPlan& p, int64_t group, int64_t j, int64_t end, const int64_t* tap, int64_t from, int64_t to, T* out) {
+  const bool forward = p.mode == kConvForward;
+  const int64_t col_step = forward ? p.w_co : p.w_ci, row_step = forward ? p.w_ci : p.w_co;
+  const T* w = reinterpret_cast<const T*>(p.weight) + group * p.s.co * p.w_co + j * col_step + from * row_step;
+  for (int d = 0; d < kConvDims; d++) w += tap[d] * p.w_k[d];
+  pack_panel(w, col_step, row_step, int(end - j < kConvNr<T> ? end - j : kConvNr<T>), kConvNr<T>, to - from, out);
+}
+
+// A block of result pixels of one phase and group, and the taps at hand.
 template <class T>
 struct GatherUnit {
   const ConvPlan& p;
   ConvSource<T, kConvRows> source;
+  const PhaseDim* dim;
   const int64_t cols, depth, total_cols;  // of a group; of a result pixel
-  const T* packed;
-  int64_t group, n_rows;
+  const int64_t group, pixels;            // pixels of the phase
+  int64_t j0, j1;                         // columns
+  char* panels;                           // by_cols: where this unit packs
+  int64_t n_rows = 0;
   T* out[kConvRows];
   const T* table[kConvTaps * kConvRows];
-  int64_t tap_at[kConvTaps];  // number of each tap among all
+  int64_t tap[kConvTaps][kConvDims], shift[kConvTaps][kConvDims];
   int64_t n_taps = 0;
   bool first = true;
   alignas(64) T tile[kConvMr<T> * kConvNr<T>];
   alignas(64) T start[kConvNr<T>];
 
-  GatherUnit(const ConvPlan& plan, int64_t of_group)
+  GatherUnit(const ConvPlan& plan, const PhaseDim* dims, int64_t of_group, int64_t n_pixels)
       : p(plan),
         source(p.gather, p.src, p.zeros, of_group),
+        dim(dims),
         cols(p.mode == kConvForward ? p.s.co : p.s.ci),
         depth(p.mode == kConvForward ? p.s.ci : p.s.co),
         total_cols(cols * p.s.groups),
-        packed(reinterpret_cast<const T*>(p.packed) + of_group * ((cols + kConvCols - 1) / kConvCols * kConvCols) * p.s.taps() * depth),
-        group(of_group) {}
+        group(of_group),
+        pixels(n_pixels),
+        j0(0),
+        j1(cols) {}
 
-  // Panel of columns [j, j + kConvNr), rows [r, r + h).
-  void tile_at(int64_t r, int h, int64_t j, int64_t from, int64_t to, const T* const* b) {
-    constexpr int kL = kLanes<T>, kMr = kConvMr<T>, kNr = kConvNr<T>;
-    const int64_t w = cols - j < kNr ? cols - j : kNr;
-    const bool whole = w == kNr || w == kL;
-    const bool short_ = h <= kMr / 2;
-    const int rows = short_ ? kMr / 2 : kMr;
-    T* to_rows[kMr];
-    for (int i = 0; i < rows; i++) to_rows[i] = whole && i < h ? out[r + i] + j : tile + i * kNr;
-    const GatherTile<T> t = {table + r, kConvRows, b, n_taps, from, to, to_rows, first || !whole ? start : nullptr};
-    if (w > kL)
-      short_ ? gather_tile<T, kMr / 2, 2>(t) : gather_tile<T, kMr, 2>(t);
-    else
-      short_ ? gather_tile<T, kMr / 2, 1>(t) : gather_tile<T, kMr, 1>(t);
-    if (whole) return;
-    const Part<T> lo(int(w < kL ? w : kL)), hi(int(w > kL ? w - kL : 0));
-    for (int i = 0; i < h; i++) {
-      T *o = out[r + i] + j, *s = tile + i * kNr;
-      store(o, first ? load(s) : Vec<T>(load(s) + load(o, lo)), lo);
-      if (w > kL) store(o + kL, first ? load(s + kL) : Vec<T>(load(s + kL) + load(o + kL, hi)), hi);
-    }
-  }
-
-  void set_start(int64_t j) {
-    const T* bias = reinterpret_cast<const T*>(p.bias);
-    for (int64_t i = 0; i < kConvNr<T>; i++)
-      start[i] = first && bias && j + i < cols ? bias[group * cols + j + i] : T(0);
-  }
-
-  // Adds terms [from, to) of the taps at hand to all columns.
-  void add(int64_t from, int64_t to) {
-    const T* b[kConvTaps];
-    for (int64_t j = 0; j < cols; j += kConvNr<T>) {
-      const int64_t terms = p.s.taps() * depth, merged = p.gather.run;
-      for (int64_t t = 0; t < n_taps; t++) b[t] = packed + j * terms + tap_at[t] * merged * kConvNr<T>;
-      set_start(j);
-      for (int64_t r = 0; r < n_rows; r += kConvMr<T>)
-        tile_at(r, int(n_rows - r < kConvMr<T> ? n_rows - r : kConvMr<T>), j, from, to, b);
-    }
-    first = false;
-  }
-  void flush() {
-    if (n_taps == 0 && !first) return;
-    const int64_t run = p.gather.run;
-    int64_t from = 0;
-    do {
-      const int64_t to = n_taps > 1 || run - from <= kConvDepth ? run : from + kConvDepth / 2;
-      add(from, to);
-      from = to;
-    } while (from < run);
-    n_taps = 0;
-  }
-
-  // The pixels [begin, end) of the phase, then all its taps.
-  void run(const PhaseDim* dim, int64_t begin, int64_t end) {
+  // Makes the pixels [begin, end) of the phase the rows at hand.
+  void place(int64_t begin, int64_t end) {
     const int64_t grid[kConvDims] = {dim[0].count, dim[1].count, dim[2].count};
     const int64_t* full = p.mode == kConvForward ? p.s.y : p.s.x;
     n_rows = end - begin;
@@ -158,8 +73,78 @@ struct GatherUnit {
       out[i] = reinterpret_cast<T*>(p.dst) + pixel * total_cols + group * cols;
       source.set(i, at.image, c[0], c[1], c[2]);
     }
-    const int64_t padded = (n_rows + kConvMr<T> - 1) / kConvMr<T> * kConvMr<T>;
-    source.fill(n_rows, padded);
+    source.fill(n_rows, (n_rows + kConvMr<T> - 1) / kConvMr<T> * kConvMr<T>);
+  }
+
+  // Columns [j, j + kConvNr), rows [r, r + h).
+  void tile_at(int64_t r, int h, int64_t j, int64_t from, int64_t to, const T* const* b) {
+    constexpr int kL = kLanes<T>, kMr = kConvMr<T>, kNr = kConvNr<T>;
+    const int64_t w = cols - j < kNr ? cols - j : kNr;
+    const bool whole = w == kNr || w == kL, low = h <= kMr / 2;
+    const int rows = low ? kMr / 2 : kMr;
+    T* to_rows[kMr];
+    for (int i = 0; i < rows; i++) to_rows[i] = whole && i < h ? out[r + i] + j : tile + i * kNr;
+    const GatherTile<T> t = {table + r, kConvRows, b, n_taps, from, to, to_rows, first || !whole ? start : nullptr};
+    if (w > kL)
+      low ? gather_tile<T, kMr / 2, 2>(t) : gather_tile<T, kMr, 2>(t);
+    else
+      low ? gather_tile<T, kMr / 2, 1>(t) : gather_tile<T, kMr, 1>(t);
+    if (whole) return;
+    const Part<T> lo(int(w < kL ? w : kL)), hi(int(w > kL ? w - kL : 0));
+    for (int i = 0; i < h; i++) {
+      T *o = out[r + i] + j, *s = tile + i * kNr;
+      store(o, first ? load(s) : Vec<T>(load(s) + load(o, lo)), lo);
+      if (w > kL) store(o + kL, first ? load(s + kL) : Vec<T>(load(s + kL) + load(o + kL, hi)), hi);
+    }
+  }
+
+  // Adds terms [from, to) of the taps at hand to the rows at hand.
+  void add(int64_t from, int64_t to) {
+    constexpr int kNr = kConvNr<T>, kMr = kConvMr<T>;
+    const T* bias = reinterpret_cast<const T*>(p.bias);
+    const int64_t terms = p.by_cols ? n_taps * (to - from) : p.s.taps() * depth;
+    const T* base = reinterpret_cast<const T*>(p.by_cols ? panels : p.packed + group * ((cols + kConvCols - 1) / kConvCols * kConvCols) * terms * int64_t(sizeof(T)));
+    for (int64_t j = j0; j < j1; j += kNr) {
+      const T* b[kConvTaps];
+      for (int64_t t = 0; t < n_taps; t++) {
+        const int64_t number = (tap[t][0] * p.gather.taps[1] + tap[t][1]) * p.gather.taps[2] + tap[t][2];
+        b[t] = base + (j - j0) * terms + (p.by_cols ? t * (to - from) : number * p.gather.run + from) * kNr;
+      }
+      for (int64_t i = 0; i < kNr; i++) start[i] = first && bias && j + i < cols ? bias[group * cols + j + i] : T(0);
+      for (int64_t r = 0; r < n_rows; r += kMr) tile_at(r, int(n_rows - r < kMr ? n_rows - r : kMr), j, from, to, b);
+    }
+  }
+  void fill_table() {
+    for (int64_t t = 0; t < n_taps; t++) source.addresses((n_rows + kConvMr<T> - 1) / kConvMr<T> * kConvMr<T>, shift[t], table + t * kConvRows);
+  }
+
+  // by_cols: packs terms [from, to) of the taps at hand, then adds them to all pixels.
+  void add_to_all(int64_t from, int64_t to) {
+    T* to_panel = reinterpret_cast<T*>(panels);
+    for (int64_t j = j0; j < j1; j += kConvNr<T>)
+      for (int64_t t = 0; t < n_taps; t++, to_panel += (to - from) * kConvNr<T>)
+        pack_columns<T>(p, group, j, j1, tap[t], from, to, to_panel);
+    for (int64_t m = 0; m < pixels; m += p.block_rows) {
+      place(m, m + p.block_rows < pixels ? m + p.block_rows : pixels);
+      fill_table();
+      add(from, to);
+    }
+  }
+  void flush() {
+    if (n_taps == 0 && !first) return;
+    const int64_t run = p.gather.run;
+    if (!p.by_cols) fill_table();
+    int64_t from = 0;
+    do {
+      const int64_t to = n_taps > 1 || run - from <= kConvDepth ? run : from + kConvDepth / 2;
+      p.by_cols ? add_to_all(from, to) : add(from, to);
+      from = to, first = false;
+    } while (from < run);
+    n_taps = 0;
+  }
+
+  // All taps that the phase sees.
+  void run() {
     int64_t k[kConvDims], o[kConvDims];
     const int64_t* taps = p.gather.taps;
     for (k[0] = 0; k[0] < taps[0]; k[0]++) {
@@ -168,9 +153,8 @@ struct GatherUnit {
         if (!PhaseDim::shift(p, 1, dim[1].start, k[1], &o[1])) continue;
         for (k[2] = 0; k[2] < taps[2]; k[2]++) {
           if (!PhaseDim::shift(p, 2, dim[2].start, k[2], &o[2])) continue;
-          source.addresses(padded, o, table + n_taps * kConvRows);
-          tap_at[n_taps++] = (k[0] * taps[1] + k[1]) * taps[2] + k[2];
-          if (n_taps == kConvTaps || (n_taps + 1) * p.gather.run > kConvDepth) flush();
+          for (int d = 0; d < kConvDims; d++) tap[n_taps][d] = k[d], shift[n_taps][d] = o[d];
+          if (++n_taps == kConvTaps || (n_taps + 1) * p.gather.run > kConvDepth) flush();
         }
       }
     }
@@ -183,8 +167,8 @@ void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
   const bool forward = p.mode == kConvForward;
   const int64_t* full = forward ? p.s.y : p.s.x;
   for (int64_t u = begin; u < end; u++) {
-    int64_t at = u / p.s.groups / p.blocks;
-    const int64_t group = u % p.s.groups, block = u / p.s.groups % p.blocks;
+    const int64_t inner = p.by_cols ? 1 : p.s.groups, block = u / inner % p.blocks;
+    int64_t at = u / inner / p.blocks;
     PhaseDim dim[kConvDims];
     int64_t pixels = p.s.n;
     for (int d = kConvDims - 1; d >= 0; d--) {
@@ -193,10 +177,17 @@ void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
       dim[d] = {start, (full[d] - start + step - 1) / step, step, forward ? p.s.stride[d] : 1};
       pixels *= dim[d].count;
     }
-    const int64_t from = block * kConvRows, to = from + kConvRows < pixels ? from + kConvRows : pixels;
-    if (from >= to) continue;
-    GatherUnit<T> unit(p, group);
-    unit.run(dim, from, to);
+    const int64_t col_blocks = p.blocks / p.s.groups;  // by_cols
+    GatherUnit<T> unit(p, dim, p.by_cols ? block / col_blocks : u % p.s.groups, pixels);
+    if (p.by_cols) {
+      unit.j0 = block % col_blocks * kConvCols, unit.j1 = unit.j0 + kConvCols < unit.cols ? unit.j0 + kConvCols : unit.cols;
+      unit.panels = p.packed + u * kConvDepth * kConvCols * int64_t(sizeof(T));
+    } else {
+      const int64_t from = block * p.block_rows;
+      if (from >= pixels) continue;
+      unit.place(from, from + p.block_rows < pixels ? from + p.block_rows : pixels);
+    }
+    unit.run();
   }
 }
 
@@ -205,26 +196,24 @@ template <class T>
 void pack_units_of(const ConvPlan& p, int64_t begin, int64_t end) {
   const bool forward = p.mode == kConvForward;
   const int64_t cols = forward ? p.s.co : p.s.ci, depth = forward ? p.s.ci : p.s.co, taps = p.s.taps();
-  const int64_t col_step = forward ? p.w_co : p.w_ci, row_step = forward ? p.w_ci : p.w_co;
   const int64_t col_blocks = (cols + kConvCols - 1) / kConvCols;
   for (int64_t u = begin; u < end; u++) {
     const int64_t g = u / col_blocks, j0 = u % col_blocks * kConvCols;
-    const T* w = reinterpret_cast<const T*>(p.weight) + g * p.s.co * p.w_co;
     T* out = reinterpret_cast<T*>(p.packed) + (g * col_blocks * kConvCols + j0) * taps * depth;
-    for (int64_t j = j0; j < cols && j < j0 + kConvCols; j += kConvNr<T>, out += kConvNr<T> * taps * depth) {
-      const int width = int(cols - j < kConvNr<T> ? cols - j : kConvNr<T>);
-      T* to = out;
-      for (int64_t k0 = 0; k0 < p.s.k[0]; k0++)
-        for (int64_t k1 = 0; k1 < p.s.k[1]; k1++)
-          for (int64_t k2 = 0; k2 < p.s.k[2]; k2++, to += depth * kConvNr<T>)
-            pack_panel(w + j * col_step + k0 * p.w_k[0] + k1 * p.w_k[1] + k2 * p.w_k[2], col_step, row_step, width, kConvNr<T>, depth, to);
-    }
+    for (int64_t j = j0; j < cols && j < j0 + kConvCols; j += kConvNr<T>)
+      for (int64_t t = 0; t < taps; t++, out += depth * kConvNr<T>) {
+        const int64_t tap[kConvDims] = {t / p.s.k[2] / p.s.k[1], t / p.s.k[2] % p.s.k[1], t % p.s.k[2]};
+        pack_columns<T>(p, g, j, cols, tap, 0, depth, out);
+      }
   }
 }
 
 template <class T>
 int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end) {
-  p.run.stage == 0 ? pack_units_of<T>(p, begin, end) : gather_units<T>(p, begin, end);
+  if (p.mode == kConvScatter)
+    p.run.stage == 0 ? pack_scatter<T>(p) : scatter_units<T>(p, begin, end);
+  else
+    p.run.stage == 0 ? pack_units_of<T>(p, begin, end) : gather_units<T>(p, begin, end);
   return TT_OK;
 }
 

@@ -45,8 +45,8 @@ static TensorRef in_format(TensorRef t, bool last, Dtype d) {
 }
 static TensorRef in_dtype(const Tensor& t, Dtype d) { return t.dtype == d ? TensorRef::share(&t) : cast_input(t, d); }
 
-static TensorRef zero_run(const ConvGather& g, const Conv& c) {
-  TensorRef zeros = new_tensor(Ints(&g.run, 1), c.compute, c.device);
+static TensorRef zero_run(int64_t n, const Conv& c) {
+  TensorRef zeros = new_tensor(Ints(&n, 1), c.compute, c.device);
   if (zeros->numel) fill_elements(*zeros, 0);
   return zeros;
 }
@@ -72,15 +72,15 @@ static TensorRef gather_product(const Conv& c, ConvMode mode, const Tensor& sour
   TensorRef src = with_channels_last(source, c.compute), w = in_dtype(weight, c.compute), b = bias ? cast_input(*bias, c.compute) : TensorRef();
   TensorRef out = new_last(mode == kConvForward ? c.y : c.x, c.compute, c.device);
   if (out->numel == 0) return out;
-  const int64_t width = mode == kConvForward ? conv_merged_width(c.s) : 0;
+  const int64_t width = mode == kConvData ? 0 : conv_merged_width(c.s);
   ConvPlan plan;
   build_conv(&plan, c.s, int32_t(c.compute), mode, width);
-  if (width) src = padded_rows(c, *src, width);
-  TensorRef zeros = zero_run(plan.gather, c);
-  Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device);
+  if (width && mode == kConvForward) src = padded_rows(c, *src, width);
+  TensorRef zeros = zero_run(mode == kConvForward ? plan.gather.run : c.s.co, c);
+  Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device), images(conv_image_bytes(plan, out->item_size()), c.device);
   set_weight_strides(&plan, *w);
   plan.src = src->data, plan.weight = w->data, plan.bias = b ? b->data : nullptr, plan.dst = out->data;
-  plan.packed = packed.data(), plan.zeros = zeros->data;
+  plan.packed = packed.data(), plan.images = images.data(), plan.zeros = zeros->data;
   launch_stages(kernel_conv, c.device, &plan.run);
   return out;
 }
@@ -94,7 +94,7 @@ static TensorRef weight_product(const Conv& c, const Tensor& input, const Tensor
   ConvWeightPlan plan;
   build_conv_weight(&plan, c.s, int32_t(c.compute), out->item_size(), width);
   if (width) x = padded_rows(c, *x, width);
-  TensorRef zeros = zero_run(plan.gather, c);
+  TensorRef zeros = zero_run(plan.gather.run, c);
   Workspace sums(conv_sums_bytes(plan, out->item_size()), c.device);
   set_weight_strides(&plan, *out);
   plan.src = x->data, plan.y = y->data, plan.dst = out->data, plan.sums = sums.data(), plan.zeros = zeros->data;
@@ -106,7 +106,7 @@ enum class Want { kY, kX, kWeight };
 // y from x and the weight; x from y and the weight; the weight from x and y.
 static TensorRef product(const Conv& c, Want want, const Tensor& a, const Tensor& b, const Tensor* bias) {
   if (want == Want::kWeight) return weight_product(c, a, b);
-  return gather_product(c, want == Want::kY ? kConvForward : kConvData, a, b, bias);
+  return gather_product(c, want == Want::kY ? kConvForward : conv_data_mode(c.s), a, b, bias);
 }
 
 // The real (0) or imaginary (1) parts of a complex tensor, in place.

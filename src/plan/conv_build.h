@@ -31,13 +31,16 @@ inline void conv_gather_y(ConvGather* g, const ConvShape& s) {
   g->run = s.co, g->group = s.co, g->pixel = s.groups * s.co, g->row = s.y[2] * g->pixel;
 }
 
+// How the gradient of x is best found.
+inline ConvMode conv_data_mode(const ConvShape& s) { return s.ci <= 8 && conv_merged_width(s) ? kConvScatter : kConvData; }
+
 // Fills all but the pointers and the weight's strides.
 inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode, int64_t merged_width) {
   p->s = s, p->dtype = dtype, p->mode = mode;
   const bool forward = mode == kConvForward;
-  forward ? conv_gather_x(&p->gather, s, merged_width) : conv_gather_y(&p->gather, s);
+  mode == kConvData ? conv_gather_y(&p->gather, s) : conv_gather_x(&p->gather, s, merged_width);
   const int64_t* grid = forward ? s.y : s.x;
-  const int64_t cols = forward ? s.co : s.ci, depth = forward ? s.ci : s.co;
+  const int64_t cols = forward ? s.co : s.ci, depth = forward ? s.ci : s.co, col_blocks = conv_round(cols, kConvCols) / kConvCols;
   int64_t largest = s.n, phases = 1;
   for (int d = 0; d < kConvDims; d++) {
     p->phases[d] = forward ? 1 : s.stride[d] < grid[d] ? s.stride[d] : grid[d];
@@ -46,16 +49,26 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
     largest *= (grid[d] + p->phases[d] - 1) / p->phases[d];
   }
   p->blocks = (largest + kConvRows - 1) / kConvRows;
+  if (p->blocks < 8 && largest >= 112) p->blocks = largest / 56 < 8 ? largest / 56 : 8;
+  p->block_rows = p->blocks ? conv_round((largest + p->blocks - 1) / p->blocks, 14) : 0;
+  const double weight = double(s.groups * cols) * double(s.taps() * depth), work = weight * double(largest);
+  p->by_cols = mode != kConvScatter && !merged_width && largest <= 2048 && col_blocks * s.groups >= 4 && weight > (1 << 18);
+  if (p->by_cols) p->block_rows = kConvRows, p->blocks = s.groups * col_blocks;
   const bool any = cols > 0 && conv_pixels(s, grid) > 0;
-  p->run.units[0] = any ? s.groups * (conv_round(cols, kConvCols) / kConvCols) : 0;
+  p->run.units[0] = !any || p->by_cols ? 0 : mode == kConvScatter ? 1 : s.groups * col_blocks;
   p->run.grain[0] = conv_grain(double(s.taps()) * double(depth) * kConvCols * 8);
-  p->run.units[1] = any ? phases * p->blocks * s.groups : 0;
-  p->run.grain[1] = conv_grain(double(kConvRows * cols) * double(depth * s.taps()) / double(phases));
+  p->run.units[1] = !any ? 0 : mode == kConvScatter ? s.n : phases * p->blocks * (p->by_cols ? 1 : s.groups);
+  p->run.grain[1] = conv_grain(work / double(p->run.units[1] + 1) + 1);
   p->run.n = 2, p->run.stage = 0;
 }
 inline int64_t conv_packed_bytes(const ConvPlan& p, int64_t item_size) {
+  if (p.by_cols) return p.run.units[1] * kConvDepth * kConvCols * item_size;
+  if (p.mode == kConvScatter) return conv_round(p.s.taps() * p.s.ci, kConvCols) * p.s.co * item_size;
   const int64_t cols = p.mode == kConvForward ? p.s.co : p.s.ci, depth = p.mode == kConvForward ? p.s.ci : p.s.co;
   return conv_round(p.s.groups * conv_round(cols, kConvCols) * p.s.taps() * depth * item_size, 64);
+}
+inline int64_t conv_image_bytes(const ConvPlan& p, int64_t item_size) {
+  return p.mode == kConvScatter ? p.s.n * p.s.x[0] * p.s.x[1] * p.gather.row * item_size : 0;
 }
 
 inline void build_conv_pad(ConvPadPlan* p, const ConvShape& s, int64_t width, int64_t item_size) {

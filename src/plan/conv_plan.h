@@ -16,8 +16,11 @@ struct ConvShape {
   TT_INLINE int64_t taps() const { return k[0] * k[1] * k[2]; }
 };
 
-// Side on which a gather reads: for y it reads x, for the gradient of x it reads y.
-enum ConvMode : int32_t { kConvForward = 0, kConvData = 1 };
+enum ConvMode : int32_t {
+  kConvForward = 0,  // y, gathered from x
+  kConvData = 1,     // x (a gradient, or the result of a transposed convolution), gathered from y
+  kConvScatter = 2,  // the same for few channels: all products of a pixel of y, added to the image where they belong
+};
 
 // Where the elements of a window that share a tap lie. Merged: input rows have been copied with their padding, so that the
 // last dimension's taps and the channels are one run; its taps then count as channels.
@@ -29,28 +32,32 @@ struct ConvGather {
   int64_t row, pixel, group;  // elements between rows, pixels and groups of the source
 };
 
-constexpr int64_t kConvRows = 168;   // result pixels of a unit: a multiple of every micro-tile's height
+constexpr int64_t kConvRows = 252;   // result pixels of a block, at most: a multiple of every micro-tile's height
 constexpr int64_t kConvTaps = 12;    // taps whose addresses are worked out at once
 constexpr int64_t kConvDepth = 768;  // terms that a unit adds before it goes to the next columns
 constexpr int64_t kConvCols = 32;    // columns are packed in multiples of this
 constexpr int64_t kConvChunk = 256;  // pixels that a tile of the weight's gradient adds at a time
 
-// conv: dst = products of src with the packed weight, plus bias.
-// Stage 0 packs the weight: [groups][column blocks of kConvCols]. Stage 1: [phases][blocks of kConvRows][groups]. A phase is
-// the set of result pixels that see the same taps: one forward, at most the product of the strides for kConvData.
+// conv: dst = products of src with the packed weight, plus bias. A phase is the set of result pixels that see the same taps:
+// one forward, at most the product of the strides for kConvData.
+// Stage 0 packs the weight: [groups][column blocks of kConvCols]. Stage 1: [phases][blocks of rows][groups].
+// by_cols, for large weights and few pixels: no stage 0; stage 1: [phases][groups][column blocks], each of which packs its
+// part of the weight piece by piece. kConvScatter: stage 1: images.
 struct ConvPlan {
   Stages run;
   ConvShape s;
   ConvGather gather;
   int32_t dtype;  // f32 f64 i64
   int32_t mode;
-  int64_t phases[kConvDims], blocks;
+  int64_t phases[kConvDims], blocks, block_rows;
+  bool by_cols;
   const char* src;
   const char* weight;
   int64_t w_co, w_ci, w_k[kConvDims];  // element strides of the weight
   const char* bias;                    // per column, all groups; NULL: 0
   char* dst;
-  char* packed;  // [group][columns, rounded up][taps][channels of src] in panels
+  char* packed;  // [group][columns, rounded up][taps][channels of src] in panels; by_cols: kConvDepth * kConvCols a unit
+  char* images;  // kConvScatter: gradients with padded rows
   const char* zeros;  // gather.run zeros
 };
 

@@ -1,0 +1,57 @@
+// The micro-kernel of gathered products.
+#pragma once
+
+#include "conv_tile.h"
+
+TT_ISA_BEGIN
+
+template <class T>
+struct GatherTile {
+  const T* const* rows;  // [taps][pitch]: kMr addresses of each tap
+  int64_t pitch;
+  const T* const* b;       // [taps] panels, from term `from` on
+  int64_t taps, from, to;  // terms [from, to) of each tap
+  T* const* out;         // kMr rows
+  const T* start;        // one row that the sums start with; NULL: the sums are added to out
+};
+
+// out (kMr rows, kVecs vectors) = start + or += sum over taps and terms of rows · b.
+template <class T, int kMr, int kVecs>
+TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
+  constexpr int kL = kLanes<T>;
+  Vec<T> acc[kMr][kVecs];
+  TT_UNROLL
+  for (int v = 0; v < kVecs; v++) {
+    const Vec<T> s = t.start ? load(t.start + v * kL) : Vec<T>{};
+    TT_UNROLL
+    for (int i = 0; i < kMr; i++) acc[i][v] = s;
+  }
+  const T* const* rows = t.rows;
+  for (int64_t tap = 0; tap < t.taps; tap++, rows += t.pitch) {
+    const T* b = t.b[tap];
+    const T* a[kMr];
+    TT_UNROLL
+    for (int i = 0; i < kMr; i++) a[i] = rows[i];
+    for (int64_t k = t.from; k < t.to; k++, b += kConvNr<T>) {
+      Vec<T> y[kVecs];
+      TT_UNROLL
+      for (int v = 0; v < kVecs; v++) y[v] = load(b + v * kL);
+      TT_UNROLL
+      for (int i = 0; i < kMr; i++) {
+        const Vec<T> x = splat(a[i][k]);
+        TT_UNROLL
+        for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, y[v], acc[i][v]);
+      }
+    }
+  }
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++) {
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) {
+      T* to = t.out[i] + v * kL;
+      store(to, t.start ? acc[i][v] : Vec<T>(load(to) + acc[i][v]));
+    }
+  }
+}
+
+TT_ISA_END
