@@ -254,6 +254,20 @@ static int run_bntrain(work *w) {
   CHECK(tt_batch_norm(c, w->a, NULL, NULL, NULL, NULL, &o, fresh(w)));
   return 0;
 }
+static int make_sdpa(work *w) {
+  int64_t shape[4] = {1, 8, w->shape[0], 64};
+  CHECK(tt_randn(c, shape, 4, NULL, &w->a));
+  CHECK(tt_randn(c, shape, 4, NULL, &w->b));
+  CHECK(tt_randn(c, shape, 4, NULL, &w->o));
+  return 0;
+}
+static int run_sdpa(work *w) { CHECK(tt_scaled_dot_product_attention(c, w->a, w->b, w->o, NULL, NULL, fresh(w))); return 0; }
+static int run_sdpac(work *w) {
+  tt_scaled_dot_product_attention_opts o = {0};
+  o.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL, o.is_causal = 1;
+  CHECK(tt_scaled_dot_product_attention(c, w->a, w->b, w->o, NULL, &o, fresh(w)));
+  return 0;
+}
 /* sum of a chain of 100 products */
 static int chain(work *w, tt_tensor **out) {
   tt_tensor *z = w->a;
@@ -357,6 +371,16 @@ static void list_convs(void) {
     }
 }
 
+static void list_attention(void) {
+  for (int64_t n = 1024; n <= 4096; n *= 4) {
+    char name[32];
+    snprintf(name, sizeof name, "sdpa%ld", (long)n);
+    add_work(name, make_sdpa, run_sdpa, n, 0, 0);
+    snprintf(name, sizeof name, "sdpa%ldc", (long)n);
+    add_work(name, make_sdpa, run_sdpac, n, 0, 0);
+  }
+}
+
 static void list_works(void) {
   add_work("empty4x4", make_nothing, run_empty, 4, 4, 0);
   add_work("add4x4", make_abo, run_add, 4, 4, 0);
@@ -375,6 +399,7 @@ static void list_works(void) {
   list_products();
   list_images();
   list_convs();
+  list_attention();
 }
 
 /* ---- the protocol ---- */

@@ -332,6 +332,33 @@ tt_status tt_masked_fill_scalar_(tt_ctx *c, tt_tensor *self, const tt_tensor *ma
 tt_status tt_masked_fill(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, const tt_tensor *value, tt_tensor **out);
 tt_status tt_masked_fill_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, const tt_tensor *value);
 
+/* dropout(softmax(query key^T scale + attn_mask)) value over the last two dimensions, without an array of queries
+   by keys. A query that no key takes part in gets zeros.
+     query: (…, heads, queries, width)
+     key: (…, heads, keys, width)
+     value: (…, heads, keys, width of the result)
+     attn_mask: broadcasts to (…, heads, queries, keys): bool, true where a key takes part, or floating, added to
+       the scores
+     dropout_p: probability of zeroing a weight, in [0, 1]
+     is_causal: query i sees keys 0 … i; not beside attn_mask
+     scale: 1 / sqrt(width) by default
+     enable_gqa: key and value may have fewer heads, each for as many query heads in a row
+     generator: the ctx's own by default */
+typedef struct tt_scaled_dot_product_attention_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double dropout_p; /* probability of zeroing a weight, in [0, 1]; default 0.0 */
+  int32_t is_causal; /* query i sees keys 0 … i; not beside attn_mask; default false */
+  double scale; /* 1 / sqrt(width) by default; default None */
+  int32_t enable_gqa; /* key and value may have fewer heads, each for as many query heads in a row; default false */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_scaled_dot_product_attention_opts;
+#define TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P (UINT64_C(1) << 0)
+#define TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL (UINT64_C(1) << 1)
+#define TT_SCALED_DOT_PRODUCT_ATTENTION_SCALE (UINT64_C(1) << 2)
+#define TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA (UINT64_C(1) << 3)
+#define TT_SCALED_DOT_PRODUCT_ATTENTION_GENERATOR (UINT64_C(1) << 4)
+tt_status tt_scaled_dot_product_attention(tt_ctx *c, const tt_tensor *query, const tt_tensor *key, const tt_tensor *value, const tt_tensor *attn_mask, const tt_scaled_dot_product_attention_opts *opts, tt_tensor **out);
+
 /* self & other of each bit, elementwise with broadcasting; integers and bools. */
 tt_status tt_bitwise_and(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_bitwise_and_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);

@@ -71,6 +71,13 @@ TensorList cat_backward(const Tensor& g, const ShapeList& shapes, int64_t dim, N
 TensorTriple convolution_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Tensor& weight, Ints stride, Ints padding,
                                          Ints dilation, bool transposed, Ints output_padding, int64_t groups, Needs needs);
 
+// ---- formulas_attention.cpp ----
+// By the kernel, or composed of differentiable operators where the gradient itself is recorded.
+TensorTriple attention_grads(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask, const Tensor& out,
+                             const Tensor& lse, double dropout_p, bool causal, double scale, const Rng& rng);
+TensorRef attention_mask_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask, double dropout_p,
+                              bool causal, double scale, const Rng& rng);
+
 // ---- formulas_math.cpp ----
 TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 

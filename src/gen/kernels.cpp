@@ -155,6 +155,8 @@ int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_average(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_average_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -309,6 +311,8 @@ int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_average(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_average_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -463,6 +467,8 @@ int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_average(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_average_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -627,5 +633,7 @@ constinit const Kernel kernel_pool_max_index = {{baseline::pool_max_index, TT_AV
 constinit const Kernel kernel_pool_max_backward = {{baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)}, 148, "pool_max_backward"};
 constinit const Kernel kernel_pool_average = {{baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, 149, "pool_average"};
 constinit const Kernel kernel_pool_average_backward = {{baseline::pool_average_backward, TT_AVX2(pool_average_backward), TT_AVX512(pool_average_backward)}, 150, "pool_average_backward"};
+constinit const Kernel kernel_attention = {{baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, 151, "attention"};
+constinit const Kernel kernel_attention_backward = {{baseline::attention_backward, TT_AVX2(attention_backward), TT_AVX512(attention_backward)}, 152, "attention_backward"};
 
 }  // namespace TT_NS

@@ -156,7 +156,9 @@ extern const Kernel kernel_pool_max_index;
 extern const Kernel kernel_pool_max_backward;
 extern const Kernel kernel_pool_average;
 extern const Kernel kernel_pool_average_backward;
+extern const Kernel kernel_attention;
+extern const Kernel kernel_attention_backward;
 
-constexpr int32_t kNumKernels = 151;
+constexpr int32_t kNumKernels = 153;
 
 }  // namespace TT_NS

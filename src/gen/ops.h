@@ -143,6 +143,10 @@ extern Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_masked_fill
 extern Op<void(Tensor&, const Tensor&, const Scalar&)> op_masked_fill_;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor;
 extern Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor_;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, Opt<double>, bool, Generator*)> op_scaled_dot_product_attention;
+extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, double, const Rng&)> op_native_attention;
+extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor&, double, bool, double, const Rng&)> op_attention_backward;
+extern Op<TensorRef(const Tensor&, int64_t, double, const Rng&)> op_attention_keep;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_and;
 extern Op<void(Tensor&, const Tensor&)> op_bitwise_and_;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_and_into;
@@ -1000,6 +1004,18 @@ inline TensorRef masked_fill(const Tensor& self, const Tensor& mask, const Tenso
 }
 inline void masked_fill_(Tensor& self, const Tensor& mask, const Tensor& value) {
   return dispatch(op_masked_fill_tensor_, self, mask, value);
+}
+inline TensorRef scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* attn_mask = nullptr, double dropout_p = 0.0, bool is_causal = false, Opt<double> scale = {}, bool enable_gqa = false, Generator* generator = nullptr) {
+  return dispatch(op_scaled_dot_product_attention, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, generator);
+}
+inline TensorPair native_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask, double dropout_p, bool causal, double scale, const Rng& rng) {
+  return dispatch(op_native_attention, query, key, value, mask, dropout_p, causal, scale, rng);
+}
+inline TensorTriple attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask, const Tensor& out, const Tensor& lse, double dropout_p, bool causal, double scale, const Rng& rng) {
+  return dispatch(op_attention_backward, grad, query, key, value, mask, out, lse, dropout_p, causal, scale, rng);
+}
+inline TensorRef attention_keep(const Tensor& query, int64_t keys, double dropout_p, const Rng& rng) {
+  return dispatch(op_attention_keep, query, keys, dropout_p, rng);
 }
 inline TensorRef bitwise_and(const Tensor& self, const Tensor& other) {
   return dispatch(op_bitwise_and, self, other);

@@ -211,6 +211,50 @@ static void meta_results_have_shapes(void **state) {
   HAS_SHAPE(y, 2, 3);
 }
 
+/* Attention with dropout: a share of the weights is gone, the fused gradient is that of the recorded one, and the
+   generator makes both repeatable. */
+static tt_tensor* dropped_attention(tt_tensor* const* in, double p, const tt_grad_opts* opts, tt_tensor** grads) {
+  const tt_scaled_dot_product_attention_opts drop = {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P, .dropout_p = p};
+  tt_tensor *y, *square, *sum;
+  OK(tt_manual_seed(c, 3));
+  OK(tt_scaled_dot_product_attention(c, in[0], in[1], in[2], NULL, &drop, &y));
+  OK(tt_mul(c, y, y, &square));
+  OK(tt_sum(c, square, NULL, &sum));
+  if (grads) OK(tt_grad(c, LIST(sum), (const tt_tensor* const*)in, 3, opts, grads));
+  return y;
+}
+static void attention_drops_weights(void** state) {
+  const tt_grad_opts recorded = {.set = TT_GRAD_CREATE_GRAPH, .create_graph = 1};
+  const tt_randn_opts wide = {.set = TT_RANDN_DTYPE, .dtype = TT_F64};
+  tt_tensor *in[3], *plain[3], *composed[3], *ones, *y;
+  double *a, *b, mean = 0;
+  int k, i;
+  (void)state;
+  for (k = 0; k < 3; k++) {
+    OK(tt_randn(c, SHAPE(1, 2, 150, 5), &wide, &in[k]));
+    OK(tt_requires_grad_(c, in[k], 1));
+  }
+  y = dropped_attention(in, 0.25, NULL, plain);
+  dropped_attention(in, 0.25, &recorded, composed);
+  for (k = 0; k < 3; k++) {
+    a = values_of(plain[k]), b = values_of(composed[k]);
+    for (i = 0; i < 1500; i++) assert_true(fabs(a[i] - b[i]) < 1e-9 * (1 + fabs(b[i])));
+    free(a), free(b);
+  }
+  a = values_of(y), b = values_of(dropped_attention(in, 0.25, NULL, NULL));
+  for (i = 0; i < 1500; i++) assert_true(a[i] == b[i]);
+  free(a), free(b);
+  OK(tt_ones_like(c, in[2], NULL, &ones));
+  in[2] = ones; /* the sum of the weights that are left */
+  a = values_of(dropped_attention(in, 0.25, NULL, NULL));
+  for (i = 0; i < 1500; i++) mean += a[i] / 1500;
+  free(a);
+  assert_true(fabs(mean - 1) < 0.02);
+  a = values_of(dropped_attention(in, 1, NULL, NULL));
+  for (i = 0; i < 1500; i++) assert_true(a[i] == 0);
+  free(a);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(softmax_over_each_dimension),
@@ -223,6 +267,7 @@ int main(void) {
       SCOPED(layer_norm_values_and_errors),
       SCOPED(layer_norm_of_nothing),
       SCOPED(sixteen_bit_inputs),
+      SCOPED(attention_drops_weights),
       SCOPED(meta_results_have_shapes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

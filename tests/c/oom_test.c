@@ -199,6 +199,25 @@ static tt_status network(Run* r, int create_graph) {
 static tt_status backward(Run* r) { return network(r, 0); }
 static tt_status second_derivative(Run* r) { return network(r, 1); }
 
+/* With dropout and an added mask; and its gradient, recorded. */
+static tt_status attention(Run* r) {
+  const tt_scaled_dot_product_attention_opts drop = {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P, .dropout_p = 0.5},
+                                             causal = {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL, .is_causal = 1};
+  const tt_grad_opts opts = {.set = TT_GRAD_CREATE_GRAPH, .create_graph = 1};
+  TRY(param_from(r, 0, SHAPE(1, 3, 2, 4)));
+  TRY(param_from(r, 1, SHAPE(3, 3)));
+  MAKE(2, tt_transpose(r->x, r->t[0], 1, 2, OUT(2)));
+  MAKE(3, tt_scaled_dot_product_attention(r->x, r->t[2], r->t[2], r->t[2], r->t[1], &drop, OUT(3)));
+  MAKE(4, tt_sum(r->x, r->t[3], NULL, OUT(4)));
+  TRY(tt_backward(r->x, r->t[4], NULL));
+  MAKE(5, tt_transpose(r->x, r->t[0], 1, 2, OUT(5)));
+  MAKE(6, tt_scaled_dot_product_attention(r->x, r->t[5], r->t[5], r->t[5], NULL, &causal, OUT(6)));
+  MAKE(7, tt_sum(r->x, r->t[6], NULL, OUT(7)));
+  MAKE(8, tt_grad(r->x, LIST(r->t[7]), LIST(r->t[0]), &opts, OUT(8)));
+  MAKE(9, tt_sum(r->x, r->t[8], NULL, OUT(9)));
+  return tt_backward(r->x, r->t[9], NULL);
+}
+
 static tt_status square_forward(void* user, tt_ctx* x, tt_function* f, const tt_tensor* const* in, int64_t n_in,
                                 tt_tensor** outs, int64_t n_outs) {
   tt_status s = tt_function_save(x, f, in, 1);
@@ -386,6 +405,7 @@ static const struct {
     {"in place on a view", in_place_on_view},
     {"backward", backward},
     {"second derivative", second_derivative},
+    {"attention", attention},
     {"custom function", custom_function},
     {"custom operator", custom_op},
     {"scopes", in_scopes},

@@ -748,6 +748,7 @@ static int r_to(const Inputs* in, Arr* out) {
 }
 
 #include "op_refs_act.h"
+#include "op_refs_attention.h"
 #include "op_refs_fold.h"
 #include "op_refs_conv.h"
 #include "op_refs_image.h"
@@ -837,6 +838,7 @@ static const struct {
     {"arange", 0, r_arange, 1},
     {"to", 0, r_to, 1},
     ACT_REFS,
+    ATTENTION_REFS
     FOLD_REFS
     CONV_REFS
     MATH_REFS

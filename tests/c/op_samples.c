@@ -23,7 +23,9 @@ static int has_arg(const Row* r, const char* name) {
     if (strcmp(r->args[i].name, name) == 0) return 1;
   return 0;
 }
-int is_random(const Row* r) { return has_arg(r, "generator"); }
+int is_random(const Row* r) { /* attention: only with dropout, which its samples leave out */
+  return has_arg(r, "generator") && !has_arg(r, "attn_mask");
+}
 
 /* ---- values ---- */
 
@@ -729,6 +731,7 @@ static void build_view(const Build* b) {
 }
 
 #include "op_samples_act.h"
+#include "op_samples_attention.h"
 #include "op_samples_draw.h"
 #include "op_samples_fold.h"
 #include "op_samples_conv.h"
@@ -771,6 +774,7 @@ static const struct {
     {"split", build_split},
     {"view", build_view},
     ACT_FAMILIES,
+    ATTENTION_FAMILIES
     DRAW_FAMILIES
     FOLD_FAMILIES
     CONV_FAMILIES

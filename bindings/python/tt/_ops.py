@@ -550,6 +550,7 @@ tt_rsub_f64 = lib.tt_rsub_f64
 tt_rsub_i64 = lib.tt_rsub_i64
 tt_rsub_scalar = lib.tt_rsub_scalar
 tt_rsub_scalar_ex = lib.tt_rsub_scalar_ex
+tt_scaled_dot_product_attention = lib.tt_scaled_dot_product_attention
 tt_scatter = lib.tt_scatter
 tt_scatter_ = lib.tt_scatter_
 tt_scatter_add = lib.tt_scatter_add
@@ -668,6 +669,7 @@ _o_rsub = Struct("Q0qiiqdd0q").pack
 _o_rsub_scalar = Struct("Q0qiiqdd0q").pack
 _o_div = Struct("Qi0q").pack
 _o_div_scalar = Struct("Qi0q").pack
+_o_scaled_dot_product_attention = Struct("QdidiP0q").pack
 _o_conv1d = Struct("QPqPqPqq0q").pack
 _o_conv1d_padding = Struct("QPqPqq0q").pack
 _o_conv2d = Struct("QPqPqPqq0q").pack
@@ -2014,6 +2016,39 @@ def masked_fill_(self, mask, value):
             fail()
         return input
     raise no_overload("masked_fill_", input, mask, value)
+
+
+def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False, generator=None):
+    """scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False, generator=None)
+
+    dropout(softmax(query key^T scale + attn_mask)) value over the last two dimensions, without an array of
+    queries by keys. A query that no key takes part in gets zeros.
+      query: (…, heads, queries, width)
+      key: (…, heads, keys, width)
+      value: (…, heads, keys, width of the result)
+      attn_mask: broadcasts to (…, heads, queries, keys): bool, true where a key takes part, or floating, added to
+        the scores
+      dropout_p: probability of zeroing a weight, in [0, 1]
+      is_causal: query i sees keys 0 … i; not beside attn_mask
+      scale: 1 / sqrt(width) by default
+      enable_gqa: key and value may have fewer heads, each for as many query heads in a row
+      generator: the ctx's own by default
+    """
+    if not isinstance(query, Tensor):
+        raise wrong_kind("scaled_dot_product_attention", "query", "Tensor", query)
+    if not isinstance(key, Tensor):
+        raise wrong_kind("scaled_dot_product_attention", "key", "Tensor", key)
+    if not isinstance(value, Tensor):
+        raise wrong_kind("scaled_dot_product_attention", "value", "Tensor", value)
+    opts = None
+    if dropout_p != 0.0 or type(dropout_p) is not float or is_causal is not False or scale is not None or enable_gqa is not False or generator is not None:
+        opts = _o_scaled_dot_product_attention(11 | (scale is not None) << 2 | (generator is not None) << 4, real(dropout_p, "scaled_dot_product_attention", "dropout_p"), boolean(is_causal, "scaled_dot_product_attention", "is_causal"), optional_real(scale, "scaled_dot_product_attention", "scale"), boolean(enable_gqa, "scaled_dot_product_attention", "enable_gqa"), generator_address(generator, "scaled_dot_product_attention", "generator"))
+    h = c_void_p()
+    if tt_scaled_dot_product_attention(local.ctx, query._h, key._h, value._h, optional_tensor(attn_mask, "scaled_dot_product_attention", "attn_mask"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
 
 
 def bitwise_and(input, other, *, out=None):
@@ -7383,7 +7418,7 @@ PLACES = {
         "layer_norm": layer_norm, "leaky_relu": leaky_relu, "linear": linear, "log_softmax": log_softmax, "logsigmoid": logsigmoid,
         "max_pool1d": max_pool1d, "max_pool1d_with_indices": max_pool1d_with_indices, "max_pool2d": max_pool2d, "max_pool2d_with_indices":
         max_pool2d_with_indices, "mish": mish, "mse_loss": mse_loss, "nll_loss": nll_loss, "one_hot": one_hot, "relu": relu, "relu6":
-        relu6, "rms_norm": rms_norm, "sigmoid": sigmoid, "silu": silu, "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softplus":
-        softplus, "tanh": tanh
+        relu6, "rms_norm": rms_norm, "scaled_dot_product_attention": scaled_dot_product_attention, "sigmoid": sigmoid, "silu": silu,
+        "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softplus": softplus, "tanh": tanh
     },
 }

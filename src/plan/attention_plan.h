@@ -1,0 +1,48 @@
+// AttentionPlan: softmax(q k^T scale + mask) v by blocks, after Dao et al., "FlashAttention" (NeurIPS 2022) and
+// "FlashAttention-2" (ICLR 2024): no array of queries x keys is ever made. POD, also device code.
+#pragma once
+
+#include "plan/stages.h"
+
+namespace TT_NS {
+
+constexpr int64_t kAttentionQueries = 64, kAttentionKeys = 128;  // of a block: fixed, so that results are too
+constexpr int64_t kAttentionSlots = 32;                          // tasks, each with scratch memory of its own
+
+// Strides in bytes. Elements of a row of q, k, v, out and grad lie side by side.
+struct AttentionRows {
+  char* p;
+  int64_t batch, head, row;
+};
+
+// The kernels compute in C: f32 for f16, bf16 and f32, f64 for f64.
+// Forward: units [batch][head][block of queries]. Backward: units [batch][key head]; it loops over blocks of keys, then
+// over blocks of queries.
+struct AttentionPlan {
+  Stages run;
+  int32_t dtype;       // of q, k, v, out and grad: f16 bf16 f32 f64
+  int32_t mask_dtype;  // bool (true: takes part) or a floating one (added); 0: no mask
+  int64_t batch, heads, key_heads, queries, keys, width, value_width;  // query head h reads key head h / (heads / key_heads)
+  double scale;
+  bool causal;  // query i sees keys 0 … i
+  AttentionRows q, k, v, out, grad;
+  const char* mask;
+  int64_t mask_batch, mask_head, mask_query, mask_key;
+  char* lse;  // [batch][head][query] in C: log of the sum of exp, -inf where no key takes part
+  // Dropout: word `key` of the padded row of words (batch, head, query), attention_row_words(keys) each, decides.
+  bool drop;
+  int32_t threshold;  // kept iff the word's upper 24 bits are below it
+  double keep_scale;
+  uint64_t seed, offset;
+  // Backward, in C, contiguous: [batch][heads][queries][width] and so on.
+  char *dq, *dk, *dv;
+  char* delta;  // [batch][head][query]: sum of grad * out
+  char* workspace;
+  int64_t slot_bytes;  // of one task's part of it
+};
+
+TT_INLINE constexpr int64_t attention_row_words(int64_t keys) { return (keys + 63) / 64 * 64; }
+// Rows of a block of queries, padded to whole vectors of every instruction set.
+TT_INLINE constexpr int64_t attention_lanes(int64_t queries) { return (queries + 15) / 16 * 16; }
+
+}  // namespace TT_NS
