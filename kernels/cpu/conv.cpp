@@ -174,7 +174,7 @@ void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
     for (int d = kConvDims - 1; d >= 0; d--) {
       const int64_t start = at % p.phases[d], step = forward ? 1 : p.s.stride[d];
       at /= p.phases[d];
-      dim[d] = {start, (full[d] - start + step - 1) / step, step, forward ? p.s.stride[d] : 1};
+      dim[d] = {start, start < full[d] ? (full[d] - start - 1) / step + 1 : 0, step, forward ? p.s.stride[d] : 1};
       pixels *= dim[d].count;
     }
     const int64_t col_blocks = p.blocks / p.s.groups;  // by_cols

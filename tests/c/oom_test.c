@@ -322,6 +322,20 @@ static tt_status loss_and_step(Run* r) {
   return s;
 }
 
+static tt_status conv(Run* r) {
+  const tt_conv2d_opts padded = {.set = TT_CONV2D_PADDING, .padding = (const int64_t[]){1}, .n_padding = 1};
+  MAKE(0, from(r, 0, SHAPE(1, 2, 2, 2)));
+  TRY(param_from(r, 1, SHAPE(2, 2, 2, 1)));
+  TRY(param_from(r, 2, SHAPE(2)));
+  MAKE(3, tt_conv2d(r->x, r->t[0], r->t[1], r->t[2], &padded, OUT(3)));
+  MAKE(4, tt_conv2d_padding(r->x, r->t[3], r->t[1], "same", NULL, NULL, OUT(4)));
+  MAKE(5, tt_conv_transpose2d(r->x, r->t[4], r->t[1], NULL, NULL, OUT(5)));
+  MAKE(6, tt_sum(r->x, r->t[5], NULL, OUT(6)));
+  TRY(tt_backward(r->x, r->t[6], NULL));
+  MAKE(7, tt_tensor_grad(r->x, r->t[1], OUT(7)));
+  return r->t[7] ? TT_OK : TT_INTERNAL;
+}
+
 static tt_status same_gradient(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** replacement) {
   (void)user;
   return tt_mul_f64(x, grad, 1, replacement);
@@ -412,6 +426,7 @@ static const struct {
     {"import", import},
     {"loss and step", loss_and_step},
     {"hooks", hooks},
+    {"conv", conv},
     {"profiler", profiled},
     {"objects", objects},
     {"save and load", save_and_load},
