@@ -2210,6 +2210,101 @@ tt_status tt_repeat(tt_ctx *c, const tt_tensor *self, const int64_t *repeats, in
      dims: number of copies along the last dimensions */
 tt_status tt_tile(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out);
 
+/* The elements of each slice of `dim` in order, and where they were.
+     dim: dimension to sort along
+     descending: the largest first
+     stable: equal elements keep their order, as they do anyway */
+typedef struct tt_sort_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to sort along; default -1 */
+  int32_t descending; /* the largest first; default false */
+  int32_t stable; /* equal elements keep their order, as they do anyway; default false */
+} tt_sort_opts;
+#define TT_SORT_DIM (UINT64_C(1) << 0)
+#define TT_SORT_DESCENDING (UINT64_C(1) << 1)
+#define TT_SORT_STABLE (UINT64_C(1) << 2)
+tt_status tt_sort(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts, tt_tensor **values, tt_tensor **indices);
+tt_status tt_sort_into(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
+
+/* The positions that sort each slice of `dim`.
+     dim: dimension to sort along
+     descending: the largest first
+     stable: equal elements keep their order, as they do anyway */
+typedef struct tt_argsort_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to sort along; default -1 */
+  int32_t descending; /* the largest first; default false */
+  int32_t stable; /* equal elements keep their order, as they do anyway; default false */
+} tt_argsort_opts;
+#define TT_ARGSORT_DIM (UINT64_C(1) << 0)
+#define TT_ARGSORT_DESCENDING (UINT64_C(1) << 1)
+#define TT_ARGSORT_STABLE (UINT64_C(1) << 2)
+tt_status tt_argsort(tt_ctx *c, const tt_tensor *self, const tt_argsort_opts *opts, tt_tensor **out);
+
+/* The k largest elements of each slice of `dim` in order, and where they were.
+     k: how many, at most the size of dim
+     dim: dimension to pick from
+     largest: false: the smallest
+     sorted: in order, as they are anyway */
+typedef struct tt_topk_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to pick from; default -1 */
+  int32_t largest; /* false: the smallest; default true */
+  int32_t sorted; /* in order, as they are anyway; default true */
+} tt_topk_opts;
+#define TT_TOPK_DIM (UINT64_C(1) << 0)
+#define TT_TOPK_LARGEST (UINT64_C(1) << 1)
+#define TT_TOPK_SORTED (UINT64_C(1) << 2)
+tt_status tt_topk(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts, tt_tensor **values, tt_tensor **indices);
+tt_status tt_topk_into(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
+
+/* The different elements (or slices of `dim`) in order; every nan differs. What is not asked for is empty.
+     sorted: in order, as they are anyway
+     return_inverse: for each element the position of its value in the result
+     return_counts: how often each value occurs
+     dim: compare the slices of this dimension; none: elements */
+typedef struct tt_unique_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t sorted; /* in order, as they are anyway; default true */
+  int32_t return_inverse; /* for each element the position of its value in the result; default false */
+  int32_t return_counts; /* how often each value occurs; default false */
+  int64_t dim; /* compare the slices of this dimension; none: elements; default None */
+} tt_unique_opts;
+#define TT_UNIQUE_SORTED (UINT64_C(1) << 0)
+#define TT_UNIQUE_RETURN_INVERSE (UINT64_C(1) << 1)
+#define TT_UNIQUE_RETURN_COUNTS (UINT64_C(1) << 2)
+#define TT_UNIQUE_DIM (UINT64_C(1) << 3)
+tt_status tt_unique(tt_ctx *c, const tt_tensor *self, const tt_unique_opts *opts, tt_tensor **values, tt_tensor **inverse, tt_tensor **counts);
+
+/* The numbers 0 … n - 1 in a random order, each order equally likely.
+     n: how many
+     dtype: int64 by default
+     device: the CPU by default
+     generator: the ctx's own by default */
+typedef struct tt_randperm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* int64 by default; default None */
+  tt_device device; /* the CPU by default; default None */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_randperm_opts;
+#define TT_RANDPERM_DTYPE (UINT64_C(1) << 0)
+#define TT_RANDPERM_DEVICE (UINT64_C(1) << 1)
+#define TT_RANDPERM_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_randperm(tt_ctx *c, int64_t n, const tt_randperm_opts *opts, tt_tensor **out);
+
+/* Positions drawn with probabilities proportional to the weights of each row.
+     self: one row of weights or several: not negative, not all 0
+     num_samples: positions per row
+     replacement: a position can be drawn again
+     generator: the ctx's own by default */
+typedef struct tt_multinomial_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_generator *generator; /* the ctx's own by default; default None */
+} tt_multinomial_opts;
+#define TT_MULTINOMIAL_GENERATOR (UINT64_C(1) << 0)
+tt_status tt_multinomial(tt_ctx *c, const tt_tensor *self, int64_t num_samples, int32_t replacement, const tt_multinomial_opts *opts, tt_tensor **out);
+tt_status tt_multinomial_into(tt_ctx *c, const tt_tensor *self, int64_t num_samples, int32_t replacement, const tt_multinomial_opts *opts, tt_tensor *dst);
+
 /* Another shape over the same memory; one size may be -1. Fails where the strides do not allow it (see reshape). */
 tt_status tt_view(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, tt_tensor **out);
 

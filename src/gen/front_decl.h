@@ -379,5 +379,8 @@ void argmin_into_front(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdi
 void norm_into_front(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype, Tensor& dst);
 void cat_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 void stack_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
+void sort_into_front(Call c, const Tensor& self, int64_t dim, bool descending, bool stable, Tensor& dst_values, Tensor& dst_indices);
+void topk_into_front(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, Tensor& dst_values, Tensor& dst_indices);
+void multinomial_into_front(Call c, const Tensor& self, int64_t num_samples, bool replacement, Generator* generator, Tensor& dst);
 
 }  // namespace TT_NS

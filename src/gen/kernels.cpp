@@ -157,6 +157,8 @@ int32_t pool_average(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_average_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t draw_by_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -313,6 +315,8 @@ int32_t pool_average(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_average_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t draw_by_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -469,6 +473,8 @@ int32_t pool_average(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_average_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t draw_by_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -635,5 +641,7 @@ constinit const Kernel kernel_pool_average = {{baseline::pool_average, TT_AVX2(p
 constinit const Kernel kernel_pool_average_backward = {{baseline::pool_average_backward, TT_AVX2(pool_average_backward), TT_AVX512(pool_average_backward)}, 150, "pool_average_backward"};
 constinit const Kernel kernel_attention = {{baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, 151, "attention"};
 constinit const Kernel kernel_attention_backward = {{baseline::attention_backward, TT_AVX2(attention_backward), TT_AVX512(attention_backward)}, 152, "attention_backward"};
+constinit const Kernel kernel_sort_rows = {{baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, 153, "sort_rows"};
+constinit const Kernel kernel_draw_by_weight = {{baseline::draw_by_weight, TT_AVX2(draw_by_weight), TT_AVX512(draw_by_weight)}, 154, "draw_by_weight"};
 
 }  // namespace TT_NS

@@ -158,7 +158,9 @@ extern const Kernel kernel_pool_average;
 extern const Kernel kernel_pool_average_backward;
 extern const Kernel kernel_attention;
 extern const Kernel kernel_attention_backward;
+extern const Kernel kernel_sort_rows;
+extern const Kernel kernel_draw_by_weight;
 
-constexpr int32_t kNumKernels = 153;
+constexpr int32_t kNumKernels = 155;
 
 }  // namespace TT_NS

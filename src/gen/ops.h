@@ -559,6 +559,15 @@ extern Op<TensorRef(const Tensor&, Ints)> op_flip;
 extern Op<TensorRef(const Tensor&, Ints, Ints)> op_roll;
 extern Op<TensorRef(const Tensor&, Ints)> op_repeat;
 extern Op<TensorRef(const Tensor&, Ints)> op_tile;
+extern Op<TensorPair(const Tensor&, int64_t, bool, bool)> op_sort;
+extern Op<void(const Tensor&, int64_t, bool, bool, Tensor&, Tensor&)> op_sort_into;
+extern Op<TensorRef(const Tensor&, int64_t, bool, bool)> op_argsort;
+extern Op<TensorPair(const Tensor&, int64_t, int64_t, bool, bool)> op_topk;
+extern Op<void(const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&)> op_topk_into;
+extern Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_unique;
+extern Op<TensorRef(int64_t, Dtype, Opt<Device>, Generator*)> op_randperm;
+extern Op<TensorRef(const Tensor&, int64_t, bool, Generator*)> op_multinomial;
+extern Op<void(const Tensor&, int64_t, bool, Generator*, Tensor&)> op_multinomial_into;
 extern Op<TensorRef(const Tensor&, Ints)> op_view;
 extern Op<TensorRef(const Tensor&, Ints)> op_reshape;
 extern Op<TensorRef(const Tensor&, int64_t, int64_t)> op_transpose;
@@ -2252,6 +2261,33 @@ inline TensorRef repeat(const Tensor& self, Ints repeats) {
 }
 inline TensorRef tile(const Tensor& self, Ints dims) {
   return dispatch(op_tile, self, dims);
+}
+inline TensorPair sort(const Tensor& self, int64_t dim = -1, bool descending = false, bool stable = false) {
+  return dispatch(op_sort, self, dim, descending, stable);
+}
+inline void sort_into(const Tensor& self, int64_t dim, bool descending, bool stable, Tensor& dst_values, Tensor& dst_indices) {
+  return dispatch(op_sort_into, self, dim, descending, stable, dst_values, dst_indices);
+}
+inline TensorRef argsort(const Tensor& self, int64_t dim = -1, bool descending = false, bool stable = false) {
+  return dispatch(op_argsort, self, dim, descending, stable);
+}
+inline TensorPair topk(const Tensor& self, int64_t k, int64_t dim = -1, bool largest = true, bool sorted = true) {
+  return dispatch(op_topk, self, k, dim, largest, sorted);
+}
+inline void topk_into(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, Tensor& dst_values, Tensor& dst_indices) {
+  return dispatch(op_topk_into, self, k, dim, largest, sorted, dst_values, dst_indices);
+}
+inline TensorTriple unique(const Tensor& self, bool sorted = true, bool return_inverse = false, bool return_counts = false, Opt<int64_t> dim = {}) {
+  return dispatch(op_unique, self, sorted, return_inverse, return_counts, dim);
+}
+inline TensorRef randperm(int64_t n, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+  return dispatch(op_randperm, n, dtype, device, generator);
+}
+inline TensorRef multinomial(const Tensor& self, int64_t num_samples, bool replacement = false, Generator* generator = nullptr) {
+  return dispatch(op_multinomial, self, num_samples, replacement, generator);
+}
+inline void multinomial_into(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator, Tensor& dst) {
+  return dispatch(op_multinomial_into, self, num_samples, replacement, generator, dst);
 }
 inline TensorRef view(const Tensor& self, Ints size) {
   return dispatch(op_view, self, size);

@@ -105,7 +105,7 @@ TensorRef var(Call, const Tensor& self, Ints dim, double correction, bool keepdi
 // ---- norm ----
 
 static Dtype norm_dtype(const Tensor& self, Dtype asked) {
-  check_dtype_float(self, "self");
+  if (!is_differentiable(self.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or complex", fmt(self.dtype));
   if (asked == Dtype::kNone) return self.dtype;
   if (!is_differentiable(asked) || is_complex(asked) != is_complex(self.dtype) || promote(self.dtype, asked) != asked)
     fail_arg(TT_DTYPE, "dtype", "dtype is {}, self is {}: must hold self's numbers without loss, real or complex as they are", fmt(asked), fmt(self.dtype));

@@ -218,6 +218,27 @@ static tt_status attention(Run* r) {
   return tt_backward(r->x, r->t[9], NULL);
 }
 
+static tt_status order(Run* r) {
+  const tt_unique_opts all = {.set = TT_UNIQUE_RETURN_INVERSE | TT_UNIQUE_RETURN_COUNTS, .return_inverse = 1, .return_counts = 1};
+  const tt_multinomial_opts none = {0};
+  TRY(param_from(r, 0, SHAPE(2, 3, 4)));
+  MAKE(1, tt_repeat(r->x, r->t[0], SHAPE(1, 1, 60), OUT(1)));
+  {
+    const tt_status s = tt_sort(r->x, r->t[1], NULL, OUT(2), OUT(3));
+    if (s) assert_true(!r->t[2] && !r->t[3]);
+    TRY(s);
+  }
+  TRY(tt_topk(r->x, r->t[2], 2, NULL, OUT(4), OUT(5)));
+  MAKE(6, tt_sum(r->x, r->t[4], NULL, OUT(6)));
+  TRY(tt_backward(r->x, r->t[6], NULL));
+  TRY(tt_unique(r->x, r->t[3], &all, OUT(7), OUT(8), OUT(9)));
+  MAKE(10, tt_randperm(r->x, 100, NULL, OUT(10)));
+  MAKE(11, tt_rand(r->x, SHAPE(2, 5), NULL, OUT(11)));
+  MAKE(12, tt_multinomial(r->x, r->t[11], 3, 0, &none, OUT(12)));
+  MAKE(13, tt_multinomial(r->x, r->t[11], 30, 1, NULL, OUT(13)));
+  return TT_OK;
+}
+
 static tt_status square_forward(void* user, tt_ctx* x, tt_function* f, const tt_tensor* const* in, int64_t n_in,
                                 tt_tensor** outs, int64_t n_outs) {
   tt_status s = tt_function_save(x, f, in, 1);
@@ -420,6 +441,7 @@ static const struct {
     {"backward", backward},
     {"second derivative", second_derivative},
     {"attention", attention},
+    {"order", order},
     {"custom function", custom_function},
     {"custom operator", custom_op},
     {"scopes", in_scopes},

@@ -754,6 +754,7 @@ static int r_to(const Inputs* in, Arr* out) {
 #include "op_refs_image.h"
 #include "op_refs_math.h"
 #include "op_refs_shape.h"
+#include "op_refs_sort.h"
 
 /* ---- the table ---- */
 
@@ -844,6 +845,7 @@ static const struct {
     MATH_REFS
     IMAGE_REFS
     SHAPE_REFS
+    SORT_REFS
 };
 
 /* An overload has the reference of its family: add_scalar that of add, max_dim that of max. */

@@ -738,6 +738,7 @@ static void build_view(const Build* b) {
 #include "op_samples_image.h"
 #include "op_samples_math.h"
 #include "op_samples_shape.h"
+#include "op_samples_sort.h"
 
 /* ---- families ---- */
 
@@ -781,6 +782,7 @@ static const struct {
     MATH_FAMILIES
     IMAGE_FAMILIES
     SHAPE_FAMILIES
+    SORT_FAMILIES
 };
 
 int each_sample(const Row* r, SampleFn fn, void* user) {

@@ -281,11 +281,34 @@ static void check_drawn(const Sample* s, const double* v, int64_t n) {
   if (fabs(sum / (double)n - mean) > 0.08) lost(s, "mean", sum / (double)n, mean);
   if (fabs(squares / (double)n - variance) > 0.08 * variance) lost(s, "variance", squares / (double)n, variance);
 }
+static void check_permutation(const Sample* s, const double* v, int64_t n) {
+  char* seen = calloc((size_t)n + 1, 1);
+  int64_t i, in_place = 0;
+  for (i = 0; i < n; i++) {
+    if (!(v[i] >= 0 && v[i] < (double)n) || v[i] != trunc(v[i]) || seen[(int64_t)v[i]]++) lost(s, "place", v[i], (double)n);
+    in_place += v[i] == (double)i;
+  }
+  if (n > 1000 && in_place > 20) lost(s, "elements in place", (double)in_place, 1);
+  free(seen);
+}
+/* Positions by the weights 1, 2, 0, 5. */
+static void check_weighted(const Sample* s, const double* v, int64_t n) {
+  int64_t seen[4] = {0}, i;
+  for (i = 0; i < n; i++) {
+    if (v[i] != 0 && v[i] != 1 && v[i] != 3) lost(s, "position", v[i], 3);
+    seen[(int64_t)v[i]]++;
+  }
+  if (n == 3 && (seen[0] != 1 || seen[1] != 1 || seen[3] != 1)) lost(s, "drawn twice", v[0], v[1]);
+  if (n < 1000) return;
+  if (fabs((double)seen[0] / (double)n - 0.125) > 0.01) lost(s, "share of 1 in 8", (double)seen[0] / (double)n, 0.125);
+  if (fabs((double)seen[1] / (double)n - 0.25) > 0.015) lost(s, "share of 2 in 8", (double)seen[1] / (double)n, 0.25);
+}
 static void check_random(const Sample* s, tt_tensor** outs) {
   double *v = values_of(outs[0]), sum = 0, squares = 0;
   const int64_t n = tt_tensor_numel(outs[0]);
-  if (is_scaled(s->row) || strcmp(s->row->samples, "randint") == 0) {
-    check_drawn(s, v, n);
+  const int permutation = strcmp(s->row->samples, "randperm") == 0, weighted = strcmp(s->row->samples, "multinomial") == 0;
+  if (is_scaled(s->row) || strcmp(s->row->samples, "randint") == 0 || permutation || weighted) {
+    (permutation ? check_permutation : weighted ? check_weighted : check_drawn)(s, v, n);
     free(v);
     return;
   }
@@ -402,7 +425,7 @@ static void check_variants(const Sample* s) {
 
 /* As a mask's: META cannot know it. */
 static int shape_in_values(const Row* r) {
-  static const char* const kSamples[] = {"index_put", "masked_select", "nonzero", "one_hot"};
+  static const char* const kSamples[] = {"index_put", "masked_select", "nonzero", "one_hot", "unique"};
   size_t i;
   for (i = 0; i < sizeof kSamples / sizeof *kSamples; i++)
     if (strcmp(r->samples, kSamples[i]) == 0) return 1;

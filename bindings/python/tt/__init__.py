@@ -11,7 +11,7 @@ _tensor.ops = _ops
 from . import _operators, autograd, linalg, nn  # noqa: E402  (they need the operators in place)
 from ._create import arange, as_tensor, from_numpy, frombuffer, scalar_tensor, tensor  # noqa: E402
 from ._operators import Tensor  # noqa: E402
-from ._functions import einsum, linspace, nonzero, norm, randint, randint_like, std, var, var_mean  # noqa: E402
+from ._functions import einsum, linspace, nonzero, norm, randint, randint_like, std, unique, var, var_mean  # noqa: E402
 from ._types import Size, device, dtype, memory_format  # noqa: E402
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
 from .random import Generator, default_generator, manual_seed  # noqa: E402

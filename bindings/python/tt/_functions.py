@@ -113,3 +113,18 @@ def method_norm(self, p="fro", dim=None, keepdim=False, dtype=None):
 
 
 Tensor.norm = method_norm
+
+
+# ---- order ----
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None)
+
+    The different elements, or slices of dim, in order; then, if asked for, where each element's value stands and how often each occurs.
+    """
+    values, inverse, counts = _ops.unique(input, sorted, return_inverse, return_counts, dim)
+    results = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
+    return results if len(results) > 1 else values
+
+
+Tensor.unique = unique

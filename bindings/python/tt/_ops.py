@@ -65,6 +65,7 @@ tt_argmax = lib.tt_argmax
 tt_argmax_into = lib.tt_argmax_into
 tt_argmin = lib.tt_argmin
 tt_argmin_into = lib.tt_argmin_into
+tt_argsort = lib.tt_argsort
 tt_as_strided = lib.tt_as_strided
 tt_asin = lib.tt_asin
 tt_asin_ = lib.tt_asin_
@@ -450,6 +451,8 @@ tt_mul_into = lib.tt_mul_into
 tt_mul_scalar = lib.tt_mul_scalar
 tt_mul_scalar_ = lib.tt_mul_scalar_
 tt_mul_scalar_into = lib.tt_mul_scalar_into
+tt_multinomial = lib.tt_multinomial
+tt_multinomial_into = lib.tt_multinomial_into
 tt_mv = lib.tt_mv
 tt_mv_into = lib.tt_mv_into
 tt_narrow = lib.tt_narrow
@@ -515,6 +518,7 @@ tt_randint_like = lib.tt_randint_like
 tt_randn = lib.tt_randn
 tt_randn_like = lib.tt_randn_like
 tt_random_ = lib.tt_random_
+tt_randperm = lib.tt_randperm
 tt_reciprocal = lib.tt_reciprocal
 tt_reciprocal_ = lib.tt_reciprocal_
 tt_reciprocal_into = lib.tt_reciprocal_into
@@ -586,6 +590,8 @@ tt_softmax = lib.tt_softmax
 tt_softmax_into = lib.tt_softmax_into
 tt_softplus = lib.tt_softplus
 tt_softplus_into = lib.tt_softplus_into
+tt_sort = lib.tt_sort
+tt_sort_into = lib.tt_sort_into
 tt_split = lib.tt_split
 tt_split_with_sizes = lib.tt_split_with_sizes
 tt_sqrt = lib.tt_sqrt
@@ -632,6 +638,8 @@ tt_tanh_ = lib.tt_tanh_
 tt_tanh_into = lib.tt_tanh_into
 tt_tile = lib.tt_tile
 tt_to = lib.tt_to
+tt_topk = lib.tt_topk
+tt_topk_into = lib.tt_topk_into
 tt_transpose = lib.tt_transpose
 tt_tril = lib.tt_tril
 tt_tril_ = lib.tt_tril_
@@ -645,6 +653,7 @@ tt_trunc_into = lib.tt_trunc_into
 tt_unbind = lib.tt_unbind
 tt_unflatten = lib.tt_unflatten
 tt_uniform_ = lib.tt_uniform_
+tt_unique = lib.tt_unique
 tt_unsqueeze = lib.tt_unsqueeze
 tt_var = lib.tt_var
 tt_var_into = lib.tt_var_into
@@ -775,6 +784,15 @@ _o_stack = Struct("Qq0q").pack
 _o_split = Struct("Qq0q").pack
 _o_split_with_sizes = Struct("Qq0q").pack
 _o_chunk = Struct("Qq0q").pack
+_o_sort = Struct("Qqii0q").pack
+_r_sort = named_result("sort_result", "values", "indices")
+_o_argsort = Struct("Qqii0q").pack
+_o_topk = Struct("Qqii0q").pack
+_r_topk = named_result("topk_result", "values", "indices")
+_o_unique = Struct("Qiiiq0q").pack
+_r_unique = named_result("unique_result", "values", "inverse", "counts")
+_o_randperm = Struct("QiiiP0q").pack
+_o_multinomial = Struct("QP0q").pack
 _o_slice = Struct("Qqqq0q").pack
 _o_as_strided = Struct("Qq0q").pack
 _o_flatten = Struct("Qqq0q").pack
@@ -6948,6 +6966,145 @@ def tile(input, *args, **kwargs):
     return t
 
 
+def sort(input, dim=-1, descending=False, *, stable=False, out=None):
+    """sort(input, dim=-1, descending=False, *, stable=False, out=None)
+
+    The elements of each slice of `dim` in order, and where they were.
+      dim: dimension to sort along
+      descending: the largest first
+      stable: equal elements keep their order, as they do anyway
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("sort", "input", "Tensor", input)
+    opts = None
+    if dim != -1 or type(dim) is not int or descending is not False or stable is not False:
+        opts = _o_sort(7, integer(dim, "sort", "dim"), boolean(descending, "sort", "descending"), boolean(stable, "sort", "stable"))
+    if out is not None:
+        dst_values, dst_indices = out_tensors(out, 2, "sort")
+        if tt_sort_into(local.ctx, input._h, opts, dst_values._h, dst_indices._h):
+            fail()
+        return out
+    h0, h1 = c_void_p(), c_void_p()
+    if tt_sort(local.ctx, input._h, opts, byref(h0), byref(h1)):
+        fail()
+    return _r_sort((wrap(h0), wrap(h1)))
+
+
+def argsort(input, dim=-1, descending=False, *, stable=False):
+    """argsort(input, dim=-1, descending=False, *, stable=False)
+
+    The positions that sort each slice of `dim`.
+      dim: dimension to sort along
+      descending: the largest first
+      stable: equal elements keep their order, as they do anyway
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("argsort", "input", "Tensor", input)
+    opts = None
+    if dim != -1 or type(dim) is not int or descending is not False or stable is not False:
+        opts = _o_argsort(7, integer(dim, "argsort", "dim"), boolean(descending, "argsort", "descending"), boolean(stable, "argsort", "stable"))
+    h = c_void_p()
+    if tt_argsort(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
+    """topk(input, k, dim=-1, largest=True, sorted=True, *, out=None)
+
+    The k largest elements of each slice of `dim` in order, and where they were.
+      k: how many, at most the size of dim
+      dim: dimension to pick from
+      largest: false: the smallest
+      sorted: in order, as they are anyway
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("topk", "input", "Tensor", input)
+    opts = None
+    if dim != -1 or type(dim) is not int or largest is not True or sorted is not True:
+        opts = _o_topk(7, integer(dim, "topk", "dim"), boolean(largest, "topk", "largest"), boolean(sorted, "topk", "sorted"))
+    if out is not None:
+        dst_values, dst_indices = out_tensors(out, 2, "topk")
+        if tt_topk_into(local.ctx, input._h, int64(k, "topk", "k"), opts, dst_values._h, dst_indices._h):
+            fail()
+        return out
+    h0, h1 = c_void_p(), c_void_p()
+    if tt_topk(local.ctx, input._h, int64(k, "topk", "k"), opts, byref(h0), byref(h1)):
+        fail()
+    return _r_topk((wrap(h0), wrap(h1)))
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None)
+
+    The different elements (or slices of `dim`) in order; every nan differs. What is not asked for is empty.
+      sorted: in order, as they are anyway
+      return_inverse: for each element the position of its value in the result
+      return_counts: how often each value occurs
+      dim: compare the slices of this dimension; none: elements
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("unique", "input", "Tensor", input)
+    opts = None
+    if sorted is not True or return_inverse is not False or return_counts is not False or dim is not None:
+        opts = _o_unique(7 | (dim is not None) << 3, boolean(sorted, "unique", "sorted"), boolean(return_inverse, "unique", "return_inverse"), boolean(return_counts, "unique", "return_counts"), optional_integer(dim, "unique", "dim"))
+    h0, h1, h2 = c_void_p(), c_void_p(), c_void_p()
+    if tt_unique(local.ctx, input._h, opts, byref(h0), byref(h1), byref(h2)):
+        fail()
+    return _r_unique((wrap(h0), wrap(h1), wrap(h2)))
+
+
+def randperm(n, *, dtype=None, device=None, generator=None, out=None, requires_grad=False):
+    """randperm(n, *, dtype=None, device=None, generator=None, out=None, requires_grad=False)
+
+    The numbers 0 … n - 1 in a random order, each order equally likely.
+      n: how many
+      dtype: int64 by default
+      device: the CPU by default
+      generator: the ctx's own by default
+    """
+    if out is not None:
+        return store(out, randperm(n, dtype=dtype, device=device, generator=generator), "randperm")
+    opts = None
+    if dtype is not None or device is not None or generator is not None:
+        opts = _o_randperm((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "randperm", "dtype"), *device_field(device, "randperm", "device"), generator_address(generator, "randperm", "generator"))
+    h = c_void_p()
+    if tt_randperm(local.ctx, int64(n, "randperm", "n"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t.requires_grad_() if requires_grad else t
+
+
+def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
+    """multinomial(input, num_samples, replacement=False, *, generator=None, out=None)
+
+    Positions drawn with probabilities proportional to the weights of each row.
+      input: one row of weights or several: not negative, not all 0
+      num_samples: positions per row
+      replacement: a position can be drawn again
+      generator: the ctx's own by default
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("multinomial", "input", "Tensor", input)
+    opts = None
+    if generator is not None:
+        opts = _o_multinomial((generator is not None), generator_address(generator, "multinomial", "generator"))
+    if out is not None:
+        out_tensor(out, "multinomial")
+        if tt_multinomial_into(local.ctx, input._h, int64(num_samples, "multinomial", "num_samples"), boolean(replacement, "multinomial", "replacement"), opts, out._h):
+            fail()
+        return out
+    h = c_void_p()
+    if tt_multinomial(local.ctx, input._h, int64(num_samples, "multinomial", "num_samples"), boolean(replacement, "multinomial", "replacement"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
 def view(input, *args, **kwargs):
     """view(input, *size)
 
@@ -7342,71 +7499,73 @@ PLACES = {
     "tt": {
         "abs": abs, "absolute": abs, "acos": acos, "adaptive_avg_pool1d": adaptive_avg_pool1d, "adaptive_max_pool1d": adaptive_max_pool1d,
         "add": add, "addmm": addmm, "all": all, "amax": amax, "amin": amin, "any": any, "arccos": acos, "arcsin": asin, "arctan": atan,
-        "arctan2": atan2, "argmax": argmax, "argmin": argmin, "as_strided": as_strided, "asin": asin, "atan": atan, "atan2": atan2,
-        "avg_pool1d": avg_pool1d, "baddbmm": baddbmm, "batch_norm": batch_norm, "bernoulli": bernoulli, "bitwise_and": bitwise_and,
-        "bitwise_left_shift": bitwise_left_shift, "bitwise_not": bitwise_not, "bitwise_or": bitwise_or, "bitwise_right_shift":
-        bitwise_right_shift, "bitwise_xor": bitwise_xor, "bmm": bmm, "cat": cat, "ceil": ceil, "chunk": chunk, "clamp": clamp, "clip":
-        clamp, "clone": clone, "conv1d": conv1d, "conv2d": conv2d, "conv3d": conv3d, "conv_transpose1d": conv_transpose1d,
-        "conv_transpose2d": conv_transpose2d, "conv_transpose3d": conv_transpose3d, "cos": cos, "cosh": cosh, "cumprod": cumprod,
-        "cumsum": cumsum, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot, "einsum": einsum, "empty": empty,
-        "empty_like": empty_like, "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "eye": eye, "fix": trunc,
-        "flatten": flatten, "flip": flip, "floor": floor, "floor_divide": floor_divide, "fmod": fmod, "full": full, "full_like":
-        full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "group_norm": group_norm, "gt": gt, "index_add":
-        index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put, "index_select": index_select, "isfinite":
-        isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10": log10, "log1p": log1p,
-        "log2": log2, "log_softmax": log_softmax, "logical_and": logical_and, "logical_not": logical_not, "logical_or": logical_or,
+        "arctan2": atan2, "argmax": argmax, "argmin": argmin, "argsort": argsort, "as_strided": as_strided, "asin": asin, "atan": atan,
+        "atan2": atan2, "avg_pool1d": avg_pool1d, "baddbmm": baddbmm, "batch_norm": batch_norm, "bernoulli": bernoulli, "bitwise_and":
+        bitwise_and, "bitwise_left_shift": bitwise_left_shift, "bitwise_not": bitwise_not, "bitwise_or": bitwise_or,
+        "bitwise_right_shift": bitwise_right_shift, "bitwise_xor": bitwise_xor, "bmm": bmm, "cat": cat, "ceil": ceil, "chunk": chunk,
+        "clamp": clamp, "clip": clamp, "clone": clone, "conv1d": conv1d, "conv2d": conv2d, "conv3d": conv3d, "conv_transpose1d":
+        conv_transpose1d, "conv_transpose2d": conv_transpose2d, "conv_transpose3d": conv_transpose3d, "cos": cos, "cosh": cosh, "cumprod":
+        cumprod, "cumsum": cumsum, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot, "einsum": einsum,
+        "empty": empty, "empty_like": empty_like, "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "eye":
+        eye, "fix": trunc, "flatten": flatten, "flip": flip, "floor": floor, "floor_divide": floor_divide, "fmod": fmod, "full": full,
+        "full_like": full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "group_norm": group_norm, "gt": gt,
+        "index_add": index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put, "index_select": index_select,
+        "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10": log10, "log1p":
+        log1p, "log2": log2, "log_softmax": log_softmax, "logical_and": logical_and, "logical_not": logical_not, "logical_or": logical_or,
         "logical_xor": logical_xor, "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill, "masked_select": masked_select,
         "matmul": matmul, "max": max, "max_pool1d": max_pool1d, "max_pool1d_with_indices": max_pool1d_with_indices, "max_pool2d":
-        max_pool2d, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multiply": mul, "mv": mv,
-        "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "normal": normal, "not_equal": ne, "ones": ones, "ones_like": ones_like,
-        "outer": outer, "permute": permute, "pow": pow, "prod": prod, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like":
-        randn_like, "reciprocal": reciprocal, "relu": relu, "remainder": remainder, "reshape": reshape, "rms_norm": rms_norm, "roll":
-        roll, "round": round, "rsqrt": rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid":
-        sigmoid, "sign": sign, "sin": sin, "sinh": sinh, "softmax": softmax, "split": split, "split_with_sizes": split_with_sizes, "sqrt":
-        sqrt, "square": square, "squeeze": squeeze, "stack": stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t,
-        "take_along_dim": take_along_dim, "tan": tan, "tanh": tanh, "tile": tile, "transpose": transpose, "tril": tril, "triu": triu,
-        "true_divide": div, "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean":
-        var_mean, "where": where, "zeros": zeros, "zeros_like": zeros_like
+        max_pool2d, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multinomial": multinomial,
+        "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "normal": normal, "not_equal": ne, "ones":
+        ones, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "prod": prod, "rand": rand, "rand_like": rand_like,
+        "randn": randn, "randn_like": randn_like, "randperm": randperm, "reciprocal": reciprocal, "relu": relu, "remainder": remainder,
+        "reshape": reshape, "rms_norm": rms_norm, "roll": roll, "round": round, "rsqrt": rsqrt, "rsub": rsub, "scatter": scatter,
+        "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign, "sin": sin, "sinh": sinh, "softmax": softmax,
+        "sort": sort, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square": square, "squeeze": squeeze, "stack":
+        stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim": take_along_dim, "tan": tan, "tanh": tanh,
+        "tile": tile, "topk": topk, "transpose": transpose, "tril": tril, "triu": triu, "true_divide": div, "trunc": trunc, "unbind":
+        unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean": var_mean, "where": where, "zeros": zeros,
+        "zeros_like": zeros_like
     },
     "Tensor": {
         "abs": abs, "abs_": abs_, "absolute": abs, "absolute_": abs_, "acos": acos, "acos_": acos_, "add": add, "add_": add_, "addmm":
         addmm, "addmm_": addmm_, "all": all, "amax": amax, "amin": amin, "any": any, "arccos": acos, "arccos_": acos_, "arcsin": asin,
         "arcsin_": asin_, "arctan": atan, "arctan2": atan2, "arctan2_": atan2_, "arctan_": atan_, "argmax": argmax, "argmin": argmin,
-        "as_strided": as_strided, "as_strided_": as_strided_, "asin": asin, "asin_": asin_, "atan": atan, "atan2": atan2, "atan2_":
-        atan2_, "atan_": atan_, "baddbmm": baddbmm, "baddbmm_": baddbmm_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "bitwise_and":
-        bitwise_and, "bitwise_and_": bitwise_and_, "bitwise_left_shift": bitwise_left_shift, "bitwise_left_shift_": bitwise_left_shift_,
-        "bitwise_not": bitwise_not, "bitwise_not_": bitwise_not_, "bitwise_or": bitwise_or, "bitwise_or_": bitwise_or_,
-        "bitwise_right_shift": bitwise_right_shift, "bitwise_right_shift_": bitwise_right_shift_, "bitwise_xor": bitwise_xor,
-        "bitwise_xor_": bitwise_xor_, "bmm": bmm, "ceil": ceil, "ceil_": ceil_, "chunk": chunk, "clamp": clamp, "clamp_": clamp_, "clip":
-        clamp, "clip_": clamp_, "clone": clone, "contiguous": contiguous, "copy_": copy_, "cos": cos, "cos_": cos_, "cosh": cosh, "cosh_":
-        cosh_, "cumprod": cumprod, "cumprod_": cumprod_, "cumsum": cumsum, "cumsum_": cumsum_, "detach": detach, "diagonal": diagonal,
-        "div": div, "div_": div_, "divide": div, "divide_": div_, "dot": dot, "empty_like": empty_like, "eq": eq, "eq_": eq_, "erf": erf,
-        "erf_": erf_, "erfc": erfc, "erfc_": erfc_, "exp": exp, "exp2": exp2, "exp2_": exp2_, "exp_": exp_, "expand": expand, "expm1":
-        expm1, "expm1_": expm1_, "exponential_": exponential_, "fill_": fill_, "fix": trunc, "fix_": trunc_, "flatten": flatten, "flip":
-        flip, "floor": floor, "floor_": floor_, "floor_divide": floor_divide, "floor_divide_": floor_divide_, "fmod": fmod, "fmod_":
-        fmod_, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_, "greater": gt, "greater_": gt_, "greater_equal": ge,
-        "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add, "index_add_": index_add_, "index_copy": index_copy,
-        "index_copy_": index_copy_, "index_fill": index_fill, "index_fill_": index_fill_, "index_put": index_put, "index_put_":
-        index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "le_": le_, "less": lt,
-        "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10, "log10_": log10_, "log1p": log1p, "log1p_":
-        log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax, "logical_and": logical_and, "logical_and_":
-        logical_and_, "logical_not": logical_not, "logical_not_": logical_not_, "logical_or": logical_or, "logical_or_": logical_or_,
-        "logical_xor": logical_xor, "logical_xor_": logical_xor_, "logsumexp": logsumexp, "lt": lt, "lt_": lt_, "masked_fill":
-        masked_fill, "masked_fill_": masked_fill_, "masked_select": masked_select, "matmul": matmul, "max": max, "maximum": maximum,
-        "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "mul_": mul_, "multiply": mul, "multiply_": mul_, "mv": mv,
-        "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_, "negative": neg, "negative_": neg_, "nonzero": nonzero,
-        "normal_": normal_, "not_equal": ne, "not_equal_": ne_, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow,
-        "pow_": pow_, "prod": prod, "rand_like": rand_like, "randn_like": randn_like, "reciprocal": reciprocal, "reciprocal_":
-        reciprocal_, "relu": relu, "relu_": relu_, "remainder": remainder, "remainder_": remainder_, "repeat": repeat, "reshape": reshape,
-        "roll": roll, "round": round, "round_": round_, "rsqrt": rsqrt, "rsqrt_": rsqrt_, "rsub": rsub, "scatter": scatter, "scatter_":
-        scatter_, "scatter_add": scatter_add, "scatter_add_": scatter_add_, "select": select, "sigmoid": sigmoid, "sigmoid_": sigmoid_,
-        "sign": sign, "sign_": sign_, "sin": sin, "sin_": sin_, "sinh": sinh, "sinh_": sinh_, "softmax": softmax, "split": split,
-        "split_with_sizes": split_with_sizes, "sqrt": sqrt, "sqrt_": sqrt_, "square": square, "square_": square_, "squeeze": squeeze,
-        "squeeze_": squeeze_, "std": std, "sub": sub, "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_": t_,
-        "take_along_dim": take_along_dim, "tan": tan, "tan_": tan_, "tanh": tanh, "tanh_": tanh_, "tile": tile, "transpose": transpose,
-        "transpose_": transpose_, "tril": tril, "tril_": tril_, "triu": triu, "triu_": triu_, "true_divide": div, "true_divide_": div_,
-        "trunc": trunc, "trunc_": trunc_, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "unsqueeze_": unsqueeze_,
-        "var": var, "var_mean": var_mean, "view": view, "where": _m_where, "zero_": zero_, "zeros_like": zeros_like
+        "argsort": argsort, "as_strided": as_strided, "as_strided_": as_strided_, "asin": asin, "asin_": asin_, "atan": atan, "atan2":
+        atan2, "atan2_": atan2_, "atan_": atan_, "baddbmm": baddbmm, "baddbmm_": baddbmm_, "bernoulli": bernoulli, "bernoulli_":
+        bernoulli_, "bitwise_and": bitwise_and, "bitwise_and_": bitwise_and_, "bitwise_left_shift": bitwise_left_shift,
+        "bitwise_left_shift_": bitwise_left_shift_, "bitwise_not": bitwise_not, "bitwise_not_": bitwise_not_, "bitwise_or": bitwise_or,
+        "bitwise_or_": bitwise_or_, "bitwise_right_shift": bitwise_right_shift, "bitwise_right_shift_": bitwise_right_shift_,
+        "bitwise_xor": bitwise_xor, "bitwise_xor_": bitwise_xor_, "bmm": bmm, "ceil": ceil, "ceil_": ceil_, "chunk": chunk, "clamp":
+        clamp, "clamp_": clamp_, "clip": clamp, "clip_": clamp_, "clone": clone, "contiguous": contiguous, "copy_": copy_, "cos": cos,
+        "cos_": cos_, "cosh": cosh, "cosh_": cosh_, "cumprod": cumprod, "cumprod_": cumprod_, "cumsum": cumsum, "cumsum_": cumsum_,
+        "detach": detach, "diagonal": diagonal, "div": div, "div_": div_, "divide": div, "divide_": div_, "dot": dot, "empty_like":
+        empty_like, "eq": eq, "eq_": eq_, "erf": erf, "erf_": erf_, "erfc": erfc, "erfc_": erfc_, "exp": exp, "exp2": exp2, "exp2_":
+        exp2_, "exp_": exp_, "expand": expand, "expm1": expm1, "expm1_": expm1_, "exponential_": exponential_, "fill_": fill_, "fix":
+        trunc, "fix_": trunc_, "flatten": flatten, "flip": flip, "floor": floor, "floor_": floor_, "floor_divide": floor_divide,
+        "floor_divide_": floor_divide_, "fmod": fmod, "fmod_": fmod_, "full_like": full_like, "gather": gather, "ge": ge, "ge_": ge_,
+        "greater": gt, "greater_": gt_, "greater_equal": ge, "greater_equal_": ge_, "gt": gt, "gt_": gt_, "index_add": index_add,
+        "index_add_": index_add_, "index_copy": index_copy, "index_copy_": index_copy_, "index_fill": index_fill, "index_fill_":
+        index_fill_, "index_put": index_put, "index_put_": index_put_, "index_select": index_select, "isfinite": isfinite, "isinf": isinf,
+        "isnan": isnan, "le": le, "le_": le_, "less": lt, "less_": lt_, "less_equal": le, "less_equal_": le_, "log": log, "log10": log10,
+        "log10_": log10_, "log1p": log1p, "log1p_": log1p_, "log2": log2, "log2_": log2_, "log_": log_, "log_softmax": log_softmax,
+        "logical_and": logical_and, "logical_and_": logical_and_, "logical_not": logical_not, "logical_not_": logical_not_, "logical_or":
+        logical_or, "logical_or_": logical_or_, "logical_xor": logical_xor, "logical_xor_": logical_xor_, "logsumexp": logsumexp, "lt":
+        lt, "lt_": lt_, "masked_fill": masked_fill, "masked_fill_": masked_fill_, "masked_select": masked_select, "matmul": matmul, "max":
+        max, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "mul_": mul_, "multinomial":
+        multinomial, "multiply": mul, "multiply_": mul_, "mv": mv, "narrow": narrow, "ne": ne, "ne_": ne_, "neg": neg, "neg_": neg_,
+        "negative": neg, "negative_": neg_, "nonzero": nonzero, "normal_": normal_, "not_equal": ne, "not_equal_": ne_, "ones_like":
+        ones_like, "outer": outer, "permute": permute, "pow": pow, "pow_": pow_, "prod": prod, "rand_like": rand_like, "randn_like":
+        randn_like, "reciprocal": reciprocal, "reciprocal_": reciprocal_, "relu": relu, "relu_": relu_, "remainder": remainder,
+        "remainder_": remainder_, "repeat": repeat, "reshape": reshape, "roll": roll, "round": round, "round_": round_, "rsqrt": rsqrt,
+        "rsqrt_": rsqrt_, "rsub": rsub, "scatter": scatter, "scatter_": scatter_, "scatter_add": scatter_add, "scatter_add_":
+        scatter_add_, "select": select, "sigmoid": sigmoid, "sigmoid_": sigmoid_, "sign": sign, "sign_": sign_, "sin": sin, "sin_": sin_,
+        "sinh": sinh, "sinh_": sinh_, "softmax": softmax, "sort": sort, "split": split, "split_with_sizes": split_with_sizes, "sqrt":
+        sqrt, "sqrt_": sqrt_, "square": square, "square_": square_, "squeeze": squeeze, "squeeze_": squeeze_, "std": std, "sub": sub,
+        "sub_": sub_, "subtract": sub, "subtract_": sub_, "sum": sum, "t": t, "t_": t_, "take_along_dim": take_along_dim, "tan": tan,
+        "tan_": tan_, "tanh": tanh, "tanh_": tanh_, "tile": tile, "topk": topk, "transpose": transpose, "transpose_": transpose_, "tril":
+        tril, "tril_": tril_, "triu": triu, "triu_": triu_, "true_divide": div, "true_divide_": div_, "trunc": trunc, "trunc_": trunc_,
+        "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "unsqueeze_": unsqueeze_, "var": var, "var_mean": var_mean,
+        "view": view, "where": _m_where, "zero_": zero_, "zeros_like": zeros_like
     },
     "nn.functional": {
         "adaptive_avg_pool1d": adaptive_avg_pool1d, "adaptive_avg_pool2d": adaptive_avg_pool2d, "avg_pool1d": avg_pool1d, "avg_pool2d":

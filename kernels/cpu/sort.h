@@ -1,0 +1,11 @@
+// Entry points over a SortPlan and a DrawPlan.
+#pragma once
+
+#include "cpu/isa.h"
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(sort_rows)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(draw_by_weight)(const void* plan, int64_t begin, int64_t end) noexcept;
+
+TT_ENTRY_END
