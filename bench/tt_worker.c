@@ -21,6 +21,7 @@ typedef struct work {
   const struct conv_shape *conv;
   int last; /* conv: channels_last */
   tt_tensor *a, *b, *o, *extra[GEMV_WEIGHTS], *keep;
+  tt_optimizer *opt;
   long calls;
 } work;
 
@@ -98,6 +99,20 @@ static int make_xent(work *w) {
   if (make_abo(w)) return -1;
   o.set = TT_ZEROS_DTYPE, o.dtype = TT_I64;
   CHECK(tt_zeros(c, w->shape, 1, &o, &w->extra[0]));
+  return 0;
+}
+/* shape = tensors, elements of each */
+static int make_adam(work *w) {
+  tt_tensor *params[128], *g;
+  for (int64_t i = 0; i < w->shape[0]; i++) {
+    CHECK(tt_randn(c, w->shape + 1, 1, NULL, &params[i]));
+    CHECK(tt_requires_grad_(c, params[i], 1));
+    CHECK(tt_randn(c, w->shape + 1, 1, NULL, &g));
+    CHECK(tt_tensor_set_grad(c, params[i], g));
+    tt_tensor_release(g);
+  }
+  CHECK(tt_optim_adam(c, params, w->shape[0], NULL, &w->opt));
+  for (int64_t i = 0; i < w->shape[0]; i++) tt_tensor_release(params[i]);
   return 0;
 }
 /* shape = m, n, k */
@@ -239,6 +254,7 @@ static int run_transpose(work *w) {
   return 0;
 }
 static int run_linear(work *w) { CHECK(tt_linear(c, w->a, w->b, NULL, fresh(w))); return 0; }
+static int run_step(work *w) { CHECK(tt_optim_step(c, w->opt)); return 0; }
 static int run_gemv(work *w) {
   for (int i = 0; i < GEMV_WEIGHTS; i++) CHECK(tt_linear(c, w->a, w->extra[i], NULL, fresh(w)));
   return 0;
@@ -394,6 +410,10 @@ static void list_works(void) {
   add_work("chain100fwd", make_grad, run_chain_fwd, 4, 4, 0);
   add_work("chain100fb", make_grad, run_chain_fb, 4, 4, 0);
   add_work("chain100fb2", make_grad2, run_chain_fb, 4, 4, 0);
+  add_work("adam1e6", make_adam, run_step, 1, 1000000, 0);
+  add_work("adam1e7", make_adam, run_step, 1, 10000000, 0);
+  add_work("adam100x1e4", make_adam, run_step, 100, 10000, 0);
+  add_work("adam6x100", make_adam, run_step, 6, 100, 0);
   list_sized();
   list_rows();
   list_products();

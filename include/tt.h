@@ -384,6 +384,34 @@ int64_t tt_optim_num_numbers(const tt_optimizer *opt);
 tt_status tt_optim_load_tensor(tt_ctx *c, tt_optimizer *opt, const char *name, const tt_tensor *value);
 tt_status tt_optim_load_number(tt_ctx *c, tt_optimizer *opt, const char *name, double value);
 
+/* Clipping of the gradients of parameters, in place; those without one are passed over. norm: of all gradients as one vector, to
+   *total; they are multiplied by max_norm / (total + 1e-6) where that is less than 1. */
+typedef struct tt_clip_grad_norm_opts {
+  uint64_t set;
+  double norm_type;              /* positive or infinity; default 2 */
+  int32_t error_if_nonfinite;    /* default 0; 1: a total that is nan or infinite is an error, and nothing is clipped */
+} tt_clip_grad_norm_opts;
+#define TT_CLIP_GRAD_NORM_NORM_TYPE (UINT64_C(1) << 0)
+#define TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE (UINT64_C(1) << 1)
+tt_status tt_clip_grad_norm_(tt_ctx *c, tt_tensor *const *params, int64_t n, double max_norm, const tt_clip_grad_norm_opts *opts, tt_tensor **total);
+tt_status tt_clip_grad_value_(tt_ctx *c, tt_tensor *const *params, int64_t n, double clip_value);
+
+/* ---- schedulers of learning rates: tt_lr_step and the like construct them (tt_optim.h). They hold their optimizer ---- */
+void tt_scheduler_retain(tt_scheduler *s);
+void tt_scheduler_release(tt_scheduler *s);
+/* *factor of the learning rate that a group had at the start (lambda), or has now (multiplicative). */
+typedef tt_status (*tt_lr_lambda_fn)(void *user, tt_ctx *ctx, int64_t epoch, int64_t group, double *factor);
+tt_status tt_lr_lambda(tt_ctx *c, tt_optimizer *optimizer, tt_lr_lambda_fn fn, void *user, void (*drop)(void *user), int64_t last_epoch, tt_scheduler **out);
+tt_status tt_lr_multiplicative(tt_ctx *c, tt_optimizer *optimizer, tt_lr_lambda_fn fn, void *user, void (*drop)(void *user), int64_t last_epoch, tt_scheduler **out);
+tt_status tt_scheduler_step(tt_ctx *c, tt_scheduler *s);                          /* after the optimizer's */
+tt_status tt_scheduler_step_to(tt_ctx *c, tt_scheduler *s, int64_t epoch);        /* by the closed form, where there is one */
+int64_t tt_scheduler_last_epoch(const tt_scheduler *s);
+tt_status tt_scheduler_get_last_lr(tt_ctx *c, const tt_scheduler *s, double *lrs, int64_t cap, int64_t *n);  /* one per group */
+/* The state as a list: "last_epoch", "base_lrs.0", … and "2.last_epoch" of a scheduler's third part. */
+int64_t tt_scheduler_num_numbers(const tt_scheduler *s);
+tt_status tt_scheduler_number_at(tt_ctx *c, const tt_scheduler *s, int64_t i, char *name, int64_t cap, double *out);
+tt_status tt_scheduler_load_number(tt_ctx *c, tt_scheduler *s, const char *name, double value);
+
 /* ---- profiler and dispatch trace ---- */
 typedef struct tt_profile_row {
   const char *op;                /* borrowed from the profile */

@@ -141,6 +141,136 @@ typedef struct tt_optim_adagrad_opts {
 #define TT_OPTIM_ADAGRAD_MAXIMIZE (UINT64_C(1) << 5)
 tt_status tt_optim_adagrad(tt_ctx *c, tt_tensor *const *params, int64_t n_params, const tt_optim_adagrad_opts *opts, tt_optimizer **out);
 
+/* Multiplies each learning rate by gamma every step_size steps.
+     last_epoch: steps taken before, less one: -1 starts; otherwise the groups must have their initial_lr */
+typedef struct tt_lr_step_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double gamma; /* default 0.1 */
+  int64_t last_epoch; /* steps taken before, less one: -1 starts; otherwise the groups must have their initial_lr; default -1 */
+} tt_lr_step_opts;
+#define TT_LR_STEP_GAMMA (UINT64_C(1) << 0)
+#define TT_LR_STEP_LAST_EPOCH (UINT64_C(1) << 1)
+tt_status tt_lr_step(tt_ctx *c, tt_optimizer *optimizer, int64_t step_size, const tt_lr_step_opts *opts, tt_scheduler **out);
+
+/* Multiplies each learning rate by gamma at each milestone.
+     milestones: numbers of steps, in any order; one that stands twice counts twice */
+typedef struct tt_lr_multi_step_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double gamma; /* default 0.1 */
+  int64_t last_epoch; /* default -1 */
+} tt_lr_multi_step_opts;
+#define TT_LR_MULTI_STEP_GAMMA (UINT64_C(1) << 0)
+#define TT_LR_MULTI_STEP_LAST_EPOCH (UINT64_C(1) << 1)
+tt_status tt_lr_multi_step(tt_ctx *c, tt_optimizer *optimizer, const int64_t *milestones, int64_t n_milestones, const tt_lr_multi_step_opts *opts, tt_scheduler **out);
+
+/* Multiplies each learning rate by factor for the first total_iters steps. */
+typedef struct tt_lr_constant_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double factor; /* default 0.3333333333333333 */
+  int64_t total_iters; /* default 5 */
+  int64_t last_epoch; /* default -1 */
+} tt_lr_constant_opts;
+#define TT_LR_CONSTANT_FACTOR (UINT64_C(1) << 0)
+#define TT_LR_CONSTANT_TOTAL_ITERS (UINT64_C(1) << 1)
+#define TT_LR_CONSTANT_LAST_EPOCH (UINT64_C(1) << 2)
+tt_status tt_lr_constant(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_constant_opts *opts, tt_scheduler **out);
+
+/* Warm-up: a factor of each learning rate that goes from start_factor to end_factor in total_iters steps. */
+typedef struct tt_lr_linear_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double start_factor; /* default 0.3333333333333333 */
+  double end_factor; /* default 1.0 */
+  int64_t total_iters; /* default 5 */
+  int64_t last_epoch; /* default -1 */
+} tt_lr_linear_opts;
+#define TT_LR_LINEAR_START_FACTOR (UINT64_C(1) << 0)
+#define TT_LR_LINEAR_END_FACTOR (UINT64_C(1) << 1)
+#define TT_LR_LINEAR_TOTAL_ITERS (UINT64_C(1) << 2)
+#define TT_LR_LINEAR_LAST_EPOCH (UINT64_C(1) << 3)
+tt_status tt_lr_linear(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_linear_opts *opts, tt_scheduler **out);
+
+/* Multiplies each learning rate by gamma every step. */
+typedef struct tt_lr_exponential_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t last_epoch; /* default -1 */
+} tt_lr_exponential_opts;
+#define TT_LR_EXPONENTIAL_LAST_EPOCH (UINT64_C(1) << 0)
+tt_status tt_lr_exponential(tt_ctx *c, tt_optimizer *optimizer, double gamma, const tt_lr_exponential_opts *opts, tt_scheduler **out);
+
+/* Lets each learning rate fall to 0 in total_iters steps, as a polynomial of degree power. */
+typedef struct tt_lr_polynomial_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t total_iters; /* default 5 */
+  double power; /* default 1.0 */
+  int64_t last_epoch; /* default -1 */
+} tt_lr_polynomial_opts;
+#define TT_LR_POLYNOMIAL_TOTAL_ITERS (UINT64_C(1) << 0)
+#define TT_LR_POLYNOMIAL_POWER (UINT64_C(1) << 1)
+#define TT_LR_POLYNOMIAL_LAST_EPOCH (UINT64_C(1) << 2)
+tt_status tt_lr_polynomial(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_polynomial_opts *opts, tt_scheduler **out);
+
+/* Lets each learning rate fall to eta_min in T_max steps, as half a cosine. */
+typedef struct tt_lr_cosine_annealing_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eta_min; /* default 0.0 */
+  int64_t last_epoch; /* default -1 */
+} tt_lr_cosine_annealing_opts;
+#define TT_LR_COSINE_ANNEALING_ETA_MIN (UINT64_C(1) << 0)
+#define TT_LR_COSINE_ANNEALING_LAST_EPOCH (UINT64_C(1) << 1)
+tt_status tt_lr_cosine_annealing(tt_ctx *c, tt_optimizer *optimizer, int64_t T_max, const tt_lr_cosine_annealing_opts *opts, tt_scheduler **out);
+
+/* One cycle: each learning rate rises to max_lr, then falls below where it began, while the momentum (or beta1)
+   does the opposite.
+     max_lr: one number for all groups, or one per group
+     total_steps: or epochs and steps_per_epoch
+     pct_start: share of the steps in which the rate rises
+     base_momentum: at max_lr; as max_lr
+     max_momentum: at the start; as max_lr
+     div_factor: the rate starts with max_lr / div_factor
+     final_div_factor: and ends with its start / final_div_factor
+     three_phase: falls as it has risen, then further */
+typedef struct tt_lr_one_cycle_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t total_steps; /* or epochs and steps_per_epoch; default None */
+  int64_t epochs; /* default None */
+  int64_t steps_per_epoch; /* default None */
+  double pct_start; /* share of the steps in which the rate rises; default 0.3 */
+  int32_t anneal_strategy; /* default "cos" */
+  int32_t cycle_momentum; /* default true */
+  const double *base_momentum; /* at max_lr; as max_lr; default [0.85] */
+  int64_t n_base_momentum;
+  const double *max_momentum; /* at the start; as max_lr; default [0.95] */
+  int64_t n_max_momentum;
+  double div_factor; /* the rate starts with max_lr / div_factor; default 25.0 */
+  double final_div_factor; /* and ends with its start / final_div_factor; default 1e4 */
+  int32_t three_phase; /* falls as it has risen, then further; default false */
+  int64_t last_epoch; /* default -1 */
+} tt_lr_one_cycle_opts;
+#define TT_LR_ONE_CYCLE_TOTAL_STEPS (UINT64_C(1) << 0)
+#define TT_LR_ONE_CYCLE_EPOCHS (UINT64_C(1) << 1)
+#define TT_LR_ONE_CYCLE_STEPS_PER_EPOCH (UINT64_C(1) << 2)
+#define TT_LR_ONE_CYCLE_PCT_START (UINT64_C(1) << 3)
+#define TT_LR_ONE_CYCLE_ANNEAL_STRATEGY (UINT64_C(1) << 4)
+#define TT_LR_ONE_CYCLE_CYCLE_MOMENTUM (UINT64_C(1) << 5)
+#define TT_LR_ONE_CYCLE_BASE_MOMENTUM (UINT64_C(1) << 6)
+#define TT_LR_ONE_CYCLE_MAX_MOMENTUM (UINT64_C(1) << 7)
+#define TT_LR_ONE_CYCLE_DIV_FACTOR (UINT64_C(1) << 8)
+#define TT_LR_ONE_CYCLE_FINAL_DIV_FACTOR (UINT64_C(1) << 9)
+#define TT_LR_ONE_CYCLE_THREE_PHASE (UINT64_C(1) << 10)
+#define TT_LR_ONE_CYCLE_LAST_EPOCH (UINT64_C(1) << 11)
+tt_status tt_lr_one_cycle(tt_ctx *c, tt_optimizer *optimizer, const double *max_lr, int64_t n_max_lr, const tt_lr_one_cycle_opts *opts, tt_scheduler **out);
+
+/* One scheduler after another: schedulers[i + 1] takes over at milestones[i]. */
+typedef struct tt_lr_sequential_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t last_epoch; /* default -1 */
+} tt_lr_sequential_opts;
+#define TT_LR_SEQUENTIAL_LAST_EPOCH (UINT64_C(1) << 0)
+tt_status tt_lr_sequential(tt_ctx *c, tt_optimizer *optimizer, tt_scheduler *const *schedulers, int64_t n_schedulers, const int64_t *milestones, int64_t n_milestones, const tt_lr_sequential_opts *opts, tt_scheduler **out);
+
+/* Steps all of its schedulers, one after the other; their factors multiply. */
+tt_status tt_lr_chained(tt_ctx *c, tt_scheduler *const *schedulers, int64_t n_schedulers, tt_scheduler **out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -146,3 +146,18 @@ tt_status tt_optim_load_number(tt_ctx* h, tt_optimizer* opt, const char* name, d
     load_number(o, name, value);
   });
 }
+
+// ---- clipping ----
+
+tt_status tt_clip_grad_norm_(tt_ctx* h, tt_tensor* const* params, int64_t n, double max_norm, const tt_clip_grad_norm_opts* opts, tt_tensor** total) {
+  clear_out(total);
+  return api_call(h, "clip_grad_norm_", [&](Ctx& c) {
+    const TensorSpan list = mutables_arg(params, n, "params", 1);
+    check_opts(opts, 2);
+    out_arg(total, "total", 5);
+    give(c, total, clip_grad_norm(list, max_norm, opts_has(opts, 0) ? opts->norm_type : 2.0, opts_has(opts, 1) && opts->error_if_nonfinite));
+  });
+}
+tt_status tt_clip_grad_value_(tt_ctx* h, tt_tensor* const* params, int64_t n, double clip_value) {
+  return api_call(h, "clip_grad_value_", [&](Ctx&) { clip_grad_value(mutables_arg(params, n, "params", 1), clip_value); });
+}

@@ -112,4 +112,91 @@ inline void values_of([[maybe_unused]] const AdagradArgs& a, double* v) {
 }
 Ref<Optimizer> construct(const AdagradArgs& a);
 
+struct StepLRArgs {
+  Optimizer& optimizer;
+  int64_t step_size;
+  double gamma;
+  int64_t last_epoch;
+};
+Ref<Scheduler> construct(const StepLRArgs& a);
+
+struct MultiStepLRArgs {
+  Optimizer& optimizer;
+  Ints milestones;
+  double gamma;
+  int64_t last_epoch;
+};
+Ref<Scheduler> construct(const MultiStepLRArgs& a);
+
+struct ConstantLRArgs {
+  Optimizer& optimizer;
+  double factor;
+  int64_t total_iters;
+  int64_t last_epoch;
+};
+Ref<Scheduler> construct(const ConstantLRArgs& a);
+
+struct LinearLRArgs {
+  Optimizer& optimizer;
+  double start_factor;
+  double end_factor;
+  int64_t total_iters;
+  int64_t last_epoch;
+};
+Ref<Scheduler> construct(const LinearLRArgs& a);
+
+struct ExponentialLRArgs {
+  Optimizer& optimizer;
+  double gamma;
+  int64_t last_epoch;
+};
+Ref<Scheduler> construct(const ExponentialLRArgs& a);
+
+struct PolynomialLRArgs {
+  Optimizer& optimizer;
+  int64_t total_iters;
+  double power;
+  int64_t last_epoch;
+};
+Ref<Scheduler> construct(const PolynomialLRArgs& a);
+
+struct CosineAnnealingLRArgs {
+  Optimizer& optimizer;
+  int64_t T_max;
+  double eta_min;
+  int64_t last_epoch;
+};
+Ref<Scheduler> construct(const CosineAnnealingLRArgs& a);
+
+struct OneCycleLRArgs {
+  Optimizer& optimizer;
+  Span<const double> max_lr;
+  Opt<int64_t> total_steps;
+  Opt<int64_t> epochs;
+  Opt<int64_t> steps_per_epoch;
+  double pct_start;
+  int64_t anneal_strategy;
+  bool cycle_momentum;
+  Span<const double> base_momentum;
+  Span<const double> max_momentum;
+  double div_factor;
+  double final_div_factor;
+  bool three_phase;
+  int64_t last_epoch;
+};
+Ref<Scheduler> construct(const OneCycleLRArgs& a);
+
+struct SequentialLRArgs {
+  Optimizer& optimizer;
+  Span<Scheduler* const> schedulers;
+  Ints milestones;
+  int64_t last_epoch;
+};
+Ref<Scheduler> construct(const SequentialLRArgs& a);
+
+struct ChainedSchedulerArgs {
+  Span<Scheduler* const> schedulers;
+};
+Ref<Scheduler> construct(const ChainedSchedulerArgs& a);
+
 }  // namespace TT_NS

@@ -49,6 +49,10 @@ void add_param_group(Optimizer& o, TensorSpan params);
 void optimizer_step(Optimizer& o);
 void zero_grad(Optimizer& o, bool set_to_none);
 
+// The norm of all gradients as one vector, a 0-dim tensor; clips them to max_norm.
+TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type, bool error_if_nonfinite);
+void clip_grad_value(TensorSpan params, double clip_value);
+
 // Values by name; NULL: the class has none of that name.
 double* find_value(const Optimizer& o, ParamGroup& g, const char* name);
 ParamGroup& group_at(Optimizer& o, int64_t group);

@@ -38,7 +38,9 @@ struct BackendId {
                       .number(sizeof(NonzeroPlan))
                       .number(sizeof(ArangePlan))
                       .number(sizeof(OptimPlan))
-                      .number(sizeof(OptimItem))) {}
+                      .number(sizeof(OptimItem))
+                      .number(sizeof(ClipPlan))
+                      .number(sizeof(ClipItem))) {}
   constexpr BackendId number(uint64_t v) const {
     BackendId id = *this;
     for (int i = 0; i < 8; i++, v >>= 8) id.mix(uint8_t(v));

@@ -44,6 +44,46 @@ struct OptimPlan {
   const OptimItem* items;
 };
 
+// Clipping of gradients: n elements each (complex ones count as two), units as above.
+struct ClipItem {
+  char* grad;
+  int64_t n;
+  int64_t first_unit;
+  int32_t dtype;  // f16 bf16 f32 f64
+  int32_t pad_;
+};
+// clip_norm: stage 0 leaves sum |x|^norm_type (infinity: max |x|) of each unit in partial, stage 1 (one unit) the norm in *total.
+// clip_scale: one stage; grad *= min(1, max_norm / (*total + 1e-6)).
+struct ClipPlan {
+  Stages run;
+  int32_t total_dtype;  // f16 bf16 f32 f64
+  int64_t n_items;
+  const ClipItem* items;
+  double norm_type, max_norm;
+  int64_t n_partial;
+  double* partial;
+  char* total;
+};
+
 constexpr int64_t optim_units(int64_t n) { return (n + kOptimUnit - 1) / kOptimUnit; }
+
+// Walks units: the item of a unit, and its elements [from, to).
+template <class Item>
+struct ItemWalk {
+  const Item* items;
+  int64_t n, at;  // the last item with first_unit <= unit; empty ones share theirs with the next
+  TT_INLINE ItemWalk(const Item* list, int64_t count, int64_t unit) : items(list), n(count), at(0) {
+    for (int64_t high = n; high - at > 1;) {
+      const int64_t mid = (at + high) / 2;
+      (items[mid].first_unit <= unit ? at : high) = mid;
+    }
+  }
+  TT_INLINE const Item& item(int64_t unit, int64_t* from, int64_t* to) {
+    while (at + 1 < n && items[at + 1].first_unit <= unit) at++;
+    *from = (unit - items[at].first_unit) * kOptimUnit;
+    *to = *from + kOptimUnit < items[at].n ? *from + kOptimUnit : items[at].n;
+    return items[at];
+  }
+};
 
 }  // namespace TT_NS

@@ -16,11 +16,14 @@ typedef enum Kind {
   kOp,
   kFunction,
   kSafetensors,
-  kOptimizer, /* handles */
+  kOptimizer,
+  kScheduler, /* handles */
   kMaybeTensor,
   kOptTensor,
   kOptGenerator, /* handles that may be NULL */
-  kTensors,      /* a list of one */
+  kTensors,
+  kSchedulers, /* lists of one */
+  kDoubles,
   kOutTensor,
   kOutRuntime,
   kOutCtx,
@@ -29,6 +32,7 @@ typedef enum Kind {
   kOutNode,
   kOutSafetensors,
   kOutOptimizer,
+  kOutScheduler,
   kScalar,
   kMaybeScalar,
   kInts,
@@ -45,7 +49,7 @@ typedef enum Kind {
   kOut,
   kMemory
 } Kind;
-enum { kMaxPlaces = 12, kHandles = 10, kSlots = 8 };
+enum { kMaxPlaces = 12, kHandles = 11, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
@@ -113,8 +117,10 @@ static struct {
   const tt_op* op;
   tt_safetensors* file; /* opened once */
   tt_optimizer* optimizer;
+  tt_scheduler* scheduler;
 } live;
 static const int64_t kShape[1] = {4};
+static const double kReals[1] = {0.5};
 static const char* const kTextList[1] = {"a"};
 static const float kFour[4] = {1, 2, 3, 4};
 static void make_live(void) {
@@ -127,6 +133,7 @@ static void make_live(void) {
   OK(tt_cancel_new(c, &live.cancel));
   OK(tt_op_find(c, "neg", &live.op));
   OK(tt_optim_sgd(c, &live.tensor, 1, NULL, &live.optimizer));
+  OK(tt_lr_exponential(c, live.optimizer, 0.9, NULL, &live.scheduler));
 }
 static void drop_live(void) {
   tt_runtime_release(live.rt);
@@ -136,6 +143,7 @@ static void drop_live(void) {
   tt_generator_release(live.generator);
   tt_cancel_release(live.cancel);
   tt_optim_release(live.optimizer);
+  tt_scheduler_release(live.scheduler);
 }
 static void open_file(void) {
   char path[64];
@@ -148,11 +156,11 @@ static void open_file(void) {
   tt_tensor_release(t);
 }
 static void* handle_of(int kind) {
-  void* const all[kHandles] = {c, live.rt, live.tensor, live.generator, live.cancel, live.node, (void*)live.op, NULL, live.file, live.optimizer};
+  void* const all[kHandles] = {c, live.rt, live.tensor, live.generator, live.cancel, live.node, (void*)live.op, NULL, live.file, live.optimizer, live.scheduler};
   return all[kind];
 }
 static int handle_kind(Kind k) { /* which handle a place wants; -1: none */
-  if (k <= kOptimizer) return (int)k;
+  if (k <= kScheduler) return (int)k;
   return k == kMaybeTensor || k == kOptTensor ? (int)kTensor : k == kOptGenerator ? (int)kGenerator : -1;
 }
 
@@ -174,6 +182,7 @@ typedef struct Call {
 static void* valid(Call* k, const Place* p, int i) {
   switch (p->kind) {
     case kTensors:
+    case kSchedulers:
       return k->list[i];
     case kOutTensor:
     case kOutRuntime:
@@ -183,6 +192,7 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutNode:
     case kOutSafetensors:
     case kOutOptimizer:
+    case kOutScheduler:
       return k->outs[i];
     case kScalar:
     case kMaybeScalar:
@@ -190,6 +200,8 @@ static void* valid(Call* k, const Place* p, int i) {
     case kInts:
     case kMaybeInts:
       return (void*)kShape;
+    case kDoubles:
+      return (void*)kReals;
     case kDevice:
       return &k->device;
     case kIndex:
@@ -224,7 +236,8 @@ static void prepare(const Function* f, Call* k) {
   k->scalar = real_scalar(1), k->device.type = TT_CPU, k->index.kind = TT_IDX_INT;
   k->function.struct_size = sizeof k->function, k->function.forward = forward, k->function.backward = backward,
   k->op.struct_size = sizeof k->op;
-  for (i = 0; i < f->n; i++) k->list[i][0] = live.tensor, k->p[i] = valid(k, &f->places[i], i);
+  for (i = 0; i < f->n; i++)
+    k->list[i][0] = f->places[i].kind == kSchedulers ? (void*)live.scheduler : (void*)live.tensor, k->p[i] = valid(k, &f->places[i], i);
 }
 
 static int needs_function(const Function* f, int but) { /* a live tt_function exists inside callbacks only */
@@ -247,6 +260,7 @@ static void give_back(const Function* f, Call* k, int bad) {
     if (f->places[i].kind == kOutNode) tt_node_release(out);
     if (f->places[i].kind == kOutSafetensors) tt_safetensors_release(out);
     if (f->places[i].kind == kOutOptimizer) tt_optim_release(out);
+    if (f->places[i].kind == kOutScheduler) tt_scheduler_release(out);
   }
 }
 
@@ -257,7 +271,7 @@ static int check_call(const Function* f, int bad, void* value, int other_type) {
   tt_status s;
   int i, wrong = 0;
   prepare(f, &k);
-  if (p->kind == kTensors && other_type)
+  if ((p->kind == kTensors || p->kind == kSchedulers) && other_type)
     k.list[bad][0] = value;
   else
     k.p[bad] = value;
@@ -275,7 +289,7 @@ static int check_call(const Function* f, int bad, void* value, int other_type) {
         !needs_function(f, bad) && s != TT_BUFFER_TOO_SMALL && strcmp(e->arg, p->name))
       wrong = 1, print_error("%s: %s as %s: the error names \"%s\": %s\n", f->name, what, p->name, e->arg, e->message);
     for (i = 0; s && i < f->n; i++)
-      if (f->places[i].kind >= kOutTensor && f->places[i].kind <= kOutOptimizer && i != bad && k.outs[i][0])
+      if (f->places[i].kind >= kOutTensor && f->places[i].kind <= kOutScheduler && i != bad && k.outs[i][0])
         wrong = 1,
         print_error("%s: %s as %s fails and leaves %s as it was\n", f->name, what, p->name, f->places[i].name);
     if (!s) give_back(f, &k, bad);
@@ -298,7 +312,7 @@ static void test_hostile_arguments(void** state) {
     make_live();
     for (place = 0; place < f->n; place++) {
       const Kind kind = f->places[place].kind;
-      const int want = kind == kTensors ? (int)kTensor : handle_kind(kind);
+      const int want = kind == kTensors ? (int)kTensor : kind == kSchedulers ? (int)kScheduler : handle_kind(kind);
       wrong += check_call(f, place, NULL, 0), calls++;
       for (h = 0; want >= 0 && h < kHandles; h++)
         if (h != want && handle_of(h)) wrong += check_call(f, place, handle_of(h), 1), calls++;

@@ -49,7 +49,75 @@ CLASSES = {
         ("eps", "Float", (1e-10,), False, False),
         ("maximize", "Bool", (False,), False, True),
     )),
+    "StepLR": ("tt_lr_step", 'Multiplies each learning rate by gamma every step_size steps.', (
+        ("optimizer", "Optimizer", None, True, False),
+        ("step_size", "Int", None, True, False),
+        ("gamma", "Float", (0.1,), False, False),
+        ("last_epoch", "Int", (-1,), False, False),
+    )),
+    "MultiStepLR": ("tt_lr_multi_step", 'Multiplies each learning rate by gamma at each milestone.', (
+        ("optimizer", "Optimizer", None, True, False),
+        ("milestones", "Int[]", None, True, False),
+        ("gamma", "Float", (0.1,), False, False),
+        ("last_epoch", "Int", (-1,), False, False),
+    )),
+    "ConstantLR": ("tt_lr_constant", 'Multiplies each learning rate by factor for the first total_iters steps.', (
+        ("optimizer", "Optimizer", None, True, False),
+        ("factor", "Float", (0.3333333333333333,), False, False),
+        ("total_iters", "Int", (5,), False, False),
+        ("last_epoch", "Int", (-1,), False, False),
+    )),
+    "LinearLR": ("tt_lr_linear", 'Warm-up: a factor of each learning rate that goes from start_factor to end_factor in total_iters steps.', (
+        ("optimizer", "Optimizer", None, True, False),
+        ("start_factor", "Float", (0.3333333333333333,), False, False),
+        ("end_factor", "Float", (1.0,), False, False),
+        ("total_iters", "Int", (5,), False, False),
+        ("last_epoch", "Int", (-1,), False, False),
+    )),
+    "ExponentialLR": ("tt_lr_exponential", 'Multiplies each learning rate by gamma every step.', (
+        ("optimizer", "Optimizer", None, True, False),
+        ("gamma", "Float", None, True, False),
+        ("last_epoch", "Int", (-1,), False, False),
+    )),
+    "PolynomialLR": ("tt_lr_polynomial", 'Lets each learning rate fall to 0 in total_iters steps, as a polynomial of degree power.', (
+        ("optimizer", "Optimizer", None, True, False),
+        ("total_iters", "Int", (5,), False, False),
+        ("power", "Float", (1.0,), False, False),
+        ("last_epoch", "Int", (-1,), False, False),
+    )),
+    "CosineAnnealingLR": ("tt_lr_cosine_annealing", 'Lets each learning rate fall to eta_min in T_max steps, as half a cosine.', (
+        ("optimizer", "Optimizer", None, True, False),
+        ("T_max", "Int", None, True, False),
+        ("eta_min", "Float", (0.0,), False, False),
+        ("last_epoch", "Int", (-1,), False, False),
+    )),
+    "OneCycleLR": ("tt_lr_one_cycle", 'One cycle: each learning rate rises to max_lr, then falls below where it began, while the momentum (or beta1) does the opposite.', (
+        ("optimizer", "Optimizer", None, True, False),
+        ("max_lr", "Float[]", None, True, False),
+        ("total_steps", "Int?", (None,), False, False),
+        ("epochs", "Int?", (None,), False, False),
+        ("steps_per_epoch", "Int?", (None,), False, False),
+        ("pct_start", "Float", (0.3,), False, False),
+        ("anneal_strategy", "Enum<Anneal>", ('cos',), False, False),
+        ("cycle_momentum", "Bool", (True,), False, False),
+        ("base_momentum", "Float[]", ([0.85],), False, False),
+        ("max_momentum", "Float[]", ([0.95],), False, False),
+        ("div_factor", "Float", (25.0,), False, False),
+        ("final_div_factor", "Float", (1e4,), False, False),
+        ("three_phase", "Bool", (False,), False, False),
+        ("last_epoch", "Int", (-1,), False, False),
+    )),
+    "SequentialLR": ("tt_lr_sequential", 'One scheduler after another: schedulers[i + 1] takes over at milestones[i].', (
+        ("optimizer", "Optimizer", None, True, False),
+        ("schedulers", "Scheduler[]", None, True, False),
+        ("milestones", "Int[]", None, True, False),
+        ("last_epoch", "Int", (-1,), False, False),
+    )),
+    "ChainedScheduler": ("tt_lr_chained", 'Steps all of its schedulers, one after the other; their factors multiply.', (
+        ("schedulers", "Scheduler[]", None, True, False),
+    )),
 }
 
 ENUMS = {
+    'Anneal': {'cos': 0, 'linear': 1},
 }

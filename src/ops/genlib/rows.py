@@ -31,7 +31,7 @@ KINDS = {"tt_ctx *": "Ctx", "tt_runtime *": "Runtime", "tt_tensor *": "Tensor", 
         
          "tt_tensor *const *": "Tensors", "tt_scalar *": "Scalar", "tt_device *": "Device", "tt_index *": "Index", "tt_value *": "Values",
          "tt_function_def *": "FunctionDef", "tt_op_def *": "OpDef", "char *": "Text", "char *const *": "Texts", "int64_t *": "Ints"}
-CALLBACKS = {"tt_optim_closure", "tt_grad_hook", "tt_node_hook", "tt_accumulate_hook", "tt_trace_fn"}
+CALLBACKS = {"tt_lr_lambda_fn", "tt_optim_closure", "tt_grad_hook", "tt_node_hook", "tt_accumulate_hook", "tt_trace_fn"}
 NUMBERS = {"bytes": "16", "cap": "4", "type": "TT_CPU", "chunks": "1"}
 PROTOTYPE = re.compile(r"^(?!typedef\b)((?:const )?[a-z]\w*(?: \**|\b) ?\**)(tt_\w+)\(([^;]*)\);", re.M)
 

@@ -1,0 +1,114 @@
+// Clipping of gradients: one pass for the norm, one that scales where it must.
+#include "autograd/node.h"
+#include "gen/kernels.h"
+#include "gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/front.h"
+#include "optim/optimizer.h"
+
+namespace TT_NS {
+
+// The gradients of params, each once.
+static SmallVec<Tensor*, 16> gradients(TensorSpan params) {
+  SmallVec<Tensor*, 16> grads;
+  for (const Tensor* p : params)
+    if (const AutogradMeta* m = find_meta(*p); m && m->grad) grads.push_back(m->grad.get());
+  return grads;
+}
+
+class Clip {
+ public:
+  Clip(Span<Tensor* const> grads, double max_norm, double norm_type) : grads_(grads) { plan_.max_norm = max_norm, plan_.norm_type = norm_type; }
+  TensorRef norm();
+  void scale();
+
+ private:
+  TensorRef dense(const Tensor& g);
+  int64_t add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units);
+
+  Span<Tensor* const> grads_;
+  ClipPlan plan_ = {};
+  TensorRef total_;
+  TensorList copies_;  // dense ones of gradients that are not
+  SmallVec<ClipItem, 8> items_;
+};
+
+static int64_t grain_of(int64_t units, int64_t elements) {
+  const int64_t grain = elements ? kParallelGrain * units / elements : 1;
+  return grain < 1 ? 1 : grain;
+}
+
+int64_t Clip::add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units) {
+  const int64_t n = t.numel * (is_complex(t.dtype) ? 2 : 1);
+  items.push_back({t.data, n, units, int32_t(real_of(t.dtype)), 0});
+  return units + optim_units(n);
+}
+
+TensorRef Clip::norm() {
+  Dtype dtype = real_of(grads_[0]->dtype);
+  SmallVec<ClipItem, 8> read;
+  TensorList values;  // what the norm is taken of, where that is not the gradient itself
+  int64_t units = 0, elements = 0;
+  for (Tensor* g : grads_) {
+    if (!(g->device == grads_[0]->device)) fail_arg(TT_DEVICE, "params", "gradients are on {} and {}: must be on one device", fmt(grads_[0]->device), fmt(g->device));
+    if (!is_differentiable(g->dtype)) fail_arg(TT_DTYPE, "params", "a gradient is {}: must be floating or complex", fmt(g->dtype));
+    check_writable(*g, "params");
+    dtype = promote(dtype, real_of(g->dtype));
+    copies_.push_back(g->dense() ? TensorRef() : dense_input(*g));
+    const Tensor& held = copies_.back() ? *copies_.back() : *g;
+    const bool by_modulus = is_complex(g->dtype) && plan_.norm_type != 2;
+    values.push_back(by_modulus ? op::abs(held) : TensorRef());
+    units = add(read, by_modulus ? *values.back() : held, units);
+    add(items_, held, items_.empty() ? 0 : items_.back().first_unit + optim_units(items_.back().n));
+    elements += items_.back().n;
+  }
+  const Device d = grads_[0]->device;
+  Workspace partial(units * 8, d);
+  total_ = new_tensor(Ints(), dtype, d);
+  plan_.total_dtype = int32_t(dtype), plan_.total = total_->data;
+  plan_.n_items = read.size(), plan_.items = read.data();
+  plan_.n_partial = units, plan_.partial = reinterpret_cast<double*>(partial.data());
+  plan_.run = {{units, 1}, {grain_of(units, elements), 1}, 2, 0};
+  launch_stages(kernel_clip_norm, d, &plan_.run);
+  const ClipItem& last = items_.back();
+  const int64_t all = last.first_unit + optim_units(last.n);
+  plan_.n_items = items_.size(), plan_.items = items_.data();
+  plan_.run = {{all, 0}, {grain_of(all, elements), 1}, 1, 0};
+  return total_;
+}
+
+void Clip::scale() {
+  launch_stages(kernel_clip_scale, total_->device, &plan_.run);
+  for (int64_t i = 0; i < grads_.n; i++) {
+    if (copies_[i]) copy_elements(*grads_[i], *copies_[i]);
+    grads_[i]->bump_version();
+  }
+}
+
+TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type, bool error_if_nonfinite) {
+  if (!(norm_type > 0)) fail_arg(TT_INVALID_ARG, "norm_type", "norm_type is {}: must be positive or infinity", norm_type);
+  MaskGuard quiet(bit(kKeyAutograd));
+  const SmallVec<Tensor*, 16> grads = gradients(params);
+  if (grads.empty()) return new_scalar(Scalar(0.0), Dtype::kF32);
+  Clip clip({grads.data(), grads.size()}, max_norm, norm_type);
+  TensorRef total = clip.norm();
+  if (error_if_nonfinite) {
+    const double value = read_scalar(*total).real();
+    if (!(value - value == 0)) fail_arg(TT_INVALID_ARG, "params", "the total norm of order {} is {}: cannot be clipped", norm_type, value);
+  }
+  clip.scale();
+  return total;
+}
+
+void clip_grad_value(TensorSpan params, double clip_value) {
+  MaskGuard quiet(bit(kKeyAutograd));
+  const Scalar low(-clip_value), high(clip_value);
+  const SmallVec<Tensor*, 16> grads = gradients(params);
+  for (const Tensor* g : grads) {
+    if (is_complex(g->dtype) || !is_differentiable(g->dtype)) fail_arg(TT_DTYPE, "params", "a gradient is {}: must be floating", fmt(g->dtype));
+    check_writable(*g, "params");
+  }
+  for (Tensor* g : grads) op::clamp_(*g, &low, &high);
+}
+
+}  // namespace TT_NS

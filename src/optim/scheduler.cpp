@@ -1,0 +1,252 @@
+#include "optim/scheduler.h"
+
+#include "base/format.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+constexpr int32_t kMaxDepth = 16;
+
+void Scheduler::destroy(Scheduler* s) noexcept {
+  s->tag = 0;
+  if (s->lambda.drop) s->lambda.drop(s->lambda.user);
+  s->~Scheduler();
+  mem_retire(s, sizeof *s);
+}
+
+SchedulerRef new_scheduler(const SchedulerClass& cls, Optimizer& o) {
+  auto* s = new (mem_alloc(sizeof(Scheduler))) Scheduler{};
+  s->tag = kTagScheduler, s->refs = 1, s->cls = &cls, s->optimizer = OptimizerRef::share(&o);
+  return SchedulerRef::adopt(s);
+}
+
+void start_scheduler(Scheduler& s, int64_t last_epoch) {
+  Optimizer& o = *s.optimizer;
+  if (last_epoch < -1 || last_epoch == INT64_MAX) fail_arg(TT_INVALID_ARG, "last_epoch", "last_epoch is {}: must be at least -1", last_epoch);
+  const int64_t n = o.groups.size();
+  s.base_lrs.reserve(n), s.last_lr.reserve(n);
+  for (int64_t g = 0; g < n; g++) {
+    double base = o.groups[g].extra[kInitialLr];
+    if (base != base && last_epoch >= 0) fail_arg(TT_INDEX, "last_epoch", "last_epoch is {}, but group {} has no initial_lr", last_epoch, g);
+    if (base != base) base = group_value(o, g, "lr");
+    s.base_lrs.push_back(base), s.last_lr.push_back(base);
+  }
+  s.last_epoch = last_epoch, s.initial = true;
+  scheduler_step(s);
+  s.initial = false;
+  for (int64_t g = 0; g < n; g++) o.groups[g].extra[kInitialLr] = s.base_lrs[g];
+}
+
+static void note_rates(Scheduler& s) noexcept {
+  for (int64_t g = 0; g < s.last_lr.size(); g++) s.last_lr[g] = *find_value(*s.optimizer, s.optimizer->groups[g], "lr");
+}
+
+// All rates are known before one is set.
+static void update(Scheduler& s, int64_t epoch, bool closed) {
+  Optimizer& o = *s.optimizer;
+  const int64_t n = s.base_lrs.size();
+  if (o.groups.size() != n) fail(TT_INVALID_ARG, "the optimizer has {} groups, {} when the scheduler was made", o.groups.size(), n);
+  const auto rate = closed && s.cls->closed ? s.cls->closed : s.cls->next;
+  SmallVec<Rate, 8> rates;
+  for (int64_t g = 0; g < n; g++) rates.push_back(rate(s, epoch, g, group_value(o, g, "lr"), s.base_lrs[g]));
+  for (int64_t g = 0; g < n; g++) {
+    *find_value(o, o.groups[g], "lr") = s.last_lr[g] = rates[g].lr;
+    if (rates[g].momentum == rates[g].momentum) *find_value(o, o.groups[g], o.cls->momentum) = rates[g].momentum;
+  }
+  s.last_epoch = epoch;
+}
+
+// ---- schedulers of schedulers ----
+
+static constinit const SchedulerClass kSequential = {"SequentialLR", nullptr, nullptr};
+static constinit const SchedulerClass kChained = {"ChainedScheduler", nullptr, nullptr};
+
+static Scheduler& part_at(Scheduler& s, int64_t epoch, bool* begins) {
+  int64_t i = 0;  // bisect_right
+  for (int64_t m : s.milestones) i += m <= epoch;
+  *begins = i > 0 && s.milestones[i - 1] == epoch;
+  return *s.parts[i].get();
+}
+
+static void step_sequential(Scheduler& s) {
+  bool begins = false;
+  Scheduler& part = part_at(s, s.last_epoch + 1, &begins);
+  if (begins)
+    scheduler_step_to(part, 0);
+  else
+    scheduler_step(part);
+  s.last_epoch++;
+  note_rates(s);
+}
+
+void scheduler_step(Scheduler& s) {
+  if (s.cls == &kSequential) return step_sequential(s);
+  if (s.cls == &kChained) {
+    for (SchedulerRef& part : s.parts) scheduler_step(*part.get());
+    return note_rates(s);
+  }
+  s.step_count++;
+  try {
+    update(s, s.last_epoch + 1, false);
+  } catch (...) {
+    s.step_count--;
+    throw;
+  }
+}
+
+void scheduler_step_to(Scheduler& s, int64_t epoch) {
+  if (epoch < 0 || epoch == INT64_MAX) fail_arg(TT_INVALID_ARG, "epoch", "epoch is {}: must be at least 0", epoch);
+  if (s.cls == &kSequential || s.cls == &kChained) fail_arg(TT_INVALID_ARG, "epoch", "{} goes step by step only", s.cls->name);
+  update(s, epoch, true);
+}
+
+static void adopt_parts(Scheduler& s, Span<Scheduler* const> parts) {
+  for (int64_t i = 0; i < parts.n; i++) {
+    if (parts[i]->optimizer.get() != s.optimizer.get()) fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] belongs to another optimizer", i);
+    if (parts[i]->depth + 1 > kMaxDepth) fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] is nested {} deep", i, kMaxDepth);
+    if (parts[i]->depth >= s.depth) s.depth = parts[i]->depth + 1;
+    s.parts.push_back(SchedulerRef::share(parts[i]));
+  }
+  s.last_lr.resize(s.optimizer->groups.size(), 0);
+}
+
+static void shift_epochs(Scheduler& s, int64_t by) noexcept {
+  if (s.cls != &kSequential && s.cls != &kChained) s.last_epoch += by;
+  for (SchedulerRef& part : s.parts) shift_epochs(*part.get(), by);
+}
+// The step that a part took when it was made, once more, from the initial rates.
+static void start_part(Scheduler& s) {
+  const int64_t steps = s.step_count;
+  s.step_count = 0, s.initial = true;
+  try {
+    scheduler_step(s);
+  } catch (...) {
+    s.step_count = steps, s.initial = false;
+    throw;
+  }
+  s.initial = false;
+}
+
+SchedulerRef make_sequential(Optimizer& o, Span<Scheduler* const> parts, Ints milestones, int64_t last_epoch) {
+  if (!parts.n) fail_arg(TT_INVALID_ARG, "schedulers", "schedulers is empty: at least one is needed");
+  if (milestones.n != parts.n - 1) fail_arg(TT_INVALID_ARG, "milestones", "{} milestones for {} schedulers: must be one less", milestones.n, parts.n);
+  if (last_epoch < -1 || last_epoch == INT64_MAX) fail_arg(TT_INVALID_ARG, "last_epoch", "last_epoch is {}: must be at least -1", last_epoch);
+  SchedulerRef s = new_scheduler(kSequential, o);
+  s->milestones.append(milestones);
+  adopt_parts(*s.get(), parts);
+  s->last_epoch = last_epoch + 1;
+  for (ParamGroup& g : o.groups) {
+    if (g.extra[kInitialLr] != g.extra[kInitialLr]) fail_arg(TT_INVALID_ARG, "schedulers", "a group has been added after schedulers were made");
+  }
+  SmallVec<ParamGroup, 1> before(o.groups.span());
+  for (ParamGroup& g : o.groups) *find_value(o, g, "lr") = g.extra[kInitialLr];
+  for (Scheduler* part : parts) shift_epochs(*part, -1);  // takes back the step of their constructors
+  try {
+    bool begins = false;
+    start_part(part_at(*s.get(), 0, &begins));
+  } catch (...) {
+    for (Scheduler* part : parts) shift_epochs(*part, 1);
+    for (int64_t i = 0; i < before.size(); i++) o.groups[i] = before[i];
+    throw;
+  }
+  note_rates(*s.get());
+  return s;
+}
+
+SchedulerRef make_chained(Span<Scheduler* const> parts) {
+  if (!parts.n) fail_arg(TT_INVALID_ARG, "schedulers", "schedulers is empty: at least one is needed");
+  SchedulerRef s = new_scheduler(kChained, *parts[0]->optimizer.get());
+  adopt_parts(*s.get(), parts);
+  note_rates(*s.get());
+  return s;
+}
+
+// ---- the state as a list ----
+
+// f(prefix length, name, index or -1, number) for each number until it returns true; prefix: "schedulers.2." of each nesting.
+struct Prefix {
+  char text[24 * kMaxDepth + 1];
+  int64_t n = 0;
+};
+template <class F>
+static bool each_number(Scheduler& s, Prefix& prefix, F& f) {
+  double epoch = double(s.last_epoch), steps = double(s.step_count);
+  if (f(prefix, "last_epoch", -1, epoch) || f(prefix, "_step_count", -1, steps)) return true;
+  for (int64_t i = 0; i < s.base_lrs.size(); i++)
+    if (f(prefix, "base_lrs", i, s.base_lrs[i])) return true;
+  for (int64_t i = 0; i < s.last_lr.size(); i++)
+    if (f(prefix, "_last_lr", i, s.last_lr[i])) return true;
+  for (int64_t i = 0; i < s.parts.size(); i++) {
+    const int64_t n = prefix.n;
+    const FmtArg args[] = {i};
+    prefix.n += format_to(prefix.text + n, 24, "{}.", args);
+    if (each_number(*s.parts[i].get(), prefix, f)) return true;
+    prefix.n = n;
+  }
+  return false;
+}
+static void write_name(char* name, int64_t cap, const Prefix& p, const char* part, int64_t i) {
+  const FmtArg args[] = {Span<const char>(p.text, p.n), part, i};
+  const int64_t n = format_to(name, cap, i < 0 ? "{}{}" : "{}{}.{}", args);
+  if (n >= cap) fail_arg(TT_BUFFER_TOO_SMALL, "name", "the name has {} bytes, name has room for {}", n + 1, cap);
+}
+
+int64_t num_numbers(const Scheduler& s) {
+  Prefix prefix;
+  int64_t n = 0;
+  auto count = [&](const Prefix&, const char*, int64_t, double) { return n++, false; };
+  each_number(const_cast<Scheduler&>(s), prefix, count);
+  return n;
+}
+double number_at(const Scheduler& s, int64_t i, char* name, int64_t cap) {
+  Prefix prefix;
+  int64_t left = i;
+  double found = 0;
+  auto take = [&](const Prefix& p, const char* part, int64_t k, double value) {
+    if (left-- != 0) return false;
+    write_name(name, cap, p, part, k);
+    found = value;
+    return true;
+  };
+  if (i < 0 || !each_number(const_cast<Scheduler&>(s), prefix, take)) fail_arg(TT_INDEX, "i", "i is {}: there are {}", i, num_numbers(s));
+  return found;
+}
+
+// The part of a nesting that "2.0.last_epoch" names; *name is what is left.
+static Scheduler& part_named(Scheduler& s, const char** name) {
+  Scheduler* at = &s;
+  const char* p = *name;
+  while (*p >= '0' && *p <= '9') {
+    int64_t i = 0;
+    for (int d = 0; *p >= '0' && *p <= '9' && d < 15; p++, d++) i = 10 * i + (*p - '0');
+    if (*p != '.' || i >= at->parts.size()) fail_arg(TT_INVALID_ARG, "name", "\"{}\" is no part of the scheduler's state", *name);
+    at = at->parts[i].get(), p++;
+  }
+  *name = p;
+  return *at;
+}
+void load_number(Scheduler& whole, const char* name, double value) {
+  const char* rest = name;
+  Scheduler& s = part_named(whole, &rest);
+  const bool epoch = strcmp(rest, "last_epoch") == 0;
+  if (epoch || strcmp(rest, "_step_count") == 0) {
+    if (!(value >= -1 && value <= 0x1p53)) fail_arg(TT_INVALID_ARG, "value", "{} is {}: must be a number of steps", rest, value);
+    (epoch ? s.last_epoch : s.step_count) = int64_t(value);
+    return;
+  }
+  const bool base = strncmp(rest, "base_lrs.", 9) == 0;
+  if (base || strncmp(rest, "_last_lr.", 9) == 0) {
+    auto& list = base ? s.base_lrs : s.last_lr;
+    int64_t i = 0;
+    const char* p = rest + 9;
+    for (int d = 0; *p >= '0' && *p <= '9' && d < 15; p++, d++) i = 10 * i + (*p - '0');
+    if (p != rest + 9 && !*p && i < list.size()) {
+      list[i] = value;
+      return;
+    }
+  }
+  fail_arg(TT_INVALID_ARG, "name", "\"{}\" is no part of the scheduler's state", name);
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,60 @@
+// Scheduler: sets the learning rates of an optimizer's groups, step by step.
+#pragma once
+
+#include "optim/optimizer.h"
+
+namespace TT_NS {
+
+struct SchedulerClass;
+
+// The host's factor of a group's learning rate.
+struct LrLambda {
+  tt_status (*fn)(void* user, tt_ctx* ctx, int64_t epoch, int64_t group, double* factor);
+  void* user;
+  void (*drop)(void* user);
+};
+
+struct Scheduler {
+  uint32_t tag;
+  RefCount refs;
+  const SchedulerClass* cls;
+  OptimizerRef optimizer;
+  int64_t last_epoch, step_count;
+  bool initial;                   // the step that a constructor takes
+  SmallVec<double, 1> base_lrs;   // by group, at the start
+  SmallVec<double, 1> last_lr;
+  // Arguments; what they are, the class knows.
+  double real[4];
+  int64_t count[2];
+  SmallVec<int64_t, 2> milestones;
+  LrLambda lambda;
+  SmallVec<Ref<Scheduler>, 1> parts;
+  int32_t depth;                  // of parts in parts
+  static void destroy(Scheduler*) noexcept;
+};
+using SchedulerRef = Ref<Scheduler>;
+
+// What a step gives a group.
+struct Rate {
+  double lr, momentum;  // momentum nan: stays
+};
+struct SchedulerClass {
+  const char* name;
+  // The rate after step `epoch`, from the present one and the one at the start.
+  Rate (*next)(Scheduler& s, int64_t epoch, int64_t group, double lr, double base);
+  Rate (*closed)(Scheduler& s, int64_t epoch, int64_t group, double lr, double base);  // as if all steps had been this class's
+};
+
+SchedulerRef new_scheduler(const SchedulerClass& cls, Optimizer& o);
+void start_scheduler(Scheduler& s, int64_t last_epoch);  // the groups' initial_lr, then the first step
+void scheduler_step(Scheduler& s);
+void scheduler_step_to(Scheduler& s, int64_t epoch);     // by the closed form, where there is one
+
+SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicative, int64_t last_epoch);
+
+// The state as a list of named numbers.
+int64_t num_numbers(const Scheduler& s);
+double number_at(const Scheduler& s, int64_t i, char* name, int64_t cap);
+void load_number(Scheduler& s, const char* name, double value);
+
+}  // namespace TT_NS
