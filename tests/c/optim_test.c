@@ -551,10 +551,83 @@ static void test_hostile_state(void** state) {
   tt_optim_release(opt);
 }
 
+/* ---- clipping ---- */
+
+/* Three gradients, one of them not dense, one complex: [3 4], [0 12] of a strided view, 84i; together 85. */
+static tt_tensor* clipped[3];
+static void make_clipped(tt_dtype dtype) {
+  static const double imaginary[] = {0, 84};
+  const tt_slice_opts every2 = {.set = TT_SLICE_STEP, .step = 2};
+  tt_tensor *wide, *thin, *z;
+  int i;
+  OK(tt_slice(c, on_device(make(dtype, SHAPE(4), DATA(0, 5, 12, 5))), 0, &every2, &thin));
+  OK(tt_tensor_from_data(c, imaginary, TT_C128, SHAPE(1), &z));
+  for (i = 0; i < 3; i++) {
+    clipped[i] = i == 2 ? on_device(z) : on_device(make(dtype, SHAPE(2), DATA(0, 0)));
+    OK(tt_requires_grad_(c, clipped[i], 1));
+  }
+  wide = on_device(make(dtype, SHAPE(2), DATA(3, 4)));
+  OK(tt_tensor_set_grad(c, clipped[0], wide));
+  OK(tt_tensor_set_grad(c, clipped[1], thin));
+  OK(tt_clone(c, clipped[2], NULL, &z));
+  OK(tt_detach(c, z, &z));
+  OK(tt_tensor_set_grad(c, clipped[2], z));
+}
+
+static void test_clip_norm(void** state) {
+  const tt_clip_grad_norm_opts inf = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = INFINITY}, one = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = 1};
+  const tt_clip_grad_norm_opts bad = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = -1};
+  tt_tensor* total = NULL;
+  double z[2];
+  uint32_t version;
+  (void)state;
+  make_clipped(TT_F64);
+  version = tt_tensor_version(grad_of(clipped[0]));
+  OK(tt_clip_grad_norm_(c, clipped, 3, 8.5, NULL, &total));
+  NEAR(total, 1e-12, 85);
+  NEAR(grad_of(clipped[0]), 1e-7, 0.3, 0.4);
+  NEAR(grad_of(clipped[1]), 1e-7, 0, 1.2);
+  OK(tt_tensor_read(c, grad_of(clipped[2]), z, sizeof z));
+  assert_true(z[0] == 0 && fabs(z[1] - 8.4) < 1e-7);
+  assert_int_equal(tt_tensor_version(grad_of(clipped[0])), version + 1);
+  make_clipped(TT_F64);
+  OK(tt_clip_grad_norm_(c, clipped, 3, 100, &inf, &total));
+  NEAR(total, 1e-12, 84);
+  OK(tt_clip_grad_norm_(c, clipped, 3, 1000, &one, &total));
+  NEAR(total, 1e-12, 103);
+  VALUES(grad_of(clipped[0]), 3, 4);
+  FAILS(tt_clip_grad_norm_(c, clipped, 3, 1, &bad, &total), TT_INVALID_ARG, "norm_type");
+  assert_null(total);
+  make_clipped(TT_F32);
+  OK(tt_clip_grad_norm_(c, clipped, 2, 1.3, NULL, &total));
+  NEAR(total, 1e-5, 13);
+  NEAR(grad_of(clipped[1]), 1e-6, 0, 1.2);
+}
+
+static void test_clip_corners(void** state) {
+  const tt_clip_grad_norm_opts strict = {.set = TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE, .error_if_nonfinite = 1};
+  tt_tensor *total = NULL, *nan = NULL;
+  (void)state;
+  make_pair();
+  OK(tt_clip_grad_norm_(c, NULL, 0, 1, NULL, &total));
+  VALUES(total, 0);
+  OK(tt_tensor_set_grad(c, p1, NULL));
+  OK(tt_clip_grad_norm_(c, &p1, 1, 1, NULL, &total));
+  VALUES(total, 0);
+  nan = numbers(TT_F64, DATA(NAN, 2));
+  OK(tt_tensor_set_grad(c, p1, nan));
+  FAILS(tt_clip_grad_norm_(c, &p1, 1, 1, &strict, &total), TT_INVALID_ARG, "nan");
+  assert_int_equal(tt_tensor_version(nan), 0);
+  OK(tt_clip_grad_norm_(c, &p1, 1, 1, NULL, &total));
+  assert_true(isnan(value_of(total)));
+  OK(tt_clip_grad_value_(c, &p2, 1, 7));
+  VALUES(grad_of(p2), 7, 7);
+}
+
 /* Many tensors of all sizes: the result is the same for two threads as for one. */
 static void test_threads(void** state) {
   enum { kMany = 40 };
-  tt_tensor* p[2][kMany];
+  tt_tensor *p[2][kMany], *total[2];
   float *a, *b;
   int64_t i, n;
   int run;
@@ -570,11 +643,13 @@ static void test_threads(void** state) {
       OK(tt_requires_grad_(c, p[run][i], 1));
       OK(tt_tensor_set_grad(c, p[run][i], g));
     }
+    OK(tt_clip_grad_norm_(c, p[run], kMany, 0.5, NULL, &total[run]));
     OK(tt_optim_adam(c, p[run], kMany, NULL, &opt));
     for (i = 0; i < 3; i++) OK(tt_optim_step(c, opt));
     tt_optim_release(opt);
   }
   OK(tt_set_num_threads(c, 1));
+  assert_true(value_of(total[0]) == value_of(total[1]));
   for (i = 0; i < kMany; i++) {
     n = tt_tensor_numel(p[0][i]) * (int64_t)sizeof(float);
     a = malloc((size_t)n + 1), b = malloc((size_t)n + 1);
@@ -591,6 +666,7 @@ int main(void) {
       VARIANT(test_empty_first), VARIANT(test_hostile_params), VARIANT(test_hostile_options), VARIANT(test_atomic),
       VARIANT(test_layouts),    VARIANT(test_complex),       VARIANT(test_zero_grad),     VARIANT(test_closure),
       VARIANT(test_lists),      VARIANT(test_hostile_state), VARIANT(test_threads),
+      VARIANT(test_clip_norm),  VARIANT(test_clip_corners),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ from .errors import TtError
 
 _tensor.ops = _ops
 
-from . import _operators, autograd, linalg, nn  # noqa: E402  (they need the operators in place)
+from . import _operators, autograd, linalg, nn, optim  # noqa: E402  (they need the operators in place)
 from ._create import arange, as_tensor, from_numpy, frombuffer, scalar_tensor, tensor  # noqa: E402
 from ._operators import Tensor  # noqa: E402
 from ._functions import einsum, linspace, nonzero, norm, randint, randint_like, std, unique, var, var_mean  # noqa: E402

@@ -35,6 +35,14 @@ def parameter(kind, value, op, arg, enums):
     """C arguments of a parameter of its own."""
     if kind in LISTS:
         return list(convert.int_list(value, op, arg))
+    if kind == "Tensor![]":
+        return [convert.pointers(value), convert.length(value)]
+    if kind == "Float[]":
+        return [Struct(f"{len(value)}d").pack(*value), convert.length(value)]
+    if kind == "Optimizer":
+        return [value._h]
+    if kind == "Scheduler[]":
+        return [Struct(f"{len(value)}P").pack(*(s._h.value for s in value)), convert.length(value)]
     if kind.startswith("Enum<"):
         return [c_int32(convert.one_of(enums[kind[5:-1]], value, op, arg))]
     if kind in ("Int", "Dim", "Index"):
@@ -66,6 +74,12 @@ def options(rows, values, op, enums, keep):
         elif base == "Tensor":
             form += "P"
             fields.append(convert.tensor_address(value, op, arg))
+        elif base == "Float[2]":
+            form += "dd"
+            fields += [convert.real(x, op, f"{arg}[{i}]") for i, x in enumerate(value)]
+        elif base == "Float[]":
+            form += "Pq"
+            fields += [address(Struct(f"{len(value)}d").pack(*value), keep), len(value)]
         elif base in LISTS:
             form += "Pq"
             data, n = convert.int_list(value, op, arg)

@@ -118,6 +118,15 @@ CLASSES = {
     )),
 }
 
+# name: ((key of a parameter group, (C names), is it a flag), …)
+VALUES = {
+    "SGD": (('lr', ('lr',), False), ('momentum', ('momentum',), False), ('dampening', ('dampening',), False), ('weight_decay', ('weight_decay',), False), ('nesterov', ('nesterov',), True), ('maximize', ('maximize',), True)),
+    "Adam": (('lr', ('lr',), False), ('betas', ('beta1', 'beta2'), False), ('eps', ('eps',), False), ('weight_decay', ('weight_decay',), False), ('amsgrad', ('amsgrad',), True), ('maximize', ('maximize',), True), ('decoupled_weight_decay', ('decoupled_weight_decay',), True)),
+    "AdamW": (('lr', ('lr',), False), ('betas', ('beta1', 'beta2'), False), ('eps', ('eps',), False), ('weight_decay', ('weight_decay',), False), ('amsgrad', ('amsgrad',), True), ('maximize', ('maximize',), True), ('decoupled_weight_decay', ('decoupled_weight_decay',), True)),
+    "RMSprop": (('lr', ('lr',), False), ('alpha', ('alpha',), False), ('eps', ('eps',), False), ('weight_decay', ('weight_decay',), False), ('momentum', ('momentum',), False), ('centered', ('centered',), True), ('maximize', ('maximize',), True)),
+    "Adagrad": (('lr', ('lr',), False), ('lr_decay', ('lr_decay',), False), ('weight_decay', ('weight_decay',), False), ('initial_accumulator_value', ('initial_accumulator_value',), False), ('eps', ('eps',), False), ('maximize', ('maximize',), True)),
+}
+
 ENUMS = {
     'Anneal': {'cos': 0, 'linear': 1},
 }

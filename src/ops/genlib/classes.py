@@ -181,8 +181,17 @@ def python_table(group, classes):
             standard = "None" if a.default is None else f"({python_value(a)},)"
             out.append(f'        ("{a.name}", "{a.type}", {standard}, {a.positional}, {a.name in cls.get("keyword", [])}),')
         out.append("    )),")
+    with_values = [cls for cls in classes if cls.common.get("values")]
+    if with_values:
+        out += ["}", "", "# name: ((key of a parameter group, (C names), is it a flag), …)", "VALUES = {"]
+        out += [f'    "{cls.host}": {python_values(cls)!r},' for cls in with_values]
     out += ["}", "", "ENUMS = {"] + [f"    {name!r}: {table!r}," for name, table in used_enums(classes).items()] + ["}", ""]
     return "\n".join(out)
+
+
+def python_values(cls):
+    rows = [(a.name, tuple(cls.get("names", {}).get(a.name, [a.name])), a.type == "Bool") for a in cls.args[1:]]
+    return tuple(rows + [(name, (name,), isinstance(value, bool)) for name, value in cls.get("constants", {}).items()])
 
 
 def used_enums(classes):

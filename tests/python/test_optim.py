@@ -1,0 +1,221 @@
+"""tt.optim, tt.optim.lr_scheduler and tt.nn.utils: what the conformance cases do not ask."""
+import copy
+import math
+
+import pytest
+import tt
+from tt.optim import lr_scheduler as lrs
+
+CLASSES = [tt.optim.SGD, tt.optim.Adam, tt.optim.AdamW, tt.optim.RMSprop, tt.optim.Adagrad]
+
+
+def leaves(n=2):
+    return [tt.arange(3, dtype=tt.float64).add_(float(i)).requires_grad_() for i in range(n)]
+
+
+def descend(opt, params, steps=3):
+    for _ in range(steps):
+        opt.zero_grad()
+        sum((p * p).sum() for p in params).backward()
+        opt.step()
+
+
+def test_groups_are_live():
+    a, b = leaves()
+    opt = tt.optim.SGD([{"params": [a]}, {"params": [b], "lr": 0.5}], lr=0.1, momentum=0.9)
+    assert [g["lr"] for g in opt.param_groups] == [0.1, 0.5] and opt.param_groups[0]["momentum"] == 0.9
+    assert opt.param_groups[1]["params"][0] is b
+    opt.param_groups[0]["lr"] = 0.25
+    (a.sum() + b.sum()).backward()
+    opt.step()
+    assert a.tolist() == [-0.25, 0.75, 1.75] and b.tolist() == [0.5, 1.5, 2.5]
+    assert dict(opt.param_groups[0])["lr"] == 0.25 and "initial_lr" not in opt.param_groups[0]
+    opt.param_groups[0]["note"] = "kept"
+    assert opt.state_dict()["param_groups"][0]["note"] == "kept"
+
+
+def test_betas_are_a_pair():
+    opt = tt.optim.AdamW(leaves(), betas=(0.5, 0.75))
+    group = opt.param_groups[0]
+    assert group["betas"] == (0.5, 0.75) and group["decoupled_weight_decay"] is True and group["amsgrad"] is False
+    group["betas"] = (0.25, 0.5)
+    assert group["betas"] == (0.25, 0.5) and "beta1" not in group
+    with pytest.raises(ValueError):
+        group["betas"] = (0.5,)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_resumed_run_is_bit_equal(cls):
+    make = lambda ps: cls(ps, **({"momentum": 0.9} if cls is tt.optim.SGD else {}))
+    a, opt = leaves(), None
+    opt = make(a)
+    descend(opt, a)
+    b = [p.detach().clone().requires_grad_() for p in a]
+    other = make(b)
+    other.load_state_dict(copy.deepcopy(opt.state_dict()))
+    descend(opt, a)
+    descend(other, b)
+    assert [p.tolist() for p in a] == [p.tolist() for p in b]
+
+
+def test_loading_takes_away_what_is_not_there():
+    a, b = leaves(), leaves()
+    opt, other = tt.optim.Adam(a), tt.optim.Adam(b, amsgrad=True)
+    descend(opt, a)
+    descend(other, b)
+    assert set(other.state_dict()["state"][0]) == {"step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"}
+    other.load_state_dict(opt.state_dict())
+    assert set(other.state[b[0]]) == {"step", "exp_avg", "exp_avg_sq"} and other.param_groups[0]["amsgrad"] is False
+    assert other.state[b[0]]["step"].item() == 3
+    with pytest.raises(ValueError):
+        tt.optim.Adam(leaves(3)).load_state_dict(opt.state_dict())
+
+
+def test_closure():
+    (x,) = leaves(1)
+    opt, calls = tt.optim.SGD([x], lr=0.5), []
+
+    def closure():
+        calls.append(1)
+        opt.zero_grad()
+        loss = (x * x).sum()
+        loss.backward()
+        return loss
+    with tt.no_grad():
+        assert opt.step(closure).item() == 5.0
+    assert x.tolist() == [0, 0, 0] and calls == [1]
+
+
+@pytest.mark.parametrize("bad", [lambda: tt.optim.SGD([]), lambda: tt.optim.SGD([tt.ones(1).requires_grad_() * 2]), lambda: tt.optim.Adam(leaves(), lr=-1),
+                                 lambda: tt.optim.SGD([{"params": (x := leaves())}, {"params": x[:1]}])])
+def test_refusals(bad):
+    with pytest.raises(ValueError):
+        bad()
+
+
+def test_wrong_kinds():
+    with pytest.raises(TypeError):
+        tt.optim.SGD(tt.ones(2).requires_grad_())
+    with pytest.raises(TypeError):
+        tt.optim.SGD(leaves(), learning_rate=1)
+    with pytest.raises(TypeError):
+        tt.optim.SGD([1.0])
+
+
+def test_an_optimizer_of_ones_own():
+    class Sign(tt.optim.Optimizer):
+        def __init__(self, params, lr):
+            super().__init__(params, {"lr": lr})
+
+        def step(self, closure=None):
+            with tt.no_grad():
+                for g in self.param_groups:
+                    for p in g["params"]:
+                        self.state[p]["n"] = self.state[p].get("n", 0) + 1
+                        p.sub_(p.grad.sign() * g["lr"])
+    (x,) = leaves(1)
+    opt = Sign([x], 0.5)
+    descend(opt, [x], 2)
+    assert x.tolist() == [0, 0, 1] and opt.state_dict()["state"] == {0: {"n": 2}}
+    opt.zero_grad()
+    assert x.grad is None
+
+
+# ---- schedules ----
+
+def test_one_cycle_moves_beta1():
+    opt = tt.optim.Adam(leaves(), lr=1.0)
+    sched = lrs.OneCycleLR(opt, max_lr=0.5, total_steps=10, anneal_strategy="linear")
+    seen = [(opt.param_groups[0]["lr"], opt.param_groups[0]["betas"][0])]
+    for _ in range(9):
+        sched.step()
+        seen.append((opt.param_groups[0]["lr"], opt.param_groups[0]["betas"][0]))
+    assert seen[0] == pytest.approx((0.02, 0.95)) and max(lr for lr, _ in seen) == pytest.approx(0.5)
+    assert min(beta for _, beta in seen) == pytest.approx(0.85) and seen[-1] == pytest.approx((0.02 / 1e4, 0.95))
+    sched.step()
+    with pytest.raises(ValueError):
+        sched.step()
+
+
+def test_no_momentum_to_cycle():
+    with pytest.raises(ValueError):
+        lrs.OneCycleLR(tt.optim.Adagrad(leaves()), max_lr=0.5, total_steps=10)
+
+
+def test_lambda_raises_its_own():
+    def rate(epoch):
+        if epoch == 2:
+            raise LookupError("no more")
+        return 0.5 ** epoch
+    opt = tt.optim.SGD(leaves(), lr=1.0)
+    sched = lrs.LambdaLR(opt, rate)
+    sched.step()
+    assert opt.param_groups[0]["lr"] == 0.5 and sched.last_epoch == 1
+    with pytest.raises(LookupError):
+        sched.step()
+    assert opt.param_groups[0]["lr"] == 0.5 and sched.last_epoch == 1 and sched.get_last_lr() == [0.5]
+
+
+def test_closed_form():
+    opt = tt.optim.SGD(leaves(), lr=1.0)
+    sched = lrs.CosineAnnealingLR(opt, T_max=8)
+    sched.step(4)
+    assert opt.param_groups[0]["lr"] == pytest.approx(0.5)
+    assert sched.last_epoch == 4 and sched.base_lrs == [1.0]
+
+
+def test_schedule_of_ones_own():
+    class Root(lrs.LRScheduler):
+        def get_lr(self):
+            return [base / math.sqrt(self.last_epoch + 1) for base in self.base_lrs]
+    opt = tt.optim.SGD(leaves(), lr=1.0)
+    sched = Root(opt)
+    sched.step()
+    assert opt.param_groups[0]["lr"] == sched.get_last_lr()[0] == 1 / math.sqrt(2)
+
+
+def test_resuming_needs_initial_lr():
+    with pytest.raises(KeyError):
+        lrs.StepLR(tt.optim.SGD(leaves()), 3, last_epoch=5)
+
+
+# ---- gradients ----
+
+def with_grads(*grads):
+    params = [tt.zeros(len(g), dtype=tt.float64).requires_grad_() for g in grads]
+    for p, g in zip(params, grads):
+        p.grad = tt.tensor(g, dtype=tt.float64)
+    return params
+
+
+def test_clip_grad_norm():
+    params = with_grads([3.0, 0.0], [4.0])
+    assert tt.nn.utils.clip_grad_norm_(params, 1.0).item() == 5.0
+    assert params[1].grad.item() == pytest.approx(0.8, rel=1e-6)
+    assert tt.nn.utils.get_total_norm([p.grad for p in params]).item() == pytest.approx(1, rel=1e-6)
+    before = params[0].grad.tolist()
+    tt.nn.utils.clip_grad_norm_(params, 10.0)
+    assert params[0].grad.tolist() == before
+
+
+@pytest.mark.parametrize("norm_type, want", [(1.0, 7.0), (3.0, 91 ** (1 / 3)), (math.inf, 4.0)])
+def test_other_norms(norm_type, want):
+    params = with_grads([3.0, 0.0], [-4.0])
+    assert tt.nn.utils.clip_grad_norm_(params, 1.0, norm_type).item() == pytest.approx(want)
+
+
+def test_nonfinite():
+    params = with_grads([math.nan], [1.0])
+    with pytest.raises(RuntimeError):
+        tt.nn.utils.clip_grad_norm_(params, 1.0, error_if_nonfinite=True)
+    assert params[1].grad.item() == 1.0
+    tt.nn.utils.clip_grad_norm_(params, 1.0)
+    assert math.isnan(params[1].grad.item())
+
+
+def test_clip_grad_value_and_vectors():
+    params = with_grads([3.0, -0.5], [-4.0])
+    tt.nn.utils.clip_grad_value_(params, 1)
+    assert [p.grad.tolist() for p in params] == [[1.0, -0.5], [-1.0]]
+    tt.nn.utils.vector_to_parameters(tt.tensor([1.0, 2.0, 3.0], dtype=tt.float64), params)
+    assert tt.nn.utils.parameters_to_vector(params).tolist() == [1, 2, 3]
