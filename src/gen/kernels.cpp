@@ -159,6 +159,8 @@ int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t draw_by_weight(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -317,6 +319,8 @@ int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t draw_by_weight(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -475,6 +479,8 @@ int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t draw_by_weight(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -643,5 +649,7 @@ constinit const Kernel kernel_attention = {{baseline::attention, TT_AVX2(attenti
 constinit const Kernel kernel_attention_backward = {{baseline::attention_backward, TT_AVX2(attention_backward), TT_AVX512(attention_backward)}, 152, "attention_backward"};
 constinit const Kernel kernel_sort_rows = {{baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, 153, "sort_rows"};
 constinit const Kernel kernel_draw_by_weight = {{baseline::draw_by_weight, TT_AVX2(draw_by_weight), TT_AVX512(draw_by_weight)}, 154, "draw_by_weight"};
+constinit const Kernel kernel_clip_norm = {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 155, "clip_norm"};
+constinit const Kernel kernel_clip_scale = {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 156, "clip_scale"};
 
 }  // namespace TT_NS

@@ -160,7 +160,9 @@ extern const Kernel kernel_attention;
 extern const Kernel kernel_attention_backward;
 extern const Kernel kernel_sort_rows;
 extern const Kernel kernel_draw_by_weight;
+extern const Kernel kernel_clip_norm;
+extern const Kernel kernel_clip_scale;
 
-constexpr int32_t kNumKernels = 155;
+constexpr int32_t kNumKernels = 157;
 
 }  // namespace TT_NS

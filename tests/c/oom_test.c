@@ -343,7 +343,6 @@ static tt_status loss_and_step(Run* r) {
   return s;
 }
 
-<<<<<<< HEAD
 static tt_status conv(Run* r) {
   const tt_conv2d_opts padded = {.set = TT_CONV2D_PADDING, .padding = (const int64_t[]){1}, .n_padding = 1};
   MAKE(0, from(r, 0, SHAPE(1, 2, 2, 2)));
@@ -356,7 +355,8 @@ static tt_status conv(Run* r) {
   TRY(tt_backward(r->x, r->t[6], NULL));
   MAKE(7, tt_tensor_grad(r->x, r->t[1], OUT(7)));
   return r->t[7] ? TT_OK : TT_INTERNAL;
-=======
+}
+
 /* Two parameters above the size of small blocks, one of them transposed against its gradient. A step that fails changes nothing. */
 static tt_status factor_of(void* user, tt_ctx* x, int64_t epoch, int64_t group, double* factor) {
   (void)user, (void)x;
@@ -398,7 +398,6 @@ static tt_status optimizer_step(Run* r) {
   tt_scheduler_release(sched);
   tt_optim_release(opt);
   return s;
->>>>>>> 24b2592 (Schedules, clipping and optimizers in Python; tests of schedules in C; optimizer steps out of memory)
 }
 
 static tt_status same_gradient(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** replacement) {
@@ -492,11 +491,8 @@ static const struct {
     {"import", import},
     {"loss and step", loss_and_step},
     {"hooks", hooks},
-<<<<<<< HEAD
     {"conv", conv},
-=======
     {"optimizer step", optimizer_step},
->>>>>>> 24b2592 (Schedules, clipping and optimizers in Python; tests of schedules in C; optimizer steps out of memory)
     {"profiler", profiled},
     {"objects", objects},
     {"save and load", save_and_load},
