@@ -44,6 +44,7 @@ struct GatherUnit {
   bool first = true;
   alignas(64) T tile[kConvMr<T> * kConvNr<T>];
   alignas(64) T start[kConvNr<T>];
+  alignas(64) T sums[(kConvRows + kLanes<T>) * kConvCols];  // planes: the unit's columns of its pixels
 
   GatherUnit(const ConvPlan& plan, const PhaseDim* dims, int64_t of_group, int64_t n_pixels)
       : p(plan),
@@ -70,7 +71,7 @@ struct GatherUnit {
         pixel = pixel * full[d] + dim[d].start + at.at[d] * dim[d].step;
         c[d] = at.at[d] * dim[d].scale;
       }
-      out[i] = reinterpret_cast<T*>(p.dst) + pixel * total_cols + group * cols;
+      out[i] = p.planes ? sums + i * kConvCols - j0 : reinterpret_cast<T*>(p.dst) + pixel * total_cols + group * cols;
       source.set(i, at.image, c[0], c[1], c[2]);
     }
     source.fill(n_rows, (n_rows + kConvMr<T> - 1) / kConvMr<T> * kConvMr<T>);
@@ -80,7 +81,7 @@ struct GatherUnit {
   void tile_at(int64_t r, int h, int64_t j, int64_t from, int64_t to, const T* const* b) {
     constexpr int kL = kLanes<T>, kMr = kConvMr<T>, kNr = kConvNr<T>;
     const int64_t w = cols - j < kNr ? cols - j : kNr;
-    const bool whole = w == kNr || w == kL, low = h <= kMr / 2;
+    const bool whole = w == kNr || w == kL || p.planes, low = h <= kMr / 2;
     const int rows = low ? kMr / 2 : kMr;
     T* to_rows[kMr];
     for (int i = 0; i < rows; i++) to_rows[i] = whole && i < h ? out[r + i] + j : tile + i * kNr;
@@ -108,7 +109,7 @@ struct GatherUnit {
       const T* b[kConvTaps];
       for (int64_t t = 0; t < n_taps; t++) {
         const int64_t number = (tap[t][0] * p.gather.taps[1] + tap[t][1]) * p.gather.taps[2] + tap[t][2];
-        b[t] = base + (j - j0) * terms + (p.by_cols ? t * (to - from) : number * p.gather.run + from) * kNr;
+        b[t] = base + (p.by_cols ? j - j0 : j) * terms + (p.by_cols ? t * (to - from) : number * p.gather.run + from) * kNr;
       }
       for (int64_t i = 0; i < kNr; i++) start[i] = first && bias && j + i < cols ? bias[group * cols + j + i] : T(0);
       for (int64_t r = 0; r < n_rows; r += kMr) tile_at(r, int(n_rows - r < kMr ? n_rows - r : kMr), j, from, to, b);
@@ -143,6 +144,28 @@ struct GatherUnit {
     n_taps = 0;
   }
 
+  // planes: moves the sums of the pixels [begin, begin + n_rows) to their planes.
+  void finish(int64_t begin) {
+    constexpr int kL = kLanes<T>;
+    const int64_t plane = pixels / p.s.n;
+    for (int64_t i = 0, n; i < n_rows; i += n) {
+      const int64_t at = (begin + i) % plane, image = (begin + i) / plane;
+      n = n_rows - i < plane - at ? n_rows - i : plane - at;
+      if (n > kL) n = kL;
+      const Part<T> part{int(n)};
+      for (int64_t j = j0; j < j1; j += kL) {
+        Vec<T> r[kL];
+        TT_UNROLL
+        for (int k = 0; k < kL; k++) r[k] = load(sums + (i + k) * kConvCols + j - j0);
+        transpose<T>(r);
+        T* to = reinterpret_cast<T*>(p.dst) + ((image * p.s.groups + group) * cols + j) * plane + at;
+        TT_UNROLL
+        for (int k = 0; k < kL; k++)
+          if (j + k < j1) n == kL ? store(to + k * plane, r[k]) : store(to + k * plane, r[k], part);
+      }
+    }
+  }
+
   // All taps that the phase sees.
   void run() {
     int64_t k[kConvDims], o[kConvDims];
@@ -167,7 +190,8 @@ void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
   const bool forward = p.mode == kConvForward;
   const int64_t* full = forward ? p.s.y : p.s.x;
   for (int64_t u = begin; u < end; u++) {
-    const int64_t inner = p.by_cols ? 1 : p.s.groups, block = u / inner % p.blocks;
+    const int64_t cols = forward ? p.s.co : p.s.ci, col_blocks = (cols + kConvCols - 1) / kConvCols;
+    const int64_t inner = p.by_cols ? 1 : p.planes ? p.s.groups * col_blocks : p.s.groups, block = u / inner % p.blocks;
     int64_t at = u / inner / p.blocks;
     PhaseDim dim[kConvDims];
     int64_t pixels = p.s.n;
@@ -177,17 +201,19 @@ void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
       dim[d] = {start, start < full[d] ? (full[d] - start - 1) / step + 1 : 0, step, forward ? p.s.stride[d] : 1};
       pixels *= dim[d].count;
     }
-    const int64_t col_blocks = p.blocks / p.s.groups;  // by_cols
-    GatherUnit<T> unit(p, dim, p.by_cols ? block / col_blocks : u % p.s.groups, pixels);
-    if (p.by_cols) {
-      unit.j0 = block % col_blocks * kConvCols, unit.j1 = unit.j0 + kConvCols < unit.cols ? unit.j0 + kConvCols : unit.cols;
+    const int64_t part = p.by_cols ? block : u % inner;  // by_cols, planes: [groups][column blocks]
+    GatherUnit<T> unit(p, dim, p.by_cols || p.planes ? part / col_blocks : part, pixels);
+    if (p.by_cols || p.planes)
+      unit.j0 = part % col_blocks * kConvCols, unit.j1 = unit.j0 + kConvCols < cols ? unit.j0 + kConvCols : cols;
+    const int64_t from = p.by_cols ? 0 : block * p.block_rows;
+    if (p.by_cols)
       unit.panels = p.packed + u * kConvDepth * kConvCols * int64_t(sizeof(T));
-    } else {
-      const int64_t from = block * p.block_rows;
-      if (from >= pixels) continue;
+    else if (from < pixels)
       unit.place(from, from + p.block_rows < pixels ? from + p.block_rows : pixels);
-    }
+    else
+      continue;
     unit.run();
+    if (p.planes) unit.finish(from);
   }
 }
 

@@ -67,14 +67,15 @@ static TensorRef padded_rows(const Conv& c, const Tensor& x, int64_t width) {
   return out;
 }
 
-// y from x, or x from y, channels last.
+// y from x, or x from y: channels last, or first if that is wanted and costs nothing.
 static TensorRef gather_product(const Conv& c, ConvMode mode, const Tensor& source, const Tensor& weight, const Tensor* bias) {
   TensorRef src = with_channels_last(source, c.compute), w = in_dtype(weight, c.compute), b = bias ? cast_input(*bias, c.compute) : TensorRef();
-  TensorRef out = new_last(mode == kConvForward ? c.y : c.x, c.compute, c.device);
-  if (out->numel == 0) return out;
+  const Shape& sizes = mode == kConvForward ? c.y : c.x;
   const int64_t width = mode == kConvData ? 0 : conv_merged_width(c.s);
   ConvPlan plan;
-  build_conv(&plan, c.s, int32_t(c.compute), mode, width);
+  build_conv(&plan, c.s, int32_t(c.compute), mode, width, !c.last && !c.complex);
+  TensorRef out = plan.planes ? new_tensor(sizes, c.compute, c.device) : new_last(sizes, c.compute, c.device);
+  if (out->numel == 0) return out;
   if (width && mode == kConvForward) src = padded_rows(c, *src, width);
   TensorRef zeros = zero_run(mode == kConvForward ? plan.gather.run : c.s.co, c);
   Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device), images(conv_image_bytes(plan, out->item_size()), c.device);
@@ -102,10 +103,42 @@ static TensorRef weight_product(const Conv& c, const Tensor& input, const Tensor
   return out;
 }
 
+// ---- windows of one pixel over channels that lie first: products of matrices ----
+
+static bool is_pointwise(const Conv& c, const Tensor& a, const Tensor& b) {
+  const ConvShape& s = c.s;
+  bool ones = s.groups == 1 && !c.last && !c.complex && c.compute != Dtype::kI64 && a.item_size() >= 4 && a.contiguous() && b.contiguous();
+  for (int d = 0; d < kConvDims; d++) ones = ones && s.k[d] == 1 && s.stride[d] == 1 && s.pad[d] == 0;
+  return ones && s.x[0] * s.x[1] * s.x[2] >= 64;
+}
+// (n, channels, pixels) of a contiguous tensor.
+static TensorRef as_planes(const Tensor& t) {
+  const int64_t sizes[3] = {t.size(0), t.size(1), t.numel / (t.size(0) * t.size(1))};
+  return new_alias(t, sizes, {});
+}
+static TensorRef as_matrix(const Tensor& w, bool turned) {
+  const int64_t sizes[2] = {w.size(turned), w.size(!turned)}, strides[2] = {w.stride(turned), w.stride(!turned)};
+  return new_alias(w, sizes, strides);
+}
+static TensorRef pointwise(const Conv& c, bool forward, const Tensor& source, const Tensor& weight, const Tensor* bias) {
+  TensorRef w = as_matrix(weight, !forward), x = as_planes(source);
+  const Shape& sizes = forward ? c.y : c.x;
+  if (!bias) return new_alias(*op::matmul_stack(*w, *x), sizes, {});
+  const int64_t stack[3] = {x->size(0), w->size(0), w->size(1)}, step[3] = {0, w->stride(0), w->stride(1)};
+  const int64_t column[2] = {bias->numel, 1}, along[2] = {bias->stride(0), 0};
+  return new_alias(*op::baddbmm(*new_alias(*bias, column, along), *new_alias(*w, stack, step), *x), sizes, {});
+}
+static TensorRef pointwise_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
+  TensorRef x = as_planes(input), y = as_planes(grad);
+  const int64_t sizes[3] = {x->size(0), x->size(2), x->size(1)}, strides[3] = {x->stride(0), 1, x->stride(1)}, batch = 0;
+  return new_alias(*op::sum_dim(*op::matmul_stack(*y, *new_alias(*x, sizes, strides)), Ints(&batch, 1)), c.w, {});
+}
+
 enum class Want { kY, kX, kWeight };
 // y from x and the weight; x from y and the weight; the weight from x and y.
 static TensorRef product(const Conv& c, Want want, const Tensor& a, const Tensor& b, const Tensor* bias) {
-  if (want == Want::kWeight) return weight_product(c, a, b);
+  if (want == Want::kWeight) return is_pointwise(c, a, b) && a.numel && b.numel && !c.weight_last ? pointwise_weight(c, a, b) : weight_product(c, a, b);
+  if (is_pointwise(c, a, b) && a.numel && b.numel) return pointwise(c, want == Want::kY, a, b, bias);
   return gather_product(c, want == Want::kY ? kConvForward : conv_data_mode(c.s), a, b, bias);
 }
 
@@ -126,8 +159,7 @@ static TensorRef complex_product(const Conv& c, Want want, const Tensor& a, cons
   return out;
 }
 
-static TensorRef any_product(const Conv& c, Want want, const Tensor& a, const Tensor& b, const Tensor* bias) {
-  const Dtype d = a.dtype;
+static TensorRef any_product(const Conv& c, Want want, Dtype d, const Tensor& a, const Tensor& b, const Tensor* bias) {
   const bool last = want == Want::kWeight ? c.weight_last : c.last;
   if (!c.complex) {
     TensorRef out = product(c, want, a, b, bias);
@@ -150,15 +182,18 @@ namespace front {
 TensorRef convolution(Call, const Tensor& input, const Tensor& weight, const Tensor* bias, Ints stride, Ints padding, Ints dilation, bool transposed,
                       Ints output_padding, int64_t groups) {
   const Conv c = check_conv(input, weight, bias, {stride, padding, dilation, transposed, output_padding, groups});
-  return any_product(c, transposed ? Want::kX : Want::kY, input, weight, bias);
+  return any_product(c, transposed ? Want::kX : Want::kY, input.dtype, input, weight, bias);
 }
 
 TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input, const Tensor& weight, Ints stride, Ints padding, Ints dilation,
                                   bool transposed, Ints output_padding, int64_t groups, bool want_input, bool want_weight, bool want_bias) {
   const Conv c = check_conv(input, weight, nullptr, {stride, padding, dilation, transposed, output_padding, groups});
+  const Dtype d = input.dtype;
+  const bool share = want_input && want_weight && !c.complex && !is_pointwise(c, grad, input);  // one conversion serves both
+  TensorRef g = share ? with_channels_last(grad, c.compute) : TensorRef::share(&grad);
   TensorTriple out;
-  if (want_input) out.first = any_product(c, transposed ? Want::kY : Want::kX, grad, weight, nullptr);
-  if (want_weight) out.second = transposed ? any_product(c, Want::kWeight, grad, input, nullptr) : any_product(c, Want::kWeight, input, grad, nullptr);
+  if (want_input) out.first = any_product(c, transposed ? Want::kY : Want::kX, d, *g, weight, nullptr);
+  if (want_weight) out.second = any_product(c, Want::kWeight, d, transposed ? *g : input, transposed ? input : *g, nullptr);
   if (want_bias) {
     Shape dims;
     for (int64_t d = 0; d < grad.ndim; d++)

@@ -34,8 +34,8 @@ inline void conv_gather_y(ConvGather* g, const ConvShape& s) {
 // How the gradient of x is best found.
 inline ConvMode conv_data_mode(const ConvShape& s) { return s.ci <= 8 && conv_merged_width(s) ? kConvScatter : kConvData; }
 
-// Fills all but the pointers and the weight's strides.
-inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode, int64_t merged_width) {
+// Fills all but the pointers and the weight's strides. planes: dst may have its channels first, if the plan takes that.
+inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode, int64_t merged_width, bool planes) {
   p->s = s, p->dtype = dtype, p->mode = mode;
   const bool forward = mode == kConvForward;
   mode == kConvData ? conv_gather_y(&p->gather, s) : conv_gather_x(&p->gather, s, merged_width);
@@ -53,11 +53,12 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   p->block_rows = p->blocks ? conv_round((largest + p->blocks - 1) / p->blocks, 14) : 0;
   const double weight = double(s.groups * cols) * double(s.taps() * depth), work = weight * double(largest);
   p->by_cols = mode != kConvScatter && !merged_width && largest <= 2048 && col_blocks * s.groups >= 4 && weight > (1 << 18);
+  p->planes = planes && !p->by_cols && mode != kConvScatter && phases == 1;
   if (p->by_cols) p->block_rows = kConvRows, p->blocks = s.groups * col_blocks;
   const bool any = cols > 0 && conv_pixels(s, grid) > 0;
   p->run.units[0] = !any || p->by_cols ? 0 : mode == kConvScatter ? 1 : s.groups * col_blocks;
   p->run.grain[0] = conv_grain(double(s.taps()) * double(depth) * kConvCols * 8);
-  p->run.units[1] = !any ? 0 : mode == kConvScatter ? s.n : phases * p->blocks * (p->by_cols ? 1 : s.groups);
+  p->run.units[1] = !any ? 0 : mode == kConvScatter ? s.n : phases * p->blocks * (p->by_cols ? 1 : s.groups) * (p->planes ? col_blocks : 1);
   p->run.grain[1] = conv_grain(work / double(p->run.units[1] + 1) + 1);
   p->run.n = 2, p->run.stage = 0;
 }

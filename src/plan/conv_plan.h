@@ -42,7 +42,8 @@ constexpr int64_t kConvChunk = 256;  // pixels that a tile of the weight's gradi
 // one forward, at most the product of the strides for kConvData.
 // Stage 0 packs the weight: [groups][column blocks of kConvCols]. Stage 1: [phases][blocks of rows][groups].
 // by_cols, for large weights and few pixels: no stage 0; stage 1: [phases][groups][column blocks], each of which packs its
-// part of the weight piece by piece. kConvScatter: stage 1: images.
+// part of the weight piece by piece. planes: dst has its channels before its pixels; stage 1: [blocks][groups][column blocks].
+// kConvScatter: stage 1: images.
 struct ConvPlan {
   Stages run;
   ConvShape s;
@@ -50,7 +51,7 @@ struct ConvPlan {
   int32_t dtype;  // f32 f64 i64
   int32_t mode;
   int64_t phases[kConvDims], blocks, block_rows;
-  bool by_cols;
+  bool by_cols, planes;
   const char* src;
   const char* weight;
   int64_t w_co, w_ci, w_k[kConvDims];  // element strides of the weight
