@@ -31,34 +31,39 @@ TT_INLINE void fade_in(T* acc, const T* fresh, const T* fade, int64_t rows, int6
 
 template <class T>
 TT_NOINLINE void block_of_queries(const AttentionPlan& p, int64_t unit, char* memory) {
-  const int64_t blocks = matmul_ceil(p.queries, kAttentionQueries), head = unit / blocks;
-  Block b;
+  const int64_t blocks = (p.queries + kAttentionQueries - 1) / kAttentionQueries, head = unit / blocks;
+  AttentionBlock b;
   b.batch = head / p.heads, b.head = head % p.heads, b.query = unit % blocks * kAttentionQueries;
   b.queries = least(kAttentionQueries, p.queries - b.query), b.lanes = attention_lanes(b.queries);
   const int64_t key_head = b.head / (p.heads / p.key_heads), e = p.width, f = p.value_width;
   const int64_t keys = least(kAttentionKeys, p.keys), end = p.causal ? least(p.keys, b.query + b.queries) : p.keys;
   Scratch<T> room = {memory};
-  T *s = room.take(keys * b.lanes), *q = room.take(e * b.lanes), *k = room.take(keys * e), *v = room.take(keys * f);
+  T *s = room.take(keys * b.lanes), *spare = room.take(keys * b.lanes), *q = room.take(e * b.lanes);
+  T *k = room.take(keys * e), *v = room.take(keys * f);
   T *acc = room.take(b.lanes * (e > f ? e : f)), *fresh = room.take(b.lanes * (e > f ? e : f));
   Running<T> r;
   for (int64_t j = 0; j < b.lanes; j++) r.top[j] = kMinusInfinity<T>, r.sum[j] = 0;
-  turn(q, rows_of(rows_at(p.q, b.batch, b.head, b.query), p.q.row, b.queries, e, p.dtype, acc), b.queries, b.lanes, e,
+  attention_turn(q, attention_rows(rows_at(p.q, b.batch, b.head, b.query), p.q.row, b.queries, e, p.dtype, acc), b.queries, b.lanes, e,
        T(p.scale));
   for (b.key = 0; b.key < end; b.key += kAttentionKeys) {
     b.keys = least(kAttentionKeys, end - b.key);
-    make_scores(p, b, s, rows_of(rows_at(p.k, b.batch, key_head, b.key), p.k.row, b.keys, e, p.dtype, k), q);
+    const T* keys_here = attention_rows(rows_at(p.k, b.batch, key_head, b.key), p.k.row, b.keys, e, p.dtype, k);
+    attention_scores(p, b, s, keys_here, q, spare);
     take_in(r, s, b.keys, b.lanes);
-    for (int64_t j = 0; p.drop && j < b.queries; j++)
-      for_kept<T>(p, b, j, [&](int64_t i, T factor) { s[i * b.lanes + j] *= factor; });
-    const T* values = rows_of(rows_at(p.v, b.batch, key_head, b.key), p.v.row, b.keys, f, p.dtype, v);
-    multiply(b.key ? fresh : acc, s, 1, b.lanes, values, b.queries, f, b.keys, false);
+    for (int64_t j = 0; p.drop && j < b.queries; j++) {
+      alignas(64) T factor[kAttentionKeys];
+      attention_kept(p, b, j, factor);
+      for (int64_t i = 0; i < b.keys; i++) s[i * b.lanes + j] *= factor[i];
+    }
+    const T* values = attention_rows(rows_at(p.v, b.batch, key_head, b.key), p.v.row, b.keys, f, p.dtype, v);
+    attention_multiply(b.key ? fresh : acc, s, 1, b.lanes, values, b.queries, f, b.keys, false);
     if (b.key) fade_in(acc, fresh, r.fade, b.queries, f);
   }
   T* lse = reinterpret_cast<T*>(p.lse) + head * p.queries + b.query;
   for (int64_t j = 0; j < b.queries; j++) {
     const T share = r.sum[j] == 0 ? T(0) : T(1) / r.sum[j];
     for (int64_t d = 0; d < f; d++) acc[j * f + d] = end > 0 ? acc[j * f + d] * share : T(0);
-    narrow_row(rows_at(p.out, b.batch, b.head, b.query + j), acc + j * f, f, p.dtype);
+    attention_store(rows_at(p.out, b.batch, b.head, b.query + j), acc + j * f, f, p.dtype);
     lse[j] = r.sum[j] == 0 ? kMinusInfinity<T> : r.top[j] + math::log(r.sum[j]);
   }
 }

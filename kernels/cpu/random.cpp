@@ -175,6 +175,10 @@ TT_ISA_END
 
 TT_ENTRY_BEGIN
 
+void random_words(uint32_t* out, uint64_t seed, uint64_t counter, int64_t groups) noexcept {
+  philox_words(out, seed, counter, groups);
+}
+
 TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept {
   const RandomPlan& p = *static_cast<const RandomPlan*>(plan);
   if (p.dtype == TT_F64) {

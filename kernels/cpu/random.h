@@ -11,4 +11,7 @@ TT_KERNEL(random_bernoulli)(const void* plan, int64_t begin, int64_t end) noexce
 TT_KERNEL(random_dropout)(const void* plan, int64_t begin, int64_t end) noexcept;    // f16 bf16 f32 f64
 TT_KERNEL(random_integers)(const void* plan, int64_t begin, int64_t end) noexcept;   // any real dtype
 
+// The words of `groups` groups of 64, the first of which begins at `counter`.
+void random_words(uint32_t* out, uint64_t seed, uint64_t counter, int64_t groups) noexcept;
+
 TT_ENTRY_END

@@ -12,8 +12,8 @@ inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t slot_elements(const AttentionPlan& p, bool backward) {
   const int64_t n = least(kAttentionQueries, attention_lanes(p.queries)), k = least(kAttentionKeys, p.keys);
   const int64_t e = p.width, f = p.value_width, one = 16;  // each part starts on a line of its own
-  const int64_t forward = k * n + e * n + k * e + k * f + 2 * n * (e > f ? e : f) + 6 * one;
-  return backward ? forward + k * n + f * n + n * e + n * f + k * e + k * f + 6 * one : forward;
+  const int64_t forward = 2 * k * n + e * n + k * e + k * f + 2 * n * (e > f ? e : f) + 7 * one;
+  return backward ? forward + f * n + n * e + n * f + k * e + k * f + 6 * one : forward;
 }
 }  // namespace attention_detail
 
