@@ -131,10 +131,37 @@ struct GatherUnit {
       add(from, to);
     }
   }
+  // depthwise: vectors of groups; each has its own weight per tap.
+  void add_depthwise() {
+    constexpr int kL = kLanes<T>;
+    const int64_t n = p.s.groups;
+    const T *w = reinterpret_cast<const T*>(p.packed), *bias = reinterpret_cast<const T*>(p.bias);
+    for (int64_t g = 0; g < n; g += kL) {
+      const Part<T> part(int(n - g < kL ? n - g : kL));
+      Vec<T> weights[kConvTaps];
+      for (int64_t t = 0; t < n_taps; t++) weights[t] = load(w + ((tap[t][0] * p.s.k[1] + tap[t][1]) * p.s.k[2] + tap[t][2]) * n + g, part);
+      const Vec<T> from = first && bias ? load(bias + g, part) : Vec<T>{};
+      for (int64_t i = 0; i < n_rows; i++) {
+        Vec<T> sum = first ? from : load(out[i] + g, part);
+        if (n - g >= kL) {
+          for (int64_t t = 0; t < n_taps; t++) sum = fma(load(table[t * kConvRows + i] + g), weights[t], sum);
+          store(out[i] + g, sum);
+          continue;
+        }
+        for (int64_t t = 0; t < n_taps; t++) sum = fma(load(table[t * kConvRows + i] + g, part), weights[t], sum);
+        store(out[i] + g, sum, part);
+      }
+    }
+  }
   void flush() {
     if (n_taps == 0 && !first) return;
     const int64_t run = p.gather.run;
     if (!p.by_cols) fill_table();
+    if (p.depthwise) {
+      add_depthwise();
+      n_taps = 0, first = false;
+      return;
+    }
     int64_t from = 0;
     do {
       const int64_t to = n_taps > 1 || run - from <= kConvDepth ? run : from + kConvDepth / 2;
@@ -191,7 +218,7 @@ void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
   const int64_t* full = forward ? p.s.y : p.s.x;
   for (int64_t u = begin; u < end; u++) {
     const int64_t cols = forward ? p.s.co : p.s.ci, col_blocks = (cols + kConvCols - 1) / kConvCols;
-    const int64_t inner = p.by_cols ? 1 : p.planes ? p.s.groups * col_blocks : p.s.groups, block = u / inner % p.blocks;
+    const int64_t inner = p.by_cols || p.depthwise ? 1 : p.planes ? p.s.groups * col_blocks : p.s.groups, block = u / inner % p.blocks;
     int64_t at = u / inner / p.blocks;
     PhaseDim dim[kConvDims];
     int64_t pixels = p.s.n;
@@ -234,10 +261,22 @@ void pack_units_of(const ConvPlan& p, int64_t begin, int64_t end) {
   }
 }
 
+// The same for groups of one channel: [taps][groups].
+template <class T>
+void pack_depthwise(const ConvPlan& p) {
+  T* out = reinterpret_cast<T*>(p.packed);
+  for (int64_t t = 0; t < p.s.taps(); t++) {
+    const T* w = reinterpret_cast<const T*>(p.weight) + t / p.s.k[2] / p.s.k[1] * p.w_k[0] + t / p.s.k[2] % p.s.k[1] * p.w_k[1] + t % p.s.k[2] * p.w_k[2];
+    for (int64_t g = 0; g < p.s.groups; g++) *out++ = w[g * p.w_co];
+  }
+}
+
 template <class T>
 int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end) {
   if (p.mode == kConvScatter)
     p.run.stage == 0 ? pack_scatter<T>(p) : scatter_units<T>(p, begin, end);
+  else if (p.depthwise && p.run.stage == 0)
+    pack_depthwise<T>(p);
   else
     p.run.stage == 0 ? pack_units_of<T>(p, begin, end) : gather_units<T>(p, begin, end);
   return TT_OK;

@@ -136,6 +136,28 @@ void add_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
   }
 }
 
+// Adds the pieces of one tap's channels [c, c + kLanes) and of kConvCols columns, and writes them to the weight's places.
+template <class T>
+void sum_block(const ConvWeightPlan& p, const T* from, int64_t part, int64_t c, int64_t width, T* to) {
+  constexpr int kL = kLanes<T>;
+  const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols, channels = p.s.ci - c < kL ? p.s.ci - c : kL;
+  from += c * ld, to += c * p.w_ci;
+  for (int64_t j = 0; j < width; j += kL) {
+    Vec<T> r[kL];
+    for (int64_t k = 0; k < kL; k++) r[k] = k < channels ? load(from + k * ld + j) : Vec<T>{};
+    for (int64_t s = 1; s < p.splits; s++)
+      for (int64_t k = 0; k < channels; k++) r[k] = r[k] + load(from + s * part + k * ld + j);
+    transpose<T>(r);
+    for (int64_t k = 0; k < kL && j + k < width; k++) {
+      T* row = to + (j + k) * p.w_co;
+      if (p.w_ci == 1)
+        store(row, r[k], Part<T>(int(channels)));
+      else
+        for (int64_t i = 0; i < channels; i++) row[i * p.w_ci] = r[k][i];
+    }
+  }
+}
+
 template <class T>
 void sum_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
   const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols, rows = p.s.taps() * p.s.ci, part = p.s.groups * rows * ld;
@@ -144,22 +166,78 @@ void sum_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
     const int64_t width = p.s.co - j0 < kConvCols ? p.s.co - j0 : kConvCols;
     T* dst = reinterpret_cast<T*>(p.dst) + (group * p.s.co + j0) * p.w_co;
     const T* from = reinterpret_cast<const T*>(p.sums) + group * rows * ld + j0;
-    for (int64_t t = 0; t < p.s.taps(); t++) {
-      const int64_t k2 = t % p.s.k[2], k1 = t / p.s.k[2] % p.s.k[1], k0 = t / p.s.k[2] / p.s.k[1];
-      T* tap = dst + k0 * p.w_k[0] + k1 * p.w_k[1] + k2 * p.w_k[2];
-      for (int64_t c = 0; c < p.s.ci; c++, from += ld) {
-        alignas(64) T sum[kConvCols];
-        for (int64_t j = 0; j < kConvCols; j++) sum[j] = from[j];
-        for (int64_t s = 1; s < p.splits; s++)
-          for (int64_t j = 0; j < kConvCols; j++) sum[j] += from[s * part + j];
-        for (int64_t j = 0; j < width; j++) tap[j * p.w_co + c * p.w_ci] = sum[j];
+    for (int64_t c = 0; c < p.s.ci; c += kLanes<T>)
+      for (int64_t t = 0; t < p.s.taps(); t++) {
+        const int64_t k2 = t % p.s.k[2], k1 = t / p.s.k[2] % p.s.k[1], k0 = t / p.s.k[2] / p.s.k[1];
+        sum_block(p, from + t * p.s.ci * ld, part, c, width, dst + k0 * p.w_k[0] + k1 * p.w_k[1] + k2 * p.w_k[2]);
       }
+  }
+}
+
+// ---- groups of one channel: vectors of groups ----
+
+template <class T>
+struct DepthUnit {
+  const ConvWeightPlan& p;
+  ConvSource<T, kConvChunk> source;
+  const T* table[kConvChunk];
+
+  explicit DepthUnit(const ConvWeightPlan& plan) : p(plan), source(p.gather, p.src, p.zeros, 0) {}
+
+  // The n pixels from m on: sums[groups] = or += their products with the pixels at the table.
+  void add_tap(int64_t m, int64_t n, T* sums, bool first) {
+    constexpr int kL = kLanes<T>;
+    const int64_t groups = p.s.groups;
+    const T* y = reinterpret_cast<const T*>(p.y) + m * groups;
+    for (int64_t g = 0; g < groups; g += kL) {
+      const Part<T> part(int(groups - g < kL ? groups - g : kL));
+      Vec<T> sum[4] = {first ? Vec<T>{} : load(sums + g, part)};
+      for (int64_t i = 0; i < n; i++)
+        sum[i & 3] = fma(load(table[i] + g, part), load(y + i * groups + g, part), sum[i & 3]);
+      store(sums + g, Vec<T>((sum[0] + sum[1]) + (sum[2] + sum[3])), part);
+    }
+  }
+  void run(int64_t split) {
+    const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2], to = conv_piece(pixels, p.splits, split + 1);
+    T* sums = reinterpret_cast<T*>(p.sums) + split * p.s.taps() * p.s.groups;
+    bool first = true;
+    for (int64_t m = conv_piece(pixels, p.splits, split), n; m < to || first; m += n, first = false) {
+      n = to - m < kConvChunk ? to - m : kConvChunk;
+      ConvWalk at;
+      if (n) at.start(p.s.y, m);
+      for (int64_t i = 0; i < n; i++, at.next())
+        source.set(i, at.image, at.at[0] * p.s.stride[0], at.at[1] * p.s.stride[1], at.at[2] * p.s.stride[2]);
+      for (int64_t t = 0; t < p.s.taps(); t++) {
+        const int64_t k[kConvDims] = {t / p.s.k[2] / p.s.k[1], t / p.s.k[2] % p.s.k[1], t % p.s.k[2]};
+        int64_t o[kConvDims];
+        for (int d = 0; d < kConvDims; d++) o[d] = k[d] * p.s.dil[d] - p.gather.pad[d];
+        source.addresses(n, o, table);
+        add_tap(m, n, sums + t * p.s.groups, first);
+      }
+    }
+  }
+};
+template <class T>
+void sum_depthwise(const ConvWeightPlan& p) {
+  const int64_t part = p.s.taps() * p.s.groups;
+  const T* from = reinterpret_cast<const T*>(p.sums);
+  for (int64_t t = 0; t < p.s.taps(); t++) {
+    T* to = reinterpret_cast<T*>(p.dst) + t / p.s.k[2] / p.s.k[1] * p.w_k[0] + t / p.s.k[2] % p.s.k[1] * p.w_k[1] + t % p.s.k[2] * p.w_k[2];
+    for (int64_t g = 0; g < p.s.groups; g++, from++) {
+      T sum = *from;
+      for (int64_t s = 1; s < p.splits; s++) sum += from[s * part];
+      to[g * p.w_co] = sum;
     }
   }
 }
 
 template <class T>
 int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin, int64_t end) {
+  if (p.depthwise) {
+    if (p.run.stage == 1) return sum_depthwise<T>(p), TT_OK;
+    for (int64_t u = begin; u < end; u++) DepthUnit<T>(p).run(u);
+    return TT_OK;
+  }
   p.run.stage == 0 ? add_units<T>(p, begin, end) : sum_units<T>(p, begin, end);
   return TT_OK;
 }

@@ -77,7 +77,7 @@ static TensorRef gather_product(const Conv& c, ConvMode mode, const Tensor& sour
   TensorRef out = plan.planes ? new_tensor(sizes, c.compute, c.device) : new_last(sizes, c.compute, c.device);
   if (out->numel == 0) return out;
   if (width && mode == kConvForward) src = padded_rows(c, *src, width);
-  TensorRef zeros = zero_run(mode == kConvForward ? plan.gather.run : c.s.co, c);
+  TensorRef zeros = zero_run(plan.depthwise ? c.s.groups : mode == kConvForward ? plan.gather.run : c.s.co, c);
   Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device), images(conv_image_bytes(plan, out->item_size()), c.device);
   set_weight_strides(&plan, *w);
   plan.src = src->data, plan.weight = w->data, plan.bias = b ? b->data : nullptr, plan.dst = out->data;
@@ -95,7 +95,7 @@ static TensorRef weight_product(const Conv& c, const Tensor& input, const Tensor
   ConvWeightPlan plan;
   build_conv_weight(&plan, c.s, int32_t(c.compute), out->item_size(), width);
   if (width) x = padded_rows(c, *x, width);
-  TensorRef zeros = zero_run(plan.gather.run, c);
+  TensorRef zeros = zero_run(plan.depthwise ? c.s.groups : plan.gather.run, c);
   Workspace sums(conv_sums_bytes(plan, out->item_size()), c.device);
   set_weight_strides(&plan, *out);
   plan.src = x->data, plan.y = y->data, plan.dst = out->data, plan.sums = sums.data(), plan.zeros = zeros->data;

@@ -31,6 +31,8 @@ inline void conv_gather_y(ConvGather* g, const ConvShape& s) {
   g->run = s.co, g->group = s.co, g->pixel = s.groups * s.co, g->row = s.y[2] * g->pixel;
 }
 
+inline bool conv_depthwise(const ConvShape& s) { return s.groups > 1 && s.ci == 1 && s.co == 1; }
+
 // How the gradient of x is best found.
 inline ConvMode conv_data_mode(const ConvShape& s) { return s.ci <= 8 && conv_merged_width(s) ? kConvScatter : kConvData; }
 
@@ -52,17 +54,19 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   if (p->blocks < 8 && largest >= 112) p->blocks = largest / 56 < 8 ? largest / 56 : 8;
   p->block_rows = p->blocks ? conv_round((largest + p->blocks - 1) / p->blocks, 14) : 0;
   const double weight = double(s.groups * cols) * double(s.taps() * depth), work = weight * double(largest);
-  p->by_cols = mode != kConvScatter && !merged_width && largest <= 2048 && col_blocks * s.groups >= 4 && weight > (1 << 18);
-  p->planes = planes && !p->by_cols && mode != kConvScatter && phases == 1;
+  p->depthwise = conv_depthwise(s);
+  p->by_cols = !p->depthwise && mode != kConvScatter && !merged_width && largest <= 2048 && col_blocks * s.groups >= 4 && weight > (1 << 18);
+  p->planes = planes && !p->depthwise && !p->by_cols && mode != kConvScatter && phases == 1;
   if (p->by_cols) p->block_rows = kConvRows, p->blocks = s.groups * col_blocks;
   const bool any = cols > 0 && conv_pixels(s, grid) > 0;
-  p->run.units[0] = !any || p->by_cols ? 0 : mode == kConvScatter ? 1 : s.groups * col_blocks;
+  p->run.units[0] = !any || p->by_cols ? 0 : mode == kConvScatter || p->depthwise ? 1 : s.groups * col_blocks;
   p->run.grain[0] = conv_grain(double(s.taps()) * double(depth) * kConvCols * 8);
-  p->run.units[1] = !any ? 0 : mode == kConvScatter ? s.n : phases * p->blocks * (p->by_cols ? 1 : s.groups) * (p->planes ? col_blocks : 1);
+  p->run.units[1] = !any ? 0 : mode == kConvScatter ? s.n : phases * p->blocks * (p->by_cols || p->depthwise ? 1 : s.groups) * (p->planes ? col_blocks : 1);
   p->run.grain[1] = conv_grain(work / double(p->run.units[1] + 1) + 1);
   p->run.n = 2, p->run.stage = 0;
 }
 inline int64_t conv_packed_bytes(const ConvPlan& p, int64_t item_size) {
+  if (p.depthwise) return p.s.taps() * p.s.groups * item_size;
   if (p.by_cols) return p.run.units[1] * kConvDepth * kConvCols * item_size;
   if (p.mode == kConvScatter) return conv_round(p.s.taps() * p.s.ci, kConvCols) * p.s.co * item_size;
   const int64_t cols = p.mode == kConvForward ? p.s.co : p.s.ci, depth = p.mode == kConvForward ? p.s.ci : p.s.co;
@@ -85,7 +89,8 @@ inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dty
   p->s = s, p->dtype = dtype;
   conv_gather_x(&p->gather, s, merged_width);
   const int64_t pixels = conv_pixels(s, s.y), cols = conv_round(s.co, kConvCols);
-  const int64_t bytes = s.groups * s.taps() * s.ci * cols * item_size + 1;
+  p->depthwise = conv_depthwise(s);
+  const int64_t bytes = s.groups * s.taps() * s.ci * (p->depthwise ? 1 : cols) * item_size + 1;
   int64_t splits = (int64_t(8) << 20) / bytes;
   if (splits > pixels / (2 * kConvChunk)) splits = pixels / (2 * kConvChunk);
   p->splits = splits < 1 ? 1 : splits > 8 ? 8 : splits;
@@ -93,13 +98,14 @@ inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dty
   p->tap_blocks = p->splits >= 4 || taps < 1 ? 1 : taps;
   p->col_blocks = p->splits >= 4 || cols < 1 ? 1 : (cols + 127) / 128;
   const bool any = s.groups * s.taps() * s.ci * s.co > 0;
-  p->run.units[0] = any ? p->splits * s.groups * p->tap_blocks * p->col_blocks : 0;
-  p->run.grain[0] = conv_grain(double(pixels * s.co) * double(s.ci * s.taps()) / double(p->splits * p->tap_blocks * p->col_blocks));
-  p->run.units[1] = any ? s.groups * (cols / kConvCols) : 0;
+  p->run.units[0] = !any ? 0 : p->depthwise ? p->splits : p->splits * s.groups * p->tap_blocks * p->col_blocks;
+  p->run.grain[0] = conv_grain(double(pixels * s.co) * double(s.ci * s.taps()) * double(p->depthwise ? s.groups : 1) / double(p->splits * p->tap_blocks * p->col_blocks));
+  p->run.units[1] = !any ? 0 : p->depthwise ? 1 : s.groups * (cols / kConvCols);
   p->run.grain[1] = conv_grain(double(s.taps() * s.ci) * double(kConvCols * p->splits * 4));
   p->run.n = 2, p->run.stage = 0;
 }
 inline int64_t conv_sums_bytes(const ConvWeightPlan& p, int64_t item_size) {
+  if (p.depthwise) return p.splits * p.s.taps() * p.s.groups * item_size;
   return conv_round(p.splits * p.s.groups * p.s.taps() * p.s.ci * conv_round(p.s.co, kConvCols) * item_size, 64);
 }
 

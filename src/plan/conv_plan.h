@@ -43,7 +43,7 @@ constexpr int64_t kConvChunk = 256;  // pixels that a tile of the weight's gradi
 // Stage 0 packs the weight: [groups][column blocks of kConvCols]. Stage 1: [phases][blocks of rows][groups].
 // by_cols, for large weights and few pixels: no stage 0; stage 1: [phases][groups][column blocks], each of which packs its
 // part of the weight piece by piece. planes: dst has its channels before its pixels; stage 1: [blocks][groups][column blocks].
-// kConvScatter: stage 1: images.
+// kConvScatter: stage 1: images. depthwise: stage 0: 1 unit; stage 1: [phases][blocks of rows].
 struct ConvPlan {
   Stages run;
   ConvShape s;
@@ -52,6 +52,7 @@ struct ConvPlan {
   int32_t mode;
   int64_t phases[kConvDims], blocks, block_rows;
   bool by_cols, planes;
+  bool depthwise;  // groups of one channel each way: packed is [taps][groups], zeros `groups` zeros
   const char* src;
   const char* weight;
   int64_t w_co, w_ci, w_k[kConvDims];  // element strides of the weight
@@ -80,6 +81,7 @@ struct ConvWeightPlan {
   ConvGather gather;
   int32_t dtype;
   int64_t splits, tap_blocks, col_blocks;
+  bool depthwise;  // groups of one channel each way: units [splits], then 1; sums [splits][taps][groups]; `groups` zeros
   const char* src;
   const char* y;
   char* dst;
