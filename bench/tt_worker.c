@@ -264,6 +264,12 @@ static int run_maxpool(work *w) {
   CHECK(tt_max_pool2d(c, w->a, &two, 1, NULL, 0, NULL, 0, NULL, 0, NULL, fresh(w)));
   return 0;
 }
+static int run_bilinear(work *w) {
+  tt_interpolate_opts o = {0};
+  o.set = TT_INTERPOLATE_SCALE_FACTOR | TT_INTERPOLATE_MODE, o.scale_factor = 2, o.mode = TT_INTERPOLATION_BILINEAR;
+  CHECK(tt_interpolate(c, w->a, NULL, 0, &o, fresh(w)));
+  return 0;
+}
 static int run_bntrain(work *w) {
   tt_batch_norm_opts o = {0};
   o.set = TT_BATCH_NORM_TRAINING, o.training = 1;
@@ -371,6 +377,7 @@ static void list_products(void) {
 
 static void list_images(void) {
   add_work("maxpool", make_image, run_maxpool, 1, 0, 0);
+  add_work("bilinear", make_image, run_bilinear, 1, 0, 0);
   add_work("bntrain", make_image, run_bntrain, 1, 0, 0);
 }
 

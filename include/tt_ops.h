@@ -12,6 +12,8 @@ enum { TT_REDUCTION_NONE = 0, TT_REDUCTION_MEAN = 1, TT_REDUCTION_SUM = 2 };
 enum { TT_ROUNDING_NONE = 0, TT_ROUNDING_FLOOR = 1, TT_ROUNDING_TRUNC = 2 };
 enum { TT_APPROXIMATE_NONE = 0, TT_APPROXIMATE_TANH = 1 };
 enum { TT_KLREDUCTION_NONE = 0, TT_KLREDUCTION_MEAN = 1, TT_KLREDUCTION_SUM = 2, TT_KLREDUCTION_BATCHMEAN = 3 };
+enum { TT_INTERPOLATION_NEAREST = 0, TT_INTERPOLATION_LINEAR = 1, TT_INTERPOLATION_BILINEAR = 2, TT_INTERPOLATION_NEAREST_EXACT = 3, TT_INTERPOLATION_AREA = 4, TT_INTERPOLATION_BICUBIC = 5, TT_INTERPOLATION_TRILINEAR = 6 };
+enum { TT_PADDING_CONSTANT = 0, TT_PADDING_REFLECT = 1, TT_PADDING_REPLICATE = 2, TT_PADDING_CIRCULAR = 3 };
 enum { TT_SCATTER_NONE = 0, TT_SCATTER_ADD = 1, TT_SCATTER_MULTIPLY = 2 };
 enum { TT_ANNEAL_COS = 0, TT_ANNEAL_LINEAR = 1 };
 
@@ -2139,6 +2141,61 @@ typedef struct tt_norm_opts {
 #define TT_NORM_DTYPE (UINT64_C(1) << 1)
 tt_status tt_norm(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim, const tt_norm_opts *opts, tt_tensor **out);
 tt_status tt_norm_into(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim, const tt_norm_opts *opts, tt_tensor *dst);
+
+/* Resizes the dimensions after the first two to `size` or by a factor.
+     input: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
+     size: of the result, one number for each dimension or one for all
+     scale_factor: of all dimensions, instead of size
+     mode: nearest; linear, bilinear, trilinear: of 1, 2, 3 dimensions; nearest-exact; area: means; bicubic: of 2
+     align_corners: the outermost elements' centres fall together, not their edges
+     recompute_scale_factor: let the rounded sizes make the scale
+     antialias: not implemented
+     scale_d: factor of the third-last dimension instead
+     scale_h: of the last but one
+     scale_w: of the last */
+typedef struct tt_interpolate_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double scale_factor; /* of all dimensions, instead of size; default None */
+  int32_t mode; /* nearest; linear, bilinear, trilinear: of 1, 2, 3 dimensions; nearest-exact; area: means; bicubic: of 2; default "nearest" */
+  int32_t align_corners; /* the outermost elements' centres fall together, not their edges; default None */
+  int32_t recompute_scale_factor; /* let the rounded sizes make the scale; default None */
+  int32_t antialias; /* not implemented; default false */
+  double scale_d; /* factor of the third-last dimension instead; default None */
+  double scale_h; /* of the last but one; default None */
+  double scale_w; /* of the last; default None */
+} tt_interpolate_opts;
+#define TT_INTERPOLATE_SCALE_FACTOR (UINT64_C(1) << 0)
+#define TT_INTERPOLATE_MODE (UINT64_C(1) << 1)
+#define TT_INTERPOLATE_ALIGN_CORNERS (UINT64_C(1) << 2)
+#define TT_INTERPOLATE_RECOMPUTE_SCALE_FACTOR (UINT64_C(1) << 3)
+#define TT_INTERPOLATE_ANTIALIAS (UINT64_C(1) << 4)
+#define TT_INTERPOLATE_SCALE_D (UINT64_C(1) << 5)
+#define TT_INTERPOLATE_SCALE_H (UINT64_C(1) << 6)
+#define TT_INTERPOLATE_SCALE_W (UINT64_C(1) << 7)
+tt_status tt_interpolate(tt_ctx *c, const tt_tensor *input, const int64_t *size, int64_t n_size, const tt_interpolate_opts *opts, tt_tensor **out);
+
+/* Adds elements before and after those of the last dimensions; negative numbers take some away.
+     pad: (before, after) of the last dimension, then of the one before it, …
+     mode: constant; reflect: mirrored at the edge; replicate: the edge again; circular: the other end
+     value: of constant padding; none: 0 */
+typedef struct tt_pad_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t mode; /* constant; reflect: mirrored at the edge; replicate: the edge again; circular: the other end; default "constant" */
+  tt_scalar value; /* of constant padding; none: 0; default None */
+} tt_pad_opts;
+#define TT_PAD_MODE (UINT64_C(1) << 0)
+#define TT_PAD_VALUE (UINT64_C(1) << 1)
+tt_status tt_pad(tt_ctx *c, const tt_tensor *input, const int64_t *pad, int64_t n_pad, const tt_pad_opts *opts, tt_tensor **out);
+
+/* Adds elements of one value before and after those of the last dimensions; negative numbers take some away.
+     pad: (before, after) of the last dimension, then of the one before it, …
+     value: of the new elements */
+typedef struct tt_constant_pad_nd_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_scalar value; /* of the new elements; default 0 */
+} tt_constant_pad_nd_opts;
+#define TT_CONSTANT_PAD_ND_VALUE (UINT64_C(1) << 0)
+tt_status tt_constant_pad_nd(tt_ctx *c, const tt_tensor *self, const int64_t *pad, int64_t n_pad, const tt_constant_pad_nd_opts *opts, tt_tensor **out);
 
 /* Joins tensors along `dim`; all other sizes must be equal. 1-D tensors without elements are skipped, dtypes are
    promoted.

@@ -94,11 +94,46 @@ TT_NOINLINE void join_columns(T* TT_RESTRICT y, const T* TT_RESTRICT t, int64_t 
   }
 }
 
-// Windows of 2 x 2 side by side.
+// The even (0) or odd (1) ones of the 2 N elements of a and b.
+template <int kOdd, class T, int N>
+TT_INLINE typename Halves<T, N>::Whole every_second(typename Halves<T, N>::Whole a, typename Halves<T, N>::Whole b) {
+  constexpr int o = kOdd;
+  if constexpr (N == 16)
+    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14, o + 16, o + 18, o + 20, o + 22, o + 24, o + 26,
+                                   o + 28, o + 30);
+  else if constexpr (N == 8)
+    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14);
+  else
+    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6);
+}
+
+// Windows of 2 x 2 side by side: results [j, n), N at a time; those that are left over are fewer than N.
+template <class T, int N>
+TT_INLINE int64_t quarter_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
+  using V = typename Halves<T, N>::Whole;
+  auto get = [](const T* p) TT_INLINE_LAMBDA {
+    V v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+  };
+  auto join = [](V m, V v) TT_INLINE_LAMBDA {
+    const V top = v > m ? v : m;
+    return V(v != v ? v : top);
+  };
+  for (; j + N <= n; j += N) {
+    const V low = join(get(a + 2 * j), get(b + 2 * j)), high = join(get(a + 2 * j + N), get(b + 2 * j + N));
+    const V r = join(every_second<0, T, N>(low, high), every_second<1, T, N>(low, high));
+    __builtin_memcpy(y + j, &r, sizeof r);
+  }
+  return j;
+}
 template <class T, class Op>
 TT_NOINLINE void quarter(T* TT_RESTRICT y, const T* TT_RESTRICT a, const T* TT_RESTRICT b, int64_t n) {
-  TT_VECTORIZE
-  for (int64_t j = 0; j < n; j++) y[j] = Op::join(Op::join(a[2 * j], a[2 * j + 1]), Op::join(b[2 * j], b[2 * j + 1]));
+  constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
+  int64_t j = quarter_by<T, L>(y, a, b, 0, n);
+  if constexpr (L > 8) j = quarter_by<T, 8>(y, a, b, j, n);
+  if constexpr (L > 4) j = quarter_by<T, 4>(y, a, b, j, n);
+  for (; j < n; j++) y[j] = Op::join(Op::join(a[2 * j], b[2 * j]), Op::join(a[2 * j + 1], b[2 * j + 1]));
 }
 
 template <class T, class Op>
@@ -186,6 +221,13 @@ struct Planes {
     }
   }
 
+  // All windows are 2 x 2, side by side, without padding.
+  bool quarters() const {
+    bool all = !p.adaptive && item == int64_t(sizeof(T));
+    for (int d = 0; d < 2; d++) all &= p.kernel[d] == 2 && p.stride[d] == 2 && !p.pad[d] && p.dilation[d] == 1 && 2 * p.out[d] <= p.in[d];
+    return all;
+  }
+
   // The number of output columns from o1 on whose windows lie within kSpan columns.
   int64_t fitting(int64_t o1) const {
     int64_t most = p.out[1] - o1 < kOut ? p.out[1] - o1 : kOut;
@@ -203,12 +245,13 @@ struct Planes {
 
   void unit(int64_t u) {
     const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows, to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
-    if (!Op::kMean && !p.adaptive && item == int64_t(sizeof(T)) && p.kernel[0] == 2 && p.kernel[1] == 2 && p.stride[0] == 2 &&
-        p.stride[1] == 2 && !p.pad[0] && !p.pad[1] && p.dilation[0] == 1 && p.dilation[1] == 1 && 2 * p.out[0] <= p.in[0] && 2 * p.out[1] <= p.in[1]) {
-      for (int64_t o = from; o < to; o++)
-        quarter<T, Op>(reinterpret_cast<T*>(p.y) + (plane * p.out[0] + o) * p.out[1], reinterpret_cast<const T*>(row(plane, 2 * o, 0)),
-                       reinterpret_cast<const T*>(row(plane, 2 * o + 1, 0)), p.out[1]);
-      return;
+    if constexpr (!Op::kMean) {
+      if (quarters()) {
+        for (int64_t o = from; o < to; o++)
+          quarter<T, Op>(reinterpret_cast<T*>(p.y) + (plane * p.out[0] + o) * p.out[1], reinterpret_cast<const T*>(row(plane, 2 * o, 0)),
+                         reinterpret_cast<const T*>(row(plane, 2 * o + 1, 0)), p.out[1]);
+        return;
+      }
     }
     for (int64_t o1 = 0; o1 < p.out[1];) {
       int64_t n = fitting(o1);

@@ -59,6 +59,7 @@ TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const 
                                         bool training, double eps, Needs needs);
 // The elements of x at indices into its last two dimensions.
 TensorRef pool_take(const Tensor& x, const Tensor& indices);
+TensorRef constant_unpad(const Tensor& g, Ints pad);
 // x[target] of each row of classes; any finite value where the target is ignored.
 TensorRef class_scores(const Tensor& x, const Tensor& target, int64_t ignore_index);
 // The gradients of cross_entropy_backward's result with respect to grad and input.

@@ -173,4 +173,10 @@ static TensorRef flat_planes(const Tensor& t) { return op::flatten(t, t.ndim - 2
 TensorRef pool_take(const Tensor& x, const Tensor& indices) {
   return op::reshape(*op::gather(*flat_planes(x), -1, *flat_planes(indices)), indices.sizes());
 }
+TensorRef constant_unpad(const Tensor& g, Ints pad) {
+  Shape back(pad);
+  for (int64_t& n : back) n = -n;
+  return op::constant_pad_nd(g, back);
+}
+
 }  // namespace TT_NS::formula

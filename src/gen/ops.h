@@ -548,6 +548,13 @@ extern Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmin;
 extern Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into;
 extern Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm;
 extern Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_into;
+extern Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool, Opt<double>, Opt<double>, Opt<double>)> op_interpolate;
+extern Op<TensorRef(const Tensor&, Ints, int64_t, bool, double, double)> op_upsample2d;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t, bool, double, double)> op_upsample2d_backward;
+extern Op<TensorRef(const Tensor&, Ints, int64_t, const Scalar*)> op_pad;
+extern Op<TensorRef(const Tensor&, Ints, const Scalar&)> op_constant_pad_nd;
+extern Op<TensorRef(const Tensor&, Ints, int64_t)> op_pad_indexed;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t)> op_pad_indexed_backward;
 extern Op<TensorRef(TensorSpan, int64_t)> op_cat;
 extern Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into;
 extern Op<TensorRef(TensorSpan, int64_t)> op_stack;
@@ -594,6 +601,8 @@ enum : int64_t { kReductionNone = 0, kReductionMean = 1, kReductionSum = 2 };
 enum : int64_t { kRoundingNone = 0, kRoundingFloor = 1, kRoundingTrunc = 2 };
 enum : int64_t { kApproximateNone = 0, kApproximateTanh = 1 };
 enum : int64_t { kKlReductionNone = 0, kKlReductionMean = 1, kKlReductionSum = 2, kKlReductionBatchmean = 3 };
+enum : int64_t { kInterpolationNearest = 0, kInterpolationLinear = 1, kInterpolationBilinear = 2, kInterpolationNearestExact = 3, kInterpolationArea = 4, kInterpolationBicubic = 5, kInterpolationTrilinear = 6 };
+enum : int64_t { kPaddingConstant = 0, kPaddingReflect = 1, kPaddingReplicate = 2, kPaddingCircular = 3 };
 enum : int64_t { kScatterNone = 0, kScatterAdd = 1, kScatterMultiply = 2 };
 enum : int64_t { kAnnealCos = 0, kAnnealLinear = 1 };
 
@@ -2228,6 +2237,27 @@ inline TensorRef norm(const Tensor& self, double p = 2.0, Ints dim = {}, bool ke
 }
 inline void norm_into(const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
   return dispatch(op_norm_into, self, p, dim, keepdim, dtype, dst);
+}
+inline TensorRef interpolate(const Tensor& input, Ints size = {}, Opt<double> scale_factor = {}, int64_t mode = 0, Opt<bool> align_corners = {}, Opt<bool> recompute_scale_factor = {}, bool antialias = false, Opt<double> scale_d = {}, Opt<double> scale_h = {}, Opt<double> scale_w = {}) {
+  return dispatch(op_interpolate, input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias, scale_d, scale_h, scale_w);
+}
+inline TensorRef upsample2d(const Tensor& self, Ints size, int64_t mode, bool align, double scale_h, double scale_w) {
+  return dispatch(op_upsample2d, self, size, mode, align, scale_h, scale_w);
+}
+inline TensorRef upsample2d_backward(const Tensor& grad, Ints image, Ints size, int64_t mode, bool align, double scale_h, double scale_w) {
+  return dispatch(op_upsample2d_backward, grad, image, size, mode, align, scale_h, scale_w);
+}
+inline TensorRef pad(const Tensor& input, Ints pad, int64_t mode = 0, const Scalar* value = nullptr) {
+  return dispatch(op_pad, input, pad, mode, value);
+}
+inline TensorRef constant_pad_nd(const Tensor& self, Ints pad, const Scalar& value = kScalar<0>) {
+  return dispatch(op_constant_pad_nd, self, pad, value);
+}
+inline TensorRef pad_indexed(const Tensor& self, Ints pad, int64_t mode) {
+  return dispatch(op_pad_indexed, self, pad, mode);
+}
+inline TensorRef pad_indexed_backward(const Tensor& grad, const Tensor& self, Ints pad, int64_t mode) {
+  return dispatch(op_pad_indexed_backward, grad, self, pad, mode);
 }
 inline TensorRef cat(TensorSpan tensors, int64_t dim = 0) {
   return dispatch(op_cat, tensors, dim);

@@ -144,10 +144,100 @@ static int pool_windows(const Inputs* in, Arr* out, int max) {
 static int r_max_pool(const Inputs* in, Arr* out) { return pool_windows(in, out, 1); }
 static int r_avg_pool(const Inputs* in, Arr* out) { return pool_windows(in, out, 0); }
 
+/* ---- resizing: the weights of each dimension, applied one dimension at a time ---- */
+
+static double cubic_tap(double x) {
+  const double a = -0.75;
+  x = fabs(x);
+  return x <= 1 ? (a + 2) * x * x * x - (a + 3) * x * x + 1 : x < 2 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a : 0;
+}
+/* Weight of element i of n in result o of m. */
+static double resize_weight(int mode, int align, double scale, int64_t n, int64_t m, int64_t o, int64_t i) {
+  double at = align ? (m > 1 ? (double)(n - 1) / (double)(m - 1) * (double)o : 0) : ((double)o + 0.5) * scale - 0.5, w = 0;
+  int64_t k;
+  if (mode == TT_INTERPOLATION_NEAREST) return fmin(floor((float)((double)o * scale)), (double)(n - 1)) == (double)i;
+  if (mode == TT_INTERPOLATION_NEAREST_EXACT) return fmin(floor((float)(((double)o + 0.5) * scale)), (double)(n - 1)) == (double)i;
+  if (mode == TT_INTERPOLATION_AREA) {
+    const int64_t from = o * n / m, to = ((o + 1) * n + m - 1) / m;
+    return i >= from && i < to ? 1 / (double)(to - from) : 0;
+  }
+  if (mode != TT_INTERPOLATION_BICUBIC) {
+    at = fmin(fmax(at, 0), (double)(n - 1));
+    return fmax(0, 1 - fabs(at - (double)i));
+  }
+  for (k = (int64_t)floor(at) - 1; k < (int64_t)floor(at) + 3; k++)
+    if ((k < 0 ? 0 : k >= n ? n - 1 : k) == i) w += cubic_tap(at - (double)k);
+  return w;
+}
+static int r_interpolate(const Inputs* in, Arr* out) {
+  Arr x = *tensor(in, "input");
+  const tt_value* size = given(in, "size");
+  const int mode = (int)int_arg(in, "mode", 0), align = (int)int_arg(in, "align_corners", 0);
+  int d;
+  for (d = 2; d < x.ndim; d++) {
+    const int64_t n = x.shape[d];
+    double factor = size ? 0 : number_arg(in, "scale_factor", 0), scale;
+    int64_t m, inner = 1, i, k;
+    int e;
+    if (d == x.ndim - 2) factor = number_arg(in, "scale_h", factor);
+    m = size ? size->ints[size->n == 1 ? 0 : d - 2] : (int64_t)floor((double)n * factor);
+    scale = factor > 0 && !int_arg(in, "recompute_scale_factor", 0) ? 1 / factor : (double)n / (double)m;
+    for (e = d + 1; e < x.ndim; e++) inner *= x.shape[e];
+    x.shape[d] = m;
+    *out = array(x.shape, x.ndim);
+    for (i = 0; i < out->n; i++) {
+      const int64_t o = i / inner % m, start = i / inner / m * n * inner + i % inner;
+      int64_t from = 0, to = n; /* far elements have no weight */
+      if (mode != TT_INTERPOLATION_AREA) {
+        const double at = align && m > 1 ? (double)o * (double)(n - 1) / (double)(m - 1) : (double)o * scale;
+        from = (int64_t)at - 4 < 0 ? 0 : (int64_t)at - 4, to = (int64_t)at + 6 < n ? (int64_t)at + 6 : n;
+        if (align && m == 1) from = 0, to = n < 6 ? n : 6;
+        if (from > n - 2) from = n < 2 ? 0 : n - 2;
+      }
+      for (k = from; k < to; k++) {
+        const double w = resize_weight(mode, align, scale, n, m, o, k);
+        if (w != 0) out->v[i] += w * x.v[start + k * inner];
+      }
+    }
+    x = *out;
+  }
+  return 1;
+}
+
+static int r_pad(const Inputs* in, Arr* out) {
+  const Arr* x = tensor(in, has(in, "mode") ? "input" : "self");
+  const tt_value* pad = given(in, "pad");
+  const int mode = (int)int_arg(in, "mode", 0);
+  int64_t before[kMaxDims] = {0}, shape[kMaxDims], idx[kMaxDims], i;
+  int d;
+  memcpy(shape, x->shape, sizeof shape);
+  for (d = 0; d < x->ndim; d++) {
+    const int k = 2 * (x->ndim - 1 - d);
+    if (k + 1 < pad->n) before[d] = pad->ints[k], shape[d] += pad->ints[k] + pad->ints[k + 1];
+  }
+  *out = array(shape, x->ndim);
+  for (i = 0; i < out->n; i++) {
+    int inside = 1;
+    unravel(i, shape, x->ndim, idx);
+    for (d = 0; d < x->ndim; d++) {
+      const int64_t n = x->shape[d];
+      int64_t at = idx[d] - before[d];
+      if (mode == TT_PADDING_REFLECT) at = at < 0 ? -at : at >= n ? 2 * n - 2 - at : at;
+      if (mode == TT_PADDING_REPLICATE) at = at < 0 ? 0 : at >= n ? n - 1 : at;
+      if (mode == TT_PADDING_CIRCULAR) at = (at + 8 * n) % n;
+      inside &= at >= 0 && at < n;
+      idx[d] = at;
+    }
+    out->v[i] = inside ? x->v[ravel(x, idx)] : number_arg(in, "value", 0);
+  }
+  return 1;
+}
+
 #define IMAGE_REFS                                                                                                       \
   {"batch_norm", 0, r_batch_norm, 0}, {"instance_norm", 0, r_instance_norm, 0}, {"group_norm", 0, r_group_norm, 0},  \
       {"rms_norm", 0, r_rms_norm, 0}, {"max_pool1d", 0, r_max_pool, 1}, {"max_pool2d", 0, r_max_pool, 1},            \
       {"max_pool1d_with_indices", 0, r_max_pool, 1}, {"max_pool2d_with_indices", 0, r_max_pool, 1},                  \
       {"adaptive_max_pool1d", 0, r_max_pool, 1}, {"adaptive_max_pool2d", 0, r_max_pool, 1},                          \
       {"avg_pool1d", 0, r_avg_pool, 0}, {"avg_pool2d", 0, r_avg_pool, 0},                                            \
-      {"adaptive_avg_pool1d", 0, r_avg_pool, 0}, {"adaptive_avg_pool2d", 0, r_avg_pool, 0},
+      {"adaptive_avg_pool1d", 0, r_avg_pool, 0}, {"adaptive_avg_pool2d", 0, r_avg_pool, 0},                     \
+      {"interpolate", 0, r_interpolate, 0}, {"pad", 0, r_pad, 1}, {"constant_pad_nd", 0, r_pad, 1},

@@ -167,8 +167,79 @@ static void build_adaptive_pool(const Build* b) {
   }
 }
 
+/* ---- resizing and padding ---- */
+
+static void build_interpolate(const Build* b) {
+  static const struct {
+    int64_t shape[5];
+    int ndim, n_size;
+    int64_t size[3];
+    double factor;
+    int mode, align, recompute;
+  } kCases[] = {
+      {{1, 2, 3, 4}, 4, 2, {5, 3}, 0, TT_INTERPOLATION_NEAREST, 0, 0},
+      {{2, 1, 4, 3}, 4, 0, {0}, 1.7, TT_INTERPOLATION_NEAREST, 0, 0},
+      {{1, 2, 5}, 3, 1, {7}, 0, TT_INTERPOLATION_NEAREST, 0, 0},
+      {{1, 1, 2, 3, 2}, 5, 3, {3, 2, 5}, 0, TT_INTERPOLATION_NEAREST, 0, 0},
+      {{1, 2, 3, 5}, 4, 0, {0}, 1.4, TT_INTERPOLATION_NEAREST_EXACT, 0, 0},
+      {{1, 2, 5}, 3, 1, {8}, 0, TT_INTERPOLATION_LINEAR, 1, 0},
+      {{1, 2, 5}, 3, 0, {0}, 0.6, TT_INTERPOLATION_LINEAR, 0, 0},
+      {{1, 2, 3, 4}, 4, 2, {5, 6}, 0, TT_INTERPOLATION_BILINEAR, 0, 0},
+      {{2, 1, 4, 3}, 4, 2, {3, 5}, 0, TT_INTERPOLATION_BILINEAR, 1, 0},
+      {{1, 1, 4, 5}, 4, 0, {0}, 2, TT_INTERPOLATION_BILINEAR, 0, 0},
+      {{1, 1, 4, 5}, 4, 0, {0}, 1.7, TT_INTERPOLATION_BILINEAR, 0, 1},
+      {{1, 1, 4, 5}, 4, 0, {0}, 0.45, TT_INTERPOLATION_BILINEAR, 0, 0},
+      {{0, 2, 3, 4}, 4, 1, {5}, 0, TT_INTERPOLATION_BILINEAR, 0, 0},
+      {{1, 1, 3, 4}, 4, 2, {1, 1}, 0, TT_INTERPOLATION_BILINEAR, 1, 0},
+      {{1, 1, 2, 3, 2}, 5, 3, {3, 2, 5}, 0, TT_INTERPOLATION_TRILINEAR, 0, 0},
+      {{1, 2, 4, 3}, 4, 2, {5, 4}, 0, TT_INTERPOLATION_BICUBIC, 0, 0},
+      {{1, 1, 4, 5}, 4, 0, {0}, 0.7, TT_INTERPOLATION_BICUBIC, 1, 0},
+      {{1, 2, 5, 4}, 4, 2, {2, 3}, 0, TT_INTERPOLATION_AREA, 0, 0},
+      {{1, 1, 3, 2, 4}, 5, 3, {2, 1, 3}, 0, TT_INTERPOLATION_AREA, 0, 0},
+      {{2, 3, 7, 2500}, 4, 2, {9, 3100}, 0, TT_INTERPOLATION_BILINEAR, 0, 0},
+      {{2, 3, 9, 4001}, 4, 2, {3, 900}, 0, TT_INTERPOLATION_BILINEAR, 1, 0},
+      {{3, 5, 41, 67}, 4, 0, {0}, 2, TT_INTERPOLATION_BILINEAR, 0, 0},
+      {{3, 5, 41, 67}, 4, 0, {0}, 2.3, TT_INTERPOLATION_NEAREST, 0, 0},
+  };
+  int k;
+  for (k = 0; k < (int)(sizeof kCases / sizeof *kCases); k++) {
+    Sample s = one(b, "interpolate", k < 19, signed_(kCases[k].shape, kCases[k].ndim));
+    if (kCases[k].n_size) put(&s, "size", ints_value(kCases[k].size, kCases[k].n_size));
+    if (kCases[k].factor > 0) put(&s, "scale_factor", float_value(kCases[k].factor));
+    put(&s, "mode", int_value(kCases[k].mode));
+    if (kCases[k].align) put(&s, "align_corners", bool_value(1));
+    if (kCases[k].recompute) put(&s, "recompute_scale_factor", bool_value(1));
+    if (k == 10) put(&s, "scale_h", float_value(1.3));
+    s.big = k > 20;
+    emit(b, &s);
+  }
+}
+static void build_pad(const Build* b) {
+  static const struct {
+    int64_t shape[4];
+    int ndim, n_pad;
+    int64_t pad[6];
+    int mode;
+  } kCases[] = {
+      {{2, 3}, 2, 2, {1, 2}, 0},          {{2, 3, 4}, 3, 4, {1, -1, 0, 2}, 0}, {{2, 3}, 2, 4, {-1, 3, -2, 1}, 0},
+      {{0, 3}, 2, 2, {1, 1}, 0},          {{2, 3}, 2, 0, {0}, 0},              {{1, 2, 3, 4}, 4, 4, {2, 1, 1, 0}, 1},
+      {{2, 5}, 2, 2, {3, -1}, 1},         {{1, 2, 3, 4}, 4, 4, {2, 5, -1, 1}, 2}, {{2, 3}, 2, 2, {-1, 4}, 2},
+      {{1, 2, 3, 4}, 4, 4, {2, 4, 1, 0}, 3}, {{2, 2, 3}, 3, 2, {3, -1}, 3},
+  };
+  int k;
+  for (k = 0; k < (int)(sizeof kCases / sizeof *kCases); k++) {
+    Sample s;
+    if (kCases[k].mode && !has_arg(b->row, "mode")) continue;
+    s = one(b, "pad", 1, signed_(kCases[k].shape, kCases[k].ndim));
+    put(&s, "pad", ints_value(kCases[k].pad, kCases[k].n_pad));
+    if (has_arg(b->row, "mode")) put(&s, "mode", int_value(kCases[k].mode));
+    if (k < 2) put(&s, "value", scalar_value(k + 1));
+    emit(b, &s);
+  }
+}
+
 #define IMAGE_FAMILIES                                                                                                   \
   {"batch_norm", build_batch_norm}, {"group_norm", build_group_norm}, {"rms_norm", build_rms_norm},                  \
       {"pool1d", build_pool1d}, {"pool2d", build_pool2d}, {"average_pool1d", build_pool1d},                          \
       {"average_pool2d", build_pool2d}, {"adaptive_pool", build_adaptive_pool},                                      \
-      {"adaptive_average", build_adaptive_pool},
+      {"adaptive_average", build_adaptive_pool}, {"interpolate", build_interpolate}, {"pad", build_pad},

@@ -255,7 +255,7 @@ static int is_summed(const Row* r) {
                                         "shorthand",  "baddbmm",  "einsum",        "statistics", "prod", "cumsum", "norm", "prod_scan",
                                         "conv", "conv_padding", "conv_transpose", "difference_loss", "logits_loss", "probability_loss", "kl_div",
                                         "batch_norm", "group_norm", "rms_norm", "average_pool1d", "average_pool2d", "adaptive_average",
-                                        "attention"};
+                                        "attention", "interpolate"};
   size_t i;
   for (i = 0; i < sizeof kSummed / sizeof *kSummed; i++)
     if (strcmp(r->samples, kSummed[i]) == 0) return 1;

@@ -92,7 +92,7 @@ def comment(op):
 def tt_ops_h(ops):
     out = [CHEAD + "#ifndef TT_OPS_H\n#define TT_OPS_H\n\n#include \"tt_types.h\"\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n"]
     for name, values in ENUMS.items():
-        rows = ", ".join(f"TT_{name.upper()}_{v.upper()} = {n}" for v, n in values.items())
+        rows = ", ".join(f"TT_{name.upper()}_{v.upper().replace('-', '_')} = {n}" for v, n in values.items())
         out.append(f"enum {{ {rows} }};")
     out.append("")
     for op in ops.values():

@@ -97,7 +97,7 @@ def ops_h(ops):
             ret, types = sig(op, v)
             out.append(f"extern Op<{ret}({', '.join(types)})> op_{op.name}{v};")
     for name, values in ENUMS.items():
-        rows = ", ".join(f"k{name}{v.capitalize()} = {n}" for v, n in values.items())
+        rows = ", ".join(f"k{name}{v.title().replace('-', '')} = {n}" for v, n in values.items())
         out.append(f"enum : int64_t {{ {rows} }};")
     out.append("\n// Typed calls: what tt itself uses. Inputs are borrowed, results owned.\nnamespace op {\n")
     for op in ops.values():

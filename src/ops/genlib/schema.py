@@ -24,6 +24,8 @@ ENUMS = {  # host-visible enumerations: name -> {value name: number}, append-onl
     "Rounding": {"none": 0, "floor": 1, "trunc": 2},
     "Approximate": {"none": 0, "tanh": 1},
     "KlReduction": {"none": 0, "mean": 1, "sum": 2, "batchmean": 3},
+    "Interpolation": {"nearest": 0, "linear": 1, "bilinear": 2, "nearest-exact": 3, "area": 4, "bicubic": 5, "trilinear": 6},
+    "Padding": {"constant": 0, "reflect": 1, "replicate": 2, "circular": 3},
     "Scatter": {"none": 0, "add": 1, "multiply": 2},
     "Anneal": {"cos": 0, "linear": 1},
 }

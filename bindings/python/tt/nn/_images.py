@@ -45,4 +45,29 @@ def adaptive_avg_pool2d(input, output_size):
 
 
 adaptive_avg_pool2d.__doc__ = _ops.adaptive_avg_pool2d.__doc__
-FUNCTIONS = {f.__name__: f for f in (max_pool1d, max_pool2d, adaptive_max_pool1d, adaptive_max_pool2d, adaptive_avg_pool2d)}
+
+
+def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
+    scales = {}
+    if isinstance(scale_factor, (tuple, list)):
+        dims = input.dim() - 2 if isinstance(input, Tensor) else len(scale_factor)
+        if len(scale_factor) != dims:
+            raise ValueError(f"interpolate: scale_factor has {len(scale_factor)} numbers: must be one number or {dims}")
+        scales = dict(zip(("scale_w", "scale_h", "scale_d"), reversed(scale_factor)))
+        scale_factor = None
+    return _ops.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias, **scales)
+
+
+def upsample_nearest(input, size=None, scale_factor=None):
+    """interpolate with mode="nearest"."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input, size=None, scale_factor=None):
+    """interpolate with mode="bilinear" and align_corners=True."""
+    return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
+
+
+interpolate.__doc__ = _ops.interpolate.__doc__
+FUNCTIONS = {f.__name__: f for f in (max_pool1d, max_pool2d, adaptive_max_pool1d, adaptive_max_pool2d, adaptive_avg_pool2d,
+                                     interpolate, upsample_nearest, upsample_bilinear)}
