@@ -5,8 +5,8 @@ from struct import Struct
 from ._convert import (boolean, call_list, device_field, dtype_code, float64, gathered, generator_address, int64, int_list,
                        list_field, integer, is_dims, is_int, is_list, is_number, is_optional_number, is_optional_tensor, length,
                        memory_format_code, named_result, no_overload, number_form, number_beside, number_operand, one_of,
-                       optional_integer, optional_real, optional_scalar, optional_tensor, out_tensor, out_tensors, pointers, real,
-                       scalar, scalar_field, store, tensor_address, tensor_list, text, wrong_kind)
+                       optional_boolean, optional_integer, optional_real, optional_scalar, optional_tensor, out_tensor,
+                       out_tensors, pointers, real, scalar, scalar_field, store, tensor_address, tensor_list, text, wrong_kind)
 from ._lib import fail, lib, local
 from ._types import preserve_format
 from ._tensor import Tensor, wrap
@@ -17,6 +17,8 @@ REDUCTION = {'none': 0, 'mean': 1, 'sum': 2}
 ROUNDING = {'none': 0, 'floor': 1, 'trunc': 2}
 APPROXIMATE = {'none': 0, 'tanh': 1}
 KLREDUCTION = {'none': 0, 'mean': 1, 'sum': 2, 'batchmean': 3}
+INTERPOLATION = {'nearest': 0, 'linear': 1, 'bilinear': 2, 'nearest-exact': 3, 'area': 4, 'bicubic': 5, 'trilinear': 6}
+PADDING = {'constant': 0, 'reflect': 1, 'replicate': 2, 'circular': 3}
 SCATTER = {'none': 0, 'add': 1, 'multiply': 2}
 ANNEAL = {'cos': 0, 'linear': 1}
 tt_abs = lib.tt_abs
@@ -166,6 +168,7 @@ tt_clamp_tensor = lib.tt_clamp_tensor
 tt_clamp_tensor_ = lib.tt_clamp_tensor_
 tt_clamp_tensor_into = lib.tt_clamp_tensor_into
 tt_clone = lib.tt_clone
+tt_constant_pad_nd = lib.tt_constant_pad_nd
 tt_contiguous = lib.tt_contiguous
 tt_conv1d = lib.tt_conv1d
 tt_conv1d_padding = lib.tt_conv1d_padding
@@ -341,6 +344,7 @@ tt_index_put_ = lib.tt_index_put_
 tt_index_select = lib.tt_index_select
 tt_index_select_into = lib.tt_index_select_into
 tt_instance_norm = lib.tt_instance_norm
+tt_interpolate = lib.tt_interpolate
 tt_isfinite = lib.tt_isfinite
 tt_isinf = lib.tt_isinf
 tt_isnan = lib.tt_isnan
@@ -489,6 +493,7 @@ tt_ones = lib.tt_ones
 tt_ones_like = lib.tt_ones_like
 tt_outer = lib.tt_outer
 tt_outer_into = lib.tt_outer_into
+tt_pad = lib.tt_pad
 tt_permute = lib.tt_permute
 tt_pow = lib.tt_pow
 tt_pow_ = lib.tt_pow_
@@ -779,6 +784,9 @@ _o_cumsum = Struct("Qi0q").pack
 _o_cumprod = Struct("Qi0q").pack
 _o_argmin = Struct("Qqi0q").pack
 _o_norm = Struct("Qii0q").pack
+_o_interpolate = Struct("Qdiiiiddd0q").pack
+_o_pad = Struct("Qi0qiiqdd0q").pack
+_o_constant_pad_nd = Struct("Q0qiiqdd0q").pack
 _o_cat = Struct("Qq0q").pack
 _o_stack = Struct("Qq0q").pack
 _o_split = Struct("Qq0q").pack
@@ -6802,6 +6810,78 @@ def norm(input, p=2.0, dim=None, keepdim=False, *, dtype=None, out=None):
     return t
 
 
+def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False, scale_d=None, scale_h=None, scale_w=None):
+    """interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False, scale_d=None, scale_h=None, scale_w=None)
+
+    Resizes the dimensions after the first two to `size` or by a factor.
+      input: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
+      size: of the result, one number for each dimension or one for all
+      scale_factor: of all dimensions, instead of size
+      mode: nearest; linear, bilinear, trilinear: of 1, 2, 3 dimensions; nearest-exact; area: means; bicubic: of 2
+      align_corners: the outermost elements' centres fall together, not their edges
+      recompute_scale_factor: let the rounded sizes make the scale
+      antialias: not implemented
+      scale_d: factor of the third-last dimension instead
+      scale_h: of the last but one
+      scale_w: of the last
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("interpolate", "input", "Tensor", input)
+    size_c, size_n = int_list(size, "interpolate", "size")
+    opts = None
+    if scale_factor is not None or mode != "nearest" or align_corners is not None or recompute_scale_factor is not None or antialias is not False or scale_d is not None or scale_h is not None or scale_w is not None:
+        opts = _o_interpolate(18 | (scale_factor is not None) | (align_corners is not None) << 2 | (recompute_scale_factor is not None) << 3 | (scale_d is not None) << 5 | (scale_h is not None) << 6 | (scale_w is not None) << 7, optional_real(scale_factor, "interpolate", "scale_factor"), one_of(INTERPOLATION, mode, "interpolate", "mode"), optional_boolean(align_corners, "interpolate", "align_corners"), optional_boolean(recompute_scale_factor, "interpolate", "recompute_scale_factor"), boolean(antialias, "interpolate", "antialias"), optional_real(scale_d, "interpolate", "scale_d"), optional_real(scale_h, "interpolate", "scale_h"), optional_real(scale_w, "interpolate", "scale_w"))
+    h = c_void_p()
+    if tt_interpolate(local.ctx, input._h, size_c, size_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def pad(input, pad, mode="constant", value=None):
+    """pad(input, pad, mode="constant", value=None)
+
+    Adds elements before and after those of the last dimensions; negative numbers take some away.
+      pad: (before, after) of the last dimension, then of the one before it, …
+      mode: constant; reflect: mirrored at the edge; replicate: the edge again; circular: the other end
+      value: of constant padding; none: 0
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("pad", "input", "Tensor", input)
+    pad_c, pad_n = int_list(pad, "pad", "pad")
+    opts = None
+    if mode != "constant" or value is not None:
+        opts = _o_pad(1 | (value is not None) << 1, one_of(PADDING, mode, "pad", "mode"), *scalar_field(value, "pad", "value"))
+    h = c_void_p()
+    if tt_pad(local.ctx, input._h, pad_c, pad_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def constant_pad_nd(input, pad, value=0):
+    """constant_pad_nd(input, pad, value=0)
+
+    Adds elements of one value before and after those of the last dimensions; negative numbers take some away.
+      pad: (before, after) of the last dimension, then of the one before it, …
+      value: of the new elements
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("constant_pad_nd", "input", "Tensor", input)
+    pad_c, pad_n = int_list(pad, "constant_pad_nd", "pad")
+    opts = None
+    if value != 0 or type(value) is not int:
+        opts = _o_constant_pad_nd(1, *scalar_field(value, "constant_pad_nd", "value"))
+    h = c_void_p()
+    if tt_constant_pad_nd(local.ctx, input._h, pad_c, pad_n, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
 def cat(tensors, dim=0, *, out=None):
     """cat(tensors, dim=0, *, out=None)
 
@@ -7503,28 +7583,28 @@ PLACES = {
         "atan2": atan2, "avg_pool1d": avg_pool1d, "baddbmm": baddbmm, "batch_norm": batch_norm, "bernoulli": bernoulli, "bitwise_and":
         bitwise_and, "bitwise_left_shift": bitwise_left_shift, "bitwise_not": bitwise_not, "bitwise_or": bitwise_or,
         "bitwise_right_shift": bitwise_right_shift, "bitwise_xor": bitwise_xor, "bmm": bmm, "cat": cat, "ceil": ceil, "chunk": chunk,
-        "clamp": clamp, "clip": clamp, "clone": clone, "conv1d": conv1d, "conv2d": conv2d, "conv3d": conv3d, "conv_transpose1d":
-        conv_transpose1d, "conv_transpose2d": conv_transpose2d, "conv_transpose3d": conv_transpose3d, "cos": cos, "cosh": cosh, "cumprod":
-        cumprod, "cumsum": cumsum, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "dot": dot, "einsum": einsum,
-        "empty": empty, "empty_like": empty_like, "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2, "expm1": expm1, "eye":
-        eye, "fix": trunc, "flatten": flatten, "flip": flip, "floor": floor, "floor_divide": floor_divide, "fmod": fmod, "full": full,
-        "full_like": full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "group_norm": group_norm, "gt": gt,
-        "index_add": index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put, "index_select": index_select,
-        "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log": log, "log10": log10, "log1p":
-        log1p, "log2": log2, "log_softmax": log_softmax, "logical_and": logical_and, "logical_not": logical_not, "logical_or": logical_or,
-        "logical_xor": logical_xor, "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill, "masked_select": masked_select,
-        "matmul": matmul, "max": max, "max_pool1d": max_pool1d, "max_pool1d_with_indices": max_pool1d_with_indices, "max_pool2d":
-        max_pool2d, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm, "mul": mul, "multinomial": multinomial,
-        "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg, "negative": neg, "normal": normal, "not_equal": ne, "ones":
-        ones, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "prod": prod, "rand": rand, "rand_like": rand_like,
-        "randn": randn, "randn_like": randn_like, "randperm": randperm, "reciprocal": reciprocal, "relu": relu, "remainder": remainder,
-        "reshape": reshape, "rms_norm": rms_norm, "roll": roll, "round": round, "rsqrt": rsqrt, "rsub": rsub, "scatter": scatter,
-        "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign, "sin": sin, "sinh": sinh, "softmax": softmax,
-        "sort": sort, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square": square, "squeeze": squeeze, "stack":
-        stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim": take_along_dim, "tan": tan, "tanh": tanh,
-        "tile": tile, "topk": topk, "transpose": transpose, "tril": tril, "triu": triu, "true_divide": div, "trunc": trunc, "unbind":
-        unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean": var_mean, "where": where, "zeros": zeros,
-        "zeros_like": zeros_like
+        "clamp": clamp, "clip": clamp, "clone": clone, "constant_pad_nd": constant_pad_nd, "conv1d": conv1d, "conv2d": conv2d, "conv3d":
+        conv3d, "conv_transpose1d": conv_transpose1d, "conv_transpose2d": conv_transpose2d, "conv_transpose3d": conv_transpose3d, "cos":
+        cos, "cosh": cosh, "cumprod": cumprod, "cumsum": cumsum, "detach": detach, "diagonal": diagonal, "div": div, "divide": div, "dot":
+        dot, "einsum": einsum, "empty": empty, "empty_like": empty_like, "eq": eq, "erf": erf, "erfc": erfc, "exp": exp, "exp2": exp2,
+        "expm1": expm1, "eye": eye, "fix": trunc, "flatten": flatten, "flip": flip, "floor": floor, "floor_divide": floor_divide, "fmod":
+        fmod, "full": full, "full_like": full_like, "gather": gather, "ge": ge, "greater": gt, "greater_equal": ge, "group_norm":
+        group_norm, "gt": gt, "index_add": index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put,
+        "index_select": index_select, "isfinite": isfinite, "isinf": isinf, "isnan": isnan, "le": le, "less": lt, "less_equal": le, "log":
+        log, "log10": log10, "log1p": log1p, "log2": log2, "log_softmax": log_softmax, "logical_and": logical_and, "logical_not":
+        logical_not, "logical_or": logical_or, "logical_xor": logical_xor, "logsumexp": logsumexp, "lt": lt, "masked_fill": masked_fill,
+        "masked_select": masked_select, "matmul": matmul, "max": max, "max_pool1d": max_pool1d, "max_pool1d_with_indices":
+        max_pool1d_with_indices, "max_pool2d": max_pool2d, "maximum": maximum, "mean": mean, "min": min, "minimum": minimum, "mm": mm,
+        "mul": mul, "multinomial": multinomial, "multiply": mul, "mv": mv, "narrow": narrow, "ne": ne, "neg": neg, "negative": neg,
+        "normal": normal, "not_equal": ne, "ones": ones, "ones_like": ones_like, "outer": outer, "permute": permute, "pow": pow, "prod":
+        prod, "rand": rand, "rand_like": rand_like, "randn": randn, "randn_like": randn_like, "randperm": randperm, "reciprocal":
+        reciprocal, "relu": relu, "remainder": remainder, "reshape": reshape, "rms_norm": rms_norm, "roll": roll, "round": round, "rsqrt":
+        rsqrt, "rsub": rsub, "scatter": scatter, "scatter_add": scatter_add, "select": select, "sigmoid": sigmoid, "sign": sign, "sin":
+        sin, "sinh": sinh, "softmax": softmax, "sort": sort, "split": split, "split_with_sizes": split_with_sizes, "sqrt": sqrt, "square":
+        square, "squeeze": squeeze, "stack": stack, "std": std, "sub": sub, "subtract": sub, "sum": sum, "t": t, "take_along_dim":
+        take_along_dim, "tan": tan, "tanh": tanh, "tile": tile, "topk": topk, "transpose": transpose, "tril": tril, "triu": triu,
+        "true_divide": div, "trunc": trunc, "unbind": unbind, "unflatten": unflatten, "unsqueeze": unsqueeze, "var": var, "var_mean":
+        var_mean, "where": where, "zeros": zeros, "zeros_like": zeros_like
     },
     "Tensor": {
         "abs": abs, "abs_": abs_, "absolute": abs, "absolute_": abs_, "acos": acos, "acos_": acos_, "add": add, "add_": add_, "addmm":
@@ -7573,11 +7653,11 @@ PLACES = {
         binary_cross_entropy_with_logits, "conv1d": conv1d, "conv2d": conv2d, "conv3d": conv3d, "conv_transpose1d": conv_transpose1d,
         "conv_transpose2d": conv_transpose2d, "conv_transpose3d": conv_transpose3d, "cross_entropy": cross_entropy, "dropout": dropout,
         "elu": elu, "embedding": embedding, "gelu": gelu, "glu": glu, "group_norm": group_norm, "hardsigmoid": hardsigmoid, "hardswish":
-        hardswish, "hardtanh": hardtanh, "huber_loss": huber_loss, "instance_norm": instance_norm, "kl_div": kl_div, "l1_loss": l1_loss,
-        "layer_norm": layer_norm, "leaky_relu": leaky_relu, "linear": linear, "log_softmax": log_softmax, "logsigmoid": logsigmoid,
-        "max_pool1d": max_pool1d, "max_pool1d_with_indices": max_pool1d_with_indices, "max_pool2d": max_pool2d, "max_pool2d_with_indices":
-        max_pool2d_with_indices, "mish": mish, "mse_loss": mse_loss, "nll_loss": nll_loss, "one_hot": one_hot, "relu": relu, "relu6":
-        relu6, "rms_norm": rms_norm, "scaled_dot_product_attention": scaled_dot_product_attention, "sigmoid": sigmoid, "silu": silu,
-        "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softplus": softplus, "tanh": tanh
+        hardswish, "hardtanh": hardtanh, "huber_loss": huber_loss, "instance_norm": instance_norm, "interpolate": interpolate, "kl_div":
+        kl_div, "l1_loss": l1_loss, "layer_norm": layer_norm, "leaky_relu": leaky_relu, "linear": linear, "log_softmax": log_softmax,
+        "logsigmoid": logsigmoid, "max_pool1d": max_pool1d, "max_pool1d_with_indices": max_pool1d_with_indices, "max_pool2d": max_pool2d,
+        "max_pool2d_with_indices": max_pool2d_with_indices, "mish": mish, "mse_loss": mse_loss, "nll_loss": nll_loss, "one_hot": one_hot,
+        "pad": pad, "relu": relu, "relu6": relu6, "rms_norm": rms_norm, "scaled_dot_product_attention": scaled_dot_product_attention,
+        "sigmoid": sigmoid, "silu": silu, "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softplus": softplus, "tanh": tanh
     },
 }
