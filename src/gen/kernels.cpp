@@ -161,6 +161,8 @@ int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t draw_by_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t resize(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t resize_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -321,6 +323,8 @@ int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t draw_by_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t resize(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t resize_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -481,6 +485,8 @@ int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t draw_by_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t resize(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t resize_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -651,5 +657,7 @@ constinit const Kernel kernel_sort_rows = {{baseline::sort_rows, TT_AVX2(sort_ro
 constinit const Kernel kernel_draw_by_weight = {{baseline::draw_by_weight, TT_AVX2(draw_by_weight), TT_AVX512(draw_by_weight)}, 154, "draw_by_weight"};
 constinit const Kernel kernel_clip_norm = {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 155, "clip_norm"};
 constinit const Kernel kernel_clip_scale = {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 156, "clip_scale"};
+constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 157, "resize"};
+constinit const Kernel kernel_resize_backward = {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 158, "resize_backward"};
 
 }  // namespace TT_NS

@@ -162,7 +162,9 @@ extern const Kernel kernel_sort_rows;
 extern const Kernel kernel_draw_by_weight;
 extern const Kernel kernel_clip_norm;
 extern const Kernel kernel_clip_scale;
+extern const Kernel kernel_resize;
+extern const Kernel kernel_resize_backward;
 
-constexpr int32_t kNumKernels = 157;
+constexpr int32_t kNumKernels = 159;
 
 }  // namespace TT_NS
