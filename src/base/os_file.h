@@ -11,6 +11,9 @@ void os_file_close(int file) noexcept;
 int64_t os_file_size(int file) noexcept;
 // The number of bytes read: less than asked for only at the end of the file.
 int64_t os_file_read(int file, void* out, int64_t bytes, int64_t offset) noexcept;
+// A read-only view of the first `bytes` bytes, which outlives `file`; NULL if it cannot be had.
+void* os_file_map(int file, int64_t bytes) noexcept;
+void os_file_unmap(void* map, int64_t bytes) noexcept;
 int os_file_write(int file, const void* data, int64_t bytes) noexcept;  // all of them, behind what was written before
 int os_file_sync(int file) noexcept;
 // `to` becomes the file `from` in one step, and the directory is synced: after a crash it is the old or the new file.

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,12 @@ int os_file_open(const char* path) noexcept {
   if (bad) close(file);
   return bad ? -bad : file;
 }
+
+void* os_file_map(int file, int64_t bytes) noexcept {
+  void* map = mmap(nullptr, size_t(bytes), PROT_READ, MAP_PRIVATE, file, 0);
+  return map == MAP_FAILED ? nullptr : map;
+}
+void os_file_unmap(void* map, int64_t bytes) noexcept { munmap(map, size_t(bytes)); }
 
 int os_file_create(const char* path) noexcept {
   const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -27,14 +27,16 @@ tt_status tt_safetensors_save(tt_ctx* h, const char* path, const char* const* na
   });
 }
 
-tt_status tt_safetensors_open(tt_ctx* h, const char* path, tt_safetensors** out) {
+static tt_status open_file(tt_ctx* h, const char* call, const char* path, bool mapped, tt_safetensors** out) {
   if (out) *out = nullptr;
-  return api_call(h, "safetensors_open", [&](Ctx&) {
+  return api_call(h, call, [&](Ctx&) {
     str_arg(path, "path", 1);
     out_arg(out, "out", 2);
-    *out = reinterpret_cast<tt_safetensors*>(open_tensors(path).leak());
+    *out = reinterpret_cast<tt_safetensors*>(open_tensors(path, mapped).leak());
   });
 }
+tt_status tt_safetensors_open(tt_ctx* h, const char* path, tt_safetensors** out) { return open_file(h, "safetensors_open", path, false, out); }
+tt_status tt_safetensors_map(tt_ctx* h, const char* path, tt_safetensors** out) { return open_file(h, "safetensors_map", path, true, out); }
 void tt_safetensors_retain(tt_safetensors* h) {
   if (TensorFile* f = file_of(h)) ref_inc(&f->refs);
 }

@@ -45,6 +45,19 @@ void read_header(TensorFile& f) {
 
 }  // namespace
 
+void FileMap::destroy(FileMap* m) noexcept {
+  os_file_unmap(m->bytes, m->size);
+  mem_free(m, sizeof *m);
+}
+
+static Ref<FileMap> map_file(const TensorFile& f, int64_t size) {
+  auto* m = static_cast<FileMap*>(mem_alloc(sizeof(FileMap)));
+  *m = {1, static_cast<char*>(os_file_map(f.file, size)), size};
+  if (m->bytes) return Ref<FileMap>::adopt(m);
+  mem_free(m, sizeof *m);
+  fail_arg(TT_IO, "path", "\"{}\" cannot be mapped into memory", f.path);
+}
+
 void TensorFile::destroy(TensorFile* f) noexcept {
   if (f->file >= 0) os_file_close(f->file);
   if (f->text) mem_free(f->text, size_t(f->text_bytes));
@@ -54,8 +67,8 @@ void TensorFile::destroy(TensorFile* f) noexcept {
   mem_free(f, sizeof *f);
 }
 
-Ref<TensorFile> open_tensors(const char* path) {
-  auto f = Ref<TensorFile>::adopt(new (mem_alloc(sizeof(TensorFile))) TensorFile{kTagTensorFile, 1, -1, 0, nullptr, 0, nullptr, 0, {}});
+Ref<TensorFile> open_tensors(const char* path, bool mapped) {
+  auto f = Ref<TensorFile>::adopt(new (mem_alloc(sizeof(TensorFile))) TensorFile{kTagTensorFile, 1, -1, 0, nullptr, 0, nullptr, 0, {}, {}});
   const int64_t n = int64_t(strlen(path)) + 1;
   f->path = static_cast<char*>(mem_alloc(size_t(n)));
   f->path_bytes = n;
@@ -63,15 +76,26 @@ Ref<TensorFile> open_tensors(const char* path) {
   f->file = os_file_open(path);
   if (f->file < 0) fail_io(path, "cannot be opened", f->file);
   read_header(*f);
+  if (mapped) f->map = map_file(*f, os_file_size(f->file));
   return f;
+}
+
+static TensorRef map_tensor(const TensorFile& f, Ints sizes, const FileTensor& t) {
+  auto unmap = [](void* m) { Ref<FileMap>::adopt(static_cast<FileMap*>(m)).reset(); };
+  TensorRef out = new_import(f.map->bytes + f.data + t.begin, sizes, {}, t.dtype, kCpuDevice, unmap, Ref<FileMap>(f.map).leak());
+  out->storage->writable = false;
+  return out;
 }
 
 TensorRef read_tensor(const TensorFile& f, int64_t i) {
   if (i < 0 || i >= f.header.tensors.size()) fail_arg(TT_INDEX, "i", "i is {}: \"{}\" has {} tensors", i, f.path, f.header.tensors.size());
   const FileTensor& t = f.header.tensors[i];
-  TensorRef out = new_tensor({f.header.sizes.data() + t.shape, t.ndim}, t.dtype, kCpuDevice);
+  const Ints sizes(f.header.sizes.data() + t.shape, t.ndim);
   const int64_t bytes = t.end - t.begin;
-  if (bytes) read_all(f, out->data, bytes, f.data + t.begin);
+  const bool over_map = f.map && bytes && (f.data + t.begin) % item_size(real_of(t.dtype)) == 0;
+  if (over_map && f.data + t.end > f.map->size) fail_arg(TT_IO, "path", "\"{}\" has been cut since its header was read", f.path);
+  TensorRef out = over_map ? map_tensor(f, sizes, t) : new_tensor(sizes, t.dtype, kCpuDevice);
+  if (bytes && !over_map) read_all(f, out->data, bytes, f.data + t.begin);
   for (int64_t k = 0; t.dtype == Dtype::kBool && k < bytes; k++)
     if (uint8_t(out->data[k]) > 1) fail_format(f.path, f.data + t.begin + k, "a bool that is neither 0 nor 1");
   return out;

@@ -7,6 +7,14 @@
 
 namespace TT_NS {
 
+// A file in memory, read-only; tensors over it keep it.
+struct FileMap {
+  RefCount refs;
+  char* bytes;
+  int64_t size;
+  static void destroy(FileMap*) noexcept;
+};
+
 // An open file: its header is checked and kept, the tensors are read when they are asked for.
 struct TensorFile {
   uint32_t tag;
@@ -18,12 +26,13 @@ struct TensorFile {
   char* path;     // zero-terminated, of path_bytes bytes
   int64_t path_bytes;
   FileHeader header;
+  Ref<FileMap> map;  // empty: tensors are read
   static void destroy(TensorFile*) noexcept;
 };
 
 // Fails with IO or FORMAT.
-Ref<TensorFile> open_tensors(const char* path);
-// Tensor i of the file, on the CPU.
+Ref<TensorFile> open_tensors(const char* path, bool mapped);
+// Tensor i of the file, on the CPU: a copy, or over the mapped file if its bytes are aligned there.
 TensorRef read_tensor(const TensorFile& f, int64_t i);
 
 // Writes tensors under their names: into a new file beside path, which then takes path's place in one step.

@@ -367,8 +367,36 @@ static void test_killed_while_saving(void** state) {
   }
 }
 
+/* ---- mapped files ---- */
+
+static void test_mapped(void** state) {
+  static const char* const kNames[] = {"w", "odd", "d"};
+  tt_tensor *t[3], *w, *d, *odd;
+  tt_safetensors* f;
+  (void)state;
+  t[0] = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+  t[1] = make(TT_U8, SHAPE(3), DATA(7, 8, 9));
+  t[2] = make(TT_F64, SHAPE(2), DATA(0.5, 0.25)); /* behind 3 bytes: not aligned, so that it is copied */
+  OK(tt_safetensors_save(c, path, kNames, t, 3, NULL));
+  OK(tt_scope_push(c));
+  OK(tt_safetensors_map(c, path, &f));
+  w = got(f, "w"), odd = got(f, "odd"), d = got(f, "d");
+  assert_int_equal(tt_tensor_is_writable(w), 0);
+  assert_int_equal(tt_tensor_is_writable(d), 1);
+  FAILS(tt_add_f64_(c, w, 1), TT_INVALID_ARG, NULL);
+  tt_safetensors_release(f); /* the tensors keep the map */
+  assert_int_equal(empty_folder(), 1);
+  VALUES(w, 1, 2, 3, 4, 5, 6);
+  VALUES(odd, 7, 8, 9);
+  VALUES(d, 0.5, 0.25);
+  OK(tt_scope_pop(c, NULL, 0));
+  FAILS(tt_safetensors_map(c, path, &f), TT_IO, "no such file");
+  assert_null(f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      SCOPED(test_mapped),
       SCOPED(test_round_trip),    SCOPED(test_shapes_and_strides),
       SCOPED(test_metadata),      SCOPED(test_bad_saves),
       SCOPED(test_no_file),       SCOPED(test_malformed_files),
