@@ -14,21 +14,21 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-progress progress_start(int total) {
-  progress p = {total, isatty(STDOUT_FILENO), now()};
+progress progress_start(const char *what, int first, int total) {
+  progress p = {what, first, total, isatty(STDOUT_FILENO), now()};
   return p;
 }
 
 void progress_show(progress *p, int done, double loss, int64_t rows) {
   enum { WIDTH = 30 };
-  double spent = now() - p->start, rate = spent > 0 ? (double)rows * done / spent : 0;
-  double left = spent / done * (p->total - done);
+  double spent = now() - p->start, steps = done - p->first, rate = spent > 0 ? (double)rows * steps / spent : 0;
+  double left = steps > 0 ? spent / steps * (p->total - done) : 0;
   if (!p->terminal) {
-    printf("epoch %3d/%d  loss %.4f  %.0f samples/s\n", done, p->total, loss, rate);
+    printf("%s %3d/%d  loss %.4f  %.0f samples/s\n", p->what, done, p->total, loss, rate);
     return;
   }
   int filled = WIDTH * done / p->total;
-  printf("\repoch %3d/%d [", done, p->total);
+  printf("\r%s %3d/%d [", p->what, done, p->total);
   for (int i = 0; i < WIDTH; i++) fputs(i < filled ? "#" : "-", stdout);
   printf("] loss %.4f  %.0f samples/s  ETA %.1f s ", loss, rate, left);
   if (done == p->total) putchar('\n');

@@ -1,9 +1,11 @@
-/* Trains a small network on handwritten digits with tt's C API.
+/* Trains a small convolutional network on handwritten digits with tt's C API.
 
-   train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--svg FILE]
+   train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--svg FILE] [--device NAME]
+                [--checkpoint FILE] [--resume FILE]
 
-   An MLP 64-128-64-10 with dropout; SGD with momentum, written with tt's operators. Shows progress, then the test accuracy and a
-   confusion matrix, and writes the loss curve as SVG. */
+   Two convolutions with batch normalisation and pooling, then a linear layer; Adam with a cosine schedule. Shows progress, then the
+   test accuracy and a confusion matrix, and writes the loss curve as SVG. --checkpoint saves everything after each epoch; --resume
+   goes on from such a file and ends with the very result of a run that was not interrupted. */
 #include "digits_data.h"
 #include "report.h"
 #include "tt.h"
@@ -12,19 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRAIN = 1500, BATCH = 50, LAYERS = 3, PARAMS = 2 * LAYERS };
+enum { TRAIN = 1500, BATCH = 50, SIDE = 8 };
 
 typedef struct options {
-  const char *data, *svg;
+  const char *data, *svg, *device, *checkpoint, *resume;
   long epochs, threads;
   double lr;
   uint64_t seed;
 } options;
 
-typedef struct model {
-  tt_tensor *params[PARAMS];   /* weight, bias, weight, bias … */
-  tt_tensor *velocity[PARAMS];
-} model;
+/* All that a training consists of, and that a checkpoint keeps. */
+typedef struct trainer {
+  tt_module *net, *loss;
+  tt_optimizer *adam;
+  tt_scheduler *schedule;
+  tt_generator *random;
+  tt_device device;
+  curve losses; /* one per epoch so far */
+} trainer;
 
 /* Every fallible call goes through this: prints what tt says and leaves the function with -1. */
 #define CHECK(call)                                                                                     \
@@ -43,174 +50,229 @@ static int64_t *new_ints(int64_t n) {
   return p;
 }
 
-/* Kaiming-uniform weights with a = sqrt(5), as PyTorch's Linear has them: U(-1/sqrt(in), 1/sqrt(in)). */
-static int init_param(tt_ctx *c, const int64_t *shape, int64_t ndim, double bound, tt_tensor **out) {
-  CHECK(tt_rand(c, shape, ndim, NULL, out));
-  CHECK(tt_mul_f64_(c, *out, 2 * bound));
-  CHECK(tt_sub_f64_(c, *out, bound));
-  CHECK(tt_requires_grad_(c, *out, 1));
+/* Appends a layer and gives the reference to the network. */
+static int append(tt_ctx *c, tt_module *net, tt_module *layer) {
+  tt_status status = tt_module_append(c, net, layer);
+  tt_module_release(layer);
+  CHECK(status);
   return 0;
 }
+#define LAYER(call)                     \
+  do {                                  \
+    tt_module *layer = NULL;            \
+    CHECK(call);                        \
+    if (append(c, net, layer)) return -1; \
+  } while (0)
 
-static int model_init(tt_ctx *c, model *m) {
-  static const int64_t sizes[LAYERS + 1] = {DIGITS_PIXELS, 128, 64, DIGITS_CLASSES};
-  for (int i = 0; i < LAYERS; i++) {
-    int64_t shape[2] = {sizes[i + 1], sizes[i]};
-    double bound = 1;
-    while (bound * bound * (double)sizes[i] > 1) bound *= 0.5; /* a power of two near 1/sqrt(in) */
-    if (init_param(c, shape, 2, bound, &m->params[2 * i])) return -1;
-    if (init_param(c, shape, 1, bound, &m->params[2 * i + 1])) return -1;
+/* (N, 1, 8, 8) -> (N, channels[1], 2, 2) -> (N, 10) */
+static int build(tt_ctx *c, tt_module *net) {
+  static const int64_t channels[3] = {1, 16, 32}, window = 3, half = 2, around = 1;
+  tt_nn_conv2d_opts same = {0};
+  tt_nn_dropout_opts drop = {0};
+  same.set = TT_NN_CONV2D_PADDING, same.padding = &around, same.n_padding = 1;
+  drop.set = TT_NN_DROPOUT_P, drop.p = 0.3;
+  for (int i = 0; i < 2; i++) {
+    LAYER(tt_nn_conv2d(c, channels[i], channels[i + 1], &window, 1, &same, &layer));
+    LAYER(tt_nn_batch_norm2d(c, channels[i + 1], NULL, &layer));
+    LAYER(tt_nn_relu(c, NULL, &layer));
+    LAYER(tt_nn_max_pool2d(c, &half, 1, NULL, &layer));
   }
-  for (int i = 0; i < PARAMS; i++) CHECK(tt_zeros_like(c, m->params[i], NULL, &m->velocity[i]));
+  LAYER(tt_nn_flatten(c, NULL, &layer));
+  LAYER(tt_nn_dropout(c, &drop, &layer));
+  LAYER(tt_nn_linear(c, channels[2] * 2 * 2, DIGITS_CLASSES, NULL, &layer));
   return 0;
 }
 
-static void model_free(model *m) {
-  for (int i = 0; i < PARAMS; i++) tt_tensor_release(m->params[i]), tt_tensor_release(m->velocity[i]);
-}
-
-/* x: (batch, 64) -> logits: (batch, 10). Intermediate results belong to the open scope. */
-static int forward(tt_ctx *c, const model *m, const tt_tensor *x, int training, tt_tensor **logits) {
-  const tt_tensor *h = x;
-  tt_dropout_opts drop = {0};
-  drop.set = TT_DROPOUT_P | TT_DROPOUT_TRAIN, drop.p = 0.2, drop.train = training;
-  for (int i = 0; i < LAYERS; i++) {
-    tt_tensor *y;
-    CHECK(tt_linear(c, h, m->params[2 * i], m->params[2 * i + 1], &y));
-    if (i + 1 < LAYERS) {
-      CHECK(tt_relu_(c, y));
-      CHECK(tt_dropout(c, y, &drop, &y));
-    }
-    h = y;
-    *logits = y;
-  }
+static int trainer_init(tt_ctx *c, const options *o, trainer *t) {
+  tt_tensor *params[16];
+  int64_t n;
+  tt_optim_adam_opts adam = {0};
+  adam.set = TT_OPTIM_ADAM_LR, adam.lr = o->lr;
+  CHECK(tt_ctx_generator(c, &t->random));
+  CHECK(tt_nn_sequential(c, &t->net));
+  if (build(c, t->net)) return -1;
+  CHECK(tt_nn_cross_entropy_loss(c, NULL, &t->loss));
+  CHECK(tt_module_to(c, t->net, &t->device, 0));
+  CHECK(tt_scope_push(c));
+  CHECK(tt_module_parameters(c, t->net, params, 16, &n));
+  CHECK(tt_optim_adam(c, params, n, &adam, &t->adam));
+  CHECK(tt_scope_pop(c, NULL, 0));
+  CHECK(tt_lr_cosine_annealing(c, t->adam, o->epochs, NULL, &t->schedule));
   return 0;
 }
 
-/* v = 0.9 v + g; p = p - lr v. */
-static int sgd_step(tt_ctx *c, model *m, double lr) {
-  int32_t recorded;
-  tt_add_opts opts = {0};
-  opts.set = TT_ADD_ALPHA, opts.alpha.kind = TT_SCALAR_FLOAT, opts.alpha.re = -lr;
-  CHECK(tt_set_grad_enabled(c, 0, &recorded));
-  for (int i = 0; i < PARAMS; i++) {
-    tt_tensor *g;
-    CHECK(tt_tensor_grad(c, m->params[i], &g));
-    CHECK(tt_mul_f64_(c, m->velocity[i], 0.9));
-    CHECK(tt_add_(c, m->velocity[i], g));
-    CHECK(tt_add_ex_(c, m->params[i], m->velocity[i], &opts));
-    CHECK(tt_tensor_set_grad(c, m->params[i], NULL));
-  }
-  CHECK(tt_set_grad_enabled(c, recorded, NULL));
+static void trainer_free(trainer *t) {
+  tt_scheduler_release(t->schedule);
+  tt_optim_release(t->adam);
+  tt_module_release(t->net), tt_module_release(t->loss);
+  tt_generator_release(t->random);
+  curve_free(&t->losses);
+}
+
+/* ---- checkpoints: what tt keeps, and the losses so far, whose number is the number of epochs ---- */
+
+static tt_checkpoint parts(const trainer *t, tt_state_dict *extra) {
+  tt_checkpoint p = {sizeof p, t->net, t->adam, t->schedule, t->random, extra};
+  return p;
+}
+
+static int save(tt_ctx *c, const trainer *t, const char *path) {
+  const int64_t n = t->losses.n;
+  tt_state_dict *extra;
+  tt_tensor *losses;
+  CHECK(tt_scope_push(c));
+  CHECK(tt_tensor_from_data(c, t->losses.values, TT_F64, &n, 1, &losses));
+  CHECK(tt_state_dict_new(c, &extra));
+  CHECK(tt_state_dict_set(c, extra, "losses", losses));
+  tt_checkpoint p = parts(t, extra);
+  tt_status status = tt_checkpoint_save(c, path, &p);
+  tt_state_dict_release(extra);
+  CHECK(status);
+  CHECK(tt_scope_pop(c, NULL, 0));
   return 0;
 }
 
-static int train_batch(tt_ctx *c, model *m, const tt_tensor *x, const tt_tensor *y, const int64_t *rows, int64_t n, double lr, double *loss_out) {
-  tt_tensor *index, *xb, *yb, *logits, *loss;
+static int resume(tt_ctx *c, trainer *t, const char *path) {
+  tt_state_dict *extra;
+  tt_tensor *losses;
+  int64_t i;
+  CHECK(tt_scope_push(c));
+  CHECK(tt_state_dict_new(c, &extra));
+  tt_checkpoint p = parts(t, extra);
+  CHECK(tt_checkpoint_load(c, path, &p));
+  CHECK(tt_state_dict_find(c, extra, "losses", &i));
+  CHECK(tt_state_dict_get(c, extra, i, &losses));
+  if (tt_tensor_dtype(losses) != TT_F64) return fprintf(stderr, "train_digits: %s: losses are not float64\n", path), -1;
+  for (i = 0; i < tt_tensor_numel(losses); i++)
+    if (curve_add(&t->losses, ((const double *)tt_tensor_data(losses))[i])) return -1;
+  tt_state_dict_release(extra);
+  CHECK(tt_scope_pop(c, NULL, 0));
+  return 0;
+}
+
+/* ---- training ---- */
+
+static int train_batch(tt_ctx *c, trainer *t, const tt_tensor *x, const tt_tensor *y, const int64_t *rows, int64_t n, double *loss_out) {
+  tt_tensor *index, *xb, *yb, *scores, *loss;
+  const tt_tensor *pair[2];
+  tt_to_opts to = {0};
+  int64_t one;
+  to.set = TT_TO_DEVICE, to.device = t->device;
   CHECK(tt_scope_push(c));
   CHECK(tt_tensor_from_data(c, rows, TT_I64, &n, 1, &index));
+  CHECK(tt_to(c, index, &to, &index));
   CHECK(tt_index_select(c, x, 0, index, &xb));
   CHECK(tt_index_select(c, y, 0, index, &yb));
-  if (forward(c, m, xb, 1, &logits)) return -1;
-  CHECK(tt_cross_entropy(c, logits, yb, NULL, &loss));
+  CHECK(tt_module_call(c, t->net, xb, &scores));
+  pair[0] = scores, pair[1] = yb;
+  CHECK(tt_module_forward(c, t->loss, pair, 2, &loss, 1, &one));
+  CHECK(tt_optim_zero_grad(c, t->adam, 1));
   CHECK(tt_backward(c, loss, NULL));
-  if (sgd_step(c, m, lr)) return -1;
+  CHECK(tt_optim_step(c, t->adam));
   CHECK(tt_item_f64(c, loss, loss_out));
   CHECK(tt_scope_pop(c, NULL, 0));
   return 0;
 }
 
-static int predict(tt_ctx *c, const model *m, const tt_tensor *x, int64_t *classes) {
-  tt_tensor *logits, *best;
+static int predict(tt_ctx *c, const trainer *t, const tt_tensor *x, int64_t *classes) {
+  tt_tensor *scores, *best;
   tt_argmax_opts opts = {0};
+  int32_t recorded;
   opts.set = TT_ARGMAX_DIM, opts.dim = 1;
   CHECK(tt_scope_push(c));
-  if (forward(c, m, x, 0, &logits)) return -1;
-  CHECK(tt_argmax(c, logits, &opts, &best));
+  CHECK(tt_set_grad_enabled(c, 0, &recorded));
+  CHECK(tt_module_train(c, t->net, 0));
+  CHECK(tt_module_call(c, t->net, x, &scores));
+  CHECK(tt_argmax(c, scores, &opts, &best));
   CHECK(tt_tensor_read(c, best, classes, tt_tensor_numel(best) * 8));
+  CHECK(tt_set_grad_enabled(c, recorded, NULL));
   CHECK(tt_scope_pop(c, NULL, 0));
   return 0;
 }
 
-/* A permutation of 0 … n-1 by Fisher and Yates, drawn from tt's generator. */
+/* A permutation of 0 ... n-1, drawn from the ctx's generator. */
 static int permutation(tt_ctx *c, int64_t n, int64_t *out) {
-  tt_tensor *draws;
-  const float *u;
-  CHECK(tt_rand(c, &n, 1, NULL, &draws));
-  u = tt_tensor_data(draws);
-  for (int64_t i = 0; i < n; i++) out[i] = i;
-  for (int64_t i = n - 1; i > 0; i--) {
-    int64_t j = (int64_t)(u[i] * (float)(i + 1)), t = out[i];
-    if (j > i) j = i;
-    out[i] = out[j], out[j] = t;
-  }
-  tt_tensor_release(draws);
+  tt_tensor *order;
+  CHECK(tt_randperm(c, n, NULL, &order));
+  tt_status status = tt_tensor_read(c, order, out, n * 8);
+  tt_tensor_release(order);
+  CHECK(status);
   return 0;
 }
 
 /* order: room for n row numbers. */
-static int train(tt_ctx *c, const options *o, model *m, const tt_tensor *x, const tt_tensor *y, int64_t n, int64_t *order, curve *losses) {
-  progress bar = progress_start((int)o->epochs);
-  for (int epoch = 0; epoch < o->epochs; epoch++) {
-    double sum = 0, lr = o->lr * (epoch < o->epochs * 3 / 4 ? 1 : 0.1);
+static int train(tt_ctx *c, const options *o, trainer *t, const tt_tensor *x, const tt_tensor *y, int64_t n, int64_t *order) {
+  progress bar = progress_start("epoch", t->losses.n, (int)o->epochs);
+  for (int epoch = t->losses.n; epoch < o->epochs; epoch++) {
+    double sum = 0;
     int64_t batches = 0;
     if (permutation(c, n, order)) return -1;
     for (int64_t i = 0; i < n; i += BATCH, batches++) {
       double loss;
-      if (train_batch(c, m, x, y, order + i, n - i < BATCH ? n - i : BATCH, lr, &loss)) return -1;
+      if (train_batch(c, t, x, y, order + i, n - i < BATCH ? n - i : BATCH, &loss)) return -1;
       sum += loss;
     }
-    if (curve_add(losses, sum / (double)batches)) return -1;
+    CHECK(tt_scheduler_step(c, t->schedule));
+    if (curve_add(&t->losses, sum / (double)batches)) return -1;
+    if (o->checkpoint && save(c, t, o->checkpoint)) return -1;
     progress_show(&bar, epoch + 1, sum / (double)batches, n);
   }
   return 0;
 }
 
-static int split_rows(tt_ctx *c, const digits *d, const int64_t *rows, int64_t n, tt_tensor **x, tt_tensor **y) {
-  int64_t shape[2] = {d->n, DIGITS_PIXELS};
-  tt_tensor *all_x, *all_y, *index;
-  CHECK(tt_tensor_from_data(c, d->pixels, TT_F32, shape, 2, &all_x));
+static int split_rows(tt_ctx *c, const digits *d, tt_device device, const int64_t *rows, int64_t n, tt_tensor **x, tt_tensor **y) {
+  const int64_t shape[4] = {d->n, 1, SIDE, SIDE};
+  tt_tensor *all_x, *all_y, *index, *keep[2];
+  tt_to_opts to = {0};
+  to.set = TT_TO_DEVICE, to.device = device;
+  CHECK(tt_scope_push(c));
+  CHECK(tt_tensor_from_data(c, d->pixels, TT_F32, shape, 4, &all_x));
   CHECK(tt_tensor_from_data(c, d->labels, TT_I64, shape, 1, &all_y));
   CHECK(tt_tensor_from_data(c, rows, TT_I64, &n, 1, &index));
-  CHECK(tt_index_select(c, all_x, 0, index, x));
-  CHECK(tt_index_select(c, all_y, 0, index, y));
-  tt_tensor_release(all_x), tt_tensor_release(all_y), tt_tensor_release(index);
+  CHECK(tt_index_select(c, all_x, 0, index, &keep[0]));
+  CHECK(tt_index_select(c, all_y, 0, index, &keep[1]));
+  CHECK(tt_to(c, keep[0], &to, &keep[0]));
+  CHECK(tt_to(c, keep[1], &to, &keep[1]));
+  *x = keep[0], *y = keep[1];
+  CHECK(tt_scope_pop(c, keep, 2));
   return 0;
 }
 
 /* Everything between the data and the report. rows: room for d->n row numbers, truth and guess: for those of the test. */
-static int train_and_test(tt_ctx *c, const options *o, const digits *d, int64_t *rows, int64_t *truth, int64_t *guess, curve *losses) {
-  model m = {0};
+static int train_and_test(tt_ctx *c, const options *o, const digits *d, trainer *t, int64_t *rows, int64_t *truth, int64_t *guess) {
   tt_tensor *x = NULL, *y = NULL, *test_x = NULL, *test_y = NULL;
   const int64_t test_n = d->n - TRAIN;
+  CHECK(tt_device_parse(c, o->device, &t->device));
+  if (t->device.type == TT_CUDA) CHECK(tt_load_cuda(c, NULL));
   CHECK(tt_manual_seed(c, 1234)); /* the split is always the same */
-  if (permutation(c, d->n, rows) || split_rows(c, d, rows, TRAIN, &x, &y) || split_rows(c, d, rows + TRAIN, test_n, &test_x, &test_y)) return -1;
+  if (permutation(c, d->n, rows) || split_rows(c, d, t->device, rows, TRAIN, &x, &y) || split_rows(c, d, t->device, rows + TRAIN, test_n, &test_x, &test_y)) return -1;
   CHECK(tt_manual_seed(c, o->seed));
-  if (model_init(c, &m) || train(c, o, &m, x, y, TRAIN, rows, losses)) return -1;
+  if (trainer_init(c, o, t) || (o->resume && resume(c, t, o->resume)) || train(c, o, t, x, y, TRAIN, rows)) return -1;
   CHECK(tt_tensor_read(c, test_y, truth, test_n * 8));
-  if (predict(c, &m, test_x, guess)) return -1;
+  if (predict(c, t, test_x, guess)) return -1;
   tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(test_x), tt_tensor_release(test_y);
-  model_free(&m);
   return 0;
 }
 
 static int run(tt_ctx *c, const options *o, const digits *d) {
   const int64_t test_n = d->n - TRAIN;
   int64_t *rows = new_ints(d->n), *truth = new_ints(test_n), *guess = new_ints(test_n);
-  curve losses = {0};
-  int status = !rows || !truth || !guess || train_and_test(c, o, d, rows, truth, guess, &losses) ? -1 : 0;
+  trainer t;
+  memset(&t, 0, sizeof t);
+  int status = !rows || !truth || !guess || train_and_test(c, o, d, &t, rows, truth, guess) ? -1 : 0;
   if (status == 0) {
     print_confusion(truth, guess, test_n, DIGITS_CLASSES);
-    if (o->svg && curve_write_svg(&losses, o->svg, "training loss per epoch") == 0) printf("loss curve: %s\n", o->svg);
+    if (o->svg && curve_write_svg(&t.losses, o->svg, "training loss per epoch") == 0) printf("loss curve: %s\n", o->svg);
     printf("test accuracy %.1f %%\n", 100 * accuracy(truth, guess, test_n));
   }
-  curve_free(&losses);
+  trainer_free(&t);
   free(rows), free(truth), free(guess);
   return status;
 }
 
 static int usage(const char *why, const char *what) {
-  fprintf(stderr, "train_digits: %s%s\nusage: train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--svg FILE]\n", why, what);
+  fprintf(stderr, "train_digits: %s%s\nusage: train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--svg FILE]\n"
+          "                    [--device NAME] [--checkpoint FILE] [--resume FILE]\n", why, what);
   return 2;
 }
 
@@ -224,6 +286,9 @@ static int parse(int argc, char **argv, options *o) {
     i++;
     if (strcmp(name, "--data") == 0) o->data = value;
     else if (strcmp(name, "--svg") == 0) o->svg = value;
+    else if (strcmp(name, "--device") == 0) o->device = value;
+    else if (strcmp(name, "--checkpoint") == 0) o->checkpoint = value;
+    else if (strcmp(name, "--resume") == 0) o->resume = value;
     else if (strcmp(name, "--epochs") == 0) o->epochs = strtol(value, &end, 10);
     else if (strcmp(name, "--threads") == 0) o->threads = strtol(value, &end, 10);
     else if (strcmp(name, "--seed") == 0) o->seed = strtoull(value, &end, 10);
@@ -237,7 +302,7 @@ static int parse(int argc, char **argv, options *o) {
 }
 
 int main(int argc, char **argv) {
-  options o = {"examples/data/digits.csv", "digits_loss.svg", 30, 1, 0.1, 0};
+  options o = {"examples/data/digits.csv", "digits_loss.svg", "cpu", NULL, NULL, 30, 1, 0.01, 0};
   tt_runtime_opts runtime = {0};
   tt_runtime *rt = NULL;
   tt_ctx *c = NULL;

@@ -1,0 +1,403 @@
+/* Trains a small GPT on a text, letter by letter, and lets it write.
+
+   char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers N] [--heads N] [--lr RATE] [--threads N]
+           [--seed N] [--sample N] [--temperature T] [--checkpoint FILE] [--resume FILE] [--svg FILE]
+
+   Without --text it reads this repository's own documents. Each block of the network is a module of this program that holds layers
+   of tt: layer norm, causal attention and a two-layer perceptron, each added to its input. AdamW with warm-up and a cosine
+   schedule. --checkpoint saves everything every hundred steps; --resume goes on from such a file. */
+#include "report.h"
+#include "text_data.h"
+#include "tt.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_TEXTS = 64, MAX_PARAMS = 4096, SAVE_EVERY = 100 };
+
+typedef struct options {
+  const char *texts[MAX_TEXTS], *checkpoint, *resume, *svg;
+  int n_texts;
+  long steps, batch, context, width, layers, heads, threads, sample;
+  double lr, temperature;
+  uint64_t seed;
+} options;
+
+/* All that a training consists of. */
+typedef struct trainer {
+  tt_module *gpt, *loss;
+  tt_optimizer *adamw;
+  tt_scheduler *schedule;
+  tt_generator *random;
+  tt_tensor *mask;  /* (context, context): true above the diagonal */
+  long done;        /* steps */
+  curve losses;     /* one per reported step */
+} trainer;
+
+#define CHECK(call)                                                                                \
+  do {                                                                                             \
+    tt_status status_ = (call);                                                                    \
+    if (status_ != TT_OK) {                                                                        \
+      fprintf(stderr, "char_lm: %s: %s\n", tt_status_name(status_), tt_ctx_error(c)->message);     \
+      return -1;                                                                                   \
+    }                                                                                              \
+  } while (0)
+
+/* ---- the network: modules of this program over tt's layers ---- */
+
+/* The same inside a callback: the status goes to tt, which reports it. */
+#define TRY(call)                             \
+  do {                                        \
+    status = (call);                          \
+    if (status != TT_OK) goto done;           \
+  } while (0)
+
+/* *out = the child `name` of m, called on x. */
+static tt_status child(tt_ctx *c, tt_module *m, const char *name, const tt_tensor *x, tt_tensor **out) {
+  tt_module *layer = NULL;
+  tt_status status = tt_module_get_submodule(c, m, name, &layer);
+  if (status == TT_OK) status = tt_module_call(c, layer, x, out);
+  tt_module_release(layer);
+  return status;
+}
+
+/* x + attention(norm1(x)), then that + mlp(norm2(that)). user: the trainer, which has the mask. */
+static tt_status block_forward(void *user, tt_ctx *c, tt_module *m, const tt_tensor *const *in, int64_t n_in, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  const trainer *t = user;
+  tt_tensor *h = NULL, *a = NULL, *x = NULL, *g = NULL, *f = NULL, *mask = NULL, *part = NULL;
+  tt_module *attention = NULL;
+  tt_nn_multihead_attention_forward_opts opts = {0};
+  const int64_t length = tt_tensor_size(in[0], 1);
+  tt_status status;
+  (void)n_in, (void)cap, (void)n_outs;
+  TRY(child(c, m, "norm1", in[0], &h));
+  TRY(tt_narrow(c, t->mask, 0, 0, length, &part));
+  TRY(tt_narrow(c, part, 1, 0, length, &mask));
+  opts.set = TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS | TT_NN_MULTIHEAD_ATTENTION_FORWARD_ATTN_MASK | TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL;
+  opts.need_weights = 0, opts.attn_mask = mask, opts.is_causal = 1;
+  TRY(tt_module_get_submodule(c, m, "attention", &attention));
+  TRY(tt_nn_multihead_attention_forward(c, attention, h, h, h, &opts, &a, NULL));
+  TRY(tt_add(c, in[0], a, &x));
+  TRY(child(c, m, "norm2", x, &g));
+  TRY(child(c, m, "mlp", g, &f));
+  TRY(tt_add(c, x, f, &outs[0]));
+done:
+  tt_tensor_release(h), tt_tensor_release(a), tt_tensor_release(x), tt_tensor_release(g), tt_tensor_release(f);
+  tt_tensor_release(mask), tt_tensor_release(part);
+  tt_module_release(attention);
+  return status;
+}
+
+/* (batch, length) symbols -> (batch, length, vocabulary) scores. */
+static tt_status gpt_forward(void *user, tt_ctx *c, tt_module *m, const tt_tensor *const *in, int64_t n_in, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  tt_tensor *places = NULL, *x = NULL, *y = NULL, *sum = NULL;
+  const tt_scalar zero = {TT_SCALAR_INT, 0, 0, 0, 0}, length = {TT_SCALAR_INT, 0, tt_tensor_size(in[0], 1), 0, 0};
+  tt_status status;
+  (void)user, (void)n_in, (void)cap, (void)n_outs;
+  TRY(tt_arange(c, &zero, &length, NULL, &places));
+  TRY(child(c, m, "symbols", in[0], &x));
+  TRY(child(c, m, "places", places, &y));
+  TRY(tt_add(c, x, y, &sum));
+  tt_tensor_release(x), x = NULL;
+  TRY(child(c, m, "body", sum, &x));
+  TRY(child(c, m, "head", x, &outs[0]));
+done:
+  tt_tensor_release(places), tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(sum);
+  return status;
+}
+
+/* Gives a layer to its parent, under a name or the next number. */
+static int give(tt_ctx *c, tt_module *to, const char *name, tt_module *layer) {
+  tt_status status = name ? tt_module_register_module(c, to, name, layer) : tt_module_append(c, to, layer);
+  tt_module_release(layer);
+  CHECK(status);
+  return 0;
+}
+#define LAYER(to, name, call)                    \
+  do {                                           \
+    tt_module *layer = NULL;                     \
+    CHECK(call);                                 \
+    if (give(c, to, name, layer)) return -1;     \
+  } while (0)
+
+static int build_block(tt_ctx *c, const options *o, trainer *t, tt_module *body) {
+  const tt_module_def def = {sizeof def, "Block", t, block_forward, NULL, NULL};
+  tt_nn_multihead_attention_opts first = {0};
+  tt_module *block, *mlp;
+  first.set = TT_NN_MULTIHEAD_ATTENTION_BATCH_FIRST, first.batch_first = 1;
+  CHECK(tt_module_new_custom(c, &def, &block));
+  if (give(c, body, NULL, block)) return -1; /* the tree keeps it */
+  LAYER(block, "norm1", tt_nn_layer_norm(c, (const int64_t[]){o->width}, 1, NULL, &layer));
+  LAYER(block, "attention", tt_nn_multihead_attention(c, o->width, o->heads, &first, &layer));
+  LAYER(block, "norm2", tt_nn_layer_norm(c, (const int64_t[]){o->width}, 1, NULL, &layer));
+  CHECK(tt_nn_sequential(c, &mlp));
+  if (give(c, block, "mlp", mlp)) return -1;
+  LAYER(mlp, NULL, tt_nn_linear(c, o->width, 4 * o->width, NULL, &layer));
+  LAYER(mlp, NULL, tt_nn_gelu(c, NULL, &layer));
+  LAYER(mlp, NULL, tt_nn_linear(c, 4 * o->width, o->width, NULL, &layer));
+  return 0;
+}
+
+static int build(tt_ctx *c, const options *o, int vocabulary, trainer *t) {
+  const tt_module_def def = {sizeof def, "Gpt", t, gpt_forward, NULL, NULL};
+  tt_module *body;
+  CHECK(tt_module_new_custom(c, &def, &t->gpt));
+  LAYER(t->gpt, "symbols", tt_nn_embedding(c, vocabulary, o->width, NULL, &layer));
+  LAYER(t->gpt, "places", tt_nn_embedding(c, o->context, o->width, NULL, &layer));
+  CHECK(tt_nn_sequential(c, &body));
+  if (give(c, t->gpt, "body", body)) return -1;
+  for (long i = 0; i < o->layers; i++)
+    if (build_block(c, o, t, body)) return -1;
+  LAYER(body, NULL, tt_nn_layer_norm(c, (const int64_t[]){o->width}, 1, NULL, &layer));
+  LAYER(t->gpt, "head", tt_nn_linear(c, o->width, vocabulary, NULL, &layer));
+  return 0;
+}
+
+static int trainer_init(tt_ctx *c, const options *o, int vocabulary, trainer *t) {
+  static tt_tensor *params[MAX_PARAMS];
+  const long warm = o->steps / 20 + 1;
+  tt_tensor *all, *above;
+  tt_triu_opts strictly = {0};
+  tt_to_opts boolean = {0};
+  tt_optim_adamw_opts adamw = {0};
+  tt_scheduler *parts[2];
+  tt_lr_linear_opts rise = {0};
+  int64_t n, turn = warm;
+  strictly.set = TT_TRIU_DIAGONAL, strictly.diagonal = 1;
+  boolean.set = TT_TO_DTYPE, boolean.dtype = TT_BOOL;
+  adamw.set = TT_OPTIM_ADAMW_LR | TT_OPTIM_ADAMW_WEIGHT_DECAY, adamw.lr = o->lr, adamw.weight_decay = 0.01;
+  rise.set = TT_LR_LINEAR_START_FACTOR | TT_LR_LINEAR_TOTAL_ITERS, rise.start_factor = 0.05, rise.total_iters = warm;
+  CHECK(tt_ctx_generator(c, &t->random));
+  CHECK(tt_scope_push(c));
+  CHECK(tt_ones(c, (const int64_t[]){o->context, o->context}, 2, NULL, &all));
+  CHECK(tt_triu(c, all, &strictly, &above));
+  CHECK(tt_to(c, above, &boolean, &t->mask));
+  CHECK(tt_scope_pop(c, &t->mask, 1));
+  if (build(c, o, vocabulary, t)) return -1;
+  CHECK(tt_nn_cross_entropy_loss(c, NULL, &t->loss));
+  CHECK(tt_scope_push(c));
+  CHECK(tt_module_parameters(c, t->gpt, params, MAX_PARAMS, &n));
+  CHECK(tt_optim_adamw(c, params, n, &adamw, &t->adamw));
+  CHECK(tt_scope_pop(c, NULL, 0));
+  CHECK(tt_lr_linear(c, t->adamw, &rise, &parts[0]));
+  CHECK(tt_lr_cosine_annealing(c, t->adamw, o->steps > warm ? o->steps - warm : 1, NULL, &parts[1]));
+  tt_status status = tt_lr_sequential(c, t->adamw, parts, 2, &turn, 1, NULL, &t->schedule);
+  tt_scheduler_release(parts[0]), tt_scheduler_release(parts[1]);
+  CHECK(status);
+  return 0;
+}
+
+static void trainer_free(trainer *t) {
+  tt_scheduler_release(t->schedule);
+  tt_optim_release(t->adamw);
+  tt_module_release(t->gpt), tt_module_release(t->loss);
+  tt_generator_release(t->random);
+  tt_tensor_release(t->mask);
+  curve_free(&t->losses);
+}
+
+/* ---- checkpoints ---- */
+
+static int checkpoint(tt_ctx *c, trainer *t, const char *path, int load) {
+  const int64_t none = 1, step = t->done;
+  tt_tensor *done;
+  tt_state_dict *extra;
+  CHECK(tt_scope_push(c));
+  CHECK(tt_tensor_from_data(c, &step, TT_I64, &none, 1, &done));
+  CHECK(tt_state_dict_new(c, &extra));
+  CHECK(tt_state_dict_set(c, extra, "step", done));
+  const tt_checkpoint parts = {sizeof parts, t->gpt, t->adamw, t->schedule, t->random, extra};
+  tt_status status = load ? tt_checkpoint_load(c, path, &parts) : tt_checkpoint_save(c, path, &parts);
+  if (status == TT_OK && load) status = tt_state_dict_get(c, extra, 0, &done);
+  tt_state_dict_release(extra);
+  CHECK(status);
+  if (load) {
+    int64_t at;
+    CHECK(tt_item_i64(c, done, &at));
+    t->done = (long)at;
+  }
+  CHECK(tt_scope_pop(c, NULL, 0));
+  return 0;
+}
+
+/* ---- training ---- */
+
+/* rows[batch][context + 1]: random pieces of the text. */
+static int draw_batch(tt_ctx *c, const options *o, const text *d, int64_t *rows) {
+  tt_tensor *starts;
+  CHECK(tt_randint(c, 0, d->n - o->context, (const int64_t[]){o->batch}, 1, NULL, &starts));
+  for (long b = 0; b < o->batch; b++)
+    memcpy(rows + b * (o->context + 1), d->symbols + ((const int64_t *)tt_tensor_data(starts))[b], (size_t)(o->context + 1) * sizeof *rows);
+  return 0;
+}
+
+static int train_step(tt_ctx *c, const options *o, const text *d, trainer *t, int64_t *rows, double *loss_out) {
+  const int64_t shape[2] = {o->batch, o->context + 1}, flat[2] = {o->batch * o->context, d->vocabulary}, all[1] = {-1};
+  tt_clip_grad_norm_opts two = {0};
+  tt_tensor *pieces, *x, *y, *scores, *loss, *norm;
+  const tt_tensor *pair[2];
+  int64_t one;
+  CHECK(tt_scope_push(c));
+  if (draw_batch(c, o, d, rows)) return -1;
+  CHECK(tt_tensor_from_data(c, rows, TT_I64, shape, 2, &pieces));
+  CHECK(tt_narrow(c, pieces, 1, 0, o->context, &x));
+  CHECK(tt_narrow(c, pieces, 1, 1, o->context, &y));
+  CHECK(tt_module_call(c, t->gpt, x, &scores));
+  CHECK(tt_reshape(c, scores, flat, 2, &scores));
+  CHECK(tt_reshape(c, y, all, 1, &y));
+  pair[0] = scores, pair[1] = y;
+  CHECK(tt_module_forward(c, t->loss, pair, 2, &loss, 1, &one));
+  CHECK(tt_optim_zero_grad(c, t->adamw, 1));
+  CHECK(tt_backward(c, loss, NULL));
+  static tt_tensor *params[MAX_PARAMS];
+  int64_t n;
+  CHECK(tt_module_parameters(c, t->gpt, params, MAX_PARAMS, &n));
+  CHECK(tt_clip_grad_norm_(c, params, n, 1.0, &two, &norm));
+  CHECK(tt_optim_step(c, t->adamw));
+  CHECK(tt_scheduler_step(c, t->schedule));
+  CHECK(tt_item_f64(c, loss, loss_out));
+  CHECK(tt_scope_pop(c, NULL, 0));
+  return 0;
+}
+
+static int train(tt_ctx *c, const options *o, const text *d, trainer *t) {
+  const long every = o->steps / 50 + 1;
+  progress bar = progress_start("step", (int)t->done, (int)o->steps);
+  int64_t *rows = malloc((size_t)(o->batch * (o->context + 1)) * sizeof *rows);
+  double sum = 0;
+  long n = 0;
+  int status = rows ? 0 : -1;
+  for (; status == 0 && t->done < o->steps;) {
+    double loss;
+    status = train_step(c, o, d, t, rows, &loss);
+    if (status) break;
+    sum += loss, n++, t->done++;
+    if (t->done % every == 0 || t->done == o->steps) {
+      progress_show(&bar, (int)t->done, sum / (double)n, o->batch * o->context);
+      if (curve_add(&t->losses, sum / (double)n)) status = -1;
+      sum = 0, n = 0;
+    }
+    if (o->checkpoint && status == 0 && (t->done % SAVE_EVERY == 0 || t->done == o->steps)) status = checkpoint(c, t, o->checkpoint, 0);
+  }
+  free(rows);
+  return status;
+}
+
+/* ---- writing ---- */
+
+/* Draws the next symbol after seen[0 ... n). */
+static int next_symbol(tt_ctx *c, const options *o, const trainer *t, const int64_t *seen, int64_t n, int64_t *out) {
+  const int64_t used = n < o->context ? n : o->context, shape[2] = {1, used};
+  tt_tensor *x, *scores, *last, *p, *draw;
+  CHECK(tt_scope_push(c));
+  CHECK(tt_tensor_from_data(c, seen + n - used, TT_I64, shape, 2, &x));
+  CHECK(tt_module_call(c, t->gpt, x, &scores));
+  CHECK(tt_select(c, scores, 1, -1, &last));
+  CHECK(tt_mul_f64(c, last, 1 / o->temperature, &last));
+  CHECK(tt_softmax(c, last, 1, NULL, &p));
+  CHECK(tt_multinomial(c, p, 1, 0, NULL, &draw));
+  CHECK(tt_item_i64(c, draw, out));
+  CHECK(tt_scope_pop(c, NULL, 0));
+  return 0;
+}
+
+static int write_text(tt_ctx *c, const options *o, const text *d, const trainer *t) {
+  int64_t *seen = malloc((size_t)(o->sample + 1) * sizeof *seen);
+  int status = seen ? 0 : -1;
+  int32_t recorded;
+  CHECK(tt_set_grad_enabled(c, 0, &recorded));
+  CHECK(tt_module_train(c, t->gpt, 0));
+  if (seen) seen[0] = d->symbols[0];
+  for (int64_t n = 1; status == 0 && n <= o->sample; n++) {
+    status = next_symbol(c, o, t, seen, n, &seen[n]);
+    if (status == 0) putchar(d->bytes[seen[n]]);
+  }
+  putchar('\n');
+  free(seen);
+  CHECK(tt_set_grad_enabled(c, recorded, NULL));
+  return status;
+}
+
+static int run(tt_ctx *c, const options *o, const text *d) {
+  trainer t;
+  memset(&t, 0, sizeof t);
+  CHECK(tt_manual_seed(c, o->seed));
+  int status = trainer_init(c, o, d->vocabulary, &t);
+  if (status == 0 && o->resume) status = checkpoint(c, &t, o->resume, 1);
+  if (status == 0) {
+    printf("%ld letters, %d different ones; entropy of equal chances: %.3f\n", (long)d->n, d->vocabulary, log(d->vocabulary));
+    status = train(c, o, d, &t);
+  }
+  if (status == 0 && o->svg && t.losses.n && curve_write_svg(&t.losses, o->svg, "loss per letter") == 0) printf("loss curve: %s\n", o->svg);
+  if (status == 0 && o->sample) printf("--- sample ---\n"), status = write_text(c, o, d, &t);
+  trainer_free(&t);
+  return status;
+}
+
+/* ---- options ---- */
+
+static int usage(const char *why, const char *what) {
+  fprintf(stderr,
+          "char_lm: %s%s\nusage: char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers N] [--heads N] [--lr RATE]\n"
+          "               [--threads N] [--seed N] [--sample N] [--temperature T] [--checkpoint FILE] [--resume FILE] [--svg FILE]\n",
+          why, what);
+  return 2;
+}
+
+static int parse(int argc, char **argv, options *o) {
+  const struct { const char *name; long *to; } numbers[] = {{"--steps", &o->steps},   {"--batch", &o->batch},     {"--context", &o->context}, {"--width", &o->width},
+                                                            {"--layers", &o->layers}, {"--heads", &o->heads},     {"--threads", &o->threads}, {"--sample", &o->sample}};
+  for (int i = 1; i < argc; i++) {
+    const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+    char *end = NULL;
+    int known = 0;
+    if (strcmp(name, "--help") == 0) return usage("trains a small GPT on a text", ""), 1;
+    if (!value) return usage("no value for ", name);
+    i++;
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+      if (strcmp(name, numbers[k].name) == 0) *numbers[k].to = strtol(value, &end, 10), known = 1;
+    if (known) {
+    } else if (strcmp(name, "--text") == 0) {
+      if (o->n_texts == MAX_TEXTS) return usage("too many texts", "");
+      o->texts[o->n_texts++] = value;
+    } else if (strcmp(name, "--lr") == 0) o->lr = strtod(value, &end);
+    else if (strcmp(name, "--temperature") == 0) o->temperature = strtod(value, &end);
+    else if (strcmp(name, "--seed") == 0) o->seed = strtoull(value, &end, 10);
+    else if (strcmp(name, "--checkpoint") == 0) o->checkpoint = value;
+    else if (strcmp(name, "--resume") == 0) o->resume = value;
+    else if (strcmp(name, "--svg") == 0) o->svg = value;
+    else return usage("unknown option ", name);
+    if (end && (*end || end == value)) return usage("not a number: ", value);
+  }
+  for (size_t k = 0; k + 1 < sizeof numbers / sizeof *numbers; k++)
+    if (*numbers[k].to < 1 || *numbers[k].to > 1000000) return usage("must be 1 to 1000000: ", numbers[k].name);
+  if (o->sample < 0 || !(o->lr > 0) || !(o->temperature > 0)) return usage("--lr and --temperature must be positive, --sample not negative", "");
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  static const char *const documents[] = {"README.md", "CHANGELOG.md", "docs/spine.md", "docs/roadmap.md", "src/README.md", "src/ops/README.md"};
+  options o = {{0}, NULL, NULL, NULL, 0, 600, 16, 64, 96, 3, 4, 1, 400, 3e-3, 0.8, 0};
+  tt_runtime_opts runtime = {0};
+  tt_runtime *rt = NULL;
+  tt_ctx *c = NULL;
+  text d;
+  char message[512];
+  int status = parse(argc, argv, &o);
+  if (status) return status == 1 ? 0 : status;
+  if (!o.n_texts)
+    for (; o.n_texts < (int)(sizeof documents / sizeof *documents); o.n_texts++) o.texts[o.n_texts] = documents[o.n_texts];
+  if (text_read(o.texts, o.n_texts, &d, message, sizeof message)) return fprintf(stderr, "char_lm: %s\n", message), 1;
+  if (d.n <= o.context + 1) {
+    fprintf(stderr, "char_lm: %s: %ld letters are too few, more than %ld are needed\n", o.texts[0], (long)d.n, o.context + 1);
+    return text_free(&d), 1;
+  }
+  runtime.struct_size = sizeof runtime, runtime.threads = (int32_t)o.threads;
+  status = tt_runtime_new(&runtime, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK ? (fprintf(stderr, "char_lm: no memory\n"), -1) : run(c, &o, &d);
+  tt_ctx_release(c);
+  tt_runtime_release(rt);
+  text_free(&d);
+  return status ? 1 : 0;
+}

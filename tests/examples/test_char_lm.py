@@ -1,0 +1,55 @@
+"""char_lm: the loss falls, text comes out, a resumed run goes on as if it had not stopped, and wrong input is explained."""
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(os.environ["TT_BUILD"]) / "examples/char_lm"
+SMALL = ("--batch", "8", "--context", "32", "--width", "32", "--layers", "2", "--heads", "2", "--sample", "40")
+
+
+def run(*args):
+    return subprocess.run([str(PROGRAM), *map(str, args)], capture_output=True, cwd=ROOT)
+
+
+def losses(done):
+    assert done.returncode == 0, done.stderr
+    return [float(x) for x in re.findall(rb"^step +\d+/\d+  loss (\S+)", done.stdout, re.M)]
+
+
+def test_learns_and_writes():
+    done = run("--steps", 500, *SMALL)
+    found = losses(done)
+    assert found[0] > 4 and found[-1] < 2.9
+    sample = done.stdout.split(b"--- sample ---\n")[1]
+    known = set(b"".join((ROOT / f).read_bytes() for f in ("README.md", "CHANGELOG.md", "docs/spine.md", "docs/roadmap.md", "src/README.md", "src/ops/README.md")))
+    assert len(sample) == 41 and set(sample) <= known | {10}
+
+
+def test_learns_a_short_text_by_heart(tmp_path):
+    text = tmp_path / "song.txt"
+    text.write_text("row row row your boat gently down the stream. " * 20)
+    done = run("--text", text, "--steps", 400, *SMALL, "--temperature", "0.2")
+    assert losses(done)[-1] < 0.3 and b"gently down the" in done.stdout
+
+
+def test_resumed_run_ends_as_an_uninterrupted_one(tmp_path):
+    file = tmp_path / "run.safetensors"
+    whole = run("--steps", 200, *SMALL, "--checkpoint", tmp_path / "whole")
+    first = run("--steps", 200, *SMALL, "--checkpoint", file)
+    assert losses(first) == losses(whole)
+    # The checkpoint at the end: going on from it for 0 steps writes the same text.
+    again = run("--steps", 200, *SMALL, "--resume", file, "--seed", 9)
+    assert losses(again) == [] and again.stdout.split(b"sample ---")[1] == whole.stdout.split(b"sample ---")[1]
+
+
+@pytest.mark.parametrize("args, code, why", [
+    (("--text", "/nowhere"), 1, "No such file"), (("--text", "/tmp"), 1, "directory"), (("--context", "100000"), 1, "too few"),
+    (("--heads", "5"), 1, "multiple of num_heads"), (("--steps", "0"), 2, "must be 1"), (("--lr", "x"), 2, "not a number"), (("--what", "1"), 2, "unknown option"),
+])
+def test_wrong_input_is_explained(args, code, why):
+    done = run(*args)
+    assert done.returncode == code and why in done.stderr.decode()
