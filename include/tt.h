@@ -237,6 +237,9 @@ tt_status tt_safetensors_save(tt_ctx *c, const char *path, const char *const *na
                               const tt_safetensors_save_opts *opts);
 /* Opens a file and checks its header; FORMAT names the byte and the reason. Tensors are read when they are asked for. */
 tt_status tt_safetensors_open(tt_ctx *c, const char *path, tt_safetensors **out);
+/* The same, but the tensors lie in the file as mapped into memory: read-only, without a copy, read from the disk as they are touched.
+   Nobody may cut the file meanwhile: the system would stop the process. */
+tt_status tt_safetensors_map(tt_ctx *c, const char *path, tt_safetensors **out);
 void tt_safetensors_retain(tt_safetensors *f);
 void tt_safetensors_release(tt_safetensors *f);
 int64_t tt_safetensors_size(const tt_safetensors *f);                      /* the number of tensors; 0 for NULL */
@@ -246,6 +249,20 @@ tt_status tt_safetensors_get(tt_ctx *c, const tt_safetensors *f, int64_t i, tt_t
 int64_t tt_safetensors_metadata_size(const tt_safetensors *f);             /* pairs */
 const char *tt_safetensors_metadata_key(const tt_safetensors *f, int64_t i);
 const char *tt_safetensors_metadata_value(const tt_safetensors *f, int64_t i);
+
+/* ---- checkpoints: the state of a training in one file, from which it goes on as if it had not stopped ---- */
+typedef struct tt_checkpoint {
+  size_t struct_size;
+  tt_module *module;             /* NULL items are no part of it */
+  tt_optimizer *optimizer;
+  tt_scheduler *scheduler;
+  tt_generator *generator;
+  tt_state_dict *extra;          /* the host's own tensors; a load sets those that the file has */
+} tt_checkpoint;
+/* A safetensors file, written as by tt_safetensors_save: after a crash path is the old file or the new one. */
+tt_status tt_checkpoint_save(tt_ctx *c, const char *path, const tt_checkpoint *parts);
+/* All parts or none: what does not fit is found before anything is changed. Parts that the file has beyond those asked for are passed over. */
+tt_status tt_checkpoint_load(tt_ctx *c, const char *path, const tt_checkpoint *parts);
 
 /* ---- mixed indexing: x[1, ::2, None, ..., mask] ---- */
 tt_status tt_index_get(tt_ctx *c, const tt_tensor *self, const tt_index *index, int64_t n, tt_tensor **out);

@@ -378,6 +378,475 @@ typedef struct tt_nn_multihead_attention_opts {
 #define TT_NN_MULTIHEAD_ATTENTION_DTYPE (UINT64_C(1) << 8)
 tt_status tt_nn_multihead_attention(tt_ctx *c, int64_t embed_dim, int64_t num_heads, const tt_nn_multihead_attention_opts *opts, tt_module **out);
 
+/* The convolution of (N, C, L), or of one such without N. weight: (out_channels, in_channels / groups,
+   kernel_size), bias: (out_channels), both uniform in +-1/sqrt(in_channels / groups * elements of a window) at
+   first.
+     kernel_size: of a window: 1 numbers, or one for all
+     stride: step of the windows
+     padding: elements that are added on each side
+     dilation: distance of the input elements of a window
+     groups: groups of channels without links between them
+     bias: with a bias
+     padding_mode: what is added: zeros, or by reflection, replication, or the other side
+     auto_padding: in place of padding: valid is none, same keeps the sizes
+     device: of the parameters
+     dtype: of the parameters; floating */
+typedef struct tt_nn_conv1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* elements that are added on each side; default 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  int64_t n_dilation;
+  int64_t groups; /* groups of channels without links between them; default 1 */
+  int32_t bias; /* with a bias; default true */
+  int32_t padding_mode; /* what is added: zeros, or by reflection, replication, or the other side; default "zeros" */
+  int32_t auto_padding; /* in place of padding: valid is none, same keeps the sizes; default "none" */
+  tt_device device; /* of the parameters; default None */
+  tt_dtype dtype; /* of the parameters; floating; default None */
+} tt_nn_conv1d_opts;
+#define TT_NN_CONV1D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_CONV1D_PADDING (UINT64_C(1) << 1)
+#define TT_NN_CONV1D_DILATION (UINT64_C(1) << 2)
+#define TT_NN_CONV1D_GROUPS (UINT64_C(1) << 3)
+#define TT_NN_CONV1D_BIAS (UINT64_C(1) << 4)
+#define TT_NN_CONV1D_PADDING_MODE (UINT64_C(1) << 5)
+#define TT_NN_CONV1D_AUTO_PADDING (UINT64_C(1) << 6)
+#define TT_NN_CONV1D_DEVICE (UINT64_C(1) << 7)
+#define TT_NN_CONV1D_DTYPE (UINT64_C(1) << 8)
+tt_status tt_nn_conv1d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv1d_opts *opts, tt_module **out);
+
+/* The convolution of (N, C, H, W), or of one such without N. weight: (out_channels, in_channels / groups,
+   kernel_size), bias: (out_channels), both uniform in +-1/sqrt(in_channels / groups * elements of a window) at
+   first.
+     kernel_size: of a window: 2 numbers, or one for all
+     stride: step of the windows
+     padding: elements that are added on each side
+     dilation: distance of the input elements of a window
+     groups: groups of channels without links between them
+     bias: with a bias
+     padding_mode: what is added: zeros, or by reflection, replication, or the other side
+     auto_padding: in place of padding: valid is none, same keeps the sizes
+     device: of the parameters
+     dtype: of the parameters; floating */
+typedef struct tt_nn_conv2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* elements that are added on each side; default 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  int64_t n_dilation;
+  int64_t groups; /* groups of channels without links between them; default 1 */
+  int32_t bias; /* with a bias; default true */
+  int32_t padding_mode; /* what is added: zeros, or by reflection, replication, or the other side; default "zeros" */
+  int32_t auto_padding; /* in place of padding: valid is none, same keeps the sizes; default "none" */
+  tt_device device; /* of the parameters; default None */
+  tt_dtype dtype; /* of the parameters; floating; default None */
+} tt_nn_conv2d_opts;
+#define TT_NN_CONV2D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_CONV2D_PADDING (UINT64_C(1) << 1)
+#define TT_NN_CONV2D_DILATION (UINT64_C(1) << 2)
+#define TT_NN_CONV2D_GROUPS (UINT64_C(1) << 3)
+#define TT_NN_CONV2D_BIAS (UINT64_C(1) << 4)
+#define TT_NN_CONV2D_PADDING_MODE (UINT64_C(1) << 5)
+#define TT_NN_CONV2D_AUTO_PADDING (UINT64_C(1) << 6)
+#define TT_NN_CONV2D_DEVICE (UINT64_C(1) << 7)
+#define TT_NN_CONV2D_DTYPE (UINT64_C(1) << 8)
+tt_status tt_nn_conv2d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv2d_opts *opts, tt_module **out);
+
+/* The convolution of (N, C, D, H, W), or of one such without N. weight: (out_channels, in_channels / groups,
+   kernel_size), bias: (out_channels), both uniform in +-1/sqrt(in_channels / groups * elements of a window) at
+   first.
+     kernel_size: of a window: 3 numbers, or one for all
+     stride: step of the windows
+     padding: elements that are added on each side
+     dilation: distance of the input elements of a window
+     groups: groups of channels without links between them
+     bias: with a bias
+     padding_mode: what is added: zeros, or by reflection, replication, or the other side
+     auto_padding: in place of padding: valid is none, same keeps the sizes
+     device: of the parameters
+     dtype: of the parameters; floating */
+typedef struct tt_nn_conv3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* elements that are added on each side; default 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  int64_t n_dilation;
+  int64_t groups; /* groups of channels without links between them; default 1 */
+  int32_t bias; /* with a bias; default true */
+  int32_t padding_mode; /* what is added: zeros, or by reflection, replication, or the other side; default "zeros" */
+  int32_t auto_padding; /* in place of padding: valid is none, same keeps the sizes; default "none" */
+  tt_device device; /* of the parameters; default None */
+  tt_dtype dtype; /* of the parameters; floating; default None */
+} tt_nn_conv3d_opts;
+#define TT_NN_CONV3D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_CONV3D_PADDING (UINT64_C(1) << 1)
+#define TT_NN_CONV3D_DILATION (UINT64_C(1) << 2)
+#define TT_NN_CONV3D_GROUPS (UINT64_C(1) << 3)
+#define TT_NN_CONV3D_BIAS (UINT64_C(1) << 4)
+#define TT_NN_CONV3D_PADDING_MODE (UINT64_C(1) << 5)
+#define TT_NN_CONV3D_AUTO_PADDING (UINT64_C(1) << 6)
+#define TT_NN_CONV3D_DEVICE (UINT64_C(1) << 7)
+#define TT_NN_CONV3D_DTYPE (UINT64_C(1) << 8)
+tt_status tt_nn_conv3d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv3d_opts *opts, tt_module **out);
+
+/* The transpose of a convolution, of (N, C, L) or of one such without N. weight: (in_channels, out_channels /
+   groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(out_channels / groups * elements of a
+   window) at first.
+     kernel_size: of a window: 1 numbers, or one for all
+     stride: step of the windows in the result
+     padding: dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input
+     output_padding: elements that one side of the result has more
+     groups: groups of channels without links between them
+     bias: with a bias
+     dilation: distance of the elements of a window
+     padding_mode: must be zeros
+     device: of the parameters
+     dtype: of the parameters; floating */
+typedef struct tt_nn_conv_transpose1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows in the result; default 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input; default 0 */
+  int64_t n_padding;
+  const int64_t *output_padding; /* elements that one side of the result has more; default 0 */
+  int64_t n_output_padding;
+  int64_t groups; /* groups of channels without links between them; default 1 */
+  int32_t bias; /* with a bias; default true */
+  const int64_t *dilation; /* distance of the elements of a window; default 1 */
+  int64_t n_dilation;
+  int32_t padding_mode; /* must be zeros; default "zeros" */
+  tt_device device; /* of the parameters; default None */
+  tt_dtype dtype; /* of the parameters; floating; default None */
+} tt_nn_conv_transpose1d_opts;
+#define TT_NN_CONV_TRANSPOSE1D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_CONV_TRANSPOSE1D_PADDING (UINT64_C(1) << 1)
+#define TT_NN_CONV_TRANSPOSE1D_OUTPUT_PADDING (UINT64_C(1) << 2)
+#define TT_NN_CONV_TRANSPOSE1D_GROUPS (UINT64_C(1) << 3)
+#define TT_NN_CONV_TRANSPOSE1D_BIAS (UINT64_C(1) << 4)
+#define TT_NN_CONV_TRANSPOSE1D_DILATION (UINT64_C(1) << 5)
+#define TT_NN_CONV_TRANSPOSE1D_PADDING_MODE (UINT64_C(1) << 6)
+#define TT_NN_CONV_TRANSPOSE1D_DEVICE (UINT64_C(1) << 7)
+#define TT_NN_CONV_TRANSPOSE1D_DTYPE (UINT64_C(1) << 8)
+tt_status tt_nn_conv_transpose1d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose1d_opts *opts, tt_module **out);
+
+/* The transpose of a convolution, of (N, C, H, W) or of one such without N. weight: (in_channels, out_channels /
+   groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(out_channels / groups * elements of a
+   window) at first.
+     kernel_size: of a window: 2 numbers, or one for all
+     stride: step of the windows in the result
+     padding: dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input
+     output_padding: elements that one side of the result has more
+     groups: groups of channels without links between them
+     bias: with a bias
+     dilation: distance of the elements of a window
+     padding_mode: must be zeros
+     device: of the parameters
+     dtype: of the parameters; floating */
+typedef struct tt_nn_conv_transpose2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows in the result; default 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input; default 0 */
+  int64_t n_padding;
+  const int64_t *output_padding; /* elements that one side of the result has more; default 0 */
+  int64_t n_output_padding;
+  int64_t groups; /* groups of channels without links between them; default 1 */
+  int32_t bias; /* with a bias; default true */
+  const int64_t *dilation; /* distance of the elements of a window; default 1 */
+  int64_t n_dilation;
+  int32_t padding_mode; /* must be zeros; default "zeros" */
+  tt_device device; /* of the parameters; default None */
+  tt_dtype dtype; /* of the parameters; floating; default None */
+} tt_nn_conv_transpose2d_opts;
+#define TT_NN_CONV_TRANSPOSE2D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_CONV_TRANSPOSE2D_PADDING (UINT64_C(1) << 1)
+#define TT_NN_CONV_TRANSPOSE2D_OUTPUT_PADDING (UINT64_C(1) << 2)
+#define TT_NN_CONV_TRANSPOSE2D_GROUPS (UINT64_C(1) << 3)
+#define TT_NN_CONV_TRANSPOSE2D_BIAS (UINT64_C(1) << 4)
+#define TT_NN_CONV_TRANSPOSE2D_DILATION (UINT64_C(1) << 5)
+#define TT_NN_CONV_TRANSPOSE2D_PADDING_MODE (UINT64_C(1) << 6)
+#define TT_NN_CONV_TRANSPOSE2D_DEVICE (UINT64_C(1) << 7)
+#define TT_NN_CONV_TRANSPOSE2D_DTYPE (UINT64_C(1) << 8)
+tt_status tt_nn_conv_transpose2d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose2d_opts *opts, tt_module **out);
+
+/* The transpose of a convolution, of (N, C, D, H, W) or of one such without N. weight: (in_channels, out_channels
+   / groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(out_channels / groups * elements of a
+   window) at first.
+     kernel_size: of a window: 3 numbers, or one for all
+     stride: step of the windows in the result
+     padding: dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input
+     output_padding: elements that one side of the result has more
+     groups: groups of channels without links between them
+     bias: with a bias
+     dilation: distance of the elements of a window
+     padding_mode: must be zeros
+     device: of the parameters
+     dtype: of the parameters; floating */
+typedef struct tt_nn_conv_transpose3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows in the result; default 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input; default 0 */
+  int64_t n_padding;
+  const int64_t *output_padding; /* elements that one side of the result has more; default 0 */
+  int64_t n_output_padding;
+  int64_t groups; /* groups of channels without links between them; default 1 */
+  int32_t bias; /* with a bias; default true */
+  const int64_t *dilation; /* distance of the elements of a window; default 1 */
+  int64_t n_dilation;
+  int32_t padding_mode; /* must be zeros; default "zeros" */
+  tt_device device; /* of the parameters; default None */
+  tt_dtype dtype; /* of the parameters; floating; default None */
+} tt_nn_conv_transpose3d_opts;
+#define TT_NN_CONV_TRANSPOSE3D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_CONV_TRANSPOSE3D_PADDING (UINT64_C(1) << 1)
+#define TT_NN_CONV_TRANSPOSE3D_OUTPUT_PADDING (UINT64_C(1) << 2)
+#define TT_NN_CONV_TRANSPOSE3D_GROUPS (UINT64_C(1) << 3)
+#define TT_NN_CONV_TRANSPOSE3D_BIAS (UINT64_C(1) << 4)
+#define TT_NN_CONV_TRANSPOSE3D_DILATION (UINT64_C(1) << 5)
+#define TT_NN_CONV_TRANSPOSE3D_PADDING_MODE (UINT64_C(1) << 6)
+#define TT_NN_CONV_TRANSPOSE3D_DEVICE (UINT64_C(1) << 7)
+#define TT_NN_CONV_TRANSPOSE3D_DTYPE (UINT64_C(1) << 8)
+tt_status tt_nn_conv_transpose3d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose3d_opts *opts, tt_module **out);
+
+/* (x - mean) / sqrt(variance + eps) * weight + bias of each channel of (N, C) or (N, C, L): by the batch's
+   statistics in training, which move the running ones, by the running ones else.
+     num_features: C
+     eps: added to the variance
+     momentum: weight of a batch in the running statistics; negative: they are plain averages (None in Python)
+     affine: with weight, 1 at first
+     track_running_stats: without, the batch's statistics serve always
+     device: of the parameters
+     dtype: of the parameters; floating
+     bias: with bias, 0 at first, if affine */
+typedef struct tt_nn_batch_norm1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* added to the variance; default 1e-5 */
+  double momentum; /* weight of a batch in the running statistics; negative: they are plain averages (None in Python); default 0.1 */
+  int32_t affine; /* with weight, 1 at first; default true */
+  int32_t track_running_stats; /* without, the batch's statistics serve always; default true */
+  tt_device device; /* of the parameters; default None */
+  tt_dtype dtype; /* of the parameters; floating; default None */
+  int32_t bias; /* with bias, 0 at first, if affine; default true */
+} tt_nn_batch_norm1d_opts;
+#define TT_NN_BATCH_NORM1D_EPS (UINT64_C(1) << 0)
+#define TT_NN_BATCH_NORM1D_MOMENTUM (UINT64_C(1) << 1)
+#define TT_NN_BATCH_NORM1D_AFFINE (UINT64_C(1) << 2)
+#define TT_NN_BATCH_NORM1D_TRACK_RUNNING_STATS (UINT64_C(1) << 3)
+#define TT_NN_BATCH_NORM1D_DEVICE (UINT64_C(1) << 4)
+#define TT_NN_BATCH_NORM1D_DTYPE (UINT64_C(1) << 5)
+#define TT_NN_BATCH_NORM1D_BIAS (UINT64_C(1) << 6)
+tt_status tt_nn_batch_norm1d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm1d_opts *opts, tt_module **out);
+
+/* (x - mean) / sqrt(variance + eps) * weight + bias of each channel of (N, C, H, W): by the batch's statistics in
+   training, which move the running ones, by the running ones else.
+     num_features: C
+     eps: added to the variance
+     momentum: weight of a batch in the running statistics; negative: they are plain averages (None in Python)
+     affine: with weight, 1 at first
+     track_running_stats: without, the batch's statistics serve always
+     device: of the parameters
+     dtype: of the parameters; floating
+     bias: with bias, 0 at first, if affine */
+typedef struct tt_nn_batch_norm2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* added to the variance; default 1e-5 */
+  double momentum; /* weight of a batch in the running statistics; negative: they are plain averages (None in Python); default 0.1 */
+  int32_t affine; /* with weight, 1 at first; default true */
+  int32_t track_running_stats; /* without, the batch's statistics serve always; default true */
+  tt_device device; /* of the parameters; default None */
+  tt_dtype dtype; /* of the parameters; floating; default None */
+  int32_t bias; /* with bias, 0 at first, if affine; default true */
+} tt_nn_batch_norm2d_opts;
+#define TT_NN_BATCH_NORM2D_EPS (UINT64_C(1) << 0)
+#define TT_NN_BATCH_NORM2D_MOMENTUM (UINT64_C(1) << 1)
+#define TT_NN_BATCH_NORM2D_AFFINE (UINT64_C(1) << 2)
+#define TT_NN_BATCH_NORM2D_TRACK_RUNNING_STATS (UINT64_C(1) << 3)
+#define TT_NN_BATCH_NORM2D_DEVICE (UINT64_C(1) << 4)
+#define TT_NN_BATCH_NORM2D_DTYPE (UINT64_C(1) << 5)
+#define TT_NN_BATCH_NORM2D_BIAS (UINT64_C(1) << 6)
+tt_status tt_nn_batch_norm2d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm2d_opts *opts, tt_module **out);
+
+/* (x - mean) / sqrt(variance + eps) * weight + bias of each channel of (N, C, D, H, W): by the batch's statistics
+   in training, which move the running ones, by the running ones else.
+     num_features: C
+     eps: added to the variance
+     momentum: weight of a batch in the running statistics; negative: they are plain averages (None in Python)
+     affine: with weight, 1 at first
+     track_running_stats: without, the batch's statistics serve always
+     device: of the parameters
+     dtype: of the parameters; floating
+     bias: with bias, 0 at first, if affine */
+typedef struct tt_nn_batch_norm3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* added to the variance; default 1e-5 */
+  double momentum; /* weight of a batch in the running statistics; negative: they are plain averages (None in Python); default 0.1 */
+  int32_t affine; /* with weight, 1 at first; default true */
+  int32_t track_running_stats; /* without, the batch's statistics serve always; default true */
+  tt_device device; /* of the parameters; default None */
+  tt_dtype dtype; /* of the parameters; floating; default None */
+  int32_t bias; /* with bias, 0 at first, if affine; default true */
+} tt_nn_batch_norm3d_opts;
+#define TT_NN_BATCH_NORM3D_EPS (UINT64_C(1) << 0)
+#define TT_NN_BATCH_NORM3D_MOMENTUM (UINT64_C(1) << 1)
+#define TT_NN_BATCH_NORM3D_AFFINE (UINT64_C(1) << 2)
+#define TT_NN_BATCH_NORM3D_TRACK_RUNNING_STATS (UINT64_C(1) << 3)
+#define TT_NN_BATCH_NORM3D_DEVICE (UINT64_C(1) << 4)
+#define TT_NN_BATCH_NORM3D_DTYPE (UINT64_C(1) << 5)
+#define TT_NN_BATCH_NORM3D_BIAS (UINT64_C(1) << 6)
+tt_status tt_nn_batch_norm3d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm3d_opts *opts, tt_module **out);
+
+/* (x - mean) / sqrt(variance + eps) * weight + bias, by the statistics of each of num_groups groups of channels.
+     num_groups: divides num_channels
+     num_channels: C of inputs (N, C, ...)
+     eps: added to the variance
+     affine: with weight, 1 at first
+     device: of the parameters
+     dtype: of the parameters; floating
+     bias: with bias, 0 at first, if affine */
+typedef struct tt_nn_group_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* added to the variance; default 1e-5 */
+  int32_t affine; /* with weight, 1 at first; default true */
+  tt_device device; /* of the parameters; default None */
+  tt_dtype dtype; /* of the parameters; floating; default None */
+  int32_t bias; /* with bias, 0 at first, if affine; default true */
+} tt_nn_group_norm_opts;
+#define TT_NN_GROUP_NORM_EPS (UINT64_C(1) << 0)
+#define TT_NN_GROUP_NORM_AFFINE (UINT64_C(1) << 1)
+#define TT_NN_GROUP_NORM_DEVICE (UINT64_C(1) << 2)
+#define TT_NN_GROUP_NORM_DTYPE (UINT64_C(1) << 3)
+#define TT_NN_GROUP_NORM_BIAS (UINT64_C(1) << 4)
+tt_status tt_nn_group_norm(tt_ctx *c, int64_t num_groups, int64_t num_channels, const tt_nn_group_norm_opts *opts, tt_module **out);
+
+/* x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
+     normalized_shape: sizes of the last dimensions
+     eps: added to the mean; none: the distance of 1 to the next number
+     elementwise_affine: with weight, 1 at first
+     device: of the parameters
+     dtype: of the parameters; floating */
+typedef struct tt_nn_rms_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* added to the mean; none: the distance of 1 to the next number; default None */
+  int32_t elementwise_affine; /* with weight, 1 at first; default true */
+  tt_device device; /* of the parameters; default None */
+  tt_dtype dtype; /* of the parameters; floating; default None */
+} tt_nn_rms_norm_opts;
+#define TT_NN_RMS_NORM_EPS (UINT64_C(1) << 0)
+#define TT_NN_RMS_NORM_ELEMENTWISE_AFFINE (UINT64_C(1) << 1)
+#define TT_NN_RMS_NORM_DEVICE (UINT64_C(1) << 2)
+#define TT_NN_RMS_NORM_DTYPE (UINT64_C(1) << 3)
+tt_status tt_nn_rms_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_nn_rms_norm_opts *opts, tt_module **out);
+
+/* The largest element of each window.
+     kernel_size: of a window: one number
+     stride: step of the windows; default kernel_size
+     padding: -inf that counts as lying on each side
+     dilation: distance of a window's elements
+     return_indices: gives the places of the largest, too
+     ceil_mode: windows may lie partly outside */
+typedef struct tt_nn_max_pool1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default kernel_size; default None */
+  int64_t n_stride;
+  const int64_t *padding; /* -inf that counts as lying on each side; default 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* distance of a window's elements; default 1 */
+  int64_t n_dilation;
+  int32_t return_indices; /* gives the places of the largest, too; default false */
+  int32_t ceil_mode; /* windows may lie partly outside; default false */
+} tt_nn_max_pool1d_opts;
+#define TT_NN_MAX_POOL1D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_MAX_POOL1D_PADDING (UINT64_C(1) << 1)
+#define TT_NN_MAX_POOL1D_DILATION (UINT64_C(1) << 2)
+#define TT_NN_MAX_POOL1D_RETURN_INDICES (UINT64_C(1) << 3)
+#define TT_NN_MAX_POOL1D_CEIL_MODE (UINT64_C(1) << 4)
+tt_status tt_nn_max_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_max_pool1d_opts *opts, tt_module **out);
+
+/* The mean of each window.
+     kernel_size: of a window: one number
+     stride: step of the windows; default kernel_size
+     padding: zeros on each side
+     ceil_mode: windows may lie partly outside
+     count_include_pad: the padding counts in the mean */
+typedef struct tt_nn_avg_pool1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default kernel_size; default None */
+  int64_t n_stride;
+  const int64_t *padding; /* zeros on each side; default 0 */
+  int64_t n_padding;
+  int32_t ceil_mode; /* windows may lie partly outside; default false */
+  int32_t count_include_pad; /* the padding counts in the mean; default true */
+} tt_nn_avg_pool1d_opts;
+#define TT_NN_AVG_POOL1D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_AVG_POOL1D_PADDING (UINT64_C(1) << 1)
+#define TT_NN_AVG_POOL1D_CEIL_MODE (UINT64_C(1) << 2)
+#define TT_NN_AVG_POOL1D_COUNT_INCLUDE_PAD (UINT64_C(1) << 3)
+tt_status tt_nn_avg_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_avg_pool1d_opts *opts, tt_module **out);
+
+/* Means of windows that cover the input, so many that the result has output_size.
+     output_size: of the result; a negative number (None in Python): as the input */
+tt_status tt_nn_adaptive_avg_pool1d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size, tt_module **out);
+
+/* The largest element of each window.
+     kernel_size: of a window: two numbers, or one for both
+     stride: step of the windows; default kernel_size
+     padding: -inf that counts as lying on each side
+     dilation: distance of a window's elements
+     return_indices: gives the places of the largest, too
+     ceil_mode: windows may lie partly outside */
+typedef struct tt_nn_max_pool2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default kernel_size; default None */
+  int64_t n_stride;
+  const int64_t *padding; /* -inf that counts as lying on each side; default 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* distance of a window's elements; default 1 */
+  int64_t n_dilation;
+  int32_t return_indices; /* gives the places of the largest, too; default false */
+  int32_t ceil_mode; /* windows may lie partly outside; default false */
+} tt_nn_max_pool2d_opts;
+#define TT_NN_MAX_POOL2D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_MAX_POOL2D_PADDING (UINT64_C(1) << 1)
+#define TT_NN_MAX_POOL2D_DILATION (UINT64_C(1) << 2)
+#define TT_NN_MAX_POOL2D_RETURN_INDICES (UINT64_C(1) << 3)
+#define TT_NN_MAX_POOL2D_CEIL_MODE (UINT64_C(1) << 4)
+tt_status tt_nn_max_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_max_pool2d_opts *opts, tt_module **out);
+
+/* The mean of each window.
+     kernel_size: of a window: two numbers, or one for both
+     stride: step of the windows; default kernel_size
+     padding: zeros on each side
+     ceil_mode: windows may lie partly outside
+     count_include_pad: the padding counts in the mean
+     divisor_override: divides in place of the number of elements */
+typedef struct tt_nn_avg_pool2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step of the windows; default kernel_size; default None */
+  int64_t n_stride;
+  const int64_t *padding; /* zeros on each side; default 0 */
+  int64_t n_padding;
+  int32_t ceil_mode; /* windows may lie partly outside; default false */
+  int32_t count_include_pad; /* the padding counts in the mean; default true */
+  int64_t divisor_override; /* divides in place of the number of elements; default None */
+} tt_nn_avg_pool2d_opts;
+#define TT_NN_AVG_POOL2D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_AVG_POOL2D_PADDING (UINT64_C(1) << 1)
+#define TT_NN_AVG_POOL2D_CEIL_MODE (UINT64_C(1) << 2)
+#define TT_NN_AVG_POOL2D_COUNT_INCLUDE_PAD (UINT64_C(1) << 3)
+#define TT_NN_AVG_POOL2D_DIVISOR_OVERRIDE (UINT64_C(1) << 4)
+tt_status tt_nn_avg_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_avg_pool2d_opts *opts, tt_module **out);
+
+/* Means of windows that cover the input, so many that the result has output_size.
+     output_size: of the result; a negative number (None in Python): as the input */
+tt_status tt_nn_adaptive_avg_pool2d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size, tt_module **out);
+
 #ifdef __cplusplus
 }
 #endif

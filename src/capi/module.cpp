@@ -1,4 +1,5 @@
-#include "capi/api.h"
+#include "capi/module.h"
+
 #include "nn/attention.h"
 #include "nn/custom.h"
 #include "nn/module.h"
@@ -11,8 +12,8 @@ static StateDict* dict_of(const tt_state_dict* h) {
   auto* d = reinterpret_cast<StateDict*>(const_cast<tt_state_dict*>(h));
   return d && d->tag == kTagStateDict ? d : nullptr;
 }
-static StateDict& dict_arg(const tt_state_dict* h, int32_t index) {
-  if (!dict_of(h)) fail_handle(h, "state", index, "state dict");
+StateDict& TT_NS::state_dict_arg(const tt_state_dict* h, const char* arg, int32_t index) {
+  if (!dict_of(h)) fail_handle(h, arg, index, "state dict");
   return *dict_of(h);
 }
 static tt_state_dict* to_handle(StateDictRef&& d) { return reinterpret_cast<tt_state_dict*>(d.leak()); }
@@ -37,7 +38,7 @@ const char* tt_state_dict_name(const tt_state_dict* h, int64_t i) {
 tt_status tt_state_dict_find(tt_ctx* h, const tt_state_dict* state, const char* name, int64_t* out) {
   if (out) *out = -1;
   return api_call(h, "state_dict_find", [&](Ctx&) {
-    const StateDict& d = dict_arg(state, 1);
+    const StateDict& d = state_dict_arg(state, "state", 1);
     str_arg(name, "name", 2);
     out_arg(out, "out", 3);
     *out = d.find(name);
@@ -47,7 +48,7 @@ tt_status tt_state_dict_find(tt_ctx* h, const tt_state_dict* state, const char* 
 tt_status tt_state_dict_get(tt_ctx* h, const tt_state_dict* state, int64_t i, tt_tensor** out) {
   clear_out(out);
   return api_call(h, "state_dict_get", [&](Ctx& c) {
-    const StateDict& d = dict_arg(state, 1);
+    const StateDict& d = state_dict_arg(state, "state", 1);
     out_arg(out, "out", 3);
     if (i < 0 || i >= d.entries.size()) fail_arg(TT_INDEX, "i", "i is {}: the state dict has {} tensors", i, d.entries.size());
     give(c, out, TensorRef(d.entries[i].tensor));
@@ -55,7 +56,7 @@ tt_status tt_state_dict_get(tt_ctx* h, const tt_state_dict* state, int64_t i, tt
 }
 tt_status tt_state_dict_set(tt_ctx* h, tt_state_dict* state, const char* name, const tt_tensor* tensor) {
   return api_call(h, "state_dict_set", [&](Ctx&) {
-    StateDict& d = dict_arg(state, 1);
+    StateDict& d = state_dict_arg(state, "state", 1);
     str_arg(name, "name", 2);
     d.set(name, TensorRef::share(&tensor_arg(tensor, "tensor", 3)));
   });
@@ -67,7 +68,7 @@ static Module* module_of(const tt_module* h) {
   auto* m = reinterpret_cast<Module*>(const_cast<tt_module*>(h));
   return m && m->tag == kTagModule ? m : nullptr;
 }
-static Module& module_arg(const tt_module* h, const char* arg = "m", int32_t index = 1) {
+Module& TT_NS::module_arg(const tt_module* h, const char* arg, int32_t index) {
   if (!module_of(h)) fail_handle(h, arg, index, "module");
   return *module_of(h);
 }
@@ -220,7 +221,7 @@ tt_status tt_module_parameters(tt_ctx* h, const tt_module* m, tt_tensor** outs, 
 tt_status tt_module_load_state_dict(tt_ctx* h, tt_module* m, const tt_state_dict* state, const tt_module_load_state_dict_opts* opts) {
   return api_call(h, "module_load_state_dict", [&](Ctx&) {
     Module& module = module_arg(m);
-    const StateDict& d = dict_arg(state, 2);
+    const StateDict& d = state_dict_arg(state, "state", 2);
     check_opts(opts, 1);
     load_state_dict(module, d, opts_has(opts, 0) ? opts->strict != 0 : true);
   });

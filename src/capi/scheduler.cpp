@@ -6,7 +6,7 @@ static Scheduler* live(const tt_scheduler* h) {
   auto* s = reinterpret_cast<Scheduler*>(const_cast<tt_scheduler*>(h));
   return s && s->tag == kTagScheduler ? s : nullptr;
 }
-static Scheduler& scheduler_arg(const tt_scheduler* h, const char* arg, int32_t index) {
+Scheduler& scheduler_arg(const tt_scheduler* h, const char* arg, int32_t index) {
   Scheduler* s = live(h);
   if (!s) fail_handle(h, arg, index, "scheduler");
   return *s;

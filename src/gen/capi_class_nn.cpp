@@ -352,3 +352,240 @@ tt_status tt_nn_multihead_attention(tt_ctx *c, int64_t embed_dim, int64_t num_he
     *out = reinterpret_cast<tt_module*>(construct(MultiheadAttentionArgs{embed_dim, num_heads, o_dropout, o_bias, o_add_bias_kv, o_add_zero_attn, o_kdim, o_vdim, o_batch_first, o_device, o_dtype}).leak());
   });
 }
+tt_status tt_nn_conv1d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv1d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_conv1d", [&](Ctx&) {
+    out_arg(out, "out", 12);
+    check_opts(opts, 9);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 4) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 5) : Ints();
+    const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
+    const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
+    const int64_t o_padding_mode = opts_has(opts, 5) ? int64_t(opts->padding_mode) : int64_t(0);
+    const int64_t o_auto_padding = opts_has(opts, 6) ? int64_t(opts->auto_padding) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 11) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(Conv1dArgs{in_channels, out_channels, Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride), Shape(o_padding), Shape(o_dilation), o_groups, o_bias, o_padding_mode, o_auto_padding, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_conv2d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv2d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_conv2d", [&](Ctx&) {
+    out_arg(out, "out", 12);
+    check_opts(opts, 9);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 4) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 5) : Ints();
+    const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
+    const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
+    const int64_t o_padding_mode = opts_has(opts, 5) ? int64_t(opts->padding_mode) : int64_t(0);
+    const int64_t o_auto_padding = opts_has(opts, 6) ? int64_t(opts->auto_padding) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 11) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(Conv2dArgs{in_channels, out_channels, Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride), Shape(o_padding), Shape(o_dilation), o_groups, o_bias, o_padding_mode, o_auto_padding, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_conv3d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv3d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_conv3d", [&](Ctx&) {
+    out_arg(out, "out", 12);
+    check_opts(opts, 9);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 4) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 5) : Ints();
+    const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
+    const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
+    const int64_t o_padding_mode = opts_has(opts, 5) ? int64_t(opts->padding_mode) : int64_t(0);
+    const int64_t o_auto_padding = opts_has(opts, 6) ? int64_t(opts->auto_padding) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 11) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(Conv3dArgs{in_channels, out_channels, Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride), Shape(o_padding), Shape(o_dilation), o_groups, o_bias, o_padding_mode, o_auto_padding, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_conv_transpose1d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose1d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_conv_transpose1d", [&](Ctx&) {
+    out_arg(out, "out", 12);
+    check_opts(opts, 9);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 4) : Ints();
+    const Ints o_output_padding = opts_has(opts, 2) ? int_list_arg(opts->output_padding, opts->n_output_padding, "output_padding", 5) : Ints();
+    const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
+    const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
+    const Ints o_dilation = opts_has(opts, 5) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 8) : Ints();
+    const int64_t o_padding_mode = opts_has(opts, 6) ? int64_t(opts->padding_mode) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 11) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(ConvTranspose1dArgs{in_channels, out_channels, Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride), Shape(o_padding), Shape(o_output_padding), o_groups, o_bias, Shape(o_dilation), o_padding_mode, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_conv_transpose2d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose2d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_conv_transpose2d", [&](Ctx&) {
+    out_arg(out, "out", 12);
+    check_opts(opts, 9);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 4) : Ints();
+    const Ints o_output_padding = opts_has(opts, 2) ? int_list_arg(opts->output_padding, opts->n_output_padding, "output_padding", 5) : Ints();
+    const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
+    const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
+    const Ints o_dilation = opts_has(opts, 5) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 8) : Ints();
+    const int64_t o_padding_mode = opts_has(opts, 6) ? int64_t(opts->padding_mode) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 11) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(ConvTranspose2dArgs{in_channels, out_channels, Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride), Shape(o_padding), Shape(o_output_padding), o_groups, o_bias, Shape(o_dilation), o_padding_mode, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_conv_transpose3d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose3d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_conv_transpose3d", [&](Ctx&) {
+    out_arg(out, "out", 12);
+    check_opts(opts, 9);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 4) : Ints();
+    const Ints o_output_padding = opts_has(opts, 2) ? int_list_arg(opts->output_padding, opts->n_output_padding, "output_padding", 5) : Ints();
+    const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
+    const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
+    const Ints o_dilation = opts_has(opts, 5) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 8) : Ints();
+    const int64_t o_padding_mode = opts_has(opts, 6) ? int64_t(opts->padding_mode) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 11) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(ConvTranspose3dArgs{in_channels, out_channels, Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride), Shape(o_padding), Shape(o_output_padding), o_groups, o_bias, Shape(o_dilation), o_padding_mode, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_batch_norm1d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm1d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_batch_norm1d", [&](Ctx&) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 7);
+    const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
+    const double o_momentum = opts_has(opts, 1) ? double(opts->momentum) : double(0.1);
+    const bool o_affine = opts_has(opts, 2) ? bool(opts->affine != 0) : bool(true);
+    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0) : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 4) ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 5) ? dtype_arg(opts->dtype, "dtype", 6) : Dtype::kNone;
+    const bool o_bias = opts_has(opts, 6) ? bool(opts->bias != 0) : bool(true);
+    *out = reinterpret_cast<tt_module*>(construct(BatchNorm1dArgs{num_features, o_eps, o_momentum, o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
+  });
+}
+tt_status tt_nn_batch_norm2d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm2d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_batch_norm2d", [&](Ctx&) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 7);
+    const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
+    const double o_momentum = opts_has(opts, 1) ? double(opts->momentum) : double(0.1);
+    const bool o_affine = opts_has(opts, 2) ? bool(opts->affine != 0) : bool(true);
+    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0) : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 4) ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 5) ? dtype_arg(opts->dtype, "dtype", 6) : Dtype::kNone;
+    const bool o_bias = opts_has(opts, 6) ? bool(opts->bias != 0) : bool(true);
+    *out = reinterpret_cast<tt_module*>(construct(BatchNorm2dArgs{num_features, o_eps, o_momentum, o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
+  });
+}
+tt_status tt_nn_batch_norm3d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm3d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_batch_norm3d", [&](Ctx&) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 7);
+    const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
+    const double o_momentum = opts_has(opts, 1) ? double(opts->momentum) : double(0.1);
+    const bool o_affine = opts_has(opts, 2) ? bool(opts->affine != 0) : bool(true);
+    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0) : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 4) ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 5) ? dtype_arg(opts->dtype, "dtype", 6) : Dtype::kNone;
+    const bool o_bias = opts_has(opts, 6) ? bool(opts->bias != 0) : bool(true);
+    *out = reinterpret_cast<tt_module*>(construct(BatchNorm3dArgs{num_features, o_eps, o_momentum, o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
+  });
+}
+tt_status tt_nn_group_norm(tt_ctx *c, int64_t num_groups, int64_t num_channels, const tt_nn_group_norm_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_group_norm", [&](Ctx&) {
+    out_arg(out, "out", 7);
+    check_opts(opts, 5);
+    const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
+    const bool o_affine = opts_has(opts, 1) ? bool(opts->affine != 0) : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 2) ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 5) : Dtype::kNone;
+    const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
+    *out = reinterpret_cast<tt_module*>(construct(GroupNormArgs{num_groups, num_channels, o_eps, o_affine, o_device, o_dtype, o_bias}).leak());
+  });
+}
+tt_status tt_nn_rms_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_nn_rms_norm_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_rms_norm", [&](Ctx&) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 4);
+    const Opt<double> o_eps = opts_has(opts, 0) ? Opt<double>(opts->eps) : Opt<double>();
+    const bool o_elementwise_affine = opts_has(opts, 1) ? bool(opts->elementwise_affine != 0) : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 2) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(RMSNormArgs{Shape(ints_arg(normalized_shape, n_normalized_shape, "normalized_shape", 0)), o_eps, o_elementwise_affine, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_max_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_max_pool1d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_max_pool1d", [&](Ctx&) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 5);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 2) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 3) : Ints();
+    const bool o_return_indices = opts_has(opts, 3) ? bool(opts->return_indices != 0) : bool(false);
+    const bool o_ceil_mode = opts_has(opts, 4) ? bool(opts->ceil_mode != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(MaxPool1dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)), Shape(o_stride), Shape(o_padding), Shape(o_dilation), o_return_indices, o_ceil_mode}).leak());
+  });
+}
+tt_status tt_nn_avg_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_avg_pool1d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_avg_pool1d", [&](Ctx&) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 4);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 2) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 2) ? bool(opts->ceil_mode != 0) : bool(false);
+    const bool o_count_include_pad = opts_has(opts, 3) ? bool(opts->count_include_pad != 0) : bool(true);
+    *out = reinterpret_cast<tt_module*>(construct(AvgPool1dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)), Shape(o_stride), Shape(o_padding), o_ceil_mode, o_count_include_pad}).leak());
+  });
+}
+tt_status tt_nn_adaptive_avg_pool1d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_adaptive_avg_pool1d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(construct(AdaptiveAvgPool1dArgs{Shape(int_list_arg(output_size, n_output_size, "output_size", 0))}).leak());
+  });
+}
+tt_status tt_nn_max_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_max_pool2d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_max_pool2d", [&](Ctx&) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 5);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 2) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 3) : Ints();
+    const bool o_return_indices = opts_has(opts, 3) ? bool(opts->return_indices != 0) : bool(false);
+    const bool o_ceil_mode = opts_has(opts, 4) ? bool(opts->ceil_mode != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(MaxPool2dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)), Shape(o_stride), Shape(o_padding), Shape(o_dilation), o_return_indices, o_ceil_mode}).leak());
+  });
+}
+tt_status tt_nn_avg_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_avg_pool2d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_avg_pool2d", [&](Ctx&) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 5);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 2) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 2) ? bool(opts->ceil_mode != 0) : bool(false);
+    const bool o_count_include_pad = opts_has(opts, 3) ? bool(opts->count_include_pad != 0) : bool(true);
+    const Opt<int64_t> o_divisor_override = opts_has(opts, 4) ? Opt<int64_t>(opts->divisor_override) : Opt<int64_t>();
+    *out = reinterpret_cast<tt_module*>(construct(AvgPool2dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)), Shape(o_stride), Shape(o_padding), o_ceil_mode, o_count_include_pad, o_divisor_override}).leak());
+  });
+}
+tt_status tt_nn_adaptive_avg_pool2d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_adaptive_avg_pool2d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(construct(AdaptiveAvgPool2dArgs{Shape(int_list_arg(output_size, n_output_size, "output_size", 0))}).leak());
+  });
+}

@@ -223,4 +223,205 @@ struct MultiheadAttentionArgs {
 };
 Ref<Module> construct(const MultiheadAttentionArgs& a);
 
+struct Conv1dArgs {
+  int64_t in_channels;
+  int64_t out_channels;
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+  Shape dilation;
+  int64_t groups;
+  bool bias;
+  int64_t padding_mode;
+  int64_t auto_padding;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const Conv1dArgs& a);
+
+struct Conv2dArgs {
+  int64_t in_channels;
+  int64_t out_channels;
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+  Shape dilation;
+  int64_t groups;
+  bool bias;
+  int64_t padding_mode;
+  int64_t auto_padding;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const Conv2dArgs& a);
+
+struct Conv3dArgs {
+  int64_t in_channels;
+  int64_t out_channels;
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+  Shape dilation;
+  int64_t groups;
+  bool bias;
+  int64_t padding_mode;
+  int64_t auto_padding;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const Conv3dArgs& a);
+
+struct ConvTranspose1dArgs {
+  int64_t in_channels;
+  int64_t out_channels;
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+  Shape output_padding;
+  int64_t groups;
+  bool bias;
+  Shape dilation;
+  int64_t padding_mode;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const ConvTranspose1dArgs& a);
+
+struct ConvTranspose2dArgs {
+  int64_t in_channels;
+  int64_t out_channels;
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+  Shape output_padding;
+  int64_t groups;
+  bool bias;
+  Shape dilation;
+  int64_t padding_mode;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const ConvTranspose2dArgs& a);
+
+struct ConvTranspose3dArgs {
+  int64_t in_channels;
+  int64_t out_channels;
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+  Shape output_padding;
+  int64_t groups;
+  bool bias;
+  Shape dilation;
+  int64_t padding_mode;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const ConvTranspose3dArgs& a);
+
+struct BatchNorm1dArgs {
+  int64_t num_features;
+  double eps;
+  double momentum;
+  bool affine;
+  bool track_running_stats;
+  Opt<Device> device;
+  Dtype dtype;
+  bool bias;
+};
+Ref<Module> construct(const BatchNorm1dArgs& a);
+
+struct BatchNorm2dArgs {
+  int64_t num_features;
+  double eps;
+  double momentum;
+  bool affine;
+  bool track_running_stats;
+  Opt<Device> device;
+  Dtype dtype;
+  bool bias;
+};
+Ref<Module> construct(const BatchNorm2dArgs& a);
+
+struct BatchNorm3dArgs {
+  int64_t num_features;
+  double eps;
+  double momentum;
+  bool affine;
+  bool track_running_stats;
+  Opt<Device> device;
+  Dtype dtype;
+  bool bias;
+};
+Ref<Module> construct(const BatchNorm3dArgs& a);
+
+struct GroupNormArgs {
+  int64_t num_groups;
+  int64_t num_channels;
+  double eps;
+  bool affine;
+  Opt<Device> device;
+  Dtype dtype;
+  bool bias;
+};
+Ref<Module> construct(const GroupNormArgs& a);
+
+struct RMSNormArgs {
+  Shape normalized_shape;
+  Opt<double> eps;
+  bool elementwise_affine;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const RMSNormArgs& a);
+
+struct MaxPool1dArgs {
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+  Shape dilation;
+  bool return_indices;
+  bool ceil_mode;
+};
+Ref<Module> construct(const MaxPool1dArgs& a);
+
+struct AvgPool1dArgs {
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+  bool ceil_mode;
+  bool count_include_pad;
+};
+Ref<Module> construct(const AvgPool1dArgs& a);
+
+struct AdaptiveAvgPool1dArgs {
+  Shape output_size;
+};
+Ref<Module> construct(const AdaptiveAvgPool1dArgs& a);
+
+struct MaxPool2dArgs {
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+  Shape dilation;
+  bool return_indices;
+  bool ceil_mode;
+};
+Ref<Module> construct(const MaxPool2dArgs& a);
+
+struct AvgPool2dArgs {
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+  bool ceil_mode;
+  bool count_include_pad;
+  Opt<int64_t> divisor_override;
+};
+Ref<Module> construct(const AvgPool2dArgs& a);
+
+struct AdaptiveAvgPool2dArgs {
+  Shape output_size;
+};
+Ref<Module> construct(const AdaptiveAvgPool2dArgs& a);
+
 }  // namespace TT_NS

@@ -517,4 +517,321 @@ Ref<Module> construct(const MultiheadAttentionArgs& a) {
   build(*m, args_of<MultiheadAttentionArgs>(*m));
   return m;
 }
+
+static TensorList Conv1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<Conv1dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void Conv1d_describe(const Module& m, Text& t) { describe_of(m, args_of<Conv1dArgs>(m), t); }
+static constinit const ModuleType Conv1d_type = {"Conv1d", 1, 1, Conv1d_forward, Conv1d_describe, copy_module<Conv1dArgs>, destroy_module<Conv1dArgs>, false};
+Ref<Module> construct(const Conv1dArgs& a) {
+  Conv1dArgs own = a;
+  expand(own.kernel_size, 1, "kernel_size", 0);
+  expand(own.stride, 1, "stride", 1);
+  expand(own.padding, 1, "padding", 0);
+  expand(own.dilation, 1, "dilation", 1);
+  ModuleRef m = new_module(&Conv1d_type, own);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  build(*m, args_of<Conv1dArgs>(*m));
+  return m;
+}
+
+static TensorList Conv2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<Conv2dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void Conv2d_describe(const Module& m, Text& t) { describe_of(m, args_of<Conv2dArgs>(m), t); }
+static constinit const ModuleType Conv2d_type = {"Conv2d", 1, 1, Conv2d_forward, Conv2d_describe, copy_module<Conv2dArgs>, destroy_module<Conv2dArgs>, false};
+Ref<Module> construct(const Conv2dArgs& a) {
+  Conv2dArgs own = a;
+  expand(own.kernel_size, 2, "kernel_size", 0);
+  expand(own.stride, 2, "stride", 1);
+  expand(own.padding, 2, "padding", 0);
+  expand(own.dilation, 2, "dilation", 1);
+  ModuleRef m = new_module(&Conv2d_type, own);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  build(*m, args_of<Conv2dArgs>(*m));
+  return m;
+}
+
+static TensorList Conv3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<Conv3dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void Conv3d_describe(const Module& m, Text& t) { describe_of(m, args_of<Conv3dArgs>(m), t); }
+static constinit const ModuleType Conv3d_type = {"Conv3d", 1, 1, Conv3d_forward, Conv3d_describe, copy_module<Conv3dArgs>, destroy_module<Conv3dArgs>, false};
+Ref<Module> construct(const Conv3dArgs& a) {
+  Conv3dArgs own = a;
+  expand(own.kernel_size, 3, "kernel_size", 0);
+  expand(own.stride, 3, "stride", 1);
+  expand(own.padding, 3, "padding", 0);
+  expand(own.dilation, 3, "dilation", 1);
+  ModuleRef m = new_module(&Conv3d_type, own);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  build(*m, args_of<Conv3dArgs>(*m));
+  return m;
+}
+
+static TensorList ConvTranspose1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<ConvTranspose1dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void ConvTranspose1d_describe(const Module& m, Text& t) { describe_of(m, args_of<ConvTranspose1dArgs>(m), t); }
+static constinit const ModuleType ConvTranspose1d_type = {"ConvTranspose1d", 1, 1, ConvTranspose1d_forward, ConvTranspose1d_describe, copy_module<ConvTranspose1dArgs>, destroy_module<ConvTranspose1dArgs>, false};
+Ref<Module> construct(const ConvTranspose1dArgs& a) {
+  ConvTranspose1dArgs own = a;
+  expand(own.kernel_size, 1, "kernel_size", 0);
+  expand(own.stride, 1, "stride", 1);
+  expand(own.padding, 1, "padding", 0);
+  expand(own.output_padding, 1, "output_padding", 0);
+  expand(own.dilation, 1, "dilation", 1);
+  ModuleRef m = new_module(&ConvTranspose1d_type, own);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  build(*m, args_of<ConvTranspose1dArgs>(*m));
+  return m;
+}
+
+static TensorList ConvTranspose2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<ConvTranspose2dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void ConvTranspose2d_describe(const Module& m, Text& t) { describe_of(m, args_of<ConvTranspose2dArgs>(m), t); }
+static constinit const ModuleType ConvTranspose2d_type = {"ConvTranspose2d", 1, 1, ConvTranspose2d_forward, ConvTranspose2d_describe, copy_module<ConvTranspose2dArgs>, destroy_module<ConvTranspose2dArgs>, false};
+Ref<Module> construct(const ConvTranspose2dArgs& a) {
+  ConvTranspose2dArgs own = a;
+  expand(own.kernel_size, 2, "kernel_size", 0);
+  expand(own.stride, 2, "stride", 1);
+  expand(own.padding, 2, "padding", 0);
+  expand(own.output_padding, 2, "output_padding", 0);
+  expand(own.dilation, 2, "dilation", 1);
+  ModuleRef m = new_module(&ConvTranspose2d_type, own);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  build(*m, args_of<ConvTranspose2dArgs>(*m));
+  return m;
+}
+
+static TensorList ConvTranspose3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<ConvTranspose3dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void ConvTranspose3d_describe(const Module& m, Text& t) { describe_of(m, args_of<ConvTranspose3dArgs>(m), t); }
+static constinit const ModuleType ConvTranspose3d_type = {"ConvTranspose3d", 1, 1, ConvTranspose3d_forward, ConvTranspose3d_describe, copy_module<ConvTranspose3dArgs>, destroy_module<ConvTranspose3dArgs>, false};
+Ref<Module> construct(const ConvTranspose3dArgs& a) {
+  ConvTranspose3dArgs own = a;
+  expand(own.kernel_size, 3, "kernel_size", 0);
+  expand(own.stride, 3, "stride", 1);
+  expand(own.padding, 3, "padding", 0);
+  expand(own.output_padding, 3, "output_padding", 0);
+  expand(own.dilation, 3, "dilation", 1);
+  ModuleRef m = new_module(&ConvTranspose3d_type, own);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  build(*m, args_of<ConvTranspose3dArgs>(*m));
+  return m;
+}
+
+static TensorList BatchNorm1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<BatchNorm1dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void BatchNorm1d_describe(const Module& m, Text& t) { describe_of(m, args_of<BatchNorm1dArgs>(m), t); }
+static constinit const ModuleType BatchNorm1d_type = {"BatchNorm1d", 1, 1, BatchNorm1d_forward, BatchNorm1d_describe, copy_module<BatchNorm1dArgs>, destroy_module<BatchNorm1dArgs>, false};
+Ref<Module> construct(const BatchNorm1dArgs& a) {
+  ModuleRef m = new_module(&BatchNorm1d_type, a);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
+  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
+  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  build(*m, args_of<BatchNorm1dArgs>(*m));
+  return m;
+}
+
+static TensorList BatchNorm2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<BatchNorm2dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void BatchNorm2d_describe(const Module& m, Text& t) { describe_of(m, args_of<BatchNorm2dArgs>(m), t); }
+static constinit const ModuleType BatchNorm2d_type = {"BatchNorm2d", 1, 1, BatchNorm2d_forward, BatchNorm2d_describe, copy_module<BatchNorm2dArgs>, destroy_module<BatchNorm2dArgs>, false};
+Ref<Module> construct(const BatchNorm2dArgs& a) {
+  ModuleRef m = new_module(&BatchNorm2d_type, a);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
+  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
+  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  build(*m, args_of<BatchNorm2dArgs>(*m));
+  return m;
+}
+
+static TensorList BatchNorm3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<BatchNorm3dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void BatchNorm3d_describe(const Module& m, Text& t) { describe_of(m, args_of<BatchNorm3dArgs>(m), t); }
+static constinit const ModuleType BatchNorm3d_type = {"BatchNorm3d", 1, 1, BatchNorm3d_forward, BatchNorm3d_describe, copy_module<BatchNorm3dArgs>, destroy_module<BatchNorm3dArgs>, false};
+Ref<Module> construct(const BatchNorm3dArgs& a) {
+  ModuleRef m = new_module(&BatchNorm3d_type, a);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
+  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
+  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  build(*m, args_of<BatchNorm3dArgs>(*m));
+  return m;
+}
+
+static TensorList GroupNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<GroupNormArgs>(m);
+  return one(op::group_norm(*in[0], a.num_groups, m.slot_opt(0), m.slot_opt(1), a.eps));
+}
+static void GroupNorm_describe(const Module& m, Text& t) {
+  const auto& a = args_of<GroupNormArgs>(m);
+  put(t, nullptr, a.num_groups);
+  put(t, nullptr, a.num_channels);
+  put(t, "eps", a.eps);
+  put(t, "affine", a.affine);
+  put(t, "bias", a.bias);
+}
+static constinit const ModuleType GroupNorm_type = {"GroupNorm", 1, 1, GroupNorm_forward, GroupNorm_describe, copy_module<GroupNormArgs>, destroy_module<GroupNormArgs>, false};
+Ref<Module> construct(const GroupNormArgs& a) {
+  ModuleRef m = new_module(&GroupNorm_type, a);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  build(*m, args_of<GroupNormArgs>(*m));
+  return m;
+}
+
+static TensorList RMSNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<RMSNormArgs>(m);
+  return one(op::rms_norm(*in[0], a.normalized_shape, m.slot_opt(0), a.eps));
+}
+static void RMSNorm_describe(const Module& m, Text& t) {
+  const auto& a = args_of<RMSNormArgs>(m);
+  put(t, nullptr, a.normalized_shape, true);
+  put(t, "eps", a.eps);
+  put(t, "elementwise_affine", a.elementwise_affine);
+}
+static constinit const ModuleType RMSNorm_type = {"RMSNorm", 1, 1, RMSNorm_forward, RMSNorm_describe, copy_module<RMSNormArgs>, destroy_module<RMSNormArgs>, false};
+Ref<Module> construct(const RMSNormArgs& a) {
+  ModuleRef m = new_module(&RMSNorm_type, a);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  build(*m, args_of<RMSNormArgs>(*m));
+  return m;
+}
+
+static TensorList MaxPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<MaxPool1dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void MaxPool1d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<MaxPool1dArgs>(m);
+  put(t, "kernel_size", a.kernel_size);
+  put(t, "stride", a.stride);
+  put(t, "padding", a.padding);
+  put(t, "dilation", a.dilation);
+  put(t, "ceil_mode", a.ceil_mode);
+}
+static constinit const ModuleType MaxPool1d_type = {"MaxPool1d", 1, 1, MaxPool1d_forward, MaxPool1d_describe, copy_module<MaxPool1dArgs>, destroy_module<MaxPool1dArgs>, false};
+Ref<Module> construct(const MaxPool1dArgs& a) {
+  MaxPool1dArgs own = a;
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.dilation.empty()) own.dilation.push_back(1);
+  if (own.stride.empty()) own.stride = own.kernel_size;
+  ModuleRef m = new_module(&MaxPool1d_type, own);
+  return m;
+}
+
+static TensorList AvgPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<AvgPool1dArgs>(m);
+  return one(op::avg_pool1d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode, a.count_include_pad));
+}
+static void AvgPool1d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<AvgPool1dArgs>(m);
+  put(t, "kernel_size", a.kernel_size);
+  put(t, "stride", a.stride);
+  put(t, "padding", a.padding);
+}
+static constinit const ModuleType AvgPool1d_type = {"AvgPool1d", 1, 1, AvgPool1d_forward, AvgPool1d_describe, copy_module<AvgPool1dArgs>, destroy_module<AvgPool1dArgs>, false};
+Ref<Module> construct(const AvgPool1dArgs& a) {
+  AvgPool1dArgs own = a;
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.stride.empty()) own.stride = own.kernel_size;
+  ModuleRef m = new_module(&AvgPool1d_type, own);
+  return m;
+}
+
+static TensorList AdaptiveAvgPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<AdaptiveAvgPool1dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void AdaptiveAvgPool1d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<AdaptiveAvgPool1dArgs>(m);
+  put(t, "output_size", a.output_size);
+}
+static constinit const ModuleType AdaptiveAvgPool1d_type = {"AdaptiveAvgPool1d", 1, 1, AdaptiveAvgPool1d_forward, AdaptiveAvgPool1d_describe, copy_module<AdaptiveAvgPool1dArgs>, destroy_module<AdaptiveAvgPool1dArgs>, false};
+Ref<Module> construct(const AdaptiveAvgPool1dArgs& a) {
+  ModuleRef m = new_module(&AdaptiveAvgPool1d_type, a);
+  return m;
+}
+
+static TensorList MaxPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<MaxPool2dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void MaxPool2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<MaxPool2dArgs>(m);
+  put(t, "kernel_size", a.kernel_size);
+  put(t, "stride", a.stride);
+  put(t, "padding", a.padding);
+  put(t, "dilation", a.dilation);
+  put(t, "ceil_mode", a.ceil_mode);
+}
+static constinit const ModuleType MaxPool2d_type = {"MaxPool2d", 1, 1, MaxPool2d_forward, MaxPool2d_describe, copy_module<MaxPool2dArgs>, destroy_module<MaxPool2dArgs>, false};
+Ref<Module> construct(const MaxPool2dArgs& a) {
+  MaxPool2dArgs own = a;
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.dilation.empty()) own.dilation.push_back(1);
+  if (own.stride.empty()) own.stride = own.kernel_size;
+  ModuleRef m = new_module(&MaxPool2d_type, own);
+  return m;
+}
+
+static TensorList AvgPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<AvgPool2dArgs>(m);
+  return one(op::avg_pool2d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode, a.count_include_pad, a.divisor_override));
+}
+static void AvgPool2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<AvgPool2dArgs>(m);
+  put(t, "kernel_size", a.kernel_size);
+  put(t, "stride", a.stride);
+  put(t, "padding", a.padding);
+}
+static constinit const ModuleType AvgPool2d_type = {"AvgPool2d", 1, 1, AvgPool2d_forward, AvgPool2d_describe, copy_module<AvgPool2dArgs>, destroy_module<AvgPool2dArgs>, false};
+Ref<Module> construct(const AvgPool2dArgs& a) {
+  AvgPool2dArgs own = a;
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.stride.empty()) own.stride = own.kernel_size;
+  ModuleRef m = new_module(&AvgPool2d_type, own);
+  return m;
+}
+
+static TensorList AdaptiveAvgPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<AdaptiveAvgPool2dArgs>(m);
+  return forward_of(m, a, in);
+}
+static void AdaptiveAvgPool2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<AdaptiveAvgPool2dArgs>(m);
+  put(t, "output_size", a.output_size);
+}
+static constinit const ModuleType AdaptiveAvgPool2d_type = {"AdaptiveAvgPool2d", 1, 1, AdaptiveAvgPool2d_forward, AdaptiveAvgPool2d_describe, copy_module<AdaptiveAvgPool2dArgs>, destroy_module<AdaptiveAvgPool2dArgs>, false};
+Ref<Module> construct(const AdaptiveAvgPool2dArgs& a) {
+  ModuleRef m = new_module(&AdaptiveAvgPool2d_type, a);
+  return m;
+}
 }  // namespace TT_NS

@@ -605,6 +605,8 @@ enum : int64_t { kInterpolationNearest = 0, kInterpolationLinear = 1, kInterpola
 enum : int64_t { kPaddingConstant = 0, kPaddingReflect = 1, kPaddingReplicate = 2, kPaddingCircular = 3 };
 enum : int64_t { kScatterNone = 0, kScatterAdd = 1, kScatterMultiply = 2 };
 enum : int64_t { kAnnealCos = 0, kAnnealLinear = 1 };
+enum : int64_t { kPaddingModeZeros = 0, kPaddingModeReflect = 1, kPaddingModeReplicate = 2, kPaddingModeCircular = 3 };
+enum : int64_t { kAutoPaddingNone = 0, kAutoPaddingValid = 1, kAutoPaddingSame = 2 };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {

@@ -149,15 +149,20 @@ TensorPair attend(Module& m, const AttentionCall& given) {
     TensorRef zero = op::zeros(row, p.k->dtype, p.k->device);
     p.k = with_row(*p.k, *zero), p.v = with_row(*p.v, *zero);
   }
-  TensorRef mask = joint_mask(call, n, heads, l, s, int64_t(a.add_bias_kv) + int64_t(a.add_zero_attn), p.q->dtype);
+  const int64_t extra = int64_t(a.add_bias_kv) + int64_t(a.add_zero_attn);
+  const bool causal = call.is_causal && !call.need_weights && !call.key_padding_mask && !extra;  // then attn_mask says no more
+  TensorRef mask = causal ? TensorRef() : joint_mask(call, n, heads, l, s, extra, p.q->dtype);
   TensorRef qh = split_heads(*p.q, heads), kh = split_heads(*p.k, heads), vh = split_heads(*p.v, heads);
+  const double dropout = m.training ? a.dropout : 0;
   TensorRef weights, out;
-  {
+  if (call.need_weights) {
     TensorRef scores = op::matmul(*op::mul(*qh, Scalar(1 / __builtin_sqrt(double(a.embed_dim / heads)))), *op::transpose(*kh, -2, -1));
     if (mask) scores = op::add(*scores, *mask);
     weights = op::softmax(*scores, -1);
-    if (a.dropout > 0 && m.training) weights = op::dropout(*weights, a.dropout, true);
+    if (dropout > 0) weights = op::dropout(*weights, dropout, true);
     out = op::matmul(*weights, *vh);
+  } else {
+    out = op::scaled_dot_product_attention(*qh, *kh, *vh, mask.get(), dropout, causal);
   }
   const int64_t order[4] = {2, 0, 1, 3}, sizes[3] = {l, n, a.embed_dim};
   out = op::reshape(*op::permute(*out, order), sizes);

@@ -98,12 +98,19 @@ class Layer:
 
     def construct(self):
         lines = [f"Ref<{what(self.cls)}> construct(const {self.args_struct}& a) {{"]
-        if self.tensor_args or self.cls.get("expand"):
+        followers = [a.name for a in self.cls.args if a.type == "Int[]" and a.default == "None"]  # not given: as kernel_size
+        fixed = self.cls.get("expand")
+        lists = [a for a in self.cls.args if a.type == "Int[]" and a.default not in (None, "None")]
+        changed = bool(self.tensor_args or fixed or followers or lists)
+        if changed:
             lines.append(f"  {self.args_struct} own = a;")
             lines += [f"  own.{n} = nullptr;" for n in self.tensor_args]
-            if self.cls.get("expand"):
-                lines += [f'  expand(own.{x.name}, {self.cls.get("expand")}, "{x.name}", {self.default_of(x) or 0});' for x in self.cls.args if x.type == "Int[]"]
-        source = "own" if self.tensor_args or self.cls.get("expand") else "a"
+            if fixed:
+                lines += [f'  expand(own.{x.name}, {fixed}, "{x.name}", {self.default_of(x) or 0});' for x in self.cls.args if x.type == "Int[]"]
+            else:
+                lines += [f"  if (own.{x.name}.empty()) own.{x.name}.push_back({x.default});" for x in lists]
+            lines += [f"  if (own.{n}.empty()) own.{n} = own.kernel_size;" for n in followers]
+        source = "own" if changed else "a"
         lines.append(f"  ModuleRef m = new_module(&{self.name}_type, {source});")
         for s, buffer in zip(self.slots, self.buffers):
             n = s.rstrip("?")

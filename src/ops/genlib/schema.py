@@ -28,6 +28,8 @@ ENUMS = {  # host-visible enumerations: name -> {value name: number}, append-onl
     "Padding": {"constant": 0, "reflect": 1, "replicate": 2, "circular": 3},
     "Scatter": {"none": 0, "add": 1, "multiply": 2},
     "Anneal": {"cos": 0, "linear": 1},
+    "PaddingMode": {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
+    "AutoPadding": {"none": 0, "valid": 1, "same": 2},
 }
 
 

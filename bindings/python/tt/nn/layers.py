@@ -37,8 +37,16 @@ class Native(Module):
                 self.__dict__[key] = value
 
     def _given(self, values):
-        """The arguments as C takes them."""
-        return values
+        """The arguments as C takes them: padding by name goes into a field of its own; None in sizes and as momentum is negative."""
+        given = dict(values)
+        if isinstance(given.get("padding"), str):
+            given.update(padding=0, auto_padding=given["padding"])
+        if "momentum" in given and given["momentum"] is None:
+            given["momentum"] = -1.0
+        if "output_size" in given:
+            sizes = given["output_size"]
+            given["output_size"] = tuple(-1 if s is None else s for s in (sizes if isinstance(sizes, (tuple, list)) else (sizes,)))
+        return given
 
     def _adopt(self, h):
         self.__dict__["_module"] = ModuleHandle(h)
