@@ -468,6 +468,122 @@ static tt_status save_and_load(Run* r) {
   return s;
 }
 
+/* ---- modules ---- */
+
+typedef struct Tree {
+  tt_module *net, *twin;
+  tt_state_dict* state;
+} Tree;
+static tt_status doubled(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user, (void)m, (void)n, (void)cap, (void)n_outs;
+  return tt_mul_f64(x, in[0], 2, &outs[0]);
+}
+static tt_status copied(void* user, tt_ctx* x, void** out) {
+  tt_tensor* t = NULL;
+  const tt_status s = tt_zeros(x, SHAPE(3000), NULL, &t); /* a callback that fails half-way leaks nothing either */
+  tt_tensor_release(t);
+  *out = user;
+  return s;
+}
+static tt_status passed(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** replacements) {
+  (void)user, (void)m, (void)n;
+  return tt_clone(x, in[0], NULL, &replacements[0]);
+}
+static tt_status add_to(Run* r, tt_module* net, tt_module* layer) {
+  const tt_status s = tt_module_append(r->x, net, layer);
+  tt_module_release(layer);
+  return s;
+}
+static tt_status build_tree(Run* r, tt_module** net) {
+  const tt_module_def def = {sizeof def, "A module whose name is longer than what fits inline", r, doubled, copied, count_drop};
+  tt_module* layer;
+  TRY(tt_nn_sequential(r->x, net));
+  TRY(tt_nn_linear(r->x, 60, 60, NULL, &layer));
+  TRY(add_to(r, *net, layer));
+  TRY(tt_module_new_custom(r->x, &def, &layer));
+  TRY(add_to(r, *net, layer));
+  TRY(tt_nn_batch_norm1d(r->x, 60, NULL, &layer));
+  TRY(tt_module_register_forward_pre_hook(r->x, layer, passed, r, count_drop, NULL));
+  return add_to(r, *net, layer);
+}
+static tt_status grow_tree(Run* r, Tree* t) {
+  TRY(build_tree(r, &t->net));
+  MAKE(0, tt_ones(r->x, SHAPE(60, 60), NULL, OUT(0)));
+  MAKE(1, tt_module_call(r->x, t->net, r->t[0], OUT(1)));
+  MAKE(2, tt_sum(r->x, r->t[1], NULL, OUT(2)));
+  TRY(tt_backward(r->x, r->t[2], NULL));
+  TRY(tt_module_copy(r->x, t->net, &t->twin));
+  TRY(tt_module_state_dict(r->x, t->twin, &t->state));
+  TRY(tt_module_load_state_dict(r->x, t->net, t->state, NULL));
+  TRY(tt_module_to(r->x, t->net, NULL, TT_F64));
+  return tt_module_zero_grad(r->x, t->net);
+}
+static tt_status modules(Run* r) {
+  Tree t = {NULL, NULL, NULL};
+  const tt_status s = grow_tree(r, &t);
+  if (s) assert_true(!t.twin || !t.state || s != TT_OK);
+  tt_state_dict_release(t.state);
+  tt_module_release(t.net), tt_module_release(t.twin);
+  return s;
+}
+
+static tt_status heads_of_attention(Run* r, tt_module** m) {
+  const tt_nn_multihead_attention_forward_opts o = {.set = TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK, .key_padding_mask = NULL};
+  TRY(tt_nn_multihead_attention(r->x, 32, 4, NULL, m));
+  MAKE(0, tt_randn(r->x, SHAPE(6, 5, 32), NULL, OUT(0)));
+  const tt_status s = tt_nn_multihead_attention_forward(r->x, *m, r->t[0], r->t[0], r->t[0], &o, OUT(1), OUT(2));
+  if (s) assert_true(!r->t[1] && !r->t[2]);
+  TRY(s);
+  MAKE(3, tt_sum(r->x, r->t[1], NULL, OUT(3)));
+  return tt_backward(r->x, r->t[3], NULL);
+}
+static tt_status multihead_attention(Run* r) {
+  tt_module* m = NULL;
+  const tt_status s = heads_of_attention(r, &m);
+  tt_module_release(m);
+  return s;
+}
+
+static tt_status checkpointed(Run* r, tt_module** m, tt_optimizer** opt, tt_scheduler** sched, tt_state_dict** extra) {
+  char path[64];
+  tt_tensor* params[2] = {NULL, NULL};
+  int64_t n;
+  tt_status s;
+  snprintf(path, sizeof path, "/tmp/tt_oom_checkpoint_%ld", (long)getpid());
+  TRY(tt_nn_linear(r->x, 40, 40, NULL, m));
+  TRY(tt_module_parameters(r->x, *m, params, 2, &n));
+  s = tt_optim_sgd(r->x, params, n, NULL, opt);
+  tt_tensor_release(params[0]), tt_tensor_release(params[1]);
+  TRY(s);
+  TRY(tt_lr_exponential(r->x, *opt, 0.5, NULL, sched));
+  TRY(tt_state_dict_new(r->x, extra));
+  MAKE(0, tt_ones(r->x, SHAPE(50), NULL, OUT(0)));
+  TRY(tt_state_dict_set(r->x, *extra, "ones", r->t[0]));
+  const tt_checkpoint parts = {sizeof parts, *m, *opt, *sched, NULL, *extra};
+  s = tt_checkpoint_save(r->x, path, &parts);
+  if (!s) s = tt_checkpoint_load(r->x, path, &parts);
+  unlink(path);
+  return s;
+}
+static tt_status checkpoint(Run* r) {
+  tt_module* m = NULL;
+  tt_optimizer* opt = NULL;
+  tt_scheduler* sched = NULL;
+  tt_state_dict* extra = NULL;
+  const tt_status s = checkpointed(r, &m, &opt, &sched, &extra);
+  tt_scheduler_release(sched), tt_optim_release(opt), tt_module_release(m), tt_state_dict_release(extra);
+  return s;
+}
+
+static tt_status exchanged(Run* r) {
+  void* managed = NULL;
+  MAKE(0, from(r, 0, SHAPE(1, 2, 1, 2, 1, 3)));
+  TRY(tt_tensor_to_dlpack(r->x, r->t[0], 1, &managed));
+  const tt_status s = tt_tensor_from_dlpack(r->x, managed, 1, OUT(1));
+  if (s) ((void (**)(void*))managed)[2](managed); /* still ours: version, context, then the deleter */
+  return s;
+}
+
 static const struct {
   const char* name;
   Scenario run;
@@ -496,6 +612,10 @@ static const struct {
     {"profiler", profiled},
     {"objects", objects},
     {"save and load", save_and_load},
+    {"modules", modules},
+    {"multihead attention", multihead_attention},
+    {"checkpoint", checkpoint},
+    {"exchange", exchanged},
 };
 
 static tt_status run_once(Scenario s, tt_ctx* x) {
