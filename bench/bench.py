@@ -21,12 +21,21 @@ CACHE = ROOT / ".cache"
 
 # workload: (peer, gate), as the table of machine.md binds them; None: a row without a gate.
 LIBTORCH = {"add4x4": 10, "add_4x4": 10, "muls4x4": 20, "mul4x4rg": 8, "view4x4": 6, "sum4x4": 12, "mm8": 8, "empty4x4": None,
-            "chain100fwd": None, "chain100fb": None, "chain100fb2": None}
+            "chain100fwd": None, "chain100fb": None, "chain100fb2": None, "train_tiny_sgd": 12, "train_tiny_adam": 12}
 TORCH = {"mm32x32x32": 2.5, "mm64x64x64": 1.25, "mm128x128x128": 1.0, "mm256x256x256": 1.0, "mm512x512x512": 1.0,
          "mm1024x1024x1024": 1.0, "mm2048x2048x2048": 1.0, "linear1x1024": 6, "bmm1024x8": None, "addout1e6": 0.97, "addout1e7": 0.97,
          "exp1e6": 1.3, "sigmoid1e6": 1.3, "tanh1e6": 4, "sum1e6": 1.0, "max1e6": 3, "softmax1024x1024": 1.7,
          "layernorm1024x1024": 1.5, "xent128x50257": 2.5, "where1e6": 15, "dropout1e6": 15, "rand1e6": 7, "randn1e6": 4,
-         "argmax128x50257": 5, "transpose1024x1024": 2, "gather1e6": 1.5}
+         "argmax128x50257": 5, "transpose1024x1024": 2, "gather1e6": 1.5, "gelu1e6": 1.3, "addnew1e7": 0.97, "sumdim0_8192x1024": 2,
+         "gemv_dram": 2.7, "mmbf16_1024": 0.93,
+         "convNHWC_c2": 0.95, "convNHWC_c3": 0.95, "convNHWC_c4": 0.95, "convNHWC_c5": 0.95, "convNHWC_c2_fb": 0.95, "convNHWC_c3_fb": 0.95,
+         "convNHWC_c4_fb": 0.95, "convNHWC_c5_fb": 0.95, "convNHWC_stem_fb": 1.6, "convNHWC_cifar0_fb": 1.5, "convNHWC_p1": 1.15,
+         "convNHWC_p1_fb": None, "convNHWC_stem": None, "convNHWC_cifar0": None, "convNHWC_cifar": None, "convNHWC_cifar_fb": None,
+         "convNCHW_c2": None, "convNCHW_c3": None, "convNCHW_c4": None, "convNCHW_c5": None, "convNCHW_c2_fb": None, "convNCHW_c5_fb": None,
+         "convNCHW_stem_fb": None, "convNCHW_cifar0_fb": None, "convNCHW_p1": None,
+         "maxpool": 25, "bilinear": 10, "bntrain": 3, "mha": None, "mha_fb": 1.05, "sdpa1024": 1.05, "sdpa1024c": 1.3,
+         "adam1e6": 1.6, "adam1e7": 1.0, "adam100x1e4": 2.5, "train_mlp_sgd": None, "train_mlp_adam": 1.12, "train_lenet_sgd": None,
+         "train_lenet_adam": 1.8, "train_cnn_sgd": None, "train_cnn_adam": 1.4, "train_gpt_sgd": None, "train_gpt_adam": 1.1}
 ONEDNN = {"mm128x128x128": 1.0, "mm256x256x256": 1.0, "mm512x512x512": 1.0, "mm1024x1024x1024": 1.0, "mm2048x2048x2048": 1.0}
 AT_LIMIT = 0.85  # the share of the machine's limit at which a gate counts as met
 BACKWARD = ("backward per node", "chain100fb", "chain100fwd", 100, 20)  # (fb - fwd) / nodes

@@ -2,6 +2,7 @@
    Protocol (stdin -> stdout, one line each): "?" -> all workload names; "NAME" -> runs one batch of about 30 ms, prints
    nanoseconds per call. bench/worker_torch.py defines what the names mean. */
 #define _POSIX_C_SOURCE 200809L
+#include "models.h"
 #include "tt.h"
 
 #include <stdio.h>
@@ -22,6 +23,9 @@ typedef struct work {
   int last; /* conv: channels_last */
   tt_tensor *a, *b, *o, *extra[GEMV_WEIGHTS], *keep;
   tt_optimizer *opt;
+  const char *net; /* models */
+  int mode;
+  model *model;
   long calls;
 } work;
 
@@ -225,6 +229,10 @@ static int run_sumdim0(work *w) {
 static int run_max(work *w) { CHECK(tt_max(c, w->a, fresh(w))); return 0; }
 static int run_exp(work *w) { CHECK(tt_exp_into(c, w->a, w->o)); return 0; }
 static int run_tanh(work *w) { CHECK(tt_tanh_into(c, w->a, w->o)); return 0; }
+static int run_gelu(work *w) {
+  CHECK(tt_gelu(c, w->a, NULL, fresh(w)));
+  return 0;
+}
 static int run_sigmoid(work *w) { CHECK(tt_sigmoid_into(c, w->a, w->o)); return 0; }
 static int run_where(work *w) { CHECK(tt_where(c, w->extra[0], w->a, w->b, fresh(w))); return 0; }
 static int run_dropout(work *w) { CHECK(tt_dropout(c, w->a, NULL, fresh(w))); return 0; }
@@ -330,7 +338,7 @@ static void list_sized(void) {
     const char *kind;
     int (*make)(work *), (*run)(work *);
   } kinds[] = {{"addnew", make_abo, run_add},   {"addout", make_abo, run_addout},   {"exp", make_abo, run_exp},         {"tanh", make_abo, run_tanh},
-               {"sigmoid", make_abo, run_sigmoid}, {"sum", make_abo, run_sum},      {"max", make_abo, run_max},         {"dropout", make_abo, run_dropout},
+               {"sigmoid", make_abo, run_sigmoid}, {"gelu", make_abo, run_gelu}, {"sum", make_abo, run_sum},      {"max", make_abo, run_max},         {"dropout", make_abo, run_dropout},
                {"where", make_where, run_where}};
   int64_t n = 1000;
   for (int e = 3; e <= 7; e++, n *= 10)
@@ -404,6 +412,21 @@ static void list_attention(void) {
   }
 }
 
+static int make_model(work *w) { return (w->model = model_new(c, w->net, w->mode)) ? 0 : -1; }
+static int run_model(work *w) { return model_run(c, w->model); }
+
+static void list_models(void) {
+  static const char *const nets[] = {"tiny", "mlp", "lenet", "cnn", "gpt"}, *const modes[] = {"fwd", "sgd", "adam"};
+  for (int i = 0; i < 17; i++) {
+    char name[32];
+    const int attention = i > 14, mode = attention ? (i == 15 ? MODEL_FORWARD : MODEL_SGD) : i % 3;
+    if (attention) snprintf(name, sizeof name, "mha%s", mode ? "_fb" : "");
+    else snprintf(name, sizeof name, "train_%s_%s", nets[i / 3], modes[mode]);
+    add_work(name, make_model, run_model, 1, 0, 0);
+    works[n_works - 1].net = attention ? "mha" : nets[i / 3], works[n_works - 1].mode = mode;
+  }
+}
+
 static void list_works(void) {
   add_work("empty4x4", make_nothing, run_empty, 4, 4, 0);
   add_work("add4x4", make_abo, run_add, 4, 4, 0);
@@ -427,6 +450,7 @@ static void list_works(void) {
   list_images();
   list_convs();
   list_attention();
+  list_models();
 }
 
 /* ---- the protocol ---- */

@@ -1,0 +1,14 @@
+/* The networks of worker_torch.py's training workloads, built of tt's modules. */
+#ifndef BENCH_MODELS_H
+#define BENCH_MODELS_H
+
+#include "tt.h"
+
+typedef struct model model;
+enum { MODEL_FORWARD, MODEL_SGD, MODEL_ADAM };
+/* net: tiny, mlp, lenet, cnn, gpt, mha. NULL after printing what is wrong. */
+model *model_new(tt_ctx *c, const char *net, int mode);
+/* A forward or a whole training step (mha: backward too unless MODEL_FORWARD). 0 or -1. */
+int model_run(tt_ctx *c, model *m);
+
+#endif
