@@ -31,7 +31,7 @@ TT_INLINE void fade_in(T* acc, const T* fresh, const T* fade, int64_t rows, int6
 
 template <class T>
 TT_NOINLINE void block_of_queries(const AttentionPlan& p, int64_t unit, char* memory) {
-  const int64_t blocks = (p.queries + kAttentionQueries - 1) / kAttentionQueries, head = unit / blocks;
+  const int64_t blocks = attention_query_blocks(p), head = unit / blocks;
   AttentionBlock b;
   b.batch = head / p.heads, b.head = head % p.heads, b.query = unit % blocks * kAttentionQueries;
   b.queries = least(kAttentionQueries, p.queries - b.query), b.lanes = attention_lanes(b.queries);
@@ -43,8 +43,8 @@ TT_NOINLINE void block_of_queries(const AttentionPlan& p, int64_t unit, char* me
   T *acc = room.take(b.lanes * (e > f ? e : f)), *fresh = room.take(b.lanes * (e > f ? e : f));
   Running<T> r;
   for (int64_t j = 0; j < b.lanes; j++) r.top[j] = kMinusInfinity<T>, r.sum[j] = 0;
-  attention_turn(q, attention_rows(rows_at(p.q, b.batch, b.head, b.query), p.q.row, b.queries, e, p.dtype, acc), b.queries, b.lanes, e,
-       T(p.scale));
+  attention_turn(q, attention_rows(rows_at(p.q, b.batch, b.head, b.query), p.q.row, b.queries, e, p.dtype, acc),
+                 b.queries, b.lanes, e, T(p.scale));
   for (b.key = 0; b.key < end; b.key += kAttentionKeys) {
     b.keys = least(kAttentionKeys, end - b.key);
     const T* keys_here = attention_rows(rows_at(p.k, b.batch, key_head, b.key), p.k.row, b.keys, e, p.dtype, k);

@@ -1,5 +1,6 @@
-// What the kernels of attention share. Scores of a block stand transposed, [key][query]: a vector holds one key's scores
-// of 16 queries, so no maximum or sum crosses lanes, and the block is the left factor of its products with v as it stands.
+// What the kernels of attention share. Scores of a block stand transposed, [key][query]: a vector holds one key's
+// scores of 16 queries, so no maximum or sum crosses lanes, and the block is the left factor of its products with v as
+// it stands.
 #pragma once
 
 #include "cpu/math.h"

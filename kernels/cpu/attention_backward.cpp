@@ -1,6 +1,7 @@
 // attention_backward: probabilities are made again from q, k and the log-sum-exp. With p the probabilities, z the kept
 // and scaled ones and g the gradient: dv = z^T g, dz = g v^T, ds = p (dz kept - delta), dq = ds k scale, dk = ds^T q
-// scale. One unit owns a key head, so that every sum has one order.
+// scale. Either a unit owns a key head, or the units of stage 0 own blocks of queries (dq) and those of stage 1 blocks
+// of keys (dk, dv), which makes the scores twice but more units; every sum has the same order in both.
 #include "cpu/attention.h"
 
 TT_ISA_BEGIN
@@ -30,7 +31,8 @@ TT_INLINE void score_gradients(const AttentionPlan& p, const AttentionBlock& b, 
 }
 
 template <class T>
-TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& b, const Parts<T>& w, const T* k, const T* v) {
+TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& b, const Parts<T>& w, const T* k, const T* v,
+                            bool of_keys, bool of_queries) {
   const int64_t e = p.width, f = p.value_width, row = (b.batch * p.heads + b.head) * p.queries + b.query;
   alignas(64) T shift[kAttentionQueries], delta[kAttentionQueries], sums[kAttentionQueries] = {};
   for (int64_t j = 0; j < b.lanes; j++) {
@@ -46,21 +48,27 @@ TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& b, con
   exp_block(w.s, shift, sums, b.keys, b.lanes);
   attention_multiply(w.ds, v, f, 1, w.turned_g, b.keys, b.lanes, f, false);
   score_gradients(p, b, w.s, w.ds, delta);
-  attention_multiply(w.dv, w.s, b.lanes, 1, g, b.keys, f, b.queries, true);
-  attention_multiply(w.dk, w.ds, b.lanes, 1, q, b.keys, e, b.queries, true);
-  attention_multiply(reinterpret_cast<T*>(p.dq) + row * e, w.ds, 1, b.lanes, k, b.queries, e, b.keys, true);
+  if (of_keys) {
+    attention_multiply(w.dv, w.s, b.lanes, 1, g, b.keys, f, b.queries, true);
+    attention_multiply(w.dk, w.ds, b.lanes, 1, q, b.keys, e, b.queries, true);
+  }
+  T* dq = reinterpret_cast<T*>(p.dq) + row * e;
+  if (of_queries) attention_multiply(dq, w.ds, 1, b.lanes, k, b.queries, e, b.keys, true);
 }
 
+// Of queries [from, to) of a head: delta, and dq = 0.
 template <class T>
-TT_INLINE void make_deltas(const AttentionPlan& p, int64_t batch, int64_t head, T* g, T* o) {
-  T* delta = reinterpret_cast<T*>(p.delta) + (batch * p.heads + head) * p.queries;
-  for (int64_t i = 0; i < p.queries; i++) {
+TT_INLINE void start_queries(const AttentionPlan& p, int64_t batch, int64_t head, int64_t from, int64_t to,
+                             const Parts<T>& w) {
+  const int64_t row = (batch * p.heads + head) * p.queries, f = p.value_width, run = f * int64_t(sizeof(T));
+  for (int64_t i = from; i < to; i++) {
     T sum = 0;
-    const T* a = attention_rows(rows_at(p.grad, batch, head, i), p.value_width * int64_t(sizeof(T)), 1, p.value_width, p.dtype, g);
-    const T* b = attention_rows(rows_at(p.out, batch, head, i), p.value_width * int64_t(sizeof(T)), 1, p.value_width, p.dtype, o);
-    for (int64_t d = 0; d < p.value_width; d++) sum += a[d] * b[d];
-    delta[i] = sum;
+    const T* g = attention_rows(rows_at(p.grad, batch, head, i), run, 1, f, p.dtype, w.g);
+    const T* o = attention_rows(rows_at(p.out, batch, head, i), run, 1, f, p.dtype, w.turned_g);
+    for (int64_t d = 0; d < f; d++) sum += g[d] * o[d];
+    reinterpret_cast<T*>(p.delta)[row + i] = sum;
   }
+  __builtin_memset(reinterpret_cast<T*>(p.dq) + (row + from) * p.width, 0, size_t((to - from) * p.width) * sizeof(T));
 }
 
 template <class T>
@@ -69,42 +77,85 @@ TT_INLINE void scale_to(T* out, const T* x, T factor, int64_t n) {
 }
 
 template <class T>
-TT_NOINLINE void key_head(const AttentionPlan& p, int64_t unit, char* memory) {
-  const int64_t group = p.heads / p.key_heads, e = p.width, f = p.value_width, head = unit % p.key_heads;
+TT_INLINE Parts<T> parts_of(const AttentionPlan& p, char* memory) {
   const int64_t keys = least(kAttentionKeys, p.keys), lanes = least(kAttentionQueries, attention_lanes(p.queries));
+  const int64_t e = p.width, f = p.value_width;
   Scratch<T> room = {memory};
   Parts<T> w;
   w.s = room.take(keys * lanes), w.ds = room.take(keys * lanes), w.turned_q = room.take(e * lanes);
   w.turned_g = room.take(f * lanes), w.q = room.take(e * lanes), w.g = room.take(f * lanes);
   w.k = room.take(keys * e), w.v = room.take(keys * f), w.dk = room.take(keys * e), w.dv = room.take(keys * f);
+  return w;
+}
+
+TT_INLINE void set_queries(const AttentionPlan& p, AttentionBlock& b, int64_t query) {
+  b.query = query;
+  b.queries = least(kAttentionQueries, p.queries - query), b.lanes = attention_lanes(b.queries);
+}
+
+// dk and dv of a block of keys, from all queries of the heads that read it; and their dq, if wanted.
+template <class T>
+TT_NOINLINE void block_of_keys(const AttentionPlan& p, int64_t batch, int64_t key_head, int64_t key, const Parts<T>& w,
+                               bool of_queries) {
+  const int64_t group = p.heads / p.key_heads, e = p.width, f = p.value_width;
   AttentionBlock b;
-  b.batch = unit / p.key_heads;
-  T* dq = reinterpret_cast<T*>(p.dq) + (b.batch * p.heads + head * group) * p.queries * e;
-  __builtin_memset(dq, 0, size_t(group * p.queries * e) * sizeof(T));
-  for (int64_t h = 0; h < group; h++) make_deltas(p, b.batch, head * group + h, w.g, w.turned_g);
-  for (b.key = 0; b.key < p.keys; b.key += kAttentionKeys) {
+  b.batch = batch, b.key = key, b.keys = least(kAttentionKeys, p.keys - key);
+  const T* k = attention_rows(rows_at(p.k, batch, key_head, key), p.k.row, b.keys, e, p.dtype, w.k);
+  const T* v = attention_rows(rows_at(p.v, batch, key_head, key), p.v.row, b.keys, f, p.dtype, w.v);
+  __builtin_memset(w.dk, 0, size_t(b.keys * e) * sizeof(T));
+  __builtin_memset(w.dv, 0, size_t(b.keys * f) * sizeof(T));
+  const int64_t first = p.causal ? key / kAttentionQueries * kAttentionQueries : 0;
+  for (b.head = key_head * group; b.head < (key_head + 1) * group; b.head++)
+    for (int64_t query = first; query < p.queries; query += kAttentionQueries) {
+      set_queries(p, b, query);
+      block_pair(p, b, w, k, v, true, of_queries);
+    }
+  const int64_t at = (batch * p.key_heads + key_head) * p.keys + key;
+  scale_to(reinterpret_cast<T*>(p.dk) + at * e, w.dk, T(p.scale), b.keys * e);
+  scale_to(reinterpret_cast<T*>(p.dv) + at * f, w.dv, T(1), b.keys * f);
+}
+
+template <class T>
+TT_NOINLINE void whole_head(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
+  const int64_t group = p.heads / p.key_heads, batch = unit / p.key_heads, head = unit % p.key_heads;
+  for (int64_t h = head * group; h < (head + 1) * group; h++) start_queries(p, batch, h, 0, p.queries, w);
+  for (int64_t key = 0; key < p.keys; key += kAttentionKeys) block_of_keys(p, batch, head, key, w, true);
+  T* dq = reinterpret_cast<T*>(p.dq) + unit * group * p.queries * p.width;
+  scale_to(dq, dq, T(p.scale), group * p.queries * p.width);
+}
+
+// dq of a block of queries.
+template <class T>
+TT_NOINLINE void queries_alone(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
+  const int64_t blocks = attention_query_blocks(p), head = unit / blocks, e = p.width, f = p.value_width;
+  AttentionBlock b;
+  b.batch = head / p.heads, b.head = head % p.heads;
+  set_queries(p, b, unit % blocks * kAttentionQueries);
+  start_queries(p, b.batch, b.head, b.query, b.query + b.queries, w);
+  const int64_t key_head = b.head / (p.heads / p.key_heads),
+                end = p.causal ? least(p.keys, b.query + b.queries) : p.keys;
+  for (b.key = 0; b.key < end; b.key += kAttentionKeys) {
     b.keys = least(kAttentionKeys, p.keys - b.key);
-    const T* k = attention_rows(rows_at(p.k, b.batch, head, b.key), p.k.row, b.keys, e, p.dtype, w.k);
-    const T* v = attention_rows(rows_at(p.v, b.batch, head, b.key), p.v.row, b.keys, f, p.dtype, w.v);
-    __builtin_memset(w.dk, 0, size_t(b.keys * e) * sizeof(T));
-    __builtin_memset(w.dv, 0, size_t(b.keys * f) * sizeof(T));
-    for (b.head = head * group; b.head < (head + 1) * group; b.head++)
-      for (b.query = p.causal ? b.key / kAttentionQueries * kAttentionQueries : 0; b.query < p.queries;
-           b.query += kAttentionQueries) {
-        b.queries = least(kAttentionQueries, p.queries - b.query), b.lanes = attention_lanes(b.queries);
-        block_pair(p, b, w, k, v);
-      }
-    const int64_t at = unit * p.keys + b.key;
-    scale_to(reinterpret_cast<T*>(p.dk) + at * e, w.dk, T(p.scale), b.keys * e);
-    scale_to(reinterpret_cast<T*>(p.dv) + at * f, w.dv, T(1), b.keys * f);
+    const T* k = attention_rows(rows_at(p.k, b.batch, key_head, b.key), p.k.row, b.keys, e, p.dtype, w.k);
+    const T* v = attention_rows(rows_at(p.v, b.batch, key_head, b.key), p.v.row, b.keys, f, p.dtype, w.v);
+    block_pair(p, b, w, k, v, false, true);
   }
-  scale_to(dq, dq, T(p.scale), group * p.queries * e);
+  T* dq = reinterpret_cast<T*>(p.dq) + (head * p.queries + b.query) * e;
+  scale_to(dq, dq, T(p.scale), b.queries * e);
 }
 
 template <class T>
 inline int32_t run_backward(const AttentionPlan& p, int64_t begin, int64_t end) {
-  char* memory = p.workspace + begin / p.run.grain[0] * p.slot_bytes;
-  for (int64_t u = begin; u < end; u++) key_head<T>(p, u, memory);
+  const Parts<T> w = parts_of<T>(p, p.workspace + begin / p.run.grain[p.run.stage] * p.slot_bytes);
+  const int64_t blocks = attention_key_blocks(p);
+  for (int64_t u = begin; u < end; u++) {
+    if (p.run.n == 1)
+      whole_head(p, u, w);
+    else if (p.run.stage == 0)
+      queries_alone(p, u, w);
+    else
+      block_of_keys(p, u / blocks / p.key_heads, u / blocks % p.key_heads, u % blocks * kAttentionKeys, w, false);
+  }
   return TT_OK;
 }
 

@@ -78,7 +78,8 @@ TT_NOINLINE void add_mask(const AttentionPlan& p, const AttentionBlock& b, T* s,
   const char* m = p.mask + b.batch * p.mask_batch + b.head * p.mask_head + b.query * p.mask_query + b.key * p.mask_key;
   alignas(64) T rows[kAttentionQueries * kMaskKeys];
   if (p.mask_query && is_native<T>(p.mask_dtype) && p.mask_key == sizeof(T)) {
-    pack_panel(reinterpret_cast<const T*>(m), p.mask_query / int64_t(sizeof(T)), 1, int(b.queries), int(b.lanes), b.keys, spare);
+    pack_panel(reinterpret_cast<const T*>(m), p.mask_query / int64_t(sizeof(T)), 1, int(b.queries), int(b.lanes),
+               b.keys, spare);
   } else {
     for (int64_t i = 0; i < b.keys; i += kMaskKeys, m += kMaskKeys * p.mask_key) {
       const int64_t n = least(kMaskKeys, b.keys - i), queries = p.mask_query ? b.queries : 1;
@@ -142,7 +143,8 @@ void attention_store(char* out, const double* x, int64_t n, int32_t) noexcept {
 }
 
 #define TT_DEFINE_PARTS(T)                                                                                             \
-  const T* attention_rows(const char* x, int64_t stride, int64_t n, int64_t width, int32_t dtype, T* buffer) noexcept { \
+  const T* attention_rows(const char* x, int64_t stride, int64_t n, int64_t width, int32_t dtype,                      \
+                          T* buffer) noexcept {                                                                        \
     return rows_of(x, stride, n, width, dtype, buffer);                                                                \
   }                                                                                                                    \
   void attention_turn(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width, T factor) noexcept {             \

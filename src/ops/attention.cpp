@@ -75,7 +75,8 @@ TensorTriple attention_backward(Call, const Tensor& grad, const Tensor& query, c
   TensorRef dq = new_tensor(q->sizes(), d, q->device), dk = new_tensor(k->sizes(), d, k->device), dv = new_tensor(v->sizes(), d, v->device);
   AttentionPlan plan;
   fill_plan(&plan, q, k, v, mask, dropout_p, causal, scale, rng);
-  const int64_t workspace_bytes = attention_units(&plan, true);
+  const bool split = plan.batch * plan.key_heads < pool_threads(ctx().rt->pool) && plan.queries && plan.keys;
+  const int64_t workspace_bytes = attention_units(&plan, true, split);
   if (plan.run.units[0]) {
     Workspace workspace(workspace_bytes, q->device), delta(lse.numel * lse.item_size(), q->device);
     plan.out = rows_of(o), plan.grad = rows_of(g), plan.lse = lse.data, plan.delta = delta.data(), plan.workspace = workspace.data();

@@ -17,21 +17,29 @@ inline int64_t slot_elements(const AttentionPlan& p, bool backward) {
 }
 }  // namespace attention_detail
 
-// Dimensions and dtype are set. Returns the bytes of the workspace.
-inline int64_t attention_units(AttentionPlan* p, bool backward) {
-  const int64_t blocks = (p->queries + kAttentionQueries - 1) / kAttentionQueries;
-  const int64_t units = p->queries == 0 && !backward ? 0 : p->batch * (backward ? p->key_heads : p->heads * blocks);
-  p->run.n = 1, p->run.stage = 0;
-  p->run.units[0] = units, p->run.units[1] = 0;
-  // A task is worth about a million multiply-adds.
-  const double rows = backward ? double(p->queries) : double(attention_detail::least(p->queries, kAttentionQueries));
-  const double work = double(p->width + p->value_width + 1) * double(p->keys + 1) * (rows + 1);
+// Fills a stage; a task is worth about a million multiply-adds. Returns how many tasks there are.
+inline int64_t attention_stage(AttentionPlan* p, int stage, int64_t units, int64_t rows, int64_t columns) {
+  const double work = double(p->width + p->value_width + 1) * double(rows + 1) * double(columns + 1);
   const int64_t few = (units + kAttentionSlots - 1) / kAttentionSlots, many = int64_t(1048576.0 / work);
-  p->run.grain[0] = few > many ? few : many;
-  p->run.grain[1] = 1;
+  p->run.units[stage] = units, p->run.grain[stage] = few > many ? few : many < 1 ? 1 : many;
+  return (units + p->run.grain[stage] - 1) / p->run.grain[stage];
+}
+
+// Dimensions and dtype are set. split: backward in two stages, for more threads than key heads. Returns the bytes of
+// the workspace.
+inline int64_t attention_units(AttentionPlan* p, bool backward, bool split = false) {
+  const int64_t heads = p->batch * p->heads, key_heads = p->batch * p->key_heads, blocks = attention_query_blocks(*p);
+  const int64_t queries = attention_detail::least(p->queries, kAttentionQueries);
+  p->run.n = split ? 2 : 1, p->run.stage = 0;
+  p->run.units[1] = 0, p->run.grain[1] = 1;
   p->slot_bytes = (attention_detail::slot_elements(*p, backward) * (p->dtype == TT_F64 ? 8 : 4) + 63) / 64 * 64;
-  const int64_t slots = (units + p->run.grain[0] - 1) / p->run.grain[0];
-  return units ? slots * p->slot_bytes : 0;
+  const bool by_head = backward && !split;
+  int64_t slots = attention_stage(p, 0, by_head ? key_heads : heads * blocks, by_head ? p->queries : queries, p->keys);
+  if (split) {
+    const int64_t more = attention_stage(p, 1, key_heads * attention_key_blocks(*p), p->queries, kAttentionKeys);
+    slots = slots > more ? slots : more;
+  }
+  return slots * p->slot_bytes;
 }
 
 }  // namespace TT_NS

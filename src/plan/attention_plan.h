@@ -16,13 +16,14 @@ struct AttentionRows {
 };
 
 // The kernels compute in C: f32 for f16, bf16 and f32, f64 for f64.
-// Forward: units [batch][head][block of queries]. Backward: units [batch][key head]; it loops over blocks of keys, then
-// over blocks of queries.
+// Forward: units [batch][head][block of queries]. Backward: one stage of units [batch][key head], or two: [batch][head]
+// [block of queries] for dq, then [batch][key head][block of keys] for dk and dv; both give the same bits.
 struct AttentionPlan {
   Stages run;
   int32_t dtype;       // of q, k, v, out and grad: f16 bf16 f32 f64
   int32_t mask_dtype;  // bool (true: takes part) or a floating one (added); 0: no mask
-  int64_t batch, heads, key_heads, queries, keys, width, value_width;  // query head h reads key head h / (heads / key_heads)
+  int64_t batch, heads, key_heads, queries, keys, width,
+      value_width;  // query head h reads key head h / (heads / key_heads)
   double scale;
   bool causal;  // query i sees keys 0 … i
   AttentionRows q, k, v, out, grad;
@@ -41,6 +42,12 @@ struct AttentionPlan {
   int64_t slot_bytes;  // of one task's part of it
 };
 
+TT_INLINE constexpr int64_t attention_query_blocks(const AttentionPlan& p) {
+  return (p.queries + kAttentionQueries - 1) / kAttentionQueries;
+}
+TT_INLINE constexpr int64_t attention_key_blocks(const AttentionPlan& p) {
+  return (p.keys + kAttentionKeys - 1) / kAttentionKeys;
+}
 TT_INLINE constexpr int64_t attention_row_words(int64_t keys) { return (keys + 63) / 64 * 64; }
 // Rows of a block of queries, padded to whole vectors of every instruction set.
 TT_INLINE constexpr int64_t attention_lanes(int64_t queries) { return (queries + 15) / 16 * 16; }

@@ -7,7 +7,8 @@
 namespace TT_NS {
 
 // Fills all but the pointers. Returns the bytes of the workspace; -1 if they overflow.
-inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, int64_t inner, int64_t k, bool descending) {
+inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, int64_t inner, int64_t k,
+                          bool descending) {
   p->dtype = dtype, p->descending = descending;
   p->outer = outer, p->n = n, p->inner = inner, p->k = k;
   const int64_t rows = outer * inner, item = sizeof(SortItem);

@@ -5,8 +5,8 @@
 
 namespace TT_NS {
 
-// Orders each row of an array [outer][n][inner] (a row: the n elements of one (outer, inner) pair) and keeps the first k.
-// Equal elements keep their order; nan is larger than all else. Units: rows.
+// Orders each row of an array [outer][n][inner] (a row: the n elements of one (outer, inner) pair) and keeps the first
+// k. Equal elements keep their order; nan is larger than all else. Units: rows.
 struct SortPlan {
   Stages run;
   int32_t dtype;  // any real one

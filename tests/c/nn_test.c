@@ -255,6 +255,38 @@ static void attention_drops_weights(void** state) {
   free(a);
 }
 
+/* With more threads than heads the backward splits otherwise: the same bits. */
+static void attention_gradients_ignore_threads(void** state) {
+  const tt_scaled_dot_product_attention_opts opts[] = {
+      {.set = 0},
+      {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL | TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA, .is_causal = 1, .enable_gqa = 1},
+      {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P | TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA, .dropout_p = 0.3, .enable_gqa = 1}};
+  const int32_t threads[] = {1, 4};
+  size_t k, t, i;
+  (void)state;
+  for (k = 0; k < sizeof opts / sizeof *opts; k++) {
+    tt_tensor *in[3], *y, *sum, *grads[2][3];
+    for (i = 0; i < 3; i++) {
+      OK(tt_randn(c, SHAPE(1, i || k == 0 ? 1 : 2, i ? 300 : 270, 24), NULL, &in[i]));
+      OK(tt_requires_grad_(c, in[i], 1));
+    }
+    for (t = 0; t < 2; t++) {
+      OK(tt_set_num_threads(c, threads[t]));
+      OK(tt_manual_seed(c, 3));
+      OK(tt_scaled_dot_product_attention(c, in[0], in[1], in[2], NULL, &opts[k], &y));
+      OK(tt_mul(c, y, y, &y));
+      OK(tt_sum(c, y, NULL, &sum));
+      OK(tt_grad(c, LIST(sum), (const tt_tensor* const*)in, 3, NULL, grads[t]));
+    }
+    for (i = 0; i < 3; i++) {
+      double *a = values_of(grads[0][i]), *b = values_of(grads[1][i]);
+      assert_memory_equal(a, b, (size_t)tt_tensor_numel(in[i]) * sizeof *a);
+      free(a), free(b);
+    }
+  }
+  OK(tt_set_num_threads(c, 1));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(softmax_over_each_dimension),
@@ -268,6 +300,7 @@ int main(void) {
       SCOPED(layer_norm_of_nothing),
       SCOPED(sixteen_bit_inputs),
       SCOPED(attention_drops_weights),
+      SCOPED(attention_gradients_ignore_threads),
       SCOPED(meta_results_have_shapes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
