@@ -1,5 +1,9 @@
 // conv: gathered products with a packed weight; conv_pad.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12: of its own AVX-512 intrinsics (bug 105593)
+#endif
 #include "conv_scatter.h"
+#include "cpu/transpose.h"
 
 TT_ISA_BEGIN
 
@@ -25,6 +29,17 @@ void pack_columns(const ConvPlan& p, int64_t group, int64_t j, int64_t end, cons
   for (int d = 0; d < kConvDims; d++) w += tap[d] * p.w_k[d];
   pack_panel(w, col_step, row_step, int(end - j < kConvNr<T> ? end - j : kConvNr<T>), kConvNr<T>, to - from, out);
 }
+
+template <size_t kBytes>
+struct BitsOf;
+template <>
+struct BitsOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct BitsOf<8> {
+  using type = uint64_t;
+};
 
 // A block of result pixels of one phase and group, and the taps at hand.
 template <class T>
@@ -65,14 +80,17 @@ struct GatherUnit {
     n_rows = end - begin;
     ConvWalk at;
     at.start(grid, begin);
-    for (int64_t i = 0; i < n_rows; i++, at.next()) {
+    for (int64_t i = 0, n; i < n_rows; i += n, at.advance(n)) {
       int64_t pixel = at.image, c[kConvDims];
       for (int d = 0; d < kConvDims; d++) {
         pixel = pixel * full[d] + dim[d].start + at.at[d] * dim[d].step;
         c[d] = at.at[d] * dim[d].scale;
       }
-      out[i] = p.planes ? sums + i * kConvCols - j0 : reinterpret_cast<T*>(p.dst) + pixel * total_cols + group * cols;
-      source.set(i, at.image, c[0], c[1], c[2]);
+      n = at.row(n_rows - i);
+      T* to = p.planes ? sums + i * kConvCols - j0 : reinterpret_cast<T*>(p.dst) + pixel * total_cols + group * cols;
+      const int64_t step = p.planes ? kConvCols : dim[2].step * total_cols;
+      for (int64_t k = 0; k < n; k++) out[i + k] = to + k * step;
+      source.set(i, n, at.image, c[0], c[1], c[2], dim[2].scale);
     }
     source.fill(n_rows, (n_rows + kConvMr<T> - 1) / kConvMr<T> * kConvMr<T>);
   }
@@ -174,21 +192,19 @@ struct GatherUnit {
   // planes: moves the sums of the pixels [begin, begin + n_rows) to their planes.
   void finish(int64_t begin) {
     constexpr int kL = kLanes<T>;
+    using Bits = typename BitsOf<sizeof(T)>::type;
+    alignas(64) T piece[kL * kL];
     const int64_t plane = pixels / p.s.n;
     for (int64_t i = 0, n; i < n_rows; i += n) {
       const int64_t at = (begin + i) % plane, image = (begin + i) / plane;
       n = n_rows - i < plane - at ? n_rows - i : plane - at;
       if (n > kL) n = kL;
-      const Part<T> part{int(n)};
       for (int64_t j = j0; j < j1; j += kL) {
-        Vec<T> r[kL];
-        TT_UNROLL
-        for (int k = 0; k < kL; k++) r[k] = load(sums + (i + k) * kConvCols + j - j0);
-        transpose<T>(r);
+        const char* from = reinterpret_cast<const char*>(sums + i * kConvCols + j - j0);
         T* to = reinterpret_cast<T*>(p.dst) + ((image * p.s.groups + group) * cols + j) * plane + at;
-        TT_UNROLL
-        for (int k = 0; k < kL; k++)
-          if (j + k < j1) n == kL ? store(to + k * plane, r[k]) : store(to + k * plane, r[k], part);
+        const bool whole = n == kL && j + kL <= j1;
+        transpose_tile<Bits, kL>(reinterpret_cast<char*>(whole ? to : piece), (whole ? plane : kL) * int64_t(sizeof(T)), from, kConvCols * sizeof(T));
+        for (int64_t k = 0; !whole && k < kL && j + k < j1; k++) store(to + k * plane, load(piece + k * kL), Part<T>(int(n)));
       }
     }
   }

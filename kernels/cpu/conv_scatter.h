@@ -49,7 +49,7 @@ struct ScatterImage {
     n_rows = end - begin;
     ConvWalk at;
     at.start(p.s.y, begin);
-    for (int64_t i = 0; i < n_rows; i++, at.next()) {
+    for (int64_t i = 0; i < n_rows; i++, at.advance(1)) {
       for (int d = 0; d < kConvDims; d++) coord[d][i] = at.at[d] * p.s.stride[d] - p.gather.pad[d];
       table[i] = y + (begin + i) * p.s.co;
     }

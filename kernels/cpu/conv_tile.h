@@ -33,12 +33,19 @@ struct ConvWalk {
     }
     image = position;
   }
-  TT_INLINE void next() {
-    for (int d = kConvDims - 1; d >= 0; d--) {
-      if (++at[d] < size[d]) return;
+  // The pixels of this row from here on, at most n.
+  TT_INLINE int64_t row(int64_t n) const { return size[2] - at[2] < n ? size[2] - at[2] : n; }
+  // Moves n <= row(n) on.
+  TT_INLINE void advance(int64_t n) {
+    at[2] += n;
+    for (int d = kConvDims - 1; at[d] == size[d]; d--) {
       at[d] = 0;
+      if (d == 0) {
+        image++;
+        return;
+      }
+      at[d - 1]++;
     }
-    image++;
   }
 };
 
@@ -54,9 +61,10 @@ struct ConvSource {
   TT_INLINE ConvSource(const ConvGather& gather, const char* src, const char* zero, int64_t group)
       : base(reinterpret_cast<const T*>(src) + group * gather.group), zeros(reinterpret_cast<const T*>(zero)), g(gather) {}
 
-  TT_INLINE void set(int64_t i, int64_t image, int64_t c0, int64_t c1, int64_t c2) {
-    coord[0][i] = c0, coord[1][i] = c1, coord[2][i] = c2;
-    offset[i] = ((image * g.size[0] + c0) * g.size[1] + c1) * g.row + c2 * g.pixel;
+  // Rows [i, i + n): the pixels at c0, c1, and c2, c2 + step, ….
+  TT_INLINE void set(int64_t i, int64_t n, int64_t image, int64_t c0, int64_t c1, int64_t c2, int64_t step) {
+    const int64_t row = ((image * g.size[0] + c0) * g.size[1] + c1) * g.row;
+    for (int64_t k = i; k < i + n; k++, c2 += step) coord[0][k] = c0, coord[1][k] = c1, coord[2][k] = c2, offset[k] = row + c2 * g.pixel;
   }
   // Rows [n, end) read zeros.
   TT_INLINE void fill(int64_t n, int64_t end) {

@@ -99,7 +99,8 @@ struct WeightUnit {
     ConvWalk at;
     if (n) at.start(p.s.y, m);
     const int64_t* stride = p.s.stride;
-    for (int64_t i = 0; i < n; i++, at.next()) source.set(i, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2]);
+    for (int64_t i = 0, k; i < n; i += k, at.advance(k))
+      k = at.row(n - i), source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2], stride[2]);
     const int64_t last = j0 + (j1 - j0 - 1) / kConvNr<T> * kConvNr<T>;  // the last panel
     if (!whole(cols - last)) pack_copy(y + m * y_row + last, y_row, int(cols - last), kConvNr<T>, n, edge);
     const int64_t* taps = p.gather.taps;
@@ -205,8 +206,9 @@ struct DepthUnit {
       n = to - m < kConvChunk ? to - m : kConvChunk;
       ConvWalk at;
       if (n) at.start(p.s.y, m);
-      for (int64_t i = 0; i < n; i++, at.next())
-        source.set(i, at.image, at.at[0] * p.s.stride[0], at.at[1] * p.s.stride[1], at.at[2] * p.s.stride[2]);
+      const int64_t* stride = p.s.stride;
+      for (int64_t i = 0, k; i < n; i += k, at.advance(k))
+        k = at.row(n - i), source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2], stride[2]);
       for (int64_t t = 0; t < p.s.taps(); t++) {
         const int64_t k[kConvDims] = {t / p.s.k[2] / p.s.k[1], t / p.s.k[2] % p.s.k[1], t % p.s.k[2]};
         int64_t o[kConvDims];
