@@ -54,6 +54,7 @@ struct GatherUnit {
   int64_t n_rows = 0;
   T* out[kConvRows];
   const T* table[kConvTaps * kConvRows];
+  uint32_t live[kConvRows / kConvMr<T>];  // taps of each tile that are not all padding
   int64_t tap[kConvTaps][kConvDims], shift[kConvTaps][kConvDims];
   int64_t n_taps = 0;
   bool first = true;
@@ -79,7 +80,7 @@ struct GatherUnit {
     const int64_t* full = p.mode == kConvForward ? p.s.y : p.s.x;
     n_rows = end - begin;
     ConvWalk at;
-    at.start(grid, begin);
+    at.start(grid, begin, p.by_rows ? p.s.n : 0);
     for (int64_t i = 0, n; i < n_rows; i += n, at.advance(n)) {
       int64_t pixel = at.image, c[kConvDims];
       for (int d = 0; d < kConvDims; d++) {
@@ -103,7 +104,7 @@ struct GatherUnit {
     const int rows = low ? kMr / 2 : kMr;
     T* to_rows[kMr];
     for (int i = 0; i < rows; i++) to_rows[i] = whole && i < h ? out[r + i] + j : tile + i * kNr;
-    const GatherTile<T> t = {table + r, kConvRows, b, n_taps, from, to, to_rows, first || !whole ? start : nullptr};
+    const GatherTile<T> t = {table + r, kConvRows, b, n_taps, from, to, to_rows, first || !whole ? start : nullptr, live[r / kMr]};
     if (w > kL)
       low ? gather_tile<T, kMr / 2, 2>(t) : gather_tile<T, kMr, 2>(t);
     else
@@ -134,7 +135,14 @@ struct GatherUnit {
     }
   }
   void fill_table() {
-    for (int64_t t = 0; t < n_taps; t++) source.addresses((n_rows + kConvMr<T> - 1) / kConvMr<T> * kConvMr<T>, shift[t], table + t * kConvRows);
+    constexpr int kMr = kConvMr<T>;
+    const int64_t tiles = (n_rows + kMr - 1) / kMr;
+    for (int64_t i = 0; i < tiles; i++) live[i] = 0;
+    for (int64_t t = 0; t < n_taps; t++) {
+      const T** row = table + t * kConvRows;
+      source.addresses(tiles * kMr, shift[t], row);
+      for (int64_t i = 0; i < tiles * kMr; i++) live[i / kMr] |= uint32_t(row[i] != source.zeros) << t;
+    }
   }
 
   // by_cols: packs terms [from, to) of the taps at hand, then adds them to all pixels.

@@ -13,6 +13,7 @@ struct GatherTile {
   int64_t taps, from, to;  // terms [from, to) of each tap
   T* const* out;         // kMr rows
   const T* start;        // one row that the sums start with; NULL: the sums are added to out
+  uint32_t live;         // bit k: tap k has a row that is not padding
 };
 
 // out (kMr rows, kVecs vectors) = start + or += sum over taps and terms of rows · b.
@@ -28,6 +29,7 @@ TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
   }
   const T* const* rows = t.rows;
   for (int64_t tap = 0; tap < t.taps; tap++, rows += t.pitch) {
+    if (!(t.live >> tap & 1)) continue;
     const T* b = t.b[tap];
     const T* a[kMr];
     TT_UNROLL

@@ -20,32 +20,36 @@ template <class T>
 constexpr int kConvNr = 2 * kLanes<T>;
 static_assert(kConvRows % kConvMaxRows == 0 && kConvRows % 4 == 0);
 
-// Position of a walk over pixels of a grid, in row-major order.
+// Position of a walk over the pixels of images, in row-major order; or, if n images are given, over the first row of all images,
+// then the second: pixels side by side then meet the same padding above and below.
 struct ConvWalk {
   int64_t size[kConvDims];
   int64_t at[kConvDims];
-  int64_t image;
+  int64_t image, images;
 
-  TT_INLINE void start(const int64_t* grid, int64_t position) {
+  TT_INLINE void start(const int64_t* grid, int64_t position, int64_t n = 0) {
+    images = n;
     for (int d = kConvDims - 1; d >= 0; d--) {
       size[d] = grid[d];
       at[d] = position % grid[d], position /= grid[d];
+      if (n && d == kConvDims - 1) image = position % n, position /= n;
     }
-    image = position;
+    if (!n) image = position;
   }
   // The pixels of this row from here on, at most n.
   TT_INLINE int64_t row(int64_t n) const { return size[2] - at[2] < n ? size[2] - at[2] : n; }
   // Moves n <= row(n) on.
   TT_INLINE void advance(int64_t n) {
     at[2] += n;
-    for (int d = kConvDims - 1; at[d] == size[d]; d--) {
+    if (at[2] < size[2]) return;
+    at[2] = 0;
+    if (images && ++image < images) return;
+    if (images) image = 0;
+    for (int d = kConvDims - 2; d >= 0; d--) {
+      if (++at[d] < size[d]) return;
       at[d] = 0;
-      if (d == 0) {
-        image++;
-        return;
-      }
-      at[d - 1]++;
     }
+    if (!images) image++;
   }
 };
 

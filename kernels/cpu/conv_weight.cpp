@@ -5,10 +5,9 @@ TT_ISA_BEGIN
 
 template <class T>
 struct WeightTile {
-  const T* const* rows;  // addresses of the n pixels of x
-  int64_t n, at;         // first of the kMr channels
-  const T* b;            // y, kVecs vectors of each pixel
-  int64_t b_row;
+  const T* const* x;  // n pixels
+  const T* const* y;  // the pixels of y that they meet
+  int64_t n, at, col;  // first of the kMr channels of x, of the columns of y
   T* out;
   int64_t ld;
   bool add;
@@ -24,9 +23,8 @@ TT_NOINLINE void weight_tile(const WeightTile<T>& t) {
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) acc[i][v] = Vec<T>{};
   }
-  const T* b = t.b;
-  for (int64_t k = 0; k < t.n; k++, b += t.b_row) {
-    const T* a = t.rows[k] + t.at;
+  for (int64_t k = 0; k < t.n; k++) {
+    const T *a = t.x[k] + t.at, *b = t.y[k] + t.col;
     Vec<T> y[kVecs];
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) y[v] = load(b + v * kL);
@@ -66,6 +64,7 @@ struct WeightUnit {
   const T* y;
   T* sums;
   const T* table[kConvChunk];
+  const T *whole_y[kConvChunk], *edge_y[kConvChunk];
   alignas(64) T edge[kConvChunk * kConvNr<T>];  // the last columns of y, filled up with zeros
 
   WeightUnit(const ConvWeightPlan& plan, int64_t split, int64_t group)
@@ -79,16 +78,26 @@ struct WeightUnit {
 
   static bool whole(int64_t w) { return w >= kConvNr<T> || w == kLanes<T>; }
 
-  // Adds n pixels from m on to all channels of a tap, columns [j0, j1).
-  void add_tap(int64_t tap, int64_t m, int64_t n, int64_t j0, int64_t j1, bool first) {
+  // Drops those of the n pixels from m on that meet padding; returns how many are left.
+  int64_t keep_inside(int64_t m, int64_t n) {
+    int64_t left = 0;
+    for (int64_t i = 0; i < n; i++) {
+      const T* x = table[i];
+      table[left] = x, whole_y[left] = y + (m + i) * y_row, edge_y[left] = edge + i * kConvNr<T>;
+      left += x != source.zeros;
+    }
+    return left;
+  }
+
+  // Adds the n pixels at the tables to all channels of a tap, columns [j0, j1).
+  void add_tap(int64_t tap, int64_t n, int64_t j0, int64_t j1, bool first) {
     constexpr int kNr = kConvNr<T>, kMr = kConvMr<T>;
     const int64_t run = p.gather.run, tiles = (run + kMr - 1) / kMr;
     for (int64_t j = j0; j < j1; j += kNr) {
       const int64_t w = cols - j;
-      const T* b = whole(w) ? y + m * y_row + j : edge;
       for (int64_t at = 0; at < tiles; at++) {
         const int64_t from = run * at / tiles, h = run * (at + 1) / tiles - from;
-        const WeightTile<T> t = {table, n, from, b, whole(w) ? y_row : kNr, sums + (tap * run + from) * ld + j, ld, !first};
+        const WeightTile<T> t = {table, whole(w) ? whole_y : edge_y, n, from, whole(w) ? j : 0, sums + (tap * run + from) * ld + j, ld, !first};
         weight_micro<T>(int(h), w > kLanes<T> ? 2 : 1)(t);
       }
     }
@@ -109,7 +118,7 @@ struct WeightUnit {
       int64_t o[kConvDims];
       for (int d = 0; d < kConvDims; d++) o[d] = k[d] * p.s.dil[d] - p.gather.pad[d];
       source.addresses(n, o, table);
-      add_tap(t, m, n, j0, j1, first);
+      add_tap(t, keep_inside(m, n), j0, j1, first);
     }
   }
 };

@@ -57,6 +57,7 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   p->depthwise = conv_depthwise(s);
   p->by_cols = !p->depthwise && mode != kConvScatter && !merged_width && largest <= 2048 && col_blocks * s.groups >= 4 && weight > (1 << 18);
   p->planes = planes && !p->depthwise && !p->by_cols && mode != kConvScatter && phases == 1;
+  p->by_rows = !p->planes && mode != kConvScatter && s.n > 1 && s.pad[1] > 0 && grid[1] <= 32;
   if (p->planes && p->block_rows > 112) p->block_rows = 224, p->blocks = (largest + 223) / 224;  // whole vectors of pixels
   if (p->by_cols) p->block_rows = kConvRows, p->blocks = s.groups * col_blocks;
   const bool any = cols > 0 && conv_pixels(s, grid) > 0;

@@ -52,6 +52,7 @@ struct ConvPlan {
   int32_t mode;
   int64_t phases[kConvDims], blocks, block_rows;
   bool by_cols, planes;
+  bool by_rows;    // pixels are walked row by row through all images, not image by image
   bool depthwise;  // groups of one channel each way: packed is [taps][groups], zeros `groups` zeros
   const char* src;
   const char* weight;
