@@ -35,7 +35,9 @@ TT_NOINLINE void fill_taps(const ResizePlan& p, int d) {
   const int64_t in = p.in[d];
   for (int64_t o = 0; o < p.out[d]; o++) {
     if (p.mode != kResizeLinear) {
-      t.low[o] = t.high[o] = below(double(scale * (p.mode == kResizeNearest ? T(o) : T(o) + T(0.5))), in);
+      const int64_t times = p.mode != kResizeNearest ? 0 : p.out[d] == in ? 1 : p.out[d] == 2 * in ? 2 : 0;
+      const T place = p.mode == kResizeNearestExact ? T(o) + T(0.5) : T(o);
+      t.low[o] = t.high[o] = times ? int32_t(o / times) : below(double(scale * place), in);
       t.weight[o] = 0;
       continue;
     }

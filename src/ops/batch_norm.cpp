@@ -33,6 +33,12 @@ static void check_affine(const Tensor* weight, const Tensor* bias, const Tensor&
 
 // ---- batch_norm: the kernels ----
 
+// Parameters and statistics share one dtype.
+static void check_alike(const Tensor* a, const Tensor* running) {
+  if (a && running && a->dtype != running->dtype)
+    fail_arg(TT_DTYPE, "running_mean", "running_mean is {}, the parameters are {}: must be equal", fmt(running->dtype), fmt(a->dtype));
+}
+
 // input as [outer][channels][inner].
 struct Channels {
   bool last;
@@ -152,6 +158,7 @@ static void check_running(Tensor* mean, Tensor* var, const Tensor& input, int64_
   if (!mean && !training) fail_arg(TT_INVALID_ARG, "running_mean", "running_mean and running_var must be given outside training");
   check_channels(mean, "running_mean", input, channels);
   check_channels(var, "running_var", input, channels);
+  if (mean && mean->dtype != var->dtype) fail_arg(TT_DTYPE, "running_var", "running_var is {}, running_mean is {}: must be equal", fmt(var->dtype), fmt(mean->dtype));
   if (!mean || !training) return;
   for (Tensor* t : {mean, var}) {
     const char* arg = t == mean ? "running_mean" : "running_var";
@@ -178,6 +185,7 @@ TensorRef batch_norm(Call, const Tensor& input, Tensor* running_mean, Tensor* ru
   if (training ? !(eps > 0) : eps < 0) fail_arg(TT_INVALID_ARG, "eps", "eps is {}: must be {}", eps, training ? "positive in training" : "at least 0");
   check_running(running_mean, running_var, input, channels, training);
   check_affine(weight, bias, input, channels);
+  check_alike(weight ? weight : bias, running_mean);
   return normalised(input, running_mean, running_var, weight, bias, training, momentum, eps);
 }
 
@@ -196,6 +204,7 @@ TensorRef group_norm(Call, const Tensor& input, int64_t num_groups, const Tensor
   check_affine(weight, bias, input, channels);
   for (int64_t d = 1; d < input.ndim; d++)
     if (input.size(d) == 0) fail_arg(TT_SHAPE, "input", "input is {}: only its first size may be 0", input.sizes());
+  if (input.numel == num_groups) fail_arg(TT_SHAPE, "input", "input is {}: more than one value per group is needed", input.sizes());
   const int64_t size = numel_of(input.sizes().slice(1, input.ndim)) / num_groups;
   Shape rows;
   rows.push_back(input.size(0) * num_groups), rows.push_back(size);
@@ -219,6 +228,7 @@ TensorRef instance_norm(Call, const Tensor& input, Tensor* running_mean, Tensor*
     fail_arg(TT_SHAPE, "input", "input is {}: its statistics need more than one value per channel", input.sizes());
   check_running(running_mean, running_var, input, channels, use_input_stats);
   check_affine(weight, bias, input, channels);
+  check_alike(weight ? weight : bias, running_mean);
   Shape one(input.sizes());
   one[0] = 1, one[1] = n * channels;
   auto repeated = [&](const Tensor* t) { return t ? op::repeat(*t, Ints(&n, 1)) : TensorRef(); };

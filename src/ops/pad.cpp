@@ -28,7 +28,9 @@ static Shape padded(const Tensor& self, const Pads& pads) {
   Shape out(self.sizes());
   for (int64_t d = 0; d < self.ndim; d++) {
     int64_t n;
-    if (__builtin_add_overflow(out[d], pads.before(d), &n) || __builtin_add_overflow(n, pads.after(d), &n) || n < 0)
+    const int64_t before = pads.before(d), after = pads.after(d), size = out[d];
+    const bool cropped_away = before < -size || after < -size || (before < 0 ? before : 0) + (after < 0 ? after : 0) < -size;
+    if (cropped_away || __builtin_add_overflow(size, before, &n) || __builtin_add_overflow(n, after, &n) || n < 0)
       fail_arg(TT_INVALID_ARG, "pad", "pad is {}: dimension {} of self {} cannot become so long", pads.pad, d, self.sizes());
     out[d] = n;
   }
@@ -58,14 +60,17 @@ TensorRef constant_pad_nd(Call, const Tensor& self, Ints pad, const Scalar& valu
 
 // The element of a dimension of n that stands at place i of the padded one.
 static int64_t source(int64_t i, int64_t n, int64_t mode) {
-  if (mode == kPaddingReplicate) return i < 0 ? 0 : i < n ? i : n - 1;
-  if (mode == kPaddingReflect) return i < 0 ? -i : i < n ? i : 2 * (n - 1) - i;
-  const int64_t r = i % n;
-  return r < 0 ? r + n : r;
+  return mode == kPaddingReplicate ? (i < 0 ? 0 : i < n ? i : n - 1) : i < 0 ? -i : i < n ? i : 2 * (n - 1) - i;
+}
+// What remains of a cropped dimension goes round.
+static int64_t source_in_circle(int64_t i, int64_t n, int64_t before, int64_t after) {
+  const int64_t from = before < 0 ? -before : 0, rest = n - from + (after < 0 ? after : 0), r = (i - from) % rest;
+  return from + (r < 0 ? r + rest : r);
 }
 static TensorRef sources(int64_t before, int64_t n, int64_t out, int64_t mode, Device device) {
   TensorRef index = new_tensor(Ints(&out, 1), Dtype::kI64, kCpuDevice);
-  for (int64_t o = 0; o < out; o++) index->as<int64_t>()[o] = source(o - before, n, mode);
+  for (int64_t o = 0; o < out; o++)
+    index->as<int64_t>()[o] = mode == kPaddingCircular ? source_in_circle(o - before, n, before, out - n - before) : source(o - before, n, mode);
   return device.type == TT_CPU ? std::move(index) : op::to_device(*index, device);
 }
 
@@ -102,7 +107,8 @@ static void check_borders(const Tensor& input, Ints pad, int64_t mode) {
   const Shape size = padded(input, pads);
   for (int64_t d = input.ndim - dims; d < input.ndim; d++) {
     const int64_t n = input.size(d), most = pads.before(d) > pads.after(d) ? pads.before(d) : pads.after(d);
-    if (n == 0 || size[d] == 0) fail_arg(TT_SHAPE, "input", "input is {}: padded dimensions must not be or become empty", input.sizes());
+    const int64_t rest = n + (pads.before(d) < 0 ? pads.before(d) : 0) + (pads.after(d) < 0 ? pads.after(d) : 0);
+    if (n == 0 || size[d] == 0 || (mode == kPaddingCircular && rest < 1)) fail_arg(TT_SHAPE, "input", "input is {}: padded dimensions must not be or become empty", input.sizes());
     if ((mode == kPaddingReflect && most >= n) || (mode == kPaddingCircular && most > n))
       fail_arg(TT_INVALID_ARG, "pad", "pad is {}: must be {} the size {} of dimension {}", pad, mode == kPaddingReflect ? "less than" : "at most", n, d);
   }

@@ -30,16 +30,17 @@ static int64_t windows(int64_t n, int64_t kernel, int64_t* stride, int64_t pad, 
   int64_t reach, room;
   if (__builtin_mul_overflow(kernel - 1, dilation, &reach) || __builtin_add_overflow(reach, 1, &reach))
     fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size {} with dilation {} is too large", kernel, dilation);
-  if (pad > reach / 2)
-    fail_arg(TT_INVALID_ARG, "padding", "padding is {}: must be at most half of the {} elements that the kernel spans", pad, reach);
+  if (pad > kernel / 2) fail_arg(TT_INVALID_ARG, "padding", "padding is {}: must be at most half of kernel_size {}", pad, kernel);
   room = n - reach + 2 * pad;  // 2 pad <= reach
   if (room < 0 && !(ceil_mode && room > -*stride))
     fail_arg(TT_SHAPE, "kernel_size", "a kernel that spans {} elements does not fit into {} with padding {}", reach, n, pad);
-  if (*stride > n + pad) *stride = n + pad;
+  if (*stride > n + pad) {
+    *stride = n + pad;
+    return 1;
+  }
   if (!ceil_mode) return room / *stride + 1;
   int64_t count = (room + *stride - 1) / *stride + 1;
   if ((count - 1) * *stride >= n + pad) count--;  // the last window starts inside, or in the padding before
-  if (count < 1) fail_arg(TT_SHAPE, "kernel_size", "a kernel that spans {} elements does not fit into {} with padding {}", reach, n, pad);
   return count;
 }
 

@@ -88,13 +88,13 @@ struct Target {
   double factor[3];
 };
 
-static int64_t scaled_size(int64_t size, double factor, const char* arg) {
+static int64_t scaled_size(int64_t size, double factor, const char* arg, double least) {
   const double n = __builtin_floor(double(size) * factor);
-  if (!(n >= 1 && n < 0x1p31)) fail_arg(TT_INVALID_ARG, arg, "{} is {}: the size {} becomes {}, must be 1 or more", arg, factor, size, n);
+  if (!(n >= least && n < 0x1p31)) fail_arg(TT_INVALID_ARG, arg, "{} is {}: the size {} becomes {}, must be from {} to 2^31 - 1", arg, factor, size, n, least);
   return int64_t(n);
 }
 
-static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor, const Opt<double>* scales, bool recompute) {
+static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor, const Opt<double>* scales, bool recompute, double least) {
   static const char* const kNames[3] = {"scale_d", "scale_h", "scale_w"};
   Target t{input.ndim - 2, {}, {}};
   for (int64_t d = 0; d < t.n; d++) {
@@ -107,7 +107,7 @@ static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor
     }
     const Opt<double>& own = scales[3 - t.n + d];
     const double factor = own ? *own : scale_factor.or_else(0);
-    t.size[d] = scaled_size(input.size(d + 2), factor, own ? kNames[3 - t.n + d] : "scale_factor");
+    t.size[d] = scaled_size(input.size(d + 2), factor, own ? kNames[3 - t.n + d] : "scale_factor", least);
     t.factor[d] = recompute ? 0 : factor;
   }
   return t;
@@ -121,7 +121,7 @@ static int64_t kernel_mode(int64_t mode) {
 static TensorRef resized(const Tensor& x, const Target& t, int64_t mode, bool align) {
   if (t.n == 2) return mode == kInterpolationBicubic ? bicubic(x, Ints(t.size, 2), align, t.factor)
                                                      : op::upsample2d(x, Ints(t.size, 2), kernel_mode(mode), align, t.factor[0], t.factor[1]);
-  const int64_t kernel = kernel_mode(mode), n = x.size(0), c = x.size(1);
+  const int64_t kernel = mode == kInterpolationNearest ? int64_t(kResizeNearestScaled) : kernel_mode(mode), n = x.size(0), c = x.size(1);
   if (t.n == 1) {
     const int64_t size[2] = {1, t.size[0]}, row[1] = {2};
     return op::squeeze_dims(*op::upsample2d(*op::unsqueeze(x, 2), size, kernel, align, 0, t.factor[0]), row);
@@ -149,6 +149,12 @@ static void check_mode(const Tensor& input, int64_t mode, const Opt<bool>& align
   if (!kDims[mode] && align_corners) fail_arg(TT_INVALID_ARG, "align_corners", "align_corners has no meaning for this mode: it must not be given");
 }
 
+// Of bytes, which are resized along their rows first and then along their columns.
+static TensorRef rounded(const Tensor& t) {
+  const Scalar least(0), most(255), half(0.5);
+  return op::clamp(*op::floor(*op::add(t, half)), &least, &most);
+}
+
 TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_factor, int64_t mode, Opt<bool> align_corners,
                       Opt<bool> recompute_scale_factor, bool antialias, Opt<double> scale_d, Opt<double> scale_h, Opt<double> scale_w) {
   const Opt<double> scales[3] = {scale_d, scale_h, scale_w};
@@ -161,15 +167,19 @@ TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_fa
   const bool bytes = input.dtype == Dtype::kU8 && mode != kInterpolationArea && input.ndim < 5;
   if (!is_float(input.dtype) && !bytes) fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating, or uint8", fmt(input.dtype));
   const bool recompute = recompute_scale_factor.or_else(false) || mode == kInterpolationArea, align = align_corners.or_else(false);
-  const Target t = target_of(input, size, scale_factor, scales, recompute);
+  const Target t = target_of(input, size, scale_factor, scales, recompute, mode == kInterpolationArea ? 0 : 1);
   if (mode == kInterpolationArea) return averaged(input, t);
   // What runs several steps rounds once at the end.
   const bool steps = input.item_size() == 2 && (t.n == 3 || mode == kInterpolationBicubic);
   if (!bytes && !steps) return resized(input, t, mode, align);
-  TensorRef y = resized(*op::to_dtype(input, Dtype::kF32), t, mode, align);
-  const Scalar least(0), most(255), half(0.5);
-  if (bytes) y = op::clamp(*op::floor(*op::add(*y, half)), &least, &most);
-  return op::to_dtype(*y, input.dtype);
+  TensorRef y = op::to_dtype(input, Dtype::kF32);
+  Target rest = t;
+  if (bytes && t.n == 2 && kernel_mode(mode) == kResizeLinear) {
+    y = rounded(*resized(*y, {2, {input.size(2), t.size[1], 0}, {0, t.factor[1], 0}}, mode, align));
+    rest.factor[1] = 0;
+  }
+  y = resized(*y, rest, mode, align);
+  return bytes ? op::to_dtype(*rounded(*y), input.dtype) : op::to_dtype(*y, input.dtype);
 }
 
 }  // namespace TT_NS::front

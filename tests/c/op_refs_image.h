@@ -224,7 +224,10 @@ static int r_pad(const Inputs* in, Arr* out) {
       int64_t at = idx[d] - before[d];
       if (mode == TT_PADDING_REFLECT) at = at < 0 ? -at : at >= n ? 2 * n - 2 - at : at;
       if (mode == TT_PADDING_REPLICATE) at = at < 0 ? 0 : at >= n ? n - 1 : at;
-      if (mode == TT_PADDING_CIRCULAR) at = (at + 8 * n) % n;
+      if (mode == TT_PADDING_CIRCULAR) { /* what is cropped does not go round */
+        const int64_t after = shape[d] - n - before[d], from = before[d] < 0 ? -before[d] : 0, rest = n - from + (after < 0 ? after : 0);
+        at = from + (at - from + 8 * rest) % rest;
+      }
       inside &= at >= 0 && at < n;
       idx[d] = at;
     }

@@ -1,0 +1,136 @@
+/* Normalisations of channels, pooling, resizing, padding: running statistics, layouts, special values, hostile arguments. Values and
+   derivatives are checked by op_table_test. */
+#include "harness.h"
+
+#include <math.h>
+
+static tt_tensor *image(const int64_t *shape, int n) {
+  tt_tensor *t;
+  OK(tt_randn(c, shape, n, NULL, &t));
+  return t;
+}
+#define IMAGE(...) image((const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+
+static tt_batch_norm_opts training(void) {
+  return (tt_batch_norm_opts){.set = TT_BATCH_NORM_TRAINING | TT_BATCH_NORM_MOMENTUM, .training = 1, .momentum = 0.5};
+}
+
+static void running_statistics_move(void **state) {
+  const tt_batch_norm_opts o = training();
+  tt_tensor *x = make(TT_F32, SHAPE(4, 2), DATA(1, 0, 3, 0, 5, 8, 7, 8)), *mean = numbers(TT_F32, DATA(2, 2)), *var = numbers(TT_F32, DATA(1, 1)), *y;
+  (void)state;
+  OK(tt_batch_norm(c, x, mean, var, NULL, NULL, &o, &y));
+  VALUES(mean, 3, 3);
+  NEAR(var, 1e-6, 0.5 + 0.5 * 20.0 / 3, 0.5 + 0.5 * 64.0 / 3); /* of a sample: divided by n - 1 */
+  assert_int_equal(tt_tensor_version(mean), 1);
+  OK(tt_batch_norm(c, x, mean, var, NULL, NULL, NULL, &y)); /* they are read only */
+  VALUES(mean, 3, 3);
+}
+
+static void a_failing_call_moves_nothing(void **state) {
+  const tt_batch_norm_opts o = training();
+  tt_tensor *x = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)), *mean = numbers(TT_F32, DATA(2, 2)), *var = numbers(TT_F32, DATA(1, 1)), *y;
+  tt_tensor *three = numbers(TT_F32, DATA(1, 2, 3)), *one_row = make(TT_F32, SHAPE(1, 2), DATA(1, 2)), *leaf_mean = numbers(TT_F32, DATA(0, 0));
+  (void)state;
+  FAILS(tt_batch_norm(c, x, mean, var, three, NULL, &o, &y), TT_SHAPE, "weight is [3]");
+  FAILS(tt_batch_norm(c, x, mean, three, NULL, NULL, &o, &y), TT_SHAPE, "running_var is [3]");
+  FAILS(tt_batch_norm(c, one_row, mean, var, NULL, NULL, &o, &y), TT_SHAPE, "more than one value");
+  FAILS(tt_batch_norm(c, x, mean, NULL, NULL, NULL, &o, &y), TT_INVALID_ARG, "both");
+  FAILS(tt_batch_norm(c, x, NULL, NULL, NULL, NULL, NULL, &y), TT_INVALID_ARG, "outside training");
+  OK(tt_requires_grad_(c, leaf_mean, 1));
+  FAILS(tt_batch_norm(c, x, leaf_mean, var, NULL, NULL, &o, &y), TT_AUTOGRAD, "running_mean requires a gradient");
+  VALUES(mean, 2, 2);
+  VALUES(var, 1, 1);
+}
+
+/* Far from zero a variance by squares alone would be lost. */
+static void statistics_of_far_values(void **state) {
+  const tt_batch_norm_opts o = training();
+  tt_tensor *x = make(TT_F32, SHAPE(4, 1), DATA(1000000, 1000001, 1000002, 1000003)), *y;
+  const double scale = 1 / sqrt(1.25 + 1e-5);
+  (void)state;
+  OK(tt_batch_norm(c, x, NULL, NULL, NULL, NULL, &o, &y));
+  NEAR(y, 1e-6, -1.5 * scale, -0.5 * scale, 0.5 * scale, 1.5 * scale);
+}
+
+static void results_keep_channels_last(void **state) {
+  const int64_t two = 2, size[2] = {6, 7}, to_last[4] = {0, 2, 3, 1}, back[4] = {0, 3, 1, 2};
+  const tt_batch_norm_opts o = training();
+  const tt_interpolate_opts linear = {.set = TT_INTERPOLATE_MODE, .mode = TT_INTERPOLATION_BILINEAR};
+  tt_tensor *x = IMAGE(2, 3, 4, 5), *last, *outs[5], *plain[5];
+  int i;
+  (void)state;
+  OK(tt_permute(c, x, to_last, 4, &last));
+  OK(tt_contiguous(c, last, &last));
+  OK(tt_permute(c, last, back, 4, &last));
+  for (i = 0; i < 2; i++) {
+    tt_tensor **to = i ? outs : plain, *from = i ? last : x;
+    OK(tt_max_pool2d(c, from, &two, 1, NULL, 0, NULL, 0, NULL, 0, NULL, &to[0]));
+    OK(tt_avg_pool2d(c, from, &two, 1, NULL, 0, NULL, 0, NULL, &to[1]));
+    OK(tt_adaptive_avg_pool2d(c, from, &two, 1, &to[2]));
+    OK(tt_interpolate(c, from, size, 2, &linear, &to[3]));
+    OK(tt_batch_norm(c, from, NULL, NULL, NULL, NULL, &o, &to[4]));
+  }
+  for (i = 0; i < 5; i++) {
+    double *got = values_of(outs[i]), *want = values_of(plain[i]);
+    int64_t k;
+    assert_int_equal(tt_tensor_strides(outs[i])[1], 1);
+    for (k = 0; k < tt_tensor_numel(outs[i]); k++) assert_true(fabs(got[k] - want[k]) < 1e-5);
+    free(got), free(want);
+  }
+}
+
+static void hostile_windows(void **state) {
+  static const int64_t kBad[] = {0, -1, INT64_MIN, INT64_MAX};
+  const int64_t two = 2, three[3] = {1, 1, 1}, huge = INT64_MAX;
+  const tt_max_pool2d_opts up = {.set = TT_MAX_POOL2D_CEIL_MODE, .ceil_mode = 1};
+  const tt_avg_pool2d_opts zero = {.set = TT_AVG_POOL2D_DIVISOR_OVERRIDE, .divisor_override = 0};
+  tt_tensor *x = IMAGE(1, 2, 4, 4), *y;
+  size_t i;
+  (void)state;
+  for (i = 0; i < sizeof kBad / sizeof *kBad; i++) {
+    assert_int_not_equal(tt_max_pool2d(c, x, &kBad[i], 1, NULL, 0, NULL, 0, NULL, 0, NULL, &y), TT_OK);
+    assert_int_not_equal(tt_avg_pool2d(c, x, &kBad[i], 1, NULL, 0, NULL, 0, NULL, &y), TT_OK);
+    if (kBad[i] != 0) assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, NULL, 0, &kBad[i], 1, NULL, 0, &up, &y), TT_OK);
+    assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, NULL, 0, NULL, 0, &kBad[i], 1, NULL, &y), TT_OK);
+    if (kBad[i] > 0) continue;
+    assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, &kBad[i], 1, NULL, 0, NULL, 0, NULL, &y), TT_OK);
+    if (kBad[i] < 0) assert_int_not_equal(tt_adaptive_avg_pool2d(c, x, &kBad[i], 1, &y), TT_OK);
+  }
+  OK(tt_max_pool2d(c, x, &two, 1, &huge, 1, NULL, 0, NULL, 0, &up, &y)); /* one window */
+  assert_int_equal(tt_tensor_numel(y), 2);
+  OK(tt_max_pool2d(c, x, &huge, 1, NULL, 0, NULL, 0, NULL, 0, &up, &y)); /* one, cut off at the edge */
+  assert_int_equal(tt_tensor_numel(y), 2);
+  assert_int_not_equal(tt_adaptive_avg_pool2d(c, x, &huge, 1, &y), TT_OK);
+  FAILS(tt_max_pool2d(c, x, three, 3, NULL, 0, NULL, 0, NULL, 0, NULL, &y), TT_INVALID_ARG, "kernel_size has 3 numbers");
+  FAILS(tt_max_pool2d(c, x, NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, &y), TT_INVALID_ARG, "kernel_size is empty");
+  FAILS(tt_avg_pool2d(c, x, &two, 1, NULL, 0, NULL, 0, &zero, &y), TT_INVALID_ARG, "divisor_override is 0");
+  FAILS(tt_max_pool2d(c, IMAGE(4, 4), &two, 1, NULL, 0, NULL, 0, NULL, 0, NULL, &y), TT_SHAPE, "self is [4,4]");
+}
+
+static void hostile_sizes(void **state) {
+  static const int64_t kBad[] = {0, -1, INT64_MIN, INT64_MAX};
+  static const double kFactors[] = {0, -1, 1e300, INFINITY, NAN};
+  const int64_t pads[][2] = {{INT64_MAX, INT64_MAX}, {INT64_MIN, 0}, {INT64_MIN, INT64_MAX}, {-3, -2}, {0, INT64_MAX}};
+  tt_pad_opts mode = {.set = TT_PAD_MODE};
+  tt_tensor *x = IMAGE(1, 2, 4, 4), *y;
+  size_t i;
+  (void)state;
+  for (i = 0; i < 4; i++) assert_int_not_equal(tt_interpolate(c, x, &kBad[i], 1, NULL, &y), TT_OK);
+  for (i = 0; i < 5; i++) {
+    const tt_interpolate_opts o = {.set = TT_INTERPOLATE_SCALE_FACTOR, .scale_factor = kFactors[i]};
+    assert_int_not_equal(tt_interpolate(c, x, NULL, 0, &o, &y), TT_OK);
+    assert_int_not_equal(tt_constant_pad_nd(c, x, pads[i], 2, NULL, &y), TT_OK);
+    for (mode.mode = 0; mode.mode < 4; mode.mode++) assert_int_not_equal(tt_pad(c, x, pads[i], 2, &mode, &y), TT_OK);
+  }
+  FAILS(tt_interpolate(c, x, NULL, 0, NULL, &y), TT_INVALID_ARG, "either size or scale_factor");
+  FAILS(tt_constant_pad_nd(c, x, pads[0], 1, NULL, &y), TT_INVALID_ARG, "pad has 1 numbers");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCOPED(running_statistics_move), SCOPED(a_failing_call_moves_nothing), SCOPED(statistics_of_far_values),
+      SCOPED(results_keep_channels_last), SCOPED(hostile_windows), SCOPED(hostile_sizes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
