@@ -53,17 +53,23 @@ struct Rule {
   using V = Vec<T>;
   V f[kOptimFactors];
   V sign;
-  bool decay, nesterov, has[kOptimStates], fresh[kOptimStates];
+  bool decay, nesterov, near_g, has[kOptimStates], fresh[kOptimStates];
 
-  TT_INLINE Rule(const OptimItem& item, int decay_at) {
+  // decay_at, share_at: where f has the weight decay, and the gradient's share of its average.
+  TT_INLINE Rule(const OptimItem& item, int decay_at, int share_at) {
     for (int k = 0; k < kOptimFactors; k++) f[k] = splat(T(item.f[k]));
     sign = splat(T(item.flags & kOptimMaximize ? -1 : 1));
-    decay = item.f[decay_at] != 0, nesterov = item.flags & kOptimNesterov;
+    near_g = item.f[share_at] >= 0.5, decay = item.f[decay_at] != 0, nesterov = item.flags & kOptimNesterov;
     for (int k = 0; k < kOptimStates; k++) has[k] = item.state[k], fresh[k] = item.fresh >> k & 1;
   }
   TT_INLINE V grad(const Run<T>& r, V p, V weight_decay) const {
     const V g = sign * load(r.g);
     return decay ? vfma(p, weight_decay, g) : g;
+  }
+  // m + (1 - decay) (g - m), from the side that is nearer: exactly g for decay 0.
+  TT_INLINE V average(V m, V g, int share) const {
+    const V d = g - m;
+    return near_g ? vfma(d, f[share] - splat(T(1)), g) : vfma(d, f[share], m);
   }
   TT_INLINE V state(const Run<T>& r, int k) const { return fresh[k] ? V{} : load(r.s[k]); }
 };
@@ -71,7 +77,7 @@ struct Rule {
 template <class T>
 struct Sgd : Rule<T> {
   using typename Rule<T>::V;
-  TT_INLINE explicit Sgd(const OptimItem& item) : Rule<T>(item, 3) {}
+  TT_INLINE explicit Sgd(const OptimItem& item) : Rule<T>(item, 3, 0) {}
   TT_INLINE void operator()(const Run<T>& r) const {
     V p = load(r.p), g = this->grad(r, p, this->f[3]);
     if (this->has[0]) {
@@ -86,13 +92,13 @@ struct Sgd : Rule<T> {
 template <class T>
 struct Adam : Rule<T> {
   using typename Rule<T>::V;
-  TT_INLINE explicit Adam(const OptimItem& item) : Rule<T>(item, 6) {}
+  TT_INLINE explicit Adam(const OptimItem& item) : Rule<T>(item, 6, 1) {}
   TT_INLINE void operator()(const Run<T>& r) const {
     V p = load(r.p);
     const V g = this->grad(r, p, this->f[6]);
     p = p * this->f[7];
     V m = this->state(r, 0), v = this->state(r, 1);
-    m = vfma(V(g - m), this->f[1], m);
+    m = this->average(m, g, 1);
     v = vfma(v, this->f[2], V(g * g * this->f[3]));
     store(r.s[0], m);
     store(r.s[1], v);
@@ -108,14 +114,13 @@ struct Adam : Rule<T> {
 template <class T>
 struct Rmsprop : Rule<T> {
   using typename Rule<T>::V;
-  TT_INLINE explicit Rmsprop(const OptimItem& item) : Rule<T>(item, 4) {}
+  TT_INLINE explicit Rmsprop(const OptimItem& item) : Rule<T>(item, 4, 2) {}
   TT_INLINE void operator()(const Run<T>& r) const {
     const V p = load(r.p), g = this->grad(r, p, this->f[4]);
     V s = vfma(this->state(r, 0), this->f[1], V(g * g * this->f[2]));
     store(r.s[0], s);
     if (this->has[1]) {
-      V mean = this->state(r, 1);
-      mean = vfma(V(g - mean), this->f[2], mean);
+      const V mean = this->average(this->state(r, 1), g, 2);
       store(r.s[1], mean);
       s = s - mean * mean;
     }
@@ -131,7 +136,7 @@ struct Rmsprop : Rule<T> {
 template <class T>
 struct Adagrad : Rule<T> {
   using typename Rule<T>::V;
-  TT_INLINE explicit Adagrad(const OptimItem& item) : Rule<T>(item, 2) {}
+  TT_INLINE explicit Adagrad(const OptimItem& item) : Rule<T>(item, 2, 0) {}
   TT_INLINE void operator()(const Run<T>& r) const {
     const V p = load(r.p), g = this->grad(r, p, this->f[2]);
     const V sum = vfma(g, g, this->state(r, 0));
