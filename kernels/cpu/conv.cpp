@@ -7,7 +7,8 @@
 
 TT_ISA_BEGIN
 
-// The taps of one dimension that the pixels of a phase see: first, first + step, …; each adds its own shift to source coordinates.
+// The taps of one dimension that the pixels of a phase see: first, first + step, …; each adds its own shift to source
+// coordinates.
 struct PhaseDim {
   int64_t start, count, step;  // of the result pixels
   int64_t scale;               // source coordinate of the j-th of them = j * scale + shift of the tap
@@ -22,7 +23,8 @@ struct PhaseDim {
 
 // Terms [from, to) of a tap for columns [j, min(j + kConvNr, end)) of a group.
 template <class T>
-void pack_columns(const ConvPlan& p, int64_t group, int64_t j, int64_t end, const int64_t* tap, int64_t from, int64_t to, T* out) {
+void pack_columns(const ConvPlan& p, int64_t group, int64_t j, int64_t end, const int64_t* tap, int64_t from,
+                  int64_t to, T* out) {
   const bool forward = p.mode == kConvForward;
   const int64_t col_step = forward ? p.w_co : p.w_ci, row_step = forward ? p.w_ci : p.w_co;
   const T* w = reinterpret_cast<const T*>(p.weight) + group * p.s.co * p.w_co + j * col_step + from * row_step;
@@ -60,7 +62,7 @@ struct GatherUnit {
   bool first = true;
   alignas(64) T tile[kConvMr<T> * kConvNr<T>];
   alignas(64) T start[kConvNr<T>];
-  alignas(64) T sums[(kConvRows + kLanes<T>) * kConvCols];  // planes: the unit's columns of its pixels
+  alignas(64) T sums[(kConvPlaneBytes / sizeof(T) + kLanes<T>)*kConvCols];  // planes: the unit's columns of its pixels
 
   GatherUnit(const ConvPlan& plan, const PhaseDim* dims, int64_t of_group, int64_t n_pixels)
       : p(plan),
@@ -104,7 +106,8 @@ struct GatherUnit {
     const int rows = low ? kMr / 2 : kMr;
     T* to_rows[kMr];
     for (int i = 0; i < rows; i++) to_rows[i] = whole && i < h ? out[r + i] + j : tile + i * kNr;
-    const GatherTile<T> t = {table + r, kConvRows, b, n_taps, from, to, to_rows, first || !whole ? start : nullptr, live[r / kMr]};
+    const GatherTile<T> t = {table + r,    kConvRows, b, n_taps, from, to, to_rows, first || !whole ? start : nullptr,
+                             live[r / kMr]};
     if (w > kL)
       low ? gather_tile<T, kMr / 2, 2>(t) : gather_tile<T, kMr, 2>(t);
     else
@@ -123,12 +126,15 @@ struct GatherUnit {
     constexpr int kNr = kConvNr<T>, kMr = kConvMr<T>;
     const T* bias = reinterpret_cast<const T*>(p.bias);
     const int64_t terms = p.by_cols ? n_taps * (to - from) : p.s.taps() * depth;
-    const T* base = reinterpret_cast<const T*>(p.by_cols ? panels : p.packed + group * ((cols + kConvCols - 1) / kConvCols * kConvCols) * terms * int64_t(sizeof(T)));
+    const T* base = reinterpret_cast<const T*>(
+        p.by_cols ? panels
+                  : p.packed + group * ((cols + kConvCols - 1) / kConvCols * kConvCols) * terms * int64_t(sizeof(T)));
     for (int64_t j = j0; j < j1; j += kNr) {
       const T* b[kConvTaps];
       for (int64_t t = 0; t < n_taps; t++) {
         const int64_t number = (tap[t][0] * p.gather.taps[1] + tap[t][1]) * p.gather.taps[2] + tap[t][2];
-        b[t] = base + (p.by_cols ? j - j0 : j) * terms + (p.by_cols ? t * (to - from) : number * p.gather.run + from) * kNr;
+        b[t] = base + (p.by_cols ? j - j0 : j) * terms +
+               (p.by_cols ? t * (to - from) : number * p.gather.run + from) * kNr;
       }
       for (int64_t i = 0; i < kNr; i++) start[i] = first && bias && j + i < cols ? bias[group * cols + j + i] : T(0);
       for (int64_t r = 0; r < n_rows; r += kMr) tile_at(r, int(n_rows - r < kMr ? n_rows - r : kMr), j, from, to, b);
@@ -165,7 +171,8 @@ struct GatherUnit {
     for (int64_t g = 0; g < n; g += kL) {
       const Part<T> part(int(n - g < kL ? n - g : kL));
       Vec<T> weights[kConvTaps];
-      for (int64_t t = 0; t < n_taps; t++) weights[t] = load(w + ((tap[t][0] * p.s.k[1] + tap[t][1]) * p.s.k[2] + tap[t][2]) * n + g, part);
+      for (int64_t t = 0; t < n_taps; t++)
+        weights[t] = load(w + ((tap[t][0] * p.s.k[1] + tap[t][1]) * p.s.k[2] + tap[t][2]) * n + g, part);
       const Vec<T> from = first && bias ? load(bias + g, part) : Vec<T>{};
       for (int64_t i = 0; i < n_rows; i++) {
         Vec<T> sum = first ? from : load(out[i] + g, part);
@@ -211,8 +218,10 @@ struct GatherUnit {
         const char* from = reinterpret_cast<const char*>(sums + i * kConvCols + j - j0);
         T* to = reinterpret_cast<T*>(p.dst) + ((image * p.s.groups + group) * cols + j) * plane + at;
         const bool whole = n == kL && j + kL <= j1;
-        transpose_tile<Bits, kL>(reinterpret_cast<char*>(whole ? to : piece), (whole ? plane : kL) * int64_t(sizeof(T)), from, kConvCols * sizeof(T));
-        for (int64_t k = 0; !whole && k < kL && j + k < j1; k++) store(to + k * plane, load(piece + k * kL), Part<T>(int(n)));
+        transpose_tile<Bits, kL>(reinterpret_cast<char*>(whole ? to : piece), (whole ? plane : kL) * int64_t(sizeof(T)),
+                                 from, kConvCols * sizeof(T));
+        for (int64_t k = 0; !whole && k < kL && j + k < j1; k++)
+          store(to + k * plane, load(piece + k * kL), Part<T>(int(n)));
       }
     }
   }
@@ -242,7 +251,10 @@ void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
   const int64_t* full = forward ? p.s.y : p.s.x;
   for (int64_t u = begin; u < end; u++) {
     const int64_t cols = forward ? p.s.co : p.s.ci, col_blocks = (cols + kConvCols - 1) / kConvCols;
-    const int64_t inner = p.by_cols || p.depthwise ? 1 : p.planes ? p.s.groups * col_blocks : p.s.groups, block = u / inner % p.blocks;
+    const int64_t inner = p.by_cols || p.depthwise ? 1
+                          : p.planes               ? p.s.groups * col_blocks
+                                                   : p.s.groups,
+                  block = u / inner % p.blocks;
     int64_t at = u / inner / p.blocks;
     PhaseDim dim[kConvDims];
     int64_t pixels = p.s.n;
@@ -290,7 +302,8 @@ template <class T>
 void pack_depthwise(const ConvPlan& p) {
   T* out = reinterpret_cast<T*>(p.packed);
   for (int64_t t = 0; t < p.s.taps(); t++) {
-    const T* w = reinterpret_cast<const T*>(p.weight) + t / p.s.k[2] / p.s.k[1] * p.w_k[0] + t / p.s.k[2] % p.s.k[1] * p.w_k[1] + t % p.s.k[2] * p.w_k[2];
+    const T* w = reinterpret_cast<const T*>(p.weight) + t / p.s.k[2] / p.s.k[1] * p.w_k[0] +
+                 t / p.s.k[2] % p.s.k[1] * p.w_k[1] + t % p.s.k[2] * p.w_k[2];
     for (int64_t g = 0; g < p.s.groups; g++) *out++ = w[g * p.w_co];
   }
 }

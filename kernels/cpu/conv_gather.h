@@ -11,9 +11,9 @@ struct GatherTile {
   int64_t pitch;
   const T* const* b;       // [taps] panels, from term `from` on
   int64_t taps, from, to;  // terms [from, to) of each tap
-  T* const* out;         // kMr rows
-  const T* start;        // one row that the sums start with; NULL: the sums are added to out
-  uint32_t live;         // bit k: tap k has a row that is not padding
+  T* const* out;           // kMr rows
+  const T* start;          // one row that the sums start with; NULL: the sums are added to out
+  uint32_t live;           // bit k: tap k has a row that is not padding
 };
 
 // out (kMr rows, kVecs vectors) = start + or += sum over taps and terms of rows · b.

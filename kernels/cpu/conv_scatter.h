@@ -1,5 +1,5 @@
-// The gradient of a convolution's input that has few channels: for each pixel of y the products with all weights, whose runs
-// (last dimension's taps and channels) are added to an image with padded rows.
+// The gradient of a convolution's input that has few channels: for each pixel of y the products with all weights, whose
+// runs (last dimension's taps and channels) are added to an image with padded rows.
 #pragma once
 
 #include "conv_gather.h"
@@ -23,7 +23,8 @@ void pack_scatter(const ConvPlan& p) {
 
 template <class T>
 struct ScatterImage {
-  // Columns [at, at + n) of a panel: they are added `shift` elements behind the pixel's place in row (d0, d1) of its window.
+  // Columns [at, at + n) of a panel: they are added `shift` elements behind the pixel's place in row (d0, d1) of its
+  // window.
   struct Piece {
     int64_t at, n, d0, d1, shift;
   };

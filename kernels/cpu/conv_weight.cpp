@@ -5,8 +5,8 @@ TT_ISA_BEGIN
 
 template <class T>
 struct WeightTile {
-  const T* const* x;  // n pixels
-  const T* const* y;  // the pixels of y that they meet
+  const T* const* x;   // n pixels
+  const T* const* y;   // the pixels of y that they meet
   int64_t n, at, col;  // first of the kMr channels of x, of the columns of y
   T* out;
   int64_t ld;
@@ -49,9 +49,11 @@ template <class T>
 using WeightMicro = void (*)(const WeightTile<T>&);
 template <class T>
 TT_INLINE WeightMicro<T> weight_micro(int rows, int vecs) {
-#define TT_ROW(r) {weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 1>, weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 2>}
-  static constexpr WeightMicro<T> kTable[14][2] = {TT_ROW(1), TT_ROW(2), TT_ROW(3),  TT_ROW(4),  TT_ROW(5),  TT_ROW(6),  TT_ROW(7),
-                                                   TT_ROW(8), TT_ROW(9), TT_ROW(10), TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
+#define TT_ROW(r) \
+  { weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 1>, weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 2> }
+  static constexpr WeightMicro<T> kTable[14][2] = {TT_ROW(1),  TT_ROW(2),  TT_ROW(3),  TT_ROW(4), TT_ROW(5),
+                                                   TT_ROW(6),  TT_ROW(7),  TT_ROW(8),  TT_ROW(9), TT_ROW(10),
+                                                   TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
 #undef TT_ROW
   return kTable[rows - 1][vecs - 1];
 }
@@ -97,7 +99,9 @@ struct WeightUnit {
       const int64_t w = cols - j;
       for (int64_t at = 0; at < tiles; at++) {
         const int64_t from = run * at / tiles, h = run * (at + 1) / tiles - from;
-        const WeightTile<T> t = {table, whole(w) ? whole_y : edge_y, n, from, whole(w) ? j : 0, sums + (tap * run + from) * ld + j, ld, !first};
+        const WeightTile<T> t = {
+            table, whole(w) ? whole_y : edge_y, n, from, whole(w) ? j : 0, sums + (tap * run + from) * ld + j, ld,
+            !first};
         weight_micro<T>(int(h), w > kLanes<T> ? 2 : 1)(t);
       }
     }
@@ -109,7 +113,8 @@ struct WeightUnit {
     if (n) at.start(p.s.y, m);
     const int64_t* stride = p.s.stride;
     for (int64_t i = 0, k; i < n; i += k, at.advance(k))
-      k = at.row(n - i), source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2], stride[2]);
+      k = at.row(n - i),
+      source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2], stride[2]);
     const int64_t last = j0 + (j1 - j0 - 1) / kConvNr<T> * kConvNr<T>;  // the last panel
     if (!whole(cols - last)) pack_copy(y + m * y_row + last, y_row, int(cols - last), kConvNr<T>, n, edge);
     const int64_t* taps = p.gather.taps;
@@ -124,14 +129,17 @@ struct WeightUnit {
 };
 
 // The i-th of n nearly equal pieces of [0, size) starts here.
-TT_INLINE int64_t conv_piece(int64_t size, int64_t n, int64_t i) { return size / n * i + (size % n < i ? size % n : i); }
+TT_INLINE int64_t conv_piece(int64_t size, int64_t n, int64_t i) {
+  return size / n * i + (size % n < i ? size % n : i);
+}
 
 template <class T>
 void add_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
   const int64_t taps = p.gather.taps[0] * p.gather.taps[1] * p.gather.taps[2];
   const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2], blocks = p.tap_blocks * p.col_blocks;
   for (int64_t u = begin; u < end; u++) {
-    const int64_t c = u % p.col_blocks, t = u / p.col_blocks % p.tap_blocks, group = u / blocks % p.s.groups, split = u / blocks / p.s.groups;
+    const int64_t c = u % p.col_blocks, t = u / p.col_blocks % p.tap_blocks, group = u / blocks % p.s.groups,
+                  split = u / blocks / p.s.groups;
     const int64_t from = conv_piece(pixels, p.splits, split), to = conv_piece(pixels, p.splits, split + 1);
     const int64_t wide = (p.s.co + p.col_blocks * kConvCols - 1) / (p.col_blocks * kConvCols) * kConvCols;
     const int64_t j0 = c * wide, j1 = j0 + wide < p.s.co ? j0 + wide : p.s.co;
@@ -140,13 +148,15 @@ void add_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
     int64_t m = from;
     do {
       const int64_t n = to - m < kConvChunk ? to - m : kConvChunk;
-      unit.add_pixels(m, n, conv_piece(taps, p.tap_blocks, t), conv_piece(taps, p.tap_blocks, t + 1), j0, j1, m == from);
+      unit.add_pixels(m, n, conv_piece(taps, p.tap_blocks, t), conv_piece(taps, p.tap_blocks, t + 1), j0, j1,
+                      m == from);
       m += n;
     } while (m < to);
   }
 }
 
-// Adds the pieces of one tap's channels [c, c + kLanes) and of kConvCols columns, and writes them to the weight's places.
+// Adds the pieces of one tap's channels [c, c + kLanes) and of kConvCols columns, and writes them to the weight's
+// places.
 template <class T>
 void sum_block(const ConvWeightPlan& p, const T* from, int64_t part, int64_t c, int64_t width, T* to) {
   constexpr int kL = kLanes<T>;
@@ -170,7 +180,8 @@ void sum_block(const ConvWeightPlan& p, const T* from, int64_t part, int64_t c, 
 
 template <class T>
 void sum_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
-  const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols, rows = p.s.taps() * p.s.ci, part = p.s.groups * rows * ld;
+  const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols, rows = p.s.taps() * p.s.ci,
+                part = p.s.groups * rows * ld;
   for (int64_t u = begin; u < end; u++) {
     const int64_t group = u / (ld / kConvCols), j0 = u % (ld / kConvCols) * kConvCols;
     const int64_t width = p.s.co - j0 < kConvCols ? p.s.co - j0 : kConvCols;
@@ -217,7 +228,8 @@ struct DepthUnit {
       if (n) at.start(p.s.y, m);
       const int64_t* stride = p.s.stride;
       for (int64_t i = 0, k; i < n; i += k, at.advance(k))
-        k = at.row(n - i), source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2], stride[2]);
+        k = at.row(n - i),
+        source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2], stride[2]);
       for (int64_t t = 0; t < p.s.taps(); t++) {
         const int64_t k[kConvDims] = {t / p.s.k[2] / p.s.k[1], t / p.s.k[2] % p.s.k[1], t % p.s.k[2]};
         int64_t o[kConvDims];
@@ -233,7 +245,8 @@ void sum_depthwise(const ConvWeightPlan& p) {
   const int64_t part = p.s.taps() * p.s.groups;
   const T* from = reinterpret_cast<const T*>(p.sums);
   for (int64_t t = 0; t < p.s.taps(); t++) {
-    T* to = reinterpret_cast<T*>(p.dst) + t / p.s.k[2] / p.s.k[1] * p.w_k[0] + t / p.s.k[2] % p.s.k[1] * p.w_k[1] + t % p.s.k[2] * p.w_k[2];
+    T* to = reinterpret_cast<T*>(p.dst) + t / p.s.k[2] / p.s.k[1] * p.w_k[0] + t / p.s.k[2] % p.s.k[1] * p.w_k[1] +
+            t % p.s.k[2] * p.w_k[2];
     for (int64_t g = 0; g < p.s.groups; g++, from++) {
       T sum = *from;
       for (int64_t s = 1; s < p.splits; s++) sum += from[s * part];

@@ -34,15 +34,19 @@ inline void conv_gather_y(ConvGather* g, const ConvShape& s) {
 inline bool conv_depthwise(const ConvShape& s) { return s.groups > 1 && s.ci == 1 && s.co == 1; }
 
 // How the gradient of x is best found.
-inline ConvMode conv_data_mode(const ConvShape& s) { return s.ci <= 8 && conv_merged_width(s) ? kConvScatter : kConvData; }
+inline ConvMode conv_data_mode(const ConvShape& s) {
+  return s.ci <= 8 && conv_merged_width(s) ? kConvScatter : kConvData;
+}
 
 // Fills all but the pointers and the weight's strides. planes: dst may have its channels first, if the plan takes that.
-inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode, int64_t merged_width, bool planes) {
+inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode, int64_t merged_width,
+                       bool planes) {
   p->s = s, p->dtype = dtype, p->mode = mode;
   const bool forward = mode == kConvForward;
   mode == kConvData ? conv_gather_y(&p->gather, s) : conv_gather_x(&p->gather, s, merged_width);
   const int64_t* grid = forward ? s.y : s.x;
-  const int64_t cols = forward ? s.co : s.ci, depth = forward ? s.ci : s.co, col_blocks = conv_round(cols, kConvCols) / kConvCols;
+  const int64_t cols = forward ? s.co : s.ci, depth = forward ? s.ci : s.co,
+                col_blocks = conv_round(cols, kConvCols) / kConvCols;
   int64_t largest = s.n, phases = 1;
   for (int d = 0; d < kConvDims; d++) {
     p->phases[d] = forward ? 1 : s.stride[d] < grid[d] ? s.stride[d] : grid[d];
@@ -55,15 +59,20 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   p->block_rows = p->blocks ? conv_round((largest + p->blocks - 1) / p->blocks, 14) : 0;
   const double weight = double(s.groups * cols) * double(s.taps() * depth), work = weight * double(largest);
   p->depthwise = conv_depthwise(s);
-  p->by_cols = !p->depthwise && mode != kConvScatter && !merged_width && largest <= 2048 && col_blocks * s.groups >= 4 && weight > (1 << 18);
+  p->by_cols = !p->depthwise && mode != kConvScatter && !merged_width && largest <= 2048 &&
+               col_blocks * s.groups >= 4 && weight > (1 << 18);
   p->planes = planes && !p->depthwise && !p->by_cols && mode != kConvScatter && phases == 1;
   p->by_rows = !p->planes && mode != kConvScatter && s.n > 1 && s.pad[1] > 0 && grid[1] <= 32;
-  if (p->planes && p->block_rows > 112) p->block_rows = 224, p->blocks = (largest + 223) / 224;  // whole vectors of pixels
+  const int64_t plane_rows = kConvPlaneBytes / kItemSize[dtype];
+  if (p->planes && p->block_rows > 112) p->block_rows = plane_rows, p->blocks = (largest + plane_rows - 1) / plane_rows;
   if (p->by_cols) p->block_rows = kConvRows, p->blocks = s.groups * col_blocks;
   const bool any = cols > 0 && conv_pixels(s, grid) > 0;
   p->run.units[0] = !any || p->by_cols ? 0 : mode == kConvScatter || p->depthwise ? 1 : s.groups * col_blocks;
   p->run.grain[0] = conv_grain(double(s.taps()) * double(depth) * kConvCols * 8);
-  p->run.units[1] = !any ? 0 : mode == kConvScatter ? s.n : phases * p->blocks * (p->by_cols || p->depthwise ? 1 : s.groups) * (p->planes ? col_blocks : 1);
+  p->run.units[1] = !any                   ? 0
+                    : mode == kConvScatter ? s.n
+                                           : phases * p->blocks * (p->by_cols || p->depthwise ? 1 : s.groups) *
+                                                 (p->planes ? col_blocks : 1);
   p->run.grain[1] = conv_grain(work / double(p->run.units[1] + 1) + 1);
   p->run.n = 2, p->run.stage = 0;
 }
@@ -87,7 +96,8 @@ inline void build_conv_pad(ConvPadPlan* p, const ConvShape& s, int64_t width, in
 }
 
 // Fills all but the pointers and the weight's strides.
-inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dtype, int64_t item_size, int64_t merged_width) {
+inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dtype, int64_t item_size,
+                              int64_t merged_width) {
   p->s = s, p->dtype = dtype;
   conv_gather_x(&p->gather, s, merged_width);
   const int64_t pixels = conv_pixels(s, s.y), cols = conv_round(s.co, kConvCols);
@@ -101,7 +111,8 @@ inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dty
   p->col_blocks = p->splits >= 4 || cols < 1 ? 1 : (cols + 127) / 128;
   const bool any = s.groups * s.taps() * s.ci * s.co > 0;
   p->run.units[0] = !any ? 0 : p->depthwise ? p->splits : p->splits * s.groups * p->tap_blocks * p->col_blocks;
-  p->run.grain[0] = conv_grain(double(pixels * s.co) * double(s.ci * s.taps()) * double(p->depthwise ? s.groups : 1) / double(p->splits * p->tap_blocks * p->col_blocks));
+  p->run.grain[0] = conv_grain(double(pixels * s.co) * double(s.ci * s.taps()) * double(p->depthwise ? s.groups : 1) /
+                               double(p->splits * p->tap_blocks * p->col_blocks));
   p->run.units[1] = !any ? 0 : p->depthwise ? 1 : s.groups * (cols / kConvCols);
   p->run.grain[1] = conv_grain(double(s.taps() * s.ci) * double(kConvCols * p->splits * 4));
   p->run.n = 2, p->run.stage = 0;

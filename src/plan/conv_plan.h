@@ -22,28 +22,30 @@ enum ConvMode : int32_t {
   kConvScatter = 2,  // the same for few channels: all products of a pixel of y, added to the image where they belong
 };
 
-// Where the elements of a window that share a tap lie. Merged: input rows have been copied with their padding, so that the
-// last dimension's taps and the channels are one run; its taps then count as channels.
+// Where the elements of a window that share a tap lie. Merged: input rows have been copied with their padding, so that
+// the last dimension's taps and the channels are one run; its taps then count as channels.
 struct ConvGather {
-  int64_t size[kConvDims];    // of the source, as far as it is read
+  int64_t size[kConvDims];  // of the source, as far as it is read
   int64_t taps[kConvDims];
   int64_t pad[kConvDims];
   int64_t run;                // elements of a tap
   int64_t row, pixel, group;  // elements between rows, pixels and groups of the source
 };
 
-constexpr int64_t kConvRows = 252;   // result pixels of a block, at most: a multiple of every micro-tile's height
+constexpr int64_t kConvRows = 252;  // result pixels of a block, at most: a multiple of every micro-tile's height
+constexpr int64_t kConvPlaneBytes =
+    896;                             // the same in bytes of a column, if it is planes that are written: whole vectors
 constexpr int64_t kConvTaps = 12;    // taps whose addresses are worked out at once
 constexpr int64_t kConvDepth = 768;  // terms that a unit adds before it goes to the next columns
 constexpr int64_t kConvCols = 32;    // columns are packed in multiples of this
 constexpr int64_t kConvChunk = 256;  // pixels that a tile of the weight's gradient adds at a time
 
-// conv: dst = products of src with the packed weight, plus bias. A phase is the set of result pixels that see the same taps:
-// one forward, at most the product of the strides for kConvData.
-// Stage 0 packs the weight: [groups][column blocks of kConvCols]. Stage 1: [phases][blocks of rows][groups].
-// by_cols, for large weights and few pixels: no stage 0; stage 1: [phases][groups][column blocks], each of which packs its
-// part of the weight piece by piece. planes: dst has its channels before its pixels; stage 1: [blocks][groups][column blocks].
-// kConvScatter: stage 1: images. depthwise: stage 0: 1 unit; stage 1: [phases][blocks of rows].
+// conv: dst = products of src with the packed weight, plus bias. A phase is the set of result pixels that see the same
+// taps: one forward, at most the product of the strides for kConvData. Stage 0 packs the weight: [groups][column blocks
+// of kConvCols]. Stage 1: [phases][blocks of rows][groups]. by_cols, for large weights and few pixels: no stage 0;
+// stage 1: [phases][groups][column blocks], each of which packs its part of the weight piece by piece. planes: dst has
+// its channels before its pixels; stage 1: [blocks][groups][column blocks]. kConvScatter: stage 1: images. depthwise:
+// stage 0: 1 unit; stage 1: [phases][blocks of rows].
 struct ConvPlan {
   Stages run;
   ConvShape s;
@@ -59,8 +61,9 @@ struct ConvPlan {
   int64_t w_co, w_ci, w_k[kConvDims];  // element strides of the weight
   const char* bias;                    // per column, all groups; NULL: 0
   char* dst;
-  char* packed;  // [group][columns, rounded up][taps][channels of src] in panels; by_cols: kConvDepth * kConvCols a unit
-  char* images;  // kConvScatter: gradients with padded rows
+  char*
+      packed;  // [group][columns, rounded up][taps][channels of src] in panels; by_cols: kConvDepth * kConvCols a unit
+  char* images;       // kConvScatter: gradients with padded rows
   const char* zeros;  // gather.run zeros
 };
 
@@ -82,12 +85,13 @@ struct ConvWeightPlan {
   ConvGather gather;
   int32_t dtype;
   int64_t splits, tap_blocks, col_blocks;
-  bool depthwise;  // groups of one channel each way: units [splits], then 1; sums [splits][taps][groups]; `groups` zeros
+  bool
+      depthwise;  // groups of one channel each way: units [splits], then 1; sums [splits][taps][groups]; `groups` zeros
   const char* src;
   const char* y;
   char* dst;
   int64_t w_co, w_ci, w_k[kConvDims];
-  char* sums;   // [splits][groups][taps * ci][co rounded up to kConvCols]
+  char* sums;         // [splits][groups][taps * ci][co rounded up to kConvCols]
   const char* zeros;  // gather.run zeros
 };
 

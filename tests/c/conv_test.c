@@ -4,6 +4,23 @@
 
 #define INTS(field, ...) .field = (const int64_t[]){__VA_ARGS__}, .n_##field = (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
+/* A runtime of the instruction set TT_TEST_ISA. Devices are op_table_test's matter. */
+static int open_variant(void **state) {
+  static const char *const kIsas[] = {"", "baseline", "avx2", "avx512"};
+  const char *isa = getenv("TT_TEST_ISA");
+  const tt_allocator a = host_allocator(&host);
+  tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a};
+  tt_runtime *rt;
+  int i;
+  (void)state;
+  for (i = 1; isa && i < 4; i++)
+    if (strcmp(isa, kIsas[i]) == 0) opts.isa = i;
+  if (tt_runtime_new(&opts, &rt) || tt_ctx_new(rt, &c)) return -1;
+  tt_runtime_release(rt);
+  return tt_scope_push(c) ? -1 : 0;
+}
+#define VARIANT(f) cmocka_unit_test_setup_teardown(f, open_variant, close_ctx)
+
 static tt_tensor *random_of(const int64_t *shape, int64_t n) {
   tt_tensor *t;
   OK(tt_randn(c, shape, n, NULL, &t));
@@ -165,9 +182,9 @@ static void hostile_parameters(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(values_of_each_form),           SCOPED(integers_wrap_and_halves_round_once), SCOPED(result_is_channels_last_iff_an_operand_is),
-      SCOPED(bits_do_not_depend_on_threads), SCOPED(meta_and_empty),                      SCOPED(errors_of_shapes),
-      SCOPED(hostile_parameters),
+      VARIANT(values_of_each_form),           VARIANT(integers_wrap_and_halves_round_once), VARIANT(result_is_channels_last_iff_an_operand_is),
+      VARIANT(bits_do_not_depend_on_threads), VARIANT(meta_and_empty),                      VARIANT(errors_of_shapes),
+      VARIANT(hostile_parameters),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
