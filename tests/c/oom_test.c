@@ -70,6 +70,29 @@ static tt_status elementwise(Run* r) {
   return TT_OK;
 }
 
+static tt_status images(Run* r) {
+  const tt_batch_norm_opts training = {.set = TT_BATCH_NORM_TRAINING, .training = 1};
+  const tt_interpolate_opts bilinear = {.set = TT_INTERPOLATE_MODE, .mode = TT_INTERPOLATION_BILINEAR};
+  const tt_pad_opts reflect = {.set = TT_PAD_MODE, .mode = TT_PADDING_REFLECT};
+  TRY(param_from(r, 0, SHAPE(1, 2, 3, 4)));
+  MAKE(1, tt_zeros(r->x, SHAPE(2), NULL, OUT(1)));
+  MAKE(2, tt_ones(r->x, SHAPE(2), NULL, OUT(2)));
+  {
+    const tt_status s = tt_batch_norm(r->x, r->t[0], r->t[1], r->t[2], NULL, NULL, &training, OUT(3));
+    if (s) { /* both running statistics are what they were */
+      assert_true(((const float*)tt_tensor_data(r->t[1]))[0] == 0 && ((const float*)tt_tensor_data(r->t[2]))[1] == 1);
+      assert_null(r->t[3]);
+      return s;
+    }
+  }
+  MAKE(4, tt_interpolate(r->x, r->t[3], SHAPE(5, 6), &bilinear, OUT(4)));
+  MAKE(5, tt_pad(r->x, r->t[4], SHAPE(1, 1, 2, 1), &reflect, OUT(5)));
+  MAKE(6, tt_max_pool2d(r->x, r->t[5], SHAPE(2), NULL, 0, NULL, 0, NULL, 0, NULL, OUT(6)));
+  MAKE(7, tt_avg_pool2d(r->x, r->t[6], SHAPE(2), NULL, 0, NULL, 0, NULL, OUT(7)));
+  MAKE(8, tt_sum(r->x, r->t[7], NULL, OUT(8)));
+  return tt_backward(r->x, r->t[8], NULL);
+}
+
 static tt_status broadcast(Run* r) {
   MAKE(0, from(r, 0, SHAPE(1, 2, 1, 2, 1, 3)));
   MAKE(1, from(r, 1, SHAPE(2, 1, 3, 1, 2, 1)));
@@ -591,6 +614,7 @@ static const struct {
     {"creation", creation},
     {"elementwise", elementwise},
     {"broadcast", broadcast},
+    {"images", images},
     {"reductions", reductions},
     {"products", products},
     {"views", views},
