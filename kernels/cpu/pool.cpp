@@ -10,7 +10,7 @@ struct Max {
   static constexpr bool kMean = false;
   template <class T>
   static TT_INLINE T join(T m, T v) {
-    return (v > m) | (v != v) ? v : m;
+    return ((v > m) | (v != v)) ? v : m;
   }
   template <class T>
   static TT_INLINE T identity() {
