@@ -103,32 +103,48 @@ static TensorRef weight_product(const Conv& c, const Tensor& input, const Tensor
   return out;
 }
 
-// ---- windows of one pixel over channels that lie first: products of matrices ----
+// ---- windows of one pixel: products of matrices ----
 
-static bool is_pointwise(const Conv& c, const Tensor& a, const Tensor& b) {
+static bool in_order(const Conv& c, const Tensor& t) { return c.last ? strides_match(t, last_strides(t.sizes())) : t.contiguous(); }
+// a and, unless it is the weight, b lie as the results will.
+static bool is_pointwise(const Conv& c, const Tensor& a, const Tensor& b, bool weight) {
   const ConvShape& s = c.s;
-  bool ones = s.groups == 1 && !c.last && !c.complex && c.compute != Dtype::kI64 && a.item_size() >= 4 && a.contiguous() && b.contiguous();
+  bool ones = s.groups == 1 && !c.complex && a.dtype == c.compute && c.compute != Dtype::kI64 && a.numel && b.numel;
   for (int d = 0; d < kConvDims; d++) ones = ones && s.k[d] == 1 && s.stride[d] == 1 && s.pad[d] == 0;
-  return ones && s.x[0] * s.x[1] * s.x[2] >= 64;
+  return ones && s.x[0] * s.x[1] * s.x[2] >= 64 && b.dtype == c.compute && in_order(c, a) && (weight || in_order(c, b));
 }
-// (n, channels, pixels) of a contiguous tensor.
+// (n, channels, pixels) of a tensor whose channels lie first; (n * pixels, channels) of one whose channels lie last.
 static TensorRef as_planes(const Tensor& t) {
   const int64_t sizes[3] = {t.size(0), t.size(1), t.numel / (t.size(0) * t.size(1))};
   return new_alias(t, sizes, {});
+}
+static TensorRef as_pixels(const Tensor& t) {
+  const int64_t sizes[2] = {t.numel / t.size(1), t.size(1)}, strides[2] = {t.size(1), 1};
+  return new_alias(t, sizes, strides);
 }
 static TensorRef as_matrix(const Tensor& w, bool turned) {
   const int64_t sizes[2] = {w.size(turned), w.size(!turned)}, strides[2] = {w.stride(turned), w.stride(!turned)};
   return new_alias(w, sizes, strides);
 }
 static TensorRef pointwise(const Conv& c, bool forward, const Tensor& source, const Tensor& weight, const Tensor* bias) {
-  TensorRef w = as_matrix(weight, !forward), x = as_planes(source);
   const Shape& sizes = forward ? c.y : c.x;
+  TensorRef w = as_matrix(weight, forward == c.last);
+  if (c.last) {
+    TensorRef x = as_pixels(source);
+    return new_alias(bias ? *op::addmm(*new_alias(*bias), *x, *w) : *op::matmul_stack(*x, *w), sizes, last_strides(sizes));
+  }
+  TensorRef x = as_planes(source);
   if (!bias) return new_alias(*op::matmul_stack(*w, *x), sizes, {});
   const int64_t stack[3] = {x->size(0), w->size(0), w->size(1)}, step[3] = {0, w->stride(0), w->stride(1)};
   const int64_t column[2] = {bias->numel, 1}, along[2] = {bias->stride(0), 0};
   return new_alias(*op::baddbmm(*new_alias(*bias, column, along), *new_alias(*w, stack, step), *x), sizes, {});
 }
 static TensorRef pointwise_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
+  if (c.last) {
+    TensorRef y = as_pixels(grad);
+    const int64_t sizes[2] = {y->size(1), y->size(0)}, strides[2] = {1, y->size(1)};
+    return new_alias(*op::matmul_stack(*new_alias(*y, sizes, strides), *as_pixels(input)), c.w, {});
+  }
   TensorRef x = as_planes(input), y = as_planes(grad);
   const int64_t sizes[3] = {x->size(0), x->size(2), x->size(1)}, strides[3] = {x->stride(0), 1, x->stride(1)}, batch = 0;
   return new_alias(*op::sum_dim(*op::matmul_stack(*y, *new_alias(*x, sizes, strides)), Ints(&batch, 1)), c.w, {});
@@ -137,8 +153,8 @@ static TensorRef pointwise_weight(const Conv& c, const Tensor& input, const Tens
 enum class Want { kY, kX, kWeight };
 // y from x and the weight; x from y and the weight; the weight from x and y.
 static TensorRef product(const Conv& c, Want want, const Tensor& a, const Tensor& b, const Tensor* bias) {
-  if (want == Want::kWeight) return is_pointwise(c, a, b) && a.numel && b.numel && !c.weight_last ? pointwise_weight(c, a, b) : weight_product(c, a, b);
-  if (is_pointwise(c, a, b) && a.numel && b.numel) return pointwise(c, want == Want::kY, a, b, bias);
+  if (want == Want::kWeight) return is_pointwise(c, a, b, false) ? pointwise_weight(c, a, b) : weight_product(c, a, b);
+  if (is_pointwise(c, a, b, true)) return pointwise(c, want == Want::kY, a, b, bias);
   return gather_product(c, want == Want::kY ? kConvForward : conv_data_mode(c.s), a, b, bias);
 }
 
@@ -189,7 +205,7 @@ TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input,
                                   bool transposed, Ints output_padding, int64_t groups, bool want_input, bool want_weight, bool want_bias) {
   const Conv c = check_conv(input, weight, nullptr, {stride, padding, dilation, transposed, output_padding, groups});
   const Dtype d = input.dtype;
-  const bool share = want_input && want_weight && !c.complex && !is_pointwise(c, grad, input);  // one conversion serves both
+  const bool share = want_input && want_weight && !c.complex && !is_pointwise(c, grad, input, false);  // one conversion serves both
   TensorRef g = share ? with_channels_last(grad, c.compute) : TensorRef::share(&grad);
   TensorTriple out;
   if (want_input) out.first = any_product(c, transposed ? Want::kY : Want::kX, d, *g, weight, nullptr);

@@ -75,6 +75,27 @@ static void integers_wrap_and_halves_round_once(void **state) {
   VALUES(y, 258);
 }
 
+static void derivatives_of_one_pixel_windows(void **state) {
+  const tt_dtype kTypes[] = {TT_F32, TT_BF16};
+  int k;
+  (void)state;
+  for (k = 0; k < 4; k++) {
+    const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = kTypes[k % 2]};
+    tt_tensor *x, *w, *y;
+    OK(tt_ones(c, SHAPE(2, 3, 8, 8), &(tt_ones_opts){.set = 0}, &x));
+    OK(tt_to(c, k < 2 ? x : channels_last(x), &to, &x));
+    OK(tt_to(c, make(TT_F32, SHAPE(2, 3, 1, 1), DATA(1, 2, 3, 4, 5, 6)), &to, &w));
+    OK(tt_requires_grad_(c, x, 1)), OK(tt_requires_grad_(c, w, 1));
+    OK(tt_conv2d(c, x, w, numbers(kTypes[k % 2], DATA(10, 20)), NULL, &y));
+    OK(tt_backward(c, sum_of(y), NULL));
+    VALUES(grad_of(w), 128, 128, 128, 128, 128, 128);
+    OK(tt_sum_dim(c, grad_of(x), SHAPE(0, 2, 3), NULL, &x));
+    VALUES(x, 640, 896, 1152);
+    OK(tt_sum_dim(c, y, SHAPE(0, 2, 3), NULL, &y));
+    VALUES(y, 2048, 4480);
+  }
+}
+
 static void result_is_channels_last_iff_an_operand_is(void **state) {
   tt_tensor *x = random_of(SHAPE(2, 3, 6, 5)), *w = random_of(SHAPE(4, 3, 3, 3)), *y[4];
   int k, d;
@@ -183,6 +204,7 @@ static void hostile_parameters(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       VARIANT(values_of_each_form),           VARIANT(integers_wrap_and_halves_round_once), VARIANT(result_is_channels_last_iff_an_operand_is),
+      VARIANT(derivatives_of_one_pixel_windows),
       VARIANT(bits_do_not_depend_on_threads), VARIANT(meta_and_empty),                      VARIANT(errors_of_shapes),
       VARIANT(hostile_parameters),
   };
