@@ -87,7 +87,10 @@ tt_status tt_module_forward(tt_ctx* h, tt_module* m, const tt_tensor* const* inp
   clear_list(outs, cap, n_outs);
   return api_call(h, "module_forward", [&](Ctx& c) {
     Module& module = module_arg(m);
-    give_list(c, outs, cap, n_outs, forward(module, tensors_arg(inputs, n, "inputs", 2, true)));
+    const TensorSpan in = tensors_arg(inputs, n, "inputs", 2, true);
+    if (cap > 0) out_arg(outs, "outs", 4);
+    out_arg(n_outs, "n_outs", 6);
+    give_list(c, outs, cap, n_outs, forward(module, in));
   });
 }
 

@@ -17,7 +17,9 @@ typedef enum Kind {
   kFunction,
   kSafetensors,
   kOptimizer,
-  kScheduler, /* handles */
+  kScheduler,
+  kModule,
+  kStateDict, /* handles */
   kMaybeTensor,
   kOptTensor,
   kOptGenerator, /* handles that may be NULL */
@@ -33,6 +35,8 @@ typedef enum Kind {
   kOutSafetensors,
   kOutOptimizer,
   kOutScheduler,
+  kOutModule,
+  kOutStateDict,
   kScalar,
   kMaybeScalar,
   kInts,
@@ -44,12 +48,14 @@ typedef enum Kind {
   kTexts,
   kFunctionDef,
   kOpDef,
+  kModuleDef,
+  kCheckpoint,
   kOpts,
   kCallback,
   kOut,
   kMemory
 } Kind;
-enum { kMaxPlaces = 12, kHandles = 11, kSlots = 8 };
+enum { kMaxPlaces = 12, kHandles = 13, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
@@ -82,6 +88,13 @@ static const char* const kNullable[][2] = {
     {"tt_ctx_trace_dispatch", "fn"},
     {"tt_profiler_rows", "rows"},
     {"tt_optim_set_state", "value"},
+    {"tt_backward_all", "gradients"},
+    {"tt_set_anomaly_enabled", "previous"},
+    {"tt_module_to", "device"},
+    {"tt_module_register_parameter", "tensor"},
+    {"tt_module_register_buffer", "tensor"},
+    {"tt_module_register_forward_pre_hook", "id"},
+    {"tt_module_register_forward_hook", "id"},
 };
 
 static int nullable(const Function* f, const Place* p) {
@@ -108,6 +121,10 @@ static tt_status backward(void* user, tt_ctx* x, tt_function* f, tt_tensor* cons
   (void)user, (void)x, (void)f, (void)grads, (void)n, (void)out, (void)n_in;
   return TT_IO;
 }
+static tt_status module_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user, (void)x, (void)m, (void)in, (void)n_in, (void)outs, (void)cap, (void)n_outs;
+  return TT_IO;
+}
 static struct {
   tt_runtime* rt;
   tt_tensor *tensor, *product;
@@ -118,6 +135,8 @@ static struct {
   tt_safetensors* file; /* opened once */
   tt_optimizer* optimizer;
   tt_scheduler* scheduler;
+  tt_module* module; /* a MultiheadAttention, which has a function of its own */
+  tt_state_dict* state;
 } live;
 static const int64_t kShape[1] = {4};
 static const double kReals[1] = {0.5};
@@ -134,6 +153,8 @@ static void make_live(void) {
   OK(tt_op_find(c, "neg", &live.op));
   OK(tt_optim_sgd(c, &live.tensor, 1, NULL, &live.optimizer));
   OK(tt_lr_exponential(c, live.optimizer, 0.9, NULL, &live.scheduler));
+  OK(tt_nn_multihead_attention(c, 4, 2, NULL, &live.module));
+  OK(tt_module_state_dict(c, live.module, &live.state));
 }
 static void drop_live(void) {
   tt_runtime_release(live.rt);
@@ -144,6 +165,8 @@ static void drop_live(void) {
   tt_cancel_release(live.cancel);
   tt_optim_release(live.optimizer);
   tt_scheduler_release(live.scheduler);
+  tt_module_release(live.module);
+  tt_state_dict_release(live.state);
 }
 static void open_file(void) {
   char path[64];
@@ -156,11 +179,12 @@ static void open_file(void) {
   tt_tensor_release(t);
 }
 static void* handle_of(int kind) {
-  void* const all[kHandles] = {c, live.rt, live.tensor, live.generator, live.cancel, live.node, (void*)live.op, NULL, live.file, live.optimizer, live.scheduler};
+  void* const all[kHandles] = {c, live.rt, live.tensor, live.generator, live.cancel, live.node, (void*)live.op, NULL, live.file, live.optimizer, live.scheduler,
+                                live.module, live.state};
   return all[kind];
 }
 static int handle_kind(Kind k) { /* which handle a place wants; -1: none */
-  if (k <= kScheduler) return (int)k;
+  if (k <= kStateDict) return (int)k;
   return k == kMaybeTensor || k == kOptTensor ? (int)kTensor : k == kOptGenerator ? (int)kGenerator : -1;
 }
 
@@ -177,6 +201,8 @@ typedef struct Call {
   tt_index index;
   tt_function_def function;
   tt_op_def op;
+  tt_module_def module;
+  tt_checkpoint checkpoint;
 } Call;
 
 static void* valid(Call* k, const Place* p, int i) {
@@ -193,6 +219,8 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutSafetensors:
     case kOutOptimizer:
     case kOutScheduler:
+    case kOutModule:
+    case kOutStateDict:
       return k->outs[i];
     case kScalar:
     case kMaybeScalar:
@@ -216,6 +244,10 @@ static void* valid(Call* k, const Place* p, int i) {
       return &k->function;
     case kOpDef:
       return &k->op;
+    case kModuleDef:
+      return &k->module;
+    case kCheckpoint:
+      return &k->checkpoint;
     case kOpts:
       return NULL;
     case kCallback:
@@ -236,6 +268,8 @@ static void prepare(const Function* f, Call* k) {
   k->scalar = real_scalar(1), k->device.type = TT_CPU, k->index.kind = TT_IDX_INT;
   k->function.struct_size = sizeof k->function, k->function.forward = forward, k->function.backward = backward,
   k->op.struct_size = sizeof k->op;
+  k->module.struct_size = sizeof k->module, k->module.name = "M", k->module.forward = module_forward;
+  k->checkpoint.struct_size = sizeof k->checkpoint, k->checkpoint.module = live.module;
   for (i = 0; i < f->n; i++)
     k->list[i][0] = f->places[i].kind == kSchedulers ? (void*)live.scheduler : (void*)live.tensor, k->p[i] = valid(k, &f->places[i], i);
 }
@@ -261,6 +295,8 @@ static void give_back(const Function* f, Call* k, int bad) {
     if (f->places[i].kind == kOutSafetensors) tt_safetensors_release(out);
     if (f->places[i].kind == kOutOptimizer) tt_optim_release(out);
     if (f->places[i].kind == kOutScheduler) tt_scheduler_release(out);
+    if (f->places[i].kind == kOutModule) tt_module_release(out);
+    if (f->places[i].kind == kOutStateDict) tt_state_dict_release(out);
   }
 }
 
@@ -289,7 +325,7 @@ static int check_call(const Function* f, int bad, void* value, int other_type) {
         !needs_function(f, bad) && s != TT_BUFFER_TOO_SMALL && strcmp(e->arg, p->name))
       wrong = 1, print_error("%s: %s as %s: the error names \"%s\": %s\n", f->name, what, p->name, e->arg, e->message);
     for (i = 0; s && i < f->n; i++)
-      if (f->places[i].kind >= kOutTensor && f->places[i].kind <= kOutScheduler && i != bad && k.outs[i][0])
+      if (f->places[i].kind >= kOutTensor && f->places[i].kind <= kOutStateDict && i != bad && k.outs[i][0])
         wrong = 1,
         print_error("%s: %s as %s fails and leaves %s as it was\n", f->name, what, p->name, f->places[i].name);
     if (!s) give_back(f, &k, bad);

@@ -26,12 +26,13 @@ def row(op):
 KINDS = {"tt_ctx *": "Ctx", "tt_runtime *": "Runtime", "tt_tensor *": "Tensor", "tt_generator *": "Generator", "tt_cancel *": "Cancel",
          "tt_node *": "Node", "tt_op *": "Op", "tt_function *": "Function", "tt_safetensors *": "Safetensors", "tt_optimizer *": "Optimizer", "tt_scheduler *": "Scheduler",
          "tt_optimizer **": "OutOptimizer", "tt_scheduler **": "OutScheduler", "tt_scheduler *const *": "Schedulers", "double *": "Doubles",
+         "tt_module *": "Module", "tt_state_dict *": "StateDict", "tt_module **": "OutModule", "tt_state_dict **": "OutStateDict",
+         "tt_module_def *": "ModuleDef", "tt_checkpoint *": "Checkpoint",
          "tt_tensor **": "OutTensor", "tt_runtime **": "OutRuntime",
          "tt_ctx **": "OutCtx", "tt_generator **": "OutGenerator", "tt_cancel **": "OutCancel", "tt_node **": "OutNode", "tt_safetensors **": "OutSafetensors", "tt_op **": "Out",
-        
          "tt_tensor *const *": "Tensors", "tt_scalar *": "Scalar", "tt_device *": "Device", "tt_index *": "Index", "tt_value *": "Values",
          "tt_function_def *": "FunctionDef", "tt_op_def *": "OpDef", "char *": "Text", "char *const *": "Texts", "int64_t *": "Ints"}
-CALLBACKS = {"tt_lr_lambda_fn", "tt_optim_closure", "tt_grad_hook", "tt_node_hook", "tt_accumulate_hook", "tt_trace_fn"}
+CALLBACKS = {"tt_module_hook", "tt_module_pre_hook", "tt_lr_lambda_fn", "tt_optim_closure", "tt_grad_hook", "tt_node_hook", "tt_accumulate_hook", "tt_trace_fn"}
 NUMBERS = {"bytes": "16", "cap": "4", "type": "TT_CPU", "chunks": "1"}
 PROTOTYPE = re.compile(r"^(?!typedef\b)((?:const )?[a-z]\w*(?: \**|\b) ?\**)(tt_\w+)\(([^;]*)\);", re.M)
 
