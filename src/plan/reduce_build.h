@@ -127,6 +127,7 @@ inline void build_reduce(ReducePlan* p, const ReduceArgs& a) {
     p->index_stride[i] = a.index_stride ? a.index_stride[kept] : index_run;
     out_run *= a.size[d], index_run *= a.size[d];
   }
+  if (!p->n_kept) p->out_stride[0] = p->index_stride[0] = 0;  // of the one result
   if (p->n_kept > 1) order_kept(p);
   if (p->n_red > 1) order_reduced(p, a.ordered);
   if (!p->n_red || !p->length) p->n_red = 1, p->red_size[0] = 1, p->red_stride[0] = item;
