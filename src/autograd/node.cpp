@@ -21,7 +21,9 @@ static void free_node(Node* n) noexcept {
   drop_hooks(&n->hooks);
   n->tag = 0;
   const NodeType* type = n->type;
-  mem_retire(n, n->bytes());
+  const size_t bytes = n->bytes();
+  count_live(n, bytes, kLiveNodes, -1);
+  mem_retire(n, bytes);
   if (type->release) type->release(type);
 }
 
