@@ -269,7 +269,7 @@ static int run_gemv(work *w) {
 }
 static int run_maxpool(work *w) {
   const int64_t two = 2;
-  CHECK(tt_max_pool2d(c, w->a, &two, 1, NULL, 0, NULL, 0, NULL, 0, NULL, fresh(w)));
+  CHECK(tt_max_pool2d(c, w->a, &two, 1, NULL, fresh(w)));
   return 0;
 }
 static int run_bilinear(work *w) {

@@ -1566,19 +1566,37 @@ tt_status tt_rms_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normaliz
      ceil_mode: round the number of windows up */
 typedef struct tt_max_pool1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; none: kernel_size; default None */
+  int64_t n_stride;
+  const int64_t *padding; /* elements before and after that are less than all others; default 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* step between the elements of a window; default 1 */
+  int64_t n_dilation;
   int32_t ceil_mode; /* round the number of windows up; default false */
 } tt_max_pool1d_opts;
-#define TT_MAX_POOL1D_CEIL_MODE (UINT64_C(1) << 0)
-tt_status tt_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const int64_t *stride, int64_t n_stride, const int64_t *padding, int64_t n_padding, const int64_t *dilation, int64_t n_dilation, const tt_max_pool1d_opts *opts, tt_tensor **out);
+#define TT_MAX_POOL1D_STRIDE (UINT64_C(1) << 0)
+#define TT_MAX_POOL1D_PADDING (UINT64_C(1) << 1)
+#define TT_MAX_POOL1D_DILATION (UINT64_C(1) << 2)
+#define TT_MAX_POOL1D_CEIL_MODE (UINT64_C(1) << 3)
+tt_status tt_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_max_pool1d_opts *opts, tt_tensor **out);
 
 /* max_pool1d and the positions of the elements that it takes.
      self: (C, L) or (N, C, L) */
 typedef struct tt_max_pool1d_with_indices_opts {
   uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* default None */
+  int64_t n_stride;
+  const int64_t *padding; /* default 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* default 1 */
+  int64_t n_dilation;
   int32_t ceil_mode; /* default false */
 } tt_max_pool1d_with_indices_opts;
-#define TT_MAX_POOL1D_WITH_INDICES_CEIL_MODE (UINT64_C(1) << 0)
-tt_status tt_max_pool1d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const int64_t *stride, int64_t n_stride, const int64_t *padding, int64_t n_padding, const int64_t *dilation, int64_t n_dilation, const tt_max_pool1d_with_indices_opts *opts, tt_tensor **out, tt_tensor **indices);
+#define TT_MAX_POOL1D_WITH_INDICES_STRIDE (UINT64_C(1) << 0)
+#define TT_MAX_POOL1D_WITH_INDICES_PADDING (UINT64_C(1) << 1)
+#define TT_MAX_POOL1D_WITH_INDICES_DILATION (UINT64_C(1) << 2)
+#define TT_MAX_POOL1D_WITH_INDICES_CEIL_MODE (UINT64_C(1) << 3)
+tt_status tt_max_pool1d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_max_pool1d_with_indices_opts *opts, tt_tensor **out, tt_tensor **indices);
 
 /* The largest element of each window of the last two dimensions; nan wins.
      self: (C, H, W) or (N, C, H, W)
@@ -1589,19 +1607,37 @@ tt_status tt_max_pool1d_with_indices(tt_ctx *c, const tt_tensor *self, const int
      ceil_mode: round the number of windows up */
 typedef struct tt_max_pool2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; none: kernel_size; default None */
+  int64_t n_stride;
+  const int64_t *padding; /* elements around the image that are less than all others; default 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* step between the elements of a window; default 1 */
+  int64_t n_dilation;
   int32_t ceil_mode; /* round the number of windows up; default false */
 } tt_max_pool2d_opts;
-#define TT_MAX_POOL2D_CEIL_MODE (UINT64_C(1) << 0)
-tt_status tt_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const int64_t *stride, int64_t n_stride, const int64_t *padding, int64_t n_padding, const int64_t *dilation, int64_t n_dilation, const tt_max_pool2d_opts *opts, tt_tensor **out);
+#define TT_MAX_POOL2D_STRIDE (UINT64_C(1) << 0)
+#define TT_MAX_POOL2D_PADDING (UINT64_C(1) << 1)
+#define TT_MAX_POOL2D_DILATION (UINT64_C(1) << 2)
+#define TT_MAX_POOL2D_CEIL_MODE (UINT64_C(1) << 3)
+tt_status tt_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_max_pool2d_opts *opts, tt_tensor **out);
 
 /* max_pool2d and the positions of the elements that it takes, counted over the last two dimensions.
      self: (C, H, W) or (N, C, H, W) */
 typedef struct tt_max_pool2d_with_indices_opts {
   uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* default None */
+  int64_t n_stride;
+  const int64_t *padding; /* default 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* default 1 */
+  int64_t n_dilation;
   int32_t ceil_mode; /* default false */
 } tt_max_pool2d_with_indices_opts;
-#define TT_MAX_POOL2D_WITH_INDICES_CEIL_MODE (UINT64_C(1) << 0)
-tt_status tt_max_pool2d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const int64_t *stride, int64_t n_stride, const int64_t *padding, int64_t n_padding, const int64_t *dilation, int64_t n_dilation, const tt_max_pool2d_with_indices_opts *opts, tt_tensor **out, tt_tensor **indices);
+#define TT_MAX_POOL2D_WITH_INDICES_STRIDE (UINT64_C(1) << 0)
+#define TT_MAX_POOL2D_WITH_INDICES_PADDING (UINT64_C(1) << 1)
+#define TT_MAX_POOL2D_WITH_INDICES_DILATION (UINT64_C(1) << 2)
+#define TT_MAX_POOL2D_WITH_INDICES_CEIL_MODE (UINT64_C(1) << 3)
+tt_status tt_max_pool2d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_max_pool2d_with_indices_opts *opts, tt_tensor **out, tt_tensor **indices);
 
 /* The largest element of each of output_size windows that cover the last dimension evenly, and its position.
      self: (C, L) or (N, C, L)
@@ -1622,12 +1658,18 @@ tt_status tt_adaptive_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t
      count_include_pad: the divisor counts the padding */
 typedef struct tt_avg_pool1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; none: kernel_size; default None */
+  int64_t n_stride;
+  const int64_t *padding; /* zeros before and after; default 0 */
+  int64_t n_padding;
   int32_t ceil_mode; /* round the number of windows up; default false */
   int32_t count_include_pad; /* the divisor counts the padding; default true */
 } tt_avg_pool1d_opts;
-#define TT_AVG_POOL1D_CEIL_MODE (UINT64_C(1) << 0)
-#define TT_AVG_POOL1D_COUNT_INCLUDE_PAD (UINT64_C(1) << 1)
-tt_status tt_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const int64_t *stride, int64_t n_stride, const int64_t *padding, int64_t n_padding, const tt_avg_pool1d_opts *opts, tt_tensor **out);
+#define TT_AVG_POOL1D_STRIDE (UINT64_C(1) << 0)
+#define TT_AVG_POOL1D_PADDING (UINT64_C(1) << 1)
+#define TT_AVG_POOL1D_CEIL_MODE (UINT64_C(1) << 2)
+#define TT_AVG_POOL1D_COUNT_INCLUDE_PAD (UINT64_C(1) << 3)
+tt_status tt_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_avg_pool1d_opts *opts, tt_tensor **out);
 
 /* The mean of each window of the last two dimensions.
      self: (C, H, W) or (N, C, H, W)
@@ -1639,14 +1681,20 @@ tt_status tt_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_
      divisor_override: divides the sums instead; not 0 */
 typedef struct tt_avg_pool2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; none: kernel_size; default None */
+  int64_t n_stride;
+  const int64_t *padding; /* zeros around the image; default 0 */
+  int64_t n_padding;
   int32_t ceil_mode; /* round the number of windows up; default false */
   int32_t count_include_pad; /* the divisor counts the padding; default true */
   int64_t divisor_override; /* divides the sums instead; not 0; default None */
 } tt_avg_pool2d_opts;
-#define TT_AVG_POOL2D_CEIL_MODE (UINT64_C(1) << 0)
-#define TT_AVG_POOL2D_COUNT_INCLUDE_PAD (UINT64_C(1) << 1)
-#define TT_AVG_POOL2D_DIVISOR_OVERRIDE (UINT64_C(1) << 2)
-tt_status tt_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const int64_t *stride, int64_t n_stride, const int64_t *padding, int64_t n_padding, const tt_avg_pool2d_opts *opts, tt_tensor **out);
+#define TT_AVG_POOL2D_STRIDE (UINT64_C(1) << 0)
+#define TT_AVG_POOL2D_PADDING (UINT64_C(1) << 1)
+#define TT_AVG_POOL2D_CEIL_MODE (UINT64_C(1) << 2)
+#define TT_AVG_POOL2D_COUNT_INCLUDE_PAD (UINT64_C(1) << 3)
+#define TT_AVG_POOL2D_DIVISOR_OVERRIDE (UINT64_C(1) << 4)
+tt_status tt_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_avg_pool2d_opts *opts, tt_tensor **out);
 
 /* The mean of each of output_size windows that cover the last dimension evenly.
      self: (C, L) or (N, C, L)

@@ -94,19 +94,6 @@ TT_NOINLINE void join_columns(T* TT_RESTRICT y, const T* TT_RESTRICT t, int64_t 
   }
 }
 
-// The even (0) or odd (1) ones of the 2 N elements of a and b.
-template <int kOdd, class T, int N>
-TT_INLINE typename Halves<T, N>::Whole every_second(typename Halves<T, N>::Whole a, typename Halves<T, N>::Whole b) {
-  constexpr int o = kOdd;
-  if constexpr (N == 16)
-    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14, o + 16, o + 18, o + 20, o + 22, o + 24, o + 26,
-                                   o + 28, o + 30);
-  else if constexpr (N == 8)
-    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14);
-  else
-    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6);
-}
-
 // Windows of 2 x 2 side by side: results [j, n), N at a time; those that are left over are fewer than N.
 template <class T, int N>
 TT_INLINE int64_t quarter_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
@@ -221,13 +208,6 @@ struct Planes {
     }
   }
 
-  // All windows are 2 x 2, side by side, without padding.
-  bool quarters() const {
-    bool all = !p.adaptive && item == int64_t(sizeof(T));
-    for (int d = 0; d < 2; d++) all &= p.kernel[d] == 2 && p.stride[d] == 2 && !p.pad[d] && p.dilation[d] == 1 && 2 * p.out[d] <= p.in[d];
-    return all;
-  }
-
   // The number of output columns from o1 on whose windows lie within kSpan columns.
   int64_t fitting(int64_t o1) const {
     int64_t most = p.out[1] - o1 < kOut ? p.out[1] - o1 : kOut;
@@ -246,7 +226,7 @@ struct Planes {
   void unit(int64_t u) {
     const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows, to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
     if constexpr (!Op::kMean) {
-      if (quarters()) {
+      if (quarters(p, item == int64_t(sizeof(T)))) {
         for (int64_t o = from; o < to; o++)
           quarter<T, Op>(reinterpret_cast<T*>(p.y) + (plane * p.out[0] + o) * p.out[1], reinterpret_cast<const T*>(row(plane, 2 * o, 0)),
                          reinterpret_cast<const T*>(row(plane, 2 * o + 1, 0)), p.out[1]);

@@ -57,8 +57,71 @@ TT_NOINLINE void index_planes(const PoolPlan& p, int64_t u) {
   }
 }
 
+// The elements of even and odd by turns: the first (0) or second (1) half of them.
+template <int kSecond, class T, int N>
+TT_INLINE typename Halves<T, N>::Whole by_turns(typename Halves<T, N>::Whole even, typename Halves<T, N>::Whole odd) {
+  constexpr int o = kSecond * N / 2;
+  if constexpr (N == 16)
+    return __builtin_shufflevector(even, odd, o, o + 16, o + 1, o + 17, o + 2, o + 18, o + 3, o + 19, o + 4, o + 20, o + 5, o + 21, o + 6, o + 22,
+                                   o + 7, o + 23);
+  else if constexpr (N == 8)
+    return __builtin_shufflevector(even, odd, o, o + 8, o + 1, o + 9, o + 2, o + 10, o + 3, o + 11);
+  else
+    return __builtin_shufflevector(even, odd, o, o + 4, o + 1, o + 5);
+}
+
+// Windows of 2 x 2 side by side: of the rows a and b of x; da and db get g where the largest element is, else 0.
+template <class T, int N>
+TT_INLINE int64_t quarter_backward_by(T* da, T* db, const T* a, const T* b, const T* g, int64_t j, int64_t n) {
+  using V = typename Halves<T, N>::Whole;
+  auto get = [](const T* p) TT_INLINE_LAMBDA {
+    V v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+  };
+  auto put = [](T* p, V v) TT_INLINE_LAMBDA { __builtin_memcpy(p, &v, sizeof v); };
+  const V none = {};
+  for (; j + N <= n; j += N) {
+    const V a0 = get(a + 2 * j), a1 = get(a + 2 * j + N), b0 = get(b + 2 * j), b1 = get(b + 2 * j + N), grad = get(g + j);
+    const V v0 = every_second<0, T, N>(a0, a1), v1 = every_second<1, T, N>(a0, a1), v2 = every_second<0, T, N>(b0, b1), v3 = every_second<1, T, N>(b0, b1);
+    const auto k1 = (v1 > v0) | (v1 != v1);
+    const V best1 = k1 ? v1 : v0;
+    const auto k2 = (v2 > best1) | (v2 != v2);
+    const V best2 = k2 ? v2 : best1;
+    const auto k3 = (v3 > best2) | (v3 != v3);
+    const V g3 = k3 ? grad : none, left3 = k3 ? none : grad, g2 = k2 ? left3 : none, left2 = k2 ? none : left3, g1 = k1 ? left2 : none, g0 = k1 ? none : left2;
+    put(da + 2 * j, by_turns<0, T, N>(g0, g1)), put(da + 2 * j + N, by_turns<1, T, N>(g0, g1));
+    put(db + 2 * j, by_turns<0, T, N>(g2, g3)), put(db + 2 * j + N, by_turns<1, T, N>(g2, g3));
+  }
+  return j;
+}
+
+template <class T>
+TT_NOINLINE void quarter_backward(const PoolPlan& p, int64_t plane) {
+  constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
+  const int64_t width = p.in[1], size = p.in[0] * width, n = p.out[1];
+  const T* x = reinterpret_cast<const T*>(p.x) + plane * size;
+  const T* g = reinterpret_cast<const T*>(p.g) + plane * p.out[0] * n;
+  T* dx = reinterpret_cast<T*>(p.y) + plane * size;
+  if (2 * p.out[0] != p.in[0] || 2 * n != width) __builtin_memset(dx, 0, size_t(size) * sizeof(T));
+  for (int64_t o = 0; o < p.out[0]; o++, g += n) {
+    const T *a = x + 2 * o * width, *b = a + width;
+    T *da = dx + 2 * o * width, *db = da + width;
+    int64_t j = quarter_backward_by<T, L>(da, db, a, b, g, 0, n);
+    if constexpr (L > 8) j = quarter_backward_by<T, 8>(da, db, a, b, g, j, n);
+    if constexpr (L > 4) j = quarter_backward_by<T, 4>(da, db, a, b, g, j, n);
+    for (; j < n; j++) {
+      const T v[4] = {a[2 * j], a[2 * j + 1], b[2 * j], b[2 * j + 1]};
+      int at = 0;
+      for (int k = 1; k < 4; k++) at = beats(v[k], v[at]) ? k : at;
+      da[2 * j] = at == 0 ? g[j] : 0, da[2 * j + 1] = at == 1 ? g[j] : 0, db[2 * j] = at == 2 ? g[j] : 0, db[2 * j + 1] = at == 3 ? g[j] : 0;
+    }
+  }
+}
+
 template <class T>
 TT_NOINLINE void max_backward_plane(const PoolPlan& p, int64_t plane) {
+  if (quarters(p, true)) return quarter_backward<T>(p, plane);
   const int64_t size = p.in[0] * p.in[1];
   const T* x = reinterpret_cast<const T*>(p.x) + plane * size;
   const T* g = reinterpret_cast<const T*>(p.g) + plane * p.out[0] * p.out[1];

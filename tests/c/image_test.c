@@ -65,8 +65,8 @@ static void results_keep_channels_last(void **state) {
   OK(tt_permute(c, last, back, 4, &last));
   for (i = 0; i < 2; i++) {
     tt_tensor **to = i ? outs : plain, *from = i ? last : x;
-    OK(tt_max_pool2d(c, from, &two, 1, NULL, 0, NULL, 0, NULL, 0, NULL, &to[0]));
-    OK(tt_avg_pool2d(c, from, &two, 1, NULL, 0, NULL, 0, NULL, &to[1]));
+    OK(tt_max_pool2d(c, from, &two, 1, NULL, &to[0]));
+    OK(tt_avg_pool2d(c, from, &two, 1, NULL, &to[1]));
     OK(tt_adaptive_avg_pool2d(c, from, &two, 1, &to[2]));
     OK(tt_interpolate(c, from, size, 2, &linear, &to[3]));
     OK(tt_batch_norm(c, from, NULL, NULL, NULL, NULL, &o, &to[4]));
@@ -84,28 +84,32 @@ static void hostile_windows(void **state) {
   static const int64_t kBad[] = {0, -1, INT64_MIN, INT64_MAX};
   const int64_t two = 2, three[3] = {1, 1, 1}, huge = INT64_MAX;
   const tt_max_pool2d_opts up = {.set = TT_MAX_POOL2D_CEIL_MODE, .ceil_mode = 1};
+  const tt_max_pool2d_opts far = {.set = TT_MAX_POOL2D_CEIL_MODE | TT_MAX_POOL2D_STRIDE, .ceil_mode = 1, .stride = &huge, .n_stride = 1};
   const tt_avg_pool2d_opts zero = {.set = TT_AVG_POOL2D_DIVISOR_OVERRIDE, .divisor_override = 0};
   tt_tensor *x = IMAGE(1, 2, 4, 4), *y;
   size_t i;
   (void)state;
   for (i = 0; i < sizeof kBad / sizeof *kBad; i++) {
-    assert_int_not_equal(tt_max_pool2d(c, x, &kBad[i], 1, NULL, 0, NULL, 0, NULL, 0, NULL, &y), TT_OK);
-    assert_int_not_equal(tt_avg_pool2d(c, x, &kBad[i], 1, NULL, 0, NULL, 0, NULL, &y), TT_OK);
-    if (kBad[i] != 0) assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, NULL, 0, &kBad[i], 1, NULL, 0, &up, &y), TT_OK);
-    assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, NULL, 0, NULL, 0, &kBad[i], 1, NULL, &y), TT_OK);
+    const tt_max_pool2d_opts padded = {.set = TT_MAX_POOL2D_PADDING, .padding = &kBad[i], .n_padding = 1};
+    const tt_max_pool2d_opts spread = {.set = TT_MAX_POOL2D_DILATION, .dilation = &kBad[i], .n_dilation = 1};
+    const tt_max_pool2d_opts steps = {.set = TT_MAX_POOL2D_STRIDE, .stride = &kBad[i], .n_stride = 1};
+    assert_int_not_equal(tt_max_pool2d(c, x, &kBad[i], 1, NULL, &y), TT_OK);
+    assert_int_not_equal(tt_avg_pool2d(c, x, &kBad[i], 1, NULL, &y), TT_OK);
+    if (kBad[i] != 0) assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, &padded, &y), TT_OK);
+    assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, &spread, &y), TT_OK);
     if (kBad[i] > 0) continue;
-    assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, &kBad[i], 1, NULL, 0, NULL, 0, NULL, &y), TT_OK);
+    assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, &steps, &y), TT_OK);
     if (kBad[i] < 0) assert_int_not_equal(tt_adaptive_avg_pool2d(c, x, &kBad[i], 1, &y), TT_OK);
   }
-  OK(tt_max_pool2d(c, x, &two, 1, &huge, 1, NULL, 0, NULL, 0, &up, &y)); /* one window */
+  OK(tt_max_pool2d(c, x, &two, 1, &far, &y)); /* one window */
   assert_int_equal(tt_tensor_numel(y), 2);
-  OK(tt_max_pool2d(c, x, &huge, 1, NULL, 0, NULL, 0, NULL, 0, &up, &y)); /* one, cut off at the edge */
+  OK(tt_max_pool2d(c, x, &huge, 1, &up, &y)); /* one, cut off at the edge */
   assert_int_equal(tt_tensor_numel(y), 2);
   assert_int_not_equal(tt_adaptive_avg_pool2d(c, x, &huge, 1, &y), TT_OK);
-  FAILS(tt_max_pool2d(c, x, three, 3, NULL, 0, NULL, 0, NULL, 0, NULL, &y), TT_INVALID_ARG, "kernel_size has 3 numbers");
-  FAILS(tt_max_pool2d(c, x, NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, &y), TT_INVALID_ARG, "kernel_size is empty");
-  FAILS(tt_avg_pool2d(c, x, &two, 1, NULL, 0, NULL, 0, &zero, &y), TT_INVALID_ARG, "divisor_override is 0");
-  FAILS(tt_max_pool2d(c, IMAGE(4, 4), &two, 1, NULL, 0, NULL, 0, NULL, 0, NULL, &y), TT_SHAPE, "self is [4,4]");
+  FAILS(tt_max_pool2d(c, x, three, 3, NULL, &y), TT_INVALID_ARG, "kernel_size has 3 numbers");
+  FAILS(tt_max_pool2d(c, x, NULL, 0, NULL, &y), TT_INVALID_ARG, "kernel_size is empty");
+  FAILS(tt_avg_pool2d(c, x, &two, 1, &zero, &y), TT_INVALID_ARG, "divisor_override is 0");
+  FAILS(tt_max_pool2d(c, IMAGE(4, 4), &two, 1, NULL, &y), TT_SHAPE, "self is [4,4]");
 }
 
 static void hostile_sizes(void **state) {
@@ -127,8 +131,44 @@ static void hostile_sizes(void **state) {
   FAILS(tt_constant_pad_nd(c, x, pads[0], 1, NULL, &y), TT_INVALID_ARG, "pad has 1 numbers");
 }
 
+/* Gradients of 2 x 2 windows go where the general kernel finds the first of the largest elements, ties and nan included. */
+static void test_gradient_of_small_windows(void** state) {
+  static const int64_t kSizes[][2] = {{2, 2}, {5, 7}, {8, 64}, {7, 71}, {4, 150}};
+  const int64_t two = 2;
+  (void)state;
+  for (int d = TT_F32; d <= TT_F64; d++) {
+    for (size_t i = 0; i < sizeof kSizes / sizeof *kSizes; i++) {
+      const int64_t rows = kSizes[i][0], width = kSizes[i][1];
+      const tt_to_opts as = {.set = TT_TO_DTYPE, .dtype = d};
+      tt_tensor *drawn, *x, *y, *index, *g, *dx, *want, *flat_g, *flat_i;
+      const tt_tensor* inputs[1];
+      OK(tt_randint(c, 0, 4, SHAPE(2, 3, rows, width), NULL, &drawn));
+      OK(tt_to(c, drawn, &as, &x));
+      if (i == 3) OK(tt_index_fill_f64_(c, x, 3, make(TT_I64, SHAPE(2), DATA(0, 9)), NAN));
+      OK(tt_requires_grad_(c, x, 1));
+      OK(tt_max_pool2d(c, x, &two, 1, NULL, &y));
+      OK(tt_randn_like(c, y, NULL, &g));
+      inputs[0] = x;
+      const tt_tensor *outputs[1] = {y}, *starts[1] = {g};
+      const tt_grad_opts o = {.set = TT_GRAD_GRAD_OUTPUTS, .grad_outputs = starts, .n_grad_outputs = 1};
+      OK(tt_grad(c, outputs, 1, inputs, 1, &o, &dx));
+      tt_tensor* again;
+      OK(tt_max_pool2d_with_indices(c, x, &two, 1, NULL, &again, &index));
+      OK(tt_reshape(c, index, SHAPE(6, -1), &flat_i));
+      OK(tt_reshape(c, g, SHAPE(6, -1), &flat_g));
+      const tt_zeros_opts z = {.set = TT_ZEROS_DTYPE, .dtype = d};
+      OK(tt_zeros(c, SHAPE(6, rows * width), &z, &want));
+      OK(tt_scatter_add_(c, want, 1, flat_i, flat_g));
+      double *a = values_of(dx), *b = values_of(want);
+      assert_memory_equal(a, b, (size_t)(6 * rows * width) * sizeof *a);
+      free(a), free(b);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      SCOPED(test_gradient_of_small_windows),
       SCOPED(running_statistics_move), SCOPED(a_failing_call_moves_nothing), SCOPED(statistics_of_far_values),
       SCOPED(results_keep_channels_last), SCOPED(hostile_windows), SCOPED(hostile_sizes),
   };

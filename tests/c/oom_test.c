@@ -87,8 +87,8 @@ static tt_status images(Run* r) {
   }
   MAKE(4, tt_interpolate(r->x, r->t[3], SHAPE(5, 6), &bilinear, OUT(4)));
   MAKE(5, tt_pad(r->x, r->t[4], SHAPE(1, 1, 2, 1), &reflect, OUT(5)));
-  MAKE(6, tt_max_pool2d(r->x, r->t[5], SHAPE(2), NULL, 0, NULL, 0, NULL, 0, NULL, OUT(6)));
-  MAKE(7, tt_avg_pool2d(r->x, r->t[6], SHAPE(2), NULL, 0, NULL, 0, NULL, OUT(7)));
+  MAKE(6, tt_max_pool2d(r->x, r->t[5], SHAPE(2), NULL, OUT(6)));
+  MAKE(7, tt_avg_pool2d(r->x, r->t[6], SHAPE(2), NULL, OUT(7)));
   MAKE(8, tt_sum(r->x, r->t[7], NULL, OUT(8)));
   return tt_backward(r->x, r->t[8], NULL);
 }

@@ -735,16 +735,16 @@ _o_batch_norm = Struct("Qidd0q").pack
 _o_group_norm = Struct("Qd0q").pack
 _o_instance_norm = Struct("Qidd0q").pack
 _o_rms_norm = Struct("Qd0q").pack
-_o_max_pool1d = Struct("Qi0q").pack
-_o_max_pool1d_with_indices = Struct("Qi0q").pack
+_o_max_pool1d = Struct("QPqPqPqi0q").pack
+_o_max_pool1d_with_indices = Struct("QPqPqPqi0q").pack
 _r_max_pool1d_with_indices = named_result("max_pool1d_with_indices_result", "out", "indices")
-_o_max_pool2d = Struct("Qi0q").pack
-_o_max_pool2d_with_indices = Struct("Qi0q").pack
+_o_max_pool2d = Struct("QPqPqPqi0q").pack
+_o_max_pool2d_with_indices = Struct("QPqPqPqi0q").pack
 _r_max_pool2d_with_indices = named_result("max_pool2d_with_indices_result", "out", "indices")
 _r_adaptive_max_pool1d = named_result("adaptive_max_pool1d_result", "out", "indices")
 _r_adaptive_max_pool2d = named_result("adaptive_max_pool2d_result", "out", "indices")
-_o_avg_pool1d = Struct("Qii0q").pack
-_o_avg_pool2d = Struct("Qiiq0q").pack
+_o_avg_pool1d = Struct("QPqPqii0q").pack
+_o_avg_pool2d = Struct("QPqPqiiq0q").pack
 _o_rand = Struct("QiiiP0q").pack
 _o_randn = Struct("QiiiP0q").pack
 _o_rand_like = Struct("QiiiP0q").pack
@@ -5709,14 +5709,12 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     if not isinstance(input, Tensor):
         raise wrong_kind("max_pool1d", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool1d", "kernel_size")
-    stride_c, stride_n = int_list(stride, "max_pool1d", "stride")
-    padding_c, padding_n = int_list(padding, "max_pool1d", "padding")
-    dilation_c, dilation_n = int_list(dilation, "max_pool1d", "dilation")
     opts = None
-    if ceil_mode is not False:
-        opts = _o_max_pool1d(1, boolean(ceil_mode, "max_pool1d", "ceil_mode"))
+    if stride is not None or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or ceil_mode is not False:
+        keep = []
+        opts = _o_max_pool1d(14 | (stride is not None), *list_field(stride, "max_pool1d", "stride", keep), *list_field(padding, "max_pool1d", "padding", keep), *list_field(dilation, "max_pool1d", "dilation", keep), boolean(ceil_mode, "max_pool1d", "ceil_mode"))
     h = c_void_p()
-    if tt_max_pool1d(local.ctx, input._h, kernel_size_c, kernel_size_n, stride_c, stride_n, padding_c, padding_n, dilation_c, dilation_n, opts, byref(h)):
+    if tt_max_pool1d(local.ctx, input._h, kernel_size_c, kernel_size_n, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -5732,14 +5730,12 @@ def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     if not isinstance(input, Tensor):
         raise wrong_kind("max_pool1d_with_indices", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool1d_with_indices", "kernel_size")
-    stride_c, stride_n = int_list(stride, "max_pool1d_with_indices", "stride")
-    padding_c, padding_n = int_list(padding, "max_pool1d_with_indices", "padding")
-    dilation_c, dilation_n = int_list(dilation, "max_pool1d_with_indices", "dilation")
     opts = None
-    if ceil_mode is not False:
-        opts = _o_max_pool1d_with_indices(1, boolean(ceil_mode, "max_pool1d_with_indices", "ceil_mode"))
+    if stride is not None or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or ceil_mode is not False:
+        keep = []
+        opts = _o_max_pool1d_with_indices(14 | (stride is not None), *list_field(stride, "max_pool1d_with_indices", "stride", keep), *list_field(padding, "max_pool1d_with_indices", "padding", keep), *list_field(dilation, "max_pool1d_with_indices", "dilation", keep), boolean(ceil_mode, "max_pool1d_with_indices", "ceil_mode"))
     h0, h1 = c_void_p(), c_void_p()
-    if tt_max_pool1d_with_indices(local.ctx, input._h, kernel_size_c, kernel_size_n, stride_c, stride_n, padding_c, padding_n, dilation_c, dilation_n, opts, byref(h0), byref(h1)):
+    if tt_max_pool1d_with_indices(local.ctx, input._h, kernel_size_c, kernel_size_n, opts, byref(h0), byref(h1)):
         fail()
     return _r_max_pool1d_with_indices((wrap(h0), wrap(h1)))
 
@@ -5758,14 +5754,12 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     if not isinstance(input, Tensor):
         raise wrong_kind("max_pool2d", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool2d", "kernel_size")
-    stride_c, stride_n = int_list(stride, "max_pool2d", "stride")
-    padding_c, padding_n = int_list(padding, "max_pool2d", "padding")
-    dilation_c, dilation_n = int_list(dilation, "max_pool2d", "dilation")
     opts = None
-    if ceil_mode is not False:
-        opts = _o_max_pool2d(1, boolean(ceil_mode, "max_pool2d", "ceil_mode"))
+    if stride is not None or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or ceil_mode is not False:
+        keep = []
+        opts = _o_max_pool2d(14 | (stride is not None), *list_field(stride, "max_pool2d", "stride", keep), *list_field(padding, "max_pool2d", "padding", keep), *list_field(dilation, "max_pool2d", "dilation", keep), boolean(ceil_mode, "max_pool2d", "ceil_mode"))
     h = c_void_p()
-    if tt_max_pool2d(local.ctx, input._h, kernel_size_c, kernel_size_n, stride_c, stride_n, padding_c, padding_n, dilation_c, dilation_n, opts, byref(h)):
+    if tt_max_pool2d(local.ctx, input._h, kernel_size_c, kernel_size_n, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -5781,14 +5775,12 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     if not isinstance(input, Tensor):
         raise wrong_kind("max_pool2d_with_indices", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool2d_with_indices", "kernel_size")
-    stride_c, stride_n = int_list(stride, "max_pool2d_with_indices", "stride")
-    padding_c, padding_n = int_list(padding, "max_pool2d_with_indices", "padding")
-    dilation_c, dilation_n = int_list(dilation, "max_pool2d_with_indices", "dilation")
     opts = None
-    if ceil_mode is not False:
-        opts = _o_max_pool2d_with_indices(1, boolean(ceil_mode, "max_pool2d_with_indices", "ceil_mode"))
+    if stride is not None or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or ceil_mode is not False:
+        keep = []
+        opts = _o_max_pool2d_with_indices(14 | (stride is not None), *list_field(stride, "max_pool2d_with_indices", "stride", keep), *list_field(padding, "max_pool2d_with_indices", "padding", keep), *list_field(dilation, "max_pool2d_with_indices", "dilation", keep), boolean(ceil_mode, "max_pool2d_with_indices", "ceil_mode"))
     h0, h1 = c_void_p(), c_void_p()
-    if tt_max_pool2d_with_indices(local.ctx, input._h, kernel_size_c, kernel_size_n, stride_c, stride_n, padding_c, padding_n, dilation_c, dilation_n, opts, byref(h0), byref(h1)):
+    if tt_max_pool2d_with_indices(local.ctx, input._h, kernel_size_c, kernel_size_n, opts, byref(h0), byref(h1)):
         fail()
     return _r_max_pool2d_with_indices((wrap(h0), wrap(h1)))
 
@@ -5840,13 +5832,12 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     if not isinstance(input, Tensor):
         raise wrong_kind("avg_pool1d", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool1d", "kernel_size")
-    stride_c, stride_n = int_list(stride, "avg_pool1d", "stride")
-    padding_c, padding_n = int_list(padding, "avg_pool1d", "padding")
     opts = None
-    if ceil_mode is not False or count_include_pad is not True:
-        opts = _o_avg_pool1d(3, boolean(ceil_mode, "avg_pool1d", "ceil_mode"), boolean(count_include_pad, "avg_pool1d", "count_include_pad"))
+    if stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False or count_include_pad is not True:
+        keep = []
+        opts = _o_avg_pool1d(14 | (stride is not None), *list_field(stride, "avg_pool1d", "stride", keep), *list_field(padding, "avg_pool1d", "padding", keep), boolean(ceil_mode, "avg_pool1d", "ceil_mode"), boolean(count_include_pad, "avg_pool1d", "count_include_pad"))
     h = c_void_p()
-    if tt_avg_pool1d(local.ctx, input._h, kernel_size_c, kernel_size_n, stride_c, stride_n, padding_c, padding_n, opts, byref(h)):
+    if tt_avg_pool1d(local.ctx, input._h, kernel_size_c, kernel_size_n, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -5870,13 +5861,12 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     if out is not None:
         return store(out, avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), "avg_pool2d")
     kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool2d", "kernel_size")
-    stride_c, stride_n = int_list(stride, "avg_pool2d", "stride")
-    padding_c, padding_n = int_list(padding, "avg_pool2d", "padding")
     opts = None
-    if ceil_mode is not False or count_include_pad is not True or divisor_override is not None:
-        opts = _o_avg_pool2d(3 | (divisor_override is not None) << 2, boolean(ceil_mode, "avg_pool2d", "ceil_mode"), boolean(count_include_pad, "avg_pool2d", "count_include_pad"), optional_integer(divisor_override, "avg_pool2d", "divisor_override"))
+    if stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False or count_include_pad is not True or divisor_override is not None:
+        keep = []
+        opts = _o_avg_pool2d(14 | (stride is not None) | (divisor_override is not None) << 4, *list_field(stride, "avg_pool2d", "stride", keep), *list_field(padding, "avg_pool2d", "padding", keep), boolean(ceil_mode, "avg_pool2d", "ceil_mode"), boolean(count_include_pad, "avg_pool2d", "count_include_pad"), optional_integer(divisor_override, "avg_pool2d", "divisor_override"))
     h = c_void_p()
-    if tt_avg_pool2d(local.ctx, input._h, kernel_size_c, kernel_size_n, stride_c, stride_n, padding_c, padding_n, opts, byref(h)):
+    if tt_avg_pool2d(local.ctx, input._h, kernel_size_c, kernel_size_n, opts, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
