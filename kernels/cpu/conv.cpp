@@ -321,13 +321,23 @@ int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end) {
 
 TT_ISA_END
 
+#if defined(__AVX2__)  // integers are rare: one build serves them
+namespace TT_NS::baseline {
+int32_t conv(const void* plan, int64_t begin, int64_t end) noexcept;
+}
+#endif
+
 TT_ENTRY_BEGIN
 
 TT_KERNEL(conv)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ConvPlan& p = *static_cast<const ConvPlan*>(plan);
   if (p.dtype == TT_F32) return conv_of<float>(p, begin, end);
   if (p.dtype == TT_F64) return conv_of<double>(p, begin, end);
+#if defined(__AVX2__)
+  return baseline::conv(plan, begin, end);
+#else
   return conv_of<int64_t>(p, begin, end);
+#endif
 }
 
 TT_KERNEL(conv_pad)(const void* plan, int64_t begin, int64_t end) noexcept {

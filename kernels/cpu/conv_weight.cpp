@@ -268,13 +268,23 @@ int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin, int64_t end) {
 
 TT_ISA_END
 
+#if defined(__AVX2__)  // integers are rare: one build serves them
+namespace TT_NS::baseline {
+int32_t conv_weight(const void* plan, int64_t begin, int64_t end) noexcept;
+}
+#endif
+
 TT_ENTRY_BEGIN
 
 TT_KERNEL(conv_weight)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ConvWeightPlan& p = *static_cast<const ConvWeightPlan*>(plan);
   if (p.dtype == TT_F32) return conv_weight_of<float>(p, begin, end);
   if (p.dtype == TT_F64) return conv_weight_of<double>(p, begin, end);
+#if defined(__AVX2__)
+  return baseline::conv_weight(plan, begin, end);
+#else
   return conv_weight_of<int64_t>(p, begin, end);
+#endif
 }
 
 TT_ENTRY_END
