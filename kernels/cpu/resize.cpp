@@ -23,7 +23,7 @@ struct Taps {
 };
 
 TT_INLINE int32_t below(double x, int64_t n) {
-  const double floor = __builtin_floorf(float(x));
+  const double floor = __builtin_floor(double(float(x)));
   return int32_t(floor < double(n) ? floor : double(n - 1));
 }
 

@@ -52,9 +52,9 @@ def test_size(adder, tmp_path):
 
 
 def test_size_of_a_trainer(prefix, tmp_path):
-    sources = sorted((ROOT / "examples/c").glob("*.c"))
+    sources = [ROOT / "examples/c" / name for name in ("train_digits.c", "digits_data.c", "report.c")]
     run("cc", "-O2", *sources, *pkg_config(prefix, "--static", "--cflags", "--libs"), "-s", "-o", tmp_path / "train_digits")
-    assert (tmp_path / "train_digits").stat().st_size <= 1_500_000
+    assert (tmp_path / "train_digits").stat().st_size <= 2_500_000
     run(tmp_path / "train_digits", "--epochs", "1", "--svg", tmp_path / "curve.svg", cwd=ROOT)
 
 
