@@ -58,6 +58,18 @@ tt_status tt_set_num_threads(tt_ctx *c, int32_t n);
 int32_t tt_num_threads(const tt_ctx *c);
 tt_status tt_set_memory_limit(tt_ctx *c, int64_t bytes);                   /* 0: none */
 tt_status tt_memory(tt_ctx *c, const tt_device *device, tt_memory_stats *out); /* device NULL: the CPU */
+/* What is alive in the runtime, by kind, and tensors by all that is told of them. bytes: of the elements of tensors, also where
+   several share memory; the object alone of others. Rows by bytes, the most first. No other thread may use the runtime meanwhile. */
+typedef struct tt_live_row {
+  const char *kind;              /* "tensor", "node", "module", "optimizer", "scheduler", "state dict", "file", "generator", … */
+  tt_dtype dtype;                /* from here on: of tensors, else 0 */
+  tt_device device;
+  int32_t requires_grad;
+  int32_t ndim;
+  int64_t shape[8];              /* of more dims: the first 8 */
+  int64_t count, bytes;
+} tt_live_row;
+tt_status tt_runtime_live(tt_ctx *c, tt_live_row *rows, int64_t cap, int64_t *n); /* *n rows; cap too small: BUFFER_TOO_SMALL */
 tt_status tt_trim(tt_ctx *c);                                              /* gives cached memory back */
 tt_status tt_ctx_isa(tt_ctx *c, int32_t *out);                             /* 1 baseline, 2 avx2, 3 avx512 */
 
@@ -87,10 +99,32 @@ tt_status tt_generator_state(tt_ctx *c, const tt_generator *g, uint64_t state[2]
 tt_status tt_generator_set_state(tt_ctx *c, tt_generator *g, const uint64_t state[2]);
 
 /* ---- devices ---- */
-tt_status tt_device_parse(tt_ctx *c, const char *text, tt_device *out);    /* "cpu", "meta", "cuda", "cuda:1" */
+tt_status tt_device_parse(tt_ctx *c, const char *text, tt_device *out);    /* "cpu", "meta", "cuda", "cuda:1", a backend's name, "ext:1" */
 tt_status tt_load_cuda(tt_ctx *c, const char *path);                       /* opens a backend library; NULL: libtt_cuda.so */
 tt_status tt_device_count(tt_ctx *c, tt_device_type type, int32_t *out);
 tt_status tt_synchronize(tt_ctx *c, const tt_device *device);              /* NULL: all; reports work that failed */
+
+/* A device of the host, for all ctxs of the runtime: memory and operators of its own, through callbacks. Tensors on it cannot meet those
+   of another runtime. Views, allocation, gradients and operators made of others (matmul is made of matmul_stack) need no
+   backend; every other operator asks compute, by the name that tt_ctx_trace_dispatch shows, with the arguments as they were
+   passed, unchecked. It sets n_outs new tensors (owned; tt_empty with its device and tt_tensor_data), or writes into the arguments
+   that an in-place or _into operator changes; it may use tt, unrecorded. TT_NOT_IMPLEMENTED declines what it does not know,
+   wrong arguments too: tt then copies the arguments to the CPU, runs the operator there and copies the results back. 0-dim
+   and index tensors among the arguments may be CPU tensors. */
+typedef struct tt_backend_def {
+  size_t struct_size;
+  const char *name;              /* of the device: [a-z_][a-z0-9_]*, at most 31 bytes; copied */
+  void *user;
+  /* Memory: an address, to which tt adds offsets for views; NULL: no room. From any thread; they must not call tt. free gets
+     back every block, if need be after the runtime has been released. */
+  void *(*alloc)(void *user, int64_t bytes);
+  void (*free)(void *user, void *p, int64_t bytes);
+  /* kind 1: host to device, 2: device to host, 3: within the device. Done when it returns. */
+  tt_status (*copy)(void *user, tt_ctx *ctx, void *dst, const void *src, int64_t bytes, int32_t kind);
+  tt_status (*compute)(void *user, tt_ctx *ctx, const tt_op *op, const tt_value *args, int64_t n_args, tt_tensor **outs, int64_t n_outs); /* NULL: declines all */
+  void (*drop)(void *user);      /* may be NULL; after the last free */
+} tt_backend_def;
+tt_status tt_backend_register(tt_ctx *c, const tt_backend_def *def, tt_device *out); /* *out is {TT_EXT, index}; at most 8 per runtime */
 
 /* ---- tensors from and to host memory ---- */
 /* Copies row-major data into a new CPU tensor. */

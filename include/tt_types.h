@@ -59,7 +59,7 @@ enum {
 };
 typedef struct tt_device {
   int32_t type;              /* tt_device_type */
-  int32_t index;             /* 0 for TT_CPU and TT_META */
+  int32_t index;             /* 0 for TT_CPU and TT_META; TT_EXT: as registered */
 } tt_device;
 
 /* ---- memory formats ---- */

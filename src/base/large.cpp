@@ -39,6 +39,19 @@ void link(LargeCache* c, LargeBlock* b) {
   c->cached += b->total;
 }
 
+// TT_HEAP_DIRECT keeps no free blocks: the list by age holds the live ones, for BlockMap.
+void link_live(LargeCache* c, LargeBlock* b) {
+  b->age_next = nullptr;
+  b->age_prev = c->youngest;
+  (c->youngest ? c->youngest->age_next : c->oldest) = b;
+  c->youngest = b;
+}
+
+void unlink_live(LargeCache* c, LargeBlock* b) {
+  (b->age_prev ? b->age_prev->age_next : c->oldest) = b->age_next;
+  (b->age_next ? b->age_next->age_prev : c->youngest) = b->age_prev;
+}
+
 LargeBlock* find(LargeCache* c, int bin) {
   const int end = bin + kSlackBins < kLargeBins ? bin + kSlackBins : kLargeBins - 1;
   for (; bin <= end; bin++) {
@@ -111,6 +124,7 @@ void* large_alloc(Arena* a, size_t bytes) noexcept {
     if (!b) return nullptr;
     Lock l(a->lock);
     count_in(a, counted_bytes(bytes));
+    if (TT_HEAP_DIRECT) link_live(&a->large, b);
   }
   return b + 1;
 }
@@ -122,6 +136,7 @@ void large_free(void* p, size_t bytes) noexcept {
   bool last = false;
   {
     Lock l(a->lock);
+    if (TT_HEAP_DIRECT) unlink_live(&a->large, b);
     if (TT_HEAP_DIRECT || a->dying) {
       b->bin_next = nullptr;
       surplus = b;
@@ -141,6 +156,7 @@ void large_free(void* p, size_t bytes) noexcept {
 }
 
 void large_trim(Arena* a) noexcept {
+  if (TT_HEAP_DIRECT) return;
   LargeBlock* all = nullptr;
   {
     Lock l(a->lock);

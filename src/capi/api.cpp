@@ -101,10 +101,11 @@ Dtype dtype_arg(tt_dtype d, const char* arg, int32_t) {
 }
 Device device_arg(const tt_device* d, const char* arg, int32_t index) {
   if (!d) fail_null(arg, index);
-  if (d->type < TT_CPU || d->type > TT_META) fail_arg(TT_DEVICE, arg, "{}.type is {}: must be TT_CPU, TT_CUDA or TT_META", arg, d->type);
-  bool single = d->type != TT_CUDA;
-  if (d->index < 0 || d->index >= (single ? 1 : kMaxDevices)) fail_arg(TT_DEVICE, arg, "{}.index is {}: no such device", arg, d->index);
+  if (d->type < TT_CPU || d->type > TT_EXT) fail_arg(TT_DEVICE, arg, "{}.type is {}: must be TT_CPU, TT_CUDA, TT_META or TT_EXT", arg, d->type);
+  const int32_t most = d->type == TT_CUDA ? kMaxDevices : d->type == TT_EXT ? kMaxExt : 1;
+  if (d->index < 0 || d->index >= most) fail_arg(TT_DEVICE, arg, "{}.index is {}: no such device", arg, d->index);
   Device out{int8_t(d->type), int8_t(d->index)};
+  if (d->type == TT_EXT) ext_device(d->index);
   if (d->type == TT_CUDA) runtime_device_alloc(ctx().rt, d->index);
   return out;
 }

@@ -1,5 +1,6 @@
 // Devices by name, the device library, synchronisation.
 #include "capi/api.h"
+#include "modes/ext_backend.h"
 #include "plan/backend_id.h"
 #include "tt.h"
 
@@ -31,14 +32,19 @@ static bool parse_as(const char* text, const char* name, int32_t type, int32_t m
 
 tt_status tt_device_parse(tt_ctx* h, const char* text, tt_device* out) {
   if (out) *out = {0, 0};
-  return api_call(h, "device_parse", [&](Ctx&) {
+  return api_call(h, "device_parse", [&](Ctx& c) {
     out_arg(out, "out", 2);
     if (!text) fail_arg(TT_INVALID_ARG, "text", "text is NULL: must be a device's name");
     if (parse_as(text, "cpu", TT_CPU, 0, out) || parse_as(text, "meta", TT_META, 0, out) ||
         parse_as(text, "cuda", TT_CUDA, kMaxDevices - 1, out))
       return;
-    fail_arg(TT_INVALID_ARG, "text", "there is no device \"{}\": must be cpu, meta, cuda or cuda:N with N below {}",
-             text, kMaxDevices);
+    int32_t ext = find_ext_named(c.rt, text);
+    tt_device numbered;
+    if (ext < 0 && parse_as(text, "ext", TT_EXT, kMaxExt - 1, &numbered) && find_ext(c.rt, numbered.index)) ext = numbered.index;
+    if (ext < 0)
+      fail_arg(TT_INVALID_ARG, "text", "there is no device \"{}\": must be cpu, meta, cuda, cuda:N with N below {} or a backend's name",
+               text, kMaxDevices);
+    *out = {TT_EXT, ext};
   });
 }
 
@@ -71,11 +77,12 @@ tt_status tt_load_cuda(tt_ctx* h, const char* path) {
 
 tt_status tt_device_count(tt_ctx* h, tt_device_type type, int32_t* out) {
   if (out) *out = 0;
-  return api_call(h, "device_count", [&](Ctx&) {
+  return api_call(h, "device_count", [&](Ctx& c) {
     out_arg(out, "out", 2);
     if (type < TT_CPU || type > TT_EXT) fail_arg(TT_DEVICE, "type", "type is {}: no such device type", type);
     const CudaBackend* b = cuda_backend();
-    *out = type == TT_CUDA ? (b ? b->n_devices : 0) : type == TT_EXT ? 0 : 1;
+    *out = type == TT_CUDA ? (b ? b->n_devices : 0) : type != TT_EXT;
+    for (int32_t i = 0; type == TT_EXT && find_ext(c.rt, i); i++) *out = i + 1;
   });
 }
 
@@ -99,4 +106,25 @@ tt_status tt_synchronize(tt_ctx* h, const tt_device* device) {
     for (int32_t i = 0; i < kMaxDevices; i++)
       if (used[i]) synchronize(i);
   });
+}
+
+tt_status tt_backend_register(tt_ctx* h, const tt_backend_def* def, tt_device* out) {
+  if (out) *out = {0, 0};
+  bool passed_on = false;
+  tt_status status = api_call(h, "backend_register", [&](Ctx& c) {
+    out_arg(out, "out", 2);
+    if (!def) fail_arg(TT_INVALID_ARG, "def", "def is NULL");
+    if (def->struct_size < sizeof(tt_backend_def))
+      fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size, sizeof(tt_backend_def));
+    if (!def->name || !valid_ext_name(def->name))
+      fail_arg(TT_INVALID_ARG, "name", "name is \"{}\": must be [a-z_][a-z0-9_]* of at most {} bytes, and not cpu, cuda, meta or ext",
+               def->name ? def->name : "", kMaxExtName - 1);
+    if (!def->alloc || !def->free || !def->copy)
+      fail_arg(TT_INVALID_ARG, "def", "{} is NULL: must be a function", !def->alloc ? "alloc" : !def->free ? "free" : "copy");
+    const ExtDef d{def->name, def->user, def->alloc, def->free, def->copy, def->compute, def->drop};
+    passed_on = true;
+    *out = {TT_EXT, register_ext(c.rt, d)};
+  });
+  if (!passed_on && def && def->struct_size >= sizeof(tt_backend_def) && def->drop) def->drop(def->user);
+  return status;
 }

@@ -154,6 +154,10 @@ tt_status tt_memory(tt_ctx* h, const tt_device* device, tt_memory_stats* out) {
       arena_stats(c.rt->arena, out);
     } else if (d.type == TT_CUDA) {
       device_alloc_stats(runtime_device_alloc(c.rt, d.index), out);
+    } else if (d.type == TT_EXT) {
+      const ExtDevice& e = ext_device(d.index);
+      out->in_use = out->reserved = __atomic_load_n(&e.in_use, __ATOMIC_RELAXED);
+      out->peak = __atomic_load_n(&e.peak, __ATOMIC_RELAXED);
     }
   });
 }

@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "base/tls.h"
 #include "core/device_alloc.h"
+#include "core/ext_device.h"
 #include "core/generator.h"
 
 namespace TT_NS {
@@ -26,6 +27,7 @@ struct Runtime {
   Isa isa;
   Mutex* mutex;              // guards what is below
   DeviceAlloc* device_alloc[kMaxDevices];
+  ExtDevice* ext[kMaxExt];   // by index; set under the mutex, never taken away
   CustomOp* custom_ops;      // list, newest first (modes/custom_op.h)
   int64_t live_handles;      // relaxed atomic
   static void destroy(Runtime*) noexcept;

@@ -13,6 +13,11 @@ static void release_heap(Storage* s) noexcept { mem_free(s->data, size_t(s->byte
 static void release_device(Storage* s) noexcept {
   device_alloc_put(static_cast<DeviceAlloc*>(s->release_ctx), s->data, size_t(s->bytes));
 }
+static void release_ext(Storage* s) noexcept {
+  auto* d = static_cast<ExtDevice*>(s->release_ctx);
+  if (s->data) ext_put(*d, s->data, s->bytes);
+  Ref<ExtDevice>::adopt(d).reset();
+}
 static void release_import(Storage* s) noexcept {
   if (s->deleter) s->deleter(s->release_ctx);
 }
@@ -92,8 +97,19 @@ static void set_geometry(Tensor* t, Ints sizes, Ints strides) {
   t->numel = n;
 }
 
+static TT_COLD Storage* alloc_ext(int64_t bytes, Device device) {
+  ExtDevice& d = ext_device(device.index);
+  auto* s = static_cast<Storage*>(mem_alloc(sizeof(Storage)));
+  init_storage(s, nullptr, bytes, device, false);
+  if (bytes) s->data = ext_get(d, bytes);
+  if (bytes && !s->data) mem_free(s, sizeof *s), fail_oom(bytes);
+  s->release = release_ext, s->release_ctx = Ref<ExtDevice>::share(&d).leak();
+  return s;
+}
+
 // The storage of a fresh tensor that is not embedded; fails with OOM and leaves nothing behind.
 static Storage* alloc_storage(int64_t bytes, Device device) {
+  if (device.type == TT_EXT) return alloc_ext(bytes, device);
   auto* s = static_cast<Storage*>(mem_alloc(sizeof(Storage)));
   init_storage(s, nullptr, bytes, device, false);
   if (device.type == TT_META || bytes == 0) return s;
@@ -236,6 +252,12 @@ void set_data(Tensor& t, const Tensor& src) {
   }
   t.flags = uint16_t((src.flags & (kContiguous | kDense)) | kept);
   if (!behind && ref_dec(&old->refs)) Storage::destroy(old);
+}
+
+ExtDevice& ext_of(const Tensor& t) {
+  auto* d = static_cast<ExtDevice*>(t.storage->release_ctx);
+  if (find_ext(ctx().rt, t.device.index) != d) fail(TT_DEVICE, "a tensor on {} ({}) belongs to another runtime", fmt(t.device), d->name);
+  return *d;
 }
 
 bool same_geometry(const Tensor& a, const Tensor& b) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/ref.h"
-#include "core/device.h"
+#include "core/ext_device.h"
 #include "core/scalar.h"
 #include "core/shape.h"
 
@@ -131,6 +131,9 @@ TensorRef new_like(const Tensor& t, Dtype dtype);
 
 // t takes src's storage, geometry and dtype; its header and flags of autograd stay.
 void set_data(Tensor& t, const Tensor& src);
+
+// The device of a tensor of type TT_EXT; fails with DEVICE if it belongs to another runtime than that of the running call.
+ExtDevice& ext_of(const Tensor& t);
 
 bool same_geometry(const Tensor& a, const Tensor& b);  // equal sizes and strides
 // Byte range [lo, hi) that the elements of t lie in.

@@ -72,13 +72,13 @@ void call_unboxed(Call c, const Value* args, TensorList& outs) {
   call_unboxed_impl<R, A...>(c, args, outs, std::index_sequence_for<A...>());
 }
 
-// Builds the slots of an operator: backends, autograd wrapper (NULL: the operator has none) and boxed modes.
+// Builds the slots of an operator: backends, those of the host boxed; autograd wrapper (NULL: the operator has none); boxed modes.
 template <class R, class... A>
 constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)(Call, A...)> front,
                               std::type_identity_t<R (*)(Call, A...)> autograd) {
   using Fn = R (*)(Call, A...);
   Op<R(A...)> op = {{0x74740006, kNumKeys, 0, schema, &call_unboxed<R, A...>}, {}};
-  for (int k = 0; k < kNumKeys; k++) op.slot[k] = Fn(k < 8 ? &missing_slot<R, A...> : &boxed_slot<R, A...>);
+  for (int k = 0; k < kNumKeys; k++) op.slot[k] = Fn(k < 8 && k != kKeyExt ? &missing_slot<R, A...> : &boxed_slot<R, A...>);
   op.slot[kKeyCpu] = op.slot[kKeyCuda] = op.slot[kKeyMeta] = front;
   if (autograd) op.slot[kKeyAutograd] = autograd;
   op.info.mask = kBackendKeys | (autograd ? bit(kKeyAutograd) : 0) | kModeKeys;

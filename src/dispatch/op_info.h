@@ -42,6 +42,7 @@ struct OpSchema {
   bool differentiable;
   bool random;
   bool internal = false;  // a building block of other operators: hosts cannot name it
+  bool structural = false;  // its front launches no kernel: views, allocation, calls of other operators
 };
 
 struct OpInfo {

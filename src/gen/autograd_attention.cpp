@@ -10,7 +10,7 @@ namespace TT_NS {
 
 // ---- scaled_dot_product_attention ----
 static constexpr ArgInfo scaled_dot_product_attention_args[] = {{"query", ArgType::kTensor, false, false}, {"key", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}, {"attn_mask", ArgType::kOptTensor, false, true}, {"dropout_p", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.0, 0}}, {"is_causal", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"scale", ArgType::kOptFloat, false, true}, {"enable_gqa", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema scaled_dot_product_attention_schema = {"scaled_dot_product_attention", "scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor? = None, dropout_p: Float = 0.0, is_causal: Bool = false, scale: Float? = None, enable_gqa: Bool = false, generator: Generator = None) -> Tensor", scaled_dot_product_attention_args, 9, 1, false, true, false};
+static constexpr OpSchema scaled_dot_product_attention_schema = {"scaled_dot_product_attention", "scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor? = None, dropout_p: Float = 0.0, is_causal: Bool = false, scale: Float? = None, enable_gqa: Bool = false, generator: Generator = None) -> Tensor", scaled_dot_product_attention_args, 9, 1, false, true, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, Opt<double>, bool, Generator*)> op_scaled_dot_product_attention = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, Opt<double>, bool, Generator*>(&scaled_dot_product_attention_schema, front::scaled_dot_product_attention, nullptr);
 
 // ---- native_attention ----
@@ -99,17 +99,17 @@ static TensorPair native_attention_autograd(Call c, const Tensor& query, const T
   return out;
 }
 static constexpr ArgInfo native_attention_args[] = {{"query", ArgType::kTensor, false, false}, {"key", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}, {"mask", ArgType::kOptTensor, false, false}, {"dropout_p", ArgType::kFloat, false, false}, {"causal", ArgType::kBool, false, false}, {"scale", ArgType::kFloat, false, false}, {"rng", ArgType::kRng, false, false}};
-static constexpr OpSchema native_attention_schema = {"native_attention", "native_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> (out: Tensor, lse: PlainTensor)", native_attention_args, 8, 2, true, true, true};
+static constexpr OpSchema native_attention_schema = {"native_attention", "native_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> (out: Tensor, lse: PlainTensor)", native_attention_args, 8, 2, true, true, true, false};
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, double, const Rng&)> op_native_attention = make_op<TensorPair, const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, double, const Rng&>(&native_attention_schema, front::native_attention, native_attention_autograd);
 
 // ---- attention_backward ----
 static constexpr ArgInfo attention_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"query", ArgType::kTensor, false, false}, {"key", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}, {"mask", ArgType::kOptTensor, false, false}, {"out", ArgType::kTensor, false, false}, {"lse", ArgType::kTensor, false, false}, {"dropout_p", ArgType::kFloat, false, false}, {"causal", ArgType::kBool, false, false}, {"scale", ArgType::kFloat, false, false}, {"rng", ArgType::kRng, false, false}};
-static constexpr OpSchema attention_backward_schema = {"attention_backward", "attention_backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, out: Tensor, lse: Tensor, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> (dquery: Tensor, dkey: Tensor, dvalue: Tensor)", attention_backward_args, 11, 3, false, true, true};
+static constexpr OpSchema attention_backward_schema = {"attention_backward", "attention_backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, out: Tensor, lse: Tensor, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> (dquery: Tensor, dkey: Tensor, dvalue: Tensor)", attention_backward_args, 11, 3, false, true, true, false};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor&, double, bool, double, const Rng&)> op_attention_backward = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor&, double, bool, double, const Rng&>(&attention_backward_schema, front::attention_backward, nullptr);
 
 // ---- attention_keep ----
 static constexpr ArgInfo attention_keep_args[] = {{"query", ArgType::kTensor, false, false}, {"keys", ArgType::kInt, false, false}, {"dropout_p", ArgType::kFloat, false, false}, {"rng", ArgType::kRng, false, false}};
-static constexpr OpSchema attention_keep_schema = {"attention_keep", "attention_keep(query: Tensor, keys: Int, dropout_p: Float, rng: Rng) -> Tensor", attention_keep_args, 4, 1, false, true, true};
+static constexpr OpSchema attention_keep_schema = {"attention_keep", "attention_keep(query: Tensor, keys: Int, dropout_p: Float, rng: Rng) -> Tensor", attention_keep_args, 4, 1, false, true, true, false};
 constinit Op<TensorRef(const Tensor&, int64_t, double, const Rng&)> op_attention_keep = make_op<TensorRef, const Tensor&, int64_t, double, const Rng&>(&attention_keep_schema, front::attention_keep, nullptr);
 
 }  // namespace TT_NS

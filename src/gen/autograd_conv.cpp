@@ -10,47 +10,47 @@ namespace TT_NS {
 
 // ---- conv1d ----
 static constexpr ArgInfo conv1d_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema conv1d_schema = {"conv1d", "conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv1d_args, 7, 1, false, false, false};
+static constexpr OpSchema conv1d_schema = {"conv1d", "conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv1d_args, 7, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t)> op_conv1d = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t>(&conv1d_schema, front::conv1d, nullptr);
 
 // ---- conv1d_padding ----
 static constexpr ArgInfo conv1d_padding_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"padding", ArgType::kStr, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema conv1d_padding_schema = {"conv1d_padding", "conv1d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv1d_padding_args, 7, 1, false, false, false};
+static constexpr OpSchema conv1d_padding_schema = {"conv1d_padding", "conv1d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv1d_padding_args, 7, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t)> op_conv1d_padding = make_op<TensorRef, const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv1d_padding_schema, front::conv1d_padding, nullptr);
 
 // ---- conv2d ----
 static constexpr ArgInfo conv2d_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema conv2d_schema = {"conv2d", "conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv2d_args, 7, 1, false, false, false};
+static constexpr OpSchema conv2d_schema = {"conv2d", "conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv2d_args, 7, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t)> op_conv2d = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t>(&conv2d_schema, front::conv2d, nullptr);
 
 // ---- conv2d_padding ----
 static constexpr ArgInfo conv2d_padding_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"padding", ArgType::kStr, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema conv2d_padding_schema = {"conv2d_padding", "conv2d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv2d_padding_args, 7, 1, false, false, false};
+static constexpr OpSchema conv2d_padding_schema = {"conv2d_padding", "conv2d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv2d_padding_args, 7, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t)> op_conv2d_padding = make_op<TensorRef, const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv2d_padding_schema, front::conv2d_padding, nullptr);
 
 // ---- conv3d ----
 static constexpr ArgInfo conv3d_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema conv3d_schema = {"conv3d", "conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv3d_args, 7, 1, false, false, false};
+static constexpr OpSchema conv3d_schema = {"conv3d", "conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv3d_args, 7, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t)> op_conv3d = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t>(&conv3d_schema, front::conv3d, nullptr);
 
 // ---- conv3d_padding ----
 static constexpr ArgInfo conv3d_padding_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"padding", ArgType::kStr, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema conv3d_padding_schema = {"conv3d_padding", "conv3d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv3d_padding_args, 7, 1, false, false, false};
+static constexpr OpSchema conv3d_padding_schema = {"conv3d_padding", "conv3d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv3d_padding_args, 7, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t)> op_conv3d_padding = make_op<TensorRef, const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv3d_padding_schema, front::conv3d_padding, nullptr);
 
 // ---- conv_transpose1d ----
 static constexpr ArgInfo conv_transpose1d_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"output_padding", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 1}}, {"dilation", ArgType::kSize, false, true}};
-static constexpr OpSchema conv_transpose1d_schema = {"conv_transpose1d", "conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor", conv_transpose1d_args, 8, 1, false, false, false};
+static constexpr OpSchema conv_transpose1d_schema = {"conv_transpose1d", "conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor", conv_transpose1d_args, 8, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints)> op_conv_transpose1d = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose1d_schema, front::conv_transpose1d, nullptr);
 
 // ---- conv_transpose2d ----
 static constexpr ArgInfo conv_transpose2d_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"output_padding", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 1}}, {"dilation", ArgType::kSize, false, true}};
-static constexpr OpSchema conv_transpose2d_schema = {"conv_transpose2d", "conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor", conv_transpose2d_args, 8, 1, false, false, false};
+static constexpr OpSchema conv_transpose2d_schema = {"conv_transpose2d", "conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor", conv_transpose2d_args, 8, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints)> op_conv_transpose2d = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose2d_schema, front::conv_transpose2d, nullptr);
 
 // ---- conv_transpose3d ----
 static constexpr ArgInfo conv_transpose3d_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"output_padding", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 1}}, {"dilation", ArgType::kSize, false, true}};
-static constexpr OpSchema conv_transpose3d_schema = {"conv_transpose3d", "conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor", conv_transpose3d_args, 8, 1, false, false, false};
+static constexpr OpSchema conv_transpose3d_schema = {"conv_transpose3d", "conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor", conv_transpose3d_args, 8, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints)> op_conv_transpose3d = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose3d_schema, front::conv_transpose3d, nullptr);
 
 // ---- convolution ----
@@ -111,7 +111,7 @@ static TensorRef convolution_autograd(Call c, const Tensor& input, const Tensor&
   return out;
 }
 static constexpr ArgInfo convolution_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, false}, {"stride", ArgType::kSize, false, false}, {"padding", ArgType::kSize, false, false}, {"dilation", ArgType::kSize, false, false}, {"transposed", ArgType::kBool, false, false}, {"output_padding", ArgType::kSize, false, false}, {"groups", ArgType::kInt, false, false}};
-static constexpr OpSchema convolution_schema = {"convolution", "convolution(input: Tensor, weight: Tensor, bias: Tensor?, stride: Int[], padding: Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int) -> Tensor", convolution_args, 9, 1, true, false, true};
+static constexpr OpSchema convolution_schema = {"convolution", "convolution(input: Tensor, weight: Tensor, bias: Tensor?, stride: Int[], padding: Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int) -> Tensor", convolution_args, 9, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints, int64_t)> op_convolution = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints, int64_t>(&convolution_schema, front::convolution, convolution_autograd);
 
 // ---- convolution_backward ----
@@ -178,7 +178,7 @@ static TensorTriple convolution_backward_autograd(Call c, const Tensor& grad, co
   return out;
 }
 static constexpr ArgInfo convolution_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"stride", ArgType::kSize, false, false}, {"padding", ArgType::kSize, false, false}, {"dilation", ArgType::kSize, false, false}, {"transposed", ArgType::kBool, false, false}, {"output_padding", ArgType::kSize, false, false}, {"groups", ArgType::kInt, false, false}, {"want_input", ArgType::kBool, false, false}, {"want_weight", ArgType::kBool, false, false}, {"want_bias", ArgType::kBool, false, false}};
-static constexpr OpSchema convolution_backward_schema = {"convolution_backward", "convolution_backward(grad: Tensor, input: Tensor, weight: Tensor, stride: Int[], padding: Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", convolution_backward_args, 12, 3, true, false, true};
+static constexpr OpSchema convolution_backward_schema = {"convolution_backward", "convolution_backward(grad: Tensor, input: Tensor, weight: Tensor, stride: Int[], padding: Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", convolution_backward_args, 12, 3, true, false, true, false};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints, int64_t, bool, bool, bool)> op_convolution_backward = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints, int64_t, bool, bool, bool>(&convolution_backward_schema, front::convolution_backward, convolution_backward_autograd);
 
 }  // namespace TT_NS

@@ -42,19 +42,19 @@ static TensorPair sort_autograd(Call c, const Tensor& self, int64_t dim, bool de
   return out;
 }
 static constexpr ArgInfo sort_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, -1}}, {"descending", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"stable", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema sort_schema = {"sort", "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> (values: Tensor, indices: IndexTensor)", sort_args, 4, 2, true, false, false};
+static constexpr OpSchema sort_schema = {"sort", "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> (values: Tensor, indices: IndexTensor)", sort_args, 4, 2, true, false, false, false};
 constinit Op<TensorPair(const Tensor&, int64_t, bool, bool)> op_sort = make_op<TensorPair, const Tensor&, int64_t, bool, bool>(&sort_schema, front::sort, sort_autograd);
 static void sort_into_autograd(Call c, const Tensor& self, int64_t dim, bool descending, bool stable, Tensor& dst_values, Tensor& dst_indices) {
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_sort_into, c.keys & kBelowAutograd, self, dim, descending, stable, dst_values, dst_indices);
 }
 static constexpr ArgInfo sort_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, -1}}, {"descending", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"stable", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema sort_into_schema = {"sort_into", "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> (values: Tensor, indices: IndexTensor)", sort_into_args, 6, 0, true, false, false};
+static constexpr OpSchema sort_into_schema = {"sort_into", "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> (values: Tensor, indices: IndexTensor)", sort_into_args, 6, 0, true, false, false, false};
 constinit Op<void(const Tensor&, int64_t, bool, bool, Tensor&, Tensor&)> op_sort_into = make_op<void, const Tensor&, int64_t, bool, bool, Tensor&, Tensor&>(&sort_into_schema, sort_into_front, sort_into_autograd);
 
 // ---- argsort ----
 static constexpr ArgInfo argsort_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, -1}}, {"descending", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"stable", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema argsort_schema = {"argsort", "argsort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> IndexTensor", argsort_args, 4, 1, false, false, false};
+static constexpr OpSchema argsort_schema = {"argsort", "argsort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> IndexTensor", argsort_args, 4, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, bool, bool)> op_argsort = make_op<TensorRef, const Tensor&, int64_t, bool, bool>(&argsort_schema, front::argsort, nullptr);
 
 // ---- topk ----
@@ -91,36 +91,36 @@ static TensorPair topk_autograd(Call c, const Tensor& self, int64_t k, int64_t d
   return out;
 }
 static constexpr ArgInfo topk_args[] = {{"self", ArgType::kTensor, false, false}, {"k", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, -1}}, {"largest", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 1}}, {"sorted", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 1}}};
-static constexpr OpSchema topk_schema = {"topk", "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) -> (values: Tensor, indices: IndexTensor)", topk_args, 5, 2, true, false, false};
+static constexpr OpSchema topk_schema = {"topk", "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) -> (values: Tensor, indices: IndexTensor)", topk_args, 5, 2, true, false, false, false};
 constinit Op<TensorPair(const Tensor&, int64_t, int64_t, bool, bool)> op_topk = make_op<TensorPair, const Tensor&, int64_t, int64_t, bool, bool>(&topk_schema, front::topk, topk_autograd);
 static void topk_into_autograd(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, Tensor& dst_values, Tensor& dst_indices) {
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_topk_into, c.keys & kBelowAutograd, self, k, dim, largest, sorted, dst_values, dst_indices);
 }
 static constexpr ArgInfo topk_into_args[] = {{"self", ArgType::kTensor, false, false}, {"k", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, -1}}, {"largest", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 1}}, {"sorted", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 1}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema topk_into_schema = {"topk_into", "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) -> (values: Tensor, indices: IndexTensor)", topk_into_args, 7, 0, true, false, false};
+static constexpr OpSchema topk_into_schema = {"topk_into", "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) -> (values: Tensor, indices: IndexTensor)", topk_into_args, 7, 0, true, false, false, false};
 constinit Op<void(const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&)> op_topk_into = make_op<void, const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&>(&topk_into_schema, topk_into_front, topk_into_autograd);
 
 // ---- unique ----
 static constexpr ArgInfo unique_args[] = {{"self", ArgType::kTensor, false, false}, {"sorted", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 1}}, {"return_inverse", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"return_counts", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dim", ArgType::kOptDim, false, true}};
-static constexpr OpSchema unique_schema = {"unique", "unique(self: Tensor, sorted: Bool = true, return_inverse: Bool = false, return_counts: Bool = false, dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)", unique_args, 5, 3, false, false, false};
+static constexpr OpSchema unique_schema = {"unique", "unique(self: Tensor, sorted: Bool = true, return_inverse: Bool = false, return_counts: Bool = false, dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)", unique_args, 5, 3, false, false, false, false};
 constinit Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_unique = make_op<TensorTriple, const Tensor&, bool, bool, bool, Opt<int64_t>>(&unique_schema, front::unique, nullptr);
 
 // ---- randperm ----
 static constexpr ArgInfo randperm_args[] = {{"n", ArgType::kInt, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randperm_schema = {"randperm", "randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randperm_args, 4, 1, false, true, false};
+static constexpr OpSchema randperm_schema = {"randperm", "randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randperm_args, 4, 1, false, true, false, false};
 constinit Op<TensorRef(int64_t, Dtype, Opt<Device>, Generator*)> op_randperm = make_op<TensorRef, int64_t, Dtype, Opt<Device>, Generator*>(&randperm_schema, front::randperm, nullptr);
 
 // ---- multinomial ----
 static constexpr ArgInfo multinomial_args[] = {{"self", ArgType::kTensor, false, false}, {"num_samples", ArgType::kInt, false, false}, {"replacement", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema multinomial_schema = {"multinomial", "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator = None) -> IndexTensor", multinomial_args, 4, 1, false, true, false};
+static constexpr OpSchema multinomial_schema = {"multinomial", "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator = None) -> IndexTensor", multinomial_args, 4, 1, false, true, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Generator*)> op_multinomial = make_op<TensorRef, const Tensor&, int64_t, bool, Generator*>(&multinomial_schema, front::multinomial, nullptr);
 static void multinomial_into_autograd(Call c, const Tensor& self, int64_t num_samples, bool replacement, Generator* generator, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_multinomial_into, c.keys & kBelowAutograd, self, num_samples, replacement, generator, dst);
 }
 static constexpr ArgInfo multinomial_into_args[] = {{"self", ArgType::kTensor, false, false}, {"num_samples", ArgType::kInt, false, false}, {"replacement", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema multinomial_into_schema = {"multinomial_into", "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator = None) -> IndexTensor", multinomial_into_args, 5, 0, false, true, false};
+static constexpr OpSchema multinomial_into_schema = {"multinomial_into", "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator = None) -> IndexTensor", multinomial_into_args, 5, 0, false, true, false, false};
 constinit Op<void(const Tensor&, int64_t, bool, Generator*, Tensor&)> op_multinomial_into = make_op<void, const Tensor&, int64_t, bool, Generator*, Tensor&>(&multinomial_into_schema, multinomial_into_front, multinomial_into_autograd);
 
 }  // namespace TT_NS

@@ -9,6 +9,8 @@ namespace TT_NS::front {
 static void transfer(char* dst, Device to, const char* src, Device from, int64_t bytes) {
   if (to.type == TT_META || bytes == 0) return;
   if (from.type == TT_META) fail_arg(TT_DEVICE, "src", "a meta tensor has no data to copy");
+  if (to.type == TT_EXT) return ext_copy(ext_device(to.index), dst, src, bytes, kHostToDevice);
+  if (from.type == TT_EXT) return ext_copy(ext_device(from.index), dst, src, bytes, kDeviceToHost);
   const CudaBackend* b = cuda_backend();
   int32_t kind = to.type == TT_CPU ? kDeviceToHost : from.type == TT_CPU ? kHostToDevice : kDeviceToDevice;
   if (int32_t s = b->copy(to.type == TT_CPU ? from.index : to.index, dst, src, size_t(bytes), kind, nullptr))
@@ -17,6 +19,9 @@ static void transfer(char* dst, Device to, const char* src, Device from, int64_t
 
 static TensorRef moved(const Tensor& src, Device to) {
   if (src.device == to) return TensorRef::share(&src);
+  // The host's devices know the CPU and themselves.
+  const bool apart = (src.device.type == TT_EXT && to.type != TT_META) || (to.type == TT_EXT && src.device.type != TT_META);
+  if (apart && !src.is_cpu() && to.type != TT_CPU) return moved(*moved(src, kCpuDevice), to);
   TensorRef rows = dense_input(src);
   TensorRef out = new_tensor(src.sizes(), src.dtype, to);
   transfer(out->data, to, rows->data, src.device, out->numel * out->item_size());

@@ -303,8 +303,11 @@ void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Para
 
 // ---- copies ----
 
+constinit ExtElements ext_elements = {nullptr, nullptr};
+
 void copy_elements(Tensor& dst, const Tensor& src) {
   if (dst.numel == 0) return;
+  if (TT_UNLIKELY(dst.device.type == TT_EXT)) return ext_elements.copy(dst, src);
   ElementPlan plan;
   plan.param[0].kind = plan.param[1].kind = 0;
   const ElementOperand ops[2] = {{dst.data, dst.sizes_ptr(), dst.strides_ptr(), dst.ndim, int32_t(dst.dtype)},
@@ -315,6 +318,7 @@ void copy_elements(Tensor& dst, const Tensor& src) {
 
 void fill_elements(Tensor& dst, const Scalar& value) {
   if (dst.numel == 0) return;
+  if (TT_UNLIKELY(dst.device.type == TT_EXT)) return ext_elements.fill(dst, value);
   ElementPlan plan;
   plan.param[0] = value, plan.param[1].kind = 0;
   const ElementOperand ops[1] = {{dst.data, dst.sizes_ptr(), dst.strides_ptr(), dst.ndim, int32_t(dst.dtype)}};

@@ -115,6 +115,10 @@ Scalar read_scalar(const Tensor& t) {
   if (t.device.type == TT_META) fail(TT_DEVICE, "a meta tensor has no data");
   if (t.is_cpu()) return load_scalar(t.data, t.dtype);
   alignas(16) char bytes[16];
+  if (t.device.type == TT_EXT) {
+    ext_copy(ext_of(t), bytes, t.data, t.item_size(), kDeviceToHost);
+    return load_scalar(bytes, t.dtype);
+  }
   const CudaBackend* b = cuda_backend();
   if (int32_t s = b->copy(t.device.index, bytes, t.data, size_t(t.item_size()), kDeviceToHost, nullptr)) fail(s, "copying from {} failed", fmt(t.device));
   return load_scalar(bytes, t.dtype);

@@ -1,6 +1,7 @@
 #include "ops/index_nest.h"
 
 #include "gen/kernels.h"
+#include "gen/ops.h"
 #include "ops/elementwise.h"
 
 namespace TT_NS {
@@ -48,6 +49,7 @@ static void check(IndexCheckPlan& plan, const Kernel& k, const Tensor& index, In
 }
 
 void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t size, int64_t allowed) {
+  if (index.device.type == TT_EXT) return check_indices(*op::to_device(index, kCpuDevice), arg, low, size, allowed);
   IndexCheckPlan plan;
   const Shape strides = byte_strides(index.strides(), index.item_size());
   build_index_check(&plan, index.ndim, index.sizes_ptr(), strides.data(), int32_t(index.dtype), size);

@@ -4,6 +4,7 @@
 #include "gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/front.h"
+#include "optim/host_arrays.h"
 #include "optim/optimizer.h"
 
 namespace TT_NS {
@@ -27,7 +28,11 @@ class Clip {
   int64_t add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units);
 
   Span<Tensor* const> grads_;
+  void fetch(Device d, SmallVec<ClipItem, 8>& read);
+
   ClipPlan plan_ = {};
+  Device place_;     // where the kernels run
+  HostArrays host_;  // of a device without kernels
   TensorRef total_;
   TensorList copies_;  // dense ones of gradients that are not
   SmallVec<ClipItem, 8> items_;
@@ -42,6 +47,15 @@ int64_t Clip::add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units) 
   const int64_t n = t.numel * (is_complex(t.dtype) ? 2 : 1);
   items.push_back({t.data, n, units, int32_t(real_of(t.dtype)), 0});
   return units + optim_units(n);
+}
+
+void Clip::fetch(Device d, SmallVec<ClipItem, 8>& read) {
+  for (int64_t i = 0; i < grads_.n; i++) {
+    if (grads_[i]->device.type == TT_EXT) ext_of(*grads_[i]);
+    char* const held = items_[i].grad;
+    items_[i].grad = host_.fetch(d, held, items_[i].n * item_size(Dtype(items_[i].dtype)), true);
+    read[i].grad = read[i].grad == held ? items_[i].grad : host_.fetch(d, read[i].grad, read[i].n * item_size(Dtype(read[i].dtype)), false);
+  }
 }
 
 TensorRef Clip::norm() {
@@ -63,13 +77,15 @@ TensorRef Clip::norm() {
     elements += items_.back().n;
   }
   const Device d = grads_[0]->device;
-  Workspace partial(units * 8, d);
-  total_ = new_tensor(Ints(), dtype, d);
+  place_ = d.type == TT_EXT ? kCpuDevice : d;
+  if (d.type == TT_EXT) fetch(d, read);
+  Workspace partial(units * 8, place_);
+  total_ = new_tensor(Ints(), dtype, place_);
   plan_.total_dtype = int32_t(dtype), plan_.total = total_->data;
   plan_.n_items = read.size(), plan_.items = read.data();
   plan_.n_partial = units, plan_.partial = reinterpret_cast<double*>(partial.data());
   plan_.run = {{units, 1}, {grain_of(units, elements), 1}, 2, 0};
-  launch_stages(kernel_clip_norm, d, &plan_.run);
+  launch_stages(kernel_clip_norm, place_, &plan_.run);
   const ClipItem& last = items_.back();
   const int64_t all = last.first_unit + optim_units(last.n);
   plan_.n_items = items_.size(), plan_.items = items_.data();
@@ -78,7 +94,8 @@ TensorRef Clip::norm() {
 }
 
 void Clip::scale() {
-  launch_stages(kernel_clip_scale, total_->device, &plan_.run);
+  launch_stages(kernel_clip_scale, place_, &plan_.run);
+  host_.put_back();
   for (int64_t i = 0; i < grads_.n; i++) {
     if (copies_[i]) copy_elements(*grads_[i], *copies_[i]);
     grads_[i]->bump_version();
@@ -96,6 +113,7 @@ TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type, b
     const double value = read_scalar(*total).real();
     if (!(value - value == 0)) fail_arg(TT_INVALID_ARG, "params", "the total norm of order {} is {}: cannot be clipped", norm_type, value);
   }
+  total = op::to_device(*total, grads[0]->device);
   clip.scale();
   return total;
 }

@@ -4,6 +4,7 @@
 #include "gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/front.h"
+#include "optim/host_arrays.h"
 #include "optim/optimizer.h"
 
 namespace TT_NS {
@@ -21,6 +22,7 @@ static void check_slot(const Optimizer& o, int64_t i) {
   if (g.dtype != p.dtype) fail(TT_DTYPE, "parameter {} is {}, its gradient {}: must be equal", i, fmt(p.dtype), fmt(g.dtype));
   if (!(g.device == p.device)) fail(TT_DEVICE, "parameter {} is on {}, its gradient on {}", i, fmt(p.device), fmt(g.device));
   check_writable(p, "params");
+  if (p.device.type == TT_EXT) ext_of(p), ext_of(g);
   for (int k = 0; k < kOptimStates; k++) {
     const Tensor* s = o.params[i].state[k].get();
     if (!s) continue;
@@ -140,7 +142,17 @@ void Step::compute(const Batch& b) {
   plan.rule = o_.cls->rule, plan.n_items = b.n_items, plan.items = o_.items.data() + b.first;
   const int64_t grain = kParallelGrain * b.units / b.elements;
   plan.run = {{b.units, 0}, {grain < 1 ? 1 : grain, 1}, 1, 0};
-  launch_stages(kernel_optim_step, b.device, &plan.run);
+  HostArrays host;
+  const bool apart = b.device.type == TT_EXT;
+  for (int64_t i = 0; i < b.n_items && apart; i++) {
+    OptimItem& item = o_.items[b.first + i];
+    const int64_t bytes = item.n * item_size(Dtype(item.dtype));
+    item.param = host.fetch(b.device, item.param, bytes, true);
+    item.grad = host.fetch(b.device, const_cast<char*>(item.grad), bytes, false);
+    for (char*& state : item.state) state = host.fetch(b.device, state, bytes, true);
+  }
+  launch_stages(kernel_optim_step, apart ? kCpuDevice : b.device, &plan.run);
+  host.put_back();
 }
 
 void Step::commit() noexcept {

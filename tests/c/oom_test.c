@@ -607,10 +607,49 @@ static tt_status exchanged(Run* r) {
   return s;
 }
 
+/* A device of the host: it negates itself, the rest falls back. */
+static void* ext_take(void* user, int64_t bytes) { return (void)user, malloc((size_t)bytes); }
+static void ext_give(void* user, void* p, int64_t bytes) { (void)user, (void)bytes, free(p); }
+static tt_status ext_move(void* user, tt_ctx* x, void* dst, const void* src, int64_t bytes, int32_t kind) {
+  (void)user, (void)x, (void)kind;
+  memcpy(dst, src, (size_t)bytes);
+  return TT_OK;
+}
+static tt_status ext_negate(void* user, tt_ctx* x, const tt_op* op, const tt_value* args, int64_t n_args, tt_tensor** outs, int64_t n_outs) {
+  const tt_tensor* in = n_args == 1 ? args[0].tensor : NULL;
+  int64_t i;
+  (void)user, (void)n_outs;
+  if (strcmp(tt_op_name(op), "neg") || !tt_tensor_is_contiguous(in) || tt_tensor_dtype(in) != TT_F32) return TT_NOT_IMPLEMENTED;
+  TRY(tt_empty_like(x, in, NULL, &outs[0]));
+  for (i = 0; i < tt_tensor_numel(in); i++) ((float*)tt_tensor_data(outs[0]))[i] = -((const float*)tt_tensor_data(in))[i];
+  return TT_OK;
+}
+static tt_status on_backend(Run* r) {
+  const tt_backend_def def = {.struct_size = sizeof def, .name = "plain", .alloc = ext_take, .free = ext_give, .copy = ext_move, .compute = ext_negate};
+  tt_to_opts there = {.set = TT_TO_DEVICE}, home = {.set = TT_TO_DEVICE, .device = {TT_CPU, 0}};
+  tt_live_row rows[32];
+  int64_t n;
+  if (tt_device_parse(r->x, "plain", &there.device)) TRY(tt_backend_register(r->x, &def, &there.device));
+  MAKE(0, from(r, 0, SHAPE(4, 6)));
+  MAKE(1, tt_to(r->x, r->t[0], &there, OUT(1)));
+  TRY(tt_requires_grad_(r->x, r->t[1], 1));
+  MAKE(2, tt_neg(r->x, r->t[1], OUT(2)));
+  MAKE(3, tt_transpose(r->x, r->t[2], 0, 1, OUT(3)));
+  MAKE(4, tt_matmul(r->x, r->t[2], r->t[3], OUT(4)));
+  MAKE(5, tt_softmax(r->x, r->t[4], 0, NULL, OUT(5)));
+  MAKE(6, tt_sum(r->x, r->t[5], NULL, OUT(6)));
+  TRY(tt_backward(r->x, r->t[6], NULL));
+  MAKE(7, tt_tensor_grad(r->x, r->t[1], OUT(7)));
+  TRY(tt_add_(r->x, r->t[7], r->t[7]));
+  MAKE(8, tt_to(r->x, r->t[7], &home, OUT(8)));
+  return tt_runtime_live(r->x, rows, 32, &n);
+}
+
 static const struct {
   const char* name;
   Scenario run;
 } kScenarios[] = {
+    {"backend", on_backend},
     {"creation", creation},
     {"elementwise", elementwise},
     {"broadcast", broadcast},

@@ -1,8 +1,10 @@
 /* Every operator that hosts can name, on every sample of its family: values against a reference in double precision,
    gradients and second derivatives against finite differences, in place and into against pure, other layouts, META, the
-   instruction set (TT_TEST_ISA) against the baseline, a device (TT_TEST_DEVICE) against the CPU, two threads against
+   instruction set (TT_TEST_ISA) against the baseline, a device (TT_TEST_DEVICE: fake, ext) against the CPU, two threads against
    one. */
 #include "op_table.h"
+
+#include "ext_backend.h"
 
 #include <float.h>
 #include <math.h>
@@ -13,6 +15,7 @@ const Row kRows[] = {
 const int kNumRows = (int)(sizeof kRows / sizeof *kRows);
 
 static int device_type = TT_CPU;
+static ExtMemory ext_memory;
 static tt_ctx *base_ctx, *two_ctx; /* baseline instruction set; two threads */
 static const char* doing = "";     /* for messages */
 static int n_samples, n_gradients;
@@ -730,7 +733,12 @@ static int open_row(void** state) {
   two_ctx = new_ctx(&a, isa_wanted(), 2);
   if (!c || !two_ctx || tt_ctx_isa(c, &isa)) return -1;
   base_ctx = isa > 1 ? new_ctx(&a, 1, 1) : NULL;
-  if (device && strcmp(device, "cpu")) {
+  if (device && strcmp(device, "ext") == 0) {
+    const tt_backend_def def = ext_def(&ext_memory, "closed");
+    tt_device d;
+    if (tt_backend_register(c, &def, &d)) return -1;
+    device_type = TT_EXT;
+  } else if (device && strcmp(device, "cpu")) {
     const char* path = strcmp(device, "fake") == 0 ? getenv("TT_TEST_FAKE_LIBRARY") : NULL;
     if (tt_load_cuda(c, path)) {
       print_error("%s\n", tt_ctx_error(c)->message);

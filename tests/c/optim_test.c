@@ -1,5 +1,6 @@
 /* Optimizers against references in double precision, written here as PyTorch's documentation has them: every option, groups,
    gradients that come and go, states, closures, failures that change nothing. */
+#include "ext_backend.h"
 #include "harness.h"
 
 #include <math.h>
@@ -10,6 +11,7 @@ static const int64_t kSizes[kParams] = {1, 37, kN}; /* one element, a vector and
 /* ---- the variant under test: an instruction set (TT_TEST_ISA), a device (TT_TEST_DEVICE) ---- */
 
 static tt_device device = {TT_CPU, 0};
+static ExtMemory ext_memory;
 static int open_variant(void** state) {
   static const char* const isas[] = {"", "baseline", "avx2", "avx512"};
   const char *isa = getenv("TT_TEST_ISA"), *name = getenv("TT_TEST_DEVICE");
@@ -21,7 +23,10 @@ static int open_variant(void** state) {
     if (strcmp(isa, isas[i]) == 0) opts.isa = i;
   if (tt_runtime_new(&opts, &rt) || tt_ctx_new(rt, &c)) return -1;
   tt_runtime_release(rt);
-  if (name && strcmp(name, "cpu")) {
+  if (name && strcmp(name, "ext") == 0) {
+    const tt_backend_def def = ext_def(&ext_memory, "closed");
+    if (tt_backend_register(c, &def, &device)) return -1;
+  } else if (name && strcmp(name, "cpu")) {
     if (tt_load_cuda(c, strcmp(name, "fake") == 0 ? getenv("TT_TEST_FAKE_LIBRARY") : NULL)) return -1;
     device.type = TT_CUDA;
   }

@@ -219,7 +219,7 @@ def objects(op, v, wrapped):
     table = f"{full}_args" if args else "nullptr"
     lines = [f"static constexpr ArgInfo {full}_args[] = {{{', '.join(args)}}};"] if args else []
     schema = op.schema.replace('"', '\\"')
-    lines.append(f'static constexpr OpSchema {full}_schema = {{"{full}", "{schema}", {table}, {len(args)}, {n_outs}, {diff}, {random}, {str(op.internal).lower()}}};')
+    lines.append(f'static constexpr OpSchema {full}_schema = {{"{full}", "{schema}", {table}, {len(args)}, {n_outs}, {diff}, {random}, {str(op.internal).lower()}, {str(op.structural).lower()}}};')
     lines.append(f"constinit Op<{ret}({', '.join(types)})> op_{full} = make_op<{', '.join([ret] + types)}>(&{full}_schema, {front}, {f'{full}_autograd' if wrapped else 'nullptr'});")
     return lines
 

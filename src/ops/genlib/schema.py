@@ -96,6 +96,11 @@ class Op:
         return bool(self.raw.get("internal"))
 
     @property
+    def structural(self):
+        """Its front launches no kernel: a view, an allocation, calls of other operators."""
+        return self.view or bool(self.composite) or self.get("front") == "composite" or self.name in ("empty", "empty_like", "to_device")
+
+    @property
     def fixed(self):
         return bool(self.raw.get("fixed"))
 

@@ -1,0 +1,145 @@
+// tt_runtime_live: what is alive in a runtime, found by walking its memory. A block counts as an object if its header holds
+// together; no pointer in it is followed before it is known to lead to a block of the same runtime.
+#include "autograd/node.h"
+#include "base/blocks.h"
+#include "capi/api.h"
+#include "io/safetensors.h"
+#include "nn/module.h"
+#include "optim/scheduler.h"
+#include "tt.h"
+
+#include <algorithm>
+#include <string.h>
+
+using namespace TT_NS;
+
+namespace {
+
+struct Header {  // of every object behind a handle
+  uint32_t tag;
+  RefCount refs;
+};
+struct Kind {
+  uint32_t tag;
+  const char* name;
+  size_t bytes;  // of the object, without what may follow it in its block
+};
+constexpr Kind kKinds[] = {
+    {kTagRuntime, "runtime", sizeof(Runtime)},        {kTagCtx, "ctx", sizeof(Ctx)},
+    {kTagGenerator, "generator", sizeof(Generator)},  {kTagNode, "node", sizeof(Node)},
+    {kTagCancel, "cancel", sizeof(CancelToken)},      {kTagTensorFile, "file", sizeof(TensorFile)},
+    {kTagOptimizer, "optimizer", sizeof(Optimizer)},  {kTagScheduler, "scheduler", sizeof(Scheduler)},
+    {kTagModule, "module", sizeof(Module)},           {kTagStateDict, "state dict", sizeof(StateDict)},
+};
+
+bool is_valid_device(Device d) {
+  if (d.type == TT_CPU || d.type == TT_META) return d.index == 0;
+  return (d.type == TT_CUDA && d.index >= 0 && d.index < kMaxDevices) || (d.type == TT_EXT && d.index >= 0 && d.index < kMaxExt);
+}
+
+// The sizes of the tensor at t, NULL if it is none.
+const int64_t* sizes_of(const BlockMap& map, const Tensor* t) {
+  if (t->tag != kTagTensor || t->refs <= 0 || !valid_dtype(tt_dtype(t->dtype)) || !is_valid_device(t->device)) return nullptr;
+  if (t->ndim > kMaxDims || (t->keys & 0xff) != backend_key(t->device) || !t->storage || uintptr_t(t->storage) % 32) return nullptr;
+  if (t->ndim > kInlineDims && !map.has(t->more, size_t(t->ndim) * 16)) return nullptr;
+  const int64_t* sizes = t->sizes_ptr();
+  int64_t n = 1;
+  for (int d = 0; d < t->ndim; d++)
+    if (sizes[d] < 0 || __builtin_mul_overflow(n, sizes[d], &n)) return nullptr;
+  return n == t->numel ? sizes : nullptr;
+}
+
+bool wants_grad(const BlockMap& map, const Tensor* t) {
+  if ((t->flags & kRequiresGrad) || t->grad_fn) return true;
+  return t->base && map.has(t->base, sizeof(Tensor)) && sizes_of(map, t->base) && ((t->base->flags & kRequiresGrad) || t->base->grad_fn);
+}
+
+// Rows by what they tell, in a hash table of open addresses.
+class Rows {
+ public:
+  void add(const tt_live_row& row, int64_t bytes) {
+    if (rows_.size() * 2 >= slots_.size()) grow();
+    int32_t& slot = slots_[find(row)];
+    if (!slot) {
+      rows_.push_back(row);
+      slot = int32_t(rows_.size());
+    }
+    rows_[slot - 1].count++, rows_[slot - 1].bytes += bytes;
+  }
+  Span<const tt_live_row> sorted() {
+    std::sort(rows_.begin(), rows_.end(), [](const tt_live_row& a, const tt_live_row& b) {
+      if (a.bytes != b.bytes) return a.bytes > b.bytes;
+      return a.count != b.count ? a.count > b.count : compare(a, b) < 0;
+    });
+    return rows_.span();
+  }
+
+ private:
+  // Rows are zeroed before they are filled: what they tell, kind to shape, can be compared as bytes.
+  static constexpr size_t kKey = __builtin_offsetof(tt_live_row, count);
+  static int compare(const tt_live_row& a, const tt_live_row& b) { return memcmp(&a, &b, kKey); }
+  int64_t find(const tt_live_row& row) const {
+    uint64_t h = 0xcbf29ce484222325u, word;
+    for (size_t i = 0; i < kKey; i += 8) {
+      memcpy(&word, reinterpret_cast<const char*>(&row) + i, 8);
+      h = (h ^ word) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
+    }
+    const uint64_t mask = uint64_t(slots_.size()) - 1;
+    for (h &= mask; slots_[int64_t(h)] && compare(rows_[slots_[int64_t(h)] - 1], row); h = (h + 1) & mask) {
+    }
+    return int64_t(h);
+  }
+  void grow() {
+    const int64_t n = slots_.size() ? slots_.size() * 2 : 64;
+    slots_.clear();
+    slots_.resize(n, 0);
+    for (int64_t i = 0; i < rows_.size(); i++) slots_[find(rows_[i])] = int32_t(i + 1);
+  }
+
+  SmallVec<tt_live_row, 1> rows_;
+  SmallVec<int32_t, 1> slots_;
+};
+static_assert(__builtin_offsetof(tt_live_row, count) % 8 == 0);
+
+void add_tensor(Rows& rows, const BlockMap& map, const Tensor* t, const int64_t* sizes) {
+  tt_live_row r;
+  memset(&r, 0, sizeof r);
+  r.kind = "tensor", r.dtype = tt_dtype(t->dtype), r.device = {t->device.type, t->device.index}, r.ndim = t->ndim;
+  r.requires_grad = wants_grad(map, t);
+  for (int d = 0; d < t->ndim && d < 8; d++) r.shape[d] = sizes[d];
+  rows.add(r, t->numel * item_size(t->dtype));
+}
+
+void add_block(Rows& rows, const BlockMap& map, const void* block, size_t bytes) {
+  if (bytes < sizeof(Header)) return;
+  const auto* h = static_cast<const Header*>(block);
+  if (h->tag == kTagTensor && bytes >= sizeof(Tensor)) {
+    const auto* t = static_cast<const Tensor*>(block);
+    if (const int64_t* sizes = sizes_of(map, t)) add_tensor(rows, map, t, sizes);
+    return;
+  }
+  for (const Kind& k : kKinds) {
+    if (h->tag != k.tag || h->refs <= 0 || bytes < k.bytes) continue;
+    tt_live_row r;
+    memset(&r, 0, sizeof r);
+    r.kind = k.name;
+    rows.add(r, int64_t(bytes));
+  }
+}
+
+}  // namespace
+
+tt_status tt_runtime_live(tt_ctx* h, tt_live_row* rows, int64_t cap, int64_t* n) {
+  if (n) *n = 0;
+  return api_call(h, "runtime_live", [&](Ctx& c) {
+    out_arg(n, "n", 3);
+    const BlockMap map(c.rt->arena);
+    Rows found;
+    map.each([&](const void* block, size_t bytes) { add_block(found, map, block, bytes); });
+    const Span<const tt_live_row> sorted = found.sorted();
+    *n = sorted.n;
+    if (sorted.n > cap || (sorted.n && !rows))
+      fail_arg(TT_BUFFER_TOO_SMALL, "rows", "rows has room for {}, there are {}", rows ? cap : 0, sorted.n);
+    for (int64_t i = 0; i < sorted.n; i++) rows[i] = sorted[i];
+  });
+}

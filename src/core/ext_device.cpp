@@ -1,0 +1,49 @@
+#include "core/ext_device.h"
+
+#include "core/callback.h"
+
+namespace TT_NS {
+
+void ExtDevice::destroy(ExtDevice* d) noexcept {
+  if (d->def.drop) d->def.drop(d->def.user);
+  mem_free(d, sizeof *d);
+}
+
+ExtDevice* find_ext(Runtime* rt, int32_t index) noexcept {
+  return index >= 0 && index < kMaxExt ? __atomic_load_n(&rt->ext[index], __ATOMIC_ACQUIRE) : nullptr;
+}
+
+ExtDevice& ext_device(int32_t index) {
+  ExtDevice* d = find_ext(ctx().rt, index);
+  if (!d) fail(TT_DEVICE, "device {} does not exist: no backend of this runtime has that index", fmt(Device{TT_EXT, int8_t(index)}));
+  return *d;
+}
+
+char* ext_get(ExtDevice& d, int64_t bytes) noexcept {
+  void* p = nullptr;
+  try {
+    p = d.def.alloc(d.def.user, bytes);
+  } catch (...) {  // a host in C++ that throws has no room
+  }
+  if (!p) return nullptr;
+  const int64_t now = __atomic_add_fetch(&d.in_use, bytes, __ATOMIC_RELAXED);
+  int64_t peak = __atomic_load_n(&d.peak, __ATOMIC_RELAXED);
+  while (now > peak && !__atomic_compare_exchange_n(&d.peak, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return static_cast<char*>(p);
+}
+
+void ext_put(ExtDevice& d, char* p, int64_t bytes) noexcept {
+  d.def.free(d.def.user, p, bytes);
+  __atomic_sub_fetch(&d.in_use, bytes, __ATOMIC_RELAXED);
+}
+
+void ext_copy(ExtDevice& d, void* dst, const void* src, int64_t bytes, int32_t kind) {
+  if (!bytes) return;
+  char what[80];
+  const FmtArg args[] = {d.name};
+  format_to(what, sizeof what, "the copy callback of device {}", args);
+  run_callback(what, true, [&](tt_ctx* c) { return d.def.copy(d.def.user, c, dst, src, bytes, kind); });
+}
+
+}  // namespace TT_NS

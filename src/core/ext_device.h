@@ -1,0 +1,41 @@
+// ExtDevice: a device of the host, registered with a runtime at run time. Memory and operators come through callbacks.
+#pragma once
+
+#include "base/ref.h"
+#include "core/device.h"
+
+namespace TT_NS {
+
+struct Runtime;
+
+struct ExtDef {
+  const char* name;
+  void* user;
+  void* (*alloc)(void* user, int64_t bytes);
+  void (*free)(void* user, void* p, int64_t bytes);
+  tt_status (*copy)(void* user, tt_ctx* ctx, void* dst, const void* src, int64_t bytes, int32_t kind);  // CopyKind
+  tt_status (*compute)(void* user, tt_ctx* ctx, const tt_op* op, const tt_value* args, int64_t n_args, tt_tensor** outs, int64_t n_outs);
+  void (*drop)(void* user);
+};
+
+constexpr int kMaxExt = 8;
+constexpr int kMaxExtName = 32;  // with the closing 0
+
+// The runtime holds a reference, and each storage on the device: its memory goes back through def.free whenever that is.
+struct ExtDevice {
+  RefCount refs;
+  int32_t index;
+  ExtDef def;
+  char name[kMaxExtName];
+  int64_t in_use, peak;  // bytes; atomics
+  static void destroy(ExtDevice*) noexcept;  // runs def.drop
+};
+
+ExtDevice* find_ext(Runtime*, int32_t index) noexcept;  // NULL: none
+ExtDevice& ext_device(int32_t index);                   // of the running call's runtime; fails with DEVICE
+// bytes > 0; NULL if the device has no room.
+char* ext_get(ExtDevice&, int64_t bytes) noexcept;
+void ext_put(ExtDevice&, char* p, int64_t bytes) noexcept;
+void ext_copy(ExtDevice&, void* dst, const void* src, int64_t bytes, int32_t kind);  // fails with CALLBACK
+
+}  // namespace TT_NS
