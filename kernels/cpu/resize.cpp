@@ -23,8 +23,8 @@ struct Taps {
 };
 
 TT_INLINE int32_t below(double x, int64_t n) {
-  const double floor = __builtin_floor(double(float(x)));
-  return int32_t(floor < double(n) ? floor : double(n - 1));
+  const double at = double(float(x));  // not negative: truncation is the floor
+  return at < double(n) ? int32_t(at) : int32_t(n - 1);
 }
 
 // PyTorch's nearest element is that of float arithmetic, but for doubles.
