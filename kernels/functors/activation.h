@@ -97,11 +97,9 @@ struct SiluBackward {
 
 // Phi is the distribution function of the standard normal distribution.
 struct Gelu {  // x Phi(x)
-  template <class V> static TT_FN V lanes(V x) {
-    V bell;
-    const V tail = math::normal_tail(x, &bell);
-    return x * math::if_negative(x, tail, V(1.0f - tail));
-  }
+#if defined(__AVX512F__)
+  template <class V> static TT_FN V lanes(V x) { return math::gelu(x); }
+#endif
   template <class T> static TT_FN T op(T x, const Param<T>&) {
     T bell;
     const T tail = math::normal_tail(x, &bell);
