@@ -108,6 +108,9 @@ typedef struct tt_glu_opts {
 #define TT_GLU_DIM (UINT64_C(1) << 0)
 tt_status tt_glu(tt_ctx *c, const tt_tensor *input, const tt_glu_opts *opts, tt_tensor **out);
 
+/* x / (1 + |x|). */
+tt_status tt_softsign(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
+
 /* Adds `alpha * other` to `self`, elementwise with broadcasting and dtype promotion.
      other: tensor or number to add
      alpha: factor of other */
@@ -1427,6 +1430,16 @@ typedef struct tt_softmax_opts {
 #define TT_SOFTMAX_DTYPE (UINT64_C(1) << 0)
 tt_status tt_softmax(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_softmax_opts *opts, tt_tensor **out);
 tt_status tt_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_softmax_opts *opts, tt_tensor *dst);
+
+/* exp(-x) / sum(exp(-x)) along `dim`.
+     dim: dimension whose elements sum to 1
+     dtype: converts input first */
+typedef struct tt_softmin_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* converts input first; default None */
+} tt_softmin_opts;
+#define TT_SOFTMIN_DTYPE (UINT64_C(1) << 0)
+tt_status tt_softmin(tt_ctx *c, const tt_tensor *input, int64_t dim, const tt_softmin_opts *opts, tt_tensor **out);
 
 /* The logarithm of softmax along `dim`, without its loss of digits.
      dim: dimension along which exp of the result sums to 1

@@ -83,6 +83,9 @@ struct Gated {  // a sigmoid(b): the two halves of glu
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return a * math::sigmoid(b); }
 };
 
+struct Softsign {
+  template <class T> static TT_FN T op(T x, const Param<T>&) { return x / (T(1) + math::fabs(x)); }
+};
 struct Silu {
   template <class V> static TT_FN V lanes(V x) { return x * math::sigmoid(x); }
   template <class T> static TT_FN T op(T x, const Param<T>&) { return x * math::sigmoid(x); }

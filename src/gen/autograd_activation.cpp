@@ -1072,4 +1072,36 @@ static constexpr ArgInfo gated_args[] = {{"self", ArgType::kTensor, false, false
 static constexpr OpSchema gated_schema = {"gated", "gated(self: Tensor, gate: Tensor) -> Tensor", gated_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gated = make_op<TensorRef, const Tensor&, const Tensor&>(&gated_schema, gated_front, gated_autograd);
 
+// ---- softsign ----
+struct softsign_saved {
+  Saved input;
+};
+static void softsign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<softsign_saved>();
+  if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::div(g0, op::square(op::add(op::abs(input), 1)));
+  }
+}
+static constinit const NodeType softsign_type = {"softsign", softsign_apply, destroy_saved<softsign_saved>, sizeof(softsign_saved), false};
+static TensorRef softsign_autograd(Call c, const Tensor& input) {
+  const bool n0 = needs_grad(input);
+  if (!(n0)) return redispatch(op_softsign, c.keys & kBelowAutograd, input);
+  NodeRef node = new_node(&softsign_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) softsign_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  s.input.save(input);
+  auto out = redispatch(op_softsign, c.keys & kBelowAutograd, input);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo softsign_args[] = {{"input", ArgType::kTensor, false, false}};
+static constexpr OpSchema softsign_schema = {"softsign", "softsign(input: Tensor) -> Tensor", softsign_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_softsign = make_op<TensorRef, const Tensor&>(&softsign_schema, softsign_front, softsign_autograd);
+
 }  // namespace TT_NS

@@ -20,6 +20,11 @@ static constexpr ArgInfo softmax_into_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema softmax_into_schema = {"softmax_into", "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmax_into_args, 4, 0, false, false, false, true};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into = make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&softmax_into_schema, softmax_into_front, softmax_into_autograd);
 
+// ---- softmin ----
+static constexpr ArgInfo softmin_args[] = {{"input", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema softmin_schema = {"softmin", "softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmin_args, 3, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmin_schema, softmin_front, nullptr);
+
 // ---- native_softmax ----
 struct native_softmax_saved {
   int64_t dim;

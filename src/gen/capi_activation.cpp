@@ -170,3 +170,10 @@ tt_status tt_glu(tt_ctx *c, const tt_tensor *input, const tt_glu_opts *opts, tt_
     give(x, out, op::glu(tensor_arg(input, "input", 0), o_dim));
   });
 }
+tt_status tt_softsign(tt_ctx *c, const tt_tensor *input, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "softsign", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 1);
+    give(x, out, op::softsign(tensor_arg(input, "input", 0)));
+  });
+}

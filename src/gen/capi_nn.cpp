@@ -21,6 +21,15 @@ tt_status tt_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const t
     op::softmax_into(tensor_arg(self, "self", 0), dim, o_dtype, mutable_arg(dst, "dst", 3));
   });
 }
+tt_status tt_softmin(tt_ctx *c, const tt_tensor *input, int64_t dim, const tt_softmin_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "softmin", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
+    give(x, out, op::softmin(tensor_arg(input, "input", 0), dim, o_dtype));
+  });
+}
 tt_status tt_log_softmax(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_log_softmax_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "log_softmax", [&]([[maybe_unused]] Ctx& x) {

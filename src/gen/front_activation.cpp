@@ -126,4 +126,8 @@ TensorRef hardsigmoid_backward_front([[maybe_unused]] Call c, const Tensor& grad
 static constexpr ElementSpec spec_gated = {&kernel_gated, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};
 TensorRef gated_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& gate) { return element_binary(spec_gated, self, gate); }
 
+// softsign(input: Tensor) -> Tensor
+static constexpr ElementSpec spec_softsign = {&kernel_softsign, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};
+TensorRef softsign_front([[maybe_unused]] Call c, const Tensor& input) { return element_op(spec_softsign, {input}); }
+
 }  // namespace TT_NS

@@ -16,6 +16,9 @@ void softmax_into_front(Call c, const Tensor& self, int64_t dim, Dtype dtype, Te
   copy_result(dst, *r, false);
 }
 
+// softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor
+TensorRef softmin_front([[maybe_unused]] Call c, const Tensor& input, int64_t dim, Dtype dtype) { return op::softmax(op::neg(input), dim, dtype); }
+
 // native_softmax(self: Tensor, dim: Dim) -> Tensor
 
 // softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor

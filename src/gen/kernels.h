@@ -28,6 +28,7 @@ extern const Kernel kernel_hardswish_backward;
 extern const Kernel kernel_hardsigmoid;
 extern const Kernel kernel_hardsigmoid_backward;
 extern const Kernel kernel_gated;
+extern const Kernel kernel_softsign;
 extern const Kernel kernel_add;
 extern const Kernel kernel_sub;
 extern const Kernel kernel_rsub;
@@ -165,6 +166,6 @@ extern const Kernel kernel_clip_scale;
 extern const Kernel kernel_resize;
 extern const Kernel kernel_resize_backward;
 
-constexpr int32_t kNumKernels = 159;
+constexpr int32_t kNumKernels = 160;
 
 }  // namespace TT_NS

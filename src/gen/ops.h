@@ -44,6 +44,7 @@ extern Op<void(Tensor&)> op_hardsigmoid_;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_hardsigmoid_backward;
 extern Op<TensorRef(const Tensor&, int64_t)> op_glu;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_gated;
+extern Op<TensorRef(const Tensor&)> op_softsign;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add;
 extern Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_;
 extern Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_into;
@@ -443,6 +444,7 @@ extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into;
 extern Op<TensorRef(Str, TensorSpan)> op_einsum;
 extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax;
 extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into;
+extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin;
 extern Op<TensorRef(const Tensor&, int64_t)> op_native_softmax;
 extern Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_softmax_backward;
 extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_log_softmax;
@@ -727,6 +729,9 @@ inline TensorRef glu(const Tensor& input, int64_t dim = -1) {
 }
 inline TensorRef gated(const Tensor& self, const Tensor& gate) {
   return dispatch(op_gated, self, gate);
+}
+inline TensorRef softsign(const Tensor& input) {
+  return dispatch(op_softsign, input);
 }
 inline TensorRef add(const Tensor& self, const Tensor& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_add, self, other, alpha);
@@ -1924,6 +1929,9 @@ inline TensorRef softmax(const Tensor& self, int64_t dim, Dtype dtype = Dtype::k
 }
 inline void softmax_into(const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
   return dispatch(op_softmax_into, self, dim, dtype, dst);
+}
+inline TensorRef softmin(const Tensor& input, int64_t dim, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_softmin, input, dim, dtype);
 }
 inline TensorRef native_softmax(const Tensor& self, int64_t dim) {
   return dispatch(op_native_softmax, self, dim);

@@ -371,6 +371,12 @@ static Arr soft(const Arr* x, int64_t dim, int logarithm) {
 static int r_softmax(const Inputs* in, Arr* out) {
   return *out = soft(tensor(in, "self"), int_arg(in, "dim", 0), 0), 1;
 }
+static int r_softmin(const Inputs* in, Arr* out) {
+  Arr x = *tensor(in, "input");
+  Arr negative = array(x.shape, x.ndim);
+  for (int64_t i = 0; i < x.n; i++) negative.v[i] = -x.v[i];
+  return *out = soft(&negative, int_arg(in, "dim", 0), 0), 1;
+}
 static int r_log_softmax(const Inputs* in, Arr* out) {
   return *out = soft(tensor(in, "self"), int_arg(in, "dim", 0), 1), 1;
 }
@@ -804,6 +810,7 @@ static const struct {
     {"addmm", 0, r_addmm, 0},
     {"softmax", 0, r_softmax, 0},
     {"log_softmax", 0, r_log_softmax, 0},
+    {"softmin", 0, r_softmin, 0},
     {"layer_norm", 0, r_layer_norm, 0},
     {"nll_loss", 0, r_nll_loss, 0},
     {"cross_entropy", 0, r_cross_entropy, 0},

@@ -19,6 +19,7 @@ static double f_gelu(const Inputs* in, double a, double b, double m) {
   if (int_arg(in, "approximate", 0)) return a / (1 + exp(-2 * sqrt(2 / acos(-1)) * (a + 0.044715 * a * a * a)));
   return a * 0.5 * erfc(-a / sqrt(2));
 }
+static double f_softsign(const Inputs* in, double a, double b, double m) { return (void)in, UNUSED_BM, a / (1 + fabs(a)); }
 static double f_silu(const Inputs* in, double a, double b, double m) { return (void)in, UNUSED_BM, a / (1 + exp(-a)); }
 static double softplus(double a) { return a > 0 ? a + log1p(exp(-a)) : log1p(exp(a)); }
 static double f_mish(const Inputs* in, double a, double b, double m) { return (void)in, UNUSED_BM, a * tanh(softplus(a)); }
@@ -162,7 +163,7 @@ static double f_right_shift(const Inputs* in, double a, double b, double m) {
       {"bitwise_left_shift", f_left_shift, 0, 1}, {"bitwise_right_shift", f_right_shift, 0, 1}, ACT_REFS_FLOAT
 #define ACT_REFS_FLOAT                                                                                                   \
   {"hardtanh", f_hardtanh, 0, 1}, {"relu6", f_relu6, 0, 1}, {"leaky_relu", f_leaky_relu, 0, 1}, {"elu", f_elu, 0, 0},  \
-      {"gelu", f_gelu, 0, 0}, {"silu", f_silu, 0, 0}, {"mish", f_mish, 0, 0}, {"softplus", f_softplus, 0, 0},         \
+      {"gelu", f_gelu, 0, 0}, {"silu", f_silu, 0, 0}, {"softsign", f_softsign, 0, 0}, {"mish", f_mish, 0, 0}, {"softplus", f_softplus, 0, 0},         \
       {"logsigmoid", f_logsigmoid, 0, 0}, {"hardsigmoid", f_hardsigmoid, 0, 1}, {"hardswish", f_hardswish, 0, 1},     \
       {"glu", 0, r_glu, 0}, {"l1_loss", 0, r_l1_loss, 0}, {"mse_loss", 0, r_mse_loss, 0},                             \
       {"smooth_l1_loss", 0, r_smooth_l1_loss, 0}, {"huber_loss", 0, r_huber_loss, 0}, {"binary_cross_entropy", 0, r_bce, 0}, \

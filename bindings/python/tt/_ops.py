@@ -595,8 +595,10 @@ tt_slice = lib.tt_slice
 tt_smooth_l1_loss = lib.tt_smooth_l1_loss
 tt_softmax = lib.tt_softmax
 tt_softmax_into = lib.tt_softmax_into
+tt_softmin = lib.tt_softmin
 tt_softplus = lib.tt_softplus
 tt_softplus_into = lib.tt_softplus_into
+tt_softsign = lib.tt_softsign
 tt_sort = lib.tt_sort
 tt_sort_into = lib.tt_sort_into
 tt_split = lib.tt_split
@@ -727,6 +729,7 @@ _o_round = Struct("Qq0q").pack
 _o_addmm = Struct("Q0qiiqdd0qiiqdd0q").pack
 _o_baddbmm = Struct("Q0qiiqdd0qiiqdd0q").pack
 _o_softmax = Struct("Qi0q").pack
+_o_softmin = Struct("Qi0q").pack
 _o_log_softmax = Struct("Qi0q").pack
 _o_layer_norm = Struct("Qd0q").pack
 _o_nll_loss = Struct("QPqi0q").pack
@@ -1158,6 +1161,21 @@ def glu(input, dim=-1):
         opts = _o_glu(1, integer(dim, "glu", "dim"))
     h = c_void_p()
     if tt_glu(local.ctx, input._h, opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
+def softsign(input):
+    """softsign(input)
+
+    x / (1 + |x|).
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("softsign", "input", "Tensor", input)
+    h = c_void_p()
+    if tt_softsign(local.ctx, input._h, byref(h)):
         fail()
     t = _new(Tensor)
     t._h = h
@@ -5494,6 +5512,26 @@ def softmax(input, dim, *, dtype=None, out=None):
     return t
 
 
+def softmin(input, dim, *, dtype=None):
+    """softmin(input, dim, *, dtype=None)
+
+    exp(-x) / sum(exp(-x)) along `dim`.
+      dim: dimension whose elements sum to 1
+      dtype: converts input first
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("softmin", "input", "Tensor", input)
+    opts = None
+    if dtype is not None:
+        opts = _o_softmin((dtype is not None), dtype_code(dtype, "softmin", "dtype"))
+    h = c_void_p()
+    if tt_softmin(local.ctx, input._h, int64(dim, "softmin", "dim"), opts, byref(h)):
+        fail()
+    t = _new(Tensor)
+    t._h = h
+    return t
+
+
 def log_softmax(input, dim, *, dtype=None, out=None):
     """log_softmax(input, dim, *, dtype=None, out=None)
 
@@ -7650,6 +7688,7 @@ PLACES = {
         "logsigmoid": logsigmoid, "max_pool1d": max_pool1d, "max_pool1d_with_indices": max_pool1d_with_indices, "max_pool2d": max_pool2d,
         "max_pool2d_with_indices": max_pool2d_with_indices, "mish": mish, "mse_loss": mse_loss, "nll_loss": nll_loss, "one_hot": one_hot,
         "pad": pad, "relu": relu, "relu6": relu6, "rms_norm": rms_norm, "scaled_dot_product_attention": scaled_dot_product_attention,
-        "sigmoid": sigmoid, "silu": silu, "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softplus": softplus, "tanh": tanh
+        "sigmoid": sigmoid, "silu": silu, "smooth_l1_loss": smooth_l1_loss, "softmax": softmax, "softmin": softmin, "softplus": softplus,
+        "softsign": softsign, "tanh": tanh
     },
 }
