@@ -66,6 +66,7 @@ typedef struct tt_live_row {
   tt_device device;
   int32_t requires_grad;
   int32_t ndim;
+  int32_t pad;
   int64_t shape[8];              /* of more dims: the first 8 */
   int64_t count, bytes;
 } tt_live_row;
@@ -110,7 +111,8 @@ tt_status tt_synchronize(tt_ctx *c, const tt_device *device);              /* NU
    passed, unchecked. It sets n_outs new tensors (owned; tt_empty with its device and tt_tensor_data), or writes into the arguments
    that an in-place or _into operator changes; it may use tt, unrecorded. TT_NOT_IMPLEMENTED declines what it does not know,
    wrong arguments too: tt then copies the arguments to the CPU, runs the operator there and copies the results back. 0-dim
-   and index tensors among the arguments may be CPU tensors. */
+   and index tensors among the arguments may be CPU tensors. Callbacks come from the threads of the calls that need them, several
+   at once if there are several ctxs. A compute that calls the operator it is asked for is asked again. */
 typedef struct tt_backend_def {
   size_t struct_size;
   const char *name;              /* of the device: [a-z_][a-z0-9_]*, at most 31 bytes; copied */

@@ -99,7 +99,7 @@ class Rows {
   SmallVec<tt_live_row, 1> rows_;
   SmallVec<int32_t, 1> slots_;
 };
-static_assert(__builtin_offsetof(tt_live_row, count) % 8 == 0);
+static_assert(sizeof(tt_live_row) == 8 + 6 * 4 + 8 * 8 + 2 * 8);  // no gaps, which a copy need not keep
 
 void add_tensor(Rows& rows, const BlockMap& map, const Tensor* t, const int64_t* sizes) {
   tt_live_row r;
