@@ -53,102 +53,41 @@ class Sequential(Module):
         return self
 
 
-class ModuleList(Module):
-    """A list of modules."""
+class Items(Module):
+    """What lists and dicts share: their items are children, or parameters."""
+    group = "_modules"
 
-    def __init__(self, modules=None):
-        super().__init__()
-        self.extend(modules or ())
+    @property
+    def items_(self):
+        return self.__dict__[self.group]
 
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(self._modules.values())
-
-    def __getitem__(self, i):
-        items = list(self._modules.values())
-        return type(self)(items[i]) if isinstance(i, slice) else items[i]
-
-    def __setitem__(self, i, module):
-        self._modules[str(range(len(self))[index(i)])] = module
-
-    def append(self, module):
-        self.add_module(str(len(self)), module)
-        return self
-
-    def extend(self, modules):
-        for m in modules:
-            self.append(m)
-        return self
-
-    def insert(self, i, module):
-        items = list(self)
-        items.insert(i, module)
-        self._modules.clear()
-        self.extend(items)
-
-
-class ModuleDict(Module):
-    """Modules by name."""
-
-    def __init__(self, modules=None):
-        super().__init__()
-        self.update(modules or {})
-
-    def update(self, modules):
-        for name, m in modules.items() if hasattr(modules, "items") else modules:
-            self[name] = m
+    def made(self, value):
+        """value as an item."""
+        return value
 
     def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(self._modules)
-
-    def __contains__(self, name):
-        return name in self._modules
-
-    def __getitem__(self, name):
-        return self._modules[name]
-
-    def __setitem__(self, name, module):
-        self.add_module(name, module)
-
-    def __delitem__(self, name):
-        del self._modules[name]
-
-    def keys(self):
-        return self._modules.keys()
-
-    def values(self):
-        return self._modules.values()
-
-    def items(self):
-        return self._modules.items()
+        return len(self.items_)
 
 
-class ParameterList(Module):
-    """A list of parameters."""
+class Listed(Items):
+    """Items under the numbers 0, 1, …"""
 
     def __init__(self, values=None):
         super().__init__()
         self.extend(values or ())
 
-    def __len__(self):
-        return len(self._parameters)
-
     def __iter__(self):
-        return iter(self._parameters.values())
+        return iter(self.items_.values())
 
     def __getitem__(self, i):
-        return list(self._parameters.values())[i]
+        items = list(self.items_.values())
+        return type(self)(items[i]) if isinstance(i, slice) else items[i]
 
     def __setitem__(self, i, value):
-        setattr(self, str(range(len(self))[index(i)]), value if isinstance(value, Parameter) else Parameter(value))
+        setattr(self, str(range(len(self))[index(i)]), self.made(value))
 
     def append(self, value):
-        self.register_parameter(str(len(self)), value if isinstance(value, Parameter) else Parameter(value))
+        setattr(self, str(len(self)), self.made(value))
         return self
 
     def extend(self, values):
@@ -156,35 +95,68 @@ class ParameterList(Module):
             self.append(v)
         return self
 
+    def insert(self, i, value):
+        items = list(self)
+        items.insert(i, value)
+        self.items_.clear()
+        self.extend(items)
 
-class ParameterDict(Module):
-    """Parameters by name."""
 
-    def __init__(self, parameters=None):
+class Named(Items):
+    """Items under names."""
+
+    def __init__(self, values=None):
         super().__init__()
-        for name, value in (parameters or {}).items():
-            self[name] = value
+        self.update(values or {})
 
-    def __len__(self):
-        return len(self._parameters)
+    def update(self, values):
+        for name, v in values.items() if hasattr(values, "items") else values:
+            self[name] = v
 
     def __iter__(self):
-        return iter(self._parameters)
+        return iter(self.items_)
 
     def __contains__(self, name):
-        return name in self._parameters
+        return name in self.items_
 
     def __getitem__(self, name):
-        return self._parameters[name]
+        return self.items_[name]
 
     def __setitem__(self, name, value):
-        setattr(self, name, value if isinstance(value, Parameter) else Parameter(value))
+        setattr(self, name, self.made(value))
+
+    def __delitem__(self, name):
+        del self.items_[name]
 
     def keys(self):
-        return self._parameters.keys()
+        return self.items_.keys()
 
     def values(self):
-        return self._parameters.values()
+        return self.items_.values()
 
     def items(self):
-        return self._parameters.items()
+        return self.items_.items()
+
+
+class OfParameters:
+    """Items are parameters; other tensors are made such."""
+    group = "_parameters"
+
+    def made(self, value):
+        return value if isinstance(value, Parameter) else Parameter(value)
+
+
+class ModuleList(Listed):
+    """A list of modules."""
+
+
+class ModuleDict(Named):
+    """Modules by name."""
+
+
+class ParameterList(OfParameters, Listed):
+    """A list of parameters."""
+
+
+class ParameterDict(OfParameters, Named):
+    """Parameters by name."""

@@ -1,0 +1,120 @@
+"""tt.nn as a PyTorch user meets it: subclasses, trees, ties, moves, copies, hooks, errors."""
+import copy
+
+import pytest
+
+import tt
+from tt import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        self.head = nn.Linear(4, 4, bias=False)
+        self.scale = nn.Parameter(tt.ones(4))
+        self.register_buffer("seen", tt.zeros(()), persistent=False)
+
+    def forward(self, x):
+        return self.head(self.body(x)) * self.scale
+
+
+def test_tree_and_state():
+    m = Net()
+    assert [n for n, _ in m.named_parameters()] == ["scale", "body.0.weight", "body.0.bias", "head.weight"]
+    assert list(m.state_dict()) == ["scale", "body.0.weight", "body.0.bias", "head.weight"]
+    assert m.body[0].weight is m.get_parameter("body.0.weight") and m.head.bias is None
+    assert repr(m) == ("Net(\n  (body): Sequential(\n    (0): Linear(in_features=4, out_features=4, bias=True)\n    (1): ReLU()\n  )\n"
+                       "  (head): Linear(in_features=4, out_features=4, bias=False)\n)")
+    other = Net()
+    assert str(other.load_state_dict(m.state_dict())) == "<All keys matched successfully>"
+    x = tt.randn(3, 4)
+    assert m(x).tolist() == other(x).tolist()
+    with pytest.raises(RuntimeError, match="missing"):
+        m.load_state_dict({"scale": tt.ones(4)})
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        m.load_state_dict({"scale": tt.ones(5)}, strict=False)
+
+
+def test_tied_weights_train_as_one():
+    m = Net()
+    m.head.weight = m.body[0].weight
+    assert len(list(m.parameters())) == 3 and len(m.state_dict()) == 4
+    m(tt.randn(2, 4)).sum().backward()
+    with tt.no_grad():
+        m.head.weight.zero_()
+    assert m(tt.randn(2, 4)).abs().max().item() == 0 and m.body[0].weight.grad is not None
+
+
+def test_moves_keep_the_objects():
+    m = Net()
+    weight = m.head.weight
+    assert m.double() is m and m.head.weight is weight and weight.dtype is tt.float64
+    assert m(tt.randn(2, 4, dtype=tt.float64)).dtype is tt.float64
+    assert m.to("meta").head.weight.device.type == "meta"
+    with pytest.raises(TypeError):
+        m.to(tt.int64)
+
+
+def test_modes_and_freezing():
+    m = nn.Sequential(nn.Dropout(0.5), Net())
+    assert m.eval() is m and not m[0].training and not m[1].body.training
+    x = tt.ones(8, 4)
+    assert m[0](x).tolist() == x.tolist()
+    m.train()
+    assert 0 in [v for row in m[0](tt.ones(64, 4)).tolist() for v in row]
+    m.requires_grad_(False)
+    assert not any(p.requires_grad for p in m.parameters())
+
+
+def test_copies_are_apart_but_share_what_was_shared():
+    m = Net()
+    m.head.weight = m.body[0].weight
+    twin = copy.deepcopy(m)
+    assert twin.head.weight is twin.body[0].weight and twin.head.weight is not m.head.weight
+    x = tt.randn(2, 4)
+    assert twin(x).tolist() == m(x).tolist()
+    with tt.no_grad():
+        twin.scale.mul_(2)
+    assert twin(x).tolist() != m(x).tolist()
+
+
+def test_hooks_of_layers():
+    layer, seen = nn.Linear(2, 2), []
+    first = layer.register_forward_pre_hook(lambda m, args: seen.append("pre"))
+    layer.register_forward_hook(lambda m, args, out: out * 0)
+    assert layer(tt.ones(1, 2)).tolist() == [[0, 0]] and seen == ["pre"]
+    first.remove()
+    layer(tt.ones(1, 2))
+    assert seen == ["pre"]
+
+
+def test_errors_are_pythons():
+    with pytest.raises(TypeError, match="missing required argument 'out_features'"):
+        nn.Linear(2)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'bais'"):
+        nn.Linear(2, 2, bais=True)
+    with pytest.raises(ValueError, match="divisible"):
+        nn.Conv2d(3, 4, 3, groups=2)
+    with pytest.raises(AttributeError, match="before Module.__init__"):
+        type("Bad", (nn.Module,), {"__init__": lambda self: setattr(self, "a", nn.ReLU())})()
+    with pytest.raises(NotImplementedError, match="forward"):
+        nn.Module()(1)
+    with pytest.raises(RuntimeError, match="Linear|linear|shape|must"):
+        nn.Linear(3, 2)(tt.ones(1, 4))
+    with pytest.raises(TypeError, match="Parameter or None"):
+        nn.Linear(2, 2).weight = tt.ones(2, 2)
+
+
+def test_a_small_training():
+    tt.manual_seed(0)
+    m = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
+    opt = tt.optim.Adam(m.parameters(), lr=0.05)
+    x = tt.randn(64, 2)
+    y = (x[:, :1] * x[:, 1:]).detach()
+    for _ in range(200):
+        opt.zero_grad()
+        loss = nn.functional.mse_loss(m(x), y)
+        loss.backward()
+        opt.step()
+    assert loss.item() < 0.02
