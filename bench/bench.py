@@ -37,6 +37,18 @@ TORCH = {"mm32x32x32": 2.5, "mm64x64x64": 1.25, "mm128x128x128": 1.0, "mm256x256
          "adam1e6": 1.6, "adam1e7": 1.0, "adam100x1e4": 2.5, "train_mlp_sgd": None, "train_mlp_adam": 1.12, "train_lenet_sgd": None,
          "train_lenet_adam": 1.8, "train_cnn_sgd": None, "train_cnn_adam": 1.4, "train_gpt_sgd": None, "train_gpt_adam": 1.1}
 ONEDNN = {"mm128x128x128": 1.0, "mm256x256x256": 1.0, "mm512x512x512": 1.0, "mm1024x1024x1024": 1.0, "mm2048x2048x2048": 1.0}
+# Why a row misses its gate, and what is planned: printed below the table while it does.
+REASONS = {
+    "train_lenet_adam": "its convolutions have 6 channels, of 16 lanes; planned: vectors along the pixels of a row, channels in registers.",
+    "train_lenet_sgd": "as train_lenet_adam.",
+    "adam1e6": "the state streams through the third-level cache at its bandwidth; planned: prefetch by the distance that DRAM rows want.",
+    "convNHWC_c2": "PyTorch's oneDNN kernel keeps 64 input channels of a row in registers' reach; planned: tiles of two rows.",
+    "convNHWC_c2_fb": "as convNHWC_c2.",
+    "convNHWC_c4_fb": "14 x 14 pixels leave a ragged last tile in the weight's gradient; planned: tiles across images.",
+    "train_gpt_adam": "its products run at the machine's rate; what is left is gelu's gradient and layer norm's, which are not fused yet.",
+    "train_mlp_adam": "the products of 128 rows pack weights that do not change within the step; planned: the storage's packed copy.",
+    "mha_fb": "the projections are separate products with a copy between; planned: strided results.",
+}
 AT_LIMIT = 0.85  # the share of the machine's limit at which a gate counts as met
 BACKWARD = ("backward per node", "chain100fb", "chain100fwd", 100, 20)  # (fb - fwd) / nodes
 
@@ -167,6 +179,17 @@ def host():
     return model
 
 
+def order(row):
+    """Missed rows first, the worst of them at the top."""
+    return (not verdict(row).startswith("**"), row["gate"] is None, row["ratio"] / (row["gate"] or 1))
+
+
+def losses(rows):
+    """Each missed row with its reason."""
+    missed = [r["name"] for r in rows if verdict(r).startswith("**")]
+    return "\n".join(f"- {n}: {REASONS.get(n, 'to be looked into')}" for n in dict.fromkeys(missed))
+
+
 def output(command):
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout.strip()
 
@@ -184,7 +207,9 @@ both workers in turn. Ratio: the peer's time by tt's, median of the rounds; abov
 one counts as met, too, at {AT_LIMIT} of the machine's limit, which worker_limit.cpp shows in the same run (reading or writing the same bytes
 from the same level of memory, or issuing the same multiply-adds; one thread).
 {args.note}
-{table(rows)}
+{table(sorted(rows, key=order))}
+
+{losses(rows)}
 
 {size}
 """)

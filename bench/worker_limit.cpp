@@ -112,7 +112,21 @@ constexpr Entry kEntries[] = {{"sum1e6", 'r', 1000000},
                               {"mm256x256x256", 'm', 256 * 256 * 256},
                               {"mm512x512x512", 'm', 512 * 512 * 512},
                               {"mm1024x1024x1024", 'm', int64_t(1) << 30},
-                              {"mm2048x2048x2048", 'm', int64_t(1) << 33}};
+                              {"mm2048x2048x2048", 'm', int64_t(1) << 33},
+                              {"convNHWC_c2", 'm', INT64_C(924844032)},
+                              {"convNHWC_c2_fb", 'm', INT64_C(2774532096)},
+                              {"convNCHW_c2", 'm', INT64_C(924844032)},
+                              {"convNHWC_c3", 'm', INT64_C(924844032)},
+                              {"convNHWC_c3_fb", 'm', INT64_C(2774532096)},
+                              {"convNCHW_c3", 'm', INT64_C(924844032)},
+                              {"convNHWC_c4", 'm', INT64_C(924844032)},
+                              {"convNHWC_c4_fb", 'm', INT64_C(2774532096)},
+                              {"convNCHW_c4", 'm', INT64_C(924844032)},
+                              {"convNHWC_c5", 'm', INT64_C(924844032)},
+                              {"convNHWC_c5_fb", 'm', INT64_C(2774532096)},
+                              {"convNCHW_c5", 'm', INT64_C(924844032)},
+                              {"convNHWC_p1", 'm', INT64_C(411041792)},
+                              {"convNHWC_p1_fb", 'm', INT64_C(1233125376)}};
 
 Work build(const Entry& e) {
   const int64_t n = e.n;
