@@ -13,7 +13,7 @@ if(TT_SANITIZE)
 endif()
 
 set(tt_warnings -Wall -Wextra -Werror)
-set(tt_definitions TT_CHECKED=$<BOOL:${TT_CHECKED}> TT_BLAS=$<BOOL:${TT_BLAS}> TT_VERSION="${PROJECT_VERSION}")
+set(tt_definitions TT_CHECKED=$<BOOL:${TT_CHECKED}> TT_BLAS=$<BOOL:${TT_BLAS}> TT_SLEEF=$<BOOL:${TT_SLEEF}> TT_VERSION="${PROJECT_VERSION}")
 foreach(isa baseline avx2 avx512)
   string(TOUPPER ${isa} upper)
   if(isa IN_LIST TT_ISAS)

@@ -1,6 +1,7 @@
 # Build options.
 option(TT_TESTS "Build the tests" ON)
 option(TT_CHECKED "Released handles and shared ctxs become statuses instead of undefined behaviour" OFF)
+option(TT_SLEEF "Open SLEEF at the first function in double that it serves" ON)
 option(TT_BLAS "Open OpenBLAS at the first product that wants it" ON)
 set(TT_ISAS "baseline;avx2;avx512" CACHE STRING "Instruction sets that the CPU kernels are built for; baseline is always one")
 set(TT_SANITIZE "" CACHE STRING "Sanitizers: address, undefined, thread (a list)")

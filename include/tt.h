@@ -29,7 +29,7 @@ extern "C" {
 
 /* ---- library ---- */
 const char *tt_version(void);                    /* "0.1.0" */
-const char *tt_build_info(void);                 /* one line: version, compiler, ISAs, BLAS and its core type once loaded */
+const char *tt_build_info(void);                 /* one line: version, compiler, ISAs, BLAS and its core type once loaded, SLEEF */
 const char *tt_status_name(tt_status s);         /* "SHAPE", … */
 const char *tt_dtype_name(tt_dtype d);           /* "float32", …; NULL if unknown */
 int64_t tt_dtype_size(tt_dtype d);               /* bytes of an element; 0 if unknown */

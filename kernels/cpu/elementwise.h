@@ -20,6 +20,8 @@ using Block = void (*)(const ElementPlan& plan, char* out, const char* a, const 
 int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) noexcept;
 // The copy kernel: any dtype to any dtype.
 int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept;
+// One function over n doubles: the block of every functor with a kVector.
+void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept;
 
 TT_ENTRY_END
 
@@ -99,6 +101,8 @@ struct Loop {
   static constexpr bool kHasLanes = false;
 #endif
 
+  static constexpr bool kHasVector = __is_same(T, double) && requires { F::kVector; };
+
   // A functor whose op does not hold everywhere: blocks with a hard element take the scalar way. An easy element has
   // the same value in both.
   static TT_INLINE void checked_loop(const Param<T>& p, char* out, const char* a, int64_t n) {
@@ -119,6 +123,7 @@ struct Loop {
 
   static TT_NOINLINE void block(const ElementPlan& plan, char* out, const char* a, const char* b, const char* c,
                                 int64_t n) {
+    if constexpr (kHasVector) return map_function(F::kVector, out, a, n);
     Param<T> p = param(plan);
     if constexpr (requires { F::prepare(p); }) F::prepare(p);
     if constexpr (kHasLanes) return lanes_loop(out, a, n);

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "plan/element_plan.h"
+#include "plan/sleef.h"
 
 #if defined(__CUDACC__)
 #define TT_FN __host__ __device__ __forceinline__

@@ -13,9 +13,11 @@ struct Exp {
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::exp(a); }
 };
 struct Log {
+  static constexpr VectorId kVector = kVectorLog;
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::log(a); }
 };
 struct Tanh {
+  static constexpr VectorId kVector = kVectorTanh;
   template <class V> static TT_FN V lanes(V a) { return math::tanh(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::tanh(a); }
 };
@@ -32,11 +34,13 @@ struct Rsqrt {
 
 // sin and cos of one float are quick while |x| is small; is_hard tells the loops which blocks need op_hard.
 struct Sin {
+  static constexpr VectorId kVector = kVectorSin;
   template <class T> static TT_FN bool is_hard(T a) { return math::is_hard_angle(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sin(a); }
   template <class T> static TT_FN T op_hard(T a) { return math::sin_hard(a); }
 };
 struct Cos {
+  static constexpr VectorId kVector = kVectorCos;
   template <class T> static TT_FN bool is_hard(T a) { return math::is_hard_angle(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::cos(a); }
   template <class T> static TT_FN T op_hard(T a) { return math::cos_hard(a); }

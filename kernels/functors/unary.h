@@ -6,9 +6,10 @@
 
 TT_FUNCTORS_BEGIN
 
-// A functor that is one function of namespace math.
+// A functor that is one function of namespace math; kVector: in double, SLEEF's.
 #define TT_UNARY(functor, function)                                                                  \
   struct functor {                                                                                   \
+    static constexpr VectorId kVector = kVector##functor;                                            \
     template <class T> static TT_FN T op(T a, const Param<T>&) { return math::function(a); }          \
   };
 TT_UNARY(Exp2, exp2)
@@ -22,10 +23,13 @@ TT_UNARY(Atan, atan)
 TT_UNARY(Sinh, sinh)
 TT_UNARY(Cosh, cosh)
 TT_UNARY(Erf, erf)
-TT_UNARY(Erfc, erfc)
 #undef TT_UNARY
+struct Erfc {
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::erfc(a); }
+};
 
 struct Tan {
+  static constexpr VectorId kVector = kVectorTan;
   template <class T> static TT_FN bool is_hard(T a) { return math::is_hard_angle(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::tan(a); }
   template <class T> static TT_FN T op_hard(T a) { return math::tan_hard(a); }

@@ -1,6 +1,7 @@
 #include "capi/api.h"
 #include "dispatch/key.h"
 #include "plan/blas.h"
+#include "plan/sleef.h"
 #include "tt.h"
 
 #include <string.h>
@@ -22,17 +23,18 @@ const char* tt_version(void) { return TT_VERSION; }
 #else
 #define TT_COMPILER "gcc " __VERSION__
 #endif
-// Written once more when OpenBLAS has been opened: its core type is known only then.
+// Written once more when OpenBLAS or SLEEF has been opened: what they are is known only then.
 static constinit char build_info[256];
-static constinit const char* build_info_core = nullptr;
+static constinit const char *build_info_core = nullptr, *build_info_sleef = nullptr;
 static constinit Mutex build_info_mutex;
 const char* tt_build_info(void) {
   Lock lock(build_info_mutex);
   const char* core = TT_BLAS ? blas_core() : nullptr;
-  if (build_info[0] && core == build_info_core) return build_info;
-  const FmtArg args[] = {TT_COMPILER, TT_ISA_LIST, core ? core : TT_BLAS ? "not loaded" : "off", TT_CHECKED ? "on" : "off"};
-  format_to(build_info, sizeof build_info, "tt " TT_VERSION "; {}; kernels: {}; OpenBLAS: {}; checked: {}", args);
-  build_info_core = core;
+  const char* sleef = sleef_state();
+  if (build_info[0] && core == build_info_core && sleef == build_info_sleef) return build_info;
+  const FmtArg args[] = {TT_COMPILER, TT_ISA_LIST, core ? core : TT_BLAS ? "not loaded" : "off", sleef, TT_CHECKED ? "on" : "off"};
+  format_to(build_info, sizeof build_info, "tt " TT_VERSION "; {}; kernels: {}; OpenBLAS: {}; SLEEF: {}; checked: {}", args);
+  build_info_core = core, build_info_sleef = sleef;
   return build_info;
 }
 

@@ -17,15 +17,15 @@ void exp_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { 
 
 // log(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_log = {&kernel_log, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef log_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_log, {self}); }
-void log__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_log, self, {self}); }
-void log_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_log, dst, {self}); }
+TensorRef log_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_log, {self}); }
+void log__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_log, self, {self}); }
+void log_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_log, dst, {self}); }
 
 // tanh(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_tanh = {&kernel_tanh, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef tanh_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_tanh, {self}); }
-void tanh__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_tanh, self, {self}); }
-void tanh_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_tanh, dst, {self}); }
+TensorRef tanh_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_tanh, {self}); }
+void tanh__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_tanh, self, {self}); }
+void tanh_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_tanh, dst, {self}); }
 
 // tanh_backward(grad: Tensor, y: Tensor) -> Tensor
 static constexpr ElementSpec spec_tanh_backward = {&kernel_tanh_backward, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_OK};

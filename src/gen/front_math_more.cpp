@@ -54,87 +54,87 @@ void reciprocal_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& 
 
 // exp2(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_exp2 = {&kernel_exp2, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef exp2_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_exp2, {self}); }
-void exp2__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_exp2, self, {self}); }
-void exp2_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_exp2, dst, {self}); }
+TensorRef exp2_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_exp2, {self}); }
+void exp2__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_exp2, self, {self}); }
+void exp2_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_exp2, dst, {self}); }
 
 // expm1(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_expm1 = {&kernel_expm1, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef expm1_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_expm1, {self}); }
-void expm1__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_expm1, self, {self}); }
-void expm1_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_expm1, dst, {self}); }
+TensorRef expm1_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_expm1, {self}); }
+void expm1__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_expm1, self, {self}); }
+void expm1_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_expm1, dst, {self}); }
 
 // log2(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_log2 = {&kernel_log2, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef log2_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_log2, {self}); }
-void log2__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_log2, self, {self}); }
-void log2_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_log2, dst, {self}); }
+TensorRef log2_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_log2, {self}); }
+void log2__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_log2, self, {self}); }
+void log2_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_log2, dst, {self}); }
 
 // log10(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_log10 = {&kernel_log10, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef log10_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_log10, {self}); }
-void log10__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_log10, self, {self}); }
-void log10_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_log10, dst, {self}); }
+TensorRef log10_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_log10, {self}); }
+void log10__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_log10, self, {self}); }
+void log10_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_log10, dst, {self}); }
 
 // log1p(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_log1p = {&kernel_log1p, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef log1p_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_log1p, {self}); }
-void log1p__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_log1p, self, {self}); }
-void log1p_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_log1p, dst, {self}); }
+TensorRef log1p_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_log1p, {self}); }
+void log1p__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_log1p, self, {self}); }
+void log1p_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_log1p, dst, {self}); }
 
 // sin(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_sin = {&kernel_sin, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef sin_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_sin, {self}); }
-void sin__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_sin, self, {self}); }
-void sin_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_sin, dst, {self}); }
+TensorRef sin_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_sin, {self}); }
+void sin__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_sin, self, {self}); }
+void sin_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_sin, dst, {self}); }
 
 // cos(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_cos = {&kernel_cos, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef cos_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_cos, {self}); }
-void cos__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_cos, self, {self}); }
-void cos_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_cos, dst, {self}); }
+TensorRef cos_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_cos, {self}); }
+void cos__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_cos, self, {self}); }
+void cos_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_cos, dst, {self}); }
 
 // tan(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_tan = {&kernel_tan, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef tan_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_tan, {self}); }
-void tan__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_tan, self, {self}); }
-void tan_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_tan, dst, {self}); }
+TensorRef tan_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_tan, {self}); }
+void tan__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_tan, self, {self}); }
+void tan_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_tan, dst, {self}); }
 
 // asin(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_asin = {&kernel_asin, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef asin_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_asin, {self}); }
-void asin__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_asin, self, {self}); }
-void asin_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_asin, dst, {self}); }
+TensorRef asin_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_asin, {self}); }
+void asin__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_asin, self, {self}); }
+void asin_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_asin, dst, {self}); }
 
 // acos(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_acos = {&kernel_acos, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef acos_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_acos, {self}); }
-void acos__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_acos, self, {self}); }
-void acos_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_acos, dst, {self}); }
+TensorRef acos_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_acos, {self}); }
+void acos__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_acos, self, {self}); }
+void acos_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_acos, dst, {self}); }
 
 // atan(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_atan = {&kernel_atan, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef atan_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_atan, {self}); }
-void atan__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_atan, self, {self}); }
-void atan_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_atan, dst, {self}); }
+TensorRef atan_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_atan, {self}); }
+void atan__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_atan, self, {self}); }
+void atan_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_atan, dst, {self}); }
 
 // sinh(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_sinh = {&kernel_sinh, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef sinh_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_sinh, {self}); }
-void sinh__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_sinh, self, {self}); }
-void sinh_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_sinh, dst, {self}); }
+TensorRef sinh_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_sinh, {self}); }
+void sinh__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_sinh, self, {self}); }
+void sinh_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_sinh, dst, {self}); }
 
 // cosh(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_cosh = {&kernel_cosh, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
-TensorRef cosh_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_cosh, {self}); }
-void cosh__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_cosh, self, {self}); }
-void cosh_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_cosh, dst, {self}); }
+TensorRef cosh_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_cosh, {self}); }
+void cosh__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_cosh, self, {self}); }
+void cosh_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_cosh, dst, {self}); }
 
 // erf(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_erf = {&kernel_erf, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};
-TensorRef erf_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_erf, {self}); }
-void erf__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_erf, self, {self}); }
-void erf_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_erf, dst, {self}); }
+TensorRef erf_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_erf, {self}); }
+void erf__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_erf, self, {self}); }
+void erf_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_erf, dst, {self}); }
 
 // erfc(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_erfc = {&kernel_erfc, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};

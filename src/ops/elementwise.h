@@ -3,6 +3,7 @@
 
 #include "core/ctx.h"
 #include "dispatch/op_info.h"
+#include "plan/sleef.h"
 
 #include <initializer_list>
 
@@ -59,6 +60,11 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const 
 void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0 = kNoParam, const Param& p1 = kNoParam);
 // element_op for two tensors, with the short way for equal dense operands in front.
 TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, const Param& p0 = kNoParam);
+
+// Before an operator whose kernel takes its function in double from SLEEF.
+inline void want_vectors(const Tensor& t) {
+  if (t.dtype == Dtype::kF64 && t.is_cpu()) sleef_open();
+}
 
 // torch.result_type of the operands that are not masks.
 Dtype result_type(Operands ins, uint8_t masks = 0);

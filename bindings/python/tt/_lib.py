@@ -78,7 +78,7 @@ for _name, _result in FACTS.items():
 
 
 def build_info():
-    """One line: version, compiler, ISAs, BLAS."""
+    """One line: version, compiler, ISAs, BLAS, SLEEF."""
     quick.tt_build_info.restype = c_char_p
     return quick.tt_build_info().decode()
 

@@ -196,11 +196,12 @@ def element_front(op):
     ops_list = ", ".join(ins)
     short = len(ins) == 2 and len(pars) < 2 and all(op.arg(i).type == "Tensor" for i in ins) and not op.kernel.get("masks")
     run = f"element_binary(spec_{op.name}, {ops_list}{pass_params})" if short else f"element_op(spec_{op.name}, {{{ops_list}}}{pass_params})"
-    lines.append(f"static TensorRef {op.name}_front({decl['']}) {{ return {run}; }}")
+    want = f"want_vectors({ins[0]}); " if op.kernel.get("vectors") else ""
+    lines.append(f"static TensorRef {op.name}_front({decl['']}) {{ {want}return {run}; }}")
     if "_" in decl:
-        lines.append(f"static void {op.name}__front({decl['_']}) {{ element_inplace(spec_{op.name}, {op.args[0].name}, {{{ops_list}}}{pass_params}); }}")
+        lines.append(f"static void {op.name}__front({decl['_']}) {{ {want}element_inplace(spec_{op.name}, {op.args[0].name}, {{{ops_list}}}{pass_params}); }}")
     if "_into" in decl:
-        lines.append(f"static void {op.name}_into_front({decl['_into']}) {{ element_into(spec_{op.name}, dst, {{{ops_list}}}{pass_params}); }}")
+        lines.append(f"static void {op.name}_into_front({decl['_into']}) {{ {want}element_into(spec_{op.name}, dst, {{{ops_list}}}{pass_params}); }}")
     return lines
 
 

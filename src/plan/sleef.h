@@ -1,0 +1,30 @@
+// SLEEF as the provider of functions in double, a register at a time, for AVX2 and AVX-512. Opened by the first operator that wants it,
+// never before; without it the C library serves.
+#pragma once
+
+#include "plan/kernel.h"
+
+namespace TT_NS {
+
+enum VectorId : int32_t {
+  kVectorLog, kVectorLog2, kVectorLog10, kVectorLog1p, kVectorExp2, kVectorExpm1, kVectorSin, kVectorCos, kVectorTan,
+  kVectorAsin, kVectorAcos, kVectorAtan, kVectorSinh, kVectorCosh, kVectorTanh, kVectorErf, kNumVectorId
+};
+
+// SLEEF takes |x| < near and near <= |x| <= far by different formulas; behind far, for nan and for 0 < |x| < least the C library serves.
+// A register with elements of both ranges is computed twice, so that no value depends on its neighbours.
+struct VectorFunction {
+  const char* name;
+  double (*scalar)(double);  // the C library's
+  double least, near, far;
+};
+extern const VectorFunction kVectorFunctions[kNumVectorId];
+
+// Opens SLEEF unless that has been tried. True if it is open.
+bool sleef_open() noexcept;
+// The function of one register of an instruction set; NULL where the C library serves, and before sleef_open.
+const void* sleef_function(VectorId id, Isa isa) noexcept;
+// What tt_build_info says.
+const char* sleef_state() noexcept;
+
+}  // namespace TT_NS

@@ -1,0 +1,145 @@
+// SLEEF's functions in double, through the kernels of every instruction set, against long double; without SLEEF the C library's values.
+#include "kernel_harness.h"
+#include "plan/element_build.h"
+#include "plan/sleef.h"
+
+#include <algorithm>
+#include <cfloat>
+
+#define EACH_FUNCTION(X)                                                                                                            \
+  X(Log, log) X(Log2, log2) X(Log10, log10) X(Log1p, log1p) X(Exp2, exp2) X(Expm1, expm1) X(Sin, sin) X(Cos, cos) X(Tan, tan)        \
+  X(Asin, asin) X(Acos, acos) X(Atan, atan) X(Sinh, sinh) X(Cosh, cosh) X(Tanh, tanh) X(Erf, erf)
+#define DECLARE_EACH(id, name) DECLARE_KERNEL(name)
+EACH_FUNCTION(DECLARE_EACH)
+
+namespace {
+using namespace kernel_test;
+
+struct Case {
+  VectorId id;
+  KernelRow row;
+  long double (*exact)(long double);
+};
+#define CASE(id, name) {kVector##id, KERNEL_ROW(name), [](long double x) -> long double { return std::name(x); }},
+const Case kCases[] = {EACH_FUNCTION(CASE)};
+
+std::string label(const Case& c, int isa) { return std::string(kVectorFunctions[c.id].name) + " on " + isa_name(Isa(isa)); }
+double c_library(const Case& c, double x) { return kVectorFunctions[c.id].scalar(x); }
+bool same_bits(double a, double b) { return !std::memcmp(&a, &b, sizeof a) || (a != a && b != b); }
+
+void run(CpuKernel kernel, const double* in, double* out, int64_t n) {
+  const int64_t stride = 1;
+  const ElementOperand ops[2] = {{reinterpret_cast<char*>(out), &n, &stride, 1, TT_F64},
+                                 {reinterpret_cast<char*>(const_cast<double*>(in)), &n, &stride, 1, TT_F64}};
+  ElementPlan plan;
+  memset(static_cast<void*>(&plan), 0, sizeof plan);
+  build_element_plan(plan, ops, 2, TT_F64, kBoolNone);
+  ASSERT_EQ(kernel(&plan, 0, n), TT_OK);
+}
+
+const double kSpecial[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, DBL_TRUE_MIN, -DBL_TRUE_MIN, DBL_MIN, -DBL_MIN, DBL_MAX, -DBL_MAX, 0.5,
+                           2, -2, 10, 1000, 1024, -1022, -1023, -1074, -1075, -1076, 708.9, 709, 709.1, 709.9, -709.9, 710.2, -710.2, 710.5, -745.1,
+                           1e306, 1e307, 1.5e308, -0x1.fffffffffffffp-1, 0x1.0000000000001p+0, 14.999, 15, -15, 15.001, 1e13, 1e14, -1e15, 1e22};
+
+// Any bits, usual magnitudes and everything between them.
+std::vector<double> samples(size_t n, uint32_t seed) {
+  std::mt19937_64 g(seed);
+  std::vector<double> x(std::begin(kSpecial), std::end(kSpecial));
+  while (x.size() < n) {
+    const uint64_t bits = g();
+    const double u = double(int64_t(g())) * 0x1p-63;
+    double any;
+    memcpy(&any, &bits, sizeof any);
+    for (double v : {any, u, 2 * u, 30 * u, 1500 * u, std::ldexp(u, int(bits % 60)), std::ldexp(u, -int(bits % 1070))}) x.push_back(v);
+  }
+  return x;
+}
+
+double ulps(double got, long double want) {
+  const double rounded = double(want);
+  if (got == rounded) return want == 0 && std::signbit(got) != std::signbit(rounded) ? INFINITY : 0;
+  if (std::isnan(rounded) && std::isnan(got)) return 0;
+  if (!std::isfinite(got) || !std::isfinite(rounded)) return INFINITY;
+  int e;
+  std::frexp(want, &e);
+  return double(std::fabs(got - want) / std::ldexp(1.0L, std::max(e, -1021) - 53));
+}
+
+void for_each(void (*test)(const Case&, int isa)) {
+  for (const Case& c : kCases)
+    for (int isa = 0; isa <= best_isa(); isa++) test(c, isa);
+}
+
+// The first test of this program: nothing has opened SLEEF.
+TEST(Sleef, IsNotOpenBeforeItIsWanted) {
+  EXPECT_STREQ(sleef_state(), TT_SLEEF ? "not loaded" : "off");
+  for_each([](const Case& c, int isa) {
+    EXPECT_EQ(sleef_function(c.id, Isa(isa)), nullptr);
+    const std::vector<double> x = samples(2000, 1);
+    std::vector<double> y(x.size());
+    run(c.row.isa[isa], x.data(), y.data(), int64_t(x.size()));
+    for (size_t i = 0; i < x.size(); i++) ASSERT_TRUE(same_bits(y[i], c_library(c, x[i]))) << label(c, isa) << " at " << x[i];
+  });
+}
+
+TEST(Sleef, IsWithinOneUlp) {
+  if (!sleef_open()) GTEST_SKIP() << "no SLEEF here";
+  EXPECT_STREQ(sleef_state(), "open");
+  for_each([](const Case& c, int isa) {
+    if (!sleef_function(c.id, Isa(isa))) {
+      EXPECT_EQ(isa, kIsaBaseline) << label(c, isa);
+      return;
+    }
+    const std::vector<double> x = samples(100000, 2);
+    std::vector<double> y(x.size());
+    run(c.row.isa[isa], x.data(), y.data(), int64_t(x.size()));
+    double worst = 0, where = 0;
+    for (size_t i = 0; i < x.size(); i++) {
+      const bool far = !(std::fabs(x[i]) <= kVectorFunctions[c.id].far);
+      const double e = far ? (same_bits(y[i], c_library(c, x[i])) ? 0 : INFINITY) : ulps(y[i], c.exact(x[i]));
+      if (e > worst) worst = e, where = x[i];
+    }
+    EXPECT_LE(worst, 1.0) << label(c, isa) << " at " << where;
+    std::fprintf(stderr, "%s: %.3f ulp at %a\n", label(c, isa).c_str(), worst, where);
+  });
+}
+
+TEST(Sleef, AgreesWithTheCLibraryOnSpecialValues) {
+  sleef_open();
+  for_each([](const Case& c, int isa) {
+    for (double x : kSpecial) {
+      double y;
+      run(c.row.isa[isa], &x, &y, 1);
+      EXPECT_LE(ulps(y, c_library(c, x)), 2.5) << label(c, isa) << " at " << x << ": " << y;
+      const double want = c_library(c, x);
+      EXPECT_TRUE((want != 0 && want != x && !std::isinf(want)) || same_bits(y, want)) << label(c, isa) << " at " << x;
+    }
+  });
+}
+
+// Neither on its place nor on its neighbours, near, far or nan.
+TEST(Sleef, ValuesDependOnTheArgumentOnly) {
+  sleef_open();
+  for_each([](const Case& c, int isa) {
+    std::vector<double> x = samples(4001, 3);
+    std::vector<double> y(x.size()), again(x.size());
+    run(c.row.isa[isa], x.data(), y.data(), int64_t(x.size()));
+    for (size_t i = 0; i < x.size(); i++) {
+      run(c.row.isa[isa], &x[i], &again[i], 1);
+      ASSERT_TRUE(same_bits(y[i], again[i])) << label(c, isa) << " at " << x[i];
+    }
+    std::vector<size_t> order(x.size());
+    for (size_t i = 0; i < order.size(); i++) order[i] = i;
+    std::shuffle(order.begin(), order.end(), std::mt19937(4));
+    std::vector<double> turned(x.size());
+    for (size_t i = 0; i < order.size(); i++) turned[i] = x[order[i]];
+    for (size_t skip : {0, 1, 5}) {
+      run(c.row.isa[isa], turned.data() + skip, again.data() + skip, int64_t(x.size() - skip));
+      for (size_t i = skip; i < order.size(); i++) ASSERT_TRUE(same_bits(again[i], y[order[i]])) << label(c, isa) << " at " << turned[i];
+    }
+    run(c.row.isa[isa], turned.data(), turned.data(), int64_t(x.size()));  // in place
+    for (size_t i = 0; i < order.size(); i++) ASSERT_TRUE(same_bits(turned[i], y[order[i]])) << label(c, isa);
+  });
+}
+
+}  // namespace
