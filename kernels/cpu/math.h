@@ -28,7 +28,18 @@ TT_INLINE V exp_lanes(V x) {
   return scale(fma(r * r, p, r) + 1.0f, n);
 }
 
-// The same in double; P: 2^-64. ln2's high part has 41 bits.
+// 2^x, the same with r = (x - n) ln2, where x - n is exact.
+template <class V>
+TT_INLINE V exp2_lanes(V x) {
+  const V c = at_most(at_least(x, -151.0f), 129.0f), n = nearest(c), r = (c - n) * 0x1.62e43p-1f;
+  V p = fma(r, 0x1.6a2366p-10f, splat<V>(0x1.123a6ap-7f));
+  p = fma(p, r, 0x1.5558f4p-5f);
+  p = fma(p, r, 0x1.55549p-3f);
+  p = fma(p, r, 0x1.fffffcp-2f);
+  return scale(fma(r * r, p, r) + 1.0f, n);
+}
+
+// The same as exp in double; P: 2^-64. ln2's high part has 41 bits.
 TT_INLINE double exp(double x) {
   const double c = x < -746.0 ? -746.0 : x > 710.0 ? 710.0 : x;
   const double shifted = c * 0x1.71547652b82fep+0 + 0x1.8p52, n = shifted - 0x1.8p52;
@@ -80,10 +91,12 @@ TT_INLINE V tanh_lanes(V x) {
 }
 
 TT_INLINE float exp(float x) { return exp_lanes(x); }
+TT_INLINE float exp2(float x) { return exp2_lanes(x); }
 TT_INLINE float sigmoid(float x) { return sigmoid_lanes(x); }
 TT_INLINE float tanh(float x) { return tanh_lanes(x); }
 #if defined(__AVX512F__)
 TT_INLINE F32v exp(F32v x) { return exp_lanes(x); }
+TT_INLINE F32v exp2(F32v x) { return exp2_lanes(x); }
 TT_INLINE F32v sigmoid(F32v x) { return sigmoid_lanes(x); }
 TT_INLINE F32v tanh(F32v x) { return tanh_lanes(x); }
 #endif

@@ -57,7 +57,6 @@ TT_INLINE float log1p(float x) {
 
 // ---- exponentials ----
 
-TT_INLINE float exp2(float x) { return float(exp(double(x) * kLn2)); }
 TT_INLINE float expm1(float x) {
   const double d = x;
   return float(__builtin_fabsf(x) < 0x1p-12f ? d * (1.0 + d * (0.5 + d * (1.0 / 6))) : exp(d) - 1.0);

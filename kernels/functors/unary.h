@@ -12,7 +12,6 @@ TT_FUNCTORS_BEGIN
     static constexpr VectorId kVector = kVector##functor;                                            \
     template <class T> static TT_FN T op(T a, const Param<T>&) { return math::function(a); }          \
   };
-TT_UNARY(Exp2, exp2)
 TT_UNARY(Expm1, expm1)
 TT_UNARY(Log2, log2)
 TT_UNARY(Log10, log10)
@@ -24,6 +23,11 @@ TT_UNARY(Sinh, sinh)
 TT_UNARY(Cosh, cosh)
 TT_UNARY(Erf, erf)
 #undef TT_UNARY
+struct Exp2 {
+  static constexpr VectorId kVector = kVectorExp2;
+  template <class V> static TT_FN V lanes(V a) { return math::exp2(a); }
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::exp2(a); }
+};
 struct Erfc {
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::erfc(a); }
 };

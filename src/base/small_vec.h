@@ -13,9 +13,10 @@ template <class T, int N>
 class SmallVec {
  public:
   SmallVec() = default;
-  explicit SmallVec(Span<const T> s) { append(s); }
-  SmallVec(std::initializer_list<T> l) { append({l.begin(), int64_t(l.size())}); }
-  SmallVec(const SmallVec& o) { append({o.p_, o.n_}); }
+  // By way of SmallVec(), so that a copy that fails half-way is destroyed.
+  explicit SmallVec(Span<const T> s) : SmallVec() { append(s); }
+  SmallVec(std::initializer_list<T> l) : SmallVec() { append({l.begin(), int64_t(l.size())}); }
+  SmallVec(const SmallVec& o) : SmallVec() { append({o.p_, o.n_}); }
   SmallVec(SmallVec&& o) noexcept { take(o); }
   SmallVec& operator=(const SmallVec& o) {
     if (this != &o) clear(), append({o.p_, o.n_});
@@ -48,7 +49,7 @@ class SmallVec {
   }
   void append(Span<const T> s) {
     if (n_ + s.n > cap_) grow(n_ + s.n);
-    for (const T& v : s) new (p_ + n_++) T(v);
+    for (const T& v : s) new (p_ + n_) T(v), n_++;
   }
   void insert(int64_t at, T v) {
     push_back(std::move(v));

@@ -526,8 +526,8 @@ static tt_status build_tree(Run* r, tt_module** net) {
   TRY(tt_module_new_custom(r->x, &def, &layer));
   TRY(add_to(r, *net, layer));
   TRY(tt_nn_batch_norm1d(r->x, 60, NULL, &layer));
-  TRY(tt_module_register_forward_pre_hook(r->x, layer, passed, r, count_drop, NULL));
-  return add_to(r, *net, layer);
+  TRY(add_to(r, *net, layer)); /* the tree keeps it */
+  return tt_module_register_forward_pre_hook(r->x, layer, passed, r, count_drop, NULL);
 }
 static tt_status grow_tree(Run* r, Tree* t) {
   TRY(build_tree(r, &t->net));
