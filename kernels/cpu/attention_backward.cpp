@@ -68,7 +68,7 @@ TT_INLINE void start_queries(const AttentionPlan& p, int64_t batch, int64_t head
     for (int64_t d = 0; d < f; d++) sum += g[d] * o[d];
     reinterpret_cast<T*>(p.delta)[row + i] = sum;
   }
-  if (p.width) __builtin_memset(reinterpret_cast<T*>(p.dq) + (row + from) * p.width, 0, size_t((to - from) * p.width) * sizeof(T));
+  if (to > from && p.width) __builtin_memset(reinterpret_cast<T*>(p.dq) + (row + from) * p.width, 0, size_t((to - from) * p.width) * sizeof(T));
 }
 
 template <class T>
