@@ -39,15 +39,11 @@ TORCH = {"mm32x32x32": 2.5, "mm64x64x64": 1.25, "mm128x128x128": 1.0, "mm256x256
 ONEDNN = {"mm128x128x128": 1.0, "mm256x256x256": 1.0, "mm512x512x512": 1.0, "mm1024x1024x1024": 1.0, "mm2048x2048x2048": 1.0}
 # Why a row misses its gate, and what is planned: printed below the table while it does.
 REASONS = {
-    "train_lenet_adam": "its convolutions have 6 channels, of 16 lanes; planned: vectors along the pixels of a row, channels in registers.",
-    "train_lenet_sgd": "as train_lenet_adam.",
-    "adam1e6": "the state streams through the third-level cache at its bandwidth; planned: prefetch by the distance that DRAM rows want.",
-    "convNHWC_c2": "PyTorch's oneDNN kernel keeps 64 input channels of a row in registers' reach; planned: tiles of two rows.",
-    "convNHWC_c2_fb": "as convNHWC_c2.",
-    "convNHWC_c4_fb": "14 x 14 pixels leave a ragged last tile in the weight's gradient; planned: tiles across images.",
-    "train_gpt_adam": "its products run at the machine's rate; what is left is gelu's gradient and layer norm's, which are not fused yet.",
-    "train_mlp_adam": "the products of 128 rows pack weights that do not change within the step; planned: the storage's packed copy.",
-    "mha_fb": "the projections are separate products with a copy between; planned: strided results.",
+    "mmbf16_1024": "operands are converted and multiplied as floats; planned: tiles of vdpbf16ps.",
+    "gemv_dram": "201 MB are read at 25 of the 33 GB/s that a core gets from DRAM (shared/machine.md); planned: prefetch of the rows to come.",
+    "train_lenet_adam": "its convolutions have 6 channels, so that 10 of 16 lanes are idle; planned: vectors along the pixels of a row.",
+    "bilinear": "33 MB of results pass the cache on their way out; planned: stores around it.",
+    "adam1e6": "28 MB a step are moved at 88 of the 99 GB/s of the third-level cache (shared/machine.md): its limit, which is not probed in the same run yet.",
 }
 AT_LIMIT = 0.85  # the share of the machine's limit at which a gate counts as met
 BACKWARD = ("backward per node", "chain100fb", "chain100fwd", 100, 20)  # (fb - fwd) / nodes

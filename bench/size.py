@@ -33,7 +33,7 @@ def sizes(folder):
     example = ROOT / "examples/c"
     yield "stripped libtt.so", stripped(BUILD / "libtt.so", folder), 6_000_000
     yield "static program that adds two tensors, stripped", linked(folder, ROOT / "tests/structure/add.c"), 400_000
-    yield "static train_digits, stripped", linked(folder, **(example / f for f in ("train_digits.c", "digits_data.c", "report.c"))), 2_500_000
+    yield "static train_digits, stripped", linked(folder, *(example / f for f in ("train_digits.c", "digits_data.c", "report.c"))), 2_500_000
 
 
 def start_ms(rounds=20):
