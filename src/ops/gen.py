@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from genlib import abi, autograd, buildlist, capi, classes, cpp, manifest, modules, operators_md, python, rows  # noqa: E402
+from genlib import abi, autograd, buildlist, capi, cheader, classes, cpp, manifest, modules, operators_md, python, rows  # noqa: E402
 from genlib.schema import load  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +25,9 @@ def main():
     files |= modules.generate(ops, groups)
     files |= rows.generate(ops, groups)
     files |= abi.generate(ops, groups, ROOT)
-    files |= buildlist.generate(files, ROOT)
+    api = cheader.load(ROOT, files)
+    files |= cheader.generate(api)
+    files |= buildlist.generate(files, api)
     files |= operators_md.generate(ops, ROOT)
     stale = [path for path, text in files.items() if not (ROOT / path).exists() or (ROOT / path).read_text() != text]
     if check:
