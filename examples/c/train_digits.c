@@ -1,11 +1,13 @@
 /* Trains a small convolutional network on handwritten digits with tt's C API.
 
    train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--svg FILE] [--device NAME]
-                [--checkpoint FILE] [--resume FILE]
+                [--checkpoint FILE] [--resume FILE] [--logits FILE]
+   train_digits --evaluate CHECKPOINT [--logits FILE]
 
    Two convolutions with batch normalisation and pooling, then a linear layer; Adam with a cosine schedule. Shows progress, then the
    test accuracy and a confusion matrix, and writes the loss curve as SVG. --checkpoint saves everything after each epoch; --resume
-   goes on from such a file and ends with the very result of a run that was not interrupted. */
+   goes on from such a file and ends with the very result of a run that was not interrupted. --evaluate trains nothing and tests the
+   model of such a file; --logits writes the scores of the test rows, raw float32 of the machine: (297, 10) row-major. */
 #include "digits_data.h"
 #include "report.h"
 #include "tt.h"
@@ -17,7 +19,7 @@
 enum { TRAIN = 1500, BATCH = 50, SIDE = 8 };
 
 typedef struct options {
-  const char *data, *svg, *device, *checkpoint, *resume;
+  const char *data, *svg, *device, *checkpoint, *resume, *evaluate, *logits;
   long epochs, threads;
   double lr;
   uint64_t seed;
@@ -150,6 +152,13 @@ static int resume(tt_ctx *c, trainer *t, const char *path) {
   return 0;
 }
 
+/* The model alone. */
+static int load_model(tt_ctx *c, const trainer *t, const char *path) {
+  tt_checkpoint p = {sizeof p, t->net, NULL, NULL, NULL, NULL};
+  CHECK(tt_checkpoint_load(c, path, &p));
+  return 0;
+}
+
 /* ---- training ---- */
 
 static int train_batch(tt_ctx *c, trainer *t, const tt_tensor *x, const tt_tensor *y, const int64_t *rows, int64_t n, double *loss_out) {
@@ -174,7 +183,28 @@ static int train_batch(tt_ctx *c, trainer *t, const tt_tensor *x, const tt_tenso
   return 0;
 }
 
-static int predict(tt_ctx *c, const trainer *t, const tt_tensor *x, int64_t *classes) {
+static int write_file(const char *path, const void *data, size_t bytes) {
+  FILE *f = fopen(path, "wb");
+  int wrong = !f || fwrite(data, 1, bytes, f) != bytes;
+  if (f && fclose(f)) wrong = 1;
+  if (wrong) fprintf(stderr, "train_digits: %s: cannot be written\n", path);
+  return wrong ? -1 : 0;
+}
+
+/* Scores of rows as raw float32. */
+static int write_logits(tt_ctx *c, const tt_tensor *scores, const char *path) {
+  const int64_t bytes = tt_tensor_numel(scores) * 4;
+  float *values = malloc((size_t)bytes);
+  if (!values) return fprintf(stderr, "train_digits: out of memory\n"), -1;
+  tt_status status = tt_tensor_read(c, scores, values, bytes);
+  int wrong = status == TT_OK ? write_file(path, values, (size_t)bytes) : 0;
+  free(values);
+  CHECK(status);
+  return wrong;
+}
+
+/* logits may be NULL. */
+static int predict(tt_ctx *c, const trainer *t, const tt_tensor *x, int64_t *classes, const char *logits) {
   tt_tensor *scores, *best;
   tt_argmax_opts opts = {0};
   int32_t recorded;
@@ -185,6 +215,7 @@ static int predict(tt_ctx *c, const trainer *t, const tt_tensor *x, int64_t *cla
   CHECK(tt_module_call(c, t->net, x, &scores));
   CHECK(tt_argmax(c, scores, &opts, &best));
   CHECK(tt_tensor_read(c, best, classes, tt_tensor_numel(best) * 8));
+  if (logits && write_logits(c, scores, logits)) return -1;
   CHECK(tt_set_grad_enabled(c, recorded, NULL));
   CHECK(tt_scope_pop(c, NULL, 0));
   return 0;
@@ -247,9 +278,10 @@ static int train_and_test(tt_ctx *c, const options *o, const digits *d, trainer 
   CHECK(tt_manual_seed(c, 1234)); /* the split is always the same */
   if (permutation(c, d->n, rows) || split_rows(c, d, t->device, rows, TRAIN, &x, &y) || split_rows(c, d, t->device, rows + TRAIN, test_n, &test_x, &test_y)) return -1;
   CHECK(tt_manual_seed(c, o->seed));
-  if (trainer_init(c, o, t) || (o->resume && resume(c, t, o->resume)) || train(c, o, t, x, y, TRAIN, rows)) return -1;
+  if (trainer_init(c, o, t) || (o->resume && resume(c, t, o->resume))) return -1;
+  if (o->evaluate ? load_model(c, t, o->evaluate) : train(c, o, t, x, y, TRAIN, rows)) return -1;
   CHECK(tt_tensor_read(c, test_y, truth, test_n * 8));
-  if (predict(c, t, test_x, guess)) return -1;
+  if (predict(c, t, test_x, guess, o->logits)) return -1;
   tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(test_x), tt_tensor_release(test_y);
   return 0;
 }
@@ -262,7 +294,7 @@ static int run(tt_ctx *c, const options *o, const digits *d) {
   int status = !rows || !truth || !guess || train_and_test(c, o, d, &t, rows, truth, guess) ? -1 : 0;
   if (status == 0) {
     print_confusion(truth, guess, test_n, DIGITS_CLASSES);
-    if (o->svg && curve_write_svg(&t.losses, o->svg, "training loss per epoch") == 0) printf("loss curve: %s\n", o->svg);
+    if (o->svg && t.losses.n && curve_write_svg(&t.losses, o->svg, "training loss per epoch") == 0) printf("loss curve: %s\n", o->svg);
     printf("test accuracy %.1f %%\n", 100 * accuracy(truth, guess, test_n));
   }
   trainer_free(&t);
@@ -272,7 +304,8 @@ static int run(tt_ctx *c, const options *o, const digits *d) {
 
 static int usage(const char *why, const char *what) {
   fprintf(stderr, "train_digits: %s%s\nusage: train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--svg FILE]\n"
-          "                    [--device NAME] [--checkpoint FILE] [--resume FILE]\n", why, what);
+          "                    [--device NAME] [--checkpoint FILE] [--resume FILE] [--logits FILE]\n"
+          "       train_digits --evaluate CHECKPOINT [--logits FILE]\n", why, what);
   return 2;
 }
 
@@ -289,6 +322,8 @@ static int parse(int argc, char **argv, options *o) {
     else if (strcmp(name, "--device") == 0) o->device = value;
     else if (strcmp(name, "--checkpoint") == 0) o->checkpoint = value;
     else if (strcmp(name, "--resume") == 0) o->resume = value;
+    else if (strcmp(name, "--evaluate") == 0) o->evaluate = value;
+    else if (strcmp(name, "--logits") == 0) o->logits = value;
     else if (strcmp(name, "--epochs") == 0) o->epochs = strtol(value, &end, 10);
     else if (strcmp(name, "--threads") == 0) o->threads = strtol(value, &end, 10);
     else if (strcmp(name, "--seed") == 0) o->seed = strtoull(value, &end, 10);
@@ -302,7 +337,7 @@ static int parse(int argc, char **argv, options *o) {
 }
 
 int main(int argc, char **argv) {
-  options o = {"examples/data/digits.csv", "digits_loss.svg", "cpu", NULL, NULL, 30, 1, 0.01, 0};
+  options o = {"examples/data/digits.csv", "digits_loss.svg", "cpu", NULL, NULL, NULL, NULL, 30, 1, 0.01, 0};
   tt_runtime_opts runtime = {0};
   tt_runtime *rt = NULL;
   tt_ctx *c = NULL;

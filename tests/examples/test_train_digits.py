@@ -53,6 +53,18 @@ def test_resumed_run_ends_as_an_uninterrupted_one(tmp_path):
     assert confusion[0] == confusion[1]
 
 
+def test_evaluates_the_model_of_a_checkpoint(tmp_path):
+    file, logits = tmp_path / "run.safetensors", [tmp_path / n for n in ("a", "b")]
+    trained = run("--seed", 5, "--epochs", 2, "--checkpoint", file, "--logits", logits[0])
+    tested = run("--evaluate", file, "--logits", logits[1])
+    assert accuracy(tested) == accuracy(trained) and not re.search("^epoch", tested.stdout, re.M)
+    assert logits[0].stat().st_size == 297 * 10 * 4 and logits[0].read_bytes() == logits[1].read_bytes()
+    done = run("--evaluate", tmp_path / "absent")
+    assert done.returncode == 1 and "IO" in done.stderr and "accuracy" not in done.stdout
+    done = run("--evaluate", file, "--logits", tmp_path)
+    assert done.returncode == 1 and "cannot be written" in done.stderr
+
+
 def test_files_that_are_no_checkpoint(tmp_path):
     file = tmp_path / "bad"
     file.write_bytes(b"not a checkpoint")
