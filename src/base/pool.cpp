@@ -9,7 +9,8 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kSpinNs = 20000;
+constexpr int64_t kSpinNs = 20000;   // a worker's wait for the next region
+constexpr int64_t kTailNs = 100000;  // a wait for others inside a region, whose end is near; sleeping would cost 45 µs
 constexpr int64_t kWakeNs = 100000;  // work that is worth waking a sleeper for
 
 // Gate of a region: workers inside + flags. A worker enters only while the gate is open, so one that wakes up late is
@@ -49,7 +50,9 @@ struct Pool {
   int32_t started;  // workers
   int32_t num_shares;
   Share* shares;
-  Mutex busy;  // held during a region of own threads and while threads are changed
+  Mutex busy;         // held during a region of own threads and while threads are changed
+  int64_t missed_ns;  // work that sleepers could have shared, less the pauses since; see run_first
+  int64_t last_ns;    // end of the last region that a sleeper missed
   Mutex executor_lock;
   tt_executor executor;
   bool has_executor;  // atomic
@@ -57,7 +60,6 @@ struct Pool {
   alignas(64) Region region;
   alignas(64) uint32_t epoch;  // of the newest region; workers sleep on it
   uint32_t sleepers;
-  uint32_t rest;  // no spinning
   uint32_t stop;
   alignas(64) uint32_t gate;
 };
@@ -99,7 +101,7 @@ void leave(Pool* p) {
 void close(Pool* p) {
   uint32_t g = __atomic_and_fetch(&p->gate, ~kOpen, __ATOMIC_ACQ_REL);
   if (g == 0) return;
-  const int64_t until = os_now_ns() + kSpinNs;
+  const int64_t until = os_now_ns() + kTailNs;
   while ((g = __atomic_load_n(&p->gate, __ATOMIC_ACQUIRE)) != 0 && os_now_ns() < until) spin_pause();
   if (g == 0) return;
   g = __atomic_or_fetch(&p->gate, kAwaited, __ATOMIC_ACQ_REL);
@@ -110,17 +112,25 @@ void close(Pool* p) {
   __atomic_store_n(&p->gate, 0, __ATOMIC_RELAXED);
 }
 
-// Returns the epoch that follows `seen`: spins a little, then sleeps.
-uint32_t next_epoch(Pool* p, uint32_t seen, bool spin) {
+// Returns the epoch that follows `seen`, if it comes within kSpinNs, counted from the end of a region that is soon
+// over.
+uint32_t spin_for_epoch(Pool* p, uint32_t seen) {
+  const int64_t start = os_now_ns();
+  int64_t until = start + kSpinNs;
   uint32_t e;
-  if (spin) {
-    const int64_t until = os_now_ns() + kSpinNs;
-    while ((e = __atomic_load_n(&p->epoch, __ATOMIC_ACQUIRE)) == seen) {
-      if (__atomic_load_n(&p->rest, __ATOMIC_RELAXED) || os_now_ns() >= until) break;
-      spin_pause();
-    }
-    if (e != seen) return e;
+  while ((e = __atomic_load_n(&p->epoch, __ATOMIC_ACQUIRE)) == seen) {
+    const int64_t now = os_now_ns();
+    if (now >= until) break;
+    if (__atomic_load_n(&p->gate, __ATOMIC_RELAXED) && now - start < kTailNs) until = now + kSpinNs;
+    spin_pause();
   }
+  return e;
+}
+
+// Returns the epoch that follows `seen`: spins a little, then sleeps.
+uint32_t next_epoch(Pool* p, uint32_t seen) {
+  uint32_t e = spin_for_epoch(p, seen);
+  if (e != seen) return e;
   __atomic_fetch_add(&p->sleepers, 1, __ATOMIC_SEQ_CST);
   while ((e = __atomic_load_n(&p->epoch, __ATOMIC_SEQ_CST)) == seen) os_wait(&p->epoch, seen);
   __atomic_fetch_sub(&p->sleepers, 1, __ATOMIC_RELAXED);
@@ -132,13 +142,11 @@ void worker_main(void* arg) {
   Pool* p = s->pool;
   const int32_t index = s->index;
   uint32_t seen = s->seen;
-  bool spin = false;
   tls.in_parallel = 1;
   for (;;) {
-    seen = next_epoch(p, seen, spin);
+    seen = next_epoch(p, seen);
     if (__atomic_load_n(&p->stop, __ATOMIC_ACQUIRE)) return;
-    spin = enter(p);
-    if (!spin) continue;
+    if (!enter(p)) continue;
     run_shares(p, index, LLONG_MAX);
     leave(p);
   }
@@ -180,7 +188,6 @@ void open(Pool* p, const Region& r) {
     s->end = each * (i + 1) + (i + 1 < more ? i + 1 : more);
     __atomic_store_n(&s->next, each * i + (i < more ? i : more), __ATOMIC_RELAXED);
   }
-  __atomic_store_n(&p->rest, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&p->gate, kOpen, __ATOMIC_RELEASE);
   __atomic_fetch_add(&p->epoch, 1, __ATOMIC_SEQ_CST);
 }
@@ -188,13 +195,24 @@ void open(Pool* p, const Region& r) {
 // In a forked child nobody comes: the caller runs all shares, or, if another thread's region was running at the fork,
 // finds the pool busy. So the pid matters only before threads are started, and a hot region asks no system call.
 
+// True once sleepers have missed work worth kWakeNs: in this region, or in a stream of regions with shorter pauses than
+// work, for which a sleeper that comes late for this one will spin.
+bool worth_waking(Pool* p, int64_t begin, int64_t now, int64_t left) {
+  const double work = double(now - begin) * double(left);
+  const int64_t pause = begin - p->last_ns, missed = p->missed_ns > pause ? p->missed_ns - pause : 0;
+  const bool wake = work + double(missed) >= double(kWakeNs);
+  p->missed_ns = wake ? 0 : missed + int64_t(work);
+  p->last_ns = now + (wake ? 0 : int64_t(work));
+  return wake;
+}
+
 // Runs the first range; calls for more hands if the others will take long enough.
 void run_first(Pool* p, int64_t ranges) {
   const uint32_t asleep = __atomic_load_n(&p->sleepers, __ATOMIC_SEQ_CST);
   if (asleep == 0 && p->started == p->threads - 1) return;
-  const int64_t before = os_now_ns();
+  const int64_t begin = os_now_ns();
   run_shares(p, 0, 1);
-  if (double(os_now_ns() - before) * double(ranges - 1) < double(kWakeNs) || p->pid != os_pid()) return;
+  if (!worth_waking(p, begin, os_now_ns(), ranges - 1) || p->pid != os_pid()) return;
   const int64_t wanted = ranges - 1 < p->threads - 1 ? ranges - 1 : p->threads - 1;
   if (asleep) os_wake(&p->epoch, int32_t(wanted));
   start_workers(p);
@@ -293,8 +311,6 @@ int32_t pool_threads(Pool* p) noexcept {
   tt_executor e;
   return get_executor(p, &e) ? e.num_threads(e.user) : __atomic_load_n(&p->threads, __ATOMIC_RELAXED);
 }
-
-void pool_rest(Pool* p) noexcept { __atomic_store_n(&p->rest, 1, __ATOMIC_RELAXED); }
 
 tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx) noexcept {
   if (n <= 0) return TT_OK;

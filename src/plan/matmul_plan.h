@@ -46,7 +46,7 @@ struct MatmulPlan {
 
 // --- blocking: fixed, so that a result never depends on the instruction set's panel shape or the number of threads ---
 constexpr int64_t kMatmulRowBlock = 168;  // rows of a packed block of a, at most
-constexpr int64_t kMatmulColBlock = 256;  // columns of a packed block of b: a multiple of every panel width
+constexpr int64_t kMatmulColBlock = 64;   // columns of a packed block of b: a multiple of every panel width
 constexpr int64_t kMatmulMaxRows = 4032;  // rows and columns packed at once
 constexpr int64_t kMatmulMaxCols = 4096;
 constexpr int64_t kMatmulHalfMax = 1024;    // f16, bf16: rows and columns that share the f32 sums in the workspace

@@ -7,8 +7,8 @@ namespace TT_NS {
 
 namespace {
 
-// A waking worker costs more than this many multiplications and additions.
-constexpr int64_t kTaskFlops = 4 << 20;
+// Flops of a range, some 5 to 10 µs: more than a range costs, little enough that threads end together.
+constexpr int64_t kTaskFlops = 1 << 20;
 
 struct Task {
   CpuKernel kernel;

@@ -214,8 +214,26 @@ TEST_F(Pools, ManySmallHotRegions) {
       parallel_for(pool, 8, 1, Cover::body, &c);
       c.check();
     }
-    pool_rest(pool);
+    std::this_thread::sleep_for(std::chrono::microseconds(100));  // they are asleep again
   }
+}
+
+// Regions of 60 µs each, in which nobody would be woken for one alone: the stream is worth it.
+TEST_F(Pools, AStreamOfShortRegionsWakesWorkers) {
+  struct Seen {
+    std::thread::id caller = std::this_thread::get_id();
+    std::atomic<int> elsewhere{0};
+    static void body(void* ctx, int64_t begin, int64_t end) {
+      auto* s = static_cast<Seen*>(ctx);
+      if (std::this_thread::get_id() != s->caller) s->elsewhere += int(end - begin);
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(15);
+      while (std::chrono::steady_clock::now() < until) {
+      }
+    }
+  } seen;
+  pool_set_threads(pool, 2);
+  for (int i = 0; i < 5000 && seen.elsewhere == 0; i++) parallel_for(pool, 4, 1, Seen::body, &seen);
+  EXPECT_GT(seen.elsewhere.load(), 0);
 }
 
 TEST_F(Pools, IdleWorkersUseNoCpu) {
