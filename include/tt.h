@@ -43,10 +43,14 @@ typedef struct tt_runtime_opts {
   int64_t memory_limit;                          /* bytes; 0: none */
   int32_t threads;                               /* 0 or 1: only the calling thread */
   int32_t isa;                                   /* 0: the best of this CPU; 1 baseline, 2 avx2, 3 avx512 (at most the best) */
+  int32_t queue_drops;                           /* 1: drops and deleters of what a release ends wait for tt_runtime_poll, for hosts
+                                                    that cannot be called from every thread. What waits when rt goes runs then */
+  int32_t pad;
 } tt_runtime_opts;
 tt_status tt_runtime_new(const tt_runtime_opts *opts, tt_runtime **out);   /* opts may be NULL */
 void tt_runtime_retain(tt_runtime *rt);
 void tt_runtime_release(tt_runtime *rt);         /* its memory goes with its last object */
+int64_t tt_runtime_poll(tt_runtime *rt);         /* runs queued drops on this thread, outside calls; returns how many */
 
 /* ---- ctx ---- */
 tt_status tt_ctx_new(tt_runtime *rt, tt_ctx **out);                        /* NULL: a private runtime */

@@ -2,6 +2,7 @@
 
 #include "autograd/host_outs.h"
 #include "autograd/saved.h"
+#include "base/drop.h"
 #include "core/callback.h"
 
 #include <string.h>
@@ -19,11 +20,11 @@ struct Function {
   Node* in_backward;  // the node whose backward runs
   size_t bytes;
   static void destroy(Function* f) noexcept {
-    if (f->def.drop) f->def.drop(f->def.user);
     f->tag = 0;
+    const FunctionDef def = f->def;
     size_t bytes = f->bytes;
     f->~Function();
-    mem_free(f, bytes);
+    drop_and_free(f, bytes, def.drop, def.user);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "autograd/hook.h"
 
 #include "autograd/host_outs.h"
+#include "base/drop.h"
 #include "core/callback.h"
 
 namespace TT_NS {
@@ -28,8 +29,7 @@ bool remove_hook(Hook** list, int64_t id) noexcept {
     if ((*list)->id != id) continue;
     Hook* h = *list;
     *list = h->next;
-    if (h->drop) h->drop(h->user);
-    mem_free(h, sizeof *h);
+    drop_and_free(h, sizeof *h, h->drop, h->user);
     return true;
   }
   return false;
@@ -38,8 +38,7 @@ bool remove_hook(Hook** list, int64_t id) noexcept {
 void drop_hooks(Hook** list) noexcept {
   while (Hook* h = *list) {
     *list = h->next;
-    if (h->drop) h->drop(h->user);
-    mem_free(h, sizeof *h);
+    drop_and_free(h, sizeof *h, h->drop, h->user);
   }
 }
 

@@ -34,6 +34,8 @@ struct LargeCache {
   int64_t count;  // live blocks
 };
 
+struct QueuedDrop;
+
 struct Arena {
   int32_t refs;
   int32_t life;  // 1 while refs > 0, + 1 per heap, + 1 while large.count > 0; the arena goes with the last
@@ -52,6 +54,8 @@ struct Arena {
   char* unused;  // mapped, but never touched: the next slabs
   int64_t num_unused;
   LargeCache large;
+  bool queue_drops;  // (atomic reads) drop.h; the queue, oldest first
+  QueuedDrop *drops, *last_drop;
 #if TT_CHECKED
   struct {
     void* p;
@@ -70,6 +74,12 @@ Slab* arena_take_slab(Arena*) noexcept;
 void arena_give_slab(Arena*, Slab*) noexcept;
 
 void retired_free(Arena*) noexcept;  // (TT_CHECKED) all of them
+
+// Of a block that heap_alloc gave.
+TT_INLINE Arena* block_arena(const void* p, size_t bytes) noexcept {
+  const bool large = TT_HEAP_DIRECT || bytes > kSmallMax;
+  return large ? (static_cast<const LargeBlock*>(p) - 1)->arena : slab_of(p)->heap->arena;
+}
 
 void* large_alloc(Arena*, size_t bytes) noexcept;
 void large_free(void* p, size_t bytes) noexcept;

@@ -241,9 +241,7 @@ void mem_free_slow(void* p, size_t bytes) noexcept {
 }
 
 void count_live_slow(const void* p, size_t bytes, LiveKind kind, int64_t change) noexcept {
-  const bool large = TT_HEAP_DIRECT || bytes > kSmallMax;
-  Arena* a = large ? (static_cast<const LargeBlock*>(p) - 1)->arena : slab_of(p)->heap->arena;
-  __atomic_fetch_add(&a->live[kind], change, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&block_arena(p, bytes)->live[kind], change, __ATOMIC_RELAXED);
 }
 
 void heap_collect(Heap* h) noexcept {

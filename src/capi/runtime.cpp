@@ -1,4 +1,5 @@
 #include "capi/api.h"
+#include "base/drop.h"
 #include "dispatch/key.h"
 #include "plan/blas.h"
 #include "plan/sleef.h"
@@ -83,12 +84,17 @@ tt_status tt_runtime_new(const tt_runtime_opts* opts, tt_runtime** out) {
     return TT_OOM;
   }
   arena_set_limit(rt->arena, o.memory_limit);
+  arena_queue_drops(rt->arena, o.queue_drops != 0);
   log_line(rt, TT_LOG_DEBUG, "tt " TT_VERSION ": {} kernels, {} thread(s)", isa_name(rt->isa), pool_threads(rt->pool));
   *out = reinterpret_cast<tt_runtime*>(rt);
   return TT_OK;
 }
 void tt_runtime_retain(tt_runtime* h) {
   if (Runtime* rt = runtime_of(h)) ref_inc(&rt->refs);
+}
+int64_t tt_runtime_poll(tt_runtime* h) {
+  Runtime* rt = runtime_of(h);
+  return rt ? arena_poll(rt->arena) : 0;
 }
 void tt_runtime_release(tt_runtime* h) {
   if (Runtime* rt = runtime_of(h)) Ref<Runtime>::adopt(rt).reset();

@@ -1,5 +1,6 @@
 #include "core/ctx.h"
 
+#include "base/drop.h"
 #include "base/os.h"
 
 #include <string.h>
@@ -33,6 +34,7 @@ void Runtime::destroy(Runtime* rt) noexcept {
   for (ExtDevice* d : rt->ext)
     if (d) Ref<ExtDevice>::adopt(d).reset();
   pool_delete(rt->pool);
+  arena_queue_drops(rt->arena, false);
   Arena* arena = rt->arena;
   rt->tag = 0;
   mem_free(rt, sizeof(Runtime) + sizeof(Mutex));

@@ -1,12 +1,12 @@
 #include "core/ext_device.h"
 
+#include "base/drop.h"
 #include "core/callback.h"
 
 namespace TT_NS {
 
 void ExtDevice::destroy(ExtDevice* d) noexcept {
-  if (d->def.drop) d->def.drop(d->def.user);
-  mem_free(d, sizeof *d);
+  drop_and_free(d, sizeof *d, d->def.drop, d->def.user);
 }
 
 ExtDevice* find_ext(Runtime* rt, int32_t index) noexcept {

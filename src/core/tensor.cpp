@@ -1,5 +1,6 @@
 #include "core/tensor.h"
 
+#include "base/drop.h"
 #include "core/ctx.h"
 
 #include <string.h>
@@ -18,12 +19,10 @@ static void release_ext(Storage* s) noexcept {
   if (s->data) ext_put(*d, s->data, s->bytes);
   Ref<ExtDevice>::adopt(d).reset();
 }
-static void release_import(Storage* s) noexcept {
-  if (s->deleter) s->deleter(s->release_ctx);
-}
 
 void Storage::destroy(Storage* s) noexcept {
   if (s->packed) mem_free(s->packed, s->packed_bytes);
+  if (s->deleter) return drop_and_free(s, sizeof *s, s->deleter, s->release_ctx);
   if (s->release) s->release(s);
   if (s->embedded) {
     mem_retire(reinterpret_cast<char*>(s) - sizeof(Tensor), kHeader + size_t(s->bytes));
@@ -221,7 +220,7 @@ TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device d
   for (int64_t d = 0; d < sizes.n && strides.ptr; d++) reach += (sizes[d] - 1) * strides[d] * (reach != 0);
   if (!strides.ptr) reach = numel_of(sizes);
   init_storage(s, static_cast<char*>(data), reach * item_size(dtype), device, false);
-  s->release = release_import, s->release_ctx = user, s->deleter = deleter;
+  s->release_ctx = user, s->deleter = deleter;
   init_header(t, dtype, device, s, s->data);
   set_geometry(t, sizes, strides);
   return TensorRef::adopt(t);

@@ -25,9 +25,9 @@ struct Storage {
   Device device;
   bool embedded;           // lives behind its tensor's header, in the same block
   bool writable;
-  void (*release)(Storage*) noexcept;  // frees data; NULL: nothing to free
+  void (*release)(Storage*) noexcept;  // frees data; NULL: nothing to free, or deleter does
   void* release_ctx;       // deleter context, or the device's allocator
-  void (*deleter)(void*);  // of imported memory
+  void (*deleter)(void*);  // of imported memory, may be NULL
   void* packed;            // a packed copy of the data (weights for GEMM), valid while packed_version == version
   uint64_t packed_bytes;
   uint32_t packed_version;

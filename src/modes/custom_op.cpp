@@ -1,6 +1,7 @@
 #include "modes/custom_op.h"
 
 #include "autograd/host_outs.h"
+#include "base/drop.h"
 #include "core/callback.h"
 #include "modes/custom_schema.h"
 #include "modes/host_value.h"
@@ -21,9 +22,8 @@ struct CustomOp {
   size_t bytes;
   ArgInfo* args() { return reinterpret_cast<ArgInfo*>(this + 1); }
   static void destroy(CustomOp* op) noexcept {
-    if (op->def.drop) op->def.drop(op->def.user);
     op->info.tag = 0;
-    mem_free(op, op->bytes);
+    drop_and_free(op, op->bytes, op->def.drop, op->def.user);
   }
 };
 static CustomOp& op_of(const NodeType* type) {

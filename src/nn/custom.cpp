@@ -1,6 +1,7 @@
 #include "nn/custom.h"
 
 #include "autograd/host_outs.h"
+#include "base/drop.h"
 #include "core/callback.h"
 
 namespace TT_NS {
@@ -13,9 +14,6 @@ struct CustomModule : Module {
   CustomModuleDef def;
   Text name;
   explicit CustomModule(const CustomModuleDef& d);
-  ~CustomModule() {
-    if (def.drop) def.drop(def.user);
-  }
 };
 const CustomModule& custom(const Module& m) { return static_cast<const CustomModule&>(m); }
 
@@ -47,8 +45,9 @@ Module* custom_copy(const Module& m) {
 
 void custom_destroy(Module* m) noexcept {
   auto* self = static_cast<CustomModule*>(m);
+  const CustomModuleDef def = self->def;
   self->~CustomModule();
-  mem_free(self, sizeof *self);
+  drop_and_free(self, sizeof *self, def.drop, def.user);
 }
 
 CustomModule::CustomModule(const CustomModuleDef& d) : Module(nullptr), own{}, def(d) {

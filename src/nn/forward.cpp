@@ -1,5 +1,6 @@
 // Calling a module: hooks before, the type's forward, hooks after. Sequences are run on a stack of their own.
 #include "autograd/host_outs.h"
+#include "base/drop.h"
 #include "core/callback.h"
 #include "nn/module.h"
 
@@ -23,8 +24,7 @@ static void unlink(Module& m, ModuleHook* h) noexcept {
   for (ModuleHook** at = &m.hooks; *at; at = &(*at)->next) {
     if (*at != h) continue;
     *at = h->next;
-    if (h->drop) h->drop(h->user);
-    mem_free(h, sizeof *h);
+    drop_and_free(h, sizeof *h, h->drop, h->user);
     return;
   }
 }

@@ -1,6 +1,7 @@
 #include "nn/module.h"
 
 #include "autograd/node.h"
+#include "base/drop.h"
 #include "base/pointer_map.h"
 
 namespace TT_NS {
@@ -10,8 +11,7 @@ Module::Module(const ModuleType* t) : tag(kTagModule), type(t) {}
 void remove_hooks(Module& m) noexcept {
   while (ModuleHook* h = m.hooks) {
     m.hooks = h->next;
-    if (h->drop) h->drop(h->user);
-    mem_free(h, sizeof *h);
+    drop_and_free(h, sizeof *h, h->drop, h->user);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "optim/scheduler.h"
 
+#include "base/drop.h"
 #include "base/format.h"
 
 #include <string.h>
@@ -10,9 +11,9 @@ constexpr int32_t kMaxDepth = 16;
 
 void Scheduler::destroy(Scheduler* s) noexcept {
   s->tag = 0;
-  if (s->lambda.drop) s->lambda.drop(s->lambda.user);
+  const auto lambda = s->lambda;
   s->~Scheduler();
-  mem_retire(s, sizeof *s);
+  drop_and_free(s, sizeof *s, lambda.drop, lambda.user);
 }
 
 SchedulerRef new_scheduler(const SchedulerClass& cls, Optimizer& o) {

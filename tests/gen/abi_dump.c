@@ -1013,6 +1013,8 @@ int main(void) {
   F(tt_runtime_opts, memory_limit);
   F(tt_runtime_opts, threads);
   F(tt_runtime_opts, isa);
+  F(tt_runtime_opts, queue_drops);
+  F(tt_runtime_opts, pad);
   S(tt_live_row);
   F(tt_live_row, kind);
   F(tt_live_row, dtype);

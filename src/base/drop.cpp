@@ -1,0 +1,67 @@
+#include "base/drop.h"
+
+#include "base/arena.h"
+
+namespace TT_NS {
+
+// Written into a block behind its first word, which stays a released object's tag.
+struct QueuedDrop {
+  QueuedDrop* next;
+  void (*drop)(void*);
+  void* user;
+  size_t bytes;
+};
+static_assert(sizeof(QueuedDrop) + 8 == kDropBytes);
+
+namespace {
+
+// False if drops are not queued (any more).
+bool enqueue(Arena* a, void* block, const QueuedDrop& entry) {
+  Lock l(a->lock);
+  if (!a->queue_drops) return false;
+  auto* q = reinterpret_cast<QueuedDrop*>(static_cast<char*>(block) + 8);
+  *q = entry;
+  *(a->last_drop ? &a->last_drop->next : &a->drops) = q;
+  a->last_drop = q;
+  return true;
+}
+
+QueuedDrop* take_all(Arena* a) {
+  Lock l(a->lock);
+  QueuedDrop* list = a->drops;
+  a->drops = a->last_drop = nullptr;
+  return list;
+}
+
+}  // namespace
+
+void drop_and_free(void* block, size_t bytes, void (*drop)(void*), void* user) noexcept {
+  if (drop) {
+    Arena* a = block_arena(block, bytes);
+    if (__atomic_load_n(&a->queue_drops, __ATOMIC_RELAXED) && enqueue(a, block, {nullptr, drop, user, bytes})) return;
+    drop(user);
+  }
+  mem_retire(block, bytes);
+}
+
+void arena_queue_drops(Arena* a, bool on) noexcept {
+  {
+    Lock l(a->lock);
+    __atomic_store_n(&a->queue_drops, on, __ATOMIC_RELAXED);
+  }
+  if (!on) arena_poll(a);
+}
+
+int64_t arena_poll(Arena* a) noexcept {
+  int64_t n = 0;
+  while (QueuedDrop* q = take_all(a))
+    for (; q; n++) {
+      const QueuedDrop entry = *q;
+      entry.drop(entry.user);
+      mem_retire(reinterpret_cast<char*>(q) - 8, entry.bytes);
+      q = entry.next;
+    }
+  return n;
+}
+
+}  // namespace TT_NS
