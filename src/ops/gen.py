@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from genlib import abi, autograd, buildlist, capi, cheader, classes, cpp, manifest, modules, operators_md, python, rows  # noqa: E402
+from genlib import abi, autograd, buildlist, capi, cheader, classes, cpp, manifest, modules, operators_md, python_abi, python_files, rows  # noqa: E402
 from genlib.schema import load  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,7 +18,7 @@ def main():
     check = "--check" in sys.argv[1:]
     ops = load(Path(__file__).resolve().parent / "decl", ROOT)
     files = {}
-    for module in (cpp, autograd, capi, manifest, python):
+    for module in (cpp, autograd, capi, manifest, python_files):
         files |= module.generate(ops)
     groups = classes.load_classes(ROOT)
     files |= classes.generate(groups)
@@ -27,13 +27,14 @@ def main():
     files |= abi.generate(ops, groups, ROOT)
     api = cheader.load(ROOT, files)
     files |= cheader.generate(api)
+    files |= python_abi.generate(api)
     files |= buildlist.generate(files, api)
     files |= operators_md.generate(ops, ROOT)
     stale = [path for path, text in files.items() if not (ROOT / path).exists() or (ROOT / path).read_text() != text]
     if check:
         known = set(files)
-        for folder in ("src/gen",):
-            stale += [str(f.relative_to(ROOT)) for f in (ROOT / folder).glob("*") if str(f.relative_to(ROOT)) not in known and f.name != "README.md"]
+        for folder in ("src/gen", "bindings/python/tt/_ops"):
+            stale += [str(f.relative_to(ROOT)) for f in (ROOT / folder).glob("*.*") if str(f.relative_to(ROOT)) not in known and f.name != "README.md"]
         for path in stale:
             print(f"stale: {path} (run ./dev gen)")
         return 1 if stale else 0

@@ -68,11 +68,19 @@ def test_graphs_are_released():
     assert live() == before
 
 
-def test_tensors_are_made_by_functions_only():
-    with pytest.raises(TypeError, match="tt.tensor"):
-        tt.Tensor(3)
+def test_the_class_called_by_itself():
+    x = tt.arange(3.0)
+    assert tt.Tensor([1, 2]).tolist() == [1, 2] and tt.Tensor([1, 2]).dtype is tt.float32 and tt.Tensor(2, 3).shape == (2, 3)
+    assert tt.Tensor().shape == (0,) and tt.Tensor(x).data_ptr() == x.data_ptr()
     with pytest.raises(TypeError):
-        tt.Tensor([1.0])
+        tt.Tensor("text")
+
+
+def test_a_tensor_is_no_buffer_of_its_pointer():
+    for x in (tt.ones(3), tt.nn.Parameter(tt.ones(3)), type("Sub", (tt.Tensor,), {})(tt.ones(3))):
+        with pytest.raises(TypeError):
+            memoryview(x)
+        assert np.asarray(x.detach()).tolist() == [1, 1, 1] and bytes(np.ones(3, "f4")) == x.detach().numpy().tobytes()
 
 
 def test_exit_with_everything_alive():
@@ -263,6 +271,25 @@ def test_import_needs_no_numpy():
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
     run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert run.stdout.strip() == "[2.0, 3.0] False", run.stderr
+
+
+def test_import_loads_no_more_than_it_needs():
+    code = "import sys, tt; print([m for m in sys.modules if m.startswith('tt.') and m.count('.') > 1 or m in ('tt.nn', 'tt.optim', 'typing', 'numpy')])"
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    run = subprocess.run([sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True)
+    assert run.stdout.strip() == "[]", run.stdout + run.stderr
+
+
+def test_every_name_is_there():
+    for name in tt.__all__:
+        assert getattr(tt, name) is not None
+    for name in tt.nn.functional.__all__:
+        assert callable(getattr(tt.nn.functional, name))
+    for name in dir(tt.Tensor):
+        getattr(tt.Tensor, name, None)
+    assert set(tt.__all__) <= set(dir(tt)) and not hasattr(tt, "no_such_name")
+    with pytest.raises(ImportError):
+        from tt import no_such_name  # noqa: F401
 
 
 # ---- operators ----

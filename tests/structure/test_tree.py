@@ -6,7 +6,7 @@ from common import ROOT, per_file, run, sources
 
 HAND_WRITTEN = [p for p in sources("src", "kernels", "tests", "bench", "examples", "bindings", "include",
                                    suffixes=(".h", ".cpp", ".c", ".cu", ".py"))
-                if "gen/" not in str(p) and p.name not in ("tt_ops.h", "_ops.py", "generated.py")]
+                if "gen/" not in str(p) and "/_ops/" not in str(p) and p.name not in ("tt_ops.h", "_layouts.py", "generated.py")]
 
 
 @per_file(sources("src", "kernels/cpu", suffixes=(".cpp",)))

@@ -1,27 +1,44 @@
-"""tt: tensors, gradients and neural networks over libtt. Names and conventions are PyTorch's."""
-from . import _lib, _types, errors
-from . import _tensor
-from . import _convert, _ops
+"""tt: tensors, gradients and neural networks over libtt. Names and conventions are PyTorch's.
+
+What is not needed at once is loaded when it is asked for: operators, layers, optimizers.
+"""
+from importlib import import_module
+
+from . import _convert, _lib, _operators, _ops, _types  # noqa: F401  (_operators completes Tensor)
 from ._lib import VERSION as __version__
 from ._lib import build_info
+from ._tensor import Tensor
+from ._types import Size, device, dtype, memory_format
 from .errors import TtError
 
-_tensor.ops = _ops
+MODULES = "autograd errors linalg nn optim random safetensors"
+# module -> names that users find here
+ELSEWHERE = {
+    "_create": "as_tensor from_numpy frombuffer scalar_tensor tensor",
+    "autograd": "enable_grad is_grad_enabled no_grad set_grad_enabled",
+    "random": "Generator default_generator manual_seed",
+}
+HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}
+globals().update(_types.PUBLIC)
+__all__ = sorted({*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_types.PUBLIC, "Size", "Tensor", "TtError", "build_info", "device", "dtype",
+                  "get_default_dtype", "get_num_threads", "is_tensor", "memory_format", "set_num_threads"})
 
-from . import _operators, autograd, linalg, nn, optim  # noqa: E402  (they need the operators in place)
-from ._create import arange, as_tensor, from_numpy, frombuffer, scalar_tensor, tensor  # noqa: E402
-from ._operators import Tensor  # noqa: E402
-from ._functions import einsum, linspace, nonzero, norm, randint, randint_like, std, unique, var, var_mean  # noqa: E402
-from ._types import Size, device, dtype, memory_format  # noqa: E402
-from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
-from .random import Generator, default_generator, manual_seed  # noqa: E402
 
-clone = Tensor.clone
-globals().update({name: function for name, function in _ops.PLACES["tt"].items() if name not in globals()})
-globals().update({name: getattr(_types, name) for name in (
-    "bool", "uint8", "int8", "int16", "short", "int32", "int", "int64", "long", "float16", "half", "bfloat16", "float32", "float", "float64",
-    "double", "complex64", "cfloat", "complex128", "cdouble", "contiguous_format", "preserve_format", "channels_last",
-    "channels_last_3d")})
+def __getattr__(name):
+    if name in MODULES.split():
+        return import_module("." + name, __name__)
+    if name in HOME:
+        found = getattr(import_module("." + HOME[name], __name__), name)
+    elif name in __all__:
+        found = _ops.find("tt", name)
+    else:
+        raise AttributeError(f"module 'tt' has no attribute '{name}'")
+    globals()[name] = found
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})
 
 
 def is_tensor(x):
@@ -41,4 +58,3 @@ def set_num_threads(n):
 
 def get_num_threads():
     return _lib.quick.tt_num_threads(_lib.local.ctx)
-

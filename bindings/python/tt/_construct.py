@@ -1,5 +1,5 @@
 """Calls the constructors of classes by their rows in the generated tables (_nn_classes.py, _optim_classes.py)."""
-from ctypes import byref, c_int32, c_void_p
+from ctypes import byref, c_int32
 from struct import Struct
 
 from . import _convert as convert
@@ -40,9 +40,9 @@ def parameter(kind, value, op, arg, enums):
     if kind == "Float[]":
         return [Struct(f"{len(value)}d").pack(*value), convert.length(value)]
     if kind == "Optimizer":
-        return [value._h]
+        return [value._handle]
     if kind == "Scheduler[]":
-        return [Struct(f"{len(value)}P").pack(*(s._h.value for s in value)), convert.length(value)]
+        return [Struct(f"{len(value)}P").pack(*(s._handle._address for s in value)), convert.length(value)]
     if kind.startswith("Enum<"):
         return [c_int32(convert.one_of(enums[kind[5:-1]], value, op, arg))]
     if kind in ("Int", "Dim", "Index"):
@@ -98,8 +98,8 @@ def address(data, keep):
     return addressof(buffer)
 
 
-def construct(name, row, values, enums):
-    """The handle of a new object."""
+def construct(made_of, name, row, values, enums):
+    """The handle of a new object, of the class made_of."""
     function, _, rows = row
     given, keep = [], []
     for arg, kind, _, positional, _ in rows:
@@ -108,7 +108,7 @@ def construct(name, row, values, enums):
     optional = [r for r in rows if not r[3]]
     if optional:
         given.append(options(optional, values, name, enums, keep))
-    h = c_void_p()
-    if getattr(lib, function)(local.ctx, *given, byref(h)):
+    made = made_of()
+    if getattr(lib, function)(local.ctx, *given, byref(made)):
         fail()
-    return h
+    return made

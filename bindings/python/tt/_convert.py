@@ -11,12 +11,12 @@ from struct import Struct
 from struct import error as struct_error
 
 from . import errors
-from ._lib import fail, lib, local, quick
+from ._lib import Handle, fail, lib, local, quick
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype, memory_format
-from ._tensor import Tensor, wrap
+from ._tensor import SMALL as INTS
+from ._tensor import Tensor, new, wrap
 
 INT_MIN, INT_MAX = -2**63, 2**63 - 1
-INTS = tuple(c_int64(i) for i in range(65))
 SCALAR = Struct("iiqdd")
 POINTERS = [Struct(f"{n}P").pack for n in range(65)]
 
@@ -30,7 +30,7 @@ def optional_tensor(x, op, arg):
     if x is None:
         return None
     if isinstance(x, Tensor):
-        return x._h
+        return x
     raise wrong_kind(op, arg, "Tensor or None", x)
 
 
@@ -39,7 +39,7 @@ def tensor_address(x, op, arg):
     if x is None:
         return 0
     if isinstance(x, Tensor):
-        return x._h.value
+        return x._address
     raise wrong_kind(op, arg, "Tensor or None", x)
 
 
@@ -55,7 +55,7 @@ def tensor_list(xs, op, arg, optional=False):
 
 
 def pointers(xs):
-    values = [x._h.value if x is not None else 0 for x in xs]
+    values = [x._address if x is not None else 0 for x in xs]
     return POINTERS[len(xs)](*values) if len(xs) < 65 else Struct(f"{len(xs)}P").pack(*values)
 
 
@@ -285,13 +285,13 @@ def memory_format_code(x, op, arg):
 def generator_handle(x, op, arg):
     if x is None:
         return None
-    if type(x).__name__ == "Generator" and hasattr(x, "_h"):
-        return x._h
+    if type(x).__name__ == "Generator" and isinstance(x, Handle):
+        return x
     raise wrong_kind(op, arg, "Generator", x)
 
 
 def generator_address(x, op, arg):
-    return 0 if x is None else generator_handle(x, op, arg).value
+    return 0 if x is None else generator_handle(x, op, arg)._address
 
 
 def text(x, op, arg):
@@ -333,13 +333,13 @@ WIDEST = (1, 6, 10, 12)
 
 def number_tensor(x, beside):
     """A 0-dim tensor of a number beside a tensor: promotion must see no more of it than its kind, and no digit may be lost."""
-    h, number = c_void_p(), scalar(x, "number", "x")
+    made, number = new(Tensor), scalar(x, "number", "x")
     kind, code = number[0] - 1, 0  # 0: the number's own default dtype
     if beside is not None and kind <= KINDS.index(beside.dtype.kind):
         code = WIDEST[kind] if beside.ndim else beside.dtype.code
-    if lib.tt_scalar_tensor(local.ctx, number, c_int32(code), byref(h)):
+    if lib.tt_scalar_tensor(local.ctx, number, c_int32(code), byref(made)):
         fail()
-    return wrap(h)
+    return made
 
 
 # ---- results ----
@@ -351,7 +351,7 @@ def call_list(call, before):
         outs = (c_void_p * cap)()
         status = call(*before, outs, c_int64(cap), byref(n))
         if not status:
-            return tuple(wrap(c_void_p(h)) for h in outs[:n.value])
+            return tuple(map(wrap, outs[:n.value]))
         if status != 11 or n.value <= cap:
             fail()
         cap = n.value

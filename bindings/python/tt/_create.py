@@ -11,7 +11,7 @@ from ._lib import dropper, fail, lib, local
 from ._types import BY_NAME, complex64, complex128, float32, float64, int64
 from ._types import bool as BOOL
 from ._types import dtype as dtype_class
-from ._tensor import Tensor, wrap
+from ._tensor import Tensor, new
 
 
 # ---- from values ----
@@ -40,11 +40,9 @@ def as_tensor(data, dtype=None, device=None):
 
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
     """A 0-dim tensor; float32 by default."""
-    h = c_void_p()
-    code = c_int32(dtype_code(dtype or float32, "scalar_tensor", "dtype"))
-    if lib.tt_scalar_tensor(local.ctx, scalar(s, "scalar_tensor", "s"), code, byref(h)):
+    made, code = new(Tensor), c_int32(dtype_code(dtype or float32, "scalar_tensor", "dtype"))
+    if lib.tt_scalar_tensor(local.ctx, scalar(s, "scalar_tensor", "s"), code, byref(made)):
         fail()
-    made = wrap(h)
     if device is not None:
         made = made.to(device)
     return made.requires_grad_() if requires_grad else made
@@ -94,11 +92,10 @@ def from_values(data, dtype):
 def from_bytes(data, dtype, shape):
     """A tensor with a copy of row-major data: bytes or an array.array."""
     pointer = data if isinstance(data, bytes) else c_void_p(data.buffer_info()[0])
-    h = c_void_p()
-    sizes = packed(tuple(shape), "tensor", "shape")
-    if lib.tt_tensor_from_data(local.ctx, pointer, c_int32(dtype.code), sizes, c_int64(len(shape)), byref(h)):
+    made, sizes = new(Tensor), packed(tuple(shape), "tensor", "shape")
+    if lib.tt_tensor_from_data(local.ctx, pointer, c_int32(dtype.code), sizes, c_int64(len(shape)), byref(made)):
         fail()
-    return wrap(h)
+    return made
 
 
 def index_tensor(item):
@@ -107,13 +104,6 @@ def index_tensor(item):
         return tensor(item)
     made = from_values(list(item) if isinstance(item, range) else item, None)
     return made if made.numel() or made.dtype is not float32 else made.to(int64)
-
-
-def arange(start, end=None, step=1, *, dtype=None, device=None, out=None, requires_grad=False):
-    """arange(end), arange(start, end) or arange(start, end, step): start, start + step … below end."""
-    if end is None:
-        start, end = 0, start
-    return _ops.arange(start, end, step, dtype=dtype, device=device, out=out, requires_grad=requires_grad)
 
 
 # ---- over memory of the host ----
@@ -125,13 +115,13 @@ forget = dropper(kept)
 
 def imported(address, dtype, shape, strides, writable, owner):
     """A tensor over host memory that `owner` keeps alive. strides in elements, None: row-major."""
-    key, h = next(keys), c_void_p()
+    key, made = next(keys), new(Tensor)
     kept[key] = owner
     sizes, steps = packed(shape, "import", "shape"), None if strides is None else packed(strides, "import", "strides")
     if lib.tt_tensor_import(local.ctx, c_void_p(address), c_int32(dtype.code), sizes, c_int64(len(shape)), steps, c_int32(writable), forget,
-                            c_void_p(key), byref(h)):
+                            c_void_p(key), byref(made)):
         fail()
-    return wrap(h)
+    return made
 
 
 def from_numpy(a):

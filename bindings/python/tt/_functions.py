@@ -13,6 +13,13 @@ def einsum(equation, *operands):
     return _ops.einsum(equation, operands)
 
 
+def arange(start, end=None, step=1, *, dtype=None, device=None, out=None, requires_grad=False):
+    """arange(end), arange(start, end) or arange(start, end, step): start, start + step … below end."""
+    if end is None:
+        start, end = 0, start
+    return _ops.arange(start, end, step, dtype=dtype, device=device, out=out, requires_grad=requires_grad)
+
+
 def linspace(start, end, steps, *, dtype=None, device=None, out=None, requires_grad=False):
     """linspace(start, end, steps): that many numbers at equal distances, both ends included. The ends may be 0-dim tensors."""
     for name, x in (("start", start), ("end", end)):
@@ -48,7 +55,6 @@ def spread(operator):
 
 
 var, std, var_mean = spread(_ops.var), spread(_ops.std), spread(_ops.var_mean)
-Tensor.nonzero, Tensor.var, Tensor.std = nonzero, var, std
 
 
 # ---- random numbers ----
@@ -89,9 +95,6 @@ def random_(self, *given, generator=None, **named):
     return _ops.random_(self, *bounds("random_", given, named, 0, None), generator=generator)
 
 
-Tensor.uniform_, Tensor.random_ = uniform_, random_
-
-
 # ---- norms ----
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
@@ -107,14 +110,6 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return _ops.norm(input, p, dim, keepdim=keepdim, dtype=dtype, out=out)
 
 
-def method_norm(self, p="fro", dim=None, keepdim=False, dtype=None):
-    """As tt.norm."""
-    return norm(self, p, dim, keepdim, dtype=dtype)
-
-
-Tensor.norm = method_norm
-
-
 # ---- order ----
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
@@ -126,5 +121,3 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     results = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
     return results if len(results) > 1 else values
 
-
-Tensor.unique = unique

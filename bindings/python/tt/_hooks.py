@@ -27,8 +27,8 @@ def give(slot, t, what):
         return
     if not isinstance(t, Tensor):
         raise TypeError(f"{what} must return a Tensor or None, not {type(t).__name__}")
-    quick.tt_tensor_retain(t._h)
-    slot[0] = t._h.value
+    quick.tt_tensor_retain(t)
+    slot[0] = t._address
 
 
 @CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, POINTER(c_void_p))
@@ -83,11 +83,11 @@ def registered(register, remove, owner, fn, trampoline, *before):
         raise TypeError(f"a hook must be callable, not {type(fn).__name__}")
     key, number = next(keys), c_int64()
     functions[key] = fn
-    if register(local.ctx, owner._h, *before, trampoline, c_void_p(key), drop, byref(number)):
+    if register(local.ctx, owner, *before, trampoline, c_void_p(key), drop, byref(number)):
         fail()
 
     def end():
-        if remove(local.ctx, owner._h, number):
+        if remove(local.ctx, owner, number):
             fail()
     return HookHandle(end)
 
@@ -110,23 +110,19 @@ class Node(Handle):
 
     @classmethod
     def _from(cls, call, *args):
-        h = c_void_p()
-        if call(local.ctx, *(a._h if isinstance(a, Handle) else a for a in args), byref(h)):
-            fail()
-        if not h.value:
-            return None
         node = cls()
-        node._h = h
-        return node
+        if call(local.ctx, *args, byref(node)):
+            fail()
+        return node if node._address else None
 
     def name(self):
         """The forward operator."""
-        return quick.tt_node_name(self._h).decode()
+        return quick.tt_node_name(self).decode()
 
     @property
     def next_functions(self):
         """The nodes of its inputs; None for a leaf or for no gradient."""
-        return tuple(Node._from(lib.tt_node_next, self, c_int64(i)) for i in range(quick.tt_node_num_inputs(self._h)))
+        return tuple(Node._from(lib.tt_node_next, self, c_int64(i)) for i in range(quick.tt_node_num_inputs(self)))
 
     def register_prehook(self, fn):
         """Calls fn(grads) on the gradients of its outputs, before the formula."""
@@ -137,10 +133,10 @@ class Node(Handle):
         return registered(lib.tt_node_register_hook, lib.tt_node_remove_hook, self, fn, on_node, c_int32(0))
 
     def __eq__(self, other):
-        return isinstance(other, Node) and self._h.value == other._h.value
+        return isinstance(other, Node) and self._address == other._address
 
     def __hash__(self):
-        return hash(self._h.value)
+        return hash(self._address)
 
     def __repr__(self):
         return f"<{self.name()} node>"

@@ -45,7 +45,7 @@ def index_item(item, keep):
     else:
         raise IndexError(f"an index must be an int, a slice, None, ..., a list or an integer or bool tensor, not {type(item).__name__}")
     keep.append(item)
-    return INDEX.pack(IDX_TENSOR, 0, 0, 0, 0, item._h.value)
+    return INDEX.pack(IDX_TENSOR, 0, 0, 0, 0, item._address)
 
 
 def slice_item(s):

@@ -1,15 +1,17 @@
-"""Finds, loads and checks libtt; the ctx of each thread; errors of failed calls."""
+"""Finds, loads and checks libtt; handles; the ctx of each thread; errors of failed calls."""
 import ctypes
 import os
+import sys
 import threading
-from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_void_p
-from pathlib import Path
+from ctypes import POINTER, byref, c_void_p, cast
 
 from . import errors
+from ._abi import RESULTS
 
 VERSION = "0.1.0"
 NAME = "libtt.so"
-HERE = Path(__file__).resolve().parent
+HERE = os.path.dirname(os.path.realpath(__file__))
+TREE = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 
 
 def candidates():
@@ -17,20 +19,24 @@ def candidates():
     named = os.environ.get("TT_LIBRARY")
     if named:
         return [("TT_LIBRARY", named)]
-    return [("beside the package", str(HERE / NAME)), ("the source tree's build", str(HERE.parents[2] / "build" / NAME)),
+    return [("beside the package", os.path.join(HERE, NAME)), ("the source tree's build", os.path.join(TREE, "build", NAME)),
             ("the system's loader", NAME + ".0"), ("the system's loader", NAME)]
 
 
 class Library(ctypes.CDLL):
-    """Calls release the interpreter's lock."""
+    """Calls release the interpreter's lock. Functions have no prototypes but their results: callers pass ctypes objects of the right types,
+    and a prototype would convert each of them once more (200 ns a call)."""
 
     def __getattr__(self, name):
         try:
-            return super().__getattr__(name)
+            found = super().__getattr__(name)
         except AttributeError:
             if not name.startswith("tt_"):
                 raise
             raise ImportError(f"tt: {self._name} has no function {name}: it is another version than this package, {VERSION}") from None
+        if name in RESULTS:
+            found.restype = RESULTS[name]
+        return found
 
 
 class QuickLibrary(Library):
@@ -39,53 +45,41 @@ class QuickLibrary(Library):
 
 
 def open_library():
+    """The first library found, its path and what was looked at before it."""
     tried = []
     for why, path in candidates():
         if os.sep in path and not os.path.exists(path):
             tried.append(f"{path} ({why}): not there")
             continue
         try:
-            return Library(path), path
+            return Library(path), path, [*tried, f"{path} ({why}): found"]
         except OSError as e:
             tried.append(f"{path} ({why}): {e}")
-    raise ImportError("tt: libtt was not found; set TT_LIBRARY to its path. Tried:\n  " + "\n  ".join(tried))
+    raise ImportError(f"tt {VERSION}: libtt was not found; set TT_LIBRARY to its path. Searched:\n  " + "\n  ".join(tried))
 
 
-def check_version(library, path):
-    library.tt_version.restype = c_char_p
-    found = library.tt_version().decode()
-    if found.split(".")[:2] != VERSION.split(".")[:2]:
-        raise ImportError(f"tt: {path} is version {found}, this package needs {'.'.join(VERSION.split('.')[:2])}.x")
+def check_version(library, path, tried):
+    needed = ".".join(VERSION.split(".")[:2])
+    found = library.tt_version().decode() if hasattr(library, "tt_version") else "unknown: it has no tt_version"
+    if found.split(".")[:2] != needed.split("."):
+        raise ImportError(f"tt: {path} is version {found}; this package is {VERSION} and needs {needed}.x. Searched:\n  " + "\n  ".join(tried))
 
 
-lib, path = open_library()
-check_version(lib, path)
+lib, path, _tried = open_library()
+check_version(lib, path, _tried)
 quick = QuickLibrary(path)
-
-# Prototypes. Operators have none on purpose: generated code passes ctypes objects of the right types, and a prototype
-# would convert each of them once more (200 ns a call).
-FACTS = {
-    "tt_tensor_dtype": c_int32, "tt_tensor_device_type": c_int32, "tt_tensor_device_index": c_int32, "tt_tensor_ndim": c_int64,
-    "tt_tensor_numel": c_int64, "tt_tensor_shape": POINTER(c_int64), "tt_tensor_strides": POINTER(c_int64), "tt_tensor_offset": c_int64,
-    "tt_tensor_data": c_void_p, "tt_tensor_storage_bytes": c_int64, "tt_tensor_version": c_int32, "tt_tensor_is_contiguous": c_int32,
-    "tt_tensor_is_writable": c_int32,
-    "tt_tensor_is_leaf": c_int32, "tt_tensor_requires_grad": c_int32, "tt_tensor_release": None, "tt_tensor_retain": None,
-    "tt_ctx_release": None, "tt_ctx_error": c_void_p, "tt_generator_release": None, "tt_node_release": None, "tt_node_name": c_char_p,
-    "tt_node_num_inputs": c_int64, "tt_grad_enabled": c_int32, "tt_num_threads": c_int32, "tt_set_grad_enabled": c_int32,
-}
-for _name, _result in FACTS.items():
-    getattr(quick, _name).restype = _result
 
 
 def build_info():
     """One line: version, compiler, ISAs, BLAS, SLEEF."""
-    quick.tt_build_info.restype = c_char_p
     return quick.tt_build_info().decode()
 
 
-class Handle:
-    """Owns one reference of a tt object. `_as_parameter_` is the c_void_p that ctypes passes."""
-    __slots__ = ("_as_parameter_", "__weakref__")
+class Handle(c_void_p):
+    """Owns one reference of a tt object; ctypes passes it as the pointer."""
+    __slots__ = ()
+    _address = c_void_p.value
+    value = property(doc="Not the pointer, which is nobody's to change.")
 
 
 def released_by(cls, release):
@@ -93,8 +87,14 @@ def released_by(cls, release):
     method = ctypes.pythonapi.PyInstanceMethod_New
     method.restype, method.argtypes = ctypes.py_object, [ctypes.py_object]
     cls.__del__ = method(release)
-    cls._h = cls._as_parameter_  # the same slot by a short name
-    return cls
+
+
+def without_buffer(cls):
+    """ctypes gives the pointer itself as a buffer, which NumPy would take for a tensor's values. Python 3.12 asks __buffer__; before that the
+    type's table of buffer functions, which must be its own, is taken away."""
+    at = c_void_p.from_address(id(cls) + object.__basicsize__ + 144)  # tp_as_buffer
+    if sys.version_info < (3, 12) and id(cls) < (at.value or 0) < id(cls) + type.__basicsize__:
+        at.value = None
 
 
 def dropper(table):
@@ -110,26 +110,16 @@ def dropper(table):
 
 # ---- errors ----
 
-class ErrorRecord(ctypes.Structure):
-    """tt_error"""
-
-
-ErrorRecord._fields_ = [("code", c_int32), ("arg_index", c_int32), ("op", c_char_p), ("arg", c_char_p), ("message", c_char_p),
-                        ("ndim", c_int32 * 2), ("shape", (c_int64 * 8) * 2), ("dtype", c_int32 * 2), ("cause", POINTER(ErrorRecord))]
-
-
-def text(s):
-    return s.decode("utf-8", "replace") if s else ""
-
-
-def exception_of(record):
-    """The exception that says what a tt_error says."""
-    op, message = text(record.op), text(record.message)
+def exception_of(address):
+    """The exception that says what the tt_error at address says."""
+    from ._layouts import struct
+    record = cast(address, POINTER(struct("tt_error"))).contents
+    op, arg, message = ((s or b"").decode("utf-8", "replace") for s in (record.op, record.arg, record.message))
     e = errors.CLASSES.get(record.code, errors.TtError)(f"{op}: {message}" if op and not message.startswith(op + ":") else message)
-    e.code, e.op, e.arg, e.arg_index = record.code, op, text(record.arg), record.arg_index
+    e.code, e.op, e.arg, e.arg_index = record.code, op, arg, record.arg_index
     e.shapes = tuple(tuple(record.shape[i][:min(record.ndim[i], 8)]) for i in (0, 1) if record.ndim[i] >= 0)
     if record.cause:
-        e.__cause__ = exception_of(record.cause.contents)
+        e.__cause__ = exception_of(record.cause)
     return e
 
 
@@ -141,7 +131,7 @@ def fail():
     record = quick.tt_ctx_error(local.ctx)
     if not record:
         raise errors.TtError("a call failed without an error record")
-    raise exception_of(ErrorRecord.from_address(record))
+    raise exception_of(record)
 
 
 # ---- one ctx per thread, one runtime ----
@@ -162,10 +152,9 @@ class Local(threading.local):
 
     def __init__(self):
         self.owner = Ctx()
-        self.owner._h = c_void_p()
-        if lib.tt_ctx_new(runtime, byref(self.owner._h)):
+        if lib.tt_ctx_new(runtime, byref(self.owner)):
             raise errors.TtError("tt_ctx_new failed")
-        self.ctx = c_void_p.from_param(self.owner._h.value)
+        self.ctx = c_void_p.from_param(self.owner._address)
         self.raised = None
 
 

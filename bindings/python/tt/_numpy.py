@@ -14,7 +14,7 @@ class Exported:
     def __init__(self, t):
         self.owner = t
         size = t.dtype.itemsize
-        read_only = not quick.tt_tensor_is_writable(t._h)
+        read_only = not quick.tt_tensor_is_writable(t)
         self.__array_interface__ = {"version": 3, "shape": tuple(t.shape), "typestr": TYPESTR[t.dtype.name],
                                     "data": (t.data_ptr(), read_only), "strides": tuple(s * size for s in t.stride())}
 

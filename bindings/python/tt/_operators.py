@@ -1,97 +1,103 @@
-"""Puts the operators on Tensor: methods, and Python's own operators by a path of their own, which `a + b` needs."""
-from ctypes import byref, c_double, c_void_p
+"""Puts the operators on Tensor: methods when they are asked for, and Python's own operators by a path of their own, which `a + b` needs."""
+from ctypes import byref, c_double
 
 from . import _ops
 from ._convert import is_number, number_tensor
 from ._lib import fail, lib, local
-from ._tensor import Tensor
+from ._tensor import Tensor, new
 
-_new = object.__new__
 
-for _name, _function in _ops.PLACES["Tensor"].items():
+class Method:
+    """A function that becomes a method of Tensor when it is asked for."""
+    __slots__ = ("name",)
+
+    def __init__(self, name):
+        self.name = name
+
+    def __get__(self, owner, kind=None):
+        function = _ops.find("Tensor", self.name)
+        setattr(Tensor, self.name, function)
+        return function.__get__(owner, kind)
+
+
+for _name in _ops.PLACES["Tensor"].split():
     if _name not in Tensor.__dict__:
-        setattr(Tensor, _name, _function)
+        setattr(Tensor, _name, Method(_name))
+
+
+def operator(name):
+    """A function of _ops, found when it is first called."""
+    def general(*args, **kwargs):
+        return getattr(_ops, name)(*args, **kwargs)
+    return general
 
 
 def direct(name):
     """A binary operator: straight to C for two tensors, and for a float."""
-    call, with_float, general = getattr(lib, "tt_" + name), getattr(_ops, f"tt_{name}_f64", None), getattr(_ops, name)
+    call, with_float, general = getattr(lib, "tt_" + name), getattr(lib, f"tt_{name}_f64") if name != "matmul" else None, operator(name)
     number = float if with_float else None
 
-    def operator(self, other):
+    def method(self, other):
         kind = type(other)
         if kind is Tensor:
-            h = c_void_p()
-            if call(local.ctx, self._h, other._h, byref(h)):
+            t = new(Tensor)
+            if call(local.ctx, self, other, byref(t)):
                 fail()
-        elif kind is number:
-            h = c_void_p()
-            if with_float(local.ctx, self._h, c_double(other), byref(h)):
+            return t
+        if kind is number:
+            t = new(Tensor)
+            if with_float(local.ctx, self, c_double(other), byref(t)):
                 fail()
-        else:
-            return general(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
-        t = _new(Tensor)
-        t._h = h
+            return t
+        return general(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+    return method
+
+
+def divide(self, other):
+    """The same of div, which has options."""
+    kind = type(other)
+    if kind is Tensor or kind is float:
+        t = new(Tensor)
+        if lib.tt_div(local.ctx, self, other, None, byref(t)) if kind is Tensor else lib.tt_div_f64(local.ctx, self, c_double(other), None, byref(t)):
+            fail()
         return t
-    return operator
+    return _ops.div(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
 
 
 def binary(general):
     """self comes first."""
-    def operator(self, other):
-        if not isinstance(self, Tensor):
-            raise TypeError(f"an operator of Tensor needs a Tensor, not {type(self).__name__}")
+    def method(self, other):
         return general(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
-    return operator
+    return method
 
 
 def reflected(general):
     """other (a number or a tensor) comes first."""
-    def operator(self, other):
+    def method(self, other):
         first = other if isinstance(other, Tensor) else number_tensor(other, self) if is_number(other) else None
-        return NotImplemented if first is None or self._h is None else general(first, self)
-    return operator
-
-
-def tolerant(general):
-    """Kinds of arguments that general does not take are somebody else's."""
-    def operator(self, other):
-        try:
-            return general(self, other)
-        except TypeError:
-            return NotImplemented
-    return operator
+        return NotImplemented if first is None else general(first, self)
+    return method
 
 
 def floor_div(self, other):
     return _ops.div(self, other, rounding_mode="floor")
 
 
-def swapped_pow(self, other):
-    return _ops.pow(other, self)
-
-
-for _name in ("add", "sub", "mul", "pow", "matmul", "eq", "ne", "lt", "le", "gt", "ge"):
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tensor, f"__{_name}__", direct(_name))
-for _dunder, _name in (("add", "add_"), ("sub", "sub_"), ("mul", "mul_"), ("truediv", "div_"), ("pow", "pow_")):
-    setattr(Tensor, f"__i{_dunder}__", binary(getattr(_ops, _name)))
+for _dunder, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("pow", "pow"), ("matmul", "matmul"), ("mod", "remainder"),
+                       ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"), ("lshift", "bitwise_left_shift"),
+                       ("rshift", "bitwise_right_shift")):
+    setattr(Tensor, f"__{_dunder}__", direct(_name))
+    setattr(Tensor, f"__r{_dunder}__", reflected(operator(_name)))
+    if _name != "matmul":
+        setattr(Tensor, f"__i{_dunder}__", binary(operator(_name + "_")))
 
-Tensor.__truediv__ = Tensor.__div__ = binary(_ops.div)
-Tensor.__floordiv__ = binary(floor_div)
-Tensor.__radd__ = binary(_ops.add)
-Tensor.__rmul__ = binary(_ops.mul)
-Tensor.__rsub__ = tolerant(_ops.rsub)
-Tensor.__rtruediv__ = Tensor.__rdiv__ = reflected(_ops.div)
-Tensor.__rfloordiv__ = reflected(floor_div)
-for _dunder, _name in (("mod", "remainder"), ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"),
-                       ("lshift", "bitwise_left_shift"), ("rshift", "bitwise_right_shift")):
-    setattr(Tensor, f"__{_dunder}__", binary(getattr(_ops, _name)))
-    setattr(Tensor, f"__r{_dunder}__", reflected(getattr(_ops, _name)))
-    setattr(Tensor, f"__i{_dunder}__", binary(getattr(_ops, _name + "_")))
-Tensor.__ifloordiv__ = binary(_ops.floor_divide_)
-Tensor.__rpow__ = tolerant(swapped_pow)
-Tensor.__rmatmul__ = reflected(_ops.matmul)
-Tensor.__neg__ = _ops.neg
-Tensor.__pos__ = lambda self: self
-Tensor.__invert__ = _ops.bitwise_not
+Tensor.__truediv__, Tensor.__rtruediv__, Tensor.__itruediv__ = divide, reflected(operator("div")), binary(operator("div_"))
+Tensor.__div__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__rtruediv__
+Tensor.__radd__, Tensor.__rmul__, Tensor.__rsub__ = Tensor.__add__, Tensor.__mul__, binary(operator("rsub"))
+Tensor.__rpow__ = binary(lambda self, other: _ops.pow(other, self))
+Tensor.__floordiv__, Tensor.__rfloordiv__, Tensor.__ifloordiv__ = binary(floor_div), reflected(floor_div), binary(operator("floor_divide_"))
+Tensor.__neg__, Tensor.__invert__, Tensor.__pos__ = operator("neg"), operator("bitwise_not"), lambda self: self
+Tensor.__abs__ = operator("abs")
 Tensor.__hash__ = object.__hash__  # __eq__ compares elements; a tensor is a key by identity

@@ -3,9 +3,10 @@ import weakref
 from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
 from struct import Struct
 
+from . import _ops as ops
 from . import errors
 from ._index import INT_MAX, INT_MIN, packed_index
-from ._lib import Handle, fail, lib, local, quick, released_by
+from ._lib import Handle, fail, lib, local, quick, released_by, without_buffer
 from ._types import (BY_NAME, CPU, DTYPES, Size, contiguous_format, device, dtype, memory_format, preserve_format)
 from ._types import bfloat16 as BFLOAT16
 from ._types import float32 as FLOAT32
@@ -14,26 +15,47 @@ SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
 # dtype.format -> what memoryview reads
 READ = {"bool": "?", "float16": "e", "complex64": "f", "complex128": "d"}
 
-_new = object.__new__
+new = c_void_p.__new__  # new(Tensor): without a handle yet, for the address of a result
 tensor_ndim, tensor_shape, tensor_dtype = quick.tt_tensor_ndim, quick.tt_tensor_shape, quick.tt_tensor_dtype
 tensor_select = lib.tt_select
-FIRST_DIM = c_int64(0)
-ops = None  # the module of generated operators, which needs Tensor first
+SMALL = tuple(map(c_int64, range(65)))
+FIRST_DIM = SMALL[0]
 
 
 class Tensor(Handle):
-    """An n-dimensional array with gradients. Made by tt.tensor, tt.zeros …, never by Tensor()."""
-    __slots__ = ("_kept_grad",)
+    """An n-dimensional array with gradients. Tensor(2, 3) has these sizes, Tensor(data) the values of data as float32; Tensor(tensor) is an
+    alias, which subclasses use. Operators give plain Tensors."""
     __array_priority__ = 1000  # NumPy leaves mixed operations to __radd__ and the like
 
-    def __new__(cls, *args, **kwargs):
-        raise TypeError("tt.Tensor() makes no tensor: use tt.tensor(data), tt.zeros(size), tt.empty(size) …")
+    def __new__(cls, *data):
+        if len(data) == 1 and isinstance(data[0], Tensor):
+            return data[0].detach().as_subclass(cls)
+        from ._create import tensor
+        sizes = all(type(x) is int for x in data)
+        return (ops.empty(data or (0,)) if sizes else tensor(*data, dtype=FLOAT32)).as_subclass(cls)
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        without_buffer(cls)
+
+    def __buffer__(self, flags):
+        raise TypeError("a tensor is no buffer: use x.numpy()")
+
+    def as_subclass(self, cls):
+        """The same tensor as an object of another class of tensors."""
+        made = new(cls)
+        made._address = self._address
+        quick.tt_tensor_retain(made)
+        return made
 
     # ---- facts ----
 
     @property
     def shape(self):
-        return Size(tensor_shape(self._h)[:tensor_ndim(self._h)])
+        return Size(tensor_shape(self)[:tensor_ndim(self)])
 
     def size(self, dim=None):
         shape = self.shape
@@ -44,28 +66,28 @@ class Tensor(Handle):
         return shape[dim]
 
     def stride(self, dim=None):
-        strides = quick.tt_tensor_strides(self._h)[:tensor_ndim(self._h)]
+        strides = quick.tt_tensor_strides(self)[:tensor_ndim(self)]
         return tuple(strides) if dim is None else strides[dim]
 
     def dim(self):
-        return tensor_ndim(self._h)
+        return tensor_ndim(self)
 
     ndimension = dim
     ndim = property(dim)
 
     def numel(self):
-        return quick.tt_tensor_numel(self._h)
+        return quick.tt_tensor_numel(self)
 
     nelement = numel
 
     @property
     def dtype(self):
-        return DTYPES[tensor_dtype(self._h)]
+        return DTYPES[tensor_dtype(self)]
 
     @property
     def device(self):
-        code = quick.tt_tensor_device_type(self._h)
-        return CPU if code == 1 else device.of(code, quick.tt_tensor_device_index(self._h))
+        code = quick.tt_tensor_device_type(self)
+        return CPU if code == 1 else device.of(code, quick.tt_tensor_device_index(self))
 
     @property
     def itemsize(self):
@@ -79,15 +101,15 @@ class Tensor(Handle):
         return self.numel() * self.dtype.itemsize
 
     def storage_offset(self):
-        return quick.tt_tensor_offset(self._h)
+        return quick.tt_tensor_offset(self)
 
     def data_ptr(self):
-        return quick.tt_tensor_data(self._h) or 0
+        return quick.tt_tensor_data(self) or 0
 
     def is_contiguous(self, memory_format=contiguous_format):
         if memory_format.ndim:
             return self.ndim == memory_format.ndim and self.permute(0, *range(2, self.ndim), 1).is_contiguous()
-        return bool(quick.tt_tensor_is_contiguous(self._h))
+        return bool(quick.tt_tensor_is_contiguous(self))
 
     def is_floating_point(self):
         return self.dtype.is_floating_point
@@ -99,13 +121,13 @@ class Tensor(Handle):
 
     @property
     def _version(self):
-        return quick.tt_tensor_version(self._h) & 0xFFFFFFFF
+        return quick.tt_tensor_version(self) & 0xFFFFFFFF
 
     # ---- gradients ----
 
     @property
     def requires_grad(self):
-        return bool(quick.tt_tensor_requires_grad(self._h))
+        return bool(quick.tt_tensor_requires_grad(self))
 
     @requires_grad.setter
     def requires_grad(self, on):
@@ -113,36 +135,34 @@ class Tensor(Handle):
 
     def requires_grad_(self, requires_grad=True):
         """Records operators on this leaf from now on (or not); returns self."""
-        if lib.tt_requires_grad_(local.ctx, self._h, c_int32(bool(requires_grad))):
+        if lib.tt_requires_grad_(local.ctx, self, c_int32(bool(requires_grad))):
             fail()
         return self
 
     @property
     def is_leaf(self):
-        return bool(quick.tt_tensor_is_leaf(self._h))
+        return bool(quick.tt_tensor_is_leaf(self))
 
     @property
     def grad(self):
         """The accumulated gradient or None; the same object while somebody holds it."""
-        h = c_void_p()
-        if lib.tt_tensor_grad(local.ctx, self._h, byref(h)):
+        found = new(Tensor)
+        if lib.tt_tensor_grad(local.ctx, self, byref(found)):
             fail()
-        if not h.value:
+        if not found._address:
             return None
         kept = getattr(self, "_kept_grad", None)
         kept = kept and kept()
-        if kept is not None and kept._h.value == h.value:
-            quick.tt_tensor_release(h)
+        if kept is not None and kept._address == found._address:
             return kept
-        kept = wrap(h)
-        self._kept_grad = weakref.ref(kept)
-        return kept
+        self._kept_grad = weakref.ref(found)
+        return found
 
     @grad.setter
     def grad(self, value):
         if value is not None and not isinstance(value, Tensor):
             raise TypeError(f"grad must be a Tensor or None, not {type(value).__name__}")
-        if lib.tt_tensor_set_grad(local.ctx, self._h, None if value is None else value._h):
+        if lib.tt_tensor_set_grad(local.ctx, self, None if value is None else value):
             fail()
         self._kept_grad = weakref.ref(value) if value is not None else None
 
@@ -152,7 +172,7 @@ class Tensor(Handle):
 
     def retain_grad(self):
         """Keeps the gradient of this result in .grad too."""
-        if lib.tt_retain_grad(local.ctx, self._h):
+        if lib.tt_retain_grad(local.ctx, self):
             fail()
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
@@ -183,7 +203,7 @@ class Tensor(Handle):
     def data(self, source):
         if not isinstance(source, Tensor):
             raise TypeError(f"data must be a Tensor, not {type(source).__name__}")
-        if lib.tt_tensor_set_data(local.ctx, self._h, source._h):
+        if lib.tt_tensor_set_data(local.ctx, self, source):
             fail()
 
     # ---- conversions ----
@@ -253,7 +273,7 @@ class Tensor(Handle):
     def item(self):
         """The value of a tensor of one element as a Python number."""
         found = create_string_buffer(32)
-        if lib.tt_item(local.ctx, self._h, found):
+        if lib.tt_item(local.ctx, self, found):
             fail()
         kind, _, i, re, im = SCALAR.unpack(found)
         return (None, bool(i), i, re, complex(re, im))[kind]
@@ -276,7 +296,7 @@ class Tensor(Handle):
         """The elements in row-major order."""
         n = self.nbytes
         buffer = create_string_buffer(n or 1)
-        if lib.tt_tensor_read(local.ctx, self._h, buffer, c_int64(n)):
+        if lib.tt_tensor_read(local.ctx, self, buffer, c_int64(n)):
             fail()
         return buffer.raw[:n]
 
@@ -331,7 +351,7 @@ class Tensor(Handle):
         n, cap = c_int64(), 4096
         while True:
             buffer = create_string_buffer(cap)
-            status = lib.tt_tensor_print(local.ctx, self._h, buffer, c_int64(cap), byref(n))
+            status = lib.tt_tensor_print(local.ctx, self, buffer, c_int64(cap), byref(n))
             if not status:
                 return buffer.value.decode()
             if status != 11 or n.value < cap:
@@ -359,16 +379,14 @@ class Tensor(Handle):
     # ---- indexing ----
 
     def __getitem__(self, key):
-        h = c_void_p()
+        t = new(Tensor)
         if type(key) is int and INT_MIN <= key <= INT_MAX:
-            if tensor_select(local.ctx, self._h, FIRST_DIM, c_int64(key), byref(h)):
+            if tensor_select(local.ctx, self, FIRST_DIM, SMALL[key] if 0 <= key < 64 else c_int64(key), byref(t)):
                 fail()
         else:
             index, n, keep = packed_index(key)  # keep: tensors that index points to
-            if lib.tt_index_get(local.ctx, self._h, index, n, byref(h)):
+            if lib.tt_index_get(local.ctx, self, index, n, byref(t)):
                 fail()
-        t = _new(Tensor)
-        t._h = h
         return t
 
     def __setitem__(self, key, value):
@@ -377,32 +395,32 @@ class Tensor(Handle):
             from ._create import as_tensor, scalar_tensor
             make = scalar_tensor if isinstance(value, (bool, int, float, complex)) else as_tensor
             value = make(value, dtype=self.dtype)
-        if lib.tt_index_set(local.ctx, self._h, index, n, value._h):
+        if lib.tt_index_set(local.ctx, self, index, n, value):
             fail()
 
     def _become(self, other):
         """In-place operators on the shape: self is `other`, a view of what it was, from now on."""
         if self.requires_grad and self.is_leaf and quick.tt_grad_enabled(local.ctx):
             raise errors.AutogradError("a leaf that requires a gradient cannot change its shape in place: do it under no_grad()")
-        self._as_parameter_, other._as_parameter_ = other._as_parameter_, self._as_parameter_
+        self._address, other._address = other._address, self._address
         return self
 
 
 released_by(Tensor, quick.tt_tensor_release)
+without_buffer(Tensor)
 
 
-def wrap(h):
-    """A Tensor that owns the handle in the c_void_p h."""
-    t = _new(Tensor)
-    t._h = h
+def wrap(address):
+    """A Tensor that owns the handle at address."""
+    t = new(Tensor)
+    t._address = address
     return t
 
 
 def borrow(address):
     """A Tensor for a handle that somebody else owns."""
-    h = c_void_p(address)
-    quick.tt_tensor_retain(h)
-    return wrap(h)
+    quick.tt_tensor_retain(c_void_p(address))
+    return wrap(address)
 
 
 def rows(shape):

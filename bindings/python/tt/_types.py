@@ -74,6 +74,9 @@ channels_last = memory_format("channels_last", 3, 4)
 channels_last_3d = memory_format("channels_last_3d", 0, 5)  # of the binding alone
 
 
+PUBLIC = {name: value for name, value in globals().items() if isinstance(value, (dtype, memory_format))}
+
+
 class device:
     """Where a tensor lives: device("cpu"), device("cuda:1"), device("cuda", 1)."""
     __slots__ = ("type", "index", "code")

@@ -18,7 +18,7 @@ def listed(x, op, arg):
 
 def handles(xs):
     """A C array of the handles; None items are NULL."""
-    return (c_void_p * max(len(xs), 1))(*(None if x is None else x._h.value for x in xs))
+    return (c_void_p * max(len(xs), 1))(*(None if x is None else x._address for x in xs))
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
@@ -49,7 +49,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     found = (c_void_p * max(len(inputs), 1))()
     if lib.tt_grad(local.ctx, pointers(outputs), length(outputs), pointers(inputs), length(inputs), opts, found):
         fail()
-    return tuple(wrap(c_void_p(h)) if h else None for h in found[:len(inputs)])
+    return tuple(wrap(h) if h else None for h in found[:len(inputs)])
 
 
 # ---- grad modes ----

@@ -1,5 +1,5 @@
 """Random numbers: generators with a state of their own."""
-from ctypes import byref, c_uint64, c_void_p
+from ctypes import byref, c_uint64
 
 from ._lib import Handle, fail, lib, local, quick, released_by
 
@@ -9,8 +9,7 @@ class Generator(Handle):
     __slots__ = ()
 
     def __init__(self, seed=0):
-        self._h = c_void_p()
-        if lib.tt_generator_new(local.ctx, c_uint64(checked(seed)), byref(self._h)):
+        if lib.tt_generator_new(local.ctx, c_uint64(checked(seed)), byref(self)):
             fail()
 
     def manual_seed(self, seed):
@@ -24,13 +23,13 @@ class Generator(Handle):
     def get_state(self):
         """(seed, numbers drawn / 4)"""
         state = (c_uint64 * 2)()
-        if lib.tt_generator_state(local.ctx, self._h, state):
+        if lib.tt_generator_state(local.ctx, self, state):
             fail()
         return tuple(state)
 
     def set_state(self, state):
         seed, offset = state
-        if lib.tt_generator_set_state(local.ctx, self._h, (c_uint64 * 2)(checked(seed), offset)):
+        if lib.tt_generator_set_state(local.ctx, self, (c_uint64 * 2)(checked(seed), offset)):
             fail()
 
 
@@ -48,12 +47,10 @@ def checked(seed):
 
 def default_generator():
     """This thread's own."""
-    h = c_void_p()
-    if lib.tt_ctx_generator(local.ctx, byref(h)):
+    found = Generator.__new__(Generator)
+    if lib.tt_ctx_generator(local.ctx, byref(found)):
         fail()
-    g = Generator.__new__(Generator)
-    g._h = h
-    return g
+    return found
 
 
 def manual_seed(seed):

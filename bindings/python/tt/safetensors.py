@@ -5,12 +5,7 @@ from ctypes import byref, c_char_p, c_int64, c_uint64, c_void_p
 
 from ._convert import pointers, tensor_list
 from ._lib import Handle, fail, lib, local, quick, released_by
-from ._tensor import Tensor, _new
-
-for _name, _result in (("tt_safetensors_size", c_int64), ("tt_safetensors_name", c_char_p), ("tt_safetensors_metadata_size", c_int64),
-                       ("tt_safetensors_metadata_key", c_char_p), ("tt_safetensors_metadata_value", c_char_p),
-                       ("tt_safetensors_release", None)):
-    getattr(quick, _name).restype = _result
+from ._tensor import Tensor, new
 
 
 class SaveOptions(ctypes.Structure):
@@ -38,34 +33,32 @@ class safe_open(Handle):
     __slots__ = ()
 
     def __init__(self, filename):
-        self._h = c_void_p()
-        if lib.tt_safetensors_open(local.ctx, os.fsencode(filename), byref(self._h)):
+        if lib.tt_safetensors_open(local.ctx, os.fsencode(filename), byref(self)):
             fail()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        h, self._h = self._h, c_void_p()
+        h, self._address = c_void_p(self._address), None
         quick.tt_safetensors_release(h)
 
     def keys(self):
         """The names, in the order of the file."""
-        return [quick.tt_safetensors_name(self._h, c_int64(i)).decode() for i in range(quick.tt_safetensors_size(self._h))]
+        return [quick.tt_safetensors_name(self, c_int64(i)).decode() for i in range(quick.tt_safetensors_size(self))]
 
     def metadata(self):
         """The texts that were saved beside the tensors."""
-        return {quick.tt_safetensors_metadata_key(self._h, c_int64(i)).decode(): quick.tt_safetensors_metadata_value(self._h, c_int64(i)).decode()
-                for i in range(quick.tt_safetensors_metadata_size(self._h))}
+        return {quick.tt_safetensors_metadata_key(self, c_int64(i)).decode(): quick.tt_safetensors_metadata_value(self, c_int64(i)).decode()
+                for i in range(quick.tt_safetensors_metadata_size(self))}
 
     def get_tensor(self, name):
         """A new tensor on the CPU."""
         i = c_int64()
-        if lib.tt_safetensors_find(local.ctx, self._h, name.encode(), byref(i)):
+        if lib.tt_safetensors_find(local.ctx, self, name.encode(), byref(i)):
             fail()
-        t = _new(Tensor)
-        t._h = c_void_p()
-        if lib.tt_safetensors_get(local.ctx, self._h, i, byref(t._h)):
+        t = new(Tensor)
+        if lib.tt_safetensors_get(local.ctx, self, i, byref(t)):
             fail()
         return t
 

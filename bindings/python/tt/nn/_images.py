@@ -58,16 +58,4 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     return _ops.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias, **scales)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
-    """interpolate with mode="nearest"."""
-    return interpolate(input, size, scale_factor, "nearest")
-
-
-def upsample_bilinear(input, size=None, scale_factor=None):
-    """interpolate with mode="bilinear" and align_corners=True."""
-    return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
-
-
 interpolate.__doc__ = _ops.interpolate.__doc__
-FUNCTIONS = {f.__name__: f for f in (max_pool1d, max_pool2d, adaptive_max_pool1d, adaptive_max_pool2d, adaptive_avg_pool2d,
-                                     interpolate, upsample_nearest, upsample_bilinear)}

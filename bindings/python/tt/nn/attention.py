@@ -1,10 +1,10 @@
 """MultiheadAttention: the options of its forward."""
-from ctypes import byref, c_void_p
+from ctypes import byref
 from struct import Struct
 
 from .._convert import tensor_address
 from .._lib import fail, lib, local
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor, new
 from .layers import LAYERS
 
 OPTIONS = Struct("QPiPii")
@@ -19,10 +19,10 @@ class MultiheadAttention(LAYERS["MultiheadAttention"]):
                 raise TypeError(f"MultiheadAttention(): argument '{name}' must be Tensor, not {type(x).__name__}")
         opts = OPTIONS.pack(31, tensor_address(key_padding_mask, "MultiheadAttention", "key_padding_mask"), bool(need_weights),
                             tensor_address(attn_mask, "MultiheadAttention", "attn_mask"), bool(average_attn_weights), bool(is_causal))
-        out, weights = c_void_p(), c_void_p()
+        out, weights = new(Tensor), new(Tensor)
         if lib.tt_nn_multihead_attention_forward(local.ctx, self._module, query, key, value, opts, byref(out), byref(weights)):
             fail()
-        return wrap(out), wrap(weights) if weights.value else None
+        return out, weights if weights._address else None
 
 
 LAYERS["MultiheadAttention"] = MultiheadAttention

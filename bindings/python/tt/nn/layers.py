@@ -5,7 +5,7 @@ from .. import _nn_classes, _nn_layers
 from .._construct import bind, construct
 from .._convert import pointers
 from .._lib import Handle, fail, lib, local, quick, released_by
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor, new, wrap
 from .module import Module
 from .parameter import Parameter
 
@@ -15,9 +15,6 @@ MAX_OUTS = 16
 class ModuleHandle(Handle):
     """Owns a tt_module."""
     __slots__ = ()
-
-    def __init__(self, h):
-        self._h = h
 
 
 released_by(ModuleHandle, quick.tt_module_release)
@@ -31,7 +28,7 @@ class Native(Module):
         name = type(self)._row_name
         row = _nn_classes.CLASSES[name]
         values = bind(name, row[2], args, kwargs)
-        self._adopt(construct(name, row, self._given(values), _nn_classes.ENUMS))
+        self._adopt(construct(ModuleHandle, name, row, self._given(values), _nn_classes.ENUMS))
         for key, value in values.items():
             if key not in ("device", "dtype") and key not in self._parameters and key not in self._buffers:
                 self.__dict__[key] = value
@@ -49,16 +46,16 @@ class Native(Module):
         return given
 
     def _adopt(self, h):
-        self.__dict__["_module"] = ModuleHandle(h)
+        self.__dict__["_module"] = h
         slots, buffers, _ = _nn_layers.LAYERS[type(self)._row_name]
         for name, is_buffer in zip(slots, buffers):
-            t = c_void_p()
+            t = new(Tensor)
             if lib.tt_module_get_tensor(local.ctx, h, name.encode(), byref(t)):
                 fail()
-            value = None if not t.value else wrap(t) if is_buffer else Parameter.over(wrap(t))
+            value = None if not t._address else t if is_buffer else Parameter.over(t)
             (self._buffers if is_buffer else self._parameters)[name] = value
         for i in range(quick.tt_module_num_children(h)):
-            child = c_void_p()
+            child = ModuleHandle()
             if lib.tt_module_child(local.ctx, h, c_int64(i), byref(child)):
                 fail()
             self._modules[child_name(h, i)] = adopted(child)
@@ -87,11 +84,11 @@ class Native(Module):
         outs, n = (c_void_p * MAX_OUTS)(), c_int64()
         if lib.tt_module_forward(local.ctx, self._module, pointers(args), c_int64(len(args)), outs, c_int64(MAX_OUTS), byref(n)):
             fail()
-        made = tuple(wrap(c_void_p(h)) for h in outs[:n.value])
+        made = tuple(map(wrap, outs[:n.value]))
         return made[0] if len(made) == 1 else made
 
     def __deepcopy__(self, memo):
-        h = c_void_p()
+        h = ModuleHandle()
         if lib.tt_module_copy(local.ctx, self._module, byref(h)):
             fail()
         made = self.__new__(type(self))
@@ -140,10 +137,6 @@ def adopted(h):
     made._adopt(h)
     return made
 
-
-from ctypes import c_char_p  # noqa: E402
-for _name, _result in (("tt_module_type", c_char_p), ("tt_module_child_name", c_char_p), ("tt_module_num_children", c_int64)):
-    getattr(quick, _name).restype = _result
 
 CONTAINERS = {"Sequential", "ModuleList", "ModuleDict", "Identity"}
 LAYERS = {}

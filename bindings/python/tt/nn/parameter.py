@@ -1,13 +1,9 @@
 """Parameter: a leaf that a module registers when it is assigned."""
-from ctypes import c_void_p
-
-from .._tensor import Tensor
+from .._tensor import Tensor, new
 
 
 class Parameter(Tensor):
     """A tensor that counts as a module's parameter. Parameter(data, requires_grad=True)"""
-    __slots__ = ()
-
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
             from .. import _ops
@@ -20,8 +16,8 @@ class Parameter(Tensor):
     @classmethod
     def over(cls, tensor):
         """A Parameter that takes the handle of a tensor nobody else has."""
-        made = object.__new__(cls)
-        made._as_parameter_, tensor._as_parameter_ = tensor._as_parameter_, c_void_p()
+        made = new(cls)
+        made._address, tensor._address = tensor._address, None
         return made
 
     def __repr__(self):
@@ -30,8 +26,6 @@ class Parameter(Tensor):
 
 class Buffer(Tensor):
     """A tensor that counts as a module's buffer. Buffer(data, *, persistent=True)"""
-    __slots__ = ("persistent",)
-
     def __new__(cls, data=None, *, persistent=True):
         made = Parameter.over.__func__(cls, data.detach())
         made.persistent = persistent

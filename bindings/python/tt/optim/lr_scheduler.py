@@ -59,8 +59,6 @@ class SchedulerHandle(Handle):
 
 
 released_by(SchedulerHandle, quick.tt_scheduler_release)
-for _name in ("tt_scheduler_last_epoch", "tt_scheduler_num_numbers"):
-    getattr(quick, _name).restype = c_int64
 
 
 class NativeScheduler(LRScheduler):
@@ -71,7 +69,7 @@ class NativeScheduler(LRScheduler):
         name = self._class
         values = bind(name, CLASSES[name][2], args, kwargs)
         self._begin(values)
-        self._own(construct(name, CLASSES[name], values, ENUMS))
+        self._handle = construct(SchedulerHandle, name, CLASSES[name], values, ENUMS)
 
     def _begin(self, values):
         """Checks the optimizer, brings arguments into the table's form."""
@@ -94,13 +92,9 @@ class NativeScheduler(LRScheduler):
             elif kind.startswith("Enum<") and values[arg] not in ENUMS[kind[5:-1]]:
                 raise ValueError(f"{arg} must be one of {sorted(ENUMS[kind[5:-1]])}, not {values[arg]!r}")
 
-    def _own(self, h):
-        self._owner = SchedulerHandle()
-        self._owner._h = self._h = h
-
     @property
     def last_epoch(self):
-        return quick.tt_scheduler_last_epoch(self._h)
+        return quick.tt_scheduler_last_epoch(self._handle)
 
     @property
     def base_lrs(self):
@@ -108,20 +102,20 @@ class NativeScheduler(LRScheduler):
 
     def step(self, epoch=None):
         """Sets the rates; call it after the optimizer's step. epoch: goes there by the closed form."""
-        if lib.tt_scheduler_step(local.ctx, self._h) if epoch is None else lib.tt_scheduler_step_to(local.ctx, self._h, c_int64(epoch)):
+        if lib.tt_scheduler_step(local.ctx, self._handle) if epoch is None else lib.tt_scheduler_step_to(local.ctx, self._handle, c_int64(epoch)):
             fail()
 
     def get_last_lr(self):
         n, cap = c_int64(), len(self.optimizer.param_groups)
         found = (c_double * max(cap, 1))()
-        if lib.tt_scheduler_get_last_lr(local.ctx, self._h, found, c_int64(cap), byref(n)):
+        if lib.tt_scheduler_get_last_lr(local.ctx, self._handle, found, c_int64(cap), byref(n)):
             fail()
         return list(found[:n.value])
 
     def _numbers(self):
         name, x = create_string_buffer(512), c_double()
-        for i in range(quick.tt_scheduler_num_numbers(self._h)):
-            if lib.tt_scheduler_number_at(local.ctx, self._h, c_int64(i), name, c_int64(512), byref(x)):
+        for i in range(quick.tt_scheduler_num_numbers(self._handle)):
+            if lib.tt_scheduler_number_at(local.ctx, self._handle, c_int64(i), name, c_int64(512), byref(x)):
                 fail()
             yield name.value.decode(), x.value
 
@@ -154,7 +148,7 @@ class NativeScheduler(LRScheduler):
         load(state_dict, "")
 
     def _load_number(self, name, value):
-        if lib.tt_scheduler_load_number(local.ctx, self._h, c_char_p(name.encode()), c_double(value)):
+        if lib.tt_scheduler_load_number(local.ctx, self._handle, c_char_p(name.encode()), c_double(value)):
             fail()
 
 
@@ -217,10 +211,9 @@ class ByFunction(NativeScheduler):
                 out[0] = float(functions[group](epoch))
             return guarded(body)
         self._callback = CALLBACK(factor)  # lives as long as the handle
-        h = c_void_p()
-        if getattr(lib, self._function)(local.ctx, optimizer._h, self._callback, None, None, c_int64(last_epoch), byref(h)):
+        self._handle = SchedulerHandle()
+        if getattr(lib, self._function)(local.ctx, optimizer._handle, self._callback, None, None, c_int64(last_epoch), byref(self._handle)):
             fail()
-        self._own(h)
 
 
 class LambdaLR(ByFunction):

@@ -7,7 +7,7 @@ from .. import _convert as convert
 from .._construct import bind, construct
 from .._lib import Handle, fail, lib, local, quick, released_by
 from .._optim_classes import CLASSES, ENUMS, VALUES
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor, new
 from ..autograd import enable_grad
 
 # what PyTorch's constructors take besides: how to compute, which here follows from the parameters
@@ -139,7 +139,7 @@ class ParamGroup(dict):
         found = []
         for name in names:
             x = c_double()
-            if lib.tt_optim_get_f64(local.ctx, self._optimizer._h, c_int64(self._number), c_char_p(name.encode()), byref(x)):
+            if lib.tt_optim_get_f64(local.ctx, self._optimizer._handle, c_int64(self._number), c_char_p(name.encode()), byref(x)):
                 return  # a value of schedulers that is not there yet
             found.append(bool(x.value) if flag else x.value)
         new = tuple(found) if len(found) > 1 else found[0]
@@ -157,7 +157,7 @@ class ParamGroup(dict):
             if len(parts) != len(names):
                 raise ValueError(f"{key} must have {len(names)} numbers, not {len(parts)}")
             for name, part in zip(names, parts):
-                if lib.tt_optim_set_f64(local.ctx, self._optimizer._h, c_int64(self._number), c_char_p(name.encode()), c_double(float(part))):
+                if lib.tt_optim_set_f64(local.ctx, self._optimizer._handle, c_int64(self._number), c_char_p(name.encode()), c_double(float(part))):
                     fail()
             if isinstance(value, Tensor):
                 value = float(value)
@@ -234,9 +234,7 @@ class NativeOptimizer(Optimizer):
         values = bind(self._class, rows, args, kwargs)
         params = values.pop("params")
         values = {k: float(v) if isinstance(v, Tensor) else v for k, v in values.items()}
-        self._h = construct(self._class, CLASSES[self._class], dict(values, params=()), ENUMS)
-        self._owner = OptimizerHandle()
-        self._owner._h = self._h
+        self._handle = construct(OptimizerHandle, self._class, CLASSES[self._class], dict(values, params=()), ENUMS)
         super().__init__(params, {**values, **extra})
 
     def _start(self):
@@ -244,13 +242,13 @@ class NativeOptimizer(Optimizer):
 
     def _new_group(self, group):
         params = tuple(group["params"])
-        if lib.tt_optim_add_param_group(local.ctx, self._h, convert.pointers(params), convert.length(params)):
+        if lib.tt_optim_add_param_group(local.ctx, self._handle, convert.pointers(params), convert.length(params)):
             fail()
         return ParamGroup(self, len(self.param_groups), group)
 
     def zero_grad(self, set_to_none=True):
         """Takes the gradients away, or fills them with 0."""
-        if lib.tt_optim_zero_grad(local.ctx, self._h, c_int32(bool(set_to_none))):
+        if lib.tt_optim_zero_grad(local.ctx, self._handle, c_int32(bool(set_to_none))):
             fail()
 
     def step(self, closure=None):
@@ -259,32 +257,32 @@ class NativeOptimizer(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        if lib.tt_optim_step(local.ctx, self._h):
+        if lib.tt_optim_step(local.ctx, self._handle):
             fail()
         return loss
 
     def _states(self):
         """{position of a parameter: {name: tensor}}"""
         name, cap, found, x = create_string_buffer(96), c_int64(96), {}, c_double()
-        for i in range(quick.tt_optim_num_numbers(self._h)):
-            if lib.tt_optim_number_at(local.ctx, self._h, c_int64(i), name, cap, byref(x)):
+        for i in range(quick.tt_optim_num_numbers(self._handle)):
+            if lib.tt_optim_number_at(local.ctx, self._handle, c_int64(i), name, cap, byref(x)):
                 fail()
             head, position, key = name.value.decode().split(".", 2)
             if head == "state":
                 found.setdefault(int(position), {})[key] = self._state(int(position), key)
-        for i in range(quick.tt_optim_num_tensors(self._h)):
-            h = c_void_p()
-            if lib.tt_optim_tensor_at(local.ctx, self._h, c_int64(i), name, cap, byref(h)):
+        for i in range(quick.tt_optim_num_tensors(self._handle)):
+            t = new(Tensor)
+            if lib.tt_optim_tensor_at(local.ctx, self._handle, c_int64(i), name, cap, byref(t)):
                 fail()
             _, position, key = name.value.decode().split(".", 2)
-            found.setdefault(int(position), {})[key] = wrap(h)
+            found.setdefault(int(position), {})[key] = t
         return dict(sorted(found.items()))
 
     def _state(self, position, key):
-        h = c_void_p()
-        if lib.tt_optim_get_state(local.ctx, self._h, c_int64(position), c_char_p(key.encode()), byref(h)):
+        t = new(Tensor)
+        if lib.tt_optim_get_state(local.ctx, self._handle, c_int64(position), c_char_p(key.encode()), byref(t)):
             fail()
-        return wrap(h)
+        return t
 
     @property
     def state(self):
@@ -306,12 +304,9 @@ class NativeOptimizer(Optimizer):
         if value is not None and not isinstance(value, Tensor):
             from .._create import tensor
             value = tensor(value)
-        if lib.tt_optim_set_state(local.ctx, self._h, c_int64(position), c_char_p(key.encode()), None if value is None else value._h):
+        if lib.tt_optim_set_state(local.ctx, self._handle, c_int64(position), c_char_p(key.encode()), None if value is None else value):
             fail()
 
-
-for _name in ("tt_optim_num_numbers", "tt_optim_num_tensors"):
-    getattr(quick, _name).restype = c_int64
 
 
 def native(name):

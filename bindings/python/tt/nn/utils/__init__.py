@@ -1,11 +1,11 @@
 """Helpers of training, by the names of torch.nn.utils."""
-from ctypes import byref, c_double, c_void_p
+from ctypes import byref, c_double
 from struct import Struct
 
 from ... import _convert as convert
 from ... import _ops as ops
 from ..._lib import fail, lib, local
-from ..._tensor import Tensor, wrap
+from ..._tensor import Tensor, new
 from ...autograd import no_grad
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector", "vector_to_parameters"]
@@ -18,11 +18,11 @@ def listed(parameters):
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Scales the gradients so that their norm, taken of all as one vector, is at most max_norm; returns what it was."""
-    params, h = listed(parameters), c_void_p()
+    params, total = listed(parameters), new(Tensor)
     options = NORM_OPTIONS(3, float(norm_type), bool(error_if_nonfinite))
-    if lib.tt_clip_grad_norm_(local.ctx, convert.pointers(params), convert.length(params), c_double(float(max_norm)), options, byref(h)):
+    if lib.tt_clip_grad_norm_(local.ctx, convert.pointers(params), convert.length(params), c_double(float(max_norm)), options, byref(total)):
         fail()
-    return wrap(h)
+    return total
 
 
 def clip_grad_value_(parameters, clip_value, foreach=None):
