@@ -14,9 +14,9 @@ FUNCTIONS = {
     "P":
         "tt_ctx_error tt_tensor_data tt_tensor_storage_data",
     "q":
-        "tt_dtype_size tt_tensor_ndim tt_tensor_numel tt_tensor_size tt_tensor_offset tt_tensor_storage_bytes tt_state_dict_size "
-        "tt_module_num_children tt_safetensors_size tt_safetensors_metadata_size tt_node_num_inputs tt_optim_num_groups "
-        "tt_optim_num_params tt_optim_group_size tt_optim_num_tensors tt_optim_num_numbers tt_scheduler_last_epoch "
+        "tt_dtype_size tt_runtime_poll tt_tensor_ndim tt_tensor_numel tt_tensor_size tt_tensor_offset tt_tensor_storage_bytes "
+        "tt_state_dict_size tt_module_num_children tt_safetensors_size tt_safetensors_metadata_size tt_node_num_inputs "
+        "tt_optim_num_groups tt_optim_num_params tt_optim_group_size tt_optim_num_tensors tt_optim_num_numbers tt_scheduler_last_epoch "
         "tt_scheduler_num_numbers",
     "q*":
         "tt_tensor_shape tt_tensor_strides",

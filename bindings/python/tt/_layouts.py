@@ -195,7 +195,7 @@ STRUCTS = {
     "tt_lr_cosine_annealing_opts": "set Q, eta_min d, last_epoch q",
     "tt_lr_one_cycle_opts": "set Q, total_steps q, epochs q, steps_per_epoch q, pct_start d, anneal_strategy i, cycle_momentum i, base_momentum P, n_base_momentum q, max_momentum P, n_max_momentum q, div_factor d, final_div_factor d, three_phase i, last_epoch q",
     "tt_lr_sequential_opts": "set Q, last_epoch q",
-    "tt_runtime_opts": "struct_size N, allocator P, executor P, logger P, memory_limit q, threads i, isa i",
+    "tt_runtime_opts": "struct_size N, allocator P, executor P, logger P, memory_limit q, threads i, isa i, queue_drops i, pad i",
     "tt_live_row": "kind z, dtype i, device tt_device, requires_grad i, ndim i, pad i, shape q 8, count q, bytes q",
     "tt_backend_def": "struct_size N, name z, user P, alloc P, free P, copy P, compute P, drop P",
     "tt_module_load_state_dict_opts": "set Q, strict i",
