@@ -164,6 +164,9 @@ int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t resize(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t resize_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_spread(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_batch(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_batch_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -327,6 +330,9 @@ int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t resize(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t resize_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_spread(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_batch(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_batch_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -490,6 +496,9 @@ int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t resize(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t resize_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_spread(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_batch(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_batch_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -663,5 +672,8 @@ constinit const Kernel kernel_clip_norm = {{baseline::clip_norm, TT_AVX2(clip_no
 constinit const Kernel kernel_clip_scale = {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 157, "clip_scale"};
 constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 158, "resize"};
 constinit const Kernel kernel_resize_backward = {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 159, "resize_backward"};
+constinit const Kernel kernel_conv_spread = {{baseline::conv_spread, TT_AVX2(conv_spread), TT_AVX512(conv_spread)}, 160, "conv_spread"};
+constinit const Kernel kernel_conv_batch = {{baseline::conv_batch, TT_AVX2(conv_batch), TT_AVX512(conv_batch)}, 161, "conv_batch"};
+constinit const Kernel kernel_conv_batch_weight = {{baseline::conv_batch_weight, TT_AVX2(conv_batch_weight), TT_AVX512(conv_batch_weight)}, 162, "conv_batch_weight"};
 
 }  // namespace TT_NS

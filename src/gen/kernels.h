@@ -165,7 +165,10 @@ extern const Kernel kernel_clip_norm;
 extern const Kernel kernel_clip_scale;
 extern const Kernel kernel_resize;
 extern const Kernel kernel_resize_backward;
+extern const Kernel kernel_conv_spread;
+extern const Kernel kernel_conv_batch;
+extern const Kernel kernel_conv_batch_weight;
 
-constexpr int32_t kNumKernels = 160;
+constexpr int32_t kNumKernels = 163;
 
 }  // namespace TT_NS

@@ -68,8 +68,10 @@ static TensorRef padded_rows(const Conv& c, const Tensor& x, int64_t width) {
 }
 
 // y from x, or x from y: channels last, or first if that is wanted and costs nothing.
-static TensorRef gather_product(const Conv& c, ConvMode mode, const Tensor& source, const Tensor& weight, const Tensor* bias) {
-  TensorRef src = with_channels_last(source, c.compute), w = in_dtype(weight, c.compute), b = bias ? cast_input(*bias, c.compute) : TensorRef();
+static TensorRef gather_product(const Conv& c, ConvMode mode, const Tensor& source, const Tensor& weight,
+                                const Tensor* bias) {
+  TensorRef src = with_channels_last(source, c.compute), w = in_dtype(weight, c.compute),
+            b = bias ? cast_input(*bias, c.compute) : TensorRef();
   const Shape& sizes = mode == kConvForward ? c.y : c.x;
   const int64_t width = mode == kConvData ? 0 : conv_merged_width(c.s);
   ConvPlan plan;
@@ -78,7 +80,8 @@ static TensorRef gather_product(const Conv& c, ConvMode mode, const Tensor& sour
   if (out->numel == 0) return out;
   if (width && mode == kConvForward) src = padded_rows(c, *src, width);
   TensorRef zeros = zero_run(plan.depthwise ? c.s.groups : mode == kConvForward ? plan.gather.run : c.s.co, c);
-  Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device), images(conv_image_bytes(plan, out->item_size()), c.device);
+  Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device),
+      images(conv_image_bytes(plan, out->item_size()), c.device);
   set_weight_strides(&plan, *w);
   plan.src = src->data, plan.weight = w->data, plan.bias = b ? b->data : nullptr, plan.dst = out->data;
   plan.packed = packed.data(), plan.images = images.data(), plan.zeros = zeros->data;
@@ -105,7 +108,9 @@ static TensorRef weight_product(const Conv& c, const Tensor& input, const Tensor
 
 // ---- windows of one pixel: products of matrices ----
 
-static bool in_order(const Conv& c, const Tensor& t) { return c.last ? strides_match(t, last_strides(t.sizes())) : t.contiguous(); }
+static bool in_order(const Conv& c, const Tensor& t) {
+  return c.last ? strides_match(t, last_strides(t.sizes())) : t.contiguous();
+}
 // a and, unless it is the weight, b lie as the results will.
 static bool is_pointwise(const Conv& c, const Tensor& a, const Tensor& b, bool weight) {
   const ConvShape& s = c.s;
@@ -126,12 +131,14 @@ static TensorRef as_matrix(const Tensor& w, bool turned) {
   const int64_t sizes[2] = {w.size(turned), w.size(!turned)}, strides[2] = {w.stride(turned), w.stride(!turned)};
   return new_alias(w, sizes, strides);
 }
-static TensorRef pointwise(const Conv& c, bool forward, const Tensor& source, const Tensor& weight, const Tensor* bias) {
+static TensorRef pointwise(const Conv& c, bool forward, const Tensor& source, const Tensor& weight,
+                           const Tensor* bias) {
   const Shape& sizes = forward ? c.y : c.x;
   TensorRef w = as_matrix(weight, forward == c.last);
   if (c.last) {
     TensorRef x = as_pixels(source);
-    return new_alias(bias ? *op::addmm(*new_alias(*bias), *x, *w) : *op::matmul_stack(*x, *w), sizes, last_strides(sizes));
+    return new_alias(bias ? *op::addmm(*new_alias(*bias), *x, *w) : *op::matmul_stack(*x, *w), sizes,
+                     last_strides(sizes));
   }
   TensorRef x = as_planes(source);
   if (!bias) return new_alias(*op::matmul_stack(*w, *x), sizes, {});
@@ -146,15 +153,81 @@ static TensorRef pointwise_weight(const Conv& c, const Tensor& input, const Tens
     return new_alias(*op::matmul_stack(*new_alias(*y, sizes, strides), *as_pixels(input)), c.w, {});
   }
   TensorRef x = as_planes(input), y = as_planes(grad);
-  const int64_t sizes[3] = {x->size(0), x->size(2), x->size(1)}, strides[3] = {x->stride(0), 1, x->stride(1)}, batch = 0;
+  const int64_t sizes[3] = {x->size(0), x->size(2), x->size(1)}, strides[3] = {x->stride(0), 1, x->stride(1)},
+                batch = 0;
   return new_alias(*op::sum_dim(*op::matmul_stack(*y, *new_alias(*x, sizes, strides)), Ints(&batch, 1)), c.w, {});
+}
+
+// ---- few channels: images side by side ----
+
+static bool takes_batch(const Conv& c, bool data) {
+  return !c.last && !c.weight_last && !c.complex && c.compute == Dtype::kF32 && conv_batch_serves(c.s, data);
+}
+// Images of this size as spread; lead and full as NULL: without a border.
+static TensorRef spread_images(const Conv& c, const Tensor& t, const int64_t* size, const int64_t* lead,
+                               const int64_t* full) {
+  TensorRef src = TensorRef::share(&t);
+  if (t.dtype != c.compute || !t.contiguous()) {
+    src = new_tensor(t.sizes(), c.compute, c.device);
+    copy_elements(*src, t);
+  }
+  ConvSpreadPlan plan;
+  build_conv_spread(&plan, t.size(0), t.size(1), size, lead, full);
+  const int64_t items = conv_spread_items(plan.n, plan.channels, plan.full);
+  TensorRef out = new_tensor(Ints(&items, 1), c.compute, c.device);
+  plan.src = src->data, plan.dst = out->data;
+  launch_stages(kernel_conv_spread, c.device, &plan.run);
+  return out;
+}
+template <class Plan>
+static void set_flat_strides(Plan* p, const Tensor& w) {
+  p->w_co = w.stride(0), p->w_ci = w.stride(1);
+  p->w_k[0] = w.ndim == 3 ? 0 : w.stride(w.ndim - 2), p->w_k[1] = w.stride(w.ndim - 1);
+}
+// y from x; data: x from y, by the weight turned round.
+static TensorRef batch_product(const Conv& c, bool data, const Tensor& source, const Tensor& weight,
+                               const Tensor* bias) {
+  TensorRef w = in_dtype(weight, c.compute), b = bias ? cast_input(*bias, c.compute) : TensorRef();
+  TensorRef out = new_tensor(data ? c.x : c.y, c.compute, c.device);
+  if (out->numel == 0) return out;
+  ConvBatchPlan plan;
+  build_conv_batch(&plan, conv_batch_shape(c.s, data));
+  TensorRef src = spread_images(c, source, plan.s.x, plan.s.lead, plan.s.full);
+  Workspace packed(w->numel * w->item_size(), c.device);
+  set_flat_strides(&plan, *w);
+  char* corner = w->data;
+  for (int d = 0; d < 2 && data; d++) {
+    corner = advance(corner, (plan.s.k[d] - 1) * plan.w_k[d] * w->item_size());
+    plan.w_k[d] = -plan.w_k[d];
+  }
+  if (data) std::swap(plan.w_co, plan.w_ci);
+  plan.src = src->data, plan.weight = corner, plan.bias = b ? b->data : nullptr, plan.dst = out->data,
+  plan.packed = packed.data();
+  launch_stages(kernel_conv_batch, c.device, &plan.run);
+  return out;
+}
+static TensorRef batch_weight_product(const Conv& c, const Tensor& input, const Tensor& grad) {
+  TensorRef out = new_tensor(c.w, c.compute, c.device);
+  ConvBatchWeightPlan plan;
+  build_conv_batch_weight(&plan, conv_batch_shape(c.s, false));
+  TensorRef x = spread_images(c, input, plan.s.x, plan.s.lead, plan.s.full),
+            y = spread_images(c, grad, plan.s.y, nullptr, nullptr);
+  Workspace sums(plan.splits * out->numel * out->item_size(), c.device);
+  set_flat_strides(&plan, *out);
+  plan.src = x->data, plan.y = y->data, plan.dst = out->data, plan.sums = sums.data();
+  launch_stages(kernel_conv_batch_weight, c.device, &plan.run);
+  return out;
 }
 
 enum class Want { kY, kX, kWeight };
 // y from x and the weight; x from y and the weight; the weight from x and y.
 static TensorRef product(const Conv& c, Want want, const Tensor& a, const Tensor& b, const Tensor* bias) {
-  if (want == Want::kWeight) return is_pointwise(c, a, b, false) ? pointwise_weight(c, a, b) : weight_product(c, a, b);
+  if (want == Want::kWeight) {
+    if (is_pointwise(c, a, b, false)) return pointwise_weight(c, a, b);
+    return takes_batch(c, false) && a.numel && b.numel ? batch_weight_product(c, a, b) : weight_product(c, a, b);
+  }
   if (is_pointwise(c, a, b, true)) return pointwise(c, want == Want::kY, a, b, bias);
+  if (takes_batch(c, want == Want::kX)) return batch_product(c, want == Want::kX, a, b, bias);
   return gather_product(c, want == Want::kY ? kConvForward : conv_data_mode(c.s), a, b, bias);
 }
 
@@ -195,21 +268,24 @@ static TensorRef any_product(const Conv& c, Want want, Dtype d, const Tensor& a,
 
 namespace front {
 
-TensorRef convolution(Call, const Tensor& input, const Tensor& weight, const Tensor* bias, Ints stride, Ints padding, Ints dilation, bool transposed,
-                      Ints output_padding, int64_t groups) {
+TensorRef convolution(Call, const Tensor& input, const Tensor& weight, const Tensor* bias, Ints stride, Ints padding,
+                      Ints dilation, bool transposed, Ints output_padding, int64_t groups) {
   const Conv c = check_conv(input, weight, bias, {stride, padding, dilation, transposed, output_padding, groups});
   return any_product(c, transposed ? Want::kX : Want::kY, input.dtype, input, weight, bias);
 }
 
-TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input, const Tensor& weight, Ints stride, Ints padding, Ints dilation,
-                                  bool transposed, Ints output_padding, int64_t groups, bool want_input, bool want_weight, bool want_bias) {
+TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input, const Tensor& weight, Ints stride,
+                                  Ints padding, Ints dilation, bool transposed, Ints output_padding, int64_t groups,
+                                  bool want_input, bool want_weight, bool want_bias) {
   const Conv c = check_conv(input, weight, nullptr, {stride, padding, dilation, transposed, output_padding, groups});
   const Dtype d = input.dtype;
-  const bool share = want_input && want_weight && !c.complex && !is_pointwise(c, grad, input, false);  // one conversion serves both
+  const bool share = want_input && want_weight && !c.complex && !is_pointwise(c, grad, input, false) &&
+                     !takes_batch(c, false) && !takes_batch(c, true);  // one conversion serves both
   TensorRef g = share ? with_channels_last(grad, c.compute) : TensorRef::share(&grad);
   TensorTriple out;
   if (want_input) out.first = any_product(c, transposed ? Want::kY : Want::kX, d, *g, weight, nullptr);
-  if (want_weight) out.second = any_product(c, Want::kWeight, d, transposed ? *g : input, transposed ? input : *g, nullptr);
+  if (want_weight)
+    out.second = any_product(c, Want::kWeight, d, transposed ? *g : input, transposed ? input : *g, nullptr);
   if (want_bias) {
     Shape dims;
     for (int64_t d = 0; d < grad.ndim; d++)

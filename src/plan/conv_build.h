@@ -122,4 +122,59 @@ inline int64_t conv_sums_bytes(const ConvWeightPlan& p, int64_t item_size) {
   return conv_round(p.splits * p.s.groups * p.s.taps() * p.s.ci * conv_round(p.s.co, kConvCols) * item_size, 64);
 }
 
+// The shape of y from x; data: of x from y, which is one too: the window is turned round.
+inline ConvBatchShape conv_batch_shape(const ConvShape& s, bool data) {
+  ConvBatchShape b = {};
+  b.n = s.n, b.ci = data ? s.co : s.ci, b.co = data ? s.ci : s.co, b.dil = s.dil[1];
+  for (int d = 0; d < 2; d++) {
+    const int e = d + 1;
+    b.x[d] = data ? s.y[e] : s.x[e], b.y[d] = data ? s.x[e] : s.y[e], b.k[d] = s.k[e], b.stride[d] = s.stride[e];
+    const int64_t reach = s.dil[e] * (s.k[e] - 1), need = (b.y[d] - 1) * b.stride[d] + reach + 1;
+    b.lead[d] = data ? reach - s.pad[e] : s.pad[e];
+    b.full[d] = b.lead[d] + b.x[d] > need ? b.lead[d] + b.x[d] : need;
+  }
+  return b;
+}
+// Whether images side by side serve: few channels, which would leave most lanes idle, and images enough to fill these.
+inline bool conv_batch_serves(const ConvShape& s, bool data) {
+  const int64_t idle = conv_round(s.n, kConvLanes) - s.n;
+  bool serves = s.groups == 1 && s.x[0] == 1 && s.k[0] == 1 && s.pad[0] == 0 && s.dil[2] == 1 && idle * 4 <= s.n;
+  for (int d = 1; d < kConvDims && data; d++)
+    serves = serves && s.stride[d] == 1 && s.pad[d] <= s.dil[d] * (s.k[d] - 1);
+  if (!serves || s.ci < 1 || s.ci > 16 || s.co > 32) return false;
+  const ConvBatchShape b = conv_batch_shape(s, data);
+  return b.run() <= kConvBatchRun && b.full[0] <= 2 * b.x[0] + 64 && b.full[1] <= 2 * b.x[1] + 64;
+}
+inline int64_t conv_spread_items(int64_t n, int64_t channels, const int64_t* full) {
+  return (conv_round(n, kConvLanes) * full[0] * full[1] * channels) + 4 * kConvLanes;  // a tile may read on
+}
+// An image and its border; lead and full as NULL: none.
+inline void build_conv_spread(ConvSpreadPlan* p, int64_t n, int64_t channels, const int64_t* size, const int64_t* lead,
+                              const int64_t* full) {
+  p->n = n, p->channels = channels;
+  for (int d = 0; d < 2; d++)
+    p->size[d] = size[d], p->lead[d] = lead ? lead[d] : 0, p->full[d] = full ? full[d] : size[d];
+  p->run.units[0] = (n + kConvLanes - 1) / kConvLanes * channels, p->run.units[1] = 0;
+  p->run.grain[0] = conv_grain(double(p->full[0] * p->full[1] * kConvLanes) * 8), p->run.grain[1] = 1;
+  p->run.n = 1, p->run.stage = 0;
+}
+inline void build_conv_batch(ConvBatchPlan* p, const ConvBatchShape& s) {
+  p->s = s;
+  p->run.units[0] = p->run.grain[0] = 1;
+  p->run.units[1] = s.blocks() * ((s.y[0] * s.y[1] + kConvLanes - 1) / kConvLanes);
+  p->run.grain[1] = conv_grain(double(kConvLanes * kConvLanes) * double(s.co * s.k[0] * s.run()));
+  p->run.n = 2, p->run.stage = 0;
+}
+inline void build_conv_batch_weight(ConvBatchWeightPlan* p, const ConvBatchShape& s) {
+  p->s = s;
+  const int64_t tiles = s.col_tiles() * s.k[0], blocks = s.blocks();
+  p->splits = 1;
+  while (p->splits * 2 <= blocks && p->splits * tiles < 16) p->splits *= 2;
+  const int64_t row = (s.y[1] * kConvBatchCols + s.full[1] * s.ci) * kConvLanes * 4, near = int64_t(36) << 10;
+  p->rows = row < near ? near / row : 1;  // what a row reads stays in the first-level cache
+  p->run.units[0] = p->splits * tiles, p->run.units[1] = 1;
+  p->run.grain[0] = conv_grain(double(s.n * s.y[0] * s.y[1]) * double(s.co * s.run()) / double(p->splits * tiles));
+  p->run.grain[1] = 1, p->run.n = 2, p->run.stage = 0;
+}
+
 }  // namespace TT_NS

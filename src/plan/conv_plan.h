@@ -95,4 +95,54 @@ struct ConvWeightPlan {
   const char* zeros;  // gather.run zeros
 };
 
+constexpr int64_t kConvLanes = 16;     // images side by side
+constexpr int64_t kConvBatchCols = 6;  // channels of y at a time
+constexpr int64_t kConvBatchRun = 96;  // elements of a window's row, at most
+
+// A convolution of images side by side, for few channels: y(n, co, o) = sum over k and ci of x(n, ci, o * stride - pad
+// + k * dil) * w(co, ci, k), all channels before pixels. It reads x as "spread": [blocks of kConvLanes images][rows]
+// [columns][channels][kConvLanes], with a border of zeros, `lead` before and the rest of `full` behind.
+struct ConvBatchShape {
+  int64_t n, ci, co;
+  int64_t x[2], y[2], k[2], stride[2], lead[2], full[2];
+  int64_t dil;  // of rows; that of columns is 1
+  TT_INLINE int64_t blocks() const { return (n + kConvLanes - 1) / kConvLanes; }
+  TT_INLINE int64_t run() const { return k[1] * ci; }
+  TT_INLINE int64_t col_tiles() const { return (co + kConvBatchCols - 1) / kConvBatchCols; }
+};
+
+// conv_spread: (n, channels, rows, columns) as spread. Units: [blocks][channels].
+struct ConvSpreadPlan {
+  Stages run;
+  int64_t n, channels;
+  int64_t size[2], lead[2], full[2];
+  const char* src;
+  char* dst;
+};
+
+// conv_batch: y. Stage 0 packs the weight: 1 unit. Stage 1: [blocks][kConvLanes pixels].
+struct ConvBatchPlan {
+  Stages run;
+  ConvBatchShape s;
+  const char* src;  // spread
+  const char* weight;
+  int64_t w_co, w_ci, w_k[2];
+  const char* bias;  // per channel of y; NULL: 0
+  char* dst;
+  char* packed;  // [tiles of at most kConvBatchCols channels of y][k0][k1][ci][channels of the tile]
+};
+
+// conv_batch_weight: the weight's gradient. Stage 0: [splits][tiles of channels of y][k0]: sums over the splits'
+// blocks; stage 1, 1 unit: adds them in order.
+struct ConvBatchWeightPlan {
+  Stages run;
+  ConvBatchShape s;
+  int64_t splits, rows;  // rows of y that are added at a time
+  const char* src;       // x, spread
+  const char* y;         // spread, without a border
+  char* dst;
+  int64_t w_co, w_ci, w_k[2];
+  char* sums;  // [splits][co][k0][k1][ci]
+};
+
 }  // namespace TT_NS
