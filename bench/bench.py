@@ -31,19 +31,15 @@ TORCH = {"mm32x32x32": 2.5, "mm64x64x64": 1.25, "mm128x128x128": 1.0, "mm256x256
          "convNHWC_c2": 0.95, "convNHWC_c3": 0.95, "convNHWC_c4": 0.95, "convNHWC_c5": 0.95, "convNHWC_c2_fb": 0.95, "convNHWC_c3_fb": 0.95,
          "convNHWC_c4_fb": 0.95, "convNHWC_c5_fb": 0.95, "convNHWC_stem_fb": 1.6, "convNHWC_cifar0_fb": 1.5, "convNHWC_p1": 1.15,
          "convNHWC_p1_fb": None, "convNHWC_stem": None, "convNHWC_cifar0": None, "convNHWC_cifar": None, "convNHWC_cifar_fb": None,
-         "convNCHW_c2": None, "convNCHW_c3": None, "convNCHW_c4": None, "convNCHW_c5": None, "convNCHW_c2_fb": None, "convNCHW_c5_fb": None,
+         "convNCHW_c2": None, "convNCHW_c3": None, "convNCHW_c4": None, "convNCHW_c5": None, "convNCHW_cifar": None, "convNCHW_cifar_fb": None, "convNCHW_c2_fb": None, "convNCHW_c3_fb": None, "convNCHW_c4_fb": None, "convNCHW_c5_fb": None,
          "convNCHW_stem_fb": None, "convNCHW_cifar0_fb": None, "convNCHW_p1": None,
-         "maxpool": 25, "bilinear": 10, "bntrain": 3, "mha": None, "mha_fb": 1.05, "sdpa1024": 1.05, "sdpa1024c": 1.3,
+         "maxpool": 25, "bilinear": 10, "bntrain": 3, "mha": None, "mha_fb": 1.05, "sdpa1024": 1.05, "sdpa1024c": 1.3, "sdpa4096": None,
          "adam1e6": 1.6, "adam1e7": 1.0, "adam100x1e4": 2.5, "train_mlp_sgd": None, "train_mlp_adam": 1.12, "train_lenet_sgd": None,
          "train_lenet_adam": 1.8, "train_cnn_sgd": None, "train_cnn_adam": 1.4, "train_gpt_sgd": None, "train_gpt_adam": 1.1}
 ONEDNN = {"mm128x128x128": 1.0, "mm256x256x256": 1.0, "mm512x512x512": 1.0, "mm1024x1024x1024": 1.0, "mm2048x2048x2048": 1.0}
 # Why a row misses its gate, and what is planned: printed below the table while it does.
 REASONS = {
-    "mmbf16_1024": "operands are converted and multiplied as floats; planned: tiles of vdpbf16ps.",
-    "gemv_dram": "201 MB are read at 25 of the 33 GB/s that a core gets from DRAM (shared/machine.md); planned: prefetch of the rows to come.",
-    "train_lenet_adam": "its convolutions have 6 channels, so that 10 of 16 lanes are idle; planned: vectors along the pixels of a row.",
-    "bilinear": "33 MB of results pass the cache on their way out; planned: stores around it.",
-    "adam1e6": "28 MB a step are moved at 88 of the 99 GB/s of the third-level cache (shared/machine.md): its limit, which is not probed in the same run yet.",
+    "train_lenet_adam": "its first convolution has 6 channels, so that 10 of 16 lanes are idle there.",
 }
 AT_LIMIT = 0.85  # the share of the machine's limit at which a gate counts as met
 BACKWARD = ("backward per node", "chain100fb", "chain100fwd", 100, 20)  # (fb - fwd) / nodes

@@ -65,11 +65,25 @@ void fill(float* a, int64_t n) {
   for (int64_t i = 0; i < n; i += kStep)
     _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k) put<Stream>(a + i + k * kLane, Vec{} + 1.0F);
 }
-void fma(int64_t count) {  // fused multiply-adds of one float each, in twelve chains
+// Multiply-adds in twelve chains: fused ones of floats, or of bf16 pairs where the processor has them.
+template <bool Pairs>
+void multiply(int64_t count) {
+#if defined(__AVX512BF16__)
+  constexpr bool kPairs = Pairs;
+#define TT_DOT "vdpbf16ps %1, %2, %0"
+#else
+  constexpr bool kPairs = false;
+#define TT_DOT ""
+#endif
   Vec a{}, b{}, c{}, d{}, e{}, f{}, g{}, h{}, i{}, j{}, k{}, l{};
   const Vec x = Vec{} + 1.0001F, y = Vec{} + 0.5F;
-  const auto step = [&](Vec& v) { asm volatile("vfmadd231ps %1, %2, %0" : "+v"(v) : "v"(x), "v"(y)); };
-  for (int64_t n = 0; n < count; n += 12 * kLane)
+  const auto step = [&](Vec& v) {
+    if constexpr (kPairs)
+      asm volatile(TT_DOT : "+v"(v) : "v"(x), "v"(y));
+    else
+      asm volatile("vfmadd231ps %1, %2, %0" : "+v"(v) : "v"(x), "v"(y));
+  };
+  for (int64_t n = 0; n < count; n += 12 * kLane * (kPairs ? 2 : 1))
     step(a), step(b), step(c), step(d), step(e), step(f), step(g), step(h), step(i), step(j), step(k), step(l);
   sink = (a + b + c + d + e + f + g + h + i + j + k + l)[0];
 }
@@ -91,12 +105,13 @@ Work faster(Work a, Work b) {
 
 struct Entry {
   const char* name;
-  char kind;  // r: read n floats; a: c = a + b; c: b = a; f: fill; m: n fused multiply-adds
+  char kind;  // r: read n floats; a: c = a + b; c: b = a; f: fill; m: n fused multiply-adds; b: n of bf16
   int64_t n;
 };
 constexpr Entry kEntries[] = {{"sum1e6", 'r', 1000000},
                               {"max1e6", 'r', 1000000},
                               {"linear1x1024", 'r', 1024 * 1024},
+                              {"gemv_dram", 'r', INT64_C(50331648)},
                               {"argmax128x50257", 'r', 128 * 50257},
                               {"xent128x50257", 'r', 128 * 50257},
                               {"addout1e6", 'a', 1000000},
@@ -113,6 +128,7 @@ constexpr Entry kEntries[] = {{"sum1e6", 'r', 1000000},
                               {"mm512x512x512", 'm', 512 * 512 * 512},
                               {"mm1024x1024x1024", 'm', int64_t(1) << 30},
                               {"mm2048x2048x2048", 'm', int64_t(1) << 33},
+                              {"mmbf16_1024", 'b', int64_t(1) << 30},
                               {"convNHWC_c2", 'm', INT64_C(924844032)},
                               {"convNHWC_c2_fb", 'm', INT64_C(2774532096)},
                               {"convNCHW_c2", 'm', INT64_C(924844032)},
@@ -130,7 +146,8 @@ constexpr Entry kEntries[] = {{"sum1e6", 'r', 1000000},
 
 Work build(const Entry& e) {
   const int64_t n = e.n;
-  if (e.kind == 'm') return [n] { fma(n); };
+  if (e.kind == 'm') return [n] { multiply<false>(n); };
+  if (e.kind == 'b') return [n] { multiply<true>(n); };
   float* a = buffer(n, 0);
   if (e.kind == 'r') return [=] { read(a, n); };
   if (e.kind == 'f') return faster([=] { fill<false>(a, n); }, [=] { fill<true>(a, n); });

@@ -1,10 +1,12 @@
-/* A host that keeps tt on a leash: memory from its own allocator, with a limit; work on its own threads; messages to its own log.
+/* A host that keeps tt on a leash: memory from its own allocator, with a limit; work on its own threads; messages to
+   its own log.
 
    embed_host [--limit MB] [--steps N] [--threads N]
 
-   It learns the picture of a disc from points, as a game might learn a level's shape in the background, and doubles the number of
-   points of a step until memory runs out in the middle of a training step. tt says so by a status; the host drops what the step has
-   made, goes back to fewer points and finishes. At the end every byte is back in the allocator. */
+   It learns the picture of a disc from points, as a game might learn a level's shape in the background, and doubles the
+   number of points of a step until memory runs out in the middle of a training step. tt says so by a status; the host
+   drops what the step has made, goes back to fewer points and finishes. At the end every byte is back in the allocator.
+ */
 #define _POSIX_C_SOURCE 200809L
 #include "host_pool.h"
 #include "tt.h"
@@ -19,17 +21,17 @@ typedef struct memory {
   long long in_use, peak, blocks; /* bytes, bytes, blocks alive */
 } memory;
 
-static void *host_alloc(void *user, size_t size, size_t align) {
-  memory *m = user;
-  void *p = NULL;
+static void* host_alloc(void* user, size_t size, size_t align) {
+  memory* m = user;
+  void* p = NULL;
   if (posix_memalign(&p, align < sizeof p ? sizeof p : align, size)) return NULL;
   long long now = __atomic_add_fetch(&m->in_use, (long long)size, __ATOMIC_RELAXED);
   __atomic_add_fetch(&m->blocks, 1, __ATOMIC_RELAXED);
   if (now > m->peak) m->peak = now;
   return p;
 }
-static void host_free(void *user, void *p, size_t size, size_t align) {
-  memory *m = user;
+static void host_free(void* user, void* p, size_t size, size_t align) {
+  memory* m = user;
   (void)align;
   __atomic_sub_fetch(&m->in_use, (long long)size, __ATOMIC_RELAXED);
   __atomic_sub_fetch(&m->blocks, 1, __ATOMIC_RELAXED);
@@ -41,8 +43,8 @@ typedef struct console {
   int warnings;
   char last[256];
 } console;
-static void host_log(void *user, int32_t level, const char *message) {
-  console *l = user;
+static void host_log(void* user, int32_t level, const char* message) {
+  console* l = user;
   if (level < TT_LOG_WARNING) return;
   l->warnings++;
   snprintf(l->last, sizeof l->last, "%s", message);
@@ -52,26 +54,26 @@ static void host_log(void *user, int32_t level, const char *message) {
 
 typedef struct learner {
   tt_module *net, *loss;
-  tt_optimizer *adam;
+  tt_optimizer* adam;
 } learner;
 
-#define TRY(call)                                \
-  do {                                           \
-    const tt_status status_ = (call);            \
-    if (status_ != TT_OK) return status_;        \
+#define TRY(call)                         \
+  do {                                    \
+    const tt_status status_ = (call);     \
+    if (status_ != TT_OK) return status_; \
   } while (0)
 
-static tt_status add_layer(tt_ctx *c, tt_module *net, tt_module *layer) {
+static tt_status add_layer(tt_ctx* c, tt_module* net, tt_module* layer) {
   tt_status status = tt_module_append(c, net, layer);
   tt_module_release(layer);
   return status;
 }
 
-static tt_status learner_new(tt_ctx *c, learner *l) {
+static tt_status learner_new(tt_ctx* c, learner* l) {
   static const int64_t sizes[4] = {2, 64, 64, 1};
   tt_optim_adam_opts adam = {0};
-  tt_tensor *params[8];
-  tt_module *layer;
+  tt_tensor* params[8];
+  tt_module* layer;
   int64_t n;
   TRY(tt_nn_sequential(c, &l->net));
   for (int i = 0; i < 3; i++) {
@@ -90,7 +92,7 @@ static tt_status learner_new(tt_ctx *c, learner *l) {
 }
 
 /* Points in the square, and whether each lies in the disc of radius 0.7. */
-static tt_status draw_points(tt_ctx *c, int64_t n, tt_tensor **points, tt_tensor **inside) {
+static tt_status draw_points(tt_ctx* c, int64_t n, tt_tensor** points, tt_tensor** inside) {
   const int64_t shape[2] = {n, 2}, across[1] = {1};
   tt_sum_dim_opts keep = {0};
   tt_to_opts number = {0};
@@ -106,9 +108,9 @@ static tt_status draw_points(tt_ctx *c, int64_t n, tt_tensor **points, tt_tensor
   return tt_to(c, hit, &number, inside);
 }
 
-static tt_status step_body(tt_ctx *c, const learner *l, int64_t points, double *loss_out) {
+static tt_status step_body(tt_ctx* c, const learner* l, int64_t points, double* loss_out) {
   tt_tensor *x, *y, *scores, *loss;
-  const tt_tensor *pair[2];
+  const tt_tensor* pair[2];
   int64_t one;
   TRY(draw_points(c, points, &x, &y));
   TRY(tt_module_call(c, l->net, x, &scores));
@@ -121,7 +123,7 @@ static tt_status step_body(tt_ctx *c, const learner *l, int64_t points, double *
 }
 
 /* Whatever happens inside, the scope takes back what the step has made. */
-static tt_status step(tt_ctx *c, const learner *l, int64_t points, double *loss) {
+static tt_status step(tt_ctx* c, const learner* l, int64_t points, double* loss) {
   TRY(tt_scope_push(c));
   tt_status status = step_body(c, l, points, loss);
   char why[256];
@@ -131,7 +133,7 @@ static tt_status step(tt_ctx *c, const learner *l, int64_t points, double *loss)
   return status;
 }
 
-static int learn(tt_ctx *c, const learner *l, const memory *m, long steps) {
+static int learn(tt_ctx* c, const learner* l, const memory* m, long steps) {
   int64_t points = 1024;
   double loss = 0;
   int grows = 1, survived = 0;
@@ -144,7 +146,8 @@ static int learn(tt_ctx *c, const learner *l, const memory *m, long steps) {
       continue;
     }
     if (status != TT_OK) return -1;
-    if (i % (steps / 15 + 1) == 0 || i == steps) printf("%6ld %10lld %8.4f %12.1f\n", i, (long long)points, loss, (double)m->in_use / 1e6);
+    if (i % (steps / 15 + 1) == 0 || i == steps)
+      printf("%6ld %10lld %8.4f %12.1f\n", i, (long long)points, loss, (double)m->in_use / 1e6);
     if (grows && i % 5 == 0) points *= 2;
   }
   printf("survived %d out-of-memory, last loss %.4f\n", survived, loss);
@@ -155,14 +158,18 @@ static int host(long limit_mb, long steps, long threads) {
   memory m = {0, 0, 0};
   console log = {0, ""};
   learner l = {NULL, NULL, NULL};
-  host_pool *pool = host_pool_new((int)threads - 1);
+  host_pool* pool = host_pool_new((int)threads - 1);
   if (!pool) return fprintf(stderr, "embed_host: no threads\n"), 1;
   const tt_allocator allocator = {sizeof allocator, &m, host_alloc, host_free};
   const tt_executor executor = host_pool_executor(pool);
   const tt_logger logger = {sizeof logger, &log, host_log};
-  const tt_runtime_opts opts = {sizeof opts, &allocator, &executor, &logger, limit_mb * 1000000LL, 0, 0};
-  tt_runtime *rt = NULL;
-  tt_ctx *c = NULL;
+  const tt_runtime_opts opts = {.struct_size = sizeof opts,
+                                .allocator = &allocator,
+                                .executor = &executor,
+                                .logger = &logger,
+                                .memory_limit = limit_mb * 1000000LL};
+  tt_runtime* rt = NULL;
+  tt_ctx* c = NULL;
   int status = tt_runtime_new(&opts, &rt) || tt_ctx_new(rt, &c) || learner_new(c, &l) ? -1 : learn(c, &l, &m, steps);
   if (status && c) fprintf(stderr, "embed_host: %s\n", tt_ctx_error(c)->message);
   tt_optim_release(l.adam);
@@ -170,19 +177,25 @@ static int host(long limit_mb, long steps, long threads) {
   tt_ctx_release(c);
   tt_runtime_release(rt);
   printf("loops on the host's threads: %ld; warnings: %d (%s)\n", host_pool_loops(pool), log.warnings, log.last);
-  printf("allocator: peak %.1f MB of %ld allowed, %lld bytes in %lld blocks left\n", (double)m.peak / 1e6, limit_mb, m.in_use, m.blocks);
+  printf("allocator: peak %.1f MB of %ld allowed, %lld bytes in %lld blocks left\n", (double)m.peak / 1e6, limit_mb,
+         m.in_use, m.blocks);
   host_pool_free(pool);
   return status || m.in_use ? 1 : 0;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   long limit_mb = 64, steps = 300, threads = 2;
   for (int i = 1; i < argc; i += 2) {
-    long *to = strcmp(argv[i], "--limit") == 0 ? &limit_mb : strcmp(argv[i], "--steps") == 0 ? &steps : strcmp(argv[i], "--threads") == 0 ? &threads : NULL;
-    char *end = NULL;
+    long* to = strcmp(argv[i], "--limit") == 0     ? &limit_mb
+               : strcmp(argv[i], "--steps") == 0   ? &steps
+               : strcmp(argv[i], "--threads") == 0 ? &threads
+                                                   : NULL;
+    char* end = NULL;
     long value = to && i + 1 < argc ? strtol(argv[i + 1], &end, 10) : 0;
     if (!end || *end || value < 1 || value > 100000)
-      return fprintf(stderr, "embed_host: bad option %s\nusage: embed_host [--limit MB] [--steps N] [--threads N]\n", argv[i]), 2;
+      return fprintf(stderr, "embed_host: bad option %s\nusage: embed_host [--limit MB] [--steps N] [--threads N]\n",
+                     argv[i]),
+             2;
     *to = value;
   }
   return host(limit_mb, steps, threads);

@@ -21,7 +21,11 @@ TT_ENTRY_BEGIN
     case TT_F16:                                                  \
       return matmul_f16_##stage(k, begin, end), TT_OK;            \
     case TT_BF16:                                                 \
-      return matmul_bf16_##stage(k, begin, end), TT_OK;           \
+      if (k.bf16_pairs)                                           \
+        matmul_bf16_pairs_##stage(k, begin, end);                 \
+      else                                                        \
+        matmul_bf16_##stage(k, begin, end);                       \
+      return TT_OK;                                               \
     default:                                                      \
       return TT_NOT_IMPLEMENTED;                                  \
   }

@@ -55,6 +55,9 @@ TT_ONE_BODY void finish(const MatmulPlan& p, char* c_base, const char* d_base, i
           v = v + load(c + j);
         store(c + j, v);
       }
+    } else if (p.c_col == 1 && !p.scaled && !with_d) {  // c itself holds no sums
+      narrow_run(sum, cols, c);
+      continue;
     }
     for (; j < cols; j++) {
       T v = p.scaled ? scale_add(sum[j], alpha, T(0)) : sum[j];

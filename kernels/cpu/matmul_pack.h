@@ -123,6 +123,32 @@ TT_INLINE void widen_run(const F16* x, int64_t n, float* out) {
   for (; i < n; i++) out[i] = widen(x[i]);
 }
 
+TT_INLINE void narrow_run(const float* x, int64_t n, Bf16* out) {
+  using Bits = uint16_t __attribute__((vector_size(TT_VEC_BYTES / 2)));
+  using U = Vec<uint32_t>;
+  int64_t i = 0;
+  for (; i + kLanes<float> <= n; i += kLanes<float>) {
+    const U u = U(load(x + i)), nan = u >> 16 | 0x40, rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+    const U is_nan = U((u & 0x7fffffff) > 0x7f800000);
+    const Bits bits = __builtin_convertvector((nan & is_nan) | (rounded & ~is_nan), Bits);
+    __builtin_memcpy(out + i, &bits, sizeof bits);
+  }
+  for (; i < n; i++) out[i] = narrow(x[i], Bf16{});
+}
+TT_INLINE void narrow_run(const float* x, int64_t n, F16* out) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
+                        _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+  for (; i < n; i++) out[i] = narrow(x[i], F16{});
+}
+
 // Widens pieces of the panel into a buffer, then packs that.
 template <class S>
 void pack_halves(const S* x, int64_t step, int64_t term, int w, int pitch, int64_t np, float* out) {

@@ -1,4 +1,5 @@
-// The packed product of real types: S stored, T computed. Instantiated per type by matmul_<type>.cpp.
+// The packed product of real types: S stored, T computed, P packed (a term of T, or a pair of terms that one
+// instruction multiplies and adds). Instantiated per type by matmul_<type>.cpp.
 #pragma once
 
 #include "matmul_finish.h"
@@ -21,14 +22,26 @@ constexpr bool kCanCopy = T(0.5) != T(0);
 // Rows of a panel, at most. Integers are rare enough to be given fewer kernels.
 template <class T>
 constexpr int kPanelRows = kCanCopy<T> || kMaxMr < 6 ? kMaxMr : 6;
+template <>
+constexpr int kPanelRows<Bf16Pair> = kMaxMr;
 
-template <class T>
+// Packed elements of np terms.
+template <class P>
+TT_INLINE int64_t packed_terms(int64_t np) {
+  return np;
+}
+template <>
+TT_INLINE int64_t packed_terms<Bf16Pair>(int64_t np) {
+  return (np + 1) / 2;
+}
+
+template <class T, class P>
 struct MicroArgs {
-  int64_t np;
-  const T* a;  // panel of np terms of kMr rows
-  const T* b;  // rows of kVecs vectors, b_row apart
+  int64_t np;  // packed
+  const P* a;  // panel of np terms of kMr rows
+  const P* b;  // rows of kVecs vectors, b_row apart
   int64_t b_row;
-  T* copy;  // kCopy: takes the panel of b that others read
+  P* copy;  // kCopy: takes the panel of b that others read
   T* out;
   int64_t ld;
   bool add;
@@ -40,11 +53,13 @@ constexpr int kFetchEvery = 4;
 constexpr int kAhead = 24;
 
 // out (kMr, kVecs vectors) = or += a·b. kCopy packs b on the way, which is free here and not in a pass of its own.
-template <class T, int kMr, int kVecs, bool kCopy>
-void micro(const MicroArgs<T>& args) {
+template <class T, class P, int kMr, int kVecs, bool kCopy>
+void micro(const MicroArgs<T, P>& args) {
+  static_assert(sizeof(T) == sizeof(P));
   constexpr int kL = kLanes<T>;
-  const T *a = args.a, *b = args.b;
-  T *copy = args.copy, *const out = args.out;
+  const P *a = args.a, *b = args.b;
+  P* copy = args.copy;
+  T* const out = args.out;
   const int64_t ld = args.ld, b_row = args.b_row;
   const bool add = args.add;
   const char* next = args.next;
@@ -58,7 +73,7 @@ void micro(const MicroArgs<T>& args) {
     }
   }
   for (int64_t p = args.np; p > 0; p--, a += kMr, b += kCopy ? b_row : kVecs * kL) {
-    Vec<T> row[kVecs];
+    Vec<P> row[kVecs];
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) {
       row[v] = load(b + v * kL);
@@ -71,7 +86,7 @@ void micro(const MicroArgs<T>& args) {
     if (!kCopy && p % kFetchEvery == 0) __builtin_prefetch(next, 0, 2), next += 64;
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
-      const Vec<T> x = splat(a[i]);
+      const Vec<P> x = splat(a[i]);
       TT_UNROLL
       for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, row[v], acc[i][v]);
     }
@@ -86,18 +101,18 @@ void micro(const MicroArgs<T>& args) {
   }
 }
 
-template <class T>
-using Micro = void (*)(const MicroArgs<T>&);
+template <class T, class P>
+using Micro = void (*)(const MicroArgs<T, P>&);
 
 // kinds: one vector, two vectors, two vectors with a copy.
-template <class T>
-TT_INLINE Micro<T> micro_of(int rows, int kind) {
-#define TT_KIND(r, v, c) micro<T, (r <= kPanelRows<T> ? r : kPanelRows<T>), v, c && kCanCopy<T>>
+template <class T, class P>
+TT_INLINE Micro<T, P> micro_of(int rows, int kind) {
+#define TT_KIND(r, v, c) micro<T, P, (r <= kPanelRows<P> ? r : kPanelRows<P>), v, c && kCanCopy<P>>
 #define TT_ROW(r) \
   { TT_KIND(r, 1, false), TT_KIND(r, 2, false), TT_KIND(r, 2, true) }
-  static constexpr Micro<T> kTable[14][3] = {TT_ROW(1),  TT_ROW(2),  TT_ROW(3),  TT_ROW(4), TT_ROW(5),
-                                             TT_ROW(6),  TT_ROW(7),  TT_ROW(8),  TT_ROW(9), TT_ROW(10),
-                                             TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
+  static constexpr Micro<T, P> kTable[14][3] = {TT_ROW(1),  TT_ROW(2),  TT_ROW(3),  TT_ROW(4), TT_ROW(5),
+                                                TT_ROW(6),  TT_ROW(7),  TT_ROW(8),  TT_ROW(9), TT_ROW(10),
+                                                TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
 #undef TT_ROW
 #undef TT_KIND
   return kTable[rows - 1][kind];
@@ -129,47 +144,48 @@ TT_INLINE bool copied_by_tiles(const MatmulBlock& k, int w) {
   return k.copy_b && w == kNr<T>;
 }
 
-template <class S, class T>
+template <class S, class P>
 void pack_a_block(const MatmulBlock& k, PanelRange rows) {
   const MatmulPlan& p = *k.plan;
-  const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<T>);
+  const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<P>);
   for (int64_t at = 0; at < panels; at++) {
     const PanelRange r = row_panel(rows, panels, at);
     const int h = int(r.end - r.begin);
     const S* src = reinterpret_cast<const S*>(k.a) + (k.i0 + r.begin) * p.a_row + k.p0 * p.a_col;
-    pack_panel(src, p.a_row, p.a_col, h, h, k.np, reinterpret_cast<T*>(k.a_pack) + r.begin * k.np);
+    pack_panel(src, p.a_row, p.a_col, h, h, k.np, reinterpret_cast<P*>(k.a_pack) + r.begin * packed_terms<P>(k.np));
   }
 }
 
-template <class S, class T>
+template <class S, class P>
 void pack_b_block(const MatmulBlock& k, PanelRange cols) {
   const MatmulPlan& p = *k.plan;
-  for (int64_t j = cols.begin; j < cols.end; j += kNr<T>) {
-    const int w = int(matmul_min(kNr<T>, cols.end - j));
-    if (copied_by_tiles<T>(k, w)) continue;
+  for (int64_t j = cols.begin; j < cols.end; j += kNr<P>) {
+    const int w = int(matmul_min(kNr<P>, cols.end - j));
+    if (copied_by_tiles<P>(k, w)) continue;
     const S* src = reinterpret_cast<const S*>(k.b) + k.p0 * p.b_row + (k.j0 + j) * p.b_col;
-    pack_panel(src, p.b_col, p.b_row, w, panel_width<T>(w), k.np, reinterpret_cast<T*>(k.b_pack) + j * k.np);
+    pack_panel(src, p.b_col, p.b_row, w, panel_width<P>(w), k.np,
+               reinterpret_cast<P*>(k.b_pack) + j * packed_terms<P>(k.np));
   }
 }
 
-template <class S, class T>
+template <class S, class P>
 void pack_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   const int64_t row_blocks = k.row_blocks();
   for (int64_t u = begin; u < end; u++) {
     if (u < row_blocks)
-      pack_a_block<S, T>(k, row_block(k, u));
+      pack_a_block<S, P>(k, row_block(k, u));
     else
-      pack_b_block<S, T>(k, col_block(k, u - row_blocks));
+      pack_b_block<S, P>(k, col_block(k, u - row_blocks));
   }
 }
 
 // Where a micro-kernel leaves its sums: straight in c, in the block's f32 sums, or in a tile that finish() takes.
-template <class S, class T>
+template <class S, class T, class P>
 struct TileSink {
   const MatmulBlock& k;
   const bool first, last;
   const bool direct;  // c itself holds the sums
-  alignas(64) T tile[kPanelRows<T> * kNr<T>];
+  alignas(64) T tile[kPanelRows<P> * kNr<T>];
 
   explicit TileSink(const MatmulBlock& block)
       : k(block),
@@ -178,47 +194,47 @@ struct TileSink {
         direct(sizeof(S) == sizeof(T) && block.plan->c_col == 1 && !block.plan->scaled && !(first && block.plan->d)) {}
 
   // The sums of rows r, columns [j, j + w) from one panel of each; copy: b comes from the operand itself.
-  void run(PanelRange r, int64_t j, int w, const T* a, T* b, bool copy, const char* next) {
+  void run(PanelRange r, int64_t j, int w, const P* a, P* b, bool copy, const char* next) {
     const MatmulPlan& p = *k.plan;
     const int h = int(r.end - r.begin), width = panel_width<T>(w);
     const int64_t i = k.i0 + r.begin, col = k.j0 + j;
-    MicroArgs<T> args = {k.np, a, b, width, b, tile, kNr<T>, false, next};
-    if (copy) args.b = reinterpret_cast<const T*>(k.b) + k.p0 * p.b_row + col, args.b_row = p.b_row;
+    MicroArgs<T, P> args = {packed_terms<P>(k.np), a, b, width, b, tile, kNr<T>, false, next};
+    if (copy) args.b = reinterpret_cast<const P*>(k.b) + k.p0 * p.b_row + col, args.b_row = p.b_row;
     const bool to_c = direct && w == width;
     if (to_c) args.out = reinterpret_cast<T*>(k.c) + i * p.c_row + col, args.ld = p.c_row, args.add = !first;
     if (k.sum) {
       args.ld = matmul_sum_pitch(k.nj), args.add = !first;
       args.out = reinterpret_cast<T*>(k.sum) + r.begin * args.ld + j;
     }
-    micro_of<T>(h, copy ? 2 : width / kLanes<T> - 1)(args);
+    micro_of<T, P>(h, copy ? 2 : width / kLanes<T> - 1)(args);
     if (to_c || (k.sum && !last)) return;
     finish<S, T>(p, k.c, k.d, i, col, h, w, args.out, args.ld, first || k.sum);
   }
 };
 
 // The part of the following panel of b that the at-th micro-kernel on this one fetches into the second-level cache.
-template <class T>
-TT_INLINE const char* next_panel(const MatmulBlock& k, const T* b, int64_t at) {
-  const int64_t part = k.np / kFetchEvery * 64, whole = kNr<T> * k.np * int64_t(sizeof(T));
+template <class P>
+TT_INLINE const char* next_panel(const MatmulBlock& k, const P* b, int64_t at) {
+  const int64_t np = packed_terms<P>(k.np), part = np / kFetchEvery * 64, whole = kNr<P> * np * int64_t(sizeof(P));
   return reinterpret_cast<const char*>(b) + whole + matmul_min(at * part, whole);
 }
 
-template <class S, class T>
+template <class S, class T, class P>
 void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
-  TileSink<S, T> sink(k);
-  const T* a_pack = reinterpret_cast<const T*>(k.a_pack);
-  T* b_pack = reinterpret_cast<T*>(k.b_pack);
-  const int64_t col_blocks = k.col_blocks();
+  TileSink<S, T, P> sink(k);
+  const P* a_pack = reinterpret_cast<const P*>(k.a_pack);
+  P* b_pack = reinterpret_cast<P*>(k.b_pack);
+  const int64_t col_blocks = k.col_blocks(), np = packed_terms<P>(k.np);
   for (int64_t u = begin; u < end; u++) {
     const PanelRange rows = row_block(k, u / col_blocks), cols = col_block(k, u % col_blocks);
-    const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<T>);
-    for (int64_t j = cols.begin; j < cols.end; j += kNr<T>) {
+    const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<P>);
+    for (int64_t j = cols.begin; j < cols.end; j += kNr<P>) {
       const int w = int(matmul_min(kNr<T>, cols.end - j));
       for (int64_t at = 0; at < panels; at++) {
         const PanelRange r = row_panel(rows, panels, at);
-        const bool copy = r.begin == 0 && copied_by_tiles<T>(k, w);
-        T* b = b_pack + j * k.np;
-        sink.run(r, j, w, a_pack + r.begin * k.np, b, copy, next_panel(k, b, at));
+        const bool copy = r.begin == 0 && copied_by_tiles<P>(k, w);
+        P* b = b_pack + j * np;
+        sink.run(r, j, w, a_pack + r.begin * np, b, copy, next_panel(k, b, at));
       }
     }
   }
@@ -234,6 +250,7 @@ TT_ENTRY_BEGIN
 TT_MATMUL_UNITS(matmul_f32)
 TT_MATMUL_UNITS(matmul_f16)
 TT_MATMUL_UNITS(matmul_bf16)
+TT_MATMUL_UNITS(matmul_bf16_pairs)
 TT_MATMUL_UNITS(matmul_f64)
 TT_MATMUL_UNITS(matmul_i32)
 TT_MATMUL_UNITS(matmul_i64)
@@ -241,6 +258,7 @@ TT_MATMUL_UNITS(matmul_c64)
 TT_MATMUL_UNITS(matmul_c128)
 TT_ENTRY_END
 
-#define TT_MATMUL_DEFINE(name, S, T)                                                                               \
-  void name##_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { pack_units<S, T>(k, begin, end); } \
-  void name##_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { tile_units<S, T>(k, begin, end); }
+#define TT_MATMUL_DEFINE_PACKED(name, S, T, P)                                                                     \
+  void name##_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { pack_units<S, P>(k, begin, end); } \
+  void name##_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { tile_units<S, T, P>(k, begin, end); }
+#define TT_MATMUL_DEFINE(name, S, T) TT_MATMUL_DEFINE_PACKED(name, S, T, T)

@@ -111,6 +111,14 @@ TT_INLINE Vec<int64_t> fma(Vec<int64_t> x, Vec<int64_t> y, Vec<int64_t> z) {
   return Vec<int64_t>(U(x) * U(y) + U(z));
 }
 
+// Two bf16, the first in the low half; their products add to one f32 lane, subnormal factors count as 0.
+using Bf16Pair = uint32_t;
+#if defined(__AVX512BF16__)
+TT_INLINE Vec<float> fma(Vec<Bf16Pair> x, Vec<Bf16Pair> y, Vec<float> z) {
+  return Vec<float>(_mm512_dpbf16_ps(__m512(z), __m512bh(x), __m512bh(y)));
+}
+#endif
+
 // z - x * y
 template <class T>
 TT_INLINE Vec<T> fnma(Vec<T> x, Vec<T> y, Vec<T> z) {

@@ -1,4 +1,4 @@
-// Resizing of images: two rows joined as vectors, then their columns by permutations of the row.
+// Resizing of images: columns of a row are picked by permutations of it, then two such rows are joined as vectors.
 #include "cpu/resize.h"
 
 #include "cpu/loop.h"
@@ -50,61 +50,90 @@ TT_NOINLINE void fill_taps(const ResizePlan& p, int d) {
 
 // ---- rows ----
 
-constexpr int64_t kSpan = 2048;  // columns of x at a time
-constexpr int64_t kOut = 1024;   // columns of y at a time
+constexpr int64_t kSpan = 2048;   // columns of x at a time
+constexpr int64_t kOut = 1024;    // columns of y at a time
+constexpr int64_t kAhead = 4096;  // bytes of x that are fetched ahead: rows are too short for the hardware to do it
+constexpr int64_t kRoom = 32;     // elements that may be read behind a row of x
 
+// y = a (1 - w) + b w. stream: y is whole cache lines, which go past the caches.
 template <class T>
-TT_NOINLINE void join_two(T* TT_RESTRICT d, const T* TT_RESTRICT a, const T* TT_RESTRICT b, T w, int64_t n) {
+TT_NOINLINE void join_two(T* TT_RESTRICT y, const T* TT_RESTRICT a, const T* TT_RESTRICT b, T w, int64_t n,
+                          bool stream) {
+  constexpr int L = kLanes<T>;
   const T v = 1 - w;
+  int64_t i = 0;
+  for (; stream && i < n; i += L) {
+    const Vec<T> r = vfma(load(b + i), splat(w), load(a + i) * splat(v));
+    stream_copy(reinterpret_cast<char*>(y + i), reinterpret_cast<const char*>(&r), sizeof r);
+  }
   TT_VECTORIZE
-  for (int64_t i = 0; i < n; i++) d[i] = vfma(b[i], w, a[i] * v);
+  for (int64_t j = i; j < n; j++) y[j] = vfma(b[j], w, a[j] * v);
 }
 
-// Columns [j, n) of y from t, whose first element is column `origin` of x.
+// Where columns [o1, o1 + n) of y lie in a row of x that begins with column `origin`.
 template <class T>
-TT_INLINE void pick_each(T* y, const T* t, const Taps<T>& taps, int64_t o1, int64_t j, int64_t n, int64_t origin, bool linear) {
-  for (; j < n; j++) {
-    const T a = t[taps.low[o1 + j] - origin], w = taps.weight[o1 + j];
-    y[j] = linear ? vfma(t[taps.high[o1 + j] - origin], w, a * (1 - w)) : a;
-  }
-}
-template <class T>
-TT_NOINLINE void pick(T* y, const T* t, const Taps<T>& taps, int64_t o1, int64_t n, int64_t origin, bool linear) {
-  pick_each(y, t, taps, o1, 0, n, origin, linear);
-}
-#if defined(__AVX2__)
-// t[base + i[k]] for i in [0, 2 lanes).
-struct TwoVectors {
-  Vec<float> a, b;
-  TT_INLINE Vec<float> at(Vec<int32_t> i) const {
-#if defined(__AVX512F__)
-    return Vec<float>(_mm512_permutex2var_ps(__m512(a), __m512i(i), __m512(b)));
-#else
-    const __m256 x = _mm256_permutevar8x32_ps(__m256(a), __m256i(i)), y = _mm256_permutevar8x32_ps(__m256(b), __m256i(i));
-    return Vec<float>(_mm256_blendv_ps(x, y, _mm256_castsi256_ps(_mm256_cmpgt_epi32(__m256i(i), _mm256_set1_epi32(7)))));
-#endif
+struct Columns {
+  static constexpr int L = kLanes<T>;
+  const int32_t *low, *high;
+  const T* weight;
+  bool linear;
+  int64_t origin, n;
+  // Of each vector of y: its first element of x, or -1 if it reaches further than two vectors; the others from there.
+  int64_t base[kOut / L];
+  alignas(64) int32_t near[kOut], far[kOut];
+
+  void set(const Taps<T>& t, int64_t o1, int64_t columns, int64_t from, bool interpolates) {
+    low = t.low + o1, high = t.high + o1, weight = t.weight + o1;
+    linear = interpolates, origin = from, n = columns;
+    for (int64_t j = 0; j + L <= n; j += L) {
+      base[j / L] = high[j + L - 1] - low[j] < 2 * L ? low[j] - origin : -1;
+      for (int64_t i = j; i < j + L; i++) near[i] = low[i] - low[j], far[i] = high[i] - low[j];
+    }
   }
 };
-// t has two vectors of room behind it.
-TT_NOINLINE void pick(float* y, const float* t, const Taps<float>& taps, int64_t o1, int64_t n, int64_t origin, bool linear) {
+
+// Columns [j, end) of y.
+template <class T>
+TT_INLINE void pick_each(T* y, const T* x, const Columns<T>& c, int64_t j, int64_t end) {
+  x -= c.origin;
+  for (; j < end; j++) {
+    const T a = x[c.low[j]], w = c.weight[j];
+    y[j] = c.linear ? vfma(x[c.high[j]], w, a * (1 - w)) : a;
+  }
+}
+template <class T>
+TT_NOINLINE void pick(T* y, const T* x, const Columns<T>& c) {
+  pick_each(y, x, c, 0, c.n);
+}
+#if defined(__AVX2__)
+// Element i[k] of two vectors.
+TT_INLINE Vec<float> pick_lanes(Vec<float> a, Vec<float> b, Vec<int32_t> i) {
+#if defined(__AVX512F__)
+  return Vec<float>(_mm512_permutex2var_ps(__m512(a), __m512i(i), __m512(b)));
+#else
+  const __m256 x = _mm256_permutevar8x32_ps(__m256(a), __m256i(i)), y = _mm256_permutevar8x32_ps(__m256(b), __m256i(i));
+  return Vec<float>(_mm256_blendv_ps(x, y, _mm256_castsi256_ps(_mm256_cmpgt_epi32(__m256i(i), _mm256_set1_epi32(7)))));
+#endif
+}
+TT_NOINLINE void pick(float* y, const float* x, const Columns<float>& c) {
   constexpr int L = kLanes<float>;
+  static_assert(2 * L <= kRoom);
   int64_t j = 0;
-  for (; j + L <= n; j += L) {
-    const int32_t *low = taps.low + o1 + j, *high = taps.high + o1 + j, base = low[0];
-    if (high[L - 1] - base >= 2 * L) {
-      pick_each(y, t, taps, o1, j, j + L, origin, linear);
+  for (; j + L <= c.n; j += L) {
+    const int64_t base = c.base[j / L];
+    if (base < 0) {
+      pick_each(y, x, c, j, j + L);
       continue;
     }
-    const TwoVectors two{load(t + base - origin), load(t + base - origin + L)};
-    const Vec<int32_t> start = base - Vec<int32_t>{};
-    Vec<float> r = two.at(load(low) - start);
-    if (linear) {
-      const Vec<float> w = load(taps.weight + o1 + j);
-      r = vfma(two.at(load(high) - start), w, r * (splat(1.0f) - w));
+    const Vec<float> a = load(x + base), b = load(x + base + L);
+    Vec<float> r = pick_lanes(a, b, load(c.near + j));
+    if (c.linear) {
+      const Vec<float> w = load(c.weight + j);
+      r = vfma(pick_lanes(a, b, load(c.far + j)), w, r * (splat(1.0f) - w));
     }
     store(y + j, r);
   }
-  pick_each(y, t, taps, o1, j, n, origin, linear);
+  pick_each(y, x, c, j, c.n);
 }
 #endif
 
@@ -112,47 +141,62 @@ template <class T>
 struct Rows {
   const ResizePlan& p;
   const int64_t item;
-  const Taps<T> rows, columns;
+  const Taps<T> rows, all_columns;
   const bool linear, stream;
-  alignas(64) T t[kSpan + 32], a[kSpan], b[kSpan];
-  alignas(64) T y[kOut];
+  int64_t held[2];  // the row of x whose picked columns h[row % 2] holds, or -1
+  Columns<T> columns;
+  alignas(64) T x[kSpan + kRoom], h[2][kOut], y[kOut];
 
   explicit Rows(const ResizePlan& q)
-      : p(q), item(kItemSize[q.dtype]), rows(q, 0), columns(q, 1), linear(q.mode == kResizeLinear),
+      : p(q),
+        item(kItemSize[q.dtype]),
+        rows(q, 0),
+        all_columns(q, 1),
+        linear(q.mode == kResizeLinear),
         stream(worth_streaming(q.n * q.c * q.out[0] * q.out[1] * item) && is_line_aligned(q.y)) {
-    for (int64_t i = 0; i < kSpan + 32; i++) t[i] = 0;
+    for (int64_t i = 0; i < kSpan + kRoom; i++) x[i] = 0;
   }
 
-  TT_INLINE const T* source(int64_t plane, int64_t row, int64_t from, int64_t n, T* buffer) const {
-    const RowIn<T> in{p.x + (plane * p.in[0] + row) * p.in[1] * item, p.dtype};
-    return in.get(from, n, buffer);
+  // A row of x as wide as y; its columns' sources are `width` elements.
+  TT_INLINE const T* picked(int64_t plane, int64_t row, int64_t width) {
+    T* to = h[row & 1];
+    if (held[row & 1] == row) return to;
+    held[row & 1] = row;
+    const int64_t at = (plane * p.in[0] + row) * p.in[1] + columns.origin;
+    const T* from = RowIn<T>{p.x, p.dtype}.get(at, width, x);
+    for (int64_t i = 0; i < width * item; i += 64) __builtin_prefetch(p.x + at * item + i + kAhead);
+    if (from != x && at + width + kRoom > p.n * p.c * p.in[0] * p.in[1]) {
+      __builtin_memcpy(x, from, size_t(width) * sizeof(T));
+      from = x;
+    }
+    pick(to, from, columns);
+    return to;
   }
-  // Columns [o1, o1 + n) of row o; their sources lie within kSpan columns from `origin` on.
-  void tile(int64_t plane, int64_t o, int64_t o1, int64_t n, int64_t origin, int64_t width) {
-    const T* first = source(plane, rows.low[o], origin, width, a);
-    if (linear)
-      join_two(t, first, source(plane, rows.high[o], origin, width, b), rows.weight[o], width);
-    else
-      __builtin_memcpy(t, first, size_t(width) * sizeof(T));
-    const int64_t at = (plane * p.out[0] + o) * p.out[1] + o1;
+  // Row o from column o1 on.
+  TT_INLINE void write(int64_t plane, int64_t o, int64_t o1, int64_t width) {
+    const T* low = picked(plane, rows.low[o], width);
+    const int64_t at = (plane * p.out[0] + o) * p.out[1] + o1, n = columns.n;
     const RowOut<T> out{p.y, p.dtype};
-    const bool aside = !out.direct() || (stream && ((at | n) * item & 63) == 0);
-    T* d = aside ? y : out.at(at, y);
-    pick(d, t, columns, o1, n, origin, linear);
-    if (!out.direct())
-      out.put(at, n, d);
-    else if (aside)
-      stream_copy(p.y + at * item, reinterpret_cast<const char*>(d), n * item);
+    T* to = out.at(at, y);
+    const bool lines = out.direct() && stream && ((at | n) * item & 63) == 0;
+    if (linear)
+      join_two(to, low, picked(plane, rows.high[o], width), rows.weight[o], n, lines);
+    else if (lines)
+      stream_copy(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(low), n * item);
+    else
+      __builtin_memcpy(to, low, size_t(n) * sizeof(T));
+    out.put(at, n, to);
   }
   void unit(int64_t u) {
-    const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows, to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
-    for (int64_t o1 = 0; o1 < p.out[1];) {
-      const int64_t origin = columns.low[o1];
+    const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows,
+                  to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+    for (int64_t o1 = 0; o1 < p.out[1]; o1 += columns.n) {
+      const int64_t origin = all_columns.low[o1];
       int64_t n = p.out[1] - o1 < kOut ? p.out[1] - o1 : kOut;
-      while (columns.high[o1 + n - 1] - origin >= kSpan) n = (n + 1) / 2;
-      const int64_t width = columns.high[o1 + n - 1] - origin + 1;
-      for (int64_t o = from; o < to; o++) tile(plane, o, o1, n, origin, width);
-      o1 += n;
+      while (all_columns.high[o1 + n - 1] - origin >= kSpan) n = (n + 1) / 2;
+      columns.set(all_columns, o1, n, origin, linear);
+      held[0] = held[1] = -1;
+      for (int64_t o = from; o < to; o++) write(plane, o, o1, all_columns.high[o1 + n - 1] - origin + 1);
     }
     if (stream) stream_fence();
   }
@@ -176,7 +220,8 @@ struct Pixels {
   const bool linear;
   alignas(64) T x[4][kOut], y[kOut];
 
-  explicit Pixels(const ResizePlan& q) : p(q), item(kItemSize[q.dtype]), rows(q, 0), columns(q, 1), linear(q.mode == kResizeLinear) {}
+  explicit Pixels(const ResizePlan& q)
+      : p(q), item(kItemSize[q.dtype]), rows(q, 0), columns(q, 1), linear(q.mode == kResizeLinear) {}
 
   void pixel(int64_t image, int64_t o, int64_t o1, int64_t c, int64_t n) {
     const int64_t r[2] = {rows.low[o], rows.high[o]}, q[2] = {columns.low[o1], columns.high[o1]};
@@ -184,7 +229,8 @@ struct Pixels {
     const int64_t at = ((image * p.out[0] + o) * p.out[1] + o1) * p.c + c;
     const T* from[4];
     for (int k = 0; k < (linear ? 4 : 1); k++)
-      from[k] = RowIn<T>{p.x + (((image * p.in[0] + r[k / 2]) * p.in[1] + q[k % 2]) * p.c + c) * item, p.dtype}.get(0, n, x[k]);
+      from[k] = RowIn<T>{p.x + (((image * p.in[0] + r[k / 2]) * p.in[1] + q[k % 2]) * p.c + c) * item, p.dtype}.get(
+          0, n, x[k]);
     T* d = out.at(at, y);
     if (linear)
       join_four(d, from, rows.weight[o], columns.weight[o1], n);
@@ -193,14 +239,16 @@ struct Pixels {
     out.put(at, n, d);
   }
   void unit(int64_t u) {
-    const int64_t image = u / p.n_tiles, from = u % p.n_tiles * p.rows, to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+    const int64_t image = u / p.n_tiles, from = u % p.n_tiles * p.rows,
+                  to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
     for (int64_t o = from; o < to; o++)
       for (int64_t o1 = 0; o1 < p.out[1]; o1++)
         for (int64_t c = 0; c < p.c; c += kOut) pixel(image, o, o1, c, p.c - c < kOut ? p.c - c : kOut);
   }
 };
 
-// ---- backward: each gradient goes back to what its result read; `step` elements lie between columns, n channels beside each other ----
+// ---- backward: each gradient goes back to what its result read; `step` elements lie between columns, n channels
+// beside each other ----
 
 template <class T>
 TT_NOINLINE void spread(const ResizePlan& p, const T* g, T* dx, int64_t step, int64_t n) {
@@ -209,10 +257,11 @@ TT_NOINLINE void spread(const ResizePlan& p, const T* g, T* dx, int64_t step, in
     for (int64_t k = 0; k < n; k++) dx[i * step + k] = 0;
   for (int64_t o = 0; o < p.out[0]; o++)
     for (int64_t j = 0; j < p.out[1]; j++, g += step) {
-      const T h = rows.weight[o], w = columns.weight[j], weight[4] = {(1 - h) * (1 - w), (1 - h) * w, h * (1 - w), h * w};
+      const T h = rows.weight[o], w = columns.weight[j],
+              weight[4] = {(1 - h) * (1 - w), (1 - h) * w, h * (1 - w), h * w};
       const int64_t low = rows.low[o] * p.in[1], high = rows.high[o] * p.in[1];
-      T* to[4] = {dx + (low + columns.low[j]) * step, dx + (low + columns.high[j]) * step, dx + (high + columns.low[j]) * step,
-                  dx + (high + columns.high[j]) * step};
+      T* to[4] = {dx + (low + columns.low[j]) * step, dx + (low + columns.high[j]) * step,
+                  dx + (high + columns.low[j]) * step, dx + (high + columns.high[j]) * step};
       for (int q = 0; q < (p.mode == kResizeLinear ? 4 : 1); q++) {
         TT_VECTORIZE
         for (int64_t k = 0; k < n; k++) to[q][k] += weight[q] * g[k];

@@ -42,6 +42,8 @@ Isa detect() {
   return zmm && avx512 ? kIsaAvx512 : kIsaAvx2;
 }
 
+bool detect_bf16() { return leaf(7, 0).a >= 1 && has(leaf(7, 1).a, 5); }
+
 // Cache parameters: leaf 4 (Intel) and 0x8000001d (AMD) have one layout.
 int64_t find_l3(uint32_t n) {
   for (uint32_t i = 0; i < 8; i++) {
@@ -66,6 +68,7 @@ int64_t detect_l3() {
 namespace {
 
 Isa detect() { return kIsaBaseline; }
+bool detect_bf16() { return false; }
 int64_t detect_l3() { return 0; }
 
 }  // namespace
@@ -80,6 +83,16 @@ Isa best_isa() noexcept {
     __atomic_store_n(&found, isa, __ATOMIC_RELAXED);
   }
   return Isa(isa);
+}
+
+bool has_bf16_products() noexcept {
+  static constinit int32_t found = -1;
+  int32_t yes = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  if (yes < 0) {
+    yes = best_isa() == kIsaAvx512 && detect_bf16();
+    __atomic_store_n(&found, yes, __ATOMIC_RELAXED);
+  }
+  return yes != 0;
 }
 
 const char* isa_name(Isa isa) noexcept {

@@ -7,7 +7,8 @@ namespace TT_NS {
 
 enum Isa : int32_t { kIsaBaseline = 0, kIsaAvx2 = 1, kIsaAvx512 = 2, kNumIsa = 3 };
 
-Isa best_isa() noexcept;  // AVX2 means also FMA, F16C, BMI; AVX-512 means F, BW, DQ, VL
+Isa best_isa() noexcept;            // AVX2 means also FMA, F16C, BMI; AVX-512 means F, BW, DQ, VL
+bool has_bf16_products() noexcept;  // AVX512_BF16, beside kIsaAvx512
 const char* isa_name(Isa) noexcept;
 int64_t l3_bytes() noexcept;  // 0 if unknown
 

@@ -64,7 +64,7 @@ TT_INLINE constexpr bool matmul_is_complex(int32_t dtype) { return dtype == TT_C
 TT_INLINE constexpr int64_t matmul_compute_size(int32_t dtype) { return matmul_is_half(dtype) ? 4 : kItemSize[dtype]; }
 // Terms of a sum that one pass over packed panels adds up.
 TT_INLINE constexpr int64_t matmul_depth(int32_t dtype) {
-  return dtype == TT_C128 ? 96 : matmul_compute_size(dtype) == 8 ? 192 : 384;
+  return matmul_is_half(dtype) ? 768 : dtype == TT_C128 ? 96 : matmul_compute_size(dtype) == 8 ? 192 : 384;
 }
 TT_INLINE constexpr int64_t matmul_min(int64_t x, int64_t y) { return x < y ? x : y; }
 TT_INLINE constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
@@ -82,10 +82,11 @@ struct MatmulBlock {
   const char *a, *b, *d;  // of this product of the batch
   char* c;
   int64_t i0, ni, j0, nj, p0, np;
-  char* a_pack;  // panels of rows [r0, r1) start at element (r0 - i0) * np
-  char* b_pack;  // panels of columns [c0, c1) at (c0 - j0) * np
-  char* sum;     // [ni][matmul_sum_pitch(nj)] f32, only if f16 or bf16 and k > depth; else NULL
-  bool copy_b;   // b's whole panels are packed by the tiles of row block 0, which then run before the others
+  char* a_pack;     // panels of rows [r0, r1) start at element (r0 - i0) * np
+  char* b_pack;     // panels of columns [c0, c1) at (c0 - j0) * np
+  char* sum;        // [ni][matmul_sum_pitch(nj)] f32, only if f16 or bf16 and k > depth; else NULL
+  bool bf16_pairs;  // bf16: the processor multiplies pairs (AVX512_BF16)
+  bool copy_b;      // b's whole panels are packed by the tiles of row block 0, which then run before the others
   // Row blocks are equal pieces, column blocks kMatmulColBlock wide. Units of matmul_pack: the row blocks, then the
   // column blocks; of matmul_tiles: [row block][column block].
   TT_INLINE int64_t row_blocks() const { return matmul_ceil(ni, kMatmulRowBlock); }

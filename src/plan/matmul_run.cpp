@@ -75,12 +75,14 @@ void locate(MatmulBlock& k, int64_t index) {
   }
 }
 
-TT_NOINLINE int32_t run_all_packed(const MatmulPlan& p, const MatmulKernels& kernels, Pool* pool) {
+TT_NOINLINE int32_t run_all_packed(const MatmulPlan& p, Isa isa, Pool* pool) {
+  const MatmulKernels& kernels = kMatmulKernels[isa];
   const MatmulLayout l = matmul_layout(p);
   MatmulBlock k;
   k.plan = &p;
   k.a_pack = static_cast<char*>(p.workspace);
   k.b_pack = k.a_pack + l.a_bytes;
+  k.bf16_pairs = isa == kIsaAvx512 && p.dtype == TT_BF16 && has_bf16_products();
   k.copy_b = (p.dtype == TT_F32 || p.dtype == TT_F64) && p.b_col == 1;
   k.sum = l.sum_bytes ? k.b_pack + l.b_bytes : nullptr;
   for (int64_t i = 0; i < p.batch; i++) {
@@ -105,7 +107,7 @@ int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool) noexcept {
     return run_units(pool, kernels.small, &p, 0, p.n_units, 2 * p.m * matmul_min(p.n, kMatmulSmallCols) * p.k);
   // Reading b from memory takes as long as 8 flops an element.
   if (p.path == kMatmulRows) return run_units(pool, kernels.rows, &p, 0, p.n_units, 8 * p.k * matmul_rows_unit(p));
-  return run_all_packed(p, kernels, pool);
+  return run_all_packed(p, isa, pool);
 }
 
 }  // namespace TT_NS
