@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from genlib import abi, autograd, buildlist, capi, cheader, classes, cpp, manifest, modules, operators_md, python_abi, python_files, rows  # noqa: E402
+from genlib import abi, autograd, buildlist, capi, cheader, classes, cpp, manifest, modules, operators_md, python_abi, python_files, rows, rust_files  # noqa: E402
 from genlib.schema import load  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,12 +28,13 @@ def main():
     api = cheader.load(ROOT, files)
     files |= cheader.generate(api)
     files |= python_abi.generate(api)
+    files |= rust_files.generate(ops, groups, api, files)
     files |= buildlist.generate(files, api)
     files |= operators_md.generate(ops, ROOT)
     stale = [path for path, text in files.items() if not (ROOT / path).exists() or (ROOT / path).read_text() != text]
     if check:
         known = set(files)
-        for folder in ("src/gen", "bindings/python/tt/_ops"):
+        for folder in ("src/gen", "bindings/python/tt/_ops", "bindings/rust/tt/src/gen"):
             stale += [str(f.relative_to(ROOT)) for f in (ROOT / folder).glob("*.*") if str(f.relative_to(ROOT)) not in known and f.name != "README.md"]
         for path in stale:
             print(f"stale: {path} (run ./dev gen)")

@@ -5,8 +5,9 @@ import sys
 from common import ROOT, per_file, run, sources
 
 HAND_WRITTEN = [p for p in sources("src", "kernels", "tests", "bench", "examples", "bindings", "include",
-                                   suffixes=(".h", ".cpp", ".c", ".cu", ".py"))
-                if "gen/" not in str(p) and "/_ops/" not in str(p) and p.name not in ("tt_ops.h", "_layouts.py", "generated.py")]
+                                   suffixes=(".h", ".cpp", ".c", ".cu", ".py", ".rs"))
+                if not any(part in str(p) for part in ("gen/", "/_ops/", "rust/target/"))
+                and p.name not in ("tt_ops.h", "_layouts.py", "generated.py", "declarations.rs", "rows.rs")]
 
 
 @per_file(sources("src", "kernels/cpu", suffixes=(".cpp",)))

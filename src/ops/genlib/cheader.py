@@ -33,12 +33,14 @@ class Function:
     name: str
     returns: object
     params: tuple  # of Field
+    doc: str = ""  # of a prototype: the comment behind it, else that before it or its group
 
 
 @dataclass(frozen=True)
 class Field:
     name: str
     type: object
+    doc: str = ""  # of a struct's: the comment behind it
 
 
 @dataclass(frozen=True)
@@ -68,23 +70,45 @@ class HeaderError(Exception):
     pass
 
 
+HIDDEN = str.maketrans(";{}@", "\x02\x03\x04\x05")  # what means something outside of comments
+SHOWN = str.maketrans("\x02\x03\x04\x05", ";{}@")
+
+
+def note(mark):
+    return lambda m: mark[0] + " ".join(m.group(1).split()).translate(HIDDEN) + mark[1]
+
+
 def strip(text):
-    """Without comments, C++ parts and directives; option bits stay, as statements."""
-    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+    """Without C++ parts and directives. Option bits become statements; a comment behind a semicolon stands before it as @text@, others
+    between two \\x01."""
+    text = re.sub(r";[ \t]*/\*(.*?)\*/", note((" @", "@;")), text, flags=re.S)
+    text = re.sub(r"/\*(.*?)\*/", note("\x01\x01"), text, flags=re.S)
     text = re.sub(r"^#ifdef __cplusplus\n.*?^#endif$", "", text, flags=re.S | re.M)
     text = re.sub(r"^#define (\w+) \(UINT64_C\(1\) << (\d+)\)$", r"bit \1 \2;", text, flags=re.M)
     return re.sub(r"^#.*$", "", text, flags=re.M)
 
 
+COMMENT = re.compile(r"\x01(.*?)\x01", re.S)
+
+
 def statements(text):
-    """Pieces that end with a semicolon outside braces."""
+    """(statement, comment) of the pieces that end with a semicolon outside braces; comment: of it or of the group that it stands in."""
     depth = start = 0
+    group = ""
     for i, ch in enumerate(text):
         depth += (ch == "{") - (ch == "}")
         if ch == ";" and depth == 0:
-            yield " ".join(text[start:i].split())
+            piece = text[start:i]
+            before = COMMENT.findall(piece.partition("{")[0])
+            if before or piece.startswith("\n\n"):
+                group = before[-1] if before and not before[-1].startswith("----") else ""
+            bare = " ".join(COMMENT.sub(" ", piece).split())
+            bare, own = (bare, "") if bare.startswith("typedef struct") else bare.partition("@")[::2]
+            yield bare.strip(), (own.rstrip("@") or group).translate(SHOWN)
+            if own or not bare.startswith("tt_status"):
+                group = ""
             start = i + 1
-    if text[start:].strip():
+    if COMMENT.sub("", text[start:]).strip():
         raise HeaderError(f"no statement: {text[start:].strip()!r}")
 
 
@@ -144,19 +168,20 @@ def params(text):
 
 def fields(text):
     out = []
-    for part in (p.strip() for p in text.split(";")):
+    for part, doc in (p.strip().partition("@")[::2] for p in text.split(";")):
+        part, doc = part.strip(), doc.rstrip("@").translate(SHOWN)
         if not part:
             continue
         fn = function_pointer(part)
         if fn:
-            out.append(Field(fn.name, fn))
+            out.append(Field(fn.name, fn, doc))
             continue
         kind, names = specifier(part)
         for name in split_params(names):
             if "*" in name:
                 raise HeaderError(f"one pointer per declaration: {part!r}")
             bare = name.split("[")[0]
-            out.append(Field(bare, arrays(kind, name[len(bare):])))
+            out.append(Field(bare, arrays(kind, name[len(bare):]), doc))
     return tuple(out)
 
 
@@ -169,7 +194,7 @@ def constants(body, kind):
 
 def read(api, text):
     enum_type = "int32_t"
-    for s in statements(strip(text)):
+    for s, doc in statements(strip(text)):
         last, enum_type = enum_type, "int32_t"
         if s.startswith("bit "):
             _, name, k = s.split()
@@ -179,9 +204,9 @@ def read(api, text):
         elif m := re.match(r"typedef int32_t (\w+)$", s):
             api.aliases[m.group(1)] = "int32_t"
             enum_type = m.group(1)
-        elif m := re.match(r"typedef struct (\w+) \{(.*)\} (\w+)$", s):
+        elif m := re.match(r"typedef struct (\w+) \{(.*)\} (\w+)(?: @.*@)?$", s):
             api.structs.append(Struct(m.group(1), fields(m.group(2))))
-        elif m := re.match(r"typedef struct (\w+) (\w+)$", s):
+        elif m := re.match(r"typedef struct (\w+) (\w+)(?: @.*@)?$", s):
             api.opaque.append(m.group(1))
         elif s.startswith("typedef "):
             fn = function_pointer(s[len("typedef "):])
@@ -189,7 +214,7 @@ def read(api, text):
                 raise HeaderError(f"unknown typedef: {s!r}")
             api.callbacks.append(fn)
         elif m := re.match(r"([^()]*?)(\w+)\((.*)\)$", s):
-            api.functions.append(Function(m.group(2), specifier(m.group(1))[0], params(m.group(3))))
+            api.functions.append(Function(m.group(2), specifier(m.group(1))[0], params(m.group(3)), doc))
         else:
             raise HeaderError(f"unknown: {s!r}")
 

@@ -1,0 +1,196 @@
+//! The ctx of each thread, other contexts, runtimes, and the modes of a context.
+use crate::error::{Error, Result};
+use crate::handle::*;
+use crate::{version, Cancel, Generator, Runtime, RuntimeOpts, Status};
+use std::cell::Cell;
+use std::ptr::{null_mut, NonNull};
+use std::sync::Mutex;
+use tt_sys as sys;
+
+thread_local! {
+    // Read by every call: no destructor and a constant start make it one load. Null: the thread has none yet.
+    static CTX: Cell<*mut sys::tt_ctx> = const { Cell::new(null_mut()) };
+    static OWNED: Cell<Option<Context>> = Cell::new(None);
+}
+
+#[inline(always)]
+pub(crate) fn ctx() -> *mut sys::tt_ctx {
+    let c = CTX.with(Cell::get);
+    if c.is_null() {
+        first_ctx()
+    } else {
+        c
+    }
+}
+
+// Null where there can be none: the call then fails with BAD_HANDLE, and Error::last tells why. A thread that still computes while
+// its locals are destroyed gets one that nobody releases.
+#[cold]
+#[inline(never)]
+fn first_ctx() -> *mut sys::tt_ctx {
+    let context = match Context::new(None) {
+        Ok(context) => context,
+        Err(_) => return null_mut(),
+    };
+    let c = context.0.as_ptr();
+    unsafe { sys::tt_ctx_retain(c) };
+    CTX.with(|current| current.set(c));
+    if OWNED.try_with(|o| o.set(Some(context))).is_ok() {
+        unsafe { sys::tt_ctx_release(c) };
+    }
+    c
+}
+
+pub(crate) fn startup_error() -> Error {
+    Context::new(None).err().unwrap_or_else(|| Error::new(Status::Oom, "this thread had no context"))
+}
+
+/// Runs f with c as this thread's ctx.
+pub(crate) fn current_during<R>(c: *mut sys::tt_ctx, f: impl FnOnce() -> R) -> R {
+    struct Back(*mut sys::tt_ctx);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            CTX.with(|current| current.set(self.0));
+        }
+    }
+    let _back = Back(CTX.with(|current| current.replace(c)));
+    f()
+}
+
+// A call without a ctx, which could tell more.
+fn made(status: sys::tt_status, what: &str) -> Result<()> {
+    Status::from_raw(status)
+        .map_or(Ok(()), |s| Err(Error::new(s, format!("{} failed: {}", what, unsafe { text_of(sys::tt_status_name(status)) }))))
+}
+
+fn check_version() -> Result<()> {
+    let (found, wanted) = (version(), sys::VERSION);
+    if found.split('.').take(2).eq(wanted.split('.').take(2)) {
+        return Ok(());
+    }
+    Err(Error::new(Status::Abi, format!("the libtt that was loaded is version {}, this crate needs version {}", found, wanted)))
+}
+
+/// A context other than the thread's own: grad mode, random numbers and errors apart, or on another runtime. It may move between
+/// threads, and serves one at a time.
+pub struct Context(NonNull<sys::tt_ctx>);
+unsafe impl Send for Context {}
+impl Context {
+    /// None: of the runtime that all threads share at first.
+    pub fn new(runtime: Option<&Runtime>) -> Result<Context> {
+        static SHARED: Mutex<Option<Runtime>> = Mutex::new(None);
+        check_version()?;
+        let mut shared = SHARED.lock().unwrap_or_else(|e| e.into_inner());
+        if runtime.is_none() && shared.is_none() {
+            *shared = Some(Runtime::new(RuntimeOpts::new())?);
+        }
+        let mut c = null_mut();
+        made(unsafe { sys::tt_ctx_new(opt_raw(runtime.or(shared.as_ref())), &mut c) }, "ctx_new")?;
+        Ok(Context(unsafe { NonNull::new_unchecked(c) }))
+    }
+    /// Runs f with this as the thread's context.
+    pub fn run<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        current_during(self.0.as_ptr(), f)
+    }
+}
+impl Drop for Context {
+    fn drop(&mut self) {
+        let c = self.0.as_ptr();
+        let _ = CTX.try_with(|current| {
+            if current.get() == c {
+                current.set(null_mut())
+            }
+        }); // the thread ends
+        unsafe { sys::tt_ctx_release(c) }
+    }
+}
+
+impl Runtime {
+    /// One of its own; [`Context::new`] makes contexts of it.
+    pub fn new(opts: RuntimeOpts) -> Result<Runtime> {
+        check_version()?;
+        let mut out = null_mut();
+        made(opts.with_raw(|raw| unsafe { sys::tt_runtime_new(raw, &mut out) }), "runtime_new")?;
+        Ok(unsafe { Runtime::from_raw(out) })
+    }
+    /// That of the thread's context.
+    pub fn current() -> Result<Runtime> {
+        unsafe { call1(|c, out| sys::tt_ctx_runtime(c, out)) }
+    }
+}
+
+impl Generator {
+    /// That of the thread's context.
+    pub fn current() -> Result<Generator> {
+        unsafe { call1(|c, out| sys::tt_ctx_generator(c, out)) }
+    }
+    /// Seed and offset.
+    pub fn state(&self) -> Result<[u64; 2]> {
+        unsafe { call_value(|c, out: *mut [u64; 2]| sys::tt_generator_state(c, self.raw(), out as *mut u64)) }
+    }
+    /// Goes on where `state` was taken.
+    pub fn set_state(&self, state: [u64; 2]) -> Result<()> {
+        unsafe { call(|c| sys::tt_generator_set_state(c, self.raw(), state.as_ptr())) }
+    }
+}
+
+/// Runs f; once `cancel` is requested, its calls fail with [`Status::Cancelled`].
+pub fn cancellable<R>(cancel: &Cancel, f: impl FnOnce() -> R) -> Result<R> {
+    struct Off;
+    impl Drop for Off {
+        fn drop(&mut self) {
+            unsafe { sys::tt_ctx_set_cancel(ctx(), null_mut()) };
+        }
+    }
+    unsafe { call(|c| sys::tt_ctx_set_cancel(c, cancel.raw()))? };
+    let _off = Off;
+    Ok(f())
+}
+
+type Setter = unsafe extern "C" fn(*mut sys::tt_ctx, i32, *mut i32) -> sys::tt_status;
+
+/// Restores a mode of the thread's context when it goes.
+#[must_use]
+pub struct ModeGuard(Setter, i32, std::marker::PhantomData<*mut ()>);
+impl ModeGuard {
+    fn new(set: Setter, on: bool) -> ModeGuard {
+        let mut previous = on as i32;
+        unsafe { set(ctx(), on as i32, &mut previous) };
+        ModeGuard(set, previous, Default::default())
+    }
+}
+impl Drop for ModeGuard {
+    fn drop(&mut self) {
+        unsafe { self.0(ctx(), self.1, null_mut()) };
+    }
+}
+
+/// Records gradients, or does not, until the guard goes.
+pub fn grad_guard(on: bool) -> ModeGuard {
+    ModeGuard::new(sys::tt_set_grad_enabled, on)
+}
+/// Until the guard goes, a backward fails at the first operator whose gradient has nan, and names the forward operator.
+pub fn anomaly_guard(on: bool) -> ModeGuard {
+    ModeGuard::new(sys::tt_set_anomaly_enabled, on)
+}
+/// Runs f without recording gradients.
+///
+/// ```
+/// let w = tt::ones(&[2])?.requires_grad_(true)?;
+/// assert!(!tt::no_grad(|| w.exp())?.requires_grad() && w.exp()?.requires_grad());
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn no_grad<R>(f: impl FnOnce() -> R) -> R {
+    let _off = grad_guard(false);
+    f()
+}
+/// Runs f with gradients recorded.
+pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
+    let _on = grad_guard(true);
+    f()
+}
+
+/// 1 baseline, 2 avx2, 3 avx512.
+pub fn isa() -> Result<i32> {
+    unsafe { call_value(|c, out| sys::tt_ctx_isa(c, out)) }
+}

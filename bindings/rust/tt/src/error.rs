@@ -1,0 +1,139 @@
+//! Errors: what tt's record of a failed call says, and what a closure of the host has raised.
+use crate::{callback, context, handle::text_of, DType, Status};
+use std::any::Any;
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Mutex;
+use tt_sys as sys;
+
+/// Of every call that may fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A call that failed: nothing has changed then, unless the call says otherwise.
+///
+/// ```
+/// let (a, b) = (tt::zeros(&[2, 3])?, tt::zeros(&[4, 5])?);
+/// let e = a.matmul(&b).unwrap_err();
+/// assert_eq!((e.status, e.op.as_str()), (tt::Status::Shape, "matmul"));
+/// assert_eq!(e.shapes, [vec![2, 3], vec![4, 5]]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub struct Error(Box<ErrorInfo>);
+
+/// What an [`Error`] says.
+pub struct ErrorInfo {
+    /// The kind of error.
+    pub status: Status,
+    /// The operator or function that failed; "" if none.
+    pub op: String,
+    /// The offending argument.
+    pub argument: Option<String>,
+    /// Its position in the C function, the ctx left out.
+    pub argument_index: Option<usize>,
+    /// Offending shapes, at most two.
+    pub shapes: Vec<Vec<i64>>,
+    /// Offending dtypes, at most two.
+    pub dtypes: Vec<DType>,
+    /// The sentence alone.
+    pub message: String,
+    /// The error inside a closure that made the call fail.
+    pub cause: Option<Error>,
+    other: Option<Box<dyn StdError + Send + Sync>>,
+    panic: Option<Mutex<Box<dyn Any + Send>>>,
+}
+
+impl std::ops::Deref for Error {
+    type Target = ErrorInfo;
+    fn deref(&self) -> &ErrorInfo {
+        &self.0
+    }
+}
+
+impl Error {
+    /// An error of the host's own, as closures give it to tt.
+    pub fn new(status: Status, message: impl Into<String>) -> Error {
+        let (message, op) = (message.into(), String::new());
+        let (argument, argument_index, shapes, dtypes) = (None, None, vec![], vec![]);
+        Error(Box::new(ErrorInfo { status, op, argument, argument_index, shapes, dtypes, message, cause: None, other: None, panic: None }))
+    }
+    /// Any error of the host, which becomes the `source`.
+    pub fn other(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+        let error = error.into();
+        let mut e = Error::new(Status::Callback, error.to_string());
+        e.0.other = Some(error);
+        e
+    }
+    /// The text of the panic behind this error, its own or that of a cause.
+    pub fn panic_message(&self) -> Option<&str> {
+        let here = self.0.panic.is_some().then(|| self.0.message.as_str());
+        here.or_else(|| self.cause.as_ref()?.panic_message())
+    }
+    /// The panic behind this error, for [`std::panic::resume_unwind`]; the error itself if there is none.
+    pub fn into_panic(mut self) -> std::result::Result<Box<dyn Any + Send>, Error> {
+        match (self.0.panic.take(), self.0.cause.take()) {
+            (Some(payload), _) => Ok(payload.into_inner().unwrap_or_else(|e| e.into_inner())),
+            (None, Some(cause)) => cause.into_panic().map_err(|cause| {
+                self.0.cause = Some(cause);
+                self
+            }),
+            (None, None) => Err(self),
+        }
+    }
+
+    pub(crate) fn from_panic(payload: Box<dyn Any + Send>) -> Error {
+        let text = payload.downcast_ref::<&str>().map(|s| s.to_string()).or_else(|| payload.downcast_ref::<String>().cloned());
+        let mut e = Error::new(Status::Callback, text.unwrap_or_else(|| "a panic without text".to_string()));
+        e.0.panic = Some(Mutex::new(payload));
+        e
+    }
+    /// What ctx says of its last failed call.
+    #[cold]
+    pub(crate) fn last(c: *mut sys::tt_ctx) -> Error {
+        let raised = callback::take_raised();
+        let record = unsafe { sys::tt_ctx_error(c) };
+        if record.is_null() {
+            return context::startup_error();
+        }
+        let mut e = unsafe { Error::of_record(&*record) };
+        if raised.is_some() && matches!(e.status, Status::Callback | Status::Cancelled) {
+            e.0.cause = raised;
+        }
+        e
+    }
+    unsafe fn of_record(r: &sys::tt_error) -> Error {
+        let mut e = Error::new(Status::from_raw(r.code).unwrap_or(Status::Internal), text_of(r.message));
+        e.0.op = text_of(r.op).into_owned();
+        e.0.argument = Some(text_of(r.arg).into_owned()).filter(|name| !name.is_empty());
+        e.0.argument_index = usize::try_from(r.arg_index).ok();
+        e.0.shapes = (0..2).filter(|i| r.ndim[*i] >= 0).map(|i| r.shape[i][..r.ndim[i].min(8) as usize].to_vec()).collect();
+        e.0.dtypes = r.dtype.iter().filter_map(|d| DType::from_raw(*d)).collect();
+        e.0.cause = r.cause.as_ref().map(|cause| Error::of_record(cause));
+        e
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.0.op.is_empty() && !self.0.message.starts_with(&self.0.op) {
+            write!(f, "{}: ", self.0.op)?;
+        }
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.0.status, self)?;
+        self.0.cause.as_ref().map_or(Ok(()), |cause| write!(f, "\n  caused by {:?}", cause))
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match (&self.0.cause, &self.0.other) {
+            (Some(cause), _) => Some(cause),
+            (None, Some(other)) => Some(other.as_ref()),
+            _ => None,
+        }
+    }
+}

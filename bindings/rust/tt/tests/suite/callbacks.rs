@@ -1,0 +1,190 @@
+use crate::{floats, values};
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use tt::{Error, FunctionCall, Module, Result, Status, Tensor};
+
+fn leaf(v: &[f32]) -> Tensor {
+    floats(v).requires_grad_(true).unwrap()
+}
+
+#[test]
+fn hooks_see_and_replace_gradients() -> Result<()> {
+    let (x, seen) = (leaf(&[1.0, 2.0]), Arc::new(Mutex::new(vec![])));
+    let also = seen.clone();
+    x.register_hook(move |g| {
+        also.lock().unwrap().push(values(g)?);
+        Ok(Some(g * 10.0))
+    })?;
+    let after = Arc::new(AtomicI64::new(0));
+    let count = after.clone();
+    let id = x.register_accumulate_hook(move |leaf| {
+        assert!(leaf.grad()?.is_some());
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    })?;
+    (&x * 3.0).sum()?.backward()?;
+    assert_eq!((values(&x.grad()?.unwrap())?, seen.lock().unwrap().clone()), (vec![30.0, 30.0], vec![vec![3.0, 3.0]]));
+    x.remove_hook(id)?;
+    (&x * 3.0).sum()?.backward()?;
+    assert_eq!(after.load(Ordering::Relaxed), 1);
+    let y = &x * 2.0;
+    let node = y.grad_fn()?.unwrap();
+    assert_eq!(node.num_inputs(), 1);
+    node.register_hook(true, |grads| Ok(vec![Some(grads[0].as_ref().unwrap() * 0.0)]))?;
+    x.set_grad(None)?;
+    y.sum()?.backward()?;
+    assert_eq!(values(&x.grad()?.unwrap())?, [0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn a_hook_may_take_itself_away() -> Result<()> {
+    let x = leaf(&[1.0]);
+    let (id, data, same) = (Arc::new(AtomicI64::new(0)), vec![7; 1000], x.clone());
+    let own = id.clone();
+    let n = x.register_hook(move |_| {
+        same.remove_hook(own.load(Ordering::Relaxed))?;
+        assert!(data.iter().all(|v| *v == 7)); // still there
+        Ok(None)
+    })?;
+    id.store(n, Ordering::Relaxed);
+    x.sum()?.backward()?;
+    assert!(x.remove_hook(n).is_err());
+    Ok(())
+}
+
+#[test]
+fn panics_become_errors_and_go_on_where_wanted() -> Result<()> {
+    let x = leaf(&[1.0]);
+    x.register_hook(|_| panic!("a hook of {}", "mine"))?;
+    let e = x.sum()?.backward().unwrap_err();
+    assert_eq!((e.status, e.panic_message()), (Status::Callback, Some("a hook of mine")));
+    assert_eq!(e.cause.as_ref().unwrap().message, "a hook of mine");
+    let payload = e.into_panic().unwrap();
+    let again = catch_unwind(std::panic::AssertUnwindSafe(|| std::panic::resume_unwind(payload))).unwrap_err();
+    assert_eq!(again.downcast_ref::<String>().unwrap(), "a hook of mine");
+    let plain = floats(&[1.0]).reshape(&[2]).unwrap_err();
+    assert!(plain.panic_message().is_none() && plain.into_panic().unwrap_err().status == Status::Shape);
+    Ok(())
+}
+
+#[test]
+fn inner_errors_are_causes() -> Result<()> {
+    let m = Module::from_fn("Reshape", |x| x.reshape(&[7]))?;
+    let net = tt::sequential([tt::nn::relu()?, m])?;
+    let e = net.call(&floats(&[1.0])).unwrap_err();
+    let cause = e.cause.as_ref().unwrap();
+    assert_eq!((e.status, cause.status, cause.op.as_str()), (Status::Callback, Status::Shape, "reshape"));
+    let m = Module::from_fn("Io", |_| Err(Error::other(std::io::Error::new(std::io::ErrorKind::Other, "no disk"))))?;
+    let e = m.call(&floats(&[1.0])).unwrap_err();
+    assert_eq!(std::error::Error::source(e.cause.as_ref().unwrap()).unwrap().to_string(), "no disk");
+    assert!(format!("{:?}", e).contains("caused by Callback: no disk"));
+    let deep = Module::from_fn("Deep", |x| Module::from_fn("Deeper", |_| panic!("far down"))?.call(x))?;
+    let e = deep.call(&floats(&[1.0])).unwrap_err();
+    assert_eq!(e.panic_message(), Some("far down"));
+    assert!(floats(&[1.0]).exp()?.is_leaf()); // and nothing is left of it
+    assert!(floats(&[1.0]).reshape(&[3]).unwrap_err().cause.is_none());
+    Ok(())
+}
+
+struct Scale(f64);
+impl tt::Function for Scale {
+    fn name(&self) -> &str {
+        "Scale"
+    }
+    fn forward(&self, call: &FunctionCall, inputs: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        let x = inputs[0].as_ref().unwrap();
+        call.save(&[x])?;
+        assert!(self.0 != 13.0, "thirteen");
+        Ok(vec![Some(x * self.0), Some(x + 1)])
+    }
+    fn backward(&self, call: &FunctionCall, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        assert_eq!(call.saved(0)?.numel(), 2);
+        assert!(self.0 != 7.0, "seven");
+        Ok(vec![grads[0].as_ref().map(|g| g * self.0)])
+    }
+}
+
+#[test]
+fn functions_with_gradients_of_their_own() -> Result<()> {
+    let x = leaf(&[1.0, 2.0]);
+    let outs = tt::apply(Scale(5.0), &[&x], 2)?;
+    assert_eq!((values(&outs[0])?, values(&outs[1])?), (vec![5.0, 10.0], vec![2.0, 3.0]));
+    assert_eq!(outs[0].grad_fn()?.unwrap().name(), "Scale");
+    outs[0].sum()?.backward()?;
+    assert_eq!(values(&x.grad()?.unwrap())?, [5.0, 5.0]);
+    assert_eq!(tt::apply(Scale(13.0), &[&x], 2).unwrap_err().panic_message(), Some("thirteen"));
+    let e = tt::apply(Scale(7.0), &[&x], 2)?[0].sum()?.backward().unwrap_err();
+    assert_eq!(e.panic_message(), Some("seven"));
+    assert_eq!(tt::apply(Scale(1.0), &[&x], 1).unwrap_err().status, Status::Callback); // two given, one wanted
+    Ok(())
+}
+
+#[test]
+fn modules_of_the_host() -> Result<()> {
+    let child = tt::nn::linear(2, 2)?;
+    let inner = child.clone();
+    let residual = Module::custom("Residual", move |m, x| {
+        let x = x[0].as_ref().unwrap();
+        assert!(!m.training() || m.num_children() == 1);
+        Ok(vec![inner.call(x)? + x * m.get_tensor("scale")?.unwrap()])
+    })?;
+    residual.register_module("fc", &child)?;
+    residual.register_parameter("scale", Some(&floats(&[2.0])))?;
+    residual.register_buffer("seen", Some(&floats(&[0.0])), false)?;
+    let net = tt::sequential([residual, tt::nn::relu()?])?;
+    assert_eq!(net.state_dict()?.names(), ["0.scale", "0.fc.weight", "0.fc.bias"]);
+    assert_eq!(net.named_buffers()?.names(), ["0.seen"]);
+    let y = net.call(&tt::ones(&[3, 2])?)?;
+    assert_eq!(y.shape(), [3, 2]);
+    assert!(net.to_string().contains("(0): Residual("), "{}", net);
+    assert_eq!(net.child(0)?.class(), "Residual");
+    let copy = net.copy()?;
+    net.zero_grad()?;
+    assert_eq!(copy.parameters()?.len(), 3);
+    assert_eq!(Module::from_fn("One", |x| Ok(x.clone()))?.forward(&[&y, &y]).unwrap_err().status, Status::Callback);
+    Ok(())
+}
+
+#[test]
+fn module_hooks() -> Result<()> {
+    let m = tt::nn::relu()?;
+    let pre = m.register_forward_pre_hook(|m, x| {
+        assert_eq!(m.class(), "ReLU");
+        Ok(vec![Some(x[0].as_ref().unwrap() - 1.0)])
+    })?;
+    m.register_forward_hook(|_, x, y| {
+        assert_eq!((x.len(), y.len()), (1, 1));
+        Ok(vec![Some(y[0].as_ref().unwrap() * 2.0)])
+    })?;
+    assert_eq!(values(&m.call(&floats(&[0.5, 3.0]))?)?, [0.0, 4.0]);
+    m.remove_hook(pre)?;
+    assert_eq!(values(&m.call(&floats(&[0.5, 3.0]))?)?, [1.0, 6.0]);
+    m.register_forward_hook(|_, _, y| Ok(vec![None; y.len() + 1]))?;
+    assert!(m.call(&floats(&[1.0])).unwrap_err().cause.as_ref().unwrap().message.contains("at most 1"));
+    Ok(())
+}
+
+#[test]
+fn closures_of_optimizers_and_schedules() -> Result<()> {
+    let w = leaf(&[3.0]);
+    let sgd = tt::optim::sgd_with(&[&w], tt::optim::SgdOpts::new().lr(0.25))?;
+    let steps = std::cell::Cell::new(0);
+    let loss = sgd.step_closure(|| {
+        steps.set(steps.get() + 1);
+        sgd.zero_grad(true)?;
+        let loss = (&w * &w).sum()?;
+        loss.backward()?;
+        Ok(loss)
+    })?;
+    assert_eq!((loss.item::<f32>()?, values(&w)?, steps.get()), (9.0, vec![1.5], 1));
+    assert_eq!(sgd.step_closure(|| panic!("in the closure")).unwrap_err().panic_message(), Some("in the closure"));
+    let halving = sgd.lr_lambda(|epoch, group| Ok(0.5f64.powi((epoch + group) as i32)), -1)?;
+    sgd.step()?;
+    halving.step()?;
+    assert_eq!((halving.get_last_lr()?, halving.last_epoch()), (vec![0.125], 1));
+    let bad = sgd.lr_multiplicative(|epoch, _| if epoch > 0 { panic!("late") } else { Ok(1.0) }, -1)?;
+    assert_eq!(bad.step().unwrap_err().panic_message(), Some("late"));
+    Ok(())
+}

@@ -1,0 +1,171 @@
+use crate::{floats, temporary, values};
+use tt::opts::*;
+use tt::{nn, optim, Checkpoint, DType, Result, StateDict, Tensor};
+
+fn net() -> Result<tt::Module> {
+    tt::sequential([
+        nn::conv2d_with(1, 4, &[3], nn::Conv2dOpts::new().padding(&[1]))?,
+        nn::batch_norm2d(4)?,
+        nn::relu()?,
+        nn::max_pool2d(&[2])?,
+        nn::flatten()?,
+        nn::dropout_with(nn::DropoutOpts::new().p(0.1))?,
+        nn::linear_with(16, 3, nn::LinearOpts::new().bias(true))?,
+    ])
+}
+
+fn step(net: &tt::Module, adam: &tt::Optimizer) -> Result<f32> {
+    let (x, y) = (tt::randn(&[8, 1, 4, 4])?, tt::randint(0, 3, &[8])?);
+    adam.zero_grad(true)?;
+    let loss = net.call(&x)?.cross_entropy(&y)?;
+    loss.backward()?;
+    tt::clip_grad_norm_with_(&net.parameters()?, 1.0, ClipGradNormOpts::new().norm_type(f64::INFINITY))?;
+    adam.step()?;
+    loss.item()
+}
+
+#[test]
+fn resumed_training_is_the_same() -> Result<()> {
+    let path = temporary("run");
+    let run = |resume: bool| -> Result<(Vec<f32>, StateDict)> {
+        tt::manual_seed(3)?;
+        let net = net()?;
+        let adam = optim::adam_with(&net.parameters()?, optim::AdamOpts::new().lr(0.02).betas((0.8, 0.99)))?;
+        let schedule = tt::lr::cosine_annealing(&adam, 6)?;
+        let (generator, extra) = (tt::Generator::current()?, StateDict::new()?);
+        let parts = Checkpoint::new().module(&net).optimizer(&adam).scheduler(&schedule).generator(&generator).extra(&extra);
+        let mut losses = vec![];
+        if resume {
+            parts.load(&path)?;
+            losses = extra.tensor("losses")?.to_vec()?;
+        }
+        for i in losses.len()..6 {
+            losses.push(step(&net, &adam)?);
+            schedule.step()?;
+            if i == 2 {
+                extra.set("losses", &floats(&losses))?;
+                parts.save(&path)?;
+            }
+        }
+        Ok((losses, net.state_dict()?))
+    };
+    let (whole, resumed) = (run(false)?, run(true)?);
+    assert_eq!(whole.0, resumed.0);
+    for name in whole.1.names() {
+        assert_eq!(
+            whole.1.tensor(&name)?.to_dtype(DType::F64)?.to_vec::<f64>()?,
+            resumed.1.tensor(&name)?.to_dtype(DType::F64)?.to_vec::<f64>()?
+        );
+    }
+    std::fs::remove_file(path).unwrap();
+    Ok(())
+}
+
+#[test]
+fn modules_and_their_state() -> Result<()> {
+    let net = net()?;
+    assert_eq!(net.parameters()?.len(), 6);
+    assert_eq!(net.named_parameters()?.names()[..2], ["0.weight", "0.bias"]);
+    assert_eq!(net.get_submodule("6")?.class(), "Linear");
+    assert_eq!(net.get_tensor("6.bias")?.unwrap().shape(), [3]);
+    let state = net.state_dict()?;
+    let other = net.copy()?;
+    unsafe { other.get_tensor("0.weight")?.unwrap().detach()?.zero_()? };
+    other.load_state_dict(&state)?;
+    assert_eq!(values(&other.get_tensor("0.weight")?.unwrap())?, values(&net.get_tensor("0.weight")?.unwrap())?);
+    let partial = StateDict::new()?;
+    partial.set("6.bias", &tt::zeros(&[3])?)?;
+    assert!(net.load_state_dict(&partial).is_err());
+    net.load_state_dict_with(&partial, ModuleLoadStateDictOpts::new().strict(false))?;
+    net.train(false)?;
+    net.requires_grad_(false)?;
+    net.to(None, Some(DType::F64))?;
+    assert!(!net.training() && !net.parameters()?[0].requires_grad());
+    assert_eq!(net.call(&tt::zeros_with(&[2, 1, 4, 4], ZerosOpts::new().dtype(DType::F64))?)?.dtype(), DType::F64);
+    assert_eq!(net.num_children(), 7);
+    assert_eq!((0..7).filter_map(|i| net.child_name(i)).collect::<Vec<_>>(), ["0", "1", "2", "3", "4", "5", "6"]);
+    Ok(())
+}
+
+#[test]
+fn losses_and_attention_take_several_inputs() -> Result<()> {
+    let (scores, classes) = (tt::randn(&[4, 3])?, Tensor::from_slice(&[0i64, 1, 2, 0], &[4])?);
+    let loss = nn::cross_entropy_loss_with(nn::CrossEntropyLossOpts::new().label_smoothing(0.1))?;
+    let both = loss.forward(&[&scores, &classes])?;
+    assert_eq!(both[0].shape(), [0i64; 0]);
+    let attention = nn::multihead_attention_with(8, 2, nn::MultiheadAttentionOpts::new().batch_first(true))?;
+    let x = tt::randn(&[2, 5, 8])?;
+    let (y, weights) = attention.attend(&x, &x, &x, MultiheadAttentionForwardOpts::new().average_attn_weights(false))?;
+    assert_eq!((y.shape(), weights.unwrap().shape()), (&[2, 5, 8][..], &[2, 2, 5, 5][..]));
+    assert!(attention.attend(&x, &x, &x, MultiheadAttentionForwardOpts::new().need_weights(false))?.1.is_none());
+    let outs = attention.forward_opt(&[Some(&x), Some(&x), Some(&x), None])?;
+    assert_eq!(outs[0].shape(), [2, 5, 8]);
+    Ok(())
+}
+
+#[test]
+fn groups_values_and_state() -> Result<()> {
+    let (a, b) = (floats(&[1.0]).requires_grad_(true)?, floats(&[2.0]).requires_grad_(true)?);
+    let adam = optim::adamw(&[&a])?;
+    adam.add_param_group(&[&b])?;
+    adam.set_f64(1, "lr", 0.5)?;
+    assert_eq!((adam.num_groups(), adam.num_params(), adam.group_size(1), adam.get_f64(0, "lr")?), (2, 2, 1, 1e-3));
+    assert!(adam.get_f64(0, "speed").is_err());
+    (&a * &b).sum()?.backward()?;
+    adam.step()?;
+    assert!(adam.get_state(0, "exp_avg")?.is_some() && adam.get_state(0, "momentum_buffer").map_or(true, |s| s.is_none()));
+    let tensors = (0..adam.num_tensors()).map(|i| adam.tensor_at(i)).collect::<Result<Vec<_>>>()?;
+    let numbers = (0..adam.num_numbers()).map(|i| adam.number_at(i)).collect::<Result<Vec<_>>>()?;
+    assert!(tensors.iter().any(|t| t.0 == "state.1.exp_avg_sq") && numbers.iter().any(|n| n.0 == "param_groups.1.lr" && n.1 == 0.5));
+    let other = optim::adamw(&[&a])?;
+    other.add_param_group(&[&b])?;
+    tensors.iter().try_for_each(|(name, t)| other.load_tensor(name, t))?;
+    numbers.iter().try_for_each(|(name, v)| other.load_number(name, *v))?;
+    assert_eq!(values(&other.get_state(1, "exp_avg")?.unwrap())?, values(&adam.get_state(1, "exp_avg")?.unwrap())?);
+    other.set_state(1, "exp_avg", None)?;
+    assert_eq!(adam.param(1)?.data_ptr(), b.data_ptr());
+    let warm = tt::lr::linear_with(&adam, tt::lr::LinearOpts::new().start_factor(0.5).total_iters(2))?;
+    let then = tt::lr::exponential(&adam, 0.5)?;
+    let all = tt::lr::sequential(&adam, &[&warm, &then], &[2])?;
+    assert_eq!(all.get_last_lr()?.len(), 2);
+    assert!(all.num_numbers() > 0 && all.number_at(0)?.0 == "last_epoch");
+    Ok(())
+}
+
+#[test]
+fn gradients_as_functions() -> Result<()> {
+    let x = floats(&[2.0]).requires_grad_(true)?;
+    let unused = floats(&[1.0]).requires_grad_(true)?;
+    let y = &x * &x * &x;
+    let with = floats(&[10.0]);
+    let grads = tt::grad(&[&y], &[&x, &unused], GradOpts::new().allow_unused(true).grad_outputs(&[Some(with.clone())]).retain_graph(true))?;
+    assert_eq!((values(grads[0].as_ref().unwrap())?, grads[1].is_none()), (vec![120.0], true));
+    assert!(x.grad()?.is_none());
+    y.backward_with(BackwardOpts::new().gradient(&with).inputs(&[x.clone()]).retain_graph(true))?;
+    tt::backward_all(&[&y], &[None], BackwardOpts::new())?;
+    assert_eq!(values(&x.grad()?.unwrap())?, [132.0]);
+    let middle = &x * 1.0;
+    middle.retain_grad()?;
+    middle.sum()?.backward()?;
+    assert!(middle.grad()?.is_some());
+    x.set_grad(Some(&with))?;
+    assert_eq!(values(&x.grad()?.unwrap())?, [10.0]);
+    let _on = tt::anomaly_guard(true);
+    assert!(tt::anomaly_enabled());
+    let zero = floats(&[0.0]).requires_grad_(true)?;
+    let e = (zero.sqrt()? * 0.0).sum()?.backward().unwrap_err();
+    assert!(e.message.contains("sqrt"), "{}", e);
+    Ok(())
+}
+
+#[test]
+fn files_of_tensors() -> Result<()> {
+    let path = temporary("tensors");
+    tt::save(&path, &[("b", &floats(&[1.0, 2.0])), ("a", &tt::ones(&[2, 2])?)], &[("format", "tt")])?;
+    let (read, mapped) = (tt::SafeTensors::open(path.to_str().unwrap())?, tt::SafeTensors::map(path.to_str().unwrap())?);
+    assert_eq!((read.len(), mapped.tensor("b")?.to_vec::<f32>()?, read.tensor("a")?.shape()), (2, vec![1.0, 2.0], &[2, 2][..]));
+    assert_eq!((read.metadata_size(), read.metadata_key(0).as_deref(), read.metadata_value(0).as_deref()), (1, Some("format"), Some("tt")));
+    assert!(!mapped.tensor("a")?.is_writable() && read.tensor("c").is_err() && read.name(7).is_none());
+    std::fs::remove_file(path).unwrap();
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! Trains a small convolutional network on handwritten digits: the Rust form of examples/c/train_digits.c.
+//!
+//!     train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--checkpoint FILE] [--resume FILE] [--logits FILE]
+//!     train_digits --evaluate CHECKPOINT [--logits FILE]
+//!
+//! --checkpoint saves everything after each epoch; --resume goes on from such a file. --evaluate tests the model of one, also of the C
+//! program; --logits writes the scores of the test rows, raw float32: (297, 10) row-major.
+use std::error::Error;
+use std::io::{stdout, Write};
+use std::time::Instant;
+use tt::{lr, nn, optim, Checkpoint, Generator, Module, Optimizer, Result, Scheduler, StateDict, Tensor};
+
+const TRAIN: i64 = 1500;
+const BATCH: i64 = 50;
+const CLASSES: usize = 10;
+
+struct Options {
+    data: String,
+    epochs: i64,
+    lr: f64,
+    threads: i32,
+    seed: u64,
+    checkpoint: Option<String>,
+    resume: Option<String>,
+    evaluate: Option<String>,
+    logits: Option<String>,
+}
+
+fn parse() -> std::result::Result<Options, Box<dyn Error>> {
+    let (checkpoint, resume, evaluate, logits) = (None, None, None, None);
+    let mut o = Options { data: "examples/data/digits.csv".into(), epochs: 30, lr: 0.01, threads: 1, seed: 0, checkpoint, resume, evaluate, logits };
+    let mut args = std::env::args().skip(1);
+    while let Some(name) = args.next() {
+        let value = args.next().ok_or_else(|| format!("no value for {}", name))?;
+        match name.as_str() {
+            "--data" => o.data = value,
+            "--epochs" => o.epochs = value.parse()?,
+            "--lr" => o.lr = value.parse()?,
+            "--threads" => o.threads = value.parse()?,
+            "--seed" => o.seed = value.parse()?,
+            "--checkpoint" => o.checkpoint = Some(value),
+            "--resume" => o.resume = Some(value),
+            "--evaluate" => o.evaluate = Some(value),
+            "--logits" => o.logits = Some(value),
+            _ => return Err(format!("unknown option {}", name).into()),
+        }
+    }
+    Ok(o)
+}
+
+/// Rows of 64 pixels (0-16) and a label: images (N, 1, 8, 8) in 0 … 1 and labels (N).
+fn read(path: &str) -> std::result::Result<(Tensor, Tensor), Box<dyn Error>> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {}", path, e))?;
+    let (mut pixels, mut labels) = (vec![], vec![]);
+    for (i, line) in text.lines().enumerate() {
+        let wrong = |why: &dyn std::fmt::Display| format!("{}:{}: {}", path, i + 1, why);
+        let row = line.split(',').map(str::parse).collect::<std::result::Result<Vec<u8>, _>>().map_err(|e| wrong(&e))?;
+        if row.len() != 65 || row[64] as usize >= CLASSES || row[..64].iter().any(|p| *p > 16) {
+            return Err(wrong(&"not 64 pixels of 0 to 16 and a digit").into());
+        }
+        pixels.extend(row[..64].iter().map(|p| *p as f32 / 16.0));
+        labels.push(row[64] as i64);
+    }
+    let n = labels.len() as i64;
+    if n <= TRAIN {
+        return Err(format!("{}: {} rows, more than {} are needed", path, n, TRAIN).into());
+    }
+    Ok((Tensor::from_vec(pixels, &[n, 1, 8, 8])?, Tensor::from_vec(labels, &[n])?))
+}
+
+/// (N, 1, 8, 8) -> (N, 32, 2, 2) -> (N, 10)
+fn build() -> Result<Module> {
+    let conv = |inputs, outputs| nn::conv2d_with(inputs, outputs, &[3], nn::Conv2dOpts::new().padding(&[1]));
+    tt::sequential([
+        conv(1, 16)?,
+        nn::batch_norm2d(16)?,
+        nn::relu()?,
+        nn::max_pool2d(&[2])?,
+        conv(16, 32)?,
+        nn::batch_norm2d(32)?,
+        nn::relu()?,
+        nn::max_pool2d(&[2])?,
+        nn::flatten()?,
+        nn::dropout_with(nn::DropoutOpts::new().p(0.3))?,
+        nn::linear(32 * 2 * 2, CLASSES as i64)?,
+    ])
+}
+
+struct Trainer {
+    net: Module,
+    adam: Optimizer,
+    schedule: Scheduler,
+    random: Generator,
+    losses: Vec<f64>, // one per epoch so far
+}
+
+impl Trainer {
+    fn new(o: &Options) -> Result<Trainer> {
+        let net = build()?;
+        let adam = optim::adam_with(&net.parameters()?, optim::AdamOpts::new().lr(o.lr))?;
+        let schedule = lr::cosine_annealing(&adam, o.epochs)?;
+        Ok(Trainer { net, adam, schedule, random: Generator::current()?, losses: vec![] })
+    }
+    fn parts<'a>(&'a self, extra: &'a StateDict) -> Checkpoint<'a> {
+        Checkpoint::new().module(&self.net).optimizer(&self.adam).scheduler(&self.schedule).generator(&self.random).extra(extra)
+    }
+    fn save(&self, path: &str) -> Result<()> {
+        let extra = StateDict::new()?;
+        extra.set("losses", &Tensor::from_slice(&self.losses, &[self.losses.len() as i64])?)?;
+        self.parts(&extra).save(path)
+    }
+    fn resume(&mut self, path: &str) -> Result<()> {
+        let extra = StateDict::new()?;
+        self.parts(&extra).load(path)?;
+        self.losses = extra.tensor("losses")?.to_vec()?;
+        Ok(())
+    }
+    fn batch(&self, x: &Tensor, y: &Tensor, rows: &Tensor) -> Result<f64> {
+        let scores = self.net.call(&x.index_select(0, rows)?)?;
+        let loss = scores.cross_entropy(&y.index_select(0, rows)?)?;
+        self.adam.zero_grad(true)?;
+        loss.backward()?;
+        self.adam.step()?;
+        Ok(loss.item::<f32>()? as f64)
+    }
+    fn train(&mut self, o: &Options, x: &Tensor, y: &Tensor) -> Result<()> {
+        let (start, first) = (Instant::now(), self.losses.len());
+        for epoch in first + 1..=o.epochs as usize {
+            let order = tt::randperm(TRAIN)?;
+            let batches = order.split(BATCH)?;
+            let sum: f64 = batches.iter().map(|rows| self.batch(x, y, rows)).sum::<Result<f64>>()?;
+            self.schedule.step()?;
+            self.losses.push(sum / batches.len() as f64);
+            if let Some(path) = &o.checkpoint {
+                self.save(path)?;
+            }
+            progress(epoch, o.epochs as usize, epoch - first, sum / batches.len() as f64, start);
+        }
+        println!();
+        Ok(())
+    }
+    /// Scores in evaluation.
+    fn scores(&self, x: &Tensor) -> Result<Tensor> {
+        self.net.train(false)?;
+        tt::no_grad(|| self.net.call(x))
+    }
+}
+
+fn progress(epoch: usize, epochs: usize, done: usize, loss: f64, start: Instant) {
+    let seconds = start.elapsed().as_secs_f64();
+    let bar: String = (0..30).map(|i| if i < 30 * epoch / epochs { '#' } else { '-' }).collect();
+    let (rate, left) = (done as f64 * TRAIN as f64 / seconds, seconds / done as f64 * (epochs - epoch) as f64);
+    print!("\repoch {:3}/{} [{}] loss {:.4}  {:.0} samples/s  ETA {:.1} s ", epoch, epochs, bar, loss, rate, left);
+    let _ = stdout().flush();
+}
+
+/// Rows: the true class; columns: the predicted one.
+fn print_confusion(truth: &[i64], guess: &[i64]) {
+    let mut counts = [[0; CLASSES]; CLASSES];
+    truth.iter().zip(guess).for_each(|(t, g)| counts[*t as usize][*g as usize] += 1);
+    println!("confusion matrix (rows: truth)\n    {}", (0..CLASSES).map(|c| format!("{:4}", c)).collect::<String>());
+    for (class, row) in counts.iter().enumerate() {
+        println!("{:4}{}", class, row.iter().map(|n| if *n == 0 { "   .".into() } else { format!("{:4}", n) }).collect::<String>());
+    }
+}
+
+fn run(o: &Options) -> std::result::Result<(), Box<dyn Error>> {
+    let (x, y) = read(&o.data)?;
+    tt::set_num_threads(o.threads)?;
+    tt::manual_seed(1234)?; // the split is always the same
+    let order = tt::randperm(x.size(0))?;
+    let (train, test) = (order.narrow(0, 0, TRAIN)?, order.narrow(0, TRAIN, x.size(0) - TRAIN)?);
+    tt::manual_seed(o.seed)?;
+    let mut trainer = Trainer::new(o)?;
+    if let Some(path) = &o.evaluate {
+        Checkpoint::new().module(&trainer.net).load(path)?;
+    } else {
+        if let Some(path) = &o.resume {
+            trainer.resume(path)?;
+        }
+        trainer.train(o, &x.index_select(0, &train)?, &y.index_select(0, &train)?)?;
+    }
+    let scores = trainer.scores(&x.index_select(0, &test)?)?;
+    if let Some(path) = &o.logits {
+        let bytes: Vec<u8> = scores.to_vec::<f32>()?.iter().flat_map(|v| v.to_ne_bytes()).collect();
+        std::fs::write(path, bytes).map_err(|e| format!("{}: {}", path, e))?;
+    }
+    let guess = scores.argmax_with(tt::opts::ArgmaxOpts::new().dim(1))?.to_vec::<i64>()?;
+    let truth = y.index_select(0, &test)?.to_vec::<i64>()?;
+    print_confusion(&truth, &guess);
+    let right = truth.iter().zip(&guess).filter(|(t, g)| t == g).count();
+    println!("test accuracy {:.1} %", 100.0 * right as f64 / truth.len() as f64);
+    Ok(())
+}
+
+fn main() {
+    if let Err(e) = parse().and_then(|o| run(&o)) {
+        eprintln!("train_digits: {}", e);
+        std::process::exit(1);
+    }
+}
