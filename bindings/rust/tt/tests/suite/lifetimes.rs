@@ -97,7 +97,7 @@ fn drops_in_any_order_and_on_any_thread() -> Result<()> {
     let (net, w, adam, schedule, loss, node) = build()?;
     let all =
         [thread::spawn(move || drop((schedule, loss))), thread::spawn(move || drop((net, node))), thread::spawn(move || drop((w, adam)))];
-    all.map(|t| t.join().unwrap());
+    all.into_iter().for_each(|t| t.join().unwrap());
     Ok(())
 }
 
