@@ -524,8 +524,8 @@ static constexpr OpSchema unbind_schema = {"unbind", "unbind(self: Tensor, dim: 
 constinit Op<TensorList(const Tensor&, int64_t)> op_unbind = make_op<TensorList, const Tensor&, int64_t>(&unbind_schema, front::unbind, unbind_autograd);
 
 // ---- narrow ----
-static constexpr ArgInfo narrow_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"start", ArgType::kInt, false, false}, {"length", ArgType::kInt, false, false}};
-static constexpr OpSchema narrow_schema = {"narrow", "narrow(self: Tensor, dim: Dim, start: Int, length: Int) -> Tensor", narrow_args, 4, 1, false, false, false, true};
+static constexpr ArgInfo narrow_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"start", ArgType::kIndex, false, false}, {"length", ArgType::kInt, false, false}};
+static constexpr OpSchema narrow_schema = {"narrow", "narrow(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow = make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_schema, front::narrow, nullptr);
 
 // ---- diagonal ----

@@ -47,7 +47,7 @@ namespace TT_NS {
 
 // unbind(self: Tensor, dim: Dim = 0) -> Tensor[]
 
-// narrow(self: Tensor, dim: Dim, start: Int, length: Int) -> Tensor
+// narrow(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor
 
 // diagonal(self: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from genlib import abi, autograd, buildlist, capi, cheader, classes, cpp, manifest, modules, operators_md, python_abi, python_files, rows, rust_files  # noqa: E402
+from genlib import abi, autograd, buildlist, capi, cheader, classes, cpp, julia_files, manifest, modules, operators_md, python_abi, python_files, rows, rust_files  # noqa: E402
 from genlib.schema import load  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,11 +30,12 @@ def main():
     files |= python_abi.generate(api)
     files |= rust_files.generate(ops, groups, api, files)
     files |= buildlist.generate(files, api)
+    files |= julia_files.generate(ops, groups, api)
     files |= operators_md.generate(ops, ROOT)
     stale = [path for path, text in files.items() if not (ROOT / path).exists() or (ROOT / path).read_text() != text]
     if check:
         known = set(files)
-        for folder in ("src/gen", "bindings/python/tt/_ops", "bindings/rust/tt/src/gen"):
+        for folder in ("src/gen", "bindings/python/tt/_ops", "bindings/rust/tt/src/gen", "bindings/julia/src/gen"):
             stale += [str(f.relative_to(ROOT)) for f in (ROOT / folder).glob("*.*") if str(f.relative_to(ROOT)) not in known and f.name != "README.md"]
         for path in stale:
             print(f"stale: {path} (run ./dev gen)")

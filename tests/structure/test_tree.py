@@ -5,7 +5,7 @@ import sys
 from common import ROOT, per_file, run, sources
 
 HAND_WRITTEN = [p for p in sources("src", "kernels", "tests", "bench", "examples", "bindings", "include",
-                                   suffixes=(".h", ".cpp", ".c", ".cu", ".py", ".rs"))
+                                   suffixes=(".h", ".cpp", ".c", ".cu", ".py", ".rs", ".jl"))
                 if not any(part in str(p) for part in ("gen/", "/_ops/", "rust/target/"))
                 and p.name not in ("tt_ops.h", "_layouts.py", "generated.py", "declarations.rs", "rows.rs")]
 

@@ -1,0 +1,78 @@
+# State dicts, files of tensors (safetensors), checkpoints.
+
+StateDict() = own(StateDict, handle_out(o -> C.tt_state_dict_new(ctx(), o)))
+StateDict(s::StateDict) = s
+function StateDict(tensors)
+    s = StateDict()
+    foreach(((name, t),) -> s[String(name)] = t, tensors isa AbstractDict || tensors isa NamedTuple ? pairs(tensors) : tensors)
+    return s
+end
+Base.length(s::StateDict) = Int(C.tt_state_dict_size(s))
+Base.keys(s::StateDict) = [unsafe_string(C.tt_state_dict_name(s, i - 1)) for i in 1:length(s)]
+Base.pairs(s::StateDict) = pairs_of(s)
+pairs_of(s) = [name => tensor_at(s, i) for (i, name) in enumerate(keys(s))]
+tensor_at(s::StateDict, i) = wrap(handle_out(o -> C.tt_state_dict_get(ctx(), s, i - 1, o)))
+Base.iterate(s::StateDict, i=1) = i > length(s) ? nothing : (unsafe_string(C.tt_state_dict_name(s, i - 1)) => tensor_at(s, i), i + 1)
+position(call, s, name) = (i = Ref(Int64(0)); check(call(ctx(), s, name, i)); i[] + 1)
+Base.getindex(s::StateDict, name::AbstractString) = tensor_at(s, position(C.tt_state_dict_find, s, name))
+Base.setindex!(s::StateDict, t::Tensor, name::AbstractString) = check(C.tt_state_dict_set(ctx(), s, name, t))
+Base.haskey(s::StateDict, name) = name in keys(s)
+Base.show(io::IO, s::StateDict) = print(io, "StateDict(", join(keys(s), ", "), ")")
+
+# ---- safetensors ----
+
+"""
+    save_file(path, tensors; metadata=Dict())
+
+Writes tensors (pairs, a Dict, a StateDict) as a safetensors file: after a crash it is the old file or the new one.
+"""
+function save_file(path, tensors; metadata=Dict{String, String}())
+    list = collect(tensors isa AbstractDict || tensors isa NamedTuple ? pairs(tensors) : tensors)
+    names, values = String[String(first(p)) for p in list], Tensor[last(p) for p in list]
+    extra = String[x for (k, v) in metadata for x in (k, v)]
+    GC.@preserve names values extra begin
+        texts = Ptr{UInt8}[pointer(x) for x in extra]
+        opts = Ref(C.tt_safetensors_save_opts(C.TT_SAFETENSORS_SAVE_METADATA, pointer(texts), length(texts)))
+        check(GC.@preserve texts C.tt_safetensors_save(ctx(), path, Ptr{UInt8}[pointer(x) for x in names], handles(values), length(names), opts))
+    end
+end
+
+"""
+    SafeTensors(path; mapped=false)
+
+Opens a safetensors file. mapped: its tensors lie in the file, read-only, without a copy; nobody may cut it meanwhile.
+"""
+SafeTensors(path::AbstractString; mapped::Bool=false) =
+    own(SafeTensors, handle_out(o -> (mapped ? C.tt_safetensors_map : C.tt_safetensors_open)(ctx(), path, o)))
+Base.length(f::SafeTensors) = Int(C.tt_safetensors_size(f))
+Base.keys(f::SafeTensors) = [unsafe_string(C.tt_safetensors_name(f, i - 1)) for i in 1:length(f)]
+tensor_at(f::SafeTensors, i) = wrap(handle_out(o -> C.tt_safetensors_get(ctx(), f, i - 1, o)))
+Base.getindex(f::SafeTensors, name::AbstractString) = tensor_at(f, position(C.tt_safetensors_find, f, name))
+Base.haskey(f::SafeTensors, name) = name in keys(f)
+metadata(f::SafeTensors) = Dict(unsafe_string(C.tt_safetensors_metadata_key(f, i)) => unsafe_string(C.tt_safetensors_metadata_value(f, i))
+                                for i in 0:C.tt_safetensors_metadata_size(f)-1)
+"All tensors of a safetensors file, by name."
+load_file(path; mapped::Bool=false) = Dict(pairs_of(SafeTensors(path; mapped=mapped)))
+
+# ---- checkpoints ----
+
+function with_checkpoint(call, path, extra; module_=nothing, optimizer=nothing, scheduler=nothing, generator=nothing)
+    parts = (module_, optimizer, scheduler, generator, extra)
+    def = Ref(C.tt_checkpoint(sizeof(C.tt_checkpoint), map(handle, parts)...))
+    check(GC.@preserve parts call(ctx(), path, def))
+end
+"""
+    save_checkpoint(path; model, optimizer, scheduler, generator, extra)
+
+Writes what is given, and tensors of one's own (extra), into one file, from which a training goes on as if it had not stopped.
+"""
+function save_checkpoint(path; model=nothing, optimizer=nothing, scheduler=nothing, generator=nothing, extra=nothing)
+    state = extra === nothing ? nothing : StateDict(extra)
+    with_checkpoint(C.tt_checkpoint_save, path, state; module_=model, optimizer=optimizer, scheduler=scheduler, generator=generator)
+end
+"Sets what is given to what the file has, all or nothing; returns its further tensors by name."
+function load_checkpoint!(path; model=nothing, optimizer=nothing, scheduler=nothing, generator=nothing)
+    extra = StateDict()
+    with_checkpoint(C.tt_checkpoint_load, path, extra; module_=model, optimizer=optimizer, scheduler=scheduler, generator=generator)
+    return Dict(pairs_of(extra))
+end

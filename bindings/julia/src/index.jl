@@ -1,0 +1,111 @@
+# t[…]: integers, ranges, :, .., nothing (a new dim), arrays of indices or of Bool, index and mask tensors.
+
+const Sliced = Union{Colon, AbstractRange{<:Integer}, Integer}
+
+"How many dims of the tensor an index stands for."
+spans(i) = i === nothing || i isa Ellipsis ? 0 : i isa Tensor && eltype(i) === Bool ? ndims(i) : i isa AbstractArray{Bool} ? ndims(i) : 1
+
+# CartesianIndex stands for its integers; the rest of the dims, if `..` leaves some.
+function spread(a::Tensor, index)
+    flat = Any[]
+    foreach(i -> i isa CartesianIndex ? append!(flat, Tuple(i)) : push!(flat, i), index)
+    rest = ndims(a) - sum(Int[spans(i) for i in flat])
+    dots = count(i -> i isa Ellipsis, flat)
+    dots > 1 && throw(ArgumentError("only one .. among the indices"))
+    rest < 0 || rest > 0 && dots == 0 ?
+        throw(ArgumentError("a tensor of $(ndims(a)) dims takes so many indices, not $(ndims(a) - rest): t[i, ..] leaves the others whole")) : nothing
+    return flat, rest
+end
+
+wrong_index(a, index) = throw(BoundsError(a, index))
+within(n, i) = 1 <= i <= n
+
+slice_index(start, stop, step, has) = C.tt_index(C.TT_IDX_SLICE, has, start, stop, step, C_NULL)
+bare_index(kind) = C.tt_index(kind, 0, 0, 0, 0, C_NULL)
+
+"C's form of an index of a dim of n; a tensor that it needs goes into kept."
+c_index(a, i::Nothing, n, kept) = bare_index(C.TT_IDX_NONE)
+c_index(a, i::Ellipsis, n, kept) = bare_index(C.TT_IDX_ELLIPSIS)
+c_index(a, i::Colon, n, kept) = slice_index(0, 0, 0, 0)
+c_index(a, i::Bool, n, kept) = throw(ArgumentError("a Bool is no index"))
+c_index(a, i::Integer, n, kept) = within(n, i) ? C.tt_index(C.TT_IDX_INT, 1, i - 1, 0, 0, C_NULL) : wrong_index(a, i)
+function c_index(a, i::AbstractRange{<:Integer}, n, kept)
+    isempty(i) && return slice_index(0, 0, 1, 7)
+    within(n, first(i)) && within(n, last(i)) || wrong_index(a, i)
+    return step(i) > 0 ? slice_index(first(i) - 1, last(i), step(i), 7) : c_index(a, collect(i), n, kept)
+end
+function c_index(a, i::Tensor, n, kept)
+    push!(kept, i)
+    return C.tt_index(C.TT_IDX_TENSOR, 0, 0, 0, 0, handle(i))
+end
+c_index(a, i::AbstractArray{Bool}, n, kept) = c_index(a, Tensor(Array{Bool}(i)), n, kept)
+function c_index(a, i::AbstractArray{<:Integer}, n, kept)
+    all(k -> within(n, k), i) || wrong_index(a, i)
+    return c_index(a, Tensor(Int64.(i) .- 1), n, kept)
+end
+c_index(a, i, n, kept) = throw(ArgumentError("a $(typeof(i)) is no index of a tensor"))
+
+"Calls f with C's array of indices."
+function with_index(f, a::Tensor, index)
+    flat, rest = spread(a, index)
+    kept, d = Tensor[], 1
+    list = C.tt_index[]
+    for i in flat
+        mask = spans(i) > 1  # C compares the shape of a mask
+        push!(list, c_index(a, i, spans(i) == 0 || mask ? 0 : size(a, d), kept))
+        d += i isa Ellipsis ? rest : spans(i)
+    end
+    return GC.@preserve kept f(list)
+end
+
+is_list(i) = i isa AbstractArray && !(i isa AbstractRange && step(i) > 0)
+
+"Lists of indices choose independently, as in arrays (the tensors that are indices go together, as in PyTorch)."
+function Base.getindex(a::Tensor, index...)
+    isempty(index) && return item(a)
+    if count(is_list, index) > 1
+        flat, rest = spread(a, index)
+        d = 1
+        for (k, i) in enumerate(flat)
+            if is_list(i) && spans(i) == 1
+                all_before = ntuple(_ -> Colon(), d - 1)
+                a, flat[k] = a[all_before..., i, ..], Colon()
+            end
+            d += i isa Ellipsis ? rest : spans(i)
+        end
+        return a[flat...]
+    end
+    o = Ref{Ptr{Cvoid}}()
+    with_index(list -> check(C.tt_index_get(ctx(), a, list, length(list), o)), a, index)
+    return wrap(o[])
+end
+
+function Base.setindex!(a::Tensor, x, index...)
+    value = x isa Tensor ? x : x isa Number ? number_tensor(x, a) : Tensor(x)
+    isempty(index) && return copy!(a, value)
+    lists = findall(is_list, collect(Any, index))
+    if length(lists) > 1
+        lists == lists[1]:lists[end] && !any(i -> i isa Tensor, index) || throw(ArgumentError("lists of indices in an assignment must stand side by side, without index tensors"))
+        index = open_mesh(collect(Any, index), lists)
+    end
+    with_index(list -> check(C.tt_index_set(ctx(), a, list, length(list), value)), a, index)
+    return a
+end
+
+"Lists side by side, each along a dim of its own."
+function open_mesh(index, lists)
+    for (k, at) in enumerate(lists)
+        i = index[at]
+        list = i isa AbstractArray{Bool} ? findall(i) : i
+        index[at] = reshape(collect(Int, list), ntuple(d -> d == k ? length(list) : 1, length(lists)))
+    end
+    return index
+end
+
+Base.lastindex(a::Tensor) = length(a)
+Base.lastindex(a::Tensor, d::Integer) = size(a, d)
+Base.firstindex(a::Tensor, d::Integer=1) = 1
+function Base.dotview(a::Tensor, index...)
+    all(i -> i isa Union{Sliced, Nothing, Ellipsis, CartesianIndex} && !is_list(i), index) || throw(ArgumentError("t[list] .= x would write to a copy: t[list] = x"))
+    return a[index...]
+end

@@ -1,0 +1,185 @@
+# Random numbers, threads, cancelling, profiler, trace, operators by name, DLPack.
+
+Generator(seed::Integer) = own(Generator, handle_out(o -> C.tt_generator_new(ctx(), seed % UInt64, o)))
+Generator() = own(Generator, handle_out(o -> C.tt_ctx_generator(ctx(), o)))
+"Seeds the task's own generator. Each task starts with seed 0."
+manual_seed(seed::Integer) = (check(C.tt_manual_seed(ctx(), seed % UInt64)); nothing)
+"(seed, offset) of a generator"
+function get_state(g::Generator)
+    state = fill(UInt64(0), 2)
+    check(C.tt_generator_state(ctx(), g, state))
+    return (state...,)
+end
+set_state!(g::Generator, state) = check(C.tt_generator_set_state(ctx(), g, UInt64[state...]))
+
+# ---- threads, memory, devices ----
+
+set_num_threads!(n::Integer) = check(C.tt_set_num_threads(ctx(), n))
+num_threads() = Int(C.tt_num_threads(ctx()))
+"Bytes that tensors and graphs may hold; 0: no limit."
+set_memory_limit!(bytes::Integer) = check(C.tt_set_memory_limit(ctx(), bytes))
+"Gives cached memory back."
+trim() = (poll(); check(C.tt_trim(ctx())))
+"Name of the instruction set in use."
+instruction_set() = (o = Ref(Int32(0)); check(C.tt_ctx_isa(ctx(), o)); ("baseline", "avx2", "avx512")[o[]])
+load_cuda(path=nothing) = check(C.tt_load_cuda(ctx(), optional(path)))
+device_count(kind="cuda") = (o = Ref(Int32(0)); check(C.tt_device_count(ctx(), Int32(findfirst(==(kind), DEVICE_TYPES)), o)); Int(o[]))
+synchronize(device=nothing) = check(C.tt_synchronize(ctx(), device === nothing ? C_NULL : Ref(device_struct(device))))
+
+"What is alive in the runtime, the most bytes first; no other thread may use tt meanwhile."
+function live()
+    n = Ref(Int64(0))
+    rows = Vector{C.tt_live_row}(undef, 16)
+    while (status = C.tt_runtime_live(ctx(), rows, length(rows), n)) == C.TT_BUFFER_TOO_SMALL
+        resize!(rows, n[] + 8)
+    end
+    check(status)
+    return map(rows[1:n[]]) do r
+        of_tensor = r.dtype != 0
+        (kind = unsafe_string(r.kind), dtype = of_tensor ? DTYPES[r.dtype] : nothing, shape = of_tensor ? r.shape[1:min(r.ndim, 8)] : nothing,
+         requires_grad = r.requires_grad != 0, count = r.count, bytes = r.bytes)
+    end
+end
+
+# ---- cancelling ----
+
+CancelToken() = own(CancelToken, handle_out(o -> C.tt_cancel_new(ctx(), o)))
+cancel(k::CancelToken) = C.tt_cancel_request(k)
+function with_cancel(f, k::CancelToken)
+    c = task_ctx()
+    before = c.token
+    set(token) = (check(C.tt_ctx_set_cancel(c.h, optional(token))); c.token = token)
+    set(k)
+    try f() finally set(before) end
+end
+
+# ---- profiler, trace ----
+
+"profile() do … end: the rows (op, calls, self_ns, total_ns), by total time."
+function profile(f)
+    check(C.tt_profiler_start(ctx()))
+    try f() finally check(C.tt_profiler_stop(ctx())) end
+    n = Ref(Int64(0))
+    C.tt_profiler_rows(ctx(), C_NULL, 0, n)
+    rows = Vector{C.tt_profile_row}(undef, n[])
+    check(C.tt_profiler_rows(ctx(), rows, length(rows), n))
+    return map(r -> (op = unsafe_string(r.op), calls = r.calls, self_ns = r.self_ns, total_ns = r.total_ns), rows)
+end
+"trace(see) do … end: see(op, slot, depth) hears of every operator before it runs."
+function trace(f, see)
+    key = keep(see)
+    check(C.tt_ctx_trace_dispatch(ctx(), ENTRY[:trace], key))
+    try
+        f()
+    finally
+        C.tt_ctx_trace_dispatch(ctx(), C_NULL, C_NULL)
+        forget(key)
+    end
+end
+
+# ---- operators by name ----
+
+manifest() = unsafe_string(C.tt_manifest())
+find_op(name) = handle_out(o -> C.tt_op_find(ctx(), name, o))
+op_schema(name) = unsafe_string(C.tt_op_schema(find_op(name)))
+
+value(tag; n=0, i=0, f=0.0, scalar=TT.scalar(nothing), device=device_struct(nothing), tensor=C_NULL, tensors=C_NULL, ints=C_NULL, str=C_NULL, generator=C_NULL) =
+    C.tt_value(tag, 0, n, i, f, scalar, device, tensor, tensors, ints, str, generator, C_NULL)
+"C's form of an argument of tt_op_call; what it points to goes into kept."
+c_value(x::Nothing, kept) = value(C.TT_VAL_NONE)
+c_value(x::Tensor, kept) = value(C.TT_VAL_TENSOR; tensor=handle(x))
+c_value(x::Bool, kept) = value(C.TT_VAL_BOOL; i=x)
+c_value(x::Integer, kept) = value(C.TT_VAL_INT; i=x)
+c_value(x::Real, kept) = value(C.TT_VAL_FLOAT; f=x)
+c_value(x::Complex, kept) = value(C.TT_VAL_SCALAR; scalar=scalar(x))
+c_value(x::Type, kept) = value(C.TT_VAL_INT; i=dtype_code(x))
+c_value(x::Device, kept) = value(C.TT_VAL_DEVICE; device=x.raw)
+c_value(x::Generator, kept) = value(C.TT_VAL_GENERATOR; generator=handle(x))
+c_value(x::AbstractString, kept) = (s = String(x); push!(kept, s); value(C.TT_VAL_STR; str=pointer(s), n=sizeof(s)))
+c_value(x::Union{Tuple{Vararg{Integer}}, AbstractVector{<:Integer}}, kept) = (v = Int64[x...]; push!(kept, v); value(C.TT_VAL_INTS; ints=pointer(v), n=length(v)))
+c_value(x::OptionalTensors, kept) = (v = handles(x); push!(kept, v); value(C.TT_VAL_TENSORS; tensors=pointer(v), n=length(v)))
+
+"What a callback is told: the argument of an operator as a Julia value."
+function value_of(v::C.tt_value)
+    v.tag == C.TT_VAL_TENSOR && return borrow(v.tensor)
+    v.tag == C.TT_VAL_TENSORS && return collect(borrowed(v.tensors, v.n))
+    v.tag == C.TT_VAL_SCALAR && return v.scalar.kind == C.TT_SCALAR_FLOAT ? v.scalar.re : v.scalar.kind == C.TT_SCALAR_COMPLEX ?
+        Complex(v.scalar.re, v.scalar.im) : v.scalar.kind == C.TT_SCALAR_BOOL ? v.scalar.i != 0 : v.scalar.i
+    v.tag == C.TT_VAL_INT && return v.i
+    v.tag == C.TT_VAL_FLOAT && return v.f
+    v.tag == C.TT_VAL_BOOL && return v.i != 0
+    v.tag == C.TT_VAL_INTS && return [unsafe_load(v.ints, i) for i in 1:v.n]
+    v.tag == C.TT_VAL_STR && return unsafe_string(v.str, v.n)
+    v.tag == C.TT_VAL_DEVICE && return Device(v.device)
+    return nothing
+end
+
+"""
+    call_op(name, args…)
+
+Calls an operator by C's name with the arguments of its schema (`op_schema(name)`), as C counts them: dims and indices from 0. One tensor or a vector.
+"""
+function call_op(name, args...)
+    kept = Any[]
+    values = C.tt_value[c_value(x, kept) for x in args]
+    outs = list_out((outs, cap, n) -> GC.@preserve kept args C.tt_op_call(ctx(), find_op(name), values, length(values), outs, cap, n))
+    return length(outs) == 1 ? outs[1] : outs
+end
+
+"""
+    register_op("name(x: Tensor, k: Int) -> Tensor", compute; backward=nothing)
+
+An operator of one's own, called by `call_op`. `compute(args…)` runs without recording; `backward(grads, args, results)` returns one gradient (or
+nothing) per tensor argument.
+"""
+function register_op(schema, compute; backward=nothing)
+    poll()
+    text = String(schema)
+    entry = backward === nothing ? C_NULL : ENTRY[:op_backward]
+    def = Ref(C.tt_op_def(sizeof(C.tt_op_def), pointer(text), keep((compute = compute, backward = backward)), ENTRY[:compute], entry, DROP[]))
+    check(GC.@preserve text C.tt_op_register(ctx(), def))
+end
+
+# ---- DLPack ----
+
+"A DLManagedTensor (version=0) or DLManagedTensorVersioned (1) of t, whose receiver calls its deleter."
+function to_dlpack(t::Tensor; version::Integer=0)
+    return handle_out(o -> C.tt_tensor_to_dlpack(ctx(), t, version, o))
+end
+"The tensor of such a pointer, which it takes over."
+from_dlpack(managed::Ptr; version::Integer=0) = wrap(handle_out(o -> C.tt_tensor_from_dlpack(ctx(), managed, version, o)))
+
+# ---- the modules nn and optim ----
+
+Sequential(children::Module...) = push!(Sequential(), children...)
+ModuleList(children::Module...) = push!(ModuleList(), children...)
+function ModuleDict(first::Pair, more::Pair...)
+    m = ModuleDict()
+    foreach(((name, child),) -> register_module!(m, name, child), (first, more...))
+    return m
+end
+
+"Layers and containers by PyTorch's names."
+module nn
+import ..TT
+for name in TT.NN_CLASSES
+    @eval const $name = TT.$name
+    @eval export $name
+end
+const Module = TT.Module
+const custom = TT.custom_module
+const attend = TT.attend
+const clip_grad_norm! = TT.clip_grad_norm!
+const clip_grad_value! = TT.clip_grad_value!
+end
+
+"Optimizers and schedules by PyTorch's names."
+module optim
+import ..TT
+for name in (TT.OPTIM_CLASSES..., :LambdaLR, :MultiplicativeLR)
+    @eval const $name = TT.$name
+    @eval export $name
+end
+const Optimizer = TT.Optimizer
+const Scheduler = TT.Scheduler
+end

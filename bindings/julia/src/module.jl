@@ -1,0 +1,114 @@
+# Modules: trees of layers. The constructors of the layers are generated (gen/nn.jl); `nn` holds them by PyTorch's names.
+
+share_module(h) = (C.tt_module_retain(h); own(Module, h))
+
+(m::Module)(x::Tensor) = (h = handle_out(o -> C.tt_module_call(ctx(), m, x, o)); relieve_for(m); wrap(h))
+function (m::Module)(inputs::Union{Tensor, Nothing}...)
+    outs = list_out((outs, cap, n) -> GC.@preserve inputs C.tt_module_forward(ctx(), m, handles(inputs), length(inputs), outs, cap, n))
+    relieve_for(m)
+    return length(outs) == 1 ? outs[1] : (outs...,)
+end
+# What a forward has recorded hangs on one small result.
+relieve_for(m) = is_grad_enabled() && (PRESSURE[] += PRESSURE_LIMIT >> 5)
+
+module_type(m::Module) = unsafe_string(C.tt_module_type(m))
+Base.show(io::IO, m::Module) = print(io, printed(C.tt_module_print, m))
+
+train!(m::Module, on::Bool=true) = (check(C.tt_module_train(ctx(), m, on)); m)
+eval!(m::Module) = train!(m, false)
+is_training(m::Module) = C.tt_module_training(m) != 0
+"Whether the parameters of m want gradients; false freezes them."
+requires_grad!(m::Module, on::Bool=true) = (check(C.tt_module_requires_grad_(ctx(), m, on)); m)
+zero_grad!(m::Module) = (check(C.tt_module_zero_grad(ctx(), m)); m)
+"Moves all tensors of m; they stay the same objects."
+to!(m::Module; device=nothing, dtype=nothing) =
+    (check(C.tt_module_to(ctx(), m, device === nothing ? C_NULL : Ref(device_struct(device)), dtype_code(dtype))); m)
+Base.deepcopy_internal(m::Module, seen::IdDict) = get!(() -> own(Module, handle_out(o -> C.tt_module_copy(ctx(), m, o))), seen, m)
+Base.copy(m::Module) = deepcopy(m)
+
+# ---- the tree ----
+
+Base.length(m::Module) = Int(C.tt_module_num_children(m))
+child_name(m::Module, i) = unsafe_string(C.tt_module_child_name(m, i - 1))
+function Base.getindex(m::Module, i::Integer)
+    1 <= i <= length(m) || throw(BoundsError(m, i))
+    return own(Module, handle_out(o -> C.tt_module_child(ctx(), m, i - 1, o)))
+end
+Base.lastindex(m::Module) = length(m)
+Base.iterate(m::Module, i=1) = i > length(m) ? nothing : (m[i], i + 1)
+Base.eltype(::Type{Module}) = Module
+"name => child of each child, in order."
+named_children(m::Module) = [child_name(m, i) => m[i] for i in 1:length(m)]
+Base.push!(m::Module, children::Module...) = (foreach(x -> check(C.tt_module_append(ctx(), m, x)), children); m)
+get_submodule(m::Module, path) = own(Module, handle_out(o -> C.tt_module_get_submodule(ctx(), m, path, o)))
+"A parameter or buffer by its dotted name; nothing if it is declared, but absent."
+get_tensor(m::Module, path) = wrap_or_nothing(handle_out(o -> C.tt_module_get_tensor(ctx(), m, path, o)))
+
+register_parameter!(m::Module, name, t) = (check(C.tt_module_register_parameter(ctx(), m, String(name), optional(t))); m)
+register_buffer!(m::Module, name, t; persistent::Bool=true) = (check(C.tt_module_register_buffer(ctx(), m, String(name), optional(t), persistent)); m)
+register_module!(m::Module, name, child::Module) = (check(C.tt_module_register_module(ctx(), m, String(name), child)); m)
+
+function Base.getproperty(m::Module, name::Symbol)
+    name === :training && return is_training(m)
+    path = String(name)
+    i = findfirst(i -> child_name(m, i) == path, 1:length(m))
+    return i === nothing ? get_tensor(m, path) : m[i]
+end
+"m.name = tensor replaces or adds a parameter, or the buffer of that name; m.name = module a child."
+function Base.setproperty!(m::Module, name::Symbol, x)
+    x isa Module && return (register_module!(m, name, x); x)
+    buffers = first.(named_buffers(m))
+    String(name) in buffers ? register_buffer!(m, name, x) : register_parameter!(m, name, x)
+    return x
+end
+Base.propertynames(m::Module) = (Symbol.(first.(named_children(m)))..., Symbol.(filter(n -> !('.' in n), [first.(named_parameters(m)); first.(named_buffers(m))]))...)
+
+# ---- parameters and state ----
+
+"Each parameter once, also if it has several names."
+parameters(m::Module) = list_out((outs, cap, n) -> C.tt_module_parameters(ctx(), m, outs, cap, n))
+named_parameters(m::Module) = pairs_of(own(StateDict, handle_out(o -> C.tt_module_named_parameters(ctx(), m, o))))
+named_buffers(m::Module) = pairs_of(own(StateDict, handle_out(o -> C.tt_module_named_buffers(ctx(), m, o))))
+"Parameters and persistent buffers under their names; they share memory with m."
+state_dict(m::Module) = own(StateDict, handle_out(o -> C.tt_module_state_dict(ctx(), m, o)))
+function load_state_dict!(m::Module, state; strict::Bool=true)
+    opts = Ref(C.tt_module_load_state_dict_opts(C.TT_MODULE_LOAD_STATE_DICT_STRICT, strict))
+    check(C.tt_module_load_state_dict(ctx(), m, StateDict(state), opts))
+    return m
+end
+
+# ---- hooks, modules of Julia ----
+
+"register_forward_pre_hook(m) do m, inputs … end: may return replacements of the inputs."
+register_forward_pre_hook(f, m::Module) = hook(C.tt_module_register_forward_pre_hook, C.tt_module_remove_hook, m, :module_pre, f)
+"register_forward_hook(m) do m, inputs, outputs … end: may return replacements of the outputs."
+register_forward_hook(f, m::Module) = hook(C.tt_module_register_forward_hook, C.tt_module_remove_hook, m, :module, f)
+
+"""
+    net = nn.custom("Net"; fc=nn.Linear(4, 2), scale=tensor([1f0])) do m, x
+        m.fc(x) .* m.scale
+    end
+
+A module whose forward is a function; tensors become parameters, modules children.
+"""
+function custom_module(forward, type_name::AbstractString="Module"; members...)
+    poll()
+    text = String(type_name)
+    def = Ref(C.tt_module_def(sizeof(C.tt_module_def), pointer(text), keep(forward), ENTRY[:forward], ENTRY[:copy], DROP[]))
+    m = own(Module, GC.@preserve text handle_out(o -> C.tt_module_new_custom(ctx(), def, o)))
+    for (name, x) in members
+        x isa Module ? register_module!(m, name, x) : register_parameter!(m, name, x)
+    end
+    return m
+end
+
+"The forward of a MultiheadAttention with options: (output, weights or nothing). The module's hooks do not run."
+function attend(m::Module, query::Tensor, key::Tensor, value::Tensor; key_padding_mask=nothing, need_weights::Bool=true, attn_mask=nothing,
+                average_attn_weights::Bool=true, is_causal::Bool=false)
+    set = given(key_padding_mask, 0) | C.TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS | given(attn_mask, 2) |
+          C.TT_NN_MULTIHEAD_ATTENTION_FORWARD_AVERAGE_ATTN_WEIGHTS | C.TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL
+    opts = Ref(C.tt_nn_multihead_attention_forward_opts(set, handle(key_padding_mask), need_weights, handle(attn_mask), average_attn_weights, is_causal))
+    o, w = Ref{Ptr{Cvoid}}(), Ref{Ptr{Cvoid}}(C_NULL)
+    check(GC.@preserve key_padding_mask attn_mask C.tt_nn_multihead_attention_forward(ctx(), m, query, key, value, opts, o, w))
+    return wrap(o[]), wrap_or_nothing(w[])
+end

@@ -1,0 +1,103 @@
+# + - * / ^ and their dotted forms. A dotted expression is evaluated operator by operator; each is recorded like any other.
+
+scalar_like(t::Tensor) = ndims(t) == 0
+
+Base.:+(a::Tensor) = a
+Base.:-(a::Tensor) = neg(a)
+for (op, f) in ((:+, :add), (:-, :sub))
+    @eval Base.$op(a::Tensor, b::Union{Tensor, Number}) = $f(a, b)
+end
+Base.:+(a::Number, b::Tensor) = add(b, a)
+Base.:-(a::Number, b::Tensor) = rsub(b, a)
+"The matrix product, as matmul; with a number or a 0-dim tensor the elementwise one."
+Base.:*(a::Tensor, b::Tensor) = scalar_like(a) || scalar_like(b) ? mul(a, b) : matmul(a, b)
+Base.:*(a::Tensor, b::Number) = mul(a, b)
+Base.:*(a::Number, b::Tensor) = mul(b, a)
+Base.:/(a::Tensor, b::Number) = div(a, b)
+Base.:/(a::Union{Tensor, Number}, b::Tensor) = scalar_like(b) ? div(a, b) : throw(ArgumentError("there is no matrix division: ./ divides elementwise"))
+function Base.:^(a::Tensor, p::Union{Tensor, Number})
+    scalar_like(a) && return pow(a, p)
+    p isa Integer && p > 0 || throw(ArgumentError("^ of a matrix takes a positive integer: .^ works elementwise"))
+    return Base.power_by_squaring(a, p)
+end
+Base.literal_pow(::typeof(^), a::Tensor, ::Val{p}) where {p} = a ^ p
+
+"The transpose of a matrix (a view); of a vector: a row."
+Base.transpose(a::Tensor) = ndims(a) == 1 ? unsqueeze(a, 1) : ndims(a) == 2 ? t(a) : throw(ArgumentError("transpose of a tensor of $(ndims(a)) dims: name two of them, or permute"))
+LinearAlgebra.adjoint(a::Tensor) = eltype(a) <: Complex ? throw(ArgumentError("' of complex tensors is not there: transpose(a)")) : transpose(a)
+
+Base.maximum(a::Tensor) = max(a)
+Base.minimum(a::Tensor) = min(a)
+Base.view(a::Tensor, index...) = a[index...]
+Base.cat(a::Tensor, more::Tensor...; dims::Integer) = cat([a, more...], dims)
+Base.vcat(a::Tensor, more::Tensor...) = cat([a, more...], 1)
+Base.hcat(a::Tensor, more::Tensor...) = cat([a, more...], 2)
+# Base's f(function, array) must not be meant by a list of dims.
+for f in (:(Base.sum), :(Base.prod), :(Base.any), :(Base.all), :(Statistics.mean), :(Base.maximum), :(Base.minimum))
+    @eval $f(a::Tensor, dims::AbstractArray; kw...) = $f(a, Tuple(dims); kw...)
+end
+LinearAlgebra.norm(a::Tensor, p::Real; kw...) = norm(a; p=p, kw...)
+
+# ---- dotted ----
+
+struct TensorStyle <: Base.BroadcastStyle end
+const Dotted = Base.Broadcast.Broadcasted
+Base.BroadcastStyle(::Type{Tensor}) = TensorStyle()
+Base.BroadcastStyle(::TensorStyle, ::Base.Broadcast.AbstractArrayStyle) = TensorStyle()
+Base.BroadcastStyle(::TensorStyle, ::Base.Broadcast.DefaultArrayStyle{0}) = TensorStyle()
+Base.Broadcast.broadcastable(a::Tensor) = a
+Base.Broadcast.instantiate(b::Dotted{TensorStyle}) = b
+Base.copy(b::Dotted{TensorStyle}) = evaluate(b)
+Base.Broadcast.materialize!(dst::Tensor, b::Dotted) = store!(dst, evaluate(b))
+Base.Broadcast.materialize!(dst::Tensor, x::Union{Tensor, Number}) = store!(dst, x)
+store!(dst, x::Number) = fill!(dst, x)
+store!(dst, x) = copy!(dst, x isa Tensor ? x : Tensor(x))
+
+function evaluate(b::Dotted{TensorStyle})
+    args = map(evaluate, b.args)
+    out = dotted(b.f, args...)
+    foreach((given, x) -> given isa Dotted && x isa Tensor && x !== out && free!(x), b.args, args)  # nobody else has seen these
+    return out
+end
+evaluate(b::Dotted) = evaluate(Base.materialize(b))
+evaluate(x::Ref) = x[]
+evaluate(x::AbstractArray) = Tensor(x)
+evaluate(x) = x
+
+"f.(a…) with a tensor among a. Give a method to a function of your own that is made of elementwise operators."
+dotted(f, args...) = any(a -> a isa Tensor, args) ?
+    throw(ArgumentError("$f. of a Tensor: only elementwise operators can be dotted; f.(typed(t)) works on an array")) : f(args...)
+for f in ELEMENTWISE
+    @eval dotted(::typeof($f), a, more...) = $f(a, more...)
+end
+
+# Two operands, of which one may be a number.
+pairwise(f, a, b) = f(a, b)
+pairwise(f, a::Number, b::Tensor) = f(number_tensor(a, b), b)
+exact_max(a, b) = maximum(a isa Tensor ? a : number_tensor(a, b), b isa Tensor ? b : number_tensor(b, a))
+exact_min(a, b) = minimum(a isa Tensor ? a : number_tensor(a, b), b isa Tensor ? b : number_tensor(b, a))
+for (op, call) in [(:-, :(a isa Number ? rsub(b, a) : sub(a, b))), (:/, :(pairwise(div, a, b))), (:\, :(pairwise(div, b, a))), (:^, :(pow(a, b))),
+                   (:÷, :(pairwise((x, y) -> div(x, y; rounding_mode="trunc"), a, b))), (:fld, :(pairwise(floor_divide, a, b))),
+                   (:%, :(pairwise(fmod, a, b))), (:mod, :(pairwise(remainder, a, b))),
+                   (:(==), :(a isa Number ? eq(b, a) : eq(a, b))), (:!=, :(a isa Number ? ne(b, a) : ne(a, b))),
+                   (:<, :(a isa Number ? gt(b, a) : lt(a, b))), (:<=, :(a isa Number ? ge(b, a) : le(a, b))),
+                   (:>, :(a isa Number ? lt(b, a) : gt(a, b))), (:>=, :(a isa Number ? le(b, a) : ge(a, b))),
+                   (:&, :(a isa Number ? bitwise_and(b, a) : bitwise_and(a, b))), (:|, :(a isa Number ? bitwise_or(b, a) : bitwise_or(a, b))),
+                   (:⊻, :(a isa Number ? bitwise_xor(b, a) : bitwise_xor(a, b))), (:<<, :(pairwise(bitwise_left_shift, a, b))),
+                   (:>>, :(pairwise(bitwise_right_shift, a, b))), (:max, :(exact_max(a, b))), (:min, :(exact_min(a, b))), (:atan, :(pairwise(atan2, a, b)))]
+    @eval dotted(::typeof(Base.$op), a, b) = a isa Number && b isa Number ? Base.$op(a, b) : $call
+end
+for (op, f) in ((:+, :add), (:*, :mul))
+    @eval dotted(::typeof($op), a, b) = a isa Number ? (b isa Number ? $op(a, b) : $f(b, a)) : $f(a, b)
+    @eval dotted(::typeof($op), a, b, c, more...) = dotted($op, dotted($op, a, b), c, more...)
+end
+dotted(::typeof(+), a) = a
+dotted(::typeof(-), a) = -a
+dotted(::typeof(~), a) = bitwise_not(a)
+dotted(::typeof(!), a) = logical_not(a)
+dotted(::typeof(identity), a) = a
+dotted(::typeof(abs2), a) = square(abs(a))
+dotted(::typeof(inv), a) = reciprocal(a)
+dotted(::typeof(ifelse), a, b, c) = where(a, b, c)
+dotted(::typeof(Base.literal_pow), ::typeof(^), a, ::Val{p}) where {p} = pow(a, p)
+dotted(::Type{T}, a::Tensor) where {T<:Number} = to(a; dtype=T)

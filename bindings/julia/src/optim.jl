@@ -1,0 +1,135 @@
+# Optimizers, clipping, schedules; their constructors are generated (gen/optim.jl).
+
+"params, of one group or (params=…, lr=…) for several: (the parameters of the one group, the groups)"
+grouped(params::Tensor) = throw(ArgumentError("params must be a list of tensors"))
+function grouped(params)
+    list = collect(Any, params)
+    any(x -> x isa NamedTuple, list) && return Tensor[], list
+    return Tensor[t for t in list], []
+end
+function made_optimizer(h, groups)
+    opt = own(Optimizer, h)
+    foreach(g -> add_param_group!(opt, g.params; Base.structdiff(g, NamedTuple{(:params,)})...), groups)
+    return opt
+end
+function add_param_group!(opt::Optimizer, params; values...)
+    list = params isa Tensor ? [params] : collect(Tensor, params)
+    check(GC.@preserve list C.tt_optim_add_param_group(ctx(), opt, handles(list), length(list)))
+    group = ParamGroup(opt, num_groups(opt))
+    foreach(((name, x),) -> setproperty!(group, name, x), pairs(values))
+    return group
+end
+
+"A group of parameters; its values are properties: lr, weight_decay, betas …"
+struct ParamGroup
+    opt::Optimizer
+    index::Int
+end
+num_groups(opt::Optimizer) = Int(C.tt_optim_num_groups(opt))
+Base.length(g::ParamGroup) = Int(C.tt_optim_group_size(getfield(g, :opt), getfield(g, :index) - 1))
+function group_value(g::ParamGroup, name)
+    out = Ref(0.0)
+    check(C.tt_optim_get_f64(ctx(), getfield(g, :opt), getfield(g, :index) - 1, name, out))
+    return out[]
+end
+function Base.getproperty(g::ParamGroup, name::Symbol)
+    name === :params && return params_of(getfield(g, :opt), getfield(g, :index))
+    return haskey(OPTIM_PARTS, name) ? map(n -> group_value(g, n), OPTIM_PARTS[name]) : group_value(g, String(name))
+end
+function Base.setproperty!(g::ParamGroup, name::Symbol, x)
+    opt, index = getfield(g, :opt), getfield(g, :index) - 1
+    names, values = haskey(OPTIM_PARTS, name) ? (OPTIM_PARTS[name], x) : ((String(name),), (x,))
+    foreach((n, v) -> check(C.tt_optim_set_f64(ctx(), opt, index, n, v)), names, values)
+    return x
+end
+function params_of(opt::Optimizer, group)
+    before = sum(Int[C.tt_optim_group_size(opt, g - 1) for g in 1:group-1])
+    return [parameter(opt, before + i) for i in 1:C.tt_optim_group_size(opt, group - 1)]
+end
+"The i-th parameter, counted through all groups."
+parameter(opt::Optimizer, i) = wrap(handle_out(o -> C.tt_optim_param(ctx(), opt, i - 1, o)))
+num_parameters(opt::Optimizer) = Int(C.tt_optim_num_params(opt))
+Base.getproperty(opt::Optimizer, name::Symbol) =
+    name === :param_groups ? [ParamGroup(opt, g) for g in 1:num_groups(opt)] : error("an Optimizer has no property $name")
+
+"""
+    step!(opt)
+    step!(opt) do loss end
+
+One step on every parameter that has a gradient; with a function that clears the gradients, computes the loss and runs backward, the loss.
+"""
+step!(opt::Optimizer) = (check(C.tt_optim_step(ctx(), opt)); nothing)
+step!(f, opt::Optimizer) = wrap_or_nothing(handle_out(o -> C.tt_optim_step_closure(ctx(), opt, ENTRY[:loss], keep(f), DROP[], o)))
+zero_grad!(opt::Optimizer; set_to_none::Bool=true) = (check(C.tt_optim_zero_grad(ctx(), opt, set_to_none)); nothing)
+
+"The state of the i-th parameter: exp_avg, momentum_buffer, step …; nothing if there is none yet."
+get_state(opt::Optimizer, i, name) = wrap_or_nothing(handle_out(o -> C.tt_optim_get_state(ctx(), opt, i - 1, String(name), o)))
+set_state!(opt::Optimizer, i, name, t) = check(C.tt_optim_set_state(ctx(), opt, i - 1, String(name), optional(t)))
+
+# (name => value) of the i-th entry of a list of C's
+function named_entry(call, out)
+    buffer = zeros_of(UInt8, 96)
+    check(call(buffer, length(buffer), out))
+    return GC.@preserve buffer unsafe_string(pointer(buffer))
+end
+zeros_of(T, n) = fill(T(0), n)
+numbers_of(n, call) = Dict(begin
+    out = Ref(0.0)
+    named_entry((b, cap, o) -> call(i - 1, b, cap, o), out) => out[]
+end for i in 1:n)
+
+"The whole state: (tensors, numbers) by names as state.0.exp_avg and param_groups.0.lr, counted from 0 as in files."
+function state_dict(opt::Optimizer)
+    tensors = Dict(begin
+        out = Ref{Ptr{Cvoid}}(C_NULL)
+        key = named_entry((b, cap, o) -> C.tt_optim_tensor_at(ctx(), opt, i - 1, b, cap, o), out)
+        key => wrap(out[])
+    end for i in 1:C.tt_optim_num_tensors(opt))
+    return (tensors = tensors, numbers = numbers_of(C.tt_optim_num_numbers(opt), (i, b, cap, o) -> C.tt_optim_number_at(ctx(), opt, i, b, cap, o)))
+end
+function load_state_dict!(opt::Optimizer, state)
+    foreach(((name, t),) -> check(C.tt_optim_load_tensor(ctx(), opt, name, t)), pairs(state.tensors))
+    foreach(((name, x),) -> check(C.tt_optim_load_number(ctx(), opt, name, x)), pairs(state.numbers))
+    return opt
+end
+
+# ---- clipping ----
+
+"Scales the gradients of params so that their norm, which it returns, is at most max_norm."
+function clip_grad_norm!(params, max_norm; norm_type=2.0, error_if_nonfinite::Bool=false)
+    list = params isa Tensor ? [params] : collect(Tensor, params)
+    opts = Ref(C.tt_clip_grad_norm_opts(C.TT_CLIP_GRAD_NORM_NORM_TYPE | C.TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE, norm_type, error_if_nonfinite))
+    return wrap(GC.@preserve list handle_out(o -> C.tt_clip_grad_norm_(ctx(), handles(list), length(list), max_norm, opts, o)))
+end
+function clip_grad_value!(params, clip_value)
+    list = params isa Tensor ? [params] : collect(Tensor, params)
+    check(GC.@preserve list C.tt_clip_grad_value_(ctx(), handles(list), length(list), clip_value))
+end
+
+# ---- schedules ----
+
+"The next epoch, after the optimizer's step; or a given one, by the closed form."
+step!(s::Scheduler) = (check(C.tt_scheduler_step(ctx(), s)); nothing)
+step!(s::Scheduler, epoch::Integer) = (check(C.tt_scheduler_step_to(ctx(), s, epoch)); nothing)
+last_epoch(s::Scheduler) = C.tt_scheduler_last_epoch(s)
+"The learning rates of the groups."
+function get_last_lr(s::Scheduler)
+    n, out = Ref(Int64(0)), Vector{Float64}(undef, 16)
+    while (status = C.tt_scheduler_get_last_lr(ctx(), s, out, length(out), n)) == C.TT_BUFFER_TOO_SMALL
+        resize!(out, 2 * length(out))
+    end
+    check(status)
+    return out[1:n[]]
+end
+state_dict(s::Scheduler) = numbers_of(C.tt_scheduler_num_numbers(s), (i, b, cap, o) -> C.tt_scheduler_number_at(ctx(), s, i, b, cap, o))
+load_state_dict!(s::Scheduler, state) = (foreach(((name, x),) -> check(C.tt_scheduler_load_number(ctx(), s, name, x)), pairs(state)); s)
+
+function lambda_scheduler(call, f, opt, last_epoch)
+    poll()
+    by_group(epoch, group) = f isa Union{Tuple, AbstractVector} ? f[group + 1](epoch) : f(epoch)
+    return own(Scheduler, handle_out(o -> call(ctx(), opt, ENTRY[:lambda], keep(by_group), DROP[], last_epoch, o)))
+end
+"LambdaLR(opt) do epoch … end: the factor of the first learning rate, for all groups (or a function per group); epochs count from 0."
+LambdaLR(f, opt::Optimizer; last_epoch=-1) = lambda_scheduler(C.tt_lr_lambda, f, opt, last_epoch)
+"MultiplicativeLR(opt) do epoch … end: the factor of the last learning rate."
+MultiplicativeLR(f, opt::Optimizer; last_epoch=-1) = lambda_scheduler(C.tt_lr_multiplicative, f, opt, last_epoch)

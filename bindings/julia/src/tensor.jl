@@ -1,0 +1,228 @@
+# The runtime, the ctx of each task, and Tensor: its handle and its facts.
+
+const RUNTIME = Ref{Ptr{Cvoid}}(C_NULL)
+
+function start_runtime()
+    size = UInt64(sizeof(C.tt_runtime_opts))
+    opts = Ref(C.tt_runtime_opts(size, C_NULL, C_NULL, C_NULL, 0, 0, 0, 1, 0))  # drops wait for poll()
+    C.tt_runtime_new(opts, RUNTIME) == 0 || error("TT: tt_runtime_new failed")
+    empty!(SLOTS)
+    append!(SLOTS, [Slot(nothing, C_NULL) for _ in 1:Threads.nthreads()])
+end
+
+"Runs what releases have queued, on a thread of Julia's."
+poll() = C.tt_runtime_poll(RUNTIME[])
+
+# ---- one ctx per task ----
+
+mutable struct Ctx
+    h::Ptr{Cvoid}
+    raised::Any  # (exception,) that a callback of the running call has thrown
+    token::Any   # keeps its cancel token
+    function Ctx()
+        h = Ref{Ptr{Cvoid}}(C_NULL)
+        C.tt_ctx_new(RUNTIME[], h) == 0 || error("TT: tt_ctx_new failed")
+        return finalizer(c -> C.tt_ctx_release(c.h), new(h[], nothing, nothing))
+    end
+end
+
+task_ctx() = get!(Ctx, task_local_storage(), :tt_ctx)::Ctx
+
+# The ctx that a thread used last: looking into a task's storage takes longer than a small operator.
+mutable struct Slot
+    task::Union{Task, Nothing}
+    h::Ptr{Cvoid}
+end
+const SLOTS = Slot[]
+
+@inline function ctx()
+    i = Threads.threadid()
+    i <= length(SLOTS) || return task_ctx().h
+    slot = @inbounds SLOTS[i]
+    return slot.task === current_task() ? slot.h : enter(slot)
+end
+@noinline function enter(slot)
+    slot.task = nothing
+    slot.h = task_ctx().h
+    slot.task = current_task()
+    return slot.h
+end
+
+@inline check(status) = status == 0 ? nothing : fail()
+
+"Throws the error of this task's last call; what a callback has thrown comes out as itself."
+@noinline function fail()
+    c = task_ctx()
+    raised, c.raised = c.raised, nothing
+    raised === nothing || throw(raised[1])
+    throw(exception_of(unsafe_load(C.tt_ctx_error(c.h))))
+end
+
+# ---- handles ----
+
+abstract type Handle end
+for (name, free, what) in [
+        (:Generator, C.tt_generator_release, "A stream of random numbers; one of a seed, or the task's own by Generator()."),
+        (:Node, C.tt_node_release, "A recorded operator."),
+        (:Module, C.tt_module_release, "A layer or a tree of layers: `m(x)` computes; `m.weight` is a parameter or buffer, `m.fc` a child, `m[1]` the first child."),
+        (:Optimizer, C.tt_optim_release, "Parameters in groups, each with its values: `opt.param_groups[1].lr`. `step!(opt)`, `zero_grad!(opt)`."),
+        (:Scheduler, C.tt_scheduler_release, "A schedule of learning rates: `step!(s)` after the optimizer's."),
+        (:StateDict, C.tt_state_dict_release, "Tensors by name, in order: `s[\"fc.weight\"]`, `keys(s)`, `pairs(s)`."),
+        (:SafeTensors, C.tt_safetensors_release, "An open safetensors file: `f[\"name\"]` reads a tensor, `keys(f)`, `metadata(f)`."),
+        (:CancelToken, C.tt_cancel_release, "`with_cancel(f, token)`: calls of f's task fail with a CancelledError once any task has called `cancel(token)`.")]
+    @eval @doc $what mutable struct $name <: Handle
+        h::Ptr{Cvoid}
+        global own(::Type{$name}, h::Ptr{Cvoid}) = finalizer(x -> $free(getfield(x, :h)), new(h))
+        global function free!(x::$name)
+            h = getfield(x, :h)
+            setfield!(x, :h, C_NULL)
+            $free(h)
+        end
+    end
+    @eval Base.:(==)(a::$name, b::$name) = getfield(a, :h) == getfield(b, :h)
+end
+Base.hash(x::Handle, h::UInt) = hash(getfield(x, :h), h)
+
+"Called by the collector with the object's address: its first field is the handle."
+release_at(at) = (C.tt_tensor_release(unsafe_load(at)); nothing)
+const RELEASE = Ref{Ptr{Cvoid}}(C_NULL)
+
+"The handle that a C call gives."
+function handle_out(call)
+    o = Ref{Ptr{Cvoid}}(C_NULL)
+    check(call(o))
+    return o[]
+end
+
+"""
+A tensor of any dtype, shape and device. `Tensor(array)` shares the array's memory, `tensor(array)` copies it, `typed(t)` is an array over t's
+memory, `Array(t)` a copy. Freed by the collector, or at once by `free!`.
+
+As in PyTorch `t.shape`, `t.dtype`, `t.device`, `t.grad`, `t.requires_grad`, `t.is_leaf`, `t.grad_fn`; Julia's `size(t)`, `eltype(t)` say the same.
+"""
+mutable struct Tensor <: Handle
+    h::Ptr{Cvoid}
+    global function wrap(h::Ptr{Cvoid})
+        t = new(h)
+        finalizer(RELEASE[], t)
+        PRESSURE[] += C.tt_tensor_numel(h) + 80
+        PRESSURE[] > PRESSURE_LIMIT && relieve()
+        return t
+    end
+end
+wrap_or_nothing(h) = h == C_NULL ? nothing : wrap(h)
+borrow(h) = (C.tt_tensor_retain(h); wrap(h))
+
+Base.cconvert(::Type{Ptr{Cvoid}}, x::Handle) = x
+@inline function Base.unsafe_convert(::Type{Ptr{Cvoid}}, x::Handle)
+    h = getfield(x, :h)
+    return h == C_NULL ? throw(freed(typeof(x))) : h
+end
+
+# Elements of results, about, since the last look at the memory in use: the collector does not see what tensors hold.
+const PRESSURE = Ref(0)
+const PRESSURE_LIMIT = 8_000_000
+const SLACK = 64 << 20
+const COLLECT_AT = Ref(SLACK)  # bytes in use
+
+"Runs queued drops, and the collector if tensors hold much more than after its last run."
+@noinline function relieve()
+    PRESSURE[] = 0
+    poll()
+    in_use() < COLLECT_AT[] && return
+    GC.gc(false)
+    in_use() < COLLECT_AT[] || GC.gc(true)
+    used = in_use()
+    COLLECT_AT[] = used + max(used, SLACK)
+    return
+end
+
+function memory(device=nothing)
+    out = Ref{C.tt_memory_stats}()
+    check(C.tt_memory(ctx(), device === nothing ? C_NULL : Ref(device_struct(device)), out))
+    m = out[]
+    return (in_use = m.in_use, reserved = m.reserved, peak = m.peak, limit = m.limit, live_tensors = m.live_tensors, live_nodes = m.live_nodes,
+            live_handles = m.live_handles)
+end
+in_use() = memory().in_use
+
+"Gives up t's reference now; any later use of t is a HandleError."
+function free!(t::Tensor)
+    h = getfield(t, :h)
+    setfield!(t, :h, C_NULL)
+    C.tt_tensor_release(h)
+    return
+end
+
+"t becomes what u is; u is freed."
+function become!(t::Tensor, u::Tensor)
+    h = getfield(t, :h)
+    setfield!(t, :h, getfield(u, :h))
+    setfield!(u, :h, C_NULL)
+    C.tt_tensor_release(h)
+    return t
+end
+
+# ---- facts ----
+
+Base.ndims(t::Tensor) = Int(C.tt_tensor_ndim(t))
+Base.length(t::Tensor) = Int(C.tt_tensor_numel(t))
+Base.size(t::Tensor) = GC.@preserve t (p = C.tt_tensor_shape(t); ntuple(d -> Int(unsafe_load(p, d)), ndims(t)))
+Base.size(t::Tensor, d::Integer) = d < 1 ? throw(BoundsError(size(t), d)) : d > ndims(t) ? 1 : Int(C.tt_tensor_size(t, d - 1))
+Base.strides(t::Tensor) = GC.@preserve t (p = C.tt_tensor_strides(t); ntuple(d -> Int(unsafe_load(p, d)), ndims(t)))
+Base.axes(t::Tensor) = map(Base.OneTo, size(t))
+Base.axes(t::Tensor, d::Integer) = Base.OneTo(size(t, d))
+Base.eltype(t::Tensor) = DTYPES[C.tt_tensor_dtype(t)]
+Base.isempty(t::Tensor) = length(t) == 0
+Base.:(==)(a::Tensor, b::Tensor) = getfield(a, :h) == getfield(b, :h)  # the same tensor; elementwise: a .== b
+Base.copy(t::Tensor) = clone(t)
+Base.deepcopy_internal(t::Tensor, seen::IdDict) =
+    get!(() -> requires_grad!(clone(detach(t)), t.is_leaf && t.requires_grad), seen, t)
+device(t::Tensor) = Device(C.tt_device(C.tt_tensor_device_type(t), C.tt_tensor_device_index(t)))
+is_contiguous(t::Tensor) = C.tt_tensor_is_contiguous(t) != 0
+storage_bytes(t::Tensor) = C.tt_tensor_storage_bytes(t)
+storage_offset(t::Tensor) = C.tt_tensor_offset(t)
+data_ptr(t::Tensor) = C.tt_tensor_data(t)
+version(t::Tensor) = C.tt_tensor_version(t)
+is_writable(t::Tensor) = C.tt_tensor_is_writable(t) != 0
+is_view(t::Tensor) = C.tt_tensor_is_view(t) != 0
+"Whether two tensors lie over the same memory."
+same_storage(a::Tensor, b::Tensor) = C.tt_tensor_storage_data(a) == C.tt_tensor_storage_data(b)
+
+"The value of a tensor of one element, as t[] too."
+function item(t::Tensor)
+    out = Ref{C.tt_scalar}()
+    check(C.tt_item(ctx(), t, out))
+    s, T = out[], eltype(t)
+    return T === Bool ? s.i != 0 : T <: Integer ? T(s.i) : T <: Complex ? T(s.re, s.im) : T(s.re)
+end
+Base.Float64(t::Tensor) = (o = Ref(0.0); check(C.tt_item_f64(ctx(), t, o)); o[])
+Base.Int(t::Tensor) = (o = Ref(Int64(0)); check(C.tt_item_i64(ctx(), t, o)); o[])
+Base.Bool(t::Tensor) = item(t) != 0
+
+function printed(print, x)
+    n = Ref(Int64(0))
+    buffer = Vector{UInt8}(undef, 2000)
+    while (status = print(ctx(), x, buffer, length(buffer), n)) == C.TT_BUFFER_TOO_SMALL
+        resize!(buffer, n[] + 1)
+    end
+    check(status)
+    return String(buffer[1:n[]])
+end
+function Base.show(io::IO, t::Tensor)
+    getfield(t, :h) == C_NULL ? print(io, "Tensor(freed)") : print(io, printed(C.tt_tensor_print, t))
+end
+
+const FACTS = (shape = size, dtype = eltype, device = device, grad = t -> gradient(t), requires_grad = t -> C.tt_tensor_requires_grad(t) != 0,
+               is_leaf = t -> C.tt_tensor_is_leaf(t) != 0, grad_fn = t -> grad_fn(t), data = t -> detach(t))
+Base.propertynames(::Tensor) = keys(FACTS)
+Base.getproperty(t::Tensor, name::Symbol) = haskey(FACTS, name) ? FACTS[name](t) : error("a Tensor has no property $name")
+function Base.setproperty!(t::Tensor, name::Symbol, x)
+    name === :grad ? check(C.tt_tensor_set_grad(ctx(), t, optional(x))) :
+    name === :requires_grad ? requires_grad!(t, x) :
+    name === :data ? check(C.tt_tensor_set_data(ctx(), t, x)) : error("property $name of a Tensor cannot be set")
+    return x
+end
+
+"Whether gradients of t are wanted; t is a leaf."
+requires_grad!(t::Tensor, on::Bool=true) = (check(C.tt_requires_grad_(ctx(), t, on)); t)

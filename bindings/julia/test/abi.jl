@@ -1,0 +1,43 @@
+# The low level against C, and what Julia has against what C has.
+const C = TT.C
+const PACKAGE = dirname(@__DIR__)
+
+@testset "structs and constants are C's" begin
+    dump = get(ENV, "TT_ABI_DUMP", joinpath(PACKAGE, "..", "..", "build", "tests", "abi_dump"))
+    rows = split.(readlines(`$dump`))
+    structs = Dict(string(nameof(T)) => T for T in C.STRUCTS)
+    wrong, seen = String[], 0
+    for (kind, name, value) in rows
+        owner, field = kind == "field" ? split(name, '.') : (name, "")
+        want = parse(BigInt, value)
+        got = kind == "constant" ? Int128(getfield(C, Symbol(name))) : kind == "struct" ? sizeof(structs[owner]) :
+              fieldoffset(structs[owner], findfirst(==(Symbol(field)), fieldnames(structs[owner])))
+        got == want ? (seen += 1) : push!(wrong, name)
+    end
+    @test isempty(wrong)
+    @test seen == length(rows) > 1000
+    @test sum(fieldcount, C.STRUCTS) == count(r -> r[1] == "field", rows)
+    @test length(C.STRUCTS) == count(r -> r[1] == "struct", rows)
+end
+
+@testset "each function of C is used or excluded" begin
+    sources = [joinpath(root, f) for (root, _, names) in walkdir(joinpath(PACKAGE, "src")) for f in names if endswith(f, ".jl") && f != "c.jl"]
+    text = join(read.(sources, String))
+    used = Set(m.captures[1] for m in eachmatch(r"\bC\.(tt_\w+)|:(?=tt_version)", text) if m.captures[1] !== nothing)
+    excluded = Set(m.captures[1] for m in eachmatch(r"^(tt_\w+) \S"m, read(joinpath(PACKAGE, "excluded.txt"), String)))
+    @test isempty(setdiff(C.NAMES, used, excluded, ["tt_version"]))
+    @test isempty(intersect(used, excluded))
+    @test issubset(excluded, C.NAMES)
+end
+
+@testset "every operator has its doc" begin
+    for f in (relu, softmax, conv2d, add!, nn.Linear, optim.Adam, TT.zeros)
+        @test !occursin("No documentation", string(Base.Docs.doc(f)))
+    end
+end
+
+@testset "no call is ambiguous" begin
+    pairs = detect_ambiguities(TT; imported=true)
+    ours = filter(p -> !any(m -> occursin("Missing", string(m.sig)), p), pairs)
+    @test isempty(ours)
+end

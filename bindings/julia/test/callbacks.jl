@@ -1,0 +1,106 @@
+# Hooks, and what Julia functions throw inside of C.
+struct Odd <: Exception
+    n::Int
+end
+
+@testset "hooks" begin
+    x = tensor([1.0, 2]; requires_grad=true)
+    seen = []
+    h = x .* 3
+    first = register_hook(g -> (push!(seen, Array(g)); g .* 2), h)
+    register_hook(g -> (push!(seen, Array(g)); nothing), x)
+    after = register_accumulate_hook(l -> push!(seen, l.grad !== nothing), x)
+    backward(sum(h); retain_graph=true)
+    @test seen == [[1, 1], [6, 6], true] && near(x.grad, [6, 6])
+    remove!(first)
+    remove!(after)
+    empty!(seen)
+    x.grad = nothing
+    backward(sum(h))
+    @test seen == [[3, 3]] && near(x.grad, [3, 3])
+    y = x .* 2
+    register_hook(g -> map(t -> t === nothing ? nothing : t .* 10, g), y.grad_fn)
+    TT.register_prehook(g -> (push!(seen, length(g)); nothing), y.grad_fn)
+    x.grad = nothing
+    backward(sum(y))
+    @test near(x.grad, [20, 20]) && 1 in seen
+    thrown(() -> register_hook(g -> g, tensor([1.0])), TT.AutogradError)
+end
+
+@testset "exceptions come out as themselves" begin
+    x = tensor([1.0, 2]; requires_grad=true)
+    h = x .* 1
+    register_hook(g -> throw(Odd(3)), h)
+    @test thrown(() -> backward(sum(h)), Odd).n == 3
+    f = CustomFunction((c, x) -> x .* 1, (c, g) -> relu(1))
+    thrown(() -> backward(sum(f(x))), MethodError)
+    m = nn.custom((m, x) -> throw(Odd(4)))
+    @test thrown(() -> m(x), Odd).n == 4 && thrown(() -> nn.Sequential(m)(x), Odd).n == 4
+    # an error of tt's inside is the exception too, and a function that catches its own goes on
+    inner = nn.custom((m, x) -> x * TT.ones(5, 5))
+    thrown(() -> inner(x), TT.ShapeError)
+    outer = nn.custom((m, x) -> try inner(x) catch e; x .+ 1 end)
+    @test near(outer(x), [2, 3])
+    opt = optim.SGD([x]; lr=1.0)
+    @test thrown(() -> step!(() -> throw(Odd(5)), opt), Odd).n == 5
+    @test thrown(() -> optim.LambdaLR(epoch -> throw(Odd(6)), opt), Odd).n == 6
+    thrown(() -> m(TT.ones(2), TT.ones(2)), MethodError)
+    @test near(x .+ 1, [2, 3])  # nothing of it is left
+end
+
+@testset "callbacks may print, yield and collect" begin
+    x = tensor([1.0]; requires_grad=true)
+    h = x .* 1
+    register_hook(g -> (yield(); GC.gc(); fetch(@async sum(TT.ones(3))[]); nothing), h)
+    other = @async begin
+        z = tensor([2.0]; requires_grad=true)
+        w = z .* 1
+        register_hook(g -> (yield(); g .* 5), w)
+        backward(sum(w))
+        z.grad[1][]
+    end
+    backward(sum(h))
+    @test near(x.grad, [1]) && fetch(other) == 5
+end
+
+@testset "what ended callbacks held is let go" begin
+    collected() = (GC.gc(); GC.gc(); TT.poll(); length(TT.KEPT))
+    before = collected()
+    function run()
+        x = tensor([1.0]; requires_grad=true)
+        h = x .* 1
+        register_hook(g -> g, h)
+        remove!(register_hook(g -> g, h))
+        nn.custom((m, x) -> x)(x)
+        CustomFunction((c, x) -> x .* 1, (c, g) -> g)(x)
+        Tensor([1.0 2; 3 4])
+        try optim.LambdaLR(e -> error("no"), optim.SGD([x])) catch end
+    end
+    run()
+    @test length(TT.KEPT) > before
+    @test collected() == before
+end
+
+@testset "operators of one's own, profiler, trace" begin
+    TT.register_op("jl_times(x: Tensor, k: Int) -> Tensor", (x, k) -> x .* k; backward=(grads, args, results) -> grads[1] .* args[2])
+    x = tensor([1.0, 2]; requires_grad=true)
+    y = TT.call_op("jl_times", x, 3)
+    backward(sum(y))
+    @test near(y, [3, 6]) && near(x.grad, [3, 3]) && occursin("jl_times", TT.op_schema("jl_times"))
+    TT.register_op("jl_bad(x: Tensor) -> Tensor", x -> throw(Odd(7)))
+    @test thrown(() -> TT.call_op("jl_bad", x), Odd).n == 7
+    @test near(TT.call_op("sum_dim", tensor([1.0 2; 3 4]), [0]), [4, 6]) && near(TT.call_op("cat", [x, x], 0), [1, 2, 1, 2])
+    @test size(TT.call_op("full", (2, 2), 1.5)) == (2, 2) && length(TT.call_op("max_dim", tensor([1.0 2]), 1, false)) == 2
+    thrown(() -> TT.call_op("no_such_operator"), TT.Error)
+    rows = TT.profile(() -> (x * 2; sum(x)))
+    @test any(r -> r.op == "sum" && r.calls == 1, rows)
+    seen = []
+    TT.trace((op, slot, depth) -> push!(seen, (op, slot, depth))) do
+        TT.ones(2) .+ TT.ones(2)
+    end
+    @test ("add", "cpu", 0) in seen
+    token = TT.CancelToken()
+    thrown(() -> TT.with_cancel(() -> (TT.cancel(token); TT.ones(2) .+ 1), token), TT.CancelledError)
+    @test near(TT.ones(2) .+ 1, [2, 2])
+    @test near(TT.from_dlpack(TT.to_dlpack(x.data)), [1, 2]) && occursin("\"add\"", TT.manifest())
+end

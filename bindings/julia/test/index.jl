@@ -1,0 +1,49 @@
+# t[…] reads and writes as arrays do.
+t = tensor(reshape(Float64.(1:60), 3, 4, 5))
+T = Array(t)
+same(index...) = near(t[index...], T[index...])
+
+@testset "reading" begin
+    @test same(2, 3, 4) && same(:, 2, :) && same(1:2, :, 3) && same(1:2:3, 4:-1:1, 2:2) && same(3, [1, 4], :) && same([3, 1, 1], :, 2)
+    @test same([1, 3], [2, 2, 4], 5) && same([1, 2], :, [5, 1]) && same(:, :, 2:1) && same(CartesianIndex(1, 2), 3) && same([true, false, true], :, 1)
+    @test same([1 2; 3 1], 2, 3) && t[2, 3, 4] isa Tensor && t[2, 3, 4][] === T[2, 3, 4] && near(t[end, end, end], T[end, end, end]) && near(t[:, 2:end, 1], T[:, 2:end, 1])
+    @test near(t[1, ..], T[1, :, :]) && near(t[.., 2], T[:, :, 2]) && near(t[2, .., 5], T[2, :, 5]) && size(t[nothing, :, nothing, 1, ..]) == (1, 3, 1, 5)
+    mask = T .> 30
+    @test near(t[t .> 30], permutedims(T, (3, 2, 1))[permutedims(mask, (3, 2, 1))]) && length(t[mask]) == count(mask)
+    @test near(t[Tensor([0, 2]), :, 1], T[[1, 3], :, 1]) && near(t[Tensor([0, 2]), Tensor([1, 3]), 1], [T[1, 2, 1], T[3, 4, 1]])
+    for wrong in ((4, 1, 1), (0, 1, 1), (1:4, 1, 1), ([0], 1, 1), (1, 1, [6]))
+        thrown(() -> t[wrong...], BoundsError)
+    end
+    thrown(() -> t[1], ArgumentError)
+    thrown(() -> t[1, 2, 3, 4], ArgumentError)
+    thrown(() -> t[.., ..], ArgumentError)
+    thrown(() -> t[1.5, 1, 1], ArgumentError)
+    thrown(() -> t[true, 1, 1], ArgumentError)
+    @test TT.is_view(t[1, :, 2:3]) && near(view(t, 1, :, 2), T[1, :, 2])
+end
+
+@testset "writing" begin
+    for (index, x) in (((1, 2, 3), 7), ((:, 1, 2:3), 0.5), (([1, 3], :, 2), 2), (([1, 3], [2, 4], 1), [1.0 2; 3 4]), ((2, :, :), ones(4, 5)),
+                       ((1:2, 3, 4), Tensor([8.0, 9])), (([true, false, true], 1, 1), [3.0, 4]))
+        u, U = clone(t), copy(T)
+        u[index...] = x
+        U[index...] = x isa Tensor ? Array(x) : x isa Number && !all(i -> i isa Int, index) ? fill(x, size(U[index...])) : x
+        @test near(u, U)
+    end
+    u = clone(t)
+    u[u .> 30] = 0
+    @test near(u, T .* (T .<= 30))
+    u[1, ..] .= 1
+    @test near(u[1, ..], ones(4, 5))
+    @test u[2, 2, 2][] == T[2, 2, 2]
+    thrown(() -> u[4, 1, 1] = 0, BoundsError)
+    thrown(() -> u[[1, 2], :, 1] .= 0, ArgumentError)
+    thrown(() -> u[1, :, :] = ones(3), TT.Error)
+    thrown(() -> u[[1, 2], :, [1, 2]] = 0, ArgumentError)
+end
+
+@testset "gradients pass through" begin
+    x = tensor(ones(3, 3); requires_grad=true)
+    backward(sum(x[2, :] .* 3) + sum(x[[1, 1], 2]))
+    @test near(x.grad, [0 2 0; 3 3 3; 0 0 0])
+end

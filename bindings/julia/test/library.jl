@@ -1,0 +1,30 @@
+# Which library is loaded, and what a missing or strange one says.
+function fresh(code; env...)
+    out = IOBuffer()
+    command = `$(Base.julia_cmd()) -O0 --startup-file=no -e $code`
+    done = run(pipeline(setenv(command, merge(ENV, Dict(string(k) => v for (k, v) in env))), stdout=out, stderr=out); wait=false)
+    wait(done)
+    return success(done), String(take!(out))
+end
+
+@testset "library" begin
+    @test isfile(TT.LIBRARY[]) && startswith(TT.build_info(), "tt 0.1.0")
+    ok, said = fresh("using TT"; TT_LIBRARY="/nowhere/libtt.so")
+    @test !ok && occursin("libtt was not found", said) && occursin("/nowhere/libtt.so (TT_LIBRARY): not there", said)
+    mktempdir() do folder
+        path = joinpath(folder, "libtt.so")
+        write(path, "no library")
+        ok, said = fresh("using TT"; TT_LIBRARY=path)
+        @test !ok && occursin(path, said) && occursin("was not found", said)
+        compiler = Sys.which("cc")
+        compiler === nothing && return
+        source = joinpath(folder, "other.c")
+        for (text, want) in (("const char *tt_version(void) { return \"7.8.9\"; }", "is version 7.8.9, this package needs 0.1.x"), ("int x;", "is no libtt"),
+                             ("const char *tt_version(void) { return \"0.1.7\"; }", "version 0.1.7, has no function"))
+            write(source, text)
+            run(`$compiler -shared -fPIC -o $path $source`)
+            ok, said = fresh("using TT"; TT_LIBRARY=path)
+            @test !ok && occursin(want, said)
+        end
+    end
+end

@@ -1,0 +1,83 @@
+# Objects go in any order and from any task, memory stays where it is.
+settled() = (GC.gc(); GC.gc(); TT.poll(); TT.memory().live_handles)
+
+@testset "no growth" begin
+    a = TT.ones(4, 4)
+    before = settled()
+    churn(n) = for i in 1:n
+        b = a .+ i
+        i % 3 == 0 && free!(b)
+    end
+    churn(100_000)
+    @test settled() <= before + 1
+    used = TT.memory().in_use
+    churn(100_000)
+    settled()
+    @test TT.memory().in_use <= used + 1_000_000
+    big(n) = for i in 1:n
+        TT.ones(256, 256) .+ 1
+    end
+    big(3000)  # 800 MB in all
+    @test TT.memory().reserved < 400_000_000
+    graphs(n) = for i in 1:n
+        x = tensor([1.0]; requires_grad=true)
+        sum(x .* x)
+    end
+    graphs(2000)
+    settled()
+    @test TT.memory().live_nodes == 0
+end
+
+@testset "any order" begin
+    function chain(n)
+        x = tensor(ones(8); requires_grad=true)
+        list = Tensor[x]
+        foreach(_ -> push!(list, list[end][1:end] .* 1), 1:n)
+        return list
+    end
+    for order in (identity, reverse, l -> l[sortperm(sin.(1:length(l)))])
+        foreach(free!, order(chain(200)))
+    end
+    list = chain(50)
+    finalize.(list[1:2:end])
+    list = nothing
+    a = zeros(3, 3)
+    t = Tensor(a)
+    a = nothing
+    GC.gc()
+    u = typed(t[2, :])
+    t = nothing
+    GC.gc()
+    u .= 4
+    @test sum(u) == 12
+    m = nn.Sequential(nn.Linear(2, 2))
+    opt = optim.Adam(parameters(m))
+    s = optim.StepLR(opt, 1)
+    w = m[1].weight
+    m = nothing
+    settled()
+    step!(opt)
+    opt = nothing
+    settled()
+    step!(s)
+    @test size(w) == (2, 2)
+end
+
+@testset "tasks and threads" begin
+    results = zeros(16)
+    Threads.@threads for i in 1:16
+        manual_seed(i)
+        x = tensor(fill(Float64(i), 50); requires_grad=true)
+        h = x .* 2
+        register_hook(g -> g .* 2, h)
+        for _ in 1:200
+            x .+ 1
+        end
+        backward(sum(h))
+        results[i] = sum(x.grad)[]
+    end
+    @test results == fill(200, 16)
+    made = [@async TT.ones(10) .* i for i in 1:20]
+    @test sum(t -> sum(fetch(t))[], made) == 10 * sum(1:20)
+    @test settled() < 1000
+end

@@ -1,0 +1,25 @@
+# Tests of TT.jl. Run by ctest (tests/julia), or: TT_LIBRARY=… julia --project=bindings/julia bindings/julia/test/runtests.jl
+using Test, TT
+import LinearAlgebra, Statistics
+
+"The exception that f throws, of type T."
+function thrown(f, T)
+    try
+        f()
+    catch e
+        @test e isa T
+        return e
+    end
+    @test "nothing thrown" == T
+end
+near(t, want; atol=1e-6) = isapprox(want isa Number ? t[] : Array(t), want; atol=atol)
+
+files = isempty(ARGS) ? ["abi", "tensor", "operators", "index", "autograd", "callbacks", "module", "optim", "files", "memory", "library"] : ARGS
+@testset "TT" begin
+    for name in files
+        @testset "$name" begin
+            seconds = @elapsed include(name * ".jl")
+            println(rpad(name, 10), round(seconds; digits=1), " s")
+        end
+    end
+end
