@@ -16,16 +16,24 @@ namespace math {
 // ln2's high part has 15 bits, so n * kLn2Hi is exact without FMA too.
 constexpr float kLog2e = 0x1.715476p+0f, kLn2Hi = 0x1.62e4p-1f, kLn2Lo = 0x1.7f7d1cp-20f;
 
+// m with exp(x + lost) = 2^n m, for what the caller's x has rounded off; x ends at -150 and 89.
 template <class V>
-TT_INLINE V exp_lanes(V x) {
-  const V c = at_most(at_least(x, -104.0f), 89.0f);
+TT_INLINE V exp_parts(V x, V lost, V* exponent) {
+  const V c = at_most(at_least(x, -150.0f), 89.0f);
   const V n = nearest(c * kLog2e);
-  const V r = fma(n, -kLn2Lo, fma(n, -kLn2Hi, c));
+  const V r = fma(n, -kLn2Lo, fma(n, -kLn2Hi, c)) + lost;
   V p = fma(r, 0x1.6a2366p-10f, splat<V>(0x1.123a6ap-7f));
   p = fma(p, r, 0x1.5558f4p-5f);
   p = fma(p, r, 0x1.55549p-3f);
   p = fma(p, r, 0x1.fffffcp-2f);
-  return scale(fma(r * r, p, r) + 1.0f, n);
+  *exponent = n;
+  return fma(r * r, p, r) + 1.0f;
+}
+template <class V>
+TT_INLINE V exp_lanes(V x) {
+  V n;
+  const V m = exp_parts(x, splat<V>(0), &n);
+  return scale(m, n);
 }
 
 // 2^x, the same with r = (x - n) ln2, where x - n is exact.
@@ -64,16 +72,24 @@ TT_INLINE V expm1_series(V r) {  // P(r)
   return fma(r2, fma(r2, 0x1.6d99bep-10f, high), low);
 }
 
-// 1 / (1 + e) with t = x, as s / (s + 1 + p), s = 2^-n: the last scaling makes the subnormal results.
+// 1 / (1 + e) with t = x + lost, as s / (s + 1 + p), s = 2^-n. The result is q 2^n: scaled last, subnormal ones are
+// rounded once.
 template <class V>
-TT_INLINE V sigmoid_lanes(V x) {
-  const V t = at_most(at_least(x, -104.0f), 30.0f);
+TT_INLINE V sigmoid_parts(V x, V lost, V* exponent) {
+  const V t = at_most(at_least(x, -150.0f), 30.0f);
   const V shifted = fma(t, kLog2e, splat<V>(kRound)), n = shifted - kRound;  // minus the n and r of e
-  const V r = fma(n, kLn2Lo, fma(n, kLn2Hi, -t));
+  const V r = fma(n, kLn2Lo, fma(n, kLn2Hi, -t)) - lost;
   const V p = fma(r * r, expm1_series(r), r);
   const V s = exp2_rounded(shifted, -60), q = rough_reciprocal(s + 1.0f + p);
   const V rest = fma(-q, p, fma(-q, s, 1.0f - q));  // 1 - q (s + 1 + p)
-  return scale(fma(q, rest, q), n);
+  *exponent = n;
+  return fma(q, rest, q);
+}
+template <class V>
+TT_INLINE V sigmoid_lanes(V x) {
+  V n;
+  const V q = sigmoid_parts(x, splat<V>(0), &n);
+  return scale(q, n);
 }
 
 // (1 - e) / (1 + e), t = 2|x|; h = e - 1, d = e + 1.
@@ -158,7 +174,10 @@ TT_INLINE float cos_hard(float x) { return float(__builtin_cos(double(x))); }
 
 TT_INLINE double log(double x) { return __builtin_log(x); }
 TT_INLINE double tanh(double x) { return __builtin_tanh(x); }
-TT_INLINE double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+TT_INLINE double sigmoid(double x) {
+  const double e = exp(-__builtin_fabs(x));
+  return (x < 0 ? e : 1.0) / (1.0 + e);
+}
 TT_INLINE double sin(double x) { return __builtin_sin(x); }
 TT_INLINE double cos(double x) { return __builtin_cos(x); }
 TT_INLINE bool is_hard_angle(double) { return false; }
@@ -188,5 +207,6 @@ TT_INLINE double copysign(double x, double s) { return __builtin_copysign(x, s);
 }  // namespace math
 TT_ISA_END
 
+#include "cpu/math_gated.h"
 #include "cpu/math_normal.h"
 #include "cpu/math_wide.h"

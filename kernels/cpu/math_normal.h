@@ -12,41 +12,54 @@ TT_INLINE F32v if_negative(F32v x, F32v a, F32v b) {
 }
 #endif
 
-// exp(-t^2 / 2) z P(z), z = 1 / (1 + 0.3 t): 2^-28; what t^2 / 2 rounds off goes back in to first order. Behind 15 both are 0.
-template <class V>
-TT_INLINE V tail_lanes(V x, V* bell) {
-  const V t = at_most(abs(x), 15.0f), half = t * 0.5f, square = half * t, lost = fma(half, t, -square);
-  const V e = exp_lanes(-square), z = 1.0f / fma(t, 0.3f, splat<V>(1.0f));
-  V p = fma(z, -0x1.51e572p-6f, splat<V>(0x1.cc89c2p-4f));
-  p = fma(p, z, -0x1.d36234p-3f);
-  p = fma(p, z, 0x1.88c71p-3f);
-  p = fma(p, z, -0x1.4552c4p-4f);
-  p = fma(p, z, 0x1.89dc62p-4f);
-  p = fma(p, z, 0x1.41154ap-4f);
-  p = fma(p, z, 0x1.c38644p-4f);
-  p = fma(p, z, 0x1.e9c422p-4f);
-  p = fma(p, z, 0x1.ea3c98p-4f);
-  *bell = fma(e, -lost, e);
-  return *bell * (p * z);
-}
-TT_INLINE float normal_tail(float x, float* bell) { return tail_lanes(x, bell); }
+// a b c, about rounded once.
+TT_INLINE float product(float a, float b, float c) { return float(double(a) * b * c); }
 #if defined(__AVX512F__)
-TT_INLINE F32v normal_tail(F32v x, F32v* bell) { return tail_lanes(x, bell); }
+TT_INLINE F32v product(F32v a, F32v b, F32v c) {
+  const F32v bc = b * c;
+  return fma(a, bc, a * product_rest(b, c, bc));
+}
 #endif
+
+// exp(-t^2 / 2) z P(z - 0.546875) = 2^n bell z P, z = 1 / (1 + 0.296875 t): 2^-27. Behind 15 both are 0.
+template <class V>
+TT_INLINE V tail_parts(V x, V* bell, V* n) {
+  const V t = at_most(abs(x), 15.0f), half = t * 0.5f, square = half * t;
+  const V slope = splat<V>(0.296875f), d = fma(t, slope, splat<V>(1.0f)), low = product_rest(t, slope, d - 1.0f),
+          rough = 1.0f / d;
+  const V lost = product_rest(-rough, d, splat<V>(-1.0f)) - rough * low, z = fma(rough, lost, rough);
+  const V y = fma(rough, lost, rough - 0.546875f);  // z - 0.546875 with more bits than z has
+  *bell = exp_parts(-square, -product_rest(half, t, square), n);
+  V p = fma(y, -0x1.545de2p-6f, splat<V>(0x1.d5c542p-7f));
+  p = fma(p, y, 0x1.46e81p-5f);
+  p = fma(p, y, -0x1.e794c6p-6f);
+  p = fma(p, y, -0x1.5bba08p-4f);
+  p = fma(p, y, 0x1.519c66p-6f);
+  p = fma(p, y, 0x1.e5a28cp-3f);
+  p = fma(p, y, 0x1.87a534p-2f);
+  p = fma(p, y, 0x1.72edb8p-2f);
+  p = fma(p, y, 0x1.e3917ep-3f);
+  return product(*bell, p, z);
+}
+TT_INLINE float normal_tail(float x, float* bell) {
+  float n;
+  const float tail = tail_parts(x, bell, &n);
+  *bell = scale(*bell, n);
+  return scale(tail, n);
+}
+template <class V>
+TT_INLINE V gelu_by_tail(V x) {
+  V bell, n;
+  const V tail = tail_parts(x, &bell, &n);
+  return if_negative(x, gate_scaled(x, tail, n), V(x * (1.0f - scale(tail, n))));
+}
 
 #if defined(__AVX512F__)
 // x Phi(x) on [-3.125, 4.875) by a polynomial around the nearest multiple of 1/4, in u = 4 x - n: 2^-29. Row i: the coefficients of u^i,
 // n = -12 ... 19. Outside, through the tail.
 
-template <class V>
-static TT_NOINLINE V gelu_far(V x) {
-  V bell;
-  const V tail = normal_tail(x, &bell);
-  return x * if_negative(x, tail, V(1.0f - tail));
-}
-
-template <class V>
-TT_INLINE V gelu(V x) {
+static TT_NOINLINE F32v gelu_far(F32v x) { return gelu_by_tail(x); }
+TT_INLINE F32v gelu(F32v x) {
   static constexpr float kRow[7][32] = {
       {-0x1.096698p-8f, -0x1.0c832ep-7f, -0x1.fcb21ep-7f, -0x1.c2a49ap-6f, -0x1.74bcf8p-5f, -0x1.1f24ep-4f,
        -0x1.9a76a4p-4f, -0x1.0e76a2p-3f, -0x1.44ed0cp-3f, -0x1.5c198p-3f, -0x1.3bf144p-3f, -0x1.9aecbap-4f, 0.0f,
@@ -89,14 +102,14 @@ TT_INLINE V gelu(V x) {
        0x1.974842p-23f, 0x1.00098ep-24f, -0x1.b29ce4p-27f, -0x1.42d634p-25f, -0x1.36801cp-25f, -0x1.b635fap-26f,
        -0x1.0139aap-26f, -0x1.06ffa6p-27f},
   };
-  const V shifted = fma(x, 4.0f, splat<V>(kRound + 12)), u = fma(x, 4.0f, splat<V>(kRound + 12) - shifted);
+  const F32v shifted = fma(x, 4.0f, splat<F32v>(kRound + 12)), u = fma(x, 4.0f, splat<F32v>(kRound + 12) - shifted);
   const __m512i n = _mm512_castps_si512(shifted);  // its low five bits are n + 12
-  V y = _mm512_permutex2var_ps(_mm512_loadu_ps(kRow[6]), n, _mm512_loadu_ps(kRow[6] + 16));
+  F32v y = _mm512_permutex2var_ps(_mm512_loadu_ps(kRow[6]), n, _mm512_loadu_ps(kRow[6] + 16));
 #pragma GCC unroll 8
-  for (int i = 5; i >= 0; i--) y = fma(y, u, V(_mm512_permutex2var_ps(_mm512_loadu_ps(kRow[i]), n, _mm512_loadu_ps(kRow[i] + 16))));
-  const __mmask16 near = _mm512_cmp_ps_mask(abs(x - 0.875f), splat<V>(4.0f), _CMP_LT_OQ);
+  for (int i = 5; i >= 0; i--) y = fma(y, u, F32v(_mm512_permutex2var_ps(_mm512_loadu_ps(kRow[i]), n, _mm512_loadu_ps(kRow[i] + 16))));
+  const __mmask16 near = _mm512_cmp_ps_mask(abs(x - 0.875f), splat<F32v>(4.0f), _CMP_LT_OQ);
   if (__builtin_expect(near != 0xffff, 0)) y = _mm512_mask_blend_ps(near, gelu_far(x), y);
-  return y;
+  return with_sign(y, x);
 }
 #endif
 
@@ -110,6 +123,13 @@ TT_INLINE double normal_tail(double x, double* bell) {
   const double t = __builtin_fabs(x) > 40.0 ? 40.0 : __builtin_fabs(x), a = t * 0x1.6a09e667f3bcdp-1;
   *bell = exp(-0.5 * t * t);
   return 0.5 * __builtin_erfc(a) - *bell * normal_lost(t, a) * 0x1.20dd750429b6dp-1;
+}
+
+TT_INLINE float gelu(float x) { return gelu_by_tail(x); }
+TT_INLINE double gelu(double x) {
+  double bell;
+  const double tail = normal_tail(x, &bell);
+  return x * (x < 0 ? tail : 1.0 - tail);
 }
 
 }  // namespace math

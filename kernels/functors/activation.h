@@ -13,6 +13,22 @@ template <class T> TT_FN T normal_tail(T x, T* bell) {
   return T(0.5) * erfc(t * T(0.7071067811865476));
 }
 template <class T> TT_FN T if_negative(T x, T a, T b) { return x < T(0) ? a : b; }
+template <class T> TT_FN T gelu(T x) {
+  T bell;
+  const T tail = normal_tail(x, &bell);
+  return x * if_negative(x, tail, T(1) - tail);
+}
+TT_FN float product_rest(float a, float b, float p) { return ::fmaf(a, b, -p); }
+TT_FN double product_rest(double a, double b, double p) { return ::fma(a, b, -p); }
+template <class T> TT_FN T gate(T v, T lost) {
+  const T s = sigmoid(v);
+  return s + s * (T(1) - s) * lost;
+}
+template <class T> TT_FN T gated(T x, T v, T lost) { return x * gate(v, lost); }
+template <class T> TT_FN T mish(T x) {
+  const T end = T(sizeof(T) == 4 ? 20 : 40), e = exp(x > end ? end : x), n = e * (e + T(2));
+  return x * (n / (n + T(2)));
+}
 #else
 TT_FN double if_negative(double x, double a, double b) { return x < 0 ? a : b; }
 #endif
@@ -87,8 +103,11 @@ struct Softsign {
   template <class T> static TT_FN T op(T x, const Param<T>&) { return x / (T(1) + math::fabs(x)); }
 };
 struct Silu {
-  template <class V> static TT_FN V lanes(V x) { return x * math::sigmoid(x); }
-  template <class T> static TT_FN T op(T x, const Param<T>&) { return x * math::sigmoid(x); }
+  template <class V> static TT_FN V lanes(V x) { return math::gated(x, x, V{}); }
+  template <class T> static TT_FN T op(T x, const Param<T>&) {
+    if constexpr (kIsComplex<T>) return x * math::sigmoid(x);
+    else return math::gated(x, x, T(0));
+  }
 };
 struct SiluBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
@@ -103,11 +122,7 @@ struct Gelu {  // x Phi(x)
 #if defined(__AVX512F__)
   template <class V> static TT_FN V lanes(V x) { return math::gelu(x); }
 #endif
-  template <class T> static TT_FN T op(T x, const Param<T>&) {
-    T bell;
-    const T tail = math::normal_tail(x, &bell);
-    return x * math::if_negative(x, tail, T(1) - tail);
-  }
+  template <class T> static TT_FN T op(T x, const Param<T>&) { return math::gelu(x); }
 };
 struct GeluBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
@@ -117,33 +132,54 @@ struct GeluBackward {
   }
 };
 
-// (1 + tanh(u)) / 2 = sigmoid(2 u), 2 u = x (k + c x^2).
-constexpr double kGeluK = 1.5957691216057308, kGeluC = kGeluK * 0.044715;
+// (1 + tanh(u)) / 2 = sigmoid(2 u), 2 u = x (k + c x^2). The constants in two parts; behind end the gate is 0 or 1.
+template <class T> struct GeluTerms;
+template <> struct GeluTerms<float> {
+  static constexpr float k = 0x1.988454p+0f, k_low = -0x1.857936p-25f, c = 0x1.2444f2p-4f, c_low = 0x1.49b16ap-29f, end = 11;
+};
+template <> struct GeluTerms<double> {
+  static constexpr double k = 0x1.9884533d43651p+0, k_low = -0x1.cbc0d30ebfd15p-54, c = 0x1.2444f2a4d8b4bp-4, end = 22;
+  static constexpr double c_low = -0x1.6c843a29d1c70p-61;
+};
+// v = 2 u rounded, for |x| <= end; *lost: what that rounds off, itself to the precision of T.
+template <class T, class V> TT_FN V gelu_exponent(V x, V* lost) {
+  using G = GeluTerms<T>;
+  const V c = G::c - V{}, square = x * x, a = square * G::c, w = a + G::k, k = w - a;
+  const V sum = (a - (w - k)) + (G::k - k), cube = math::product_rest(square, c, a) + math::product_rest(x, x, square) * G::c;
+  const V v = x * w;
+  *lost = math::product_rest(x, w, v) + x * (sum + cube + (G::k_low + square * G::c_low));
+  return v;
+}
 struct GeluTanh {
 #if defined(__AVX512F__)
   template <class V> static TT_FN V lanes(V x) {
-    return x * math::sigmoid(V(x * math::fma(x * x, math::splat<V>(float(kGeluC)), math::splat<V>(float(kGeluK)))));
+    constexpr float kEnd = GeluTerms<float>::end;
+    V lost;
+    const V v = gelu_exponent<float>(math::at_most(math::at_least(x, -kEnd), kEnd), &lost);
+    return math::gated(x, v, lost);
   }
 #endif
   template <class T> static TT_FN T op(T x, const Param<T>&) {
-    return x * math::sigmoid(x * (x * x * T(kGeluC) + T(kGeluK)));
+    constexpr T kEnd = GeluTerms<T>::end;
+    T lost;
+    const T v = gelu_exponent<T>(x > kEnd ? kEnd : x < -kEnd ? -kEnd : x, &lost);
+    return math::gated(x, v, lost);
   }
 };
 struct GeluTanhBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
-    const T square = x * x, s = math::sigmoid(x * (square * T(kGeluC) + T(kGeluK)));
-    return g * (s + x * s * (T(1) - s) * (square * T(3 * kGeluC) + T(kGeluK)));
+    using G = GeluTerms<T>;
+    T lost;
+    const T t = x > G::end ? G::end : x < -G::end ? -G::end : x, v = gelu_exponent<T>(t, &lost), s = math::gate(v, lost);
+    return g * (s + t * s * (T(1) - s) * (t * t * (T(3) * G::c) + G::k));
   }
 };
 
-// tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2); e = exp(x), ended where the quotient is 1.
-template <class T> constexpr T kMishEnd = T(sizeof(T) == 4 ? 20 : 40);
 struct Mish {
-  template <class T> static TT_FN T op(T x, const Param<T>&) {
-    const T e = math::exp(at_most(x, kMishEnd<T>)), n = e * (e + T(2));
-    return x * (n / (n + T(2)));
-  }
+  template <class T> static TT_FN T op(T x, const Param<T>&) { return math::mish(x); }
 };
+// tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2); e = exp(x), ended where the slope is 1.
+template <class T> constexpr T kMishEnd = T(sizeof(T) == 4 ? 20 : 40);
 struct MishBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
     const T e = math::exp(at_most(x, kMishEnd<T>)), n = e * (e + T(2)), m = n + T(2);

@@ -15,7 +15,6 @@ typedef struct Row {
   const char *name, *samples;
   int differentiable, inplace, into;
   int n_outs; /* -1: a list */
-  double tolerance;
   int n_args;
   RowArg args[kMaxArgs];
 } Row;

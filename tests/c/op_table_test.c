@@ -353,8 +353,7 @@ static void check_values(const Sample* s, tt_dtype d, int* exact) {
   if (n_want != n) lost(s, "number of results", n, n_want);
   for (k = 0; k < n; k++) {
     check_shape(&t, outs[k], want[k].shape, want[k].ndim);
-    if (want[k].v)
-      check_close(&t, outs[k], want[k].v, want[k].n, s->row->tolerance > 0 ? s->row->tolerance : 4, summed ? 16 : 0);
+    if (want[k].v) check_close(&t, outs[k], want[k].v, want[k].n, 4, summed ? 16 : 0);
   }
 }
 

@@ -27,6 +27,10 @@ DECLARE_KERNEL(erfc)
 DECLARE_KERNEL(sqrt)
 DECLARE_KERNEL(rsqrt)
 DECLARE_KERNEL(reciprocal)
+DECLARE_KERNEL(gelu)
+DECLARE_KERNEL(gelu_tanh)
+DECLARE_KERNEL(silu)
+DECLARE_KERNEL(mish)
 
 namespace {
 using namespace kernel_test;
@@ -53,7 +57,7 @@ uint64_t step() {
 }
 
 template <class F>
-void measure(const char* name, const KernelRow& row, F reference) {
+void measure(const char* name, const KernelRow& row, F reference, double most = kMostUlp) {
   alignas(64) static float in[kChunk], out[kChunk];
   double worst[kNumIsa] = {}, want[kChunk];
   float where[kNumIsa] = {};
@@ -81,7 +85,7 @@ void measure(const char* name, const KernelRow& row, F reference) {
   }
   for (int isa = 0; isa <= best_isa(); isa++) {
     if (!row.isa[isa]) continue;
-    EXPECT_LE(worst[isa], kMostUlp) << name << " on " << isa_name(Isa(isa)) << " at " << where[isa];
+    EXPECT_LE(worst[isa], most) << name << " on " << isa_name(Isa(isa)) << " at " << where[isa];
     testing::Test::RecordProperty(std::string(name) + "_" + isa_name(Isa(isa)), std::to_string(worst[isa]));
     std::fprintf(stderr, "%s %s: %.3f ulp at %a\n", name, isa_name(Isa(isa)), worst[isa], double(where[isa]));
   }
@@ -100,8 +104,10 @@ TEST(MathUlp, Sigmoid) {
   measure("sigmoid", KERNEL_ROW(sigmoid),
           [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); });
 }
-#define ULP_TEST(name) \
-  TEST(MathUlp, name) { measure(#name, KERNEL_ROW(name), [](double x) { return std::name(x); }); }
+#define ULP_TEST(name)                                                       \
+  TEST(MathUlp, name) {                                                      \
+    measure(#name, KERNEL_ROW(name), [](double x) { return std::name(x); }); \
+  }
 ULP_TEST(log2)
 ULP_TEST(log10)
 ULP_TEST(log1p)
@@ -123,6 +129,29 @@ TEST(MathUlp, rsqrt) {
 }
 TEST(MathUlp, reciprocal) {
   measure("reciprocal", KERNEL_ROW(reciprocal), [](double x) { return 1 / x; });
+}
+
+// ---- activations: products of x and a gate ----
+constexpr double kMostUlpOfGated = 4;
+TEST(MathUlp, gelu) {
+  measure(
+      "gelu", KERNEL_ROW(gelu), [](double x) { return x * 0.5 * std::erfc(-x * M_SQRT1_2); }, kMostUlpOfGated);
+}
+TEST(MathUlp, gelu_tanh) {
+  constexpr double kTwice = 2 * M_SQRT2 * 0.564189583547756286948;  // 2 sqrt(2 / pi)
+  measure(
+      "gelu_tanh", KERNEL_ROW(gelu_tanh),
+      [](double x) { return x / (1 + std::exp(-kTwice * (x + 0.044715 * x * x * x))); }, kMostUlpOfGated);
+}
+TEST(MathUlp, silu) {
+  measure(
+      "silu", KERNEL_ROW(silu), [](double x) { return x / (1 + std::exp(-x)); }, kMostUlpOfGated);
+}
+TEST(MathUlp, mish) {
+  measure(
+      "mish", KERNEL_ROW(mish),
+      [](double x) { return x * std::tanh(x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x))); },
+      kMostUlpOfGated);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ def differentiable(op):
 def row(op):
     args = ", ".join(f'{{"{a.name}", "{a.type}", {int(a.default is not None)}}}' for a in op.args)
     facts = [int(differentiable(op)), int("inplace" in op.variants), int("into" in op.variants), -1 if op.list_out else len(op.outs),
-             op.get("tolerance", 0), len(op.args)]
+             len(op.args)]
     return f'{{"{op.name}", {json.dumps(op.get("samples"))}, {", ".join(map(str, facts))}, {{{args}}}}},'
 
 
@@ -128,6 +128,6 @@ def hostile_calls(ops, groups):
 
 
 def generate(ops, groups):
-    head = HEADER + "// {name, samples, differentiable, in place, into, outs (-1: a list), tolerance, arguments, {{name, type, has a default}, …}}\n"
+    head = HEADER + "// {name, samples, differentiable, in place, into, outs (-1: a list), arguments, {{name, type, has a default}, …}}\n"
     return {"tests/gen/op_rows.inc": head + "\n".join(row(op) for op in ops.values() if not op.internal) + "\n",
             "tests/gen/hostile_calls.inc": hostile_calls(ops, groups)}

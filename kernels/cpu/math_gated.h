@@ -1,0 +1,68 @@
+// Products x G of an argument and a gate in (0, 1), and what makes them exact in the tail, where the gate is steep and
+// small: arguments in two parts, and powers of two that scale the product, not the gate. They are nan for x = -inf, as
+// in PyTorch. Included by cpu/math.h.
+#pragma once
+
+TT_ISA_BEGIN
+namespace math {
+
+// a b - p, exactly, for p = a b rounded.
+#if defined(__FMA__)
+TT_INLINE float product_rest(float a, float b, float p) { return __builtin_fmaf(a, b, -p); }
+TT_INLINE double product_rest(double a, double b, double p) { return __builtin_fma(a, b, -p); }
+#else
+TT_INLINE float product_rest(float a, float b, float p) { return float(double(a) * b - double(p)); }
+TT_INLINE double product_rest(double a, double b, double p) {  // Dekker; |a|, |b| < 2^990
+  const double as = a * 0x1.0000002p27, ah = as - (as - a), al = a - ah;
+  const double bs = b * 0x1.0000002p27, bh = bs - (bs - b), bl = b - bh;
+  return ((ah * bh - p) + (ah * bl + al * bh)) + al * bl;
+}
+#endif
+#if defined(__AVX512F__)
+TT_INLINE F32v product_rest(F32v a, F32v b, F32v p) { return fma(a, b, -p); }
+#endif
+
+// x 2^n gate; from -150 on every gate here takes the product to 0.
+template <class V>
+TT_INLINE V gate_scaled(V x, V gate, V n) {
+  return scale((gate + at_most(x, 0) * 0.0f) * at_least(x, -150.0f), n);
+}
+
+// x sigmoid(v + lost); sigmoid(v + lost).
+template <class V>
+TT_INLINE V gated_lanes(V x, V v, V lost) {
+  V n;
+  const V q = sigmoid_parts(v, lost, &n);
+  return gate_scaled(x, q, n);
+}
+template <class V>
+TT_INLINE V gate_lanes(V v, V lost) {
+  V n;
+  const V q = sigmoid_parts(v, lost, &n);
+  return scale(q, n);
+}
+TT_INLINE float gated(float x, float v, float lost) { return gated_lanes(x, v, lost); }
+TT_INLINE float gate(float v, float lost) { return gate_lanes(v, lost); }
+#if defined(__AVX512F__)
+TT_INLINE F32v gated(F32v x, F32v v, F32v lost) { return gated_lanes(x, v, lost); }
+#endif
+TT_INLINE double gate(double v, double lost) {
+  const double s = sigmoid(v);
+  return s + s * (1.0 - s) * lost;
+}
+TT_INLINE double gated(double x, double v, double lost) { return x * gate(v, lost); }
+
+// x tanh(log(1 + e)) = x n / (n + 2) with n = e (e + 2), e = exp(x), ended where the quotient is 1.
+TT_INLINE float mish(float x) {
+  float k;
+  const float m = exp_parts(at_most(x, 20.0f), 0.0f, &k);
+  const double e = scale(m, k), up = e + 2.0;
+  return gate_scaled(x, float(m * (up / (e * up + 2.0))), k);
+}
+TT_INLINE double mish(double x) {
+  const double e = exp(x > 40.0 ? 40.0 : x), n = e * (e + 2.0);
+  return x * (n / (n + 2.0));
+}
+
+}  // namespace math
+TT_ISA_END
