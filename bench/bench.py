@@ -40,7 +40,6 @@ TORCH = {"mm32x32x32": 2.5, "mm64x64x64": 1.25, "mm128x128x128": 1.0, "mm256x256
 ONEDNN = {"mm128x128x128": 1.0, "mm256x256x256": 1.0, "mm512x512x512": 1.0, "mm1024x1024x1024": 1.0, "mm2048x2048x2048": 1.0}
 # Why a row misses its gate, and what is planned: printed below the table while it does.
 REASONS = {
-    "train_lenet_adam": "its first convolution has 6 channels, so that 10 of 16 lanes are idle there.",
 }
 AT_LIMIT = 0.85  # the share of the machine's limit at which a gate counts as met
 BACKWARD = ("backward per node", "chain100fb", "chain100fwd", 100, 20)  # (fb - fwd) / nodes

@@ -54,8 +54,8 @@ struct GatherUnit {
   int64_t j0, j1;                         // columns
   char* panels;                           // by_cols: where this unit packs
   int64_t n_rows = 0;
-  T* out[kConvRows];
-  const T* table[kConvTaps * kConvRows];
+  T* out[kConvRows + kConvSlack];
+  const T* table[kConvTaps * kConvRows + kConvSlack];
   uint32_t live[kConvRows / kConvMr<T>];  // taps of each tile that are not all padding
   int64_t tap[kConvTaps][kConvDims], shift[kConvTaps][kConvDims];
   int64_t n_taps = 0;
@@ -81,6 +81,7 @@ struct GatherUnit {
     const int64_t grid[kConvDims] = {dim[0].count, dim[1].count, dim[2].count};
     const int64_t* full = p.mode == kConvForward ? p.s.y : p.s.x;
     n_rows = end - begin;
+    source.clear(dim[2].scale);
     ConvWalk at;
     at.start(grid, begin, p.by_rows ? p.s.n : 0);
     for (int64_t i = 0, n; i < n_rows; i += n, at.advance(n)) {
@@ -92,10 +93,9 @@ struct GatherUnit {
       n = at.row(n_rows - i);
       T* to = p.planes ? sums + i * kConvCols - j0 : reinterpret_cast<T*>(p.dst) + pixel * total_cols + group * cols;
       const int64_t step = p.planes ? kConvCols : dim[2].step * total_cols;
-      for (int64_t k = 0; k < n; k++) out[i + k] = to + k * step;
-      source.set(i, n, at.image, c[0], c[1], c[2], dim[2].scale);
+      fill_addresses(out + i, to, step, n);
+      source.set(i, n, at.image, c[0], c[1], c[2]);
     }
-    source.fill(n_rows, (n_rows + kConvMr<T> - 1) / kConvMr<T> * kConvMr<T>);
   }
 
   // Columns [j, j + kConvNr), rows [r, r + h).
@@ -146,8 +146,12 @@ struct GatherUnit {
     for (int64_t i = 0; i < tiles; i++) live[i] = 0;
     for (int64_t t = 0; t < n_taps; t++) {
       const T** row = table + t * kConvRows;
-      source.addresses(tiles * kMr, shift[t], row);
-      for (int64_t i = 0; i < tiles * kMr; i++) live[i / kMr] |= uint32_t(row[i] != source.zeros) << t;
+      const bool all = source.addresses(tiles * kMr, shift[t], row) == n_rows;
+      for (int64_t i = 0; i < tiles; i++) {
+        bool any = all;
+        for (int64_t k = 0; !any && k < kMr; k++) any = row[i * kMr + k] != source.zeros;
+        live[i] |= uint32_t(any) << t;
+      }
     }
   }
 

@@ -22,6 +22,11 @@ TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
   constexpr int kL = kLanes<T>;
   Vec<T> acc[kMr][kVecs];
   TT_UNROLL
+  for (int i = 0; i < kMr; i++) {  // lines to be written come while the sums are made
+    TT_UNROLL
+    for (int v = 0; v < kVecs * TT_VEC_BYTES; v += 64) __builtin_prefetch(reinterpret_cast<char*>(t.out[i]) + v, 1);
+  }
+  TT_UNROLL
   for (int v = 0; v < kVecs; v++) {
     const Vec<T> s = t.start ? load(t.start + v * kL) : Vec<T>{};
     TT_UNROLL

@@ -54,39 +54,62 @@ struct ConvWalk {
   }
 };
 
+// to[i] = from + i * step for i < n; up to a vector more may be written.
+template <class T>
+TT_INLINE void fill_addresses(T** to, T* from, int64_t step, int64_t n) {
+  constexpr int kL = kLanes<int64_t>;
+  constexpr int64_t kRamp[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+  const int64_t bytes = step * int64_t(sizeof(T));
+  Vec<int64_t> at = splat(int64_t(from)) + load(kRamp) * splat(bytes);
+  for (int64_t i = 0; i < n; i += kL, at += splat(kL * bytes)) __builtin_memcpy(to + i, &at, sizeof at);
+}
+constexpr int64_t kConvSlack = 8;  // addresses that fill_addresses may write too many
+
 // The addresses of up to kN pixels (rows) of a source.
 template <class T, int kN>
 struct ConvSource {
+  // Rows [at, at + n): pixels of one line, `step` apart.
+  struct Line {
+    int64_t at, n, c0, c1, c2, offset;  // coordinates in the source, before a tap is added
+  };
   const T* base;  // of the source and the group
   const T* zeros;
   const ConvGather& g;
-  int64_t coord[kConvDims][kN];  // in the source, before a tap is added
-  int64_t offset[kN];
+  int64_t lines = 0, step = 1;
+  Line line[kN];
 
   TT_INLINE ConvSource(const ConvGather& gather, const char* src, const char* zero, int64_t group)
       : base(reinterpret_cast<const T*>(src) + group * gather.group),
         zeros(reinterpret_cast<const T*>(zero)),
         g(gather) {}
 
-  // Rows [i, i + n): the pixels at c0, c1, and c2, c2 + step, ….
-  TT_INLINE void set(int64_t i, int64_t n, int64_t image, int64_t c0, int64_t c1, int64_t c2, int64_t step) {
-    const int64_t row = ((image * g.size[0] + c0) * g.size[1] + c1) * g.row;
-    for (int64_t k = i; k < i + n; k++, c2 += step)
-      coord[0][k] = c0, coord[1][k] = c1, coord[2][k] = c2, offset[k] = row + c2 * g.pixel;
+  TT_INLINE void clear(int64_t pixel_step) { lines = 0, step = pixel_step; }
+  // Rows [i, i + n), which follow those that are there: the pixels at c0, c1, and c2, c2 + step, ….
+  TT_INLINE void set(int64_t i, int64_t n, int64_t image, int64_t c0, int64_t c1, int64_t c2) {
+    line[lines++] = {i, n, c0, c1, c2, ((image * g.size[0] + c0) * g.size[1] + c1) * g.row + c2 * g.pixel};
   }
-  // Rows [n, end) read zeros.
-  TT_INLINE void fill(int64_t n, int64_t end) {
-    for (; n < end; n++) coord[0][n] = coord[1][n] = coord[2][n] = INT64_MIN / 2, offset[n] = 0;
-  }
-  // The addresses of n rows for a tap that adds o[d] to their coordinates.
-  TT_INLINE void addresses(int64_t n, const int64_t* o, const T** out) const {
+  // The addresses of all rows, and of zeros up to row `end`, for a tap that adds o[d] to their coordinates; returns how
+  // many rows are no padding. out has kConvSlack elements more.
+  TT_NOINLINE int64_t addresses(int64_t end, const int64_t* o, const T** out) const {
     const int64_t shift = (o[0] * g.size[1] + o[1]) * g.row + o[2] * g.pixel;
-    for (int64_t i = 0; i < n; i++) {
-      const bool inside = (uint64_t(coord[0][i] + o[0]) < uint64_t(g.size[0])) &
-                          (uint64_t(coord[1][i] + o[1]) < uint64_t(g.size[1])) &
-                          (uint64_t(coord[2][i] + o[2]) < uint64_t(g.size[2]));
-      out[i] = inside ? base + (offset[i] + shift) : zeros;
+    int64_t inside = 0, done = 0;
+    for (const Line* l = line; l < line + lines; l++) {
+      const T** to = out + l->at;
+      const int64_t first = l->c2 + o[2], left = g.size[2] - first;  // pixels of the source from there on
+      int64_t from = first < 0 ? -first : 0, till = left < 0 ? 0 : left;
+      if (step != 1) from = (from + step - 1) / step, till = (till + step - 1) / step;
+      if (till > l->n) till = l->n;
+      const bool meets =
+          (uint64_t(l->c0 + o[0]) < uint64_t(g.size[0])) & (uint64_t(l->c1 + o[1]) < uint64_t(g.size[1]));
+      if (!meets || from >= till) from = till = 0;
+      if (from) fill_addresses(to, zeros, 0, from);
+      if (from < till)
+        fill_addresses(to + from, base + (l->offset + shift + from * step * g.pixel), step * g.pixel, till - from);
+      if (till < l->n) fill_addresses(to + till, zeros, 0, l->n - till);
+      inside += till - from, done = l->at + l->n;
     }
+    if (done < end) fill_addresses(out + done, zeros, 0, end - done);
+    return inside;
   }
 };
 

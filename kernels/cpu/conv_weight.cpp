@@ -65,8 +65,9 @@ struct WeightUnit {
   const int64_t cols, ld, y_row;  // ld: columns rounded up
   const T* y;
   T* sums;
-  const T* table[kConvChunk];
-  const T *whole_y[kConvChunk], *edge_y[kConvChunk];
+  const T* table[kConvChunk + kConvSlack];
+  const T *all_y[2][kConvChunk + kConvSlack],
+      *met_y[2][kConvChunk + kConvSlack];       // whole columns, the edge; those that meet x
   alignas(64) T edge[kConvChunk * kConvNr<T>];  // the last columns of y, filled up with zeros
 
   WeightUnit(const ConvWeightPlan& plan, int64_t split, int64_t group)
@@ -80,19 +81,19 @@ struct WeightUnit {
 
   static bool whole(int64_t w) { return w >= kConvNr<T> || w == kLanes<T>; }
 
-  // Drops those of the n pixels from m on that meet padding; returns how many are left.
-  int64_t keep_inside(int64_t m, int64_t n) {
+  // Drops those of the n pixels at the tables that meet padding.
+  void keep_inside(int64_t n) {
     int64_t left = 0;
     for (int64_t i = 0; i < n; i++) {
       const T* x = table[i];
-      table[left] = x, whole_y[left] = y + (m + i) * y_row, edge_y[left] = edge + i * kConvNr<T>;
+      table[left] = x, met_y[0][left] = all_y[0][i], met_y[1][left] = all_y[1][i];
       left += x != source.zeros;
     }
-    return left;
   }
 
   // Adds the n pixels at the tables to all channels of a tap, columns [j0, j1).
-  void add_tap(int64_t tap, int64_t n, int64_t j0, int64_t j1, bool first) {
+  void add_tap(int64_t tap, const T* const* whole_y, const T* const* edge_y, int64_t n, int64_t j0, int64_t j1,
+               bool first) {
     constexpr int kNr = kConvNr<T>, kMr = kConvMr<T>;
     const int64_t run = p.gather.run, tiles = (run + kMr - 1) / kMr;
     for (int64_t j = j0; j < j1; j += kNr) {
@@ -112,9 +113,10 @@ struct WeightUnit {
     ConvWalk at;
     if (n) at.start(p.s.y, m);
     const int64_t* stride = p.s.stride;
+    source.clear(stride[2]);
     for (int64_t i = 0, k; i < n; i += k, at.advance(k))
-      k = at.row(n - i),
-      source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2], stride[2]);
+      k = at.row(n - i), source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2]);
+    fill_addresses(all_y[0], y + m * y_row, y_row, n), fill_addresses<const T>(all_y[1], edge, kConvNr<T>, n);
     const int64_t last = j0 + (j1 - j0 - 1) / kConvNr<T> * kConvNr<T>;  // the last panel
     if (!whole(cols - last)) pack_copy(y + m * y_row + last, y_row, int(cols - last), kConvNr<T>, n, edge);
     const int64_t* taps = p.gather.taps;
@@ -122,8 +124,10 @@ struct WeightUnit {
       const int64_t k[kConvDims] = {t / taps[2] / taps[1], t / taps[2] % taps[1], t % taps[2]};
       int64_t o[kConvDims];
       for (int d = 0; d < kConvDims; d++) o[d] = k[d] * p.s.dil[d] - p.gather.pad[d];
-      source.addresses(n, o, table);
-      add_tap(t, keep_inside(m, n), j0, j1, first);
+      const int64_t inside = source.addresses(n, o, table);
+      const auto* met = inside == n ? all_y : met_y;
+      if (inside != n) keep_inside(n);
+      add_tap(t, met[0], met[1], inside, j0, j1, first);
     }
   }
 };
@@ -201,7 +205,7 @@ template <class T>
 struct DepthUnit {
   const ConvWeightPlan& p;
   ConvSource<T, kConvChunk> source;
-  const T* table[kConvChunk];
+  const T* table[kConvChunk + kConvSlack];
 
   explicit DepthUnit(const ConvWeightPlan& plan) : p(plan), source(p.gather, p.src, p.zeros, 0) {}
 
@@ -227,9 +231,9 @@ struct DepthUnit {
       ConvWalk at;
       if (n) at.start(p.s.y, m);
       const int64_t* stride = p.s.stride;
+      source.clear(stride[2]);
       for (int64_t i = 0, k; i < n; i += k, at.advance(k))
-        k = at.row(n - i),
-        source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2], stride[2]);
+        k = at.row(n - i), source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2]);
       for (int64_t t = 0; t < p.s.taps(); t++) {
         const int64_t k[kConvDims] = {t / p.s.k[2] / p.s.k[1], t / p.s.k[2] % p.s.k[1], t % p.s.k[2]};
         int64_t o[kConvDims];
