@@ -64,7 +64,7 @@ TT_INLINE constexpr bool matmul_is_complex(int32_t dtype) { return dtype == TT_C
 TT_INLINE constexpr int64_t matmul_compute_size(int32_t dtype) { return matmul_is_half(dtype) ? 4 : kItemSize[dtype]; }
 // Terms of a sum that one pass over packed panels adds up.
 TT_INLINE constexpr int64_t matmul_depth(int32_t dtype) {
-  return matmul_is_half(dtype) ? 768 : dtype == TT_C128 ? 96 : matmul_compute_size(dtype) == 8 ? 192 : 384;
+  return matmul_is_half(dtype) ? 768 : dtype == TT_C128 ? 96 : matmul_compute_size(dtype) == 8 ? 192 : 512;
 }
 TT_INLINE constexpr int64_t matmul_min(int64_t x, int64_t y) { return x < y ? x : y; }
 TT_INLINE constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
