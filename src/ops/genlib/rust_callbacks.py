@@ -80,6 +80,8 @@ class Callback:
         returns = sys_type(self.fn.returns)
         out = [f"pub(crate) unsafe extern \"C\" fn {self.fn.name}<T: {bound}>({ps}){'' if returns == 'c_void' else ' -> ' + returns} {{"]
         call = f"{called}({', '.join(self.values)})"
+        if not self.ctx and returns == "c_void":  # nobody to tell of a panic
+            return out + [f"    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {call}));", "}"]
         if not self.ctx:
             return out + [f"    {call}", "}"]
         guard = "declinable" if f"{table}.{self.fn.name}" in DECLINABLE else "guarded"

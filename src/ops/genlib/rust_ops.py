@@ -49,7 +49,7 @@ class Method:
             return doc_lines(self.op, "")
         plain = Method(self.op, "", False)
         how = {"": "", "_": ", in place", "_into": ", into `dst`, which has the result's shape and dtype"}[self.variant]
-        return [f"/// [`{plain.name}`]({'Tensor::' if self.receiver else ''}{plain.name}){' with options' if self.with_opts else ''}{how}."]
+        return [f"/// [`{plain.name}`]({'Tensor::' if self.receiver else ''}{plain.name.replace('r#', '')}){' with options' if self.with_opts else ''}{how}."]
 
     def result(self):
         op = self.op

@@ -40,7 +40,7 @@ impl Tensor {
     ///
     /// # Safety
     /// The memory is valid for all elements until owner goes, and is read and written as the memory of other tensors.
-    pub unsafe fn import<T: Element, O: Send>(
+    pub unsafe fn import<T: Element, O: Send + 'static>(
         data: *mut T,
         shape: &[i64],
         strides: Option<&[i64]>,

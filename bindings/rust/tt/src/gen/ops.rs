@@ -862,7 +862,7 @@ impl Tensor {
     pub fn r#where(&self, input: &Tensor, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_where(c, self.raw(), input.raw(), other.raw(), o0)) }
     }
-    /// [`r#where`](Tensor::r#where), into `dst`, which has the result's shape and dtype.
+    /// [`r#where`](Tensor::where), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
     /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
