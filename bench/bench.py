@@ -39,8 +39,7 @@ TORCH = {"mm32x32x32": 2.5, "mm64x64x64": 1.25, "mm128x128x128": 1.0, "mm256x256
          "train_lenet_adam": 1.8, "train_cnn_sgd": None, "train_cnn_adam": 1.4, "train_gpt_sgd": None, "train_gpt_adam": 1.1}
 ONEDNN = {"mm128x128x128": 1.0, "mm256x256x256": 1.0, "mm512x512x512": 1.0, "mm1024x1024x1024": 1.0, "mm2048x2048x2048": 1.0}
 # Why a row misses its gate, and what is planned: printed below the table while it does.
-REASONS = {
-}
+REASONS = {}
 AT_LIMIT = 0.85  # the share of the machine's limit at which a gate counts as met
 BACKWARD = ("backward per node", "chain100fb", "chain100fwd", 100, 20)  # (fb - fwd) / nodes
 

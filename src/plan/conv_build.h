@@ -141,7 +141,7 @@ inline bool conv_batch_serves(const ConvShape& s, bool data) {
   bool serves = s.groups == 1 && s.x[0] == 1 && s.k[0] == 1 && s.pad[0] == 0 && s.dil[2] == 1 && idle * 4 <= s.n;
   for (int d = 1; d < kConvDims && data; d++)
     serves = serves && s.stride[d] == 1 && s.pad[d] <= s.dil[d] * (s.k[d] - 1);
-  if (!serves || s.ci < 1 || s.ci > 16 || s.co > 32) return false;
+  if (!serves || s.ci < 1 || s.ci > 16 || s.co > 24) return false;
   const ConvBatchShape b = conv_batch_shape(s, data);
   return b.run() <= kConvBatchRun && b.full[0] <= 2 * b.x[0] + 64 && b.full[1] <= 2 * b.x[1] + 64;
 }
