@@ -53,6 +53,7 @@ struct GatherUnit {
   const int64_t group, pixels;            // pixels of the phase
   int64_t j0, j1;                         // columns
   char* panels;                           // by_cols: where this unit packs
+  int64_t row0, row1;                     // by_cols: its pixels
   int64_t n_rows = 0;
   T* out[kConvRows + kConvSlack];
   const T* table[kConvTaps * kConvRows + kConvSlack];
@@ -74,7 +75,9 @@ struct GatherUnit {
         group(of_group),
         pixels(n_pixels),
         j0(0),
-        j1(cols) {}
+        j1(cols),
+        row0(0),
+        row1(n_pixels) {}
 
   // Makes the pixels [begin, end) of the phase the rows at hand.
   void place(int64_t begin, int64_t end) {
@@ -161,8 +164,8 @@ struct GatherUnit {
     for (int64_t j = j0; j < j1; j += kConvNr<T>)
       for (int64_t t = 0; t < n_taps; t++, to_panel += (to - from) * kConvNr<T>)
         pack_columns<T>(p, group, j, j1, tap[t], from, to, to_panel);
-    for (int64_t m = 0; m < pixels; m += p.block_rows) {
-      place(m, m + p.block_rows < pixels ? m + p.block_rows : pixels);
+    for (int64_t m = row0; m < row1; m += p.block_rows) {
+      place(m, m + p.block_rows < row1 ? m + p.block_rows : row1);
       fill_table();
       add(from, to);
     }
@@ -258,8 +261,8 @@ void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
     const int64_t inner = p.by_cols || p.depthwise ? 1
                           : p.planes               ? p.s.groups * col_blocks
                                                    : p.s.groups,
-                  block = u / inner % p.blocks;
-    int64_t at = u / inner / p.blocks;
+                  block = u / p.row_parts / inner % p.blocks;
+    int64_t at = u / p.row_parts / inner / p.blocks;
     PhaseDim dim[kConvDims];
     int64_t pixels = p.s.n;
     for (int d = kConvDims - 1; d >= 0; d--) {
@@ -273,6 +276,10 @@ void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
     if (p.by_cols || p.planes)
       unit.j0 = part % col_blocks * kConvCols, unit.j1 = unit.j0 + kConvCols < cols ? unit.j0 + kConvCols : cols;
     const int64_t from = p.by_cols ? 0 : block * p.block_rows;
+    if (p.by_cols) {
+      const int64_t rows = (pixels + p.row_parts * 14 - 1) / (p.row_parts * 14) * 14;
+      unit.row0 = u % p.row_parts * rows, unit.row1 = unit.row0 + rows < pixels ? unit.row0 + rows : pixels;
+    }
     if (p.by_cols)
       unit.panels = p.packed + u * kConvDepth * kConvCols * int64_t(sizeof(T));
     else if (from < pixels)

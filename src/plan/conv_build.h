@@ -66,13 +66,14 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   const int64_t plane_rows = kConvPlaneBytes / kItemSize[dtype];
   if (p->planes && p->block_rows > 112) p->block_rows = plane_rows, p->blocks = (largest + plane_rows - 1) / plane_rows;
   if (p->by_cols) p->block_rows = kConvRows, p->blocks = s.groups * col_blocks;
+  p->row_parts = p->by_cols && p->blocks * phases < 16 ? 4 : 1;
   const bool any = cols > 0 && conv_pixels(s, grid) > 0;
   p->run.units[0] = !any || p->by_cols ? 0 : mode == kConvScatter || p->depthwise ? 1 : s.groups * col_blocks;
   p->run.grain[0] = conv_grain(double(s.taps()) * double(depth) * kConvCols * 8);
   p->run.units[1] = !any                   ? 0
                     : mode == kConvScatter ? s.n
                                            : phases * p->blocks * (p->by_cols || p->depthwise ? 1 : s.groups) *
-                                                 (p->planes ? col_blocks : 1);
+                                                 (p->planes ? col_blocks : 1) * p->row_parts;
   p->run.grain[1] = conv_grain(work / double(p->run.units[1] + 1) + 1);
   p->run.n = 2, p->run.stage = 0;
 }

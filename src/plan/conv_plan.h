@@ -53,6 +53,7 @@ struct ConvPlan {
   int32_t dtype;  // f32 f64 i64
   int32_t mode;
   int64_t phases[kConvDims], blocks, block_rows;
+  int64_t row_parts;  // by_cols: units that share the pixels of a block of columns
   bool by_cols, planes;
   bool by_rows;    // pixels are walked row by row through all images, not image by image
   bool depthwise;  // groups of one channel each way: packed is [taps][groups], zeros `groups` zeros
