@@ -11,10 +11,10 @@ from struct import Struct
 from struct import error as struct_error
 
 from . import errors
-from ._lib import Handle, fail, lib, local, quick
+from ._lib import Handle, fail, local, quick, result
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype, memory_format
 from ._tensor import SMALL as INTS
-from ._tensor import Tensor, new, wrap
+from ._tensor import Tensor, wrap
 
 INT_MIN, INT_MAX = -2**63, 2**63 - 1
 SCALAR = Struct("iiqdd")
@@ -333,13 +333,11 @@ WIDEST = (1, 6, 10, 12)
 
 def number_tensor(x, beside):
     """A 0-dim tensor of a number beside a tensor: promotion must see no more of it than its kind, and no digit may be lost."""
-    made, number = new(Tensor), scalar(x, "number", "x")
+    number = scalar(x, "number", "x")
     kind, code = number[0] - 1, 0  # 0: the number's own default dtype
     if beside is not None and kind <= KINDS.index(beside.dtype.kind):
         code = WIDEST[kind] if beside.ndim else beside.dtype.code
-    if lib.tt_scalar_tensor(local.ctx, number, c_int32(code), byref(made)):
-        fail()
-    return made
+    return result(Tensor, "tt_scalar_tensor", number, c_int32(code))
 
 
 # ---- results ----

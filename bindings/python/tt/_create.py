@@ -3,15 +3,15 @@ import ctypes
 import itertools
 import numbers
 from array import array
-from ctypes import byref, c_int32, c_int64, c_void_p
+from ctypes import c_int32, c_int64, c_void_p
 
 from . import _ops, errors
 from ._convert import dtype_code, packed, scalar, wrong_kind
-from ._lib import dropper, fail, lib, local
+from ._lib import dropper, result
 from ._types import BY_NAME, complex64, complex128, float32, float64, int64
 from ._types import bool as BOOL
 from ._types import dtype as dtype_class
-from ._tensor import Tensor, new
+from ._tensor import Tensor
 
 
 # ---- from values ----
@@ -40,11 +40,7 @@ def as_tensor(data, dtype=None, device=None):
 
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
     """A 0-dim tensor; float32 by default."""
-    made, code = new(Tensor), c_int32(dtype_code(dtype or float32, "scalar_tensor", "dtype"))
-    if lib.tt_scalar_tensor(local.ctx, scalar(s, "scalar_tensor", "s"), code, byref(made)):
-        fail()
-    if device is not None:
-        made = made.to(device)
+    made = result(Tensor, "tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(dtype_code(dtype or float32, "scalar_tensor", "dtype"))).to(device)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -92,10 +88,7 @@ def from_values(data, dtype):
 def from_bytes(data, dtype, shape):
     """A tensor with a copy of row-major data: bytes or an array.array."""
     pointer = data if isinstance(data, bytes) else c_void_p(data.buffer_info()[0])
-    made, sizes = new(Tensor), packed(tuple(shape), "tensor", "shape")
-    if lib.tt_tensor_from_data(local.ctx, pointer, c_int32(dtype.code), sizes, c_int64(len(shape)), byref(made)):
-        fail()
-    return made
+    return result(Tensor, "tt_tensor_from_data", pointer, c_int32(dtype.code), packed(tuple(shape), "tensor", "shape"), c_int64(len(shape)))
 
 
 def index_tensor(item):
@@ -115,13 +108,11 @@ forget = dropper(kept)
 
 def imported(address, dtype, shape, strides, writable, owner):
     """A tensor over host memory that `owner` keeps alive. strides in elements, None: row-major."""
-    key, made = next(keys), new(Tensor)
+    key = next(keys)
     kept[key] = owner
     sizes, steps = packed(shape, "import", "shape"), None if strides is None else packed(strides, "import", "strides")
-    if lib.tt_tensor_import(local.ctx, c_void_p(address), c_int32(dtype.code), sizes, c_int64(len(shape)), steps, c_int32(writable), forget,
-                            c_void_p(key), byref(made)):
-        fail()
-    return made
+    return result(Tensor, "tt_tensor_import", c_void_p(address), c_int32(dtype.code), sizes, c_int64(len(shape)), steps, c_int32(writable), forget,
+                  c_void_p(key))
 
 
 def from_numpy(a):
@@ -163,26 +154,9 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
         count = room // dtype.itemsize
     if count == 0 or count * dtype.itemsize > room:
         raise ValueError(f"frombuffer: {count} elements of {dtype.name} do not fit the {room} bytes after offset {offset}")
-    if view.readonly:
-        address, owner = read_only_address(view)
-    else:
-        owner = (ctypes.c_char * len(view)).from_buffer(view)
-        address = ctypes.addressof(owner)
-    made = imported(address + offset, dtype, (count,), None, not view.readonly, owner)
+    buffer = (c_void_p * 12)()  # Py_buffer, whose first field is the address
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), buffer, 0)
+    address = buffer[0]
+    ctypes.pythonapi.PyBuffer_Release(buffer)
+    made = imported(address + offset, dtype, (count,), None, not view.readonly, view)
     return made.requires_grad_() if requires_grad else made
-
-
-class PyBuffer(ctypes.Structure):
-    """Py_buffer of CPython"""
-    _fields_ = [("buf", c_void_p), ("obj", c_void_p), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t), ("readonly", c_int32),
-                ("ndim", c_int32), ("format", ctypes.c_char_p), ("shape", c_void_p), ("strides", c_void_p), ("suboffsets", c_void_p),
-                ("internal", c_void_p)]
-
-
-def read_only_address(view):
-    """(address, what keeps it valid) of a read-only buffer."""
-    found = PyBuffer()
-    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), byref(found), 0)
-    address = found.buf
-    ctypes.pythonapi.PyBuffer_Release(byref(found))
-    return address, view

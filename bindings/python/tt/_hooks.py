@@ -2,7 +2,8 @@
 import itertools
 from ctypes import CFUNCTYPE, POINTER, byref, c_int32, c_int64, c_void_p
 
-from ._lib import Handle, dropper, fail, lib, local, quick, released_by
+from ._lib import Handle, call, dropper, local, quick, released_by, result
+from ._printing import node_name
 from ._tensor import Tensor, borrow
 
 CALLBACK_FAILED = 15
@@ -21,19 +22,19 @@ def guarded(body):
     return 0
 
 
-def give(slot, t, what):
-    """Writes an owned handle into a C result, nothing for None."""
+def give(results, i, t, what):
+    """Writes an owned handle into a C array of results, nothing for None."""
     if t is None:
         return
     if not isinstance(t, Tensor):
         raise TypeError(f"{what} must return a Tensor or None, not {type(t).__name__}")
     quick.tt_tensor_retain(t)
-    slot[0] = t._address
+    results[i] = t._address
 
 
 @CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, POINTER(c_void_p))
 def on_grad(key, _ctx, grad, replacement):
-    return guarded(lambda: give(replacement, functions[key](borrow(grad)), "a tensor hook"))
+    return guarded(lambda: give(replacement, 0, functions[key](borrow(grad)), "a tensor hook"))
 
 
 @CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)
@@ -51,12 +52,8 @@ def on_node(key, _ctx, grads, n, replacements):
         if len(found) != n:
             raise ValueError(f"a node hook must return {n} gradients, not {len(found)}")
         for i, t in enumerate(found):
-            give(slot_at(replacements, i), t, "a node hook")
+            give(replacements, i, t, "a node hook")
     return guarded(body)
-
-
-def slot_at(array, i):
-    return POINTER(c_void_p).from_buffer(c_void_p(c_void_p.from_buffer(array).value + 8 * i))
 
 
 class HookHandle:
@@ -83,21 +80,16 @@ def registered(register, remove, owner, fn, trampoline, *before):
         raise TypeError(f"a hook must be callable, not {type(fn).__name__}")
     key, number = next(keys), c_int64()
     functions[key] = fn
-    if register(local.ctx, owner, *before, trampoline, c_void_p(key), drop, byref(number)):
-        fail()
-
-    def end():
-        if remove(local.ctx, owner, number):
-            fail()
-    return HookHandle(end)
+    call(register, owner, *before, trampoline, c_void_p(key), drop, byref(number))
+    return HookHandle(lambda: call(remove, owner, number))
 
 
 def register_hook(t, fn):
-    return registered(lib.tt_register_hook, lib.tt_remove_hook, t, fn, on_grad)
+    return registered("tt_register_hook", "tt_remove_hook", t, fn, on_grad)
 
 
 def register_accumulate_hook(t, fn):
-    return registered(lib.tt_register_accumulate_hook, lib.tt_remove_hook, t, fn, on_accumulate)
+    return registered("tt_register_accumulate_hook", "tt_remove_hook", t, fn, on_accumulate)
 
 
 class Node(Handle):
@@ -106,31 +98,24 @@ class Node(Handle):
 
     @classmethod
     def of(cls, t):
-        return cls._from(lib.tt_tensor_grad_fn, t)
-
-    @classmethod
-    def _from(cls, call, *args):
-        node = cls()
-        if call(local.ctx, *args, byref(node)):
-            fail()
-        return node if node._address else None
+        return result(cls, "tt_tensor_grad_fn", t)
 
     def name(self):
-        """The forward operator."""
-        return quick.tt_node_name(self).decode()
+        """PyTorch's name of it: "AddBackward0"."""
+        return node_name(quick.tt_node_name(self).decode())
 
     @property
     def next_functions(self):
-        """The nodes of its inputs; None for a leaf or for no gradient."""
-        return tuple(Node._from(lib.tt_node_next, self, c_int64(i)) for i in range(quick.tt_node_num_inputs(self)))
+        """The nodes of its inputs, in pairs as PyTorch has them (the second item is always 0); None for a leaf or for no gradient."""
+        return tuple((result(Node, "tt_node_next", self, c_int64(i)), 0) for i in range(quick.tt_node_num_inputs(self)))
 
     def register_prehook(self, fn):
         """Calls fn(grads) on the gradients of its outputs, before the formula."""
-        return registered(lib.tt_node_register_hook, lib.tt_node_remove_hook, self, fn, on_node, c_int32(1))
+        return registered("tt_node_register_hook", "tt_node_remove_hook", self, fn, on_node, c_int32(1))
 
     def register_hook(self, fn):
         """Calls fn(grads) on the gradients of its inputs, after the formula."""
-        return registered(lib.tt_node_register_hook, lib.tt_node_remove_hook, self, fn, on_node, c_int32(0))
+        return registered("tt_node_register_hook", "tt_node_remove_hook", self, fn, on_node, c_int32(0))
 
     def __eq__(self, other):
         return isinstance(other, Node) and self._address == other._address
@@ -139,7 +124,7 @@ class Node(Handle):
         return hash(self._address)
 
     def __repr__(self):
-        return f"<{self.name()} node>"
+        return f"<{self.name()} object at {self._address:#x}>"
 
 
 released_by(Node, quick.tt_node_release)

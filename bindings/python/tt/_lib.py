@@ -60,7 +60,10 @@ def open_library():
 
 def check_version(library, path, tried):
     needed = ".".join(VERSION.split(".")[:2])
-    found = library.tt_version().decode() if hasattr(library, "tt_version") else "unknown: it has no tt_version"
+    try:
+        found = library.tt_version().decode()
+    except ImportError:
+        found = "unknown (it has no tt_version)"
     if found.split(".")[:2] != needed.split("."):
         raise ImportError(f"tt: {path} is version {found}; this package is {VERSION} and needs {needed}.x. Searched:\n  " + "\n  ".join(tried))
 
@@ -75,11 +78,17 @@ def build_info():
     return quick.tt_build_info().decode()
 
 
+new = c_void_p.__new__  # new(Tensor): without a handle yet, for the address of a result
+
+
 class Handle(c_void_p):
     """Owns one reference of a tt object; ctypes passes it as the pointer."""
     __slots__ = ()
     _address = c_void_p.value
     value = property(doc="Not the pointer, which is nobody's to change.")
+
+    def __reduce__(self):
+        raise TypeError(f"cannot pickle or copy {type(self).__name__}: it is an object of libtt")
 
 
 def released_by(cls, release):
@@ -132,6 +141,19 @@ def fail():
     if not record:
         raise errors.TtError("a call failed without an error record")
     raise exception_of(record)
+
+
+def call(name, *args):
+    """A call that may fail. What `a + b` and the like need goes the shorter way, without this function."""
+    if getattr(lib, name)(local.ctx, *args):
+        fail()
+
+
+def result(kind, name, *args):
+    """The object that a C function gives as its last argument; None where that is NULL."""
+    made = new(kind)
+    call(name, *args, byref(made))
+    return made if made._address else None
 
 
 # ---- one ctx per thread, one runtime ----

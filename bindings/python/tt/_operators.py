@@ -32,6 +32,16 @@ def operator(name):
     return general
 
 
+def operand(x):
+    """x if it is a tensor or a number, a tensor of it if it is a NumPy array; what is something else is asked itself."""
+    if isinstance(x, Tensor) or is_number(x):
+        return x
+    if type(x).__module__ == "numpy" and hasattr(x, "__array_interface__"):
+        from ._create import as_tensor
+        return as_tensor(x)
+    return NotImplemented
+
+
 def direct(name):
     """A binary operator: straight to C for two tensors, and for a float."""
     call, with_float, general = getattr(lib, "tt_" + name), getattr(lib, f"tt_{name}_f64") if name != "matmul" else None, operator(name)
@@ -49,7 +59,8 @@ def direct(name):
             if with_float(local.ctx, self, c_double(other), byref(t)):
                 fail()
             return t
-        return general(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+        other = operand(other)
+        return other if other is NotImplemented else general(self, other)
     return method
 
 
@@ -61,21 +72,23 @@ def divide(self, other):
         if lib.tt_div(local.ctx, self, other, None, byref(t)) if kind is Tensor else lib.tt_div_f64(local.ctx, self, c_double(other), None, byref(t)):
             fail()
         return t
-    return _ops.div(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+    other = operand(other)
+    return other if other is NotImplemented else _ops.div(self, other)
 
 
 def binary(general):
     """self comes first."""
     def method(self, other):
-        return general(self, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+        other = operand(other)
+        return other if other is NotImplemented else general(self, other)
     return method
 
 
 def reflected(general):
     """other (a number or a tensor) comes first."""
     def method(self, other):
-        first = other if isinstance(other, Tensor) else number_tensor(other, self) if is_number(other) else None
-        return NotImplemented if first is None else general(first, self)
+        other = operand(other)
+        return other if other is NotImplemented else general(other if isinstance(other, Tensor) else number_tensor(other, self), self)
     return method
 
 

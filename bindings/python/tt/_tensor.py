@@ -1,4 +1,5 @@
 """Tensor: owner of one handle, its facts, conversions and Python's protocols. The operators come from _ops."""
+import copy
 import weakref
 from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
 from struct import Struct
@@ -6,16 +7,17 @@ from struct import Struct
 from . import _ops as ops
 from . import errors
 from ._index import INT_MAX, INT_MIN, packed_index
-from ._lib import Handle, fail, lib, local, quick, released_by, without_buffer
+from ._lib import Handle, call, fail, lib, local, new, quick, released_by, result, without_buffer
 from ._types import (BY_NAME, CPU, DTYPES, Size, contiguous_format, device, dtype, memory_format, preserve_format)
 from ._types import bfloat16 as BFLOAT16
 from ._types import float32 as FLOAT32
 
 SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
 # dtype.format -> what memoryview reads
+TYPE_NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte", "int8": "Char", "int16": "Short",
+              "int32": "Int", "int64": "Long", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}
 READ = {"bool": "?", "float16": "e", "complex64": "f", "complex128": "d"}
 
-new = c_void_p.__new__  # new(Tensor): without a handle yet, for the address of a result
 tensor_ndim, tensor_shape, tensor_dtype = quick.tt_tensor_ndim, quick.tt_tensor_shape, quick.tt_tensor_dtype
 tensor_select = lib.tt_select
 SMALL = tuple(map(c_int64, range(65)))
@@ -117,7 +119,20 @@ class Tensor(Handle):
     def is_complex(self):
         return self.dtype.is_complex
 
+    is_cpu = property(lambda self: self.device.type == "cpu")
     is_cuda = property(lambda self: self.device.type == "cuda")
+    is_meta = property(lambda self: self.device.type == "meta")
+    is_sparse = is_quantized = False
+
+    def is_signed(self):
+        return self.dtype.is_signed
+
+    def is_same_size(self, other):
+        return self.shape == other.shape
+
+    def get_device(self):
+        """The device's index; -1 on the CPU."""
+        return -1 if self.device.index is None else self.device.index
 
     @property
     def _version(self):
@@ -135,8 +150,7 @@ class Tensor(Handle):
 
     def requires_grad_(self, requires_grad=True):
         """Records operators on this leaf from now on (or not); returns self."""
-        if lib.tt_requires_grad_(local.ctx, self, c_int32(bool(requires_grad))):
-            fail()
+        call("tt_requires_grad_", self, c_int32(bool(requires_grad)))
         return self
 
     @property
@@ -146,10 +160,8 @@ class Tensor(Handle):
     @property
     def grad(self):
         """The accumulated gradient or None; the same object while somebody holds it."""
-        found = new(Tensor)
-        if lib.tt_tensor_grad(local.ctx, self, byref(found)):
-            fail()
-        if not found._address:
+        found = result(Tensor, "tt_tensor_grad", self)
+        if found is None:
             return None
         kept = getattr(self, "_kept_grad", None)
         kept = kept and kept()
@@ -162,18 +174,24 @@ class Tensor(Handle):
     def grad(self, value):
         if value is not None and not isinstance(value, Tensor):
             raise TypeError(f"grad must be a Tensor or None, not {type(value).__name__}")
-        if lib.tt_tensor_set_grad(local.ctx, self, None if value is None else value):
-            fail()
+        call("tt_tensor_set_grad", self, None if value is None else value)
         self._kept_grad = weakref.ref(value) if value is not None else None
 
     @grad.deleter
     def grad(self):
         self.grad = None
 
+    def detach_(self):
+        """In place: self has no history from now on."""
+        if self.is_leaf:
+            return self.requires_grad_(False)
+        other = self.detach()
+        self._address, other._address = other._address, self._address
+        return self
+
     def retain_grad(self):
         """Keeps the gradient of this result in .grad too."""
-        if lib.tt_retain_grad(local.ctx, self):
-            fail()
+        call("tt_retain_grad", self)
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
         """Adds the gradients of self to the .grad of the leaves it was computed from."""
@@ -203,8 +221,7 @@ class Tensor(Handle):
     def data(self, source):
         if not isinstance(source, Tensor):
             raise TypeError(f"data must be a Tensor, not {type(source).__name__}")
-        if lib.tt_tensor_set_data(local.ctx, self, source):
-            fail()
+        call("tt_tensor_set_data", self, source)
 
     # ---- conversions ----
 
@@ -228,6 +245,12 @@ class Tensor(Handle):
 
     def cuda(self, index=0):
         return self.to(device("cuda", index))
+
+    def type(self, dtype=None, non_blocking=False):
+        """Converted to a dtype; without one, the name of the type, such as "tt.FloatTensor"."""
+        if dtype is not None:
+            return self.to(dtype)
+        return f"tt.{'' if self.is_cpu else self.device.type + '.'}{TYPE_NAMES.get(self.dtype.name) or self.dtype.name.capitalize()}Tensor"
 
     def type_as(self, other):
         return self.to(other.dtype)
@@ -273,8 +296,7 @@ class Tensor(Handle):
     def item(self):
         """The value of a tensor of one element as a Python number."""
         found = create_string_buffer(32)
-        if lib.tt_item(local.ctx, self, found):
-            fail()
+        call("tt_item", self, found)
         kind, _, i, re, im = SCALAR.unpack(found)
         return (None, bool(i), i, re, complex(re, im))[kind]
 
@@ -288,16 +310,17 @@ class Tensor(Handle):
         flat = [x for x, in Struct(form).iter_unpack(raw)]
         if source.dtype.is_complex:
             flat = [complex(re, im) for re, im in zip(flat[::2], flat[1::2])]
-        for size in reversed(self.shape[1:]):
-            flat = [flat[i:i + size] for i in range(0, len(flat), size)] if size else [[] for _ in range(self.numel() or rows(self.shape))]
+        shape = self.shape
+        for dim in range(len(shape) - 1, 0, -1):
+            size = shape[dim]
+            flat = [flat[i * size:(i + 1) * size] for i in range(shape[:dim].numel())]
         return flat
 
     def _bytes(self):
         """The elements in row-major order."""
         n = self.nbytes
         buffer = create_string_buffer(n or 1)
-        if lib.tt_tensor_read(local.ctx, self, buffer, c_int64(n)):
-            fail()
+        call("tt_tensor_read", self, buffer, c_int64(n))
         return buffer.raw[:n]
 
     def numpy(self, *, force=False):
@@ -315,9 +338,24 @@ class Tensor(Handle):
             return found.astype(dtype)
         return found.copy() if copy else found
 
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        """Results of NumPy's functions on tensors are tensors."""
+        from ._create import as_tensor
+        return as_tensor(array)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """A DLPack capsule over the same memory."""
+        from ._dlpack import capsule_of
+        return capsule_of(self, max_version, dl_device, copy)
+
+    def __dlpack_device__(self):
+        from ._dlpack import device_of
+        return device_of(self)
+
     def __bool__(self):
-        if self.numel() != 1:
-            raise errors.InvalidArgumentError(f"the truth value of a tensor of shape {list(self.shape)} is ambiguous: it must have one element")
+        n = self.numel()
+        if n != 1:
+            raise errors.InvalidArgumentError(f"Boolean value of Tensor with {'more than one value' if n else 'no values'} is ambiguous")
         return bool(self.item())
 
     def __float__(self):
@@ -342,39 +380,49 @@ class Tensor(Handle):
     def __iter__(self):
         if not self.ndim:
             raise TypeError("iteration over a 0-dim tensor")
-        return iter([ops.select(self, 0, i) for i in range(self.shape[0])])
+        return iter(ops.unbind(self, 0))
+
+    def __reversed__(self):
+        return ops.flip(self, 0) if self.ndim else self
 
     def __contains__(self, item):
+        if not isinstance(item, (Tensor, bool, int, float, complex)):
+            raise TypeError(f"Tensor.__contains__ takes a Tensor or a number, not {type(item).__name__}")
         return bool((self == item).any())
 
     def __repr__(self):
-        n, cap = c_int64(), 4096
-        while True:
-            buffer = create_string_buffer(cap)
-            status = lib.tt_tensor_print(local.ctx, self, buffer, c_int64(cap), byref(n))
-            if not status:
-                return buffer.value.decode()
-            if status != 11 or n.value < cap:
-                fail()
-            cap = n.value + 1
+        from ._printing import text_of
+        return text_of(self)
 
     def __format__(self, spec):
-        return format(self.item() if not self.ndim else str(self), spec)
+        return self.item().__format__(spec) if not self.ndim and not self.is_meta and type(self) is Tensor else object.__format__(self, spec)
 
     def __hash__(self):
         return id(self)
 
+    def _attributes(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_kept_grad"}
+
     def __reduce__(self):
-        return rebuild, (self.detach().cpu()._bytes(), self.dtype.name, tuple(self.shape), self.requires_grad)
+        return rebuild, (type(self), self.detach().cpu()._bytes(), self.dtype.name, tuple(self.shape), self.requires_grad), self._attributes()
+
+    def __setstate__(self, attributes):
+        self.__dict__.update(attributes)
+
+    def __copy__(self):
+        """Another object over the same memory."""
+        made = self.detach().as_subclass(type(self)).requires_grad_(self.requires_grad)
+        made.__dict__.update(self._attributes())
+        return made
 
     def __deepcopy__(self, memo):
         if not self.is_leaf:
             raise errors.AutogradError("only leaves can be deep-copied: detach() first")
-        copied = self.detach().clone().requires_grad_(self.requires_grad)
+        made = memo[id(self)] = self.detach().clone().as_subclass(type(self)).requires_grad_(self.requires_grad)
+        made.__dict__.update(copy.deepcopy(self._attributes(), memo))
         if self.grad is not None:
-            copied.grad = self.grad.__deepcopy__(memo)
-        memo[id(self)] = copied
-        return copied
+            made.grad = copy.deepcopy(self.grad, memo)
+        return made
 
     # ---- indexing ----
 
@@ -385,8 +433,7 @@ class Tensor(Handle):
                 fail()
         else:
             index, n, keep = packed_index(key)  # keep: tensors that index points to
-            if lib.tt_index_get(local.ctx, self, index, n, byref(t)):
-                fail()
+            call("tt_index_get", self, index, n, byref(t))
         return t
 
     def __setitem__(self, key, value):
@@ -395,8 +442,7 @@ class Tensor(Handle):
             from ._create import as_tensor, scalar_tensor
             make = scalar_tensor if isinstance(value, (bool, int, float, complex)) else as_tensor
             value = make(value, dtype=self.dtype)
-        if lib.tt_index_set(local.ctx, self, index, n, value):
-            fail()
+        call("tt_index_set", self, index, n, value)
 
     def _become(self, other):
         """In-place operators on the shape: self is `other`, a view of what it was, from now on."""
@@ -423,16 +469,9 @@ def borrow(address):
     return wrap(address)
 
 
-def rows(shape):
-    n = 1
-    for size in shape[:-1]:
-        n *= size
-    return n
-
-
-def rebuild(data, name, shape, requires_grad):
+def rebuild(cls, data, name, shape, requires_grad):
     from ._create import from_bytes
-    return from_bytes(data, BY_NAME[name], shape).requires_grad_(requires_grad)
+    return from_bytes(data, BY_NAME[name], shape).requires_grad_(requires_grad).as_subclass(cls)
 
 
 # ---- to() ----

@@ -1,4 +1,5 @@
 """dtypes, devices, memory formats, sizes."""
+from math import prod
 from struct import Struct
 
 from .errors import DeviceError
@@ -127,10 +128,22 @@ class Size(tuple):
     __slots__ = ()
 
     def numel(self):
-        n = 1
-        for size in self:
-            n *= size
-        return n
+        return prod(self)
+
+    def __getitem__(self, key):
+        found = tuple.__getitem__(self, key)
+        return Size(found) if isinstance(key, slice) else found
+
+    def __add__(self, other):
+        return Size(tuple.__add__(self, other)) if isinstance(other, tuple) else NotImplemented
+
+    def __radd__(self, other):
+        return Size(other + tuple(self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, times):
+        return Size(tuple.__mul__(self, times))
+
+    __rmul__ = __mul__
 
     def __repr__(self):
         return f"tt.Size([{', '.join(map(str, self))}])"

@@ -1,7 +1,7 @@
 """Random numbers: generators with a state of their own."""
 from ctypes import byref, c_uint64
 
-from ._lib import Handle, fail, lib, local, quick, released_by
+from ._lib import Handle, call, quick, released_by, result
 
 
 class Generator(Handle):
@@ -9,8 +9,7 @@ class Generator(Handle):
     __slots__ = ()
 
     def __init__(self, seed=0):
-        if lib.tt_generator_new(local.ctx, c_uint64(checked(seed)), byref(self)):
-            fail()
+        call("tt_generator_new", c_uint64(checked(seed)), byref(self))
 
     def manual_seed(self, seed):
         """Starts anew from a seed; returns self."""
@@ -23,14 +22,12 @@ class Generator(Handle):
     def get_state(self):
         """(seed, numbers drawn / 4)"""
         state = (c_uint64 * 2)()
-        if lib.tt_generator_state(local.ctx, self, state):
-            fail()
+        call("tt_generator_state", self, state)
         return tuple(state)
 
     def set_state(self, state):
         seed, offset = state
-        if lib.tt_generator_set_state(local.ctx, self, (c_uint64 * 2)(checked(seed), offset)):
-            fail()
+        call("tt_generator_set_state", self, (c_uint64 * 2)(checked(seed), offset))
 
 
 released_by(Generator, quick.tt_generator_release)
@@ -47,14 +44,23 @@ def checked(seed):
 
 def default_generator():
     """This thread's own."""
-    found = Generator.__new__(Generator)
-    if lib.tt_ctx_generator(local.ctx, byref(found)):
-        fail()
-    return found
+    return result(Generator, "tt_ctx_generator")
 
 
 def manual_seed(seed):
     """Starts this thread's generator anew; returns it."""
-    if lib.tt_manual_seed(local.ctx, c_uint64(checked(seed))):
-        fail()
+    call("tt_manual_seed", c_uint64(checked(seed)))
     return default_generator()
+
+
+def initial_seed():
+    return default_generator().initial_seed()
+
+
+def get_rng_state():
+    """Of this thread's generator."""
+    return default_generator().get_state()
+
+
+def set_rng_state(new_state):
+    default_generator().set_state(new_state)

@@ -1,16 +1,11 @@
 """Files of tensors, with the names of the safetensors package: save_file, load_file, safe_open."""
-import ctypes
 import os
-from ctypes import byref, c_char_p, c_int64, c_uint64, c_void_p
+from ctypes import addressof, byref, c_char_p, c_int64, c_void_p
 
 from ._convert import pointers, tensor_list
-from ._lib import Handle, fail, lib, local, quick, released_by
-from ._tensor import Tensor, new
-
-
-class SaveOptions(ctypes.Structure):
-    """tt_safetensors_save_opts"""
-    _fields_ = [("set", c_uint64), ("metadata", ctypes.POINTER(c_char_p)), ("n_metadata", c_int64)]
+from ._layouts import struct
+from ._lib import Handle, call, quick, released_by, result
+from ._tensor import Tensor
 
 
 def texts(strings):
@@ -23,18 +18,18 @@ def save_file(tensors, filename, metadata=None):
     options = None
     if metadata:
         pairs = [text for pair in metadata.items() for text in pair]
-        options = byref(SaveOptions(1, texts(pairs), len(pairs)))
-    if lib.tt_safetensors_save(local.ctx, os.fsencode(filename), texts(list(tensors)), values, c_int64(len(tensors)), options):
-        fail()
+        keep = texts(pairs)
+        options = byref(struct("tt_safetensors_save_opts")(1, addressof(keep), len(pairs)))
+    call("tt_safetensors_save", os.fsencode(filename), texts(list(tensors)), values, c_int64(len(tensors)), options)
 
 
 class safe_open(Handle):
     """An open file, whose tensors are read when they are asked for. A context manager."""
     __slots__ = ()
 
-    def __init__(self, filename):
-        if lib.tt_safetensors_open(local.ctx, os.fsencode(filename), byref(self)):
-            fail()
+    def __init__(self, filename, mmap=False):
+        """mmap: tensors are read-only and lie in the file as mapped into memory."""
+        call("tt_safetensors_map" if mmap else "tt_safetensors_open", os.fsencode(filename), byref(self))
 
     def __enter__(self):
         return self
@@ -55,18 +50,14 @@ class safe_open(Handle):
     def get_tensor(self, name):
         """A new tensor on the CPU."""
         i = c_int64()
-        if lib.tt_safetensors_find(local.ctx, self, name.encode(), byref(i)):
-            fail()
-        t = new(Tensor)
-        if lib.tt_safetensors_get(local.ctx, self, i, byref(t)):
-            fail()
-        return t
+        call("tt_safetensors_find", self, name.encode(), byref(i))
+        return result(Tensor, "tt_safetensors_get", self, i)
 
 
 released_by(safe_open, quick.tt_safetensors_release)
 
 
-def load_file(filename):
+def load_file(filename, mmap=False):
     """A dict of all tensors of the file."""
-    with safe_open(filename) as f:
+    with safe_open(filename, mmap) as f:
         return {name: f.get_tensor(name) for name in f.keys()}

@@ -104,6 +104,24 @@ class Native(Module):
                     memo[id(t)] = made.__dict__[group][name]
         return made
 
+    def __getstate__(self):
+        """Everything but the C module; of layers inside (attention has one) the tensors by their dotted names."""
+        below = {name: t for child, m in self.named_modules() if child for group in ("_parameters", "_buffers")
+                 for name, t in m._named(group, child, False, False)}
+        return {**{key: value for key, value in self.__dict__.items() if key not in ("_module", "_modules")},
+                "tensors": {**self._parameters, **self._buffers, **below}}
+
+    def __setstate__(self, state):
+        row, tensors = _nn_classes.CLASSES[type(self)._row_name], state.pop("tensors")
+        values = {key: tensors[key] is not None if key in tensors else state.get(key, default[0] if default else None) for key, _, default, _, _ in row[2]}
+        Module.__init__(self)
+        self._adopt(construct(ModuleHandle, type(self)._row_name, row, self._given(values), _nn_classes.ENUMS))
+        self.__dict__.update((key, value) for key, value in state.items() if key not in ("_parameters", "_buffers"))
+        for path, t in tensors.items():
+            owner, _, name = path.rpartition(".")
+            setattr(self.get_submodule(owner), name, t)
+        self.train(self.training)
+
     def extra_repr(self):
         n, buffer = c_int64(), create_string_buffer(4096)
         if lib.tt_module_print(local.ctx, self._module, buffer, c_int64(4096), byref(n)):

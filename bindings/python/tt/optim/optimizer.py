@@ -240,6 +240,9 @@ class NativeOptimizer(Optimizer):
     def _start(self):
         pass
 
+    def __reduce__(self):
+        return restored, (type(self), [dict(g) for g in self.param_groups], dict(self.defaults), self.state_dict())
+
     def _new_group(self, group):
         params = tuple(group["params"])
         if lib.tt_optim_add_param_group(local.ctx, self._handle, convert.pointers(params), convert.length(params)):
@@ -307,6 +310,12 @@ class NativeOptimizer(Optimizer):
         if lib.tt_optim_set_state(local.ctx, self._handle, c_int64(position), c_char_p(key.encode()), None if value is None else value):
             fail()
 
+
+
+def restored(cls, groups, defaults, state):
+    made = cls(groups, **defaults)
+    made.load_state_dict(state)
+    return made
 
 
 def native(name):

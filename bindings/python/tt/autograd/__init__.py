@@ -1,19 +1,27 @@
-"""Gradients: grad, backward, grad modes."""
+"""Gradients: backward, grad, functions with a gradient of their own, grad modes."""
 from ctypes import addressof, byref, c_int32, c_void_p
 from functools import wraps
 from struct import Struct
 
-from ._convert import length, pointers, tensor_list
-from ._lib import fail, lib, local, quick
-from ._tensor import Tensor, wrap
+from .._convert import length, pointers, tensor_list
+from .._interrupt import interruptible
+from .._lib import call, local, quick
+from .._tensor import Tensor, wrap
 
 BACKWARD = Struct("QPiiPq").pack  # tt_backward_opts: set, gradient, retain_graph, create_graph, inputs, n_inputs
 GRAD = Struct("QPqiii0q").pack    # tt_grad_opts: set, grad_outputs, n, retain_graph, create_graph, allow_unused
 
 
-def listed(x, op, arg):
+def __getattr__(name):
+    if name != "Function":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .function import Function
+    return Function
+
+
+def listed(x, op, arg, optional=False):
     """A tuple of tensors from one or several."""
-    return (x,) if isinstance(x, Tensor) else tensor_list(x, op, arg)
+    return (x,) if isinstance(x, Tensor) else tensor_list(x, op, arg, optional)
 
 
 def handles(xs):
@@ -24,31 +32,25 @@ def handles(xs):
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
     """Adds the gradients of tensors (one or several; grad_tensors: theirs, None: 1) to the leaves' .grad."""
     outputs = listed(tensors, "backward", "tensors")
-    starts = grad_tensors
-    if starts is not None:
-        starts = (starts,) if isinstance(starts, Tensor) else tensor_list(starts, "backward", "grad_tensors", True)
-        if len(starts) != len(outputs):
-            raise RuntimeError(f"backward(): got {len(outputs)} tensors and {len(starts)} gradients")
+    starts = None if grad_tensors is None else listed(grad_tensors, "backward", "grad_tensors", True)
+    if starts is not None and len(starts) != len(outputs):
+        raise RuntimeError(f"backward(): got {len(outputs)} tensors and {len(starts)} gradients")
     given = listed(inputs, "backward", "inputs") if inputs is not None else ()
     array = handles(given)
     bits = (retain_graph is not None) << 1 | 4 | (inputs is not None) << 3
     opts = BACKWARD(bits, 0, bool(retain_graph), bool(create_graph), addressof(array), len(given))
-    if lib.tt_backward_all(local.ctx, pointers(outputs), pointers(starts) if starts else None, length(outputs), opts):
-        fail()
+    interruptible("tt_backward_all", pointers(outputs), pointers(starts) if starts else None, length(outputs), opts)
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None):
     """The gradients of outputs with respect to inputs, as a tuple; unused inputs get None if allow_unused."""
     outputs, inputs = listed(outputs, "grad", "outputs"), listed(inputs, "grad", "inputs")
-    given = grad_outputs
-    if given is not None:
-        given = (given,) if isinstance(given, Tensor) else tensor_list(given, "grad", "grad_outputs", True)
-    array = handles(given or ())
-    bits = (given is not None) | (retain_graph is not None) << 1 | 4 | 8
-    opts = GRAD(bits, addressof(array), len(given or ()), bool(retain_graph), bool(create_graph), bool(allow_unused))
+    given = () if grad_outputs is None else listed(grad_outputs, "grad", "grad_outputs", True)
+    array = handles(given)
+    bits = (grad_outputs is not None) | (retain_graph is not None) << 1 | 4 | 8
+    opts = GRAD(bits, addressof(array), len(given), bool(retain_graph), bool(create_graph), bool(allow_unused))
     found = (c_void_p * max(len(inputs), 1))()
-    if lib.tt_grad(local.ctx, pointers(outputs), length(outputs), pointers(inputs), length(inputs), opts, found):
-        fail()
+    interruptible("tt_grad", pointers(outputs), length(outputs), pointers(inputs), length(inputs), opts, found)
     return tuple(wrap(h) if h else None for h in found[:len(inputs)])
 
 
@@ -61,8 +63,7 @@ def is_grad_enabled():
 def switch(on):
     """Sets the mode; the previous one."""
     previous = c_int32()
-    if quick.tt_set_grad_enabled(local.ctx, on, byref(previous)):
-        fail()
+    call("tt_set_grad_enabled", on, byref(previous))
     return previous.value
 
 
@@ -109,6 +110,17 @@ class enable_grad(GradMode):
     """Operators inside record gradients, also within no_grad."""
 
 
+class inference_mode(no_grad):
+    """As no_grad; tensors made inside are ordinary ones. inference_mode(False) changes nothing."""
+
+    def __new__(cls, mode=True):
+        return no_grad.__new__(cls, mode if callable(mode) else None)
+
+    def __init__(self, mode=True):
+        super().__init__()
+        self.on = not mode and is_grad_enabled()
+
+
 class set_grad_enabled(GradMode):
     """Sets the mode at once; as a context manager only until its end."""
 
@@ -129,8 +141,7 @@ class set_detect_anomaly:
 
     def __init__(self, mode, check_nan=True):
         previous = c_int32()
-        if lib.tt_set_anomaly_enabled(local.ctx, c_int32(bool(mode and check_nan)), byref(previous)):
-            fail()
+        call("tt_set_anomaly_enabled", c_int32(bool(mode and check_nan)), byref(previous))
         self.previous = previous.value
 
     def __enter__(self):

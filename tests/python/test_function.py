@@ -1,0 +1,257 @@
+"""autograd.Function as a PyTorch user writes it."""
+import gc
+import threading
+import weakref
+
+import pytest
+
+import tt
+from tt.autograd.function import once_differentiable
+
+
+class Cube(tt.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x ** 3
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, = ctx.saved_tensors
+        return 3 * x ** 2 * grad
+
+
+class Scale(tt.autograd.Function):
+    """Numbers among the arguments, attributes of ctx, several results."""
+
+    @staticmethod
+    def forward(ctx, x, factor, y, flag=None):
+        ctx.factor, ctx.x_shape = factor, x.shape
+        ctx.save_for_backward(None, y)
+        return x * factor, y + 1, "text"
+
+    @staticmethod
+    def backward(ctx, gx, gy, text):
+        assert text is None and ctx.saved_tensors[0] is None and gx.shape == ctx.x_shape
+        seen.append(ctx.needs_input_grad)
+        return gx * ctx.factor, None, gy * ctx.saved_tensors[1], None
+
+
+seen = []
+
+
+def test_gradients_of_any_order():
+    x = tt.tensor([1.0, 2.0, -3.0], requires_grad=True)
+    y = Cube.apply(x)
+    assert y.tolist() == [1, 8, -27] and y.requires_grad and not y.is_leaf and "CubeBackward" in repr(y)
+    g, = tt.autograd.grad(y.sum(), x, create_graph=True)
+    assert g.tolist() == [3, 12, 27]
+    gg, = tt.autograd.grad(g.sum(), x, create_graph=True)
+    assert gg.tolist() == [6, 12, -18]
+    assert tt.autograd.grad(gg.sum(), x)[0].tolist() == [6, 6, 6]
+    Cube.apply(x).sum().backward()
+    assert x.grad.tolist() == [3, 12, 27]
+
+
+def test_other_arguments_and_results():
+    x, y = tt.ones(2, requires_grad=True), tt.tensor([2.0, 3.0], requires_grad=True)
+    a, b, text = Scale.apply(x, 5, y)
+    assert text == "text" and a.tolist() == [5, 5] and b.tolist() == [3, 4]
+    (a.sum() + b.sum()).backward()
+    assert x.grad.tolist() == [5, 5] and y.grad.tolist() == [2, 3] and seen[-1] == (True, False, True)
+    a, b, _ = Scale.apply(x, 5, y.detach())
+    a.sum().backward()  # b's gradient comes as zeros
+    assert seen[-1] == (True, False, False)
+
+
+def test_without_gradients():
+    x = tt.ones(2)
+    assert not Cube.apply(x).requires_grad
+    x.requires_grad_()
+    with tt.no_grad():
+        assert not Cube.apply(x).requires_grad
+    assert Cube.apply(x).detach().grad_fn is None
+
+
+def test_setup_context_and_results_that_are_saved():
+    class Exp(tt.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.exp()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx, grad):
+            out, = ctx.saved_tensors
+            return grad * out
+    x = tt.tensor([0.5], requires_grad=True)
+    y = Exp.apply(x)
+    g, = tt.autograd.grad(y, x, create_graph=True)
+    gg, = tt.autograd.grad(g, x)
+    assert abs(gg.item() - y.item()) < 1e-6
+
+
+def test_materialized_and_missing_gradients():
+    class Two(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, materialize):
+            ctx.set_materialize_grads(materialize)
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, a, b):
+            found.append(b is None or b.tolist())
+            return a * 2, None
+    found = []
+    x = tt.ones(2, requires_grad=True)
+    Two.apply(x, True)[0].sum().backward()
+    Two.apply(x, False)[0].sum().backward()
+    assert found == [[0, 0], True]
+
+
+def test_marked_results_have_no_gradient():
+    class Split(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            whole, sign = x * 1, x.sign()
+            ctx.mark_non_differentiable(sign)
+            return whole, sign, x.long()
+
+        @staticmethod
+        def backward(ctx, g, *rest):
+            return g
+    x = tt.tensor([1.5, -2.0], requires_grad=True)
+    whole, sign, integers = Split.apply(x)
+    assert whole.requires_grad and not sign.requires_grad and not integers.requires_grad and integers.dtype is tt.int64
+    whole.sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_an_input_given_back():
+    class Same(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return -g
+    x = tt.ones(2, requires_grad=True)
+    y = Same.apply(x)
+    assert y is not x
+    y.sum().backward()
+    assert x.grad.tolist() == [-1, -1]
+
+
+class Mine(Exception):
+    pass
+
+
+def raises(*args):
+    raise Mine("from the function")
+
+
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_what_it_raises_comes_out_as_itself(where):
+    methods = {"forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(lambda ctx, g: g), where: staticmethod(raises)}
+    f = type("Bad", (tt.autograd.Function,), methods)
+    x = tt.ones(2, requires_grad=True)
+    with pytest.raises(Mine, match="from the function"):
+        f.apply(x).sum().backward()
+    assert x.grad is None and (x * 2).sum().item() == 4 and tt.is_grad_enabled()
+
+
+@pytest.mark.parametrize("result, error", [((1, 2), RuntimeError), (5, TypeError), ((None, None), None), ("a", TypeError)])
+def test_wrong_gradients(result, error):
+    f = type("Bad", (tt.autograd.Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(lambda ctx, g: result)})
+    x = tt.ones(2, requires_grad=True)
+    y = f.apply(x).sum()
+    if error is None:
+        y.backward()
+        assert x.grad is None
+    else:
+        with pytest.raises(error):
+            y.backward()
+
+
+def test_wrong_shapes_and_misuse():
+    f = type("Bad", (tt.autograd.Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(lambda ctx, g: tt.ones(3))})
+    with pytest.raises(RuntimeError):
+        f.apply(tt.ones(2, requires_grad=True)).sum().backward()
+    with pytest.raises(TypeError):
+        Cube()
+    with pytest.raises(NotImplementedError):
+        tt.autograd.Function.apply(tt.ones(1, requires_grad=True))
+
+
+def test_backward_runs_again_only_with_a_kept_graph():
+    x = tt.ones(2, requires_grad=True)
+    y = Cube.apply(x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.tolist() == [6, 6]
+    with pytest.raises(RuntimeError):
+        y.backward()
+
+
+def test_once_differentiable():
+    class Square(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, g):
+            assert not tt.is_grad_enabled()
+            return 2 * ctx.saved_tensors[0] * g
+    x = tt.tensor([3.0], requires_grad=True)
+    g, = tt.autograd.grad(Square.apply(x), x, create_graph=True)
+    assert g.item() == 6 and not g.requires_grad
+
+
+def test_nothing_is_kept_alive():
+    class Held:
+        pass
+    held = Held()
+
+    class F(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.held = held
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+    x = tt.ones(2, requires_grad=True)
+    y = F.apply(x)
+    ref = weakref.ref(held)
+    del held
+    gc.collect()
+    assert ref() is not None
+    y.sum().backward()
+    del y
+    gc.collect()
+    assert ref() is None
+
+
+def test_in_several_threads():
+    results = []
+
+    def work():
+        x = tt.full((50,), 2.0, requires_grad=True)
+        for _ in range(50):
+            g, = tt.autograd.grad(Cube.apply(x).sum(), x)
+        results.append(g[0].item())
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert results == [12.0] * 6

@@ -1,0 +1,246 @@
+"""What the host does to tt and tt to the host: Ctrl-C, threads, the interpreter's lock, objects by the hundred thousand, libraries that are not there."""
+import ctypes
+import gc
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import tt
+from tt import _create, _hooks, _lib
+from tt._layouts import struct
+
+
+def run(code, **env):
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), **env)
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+
+
+def live():
+    """(bytes in use, tensors, nodes) of the runtime"""
+    gc.collect()
+    stats = struct("tt_memory_stats")()
+    _lib.call("tt_memory", None, ctypes.byref(stats))
+    return stats.in_use, stats.live_tensors, stats.live_nodes
+
+
+# ---- the library ----
+
+def test_a_library_that_is_not_there(tmp_path):
+    found = run("import tt", TT_LIBRARY=str(tmp_path / "libtt.so"))
+    assert found.returncode and "libtt was not found" in found.stderr and f"{tmp_path}/libtt.so (TT_LIBRARY): not there" in found.stderr
+    (tmp_path / "libtt.so").write_bytes(b"no library")
+    found = run("import tt", TT_LIBRARY=str(tmp_path / "libtt.so"))
+    assert found.returncode and "ImportError" in found.stderr and "(TT_LIBRARY): " in found.stderr and "not there" not in found.stderr
+
+
+def test_a_package_alone_says_where_it_searched(tmp_path):
+    code = f"""
+import importlib.machinery, sys, types
+sys.path.insert(0, {str(Path(tt.__file__).parent)!r})
+package = types.ModuleType("tt"); package.__path__ = [{str(Path(tt.__file__).parent)!r}]; sys.modules["tt"] = package
+import os; exists = os.path.exists; os.path.exists = lambda p: False if str(p).endswith(".so") else exists(p)
+import tt._lib"""
+    env = {k: v for k, v in os.environ.items() if k not in ("TT_LIBRARY", "LD_LIBRARY_PATH")}
+    found = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    for where in ("beside the package", "the source tree's build", "the system's loader"):
+        assert where in found.stderr, found.stderr
+    assert "set TT_LIBRARY" in found.stderr
+
+
+def test_a_library_of_another_version(tmp_path):
+    other = tmp_path / "libtt.so"
+    data = Path(_lib.path).read_bytes()
+    assert data.count(b"\x000.1.0\x00")
+    other.write_bytes(data.replace(b"\x000.1.0\x00", b"\x007.3.0\x00"))
+    found = run("import tt", TT_LIBRARY=str(other))
+    assert found.returncode and f"{other} is version 7.3.0; this package is 0.1.0 and needs 0.1.x. Searched:" in found.stderr, found.stderr
+    found = run("import tt", TT_LIBRARY="libm.so.6")
+    assert found.returncode and "no tt_version" in found.stderr and "0.1.0" in found.stderr
+
+
+# ---- Ctrl-C ----
+
+INTERRUPTED = """
+import os, signal, threading, time, tt
+w = tt.eye(800) * 0.99
+w.requires_grad_()
+x = tt.rand(800, 800)
+for _ in range(25):
+    x = x @ w
+loss = x.sum()
+start = time.monotonic()
+loss.backward(retain_graph=True)
+whole = time.monotonic() - start
+for _ in range(2):
+    threading.Timer(whole * 0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    try:
+        loss.backward(retain_graph=True)
+        print("not interrupted")
+    except KeyboardInterrupt:
+        took = time.monotonic() - start
+        print("early" if took < 0.8 * whole else f"late: {took} of {whole}")
+    w.grad = None
+for _ in range(3):
+    loss.backward(retain_graph=True)
+    (w * 2).sum()
+print(w.grad is not None)
+"""
+
+
+def test_control_c_ends_a_long_backward():
+    found = run(INTERRUPTED)
+    assert found.stdout.split("\n")[:3] == ["early", "early", "True"], found.stdout + found.stderr
+
+
+def test_control_c_with_a_handler_of_ones_own():
+    code = """
+import os, signal, threading, tt
+seen = []
+signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+w = tt.eye(500, requires_grad=True)
+x = tt.rand(500, 500)
+for _ in range(15):
+    x = x @ w
+loss = x.sum()
+loss.backward(retain_graph=True)
+threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
+for _ in range(10):
+    loss.backward(retain_graph=True)
+print(seen)"""
+    found = run(code)
+    assert found.stdout.strip() == "[1]", found.stdout + found.stderr
+
+
+def test_control_c_outside_a_long_call_leaves_nothing_behind():
+    code = """
+import os, signal, time, tt
+x = tt.ones(3, requires_grad=True)
+(x * 2).sum().backward()
+for _ in range(20):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.5)
+        print("not interrupted")
+    except KeyboardInterrupt:
+        pass
+    for _ in range(50):
+        (x * 2).sum().backward()
+print("done")"""
+    found = run(code)
+    assert found.stdout.strip() == "done", found.stdout + found.stderr
+
+
+# ---- threads ----
+
+def test_long_calls_release_the_lock():
+    x = tt.rand(900, 900)
+    for _ in range(3):
+        x @ x
+    count, running = [0], True
+
+    def spin():
+        while running:
+            count[0] += 1
+            time.sleep(0)
+    t = threading.Thread(target=spin)
+    t.start()
+    before, start = count[0], time.monotonic()
+    x @ x @ x @ x
+    during = count[0] - before
+    running = False
+    t.join()
+    assert during > 20, (during, time.monotonic() - start)
+
+
+def test_objects_die_in_any_order_and_thread():
+    before = live()
+    pile = []
+
+    def make(seed):
+        r = random.Random(seed)
+        tt.manual_seed(seed)
+        for _ in range(60):
+            w = tt.rand(4, 4, requires_grad=True)
+            y = (w @ w).exp()
+            y.register_hook(lambda g: g * 1)
+            pile.extend([w, y, y.grad_fn, y[0], tt.Generator(seed), y.sum(), y.detach().numpy(), tt.nn.Linear(4, 4), tt.optim.Adam([w]),
+                         tt.from_dlpack(y.detach()), y.register_hook(lambda g: None)])
+            if r.random() < 0.5:
+                y.sum().backward()
+    threads = [threading.Thread(target=make, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    random.Random(0).shuffle(pile)
+    parts = [pile[i::3] for i in range(3)]
+    pile.clear()
+    threads = [threading.Thread(target=p.clear) for p in parts[:2]]
+    for t in threads:
+        t.start()
+    parts[2].clear()
+    for t in threads:
+        t.join()
+    assert live()[1:] == before[1:] and not _hooks.functions
+
+
+# ---- many ----
+
+def churn(n):
+    w = tt.ones(3, requires_grad=True)
+    for i in range(n):
+        y = w * 2
+        if i % 10 == 0:
+            y.register_hook(lambda g: g)
+            tt.frombuffer(bytearray(12), dtype=tt.float32)
+            y.sum().backward()
+            w.grad = None
+        if i % 100 == 0:
+            tt.tensor([1.0, 2.0]).tolist()
+            tt.from_dlpack(y.detach())
+            tt.Generator(i)
+            with pytest.raises(ValueError):
+                y + tt.ones(7)
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_hundred_thousand_objects_leave_nothing():
+    churn(5_000)
+    before, size = live(), resident()
+    churn(100_000)
+    assert live() == before and not _hooks.functions and not _create.kept
+    assert resident() - size < 2 << 20
+
+
+def test_functions_and_modules_leave_nothing():
+    class Double(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    def work(n):
+        for _ in range(n):
+            m = tt.nn.Sequential(tt.nn.Linear(3, 3), tt.nn.ReLU())
+            Double.apply(m(tt.ones(2, 3))).sum().backward()
+            tt.optim.SGD(m.parameters(), 0.1).step()
+            del m
+    work(100)
+    before, size = live(), resident()
+    work(2000)
+    assert live() == before and not _hooks.functions and resident() - size < 2 << 20

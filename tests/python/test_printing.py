@@ -1,0 +1,25 @@
+"""Tensors are printed as PyTorch prints them: against texts recorded from PyTorch (printing.json, by printing_cases.py)."""
+import json
+
+import pytest
+from printing_cases import RECORDED, cases
+
+import tt
+
+EXPECTED = json.loads(RECORDED.read_text())["cases"]
+
+
+def test_every_recorded_case():
+    wrong = []
+    found = {name: repr(t) for name, t in cases(tt)}
+    assert list(found) == list(EXPECTED) and len(found) > 400
+    for name, text in found.items():
+        if text != EXPECTED[name].replace("torch.", "tt."):
+            wrong.append(f"{name}\n{EXPECTED[name]}\n{text}")
+    assert not wrong, f"{len(wrong)} of {len(found)}:\n" + "\n".join(wrong[:5])
+
+
+@pytest.mark.parametrize("text, tensor", [
+    ("<MulBackward0 object at 0x", lambda: (tt.ones(2, requires_grad=True) * 2).grad_fn), ("<ExpBackward0 object", lambda: tt.ones(2, requires_grad=True).exp().grad_fn)])
+def test_nodes(text, tensor):
+    assert repr(tensor()).startswith(text)
