@@ -1002,11 +1002,6 @@ tt_status tt_scatter_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const t
 
 /* As scatter, with one number for all places.
      reduce: none: replaces; add, multiply: joins what stands there with value */
-typedef struct tt_scatter_value_opts {
-  uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduce; /* none: replaces; add, multiply: joins what stands there with value; default "none" */
-} tt_scatter_value_opts;
-#define TT_SCATTER_VALUE_REDUCE (UINT64_C(1) << 0)
 tt_status tt_scatter_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts, tt_tensor **out);
 tt_status tt_scatter_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts, tt_tensor **out);
 tt_status tt_scatter_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor **out);

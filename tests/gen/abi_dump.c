@@ -255,9 +255,6 @@ int main(void) {
   S(tt_scatter_opts);
   F(tt_scatter_opts, set);
   F(tt_scatter_opts, reduce);
-  S(tt_scatter_value_opts);
-  F(tt_scatter_value_opts, set);
-  F(tt_scatter_value_opts, reduce);
   S(tt_take_along_dim_opts);
   F(tt_take_along_dim_opts, set);
   F(tt_take_along_dim_opts, dim);
@@ -1280,7 +1277,6 @@ int main(void) {
   C(TT_INDEX_ADD_ALPHA);
   C(TT_EMBEDDING_PADDING_IDX);
   C(TT_SCATTER_REDUCE);
-  C(TT_SCATTER_VALUE_REDUCE);
   C(TT_TAKE_ALONG_DIM_DIM);
   C(TT_ONE_HOT_NUM_CLASSES);
   C(TT_TRIL_DIAGONAL);

@@ -100,7 +100,7 @@ def tt_ops_h(ops):
             continue
         if not (op.scalar_of and op.name == op.scalar_of + "_scalar" and not op.get("overload_of")):
             out.append(comment(op))
-            if op.options:
+            if op.options and api_name(op) == op.name:  # else the options are those of the operator that it overloads
                 out += opts_struct(op)
         for v in variants_of(op):
             for suffix, scalar, takes in forms(op):

@@ -47,7 +47,6 @@ struct tt_linspace_opts; set::UInt64; dtype::Int32; device::tt_device end
 struct tt_index_add_opts; set::UInt64; alpha::tt_scalar end
 struct tt_embedding_opts; set::UInt64; padding_idx::Int64 end
 struct tt_scatter_opts; set::UInt64; reduce::Int32 end
-struct tt_scatter_value_opts; set::UInt64; reduce::Int32 end
 struct tt_take_along_dim_opts; set::UInt64; dim::Int64 end
 struct tt_one_hot_opts; set::UInt64; num_classes::Int64 end
 struct tt_tril_opts; set::UInt64; diagonal::Int64 end
@@ -389,7 +388,6 @@ const TT_LINSPACE_DEVICE = UInt64(2)
 const TT_INDEX_ADD_ALPHA = UInt64(1)
 const TT_EMBEDDING_PADDING_IDX = UInt64(1)
 const TT_SCATTER_REDUCE = UInt64(1)
-const TT_SCATTER_VALUE_REDUCE = UInt64(1)
 const TT_TAKE_ALONG_DIM_DIM = UInt64(1)
 const TT_ONE_HOT_NUM_CLASSES = UInt64(1)
 const TT_TRIL_DIAGONAL = UInt64(1)
@@ -2694,7 +2692,6 @@ const STRUCTS = (
     tt_index_add_opts,
     tt_embedding_opts,
     tt_scatter_opts,
-    tt_scatter_value_opts,
     tt_take_along_dim_opts,
     tt_one_hot_opts,
     tt_tril_opts,

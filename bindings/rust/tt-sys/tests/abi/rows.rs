@@ -46,7 +46,6 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_index_add_opts, set, alpha);
     layout!(out, tt_embedding_opts, set, padding_idx);
     layout!(out, tt_scatter_opts, set, reduce);
-    layout!(out, tt_scatter_value_opts, set, reduce);
     layout!(out, tt_take_along_dim_opts, set, dim);
     layout!(out, tt_one_hot_opts, set, num_classes);
     layout!(out, tt_tril_opts, set, diagonal);
@@ -387,7 +386,6 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_INDEX_ADD_ALPHA);
     constant!(out, TT_EMBEDDING_PADDING_IDX);
     constant!(out, TT_SCATTER_REDUCE);
-    constant!(out, TT_SCATTER_VALUE_REDUCE);
     constant!(out, TT_TAKE_ALONG_DIM_DIM);
     constant!(out, TT_ONE_HOT_NUM_CLASSES);
     constant!(out, TT_TRIL_DIAGONAL);
