@@ -12,7 +12,7 @@ include("gen/names.jl")
 
 # An operator whose name Base or a standard library exports is a method of that function, if its arguments tell it from others.
 for name in (EXTENDS..., OWN...)
-    owner = findfirst(m -> name in names(m), (Base, LinearAlgebra, Statistics, Random))
+    owner = findfirst(m -> Base.isexported(m, name), (Base, LinearAlgebra, Statistics, Random))
     owner !== nothing && name in EXTENDS && @eval import $((:Base, :LinearAlgebra, :Statistics, :Random)[owner]): $name
     (owner === nothing || owner > 1 && name in EXTENDS) && @eval export $name
 end

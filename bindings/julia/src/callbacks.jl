@@ -88,6 +88,22 @@ function on_trace(key, op, slot, depth)
     return
 end
 
+# ---- devices of Julia's ----
+
+const BACKENDS = Any[]  # none goes: memory is freed in the middle of a collection, too, when KEPT must not be asked
+backend(key) = BACKENDS[UInt(key)]
+on_alloc(key, bytes) = try Ptr{Cvoid}(backend(key).alloc(bytes)) catch; C_NULL end
+on_free(key, p, bytes) = (backend(key).free(p, bytes); nothing)
+on_device_copy(key, _, dst, src, bytes, kind) = guarded(() -> backend(key).copy(dst, src, bytes, kind))
+function on_device_compute(key, _, op, args, n, outs, n_outs)
+    declined = false
+    status = guarded() do
+        found = backend(key).compute(unsafe_string(C.tt_op_name(op)), map(value_of, unsafe_wrap(Array, args, Int(n)))...)
+        found === missing ? (declined = true) : give_all(outs, n_outs, found, "compute")
+    end
+    return declined ? C.TT_NOT_IMPLEMENTED : status
+end
+
 const DROP = Ref{Ptr{Cvoid}}(C_NULL)
 const ENTRY = Dict{Symbol, Ptr{Cvoid}}()
 
@@ -108,6 +124,10 @@ function make_callbacks()
     ENTRY[:compute] = @cfunction(on_compute, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_value}, Int64, Pointers, Int64))
     ENTRY[:op_backward] = @cfunction(on_op_backward, Int32,
                                      (Ptr{Cvoid}, Ptr{Cvoid}, Pointers, Int64, Ptr{C.tt_value}, Int64, Pointers, Pointers, Int64))
+    ENTRY[:alloc] = @cfunction(on_alloc, Ptr{Cvoid}, (Ptr{Cvoid}, Int64))
+    ENTRY[:free] = @cfunction(on_free, Cvoid, (Ptr{Cvoid}, Ptr{Cvoid}, Int64))
+    ENTRY[:device_copy] = @cfunction(on_device_copy, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int32))
+    ENTRY[:device_compute] = @cfunction(on_device_compute, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_value}, Int64, Pointers, Int64))
     ENTRY[:trace] = @cfunction(on_trace, Cvoid, (Ptr{Cvoid}, Ptr{UInt8}, Ptr{UInt8}, Int32))
 end
 

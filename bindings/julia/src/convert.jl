@@ -7,7 +7,7 @@ const required = Required()
 
 "An ellipsis among indices: t[1, ..]."
 struct Ellipsis end
-const (..) = Ellipsis()
+const .. = Ellipsis()
 
 const Ints = Union{Integer, Tuple{Vararg{Integer}}, AbstractVector{<:Integer}}
 const Floats = Union{Real, Tuple{Vararg{Real}}, AbstractVector{<:Real}}

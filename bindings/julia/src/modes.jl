@@ -111,6 +111,7 @@ function value_of(v::C.tt_value)
     v.tag == C.TT_VAL_INTS && return [unsafe_load(v.ints, i) for i in 1:v.n]
     v.tag == C.TT_VAL_STR && return unsafe_string(v.str, v.n)
     v.tag == C.TT_VAL_DEVICE && return Device(v.device)
+    v.tag == C.TT_VAL_INDEX && return [unsafe_load(v.index, i) for i in 1:v.n]
     return nothing
 end
 
@@ -138,6 +139,21 @@ function register_op(schema, compute; backward=nothing)
     entry = backward === nothing ? C_NULL : ENTRY[:op_backward]
     def = Ref(C.tt_op_def(sizeof(C.tt_op_def), pointer(text), keep((compute = compute, backward = backward)), ENTRY[:compute], entry, DROP[]))
     check(GC.@preserve text C.tt_op_register(ctx(), def))
+end
+
+"""
+    register_backend(name; alloc, free, copy, compute=(op, args...) -> missing)
+
+A device of one's own, as tt_backend_register describes it: `alloc(bytes)` gives a pointer, `free(p, bytes)` takes it back (also in the middle of a
+collection: it must not wait), `copy(dst, src, bytes, kind)`, `compute` returns the results of an operator, or missing: tt does it on the CPU.
+"""
+function register_backend(name; alloc, free, copy, compute=(op, args...) -> missing)
+    push!(BACKENDS, (alloc=alloc, free=free, copy=copy, compute=compute))
+    text, out = String(name), Ref{C.tt_device}()
+    def = Ref(C.tt_backend_def(sizeof(C.tt_backend_def), pointer(text), Ptr{Cvoid}(length(BACKENDS)), ENTRY[:alloc], ENTRY[:free], ENTRY[:device_copy],
+                               ENTRY[:device_compute], C_NULL))
+    check(GC.@preserve text C.tt_backend_register(ctx(), def, out))
+    return Device(out[])
 end
 
 # ---- DLPack ----

@@ -63,6 +63,21 @@ end
     @test near(x.grad, [1]) && fetch(other) == 5
 end
 
+@testset "a device of Julia's" begin
+    seen, blocks = String[], Dict{Ptr{Cvoid}, Int}()
+    device = TT.register_backend("jl_box"; alloc=n -> (p = Libc.malloc(n); blocks[p] = n; p), free=(p, n) -> (delete!(blocks, p); Libc.free(p)),
+                                 copy=(dst, src, n, kind) -> ccall(:memcpy, Ptr{Cvoid}, (Ptr{Cvoid}, Ptr{Cvoid}, Csize_t), dst, src, n),
+                                 compute=(op, args...) -> (push!(seen, op); op == "exp" ? to(TT.ones(2); device="jl_box") : missing))
+    function work()
+        x = to(tensor([1.0, 2]); device=device)
+        return string(x.device) == "Device(\"ext:0\")" && near(to(x .+ x; device="cpu"), [2, 4]) && near(to(exp(x); device="cpu"), [1, 1])
+    end
+    @test work() && "add" in seen && !isempty(blocks)
+    GC.gc()
+    GC.gc()
+    @test isempty(blocks)
+end
+
 @testset "what ended callbacks held is let go" begin
     collected() = (GC.gc(); GC.gc(); TT.poll(); length(TT.KEPT))
     before = collected()

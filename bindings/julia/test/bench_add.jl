@@ -1,0 +1,58 @@
+# The price of the binding: a + b of two 4 x 4 tensors beside the same calls from a loop in C, in one process, alternately.
+# TT_LIBRARY=… julia -O2 --project=bindings/julia bindings/julia/test/bench_add.jl
+using TT, Libdl, Statistics
+
+const SOURCE = """
+typedef int (*add_fn)(void *, void *, void *, void **);
+int add_loop(void *c, void *a, void *b, long n, add_fn add, void (*release)(void *)) {
+  for (long i = 0; i < n; i++) {
+    void *out;
+    if (add(c, a, b, &out)) return 1;
+    release(out);
+  }
+  return 0;
+}
+"""
+const LOOP, ADD, RELEASE = mktempdir() do folder
+    write(joinpath(folder, "loop.c"), SOURCE)
+    run(`cc -O2 -shared -fPIC -o $folder/loop.so $folder/loop.c`)
+    address(name) = TT.C.address_of(findfirst(==(name), TT.C.NAMES))
+    dlsym(dlopen("$folder/loop.so"), :add_loop), address("tt_add"), address("tt_tensor_release")
+end
+
+in_c(a, b, n) = ccall(LOOP, Cint, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Clong, Ptr{Cvoid}, Ptr{Cvoid}), TT.ctx(), a, b, n, ADD, RELEASE)
+by_hand(a, b, n) = for _ in 1:n
+    o = Ref{Ptr{Cvoid}}()
+    TT.check(TT.C.tt_add(TT.ctx(), a, b, o))
+    TT.C.tt_tensor_release(o[])
+end
+freed(a, b, n) = for _ in 1:n
+    free!(a + b)
+end
+in_place(a, b, n) = for _ in 1:n
+    add!(a, b)
+end
+function collected(a, b, n)
+    for _ in 1:n
+        a + b
+    end
+end
+
+const CASES = ("C loop" => in_c, "ccall by hand" => by_hand, "free!(a + b)" => freed, "add!(a, b)" => in_place)
+function main(rounds=300, n=5000)
+    a, b = tensor(rand(Float32, 4, 4)), tensor(rand(Float32, 4, 4))
+    zero!(b)
+    times = [Float64[] for _ in CASES]
+    for round in 0:rounds, (k, (_, f)) in enumerate(CASES)
+        t = time_ns()
+        f(a, b, n)
+        round > 0 && push!(times[k], (time_ns() - t) / n)
+    end
+    for (k, (name, _)) in enumerate(CASES)
+        println(rpad(name, 16), lpad(round(minimum(times[k]); digits=1), 6), " ns, ", round(median(times[k] ./ times[1]); digits=2), " of the C loop")
+    end
+    GC.gc()
+    seconds = @elapsed collected(a, b, 3_000_000)
+    println(rpad("a + b, collected", 16), lpad(round(seconds / 3e6 * 1e9; digits=1), 6), " ns, the collector's work included")
+end
+main()
