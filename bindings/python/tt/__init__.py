@@ -11,12 +11,12 @@ from ._tensor import Tensor
 from ._types import Size, device, dtype, memory_format
 from .errors import TtError
 
-MODULES = "autograd errors linalg nn optim profiler random safetensors serialization"
+MODULES = "autograd cuda errors library linalg nn optim profiler random runtime safetensors serialization"
 # module -> names that users find here
 ELSEWHERE = {
     "_create": "as_tensor from_numpy frombuffer scalar_tensor tensor",
     "_dlpack": "from_dlpack",
-    "autograd": "enable_grad inference_mode is_grad_enabled no_grad set_grad_enabled",
+    "autograd": "enable_grad inference_mode is_anomaly_enabled is_grad_enabled no_grad set_grad_enabled",
     "random": "Generator default_generator get_rng_state initial_seed manual_seed set_rng_state",
     "serialization": "load save",
 }

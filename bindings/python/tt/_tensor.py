@@ -105,6 +105,10 @@ class Tensor(Handle):
     def storage_offset(self):
         return quick.tt_tensor_offset(self)
 
+    def untyped_storage(self):
+        """The memory that self and its views share: data_ptr(), nbytes()."""
+        return Storage(self)
+
     def data_ptr(self):
         return quick.tt_tensor_data(self) or 0
 
@@ -133,6 +137,9 @@ class Tensor(Handle):
     def get_device(self):
         """The device's index; -1 on the CPU."""
         return -1 if self.device.index is None else self.device.index
+
+    def _is_view(self):
+        return bool(quick.tt_tensor_is_view(self))
 
     @property
     def _version(self):
@@ -475,6 +482,19 @@ def rebuild(cls, data, name, shape, requires_grad):
 
 
 # ---- to() ----
+
+class Storage:
+    """The memory of a tensor."""
+
+    def __init__(self, of):
+        self._of = of
+
+    def data_ptr(self):
+        return quick.tt_tensor_storage_data(self._of) or 0
+
+    def nbytes(self):
+        return quick.tt_tensor_storage_bytes(self._of)
+
 
 def to_arguments(args, kwargs):
     """(dtype or None, device or None, copy, memory format) of a call of Tensor.to."""

@@ -136,6 +136,10 @@ class set_grad_enabled(GradMode):
 
 # ---- anomaly mode ----
 
+def is_anomaly_enabled():
+    return bool(quick.tt_anomaly_enabled(local.ctx))
+
+
 class set_detect_anomaly:
     """Backward fails at the first operator whose gradient has nan, and names it; as a context manager until its end."""
 

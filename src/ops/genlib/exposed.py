@@ -1,0 +1,222 @@
+"""Which definition of each binding calls which function of the C API, read from the bindings' sources.
+
+A reader gives Definitions: name as a user writes it (private: as the source does), the C names in it, all words in it. A C function that only
+private definitions call is exposed by what calls these.
+"""
+import ast
+import re
+from dataclasses import dataclass
+
+WIDELY_USED = 30  # callers of a definition that exposes nothing of its own, such as what raises errors
+SHORT = 5         # letters of a name that means other things elsewhere
+
+
+@dataclass(frozen=True)
+class Definition:
+    name: str
+    public: bool
+    calls: frozenset  # C names
+    words: frozenset  # what it names, without qualification
+
+    @property
+    def bare(self):
+        """How others name it: a constructor by its class."""
+        parts = re.split(r"[.:]+", self.name)
+        return parts[-2] if parts[-1] == "__init__" else parts[-1]
+
+
+def define(name, public, words):
+    return Definition(name, public, frozenset(w for w in words if w.startswith("tt_")), frozenset(words))
+
+
+def sources(root, files, folder, suffix):
+    """(path below folder, text) of every source, generated ones as they stand in files."""
+    base = root / folder
+    paths = {str(p.relative_to(base)) for p in base.rglob(f"*{suffix}")} | {f[len(folder) + 1:] for f in files if f.startswith(folder + "/") and f.endswith(suffix)}
+    return [(p, files.get(f"{folder}/{p}") or (base / p).read_text()) for p in sorted(paths)]
+
+
+# ---- Python ----
+
+def python_words(node):
+    """Names, attributes and short strings below a node."""
+    for n in ast.walk(node):
+        if isinstance(n, ast.Name):
+            yield n.id
+        elif isinstance(n, ast.Attribute):
+            yield n.attr
+        elif isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value.isidentifier():
+            yield n.value
+
+
+def python_tables(tree):
+    """Dicts of a module whose keys are constants: name -> {key: words of the value}"""
+    found = {}
+    for s in tree.body:
+        if isinstance(s, ast.Assign) and isinstance(s.value, ast.Dict) and all(isinstance(k, ast.Constant) for k in s.value.keys):
+            rows = found[s.targets[0].id] = {}
+            for k, v in zip(s.value.keys, s.value.values):
+                text = v.value if isinstance(v, ast.Constant) and isinstance(v.value, str) else ""
+                rows[k.value] = {*python_words(v), *text.split()}
+    return found
+
+
+def python_aliases(tree):
+    """Other names of C functions in a module: its lines such as `add, sub = lib.tt_add, lib.tt_sub`."""
+    found = {}
+    for s in tree.body:
+        if isinstance(s, ast.Assign):
+            names, values = (x.elts if isinstance(x, ast.Tuple) else [x] for x in (s.targets[0], s.value))
+            pairs = zip(names, values) if len(names) == len(values) else ()
+            found.update((n.id, v.attr) for n, v in pairs if isinstance(n, ast.Name) and isinstance(v, ast.Attribute) and v.attr.startswith("tt_"))
+    return found
+
+
+class PythonModule:
+    """One module; places: name of an operator, or of what tt takes from its modules -> its public name."""
+
+    def __init__(self, path, tree, places):
+        self.module = path[:-3].replace("/", ".").removesuffix("__init__").rstrip(".")
+        self.places, self.found, self.aliases = places, [], python_aliases(tree)
+        self.visit(tree.body, [])
+        for key, words in python_tables(tree).get("CLASSES", {}).items():
+            home = "nn" if "nn" in path else "optim.lr_scheduler" if any(w.startswith("tt_lr_") for w in words) else "optim"
+            self.found.append(define(f"tt.{home}.{key}", True, words))
+
+    def public_name(self, parts):
+        """The name of a definition for users; None: private."""
+        home = "" if self.module.startswith("_ops.") else self.module
+        first = self.places.get((home, parts[0]))
+        if first is None:
+            if any(p.startswith("_") for p in self.module.split(".")) or parts[0].startswith("_"):
+                return None
+            first = ".".join(x for x in ("tt", self.module, parts[0]) if x)
+        if any(p.startswith("_") and not p.startswith("__") for p in parts[1:]):
+            return None
+        return ".".join([first, *parts[1:]])
+
+    def add(self, parts, words):
+        name = self.public_name(parts)
+        words = {self.aliases.get(w, w) for w in words}
+        self.found.append(define(name or ".".join(x for x in ("tt", self.module, *parts) if x), name is not None, words))
+
+    def visit(self, body, parents):
+        for s in body:
+            if isinstance(s, ast.ClassDef):
+                self.visit(s.body, [*parents, s.name])
+            elif isinstance(s, ast.FunctionDef):
+                self.add([*parents, s.name], set(python_words(s)))
+            elif isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and getattr(s.value.func, "id", "") == "released_by":
+                self.add([s.value.args[0].id, "__del__"], set(python_words(s)))
+            elif parents or not isinstance(s, (ast.Assign, ast.Expr)):
+                self.add(parents or [""], set(python_words(s)))
+
+
+def python(root, files):
+    folder = "bindings/python/tt"
+    trees = {path: ast.parse(text) for path, text in sources(root, files, folder, ".py") if path not in ("_abi.py", "_layouts.py")}
+    places = {("_tensor", "Tensor"): "tt.Tensor"}
+    for module, words in python_tables(trees["__init__.py"]).get("ELSEWHERE", {}).items():
+        places.update(((module, w), f"tt.{w}") for w in words)
+    operators = python_tables(trees["_ops/__init__.py"])
+    for place in reversed(list(operators["PLACES"])):
+        places.update((("", w), f"{place if place.startswith('tt') else 'tt.' + place}.{w}") for w in operators["PLACES"][place])
+    return [d for path, tree in trees.items() for d in PythonModule(path, tree, places).found]
+
+
+# ---- Rust ----
+
+RUST = re.compile(r"^( *)(pub(?:\((?:crate|super)\))? )?(?:const |unsafe |extern \"C\" )*(?:(?P<impl>impl)\b(?P<type>.*)|mod (?P<mod>\w+) \{|fn (?P<fn>\w+))")
+
+
+def rust_type(text):
+    """Type and trait of what follows `impl`."""
+    text = re.sub(r"^<[^<>]*(?:<[^<>]*>[^<>]*)*>", "", text.strip())
+    trait, _, of = text.rpartition(" for ")
+    return re.match(r"[&']*(?:\w+::)*(\w*)", of.strip()).group(1), bool(trait)
+
+
+def rust_file(path, text):
+    module = path[:-3].split("/")[-1]
+    stack, found = [], []  # (indent, kind, name, public)
+    words = {}
+    for line in re.sub(r"//.*", "", text).splitlines():
+        m = RUST.match(line)
+        indent = len(line) - len(line.lstrip())
+        if line.strip() and (m or line.strip() == "}"):
+            while stack and stack[-1][0] >= indent:
+                stack.pop()
+        if m and m.group("fn"):
+            owner = stack[-1] if stack and stack[-1][1] == "impl" else None
+            public = (m.group(2) == "pub ") or bool(owner and owner[3])
+            home = owner[2] + "::" if owner else f"{module}::" if module in ("nn", "optim", "lr") or not public else ""
+            stack.append((indent, "fn", home + m.group("fn"), public))
+        elif m:
+            name, trait = rust_type(m.group("type")) if m.group("impl") else (m.group("mod"), False)
+            stack.append((indent, "impl" if m.group("impl") else "mod", name, trait))
+        at = next((s for s in reversed(stack) if s[1] == "fn"), (0, "mod", module, False))
+        words.setdefault((at[2], at[3]), set()).update(re.findall(r"\w+", line))
+    return [define(name, public, w) for (name, public), w in words.items()]
+
+
+def rust(root, files):
+    return [d for path, text in sources(root, files, "bindings/rust/tt/src", ".rs") for d in rust_file(path, text)]
+
+
+# ---- Julia ----
+
+JULIA = re.compile(r"^(?:@\w+ )*(?:function )?(?:((?:\w+\.)*:?\(?[\w!+*/^=]+\)?)(?:\{.*?\})?\(|\(\w+::(\w+)\)\()|^(?:mutable )?struct (\w+)|^const (\w+)")
+JULIA_INNER = re.compile(r"function ([\w.!]+)\(|^ +@eval (?:@inline )?([\w.!]+)\(", re.M)
+
+
+def julia_file(path, text):
+    found = []
+    text = re.sub(r'^"""\n.*?^"""$', "", text, flags=re.S | re.M)
+    for block in re.split(r"^(?=[^\s#)\]}])(?!end\b)", re.sub(r"^\s*#.*$", "", text, flags=re.M), flags=re.M):
+        m = JULIA.match(block) or JULIA_INNER.search(block)
+        name = next((g for g in m.groups() if g), None) if m else None
+        name = re.sub(r"^(Base|LinearAlgebra|Statistics|Random)\.", "", name).strip(":()") if name else path
+        found.append(define(name, True, set(re.findall(r"[\w!]+", block))))
+    return found
+
+
+def julia(root, files):
+    skip = ("gen/c.jl", "gen/names.jl")
+    named = [(d, path) for path, text in sources(root, files, "bindings/julia/src", ".jl") if path not in skip for d in julia_file(path, text)]
+    homes = {"gen/nn.jl": "nn.", "gen/optim.jl": "optim."}
+    return [Definition(homes.get(path, "") + d.name, d.public, d.calls, d.words) for d, path in named]
+
+
+# ---- the name that exposes a function ----
+
+def plain(name):
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def best(definitions, c):
+    """Of the definitions, the one a user would look for: public, named like the C function, short."""
+    like = plain(c[3:])
+    return min(definitions, key=lambda d: (not d.public, not like.endswith(plain(d.bare)) or not plain(d.bare), plain(d.bare) not in like, len(d.name), d.name))
+
+
+def names(definitions, c_names):
+    """C name -> the name that exposes it, of those that a definition calls."""
+    callers, users = {}, {}
+    for d in definitions:
+        for c in d.calls & c_names:
+            callers.setdefault(c, []).append(d)
+        for w in d.words:
+            users.setdefault(w, []).append(d)
+    out = {}
+    for c, found in callers.items():
+        chosen = best(found, c)
+        for _ in range(3):
+            if chosen.public:
+                break
+            above = [d for f in found if len(f.bare) > SHORT and f.bare[:2] != "__" for d in users.get(f.bare, ()) if d not in found]
+            if not 0 < len(above) <= WIDELY_USED:
+                break
+            found = above
+            chosen = best(above, c) if any(d.public for d in above) else chosen
+        out[c] = chosen.name
+    return out

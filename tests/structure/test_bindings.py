@@ -1,0 +1,72 @@
+"""What the bindings expose of the C API (bindings/exposed.tsv, which gen.py --check keeps current): all of it, or a reason why not."""
+import importlib
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+
+from common import ROOT, exports
+
+sys.path.insert(0, str(ROOT / "src/ops"))
+from genlib import bindings, cheader, exposed  # noqa: E402
+
+HEAD, *ROWS = [line.split("\t") for line in (ROOT / "bindings/exposed.tsv").read_text().splitlines()]
+HOOKS = {f"tt_runtime_opts.{h}" for h in bindings.HOOKS}
+
+
+def test_every_function_of_c_has_its_row():
+    assert HEAD == ["c", "python", "rust", "julia"] and all(len(row) == 4 and all(row) for row in ROWS)
+    assert sorted(row[0] for row in ROWS) == sorted([*exports(), *HOOKS])
+
+
+@pytest.mark.parametrize("language", ["python", "rust", "julia"])
+def test_binding_lacks_nothing_of_c(language):
+    k = HEAD.index(language)
+    missing = [row[0] for row in ROWS if row[k] == "?"]
+    assert not missing, f"{language} neither calls these nor says why in bindings/{language}/excluded.txt: {missing}"
+    left = [row[k] for row in ROWS if row[k].startswith("- ")]
+    assert len(left) < len(ROWS) / 10 and all(len(why) > 10 for why in left)
+
+
+def test_a_new_function_of_c_is_noticed():
+    api = cheader.load(ROOT, {})
+    api.functions.append(replace(api.functions[0], name="tt_tensor_shiny"))
+    for language in bindings.LANGUAGES:
+        assert bindings.column(ROOT, api, getattr(exposed, language)(ROOT, {}), language)["tt_tensor_shiny"] == "?"
+
+
+def test_an_excluded_function_that_is_used_is_refused(monkeypatch):
+    api = cheader.load(ROOT, {})
+    for wrong, why in (("tt_add", "is used"), ("tt_nowhere", "C does not have")):
+        monkeypatch.setattr(bindings, "excluded", lambda root, language: {wrong: "for no reason"})
+        with pytest.raises(bindings.AreaError, match=why):
+            bindings.column(ROOT, api, exposed.rust(ROOT, {}), "rust")
+
+
+def test_cells_name_what_the_binding_has():
+    with pytest.raises(bindings.AreaError, match="rust has no conv9d"):
+        bindings.check_words([({"name": "Layers", "rust": "`nn::conv9d(3)`"}, [])], "rust", {"nn"})
+
+
+def test_the_names_of_python_lead_somewhere():
+    sys.path.insert(0, str(ROOT / "bindings/python"))
+    for name in sorted({row[HEAD.index("python")] for row in ROWS}):
+        if name.startswith("- "):
+            continue
+        parts, found = name.split(".")[1:], importlib.import_module("tt")
+        for part in parts:
+            if not hasattr(found, part) and hasattr(found, "__path__"):
+                importlib.import_module(f"{found.__name__}.{part}")
+            assert hasattr(found, part), name
+            found = getattr(found, part)
+
+
+def test_the_names_of_rust_and_julia_are_defined():
+    """By name alone: cargo and Julia compile the rest."""
+    for language, folder, suffix in (("rust", "bindings/rust/tt/src", "*.rs"), ("julia", "bindings/julia/src", "*.jl")):
+        text = "".join(p.read_text() for p in (ROOT / folder).rglob(suffix))
+        words = set(re.findall(r"[\w!]+", text))
+        for row in ROWS:
+            name = row[HEAD.index(language)]
+            assert name.startswith("- ") or re.split(r"[.:]+", name)[-1] in words, row
