@@ -1086,6 +1086,20 @@ tt_status tt_triu(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opts, tt
 tt_status tt_triu_(tt_ctx *c, tt_tensor *self, const tt_triu_opts *opts);
 tt_status tt_triu_into(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opts, tt_tensor *dst);
 
+/* The sum of the singular values of the matrices in two dimensions; nan where they hold nan or inf.
+     dim: rows and columns; an empty list: the two dimensions that self has
+     keepdim: keep the reduced dimensions with size 1 */
+typedef struct tt_nuclear_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *dim; /* rows and columns; an empty list: the two dimensions that self has; default [] */
+  int64_t n_dim;
+  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+} tt_nuclear_norm_opts;
+#define TT_NUCLEAR_NORM_DIM (UINT64_C(1) << 0)
+#define TT_NUCLEAR_NORM_KEEPDIM (UINT64_C(1) << 1)
+tt_status tt_nuclear_norm(tt_ctx *c, const tt_tensor *self, const tt_nuclear_norm_opts *opts, tt_tensor **out);
+tt_status tt_nuclear_norm_into(tt_ctx *c, const tt_tensor *self, const tt_nuclear_norm_opts *opts, tt_tensor *dst);
+
 /* |input - target|, elementwise with broadcasting, then reduced.
      reduction: none; sum; mean
      weight: factor of each element, of input's shape */

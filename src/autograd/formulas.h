@@ -82,6 +82,10 @@ TensorRef attention_mask_grad(const Tensor& g, const Tensor& query, const Tensor
 // ---- formulas_math.cpp ----
 TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 
+// ---- formulas_linalg.cpp ----
+TensorRef nuclear_norm_backward(TensorSpan g, const Tensor& self, const Tensor& polar);
+TensorRef svd_backward(TensorSpan g, const Tensor& u, const Tensor& s, const Tensor& vh);
+
 // ---- formulas_index.cpp ----
 TensorRef scatter_add_src_backward(const Tensor& g, int64_t dim, const Tensor& index, Ints src_sizes);
 TensorRef index_put_self_backward(const Tensor& g, TensorSpan indices, bool accumulate);

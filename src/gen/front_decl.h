@@ -232,6 +232,7 @@ void tril__front(Call c, Tensor& self, int64_t diagonal);
 void tril_into_front(Call c, const Tensor& self, int64_t diagonal, Tensor& dst);
 void triu__front(Call c, Tensor& self, int64_t diagonal);
 void triu_into_front(Call c, const Tensor& self, int64_t diagonal, Tensor& dst);
+void nuclear_norm_into_front(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
 TensorRef absolute_difference_front(Call c, const Tensor& self, const Tensor& other);
 TensorRef absolute_difference_backward_front(Call c, const Tensor& grad, const Tensor& self, const Tensor& other);
 TensorRef squared_difference_front(Call c, const Tensor& self, const Tensor& other);

@@ -159,6 +159,7 @@ int32_t pool_average_backward(const void* plan, int64_t begin, int64_t end) noex
 int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t svd(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t draw_by_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -325,6 +326,7 @@ int32_t pool_average_backward(const void* plan, int64_t begin, int64_t end) noex
 int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t svd(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t draw_by_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -491,6 +493,7 @@ int32_t pool_average_backward(const void* plan, int64_t begin, int64_t end) noex
 int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t svd(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t draw_by_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -667,13 +670,14 @@ constinit const Kernel kernel_pool_average_backward = {{baseline::pool_average_b
 constinit const Kernel kernel_attention = {{baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, 152, "attention"};
 constinit const Kernel kernel_attention_backward = {{baseline::attention_backward, TT_AVX2(attention_backward), TT_AVX512(attention_backward)}, 153, "attention_backward"};
 constinit const Kernel kernel_sort_rows = {{baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, 154, "sort_rows"};
-constinit const Kernel kernel_draw_by_weight = {{baseline::draw_by_weight, TT_AVX2(draw_by_weight), TT_AVX512(draw_by_weight)}, 155, "draw_by_weight"};
-constinit const Kernel kernel_clip_norm = {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 156, "clip_norm"};
-constinit const Kernel kernel_clip_scale = {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 157, "clip_scale"};
-constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 158, "resize"};
-constinit const Kernel kernel_resize_backward = {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 159, "resize_backward"};
-constinit const Kernel kernel_conv_spread = {{baseline::conv_spread, TT_AVX2(conv_spread), TT_AVX512(conv_spread)}, 160, "conv_spread"};
-constinit const Kernel kernel_conv_batch = {{baseline::conv_batch, TT_AVX2(conv_batch), TT_AVX512(conv_batch)}, 161, "conv_batch"};
-constinit const Kernel kernel_conv_batch_weight = {{baseline::conv_batch_weight, TT_AVX2(conv_batch_weight), TT_AVX512(conv_batch_weight)}, 162, "conv_batch_weight"};
+constinit const Kernel kernel_svd = {{baseline::svd, TT_AVX2(svd), TT_AVX512(svd)}, 155, "svd"};
+constinit const Kernel kernel_draw_by_weight = {{baseline::draw_by_weight, TT_AVX2(draw_by_weight), TT_AVX512(draw_by_weight)}, 156, "draw_by_weight"};
+constinit const Kernel kernel_clip_norm = {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 157, "clip_norm"};
+constinit const Kernel kernel_clip_scale = {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 158, "clip_scale"};
+constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 159, "resize"};
+constinit const Kernel kernel_resize_backward = {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 160, "resize_backward"};
+constinit const Kernel kernel_conv_spread = {{baseline::conv_spread, TT_AVX2(conv_spread), TT_AVX512(conv_spread)}, 161, "conv_spread"};
+constinit const Kernel kernel_conv_batch = {{baseline::conv_batch, TT_AVX2(conv_batch), TT_AVX512(conv_batch)}, 162, "conv_batch"};
+constinit const Kernel kernel_conv_batch_weight = {{baseline::conv_batch_weight, TT_AVX2(conv_batch_weight), TT_AVX512(conv_batch_weight)}, 163, "conv_batch_weight"};
 
 }  // namespace TT_NS

@@ -160,6 +160,7 @@ extern const Kernel kernel_pool_average_backward;
 extern const Kernel kernel_attention;
 extern const Kernel kernel_attention_backward;
 extern const Kernel kernel_sort_rows;
+extern const Kernel kernel_svd;
 extern const Kernel kernel_draw_by_weight;
 extern const Kernel kernel_clip_norm;
 extern const Kernel kernel_clip_scale;
@@ -169,6 +170,6 @@ extern const Kernel kernel_conv_spread;
 extern const Kernel kernel_conv_batch;
 extern const Kernel kernel_conv_batch_weight;
 
-constexpr int32_t kNumKernels = 163;
+constexpr int32_t kNumKernels = 164;
 
 }  // namespace TT_NS

@@ -305,6 +305,10 @@ extern Op<void(const Tensor&, int64_t, Tensor&)> op_tril_into;
 extern Op<TensorRef(const Tensor&, int64_t)> op_triu;
 extern Op<void(Tensor&, int64_t)> op_triu_;
 extern Op<void(const Tensor&, int64_t, Tensor&)> op_triu_into;
+extern Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm;
+extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into;
+extern Op<TensorPair(const Tensor&)> op_native_nuclear_norm;
+extern Op<TensorTriple(const Tensor&)> op_svd;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_absolute_difference_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference;
@@ -1512,6 +1516,18 @@ inline void triu_(Tensor& self, int64_t diagonal = 0) {
 }
 inline void triu_into(const Tensor& self, int64_t diagonal, Tensor& dst) {
   return dispatch(op_triu_into, self, diagonal, dst);
+}
+inline TensorRef nuclear_norm(const Tensor& self, Ints dim = {}, bool keepdim = false) {
+  return dispatch(op_nuclear_norm, self, dim, keepdim);
+}
+inline void nuclear_norm_into(const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+  return dispatch(op_nuclear_norm_into, self, dim, keepdim, dst);
+}
+inline TensorPair native_nuclear_norm(const Tensor& self) {
+  return dispatch(op_native_nuclear_norm, self);
+}
+inline TensorTriple svd(const Tensor& self) {
+  return dispatch(op_svd, self);
 }
 inline TensorRef absolute_difference(const Tensor& self, const Tensor& other) {
   return dispatch(op_absolute_difference, self, other);

@@ -255,7 +255,7 @@ static Inputs inputs_of(const Sample* s) {
 static int is_summed(const Row* r) {
   static const char* const kSummed[] = {"reduce",     "matmul",   "linear",        "addmm",     "softmax",
                                         "layer_norm", "nll_loss", "cross_entropy", "index_add", "scatter_add",
-                                        "shorthand",  "baddbmm",  "einsum",        "statistics", "prod", "cumsum", "norm", "prod_scan",
+                                        "shorthand",  "baddbmm",  "einsum",        "statistics", "prod", "cumsum", "norm", "nuclear_norm", "prod_scan",
                                         "conv", "conv_padding", "conv_transpose", "difference_loss", "logits_loss", "probability_loss", "kl_div",
                                         "batch_norm", "group_norm", "rms_norm", "average_pool1d", "average_pool2d", "adaptive_average",
                                         "attention", "interpolate"};

@@ -267,6 +267,11 @@ int main(void) {
   S(tt_triu_opts);
   F(tt_triu_opts, set);
   F(tt_triu_opts, diagonal);
+  S(tt_nuclear_norm_opts);
+  F(tt_nuclear_norm_opts, set);
+  F(tt_nuclear_norm_opts, dim);
+  F(tt_nuclear_norm_opts, n_dim);
+  F(tt_nuclear_norm_opts, keepdim);
   S(tt_l1_loss_opts);
   F(tt_l1_loss_opts, set);
   F(tt_l1_loss_opts, reduction);
@@ -1281,6 +1286,8 @@ int main(void) {
   C(TT_ONE_HOT_NUM_CLASSES);
   C(TT_TRIL_DIAGONAL);
   C(TT_TRIU_DIAGONAL);
+  C(TT_NUCLEAR_NORM_DIM);
+  C(TT_NUCLEAR_NORM_KEEPDIM);
   C(TT_L1_LOSS_REDUCTION);
   C(TT_L1_LOSS_WEIGHT);
   C(TT_MSE_LOSS_REDUCTION);

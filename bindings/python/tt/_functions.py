@@ -98,10 +98,10 @@ def random_(self, *given, generator=None, **named):
 # ---- norms ----
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """norm(input, p='fro', dim=None, keepdim=False, dtype=None): the vector norm over the listed dimensions (none: all)."""
+    """norm(input, p='fro', dim=None, keepdim=False, dtype=None): the vector norm over the listed dimensions (none: all); 'nuc': of matrices."""
     if isinstance(p, str) or p is None:
         if p == "nuc":
-            raise NotImplementedError("norm(): the nuclear norm needs singular values, which tt does not compute")
+            return _ops.nuclear_norm(input if dtype is None else input.to(dtype), () if dim is None else dim, keepdim=keepdim, out=out)
         if p not in ("fro", None):
             raise errors.ShapeError(f"norm(): p is {p!r}: must be a number, 'fro' or 'nuc'")
         if isinstance(dim, (tuple, list)) and len(dim) > 2:

@@ -9,7 +9,6 @@ from pathlib import Path
 from ttcase import Missing, Subject, load
 
 HERE = Path(__file__).resolve().parent
-WAITING = {"norm.nuc"}  # needs singular values
 
 
 def exists(subject, path):
@@ -28,7 +27,7 @@ def main(source):
     subject, target = Subject(), HERE / "cases/ops"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    found = [p for p in sorted(source.glob("*.safetensors")) if p.stem not in WAITING and exists(subject, p)]
+    found = [p for p in sorted(source.glob("*.safetensors")) if exists(subject, p)]
     for path in found:
         shutil.copyfile(path, target / path.name)
     (HERE / "ops.txt").write_text("".join(p.name[:-len(".safetensors")] + "\n" for p in found))

@@ -9,13 +9,13 @@ bitwise_xor! bitwise_not bitwise_not! bitwise_left_shift! bitwise_right_shift! e
 logical_not logical_not! logical_and logical_and! logical_or logical_or! logical_xor logical_xor! conv1d conv2d conv3d
 conv_transpose1d conv_transpose2d conv_transpose3d copy! clone to contiguous zero! fill! empty_like zeros_like ones_like full_like
 gather scatter_add scatter_add! index_select index_add index_add! index_put index_put! embedding scatter scatter! index_copy
-index_copy! index_fill index_fill! take_along_dim masked_select nonzero one_hot tril tril! triu triu! l1_loss mse_loss
-smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div exp exp! log log! tanh tanh! sigmoid
-sigmoid! relu relu! abs abs! sign sign! sqrt sqrt! rsqrt rsqrt! square square! reciprocal reciprocal! exp2 exp2! expm1 expm1! log2
-log2! log10 log10! log1p log1p! sin sin! cos cos! tan tan! asin asin! acos acos! atan atan! sinh sinh! cosh cosh! erf erf! erfc
-erfc! floor floor! ceil ceil! trunc trunc! round round! isnan isinf isfinite matmul linear addmm addmm! baddbmm baddbmm! mm bmm mv
-dot outer einsum softmax softmin log_softmax layer_norm nll_loss cross_entropy batch_norm group_norm instance_norm rms_norm
-max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d avg_pool1d
+index_copy! index_fill index_fill! take_along_dim masked_select nonzero one_hot tril tril! triu triu! nuclear_norm l1_loss
+mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div exp exp! log log! tanh tanh!
+sigmoid sigmoid! relu relu! abs abs! sign sign! sqrt sqrt! rsqrt rsqrt! square square! reciprocal reciprocal! exp2 exp2! expm1
+expm1! log2 log2! log10 log10! log1p log1p! sin sin! cos cos! tan tan! asin asin! acos acos! atan atan! sinh sinh! cosh cosh! erf
+erf! erfc erfc! floor floor! ceil ceil! trunc trunc! round round! isnan isinf isfinite matmul linear addmm addmm! baddbmm baddbmm!
+mm bmm mv dot outer einsum softmax softmin log_softmax layer_norm nll_loss cross_entropy batch_norm group_norm instance_norm
+rms_norm max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d avg_pool1d
 avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d rand_like randn_like bernoulli bernoulli! randint_like random! normal! uniform!
 exponential! dropout dropout! sum mean argmax any all amax amin logsumexp var std var_mean prod cumsum cumsum! cumprod cumprod!
 argmin norm interpolate pad constant_pad_nd cat stack split chunk flip roll repeat tile sort argsort topk unique multinomial

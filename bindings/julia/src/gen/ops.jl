@@ -2921,6 +2921,26 @@ function triu!(input::Tensor, diagonal_=0; diagonal::Integer=diagonal_)
 end
 
 """
+    nuclear_norm(input, dim=nothing; keepdim=false, out=nothing)
+
+The sum of the singular values of the matrices in two dimensions; nan where they hold nan or inf.
+
+- `dim`: rows and columns; an empty list: the two dimensions that self has
+- `keepdim`: keep the reduced dimensions with size 1
+"""
+function nuclear_norm(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepdim::Bool=false, out=nothing)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_nuclear_norm_opts(UInt64(2) | given(dim, 0), pointer(dim_v), length(dim_v), flag(keepdim)))
+    if out !== nothing
+        check(GC.@preserve dim_v C.tt_nuclear_norm_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dim_v C.tt_nuclear_norm(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
     l1_loss(input, target; reduction=\"mean\", weight=nothing)
 
 |input - target|, elementwise with broadcasting, then reduced.

@@ -50,6 +50,7 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_one_hot_opts, set, num_classes);
     layout!(out, tt_tril_opts, set, diagonal);
     layout!(out, tt_triu_opts, set, diagonal);
+    layout!(out, tt_nuclear_norm_opts, set, dim, n_dim, keepdim);
     layout!(out, tt_l1_loss_opts, set, reduction, weight);
     layout!(out, tt_mse_loss_opts, set, reduction, weight);
     layout!(out, tt_smooth_l1_loss_opts, set, reduction, beta);
@@ -390,6 +391,8 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_ONE_HOT_NUM_CLASSES);
     constant!(out, TT_TRIL_DIAGONAL);
     constant!(out, TT_TRIU_DIAGONAL);
+    constant!(out, TT_NUCLEAR_NORM_DIM);
+    constant!(out, TT_NUCLEAR_NORM_KEEPDIM);
     constant!(out, TT_L1_LOSS_REDUCTION);
     constant!(out, TT_L1_LOSS_WEIGHT);
     constant!(out, TT_MSE_LOSS_REDUCTION);

@@ -2272,6 +2272,32 @@ impl Tensor {
     pub unsafe fn triu_with_into(&self, opts: TriuOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_triu_into(c, self.raw(), &opts.0, dst.raw()))
     }
+    /// The sum of the singular values of the matrices in two dimensions; nan where they hold nan or inf.
+    #[inline]
+    pub fn nuclear_norm(&self) -> Result<Tensor> {
+        unsafe { call1(|c, o0| sys::tt_nuclear_norm(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// [`nuclear_norm`](Tensor::nuclear_norm) with options.
+    #[inline]
+    pub fn nuclear_norm_with(&self, opts: NuclearNormOpts) -> Result<Tensor> {
+        unsafe { call1(|c, o0| sys::tt_nuclear_norm(c, self.raw(), &opts.0, o0)) }
+    }
+    /// [`nuclear_norm`](Tensor::nuclear_norm), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    #[inline]
+    pub unsafe fn nuclear_norm_into(&self, dst: &Tensor) -> Result<()> {
+        call(|c| sys::tt_nuclear_norm_into(c, self.raw(), std::ptr::null(), dst.raw()))
+    }
+    /// [`nuclear_norm`](Tensor::nuclear_norm) with options, into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    #[inline]
+    pub unsafe fn nuclear_norm_with_into(&self, opts: NuclearNormOpts, dst: &Tensor) -> Result<()> {
+        call(|c| sys::tt_nuclear_norm_into(c, self.raw(), &opts.0, dst.raw()))
+    }
     /// |input - target|, elementwise with broadcasting, then reduced.
     #[inline]
     pub fn l1_loss(&self, target: &Tensor) -> Result<Tensor> {

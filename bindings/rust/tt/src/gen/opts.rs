@@ -1059,6 +1059,31 @@ impl TriuOpts {
     }
 }
 
+/// Options of `nuclear_norm`.
+#[derive(Clone, Copy, Default)]
+pub struct NuclearNormOpts<'a>(pub(crate) sys::tt_nuclear_norm_opts, PhantomData<&'a ()>);
+impl<'a> NuclearNormOpts<'a> {
+    /// All at their defaults.
+    pub fn new() -> NuclearNormOpts<'a> {
+        Self::default()
+    }
+    /// rows and columns; an empty list: the two dimensions that self has; default \[\]
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> NuclearNormOpts<'a> {
+        self.0.set |= sys::TT_NUCLEAR_NORM_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// keep the reduced dimensions with size 1; default false
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> NuclearNormOpts<'a> {
+        self.0.set |= sys::TT_NUCLEAR_NORM_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+}
+
 /// Options of `l1_loss`.
 #[derive(Clone, Copy, Default)]
 pub struct L1LossOpts<'a>(pub(crate) sys::tt_l1_loss_opts, PhantomData<&'a ()>);
