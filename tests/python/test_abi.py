@@ -36,8 +36,8 @@ def test_packed_options_have_the_size_of_their_struct():
     checked = 0
     for path in (ROOT / "bindings/python/tt/_ops").glob("_*.py"):
         for name, form in re.findall(r'^_o_(\w+) = Struct\("(\w+)"\)', path.read_text(), re.M):
-            of = f"tt_{name}_opts" if f"tt_{name}_opts" in _layouts.STRUCTS else f"tt_{name[:-len('_scalar')]}_opts"  # of a form that takes numbers
-            assert ctypes.sizeof(_layouts.struct(of)) == struct.calcsize(form), name
+            of = name if f"tt_{name}_opts" in _layouts.STRUCTS else name.rpartition("_")[0]  # of a form that takes numbers: add_scalar, scatter_value
+            assert ctypes.sizeof(_layouts.struct(f"tt_{of}_opts")) == struct.calcsize(form), name
             checked += 1
     assert checked > 50
 

@@ -40,8 +40,6 @@ def cpp_default(a):
         return f"kScalar<{d}>"
     if a.type == "MemoryFormat":
         return {"contiguous": "TT_CONTIGUOUS", "preserve": "TT_PRESERVE"}[d]
-    if a.type == "Int[]":
-        return "{}"  # an absent or empty list: the front knows what it stands for
     if a.type == "Str":
         return "{}" if d == '""' else f"Str({d}, {len(d) - 2})"
     return {"true": "true", "false": "false"}.get(d.lower(), d)
