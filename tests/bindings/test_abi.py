@@ -1,0 +1,48 @@
+"""Struct layouts and constants: what a C compiler sees (tests/gen/abi_dump.c) and what each language sees, line by line."""
+import ctypes
+
+import pytest
+
+from languages import BUILD, LANGUAGES, ROOT, cargo, julia, run
+
+JULIA = """
+include(joinpath("{root}", "bindings/julia/src/gen/c.jl"))
+for T in C.STRUCTS
+    println("struct ", nameof(T), " ", sizeof(T))
+    foreach(i -> println("field ", nameof(T), ".", fieldname(T, i), " ", Int(fieldoffset(T, i))), 1:fieldcount(T))
+end
+for name in names(C; all=true)
+    startswith(String(name), "TT_") && println("constant ", name, " ", Int128(getfield(C, name)))
+end
+"""
+
+
+def c(_):
+    return run(BUILD / "tests/abi_dump")
+
+
+def python(_):
+    from tt import _layouts
+    rows = []
+    for name in _layouts.STRUCTS:
+        kind = _layouts.struct(name)
+        rows.append(f"struct {name} {ctypes.sizeof(kind)}")
+        rows += [f"field {name}.{field} {getattr(kind, field).offset}" for field, _ in kind._fields_]
+    return "\n".join(rows + [f"constant {name} {value}" for name, value in _layouts.CONSTANTS.items()])
+
+
+def rust(folder):
+    cargo("test", "-p", "tt-sys", "--test", "abi", TT_ABI_TO=folder / "rust")
+    return (folder / "rust").read_text().replace(".type_ ", ".type ")  # a name that Rust reserves
+
+
+def julia_rows(folder):
+    (folder / "dump.jl").write_text(JULIA.format(root=ROOT))
+    return julia(folder / "dump.jl")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_language_sees_what_c_sees(language, tmp_path):
+    see = {"c": c, "python": python, "rust": rust, "julia": julia_rows}[language]
+    rows, want = see(tmp_path).split("\n"), c(tmp_path).split("\n")
+    assert sorted(filter(None, rows)) == sorted(filter(None, want)) and len(want) > 1500
