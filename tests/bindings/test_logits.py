@@ -36,3 +36,19 @@ def test_logits_are_bit_equal(language, checkpoint):
     digits(language, "--evaluate", checkpoint / "run", "--logits", checkpoint / language)
     found = (checkpoint / language).read_bytes()
     assert len(found) == 297 * 10 * 4 and found == (checkpoint / "trained").read_bytes()
+
+
+def test_a_module_of_python_takes_the_state_of_c(checkpoint):
+    """The same without an example's help: tt.load, a Module of Python, its logits."""
+    import tt
+    from tt import nn
+    model = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+                          nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+                          nn.Flatten(), nn.Dropout(0.3), nn.Linear(32 * 2 * 2, 10)).eval()
+    state = tt.load(checkpoint / "run")
+    model.load_state_dict({name[len("module."):]: t for name, t in state.items() if name.startswith("module.")})
+    rows = [[int(x) / 16 for x in line.split(",")[:64]] for line in DATA.read_text().splitlines()]
+    tt.manual_seed(1234)  # as the programs split the rows
+    with tt.no_grad():
+        logits = model(tt.tensor(rows)[tt.randperm(len(rows))[1500:]].reshape(-1, 1, 8, 8))
+    assert logits.numpy().tobytes() == (checkpoint / "trained").read_bytes()
