@@ -250,7 +250,7 @@ def test_errors_are_of_their_natural_class():
     with pytest.raises(tt.TtError) as caught:
         x + tt.ones(4)
     e = caught.value
-    assert isinstance(e, RuntimeError) and isinstance(e, ValueError) and e.code == 2 and e.op == "add" and "[2,3]" in str(e)
+    assert isinstance(e, RuntimeError) and isinstance(e, ValueError) and e.code == 2 and str(e.code) == "SHAPE" and e.op == "add" and "[2,3]" in str(e)
 
 
 def test_integers_out_of_range():

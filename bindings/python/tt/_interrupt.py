@@ -5,6 +5,7 @@ signal.set_wakeup_fd tells, and sets the token of the main thread's ctx. Where s
 his own, nothing is cancelled.
 """
 import os
+import select
 import signal
 import threading
 
@@ -20,20 +21,29 @@ released_by(Cancel, quick.tt_cancel_release)
 
 class Watch:
     """Of the main thread. requested: the token has been set, or is about to be."""
-    process = token = None
+    process = token = reader = None
     running = requested = False
     lock = threading.Lock()
 
 
-def watch(descriptor):
+def drained():
+    """The signals that have come since the last time."""
+    try:
+        return os.read(Watch.reader, 64) if Watch.reader is not None else b""
+    except BlockingIOError:
+        return b""
+
+
+def watch():
     while True:
-        signals = os.read(descriptor, 64)
+        select.select([Watch.reader], [], [])
         with Watch.lock:
-            Watch.requested = signal.SIGINT in signals and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-            if Watch.requested and Watch.running:
-                lib.tt_cancel_request(Watch.token)
-            else:
-                Watch.requested = False
+            if signal.SIGINT in drained() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                before, Watch.requested = Watch.requested, True  # first of all: the main thread reads it without the lock
+                if Watch.running:
+                    lib.tt_cancel_request(Watch.token)
+                else:
+                    Watch.requested = before
 
 
 def renew():
@@ -46,13 +56,15 @@ def renew():
 def start():
     Watch.process = os.getpid()
     reader, writer = os.pipe()
+    os.set_blocking(reader, False)
     os.set_blocking(writer, False)
     other = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     if other != -1:
         signal.set_wakeup_fd(other)
         return
+    Watch.reader = reader
     renew()
-    threading.Thread(target=watch, args=(reader,), name="tt-interrupt", daemon=True).start()
+    threading.Thread(target=watch, name="tt-interrupt", daemon=True).start()
 
 
 def interruptible(name, *args):
@@ -63,7 +75,9 @@ def interruptible(name, *args):
         start()
     elif Watch.requested and not Watch.running:
         renew()
-    before, Watch.running = Watch.running, True
+    with Watch.lock:
+        drained()  # those from before are Python's affair: the watching thread may not have seen them yet
+        before, Watch.running = Watch.running, True
     try:
         call(name, *args)
     finally:

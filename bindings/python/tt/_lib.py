@@ -3,7 +3,7 @@ import ctypes
 import os
 import sys
 import threading
-from ctypes import POINTER, byref, c_void_p, cast
+from ctypes import POINTER, byref, c_int32, c_void_p, cast
 
 from . import errors
 from ._abi import RESULTS
@@ -119,13 +119,21 @@ def dropper(table):
 
 # ---- errors ----
 
+class Status(int):
+    """A tt_status; as text its name."""
+    __slots__ = ()
+
+    def __str__(self):
+        return quick.tt_status_name(c_int32(self)).decode()
+
+
 def exception_of(address):
     """The exception that says what the tt_error at address says."""
     from ._layouts import struct
     record = cast(address, POINTER(struct("tt_error"))).contents
     op, arg, message = ((s or b"").decode("utf-8", "replace") for s in (record.op, record.arg, record.message))
     e = errors.CLASSES.get(record.code, errors.TtError)(f"{op}: {message}" if op and not message.startswith(op + ":") else message)
-    e.code, e.op, e.arg, e.arg_index = record.code, op, arg, record.arg_index
+    e.code, e.op, e.arg, e.arg_index = Status(record.code), op, arg, record.arg_index
     e.shapes = tuple(tuple(record.shape[i][:min(record.ndim[i], 8)]) for i in (0, 1) if record.ndim[i] >= 0)
     if record.cause:
         e.__cause__ = exception_of(record.cause)
