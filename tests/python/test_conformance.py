@@ -19,6 +19,14 @@ def test_every_listed_file_is_there():
     assert sorted(listed()) == sorted(p.name[:-len(".safetensors")] for p in (SUITE / "cases/ops").iterdir())
 
 
+def test_what_is_listed_as_missing_is_not_there():
+    sys.path.insert(0, str(SUITE))
+    from cut import there
+    from ttcase import Subject
+    subject = Subject()
+    assert [c for c in (SUITE / "missing.txt").read_text().split() if there(subject, c)] == []  # else: run cut.py
+
+
 def number_of_cases(path):
     data = path.read_bytes()
     header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])

@@ -1,6 +1,7 @@
 """docs/operators.md: every operator that hosts can name, by family."""
 import json
 import re
+import textwrap
 from collections import Counter, defaultdict
 
 DTYPES = ["bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128"]
@@ -131,4 +132,7 @@ def generate(ops, root):
             out.append(f"| {name} | {declared(op)} | {['0', '1', 'any'][orders.of(op.name)]} | {forms(op)} | {count[op.host] or ''} | "
                        f"{short(dtypes[op.host])} |")
         out.append("")
+    lacking = (root / "tests/python/conformance/missing.txt").read_text().split()
+    out.append(f"## Missing\nOf the calls of the project's public conformance cases, tt has not, from Python, these {len(lacking)}:\n")
+    out += textwrap.wrap(", ".join(f"`{name}`" for name in lacking), 140) + [""]
     return {"docs/operators.md": "\n".join(out)}
