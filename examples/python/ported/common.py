@@ -1,0 +1,44 @@
+"""What the ported scripts share: the module they run on, and numbers that are the same on both.
+
+PORT=torch takes PyTorch, anything else tt. Nothing else in a script knows which of them it runs on.
+"""
+import math
+import os
+import sys
+from pathlib import Path
+
+if os.environ.get("PORT") == "torch":
+    import torch
+else:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bindings/python"))
+    import tt as torch
+
+STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+
+
+def numbers(n, seed):
+    """n numbers of [-1, 1), the same everywhere (the two libraries' generators differ)."""
+    found, x = [], seed * 7919 + 12345
+    for _ in range(n):
+        x = (x * 1103515245 + 12345) % 2**31
+        found.append((x >> 8) / 2**22 - 1)
+    return found
+
+
+def filled(*shape, seed=0):
+    return torch.tensor(numbers(math.prod(shape), seed)).reshape(shape)
+
+
+def same_start(model):
+    """Gives the weights and biases of a model values that depend on their order alone; the scales of norms are 1 anyway."""
+    with torch.no_grad():
+        for i, (name, p) in enumerate(model.named_parameters()):
+            if p.dim() > 1:
+                p.copy_(filled(*p.shape, seed=i + 1) * math.sqrt(3.0 / math.prod(p.shape[1:])))
+            elif name.endswith("bias"):
+                p.copy_(filled(*p.shape, seed=i + 1) * 0.1)
+    return model
+
+
+def report(step, loss):
+    print(f"step {step} loss {loss:.8g}")

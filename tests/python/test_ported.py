@@ -1,0 +1,40 @@
+"""The ported scripts follow PyTorch's losses. `python test_ported.py`, with PyTorch, records them: ported.json."""
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+RECORDED = HERE / "ported.json"
+SCRIPTS = HERE.parents[1] / "examples/python/ported"
+NAMES = ["mlp", "cnn", "char_lm", "vae", "custom_function"]
+
+
+def run(name, port):
+    """(losses, the last line) of a script of 50 steps."""
+    env = {**os.environ, "PORT": port}
+    done = subprocess.run([sys.executable, str(SCRIPTS / f"{name}.py"), "50"], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    return [float(line.split()[3]) for line in lines if line.startswith("step ")], lines[-1]
+
+
+def pytest_generate_tests(metafunc):
+    if "name" in metafunc.fixturenames:
+        metafunc.parametrize("name", NAMES)
+
+
+def test_losses_are_pytorchs(name):
+    want = json.loads(RECORDED.read_text())[name]
+    losses, last = run(name, "tt")
+    assert len(losses) == 50 and losses[-1] < 0.8 * losses[0] and (last.startswith("step ") or last == want["last"])
+    assert all(abs(a - b) <= 1e-4 * abs(b) for a, b in zip(losses, want["losses"]))
+
+
+if __name__ == "__main__":
+    found = {}
+    for name in NAMES:
+        losses, last = run(name, "torch")
+        found[name] = {"losses": losses, "last": last}
+    RECORDED.write_text(json.dumps(found, indent=0) + "\n")
