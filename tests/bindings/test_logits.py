@@ -27,7 +27,7 @@ def test_every_example_takes_part():
     """Where the language's tools are; CMake tells which languages these are."""
     known = {"c", "cpp", "python", "rust", "julia"}
     assert {p.parent.name for p in ROOT.glob("examples/*/train_digits.*")} <= known
-    assert {"c", "rust", "julia"} <= set(EXAMPLES) and set(COMPARED) == set(EXAMPLES) & set(LANGUAGES) >= {"c"}
+    assert {"c", "python", "rust", "julia"} <= set(EXAMPLES) and set(COMPARED) == set(EXAMPLES) & set(LANGUAGES) >= {"c"}
     print("compared:", *COMPARED)
 
 
