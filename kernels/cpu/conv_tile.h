@@ -83,6 +83,8 @@ struct ConvSource {
         zeros(reinterpret_cast<const T*>(zero)),
         g(gather) {}
 
+  // Pixels of a line up to n elements on; steps may be as long as an int64_t.
+  TT_INLINE int64_t steps(int64_t n) const { return n > 0 ? (n - 1) / step + 1 : 0; }
   TT_INLINE void clear(int64_t pixel_step) { lines = 0, step = pixel_step; }
   // Rows [i, i + n), which follow those that are there: the pixels at c0, c1, and c2, c2 + step, ….
   TT_INLINE void set(int64_t i, int64_t n, int64_t image, int64_t c0, int64_t c1, int64_t c2) {
@@ -97,14 +99,14 @@ struct ConvSource {
       const T** to = out + l->at;
       const int64_t first = l->c2 + o[2], left = g.size[2] - first;  // pixels of the source from there on
       int64_t from = first < 0 ? -first : 0, till = left < 0 ? 0 : left;
-      if (step != 1) from = (from + step - 1) / step, till = (till + step - 1) / step;
+      if (step != 1) from = steps(from), till = steps(till);
       if (till > l->n) till = l->n;
       const bool meets =
           (uint64_t(l->c0 + o[0]) < uint64_t(g.size[0])) & (uint64_t(l->c1 + o[1]) < uint64_t(g.size[1]));
       if (!meets || from >= till) from = till = 0;
+      const int64_t gap = till - from > 1 ? step * g.pixel : 0;  // a step out of the source may be too long to multiply
       if (from) fill_addresses(to, zeros, 0, from);
-      if (from < till)
-        fill_addresses(to + from, base + (l->offset + shift + from * step * g.pixel), step * g.pixel, till - from);
+      if (from < till) fill_addresses(to + from, base + (l->offset + shift + from * step * g.pixel), gap, till - from);
       if (till < l->n) fill_addresses(to + till, zeros, 0, l->n - till);
       inside += till - from, done = l->at + l->n;
     }
