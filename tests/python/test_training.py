@@ -18,7 +18,7 @@ def number_of_cases(path):
     return len(json.loads(header["__metadata__"]["cases"]))
 
 
-@pytest.mark.parametrize("kind, least", [("optim", 18), ("sched", 18), ("modules", 110), ("init", 20)])
+@pytest.mark.parametrize("kind, least", [("optim", 18), ("sched", 18), ("modules", 110), ("init", 20), ("files", 39), ("curves", 2)])
 def test_all_cases_pass(kind, least):
     env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT / "bindings/python"), os.environ.get("PYTHONPATH", "")]))
     command = [sys.executable, str(HERE / "conformance/run_training.py"), "--cases", str(CASES), "--kind", kind, "-v"]

@@ -1,7 +1,7 @@
-"""save and load: nested dicts, lists and tuples of tensors, numbers and texts, in safetensors files.
+"""save and load: nested dicts, lists and tuples of tensors, numbers and texts, in safetensors files, or in PyTorch's.
 
 A dict of texts to tensors, such as a state dict, becomes a plain file that every reader of safetensors understands; of anything else
-the structure stands beside the tensors as JSON.
+the structure stands beside the tensors as JSON. A name that ends in .pt or .pth makes a file of PyTorch's, which torch.load reads.
 """
 import json
 import os
@@ -68,6 +68,9 @@ def save(obj, f):
             with open(os.path.join(folder, "saved"), "rb") as written:
                 shutil.copyfileobj(written, f)
         return
+    if os.fsencode(f).endswith((b".pt", b".pth")):
+        from ._torch_save import write
+        return write(obj, f)
     if isinstance(obj, dict) and obj and all(type(k) is str and isinstance(v, Tensor) for k, v in obj.items()):
         save_file(obj, f)
     else:
@@ -76,14 +79,25 @@ def save(obj, f):
         save_file(writer.tensors, f, {KEY: structure})
 
 
+def is_zip(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"PK\3\4"
+    except OSError:
+        return False  # safe_open says why
+
+
 def load(f, map_location=None, *, weights_only=True, mmap=False):
-    """What save has written to a path or a file object; of other safetensors files, the dict of their tensors. mmap: read-only tensors that
-    lie in the file. map_location: a device for the tensors."""
+    """What save, or PyTorch, has written to a path or a file object; of other safetensors files, the dict of their tensors. mmap: read-only
+    tensors that lie in the file (PyTorch's files are read). map_location: a device for the tensors. No code of the file is run."""
     if hasattr(f, "read"):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "saved"), "wb") as copy:
                 shutil.copyfileobj(f, copy)
             return load(os.path.join(folder, "saved"), map_location)
+    if is_zip(f):
+        from ._torch_zip import read
+        return read(f, (lambda t: t) if map_location is None else lambda t: t.to(map_location))
     with safe_open(f, mmap) as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}
         structure = file.metadata().get(KEY)
