@@ -20,6 +20,7 @@ def losses(done):
     return [float(x) for x in re.findall(rb"^step +\d+/\d+  loss (\S+)", done.stdout, re.M)]
 
 
+@pytest.mark.long
 def test_learns_and_writes():
     done = run("--steps", 500, *SMALL)
     found = losses(done)
@@ -29,6 +30,7 @@ def test_learns_and_writes():
     assert len(sample) == 41 and set(sample) <= known | {10}
 
 
+@pytest.mark.long
 def test_learns_a_short_text_by_heart(tmp_path):
     text = tmp_path / "song.txt"
     text.write_text("row row row your boat gently down the stream. " * 20)

@@ -15,7 +15,7 @@ def run(*args):
 
 @pytest.mark.parametrize("limit, threads", [(32, 2), (20, 1)])
 def test_survives_out_of_memory(limit, threads):
-    done = run("--limit", limit, "--threads", threads, "--steps", 150)
+    done = run("--limit", limit, "--threads", threads, "--steps", 55)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "OOM: " in done.stdout and int(re.search(r"survived (\d+)", done.stdout).group(1)) >= 1
     peak, allowed = map(float, re.search(r"peak (\S+) MB of (\d+) allowed, 0 bytes in 0 blocks left", done.stdout).groups())

@@ -24,6 +24,7 @@ def accuracy(done):
     return float(re.fullmatch(r"test accuracy (\d+\.\d) %", done.stdout.splitlines()[-1]).group(1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_learns_with_each_seed(seed):
     start = time.monotonic()
