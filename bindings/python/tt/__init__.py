@@ -4,9 +4,8 @@ What is not needed at once is loaded when it is asked for: operators, layers, op
 """
 from importlib import import_module
 
-from . import _convert, _lib, _operators, _ops, _types  # noqa: F401  (_operators completes Tensor)
+from . import _lib, _operators, _ops, _types  # noqa: F401  (_operators completes Tensor)
 from ._lib import VERSION as __version__
-from ._lib import build_info
 from ._tensor import Tensor
 from ._types import Size, device, dtype, memory_format
 from .errors import TtError
@@ -16,14 +15,15 @@ MODULES = "autograd cuda errors library linalg nn optim profiler random runtime 
 ELSEWHERE = {
     "_create": "as_tensor from_numpy frombuffer scalar_tensor tensor",
     "_dlpack": "from_dlpack",
+    "_handles": "build_info get_num_threads set_num_threads",
     "autograd": "enable_grad inference_mode is_anomaly_enabled is_grad_enabled no_grad set_grad_enabled",
     "random": "Generator default_generator get_rng_state initial_seed manual_seed set_rng_state",
     "serialization": "load save",
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}
 globals().update(_types.PUBLIC)
-__all__ = sorted({*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_types.PUBLIC, "Size", "Tensor", "TtError", "build_info", "device", "dtype",
-                  "get_default_dtype", "get_num_threads", "is_tensor", "memory_format", "set_num_threads"})
+__all__ = sorted({*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_types.PUBLIC, "Size", "Tensor", "TtError", "device", "dtype",
+                  "get_default_dtype", "is_tensor", "memory_format"})
 
 
 def __getattr__(name):
@@ -50,13 +50,3 @@ def is_tensor(x):
 def get_default_dtype():
     """Of floating numbers without a dtype."""
     return _types.float32
-
-
-def set_num_threads(n):
-    """How many threads operators may use."""
-    if _lib.lib.tt_set_num_threads(_lib.local.ctx, _convert.integer(n, "set_num_threads", "n")):
-        _lib.fail()
-
-
-def get_num_threads():
-    return _lib.quick.tt_num_threads(_lib.local.ctx)

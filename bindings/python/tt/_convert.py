@@ -5,16 +5,17 @@ a pointer: a third of the cost of a ctypes.Structure.
 """
 import array
 import numbers
-from ctypes import byref, c_double, c_int32, c_int64, c_void_p
+from ctypes import byref, c_double, c_int32, c_int64, c_uint64
 from operator import index, itemgetter
 from struct import Struct
 from struct import error as struct_error
 
 from . import errors
-from ._lib import Handle, fail, local, quick, result
+from ._layouts import struct
+from ._lib import Handle, local, quick, result
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype, memory_format
 from ._tensor import SMALL as INTS
-from ._tensor import Tensor, wrap
+from ._tensor import Tensor
 
 INT_MIN, INT_MAX = -2**63, 2**63 - 1
 SCALAR = Struct("iiqdd")
@@ -121,6 +122,13 @@ def int64(x, op, arg):
     return c_int64(integer(x, op, arg))
 
 
+def uint64(x, op, arg):
+    """64 bits; negative ints wrap."""
+    if isinstance(x, bool) or not hasattr(x, "__index__"):
+        raise wrong_kind(op, arg, "int", x)
+    if not INT_MIN <= index(x) < 2**64:
+        raise ValueError(f"{op}: {arg} is {x}: it does not fit 64 bits")
+    return c_uint64(index(x))
 
 def real(x, op, arg):
     """A float."""
@@ -276,6 +284,11 @@ def device_field(x, op, arg):
     return x.code, x.index or 0
 
 
+def place(x):
+    """A tt_device by reference; None is NULL."""
+    return None if x is None else byref(struct("tt_device")(*device_field(device(x), "device", "device")))
+
+
 def memory_format_code(x, op, arg):
     if isinstance(x, memory_format):
         return x.code
@@ -341,19 +354,6 @@ def number_tensor(x, beside):
 
 
 # ---- results ----
-
-def call_list(call, before):
-    """The tensors of an operator that gives a list."""
-    n, cap = c_int64(), 64
-    while True:
-        outs = (c_void_p * cap)()
-        status = call(*before, outs, c_int64(cap), byref(n))
-        if not status:
-            return tuple(map(wrap, outs[:n.value]))
-        if status != 11 or n.value <= cap:
-            fail()
-        cap = n.value
-
 
 def named_result(name, *fields):
     """A tuple whose items have names too."""

@@ -4,7 +4,7 @@ import gc
 import sys
 from ctypes import PYFUNCTYPE, c_char_p, c_int, c_int32, c_void_p, py_object
 
-from ._lib import call, quick, result
+from ._lib import call, result
 from ._tensor import Tensor
 
 NAMES = {1: (b"dltensor_versioned", b"used_dltensor_versioned"), 0: (b"dltensor", b"used_dltensor")}  # major version -> capsule, once it is used
@@ -38,19 +38,20 @@ def sweep(*_):
         gc.callbacks.remove(sweep)
 
 
-def device_of(t):
+def __dlpack_device__(t):
     if t.device.type not in DEVICES:
         raise BufferError(f"__dlpack__: no memory that others can read on {t.device}")
     return DEVICES[t.device.type], t.device.index or 0
 
 
-def capsule_of(t, max_version, dl_device, copy):
+def __dlpack__(t, *, stream=None, max_version=None, dl_device=None, copy=None):
+    """A DLPack capsule over the same memory."""
     if t.requires_grad:
         raise BufferError("__dlpack__: the tensor requires a gradient; use x.detach()")
-    if dl_device is not None and tuple(map(int, dl_device)) != device_of(t):
+    if dl_device is not None and tuple(map(int, dl_device)) != __dlpack_device__(t):
         raise BufferError(f"__dlpack__: the tensor is on {t.device}, not on device {tuple(dl_device)}; copy it there first")
     major = 1 if max_version is not None and max_version[0] >= 1 else 0
-    if not (major or quick.tt_tensor_is_writable(t)):
+    if not (major or t._is_writable()):
         raise BufferError("__dlpack__: the memory is read-only, which a capsule without version cannot say")
     managed = c_void_p()
     call("tt_tensor_to_dlpack", t.clone() if copy else t, c_int32(major), ctypes.byref(managed))

@@ -3,13 +3,13 @@ import ctypes
 import os
 import sys
 import threading
-from ctypes import POINTER, byref, c_int32, c_void_p, cast
+from ctypes import POINTER, byref, c_int32, c_int64, c_void_p, cast, sizeof
 
 from . import errors
 from ._abi import RESULTS
 
 VERSION = "0.1.0"
-NAME = "libtt.so"
+NAME, BUFFER_TOO_SMALL = "libtt.so", 11
 HERE = os.path.dirname(os.path.realpath(__file__))
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 
@@ -71,11 +71,6 @@ def check_version(library, path, tried):
 lib, path, _tried = open_library()
 check_version(lib, path, _tried)
 quick = QuickLibrary(path)
-
-
-def build_info():
-    """One line: version, compiler, ISAs, BLAS, SLEEF."""
-    return quick.tt_build_info().decode()
 
 
 new = c_void_p.__new__  # new(Tensor): without a handle yet, for the address of a result
@@ -162,6 +157,19 @@ def result(kind, name, *args):
     made = new(kind)
     call(name, *args, byref(made))
     return made if made._address else None
+
+
+def filled(kind, name, *args):
+    """The items that a C function writes into its caller's array; its last parameters are array, cap and their number. Of c_char: bytes."""
+    n, cap = c_int64(), max(4096 // sizeof(kind), 1)
+    while True:
+        items = (kind * cap)()
+        status = getattr(lib, name)(local.ctx, *args, items, c_int64(cap), byref(n))
+        if not status:
+            return items[:n.value]
+        if status != BUFFER_TOO_SMALL or n.value < cap:
+            fail()
+        cap = n.value + 1
 
 
 # ---- one ctx per thread, one runtime ----

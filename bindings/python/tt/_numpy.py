@@ -1,5 +1,4 @@
 """Zero-copy exchange with NumPy, which is imported only when it is asked for."""
-from ._lib import quick
 from .errors import AutogradError, DeviceError
 
 TYPESTR = {"bool": "|b1", "uint8": "|u1", "int8": "|i1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "float16": "<f2",
@@ -14,19 +13,20 @@ class Exported:
     def __init__(self, t):
         self.owner = t
         size = t.dtype.itemsize
-        read_only = not quick.tt_tensor_is_writable(t)
+        read_only = not t._is_writable()
         self.__array_interface__ = {"version": 3, "shape": tuple(t.shape), "typestr": TYPESTR[t.dtype.name],
                                     "data": (t.data_ptr(), read_only), "strides": tuple(s * size for s in t.stride())}
 
 
-def numpy_of(t):
+def numpy(t, *, force=False):
+    """A NumPy array over the same memory; force: over that of a copy on the CPU where there must be one."""
+    if force:
+        return numpy(t.detach().cpu())
     if t.requires_grad:
         raise AutogradError("numpy: self requires a gradient; use x.detach().numpy()")
     if t.device.type != "cpu":
         raise DeviceError(f"numpy: self is on {t.device}; use x.cpu().numpy()")
     if t.dtype.name not in TYPESTR:
         raise TypeError(f"numpy: NumPy has no {t.dtype.name}; use x.float().numpy()")
-    import numpy
-    if not t.numel():
-        return numpy.empty(tuple(t.shape), TYPESTR[t.dtype.name])
-    return numpy.asarray(Exported(t))
+    from numpy import asarray, empty
+    return asarray(Exported(t)) if t.numel() else empty(tuple(t.shape), TYPESTR[t.dtype.name])

@@ -1,5 +1,6 @@
 """Puts the operators on Tensor: methods when they are asked for, and Python's own operators by a path of their own, which `a + b` needs."""
 from ctypes import byref, c_double
+from importlib import import_module
 
 from . import _ops
 from ._convert import is_number, number_tensor
@@ -7,15 +8,24 @@ from ._lib import fail, lib, local
 from ._tensor import Tensor, new
 
 
-class Method:
-    """A function that becomes a method of Tensor when it is asked for."""
-    __slots__ = ("name",)
+# module -> its functions that are methods of Tensor
+METHODS = {
+    "_dlpack": "__dlpack__ __dlpack_device__",
+    "_handles": "register_hook register_post_accumulate_grad_hook",
+    "_numpy": "numpy",
+    "_printing": "__repr__",
+}
 
-    def __init__(self, name):
-        self.name = name
+
+class Method:
+    """A function that becomes a method of Tensor when it is asked for; module: where it is, None: among the operators."""
+    __slots__ = ("name", "module")
+
+    def __init__(self, name, module=None):
+        self.name, self.module = name, module
 
     def __get__(self, owner, kind=None):
-        function = _ops.find("Tensor", self.name)
+        function = getattr(import_module("." + self.module, __package__), self.name) if self.module else _ops.find("Tensor", self.name)
         setattr(Tensor, self.name, function)
         return function.__get__(owner, kind)
 
@@ -23,6 +33,9 @@ class Method:
 for _name in _ops.PLACES["Tensor"].split():
     if _name not in Tensor.__dict__:
         setattr(Tensor, _name, Method(_name))
+for _module, _names in METHODS.items():
+    for _name in _names.split():
+        setattr(Tensor, _name, Method(_name, _module))
 
 
 def operator(name):

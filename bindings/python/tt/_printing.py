@@ -1,25 +1,11 @@
 """Tensors and nodes as text, as PyTorch prints them."""
 import re
-from ctypes import byref, c_int64, create_string_buffer
+from ctypes import c_char
 
-from ._lib import call
+from ._lib import filled
 
 WIDTH = 80
 FACTS = re.compile(r",\s+(?=(?:device|size|dtype|grad_fn|requires_grad)=)")
-
-
-def printed(function, owner):
-    """What a C function prints of an object."""
-    n, cap = c_int64(), 4096
-    while True:
-        buffer = create_string_buffer(cap)
-        try:
-            call(function, owner, buffer, c_int64(cap), byref(n))
-            return buffer.value.decode()
-        except RuntimeError as e:
-            if e.code != 11 or n.value < cap:
-                raise
-        cap = n.value + 1
 
 
 def node_name(operator):
@@ -27,9 +13,9 @@ def node_name(operator):
     return operator + "Backward" if operator[:1].isupper() else "".join(part[:1].upper() + part[1:] for part in operator.split("_")) + "Backward0"
 
 
-def text_of(t):
+def __repr__(t):
     """libtt writes the values and the facts behind them; the facts are laid out anew, with the names and the line breaks that PyTorch has."""
-    text, *facts = FACTS.split(printed("tt_tensor_print", t)[:-1])
+    text, *facts = FACTS.split(filled(c_char, "tt_tensor_print", t).decode()[:-1])
     line = len(text) - text.rfind("\n") + 1
     for fact in facts:
         key, value = fact.split("=", 1)

@@ -7,7 +7,8 @@ from struct import Struct
 from . import _ops as ops
 from . import errors
 from ._index import INT_MAX, INT_MIN, packed_index
-from ._lib import Handle, call, fail, lib, local, new, quick, released_by, result, without_buffer
+from ._facts import TensorHandle
+from ._lib import call, fail, filled, lib, local, new, quick, result, without_buffer
 from ._types import (BY_NAME, CPU, DTYPES, Size, contiguous_format, device, dtype, memory_format, preserve_format)
 from ._types import bfloat16 as BFLOAT16
 from ._types import float32 as FLOAT32
@@ -24,7 +25,7 @@ SMALL = tuple(map(c_int64, range(65)))
 FIRST_DIM = SMALL[0]
 
 
-class Tensor(Handle):
+class Tensor(TensorHandle):
     """An n-dimensional array with gradients. Tensor(2, 3) has these sizes, Tensor(data) the values of data as float32; Tensor(tensor) is an
     alias, which subclasses use. Operators give plain Tensors."""
     __array_priority__ = 1000  # NumPy leaves mixed operations to __radd__ and the like
@@ -71,16 +72,8 @@ class Tensor(Handle):
         strides = quick.tt_tensor_strides(self)[:tensor_ndim(self)]
         return tuple(strides) if dim is None else strides[dim]
 
-    def dim(self):
-        return tensor_ndim(self)
-
-    ndimension = dim
-    ndim = property(dim)
-
-    def numel(self):
-        return quick.tt_tensor_numel(self)
-
-    nelement = numel
+    ndimension, nelement = TensorHandle.dim, TensorHandle.numel
+    ndim = property(TensorHandle.dim)
 
     @property
     def dtype(self):
@@ -102,20 +95,14 @@ class Tensor(Handle):
     def nbytes(self):
         return self.numel() * self.dtype.itemsize
 
-    def storage_offset(self):
-        return quick.tt_tensor_offset(self)
-
     def untyped_storage(self):
         """The memory that self and its views share: data_ptr(), nbytes()."""
         return Storage(self)
 
-    def data_ptr(self):
-        return quick.tt_tensor_data(self) or 0
-
     def is_contiguous(self, memory_format=contiguous_format):
         if memory_format.ndim:
             return self.ndim == memory_format.ndim and self.permute(0, *range(2, self.ndim), 1).is_contiguous()
-        return bool(quick.tt_tensor_is_contiguous(self))
+        return self._is_contiguous()
 
     def is_floating_point(self):
         return self.dtype.is_floating_point
@@ -138,31 +125,9 @@ class Tensor(Handle):
         """The device's index; -1 on the CPU."""
         return -1 if self.device.index is None else self.device.index
 
-    def _is_view(self):
-        return bool(quick.tt_tensor_is_view(self))
-
-    @property
-    def _version(self):
-        return quick.tt_tensor_version(self) & 0xFFFFFFFF
-
     # ---- gradients ----
 
-    @property
-    def requires_grad(self):
-        return bool(quick.tt_tensor_requires_grad(self))
-
-    @requires_grad.setter
-    def requires_grad(self, on):
-        self.requires_grad_(on)
-
-    def requires_grad_(self, requires_grad=True):
-        """Records operators on this leaf from now on (or not); returns self."""
-        call("tt_requires_grad_", self, c_int32(bool(requires_grad)))
-        return self
-
-    @property
-    def is_leaf(self):
-        return bool(quick.tt_tensor_is_leaf(self))
+    requires_grad = TensorHandle.requires_grad.setter(TensorHandle.requires_grad_)
 
     @property
     def grad(self):
@@ -196,10 +161,6 @@ class Tensor(Handle):
         self._address, other._address = other._address, self._address
         return self
 
-    def retain_grad(self):
-        """Keeps the gradient of this result in .grad too."""
-        call("tt_retain_grad", self)
-
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
         """Adds the gradients of self to the .grad of the leaves it was computed from."""
         from .autograd import backward
@@ -207,18 +168,9 @@ class Tensor(Handle):
 
     @property
     def grad_fn(self):
-        from ._hooks import Node
-        return Node.of(self)
-
-    def register_hook(self, hook):
-        """Calls hook(grad) with the gradient of self; a tensor that it returns takes the gradient's place. handle.remove() ends it."""
-        from ._hooks import register_hook
-        return register_hook(self, hook)
-
-    def register_post_accumulate_grad_hook(self, hook):
-        """Calls hook(leaf) after a gradient has been added to .grad."""
-        from ._hooks import register_accumulate_hook
-        return register_accumulate_hook(self, hook)
+        """The recorded operator that made it; None of a leaf."""
+        from .autograd.graph import Node
+        return result(Node, "tt_tensor_grad_fn", self)
 
     @property
     def data(self):
@@ -330,13 +282,6 @@ class Tensor(Handle):
         call("tt_tensor_read", self, buffer, c_int64(n))
         return buffer.raw[:n]
 
-    def numpy(self, *, force=False):
-        """A NumPy array over the same memory."""
-        if force:
-            return self.detach().cpu().numpy()
-        from ._numpy import numpy_of
-        return numpy_of(self)
-
     def __array__(self, dtype=None, copy=None):
         found = self.numpy()
         if dtype is not None and found.dtype != dtype:
@@ -349,15 +294,6 @@ class Tensor(Handle):
         """Results of NumPy's functions on tensors are tensors."""
         from ._create import as_tensor
         return as_tensor(array)
-
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """A DLPack capsule over the same memory."""
-        from ._dlpack import capsule_of
-        return capsule_of(self, max_version, dl_device, copy)
-
-    def __dlpack_device__(self):
-        from ._dlpack import device_of
-        return device_of(self)
 
     def __bool__(self):
         n = self.numel()
@@ -396,10 +332,6 @@ class Tensor(Handle):
         if not isinstance(item, (Tensor, bool, int, float, complex)):
             raise TypeError(f"Tensor.__contains__ takes a Tensor or a number, not {type(item).__name__}")
         return bool((self == item).any())
-
-    def __repr__(self):
-        from ._printing import text_of
-        return text_of(self)
 
     def __format__(self, spec):
         return self.item().__format__(spec) if not self.ndim and not self.is_meta and type(self) is Tensor else object.__format__(self, spec)
@@ -459,7 +391,6 @@ class Tensor(Handle):
         return self
 
 
-released_by(Tensor, quick.tt_tensor_release)
 without_buffer(Tensor)
 
 
@@ -468,6 +399,11 @@ def wrap(address):
     t = new(Tensor)
     t._address = address
     return t
+
+
+def listed(name, *args):
+    """The tensors of a C function that gives a list."""
+    return tuple(map(wrap, filled(c_void_p, name, *args)))
 
 
 def borrow(address):
@@ -490,10 +426,10 @@ class Storage:
         self._of = of
 
     def data_ptr(self):
-        return quick.tt_tensor_storage_data(self._of) or 0
+        return self._of._storage_data()
 
     def nbytes(self):
-        return quick.tt_tensor_storage_bytes(self._of)
+        return self._of._storage_bytes()
 
 
 def to_arguments(args, kwargs):

@@ -1,9 +1,7 @@
 """Where the time of operators goes: profile, by the names of torch.profiler. It counts what the thread that starts it does."""
-from ctypes import byref, c_int64
 from time import perf_counter_ns
 
-from ._layouts import struct
-from ._lib import call, fail, lib, local
+from ._handles import profiler_rows, profiler_start, profiler_stop
 
 COLUMNS = (("Name", "key"), ("Self CPU", "self_cpu_time_total"), ("CPU total", "cpu_time_total"), ("CPU time avg", "cpu_time"), ("# of Calls", "count"))
 running = []  # profiles that record record_function's regions
@@ -50,22 +48,13 @@ class profile:
         self.regions, self.rows = {}, None
 
     def start(self):
-        call("tt_profiler_start")
+        profiler_start()
         running.append(self)
 
     def stop(self):
         running.remove(self)
-        call("tt_profiler_stop")
-        n, cap = c_int64(), 256
-        while True:
-            found = (struct("tt_profile_row") * cap)()
-            status = lib.tt_profiler_rows(local.ctx, found, c_int64(cap), byref(n))
-            if not status:
-                break
-            if n.value <= cap:
-                fail()
-            cap = n.value
-        self.rows = Rows(Row(r.op.decode(), r.calls, r.self_ns, r.total_ns) for r in found[:n.value])
+        profiler_stop()
+        self.rows = Rows(Row(r.op.decode(), r.calls, r.self_ns, r.total_ns) for r in profiler_rows())
         self.rows += [Row(name, count, 0, ns) for name, (count, ns) in self.regions.items()]
 
     def __enter__(self):

@@ -3,8 +3,9 @@ import os
 from ctypes import addressof, byref, c_char_p, c_int64, c_void_p
 
 from ._convert import pointers, tensor_list
+from ._handles import SafeTensorsHandle
 from ._layouts import struct
-from ._lib import Handle, call, quick, released_by, result
+from ._lib import call, quick, result
 from ._tensor import Tensor
 
 
@@ -23,7 +24,7 @@ def save_file(tensors, filename, metadata=None):
     call("tt_safetensors_save", os.fsencode(filename), texts(list(tensors)), values, c_int64(len(tensors)), options)
 
 
-class safe_open(Handle):
+class safe_open(SafeTensorsHandle):
     """An open file, whose tensors are read when they are asked for. A context manager."""
     __slots__ = ()
 
@@ -40,21 +41,15 @@ class safe_open(Handle):
 
     def keys(self):
         """The names, in the order of the file."""
-        return [quick.tt_safetensors_name(self, c_int64(i)).decode() for i in range(quick.tt_safetensors_size(self))]
+        return [self.name(i) for i in range(len(self))]
 
     def metadata(self):
         """The texts that were saved beside the tensors."""
-        return {quick.tt_safetensors_metadata_key(self, c_int64(i)).decode(): quick.tt_safetensors_metadata_value(self, c_int64(i)).decode()
-                for i in range(quick.tt_safetensors_metadata_size(self))}
+        return {self.metadata_key(i): self.metadata_value(i) for i in range(self.metadata_size())}
 
     def get_tensor(self, name):
         """A new tensor on the CPU."""
-        i = c_int64()
-        call("tt_safetensors_find", self, name.encode(), byref(i))
-        return result(Tensor, "tt_safetensors_get", self, i)
-
-
-released_by(safe_open, quick.tt_safetensors_release)
+        return result(Tensor, "tt_safetensors_get", self, c_int64(self.find(name)))
 
 
 def load_file(filename, mmap=False):

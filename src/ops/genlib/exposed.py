@@ -112,12 +112,29 @@ class PythonModule:
                 self.add(parents or [""], set(python_words(s)))
 
 
+def generated_names(path, tree, places):
+    """What a public module takes from _handles, by its name there: functions as they are, classes by what derives from them."""
+    module = path[:-3].replace("/", ".").removesuffix("__init__").rstrip(".")
+    if path.startswith("_"):
+        return
+    taken = {n.name for s in tree.body if isinstance(s, ast.ImportFrom) and s.module == "_handles" for n in s.names}
+    for name in taken:
+        yield ("_handles", name), places.get((module, name)) or f"tt.{module}.{name}"
+    for s in tree.body:
+        if isinstance(s, ast.ClassDef) and s.bases and getattr(s.bases[0], "id", "") in taken:
+            yield ("_handles", s.bases[0].id), places.get((module, s.name)) or f"tt.{module}.{s.name}"
+
+
 def python(root, files):
     folder = "bindings/python/tt"
     trees = {path: ast.parse(text) for path, text in sources(root, files, folder, ".py") if path not in ("_abi.py", "_layouts.py")}
-    places = {("_tensor", "Tensor"): "tt.Tensor"}
+    places = {("_tensor", "Tensor"): "tt.Tensor", ("_facts", "TensorHandle"): "tt.Tensor"}
     for module, words in python_tables(trees["__init__.py"]).get("ELSEWHERE", {}).items():
         places.update(((module, w), f"tt.{w}") for w in words)
+    for module, words in python_tables(trees["_operators.py"])["METHODS"].items():
+        places.update(((module, w), f"tt.Tensor.{w}") for w in words)
+    for path, tree in trees.items():
+        places.update(generated_names(path, tree, places))
     operators = python_tables(trees["_ops/__init__.py"])
     for place in reversed(list(operators["PLACES"])):
         places.update((("", w), f"{place if place.startswith('tt') else 'tt.' + place}.{w}") for w in operators["PLACES"][place])

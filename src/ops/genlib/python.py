@@ -24,7 +24,7 @@ from .schema import ENUMS, DeclError
 
 # what the functions take from _convert.py
 CONVERT = (
-    "boolean", "call_list", "device_field", "dtype_code", "float64", "gathered", "generator_address", "int64", "int_list", "list_field", "integer", "is_dims", "is_int",
+    "boolean", "device_field", "dtype_code", "float64", "gathered", "generator_address", "int64", "int_list", "list_field", "integer", "is_dims", "is_int",
     "is_list", "is_number", "is_optional_number", "is_optional_tensor", "length", "memory_format_code", "named_result", "no_overload", "number_form",
     "number_beside", "number_operand", "one_of", "optional_boolean", "optional_integer", "optional_real", "optional_scalar", "optional_tensor", "out_tensor", "out_tensors",
     "pointers", "real", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
@@ -329,10 +329,10 @@ class Function:
         return lines + self.calls(form, checked, variant, results) + done
 
     def list_call(self, form, checked):
-        args = ["local.ctx"] + self.arguments(form, checked, None)
+        args = [quoted(c_name(form.op, "", ""))] + self.arguments(form, checked, None)
         if form.op.options:
             args.append("opts")
-        return [f"return call_list({c_name(form.op, '', '')}, ({', '.join(args)}))"]
+        return [f"return listed({', '.join(args)})"]
 
     def calls(self, form, checked, variant, results):
         """Lines that make the C call in the right form."""

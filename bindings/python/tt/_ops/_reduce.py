@@ -4,7 +4,7 @@ from struct import Struct
 from .._convert import (boolean, dtype_code, float64, int64, int_list, is_dims, is_int, named_result, no_overload,
     optional_integer, out_tensor, out_tensors, real, store, wrong_kind)
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new
+from .._tensor import Tensor, listed, new
 
 tt_all = lib.tt_all
 tt_all_dim = lib.tt_all_dim

@@ -1,11 +1,11 @@
 """Gradients: backward, grad, functions with a gradient of their own, grad modes."""
-from ctypes import addressof, byref, c_int32, c_void_p
-from functools import wraps
+from contextlib import ContextDecorator
+from ctypes import addressof, c_void_p
 from struct import Struct
 
 from .._convert import length, pointers, tensor_list
+from .._handles import is_anomaly_enabled, is_grad_enabled, switch_anomaly, switch_grad  # noqa: F401
 from .._interrupt import interruptible
-from .._lib import call, local, quick
 from .._tensor import Tensor, wrap
 
 BACKWARD = Struct("QPiiPq").pack  # tt_backward_opts: set, gradient, retain_graph, create_graph, inputs, n_inputs
@@ -54,47 +54,29 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     return tuple(wrap(h) if h else None for h in found[:len(inputs)])
 
 
-# ---- grad modes ----
+# ---- modes ----
 
-def is_grad_enabled():
-    return bool(quick.tt_grad_enabled(local.ctx))
-
-
-def switch(on):
-    """Sets the mode; the previous one."""
-    previous = c_int32()
-    call("tt_set_grad_enabled", on, byref(previous))
-    return previous.value
-
-
-class GradMode:
-    """A grad mode as a context manager and as a decorator."""
-    on = True
+class Mode(ContextDecorator):
+    """A mode as a context manager, which may be nested, and as a decorator."""
+    switch, on = staticmethod(switch_grad), True
 
     def __init__(self):
         self.previous = []
 
     def __enter__(self):
-        self.previous.append(switch(self.on))
+        self.previous.append(self.switch(self.on))
 
     def __exit__(self, *_):
-        switch(self.previous.pop())
+        self.switch(self.previous.pop())
 
-    def __call__(self, function):
-        @wraps(function)
-        def inside(*args, **kwargs):
-            with type(self).again(self):
-                return function(*args, **kwargs)
-        return inside
-
-    def again(self):
-        """A fresh one of the same mode."""
-        fresh = GradMode()
-        fresh.on = self.on
-        return fresh
+    def _recreate_cm(self):
+        """Of a decorator: each call has its own."""
+        made = Mode()
+        made.switch, made.on = self.switch, self.on
+        return made
 
 
-class no_grad(GradMode):
+class no_grad(Mode):
     """Operators inside record no gradients."""
     on = False
 
@@ -106,7 +88,7 @@ class no_grad(GradMode):
         return made(function)
 
 
-class enable_grad(GradMode):
+class enable_grad(Mode):
     """Operators inside record gradients, also within no_grad."""
 
 
@@ -121,38 +103,23 @@ class inference_mode(no_grad):
         self.on = not mode and is_grad_enabled()
 
 
-class set_grad_enabled(GradMode):
+class set_grad_enabled(Mode):
     """Sets the mode at once; as a context manager only until its end."""
 
     def __init__(self, mode):
-        super().__init__()
         self.on = bool(mode)
-        self.before = switch(self.on)
+        self.previous = [self.switch(self.on)]
 
     def __enter__(self):
-        switch(self.on)
-        self.previous.append(self.before)
+        self.switch(self.on)
 
 
-# ---- anomaly mode ----
-
-def is_anomaly_enabled():
-    return bool(quick.tt_anomaly_enabled(local.ctx))
-
-
-class set_detect_anomaly:
+class set_detect_anomaly(set_grad_enabled):
     """Backward fails at the first operator whose gradient has nan, and names it; as a context manager until its end."""
+    switch = staticmethod(switch_anomaly)
 
     def __init__(self, mode, check_nan=True):
-        previous = c_int32()
-        call("tt_set_anomaly_enabled", c_int32(bool(mode and check_nan)), byref(previous))
-        self.previous = previous.value
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        set_detect_anomaly(self.previous)
+        super().__init__(mode and check_nan)
 
 
 class detect_anomaly(set_detect_anomaly):

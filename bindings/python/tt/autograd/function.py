@@ -1,17 +1,14 @@
 """Functions of Python with a gradient of their own, as torch.autograd.Function."""
 import itertools
-from ctypes import CFUNCTYPE, POINTER, addressof, byref, c_int32, c_int64, c_void_p, cast, sizeof
+from ctypes import byref, c_int64, c_void_p
 from functools import wraps
 
 from .. import _ops
 from .._convert import length, pointers
-from .._hooks import drop, functions, give, guarded, keys
-from .._layouts import struct
+from .._hooks import definition
 from .._lib import call, result
-from .._tensor import Tensor, borrow, wrap
+from .._tensor import Tensor, wrap
 from . import is_grad_enabled, no_grad
-
-Addresses = POINTER(c_void_p)
 
 
 class Context:
@@ -50,19 +47,18 @@ class Call:
         self.takes = [isinstance(a, Tensor) for a in args]
         self.shapes = [(o.shape, o.dtype, o.device) if isinstance(o, Tensor) else None for o in outs]
 
-    def forward(self, f, outs):
+    def forward(self, f, _inputs):
         saved = [t for t in self.ctx._saved if t is not None]
         call("tt_function_save", c_void_p(f), pointers(saved), length(saved))
-        for i, t in enumerate(o for o in self.outs if isinstance(o, Tensor)):
-            give(outs, i, t, "forward")
-        self.ctx._saved, self.outs = [t is not None for t in self.ctx._saved], None
+        self.ctx._saved, outs, self.outs = [t is not None for t in self.ctx._saved], self.outs, None
+        return [o for o in outs if isinstance(o, Tensor)]
 
-    def backward(self, f, grads, input_grads):
-        numbers, given = itertools.count(), []
+    def backward(self, f, grads):
+        grads, given = iter(grads), []
         for facts in self.shapes:
-            address = grads[next(numbers)] if facts else None
-            zeros = facts and not address and self.ctx.materialize_grads
-            given.append(borrow(address) if address else _ops.zeros(facts[0], dtype=facts[1], device=facts[2]) if zeros else None)
+            g = next(grads) if facts else None
+            zeros = facts and g is None and self.ctx.materialize_grads
+            given.append(_ops.zeros(facts[0], dtype=facts[1], device=facts[2]) if zeros else g)
         self.ctx._node = c_void_p(f)
         try:
             found = self.cls.backward(self.ctx, *given)
@@ -74,18 +70,7 @@ class Call:
             raise RuntimeError(f"function {name} returned an incorrect number of gradients (expected {n}, got {len(found)})")
         if any(g is not None and not takes for g, takes in zip(found, self.takes)):
             raise RuntimeError(f"function {name} returned a gradient for an argument that is no Tensor")
-        for i, g in enumerate(g for g, takes in zip(found, self.takes) if takes):
-            give(input_grads, i, g, "backward")
-
-
-@CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, Addresses, c_int64, Addresses, c_int64)
-def on_forward(key, _ctx, f, _inputs, _n, outs, _n_outs):
-    return guarded(lambda: functions[key].forward(f, outs))
-
-
-@CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, Addresses, c_int64, Addresses, c_int64)
-def on_backward(key, _ctx, f, grads, _n, input_grads, _n_inputs):
-    return guarded(lambda: functions[key].backward(f, grads, input_grads))
+        return [g for g, takes in zip(found, self.takes) if takes]
 
 
 class Function:
@@ -130,12 +115,9 @@ class Function:
     def _recorded(cls, ctx, args, outs):
         """The tensors of outs with the history of this call."""
         given, n = [a for a in args if isinstance(a, Tensor)], sum(isinstance(o, Tensor) for o in outs)
-        key = next(keys)
-        functions[key] = Call(cls, ctx, args, outs)
-        definition = struct("tt_function_def")
-        described = definition(sizeof(definition), cls.__name__.encode(), key, cast(on_forward, c_void_p), cast(on_backward, c_void_p), cast(drop, c_void_p))
+        table = definition("tt_function_def", Call(cls, ctx, args, outs), name=cls.__name__.encode())
         found = (c_void_p * n)()
-        call("tt_function_apply", byref(described), pointers(given), length(given), found, c_int64(n))
+        call("tt_function_apply", byref(table), pointers(given), length(given), found, c_int64(n))
         return [wrap(h) for h in found]
 
 
