@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from genlib import abi, autograd, bindings, buildlist, capi, cheader, classes, cpp, julia_files, manifest, modules, operators_md, python_abi, python_callbacks, python_files, python_handles, rows, rust_files  # noqa: E402
+from genlib import abi, autograd, bindings, buildlist, capi, cheader, classes, cpp, julia_files, manifest, modules, operators_md, python_abi, python_callbacks, python_files, python_handles, python_stubs, rows, rust_files  # noqa: E402
 from genlib.schema import load  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +34,7 @@ def main():
     files |= buildlist.generate(files, api)
     files |= julia_files.generate(ops, groups, api)
     files |= operators_md.generate(ops, ROOT)
+    files |= python_stubs.generate(ops, groups, files, ROOT)
     files |= bindings.generate(ROOT, api, files)
     stale = [path for path, text in files.items() if not (ROOT / path).exists() or (ROOT / path).read_text() != text]
     if check:

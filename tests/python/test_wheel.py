@@ -31,7 +31,7 @@ def test_the_wheel_works_alone(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as z:
         z.extractall(tmp_path)
         record = [line.split(",") for line in z.read("tt-0.1.0.dist-info/RECORD").decode().splitlines()]
-        assert sorted(r[0] for r in record) == sorted(z.namelist())
+        assert sorted(r[0] for r in record) == sorted(z.namelist()) and {"tt/py.typed", "tt/__init__.pyi", "tt/nn/layers.pyi"} <= set(z.namelist())
         for name, digest, size in record[:-1]:
             data = z.read(name)
             assert digest == "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode() and int(size) == len(data)

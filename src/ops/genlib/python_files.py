@@ -89,6 +89,7 @@ class Files:
         self.ops = [op for op in ops.values() if not op.internal]
         self.families, self.by_name = {}, {}
         self.places = {"tt": {}, "Tensor": {}, "nn.functional": {}}  # place -> name -> function
+        self.declared = {}  # name of a function -> Function
         groups = {}
         for op in self.ops:
             groups.setdefault(op.host, []).append(op)
@@ -112,6 +113,7 @@ class Files:
 
     def function(self, name, forms_):
         f, family = Function(name, forms_), self.family(forms_)
+        self.declared[name] = f
         family.write(name, f.emit())
         aliases = [a for form in forms_ for a in form.table("aliases", [])]
         by = next((form.table("by") for form in forms_ if form.table("by")), None)
@@ -120,10 +122,12 @@ class Files:
         inplace = [form for form in forms_ if "inplace" in form.op.variants]
         if inplace:
             g = Function(name + "_", [Form(form.op) for form in inplace], "_")
+            self.declared[g.name] = g
             family.write(g.name, g.emit())
             if g.receiver() is not None:
                 self.place("Tensor", g.name, g.name, [a + "_" for a in aliases])
         if any(form.table("view_inplace") for form in forms_):
+            self.declared[name + "_"] = f
             family.write(name + "_", [f"def {name}_(self, *args, **kwargs):", f'    """In place: self becomes {name}(self, …)."""',
                                       f"    return self._become({name}(self, *args, **kwargs))"])
             self.place("Tensor", name + "_", name + "_", [a + "_" for a in aliases])
@@ -131,6 +135,7 @@ class Files:
     def own(self, name, members):
         forms_ = [Form(op) for op in members]
         f, family = Function(name, forms_), self.family(forms_)
+        self.declared[name] = f
         family.write(name, f.emit())
         for place in places(forms_):
             self.place(place, name, self.method(family, f) if place == "Tensor" else name)
