@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from genlib import abi, autograd, bindings, buildlist, capi, cheader, classes, cpp, julia_files, manifest, modules, operators_md, python_abi, python_callbacks, python_files, python_handles, python_stubs, rows, rust_files  # noqa: E402
+from genlib import abi, autograd, bindings, buildlist, capi, cheader, classes, cpp, julia_files, manifest, modules, operators_md, python_abi, python_callbacks, python_files, python_handles, python_operators, python_stubs, rows, rust_files  # noqa: E402
 from genlib.schema import load  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,7 +18,7 @@ def main():
     check = "--check" in sys.argv[1:]
     ops = load(Path(__file__).resolve().parent / "decl", ROOT)
     files = {}
-    for module in (cpp, autograd, capi, manifest, python_files):
+    for module in (cpp, autograd, capi, manifest, python_files, python_operators):
         files |= module.generate(ops)
     groups = classes.load_classes(ROOT)
     files |= classes.generate(groups)

@@ -71,6 +71,16 @@ def is_number(x):
     return type(x) in (int, float) or isinstance(x, numbers.Number) or type(x).__module__ == "numpy" and getattr(x, "ndim", 1) == 0
 
 
+def operand(x):
+    """Of Python's operators: x if it is a tensor or a number, a tensor of it if it is a NumPy array; what is something else is asked itself."""
+    if isinstance(x, Tensor) or is_number(x):
+        return x
+    if type(x).__module__ == "numpy" and hasattr(x, "__array_interface__"):
+        from ._create import as_tensor
+        return as_tensor(x)
+    return NotImplemented
+
+
 def is_optional_number(x):
     return x is None or is_number(x)
 

@@ -14,6 +14,7 @@ declaration may add a table `python` with
     out           true: takes out= although it has no form of its own for it
     view_inplace  true: a method with a trailing _ makes the tensor the view of itself
     requires_grad true: takes requires_grad, as functions that create leaves do
+    operator      Python's operator on tensors that it is: "add" for __add__ (python_operators.py)
 """
 import re
 import textwrap
@@ -28,7 +29,7 @@ CONVERT = (
     "is_list", "is_number", "is_optional_number", "is_optional_tensor", "length", "memory_format_code", "named_result", "no_overload", "number_form",
     "number_beside", "number_operand", "one_of", "optional_boolean", "optional_integer", "optional_real", "optional_scalar", "optional_tensor", "out_tensor", "out_tensors",
     "pointers", "real", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
-KEYS = {"in", "beside", "by", "aliases", "own", "order", "names", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
+KEYS = {"in", "operator", "beside", "by", "aliases", "own", "order", "names", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 # schema type -> test that a Python value is of this kind, where forms differ
