@@ -453,7 +453,7 @@ def __rmatmul__(self, other):
     return other if other is NotImplemented else _ops.matmul(other, self)
 
 
-METHODS = {
+OPERATORS = {
     "__add__": __add__, "__radd__": __radd__, "__iadd__": __iadd__, "__sub__": __sub__, "__rsub__": __rsub__, "__isub__":
     __isub__, "__mul__": __mul__, "__rmul__": __rmul__, "__imul__": __imul__, "__truediv__": __truediv__, "__rtruediv__":
     __rtruediv__, "__itruediv__": __itruediv__, "__mod__": __mod__, "__rmod__": __rmod__, "__imod__": __imod__, "__neg__":

@@ -2,12 +2,12 @@
 from importlib import import_module
 
 from . import _ops
-from ._arithmetic import METHODS
+from ._arithmetic import OPERATORS
 from ._convert import operand
 from ._tensor import Tensor
 
 # module -> its functions that are methods of Tensor
-ELSEWHERE = {
+METHODS = {
     "_dlpack": "__dlpack__ __dlpack_device__",
     "_handles": "register_hook register_post_accumulate_grad_hook",
     "_numpy": "numpy",
@@ -31,7 +31,7 @@ class Method:
 for _name in _ops.PLACES["Tensor"].split():
     if _name not in Tensor.__dict__:
         setattr(Tensor, _name, Method(_name))
-for _module, _names in ELSEWHERE.items():
+for _module, _names in METHODS.items():
     for _name in _names.split():
         setattr(Tensor, _name, Method(_name, _module))
 
@@ -46,7 +46,7 @@ def reflected_floor_div(self, other):
     return other if other is NotImplemented else _ops.div(other, self, rounding_mode="floor")
 
 
-for _name, _method in METHODS.items():
+for _name, _method in OPERATORS.items():
     setattr(Tensor, _name, _method)
 Tensor.__div__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__rtruediv__
 Tensor.__radd__, Tensor.__rmul__ = Tensor.__add__, Tensor.__mul__

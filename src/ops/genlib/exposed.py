@@ -131,7 +131,7 @@ def python(root, files):
     places = {("_tensor", "Tensor"): "tt.Tensor", ("_facts", "TensorHandle"): "tt.Tensor"}
     for module, words in python_tables(trees["__init__.py"]).get("ELSEWHERE", {}).items():
         places.update(((module, w), f"tt.{w}") for w in words)
-    for module, words in python_tables(trees["_operators.py"])["ELSEWHERE"].items():
+    for module, words in python_tables(trees["_operators.py"])["METHODS"].items():
         places.update(((module, w), f"tt.Tensor.{w}") for w in words)
     for path, tree in trees.items():
         places.update(generated_names(path, tree, places))

@@ -63,5 +63,5 @@ def generate(ops):
     body = "\n".join(f"{name} = lib.{name}" for name in called if f"if {name}(" in str(methods))
     body += "".join("\n\n\n" + "\n".join(lines) for lines in methods.values())
     rows = textwrap.wrap(", ".join(f'"{name}": {name}' for name in methods), 125)
-    table = "\n\n\nMETHODS = {\n" + "\n".join("    " + row for row in rows) + "\n}\n"
+    table = "\n\n\nOPERATORS = {\n" + "\n".join("    " + row for row in rows) + "\n}\n"
     return {"bindings/python/tt/_arithmetic.py": HEAD + body + table}
