@@ -84,7 +84,7 @@ struct TensorArray{T, N} <: AbstractArray{T, N}
 end
 function typed(a::Tensor)
     C.tt_tensor_device_type(a) == C.TT_CPU || throw(ArgumentError("typed: $(device(a)) has no memory of the host's"))
-    owner = borrow(getfield(a, :h))  # a reference of its own: a may be freed
+    owner = borrow(handle_of(a))  # a reference of its own: a may be freed
     return TensorArray{eltype(a), ndims(a)}(C.tt_tensor_data(a), size(a), strides(a), is_writable(a), owner)
 end
 Base.size(a::TensorArray) = a.size

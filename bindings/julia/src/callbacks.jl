@@ -24,7 +24,7 @@ function give(list::Pointers, i, t, what)
     t === nothing && return
     t isa Tensor || throw(ArgumentError("$what must return tensors or nothing, not $(typeof(t))"))
     C.tt_tensor_retain(t)
-    unsafe_store!(list, getfield(t, :h), i)
+    unsafe_store!(list, handle_of(t), i)
 end
 function give_all(list::Pointers, n, found, what)
     found === nothing && return

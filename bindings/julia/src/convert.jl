@@ -103,7 +103,7 @@ ints(x) = x === nothing ? Int64[] : x isa Integer ? Int64[x] : Int64[i for i in 
 floats(x) = x === nothing ? Float64[] : x isa Real ? Float64[x] : Float64[v for v in x]
 c_dims(x) = x === nothing ? Int64[] : x isa Integer ? Int64[c_dim(x)] : Int64[c_dim(d) for d in x]
 gathered(args) = length(args) == 1 && !(args[1] isa Integer) ? args[1] : args
-handle(x) = x === nothing ? C_NULL : Base.unsafe_convert(Ptr{Cvoid}, x)
+handle(x) = x === nothing ? C_NULL : handle_of(x)
 handles(list) = Ptr{Cvoid}[handle(x) for x in list]
 optional(x) = x === nothing ? C_NULL : x
 

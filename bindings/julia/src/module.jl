@@ -2,14 +2,12 @@
 
 share_module(h) = (C.tt_module_retain(h); own(Module, h))
 
-(m::Module)(x::Tensor) = (h = handle_out(o -> C.tt_module_call(ctx(), m, x, o)); relieve_for(m); wrap(h))
+(m::Module)(x::Tensor) = (look(); wrap(handle_out(o -> C.tt_module_call(ctx(), m, x, o))))
 function (m::Module)(inputs::Union{Tensor, Nothing}...)
+    look()  # what a forward has recorded hangs on one small result
     outs = list_out((outs, cap, n) -> GC.@preserve inputs C.tt_module_forward(ctx(), m, handles(inputs), length(inputs), outs, cap, n))
-    relieve_for(m)
     return length(outs) == 1 ? outs[1] : (outs...,)
 end
-# What a forward has recorded hangs on one small result.
-relieve_for(m) = is_grad_enabled() && (PRESSURE[] += PRESSURE_LIMIT >> 5)
 
 module_type(m::Module) = unsafe_string(C.tt_module_type(m))
 Base.show(io::IO, m::Module) = print(io, printed(C.tt_module_print, m))

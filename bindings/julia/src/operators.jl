@@ -5,7 +5,8 @@ scalar_like(t::Tensor) = ndims(t) == 0
 Base.:+(a::Tensor) = a
 Base.:-(a::Tensor) = neg(a)
 for (op, f) in ((:+, :add), (:-, :sub))
-    @eval Base.$op(a::Tensor, b::Union{Tensor, Number}) = $f(a, b)
+    @eval @inline Base.$op(a::Tensor, b::Tensor) = result(C.$(Symbol(:tt_, f)), a, b)
+    @eval Base.$op(a::Tensor, b::Number) = $f(a, b)
 end
 Base.:+(a::Number, b::Tensor) = add(b, a)
 Base.:-(a::Number, b::Tensor) = rsub(b, a)

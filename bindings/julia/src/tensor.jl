@@ -6,8 +6,8 @@ function start_runtime()
     size = UInt64(sizeof(C.tt_runtime_opts))
     opts = Ref(C.tt_runtime_opts(size, C_NULL, C_NULL, C_NULL, 0, 0, 0, 1, 0))  # drops wait for poll()
     C.tt_runtime_new(opts, RUNTIME) == 0 || error("TT: tt_runtime_new failed")
-    empty!(SLOTS)
-    append!(SLOTS, [Slot(nothing, C_NULL) for _ in 1:Threads.nthreads()])
+    empty!(LANES)
+    append!(LANES, [Lane(64) for _ in 1:(isdefined(Threads, :maxthreadid) ? Threads.maxthreadid() : Threads.nthreads())])
 end
 
 "Runs what releases have queued, on a thread of Julia's."
@@ -28,24 +28,41 @@ end
 
 task_ctx() = get!(Ctx, task_local_storage(), :tt_ctx)::Ctx
 
-# The ctx that a thread used last: looking into a task's storage takes longer than a small operator.
+"""
+Holds a tensor's handle; the collector releases what it holds. A slot whose tensor was freed is put aside and takes a later one, which then costs
+neither memory nor a finalizer; `use` tells the tensors that it has held apart.
+"""
 mutable struct Slot
+    h::Ptr{Cvoid}
+    use::Int
+end
+
+const NONE = Slot(C_NULL, 0)
+# Of a thread: the ctx that it used last (looking into a task's storage takes longer than a small operator), and the slots put aside.
+mutable struct Lane
     task::Union{Task, Nothing}
     h::Ptr{Cvoid}
+    spare::Vector{Slot}
+    top::Int
+    Lane(room) = new(nothing, C_NULL, fill(NONE, room), 0)
 end
-const SLOTS = Slot[]
+const LANES = Lane[]
+const NO_LANE = Lane(0)  # of threads that came later: never written
 
+const FIRST = Lane(64)
+@inline lane() = Threads.threadid() == 1 ? FIRST : lane_of(Threads.threadid())
+@noinline lane_of(i) = i <= length(LANES) ? LANES[i] : NO_LANE
 @inline function ctx()
-    i = Threads.threadid()
-    i <= length(SLOTS) || return task_ctx().h
-    slot = @inbounds SLOTS[i]
-    return slot.task === current_task() ? slot.h : enter(slot)
+    l = lane()
+    return l.task === current_task() ? l.h : enter(l)
 end
-@noinline function enter(slot)
-    slot.task = nothing
-    slot.h = task_ctx().h
-    slot.task = current_task()
-    return slot.h
+@noinline function enter(l)
+    h = task_ctx().h
+    l === NO_LANE && return h
+    l.task = nothing
+    l.h = h
+    l.task = current_task()
+    return h
 end
 
 @inline check(status) = status == 0 ? nothing : fail()
@@ -72,7 +89,7 @@ for (name, free, what) in [
         (:CancelToken, C.tt_cancel_release, "`with_cancel(f, token)`: calls of f's task fail with a CancelledError once any task has called `cancel(token)`.")]
     @eval @doc $what mutable struct $name <: Handle
         h::Ptr{Cvoid}
-        global own(::Type{$name}, h::Ptr{Cvoid}) = finalizer(x -> $free(getfield(x, :h)), new(h))
+        global own(::Type{$name}, h::Ptr{Cvoid}) = finalizer(free!, new(h))
         global function free!(x::$name)
             h = getfield(x, :h)
             setfield!(x, :h, C_NULL)
@@ -82,10 +99,6 @@ for (name, free, what) in [
     @eval Base.:(==)(a::$name, b::$name) = getfield(a, :h) == getfield(b, :h)
 end
 Base.hash(x::Handle, h::UInt) = hash(getfield(x, :h), h)
-
-"Called by the collector with the object's address: its first field is the handle."
-release_at(at) = (C.tt_tensor_release(unsafe_load(at)); nothing)
-const RELEASE = Ref{Ptr{Cvoid}}(C_NULL)
 
 "The handle that a C call gives."
 function handle_out(call)
@@ -100,34 +113,92 @@ memory, `Array(t)` a copy. Freed by the collector, or at once by `free!`.
 
 As in PyTorch `t.shape`, `t.dtype`, `t.device`, `t.grad`, `t.requires_grad`, `t.is_leaf`, `t.grad_fn`; Julia's `size(t)`, `eltype(t)` say the same.
 """
-mutable struct Tensor <: Handle
-    h::Ptr{Cvoid}
-    global function wrap(h::Ptr{Cvoid})
-        t = new(h)
-        finalizer(RELEASE[], t)
-        PRESSURE[] += C.tt_tensor_numel(h) + 80
-        PRESSURE[] > PRESSURE_LIMIT && relieve()
-        return t
+struct Tensor <: Handle
+    slot::Slot
+    use::Int  # the slot's, while this tensor is in it
+    global wrap, fresh
+    # Takes over the reference. Nothing runs the collector, and so another finalizer's free!, between taking a slot and filling it.
+    @inline function wrap(h::Ptr{Cvoid})
+        l = lane()
+        top = l.top
+        top == 0 && return fresh(h)
+        s = @inbounds l.spare[top]
+        @inbounds l.spare[top] = NONE
+        l.top = top - 1
+        s.h = h
+        return new(s, s.use)
+    end
+    @noinline function fresh(h::Ptr{Cvoid})
+        s = finalizer(RELEASE[], Slot(h, 0))
+        (COUNT[] += 1) & 3 == 0 && look()
+        return new(s, 0)
     end
 end
 wrap_or_nothing(h) = h == C_NULL ? nothing : wrap(h)
 borrow(h) = (C.tt_tensor_retain(h); wrap(h))
 
-Base.cconvert(::Type{Ptr{Cvoid}}, x::Handle) = x
-@inline function Base.unsafe_convert(::Type{Ptr{Cvoid}}, x::Handle)
-    h = getfield(x, :h)
-    return h == C_NULL ? throw(freed(typeof(x))) : h
+"Called by the collector with a slot's address; a tensor that another finalizer still finds there is a freed one."
+function release_at(at)
+    unsafe_store!(Ptr{Int}(at), -1, 2)
+    C.tt_tensor_release(unsafe_load(at))
+    return
+end
+const RELEASE = Ref{Ptr{Cvoid}}(C_NULL)
+
+is_freed(t::Tensor) = getfield(t, :slot).use != getfield(t, :use)
+@inline slot_of(t::Tensor) = is_freed(t) ? throw(freed(Tensor)) : getfield(t, :slot)
+
+"Gives up t's reference now; any later use of t is a HandleError."
+@inline function free!(t::Tensor)
+    is_freed(t) || C.tt_tensor_release(vacate(getfield(t, :slot)))
+    return
+end
+@inline function vacate(s)
+    h = s.h
+    s.h = C_NULL
+    s.use += 1
+    l = lane()
+    top = l.top
+    top < length(l.spare) || return h
+    l.top = top + 1
+    @inbounds l.spare[top + 1] = s
+    return h
+end
+Base.finalize(t::Tensor) = free!(t)
+
+"t becomes what u is; u is freed."
+function become!(t::Tensor, u::Tensor)
+    from = slot_of(u)
+    s = slot_of(t)
+    h = s.h
+    s.h = vacate(from)
+    C.tt_tensor_release(h)
+    return t
 end
 
-# Elements of results, about, since the last look at the memory in use: the collector does not see what tensors hold.
-const PRESSURE = Ref(0)
-const PRESSURE_LIMIT = 8_000_000
+"The tensor that a C function makes of args."
+@inline function result(f, args...)
+    o = Ref{Ptr{Cvoid}}()
+    check(f(ctx(), args..., o))
+    return wrap(o[])
+end
+
+@inline handle_of(t::Tensor) = slot_of(t).h
+@inline handle_of(x::Handle) = (h = getfield(x, :h); h == C_NULL ? throw(freed(typeof(x))) : h)
+Base.cconvert(::Type{Ptr{Cvoid}}, x::Handle) = x
+Base.unsafe_convert(::Type{Ptr{Cvoid}}, x::Handle) = handle_of(x)
+@inline Base.cconvert(::Type{Ptr{Cvoid}}, t::Tensor) = slot_of(t)  # which stays alive during the call
+@inline Base.unsafe_convert(::Type{Ptr{Cvoid}}, s::Slot) = s.h
+
+# What the collector does not see: the memory that tensors hold.
+const COUNT = Ref(0)  # slots made
 const SLACK = 64 << 20
 const COLLECT_AT = Ref(SLACK)  # bytes in use
 
+@noinline look() = in_use() > COLLECT_AT[] && relieve()
+
 "Runs queued drops, and the collector if tensors hold much more than after its last run."
 @noinline function relieve()
-    PRESSURE[] = 0
     poll()
     in_use() < COLLECT_AT[] && return
     GC.gc(false)
@@ -146,23 +217,6 @@ function memory(device=nothing)
 end
 in_use() = memory().in_use
 
-"Gives up t's reference now; any later use of t is a HandleError."
-function free!(t::Tensor)
-    h = getfield(t, :h)
-    setfield!(t, :h, C_NULL)
-    C.tt_tensor_release(h)
-    return
-end
-
-"t becomes what u is; u is freed."
-function become!(t::Tensor, u::Tensor)
-    h = getfield(t, :h)
-    setfield!(t, :h, getfield(u, :h))
-    setfield!(u, :h, C_NULL)
-    C.tt_tensor_release(h)
-    return t
-end
-
 # ---- facts ----
 
 Base.ndims(t::Tensor) = Int(C.tt_tensor_ndim(t))
@@ -174,7 +228,8 @@ Base.axes(t::Tensor) = map(Base.OneTo, size(t))
 Base.axes(t::Tensor, d::Integer) = Base.OneTo(size(t, d))
 Base.eltype(t::Tensor) = DTYPES[C.tt_tensor_dtype(t)]
 Base.isempty(t::Tensor) = length(t) == 0
-Base.:(==)(a::Tensor, b::Tensor) = getfield(a, :h) == getfield(b, :h)  # the same tensor; elementwise: a .== b
+Base.hash(t::Tensor, h::UInt) = hash(handle_of(t), h)
+Base.:(==)(a::Tensor, b::Tensor) = handle_of(a) == handle_of(b)  # the same tensor; elementwise: a .== b
 Base.copy(t::Tensor) = clone(t)
 Base.deepcopy_internal(t::Tensor, seen::IdDict) =
     get!(() -> requires_grad!(clone(detach(t)), t.is_leaf && t.requires_grad), seen, t)
@@ -210,7 +265,7 @@ function printed(print, x)
     return String(buffer[1:n[]])
 end
 function Base.show(io::IO, t::Tensor)
-    getfield(t, :h) == C_NULL ? print(io, "Tensor(freed)") : print(io, printed(C.tt_tensor_print, t))
+    is_freed(t) ? print(io, "Tensor(freed)") : print(io, printed(C.tt_tensor_print, t))
 end
 
 const FACTS = (shape = size, dtype = eltype, device = device, grad = t -> gradient(t), requires_grad = t -> C.tt_tensor_requires_grad(t) != 0,

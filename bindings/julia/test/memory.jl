@@ -28,6 +28,37 @@ settled() = (GC.gc(); GC.gc(); TT.poll(); TT.memory().live_handles)
     @test TT.memory().live_nodes == 0
 end
 
+mutable struct Holder
+    t::Tensor
+    Holder(t) = finalizer(h -> free!(h.t), new(t))  # in the same collection as the tensor, before it or after
+end
+
+@testset "free!" begin
+    a, t = TT.ones(2), TT.ones(2)
+    alias, kept = t, settled()
+    free!(t)
+    v = TT.ones(3)  # in the same slot
+    @test getfield(v, :slot) === getfield(t, :slot) && size(v) == (3,)
+    for use in (x -> x .+ 1, size, x -> a + x, x -> x == a, hash, x -> backward([x]), typed)
+        @test_throws TT.HandleError use(alias)
+    end
+    @test sprint(show, alias) == "Tensor(freed)"
+    foreach(free!, (t, alias))  # says nothing to v
+    @test sum(v)[] == 3
+    finalize(v)
+    @test_throws TT.HandleError v .+ 1
+    made = TT.COUNT[]
+    for _ in 1:1000
+        free!(a + a)
+    end
+    @test TT.COUNT[] - made <= 1
+    foreach(free!, [a .* i for i in 1:1000])  # more than are put aside
+    @test sum(a)[] == 2 && settled() <= kept + 1
+    make(n) = foreach(i -> Holder(a .+ i), 1:n)
+    make(1000)
+    @test settled() <= kept + 1
+end
+
 @testset "any order" begin
     function chain(n)
         x = tensor(ones(8); requires_grad=true)
