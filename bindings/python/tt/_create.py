@@ -8,7 +8,7 @@ from ctypes import c_int32, c_int64, c_void_p
 from . import _ops, errors
 from ._convert import dtype_code, packed, scalar, wrong_kind
 from ._lib import dropper, result
-from ._types import BY_NAME, complex64, complex128, float32, float64, int64
+from ._types import complex64, complex128, float32, float64, int64
 from ._types import bool as BOOL
 from ._types import dtype as dtype_class
 from ._tensor import Tensor
@@ -119,11 +119,11 @@ def from_numpy(a):
     """A tensor over the memory of a NumPy array. In-place operators refuse it if the array is read-only."""
     if not is_array(a) or not hasattr(a, "__array_interface__"):
         raise TypeError(f"from_numpy(): argument must be a numpy.ndarray, not {type(a).__name__}")
-    from ._numpy import NAMES
+    from ._numpy import DTYPES
     face = a.__array_interface__
-    if face["typestr"] not in NAMES:
+    if face["typestr"] not in DTYPES:
         raise TypeError(f"from_numpy(): tt has no dtype for NumPy's {a.dtype}")
-    dtype = BY_NAME[NAMES[face["typestr"]]]
+    dtype = DTYPES[face["typestr"]]
     if any(s % dtype.itemsize or s < 0 for s in a.strides):
         raise ValueError(f"from_numpy(): strides {a.strides} are negative or no multiples of {dtype.itemsize} bytes: copy the array first")
     address, read_only = face["data"]
@@ -133,11 +133,11 @@ def from_numpy(a):
 def copied_array(a):
     import numpy
     a = numpy.asarray(a)
-    from ._numpy import NAMES
+    from ._numpy import DTYPES
     typestr = a.dtype.newbyteorder("<").str if a.dtype.byteorder == ">" else a.dtype.str
-    if typestr not in NAMES:
+    if typestr not in DTYPES:
         raise TypeError(f"tensor(): tt has no dtype for NumPy's {a.dtype}")
-    return from_bytes(a.astype(typestr).tobytes(), BY_NAME[NAMES[typestr]], a.shape)
+    return from_bytes(a.astype(typestr).tobytes(), DTYPES[typestr], a.shape)
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):

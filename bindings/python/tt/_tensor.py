@@ -14,11 +14,6 @@ from ._types import bfloat16 as BFLOAT16
 from ._types import float32 as FLOAT32
 
 SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
-# dtype.format -> what memoryview reads
-TYPE_NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte", "int8": "Char", "int16": "Short",
-              "int32": "Int", "int64": "Long", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}
-READ = {"bool": "?", "float16": "e", "complex64": "f", "complex128": "d"}
-
 tensor_ndim, tensor_shape, tensor_dtype = quick.tt_tensor_ndim, quick.tt_tensor_shape, quick.tt_tensor_dtype
 tensor_select = lib.tt_select
 SMALL = tuple(map(c_int64, range(65)))
@@ -209,7 +204,7 @@ class Tensor(TensorHandle):
         """Converted to a dtype; without one, the name of the type, such as "tt.FloatTensor"."""
         if dtype is not None:
             return self.to(dtype)
-        return f"tt.{'' if self.is_cpu else self.device.type + '.'}{TYPE_NAMES.get(self.dtype.name) or self.dtype.name.capitalize()}Tensor"
+        return f"tt.{'' if self.is_cpu else self.device.type + '.'}{self.dtype.shown}Tensor"
 
     def type_as(self, other):
         return self.to(other.dtype)
@@ -265,8 +260,7 @@ class Tensor(TensorHandle):
             return self.item()
         source = self.to(FLOAT32) if self.dtype is BFLOAT16 else self
         raw = source._bytes()
-        form = READ.get(source.dtype.name, source.dtype.format)
-        flat = [x for x, in Struct(form).iter_unpack(raw)]
+        flat = [x for x, in Struct(source.dtype.read).iter_unpack(raw)]
         if source.dtype.is_complex:
             flat = [complex(re, im) for re, im in zip(flat[::2], flat[1::2])]
         shape = self.shape
@@ -474,16 +468,12 @@ def in_format(t, form, copy, source):
     return t if rolled.data_ptr() == t.data_ptr() and not copy else rolled.permute(0, t.ndim - 1, *range(1, t.ndim - 1))
 
 
-def conversion(name):
-    target = BY_NAME[name]
-
+def conversion(target):
     def method(self, memory_format=preserve_format):
         return self.to(target, memory_format=memory_format)
-    method.__doc__ = f"self converted to {name}."
+    method.__doc__ = f"self converted to {target.name}."
     return method
 
 
-for _method, _name in (("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("bool", "bool"),
-                       ("byte", "uint8"), ("char", "int8"), ("short", "int16"), ("int", "int32"), ("long", "int64"),
-                       ("cfloat", "complex64"), ("cdouble", "complex128")):
-    setattr(Tensor, _method, conversion(_name))
+for _dtype in DTYPES[1:]:
+    setattr(Tensor, _dtype.method, conversion(_dtype))

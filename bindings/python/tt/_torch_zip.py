@@ -12,9 +12,7 @@ from ._tensor import Tensor
 from .nn.parameter import Parameter
 
 DEEPEST, VERSIONS = 200, range(1, 11)
-STORAGES = {"BoolStorage": "bool", "ByteStorage": "uint8", "CharStorage": "int8", "ShortStorage": "int16", "IntStorage": "int32", "LongStorage": "int64",
-            "HalfStorage": "float16", "BFloat16Storage": "bfloat16", "FloatStorage": "float32", "DoubleStorage": "float64",
-            "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128"}
+STORAGES = {f"{d.shown}Storage": d.name for d in _types.DTYPES[1:]}
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 PLAIN = {"BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT", "BINUNICODE"}
 EMPTY = {"EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict}

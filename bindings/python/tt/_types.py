@@ -2,17 +2,18 @@
 from math import prod
 from struct import Struct
 
+from . import _tables
 from .errors import DeviceError
-
-BUILTIN_BOOL, BUILTIN_INT, BUILTIN_FLOAT, BUILTIN_COMPLEX = bool, int, float, complex
 
 
 class dtype:
     """The type of a tensor's elements. Compare by identity."""
-    __slots__ = ("name", "code", "itemsize", "kind", "format")
+    __slots__ = ("name", "code", "itemsize", "kind", "format", "read", "typestr", "method", "shown")
 
-    def __init__(self, name, code, itemsize, kind, format):
+    def __init__(self, name, code, itemsize, kind, format, read, typestr, method, shown):
+        """A row of _tables.py. kind: b bool, i integer, f floating, c complex."""
         self.name, self.code, self.itemsize, self.kind, self.format = name, code, itemsize, kind, format
+        self.read, self.typestr, self.method, self.shown = read, typestr, method, shown
 
     @property
     def is_floating_point(self):
@@ -27,7 +28,7 @@ class dtype:
         return self.kind != "b" and self.name != "uint8"
 
     def to_complex(self):
-        return complex128 if self is float64 else complex64
+        return BY_NAME["complex128" if self.name == "float64" else "complex64"]
 
     def __repr__(self):
         return "tt." + self.name
@@ -36,23 +37,11 @@ class dtype:
         return self.name
 
 
-# kind: b bool, i integer, f floating, c complex; format: of the array module, "" where it has none
-bool = dtype("bool", 1, 1, "b", "")
-uint8 = dtype("uint8", 2, 1, "i", "B")
-int8 = dtype("int8", 3, 1, "i", "b")
-int16 = short = dtype("int16", 4, 2, "i", "h")
-int32 = int = dtype("int32", 5, 4, "i", "i")
-int64 = long = dtype("int64", 6, 8, "i", "q")
-float16 = half = dtype("float16", 7, 2, "f", "")
-bfloat16 = dtype("bfloat16", 8, 2, "f", "")
-float32 = float = dtype("float32", 9, 4, "f", "f")
-float64 = double = dtype("float64", 10, 8, "f", "d")
-complex64 = cfloat = dtype("complex64", 11, 8, "c", "")
-complex128 = cdouble = dtype("complex128", 12, 16, "c", "")
-
-DTYPES = (None, bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
+DTYPES = (None, *(dtype(*row) for row in _tables.DTYPES))
 BY_NAME = {d.name: d for d in DTYPES[1:]}
-BY_PYTHON_TYPE = {BUILTIN_BOOL: bool, BUILTIN_INT: int64, BUILTIN_FLOAT: float64, BUILTIN_COMPLEX: complex128}
+BY_PYTHON_TYPE = {kind: BY_NAME[name] for kind, name in ((bool, "bool"), (int, "int64"), (float, "float64"), (complex, "complex128"))}
+BUILTIN_INT = int
+globals().update(BY_NAME, **{alias: BY_NAME[name] for alias, name in _tables.ALIASES.items()})  # from here on, int is a dtype
 
 
 class memory_format:
@@ -75,7 +64,7 @@ channels_last = memory_format("channels_last", 3, 4)
 channels_last_3d = memory_format("channels_last_3d", 0, 5)  # of the binding alone
 
 
-PUBLIC = {name: value for name, value in globals().items() if isinstance(value, (dtype, memory_format))}
+PUBLIC = {name: value for name, value in globals().items() if type(value) in (dtype, memory_format)}
 
 
 class device:

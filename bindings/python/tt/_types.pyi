@@ -10,7 +10,11 @@ class dtype:
     itemsize: Any
     kind: Any
     format: Any
-    def __init__(self, name: _str, code: Any, itemsize: Any, kind: Any, format: Any) -> None: ...
+    read: Any
+    typestr: Any
+    method: Any
+    shown: Any
+    def __init__(self, name: _str, code: Any, itemsize: Any, kind: Any, format: Any, read: Any, typestr: Any, method: Any, shown: Any) -> None: ...
     @property
     def is_floating_point(self) -> _bool: ...
     @property
@@ -49,26 +53,6 @@ class Size(tuple[Any, ...]):
     def __mul__(self, times: Any) -> Size: ...
     __rmul__ = __mul__
     def __repr__(self) -> _str: ...
-bool: dtype
-uint8: dtype
-int8: dtype
-int16: dtype
-short: dtype
-int32: dtype
-int: dtype
-int64: dtype
-long: dtype
-float16: dtype
-half: dtype
-bfloat16: dtype
-float32: dtype
-float: dtype
-float64: dtype
-double: dtype
-complex64: dtype
-cfloat: dtype
-complex128: dtype
-cdouble: dtype
 contiguous_format: memory_format
 preserve_format: memory_format
 channels_last: memory_format
@@ -97,3 +81,23 @@ class sort_result(NamedTuple):
 class topk_result(NamedTuple):
     values: Tensor
     indices: Tensor
+bool: dtype
+uint8: dtype
+int8: dtype
+int16: dtype
+int32: dtype
+int64: dtype
+float16: dtype
+bfloat16: dtype
+float32: dtype
+float64: dtype
+complex64: dtype
+complex128: dtype
+short: dtype
+int: dtype
+long: dtype
+half: dtype
+float: dtype
+double: dtype
+cfloat: dtype
+cdouble: dtype

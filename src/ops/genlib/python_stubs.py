@@ -241,11 +241,13 @@ class Stubs:
             yield from (f"from . import {m} as {m}" for m in table(tree, "MODULES").split())
             yield from (f"from .{module} import {n} as {n}" for module, names in table(tree, "ELSEWHERE").items() for n in names.split())
             yield from (f"from ._types import {n} as {n}" for n, kind in constants(self.trees["_types.py"]) if kind != "device")
+            yield from (f"from ._types import {n} as {n}" for n in self.dtypes())
             yield "__version__: _str"
             yield from self.operators.lines("tt")
         elif path == "_types.py":
             for name, fields in sorted(self.operators.results.items()):
                 yield from [f"class {name}(NamedTuple):", *(f"    {f}: Tensor" for f in fields)]
+            yield from (f"{n}: dtype" for n in self.dtypes())
         elif path == "autograd/__init__.py":
             yield "from .function import Function as Function"
         elif path == "nn/functional.py":
@@ -264,6 +266,10 @@ class Stubs:
         elif path == "optim/lr_scheduler.py":
             own = self.classes(path)
             yield from (line for c in self.optimizers(False) if c.host not in own for line in (f"class {c.host}(NativeScheduler):", "    " + constructor(c)))
+
+    def dtypes(self):
+        tables = self.trees["_tables.py"]
+        return [*(row[0] for row in table(tables, "DTYPES")), *table(tables, "ALIASES")]
 
     def more(self, path):
         if path == "_tensor.py":
