@@ -1,5 +1,5 @@
 """Calls the constructors of classes by their rows in the generated tables (_nn_classes.py, _optim_classes.py)."""
-from ctypes import byref, c_int32
+from ctypes import byref, c_double, c_int32, c_int64
 from struct import Struct
 
 from . import _convert as convert
@@ -46,9 +46,9 @@ def parameter(kind, value, op, arg, enums):
     if kind.startswith("Enum<"):
         return [c_int32(convert.one_of(enums[kind[5:-1]], value, op, arg))]
     if kind in ("Int", "Dim", "Index"):
-        return [convert.int64(value, op, arg)]
+        return [c_int64(convert.integer(value, op, arg))]
     if kind == "Float":
-        return [convert.float64(value, op, arg)]
+        return [c_double(convert.real(value, op, arg))]
     if kind == "Bool":
         return [c_int32(convert.boolean(value, op, arg))]
     raise TypeError(f"{op}: {kind}")

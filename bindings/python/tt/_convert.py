@@ -37,11 +37,7 @@ def optional_tensor(x, op, arg):
 
 def tensor_address(x, op, arg):
     """Of an optional tensor in an options struct."""
-    if x is None:
-        return 0
-    if isinstance(x, Tensor):
-        return x._address
-    raise wrong_kind(op, arg, "Tensor or None", x)
+    return 0 if optional_tensor(x, op, arg) is None else x._address
 
 
 def tensor_list(xs, op, arg, optional=False):
@@ -81,25 +77,8 @@ def operand(x):
     return NotImplemented
 
 
-def is_optional_number(x):
-    return x is None or is_number(x)
-
-
-def is_optional_tensor(x):
-    return x is None or isinstance(x, Tensor)
-
-
 def is_int(x):
     return type(x) is int or hasattr(x, "__index__") and not isinstance(x, (bool, Tensor))
-
-
-def is_list(x):
-    return isinstance(x, (tuple, list))
-
-
-def is_dims(x):
-    """One int, several, or None for all."""
-    return x is None or isinstance(x, (tuple, list)) or is_int(x)
 
 
 def no_overload(op, *given):
@@ -127,11 +106,6 @@ def integer(x, op, arg):
         raise wrong_kind(op, arg, "int", x) from None
 
 
-def int64(x, op, arg):
-    """An int as a parameter of its own."""
-    return c_int64(integer(x, op, arg))
-
-
 def uint64(x, op, arg):
     """64 bits; negative ints wrap."""
     if isinstance(x, bool) or not hasattr(x, "__index__"):
@@ -140,25 +114,12 @@ def uint64(x, op, arg):
         raise ValueError(f"{op}: {arg} is {x}: it does not fit 64 bits")
     return c_uint64(index(x))
 
+
 def real(x, op, arg):
     """A float."""
-    if type(x) is float:
-        return x
     if isinstance(x, (int, float, numbers.Real)) or (isinstance(x, Tensor) and x.numel() == 1):
         return float(x)
     raise wrong_kind(op, arg, "float", x)
-
-
-def float64(x, op, arg):
-    return c_double(real(x, op, arg))
-
-
-def optional_real(x, op, arg):
-    return 0.0 if x is None else real(x, op, arg)
-
-
-def optional_integer(x, op, arg):
-    return 0 if x is None else integer(x, op, arg)
 
 
 def boolean(x, op, arg):
@@ -167,10 +128,6 @@ def boolean(x, op, arg):
     if type(x).__name__ in ("bool_", "bool"):  # NumPy's
         return int(bool(x))
     raise wrong_kind(op, arg, "bool", x)
-
-
-def optional_boolean(x, op, arg):
-    return 0 if x is None else boolean(x, op, arg)
 
 
 def scalar(x, op, arg):
@@ -195,10 +152,6 @@ def scalar(x, op, arg):
     raise wrong_kind(op, arg, "Number", x)
 
 
-def optional_scalar(x, op, arg):
-    return None if x is None else scalar(x, op, arg)
-
-
 def scalar_field(x, op, arg):
     """The fields of a tt_scalar inside an options struct."""
     return SCALAR.unpack(scalar(x, op, arg)) if x is not None else (0, 0, 0, 0.0, 0.0)
@@ -218,18 +171,8 @@ def number_form(f64, i64, other, x, op, arg):
 
 def int_list(x, op, arg):
     """(int64 array as bytes, its length) of one int, or a tuple or list of them; None is the empty list."""
-    try:
-        if type(x) is tuple:
-            n = len(x)
-            return PACK[n](*x), INTS[n]
-        if type(x) is int:
-            return PACK[1](x), INTS[1]
-    except (struct_error, IndexError):
-        pass  # what follows says what is wrong
-    if x is None:
-        x = ()
-    elif not isinstance(x, (tuple, list)):
-        x = (integer(x, op, arg),)
+    if type(x) is not tuple:
+        x = tuple(x) if isinstance(x, list) else () if x is None else (integer(x, op, arg),)
     return packed(x, op, arg), length(x)
 
 
@@ -237,14 +180,14 @@ def list_field(x, op, arg, keep):
     """The pointer and the length that a list of ints, or one int, has in an options struct; keep holds its memory."""
     if x is None:
         return 0, 0
-    if not isinstance(x, (tuple, list)):
-        x = (integer(x, op, arg),)
-    try:
-        x = array.array("q", x)
-    except (TypeError, OverflowError):
-        x = array.array("q", [integer(i, op, arg) for i in x])
-    keep.append(x)
-    return x.buffer_info()
+    keep.append(array.array("q", int_list(x, op, arg)[0]))
+    return keep[-1].buffer_info()
+
+
+def left_out(first, *given):
+    """Arguments of which the first, whose value is then `first`, may be left out: arange(end)."""
+    there = tuple(x for x in given if x is not None)
+    return (first, *there) if len(there) == len(given) - 1 else given
 
 
 def gathered(args, keywords, op, arg):
@@ -306,15 +249,9 @@ def memory_format_code(x, op, arg):
 
 
 def generator_handle(x, op, arg):
-    if x is None:
-        return None
     if type(x).__name__ == "Generator" and isinstance(x, Handle):
         return x
     raise wrong_kind(op, arg, "Generator", x)
-
-
-def generator_address(x, op, arg):
-    return 0 if x is None else generator_handle(x, op, arg)._address
 
 
 def text(x, op, arg):

@@ -3,23 +3,6 @@ from . import _ops, errors
 from ._tensor import Tensor
 
 
-def einsum(equation, *operands):
-    """einsum(equation, *operands)
-
-    Sums of products by Einstein's convention. The operands follow the equation, or stand in one list.
-    """
-    if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
-        operands = tuple(operands[0])
-    return _ops.einsum(equation, operands)
-
-
-def arange(start, end=None, step=1, *, dtype=None, device=None, out=None, requires_grad=False):
-    """arange(end), arange(start, end) or arange(start, end, step): start, start + step … below end."""
-    if end is None:
-        start, end = 0, start
-    return _ops.arange(start, end, step, dtype=dtype, device=device, out=out, requires_grad=requires_grad)
-
-
 def linspace(start, end, steps, *, dtype=None, device=None, out=None, requires_grad=False):
     """linspace(start, end, steps): that many numbers at equal distances, both ends included. The ends may be 0-dim tensors."""
     for name, x in (("start", start), ("end", end)):
@@ -58,22 +41,6 @@ var, std, var_mean = spread(_ops.var), spread(_ops.std), spread(_ops.var_mean)
 
 
 # ---- random numbers ----
-
-def randint(low=None, high=None, size=None, *, dtype=None, device=None, generator=None, out=None, requires_grad=False):
-    """randint(low=0, high, size): integers of [low, high)."""
-    if size is None:
-        low, high, size = None, low, high
-    if high is None:
-        low, high = None, low
-    return _ops.randint(0 if low is None else low, high, size, dtype=dtype, device=device, generator=generator, out=out, requires_grad=requires_grad)
-
-
-def randint_like(input, low=None, high=None, *, dtype=None, device=None, generator=None):
-    """randint_like(input, low=0, high): integers of [low, high) in input's shape and dtype."""
-    if high is None:
-        low, high = 0, low
-    return _ops.randint_like(input, 0 if low is None else low, high, dtype=dtype, device=device, generator=generator)
-
 
 def bounds(name, given, named, low, high):
     """`from` and `to`, by position or by these names, which Python has as a keyword."""

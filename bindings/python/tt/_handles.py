@@ -2,7 +2,7 @@
 import os
 from ctypes import byref, c_int32, c_int64, c_uint64
 from ._callbacks import tt_accumulate_hook, tt_grad_hook, tt_node_hook
-from ._convert import int64, integer, place, text
+from ._convert import integer, place, text
 from ._hooks import HookHandle, registered
 from ._layouts import struct
 from ._lib import Handle, call, filled, local, quick, released_by
@@ -26,7 +26,7 @@ def get_num_threads():
 
 def set_memory_limit(bytes):
     """What the library may use; beyond it calls fail with MemoryError. 0: no limit."""
-    call("tt_set_memory_limit", int64(bytes, "set_memory_limit", "bytes"))
+    call("tt_set_memory_limit", c_int64(integer(bytes, "set_memory_limit", "bytes")))
 
 
 def memory_stats(device="cpu"):
@@ -151,7 +151,7 @@ class SafeTensorsHandle(Handle):
 
     def name(self, i):
         """Of the i-th, in the order of the file."""
-        return quick.tt_safetensors_name(self, int64(i, "name", "i")).decode()
+        return quick.tt_safetensors_name(self, c_int64(integer(i, "name", "i"))).decode()
 
     def find(self, name):
         """The index; INDEX if absent"""
@@ -165,11 +165,11 @@ class SafeTensorsHandle(Handle):
 
     def metadata_key(self, i):
         """Of the i-th pair."""
-        return quick.tt_safetensors_metadata_key(self, int64(i, "metadata_key", "i")).decode()
+        return quick.tt_safetensors_metadata_key(self, c_int64(integer(i, "metadata_key", "i"))).decode()
 
     def metadata_value(self, i):
         """Of the i-th pair."""
-        return quick.tt_safetensors_metadata_value(self, int64(i, "metadata_value", "i")).decode()
+        return quick.tt_safetensors_metadata_value(self, c_int64(integer(i, "metadata_value", "i"))).decode()
 
 
 released_by(SafeTensorsHandle, quick.tt_safetensors_release)

@@ -10,7 +10,8 @@ declaration may add a table `python` with
     keyword, positional   defaulted arguments given by keyword only, or by position too, against the rule by type
     numbers       Tensor arguments that also take a number
     beside        the same, but only beside a tensor
-    varargs       true: its list of ints may be given as several arguments (the rule for a Size that comes first)
+    varargs       true: its list may be given as several arguments (the rule for a Size that comes first)
+    first_optional  the argument that is 0 if it is left out, with those behind it in the places before: arange(end)
     out           true: takes out= although it has no form of its own for it
     view_inplace  true: a method with a trailing _ makes the tensor the view of itself
     requires_grad true: takes requires_grad, as functions that create leaves do
@@ -25,25 +26,28 @@ from .schema import ENUMS, DeclError
 
 # what the functions take from _convert.py
 CONVERT = (
-    "boolean", "device_field", "dtype_code", "float64", "gathered", "generator_address", "int64", "int_list", "list_field", "integer", "is_dims", "is_int",
-    "is_list", "is_number", "is_optional_number", "is_optional_tensor", "length", "memory_format_code", "named_result", "no_overload", "number_form",
-    "number_beside", "number_operand", "one_of", "optional_boolean", "optional_integer", "optional_real", "optional_scalar", "optional_tensor", "out_tensor", "out_tensors",
+    "boolean", "device_field", "dtype_code", "gathered", "generator_handle", "int_list", "list_field", "integer", "is_int",
+    "is_number", "left_out", "length", "memory_format_code", "named_result", "no_overload", "number_form",
+    "number_beside", "number_operand", "one_of", "optional_tensor", "out_tensor", "out_tensors",
     "pointers", "real", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
-KEYS = {"in", "operator", "beside", "by", "aliases", "own", "order", "names", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
+KEYS = {"in", "operator", "first_optional", "beside", "by", "aliases", "own", "order", "names", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
+LIST = "isinstance({0}, (tuple, list))"
 # schema type -> test that a Python value is of this kind, where forms differ
-TESTS = {"Tensor": "isinstance({0}, Tensor)", "Tensor!": "isinstance({0}, Tensor)", "Tensor?": "is_optional_tensor({0})", "Scalar": "is_number({0})",
-         "Scalar?": "is_optional_number({0})", "Float": "is_number({0})", "Int": "is_int({0})", "Dim": "is_int({0})", "Index": "is_int({0})",
-         "Dims": "is_dims({0})", "Int[]": "is_list({0})", "Str": "isinstance({0}, str)", "Size": "is_list({0})", "Shape": "is_list({0})"}
+TESTS = {"Tensor": "isinstance({0}, Tensor)", "Tensor!": "isinstance({0}, Tensor)", "Tensor?": "({0} is None or isinstance({0}, Tensor))", "Scalar": "is_number({0})",
+         "Scalar?": "({0} is None or is_number({0}))", "Float": "is_number({0})", "Int": "is_int({0})", "Dim": "is_int({0})", "Index": "is_int({0})",
+         "Dims": "({0} is None or isinstance({0}, (tuple, list)) or is_int({0}))", "Int[]": LIST, "Str": "isinstance({0}, str)", "Size": LIST, "Shape": LIST}
 # schema type -> (conversion of a positional argument, of a field, the field's format)
-SIMPLE = {"Float": ("float64", "real", "d"), "Float?": ("", "optional_real", "d"), "Int": ("int64", "integer", "q"), "Int?": ("", "optional_integer", "q"),
-          "Dim": ("int64", "integer", "q"), "Dim?": ("", "optional_integer", "q"), "Index": ("int64", "integer", "q"),
-          "Index?": ("", "optional_integer", "q"), "Bool": ("boolean", "boolean", "i"), "Bool?": ("", "optional_boolean", "i"),
-          "DType": ("dtype_code", "dtype_code", "i"), "DType?": ("dtype_code", "dtype_code", "i"), "Device": ("", "*device_field", "ii"),
-          "Device?": ("", "*device_field", "ii"), "MemoryFormat": ("memory_format_code", "memory_format_code", "i"),
-          "Generator": ("", "generator_address", "P"), "Str": ("text", "text", "P"), "Tensor?": ("optional_tensor", "tensor_address", "P"), "Tensor!?": ("optional_tensor", "", "P"), "Scalar": ("scalar", "*scalar_field", "0qiiqdd"),
-          "Scalar?": ("optional_scalar", "*scalar_field", "0qiiqdd")}
+SIMPLE = {"Float": ("c_double(real({0}))", "real({0})", "d"), "Float?": ("", "0.0 if {1} is None else real({0})", "d"),
+          "Int": ("c_int64(integer({0}))", "integer({0})", "q"), "Int?": ("", "0 if {1} is None else integer({0})", "q"),
+          "Bool": ("boolean({0})", "boolean({0})", "i"), "Bool?": ("", "0 if {1} is None else boolean({0})", "i"),
+          "DType": ("dtype_code({0})", "dtype_code({0})", "i"), "Device": ("", "*device_field({0})", "ii"),
+          "MemoryFormat": ("memory_format_code({0})", "memory_format_code({0})", "i"),
+          "Generator": ("", "0 if {1} is None else generator_handle({0})._address", "P"), "Str": ("text({0})", "text({0})", "P"),
+          "Tensor?": ("optional_tensor({0})", "tensor_address({0})", "P"), "Tensor!?": ("optional_tensor({0})", "", "P"),
+          "Scalar": ("scalar({0})", "*scalar_field({0})", "0qiiqdd"), "Scalar?": ("None if {1} is None else scalar({0})", "*scalar_field({0})", "0qiiqdd")}
+SIMPLE |= {"Dim": SIMPLE["Int"], "Index": SIMPLE["Int"], "Dim?": SIMPLE["Int?"], "Index?": SIMPLE["Int?"], "DType?": SIMPLE["DType"], "Device?": SIMPLE["Device"]}
 
 
 def python_default(a):
@@ -119,7 +123,7 @@ class Parameter:
     """A parameter of the function: what its forms have in one place."""
 
     def __init__(self, name):
-        self.name, self.slots, self.others = name, {}, []  # slots: form -> Slot
+        self.name, self.slots, self.others, self.moves = name, {}, [], False  # slots: form -> Slot; moves: where first_optional is left out
 
     def add(self, form, slot):
         self.slots[form] = slot
@@ -128,7 +132,7 @@ class Parameter:
             self.others.append(slot.name)
 
     def required(self, forms_):
-        return len(self.slots) == len(forms_) and all(s.required for s in self.slots.values())
+        return not self.moves and len(self.slots) == len(forms_) and all(s.required for s in self.slots.values())
 
     def default(self):
         found = {s.default for s in self.slots.values() if not s.required}
@@ -146,7 +150,8 @@ class Function:
         self.merge()
         first = self.forms[0]
         self.varargs = None
-        lists = [p for p in self.positional if all(s.arg.type in NUMBER_LISTS for s in p.slots.values())]
+        listed = {*NUMBER_LISTS, *(["Tensor[]"] if first.table("varargs") else [])}
+        lists = [p for p in self.positional if all(s.arg.type in listed for s in p.slots.values())]
         if len(self.forms) == 1 and lists:
             p, force = lists[0], first.table("varargs")
             at = self.positional.index(p)
@@ -175,6 +180,10 @@ class Function:
                     p = Parameter(slot.name)
                     self.keywords.append(p)
                 p.add(form, slot)
+        names = [p.name for p in self.positional]
+        left = self.forms[0].table("first_optional")
+        for p in self.positional[names.index(left):] if left else ():
+            p.moves = p.required(self.forms)
 
     # ---- signature and doc ----
 
@@ -240,6 +249,9 @@ class Function:
         if self.varargs:
             lines.append(f'{self.varargs.name} = args if args and type(args[0]) is int and not kwargs else '
                          f'gathered(args, kwargs, "{self.name}", "{self.varargs.name}")')
+        moving = ", ".join(p.name for p in self.positional if p.moves)
+        if moving:
+            lines.append(f"{moving} = left_out(0, {moving})")
         if self.variant == "_" and self.positional[0].name == "input":
             lines.append("input = self")
         if self.inplace_flag:
@@ -377,7 +389,7 @@ class Function:
             elif a.enum:
                 out.append(f"one_of({a.enum.upper()}, {where})")
             elif a.type in SIMPLE and SIMPLE[a.type][0]:
-                out.append(f"{SIMPLE[a.type][0]}({where})")
+                out.append(SIMPLE[a.type][0].format(where, s.var))
             else:
                 raise DeclError(f"{form.op.name}: no Python form of the positional argument {a.name}: {a.type}")
         return out
@@ -399,7 +411,7 @@ class Function:
             if a.type in NUMBER_LISTS:
                 fields.append(f"*list_field({where}, keep)")
                 continue
-            fields.append(f"one_of({a.enum.upper()}, {where})" if a.enum else f"{SIMPLE[a.type][1]}({where})")
+            fields.append(f"one_of({a.enum.upper()}, {where})" if a.enum else SIMPLE[a.type][1].format(where, s.var))
         word = " | ".join(([str(constant)] if constant else []) + bits)
         return f"_o_{op.name}({', '.join([word] + fields)})"
 

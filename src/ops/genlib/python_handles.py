@@ -44,7 +44,7 @@ FREE = re.compile(r"_(retain|release|new|opts|open|map)$|^tt_(ctx_(new|error|gen
                   r"node_next|module_\w+|optim_\w+|scheduler_\w+|lr_\w+|clip_\w+|scalar_tensor|manifest|manual_seed|remove_hook|node_remove_hook|safetensors_save)$")
 CLASSES = {**{raw: (name, doc) for raw, (name, _, doc) in HANDLES.items()}, "tt_op": ("Op", "An operator by name.")}
 PREFIXES = {raw: prefix for raw, (_, prefix, _) in HANDLES.items()} | {"tt_op": "op"}
-PLAIN = {"int64_t": ("c_int64", "int64"), "uint64_t": ("c_uint64", "uint64"), "double": ("c_double", "float64")}
+PLAIN = {"int64_t": ("c_int64", "c_int64(integer({0}))"), "uint64_t": ("c_uint64", "uint64({0})"), "double": ("c_double", "c_double(real({0}))")}
 
 
 def handle_of(kind):
@@ -105,7 +105,7 @@ class Plain:
             self.args.append(f"*registered({kind.name}, {p.name})")
             del rest[:2]
         elif isinstance(kind, Named) and kind.name in PLAIN:
-            self.args.append(f"{PLAIN[kind.name][1]}({where})")
+            self.args.append(PLAIN[kind.name][1].format(where))
         elif kind == Named("int32_t"):
             self.args.append(f"c_int32({f'integer({where})' if self.fn.name in NUMBERS else f'bool({p.name})'})")
         elif kind == Named("tt_device_type"):
@@ -118,7 +118,7 @@ class Plain:
             text = f"os.fsencode({p.name})" if p.name == "path" else f"text({where})"
             self.args.append(f"{text} if {p.name} is not None else None" if optional else text)
         elif handle_of(kind) == "tt_tensor":
-            self.args.append(f"{'optional_tensor' if optional else 'a_tensor'}({where})")
+            self.args.append(f"optional_tensor({where})")
         elif rest and list_of_tensors(kind):
             rest.pop(0)
             self.args += [f"pointers(tensor_list({where}))", f"length({p.name})"]
@@ -204,9 +204,9 @@ def module(what, imports, plain, early):
     return "".join(head) + text
 
 
-IMPORTS = {"": ["os"], "ctypes": ["byref", "c_int32", "c_int64", "c_uint64"],
+IMPORTS = {"": ["os"], "ctypes": ["byref", "c_double", "c_int32", "c_int64", "c_uint64"],
            "._callbacks": ["tt_accumulate_hook", "tt_grad_hook", "tt_node_hook"],
-           "._convert": ["a_tensor", "float64", "int64", "integer", "length", "optional_tensor", "place", "pointers", "tensor_list", "text", "uint64"],
+           "._convert": ["integer", "length", "optional_tensor", "place", "pointers", "real", "tensor_list", "text", "uint64"],
            "._hooks": ["HookHandle", "registered"], "._layouts": ["struct"], "._lib": ["Handle", "call", "filled", "local", "quick", "released_by"],
            "._types": ["device"]}
 

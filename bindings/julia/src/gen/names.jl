@@ -14,8 +14,8 @@ mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_wit
 sigmoid sigmoid! relu relu! abs abs! sign sign! sqrt sqrt! rsqrt rsqrt! square square! reciprocal reciprocal! exp2 exp2! expm1
 expm1! log2 log2! log10 log10! log1p log1p! sin sin! cos cos! tan tan! asin asin! acos acos! atan atan! sinh sinh! cosh cosh! erf
 erf! erfc erfc! floor floor! ceil ceil! trunc trunc! round round! isnan isinf isfinite matmul linear addmm addmm! baddbmm baddbmm!
-mm bmm mv dot outer einsum softmax softmin log_softmax layer_norm nll_loss cross_entropy batch_norm group_norm instance_norm
-rms_norm max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d avg_pool1d
+mm bmm mv dot outer softmax softmin log_softmax layer_norm nll_loss cross_entropy batch_norm group_norm instance_norm rms_norm
+max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d avg_pool1d
 avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d rand_like randn_like bernoulli bernoulli! randint_like random! normal! uniform!
 exponential! dropout dropout! sum mean argmax any all amax amin logsumexp var std var_mean prod cumsum cumsum! cumprod cumprod!
 argmin norm interpolate pad constant_pad_nd cat stack split chunk flip roll repeat tile sort argsort topk unique multinomial
@@ -26,7 +26,7 @@ const OWN = Symbol.(split("""
 add sub subtract subtract! mul multiply multiply! remainder arctan2 arctan2! negative negative! pow clip clip! bitwise_and
 bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift not_equal not_equal! less less! less_equal less_equal! greater
 greater! greater_equal greater_equal! empty zeros ones full arange eye linspace absolute absolute! arcsin arcsin! arccos arccos!
-arctan arctan! fix fix! rand randn randint normal randperm
+arctan arctan! fix fix! einsum rand randn randint normal randperm
 """))
 const HIDDEN = Symbol.(split("""
 div view t

@@ -2357,15 +2357,14 @@ function full(size::Ints, fill_value_=required; fill_value::Union{Number, Requir
 end
 
 """
-    arange(start, stop, step=1; dtype=nothing, device=nothing, requires_grad=false)
+    arange(start=nothing, stop=nothing, step=1; dtype=nothing, device=nothing, requires_grad=false)
 
 start, start + step, … below end: ceil((end - start) / step) elements. int64 if all three are integers, else
 float32.
 
 - `step`: difference of neighbours, not 0
 """
-function arange(start::Number, stop_=required, step_=1; stop::Union{Number, Required}=stop_, step::Number=step_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
-    stop === required && missing_argument(:stop)
+function arange(start_=nothing, stop_=nothing, step_=1; start::Union{Number, Nothing}=start_, stop::Union{Number, Nothing}=stop_, step::Number=step_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     opts = Ref(C.tt_arange_opts(UInt64(1) | given(dtype, 1) | given(device, 2), scalar(step), dtype_code(dtype), device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_arange(ctx(), Ref(scalar(start)), Ref(scalar(stop)), opts, o))
@@ -4071,7 +4070,7 @@ function outer(input::Tensor, vec2::Tensor; out=nothing)
 end
 
 """
-    einsum(equation, operands)
+    einsum(equation, operands...)
 
 Sums of products by Einstein's convention: each term of the equation labels one operand's dimensions; labels
 that the result does not have are summed.
@@ -4080,7 +4079,8 @@ that the result does not have are summed.
   dimensions, which broadcast. Without -> the result has the labels that appear once, in alphabetical order
 - `operands`: one tensor per term
 """
-function einsum(equation::AbstractString, operands::Tensors)
+function einsum(equation::AbstractString, operands...)
+    operands = gathered(operands)
     operands_v = handles(operands)
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve operands_v operands C.tt_einsum(ctx(), equation, operands_v, length(operands_v), o))
@@ -4598,7 +4598,7 @@ function bernoulli!(input::Tensor, p_=required; p::Union{Real, Required}=p_, gen
 end
 
 """
-    randint(low, high, size; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
+    randint(low=nothing, high=nothing, size=nothing; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
 Integers of [low, high), each equally likely.
 
@@ -4609,7 +4609,7 @@ Integers of [low, high), each equally likely.
 - `device`: the CPU by default
 - `generator`: the ctx's own by default
 """
-function randint(low::Integer, high::Integer, size::Ints; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing, requires_grad=false)
+function randint(low_=nothing, high_=nothing, size_=nothing; low::Union{Integer, Nothing}=low_, high::Union{Integer, Nothing}=high_, size::Union{Ints, Nothing}=size_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing, requires_grad=false)
     size_v = ints(size)
     opts = Ref(C.tt_randint_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
@@ -4618,7 +4618,7 @@ function randint(low::Integer, high::Integer, size::Ints; dtype::Union{Type, Not
 end
 
 """
-    randint_like(input, low, high; dtype=nothing, device=nothing, generator=nothing)
+    randint_like(input, low=nothing, high=nothing; dtype=nothing, device=nothing, generator=nothing)
 
 Integers of [low, high) with self's shape, dtype and device; dense strides are kept.
 
@@ -4628,7 +4628,7 @@ Integers of [low, high) with self's shape, dtype and device; dense strides are k
 - `device`: self's by default
 - `generator`: the ctx's own by default
 """
-function randint_like(input::Tensor, low::Integer, high::Integer; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
+function randint_like(input::Tensor, low_=nothing, high_=nothing; low::Union{Integer, Nothing}=low_, high::Union{Integer, Nothing}=high_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_randint_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve generator C.tt_randint_like(ctx(), input, i64(low), i64(high), opts, o))

@@ -105,13 +105,13 @@ PLACES = {
 # where -> name -> function, where that goes by another name
 OTHERS = {
     "tt": {
-        "absolute": "abs", "adaptive_max_pool1d": "nn._images.adaptive_max_pool1d", "arange": "_functions.arange",
-        "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "clip": "clamp", "divide": "div",
-        "einsum": "_functions.einsum", "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
-        "linspace": "_functions.linspace", "max_pool1d": "nn._images.max_pool1d", "max_pool2d": "nn._images.max_pool2d",
-        "multiply": "mul", "negative": "neg", "nonzero": "_functions.nonzero", "norm": "_functions.norm", "not_equal": "ne",
-        "randint": "_functions.randint", "randint_like": "_functions.randint_like", "std": "_functions.std", "subtract": "sub",
-        "true_divide": "div", "unique": "_functions.unique", "var": "_functions.var", "var_mean": "_functions.var_mean"
+        "absolute": "abs", "adaptive_max_pool1d": "nn._images.adaptive_max_pool1d", "arccos": "acos", "arcsin": "asin",
+        "arctan": "atan", "arctan2": "atan2", "clip": "clamp", "divide": "div", "fix": "trunc", "greater": "gt",
+        "greater_equal": "ge", "less": "lt", "less_equal": "le", "linspace": "_functions.linspace",
+        "max_pool1d": "nn._images.max_pool1d", "max_pool2d": "nn._images.max_pool2d", "multiply": "mul", "negative": "neg",
+        "nonzero": "_functions.nonzero", "norm": "_functions.norm", "not_equal": "ne", "std": "_functions.std",
+        "subtract": "sub", "true_divide": "div", "unique": "_functions.unique", "var": "_functions.var",
+        "var_mean": "_functions.var_mean"
     },
     "Tensor": {
         "absolute": "abs", "absolute_": "abs_", "arccos": "acos", "arccos_": "acos_", "arcsin": "asin", "arcsin_": "asin_",
