@@ -2,6 +2,7 @@
 import copy
 import ctypes
 import gc
+import math
 import os
 import pickle
 import subprocess
@@ -282,7 +283,7 @@ def test_import_loads_no_more_than_it_needs():
 
 def test_every_name_is_there():
     for name in tt.__all__:
-        assert getattr(tt, name) is not None
+        assert getattr(tt, name) is not None or name == "newaxis"
     for name in tt.nn.functional.__all__:
         assert callable(getattr(tt.nn.functional, name))
     for name in dir(tt.Tensor):
@@ -620,3 +621,22 @@ def test_cycles_are_collected():
     h.me, h.x = h, tt.ones(10)
     del h
     assert live() == before
+
+
+def test_limits_of_dtypes():
+    f = tt.finfo(tt.float32)
+    assert (f.bits, f.eps, f.max, f.min, f.tiny, f.resolution) == (32, 2 ** -23, 3.4028234663852886e38, -3.4028234663852886e38, 2 ** -126, 1e-6)
+    assert tt.finfo(tt.float64).max == sys.float_info.max and tt.finfo(tt.float16).max == 65504 and tt.finfo().dtype == "float32"
+    assert repr(tt.finfo(tt.bfloat16)) == "finfo(resolution=0.01, min=-3.38953e+38, max=3.38953e+38, eps=0.0078125, smallest_normal=1.17549e-38, tiny=1.17549e-38, dtype=bfloat16)"
+    assert (tt.iinfo(tt.uint8).min, tt.iinfo(tt.uint8).max, tt.iinfo(tt.int64).min) == (0, 255, -2 ** 63) and repr(tt.iinfo(tt.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
+    for wrong in (lambda: tt.finfo(tt.int32), lambda: tt.iinfo(tt.float32)):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_what_dtypes_combine_to():
+    i, x = tt.arange(3), tt.ones(3)
+    assert tt.result_type(i, 1.5) is tt.float32 and tt.result_type(i, x[0].double()) is tt.float64 and tt.result_type(x, 2j) is tt.complex64 and tt.result_type(1, 2) is tt.int64
+    assert tt.promote_types(tt.int8, tt.uint8) is tt.int16 and tt.promote_types(tt.float16, tt.bfloat16) is tt.float32
+    assert tt.can_cast(tt.int64, tt.float16) and not tt.can_cast(tt.float32, tt.int64) and not tt.can_cast(tt.int8, tt.uint8) and not tt.can_cast(tt.int8, tt.bool)
+    assert tt.is_floating_point(x) and not tt.is_complex(x) and x[:, tt.newaxis].shape == (3, 1) and tt.pi == math.pi and -tt.inf < 0 != tt.nan

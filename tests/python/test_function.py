@@ -255,3 +255,28 @@ def test_in_several_threads():
     for t in threads:
         t.join()
     assert results == [12.0] * 6
+
+
+def test_mark_dirty():
+    class Increment(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.add_(1)
+
+        @staticmethod
+        def backward(ctx, g):
+            return 3 * g
+
+    x = tt.zeros(2, requires_grad=True)
+    y = x * 1
+    same = y.detach()
+    z = Increment.apply(y)
+    assert same.data_ptr() == y.data_ptr() and z is y and y.tolist() == [1, 1] and y._version == 1
+    (z * y).sum().backward()
+    assert x.grad.tolist() == [6, 6]
+    for wrong in (x, (x * 1)[:1]):
+        with pytest.raises(RuntimeError, match="mark_dirty"):
+            Increment.apply(wrong)
+    plain = tt.zeros(1)
+    assert Increment.apply(plain) is plain and plain.item() == 1

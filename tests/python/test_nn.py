@@ -118,3 +118,32 @@ def test_a_small_training():
         loss.backward()
         opt.step()
     assert loss.item() < 0.02
+
+
+def test_arguments_may_change_later():
+    drop, bn, x = nn.Dropout(0.5), nn.BatchNorm1d(2), tt.arange(6.0).reshape(3, 2)
+    calls = []
+    drop.register_forward_hook(lambda *_: calls.append(1))
+    drop.p = 0.0
+    assert drop(x).tolist() == x.tolist() and calls == [1] and repr(drop) == "Dropout(p=0.0, inplace=False)"
+    weight, mean, drawn = bn.weight, bn.running_mean, tt.get_rng_state()
+    bn.momentum, bn.eps = 1.0, 0.5
+    assert tt.get_rng_state() == drawn and bn.weight is weight and bn.running_mean is mean
+    bn(x)
+    assert bn.running_mean.tolist() == [2, 3] and bn.training and not bn.eval().training
+    conv = nn.Conv1d(1, 1, 3).requires_grad_(False)
+    conv.stride = 2
+    assert conv(tt.ones(1, 1, 7)).shape == (1, 1, 3) and not conv.weight.requires_grad
+    with pytest.raises(TypeError):
+        conv.stride = "x"
+    assert conv.stride == 2 and conv(tt.ones(1, 1, 7)).shape == (1, 1, 3)
+    attention = nn.MultiheadAttention(4, 2)
+    out = attention.out_proj.weight
+    attention.dropout = 0.0
+    assert attention.out_proj.weight is out
+
+
+def test_lists_print_as_pytorchs():
+    same = nn.ModuleList([nn.Linear(1, 2), nn.Linear(1, 2), nn.ReLU()])
+    assert repr(same) == "ModuleList(\n  (0-1): 2 x Linear(in_features=1, out_features=2, bias=True)\n  (2): ReLU()\n)"
+    assert repr(nn.ParameterList([tt.ones(2, 3)])) == "ParameterList(\n  (0): Parameter containing: [tt.float32 of size 2x3]\n)"

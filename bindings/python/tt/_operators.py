@@ -53,3 +53,30 @@ Tensor.__radd__, Tensor.__rmul__ = Tensor.__add__, Tensor.__mul__
 Tensor.__floordiv__, Tensor.__rfloordiv__, Tensor.__ifloordiv__ = floor_div, reflected_floor_div, lambda self, other: _ops.floor_divide_(self, other)
 Tensor.__pos__ = lambda self: self
 Tensor.__hash__ = object.__hash__  # __eq__ compares elements; a tensor is a key by identity
+
+
+# ---- subclasses ----
+
+def classed(x, cls):
+    """Plain tensors of a result as tensors of a class."""
+    if type(x) is Tensor:
+        return x.as_subclass(cls)
+    if isinstance(x, tuple) and any(type(t) is Tensor for t in x):
+        return type(x)(classed(t, cls) for t in x)
+    return x
+
+
+def keep_class(cls):
+    """Gives a subclass of Tensor methods and operators whose results are of that class. Functions such as tt.exp give plain tensors."""
+    for name in dir(Tensor):
+        known = next(vars(c)[name] for c in Tensor.__mro__ if name in vars(c))
+        wanted = name in OPERATORS or name in ("__getitem__", "__floordiv__", "__rfloordiv__") or not name.startswith("_") and name != "as_subclass"
+        if wanted and not isinstance(known, (property, bool)) and name not in vars(cls):
+            setattr(cls, name, keeper(name))
+
+
+def keeper(name):
+    def method(self, *args, **kwargs):
+        return classed(getattr(Tensor, name)(self, *args, **kwargs), type(self))
+    method.__name__ = name
+    return method

@@ -22,7 +22,7 @@ FIRST_DIM = SMALL[0]
 
 class Tensor(TensorHandle):
     """An n-dimensional array with gradients. Tensor(2, 3) has these sizes, Tensor(data) the values of data as float32; Tensor(tensor) is an
-    alias, which subclasses use. Operators give plain Tensors."""
+    alias, which subclasses use. Methods and operators of a subclass give tensors of it, but of one with plain_results=True, as Parameter."""
     __array_priority__ = 1000  # NumPy leaves mixed operations to __radd__ and the like
 
     def __new__(cls, *data):
@@ -35,9 +35,12 @@ class Tensor(TensorHandle):
     def __init__(self, *args, **kwargs):
         pass
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, plain_results=False, **kwargs):
         super().__init_subclass__(**kwargs)
         without_buffer(cls)
+        if Tensor in cls.__bases__ and not plain_results:
+            from ._operators import keep_class
+            keep_class(cls)
 
     def __buffer__(self, flags):
         raise TypeError("a tensor is no buffer: use x.numpy()")

@@ -3,7 +3,7 @@ import itertools
 from ctypes import byref, c_int64, c_void_p
 from functools import wraps
 
-from .. import _ops
+from .. import _ops, errors
 from .._convert import length, pointers
 from .._hooks import definition
 from .._lib import call, result
@@ -14,7 +14,7 @@ from . import is_grad_enabled, no_grad
 class Context:
     """The first argument of forward and backward; keeps what is assigned to it."""
     needs_input_grad, materialize_grads = (), True
-    _saved, _node, _plain = (), None, ()  # saved: tensors until apply has given them to C, then whether each was one
+    _saved, _node, _plain, _dirty = (), None, (), ()  # saved: tensors until apply has given them to C, then whether each was one
 
     def save_for_backward(self, *tensors):
         """Keeps inputs or results for backward, where saved_tensors gives them back."""
@@ -32,7 +32,8 @@ class Context:
         self._plain = tensors
 
     def mark_dirty(self, *tensors):
-        raise NotImplementedError("mark_dirty(): a Function of tt cannot change its inputs in place: return new tensors")
+        """These inputs are changed in place, and returned: they become the results."""
+        self._dirty = tensors
 
     def set_materialize_grads(self, value):
         """False: backward gets None, not zeros, where a result has no gradient."""
@@ -106,9 +107,14 @@ class Function:
         if not (recorded and any(ctx.needs_input_grad) and any(isinstance(o, Tensor) for o in outs)):
             return output
         plain, ctx._plain = [any(o is p for p in ctx._plain) for o in outs], ()  # with history, they would keep ctx and themselves alive
-        made = iter(cls._recorded(ctx, args, outs))
+        changed, ctx._dirty = [any(o is d for d in ctx._dirty) for o in outs], ()
+        for o in (o for o, dirty in zip(outs, changed) if dirty):
+            if o._is_view() or o.is_leaf and o.requires_grad:
+                raise errors.AutogradError("mark_dirty(): a leaf that requires a gradient, or a view, cannot be changed in place by a Function")
+        made = iter(cls._recorded(ctx, args, tuple(o.detach() if dirty else o for o, dirty in zip(outs, changed))))
         found = tuple(next(made) if isinstance(o, Tensor) else o for o in outs)
         found = tuple(t.detach() if no else t for t, no in zip(found, plain))
+        found = tuple(o._become(t) if dirty else t for o, t, dirty in zip(outs, found, changed))
         return found if isinstance(output, tuple) else found[0]
 
     @classmethod

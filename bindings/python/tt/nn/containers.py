@@ -1,5 +1,6 @@
 """Containers: modules of modules, and lists of parameters."""
 from collections import OrderedDict
+from itertools import groupby
 from operator import index
 
 from .module import Module
@@ -145,9 +146,17 @@ class OfParameters:
     def made(self, value):
         return value if isinstance(value, Parameter) else Parameter(value)
 
+    def _printed(self):
+        return [(name, f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]") for name, p in self.items_.items()]
+
 
 class ModuleList(Listed):
     """A list of modules."""
+
+    def _printed(self):
+        """Equal neighbours together."""
+        groups = [[name for name, _ in group] + [text] for text, group in groupby(super()._printed(), lambda row: row[1])]
+        return [(names[0], text) if len(names) == 1 else (f"{names[0]}-{names[-1]}", f"{len(names)} x {text}") for *names, text in groups]
 
 
 class ModuleDict(Named):

@@ -6,6 +6,7 @@ from .._construct import bind, construct
 from .._convert import pointers
 from .._lib import Handle, fail, lib, local, quick, released_by
 from .._tensor import Tensor, new, wrap
+from ..random import default_generator
 from .module import Module
 from .parameter import Parameter
 
@@ -60,10 +61,25 @@ class Native(Module):
                 fail()
             self._modules[child_name(h, i)] = adopted(child)
 
+    def _renew(self, name, value):
+        """An argument has changed: another C module with the same tensors. Their first values draw no random numbers of the user's."""
+        old, generator = self.__dict__[name], default_generator()
+        drawn = generator.get_state()
+        try:
+            self.__dict__[name] = value
+            self.__setstate__(self.__getstate__())
+        except BaseException:
+            self.__dict__[name] = old
+            raise
+        finally:
+            generator.set_state(drawn)
+
     def __setattr__(self, name, value):
-        super().__setattr__(name, value)
         if "_module" not in self.__dict__:
-            return
+            return super().__setattr__(name, value)
+        if name in self.__dict__ and any(name == row[0] for row in _nn_classes.CLASSES[self._row_name][2]):
+            return self.__dict__[name] is value or self._renew(name, value)
+        super().__setattr__(name, value)
         if name == "training":
             status = lib.tt_module_train(local.ctx, self._module, c_int32(bool(value)))
         elif name in self._parameters:
@@ -114,8 +130,9 @@ class Native(Module):
     def __setstate__(self, state):
         row, tensors = _nn_classes.CLASSES[type(self)._row_name], state.pop("tensors")
         values = {key: tensors[key] is not None if key in tensors else state.get(key, default[0] if default else None) for key, _, default, _, _ in row[2]}
+        made = construct(ModuleHandle, type(self)._row_name, row, self._given(values), _nn_classes.ENUMS)
         Module.__init__(self)
-        self._adopt(construct(ModuleHandle, type(self)._row_name, row, self._given(values), _nn_classes.ENUMS))
+        self._adopt(made)
         self.__dict__.update((key, value) for key, value in state.items() if key not in ("_parameters", "_buffers"))
         for path, t in tensors.items():
             owner, _, name = path.rpartition(".")

@@ -342,9 +342,13 @@ class Module:
     def extra_repr(self):
         return ""
 
+    def _printed(self):
+        """(name, text) of the children."""
+        return [(name, repr(m)) for name, m in self._modules.items()]
+
     def __repr__(self):
         extra = self.extra_repr()
-        lines = [f"({name}): " + repr(m).replace("\n", "\n  ") for name, m in self._modules.items()]
+        lines = [f"({name}): " + text.replace("\n", "\n  ") for name, text in self._printed()]
         if not lines:
             return f"{type(self).__name__}({extra})"
         return f"{type(self).__name__}(\n  " + "\n  ".join(([extra] if extra else []) + lines) + "\n)"
