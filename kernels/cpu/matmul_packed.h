@@ -47,7 +47,7 @@ struct MicroArgs {
   bool add;
   const char* next;  // a line of it is fetched every kFetchEvery terms
 };
-constexpr int kFetchEvery = 4;
+constexpr int kFetchEvery = 4;  // terms between two fetches of the following panel and of a row of out
 
 // Rows of an unpacked b that are fetched ahead: they lie a page apart, which no hardware prefetcher follows.
 constexpr int kAhead = 24;
@@ -63,12 +63,15 @@ void micro(const MicroArgs<T, P>& args) {
   const int64_t ld = args.ld, b_row = args.b_row;
   const bool add = args.add;
   const char* next = args.next;
+  // All rows of out at once would fill the miss buffers, and the loop's own loads wait.
+  const bool few = args.np < kFetchEvery * kMr;
+  const T *fetch = out, *const last = out + (kMr - 1) * ld;
   Vec<T> acc[kMr][kVecs];
   TT_UNROLL
   for (int i = 0; i < kMr; i++) {
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) {
-      __builtin_prefetch(out + i * ld + v * kL, 1);
+      if (few) __builtin_prefetch(out + i * ld + v * kL, 1);
       acc[i][v] = Vec<T>{};
     }
   }
@@ -83,7 +86,12 @@ void micro(const MicroArgs<T, P>& args) {
       }
     }
     if (kCopy) copy += kVecs * kL;
-    if (!kCopy && p % kFetchEvery == 0) __builtin_prefetch(next, 0, 2), next += 64;
+    if (p % kFetchEvery == 0) {
+      if (!kCopy) __builtin_prefetch(next, 0, 2), next += 64;
+      TT_UNROLL
+      for (int v = 0; v < kVecs; v++) __builtin_prefetch(fetch + v * kL, 1);
+      fetch = fetch == last ? last : fetch + ld;
+    }
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
       const Vec<P> x = splat(a[i]);
