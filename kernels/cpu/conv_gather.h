@@ -21,11 +21,7 @@ template <class T, int kMr, int kVecs>
 TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
   constexpr int kL = kLanes<T>;
   Vec<T> acc[kMr][kVecs];
-  TT_UNROLL
-  for (int i = 0; i < kMr; i++) {  // lines to be written come while the sums are made
-    TT_UNROLL
-    for (int v = 0; v < kVecs * TT_VEC_BYTES; v += 64) __builtin_prefetch(reinterpret_cast<char*>(t.out[i]) + v, 1);
-  }
+  T* const* fetch = t.out;  // a row to be written comes every fourth term: all at once would fill the miss buffers
   TT_UNROLL
   for (int v = 0; v < kVecs; v++) {
     const Vec<T> s = t.start ? load(t.start + v * kL) : Vec<T>{};
@@ -40,6 +36,11 @@ TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
     TT_UNROLL
     for (int i = 0; i < kMr; i++) a[i] = rows[i];
     for (int64_t k = t.from; k < t.to; k++, b += kConvNr<T>) {
+      if (k % 4 == 0) {
+        TT_UNROLL
+        for (int v = 0; v < kVecs * TT_VEC_BYTES; v += 64) __builtin_prefetch(reinterpret_cast<char*>(*fetch) + v, 1);
+        fetch += fetch != t.out + kMr - 1;
+      }
       Vec<T> y[kVecs];
       TT_UNROLL
       for (int v = 0; v < kVecs; v++) y[v] = load(b + v * kL);

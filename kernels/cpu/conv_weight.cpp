@@ -23,8 +23,15 @@ TT_NOINLINE void weight_tile(const WeightTile<T>& t) {
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) acc[i][v] = Vec<T>{};
   }
+  const T *fetch = t.out, *const last = t.out + (kMr - 1) * t.ld;
   for (int64_t k = 0; k < t.n; k++) {
     const T *a = t.x[k] + t.at, *b = t.y[k] + t.col;
+    if (k % 4 == 0) {
+      TT_UNROLL
+      for (int v = 0; v < kVecs * TT_VEC_BYTES; v += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(fetch) + v, 1);
+      fetch = fetch == last ? last : fetch + t.ld;
+    }
     Vec<T> y[kVecs];
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) y[v] = load(b + v * kL);
