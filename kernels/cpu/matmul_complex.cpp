@@ -115,9 +115,9 @@ void complex_tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   alignas(64) R tile[kComplexMr * 2 * kLanes<R>];
   const Cplx<R>* a_pack = reinterpret_cast<const Cplx<R>*>(k.a_pack);
   const R* b_pack = reinterpret_cast<const R*>(k.b_pack);
-  const int64_t col_blocks = k.col_blocks();
   for (int64_t u = begin; u < end; u++) {
-    const PanelRange rows = row_block(k, u / col_blocks), cols = col_block(k, u % col_blocks);
+    const MatmulBlock::Place place = k.tile_unit(u);
+    const PanelRange rows = row_block(k, place.row), cols = col_block(k, place.col);
     const int64_t panels = matmul_ceil(rows.end - rows.begin, kComplexMr);
     for (int64_t j = cols.begin; j < cols.end; j += kLanes<R>) {
       const int w = int(matmul_min(kLanes<R>, cols.end - j));

@@ -220,11 +220,19 @@ struct TileSink {
   }
 };
 
-// The part of the following panel of b that the at-th micro-kernel on this one fetches into the second-level cache.
+// The order of a unit's tiles: rows outside if a panel of a stays in the first-level cache, which then meets those of b
+// as they come from the second level, and goes along the rows of the result; else b's stays.
+#if defined(__AVX512F__)
+constexpr bool kRowsOutside = true;
+#else
+constexpr bool kRowsOutside = false;
+#endif
+
+// What the at-th micro-kernel on a panel fetches of the one that follows it, into the second-level cache.
 template <class P>
-TT_INLINE const char* next_panel(const MatmulBlock& k, const P* b, int64_t at) {
-  const int64_t np = packed_terms<P>(k.np), part = np / kFetchEvery * 64, whole = kNr<P> * np * int64_t(sizeof(P));
-  return reinterpret_cast<const char*>(b) + whole + matmul_min(at * part, whole);
+TT_INLINE const char* part_of(const P* next, int64_t at, int64_t width, int64_t np) {
+  const int64_t part = np / kFetchEvery * 64, whole = width * np * int64_t(sizeof(P));
+  return reinterpret_cast<const char*>(next) + matmul_min(at * part, whole);
 }
 
 template <class S, class T, class P>
@@ -232,18 +240,22 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   TileSink<S, T, P> sink(k);
   const P* a_pack = reinterpret_cast<const P*>(k.a_pack);
   P* b_pack = reinterpret_cast<P*>(k.b_pack);
-  const int64_t col_blocks = k.col_blocks(), np = packed_terms<P>(k.np);
+  const int64_t np = packed_terms<P>(k.np);
   for (int64_t u = begin; u < end; u++) {
-    const PanelRange rows = row_block(k, u / col_blocks), cols = col_block(k, u % col_blocks);
+    const MatmulBlock::Place place = k.tile_unit(u);
+    const PanelRange rows = row_block(k, place.row), cols = col_block(k, place.col);
     const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<P>);
-    for (int64_t j = cols.begin; j < cols.end; j += kNr<P>) {
+    const int64_t widths = matmul_ceil(cols.end - cols.begin, kNr<P>);
+    for (int64_t n = 0; n < panels * widths; n++) {
+      const int64_t i = kRowsOutside ? n / widths : n % panels, v = kRowsOutside ? n % widths : n / panels;
+      const PanelRange r = row_panel(rows, panels, i);
+      const int64_t j = cols.begin + v * kNr<P>;
       const int w = int(matmul_min(kNr<T>, cols.end - j));
-      for (int64_t at = 0; at < panels; at++) {
-        const PanelRange r = row_panel(rows, panels, at);
-        const bool copy = r.begin == 0 && copied_by_tiles<P>(k, w);
-        P* b = b_pack + j * np;
-        sink.run(r, j, w, a_pack + r.begin * np, b, copy, next_panel(k, b, at));
-      }
+      const bool copy = r.begin == 0 && copied_by_tiles<P>(k, w);
+      P* b = b_pack + j * np;
+      const char* next = kRowsOutside ? part_of(a_pack + r.end * np, v, r.end - r.begin, np)
+                                      : part_of<P>(b + kNr<P> * np, i, kNr<P>, np);
+      sink.run(r, j, w, a_pack + r.begin * np, b, copy, next);
     }
   }
 }

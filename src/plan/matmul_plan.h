@@ -46,7 +46,7 @@ struct MatmulPlan {
 
 // --- blocking: fixed, so that a result never depends on the instruction set's panel shape or the number of threads ---
 constexpr int64_t kMatmulRowBlock = 168;  // rows of a packed block of a, at most
-constexpr int64_t kMatmulColBlock = 64;   // columns of a packed block of b: a multiple of every panel width
+constexpr int64_t kMatmulColBlock = 128;  // columns of a packed block of b: a multiple of every panel width
 constexpr int64_t kMatmulMaxRows = 4032;  // rows and columns packed at once
 constexpr int64_t kMatmulMaxCols = 4096;
 constexpr int64_t kMatmulHalfMax = 1024;    // f16, bf16: rows and columns that share the f32 sums in the workspace
@@ -88,9 +88,17 @@ struct MatmulBlock {
   bool bf16_pairs;  // bf16: the processor multiplies pairs (AVX512_BF16)
   bool copy_b;      // b's whole panels are packed by the tiles of row block 0, which then run before the others
   // Row blocks are equal pieces, column blocks kMatmulColBlock wide. Units of matmul_pack: the row blocks, then the
-  // column blocks; of matmul_tiles: [row block][column block].
+  // column blocks; of matmul_tiles: those of row block 0, then [column block][the other row blocks].
   TT_INLINE int64_t row_blocks() const { return matmul_ceil(ni, kMatmulRowBlock); }
   TT_INLINE int64_t col_blocks() const { return matmul_ceil(nj, kMatmulColBlock); }
+  struct Place {
+    int64_t row, col;
+  };
+  TT_INLINE Place tile_unit(int64_t u) const {
+    const int64_t cols = col_blocks(), more = row_blocks() - 1;
+    if (u < cols) return {0, u};
+    return {1 + (u - cols) % more, (u - cols) / more};
+  }
 };
 
 // Row pitch of MatmulBlock::sum.
