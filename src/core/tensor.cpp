@@ -31,6 +31,9 @@ void Storage::destroy(Storage* s) noexcept {
   }
 }
 
+// True iff the block of t's header ends with this storage.
+static TT_INLINE bool lies_behind(const Tensor& t, const Storage* s) { return (t.flags & kOwnsBlock) && s == reinterpret_cast<const Storage*>(&t + 1); }
+
 // Tensor headers are always in small blocks.
 static TT_INLINE void count_tensor(const Tensor* t, int64_t change) noexcept { count_live(t, sizeof(Tensor), kLiveTensors, change); }
 
@@ -41,6 +44,7 @@ void Tensor::destroy(Tensor* t) noexcept {
   if (t->base && ref_dec(&t->base->refs)) Tensor::destroy(t->base);
   if (t->ndim > kInlineDims) mem_free(t->more, size_t(t->ndim) * 16);
   t->tag = 0;
+  if (t->flags & kLent) return mem_retire(t, sizeof *t);
   Storage* s = t->storage;
   if (t->flags & kOwnsBlock) {  // the header counts as one reference to the storage behind it, which frees the block
     auto* behind = reinterpret_cast<Storage*>(t + 1);
@@ -179,6 +183,18 @@ TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dty
   return TensorRef::adopt(t);
 }
 
+TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype, const Tensor& base) {
+  Tensor* t = alloc_header(sizes.n);
+  init_header(t, dtype, src.device, src.storage, data);
+  set_geometry(t, sizes, strides);
+  if (lies_behind(base, src.storage))
+    t->flags |= kLent;
+  else
+    ref_inc(&src.storage->refs);
+  t->base = TensorRef::share(&base).leak();
+  return TensorRef::adopt(t);
+}
+
 TensorRef new_alias(const Tensor& src) {
   Tensor* t = alloc_header(src.ndim);
   init_header(t, src.dtype, src.device, src.storage, src.data);
@@ -238,7 +254,7 @@ void set_data(Tensor& t, const Tensor& src) {
   if (t.ndim > kInlineDims && !reuse) mem_free(t.more, size_t(t.ndim) * 16);
   ref_inc(&src.storage->refs);
   Storage* old = t.storage;
-  bool behind = (t.flags & kOwnsBlock) && old == reinterpret_cast<Storage*>(&t + 1);
+  const bool counted = !(t.flags & kLent) && !lies_behind(t, old);
   uint16_t kept = t.flags & (kOwnsBlock | kRequiresGrad);
   t.dtype = src.dtype, t.device = src.device, t.ndim = src.ndim, t.numel = src.numel;
   t.keys = (t.keys & ~uint64_t(0xff)) | backend_key(src.device);
@@ -250,7 +266,7 @@ void set_data(Tensor& t, const Tensor& src) {
     memmove(t.dims, src.dims, sizeof t.dims);
   }
   t.flags = uint16_t((src.flags & (kContiguous | kDense)) | kept);
-  if (!behind && ref_dec(&old->refs)) Storage::destroy(old);
+  if (counted && ref_dec(&old->refs)) Storage::destroy(old);
 }
 
 ExtDevice& ext_of(const Tensor& t) {

@@ -56,6 +56,7 @@ enum TensorFlags : uint16_t {
   kDense = 2,          // a permutation of its dims is contiguous
   kRequiresGrad = 4,   // a leaf that wants its gradient
   kOwnsBlock = 8,      // an embedded storage lies behind the header, in the same block
+  kLent = 16,          // the storage is embedded behind base, which keeps it alive: no reference of the view's own
 };
 
 struct Tensor {
@@ -67,7 +68,7 @@ struct Tensor {
   uint16_t flags;
   uint16_t host_refs;       // (TT_CHECKED) references that the host owns, of all that there are
   uint64_t keys;            // backend bit of the device | functionality bits (dispatch/key.h)
-  Storage* storage;         // owned
+  Storage* storage;         // owned, unless kLent
   char* data;               // storage->data + offset
   int64_t numel;
   Tensor* base;             // owned; non-NULL: a differentiable view of it. A base is never itself a view
@@ -118,6 +119,8 @@ TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device);
 // Another tensor over src's storage; `data` points into it. No autograd link.
 TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
 TensorRef new_alias(const Tensor& src);  // of src's geometry
+// The same as a view of base, src's base or src itself.
+TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype, const Tensor& base);
 inline TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides) { return new_alias(src, sizes, strides, src.data, src.dtype); }
 // Fails unless host memory of this geometry can be wrapped: aligned, strides not negative, no overflow.
 void check_import(const void* data, Ints sizes, Ints strides, Dtype dtype);

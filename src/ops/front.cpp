@@ -44,13 +44,11 @@ void check_writable(const Tensor& t, const char* arg) {
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views = nullptr;
 
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype) {
-  TensorRef v = new_alias(src, sizes, strides, data, dtype);
-  if (!(ctx().exclude & bit(kKeyAutograd))) {
-    if (TT_UNLIKELY(!__atomic_load_n(&op_of_views, __ATOMIC_RELAXED))) __atomic_store_n(&op_of_views, &op_as_strided, __ATOMIC_RELAXED);
-    v->base = TensorRef::share(src.base ? src.base : &src).leak();
-    v->keys |= bit(kKeyAutograd);
-    v->view_version = v->version();
-  }
+  if (ctx().exclude & bit(kKeyAutograd)) return new_alias(src, sizes, strides, data, dtype);
+  if (TT_UNLIKELY(!__atomic_load_n(&op_of_views, __ATOMIC_RELAXED))) __atomic_store_n(&op_of_views, &op_as_strided, __ATOMIC_RELAXED);
+  TensorRef v = new_view(src, sizes, strides, data, dtype, src.base ? *src.base : src);
+  v->keys |= bit(kKeyAutograd);
+  v->view_version = v->version();
   return v;
 }
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data) { return make_view(src, sizes, strides, data, src.dtype); }

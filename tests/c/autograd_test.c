@@ -468,6 +468,23 @@ static void test_set_data(void** state) {
   VALUES(grad_of(x), 10, 12, 14);
 }
 
+/* A view of a tiny tensor takes no reference to the storage: the base, in whose block it lies, keeps it. */
+static void test_views_keep_their_memory(void** state) {
+  tt_tensor *x, *v, *row, *other = numbers(TT_F64, DATA(5, 6, 7));
+  (void)state;
+  OK(tt_scope_push(c));
+  x = numbers(TT_F64, DATA(1, 2, 3, 4));
+  OK(tt_view(c, x, SHAPE(2, 2), &v));
+  OK(tt_select(c, v, 0, 1, &row));
+  OK(tt_tensor_set_data(c, x, other));
+  VALUES(x, 5, 6, 7);
+  OK(tt_mul_f64_(c, row, 10));
+  OK(tt_scope_pop(c, &v, 1)); /* x and its other view go */
+  VALUES(v, 1, 2, 30, 40);
+  assert_int_equal(tt_tensor_version(v), 1);
+  VALUES(other, 5, 6, 7);
+}
+
 /* ---- nodes ---- */
 
 static void test_nodes(void** state) {
@@ -665,6 +682,7 @@ int main(void) {
       SCOPED(test_results_partly_used),
       SCOPED(test_retain_grad_follows_in_place),
       SCOPED(test_set_data),
+      SCOPED(test_views_keep_their_memory),
       SCOPED(test_nodes),
       SCOPED(test_thousand_uses_hold_two_gradients),
       SCOPED(test_leaves_fire_early),
