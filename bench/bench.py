@@ -200,7 +200,7 @@ def report(rows, args, tcmalloc):
 both workers in turn. Ratio: the peer's time by tt's, median of the rounds; above 1 tt is faster. Peers run with
 {"tcmalloc" if tcmalloc else "malloc that keeps its memory"}, pinned, without `OPENBLAS_CORETYPE`. Gates are those of the project's machine table;
 one counts as met, too, at {AT_LIMIT} of the machine's limit, which worker_limit.cpp shows in the same run (reading or writing the same bytes
-from the same level of memory, or issuing the same multiply-adds; one thread).
+from the same level of memory, or issuing the same multiply-adds, with as many threads).
 {args.note}
 {table(sorted(rows, key=order))}
 
@@ -227,9 +227,9 @@ def main():
     rows, tt = [], f"{clean} {ROOT}/build/bench/tt_worker {args.threads}"
     for title, command, gates in peers(args, prefix):
         rows += measure(title, command, tt, gates, args)
-    limits = args.threads == 1 and rows and built("worker_limit", ["-march=native"], "-O3")
+    limits = rows and built("worker_limit", ["-march=native", "-pthread"], "-O3")
     if limits:
-        add_limits(rows, f"{clean} {limits}", tt, args)
+        add_limits(rows, f"{clean} {limits} {args.threads}", tt, args)
     if rows and not args.no_report and not args.names:
         report(rows, args, tcmalloc)
 
