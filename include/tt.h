@@ -234,6 +234,12 @@ typedef tt_status (*tt_module_hook)(void *user, tt_ctx *ctx, tt_module *m, const
                                     const tt_tensor *const *outs, int64_t n_outs, tt_tensor **replacements);
 tt_status tt_module_register_forward_pre_hook(tt_ctx *c, tt_module *m, tt_module_pre_hook fn, void *user, void (*drop)(void *user), int64_t *id);
 tt_status tt_module_register_forward_hook(tt_ctx *c, tt_module *m, tt_module_hook fn, void *user, void (*drop)(void *user), int64_t *id);
+/* In backward, of a call that was recorded while the module had such hooks. Pre: on the gradients of its results, as they come. Then, on those
+   (inputs) and on the gradients of the module's inputs (outs, which replacements of the same shape and dtype replace). NULL: no gradient came
+   to that result; of inputs, all are NULL if none needs a gradient, else an input that got none has zeros. Inputs and results that need a
+   gradient pass as copies; the graph keeps the module alive. */
+tt_status tt_module_register_full_backward_pre_hook(tt_ctx *c, tt_module *m, tt_module_pre_hook fn, void *user, void (*drop)(void *user), int64_t *id);
+tt_status tt_module_register_full_backward_hook(tt_ctx *c, tt_module *m, tt_module_hook fn, void *user, void (*drop)(void *user), int64_t *id);
 tt_status tt_module_remove_hook(tt_ctx *c, tt_module *m, int64_t id);
 /* A module of the host, which may stand inside tt's containers and have parameters and children of its own. forward sets outs
    (owned) and, unless it is 1, *n_outs. */

@@ -51,10 +51,9 @@ Hook** tensor_hooks(const Tensor& t, uint32_t* nr) {
   return list;
 }
 
-static void check_replacement(const Tensor& got, const Tensor& want) {
-  if (!same(got.sizes(), want.sizes()) || got.dtype != want.dtype)
-    fail(TT_CALLBACK, "a gradient hook returned {} of shape {}: must be {} of shape {}", fmt(got.dtype), got.sizes(), fmt(want.dtype),
-         want.sizes());
+void check_replacement(const Tensor& got, Ints sizes, Dtype dtype) {
+  if (!same(got.sizes(), sizes) || got.dtype != dtype)
+    fail(TT_CALLBACK, "a gradient hook returned {} of shape {}: must be {} of shape {}", fmt(got.dtype), got.sizes(), fmt(dtype), sizes);
 }
 
 // The next hook of a list that callbacks may change: ids ascend.
@@ -72,7 +71,7 @@ void run_tensor_hooks(Hook* const& list, uint32_t nr, TensorRef& grad) {
     run_callback("a tensor hook", true, [&](tt_ctx* c) { return reinterpret_cast<GradHookFn>(h->fn)(h->user, c, handle(grad.get()), out.data()); });
     TensorList replaced = out.take("a tensor hook", true);
     if (!replaced[0]) continue;
-    check_replacement(*replaced[0], *grad);
+    check_replacement(*replaced[0], grad->sizes(), grad->dtype);
     grad = std::move(replaced[0]);
   }
 }
@@ -88,7 +87,7 @@ void run_node_hooks(Hook* const& list, Hook::Kind kind, TensorRef* grads, int64_
     TensorList replaced = out.take("a node hook", true);
     for (int64_t i = 0; i < n; i++) {
       if (!replaced[i]) continue;
-      if (grads[i]) check_replacement(*replaced[i], *grads[i]);
+      if (grads[i]) check_replacement(*replaced[i], grads[i]->sizes(), grads[i]->dtype);
       grads[i] = std::move(replaced[i]);
     }
   }

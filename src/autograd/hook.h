@@ -28,6 +28,8 @@ void drop_hooks(Hook** list) noexcept;
 // The list that a tensor's hooks live in: its own (leaf) or its node's.
 Hook** tensor_hooks(const Tensor& t, uint32_t* nr);
 
+// Fails unless a hook's replacement has the shape and dtype of what it replaces.
+void check_replacement(const Tensor& got, Ints sizes, Dtype dtype);
 // Each replaces grad(s) by what the hooks return. A hook may add and remove hooks, itself too.
 void run_tensor_hooks(Hook* const& list, uint32_t nr, TensorRef& grad);
 void run_node_hooks(Hook* const& list, Hook::Kind kind, TensorRef* grads, int64_t n);

@@ -76,19 +76,21 @@ void Node::set_edge(int64_t i, const Tensor& t) {
   if (below >= topo) topo = below + 1;
 }
 
-void set_history(const NodeRef& node, const Tensor& out, uint32_t nr) {
-  Node& n = as_node(node);
-  auto& t = const_cast<Tensor&>(out);
+static void describe_output(Node& n, uint32_t nr, Dtype dtype, Device device, Ints sizes) {
   NodeOut& o = n.outs()[nr];
-  if (t.ndim > kInlineDims) o.more = static_cast<int64_t*>(mem_alloc(size_t(t.ndim) * 8));
-  o.dtype = t.dtype, o.device = t.device, o.ndim = t.ndim, o.defined = true;
-  memcpy(t.ndim <= kInlineDims ? o.inline_sizes : o.more, t.sizes_ptr(), size_t(t.ndim) * 8);
-  if (!is_differentiable(t.dtype)) return;
-  if (t.grad_fn) NodeRef::adopt(t.grad_fn).reset();
-  t.grad_fn = NodeRef(node).leak();
-  t.output_nr = nr;
-  t.keys |= bit(kKeyAutograd);
-  for (int64_t i = 0; i < n.n_edges; i++) {  // leaves learn how late their gradient is complete
+  if (sizes.n > kInlineDims) o.more = static_cast<int64_t*>(mem_alloc(size_t(sizes.n) * 8));
+  o.dtype = dtype, o.device = device, o.ndim = uint8_t(sizes.n), o.defined = true;
+  memcpy(sizes.n <= kInlineDims ? o.inline_sizes : o.more, sizes.ptr, size_t(sizes.n) * 8);
+}
+void describe_output(Node& n, uint32_t nr, const Tensor& t) { describe_output(n, nr, t.dtype, t.device, t.sizes()); }
+void describe_output(Node& n, uint32_t nr, const NodeOut& o) { describe_output(n, nr, o.dtype, o.device, o.sizes()); }
+
+Edge edge_to(const NodeRef& node, uint32_t nr) {
+  return {reinterpret_cast<uintptr_t>(static_cast<Node*>(NodeRef(node).leak())), nr};
+}
+
+void tell_leaves(Node& n) {
+  for (int64_t i = 0; i < n.n_edges; i++) {
     Edge& e = n.edges()[i];
     if (!e || !e.is_leaf()) continue;
     int64_t* min = &find_meta(*e.leaf())->min_topo;
@@ -96,6 +98,18 @@ void set_history(const NodeRef& node, const Tensor& out, uint32_t nr) {
          seen > n.topo && !__atomic_compare_exchange_n(min, &seen, n.topo, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);) {
     }
   }
+}
+
+void set_history(const NodeRef& node, const Tensor& out, uint32_t nr) {
+  Node& n = as_node(node);
+  auto& t = const_cast<Tensor&>(out);
+  describe_output(n, nr, t);
+  if (!is_differentiable(t.dtype)) return;
+  if (t.grad_fn) NodeRef::adopt(t.grad_fn).reset();
+  t.grad_fn = NodeRef(node).leak();
+  t.output_nr = nr;
+  t.keys |= bit(kKeyAutograd);
+  tell_leaves(n);
 }
 
 // ---- per-tensor data ----

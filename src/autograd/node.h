@@ -105,6 +105,12 @@ inline bool needs_grad(TensorSpan s) {
 // Owned edge to where t's gradient goes; rebuilds the node of a stale view first.
 Edge gradient_edge(const Tensor& t);
 
+Edge edge_to(const NodeRef& node, uint32_t nr);  // owned
+// The parts of set_history, for nodes between others: what the gradient of an output looks like; leaves below the node learn how late
+// their gradient is complete.
+void describe_output(Node& n, uint32_t nr, const Tensor& t);
+void describe_output(Node& n, uint32_t nr, const NodeOut& o);
+void tell_leaves(Node& n);
 // Makes `out` output nr of the node. Fails with OOM only for more than 5 dims, before it changes anything.
 void set_history(const NodeRef& node, const Tensor& out, uint32_t nr);
 

@@ -2,7 +2,7 @@
 
 #include "nn/attention.h"
 #include "nn/custom.h"
-#include "nn/module.h"
+#include "nn/hook.h"
 
 using namespace TT_NS;
 
@@ -245,24 +245,30 @@ tt_status tt_module_print(tt_ctx* h, const tt_module* m, char* buffer, int64_t c
 
 // ---- hooks and modules of the host ----
 
-static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModulePreHook pre, ModulePostHook post, void* user, void (*drop)(void*), int64_t* id) {
+static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModuleHook::Kind kind, ModulePreHook pre, ModulePostHook post, void* user, void (*drop)(void*), int64_t* id) {
   if (id) *id = 0;
   bool passed_on = false;
   tt_status status = api_call(h, call, [&](Ctx&) {
     Module& module = module_arg(m);
     if (!pre && !post) fail_null("fn", 2);
     passed_on = true;
-    const int64_t made = add_module_hook(module, pre, post, user, drop);
+    const int64_t made = add_module_hook(module, kind, pre, post, user, drop);
     if (id) *id = made;
   });
   if (!passed_on && drop) drop(user);
   return status;
 }
 tt_status tt_module_register_forward_pre_hook(tt_ctx* h, tt_module* m, tt_module_pre_hook fn, void* user, void (*drop)(void*), int64_t* id) {
-  return add_hook(h, "module_register_forward_pre_hook", m, fn, nullptr, user, drop, id);
+  return add_hook(h, "module_register_forward_pre_hook", m, ModuleHook::kForwardPre, fn, nullptr, user, drop, id);
 }
 tt_status tt_module_register_forward_hook(tt_ctx* h, tt_module* m, tt_module_hook fn, void* user, void (*drop)(void*), int64_t* id) {
-  return add_hook(h, "module_register_forward_hook", m, nullptr, fn, user, drop, id);
+  return add_hook(h, "module_register_forward_hook", m, ModuleHook::kForward, nullptr, fn, user, drop, id);
+}
+tt_status tt_module_register_full_backward_pre_hook(tt_ctx* h, tt_module* m, tt_module_pre_hook fn, void* user, void (*drop)(void*), int64_t* id) {
+  return add_hook(h, "module_register_full_backward_pre_hook", m, ModuleHook::kBackwardPre, fn, nullptr, user, drop, id);
+}
+tt_status tt_module_register_full_backward_hook(tt_ctx* h, tt_module* m, tt_module_hook fn, void* user, void (*drop)(void*), int64_t* id) {
+  return add_hook(h, "module_register_full_backward_hook", m, ModuleHook::kBackward, nullptr, fn, user, drop, id);
 }
 tt_status tt_module_remove_hook(tt_ctx* h, tt_module* m, int64_t id) {
   return api_call(h, "module_remove_hook", [&](Ctx&) {

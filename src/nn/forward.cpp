@@ -1,12 +1,9 @@
 // Calling a module: hooks before, the type's forward, hooks after. Sequences are run on a stack of their own.
-#include "autograd/host_outs.h"
-#include "base/drop.h"
-#include "core/callback.h"
-#include "nn/module.h"
+#include "nn/hook.h"
 
 namespace TT_NS {
 
-int64_t add_module_hook(Module& m, ModulePreHook pre, ModulePostHook post, void* user, void (*drop)(void*)) {
+int64_t add_module_hook(Module& m, ModuleHook::Kind kind, ModulePreHook pre, ModulePostHook post, void* user, void (*drop)(void*)) {
   auto* h = static_cast<ModuleHook*>(heap_alloc(tls.heap, sizeof(ModuleHook)));
   if (!h) {
     if (drop) drop(user);
@@ -16,11 +13,11 @@ int64_t add_module_hook(Module& m, ModulePreHook pre, ModulePostHook post, void*
   int64_t id = 1;
   for (; *at; at = &(*at)->next)
     if ((*at)->id >= id) id = (*at)->id + 1;
-  *at = new (h) ModuleHook{id, pre, post, user, drop, nullptr, 0, false};
+  *at = new (h) ModuleHook{kind, id, pre, post, user, drop, nullptr, 0, false};
   return id;
 }
 
-static void unlink(Module& m, ModuleHook* h) noexcept {
+void unlink_hook(Module& m, ModuleHook* h) noexcept {
   for (ModuleHook** at = &m.hooks; *at; at = &(*at)->next) {
     if (*at != h) continue;
     *at = h->next;
@@ -33,7 +30,7 @@ bool remove_module_hook(Module& m, int64_t id) noexcept {
   for (ModuleHook* h = m.hooks; h; h = h->next) {
     if (h->id != id || h->removed) continue;
     h->removed = true;
-    if (!h->running) unlink(m, h);
+    if (!h->running) unlink_hook(m, h);
     return true;
   }
   return false;
@@ -41,56 +38,8 @@ bool remove_module_hook(Module& m, int64_t id) noexcept {
 
 namespace {
 
-tt_module* handle(Module& m) { return reinterpret_cast<tt_module*>(&m); }
-const tt_tensor* const* handles(TensorSpan s) { return reinterpret_cast<const tt_tensor* const*>(s.ptr); }
-
-// What a call works on: tensors (some may be absent) and the plain pointers to them.
-struct Values {
-  TensorList own;
-  SmallVec<const Tensor*, 4> ptr;
-  explicit Values(TensorSpan s) {
-    for (const Tensor* t : s) own.push_back(TensorRef::share(t)), ptr.push_back(t);
-  }
-  explicit Values(TensorList&& l) : own(std::move(l)) {
-    for (const TensorRef& t : own) ptr.push_back(t.get());
-  }
-  TensorSpan span() const { return {ptr.data(), ptr.size()}; }
-  void take(TensorList&& l) {
-    ptr.clear();
-    own = std::move(l);
-    for (const TensorRef& t : own) ptr.push_back(t.get());
-  }
-  // Absent replacements keep what is there.
-  void replace(TensorList&& l) {
-    for (int64_t i = 0; i < l.size(); i++)
-      if (l[i]) own[i] = std::move(l[i]), ptr[i] = own[i].get();
-  }
-};
-
-template <class F>
-void for_each_hook(Module& m, bool pre, F call) {
-  for (ModuleHook* h = m.hooks; h;) {
-    if (h->removed || (h->pre != nullptr) != pre) {
-      h = h->next;
-      continue;
-    }
-    struct Running {
-      Module& m;
-      ModuleHook* h;
-      ModuleHook** next;
-      ~Running() {
-        *next = h->next;
-        if (--h->running == 0 && h->removed) unlink(m, h);
-      }
-    };
-    h->running++;
-    Running running{m, h, &h};
-    call(*running.h);
-  }
-}
-
 void run_pre_hooks(Module& m, Values& v) {
-  for_each_hook(m, true, [&](ModuleHook& h) {
+  for_each_hook(m, ModuleHook::kForwardPre, [&](ModuleHook& h) {
     CallbackName what("forward pre-hook", m.type->name);
     HostOuts outs(v.own.size());
     run_callback(what.text, true, [&](tt_ctx* c) { return h.pre(h.user, c, handle(m), handles(v.span()), v.own.size(), outs.data()); });
@@ -99,7 +48,7 @@ void run_pre_hooks(Module& m, Values& v) {
 }
 
 void run_post_hooks(Module& m, TensorSpan inputs, Values& v) {
-  for_each_hook(m, false, [&](ModuleHook& h) {
+  for_each_hook(m, ModuleHook::kForward, [&](ModuleHook& h) {
     CallbackName what("forward hook", m.type->name);
     HostOuts outs(v.own.size());
     run_callback(what.text, true, [&](tt_ctx* c) { return h.post(h.user, c, handle(m), handles(inputs), inputs.n, handles(v.span()), v.own.size(), outs.data()); });
@@ -121,6 +70,7 @@ struct Frame {
   ModuleRef module;
   int64_t next;
   TensorList inputs;  // kept for the hooks after it
+  WatchedCall watched;
 };
 
 }  // namespace
@@ -136,7 +86,8 @@ TensorList forward(Module& root, TensorSpan inputs) {
       Module& m = *entering;
       run_pre_hooks(m, v);
       check_call(m, v.span());
-      frames.push_back({std::move(entering), 0, m.hooks ? v.own : TensorList()});
+      WatchedCall watched = m.hooks ? watch_inputs(m, v) : WatchedCall();
+      frames.push_back({std::move(entering), 0, m.hooks ? v.own : TensorList(), std::move(watched)});
       if (!m.type->sequential) v.take(m.type->forward(m, v.span()));
     }
     Frame& f = frames.back();
@@ -146,6 +97,7 @@ TensorList forward(Module& root, TensorSpan inputs) {
       continue;
     }
     if (m.hooks) run_post_hooks(m, Values(std::move(f.inputs)).span(), v);
+    if (f.watched.on) watch_results(m, f.watched, v);
     frames.pop_back();
     if (frames.empty()) return std::move(v.own);
   }

@@ -1,8 +1,7 @@
 #include "nn/module.h"
 
-#include "autograd/node.h"
-#include "base/drop.h"
 #include "base/pointer_map.h"
+#include "nn/hook.h"
 
 namespace TT_NS {
 

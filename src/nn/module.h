@@ -111,9 +111,6 @@ enum class Named { kState, kParameters, kBuffers };
 // name), or each parameter or buffer once.
 StateDictRef named_tensors(Module& m, Named which);
 
-struct LoadResult {
-  StateDictRef missing, unexpected;  // names; the tensors are empty
-};
 // Copies values into the module's tensors of the same names. All is checked before anything is written; strict: missing and
 // unexpected names fail.
 void load_state_dict(Module& m, const StateDict& from, bool strict);
@@ -128,21 +125,5 @@ Text describe_tree(Module& m);
 
 // Hooks before it (pre; may replace the inputs), the type's forward, hooks after it (may replace the results).
 TensorList forward(Module& m, TensorSpan inputs);
-
-using ModulePreHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs, int64_t n, tt_tensor** replacements);
-using ModulePostHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs, int64_t n_inputs,
-                                     const tt_tensor* const* outs, int64_t n_outs, tt_tensor** replacements);
-struct ModuleHook {
-  int64_t id;
-  ModulePreHook pre;    // one of these is NULL
-  ModulePostHook post;
-  void* user;
-  void (*drop)(void*);
-  ModuleHook* next;
-  RefCount running;     // calls in progress; removed while one runs: freed by the last
-  bool removed;
-};
-int64_t add_module_hook(Module& m, ModulePreHook pre, ModulePostHook post, void* user, void (*drop)(void*));  // drop runs once, also on failure
-bool remove_module_hook(Module& m, int64_t id) noexcept;
 
 }  // namespace TT_NS

@@ -95,6 +95,8 @@ static const char* const kNullable[][2] = {
     {"tt_module_register_buffer", "tensor"},
     {"tt_module_register_forward_pre_hook", "id"},
     {"tt_module_register_forward_hook", "id"},
+    {"tt_module_register_full_backward_pre_hook", "id"},
+    {"tt_module_register_full_backward_hook", "id"},
 };
 
 static int nullable(const Function* f, const Place* p) {

@@ -512,6 +512,11 @@ static tt_status passed(void* user, tt_ctx* x, tt_module* m, const tt_tensor* co
   (void)user, (void)m, (void)n;
   return tt_clone(x, in[0], NULL, &replacements[0]);
 }
+static tt_status gradients(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in, const tt_tensor* const* outs, int64_t n_outs,
+                           tt_tensor** replacements) {
+  (void)in, (void)n_in;
+  return outs[0] ? passed(user, x, m, outs, n_outs, replacements) : TT_OK;
+}
 static tt_status add_to(Run* r, tt_module* net, tt_module* layer) {
   const tt_status s = tt_module_append(r->x, net, layer);
   tt_module_release(layer);
@@ -527,6 +532,9 @@ static tt_status build_tree(Run* r, tt_module** net) {
   TRY(add_to(r, *net, layer));
   TRY(tt_nn_batch_norm1d(r->x, 60, NULL, &layer));
   TRY(add_to(r, *net, layer)); /* the tree keeps it */
+  TRY(tt_module_register_full_backward_pre_hook(r->x, layer, passed, r, count_drop, NULL));
+  TRY(tt_module_register_full_backward_hook(r->x, layer, gradients, r, count_drop, NULL));
+  TRY(tt_module_register_full_backward_hook(r->x, *net, gradients, r, count_drop, NULL)); /* whose input needs no gradient */
   return tt_module_register_forward_pre_hook(r->x, layer, passed, r, count_drop, NULL);
 }
 static tt_status grow_tree(Run* r, Tree* t) {

@@ -81,6 +81,10 @@ end
 register_forward_pre_hook(f, m::Module) = hook(C.tt_module_register_forward_pre_hook, C.tt_module_remove_hook, m, :module_pre, f)
 "register_forward_hook(m) do m, inputs, outputs … end: may return replacements of the outputs."
 register_forward_hook(f, m::Module) = hook(C.tt_module_register_forward_hook, C.tt_module_remove_hook, m, :module, f)
+"register_full_backward_pre_hook(m) do m, grad_outputs … end: in backward; may return replacements of the gradients of m's results."
+register_full_backward_pre_hook(f, m::Module) = hook(C.tt_module_register_full_backward_pre_hook, C.tt_module_remove_hook, m, :module_pre, f)
+"register_full_backward_hook(m) do m, grad_outputs, grad_inputs … end: in backward; may return replacements of the gradients of m's inputs. nothing: no gradient (an input's may be zeros)."
+register_full_backward_hook(f, m::Module) = hook(C.tt_module_register_full_backward_hook, C.tt_module_remove_hook, m, :module, f)
 
 """
     net = nn.custom("Net"; fc=nn.Linear(4, 2), scale=tensor([1f0])) do m, x

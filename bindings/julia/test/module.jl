@@ -84,3 +84,17 @@ end
     remove!(after)
     @test near(m(tensor([0.0 0])), Array(m.bias)')
 end
+
+@testset "backward hooks" begin
+    m = nn.custom((m, a, b) -> a .* b)
+    a, b, seen = tensor([2.0, 3]; requires_grad=true), tensor([5.0, 7]), []
+    before = register_full_backward_pre_hook((m, grads) -> grads[1] .* 10, m)
+    after = register_full_backward_hook(m) do m, grad_outputs, grad_inputs
+        push!(seen, Array(grad_outputs[1]), Array(grad_inputs[2]))
+        (grad_inputs[1] .+ 1, nothing)
+    end
+    TT.backward(sum(m(a, b)))
+    @test near(a.grad, [51, 71]) && seen == [[10.0, 10.0], [0.0, 0.0]]
+    remove!(before)
+    remove!(after)
+end

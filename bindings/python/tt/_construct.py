@@ -1,5 +1,5 @@
 """Calls the constructors of classes by their rows in the generated tables (_nn_classes.py, _optim_classes.py)."""
-from ctypes import byref, c_double, c_int32, c_int64
+from ctypes import addressof, byref, c_double, c_int32, c_int64, create_string_buffer
 from struct import Struct
 
 from . import _convert as convert
@@ -92,7 +92,6 @@ def options(rows, values, op, enums, keep):
 
 
 def address(data, keep):
-    from ctypes import addressof, create_string_buffer
     buffer = create_string_buffer(data, max(len(data), 1))
     keep.append(buffer)
     return addressof(buffer)

@@ -6,6 +6,7 @@ from itertools import count
 from .. import _types
 from .._tensor import Tensor, to_arguments
 from ..autograd import no_grad
+from ._backward import Watch
 from .parameter import Buffer, Parameter
 
 hook_numbers = count(1)
@@ -14,9 +15,11 @@ hook_numbers = count(1)
 class HookHandle:
     """remove() ends a hook."""
 
-    def __init__(self, hooks, hook):
+    def __init__(self, hooks, hook, prepend=False):
         self.hooks, self.number = hooks, next(hook_numbers)
         hooks[self.number] = hook
+        if prepend:
+            hooks.move_to_end(self.number, last=False)
 
     def remove(self):
         self.hooks.pop(self.number, None)
@@ -47,7 +50,7 @@ class Module:
         made["_parameters"], made["_buffers"], made["_modules"] = {}, {}, {}
         made["_non_persistent"] = set()
         made["_forward_pre_hooks"], made["_forward_hooks"] = OrderedDict(), OrderedDict()
-        made["_backward_hooks"] = OrderedDict()
+        made["_backward_pre_hooks"], made["_backward_hooks"] = OrderedDict(), OrderedDict()
 
     # ---- registration ----
 
@@ -143,7 +146,7 @@ class Module:
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args, **kwargs):
-        if not (self._forward_pre_hooks or self._forward_hooks or self._backward_hooks):
+        if not (self._forward_pre_hooks or self._forward_hooks or self._backward_pre_hooks or self._backward_hooks):
             return self.forward(*args, **kwargs)
         for hook, with_kwargs in list(self._forward_pre_hooks.values()):
             found = hook(self, args, kwargs) if with_kwargs else hook(self, args)
@@ -151,11 +154,15 @@ class Module:
                 args, kwargs = found
             elif found is not None:
                 args = found if isinstance(found, tuple) else (found,)
+        watch = None
+        if self._backward_pre_hooks or self._backward_hooks:
+            watch = Watch(self, self._backward_hooks.values(), self._backward_pre_hooks.values())
+            args = watch.inputs(args)
         out = self.forward(*args, **kwargs)
         for hook, with_kwargs in list(self._forward_hooks.values()):
             found = hook(self, args, kwargs, out) if with_kwargs else hook(self, args, out)
             out = out if found is None else found
-        return out
+        return out if watch is None else watch.results(out)
 
     def register_forward_pre_hook(self, hook, *, with_kwargs=False):
         """Calls hook(module, args) before forward; what it returns takes the place of the arguments."""
@@ -164,6 +171,17 @@ class Module:
     def register_forward_hook(self, hook, *, with_kwargs=False):
         """Calls hook(module, args, output) after forward; what it returns takes the place of the output."""
         return HookHandle(self._forward_hooks, (hook, with_kwargs))
+
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        """Calls hook(module, grad_output) in backward; what it returns takes the place of the gradients of the results."""
+        return HookHandle(self._backward_pre_hooks, hook, prepend)
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """Calls hook(module, grad_input, grad_output) in backward; what it returns takes the place of the gradients of the inputs.
+
+        The gradients are tuples, with None for what is no tensor and for results that got none.
+        """
+        return HookHandle(self._backward_hooks, hook, prepend)
 
     # ---- the tree ----
 

@@ -1,4 +1,5 @@
 """Parameter: a leaf that a module registers when it is assigned."""
+from .. import _ops
 from .._tensor import Tensor, new
 
 
@@ -6,7 +7,6 @@ class Parameter(Tensor, plain_results=True):
     """A tensor that counts as a module's parameter. Parameter(data, requires_grad=True)"""
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
-            from .. import _ops
             data = _ops.empty(0)
         return cls.over(data.detach()).requires_grad_(requires_grad)
 

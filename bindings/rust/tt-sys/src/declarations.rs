@@ -3165,6 +3165,8 @@ extern "C" {
     pub fn tt_module_print(c: *mut tt_ctx, m: *const tt_module, buffer: *mut c_char, cap: i64, n: *mut i64) -> tt_status;
     pub fn tt_module_register_forward_pre_hook(c: *mut tt_ctx, m: *mut tt_module, fn_: tt_module_pre_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
     pub fn tt_module_register_forward_hook(c: *mut tt_ctx, m: *mut tt_module, fn_: tt_module_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
+    pub fn tt_module_register_full_backward_pre_hook(c: *mut tt_ctx, m: *mut tt_module, fn_: tt_module_pre_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
+    pub fn tt_module_register_full_backward_hook(c: *mut tt_ctx, m: *mut tt_module, fn_: tt_module_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
     pub fn tt_module_remove_hook(c: *mut tt_ctx, m: *mut tt_module, id: i64) -> tt_status;
     pub fn tt_module_new_custom(c: *mut tt_ctx, def: *const tt_module_def, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_multihead_attention_forward(c: *mut tt_ctx, m: *mut tt_module, query: *const tt_tensor, key: *const tt_tensor, value: *const tt_tensor, opts: *const tt_nn_multihead_attention_forward_opts, out: *mut *mut tt_tensor, weights: *mut *mut tt_tensor) -> tt_status;

@@ -649,6 +649,14 @@ impl Module {
     pub fn register_forward_hook<F: Fn(&Module, &[Option<Tensor>], &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_module_register_forward_hook(c, self.raw(), Some(callbacks::tt_module_hook::<F>), user(f), Some(drop_user::<F>), out)) }
     }
+    /// In backward, of a call that was recorded while the module had such hooks. Pre: on the gradients of its results, as they come. Then, on those (inputs) and on the gradients of the module's inputs (outs, which replacements of the same shape and dtype replace). NULL: no gradient came to that result; of inputs, all are NULL if none needs a gradient, else an input that got none has zeros. Inputs and results that need a gradient pass as copies; the graph keeps the module alive.
+    pub fn register_full_backward_pre_hook<F: Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
+        unsafe { call_value(|c, out| sys::tt_module_register_full_backward_pre_hook(c, self.raw(), Some(callbacks::tt_module_pre_hook::<F>), user(f), Some(drop_user::<F>), out)) }
+    }
+    /// In backward, of a call that was recorded while the module had such hooks. Pre: on the gradients of its results, as they come. Then, on those (inputs) and on the gradients of the module's inputs (outs, which replacements of the same shape and dtype replace). NULL: no gradient came to that result; of inputs, all are NULL if none needs a gradient, else an input that got none has zeros. Inputs and results that need a gradient pass as copies; the graph keeps the module alive.
+    pub fn register_full_backward_hook<F: Fn(&Module, &[Option<Tensor>], &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
+        unsafe { call_value(|c, out| sys::tt_module_register_full_backward_hook(c, self.raw(), Some(callbacks::tt_module_hook::<F>), user(f), Some(drop_user::<F>), out)) }
+    }
     /// Takes a hook away, by what registering it gave.
     pub fn remove_hook(&self, id: i64) -> Result<()> {
         unsafe { call(|c| sys::tt_module_remove_hook(c, self.raw(), id)) }

@@ -167,6 +167,22 @@ fn module_hooks() -> Result<()> {
 }
 
 #[test]
+fn module_backward_hooks() -> Result<()> {
+    let (m, x) = (tt::nn::relu()?, leaf(&[-1.0, 3.0]));
+    m.register_full_backward_pre_hook(|_, grads| Ok(vec![Some(grads[0].as_ref().unwrap() * 10.0)]))?;
+    let id = m.register_full_backward_hook(|m, grad_outputs, grad_inputs| {
+        assert_eq!((m.class().as_str(), grad_outputs.len()), ("ReLU", 1));
+        Ok(vec![Some(grad_inputs[0].as_ref().unwrap() + 1.0)])
+    })?;
+    m.call(&x)?.sum()?.backward()?;
+    assert_eq!(values(&x.grad()?.unwrap())?, [1.0, 11.0]);
+    m.remove_hook(id)?;
+    m.register_full_backward_hook(|_, _, grad_inputs| Ok(vec![None; grad_inputs.len() + 1]))?;
+    assert!(m.call(&x)?.sum()?.backward().is_err());
+    Ok(())
+}
+
+#[test]
 fn closures_of_optimizers_and_schedules() -> Result<()> {
     let w = leaf(&[3.0]);
     let sgd = tt::optim::sgd_with(&[&w], tt::optim::SgdOpts::new().lr(0.25))?;

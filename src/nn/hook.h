@@ -1,0 +1,96 @@
+// Hooks of modules: callbacks of the host before and after forward, and on the gradients of a module's results and inputs.
+#pragma once
+
+#include "autograd/host_outs.h"
+#include "autograd/node.h"
+#include "base/drop.h"
+#include "core/callback.h"
+#include "nn/module.h"
+
+namespace TT_NS {
+
+using ModulePreHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs, int64_t n, tt_tensor** replacements);
+using ModulePostHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs, int64_t n_inputs,
+                                     const tt_tensor* const* outs, int64_t n_outs, tt_tensor** replacements);
+struct ModuleHook {
+  enum Kind : int32_t { kForwardPre, kForward, kBackwardPre, kBackward } kind;
+  int64_t id;
+  ModulePreHook pre;    // of the kinds …Pre; the other one is NULL
+  ModulePostHook post;
+  void* user;
+  void (*drop)(void*);
+  ModuleHook* next;
+  RefCount running;     // calls in progress; removed while one runs: freed by the last
+  bool removed;
+};
+// drop runs once, also on failure
+int64_t add_module_hook(Module& m, ModuleHook::Kind kind, ModulePreHook pre, ModulePostHook post, void* user, void (*drop)(void*));
+bool remove_module_hook(Module& m, int64_t id) noexcept;
+void unlink_hook(Module& m, ModuleHook* h) noexcept;
+
+// Calls call(hook) for each of a kind; hooks may be added and removed meanwhile.
+template <class F>
+void for_each_hook(Module& m, ModuleHook::Kind kind, F call) {
+  for (ModuleHook* h = m.hooks; h;) {
+    if (h->removed || h->kind != kind) {
+      h = h->next;
+      continue;
+    }
+    struct Running {
+      Module& m;
+      ModuleHook* h;
+      ModuleHook** next;
+      ~Running() {
+        *next = h->next;
+        if (__atomic_sub_fetch(&h->running, 1, __ATOMIC_ACQ_REL) == 0 && h->removed) unlink_hook(m, h);
+      }
+    };
+    ref_inc(&h->running);
+    Running running{m, h, &h};
+    call(*running.h);
+  }
+}
+
+inline tt_module* handle(Module& m) { return reinterpret_cast<tt_module*>(&m); }
+inline const tt_tensor* const* handles(TensorSpan s) { return reinterpret_cast<const tt_tensor* const*>(s.ptr); }
+
+// What hooks see and may replace: tensors (some may be absent) and the plain pointers to them.
+struct Values {
+  TensorList own;
+  SmallVec<const Tensor*, 4> ptr;
+  explicit Values(TensorSpan s) {
+    for (const Tensor* t : s) own.push_back(TensorRef::share(t)), ptr.push_back(t);
+  }
+  explicit Values(TensorList&& l) : own(std::move(l)) {
+    for (const TensorRef& t : own) ptr.push_back(t.get());
+  }
+  TensorSpan span() const { return {ptr.data(), ptr.size()}; }
+  bool any() const {
+    for (const Tensor* t : ptr)
+      if (t) return true;
+    return false;
+  }
+  void take(TensorList&& l) {
+    ptr.clear();
+    own = std::move(l);
+    for (const TensorRef& t : own) ptr.push_back(t.get());
+  }
+  void set(int64_t i, TensorRef&& t) { own[i] = std::move(t), ptr[i] = own[i].get(); }
+  // Absent replacements keep what is there.
+  void replace(TensorList&& l) {
+    for (int64_t i = 0; i < l.size(); i++)
+      if (l[i]) set(i, std::move(l[i]));
+  }
+};
+
+// A recorded call of a module that has backward hooks. Its inputs and its results each pass a node; a third one below the inputs' gets the
+// gradients of both and runs the hooks. (Nodes keep the module, never gradients.)
+struct WatchedCall {
+  NodeRef inputs;    // empty: no input needs a gradient
+  int64_t n_inputs = 0;
+  bool on = false;
+};
+WatchedCall watch_inputs(Module& m, Values& inputs);
+void watch_results(Module& m, const WatchedCall& call, Values& results);
+
+}  // namespace TT_NS

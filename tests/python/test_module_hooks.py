@@ -1,0 +1,79 @@
+"""Full backward hooks of modules, as PyTorch's."""
+import pytest
+
+import tt
+from tt import nn
+
+
+class Pair(nn.Module):
+    def forward(self, a, b, scale=1):
+        return a * b * scale, a + b
+
+
+def leaf(*values):
+    return tt.tensor([float(v) for v in values], requires_grad=True)
+
+
+def test_what_hooks_see():
+    m, a, b, seen = Pair(), leaf(2, 3), leaf(5, 7), []
+    m.register_full_backward_hook(lambda m, grad_input, grad_output: seen.append((m, grad_input, grad_output)))
+    product, total = m(a, b, 2)
+    (product + 100 * total).sum().backward()
+    (module, grad_input, grad_output), = seen
+    assert module is m and [g if g is None else g.tolist() for g in grad_input] == [[110, 114], [104, 106], None]
+    assert [g.tolist() for g in grad_output] == [[1, 1], [100, 100]]
+    assert a.grad.tolist() == [110, 114] and b.grad.tolist() == [104, 106]
+    seen.clear()
+    m(a, tt.tensor([5.0, 7]))[0].sum().backward()
+    assert seen[0][1][1].tolist() == [0, 0] and seen[0][2][1] is None
+
+
+def test_replacements_in_order():
+    m, x, order = nn.ReLU(), leaf(-1, 3), []
+    m.register_full_backward_pre_hook(lambda m, g: [g[0] * 10])
+    m.register_full_backward_hook(lambda m, gi, go: order.append("second") or (gi[0] + go[0],))
+    first = m.register_full_backward_hook(lambda m, gi, go: order.append("first") or gi[0] * 2, prepend=True)
+    m(x).sum().backward()
+    assert x.grad.tolist() == [10, 30] and order == ["first", "second"]
+    first.remove()
+    x.grad = None
+    m(x).sum().backward()
+    assert x.grad.tolist() == [10, 20]
+
+
+def test_no_input_needs_a_gradient():
+    m, seen = nn.Linear(2, 1), []
+    handle = m.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go[0].tolist())))
+    m(tt.ones(1, 2)).sum().backward()
+    assert seen == [((None,), [[1.0]])] and m.weight.grad.tolist() == [[1, 1]]
+    handle.remove()
+    m.register_full_backward_hook(lambda m, gi, go: (go[0],))
+    with pytest.raises(RuntimeError, match="none of whose inputs"):
+        m(tt.ones(1, 2)).sum().backward()
+    with tt.no_grad():
+        m(tt.ones(1, 2))
+
+
+def test_failures():
+    m, x = nn.ReLU(), leaf(1)
+    handle = m.register_full_backward_hook(lambda m, gi, go: (gi[0], gi[0]))
+    with pytest.raises(RuntimeError, match="returned 2 gradients: expected 1"):
+        m(x).sum().backward()
+    handle.remove()
+
+    def broken(*_):
+        raise KeyError("mine")
+    handle = m.register_full_backward_pre_hook(broken)
+    with pytest.raises(KeyError, match="mine"):
+        m(x).sum().backward()
+    handle.remove()
+    m(x).sum().backward()
+    assert x.grad.tolist() == [1]
+
+
+def test_gradients_of_gradients():
+    m, x, calls = Pair(), leaf(3), []
+    m.register_full_backward_hook(lambda m, gi, go: calls.append(1) or (gi[0] * 2, gi[1]))
+    g, = tt.autograd.grad(m(x, x)[0].sum(), [x], create_graph=True)
+    assert g.tolist() == [9]  # 2 x + x
+    assert tt.autograd.grad(g.sum(), [x])[0].tolist() == [3] and len(calls) == 1  # the second backward comes by the inputs alone
