@@ -146,17 +146,12 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
         raise wrong_kind("frombuffer", "dtype", "dtype", dtype)
     view = memoryview(buffer).cast("B")
     room = len(view) - offset
-    if offset < 0 or room < 0 or len(view) == 0:
-        raise ValueError(f"frombuffer: offset is {offset}, the buffer has {len(view)} bytes")
-    if count < 0:
-        if room % dtype.itemsize:
-            raise ValueError(f"frombuffer: {room} bytes are no multiple of the {dtype.itemsize} of a {dtype.name}")
-        count = room // dtype.itemsize
-    if count == 0 or count * dtype.itemsize > room:
-        raise ValueError(f"frombuffer: {count} elements of {dtype.name} do not fit the {room} bytes after offset {offset}")
+    n, rest = (count, 0) if count >= 0 else divmod(room, dtype.itemsize)
+    if offset < 0 or rest or not 0 < n * dtype.itemsize <= room:
+        raise ValueError(f"frombuffer: {n} elements of {dtype.name} are not what the {len(view)} bytes of the buffer have from offset {offset} on")
     buffer = (c_void_p * 12)()  # Py_buffer, whose first field is the address
     ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), buffer, 0)
     address = buffer[0]
     ctypes.pythonapi.PyBuffer_Release(buffer)
-    made = imported(address + offset, dtype, (count,), None, not view.readonly, view)
+    made = imported(address + offset, dtype, (n,), None, not view.readonly, view)
     return made.requires_grad_() if requires_grad else made

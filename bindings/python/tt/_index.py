@@ -49,16 +49,10 @@ def index_item(item, keep):
 
 
 def slice_item(s):
-    parts, has = [], 0
-    for bit, part in enumerate((s.start, s.stop, s.step)):
-        if part is None:
-            parts.append(0)
-        else:
-            try:
-                parts.append(min(max(part.__index__(), INT_MIN), INT_MAX))
-            except AttributeError:
-                raise TypeError(f"slice indices must be integers or None, not {type(part).__name__}") from None
-            has |= 1 << bit
-    if has & 4 and parts[2] <= 0:
+    given = s.start, s.stop, s.step
+    if not all(part is None or hasattr(part, "__index__") for part in given):
+        raise TypeError(f"slice indices must be integers or None, not {s}")
+    parts = [0 if part is None else min(max(part.__index__(), INT_MIN), INT_MAX) for part in given]
+    if s.step is not None and parts[2] <= 0:
         raise ValueError("slice step must be positive")
-    return INDEX.pack(IDX_SLICE, has, *parts, 0)
+    return INDEX.pack(IDX_SLICE, sum((part is not None) << bit for bit, part in enumerate(given)), *parts, 0)

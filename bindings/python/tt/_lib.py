@@ -14,15 +14,6 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 
 
-def candidates():
-    """(why, path) of every place that may hold the library, in order."""
-    named = os.environ.get("TT_LIBRARY")
-    if named:
-        return [("TT_LIBRARY", named)]
-    return [("beside the package", os.path.join(HERE, NAME)), ("the source tree's build", os.path.join(TREE, "build", NAME)),
-            ("the system's loader", NAME + ".0"), ("the system's loader", NAME)]
-
-
 class Library(ctypes.CDLL):
     """Calls release the interpreter's lock. Functions have no prototypes but their results: callers pass ctypes objects of the right types,
     and a prototype would convert each of them once more (200 ns a call)."""
@@ -44,32 +35,43 @@ class QuickLibrary(Library):
     _func_flags_ = ctypes.PyDLL._func_flags_
 
 
+def candidates():
+    """(why, path) of every place that may hold the library, in order."""
+    named = os.environ.get("TT_LIBRARY")
+    if named:
+        return [("TT_LIBRARY", named)]
+    return [("beside the package", os.path.join(HERE, NAME)), ("the source tree's build", os.path.join(TREE, "build", NAME)),
+            ("the system's loader", NAME + ".0"), ("the system's loader", NAME)]
+
+
 def open_library():
-    """The first library found, its path and what was looked at before it."""
-    tried = []
+    """The first library found, if it is of this version, and its path."""
+    tried = "Searched:"
     for why, path in candidates():
-        if os.sep in path and not os.path.exists(path):
-            tried.append(f"{path} ({why}): not there")
-            continue
         try:
-            return Library(path), path, [*tried, f"{path} ({why}): found"]
+            if os.sep in path and not os.path.exists(path):
+                raise OSError("not there")
+            library = Library(path)
         except OSError as e:
-            tried.append(f"{path} ({why}): {e}")
-    raise ImportError(f"tt {VERSION}: libtt was not found; set TT_LIBRARY to its path. Searched:\n  " + "\n  ".join(tried))
+            tried += f"\n  {path} ({why}): {e}"
+            continue
+        return checked(library, path, f"{tried}\n  {path} ({why}): found"), path
+    raise ImportError(f"tt {VERSION}: libtt was not found; set TT_LIBRARY to its path. {tried}")
 
 
-def check_version(library, path, tried):
-    needed = ".".join(VERSION.split(".")[:2])
+def checked(library, path, tried):
+    """The library, if it is of the version that the package needs."""
+    needed = VERSION.rpartition(".")[0]
     try:
         found = library.tt_version().decode()
     except ImportError:
         found = "unknown (it has no tt_version)"
-    if found.split(".")[:2] != needed.split("."):
-        raise ImportError(f"tt: {path} is version {found}; this package is {VERSION} and needs {needed}.x. Searched:\n  " + "\n  ".join(tried))
+    if found.rpartition(".")[0] != needed:
+        raise ImportError(f"tt: {path} is version {found}; this package is {VERSION} and needs {needed}.x. {tried}")
+    return library
 
 
-lib, path, _tried = open_library()
-check_version(lib, path, _tried)
+lib, path = open_library()
 quick = QuickLibrary(path)
 
 

@@ -429,33 +429,27 @@ class Storage:
         return self._of._storage_bytes()
 
 
+def to_dtype(dtype=None, non_blocking=False, copy=False, *, device=None, memory_format=preserve_format):
+    return dtype, device, copy, memory_format
+
+
+def to_device(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=preserve_format):
+    return dtype, device, copy, memory_format
+
+
+def to_other(other, non_blocking=False, copy=False, *, memory_format=preserve_format):
+    return other.dtype, other.device, copy, memory_format
+
+
 def to_arguments(args, kwargs):
     """(dtype or None, device or None, copy, memory format) of a call of Tensor.to."""
-    names = ["non_blocking", "copy"]
-    target, where, rest = kwargs.pop("dtype", None), kwargs.pop("device", None), list(args)
-    if "other" in kwargs:
-        rest.insert(0, kwargs.pop("other"))
-    if rest and isinstance(rest[0], Tensor):
-        other = rest.pop(0)
-        target, where = other.dtype, other.device
-    elif rest and isinstance(rest[0], (str, device)) or rest and rest[0] is None:
-        where = rest.pop(0)
-        if rest and (isinstance(rest[0], (dtype, type)) or rest[0] is None):
-            target = rest.pop(0)
-    elif rest and isinstance(rest[0], (dtype, type)):
-        target = rest.pop(0)
-    elif rest:
-        raise TypeError(f"to(): the first argument must be a dtype, a device or a Tensor, not {type(rest[0]).__name__}")
-    form = kwargs.pop("memory_format", preserve_format) or preserve_format
-    if len(rest) > 2:
-        raise TypeError("to(): too many arguments")
-    flags = dict(zip(names, rest), **kwargs)
-    for name in flags:
-        if name not in names:
-            raise TypeError(f"to() got an unexpected keyword argument '{name}'")
+    first = args[0] if args else kwargs.get("other")
+    bind = to_other if isinstance(first, Tensor) else to_dtype if isinstance(first, (dtype, type)) else to_device
+    target, where, copy, form = bind(*args, **kwargs)
+    form = preserve_format if form is None else form
     if not isinstance(form, memory_format):
         raise TypeError(f"to(): argument 'memory_format' must be memory_format, not {type(form).__name__}")
-    return target, where, bool(flags.get("copy", False)), form
+    return target, where, bool(copy), form
 
 
 def in_format(t, form, copy, source):
