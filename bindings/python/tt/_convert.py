@@ -88,31 +88,20 @@ def no_overload(op, *given):
 
 # ---- numbers ----
 
-def in_range(x, op, arg):
-    if INT_MIN <= x <= INT_MAX:
-        return x
-    raise errors.InvalidArgumentError(f"{op}: {arg} is {x}: no int64 has this value")
-
-
-def integer(x, op, arg):
+def integer(x, op, arg, top=INT_MAX):
     """An int that fits 64 bits; bool is no int here."""
-    if type(x) is int:
-        return x if INT_MIN <= x <= INT_MAX else in_range(x, op, arg)
-    if isinstance(x, bool):
+    if type(x) is int and INT_MIN <= x <= INT_MAX:
+        return x
+    if isinstance(x, bool) or not hasattr(x, "__index__"):
         raise wrong_kind(op, arg, "int", x)
-    try:
-        return in_range(index(x), op, arg)
-    except TypeError:
-        raise wrong_kind(op, arg, "int", x) from None
+    if INT_MIN <= index(x) <= top:
+        return index(x)
+    raise errors.InvalidArgumentError(f"{op}: {arg} is {x}: it does not fit 64 bits")
 
 
 def uint64(x, op, arg):
-    """64 bits; negative ints wrap."""
-    if isinstance(x, bool) or not hasattr(x, "__index__"):
-        raise wrong_kind(op, arg, "int", x)
-    if not INT_MIN <= index(x) < 2**64:
-        raise ValueError(f"{op}: {arg} is {x}: it does not fit 64 bits")
-    return c_uint64(index(x))
+    """Negative ints wrap."""
+    return c_uint64(integer(x, op, arg, 2**64 - 1))
 
 
 def real(x, op, arg):
@@ -136,15 +125,13 @@ def scalar(x, op, arg):
     if kind is float:
         return SCALAR.pack(3, 0, 0, x, 0.0)
     if kind is int:
-        return SCALAR.pack(2, 0, in_range(x, op, arg), 0.0, 0.0)
-    if kind is bool:
-        return SCALAR.pack(1, 0, x, 0.0, 0.0)
+        return SCALAR.pack(2, 0, integer(x, op, arg), 0.0, 0.0)
     if isinstance(x, Tensor) and x.numel() == 1 or kind.__module__ == "numpy" and hasattr(x, "item") and getattr(x, "ndim", 1) == 0:
         return scalar(x.item(), op, arg)
     if isinstance(x, bool):
         return SCALAR.pack(1, 0, int(x), 0.0, 0.0)
     if isinstance(x, numbers.Integral):
-        return SCALAR.pack(2, 0, in_range(int(x), op, arg), 0.0, 0.0)
+        return SCALAR.pack(2, 0, integer(int(x), op, arg), 0.0, 0.0)
     if isinstance(x, numbers.Real):
         return SCALAR.pack(3, 0, 0, float(x), 0.0)
     if isinstance(x, numbers.Complex):
@@ -163,7 +150,7 @@ def number_form(f64, i64, other, x, op, arg):
     if kind is float:
         return f64, c_double(x)
     if kind is int:
-        return i64, c_int64(in_range(x, op, arg))
+        return i64, c_int64(integer(x, op, arg))
     return other, scalar(x, op, arg)
 
 

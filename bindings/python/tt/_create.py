@@ -70,18 +70,18 @@ def from_values(data, dtype):
         if not issubclass(kind, (bool, int, float, complex, numbers.Number)):
             raise TypeError(f"tensor(): the data must be numbers, not {kind.__name__}")
     if any(issubclass(k, complex) for k in kinds):
-        made, natural = from_bytes(array("d", [x for v in leaves for x in (v.real, v.imag)]), complex128, shape), complex64
+        code, stored, natural, leaves = "d", complex128, complex64, [x for v in leaves for x in (v.real, v.imag)]
     elif any(not issubclass(k, int) for k in kinds):
         wide = dtype is not None and dtype_code(dtype, "tensor", "dtype") != float32.code
-        made, natural = from_bytes(array("d" if wide else "f", leaves), float64 if wide else float32, shape), float32
-    elif not kinds or kinds != {bool}:
-        try:
-            values = array("q", leaves)
-        except OverflowError:
-            raise errors.InvalidArgumentError("tensor: an integer of data does not fit 64 bits") from None
-        made, natural = from_bytes(values, int64, shape), int64 if kinds else float32
+        code, stored, natural = "d" if wide else "f", float64 if wide else float32, float32
+    elif kinds == {bool}:
+        code, stored, natural = "B", BOOL, BOOL
     else:
-        made, natural = from_bytes(array("B", leaves), BOOL, shape), BOOL
+        code, stored, natural = "q", int64, int64 if kinds else float32
+    try:
+        made = from_bytes(array(code, leaves), stored, shape)
+    except OverflowError:
+        raise errors.InvalidArgumentError("tensor: a number of data does not fit 64 bits") from None
     return made if dtype is not None else made.to(natural)
 
 

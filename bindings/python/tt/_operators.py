@@ -3,7 +3,6 @@ from importlib import import_module
 
 from . import _ops
 from ._arithmetic import OPERATORS
-from ._convert import operand
 from ._tensor import Tensor
 
 # module -> its functions that are methods of Tensor
@@ -36,21 +35,10 @@ for _module, _names in METHODS.items():
         setattr(Tensor, _name, Method(_name, _module))
 
 
-def floor_div(self, other):
-    other = operand(other)
-    return other if other is NotImplemented else _ops.div(self, other, rounding_mode="floor")
-
-
-def reflected_floor_div(self, other):
-    other = operand(other)
-    return other if other is NotImplemented else _ops.div(other, self, rounding_mode="floor")
-
-
 for _name, _method in OPERATORS.items():
     setattr(Tensor, _name, _method)
 Tensor.__div__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__rtruediv__
 Tensor.__radd__, Tensor.__rmul__ = Tensor.__add__, Tensor.__mul__
-Tensor.__floordiv__, Tensor.__rfloordiv__, Tensor.__ifloordiv__ = floor_div, reflected_floor_div, lambda self, other: _ops.floor_divide_(self, other)
 Tensor.__pos__ = lambda self: self
 Tensor.__hash__ = object.__hash__  # __eq__ compares elements; a tensor is a key by identity
 
@@ -70,7 +58,7 @@ def keep_class(cls):
     """Gives a subclass of Tensor methods and operators whose results are of that class. Functions such as tt.exp give plain tensors."""
     for name in dir(Tensor):
         known = next(vars(c)[name] for c in Tensor.__mro__ if name in vars(c))
-        wanted = name in OPERATORS or name in ("__getitem__", "__floordiv__", "__rfloordiv__") or not name.startswith("_") and name != "as_subclass"
+        wanted = name in OPERATORS or name == "__getitem__" or not name.startswith("_") and name != "as_subclass"
         if wanted and not isinstance(known, (property, bool)) and name not in vars(cls):
             setattr(cls, name, keeper(name))
 

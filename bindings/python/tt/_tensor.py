@@ -229,24 +229,9 @@ class Tensor(TensorHandle):
     def mT(self):
         return self.transpose(-2, -1)
 
-    def new_empty(self, *size, dtype=None, device=None, requires_grad=False):
-        return self._like(ops.empty, size, dtype, device, requires_grad)
-
-    def new_zeros(self, *size, dtype=None, device=None, requires_grad=False):
-        return self._like(ops.zeros, size, dtype, device, requires_grad)
-
-    def new_ones(self, *size, dtype=None, device=None, requires_grad=False):
-        return self._like(ops.ones, size, dtype, device, requires_grad)
-
-    def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False):
-        return ops.full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device).requires_grad_(requires_grad)
-
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
         from ._create import tensor
         return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
-
-    def _like(self, make, size, dtype, device, requires_grad):
-        return make(*size, dtype=dtype or self.dtype, device=device or self.device).requires_grad_(requires_grad)
 
     # ---- values ----
 

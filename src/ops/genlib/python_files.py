@@ -132,6 +132,19 @@ class Files:
                                       f"    return self._become({name}(self, *args, **kwargs))"])
             self.place("Tensor", name + "_", name + "_", [a + "_" for a in aliases])
 
+        if any(form.table("new") for form in forms_):
+            self.new(name, f, family)
+
+    def new(self, name, f, family):
+        """new_NAME of Tensor: dtype and device are the tensor's unless they are given."""
+        taken = [p.name for p in f.positional if p is not f.varargs] + (["*args"] if f.varargs else [])
+        given = taken + ["dtype=dtype or self.dtype", "device=device or self.device", "requires_grad=requires_grad"] + (["**kwargs"] if f.varargs else [])
+        signature = f.signature().replace("out=None, ", "")
+        family.write(f"new_{name}", [f"def new_{name}(self, {signature}):", f'    """As tt.{name}; dtype and device are by default the tensor\'s."""',
+                                     f"    return {name}({', '.join(given)})"])
+        self.place("Tensor", f"new_{name}", f"new_{name}")
+        self.declared[f"new_{name}"] = f
+
     def own(self, name, members):
         forms_ = [Form(op) for op in members]
         f, family = Function(name, forms_), self.family(forms_)

@@ -53,6 +53,9 @@ def methods_of(op, ops):
         found[f"__r{sign}__"] = [f"def __r{sign}__(self, other):", *swapped]
         if "inplace" in op.variants:
             found[f"__i{sign}__"] = [f"def __i{sign}__(self, other):", *rest(op.host + "_", "self, other")]
+    for more, given in op.get("python").get("operators", {}).items():
+        for prefix, function, operands_ in (("", op.host, "self, other"), ("r", op.host, "other, self"), ("i", op.host + "_", "self, other")):
+            found[f"__{prefix}{more}__"] = [f"def __{prefix}{more}__(self, other):", *rest(function, f"{operands_}, {given}")]
     return found
 
 

@@ -24,7 +24,7 @@ MODULES = {
     "_copy":
         "clone contiguous copy_ fill_ to zero_",
     "_factory":
-        "arange empty empty_like eye full full_like linspace ones ones_like zeros zeros_like",
+        "arange empty empty_like eye full full_like linspace new_empty new_full new_ones new_zeros ones ones_like zeros zeros_like",
     "_index":
         "embedding gather index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_select "
         "masked_select nonzero one_hot scatter scatter_ scatter_add scatter_add_ take_along_dim tril tril_ triu triu_",
@@ -87,13 +87,13 @@ PLACES = {
         "index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_select isfinite isinf isnan le le_ less "
         "less_ less_equal less_equal_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logical_and logical_and_ logical_not "
         "logical_not_ logical_or logical_or_ logical_xor logical_xor_ logsumexp lt lt_ masked_fill masked_fill_ masked_select matmul "
-        "max maximum mean min minimum mm mul mul_ multinomial multiply multiply_ mv narrow ne ne_ neg neg_ negative negative_ nonzero "
-        "norm normal_ not_equal not_equal_ nuclear_norm ones_like outer permute pow pow_ prod rand_like randn_like random_ reciprocal "
-        "reciprocal_ relu relu_ remainder remainder_ repeat reshape roll round round_ rsqrt rsqrt_ rsub scatter scatter_ scatter_add "
-        "scatter_add_ select sigmoid sigmoid_ sign sign_ sin sin_ sinh sinh_ softmax sort split split_with_sizes sqrt sqrt_ square "
-        "square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum t t_ take_along_dim tan tan_ tanh tanh_ tile topk transpose "
-        "transpose_ tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ unbind unflatten uniform_ unique unsqueeze unsqueeze_ "
-        "var view where zero_ zeros_like",
+        "max maximum mean min minimum mm mul mul_ multinomial multiply multiply_ mv narrow ne ne_ neg neg_ negative negative_ "
+        "new_empty new_full new_ones new_zeros nonzero norm normal_ not_equal not_equal_ nuclear_norm ones_like outer permute pow pow_ "
+        "prod rand_like randn_like random_ reciprocal reciprocal_ relu relu_ remainder remainder_ repeat reshape roll round round_ "
+        "rsqrt rsqrt_ rsub scatter scatter_ scatter_add scatter_add_ select sigmoid sigmoid_ sign sign_ sin sin_ sinh sinh_ softmax "
+        "sort split split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum t t_ "
+        "take_along_dim tan tan_ tanh tanh_ tile topk transpose transpose_ tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ "
+        "unbind unflatten uniform_ unique unsqueeze unsqueeze_ var view where zero_ zeros_like",
     "nn.functional":
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d avg_pool1d avg_pool2d batch_norm "
         "binary_cross_entropy binary_cross_entropy_with_logits conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "

@@ -52,6 +52,11 @@ def empty(*args, dtype=None, device=None, out=None, requires_grad=False, **kwarg
     return t.requires_grad_() if requires_grad else t
 
 
+def new_empty(self, *args, dtype=None, device=None, requires_grad=False, **kwargs):
+    """As tt.empty; dtype and device are by default the tensor's."""
+    return empty(*args, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, **kwargs)
+
+
 def zeros(*args, dtype=None, device=None, out=None, requires_grad=False, **kwargs):
     """zeros(*size, dtype=None, device=None, out=None, requires_grad=False)
 
@@ -68,6 +73,11 @@ def zeros(*args, dtype=None, device=None, out=None, requires_grad=False, **kwarg
     if tt_zeros(local.ctx, size_c, size_n, opts, byref(t)):
         fail()
     return t.requires_grad_() if requires_grad else t
+
+
+def new_zeros(self, *args, dtype=None, device=None, requires_grad=False, **kwargs):
+    """As tt.zeros; dtype and device are by default the tensor's."""
+    return zeros(*args, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, **kwargs)
 
 
 def ones(*args, dtype=None, device=None, out=None, requires_grad=False, **kwargs):
@@ -88,6 +98,11 @@ def ones(*args, dtype=None, device=None, out=None, requires_grad=False, **kwargs
     return t.requires_grad_() if requires_grad else t
 
 
+def new_ones(self, *args, dtype=None, device=None, requires_grad=False, **kwargs):
+    """As tt.ones; dtype and device are by default the tensor's."""
+    return ones(*args, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, **kwargs)
+
+
 def full(size, fill_value, *, dtype=None, device=None, out=None, requires_grad=False):
     """full(size, fill_value, *, dtype=None, device=None, out=None, requires_grad=False)
 
@@ -104,6 +119,11 @@ def full(size, fill_value, *, dtype=None, device=None, out=None, requires_grad=F
     if call(local.ctx, size_c, size_n, value, opts, byref(t)):
         fail()
     return t.requires_grad_() if requires_grad else t
+
+
+def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False):
+    """As tt.full; dtype and device are by default the tensor's."""
+    return full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
 def arange(start=None, end=None, step=1, *, dtype=None, device=None, out=None, requires_grad=False):
