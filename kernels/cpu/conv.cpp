@@ -109,8 +109,16 @@ struct GatherUnit {
     const int rows = low ? kMr / 2 : kMr;
     T* to_rows[kMr];
     for (int i = 0; i < rows; i++) to_rows[i] = whole && i < h ? out[r + i] + j : tile + i * kNr;
-    const GatherTile<T> t = {table + r,    kConvRows, b, n_taps, from, to, to_rows, first || !whole ? start : nullptr,
-                             live[r / kMr]};
+    const GatherTile<T> t = {table + r,
+                             kConvRows,
+                             b,
+                             n_taps,
+                             from,
+                             to,
+                             to_rows,
+                             first || !whole ? start : nullptr,
+                             live[r / kMr],
+                             j == j0 ? rows * p.gather.pixel : 0};
     if (w > kL)
       low ? gather_tile<T, kMr / 2, 2>(t) : gather_tile<T, kMr, 2>(t);
     else

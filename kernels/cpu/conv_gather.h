@@ -14,6 +14,7 @@ struct GatherTile {
   T* const* out;           // kMr rows
   const T* start;          // one row that the sums start with; NULL: the sums are added to out
   uint32_t live;           // bit k: tap k has a row that is not padding
+  int64_t ahead;           // elements from a row to the same of the following tile, which is fetched
 };
 
 // out (kMr rows, kVecs vectors) = start + or += sum over taps and terms of rows · b.
@@ -35,11 +36,15 @@ TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
     const T* a[kMr];
     TT_UNROLL
     for (int i = 0; i < kMr; i++) a[i] = rows[i];
+    const char* next = reinterpret_cast<const char*>(a[0] + t.from + t.ahead);
     for (int64_t k = t.from; k < t.to; k++, b += kConvNr<T>) {
       if (k % 4 == 0) {
         TT_UNROLL
         for (int v = 0; v < kVecs * TT_VEC_BYTES; v += 64) __builtin_prefetch(reinterpret_cast<char*>(*fetch) + v, 1);
         fetch += fetch != t.out + kMr - 1;
+        TT_UNROLL
+        for (size_t at = 0; at < 4 * kMr * sizeof(T); at += 64) __builtin_prefetch(next + at, 0, 2);
+        next += 4 * kMr * sizeof(T);
       }
       Vec<T> y[kVecs];
       TT_UNROLL

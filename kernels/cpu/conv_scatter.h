@@ -88,7 +88,7 @@ struct ScatterImage {
         for (int64_t r = 0; r < n_rows; r += kMr) {
           T* rows[kMr];
           for (int i = 0; i < kMr; i++) rows[i] = tile + i * kNr;
-          const GatherTile<T> t = {table + r, kConvRows, &b, 1, 0, p.s.co, rows, start, 1};
+          const GatherTile<T> t = {table + r, kConvRows, &b, 1, 0, p.s.co, rows, start, 1, j == 0 ? kMr * p.s.co : 0};
           cols - j > kLanes<T> ? gather_tile<T, kMr, 2>(t) : gather_tile<T, kMr, 1>(t);
           for (int64_t i = r; i < n_rows && i < r + kMr; i++) add(i, tile + (i - r) * kNr);
         }
