@@ -27,12 +27,12 @@ const LAST_KEY = Ref(UInt(0))
     Tensor(number)
 
 A tensor of the array's shape and element type over its own memory, column-major: both see each other's writes. Arrays that are no `Array` are
-copied first. A `Vector` cannot grow any more afterwards. For a copy: `tensor`.
+copied first. A `Vector` cannot grow any more afterwards (from Julia 1.11 on: if it grows, the two part). For a copy: `tensor`.
 """
 function Tensor(a::Array{T, N}) where {T, N}
     poll()
     code = dtype_code(T)
-    memory = N == 1 ? reshape(a, :, 1) : a  # of the same data: a vector that others share cannot be resized
+    memory = N == 1 ? reshape(a, :, 1) : a  # of the same data: nobody moves it now, even if a may grow
     o = Ref{Ptr{Cvoid}}()
     sizes, steps = Int64[size(a)...], Int64[strides(a)...]
     check(C.tt_tensor_import(ctx(), pointer(a), code, sizes, N, steps, true, DROP[], keep(memory), o))

@@ -19,8 +19,9 @@ Base.:/(a::Union{Tensor, Number}, b::Tensor) = scalar_like(b) ? div(a, b) : thro
 function Base.:^(a::Tensor, p::Union{Tensor, Number})
     scalar_like(a) && return pow(a, p)
     p isa Integer && p > 0 || throw(ArgumentError("^ of a matrix takes a positive integer: .^ works elementwise"))
-    return Base.power_by_squaring(a, p)
+    return p == 1 ? clone(a) : product_of(a, p)
 end
+product_of(a, n) = n == 1 ? a : (half = product_of(a, n >> 1); iseven(n) ? half * half : half * half * a)
 Base.literal_pow(::typeof(^), a::Tensor, ::Val{p}) where {p} = a ^ p
 
 "The transpose of a matrix (a view); of a vector: a row."

@@ -125,8 +125,10 @@ struct Tensor <: Handle
         s = @inbounds l.spare[top]
         @inbounds l.spare[top] = NONE
         l.top = top - 1
+        use = s.use
+        use < 0 && return fresh(h)
         s.h = h
-        return new(s, s.use)
+        return new(s, use)
     end
     @noinline function fresh(h::Ptr{Cvoid})
         s = finalizer(RELEASE[], Slot(h, 0))
@@ -137,10 +139,13 @@ end
 wrap_or_nothing(h) = h == C_NULL ? nothing : wrap(h)
 borrow(h) = (C.tt_tensor_retain(h); wrap(h))
 
-"Called by the collector with a slot's address; a tensor that another finalizer still finds there is a freed one."
+# Called by the collector with a slot's address. To other finalizers its tensor is a freed one; what they have put aside is not taken again, as
+# nobody would finalize it.
 function release_at(at)
+    h = unsafe_load(at)
+    unsafe_store!(at, C_NULL)
     unsafe_store!(Ptr{Int}(at), -1, 2)
-    C.tt_tensor_release(unsafe_load(at))
+    C.tt_tensor_release(h)
     return
 end
 const RELEASE = Ref{Ptr{Cvoid}}(C_NULL)

@@ -56,6 +56,9 @@ end
     @test sum(a)[] == 2 && settled() <= kept + 1
     make(n) = foreach(i -> Holder(a .+ i), 1:n)
     make(1000)
+    settled()
+    again(n) = foreach(i -> a .+ i, 1:n)
+    again(1000)  # what those finalizers have put aside, too, is collected
     @test settled() <= kept + 1
 end
 

@@ -4,7 +4,7 @@ A, B = Array(a), Array(b)
 
 @testset "arithmetic" begin
     @test near(a + b, A + B) && near(a - b, A - B) && near(a * b, A * B) && near(-a, -A) && near(+a, A)
-    @test near(a + 1, A .+ 1) && near(1 - a, 1 .- A) && near(2a, 2A) && near(a / 2, A / 2) && near(a^2, A^2) && near(a^3, A^3)
+    @test near(a + 1, A .+ 1) && near(1 - a, 1 .- A) && near(2a, 2A) && near(a / 2, A / 2) && near(a^2, A^2) && near(a^1, A) && near(a^3, A^3) && near(a^5, A^5)
     @test near(a', A') && near(transpose(a), A') && near(a * Tensor([1.0, 2]), A * [1, 2])
     s = Tensor(3.0)
     @test near(s * a, 3A) && near(a / s, A / 3) && (s^2)[] == 9 && (1 / s)[] ≈ 1 / 3
