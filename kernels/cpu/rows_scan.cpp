@@ -1,4 +1,4 @@
-// cumprod along any dimension of a contiguous array.
+// cumsum and cumprod along any dimension of a contiguous array.
 #include "cpu/rows.h"
 
 #include "cpu/rows_vec.h"
@@ -93,9 +93,126 @@ TT_NOINLINE int32_t scan(const SoftmaxPlan& p, int64_t begin, int64_t end) {
   return TT_OK;
 }
 
+// ---- cumsum ----
+
+// A sum that goes on for long: in double for floats; in a pair of doubles, the second of which holds what the first one
+// lost, for doubles; modulo 2^64 for integers.
+template <class V>
+struct RunningSum;
+template <>
+struct RunningSum<float> {
+  using Part = double;
+  double sum = 0;
+  TT_INLINE void add(double x) { sum += x; }
+  TT_INLINE void add(const RunningSum& s) { sum += s.sum; }
+  TT_INLINE float with(double x) const { return float(sum + x); }
+};
+template <>
+struct RunningSum<double> {
+  using Part = double;
+  double sum = 0, lost = 0;
+  TT_INLINE void add(double x) {
+    const double next = sum + x, rounded = next - sum, error = (sum - (next - rounded)) + (x - rounded);
+    sum = next, lost = next - next == 0 ? lost + error : 0;  // of an infinite sum nothing is known but that
+  }
+  TT_INLINE void add(const RunningSum& s) { add(s.sum), lost += s.lost; }
+  TT_INLINE double with(double x) const { return sum + (x + lost); }
+};
+template <>
+struct RunningSum<int64_t> {
+  using Part = uint64_t;
+  uint64_t sum = 0;
+  TT_INLINE void add(uint64_t x) { sum += x; }
+  TT_INLINE void add(const RunningSum& s) { sum += s.sum; }
+  TT_INLINE int64_t with(uint64_t x) const { return int64_t(sum + x); }
+};
+
+// n elements behind each other: each run of 16 by itself, which goes to the sum, and the rest one by one.
+constexpr int64_t kScanRun = 16, kScanBlock = 256;
+template <class V>
+TT_INLINE void scan_run(RunningSum<V>* sum, const V* in, V* out, int64_t n) {
+  using Part = typename RunningSum<V>::Part;
+  Part part = 0, run[kScanRun];
+#pragma GCC unroll 16
+  for (int64_t j = 0; j < n; j++) run[j] = part += Part(in[j]);
+#pragma GCC unroll 16
+  for (int64_t j = 0; j < n; j++) out[j] = sum->with(run[j]);
+  sum->add(part);
+}
+template <class V>
+TT_NOINLINE void sum_row(RunningSum<V>* before, const V* in, V* out, int64_t n) {
+  RunningSum<V> sum = *before;
+  int64_t i = 0;
+  for (; i + kScanRun <= n; i += kScanRun) scan_run(&sum, in + i, out + i, kScanRun);
+  for (; i < n; i++) scan_run(&sum, in + i, out + i, 1);
+  *before = sum;
+}
+
+// Only their sum: of blocks, in lanes.
+template <class V>
+TT_NOINLINE void add_row(RunningSum<V>* sum, const V* in, int64_t n) {
+  using Part = typename RunningSum<V>::Part;
+  for (int64_t i = 0; i < n; i += kScanBlock) {
+    const int64_t k = n - i < kScanBlock ? n - i : kScanBlock;
+    Part lane[kScanRun] = {};
+    int64_t r = 0;
+    for (; r + kScanRun <= k; r += kScanRun)
+      for (int64_t j = 0; j < kScanRun; j++) lane[j] += Part(in[i + r + j]);
+    for (int64_t j = 0; r + j < k; j++) lane[j] += Part(in[i + r + j]);
+    for (int64_t w = kScanRun / 2; w; w /= 2)
+      for (int64_t j = 0; j < w; j++) lane[j] += lane[j + w];
+    sum->add(lane[0]);
+  }
+}
+
+// `steps` rows of n <= kRowTile elements, `step` elements apart; of each column. out NULL: only the sums are wanted.
+template <class V>
+TT_NOINLINE void sum_tile(RunningSum<V>* before, const V* in, V* out, int64_t steps, int64_t step, int64_t n) {
+  RunningSum<V> sum[kRowTile];
+  for (int64_t j = 0; j < n; j++) sum[j] = before[j];
+  for (int64_t i = 0; i < steps; i++) {
+    for (int64_t j = 0; j < n; j++) sum[j].add(typename RunningSum<V>::Part(in[i * step + j]));
+    if (out)
+      for (int64_t j = 0; j < n; j++) out[i * step + j] = sum[j].with(0);
+  }
+  for (int64_t j = 0; j < n; j++) before[j] = sum[j];
+}
+
+template <class V>
+TT_NOINLINE int32_t sums(const ScanPlan& p, int64_t begin, int64_t end) {
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t c = u % p.n_chunks, tile = u / p.n_chunks % p.n_tiles, o = u / p.n_chunks / p.n_tiles;
+    const int64_t column = tile * kRowTile, n = p.inner - column < kRowTile ? p.inner - column : kRowTile;
+    const int64_t first = c * p.chunk, steps = p.dim - first < p.chunk ? p.dim - first : p.chunk;
+    const int64_t at = (o * p.dim + first) * p.inner + column;
+    auto sums_at = [&](int64_t k) {
+      return reinterpret_cast<RunningSum<V>*>(p.sums + ((o * p.n_chunks + k) * p.inner + column) * 16);
+    };
+    RunningSum<V> sum[kRowTile];
+    for (int64_t k = 0; k < c && p.run.stage == 1; k++)
+      for (int64_t j = 0; j < n; j++) sum[j].add(sums_at(k)[j]);
+    const V* in = reinterpret_cast<const V*>(p.in) + at;
+    V* out = p.run.stage == 1 ? reinterpret_cast<V*>(p.out) + at : nullptr;
+    if (p.inner == 1 && out)
+      sum_row(sum, in, out, steps);
+    else if (p.inner == 1)
+      add_row(sum, in, steps);
+    else
+      sum_tile(sum, in, out, steps, p.inner, n);
+    for (int64_t j = 0; j < n && p.run.stage == 0; j++) sums_at(c)[j] = sum[j];
+  }
+  return TT_OK;
+}
+
 TT_ISA_END
 
 TT_ENTRY_BEGIN
+
+TT_KERNEL(cumsum)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const ScanPlan& p = *static_cast<const ScanPlan*>(plan);
+  if (p.dtype == TT_F32) return sums<float>(p, begin, end);
+  return p.dtype == TT_F64 ? sums<double>(p, begin, end) : sums<int64_t>(p, begin, end);
+}
 
 TT_KERNEL(cumprod)(const void* plan, int64_t begin, int64_t end) noexcept {
   const SoftmaxPlan& p = *static_cast<const SoftmaxPlan*>(plan);

@@ -168,6 +168,7 @@ int32_t resize_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_spread(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_batch(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_batch_weight(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -335,6 +336,7 @@ int32_t resize_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_spread(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_batch(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_batch_weight(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -502,6 +504,7 @@ int32_t resize_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_spread(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_batch(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_batch_weight(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -679,5 +682,6 @@ constinit const Kernel kernel_resize_backward = {{baseline::resize_backward, TT_
 constinit const Kernel kernel_conv_spread = {{baseline::conv_spread, TT_AVX2(conv_spread), TT_AVX512(conv_spread)}, 161, "conv_spread"};
 constinit const Kernel kernel_conv_batch = {{baseline::conv_batch, TT_AVX2(conv_batch), TT_AVX512(conv_batch)}, 162, "conv_batch"};
 constinit const Kernel kernel_conv_batch_weight = {{baseline::conv_batch_weight, TT_AVX2(conv_batch_weight), TT_AVX512(conv_batch_weight)}, 163, "conv_batch_weight"};
+constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 164, "cumsum"};
 
 }  // namespace TT_NS

@@ -169,7 +169,8 @@ extern const Kernel kernel_resize_backward;
 extern const Kernel kernel_conv_spread;
 extern const Kernel kernel_conv_batch;
 extern const Kernel kernel_conv_batch_weight;
+extern const Kernel kernel_cumsum;
 
-constexpr int32_t kNumKernels = 164;
+constexpr int32_t kNumKernels = 165;
 
 }  // namespace TT_NS

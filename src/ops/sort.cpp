@@ -11,7 +11,8 @@ namespace TT_NS::front {
 
 // The first k of each row of d in order; values only if wanted.
 static TensorPair ordered(const Tensor& self, int64_t d, int64_t k, bool descending, bool want_values) {
-  if (is_complex(self.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order", fmt(self.dtype));
+  if (is_complex(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order", fmt(self.dtype));
   const int64_t n = self.ndim ? self.size(d) : 1;
   int64_t inner = 1;
   for (int64_t i = d + 1; i < self.ndim; i++) inner *= self.size(i);
@@ -27,7 +28,8 @@ static TensorPair ordered(const Tensor& self, int64_t d, int64_t k, bool descend
     Workspace workspace(bytes, self.device);
     plan.in = x->data, plan.values = values ? values->data : nullptr;
     plan.indices = indices->as<int64_t>(), plan.workspace = workspace.data();
-    launch_stages(kernel_sort_rows, self.device, &plan.run);
+    const int64_t launches = plan.path == kSortRows ? 1 : self.numel / n;
+    for (; plan.row < launches; plan.row++) launch_stages(kernel_sort_rows, self.device, &plan.run);
   }
   return {std::move(values), std::move(indices)};
 }
@@ -44,7 +46,8 @@ TensorRef argsort(Call, const Tensor& self, int64_t dim, bool descending, bool) 
 }
 TensorPair topk(Call, const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
   const int64_t d = wrap_dim(dim, self.ndim);
-  if (k < 0 || k > length(self, d)) fail_arg(TT_INVALID_ARG, "k", "k is {}, dimension {} has {}: must be in between", k, d, length(self, d));
+  if (k < 0 || k > length(self, d))
+    fail_arg(TT_INVALID_ARG, "k", "k is {}, dimension {} has {}: must be in between", k, d, length(self, d));
   return ordered(self, d, self.ndim ? k : 1, largest, true);  // of a 0-dim tensor itself, as in PyTorch
 }
 
@@ -84,7 +87,8 @@ static TensorTriple unique_elements(const Tensor& self, bool want_inverse, bool 
 // Slices of a dimension, in the order of their elements: one stable sort per element, the last first.
 static TensorTriple unique_slices(const Tensor& self, int64_t d, bool want_inverse, bool want_counts) {
   const int64_t n = length(self, d), m = n ? self.numel / n : 0;
-  if (self.numel == 0 && n) fail_arg(TT_INVALID_ARG, "self", "self is {}: slices without elements cannot be compared", self.sizes());
+  if (self.numel == 0 && n)
+    fail_arg(TT_INVALID_ARG, "self", "self is {}: slices without elements cannot be compared", self.sizes());
   const int64_t flat[2] = {n, m}, rows[1] = {n}, last[1] = {1};
   Shape order;  // d in front of the others
   order.push_back(d);
@@ -104,7 +108,8 @@ static TensorTriple unique_slices(const Tensor& self, int64_t d, bool want_inver
 
 TensorTriple unique(Call, const Tensor& self, bool, bool return_inverse, bool return_counts, Opt<int64_t> dim) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  if (self.device.type == TT_META) fail_arg(TT_DEVICE, "self", "self is on meta: the shape of the result is in its values");
+  if (self.device.type == TT_META)
+    fail_arg(TT_DEVICE, "self", "self is on meta: the shape of the result is in its values");
   if (!dim.has) return unique_elements(self, return_inverse, return_counts);
   if (self.ndim == 0) fail_arg(TT_INDEX, "dim", "dim is {}, self has no dimensions", dim.value);
   return unique_slices(self, wrap_dim(dim.value, self.ndim), return_inverse, return_counts);
@@ -115,8 +120,10 @@ TensorTriple unique(Call, const Tensor& self, bool, bool return_inverse, bool re
 TensorRef randperm(Call, int64_t n, Dtype dtype, Opt<Device> device, Generator* generator) {
   if (n < 0) fail_arg(TT_INVALID_ARG, "n", "n is {}: must not be negative", n);
   if (dtype == Dtype::kNone) dtype = Dtype::kI64;
-  if (is_complex(dtype) || dtype == Dtype::kBool) fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: must be real, and not bool", fmt(dtype));
-  if (n && !fits(Scalar(n - 1), dtype)) fail_arg(TT_INVALID_ARG, "n", "n is {}: no {} has the value below it", n, fmt(dtype));
+  if (is_complex(dtype) || dtype == Dtype::kBool)
+    fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: must be real, and not bool", fmt(dtype));
+  if (n && !fits(Scalar(n - 1), dtype))
+    fail_arg(TT_INVALID_ARG, "n", "n is {}: no {} has the value below it", n, fmt(dtype));
   MaskGuard no_grad(bit(kKeyAutograd));
   RngGuard drawn(generator);
   TensorRef keys = op::empty(Ints(&n, 1), Dtype::kI64, device.or_else(kCpuDevice));
@@ -131,15 +138,18 @@ static void check_weights(const Tensor& p, int64_t samples, bool replacement) {
   if (!is_float(p.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: weights must be floating", fmt(p.dtype));
   if (p.ndim < 1 || p.ndim > 2) fail_arg(TT_SHAPE, "self", "self is {}: must have 1 or 2 dimensions", p.sizes());
   if (samples <= 0) fail_arg(TT_INVALID_ARG, "num_samples", "num_samples is {}: must be positive", samples);
-  if (p.size(-1) == 0 || p.size(-1) > 1 << 24) fail_arg(TT_INVALID_ARG, "self", "self is {}: must have 1 to 2^24 weights in a row", p.sizes());
+  if (p.size(-1) == 0 || p.size(-1) > 1 << 24)
+    fail_arg(TT_INVALID_ARG, "self", "self is {}: must have 1 to 2^24 weights in a row", p.sizes());
   if (!replacement && samples > p.size(-1))
-    fail_arg(TT_INVALID_ARG, "num_samples", "num_samples is {}, self is {}: without replacement there are not so many", samples, p.sizes());
+    fail_arg(TT_INVALID_ARG, "num_samples", "num_samples is {}, self is {}: without replacement there are not so many",
+             samples, p.sizes());
   if (p.numel == 0 || p.device.type == TT_META) return;
   TensorRef low = op::ge(p, 0), high = op::lt(p, __builtin_inf());
   if (!read_scalar(*op::all(low)).i || !read_scalar(*op::all(high)).i)
     fail_arg(TT_INVALID_ARG, "self", "self holds weights that are negative, infinite or nan");
   const int64_t last[1] = {-1};
-  if (!read_scalar(*op::all(op::gt(*op::amax(p, last), 0))).i) fail_arg(TT_INVALID_ARG, "self", "self has a row without a positive weight");
+  if (!read_scalar(*op::all(op::gt(*op::amax(p, last), 0))).i)
+    fail_arg(TT_INVALID_ARG, "self", "self has a row without a positive weight");
 }
 
 // An exponential race: the positions with the largest weight / e are drawn one after the other, none twice.
@@ -171,7 +181,8 @@ TensorRef multinomial(Call, const Tensor& self, int64_t num_samples, bool replac
   MaskGuard no_grad(bit(kKeyAutograd));
   check_weights(self, num_samples, replacement);
   RngGuard drawn(generator);
-  TensorRef out = replacement && num_samples > 1 ? by_weight(self, num_samples, generator) : race(self, num_samples, generator);
+  TensorRef out =
+      replacement && num_samples > 1 ? by_weight(self, num_samples, generator) : race(self, num_samples, generator);
   drawn.done();
   return out;
 }

@@ -7,7 +7,9 @@
 
 namespace TT_NS::front {
 
-static TensorRef widened(const Tensor& t) { return t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t); }
+static TensorRef widened(const Tensor& t) {
+  return t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t);
+}
 static TensorRef as_dtype(TensorRef t, Dtype d) { return t->dtype == d ? std::move(t) : op::to_dtype(*t, d); }
 
 TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
@@ -27,26 +29,36 @@ TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
   return as_dtype(op::contiguous(out), d);
 }
 
-// Sums of runs of 1, 2, 4 … elements that end at each position: log2(n) passes, errors grow with log2(n) too.
+// Complex numbers are pairs of real columns.
 TensorRef cumsum(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t d = wrap_dim(dim, self.ndim), n = self.ndim ? self.size(d) : 1;
   const Dtype out_dtype = dtype != Dtype::kNone ? dtype : category(self.dtype) < 2 ? Dtype::kI64 : self.dtype;
-  TensorRef runs = widened(*as_dtype(TensorRef::share(&self), out_dtype));
-  if (runs.get() == &self) runs = op::clone(self, TT_CONTIGUOUS);
-  for (int64_t s = 1; s < n; s *= 2) {
-    TensorRef longer = op::clone(runs, TT_CONTIGUOUS);
-    op::add_(*op::slice(longer, d, s), *op::slice(runs, d, 0, n - s));
-    runs = std::move(longer);
+  TensorRef x = widened(*as_dtype(TensorRef::share(&self), out_dtype));
+  x = cast_input(*x, category(out_dtype) < 2 ? Dtype::kI64 : x->dtype);
+  TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
+  if (out->numel) {
+    int64_t inner = 1;
+    for (int64_t k = d + 1; k < self.ndim; k++) inner *= self.size(k);
+    const int64_t outer = self.numel / n / inner;
+    ScanPlan plan;
+    if (is_complex(x->dtype))
+      build_scan(&plan, int32_t(real_of(x->dtype)), outer, n, 2 * inner);
+    else
+      build_scan(&plan, int32_t(x->dtype), outer, n, inner);
+    Workspace sums(scan_workspace_bytes(&plan), self.device);
+    plan.in = x->data, plan.out = out->data, plan.sums = sums.data();
+    launch_stages(kernel_cumsum, self.device, &plan.run);
   }
-  return as_dtype(std::move(runs), out_dtype);
+  return as_dtype(std::move(out), out_dtype);
 }
 
 TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t d = wrap_dim(dim, self.ndim), n = self.ndim ? self.size(d) : 1;
   const Dtype out_dtype = dtype != Dtype::kNone ? dtype : category(self.dtype) < 2 ? Dtype::kI64 : self.dtype;
-  TensorRef x = cast_input(*as_dtype(TensorRef::share(&self), out_dtype), category(out_dtype) < 2 ? Dtype::kI64 : out_dtype);
+  TensorRef x =
+      cast_input(*as_dtype(TensorRef::share(&self), out_dtype), category(out_dtype) < 2 ? Dtype::kI64 : out_dtype);
   TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
   if (out->numel) {
     int64_t inner = 1;
@@ -59,7 +71,8 @@ TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   return as_dtype(std::move(out), out_dtype);
 }
 
-// The mean and the variance, both with kept dimensions, in the dtype of computation; divided by what remains of n - correction.
+// The mean and the variance, both with kept dimensions, in the dtype of computation; divided by what remains of n -
+// correction.
 static TensorPair moments(const Tensor& x, Ints dims, double correction) {
   double n = 1;
   for (int64_t d : dims) n *= double(x.size(d));
@@ -97,18 +110,24 @@ TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool 
   }
   const int64_t parts[1] = {-1};  // the variances of the two parts add up
   TensorPair r = moments(*op::view_as_real(self), dims, correction);
-  return {shaped(op::sum_dim(*r.first, parts), dims, keepdim, real), shaped(op::view_as_complex(*op::contiguous(*r.second)), dims, keepdim, self.dtype)};
+  return {shaped(op::sum_dim(*r.first, parts), dims, keepdim, real),
+          shaped(op::view_as_complex(*op::contiguous(*r.second)), dims, keepdim, self.dtype)};
 }
 
-TensorRef var(Call, const Tensor& self, Ints dim, double correction, bool keepdim) { return op::var_mean(self, dim, correction, keepdim).first; }
+TensorRef var(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
+  return op::var_mean(self, dim, correction, keepdim).first;
+}
 
 // ---- norm ----
 
 static Dtype norm_dtype(const Tensor& self, Dtype asked) {
-  if (!is_differentiable(self.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or complex", fmt(self.dtype));
+  if (!is_differentiable(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or complex", fmt(self.dtype));
   if (asked == Dtype::kNone) return self.dtype;
   if (!is_differentiable(asked) || is_complex(asked) != is_complex(self.dtype) || promote(self.dtype, asked) != asked)
-    fail_arg(TT_DTYPE, "dtype", "dtype is {}, self is {}: must hold self's numbers without loss, real or complex as they are", fmt(asked), fmt(self.dtype));
+    fail_arg(TT_DTYPE, "dtype",
+             "dtype is {}, self is {}: must hold self's numbers without loss, real or complex as they are", fmt(asked),
+             fmt(self.dtype));
   return asked;
 }
 

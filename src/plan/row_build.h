@@ -25,6 +25,24 @@ inline void build_softmax(SoftmaxPlan* p, int32_t dtype, int64_t outer, int64_t 
   one_stage(&p->run, dim ? outer * p->n_tiles : 0, row_grain(dim * (inner < kRowTile ? inner : kRowTile)));
 }
 
+// Fills all but the pointers.
+inline void build_scan(ScanPlan* p, int32_t dtype, int64_t outer, int64_t dim, int64_t inner) {
+  p->dtype = dtype;
+  p->outer = outer, p->dim = dim, p->inner = inner;
+  p->n_tiles = (inner + kRowTile - 1) / kRowTile;
+  const int64_t units = outer * p->n_tiles, width = inner < kRowTile ? inner : kRowTile;
+  const int64_t least = 32768 / width, part = (dim + 511) / 512;
+  p->chunk = ((least < part ? part : least) + 15) / 16 * 16;
+  if (units >= 32 || dim < 2 * p->chunk) p->chunk = dim;
+  p->n_chunks = dim ? (dim + p->chunk - 1) / p->chunk : 0;
+  const int64_t all = units * p->n_chunks, grain = row_grain(p->chunk * width);
+  one_stage(&p->run, p->n_chunks > 1 ? all : 0, grain);
+  p->run.n = 2, p->run.units[1] = all, p->run.grain[1] = grain;
+}
+inline int64_t scan_workspace_bytes(const ScanPlan* p) {
+  return p->run.units[0] ? p->outer * p->n_chunks * p->inner * 16 : 0;
+}
+
 // Fills all but the pointers; weight_dtype counts only where there are weights.
 inline void build_layer_norm(LayerNormPlan* p, int32_t dtype, int32_t weight_dtype, int32_t stat_dtype, int64_t rows,
                              int64_t n, double eps) {

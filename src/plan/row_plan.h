@@ -20,6 +20,19 @@ struct SoftmaxPlan {
 };
 constexpr int64_t kRowTile = 256;
 
+// cumsum: the sums of all elements up to each. Rows are cut into chunks of `chunk` elements if there are few. Stage 0
+// (only with several chunks) leaves the sums of chunks, stage 1 adds up the chunks before one and then its elements.
+// Units: [outer][n_tiles of kRowTile of the inner positions][n_chunks].
+struct ScanPlan {
+  Stages run;
+  int32_t dtype;  // f32 (added up in double), f64 (in pairs of doubles) or i64
+  int64_t outer, dim, inner, n_tiles;
+  int64_t chunk, n_chunks;
+  const char* in;
+  char* out;
+  char* sums;  // [outer][n_chunks][inner], 16 bytes each
+};
+
 // y = (x - mean) * rstd * weight + bias for each row of n elements; mean and rstd = 1 / sqrt(variance + eps) are kept.
 // Units: rows.
 struct LayerNormPlan {

@@ -6,17 +6,52 @@
 
 namespace TT_NS {
 
-// Fills all but the pointers. Returns the bytes of the workspace; -1 if they overflow.
+namespace sort_detail {
+
+constexpr int64_t kLong = 32768;   // elements of a row that is worth several tasks
+constexpr int64_t kManyRows = 16;  // which are sorted one by one, unless they leave the caches
+
+inline int64_t row_chunks(SortPlan* p, int64_t least) {
+  const int64_t part = (p->n + 127) / 128;
+  p->chunk = part < least ? least : part;
+  return p->n_chunks = (p->n + p->chunk - 1) / p->chunk;
+}
+
+inline int64_t first_of_long(SortPlan* p) {
+  p->path = kSortFirst;
+  one_stage(&p->run, row_chunks(p, 32768), 1);
+  p->run.n = 2, p->run.units[1] = p->run.grain[1] = 1;
+  return p->n_chunks * p->k * int64_t(sizeof(SortItem));
+}
+
+// -1: too large
+inline int64_t long_row(SortPlan* p) {
+  p->path = kSortBuckets;
+  if (p->n > INT64_MAX / 64) return -1;
+  for (p->buckets = 16; p->buckets < kSortMaxBuckets && p->n / 4096 >= p->buckets;) p->buckets *= 2;
+  one_stage(&p->run, 1, 1);
+  p->run.n = 4;
+  p->run.units[1] = p->run.units[2] = row_chunks(p, 16384);
+  p->run.units[3] = p->buckets;
+  for (int32_t s = 1; s < 4; s++) p->run.grain[s] = 1;
+  return p->n * (2 * int64_t(sizeof(SortItem)) + 1) + 8 * (p->buckets * (p->n_chunks + 2) + 1);
+}
+
+}  // namespace sort_detail
+
+// Fills all but the pointers; row = 0. Returns the bytes of the workspace; -1 if they overflow.
 inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, int64_t inner, int64_t k,
                           bool descending) {
-  p->dtype = dtype, p->descending = descending;
+  p->path = kSortRows, p->dtype = dtype, p->descending = descending;
   p->outer = outer, p->n = n, p->inner = inner, p->k = k;
+  p->workspace = nullptr;
+  p->slot_bytes = p->row = p->chunk = p->n_chunks = p->buckets = 0;
   const int64_t rows = outer * inner, item = sizeof(SortItem);
-  p->slot_bytes = 0;
+  const bool many = rows >= sort_detail::kManyRows, few = k <= kSortFew && n / 4 >= k;
   one_stage(&p->run, k ? rows : 0, row_grain(4 * n));
   if (n <= kSortFew || k == 0) return 0;
-  if (k <= kSortFew && n / 4 >= k) return 0;
-  if (n > INT64_MAX / (2 * item) - 64) return -1;
+  if (few) return n < 2 * sort_detail::kLong || many ? 0 : sort_detail::first_of_long(p);
+  if (n >= sort_detail::kLong && (!many || n >= 8 * sort_detail::kLong)) return sort_detail::long_row(p);
   p->slot_bytes = 2 * item * n;
   const int64_t most = (int64_t(1) << 26) / p->slot_bytes, slots = most < 1 ? 1 : most > 16 ? 16 : most;
   const int64_t grain = (rows + slots - 1) / slots;

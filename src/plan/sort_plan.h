@@ -5,10 +5,17 @@
 
 namespace TT_NS {
 
+enum SortPath : int32_t {
+  kSortRows = 0,     // units: rows; the others are plans of one long row, `row`
+  kSortFirst = 1,    // of few results: chunks leave their first k items in workspace; one unit merges them
+  kSortBuckets = 2,  // one unit samples splitters; chunks count; chunks fill the buckets; each bucket is sorted
+};
+
 // Orders each row of an array [outer][n][inner] (a row: the n elements of one (outer, inner) pair) and keeps the first
-// k. Equal elements keep their order; nan is larger than all else. Units: rows.
+// k. Equal elements keep their order; nan is larger than all else. The order is unique: no split can change the result.
 struct SortPlan {
   Stages run;
+  int32_t path;   // SortPath
   int32_t dtype;  // any real one
   bool descending;
   int64_t outer, n, inner, k;
@@ -16,14 +23,36 @@ struct SortPlan {
   char* values;      // [outer][k][inner] of dtype; NULL: not wanted
   int64_t* indices;  // [outer][k][inner]
   char* workspace;
-  int64_t slot_bytes;  // of one task's part of it
+  int64_t slot_bytes;  // kSortRows: of one task's part of it
+  int64_t row, chunk, n_chunks;
+  int64_t buckets;  // a power of 2
 };
 
 struct SortItem {
   uint64_t key;  // monotone in the element
   int64_t index;
 };
-constexpr int64_t kSortFew = 64;  // rows and results up to here are sorted by insertion
+constexpr int64_t kSortFew = 64;          // rows and results up to here are sorted by insertion
+constexpr int64_t kSortMaxBuckets = 256;  // of a long row
+constexpr int64_t kSortSample = 8;        // keys that are sampled for each
+
+// The workspace of kSortBuckets.
+struct SortRoom {
+  SortItem *items, *other;  // n each
+  int64_t* counts;          // [n_chunks][buckets]
+  int64_t* starts;          // of the buckets, and n
+  uint64_t* splitter;       // a binary tree: node i has the children 2 i and 2 i + 1; 1 is the root
+  uint8_t* bucket;          // of each element
+};
+TT_INLINE SortRoom sort_room(const SortPlan& p) {
+  SortRoom r;
+  r.items = reinterpret_cast<SortItem*>(p.workspace), r.other = r.items + p.n;
+  r.counts = reinterpret_cast<int64_t*>(r.other + p.n);
+  r.starts = r.counts + p.n_chunks * p.buckets;
+  r.splitter = reinterpret_cast<uint64_t*>(r.starts + p.buckets + 1);
+  r.bucket = reinterpret_cast<uint8_t*>(r.splitter + p.buckets);
+  return r;
+}
 
 // Draws `samples` positions of each row of n weights, with replacement. Stage 0: sums, units rows; stage 1: units
 // [rows][blocks of kDrawBlock samples].

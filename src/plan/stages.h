@@ -6,11 +6,13 @@
 
 namespace TT_NS {
 
+constexpr int32_t kMaxStages = 4;
+
 struct Stages {
-  int64_t units[2];  // work units of each stage; 0 = nothing to do
-  int64_t grain[2];  // units worth one task; depends on shapes only
-  int32_t n;         // 1 or 2
-  int32_t stage;     // the running one
+  int64_t units[kMaxStages];  // work units of each stage; 0 = nothing to do
+  int64_t grain[kMaxStages];  // units worth one task; depends on shapes only
+  int32_t n;                  // 1 … kMaxStages
+  int32_t stage;              // the running one
 };
 
 }  // namespace TT_NS

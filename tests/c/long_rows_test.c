@@ -1,0 +1,324 @@
+/* One long row (or a few) on several threads, tt's own and a host's: sorts and scans are right, and equal bit by bit.
+ */
+#include "harness.h"
+
+#include <math.h>
+
+enum { kLength = 70001, kMostBytes = 1 << 24 };
+
+/* ---- what runs the tasks ---- */
+
+static int32_t exec_threads(void* user) { return (void)user, 3; }
+static int32_t exec_for(void* user, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx) {
+  int64_t i;
+  (void)user;
+  for (i = (n - 1) / grain * grain; i >= 0; i -= grain) body(body_ctx, i, i + grain < n ? i + grain : n);
+  return 0;
+}
+
+/* The raw bytes of the results of a computation. */
+typedef struct Bytes {
+  char* at;
+  size_t n;
+} Bytes;
+static void keep(Bytes* b, const tt_tensor* t) {
+  const size_t n = (size_t)(tt_tensor_numel(t) * tt_dtype_size(tt_tensor_dtype(t)));
+  assert_true(b->n + n <= kMostBytes);
+  memcpy(b->at + b->n, tt_tensor_data(t), n), b->n += n;
+}
+
+typedef void (*Compute)(tt_ctx* x, const tt_tensor* t, Bytes* b);
+
+/* Runs it on 1, 2, 3 and 5 threads and on the host's; all must give the same bytes. */
+static void same_everywhere(Compute f, const tt_tensor* t) {
+  static const int kThreads[] = {1, 2, 3, 5};
+  const tt_executor exec = {sizeof exec, NULL, exec_threads, exec_for};
+  const tt_runtime_opts opts = {.struct_size = sizeof opts, .executor = &exec};
+  tt_runtime* rt;
+  tt_ctx* x;
+  Bytes want = {malloc(kMostBytes), 0}, got = {malloc(kMostBytes), 0};
+  size_t i;
+  assert_int_equal(tt_runtime_new(&opts, &rt), TT_OK);
+  assert_int_equal(tt_ctx_new(rt, &x), TT_OK);
+  for (i = 0; i < 5; i++) {
+    Bytes* b = i ? &got : &want;
+    tt_ctx* on = i < 4 ? c : x;
+    b->n = 0;
+    if (i < 4) OK(tt_set_num_threads(c, kThreads[i]));
+    ok_at(on, tt_scope_push(on), "push", __FILE__, __LINE__);
+    f(on, t, b);
+    ok_at(on, tt_scope_pop(on, NULL, 0), "pop", __FILE__, __LINE__);
+    assert_int_equal(b->n, want.n);
+    if (i) assert_memory_equal(got.at, want.at, want.n);
+  }
+  OK(tt_set_num_threads(c, 1));
+  tt_ctx_release(x), tt_runtime_release(rt);
+  free(want.at), free(got.at);
+}
+#define DO(call) ok_at(x, (call), #call, __FILE__, __LINE__)
+
+/* ---- data ---- */
+
+static uint32_t seed = 1;
+static uint32_t draw(void) { return (seed = seed * 1664525u + 1013904223u) >> 8; }
+static double wide(void) { return ((double)(draw() % 2000001) - 1000000) / 1024; }
+static double few(void) { return (double)(draw() % 7) - 3; }
+static double mostly_zero(void) { return draw() % 3 ? 0 : wide(); }
+static double special(void) {
+  static const double k[] = {NAN, -NAN, INFINITY, -INFINITY, 0, -0.0, 1e-310, 65504};
+  return draw() % 2 ? k[draw() % 8] : wide();
+}
+static tt_tensor* filled(const int64_t* shape, int64_t ndim, tt_dtype d, double (*value)(void)) {
+  tt_to_opts o = {.set = TT_TO_DTYPE, .dtype = d};
+  int64_t n = 1, i;
+  tt_tensor *t, *out;
+  double* v;
+  for (i = 0; i < ndim; i++) n *= shape[i];
+  v = malloc((size_t)n * sizeof *v);
+  for (i = 0; i < n; i++) v[i] = value();
+  t = make(TT_F64, shape, ndim, v, n);
+  free(v);
+  OK(tt_to(c, t, &o, &out));
+  return out;
+}
+
+/* ---- order ---- */
+
+static int goes_before(double a, double b, int descending) { /* nan is the largest */
+  if (descending) return isnan(a) ? !isnan(b) : a > b;
+  return isnan(b) ? !isnan(a) : a < b;
+}
+/* The indices order the values of x, equal ones by position; values are x's at them. */
+static void check_order(const tt_tensor* x, const tt_tensor* values, const tt_tensor* indices, int descending) {
+  double *v = values_of(x), *got = values_of(values);
+  const int64_t *at = tt_tensor_data(indices), n = tt_tensor_numel(x), k = tt_tensor_numel(indices);
+  char* seen = calloc(1, (size_t)n);
+  int64_t i;
+  for (i = 0; i < k; i++) {
+    const double here = v[at[i]], last = v[at[i ? i - 1 : 0]];
+    assert_true(at[i] >= 0 && at[i] < n && !seen[at[i]]);
+    seen[at[i]] = 1;
+    assert_true(isnan(here) ? isnan(got[i]) : here == got[i]);
+    assert_false(goes_before(here, last, descending));
+    assert_true(i == 0 || goes_before(last, here, descending) || at[i - 1] < at[i]);
+  }
+  for (i = 0; i < n && k; i++) /* what is left out comes later */
+    assert_true(seen[i] || goes_before(v[at[k - 1]], v[i], descending) ||
+                (!goes_before(v[i], v[at[k - 1]], descending) && i > at[k - 1]));
+  free(v), free(got), free(seen);
+}
+
+static void order(tt_ctx* x, const tt_tensor* t, Bytes* b) {
+  const tt_sort_opts down = {.set = TT_SORT_DESCENDING, .descending = 1};
+  const tt_topk_opts small = {.set = TT_TOPK_LARGEST, .largest = 0};
+  const int64_t n = tt_tensor_numel(t), k[] = {1, 64, 65, n / 3};
+  tt_tensor *values, *indices;
+  int way, i;
+  for (way = 0; way < 2; way++) {
+    DO(tt_sort(x, t, way ? &down : NULL, &values, &indices));
+    check_order(t, values, indices, way);
+    keep(b, values), keep(b, indices);
+    for (i = 0; i < 4; i++) {
+      DO(tt_topk(x, t, k[i], way ? NULL : &small, &values, &indices));
+      check_order(t, values, indices, way);
+      keep(b, values), keep(b, indices);
+    }
+  }
+  DO(tt_argsort(x, t, NULL, &indices));
+  keep(b, indices);
+}
+
+static void test_order(void** state) {
+  static double (*const kValues[])(void) = {wide, few, mostly_zero, special};
+  static const tt_dtype kDtypes[] = {TT_F32, TT_F64, TT_I64, TT_U8};
+  size_t d, k;
+  (void)state;
+  for (d = 0; d < 4; d++)
+    for (k = 0; k < (kDtypes[d] == TT_F32 || kDtypes[d] == TT_F64 ? 4 : 3); k++)
+      same_everywhere(order, filled(SHAPE(kLength), kDtypes[d], kValues[k]));
+}
+
+static void order_once(tt_ctx* x, const tt_tensor* t, Bytes* b) {
+  tt_tensor *values, *indices;
+  DO(tt_sort(x, t, NULL, &values, &indices));
+  check_order(t, values, indices, 0);
+  keep(b, values), keep(b, indices);
+}
+static void test_order_of_other_dtypes(void** state) {
+  static const tt_dtype kDtypes[] = {TT_BOOL, TT_I8, TT_I16, TT_I32, TT_F16, TT_BF16};
+  size_t d;
+  (void)state;
+  for (d = 0; d < sizeof kDtypes / sizeof *kDtypes; d++)
+    same_everywhere(order_once, filled(SHAPE(40000), kDtypes[d], wide));
+}
+
+/* Rows that lie apart, a few of them and many: each as if alone. */
+static void order_of_columns(tt_ctx* x, const tt_tensor* t, Bytes* b) {
+  const tt_sort_opts first = {.set = TT_SORT_DIM, .dim = 0};
+  const tt_topk_opts top = {.set = TT_TOPK_DIM, .dim = 0};
+  tt_tensor *values, *indices, *column, *sorted, *at, *copy, *alone, *alone_at, *values_top, *indices_top;
+  int64_t j;
+  DO(tt_sort(x, t, &first, &values, &indices));
+  DO(tt_topk(x, t, 5, &top, &values_top, &indices_top));
+  keep(b, values), keep(b, indices), keep(b, values_top), keep(b, indices_top);
+  for (j = 0; j < 3; j++) {
+    DO(tt_select(x, t, 1, j, &column));
+    DO(tt_contiguous(x, column, &copy));
+    DO(tt_select(x, values, 1, j, &sorted));
+    DO(tt_contiguous(x, sorted, &alone));
+    DO(tt_select(x, indices, 1, j, &at));
+    DO(tt_contiguous(x, at, &alone_at));
+    check_order(copy, alone, alone_at, 0);
+    DO(tt_select(x, values_top, 1, j, &sorted));
+    DO(tt_contiguous(x, sorted, &alone));
+    DO(tt_select(x, indices_top, 1, j, &at));
+    DO(tt_contiguous(x, at, &alone_at));
+    check_order(copy, alone, alone_at, 1);
+  }
+}
+static void test_order_of_columns(void** state) {
+  (void)state;
+  same_everywhere(order_of_columns, filled(SHAPE(kLength, 3), TT_F32, special));
+  same_everywhere(order_of_columns, filled(SHAPE(2000, 40), TT_F32, few));
+}
+
+static void find_unique(tt_ctx* x, const tt_tensor* t, Bytes* b) {
+  const tt_unique_opts all = {
+      .set = TT_UNIQUE_RETURN_INVERSE | TT_UNIQUE_RETURN_COUNTS, .return_inverse = 1, .return_counts = 1};
+  tt_tensor *values, *inverse, *counts, *back;
+  DO(tt_unique(x, t, &all, &values, &inverse, &counts));
+  DO(tt_index_select(x, values, 0, inverse, &back));
+  assert_memory_equal(tt_tensor_data(back), tt_tensor_data(t), (size_t)(8 * tt_tensor_numel(t)));
+  keep(b, values), keep(b, inverse), keep(b, counts);
+}
+static void test_unique(void** state) {
+  (void)state;
+  same_everywhere(find_unique, filled(SHAPE(kLength), TT_I64, wide));
+  same_everywhere(find_unique, filled(SHAPE(kLength), TT_I64, few));
+}
+
+/* Every way in which the scratch memory of a sort can be missing. */
+static void test_order_without_memory(void** state) {
+  const tt_tensor* t = filled(SHAPE(kLength), TT_F32, wide);
+  tt_status s = TT_OOM;
+  int failures = 0;
+  (void)state;
+  OK(tt_set_num_threads(c, 3));
+  while (s) {
+    tt_tensor *values, *indices;
+    OK(tt_trim(c));
+    host.calls = 0, host.fail_at = ++failures, host.fail_n = 0;
+    s = tt_sort(c, t, NULL, &values, &indices);
+    host.fail_at = 0;
+    if (s) assert_true(s == TT_OOM && !values && !indices);
+    if (!s) check_order(t, values, indices, 0);
+  }
+  assert_true(failures > 1);
+  OK(tt_set_num_threads(c, 1));
+}
+
+/* ---- running sums ---- */
+
+/* Of numbers whose sums are exact: equal to the rounded ones. */
+static void check_sums(const tt_tensor* t, const tt_tensor* sums, int64_t length, int64_t inner) {
+  const int f32 = tt_tensor_dtype(sums) == TT_F32;
+  double *v = values_of(t), *got = values_of(sums), *sum = calloc((size_t)inner, sizeof *sum);
+  const int64_t n = tt_tensor_numel(t);
+  int64_t i;
+  for (i = 0; i < n; i++) {
+    double* s = &sum[i % inner];
+    if (i / inner % length == 0) *s = 0;
+    *s += v[i];
+    assert_true(got[i] == (f32 ? (double)(float)*s : *s));
+  }
+  free(v), free(got), free(sum);
+}
+static void sum_up(tt_ctx* x, const tt_tensor* t, Bytes* b) {
+  const int64_t ndim = tt_tensor_ndim(t), *shape = tt_tensor_shape(t);
+  int64_t d, k;
+  for (d = 0; d < ndim; d++) {
+    int64_t inner = 1;
+    tt_tensor* sums;
+    for (k = d + 1; k < ndim; k++) inner *= shape[k];
+    DO(tt_cumsum(x, t, d, NULL, &sums));
+    check_sums(t, sums, shape[d], inner);
+    keep(b, sums);
+  }
+}
+static void test_sums(void** state) {
+  static const tt_dtype kDtypes[] = {TT_F32, TT_F64, TT_I64, TT_I32, TT_BOOL};
+  size_t d;
+  (void)state;
+  for (d = 0; d < 5; d++) {
+    same_everywhere(sum_up, filled(SHAPE(100003), kDtypes[d], wide));
+    same_everywhere(sum_up, filled(SHAPE(3, 30011, 2), kDtypes[d], wide));
+    same_everywhere(sum_up, filled(SHAPE(1, 700, 300), kDtypes[d], wide));
+  }
+}
+
+static void sum_complex(tt_ctx* x, const tt_tensor* t, Bytes* b) {
+  const int64_t n = tt_tensor_numel(t);
+  tt_tensor *sums, *parts, *sum_parts;
+  DO(tt_cumsum(x, t, 0, NULL, &sums));
+  DO(tt_tensor_from_data(x, tt_tensor_data(t), TT_F64, SHAPE(n, 2), &parts));
+  DO(tt_tensor_from_data(x, tt_tensor_data(sums), TT_F64, SHAPE(n, 2), &sum_parts));
+  check_sums(parts, sum_parts, n, 2);
+  keep(b, sums);
+}
+static void test_complex_sums(void** state) {
+  const tt_tensor* parts = filled(SHAPE(kLength, 2), TT_F64, wide);
+  tt_tensor* t;
+  (void)state;
+  OK(tt_tensor_from_data(c, tt_tensor_data(parts), TT_C128, SHAPE(kLength), &t));
+  same_everywhere(sum_complex, t);
+}
+
+/* A million times 0.1: within a few units of the last place everywhere, though each sum rounds. */
+static double tenth(void) { return 0.1; }
+static void test_accuracy(void** state) {
+  const int64_t n = 1000000;
+  int64_t i, inner;
+  (void)state;
+  for (inner = 1; inner <= 2; inner++) {
+    tt_tensor *t = filled((const int64_t[]){n / inner, inner}, 2, TT_F64, tenth), *sums;
+    const double* got;
+    OK(tt_cumsum(c, t, 0, NULL, &sums));
+    got = tt_tensor_data(sums);
+    for (i = 0; i < n; i++) {
+      const double want = (double)(i / inner + 1) * 0.1;
+      assert_true(fabs(got[i] - want) <= 3e-16 * 8 * want);
+    }
+  }
+}
+
+/* Infinities stay, and two of them meet in nan, in each way along. */
+static void test_infinite_sums(void** state) {
+  const int64_t n = 100000, at = 40000;
+  int64_t inner, i;
+  (void)state;
+  for (inner = 1; inner <= 2; inner++) {
+    tt_tensor *t = filled((const int64_t[]){n, inner}, 2, TT_F64, few), *sums;
+    double *v = tt_tensor_data(t), *got;
+    for (i = 0; i < inner; i++) v[at * inner + i] = INFINITY, v[2 * at * inner + i] = -INFINITY;
+    OK(tt_cumsum(c, t, 0, NULL, &sums));
+    got = values_of(sums);
+    for (i = 0; i < n; i++)
+      assert_true(i < at ? isfinite(got[i * inner]) : i < 2 * at ? got[i * inner] == INFINITY : isnan(got[i * inner]));
+    free(got);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_order),
+      SCOPED(test_order_of_other_dtypes),
+      SCOPED(test_order_of_columns),
+      SCOPED(test_unique),
+      SCOPED(test_order_without_memory),
+      SCOPED(test_sums),
+      SCOPED(test_complex_sums),
+      SCOPED(test_accuracy),
+      SCOPED(test_infinite_sums),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
