@@ -1,5 +1,5 @@
-/* A device of the host whose memory no one but its callbacks can touch: addresses are pages without access, the bytes lie at a
-   distance. */
+/* A device of the host whose memory no one but its callbacks can touch: addresses are pages without access, the bytes
+   lie at a distance. */
 #ifndef TT_TEST_EXT_BACKEND_H
 #define TT_TEST_EXT_BACKEND_H
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define EXT_SPAN ((size_t)1 << 35)
+#define EXT_SPAN ((size_t)1 << 33) /* several fit in the address space that valgrind has */
 
 typedef struct ExtMemory {
   char *pages, *bytes; /* what tt sees, and what is there */
