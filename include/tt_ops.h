@@ -15,6 +15,7 @@ enum { TT_KLREDUCTION_NONE = 0, TT_KLREDUCTION_MEAN = 1, TT_KLREDUCTION_SUM = 2,
 enum { TT_INTERPOLATION_NEAREST = 0, TT_INTERPOLATION_LINEAR = 1, TT_INTERPOLATION_BILINEAR = 2, TT_INTERPOLATION_NEAREST_EXACT = 3, TT_INTERPOLATION_AREA = 4, TT_INTERPOLATION_BICUBIC = 5, TT_INTERPOLATION_TRILINEAR = 6 };
 enum { TT_PADDING_CONSTANT = 0, TT_PADDING_REFLECT = 1, TT_PADDING_REPLICATE = 2, TT_PADDING_CIRCULAR = 3 };
 enum { TT_SCATTER_NONE = 0, TT_SCATTER_ADD = 1, TT_SCATTER_MULTIPLY = 2 };
+enum { TT_SIDE_NONE = 0, TT_SIDE_LEFT = 1, TT_SIDE_RIGHT = 2 };
 enum { TT_ANNEAL_COS = 0, TT_ANNEAL_LINEAR = 1 };
 enum { TT_PADDINGMODE_ZEROS = 0, TT_PADDINGMODE_REFLECT = 1, TT_PADDINGMODE_REPLICATE = 2, TT_PADDINGMODE_CIRCULAR = 3 };
 enum { TT_AUTOPADDING_NONE = 0, TT_AUTOPADDING_VALID = 1, TT_AUTOPADDING_SAME = 2 };
@@ -2386,6 +2387,40 @@ typedef struct tt_topk_opts {
 #define TT_TOPK_SORTED (UINT64_C(1) << 2)
 tt_status tt_topk(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts, tt_tensor **values, tt_tensor **indices);
 tt_status tt_topk_into(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
+
+/* Where each element of self belongs in its row of sorted_sequence: how many elements there are less than it.
+     sorted_sequence: rows in ascending order: one for all of self, or one for each row of self
+     out_int32: the result is int32 instead of int64
+     right: count equal elements, too
+     side: left or right: another way to say right
+     sorter: the positions that sort the rows, if they are not in order */
+typedef struct tt_searchsorted_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t out_int32; /* the result is int32 instead of int64; default false */
+  int32_t right; /* count equal elements, too; default false */
+  int32_t side; /* left or right: another way to say right; default "none" */
+  const tt_tensor *sorter; /* the positions that sort the rows, if they are not in order; default None */
+} tt_searchsorted_opts;
+#define TT_SEARCHSORTED_OUT_INT32 (UINT64_C(1) << 0)
+#define TT_SEARCHSORTED_RIGHT (UINT64_C(1) << 1)
+#define TT_SEARCHSORTED_SIDE (UINT64_C(1) << 2)
+#define TT_SEARCHSORTED_SORTER (UINT64_C(1) << 3)
+tt_status tt_searchsorted(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self, const tt_searchsorted_opts *opts, tt_tensor **out);
+tt_status tt_searchsorted_into(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self, const tt_searchsorted_opts *opts, tt_tensor *dst);
+
+/* The number of the bucket between ascending boundaries in which each element lies.
+     boundaries: 1-D, in ascending order
+     out_int32: the result is int32 instead of int64
+     right: an element equal to a boundary lies behind it */
+typedef struct tt_bucketize_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t out_int32; /* the result is int32 instead of int64; default false */
+  int32_t right; /* an element equal to a boundary lies behind it; default false */
+} tt_bucketize_opts;
+#define TT_BUCKETIZE_OUT_INT32 (UINT64_C(1) << 0)
+#define TT_BUCKETIZE_RIGHT (UINT64_C(1) << 1)
+tt_status tt_bucketize(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries, const tt_bucketize_opts *opts, tt_tensor **out);
+tt_status tt_bucketize_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries, const tt_bucketize_opts *opts, tt_tensor *dst);
 
 /* The different elements (or slices of `dim`) in order; every nan differs. What is not asked for is empty.
      sorted: in order, as they are anyway

@@ -101,6 +101,30 @@ static constexpr ArgInfo topk_into_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema topk_into_schema = {"topk_into", "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) -> (values: Tensor, indices: IndexTensor)", topk_into_args, 7, 0, true, false, false, false};
 constinit Op<void(const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&)> op_topk_into = make_op<void, const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&>(&topk_into_schema, topk_into_front, topk_into_autograd);
 
+// ---- searchsorted ----
+static constexpr ArgInfo searchsorted_args[] = {{"sorted_sequence", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"out_int32", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"right", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"side", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}, {"sorter", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema searchsorted_schema = {"searchsorted", "searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: Bool = false, side: Enum<Side> = \"none\", sorter: Tensor? = None) -> IndexTensor", searchsorted_args, 6, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*)> op_searchsorted = make_op<TensorRef, const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*>(&searchsorted_schema, front::searchsorted, nullptr);
+static void searchsorted_into_autograd(Call c, const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right, int64_t side, const Tensor* sorter, Tensor& dst) {
+  if (needs_grad(sorted_sequence) || needs_grad(self) || needs_grad(sorter) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_searchsorted_into, c.keys & kBelowAutograd, sorted_sequence, self, out_int32, right, side, sorter, dst);
+}
+static constexpr ArgInfo searchsorted_into_args[] = {{"sorted_sequence", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"out_int32", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"right", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"side", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}, {"sorter", ArgType::kOptTensor, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema searchsorted_into_schema = {"searchsorted_into", "searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: Bool = false, side: Enum<Side> = \"none\", sorter: Tensor? = None) -> IndexTensor", searchsorted_into_args, 7, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*, Tensor&)> op_searchsorted_into = make_op<void, const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*, Tensor&>(&searchsorted_into_schema, searchsorted_into_front, searchsorted_into_autograd);
+
+// ---- bucketize ----
+static constexpr ArgInfo bucketize_args[] = {{"self", ArgType::kTensor, false, false}, {"boundaries", ArgType::kTensor, false, false}, {"out_int32", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"right", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
+static constexpr OpSchema bucketize_schema = {"bucketize", "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = false) -> IndexTensor", bucketize_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_bucketize = make_op<TensorRef, const Tensor&, const Tensor&, bool, bool>(&bucketize_schema, front::bucketize, nullptr);
+static void bucketize_into_autograd(Call c, const Tensor& self, const Tensor& boundaries, bool out_int32, bool right, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(boundaries) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_bucketize_into, c.keys & kBelowAutograd, self, boundaries, out_int32, right, dst);
+}
+static constexpr ArgInfo bucketize_into_args[] = {{"self", ArgType::kTensor, false, false}, {"boundaries", ArgType::kTensor, false, false}, {"out_int32", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"right", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bucketize_into_schema = {"bucketize_into", "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = false) -> IndexTensor", bucketize_into_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_bucketize_into = make_op<void, const Tensor&, const Tensor&, bool, bool, Tensor&>(&bucketize_into_schema, bucketize_into_front, bucketize_into_autograd);
+
 // ---- unique ----
 static constexpr ArgInfo unique_args[] = {{"self", ArgType::kTensor, false, false}, {"sorted", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 1}}, {"return_inverse", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"return_counts", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dim", ArgType::kOptDim, false, true}};
 static constexpr OpSchema unique_schema = {"unique", "unique(self: Tensor, sorted: Bool = true, return_inverse: Bool = false, return_counts: Bool = false, dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)", unique_args, 5, 3, false, false, false, false};

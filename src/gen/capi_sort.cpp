@@ -58,6 +58,46 @@ tt_status tt_topk_into(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_top
     op::topk_into(tensor_arg(self, "self", 0), k, o_dim, o_largest, o_sorted, mutable_arg(dst_values, "dst_values", 5), mutable_arg(dst_indices, "dst_indices", 6));
   });
 }
+tt_status tt_searchsorted(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self, const tt_searchsorted_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "searchsorted", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 4);
+    const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
+    const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
+    const int64_t o_side = opts_has(opts, 2) ? int64_t(opts->side) : int64_t(0);
+    const Tensor* o_sorter = opts_has(opts, 3) ? optional_arg(opts->sorter, "sorter", 5) : nullptr;
+    give(x, out, op::searchsorted(tensor_arg(sorted_sequence, "sorted_sequence", 0), tensor_arg(self, "self", 1), o_out_int32, o_right, o_side, o_sorter));
+  });
+}
+tt_status tt_searchsorted_into(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self, const tt_searchsorted_opts *opts, tt_tensor *dst) {
+  return api_call(c, "searchsorted_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 4);
+    const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
+    const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
+    const int64_t o_side = opts_has(opts, 2) ? int64_t(opts->side) : int64_t(0);
+    const Tensor* o_sorter = opts_has(opts, 3) ? optional_arg(opts->sorter, "sorter", 5) : nullptr;
+    op::searchsorted_into(tensor_arg(sorted_sequence, "sorted_sequence", 0), tensor_arg(self, "self", 1), o_out_int32, o_right, o_side, o_sorter, mutable_arg(dst, "dst", 6));
+  });
+}
+tt_status tt_bucketize(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries, const tt_bucketize_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "bucketize", [&]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
+    const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
+    give(x, out, op::bucketize(tensor_arg(self, "self", 0), tensor_arg(boundaries, "boundaries", 1), o_out_int32, o_right));
+  });
+}
+tt_status tt_bucketize_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries, const tt_bucketize_opts *opts, tt_tensor *dst) {
+  return api_call(c, "bucketize_into", [&]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 2);
+    const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
+    const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
+    op::bucketize_into(tensor_arg(self, "self", 0), tensor_arg(boundaries, "boundaries", 1), o_out_int32, o_right, mutable_arg(dst, "dst", 4));
+  });
+}
 tt_status tt_unique(tt_ctx *c, const tt_tensor *self, const tt_unique_opts *opts, tt_tensor **values, tt_tensor **inverse, tt_tensor **counts) {
   clear_out(values);clear_out(inverse);clear_out(counts);
   return api_call(c, "unique", [&]([[maybe_unused]] Ctx& x) {

@@ -384,6 +384,8 @@ void cat_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 void stack_into_front(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 void sort_into_front(Call c, const Tensor& self, int64_t dim, bool descending, bool stable, Tensor& dst_values, Tensor& dst_indices);
 void topk_into_front(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, Tensor& dst_values, Tensor& dst_indices);
+void searchsorted_into_front(Call c, const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right, int64_t side, const Tensor* sorter, Tensor& dst);
+void bucketize_into_front(Call c, const Tensor& self, const Tensor& boundaries, bool out_int32, bool right, Tensor& dst);
 void multinomial_into_front(Call c, const Tensor& self, int64_t num_samples, bool replacement, Generator* generator, Tensor& dst);
 
 }  // namespace TT_NS

@@ -29,6 +29,20 @@ void topk_into_front(Call c, const Tensor& self, int64_t k, int64_t dim, bool la
   copy_result(dst_indices, *r.second, false);
 }
 
+// searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: Bool = false, side: Enum<Side> = "none", sorter: Tensor? = None) -> IndexTensor
+void searchsorted_into_front(Call c, const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right, int64_t side, const Tensor* sorter, Tensor& dst) {
+  const auto r = front::searchsorted(c, sorted_sequence, self, out_int32, right, side, sorter);
+  check_into(dst, *r, Inputs{&sorted_sequence, &self, sorter});
+  copy_result(dst, *r, false);
+}
+
+// bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = false) -> IndexTensor
+void bucketize_into_front(Call c, const Tensor& self, const Tensor& boundaries, bool out_int32, bool right, Tensor& dst) {
+  const auto r = front::bucketize(c, self, boundaries, out_int32, right);
+  check_into(dst, *r, Inputs{&self, &boundaries});
+  copy_result(dst, *r, false);
+}
+
 // unique(self: Tensor, sorted: Bool = true, return_inverse: Bool = false, return_counts: Bool = false, dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)
 
 // randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor

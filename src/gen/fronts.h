@@ -200,6 +200,8 @@ TensorRef tile(Call c, const Tensor& self, Ints dims);
 TensorPair sort(Call c, const Tensor& self, int64_t dim, bool descending, bool stable);
 TensorRef argsort(Call c, const Tensor& self, int64_t dim, bool descending, bool stable);
 TensorPair topk(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted);
+TensorRef searchsorted(Call c, const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right, int64_t side, const Tensor* sorter);
+TensorRef bucketize(Call c, const Tensor& self, const Tensor& boundaries, bool out_int32, bool right);
 TensorTriple unique(Call c, const Tensor& self, bool sorted, bool return_inverse, bool return_counts, Opt<int64_t> dim);
 TensorRef randperm(Call c, int64_t n, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef multinomial(Call c, const Tensor& self, int64_t num_samples, bool replacement, Generator* generator);

@@ -169,6 +169,7 @@ int32_t conv_spread(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_batch(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_batch_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -337,6 +338,7 @@ int32_t conv_spread(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_batch(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_batch_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -505,6 +507,7 @@ int32_t conv_spread(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_batch(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_batch_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -683,5 +686,6 @@ constinit const Kernel kernel_conv_spread = {{baseline::conv_spread, TT_AVX2(con
 constinit const Kernel kernel_conv_batch = {{baseline::conv_batch, TT_AVX2(conv_batch), TT_AVX512(conv_batch)}, 162, "conv_batch"};
 constinit const Kernel kernel_conv_batch_weight = {{baseline::conv_batch_weight, TT_AVX2(conv_batch_weight), TT_AVX512(conv_batch_weight)}, 163, "conv_batch_weight"};
 constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 164, "cumsum"};
+constinit const Kernel kernel_search_sorted = {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 165, "search_sorted"};
 
 }  // namespace TT_NS

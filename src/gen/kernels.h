@@ -170,7 +170,8 @@ extern const Kernel kernel_conv_spread;
 extern const Kernel kernel_conv_batch;
 extern const Kernel kernel_conv_batch_weight;
 extern const Kernel kernel_cumsum;
+extern const Kernel kernel_search_sorted;
 
-constexpr int32_t kNumKernels = 165;
+constexpr int32_t kNumKernels = 166;
 
 }  // namespace TT_NS

@@ -577,6 +577,10 @@ extern Op<void(const Tensor&, int64_t, bool, bool, Tensor&, Tensor&)> op_sort_in
 extern Op<TensorRef(const Tensor&, int64_t, bool, bool)> op_argsort;
 extern Op<TensorPair(const Tensor&, int64_t, int64_t, bool, bool)> op_topk;
 extern Op<void(const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&)> op_topk_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*)> op_searchsorted;
+extern Op<void(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*, Tensor&)> op_searchsorted_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_bucketize;
+extern Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_bucketize_into;
 extern Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_unique;
 extern Op<TensorRef(int64_t, Dtype, Opt<Device>, Generator*)> op_randperm;
 extern Op<TensorRef(const Tensor&, int64_t, bool, Generator*)> op_multinomial;
@@ -610,6 +614,7 @@ enum : int64_t { kKlReductionNone = 0, kKlReductionMean = 1, kKlReductionSum = 2
 enum : int64_t { kInterpolationNearest = 0, kInterpolationLinear = 1, kInterpolationBilinear = 2, kInterpolationNearestExact = 3, kInterpolationArea = 4, kInterpolationBicubic = 5, kInterpolationTrilinear = 6 };
 enum : int64_t { kPaddingConstant = 0, kPaddingReflect = 1, kPaddingReplicate = 2, kPaddingCircular = 3 };
 enum : int64_t { kScatterNone = 0, kScatterAdd = 1, kScatterMultiply = 2 };
+enum : int64_t { kSideNone = 0, kSideLeft = 1, kSideRight = 2 };
 enum : int64_t { kAnnealCos = 0, kAnnealLinear = 1 };
 enum : int64_t { kPaddingModeZeros = 0, kPaddingModeReflect = 1, kPaddingModeReplicate = 2, kPaddingModeCircular = 3 };
 enum : int64_t { kAutoPaddingNone = 0, kAutoPaddingValid = 1, kAutoPaddingSame = 2 };
@@ -2332,6 +2337,18 @@ inline TensorPair topk(const Tensor& self, int64_t k, int64_t dim = -1, bool lar
 }
 inline void topk_into(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, Tensor& dst_values, Tensor& dst_indices) {
   return dispatch(op_topk_into, self, k, dim, largest, sorted, dst_values, dst_indices);
+}
+inline TensorRef searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_int32 = false, bool right = false, int64_t side = 0, const Tensor* sorter = nullptr) {
+  return dispatch(op_searchsorted, sorted_sequence, self, out_int32, right, side, sorter);
+}
+inline void searchsorted_into(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right, int64_t side, const Tensor* sorter, Tensor& dst) {
+  return dispatch(op_searchsorted_into, sorted_sequence, self, out_int32, right, side, sorter, dst);
+}
+inline TensorRef bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32 = false, bool right = false) {
+  return dispatch(op_bucketize, self, boundaries, out_int32, right);
+}
+inline void bucketize_into(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right, Tensor& dst) {
+  return dispatch(op_bucketize_into, self, boundaries, out_int32, right, dst);
 }
 inline TensorTriple unique(const Tensor& self, bool sorted = true, bool return_inverse = false, bool return_counts = false, Opt<int64_t> dim = {}) {
   return dispatch(op_unique, self, sorted, return_inverse, return_counts, dim);

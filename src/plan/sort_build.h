@@ -59,6 +59,15 @@ inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, 
   return (rows + p->run.grain[0] - 1) / p->run.grain[0] * p->slot_bytes;
 }
 
+// Fills all but the pointers; rows: of the sorted array.
+inline void build_search(SearchPlan* p, int32_t dtype, int64_t rows, int64_t n, int64_t total, bool right,
+                         bool narrow) {
+  p->dtype = dtype, p->right = right, p->narrow = narrow;
+  p->total = total, p->row = rows > 1 ? total / rows : total;
+  p->n = n, p->step = rows > 1 ? n : 0;
+  one_stage(&p->run, (total + kSearchBlock - 1) / kSearchBlock, 8);
+}
+
 inline void build_draw(DrawPlan* p, int64_t rows, int64_t n, int64_t samples) {
   p->rows = rows, p->n = n, p->samples = samples;
   const int64_t blocks = (samples + kDrawBlock - 1) / kDrawBlock;

@@ -54,6 +54,22 @@ TT_INLINE SortRoom sort_room(const SortPlan& p) {
   return r;
 }
 
+// For each of `total` values the number of elements of its sorted row that stand before it: those that are less, or with
+// `right` not greater; all of them before nan. Rows that are not in order, or hold nan, are searched as PyTorch does.
+// The values are [rows][row]. Units: blocks of kSearchBlock values.
+struct SearchPlan {
+  Stages run;
+  int32_t dtype;  // of both: f32, f64 or i64
+  bool right, narrow;
+  int64_t total, row;
+  int64_t n, step;  // elements of a sorted row, and from one to the next: n, or 0 if there is one for all
+  const char* sorted;
+  const int64_t* sorter;  // where a row's elements stand in order, laid out as sorted; NULL: as they are
+  const char* values;
+  char* out;  // [total] of i64, or of i32 if narrow
+};
+constexpr int64_t kSearchBlock = 256;
+
 // Draws `samples` positions of each row of n weights, with replacement. Stage 0: sums, units rows; stage 1: units
 // [rows][blocks of kDrawBlock samples].
 struct DrawPlan {

@@ -91,4 +91,25 @@ static int r_unique(const Inputs* in, Arr* outs) {
   return 3;
 }
 
-#define SORT_REFS {"sort", 0, r_sort, 1}, {"argsort", 0, r_argsort, 1}, {"topk", 0, r_topk, 1}, {"unique", 0, r_unique, 1},
+/* Elements that do not stand behind: of rows in order those in front. */
+static int r_searchsorted(const Inputs* in, Arr* out) {
+  const int buckets = strcmp(in->sample->row->name, "bucketize") == 0;
+  const Arr *sorted = tensor(in, buckets ? "boundaries" : "sorted_sequence"), *x = tensor(in, "self");
+  const Arr* sorter = buckets ? NULL : tensor(in, "sorter");
+  const int right = (int)int_arg(in, "right", 0) || (!buckets && int_arg(in, "side", 0) == 2);
+  const int64_t n = sorted->shape[sorted->ndim - 1], row = sorted->ndim > 1 ? x->shape[x->ndim - 1] : 1;
+  int64_t i, k;
+  *out = array(x->shape, x->ndim);
+  for (i = 0; i < x->n; i++) {
+    const int64_t from = sorted->ndim > 1 ? i / row * n : 0;
+    for (k = 0; k < n; k++) {
+      const double v = sorted->v[from + (sorter ? (int64_t)sorter->v[from + k] : k)];
+      out->v[i] += right ? !(v > x->v[i]) : !(v >= x->v[i]);
+    }
+  }
+  return 1;
+}
+
+#define SORT_REFS                                                                                           \
+  {"sort", 0, r_sort, 1}, {"argsort", 0, r_argsort, 1}, {"topk", 0, r_topk, 1}, {"unique", 0, r_unique, 1}, \
+      {"searchsorted", 0, r_searchsorted, 1}, {"bucketize", 0, r_searchsorted, 1},

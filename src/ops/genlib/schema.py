@@ -27,6 +27,7 @@ ENUMS = {  # host-visible enumerations: name -> {value name: number}, append-onl
     "Interpolation": {"nearest": 0, "linear": 1, "bilinear": 2, "nearest-exact": 3, "area": 4, "bicubic": 5, "trilinear": 6},
     "Padding": {"constant": 0, "reflect": 1, "replicate": 2, "circular": 3},
     "Scatter": {"none": 0, "add": 1, "multiply": 2},
+    "Side": {"none": 0, "left": 1, "right": 2},
     "Anneal": {"cos": 0, "linear": 1},
     "PaddingMode": {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
     "AutoPadding": {"none": 0, "valid": 1, "same": 2},

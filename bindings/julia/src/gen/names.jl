@@ -18,9 +18,9 @@ mm bmm mv dot outer softmax softmin log_softmax layer_norm nll_loss cross_entrop
 max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d avg_pool1d
 avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d rand_like randn_like bernoulli bernoulli! randint_like random! normal! uniform!
 exponential! dropout dropout! sum mean argmax any all amax amin logsumexp var std var_mean prod cumsum cumsum! cumprod cumprod!
-argmin norm interpolate pad constant_pad_nd cat stack split chunk flip roll repeat tile sort argsort topk unique multinomial
-reshape transpose transpose! t! permute expand squeeze squeeze! unsqueeze unsqueeze! select detach as_strided as_strided! flatten
-unflatten unbind narrow diagonal maximum minimum split_with_sizes
+argmin norm interpolate pad constant_pad_nd cat stack split chunk flip roll repeat tile sort argsort topk searchsorted bucketize
+unique multinomial reshape transpose transpose! t! permute expand squeeze squeeze! unsqueeze unsqueeze! select detach as_strided
+as_strided! flatten unflatten unbind narrow diagonal maximum minimum split_with_sizes
 """))
 const OWN = Symbol.(split("""
 add sub subtract subtract! mul multiply multiply! remainder arctan2 arctan2! negative negative! pow clip clip! bitwise_and

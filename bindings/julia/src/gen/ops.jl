@@ -7,6 +7,7 @@ const KLREDUCTION = ("none" => 0, "mean" => 1, "sum" => 2, "batchmean" => 3)
 const INTERPOLATION = ("nearest" => 0, "linear" => 1, "bilinear" => 2, "nearest-exact" => 3, "area" => 4, "bicubic" => 5, "trilinear" => 6)
 const PADDING = ("constant" => 0, "reflect" => 1, "replicate" => 2, "circular" => 3)
 const SCATTER = ("none" => 0, "add" => 1, "multiply" => 2)
+const SIDE = ("none" => 0, "left" => 1, "right" => 2)
 const ANNEAL = ("cos" => 0, "linear" => 1)
 const PADDINGMODE = ("zeros" => 0, "reflect" => 1, "replicate" => 2, "circular" => 3)
 const AUTOPADDING = ("none" => 0, "valid" => 1, "same" => 2)
@@ -5430,6 +5431,50 @@ function topk(input::Tensor, k_=required, dim_=-1; k::Union{Integer, Required}=k
     o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
     check(C.tt_topk(ctx(), input, i64(k), opts, o1, o2))
     return (values = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
+end
+
+"""
+    searchsorted(sorted_sequence, input; out_int32=false, right=false, side=\"none\", sorter=nothing, out=nothing)
+
+Where each element of self belongs in its row of sorted_sequence: how many elements there are less than it.
+
+- `sorted_sequence`: rows in ascending order: one for all of self, or one for each row of self
+- `out_int32`: the result is int32 instead of int64
+- `right`: count equal elements, too
+- `side`: left or right: another way to say right
+- `sorter`: the positions that sort the rows, if they are not in order
+"""
+function searchsorted(sorted_sequence::Tensor, input::Union{Tensor, Number}; out_int32::Bool=false, right::Bool=false, side::Union{Union{AbstractString, Symbol}, Nothing}="none", sorter::Union{Tensor, Nothing}=nothing, out=nothing)
+    input isa Number && (input = number_tensor(input, sorted_sequence))
+    opts = Ref(C.tt_searchsorted_opts(UInt64(7) | given(sorter, 3), flag(out_int32), flag(right), choice(SIDE, side, "side"), handle(sorter)))
+    if out !== nothing
+        check(GC.@preserve sorter C.tt_searchsorted_into(ctx(), sorted_sequence, input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve sorter C.tt_searchsorted(ctx(), sorted_sequence, input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    bucketize(input, boundaries; out_int32=false, right=false, out=nothing)
+
+The number of the bucket between ascending boundaries in which each element lies.
+
+- `boundaries`: 1-D, in ascending order
+- `out_int32`: the result is int32 instead of int64
+- `right`: an element equal to a boundary lies behind it
+"""
+function bucketize(input::Union{Tensor, Number}, boundaries::Tensor; out_int32::Bool=false, right::Bool=false, out=nothing)
+    input isa Number && (input = number_tensor(input, boundaries))
+    opts = Ref(C.tt_bucketize_opts(UInt64(3), flag(out_int32), flag(right)))
+    if out !== nothing
+        check(C.tt_bucketize_into(ctx(), input, boundaries, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_bucketize(ctx(), input, boundaries, opts, o))
+    return wrap(o[])
 end
 
 """

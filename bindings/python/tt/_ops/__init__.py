@@ -55,7 +55,7 @@ MODULES = {
     "_shape":
         "cat chunk flip repeat roll split split_with_sizes stack tile",
     "_sort":
-        "argsort multinomial randperm sort topk unique",
+        "argsort bucketize multinomial randperm searchsorted sort topk unique",
     "_view":
         "as_strided as_strided_ detach diagonal expand flatten narrow permute reshape select slice squeeze squeeze_ t t_ transpose "
         "transpose_ unbind unflatten unsqueeze unsqueeze_ view",
@@ -65,17 +65,17 @@ PLACES = {
     "tt":
         "abs absolute acos adaptive_avg_pool1d adaptive_max_pool1d add addmm all amax amin any arange arccos arcsin arctan arctan2 "
         "argmax argmin argsort as_strided asin atan atan2 avg_pool1d baddbmm batch_norm bernoulli bitwise_and bitwise_left_shift "
-        "bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm cat ceil chunk clamp clip clone constant_pad_nd conv1d conv2d "
-        "conv3d conv_transpose1d conv_transpose2d conv_transpose3d cos cosh cumprod cumsum detach diagonal div divide dot einsum empty "
-        "empty_like eq erf erfc exp exp2 expm1 eye fix flatten flip floor floor_divide fmod full full_like gather ge greater "
-        "greater_equal group_norm gt index_add index_copy index_fill index_put index_select isfinite isinf isnan le less less_equal "
-        "linspace log log10 log1p log2 log_softmax logical_and logical_not logical_or logical_xor logsumexp lt masked_fill "
+        "bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm bucketize cat ceil chunk clamp clip clone constant_pad_nd conv1d "
+        "conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cos cosh cumprod cumsum detach diagonal div divide dot "
+        "einsum empty empty_like eq erf erfc exp exp2 expm1 eye fix flatten flip floor floor_divide fmod full full_like gather ge "
+        "greater greater_equal group_norm gt index_add index_copy index_fill index_put index_select isfinite isinf isnan le less "
+        "less_equal linspace log log10 log1p log2 log_softmax logical_and logical_not logical_or logical_xor logsumexp lt masked_fill "
         "masked_select matmul max max_pool1d max_pool1d_with_indices max_pool2d maximum mean min minimum mm mul multinomial multiply "
         "mv narrow ne neg negative nonzero norm normal not_equal nuclear_norm ones ones_like outer permute pow prod rand rand_like "
         "randint randint_like randn randn_like randperm reciprocal relu remainder reshape rms_norm roll round rsqrt rsub scatter "
-        "scatter_add select sigmoid sign sin sinh softmax sort split split_with_sizes sqrt square squeeze stack std sub subtract sum t "
-        "take_along_dim tan tanh tile topk transpose tril triu true_divide trunc unbind unflatten unique unsqueeze var var_mean where "
-        "zeros zeros_like",
+        "scatter_add searchsorted select sigmoid sign sin sinh softmax sort split split_with_sizes sqrt square squeeze stack std sub "
+        "subtract sum t take_along_dim tan tanh tile topk transpose tril triu true_divide trunc unbind unflatten unique unsqueeze var "
+        "var_mean where zeros zeros_like",
     "Tensor":
         "abs abs_ absolute absolute_ acos acos_ add add_ addmm addmm_ all amax amin any arccos arccos_ arcsin arcsin_ arctan arctan2 "
         "arctan2_ arctan_ argmax argmin argsort as_strided as_strided_ asin asin_ atan atan2 atan2_ atan_ baddbmm baddbmm_ bernoulli "

@@ -976,6 +976,22 @@ pub struct tt_topk_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct tt_searchsorted_opts {
+    pub set: u64,
+    pub out_int32: i32,
+    pub right: i32,
+    pub side: i32,
+    pub sorter: *const tt_tensor,
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tt_bucketize_opts {
+    pub set: u64,
+    pub out_int32: i32,
+    pub right: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct tt_unique_opts {
     pub set: u64,
     pub sorted: i32,
@@ -1724,7 +1740,7 @@ pub struct tt_profile_row {
     pub total_ns: i64,
 }
 
-zeroed! { tt_device tt_scalar tt_index tt_value tt_error tt_allocator tt_executor tt_logger tt_memory_stats tt_hardtanh_opts tt_leaky_relu_opts tt_elu_opts tt_gelu_opts tt_softplus_opts tt_glu_opts tt_add_opts tt_sub_opts tt_rsub_opts tt_div_opts tt_scaled_dot_product_attention_opts tt_conv1d_opts tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts tt_conv3d_opts tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts tt_conv_transpose3d_opts tt_clone_opts tt_to_opts tt_empty_opts tt_zeros_opts tt_ones_opts tt_full_opts tt_arange_opts tt_empty_like_opts tt_zeros_like_opts tt_ones_like_opts tt_full_like_opts tt_eye_opts tt_linspace_opts tt_index_add_opts tt_embedding_opts tt_scatter_opts tt_take_along_dim_opts tt_one_hot_opts tt_tril_opts tt_triu_opts tt_nuclear_norm_opts tt_l1_loss_opts tt_mse_loss_opts tt_smooth_l1_loss_opts tt_huber_loss_opts tt_binary_cross_entropy_opts tt_binary_cross_entropy_with_logits_opts tt_kl_div_opts tt_round_opts tt_addmm_opts tt_baddbmm_opts tt_softmax_opts tt_softmin_opts tt_log_softmax_opts tt_layer_norm_opts tt_nll_loss_opts tt_cross_entropy_opts tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts tt_rms_norm_opts tt_max_pool1d_opts tt_max_pool1d_with_indices_opts tt_max_pool2d_opts tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts tt_rand_opts tt_randn_opts tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts tt_randint_like_opts tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts tt_normal_size_opts tt_normal__opts tt_uniform__opts tt_exponential__opts tt_dropout_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts tt_prod_dim_opts tt_cumsum_opts tt_cumprod_opts tt_argmin_opts tt_norm_opts tt_interpolate_opts tt_pad_opts tt_constant_pad_nd_opts tt_cat_opts tt_stack_opts tt_split_opts tt_split_with_sizes_opts tt_chunk_opts tt_sort_opts tt_argsort_opts tt_topk_opts tt_unique_opts tt_randperm_opts tt_multinomial_opts tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts tt_nn_mse_loss_opts tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts tt_nn_cross_entropy_loss_opts tt_nn_multihead_attention_opts tt_nn_conv1d_opts tt_nn_conv2d_opts tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts tt_nn_conv_transpose3d_opts tt_nn_batch_norm1d_opts tt_nn_batch_norm2d_opts tt_nn_batch_norm3d_opts tt_nn_group_norm_opts tt_nn_rms_norm_opts tt_nn_max_pool1d_opts tt_nn_avg_pool1d_opts tt_nn_max_pool2d_opts tt_nn_avg_pool2d_opts tt_optim_sgd_opts tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts tt_optim_adagrad_opts tt_lr_step_opts tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts tt_grad_opts tt_function_def tt_op_def tt_clip_grad_norm_opts tt_profile_row }
+zeroed! { tt_device tt_scalar tt_index tt_value tt_error tt_allocator tt_executor tt_logger tt_memory_stats tt_hardtanh_opts tt_leaky_relu_opts tt_elu_opts tt_gelu_opts tt_softplus_opts tt_glu_opts tt_add_opts tt_sub_opts tt_rsub_opts tt_div_opts tt_scaled_dot_product_attention_opts tt_conv1d_opts tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts tt_conv3d_opts tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts tt_conv_transpose3d_opts tt_clone_opts tt_to_opts tt_empty_opts tt_zeros_opts tt_ones_opts tt_full_opts tt_arange_opts tt_empty_like_opts tt_zeros_like_opts tt_ones_like_opts tt_full_like_opts tt_eye_opts tt_linspace_opts tt_index_add_opts tt_embedding_opts tt_scatter_opts tt_take_along_dim_opts tt_one_hot_opts tt_tril_opts tt_triu_opts tt_nuclear_norm_opts tt_l1_loss_opts tt_mse_loss_opts tt_smooth_l1_loss_opts tt_huber_loss_opts tt_binary_cross_entropy_opts tt_binary_cross_entropy_with_logits_opts tt_kl_div_opts tt_round_opts tt_addmm_opts tt_baddbmm_opts tt_softmax_opts tt_softmin_opts tt_log_softmax_opts tt_layer_norm_opts tt_nll_loss_opts tt_cross_entropy_opts tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts tt_rms_norm_opts tt_max_pool1d_opts tt_max_pool1d_with_indices_opts tt_max_pool2d_opts tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts tt_rand_opts tt_randn_opts tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts tt_randint_like_opts tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts tt_normal_size_opts tt_normal__opts tt_uniform__opts tt_exponential__opts tt_dropout_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts tt_prod_dim_opts tt_cumsum_opts tt_cumprod_opts tt_argmin_opts tt_norm_opts tt_interpolate_opts tt_pad_opts tt_constant_pad_nd_opts tt_cat_opts tt_stack_opts tt_split_opts tt_split_with_sizes_opts tt_chunk_opts tt_sort_opts tt_argsort_opts tt_topk_opts tt_searchsorted_opts tt_bucketize_opts tt_unique_opts tt_randperm_opts tt_multinomial_opts tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts tt_nn_mse_loss_opts tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts tt_nn_cross_entropy_loss_opts tt_nn_multihead_attention_opts tt_nn_conv1d_opts tt_nn_conv2d_opts tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts tt_nn_conv_transpose3d_opts tt_nn_batch_norm1d_opts tt_nn_batch_norm2d_opts tt_nn_batch_norm3d_opts tt_nn_group_norm_opts tt_nn_rms_norm_opts tt_nn_max_pool1d_opts tt_nn_avg_pool1d_opts tt_nn_max_pool2d_opts tt_nn_avg_pool2d_opts tt_optim_sgd_opts tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts tt_optim_adagrad_opts tt_lr_step_opts tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts tt_grad_opts tt_function_def tt_op_def tt_clip_grad_norm_opts tt_profile_row }
 
 pub const TT_OK: tt_status = 0;
 pub const TT_INVALID_ARG: tt_status = 1;
@@ -1814,6 +1830,9 @@ pub const TT_PADDING_CIRCULAR: i32 = 3;
 pub const TT_SCATTER_NONE: i32 = 0;
 pub const TT_SCATTER_ADD: i32 = 1;
 pub const TT_SCATTER_MULTIPLY: i32 = 2;
+pub const TT_SIDE_NONE: i32 = 0;
+pub const TT_SIDE_LEFT: i32 = 1;
+pub const TT_SIDE_RIGHT: i32 = 2;
 pub const TT_ANNEAL_COS: i32 = 0;
 pub const TT_ANNEAL_LINEAR: i32 = 1;
 pub const TT_PADDINGMODE_ZEROS: i32 = 0;
@@ -2067,6 +2086,12 @@ pub const TT_ARGSORT_STABLE: u64 = 4;
 pub const TT_TOPK_DIM: u64 = 1;
 pub const TT_TOPK_LARGEST: u64 = 2;
 pub const TT_TOPK_SORTED: u64 = 4;
+pub const TT_SEARCHSORTED_OUT_INT32: u64 = 1;
+pub const TT_SEARCHSORTED_RIGHT: u64 = 2;
+pub const TT_SEARCHSORTED_SIDE: u64 = 4;
+pub const TT_SEARCHSORTED_SORTER: u64 = 8;
+pub const TT_BUCKETIZE_OUT_INT32: u64 = 1;
+pub const TT_BUCKETIZE_RIGHT: u64 = 2;
 pub const TT_UNIQUE_SORTED: u64 = 1;
 pub const TT_UNIQUE_RETURN_INVERSE: u64 = 2;
 pub const TT_UNIQUE_RETURN_COUNTS: u64 = 4;
@@ -2966,6 +2991,10 @@ extern "C" {
     pub fn tt_argsort(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_argsort_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_topk(c: *mut tt_ctx, self_: *const tt_tensor, k: i64, opts: *const tt_topk_opts, values: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_topk_into(c: *mut tt_ctx, self_: *const tt_tensor, k: i64, opts: *const tt_topk_opts, dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor) -> tt_status;
+    pub fn tt_searchsorted(c: *mut tt_ctx, sorted_sequence: *const tt_tensor, self_: *const tt_tensor, opts: *const tt_searchsorted_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_searchsorted_into(c: *mut tt_ctx, sorted_sequence: *const tt_tensor, self_: *const tt_tensor, opts: *const tt_searchsorted_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bucketize(c: *mut tt_ctx, self_: *const tt_tensor, boundaries: *const tt_tensor, opts: *const tt_bucketize_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bucketize_into(c: *mut tt_ctx, self_: *const tt_tensor, boundaries: *const tt_tensor, opts: *const tt_bucketize_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_unique(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_unique_opts, values: *mut *mut tt_tensor, inverse: *mut *mut tt_tensor, counts: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_randperm(c: *mut tt_ctx, n: i64, opts: *const tt_randperm_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_multinomial(c: *mut tt_ctx, self_: *const tt_tensor, num_samples: i64, replacement: i32, opts: *const tt_multinomial_opts, out: *mut *mut tt_tensor) -> tt_status;

@@ -126,6 +126,8 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_sort_opts, set, dim, descending, stable);
     layout!(out, tt_argsort_opts, set, dim, descending, stable);
     layout!(out, tt_topk_opts, set, dim, largest, sorted);
+    layout!(out, tt_searchsorted_opts, set, out_int32, right, side, sorter);
+    layout!(out, tt_bucketize_opts, set, out_int32, right);
     layout!(out, tt_unique_opts, set, sorted, return_inverse, return_counts, dim);
     layout!(out, tt_randperm_opts, set, dtype, device, generator);
     layout!(out, tt_multinomial_opts, set, generator);
@@ -294,6 +296,9 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_SCATTER_NONE);
     constant!(out, TT_SCATTER_ADD);
     constant!(out, TT_SCATTER_MULTIPLY);
+    constant!(out, TT_SIDE_NONE);
+    constant!(out, TT_SIDE_LEFT);
+    constant!(out, TT_SIDE_RIGHT);
     constant!(out, TT_ANNEAL_COS);
     constant!(out, TT_ANNEAL_LINEAR);
     constant!(out, TT_PADDINGMODE_ZEROS);
@@ -547,6 +552,12 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_TOPK_DIM);
     constant!(out, TT_TOPK_LARGEST);
     constant!(out, TT_TOPK_SORTED);
+    constant!(out, TT_SEARCHSORTED_OUT_INT32);
+    constant!(out, TT_SEARCHSORTED_RIGHT);
+    constant!(out, TT_SEARCHSORTED_SIDE);
+    constant!(out, TT_SEARCHSORTED_SORTER);
+    constant!(out, TT_BUCKETIZE_OUT_INT32);
+    constant!(out, TT_BUCKETIZE_RIGHT);
     constant!(out, TT_UNIQUE_SORTED);
     constant!(out, TT_UNIQUE_RETURN_INVERSE);
     constant!(out, TT_UNIQUE_RETURN_COUNTS);

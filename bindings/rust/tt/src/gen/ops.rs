@@ -4505,6 +4505,62 @@ impl Tensor {
     pub unsafe fn topk_with_into(&self, k: i64, opts: TopkOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
         call(|c| sys::tt_topk_into(c, self.raw(), k, &opts.0, dst_values.raw(), dst_indices.raw()))
     }
+    /// Where each element of self belongs in its row of sorted_sequence: how many elements there are less than it.
+    ///
+    /// - `sorted_sequence`: rows in ascending order: one for all of self, or one for each row of self
+    #[inline]
+    pub fn searchsorted(&self, input: &Tensor) -> Result<Tensor> {
+        unsafe { call1(|c, o0| sys::tt_searchsorted(c, self.raw(), input.raw(), std::ptr::null(), o0)) }
+    }
+    /// [`searchsorted`](Tensor::searchsorted) with options.
+    #[inline]
+    pub fn searchsorted_with(&self, input: &Tensor, opts: SearchsortedOpts) -> Result<Tensor> {
+        unsafe { call1(|c, o0| sys::tt_searchsorted(c, self.raw(), input.raw(), &opts.0, o0)) }
+    }
+    /// [`searchsorted`](Tensor::searchsorted), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    #[inline]
+    pub unsafe fn searchsorted_into(&self, input: &Tensor, dst: &Tensor) -> Result<()> {
+        call(|c| sys::tt_searchsorted_into(c, self.raw(), input.raw(), std::ptr::null(), dst.raw()))
+    }
+    /// [`searchsorted`](Tensor::searchsorted) with options, into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    #[inline]
+    pub unsafe fn searchsorted_with_into(&self, input: &Tensor, opts: SearchsortedOpts, dst: &Tensor) -> Result<()> {
+        call(|c| sys::tt_searchsorted_into(c, self.raw(), input.raw(), &opts.0, dst.raw()))
+    }
+    /// The number of the bucket between ascending boundaries in which each element lies.
+    ///
+    /// - `boundaries`: 1-D, in ascending order
+    #[inline]
+    pub fn bucketize(&self, boundaries: &Tensor) -> Result<Tensor> {
+        unsafe { call1(|c, o0| sys::tt_bucketize(c, self.raw(), boundaries.raw(), std::ptr::null(), o0)) }
+    }
+    /// [`bucketize`](Tensor::bucketize) with options.
+    #[inline]
+    pub fn bucketize_with(&self, boundaries: &Tensor, opts: BucketizeOpts) -> Result<Tensor> {
+        unsafe { call1(|c, o0| sys::tt_bucketize(c, self.raw(), boundaries.raw(), &opts.0, o0)) }
+    }
+    /// [`bucketize`](Tensor::bucketize), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    #[inline]
+    pub unsafe fn bucketize_into(&self, boundaries: &Tensor, dst: &Tensor) -> Result<()> {
+        call(|c| sys::tt_bucketize_into(c, self.raw(), boundaries.raw(), std::ptr::null(), dst.raw()))
+    }
+    /// [`bucketize`](Tensor::bucketize) with options, into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    #[inline]
+    pub unsafe fn bucketize_with_into(&self, boundaries: &Tensor, opts: BucketizeOpts, dst: &Tensor) -> Result<()> {
+        call(|c| sys::tt_bucketize_into(c, self.raw(), boundaries.raw(), &opts.0, dst.raw()))
+    }
     /// The different elements (or slices of `dim`) in order; every nan differs. What is not asked for is empty.
     #[inline]
     pub fn unique(&self) -> Result<(Tensor, Tensor, Tensor)> {

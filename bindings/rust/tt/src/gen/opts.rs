@@ -2928,6 +2928,68 @@ impl TopkOpts {
     }
 }
 
+/// Options of `searchsorted`.
+#[derive(Clone, Copy, Default)]
+pub struct SearchsortedOpts<'a>(pub(crate) sys::tt_searchsorted_opts, PhantomData<&'a ()>);
+impl<'a> SearchsortedOpts<'a> {
+    /// All at their defaults.
+    pub fn new() -> SearchsortedOpts<'a> {
+        Self::default()
+    }
+    /// the result is int32 instead of int64; default false
+    #[must_use]
+    pub fn out_int32(mut self, value: bool) -> SearchsortedOpts<'a> {
+        self.0.set |= sys::TT_SEARCHSORTED_OUT_INT32;
+        self.0.out_int32 = value as i32;
+        self
+    }
+    /// count equal elements, too; default false
+    #[must_use]
+    pub fn right(mut self, value: bool) -> SearchsortedOpts<'a> {
+        self.0.set |= sys::TT_SEARCHSORTED_RIGHT;
+        self.0.right = value as i32;
+        self
+    }
+    /// left or right: another way to say right; default "none"
+    #[must_use]
+    pub fn side(mut self, value: Side) -> SearchsortedOpts<'a> {
+        self.0.set |= sys::TT_SEARCHSORTED_SIDE;
+        self.0.side = value as i32;
+        self
+    }
+    /// the positions that sort the rows, if they are not in order; default None
+    #[must_use]
+    pub fn sorter(mut self, value: &'a Tensor) -> SearchsortedOpts<'a> {
+        self.0.set |= sys::TT_SEARCHSORTED_SORTER;
+        self.0.sorter = value.raw();
+        self
+    }
+}
+
+/// Options of `bucketize`.
+#[derive(Clone, Copy, Default)]
+pub struct BucketizeOpts(pub(crate) sys::tt_bucketize_opts);
+impl BucketizeOpts {
+    /// All at their defaults.
+    pub fn new() -> BucketizeOpts {
+        Self::default()
+    }
+    /// the result is int32 instead of int64; default false
+    #[must_use]
+    pub fn out_int32(mut self, value: bool) -> BucketizeOpts {
+        self.0.set |= sys::TT_BUCKETIZE_OUT_INT32;
+        self.0.out_int32 = value as i32;
+        self
+    }
+    /// an element equal to a boundary lies behind it; default false
+    #[must_use]
+    pub fn right(mut self, value: bool) -> BucketizeOpts {
+        self.0.set |= sys::TT_BUCKETIZE_RIGHT;
+        self.0.right = value as i32;
+        self
+    }
+}
+
 /// Options of `unique`.
 #[derive(Clone, Copy, Default)]
 pub struct UniqueOpts(pub(crate) sys::tt_unique_opts);

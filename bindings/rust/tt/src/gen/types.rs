@@ -300,6 +300,28 @@ impl Scatter {
     }
 }
 
+/// A choice of operators: Side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum Side {
+    None = 0,
+    Left = 1,
+    Right = 2,
+}
+impl Side {
+    /// None for what a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<Side> {
+        Some(match raw {
+            0 => Side::None,
+            1 => Side::Left,
+            2 => Side::Right,
+            _ => return None,
+        })
+    }
+}
+
 /// A choice of operators: Anneal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
