@@ -11,7 +11,6 @@ from struct import Struct
 from struct import error as struct_error
 
 from . import errors
-from ._layouts import struct
 from ._lib import Handle, local, quick, result
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype, memory_format
 from ._tensor import SMALL as INTS
@@ -160,7 +159,10 @@ def int_list(x, op, arg):
     """(int64 array as bytes, its length) of one int, or a tuple or list of them; None is the empty list."""
     if type(x) is not tuple:
         x = tuple(x) if isinstance(x, list) else () if x is None else (integer(x, op, arg),)
-    return packed(x, op, arg), length(x)
+    try:
+        return PACK[len(x)](*x), INTS[len(x)]
+    except (struct_error, IndexError):
+        return array.array("q", [integer(i, op, arg) for i in x]).tobytes(), c_int64(len(x))
 
 
 def list_field(x, op, arg, keep):
@@ -191,14 +193,6 @@ def gathered(args, keywords, op, arg):
     return args
 
 
-def packed(x, op, arg):
-    """A tuple of ints as C reads it."""
-    try:
-        return PACK[len(x)](*x) if len(x) < 65 else Struct(f"{len(x)}q").pack(*x)
-    except struct_error:
-        return array.array("q", [integer(i, op, arg) for i in x]).tobytes()
-
-
 # ---- the rest ----
 
 def dtype_code(x, op, arg):
@@ -226,6 +220,7 @@ def device_field(x, op, arg):
 
 def place(x):
     """A tt_device by reference; None is NULL."""
+    from ._layouts import struct
     return None if x is None else byref(struct("tt_device")(*device_field(device(x), "device", "device")))
 
 

@@ -3,10 +3,10 @@ import ctypes
 import itertools
 import numbers
 from array import array
-from ctypes import c_int32, c_int64, c_void_p
+from ctypes import c_int32, c_void_p
 
-from . import _ops, errors
-from ._convert import dtype_code, packed, scalar, wrong_kind
+from . import errors
+from ._convert import dtype_code, int_list, scalar, wrong_kind
 from ._lib import dropper, result
 from ._types import complex64, complex128, float32, float64, int64
 from ._types import bool as BOOL
@@ -88,7 +88,7 @@ def from_values(data, dtype):
 def from_bytes(data, dtype, shape):
     """A tensor with a copy of row-major data: bytes or an array.array."""
     pointer = data if isinstance(data, bytes) else c_void_p(data.buffer_info()[0])
-    return result(Tensor, "tt_tensor_from_data", pointer, c_int32(dtype.code), packed(tuple(shape), "tensor", "shape"), c_int64(len(shape)))
+    return result(Tensor, "tt_tensor_from_data", pointer, c_int32(dtype.code), *int_list(tuple(shape), "tensor", "shape"))
 
 
 def index_tensor(item):
@@ -110,8 +110,8 @@ def imported(address, dtype, shape, strides, writable, owner):
     """A tensor over host memory that `owner` keeps alive. strides in elements, None: row-major."""
     key = next(keys)
     kept[key] = owner
-    sizes, steps = packed(shape, "import", "shape"), None if strides is None else packed(strides, "import", "strides")
-    return result(Tensor, "tt_tensor_import", c_void_p(address), c_int32(dtype.code), sizes, c_int64(len(shape)), steps, c_int32(writable), forget,
+    steps = None if strides is None else int_list(strides, "import", "strides")[0]
+    return result(Tensor, "tt_tensor_import", c_void_p(address), c_int32(dtype.code), *int_list(shape, "import", "shape"), steps, c_int32(writable), forget,
                   c_void_p(key))
 
 

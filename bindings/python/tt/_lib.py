@@ -3,7 +3,7 @@ import ctypes
 import os
 import sys
 import threading
-from ctypes import POINTER, byref, c_int32, c_int64, c_void_p, cast, sizeof
+from ctypes import POINTER, byref, c_int32, c_int64, c_void_p, cast
 
 from . import errors
 from ._abi import RESULTS
@@ -161,9 +161,9 @@ def result(kind, name, *args):
     return made if made._address else None
 
 
-def filled(kind, name, *args):
+def filled(kind, name, *args, cap=64):
     """The items that a C function writes into its caller's array; its last parameters are array, cap and their number. Of c_char: bytes."""
-    n, cap = c_int64(), max(4096 // sizeof(kind), 1)
+    n = c_int64()
     while True:
         items = (kind * cap)()
         status = getattr(lib, name)(local.ctx, *args, items, c_int64(cap), byref(n))

@@ -15,7 +15,7 @@ def node_name(operator):
 
 def __repr__(t):
     """libtt writes the values and the facts behind them; the facts are laid out anew, with the names and the line breaks that PyTorch has."""
-    text, *facts = FACTS.split(filled(c_char, "tt_tensor_print", t).decode()[:-1])
+    text, *facts = FACTS.split(filled(c_char, "tt_tensor_print", t, cap=4096).decode()[:-1])
     line = len(text) - text.rfind("\n") + 1
     for fact in facts:
         key, value = fact.split("=", 1)
