@@ -24,14 +24,6 @@ int64_t numel_of(Ints sizes) {
   return n;
 }
 
-void contiguous_strides(Ints sizes, int64_t* strides) {
-  int64_t step = 1;
-  for (int64_t d = sizes.n - 1; d >= 0; d--) {
-    strides[d] = step;
-    step *= sizes[d] > 1 ? sizes[d] : 1;
-  }
-}
-
 int64_t wrap_dim(int64_t dim, int64_t ndim, const char* arg) {
   int64_t n = ndim ? ndim : 1;
   if (dim < -n || dim >= n) fail_arg(TT_INDEX, arg, "{} is {}, must be in [{}, {}]", arg, dim, -n, n - 1);

@@ -12,7 +12,13 @@ using Shape = SmallVec<int64_t, 8>;
 // Product of sizes; fails on negative sizes, more than 64 dims, or an overflow of the byte count.
 int64_t checked_numel(Ints sizes, Dtype dtype, const char* arg);
 int64_t numel_of(Ints sizes);  // of a shape that a tensor has
-void contiguous_strides(Ints sizes, int64_t* strides);
+inline void contiguous_strides(Ints sizes, int64_t* strides) {
+  int64_t step = 1;
+  for (int64_t d = sizes.n - 1; d >= 0; d--) {
+    strides[d] = step;
+    step *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+}
 // -n … n-1 -> 0 … n-1 (0-dim tensors take -1 and 0); fails with INDEX.
 int64_t wrap_dim(int64_t dim, int64_t ndim, const char* arg = "dim");
 // Sorted unique set as a bit mask; an empty list means all dims when `empty_is_all`.
@@ -21,6 +27,14 @@ Shape broadcast_shapes(Ints a, Ints b, const char* a_name, const char* b_name);
 bool broadcastable_to(Ints from, Ints to);
 // Replaces one -1 so that the product is numel; fails otherwise.
 Shape infer_size(Ints sizes, int64_t numel, const char* arg);
+// True iff infer_size(sizes, numel) is sizes.
+inline bool is_size_of(Ints sizes, int64_t numel) {
+  int64_t n = 1;
+  if (sizes.n > kMaxDims) return false;
+  for (int64_t size : sizes)
+    if (size < 0 || __builtin_mul_overflow(n, size, &n)) return false;
+  return n == numel;
+}
 // Strides that view a tensor (sizes, strides) as `to` without a copy; false if there are none.
 bool view_strides(Ints sizes, Ints strides, Ints to, int64_t* out);
 bool is_contiguous(Ints sizes, Ints strides);

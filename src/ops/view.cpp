@@ -7,6 +7,7 @@
 namespace TT_NS::front {
 
 TensorRef view(Call, const Tensor& self, Ints size) {
+  if (self.contiguous() && is_size_of(size, self.numel)) return make_view(self, size, {}, self.data);
   Shape to = infer_size(size, self.numel, "size");
   if (self.contiguous()) return make_view(self, to, {}, self.data);
   Shape strides;
