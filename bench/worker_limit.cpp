@@ -1,6 +1,6 @@
 // worker_limit.cpp THREADS: a worker whose workloads do only what the machine must do at least for tt's workload of the
 // same name: read the bytes, read and write them (with or without non-temporal stores, whichever is faster), or issue
-// the fused multiply-adds. Each thread has an equal part.
+// the fused multiply-adds. The threads share it.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -94,36 +94,40 @@ void multiply(int64_t count) {
 
 using Work = std::function<void()>;
 
-// Threads that wait for the next call spinning, for a while, as tt's own do.
+// Threads that wait for the next call spinning, for a while, and take pieces of it as they come, as tt's own do.
 struct Team {
-  const int64_t threads;
-  std::atomic<uint32_t> epoch{0}, done{0};
+  const int64_t threads, pieces;
+  std::atomic<uint32_t> epoch{0};
+  std::atomic<int64_t> next{INT64_C(1) << 32}, done{0};
   const std::function<void(int64_t)>* part = nullptr;
-  explicit Team(int64_t n) : threads(n) {
-    for (int64_t i = 1; i < n; ++i) std::thread([this, i] { serve(i); }).detach();
+  explicit Team(int64_t n) : threads(n), pieces(8 * n) {
+    for (int64_t i = 1; i < n; ++i) std::thread([this] { serve(); }).detach();
   }
-  [[noreturn]] void serve(int64_t i) {
-    for (uint32_t seen = 0;; ++seen) {
+  [[noreturn]] void serve() {
+    for (uint32_t seen = 0;;) {
       for (int spins = 0; epoch.load() == seen && spins < 1000; ++spins) __builtin_ia32_pause();
       epoch.wait(seen);
-      (*part)(i);
-      done.fetch_add(1);
+      seen = epoch.load();
+      take();
     }
   }
+  void take() {
+    for (int64_t i; (i = next.fetch_add(1)) < pieces; done.fetch_add(1)) (*part)(i);
+  }
   void run() {
-    done = 0;
+    done = 0, next = 0;
     epoch.fetch_add(1);
     epoch.notify_all();
-    (*part)(0);
-    while (done.load() + 1 < threads) __builtin_ia32_pause();
+    take();
+    while (done.load() < pieces) __builtin_ia32_pause();
   }
-  // f(from, count) for each thread's part of n.
+  // f(from, count) for each piece of n.
   template <class F>
   Work split(int64_t n, F f) {
     if (threads == 1) return [=] { f(0, n); };
     const std::function<void(int64_t)> body = [this, n, f](int64_t i) {
-      const int64_t from = n * i / threads / kStep * kStep,
-                    to = i + 1 == threads ? n : n * (i + 1) / threads / kStep * kStep;
+      const int64_t from = n * i / pieces / kStep * kStep,
+                    to = i + 1 == pieces ? n : n * (i + 1) / pieces / kStep * kStep;
       f(from, to - from);
     };
     return [this, body] { part = &body, run(); };
