@@ -55,4 +55,4 @@ function Base.showerror(io::IO, e::Error)
     e.cause === nothing || showerror(io, e.cause)
 end
 
-freed(what) = HandleError(C.TT_BAD_HANDLE, "", "", -1, "this $what was freed", [], [], nothing)
+@noinline throw_freed(what) = throw(HandleError(C.TT_BAD_HANDLE, "", "", -1, "this $what was freed", [], [], nothing))

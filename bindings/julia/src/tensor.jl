@@ -151,7 +151,7 @@ end
 const RELEASE = Ref{Ptr{Cvoid}}(C_NULL)
 
 is_freed(t::Tensor) = getfield(t, :slot).use != getfield(t, :use)
-@inline slot_of(t::Tensor) = is_freed(t) ? throw(freed(Tensor)) : getfield(t, :slot)
+@inline slot_of(t::Tensor) = is_freed(t) ? throw_freed(Tensor) : getfield(t, :slot)
 
 "Gives up t's reference now; any later use of t is a HandleError."
 @inline function free!(t::Tensor)
@@ -189,7 +189,7 @@ end
 end
 
 @inline handle_of(t::Tensor) = slot_of(t).h
-@inline handle_of(x::Handle) = (h = getfield(x, :h); h == C_NULL ? throw(freed(typeof(x))) : h)
+@inline handle_of(x::Handle) = (h = getfield(x, :h); h == C_NULL ? throw_freed(typeof(x)) : h)
 Base.cconvert(::Type{Ptr{Cvoid}}, x::Handle) = x
 Base.unsafe_convert(::Type{Ptr{Cvoid}}, x::Handle) = handle_of(x)
 @inline Base.cconvert(::Type{Ptr{Cvoid}}, t::Tensor) = slot_of(t)  # which stays alive during the call
