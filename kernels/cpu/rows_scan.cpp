@@ -127,42 +127,52 @@ struct RunningSum<int64_t> {
   TT_INLINE int64_t with(uint64_t x) const { return int64_t(sum + x); }
 };
 
-// n elements behind each other: each run of 16 by itself, which goes to the sum, and the rest one by one.
+// n elements, `step` apart: each run of 16 by itself, which goes to the sum, and the rest one by one.
 constexpr int64_t kScanRun = 16, kScanBlock = 256;
 template <class V>
-TT_INLINE void scan_run(RunningSum<V>* sum, const V* in, V* out, int64_t n) {
+TT_INLINE void scan_run(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
   using Part = typename RunningSum<V>::Part;
   Part part = 0, run[kScanRun];
 #pragma GCC unroll 16
-  for (int64_t j = 0; j < n; j++) run[j] = part += Part(in[j]);
+  for (int64_t j = 0; j < n; j++) run[j] = part += Part(in[j * step]);
 #pragma GCC unroll 16
-  for (int64_t j = 0; j < n; j++) out[j] = sum->with(run[j]);
+  for (int64_t j = 0; j < n; j++) out[j * step] = sum->with(run[j]);
   sum->add(part);
 }
 template <class V>
-TT_NOINLINE void sum_row(RunningSum<V>* before, const V* in, V* out, int64_t n) {
+TT_INLINE void scan_runs(RunningSum<V>* before, const V* in, V* out, int64_t step, int64_t n) {
   RunningSum<V> sum = *before;
   int64_t i = 0;
-  for (; i + kScanRun <= n; i += kScanRun) scan_run(&sum, in + i, out + i, kScanRun);
-  for (; i < n; i++) scan_run(&sum, in + i, out + i, 1);
+  for (; i + kScanRun <= n; i += kScanRun) scan_run(&sum, in + i * step, out + i * step, step, kScanRun);
+  for (; i < n; i++) scan_run(&sum, in + i * step, out + i * step, step, 1);
   *before = sum;
 }
 
 // Only their sum: of blocks, in lanes.
 template <class V>
-TT_NOINLINE void add_row(RunningSum<V>* sum, const V* in, int64_t n) {
+TT_INLINE void add_blocks(RunningSum<V>* sum, const V* in, int64_t step, int64_t n) {
   using Part = typename RunningSum<V>::Part;
   for (int64_t i = 0; i < n; i += kScanBlock) {
     const int64_t k = n - i < kScanBlock ? n - i : kScanBlock;
     Part lane[kScanRun] = {};
     int64_t r = 0;
     for (; r + kScanRun <= k; r += kScanRun)
-      for (int64_t j = 0; j < kScanRun; j++) lane[j] += Part(in[i + r + j]);
-    for (int64_t j = 0; r + j < k; j++) lane[j] += Part(in[i + r + j]);
+      for (int64_t j = 0; j < kScanRun; j++) lane[j] += Part(in[(i + r + j) * step]);
+    for (int64_t j = 0; r + j < k; j++) lane[j] += Part(in[(i + r + j) * step]);
     for (int64_t w = kScanRun / 2; w; w /= 2)
       for (int64_t j = 0; j < w; j++) lane[j] += lane[j + w];
     sum->add(lane[0]);
   }
+}
+
+// out NULL: only the sum is wanted.
+template <class V>
+TT_NOINLINE void sum_row(RunningSum<V>* sum, const V* in, V* out, int64_t n) {
+  out ? scan_runs(sum, in, out, 1, n) : add_blocks(sum, in, 1, n);
+}
+template <class V>
+TT_NOINLINE void sum_column(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
+  out ? scan_runs(sum, in, out, step, n) : add_blocks(sum, in, step, n);
 }
 
 // `steps` rows of n <= kRowTile elements, `step` elements apart; of each column. out NULL: only the sums are wanted.
@@ -193,10 +203,10 @@ TT_NOINLINE int32_t sums(const ScanPlan& p, int64_t begin, int64_t end) {
       for (int64_t j = 0; j < n; j++) sum[j].add(sums_at(k)[j]);
     const V* in = reinterpret_cast<const V*>(p.in) + at;
     V* out = p.run.stage == 1 ? reinterpret_cast<V*>(p.out) + at : nullptr;
-    if (p.inner == 1 && out)
+    if (p.inner == 1)
       sum_row(sum, in, out, steps);
-    else if (p.inner == 1)
-      add_row(sum, in, steps);
+    else if (n < 8)
+      for (int64_t j = 0; j < n; j++) sum_column(sum + j, in + j, out ? out + j : nullptr, p.inner, steps);
     else
       sum_tile(sum, in, out, steps, p.inner, n);
     for (int64_t j = 0; j < n && p.run.stage == 0; j++) sums_at(c)[j] = sum[j];

@@ -253,6 +253,7 @@ static void test_sums(void** state) {
     same_everywhere(sum_up, filled(SHAPE(100003), kDtypes[d], wide));
     same_everywhere(sum_up, filled(SHAPE(3, 30011, 2), kDtypes[d], wide));
     same_everywhere(sum_up, filled(SHAPE(1, 700, 300), kDtypes[d], wide));
+    same_everywhere(sum_up, filled(SHAPE(9001, 12), kDtypes[d], wide));
   }
 }
 
