@@ -640,3 +640,8 @@ def test_what_dtypes_combine_to():
     assert tt.promote_types(tt.int8, tt.uint8) is tt.int16 and tt.promote_types(tt.float16, tt.bfloat16) is tt.float32
     assert tt.can_cast(tt.int64, tt.float16) and not tt.can_cast(tt.float32, tt.int64) and not tt.can_cast(tt.int8, tt.uint8) and not tt.can_cast(tt.int8, tt.bool)
     assert tt.is_floating_point(x) and not tt.is_complex(x) and x[:, tt.newaxis].shape == (3, 1) and tt.pi == math.pi and -tt.inf < 0 != tt.nan
+
+
+def test_transpose_by_numpys_names():
+    x = tt.arange(6).reshape(2, 3)
+    assert tt.swapaxes(x, 0, 1).tolist() == x.swapdims(0, -1).tolist() == x.t().tolist() and x.swapaxes_(0, 1).shape == (3, 2) == x.shape

@@ -26,7 +26,7 @@ const OWN = Symbol.(split("""
 add sub subtract subtract! mul multiply multiply! remainder arctan2 arctan2! negative negative! pow clip clip! bitwise_and
 bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift not_equal not_equal! less less! less_equal less_equal! greater
 greater! greater_equal greater_equal! empty zeros ones full arange eye linspace absolute absolute! arcsin arcsin! arccos arccos!
-arctan arctan! fix fix! einsum rand randn randint normal randperm
+arctan arctan! fix fix! einsum rand randn randint normal randperm swapaxes swapdims
 """))
 const HIDDEN = Symbol.(split("""
 div view t

@@ -5570,6 +5570,10 @@ function transpose(input::Tensor, dim0::Integer, dim1::Integer)
     return wrap(o[])
 end
 
+const swapaxes = transpose
+
+const swapdims = transpose
+
 "In place: `x` becomes `transpose(x, …)`."
 transpose!(x::Tensor, args...; kw...) = become!(x, transpose(x, args...; kw...))
 

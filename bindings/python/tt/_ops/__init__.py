@@ -74,8 +74,8 @@ PLACES = {
         "mv narrow ne neg negative nonzero norm normal not_equal nuclear_norm ones ones_like outer permute pow prod rand rand_like "
         "randint randint_like randn randn_like randperm reciprocal relu remainder reshape rms_norm roll round rsqrt rsub scatter "
         "scatter_add searchsorted select sigmoid sign sin sinh softmax sort split split_with_sizes sqrt square squeeze stack std sub "
-        "subtract sum t take_along_dim tan tanh tile topk transpose tril triu true_divide trunc unbind unflatten unique unsqueeze var "
-        "var_mean where zeros zeros_like",
+        "subtract sum swapaxes swapdims t take_along_dim tan tanh tile topk transpose tril triu true_divide trunc unbind unflatten "
+        "unique unsqueeze var var_mean where zeros zeros_like",
     "Tensor":
         "abs abs_ absolute absolute_ acos acos_ add add_ addmm addmm_ all amax amin any arccos arccos_ arcsin arcsin_ arctan arctan2 "
         "arctan2_ arctan_ argmax argmin argsort as_strided as_strided_ asin asin_ atan atan2 atan2_ atan_ baddbmm baddbmm_ bernoulli "
@@ -91,9 +91,9 @@ PLACES = {
         "new_empty new_full new_ones new_zeros nonzero norm normal_ not_equal not_equal_ nuclear_norm ones_like outer permute pow pow_ "
         "prod rand_like randn_like random_ reciprocal reciprocal_ relu relu_ remainder remainder_ repeat reshape roll round round_ "
         "rsqrt rsqrt_ rsub scatter scatter_ scatter_add scatter_add_ select sigmoid sigmoid_ sign sign_ sin sin_ sinh sinh_ softmax "
-        "sort split split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum t t_ "
-        "take_along_dim tan tan_ tanh tanh_ tile topk transpose transpose_ tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ "
-        "unbind unflatten uniform_ unique unsqueeze unsqueeze_ var view where zero_ zeros_like",
+        "sort split split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum swapaxes swapaxes_ "
+        "swapdims swapdims_ t t_ take_along_dim tan tan_ tanh tanh_ tile topk transpose transpose_ tril tril_ triu triu_ true_divide "
+        "true_divide_ trunc trunc_ unbind unflatten uniform_ unique unsqueeze unsqueeze_ var view where zero_ zeros_like",
     "nn.functional":
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d avg_pool1d avg_pool2d batch_norm "
         "binary_cross_entropy binary_cross_entropy_with_logits conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
@@ -110,8 +110,8 @@ OTHERS = {
         "greater_equal": "ge", "less": "lt", "less_equal": "le", "linspace": "_functions.linspace",
         "max_pool1d": "nn._images.max_pool1d", "max_pool2d": "nn._images.max_pool2d", "multiply": "mul", "negative": "neg",
         "nonzero": "_functions.nonzero", "norm": "_functions.norm", "not_equal": "ne", "std": "_functions.std",
-        "subtract": "sub", "true_divide": "div", "unique": "_functions.unique", "var": "_functions.var",
-        "var_mean": "_functions.var_mean"
+        "subtract": "sub", "swapaxes": "transpose", "swapdims": "transpose", "true_divide": "div",
+        "unique": "_functions.unique", "var": "_functions.var", "var_mean": "_functions.var_mean"
     },
     "Tensor": {
         "absolute": "abs", "absolute_": "abs_", "arccos": "acos", "arccos_": "acos_", "arcsin": "asin", "arcsin_": "asin_",
@@ -120,7 +120,8 @@ OTHERS = {
         "greater_equal": "ge", "greater_equal_": "ge_", "less": "lt", "less_": "lt_", "less_equal": "le", "less_equal_": "le_",
         "multiply": "mul", "multiply_": "mul_", "negative": "neg", "negative_": "neg_", "nonzero": "_functions.nonzero",
         "norm": "_functions.norm", "not_equal": "ne", "not_equal_": "ne_", "random_": "_functions.random_",
-        "std": "_functions.std", "subtract": "sub", "subtract_": "sub_", "true_divide": "div", "true_divide_": "div_",
+        "std": "_functions.std", "subtract": "sub", "subtract_": "sub_", "swapaxes": "transpose", "swapaxes_": "transpose_",
+        "swapdims": "transpose", "swapdims_": "transpose_", "true_divide": "div", "true_divide_": "div_",
         "uniform_": "_functions.uniform_", "unique": "_functions.unique", "var": "_functions.var", "where": "_m_where"
     },
     "nn.functional": {
