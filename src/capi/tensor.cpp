@@ -52,7 +52,9 @@ tt_status tt_scalar_tensor(tt_ctx* h, const tt_scalar* value, tt_dtype dtype, tt
   return api_call(h, "scalar_tensor", [&](Ctx& c) {
     out_arg(out, "out", 3);
     const Scalar& s = scalar_arg(value, "value", 1);
-    give(c, out, new_scalar(s, dtype ? checked_dtype(dtype) : s.natural_dtype()));
+    const Dtype d = dtype ? checked_dtype(dtype) : s.natural_dtype();
+    check_fits(s, d, "value");
+    give(c, out, new_scalar(s, d));
   });
 }
 

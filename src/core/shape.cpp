@@ -48,8 +48,7 @@ Shape broadcast_shapes(Ints a, Ints b, const char* a_name, const char* b_name) {
   for (int64_t i = 1; i <= n; i++) {
     int64_t x = i <= a.n ? a[a.n - i] : 1, y = i <= b.n ? b[b.n - i] : 1;
     if (x != y && x != 1 && y != 1)
-      fail(TT_SHAPE, "{} is {}, {} is {}: sizes {} and {} at dim {} must be equal, or one of them 1", a_name, a, b_name, b, x, y,
-           -i);
+      fail_arg(TT_SHAPE, b_name, "{} is {}, {} is {}: sizes {} and {} at dim {} must be equal, or one of them 1", a_name, a, b_name, b, x, y, -i);
     out[n - i] = x == 1 ? y : x;
   }
   return out;

@@ -10,81 +10,81 @@
 namespace TT_NS {
 
 // add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_add = {&kernel_add, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_add = {&kernel_add, DtypeRule::kPromote, Compute::kWiden, false, false, true, 0, TT_OK, "self\0other\0alpha"};
 TensorRef add_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha) { return element_binary(spec_add, self, other, alpha); }
 void add__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other, const Scalar& alpha) { element_inplace(spec_add, self, {self, other}, alpha); }
 void add_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) { element_into(spec_add, dst, {self, other}, alpha); }
 
 // add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_add_scalar = {&kernel_add, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_add_scalar = {&kernel_add, DtypeRule::kPromote, Compute::kWiden, false, false, true, 0, TT_OK, "self\0other\0alpha"};
 TensorRef add_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha) { return element_op(spec_add_scalar, {self, other}, alpha); }
 void add_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other, const Scalar& alpha) { element_inplace(spec_add_scalar, self, {self, other}, alpha); }
 void add_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) { element_into(spec_add_scalar, dst, {self, other}, alpha); }
 
 // sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_sub = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_NOT_IMPLEMENTED};
+static constexpr ElementSpec spec_sub = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden, false, false, true, 0, TT_NOT_IMPLEMENTED, "self\0other\0alpha"};
 TensorRef sub_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha) { return element_binary(spec_sub, self, other, alpha); }
 void sub__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other, const Scalar& alpha) { element_inplace(spec_sub, self, {self, other}, alpha); }
 void sub_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) { element_into(spec_sub, dst, {self, other}, alpha); }
 
 // sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_sub_scalar = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_NOT_IMPLEMENTED};
+static constexpr ElementSpec spec_sub_scalar = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden, false, false, true, 0, TT_NOT_IMPLEMENTED, "self\0other\0alpha"};
 TensorRef sub_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha) { return element_op(spec_sub_scalar, {self, other}, alpha); }
 void sub_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other, const Scalar& alpha) { element_inplace(spec_sub_scalar, self, {self, other}, alpha); }
 void sub_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) { element_into(spec_sub_scalar, dst, {self, other}, alpha); }
 
 // rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_rsub = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_NOT_IMPLEMENTED};
+static constexpr ElementSpec spec_rsub = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden, false, false, true, 0, TT_NOT_IMPLEMENTED, "self\0other\0alpha"};
 TensorRef rsub_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha) { return element_binary(spec_rsub, self, other, alpha); }
 
 // rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_rsub_scalar = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_NOT_IMPLEMENTED};
+static constexpr ElementSpec spec_rsub_scalar = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden, false, false, true, 0, TT_NOT_IMPLEMENTED, "self\0other\0alpha"};
 TensorRef rsub_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha) { return element_op(spec_rsub_scalar, {self, other}, alpha); }
 
 // mul(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_mul = {&kernel_mul, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_mul = {&kernel_mul, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "self\0other"};
 TensorRef mul_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_mul, self, other); }
 void mul__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_mul, self, {self, other}); }
 void mul_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_mul, dst, {self, other}); }
 
 // mul_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_mul_scalar = {&kernel_mul, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_mul_scalar = {&kernel_mul, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "self\0other"};
 TensorRef mul_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_mul_scalar, {self, other}); }
 void mul_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_mul_scalar, self, {self, other}); }
 void mul_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_mul_scalar, dst, {self, other}); }
 
 // div_true(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_div_true = {&kernel_div, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_div_true = {&kernel_div, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self\0other"};
 TensorRef div_true_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_div_true, self, other); }
 void div_true__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_div_true, self, {self, other}); }
 void div_true_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_div_true, dst, {self, other}); }
 
 // div_true_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_div_true_scalar = {&kernel_div, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_div_true_scalar = {&kernel_div, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self\0other"};
 TensorRef div_true_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_div_true_scalar, {self, other}); }
 void div_true_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_div_true_scalar, self, {self, other}); }
 void div_true_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_div_true_scalar, dst, {self, other}); }
 
 // div_floor(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_div_floor = {&kernel_div_floor, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_div_floor = {&kernel_div_floor, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef div_floor_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_div_floor, self, other); }
 void div_floor__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_div_floor, self, {self, other}); }
 void div_floor_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_div_floor, dst, {self, other}); }
 
 // div_floor_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_div_floor_scalar = {&kernel_div_floor, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_div_floor_scalar = {&kernel_div_floor, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef div_floor_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_div_floor_scalar, {self, other}); }
 void div_floor_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_div_floor_scalar, self, {self, other}); }
 void div_floor_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_div_floor_scalar, dst, {self, other}); }
 
 // div_trunc(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_div_trunc = {&kernel_div_trunc, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_div_trunc = {&kernel_div_trunc, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef div_trunc_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_div_trunc, self, other); }
 void div_trunc__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_div_trunc, self, {self, other}); }
 void div_trunc_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_div_trunc, dst, {self, other}); }
 
 // div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_div_trunc_scalar = {&kernel_div_trunc, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_div_trunc_scalar = {&kernel_div_trunc, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef div_trunc_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_div_trunc_scalar, {self, other}); }
 void div_trunc_scalar__front([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_div_trunc_scalar, self, {self, other}); }
 void div_trunc_scalar_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_div_trunc_scalar, dst, {self, other}); }
@@ -154,29 +154,29 @@ void remainder_scalar_into_front(Call c, const Tensor& self, const Scalar& other
 }
 
 // rest_trunc(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_rest_trunc = {&kernel_fmod, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_rest_trunc = {&kernel_fmod, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef rest_trunc_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_rest_trunc, self, other); }
 
 // rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_rest_trunc_scalar = {&kernel_fmod, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_rest_trunc_scalar = {&kernel_fmod, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef rest_trunc_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_rest_trunc_scalar, {self, other}); }
 
 // rest_floor(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_rest_floor = {&kernel_remainder, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_rest_floor = {&kernel_remainder, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef rest_floor_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_rest_floor, self, other); }
 
 // rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_rest_floor_scalar = {&kernel_remainder, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_rest_floor_scalar = {&kernel_remainder, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef rest_floor_scalar_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_rest_floor_scalar, {self, other}); }
 
 // atan2(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_atan2 = {&kernel_atan2, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_atan2 = {&kernel_atan2, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef atan2_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_atan2, self, other); }
 void atan2__front([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_atan2, self, {self, other}); }
 void atan2_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_atan2, dst, {self, other}); }
 
 // neg(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_neg = {&kernel_neg, DtypeRule::kSame, Compute::kWiden, false, false, 0, TT_NOT_IMPLEMENTED};
+static constexpr ElementSpec spec_neg = {&kernel_neg, DtypeRule::kSame, Compute::kWiden, false, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
 TensorRef neg_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_neg, {self}); }
 void neg__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_neg, self, {self}); }
 void neg_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_neg, dst, {self}); }
@@ -184,11 +184,11 @@ void neg_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { 
 // conj(self: Tensor) -> Tensor
 
 // conj_physical(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_conj_physical = {&kernel_conj, DtypeRule::kSame, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_conj_physical = {&kernel_conj, DtypeRule::kSame, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef conj_physical_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_conj_physical, {self}); }
 
 // pow(self: Tensor, exponent: Tensor) -> Tensor
-static constexpr ElementSpec spec_pow = {&kernel_pow, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_pow = {&kernel_pow, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "self\0exponent"};
 TensorRef pow_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& exponent) { return element_binary(spec_pow, self, exponent); }
 void pow__front([[maybe_unused]] Call c, Tensor& self, const Tensor& exponent) { element_inplace(spec_pow, self, {self, exponent}); }
 void pow_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& exponent, Tensor& dst) { element_into(spec_pow, dst, {self, exponent}); }
@@ -202,34 +202,34 @@ void pow_scalar_into_front(Call c, const Tensor& self, const Scalar& exponent, T
 }
 
 // pow_number(self: Tensor, exponent: Scalar) -> Tensor
-static constexpr ElementSpec spec_pow_number = {&kernel_pow_scalar, DtypeRule::kPromote, Compute::kWiden, false, true, 0, TT_OK};
+static constexpr ElementSpec spec_pow_number = {&kernel_pow_scalar, DtypeRule::kPromote, Compute::kWiden, false, true, false, 0, TT_OK, "self\0exponent"};
 TensorRef pow_number_front([[maybe_unused]] Call c, const Tensor& self, const Scalar& exponent) { return element_op(spec_pow_number, {self}, exponent); }
 
 // pow_base(self: Scalar, exponent: Tensor) -> Tensor
-static constexpr ElementSpec spec_pow_base = {&kernel_pow, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_pow_base = {&kernel_pow, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "self\0exponent"};
 TensorRef pow_base_front([[maybe_unused]] Call c, const Scalar& self, const Tensor& exponent) { return element_op(spec_pow_base, {self, exponent}); }
 void pow_base_into_front([[maybe_unused]] Call c, const Scalar& self, const Tensor& exponent, Tensor& dst) { element_into(spec_pow_base, dst, {self, exponent}); }
 
 // maximum(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_maximum = {&kernel_maximum, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_maximum = {&kernel_maximum, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef maximum_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_maximum, self, other); }
 void maximum_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_maximum, dst, {self, other}); }
 
 // minimum(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_minimum = {&kernel_minimum, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_minimum = {&kernel_minimum, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef minimum_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_minimum, self, other); }
 void minimum_into_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_minimum, dst, {self, other}); }
 
 // where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_where = {&kernel_where, DtypeRule::kPromote, Compute::kStored, false, false, 1, TT_OK};
+static constexpr ElementSpec spec_where = {&kernel_where, DtypeRule::kPromote, Compute::kStored, false, false, false, 1, TT_OK, "condition\0self\0other"};
 TensorRef where_front([[maybe_unused]] Call c, const Tensor& condition, const Tensor& self, const Tensor& other) { return element_op(spec_where, {condition, self, other}); }
 void where_into_front([[maybe_unused]] Call c, const Tensor& condition, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_where, dst, {condition, self, other}); }
 
 // clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor
-static constexpr ElementSpec spec_clamp = {&kernel_clamp, DtypeRule::kPromote, Compute::kWiden, true, true, 0, TT_OK};
-TensorRef clamp_front([[maybe_unused]] Call c, const Tensor& self, const Scalar* min, const Scalar* max) { return element_op(spec_clamp, {self}, min, max); }
-void clamp__front([[maybe_unused]] Call c, Tensor& self, const Scalar* min, const Scalar* max) { element_inplace(spec_clamp, self, {self}, min, max); }
-void clamp_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar* min, const Scalar* max, Tensor& dst) { element_into(spec_clamp, dst, {self}, min, max); }
+static constexpr ElementSpec spec_clamp = {&kernel_clamp, DtypeRule::kPromote, Compute::kWiden, true, true, false, 0, TT_OK, "self\0min\0max"};
+TensorRef clamp_front([[maybe_unused]] Call c, const Tensor& self, const Scalar* min, const Scalar* max) { check_bounds(self, min, max); return element_op(spec_clamp, {self}, min, max); }
+void clamp__front([[maybe_unused]] Call c, Tensor& self, const Scalar* min, const Scalar* max) { check_bounds(self, min, max); element_inplace(spec_clamp, self, {self}, min, max); }
+void clamp_into_front([[maybe_unused]] Call c, const Tensor& self, const Scalar* min, const Scalar* max, Tensor& dst) { check_bounds(self, min, max); element_into(spec_clamp, dst, {self}, min, max); }
 
 // clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor
 void clamp_tensor__front(Call c, Tensor& self, const Tensor* min, const Tensor* max) { replace_values(self, *front::clamp_tensor(c, self, min, max)); }
@@ -240,7 +240,7 @@ void clamp_tensor_into_front(Call c, const Tensor& self, const Tensor* min, cons
 }
 
 // masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor
-static constexpr ElementSpec spec_masked_fill = {&kernel_masked_fill, DtypeRule::kFirst, Compute::kStored, false, false, 2, TT_OK};
+static constexpr ElementSpec spec_masked_fill = {&kernel_masked_fill, DtypeRule::kFirst, Compute::kStored, false, false, false, 2, TT_OK, "self\0mask\0value"};
 TensorRef masked_fill_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& mask, const Scalar& value) { return element_op(spec_masked_fill, {self, mask}, value); }
 void masked_fill__front([[maybe_unused]] Call c, Tensor& self, const Tensor& mask, const Scalar& value) { element_inplace(spec_masked_fill, self, {self, mask}, value); }
 

@@ -10,39 +10,39 @@
 namespace TT_NS {
 
 // absolute_difference(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_absolute_difference = {&kernel_absolute_difference, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_absolute_difference = {&kernel_absolute_difference, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef absolute_difference_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_absolute_difference, self, other); }
 
 // absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_absolute_difference_backward = {&kernel_absolute_difference_backward, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_absolute_difference_backward = {&kernel_absolute_difference_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0self\0other"};
 TensorRef absolute_difference_backward_front([[maybe_unused]] Call c, const Tensor& grad, const Tensor& self, const Tensor& other) { return element_op(spec_absolute_difference_backward, {grad, self, other}); }
 
 // squared_difference(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_squared_difference = {&kernel_squared_difference, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_squared_difference = {&kernel_squared_difference, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
 TensorRef squared_difference_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_squared_difference, self, other); }
 
 // smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor
-static constexpr ElementSpec spec_smooth_difference = {&kernel_smooth_l1, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_smooth_difference = {&kernel_smooth_l1, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other\0beta"};
 TensorRef smooth_difference_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, double beta) { return element_binary(spec_smooth_difference, self, other, Scalar(beta)); }
 
 // smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) -> Tensor
-static constexpr ElementSpec spec_smooth_difference_backward = {&kernel_smooth_l1_backward, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_smooth_difference_backward = {&kernel_smooth_l1_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0self\0other\0beta"};
 TensorRef smooth_difference_backward_front([[maybe_unused]] Call c, const Tensor& grad, const Tensor& self, const Tensor& other, double beta) { return element_op(spec_smooth_difference_backward, {grad, self, other}, Scalar(beta)); }
 
 // huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor
-static constexpr ElementSpec spec_huber_difference = {&kernel_huber, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_huber_difference = {&kernel_huber, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other\0delta"};
 TensorRef huber_difference_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, double delta) { return element_binary(spec_huber_difference, self, other, Scalar(delta)); }
 
 // huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) -> Tensor
-static constexpr ElementSpec spec_huber_difference_backward = {&kernel_huber_backward, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_huber_difference_backward = {&kernel_huber_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0self\0other\0delta"};
 TensorRef huber_difference_backward_front([[maybe_unused]] Call c, const Tensor& grad, const Tensor& self, const Tensor& other, double delta) { return element_op(spec_huber_difference_backward, {grad, self, other}, Scalar(delta)); }
 
 // bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor
-static constexpr ElementSpec spec_bernoulli_entropy = {&kernel_binary_cross_entropy, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_bernoulli_entropy = {&kernel_binary_cross_entropy, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0target"};
 TensorRef bernoulli_entropy_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& target) { return element_binary(spec_bernoulli_entropy, self, target); }
 
 // bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor
-static constexpr ElementSpec spec_bernoulli_entropy_backward = {&kernel_binary_cross_entropy_backward, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_bernoulli_entropy_backward = {&kernel_binary_cross_entropy_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0self\0target"};
 TensorRef bernoulli_entropy_backward_front([[maybe_unused]] Call c, const Tensor& grad, const Tensor& self, const Tensor& target) { return element_op(spec_bernoulli_entropy_backward, {grad, self, target}); }
 
 // l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "mean", weight: Tensor? = None) -> Tensor

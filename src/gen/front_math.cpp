@@ -10,44 +10,44 @@
 namespace TT_NS {
 
 // exp(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_exp = {&kernel_exp, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_exp = {&kernel_exp, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef exp_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_exp, {self}); }
 void exp__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_exp, self, {self}); }
 void exp_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_exp, dst, {self}); }
 
 // log(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_log = {&kernel_log, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_log = {&kernel_log, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef log_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_log, {self}); }
 void log__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_log, self, {self}); }
 void log_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_log, dst, {self}); }
 
 // tanh(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_tanh = {&kernel_tanh, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_tanh = {&kernel_tanh, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef tanh_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_tanh, {self}); }
 void tanh__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_tanh, self, {self}); }
 void tanh_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_tanh, dst, {self}); }
 
 // tanh_backward(grad: Tensor, y: Tensor) -> Tensor
-static constexpr ElementSpec spec_tanh_backward = {&kernel_tanh_backward, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_tanh_backward = {&kernel_tanh_backward, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "grad\0y"};
 TensorRef tanh_backward_front([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) { return element_binary(spec_tanh_backward, grad, y); }
 
 // sigmoid(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_sigmoid = {&kernel_sigmoid, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_sigmoid = {&kernel_sigmoid, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef sigmoid_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_sigmoid, {self}); }
 void sigmoid__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_sigmoid, self, {self}); }
 void sigmoid_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_sigmoid, dst, {self}); }
 
 // sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor
-static constexpr ElementSpec spec_sigmoid_backward = {&kernel_sigmoid_backward, DtypeRule::kPromote, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_sigmoid_backward = {&kernel_sigmoid_backward, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "grad\0y"};
 TensorRef sigmoid_backward_front([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) { return element_binary(spec_sigmoid_backward, grad, y); }
 
 // relu(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_relu = {&kernel_relu, DtypeRule::kSame, Compute::kWiden, true, false, 0, TT_NOT_IMPLEMENTED};
+static constexpr ElementSpec spec_relu = {&kernel_relu, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
 TensorRef relu_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_relu, {self}); }
 void relu__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_relu, self, {self}); }
 
 // threshold_backward(grad: Tensor, y: Tensor) -> Tensor
-static constexpr ElementSpec spec_threshold_backward = {&kernel_threshold_backward, DtypeRule::kPromote, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_threshold_backward = {&kernel_threshold_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0y"};
 TensorRef threshold_backward_front([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) { return element_binary(spec_threshold_backward, grad, y); }
 
 }  // namespace TT_NS

@@ -10,29 +10,29 @@
 namespace TT_NS {
 
 // abs(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_abs = {&kernel_abs, DtypeRule::kModulus, Compute::kWiden, false, false, 0, TT_NOT_IMPLEMENTED};
+static constexpr ElementSpec spec_abs = {&kernel_abs, DtypeRule::kModulus, Compute::kWiden, false, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
 TensorRef abs_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_abs, {self}); }
 void abs__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_abs, self, {self}); }
 void abs_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_abs, dst, {self}); }
 
 // sgn(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_sgn = {&kernel_sgn, DtypeRule::kSame, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_sgn = {&kernel_sgn, DtypeRule::kSame, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef sgn_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_sgn, {self}); }
 
 // sign(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_sign = {&kernel_sign, DtypeRule::kSame, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_sign = {&kernel_sign, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_OK, "self"};
 TensorRef sign_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_sign, {self}); }
 void sign__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_sign, self, {self}); }
 void sign_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_sign, dst, {self}); }
 
 // sqrt(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_sqrt = {&kernel_sqrt, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_sqrt = {&kernel_sqrt, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef sqrt_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_sqrt, {self}); }
 void sqrt__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_sqrt, self, {self}); }
 void sqrt_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_sqrt, dst, {self}); }
 
 // rsqrt(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_rsqrt = {&kernel_rsqrt, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_rsqrt = {&kernel_rsqrt, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef rsqrt_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_rsqrt, {self}); }
 void rsqrt__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_rsqrt, self, {self}); }
 void rsqrt_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_rsqrt, dst, {self}); }
@@ -47,115 +47,115 @@ void square_into_front(Call c, const Tensor& self, Tensor& dst) {
 }
 
 // reciprocal(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_reciprocal = {&kernel_reciprocal, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_reciprocal = {&kernel_reciprocal, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef reciprocal_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_reciprocal, {self}); }
 void reciprocal__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_reciprocal, self, {self}); }
 void reciprocal_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_reciprocal, dst, {self}); }
 
 // exp2(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_exp2 = {&kernel_exp2, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_exp2 = {&kernel_exp2, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef exp2_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_exp2, {self}); }
 void exp2__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_exp2, self, {self}); }
 void exp2_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_exp2, dst, {self}); }
 
 // expm1(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_expm1 = {&kernel_expm1, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_expm1 = {&kernel_expm1, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef expm1_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_expm1, {self}); }
 void expm1__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_expm1, self, {self}); }
 void expm1_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_expm1, dst, {self}); }
 
 // log2(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_log2 = {&kernel_log2, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_log2 = {&kernel_log2, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef log2_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_log2, {self}); }
 void log2__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_log2, self, {self}); }
 void log2_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_log2, dst, {self}); }
 
 // log10(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_log10 = {&kernel_log10, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_log10 = {&kernel_log10, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef log10_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_log10, {self}); }
 void log10__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_log10, self, {self}); }
 void log10_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_log10, dst, {self}); }
 
 // log1p(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_log1p = {&kernel_log1p, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_log1p = {&kernel_log1p, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef log1p_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_log1p, {self}); }
 void log1p__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_log1p, self, {self}); }
 void log1p_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_log1p, dst, {self}); }
 
 // sin(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_sin = {&kernel_sin, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_sin = {&kernel_sin, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef sin_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_sin, {self}); }
 void sin__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_sin, self, {self}); }
 void sin_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_sin, dst, {self}); }
 
 // cos(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_cos = {&kernel_cos, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_cos = {&kernel_cos, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef cos_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_cos, {self}); }
 void cos__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_cos, self, {self}); }
 void cos_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_cos, dst, {self}); }
 
 // tan(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_tan = {&kernel_tan, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_tan = {&kernel_tan, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef tan_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_tan, {self}); }
 void tan__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_tan, self, {self}); }
 void tan_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_tan, dst, {self}); }
 
 // asin(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_asin = {&kernel_asin, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_asin = {&kernel_asin, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef asin_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_asin, {self}); }
 void asin__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_asin, self, {self}); }
 void asin_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_asin, dst, {self}); }
 
 // acos(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_acos = {&kernel_acos, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_acos = {&kernel_acos, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef acos_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_acos, {self}); }
 void acos__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_acos, self, {self}); }
 void acos_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_acos, dst, {self}); }
 
 // atan(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_atan = {&kernel_atan, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_atan = {&kernel_atan, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef atan_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_atan, {self}); }
 void atan__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_atan, self, {self}); }
 void atan_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_atan, dst, {self}); }
 
 // sinh(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_sinh = {&kernel_sinh, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_sinh = {&kernel_sinh, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef sinh_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_sinh, {self}); }
 void sinh__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_sinh, self, {self}); }
 void sinh_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_sinh, dst, {self}); }
 
 // cosh(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_cosh = {&kernel_cosh, DtypeRule::kFloat, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_cosh = {&kernel_cosh, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef cosh_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_cosh, {self}); }
 void cosh__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_cosh, self, {self}); }
 void cosh_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_cosh, dst, {self}); }
 
 // erf(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_erf = {&kernel_erf, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_erf = {&kernel_erf, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self"};
 TensorRef erf_front([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_erf, {self}); }
 void erf__front([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_erf, self, {self}); }
 void erf_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_erf, dst, {self}); }
 
 // erfc(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_erfc = {&kernel_erfc, DtypeRule::kFloat, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_erfc = {&kernel_erfc, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self"};
 TensorRef erfc_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_erfc, {self}); }
 void erfc__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_erfc, self, {self}); }
 void erfc_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_erfc, dst, {self}); }
 
 // floor(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_floor = {&kernel_floor, DtypeRule::kSame, Compute::kWiden, true, false, 0, TT_NOT_IMPLEMENTED};
+static constexpr ElementSpec spec_floor = {&kernel_floor, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
 TensorRef floor_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_floor, {self}); }
 void floor__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_floor, self, {self}); }
 void floor_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_floor, dst, {self}); }
 
 // ceil(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_ceil = {&kernel_ceil, DtypeRule::kSame, Compute::kWiden, true, false, 0, TT_NOT_IMPLEMENTED};
+static constexpr ElementSpec spec_ceil = {&kernel_ceil, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
 TensorRef ceil_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_ceil, {self}); }
 void ceil__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_ceil, self, {self}); }
 void ceil_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_ceil, dst, {self}); }
 
 // trunc(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_trunc = {&kernel_trunc, DtypeRule::kSame, Compute::kWiden, true, false, 0, TT_NOT_IMPLEMENTED};
+static constexpr ElementSpec spec_trunc = {&kernel_trunc, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
 TensorRef trunc_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_trunc, {self}); }
 void trunc__front([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_trunc, self, {self}); }
 void trunc_into_front([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_trunc, dst, {self}); }
@@ -169,27 +169,27 @@ void round_into_front(Call c, const Tensor& self, int64_t decimals, Tensor& dst)
 }
 
 // round_even(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_round_even = {&kernel_round_even, DtypeRule::kSame, Compute::kWiden, true, false, 0, TT_NOT_IMPLEMENTED};
+static constexpr ElementSpec spec_round_even = {&kernel_round_even, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
 TensorRef round_even_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_round_even, {self}); }
 
 // round_decimals(self: Tensor, power: Float) -> Tensor
-static constexpr ElementSpec spec_round_decimals = {&kernel_round_decimals, DtypeRule::kSame, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_round_decimals = {&kernel_round_decimals, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_OK, "self\0power"};
 TensorRef round_decimals_front([[maybe_unused]] Call c, const Tensor& self, double power) { return element_op(spec_round_decimals, {self}, Scalar(power)); }
 
 // round_up(self: Tensor, power: Float) -> Tensor
-static constexpr ElementSpec spec_round_up = {&kernel_round_up, DtypeRule::kSame, Compute::kWiden, true, false, 0, TT_OK};
+static constexpr ElementSpec spec_round_up = {&kernel_round_up, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_OK, "self\0power"};
 TensorRef round_up_front([[maybe_unused]] Call c, const Tensor& self, double power) { return element_op(spec_round_up, {self}, Scalar(power)); }
 
 // isnan(self: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_isnan = {&kernel_isnan, DtypeRule::kBool, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_isnan = {&kernel_isnan, DtypeRule::kBool, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef isnan_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_isnan, {self}); }
 
 // isinf(self: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_isinf = {&kernel_isinf, DtypeRule::kBool, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_isinf = {&kernel_isinf, DtypeRule::kBool, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef isinf_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_isinf, {self}); }
 
 // isfinite(self: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_isfinite = {&kernel_isfinite, DtypeRule::kBool, Compute::kWiden, false, false, 0, TT_OK};
+static constexpr ElementSpec spec_isfinite = {&kernel_isfinite, DtypeRule::kBool, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
 TensorRef isfinite_front([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_isfinite, {self}); }
 
 }  // namespace TT_NS

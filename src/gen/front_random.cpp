@@ -73,7 +73,7 @@ void normal_std_into_front(Call c, double mean, const Tensor& std, Generator* ge
 // native_dropout(input: Tensor, p: Float, rng: Rng) -> (out: Tensor, mask: BoolTensor)
 
 // mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor
-static constexpr ElementSpec spec_mask_scale = {&kernel_mask_scale, DtypeRule::kFirst, Compute::kWiden, false, false, 2, TT_OK};
+static constexpr ElementSpec spec_mask_scale = {&kernel_mask_scale, DtypeRule::kFirst, Compute::kWiden, false, false, false, 2, TT_OK, "self\0mask\0scale"};
 TensorRef mask_scale_front([[maybe_unused]] Call c, const Tensor& self, const Tensor& mask, double scale) { return element_op(spec_mask_scale, {self, mask}, Scalar(scale)); }
 
 // dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor

@@ -33,7 +33,7 @@ TensorRef div_scalar(Call, const Tensor& self, const Scalar& other, int64_t roun
 // ---- remainders ----
 
 static void check_numbers(const Tensor& self, Dtype other) {
-  if (self.dtype == Dtype::kBool && other == Dtype::kBool) fail(TT_NOT_IMPLEMENTED, "both operands are bool: convert one to a number first");
+  if (self.dtype == Dtype::kBool && other == Dtype::kBool) fail_arg(TT_NOT_IMPLEMENTED, "other", "self and other are bool: convert one to a number first");
 }
 static void check_modulus(const Tensor& self, const Scalar& other) {
   check_numbers(self, other.natural_dtype());
@@ -64,7 +64,7 @@ TensorRef pow_scalar(Call, const Tensor& self, const Scalar& exponent) {
 }
 
 TensorRef clamp_tensor(Call, const Tensor& self, const Tensor* min, const Tensor* max) {
-  if (!min && !max) fail(TT_INVALID_ARG, "min and max are both none: at least one is needed");
+  if (!min && !max) fail_arg(TT_INVALID_ARG, "min", "min and max are both none: at least one is needed");
   TensorRef out = TensorRef::share(&self);
   if (min) out = op::maximum(out, *min);
   if (max) out = op::minimum(out, *max);

@@ -46,38 +46,83 @@ static Dtype compute_dtype(const ElementSpec& spec, Dtype common) {
   return common;
 }
 
+// The declared name of operand i; of the functor's scalar i - n, if there are n operands.
+static const char* arg_name(const ElementSpec& spec, int64_t i) {
+  const char* name = spec.names;
+  for (; i > 0; i--) name += strlen(name) + 1;
+  return name;
+}
+// The name of the first operand or scalar whose dtype is one of `bad`; else of the first operand.
+template <class F>
+static const char* find_arg(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1, F bad) {
+  int i = 0;
+  for (const Operand& o : ins) {
+    if (bad(o.t ? o.t->dtype : o.s->natural_dtype())) return arg_name(spec, i);
+    i++;
+  }
+  for (const Param* p : {&p0, &p1}) {
+    if (p->v.kind && bad(Scalar(p->v).natural_dtype())) return arg_name(spec, i);
+    i++;
+  }
+  return arg_name(spec, 0);
+}
+
 struct Types {
   Dtype common, compute, out;
 };
+// A number that multiplies operands of dtype d.
+static void check_factor(const Scalar& s, Dtype d, const char* arg) {
+  if (s.is_bool() && d != Dtype::kBool) fail_arg(TT_DTYPE, arg, "{} is {}: a bool is taken for bool operands only, these are {}", arg, s.i != 0, fmt(d));
+  if (s.category() > 1 && category(d) < 2) fail_arg(TT_DTYPE, arg, "{} is {}: must be an integer for {} operands", arg, s.real(), fmt(d));
+  if (s.is_complex() && !is_complex(d)) fail_arg(TT_DTYPE, arg, "{} is complex: must be real for {} operands", arg, fmt(d));
+  check_fits(s, d, arg);
+}
+
 static bool is_bool(const Operand& o) { return o.t ? o.t->dtype == Dtype::kBool : o.s->kind == TT_SCALAR_BOOL; }
 static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
   Dtype common = spec.rule == DtypeRule::kFirst ? ins.begin()->t->dtype : result_type(ins, spec.masks);
-  if (spec.promote_params)
+  if (spec.promote_params) {
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) common = combine(common, Scalar(p->v).natural_dtype());
+    for (const Param* p : {&p0, &p1})
+      if (p->v.kind) check_fits(p->v, compute_dtype(spec, common), arg_name(spec, int64_t(ins.size()) + (p == &p1)));
+  }
   if (spec.rule == DtypeRule::kFloat && category(common) < 2) common = Dtype::kF32;
   if (spec.rule == DtypeRule::kFirst)
     for (const Param* p : {&p0, &p1})
-      if (p->v.kind) check_fits(p->v, common, "value");
+      if (p->v.kind) check_fits(p->v, common, arg_name(spec, int64_t(ins.size()) + (p == &p1)));
+  if (spec.factor) check_factor(p0.v, common, arg_name(spec, int64_t(ins.size())));
   if (spec.no_bool)
     for (const Operand& o : ins)
-      if (is_bool(o)) fail(spec.no_bool, "an operand is bool: convert it to a number first");
-  if (spec.no_complex && is_complex(common)) fail(TT_NOT_IMPLEMENTED, "operands are {}: complex numbers are not supported", fmt(common));
-  if (spec.compute == Compute::kBitwise && category(common) > 1) fail(TT_NOT_IMPLEMENTED, "operands are {}: must be integers or bools", fmt(common));
+      if (is_bool(o)) {
+        const char* name = arg_name(spec, &o - ins.begin());
+        fail_arg(spec.no_bool, name, "{} is bool: convert it to a number first", name);
+      }
+  if (spec.no_complex && is_complex(common)) {
+    const char* name = find_arg(spec, ins, p0, p1, [](Dtype d) { return is_complex(d); });
+    fail_arg(TT_NOT_IMPLEMENTED, name, "{} is {}: complex numbers are not supported", name, fmt(common));
+  }
+  if (spec.compute == Compute::kBitwise && category(common) > 1) {
+    const char* name = find_arg(spec, ins, p0, p1, [](Dtype d) { return category(d) > 1; });
+    fail_arg(TT_NOT_IMPLEMENTED, name, "{} is {}: must be an integer or bool", name, fmt(common));
+  }
   bool to_bool = spec.rule == DtypeRule::kBool || spec.rule == DtypeRule::kLogical;
   const Dtype out = spec.rule == DtypeRule::kModulus ? real_of(common) : common;
   return {common, compute_dtype(spec, common), to_bool ? Dtype::kBool : out};
 }
 
+void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max) {
+  if (category(self.dtype) != 1) return;
+  const int bits = int(item_size(self.dtype)) * 8;
+  const bool is_signed = self.dtype != Dtype::kU8;
+  const int64_t most = int64_t(UINT64_MAX >> (64 - bits + is_signed)), least = is_signed ? -most - 1 : 0;
+  if (min && min->is_int() && min->i > most) fail_arg(TT_INVALID_ARG, "min", "min is {}: no {} is as large", min->i, fmt(self.dtype));
+  if (max && max->is_int() && max->i < least) fail_arg(TT_INVALID_ARG, "max", "max is {}: no {} is as small", max->i, fmt(self.dtype));
+}
+
 // ---- shapes ----
 
 static Ints sizes_of(const Operand& o) { return o.t ? o.t->sizes() : Ints(); }
-
-// What the caller's language calls operand i.
-static const char* operand_name(const ElementSpec& spec, int i) {
-  if (spec.masks >> i & 1) return i == 0 ? "condition" : "mask";
-  return i == (spec.masks & 1) ? "self" : "other";
-}
 
 static Shape result_shape(const ElementSpec& spec, Operands ins) {
   Shape shape;
@@ -86,24 +131,24 @@ static Shape result_shape(const ElementSpec& spec, Operands ins) {
     if (o.t && first < 0) {
       shape = Shape(o.t->sizes()), first = i;
     } else if (o.t && !same(shape, o.t->sizes())) {
-      shape = broadcast_shapes(shape, o.t->sizes(), operand_name(spec, first), operand_name(spec, i));
+      shape = broadcast_shapes(shape, o.t->sizes(), arg_name(spec, first), arg_name(spec, i));
     }
     i++;
   }
   return shape;
 }
 
-static Device result_device(Operands ins) {
-  const Tensor* decides = nullptr;
+static Device result_device(const ElementSpec& spec, Operands ins) {
+  const Operand* decides = nullptr;
   for (const Operand& o : ins) {
     if (!o.t) continue;
-    if (!decides || (decides->ndim == 0 && decides->is_cpu() && !(decides->device == o.t->device))) {
-      decides = o.t;
-    } else if (!(o.t->device == decides->device) && !(o.t->ndim == 0 && o.t->is_cpu())) {
-      fail(TT_DEVICE, "operands are on {} and {}: must be on one device", fmt(decides->device), fmt(o.t->device));
+    if (!decides || (decides->t->ndim == 0 && decides->t->is_cpu() && !(decides->t->device == o.t->device))) {
+      decides = &o;
+    } else if (!(o.t->device == decides->t->device) && !(o.t->ndim == 0 && o.t->is_cpu())) {
+      check_same_device(*decides->t, arg_name(spec, decides - ins.begin()), *o.t, arg_name(spec, &o - ins.begin()));
     }
   }
-  return decides ? decides->device : kCpuDevice;
+  return decides ? decides->t->device : kCpuDevice;
 }
 
 // Keeps the stride order of the first operand that has the result's shape.
@@ -132,7 +177,7 @@ static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operan
     bool mask = spec.masks >> (n - 1) & 1;
     if (mask) {
       bools |= 1u << n;
-      if (o.t && o.t->dtype != Dtype::kBool) fail(TT_DTYPE, "the mask is {}: must be bool", fmt(o.t->dtype));
+      if (o.t && o.t->dtype != Dtype::kBool) fail_arg(TT_DTYPE, arg_name(spec, n - 1), "{} is {}: must be bool", arg_name(spec, n - 1), fmt(o.t->dtype));
     }
     bool number = o.s || (!on_cpu && o.t->is_cpu());
     if (!number) {
@@ -167,8 +212,13 @@ static TT_INLINE Dtype taken_plainly(const ElementSpec& spec, Dtype d) {
 }
 static TT_INLINE bool is_plain(const ElementSpec& spec) { return !spec.masks && !spec.promote_params && spec.compute == Compute::kWiden; }
 
+// False for a scalar that may not be one of dtype d.
+static TT_INLINE bool is_plain(const Param& p, Dtype d) {
+  if ((p.v.kind & ~TT_SCALAR_INT) == 0 && p.v.i == int32_t(p.v.i)) return true;
+  return p.v.kind > TT_SCALAR_INT && p.v.kind <= category(d) + 1;
+}
 // The dtype of such operands, kNone if they are not.
-static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins) {
+static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins, const Param& p0) {
   if (ins.size() == 0 || !is_plain(spec)) return Dtype::kNone;
   const Tensor* first = nullptr;
   for (const Operand& o : ins) {
@@ -183,7 +233,7 @@ static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins) {
   const Dtype d = taken_plainly(spec, first->dtype);
   for (const Operand& o : ins)
     if (o.s && (o.s->category() > category(d) || (spec.no_bool && o.s->is_bool()))) return Dtype::kNone;
-  return d;
+  return is_plain(p0, d) || !spec.factor ? d : Dtype::kNone;
 }
 
 static TT_INLINE void run_plain(const ElementSpec& spec, Dtype d, Tensor& out, Operands ins, const Param& p0, const Param& p1) {
@@ -210,14 +260,14 @@ static const Tensor& first_tensor(Operands ins) {
 
 static TensorRef element_any(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
   Types types = types_of(spec, ins, p0, p1);
-  Device device = result_device(ins);
+  Device device = result_device(spec, ins);
   TensorRef out = new_result(ins, result_shape(spec, ins), types.out, device);
   run(spec, types, *out, ins, p0, p1);
   return out;
 }
 
 TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
-  Dtype d = plain_dtype(spec, ins);
+  Dtype d = plain_dtype(spec, ins, p0);
   if (d == Dtype::kNone) return element_any(spec, ins, p0, p1);
   TensorRef out = new_like(first_tensor(ins), spec.rule == DtypeRule::kBool ? Dtype::kBool : d);
   run_plain(spec, d, *out, ins, p0, p1);
@@ -227,7 +277,7 @@ TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0, con
 TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, const Param& p0) {
   const bool alike = a.dtype == b.dtype && a.dense() && a.is_cpu() && b.is_cpu() && a.numel != 0 && same_dims(a, b) && is_plain(spec);
   const Dtype d = alike ? taken_plainly(spec, a.dtype) : Dtype::kNone;
-  if (d == Dtype::kNone) return element_any(spec, {a, b}, p0, kNoParam);
+  if (d == Dtype::kNone || !(is_plain(p0, d) || !spec.factor)) return element_any(spec, {a, b}, p0, kNoParam);
   TensorRef out = new_like(a, spec.rule == DtypeRule::kBool ? Dtype::kBool : d);
   ElementPlan plan;
   plan.n = out->numel, plan.n_operands = 3, plan.compute = int32_t(d), plan.dense = true, plan.ndim = 0;
@@ -241,12 +291,13 @@ TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor&
 
 // ---- in place and into ----
 
-static void check_overlap(const Tensor& dst, Operands ins) {
+static void check_overlap(const ElementSpec& spec, const Tensor& dst, Operands ins) {
   for (const Operand& o : ins) {
     if (!o.t || o.t == &dst || !may_share_memory(dst, *o.t)) continue;
     if (o.t->data == dst.data && same_geometry(dst, *o.t) && o.t->dtype == dst.dtype) continue;
     if (o.t->contiguous() && dst.contiguous() && o.t->data == dst.data && o.t->dtype == dst.dtype && o.t->numel == dst.numel) continue;
-    fail(TT_INVALID_ARG, "an input shares memory with the tensor that is written, but not element for element: clone it first");
+    const char* name = arg_name(spec, &o - ins.begin());
+    fail_arg(TT_INVALID_ARG, name, "{} shares memory with the tensor that is written, but not element for element: clone it first", name);
   }
 }
 
@@ -260,13 +311,13 @@ static bool plainly_safe(const Tensor& dst, Operands ins) {
 }
 
 void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0, const Param& p1) {
-  if (Dtype d = plain_dtype(spec, ins); d == self.dtype && spec.rule != DtypeRule::kBool && plainly_safe(self, ins) && ins.begin()->t == &self) {
+  if (Dtype d = plain_dtype(spec, ins, p0); d == self.dtype && spec.rule != DtypeRule::kBool && plainly_safe(self, ins) && ins.begin()->t == &self) {
     run_plain(spec, d, self, ins, p0, p1);
     return self.bump_version();
   }
   Types types = types_of(spec, ins, p0, p1);
-  Device device = result_device(ins);
-  if (!(device == self.device)) fail(TT_DEVICE, "self is on {}, other on {}: must be on one device", fmt(self.device), fmt(device));
+  Device device = result_device(spec, ins);
+  if (!(device == self.device)) fail_arg(TT_DEVICE, "self", "self is on {}, the result on {}: must be on one device", fmt(self.device), fmt(device));
   if (!can_cast(types.out, self.dtype))
     fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place", fmt(self.dtype), fmt(types.out));
   if (spec.rule == DtypeRule::kModulus && is_complex(self.dtype))
@@ -274,29 +325,29 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const 
   int i = 0;
   for (const Operand& o : ins) {
     if (!broadcastable_to(sizes_of(o), self.sizes()))
-      fail_arg(TT_SHAPE, "self", "self is {}, {} is {}: the result's shape must be self's", self.sizes(), operand_name(spec, i), sizes_of(o));
+      fail_arg(TT_SHAPE, "self", "self is {}, {} is {}: the result's shape must be self's", self.sizes(), arg_name(spec, i), sizes_of(o));
     i++;
   }
   check_writable(self, "self");
-  check_overlap(self, ins);
+  check_overlap(spec, self, ins);
   run(spec, types, self, ins, p0, p1);
   self.bump_version();
 }
 
 void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0, const Param& p1) {
-  if (Dtype d = plain_dtype(spec, ins); d == dst.dtype && spec.rule != DtypeRule::kBool && same_geometry(dst, first_tensor(ins)) &&
+  if (Dtype d = plain_dtype(spec, ins, p0); d == dst.dtype && spec.rule != DtypeRule::kBool && same_geometry(dst, first_tensor(ins)) &&
                                         dst.is_cpu() && plainly_safe(dst, ins)) {
     run_plain(spec, d, dst, ins, p0, p1);
     return dst.bump_version();
   }
   Types types = types_of(spec, ins, p0, p1);
-  Device device = result_device(ins);
+  Device device = result_device(spec, ins);
   Shape shape = result_shape(spec, ins);
   if (!same(dst.sizes(), shape)) fail_arg(TT_SHAPE, "dst", "dst is {}, the result is {}: must be equal", dst.sizes(), Ints(shape));
   if (dst.dtype != types.out) fail_arg(TT_DTYPE, "dst", "dst is {}, the result is {}: must be equal", fmt(dst.dtype), fmt(types.out));
   if (!(dst.device == device)) fail_arg(TT_DEVICE, "dst", "dst is on {}, the inputs on {}: must be on one device", fmt(dst.device), fmt(device));
   check_writable(dst, "dst");
-  check_overlap(dst, ins);
+  check_overlap(spec, dst, ins);
   run(spec, types, dst, ins, p0, p1);
   dst.bump_version();
 }

@@ -31,8 +31,10 @@ struct ElementSpec {
   Compute compute;
   bool no_complex;   // complex operands are refused
   bool promote_params;  // the functor's scalars take part in promotion
+  bool factor;       // the functor's scalar multiplies operands: of a kind and size that their dtype has, bool only for bools
   uint8_t masks;     // bit i: input i is a bool mask, outside promotion
   uint8_t no_bool;   // status of a call with a bool operand; 0: bools are taken
+  const char* names;  // of the operands, then of the functor's scalars, each ended by a zero
 };
 
 // A tensor, or a number that is weak in promotion.
@@ -60,6 +62,9 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const 
 void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0 = kNoParam, const Param& p1 = kNoParam);
 // element_op for two tensors, with the short way for equal dense operands in front.
 TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, const Param& p0 = kNoParam);
+
+// Bounds of clamp leave room for a value of self's dtype.
+void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max);
 
 // Before an operator whose kernel takes its function in double from SLEEF.
 inline void want_vectors(const Tensor& t) {

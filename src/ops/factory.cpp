@@ -60,14 +60,15 @@ TensorRef full_like(Call, const Tensor& self, const Scalar& value, Dtype dtype, 
 
 // The number of elements of arange; integers are exact.
 static int64_t arange_size(const Scalar& start, const Scalar& end, const Scalar& step) {
-  if (start.is_complex() || end.is_complex() || step.is_complex()) fail(TT_DTYPE, "arange of complex numbers");
+  const char* complex = start.is_complex() ? "start" : end.is_complex() ? "end" : step.is_complex() ? "step" : nullptr;
+  if (complex) fail_arg(TT_DTYPE, complex, "{} is complex: must be real", complex);
   if (step.is_zero() || step.real() != step.real()) fail_arg(TT_INVALID_ARG, "step", "step is {}: must not be 0", step.real());
-  if (!isfinite(start.real()) || !isfinite(end.real())) fail(TT_INVALID_ARG, "start is {}, end is {}: must be finite", start.real(), end.real());
+  if (!isfinite(start.real()) || !isfinite(end.real())) fail_arg(TT_INVALID_ARG, isfinite(start.real()) ? "end" : "start", "start is {}, end is {}: must be finite", start.real(), end.real());
   if ((step.real() > 0) != (end.real() >= start.real()) && end.real() != start.real())
     fail_arg(TT_INVALID_ARG, "step", "start is {}, end is {}, step is {}: the sign of step leads away from end", start.real(), end.real(), step.real());
   if (start.is_float() || end.is_float() || step.is_float()) {
     double n = ceil((end.real() - start.real()) / step.real());
-    if (!(n < 0x1p62)) fail(TT_SHAPE, "arange of {} elements", n);
+    if (!(n < 0x1p62)) fail_arg(TT_SHAPE, "end", "start is {}, end is {}, step is {}: {} elements are too many", start.real(), end.real(), step.real(), n);
     return int64_t(n);
   }
   __int128 span = __int128(end.i) - start.i, by = step.i;

@@ -6,19 +6,6 @@
 
 namespace TT_NS {
 
-Device common_device(Inputs inputs) {
-  const Tensor* first = nullptr;
-  for (const Tensor* t : inputs) {
-    if (!t) continue;
-    if (!first) {
-      first = t;
-    } else if (!(t->device == first->device)) {
-      fail(TT_DEVICE, "inputs are on {} and {}: must be on one device", fmt(first->device), fmt(t->device));
-    }
-  }
-  return first ? first->device : kCpuDevice;
-}
-
 void check_same_device(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name) {
   if (!(a.device == b.device))
     fail_arg(TT_DEVICE, b_name, "{} is on {}, {} on {}: must be on one device", a_name, fmt(a.device), b_name, fmt(b.device));

@@ -11,8 +11,6 @@ namespace TT_NS {
 
 using Inputs = std::initializer_list<const Tensor*>;
 
-// All on one device; 0-dim CPU tensors may meet device tensors.
-Device common_device(Inputs inputs);
 void check_same_device(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name);
 void check_dtype_float(const Tensor& t, const char* arg);
 void check_index_dtype(const Tensor& t, const char* arg);  // int64 or int32

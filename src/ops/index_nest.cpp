@@ -78,7 +78,7 @@ void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_
 }
 
 TensorRef nonzero_positions(const Tensor& t, bool flat) {
-  if (t.device.type == TT_META) fail(TT_NOT_IMPLEMENTED, "a bool index on meta: the shape of the result depends on data");
+  if (t.device.type == TT_META) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is on meta: the shape of the result depends on its data");
   TensorRef x = dense_input(t), total = new_tensor({}, Dtype::kI64, t.device);
   fill_elements(*total, 0);
   NonzeroPlan plan;

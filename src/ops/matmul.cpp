@@ -54,7 +54,7 @@ TensorRef matmul_stack(Call, const Tensor& self, const Tensor& other) {
   check_same_device(self, "self", other, "other");
   Dtype compute = product_dtype(self, other, "self", "other");
   if (self.size(-1) != other.size(-2))
-    fail(TT_SHAPE, "self is {}, other is {}: self.shape[-1] ({}) must equal other.shape[-2] ({})", self.sizes(), other.sizes(), self.size(-1), other.size(-2));
+    fail_arg(TT_SHAPE, "other", "self is {}, other is {}: self.shape[-1] ({}) must equal other.shape[-2] ({})", self.sizes(), other.sizes(), self.size(-1), other.size(-2));
   if (self.ndim == 2 && other.ndim == 2 && compute == self.dtype) return multiply_2d(self, other);
   Shape shape = broadcast_shapes(self.sizes().slice(0, self.ndim - 2), other.sizes().slice(0, other.ndim - 2), "self's batch", "other's batch");
   shape.push_back(self.size(-2)), shape.push_back(other.size(-1));
@@ -64,10 +64,10 @@ TensorRef matmul_stack(Call, const Tensor& self, const Tensor& other) {
 
 TensorRef matmul(Call, const Tensor& self, const Tensor& other) {
   if (self.ndim >= 2 && other.ndim >= 2) return op::matmul_stack(self, other);
-  if (self.ndim == 0 || other.ndim == 0) fail(TT_SHAPE, "self is {}, other is {}: both need at least one dimension", self.sizes(), other.sizes());
+  if (self.ndim == 0 || other.ndim == 0) fail_arg(TT_SHAPE, self.ndim ? "other" : "self", "self is {}, other is {}: both need at least one dimension", self.sizes(), other.sizes());
   bool row = self.ndim == 1, column = other.ndim == 1;
   const int64_t n = row ? self.numel : self.size(-1), m = column ? other.numel : other.size(-2);
-  if (n != m) fail(TT_SHAPE, "self is {}, other is {}: self.shape[-1] ({}) must equal the inner size of other ({})", self.sizes(), other.sizes(), n, m);
+  if (n != m) fail_arg(TT_SHAPE, "other", "self is {}, other is {}: self.shape[-1] ({}) must equal the inner size of other ({})", self.sizes(), other.sizes(), n, m);
   TensorRef a = row ? op::unsqueeze(self, 0) : TensorRef::share(&self), b = column ? op::unsqueeze(other, 1) : TensorRef::share(&other);
   TensorRef out = op::matmul_stack(*a, *b);
   Shape left(out->sizes());
@@ -87,7 +87,7 @@ TensorRef linear_rows(Call, const Tensor& input, const Tensor& weight, const Ten
   check_same_device(input, "input", weight, "weight");
   Dtype compute = product_dtype(input, weight, "input", "weight");
   if (input.size(-1) != weight.size(1))
-    fail(TT_SHAPE, "input is {}, weight is {}: input.shape[-1] ({}) must equal weight.shape[1] ({})", input.sizes(), weight.sizes(), input.size(-1), weight.size(1));
+    fail_arg(TT_SHAPE, "weight", "input is {}, weight is {}: input.shape[-1] ({}) must equal weight.shape[1] ({})", input.sizes(), weight.sizes(), input.size(-1), weight.size(1));
   if (bias) {
     check_same_device(input, "input", *bias, "bias");
     if (bias->dtype != input.dtype) fail_arg(TT_DTYPE, "bias", "bias is {}, input is {}: must have one dtype", fmt(bias->dtype), fmt(input.dtype));
@@ -112,6 +112,12 @@ TensorRef linear_rows(Call, const Tensor& input, const Tensor& weight, const Ten
   return new_alias(*out, shape, {});
 }
 
+// A number that a product of dtype d is multiplied by.
+static void check_weight(const Scalar& s, Dtype d, const char* arg) {
+  if (category(d) < 2 && s.is_float()) fail_arg(TT_DTYPE, arg, "{} is {}: must be an integer for {} tensors", arg, s.real(), fmt(d));
+  check_fits(s, widen(d), arg);
+}
+
 // beta * self + alpha * (a @ b) for matrices or stacks of them, whose own shapes are checked.
 static TensorRef add_product(const Tensor& self, const Tensor& a, const Tensor& b, const char* a_name, const char* b_name, const Scalar& beta,
                              const Scalar& alpha) {
@@ -119,8 +125,8 @@ static TensorRef add_product(const Tensor& self, const Tensor& a, const Tensor& 
   Dtype compute = product_dtype(a, b, a_name, b_name);
   if (self.dtype != a.dtype) fail_arg(TT_DTYPE, "self", "self is {}, {} is {}: must have one dtype", fmt(self.dtype), a_name, fmt(a.dtype));
   if (a.size(-1) != b.size(-2))
-    fail(TT_SHAPE, "{} is {}, {} is {}: {}.shape[-1] ({}) must equal {}.shape[-2] ({})", a_name, a.sizes(), b_name, b.sizes(), a_name, a.size(-1), b_name, b.size(-2));
-  if (category(a.dtype) < 2 && (alpha.is_float() || beta.is_float())) fail(TT_DTYPE, "alpha and beta must be integers for {} tensors", fmt(a.dtype));
+    fail_arg(TT_SHAPE, b_name, "{} is {}, {} is {}: {}.shape[-1] ({}) must equal {}.shape[-2] ({})", a_name, a.sizes(), b_name, b.sizes(), a_name, a.size(-1), b_name, b.size(-2));
+  check_weight(beta, a.dtype, "beta"), check_weight(alpha, a.dtype, "alpha");
   Shape shape(a.sizes().slice(0, a.ndim - 1));
   shape.push_back(b.size(-1));
   checked_numel(shape, compute, "result");
@@ -129,13 +135,13 @@ static TensorRef add_product(const Tensor& self, const Tensor& a, const Tensor& 
 }
 
 TensorRef addmm(Call, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
-  if (mat1.ndim != 2 || mat2.ndim != 2) fail(TT_SHAPE, "mat1 is {}, mat2 is {}: both must be matrices", mat1.sizes(), mat2.sizes());
+  if (mat1.ndim != 2 || mat2.ndim != 2) fail_arg(TT_SHAPE, mat1.ndim != 2 ? "mat1" : "mat2", "mat1 is {}, mat2 is {}: both must be matrices", mat1.sizes(), mat2.sizes());
   return add_product(self, mat1, mat2, "mat1", "mat2", beta, alpha);
 }
 
 TensorRef baddbmm(Call, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
   if (batch1.ndim != 3 || batch2.ndim != 3 || batch1.size(0) != batch2.size(0))
-    fail(TT_SHAPE, "batch1 is {}, batch2 is {}: both must be stacks of as many matrices (3-D)", batch1.sizes(), batch2.sizes());
+    fail_arg(TT_SHAPE, batch1.ndim != 3 ? "batch1" : "batch2", "batch1 is {}, batch2 is {}: both must be stacks of as many matrices (3-D)", batch1.sizes(), batch2.sizes());
   return add_product(self, batch1, batch2, "batch1", "batch2", beta, alpha);
 }
 

@@ -40,6 +40,7 @@ static Shape padded(const Tensor& self, const Pads& pads) {
 
 TensorRef constant_pad_nd(Call, const Tensor& self, Ints pad, const Scalar& value) {
   const Pads pads = pads_of(self, pad);
+  check_fits(value, self.dtype, "value");
   TensorRef out = new_image(padded(self, pads), channels_last(self), self.dtype, self.device);
   fill_elements(*out, value);
   Shape sizes;

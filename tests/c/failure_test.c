@@ -205,6 +205,72 @@ static void test_complex_arithmetic(void** state) {
   }
 }
 
+/* ---- numbers that a dtype does not have: refused, not cut; the error names the argument ---- */
+
+#define REFUSED(call, code, name, text)                \
+  do {                                                 \
+    FAILS(call, code, text);                           \
+    assert_string_equal(tt_ctx_error(c)->arg, (name)); \
+  } while (0)
+
+static void test_factors(void** state) {
+  const tt_scalar half = {.kind = TT_SCALAR_FLOAT, .re = 1.5}, two = {.kind = TT_SCALAR_INT, .i = 2}, yes = {.kind = TT_SCALAR_BOOL, .i = 1},
+                  turn = {.kind = TT_SCALAR_COMPLEX, .re = 2, .im = 1}, many = {.kind = TT_SCALAR_INT, .i = 300};
+  const tt_add_opts by_half = {.set = TT_ADD_ALPHA, .alpha = half}, by_turn = {.set = TT_ADD_ALPHA, .alpha = turn},
+                    by_yes = {.set = TT_ADD_ALPHA, .alpha = yes}, by_many = {.set = TT_ADD_ALPHA, .alpha = many};
+  const tt_sub_opts less_half = {.set = TT_SUB_ALPHA, .alpha = half};
+  const tt_addmm_opts times_turn = {.set = TT_ADDMM_ALPHA, .alpha = turn}, times_half = {.set = TT_ADDMM_BETA, .beta = half};
+  tt_tensor *i = LONGS(1, 2), *f = make(TT_F32, SHAPE(2), DATA(1, 2)), *u = make(TT_U8, SHAPE(2), DATA(1, 2)), *b = make(TT_BOOL, SHAPE(2), DATA(0, 1)),
+            *m = make(TT_F32, SHAPE(1, 1), DATA(3)), *n, *out;
+  (void)state;
+  OK(tt_to(c, m, &(tt_to_opts){.set = TT_TO_DTYPE, .dtype = TT_I64}, &n));
+  REFUSED(tt_add_ex(c, i, i, &by_half, &out), TT_DTYPE, "alpha", "add: alpha is 1.5: must be an integer for int64 operands");
+  assert_null(out);
+  REFUSED(tt_add_scalar_ex(c, i, &two, &by_half, &out), TT_DTYPE, "alpha", "must be an integer");
+  REFUSED(tt_add_ex_(c, i, i, &by_half), TT_DTYPE, "alpha", "must be an integer");
+  REFUSED(tt_add_ex_into(c, i, i, &by_half, n), TT_DTYPE, "alpha", "must be an integer");
+  REFUSED(tt_sub_ex(c, i, i, &less_half, &out), TT_DTYPE, "alpha", "sub: alpha is 1.5");
+  REFUSED(tt_add_ex(c, f, f, &by_turn, &out), TT_DTYPE, "alpha", "alpha is complex: must be real for float32 operands");
+  REFUSED(tt_add_ex(c, f, f, &by_yes, &out), TT_DTYPE, "alpha", "a bool is taken for bool operands only");
+  REFUSED(tt_add_ex(c, u, u, &by_many, &out), TT_INVALID_ARG, "alpha", "alpha is 300");
+  VALUES(i, 1, 2);
+  OK(tt_add_ex(c, i, f, &by_half, &out)); /* the operands meet as floats */
+  VALUES(out, 2.5, 5);
+  OK(tt_add_ex(c, b, b, &by_yes, &out));
+  VALUES(out, 0, 1);
+  REFUSED(tt_addmm(c, m, m, m, &times_turn, &out), TT_INVALID_ARG, "alpha", "has an imaginary part");
+  REFUSED(tt_addmm(c, n, n, n, &times_half, &out), TT_DTYPE, "beta", "beta is 1.5: must be an integer for int64 tensors");
+}
+
+static void test_numbers_that_do_not_fit(void** state) {
+  const tt_scalar many = {.kind = TT_SCALAR_INT, .i = 300}, less = {.kind = TT_SCALAR_INT, .i = -1}, huge = {.kind = TT_SCALAR_INT, .i = INT64_C(1) << 40},
+                  turn = {.kind = TT_SCALAR_COMPLEX, .im = 1};
+  tt_tensor *u = make(TT_U8, SHAPE(2), DATA(1, 200)), *i = make(TT_I32, SHAPE(2), DATA(1, 2)), *out;
+  (void)state;
+  REFUSED(tt_clamp(c, u, &many, NULL, &out), TT_INVALID_ARG, "min", "clamp: min is 300: no uint8 is as large");
+  REFUSED(tt_clamp(c, u, NULL, &less, &out), TT_INVALID_ARG, "max", "max is -1: no uint8 is as small");
+  REFUSED(tt_clamp(c, i, NULL, &huge, &out), TT_INVALID_ARG, "max", "no int32 has this value");
+  OK(tt_clamp(c, u, &less, &many, &out));
+  VALUES(out, 1, 200);
+  REFUSED(tt_pow_scalar(c, i, &huge, &out), TT_INVALID_ARG, "exponent", "no int32 has this value");
+  REFUSED(tt_constant_pad_nd(c, u, (const int64_t[]){1, 1}, 2, &(tt_constant_pad_nd_opts){.set = TT_CONSTANT_PAD_ND_VALUE, .value = many}, &out),
+          TT_INVALID_ARG, "value", "no uint8 has this value");
+  REFUSED(tt_scalar_tensor(c, &turn, TT_F32, &out), TT_INVALID_ARG, "value", "no float32 has this value");
+}
+
+/* Elementwise operators: the names are the declaration's. */
+static void test_names_of_operands(void** state) {
+  tt_tensor *f = make(TT_F32, SHAPE(2), DATA(1, 2)), *g = make(TT_F32, SHAPE(3), DATA(1, 2, 3)), *b = make(TT_BOOL, SHAPE(2), DATA(0, 1)), *out;
+  (void)state;
+  REFUSED(tt_add(c, f, g, &out), TT_SHAPE, "other", "self is [2], other is [3]");
+  REFUSED(tt_pow(c, f, g, &out), TT_SHAPE, "exponent", "self is [2], exponent is [3]");
+  REFUSED(tt_where(c, b, f, g, &out), TT_SHAPE, "other", "other is [3]");
+  REFUSED(tt_where(c, f, f, f, &out), TT_DTYPE, "condition", "condition is float32: must be bool");
+  REFUSED(tt_sub(c, f, b, &out), TT_NOT_IMPLEMENTED, "other", "other is bool");
+  REFUSED(tt_bitwise_and(c, b, f, &out), TT_NOT_IMPLEMENTED, "other", "other is float32: must be an integer or bool");
+  REFUSED(tt_matmul(c, f, g, &out), TT_SHAPE, "other", "self.shape[-1] (2) must equal");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {SCOPED(test_bad_indices),
                                      SCOPED(test_bad_mixed_indices),
@@ -213,6 +279,9 @@ int main(void) {
                                      SCOPED(test_into_takes_exactly_the_result),
                                      SCOPED(test_chance_is_not_used_up),
                                      SCOPED(test_lists),
-                                     SCOPED(test_complex_arithmetic)};
+                                     SCOPED(test_complex_arithmetic),
+                                     SCOPED(test_factors),
+                                     SCOPED(test_numbers_that_do_not_fit),
+                                     SCOPED(test_names_of_operands)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

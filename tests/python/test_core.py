@@ -254,6 +254,20 @@ def test_errors_are_of_their_natural_class():
     assert isinstance(e, RuntimeError) and isinstance(e, ValueError) and e.code == 2 and str(e.code) == "SHAPE" and e.op == "add" and "[2,3]" in str(e)
 
 
+def test_errors_name_the_argument():
+    i, f, u = tt.arange(3), tt.ones(3), tt.zeros(3, dtype=tt.uint8)
+    for call, text in ((lambda: tt.add(i, i, alpha=1.5), "add: alpha is 1.5: must be an integer for int64 operands"),
+                       (lambda: f.sub_(f, alpha=1j), "sub_: alpha is complex: must be real for float32 operands"),
+                       (lambda: tt.add(f, f, alpha=True), "add: alpha is true: a bool is taken for bool operands only, these are float32"),
+                       (lambda: f.__setitem__(0, 1j), "value is 0.0 and has an imaginary part: no float32 has this value"),
+                       (lambda: u.__setitem__(0, 300), "value is 300.0: no uint8 has this value"),
+                       (lambda: u.clamp(min=300), "clamp: min is 300: no uint8 is as large"),
+                       (lambda: f.pow(tt.ones(4)), "pow: self is [3], exponent is [4]")):
+        with pytest.raises(RuntimeError) as caught:
+            call()
+        assert text in str(caught.value)
+
+
 def test_integers_out_of_range():
     with pytest.raises(ValueError):
         tt.ones(2) + 2**70

@@ -26,6 +26,11 @@ def test_directory_has_a_short_readme(path):
     assert 1 <= len((path / "README.md").read_text().splitlines()) <= 30
 
 
+@per_file(sources("src/ops", suffixes=(".h", ".cpp")))
+def test_errors_of_operators_name_the_argument(path):
+    assert not re.search(r"\bfail\(TT_(SHAPE|DTYPE|INDEX|INVALID_ARG|NOT_IMPLEMENTED)", path.read_text()), "use fail_arg"
+
+
 @per_file(HAND_WRITTEN)
 def test_file_is_at_most_1000_lines(path):
     assert len(path.read_text().splitlines()) <= 1000

@@ -183,18 +183,24 @@ def no_bool(op):
     return f"TT_{op.kernel['no_bool']}" if "no_bool" in op.kernel else "TT_OK"
 
 
+def arg_names(names):
+    """One literal: each name ends with a zero."""
+    return '"' + "".join(n + "\\0" for n in names[:-1]) + names[-1] + '"' if names else '""'
+
+
 def element_front(op):
     ins, pars = operands(op)
     rule = RULES[op.get("dtype")]
     compute = {"all": "kStored", "logical": "kLogical", "bitwise": "kBitwise"}.get(op.kernel["set"], "kWiden")
     no_complex = str(op.kernel["set"] in ("real", "real_float", "bitwise")).lower()
-    lines = [f"static constexpr ElementSpec spec_{op.name} = {{&kernel_{op.elementwise}, DtypeRule::{rule}, Compute::{compute}, {no_complex}, {str(bool(op.kernel.get('promote_params'))).lower()}, {op.kernel.get('masks', 0)}, {no_bool(op)}}};"]
+    lines = [f"static constexpr ElementSpec spec_{op.name} = {{&kernel_{op.elementwise}, DtypeRule::{rule}, Compute::{compute}, {no_complex}, {str(bool(op.kernel.get('promote_params'))).lower()}, {str(bool(op.kernel.get('factor'))).lower()}, {op.kernel.get('masks', 0)}, {no_bool(op)}, {arg_names(ins + pars)}}};"]
     pass_params = "".join(f", {param_expr(op, p)}" for p in pars)
     decl = {v: ", ".join(["[[maybe_unused]] Call c"] + variant_params(op, v)) for v in variants_of(op)}
     ops_list = ", ".join(ins)
     short = len(ins) == 2 and len(pars) < 2 and all(op.arg(i).type == "Tensor" for i in ins) and not op.kernel.get("masks")
     run = f"element_binary(spec_{op.name}, {ops_list}{pass_params})" if short else f"element_op(spec_{op.name}, {{{ops_list}}}{pass_params})"
     want = f"want_vectors({ins[0]}); " if op.kernel.get("vectors") else ""
+    want += f"{op.kernel['check']}; " if "check" in op.kernel else ""
     lines.append(f"static TensorRef {op.name}_front({decl['']}) {{ {want}return {run}; }}")
     if "_" in decl:
         lines.append(f"static void {op.name}__front({decl['_']}) {{ {want}element_inplace(spec_{op.name}, {op.args[0].name}, {{{ops_list}}}{pass_params}); }}")
