@@ -48,7 +48,7 @@ struct LossRow {
 // log sum exp in one pass: the sum is rescaled when a block raises the maximum.
 template <class T>
 inline T log_sum_exp(const RowIn<T>& x, int64_t n) {
-  alignas(64) T in[kRowBlock], e[kRowBlock];
+  alignas(64) T in[kRowBlock];
   RowSum<T> sum;
   T m = T(-__builtin_inf());
   for_blocks(n, [&](int64_t i, int64_t k) {
@@ -59,7 +59,7 @@ inline T log_sum_exp(const RowIn<T>& x, int64_t n) {
       m = high;
     }
     // No finite maximum yet: only NaNs count.
-    row_exp(e, v, m == T(-__builtin_inf()) ? T(0) : m, k, &sum);
+    row_add_exp(&sum, v, m == T(-__builtin_inf()) ? T(0) : m, k, x.p + (i + k) * kItemSize[x.dtype]);
   });
   return m + math::log(row_total(sum));
 }

@@ -77,6 +77,35 @@ TT_INLINE void scale(T* v, T factor, int64_t n) {
 #if defined(__AVX512F__)
 TT_INLINE F32v exp_of(F32v x, F32v shift) { return F32v(math::exp(__m512(x - shift))); }
 TT_INLINE __mmask16 rest_of(int64_t n) { return n >= 16 ? __mmask16(-1) : __mmask16((1u << n) - 1); }
+
+// The sum of e = exp(x - shift); e is kept in y, or else the memory from `ahead` on is fetched.
+template <bool kKept>
+TT_INLINE void exp_sum(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum, const char* ahead) {
+  const F32v s = splat(shift);
+  Lanes<float> low;
+  low.fill(0);
+  int64_t i = 0;
+  for (; i + kBlockLanes <= n; i += kBlockLanes) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+      const F32v e = exp_of(load(x + i + k * 16), s);
+      if constexpr (kKept)
+        store(y + i + k * 16, e);
+      else
+        __builtin_prefetch(ahead + (i + k * 16) * 4);
+      low.v[k] += e;
+    }
+  }
+  for (int k = 0; i < n; i += 16, k++) {
+    const __mmask16 rest = rest_of(n - i);
+    const F32v e = exp_of(F32v(_mm512_maskz_loadu_ps(rest, x + i)), s);
+    if constexpr (kKept) _mm512_mask_storeu_ps(y + i, rest, __m512(e));
+    low.v[k] += F32v(_mm512_maskz_mov_ps(rest, __m512(e)));
+  }
+  Lanes<float> all = lanes_of(sum);
+  all.add(low);
+  put_lanes(sum, all);
+}
 #endif
 
 TT_ISA_END
@@ -114,27 +143,11 @@ double row_max(const double* x, int64_t n, double start) noexcept {
 
 #if defined(__AVX512F__)
 void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum) noexcept {
-  const F32v s = splat(shift);
-  Lanes<float> low;
-  low.fill(0);
-  int64_t i = 0;
-  for (; i + kBlockLanes <= n; i += kBlockLanes) {
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) {
-      const F32v e = exp_of(load(x + i + k * 16), s);
-      store(y + i + k * 16, e);
-      low.v[k] += e;
-    }
-  }
-  for (int k = 0; i < n; i += 16, k++) {
-    const __mmask16 rest = rest_of(n - i);
-    const F32v e = exp_of(F32v(_mm512_maskz_loadu_ps(rest, x + i)), s);
-    _mm512_mask_storeu_ps(y + i, rest, __m512(e));
-    low.v[k] += F32v(_mm512_maskz_mov_ps(rest, __m512(e)));
-  }
-  Lanes<float> all = lanes_of(sum);
-  all.add(low);
-  put_lanes(sum, all);
+  exp_sum<true>(y, x, shift, n, sum, nullptr);
+}
+
+void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n, const char* ahead) noexcept {
+  exp_sum<false>(nullptr, x, shift, n, sum, ahead);
 }
 
 void column_exp(float* v, const float* shift, int64_t n) noexcept {
@@ -151,6 +164,11 @@ void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* su
   add_values(sum, y, n);
 }
 
+void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n, const char*) noexcept {
+  alignas(64) float e[kRowBlock];
+  row_exp(e, x, shift, n, sum);
+}
+
 void column_exp(float* v, const float* shift, int64_t n) noexcept {
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) v[i] = math::exp(v[i] - shift[i]);
@@ -160,6 +178,11 @@ void column_exp(float* v, const float* shift, int64_t n) noexcept {
 void row_exp(double* y, const double* x, double shift, int64_t n, RowSum<double>* sum) noexcept {
   for (int64_t i = 0; i < n; i++) y[i] = math::exp(x[i] - shift);
   add_values(sum, y, n);
+}
+
+void row_add_exp(RowSum<double>* sum, const double* x, double shift, int64_t n, const char*) noexcept {
+  alignas(64) double e[kRowBlock];
+  row_exp(e, x, shift, n, sum);
 }
 
 void column_exp(double* v, const double* shift, int64_t n) noexcept {

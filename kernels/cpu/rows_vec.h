@@ -22,6 +22,9 @@ double row_max(const double* x, int64_t n, double start) noexcept;
 // y[i] = exp(x[i] - shift), which is added to the sum.
 void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum) noexcept;
 void row_exp(double* y, const double* x, double shift, int64_t n, RowSum<double>* sum) noexcept;
+// Adds exp(x[i] - shift) to the sum; from `ahead` on lies what will be read next: as much is fetched meanwhile.
+void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n, const char* ahead) noexcept;
+void row_add_exp(RowSum<double>* sum, const double* x, double shift, int64_t n, const char* ahead) noexcept;
 // v[j] = exp(v[j] - shift[j])
 void column_exp(float* v, const float* shift, int64_t n) noexcept;
 void column_exp(double* v, const double* shift, int64_t n) noexcept;
