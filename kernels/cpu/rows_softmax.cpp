@@ -39,6 +39,34 @@ struct Forward {
     });
   }
 
+  // One stage of a chunk of a row, n elements from the address of `at`. 0: top = the largest; 1: sum of exp(x - top),
+  // which softmax keeps in an out that can; 2: out.
+  static TT_ONE_BODY void chunk(const SoftmaxPlan& p, int64_t at, int64_t n, int32_t stage, T* top, T* sum) {
+    const RowIn<T> x{p.a + at, p.dtype};
+    const RowOut<T> y{p.out + at, p.dtype};
+    alignas(64) T in[kRowBlock], e[kRowBlock];
+    const T m = *top, last = kLog ? math::log(*sum) : T(1) / *sum;
+    const bool keep = !kLog && y.direct();
+    T most = kMinusInfinity<T>;
+    RowSum<T> lanes;
+    for_blocks(n, [&](int64_t i, int64_t k) {
+      T* d = y.at(i, e);
+      if (stage == 2 && keep) return row_scale(d, last, k);
+      const T* a = x.get(i, k, in);
+      if (stage == 0) {
+        most = row_max(a, k, most);
+        return;
+      }
+      if (stage == 1 || !kLog) row_exp(stage == 1 && !keep ? e : d, a, m, k, &lanes);
+      if (stage == 1) return;
+      if (!kLog) row_scale(d, last, k);
+      for (int64_t j = 0; j < k && kLog; j++) d[j] = (a[j] - m) - last;
+      y.put(i, k, d);
+    });
+    if (stage == 0) *top = most;
+    if (stage == 1) *sum = row_total(lanes);
+  }
+
   // Columns [0, n) of a tile, `dim` rows apart by `inner` elements.
   static void tile(const SoftmaxPlan& p, const char* x, const char*, char* out, int64_t n) {
     const int64_t item = kItemSize[p.dtype], step = p.inner * item;
@@ -99,6 +127,25 @@ struct Backward {
     });
   }
 
+  // The same; stage 1: the sum, 2: dx.
+  static TT_ONE_BODY void chunk(const SoftmaxPlan& p, int64_t at, int64_t n, int32_t stage, T*, T* total) {
+    const RowIn<T> g{p.a + at, p.dtype}, y{p.b + at, p.dtype};
+    const RowOut<T> dx{p.out + at, p.dtype};
+    alignas(64) T gs[kRowBlock], ys[kRowBlock], e[kRowBlock];
+    const T sum = *total;
+    RowSum<T> lanes;
+    for_blocks(n, [&](int64_t i, int64_t k) {
+      const T *a = g.get(i, k, gs), *b = stage == 1 && kLog ? nullptr : y.get(i, k, ys);
+      if (stage == 1) return kLog ? row_add(&lanes, a, k) : row_add_products(&lanes, a, b, k);
+      T* d = dx.at(i, gs);
+      if constexpr (kLog) row_exp(e, b, T(0), k, &lanes);
+      TT_VECTORIZE
+      for (int64_t j = 0; j < k; j++) d[j] = kLog ? a[j] - e[j] * sum : b[j] * (a[j] - sum);
+      dx.put(i, k, d);
+    });
+    if (stage == 1) *total = row_total(lanes);
+  }
+
   static void tile(const SoftmaxPlan& p, const char* g, const char* y, char* out, int64_t n) {
     const int64_t item = kItemSize[p.dtype], step = p.inner * item;
     alignas(64) T sum[kRowTile], gs[kRowTile], ys[kRowTile];
@@ -119,8 +166,30 @@ struct Backward {
   }
 };
 
-template <class Op>
+// The running stage of one chunk, after what the stage before left of all chunks of its row.
+template <class T, class Op>
+TT_NOINLINE int32_t run_chunks(const SoftmaxPlan& p, int64_t begin, int64_t end) {
+  const int32_t stage = p.run.stage;
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t c = u % p.n_chunks, row = u - c, first = c * p.chunk, left = p.dim - first;
+    double *tops = p.parts, *sums = tops + p.outer * p.n_chunks, most = -__builtin_inf(), total = 0;
+    for (int64_t k = row; k < row + p.n_chunks && stage > 0; k++) {
+      if (!p.b) most = tops[k] > most ? tops[k] : most;
+      if (stage > 1) total += sums[k];
+      TT_SCALAR_LOOP;
+    }
+    T top = T(most), sum = T(total);
+    Op::chunk(p, (row / p.n_chunks * p.dim + first) * kItemSize[p.dtype], left < p.chunk ? left : p.chunk, stage, &top,
+              &sum);
+    if (stage == 0) tops[u] = double(top);
+    if (stage == 1) sums[u] = double(sum);
+  }
+  return TT_OK;
+}
+
+template <class T, class Op>
 inline int32_t run_units(const SoftmaxPlan& p, int64_t begin, int64_t end) {
+  if (p.n_chunks > 1) return run_chunks<T, Op>(p, begin, end);
   const int64_t item = kItemSize[p.dtype];
   for (int64_t u = begin; u < end; u++) {
     if (p.inner == 1) {
@@ -137,8 +206,8 @@ inline int32_t run_units(const SoftmaxPlan& p, int64_t begin, int64_t end) {
 template <template <class, bool> class Op, bool kLog>
 inline int32_t run_softmax(const void* plan, int64_t begin, int64_t end) {
   const SoftmaxPlan& p = *static_cast<const SoftmaxPlan*>(plan);
-  if (p.dtype == TT_F64) return run_units<Op<double, kLog>>(p, begin, end);
-  return run_units<Op<float, kLog>>(p, begin, end);
+  if (p.dtype == TT_F64) return run_units<double, Op<double, kLog>>(p, begin, end);
+  return run_units<float, Op<float, kLog>>(p, begin, end);
 }
 
 TT_ISA_END

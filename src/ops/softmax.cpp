@@ -18,6 +18,9 @@ static TensorRef along_rows(const Kernel& k, const Tensor& a, const Tensor* b, i
   const int64_t inner = a.ndim ? numel_of(sizes.slice(d + 1, a.ndim)) : 1, outer = a.ndim ? numel_of(sizes.slice(0, d)) : 1;
   SoftmaxPlan plan;
   build_softmax(&plan, int32_t(a.dtype), outer, a.ndim ? sizes[d] : 1, inner);
+  split_softmax(&plan, b != nullptr);
+  Workspace workspace(softmax_workspace_bytes(&plan), a.device);
+  plan.parts = reinterpret_cast<double*>(workspace.data());
   plan.a = x->data, plan.b = y ? y->data : nullptr, plan.out = out->data;
   launch_stages(k, a.device, &plan.run);
   return out;

@@ -17,12 +17,32 @@ inline void one_stage(Stages* s, int64_t units, int64_t grain) {
   s->n = 1, s->stage = 0;
 }
 
-// Fills all but the pointers.
+// Elements of dim in a chunk of one of `units` rows, or groups of `width` columns: dim unless these are few and long.
+inline int64_t row_chunk(int64_t units, int64_t dim, int64_t width) {
+  const int64_t least = 32768 / width, part = (dim + 511) / 512;
+  const int64_t chunk = ((least < part ? part : least) + 15) / 16 * 16;
+  return units >= 32 || dim < 2 * chunk ? dim : chunk;
+}
+
+// Fills all but the pointers; rows are not cut.
 inline void build_softmax(SoftmaxPlan* p, int32_t dtype, int64_t outer, int64_t dim, int64_t inner) {
   p->dtype = dtype;
   p->outer = outer, p->dim = dim, p->inner = inner;
   p->n_tiles = inner == 1 ? 1 : (inner + kRowTile - 1) / kRowTile;
+  p->chunk = dim, p->n_chunks = 1, p->parts = nullptr;
   one_stage(&p->run, dim ? outer * p->n_tiles : 0, row_grain(dim * (inner < kRowTile ? inner : kRowTile)));
+}
+// After it: cuts rows that are few and long. Sizes are not 0.
+inline void split_softmax(SoftmaxPlan* p, bool backward) {
+  p->chunk = p->inner == 1 ? row_chunk(p->outer, p->dim, 1) : p->dim;
+  p->n_chunks = (p->dim + p->chunk - 1) / p->chunk;
+  if (p->n_chunks == 1) return;
+  p->run.n = 3;
+  for (int s = 0; s < 3; s++) p->run.units[s] = p->outer * p->n_chunks, p->run.grain[s] = row_grain(p->chunk);
+  if (backward) p->run.units[0] = 0;
+}
+inline int64_t softmax_workspace_bytes(const SoftmaxPlan* p) {
+  return p->n_chunks > 1 ? 2 * p->outer * p->n_chunks * 8 : 0;
 }
 
 // Fills all but the pointers.
@@ -31,9 +51,7 @@ inline void build_scan(ScanPlan* p, int32_t dtype, int64_t outer, int64_t dim, i
   p->outer = outer, p->dim = dim, p->inner = inner;
   p->n_tiles = (inner + kRowTile - 1) / kRowTile;
   const int64_t units = outer * p->n_tiles, width = inner < kRowTile ? inner : kRowTile;
-  const int64_t least = 32768 / width, part = (dim + 511) / 512;
-  p->chunk = ((least < part ? part : least) + 15) / 16 * 16;
-  if (units >= 32 || dim < 2 * p->chunk) p->chunk = dim;
+  p->chunk = row_chunk(units, dim, width);
   p->n_chunks = dim ? (dim + p->chunk - 1) / p->chunk : 0;
   const int64_t all = units * p->n_chunks, grain = row_grain(p->chunk * width);
   one_stage(&p->run, p->n_chunks > 1 ? all : 0, grain);

@@ -9,14 +9,18 @@ namespace TT_NS {
 // cumprod: a = input, out = result, of f16 bf16 f32 f64 i64 c64 or c128.
 // softmax, log_softmax: a = input, out = result. Their backwards: a = gradient of the result, b = the result,
 // out = gradient of the input.
-// Units: inner == 1: [outer]; else [outer][n_tiles], tiles of kRowTile of the inner positions.
+// Units: inner == 1: [outer]; else [outer][n_tiles], tiles of kRowTile of the inner positions. Where n_chunks > 1
+// (inner == 1 only) rows are cut into chunks of `chunk` elements, units [outer][n_chunks], in three stages: largest
+// elements (not in a backward), sums, results.
 struct SoftmaxPlan {
   Stages run;
   int32_t dtype;  // of all operands; f16 bf16 f32 f64 unless said otherwise
   int64_t outer, dim, inner, n_tiles;
+  int64_t chunk, n_chunks;
   const char* a;
   const char* b;
   char* out;
+  double* parts;  // [2][outer][n_chunks]: largest elements and sums of chunks; NULL if n_chunks is 1
 };
 constexpr int64_t kRowTile = 256;
 

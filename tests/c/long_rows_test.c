@@ -1,4 +1,5 @@
-/* One long row (or a few) on several threads, tt's own and a host's: sorts and scans are right, and equal bit by bit.
+/* One long row (or a few) on several threads, tt's own and a host's: sorts, scans and softmax are right, and equal bit
+ * by bit.
  */
 #include "harness.h"
 
@@ -309,6 +310,85 @@ static void test_infinite_sums(void** state) {
   }
 }
 
+/* ---- softmax ---- */
+
+static double holes(void) { return draw() % 3 ? -INFINITY : few(); }
+static double epsilon(tt_dtype d) { return d == TT_F64 ? 0x1p-52 : d == TT_F32 ? 0x1p-23 : 0x1p-8; }
+/* Equal, or nearly: `size` is what is rounded. */
+static void check_near(double got, double want, double tolerance) {
+  assert_true(isnan(want) ? isnan(got) : got == want || fabs(got - want) <= tolerance);
+}
+
+/* The first run, whose results are compared with a reference. */
+static int alone(const tt_ctx* x) { return x == c && tt_num_threads(x) == 1; }
+
+static int64_t softmax_dim;
+/* Results y of x, and the gradient dx that x has where y's is x; n elements, `step` apart. */
+static void check_softmax_row(const double* x, const double* y, const double* dx, int64_t n, int64_t step, int log_of,
+                              double eps) {
+  long double sum = 0, weighted = 0, sizes = 0;
+  double top = -INFINITY, log_sum;
+  int64_t i;
+  for (i = 0; i < n; i++) top = x[i * step] > top ? x[i * step] : top;
+  for (i = 0; i < n; i++) sum += exp(x[i * step] - top);
+  for (i = 0; i < n; i++) {
+    const long double soft = exp(x[i * step] - top) / sum;
+    weighted += log_of ? x[i * step] : x[i * step] * soft;
+    sizes += log_of ? fabs(x[i * step]) : fabs(x[i * step]) * soft;
+  }
+  log_sum = log((double)sum);
+  for (i = 0; i < n; i++) {
+    const double g = x[i * step], logarithm = g - top - log_sum, soft = exp(g - top) / (double)sum;
+    const double want = log_of ? logarithm : soft, size = fabs(log_of ? logarithm : soft);
+    check_near(y[i * step], want, eps * 12 * (log_of ? size + fabs(top) + 1 : size * (1 + fabs(g - top))) + 1e-37);
+    if (!dx) continue;
+    check_near(dx[i * step], (double)(log_of ? g - soft * weighted : soft * (g - weighted)),
+               eps * (4 * fabs(g) + soft * (12 + fabs(logarithm)) * (double)sizes) + 1e-37);
+  }
+}
+static void soften(tt_ctx* x, const tt_tensor* t, Bytes* b) {
+  const int64_t *shape = tt_tensor_shape(t), ndim = tt_tensor_ndim(t), n = shape[softmax_dim], all = tt_tensor_numel(t);
+  const double eps = epsilon(tt_tensor_dtype(t));
+  double* v = values_of(t);
+  int64_t inner = 1, i, d;
+  int log_of, finite = 1;
+  for (d = softmax_dim + 1; d < ndim; d++) inner *= shape[d];
+  for (i = 0; i < all; i++) finite &= isfinite(v[i]) != 0;
+  for (log_of = 0; log_of < 2; log_of++) {
+    const tt_backward_opts gradient = {.set = TT_BACKWARD_GRADIENT, .gradient = t};
+    tt_tensor *leaf_of, *y, *dx = NULL;
+    double *got, *got_dx = NULL;
+    DO(tt_clone(x, t, NULL, &leaf_of));
+    DO(tt_requires_grad_(x, leaf_of, 1));
+    DO(log_of ? tt_log_softmax(x, leaf_of, softmax_dim, NULL, &y) : tt_softmax(x, leaf_of, softmax_dim, NULL, &y));
+    got = values_of(y), keep(b, y);
+    if (finite) {
+      DO(tt_backward(x, y, &gradient));
+      DO(tt_tensor_grad(x, leaf_of, &dx));
+      got_dx = values_of(dx), keep(b, dx);
+    }
+    for (i = 0; i < all / n && alone(x); i++) {
+      const int64_t at = i / inner * n * inner + i % inner;
+      check_softmax_row(v + at, got + at, got_dx ? got_dx + at : NULL, n, inner, log_of, eps);
+    }
+    free(got), free(got_dx);
+  }
+  free(v);
+}
+static void test_softmax(void** state) {
+  static const tt_dtype kDtypes[] = {TT_F32, TT_F64, TT_BF16};
+  size_t d;
+  (void)state;
+  for (d = 0; d < 3; d++) {
+    softmax_dim = 0;
+    same_everywhere(soften, filled(SHAPE(100003), kDtypes[d], wide));
+    same_everywhere(soften, filled(SHAPE(100003), kDtypes[d], holes));
+    softmax_dim = 1;
+    same_everywhere(soften, filled(SHAPE(2, 80001), kDtypes[d], few));
+    same_everywhere(soften, filled(SHAPE(300, 300), kDtypes[d], few));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_order),
@@ -320,6 +400,7 @@ int main(void) {
       SCOPED(test_complex_sums),
       SCOPED(test_accuracy),
       SCOPED(test_infinite_sums),
+      SCOPED(test_softmax),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
