@@ -75,6 +75,63 @@ void locate(MatmulBlock& k, int64_t index) {
   }
 }
 
+// A product of few results and long sums: pieces of k, whose sums are then added in double, in order. The pieces follow
+// from the shape alone.
+struct LongSums {
+  const MatmulPlan* plan;
+  CpuKernel rows;
+  int64_t depth;
+  char* sums;  // [pieces][m][n]
+};
+constexpr int64_t kLongSums = 2048, kLongDepth = 65536;  // results of all pieces, at most; least k
+
+int64_t long_depth(const MatmulPlan& p) {
+  const int64_t results = p.m * p.n;
+  if (p.batch != 1 || p.k < kLongDepth || results > kLongSums / 8) return p.k;
+  const int64_t most = matmul_min(64, kLongSums / results), least = 32768 / p.n;
+  const int64_t depth = matmul_ceil(p.k, most);
+  return matmul_ceil(depth < least ? least : depth, 512) * 512;
+}
+
+int32_t run_pieces(const void* ctx, int64_t begin, int64_t end) noexcept {
+  const LongSums& l = *static_cast<const LongSums*>(ctx);
+  MatmulPlan p = *l.plan;
+  const int64_t size = kItemSize[p.dtype], k = p.k;
+  p.d = nullptr, p.scaled = false, p.c_row = p.n, p.c_col = 1;
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t at = i * l.depth;
+    p.k = matmul_min(l.depth, k - at);
+    p.a = l.plan->a + at * p.a_col * size, p.b = l.plan->b + at * p.b_row * size;
+    p.c = l.sums + i * p.m * p.n * size;
+    if (const int32_t status = l.rows(&p, 0, p.n_units)) return status;
+  }
+  return TT_OK;
+}
+
+template <class T>
+void add_pieces(const MatmulPlan& p, const T* sums, int64_t pieces) {
+  for (int64_t r = 0; r < p.m * p.n; r++) {
+    const int64_t i = r / p.n, j = r % p.n;
+    double sum = 0;
+    for (int64_t s = 0; s < pieces; s++) sum += double(sums[s * p.m * p.n + r]);
+    T v = p.scaled ? T(sum) * T(p.alpha.re) : T(sum);
+    if (p.d) v += T(p.beta.re) * reinterpret_cast<const T*>(p.d)[i * p.d_row + j * p.d_col];
+    reinterpret_cast<T*>(p.c)[i * p.c_row + j * p.c_col] = v;
+  }
+}
+
+TT_NOINLINE int32_t run_long_sums(const MatmulPlan& p, CpuKernel rows, int64_t depth, Pool* pool) {
+  alignas(64) char sums[kLongSums * 8];
+  const LongSums l = {&p, rows, depth, sums};
+  const int64_t pieces = matmul_ceil(p.k, depth);
+  if (const int32_t status = run_units(pool, run_pieces, &l, 0, pieces, 8 * depth * p.n)) return status;
+  if (p.dtype == TT_F32)
+    add_pieces(p, reinterpret_cast<const float*>(sums), pieces);
+  else
+    add_pieces(p, reinterpret_cast<const double*>(sums), pieces);
+  return TT_OK;
+}
+
 TT_NOINLINE int32_t run_all_packed(const MatmulPlan& p, Isa isa, Pool* pool) {
   const MatmulKernels& kernels = kMatmulKernels[isa];
   const MatmulLayout l = matmul_layout(p);
@@ -106,7 +163,10 @@ int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool) noexcept {
   if (p.path == kMatmulSmall)
     return run_units(pool, kernels.small, &p, 0, p.n_units, 2 * p.m * matmul_min(p.n, kMatmulSmallCols) * p.k);
   // Reading b from memory takes as long as 8 flops an element.
-  if (p.path == kMatmulRows) return run_units(pool, kernels.rows, &p, 0, p.n_units, 8 * p.k * matmul_rows_unit(p));
+  if (p.path == kMatmulRows) {
+    if (const int64_t depth = long_depth(p); depth < p.k) return run_long_sums(p, kernels.rows, depth, pool);
+    return run_units(pool, kernels.rows, &p, 0, p.n_units, 8 * p.k * matmul_rows_unit(p));
+  }
   return run_all_packed(p, isa, pool);
 }
 

@@ -1,5 +1,5 @@
-/* One long row (or a few) on several threads, tt's own and a host's: sorts, scans and softmax are right, and equal bit
- * by bit.
+/* One long row (or a few) on several threads, tt's own and a host's: sorts, scans, softmax and long sums of products
+   are right, and equal bit by bit.
  */
 #include "harness.h"
 
@@ -389,6 +389,54 @@ static void test_softmax(void** state) {
   }
 }
 
+/* ---- sums of products ---- */
+
+/* Products of the five rows of t with each other, in every way that adds up long sums. */
+static void multiply(tt_ctx* x, const tt_tensor* t, Bytes* b) {
+  const tt_addmm_opts twice_and_thrice = {.set = TT_ADDMM_BETA | TT_ADDMM_ALPHA,
+                                          .beta = {.kind = TT_SCALAR_FLOAT, .re = 2},
+                                          .alpha = {.kind = TT_SCALAR_FLOAT, .re = 3}};
+  const int64_t k = tt_tensor_shape(t)[1];
+  const double eps = epsilon(tt_tensor_dtype(t));
+  double* v = values_of(t);
+  long double want[25], size[25]; /* doubles would lose more than what is tested */
+  tt_tensor *first, *second, *two, *turned, *columns, *out[5];
+  int64_t i, j, p, o;
+  for (i = 0; i < 5; i++)
+    for (j = 0; j < 5; j++)
+      for (p = 0, want[i * 5 + j] = size[i * 5 + j] = 0; p < k; p++) {
+        want[i * 5 + j] += (long double)v[i * k + p] * v[j * k + p];
+        size[i * 5 + j] += fabs(v[i * k + p] * v[j * k + p]);
+      }
+  DO(tt_select(x, t, 0, 0, &first));
+  DO(tt_select(x, t, 0, 1, &second));
+  DO(tt_narrow(x, t, 0, 0, 2, &two));
+  DO(tt_transpose(x, t, 0, 1, &turned));
+  DO(tt_contiguous(x, turned, &columns));
+  DO(tt_dot(x, first, second, &out[0]));
+  DO(tt_mv(x, t, first, &out[1]));
+  DO(tt_mm(x, t, turned, &out[2]));
+  DO(tt_mm(x, two, columns, &out[3]));
+  DO(tt_addmm(x, out[2], t, turned, &twice_and_thrice, &out[4]));
+  for (o = 0; o < 5; o++) {
+    double* got = values_of(out[o]);
+    for (i = 0; i < tt_tensor_numel(out[o]); i++) {
+      const int64_t at = o == 0 ? 1 : o == 1 ? i * 5 : i;
+      const double factor = o == 4 ? 5 : 1;
+      check_near(got[i], (double)(factor * want[at]), factor * eps * 8 * (double)size[at]);
+    }
+    keep(b, out[o]), free(got);
+  }
+  free(v);
+}
+static void test_products(void** state) {
+  (void)state;
+  same_everywhere(multiply, filled(SHAPE(5, 300007), TT_F32, few));
+  same_everywhere(multiply, filled(SHAPE(5, 300007), TT_F32, wide));
+  same_everywhere(multiply, filled(SHAPE(5, 65536), TT_F64, few));
+  same_everywhere(multiply, filled(SHAPE(5, 131073), TT_F64, wide));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_order),
@@ -401,6 +449,7 @@ int main(void) {
       SCOPED(test_accuracy),
       SCOPED(test_infinite_sums),
       SCOPED(test_softmax),
+      SCOPED(test_products),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
