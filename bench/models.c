@@ -11,34 +11,35 @@ typedef struct block {
 } block;
 struct model {
   int mode;
-  tt_status (*forward)(tt_ctx *c, model *m, tt_tensor **out);
-  tt_module *net, *loss;          /* net: of plain sequences; loss of classes */
-  tt_module *embed, *ln, *head;   /* gpt */
-  tt_tensor *pos;
+  tt_status (*forward)(tt_ctx* c, model* m, tt_tensor** out);
+  tt_module *net, *loss;        /* net: of plain sequences; loss of classes */
+  tt_module *embed, *ln, *head; /* gpt */
+  tt_tensor* pos;
   block blocks[BLOCKS];
   tt_tensor *x, *y;
-  tt_optimizer *opt;
-  tt_tensor *params[MAX_PARAMS];
+  tt_optimizer* opt;
+  tt_tensor* params[MAX_PARAMS];
   int64_t n_params;
 };
 
-#define TRY(call)                     \
-  do {                                \
-    const tt_status s_ = (call);      \
-    if (s_ != TT_OK) return s_;       \
+#define TRY(call)                \
+  do {                           \
+    const tt_status s_ = (call); \
+    if (s_ != TT_OK) return s_;  \
   } while (0)
 
 /* Outs belong to the scope that model_run has opened. */
-static tt_status plain_forward(tt_ctx *c, model *m, tt_tensor **out) { return tt_module_call(c, m->net, m->x, out); }
+static tt_status plain_forward(tt_ctx* c, model* m, tt_tensor** out) { return tt_module_call(c, m->net, m->x, out); }
 
-static tt_status mha_forward(tt_ctx *c, model *m, tt_tensor **out) {
+static tt_status mha_forward(tt_ctx* c, model* m, tt_tensor** out) {
   tt_nn_multihead_attention_forward_opts o = {0};
   o.set = TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS;
   return tt_nn_multihead_attention_forward(c, m->net, m->x, m->x, m->x, &o, out, NULL);
 }
 
-static tt_status attention(tt_ctx *c, const block *b, const tt_tensor *x, tt_tensor **out) {
-  const int64_t batch = tt_tensor_size(x, 0), apart[5] = {batch, LENGTH, 3, HEADS, WIDTH / HEADS}, order[5] = {2, 0, 3, 1, 4}, joint[3] = {batch, LENGTH, WIDTH};
+static tt_status attention(tt_ctx* c, const block* b, const tt_tensor* x, tt_tensor** out) {
+  const int64_t batch = tt_tensor_size(x, 0), apart[5] = {batch, LENGTH, 3, HEADS, WIDTH / HEADS},
+                order[5] = {2, 0, 3, 1, 4}, joint[3] = {batch, LENGTH, WIDTH};
   tt_scaled_dot_product_attention_opts causal = {0};
   tt_tensor *qkv, *q[3], *y;
   causal.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL, causal.is_causal = 1;
@@ -52,12 +53,12 @@ static tt_status attention(tt_ctx *c, const block *b, const tt_tensor *x, tt_ten
   return tt_module_call(c, b->proj, y, out);
 }
 
-static tt_status gpt_forward(tt_ctx *c, model *m, tt_tensor **out) {
+static tt_status gpt_forward(tt_ctx* c, model* m, tt_tensor** out) {
   tt_tensor *x, *h, *y;
   TRY(tt_module_call(c, m->embed, m->x, &x));
   TRY(tt_add(c, x, m->pos, &x));
   for (int i = 0; i < BLOCKS; i++) {
-    const block *b = &m->blocks[i];
+    const block* b = &m->blocks[i];
     TRY(tt_module_call(c, b->ln1, x, &h));
     TRY(attention(c, b, h, &y));
     TRY(tt_add(c, x, y, &x));
@@ -75,26 +76,26 @@ static tt_status gpt_forward(tt_ctx *c, model *m, tt_tensor **out) {
 
 /* ---- building ---- */
 
-static tt_status put(tt_ctx *c, tt_module *net, tt_module *layer) {
+static tt_status put(tt_ctx* c, tt_module* net, tt_module* layer) {
   const tt_status s = tt_module_append(c, net, layer);
   tt_module_release(layer);
   return s;
 }
-static tt_status relu(tt_ctx *c, tt_module *net) {
-  tt_module *l;
+static tt_status relu(tt_ctx* c, tt_module* net) {
+  tt_module* l;
   TRY(tt_nn_relu(c, NULL, &l));
   return put(c, net, l);
 }
-static tt_status linear(tt_ctx *c, tt_module *net, int64_t in, int64_t out) {
-  tt_module *l;
+static tt_status linear(tt_ctx* c, tt_module* net, int64_t in, int64_t out) {
+  tt_module* l;
   TRY(tt_nn_linear(c, in, out, NULL, &l));
   return put(c, net, l);
 }
 /* Convolution, relu, pooling by two. */
-static tt_status conv_stage(tt_ctx *c, tt_module *net, int64_t in, int64_t out, int64_t kernel, int64_t padding) {
+static tt_status conv_stage(tt_ctx* c, tt_module* net, int64_t in, int64_t out, int64_t kernel, int64_t padding) {
   const int64_t two = 2;
   tt_nn_conv2d_opts o = {0};
-  tt_module *l;
+  tt_module* l;
   o.set = TT_NN_CONV2D_PADDING, o.padding = &padding, o.n_padding = 1;
   TRY(tt_nn_conv2d(c, in, out, &kernel, 1, &o, &l));
   TRY(put(c, net, l));
@@ -102,25 +103,25 @@ static tt_status conv_stage(tt_ctx *c, tt_module *net, int64_t in, int64_t out, 
   TRY(tt_nn_max_pool2d(c, &two, 1, NULL, &l));
   return put(c, net, l);
 }
-static tt_status dense(tt_ctx *c, tt_module *net, const int64_t *sizes, int n) {
+static tt_status dense(tt_ctx* c, tt_module* net, const int64_t* sizes, int n) {
   for (int i = 0; i + 1 < n; i++) {
     if (i) TRY(relu(c, net));
     TRY(linear(c, net, sizes[i], sizes[i + 1]));
   }
   return TT_OK;
 }
-static tt_status images(tt_ctx *c, model *m) {
+static tt_status images(tt_ctx* c, model* m) {
   const int64_t shape[4] = {64, 3, 32, 32}, n = 64;
   TRY(tt_randn(c, shape, 4, NULL, &m->x));
   return tt_randint(c, 0, 10, &n, 1, NULL, &m->y);
 }
-static tt_status flatten(tt_ctx *c, tt_module *net) {
-  tt_module *l;
+static tt_status flatten(tt_ctx* c, tt_module* net) {
+  tt_module* l;
   TRY(tt_nn_flatten(c, NULL, &l));
   return put(c, net, l);
 }
 
-static tt_status build_gpt(tt_ctx *c, model *m) {
+static tt_status build_gpt(tt_ctx* c, model* m) {
   const int64_t width = WIDTH, place[2] = {LENGTH, WIDTH}, tokens[2] = {8, LENGTH}, n = 8 * LENGTH;
   m->forward = gpt_forward;
   TRY(tt_nn_module_list(c, &m->net)); /* holds them all, for the parameters */
@@ -131,14 +132,14 @@ static tt_status build_gpt(tt_ctx *c, model *m) {
   TRY(tt_requires_grad_(c, m->pos, 1));
   TRY(tt_module_register_parameter(c, m->net, "pos", m->pos));
   for (int i = 0; i < BLOCKS; i++) {
-    block *b = &m->blocks[i];
+    block* b = &m->blocks[i];
     TRY(tt_nn_layer_norm(c, &width, 1, NULL, &b->ln1));
     TRY(tt_nn_layer_norm(c, &width, 1, NULL, &b->ln2));
     TRY(tt_nn_linear(c, WIDTH, 3 * WIDTH, NULL, &b->qkv));
     TRY(tt_nn_linear(c, WIDTH, WIDTH, NULL, &b->proj));
     TRY(tt_nn_linear(c, WIDTH, 4 * WIDTH, NULL, &b->f1));
     TRY(tt_nn_linear(c, 4 * WIDTH, WIDTH, NULL, &b->f2));
-    tt_module *all[6] = {b->ln1, b->ln2, b->qkv, b->proj, b->f1, b->f2};
+    tt_module* all[6] = {b->ln1, b->ln2, b->qkv, b->proj, b->f1, b->f2};
     for (int k = 0; k < 6; k++) TRY(tt_module_append(c, m->net, all[k]));
   }
   TRY(tt_nn_layer_norm(c, &width, 1, NULL, &m->ln));
@@ -149,7 +150,7 @@ static tt_status build_gpt(tt_ctx *c, model *m) {
   return tt_randint(c, 0, VOCAB, &n, 1, NULL, &m->y);
 }
 
-static tt_status build(tt_ctx *c, const char *net, model *m) {
+static tt_status build(tt_ctx* c, const char* net, model* m) {
   m->forward = plain_forward;
   if (strcmp(net, "gpt") == 0) return build_gpt(c, m);
   if (strcmp(net, "mha") == 0) {
@@ -183,16 +184,17 @@ static tt_status build(tt_ctx *c, const char *net, model *m) {
   return dense(c, m->net, sizes, 3);
 }
 
-static tt_status complete(tt_ctx *c, const char *net, model *m) {
+static tt_status complete(tt_ctx* c, const char* net, model* m) {
   TRY(build(c, net, m));
   if (m->y) TRY(tt_nn_cross_entropy_loss(c, NULL, &m->loss));
   TRY(tt_module_parameters(c, m->net, m->params, MAX_PARAMS, &m->n_params));
   if (!m->y || m->mode == MODEL_FORWARD) return TT_OK;
-  return m->mode == MODEL_SGD ? tt_optim_sgd(c, m->params, m->n_params, NULL, &m->opt) : tt_optim_adam(c, m->params, m->n_params, NULL, &m->opt);
+  return m->mode == MODEL_SGD ? tt_optim_sgd(c, m->params, m->n_params, NULL, &m->opt)
+                              : tt_optim_adam(c, m->params, m->n_params, NULL, &m->opt);
 }
 
-model *model_new(tt_ctx *c, const char *net, int mode) {
-  model *m = calloc(1, sizeof *m);
+model* model_new(tt_ctx* c, const char* net, int mode) {
+  model* m = calloc(1, sizeof *m);
   if (!m) return NULL;
   m->mode = mode;
   if (complete(c, net, m) == TT_OK) return m;
@@ -202,9 +204,9 @@ model *model_new(tt_ctx *c, const char *net, int mode) {
 
 /* ---- steps ---- */
 
-static tt_status loss_of(tt_ctx *c, model *m, tt_tensor **loss) {
-  const tt_tensor *pair[2];
-  tt_tensor *scores;
+static tt_status loss_of(tt_ctx* c, model* m, tt_tensor** loss) {
+  const tt_tensor* pair[2];
+  tt_tensor* scores;
   int64_t n;
   TRY(m->forward(c, m, &scores));
   if (!m->loss) return tt_sum(c, scores, NULL, loss);
@@ -212,8 +214,8 @@ static tt_status loss_of(tt_ctx *c, model *m, tt_tensor **loss) {
   return tt_module_forward(c, m->loss, pair, 2, loss, 1, &n);
 }
 
-static tt_status step(tt_ctx *c, model *m) {
-  tt_tensor *loss;
+static tt_status step(tt_ctx* c, model* m) {
+  tt_tensor* loss;
   if (m->mode == MODEL_FORWARD) {
     int32_t before;
     TRY(tt_set_grad_enabled(c, 0, &before));
@@ -226,7 +228,7 @@ static tt_status step(tt_ctx *c, model *m) {
   return m->opt ? tt_optim_step(c, m->opt) : TT_OK;
 }
 
-int model_run(tt_ctx *c, model *m) {
+int model_run(tt_ctx* c, model* m) {
   if (tt_scope_push(c)) return -1;
   const tt_status s = step(c, m);
   if (s != TT_OK) fprintf(stderr, "model: %s\n", tt_ctx_error(c)->message);

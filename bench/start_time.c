@@ -1,5 +1,5 @@
-/* What a host waits for: start_time LIBRARY loads libtt.so, makes a ctx, adds two tensors and reads the sum, and prints the
-   nanoseconds from before the load until the values are there. */
+/* What a host waits for: start_time LIBRARY loads libtt.so, makes a ctx, adds two tensors and reads the sum, and prints
+   the nanoseconds from before the load until the values are there. */
 #define _POSIX_C_SOURCE 200809L
 #include "tt.h"
 
@@ -14,18 +14,18 @@ static double now_ns(void) {
 }
 
 /* A function of the library as the type that tt.h gives it. */
-#define LOAD(name) (*(void **)&name##_fn = dlsym(library, #name))
-static tt_status (*tt_ctx_new_fn)(tt_runtime *, tt_ctx **);
-static tt_status (*tt_tensor_from_data_fn)(tt_ctx *, const void *, tt_dtype, const int64_t *, int64_t, tt_tensor **);
-static tt_status (*tt_add_fn)(tt_ctx *, const tt_tensor *, const tt_tensor *, tt_tensor **);
-static tt_status (*tt_tensor_read_fn)(tt_ctx *, const tt_tensor *, void *, int64_t);
+#define LOAD(name) (*(void**)& name##_fn = dlsym(library, #name))
+static tt_status (*tt_ctx_new_fn)(tt_runtime*, tt_ctx**);
+static tt_status (*tt_tensor_from_data_fn)(tt_ctx*, const void*, tt_dtype, const int64_t*, int64_t, tt_tensor**);
+static tt_status (*tt_add_fn)(tt_ctx*, const tt_tensor*, const tt_tensor*, tt_tensor**);
+static tt_status (*tt_tensor_read_fn)(tt_ctx*, const tt_tensor*, void*, int64_t);
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const float data[4] = {1, 2, 3, 4};
   const int64_t shape[2] = {2, 2};
   float sum[4];
-  void *library;
-  tt_ctx *c;
+  void* library;
+  tt_ctx* c;
   tt_tensor *a, *b;
   const double start = now_ns();
   if (argc != 2 || !(library = dlopen(argv[1], RTLD_NOW))) return 1;

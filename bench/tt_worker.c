@@ -15,30 +15,30 @@ enum { CHAIN = 100, GEMV_WEIGHTS = 12, MAX_WORK = 256 };
 /* A workload: inputs a, b, the target o of _into calls, and the last result, released by the next call. */
 typedef struct work {
   char name[32];
-  int (*make)(struct work *w);
-  int (*run)(struct work *w);
+  int (*make)(struct work* w);
+  int (*run)(struct work* w);
   int64_t shape[3];
   int ndim;
-  const struct conv_shape *conv;
+  const struct conv_shape* conv;
   int last; /* conv: channels_last */
   tt_tensor *a, *b, *o, *extra[GEMV_WEIGHTS], *keep;
-  tt_optimizer *opt;
-  const char *net; /* models */
+  tt_optimizer* opt;
+  const char* net; /* models */
   int mode;
-  model *model;
+  model* model;
   long calls;
 } work;
 
-static tt_ctx *c;
+static tt_ctx* c;
 static work works[MAX_WORK];
 static int n_works;
 
-static int fail(const char *call) {
+static int fail(const char* call) {
   fprintf(stderr, "tt_worker: %s: %s\n", call, tt_ctx_error(c)->message);
   return -1;
 }
-#define CHECK(call) \
-  do {              \
+#define CHECK(call)                          \
+  do {                                       \
     if ((call) != TT_OK) return fail(#call); \
   } while (0)
 
@@ -48,7 +48,7 @@ static double now(void) {
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 /* The place of the next result; the one before goes. */
-static tt_tensor **fresh(work *w) {
+static tt_tensor** fresh(work* w) {
   tt_tensor_release(w->keep);
   w->keep = NULL;
   return &w->keep;
@@ -56,33 +56,33 @@ static tt_tensor **fresh(work *w) {
 
 /* ---- inputs ---- */
 
-static int make_abo(work *w) {
+static int make_abo(work* w) {
   CHECK(tt_randn(c, w->shape, w->ndim, NULL, &w->a));
   CHECK(tt_randn(c, w->shape, w->ndim, NULL, &w->b));
   CHECK(tt_randn(c, w->shape, w->ndim, NULL, &w->o));
   return 0;
 }
-static int make_grad(work *w) {
+static int make_grad(work* w) {
   if (make_abo(w)) return -1;
   CHECK(tt_requires_grad_(c, w->a, 1));
   return 0;
 }
-static int make_grad2(work *w) {
+static int make_grad2(work* w) {
   if (make_grad(w)) return -1;
   CHECK(tt_requires_grad_(c, w->b, 1));
   return 0;
 }
-static int make_where(work *w) {
+static int make_where(work* w) {
   if (make_abo(w)) return -1;
   CHECK(tt_gt_f64(c, w->a, 0, &w->extra[0]));
   return 0;
 }
-static int make_nothing(work *w) {
+static int make_nothing(work* w) {
   (void)w;
   return 0;
 }
-static int make_gather(work *w) {
-  tt_tensor *u;
+static int make_gather(work* w) {
+  tt_tensor* u;
   tt_to_opts to = {0};
   CHECK(tt_randn(c, w->shape, 1, NULL, &w->a));
   CHECK(tt_rand(c, w->shape, 1, NULL, &u));
@@ -92,13 +92,13 @@ static int make_gather(work *w) {
   tt_tensor_release(u);
   return 0;
 }
-static int make_layernorm(work *w) {
+static int make_layernorm(work* w) {
   if (make_abo(w)) return -1;
   CHECK(tt_randn(c, w->shape + 1, 1, NULL, &w->extra[0]));
   CHECK(tt_randn(c, w->shape + 1, 1, NULL, &w->extra[1]));
   return 0;
 }
-static int make_xent(work *w) {
+static int make_xent(work* w) {
   tt_zeros_opts o = {0};
   if (make_abo(w)) return -1;
   o.set = TT_ZEROS_DTYPE, o.dtype = TT_I64;
@@ -106,7 +106,7 @@ static int make_xent(work *w) {
   return 0;
 }
 /* shape = tensors, elements of each */
-static int make_adam(work *w) {
+static int make_adam(work* w) {
   tt_tensor *params[128], *g;
   for (int64_t i = 0; i < w->shape[0]; i++) {
     CHECK(tt_randn(c, w->shape + 1, 1, NULL, &params[i]));
@@ -120,31 +120,31 @@ static int make_adam(work *w) {
   return 0;
 }
 /* shape = m, n, k */
-static int make_mm(work *w) {
+static int make_mm(work* w) {
   int64_t a[2] = {w->shape[0], w->shape[2]}, b[2] = {w->shape[2], w->shape[1]};
   CHECK(tt_randn(c, a, 2, NULL, &w->a));
   CHECK(tt_randn(c, b, 2, NULL, &w->b));
   return 0;
 }
-static int make_linear(work *w) {
+static int make_linear(work* w) {
   int64_t x[2] = {1, w->shape[0]}, weight[2] = {w->shape[0], w->shape[0]};
   CHECK(tt_randn(c, x, 2, NULL, &w->a));
   CHECK(tt_randn(c, weight, 2, NULL, &w->b));
   return 0;
 }
-static int make_gemv(work *w) {
+static int make_gemv(work* w) {
   int64_t x[2] = {1, 1024}, weight[2] = {4096, 1024};
   CHECK(tt_randn(c, x, 2, NULL, &w->a));
   for (int i = 0; i < GEMV_WEIGHTS; i++) CHECK(tt_randn(c, weight, 2, NULL, &w->extra[i]));
   return 0;
 }
-static int make_image(work *w) {
+static int make_image(work* w) {
   const int64_t shape[4] = {64, 32, 32, 32};
   CHECK(tt_randn(c, shape, 4, NULL, &w->a));
   return 0;
 }
-static int make_bf16(work *w) {
-  tt_tensor *f;
+static int make_bf16(work* w) {
+  tt_tensor* f;
   tt_to_opts to = {0};
   CHECK(tt_randn(c, w->shape, 2, NULL, &f));
   to.set = TT_TO_DTYPE, to.dtype = TT_BF16;
@@ -154,15 +154,15 @@ static int make_bf16(work *w) {
 }
 
 typedef struct conv_shape {
-  const char *label;
+  const char* label;
   int64_t batch, c_in, c_out, size, kernel, stride;
 } conv_shape;
 
-static int run_conv(work *w);
+static int run_conv(work* w);
 /* A random (n, channels, size, size), channels_last or not. */
-static int images(int64_t n, int64_t channels, int64_t size, int last, tt_tensor **out) {
+static int images(int64_t n, int64_t channels, int64_t size, int last, tt_tensor** out) {
   const int64_t rows[4] = {n, channels, size, size}, pixels[4] = {n, size, size, channels}, order[4] = {0, 3, 1, 2};
-  tt_tensor *t;
+  tt_tensor* t;
   if (!last) {
     CHECK(tt_randn(c, rows, 4, NULL, out));
     return 0;
@@ -172,11 +172,12 @@ static int images(int64_t n, int64_t channels, int64_t size, int last, tt_tensor
   tt_tensor_release(t);
   return 0;
 }
-static int make_conv(work *w) {
-  const conv_shape *s = w->conv;
-  return images(s->batch, s->c_in, s->size, w->last, &w->a) || images(s->c_out, s->c_in, s->kernel, w->last, &w->b) ? -1 : 0;
+static int make_conv(work* w) {
+  const conv_shape* s = w->conv;
+  return images(s->batch, s->c_in, s->size, w->last, &w->a) || images(s->c_out, s->c_in, s->kernel, w->last, &w->b) ? -1
+                                                                                                                    : 0;
 }
-static int make_conv_fb(work *w) {
+static int make_conv_fb(work* w) {
   if (make_conv(w) || run_conv(w)) return -1;
   CHECK(tt_randn_like(c, w->keep, NULL, &w->o));
   CHECK(tt_requires_grad_(c, w->a, 1));
@@ -186,7 +187,7 @@ static int make_conv_fb(work *w) {
 
 /* ---- what is timed ---- */
 
-static int run_conv(work *w) {
+static int run_conv(work* w) {
   const int64_t stride = w->conv->stride, padding = w->conv->kernel / 2;
   tt_conv2d_opts o = {0};
   o.set = TT_CONV2D_STRIDE | TT_CONV2D_PADDING;
@@ -194,10 +195,10 @@ static int run_conv(work *w) {
   CHECK(tt_conv2d(c, w->a, w->b, NULL, &o, fresh(w)));
   return 0;
 }
-static int run_conv_fb(work *w) {
-  const tt_tensor *inputs[2];
+static int run_conv_fb(work* w) {
+  const tt_tensor* inputs[2];
   const tt_tensor *outputs[1], *cotangents[1];
-  tt_tensor *grads[2];
+  tt_tensor* grads[2];
   tt_grad_opts o = {0};
   if (run_conv(w)) return -1;
   inputs[0] = w->a, inputs[1] = w->b, outputs[0] = w->keep, cotangents[0] = w->o;
@@ -207,103 +208,172 @@ static int run_conv_fb(work *w) {
   return 0;
 }
 
-static int run_empty(work *w) { CHECK(tt_empty(c, w->shape, w->ndim, NULL, fresh(w))); return 0; }
-static int run_add(work *w) { CHECK(tt_add(c, w->a, w->b, fresh(w))); return 0; }
-static int run_add_(work *w) { CHECK(tt_add_(c, w->o, w->b)); return 0; }
-static int run_addout(work *w) { CHECK(tt_add_into(c, w->a, w->b, w->o)); return 0; }
-static int run_mul(work *w) { CHECK(tt_mul(c, w->a, w->b, fresh(w))); return 0; }
-static int run_muls(work *w) { CHECK(tt_mul_f64(c, w->a, 0.999, fresh(w))); return 0; }
-static int run_mm(work *w) { CHECK(tt_matmul(c, w->a, w->b, fresh(w))); return 0; }
-static int run_mm_self(work *w) { CHECK(tt_matmul(c, w->a, w->a, fresh(w))); return 0; }
-static int run_view(work *w) {
+static int run_empty(work* w) {
+  CHECK(tt_empty(c, w->shape, w->ndim, NULL, fresh(w)));
+  return 0;
+}
+static int run_add(work* w) {
+  CHECK(tt_add(c, w->a, w->b, fresh(w)));
+  return 0;
+}
+static int run_add_(work* w) {
+  CHECK(tt_add_(c, w->o, w->b));
+  return 0;
+}
+static int run_addout(work* w) {
+  CHECK(tt_add_into(c, w->a, w->b, w->o));
+  return 0;
+}
+static int run_mul(work* w) {
+  CHECK(tt_mul(c, w->a, w->b, fresh(w)));
+  return 0;
+}
+static int run_muls(work* w) {
+  CHECK(tt_mul_f64(c, w->a, 0.999, fresh(w)));
+  return 0;
+}
+static int run_mm(work* w) {
+  CHECK(tt_matmul(c, w->a, w->b, fresh(w)));
+  return 0;
+}
+static int run_mm_self(work* w) {
+  CHECK(tt_matmul(c, w->a, w->a, fresh(w)));
+  return 0;
+}
+static int run_view(work* w) {
   int64_t n = 16;
   CHECK(tt_view(c, w->a, &n, 1, fresh(w)));
   return 0;
 }
-static int run_sum(work *w) { CHECK(tt_sum(c, w->a, NULL, fresh(w))); return 0; }
-static int run_sumdim0(work *w) {
+static int run_sum(work* w) {
+  CHECK(tt_sum(c, w->a, NULL, fresh(w)));
+  return 0;
+}
+static int run_sumdim0(work* w) {
   int64_t dim = 0;
   CHECK(tt_sum_dim(c, w->a, &dim, 1, NULL, fresh(w)));
   return 0;
 }
-static int run_max(work *w) { CHECK(tt_max(c, w->a, fresh(w))); return 0; }
-static int run_exp(work *w) { CHECK(tt_exp_into(c, w->a, w->o)); return 0; }
-static int run_tanh(work *w) { CHECK(tt_tanh_into(c, w->a, w->o)); return 0; }
-static int run_gelu(work *w) {
+static int run_max(work* w) {
+  CHECK(tt_max(c, w->a, fresh(w)));
+  return 0;
+}
+static int run_exp(work* w) {
+  CHECK(tt_exp_into(c, w->a, w->o));
+  return 0;
+}
+static int run_tanh(work* w) {
+  CHECK(tt_tanh_into(c, w->a, w->o));
+  return 0;
+}
+static int run_gelu(work* w) {
   CHECK(tt_gelu(c, w->a, NULL, fresh(w)));
   return 0;
 }
-static int run_sigmoid(work *w) { CHECK(tt_sigmoid_into(c, w->a, w->o)); return 0; }
-static int run_where(work *w) { CHECK(tt_where(c, w->extra[0], w->a, w->b, fresh(w))); return 0; }
-static int run_dropout(work *w) { CHECK(tt_dropout(c, w->a, NULL, fresh(w))); return 0; }
-static int run_rand(work *w) { CHECK(tt_rand(c, w->shape, w->ndim, NULL, fresh(w))); return 0; }
-static int run_randn(work *w) { CHECK(tt_randn(c, w->shape, w->ndim, NULL, fresh(w))); return 0; }
-static int run_gather(work *w) {
+static int run_sigmoid(work* w) {
+  CHECK(tt_sigmoid_into(c, w->a, w->o));
+  return 0;
+}
+static int run_where(work* w) {
+  CHECK(tt_where(c, w->extra[0], w->a, w->b, fresh(w)));
+  return 0;
+}
+static int run_dropout(work* w) {
+  CHECK(tt_dropout(c, w->a, NULL, fresh(w)));
+  return 0;
+}
+static int run_rand(work* w) {
+  CHECK(tt_rand(c, w->shape, w->ndim, NULL, fresh(w)));
+  return 0;
+}
+static int run_randn(work* w) {
+  CHECK(tt_randn(c, w->shape, w->ndim, NULL, fresh(w)));
+  return 0;
+}
+static int run_gather(work* w) {
   tt_index i = {0};
   i.kind = TT_IDX_TENSOR, i.tensor = w->b;
   CHECK(tt_index_get(c, w->a, &i, 1, fresh(w)));
   return 0;
 }
-static int run_softmax(work *w) { CHECK(tt_softmax(c, w->a, 1, NULL, fresh(w))); return 0; }
-static int run_layernorm(work *w) { CHECK(tt_layer_norm(c, w->a, w->shape + 1, 1, w->extra[0], w->extra[1], NULL, fresh(w))); return 0; }
-static int run_xent(work *w) { CHECK(tt_cross_entropy(c, w->a, w->extra[0], NULL, fresh(w))); return 0; }
-static int run_argmax(work *w) {
+static int run_softmax(work* w) {
+  CHECK(tt_softmax(c, w->a, 1, NULL, fresh(w)));
+  return 0;
+}
+static int run_layernorm(work* w) {
+  CHECK(tt_layer_norm(c, w->a, w->shape + 1, 1, w->extra[0], w->extra[1], NULL, fresh(w)));
+  return 0;
+}
+static int run_xent(work* w) {
+  CHECK(tt_cross_entropy(c, w->a, w->extra[0], NULL, fresh(w)));
+  return 0;
+}
+static int run_argmax(work* w) {
   tt_argmax_opts o = {0};
   o.set = TT_ARGMAX_DIM, o.dim = 1;
   CHECK(tt_argmax(c, w->a, &o, fresh(w)));
   return 0;
 }
-static int run_transpose(work *w) {
-  tt_tensor *t;
+static int run_transpose(work* w) {
+  tt_tensor* t;
   CHECK(tt_t(c, w->a, &t));
   tt_status s = tt_contiguous(c, t, fresh(w));
   tt_tensor_release(t);
   CHECK(s);
   return 0;
 }
-static int run_linear(work *w) { CHECK(tt_linear(c, w->a, w->b, NULL, fresh(w))); return 0; }
-static int run_step(work *w) { CHECK(tt_optim_step(c, w->opt)); return 0; }
-static int run_gemv(work *w) {
+static int run_linear(work* w) {
+  CHECK(tt_linear(c, w->a, w->b, NULL, fresh(w)));
+  return 0;
+}
+static int run_step(work* w) {
+  CHECK(tt_optim_step(c, w->opt));
+  return 0;
+}
+static int run_gemv(work* w) {
   for (int i = 0; i < GEMV_WEIGHTS; i++) CHECK(tt_linear(c, w->a, w->extra[i], NULL, fresh(w)));
   return 0;
 }
-static int run_maxpool(work *w) {
+static int run_maxpool(work* w) {
   const int64_t two = 2;
   CHECK(tt_max_pool2d(c, w->a, &two, 1, NULL, fresh(w)));
   return 0;
 }
-static int run_bilinear(work *w) {
+static int run_bilinear(work* w) {
   tt_interpolate_opts o = {0};
   o.set = TT_INTERPOLATE_SCALE_FACTOR | TT_INTERPOLATE_MODE, o.scale_factor = 2, o.mode = TT_INTERPOLATION_BILINEAR;
   CHECK(tt_interpolate(c, w->a, NULL, 0, &o, fresh(w)));
   return 0;
 }
-static int run_bntrain(work *w) {
+static int run_bntrain(work* w) {
   tt_batch_norm_opts o = {0};
   o.set = TT_BATCH_NORM_TRAINING, o.training = 1;
   CHECK(tt_batch_norm(c, w->a, NULL, NULL, NULL, NULL, &o, fresh(w)));
   return 0;
 }
-static int make_sdpa(work *w) {
+static int make_sdpa(work* w) {
   int64_t shape[4] = {1, 8, w->shape[0], 64};
   CHECK(tt_randn(c, shape, 4, NULL, &w->a));
   CHECK(tt_randn(c, shape, 4, NULL, &w->b));
   CHECK(tt_randn(c, shape, 4, NULL, &w->o));
   return 0;
 }
-static int run_sdpa(work *w) { CHECK(tt_scaled_dot_product_attention(c, w->a, w->b, w->o, NULL, NULL, fresh(w))); return 0; }
-static int run_sdpac(work *w) {
+static int run_sdpa(work* w) {
+  CHECK(tt_scaled_dot_product_attention(c, w->a, w->b, w->o, NULL, NULL, fresh(w)));
+  return 0;
+}
+static int run_sdpac(work* w) {
   tt_scaled_dot_product_attention_opts o = {0};
   o.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL, o.is_causal = 1;
   CHECK(tt_scaled_dot_product_attention(c, w->a, w->b, w->o, NULL, &o, fresh(w)));
   return 0;
 }
 /* sum of a chain of 100 products */
-static int chain(work *w, tt_tensor **out) {
-  tt_tensor *z = w->a;
+static int chain(work* w, tt_tensor** out) {
+  tt_tensor* z = w->a;
   tt_tensor_retain(z);
   for (int i = 0; i < CHAIN; i++) {
-    tt_tensor *next;
+    tt_tensor* next;
     tt_status s = tt_mul(c, z, w->b, &next);
     tt_tensor_release(z);
     CHECK(s);
@@ -314,8 +384,8 @@ static int chain(work *w, tt_tensor **out) {
   CHECK(s);
   return 0;
 }
-static int run_chain_fwd(work *w) { return chain(w, fresh(w)); }
-static int run_chain_fb(work *w) {
+static int run_chain_fwd(work* w) { return chain(w, fresh(w)); }
+static int run_chain_fb(work* w) {
   CHECK(tt_tensor_set_grad(c, w->a, NULL));
   CHECK(tt_tensor_set_grad(c, w->b, NULL));
   if (chain(w, fresh(w))) return -1;
@@ -325,8 +395,8 @@ static int run_chain_fb(work *w) {
 
 /* ---- the list ---- */
 
-static void add_work(const char *name, int (*make)(work *), int (*run)(work *), int64_t s0, int64_t s1, int64_t s2) {
-  work *w = &works[n_works++];
+static void add_work(const char* name, int (*make)(work*), int (*run)(work*), int64_t s0, int64_t s1, int64_t s2) {
+  work* w = &works[n_works++];
   snprintf(w->name, sizeof w->name, "%s", name);
   w->make = make, w->run = run;
   w->shape[0] = s0, w->shape[1] = s1, w->shape[2] = s2;
@@ -335,10 +405,11 @@ static void add_work(const char *name, int (*make)(work *), int (*run)(work *), 
 
 static void list_sized(void) {
   static const struct {
-    const char *kind;
-    int (*make)(work *), (*run)(work *);
-  } kinds[] = {{"addnew", make_abo, run_add},   {"addout", make_abo, run_addout},   {"exp", make_abo, run_exp},         {"tanh", make_abo, run_tanh},
-               {"sigmoid", make_abo, run_sigmoid}, {"gelu", make_abo, run_gelu}, {"sum", make_abo, run_sum},      {"max", make_abo, run_max},         {"dropout", make_abo, run_dropout},
+    const char* kind;
+    int (*make)(work*), (*run)(work*);
+  } kinds[] = {{"addnew", make_abo, run_add},   {"addout", make_abo, run_addout},   {"exp", make_abo, run_exp},
+               {"tanh", make_abo, run_tanh},    {"sigmoid", make_abo, run_sigmoid}, {"gelu", make_abo, run_gelu},
+               {"sum", make_abo, run_sum},      {"max", make_abo, run_max},         {"dropout", make_abo, run_dropout},
                {"where", make_where, run_where}};
   int64_t n = 1000;
   for (int e = 3; e <= 7; e++, n *= 10)
@@ -355,10 +426,11 @@ static void list_sized(void) {
 static void list_rows(void) {
   static const int64_t shapes[][2] = {{1024, 1024}, {8192, 1024}, {128, 50257}};
   static const struct {
-    const char *kind;
-    int (*make)(work *), (*run)(work *);
-  } kinds[] = {{"softmax", make_abo, run_softmax},  {"layernorm", make_layernorm, run_layernorm}, {"sumdim0_", make_abo, run_sumdim0},
-               {"transpose", make_abo, run_transpose}, {"argmax", make_abo, run_argmax},          {"xent", make_xent, run_xent}};
+    const char* kind;
+    int (*make)(work*), (*run)(work*);
+  } kinds[] = {{"softmax", make_abo, run_softmax},  {"layernorm", make_layernorm, run_layernorm},
+               {"sumdim0_", make_abo, run_sumdim0}, {"transpose", make_abo, run_transpose},
+               {"argmax", make_abo, run_argmax},    {"xent", make_xent, run_xent}};
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
       char name[32];
@@ -368,8 +440,9 @@ static void list_rows(void) {
 }
 
 static void list_products(void) {
-  static const int64_t mnk[][3] = {{32, 32, 32},    {64, 64, 64},       {128, 128, 128},    {256, 256, 256},  {512, 512, 512},
-                                   {1024, 1024, 1024}, {2048, 2048, 2048}, {64, 1024, 1024}, {128, 512, 784}};
+  static const int64_t mnk[][3] = {{32, 32, 32},       {64, 64, 64},     {128, 128, 128},
+                                   {256, 256, 256},    {512, 512, 512},  {1024, 1024, 1024},
+                                   {2048, 2048, 2048}, {64, 1024, 1024}, {128, 512, 784}};
   for (size_t i = 0; i < sizeof mnk / sizeof *mnk; i++) {
     char name[32];
     snprintf(name, sizeof name, "mm%ldx%ldx%ld", (long)mnk[i][0], (long)mnk[i][1], (long)mnk[i][2]);
@@ -390,8 +463,9 @@ static void list_images(void) {
 }
 
 static void list_convs(void) {
-  static const conv_shape shapes[] = {{"c2", 8, 64, 64, 56, 3, 1},    {"c3", 8, 128, 128, 28, 3, 1}, {"c4", 8, 256, 256, 14, 3, 1},
-                                      {"c5", 8, 512, 512, 7, 3, 1},   {"p1", 8, 256, 64, 56, 1, 1},  {"stem", 8, 3, 64, 224, 7, 2},
+  static const conv_shape shapes[] = {{"c2", 8, 64, 64, 56, 3, 1},     {"c3", 8, 128, 128, 28, 3, 1},
+                                      {"c4", 8, 256, 256, 14, 3, 1},   {"c5", 8, 512, 512, 7, 3, 1},
+                                      {"p1", 8, 256, 64, 56, 1, 1},    {"stem", 8, 3, 64, 224, 7, 2},
                                       {"cifar", 32, 32, 64, 32, 3, 1}, {"cifar0", 32, 3, 32, 32, 3, 1}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     for (int k = 0; k < 4; k++) {
@@ -412,8 +486,8 @@ static void list_attention(void) {
   }
 }
 
-static int make_model(work *w) { return (w->model = model_new(c, w->net, w->mode)) ? 0 : -1; }
-static int run_model(work *w) { return model_run(c, w->model); }
+static int make_model(work* w) { return (w->model = model_new(c, w->net, w->mode)) ? 0 : -1; }
+static int run_model(work* w) { return model_run(c, w->model); }
 
 static void list_models(void) {
   static const char *const nets[] = {"tiny", "mlp", "lenet", "cnn", "gpt"}, *const modes[] = {"fwd", "sgd", "adam"};
@@ -455,13 +529,13 @@ static void list_works(void) {
 
 /* ---- the protocol ---- */
 
-static int run_many(work *w, long n) {
+static int run_many(work* w, long n) {
   for (long i = 0; i < n; i++)
     if (w->run(w)) return -1;
   return 0;
 }
 
-static int calibrate(work *w) {
+static int calibrate(work* w) {
   const double batch = 30e6;
   double start, once;
   long trial;
@@ -478,9 +552,9 @@ static int calibrate(work *w) {
   return 0;
 }
 
-static int answer(const char *name) {
+static int answer(const char* name) {
   for (int i = 0; i < n_works; i++) {
-    work *w = &works[i];
+    work* w = &works[i];
     if (strcmp(name, w->name)) continue;
     if (!w->calls && calibrate(w)) return -1;
     if (w->run(w)) return -1;
@@ -493,9 +567,9 @@ static int answer(const char *name) {
   return -1;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   tt_runtime_opts opts = {0};
-  tt_runtime *rt;
+  tt_runtime* rt;
   char line[128];
   opts.struct_size = sizeof opts;
   opts.threads = argc > 1 ? atoi(argv[1]) : 1;

@@ -44,8 +44,7 @@ void read(float* a, int64_t n) {
   const Vec t = s[0] + s[1] + s[2] + s[3];
   sink = t[0] + t[7];
 }
-template <bool Stream>
-void put(float* p, Vec v) {
+template <bool Stream> void put(float* p, Vec v) {
   if constexpr (Stream) {
     typedef double Bits __attribute__((vector_size(64)));
     asm volatile("vmovntps %1, %0" : "=m"(*reinterpret_cast<Bits*>(p)) : "v"(v));
@@ -53,25 +52,21 @@ void put(float* p, Vec v) {
     at(p) = v;
   }
 }
-template <bool Stream>
-void add(float* a, float* b, float* c, int64_t n) {
+template <bool Stream> void add(float* a, float* b, float* c, int64_t n) {
   for (int64_t i = 0; i < n; i += kStep)
     _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k)
         put<Stream>(c + i + k * kLane, at(a + i + k * kLane) + at(b + i + k * kLane));
 }
-template <bool Stream>
-void copy(float* a, float* b, int64_t n) {
+template <bool Stream> void copy(float* a, float* b, int64_t n) {
   for (int64_t i = 0; i < n; i += kStep)
     _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k) put<Stream>(b + i + k * kLane, at(a + i + k * kLane));
 }
-template <bool Stream>
-void fill(float* a, int64_t n) {
+template <bool Stream> void fill(float* a, int64_t n) {
   for (int64_t i = 0; i < n; i += kStep)
     _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k) put<Stream>(a + i + k * kLane, Vec{} + 1.0F);
 }
 // Multiply-adds in twelve chains: fused ones of floats, or of bf16 pairs where the processor has them.
-template <bool Pairs>
-void multiply(int64_t count) {
+template <bool Pairs> void multiply(int64_t count) {
 #if defined(__AVX512BF16__)
   constexpr bool kPairs = Pairs;
 #define TT_DOT "vdpbf16ps %1, %2, %0"
@@ -82,10 +77,8 @@ void multiply(int64_t count) {
   Vec a{}, b{}, c{}, d{}, e{}, f{}, g{}, h{}, i{}, j{}, k{}, l{};
   const Vec x = Vec{} + 1.0001F, y = Vec{} + 0.5F;
   const auto step = [&](Vec& v) {
-    if constexpr (kPairs)
-      asm volatile(TT_DOT : "+v"(v) : "v"(x), "v"(y));
-    else
-      asm volatile("vfmadd231ps %1, %2, %0" : "+v"(v) : "v"(x), "v"(y));
+    if constexpr (kPairs) asm volatile(TT_DOT : "+v"(v) : "v"(x), "v"(y));
+    else asm volatile("vfmadd231ps %1, %2, %0" : "+v"(v) : "v"(x), "v"(y));
   };
   for (int64_t n = 0; n < count; n += 12 * kLane * (kPairs ? 2 : 1))
     step(a), step(b), step(c), step(d), step(e), step(f), step(g), step(h), step(i), step(j), step(k), step(l);
@@ -122,8 +115,7 @@ struct Team {
     while (done.load() < pieces) __builtin_ia32_pause();
   }
   // f(from, count) for each piece of n.
-  template <class F>
-  Work split(int64_t n, F f) {
+  template <class F> Work split(int64_t n, F f) {
     if (threads == 1) return [=] { f(0, n); };
     const std::function<void(int64_t)> body = [this, n, f](int64_t i) {
       const int64_t from = n * i / pieces / kStep * kStep,

@@ -1,11 +1,13 @@
 /* Trains a small GPT on a text, letter by letter, and lets it write.
 
-   char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers N] [--heads N] [--lr RATE] [--threads N]
+   char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers N] [--heads N] [--lr RATE]
+   [--threads N]
            [--seed N] [--sample N] [--temperature T] [--checkpoint FILE] [--resume FILE] [--svg FILE]
 
-   Without --text it reads this repository's own documents. Each block of the network is a module of this program that holds layers
-   of tt: layer norm, causal attention and a two-layer perceptron, each added to its input. AdamW with warm-up and a cosine
-   schedule. --checkpoint saves everything every hundred steps; --resume goes on from such a file. */
+   Without --text it reads this repository's own documents. Each block of the network is a module of this program that
+   holds layers of tt: layer norm, causal attention and a two-layer perceptron, each added to its input. AdamW with
+   warm-up and a cosine schedule. --checkpoint saves everything every hundred steps; --resume goes on from such a file.
+ */
 #include "report.h"
 #include "text_data.h"
 #include "tt.h"
@@ -28,35 +30,35 @@ typedef struct options {
 /* All that a training consists of. */
 typedef struct trainer {
   tt_module *gpt, *loss;
-  tt_optimizer *adamw;
-  tt_scheduler *schedule;
-  tt_generator *random;
-  tt_tensor *mask;  /* (context, context): true above the diagonal */
-  long done;        /* steps */
-  curve losses;     /* one per reported step */
+  tt_optimizer* adamw;
+  tt_scheduler* schedule;
+  tt_generator* random;
+  tt_tensor* mask; /* (context, context): true above the diagonal */
+  long done;       /* steps */
+  curve losses;    /* one per reported step */
 } trainer;
 
-#define CHECK(call)                                                                                \
-  do {                                                                                             \
-    tt_status status_ = (call);                                                                    \
-    if (status_ != TT_OK) {                                                                        \
-      fprintf(stderr, "char_lm: %s: %s\n", tt_status_name(status_), tt_ctx_error(c)->message);     \
-      return -1;                                                                                   \
-    }                                                                                              \
+#define CHECK(call)                                                                            \
+  do {                                                                                         \
+    tt_status status_ = (call);                                                                \
+    if (status_ != TT_OK) {                                                                    \
+      fprintf(stderr, "char_lm: %s: %s\n", tt_status_name(status_), tt_ctx_error(c)->message); \
+      return -1;                                                                               \
+    }                                                                                          \
   } while (0)
 
 /* ---- the network: modules of this program over tt's layers ---- */
 
 /* The same inside a callback: the status goes to tt, which reports it. */
-#define TRY(call)                             \
-  do {                                        \
-    status = (call);                          \
-    if (status != TT_OK) goto done;           \
+#define TRY(call)                   \
+  do {                              \
+    status = (call);                \
+    if (status != TT_OK) goto done; \
   } while (0)
 
 /* *out = the child `name` of m, called on x. */
-static tt_status child(tt_ctx *c, tt_module *m, const char *name, const tt_tensor *x, tt_tensor **out) {
-  tt_module *layer = NULL;
+static tt_status child(tt_ctx* c, tt_module* m, const char* name, const tt_tensor* x, tt_tensor** out) {
+  tt_module* layer = NULL;
   tt_status status = tt_module_get_submodule(c, m, name, &layer);
   if (status == TT_OK) status = tt_module_call(c, layer, x, out);
   tt_module_release(layer);
@@ -64,10 +66,11 @@ static tt_status child(tt_ctx *c, tt_module *m, const char *name, const tt_tenso
 }
 
 /* x + attention(norm1(x)), then that + mlp(norm2(that)). user: the trainer, which has the mask. */
-static tt_status block_forward(void *user, tt_ctx *c, tt_module *m, const tt_tensor *const *in, int64_t n_in, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
-  const trainer *t = user;
+static tt_status block_forward(void* user, tt_ctx* c, tt_module* m, const tt_tensor* const* in, int64_t n_in,
+                               tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  const trainer* t = user;
   tt_tensor *h = NULL, *a = NULL, *x = NULL, *g = NULL, *f = NULL, *mask = NULL, *part = NULL;
-  tt_module *attention = NULL;
+  tt_module* attention = NULL;
   tt_nn_multihead_attention_forward_opts opts = {0};
   const int64_t length = tt_tensor_size(in[0], 1);
   tt_status status;
@@ -75,7 +78,8 @@ static tt_status block_forward(void *user, tt_ctx *c, tt_module *m, const tt_ten
   TRY(child(c, m, "norm1", in[0], &h));
   TRY(tt_narrow(c, t->mask, 0, 0, length, &part));
   TRY(tt_narrow(c, part, 1, 0, length, &mask));
-  opts.set = TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS | TT_NN_MULTIHEAD_ATTENTION_FORWARD_ATTN_MASK | TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL;
+  opts.set = TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS | TT_NN_MULTIHEAD_ATTENTION_FORWARD_ATTN_MASK |
+             TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL;
   opts.need_weights = 0, opts.attn_mask = mask, opts.is_causal = 1;
   TRY(tt_module_get_submodule(c, m, "attention", &attention));
   TRY(tt_nn_multihead_attention_forward(c, attention, h, h, h, &opts, &a, NULL));
@@ -91,7 +95,8 @@ done:
 }
 
 /* (batch, length) symbols -> (batch, length, vocabulary) scores. */
-static tt_status gpt_forward(void *user, tt_ctx *c, tt_module *m, const tt_tensor *const *in, int64_t n_in, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+static tt_status gpt_forward(void* user, tt_ctx* c, tt_module* m, const tt_tensor* const* in, int64_t n_in,
+                             tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   tt_tensor *places = NULL, *x = NULL, *y = NULL, *sum = NULL;
   const tt_scalar zero = {TT_SCALAR_INT, 0, 0, 0, 0}, length = {TT_SCALAR_INT, 0, tt_tensor_size(in[0], 1), 0, 0};
   tt_status status;
@@ -109,20 +114,20 @@ done:
 }
 
 /* Gives a layer to its parent, under a name or the next number. */
-static int give(tt_ctx *c, tt_module *to, const char *name, tt_module *layer) {
+static int give(tt_ctx* c, tt_module* to, const char* name, tt_module* layer) {
   tt_status status = name ? tt_module_register_module(c, to, name, layer) : tt_module_append(c, to, layer);
   tt_module_release(layer);
   CHECK(status);
   return 0;
 }
-#define LAYER(to, name, call)                    \
-  do {                                           \
-    tt_module *layer = NULL;                     \
-    CHECK(call);                                 \
-    if (give(c, to, name, layer)) return -1;     \
+#define LAYER(to, name, call)                \
+  do {                                       \
+    tt_module* layer = NULL;                 \
+    CHECK(call);                             \
+    if (give(c, to, name, layer)) return -1; \
   } while (0)
 
-static int build_block(tt_ctx *c, const options *o, trainer *t, tt_module *body) {
+static int build_block(tt_ctx* c, const options* o, trainer* t, tt_module* body) {
   const tt_module_def def = {sizeof def, "Block", t, block_forward, NULL, NULL};
   tt_nn_multihead_attention_opts first = {0};
   tt_module *block, *mlp;
@@ -140,9 +145,9 @@ static int build_block(tt_ctx *c, const options *o, trainer *t, tt_module *body)
   return 0;
 }
 
-static int build(tt_ctx *c, const options *o, int vocabulary, trainer *t) {
+static int build(tt_ctx* c, const options* o, int vocabulary, trainer* t) {
   const tt_module_def def = {sizeof def, "Gpt", t, gpt_forward, NULL, NULL};
-  tt_module *body;
+  tt_module* body;
   CHECK(tt_module_new_custom(c, &def, &t->gpt));
   LAYER(t->gpt, "symbols", tt_nn_embedding(c, vocabulary, o->width, NULL, &layer));
   LAYER(t->gpt, "places", tt_nn_embedding(c, o->context, o->width, NULL, &layer));
@@ -155,14 +160,14 @@ static int build(tt_ctx *c, const options *o, int vocabulary, trainer *t) {
   return 0;
 }
 
-static int trainer_init(tt_ctx *c, const options *o, int vocabulary, trainer *t) {
-  static tt_tensor *params[MAX_PARAMS];
+static int trainer_init(tt_ctx* c, const options* o, int vocabulary, trainer* t) {
+  static tt_tensor* params[MAX_PARAMS];
   const long warm = o->steps / 20 + 1;
   tt_tensor *all, *above;
   tt_triu_opts strictly = {0};
   tt_to_opts boolean = {0};
   tt_optim_adamw_opts adamw = {0};
-  tt_scheduler *parts[2];
+  tt_scheduler* parts[2];
   tt_lr_linear_opts rise = {0};
   int64_t n, turn = warm;
   strictly.set = TT_TRIU_DIAGONAL, strictly.diagonal = 1;
@@ -189,7 +194,7 @@ static int trainer_init(tt_ctx *c, const options *o, int vocabulary, trainer *t)
   return 0;
 }
 
-static void trainer_free(trainer *t) {
+static void trainer_free(trainer* t) {
   tt_scheduler_release(t->schedule);
   tt_optim_release(t->adamw);
   tt_module_release(t->gpt), tt_module_release(t->loss);
@@ -200,10 +205,10 @@ static void trainer_free(trainer *t) {
 
 /* ---- checkpoints ---- */
 
-static int checkpoint(tt_ctx *c, trainer *t, const char *path, int load) {
+static int checkpoint(tt_ctx* c, trainer* t, const char* path, int load) {
   const int64_t none = 1, step = t->done;
-  tt_tensor *done;
-  tt_state_dict *extra;
+  tt_tensor* done;
+  tt_state_dict* extra;
   CHECK(tt_scope_push(c));
   CHECK(tt_tensor_from_data(c, &step, TT_I64, &none, 1, &done));
   CHECK(tt_state_dict_new(c, &extra));
@@ -225,19 +230,20 @@ static int checkpoint(tt_ctx *c, trainer *t, const char *path, int load) {
 /* ---- training ---- */
 
 /* rows[batch][context + 1]: random pieces of the text. */
-static int draw_batch(tt_ctx *c, const options *o, const text *d, int64_t *rows) {
-  tt_tensor *starts;
+static int draw_batch(tt_ctx* c, const options* o, const text* d, int64_t* rows) {
+  tt_tensor* starts;
   CHECK(tt_randint(c, 0, d->n - o->context, (const int64_t[]){o->batch}, 1, NULL, &starts));
   for (long b = 0; b < o->batch; b++)
-    memcpy(rows + b * (o->context + 1), d->symbols + ((const int64_t *)tt_tensor_data(starts))[b], (size_t)(o->context + 1) * sizeof *rows);
+    memcpy(rows + b * (o->context + 1), d->symbols + ((const int64_t*)tt_tensor_data(starts))[b],
+           (size_t)(o->context + 1) * sizeof *rows);
   return 0;
 }
 
-static int train_step(tt_ctx *c, const options *o, const text *d, trainer *t, int64_t *rows, double *loss_out) {
+static int train_step(tt_ctx* c, const options* o, const text* d, trainer* t, int64_t* rows, double* loss_out) {
   const int64_t shape[2] = {o->batch, o->context + 1}, flat[2] = {o->batch * o->context, d->vocabulary}, all[1] = {-1};
   tt_clip_grad_norm_opts two = {0};
   tt_tensor *pieces, *x, *y, *scores, *loss, *norm;
-  const tt_tensor *pair[2];
+  const tt_tensor* pair[2];
   int64_t one;
   CHECK(tt_scope_push(c));
   if (draw_batch(c, o, d, rows)) return -1;
@@ -251,7 +257,7 @@ static int train_step(tt_ctx *c, const options *o, const text *d, trainer *t, in
   CHECK(tt_module_forward(c, t->loss, pair, 2, &loss, 1, &one));
   CHECK(tt_optim_zero_grad(c, t->adamw, 1));
   CHECK(tt_backward(c, loss, NULL));
-  static tt_tensor *params[MAX_PARAMS];
+  static tt_tensor* params[MAX_PARAMS];
   int64_t n;
   CHECK(tt_module_parameters(c, t->gpt, params, MAX_PARAMS, &n));
   CHECK(tt_clip_grad_norm_(c, params, n, 1.0, &two, &norm));
@@ -262,10 +268,10 @@ static int train_step(tt_ctx *c, const options *o, const text *d, trainer *t, in
   return 0;
 }
 
-static int train(tt_ctx *c, const options *o, const text *d, trainer *t) {
+static int train(tt_ctx* c, const options* o, const text* d, trainer* t) {
   const long every = o->steps / 50 + 1;
   progress bar = progress_start("step", (int)t->done, (int)o->steps);
-  int64_t *rows = malloc((size_t)(o->batch * (o->context + 1)) * sizeof *rows);
+  int64_t* rows = malloc((size_t)(o->batch * (o->context + 1)) * sizeof *rows);
   double sum = 0;
   long n = 0;
   int status = rows ? 0 : -1;
@@ -279,7 +285,8 @@ static int train(tt_ctx *c, const options *o, const text *d, trainer *t) {
       if (curve_add(&t->losses, sum / (double)n)) status = -1;
       sum = 0, n = 0;
     }
-    if (o->checkpoint && status == 0 && (t->done % SAVE_EVERY == 0 || t->done == o->steps)) status = checkpoint(c, t, o->checkpoint, 0);
+    if (o->checkpoint && status == 0 && (t->done % SAVE_EVERY == 0 || t->done == o->steps))
+      status = checkpoint(c, t, o->checkpoint, 0);
   }
   free(rows);
   return status;
@@ -288,7 +295,7 @@ static int train(tt_ctx *c, const options *o, const text *d, trainer *t) {
 /* ---- writing ---- */
 
 /* Draws the next symbol after seen[0 ... n). */
-static int next_symbol(tt_ctx *c, const options *o, const trainer *t, const int64_t *seen, int64_t n, int64_t *out) {
+static int next_symbol(tt_ctx* c, const options* o, const trainer* t, const int64_t* seen, int64_t n, int64_t* out) {
   const int64_t used = n < o->context ? n : o->context, shape[2] = {1, used};
   tt_tensor *x, *scores, *last, *p, *draw;
   CHECK(tt_scope_push(c));
@@ -303,8 +310,8 @@ static int next_symbol(tt_ctx *c, const options *o, const trainer *t, const int6
   return 0;
 }
 
-static int write_text(tt_ctx *c, const options *o, const text *d, const trainer *t) {
-  int64_t *seen = malloc((size_t)(o->sample + 1) * sizeof *seen);
+static int write_text(tt_ctx* c, const options* o, const text* d, const trainer* t) {
+  int64_t* seen = malloc((size_t)(o->sample + 1) * sizeof *seen);
   int status = seen ? 0 : -1;
   int32_t recorded;
   CHECK(tt_set_grad_enabled(c, 0, &recorded));
@@ -320,17 +327,19 @@ static int write_text(tt_ctx *c, const options *o, const text *d, const trainer 
   return status;
 }
 
-static int run(tt_ctx *c, const options *o, const text *d) {
+static int run(tt_ctx* c, const options* o, const text* d) {
   trainer t;
   memset(&t, 0, sizeof t);
   CHECK(tt_manual_seed(c, o->seed));
   int status = trainer_init(c, o, d->vocabulary, &t);
   if (status == 0 && o->resume) status = checkpoint(c, &t, o->resume, 1);
   if (status == 0) {
-    printf("%ld letters, %d different ones; entropy of equal chances: %.3f\n", (long)d->n, d->vocabulary, log(d->vocabulary));
+    printf("%ld letters, %d different ones; entropy of equal chances: %.3f\n", (long)d->n, d->vocabulary,
+           log(d->vocabulary));
     status = train(c, o, d, &t);
   }
-  if (status == 0 && o->svg && t.losses.n && curve_write_svg(&t.losses, o->svg, "loss per letter") == 0) printf("loss curve: %s\n", o->svg);
+  if (status == 0 && o->svg && t.losses.n && curve_write_svg(&t.losses, o->svg, "loss per letter") == 0)
+    printf("loss curve: %s\n", o->svg);
   if (status == 0 && o->sample) printf("--- sample ---\n"), status = write_text(c, o, d, &t);
   trainer_free(&t);
   return status;
@@ -338,20 +347,26 @@ static int run(tt_ctx *c, const options *o, const text *d) {
 
 /* ---- options ---- */
 
-static int usage(const char *why, const char *what) {
+static int usage(const char* why, const char* what) {
   fprintf(stderr,
-          "char_lm: %s%s\nusage: char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers N] [--heads N] [--lr RATE]\n"
-          "               [--threads N] [--seed N] [--sample N] [--temperature T] [--checkpoint FILE] [--resume FILE] [--svg FILE]\n",
+          "char_lm: %s%s\nusage: char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers "
+          "N] [--heads N] [--lr RATE]\n"
+          "               [--threads N] [--seed N] [--sample N] [--temperature T] [--checkpoint FILE] [--resume FILE] "
+          "[--svg FILE]\n",
           why, what);
   return 2;
 }
 
-static int parse(int argc, char **argv, options *o) {
-  const struct { const char *name; long *to; } numbers[] = {{"--steps", &o->steps},   {"--batch", &o->batch},     {"--context", &o->context}, {"--width", &o->width},
-                                                            {"--layers", &o->layers}, {"--heads", &o->heads},     {"--threads", &o->threads}, {"--sample", &o->sample}};
+static int parse(int argc, char** argv, options* o) {
+  const struct {
+    const char* name;
+    long* to;
+  } numbers[] = {{"--steps", &o->steps},     {"--batch", &o->batch},   {"--context", &o->context},
+                 {"--width", &o->width},     {"--layers", &o->layers}, {"--heads", &o->heads},
+                 {"--threads", &o->threads}, {"--sample", &o->sample}};
   for (int i = 1; i < argc; i++) {
     const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-    char *end = NULL;
+    char* end = NULL;
     int known = 0;
     if (strcmp(name, "--help") == 0) return usage("trains a small GPT on a text", ""), 1;
     if (!value) return usage("no value for ", name);
@@ -373,29 +388,35 @@ static int parse(int argc, char **argv, options *o) {
   }
   for (size_t k = 0; k + 1 < sizeof numbers / sizeof *numbers; k++)
     if (*numbers[k].to < 1 || *numbers[k].to > 1000000) return usage("must be 1 to 1000000: ", numbers[k].name);
-  if (o->sample < 0 || !(o->lr > 0) || !(o->temperature > 0)) return usage("--lr and --temperature must be positive, --sample not negative", "");
+  if (o->sample < 0 || !(o->lr > 0) || !(o->temperature > 0))
+    return usage("--lr and --temperature must be positive, --sample not negative", "");
   return 0;
 }
 
-int main(int argc, char **argv) {
-  static const char *const documents[] = {"README.md", "CHANGELOG.md", "docs/spine.md", "docs/roadmap.md", "src/README.md", "src/ops/README.md"};
+int main(int argc, char** argv) {
+  static const char* const documents[] = {"README.md",       "CHANGELOG.md",  "docs/spine.md",
+                                          "docs/roadmap.md", "src/README.md", "src/ops/README.md"};
   options o = {{0}, NULL, NULL, NULL, 0, 600, 16, 64, 96, 3, 4, 1, 400, 3e-3, 0.8, 0};
   tt_runtime_opts runtime = {0};
-  tt_runtime *rt = NULL;
-  tt_ctx *c = NULL;
+  tt_runtime* rt = NULL;
+  tt_ctx* c = NULL;
   text d;
   char message[512];
   int status = parse(argc, argv, &o);
   if (status) return status == 1 ? 0 : status;
   if (!o.n_texts)
-    for (; o.n_texts < (int)(sizeof documents / sizeof *documents); o.n_texts++) o.texts[o.n_texts] = documents[o.n_texts];
+    for (; o.n_texts < (int)(sizeof documents / sizeof *documents); o.n_texts++)
+      o.texts[o.n_texts] = documents[o.n_texts];
   if (text_read(o.texts, o.n_texts, &d, message, sizeof message)) return fprintf(stderr, "char_lm: %s\n", message), 1;
   if (d.n <= o.context + 1) {
-    fprintf(stderr, "char_lm: %s: %ld letters are too few, more than %ld are needed\n", o.texts[0], (long)d.n, o.context + 1);
+    fprintf(stderr, "char_lm: %s: %ld letters are too few, more than %ld are needed\n", o.texts[0], (long)d.n,
+            o.context + 1);
     return text_free(&d), 1;
   }
   runtime.struct_size = sizeof runtime, runtime.threads = (int32_t)o.threads;
-  status = tt_runtime_new(&runtime, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK ? (fprintf(stderr, "char_lm: no memory\n"), -1) : run(c, &o, &d);
+  status = tt_runtime_new(&runtime, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK
+               ? (fprintf(stderr, "char_lm: no memory\n"), -1)
+               : run(c, &o, &d);
   tt_ctx_release(c);
   tt_runtime_release(rt);
   text_free(&d);

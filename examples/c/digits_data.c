@@ -6,11 +6,11 @@
 #include <string.h>
 
 /* The whole file and a closing 0, or NULL with a message. */
-static char *read_file(const char *path, size_t *size, char *message, int cap) {
-  FILE *f = fopen(path, "rb");
-  char *text = NULL;
+static char* read_file(const char* path, size_t* size, char* message, int cap) {
+  FILE* f = fopen(path, "rb");
+  char* text = NULL;
   size_t room = 0, got = 1;
-  const char *why = NULL;
+  const char* why = NULL;
   *size = 0;
   if (!f) {
     snprintf(message, (size_t)cap, "%s:1:1: %s", path, strerror(errno));
@@ -18,7 +18,7 @@ static char *read_file(const char *path, size_t *size, char *message, int cap) {
   }
   for (; got && !why; *size += got) {
     if (*size == room) {
-      char *more = realloc(text, (room = room ? 2 * room : 1 << 18) + 1);
+      char* more = realloc(text, (room = room ? 2 * room : 1 << 18) + 1);
       if (!more) why = "out of memory";
       else text = more;
     }
@@ -36,20 +36,24 @@ static char *read_file(const char *path, size_t *size, char *message, int cap) {
 }
 
 /* One line of 65 integers; returns the start of the next one or NULL. */
-static const char *read_row(const char *path, long line, const char *p, const char *end_of_file, float *pixels, int64_t *label, char *message, int cap) {
-  const char *start = p;
+static const char* read_row(const char* path, long line, const char* p, const char* end_of_file, float* pixels,
+                            int64_t* label, char* message, int cap) {
+  const char* start = p;
   for (int k = 0; k <= DIGITS_PIXELS; k++) {
-    char *end;
+    char* end;
     int max = k < DIGITS_PIXELS ? 16 : DIGITS_CLASSES - 1;
     long v = strtol(p, &end, 10);
     int column = (int)(p - start) + 1;
     if (*p < '0' || *p > '9' || end == p) {
-      const char *what = *p == 0 ? (p == end_of_file ? "the file ends" : "a zero byte") : *p == '\n' || *p == '\r' ? "the line ends" : "not a number";
+      const char* what = *p == 0                    ? (p == end_of_file ? "the file ends" : "a zero byte")
+                         : *p == '\n' || *p == '\r' ? "the line ends"
+                                                    : "not a number";
       snprintf(message, (size_t)cap, "%s:%ld:%d: %s where value %d of 65 should be", path, line, column, what, k + 1);
       return NULL;
     }
     if (v > max) {
-      snprintf(message, (size_t)cap, "%s:%ld:%d: %ld is out of range: value %d must be 0 to %d", path, line, column, v, k + 1, max);
+      snprintf(message, (size_t)cap, "%s:%ld:%d: %ld is out of range: value %d must be 0 to %d", path, line, column, v,
+               k + 1, max);
       return NULL;
     }
     if (k < DIGITS_PIXELS) pixels[k] = (float)v / 16.0f;
@@ -60,7 +64,8 @@ static const char *read_row(const char *path, long line, const char *p, const ch
     } else {
       if (*p == '\r') p++;
       if (*p ? *p != '\n' : p != end_of_file) {
-        snprintf(message, (size_t)cap, "%s:%ld:%d: %s", path, line, (int)(p - start) + 1, *p ? "more than 65 values, or not a number" : "a zero byte");
+        snprintf(message, (size_t)cap, "%s:%ld:%d: %s", path, line, (int)(p - start) + 1,
+                 *p ? "more than 65 values, or not a number" : "a zero byte");
         return NULL;
       }
       if (*p) p++;
@@ -69,9 +74,9 @@ static const char *read_row(const char *path, long line, const char *p, const ch
   return p;
 }
 
-int digits_read(const char *path, digits *out, char *message, int cap) {
+int digits_read(const char* path, digits* out, char* message, int cap) {
   size_t size = 0;
-  char *text = read_file(path, &size, message, cap);
+  char* text = read_file(path, &size, message, cap);
   int64_t rows = 0;
   memset(out, 0, sizeof *out);
   if (!text) return -1;
@@ -84,14 +89,16 @@ int digits_read(const char *path, digits *out, char *message, int cap) {
     free(text), digits_free(out);
     return -1;
   }
-  const char *p = text;
-  for (; out->n < rows && p; out->n++) p = read_row(path, (long)out->n + 1, p, text + size, out->pixels + out->n * DIGITS_PIXELS, out->labels + out->n, message, cap);
+  const char* p = text;
+  for (; out->n < rows && p; out->n++)
+    p = read_row(path, (long)out->n + 1, p, text + size, out->pixels + out->n * DIGITS_PIXELS, out->labels + out->n,
+                 message, cap);
   free(text);
   if (!p) digits_free(out);
   return p ? 0 : -1;
 }
 
-void digits_free(digits *d) {
+void digits_free(digits* d) {
   free(d->pixels), free(d->labels);
   memset(d, 0, sizeof *d);
 }

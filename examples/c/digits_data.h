@@ -8,12 +8,12 @@ enum { DIGITS_PIXELS = 64, DIGITS_CLASSES = 10 };
 
 typedef struct digits {
   int64_t n;
-  float *pixels;   /* n x 64, scaled to 0 … 1 */
-  int64_t *labels; /* n */
+  float* pixels;   /* n x 64, scaled to 0 … 1 */
+  int64_t* labels; /* n */
 } digits;
 
 /* 0, or -1 with a message that names file, line and column. */
-int digits_read(const char *path, digits *out, char *message, int cap);
-void digits_free(digits *d);
+int digits_read(const char* path, digits* out, char* message, int cap);
+void digits_free(digits* d);
 
 #endif

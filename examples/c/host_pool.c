@@ -15,11 +15,11 @@ struct host_pool {
   /* the loop in progress */
   int64_t n, grain, next;
   tt_range_fn body;
-  void *body_ctx;
+  void* body_ctx;
 };
 
 /* Takes ranges until there are none left; called and left with the lock held. */
-static void take_ranges(host_pool *p) {
+static void take_ranges(host_pool* p) {
   while (p->next < p->n) {
     const int64_t begin = p->next, end = p->n - begin < p->grain ? p->n : begin + p->grain;
     p->next = end;
@@ -29,8 +29,8 @@ static void take_ranges(host_pool *p) {
   }
 }
 
-static void *worker(void *arg) {
-  host_pool *p = arg;
+static void* worker(void* arg) {
+  host_pool* p = arg;
   long seen = 0;
   pthread_mutex_lock(&p->lock);
   for (;;) {
@@ -45,8 +45,8 @@ static void *worker(void *arg) {
   return NULL;
 }
 
-host_pool *host_pool_new(int workers) {
-  host_pool *p = calloc(1, sizeof *p);
+host_pool* host_pool_new(int workers) {
+  host_pool* p = calloc(1, sizeof *p);
   if (!p) return NULL;
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->work, NULL), pthread_cond_init(&p->done, NULL);
@@ -55,7 +55,7 @@ host_pool *host_pool_new(int workers) {
   return p;
 }
 
-void host_pool_free(host_pool *p) {
+void host_pool_free(host_pool* p) {
   if (!p) return;
   pthread_mutex_lock(&p->lock);
   p->stop = 1;
@@ -67,11 +67,11 @@ void host_pool_free(host_pool *p) {
   free(p);
 }
 
-static int32_t num_threads(void *user) { return ((host_pool *)user)->n_threads + 1; }
+static int32_t num_threads(void* user) { return ((host_pool*)user)->n_threads + 1; }
 
 /* The calling thread works along. A loop inside a loop runs serially. */
-static int32_t parallel_for(void *user, int64_t n, int64_t grain, tt_range_fn body, void *body_ctx) {
-  host_pool *p = user;
+static int32_t parallel_for(void* user, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx) {
+  host_pool* p = user;
   pthread_mutex_lock(&p->lock);
   if (p->in_loop) {
     pthread_mutex_unlock(&p->lock);
@@ -88,8 +88,8 @@ static int32_t parallel_for(void *user, int64_t n, int64_t grain, tt_range_fn bo
   return 0;
 }
 
-tt_executor host_pool_executor(host_pool *p) {
+tt_executor host_pool_executor(host_pool* p) {
   tt_executor e = {sizeof e, p, num_threads, parallel_for};
   return e;
 }
-long host_pool_loops(const host_pool *p) { return p->loops; }
+long host_pool_loops(const host_pool* p) { return p->loops; }

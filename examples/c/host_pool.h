@@ -5,9 +5,9 @@
 #include "tt.h"
 
 typedef struct host_pool host_pool;
-host_pool *host_pool_new(int workers); /* NULL: no memory or no threads */
-void host_pool_free(host_pool *p);
-tt_executor host_pool_executor(host_pool *p);
-long host_pool_loops(const host_pool *p); /* how many loops it has run for tt */
+host_pool* host_pool_new(int workers); /* NULL: no memory or no threads */
+void host_pool_free(host_pool* p);
+tt_executor host_pool_executor(host_pool* p);
+long host_pool_loops(const host_pool* p); /* how many loops it has run for tt */
 
 #endif

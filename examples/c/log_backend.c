@@ -2,9 +2,10 @@
 
    log_backend [--steps N] [--quiet]
 
-   The device has its own memory, computes add, sub, mul and matrix products by plain loops and leaves the rest to tt, which runs it
-   on the CPU and copies the results back. It logs each operator that reaches it: what it was given, and who computed it. A linear
-   regression is trained on it, gradients and optimizer included, of which the backend knows nothing. */
+   The device has its own memory, computes add, sub, mul and matrix products by plain loops and leaves the rest to tt,
+   which runs it on the CPU and copies the results back. It logs each operator that reaches it: what it was given, and
+   who computed it. A linear regression is trained on it, gradients and optimizer included, of which the backend knows
+   nothing. */
 #include "own_memory.h"
 #include "tt.h"
 
@@ -27,12 +28,12 @@ typedef struct device {
   row rows[OPERATORS];
 } device;
 
-static void *device_alloc(void *user, int64_t bytes) { return own_memory_take(&((device *)user)->memory, bytes); }
-static void device_free(void *user, void *p, int64_t bytes) { own_memory_give(&((device *)user)->memory, p, bytes); }
-static void device_drop(void *user) { own_memory_close(&((device *)user)->memory); }
+static void* device_alloc(void* user, int64_t bytes) { return own_memory_take(&((device*)user)->memory, bytes); }
+static void device_free(void* user, void* p, int64_t bytes) { own_memory_give(&((device*)user)->memory, p, bytes); }
+static void device_drop(void* user) { own_memory_close(&((device*)user)->memory); }
 /* Here the device's memory is the host's; a real one would start a transfer and wait for it. */
-static tt_status device_copy(void *user, tt_ctx *c, void *dst, const void *src, int64_t bytes, int32_t kind) {
-  device *d = user;
+static tt_status device_copy(void* user, tt_ctx* c, void* dst, const void* src, int64_t bytes, int32_t kind) {
+  device* d = user;
   (void)c;
   d->copies[kind]++;
   memcpy(dst, src, (size_t)bytes);
@@ -42,35 +43,39 @@ static tt_status device_copy(void *user, tt_ctx *c, void *dst, const void *src, 
 /* ---- its operators: float32, at most two dimensions, any strides ---- */
 
 typedef struct view { /* of a tensor, broadcast to rows x columns */
-  const float *data;
+  const float* data;
   int64_t row, column; /* strides */
 } view;
 static float at(view v, int64_t i, int64_t j) { return v.data[i * v.row + j * v.column]; }
 
-static int is_ours(const device *d, const tt_value *v) {
-  return v->tag == TT_VAL_TENSOR && tt_tensor_device_type(v->tensor) == TT_EXT && tt_tensor_device_index(v->tensor) == d->self &&
-         tt_tensor_dtype(v->tensor) == TT_F32 && tt_tensor_ndim(v->tensor) <= 2;
+static int is_ours(const device* d, const tt_value* v) {
+  return v->tag == TT_VAL_TENSOR && tt_tensor_device_type(v->tensor) == TT_EXT &&
+         tt_tensor_device_index(v->tensor) == d->self && tt_tensor_dtype(v->tensor) == TT_F32 &&
+         tt_tensor_ndim(v->tensor) <= 2;
 }
-static int64_t size_from_end(const tt_tensor *t, int64_t k) { return tt_tensor_ndim(t) < k ? 1 : tt_tensor_size(t, -k); }
-static int64_t stride_from_end(const tt_tensor *t, int64_t k) {
+static int64_t size_from_end(const tt_tensor* t, int64_t k) {
+  return tt_tensor_ndim(t) < k ? 1 : tt_tensor_size(t, -k);
+}
+static int64_t stride_from_end(const tt_tensor* t, int64_t k) {
   const int64_t n = tt_tensor_ndim(t);
   return size_from_end(t, k) == 1 ? 0 : tt_tensor_strides(t)[n - k];
 }
-static view view_of(const tt_tensor *t) {
+static view view_of(const tt_tensor* t) {
   const view v = {tt_tensor_data(t), stride_from_end(t, 2), stride_from_end(t, 1)};
   return v;
 }
 /* Row-major, on this device. */
-static float *new_result(device *d, tt_ctx *c, const int64_t *shape, int64_t ndim, tt_tensor **out) {
+static float* new_result(device* d, tt_ctx* c, const int64_t* shape, int64_t ndim, tt_tensor** out) {
   const tt_empty_opts o = {.set = TT_EMPTY_DTYPE | TT_EMPTY_DEVICE, .dtype = TT_F32, .device = {TT_EXT, d->self}};
   return tt_empty(c, shape, ndim, &o, out) ? NULL : tt_tensor_data(*out);
 }
 
-static tt_status elementwise(device *d, tt_ctx *c, char what, float factor, const tt_tensor *a, const tt_tensor *b, tt_tensor **out) {
+static tt_status elementwise(device* d, tt_ctx* c, char what, float factor, const tt_tensor* a, const tt_tensor* b,
+                             tt_tensor** out) {
   const int64_t ndim = tt_tensor_ndim(a) > tt_tensor_ndim(b) ? tt_tensor_ndim(a) : tt_tensor_ndim(b);
   int64_t size[2], k, i, j;
   const view x = view_of(a), y = view_of(b);
-  float *r;
+  float* r;
   for (k = 1; k <= 2; k++) {
     const int64_t m = size_from_end(a, k), n = size_from_end(b, k);
     if (m != n && m != 1 && n != 1) return TT_NOT_IMPLEMENTED; /* wrong shapes: tt has the words for that */
@@ -79,15 +84,16 @@ static tt_status elementwise(device *d, tt_ctx *c, char what, float factor, cons
   r = new_result(d, c, size + 2 - ndim, ndim, out);
   if (!r) return TT_OOM;
   for (i = 0; i < size[0]; i++)
-    for (j = 0; j < size[1]; j++) *r++ = what == '*' ? factor * at(x, i, j) * at(y, i, j) : at(x, i, j) + factor * at(y, i, j);
+    for (j = 0; j < size[1]; j++)
+      *r++ = what == '*' ? factor * at(x, i, j) * at(y, i, j) : at(x, i, j) + factor * at(y, i, j);
   return TT_OK;
 }
 
-static tt_status matmul(device *d, tt_ctx *c, const tt_tensor *a, const tt_tensor *b, tt_tensor **out) {
+static tt_status matmul(device* d, tt_ctx* c, const tt_tensor* a, const tt_tensor* b, tt_tensor** out) {
   const int64_t n = size_from_end(a, 1), size[2] = {size_from_end(a, 2), size_from_end(b, 1)};
   const view x = view_of(a), y = view_of(b);
   int64_t i, j, k;
-  float *r;
+  float* r;
   if (tt_tensor_ndim(a) != 2 || tt_tensor_ndim(b) != 2 || size_from_end(b, 2) != n) return TT_NOT_IMPLEMENTED;
   r = new_result(d, c, size, 2, out);
   if (!r) return TT_OOM;
@@ -100,9 +106,12 @@ static tt_status matmul(device *d, tt_ctx *c, const tt_tensor *a, const tt_tenso
   return TT_OK;
 }
 
-static double number(const tt_value *v) { return v->scalar.kind == TT_SCALAR_FLOAT ? v->scalar.re : (double)v->scalar.i; }
+static double number(const tt_value* v) {
+  return v->scalar.kind == TT_SCALAR_FLOAT ? v->scalar.re : (double)v->scalar.i;
+}
 
-static tt_status compute(device *d, tt_ctx *c, const char *name, const tt_value *args, int64_t n_args, tt_tensor **outs) {
+static tt_status compute(device* d, tt_ctx* c, const char* name, const tt_value* args, int64_t n_args,
+                         tt_tensor** outs) {
   const int add = strcmp(name, "add") == 0, sub = strcmp(name, "sub") == 0;
   if (n_args < 1 || !is_ours(d, &args[0])) return TT_NOT_IMPLEMENTED;
   if (n_args < 2 || !is_ours(d, &args[1])) return TT_NOT_IMPLEMENTED;
@@ -115,23 +124,25 @@ static tt_status compute(device *d, tt_ctx *c, const char *name, const tt_value 
 
 /* ---- the log ---- */
 
-static void print_argument(const tt_value *v) {
+static void print_argument(const tt_value* v) {
   int64_t k;
   if (v->tag == TT_VAL_SCALAR) printf(" %g", number(v));
   if (v->tag != TT_VAL_TENSOR) return;
-  for (k = 0; k < tt_tensor_ndim(v->tensor); k++) printf("%s%lld", k ? "x" : " ", (long long)tt_tensor_size(v->tensor, k));
+  for (k = 0; k < tt_tensor_ndim(v->tensor); k++)
+    printf("%s%lld", k ? "x" : " ", (long long)tt_tensor_size(v->tensor, k));
   if (!tt_tensor_ndim(v->tensor)) printf(" ()");
 }
-static row *row_of(device *d, const char *name) {
+static row* row_of(device* d, const char* name) {
   int i = 0;
   while (i < d->n_rows && strcmp(d->rows[i].name, name)) i++;
   if (i == OPERATORS) i--; /* the last row takes what has no other */
   if (i == d->n_rows) snprintf(d->rows[d->n_rows++].name, sizeof d->rows[0].name, "%s", name);
   return &d->rows[i];
 }
-static tt_status logged_compute(void *user, tt_ctx *c, const tt_op *op, const tt_value *args, int64_t n_args, tt_tensor **outs, int64_t n_outs) {
-  device *d = user;
-  row *const r = row_of(d, tt_op_name(op));
+static tt_status logged_compute(void* user, tt_ctx* c, const tt_op* op, const tt_value* args, int64_t n_args,
+                                tt_tensor** outs, int64_t n_outs) {
+  device* d = user;
+  row* const r = row_of(d, tt_op_name(op));
   const tt_status status = compute(d, c, r->name, args, n_args, outs);
   int64_t i;
   (void)n_outs;
@@ -140,31 +151,34 @@ static tt_status logged_compute(void *user, tt_ctx *c, const tt_op *op, const tt
   if (d->logging) {
     printf("  %-22s", tt_op_name(op));
     for (i = 0; i < n_args; i++) print_argument(&args[i]);
-    printf("  -> %s\n", status == TT_OK ? "computed" : status == TT_NOT_IMPLEMENTED ? "left to the CPU" : tt_status_name(status));
+    printf("  -> %s\n", status == TT_OK                ? "computed"
+                        : status == TT_NOT_IMPLEMENTED ? "left to the CPU"
+                                                       : tt_status_name(status));
   }
   return status;
 }
-static void report(const device *d) {
+static void report(const device* d) {
   int i;
   printf("\n%-24s %8s %10s %10s\n", "operator", "calls", "computed", "fallback");
   for (i = 0; i < d->n_rows; i++)
-    printf("%-24s %8ld %10ld %10ld\n", d->rows[i].name, d->rows[i].calls, d->rows[i].computed, d->rows[i].calls - d->rows[i].computed);
-  printf("copies: %ld in, %ld out, %ld within; peak %lld bytes, %lld left\n", d->copies[1], d->copies[2], d->copies[3], (long long)d->memory.peak,
-         (long long)d->memory.in_use);
+    printf("%-24s %8ld %10ld %10ld\n", d->rows[i].name, d->rows[i].calls, d->rows[i].computed,
+           d->rows[i].calls - d->rows[i].computed);
+  printf("copies: %ld in, %ld out, %ld within; peak %lld bytes, %lld left\n", d->copies[1], d->copies[2], d->copies[3],
+         (long long)d->memory.peak, (long long)d->memory.in_use);
 }
 
 /* ---- a linear regression: y = x w + b with a little noise ---- */
 
-#define TRY(call)                                                                                           \
-  do {                                                                                                      \
-    const tt_status status_ = (call);                                                                       \
-    if (status_) return fprintf(stderr, "%s\n", tt_ctx_error(c)->message), status_;                         \
+#define TRY(call)                                                                   \
+  do {                                                                              \
+    const tt_status status_ = (call);                                               \
+    if (status_) return fprintf(stderr, "%s\n", tt_ctx_error(c)->message), status_; \
   } while (0)
 
 enum { POINTS = 64, FEATURES = 3 };
 static const float kWeights[FEATURES] = {2, -3.5f, 0.5f}, kBias = 1.25f;
 
-static tt_status make_data(tt_ctx *c, const tt_device *there, tt_tensor **x, tt_tensor **y) {
+static tt_status make_data(tt_ctx* c, const tt_device* there, tt_tensor** x, tt_tensor** y) {
   static float xs[POINTS][FEATURES], ys[POINTS];
   const int64_t x_shape[2] = {POINTS, FEATURES}, y_shape[2] = {POINTS, 1};
   const tt_to_opts move = {.set = TT_TO_DEVICE, .device = *there};
@@ -179,8 +193,9 @@ static tt_status make_data(tt_ctx *c, const tt_device *there, tt_tensor **x, tt_
   return tt_to(c, *y, &move, y);
 }
 
-static tt_status train_step(tt_ctx *c, tt_optimizer *sgd, const tt_tensor *x, const tt_tensor *y, const tt_tensor *w, const tt_tensor *b, double *loss) {
-  tt_tensor *t;
+static tt_status train_step(tt_ctx* c, tt_optimizer* sgd, const tt_tensor* x, const tt_tensor* y, const tt_tensor* w,
+                            const tt_tensor* b, double* loss) {
+  tt_tensor* t;
   TRY(tt_scope_push(c));
   TRY(tt_matmul(c, x, w, &t));
   TRY(tt_add(c, t, b, &t));
@@ -194,7 +209,7 @@ static tt_status train_step(tt_ctx *c, tt_optimizer *sgd, const tt_tensor *x, co
   return tt_scope_pop(c, NULL, 0);
 }
 
-static tt_status train(tt_ctx *c, device *d, const tt_device *there, int steps, tt_optimizer **sgd) {
+static tt_status train(tt_ctx* c, device* d, const tt_device* there, int steps, tt_optimizer** sgd) {
   const int64_t w_shape[2] = {FEATURES, 1}, b_shape = 1;
   const tt_optim_sgd_opts o = {.set = TT_OPTIM_SGD_LR, .lr = 0.3};
   const tt_zeros_opts on_device = {.set = TT_ZEROS_DEVICE, .device = *there};
@@ -220,12 +235,13 @@ static tt_status train(tt_ctx *c, device *d, const tt_device *there, int steps, 
   return TT_OK;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static device d;
-  const tt_backend_def def = {sizeof def, "log", &d, device_alloc, device_free, device_copy, logged_compute, device_drop};
+  const tt_backend_def def = {sizeof def,  "log",          &d,         device_alloc, device_free,
+                              device_copy, logged_compute, device_drop};
   tt_device there;
-  tt_ctx *c = NULL;
-  tt_optimizer *sgd = NULL;
+  tt_ctx* c = NULL;
+  tt_optimizer* sgd = NULL;
   tt_status status;
   int steps = 200, i;
   d.logging = 1;

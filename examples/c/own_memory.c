@@ -9,19 +9,19 @@ static int class_of(int64_t bytes) {
   return k;
 }
 
-int own_memory_open(own_memory *m) {
+int own_memory_open(own_memory* m) {
   memset(m, 0, sizeof *m);
   m->bytes = malloc(MEMORY);
   return m->bytes != NULL;
 }
-void own_memory_close(own_memory *m) {
+void own_memory_close(own_memory* m) {
   free(m->bytes);
   m->bytes = NULL;
 }
 
-void *own_memory_take(own_memory *m, int64_t bytes) {
+void* own_memory_take(own_memory* m, int64_t bytes) {
   const int k = class_of(bytes);
-  void *p;
+  void* p;
   if (k >= CLASSES) return NULL;
   p = m->free_list[k];
   if (p) {
@@ -35,7 +35,7 @@ void *own_memory_take(own_memory *m, int64_t bytes) {
   if (m->in_use > m->peak) m->peak = m->in_use;
   return p;
 }
-void own_memory_give(own_memory *m, void *p, int64_t bytes) {
+void own_memory_give(own_memory* m, void* p, int64_t bytes) {
   const int k = class_of(bytes);
   memcpy(p, &m->free_list[k], sizeof p);
   m->free_list[k] = p;

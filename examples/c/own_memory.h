@@ -6,14 +6,14 @@
 
 enum { MEMORY = 8 << 20, CLASSES = 24 };
 typedef struct own_memory {
-  char *bytes;
+  char* bytes;
   int64_t used, in_use, peak;
-  void *free_list[CLASSES];
+  void* free_list[CLASSES];
 } own_memory;
 
-int own_memory_open(own_memory *m);                       /* 0: no room */
-void own_memory_close(own_memory *m);
-void *own_memory_take(own_memory *m, int64_t bytes);      /* NULL: no room */
-void own_memory_give(own_memory *m, void *p, int64_t bytes);
+int own_memory_open(own_memory* m); /* 0: no room */
+void own_memory_close(own_memory* m);
+void* own_memory_take(own_memory* m, int64_t bytes); /* NULL: no room */
+void own_memory_give(own_memory* m, void* p, int64_t bytes);
 
 #endif

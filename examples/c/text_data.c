@@ -6,13 +6,13 @@
 #include <string.h>
 
 /* Appends a file to *buffer of *n bytes. */
-static int read_file(const char *path, unsigned char **buffer, size_t *n, char *message, int cap) {
-  FILE *f = fopen(path, "rb");
+static int read_file(const char* path, unsigned char** buffer, size_t* n, char* message, int cap) {
+  FILE* f = fopen(path, "rb");
   size_t got;
   unsigned char block[65536];
   if (!f) return snprintf(message, (size_t)cap, "%s: %s", path, strerror(errno)), -1;
   while ((got = fread(block, 1, sizeof block, f)) > 0) {
-    unsigned char *more = realloc(*buffer, *n + got);
+    unsigned char* more = realloc(*buffer, *n + got);
     if (!more) return fclose(f), snprintf(message, (size_t)cap, "%s: out of memory", path), -1;
     *buffer = more;
     memcpy(*buffer + *n, block, got), *n += got;
@@ -22,8 +22,8 @@ static int read_file(const char *path, unsigned char **buffer, size_t *n, char *
   return 0;
 }
 
-int text_read(const char *const *paths, int n_paths, text *out, char *message, int cap) {
-  unsigned char *bytes = NULL;
+int text_read(const char* const* paths, int n_paths, text* out, char* message, int cap) {
+  unsigned char* bytes = NULL;
   size_t n = 0;
   int symbol_of[256];
   memset(out, 0, sizeof *out);
@@ -41,4 +41,4 @@ int text_read(const char *const *paths, int n_paths, text *out, char *message, i
   return 0;
 }
 
-void text_free(text *t) { free(t->symbols); }
+void text_free(text* t) { free(t->symbols); }

@@ -5,14 +5,14 @@
 #include <stdint.h>
 
 typedef struct text {
-  int64_t *symbols;            /* n numbers in [0, vocabulary) */
+  int64_t* symbols; /* n numbers in [0, vocabulary) */
   int64_t n;
   int vocabulary;
-  unsigned char bytes[256];    /* of the symbols */
+  unsigned char bytes[256]; /* of the symbols */
 } text;
 
 /* Reads the files one behind the other. 0, or -1 with a reason in message[cap]. */
-int text_read(const char *const *paths, int n_paths, text *out, char *message, int cap);
-void text_free(text *t);
+int text_read(const char* const* paths, int n_paths, text* out, char* message, int cap);
+void text_free(text* t);
 
 #endif

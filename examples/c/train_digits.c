@@ -4,10 +4,11 @@
                 [--checkpoint FILE] [--resume FILE] [--logits FILE]
    train_digits --evaluate CHECKPOINT [--logits FILE]
 
-   Two convolutions with batch normalisation and pooling, then a linear layer; Adam with a cosine schedule. Shows progress, then the
-   test accuracy and a confusion matrix, and writes the loss curve as SVG. --checkpoint saves everything after each epoch; --resume
-   goes on from such a file and ends with the very result of a run that was not interrupted. --evaluate trains nothing and tests the
-   model of such a file; --logits writes the scores of the test rows, raw float32 of the machine: (297, 10) row-major. */
+   Two convolutions with batch normalisation and pooling, then a linear layer; Adam with a cosine schedule. Shows
+   progress, then the test accuracy and a confusion matrix, and writes the loss curve as SVG. --checkpoint saves
+   everything after each epoch; --resume goes on from such a file and ends with the very result of a run that was not
+   interrupted. --evaluate trains nothing and tests the model of such a file; --logits writes the scores of the test
+   rows, raw float32 of the machine: (297, 10) row-major. */
 #include "digits_data.h"
 #include "report.h"
 #include "tt.h"
@@ -28,46 +29,46 @@ typedef struct options {
 /* All that a training consists of, and that a checkpoint keeps. */
 typedef struct trainer {
   tt_module *net, *loss;
-  tt_optimizer *adam;
-  tt_scheduler *schedule;
-  tt_generator *random;
+  tt_optimizer* adam;
+  tt_scheduler* schedule;
+  tt_generator* random;
   tt_device device;
   curve losses; /* one per epoch so far */
 } trainer;
 
 /* Every fallible call goes through this: prints what tt says and leaves the function with -1. */
-#define CHECK(call)                                                                                     \
-  do {                                                                                                  \
-    tt_status status_ = (call);                                                                         \
-    if (status_ != TT_OK) {                                                                             \
-      fprintf(stderr, "train_digits: %s: %s\n", tt_status_name(status_), tt_ctx_error(c)->message);     \
-      return -1;                                                                                        \
-    }                                                                                                   \
+#define CHECK(call)                                                                                 \
+  do {                                                                                              \
+    tt_status status_ = (call);                                                                     \
+    if (status_ != TT_OK) {                                                                         \
+      fprintf(stderr, "train_digits: %s: %s\n", tt_status_name(status_), tt_ctx_error(c)->message); \
+      return -1;                                                                                    \
+    }                                                                                               \
   } while (0)
 
 /* n values of 8 bytes, or NULL with a message. */
-static int64_t *new_ints(int64_t n) {
-  int64_t *p = malloc((size_t)n * sizeof *p);
+static int64_t* new_ints(int64_t n) {
+  int64_t* p = malloc((size_t)n * sizeof *p);
   if (!p) fprintf(stderr, "train_digits: out of memory\n");
   return p;
 }
 
 /* Appends a layer and gives the reference to the network. */
-static int append(tt_ctx *c, tt_module *net, tt_module *layer) {
+static int append(tt_ctx* c, tt_module* net, tt_module* layer) {
   tt_status status = tt_module_append(c, net, layer);
   tt_module_release(layer);
   CHECK(status);
   return 0;
 }
-#define LAYER(call)                     \
-  do {                                  \
-    tt_module *layer = NULL;            \
-    CHECK(call);                        \
+#define LAYER(call)                       \
+  do {                                    \
+    tt_module* layer = NULL;              \
+    CHECK(call);                          \
     if (append(c, net, layer)) return -1; \
   } while (0)
 
 /* (N, 1, 8, 8) -> (N, channels[1], 2, 2) -> (N, 10) */
-static int build(tt_ctx *c, tt_module *net) {
+static int build(tt_ctx* c, tt_module* net) {
   static const int64_t channels[3] = {1, 16, 32}, window = 3, half = 2, around = 1;
   tt_nn_conv2d_opts same = {0};
   tt_nn_dropout_opts drop = {0};
@@ -85,8 +86,8 @@ static int build(tt_ctx *c, tt_module *net) {
   return 0;
 }
 
-static int trainer_init(tt_ctx *c, const options *o, trainer *t) {
-  tt_tensor *params[16];
+static int trainer_init(tt_ctx* c, const options* o, trainer* t) {
+  tt_tensor* params[16];
   int64_t n;
   tt_optim_adam_opts adam = {0};
   adam.set = TT_OPTIM_ADAM_LR, adam.lr = o->lr;
@@ -103,7 +104,7 @@ static int trainer_init(tt_ctx *c, const options *o, trainer *t) {
   return 0;
 }
 
-static void trainer_free(trainer *t) {
+static void trainer_free(trainer* t) {
   tt_scheduler_release(t->schedule);
   tt_optim_release(t->adam);
   tt_module_release(t->net), tt_module_release(t->loss);
@@ -113,15 +114,15 @@ static void trainer_free(trainer *t) {
 
 /* ---- checkpoints: what tt keeps, and the losses so far, whose number is the number of epochs ---- */
 
-static tt_checkpoint parts(const trainer *t, tt_state_dict *extra) {
+static tt_checkpoint parts(const trainer* t, tt_state_dict* extra) {
   tt_checkpoint p = {sizeof p, t->net, t->adam, t->schedule, t->random, extra};
   return p;
 }
 
-static int save(tt_ctx *c, const trainer *t, const char *path) {
+static int save(tt_ctx* c, const trainer* t, const char* path) {
   const int64_t n = t->losses.n;
-  tt_state_dict *extra;
-  tt_tensor *losses;
+  tt_state_dict* extra;
+  tt_tensor* losses;
   CHECK(tt_scope_push(c));
   CHECK(tt_tensor_from_data(c, t->losses.values, TT_F64, &n, 1, &losses));
   CHECK(tt_state_dict_new(c, &extra));
@@ -134,9 +135,9 @@ static int save(tt_ctx *c, const trainer *t, const char *path) {
   return 0;
 }
 
-static int resume(tt_ctx *c, trainer *t, const char *path) {
-  tt_state_dict *extra;
-  tt_tensor *losses;
+static int resume(tt_ctx* c, trainer* t, const char* path) {
+  tt_state_dict* extra;
+  tt_tensor* losses;
   int64_t i;
   CHECK(tt_scope_push(c));
   CHECK(tt_state_dict_new(c, &extra));
@@ -146,14 +147,14 @@ static int resume(tt_ctx *c, trainer *t, const char *path) {
   CHECK(tt_state_dict_get(c, extra, i, &losses));
   if (tt_tensor_dtype(losses) != TT_F64) return fprintf(stderr, "train_digits: %s: losses are not float64\n", path), -1;
   for (i = 0; i < tt_tensor_numel(losses); i++)
-    if (curve_add(&t->losses, ((const double *)tt_tensor_data(losses))[i])) return -1;
+    if (curve_add(&t->losses, ((const double*)tt_tensor_data(losses))[i])) return -1;
   tt_state_dict_release(extra);
   CHECK(tt_scope_pop(c, NULL, 0));
   return 0;
 }
 
 /* The model alone. */
-static int load_model(tt_ctx *c, const trainer *t, const char *path) {
+static int load_model(tt_ctx* c, const trainer* t, const char* path) {
   tt_checkpoint p = {sizeof p, t->net, NULL, NULL, NULL, NULL};
   CHECK(tt_checkpoint_load(c, path, &p));
   return 0;
@@ -161,9 +162,10 @@ static int load_model(tt_ctx *c, const trainer *t, const char *path) {
 
 /* ---- training ---- */
 
-static int train_batch(tt_ctx *c, trainer *t, const tt_tensor *x, const tt_tensor *y, const int64_t *rows, int64_t n, double *loss_out) {
+static int train_batch(tt_ctx* c, trainer* t, const tt_tensor* x, const tt_tensor* y, const int64_t* rows, int64_t n,
+                       double* loss_out) {
   tt_tensor *index, *xb, *yb, *scores, *loss;
-  const tt_tensor *pair[2];
+  const tt_tensor* pair[2];
   tt_to_opts to = {0};
   int64_t one;
   to.set = TT_TO_DEVICE, to.device = t->device;
@@ -183,8 +185,8 @@ static int train_batch(tt_ctx *c, trainer *t, const tt_tensor *x, const tt_tenso
   return 0;
 }
 
-static int write_file(const char *path, const void *data, size_t bytes) {
-  FILE *f = fopen(path, "wb");
+static int write_file(const char* path, const void* data, size_t bytes) {
+  FILE* f = fopen(path, "wb");
   int wrong = !f || fwrite(data, 1, bytes, f) != bytes;
   if (f && fclose(f)) wrong = 1;
   if (wrong) fprintf(stderr, "train_digits: %s: cannot be written\n", path);
@@ -192,9 +194,9 @@ static int write_file(const char *path, const void *data, size_t bytes) {
 }
 
 /* Scores of rows as raw float32. */
-static int write_logits(tt_ctx *c, const tt_tensor *scores, const char *path) {
+static int write_logits(tt_ctx* c, const tt_tensor* scores, const char* path) {
   const int64_t bytes = tt_tensor_numel(scores) * 4;
-  float *values = malloc((size_t)bytes);
+  float* values = malloc((size_t)bytes);
   if (!values) return fprintf(stderr, "train_digits: out of memory\n"), -1;
   tt_status status = tt_tensor_read(c, scores, values, bytes);
   int wrong = status == TT_OK ? write_file(path, values, (size_t)bytes) : 0;
@@ -204,7 +206,7 @@ static int write_logits(tt_ctx *c, const tt_tensor *scores, const char *path) {
 }
 
 /* logits may be NULL. */
-static int predict(tt_ctx *c, const trainer *t, const tt_tensor *x, int64_t *classes, const char *logits) {
+static int predict(tt_ctx* c, const trainer* t, const tt_tensor* x, int64_t* classes, const char* logits) {
   tt_tensor *scores, *best;
   tt_argmax_opts opts = {0};
   int32_t recorded;
@@ -222,8 +224,8 @@ static int predict(tt_ctx *c, const trainer *t, const tt_tensor *x, int64_t *cla
 }
 
 /* A permutation of 0 ... n-1, drawn from the ctx's generator. */
-static int permutation(tt_ctx *c, int64_t n, int64_t *out) {
-  tt_tensor *order;
+static int permutation(tt_ctx* c, int64_t n, int64_t* out) {
+  tt_tensor* order;
   CHECK(tt_randperm(c, n, NULL, &order));
   tt_status status = tt_tensor_read(c, order, out, n * 8);
   tt_tensor_release(order);
@@ -232,7 +234,8 @@ static int permutation(tt_ctx *c, int64_t n, int64_t *out) {
 }
 
 /* order: room for n row numbers. */
-static int train(tt_ctx *c, const options *o, trainer *t, const tt_tensor *x, const tt_tensor *y, int64_t n, int64_t *order) {
+static int train(tt_ctx* c, const options* o, trainer* t, const tt_tensor* x, const tt_tensor* y, int64_t n,
+                 int64_t* order) {
   progress bar = progress_start("epoch", t->losses.n, (int)o->epochs);
   for (int epoch = t->losses.n; epoch < o->epochs; epoch++) {
     double sum = 0;
@@ -251,7 +254,8 @@ static int train(tt_ctx *c, const options *o, trainer *t, const tt_tensor *x, co
   return 0;
 }
 
-static int split_rows(tt_ctx *c, const digits *d, tt_device device, const int64_t *rows, int64_t n, tt_tensor **x, tt_tensor **y) {
+static int split_rows(tt_ctx* c, const digits* d, tt_device device, const int64_t* rows, int64_t n, tt_tensor** x,
+                      tt_tensor** y) {
   const int64_t shape[4] = {d->n, 1, SIDE, SIDE};
   tt_tensor *all_x, *all_y, *index, *keep[2];
   tt_to_opts to = {0};
@@ -269,14 +273,18 @@ static int split_rows(tt_ctx *c, const digits *d, tt_device device, const int64_
   return 0;
 }
 
-/* Everything between the data and the report. rows: room for d->n row numbers, truth and guess: for those of the test. */
-static int train_and_test(tt_ctx *c, const options *o, const digits *d, trainer *t, int64_t *rows, int64_t *truth, int64_t *guess) {
+/* Everything between the data and the report. rows: room for d->n row numbers, truth and guess: for those of the test.
+ */
+static int train_and_test(tt_ctx* c, const options* o, const digits* d, trainer* t, int64_t* rows, int64_t* truth,
+                          int64_t* guess) {
   tt_tensor *x = NULL, *y = NULL, *test_x = NULL, *test_y = NULL;
   const int64_t test_n = d->n - TRAIN;
   CHECK(tt_device_parse(c, o->device, &t->device));
   if (t->device.type == TT_CUDA) CHECK(tt_load_cuda(c, NULL));
   CHECK(tt_manual_seed(c, 1234)); /* the split is always the same */
-  if (permutation(c, d->n, rows) || split_rows(c, d, t->device, rows, TRAIN, &x, &y) || split_rows(c, d, t->device, rows + TRAIN, test_n, &test_x, &test_y)) return -1;
+  if (permutation(c, d->n, rows) || split_rows(c, d, t->device, rows, TRAIN, &x, &y) ||
+      split_rows(c, d, t->device, rows + TRAIN, test_n, &test_x, &test_y))
+    return -1;
   CHECK(tt_manual_seed(c, o->seed));
   if (trainer_init(c, o, t) || (o->resume && resume(c, t, o->resume))) return -1;
   if (o->evaluate ? load_model(c, t, o->evaluate) : train(c, o, t, x, y, TRAIN, rows)) return -1;
@@ -286,7 +294,7 @@ static int train_and_test(tt_ctx *c, const options *o, const digits *d, trainer 
   return 0;
 }
 
-static int run(tt_ctx *c, const options *o, const digits *d) {
+static int run(tt_ctx* c, const options* o, const digits* d) {
   const int64_t test_n = d->n - TRAIN;
   int64_t *rows = new_ints(d->n), *truth = new_ints(test_n), *guess = new_ints(test_n);
   trainer t;
@@ -294,7 +302,8 @@ static int run(tt_ctx *c, const options *o, const digits *d) {
   int status = !rows || !truth || !guess || train_and_test(c, o, d, &t, rows, truth, guess) ? -1 : 0;
   if (status == 0) {
     print_confusion(truth, guess, test_n, DIGITS_CLASSES);
-    if (o->svg && t.losses.n && curve_write_svg(&t.losses, o->svg, "training loss per epoch") == 0) printf("loss curve: %s\n", o->svg);
+    if (o->svg && t.losses.n && curve_write_svg(&t.losses, o->svg, "training loss per epoch") == 0)
+      printf("loss curve: %s\n", o->svg);
     printf("test accuracy %.1f %%\n", 100 * accuracy(truth, guess, test_n));
   }
   trainer_free(&t);
@@ -302,18 +311,21 @@ static int run(tt_ctx *c, const options *o, const digits *d) {
   return status;
 }
 
-static int usage(const char *why, const char *what) {
-  fprintf(stderr, "train_digits: %s%s\nusage: train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--svg FILE]\n"
+static int usage(const char* why, const char* what) {
+  fprintf(stderr,
+          "train_digits: %s%s\nusage: train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] "
+          "[--svg FILE]\n"
           "                    [--device NAME] [--checkpoint FILE] [--resume FILE] [--logits FILE]\n"
-          "       train_digits --evaluate CHECKPOINT [--logits FILE]\n", why, what);
+          "       train_digits --evaluate CHECKPOINT [--logits FILE]\n",
+          why, what);
   return 2;
 }
 
 /* 0, or the exit status. */
-static int parse(int argc, char **argv, options *o) {
+static int parse(int argc, char** argv, options* o) {
   for (int i = 1; i < argc; i++) {
     const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-    char *end = NULL;
+    char* end = NULL;
     if (strcmp(name, "--help") == 0) return usage("trains a network on handwritten digits", ""), 1;
     if (!value) return usage("no value for ", name);
     i++;
@@ -331,16 +343,17 @@ static int parse(int argc, char **argv, options *o) {
     else return usage("unknown option ", name);
     if (end && (*end || end == value)) return usage("not a number: ", value);
   }
-  if (o->epochs < 1 || o->epochs > 1000000 || !(o->lr > 0)) return usage("--epochs (at most 1000000) and --lr must be positive", "");
+  if (o->epochs < 1 || o->epochs > 1000000 || !(o->lr > 0))
+    return usage("--epochs (at most 1000000) and --lr must be positive", "");
   if (o->threads < 1 || o->threads > 256) return usage("--threads must be 1 to 256", "");
   return 0;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   options o = {"examples/data/digits.csv", "digits_loss.svg", "cpu", NULL, NULL, NULL, NULL, 30, 1, 0.01, 0};
   tt_runtime_opts runtime = {0};
-  tt_runtime *rt = NULL;
-  tt_ctx *c = NULL;
+  tt_runtime* rt = NULL;
+  tt_ctx* c = NULL;
   digits d;
   char message[512];
   int status = parse(argc, argv, &o);
@@ -350,12 +363,15 @@ int main(int argc, char **argv) {
     return 1;
   }
   if (d.n <= TRAIN) {
-    fprintf(stderr, "train_digits: %s:%ld:1: the file ends after %ld rows, more than %d are needed\n", o.data, (long)d.n + 1, (long)d.n, TRAIN);
+    fprintf(stderr, "train_digits: %s:%ld:1: the file ends after %ld rows, more than %d are needed\n", o.data,
+            (long)d.n + 1, (long)d.n, TRAIN);
     digits_free(&d);
     return 1;
   }
   runtime.struct_size = sizeof runtime, runtime.threads = (int32_t)o.threads;
-  status = tt_runtime_new(&runtime, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK ? (fprintf(stderr, "train_digits: no memory\n"), -1) : run(c, &o, &d);
+  status = tt_runtime_new(&runtime, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK
+               ? (fprintf(stderr, "train_digits: no memory\n"), -1)
+               : run(c, &o, &d);
   tt_ctx_release(c);
   tt_runtime_release(rt);
   digits_free(&d);

@@ -20,13 +20,21 @@ tt::Module build(tt::Context& c) {
   same.set = TT_NN_CONV2D_PADDING, same.padding = &one, same.n_padding = 1;
   auto layer = [&](auto f, auto... a) { return c.make<tt::Module>(f, a...); };
   return c.sequential({
-      layer(tt_nn_conv2d, 1, 16, &three, 1, &same), layer(tt_nn_batch_norm2d, 16, nullptr), layer(tt_nn_relu, nullptr), layer(tt_nn_max_pool2d, &two, 1, nullptr),
-      layer(tt_nn_conv2d, 16, 32, &three, 1, &same), layer(tt_nn_batch_norm2d, 32, nullptr), layer(tt_nn_relu, nullptr), layer(tt_nn_max_pool2d, &two, 1, nullptr),
-      layer(tt_nn_flatten, nullptr), layer(tt_nn_linear, 128, DIGITS_CLASSES, nullptr),
+      layer(tt_nn_conv2d, 1, 16, &three, 1, &same),
+      layer(tt_nn_batch_norm2d, 16, nullptr),
+      layer(tt_nn_relu, nullptr),
+      layer(tt_nn_max_pool2d, &two, 1, nullptr),
+      layer(tt_nn_conv2d, 16, 32, &three, 1, &same),
+      layer(tt_nn_batch_norm2d, 32, nullptr),
+      layer(tt_nn_relu, nullptr),
+      layer(tt_nn_max_pool2d, &two, 1, nullptr),
+      layer(tt_nn_flatten, nullptr),
+      layer(tt_nn_linear, 128, DIGITS_CLASSES, nullptr),
   });
 }
 
-double train_epoch(tt::Context& c, const tt::Module& net, const tt::Module& loss_of, const tt::Optimizer& adam, const tt::Tensor& x, const tt::Tensor& y) {
+double train_epoch(tt::Context& c, const tt::Module& net, const tt::Module& loss_of, const tt::Optimizer& adam,
+                   const tt::Tensor& x, const tt::Tensor& y) {
   const tt::Tensor order = c(tt_randperm, kTrain, nullptr);
   double sum = 0;
   for (int64_t i = 0; i < kTrain; i += kBatch) {
@@ -43,8 +51,10 @@ double train_epoch(tt::Context& c, const tt::Module& net, const tt::Module& loss
 
 void train(const digits& d, int epochs) {
   tt::Context c;
-  const tt::Tensor all_x = c(tt_tensor_from_data, d.pixels, TT_F32, tt::shape{d.n, 1, 8, 8}), all_y = c(tt_tensor_from_data, d.labels, TT_I64, tt::shape{d.n});
-  const tt::Tensor order = c(tt_randperm, d.n, nullptr), x = c(tt_index_select, all_x, 0, order), y = c(tt_index_select, all_y, 0, order);
+  const tt::Tensor all_x = c(tt_tensor_from_data, d.pixels, TT_F32, tt::shape{d.n, 1, 8, 8}),
+                   all_y = c(tt_tensor_from_data, d.labels, TT_I64, tt::shape{d.n});
+  const tt::Tensor order = c(tt_randperm, d.n, nullptr), x = c(tt_index_select, all_x, 0, order),
+                   y = c(tt_index_select, all_y, 0, order);
   const tt::Module net = build(c), loss_of = c.make<tt::Module>(tt_nn_cross_entropy_loss, nullptr);
   tt_optim_adam_opts rate = {};
   rate.set = TT_OPTIM_ADAM_LR, rate.lr = 0.005;

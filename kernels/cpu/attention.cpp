@@ -3,14 +3,12 @@
 
 TT_ISA_BEGIN
 
-template <class T>
-struct Running {
+template <class T> struct Running {
   alignas(64) T top[kAttentionQueries], sum[kAttentionQueries], shift[kAttentionQueries], fade[kAttentionQueries];
 };
 
 // Takes in a block of scores, which become exp(score - shift); fade: what the earlier sums are worth now.
-template <class T>
-TT_INLINE void take_in(Running<T>& r, T* s, int64_t keys, int64_t lanes) {
+template <class T> TT_INLINE void take_in(Running<T>& r, T* s, int64_t keys, int64_t lanes) {
   alignas(64) T top[kAttentionQueries];
   for (int64_t j = 0; j < lanes; j++) top[j] = r.top[j];
   for (int64_t i = 0; i < keys; i++)
@@ -23,14 +21,12 @@ TT_INLINE void take_in(Running<T>& r, T* s, int64_t keys, int64_t lanes) {
   exp_block(s, r.shift, r.sum, keys, lanes);
 }
 
-template <class T>
-TT_INLINE void fade_in(T* acc, const T* fresh, const T* fade, int64_t rows, int64_t width) {
+template <class T> TT_INLINE void fade_in(T* acc, const T* fresh, const T* fade, int64_t rows, int64_t width) {
   for (int64_t j = 0; j < rows; j++)
     for (int64_t d = 0; d < width; d++) acc[j * width + d] = acc[j * width + d] * fade[j] + fresh[j * width + d];
 }
 
-template <class T>
-TT_NOINLINE void block_of_queries(const AttentionPlan& p, int64_t unit, char* memory) {
+template <class T> TT_NOINLINE void block_of_queries(const AttentionPlan& p, int64_t unit, char* memory) {
   const int64_t blocks = attention_query_blocks(p), head = unit / blocks;
   AttentionBlock b;
   b.batch = head / p.heads, b.head = head % p.heads, b.query = unit % blocks * kAttentionQueries;
@@ -68,8 +64,7 @@ TT_NOINLINE void block_of_queries(const AttentionPlan& p, int64_t unit, char* me
   }
 }
 
-template <class T>
-inline int32_t run_attention(const AttentionPlan& p, int64_t begin, int64_t end) {
+template <class T> inline int32_t run_attention(const AttentionPlan& p, int64_t begin, int64_t end) {
   char* memory = p.workspace + begin / p.run.grain[0] * p.slot_bytes;
   for (int64_t u = begin; u < end; u++) block_of_queries<T>(p, u, memory);
   return TT_OK;

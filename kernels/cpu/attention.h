@@ -36,14 +36,12 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-template <class T>
-constexpr T kMinusInfinity = T(-__builtin_inf());
+template <class T> constexpr T kMinusInfinity = T(-__builtin_inf());
 
 TT_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // Memory of a task, taken part by part.
-template <class T>
-struct Scratch {
+template <class T> struct Scratch {
   char* at;
   TT_INLINE T* take(int64_t n) {
     T* p = reinterpret_cast<T*>(at);
@@ -71,8 +69,7 @@ TT_INLINE void exp_block(float* s, const float* shift, float* sum, int64_t keys,
   }
 }
 #endif
-template <class T>
-TT_INLINE void exp_block(T* s, const T* shift, T* sum, int64_t keys, int64_t lanes) {
+template <class T> TT_INLINE void exp_block(T* s, const T* shift, T* sum, int64_t keys, int64_t lanes) {
   alignas(64) T total[kAttentionQueries] = {};
   for (int64_t i = 0; i < keys; i++, s += lanes) {
     for (int64_t j = 0; j < lanes; j++) s[j] = math::exp(s[j] - shift[j]);

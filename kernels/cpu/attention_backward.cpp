@@ -6,10 +6,7 @@
 
 TT_ISA_BEGIN
 
-template <class T>
-struct Parts {
-  T *s, *ds, *turned_q, *turned_g, *q, *g, *k, *v, *dk, *dv;
-};
+template <class T> struct Parts { T *s, *ds, *turned_q, *turned_g, *q, *g, *k, *v, *dk, *dv; };
 
 // ds = s (ds - delta); with dropout ds are the gradients of what was kept, and s becomes that.
 template <class T>
@@ -30,9 +27,8 @@ TT_INLINE void score_gradients(const AttentionPlan& p, const AttentionBlock& b, 
     for (int64_t j = 0; j < b.lanes; j++) ds[i * b.lanes + j] = s[i * b.lanes + j] * (ds[i * b.lanes + j] - delta[j]);
 }
 
-template <class T>
-TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& b, const Parts<T>& w, const T* k, const T* v,
-                            bool of_keys, bool of_queries) {
+template <class T> TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& b, const Parts<T>& w,
+                                               const T* k, const T* v, bool of_keys, bool of_queries) {
   const int64_t e = p.width, f = p.value_width, row = (b.batch * p.heads + b.head) * p.queries + b.query;
   alignas(64) T shift[kAttentionQueries], delta[kAttentionQueries], sums[kAttentionQueries] = {};
   for (int64_t j = 0; j < b.lanes; j++) {
@@ -57,9 +53,8 @@ TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& b, con
 }
 
 // Of queries [from, to) of a head: delta, and dq = 0.
-template <class T>
-TT_INLINE void start_queries(const AttentionPlan& p, int64_t batch, int64_t head, int64_t from, int64_t to,
-                             const Parts<T>& w) {
+template <class T> TT_INLINE void start_queries(const AttentionPlan& p, int64_t batch, int64_t head, int64_t from,
+                                                int64_t to, const Parts<T>& w) {
   const int64_t row = (batch * p.heads + head) * p.queries, f = p.value_width, run = f * int64_t(sizeof(T));
   for (int64_t i = from; i < to; i++) {
     T sum = 0;
@@ -68,16 +63,15 @@ TT_INLINE void start_queries(const AttentionPlan& p, int64_t batch, int64_t head
     for (int64_t d = 0; d < f; d++) sum += g[d] * o[d];
     reinterpret_cast<T*>(p.delta)[row + i] = sum;
   }
-  if (to > from && p.width) __builtin_memset(reinterpret_cast<T*>(p.dq) + (row + from) * p.width, 0, size_t((to - from) * p.width) * sizeof(T));
+  if (to > from && p.width)
+    __builtin_memset(reinterpret_cast<T*>(p.dq) + (row + from) * p.width, 0, size_t((to - from) * p.width) * sizeof(T));
 }
 
-template <class T>
-TT_INLINE void scale_to(T* out, const T* x, T factor, int64_t n) {
+template <class T> TT_INLINE void scale_to(T* out, const T* x, T factor, int64_t n) {
   for (int64_t i = 0; i < n; i++) out[i] = x[i] * factor;
 }
 
-template <class T>
-TT_INLINE Parts<T> parts_of(const AttentionPlan& p, char* memory) {
+template <class T> TT_INLINE Parts<T> parts_of(const AttentionPlan& p, char* memory) {
   const int64_t keys = least(kAttentionKeys, p.keys), lanes = least(kAttentionQueries, attention_lanes(p.queries));
   const int64_t e = p.width, f = p.value_width;
   Scratch<T> room = {memory};
@@ -94,9 +88,8 @@ TT_INLINE void set_queries(const AttentionPlan& p, AttentionBlock& b, int64_t qu
 }
 
 // dk and dv of a block of keys, from all queries of the heads that read it; and their dq, if wanted.
-template <class T>
-TT_NOINLINE void block_of_keys(const AttentionPlan& p, int64_t batch, int64_t key_head, int64_t key, const Parts<T>& w,
-                               bool of_queries) {
+template <class T> TT_NOINLINE void block_of_keys(const AttentionPlan& p, int64_t batch, int64_t key_head, int64_t key,
+                                                  const Parts<T>& w, bool of_queries) {
   const int64_t group = p.heads / p.key_heads, e = p.width, f = p.value_width;
   AttentionBlock b;
   b.batch = batch, b.key = key, b.keys = least(kAttentionKeys, p.keys - key);
@@ -115,8 +108,7 @@ TT_NOINLINE void block_of_keys(const AttentionPlan& p, int64_t batch, int64_t ke
   scale_to(reinterpret_cast<T*>(p.dv) + at * f, w.dv, T(1), b.keys * f);
 }
 
-template <class T>
-TT_NOINLINE void whole_head(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
+template <class T> TT_NOINLINE void whole_head(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
   const int64_t group = p.heads / p.key_heads, batch = unit / p.key_heads, head = unit % p.key_heads;
   for (int64_t h = head * group; h < (head + 1) * group; h++) start_queries(p, batch, h, 0, p.queries, w);
   for (int64_t key = 0; key < p.keys; key += kAttentionKeys) block_of_keys(p, batch, head, key, w, true);
@@ -125,8 +117,7 @@ TT_NOINLINE void whole_head(const AttentionPlan& p, int64_t unit, const Parts<T>
 }
 
 // dq of a block of queries.
-template <class T>
-TT_NOINLINE void queries_alone(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
+template <class T> TT_NOINLINE void queries_alone(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
   const int64_t blocks = attention_query_blocks(p), head = unit / blocks, e = p.width, f = p.value_width;
   AttentionBlock b;
   b.batch = head / p.heads, b.head = head % p.heads;
@@ -144,17 +135,13 @@ TT_NOINLINE void queries_alone(const AttentionPlan& p, int64_t unit, const Parts
   scale_to(dq, dq, T(p.scale), b.queries * e);
 }
 
-template <class T>
-inline int32_t run_backward(const AttentionPlan& p, int64_t begin, int64_t end) {
+template <class T> inline int32_t run_backward(const AttentionPlan& p, int64_t begin, int64_t end) {
   const Parts<T> w = parts_of<T>(p, p.workspace + begin / p.run.grain[p.run.stage] * p.slot_bytes);
   const int64_t blocks = attention_key_blocks(p);
   for (int64_t u = begin; u < end; u++) {
-    if (p.run.n == 1)
-      whole_head(p, u, w);
-    else if (p.run.stage == 0)
-      queries_alone(p, u, w);
-    else
-      block_of_keys(p, u / blocks / p.key_heads, u / blocks % p.key_heads, u % blocks * kAttentionKeys, w, false);
+    if (p.run.n == 1) whole_head(p, u, w);
+    else if (p.run.stage == 0) queries_alone(p, u, w);
+    else block_of_keys(p, u / blocks / p.key_heads, u / blocks % p.key_heads, u % blocks * kAttentionKeys, w, false);
   }
   return TT_OK;
 }

@@ -13,19 +13,13 @@ TT_ENTRY_END
 TT_ISA_BEGIN
 
 TT_INLINE void widen_row(float* out, const char* x, int64_t n, int32_t dtype) {
-  if (dtype == TT_F16)
-    widen_run(reinterpret_cast<const F16*>(x), n, out);
-  else if (dtype == TT_BF16)
-    widen_run(reinterpret_cast<const Bf16*>(x), n, out);
-  else
-    __builtin_memcpy(out, x, size_t(n) * 4);
+  if (dtype == TT_F16) widen_run(reinterpret_cast<const F16*>(x), n, out);
+  else if (dtype == TT_BF16) widen_run(reinterpret_cast<const Bf16*>(x), n, out);
+  else __builtin_memcpy(out, x, size_t(n) * 4);
 }
 TT_INLINE void widen_row(double* out, const char* x, int64_t n, int32_t) { __builtin_memcpy(out, x, size_t(n) * 8); }
 
-template <class T>
-TT_INLINE bool is_native(int32_t dtype) {
-  return dtype == (sizeof(T) == 8 ? TT_F64 : TT_F32);
-}
+template <class T> TT_INLINE bool is_native(int32_t dtype) { return dtype == (sizeof(T) == 8 ? TT_F64 : TT_F32); }
 
 template <class T>
 TT_INLINE const T* rows_of(const char* x, int64_t stride, int64_t n, int64_t width, int32_t dtype, T* buffer) {
@@ -34,9 +28,8 @@ TT_INLINE const T* rows_of(const char* x, int64_t stride, int64_t n, int64_t wid
   return buffer;  // also of distant rows, which would share cache sets
 }
 
-template <class T>
-TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t m, int64_t n, int64_t k,
-                          bool add) {
+template <class T> TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t m,
+                                             int64_t n, int64_t k, bool add) {
   MatmulPlan p;
   p.m = m, p.n = n, p.k = k;
   p.a = reinterpret_cast<const char*>(a), p.b = reinterpret_cast<const char*>(b);
@@ -53,8 +46,7 @@ TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, int64_t a_col, const 
 
 // n <= kMaskKeys values of the mask, `stride` bytes apart, as what is added to the scores.
 constexpr int64_t kMaskKeys = 32;
-template <class T>
-TT_NOINLINE void mask_row(T* out, const char* m, int64_t stride, int64_t n, int32_t dtype) {
+template <class T> TT_NOINLINE void mask_row(T* out, const char* m, int64_t stride, int64_t n, int32_t dtype) {
   alignas(64) char run[kMaskKeys * 8];
   const int64_t item = kItemSize[dtype];
   if (stride != item) {
@@ -73,8 +65,7 @@ TT_NOINLINE void mask_row(T* out, const char* m, int64_t stride, int64_t n, int3
 }
 
 // Rows of the mask, of one query each, are turned like the scores; if all queries share one, it is added as it is.
-template <class T>
-TT_NOINLINE void add_mask(const AttentionPlan& p, const AttentionBlock& b, T* s, T* spare) {
+template <class T> TT_NOINLINE void add_mask(const AttentionPlan& p, const AttentionBlock& b, T* s, T* spare) {
   const char* m = p.mask + b.batch * p.mask_batch + b.head * p.mask_head + b.query * p.mask_query + b.key * p.mask_key;
   alignas(64) T rows[kAttentionQueries * kMaskKeys];
   if (p.mask_query && is_native<T>(p.mask_dtype) && p.mask_key == sizeof(T)) {
@@ -96,16 +87,14 @@ TT_NOINLINE void add_mask(const AttentionPlan& p, const AttentionBlock& b, T* s,
 }
 
 // Scores of keys behind the query become -inf.
-template <class T>
-TT_INLINE void hide_later(const AttentionBlock& b, T* s) {
+template <class T> TT_INLINE void hide_later(const AttentionBlock& b, T* s) {
   for (int64_t i = b.key < b.query ? b.query - b.key : 0; i < b.keys; i++) {
     const int64_t hidden = least(b.key + i - b.query, b.lanes);
     for (int64_t j = 0; j < hidden; j++) s[i * b.lanes + j] = kMinusInfinity<T>;
   }
 }
 
-template <class T>
-TT_INLINE void turn(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width, T factor) {
+template <class T> TT_INLINE void turn(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width, T factor) {
   pack_panel(rows, width, 1, int(n), int(lanes), width, out);
   for (int64_t i = 0; i < width * lanes; i++) out[i] *= factor;
 }
@@ -117,8 +106,7 @@ TT_INLINE void scores(const AttentionPlan& p, const AttentionBlock& b, T* s, con
   if (p.causal) hide_later(b, s);
 }
 
-template <class T>
-TT_INLINE void kept(const AttentionPlan& p, const AttentionBlock& b, int64_t j, T* factor) {
+template <class T> TT_INLINE void kept(const AttentionPlan& p, const AttentionBlock& b, int64_t j, T* factor) {
   alignas(64) uint32_t words[kAttentionKeys];
   const int64_t row = (b.batch * p.heads + b.head) * p.queries + b.query + j;
   const int64_t word = row * attention_row_words(p.keys) + b.key;

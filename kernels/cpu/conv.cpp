@@ -22,9 +22,8 @@ struct PhaseDim {
 };
 
 // Terms [from, to) of a tap for columns [j, min(j + kConvNr, end)) of a group.
-template <class T>
-void pack_columns(const ConvPlan& p, int64_t group, int64_t j, int64_t end, const int64_t* tap, int64_t from,
-                  int64_t to, T* out) {
+template <class T> void pack_columns(const ConvPlan& p, int64_t group, int64_t j, int64_t end, const int64_t* tap,
+                                     int64_t from, int64_t to, T* out) {
   const bool forward = p.mode == kConvForward;
   const int64_t col_step = forward ? p.w_co : p.w_ci, row_step = forward ? p.w_ci : p.w_co;
   const T* w = reinterpret_cast<const T*>(p.weight) + group * p.s.co * p.w_co + j * col_step + from * row_step;
@@ -32,20 +31,12 @@ void pack_columns(const ConvPlan& p, int64_t group, int64_t j, int64_t end, cons
   pack_panel(w, col_step, row_step, int(end - j < kConvNr<T> ? end - j : kConvNr<T>), kConvNr<T>, to - from, out);
 }
 
-template <size_t kBytes>
-struct BitsOf;
-template <>
-struct BitsOf<4> {
-  using type = uint32_t;
-};
-template <>
-struct BitsOf<8> {
-  using type = uint64_t;
-};
+template <size_t kBytes> struct BitsOf;
+template <> struct BitsOf<4> { using type = uint32_t; };
+template <> struct BitsOf<8> { using type = uint64_t; };
 
 // A block of result pixels of one phase and group, and the taps at hand.
-template <class T>
-struct GatherUnit {
+template <class T> struct GatherUnit {
   const ConvPlan& p;
   ConvSource<T, kConvRows> source;
   const PhaseDim* dim;
@@ -119,10 +110,8 @@ struct GatherUnit {
                              first || !whole ? start : nullptr,
                              live[r / kMr],
                              j == j0 ? rows * p.gather.pixel : 0};
-    if (w > kL)
-      low ? gather_tile<T, kMr / 2, 2>(t) : gather_tile<T, kMr, 2>(t);
-    else
-      low ? gather_tile<T, kMr / 2, 1>(t) : gather_tile<T, kMr, 1>(t);
+    if (w > kL) low ? gather_tile<T, kMr / 2, 2>(t) : gather_tile<T, kMr, 2>(t);
+    else low ? gather_tile<T, kMr / 2, 1>(t) : gather_tile<T, kMr, 1>(t);
     if (whole) return;
     const Part<T> lo(int(w < kL ? w : kL)), hi(int(w > kL ? w - kL : 0));
     for (int i = 0; i < h; i++) {
@@ -260,8 +249,7 @@ struct GatherUnit {
   }
 };
 
-template <class T>
-void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
+template <class T> void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
   const bool forward = p.mode == kConvForward;
   const int64_t* full = forward ? p.s.y : p.s.x;
   for (int64_t u = begin; u < end; u++) {
@@ -288,20 +276,16 @@ void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
       const int64_t rows = (pixels + p.row_parts * 14 - 1) / (p.row_parts * 14) * 14;
       unit.row0 = u % p.row_parts * rows, unit.row1 = unit.row0 + rows < pixels ? unit.row0 + rows : pixels;
     }
-    if (p.by_cols)
-      unit.panels = p.packed + u * kConvDepth * kConvCols * int64_t(sizeof(T));
-    else if (from < pixels)
-      unit.place(from, from + p.block_rows < pixels ? from + p.block_rows : pixels);
-    else
-      continue;
+    if (p.by_cols) unit.panels = p.packed + u * kConvDepth * kConvCols * int64_t(sizeof(T));
+    else if (from < pixels) unit.place(from, from + p.block_rows < pixels ? from + p.block_rows : pixels);
+    else continue;
     unit.run();
     if (p.planes) unit.finish(from);
   }
 }
 
 // Stage 0: the panels of kConvCols columns of a group.
-template <class T>
-void pack_units_of(const ConvPlan& p, int64_t begin, int64_t end) {
+template <class T> void pack_units_of(const ConvPlan& p, int64_t begin, int64_t end) {
   const bool forward = p.mode == kConvForward;
   const int64_t cols = forward ? p.s.co : p.s.ci, depth = forward ? p.s.ci : p.s.co, taps = p.s.taps();
   const int64_t col_blocks = (cols + kConvCols - 1) / kConvCols;
@@ -317,8 +301,7 @@ void pack_units_of(const ConvPlan& p, int64_t begin, int64_t end) {
 }
 
 // The same for groups of one channel: [taps][groups].
-template <class T>
-void pack_depthwise(const ConvPlan& p) {
+template <class T> void pack_depthwise(const ConvPlan& p) {
   T* out = reinterpret_cast<T*>(p.packed);
   for (int64_t t = 0; t < p.s.taps(); t++) {
     const T* w = reinterpret_cast<const T*>(p.weight) + t / p.s.k[2] / p.s.k[1] * p.w_k[0] +
@@ -327,14 +310,10 @@ void pack_depthwise(const ConvPlan& p) {
   }
 }
 
-template <class T>
-int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end) {
-  if (p.mode == kConvScatter)
-    p.run.stage == 0 ? pack_scatter<T>(p) : scatter_units<T>(p, begin, end);
-  else if (p.depthwise && p.run.stage == 0)
-    pack_depthwise<T>(p);
-  else
-    p.run.stage == 0 ? pack_units_of<T>(p, begin, end) : gather_units<T>(p, begin, end);
+template <class T> int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end) {
+  if (p.mode == kConvScatter) p.run.stage == 0 ? pack_scatter<T>(p) : scatter_units<T>(p, begin, end);
+  else if (p.depthwise && p.run.stage == 0) pack_depthwise<T>(p);
+  else p.run.stage == 0 ? pack_units_of<T>(p, begin, end) : gather_units<T>(p, begin, end);
   return TT_OK;
 }
 

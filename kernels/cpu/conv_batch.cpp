@@ -75,10 +75,8 @@ struct Spread {
         to += n * step;
         continue;
       }
-      if (whole)
-        turn(tile, kN, from + e, p.channels * plane);
-      else
-        turn_part(from + e, images, n);
+      if (whole) turn(tile, kN, from + e, p.channels * plane);
+      else turn_part(from + e, images, n);
       for (int64_t i = 0; i < n; i++) {
         move(to, tile + i * kN);
         to += step;
@@ -100,8 +98,7 @@ struct BatchTile {
   float* out;               // [kM][kN pixels][kN]
 };
 
-template <int kM>
-TT_NOINLINE void batch_tile(const BatchTile& t) {
+template <int kM> TT_NOINLINE void batch_tile(const BatchTile& t) {
   for (int lane = 0; lane < kN; lane += kWide * kL) {
     Vec<float> acc[kM][kPixels][kWide];
     TT_UNROLL
@@ -231,8 +228,7 @@ struct SlopeTile {
 };
 
 // sums = or += products of kM channels of y and kTerms elements of x's windows, lane by lane.
-template <int kM>
-TT_NOINLINE void slope_tile(const SlopeTile& t) {
+template <int kM> TT_NOINLINE void slope_tile(const SlopeTile& t) {
   for (int lane = 0; lane < kN; lane += kL) {
     Vec<float> acc[kM][kTerms];
     TT_UNROLL

@@ -5,8 +5,7 @@
 
 TT_ISA_BEGIN
 
-template <class T>
-struct GatherTile {
+template <class T> struct GatherTile {
   const T* const* rows;  // [taps][pitch]: kMr addresses of each tap
   int64_t pitch;
   const T* const* b;       // [taps] panels, from term `from` on
@@ -18,8 +17,7 @@ struct GatherTile {
 };
 
 // out (kMr rows, kVecs vectors) = start + or += sum over taps and terms of rows · b.
-template <class T, int kMr, int kVecs>
-TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
+template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
   constexpr int kL = kLanes<T>;
   Vec<T> acc[kMr][kVecs];
   T* const* fetch = t.out;  // a row to be written comes every fourth term: all at once would fill the miss buffers

@@ -7,8 +7,7 @@
 TT_ISA_BEGIN
 
 // [columns (tap, ci), in panels][co]
-template <class T>
-void pack_scatter(const ConvPlan& p) {
+template <class T> void pack_scatter(const ConvPlan& p) {
   const int64_t cols = p.s.taps() * p.s.ci;
   T* out = reinterpret_cast<T*>(p.packed);
   const T* w = reinterpret_cast<const T*>(p.weight);
@@ -21,8 +20,7 @@ void pack_scatter(const ConvPlan& p) {
   }
 }
 
-template <class T>
-struct ScatterImage {
+template <class T> struct ScatterImage {
   // Columns [at, at + n) of a panel: they are added `shift` elements behind the pixel's place in row (d0, d1) of its
   // window.
   struct Piece {
@@ -111,8 +109,7 @@ struct ScatterImage {
 };
 
 // Units: images.
-template <class T>
-void scatter_units(const ConvPlan& p, int64_t begin, int64_t end) {
+template <class T> void scatter_units(const ConvPlan& p, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; u++) {
     ScatterImage<T> image(p, u);
     image.run();

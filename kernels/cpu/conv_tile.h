@@ -15,10 +15,8 @@ constexpr int kConvMaxRows = 6;
 #else
 constexpr int kConvMaxRows = 4;
 #endif
-template <class T>
-constexpr int kConvMr = sizeof(T) == 4 ? kConvMaxRows : 4;
-template <class T>
-constexpr int kConvNr = 2 * kLanes<T>;
+template <class T> constexpr int kConvMr = sizeof(T) == 4 ? kConvMaxRows : 4;
+template <class T> constexpr int kConvNr = 2 * kLanes<T>;
 static_assert(kConvRows % kConvMaxRows == 0 && kConvRows % 4 == 0);
 
 // Position of a walk over the pixels of images, in row-major order; or, if n images are given, over the first row of
@@ -55,8 +53,7 @@ struct ConvWalk {
 };
 
 // to[i] = from + i * step for i < n; up to a vector more may be written.
-template <class T>
-TT_INLINE void fill_addresses(T** to, T* from, int64_t step, int64_t n) {
+template <class T> TT_INLINE void fill_addresses(T** to, T* from, int64_t step, int64_t n) {
   constexpr int kL = kLanes<int64_t>;
   constexpr int64_t kRamp[8] = {0, 1, 2, 3, 4, 5, 6, 7};
   const int64_t bytes = step * int64_t(sizeof(T));
@@ -66,8 +63,7 @@ TT_INLINE void fill_addresses(T** to, T* from, int64_t step, int64_t n) {
 constexpr int64_t kConvSlack = 8;  // addresses that fill_addresses may write too many
 
 // The addresses of up to kN pixels (rows) of a source.
-template <class T, int kN>
-struct ConvSource {
+template <class T, int kN> struct ConvSource {
   // Rows [at, at + n): pixels of one line, `step` apart.
   struct Line {
     int64_t at, n, c0, c1, c2, offset;  // coordinates in the source, before a tap is added

@@ -3,8 +3,7 @@
 
 TT_ISA_BEGIN
 
-template <class T>
-struct WeightTile {
+template <class T> struct WeightTile {
   const T* const* x;   // n pixels
   const T* const* y;   // the pixels of y that they meet
   int64_t n, at, col;  // first of the kMr channels of x, of the columns of y
@@ -14,8 +13,7 @@ struct WeightTile {
 };
 
 // out (kMr channels of x, kVecs vectors) = or += sum over pixels of x · y.
-template <class T, int kMr, int kVecs>
-TT_NOINLINE void weight_tile(const WeightTile<T>& t) {
+template <class T, int kMr, int kVecs> TT_NOINLINE void weight_tile(const WeightTile<T>& t) {
   constexpr int kL = kLanes<T>;
   Vec<T> acc[kMr][kVecs];
   TT_UNROLL
@@ -52,10 +50,8 @@ TT_NOINLINE void weight_tile(const WeightTile<T>& t) {
   }
 }
 
-template <class T>
-using WeightMicro = void (*)(const WeightTile<T>&);
-template <class T>
-TT_INLINE WeightMicro<T> weight_micro(int rows, int vecs) {
+template <class T> using WeightMicro = void (*)(const WeightTile<T>&);
+template <class T> TT_INLINE WeightMicro<T> weight_micro(int rows, int vecs) {
 #define TT_ROW(r) \
   { weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 1>, weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 2> }
   static constexpr WeightMicro<T> kTable[14][2] = {TT_ROW(1),  TT_ROW(2),  TT_ROW(3),  TT_ROW(4), TT_ROW(5),
@@ -65,8 +61,7 @@ TT_INLINE WeightMicro<T> weight_micro(int rows, int vecs) {
   return kTable[rows - 1][vecs - 1];
 }
 
-template <class T>
-struct WeightUnit {
+template <class T> struct WeightUnit {
   const ConvWeightPlan& p;
   ConvSource<T, kConvChunk> source;
   const int64_t cols, ld, y_row;  // ld: columns rounded up
@@ -144,8 +139,7 @@ TT_INLINE int64_t conv_piece(int64_t size, int64_t n, int64_t i) {
   return size / n * i + (size % n < i ? size % n : i);
 }
 
-template <class T>
-void add_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
+template <class T> void add_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
   const int64_t taps = p.gather.taps[0] * p.gather.taps[1] * p.gather.taps[2];
   const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2], blocks = p.tap_blocks * p.col_blocks;
   for (int64_t u = begin; u < end; u++) {
@@ -181,16 +175,14 @@ void sum_block(const ConvWeightPlan& p, const T* from, int64_t part, int64_t c, 
     transpose<T>(r);
     for (int64_t k = 0; k < kL && j + k < width; k++) {
       T* row = to + (j + k) * p.w_co;
-      if (p.w_ci == 1)
-        store(row, r[k], Part<T>(int(channels)));
+      if (p.w_ci == 1) store(row, r[k], Part<T>(int(channels)));
       else
         for (int64_t i = 0; i < channels; i++) row[i * p.w_ci] = r[k][i];
     }
   }
 }
 
-template <class T>
-void sum_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
+template <class T> void sum_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
   const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols, rows = p.s.taps() * p.s.ci,
                 part = p.s.groups * rows * ld;
   for (int64_t u = begin; u < end; u++) {
@@ -208,8 +200,7 @@ void sum_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
 
 // ---- groups of one channel: vectors of groups ----
 
-template <class T>
-struct DepthUnit {
+template <class T> struct DepthUnit {
   const ConvWeightPlan& p;
   ConvSource<T, kConvChunk> source;
   const T* table[kConvChunk + kConvSlack];
@@ -251,8 +242,7 @@ struct DepthUnit {
     }
   }
 };
-template <class T>
-void sum_depthwise(const ConvWeightPlan& p) {
+template <class T> void sum_depthwise(const ConvWeightPlan& p) {
   const int64_t part = p.s.taps() * p.s.groups;
   const T* from = reinterpret_cast<const T*>(p.sums);
   for (int64_t t = 0; t < p.s.taps(); t++) {
@@ -266,8 +256,7 @@ void sum_depthwise(const ConvWeightPlan& p) {
   }
 }
 
-template <class T>
-int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin, int64_t end) {
+template <class T> int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin, int64_t end) {
   if (p.depthwise) {
     if (p.run.stage == 1) return sum_depthwise<T>(p), TT_OK;
     for (int64_t u = begin; u < end; u++) DepthUnit<T>(p).run(u);

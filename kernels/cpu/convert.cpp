@@ -16,15 +16,13 @@ constexpr int32_t kWideOf[16] = {kI32, kI32, kI32, kI32, kI32, kI32, kI64, kF32,
 constexpr bool is_wide(int32_t dtype) { return dtype == TT_I32 || dtype == TT_I64 || dtype >= TT_F32; }
 
 // Float to integer as cvttss2si does it, defined for every input.
-template <class I, class F>
-TT_INLINE I truncate_to(F x) {
+template <class I, class F> TT_INLINE I truncate_to(F x) {
   constexpr F kLimit = sizeof(I) == 4 ? F(0x1p31) : F(0x1p63);
   const bool fits = x >= -kLimit && x < kLimit;
   return I(fits ? x : -kLimit);
 }
 
-template <class D, class S>
-TT_INLINE D convert(S s) {
+template <class D, class S> TT_INLINE D convert(S s) {
   if constexpr (kIsComplex<S>) {
     if constexpr (kIsComplex<D>) return {typename D::Real(s.re), typename D::Real(s.im)};
     else return convert<D>(s.re);
@@ -39,15 +37,13 @@ TT_INLINE D convert(S s) {
 
 using Pass = void (*)(void* dst, const void* src, int64_t n);
 
-template <class D, class S>
-void wide_pass(void* dst, const void* src, int64_t n) {
+template <class D, class S> void wide_pass(void* dst, const void* src, int64_t n) {
   auto* TT_RESTRICT d = static_cast<D*>(dst);
   const auto* TT_RESTRICT s = static_cast<const S*>(src);
   TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = convert<D>(s[i]);
 }
 
-template <class S>
-void to_bool_pass(void* dst, const void* src, int64_t n) {
+template <class S> void to_bool_pass(void* dst, const void* src, int64_t n) {
   auto* TT_RESTRICT d = static_cast<uint8_t*>(dst);
   const auto* TT_RESTRICT s = static_cast<const S*>(src);
   TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = s[i] != S{};
@@ -118,9 +114,9 @@ void to_f16_pass(void* dst, const void* src, int64_t n) {
   TT_VECTORIZE for (; i < n; i++) d[i] = f32_to_f16(s[i]);
 }
 
-template <class D>
-constexpr Pass kWideRow[kNumWide] = {wide_pass<D, int32_t>, wide_pass<D, int64_t>, wide_pass<D, float>,
-                                     wide_pass<D, double>,  wide_pass<D, c64>,     wide_pass<D, c128>};
+template <class D> constexpr Pass kWideRow[kNumWide] = {wide_pass<D, int32_t>, wide_pass<D, int64_t>,
+                                                        wide_pass<D, float>,   wide_pass<D, double>,
+                                                        wide_pass<D, c64>,     wide_pass<D, c128>};
 
 Pass widening(int32_t dtype) {
   switch (dtype) {
@@ -157,18 +153,15 @@ Pass between(int32_t dst, int32_t src) {
 constexpr Pass kToBool[kNumWide] = {to_bool_pass<int32_t>, to_bool_pass<int64_t>, to_bool_pass<float>,
                                     to_bool_pass<double>,  to_bool_pass<c64>,     to_bool_pass<c128>};
 
-template <class T>
-void gather_as(char* dst, const char* src, int64_t stride, int64_t n) {
+template <class T> void gather_as(char* dst, const char* src, int64_t stride, int64_t n) {
   auto* TT_RESTRICT d = reinterpret_cast<T*>(dst);
   for (int64_t i = 0; i < n; i++, src += stride) d[i] = *reinterpret_cast<const T*>(src);
 }
-template <class T>
-void scatter_as(char* dst, int64_t stride, const char* src, int64_t n) {
+template <class T> void scatter_as(char* dst, int64_t stride, const char* src, int64_t n) {
   const auto* TT_RESTRICT s = reinterpret_cast<const T*>(src);
   for (int64_t i = 0; i < n; i++, dst += stride) *reinterpret_cast<T*>(dst) = s[i];
 }
-template <class T>
-void fill_as(char* dst, const char* value, int64_t n) {
+template <class T> void fill_as(char* dst, const char* value, int64_t n) {
   auto* TT_RESTRICT d = reinterpret_cast<T*>(dst);
   const T v = *reinterpret_cast<const T*>(value);
   constexpr int64_t kStep = 64 / sizeof(T);

@@ -72,8 +72,7 @@ int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block blo
 // ---- all other plans ----
 
 // Copies m elements, from position w on, between operand k and a block; rows may be short.
-template <class T, bool kGather>
-void move_rows(const Walk& w, int k, char* block, int64_t m) {
+template <class T, bool kGather> void move_rows(const Walk& w, int k, char* block, int64_t m) {
   const ElementPlan& p = *w.plan;
   const int64_t* stride = p.stride[k];
   int64_t index[kMaxPlanDims];
@@ -111,8 +110,7 @@ void move_rows(const Walk& w, int k, char* block, int64_t m) {
   }
 }
 
-template <bool kGather>
-void move_rows(const Walk& w, int k, char* block, int64_t m, int64_t itemsize) {
+template <bool kGather> void move_rows(const Walk& w, int k, char* block, int64_t m, int64_t itemsize) {
   switch (itemsize) {
     case 1: return move_rows<uint8_t, kGather>(w, k, block, m);
     case 2: return move_rows<uint16_t, kGather>(w, k, block, m);
@@ -125,11 +123,11 @@ void move_rows(const Walk& w, int k, char* block, int64_t m, int64_t itemsize) {
 struct Strided {
   const ElementPlan& plan;
   uint32_t native;
-  bool short_rows;                 // blocks span rows
-  bool unit[kMaxOperands];         // within a block the operand has unit stride
+  bool short_rows;                        // blocks span rows
+  bool unit[kMaxOperands];                // within a block the operand has unit stride
   const char* filled[kMaxOperands] = {};  // the element that operand's block repeats, as far as filled_n
   int64_t filled_n[kMaxOperands] = {};
-  int64_t most;                    // elements of a block
+  int64_t most;  // elements of a block
   Walk w;
   alignas(64) char block[kMaxOperands][kBlockBytes];
   char raw[kBlockBytes];

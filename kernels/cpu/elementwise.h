@@ -49,8 +49,7 @@ template <class F> constexpr uint32_t bool_inputs() {
   else return 0;
 }
 
-template <class F, class T, int kArity, OutKind kOut, bool kMoves>
-struct Loop {
+template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   template <int i> static constexpr bool is_bool = (bool_inputs<F>() >> i & 1) || __is_same(T, bool);
   using Out = typename OutOf<T, kOut>::type;
   static constexpr int64_t kOutSize = sizeof(Out);
@@ -186,8 +185,8 @@ TT_INLINE int32_t dispatch(SetAll, const ElementPlan& plan, int64_t begin, int64
 TT_ISA_END
 
 // One kernel: its name, functor, number of inputs, compute types (Set_…) and whether the output is bool.
-#define TT_ELEMENTWISE(name, functor, arity, compute_set, out_kind)                                             \
-  TT_KERNEL(name)(const void* plan, int64_t begin, int64_t end) noexcept {                                       \
+#define TT_ELEMENTWISE(name, functor, arity, compute_set, out_kind)                                               \
+  TT_KERNEL(name)(const void* plan, int64_t begin, int64_t end) noexcept {                                        \
     return dispatch<functor, arity, kOut_##out_kind>(Set_##compute_set{}, *static_cast<const ElementPlan*>(plan), \
-                                                     begin, end);                                               \
+                                                     begin, end);                                                 \
   }

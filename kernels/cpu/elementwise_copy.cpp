@@ -126,7 +126,8 @@ int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept {
     return TT_OK;
   }
   const int crossed = crossed_dim(plan);
-  const bool plain = plan.ndim > 1 && plan.dtype[0] == plan.dtype[1] && plan.stride[0][0] == item && plan.stride[1][0] == item;
+  const bool plain =
+      plan.ndim > 1 && plan.dtype[0] == plan.dtype[1] && plan.stride[0][0] == item && plan.stride[1][0] == item;
   Walk w;
   w.start(plan, begin);
   for (int64_t i = begin, m; i < end; i += m) {

@@ -18,12 +18,17 @@ TT_INLINE uint32_t bits(Mask m) { return uint32_t(_mm256_movemask_pd(__m256d(m))
 #endif
 TT_INLINE V select(Mask m, V a, V b) { return V((Mask(a) & m) | (Mask(b) & ~m)); }
 
-TT_INLINE Mask tiny(const VectorFunction& f, V magnitude) { return (magnitude < splat(f.least)) & (magnitude > splat(0.0)); }
-TT_INLINE Mask near_zero(const VectorFunction& f, V magnitude) { return (magnitude < splat(f.near)) & ~tiny(f, magnitude); }
+TT_INLINE Mask tiny(const VectorFunction& f, V magnitude) {
+  return (magnitude < splat(f.least)) & (magnitude > splat(0.0));
+}
+TT_INLINE Mask near_zero(const VectorFunction& f, V magnitude) {
+  return (magnitude < splat(f.near)) & ~tiny(f, magnitude);
+}
 
 // One register with elements of other ranges than the near one.
 TT_NOINLINE V mixed(const VectorFunction& f, Function fn, V x, V magnitude) {
-  const Mask near = near_zero(f, magnitude), far = ~(magnitude <= splat(f.far)) | tiny(f, magnitude), between = ~(near | far);  // far: nan too
+  const Mask near = near_zero(f, magnitude), far = ~(magnitude <= splat(f.far)) | tiny(f, magnitude),
+             between = ~(near | far);  // far: nan too
   V y = fn(select(near, x, splat(kNear)));
   if (bits(between)) y = select(between, fn(select(between, x, splat(kBetween))), y);
   for (uint32_t rest = bits(far); rest; rest &= rest - 1) {
@@ -59,7 +64,8 @@ void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept {
   auto* to = reinterpret_cast<double*>(out);
   const auto* from = reinterpret_cast<const double*>(in);
 #if TT_VEC_BYTES > 16
-  if (auto fn = reinterpret_cast<Function>(reinterpret_cast<uintptr_t>(sleef_function(id, kIsa)))) return map_registers(f, fn, to, from, n);
+  if (auto fn = reinterpret_cast<Function>(reinterpret_cast<uintptr_t>(sleef_function(id, kIsa))))
+    return map_registers(f, fn, to, from, n);
   _mm256_zeroupper();  // the C library's SSE code takes three times as long where an upper half is in use
 #endif
   const auto scalar = f.scalar;

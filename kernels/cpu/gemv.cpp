@@ -6,8 +6,7 @@ TT_ISA_BEGIN
 
 // out[i] = the dot product of a and column i of b (each a run, b_col apart). The lanes of a sum are added as add_lanes
 // does; while that goes on, the next column is already on its way.
-template <class T>
-void dot_runs(const T* a, const T* b, int64_t b_col, int64_t k, int cols, T* out) {
+template <class T> void dot_runs(const T* a, const T* b, int64_t b_col, int64_t k, int cols, T* out) {
   constexpr int kL = kLanes<T>, kChains = 8;
   for (int i = 0; i < cols; i++, b += b_col) {
     Vec<T> acc[kChains];
@@ -63,8 +62,7 @@ void dot_columns(const T* a, int64_t a_row, const T* b, int64_t b_col, int64_t k
 }
 
 // out[i] = the lanes of x[i] added by a fixed tree.
-template <class T>
-TT_NOINLINE void add_lanes(const Vec<T>* sums, T* out) {
+template <class T> TT_NOINLINE void add_lanes(const Vec<T>* sums, T* out) {
   constexpr int kL = kLanes<T>;
   Vec<T> x[kL];
   TT_UNROLL
@@ -89,8 +87,7 @@ void dot_all(const T* a, int64_t a_row, const T* b, int64_t b_col, int64_t k, in
 
 // Rows [r0, r0 + kRows), up to kLanes columns from j. Long sums of one row stream b in order, which is what memory
 // likes best; else the columns share the loads of a.
-template <class T, int kRows>
-void dot_group(const MatmulPlan& p, const BatchWalk& w, int64_t r0, int64_t j, int cols) {
+template <class T, int kRows> void dot_group(const MatmulPlan& p, const BatchWalk& w, int64_t r0, int64_t j, int cols) {
   constexpr int kL = kLanes<T>, kCols = 4 < kL ? 4 : kL;
   const T* a = reinterpret_cast<const T*>(w.a) + r0 * p.a_row;
   const T* b = reinterpret_cast<const T*>(w.b) + j * p.b_col;
@@ -145,21 +142,18 @@ void add_all_terms(const MatmulPlan& p, const T* a, const T* b, int64_t q, int64
   for (; q < end; q++, a += p.a_col, b += p.b_row) add_terms<T, kRows, 1>(a, p.a_row, p.a_col, b, p.b_row, n, y);
 }
 
-template <class T>
-struct RowBlock {
+template <class T> struct RowBlock {
   void (*dot)(const MatmulPlan&, const BatchWalk&, int64_t, int64_t, int);
   void (*add)(const MatmulPlan&, const T*, const T*, int64_t, int64_t, int64_t, T*);
 };
 // By number of rows - 1.
-template <class T>
-constexpr RowBlock<T> kRowBlocks[4] = {{dot_group<T, 1>, add_all_terms<T, 1>},
-                                       {dot_group<T, 2>, add_all_terms<T, 2>},
-                                       {dot_group<T, 3>, add_all_terms<T, 3>},
-                                       {dot_group<T, 4>, add_all_terms<T, 4>}};
+template <class T> constexpr RowBlock<T> kRowBlocks[4] = {{dot_group<T, 1>, add_all_terms<T, 1>},
+                                                          {dot_group<T, 2>, add_all_terms<T, 2>},
+                                                          {dot_group<T, 3>, add_all_terms<T, 3>},
+                                                          {dot_group<T, 4>, add_all_terms<T, 4>}};
 
 // Columns [j, j + n) as dot products. The columns of a group stay in the cache while the blocks of rows pass.
-template <class T>
-void dot_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
+template <class T> void dot_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
   const int64_t blocks = matmul_ceil(p.m, 4);
   for (int64_t i = 0; i < n; i += kLanes<T>)
     for (int64_t at = 0; at < blocks; at++) {
@@ -169,8 +163,7 @@ void dot_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
 }
 
 // Columns [j, j + n) as sums of rows of b, a few rows at a time.
-template <class T>
-void wide_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
+template <class T> void wide_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
   constexpr int64_t kSize = sizeof(T);
   alignas(64) T y[kMatmulRowsSums / kSize];
   const int64_t blocks = matmul_ceil(p.m, 4), ld = matmul_ceil(n, kLanes<T>) * kLanes<T>;
@@ -187,17 +180,14 @@ void wide_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
   finish<T, T>(p, w.c, w.d, 0, j, int(p.m), int(n), y, ld, true);
 }
 
-template <class T>
-void rows_of(const MatmulPlan& p, int64_t begin, int64_t end) {
+template <class T> void rows_of(const MatmulPlan& p, int64_t begin, int64_t end) {
   const int64_t width = matmul_rows_unit(p), per_product = matmul_ceil(p.n, width);
   const bool by_dot = matmul_rows_by_dot(p);
   BatchWalk w(p, begin / per_product);
   for (int64_t at = begin % per_product; begin < end; begin++) {
     const int64_t j = at * width, n = matmul_min(width, p.n - j);
-    if (by_dot)
-      dot_unit<T>(p, w, j, n);
-    else
-      wide_unit<T>(p, w, j, n);
+    if (by_dot) dot_unit<T>(p, w, j, n);
+    else wide_unit<T>(p, w, j, n);
     if (++at == per_product) at = 0, w.next();
   }
 }
@@ -207,10 +197,8 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 TT_KERNEL(matmul_rows)(const void* plan, int64_t begin, int64_t end) noexcept {
   const MatmulPlan& p = *static_cast<const MatmulPlan*>(plan);
-  if (p.dtype == TT_F32)
-    rows_of<float>(p, begin, end);
-  else
-    rows_of<double>(p, begin, end);
+  if (p.dtype == TT_F32) rows_of<float>(p, begin, end);
+  else rows_of<double>(p, begin, end);
   return TT_OK;
 }
 TT_ENTRY_END

@@ -25,8 +25,7 @@ struct Move {
   void (*run)(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept;
 };
 
-template <class E>
-struct Get {
+template <class E> struct Get {
   static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t) noexcept {
     for (int64_t k = 0; k < n; k++) {
       *reinterpret_cast<E*>(b + k * sb) = *reinterpret_cast<const E*>(a + place(index[k], k));
@@ -45,8 +44,7 @@ struct Get {
   }
 };
 
-template <class E>
-struct Put {
+template <class E> struct Put {
   static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t) noexcept {
     for (int64_t k = 0; k < n; k++) {
       *reinterpret_cast<E*>(a + place(index[k], k)) = *reinterpret_cast<const E*>(b + k * sb);
@@ -65,13 +63,9 @@ TT_INLINE void add(float* a, float b) { *a += b; }
 TT_INLINE void add(double* a, double b) { *a += b; }
 TT_INLINE void add(F16* a, F16 b) { *a = narrow_f16(widen(*a) + widen(b)); }
 TT_INLINE void add(BF16* a, BF16 b) { *a = narrow_bf16(widen(*a) + widen(b)); }
-template <class R>
-TT_INLINE void add(Complex<R>* a, Complex<R> b) {
-  a->re += b.re, a->im += b.im;
-}
+template <class R> TT_INLINE void add(Complex<R>* a, Complex<R> b) { a->re += b.re, a->im += b.im; }
 
-template <class E>
-struct Accumulate {
+template <class E> struct Accumulate {
   static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t skip) noexcept {
     for (int64_t k = 0; k < n; k++) {
       if (index[k] != skip) add(reinterpret_cast<E*>(a + place(index[k], k)), *reinterpret_cast<const E*>(b + k * sb));
@@ -131,50 +125,32 @@ TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin
   return TT_OK;
 }
 
-template <class M>
-constexpr Move kMove = {M::each, M::run};
+template <class M> constexpr Move kMove = {M::each, M::run};
 
-template <template <class> class M>
-inline const Move& move_of(int32_t dtype) {
+template <template <class> class M> inline const Move& move_of(int32_t dtype) {
   switch (kItemSize[dtype]) {
-    case 1:
-      return kMove<M<uint8_t>>;
-    case 2:
-      return kMove<M<uint16_t>>;
-    case 4:
-      return kMove<M<uint32_t>>;
-    case 8:
-      return kMove<M<uint64_t>>;
-    default:
-      return kMove<M<Bits128>>;
+    case 1: return kMove<M<uint8_t>>;
+    case 2: return kMove<M<uint16_t>>;
+    case 4: return kMove<M<uint32_t>>;
+    case 8: return kMove<M<uint64_t>>;
+    default: return kMove<M<Bits128>>;
   }
 }
 
 inline const Move& accumulation_of(int32_t dtype) {
   switch (dtype) {
-    case TT_BOOL:
-      return kMove<Accumulate<Bool>>;
+    case TT_BOOL: return kMove<Accumulate<Bool>>;
     case TT_U8:
-    case TT_I8:
-      return kMove<Accumulate<uint8_t>>;
-    case TT_I16:
-      return kMove<Accumulate<uint16_t>>;
-    case TT_I32:
-      return kMove<Accumulate<uint32_t>>;
-    case TT_I64:
-      return kMove<Accumulate<uint64_t>>;
-    case TT_F16:
-      return kMove<Accumulate<F16>>;
-    case TT_BF16:
-      return kMove<Accumulate<BF16>>;
-    case TT_F32:
-      return kMove<Accumulate<float>>;
-    case TT_F64:
-      return kMove<Accumulate<double>>;
-    case TT_C64:
-      return kMove<Accumulate<C64>>;
-    default:
-      return kMove<Accumulate<C128>>;
+    case TT_I8: return kMove<Accumulate<uint8_t>>;
+    case TT_I16: return kMove<Accumulate<uint16_t>>;
+    case TT_I32: return kMove<Accumulate<uint32_t>>;
+    case TT_I64: return kMove<Accumulate<uint64_t>>;
+    case TT_F16: return kMove<Accumulate<F16>>;
+    case TT_BF16: return kMove<Accumulate<BF16>>;
+    case TT_F32: return kMove<Accumulate<float>>;
+    case TT_F64: return kMove<Accumulate<double>>;
+    case TT_C64: return kMove<Accumulate<C64>>;
+    default: return kMove<Accumulate<C128>>;
   }
 }
 

@@ -39,8 +39,7 @@ struct IndexWalk {
 inline void report(int64_t* first_bad, int64_t position) {
   int64_t seen = __atomic_load_n(first_bad, __ATOMIC_RELAXED);
   while (position < seen &&
-         !__atomic_compare_exchange_n(first_bad, &seen, position, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
+         !__atomic_compare_exchange_n(first_bad, &seen, position, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 
 TT_NOINLINE bool all_inside(const IndexCheckPlan& p, const int64_t* v, int64_t n) {
@@ -52,8 +51,7 @@ TT_NOINLINE bool all_inside(const IndexCheckPlan& p, const int64_t* v, int64_t n
   return !bad;
 }
 
-template <class F>
-inline int32_t check_chunks(const IndexCheckPlan& p, int64_t begin, int64_t end, const F& f) {
+template <class F> inline int32_t check_chunks(const IndexCheckPlan& p, int64_t begin, int64_t end, const F& f) {
   const int64_t last = end * kIndexChunk < p.n ? end * kIndexChunk : p.n;
   IndexWalk walk(p, begin * kIndexChunk);
   alignas(64) int64_t v[kBlock];
@@ -69,14 +67,11 @@ inline int32_t check_chunks(const IndexCheckPlan& p, int64_t begin, int64_t end,
   return TT_OK;
 }
 
-template <class T>
-inline void write_arange(const ArangePlan& p, int64_t from, int64_t to) {
+template <class T> inline void write_arange(const ArangePlan& p, int64_t from, int64_t to) {
   T* out = reinterpret_cast<T*>(p.out);
   for (int64_t i = from; i < to; i++) {
-    if constexpr (T(0.5) != 0)
-      out[i] = T(p.start + double(i) * p.step);
-    else
-      out[i] = T(uint64_t(p.start_int) + uint64_t(i) * uint64_t(p.step_int));
+    if constexpr (T(0.5) != 0) out[i] = T(p.start + double(i) * p.step);
+    else out[i] = T(uint64_t(p.start_int) + uint64_t(i) * uint64_t(p.step_int));
   }
 }
 
@@ -89,8 +84,7 @@ inline void write_arange_narrow(const ArangePlan& p, int64_t from, int64_t to) {
   }
 }
 
-template <class R>
-inline void write_arange_complex(const ArangePlan& p, int64_t from, int64_t to) {
+template <class R> inline void write_arange_complex(const ArangePlan& p, int64_t from, int64_t to) {
   Complex<R>* out = reinterpret_cast<Complex<R>*>(p.out);
   for (int64_t i = from; i < to; i++) out[i] = {R(p.start + double(i) * p.step), 0};
 }
@@ -175,32 +169,15 @@ TT_KERNEL(fill_arange)(const void* plan, int64_t begin, int64_t end) noexcept {
       for (int64_t i = from; i < to; i++) p.out[i] = char(p.start_int + i * p.step_int != 0);
       break;
     case TT_U8:
-    case TT_I8:
-      write_arange<uint8_t>(p, from, to);
-      break;
-    case TT_I16:
-      write_arange<uint16_t>(p, from, to);
-      break;
-    case TT_I32:
-      write_arange<uint32_t>(p, from, to);
-      break;
-    case TT_I64:
-      write_arange<uint64_t>(p, from, to);
-      break;
-    case TT_F32:
-      write_arange<float>(p, from, to);
-      break;
-    case TT_F64:
-      write_arange<double>(p, from, to);
-      break;
-    case TT_C64:
-      write_arange_complex<float>(p, from, to);
-      break;
-    case TT_C128:
-      write_arange_complex<double>(p, from, to);
-      break;
-    default:
-      write_arange_narrow(p, from, to);
+    case TT_I8: write_arange<uint8_t>(p, from, to); break;
+    case TT_I16: write_arange<uint16_t>(p, from, to); break;
+    case TT_I32: write_arange<uint32_t>(p, from, to); break;
+    case TT_I64: write_arange<uint64_t>(p, from, to); break;
+    case TT_F32: write_arange<float>(p, from, to); break;
+    case TT_F64: write_arange<double>(p, from, to); break;
+    case TT_C64: write_arange_complex<float>(p, from, to); break;
+    case TT_C128: write_arange_complex<double>(p, from, to); break;
+    default: write_arange_narrow(p, from, to);
   }
   return TT_OK;
 }

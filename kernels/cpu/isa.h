@@ -10,9 +10,19 @@
 #error "TT_ISA is set by the build"
 #endif
 
-#define TT_ISA_BEGIN namespace TT_NS { namespace TT_ISA { namespace {
-#define TT_ISA_END } } }
+#define TT_ISA_BEGIN \
+  namespace TT_NS {  \
+  namespace TT_ISA { \
+  namespace {
+#define TT_ISA_END \
+  }                \
+  }                \
+  }
 // Defines an entry point: TT_KERNEL(name)(const void* plan, int64_t begin, int64_t end) noexcept { … }
 #define TT_KERNEL(name) int32_t name
-#define TT_ENTRY_BEGIN namespace TT_NS { namespace TT_ISA {
-#define TT_ENTRY_END } }
+#define TT_ENTRY_BEGIN \
+  namespace TT_NS {    \
+  namespace TT_ISA {
+#define TT_ENTRY_END \
+  }                  \
+  }

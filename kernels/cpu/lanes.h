@@ -37,7 +37,7 @@ TT_INLINE double power_of_two(int64_t n) { return bits_f64(uint64_t(n + 1023) <<
 
 template <class V> V splat(float);
 template <> TT_INLINE float splat<float>(float x) { return x; }
-TT_INLINE float at_least(float a, float low) { return a < low ? low : a; }   // nan stays
+TT_INLINE float at_least(float a, float low) { return a < low ? low : a; }  // nan stays
 TT_INLINE float at_most(float a, float high) { return a > high ? high : a; }
 TT_INLINE float nearest(float x) { return (x + kRound) - kRound; }  // |x| < 2^22
 // x * 2^n for an integer n in [-252, 254], rounded once.

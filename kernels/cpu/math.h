@@ -17,8 +17,7 @@ namespace math {
 constexpr float kLog2e = 0x1.715476p+0f, kLn2Hi = 0x1.62e4p-1f, kLn2Lo = 0x1.7f7d1cp-20f;
 
 // m with exp(x + lost) = 2^n m, for what the caller's x has rounded off; x ends at -150 and 89.
-template <class V>
-TT_INLINE V exp_parts(V x, V lost, V* exponent) {
+template <class V> TT_INLINE V exp_parts(V x, V lost, V* exponent) {
   const V c = at_most(at_least(x, -150.0f), 89.0f);
   const V n = nearest(c * kLog2e);
   const V r = fma(n, -kLn2Lo, fma(n, -kLn2Hi, c)) + lost;
@@ -29,16 +28,14 @@ TT_INLINE V exp_parts(V x, V lost, V* exponent) {
   *exponent = n;
   return fma(r * r, p, r) + 1.0f;
 }
-template <class V>
-TT_INLINE V exp_lanes(V x) {
+template <class V> TT_INLINE V exp_lanes(V x) {
   V n;
   const V m = exp_parts(x, splat<V>(-0.0f), &n);  // adding -0 changes nothing and is left out
   return scale(m, n);
 }
 
 // 2^x, the same with r = (x - n) ln2, where x - n is exact.
-template <class V>
-TT_INLINE V exp2_lanes(V x) {
+template <class V> TT_INLINE V exp2_lanes(V x) {
   const V c = at_most(at_least(x, -151.0f), 129.0f), n = nearest(c), r = (c - n) * 0x1.62e43p-1f;
   V p = fma(r, 0x1.6a2366p-10f, splat<V>(0x1.123a6ap-7f));
   p = fma(p, r, 0x1.5558f4p-5f);
@@ -65,8 +62,7 @@ TT_INLINE double exp(double x) {
 // ---- sigmoid, tanh: quotients of e = exp(-t) = 2^n (1 + p), p = r + r^2 P(r); P: 2^-26 relative to p ----
 // One Newton step on the quotient puts back the rounding errors of its parts, and of the rough reciprocal.
 
-template <class V>
-TT_INLINE V expm1_series(V r) {  // P(r)
+template <class V> TT_INLINE V expm1_series(V r) {  // P(r)
   const V r2 = r * r, low = fma(r, 0x1.5554aep-3f, splat<V>(0.5f));
   const V high = fma(r, 0x1.12288p-7f, splat<V>(0x1.555486p-5f));
   return fma(r2, fma(r2, 0x1.6d99bep-10f, high), low);
@@ -74,8 +70,7 @@ TT_INLINE V expm1_series(V r) {  // P(r)
 
 // 1 / (1 + e) with t = x + lost, as s / (s + 1 + p), s = 2^-n. The result is q 2^n: scaled last, subnormal ones are
 // rounded once.
-template <class V>
-TT_INLINE V sigmoid_parts(V x, V lost, V* exponent) {
+template <class V> TT_INLINE V sigmoid_parts(V x, V lost, V* exponent) {
   const V t = at_most(at_least(x, -150.0f), 30.0f);
   const V shifted = fma(t, kLog2e, splat<V>(kRound)), n = shifted - kRound;  // minus the n and r of e
   const V r = fma(n, kLn2Lo, fma(n, kLn2Hi, -t)) - lost;
@@ -85,16 +80,14 @@ TT_INLINE V sigmoid_parts(V x, V lost, V* exponent) {
   *exponent = n;
   return fma(q, rest, q);
 }
-template <class V>
-TT_INLINE V sigmoid_lanes(V x) {
+template <class V> TT_INLINE V sigmoid_lanes(V x) {
   V n;
   const V q = sigmoid_parts(x, splat<V>(0), &n);
   return scale(q, n);
 }
 
 // (1 - e) / (1 + e), t = 2|x|; h = e - 1, d = e + 1.
-template <class V>
-TT_INLINE V tanh_lanes(V x) {
+template <class V> TT_INLINE V tanh_lanes(V x) {
   const V t = at_least(abs(x) * -2.0f, -20.0f);
   const V shifted = fma(t, kLog2e, splat<V>(kRound)), n = shifted - kRound;
   const V r = fma(n, -kLn2Lo, fma(n, -kLn2Hi, t));

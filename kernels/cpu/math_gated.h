@@ -23,20 +23,17 @@ TT_INLINE F32v product_rest(F32v a, F32v b, F32v p) { return fma(a, b, -p); }
 #endif
 
 // x 2^n gate; from -150 on every gate here takes the product to 0.
-template <class V>
-TT_INLINE V gate_scaled(V x, V gate, V n) {
+template <class V> TT_INLINE V gate_scaled(V x, V gate, V n) {
   return scale((gate + at_most(x, 0) * 0.0f) * at_least(x, -150.0f), n);
 }
 
 // x sigmoid(v + lost); sigmoid(v + lost).
-template <class V>
-TT_INLINE V gated_lanes(V x, V v, V lost) {
+template <class V> TT_INLINE V gated_lanes(V x, V v, V lost) {
   V n;
   const V q = sigmoid_parts(v, lost, &n);
   return gate_scaled(x, q, n);
 }
-template <class V>
-TT_INLINE V gate_lanes(V v, V lost) {
+template <class V> TT_INLINE V gate_lanes(V v, V lost) {
   V n;
   const V q = sigmoid_parts(v, lost, &n);
   return scale(q, n);

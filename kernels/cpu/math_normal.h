@@ -1,5 +1,5 @@
-// The standard normal distribution of the host: normal_tail is 1 - Phi(|x|), to a few ulp everywhere, and *bell exp(-x^2 / 2).
-// Included by cpu/math.h.
+// The standard normal distribution of the host: normal_tail is 1 - Phi(|x|), to a few ulp everywhere, and *bell
+// exp(-x^2 / 2). Included by cpu/math.h.
 #pragma once
 
 TT_ISA_BEGIN
@@ -22,8 +22,7 @@ TT_INLINE F32v product(F32v a, F32v b, F32v c) {
 #endif
 
 // exp(-t^2 / 2) z P(z - 0.546875) = 2^n bell z P, z = 1 / (1 + 0.296875 t): 2^-27. Behind 15 both are 0.
-template <class V>
-TT_INLINE V tail_parts(V x, V* bell, V* n) {
+template <class V> TT_INLINE V tail_parts(V x, V* bell, V* n) {
   const V t = at_most(abs(x), 15.0f), half = t * 0.5f, square = half * t;
   const V slope = splat<V>(0.296875f), d = fma(t, slope, splat<V>(1.0f)), low = product_rest(t, slope, d - 1.0f),
           rough = 1.0f / d;
@@ -47,73 +46,154 @@ TT_INLINE float normal_tail(float x, float* bell) {
   *bell = scale(*bell, n);
   return scale(tail, n);
 }
-template <class V>
-TT_INLINE V gelu_by_tail(V x) {
+template <class V> TT_INLINE V gelu_by_tail(V x) {
   V bell, n;
   const V tail = tail_parts(x, &bell, &n);
   return if_negative(x, gate_scaled(x, tail, n), V(x * (1.0f - scale(tail, n))));
 }
 
 #if defined(__AVX512F__)
-// x Phi(x) on [-3.125, 4.875) by a polynomial around the nearest multiple of 1/4, in u = 4 x - n: 2^-29. Row i: the coefficients of u^i,
-// n = -12 ... 19. Outside, through the tail.
+// x Phi(x) on [-3.125, 4.875) by a polynomial around the nearest multiple of 1/4, in u = 4 x - n: 2^-29. Row i: the
+// coefficients of u^i, n = -12 ... 19. Outside, through the tail.
 
 static TT_NOINLINE F32v gelu_far(F32v x) { return gelu_by_tail(x); }
 TT_INLINE F32v gelu(F32v x) {
   static constexpr float kRow[7][32] = {
-      {-0x1.096698p-8f, -0x1.0c832ep-7f, -0x1.fcb21ep-7f, -0x1.c2a49ap-6f, -0x1.74bcf8p-5f, -0x1.1f24ep-4f,
-       -0x1.9a76a4p-4f, -0x1.0e76a2p-3f, -0x1.44ed0cp-3f, -0x1.5c198p-3f, -0x1.3bf144p-3f, -0x1.9aecbap-4f, 0.0f,
-       0x1.3289a2p-3f, 0x1.62075ep-2f, 0x1.28f9ap-1f, 0x1.aec4bep-1f, 0x1.1e312cp+0f, 0x1.665896p+0f, 0x1.ae0db2p+0f,
-       0x1.f45a18p+0f, 0x1.1c7ab6p+1f, 0x1.3e034ep+1f, 0x1.5ef37cp+1f, 0x1.7f7b4cp+1f, 0x1.9fc28cp+1f, 0x1.bfe552p+1f,
-       0x1.dff522p+1f, 0x1.fffbdap+1f, 0x1.0fff42p+2f, 0x1.1fffcp+2f, 0x1.2fffecp+2f},
+      {-0x1.096698p-8f,
+       -0x1.0c832ep-7f,
+       -0x1.fcb21ep-7f,
+       -0x1.c2a49ap-6f,
+       -0x1.74bcf8p-5f,
+       -0x1.1f24ep-4f,
+       -0x1.9a76a4p-4f,
+       -0x1.0e76a2p-3f,
+       -0x1.44ed0cp-3f,
+       -0x1.5c198p-3f,
+       -0x1.3bf144p-3f,
+       -0x1.9aecbap-4f,
+       0.0f,
+       0x1.3289a2p-3f,
+       0x1.62075ep-2f,
+       0x1.28f9ap-1f,
+       0x1.aec4bep-1f,
+       0x1.1e312cp+0f,
+       0x1.665896p+0f,
+       0x1.ae0db2p+0f,
+       0x1.f45a18p+0f,
+       0x1.1c7ab6p+1f,
+       0x1.3e034ep+1f,
+       0x1.5ef37cp+1f,
+       0x1.7f7b4cp+1f,
+       0x1.9fc28cp+1f,
+       0x1.bfe552p+1f,
+       0x1.dff522p+1f,
+       0x1.fffbdap+1f,
+       0x1.0fff42p+2f,
+       0x1.1fffcp+2f,
+       0x1.2fffecp+2f},
       {-0x1.876f5ap-9f, -0x1.68e62cp-8f, -0x1.341c2ap-7f, -0x1.e4e1e4p-7f, -0x1.5d1c06p-6f, -0x1.c65a8p-6f,
-       -0x1.050e92p-5f, -0x1.f66bfep-6f, -0x1.55429ap-6f, 0x1.95f206p-13f, 0x1.0f5eb8p-5f, 0x1.37f00cp-4f, 0x1p-3f,
-       0x1.6407fap-3f, 0x1.bc2852p-3f, 0x1.ff9a84p-3f, 0x1.15542ap-2f, 0x1.1f66cp-2f, 0x1.20a1d2p-2f, 0x1.1c65a8p-2f,
-       0x1.15d1cp-2f, 0x1.0f271p-2f, 0x1.09a0e2p-2f, 0x1.05a398p-2f, 0x1.030edep-2f, 0x1.018a5ap-2f, 0x1.00b8eep-2f,
-       0x1.0050dcp-2f, 0x1.002102p-2f, 0x1.000c98p-2f, 0x1.00047ep-2f, 0x1.00018p-2f},
-      {-0x1.fc47a2p-11f, -0x1.9e601ep-10f, -0x1.3121f6p-9f, -0x1.8e2466p-9f, -0x1.ba4b44p-9f, -0x1.777a98p-9f,
-       -0x1.094086p-10f, 0x1.474ea2p-9f, 0x1.ef8e58p-8f, 0x1.bb4638p-7f, 0x1.3b7356p-6f, 0x1.7f9324p-6f, 0x1.988454p-6f,
-       0x1.7f9324p-6f, 0x1.3b7356p-6f, 0x1.bb4638p-7f, 0x1.ef8e58p-8f, 0x1.474ea2p-9f, -0x1.094086p-10f,
-       -0x1.777a98p-9f, -0x1.ba4b44p-9f, -0x1.8e2466p-9f, -0x1.3121f6p-9f, -0x1.9e601ep-10f, -0x1.fc47a2p-11f,
-       -0x1.1ca6aep-11f, -0x1.251c14p-12f, -0x1.16bc9cp-13f, -0x1.eb28b8p-15f, -0x1.91db48p-16f, -0x1.31df8p-17f,
-       -0x1.b1c592p-19f},
-      {-0x1.6b0f4p-13f, -0x1.e68b6ap-13f, -0x1.0d3c36p-12f, -0x1.9e63dep-13f, 0x1.fe9db4p-29f, 0x1.828732p-12f,
-       0x1.d03194p-11f, 0x1.7be916p-10f, 0x1.ef8e12p-10f, 0x1.08ffeep-9f, 0x1.c2a40cp-10f, 0x1.03d6cep-10f, 0.0f,
-       -0x1.03d6cep-10f, -0x1.c2a40cp-10f, -0x1.08ffeep-9f, -0x1.ef8e12p-10f, -0x1.7be916p-10f, -0x1.d03194p-11f,
-       -0x1.828732p-12f, -0x1.fe9db4p-29f, 0x1.9e63dep-13f, 0x1.0d3c36p-12f, 0x1.e68b6ap-13f, 0x1.6b0f4p-13f,
-       0x1.d8b0bcp-14f, 0x1.133d16p-14f, 0x1.22a6f8p-15f, 0x1.18a948p-16f, 0x1.f267d4p-18f, 0x1.988502p-19f,
+       -0x1.050e92p-5f, -0x1.f66bfep-6f, -0x1.55429ap-6f, 0x1.95f206p-13f, 0x1.0f5eb8p-5f,  0x1.37f00cp-4f,
+       0x1p-3f,         0x1.6407fap-3f,  0x1.bc2852p-3f,  0x1.ff9a84p-3f,  0x1.15542ap-2f,  0x1.1f66cp-2f,
+       0x1.20a1d2p-2f,  0x1.1c65a8p-2f,  0x1.15d1cp-2f,   0x1.0f271p-2f,   0x1.09a0e2p-2f,  0x1.05a398p-2f,
+       0x1.030edep-2f,  0x1.018a5ap-2f,  0x1.00b8eep-2f,  0x1.0050dcp-2f,  0x1.002102p-2f,  0x1.000c98p-2f,
+       0x1.00047ep-2f,  0x1.00018p-2f},
+      {-0x1.fc47a2p-11f, -0x1.9e601ep-10f, -0x1.3121f6p-9f,  -0x1.8e2466p-9f,  -0x1.ba4b44p-9f,  -0x1.777a98p-9f,
+       -0x1.094086p-10f, 0x1.474ea2p-9f,   0x1.ef8e58p-8f,   0x1.bb4638p-7f,   0x1.3b7356p-6f,   0x1.7f9324p-6f,
+       0x1.988454p-6f,   0x1.7f9324p-6f,   0x1.3b7356p-6f,   0x1.bb4638p-7f,   0x1.ef8e58p-8f,   0x1.474ea2p-9f,
+       -0x1.094086p-10f, -0x1.777a98p-9f,  -0x1.ba4b44p-9f,  -0x1.8e2466p-9f,  -0x1.3121f6p-9f,  -0x1.9e601ep-10f,
+       -0x1.fc47a2p-11f, -0x1.1ca6aep-11f, -0x1.251c14p-12f, -0x1.16bc9cp-13f, -0x1.eb28b8p-15f, -0x1.91db48p-16f,
+       -0x1.31df8p-17f,  -0x1.b1c592p-19f},
+      {-0x1.6b0f4p-13f,
+       -0x1.e68b6ap-13f,
+       -0x1.0d3c36p-12f,
+       -0x1.9e63dep-13f,
+       0x1.fe9db4p-29f,
+       0x1.828732p-12f,
+       0x1.d03194p-11f,
+       0x1.7be916p-10f,
+       0x1.ef8e12p-10f,
+       0x1.08ffeep-9f,
+       0x1.c2a40cp-10f,
+       0x1.03d6cep-10f,
+       0.0f,
+       -0x1.03d6cep-10f,
+       -0x1.c2a40cp-10f,
+       -0x1.08ffeep-9f,
+       -0x1.ef8e12p-10f,
+       -0x1.7be916p-10f,
+       -0x1.d03194p-11f,
+       -0x1.828732p-12f,
+       -0x1.fe9db4p-29f,
+       0x1.9e63dep-13f,
+       0x1.0d3c36p-12f,
+       0x1.e68b6ap-13f,
+       0x1.6b0f4p-13f,
+       0x1.d8b0bcp-14f,
+       0x1.133d16p-14f,
+       0x1.22a6f8p-15f,
+       0x1.18a948p-16f,
+       0x1.f267d4p-18f,
+       0x1.988502p-19f,
        0x1.35fd72p-20f},
-      {-0x1.0a3e12p-16f, -0x1.99e98cp-17f, 0x1.074606p-19f, 0x1.f7701ap-16f, 0x1.26dd28p-14f, 0x1.daa408p-14f,
-       0x1.27a51ep-13f, 0x1.184ddep-13f, 0x1.4a5e1ap-14f, -0x1.3795bp-16f, -0x1.15e58ap-13f, -0x1.d6b3d4p-13f,
-       -0x1.10580cp-12f, -0x1.d6b3d4p-13f, -0x1.15e58ap-13f, -0x1.3795bp-16f, 0x1.4a5e1ap-14f, 0x1.184ddep-13f,
-       0x1.27a51ep-13f, 0x1.daa408p-14f, 0x1.26dd28p-14f, 0x1.f7701ap-16f, 0x1.074606p-19f, -0x1.99e98cp-17f,
+      {-0x1.0a3e12p-16f, -0x1.99e98cp-17f, 0x1.074606p-19f,  0x1.f7701ap-16f,  0x1.26dd28p-14f,  0x1.daa408p-14f,
+       0x1.27a51ep-13f,  0x1.184ddep-13f,  0x1.4a5e1ap-14f,  -0x1.3795bp-16f,  -0x1.15e58ap-13f, -0x1.d6b3d4p-13f,
+       -0x1.10580cp-12f, -0x1.d6b3d4p-13f, -0x1.15e58ap-13f, -0x1.3795bp-16f,  0x1.4a5e1ap-14f,  0x1.184ddep-13f,
+       0x1.27a51ep-13f,  0x1.daa408p-14f,  0x1.26dd28p-14f,  0x1.f7701ap-16f,  0x1.074606p-19f,  -0x1.99e98cp-17f,
        -0x1.0a3e12p-16f, -0x1.cd4e02p-17f, -0x1.459468p-17f, -0x1.8de714p-18f, -0x1.b0b05ap-19f, -0x1.a8eda6p-20f,
        -0x1.7c54eep-21f, -0x1.3824f2p-22f},
-      {0x1.4d9226p-27f, 0x1.b78434p-20f, 0x1.17f592p-18f, 0x1.d5972ap-18f, 0x1.25dd7ap-17f, 0x1.02a298p-17f,
-       0x1.60bfe2p-19f, -0x1.968394p-18f, -0x1.07bcd4p-16f, -0x1.74c4acp-16f, -0x1.6e9464p-16f, -0x1.c72858p-17f, 0.0f,
-       0x1.c72858p-17f, 0x1.6e9464p-16f, 0x1.74c4acp-16f, 0x1.07bcd4p-16f, 0x1.968394p-18f, -0x1.60bfe2p-19f,
-       -0x1.02a298p-17f, -0x1.25dd7ap-17f, -0x1.d5972ap-18f, -0x1.17f592p-18f, -0x1.b78434p-20f, -0x1.4d9226p-27f,
-       0x1.7e1032p-21f, 0x1.bb0824p-21f, 0x1.608022p-21f, 0x1.caf8bcp-22f, 0x1.02bcacp-22f, 0x1.034cdcp-23f,
+      {0x1.4d9226p-27f,
+       0x1.b78434p-20f,
+       0x1.17f592p-18f,
+       0x1.d5972ap-18f,
+       0x1.25dd7ap-17f,
+       0x1.02a298p-17f,
+       0x1.60bfe2p-19f,
+       -0x1.968394p-18f,
+       -0x1.07bcd4p-16f,
+       -0x1.74c4acp-16f,
+       -0x1.6e9464p-16f,
+       -0x1.c72858p-17f,
+       0.0f,
+       0x1.c72858p-17f,
+       0x1.6e9464p-16f,
+       0x1.74c4acp-16f,
+       0x1.07bcd4p-16f,
+       0x1.968394p-18f,
+       -0x1.60bfe2p-19f,
+       -0x1.02a298p-17f,
+       -0x1.25dd7ap-17f,
+       -0x1.d5972ap-18f,
+       -0x1.17f592p-18f,
+       -0x1.b78434p-20f,
+       -0x1.4d9226p-27f,
+       0x1.7e1032p-21f,
+       0x1.bb0824p-21f,
+       0x1.608022p-21f,
+       0x1.caf8bcp-22f,
+       0x1.02bcacp-22f,
+       0x1.034cdcp-23f,
        0x1.d4be78p-25f},
-      {0x1.974842p-23f, 0x1.7bfa6ep-22f, 0x1.fdd954p-22f, 0x1.cd532cp-22f, 0x1.cdd262p-24f, -0x1.0915b4p-21f,
-       -0x1.3f6e64p-20f, -0x1.b6403p-20f, -0x1.8adb3ap-20f, -0x1.3c1b8cp-21f, 0x1.8f06ecp-21f, 0x1.04f954p-19f,
-       0x1.45e738p-19f, 0x1.04f954p-19f, 0x1.8f06ecp-21f, -0x1.3c1b8cp-21f, -0x1.8adb3ap-20f, -0x1.b6403p-20f,
-       -0x1.3f6e64p-20f, -0x1.0915b4p-21f, 0x1.cdd262p-24f, 0x1.cd532cp-22f, 0x1.fdd954p-22f, 0x1.7bfa6ep-22f,
-       0x1.974842p-23f, 0x1.00098ep-24f, -0x1.b29ce4p-27f, -0x1.42d634p-25f, -0x1.36801cp-25f, -0x1.b635fap-26f,
+      {0x1.974842p-23f,  0x1.7bfa6ep-22f,  0x1.fdd954p-22f,  0x1.cd532cp-22f,  0x1.cdd262p-24f,  -0x1.0915b4p-21f,
+       -0x1.3f6e64p-20f, -0x1.b6403p-20f,  -0x1.8adb3ap-20f, -0x1.3c1b8cp-21f, 0x1.8f06ecp-21f,  0x1.04f954p-19f,
+       0x1.45e738p-19f,  0x1.04f954p-19f,  0x1.8f06ecp-21f,  -0x1.3c1b8cp-21f, -0x1.8adb3ap-20f, -0x1.b6403p-20f,
+       -0x1.3f6e64p-20f, -0x1.0915b4p-21f, 0x1.cdd262p-24f,  0x1.cd532cp-22f,  0x1.fdd954p-22f,  0x1.7bfa6ep-22f,
+       0x1.974842p-23f,  0x1.00098ep-24f,  -0x1.b29ce4p-27f, -0x1.42d634p-25f, -0x1.36801cp-25f, -0x1.b635fap-26f,
        -0x1.0139aap-26f, -0x1.06ffa6p-27f},
   };
   const F32v shifted = fma(x, 4.0f, splat<F32v>(kRound + 12)), u = fma(x, 4.0f, splat<F32v>(kRound + 12) - shifted);
   const __m512i n = _mm512_castps_si512(shifted);  // its low five bits are n + 12
   F32v y = _mm512_permutex2var_ps(_mm512_loadu_ps(kRow[6]), n, _mm512_loadu_ps(kRow[6] + 16));
 #pragma GCC unroll 8
-  for (int i = 5; i >= 0; i--) y = fma(y, u, F32v(_mm512_permutex2var_ps(_mm512_loadu_ps(kRow[i]), n, _mm512_loadu_ps(kRow[i] + 16))));
+  for (int i = 5; i >= 0; i--)
+    y = fma(y, u, F32v(_mm512_permutex2var_ps(_mm512_loadu_ps(kRow[i]), n, _mm512_loadu_ps(kRow[i] + 16))));
   const __mmask16 near = _mm512_cmp_ps_mask(abs(x - 0.875f), splat<F32v>(4.0f), _CMP_LT_OQ);
   if (__builtin_expect(near != 0xffff, 0)) y = _mm512_mask_blend_ps(near, gelu_far(x), y);
   return with_sign(y, x);
 }
 #endif
 
-// erfc(a) / 2 with a = t / sqrt(2); erfc is steep there, so what a rounds off goes back in. Products of parts are exact.
+// erfc(a) / 2 with a = t / sqrt(2); erfc is steep there, so what a rounds off goes back in. Products of parts are
+// exact.
 TT_INLINE double normal_lost(double t, double a) {
   constexpr double kHi = 0x1.6a09e6p-1, kLo = 0x1.9fcef32422cbfp-27;
   const double split = t * 0x1.0000002p27, th = split - (split - t), tl = t - th;

@@ -18,8 +18,7 @@ TT_INLINE double mul_add(double a, double b, double c) { return a * b + c; }
 #endif
 // c0 + c1 x + …; recursion, since gcc vectorises no loop around a loop over coefficients.
 TT_INLINE double polynomial(double, double c) { return c; }
-template <class... C>
-TT_INLINE double polynomial(double x, double c, C... more) {
+template <class... C> TT_INLINE double polynomial(double x, double c, C... more) {
   return mul_add(x, polynomial(x, more...), c);
 }
 
@@ -87,8 +86,9 @@ TT_INLINE float tan_hard(float x) { return float(__builtin_tan(double(x))); }
 
 // asin(s) for 0 <= s <= 1/2, z = s^2: 2^-36.
 TT_INLINE double asin_part(double s, double z) {
-  return s + s * z * polynomial(z, 0x1.55555554ee47bp-3, 0x1.333334ceb6520p-4, 0x1.6db5cfb6af282p-5, 0x1.f208eb1ddd0fbp-6,
-                                    0x1.6a9e3262c37dbp-6, 0x1.3c5053c2afce1p-6, 0x1.64b97e009bd03p-8, 0x1.e0231588b1e55p-6);
+  return s + s * z *
+                 polynomial(z, 0x1.55555554ee47bp-3, 0x1.333334ceb6520p-4, 0x1.6db5cfb6af282p-5, 0x1.f208eb1ddd0fbp-6,
+                            0x1.6a9e3262c37dbp-6, 0x1.3c5053c2afce1p-6, 0x1.64b97e009bd03p-8, 0x1.e0231588b1e55p-6);
 }
 // With a = |x| <= 1: asin(a), or for a > 1/2 half of acos(a).
 TT_INLINE double asin_or_half_acos(double a) {
@@ -106,9 +106,10 @@ TT_INLINE float acos(float x) {
 // t P(t^2) for t <= 1: 2^-33.
 TT_INLINE float atan(float x) {
   const double a = __builtin_fabs(double(x)), t = a > 1.0 ? 1.0 / a : a, z = t * t;
-  const double y = t * polynomial(z, 0x1.ffffffff64898p-1, -0x1.555553f671b9ap-2, 0x1.999914dc909cfp-3, -0x1.2488519fa5a60p-3,
-                                      0x1.c6533dfc9a77bp-4, -0x1.6f95036b2d2f5p-4, 0x1.2811fdeff7003p-4, -0x1.ba035c4e8d652p-5,
-                                      0x1.151ab904c9279p-5, -0x1.0354cc23b8650p-6, 0x1.3625e8d6eefb9p-8, -0x1.5bcf6e5741041p-11);
+  const double y =
+      t * polynomial(z, 0x1.ffffffff64898p-1, -0x1.555553f671b9ap-2, 0x1.999914dc909cfp-3, -0x1.2488519fa5a60p-3,
+                     0x1.c6533dfc9a77bp-4, -0x1.6f95036b2d2f5p-4, 0x1.2811fdeff7003p-4, -0x1.ba035c4e8d652p-5,
+                     0x1.151ab904c9279p-5, -0x1.0354cc23b8650p-6, 0x1.3625e8d6eefb9p-8, -0x1.5bcf6e5741041p-11);
   return float(__builtin_copysign(a > 1.0 ? kHalfPi - y : y, x));
 }
 
@@ -118,14 +119,14 @@ TT_INLINE float atan(float x) {
 TT_INLINE double erfc_part(double a) {
   const double u = 3.0 / (3.0 + a);
   const double p = polynomial(u, 0x1.8129b46355957p-3, 0x1.80e66e16f4c71p-3, 0x1.6eca80139e9dfp-3, 0x1.2b656d478d7b8p-3,
-                                  0x1.696de67d5845cp-3, -0x1.175963a816350p-4, 0x1.b4b8be0107f79p-2, -0x1.26bf3d244cf1fp-1,
-                                  0x1.5c69d9e56d29cp-1, -0x1.fec4f55796e72p-2, 0x1.7c0cf3bb2bfcdp-3, -0x1.c501e494e31b9p-6);
+                              0x1.696de67d5845cp-3, -0x1.175963a816350p-4, 0x1.b4b8be0107f79p-2, -0x1.26bf3d244cf1fp-1,
+                              0x1.5c69d9e56d29cp-1, -0x1.fec4f55796e72p-2, 0x1.7c0cf3bb2bfcdp-3, -0x1.c501e494e31b9p-6);
   return exp(-a * a) * u * p;
 }
 TT_INLINE float erf(float x) {  // x P(x^2) for |x| <= 1/2: 2^-36
   const double a = __builtin_fabs(double(x)), z = a * a;
   const double small = a * polynomial(z, 0x1.20dd75041b4eap+0, -0x1.8127466f5b8a1p-2, 0x1.ce2ef239ee029p-4,
-                                          -0x1.b8203032a45abp-6, 0x1.54d076df271bdp-8, -0x1.936a4a7830bd8p-11);
+                                      -0x1.b8203032a45abp-6, 0x1.54d076df271bdp-8, -0x1.936a4a7830bd8p-11);
   return float(__builtin_copysign(a <= 0.5 ? small : 1.0 - erfc_part(a), x));
 }
 TT_INLINE float erfc(float x) {

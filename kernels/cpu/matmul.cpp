@@ -3,31 +3,21 @@
 
 TT_ENTRY_BEGIN
 
-#define TT_DISPATCH(stage)                                        \
-  const MatmulBlock& k = *static_cast<const MatmulBlock*>(block); \
-  switch (k.plan->dtype) {                                        \
-    case TT_F32:                                                  \
-      return matmul_f32_##stage(k, begin, end), TT_OK;            \
-    case TT_F64:                                                  \
-      return matmul_f64_##stage(k, begin, end), TT_OK;            \
-    case TT_C64:                                                  \
-      return matmul_c64_##stage(k, begin, end), TT_OK;            \
-    case TT_C128:                                                 \
-      return matmul_c128_##stage(k, begin, end), TT_OK;           \
-    case TT_I32:                                                  \
-      return matmul_i32_##stage(k, begin, end), TT_OK;            \
-    case TT_I64:                                                  \
-      return matmul_i64_##stage(k, begin, end), TT_OK;            \
-    case TT_F16:                                                  \
-      return matmul_f16_##stage(k, begin, end), TT_OK;            \
-    case TT_BF16:                                                 \
-      if (k.bf16_pairs)                                           \
-        matmul_bf16_pairs_##stage(k, begin, end);                 \
-      else                                                        \
-        matmul_bf16_##stage(k, begin, end);                       \
-      return TT_OK;                                               \
-    default:                                                      \
-      return TT_NOT_IMPLEMENTED;                                  \
+#define TT_DISPATCH(stage)                                          \
+  const MatmulBlock& k = *static_cast<const MatmulBlock*>(block);   \
+  switch (k.plan->dtype) {                                          \
+    case TT_F32: return matmul_f32_##stage(k, begin, end), TT_OK;   \
+    case TT_F64: return matmul_f64_##stage(k, begin, end), TT_OK;   \
+    case TT_C64: return matmul_c64_##stage(k, begin, end), TT_OK;   \
+    case TT_C128: return matmul_c128_##stage(k, begin, end), TT_OK; \
+    case TT_I32: return matmul_i32_##stage(k, begin, end), TT_OK;   \
+    case TT_I64: return matmul_i64_##stage(k, begin, end), TT_OK;   \
+    case TT_F16: return matmul_f16_##stage(k, begin, end), TT_OK;   \
+    case TT_BF16:                                                   \
+      if (k.bf16_pairs) matmul_bf16_pairs_##stage(k, begin, end);   \
+      else matmul_bf16_##stage(k, begin, end);                      \
+      return TT_OK;                                                 \
+    default: return TT_NOT_IMPLEMENTED;                             \
   }
 
 int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept {TT_DISPATCH(pack)} int32_t

@@ -3,10 +3,7 @@
 
 TT_ISA_BEGIN
 
-template <class R>
-struct Cplx {
-  R re, im;
-};
+template <class R> struct Cplx { R re, im; };
 
 #if defined(__AVX512F__)
 constexpr int kComplexMr = 8;
@@ -15,8 +12,7 @@ constexpr int kComplexMr = 4;
 #endif
 
 // Panels of a: [term][row] complex; of b: [term][re lanes, im lanes].
-template <class R>
-void pack_b_planes(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t np, R* out) {
+template <class R> void pack_b_planes(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t np, R* out) {
   constexpr int kL = kLanes<R>;
   for (int64_t p = 0; p < np; p++, out += 2 * kL, x += term)
     for (int i = 0; i < kL; i++) {
@@ -26,8 +22,7 @@ void pack_b_planes(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t 
 }
 
 // tile (kRows, [re lanes, im lanes]) = panel of a times panel of b.
-template <class R, int kRows>
-void complex_micro(int64_t np, const Cplx<R>* a, const R* b, R* tile) {
+template <class R, int kRows> void complex_micro(int64_t np, const Cplx<R>* a, const R* b, R* tile) {
   constexpr int kL = kLanes<R>;
   Vec<R> re[kRows], im[kRows];
   TT_UNROLL
@@ -45,11 +40,9 @@ void complex_micro(int64_t np, const Cplx<R>* a, const R* b, R* tile) {
   for (int i = 0; i < kRows; i++) store(tile + 2 * i * kL, re[i]), store(tile + (2 * i + 1) * kL, im[i]);
 }
 
-template <class R>
-using ComplexMicro = void (*)(int64_t, const Cplx<R>*, const R*, R*);
+template <class R> using ComplexMicro = void (*)(int64_t, const Cplx<R>*, const R*, R*);
 
-template <class R>
-TT_INLINE ComplexMicro<R> complex_micro_of(int rows) {
+template <class R> TT_INLINE ComplexMicro<R> complex_micro_of(int rows) {
 #define TT_ROW(r) complex_micro<R, (r <= kComplexMr ? r : kComplexMr)>
   static constexpr ComplexMicro<R> kTable[8] = {TT_ROW(1), TT_ROW(2), TT_ROW(3), TT_ROW(4),
                                                 TT_ROW(5), TT_ROW(6), TT_ROW(7), TT_ROW(8)};
@@ -57,8 +50,7 @@ TT_INLINE ComplexMicro<R> complex_micro_of(int rows) {
   return kTable[rows - 1];
 }
 
-template <class R>
-TT_INLINE Cplx<R> mul_add(Cplx<R> x, Cplx<R> y, Cplx<R> z) {
+template <class R> TT_INLINE Cplx<R> mul_add(Cplx<R> x, Cplx<R> y, Cplx<R> z) {
   return {x.re * y.re - x.im * y.im + z.re, x.re * y.im + x.im * y.re + z.im};
 }
 
@@ -74,17 +66,14 @@ void complex_finish(const MatmulBlock& k, int64_t i0, int64_t j0, int rows, int 
     for (int j = 0; j < cols; j++) {
       Cplx<R> v = {tile[j], tile[kL + j]};
       if (p.scaled) v = mul_add(v, alpha, {R(0), R(0)});
-      if (with_d)
-        v = mul_add(beta, d[j * p.d_col], v);
-      else if (!first)
-        v.re += c[j * p.c_col].re, v.im += c[j * p.c_col].im;
+      if (with_d) v = mul_add(beta, d[j * p.d_col], v);
+      else if (!first) v.re += c[j * p.c_col].re, v.im += c[j * p.c_col].im;
       c[j * p.c_col] = v;
     }
   }
 }
 
-template <class R>
-void complex_pack_units(const MatmulBlock& k, int64_t begin, int64_t end) {
+template <class R> void complex_pack_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   const MatmulPlan& p = *k.plan;
   const int64_t row_blocks = k.row_blocks();
   Cplx<R>* a_pack = reinterpret_cast<Cplx<R>*>(k.a_pack);
@@ -110,8 +99,7 @@ void complex_pack_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   }
 }
 
-template <class R>
-void complex_tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
+template <class R> void complex_tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   alignas(64) R tile[kComplexMr * 2 * kLanes<R>];
   const Cplx<R>* a_pack = reinterpret_cast<const Cplx<R>*>(k.a_pack);
   const R* b_pack = reinterpret_cast<const R*>(k.b_pack);

@@ -7,8 +7,7 @@
 TT_ISA_BEGIN
 
 // The general strides: x(i, p) = x[i * step + p * term].
-template <class T>
-void pack_strided(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t np, T* out) {
+template <class T> void pack_strided(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t np, T* out) {
   for (int64_t p = 0; p < np; p++, out += pitch, x += term) {
     for (int i = 0; i < w; i++) out[i] = x[i * step];
     for (int i = w; i < pitch; i++) out[i] = T{};
@@ -16,8 +15,7 @@ void pack_strided(const T* x, int64_t step, int64_t term, int w, int pitch, int6
 }
 
 // The w vectors lie side by side (step 1).
-template <class T>
-void pack_copy(const T* x, int64_t term, int w, int pitch, int64_t np, T* out) {
+template <class T> void pack_copy(const T* x, int64_t term, int w, int pitch, int64_t np, T* out) {
   constexpr int kL = kLanes<T>;
   if (w == 2 * kL && pitch == w) {
     for (int64_t p = 0; p < np; p++, out += pitch, x += term) {
@@ -36,8 +34,7 @@ void pack_copy(const T* x, int64_t term, int w, int pitch, int64_t np, T* out) {
 }
 
 // The terms of each vector lie side by side (term 1).
-template <class T>
-void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t np, T* out) {
+template <class T> void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t np, T* out) {
   constexpr int kL = kLanes<T>;
   for (int v = 0; v < pitch; v += kL) {
     const int rows = w - v < 0 ? 0 : w - v < kL ? w - v : kL, lanes = pitch - v < kL ? pitch - v : kL;
@@ -72,14 +69,10 @@ void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t np, T* o
 }
 
 // out[p * pitch + i] = x(i, p) for i < w, 0 for w <= i < pitch.
-template <class T>
-void pack_panel(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t np, T* out) {
-  if (step == 1)
-    pack_copy(x, term, w, pitch, np, out);
-  else if (term == 1)
-    pack_transpose(x, step, w, pitch, np, out);
-  else
-    pack_strided(x, step, term, w, pitch, np, out);
+template <class T> void pack_panel(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t np, T* out) {
+  if (step == 1) pack_copy(x, term, w, pitch, np, out);
+  else if (term == 1) pack_transpose(x, step, w, pitch, np, out);
+  else pack_strided(x, step, term, w, pitch, np, out);
 }
 
 // --- stored f16 and bf16, packed as f32 ---
@@ -150,8 +143,7 @@ TT_INLINE void narrow_run(const float* x, int64_t n, F16* out) {
 }
 
 // Widens pieces of the panel into a buffer, then packs that.
-template <class S>
-void pack_halves(const S* x, int64_t step, int64_t term, int w, int pitch, int64_t np, float* out) {
+template <class S> void pack_halves(const S* x, int64_t step, int64_t term, int w, int pitch, int64_t np, float* out) {
   constexpr int kPiece = 64;
   float buffer[kPiece * 64];
   for (int64_t p = 0; p < np; p += kPiece) {
@@ -163,8 +155,7 @@ void pack_halves(const S* x, int64_t step, int64_t term, int w, int pitch, int64
       continue;
     }
     for (int i = 0; i < w; i++) {
-      if (term == 1)
-        widen_run(src + i * step, terms, buffer + i * kPiece);
+      if (term == 1) widen_run(src + i * step, terms, buffer + i * kPiece);
       else
         for (int64_t q = 0; q < terms; q++) buffer[i * kPiece + q] = widen(src[i * step + q * term]);
     }

@@ -15,28 +15,17 @@ constexpr int kMaxMr = 6;
 constexpr int kMaxMr = 4;
 #endif
 constexpr int kNv = 2;
-template <class T>
-constexpr int kNr = kNv* kLanes<T>;
-template <class T>
-constexpr bool kCanCopy = T(0.5) != T(0);
+template <class T> constexpr int kNr = kNv* kLanes<T>;
+template <class T> constexpr bool kCanCopy = T(0.5) != T(0);
 // Rows of a panel, at most. Integers are rare enough to be given fewer kernels.
-template <class T>
-constexpr int kPanelRows = kCanCopy<T> || kMaxMr < 6 ? kMaxMr : 6;
-template <>
-constexpr int kPanelRows<Bf16Pair> = kMaxMr;
+template <class T> constexpr int kPanelRows = kCanCopy<T> || kMaxMr < 6 ? kMaxMr : 6;
+template <> constexpr int kPanelRows<Bf16Pair> = kMaxMr;
 
 // Packed elements of np terms.
-template <class P>
-TT_INLINE int64_t packed_terms(int64_t np) {
-  return np;
-}
-template <>
-TT_INLINE int64_t packed_terms<Bf16Pair>(int64_t np) {
-  return (np + 1) / 2;
-}
+template <class P> TT_INLINE int64_t packed_terms(int64_t np) { return np; }
+template <> TT_INLINE int64_t packed_terms<Bf16Pair>(int64_t np) { return (np + 1) / 2; }
 
-template <class T, class P>
-struct MicroArgs {
+template <class T, class P> struct MicroArgs {
   int64_t np;  // packed
   const P* a;  // panel of np terms of kMr rows
   const P* b;  // rows of kVecs vectors, b_row apart
@@ -53,8 +42,7 @@ constexpr int kFetchEvery = 4;  // terms between two fetches of the following pa
 constexpr int kAhead = 24;
 
 // out (kMr, kVecs vectors) = or += a·b. kCopy packs b on the way, which is free here and not in a pass of its own.
-template <class T, class P, int kMr, int kVecs, bool kCopy>
-void micro(const MicroArgs<T, P>& args) {
+template <class T, class P, int kMr, int kVecs, bool kCopy> void micro(const MicroArgs<T, P>& args) {
   static_assert(sizeof(T) == sizeof(P));
   constexpr int kL = kLanes<T>;
   const P *a = args.a, *b = args.b;
@@ -109,12 +97,10 @@ void micro(const MicroArgs<T, P>& args) {
   }
 }
 
-template <class T, class P>
-using Micro = void (*)(const MicroArgs<T, P>&);
+template <class T, class P> using Micro = void (*)(const MicroArgs<T, P>&);
 
 // kinds: one vector, two vectors, two vectors with a copy.
-template <class T, class P>
-TT_INLINE Micro<T, P> micro_of(int rows, int kind) {
+template <class T, class P> TT_INLINE Micro<T, P> micro_of(int rows, int kind) {
 #define TT_KIND(r, v, c) micro<T, P, (r <= kPanelRows<P> ? r : kPanelRows<P>), v, c && kCanCopy<P>>
 #define TT_ROW(r) \
   { TT_KIND(r, 1, false), TT_KIND(r, 2, false), TT_KIND(r, 2, true) }
@@ -141,19 +127,12 @@ TT_INLINE PanelRange col_block(const MatmulBlock& k, int64_t at) {
   return {at * kMatmulColBlock, matmul_min(k.nj, (at + 1) * kMatmulColBlock)};
 }
 // Columns of a panel, rounded up to whole vectors.
-template <class T>
-TT_INLINE int panel_width(int64_t cols) {
-  return cols > kLanes<T> ? kNr<T> : kLanes<T>;
-}
+template <class T> TT_INLINE int panel_width(int64_t cols) { return cols > kLanes<T> ? kNr<T> : kLanes<T>; }
 
 // True iff the first row panel's micro-kernels pack this panel of b.
-template <class T>
-TT_INLINE bool copied_by_tiles(const MatmulBlock& k, int w) {
-  return k.copy_b && w == kNr<T>;
-}
+template <class T> TT_INLINE bool copied_by_tiles(const MatmulBlock& k, int w) { return k.copy_b && w == kNr<T>; }
 
-template <class S, class P>
-void pack_a_block(const MatmulBlock& k, PanelRange rows) {
+template <class S, class P> void pack_a_block(const MatmulBlock& k, PanelRange rows) {
   const MatmulPlan& p = *k.plan;
   const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<P>);
   for (int64_t at = 0; at < panels; at++) {
@@ -164,8 +143,7 @@ void pack_a_block(const MatmulBlock& k, PanelRange rows) {
   }
 }
 
-template <class S, class P>
-void pack_b_block(const MatmulBlock& k, PanelRange cols) {
+template <class S, class P> void pack_b_block(const MatmulBlock& k, PanelRange cols) {
   const MatmulPlan& p = *k.plan;
   for (int64_t j = cols.begin; j < cols.end; j += kNr<P>) {
     const int w = int(matmul_min(kNr<P>, cols.end - j));
@@ -176,20 +154,16 @@ void pack_b_block(const MatmulBlock& k, PanelRange cols) {
   }
 }
 
-template <class S, class P>
-void pack_units(const MatmulBlock& k, int64_t begin, int64_t end) {
+template <class S, class P> void pack_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   const int64_t row_blocks = k.row_blocks();
   for (int64_t u = begin; u < end; u++) {
-    if (u < row_blocks)
-      pack_a_block<S, P>(k, row_block(k, u));
-    else
-      pack_b_block<S, P>(k, col_block(k, u - row_blocks));
+    if (u < row_blocks) pack_a_block<S, P>(k, row_block(k, u));
+    else pack_b_block<S, P>(k, col_block(k, u - row_blocks));
   }
 }
 
 // Where a micro-kernel leaves its sums: straight in c, in the block's f32 sums, or in a tile that finish() takes.
-template <class S, class T, class P>
-struct TileSink {
+template <class S, class T, class P> struct TileSink {
   const MatmulBlock& k;
   const bool first, last;
   const bool direct;  // c itself holds the sums
@@ -229,14 +203,12 @@ constexpr bool kRowsOutside = false;
 #endif
 
 // What the at-th micro-kernel on a panel fetches of the one that follows it, into the second-level cache.
-template <class P>
-TT_INLINE const char* part_of(const P* next, int64_t at, int64_t width, int64_t np) {
+template <class P> TT_INLINE const char* part_of(const P* next, int64_t at, int64_t width, int64_t np) {
   const int64_t part = np / kFetchEvery * 64, whole = width * np * int64_t(sizeof(P));
   return reinterpret_cast<const char*>(next) + matmul_min(at * part, whole);
 }
 
-template <class S, class T, class P>
-void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
+template <class S, class T, class P> void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   TileSink<S, T, P> sink(k);
   const P* a_pack = reinterpret_cast<const P*>(k.a_pack);
   P* b_pack = reinterpret_cast<P*>(k.b_pack);

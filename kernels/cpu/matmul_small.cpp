@@ -29,8 +29,7 @@ struct SmallArgs {
 };
 
 // out = a (kMr rows) times b (kVecs vectors of columns, the last one of s.last lanes).
-template <class T, int kMr, int kVecs, bool kPart>
-void small_micro(const SmallArgs& s) {
+template <class T, int kMr, int kVecs, bool kPart> void small_micro(const SmallArgs& s) {
   constexpr int kL = kLanes<T>;
   const Part<T> part(s.last);
   Vec<T> acc[kMr][kVecs];
@@ -60,18 +59,15 @@ void small_micro(const SmallArgs& s) {
     T* to = reinterpret_cast<T*>(out + i * ld);
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) {
-      if (kPart && v == kVecs - 1)
-        store(to + v * kL, acc[i][v], part);
-      else
-        store(to + v * kL, acc[i][v]);
+      if (kPart && v == kVecs - 1) store(to + v * kL, acc[i][v], part);
+      else store(to + v * kL, acc[i][v]);
     }
   }
 }
 
 #if defined(__AVX512F__)
 // The same for at most half a vector of columns, in half vectors: twice the rate on cores that split whole ones.
-template <class T, int kMr>
-void small_micro_half(const SmallArgs& s) {
+template <class T, int kMr> void small_micro_half(const SmallArgs& s) {
   typedef T Half __attribute__((vector_size(TT_VEC_BYTES / 2)));
   const __mmask8 part = __mmask8((1u << s.last) - 1);
   Half acc[kMr];
@@ -86,16 +82,13 @@ void small_micro_half(const SmallArgs& s) {
       const T x = *reinterpret_cast<const T*>(a + i * a_row);
       if constexpr (sizeof(T) == 4)
         acc[i] = Half(_mm256_fmadd_ps(_mm256_set1_ps(x), _mm256_maskz_loadu_ps(part, b), __m256(acc[i])));
-      else
-        acc[i] = Half(_mm256_fmadd_pd(_mm256_set1_pd(x), _mm256_maskz_loadu_pd(part, b), __m256d(acc[i])));
+      else acc[i] = Half(_mm256_fmadd_pd(_mm256_set1_pd(x), _mm256_maskz_loadu_pd(part, b), __m256d(acc[i])));
     }
   }
   TT_UNROLL
   for (int i = 0; i < kMr; i++) {
-    if constexpr (sizeof(T) == 4)
-      _mm256_mask_storeu_ps(out + i * ld, part, __m256(acc[i]));
-    else
-      _mm256_mask_storeu_pd(out + i * ld, part, __m256d(acc[i]));
+    if constexpr (sizeof(T) == 4) _mm256_mask_storeu_ps(out + i * ld, part, __m256(acc[i]));
+    else _mm256_mask_storeu_pd(out + i * ld, part, __m256d(acc[i]));
   }
 }
 #endif
@@ -103,8 +96,7 @@ void small_micro_half(const SmallArgs& s) {
 using SmallMicro = void (*)(const SmallArgs&);
 
 // For `rows` rows and vecs vectors, of which the last holds `last` columns.
-template <class T>
-TT_INLINE SmallMicro small_micro_of(int rows, int vecs, int last) {
+template <class T> TT_INLINE SmallMicro small_micro_of(int rows, int vecs, int last) {
 #if defined(__AVX512F__)
   static constexpr SmallMicro kHalf[kMaxMr] = {small_micro_half<T, 1>, small_micro_half<T, 2>, small_micro_half<T, 3>,
                                                small_micro_half<T, 4>, small_micro_half<T, 5>, small_micro_half<T, 6>,
@@ -156,8 +148,7 @@ void small_product(const MatmulPlan& p, const char* a, const char* b, char* c, c
 }
 
 // Products of one tile each.
-template <class T>
-void tiny_units(const MatmulPlan& p, int64_t begin, int64_t end) {
+template <class T> void tiny_units(const MatmulPlan& p, int64_t begin, int64_t end) {
   constexpr int kL = kLanes<T>;
   constexpr int64_t kSize = sizeof(T);
   const int n = int(p.n), vecs = (n + kL - 1) / kL;
@@ -171,8 +162,7 @@ void tiny_units(const MatmulPlan& p, int64_t begin, int64_t end) {
   }
 }
 
-template <class T>
-void small_units(const MatmulPlan& p, int64_t begin, int64_t end) {
+template <class T> void small_units(const MatmulPlan& p, int64_t begin, int64_t end) {
   constexpr int kCols = kMatmulSmallCols;
   const int n = int(p.n);
   if (p.m <= kMaxMr && n <= kNv * kLanes<T> && p.b_col == 1 && !p.scaled && !p.d) return tiny_units<T>(p, begin, end);
@@ -196,10 +186,8 @@ TT_ENTRY_BEGIN
 TT_KERNEL(matmul_small)(const void* plan, int64_t begin, int64_t end) noexcept {
   const MatmulPlan& p = *static_cast<const MatmulPlan*>(plan);
   if (begin >= end) return TT_OK;
-  if (p.dtype == TT_F32)
-    small_units<float>(p, begin, end);
-  else
-    small_units<double>(p, begin, end);
+  if (p.dtype == TT_F32) small_units<float>(p, begin, end);
+  else small_units<double>(p, begin, end);
   return TT_OK;
 }
 TT_ENTRY_END

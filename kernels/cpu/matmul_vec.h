@@ -7,8 +7,7 @@ TT_ISA_BEGIN
 
 // --- the first n lanes, 0 <= n <= kLanes<T> ---
 #if defined(__AVX512F__)
-template <class T>
-struct Part {
+template <class T> struct Part {
   uint32_t bits;
   TT_INLINE explicit Part(int n) : bits((uint32_t(1) << n) - 1) {}
 };
@@ -35,14 +34,12 @@ TT_INLINE void store(int64_t* p, Vec<int64_t> v, Part<int64_t> m) {
   _mm512_mask_storeu_epi64(p, __mmask8(m.bits), __m512i(v));
 }
 #elif defined(__AVX2__)
-template <class T>
-struct Part {
+template <class T> struct Part {
   __m256i bits;
   TT_INLINE explicit Part(int n) {
     if constexpr (sizeof(T) == 4)
       bits = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    else
-      bits = _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+    else bits = _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
   }
 };
 TT_INLINE Vec<float> load(const float* p, Part<float> m) { return Vec<float>(_mm256_maskload_ps(p, m.bits)); }
@@ -60,20 +57,17 @@ TT_INLINE void store(int64_t* p, Vec<int64_t> v, Part<int64_t> m) {
   _mm256_maskstore_epi64(reinterpret_cast<long long*>(p), m.bits, __m256i(v));
 }
 #else
-template <class T>
-struct Part {
+template <class T> struct Part {
   int n;
   TT_INLINE explicit Part(int lanes) : n(lanes) {}
 };
-template <class T>
-TT_INLINE Vec<T> load(const T* p, Part<T> m) {
+template <class T> TT_INLINE Vec<T> load(const T* p, Part<T> m) {
   Vec<T> v = {};
   for (int i = 0; i < kLanes<T>; i++)
     if (i < m.n) v[i] = p[i];
   return v;
 }
-template <class T>
-TT_INLINE void store(T* p, Vec<T> v, Part<T> m) {
+template <class T> TT_INLINE void store(T* p, Vec<T> v, Part<T> m) {
   for (int i = 0; i < kLanes<T>; i++)
     if (i < m.n) p[i] = v[i];
 }
@@ -120,14 +114,10 @@ TT_INLINE Vec<float> fma(Vec<Bf16Pair> x, Vec<Bf16Pair> y, Vec<float> z) {
 #endif
 
 // z - x * y
-template <class T>
-TT_INLINE Vec<T> fnma(Vec<T> x, Vec<T> y, Vec<T> z) {
-  return fma(-x, y, z);
-}
+template <class T> TT_INLINE Vec<T> fnma(Vec<T> x, Vec<T> y, Vec<T> z) { return fma(-x, y, z); }
 
 // --- the low and high halves of x0 y0 x1 y1 … ---
-template <class V>
-TT_INLINE void zip(V x, V y, V* lo, V* hi) {
+template <class V> TT_INLINE void zip(V x, V y, V* lo, V* hi) {
   if constexpr (sizeof(V) / sizeof(x[0]) == 16) {
     *lo = __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     *hi = __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
@@ -144,8 +134,7 @@ TT_INLINE void zip(V x, V y, V* lo, V* hi) {
 }
 
 // Rows to columns: zipping row i with row i + L/2, log2(L) times, transposes an L x L block.
-template <class T>
-TT_INLINE void transpose(Vec<T> (&r)[kLanes<T>]) {
+template <class T> TT_INLINE void transpose(Vec<T> (&r)[kLanes<T>]) {
   constexpr int kL = kLanes<T>;
   TT_UNROLL
   for (int step = 1; step < kL; step *= 2) {

@@ -6,8 +6,8 @@
 TT_ISA_BEGIN
 
 #if defined(__AVX512F__)
-// The divider would take longer over a root and a quotient than memory does over the arrays: an approximation and one step of
-// Newton's method, within 1 ulp of the root of a normal number. 0 and infinity are their own roots.
+// The divider would take longer over a root and a quotient than memory does over the arrays: an approximation and one
+// step of Newton's method, within 1 ulp of the root of a normal number. 0 and infinity are their own roots.
 TT_INLINE Vec<float> vsqrt(Vec<float> x) {
   const __m512 v = __m512(x), r = _mm512_rsqrt14_ps(v), y = _mm512_mul_ps(v, r);
   const __m512 root = _mm512_fmadd_ps(_mm512_fnmadd_ps(y, y, v), _mm512_mul_ps(r, _mm512_set1_ps(0.5f)), y);
@@ -16,20 +16,22 @@ TT_INLINE Vec<float> vsqrt(Vec<float> x) {
 }
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm512_sqrt_pd(__m512d(x))); }
 TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) { return Vec<float>(_mm512_max_ps(__m512(a), __m512(b))); }
-TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) { return Vec<double>(_mm512_max_pd(__m512d(a), __m512d(b))); }
+TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) {
+  return Vec<double>(_mm512_max_pd(__m512d(a), __m512d(b)));
+}
 #elif defined(__AVX2__)
 TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(_mm256_sqrt_ps(__m256(x))); }
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm256_sqrt_pd(__m256d(x))); }
 TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) { return Vec<float>(_mm256_max_ps(__m256(a), __m256(b))); }
-TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) { return Vec<double>(_mm256_max_pd(__m256d(a), __m256d(b))); }
+TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) {
+  return Vec<double>(_mm256_max_pd(__m256d(a), __m256d(b)));
+}
 #else
-template <class T>
-TT_INLINE Vec<T> lane_sqrt(Vec<T> x) {
+template <class T> TT_INLINE Vec<T> lane_sqrt(Vec<T> x) {
   for (int l = 0; l < kLanes<T>; l++) x[l] = math::sqrt(x[l]);
   return x;
 }
-template <class T>
-TT_INLINE Vec<T> lane_larger(Vec<T> a, Vec<T> b) {
+template <class T> TT_INLINE Vec<T> lane_larger(Vec<T> a, Vec<T> b) {
   for (int l = 0; l < kLanes<T>; l++) a[l] = a[l] > b[l] ? a[l] : b[l];
   return a;
 }
@@ -40,16 +42,14 @@ TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) { return lane_larger
 #endif
 
 // The arrays of a run of elements, all of type T.
-template <class T>
-struct Run {
+template <class T> struct Run {
   T* p;
   const T* g;
   T* s[kOptimStates];
 };
 
 // What the rules share: factors as vectors, the sign of the gradient, which states are there and which are fresh.
-template <class T>
-struct Rule {
+template <class T> struct Rule {
   using V = Vec<T>;
   V f[kOptimFactors];
   V sign;
@@ -74,8 +74,7 @@ struct Rule {
   TT_INLINE V state(const Run<T>& r, int k) const { return fresh[k] ? V{} : load(r.s[k]); }
 };
 
-template <class T>
-struct Sgd : Rule<T> {
+template <class T> struct Sgd : Rule<T> {
   using typename Rule<T>::V;
   TT_INLINE explicit Sgd(const OptimItem& item) : Rule<T>(item, 3, 0) {}
   TT_INLINE void operator()(const Run<T>& r) const {
@@ -89,8 +88,7 @@ struct Sgd : Rule<T> {
   }
 };
 
-template <class T>
-struct Adam : Rule<T> {
+template <class T> struct Adam : Rule<T> {
   using typename Rule<T>::V;
   TT_INLINE explicit Adam(const OptimItem& item) : Rule<T>(item, 6, 1) {}
   TT_INLINE void operator()(const Run<T>& r) const {
@@ -111,8 +109,7 @@ struct Adam : Rule<T> {
   }
 };
 
-template <class T>
-struct Rmsprop : Rule<T> {
+template <class T> struct Rmsprop : Rule<T> {
   using typename Rule<T>::V;
   TT_INLINE explicit Rmsprop(const OptimItem& item) : Rule<T>(item, 4, 2) {}
   TT_INLINE void operator()(const Run<T>& r) const {
@@ -133,8 +130,7 @@ struct Rmsprop : Rule<T> {
   }
 };
 
-template <class T>
-struct Adagrad : Rule<T> {
+template <class T> struct Adagrad : Rule<T> {
   using typename Rule<T>::V;
   TT_INLINE explicit Adagrad(const OptimItem& item) : Rule<T>(item, 2, 0) {}
   TT_INLINE void operator()(const Run<T>& r) const {
@@ -146,8 +142,7 @@ struct Adagrad : Rule<T> {
 };
 
 // n elements; what is left over at the end goes through a padded vector.
-template <class T, class R>
-TT_INLINE void run_rule(const R& rule, const Run<T>& all, int64_t n) {
+template <class T, class R> TT_INLINE void run_rule(const R& rule, const Run<T>& all, int64_t n) {
   constexpr int L = kLanes<T>;
   int64_t i = 0;
   for (; i + L <= n; i += L) rule(Run<T>{all.p + i, all.g + i, {all.s[0] + i, all.s[1] + i, all.s[2] + i}});
@@ -165,8 +160,7 @@ TT_INLINE void run_rule(const R& rule, const Run<T>& all, int64_t n) {
 }
 
 // Elements [from, to) of an item that stores T.
-template <class T, class R>
-TT_NOINLINE void run_direct(const OptimItem& item, int64_t from, int64_t to) {
+template <class T, class R> TT_NOINLINE void run_direct(const OptimItem& item, int64_t from, int64_t to) {
   Run<T> run = {reinterpret_cast<T*>(item.param) + from, reinterpret_cast<const T*>(item.grad) + from, {}};
   for (int k = 0; k < kOptimStates; k++)  // a state that is not there is never read: any address will do
     run.s[k] = item.state[k] ? reinterpret_cast<T*>(item.state[k]) + from : run.p;
@@ -174,8 +168,7 @@ TT_NOINLINE void run_direct(const OptimItem& item, int64_t from, int64_t to) {
 }
 
 // The same of one that stores f16 or bf16, which computes in f32.
-template <class R>
-TT_NOINLINE void run_half(const OptimItem& item, int64_t from, int64_t to) {
+template <class R> TT_NOINLINE void run_half(const OptimItem& item, int64_t from, int64_t to) {
   alignas(64) float v[2 + kOptimStates][kRowBlock];
   const R rule(item);
   for (int64_t i = from; i < to; i += kRowBlock) {
@@ -191,8 +184,7 @@ TT_NOINLINE void run_half(const OptimItem& item, int64_t from, int64_t to) {
   }
 }
 
-template <template <class> class R>
-TT_INLINE void run_item(const OptimItem& item, int64_t from, int64_t to) {
+template <template <class> class R> TT_INLINE void run_item(const OptimItem& item, int64_t from, int64_t to) {
   if (item.dtype == TT_F32) return run_direct<float, R<float>>(item, from, to);
   if (item.dtype == TT_F64) return run_direct<double, R<double>>(item, from, to);
   run_half<R<float>>(item, from, to);
@@ -209,17 +201,10 @@ TT_KERNEL(optim_step)(const void* plan, int64_t begin, int64_t end) noexcept {
     int64_t from, to;
     const OptimItem& item = walk.item(u, &from, &to);
     switch (p.rule) {
-      case kOptimSgd:
-        run_item<Sgd>(item, from, to);
-        break;
-      case kOptimAdam:
-        run_item<Adam>(item, from, to);
-        break;
-      case kOptimRmsprop:
-        run_item<Rmsprop>(item, from, to);
-        break;
-      default:
-        run_item<Adagrad>(item, from, to);
+      case kOptimSgd: run_item<Sgd>(item, from, to); break;
+      case kOptimAdam: run_item<Adam>(item, from, to); break;
+      case kOptimRmsprop: run_item<Rmsprop>(item, from, to); break;
+      default: run_item<Adagrad>(item, from, to);
     }
   }
   return TT_OK;

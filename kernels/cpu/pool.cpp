@@ -8,25 +8,13 @@ TT_ISA_BEGIN
 
 struct Max {
   static constexpr bool kMean = false;
-  template <class T>
-  static TT_INLINE T join(T m, T v) {
-    return ((v > m) | (v != v)) ? v : m;
-  }
-  template <class T>
-  static TT_INLINE T identity() {
-    return -T(__builtin_inf());
-  }
+  template <class T> static TT_INLINE T join(T m, T v) { return ((v > m) | (v != v)) ? v : m; }
+  template <class T> static TT_INLINE T identity() { return -T(__builtin_inf()); }
 };
 struct Sum {
   static constexpr bool kMean = true;
-  template <class T>
-  static TT_INLINE T join(T m, T v) {
-    return m + v;
-  }
-  template <class T>
-  static TT_INLINE T identity() {
-    return 0;
-  }
+  template <class T> static TT_INLINE T join(T m, T v) { return m + v; }
+  template <class T> static TT_INLINE T identity() { return 0; }
 };
 
 constexpr int64_t kSpan = 2048;  // input columns at a time
@@ -41,8 +29,7 @@ TT_NOINLINE void join_rows(T* TT_RESTRICT d, const T* TT_RESTRICT a, const T* TT
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) d[i] = Op::join(a[i], b[i]);
 }
-template <class T, class Op>
-TT_NOINLINE void join_onto(T* TT_RESTRICT d, const T* TT_RESTRICT b, int64_t n) {
+template <class T, class Op> TT_NOINLINE void join_onto(T* TT_RESTRICT d, const T* TT_RESTRICT b, int64_t n) {
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) d[i] = Op::join(d[i], b[i]);
 }
@@ -54,17 +41,15 @@ TT_INLINE void join_source(T* d, const char* src, int64_t n, int32_t dtype, T* b
     load_run(buffer, src, kItemSize[dtype], n, dtype);
     return join_onto<T, Op>(d, buffer, n);
   }
-  if (first)
-    __builtin_memcpy(d, src, size_t(n) * sizeof(T));
-  else
-    join_onto<T, Op>(d, reinterpret_cast<const T*>(src), n);
+  if (first) __builtin_memcpy(d, src, size_t(n) * sizeof(T));
+  else join_onto<T, Op>(d, reinterpret_cast<const T*>(src), n);
 }
 
 // ---- planes ----
 
 // y[j] = columns j stride … of t, joined.
-template <class T, class Op>
-TT_NOINLINE void join_columns(T* TT_RESTRICT y, const T* TT_RESTRICT t, int64_t n, int64_t stride, int64_t kernel, int64_t dilation) {
+template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, const T* TT_RESTRICT t, int64_t n,
+                                                           int64_t stride, int64_t kernel, int64_t dilation) {
   if (stride == 2 && dilation == 1) {
     int64_t k = 1;
     if (kernel == 1) {
@@ -95,8 +80,7 @@ TT_NOINLINE void join_columns(T* TT_RESTRICT y, const T* TT_RESTRICT t, int64_t 
 }
 
 // Windows of 2 x 2 side by side: results [j, n), N at a time; those that are left over are fewer than N.
-template <class T, int N>
-TT_INLINE int64_t quarter_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
+template <class T, int N> TT_INLINE int64_t quarter_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
   using V = typename Halves<T, N>::Whole;
   auto get = [](const T* p) TT_INLINE_LAMBDA {
     V v;
@@ -123,13 +107,14 @@ TT_NOINLINE void quarter(T* TT_RESTRICT y, const T* TT_RESTRICT a, const T* TT_R
   for (; j < n; j++) y[j] = Op::join(Op::join(a[2 * j], b[2 * j]), Op::join(a[2 * j + 1], b[2 * j + 1]));
 }
 
-template <class T, class Op>
-struct Planes {
+template <class T, class Op> struct Planes {
   const PoolPlan& p;
   const int64_t item;
   alignas(64) T col[kSpan], buffer[kSpan], y[kOut], div[kOut];
 
-  TT_INLINE const char* row(int64_t plane, int64_t r, int64_t from) const { return p.x + ((plane * p.in[0] + r) * p.in[1] + from) * item; }
+  TT_INLINE const char* row(int64_t plane, int64_t r, int64_t from) const {
+    return p.x + ((plane * p.in[0] + r) * p.in[1] + from) * item;
+  }
 
   // Rows of window h, columns [from, from + n) of the input, joined in col + at; what h misses is the identity.
   TT_NOINLINE void fold_rows(int64_t plane, const Window& h, int64_t from, int64_t n, int64_t at) {
@@ -140,7 +125,8 @@ struct Planes {
       return;
     }
     if (item == int64_t(sizeof(T)) && r + h.step < h.end) {
-      join_rows<T, Op>(d, reinterpret_cast<const T*>(row(plane, r, from)), reinterpret_cast<const T*>(row(plane, r + h.step, from)), n);
+      join_rows<T, Op>(d, reinterpret_cast<const T*>(row(plane, r, from)),
+                       reinterpret_cast<const T*>(row(plane, r + h.step, from)), n);
       r += 2 * h.step;
     } else {
       join_source<T, Op>(d, row(plane, r, from), n, p.dtype, buffer, true);
@@ -167,17 +153,16 @@ struct Planes {
     const Window first = window(p, 1, o1), last = window(p, 1, o1 + n - 1);
     const int64_t origin = p.adaptive ? first.begin : o1 * p.stride[1] - p.pad[1];
     const int64_t lead = origin < 0 ? -origin : 0, begin = origin + lead;
-    const int64_t reach = p.adaptive ? last.end : (o1 + n - 1) * p.stride[1] - p.pad[1] + (p.kernel[1] - 1) * p.dilation[1] + 1;
+    const int64_t reach =
+        p.adaptive ? last.end : (o1 + n - 1) * p.stride[1] - p.pad[1] + (p.kernel[1] - 1) * p.dilation[1] + 1;
     const int64_t width = reach - origin, have = (reach < p.in[1] ? reach : p.in[1]) - begin;
     for (int64_t i = 0; i < lead; i++) col[i] = Op::template identity<T>();
     for (int64_t i = lead + have; i < width; i++) col[i] = Op::template identity<T>();
     for (int64_t o = from; o < to; o++) {
       const Window h = window(p, 0, o);
       fold_rows(plane, h, begin, have, lead);
-      if (p.adaptive)
-        adaptive_columns(origin, o1, n);
-      else
-        join_columns<T, Op>(y, col, n, p.stride[1], p.kernel[1], p.dilation[1]);
+      if (p.adaptive) adaptive_columns(origin, o1, n);
+      else join_columns<T, Op>(y, col, n, p.stride[1], p.kernel[1], p.dilation[1]);
       finish(plane, o, o1, n, h);
     }
   }
@@ -224,11 +209,13 @@ struct Planes {
   }
 
   void unit(int64_t u) {
-    const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows, to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+    const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows,
+                  to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
     if constexpr (!Op::kMean) {
       if (quarters(p, item == int64_t(sizeof(T)))) {
         for (int64_t o = from; o < to; o++)
-          quarter<T, Op>(reinterpret_cast<T*>(p.y) + (plane * p.out[0] + o) * p.out[1], reinterpret_cast<const T*>(row(plane, 2 * o, 0)),
+          quarter<T, Op>(reinterpret_cast<T*>(p.y) + (plane * p.out[0] + o) * p.out[1],
+                         reinterpret_cast<const T*>(row(plane, 2 * o, 0)),
                          reinterpret_cast<const T*>(row(plane, 2 * o + 1, 0)), p.out[1]);
         return;
       }
@@ -242,10 +229,8 @@ struct Planes {
           const Window w = window(p, 1, o1 + j);
           div[j] = T(p.count_pad ? w.full : w.count());
         }
-      if (fits)
-        tile(plane, from, to, o1, n);
-      else
-        wide(plane, from, to, o1);
+      if (fits) tile(plane, from, to, o1, n);
+      else wide(plane, from, to, o1);
       o1 += n;
     }
   }
@@ -253,14 +238,14 @@ struct Planes {
 
 // ---- channels last ----
 
-template <class T, class Op>
-struct Pixels {
+template <class T, class Op> struct Pixels {
   const PoolPlan& p;
   const int64_t item;
   alignas(64) T sum[kOut], buffer[kOut];
 
   void unit(int64_t u) {
-    const int64_t image = u / p.n_tiles, from = u % p.n_tiles * p.rows, to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+    const int64_t image = u / p.n_tiles, from = u % p.n_tiles * p.rows,
+                  to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
     for (int64_t o = from; o < to; o++) {
       const Window h = window(p, 0, o);
       for (int64_t o1 = 0; o1 < p.out[1]; o1++) {
@@ -273,7 +258,8 @@ struct Pixels {
     bool first = true;
     for (int64_t i = h.begin; i < h.end; i += h.step)
       for (int64_t j = w.begin; j < w.end; j += w.step, first = false)
-        join_source<T, Op>(sum, p.x + (((image * p.in[0] + i) * p.in[1] + j) * p.c + c) * item, n, p.dtype, buffer, first);
+        join_source<T, Op>(sum, p.x + (((image * p.in[0] + i) * p.in[1] + j) * p.c + c) * item, n, p.dtype, buffer,
+                           first);
     if (first)
       for (int64_t k = 0; k < n; k++) sum[k] = Op::template identity<T>();
     if constexpr (Op::kMean) {
@@ -285,8 +271,7 @@ struct Pixels {
   }
 };
 
-template <class T, class Op>
-inline int32_t pool(const PoolPlan& p, int64_t begin, int64_t end) {
+template <class T, class Op> inline int32_t pool(const PoolPlan& p, int64_t begin, int64_t end) {
   if (p.channels_last) {
     Pixels<T, Op> pixels{p, kItemSize[p.dtype], {}, {}};
     for (int64_t u = begin; u < end; u++) pixels.unit(u);

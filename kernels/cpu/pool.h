@@ -33,7 +33,8 @@ TT_INLINE int64_t divisor(const PoolPlan& p, const Window& h, const Window& w) {
 // All windows are 2 x 2, side by side, without padding; `native`: no conversion is needed.
 TT_INLINE bool quarters(const PoolPlan& p, bool native) {
   bool all = !p.adaptive && native;
-  for (int d = 0; d < 2; d++) all &= p.kernel[d] == 2 && p.stride[d] == 2 && !p.pad[d] && p.dilation[d] == 1 && 2 * p.out[d] <= p.in[d];
+  for (int d = 0; d < 2; d++)
+    all &= p.kernel[d] == 2 && p.stride[d] == 2 && !p.pad[d] && p.dilation[d] == 1 && 2 * p.out[d] <= p.in[d];
   return all;
 }
 
@@ -42,12 +43,11 @@ template <int kOdd, class T, int N>
 TT_INLINE typename Halves<T, N>::Whole every_second(typename Halves<T, N>::Whole a, typename Halves<T, N>::Whole b) {
   constexpr int o = kOdd;
   if constexpr (N == 16)
-    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14, o + 16, o + 18, o + 20, o + 22, o + 24, o + 26,
-                                   o + 28, o + 30);
+    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14, o + 16, o + 18, o + 20,
+                                   o + 22, o + 24, o + 26, o + 28, o + 30);
   else if constexpr (N == 8)
     return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14);
-  else
-    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6);
+  else return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6);
 }
 
 TT_ISA_END

@@ -5,27 +5,20 @@
 
 TT_ISA_BEGIN
 
-template <class T>
-TT_INLINE bool beats(T v, T best) {
-  return (v > best) | (v != v);
-}
+template <class T> TT_INLINE bool beats(T v, T best) { return (v > best) | (v != v); }
 
 // ---- planes ----
 
-template <class T>
-TT_INLINE T lowest() {
-  if constexpr (T(0.5) == T(0))
-    return INT64_MIN;
-  else
-    return -T(__builtin_inf());
+template <class T> TT_INLINE T lowest() {
+  if constexpr (T(0.5) == T(0)) return INT64_MIN;
+  else return -T(__builtin_inf());
 }
 
 // Wide steps may miss the whole image.
 TT_INLINE bool is_empty(const Window& h, const Window& w) { return (h.begin >= h.end) | (w.begin >= w.end); }
 
 // The largest element of a window of x and its index in the plane: -1 for none.
-template <class T>
-TT_INLINE int64_t largest(const T* x, int64_t width, const Window& h, const Window& w, T* value) {
+template <class T> TT_INLINE int64_t largest(const T* x, int64_t width, const Window& h, const Window& w, T* value) {
   if (is_empty(h, w)) {
     *value = lowest<T>();
     return -1;
@@ -41,9 +34,9 @@ TT_INLINE int64_t largest(const T* x, int64_t width, const Window& h, const Wind
   return at;
 }
 
-template <class T>
-TT_NOINLINE void index_planes(const PoolPlan& p, int64_t u) {
-  const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows, to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+template <class T> TT_NOINLINE void index_planes(const PoolPlan& p, int64_t u) {
+  const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows,
+                to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
   const T* x = reinterpret_cast<const T*>(p.x) + plane * p.in[0] * p.in[1];
   for (int64_t o = from; o < to; o++) {
     const Window h = window(p, 0, o);
@@ -62,12 +55,11 @@ template <int kSecond, class T, int N>
 TT_INLINE typename Halves<T, N>::Whole by_turns(typename Halves<T, N>::Whole even, typename Halves<T, N>::Whole odd) {
   constexpr int o = kSecond * N / 2;
   if constexpr (N == 16)
-    return __builtin_shufflevector(even, odd, o, o + 16, o + 1, o + 17, o + 2, o + 18, o + 3, o + 19, o + 4, o + 20, o + 5, o + 21, o + 6, o + 22,
-                                   o + 7, o + 23);
+    return __builtin_shufflevector(even, odd, o, o + 16, o + 1, o + 17, o + 2, o + 18, o + 3, o + 19, o + 4, o + 20,
+                                   o + 5, o + 21, o + 6, o + 22, o + 7, o + 23);
   else if constexpr (N == 8)
     return __builtin_shufflevector(even, odd, o, o + 8, o + 1, o + 9, o + 2, o + 10, o + 3, o + 11);
-  else
-    return __builtin_shufflevector(even, odd, o, o + 4, o + 1, o + 5);
+  else return __builtin_shufflevector(even, odd, o, o + 4, o + 1, o + 5);
 }
 
 // Windows of 2 x 2 side by side: of the rows a and b of x; da and db get g where the largest element is, else 0.
@@ -82,22 +74,24 @@ TT_INLINE int64_t quarter_backward_by(T* da, T* db, const T* a, const T* b, cons
   auto put = [](T* p, V v) TT_INLINE_LAMBDA { __builtin_memcpy(p, &v, sizeof v); };
   const V none = {};
   for (; j + N <= n; j += N) {
-    const V a0 = get(a + 2 * j), a1 = get(a + 2 * j + N), b0 = get(b + 2 * j), b1 = get(b + 2 * j + N), grad = get(g + j);
-    const V v0 = every_second<0, T, N>(a0, a1), v1 = every_second<1, T, N>(a0, a1), v2 = every_second<0, T, N>(b0, b1), v3 = every_second<1, T, N>(b0, b1);
+    const V a0 = get(a + 2 * j), a1 = get(a + 2 * j + N), b0 = get(b + 2 * j), b1 = get(b + 2 * j + N),
+            grad = get(g + j);
+    const V v0 = every_second<0, T, N>(a0, a1), v1 = every_second<1, T, N>(a0, a1), v2 = every_second<0, T, N>(b0, b1),
+            v3 = every_second<1, T, N>(b0, b1);
     const auto k1 = (v1 > v0) | (v1 != v1);
     const V best1 = k1 ? v1 : v0;
     const auto k2 = (v2 > best1) | (v2 != v2);
     const V best2 = k2 ? v2 : best1;
     const auto k3 = (v3 > best2) | (v3 != v3);
-    const V g3 = k3 ? grad : none, left3 = k3 ? none : grad, g2 = k2 ? left3 : none, left2 = k2 ? none : left3, g1 = k1 ? left2 : none, g0 = k1 ? none : left2;
+    const V g3 = k3 ? grad : none, left3 = k3 ? none : grad, g2 = k2 ? left3 : none, left2 = k2 ? none : left3,
+            g1 = k1 ? left2 : none, g0 = k1 ? none : left2;
     put(da + 2 * j, by_turns<0, T, N>(g0, g1)), put(da + 2 * j + N, by_turns<1, T, N>(g0, g1));
     put(db + 2 * j, by_turns<0, T, N>(g2, g3)), put(db + 2 * j + N, by_turns<1, T, N>(g2, g3));
   }
   return j;
 }
 
-template <class T>
-TT_NOINLINE void quarter_backward(const PoolPlan& p, int64_t plane) {
+template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, int64_t plane) {
   constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
   const int64_t width = p.in[1], size = p.in[0] * width, n = p.out[1];
   const T* x = reinterpret_cast<const T*>(p.x) + plane * size;
@@ -114,13 +108,13 @@ TT_NOINLINE void quarter_backward(const PoolPlan& p, int64_t plane) {
       const T v[4] = {a[2 * j], a[2 * j + 1], b[2 * j], b[2 * j + 1]};
       int at = 0;
       for (int k = 1; k < 4; k++) at = beats(v[k], v[at]) ? k : at;
-      da[2 * j] = at == 0 ? g[j] : 0, da[2 * j + 1] = at == 1 ? g[j] : 0, db[2 * j] = at == 2 ? g[j] : 0, db[2 * j + 1] = at == 3 ? g[j] : 0;
+      da[2 * j] = at == 0 ? g[j] : 0, da[2 * j + 1] = at == 1 ? g[j] : 0, db[2 * j] = at == 2 ? g[j] : 0,
+             db[2 * j + 1] = at == 3 ? g[j] : 0;
     }
   }
 }
 
-template <class T>
-TT_NOINLINE void max_backward_plane(const PoolPlan& p, int64_t plane) {
+template <class T> TT_NOINLINE void max_backward_plane(const PoolPlan& p, int64_t plane) {
   if (quarters(p, true)) return quarter_backward<T>(p, plane);
   const int64_t size = p.in[0] * p.in[1];
   const T* x = reinterpret_cast<const T*>(p.x) + plane * size;
@@ -137,8 +131,7 @@ TT_NOINLINE void max_backward_plane(const PoolPlan& p, int64_t plane) {
   }
 }
 
-template <class T>
-TT_NOINLINE void average_backward_plane(const PoolPlan& p, int64_t plane) {
+template <class T> TT_NOINLINE void average_backward_plane(const PoolPlan& p, int64_t plane) {
   const int64_t size = p.in[0] * p.in[1];
   const T* g = reinterpret_cast<const T*>(p.g) + plane * p.out[0] * p.out[1];
   T* dx = reinterpret_cast<T*>(p.y) + plane * size;
@@ -158,8 +151,7 @@ TT_NOINLINE void average_backward_plane(const PoolPlan& p, int64_t plane) {
 
 // ---- channels last: up to kPoolTile channels at a time ----
 
-template <class T>
-struct Pixel {
+template <class T> struct Pixel {
   T best[kPoolTile];
   int64_t at[kPoolTile];
 
@@ -184,15 +176,16 @@ struct Pixel {
   }
 };
 
-template <class T>
-TT_NOINLINE void index_pixels(const PoolPlan& p, int64_t u) {
-  const int64_t image = u / p.n_tiles, from = u % p.n_tiles * p.rows, to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+template <class T> TT_NOINLINE void index_pixels(const PoolPlan& p, int64_t u) {
+  const int64_t image = u / p.n_tiles, from = u % p.n_tiles * p.rows,
+                to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
   const T* x = reinterpret_cast<const T*>(p.x) + image * p.in[0] * p.in[1] * p.c;
   Pixel<T> pixel;
   for (int64_t o = from; o < to; o++)
     for (int64_t j = 0; j < p.out[1]; j++)
       for (int64_t c = 0; c < p.c; c += kPoolTile) {
-        const int64_t n = p.c - c < kPoolTile ? p.c - c : kPoolTile, at = ((image * p.out[0] + o) * p.out[1] + j) * p.c + c;
+        const int64_t n = p.c - c < kPoolTile ? p.c - c : kPoolTile,
+                      at = ((image * p.out[0] + o) * p.out[1] + j) * p.c + c;
         pixel.largest(p, x + c, window(p, 0, o), window(p, 1, j), n);
         __builtin_memcpy(reinterpret_cast<T*>(p.y) + at, pixel.best, size_t(n) * sizeof(T));
         if (p.index) __builtin_memcpy(p.index + at, pixel.at, size_t(n) * sizeof(int64_t));
@@ -200,10 +193,10 @@ TT_NOINLINE void index_pixels(const PoolPlan& p, int64_t u) {
 }
 
 // Channels [c, c + n) of an image; kMax: of the largest elements, else of averages.
-template <class T, bool kMax>
-TT_NOINLINE void backward_pixels(const PoolPlan& p, int64_t image, int64_t c, int64_t n) {
+template <class T, bool kMax> TT_NOINLINE void backward_pixels(const PoolPlan& p, int64_t image, int64_t c, int64_t n) {
   const int64_t size = p.in[0] * p.in[1] * p.c;
-  const T *x = reinterpret_cast<const T*>(p.x) + image * size + c, *g = reinterpret_cast<const T*>(p.g) + image * p.out[0] * p.out[1] * p.c + c;
+  const T *x = reinterpret_cast<const T*>(p.x) + image * size + c,
+          *g = reinterpret_cast<const T*>(p.g) + image * p.out[0] * p.out[1] * p.c + c;
   T* dx = reinterpret_cast<T*>(p.y) + image * size + c;
   Pixel<T> pixel;
   for (int64_t i = 0; i < size; i += p.c) __builtin_memset(dx + i, 0, size_t(n) * sizeof(T));
@@ -228,14 +221,12 @@ TT_NOINLINE void backward_pixels(const PoolPlan& p, int64_t image, int64_t c, in
   }
 }
 
-template <class T>
-inline int32_t index_units(const PoolPlan& p, int64_t begin, int64_t end) {
+template <class T> inline int32_t index_units(const PoolPlan& p, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; u++) p.channels_last ? index_pixels<T>(p, u) : index_planes<T>(p, u);
   return TT_OK;
 }
 
-template <class T, bool kMax>
-inline int32_t backward_units(const PoolPlan& p, int64_t begin, int64_t end) {
+template <class T, bool kMax> inline int32_t backward_units(const PoolPlan& p, int64_t begin, int64_t end) {
   const int64_t tiles = (p.c + kPoolTile - 1) / kPoolTile;
   for (int64_t u = begin; u < end; u++) {
     if (p.channels_last) {

@@ -45,8 +45,7 @@ TT_INLINE TwoWords two_words(const uint32_t* words, int64_t i) {
 }
 
 // Values to -log(1 - value) if they shall be exponential, then scaled and shifted; nothing to do for the standard ones.
-template <class T>
-TT_NOINLINE void transformed(const RandomPlan& p, T* v, int64_t n) {
+template <class T> TT_NOINLINE void transformed(const RandomPlan& p, T* v, int64_t n) {
   constexpr T kLeast = sizeof(T) == 8 ? T(0x1p-54) : T(0x1p-25);
   const T scale = T(p.scale), shift = T(p.shift);
   if (p.exponential)
@@ -124,8 +123,7 @@ TT_NOINLINE void normals(double* out, const uint32_t* words, int64_t groups) {
 
 // ---- stores of small integers in any dtype ----
 
-template <class T>
-TT_NOINLINE void store_ints(char* out, const int64_t* v, int64_t n) {
+template <class T> TT_NOINLINE void store_ints(char* out, const int64_t* v, int64_t n) {
   T* d = reinterpret_cast<T*>(out);
   for (int64_t i = 0; i < n; i++) d[i] = T(v[i]);
 }
@@ -135,24 +133,18 @@ TT_NOINLINE void store_values(const RandomPlan& p, int64_t i, const int64_t* v, 
   switch (p.dtype) {
     case TT_BOOL:
     case TT_U8:
-    case TT_I8:
-      return store_ints<uint8_t>(out, v, n);
-    case TT_I16:
-      return store_ints<int16_t>(out, v, n);
-    case TT_I32:
-      return store_ints<int32_t>(out, v, n);
-    case TT_I64:
-      return store_ints<int64_t>(out, v, n);
-    case TT_F64:
-      return store_ints<double>(out, v, n);
+    case TT_I8: return store_ints<uint8_t>(out, v, n);
+    case TT_I16: return store_ints<int16_t>(out, v, n);
+    case TT_I32: return store_ints<int32_t>(out, v, n);
+    case TT_I64: return store_ints<int64_t>(out, v, n);
+    case TT_F64: return store_ints<double>(out, v, n);
     case TT_C64:
       for (int64_t k = 0; k < n; k++) reinterpret_cast<C64*>(out)[k] = {float(v[k]), 0};
       return;
     case TT_C128:
       for (int64_t k = 0; k < n; k++) reinterpret_cast<C128*>(out)[k] = {double(v[k]), 0};
       return;
-    default:
-      break;
+    default: break;
   }
   alignas(64) float f[kWords];
   for (int64_t k = 0; k < n; k++) f[k] = float(v[k]);
@@ -161,9 +153,8 @@ TT_NOINLINE void store_values(const RandomPlan& p, int64_t i, const int64_t* v, 
 
 // ---- dropout ----
 
-template <class T>
-inline void drop(T* __restrict out, uint8_t* __restrict mask, const T* __restrict x, const uint32_t* __restrict words,
-                 int64_t n, int32_t threshold, T scale) {
+template <class T> inline void drop(T* __restrict out, uint8_t* __restrict mask, const T* __restrict x,
+                                    const uint32_t* __restrict words, int64_t n, int32_t threshold, T scale) {
   for (int64_t i = 0; i < n; i++) {
     const bool keep = int32_t(words[i] >> 8) < threshold;
     out[i] = x[i] * (keep ? scale : T(0));

@@ -28,18 +28,14 @@ TT_INLINE bool any(NanMask m) {
 }
 #endif
 
-template <bool kMax>
-TT_INLINE F32v pick(F32v x, F32v m) {
-  if constexpr (kMax)
-    return vmax(x, m);
-  else
-    return vmin(x, m);
+template <bool kMax> TT_INLINE F32v pick(F32v x, F32v m) {
+  if constexpr (kMax) return vmax(x, m);
+  else return vmin(x, m);
 }
 
 // Largest (smallest) of x[0 … n) and start; NaN if some x is NaN and kNan, else NaNs are passed over.
 // Of equal zeros of both signs the one that 64 lanes meet first comes out, on every ISA the same.
-template <bool kMax, bool kNan>
-TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
+template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
   constexpr int L = kLanes<float>, N = kBlockLanes / L;
   alignas(64) float lane[kBlockLanes];
   NanMask nan = unordered(F32v{}, F32v{});
@@ -78,57 +74,36 @@ TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
   return kNan && any(nan) ? __builtin_nanf("") : r;
 }
 
-template <int kSize>
-struct BitsOf;
-template <>
-struct BitsOf<1> {
-  using type = uint8_t;
-};
-template <>
-struct BitsOf<4> {
-  using type = uint32_t;
-};
-template <>
-struct BitsOf<8> {
-  using type = uint64_t;
-};
+template <int kSize> struct BitsOf;
+template <> struct BitsOf<1> { using type = uint8_t; };
+template <> struct BitsOf<4> { using type = uint32_t; };
+template <> struct BitsOf<8> { using type = uint64_t; };
 
 // x with the bits of `flip` inverted: order reverses for all bits of an integer, or the sign of a float.
-template <class T>
-TT_INLINE T flipped(T x, uint64_t flip) {
+template <class T> TT_INLINE T flipped(T x, uint64_t flip) {
   using U = typename BitsOf<int(sizeof(T))>::type;
   return bit_cast<T>(U(bit_cast<U>(x) ^ U(flip)));
 }
-template <class T>
-constexpr uint64_t kReversed = ~uint64_t(0);
-template <>
-constexpr uint64_t kReversed<float> = 0x80000000u;
-template <>
-constexpr uint64_t kReversed<double> = uint64_t(1) << 63;
+template <class T> constexpr uint64_t kReversed = ~uint64_t(0);
+template <> constexpr uint64_t kReversed<float> = 0x80000000u;
+template <> constexpr uint64_t kReversed<double> = uint64_t(1) << 63;
 
-template <class T>
-constexpr T kLowest = T(T(1) << (8 * sizeof(T) - 1));
-template <>
-constexpr float kLowest<float> = -__builtin_inff();
-template <>
-constexpr double kLowest<double> = -__builtin_inf();
+template <class T> constexpr T kLowest = T(T(1) << (8 * sizeof(T) - 1));
+template <> constexpr float kLowest<float> = -__builtin_inff();
+template <> constexpr double kLowest<double> = -__builtin_inf();
 
 // Steps of folds: T identity(), T step(T accumulated, T x). A NaN is taken and, since no comparison with it holds,
 // kept.
-template <class E>
-struct Max {
+template <class E> struct Max {
   using T = E;
   static constexpr bool kFlips = true;
   static TT_INLINE T identity() { return kLowest<E>; }
   static TT_INLINE T step(T a, T x) { return ((x > a) | (x != x)) ? x : a; }
 };
 
-template <class S>
-TT_INLINE typename S::T step_flipped(typename S::T a, typename S::T x, uint64_t flip) {
-  if constexpr (S::kFlips)
-    return S::step(a, flipped(x, flip));
-  else
-    return S::step(a, x);
+template <class S> TT_INLINE typename S::T step_flipped(typename S::T a, typename S::T x, uint64_t flip) {
+  if constexpr (S::kFlips) return S::step(a, flipped(x, flip));
+  else return S::step(a, x);
 }
 
 // Steps element i of a block into lane i mod the width.
@@ -144,8 +119,7 @@ TT_NOINLINE void step_lanes(typename S::T* __restrict lane, const typename S::T*
 }
 
 // The fold of a block, lanes in order; for floats by the vector scan. The result is flipped, as the elements are.
-template <class S, int kWidth>
-TT_INLINE typename S::T fold_block(const typename S::T* x, int64_t n, uint64_t flip) {
+template <class S, int kWidth> TT_INLINE typename S::T fold_block(const typename S::T* x, int64_t n, uint64_t flip) {
   using T = typename S::T;
   alignas(64) T lane[kWidth];
   for (int i = 0; i < kWidth; i++) lane[i] = S::identity();
@@ -161,8 +135,7 @@ TT_INLINE float max_block(const float* x, int64_t n, uint64_t flip) {
   const float start = kLowest<float>;
   return flip ? -extreme<false, true>(x, n, -start) : extreme<true, true>(x, n, start);
 }
-template <class T>
-TT_INLINE T max_block(const T* x, int64_t n, uint64_t flip) {
+template <class T> TT_INLINE T max_block(const T* x, int64_t n, uint64_t flip) {
   return fold_block<Max<T>, kBlockLanes>(x, n, flip);
 }
 

@@ -4,25 +4,18 @@
 
 TT_ISA_BEGIN
 
-template <class R>
-TT_INLINE Complex<R> times(Complex<R> a, Complex<R> b) {
+template <class R> TT_INLINE Complex<R> times(Complex<R> a, Complex<R> b) {
   return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
-template <class E>
-TT_INLINE E times(E a, E b) {
-  return E(a * b);
-}
+template <class E> TT_INLINE E times(E a, E b) { return E(a * b); }
 TT_INLINE int64_t times(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
 
-template <class E>
-struct Prod {
+template <class E> struct Prod {
   using T = E;
   static constexpr bool kFlips = false;
   static TT_INLINE T identity() {
-    if constexpr (__is_class(E))
-      return {1, 0};
-    else
-      return E(1);
+    if constexpr (__is_class(E)) return {1, 0};
+    else return E(1);
   }
   static TT_INLINE T step(T a, T x) { return times(a, x); }
 };
@@ -35,8 +28,7 @@ struct Any {
   static TT_INLINE T step(T a, T x) { return a | x; }
 };
 
-template <class S>
-struct Fold {
+template <class S> struct Fold {
   using T = typename S::T;
   using P = T;
   static constexpr int kRows = 4;
@@ -49,10 +41,8 @@ struct Fold {
     return r;
   }
   static TT_INLINE T block(const T* x, int64_t n, uint64_t flip) {
-    if constexpr (S::kFlips && sizeof(T) > 1)
-      return max_block(x, n, flip);
-    else
-      return fold_block<S, kWidth>(x, n, flip);
+    if constexpr (S::kFlips && sizeof(T) > 1) return max_block(x, n, flip);
+    else return fold_block<S, kWidth>(x, n, flip);
   }
 
   struct Columns {
@@ -78,22 +68,16 @@ struct Fold {
   }
 };
 
-template <class T, bool kMin>
-constexpr const ReduceOps& kExtreme = kParts<Fold<Max<T>>, kMin ? kReversed<T> : 0>;
+template <class T, bool kMin> constexpr const ReduceOps& kExtreme = kParts<Fold<Max<T>>, kMin ? kReversed<T> : 0>;
 
-template <bool kMin>
-inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
+template <bool kMin> inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
   switch (p.dtype) {
     case TT_F16:
     case TT_BF16:
-    case TT_F32:
-      return run_reduce(kExtreme<float, kMin>, p, begin, end);
-    case TT_F64:
-      return run_reduce(kExtreme<double, kMin>, p, begin, end);
-    case TT_I64:
-      return run_reduce(kExtreme<int64_t, kMin>, p, begin, end);
-    default:
-      return run_reduce(kExtreme<int32_t, kMin>, p, begin, end);
+    case TT_F32: return run_reduce(kExtreme<float, kMin>, p, begin, end);
+    case TT_F64: return run_reduce(kExtreme<double, kMin>, p, begin, end);
+    case TT_I64: return run_reduce(kExtreme<int64_t, kMin>, p, begin, end);
+    default: return run_reduce(kExtreme<int32_t, kMin>, p, begin, end);
   }
 }
 
@@ -114,16 +98,11 @@ TT_KERNEL(reduce_prod)(const void* plan, int64_t begin, int64_t end) noexcept {
   switch (p.dtype) {
     case TT_F16:
     case TT_BF16:
-    case TT_F32:
-      return run_reduce(kParts<Fold<Prod<float>>>, p, begin, end);
-    case TT_F64:
-      return run_reduce(kParts<Fold<Prod<double>>>, p, begin, end);
-    case TT_C64:
-      return run_reduce(kParts<Fold<Prod<C64>>>, p, begin, end);
-    case TT_C128:
-      return run_reduce(kParts<Fold<Prod<C128>>>, p, begin, end);
-    default:
-      return run_reduce(kParts<Fold<Prod<int64_t>>>, p, begin, end);
+    case TT_F32: return run_reduce(kParts<Fold<Prod<float>>>, p, begin, end);
+    case TT_F64: return run_reduce(kParts<Fold<Prod<double>>>, p, begin, end);
+    case TT_C64: return run_reduce(kParts<Fold<Prod<C64>>>, p, begin, end);
+    case TT_C128: return run_reduce(kParts<Fold<Prod<C128>>>, p, begin, end);
+    default: return run_reduce(kParts<Fold<Prod<int64_t>>>, p, begin, end);
   }
 }
 

@@ -4,20 +4,15 @@
 
 TT_ISA_BEGIN
 
-template <class T>
-struct At {
+template <class T> struct At {
   T value;  // flipped
   int64_t position;
 };
 
 // True iff x replaces the earlier best: it is larger, or the first NaN.
-template <class T>
-TT_INLINE bool replaces(T x, T best) {
-  return (x > best) | ((x != x) & (best == best));
-}
+template <class T> TT_INLINE bool replaces(T x, T best) { return (x > best) | ((x != x) & (best == best)); }
 
-template <class E>
-struct Extreme {
+template <class E> struct Extreme {
   using T = E;
   using P = At<E>;
   static constexpr int kRows = 4;
@@ -93,22 +88,16 @@ struct Extreme {
   }
 };
 
-template <class T, bool kMin>
-constexpr const ReduceOps& kExtreme = kParts<Extreme<T>, kMin ? kReversed<T> : 0>;
+template <class T, bool kMin> constexpr const ReduceOps& kExtreme = kParts<Extreme<T>, kMin ? kReversed<T> : 0>;
 
-template <bool kMin>
-inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
+template <bool kMin> inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
   switch (p.dtype) {
     case TT_F16:
     case TT_BF16:
-    case TT_F32:
-      return run_reduce(kExtreme<float, kMin>, p, begin, end);
-    case TT_F64:
-      return run_reduce(kExtreme<double, kMin>, p, begin, end);
-    case TT_I64:
-      return run_reduce(kExtreme<int64_t, kMin>, p, begin, end);
-    default:
-      return run_reduce(kExtreme<int32_t, kMin>, p, begin, end);
+    case TT_F32: return run_reduce(kExtreme<float, kMin>, p, begin, end);
+    case TT_F64: return run_reduce(kExtreme<double, kMin>, p, begin, end);
+    case TT_I64: return run_reduce(kExtreme<int64_t, kMin>, p, begin, end);
+    default: return run_reduce(kExtreme<int32_t, kMin>, p, begin, end);
   }
 }
 

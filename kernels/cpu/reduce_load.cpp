@@ -3,8 +3,7 @@
 
 TT_ISA_BEGIN
 
-template <class D, class S>
-inline void load_as(void* to, const char* src, int64_t stride, int64_t n) {
+template <class D, class S> inline void load_as(void* to, const char* src, int64_t stride, int64_t n) {
   D* __restrict dst = static_cast<D*>(to);
   if (stride == int64_t(sizeof(S))) {
     const S* s = reinterpret_cast<const S*>(src);
@@ -17,26 +16,18 @@ inline void load_as(void* to, const char* src, int64_t stride, int64_t n) {
   }
 }
 
-template <class D>
-inline void load_integer(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) {
+template <class D> inline void load_integer(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) {
   switch (dtype) {
-    case TT_BOOL:
-      return load_as<D, Bool>(dst, src, stride, n);
-    case TT_U8:
-      return load_as<D, uint8_t>(dst, src, stride, n);
-    case TT_I8:
-      return load_as<D, int8_t>(dst, src, stride, n);
-    case TT_I16:
-      return load_as<D, int16_t>(dst, src, stride, n);
-    case TT_I32:
-      return load_as<D, int32_t>(dst, src, stride, n);
-    default:
-      return load_as<D, int64_t>(dst, src, stride, n);
+    case TT_BOOL: return load_as<D, Bool>(dst, src, stride, n);
+    case TT_U8: return load_as<D, uint8_t>(dst, src, stride, n);
+    case TT_I8: return load_as<D, int8_t>(dst, src, stride, n);
+    case TT_I16: return load_as<D, int16_t>(dst, src, stride, n);
+    case TT_I32: return load_as<D, int32_t>(dst, src, stride, n);
+    default: return load_as<D, int64_t>(dst, src, stride, n);
   }
 }
 
-template <class S>
-inline void copy_run(void* dst, const char* src, int64_t stride, int64_t n) {
+template <class S> inline void copy_run(void* dst, const char* src, int64_t stride, int64_t n) {
   S* d = static_cast<S*>(dst);
   if (stride == int64_t(sizeof(S))) {
     __builtin_memcpy(dst, src, size_t(n) * sizeof(S));
@@ -65,12 +56,9 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 
 void load_f32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
-  if (dtype == TT_F32)
-    load_as<float, float>(dst, src, stride, n);
-  else if (dtype == TT_BF16)
-    load_as<float, BF16>(dst, src, stride, n);
-  else
-    load_as<float, F16>(dst, src, stride, n);
+  if (dtype == TT_F32) load_as<float, float>(dst, src, stride, n);
+  else if (dtype == TT_BF16) load_as<float, BF16>(dst, src, stride, n);
+  else load_as<float, F16>(dst, src, stride, n);
 }
 
 void load_i32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
@@ -83,20 +71,13 @@ void load_i64(void* dst, const char* src, int64_t stride, int64_t n, int32_t dty
 
 void load_logical(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
   switch (dtype) {
-    case TT_F16:
-      return load_as<uint8_t, F16>(dst, src, stride, n);
-    case TT_BF16:
-      return load_as<uint8_t, BF16>(dst, src, stride, n);
-    case TT_F32:
-      return load_as<uint8_t, float>(dst, src, stride, n);
-    case TT_F64:
-      return load_as<uint8_t, double>(dst, src, stride, n);
-    case TT_C64:
-      return load_as<uint8_t, C64>(dst, src, stride, n);
-    case TT_C128:
-      return load_as<uint8_t, C128>(dst, src, stride, n);
-    default:
-      return load_integer<uint8_t>(dst, src, stride, n, dtype);
+    case TT_F16: return load_as<uint8_t, F16>(dst, src, stride, n);
+    case TT_BF16: return load_as<uint8_t, BF16>(dst, src, stride, n);
+    case TT_F32: return load_as<uint8_t, float>(dst, src, stride, n);
+    case TT_F64: return load_as<uint8_t, double>(dst, src, stride, n);
+    case TT_C64: return load_as<uint8_t, C64>(dst, src, stride, n);
+    case TT_C128: return load_as<uint8_t, C128>(dst, src, stride, n);
+    default: return load_integer<uint8_t>(dst, src, stride, n, dtype);
   }
 }
 
@@ -109,12 +90,9 @@ void load_raw16(void* dst, const char* src, int64_t stride, int64_t n, int32_t) 
 }
 
 void store_f32(char* dst, int64_t stride, const float* src, int64_t n, int32_t dtype) noexcept {
-  if (dtype == TT_F32)
-    store_as<float, same>(dst, stride, src, n);
-  else if (dtype == TT_BF16)
-    store_as<BF16, narrow_bf16>(dst, stride, src, n);
-  else
-    store_as<F16, narrow_f16>(dst, stride, src, n);
+  if (dtype == TT_F32) store_as<float, same>(dst, stride, src, n);
+  else if (dtype == TT_BF16) store_as<BF16, narrow_bf16>(dst, stride, src, n);
+  else store_as<F16, narrow_f16>(dst, stride, src, n);
 }
 
 TT_ENTRY_END

@@ -17,15 +17,11 @@ struct BF16 {
 struct Bool {
   uint8_t bits;
 };
-template <class R>
-struct Complex {
-  R re, im;
-};
+template <class R> struct Complex { R re, im; };
 using C64 = Complex<float>;
 using C128 = Complex<double>;
 
-template <class To, class From>
-TT_INLINE To bit_cast(From x) {
+template <class To, class From> TT_INLINE To bit_cast(From x) {
   static_assert(sizeof(To) == sizeof(From));
   To y;
   __builtin_memcpy(&y, &x, sizeof y);
@@ -57,40 +53,24 @@ TT_INLINE BF16 narrow_bf16(float x) {
 }
 
 // D convert<D>(stored value); uint8_t is the logical compute type: 1 iff the value is not zero.
-template <class D>
-struct To {
-  template <class S>
-  static TT_INLINE D from(S x) {
-    return D(x);
-  }
+template <class D> struct To {
+  template <class S> static TT_INLINE D from(S x) { return D(x); }
   static TT_INLINE D from(Bool x) { return D(x.bits != 0); }
 };
-template <>
-struct To<float> {
-  template <class S>
-  static TT_INLINE float from(S x) {
-    return float(x);
-  }
+template <> struct To<float> {
+  template <class S> static TT_INLINE float from(S x) { return float(x); }
   static TT_INLINE float from(F16 x) { return widen(x); }
   static TT_INLINE float from(BF16 x) { return widen(x); }
 };
-template <class R>
-struct To<Complex<R>> {
+template <class R> struct To<Complex<R>> {
   static TT_INLINE Complex<R> from(Complex<R> x) { return x; }
 };
-template <>
-struct To<uint8_t> {
-  template <class S>
-  static TT_INLINE uint8_t from(S x) {
-    return x != 0;
-  }
+template <> struct To<uint8_t> {
+  template <class S> static TT_INLINE uint8_t from(S x) { return x != 0; }
   static TT_INLINE uint8_t from(Bool x) { return x.bits != 0; }
   static TT_INLINE uint8_t from(F16 x) { return (x.bits & 0x7fff) != 0; }
   static TT_INLINE uint8_t from(BF16 x) { return (x.bits & 0x7fff) != 0; }
-  template <class R>
-  static TT_INLINE uint8_t from(Complex<R> x) {
-    return uint8_t((x.re != 0) | (x.im != 0));
-  }
+  template <class R> static TT_INLINE uint8_t from(Complex<R> x) { return uint8_t((x.re != 0) | (x.im != 0)); }
 };
 
 TT_ISA_END
@@ -112,60 +92,45 @@ TT_ENTRY_END
 TT_ISA_BEGIN
 
 // What reads elements for a compute type, and the dtype that it has in memory without conversion (0: none).
-template <class D>
-struct Loads;
-template <>
-struct Loads<float> {
+template <class D> struct Loads;
+template <> struct Loads<float> {
   static constexpr LoadRun run = load_f32;
   static constexpr int32_t native = TT_F32;
 };
-template <>
-struct Loads<double> {
+template <> struct Loads<double> {
   static constexpr LoadRun run = load_raw8;
   static constexpr int32_t native = TT_F64;
 };
-template <>
-struct Loads<int32_t> {
+template <> struct Loads<int32_t> {
   static constexpr LoadRun run = load_i32;
   static constexpr int32_t native = TT_I32;
 };
-template <>
-struct Loads<int64_t> {
+template <> struct Loads<int64_t> {
   static constexpr LoadRun run = load_i64;
   static constexpr int32_t native = TT_I64;
 };
-template <>
-struct Loads<uint8_t> {
+template <> struct Loads<uint8_t> {
   static constexpr LoadRun run = load_logical;
   static constexpr int32_t native = 0;
 };
-template <>
-struct Loads<C64> {
+template <> struct Loads<C64> {
   static constexpr LoadRun run = load_raw8;
   static constexpr int32_t native = TT_C64;
 };
-template <>
-struct Loads<C128> {
+template <> struct Loads<C128> {
   static constexpr LoadRun run = load_raw16;
   static constexpr int32_t native = TT_C128;
 };
 
-template <class D>
-TT_INLINE void load_run(D* d, const char* s, int64_t stride, int64_t n, int32_t dtype) {
+template <class D> TT_INLINE void load_run(D* d, const char* s, int64_t stride, int64_t n, int32_t dtype) {
   Loads<D>::run(d, s, stride, n, dtype);
 }
 
-template <class D>
-TT_INLINE void put(char* p, D v) {
-  __builtin_memcpy(p, &v, sizeof v);
-}
+template <class D> TT_INLINE void put(char* p, D v) { __builtin_memcpy(p, &v, sizeof v); }
 TT_INLINE void store_one(char* p, float v, int32_t dtype) {
-  if (dtype == TT_F32)
-    put(p, v);
-  else if (dtype == TT_BF16)
-    put(p, narrow_bf16(v));
-  else
-    put(p, narrow_f16(v));
+  if (dtype == TT_F32) put(p, v);
+  else if (dtype == TT_BF16) put(p, narrow_bf16(v));
+  else put(p, narrow_f16(v));
 }
 TT_INLINE void store_one(char* p, double v, int32_t) { put(p, v); }
 TT_INLINE void store_one(char* p, C64 v, int32_t) { put(p, v); }
@@ -173,14 +138,10 @@ TT_INLINE void store_one(char* p, C128 v, int32_t) { put(p, v); }
 TT_INLINE void store_one(char* p, uint8_t v, int32_t) { put(p, v); }
 TT_INLINE void store_one(char* p, int64_t v, int32_t dtype) {
   switch (kItemSize[dtype]) {
-    case 1:
-      return put(p, int8_t(v));
-    case 2:
-      return put(p, int16_t(v));
-    case 4:
-      return put(p, int32_t(v));
-    default:
-      return put(p, v);
+    case 1: return put(p, int8_t(v));
+    case 2: return put(p, int16_t(v));
+    case 4: return put(p, int32_t(v));
+    default: return put(p, v);
   }
 }
 TT_INLINE void store_one(char* p, int32_t v, int32_t dtype) { store_one(p, int64_t(v), dtype); }

@@ -4,8 +4,7 @@
 TT_ISA_BEGIN
 
 // Sums of kParts reals per element: 1, or 2 for complex numbers, which are summed as pairs.
-template <class Elem, class Real>
-struct Sum {
+template <class Elem, class Real> struct Sum {
   using T = Elem;
   using P = Elem;
   static constexpr int kRows = 8;
@@ -124,16 +123,11 @@ TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
   switch (p.dtype) {
     case TT_F16:
     case TT_BF16:
-    case TT_F32:
-      return run_reduce(kParts<Sum<float, float>>, p, begin, end);
-    case TT_F64:
-      return run_reduce(kParts<Sum<double, double>>, p, begin, end);
-    case TT_C64:
-      return run_reduce(kParts<Sum<C64, float>>, p, begin, end);
-    case TT_C128:
-      return run_reduce(kParts<Sum<C128, double>>, p, begin, end);
-    default:
-      return run_reduce(kParts<Sum<int64_t, int64_t>>, p, begin, end);
+    case TT_F32: return run_reduce(kParts<Sum<float, float>>, p, begin, end);
+    case TT_F64: return run_reduce(kParts<Sum<double, double>>, p, begin, end);
+    case TT_C64: return run_reduce(kParts<Sum<C64, float>>, p, begin, end);
+    case TT_C128: return run_reduce(kParts<Sum<C128, double>>, p, begin, end);
+    default: return run_reduce(kParts<Sum<int64_t, int64_t>>, p, begin, end);
   }
 }
 

@@ -53,8 +53,7 @@ TT_INLINE float vfma(float a, float b, float c) { return a * b + c; }
 
 // 64 lanes of T: the unit in which every sum is kept, whatever the ISA's width.
 constexpr int kBlockLanes = 64;
-template <class T>
-struct Lanes {
+template <class T> struct Lanes {
   static constexpr int kN = kBlockLanes / kLanes<T>;
   Vec<T> v[kN];
 
@@ -82,17 +81,14 @@ struct Lanes {
     }
     T two[2];
     fold_lanes<T, kLanes<T>>(a[0], two, [](auto x, auto y) { return x + y; });
-    if (parts == 2)
-      out[0] = two[0], out[1] = two[1];
-    else
-      out[0] = two[0] + two[1];
+    if (parts == 2) out[0] = two[0], out[1] = two[1];
+    else out[0] = two[0] + two[1];
   }
 };
 
 // Adds p[0 … n) onto the lanes, element i to lane i mod 64, 1024 elements summed on their own at a time.
 // A missing element of the last 64 adds zero.
-template <class T>
-TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n) {
+template <class T> TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n) {
   constexpr int64_t kGroup = 16 * kBlockLanes;
   int64_t i = 0;
   Lanes<T> high = *acc, low;
@@ -116,8 +112,7 @@ TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n) {
 }
 
 // Pairwise sum of a sequence of Lanes: block k meets block k ^ 1 first, as in a binary counter.
-template <class T>
-struct Cascade {
+template <class T> struct Cascade {
   static constexpr int kLevels = 40;
   int64_t count = 0;
   Lanes<T> level[kLevels];

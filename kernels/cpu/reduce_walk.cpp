@@ -124,8 +124,7 @@ inline void run_rows(const ReduceOps& ops, const ReducePlan& p, int64_t begin, i
     ops.row(stream, piece.from, partial);
     if (p.splits > 1)
       __builtin_memcpy(static_cast<char*>(p.workspace) + (s * p.n_out + o) * ops.partial, partial, size_t(ops.partial));
-    else
-      ops.finish(p, ops, partial, 1, place(p.out, kept.out), place(p.index, kept.index));
+    else ops.finish(p, ops, partial, 1, place(p.out, kept.out), place(p.index, kept.index));
     if (++s < p.splits) continue;
     s = 0, o++;
     kept.step();
@@ -199,12 +198,9 @@ TT_ENTRY_BEGIN
 
 int32_t run_reduce(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) noexcept {
   if (begin >= end) return TT_OK;
-  if (p.run.stage == 1)
-    run_partials(ops, p, begin, end);
-  else if (p.path == kReduceRows)
-    run_rows(ops, p, begin, end);
-  else
-    run_columns(ops, p, begin, end);
+  if (p.run.stage == 1) run_partials(ops, p, begin, end);
+  else if (p.path == kReduceRows) run_rows(ops, p, begin, end);
+  else run_columns(ops, p, begin, end);
   return TT_OK;
 }
 

@@ -34,8 +34,7 @@ struct Stream {
   Stream(const ReducePlan& plan, const ReduceOps& parts, const char* base, int64_t from, int64_t to) noexcept;
   // The length of the next block, or 0.
   int64_t next_block(const void** block) noexcept;
-  template <class T>
-  TT_INLINE int64_t next(const T** block) {
+  template <class T> TT_INLINE int64_t next(const T** block) {
     const void* p = nullptr;
     const int64_t n = next_block(&p);
     *block = static_cast<const T*>(p);
@@ -72,8 +71,7 @@ TT_ISA_BEGIN
 // The table of a reduction R with T (compute type), P (partial), Columns (accumulators of a tile), kRows, and
 //   P row(Stream&, int64_t from); P combine(P, P);
 //   void finish(const ReducePlan&, const ReduceOps&, P, char* out, char* index)
-template <class R>
-struct Parts {
+template <class R> struct Parts {
   using T = typename R::T;
   using P = typename R::P;
   using Columns = typename R::Columns;
@@ -108,18 +106,17 @@ struct Parts {
   }
 };
 
-template <class R, uint64_t kFlip = 0>
-constexpr ReduceOps kParts = {Loads<typename R::T>::run,
-                              Loads<typename R::T>::native,
-                              int32_t(sizeof(typename R::T)),
-                              int32_t(sizeof(typename R::P)),
-                              R::kRows,
-                              kFlip,
-                              Parts<R>::row,
-                              Parts<R>::start,
-                              Parts<R>::rows,
-                              Parts<R>::get,
-                              Parts<R>::combine,
-                              Parts<R>::finish};
+template <class R, uint64_t kFlip = 0> constexpr ReduceOps kParts = {Loads<typename R::T>::run,
+                                                                     Loads<typename R::T>::native,
+                                                                     int32_t(sizeof(typename R::T)),
+                                                                     int32_t(sizeof(typename R::P)),
+                                                                     R::kRows,
+                                                                     kFlip,
+                                                                     Parts<R>::row,
+                                                                     Parts<R>::start,
+                                                                     Parts<R>::rows,
+                                                                     Parts<R>::get,
+                                                                     Parts<R>::combine,
+                                                                     Parts<R>::finish};
 
 TT_ISA_END

@@ -9,8 +9,7 @@ TT_ISA_BEGIN
 
 // ---- the table: for each result the two elements that it reads, and the weight of the second ----
 
-template <class T>
-struct Taps {
+template <class T> struct Taps {
   int32_t* low;
   int32_t* high;
   T* weight;  // of high
@@ -28,8 +27,7 @@ TT_INLINE int32_t below(double x, int64_t n) {
 }
 
 // PyTorch's nearest element is that of float arithmetic, but for doubles.
-template <class T>
-TT_NOINLINE void fill_taps(const ResizePlan& p, int d) {
+template <class T> TT_NOINLINE void fill_taps(const ResizePlan& p, int d) {
   const Taps<T> t(p, d);
   const T scale = T(p.scale[d]);
   const int64_t in = p.in[d];
@@ -56,9 +54,8 @@ constexpr int64_t kAhead = 4096;  // bytes of x that are fetched ahead: rows are
 constexpr int64_t kRoom = 32;     // elements that may be read behind a row of x
 
 // y = a (1 - w) + b w. stream: y is whole cache lines, which go past the caches.
-template <class T>
-TT_NOINLINE void join_two(T* TT_RESTRICT y, const T* TT_RESTRICT a, const T* TT_RESTRICT b, T w, int64_t n,
-                          bool stream) {
+template <class T> TT_NOINLINE void join_two(T* TT_RESTRICT y, const T* TT_RESTRICT a, const T* TT_RESTRICT b, T w,
+                                             int64_t n, bool stream) {
   constexpr int L = kLanes<T>;
   const T v = 1 - w;
   int64_t i = 0;
@@ -71,8 +68,7 @@ TT_NOINLINE void join_two(T* TT_RESTRICT y, const T* TT_RESTRICT a, const T* TT_
 }
 
 // Where columns [o1, o1 + n) of y lie in a row of x that begins with column `origin`.
-template <class T>
-struct Columns {
+template <class T> struct Columns {
   static constexpr int L = kLanes<T>;
   const int32_t *low, *high;
   const T* weight;
@@ -93,18 +89,14 @@ struct Columns {
 };
 
 // Columns [j, end) of y.
-template <class T>
-TT_INLINE void pick_each(T* y, const T* x, const Columns<T>& c, int64_t j, int64_t end) {
+template <class T> TT_INLINE void pick_each(T* y, const T* x, const Columns<T>& c, int64_t j, int64_t end) {
   x -= c.origin;
   for (; j < end; j++) {
     const T a = x[c.low[j]], w = c.weight[j];
     y[j] = c.linear ? vfma(x[c.high[j]], w, a * (1 - w)) : a;
   }
 }
-template <class T>
-TT_NOINLINE void pick(T* y, const T* x, const Columns<T>& c) {
-  pick_each(y, x, c, 0, c.n);
-}
+template <class T> TT_NOINLINE void pick(T* y, const T* x, const Columns<T>& c) { pick_each(y, x, c, 0, c.n); }
 #if defined(__AVX2__)
 // Element i[k] of two vectors.
 TT_INLINE Vec<float> pick_lanes(Vec<float> a, Vec<float> b, Vec<int32_t> i) {
@@ -137,8 +129,7 @@ TT_NOINLINE void pick(float* y, const float* x, const Columns<float>& c) {
 }
 #endif
 
-template <class T>
-struct Rows {
+template <class T> struct Rows {
   const ResizePlan& p;
   const int64_t item;
   const Taps<T> rows, all_columns;
@@ -179,12 +170,9 @@ struct Rows {
     const RowOut<T> out{p.y, p.dtype};
     T* to = out.at(at, y);
     const bool lines = out.direct() && stream && ((at | n) * item & 63) == 0;
-    if (linear)
-      join_two(to, low, picked(plane, rows.high[o], width), rows.weight[o], n, lines);
-    else if (lines)
-      stream_copy(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(low), n * item);
-    else
-      __builtin_memcpy(to, low, size_t(n) * sizeof(T));
+    if (linear) join_two(to, low, picked(plane, rows.high[o], width), rows.weight[o], n, lines);
+    else if (lines) stream_copy(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(low), n * item);
+    else __builtin_memcpy(to, low, size_t(n) * sizeof(T));
     out.put(at, n, to);
   }
   void unit(int64_t u) {
@@ -204,16 +192,14 @@ struct Rows {
 
 // ---- channels last ----
 
-template <class T>
-TT_NOINLINE void join_four(T* TT_RESTRICT y, const T* const* x, T h, T w, int64_t n) {
+template <class T> TT_NOINLINE void join_four(T* TT_RESTRICT y, const T* const* x, T h, T w, int64_t n) {
   const T *TT_RESTRICT a = x[0], *TT_RESTRICT b = x[1], *TT_RESTRICT c = x[2], *TT_RESTRICT d = x[3];
   const T g = 1 - h, v = 1 - w;
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) y[i] = vfma(vfma(d[i], h, b[i] * g), w, vfma(c[i], h, a[i] * g) * v);
 }
 
-template <class T>
-struct Pixels {
+template <class T> struct Pixels {
   const ResizePlan& p;
   const int64_t item;
   const Taps<T> rows, columns;
@@ -232,10 +218,8 @@ struct Pixels {
       from[k] = RowIn<T>{p.x + (((image * p.in[0] + r[k / 2]) * p.in[1] + q[k % 2]) * p.c + c) * item, p.dtype}.get(
           0, n, x[k]);
     T* d = out.at(at, y);
-    if (linear)
-      join_four(d, from, rows.weight[o], columns.weight[o1], n);
-    else
-      __builtin_memcpy(d, from[0], size_t(n) * sizeof(T));
+    if (linear) join_four(d, from, rows.weight[o], columns.weight[o1], n);
+    else __builtin_memcpy(d, from[0], size_t(n) * sizeof(T));
     out.put(at, n, d);
   }
   void unit(int64_t u) {
@@ -250,8 +234,7 @@ struct Pixels {
 // ---- backward: each gradient goes back to what its result read; `step` elements lie between columns, n channels
 // beside each other ----
 
-template <class T>
-TT_NOINLINE void spread(const ResizePlan& p, const T* g, T* dx, int64_t step, int64_t n) {
+template <class T> TT_NOINLINE void spread(const ResizePlan& p, const T* g, T* dx, int64_t step, int64_t n) {
   const Taps<T> rows(p, 0), columns(p, 1);
   for (int64_t i = 0; i < p.in[0] * p.in[1]; i++)
     for (int64_t k = 0; k < n; k++) dx[i * step + k] = 0;
@@ -269,8 +252,7 @@ TT_NOINLINE void spread(const ResizePlan& p, const T* g, T* dx, int64_t step, in
     }
 }
 
-template <class T>
-inline int32_t resize_units(const ResizePlan& p, int64_t begin, int64_t end, bool backward) {
+template <class T> inline int32_t resize_units(const ResizePlan& p, int64_t begin, int64_t end, bool backward) {
   if (p.run.stage == 0) {
     fill_taps<T>(p, 0), fill_taps<T>(p, 1);
   } else if (backward) {

@@ -8,14 +8,10 @@
 TT_ISA_BEGIN
 
 // What a channel's backward sums subtract and scale by.
-template <class T>
-TT_INLINE T at(const char* p, int64_t i) {
-  return reinterpret_cast<const T*>(p)[i];
-}
+template <class T> TT_INLINE T at(const char* p, int64_t i) { return reinterpret_cast<const T*>(p)[i]; }
 
 // Adds g to *a and g (x - mean) to *b, element i to lane i mod 64.
-template <class T>
-TT_NOINLINE void add_pairs(RowSum<T>* a, RowSum<T>* b, const T* g, const T* x, T mean, int64_t n) {
+template <class T> TT_NOINLINE void add_pairs(RowSum<T>* a, RowSum<T>* b, const T* g, const T* x, T mean, int64_t n) {
   int64_t i = 0;
   for (; i + 64 <= n; i += 64) {
     TT_VECTORIZE
@@ -29,15 +25,13 @@ TT_NOINLINE void add_pairs(RowSum<T>* a, RowSum<T>* b, const T* g, const T* x, T
 
 // ---- planes: inner > 1 ----
 
-template <class T>
-struct PlaneSums {
+template <class T> struct PlaneSums {
   const ChannelSumPlan& p;
   int64_t from, to, channel;
   alignas(64) T xs[kRowBlock], gs[kRowBlock];
 
   // f(x, g, k) for each block of the channel's elements in this chunk.
-  template <class F>
-  TT_INLINE void each(const F& f) {
+  template <class F> TT_INLINE void each(const F& f) {
     const int64_t item = kItemSize[p.dtype];
     for (int64_t o = from; o < to; o++) {
       const int64_t start = (o * p.channels + channel) * p.inner * item;
@@ -62,15 +56,13 @@ struct PlaneSums {
 
 // ---- columns: inner == 1 ----
 
-template <class T>
-struct ColumnSums {
+template <class T> struct ColumnSums {
   const ChannelSumPlan& p;
   int64_t from, to;
   alignas(64) T xs[kRowBlock], gs[kRowBlock];
 
   // f(x, g) for each row's channels [c, c + k).
-  template <class F>
-  TT_INLINE void each(int64_t c, int64_t k, const F& f) {
+  template <class F> TT_INLINE void each(int64_t c, int64_t k, const F& f) {
     const int64_t row = p.channels * kItemSize[p.dtype];
     for (int64_t o = from; o < to; o++) {
       const RowIn<T> x{p.x + o * row, p.dtype}, g{p.g ? p.g + o * row : nullptr, p.dtype};
@@ -106,8 +98,7 @@ struct ColumnSums {
 };
 
 // The partial sums of unit u, or, in stage 1, what they make.
-template <class T>
-inline void partial(const ChannelSumPlan& p, int64_t u) {
+template <class T> inline void partial(const ChannelSumPlan& p, int64_t u) {
   const int64_t chunk = p.inner == 1 ? u : u / p.channels, channel = p.inner == 1 ? 0 : u % p.channels;
   const int64_t from = chunk * p.chunk, to = from + p.chunk < p.outer ? from + p.chunk : p.outer;
   T* first = static_cast<T*>(p.workspace) + chunk * 2 * p.channels + channel;
@@ -121,8 +112,7 @@ inline void partial(const ChannelSumPlan& p, int64_t u) {
 }
 
 // Chan, Golub, LeVeque: the mean and the squared deviations of joined samples.
-template <class T>
-inline void join_stats(const ChannelSumPlan& p, int64_t c) {
+template <class T> inline void join_stats(const ChannelSumPlan& p, int64_t c) {
   double mean = 0, squares = 0, n = 0;
   for (int64_t k = 0; k < p.n_chunks; k++) {
     const T* part = static_cast<const T*>(p.workspace) + k * 2 * p.channels + c;
@@ -136,8 +126,7 @@ inline void join_stats(const ChannelSumPlan& p, int64_t c) {
   const double variance = squares / n;
   out[0] = T(mean), out[p.channels] = T(1 / math::sqrt(variance + p.eps)), out[2 * p.channels] = T(variance);
 }
-template <class T>
-inline void join_sums(const ChannelSumPlan& p, int64_t c) {
+template <class T> inline void join_sums(const ChannelSumPlan& p, int64_t c) {
   double a = 0, b = 0;
   for (int64_t k = 0; k < p.n_chunks; k++) {
     const T* part = static_cast<const T*>(p.workspace) + k * 2 * p.channels + c;
@@ -147,8 +136,7 @@ inline void join_sums(const ChannelSumPlan& p, int64_t c) {
   out[0] = T(a), out[p.channels] = T(b * double(at<T>(p.rstd, c)));
 }
 
-template <class T>
-inline int32_t channel_units(const ChannelSumPlan& p, int64_t begin, int64_t end) {
+template <class T> inline int32_t channel_units(const ChannelSumPlan& p, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; u++) {
     if (p.run.stage == 0) {
       partial<T>(p, u);
@@ -162,8 +150,7 @@ inline int32_t channel_units(const ChannelSumPlan& p, int64_t begin, int64_t end
 
 // ---- channel_affine: y = (x - mean) a + (g - g_mean) b + shift ----
 
-template <class T>
-struct Coefficients {
+template <class T> struct Coefficients {
   T mean, a, g_mean, b, shift;
 
   TT_INLINE Coefficients() {}
@@ -180,8 +167,8 @@ struct Coefficients {
   }
 };
 
-template <class T>
-TT_NOINLINE void affine_plane(T* TT_RESTRICT y, const T* TT_RESTRICT x, const T* TT_RESTRICT g, Coefficients<T> k, int64_t n) {
+template <class T> TT_NOINLINE void affine_plane(T* TT_RESTRICT y, const T* TT_RESTRICT x, const T* TT_RESTRICT g,
+                                                 Coefficients<T> k, int64_t n) {
   if (g) {
     TT_VECTORIZE
     for (int64_t i = 0; i < n; i++) y[i] = vfma(x[i] - k.mean, k.a, (g[i] - k.g_mean) * k.b);
@@ -190,14 +177,12 @@ TT_NOINLINE void affine_plane(T* TT_RESTRICT y, const T* TT_RESTRICT x, const T*
     for (int64_t i = 0; i < n; i++) y[i] = vfma(x[i] - k.mean, k.a, k.shift);
   }
 }
-template <class T>
-TT_NOINLINE void scale_plane(T* TT_RESTRICT y, const T* TT_RESTRICT g, T b, int64_t n) {
+template <class T> TT_NOINLINE void scale_plane(T* TT_RESTRICT y, const T* TT_RESTRICT g, T b, int64_t n) {
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) y[i] = g[i] * b;
 }
 
-template <class T>
-inline void affine_planes(const ChannelAffinePlan& p, int64_t begin, int64_t end) {
+template <class T> inline void affine_planes(const ChannelAffinePlan& p, int64_t begin, int64_t end) {
   const int64_t item = kItemSize[p.dtype];
   alignas(64) T xs[kRowBlock], gs[kRowBlock], ys[kRowBlock];
   for (int64_t u = begin; u < end; u++) {
@@ -207,17 +192,14 @@ inline void affine_planes(const ChannelAffinePlan& p, int64_t begin, int64_t end
     const RowOut<T> y{p.y + start, p.dtype};
     for_blocks(p.inner, [&](int64_t i, int64_t n) {
       T* d = y.at(i, ys);
-      if (p.g && !p.sums)
-        scale_plane(d, g.get(i, n, gs), k.b, n);
-      else
-        affine_plane(d, x.get(i, n, xs), p.g ? g.get(i, n, gs) : nullptr, k, n);
+      if (p.g && !p.sums) scale_plane(d, g.get(i, n, gs), k.b, n);
+      else affine_plane(d, x.get(i, n, xs), p.g ? g.get(i, n, gs) : nullptr, k, n);
       y.put(i, n, d);
     });
   }
 }
 
-template <class T>
-struct ColumnCoefficients {
+template <class T> struct ColumnCoefficients {
   alignas(64) T mean[kChannelTile], a[kChannelTile], g_mean[kChannelTile], b[kChannelTile], shift[kChannelTile];
 
   TT_NOINLINE void fill(const ChannelAffinePlan& p, int64_t c, int64_t n) {
@@ -240,8 +222,7 @@ struct ColumnCoefficients {
   }
 };
 
-template <class T>
-inline void affine_columns(const ChannelAffinePlan& p, int64_t begin, int64_t end) {
+template <class T> inline void affine_columns(const ChannelAffinePlan& p, int64_t begin, int64_t end) {
   const int64_t row = p.channels * kItemSize[p.dtype];
   alignas(64) T xs[kChannelTile], gs[kChannelTile], ys[kChannelTile];
   ColumnCoefficients<T> k;
@@ -261,8 +242,7 @@ inline void affine_columns(const ChannelAffinePlan& p, int64_t begin, int64_t en
   }
 }
 
-template <class T>
-inline int32_t affine(const ChannelAffinePlan& p, int64_t begin, int64_t end) {
+template <class T> inline int32_t affine(const ChannelAffinePlan& p, int64_t begin, int64_t end) {
   p.inner == 1 ? affine_columns<T>(p, begin, end) : affine_planes<T>(p, begin, end);
   return TT_OK;
 }

@@ -6,8 +6,7 @@
 
 TT_ISA_BEGIN
 
-template <class T>
-struct LossRow {
+template <class T> struct LossRow {
   const ClassLossPlan& p;
   int64_t item, loss_item;
 
@@ -46,8 +45,7 @@ struct LossRow {
 };
 
 // log sum exp in one pass: the sum is rescaled when a block raises the maximum.
-template <class T>
-inline T log_sum_exp(const RowIn<T>& x, int64_t n) {
+template <class T> inline T log_sum_exp(const RowIn<T>& x, int64_t n) {
   alignas(64) T in[kRowBlock];
   RowSum<T> sum;
   T m = T(-__builtin_inf());
@@ -64,8 +62,7 @@ inline T log_sum_exp(const RowIn<T>& x, int64_t n) {
   return m + math::log(row_total(sum));
 }
 
-template <class T>
-struct CrossEntropy {
+template <class T> struct CrossEntropy {
   static void row(const LossRow<T>& l, int64_t r) {
     const ClassLossPlan& p = l.p;
     const T lse = log_sum_exp(RowIn<T>{p.x + r * p.classes * l.item, p.dtype}, p.classes);
@@ -94,8 +91,7 @@ struct CrossEntropy {
   }
 };
 
-template <class T>
-struct CrossEntropyBackward {
+template <class T> struct CrossEntropyBackward {
   static void row(const LossRow<T>& l, int64_t r) {
     const ClassLossPlan& p = l.p;
     const int64_t t = l.target(r), n = p.classes, base = r * n * l.item;
@@ -131,16 +127,14 @@ struct CrossEntropyBackward {
   }
 };
 
-template <class T>
-struct NllLoss {
+template <class T> struct NllLoss {
   static void row(const LossRow<T>& l, int64_t r) { l.put(r, T(0)); }
   static void tile(const LossRow<T>& l, int64_t r, int64_t n) {
     for (int64_t j = 0; j < n; j++) l.put(r + j, T(0));
   }
 };
 
-template <class T>
-struct NllLossBackward {
+template <class T> struct NllLossBackward {
   static void row(const LossRow<T>& l, int64_t r) { tile(l, r, 1); }
   static void tile(const LossRow<T>& l, int64_t r, int64_t n) {
     const ClassLossPlan& p = l.p;
@@ -156,8 +150,7 @@ struct NllLossBackward {
   }
 };
 
-template <class T, class Op>
-inline int32_t run_units(const ClassLossPlan& p, int64_t begin, int64_t end) {
+template <class T, class Op> inline int32_t run_units(const ClassLossPlan& p, int64_t begin, int64_t end) {
   const LossRow<T> l(p);
   for (int64_t u = begin; u < end; u++) {
     if (p.inner == 1) {
@@ -170,8 +163,7 @@ inline int32_t run_units(const ClassLossPlan& p, int64_t begin, int64_t end) {
   return TT_OK;
 }
 
-template <template <class> class Op>
-inline int32_t run_loss(const void* plan, int64_t begin, int64_t end) {
+template <template <class> class Op> inline int32_t run_loss(const void* plan, int64_t begin, int64_t end) {
   const ClassLossPlan& p = *static_cast<const ClassLossPlan*>(plan);
   if (p.dtype == TT_F64) return run_units<double, Op<double>>(p, begin, end);
   return run_units<float, Op<float>>(p, begin, end);

@@ -25,8 +25,7 @@ TT_NOINLINE void normalise(T* y, const T* x, T mean, T rstd, const T* weight, co
   }
 }
 
-template <class T>
-inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end) {
+template <class T> inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end) {
   const int64_t n = p.n, item = kItemSize[p.dtype], stat = kItemSize[p.stat_dtype];
   alignas(64) T in[kRowBlock], out[kRowBlock], ws[kRowBlock], bs[kRowBlock];
   const RowIn<T> weight{p.weight, p.weight_dtype}, bias{p.bias, p.weight_dtype};
@@ -52,15 +51,13 @@ inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end) {
 
 // ---- backward: with h = (x - mean) rstd and u = g weight, dx = rstd (u - mean(u) - h mean(u h)) ----
 
-template <class T>
-struct Normal {  // what a row was normalised with
+template <class T> struct Normal {  // what a row was normalised with
   T mean, rstd;
 };
 
 // Adds u to *su and u h to *suh; with kSums, g h to dw and g to db.
-template <class T, bool kSums>
-TT_NOINLINE void moments(const T* g, const T* x, const T* weight, Normal<T> s, T* dw, T* db, int64_t n, RowSum<T>* su,
-                         RowSum<T>* suh) {
+template <class T, bool kSums> TT_NOINLINE void moments(const T* g, const T* x, const T* weight, Normal<T> s, T* dw,
+                                                        T* db, int64_t n, RowSum<T>* su, RowSum<T>* suh) {
   constexpr int L = kLanes<T>;
   const Vec<T> mean = splat(s.mean), rstd = splat(s.rstd);
   Lanes<T> a, b;
@@ -91,8 +88,7 @@ TT_NOINLINE void moments(const T* g, const T* x, const T* weight, Normal<T> s, T
   for (int k = 0; k < a.kN; k++) store(su->lane + k * L, a.v[k]), store(suh->lane + k * L, b.v[k]);
 }
 
-template <class T>
-struct BackwardRow {
+template <class T> struct BackwardRow {
   const LayerNormBackwardPlan& p;
   RowIn<T> weight;
   alignas(64) T gs[kRowBlock], xs[kRowBlock], ws[kRowBlock];
@@ -107,10 +103,8 @@ struct BackwardRow {
     RowSum<T> su, suh;
     for_blocks(p.n, [&](int64_t i, int64_t k) {
       const T *gv = g.get(i, k, gs), *xv = x.get(i, k, xs), *w = weights(i, k);
-      if (dweight)
-        moments<T, true>(gv, xv, w, s, dweight + i, dbias + i, k, &su, &suh);
-      else
-        moments<T, false>(gv, xv, w, s, nullptr, nullptr, k, &su, &suh);
+      if (dweight) moments<T, true>(gv, xv, w, s, dweight + i, dbias + i, k, &su, &suh);
+      else moments<T, false>(gv, xv, w, s, nullptr, nullptr, k, &su, &suh);
     });
     if (!p.dx) return;
     const T mean_u = row_total(su) / T(p.n), slope = s.rstd * s.rstd * (row_total(suh) / T(p.n));
@@ -127,8 +121,7 @@ struct BackwardRow {
   }
 };
 
-template <class T>
-inline void backward_chunk(const LayerNormBackwardPlan& p, int64_t c) {
+template <class T> inline void backward_chunk(const LayerNormBackwardPlan& p, int64_t c) {
   const int64_t from = c * p.chunk, to = from + p.chunk < p.rows ? from + p.chunk : p.rows;
   BackwardRow<T> row{p, {p.weight, p.weight_dtype}, {}, {}, {}};
   for (int64_t i = 0; i < kRowBlock; i++) row.ws[i] = 1;
@@ -149,8 +142,7 @@ inline void sum_chunks(const LayerNormBackwardPlan& p, int which, int64_t from, 
   store_run(out + from * kItemSize[p.weight_dtype], sum, to - from, p.weight_dtype);
 }
 
-template <class T>
-inline int32_t backward(const LayerNormBackwardPlan& p, int64_t begin, int64_t end) {
+template <class T> inline int32_t backward(const LayerNormBackwardPlan& p, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; u++) {
     if (p.run.stage == 0) {
       backward_chunk<T>(p, u);

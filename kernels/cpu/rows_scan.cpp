@@ -7,49 +7,24 @@
 TT_ISA_BEGIN
 
 // Stored as V, multiplied as A: products of float32 may pass through what float32 cannot hold, as in PyTorch.
-template <class V, class A>
-TT_INLINE A times(A a, V v) {
-  return a * A(v);
-}
-template <>
-TT_INLINE uint64_t times(uint64_t a, int64_t v) {
-  return a * uint64_t(v);
-}
-template <class R>
-TT_INLINE C128 times_complex(C128 a, Complex<R> v) {
+template <class V, class A> TT_INLINE A times(A a, V v) { return a * A(v); }
+template <> TT_INLINE uint64_t times(uint64_t a, int64_t v) { return a * uint64_t(v); }
+template <class R> TT_INLINE C128 times_complex(C128 a, Complex<R> v) {
   return {a.re * double(v.re) - a.im * double(v.im), a.re * double(v.im) + a.im * double(v.re)};
 }
-template <>
-TT_INLINE C128 times(C128 a, C64 v) {
-  return times_complex(a, v);
-}
-template <>
-TT_INLINE C128 times(C128 a, C128 v) {
-  return times_complex(a, v);
-}
-template <class A>
-constexpr A kOne = A(1);
-template <>
-constexpr C128 kOne<C128> = {1, 0};
-template <class V, class A>
-TT_INLINE V rounded(A a) {
-  return V(a);
-}
-template <>
-TT_INLINE C64 rounded(C128 a) {
-  return {float(a.re), float(a.im)};
-}
-template <class V>
-TT_INLINE void store_values(char* p, const V* v, int64_t n, int32_t dtype) {
-  if constexpr (sizeof(V) == 4)
-    store_f32(p, kItemSize[dtype], v, n, dtype);
-  else
-    __builtin_memcpy(p, v, size_t(n) * sizeof(V));
+template <> TT_INLINE C128 times(C128 a, C64 v) { return times_complex(a, v); }
+template <> TT_INLINE C128 times(C128 a, C128 v) { return times_complex(a, v); }
+template <class A> constexpr A kOne = A(1);
+template <> constexpr C128 kOne<C128> = {1, 0};
+template <class V, class A> TT_INLINE V rounded(A a) { return V(a); }
+template <> TT_INLINE C64 rounded(C128 a) { return {float(a.re), float(a.im)}; }
+template <class V> TT_INLINE void store_values(char* p, const V* v, int64_t n, int32_t dtype) {
+  if constexpr (sizeof(V) == 4) store_f32(p, kItemSize[dtype], v, n, dtype);
+  else __builtin_memcpy(p, v, size_t(n) * sizeof(V));
 }
 
 // `steps` elements of `n` columns each, `step` bytes apart; kColumns 1: side by side, in blocks.
-template <class V, class A>
-TT_NOINLINE void scan_row(const char* in, char* out, int64_t steps, int32_t dtype) {
+template <class V, class A> TT_NOINLINE void scan_row(const char* in, char* out, int64_t steps, int32_t dtype) {
   const int64_t item = kItemSize[dtype];
   alignas(64) V v[kRowBlock];
   A product = kOne<A>;
@@ -78,8 +53,7 @@ TT_NOINLINE void scan_tile(const char* in, char* out, int64_t steps, int64_t ste
   }
 }
 
-template <class V, class A>
-TT_NOINLINE int32_t scan(const SoftmaxPlan& p, int64_t begin, int64_t end) {
+template <class V, class A> TT_NOINLINE int32_t scan(const SoftmaxPlan& p, int64_t begin, int64_t end) {
   const int64_t item = kItemSize[p.dtype];
   for (int64_t u = begin; u < end; u++) {
     if (p.inner == 1) {
@@ -97,18 +71,15 @@ TT_NOINLINE int32_t scan(const SoftmaxPlan& p, int64_t begin, int64_t end) {
 
 // A sum that goes on for long: in double for floats; in a pair of doubles, the second of which holds what the first one
 // lost, for doubles; modulo 2^64 for integers.
-template <class V>
-struct RunningSum;
-template <>
-struct RunningSum<float> {
+template <class V> struct RunningSum;
+template <> struct RunningSum<float> {
   using Part = double;
   double sum = 0;
   TT_INLINE void add(double x) { sum += x; }
   TT_INLINE void add(const RunningSum& s) { sum += s.sum; }
   TT_INLINE float with(double x) const { return float(sum + x); }
 };
-template <>
-struct RunningSum<double> {
+template <> struct RunningSum<double> {
   using Part = double;
   double sum = 0, lost = 0;
   TT_INLINE void add(double x) {
@@ -118,8 +89,7 @@ struct RunningSum<double> {
   TT_INLINE void add(const RunningSum& s) { add(s.sum), lost += s.lost; }
   TT_INLINE double with(double x) const { return sum + (x + lost); }
 };
-template <>
-struct RunningSum<int64_t> {
+template <> struct RunningSum<int64_t> {
   using Part = uint64_t;
   uint64_t sum = 0;
   TT_INLINE void add(uint64_t x) { sum += x; }
@@ -129,8 +99,7 @@ struct RunningSum<int64_t> {
 
 // n elements, `step` apart: each run of 16 by itself, which goes to the sum, and the rest one by one.
 constexpr int64_t kScanRun = 16, kScanBlock = 256;
-template <class V>
-TT_INLINE void scan_run(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
+template <class V> TT_INLINE void scan_run(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
   using Part = typename RunningSum<V>::Part;
   Part part = 0, run[kScanRun];
 #pragma GCC unroll 16
@@ -139,8 +108,7 @@ TT_INLINE void scan_run(RunningSum<V>* sum, const V* in, V* out, int64_t step, i
   for (int64_t j = 0; j < n; j++) out[j * step] = sum->with(run[j]);
   sum->add(part);
 }
-template <class V>
-TT_INLINE void scan_runs(RunningSum<V>* before, const V* in, V* out, int64_t step, int64_t n) {
+template <class V> TT_INLINE void scan_runs(RunningSum<V>* before, const V* in, V* out, int64_t step, int64_t n) {
   RunningSum<V> sum = *before;
   int64_t i = 0;
   for (; i + kScanRun <= n; i += kScanRun) scan_run(&sum, in + i * step, out + i * step, step, kScanRun);
@@ -149,8 +117,7 @@ TT_INLINE void scan_runs(RunningSum<V>* before, const V* in, V* out, int64_t ste
 }
 
 // Only their sum: of blocks, in lanes.
-template <class V>
-TT_INLINE void add_blocks(RunningSum<V>* sum, const V* in, int64_t step, int64_t n) {
+template <class V> TT_INLINE void add_blocks(RunningSum<V>* sum, const V* in, int64_t step, int64_t n) {
   using Part = typename RunningSum<V>::Part;
   for (int64_t i = 0; i < n; i += kScanBlock) {
     const int64_t k = n - i < kScanBlock ? n - i : kScanBlock;
@@ -166,12 +133,10 @@ TT_INLINE void add_blocks(RunningSum<V>* sum, const V* in, int64_t step, int64_t
 }
 
 // out NULL: only the sum is wanted.
-template <class V>
-TT_NOINLINE void sum_row(RunningSum<V>* sum, const V* in, V* out, int64_t n) {
+template <class V> TT_NOINLINE void sum_row(RunningSum<V>* sum, const V* in, V* out, int64_t n) {
   out ? scan_runs(sum, in, out, 1, n) : add_blocks(sum, in, 1, n);
 }
-template <class V>
-TT_NOINLINE void sum_column(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
+template <class V> TT_NOINLINE void sum_column(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
   out ? scan_runs(sum, in, out, step, n) : add_blocks(sum, in, step, n);
 }
 
@@ -188,8 +153,7 @@ TT_NOINLINE void sum_tile(RunningSum<V>* before, const V* in, V* out, int64_t st
   for (int64_t j = 0; j < n; j++) before[j] = sum[j];
 }
 
-template <class V>
-TT_NOINLINE int32_t sums(const ScanPlan& p, int64_t begin, int64_t end) {
+template <class V> TT_NOINLINE int32_t sums(const ScanPlan& p, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; u++) {
     const int64_t c = u % p.n_chunks, tile = u / p.n_chunks % p.n_tiles, o = u / p.n_chunks / p.n_tiles;
     const int64_t column = tile * kRowTile, n = p.inner - column < kRowTile ? p.inner - column : kRowTile;
@@ -203,12 +167,10 @@ TT_NOINLINE int32_t sums(const ScanPlan& p, int64_t begin, int64_t end) {
       for (int64_t j = 0; j < n; j++) sum[j].add(sums_at(k)[j]);
     const V* in = reinterpret_cast<const V*>(p.in) + at;
     V* out = p.run.stage == 1 ? reinterpret_cast<V*>(p.out) + at : nullptr;
-    if (p.inner == 1)
-      sum_row(sum, in, out, steps);
+    if (p.inner == 1) sum_row(sum, in, out, steps);
     else if (n < 8)
       for (int64_t j = 0; j < n; j++) sum_column(sum + j, in + j, out ? out + j : nullptr, p.inner, steps);
-    else
-      sum_tile(sum, in, out, steps, p.inner, n);
+    else sum_tile(sum, in, out, steps, p.inner, n);
     for (int64_t j = 0; j < n && p.run.stage == 0; j++) sums_at(c)[j] = sum[j];
   }
   return TT_OK;
@@ -227,16 +189,11 @@ TT_KERNEL(cumsum)(const void* plan, int64_t begin, int64_t end) noexcept {
 TT_KERNEL(cumprod)(const void* plan, int64_t begin, int64_t end) noexcept {
   const SoftmaxPlan& p = *static_cast<const SoftmaxPlan*>(plan);
   switch (p.dtype) {
-    case TT_F64:
-      return scan<double, double>(p, begin, end);
-    case TT_I64:
-      return scan<int64_t, uint64_t>(p, begin, end);
-    case TT_C64:
-      return scan<C64, C128>(p, begin, end);
-    case TT_C128:
-      return scan<C128, C128>(p, begin, end);
-    default:
-      return scan<float, double>(p, begin, end);
+    case TT_F64: return scan<double, double>(p, begin, end);
+    case TT_I64: return scan<int64_t, uint64_t>(p, begin, end);
+    case TT_C64: return scan<C64, C128>(p, begin, end);
+    case TT_C128: return scan<C128, C128>(p, begin, end);
+    default: return scan<float, double>(p, begin, end);
   }
 }
 

@@ -7,13 +7,11 @@
 
 TT_ISA_BEGIN
 
-template <class T>
-constexpr T kMinusInfinity = T(-__builtin_inf());
+template <class T> constexpr T kMinusInfinity = T(-__builtin_inf());
 
 // ---- inner == 1: a row is contiguous ----
 
-template <class T, bool kLog>
-struct Forward {
+template <class T, bool kLog> struct Forward {
   static void row(const SoftmaxPlan& p, int64_t r) {
     const int64_t n = p.dim, item = kItemSize[p.dtype];
     const RowIn<T> x{p.a + r * n * item, p.dtype};
@@ -97,8 +95,7 @@ struct Forward {
 };
 
 // softmax: dx = y (g - sum(g y)); log_softmax: dx = g - exp(y) sum(g).
-template <class T, bool kLog>
-struct Backward {
+template <class T, bool kLog> struct Backward {
   static void row(const SoftmaxPlan& p, int64_t r) {
     const int64_t n = p.dim, at = r * n * kItemSize[p.dtype];
     const RowIn<T> g{p.a + at, p.dtype}, y{p.b + at, p.dtype};
@@ -106,10 +103,8 @@ struct Backward {
     alignas(64) T gs[kRowBlock], ys[kRowBlock], e[kRowBlock];
     RowSum<T> lanes;
     for_blocks(n, [&](int64_t i, int64_t k) {
-      if constexpr (kLog)
-        row_add(&lanes, g.get(i, k, gs), k);
-      else
-        row_add_products(&lanes, g.get(i, k, gs), y.get(i, k, ys), k);
+      if constexpr (kLog) row_add(&lanes, g.get(i, k, gs), k);
+      else row_add_products(&lanes, g.get(i, k, gs), y.get(i, k, ys), k);
     });
     const T sum = row_total(lanes);
     for_blocks(n, [&](int64_t i, int64_t k) {
@@ -167,8 +162,7 @@ struct Backward {
 };
 
 // The running stage of one chunk, after what the stage before left of all chunks of its row.
-template <class T, class Op>
-TT_NOINLINE int32_t run_chunks(const SoftmaxPlan& p, int64_t begin, int64_t end) {
+template <class T, class Op> TT_NOINLINE int32_t run_chunks(const SoftmaxPlan& p, int64_t begin, int64_t end) {
   const int32_t stage = p.run.stage;
   for (int64_t u = begin; u < end; u++) {
     const int64_t c = u % p.n_chunks, row = u - c, first = c * p.chunk, left = p.dim - first;
@@ -187,8 +181,7 @@ TT_NOINLINE int32_t run_chunks(const SoftmaxPlan& p, int64_t begin, int64_t end)
   return TT_OK;
 }
 
-template <class T, class Op>
-inline int32_t run_units(const SoftmaxPlan& p, int64_t begin, int64_t end) {
+template <class T, class Op> inline int32_t run_units(const SoftmaxPlan& p, int64_t begin, int64_t end) {
   if (p.n_chunks > 1) return run_chunks<T, Op>(p, begin, end);
   const int64_t item = kItemSize[p.dtype];
   for (int64_t u = begin; u < end; u++) {

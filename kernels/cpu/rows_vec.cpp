@@ -6,20 +6,17 @@
 
 TT_ISA_BEGIN
 
-template <class T>
-TT_INLINE Lanes<T> lanes_of(const RowSum<T>* s) {
+template <class T> TT_INLINE Lanes<T> lanes_of(const RowSum<T>* s) {
   Lanes<T> a;
   for (int k = 0; k < a.kN; k++) a.v[k] = load(s->lane + k * kLanes<T>);
   return a;
 }
-template <class T>
-TT_INLINE void put_lanes(RowSum<T>* s, const Lanes<T>& a) {
+template <class T> TT_INLINE void put_lanes(RowSum<T>* s, const Lanes<T>& a) {
   for (int k = 0; k < a.kN; k++) store(s->lane + k * kLanes<T>, a.v[k]);
 }
 
 // Adds f(i, vector width) of n elements to the sum; one(i) is the same for one element. The block is summed on its own.
-template <class T, class F, class One>
-TT_INLINE void add_to(RowSum<T>* sum, int64_t n, const F& f, const One& one) {
+template <class T, class F, class One> TT_INLINE void add_to(RowSum<T>* sum, int64_t n, const F& f, const One& one) {
   Lanes<T> low;
   low.fill(0);
   int64_t i = 0;
@@ -40,19 +37,16 @@ TT_INLINE void add_to(RowSum<T>* sum, int64_t n, const F& f, const One& one) {
   put_lanes(sum, all);
 }
 
-template <class T>
-TT_INLINE void add_values(RowSum<T>* sum, const T* x, int64_t n) {
+template <class T> TT_INLINE void add_values(RowSum<T>* sum, const T* x, int64_t n) {
   add_to(
       sum, n, [x](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return s + load(x + i); }, [x](int64_t i) { return x[i]; });
 }
-template <class T>
-TT_INLINE void add_products(RowSum<T>* sum, const T* a, const T* b, int64_t n) {
+template <class T> TT_INLINE void add_products(RowSum<T>* sum, const T* a, const T* b, int64_t n) {
   add_to(
       sum, n, [a, b](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return vfma(load(a + i), load(b + i), s); },
       [a, b](int64_t i) { return a[i] * b[i]; });
 }
-template <class T>
-TT_INLINE void add_squares(RowSum<T>* sum, const T* x, T center, int64_t n) {
+template <class T> TT_INLINE void add_squares(RowSum<T>* sum, const T* x, T center, int64_t n) {
   add_to(
       sum, n,
       [x, center](int64_t i, Vec<T> s) TT_INLINE_LAMBDA {
@@ -62,15 +56,13 @@ TT_INLINE void add_squares(RowSum<T>* sum, const T* x, T center, int64_t n) {
       [x, center](int64_t i) { return (x[i] - center) * (x[i] - center); });
 }
 
-template <class T>
-TT_INLINE T total_of(const RowSum<T>& sum) {
+template <class T> TT_INLINE T total_of(const RowSum<T>& sum) {
   T r;
   lanes_of(&sum).fold(&r, 1);
   return r;
 }
 
-template <class T>
-TT_INLINE void scale(T* v, T factor, int64_t n) {
+template <class T> TT_INLINE void scale(T* v, T factor, int64_t n) {
   for (int64_t i = 0; i < n; i++) v[i] *= factor;
 }
 
@@ -89,10 +81,8 @@ TT_INLINE void exp_sum(float* y, const float* x, float shift, int64_t n, RowSum<
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
       const F32v e = exp_of(load(x + i + k * 16), s);
-      if constexpr (kKept)
-        store(y + i + k * 16, e);
-      else
-        __builtin_prefetch(ahead + (i + k * 16) * 4);
+      if constexpr (kKept) store(y + i + k * 16, e);
+      else __builtin_prefetch(ahead + (i + k * 16) * 4);
       low.v[k] += e;
     }
   }

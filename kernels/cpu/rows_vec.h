@@ -10,8 +10,7 @@ TT_ENTRY_BEGIN
 constexpr int64_t kRowBlock = 1024;  // elements that are converted or computed at a time
 
 // A sum over a row, kept from block to block: element i of a block goes to lane i mod 64.
-template <class T>
-struct RowSum {
+template <class T> struct RowSum {
   alignas(64) T lane[64] = {};
 };
 
@@ -46,8 +45,7 @@ TT_ENTRY_END
 TT_ISA_BEGIN
 
 // A row of n elements read block by block; native ones in place.
-template <class T>
-struct RowIn {
+template <class T> struct RowIn {
   const char* p;
   int32_t dtype;
 
@@ -64,8 +62,7 @@ TT_INLINE void store_run(char* p, const float* x, int64_t n, int32_t dtype) {
 }
 TT_INLINE void store_run(char* p, const double* x, int64_t n, int32_t) { __builtin_memcpy(p, x, size_t(n) * 8); }
 
-template <class T>
-struct RowOut {
+template <class T> struct RowOut {
   char* p;
   int32_t dtype;
 
@@ -77,14 +74,12 @@ struct RowOut {
   }
 };
 
-template <class F>
-TT_INLINE void for_blocks(int64_t n, const F& f) {
+template <class F> TT_INLINE void for_blocks(int64_t n, const F& f) {
   for (int64_t i = 0; i < n; i += kRowBlock) f(i, n - i < kRowBlock ? n - i : kRowBlock);
 }
 
 // One value of a dtype that computes in T.
-template <class T>
-TT_INLINE T load_one(const char* p, int32_t dtype) {
+template <class T> TT_INLINE T load_one(const char* p, int32_t dtype) {
   T v;
   load_run(&v, p, kItemSize[dtype], 1, dtype);
   return v;

@@ -6,12 +6,10 @@
 TT_ISA_BEGIN
 
 // How many of n elements stand before the value, as std::lower_bound and upper_bound find it.
-template <class T>
-TT_INLINE bool stands_before(T x, T value, bool right) {
+template <class T> TT_INLINE bool stands_before(T x, T value, bool right) {
   return !((x > value) | ((x == value) & !right));
 }
-template <class T>
-TT_INLINE int64_t place_of(const T* sorted, const int64_t* sorter, int64_t n, T value, bool right) {
+template <class T> TT_INLINE int64_t place_of(const T* sorted, const int64_t* sorter, int64_t n, T value, bool right) {
   int64_t start = 0;
   while (n > 0) {
     const int64_t half = n / 2;
@@ -24,8 +22,7 @@ TT_INLINE int64_t place_of(const T* sorted, const int64_t* sorter, int64_t n, T 
 
 // The same of several values at once, so that the loads of one are not waited for by the others.
 constexpr int64_t kLanes = 16;
-template <class T>
-TT_NOINLINE void places_of(const T* sorted, int64_t n, const T* values, bool right, int64_t* start) {
+template <class T> TT_NOINLINE void places_of(const T* sorted, int64_t n, const T* values, bool right, int64_t* start) {
   int64_t left[kLanes];
   for (int64_t j = 0; j < kLanes; j++) start[j] = 0, left[j] = n;
   for (int64_t most = n; most > 0; most /= 2)
@@ -40,14 +37,11 @@ TT_NOINLINE void places_of(const T* sorted, int64_t n, const T* values, bool rig
 
 TT_INLINE void store_places(const SearchPlan& p, int64_t i, const int64_t* at, int64_t n) {
   for (int64_t j = 0; j < n; j++)
-    if (p.narrow)
-      reinterpret_cast<int32_t*>(p.out)[i + j] = int32_t(at[j]);
-    else
-      reinterpret_cast<int64_t*>(p.out)[i + j] = at[j];
+    if (p.narrow) reinterpret_cast<int32_t*>(p.out)[i + j] = int32_t(at[j]);
+    else reinterpret_cast<int64_t*>(p.out)[i + j] = at[j];
 }
 
-template <class T>
-TT_NOINLINE int32_t search(const SearchPlan& p, int64_t begin, int64_t end) {
+template <class T> TT_NOINLINE int32_t search(const SearchPlan& p, int64_t begin, int64_t end) {
   const int64_t last = end * kSearchBlock < p.total ? end * kSearchBlock : p.total;
   const T *values = reinterpret_cast<const T*>(p.values), *all = reinterpret_cast<const T*>(p.sorted);
   int64_t at[kLanes], i = begin * kSearchBlock;

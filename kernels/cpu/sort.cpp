@@ -97,24 +97,16 @@ TT_NOINLINE void deliver(const SortPlan& p, int64_t row, const SortItem* item, i
   for (int64_t i = 0; i < n; i++, to += stride) {
     const char* from = x + item[i].index * stride;
     switch (size) {
-      case 1:
-        *to = *from;
-        break;
-      case 2:
-        __builtin_memcpy(to, from, 2);
-        break;
-      case 4:
-        __builtin_memcpy(to, from, 4);
-        break;
-      default:
-        __builtin_memcpy(to, from, 8);
+      case 1: *to = *from; break;
+      case 2: __builtin_memcpy(to, from, 2); break;
+      case 4: __builtin_memcpy(to, from, 4); break;
+      default: __builtin_memcpy(to, from, 8);
     }
   }
 }
 
 // f(keys, i, n) for the elements [begin, end) of a row, in blocks of n from i on.
-template <class F>
-TT_INLINE void for_keys(const SortPlan& p, int64_t row, int64_t begin, int64_t end, const F& f) {
+template <class F> TT_INLINE void for_keys(const SortPlan& p, int64_t row, int64_t begin, int64_t end, const F& f) {
   const int64_t stride = p.inner * kItemSize[p.dtype];
   const char* x = row_in(p, row);
   alignas(64) uint64_t key[kKeyBlock];
@@ -235,14 +227,10 @@ TT_NOINLINE void sort_long(const SortPlan& p, int64_t unit) {
   if (p.path == kSortFirst) return p.run.stage == 0 ? first_of_chunk(p, unit) : merge_first(p);
   const SortRoom room = sort_room(p);
   switch (p.run.stage) {
-    case 0:
-      return sample_splitters(p, room);
-    case 1:
-      return count_chunk(p, room, unit);
-    case 2:
-      return fill_buckets(p, room, unit);
-    default:
-      return sort_bucket(p, room, unit);
+    case 0: return sample_splitters(p, room);
+    case 1: return count_chunk(p, room, unit);
+    case 2: return fill_buckets(p, room, unit);
+    default: return sort_bucket(p, room, unit);
   }
 }
 
@@ -251,10 +239,8 @@ TT_INLINE int64_t position_of(const double* sums, int64_t n, double x) {
   int64_t low = 0, high = n - 1;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    if (sums[middle] > x)
-      high = middle;
-    else
-      low = middle + 1;
+    if (sums[middle] > x) high = middle;
+    else low = middle + 1;
   }
   while (low > 0 && sums[low] == sums[low - 1]) low--;  // rounding took x to the whole sum
   return low;

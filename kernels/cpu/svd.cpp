@@ -1,6 +1,6 @@
-// svd: one-sided Jacobi. Rotations of pairs of columns make all columns of A V orthogonal; their lengths are the singular values, small
-// ones to high relative accuracy too. Hestenes, J. SIAM 6 (1958); Demmel & Veselic, SIAM J. Matrix Anal. Appl. 13 (1992); Golub & Van
-// Loan, "Matrix Computations", section 8.6.
+// svd: one-sided Jacobi. Rotations of pairs of columns make all columns of A V orthogonal; their lengths are the
+// singular values, small ones to high relative accuracy too. Hestenes, J. SIAM 6 (1958); Demmel & Veselic, SIAM J.
+// Matrix Anal. Appl. 13 (1992); Golub & Van Loan, "Matrix Computations", section 8.6.
 #include "cpu/svd.h"
 
 #include "plan/svd_plan.h"
@@ -14,8 +14,7 @@ struct Dots {
   double pp, qq, re, im;  // |p|^2, |q|^2 and p^H q
 };
 constexpr int kWide = 8;
-template <bool kComplex>
-struct DotLanes {
+template <bool kComplex> struct DotLanes {
   alignas(64) double pp[kWide] = {}, qq[kWide] = {}, re[kWide] = {}, im[kWide] = {};
   TT_INLINE void add(const double* x, const double* y) {
     for (int j = 0; j < kWide; j++) {
@@ -24,8 +23,7 @@ struct DotLanes {
     }
   }
 };
-template <bool kComplex>
-TT_NOINLINE Dots dots(const double* p, const double* q, int64_t n) {
+template <bool kComplex> TT_NOINLINE Dots dots(const double* p, const double* q, int64_t n) {
   DotLanes<kComplex> lanes;
   int64_t i = 0;
   for (; i + kWide <= n; i += kWide) lanes.add(p + i, q + i);
@@ -70,8 +68,7 @@ TT_INLINE void multiply(double* p, int64_t n, double k) {
 }
 
 // One matrix: n columns w of length m and v of length n, both in doubles: parts times their number.
-template <bool kComplex>
-struct Jacobi {
+template <bool kComplex> struct Jacobi {
   static constexpr int64_t kParts = kComplex ? 2 : 1;
   double *w, *v, *s;
   int64_t m, n, length, width;  // length = kParts m, width = kParts n: doubles of a column of w and of v
@@ -115,7 +112,8 @@ struct Jacobi {
     }
   }
 
-  // Column k of w: a unit vector orthogonal to the columns before it. Of the m axes one has a part of at least sqrt(1 / m) there.
+  // Column k of w: a unit vector orthogonal to the columns before it. Of the m axes one has a part of at least sqrt(1 /
+  // m) there.
   void complete(int64_t k) {
     double* u = w + k * length;
     for (int64_t axis = 0; axis < m; axis++) {
@@ -150,17 +148,14 @@ struct Jacobi {
     for (int64_t i = 0; i < n; i++) s[i] = __builtin_sqrt(dots<false>(w + i * length, w + i * length, length).pp);
     sort();
     for (int64_t i = 0; i < n; i++) {
-      if (s[i] > 0x1p-500)
-        multiply(w + i * length, length, 1 / s[i]);
-      else
-        s[i] = 0, complete(i);
+      if (s[i] > 0x1p-500) multiply(w + i * length, length, 1 / s[i]);
+      else s[i] = 0, complete(i);
       s[i] = by > 0 ? s[i] / by : 0;
     }
   }
 };
 
-template <bool kComplex>
-TT_INLINE void decompose(const SvdPlan& p, int64_t i) {
+template <bool kComplex> TT_INLINE void decompose(const SvdPlan& p, int64_t i) {
   constexpr int64_t kParts = kComplex ? 2 : 1;
   const int64_t length = kParts * p.m, width = kParts * p.n;
   Jacobi<kComplex>{p.w + i * p.n * length, p.v + i * p.n * width, p.s + i * p.n, p.m, p.n, length, width}.run();

@@ -17,10 +17,8 @@ constexpr int kTileBytes = 16;
 template <class T, int n> struct Row { typedef T type __attribute__((vector_size(sizeof(T) * n))); };
 
 // Halves of the riffle a0 b0 a1 b1 ….
-template <class V, int n>
-TT_INLINE V riffle(V a, V b, bool high) {
-  if constexpr (n == 2)
-    return high ? __builtin_shufflevector(a, b, 1, 3) : __builtin_shufflevector(a, b, 0, 2);
+template <class V, int n> TT_INLINE V riffle(V a, V b, bool high) {
+  if constexpr (n == 2) return high ? __builtin_shufflevector(a, b, 1, 3) : __builtin_shufflevector(a, b, 0, 2);
   else if constexpr (n == 4)
     return high ? __builtin_shufflevector(a, b, 2, 6, 3, 7) : __builtin_shufflevector(a, b, 0, 4, 1, 5);
   else if constexpr (n == 8)
@@ -88,9 +86,8 @@ TT_INLINE void transpose_tile<uint32_t, 16>(char* dst, int64_t dst_stride, const
 }
 #endif
 
-template <class T>
-TT_INLINE void transpose_scalar(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows,
-                                int64_t cols) {
+template <class T> TT_INLINE void transpose_scalar(char* dst, int64_t dst_stride, const char* src, int64_t src_stride,
+                                                   int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; r++)
     for (int64_t c = 0; c < cols; c++)
       reinterpret_cast<T*>(dst + r * dst_stride)[c] = reinterpret_cast<const T*>(src + c * src_stride)[r];

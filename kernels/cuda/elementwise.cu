@@ -70,15 +70,14 @@ __device__ void offsets_of(const ElementPlan& p, int64_t i, int64_t* offset) {
   }
 }
 
-template <class F, class T, int kArity>
-__device__ T apply(const T* in, const Param<T>& param) {
+template <class F, class T, int kArity> __device__ T apply(const T* in, const Param<T>& param) {
   if constexpr (kArity == 1) return F::op(in[0], param);
   else if constexpr (kArity == 2) return F::op(in[0], in[1], param);
   else return F::op(in[0], in[1], in[2], param);
 }
 
-template <class F, class T, int kArity>
-__global__ void __launch_bounds__(kThreads) run(const __grid_constant__ ElementPlan p) {
+template <class F, class T, int kArity> __global__ void __launch_bounds__(kThreads)
+    run(const __grid_constant__ ElementPlan p) {
   Param<T> param = load_param<T>(p.param);
   if constexpr (requires { F::prepare(param); }) F::prepare(param);
   const int64_t first = int64_t(blockIdx.x) * (kThreads * kPerThread) + threadIdx.x;
@@ -102,8 +101,7 @@ __global__ void __launch_bounds__(kThreads) run(const __grid_constant__ ElementP
   }
 }
 
-template <class F, class T, int kArity>
-int32_t launch_as(const ElementPlan& p, cudaStream_t stream) {
+template <class F, class T, int kArity> int32_t launch_as(const ElementPlan& p, cudaStream_t stream) {
   const int64_t blocks = (p.n + kThreads * kPerThread - 1) / (kThreads * kPerThread);
   run<F, T, kArity><<<dim3(unsigned(blocks)), kThreads, 0, stream>>>(p);
   return cudaGetLastError() == cudaSuccess ? TT_OK : TT_DEVICE;
@@ -113,8 +111,7 @@ template <class... Ts> struct Set {};
 using Set_float = Set<float, double, c64, c128>;
 using Set_arith = Set<float, double, int32_t, int64_t, c64, c128>;
 
-template <class F, int kArity, class... Ts>
-int32_t launch(Set<Ts...>, const void* plan, void* stream) {
+template <class F, int kArity, class... Ts> int32_t launch(Set<Ts...>, const void* plan, void* stream) {
   const ElementPlan& p = *static_cast<const ElementPlan*>(plan);
   if (p.n == 0) return TT_OK;
   int32_t status = TT_INTERNAL;
@@ -128,9 +125,9 @@ int32_t launch(Set<Ts...>, const void* plan, void* stream) {
 
 namespace cuda {
 
-#define TT_ELEMENTWISE(name, functor, arity, compute_set)                 \
-  int32_t name(const void* plan, void* stream, void* /*workspace*/) {     \
-    return launch<functor, arity>(Set_##compute_set{}, plan, stream);     \
+#define TT_ELEMENTWISE(name, functor, arity, compute_set)             \
+  int32_t name(const void* plan, void* stream, void* /*workspace*/) { \
+    return launch<functor, arity>(Set_##compute_set{}, plan, stream); \
   }
 TT_ELEMENTWISE(add, Add, 2, arith)
 TT_ELEMENTWISE(exp, Exp, 1, float)

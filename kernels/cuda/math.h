@@ -6,8 +6,8 @@
 TT_FUNCTORS_BEGIN
 namespace math {
 
-#define TT_DEVICE_MATH(name)                                   \
-  TT_FN float name(float x) { return ::name##f(x); }           \
+#define TT_DEVICE_MATH(name)                         \
+  TT_FN float name(float x) { return ::name##f(x); } \
   TT_FN double name(double x) { return ::name(x); }
 TT_DEVICE_MATH(exp)
 TT_DEVICE_MATH(log)
@@ -34,8 +34,8 @@ TT_DEVICE_MATH(cosh)
 TT_DEVICE_MATH(erf)
 TT_DEVICE_MATH(erfc)
 #undef TT_DEVICE_MATH
-#define TT_DEVICE_MATH(name)                                          \
-  TT_FN float name(float x, float y) { return ::name##f(x, y); }      \
+#define TT_DEVICE_MATH(name)                                     \
+  TT_FN float name(float x, float y) { return ::name##f(x, y); } \
   TT_FN double name(double x, double y) { return ::name(x, y); }
 TT_DEVICE_MATH(pow)
 TT_DEVICE_MATH(fmod)

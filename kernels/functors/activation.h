@@ -135,7 +135,8 @@ struct GeluBackward {
 // (1 + tanh(u)) / 2 = sigmoid(2 u), 2 u = x (k + c x^2). The constants in two parts; behind end the gate is 0 or 1.
 template <class T> struct GeluTerms;
 template <> struct GeluTerms<float> {
-  static constexpr float k = 0x1.988454p+0f, k_low = -0x1.857936p-25f, c = 0x1.2444f2p-4f, c_low = 0x1.49b16ap-29f, end = 11;
+  static constexpr float k = 0x1.988454p+0f, k_low = -0x1.857936p-25f, c = 0x1.2444f2p-4f, c_low = 0x1.49b16ap-29f,
+                         end = 11;
 };
 template <> struct GeluTerms<double> {
   static constexpr double k = 0x1.9884533d43651p+0, k_low = -0x1.cbc0d30ebfd15p-54, c = 0x1.2444f2a4d8b4bp-4, end = 22;
@@ -145,7 +146,8 @@ template <> struct GeluTerms<double> {
 template <class T, class V> TT_FN V gelu_exponent(V x, V* lost) {
   using G = GeluTerms<T>;
   const V c = G::c - V{}, square = x * x, a = square * G::c, w = a + G::k, k = w - a;
-  const V sum = (a - (w - k)) + (G::k - k), cube = math::product_rest(square, c, a) + math::product_rest(x, x, square) * G::c;
+  const V sum = (a - (w - k)) + (G::k - k),
+          cube = math::product_rest(square, c, a) + math::product_rest(x, x, square) * G::c;
   const V v = x * w;
   *lost = math::product_rest(x, w, v) + x * (sum + cube + (G::k_low + square * G::c_low));
   return v;
@@ -170,7 +172,10 @@ struct GeluTanhBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
     using G = GeluTerms<T>;
     T lost;
-    const T t = x > G::end ? G::end : x < -G::end ? -G::end : x, v = gelu_exponent<T>(t, &lost), s = math::gate(v, lost);
+    const T t = x > G::end    ? G::end
+                : x < -G::end ? -G::end
+                              : x,
+            v = gelu_exponent<T>(t, &lost), s = math::gate(v, lost);
     return g * (s + t * s * (T(1) - s) * (t * t * (T(3) * G::c) + G::k));
   }
 };

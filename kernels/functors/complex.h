@@ -4,8 +4,7 @@
 
 TT_FUNCTORS_BEGIN
 
-template <class R>
-struct Complex {
+template <class R> struct Complex {
   using Real = R;
   R re, im;
 };

@@ -9,8 +9,7 @@ namespace math {
 
 #if defined(__CUDACC__)
 
-template <class R>
-TT_FN Complex<R> exp(Complex<R> z) {
+template <class R> TT_FN Complex<R> exp(Complex<R> z) {
   const R m = exp(z.re);
   if (z.im == 0) return {m, z.im};
   R s, c;

@@ -19,8 +19,12 @@
 
 #if defined(__CUDACC__)
 #define TT_FN __host__ __device__ __forceinline__
-#define TT_FUNCTORS_BEGIN namespace TT_NS { namespace {
-#define TT_FUNCTORS_END } }
+#define TT_FUNCTORS_BEGIN \
+  namespace TT_NS {       \
+  namespace {
+#define TT_FUNCTORS_END \
+  }                     \
+  }
 #else
 #include "cpu/isa.h"
 #define TT_FN TT_INLINE
@@ -65,8 +69,7 @@ template <class T> using Unsigned = typename UnsignedOf<T>::type;
 
 // The value of a scalar as T; kinds convert as casts between dtypes do, except that a float outside the range of an
 // integer type saturates (the front end has refused it before).
-template <class T>
-TT_FN T scalar_as(const tt_scalar& s) {
+template <class T> TT_FN T scalar_as(const tt_scalar& s) {
   if (s.kind == 0) return T{};
   if constexpr (kIsComplex<T>) {
     using R = typename T::Real;
@@ -82,8 +85,7 @@ TT_FN T scalar_as(const tt_scalar& s) {
 }
 
 // ElementPlan::param as T; has[i]: the scalar was given (kind is not 0).
-template <class T>
-struct Param {
+template <class T> struct Param {
   T v[2];
   bool has[2];
 };
@@ -95,8 +97,7 @@ template <class T> constexpr T kHighest = T(__is_same(T, int32_t) ? INT32_MAX : 
 template <> constexpr float kHighest<float> = __builtin_inff();
 template <> constexpr double kHighest<double> = __builtin_inf();
 
-template <class T>
-TT_FN Param<T> load_param(const tt_scalar* s) {
+template <class T> TT_FN Param<T> load_param(const tt_scalar* s) {
   return {{scalar_as<T>(s[0]), scalar_as<T>(s[1])}, {s[0].kind != 0, s[1].kind != 0}};
 }
 

@@ -7,10 +7,10 @@
 TT_FUNCTORS_BEGIN
 
 // A functor that is one function of namespace math; kVector: in double, SLEEF's.
-#define TT_UNARY(functor, function)                                                                  \
-  struct functor {                                                                                   \
-    static constexpr VectorId kVector = kVector##functor;                                            \
-    template <class T> static TT_FN T op(T a, const Param<T>&) { return math::function(a); }          \
+#define TT_UNARY(functor, function)                                                          \
+  struct functor {                                                                           \
+    static constexpr VectorId kVector = kVector##functor;                                    \
+    template <class T> static TT_FN T op(T a, const Param<T>&) { return math::function(a); } \
   };
 TT_UNARY(Expm1, expm1)
 TT_UNARY(Log2, log2)

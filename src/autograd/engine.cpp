@@ -14,11 +14,11 @@ struct Ready {
 
 struct Engine {
   const BackwardArgs& args;
-  SmallVec<Ready, 64> heap;          // binary max-heap by key
-  SmallVec<Tensor*, 4> foreign;      // leaves whose `pending` another engine holds: ours are beside them
+  SmallVec<Ready, 64> heap;      // binary max-heap by key
+  SmallVec<Tensor*, 4> foreign;  // leaves whose `pending` another engine holds: ours are beside them
   TensorList foreign_grads;
-  TensorList captured;               // tt_grad: one per input
-  int64_t stop_topo = 0;             // no node below this is wanted
+  TensorList captured;    // tt_grad: one per input
+  int64_t stop_topo = 0;  // no node below this is wanted
 
   explicit Engine(const BackwardArgs& a) : args(a) {}
   ~Engine() { clear(); }
@@ -94,15 +94,18 @@ static TensorRef fit(TensorRef g, Ints sizes, Dtype dtype, Device device, const 
       fail(TT_AUTOGRAD, "{} returned a gradient of shape {} for an input of shape {}", who, g->sizes(), sizes);
     g = op::sum_to_size(*g, sizes);
   }
-  if (g->dtype != dtype) g = is_complex(g->dtype) && !is_complex(dtype) ? op::to_dtype(*op::real(*g), dtype) : op::to_dtype(*g, dtype);
-  if (!(g->device == device)) fail(TT_AUTOGRAD, "{} returned a gradient on {} for an input on {}", who, fmt(g->device), fmt(device));
+  if (g->dtype != dtype)
+    g = is_complex(g->dtype) && !is_complex(dtype) ? op::to_dtype(*op::real(*g), dtype) : op::to_dtype(*g, dtype);
+  if (!(g->device == device))
+    fail(TT_AUTOGRAD, "{} returned a gradient on {} for an input on {}", who, fmt(g->device), fmt(device));
   return g;
 }
 
 static void accumulate(TensorRef& sum, TensorRef g) {
   if (!sum) {
     sum = std::move(g);
-  } else if (!grad_mode() && sum->refs == 1 && sum->storage->refs == 1 && !sum->base && sum->storage->writable && sum->dense()) {
+  } else if (!grad_mode() && sum->refs == 1 && sum->storage->refs == 1 && !sum->base && sum->storage->writable &&
+             sum->dense()) {
     op::add_(*sum, *g);
   } else {
     sum = op::add(*sum, *g);
@@ -114,7 +117,8 @@ void Engine::deliver(const Edge& e, TensorRef grad) {
     Node& n = *e.node();
     NodeOut& o = n.outs()[e.nr];
     if (n.topo < stop_topo) return;
-    if (n.owner && n.owner != this) fail(TT_AUTOGRAD, "two backward runs meet at {}: graphs may not be shared between them", n.type->name);
+    if (n.owner && n.owner != this)
+      fail(TT_AUTOGRAD, "two backward runs meet at {}: graphs may not be shared between them", n.type->name);
     grad = fit(std::move(grad), o.sizes(), o.dtype, o.device, n.type->name);
     if (!n.in_heap) {
       push({2 * n.topo, share_edge(e).target});
@@ -165,7 +169,8 @@ void Engine::run_node(Node& n) {
   }
   if (n.released) fail_graph_freed(n);
   for (int64_t i = 0; i < n.n_outs; i++)
-    if (!grads[i] && n.outs()[i].defined && !n.type->takes_undefined && is_differentiable(n.outs()[i].dtype)) grads[i] = zeros_for(n.outs()[i]);
+    if (!grads[i] && n.outs()[i].defined && !n.type->takes_undefined && is_differentiable(n.outs()[i].dtype))
+      grads[i] = zeros_for(n.outs()[i]);
   if (n.hooks) run_node_hooks(n.hooks, Hook::kNodePre, grads.data(), n.n_outs);
   n.type->apply(n, grads.data(), outs.data());
   if (TT_UNLIKELY(ctx().anomaly != nullptr)) ctx().anomaly(n, outs.data());
@@ -186,7 +191,8 @@ static void add_into_grad(AutogradMeta& m, TensorRef g, const Tensor& leaf) {
   } else if (m.grad) {
     op::add_(*m.grad, *g);
   } else {
-    bool sole = g->refs == 1 && g->storage->refs == 1 && g->storage->writable && !g->base && same(g->strides(), leaf.strides());
+    bool sole =
+        g->refs == 1 && g->storage->refs == 1 && g->storage->writable && !g->base && same(g->strides(), leaf.strides());
     m.grad = sole ? std::move(g) : op::clone(*g);
   }
 }
@@ -228,7 +234,8 @@ void Engine::mark_inputs() {
   if (!capturing()) return;
   int64_t lowest = INT64_MAX;
   for (const Tensor* t : args.inputs) {
-    if (!requires_grad(*t)) fail_arg(TT_AUTOGRAD, "inputs", "an input of shape {} does not require a gradient", t->sizes());
+    if (!requires_grad(*t))
+      fail_arg(TT_AUTOGRAD, "inputs", "an input of shape {} does not require a gradient", t->sizes());
     Edge e = gradient_edge(*t);
     int64_t topo = e.is_leaf() ? 0 : e.node()->topo;
     if (!e.is_leaf()) e.node()->captured = true;
@@ -246,11 +253,17 @@ void Engine::start() {
   for (int64_t i = 0; i < args.outputs.n; i++) {
     const Tensor& t = *args.outputs[i];
     const Tensor* g = i < args.grads.n ? args.grads[i] : nullptr;
-    if (!requires_grad(t)) fail_arg(TT_AUTOGRAD, "outputs", "output {} of shape {} does not require a gradient: nothing was recorded", i, t.sizes());
-    if (!g && t.numel != 1) fail_arg(TT_AUTOGRAD, "outputs", "output {} has shape {}: only outputs of one element may omit their gradient", i, t.sizes());
-    if (g && !same(g->sizes(), t.sizes())) fail_arg(TT_SHAPE, "grads", "gradient {} is {}: must have its output's shape {}", i, g->sizes(), t.sizes());
+    if (!requires_grad(t))
+      fail_arg(TT_AUTOGRAD, "outputs", "output {} of shape {} does not require a gradient: nothing was recorded", i,
+               t.sizes());
+    if (!g && t.numel != 1)
+      fail_arg(TT_AUTOGRAD, "outputs", "output {} has shape {}: only outputs of one element may omit their gradient", i,
+               t.sizes());
+    if (g && !same(g->sizes(), t.sizes()))
+      fail_arg(TT_SHAPE, "grads", "gradient {} is {}: must have its output's shape {}", i, g->sizes(), t.sizes());
     if (g && is_complex(g->dtype) != is_complex(t.dtype))
-      fail_arg(TT_DTYPE, "grads", "gradient {} is {}, its output {}: both must be real or both complex", i, fmt(g->dtype), fmt(t.dtype));
+      fail_arg(TT_DTYPE, "grads", "gradient {} is {}, its output {}: both must be real or both complex", i,
+               fmt(g->dtype), fmt(t.dtype));
   }
   for (int64_t i = 0; i < args.outputs.n; i++) {
     const Tensor& t = *args.outputs[i];
@@ -297,7 +310,9 @@ TensorList run_backward(const BackwardArgs& a) {
     } else {
       struct Disown {
         Node& n;
-        ~Disown() { if (n.in_heap) disown(n); }
+        ~Disown() {
+          if (n.in_heap) disown(n);
+        }
       } guard{*e.node()};
       engine.run_node(*e.node());
     }
@@ -305,7 +320,9 @@ TensorList run_backward(const BackwardArgs& a) {
   if (!a.accumulate && !a.allow_unused)
     for (int64_t i = 0; i < a.inputs.n; i++)
       if (!engine.captured[i])
-        fail_arg(TT_AUTOGRAD, "inputs", "input {} of shape {} was not used in the outputs: set allow_unused to get none", i, a.inputs[i]->sizes());
+        fail_arg(TT_AUTOGRAD, "inputs",
+                 "input {} of shape {} was not used in the outputs: set allow_unused to get none", i,
+                 a.inputs[i]->sizes());
   return std::move(engine.captured);
 }
 

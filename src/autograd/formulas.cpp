@@ -28,7 +28,8 @@ TensorRef pow_scalar_backward(const Tensor& g, const Tensor& self, const Scalar&
 }
 
 TensorRef pow_base_backward(const Tensor& g, const Scalar& self, const Tensor& exponent, const Tensor& y) {
-  TensorRef base = op::full({}, self, is_complex(exponent.dtype) || self.is_complex() ? complex_of(y.dtype) : y.dtype, y.device);
+  TensorRef base =
+      op::full({}, self, is_complex(exponent.dtype) || self.is_complex() ? complex_of(y.dtype) : y.dtype, y.device);
   TensorRef slope = op::conj(op::mul(y, op::log(*base)));
   if (self.is_zero() && !is_complex(exponent.dtype)) slope = op::masked_fill(slope, *op::ge(exponent, 0), 0);
   return op::mul(g, *slope);
@@ -99,16 +100,18 @@ static TensorRef accumulate(TensorRef buffer, const Tensor& g, Ints size, Ints s
   return op::index_add(buffer, 0, *positions(size, stride, offset, g.device), *op::reshape(g, Ints(&flat, 1)));
 }
 
-// Adds g into a storage by the view's geometry, divides where the base itself visits an element several times, and reads the
-// base's geometry off it (as torch/csrc/autograd describes its as_strided backward).
-TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides, int64_t base_offset, Ints size, Ints stride, Opt<int64_t> storage_offset) {
+// Adds g into a storage by the view's geometry, divides where the base itself visits an element several times, and
+// reads the base's geometry off it (as torch/csrc/autograd describes its as_strided backward).
+TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides, int64_t base_offset, Ints size,
+                              Ints stride, Opt<int64_t> storage_offset) {
   int64_t offset = storage_offset.or_else(base_offset), start = offset < base_offset ? offset : base_offset;
   int64_t view_end = offset + extent(size, stride), base_end = base_offset + extent(base_sizes, base_strides);
   const int64_t n = (view_end > base_end ? view_end : base_end) - start;
   TensorRef buffer = accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), g, size, stride, offset - start);
   if (may_overlap_self(base_sizes, base_strides)) {
     TensorRef ones = op::ones(base_sizes, g.dtype, g.device);
-    TensorRef count = accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), ones, base_sizes, base_strides, base_offset - start);
+    TensorRef count =
+        accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), ones, base_sizes, base_strides, base_offset - start);
     buffer = op::div_true(buffer, *op::masked_fill(count, *op::eq(count, 0), 1));
   }
   return op::as_strided(buffer, base_sizes, base_strides, base_offset - start);
@@ -165,7 +168,8 @@ TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y
   if (self.numel == 0) return op::zeros(self.sizes(), g.dtype, g.device);
   const int64_t d = wrap_dim(dim, self.ndim);
   TensorRef x = self.dtype == y.dtype ? TensorRef::share(&self) : op::to_dtype(self, y.dtype), others;
-  TensorRef gk = keepdim ? TensorRef::share(&g) : op::unsqueeze(g, d), yk = keepdim ? TensorRef::share(&y) : op::unsqueeze(y, d);
+  TensorRef gk = keepdim ? TensorRef::share(&g) : op::unsqueeze(g, d),
+            yk = keepdim ? TensorRef::share(&y) : op::unsqueeze(y, d);
   if (self.device.type != TT_META && read_scalar(*op::any(op::eq(*x, 0))).is_zero()) {
     others = op::div_true(*yk, *x);
   } else {
@@ -224,11 +228,14 @@ TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, do
     TensorRef slope = op::masked_fill(*op::mul(*op::sgn(x), *op::pow(*size, Scalar(p - 1))), *op::eq(*x, 0), 0);
     return op::mul(*op::mul(*slope, *gk), *op::pow(*yk, Scalar(1 - p)));
   }
-  TensorRef slope = p < 2 ? op::mul(*op::sgn(x), *op::pow(*size, Scalar(p - 1))) : op::mul(*x, *op::pow(*size, Scalar(p - 2)));
+  TensorRef slope =
+      p < 2 ? op::mul(*op::sgn(x), *op::pow(*size, Scalar(p - 1))) : op::mul(*x, *op::pow(*size, Scalar(p - 2)));
   return op::mul(*slope, *op::masked_fill(*op::div_true(*gk, *op::pow(*yk, Scalar(p - 1))), *op::eq(*yk, 0), 0));
 }
 
-TensorRef mean_backward(const Tensor& g, Ints size) { return op::mul(*op::expand(g, size), 1.0 / double(numel_of(size))); }
+TensorRef mean_backward(const Tensor& g, Ints size) {
+  return op::mul(*op::expand(g, size), 1.0 / double(numel_of(size)));
+}
 
 TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim) {
   uint64_t mask = dim_mask(dim, size.n, true);
@@ -239,7 +246,8 @@ TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim) 
 }
 
 TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max) {
-  TensorRef hit = op::to_dtype(*op::add(op::eq(self, max), op::ne(self, self)), g.dtype);  // a nan wins, and is not equal to itself
+  TensorRef hit =
+      op::to_dtype(*op::add(op::eq(self, max), op::ne(self, self)), g.dtype);  // a nan wins, and is not equal to itself
   return op::mul(*op::div_true(*hit, *op::sum(hit)), g);
 }
 
@@ -272,7 +280,8 @@ TensorRef matmul_other_backward(const Tensor& g, const Tensor& self, Ints other_
 }
 TensorRef linear_weight_backward(const Tensor& g, const Tensor& input) {
   if (input.ndim == 2) return op::matmul_stack(*op::transpose(g, 0, 1), op::conj(input));
-  const int64_t rows_of = numel_of(g.sizes().slice(0, g.ndim - 1)), g_shape[2] = {rows_of, g.size(-1)}, x_shape[2] = {rows_of, input.size(-1)};
+  const int64_t rows_of = numel_of(g.sizes().slice(0, g.ndim - 1)), g_shape[2] = {rows_of, g.size(-1)},
+                x_shape[2] = {rows_of, input.size(-1)};
   TensorRef rows = op::reshape(g, g_shape), x = op::reshape(input, x_shape);
   return op::matmul_stack(*op::transpose(*rows, 0, 1), op::conj(*x));
 }

@@ -1,5 +1,5 @@
-// Gradient formulas with loops or conditions, written in differentiable operators so that any order of derivative works.
-// The generator reads the function names of this file.
+// Gradient formulas with loops or conditions, written in differentiable operators so that any order of derivative
+// works. The generator reads the function names of this file.
 #pragma once
 
 #include "autograd/saved.h"
@@ -22,7 +22,8 @@ TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min,
 TensorRef permute_backward(const Tensor& g, Ints dims);
 TensorRef squeeze_dim(const Tensor& g, int64_t dim);
 TensorRef roll_backward(const Tensor& g, Ints shifts, Ints dims);
-TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides, int64_t base_offset, Ints size, Ints stride, Opt<int64_t> offset);
+TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides, int64_t base_offset, Ints size,
+                              Ints stride, Opt<int64_t> offset);
 TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
 TensorRef mean_backward(const Tensor& g, Ints size);
 TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
@@ -39,7 +40,8 @@ TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, do
 TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim, bool keepdim);
 // Of an operator that picks one element per slice of dim.
 TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim);
-// Gradients of a stack of products: an operand without a stack of its own gets one product over all rows, not a sum of rounded ones.
+// Gradients of a stack of products: an operand without a stack of its own gets one product over all rows, not a sum of
+// rounded ones.
 TensorRef matmul_self_backward(const Tensor& g, const Tensor& other, Ints self_sizes);
 TensorRef matmul_other_backward(const Tensor& g, const Tensor& self, Ints other_sizes);
 TensorRef linear_weight_backward(const Tensor& g, const Tensor& input);
@@ -52,32 +54,36 @@ TensorRef softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& 
 TensorRef log_softmax_backward_grad(const Tensor& g, const Tensor& y, int64_t dim);
 TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);
 // The gradients of layer_norm_backward's results with respect to grad, input and weight.
-TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor* weight,
-                                        double eps, Needs needs);
+TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape,
+                                        const Tensor* weight, double eps, Needs needs);
 // The gradients of batch_norm_backward's results with respect to grad, input and weight.
-TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Tensor* weight, const Tensor& stats,
-                                        bool training, double eps, Needs needs);
+TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Tensor* weight,
+                                        const Tensor& stats, bool training, double eps, Needs needs);
 // The elements of x at indices into its last two dimensions.
 TensorRef pool_take(const Tensor& x, const Tensor& indices);
 TensorRef constant_unpad(const Tensor& g, Ints pad);
 // x[target] of each row of classes; any finite value where the target is ignored.
 TensorRef class_scores(const Tensor& x, const Tensor& target, int64_t ignore_index);
 // The gradients of cross_entropy_backward's result with respect to grad and input.
-TensorRef cross_entropy_backward_grad(const Tensor& g, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index);
-TensorRef cross_entropy_backward_input(const Tensor& g, const Tensor& grad, const Tensor& input, const Tensor& row_weight);
+TensorRef cross_entropy_backward_grad(const Tensor& g, const Tensor& input, const Tensor& target,
+                                      const Tensor& row_weight, int64_t ignore_index);
+TensorRef cross_entropy_backward_input(const Tensor& g, const Tensor& grad, const Tensor& input,
+                                       const Tensor& row_weight);
 TensorList cat_backward(const Tensor& g, const ShapeList& shapes, int64_t dim, Needs needs);
 
 // ---- formulas_conv.cpp ----
 // The gradients of convolution_backward's results with respect to grad, input and weight.
-TensorTriple convolution_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Tensor& weight, Ints stride, Ints padding,
-                                         Ints dilation, bool transposed, Ints output_padding, int64_t groups, Needs needs);
+TensorTriple convolution_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                         Ints stride, Ints padding, Ints dilation, bool transposed, Ints output_padding,
+                                         int64_t groups, Needs needs);
 
 // ---- formulas_attention.cpp ----
 // By the kernel, or composed of differentiable operators where the gradient itself is recorded.
-TensorTriple attention_grads(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask, const Tensor& out,
-                             const Tensor& lse, double dropout_p, bool causal, double scale, const Rng& rng);
-TensorRef attention_mask_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask, double dropout_p,
-                              bool causal, double scale, const Rng& rng);
+TensorTriple attention_grads(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value,
+                             const Tensor* mask, const Tensor& out, const Tensor& lse, double dropout_p, bool causal,
+                             double scale, const Rng& rng);
+TensorRef attention_mask_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value,
+                              const Tensor* mask, double dropout_p, bool causal, double scale, const Rng& rng);
 
 // ---- formulas_math.cpp ----
 TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y);

@@ -1,5 +1,6 @@
-// Gradients of attention, also composed of differentiable operators: with p = softmax(q k^T scale + mask), z = p keep and the
-// gradient g of z v: dv = z^T g, ds = p (dz keep - sum(dz keep p)) with dz = g v^T, dq = ds k scale, dk = ds^T q scale.
+// Gradients of attention, also composed of differentiable operators: with p = softmax(q k^T scale + mask), z = p keep
+// and the gradient g of z v: dv = z^T g, ds = p (dz keep - sum(dz keep p)) with dz = g v^T, dq = ds k scale, dk = ds^T
+// q scale.
 #include "autograd/formulas.h"
 
 #include "gen/ops.h"
@@ -13,11 +14,14 @@ struct Attention {
   int64_t group;
   double scale;
 
-  static TensorRef widened(const Tensor& t) { return t.item_size() == 2 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t); }
+  static TensorRef widened(const Tensor& t) {
+    return t.item_size() == 2 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t);
+  }
   static TensorRef turned(const Tensor& t) { return op::transpose(t, 2, 3); }
   TensorRef repeated(TensorRef t) const {
     if (group == 1) return t;
-    const int64_t wide[5] = {t->size(0), t->size(1), group, t->size(2), t->size(3)}, flat[4] = {wide[0], wide[1] * group, wide[3], wide[4]};
+    const int64_t wide[5] = {t->size(0), t->size(1), group, t->size(2), t->size(3)},
+                  flat[4] = {wide[0], wide[1] * group, wide[3], wide[4]};
     return op::reshape(*op::expand(*op::unsqueeze(*t, 2), wide), flat);
   }
   TensorRef summed(TensorRef t) const {  // of the heads of a group
@@ -26,8 +30,8 @@ struct Attention {
     return op::sum_dim(*op::reshape(*t, wide), dim);
   }
 
-  Attention(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask, double dropout_p, bool causal, double factor,
-            const Rng& rng)
+  Attention(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask,
+            double dropout_p, bool causal, double factor, const Rng& rng)
       : group(key.size(1) ? query.size(1) / key.size(1) : 1), scale(factor) {
     q = widened(query), k = repeated(widened(key)), v = repeated(widened(value)), g = widened(grad);
     const Scalar none(-__builtin_inf());
@@ -44,17 +48,20 @@ struct Attention {
 };
 }  // namespace
 
-TensorTriple attention_grads(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask, const Tensor& out,
-                             const Tensor& lse, double dropout_p, bool causal, double scale, const Rng& rng) {
-  if (ctx().exclude & bit(kKeyAutograd)) return op::attention_backward(g, query, key, value, mask, out, lse, dropout_p, causal, scale, rng);
+TensorTriple attention_grads(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value,
+                             const Tensor* mask, const Tensor& out, const Tensor& lse, double dropout_p, bool causal,
+                             double scale, const Rng& rng) {
+  if (ctx().exclude & bit(kKeyAutograd))
+    return op::attention_backward(g, query, key, value, mask, out, lse, dropout_p, causal, scale, rng);
   Attention a(g, query, key, value, mask, dropout_p, causal, scale, rng);
   TensorRef z = a.keep ? op::mul(*a.p, *a.keep) : a.p;
-  return {op::mul(*op::matmul_stack(*a.ds, *a.k), Scalar(scale)), a.summed(op::mul(*op::matmul_stack(*a.turned(*a.ds), *a.q), Scalar(scale))),
+  return {op::mul(*op::matmul_stack(*a.ds, *a.k), Scalar(scale)),
+          a.summed(op::mul(*op::matmul_stack(*a.turned(*a.ds), *a.q), Scalar(scale))),
           a.summed(op::matmul_stack(*a.turned(*z), *a.g))};
 }
 
-TensorRef attention_mask_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask, double dropout_p,
-                              bool causal, double scale, const Rng& rng) {
+TensorRef attention_mask_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value,
+                              const Tensor* mask, double dropout_p, bool causal, double scale, const Rng& rng) {
   return std::move(Attention(g, query, key, value, mask, dropout_p, causal, scale, rng).ds);
 }
 

@@ -5,7 +5,8 @@
 
 namespace TT_NS::formula {
 
-// y = x / |x| turns only across its own direction: (g - Re(g / y) y) / |x|; 0 where x is. Of real numbers it is constant.
+// y = x / |x| turns only across its own direction: (g - Re(g / y) y) / |x|; 0 where x is. Of real numbers it is
+// constant.
 TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
   if (!is_complex(self.dtype)) return op::zeros_like(g);
   TensorRef modulus = op::abs(self);

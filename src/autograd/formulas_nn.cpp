@@ -34,16 +34,20 @@ TensorRef class_scores(const Tensor& x, const Tensor& target, int64_t ignore_ind
 }
 
 // Differences of near numbers are taken in float32; the engine rounds the gradient once.
-static TensorRef widened(const Tensor& t) { return t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t); }
+static TensorRef widened(const Tensor& t) {
+  return t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t);
+}
 
 // cross_entropy_backward = (softmax(input) - onehot(target)) grad row_weight.
-TensorRef cross_entropy_backward_grad(const Tensor& g, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
+TensorRef cross_entropy_backward_grad(const Tensor& g, const Tensor& input, const Tensor& target,
+                                      const Tensor& row_weight, int64_t ignore_index) {
   const int64_t dim = class_dim(input);
   TensorRef wide = widened(g);
   TensorRef expected = op::sum_dim(*op::mul(*wide, *op::softmax(widened(input), dim)), Ints(&dim, 1));
   return op::mul(*op::sub(*expected, *class_scores(wide, target, ignore_index)), row_weight);
 }
-TensorRef cross_entropy_backward_input(const Tensor& g, const Tensor& grad, const Tensor& input, const Tensor& row_weight) {
+TensorRef cross_entropy_backward_input(const Tensor& g, const Tensor& grad, const Tensor& input,
+                                       const Tensor& row_weight) {
   const int64_t dim = class_dim(input);
   TensorRef scaled = op::mul(widened(g), *op::unsqueeze(*op::mul(widened(grad), row_weight), dim));
   return op::softmax_backward(*scaled, *op::softmax(widened(input), dim), dim);
@@ -89,9 +93,10 @@ TensorRef sum_of(TensorRef a, TensorRef b) { return !a ? std::move(b) : !b ? std
 TensorRef times(const Tensor& a, const Tensor* b) { return b ? op::mul(a, *b) : TensorRef::share(&a); }
 }  // namespace
 
-// g: gradients u, a, b of dinput, dweight, dbias, so that L = <u, dinput> + <a, dweight> + <b, dbias>. With p = mean(u xhat)
-// and q = mean(h xhat): d<u, rstd P(h)>/dx = -rstd^2 (xhat (mean(u h) - mean(u) mean(h) - p q) + P(q u + p h)).
-static TensorTriple double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Normalised& row, const Tensor* weight, Needs needs) {
+// g: gradients u, a, b of dinput, dweight, dbias, so that L = <u, dinput> + <a, dweight> + <b, dbias>. With p = mean(u
+// xhat) and q = mean(h xhat): d<u, rstd P(h)>/dx = -rstd^2 (xhat (mean(u h) - mean(u) mean(h) - p q) + P(q u + p h)).
+static TensorTriple double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Normalised& row,
+                                    const Tensor* weight, Needs needs) {
   const Tensor *u = g[0], *a = g[1], *b = g[2];
   TensorTriple out;
   TensorRef pu = u ? op::mul(*row.rstd, *row.project(*u)) : TensorRef();
@@ -103,7 +108,8 @@ static TensorTriple double_backward(TensorSpan g, const Tensor& grad, const Tens
   if (needs[1]) {
     if (u) {
       TensorRef h = times(grad, weight), p = row.mean(*op::mul(*u, *row.xhat)), q = row.mean(*op::mul(*h, *row.xhat));
-      TensorRef s = op::sub(*op::sub(*row.mean(*op::mul(*u, *h)), *op::mul(*row.mean(*u), *row.mean(*h))), *op::mul(*p, *q));
+      TensorRef s =
+          op::sub(*op::sub(*row.mean(*op::mul(*u, *h)), *op::mul(*row.mean(*u), *row.mean(*h))), *op::mul(*p, *q));
       TensorRef inner = op::add(*op::mul(*row.xhat, *s), *row.project(*op::add(*op::mul(*q, *u), *op::mul(*p, *h))));
       out.second = op::neg(*op::mul(*op::mul(*row.rstd, *row.rstd), *inner));
     }
@@ -116,11 +122,13 @@ static TensorTriple double_backward(TensorSpan g, const Tensor& grad, const Tens
 // 16-bit inputs are computed in float32: rstd^2 overflows float16.
 struct Wide {
   bool on;
-  TensorRef operator()(const Tensor* t) const { return !t ? TensorRef() : on ? op::to(*t, Dtype::kF32) : TensorRef::share(t); }
+  TensorRef operator()(const Tensor* t) const {
+    return !t ? TensorRef() : on ? op::to(*t, Dtype::kF32) : TensorRef::share(t);
+  }
 };
 
-TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor* weight,
-                                        double eps, Needs needs) {
+TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, Ints normalized_shape,
+                                        const Tensor* weight, double eps, Needs needs) {
   const Wide wide{input.item_size() == 2};
   TensorRef x = wide(&input), u = wide(g[0]), a = wide(g[1]), b = wide(g[2]), w = wide(weight);
   Shape last;
@@ -133,9 +141,11 @@ TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const 
 
 static Normalised running_row(const Tensor& x, const Tensor& stats, const Shape& column) {
   return Normalised(op::reshape(*op::select(stats, 0, 1), column),
-                    op::mul(*op::sub(x, *op::reshape(*op::select(stats, 0, 0), column)), *op::reshape(*op::select(stats, 0, 1), column)));
+                    op::mul(*op::sub(x, *op::reshape(*op::select(stats, 0, 0), column)),
+                            *op::reshape(*op::select(stats, 0, 1), column)));
 }
-static TensorTriple fixed_double_backward(TensorSpan g, const Tensor& grad, const Normalised& row, const Tensor* weight, Needs needs) {
+static TensorTriple fixed_double_backward(TensorSpan g, const Tensor& grad, const Normalised& row, const Tensor* weight,
+                                          Needs needs) {
   const Tensor *u = g[0], *a = g[1], *b = g[2];
   TensorTriple out;
   TensorRef pu = u ? op::mul(*u, *row.rstd) : TensorRef();
@@ -149,8 +159,8 @@ static TensorTriple fixed_double_backward(TensorSpan g, const Tensor& grad, cons
   return out;
 }
 
-TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Tensor* weight, const Tensor& stats,
-                                        bool training, double eps, Needs needs) {
+TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input, const Tensor* weight,
+                                        const Tensor& stats, bool training, double eps, Needs needs) {
   const Wide wide{input.item_size() == 2};
   Shape column, others;
   column.resize(input.ndim - 1, 1);
@@ -158,7 +168,8 @@ TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const 
   for (int64_t d = 0; d < input.ndim; d++)
     if (d != 1) others.push_back(d);
   auto shaped = [&](const Tensor* t) { return t ? op::reshape(*wide(t), column) : TensorRef(); };
-  TensorRef x = wide(&input), u = wide(g[0]), a = shaped(g[1]), b = shaped(g[2]), w = shaped(weight), wide_grad = wide(&grad);
+  TensorRef x = wide(&input), u = wide(g[0]), a = shaped(g[1]), b = shaped(g[2]), w = shaped(weight),
+            wide_grad = wide(&grad);
   const Tensor* const gs[3] = {u.get(), a.get(), b.get()};
   TensorTriple out = training ? double_backward(gs, *wide_grad, *x, Normalised(*x, others, eps), w.get(), needs)
                               : fixed_double_backward(gs, *wide_grad, running_row(*x, stats, column), w.get(), needs);

@@ -53,7 +53,8 @@ Hook** tensor_hooks(const Tensor& t, uint32_t* nr) {
 
 void check_replacement(const Tensor& got, Ints sizes, Dtype dtype) {
   if (!same(got.sizes(), sizes) || got.dtype != dtype)
-    fail(TT_CALLBACK, "a gradient hook returned {} of shape {}: must be {} of shape {}", fmt(got.dtype), got.sizes(), fmt(dtype), sizes);
+    fail(TT_CALLBACK, "a gradient hook returned {} of shape {}: must be {} of shape {}", fmt(got.dtype), got.sizes(),
+         fmt(dtype), sizes);
 }
 
 // The next hook of a list that callbacks may change: ids ascend.
@@ -68,7 +69,9 @@ void run_tensor_hooks(Hook* const& list, uint32_t nr, TensorRef& grad) {
   while (Hook* h = next_hook(list, Hook::kTensor, nr, last)) {
     last = h->id;
     HostOuts out(1);
-    run_callback("a tensor hook", true, [&](tt_ctx* c) { return reinterpret_cast<GradHookFn>(h->fn)(h->user, c, handle(grad.get()), out.data()); });
+    run_callback("a tensor hook", true, [&](tt_ctx* c) {
+      return reinterpret_cast<GradHookFn>(h->fn)(h->user, c, handle(grad.get()), out.data());
+    });
     TensorList replaced = out.take("a tensor hook", true);
     if (!replaced[0]) continue;
     check_replacement(*replaced[0], grad->sizes(), grad->dtype);
@@ -83,7 +86,8 @@ void run_node_hooks(Hook* const& list, Hook::Kind kind, TensorRef* grads, int64_
     SmallVec<tt_tensor*, 8> in;
     for (int64_t i = 0; i < n; i++) in.push_back(handle(grads[i].get()));
     HostOuts out(n);
-    run_callback("a node hook", true, [&](tt_ctx* c) { return reinterpret_cast<NodeHookFn>(h->fn)(h->user, c, in.data(), n, out.data()); });
+    run_callback("a node hook", true,
+                 [&](tt_ctx* c) { return reinterpret_cast<NodeHookFn>(h->fn)(h->user, c, in.data(), n, out.data()); });
     TensorList replaced = out.take("a node hook", true);
     for (int64_t i = 0; i < n; i++) {
       if (!replaced[i]) continue;
@@ -97,7 +101,8 @@ void run_accumulate_hooks(Hook* const& list, const Tensor& leaf) {
   int64_t last = 0;
   while (Hook* h = next_hook(list, Hook::kAccumulate, 0, last)) {
     last = h->id;
-    run_callback("an accumulate hook", false, [&](tt_ctx* c) { return reinterpret_cast<AccumulateHookFn>(h->fn)(h->user, c, handle(&leaf)); });
+    run_callback("an accumulate hook", false,
+                 [&](tt_ctx* c) { return reinterpret_cast<AccumulateHookFn>(h->fn)(h->user, c, handle(&leaf)); });
   }
 }
 

@@ -12,8 +12,8 @@ using AccumulateHookFn = tt_status (*)(void* user, tt_ctx* ctx, const tt_tensor*
 
 struct Hook {
   enum Kind : int32_t { kTensor, kNodePre, kNodePost, kAccumulate } kind;
-  uint32_t nr;     // (kTensor on a node) which output
-  int64_t id;      // unique on its owner
+  uint32_t nr;  // (kTensor on a node) which output
+  int64_t id;   // unique on its owner
   AnyFn fn;
   void* user;
   void (*drop)(void*);

@@ -140,7 +140,8 @@ AutogradMeta& autograd_meta(const Tensor& t) {
 
 void set_requires_grad(Tensor& t, bool on) {
   if (t.grad_fn && !on)
-    fail(TT_AUTOGRAD, "only leaves can stop requiring a gradient; this is an output of {}: use detach", static_cast<Node*>(t.grad_fn)->type->name);
+    fail(TT_AUTOGRAD, "only leaves can stop requiring a gradient; this is an output of {}: use detach",
+         static_cast<Node*>(t.grad_fn)->type->name);
   if (t.grad_fn) return;
   if (on && !is_differentiable(t.dtype))
     fail(TT_DTYPE, "self is {}: only floating and complex tensors can require gradients", fmt(t.dtype));
@@ -156,7 +157,8 @@ void set_requires_grad(Tensor& t, bool on) {
 // ---- saved tensors ----
 
 void fail_graph_freed(Node& n) {
-  fail(TT_AUTOGRAD, "the graph of {} has been freed: a second backward through it needs retain_graph at the first", n.type->name);
+  fail(TT_AUTOGRAD, "the graph of {} has been freed: a second backward through it needs retain_graph at the first",
+       n.type->name);
 }
 
 TensorRef Saved::snapshot(const Tensor& t) {
@@ -181,7 +183,8 @@ void Saved::save_output(const Tensor& out, uint32_t nr) {
 TensorRef Saved::get(Node& n) const {
   check_not_released(n);
   if (t_->version() != version_)
-    fail(TT_AUTOGRAD, "{} saved a tensor of shape {} that has been written in place since: it has version {}, saved was version {}",
+    fail(TT_AUTOGRAD,
+         "{} saved a tensor of shape {} that has been written in place since: it has version {}, saved was version {}",
          n.type->name, t_->sizes(), t_->version(), version_);
   if (output_nr_ < 0 || (ctx().exclude & bit(kKeyAutograd))) return t_;
   TensorRef linked = new_alias(*t_);

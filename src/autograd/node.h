@@ -13,14 +13,14 @@ struct Hook;
 struct AutogradMeta : TensorMeta {
   Tensor* self;
   TensorRef grad;
-  TensorRef pending;          // gradient on its way to this leaf, for the engine in `owner`
-  Engine* owner;              // engine run that has claimed `pending`
-  int64_t min_topo;           // smallest topo of a node that consumes this leaf
-  Hook* hooks;                // of a leaf; a non-leaf's live on its node
+  TensorRef pending;  // gradient on its way to this leaf, for the engine in `owner`
+  Engine* owner;      // engine run that has claimed `pending`
+  int64_t min_topo;   // smallest topo of a node that consumes this leaf
+  Hook* hooks;        // of a leaf; a non-leaf's live on its node
   bool retains_grad;
   int64_t in_heap;
 };
-AutogradMeta& autograd_meta(const Tensor& t);                        // made on first use
+AutogradMeta& autograd_meta(const Tensor& t);  // made on first use
 inline AutogradMeta* find_meta(const Tensor& t) { return static_cast<AutogradMeta*>(t.meta); }
 
 // Where a gradient goes: an output of a node, or a leaf (owned either way); empty: nowhere.
@@ -57,26 +57,25 @@ struct NodeType {
   void (*apply)(Node& n, TensorRef* grads, TensorRef* out);
   void (*destroy_saved)(Node& n) noexcept;
   uint32_t saved_bytes;
-  bool takes_undefined;  // apply wants to see undefined gradients instead of zeros
+  bool takes_undefined;                                 // apply wants to see undefined gradients instead of zeros
   void (*release)(const NodeType*) noexcept = nullptr;  // (types made at run time) a node of this type is gone
 };
 
 struct Node : GraphNode {
   const NodeType* type;
-  int64_t topo;         // 1 + the largest of its inputs'; leaves have 0
+  int64_t topo;  // 1 + the largest of its inputs'; leaves have 0
   uint16_t n_outs;
   uint16_t n_edges;
-  bool released;        // saved tensors are gone
+  bool released;  // saved tensors are gone
   bool in_heap;
-  bool captured;        // tt_grad wants gradients of its outputs
-  Engine* owner;        // engine run that holds pending gradients of this node
+  bool captured;  // tt_grad wants gradients of its outputs
+  Engine* owner;  // engine run that holds pending gradients of this node
   Hook* hooks;
   Node* next_free;
   NodeOut* outs() { return reinterpret_cast<NodeOut*>(this + 1); }
   Edge* edges() { return reinterpret_cast<Edge*>(outs() + n_outs); }
   void* saved() { return edges() + n_edges; }
-  template <class S>
-  S& saved_as() { return *static_cast<S*>(saved()); }
+  template <class S> S& saved_as() { return *static_cast<S*>(saved()); }
   size_t bytes() { return sizeof(Node) + n_outs * sizeof(NodeOut) + n_edges * sizeof(Edge) + type->saved_bytes; }
   bool needs(int64_t i) { return bool(edges()[i]); }
   // Shares the gradient edge of t (nothing if t needs no gradient).
@@ -90,8 +89,7 @@ inline Node& as_node(const NodeRef& r) { return *static_cast<Node*>(r.get()); }
 
 // Edges empty; saved area zeroed, to be constructed by the caller.
 NodeRef new_node(const NodeType* type, int64_t n_edges, int64_t n_outs);
-template <class S>
-void destroy_saved(Node& n) noexcept { n.saved_as<S>().~S(); }
+template <class S> void destroy_saved(Node& n) noexcept { n.saved_as<S>().~S(); }
 
 // True if gradients should flow to t now.
 bool needs_grad_slow(const Tensor& t);
@@ -106,8 +104,8 @@ inline bool needs_grad(TensorSpan s) {
 Edge gradient_edge(const Tensor& t);
 
 Edge edge_to(const NodeRef& node, uint32_t nr);  // owned
-// The parts of set_history, for nodes between others: what the gradient of an output looks like; leaves below the node learn how late
-// their gradient is complete.
+// The parts of set_history, for nodes between others: what the gradient of an output looks like; leaves below the node
+// learn how late their gradient is complete.
 void describe_output(Node& n, uint32_t nr, const Tensor& t);
 void describe_output(Node& n, uint32_t nr, const NodeOut& o);
 void tell_leaves(Node& n);

@@ -7,9 +7,11 @@ namespace TT_NS {
 
 class Saved {
  public:
-  // A tensor may later be written in place and get a history that leads back to this node: what is kept of one that takes
-  // writes is a tensor of its own over the same memory, so that no graph owns itself.
-  void save(const Tensor& t) { t_ = t.flags & kRequiresGrad && !t.base ? TensorRef::share(&t) : snapshot(t), version_ = t.version(); }
+  // A tensor may later be written in place and get a history that leads back to this node: what is kept of one that
+  // takes writes is a tensor of its own over the same memory, so that no graph owns itself.
+  void save(const Tensor& t) {
+    t_ = t.flags & kRequiresGrad && !t.base ? TensorRef::share(&t) : snapshot(t), version_ = t.version();
+  }
   void save(const Tensor* t) {
     if (t) save(*t);
   }
@@ -17,7 +19,9 @@ class Saved {
   void save_output(const Tensor& out, uint32_t nr);
   bool defined() const { return bool(t_); }
   // True if it is t's memory in t's geometry.
-  bool holds(const Tensor& t) const { return t_ && t_->storage == t.storage && t_->data == t.data && same_geometry(*t_, t); }
+  bool holds(const Tensor& t) const {
+    return t_ && t_->storage == t.storage && t_->data == t.data && same_geometry(*t_, t);
+  }
   // The tensor; fails with AUTOGRAD if it was overwritten since, or the graph was freed.
   TensorRef get(Node& n) const;
   TensorRef get_opt(Node& n) const { return t_ || n.released ? get(n) : TensorRef(); }

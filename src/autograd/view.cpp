@@ -1,6 +1,6 @@
 // Views and in-place operators: the history of a view goes through its base.
-// In place on a view v of b: b gets a node that puts v's new gradient into b's (CopySlices), and v's own node is rebuilt
-// as as_strided of b when it is next asked for.
+// In place on a view v of b: b gets a node that puts v's new gradient into b's (CopySlices), and v's own node is
+// rebuilt as as_strided of b when it is next asked for.
 #include "autograd/node.h"
 #include "autograd/formulas.h"
 #include "gen/ops.h"
@@ -13,7 +13,8 @@ struct ViewGeometry {
   int64_t offset;  // elements from the base's first
 };
 static ViewGeometry geometry_of(const Tensor& view) {
-  return {Shape(view.sizes()), Shape(view.strides()), (int64_t(view.data) - int64_t(view.base->data)) / view.item_size() };
+  return {Shape(view.sizes()), Shape(view.strides()),
+          (int64_t(view.data) - int64_t(view.base->data)) / view.item_size()};
 }
 
 // The view as as_strided of its base, recorded whatever the ctx's masks.
@@ -72,7 +73,8 @@ static constinit const NodeType kCopySlicesType = {"copy_slices", copy_slices_ap
 NodeRef prepare_inplace(Tensor& self, const NodeRef& node) {
   const Tensor& owner = self.base ? *self.base : self;
   if (((owner.flags | self.flags) & kRequiresGrad) && !owner.grad_fn)
-    fail_arg(TT_AUTOGRAD, "self", "self is {}a leaf that requires a gradient: it must not be written in place while gradients are recorded",
+    fail_arg(TT_AUTOGRAD, "self",
+             "self is {}a leaf that requires a gradient: it must not be written in place while gradients are recorded",
              self.flags & kRequiresGrad ? "" : "a view of ");
   if (!self.base) {
     NodeOut probe{};
@@ -115,8 +117,8 @@ static void relink(Tensor& t, NodeRef&& node) noexcept {
     if (!e || !e.is_leaf()) continue;
     AutogradMeta* m = find_meta(*e.leaf());
     for (int64_t seen = __atomic_load_n(&m->min_topo, __ATOMIC_RELAXED);
-         seen > n.topo && !__atomic_compare_exchange_n(&m->min_topo, &seen, n.topo, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);) {
-    }
+         seen > n.topo &&
+         !__atomic_compare_exchange_n(&m->min_topo, &seen, n.topo, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);) {}
   }
   t.grad_fn = node.leak();
 }

@@ -25,8 +25,7 @@ bool reserve(Arena* a, int64_t bytes) {
 void note_peak(Arena* a) {
   const int64_t now = __atomic_load_n(&a->reserved, __ATOMIC_RELAXED);
   int64_t peak = __atomic_load_n(&a->peak, __ATOMIC_RELAXED);
-  while (now > peak && !__atomic_compare_exchange_n(&a->peak, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
+  while (now > peak && !__atomic_compare_exchange_n(&a->peak, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 
 void unreserve(Arena* a, int64_t bytes) { __atomic_fetch_sub(&a->reserved, bytes, __ATOMIC_RELAXED); }
@@ -47,10 +46,8 @@ void system_free(void*, void* p, size_t, size_t) { os_free(p); }
 void* take_once(Arena* a, size_t bytes, size_t align) {
   if (!reserve(a, int64_t(bytes))) return nullptr;
   void* p = host_alloc(a, bytes, align);
-  if (p)
-    note_peak(a);
-  else
-    unreserve(a, int64_t(bytes));
+  if (p) note_peak(a);
+  else unreserve(a, int64_t(bytes));
   return p;
 }
 
@@ -58,10 +55,8 @@ void* slab_base(Slab* s) { return reinterpret_cast<void*>(reinterpret_cast<uintp
 
 void free_slab(Arena* a, Slab* s) {
   unreserve(a, int64_t(kSlabBytes));
-  if (a->system && !TT_HEAP_DIRECT)
-    os_unmap(slab_base(s), kSlabBytes);
-  else
-    a->host.free(a->host.user, slab_base(s), kSlabBytes, kSlabBytes);
+  if (a->system && !TT_HEAP_DIRECT) os_unmap(slab_base(s), kSlabBytes);
+  else a->host.free(a->host.user, slab_base(s), kSlabBytes, kSlabBytes);
 }
 
 void push_spare(Arena* a, Slab* s) {
@@ -157,10 +152,8 @@ void* arena_take(Arena* a, size_t bytes, size_t align) noexcept {
 
 void arena_give(Arena* a, void* p, size_t bytes, size_t align) noexcept {
   unreserve(a, int64_t(bytes));
-  if (is_mapped(a, bytes))
-    os_unmap(p, bytes);
-  else
-    a->host.free(a->host.user, p, bytes, align);
+  if (is_mapped(a, bytes)) os_unmap(p, bytes);
+  else a->host.free(a->host.user, p, bytes, align);
 }
 
 Slab* arena_take_slab(Arena* a) noexcept {

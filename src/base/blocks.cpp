@@ -25,7 +25,8 @@ BlockMap::~BlockMap() { mem_free(at_, size_t(cap_) * sizeof *at_); }
 void BlockMap::collect(Arena* a) {
   Lock l(a->lock);
   if (TT_HEAP_DIRECT) {
-    for (const LargeBlock* b = a->large.oldest; b && n_ < cap_; b = b->age_next) at_[n_++] = reinterpret_cast<uintptr_t>(b);
+    for (const LargeBlock* b = a->large.oldest; b && n_ < cap_; b = b->age_next)
+      at_[n_++] = reinterpret_cast<uintptr_t>(b);
     return;
   }
   for (const Heap* h = a->heaps; h; h = h->next_of_arena)

@@ -1,12 +1,13 @@
-// The blocks of an arena, for listings of what is alive: no other thread may allocate in it or free its blocks meanwhile.
+// The blocks of an arena, for listings of what is alive: no other thread may allocate in it or free its blocks
+// meanwhile.
 #pragma once
 
 #include "base/heap.h"
 
 namespace TT_NS {
 
-// Small blocks; where every block is direct (TT_HEAP_DIRECT), all of them. Free ones too, but for direct ones: the first
-// word of a free block is NULL or the address of another, which is a multiple of 64.
+// Small blocks; where every block is direct (TT_HEAP_DIRECT), all of them. Free ones too, but for direct ones: the
+// first word of a free block is NULL or the address of another, which is a multiple of 64.
 class BlockMap {
  public:
   explicit BlockMap(Arena* a);  // fails with OOM
@@ -14,8 +15,7 @@ class BlockMap {
   BlockMap(const BlockMap&) = delete;
 
   // f(const void* block, size_t bytes), bytes being those of the block's size class or more than were asked for.
-  template <class F>
-  void each(F f) const {
+  template <class F> void each(F f) const {
     for (int64_t i = 0; i < n_; i++) {
       const Run r = run(at_[i]);
       for (int64_t k = 0; k < r.n; k++) f(static_cast<const void*>(r.first + k * int64_t(r.bytes)), r.bytes);

@@ -97,12 +97,9 @@ bool has_bf16_products() noexcept {
 
 const char* isa_name(Isa isa) noexcept {
   switch (isa) {
-    case kIsaAvx2:
-      return "avx2";
-    case kIsaAvx512:
-      return "avx512";
-    default:
-      return "baseline";
+    case kIsaAvx2: return "avx2";
+    case kIsaAvx512: return "avx512";
+    default: return "baseline";
   }
 }
 

@@ -138,10 +138,8 @@ struct Digits {
 struct Ratio {
   Big r, s;
   Ratio(const Binary& b) : r(b.f), s(1) {
-    if (b.e >= 0)
-      r.shl(b.e);
-    else
-      s.shl(-b.e);
+    if (b.e >= 0) r.shl(b.e);
+    else s.shl(-b.e);
   }
 };
 
@@ -154,15 +152,11 @@ void shortest(const Binary& b, Digits* out) {
   if (b.lower_gap_half) plus.shl(1);
   if (b.e >= 0) plus.shl(b.e), minus.shl(b.e);
   int k = estimate_k(b);
-  if (k >= 0)
-    v.s.mul_pow10(k);
-  else
-    v.r.mul_pow10(-k), plus.mul_pow10(-k), minus.mul_pow10(-k);
+  if (k >= 0) v.s.mul_pow10(k);
+  else v.r.mul_pow10(-k), plus.mul_pow10(-k), minus.mul_pow10(-k);
   const int over = compare_sum(v.r, plus, v.s);
-  if (over > 0 || (over == 0 && even))
-    k++;
-  else
-    v.r.mul(10), plus.mul(10), minus.mul(10);
+  if (over > 0 || (over == 0 && even)) k++;
+  else v.r.mul(10), plus.mul(10), minus.mul(10);
   out->k = k;
   for (;;) {
     char d = divide(&v.r, v.s);
@@ -196,10 +190,8 @@ void round_up(Digits* out) {
 void rounded(const Binary& b, int count, int places, Digits* out) {
   Ratio v(b);
   int k = estimate_k(b);
-  if (k >= 0)
-    v.s.mul_pow10(k);
-  else
-    v.r.mul_pow10(-k);
+  if (k >= 0) v.s.mul_pow10(k);
+  else v.r.mul_pow10(-k);
   if (compare(v.r, v.s) >= 0) k++, v.s.mul(10);
   out->k = k;  // r / s in [0.1, 1)
   const int want = count >= 0 ? count : k + places;
@@ -267,10 +259,8 @@ int format_double(char* out, double v, bool as_f32) noexcept {
   int n = prefix(out, &v, &done);
   if (done) return n;
   Digits g;
-  if (v == 0)
-    g.d[0] = '0', g.n = 1, g.k = 1;
-  else
-    shortest(decode(v, as_f32), &g);
+  if (v == 0) g.d[0] = '0', g.n = 1, g.k = 1;
+  else shortest(decode(v, as_f32), &g);
   if (g.k > 16 || g.k < -3) {
     out[n++] = g.d[0];
     if (g.n > 1) {
@@ -314,10 +304,8 @@ int format_sci(char* out, double v, int digits) noexcept {
   if (done) return n;
   digits = clamp_digits(digits);
   Digits g;
-  if (v != 0)
-    rounded(decode(v, false), digits + 1, 0, &g);
-  else
-    g.n = put_zeros(g.d, digits + 1), g.k = 1;
+  if (v != 0) rounded(decode(v, false), digits + 1, 0, &g);
+  else g.n = put_zeros(g.d, digits + 1), g.k = 1;
   out[n++] = g.d[0];
   if (digits) {
     out[n++] = '.';

@@ -51,8 +51,7 @@ int64_t format_to(char* out, int64_t cap, const char* fmt, Span<const FmtArg> ar
 [[noreturn]] TT_COLD void fail_args(tt_status code, const char* arg, const char* fmt, Span<const FmtArg> args);
 
 // fail(TT_SHAPE, "a is {}, b is {}: …", a_shape, b_shape): the running op's name is put in front.
-template <class... A>
-[[noreturn]] TT_COLD void fail(tt_status code, const char* fmt, const A&... a) {
+template <class... A> [[noreturn]] TT_COLD void fail(tt_status code, const char* fmt, const A&... a) {
   const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
   fail_args(code, "", fmt, {args, int64_t(sizeof...(A))});
 }

@@ -51,27 +51,13 @@ void put_shape(Sink* s, const int64_t* shape, int64_t n) {
 void put_arg(Sink* s, const FmtArg& a) {
   char t[32];
   switch (a.kind) {
-    case FmtArg::kInt:
-      s->put_int(a.i);
-      break;
-    case FmtArg::kUint:
-      s->put(t, format_uint(t, a.u));
-      break;
-    case FmtArg::kFloat:
-      s->put(t, format_double(t, a.f, false));
-      break;
-    case FmtArg::kStr:
-      s->put(a.s ? a.s : "NULL", a.s && a.n >= 0 ? a.n : int64_t(strlen(a.s ? a.s : "NULL")));
-      break;
-    case FmtArg::kShape:
-      put_shape(s, a.shape, a.n);
-      break;
-    case FmtArg::kDtype:
-      s->put(dtype_text(a.i));
-      break;
-    case FmtArg::kDevice:
-      put_device(s, a.i);
-      break;
+    case FmtArg::kInt: s->put_int(a.i); break;
+    case FmtArg::kUint: s->put(t, format_uint(t, a.u)); break;
+    case FmtArg::kFloat: s->put(t, format_double(t, a.f, false)); break;
+    case FmtArg::kStr: s->put(a.s ? a.s : "NULL", a.s && a.n >= 0 ? a.n : int64_t(strlen(a.s ? a.s : "NULL"))); break;
+    case FmtArg::kShape: put_shape(s, a.shape, a.n); break;
+    case FmtArg::kDtype: s->put(dtype_text(a.i)); break;
+    case FmtArg::kDevice: put_device(s, a.i); break;
   }
 }
 

@@ -94,10 +94,8 @@ void drop_blocks_of_empty_slabs(Heap* h) {
     FreeBlock** at = &list;
     while (FreeBlock* b = *at) {
       const Slab* s = slab_of(b);
-      if (s->free == s->carved)
-        *at = b->next;
-      else
-        at = &b->next;
+      if (s->free == s->carved) *at = b->next;
+      else at = &b->next;
     }
   }
 }
@@ -234,10 +232,8 @@ void* heap_alloc_slow(Heap* h, size_t bytes) noexcept {
 }
 
 void mem_free_slow(void* p, size_t bytes) noexcept {
-  if (TT_HEAP_DIRECT || bytes > kSmallMax)
-    large_free(p, bytes);
-  else
-    remote_free(slab_of(p)->heap, static_cast<FreeBlock*>(p), counted_bytes(bytes));
+  if (TT_HEAP_DIRECT || bytes > kSmallMax) large_free(p, bytes);
+  else remote_free(slab_of(p)->heap, static_cast<FreeBlock*>(p), counted_bytes(bytes));
 }
 
 void count_live_slow(const void* p, size_t bytes, LiveKind kind, int64_t change) noexcept {

@@ -151,8 +151,8 @@ TT_INLINE void mem_free(void* p, size_t bytes) noexcept {
   mem_free_slow(p, bytes);
 }
 
-// TT_CHECKED: a released handle's block stays readable for a while, so that its zeroed tag tells every later use. Freed when
-// the arena has kRetired younger ones, is trimmed, or loses its last reference.
+// TT_CHECKED: a released handle's block stays readable for a while, so that its zeroed tag tells every later use. Freed
+// when the arena has kRetired younger ones, is trimmed, or loses its last reference.
 constexpr int kRetired = 512;
 void mem_retire_checked(void* p, size_t bytes) noexcept;
 TT_INLINE void mem_retire(void* p, size_t bytes) noexcept {

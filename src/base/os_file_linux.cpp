@@ -79,7 +79,9 @@ static int sync_directory_of(const char* path) noexcept {
   return status;
 }
 
-int os_file_replace(const char* from, const char* to) noexcept { return rename(from, to) ? -errno : sync_directory_of(to); }
+int os_file_replace(const char* from, const char* to) noexcept {
+  return rename(from, to) ? -errno : sync_directory_of(to);
+}
 
 void os_file_remove(const char* path) noexcept { unlink(path); }
 

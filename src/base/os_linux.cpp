@@ -122,10 +122,8 @@ int os_thread_start(OsThread* t, void (*fn)(void*), void* arg) noexcept {
   pthread_t id;
   const int err = pthread_create(&id, nullptr, thread_main, s);
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (err)
-    free(s);
-  else
-    t->handle = uint64_t(id);
+  if (err) free(s);
+  else t->handle = uint64_t(id);
   return err;
 }
 

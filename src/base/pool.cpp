@@ -319,10 +319,8 @@ tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void
     if (__atomic_load_n(&p->has_executor, __ATOMIC_RELAXED)) return run_host(p, r);
     if (__atomic_load_n(&p->threads, __ATOMIC_RELAXED) > 1 && p->busy.try_lock()) {
       // Threads may have been taken away in between.
-      if (p->threads > 1)
-        run_own(p, r);
-      else
-        run_serial(r);
+      if (p->threads > 1) run_own(p, r);
+      else run_serial(r);
       p->busy.unlock();
       return TT_OK;
     }

@@ -16,8 +16,7 @@ TT_INLINE bool ref_dec(RefCount* c) {
   return __atomic_fetch_sub(c, 1, __ATOMIC_ACQ_REL) == 1;
 }
 
-template <class T>
-class Ref {
+template <class T> class Ref {
  public:
   Ref() = default;
   Ref(const Ref& o) : p_(o.p_) {

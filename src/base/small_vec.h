@@ -9,8 +9,7 @@
 
 namespace TT_NS {
 
-template <class T, int N>
-class SmallVec {
+template <class T, int N> class SmallVec {
  public:
   SmallVec() = default;
   // By way of SmallVec(), so that a copy that fails half-way is destroyed.

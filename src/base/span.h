@@ -7,15 +7,13 @@
 
 namespace TT_NS {
 
-template <class T>
-struct Span {
+template <class T> struct Span {
   T* ptr = nullptr;
   int64_t n = 0;
 
   constexpr Span() = default;
   constexpr Span(T* p, int64_t count) : ptr(p), n(count) {}
-  template <size_t N>
-  constexpr Span(T (&a)[N]) : ptr(a), n(int64_t(N)) {}
+  template <size_t N> constexpr Span(T (&a)[N]) : ptr(a), n(int64_t(N)) {}
   constexpr operator Span<const T>() const { return {ptr, n}; }
 
   constexpr int64_t size() const { return n; }

@@ -10,12 +10,12 @@ struct Heap;
 struct ErrorRecord;
 
 struct Tls {
-  Ctx* ctx;             // of the running call, NULL outside one; set and restored by the C boundary
-  Heap* heap;           // where the running call allocates
-  ErrorRecord* error;   // where fail() writes
-  const char* op;       // name for error texts
-  void* free_list;      // autograd nodes waiting to be freed: long chains are freed by a loop, not by recursion
-  Heap* heaps;          // the heaps that this thread owns, one per arena
+  Ctx* ctx;            // of the running call, NULL outside one; set and restored by the C boundary
+  Heap* heap;          // where the running call allocates
+  ErrorRecord* error;  // where fail() writes
+  const char* op;      // name for error texts
+  void* free_list;     // autograd nodes waiting to be freed: long chains are freed by a loop, not by recursion
+  Heap* heaps;         // the heaps that this thread owns, one per arena
   // __cxa_eh_globals of the C++ runtime, in libtt.so alone (cxx_runtime.cpp); its last four bytes are padding
   void* caught_exceptions;
   uint32_t uncaught_exceptions;

@@ -29,7 +29,8 @@ static uint32_t thread_mark() { return uint32_t(uintptr_t(&tls) >> 4) | 1; }
 
 bool enter_checked(Ctx* c) noexcept {
   uint32_t none = 0, mine = thread_mark();
-  if (!__atomic_compare_exchange_n(&c->busy_thread, &none, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) && none != mine)
+  if (!__atomic_compare_exchange_n(&c->busy_thread, &none, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
+      none != mine)
     return false;
   c->depth++;
   return true;
@@ -67,7 +68,9 @@ TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg,
     if (list[i] || !optional_items) tensor_arg(list[i], arg, index);
   return {reinterpret_cast<const Tensor* const*>(list), n};
 }
-TensorSpan mutables_arg(tt_tensor* const* list, int64_t n, const char* arg, int32_t index) { return tensors_arg(list, n, arg, index, false); }
+TensorSpan mutables_arg(tt_tensor* const* list, int64_t n, const char* arg, int32_t index) {
+  return tensors_arg(list, n, arg, index, false);
+}
 Span<const double> doubles_arg(const double* p, int64_t n, const char* arg, int32_t) {
   check_list(p, n, arg);
   return {p, n};
@@ -83,9 +86,11 @@ Ints int_list_arg(const int64_t* p, int64_t n, const char* arg, int32_t) {
 }
 Indices indices_arg(const tt_index* p, int64_t n, const char* arg, int32_t index) {
   check_list(p, n, arg);
-  if (n > 4 * kMaxDims) fail_arg(TT_INVALID_ARG, arg, "{} has {} items, at most {} are supported", arg, n, 4 * kMaxDims);
+  if (n > 4 * kMaxDims)
+    fail_arg(TT_INVALID_ARG, arg, "{} has {} items, at most {} are supported", arg, n, 4 * kMaxDims);
   for (int64_t i = 0; i < n; i++) {
-    if (p[i].kind < TT_IDX_INT || p[i].kind > TT_IDX_TENSOR) fail_arg(TT_INVALID_ARG, arg, "{}[{}].kind is {}: must be a TT_IDX_ value", arg, i, p[i].kind);
+    if (p[i].kind < TT_IDX_INT || p[i].kind > TT_IDX_TENSOR)
+      fail_arg(TT_INVALID_ARG, arg, "{}[{}].kind is {}: must be a TT_IDX_ value", arg, i, p[i].kind);
     if (p[i].kind == TT_IDX_TENSOR) tensor_arg(p[i].tensor, arg, index);
   }
   return {p, n};
@@ -101,7 +106,8 @@ Dtype dtype_arg(tt_dtype d, const char* arg, int32_t) {
 }
 Device device_arg(const tt_device* d, const char* arg, int32_t index) {
   if (!d) fail_null(arg, index);
-  if (d->type < TT_CPU || d->type > TT_EXT) fail_arg(TT_DEVICE, arg, "{}.type is {}: must be TT_CPU, TT_CUDA, TT_META or TT_EXT", arg, d->type);
+  if (d->type < TT_CPU || d->type > TT_EXT)
+    fail_arg(TT_DEVICE, arg, "{}.type is {}: must be TT_CPU, TT_CUDA, TT_META or TT_EXT", arg, d->type);
   const int32_t most = d->type == TT_CUDA ? kMaxDevices : d->type == TT_EXT ? kMaxExt : 1;
   if (d->index < 0 || d->index >= most) fail_arg(TT_DEVICE, arg, "{}.index is {}: no such device", arg, d->index);
   Device out{int8_t(d->type), int8_t(d->index)};
@@ -121,8 +127,7 @@ Str str_arg(const char* s, const char* arg, int32_t index) {
 
 // ---- results ----
 
-template <class T>
-static void grow(T*& items, int64_t& cap, int64_t need) {
+template <class T> static void grow(T*& items, int64_t& cap, int64_t need) {
   if (need <= cap) return;
   int64_t more = cap ? cap * 2 : 32;
   while (more < need) more *= 2;
@@ -161,7 +166,8 @@ void clear_list(tt_tensor** outs, int64_t cap, int64_t* n_outs) noexcept {
 void give_list(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorList&& l) {
   if (!n_outs) fail_null("n_outs", -1);
   *n_outs = l.size();
-  if (l.size() > cap || (l.size() && !outs)) fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {} tensors, the result has {}", outs ? cap : 0, l.size());
+  if (l.size() > cap || (l.size() && !outs))
+    fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {} tensors, the result has {}", outs ? cap : 0, l.size());
   if (c.scopes.n_frames) grow(c.scopes.items, c.scopes.cap, c.scopes.n + l.size());
   for (int64_t i = 0; i < l.size(); i++) outs[i] = to_handle(c, std::move(l[i]));
 }

@@ -26,13 +26,12 @@ class ApiScope {
   const char* op_;
 };
 
-TT_COLD tt_status caught(Ctx* c) noexcept;       // after an exception: the code in the record
-TT_COLD void rebind_call(Ctx* c);                // the ctx moved to this thread
-TT_COLD bool enter_checked(Ctx* c) noexcept;     // (TT_CHECKED) false if another thread is inside a call on c
+TT_COLD tt_status caught(Ctx* c) noexcept;    // after an exception: the code in the record
+TT_COLD void rebind_call(Ctx* c);             // the ctx moved to this thread
+TT_COLD bool enter_checked(Ctx* c) noexcept;  // (TT_CHECKED) false if another thread is inside a call on c
 void leave_checked(Ctx* c) noexcept;
 
-template <class F>
-TT_INLINE tt_status api_call(tt_ctx* handle, const char* name, F&& f) noexcept {
+template <class F> TT_INLINE tt_status api_call(tt_ctx* handle, const char* name, F&& f) noexcept {
   auto* c = reinterpret_cast<Ctx*>(handle);
   if (TT_UNLIKELY(!c || c->tag != kTagCtx)) return TT_BAD_HANDLE;
 #if TT_CHECKED
@@ -47,9 +46,7 @@ TT_INLINE tt_status api_call(tt_ctx* handle, const char* name, F&& f) noexcept {
     if (TT_UNLIKELY(!heap_is_mine(c->heap))) rebind_call(c);
     f(*c);
     return TT_OK;
-  } catch (...) {
-    return caught(c);
-  }
+  } catch (...) { return caught(c); }
 }
 
 // ---- arguments: NULL and handles of another type are BAD_HANDLE, by name and position ----
@@ -61,9 +58,15 @@ TT_INLINE const Tensor& tensor_arg(const tt_tensor* h, const char* arg, int32_t 
   if (TT_UNLIKELY(!t || t->tag != kTagTensor)) fail_handle(h, arg, index, "tensor");
   return *t;
 }
-TT_INLINE Tensor& mutable_arg(const tt_tensor* h, const char* arg, int32_t index) { return const_cast<Tensor&>(tensor_arg(h, arg, index)); }
-TT_INLINE const Tensor* optional_arg(const tt_tensor* h, const char* arg, int32_t index) { return h ? &tensor_arg(h, arg, index) : nullptr; }
-TT_INLINE Tensor* optional_mutable_arg(const tt_tensor* h, const char* arg, int32_t index) { return h ? &mutable_arg(h, arg, index) : nullptr; }
+TT_INLINE Tensor& mutable_arg(const tt_tensor* h, const char* arg, int32_t index) {
+  return const_cast<Tensor&>(tensor_arg(h, arg, index));
+}
+TT_INLINE const Tensor* optional_arg(const tt_tensor* h, const char* arg, int32_t index) {
+  return h ? &tensor_arg(h, arg, index) : nullptr;
+}
+TT_INLINE Tensor* optional_mutable_arg(const tt_tensor* h, const char* arg, int32_t index) {
+  return h ? &mutable_arg(h, arg, index) : nullptr;
+}
 TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg, int32_t index, bool optional_items);
 TensorSpan mutables_arg(tt_tensor* const* list, int64_t n, const char* arg, int32_t index);
 Span<const double> doubles_arg(const double* p, int64_t n, const char* arg, int32_t index);
@@ -71,7 +74,9 @@ Ints ints_arg(const int64_t* p, int64_t n, const char* arg, int32_t index);
 Ints int_list_arg(const int64_t* p, int64_t n, const char* arg, int32_t index);  // of any length
 Indices indices_arg(const tt_index* p, int64_t n, const char* arg, int32_t index);
 const Scalar& scalar_arg(const tt_scalar* s, const char* arg, int32_t index);
-inline const Scalar* optional_scalar_arg(const tt_scalar* s, const char* arg, int32_t index) { return s ? &scalar_arg(s, arg, index) : nullptr; }
+inline const Scalar* optional_scalar_arg(const tt_scalar* s, const char* arg, int32_t index) {
+  return s ? &scalar_arg(s, arg, index) : nullptr;
+}
 inline Scalar scalar_arg(double v, const char*, int32_t) { return Scalar(v); }
 inline Scalar scalar_arg(int64_t v, const char*, int32_t) { return Scalar(v); }
 Dtype dtype_arg(tt_dtype d, const char* arg, int32_t index);
@@ -80,19 +85,18 @@ Generator* generator_arg(const tt_generator* g, const char* arg, int32_t index);
 Str str_arg(const char* s, const char* arg, int32_t index);
 
 // ---- options ----
-template <class O>
-inline void check_opts(const O* o, int n) {
-  if (o && (o->set >> n)) fail(TT_UNSUPPORTED_OPTION, "opts.set has bit {}, known are bits 0 to {}", int64_t(63 - __builtin_clzll(o->set)), n - 1);
+template <class O> inline void check_opts(const O* o, int n) {
+  if (o && (o->set >> n))
+    fail(TT_UNSUPPORTED_OPTION, "opts.set has bit {}, known are bits 0 to {}", int64_t(63 - __builtin_clzll(o->set)),
+         n - 1);
 }
-template <class O>
-inline bool opts_has(const O* o, int k) { return o && (o->set >> k & 1); }
+template <class O> inline bool opts_has(const O* o, int k) { return o && (o->set >> k & 1); }
 
 // ---- results ----
 TT_INLINE void clear_out(tt_tensor** out) {
   if (out) *out = nullptr;
 }
-template <class T>
-TT_INLINE void out_arg(T* out, const char* arg, int32_t index) {
+template <class T> TT_INLINE void out_arg(T* out, const char* arg, int32_t index) {
   if (TT_UNLIKELY(!out)) fail_null(arg, index);
 }
 TT_COLD tt_tensor* scope_own(Ctx& c, TensorRef&& t);  // the open scope takes it, the host borrows it

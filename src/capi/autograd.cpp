@@ -41,9 +41,12 @@ tt_status tt_tensor_set_grad(tt_ctx* h, tt_tensor* self, const tt_tensor* grad) 
       if (AutogradMeta* m = find_meta(t)) m->grad.reset();
       return;
     }
-    if (!same(g->sizes(), t.sizes())) fail_arg(TT_SHAPE, "grad", "grad is {}, self is {}: must be equal", g->sizes(), t.sizes());
-    if (g->dtype != t.dtype) fail_arg(TT_DTYPE, "grad", "grad is {}, self is {}: must be equal", fmt(g->dtype), fmt(t.dtype));
-    if (!(g->device == t.device)) fail_arg(TT_DEVICE, "grad", "grad is on {}, self on {}", fmt(g->device), fmt(t.device));
+    if (!same(g->sizes(), t.sizes()))
+      fail_arg(TT_SHAPE, "grad", "grad is {}, self is {}: must be equal", g->sizes(), t.sizes());
+    if (g->dtype != t.dtype)
+      fail_arg(TT_DTYPE, "grad", "grad is {}, self is {}: must be equal", fmt(g->dtype), fmt(t.dtype));
+    if (!(g->device == t.device))
+      fail_arg(TT_DEVICE, "grad", "grad is on {}, self on {}", fmt(g->device), fmt(t.device));
     if (g == &t) fail_arg(TT_INVALID_ARG, "grad", "grad is self");
     autograd_meta(t).grad = TensorRef::share(g);
   });
@@ -70,7 +73,8 @@ tt_status tt_backward(tt_ctx* h, const tt_tensor* self, const tt_backward_opts* 
   });
 }
 
-tt_status tt_backward_all(tt_ctx* h, const tt_tensor* const* tensors, const tt_tensor* const* gradients, int64_t n, const tt_backward_opts* opts) {
+tt_status tt_backward_all(tt_ctx* h, const tt_tensor* const* tensors, const tt_tensor* const* gradients, int64_t n,
+                          const tt_backward_opts* opts) {
   return api_call(h, "backward_all", [&](Ctx&) {
     BackwardArgs a = backward_args(opts);
     if (opts_has(opts, 0)) fail_arg(TT_INVALID_ARG, "opts", "opts.gradient is for one tensor: use gradients");
@@ -80,19 +84,21 @@ tt_status tt_backward_all(tt_ctx* h, const tt_tensor* const* tensors, const tt_t
   });
 }
 
-tt_status tt_grad(tt_ctx* h, const tt_tensor* const* outputs, int64_t n_outputs, const tt_tensor* const* inputs, int64_t n_inputs,
-                  const tt_grad_opts* opts, tt_tensor** grads) {
+tt_status tt_grad(tt_ctx* h, const tt_tensor* const* outputs, int64_t n_outputs, const tt_tensor* const* inputs,
+                  int64_t n_inputs, const tt_grad_opts* opts, tt_tensor** grads) {
   for (int64_t i = 0; grads && i < n_inputs; i++) grads[i] = nullptr;
   return api_call(h, "grad", [&](Ctx& c) {
     check_opts(opts, 4);
     BackwardArgs a;
     a.outputs = tensors_arg(outputs, n_outputs, "outputs", 1, false);
     a.inputs = tensors_arg(inputs, n_inputs, "inputs", 3, false);
-    if (!n_outputs || !n_inputs) fail(TT_INVALID_ARG, "{} outputs and {} inputs: at least one of each is needed", n_outputs, n_inputs);
+    if (!n_outputs || !n_inputs)
+      fail(TT_INVALID_ARG, "{} outputs and {} inputs: at least one of each is needed", n_outputs, n_inputs);
     out_arg(grads, "grads", 6);
     if (opts_has(opts, 0)) {
       a.grads = tensors_arg(opts->grad_outputs, opts->n_grad_outputs, "grad_outputs", 5, true);
-      if (a.grads.n != n_outputs) fail_arg(TT_INVALID_ARG, "grad_outputs", "{} grad_outputs for {} outputs", a.grads.n, n_outputs);
+      if (a.grads.n != n_outputs)
+        fail_arg(TT_INVALID_ARG, "grad_outputs", "{} grad_outputs for {} outputs", a.grads.n, n_outputs);
     }
     a.create_graph = opts_has(opts, 2) && opts->create_graph;
     a.retain_graph = opts_has(opts, 1) ? opts->retain_graph != 0 : a.create_graph;
@@ -120,13 +126,15 @@ tt_status tt_register_hook(tt_ctx* h, tt_tensor* self, tt_grad_hook fn, void* us
   return status;
 }
 
-tt_status tt_register_accumulate_hook(tt_ctx* h, tt_tensor* leaf, tt_accumulate_hook fn, void* user, void (*drop)(void*), int64_t* id) {
+tt_status tt_register_accumulate_hook(tt_ctx* h, tt_tensor* leaf, tt_accumulate_hook fn, void* user,
+                                      void (*drop)(void*), int64_t* id) {
   bool passed_on = false;
   tt_status status = api_call(h, "register_accumulate_hook", [&](Ctx&) {
     out_arg(id, "id", 5);
     if (!fn) fail_null("fn", 2);
     Tensor& t = mutable_arg(leaf, "leaf", 1);
-    if (t.grad_fn || !(t.flags & kRequiresGrad)) fail_arg(TT_AUTOGRAD, "leaf", "leaf must be a leaf that requires a gradient");
+    if (t.grad_fn || !(t.flags & kRequiresGrad))
+      fail_arg(TT_AUTOGRAD, "leaf", "leaf must be a leaf that requires a gradient");
     AutogradMeta& m = autograd_meta(t);
     passed_on = true;
     *id = add_hook(&m.hooks, Hook::kAccumulate, 0, reinterpret_cast<AnyFn>(fn), user, drop);
@@ -138,7 +146,8 @@ tt_status tt_register_accumulate_hook(tt_ctx* h, tt_tensor* leaf, tt_accumulate_
 tt_status tt_remove_hook(tt_ctx* h, tt_tensor* self, int64_t id) {
   return api_call(h, "remove_hook", [&](Ctx&) {
     uint32_t nr;
-    if (!remove_hook(tensor_hooks(mutable_arg(self, "self", 1), &nr), id)) fail_arg(TT_INVALID_ARG, "id", "self has no hook {}", id);
+    if (!remove_hook(tensor_hooks(mutable_arg(self, "self", 1), &nr), id))
+      fail_arg(TT_INVALID_ARG, "id", "self has no hook {}", id);
   });
 }
 
@@ -177,12 +186,14 @@ tt_status tt_node_next(tt_ctx* h, const tt_node* node, int64_t input, tt_node** 
   return api_call(h, "node_next", [&](Ctx&) {
     out_arg(out, "out", 3);
     Node& n = node_arg(node, "n", 1);
-    if (input < 0 || input >= n.n_edges) fail_arg(TT_INDEX, "input", "input is {}: the node has {} inputs", input, n.n_edges);
+    if (input < 0 || input >= n.n_edges)
+      fail_arg(TT_INDEX, "input", "input is {}: the node has {} inputs", input, n.n_edges);
     const Edge& e = n.edges()[input];
     if (e && !e.is_leaf()) *out = to_node_handle(e.node());
   });
 }
-tt_status tt_node_register_hook(tt_ctx* h, tt_node* node, int32_t pre, tt_node_hook fn, void* user, void (*drop)(void*), int64_t* id) {
+tt_status tt_node_register_hook(tt_ctx* h, tt_node* node, int32_t pre, tt_node_hook fn, void* user, void (*drop)(void*),
+                                int64_t* id) {
   bool passed_on = false;
   tt_status status = api_call(h, "node_register_hook", [&](Ctx&) {
     out_arg(id, "id", 6);

@@ -11,8 +11,8 @@ using namespace TT_NS;
 namespace {
 
 // Where the parts lie in the file.
-constexpr char kModule[] = "module.", kTensors[] = "optimizer.", kNumbers[] = "optimizer_numbers.", kScheduler[] = "scheduler.", kExtra[] = "extra.",
-               kGenerator[] = "generator";
+constexpr char kModule[] = "module.", kTensors[] = "optimizer.", kNumbers[] = "optimizer_numbers.",
+               kScheduler[] = "scheduler.", kExtra[] = "extra.", kGenerator[] = "generator";
 
 struct Parts {
   Module* module = nullptr;
@@ -24,7 +24,8 @@ struct Parts {
 
 Parts parts_arg(const tt_checkpoint* p) {
   if (!p) fail_arg(TT_INVALID_ARG, "parts", "parts is NULL");
-  if (p->struct_size < sizeof(tt_checkpoint)) fail_arg(TT_ABI, "parts", "parts.struct_size is {}: must be at least {}", p->struct_size, sizeof(tt_checkpoint));
+  if (p->struct_size < sizeof(tt_checkpoint))
+    fail_arg(TT_ABI, "parts", "parts.struct_size is {}: must be at least {}", p->struct_size, sizeof(tt_checkpoint));
   Parts out;
   if (p->module) out.module = &module_arg(p->module, "parts.module", 2);
   if (p->optimizer) out.optimizer = &optimizer_arg(p->optimizer, "parts.optimizer", 2);
@@ -82,13 +83,13 @@ StateDictRef below(const StateDict& all, const char* prefix) {
 }
 
 double number_of(const StateDict::Entry& e) {
-  if (e.tensor->dtype != Dtype::kF64 || e.tensor->numel != 1) fail_arg(TT_FORMAT, "path", "\"{}\" is no number", e.name.c_str());
+  if (e.tensor->dtype != Dtype::kF64 || e.tensor->numel != 1)
+    fail_arg(TT_FORMAT, "path", "\"{}\" is no number", e.name.c_str());
   return *e.tensor->as<double>();
 }
 
 // What a part had before the load, put back unless all of it works.
-template <class T, class State, State T::*member>
-class Restore {
+template <class T, class State, State T::*member> class Restore {
  public:
   explicit Restore(T* part) : part_(part) {
     if (part) saved_ = part->*member;
@@ -153,7 +154,8 @@ void load_all(const Parts& p, const StateDict& all) {
   if (p.generator) {
     const int64_t i = all.find(kGenerator);
     const Tensor* t = i < 0 ? nullptr : all.entries[i].tensor.get();
-    if (!t || t->dtype != Dtype::kI64 || t->numel != 2) fail_arg(TT_FORMAT, "path", "the file has no state of a generator");
+    if (!t || t->dtype != Dtype::kI64 || t->numel != 2)
+      fail_arg(TT_FORMAT, "path", "the file has no state of a generator");
     rng.seed = uint64_t(t->as<int64_t>()[0]), rng.offset = uint64_t(t->as<int64_t>()[1]);
   }
   StateDictRef extra = below(all, kExtra), state = below(all, kModule);
@@ -198,7 +200,8 @@ tt_status tt_checkpoint_load(tt_ctx* h, const char* path, const tt_checkpoint* p
     const Parts p = parts_arg(parts);
     Ref<TensorFile> file = open_tensors(path, false);
     StateDictRef all = new_state_dict();
-    for (int64_t i = 0; i < file->header.tensors.size(); i++) all->append(file->header.tensors[i].name, read_tensor(*file, i));
+    for (int64_t i = 0; i < file->header.tensors.size(); i++)
+      all->append(file->header.tensors[i].name, read_tensor(*file, i));
     load_all(p, *all);
   });
 }

@@ -40,10 +40,12 @@ tt_status tt_device_parse(tt_ctx* h, const char* text, tt_device* out) {
       return;
     int32_t ext = find_ext_named(c.rt, text);
     tt_device numbered;
-    if (ext < 0 && parse_as(text, "ext", TT_EXT, kMaxExt - 1, &numbered) && find_ext(c.rt, numbered.index)) ext = numbered.index;
+    if (ext < 0 && parse_as(text, "ext", TT_EXT, kMaxExt - 1, &numbered) && find_ext(c.rt, numbered.index))
+      ext = numbered.index;
     if (ext < 0)
-      fail_arg(TT_INVALID_ARG, "text", "there is no device \"{}\": must be cpu, meta, cuda, cuda:N with N below {} or a backend's name",
-               text, kMaxDevices);
+      fail_arg(TT_INVALID_ARG, "text",
+               "there is no device \"{}\": must be cpu, meta, cuda, cuda:N with N below {} or a backend's name", text,
+               kMaxDevices);
     *out = {TT_EXT, ext};
   });
 }
@@ -117,10 +119,14 @@ tt_status tt_backend_register(tt_ctx* h, const tt_backend_def* def, tt_device* o
     if (def->struct_size < sizeof(tt_backend_def))
       fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size, sizeof(tt_backend_def));
     if (!def->name || !valid_ext_name(def->name))
-      fail_arg(TT_INVALID_ARG, "name", "name is \"{}\": must be [a-z_][a-z0-9_]* of at most {} bytes, and not cpu, cuda, meta or ext",
+      fail_arg(TT_INVALID_ARG, "name",
+               "name is \"{}\": must be [a-z_][a-z0-9_]* of at most {} bytes, and not cpu, cuda, meta or ext",
                def->name ? def->name : "", kMaxExtName - 1);
     if (!def->alloc || !def->free || !def->copy)
-      fail_arg(TT_INVALID_ARG, "def", "{} is NULL: must be a function", !def->alloc ? "alloc" : !def->free ? "free" : "copy");
+      fail_arg(TT_INVALID_ARG, "def", "{} is NULL: must be a function",
+               !def->alloc  ? "alloc"
+               : !def->free ? "free"
+                            : "copy");
     const ExtDef d{def->name, def->user, def->alloc, def->free, def->copy, def->compute, def->drop};
     passed_on = true;
     *out = {TT_EXT, register_ext(c.rt, d)};

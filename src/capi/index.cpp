@@ -27,7 +27,8 @@ class Indexing {
       ellipses += i.kind == TT_IDX_ELLIPSIS;
     }
     if (ellipses > 1) fail_arg(TT_INDEX, "index", "index has {} ellipses: at most one is allowed", ellipses);
-    if (taken > self.ndim) fail_arg(TT_INDEX, "index", "index has {} items that take a dimension, self is {}", taken, self.sizes());
+    if (taken > self.ndim)
+      fail_arg(TT_INDEX, "index", "index has {} items that take a dimension, self is {}", taken, self.sizes());
     left_out_ = self.ndim - taken;
     for (const tt_index& i : items) add(i);
   }
@@ -42,19 +43,16 @@ class Indexing {
     switch (i.kind) {
       case TT_IDX_INT: return add_int(i.start);
       case TT_IDX_SLICE: return add_slice(i);
-      case TT_IDX_NONE:
-        view_ = op::unsqueeze(*view_, dim_++);
-        return;
-      case TT_IDX_ELLIPSIS:
-        dim_ += left_out_, self_dim_ += left_out_;
-        return;
+      case TT_IDX_NONE: view_ = op::unsqueeze(*view_, dim_++); return;
+      case TT_IDX_ELLIPSIS: dim_ += left_out_, self_dim_ += left_out_; return;
       default: return add_tensor(tensor_of_item(i));
     }
   }
 
   void add_int(int64_t index) {
     const int64_t n = view_->size(dim_);
-    if (index < -n || index >= n) fail_arg(TT_INDEX, "index", "index {} is out of range: dimension {} of self has size {}", index, self_dim_, n);
+    if (index < -n || index >= n)
+      fail_arg(TT_INDEX, "index", "index {} is out of range: dimension {} of self has size {}", index, self_dim_, n);
     view_ = op::select(*view_, dim_, index);
     self_dim_++;
   }
@@ -62,7 +60,8 @@ class Indexing {
   void add_slice(const tt_index& i) {
     const int64_t step = i.has & 4 ? i.step : 1;
     if (step < 1) fail_arg(TT_INVALID_ARG, "index", "the step of a slice is {}: must be at least 1", step);
-    const Opt<int64_t> start = i.has & 1 ? Opt<int64_t>(i.start) : Opt<int64_t>(), stop = i.has & 2 ? Opt<int64_t>(i.stop) : Opt<int64_t>();
+    const Opt<int64_t> start = i.has & 1 ? Opt<int64_t>(i.start) : Opt<int64_t>(),
+                       stop = i.has & 2 ? Opt<int64_t>(i.stop) : Opt<int64_t>();
     if (start.has || stop.has || step != 1) view_ = op::slice(*view_, dim_, start, stop, step);
     dim_++, self_dim_++;
   }
@@ -74,7 +73,8 @@ class Indexing {
       if (!mask && category(t.dtype) == 1) return add_int(value.i);
       if (mask) return add_truth(value.i != 0);
     }
-    if (!mask && category(t.dtype) != 1) fail_arg(TT_INDEX, "index", "an index tensor is {}: must be an integer or bool tensor", fmt(t.dtype));
+    if (!mask && category(t.dtype) != 1)
+      fail_arg(TT_INDEX, "index", "an index tensor is {}: must be an integer or bool tensor", fmt(t.dtype));
     push(&t);
     covered_ += mask ? t.ndim : 1;
     dim_ += mask ? t.ndim : 1, self_dim_ += mask ? t.ndim : 1;
@@ -98,9 +98,9 @@ class Indexing {
   TensorRef view_;
   SmallVec<const Tensor*, 8> tensors_;
   TensorList owned_;
-  int64_t left_out_ = 0;              // dimensions that the ellipsis stands for
-  int64_t dim_ = 0, self_dim_ = 0;    // the next dimension of the view and of self
-  int64_t covered_ = 0;               // dimensions of the view that tensors_ speaks of
+  int64_t left_out_ = 0;            // dimensions that the ellipsis stands for
+  int64_t dim_ = 0, self_dim_ = 0;  // the next dimension of the view and of self
+  int64_t covered_ = 0;             // dimensions of the view that tensors_ speaks of
 };
 
 // Without leading dimensions of size 1 that `to` does not have.

@@ -13,7 +13,8 @@ static const TensorFile& file_arg(const tt_safetensors* h) {
   return *file_of(h);
 }
 
-tt_status tt_safetensors_save(tt_ctx* h, const char* path, const char* const* names, tt_tensor* const* tensors, int64_t n, const tt_safetensors_save_opts* opts) {
+tt_status tt_safetensors_save(tt_ctx* h, const char* path, const char* const* names, tt_tensor* const* tensors,
+                              int64_t n, const tt_safetensors_save_opts* opts) {
   return api_call(h, "safetensors_save", [&](Ctx&) {
     str_arg(path, "path", 1);
     if (n < 0) fail_arg(TT_INVALID_ARG, "n", "n is {}: must not be negative", n);
@@ -22,7 +23,9 @@ tt_status tt_safetensors_save(tt_ctx* h, const char* path, const char* const* na
     check_opts(opts, 1);
     Span<const char* const> metadata{nullptr, 0};
     if (opts_has(opts, 0) && opts->metadata) metadata = {opts->metadata, opts->n_metadata};
-    if (metadata.n < 0 || metadata.n % 2) fail_arg(TT_INVALID_ARG, "metadata", "n_metadata is {}: must be the length of a list of keys and values", metadata.n);
+    if (metadata.n < 0 || metadata.n % 2)
+      fail_arg(TT_INVALID_ARG, "metadata", "n_metadata is {}: must be the length of a list of keys and values",
+               metadata.n);
     save_tensors(path, {names, n}, list, metadata);
   });
 }
@@ -35,8 +38,12 @@ static tt_status open_file(tt_ctx* h, const char* call, const char* path, bool m
     *out = reinterpret_cast<tt_safetensors*>(open_tensors(path, mapped).leak());
   });
 }
-tt_status tt_safetensors_open(tt_ctx* h, const char* path, tt_safetensors** out) { return open_file(h, "safetensors_open", path, false, out); }
-tt_status tt_safetensors_map(tt_ctx* h, const char* path, tt_safetensors** out) { return open_file(h, "safetensors_map", path, true, out); }
+tt_status tt_safetensors_open(tt_ctx* h, const char* path, tt_safetensors** out) {
+  return open_file(h, "safetensors_open", path, false, out);
+}
+tt_status tt_safetensors_map(tt_ctx* h, const char* path, tt_safetensors** out) {
+  return open_file(h, "safetensors_map", path, true, out);
+}
 void tt_safetensors_retain(tt_safetensors* h) {
   if (TensorFile* f = file_of(h)) ref_inc(&f->refs);
 }
@@ -66,7 +73,9 @@ tt_status tt_safetensors_get(tt_ctx* h, const tt_safetensors* f, int64_t i, tt_t
     give(c, out, read_tensor(file, i));
   });
 }
-int64_t tt_safetensors_metadata_size(const tt_safetensors* h) { return file_of(h) ? file_of(h)->header.metadata.size() : 0; }
+int64_t tt_safetensors_metadata_size(const tt_safetensors* h) {
+  return file_of(h) ? file_of(h)->header.metadata.size() : 0;
+}
 const char* tt_safetensors_metadata_key(const tt_safetensors* h, int64_t i) {
   return i >= 0 && i < tt_safetensors_metadata_size(h) ? file_of(h)->header.metadata[i].key : nullptr;
 }

@@ -1,5 +1,5 @@
-// tt_runtime_live: what is alive in a runtime, found by walking its memory. A block counts as an object if its header holds
-// together; no pointer in it is followed before it is known to lead to a block of the same runtime.
+// tt_runtime_live: what is alive in a runtime, found by walking its memory. A block counts as an object if its header
+// holds together; no pointer in it is followed before it is known to lead to a block of the same runtime.
 #include "autograd/node.h"
 #include "base/blocks.h"
 #include "capi/api.h"
@@ -25,22 +25,25 @@ struct Kind {
   size_t bytes;  // of the object, without what may follow it in its block
 };
 constexpr Kind kKinds[] = {
-    {kTagRuntime, "runtime", sizeof(Runtime)},        {kTagCtx, "ctx", sizeof(Ctx)},
-    {kTagGenerator, "generator", sizeof(Generator)},  {kTagNode, "node", sizeof(Node)},
-    {kTagCancel, "cancel", sizeof(CancelToken)},      {kTagTensorFile, "file", sizeof(TensorFile)},
-    {kTagOptimizer, "optimizer", sizeof(Optimizer)},  {kTagScheduler, "scheduler", sizeof(Scheduler)},
-    {kTagModule, "module", sizeof(Module)},           {kTagStateDict, "state dict", sizeof(StateDict)},
+    {kTagRuntime, "runtime", sizeof(Runtime)},       {kTagCtx, "ctx", sizeof(Ctx)},
+    {kTagGenerator, "generator", sizeof(Generator)}, {kTagNode, "node", sizeof(Node)},
+    {kTagCancel, "cancel", sizeof(CancelToken)},     {kTagTensorFile, "file", sizeof(TensorFile)},
+    {kTagOptimizer, "optimizer", sizeof(Optimizer)}, {kTagScheduler, "scheduler", sizeof(Scheduler)},
+    {kTagModule, "module", sizeof(Module)},          {kTagStateDict, "state dict", sizeof(StateDict)},
 };
 
 bool is_valid_device(Device d) {
   if (d.type == TT_CPU || d.type == TT_META) return d.index == 0;
-  return (d.type == TT_CUDA && d.index >= 0 && d.index < kMaxDevices) || (d.type == TT_EXT && d.index >= 0 && d.index < kMaxExt);
+  return (d.type == TT_CUDA && d.index >= 0 && d.index < kMaxDevices) ||
+         (d.type == TT_EXT && d.index >= 0 && d.index < kMaxExt);
 }
 
 // The sizes of the tensor at t, NULL if it is none.
 const int64_t* sizes_of(const BlockMap& map, const Tensor* t) {
-  if (t->tag != kTagTensor || t->refs <= 0 || !valid_dtype(tt_dtype(t->dtype)) || !is_valid_device(t->device)) return nullptr;
-  if (t->ndim > kMaxDims || (t->keys & 0xff) != backend_key(t->device) || !t->storage || uintptr_t(t->storage) % 32) return nullptr;
+  if (t->tag != kTagTensor || t->refs <= 0 || !valid_dtype(tt_dtype(t->dtype)) || !is_valid_device(t->device))
+    return nullptr;
+  if (t->ndim > kMaxDims || (t->keys & 0xff) != backend_key(t->device) || !t->storage || uintptr_t(t->storage) % 32)
+    return nullptr;
   if (t->ndim > kInlineDims && !map.has(t->more, size_t(t->ndim) * 16)) return nullptr;
   const int64_t* sizes = t->sizes_ptr();
   int64_t n = 1;
@@ -51,7 +54,8 @@ const int64_t* sizes_of(const BlockMap& map, const Tensor* t) {
 
 bool wants_grad(const BlockMap& map, const Tensor* t) {
   if ((t->flags & kRequiresGrad) || t->grad_fn) return true;
-  return t->base && map.has(t->base, sizeof(Tensor)) && sizes_of(map, t->base) && ((t->base->flags & kRequiresGrad) || t->base->grad_fn);
+  return t->base && map.has(t->base, sizeof(Tensor)) && sizes_of(map, t->base) &&
+         ((t->base->flags & kRequiresGrad) || t->base->grad_fn);
 }
 
 // Rows by what they tell, in a hash table of open addresses.
@@ -85,8 +89,7 @@ class Rows {
       h = (h ^ word) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
     }
     const uint64_t mask = uint64_t(slots_.size()) - 1;
-    for (h &= mask; slots_[int64_t(h)] && compare(rows_[slots_[int64_t(h)] - 1], row); h = (h + 1) & mask) {
-    }
+    for (h &= mask; slots_[int64_t(h)] && compare(rows_[slots_[int64_t(h)] - 1], row); h = (h + 1) & mask) {}
     return int64_t(h);
   }
   void grow() {

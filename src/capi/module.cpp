@@ -50,7 +50,8 @@ tt_status tt_state_dict_get(tt_ctx* h, const tt_state_dict* state, int64_t i, tt
   return api_call(h, "state_dict_get", [&](Ctx& c) {
     const StateDict& d = state_dict_arg(state, "state", 1);
     out_arg(out, "out", 3);
-    if (i < 0 || i >= d.entries.size()) fail_arg(TT_INDEX, "i", "i is {}: the state dict has {} tensors", i, d.entries.size());
+    if (i < 0 || i >= d.entries.size())
+      fail_arg(TT_INDEX, "i", "i is {}: the state dict has {} tensors", i, d.entries.size());
     give(c, out, TensorRef(d.entries[i].tensor));
   });
 }
@@ -83,7 +84,8 @@ void tt_module_release(tt_module* h) {
 const char* tt_module_type(const tt_module* h) { return module_of(h) ? module_of(h)->type->name : nullptr; }
 int32_t tt_module_training(const tt_module* h) { return module_of(h) && module_of(h)->training; }
 
-tt_status tt_module_forward(tt_ctx* h, tt_module* m, const tt_tensor* const* inputs, int64_t n, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+tt_status tt_module_forward(tt_ctx* h, tt_module* m, const tt_tensor* const* inputs, int64_t n, tt_tensor** outs,
+                            int64_t cap, int64_t* n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(h, "module_forward", [&](Ctx& c) {
     Module& module = module_arg(m);
@@ -101,7 +103,8 @@ tt_status tt_module_call(tt_ctx* h, tt_module* m, const tt_tensor* input, tt_ten
     const Tensor* in = &tensor_arg(input, "input", 2);
     out_arg(out, "out", 3);
     TensorList results = forward(module, {&in, 1});
-    if (results.size() != 1) fail_arg(TT_INVALID_ARG, "m", "{} gave {} results: use tt_module_forward", module.type->name, results.size());
+    if (results.size() != 1)
+      fail_arg(TT_INVALID_ARG, "m", "{} gave {} results: use tt_module_forward", module.type->name, results.size());
     give(c, out, std::move(results[0]));
   });
 }
@@ -138,7 +141,8 @@ tt_status tt_module_register_parameter(tt_ctx* h, tt_module* m, const char* name
     set_parameter(module, name, optional_arg(tensor, "tensor", 3));
   });
 }
-tt_status tt_module_register_buffer(tt_ctx* h, tt_module* m, const char* name, const tt_tensor* tensor, int32_t persistent) {
+tt_status tt_module_register_buffer(tt_ctx* h, tt_module* m, const char* name, const tt_tensor* tensor,
+                                    int32_t persistent) {
   return api_call(h, "module_register_buffer", [&](Ctx&) {
     Module& module = module_arg(m);
     str_arg(name, "name", 2);
@@ -170,7 +174,8 @@ tt_status tt_module_child(tt_ctx* h, const tt_module* m, int64_t i, tt_module** 
   return api_call(h, "module_child", [&](Ctx&) {
     Module& module = module_arg(m);
     out_arg(out, "out", 3);
-    if (i < 0 || i >= module.children.size()) fail_arg(TT_INDEX, "i", "i is {}: {} has {} children", i, module.type->name, module.children.size());
+    if (i < 0 || i >= module.children.size())
+      fail_arg(TT_INDEX, "i", "i is {}: {} has {} children", i, module.type->name, module.children.size());
     *out = to_handle(ModuleRef(module.children[i].module));
   });
 }
@@ -207,11 +212,15 @@ static tt_status named(tt_ctx* h, const char* call, const tt_module* m, Named wh
     *out = to_handle(named_tensors(module, which));
   });
 }
-tt_status tt_module_state_dict(tt_ctx* h, const tt_module* m, tt_state_dict** out) { return named(h, "module_state_dict", m, Named::kState, out); }
+tt_status tt_module_state_dict(tt_ctx* h, const tt_module* m, tt_state_dict** out) {
+  return named(h, "module_state_dict", m, Named::kState, out);
+}
 tt_status tt_module_named_parameters(tt_ctx* h, const tt_module* m, tt_state_dict** out) {
   return named(h, "module_named_parameters", m, Named::kParameters, out);
 }
-tt_status tt_module_named_buffers(tt_ctx* h, const tt_module* m, tt_state_dict** out) { return named(h, "module_named_buffers", m, Named::kBuffers, out); }
+tt_status tt_module_named_buffers(tt_ctx* h, const tt_module* m, tt_state_dict** out) {
+  return named(h, "module_named_buffers", m, Named::kBuffers, out);
+}
 tt_status tt_module_parameters(tt_ctx* h, const tt_module* m, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(h, "module_parameters", [&](Ctx& c) {
@@ -221,7 +230,8 @@ tt_status tt_module_parameters(tt_ctx* h, const tt_module* m, tt_tensor** outs, 
     give_list(c, outs, cap, n_outs, std::move(tensors));
   });
 }
-tt_status tt_module_load_state_dict(tt_ctx* h, tt_module* m, const tt_state_dict* state, const tt_module_load_state_dict_opts* opts) {
+tt_status tt_module_load_state_dict(tt_ctx* h, tt_module* m, const tt_state_dict* state,
+                                    const tt_module_load_state_dict_opts* opts) {
   return api_call(h, "module_load_state_dict", [&](Ctx&) {
     Module& module = module_arg(m);
     const StateDict& d = state_dict_arg(state, "state", 2);
@@ -238,14 +248,17 @@ tt_status tt_module_print(tt_ctx* h, const tt_module* m, char* buffer, int64_t c
     out_arg(n, "n", 4);
     const Text text = describe_tree(module);
     *n = text.size();
-    if (!buffer || *n >= cap) fail_arg(TT_BUFFER_TOO_SMALL, "buffer", "buffer has room for {} bytes, the text and its closing 0 take {}", buffer ? cap : 0, *n + 1);
+    if (!buffer || *n >= cap)
+      fail_arg(TT_BUFFER_TOO_SMALL, "buffer", "buffer has room for {} bytes, the text and its closing 0 take {}",
+               buffer ? cap : 0, *n + 1);
     memcpy(buffer, text.c_str(), size_t(*n) + 1);
   });
 }
 
 // ---- hooks and modules of the host ----
 
-static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModuleHook::Kind kind, ModulePreHook pre, ModulePostHook post, void* user, void (*drop)(void*), int64_t* id) {
+static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModuleHook::Kind kind, ModulePreHook pre,
+                          ModulePostHook post, void* user, void (*drop)(void*), int64_t* id) {
   if (id) *id = 0;
   bool passed_on = false;
   tt_status status = api_call(h, call, [&](Ctx&) {
@@ -258,16 +271,21 @@ static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModuleHook:
   if (!passed_on && drop) drop(user);
   return status;
 }
-tt_status tt_module_register_forward_pre_hook(tt_ctx* h, tt_module* m, tt_module_pre_hook fn, void* user, void (*drop)(void*), int64_t* id) {
+tt_status tt_module_register_forward_pre_hook(tt_ctx* h, tt_module* m, tt_module_pre_hook fn, void* user,
+                                              void (*drop)(void*), int64_t* id) {
   return add_hook(h, "module_register_forward_pre_hook", m, ModuleHook::kForwardPre, fn, nullptr, user, drop, id);
 }
-tt_status tt_module_register_forward_hook(tt_ctx* h, tt_module* m, tt_module_hook fn, void* user, void (*drop)(void*), int64_t* id) {
+tt_status tt_module_register_forward_hook(tt_ctx* h, tt_module* m, tt_module_hook fn, void* user, void (*drop)(void*),
+                                          int64_t* id) {
   return add_hook(h, "module_register_forward_hook", m, ModuleHook::kForward, nullptr, fn, user, drop, id);
 }
-tt_status tt_module_register_full_backward_pre_hook(tt_ctx* h, tt_module* m, tt_module_pre_hook fn, void* user, void (*drop)(void*), int64_t* id) {
-  return add_hook(h, "module_register_full_backward_pre_hook", m, ModuleHook::kBackwardPre, fn, nullptr, user, drop, id);
+tt_status tt_module_register_full_backward_pre_hook(tt_ctx* h, tt_module* m, tt_module_pre_hook fn, void* user,
+                                                    void (*drop)(void*), int64_t* id) {
+  return add_hook(h, "module_register_full_backward_pre_hook", m, ModuleHook::kBackwardPre, fn, nullptr, user, drop,
+                  id);
 }
-tt_status tt_module_register_full_backward_hook(tt_ctx* h, tt_module* m, tt_module_hook fn, void* user, void (*drop)(void*), int64_t* id) {
+tt_status tt_module_register_full_backward_hook(tt_ctx* h, tt_module* m, tt_module_hook fn, void* user,
+                                                void (*drop)(void*), int64_t* id) {
   return add_hook(h, "module_register_full_backward_hook", m, ModuleHook::kBackward, nullptr, fn, user, drop, id);
 }
 tt_status tt_module_remove_hook(tt_ctx* h, tt_module* m, int64_t id) {
@@ -281,7 +299,8 @@ tt_status tt_module_new_custom(tt_ctx* h, const tt_module_def* def, tt_module** 
   bool passed_on = false;
   tt_status status = api_call(h, "module_new_custom", [&](Ctx&) {
     if (!def) fail_null("def", 1);
-    if (def->struct_size < sizeof(tt_module_def)) fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size, sizeof(tt_module_def));
+    if (def->struct_size < sizeof(tt_module_def))
+      fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size, sizeof(tt_module_def));
     if (!def->name || !*def->name) fail_arg(TT_INVALID_ARG, "def", "def.name is empty");
     if (!def->forward) fail_arg(TT_INVALID_ARG, "def", "def.forward is NULL: must be a function");
     out_arg(out, "out", 2);
@@ -292,12 +311,14 @@ tt_status tt_module_new_custom(tt_ctx* h, const tt_module_def* def, tt_module** 
   return status;
 }
 
-tt_status tt_nn_multihead_attention_forward(tt_ctx* h, tt_module* m, const tt_tensor* query, const tt_tensor* key, const tt_tensor* value,
-                                            const tt_nn_multihead_attention_forward_opts* opts, tt_tensor** out, tt_tensor** weights) {
+tt_status tt_nn_multihead_attention_forward(tt_ctx* h, tt_module* m, const tt_tensor* query, const tt_tensor* key,
+                                            const tt_tensor* value, const tt_nn_multihead_attention_forward_opts* opts,
+                                            tt_tensor** out, tt_tensor** weights) {
   clear_out(out), clear_out(weights);
   return api_call(h, "nn_multihead_attention_forward", [&](Ctx& c) {
     Module& module = module_arg(m);
-    if (strcmp(module.type->name, "MultiheadAttention")) fail_arg(TT_INVALID_ARG, "m", "m is a {}: must be a MultiheadAttention", module.type->name);
+    if (strcmp(module.type->name, "MultiheadAttention"))
+      fail_arg(TT_INVALID_ARG, "m", "m is a {}: must be a MultiheadAttention", module.type->name);
     check_opts(opts, 5);
     AttentionCall call = {&tensor_arg(query, "query", 2), &tensor_arg(key, "key", 3), &tensor_arg(value, "value", 4)};
     if (opts_has(opts, 0)) call.key_padding_mask = optional_arg(opts->key_padding_mask, "key_padding_mask", 5);

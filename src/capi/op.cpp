@@ -71,18 +71,10 @@ void set_default(Slot& s, const ArgInfo& a) {
   const ArgDefault& d = a.fallback;
   const bool scalar = a.type == ArgType::kScalar || a.type == ArgType::kOptScalar;
   switch (d.kind) {
-    case ArgDefault::kNone:
-      s.value = Value();
-      return;
-    case ArgDefault::kInt:
-      s.scalar = Scalar(d.i), s.value = to_value(d.i);
-      break;
-    case ArgDefault::kFloat:
-      s.scalar = Scalar(d.f), s.value = to_value(d.f);
-      break;
-    case ArgDefault::kBool:
-      s.scalar = Scalar(d.i != 0), s.value = to_value(d.i != 0);
-      break;
+    case ArgDefault::kNone: s.value = Value(); return;
+    case ArgDefault::kInt: s.scalar = Scalar(d.i), s.value = to_value(d.i); break;
+    case ArgDefault::kFloat: s.scalar = Scalar(d.f), s.value = to_value(d.f); break;
+    case ArgDefault::kBool: s.scalar = Scalar(d.i != 0), s.value = to_value(d.i != 0); break;
   }
   if (scalar) s.value = to_value(s.scalar);
   if (a.type == ArgType::kFloat || a.type == ArgType::kOptFloat) s.value = to_value(s.scalar.real());
@@ -95,34 +87,21 @@ bool is_optional(ArgType t) {
 
 void set_scalar(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
   switch (v.tag) {
-    case TT_VAL_SCALAR:
-      s.scalar = scalar_arg(&v.scalar, a.name, index);
-      break;
-    case TT_VAL_INT:
-      s.scalar = Scalar(v.i);
-      break;
-    case TT_VAL_FLOAT:
-      s.scalar = Scalar(v.f);
-      break;
-    case TT_VAL_BOOL:
-      s.scalar = Scalar(v.i != 0);
-      break;
-    default:
-      fail_tag(a, v.tag, "a number");
+    case TT_VAL_SCALAR: s.scalar = scalar_arg(&v.scalar, a.name, index); break;
+    case TT_VAL_INT: s.scalar = Scalar(v.i); break;
+    case TT_VAL_FLOAT: s.scalar = Scalar(v.f); break;
+    case TT_VAL_BOOL: s.scalar = Scalar(v.i != 0); break;
+    default: fail_tag(a, v.tag, "a number");
   }
   s.value = to_value(s.scalar);
 }
 
 void set_float(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
   if (v.tag == TT_VAL_SCALAR && scalar_arg(&v.scalar, a.name, index).is_complex()) fail_tag(a, v.tag, "a real number");
-  if (v.tag == TT_VAL_FLOAT)
-    s.value = to_value(v.f);
-  else if (v.tag == TT_VAL_INT)
-    s.value = to_value(double(v.i));
-  else if (v.tag == TT_VAL_SCALAR)
-    s.value = to_value(scalar_arg(&v.scalar, a.name, index).real());
-  else
-    fail_tag(a, v.tag, "a number");
+  if (v.tag == TT_VAL_FLOAT) s.value = to_value(v.f);
+  else if (v.tag == TT_VAL_INT) s.value = to_value(double(v.i));
+  else if (v.tag == TT_VAL_SCALAR) s.value = to_value(scalar_arg(&v.scalar, a.name, index).real());
+  else fail_tag(a, v.tag, "a number");
 }
 
 void need(const ArgInfo& a, const tt_value& v, int32_t tag, const char* want) {
@@ -157,11 +136,9 @@ void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t i) {
       s.value = to_value(tensors_arg(v.tensors, v.n, a.name, i, a.type == ArgType::kOptTensorList));
       return;
     case ArgType::kScalar:
-    case ArgType::kOptScalar:
-      return set_scalar(s, a, v, i);
+    case ArgType::kOptScalar: return set_scalar(s, a, v, i);
     case ArgType::kFloat:
-    case ArgType::kOptFloat:
-      return set_float(s, a, v, i);
+    case ArgType::kOptFloat: return set_float(s, a, v, i);
     case ArgType::kBool:
     case ArgType::kOptBool:
       need(a, v, TT_VAL_BOOL, "a bool");
@@ -170,8 +147,7 @@ void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t i) {
     case ArgType::kDims:
     case ArgType::kOptDims:
     case ArgType::kSize:
-    case ArgType::kShape:
-      return set_ints(s, a, v, i);
+    case ArgType::kShape: return set_ints(s, a, v, i);
     case ArgType::kIndices:
       need(a, v, TT_VAL_INDEX, "a mixed index");
       s.value = to_value(indices_arg(v.index, v.n, a.name, i));
@@ -188,10 +164,8 @@ void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t i) {
       need(a, v, TT_VAL_GENERATOR, "a generator");
       s.value = to_value(generator_arg(v.generator, a.name, i));
       return;
-    case ArgType::kStr:
-      return set_str(s, a, v);
-    case ArgType::kRng:
-      fail_arg(TT_INTERNAL, a.name, "{} is random state, which no host can pass", a.name);
+    case ArgType::kStr: return set_str(s, a, v);
+    case ArgType::kRng: fail_arg(TT_INTERNAL, a.name, "{} is random state, which no host can pass", a.name);
     default:  // kInt, kDim, kIndex, kMemoryFormat, kEnum and their optional forms
       need(a, v, TT_VAL_INT, "an integer");
       s.value = to_value(v.i);
@@ -200,16 +174,11 @@ void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t i) {
 
 uint64_t keys_of_value(const Value& v) {
   switch (v.kind) {
-    case Value::kTensor:
-      return keys_of(v.tensor);
-    case Value::kTensorList:
-      return keys_of(TensorSpan(v.tensors, v.n));
-    case Value::kDevice:
-      return keys_of(Unbox<Device>::get(v));
-    case Value::kIndices:
-      return keys_of(Indices(v.indices, v.n));
-    default:
-      return 0;
+    case Value::kTensor: return keys_of(v.tensor);
+    case Value::kTensorList: return keys_of(TensorSpan(v.tensors, v.n));
+    case Value::kDevice: return keys_of(Unbox<Device>::get(v));
+    case Value::kIndices: return keys_of(Indices(v.indices, v.n));
+    default: return 0;
   }
 }
 

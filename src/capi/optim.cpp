@@ -27,14 +27,16 @@ void tt_optim_release(tt_optimizer* h) {
 }
 
 tt_status tt_optim_add_param_group(tt_ctx* h, tt_optimizer* opt, tt_tensor* const* params, int64_t n) {
-  return api_call(h, "optim_add_param_group", [&](Ctx&) { add_param_group(optimizer_arg(opt, "opt", 1), mutables_arg(params, n, "params", 2)); });
+  return api_call(h, "optim_add_param_group",
+                  [&](Ctx&) { add_param_group(optimizer_arg(opt, "opt", 1), mutables_arg(params, n, "params", 2)); });
 }
 
 tt_status tt_optim_step(tt_ctx* h, tt_optimizer* opt) {
   return api_call(h, "optim_step", [&](Ctx&) { optimizer_step(optimizer_arg(opt, "opt", 1)); });
 }
 
-tt_status tt_optim_step_closure(tt_ctx* h, tt_optimizer* opt, tt_optim_closure fn, void* user, void (*drop)(void*), tt_tensor** loss) {
+tt_status tt_optim_step_closure(tt_ctx* h, tt_optimizer* opt, tt_optim_closure fn, void* user, void (*drop)(void*),
+                                tt_tensor** loss) {
   clear_out(loss);
   tt_status status = api_call(h, "optim_step_closure", [&](Ctx& c) {
     OptimizerRef o = OptimizerRef::share(&optimizer_arg(opt, "opt", 1));
@@ -68,7 +70,8 @@ tt_status tt_optim_param(tt_ctx* h, const tt_optimizer* opt, int64_t param, tt_t
   return api_call(h, "optim_param", [&](Ctx& c) {
     Optimizer& o = optimizer_arg(opt, "opt", 1);
     out_arg(out, "out", 3);
-    if (param < 0 || param >= o.params.size()) fail_arg(TT_INDEX, "param", "param is {}: the optimizer has {} parameters", param, o.params.size());
+    if (param < 0 || param >= o.params.size())
+      fail_arg(TT_INDEX, "param", "param is {}: the optimizer has {} parameters", param, o.params.size());
     give(c, out, TensorRef(o.params[param].param));
   });
 }
@@ -149,15 +152,19 @@ tt_status tt_optim_load_number(tt_ctx* h, tt_optimizer* opt, const char* name, d
 
 // ---- clipping ----
 
-tt_status tt_clip_grad_norm_(tt_ctx* h, tt_tensor* const* params, int64_t n, double max_norm, const tt_clip_grad_norm_opts* opts, tt_tensor** total) {
+tt_status tt_clip_grad_norm_(tt_ctx* h, tt_tensor* const* params, int64_t n, double max_norm,
+                             const tt_clip_grad_norm_opts* opts, tt_tensor** total) {
   clear_out(total);
   return api_call(h, "clip_grad_norm_", [&](Ctx& c) {
     const TensorSpan list = mutables_arg(params, n, "params", 1);
     check_opts(opts, 2);
     out_arg(total, "total", 5);
-    give(c, total, clip_grad_norm(list, max_norm, opts_has(opts, 0) ? opts->norm_type : 2.0, opts_has(opts, 1) && opts->error_if_nonfinite));
+    give(c, total,
+         clip_grad_norm(list, max_norm, opts_has(opts, 0) ? opts->norm_type : 2.0,
+                        opts_has(opts, 1) && opts->error_if_nonfinite));
   });
 }
 tt_status tt_clip_grad_value_(tt_ctx* h, tt_tensor* const* params, int64_t n, double clip_value) {
-  return api_call(h, "clip_grad_value_", [&](Ctx&) { clip_grad_value(mutables_arg(params, n, "params", 1), clip_value); });
+  return api_call(h, "clip_grad_value_",
+                  [&](Ctx&) { clip_grad_value(mutables_arg(params, n, "params", 1), clip_value); });
 }

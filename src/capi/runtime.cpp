@@ -9,7 +9,6 @@
 
 using namespace TT_NS;
 
-
 const char* tt_version(void) { return TT_VERSION; }
 
 #if TT_HAVE_AVX512
@@ -33,19 +32,41 @@ const char* tt_build_info(void) {
   const char* core = TT_BLAS ? blas_core() : nullptr;
   const char* sleef = sleef_state();
   if (build_info[0] && core == build_info_core && sleef == build_info_sleef) return build_info;
-  const FmtArg args[] = {TT_COMPILER, TT_ISA_LIST, core ? core : TT_BLAS ? "not loaded" : "off", sleef, TT_CHECKED ? "on" : "off"};
-  format_to(build_info, sizeof build_info, "tt " TT_VERSION "; {}; kernels: {}; OpenBLAS: {}; SLEEF: {}; checked: {}", args);
+  const FmtArg args[] = {TT_COMPILER, TT_ISA_LIST,
+                         core      ? core
+                         : TT_BLAS ? "not loaded"
+                                   : "off",
+                         sleef, TT_CHECKED ? "on" : "off"};
+  format_to(build_info, sizeof build_info, "tt " TT_VERSION "; {}; kernels: {}; OpenBLAS: {}; SLEEF: {}; checked: {}",
+            args);
   build_info_core = core, build_info_sleef = sleef;
   return build_info;
 }
 
 const char* tt_status_name(tt_status s) {
-  constexpr const char* kNames[] = {"OK", "INVALID_ARG", "SHAPE", "DTYPE", "DEVICE", "INDEX", "OOM", "IO", "FORMAT", "NOT_IMPLEMENTED", "UNSUPPORTED_OPTION",
-                                    "BUFFER_TOO_SMALL", "BAD_HANDLE", "AUTOGRAD", "CANCELLED", "CALLBACK", "ABI", "INTERNAL"};
+  constexpr const char* kNames[] = {"OK",
+                                    "INVALID_ARG",
+                                    "SHAPE",
+                                    "DTYPE",
+                                    "DEVICE",
+                                    "INDEX",
+                                    "OOM",
+                                    "IO",
+                                    "FORMAT",
+                                    "NOT_IMPLEMENTED",
+                                    "UNSUPPORTED_OPTION",
+                                    "BUFFER_TOO_SMALL",
+                                    "BAD_HANDLE",
+                                    "AUTOGRAD",
+                                    "CANCELLED",
+                                    "CALLBACK",
+                                    "ABI",
+                                    "INTERNAL"};
   return s >= 0 && s <= TT_INTERNAL ? kNames[s] : "UNKNOWN";
 }
 const char* tt_dtype_name(tt_dtype d) {
-  constexpr const char* kNames[] = {nullptr, "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+  constexpr const char* kNames[] = {nullptr,   "bool",     "uint8",   "int8",    "int16",     "int32",     "int64",
+                                    "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
   return valid_dtype(d) ? kNames[d] : nullptr;
 }
 int64_t tt_dtype_size(tt_dtype d) { return valid_dtype(d) ? kItemSize[d] : 0; }
@@ -58,8 +79,7 @@ static Runtime* runtime_of(tt_runtime* h) {
 }
 
 // The part of a versioned host struct that this caller has; the rest is zero.
-template <class T>
-static bool copy_struct(T* out, const T* in, size_t least) {
+template <class T> static bool copy_struct(T* out, const T* in, size_t least) {
   memset(static_cast<void*>(out), 0, sizeof *out);
   if (!in || in->struct_size < least) return false;
   memcpy(static_cast<void*>(out), in, in->struct_size < sizeof *out ? in->struct_size : sizeof *out);
@@ -71,8 +91,11 @@ tt_status tt_runtime_new(const tt_runtime_opts* opts, tt_runtime** out) {
   *out = nullptr;
   tt_runtime_opts o;
   if (!copy_struct(&o, opts, sizeof(size_t)) && opts) return TT_ABI;
-  if (o.allocator && (o.allocator->struct_size < sizeof(tt_allocator) || !o.allocator->alloc || !o.allocator->free)) return TT_INVALID_ARG;
-  if (o.executor && (o.executor->struct_size < sizeof(tt_executor) || !o.executor->parallel_for || !o.executor->num_threads)) return TT_INVALID_ARG;
+  if (o.allocator && (o.allocator->struct_size < sizeof(tt_allocator) || !o.allocator->alloc || !o.allocator->free))
+    return TT_INVALID_ARG;
+  if (o.executor &&
+      (o.executor->struct_size < sizeof(tt_executor) || !o.executor->parallel_for || !o.executor->num_threads))
+    return TT_INVALID_ARG;
   if (o.logger && (o.logger->struct_size < sizeof(tt_logger) || !o.logger->log)) return TT_INVALID_ARG;
   if (o.threads < 0 || o.memory_limit < 0 || o.isa < 0 || o.isa > kNumIsa) return TT_INVALID_ARG;
   Runtime* rt = runtime_new(o.allocator, o.isa - 1);

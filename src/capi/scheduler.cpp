@@ -29,7 +29,8 @@ void tt_scheduler_release(tt_scheduler* h) {
   if (Scheduler* s = live(h)) SchedulerRef::adopt(s).reset();
 }
 
-static tt_status new_lambda(tt_ctx* h, const char* name, tt_optimizer* optimizer, const LrLambda& lambda, bool multiplicative, int64_t last_epoch, tt_scheduler** out) {
+static tt_status new_lambda(tt_ctx* h, const char* name, tt_optimizer* optimizer, const LrLambda& lambda,
+                            bool multiplicative, int64_t last_epoch, tt_scheduler** out) {
   if (out) *out = nullptr;
   const tt_status status = api_call(h, name, [&](Ctx&) {
     Optimizer& o = optimizer_arg(optimizer, "optimizer", 1);
@@ -40,10 +41,12 @@ static tt_status new_lambda(tt_ctx* h, const char* name, tt_optimizer* optimizer
   if (status && lambda.drop) lambda.drop(lambda.user);
   return status;
 }
-tt_status tt_lr_lambda(tt_ctx* h, tt_optimizer* optimizer, tt_lr_lambda_fn fn, void* user, void (*drop)(void*), int64_t last_epoch, tt_scheduler** out) {
+tt_status tt_lr_lambda(tt_ctx* h, tt_optimizer* optimizer, tt_lr_lambda_fn fn, void* user, void (*drop)(void*),
+                       int64_t last_epoch, tt_scheduler** out) {
   return new_lambda(h, "lr_lambda", optimizer, {fn, user, drop}, false, last_epoch, out);
 }
-tt_status tt_lr_multiplicative(tt_ctx* h, tt_optimizer* optimizer, tt_lr_lambda_fn fn, void* user, void (*drop)(void*), int64_t last_epoch, tt_scheduler** out) {
+tt_status tt_lr_multiplicative(tt_ctx* h, tt_optimizer* optimizer, tt_lr_lambda_fn fn, void* user, void (*drop)(void*),
+                               int64_t last_epoch, tt_scheduler** out) {
   return new_lambda(h, "lr_multiplicative", optimizer, {fn, user, drop}, true, last_epoch, out);
 }
 
@@ -61,13 +64,15 @@ tt_status tt_scheduler_get_last_lr(tt_ctx* h, const tt_scheduler* handle, double
     out_arg(lrs, "lrs", 2);
     out_arg(n, "n", 4);
     *n = s.last_lr.size();
-    if (s.last_lr.size() > cap) fail_arg(TT_BUFFER_TOO_SMALL, "lrs", "lrs has room for {} numbers, there are {}", cap, s.last_lr.size());
+    if (s.last_lr.size() > cap)
+      fail_arg(TT_BUFFER_TOO_SMALL, "lrs", "lrs has room for {} numbers, there are {}", cap, s.last_lr.size());
     for (int64_t i = 0; i < s.last_lr.size(); i++) lrs[i] = s.last_lr[i];
   });
 }
 
 int64_t tt_scheduler_num_numbers(const tt_scheduler* h) { return live(h) ? num_numbers(*live(h)) : 0; }
-tt_status tt_scheduler_number_at(tt_ctx* h, const tt_scheduler* handle, int64_t i, char* name, int64_t cap, double* out) {
+tt_status tt_scheduler_number_at(tt_ctx* h, const tt_scheduler* handle, int64_t i, char* name, int64_t cap,
+                                 double* out) {
   return api_call(h, "scheduler_number_at", [&](Ctx&) {
     Scheduler& s = scheduler_arg(handle, "s", 1);
     if (!name) fail_null("name", 3);

@@ -8,7 +8,8 @@ namespace TT_NS {
 
 class CallbackScope {
  public:
-  CallbackScope() : saved_tls_(tls), include_(ctx().include), exclude_(ctx().exclude), scopes_(ctx().scopes), c_(tls.ctx) {
+  CallbackScope()
+      : saved_tls_(tls), include_(ctx().include), exclude_(ctx().exclude), scopes_(ctx().scopes), c_(tls.ctx) {
     c_->include &= kWatchKeys, c_->exclude = 0;
     c_->scopes = ScopeStack{};
   }
@@ -34,8 +35,7 @@ class CallbackScope {
 [[noreturn]] TT_COLD void fail_callback(const char* what, tt_status status);
 
 // Calls f() in a CallbackScope; a C++ exception that leaves it becomes CALLBACK.
-template <class F>
-void run_callback(const char* what, bool keep_masks, F f) {
+template <class F> void run_callback(const char* what, bool keep_masks, F f) {
   tt_status status;
   ctx().error.view.code = TT_OK, ctx().error.view.cause = nullptr;
   {
@@ -44,9 +44,7 @@ void run_callback(const char* what, bool keep_masks, F f) {
     if (keep_masks) ctx().exclude = exclude;
     try {
       status = f(scope.ctx_handle());
-    } catch (...) {
-      status = TT_CALLBACK;
-    }
+    } catch (...) { status = TT_CALLBACK; }
   }
   if (status) fail_callback(what, status);
 }

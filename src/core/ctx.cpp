@@ -122,7 +122,8 @@ static void launch_body(void* p, int64_t begin, int64_t end) {
 
 static TT_COLD void launch_device(const Kernel& k, Device device, const void* plan) {
   if (device.type == TT_META) return;
-  if (device.type == TT_EXT) fail(TT_INTERNAL, "kernel {} was sent to device {}, which has no kernels", k.name, fmt(device));
+  if (device.type == TT_EXT)
+    fail(TT_INTERNAL, "kernel {} was sent to device {}, which has no kernels", k.name, fmt(device));
   const CudaBackend* b = cuda_backend();
   DeviceKernel fn = b && k.id < b->n_kernels ? b->kernels[k.id] : nullptr;
   if (!fn) fail(TT_NOT_IMPLEMENTED, "kernel {} has no build for device {}", k.name, fmt(device));

@@ -25,11 +25,11 @@ struct Runtime {
   Pool* pool;
   tt_logger logger;
   Isa isa;
-  Mutex* mutex;              // guards what is below
+  Mutex* mutex;  // guards what is below
   DeviceAlloc* device_alloc[kMaxDevices];
-  ExtDevice* ext[kMaxExt];   // by index; set under the mutex, never taken away
-  CustomOp* custom_ops;      // list, newest first (modes/custom_op.h)
-  int64_t live_handles;      // relaxed atomic
+  ExtDevice* ext[kMaxExt];  // by index; set under the mutex, never taken away
+  CustomOp* custom_ops;     // list, newest first (modes/custom_op.h)
+  int64_t live_handles;     // relaxed atomic
   static void destroy(Runtime*) noexcept;
 };
 // Formats a line for the host's logger, if there is one; never fails.
@@ -58,18 +58,19 @@ struct ScopeStack {
 struct Ctx {
   uint32_t tag;
   RefCount refs;
-  uint64_t include, exclude;   // dispatch masks
-  Heap* heap;                  // of the runtime and the thread that used the ctx last
-  Runtime* rt;                 // owned
-  int32_t isa;                 // column of Kernel::cpu
-  uint32_t busy_thread;        // (TT_CHECKED) which thread is inside a call
-  Generator* gen;              // owned default generator
+  uint64_t include, exclude;  // dispatch masks
+  Heap* heap;                 // of the runtime and the thread that used the ctx last
+  Runtime* rt;                // owned
+  int32_t isa;                // column of Kernel::cpu
+  uint32_t busy_thread;       // (TT_CHECKED) which thread is inside a call
+  Generator* gen;             // owned default generator
   ScopeStack scopes;
-  tt_cancel* cancel;           // polled between kernels; may be NULL
-  CtxPart* profiler;           // modes/profiler.h
-  CtxPart* trace;              // modes/trace.h
-  int32_t depth;               // nested calls
-  void (*anomaly)(GraphNode& node, const TensorRef* grads);  // looks at what a node's formula gave (autograd/anomaly.h); NULL: off
+  tt_cancel* cancel;  // polled between kernels; may be NULL
+  CtxPart* profiler;  // modes/profiler.h
+  CtxPart* trace;     // modes/trace.h
+  int32_t depth;      // nested calls
+  void (*anomaly)(GraphNode& node,
+                  const TensorRef* grads);  // looks at what a node's formula gave (autograd/anomaly.h); NULL: off
   ErrorRecord error;
   static void destroy(Ctx*) noexcept;
 };
@@ -83,7 +84,7 @@ struct CancelToken {
 };
 
 TT_INLINE Ctx& ctx() { return *tls.ctx; }
-void ctx_rebind(Ctx*);  // after a move to another thread: picks that thread's heap; fails with OOM
+void ctx_rebind(Ctx*);   // after a move to another thread: picks that thread's heap; fails with OOM
 void check_cancelled();  // fails with CANCELLED
 inline void poll_cancel() {
   if (TT_UNLIKELY(ctx().cancel != nullptr)) check_cancelled();
@@ -102,7 +103,8 @@ struct MaskGuard {
 
 constexpr int64_t kParallelGrain = 32768;  // elements below which a kernel stays on the calling thread
 
-// Runs a kernel over [0, units) on a tensor's device: CPU (split by `grain`), the device backend, or not at all on META.
+// Runs a kernel over [0, units) on a tensor's device: CPU (split by `grain`), the device backend, or not at all on
+// META.
 void launch(const Kernel& k, Device device, const void* plan, int64_t units, int64_t grain = kParallelGrain);
 
 }  // namespace TT_NS

@@ -7,8 +7,19 @@
 namespace TT_NS {
 
 enum class Dtype : uint8_t {
-  kNone = 0, kBool = TT_BOOL, kU8 = TT_U8, kI8 = TT_I8, kI16 = TT_I16, kI32 = TT_I32, kI64 = TT_I64, kF16 = TT_F16,
-  kBF16 = TT_BF16, kF32 = TT_F32, kF64 = TT_F64, kC64 = TT_C64, kC128 = TT_C128
+  kNone = 0,
+  kBool = TT_BOOL,
+  kU8 = TT_U8,
+  kI8 = TT_I8,
+  kI16 = TT_I16,
+  kI32 = TT_I32,
+  kI64 = TT_I64,
+  kF16 = TT_F16,
+  kBF16 = TT_BF16,
+  kF32 = TT_F32,
+  kF64 = TT_F64,
+  kC64 = TT_C64,
+  kC128 = TT_C128
 };
 constexpr int kNumDtypes = 13;  // codes 0 (none) … 12
 

@@ -5,9 +5,7 @@
 
 namespace TT_NS {
 
-void ExtDevice::destroy(ExtDevice* d) noexcept {
-  drop_and_free(d, sizeof *d, d->def.drop, d->def.user);
-}
+void ExtDevice::destroy(ExtDevice* d) noexcept { drop_and_free(d, sizeof *d, d->def.drop, d->def.user); }
 
 ExtDevice* find_ext(Runtime* rt, int32_t index) noexcept {
   return index >= 0 && index < kMaxExt ? __atomic_load_n(&rt->ext[index], __ATOMIC_ACQUIRE) : nullptr;
@@ -15,7 +13,9 @@ ExtDevice* find_ext(Runtime* rt, int32_t index) noexcept {
 
 ExtDevice& ext_device(int32_t index) {
   ExtDevice* d = find_ext(ctx().rt, index);
-  if (!d) fail(TT_DEVICE, "device {} does not exist: no backend of this runtime has that index", fmt(Device{TT_EXT, int8_t(index)}));
+  if (!d)
+    fail(TT_DEVICE, "device {} does not exist: no backend of this runtime has that index",
+         fmt(Device{TT_EXT, int8_t(index)}));
   return *d;
 }
 
@@ -28,8 +28,7 @@ char* ext_get(ExtDevice& d, int64_t bytes) noexcept {
   if (!p) return nullptr;
   const int64_t now = __atomic_add_fetch(&d.in_use, bytes, __ATOMIC_RELAXED);
   int64_t peak = __atomic_load_n(&d.peak, __ATOMIC_RELAXED);
-  while (now > peak && !__atomic_compare_exchange_n(&d.peak, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
+  while (now > peak && !__atomic_compare_exchange_n(&d.peak, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
   return static_cast<char*>(p);
 }
 

@@ -14,20 +14,22 @@ struct ExtDef {
   void* (*alloc)(void* user, int64_t bytes);
   void (*free)(void* user, void* p, int64_t bytes);
   tt_status (*copy)(void* user, tt_ctx* ctx, void* dst, const void* src, int64_t bytes, int32_t kind);  // CopyKind
-  tt_status (*compute)(void* user, tt_ctx* ctx, const tt_op* op, const tt_value* args, int64_t n_args, tt_tensor** outs, int64_t n_outs);
+  tt_status (*compute)(void* user, tt_ctx* ctx, const tt_op* op, const tt_value* args, int64_t n_args, tt_tensor** outs,
+                       int64_t n_outs);
   void (*drop)(void* user);
 };
 
 constexpr int kMaxExt = 8;
 constexpr int kMaxExtName = 32;  // with the closing 0
 
-// The runtime holds a reference, and each storage on the device: its memory goes back through def.free whenever that is.
+// The runtime holds a reference, and each storage on the device: its memory goes back through def.free whenever that
+// is.
 struct ExtDevice {
   RefCount refs;
   int32_t index;
   ExtDef def;
   char name[kMaxExtName];
-  int64_t in_use, peak;  // bytes; atomics
+  int64_t in_use, peak;                      // bytes; atomics
   static void destroy(ExtDevice*) noexcept;  // runs def.drop
 };
 

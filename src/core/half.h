@@ -24,8 +24,8 @@ TT_INLINE float f16_to_float(uint16_t h) {
 TT_INLINE uint16_t float_to_f16(float f) {
   uint32_t u = float_to_bits(f), sign = u >> 16 & 0x8000, a = u & 0x7fffffffu;
   if (a > 0x7f800000u) return uint16_t(sign | 0x7e00 | (a >> 13 & 0x3ff));
-  if (a >= 0x477ff000u) return uint16_t(sign | 0x7c00);                       // rounds to inf
-  if (a < 0x38800000u) {                                                      // subnormal: the adder rounds
+  if (a >= 0x477ff000u) return uint16_t(sign | 0x7c00);  // rounds to inf
+  if (a < 0x38800000u) {                                 // subnormal: the adder rounds
     uint32_t r = float_to_bits(bits_to_float(a) + 0.5f) - float_to_bits(0.5f);
     return uint16_t(sign | r);
   }

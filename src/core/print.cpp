@@ -89,8 +89,7 @@ class Printer {
   void print();
 
  private:
-  template <class F>
-  void each(int64_t dim, const char* at, F f) const;
+  template <class F> void each(int64_t dim, const char* at, F f) const;
   void format_columns();
   void put_dim(int64_t dim, const char* at, int64_t indent);
   void put_row(const char* at, int64_t indent);
@@ -107,8 +106,7 @@ class Printer {
 };
 
 // f on every element that is shown.
-template <class F>
-void Printer::each(int64_t dim, const char* at, F f) const {
+template <class F> void Printer::each(int64_t dim, const char* at, F f) const {
   if (dim == t_.ndim) return f(load_scalar(at, t_.dtype));
   const int64_t n = t_.size(dim);
   for (int64_t i = 0; i < n; i++) {
@@ -210,8 +208,7 @@ void Printer::print() {
 class Suffixes {
  public:
   Suffixes(Writer& w, int64_t indent) : w_(w), indent_(indent), line_(w.line + 2) {}
-  template <class F>
-  void add(F write) {
+  template <class F> void add(F write) {
     Writer probe{nullptr, 0};
     write(probe);
     const int64_t n = probe.n;

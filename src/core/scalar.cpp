@@ -18,22 +18,24 @@ Dtype Scalar::natural_dtype() const {
 bool valid_scalar(const tt_scalar* s) { return s && s->kind >= TT_SCALAR_BOOL && s->kind <= TT_SCALAR_COMPLEX; }
 
 // Integers wrap as in two's complement; bools count as integers.
-template <class I, class D>
-static Scalar combine(const Scalar& a, const Scalar& b, I ints, D reals) {
+template <class I, class D> static Scalar combine(const Scalar& a, const Scalar& b, I ints, D reals) {
   if (a.is_complex() || b.is_complex()) return Scalar::complex(reals(a.real(), b.real()), reals(a.imag(), b.imag()));
   if (a.is_float() || b.is_float()) return reals(a.real(), b.real());
   return int64_t(ints(uint64_t(a.i), uint64_t(b.i)));
 }
 Scalar operator+(const Scalar& a, const Scalar& b) {
-  return combine(a, b, [](uint64_t x, uint64_t y) { return x + y; }, [](double x, double y) { return x + y; });
+  return combine(
+      a, b, [](uint64_t x, uint64_t y) { return x + y; }, [](double x, double y) { return x + y; });
 }
 Scalar operator-(const Scalar& a, const Scalar& b) {
-  return combine(a, b, [](uint64_t x, uint64_t y) { return x - y; }, [](double x, double y) { return x - y; });
+  return combine(
+      a, b, [](uint64_t x, uint64_t y) { return x - y; }, [](double x, double y) { return x - y; });
 }
 Scalar operator*(const Scalar& a, const Scalar& b) {
   if (a.is_complex() || b.is_complex())
     return Scalar::complex(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-  return combine(a, b, [](uint64_t x, uint64_t y) { return x * y; }, [](double x, double y) { return x * y; });
+  return combine(
+      a, b, [](uint64_t x, uint64_t y) { return x * y; }, [](double x, double y) { return x * y; });
 }
 Scalar operator-(const Scalar& a) {
   if (a.is_complex()) return Scalar::complex(-a.re, -a.im);
@@ -41,10 +43,8 @@ Scalar operator-(const Scalar& a) {
   return int64_t(-uint64_t(a.i));
 }
 
-template <class T>
-static void put(void* out, T v) { memcpy(out, &v, sizeof v); }
-template <class T>
-static T get(const void* p) {
+template <class T> static void put(void* out, T v) { memcpy(out, &v, sizeof v); }
+template <class T> static T get(const void* p) {
   T v;
   memcpy(&v, p, sizeof v);
   return v;
@@ -53,7 +53,8 @@ static T get(const void* p) {
 void store_scalar(void* out, Dtype d, const Scalar& s) noexcept {
   switch (d) {
     case Dtype::kBool: return put<uint8_t>(out, !s.is_zero() || s.real() != s.real());
-    case Dtype::kU8: case Dtype::kI8: return put<int8_t>(out, int8_t(s.to_int()));
+    case Dtype::kU8:
+    case Dtype::kI8: return put<int8_t>(out, int8_t(s.to_int()));
     case Dtype::kI16: return put<int16_t>(out, int16_t(s.to_int()));
     case Dtype::kI32: return put<int32_t>(out, int32_t(s.to_int()));
     case Dtype::kI64: return put<int64_t>(out, s.to_int());
@@ -68,7 +69,9 @@ void store_scalar(void* out, Dtype d, const Scalar& s) noexcept {
 }
 
 static bool fits_between(double v, double low, double high) { return v >= low && v <= high; }
-static bool fits_float(double v, double high) { return v != v || v == __builtin_inf() || v == -__builtin_inf() || fits_between(v, -high, high); }
+static bool fits_float(double v, double high) {
+  return v != v || v == __builtin_inf() || v == -__builtin_inf() || fits_between(v, -high, high);
+}
 bool fits(const Scalar& s, Dtype d) noexcept {
   const bool exact = s.category() < 2;  // s.i is the value
   if (d != Dtype::kBool && d < Dtype::kC64 && s.imag() != 0) return false;

@@ -12,8 +12,8 @@ struct Scalar : tt_scalar {
   constexpr Scalar(double v) : tt_scalar{TT_SCALAR_FLOAT, 0, 0, v, 0} {}
   constexpr Scalar(bool v) : tt_scalar{TT_SCALAR_BOOL, 0, v, 0, 0} {}
   template <class T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  constexpr Scalar(T v) : tt_scalar{TT_SCALAR_INT, 0, int64_t(v), 0, 0} {}
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) constexpr Scalar(T v)
+      : tt_scalar{TT_SCALAR_INT, 0, int64_t(v), 0, 0} {}
   static Scalar complex(double re, double im) { return tt_scalar{TT_SCALAR_COMPLEX, 0, 0, re, im}; }
 
   bool is_complex() const { return kind == TT_SCALAR_COMPLEX; }
@@ -32,8 +32,7 @@ struct Scalar : tt_scalar {
 };
 static_assert(sizeof(Scalar) == sizeof(tt_scalar));
 // A number that the program's text names: read from memory that was not just written in smaller parts.
-template <auto Value>
-inline constexpr Scalar kScalar{Value};
+template <auto Value> inline constexpr Scalar kScalar{Value};
 
 Scalar operator+(const Scalar& a, const Scalar& b);
 Scalar operator-(const Scalar& a, const Scalar& b);

@@ -11,7 +11,8 @@ int64_t checked_numel(Ints sizes, Dtype dtype, const char* arg) {
     zero |= s == 0;
   }
   for (int64_t s : sizes)  // without zeros: strides must not overflow either
-    if (__builtin_mul_overflow(n, s ? s : 1, &n)) fail_arg(TT_SHAPE, arg, "{} is {}: the number of elements overflows", arg, sizes);
+    if (__builtin_mul_overflow(n, s ? s : 1, &n))
+      fail_arg(TT_SHAPE, arg, "{} is {}: the number of elements overflows", arg, sizes);
   if (zero) return 0;
   if (__builtin_mul_overflow(n, item_size(dtype), &bytes) || bytes > (int64_t(1) << 62))
     fail_arg(TT_SHAPE, arg, "{} is {}: the number of bytes overflows", arg, sizes);
@@ -48,7 +49,8 @@ Shape broadcast_shapes(Ints a, Ints b, const char* a_name, const char* b_name) {
   for (int64_t i = 1; i <= n; i++) {
     int64_t x = i <= a.n ? a[a.n - i] : 1, y = i <= b.n ? b[b.n - i] : 1;
     if (x != y && x != 1 && y != 1)
-      fail_arg(TT_SHAPE, b_name, "{} is {}, {} is {}: sizes {} and {} at dim {} must be equal, or one of them 1", a_name, a, b_name, b, x, y, -i);
+      fail_arg(TT_SHAPE, b_name, "{} is {}, {} is {}: sizes {} and {} at dim {} must be equal, or one of them 1",
+               a_name, a, b_name, b, x, y, -i);
     out[n - i] = x == 1 ? y : x;
   }
   return out;

@@ -23,6 +23,8 @@ void StateDict::destroy(StateDict* d) noexcept {
   mem_free(d, sizeof *d);
 }
 
-StateDictRef new_state_dict() { return StateDictRef::adopt(new (mem_alloc(sizeof(StateDict))) StateDict{kTagStateDict, 1, {}}); }
+StateDictRef new_state_dict() {
+  return StateDictRef::adopt(new (mem_alloc(sizeof(StateDict))) StateDict{kTagStateDict, 1, {}});
+}
 
 }  // namespace TT_NS

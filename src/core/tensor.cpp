@@ -32,10 +32,14 @@ void Storage::destroy(Storage* s) noexcept {
 }
 
 // True iff the block of t's header ends with this storage.
-static TT_INLINE bool lies_behind(const Tensor& t, const Storage* s) { return (t.flags & kOwnsBlock) && s == reinterpret_cast<const Storage*>(&t + 1); }
+static TT_INLINE bool lies_behind(const Tensor& t, const Storage* s) {
+  return (t.flags & kOwnsBlock) && s == reinterpret_cast<const Storage*>(&t + 1);
+}
 
 // Tensor headers are always in small blocks.
-static TT_INLINE void count_tensor(const Tensor* t, int64_t change) noexcept { count_live(t, sizeof(Tensor), kLiveTensors, change); }
+static TT_INLINE void count_tensor(const Tensor* t, int64_t change) noexcept {
+  count_live(t, sizeof(Tensor), kLiveTensors, change);
+}
 
 void Tensor::destroy(Tensor* t) noexcept {
   count_tensor(t, -1);
@@ -65,9 +69,21 @@ static void init_header(Tensor* t, Dtype dtype, Device device, Storage* s, char*
 }
 
 static void init_storage(Storage* s, char* data, int64_t bytes, Device device, bool embedded) {
-  *s = Storage{.refs = 1, .version = 0, .data = data, .bytes = bytes, .device = device, .embedded = embedded, .writable = true,
-               .release = nullptr, .release_ctx = nullptr, .deleter = nullptr, .packed = nullptr, .packed_bytes = 0,
-               .packed_version = 0, .pad_ = 0, .reserved_ = {}};
+  *s = Storage{.refs = 1,
+               .version = 0,
+               .data = data,
+               .bytes = bytes,
+               .device = device,
+               .embedded = embedded,
+               .writable = true,
+               .release = nullptr,
+               .release_ctx = nullptr,
+               .deleter = nullptr,
+               .packed = nullptr,
+               .packed_bytes = 0,
+               .packed_version = 0,
+               .pad_ = 0,
+               .reserved_ = {}};
 }
 
 // Header with out-of-line dims where ndim needs them; storage and geometry are still to be set.
@@ -187,10 +203,8 @@ TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtyp
   Tensor* t = alloc_header(sizes.n);
   init_header(t, dtype, src.device, src.storage, data);
   set_geometry(t, sizes, strides);
-  if (lies_behind(base, src.storage))
-    t->flags |= kLent;
-  else
-    ref_inc(&src.storage->refs);
+  if (lies_behind(base, src.storage)) t->flags |= kLent;
+  else ref_inc(&src.storage->refs);
   t->base = TensorRef::share(&base).leak();
   return TensorRef::adopt(t);
 }
@@ -212,16 +226,19 @@ void check_import(const void* data, Ints sizes, Ints strides, Dtype dtype) {
   const int64_t n = numel_of(sizes);
   if (n && !data) fail_arg(TT_INVALID_ARG, "data", "data is NULL");
   if (uintptr_t(data) % uintptr_t(item_size(real_of(dtype))))
-    fail_arg(TT_INVALID_ARG, "data", "data is not aligned to the {} bytes of a {}", item_size(real_of(dtype)), fmt(dtype));
+    fail_arg(TT_INVALID_ARG, "data", "data is not aligned to the {} bytes of a {}", item_size(real_of(dtype)),
+             fmt(dtype));
   int64_t reach = 0, step;
   for (int64_t i = 0; i < strides.n; i++) {
     if (strides[i] < 0) fail_arg(TT_INVALID_ARG, "strides", "strides is {}: must not be negative", strides);
-    if (n && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(reach, step, &reach) || reach > (int64_t(1) << 58)))
+    if (n && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(reach, step, &reach) ||
+              reach > (int64_t(1) << 58)))
       fail_arg(TT_INVALID_ARG, "strides", "strides is {}: the memory they span overflows", strides);
   }
 }
 
-TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device, void (*deleter)(void*), void* user) {
+TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device, void (*deleter)(void*),
+                     void* user) {
   Tensor* t = nullptr;
   Storage* s = nullptr;
   try {
@@ -250,7 +267,9 @@ TensorRef new_scalar(const Scalar& v, Dtype dtype) {
 
 void set_data(Tensor& t, const Tensor& src) {
   const bool reuse = src.ndim == t.ndim;  // so that tensors of one rank cannot fail
-  int64_t* more = src.ndim <= kInlineDims ? nullptr : reuse ? t.more : static_cast<int64_t*>(mem_alloc(size_t(src.ndim) * 16));
+  int64_t* more = src.ndim <= kInlineDims ? nullptr
+                  : reuse                 ? t.more
+                                          : static_cast<int64_t*>(mem_alloc(size_t(src.ndim) * 16));
   if (t.ndim > kInlineDims && !reuse) mem_free(t.more, size_t(t.ndim) * 16);
   ref_inc(&src.storage->refs);
   Storage* old = t.storage;
@@ -271,7 +290,8 @@ void set_data(Tensor& t, const Tensor& src) {
 
 ExtDevice& ext_of(const Tensor& t) {
   auto* d = static_cast<ExtDevice*>(t.storage->release_ctx);
-  if (find_ext(ctx().rt, t.device.index) != d) fail(TT_DEVICE, "a tensor on {} ({}) belongs to another runtime", fmt(t.device), d->name);
+  if (find_ext(ctx().rt, t.device.index) != d)
+    fail(TT_DEVICE, "a tensor on {} ({}) belongs to another runtime", fmt(t.device), d->name);
   return *d;
 }
 

@@ -10,25 +10,35 @@ namespace TT_NS {
 
 // First word of every object behind a handle; zeroed on release.
 enum Tag : uint32_t {
-  kTagTensor = 0x74740001, kTagRuntime, kTagCtx, kTagGenerator, kTagNode, kTagOp, kTagCancel, kTagFunction, kTagTensorFile,
-  kTagOptimizer, kTagScheduler,
-  kTagModule, kTagStateDict
+  kTagTensor = 0x74740001,
+  kTagRuntime,
+  kTagCtx,
+  kTagGenerator,
+  kTagNode,
+  kTagOp,
+  kTagCancel,
+  kTagFunction,
+  kTagTensorFile,
+  kTagOptimizer,
+  kTagScheduler,
+  kTagModule,
+  kTagStateDict
 };
 
 struct Tensor;
 
 struct Storage {
   RefCount refs;
-  uint32_t version;        // bumped by every write through an in-place or _into operator
-  char* data;              // NULL on META
+  uint32_t version;  // bumped by every write through an in-place or _into operator
+  char* data;        // NULL on META
   int64_t bytes;
   Device device;
-  bool embedded;           // lives behind its tensor's header, in the same block
+  bool embedded;  // lives behind its tensor's header, in the same block
   bool writable;
   void (*release)(Storage*) noexcept;  // frees data; NULL: nothing to free, or deleter does
-  void* release_ctx;       // deleter context, or the device's allocator
-  void (*deleter)(void*);  // of imported memory, may be NULL
-  void* packed;            // a packed copy of the data (weights for GEMM), valid while packed_version == version
+  void* release_ctx;                   // deleter context, or the device's allocator
+  void (*deleter)(void*);              // of imported memory, may be NULL
+  void* packed;  // a packed copy of the data (weights for GEMM), valid while packed_version == version
   uint64_t packed_bytes;
   uint32_t packed_version;
   uint32_t pad_;
@@ -52,11 +62,11 @@ struct TensorMeta {
 constexpr int kInlineDims = 5;
 
 enum TensorFlags : uint16_t {
-  kContiguous = 1,     // row-major without gaps
-  kDense = 2,          // a permutation of its dims is contiguous
-  kRequiresGrad = 4,   // a leaf that wants its gradient
-  kOwnsBlock = 8,      // an embedded storage lies behind the header, in the same block
-  kLent = 16,          // the storage is embedded behind base, which keeps it alive: no reference of the view's own
+  kContiguous = 1,    // row-major without gaps
+  kDense = 2,         // a permutation of its dims is contiguous
+  kRequiresGrad = 4,  // a leaf that wants its gradient
+  kOwnsBlock = 8,     // an embedded storage lies behind the header, in the same block
+  kLent = 16,         // the storage is embedded behind base, which keeps it alive: no reference of the view's own
 };
 
 struct Tensor {
@@ -66,16 +76,16 @@ struct Tensor {
   Device device;
   uint8_t ndim;
   uint16_t flags;
-  uint16_t host_refs;       // (TT_CHECKED) references that the host owns, of all that there are
-  uint64_t keys;            // backend bit of the device | functionality bits (dispatch/key.h)
-  Storage* storage;         // owned, unless kLent
-  char* data;               // storage->data + offset
+  uint16_t host_refs;  // (TT_CHECKED) references that the host owns, of all that there are
+  uint64_t keys;       // backend bit of the device | functionality bits (dispatch/key.h)
+  Storage* storage;    // owned, unless kLent
+  char* data;          // storage->data + offset
   int64_t numel;
-  Tensor* base;             // owned; non-NULL: a differentiable view of it. A base is never itself a view
-  GraphNode* grad_fn;       // owned
-  uint32_t output_nr;       // which output of grad_fn this is
-  uint32_t view_version;    // (views) storage version for which grad_fn is right
-  TensorMeta* meta;         // owned; gradient, hooks …
+  Tensor* base;           // owned; non-NULL: a differentiable view of it. A base is never itself a view
+  GraphNode* grad_fn;     // owned
+  uint32_t output_nr;     // which output of grad_fn this is
+  uint32_t view_version;  // (views) storage version for which grad_fn is right
+  TensorMeta* meta;       // owned; gradient, hooks …
   union {
     int64_t dims[2 * kInlineDims];  // sizes, then strides
     int64_t* more;                  // ndim > kInlineDims: 2 * ndim values in a block of their own
@@ -92,8 +102,7 @@ struct Tensor {
   int64_t item_size() const { return TT_NS::item_size(dtype); }
   int64_t offset() const { return (int64_t(data) - int64_t(storage->data)) / item_size(); }
   bool is_cpu() const { return device.type == TT_CPU; }
-  template <class T>
-  T* as() const { return reinterpret_cast<T*>(data); }
+  template <class T> T* as() const { return reinterpret_cast<T*>(data); }
   uint32_t version() const { return __atomic_load_n(&storage->version, __ATOMIC_RELAXED); }
   void bump_version() { __atomic_fetch_add(&storage->version, 1, __ATOMIC_RELAXED); }
   static void destroy(Tensor*) noexcept;
@@ -109,8 +118,12 @@ TT_INLINE void count_handle(const Tensor* t, int change) noexcept {
 using TensorRef = Ref<Tensor>;
 using TensorList = SmallVec<TensorRef, 4>;
 using TensorSpan = Span<const Tensor* const>;
-struct TensorPair { TensorRef first, second; };
-struct TensorTriple { TensorRef first, second, third; };
+struct TensorPair {
+  TensorRef first, second;
+};
+struct TensorTriple {
+  TensorRef first, second, third;
+};
 
 // Uninitialised, row-major. The sizes must have passed checked_numel (or come from a tensor).
 TensorRef new_tensor(Ints sizes, Dtype dtype, Device device);
@@ -121,11 +134,14 @@ TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dty
 TensorRef new_alias(const Tensor& src);  // of src's geometry
 // The same as a view of base, src's base or src itself.
 TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype, const Tensor& base);
-inline TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides) { return new_alias(src, sizes, strides, src.data, src.dtype); }
+inline TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides) {
+  return new_alias(src, sizes, strides, src.data, src.dtype);
+}
 // Fails unless host memory of this geometry can be wrapped: aligned, strides not negative, no overflow.
 void check_import(const void* data, Ints sizes, Ints strides, Dtype dtype);
 // Host memory with a deleter (may be NULL), which runs exactly once — also if this call fails.
-TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device, void (*deleter)(void*), void* user);
+TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device, void (*deleter)(void*),
+                     void* user);
 // A 0-dim CPU tensor holding s.
 TensorRef new_scalar(const Scalar& s, Dtype dtype);
 
@@ -135,7 +151,8 @@ TensorRef new_like(const Tensor& t, Dtype dtype);
 // t takes src's storage, geometry and dtype; its header and flags of autograd stay.
 void set_data(Tensor& t, const Tensor& src);
 
-// The device of a tensor of type TT_EXT; fails with DEVICE if it belongs to another runtime than that of the running call.
+// The device of a tensor of type TT_EXT; fails with DEVICE if it belongs to another runtime than that of the running
+// call.
 ExtDevice& ext_of(const Tensor& t);
 
 bool same_geometry(const Tensor& a, const Tensor& b);  // equal sizes and strides

@@ -23,19 +23,16 @@ inline uint64_t keys_of(Indices s) {
 }
 TT_INLINE uint64_t keys_of(Device d) { return backend_key(d); }
 TT_INLINE uint64_t keys_of(const Opt<Device>& d) { return d.has ? backend_key(d.value) : 0; }
-template <class T>
-TT_INLINE uint64_t keys_of(const T&) { return 0; }
+template <class T> TT_INLINE uint64_t keys_of(const T&) { return 0; }
 
 // Typed call of an operator with the keys of its arguments (of its `device` argument for factories).
-template <class R, class... A, class... B>
-TT_INLINE R dispatch(const Op<R(A...)>& op, B&&... args) {
+template <class R, class... A, class... B> TT_INLINE R dispatch(const Op<R(A...)>& op, B&&... args) {
   const Ctx& c = ctx();
   const uint64_t keys = ((keys_of(args) | ...) | c.include) & ~c.exclude & op.info.mask;
   return op.slot[top_bit(keys)]({keys, &op.info}, static_cast<A>(args)...);
 }
 // The next lower slot: a wrapper passes on what is left of its own call's keys.
-template <class R, class... A, class... B>
-TT_INLINE R redispatch(const Op<R(A...)>& op, uint64_t keys, B&&... args) {
+template <class R, class... A, class... B> TT_INLINE R redispatch(const Op<R(A...)>& op, uint64_t keys, B&&... args) {
   return op.slot[top_bit(keys)]({keys, &op.info}, static_cast<A>(args)...);
 }
 
@@ -46,12 +43,10 @@ extern Fallback fallbacks[kNumKeys];  // constinit; entries of modes are set whe
 [[noreturn]] TT_COLD void fail_missing(Call c);
 
 // The slot of a key without a kernel.
-template <class R, class... A>
-R missing_slot(Call c, A...) { fail_missing(c); }
+template <class R, class... A> R missing_slot(Call c, A...) { fail_missing(c); }
 
 // The slot of a functionality key: boxes the arguments for the key's fallback.
-template <class R, class... A>
-R boxed_slot(Call c, A... args) {
+template <class R, class... A> R boxed_slot(Call c, A... args) {
   const Value boxed[sizeof...(A) + 1] = {to_value(args)..., Value()};
   TensorList outs;
   fallbacks[top_bit(c.keys)](c, boxed, outs);
@@ -67,18 +62,19 @@ void call_unboxed_impl(Call c, const Value* args, TensorList& outs, std::index_s
     append_results(outs, op.slot[top_bit(c.keys)](c, Unbox<A>::get(args[I])...));
   }
 }
-template <class R, class... A>
-void call_unboxed(Call c, const Value* args, TensorList& outs) {
+template <class R, class... A> void call_unboxed(Call c, const Value* args, TensorList& outs) {
   call_unboxed_impl<R, A...>(c, args, outs, std::index_sequence_for<A...>());
 }
 
-// Builds the slots of an operator: backends, those of the host boxed; autograd wrapper (NULL: the operator has none); boxed modes.
-template <class R, class... A>
-constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)(Call, A...)> front,
-                              std::type_identity_t<R (*)(Call, A...)> autograd) {
+// Builds the slots of an operator: backends, those of the host boxed; autograd wrapper (NULL: the operator has none);
+// boxed modes.
+template <class R, class... A> constexpr Op<R(A...)> make_op(const OpSchema* schema,
+                                                             std::type_identity_t<R (*)(Call, A...)> front,
+                                                             std::type_identity_t<R (*)(Call, A...)> autograd) {
   using Fn = R (*)(Call, A...);
   Op<R(A...)> op = {{0x74740006, kNumKeys, 0, schema, &call_unboxed<R, A...>}, {}};
-  for (int k = 0; k < kNumKeys; k++) op.slot[k] = Fn(k < 8 && k != kKeyExt ? &missing_slot<R, A...> : &boxed_slot<R, A...>);
+  for (int k = 0; k < kNumKeys; k++)
+    op.slot[k] = Fn(k < 8 && k != kKeyExt ? &missing_slot<R, A...> : &boxed_slot<R, A...>);
   op.slot[kKeyCpu] = op.slot[kKeyCuda] = op.slot[kKeyMeta] = front;
   if (autograd) op.slot[kKeyAutograd] = autograd;
   op.info.mask = kBackendKeys | (autograd ? bit(kKeyAutograd) : 0) | kModeKeys;

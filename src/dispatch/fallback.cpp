@@ -12,12 +12,13 @@ static void pass_on(Call c, const Value* args, TensorList& outs) {
 static void no_backend(Call c, const Value*, TensorList&) { fail_missing(c); }
 
 constinit Fallback fallbacks[kNumKeys] = {pass_on, pass_on, pass_on, no_backend, pass_on, pass_on, pass_on, pass_on,
-                                          pass_on, pass_on, pass_on, pass_on, pass_on, pass_on, pass_on, pass_on};
+                                          pass_on, pass_on, pass_on, pass_on,    pass_on, pass_on, pass_on, pass_on};
 
 void fail_missing(Call c) {
   constexpr const char* kNames[] = {"CPU", "CUDA", "META", "EXT"};
   int k = top_bit(c.keys);
-  fail(TT_NOT_IMPLEMENTED, "operator {} has no kernel for the {} backend", c.op->name(), k < 4 ? kNames[k] : "requested");
+  fail(TT_NOT_IMPLEMENTED, "operator {} has no kernel for the {} backend", c.op->name(),
+       k < 4 ? kNames[k] : "requested");
 }
 
 }  // namespace TT_NS

@@ -7,7 +7,10 @@
 namespace TT_NS {
 
 enum Key : int32_t {
-  kKeyCpu = 0, kKeyCuda = 1, kKeyMeta = 2, kKeyExt = 3,  // device type - 1
+  kKeyCpu = 0,
+  kKeyCuda = 1,
+  kKeyMeta = 2,
+  kKeyExt = 3,  // device type - 1
   // 4 … 7: layouts to come (sparse, quantised)
   kKeyAutograd = 8,
   kKeyAutocast = 9,

@@ -17,8 +17,33 @@ struct Call {
 
 // Schema types (src/ops/README.md): what a host passes and how bindings treat it.
 enum class ArgType : uint8_t {
-  kTensor, kOptTensor, kTensorList, kOptTensorList, kScalar, kOptScalar, kFloat, kOptFloat, kInt, kOptInt, kBool, kOptBool,
-  kDim, kOptDim, kDims, kOptDims, kIndex, kSize, kShape, kIndices, kDtype, kDevice, kMemoryFormat, kGenerator, kStr, kEnum, kRng
+  kTensor,
+  kOptTensor,
+  kTensorList,
+  kOptTensorList,
+  kScalar,
+  kOptScalar,
+  kFloat,
+  kOptFloat,
+  kInt,
+  kOptInt,
+  kBool,
+  kOptBool,
+  kDim,
+  kOptDim,
+  kDims,
+  kOptDims,
+  kIndex,
+  kSize,
+  kShape,
+  kIndices,
+  kDtype,
+  kDevice,
+  kMemoryFormat,
+  kGenerator,
+  kStr,
+  kEnum,
+  kRng
 };
 // What a missing argument stands for. kNone: an absent value, or the type's own default (dtype, device, generator).
 struct ArgDefault {
@@ -34,21 +59,21 @@ struct ArgInfo {
   ArgDefault fallback{};
 };
 struct OpSchema {
-  const char* name;       // "add", "add_", "add_into"
-  const char* text;       // the schema line of the declaration
+  const char* name;  // "add", "add_", "add_into"
+  const char* text;  // the schema line of the declaration
   const ArgInfo* args;
   int32_t n_args;
-  int32_t n_outs;         // -1: a list
+  int32_t n_outs;  // -1: a list
   bool differentiable;
   bool random;
-  bool internal = false;  // a building block of other operators: hosts cannot name it
+  bool internal = false;    // a building block of other operators: hosts cannot name it
   bool structural = false;  // its front launches no kernel: views, allocation, calls of other operators
 };
 
 struct OpInfo {
   uint32_t tag;
   uint32_t n_slots;
-  uint64_t mask;          // keys that have a meaning for this operator
+  uint64_t mask;  // keys that have a meaning for this operator
   const OpSchema* schema;
   // Calls the typed slot of c.keys' top bit with unboxed arguments; results are appended to outs.
   void (*call_boxed)(Call c, const Value* args, TensorList& outs);
@@ -56,10 +81,8 @@ struct OpInfo {
 };
 
 // The typed object: `constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = {…}`.
-template <class Sig>
-struct Op;
-template <class R, class... A>
-struct Op<R(A...)> {
+template <class Sig> struct Op;
+template <class R, class... A> struct Op<R(A...)> {
   using Fn = R (*)(Call, A...);
   OpInfo info;
   Fn slot[kNumKeys];

@@ -6,8 +6,7 @@
 
 namespace TT_NS {
 
-template <class T>
-struct Opt {
+template <class T> struct Opt {
   bool has = false;
   T value{};
   Opt() = default;
@@ -24,7 +23,19 @@ using Indices = Span<const tt_index>;
 
 struct Value {
   enum Kind : uint8_t {
-    kNone, kTensor, kTensorList, kScalar, kInt, kFloat, kBool, kInts, kStr, kGenerator, kDevice, kIndices, kRng
+    kNone,
+    kTensor,
+    kTensorList,
+    kScalar,
+    kInt,
+    kFloat,
+    kBool,
+    kInts,
+    kStr,
+    kGenerator,
+    kDevice,
+    kIndices,
+    kRng
   } kind = kNone;
   int64_t n = 0;
   union {
@@ -43,54 +54,150 @@ struct Value {
 };
 
 // ---- boxing: one overload per argument type of the internal API ----
-inline Value to_value(const Tensor& t) { Value v; v.kind = Value::kTensor, v.tensor = &t; return v; }
-inline Value to_value(const Tensor* t) { Value v; v.kind = t ? Value::kTensor : Value::kNone, v.tensor = t; return v; }
+inline Value to_value(const Tensor& t) {
+  Value v;
+  v.kind = Value::kTensor, v.tensor = &t;
+  return v;
+}
+inline Value to_value(const Tensor* t) {
+  Value v;
+  v.kind = t ? Value::kTensor : Value::kNone, v.tensor = t;
+  return v;
+}
 inline Value to_value(Tensor* t) { return to_value(static_cast<const Tensor*>(t)); }
-inline Value to_value(TensorSpan s) { Value v; v.kind = Value::kTensorList, v.n = s.n, v.tensors = s.ptr; return v; }
-inline Value to_value(const Scalar& s) { Value v; v.kind = Value::kScalar, v.scalar = &s; return v; }
-inline Value to_value(const Scalar* s) { Value v; v.kind = s ? Value::kScalar : Value::kNone, v.scalar = s; return v; }
-inline Value to_value(double f) { Value v; v.kind = Value::kFloat, v.f = f; return v; }
-inline Value to_value(int64_t i) { Value v; v.kind = Value::kInt, v.i = i; return v; }
+inline Value to_value(TensorSpan s) {
+  Value v;
+  v.kind = Value::kTensorList, v.n = s.n, v.tensors = s.ptr;
+  return v;
+}
+inline Value to_value(const Scalar& s) {
+  Value v;
+  v.kind = Value::kScalar, v.scalar = &s;
+  return v;
+}
+inline Value to_value(const Scalar* s) {
+  Value v;
+  v.kind = s ? Value::kScalar : Value::kNone, v.scalar = s;
+  return v;
+}
+inline Value to_value(double f) {
+  Value v;
+  v.kind = Value::kFloat, v.f = f;
+  return v;
+}
+inline Value to_value(int64_t i) {
+  Value v;
+  v.kind = Value::kInt, v.i = i;
+  return v;
+}
 inline Value to_value(int32_t i) { return to_value(int64_t(i)); }
-inline Value to_value(bool b) { Value v; v.kind = Value::kBool, v.i = b; return v; }
-inline Value to_value(Ints s) { Value v; v.kind = Value::kInts, v.n = s.n, v.ints = s.ptr; return v; }
-inline Value to_value(Str s) { Value v; v.kind = Value::kStr, v.n = s.n, v.str = s.ptr; return v; }
-inline Value to_value(Generator* g) { Value v; v.kind = g ? Value::kGenerator : Value::kNone, v.generator = g; return v; }
-inline Value to_value(Dtype d) { Value v; v.kind = d == Dtype::kNone ? Value::kNone : Value::kInt, v.i = int64_t(d); return v; }
-inline Value to_value(Device d) { Value v; v.kind = Value::kDevice, v.i = (int64_t(d.type) << 8) | uint8_t(d.index); return v; }
-inline Value to_value(Indices s) { Value v; v.kind = Value::kIndices, v.n = s.n, v.indices = s.ptr; return v; }
-inline Value to_value(const Rng& r) { Value v; v.kind = Value::kRng, v.rng = &r; return v; }
-template <class T>
-Value to_value(const Opt<T>& o) { return o.has ? to_value(o.value) : Value(); }
+inline Value to_value(bool b) {
+  Value v;
+  v.kind = Value::kBool, v.i = b;
+  return v;
+}
+inline Value to_value(Ints s) {
+  Value v;
+  v.kind = Value::kInts, v.n = s.n, v.ints = s.ptr;
+  return v;
+}
+inline Value to_value(Str s) {
+  Value v;
+  v.kind = Value::kStr, v.n = s.n, v.str = s.ptr;
+  return v;
+}
+inline Value to_value(Generator* g) {
+  Value v;
+  v.kind = g ? Value::kGenerator : Value::kNone, v.generator = g;
+  return v;
+}
+inline Value to_value(Dtype d) {
+  Value v;
+  v.kind = d == Dtype::kNone ? Value::kNone : Value::kInt, v.i = int64_t(d);
+  return v;
+}
+inline Value to_value(Device d) {
+  Value v;
+  v.kind = Value::kDevice, v.i = (int64_t(d.type) << 8) | uint8_t(d.index);
+  return v;
+}
+inline Value to_value(Indices s) {
+  Value v;
+  v.kind = Value::kIndices, v.n = s.n, v.indices = s.ptr;
+  return v;
+}
+inline Value to_value(const Rng& r) {
+  Value v;
+  v.kind = Value::kRng, v.rng = &r;
+  return v;
+}
+template <class T> Value to_value(const Opt<T>& o) { return o.has ? to_value(o.value) : Value(); }
 
 // ---- unboxing: kinds were checked against the schema by the caller ----
-template <class T>
-struct Unbox;
-template <> struct Unbox<const Tensor&> { static const Tensor& get(const Value& v) { return *v.tensor; } };
-template <> struct Unbox<Tensor&> { static Tensor& get(const Value& v) { return *const_cast<Tensor*>(v.tensor); } };
-template <> struct Unbox<const Tensor*> { static const Tensor* get(const Value& v) { return v.kind ? v.tensor : nullptr; } };
-template <> struct Unbox<Tensor*> { static Tensor* get(const Value& v) { return v.kind ? const_cast<Tensor*>(v.tensor) : nullptr; } };
-template <> struct Unbox<TensorSpan> { static TensorSpan get(const Value& v) { return {v.tensors, v.n}; } };
-template <> struct Unbox<const Scalar&> { static const Scalar& get(const Value& v) { return *v.scalar; } };
-template <> struct Unbox<const Scalar*> { static const Scalar* get(const Value& v) { return v.kind ? v.scalar : nullptr; } };
-template <> struct Unbox<double> { static double get(const Value& v) { return v.kind == Value::kInt ? double(v.i) : v.f; } };
-template <> struct Unbox<int64_t> { static int64_t get(const Value& v) { return v.i; } };
-template <> struct Unbox<int32_t> { static int32_t get(const Value& v) { return int32_t(v.i); } };
-template <> struct Unbox<bool> { static bool get(const Value& v) { return v.i != 0; } };
-template <> struct Unbox<Ints> { static Ints get(const Value& v) { return {v.ints, v.n}; } };
-template <> struct Unbox<Str> { static Str get(const Value& v) { return {v.str, v.n}; } };
-template <> struct Unbox<Generator*> { static Generator* get(const Value& v) { return v.kind ? v.generator : nullptr; } };
-template <> struct Unbox<Dtype> { static Dtype get(const Value& v) { return Dtype(v.i); } };
-template <> struct Unbox<Device> { static Device get(const Value& v) { return {int8_t(v.i >> 8), int8_t(v.i & 0xff)}; } };
-template <> struct Unbox<Indices> { static Indices get(const Value& v) { return {v.indices, v.n}; } };
-template <> struct Unbox<const Rng&> { static const Rng& get(const Value& v) { return *v.rng; } };
+template <class T> struct Unbox;
+template <> struct Unbox<const Tensor&> {
+  static const Tensor& get(const Value& v) { return *v.tensor; }
+};
+template <> struct Unbox<Tensor&> {
+  static Tensor& get(const Value& v) { return *const_cast<Tensor*>(v.tensor); }
+};
+template <> struct Unbox<const Tensor*> {
+  static const Tensor* get(const Value& v) { return v.kind ? v.tensor : nullptr; }
+};
+template <> struct Unbox<Tensor*> {
+  static Tensor* get(const Value& v) { return v.kind ? const_cast<Tensor*>(v.tensor) : nullptr; }
+};
+template <> struct Unbox<TensorSpan> {
+  static TensorSpan get(const Value& v) { return {v.tensors, v.n}; }
+};
+template <> struct Unbox<const Scalar&> {
+  static const Scalar& get(const Value& v) { return *v.scalar; }
+};
+template <> struct Unbox<const Scalar*> {
+  static const Scalar* get(const Value& v) { return v.kind ? v.scalar : nullptr; }
+};
+template <> struct Unbox<double> {
+  static double get(const Value& v) { return v.kind == Value::kInt ? double(v.i) : v.f; }
+};
+template <> struct Unbox<int64_t> {
+  static int64_t get(const Value& v) { return v.i; }
+};
+template <> struct Unbox<int32_t> {
+  static int32_t get(const Value& v) { return int32_t(v.i); }
+};
+template <> struct Unbox<bool> {
+  static bool get(const Value& v) { return v.i != 0; }
+};
+template <> struct Unbox<Ints> {
+  static Ints get(const Value& v) { return {v.ints, v.n}; }
+};
+template <> struct Unbox<Str> {
+  static Str get(const Value& v) { return {v.str, v.n}; }
+};
+template <> struct Unbox<Generator*> {
+  static Generator* get(const Value& v) { return v.kind ? v.generator : nullptr; }
+};
+template <> struct Unbox<Dtype> {
+  static Dtype get(const Value& v) { return Dtype(v.i); }
+};
+template <> struct Unbox<Device> {
+  static Device get(const Value& v) { return {int8_t(v.i >> 8), int8_t(v.i & 0xff)}; }
+};
+template <> struct Unbox<Indices> {
+  static Indices get(const Value& v) { return {v.indices, v.n}; }
+};
+template <> struct Unbox<const Rng&> {
+  static const Rng& get(const Value& v) { return *v.rng; }
+};
 template <class T> struct Unbox<Opt<T>> {
   static Opt<T> get(const Value& v) { return v.kind ? Opt<T>(Unbox<T>::get(v)) : Opt<T>(); }
 };
 
 // ---- results ----
 inline void append_results(TensorList& outs, TensorRef&& r) { outs.push_back(std::move(r)); }
-inline void append_results(TensorList& outs, TensorPair&& r) { outs.push_back(std::move(r.first)), outs.push_back(std::move(r.second)); }
+inline void append_results(TensorList& outs, TensorPair&& r) {
+  outs.push_back(std::move(r.first)), outs.push_back(std::move(r.second));
+}
 inline void append_results(TensorList& outs, TensorTriple&& r) {
   outs.push_back(std::move(r.first)), outs.push_back(std::move(r.second)), outs.push_back(std::move(r.third));
 }
@@ -98,12 +205,20 @@ inline void append_results(TensorList& outs, TensorList&& r) {
   for (TensorRef& t : r) outs.push_back(std::move(t));
 }
 template <class R> struct TakeResults;
-template <> struct TakeResults<void> { static void get(TensorList&) {} };
-template <> struct TakeResults<TensorRef> { static TensorRef get(TensorList& l) { return std::move(l[0]); } };
-template <> struct TakeResults<TensorPair> { static TensorPair get(TensorList& l) { return {std::move(l[0]), std::move(l[1])}; } };
+template <> struct TakeResults<void> {
+  static void get(TensorList&) {}
+};
+template <> struct TakeResults<TensorRef> {
+  static TensorRef get(TensorList& l) { return std::move(l[0]); }
+};
+template <> struct TakeResults<TensorPair> {
+  static TensorPair get(TensorList& l) { return {std::move(l[0]), std::move(l[1])}; }
+};
 template <> struct TakeResults<TensorTriple> {
   static TensorTriple get(TensorList& l) { return {std::move(l[0]), std::move(l[1]), std::move(l[2])}; }
 };
-template <> struct TakeResults<TensorList> { static TensorList get(TensorList& l) { return std::move(l); } };
+template <> struct TakeResults<TensorList> {
+  static TensorList get(TensorList& l) { return std::move(l); }
+};
 
 }  // namespace TT_NS

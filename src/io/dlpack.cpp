@@ -10,11 +10,11 @@ namespace {
 
 enum DlCode : uint8_t { kInt = 0, kUint = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
 enum DlDevice : int32_t { kDlCpu = 1, kDlCuda = 2 };
-constexpr uint8_t kCodes[kNumDtypes] = {0, kBool, kUint, kInt, kInt, kInt, kInt, kFloat, kBfloat, kFloat, kFloat, kComplex, kComplex};
+constexpr uint8_t kCodes[kNumDtypes] = {0,      kBool,   kUint,  kInt,   kInt,     kInt,    kInt,
+                                        kFloat, kBfloat, kFloat, kFloat, kComplex, kComplex};
 
 // What an export keeps alive, behind its sizes and strides.
-template <class M>
-struct Export {
+template <class M> struct Export {
   M managed;
   TensorRef tensor;
   int64_t dims[2 * kMaxDims];
@@ -35,8 +35,7 @@ void describe(const Tensor& t, DlTensor& d, int64_t* dims) {
   d.byte_offset = 0;
 }
 
-template <class M>
-M* new_export(const Tensor& t) {
+template <class M> M* new_export(const Tensor& t) {
   auto* e = new (mem_alloc(sizeof(Export<M>))) Export<M>{};
   e->tensor = TensorRef::share(&t);
   e->managed.context = e;
@@ -48,19 +47,22 @@ M* new_export(const Tensor& t) {
 Dtype dtype_of(const DlTensor& d) {
   for (int32_t i = 1; i < kNumDtypes && d.dtype.lanes == 1; i++)
     if (kCodes[i] == d.dtype.code && kItemSize[i] * 8 == d.dtype.bits) return Dtype(i);
-  fail_arg(TT_DTYPE, "managed", "DLPack's type of code {}, {} bits and {} lanes is none of tt's", int64_t(d.dtype.code), int64_t(d.dtype.bits), int64_t(d.dtype.lanes));
+  fail_arg(TT_DTYPE, "managed", "DLPack's type of code {}, {} bits and {} lanes is none of tt's", int64_t(d.dtype.code),
+           int64_t(d.dtype.bits), int64_t(d.dtype.lanes));
 }
 
 Device device_of(const DlTensor& d) {
   if (d.device.type == kDlCpu) return kCpuDevice;
   if (d.device.type != kDlCuda || d.device.id < 0 || d.device.id >= kMaxDevices)
-    fail_arg(TT_DEVICE, "managed", "DLPack's device of type {}, number {} is none of tt's", int64_t(d.device.type), int64_t(d.device.id));
+    fail_arg(TT_DEVICE, "managed", "DLPack's device of type {}, number {} is none of tt's", int64_t(d.device.type),
+             int64_t(d.device.id));
   runtime_device_alloc(ctx().rt, d.device.id);  // fails if there is none
   return {TT_CUDA, int8_t(d.device.id)};
 }
 
 TensorRef import(const DlTensor& d, void (*deleter)(void*), void* managed, bool writable) {
-  if (d.ndim < 0 || d.ndim > kMaxDims) fail_arg(TT_SHAPE, "managed", "{} dimensions: must be 0 to {}", int64_t(d.ndim), int64_t(kMaxDims));
+  if (d.ndim < 0 || d.ndim > kMaxDims)
+    fail_arg(TT_SHAPE, "managed", "{} dimensions: must be 0 to {}", int64_t(d.ndim), int64_t(kMaxDims));
   if (d.ndim && !d.shape) fail_arg(TT_INVALID_ARG, "managed", "the shape is NULL");
   const Dtype dtype = dtype_of(d);
   const Device device = device_of(d);
@@ -77,8 +79,10 @@ TensorRef import(const DlTensor& d, void (*deleter)(void*), void* managed, bool 
 }  // namespace
 
 void* to_dlpack(const Tensor& t, int32_t major) {
-  if (t.flags & kRequiresGrad || t.grad_fn) fail_arg(TT_AUTOGRAD, "t", "t requires a gradient, which DLPack cannot carry: detach it first");
-  if (t.device.type != TT_CPU && t.device.type != TT_CUDA) fail_arg(TT_DEVICE, "t", "t is on {}: only CPU and CUDA memory can be shared", fmt(t.device));
+  if (t.flags & kRequiresGrad || t.grad_fn)
+    fail_arg(TT_AUTOGRAD, "t", "t requires a gradient, which DLPack cannot carry: detach it first");
+  if (t.device.type != TT_CPU && t.device.type != TT_CUDA)
+    fail_arg(TT_DEVICE, "t", "t is on {}: only CPU and CUDA memory can be shared", fmt(t.device));
   if (major == 1) {
     DlManagedVersioned* m = new_export<DlManagedVersioned>(t);
     m->version = {1, 1};
@@ -93,12 +97,24 @@ void* to_dlpack(const Tensor& t, int32_t major) {
 TensorRef from_dlpack(void* managed, int32_t major) {
   if (major == 0) {
     auto* m = static_cast<DlManaged*>(managed);
-    return import(m->t, [](void* p) { if (auto* d = static_cast<DlManaged*>(p); d->deleter) d->deleter(d); }, m, true);
+    return import(
+        m->t,
+        [](void* p) {
+          if (auto* d = static_cast<DlManaged*>(p); d->deleter) d->deleter(d);
+        },
+        m, true);
   }
   if (major != 1) fail_arg(TT_INVALID_ARG, "major", "major is {}: must be 0 or 1", major);
   auto* m = static_cast<DlManagedVersioned*>(managed);
-  if (m->version.major != 1) fail_arg(TT_ABI, "managed", "the object says DLPack {}.{}: 1.x is known", int64_t(m->version.major), int64_t(m->version.minor));
-  return import(m->t, [](void* p) { if (auto* d = static_cast<DlManagedVersioned*>(p); d->deleter) d->deleter(d); }, m, !(m->flags & kDlReadOnly));
+  if (m->version.major != 1)
+    fail_arg(TT_ABI, "managed", "the object says DLPack {}.{}: 1.x is known", int64_t(m->version.major),
+             int64_t(m->version.minor));
+  return import(
+      m->t,
+      [](void* p) {
+        if (auto* d = static_cast<DlManagedVersioned*>(p); d->deleter) d->deleter(d);
+      },
+      m, !(m->flags & kDlReadOnly));
 }
 
 }  // namespace TT_NS

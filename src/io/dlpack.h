@@ -8,9 +8,14 @@ namespace TT_NS {
 
 struct DlTensor {
   void* data;
-  struct { int32_t type, id; } device;
+  struct {
+    int32_t type, id;
+  } device;
   int32_t ndim;
-  struct { uint8_t code, bits; uint16_t lanes; } dtype;
+  struct {
+    uint8_t code, bits;
+    uint16_t lanes;
+  } dtype;
   int64_t* shape;
   int64_t* strides;  // in elements; NULL: row-major
   uint64_t byte_offset;
@@ -23,7 +28,9 @@ struct DlManaged {
 };
 // What version 1 exchanges.
 struct DlManagedVersioned {
-  struct { uint32_t major, minor; } version;
+  struct {
+    uint32_t major, minor;
+  } version;
   void* context;
   void (*deleter)(DlManagedVersioned*);
   uint64_t flags;

@@ -12,11 +12,17 @@ struct FileDtype {
   const char* name;
   Dtype dtype;
 };
-constexpr FileDtype kFileDtypes[] = {{"BOOL", Dtype::kBool}, {"U8", Dtype::kU8},   {"I8", Dtype::kI8},     {"I16", Dtype::kI16},
-                                     {"I32", Dtype::kI32},   {"I64", Dtype::kI64}, {"F16", Dtype::kF16},   {"BF16", Dtype::kBF16},
-                                     {"F32", Dtype::kF32},   {"F64", Dtype::kF64}, {"C64", Dtype::kC64}};
+constexpr FileDtype kFileDtypes[] = {{"BOOL", Dtype::kBool}, {"U8", Dtype::kU8},     {"I8", Dtype::kI8},
+                                     {"I16", Dtype::kI16},   {"I32", Dtype::kI32},   {"I64", Dtype::kI64},
+                                     {"F16", Dtype::kF16},   {"BF16", Dtype::kBF16}, {"F32", Dtype::kF32},
+                                     {"F64", Dtype::kF64},   {"C64", Dtype::kC64}};
 
-int hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+int hex_digit(char c) {
+  return c >= '0' && c <= '9'   ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
+}
 
 class Parser {
  public:
@@ -57,8 +63,7 @@ class Parser {
   }
 
   // member(key, where it stands) reads the value of each member of the object that begins here.
-  template <class F>
-  void each_member(const F& member) {
+  template <class F> void each_member(const F& member) {
     expect('{', "an object must stand here");
     if (peek() == '}') return void(p_++);
     for (;;) {
@@ -75,8 +80,10 @@ class Parser {
   char* put_utf8(char* to, uint32_t c) {
     if (c < 0x80) return *to = char(c), to + 1;
     if (c < 0x800) return to[0] = char(0xc0 | c >> 6), to[1] = char(0x80 | (c & 63)), to + 2;
-    if (c < 0x10000) return to[0] = char(0xe0 | c >> 12), to[1] = char(0x80 | (c >> 6 & 63)), to[2] = char(0x80 | (c & 63)), to + 3;
-    return to[0] = char(0xf0 | c >> 18), to[1] = char(0x80 | (c >> 12 & 63)), to[2] = char(0x80 | (c >> 6 & 63)), to[3] = char(0x80 | (c & 63)), to + 4;
+    if (c < 0x10000)
+      return to[0] = char(0xe0 | c >> 12), to[1] = char(0x80 | (c >> 6 & 63)), to[2] = char(0x80 | (c & 63)), to + 3;
+    return to[0] = char(0xf0 | c >> 18), to[1] = char(0x80 | (c >> 12 & 63)), to[2] = char(0x80 | (c >> 6 & 63)),
+           to[3] = char(0x80 | (c & 63)), to + 4;
   }
   uint32_t hex4() {
     uint32_t v = 0;
@@ -132,11 +139,13 @@ class Parser {
     return start;
   }
   int64_t integer() {
-    if (peek() < '0' || *p_ > '9') bad(p_, p_ == end_ ? "the header ends too early" : "a non-negative integer must stand here");
+    if (peek() < '0' || *p_ > '9')
+      bad(p_, p_ == end_ ? "the header ends too early" : "a non-negative integer must stand here");
     const char* at = p_;
     int64_t v = 0;
     for (; p_ < end_ && *p_ >= '0' && *p_ <= '9'; p_++)
-      if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *p_ - '0', &v)) bad(at, "the integer is too large");
+      if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *p_ - '0', &v))
+        bad(at, "the integer is too large");
     if (*at == '0' && p_ - at > 1) bad(at, "an integer with a leading 0");
     return v;
   }
@@ -167,7 +176,8 @@ class Parser {
         t.shape = out_.sizes.size(), shape = true;
         t.ndim = uint8_t(integers(kMaxDims, "a shape of more than 64 dimensions"));
       } else if (strcmp(key, "data_offsets") == 0 && !offsets) {
-        if (integers(2, "data_offsets has more than two entries") != 2) bad(where, "data_offsets has less than two entries");
+        if (integers(2, "data_offsets has more than two entries") != 2)
+          bad(where, "data_offsets has less than two entries");
         t.end = out_.sizes.back(), out_.sizes.pop_back();
         t.begin = out_.sizes.back(), out_.sizes.pop_back();
         offsets = true;
@@ -193,15 +203,19 @@ class Parser {
     for (int64_t i = 0; i < t.size(); i++) out_.by_name.push_back(i);
     sort_indices(out_.by_name.mut(), [&](int64_t a, int64_t b) { return strcmp(t[a].name, t[b].name) < 0; });
     for (int64_t i = 1; i < t.size(); i++)
-      if (strcmp(t[out_.by_name[i - 1]].name, t[out_.by_name[i]].name) == 0) bad_tensor(t[out_.by_name[i]], "its name stands twice");
+      if (strcmp(t[out_.by_name[i - 1]].name, t[out_.by_name[i]].name) == 0)
+        bad_tensor(t[out_.by_name[i]], "its name stands twice");
   }
   void check_places() {
     const SmallVec<FileTensor, 1>& t = out_.tensors;
     SmallVec<int64_t, 1> order(out_.by_name);
-    sort_indices(order.mut(), [&](int64_t a, int64_t b) { return t[a].begin != t[b].begin ? t[a].begin < t[b].begin : t[a].end < t[b].end; });
+    sort_indices(order.mut(), [&](int64_t a, int64_t b) {
+      return t[a].begin != t[b].begin ? t[a].begin < t[b].begin : t[a].end < t[b].end;
+    });
     int64_t at = 0;
     for (int64_t i : order) {
-      if (t[i].begin != at) bad_tensor(t[i], t[i].begin < at ? "it overlaps another one" : "there is a hole in front of its data");
+      if (t[i].begin != at)
+        bad_tensor(t[i], t[i].begin < at ? "it overlaps another one" : "there is a hole in front of its data");
       at = t[i].end;
     }
     if (at != data_bytes_) bad(end_ + at, "the rest of the file belongs to no tensor");
@@ -216,7 +230,9 @@ class Parser {
 
 }  // namespace
 
-void parse_header(const char* path, char* text, int64_t bytes, int64_t data_bytes, FileHeader* out) { Parser(path, text, bytes, data_bytes, out).run(); }
+void parse_header(const char* path, char* text, int64_t bytes, int64_t data_bytes, FileHeader* out) {
+  Parser(path, text, bytes, data_bytes, out).run();
+}
 
 int64_t find_tensor(const FileHeader& h, const char* name) {
   int64_t lo = 0, hi = h.by_name.size();
@@ -242,7 +258,8 @@ int utf8_bytes(const char* p, const char* end) {
   if (!n || end - p < n) return 0;
   for (int i = 1; i < n; i++)
     if ((u[i] & 0xc0) != 0x80) return 0;
-  const bool bad = (u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) || (u[0] == 0xf4 && u[1] > 0x8f);
+  const bool bad = (u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) ||
+                   (u[0] == 0xf4 && u[1] > 0x8f);
   return bad ? 0 : n;
 }
 

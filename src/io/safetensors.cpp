@@ -19,13 +19,17 @@ namespace {
 [[noreturn]] TT_COLD void fail_io(const char* path, const char* what, int64_t status) {
   fail_arg(TT_IO, "path", "\"{}\": {}: {} (errno {})", path, what, os_error_text(int(-status)), -status);
 }
-[[noreturn]] TT_COLD void fail_format(const char* path, int64_t at, const char* why) { fail_arg(TT_FORMAT, "path", "\"{}\", byte {}: {}", path, at, why); }
+[[noreturn]] TT_COLD void fail_format(const char* path, int64_t at, const char* why) {
+  fail_arg(TT_FORMAT, "path", "\"{}\", byte {}: {}", path, at, why);
+}
 
 // Reads exactly `bytes` bytes, in one go.
 void read_all(const TensorFile& f, void* out, int64_t bytes, int64_t offset) {
   const int64_t got = os_file_read(f.file, out, bytes, offset);
   if (got < 0) fail_io(f.path, "cannot be read", got);
-  if (got < bytes) fail_arg(TT_IO, "path", "\"{}\" has been cut since it was opened: bytes {} to {} are missing", f.path, offset + got, offset + bytes);
+  if (got < bytes)
+    fail_arg(TT_IO, "path", "\"{}\" has been cut since it was opened: bytes {} to {} are missing", f.path, offset + got,
+             offset + bytes);
 }
 
 void read_header(TensorFile& f) {
@@ -68,7 +72,8 @@ void TensorFile::destroy(TensorFile* f) noexcept {
 }
 
 Ref<TensorFile> open_tensors(const char* path, bool mapped) {
-  auto f = Ref<TensorFile>::adopt(new (mem_alloc(sizeof(TensorFile))) TensorFile{kTagTensorFile, 1, -1, 0, nullptr, 0, nullptr, 0, {}, {}});
+  auto f = Ref<TensorFile>::adopt(new (mem_alloc(sizeof(TensorFile)))
+                                      TensorFile{kTagTensorFile, 1, -1, 0, nullptr, 0, nullptr, 0, {}, {}});
   const int64_t n = int64_t(strlen(path)) + 1;
   f->path = static_cast<char*>(mem_alloc(size_t(n)));
   f->path_bytes = n;
@@ -82,18 +87,21 @@ Ref<TensorFile> open_tensors(const char* path, bool mapped) {
 
 static TensorRef map_tensor(const TensorFile& f, Ints sizes, const FileTensor& t) {
   auto unmap = [](void* m) { Ref<FileMap>::adopt(static_cast<FileMap*>(m)).reset(); };
-  TensorRef out = new_import(f.map->bytes + f.data + t.begin, sizes, {}, t.dtype, kCpuDevice, unmap, Ref<FileMap>(f.map).leak());
+  TensorRef out =
+      new_import(f.map->bytes + f.data + t.begin, sizes, {}, t.dtype, kCpuDevice, unmap, Ref<FileMap>(f.map).leak());
   out->storage->writable = false;
   return out;
 }
 
 TensorRef read_tensor(const TensorFile& f, int64_t i) {
-  if (i < 0 || i >= f.header.tensors.size()) fail_arg(TT_INDEX, "i", "i is {}: \"{}\" has {} tensors", i, f.path, f.header.tensors.size());
+  if (i < 0 || i >= f.header.tensors.size())
+    fail_arg(TT_INDEX, "i", "i is {}: \"{}\" has {} tensors", i, f.path, f.header.tensors.size());
   const FileTensor& t = f.header.tensors[i];
   const Ints sizes(f.header.sizes.data() + t.shape, t.ndim);
   const int64_t bytes = t.end - t.begin;
   const bool over_map = f.map && bytes && (f.data + t.begin) % item_size(real_of(t.dtype)) == 0;
-  if (over_map && f.data + t.end > f.map->size) fail_arg(TT_IO, "path", "\"{}\" has been cut since its header was read", f.path);
+  if (over_map && f.data + t.end > f.map->size)
+    fail_arg(TT_IO, "path", "\"{}\" has been cut since its header was read", f.path);
   TensorRef out = over_map ? map_tensor(f, sizes, t) : new_tensor(sizes, t.dtype, kCpuDevice);
   if (bytes && !over_map) read_all(f, out->data, bytes, f.data + t.begin);
   for (int64_t k = 0; t.dtype == Dtype::kBool && k < bytes; k++)
@@ -142,15 +150,20 @@ void check_unique(Span<const char* const> names, const char* arg, int64_t step) 
   sort_indices(order.mut(), [&](int64_t a, int64_t b) { return strcmp(names.ptr[a], names.ptr[b]) < 0; });
   for (int64_t i = 1; i < order.size(); i++)
     if (strcmp(names.ptr[order[i - 1]], names.ptr[order[i]]) == 0)
-      fail_arg(TT_INVALID_ARG, arg, "{}[{}] and {}[{}] are both \"{}\": names must differ", arg, order[i - 1], arg, order[i], names.ptr[order[i]]);
+      fail_arg(TT_INVALID_ARG, arg, "{}[{}] and {}[{}] are both \"{}\": names must differ", arg, order[i - 1], arg,
+               order[i], names.ptr[order[i]]);
 }
 void check_to_save(Span<const char* const> names, Span<const Tensor* const> tensors, Span<const char* const> metadata) {
   for (int64_t i = 0; i < names.n; i++) {
     check_text(names.ptr[i], "names", i);
-    if (strcmp(names.ptr[i], "__metadata__") == 0) fail_arg(TT_INVALID_ARG, "names", "names[{}] is \"__metadata__\", which the format keeps for itself", i);
+    if (strcmp(names.ptr[i], "__metadata__") == 0)
+      fail_arg(TT_INVALID_ARG, "names", "names[{}] is \"__metadata__\", which the format keeps for itself", i);
     const Tensor& t = *tensors.ptr[i];
-    if (!file_dtype(t.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "tensors", "\"{}\" is {}: safetensors has no such dtype", names.ptr[i], fmt(t.dtype));
-    if (t.device.type == TT_META) fail_arg(TT_DEVICE, "tensors", "\"{}\" is a meta tensor, which has no data", names.ptr[i]);
+    if (!file_dtype(t.dtype))
+      fail_arg(TT_NOT_IMPLEMENTED, "tensors", "\"{}\" is {}: safetensors has no such dtype", names.ptr[i],
+               fmt(t.dtype));
+    if (t.device.type == TT_META)
+      fail_arg(TT_DEVICE, "tensors", "\"{}\" is a meta tensor, which has no data", names.ptr[i]);
   }
   for (int64_t i = 0; i < metadata.n; i++) check_text(metadata.ptr[i], "metadata", i);
   check_unique(names, "names", 1);
@@ -164,7 +177,8 @@ Text header_of(Span<const char* const> names, Span<const Tensor* const> tensors,
   h.push_back('{');
   if (metadata.n) {
     put(h, "\"__metadata__\":");
-    for (int64_t i = 0; i < metadata.n; i += 2) h.push_back(i ? ',' : '{'), put_string(h, metadata.ptr[i]), h.push_back(':'), put_string(h, metadata.ptr[i + 1]);
+    for (int64_t i = 0; i < metadata.n; i += 2)
+      h.push_back(i ? ',' : '{'), put_string(h, metadata.ptr[i]), h.push_back(':'), put_string(h, metadata.ptr[i + 1]);
     h.push_back('}');
   }
   for (int64_t i = 0; i < names.n; i++) {
@@ -173,13 +187,15 @@ Text header_of(Span<const char* const> names, Span<const Tensor* const> tensors,
     put_string(h, names.ptr[i]), put(h, ":{\"dtype\":\""), put(h, file_dtype(t.dtype)), put(h, "\",\"shape\":[");
     for (int64_t d = 0; d < t.ndim; d++) put(h, d ? "," : ""), put(h, t.size(d));
     put(h, "],\"data_offsets\":["), put(h, at), h.push_back(',');
-    if (__builtin_add_overflow(at, t.numel * t.item_size(), &at)) fail_arg(TT_INVALID_ARG, "tensors", "the tensors are larger than a file can be");
+    if (__builtin_add_overflow(at, t.numel * t.item_size(), &at))
+      fail_arg(TT_INVALID_ARG, "tensors", "the tensors are larger than a file can be");
     put(h, at), put(h, "]}");
   }
   h.push_back('}');
   while (h.size() % 8) h.push_back(' ');
   const int64_t length = h.size() - 8;
-  if (length > kMaxHeaderBytes) fail_arg(TT_INVALID_ARG, "names", "the header has {} bytes: at most {} are allowed", length, kMaxHeaderBytes);
+  if (length > kMaxHeaderBytes)
+    fail_arg(TT_INVALID_ARG, "names", "the header has {} bytes: at most {} are allowed", length, kMaxHeaderBytes);
   memcpy(h.data(), &length, 8);
   return h;
 }
@@ -224,7 +240,8 @@ class NewFile {
 
 }  // namespace
 
-void save_tensors(const char* path, Span<const char* const> names, Span<const Tensor* const> tensors, Span<const char* const> metadata) {
+void save_tensors(const char* path, Span<const char* const> names, Span<const Tensor* const> tensors,
+                  Span<const char* const> metadata) {
   check_to_save(names, tensors, metadata);
   const Text header = header_of(names, tensors, metadata);
   MaskGuard no_grad(bit(kKeyAutograd));

@@ -20,10 +20,10 @@ struct TensorFile {
   uint32_t tag;
   RefCount refs;
   int file;
-  int64_t data;   // where the tensors' bytes begin
-  char* text;     // of the header
+  int64_t data;  // where the tensors' bytes begin
+  char* text;    // of the header
   int64_t text_bytes;
-  char* path;     // zero-terminated, of path_bytes bytes
+  char* path;  // zero-terminated, of path_bytes bytes
   int64_t path_bytes;
   FileHeader header;
   Ref<FileMap> map;  // empty: tensors are read
@@ -36,6 +36,7 @@ Ref<TensorFile> open_tensors(const char* path, bool mapped);
 TensorRef read_tensor(const TensorFile& f, int64_t i);
 
 // Writes tensors under their names: into a new file beside path, which then takes path's place in one step.
-void save_tensors(const char* path, Span<const char* const> names, Span<const Tensor* const> tensors, Span<const char* const> metadata);
+void save_tensors(const char* path, Span<const char* const> names, Span<const Tensor* const> tensors,
+                  Span<const char* const> metadata);
 
 }  // namespace TT_NS

@@ -38,7 +38,8 @@ Place place_of(const OpSchema& s, const Value* args, bool copies) {
     p.mixed = true;
   });
   p.mixed |= cpu != nullptr;
-  if (p.on && cpu && !copies) fail(TT_DEVICE, "inputs are on {} and {}: must be on one device", fmt(p.inputs), fmt(cpu->device));
+  if (p.on && cpu && !copies)
+    fail(TT_DEVICE, "inputs are on {} and {}: must be on one device", fmt(p.inputs), fmt(cpu->device));
   p.results = p.inputs;
   for (int32_t i = 0; i < s.n_args; i++) {
     if (args[i].kind != Value::kDevice) continue;
@@ -60,7 +61,9 @@ bool copy_block(Tensor& self, const Tensor& src) {
   if (to && from && (!(self.device == src.device) || may_share_memory(self, src))) return false;
   if ((!to && !self.is_cpu()) || (!from && !src.is_cpu())) return false;
   ext_copy(ext_of(to ? self : src), self.data, src.data, self.numel * self.item_size(),
-           !from ? kHostToDevice : to ? kDeviceToDevice : kDeviceToHost);
+           !from ? kHostToDevice
+           : to  ? kDeviceToDevice
+                 : kDeviceToHost);
   self.bump_version();
   return true;
 }
@@ -79,7 +82,8 @@ TensorRef clone_block(const Tensor& self, int64_t memory_format) {
 bool may_leave_out(const OpSchema& s) { return s.internal && s.n_outs > 1 && strstr(s.name, "_backward"); }
 
 void check_made(const Tensor& t, const Place& p, const OpSchema& s, const Value* args, const char* what) {
-  if (!(t.device == p.results)) fail(TT_CALLBACK, "{} made a result on {}: must be on {}", what, fmt(t.device), fmt(p.results));
+  if (!(t.device == p.results))
+    fail(TT_CALLBACK, "{} made a result on {}: must be on {}", what, fmt(t.device), fmt(p.results));
   each_tensor(s, args, [&](const Tensor& in, const ArgInfo&) {
     if (&in == &t) fail(TT_CALLBACK, "{} returned one of the arguments: a result must be a tensor of its own", what);
   });
@@ -100,7 +104,8 @@ bool computed(const Place& p, Call c, const Value* args, TensorList& outs) {
   HostOuts made(s.n_outs);
   bool declined = false;
   run_callback(what.text, true, [&](tt_ctx* h) {
-    const tt_status status = p.on->def.compute(p.on->def.user, h, reinterpret_cast<const tt_op*>(c.op), values.data(), values.size(), made.data(), s.n_outs);
+    const tt_status status = p.on->def.compute(p.on->def.user, h, reinterpret_cast<const tt_op*>(c.op), values.data(),
+                                               values.size(), made.data(), s.n_outs);
     declined = status == TT_NOT_IMPLEMENTED;
     return declined ? tt_status(TT_OK) : status;
   });
@@ -136,7 +141,8 @@ void fall_back(const Place& p, Call c, const Value* args, TensorList& outs) {
 }
 
 void ext_slot(Call c, const Value* args, TensorList& outs) {
-  const bool copies = c.op == &op_copy_.info || c.op->schema->structural;  // operators made of others leave the check to them
+  const bool copies =
+      c.op == &op_copy_.info || c.op->schema->structural;  // operators made of others leave the check to them
   const Place p = place_of(*c.op->schema, args, copies);
   // Its front is the same for every device; what it calls comes here again.
   if (c.op->schema->structural) return c.op->call_boxed({bit(kKeyCpu), c.op}, args, outs);
@@ -199,7 +205,8 @@ int32_t register_ext(Runtime* rt, const ExtDef& def) {
   __atomic_store_n(&ext_elements.fill, &fill_on_ext, __ATOMIC_RELAXED);
   __atomic_store_n(&fallbacks[kKeyExt], &ext_slot, __ATOMIC_RELAXED);
   Lock lock(*rt->mutex);
-  if (find_ext_named(rt, def.name) >= 0) fail_arg(TT_INVALID_ARG, "name", "the runtime has a device \"{}\" already", d->name);
+  if (find_ext_named(rt, def.name) >= 0)
+    fail_arg(TT_INVALID_ARG, "name", "the runtime has a device \"{}\" already", d->name);
   int32_t i = 0;
   while (i < kMaxExt && rt->ext[i]) i++;
   if (i == kMaxExt) fail(TT_DEVICE, "the runtime has {} devices of the host already, which is the most", kMaxExt);

@@ -39,13 +39,12 @@ class ExtMirrors {
   SmallVec<Value, 8> values_;
   SmallVec<Mirror, 4> mirrors_;
   SmallVec<Pair, 8> pairs_;
-  SmallVec<const Tensor*, 8> list_;   // items of tensor lists; reserved before any is pointed to
-  SmallVec<tt_index, 4> indices_;     // likewise
+  SmallVec<const Tensor*, 8> list_;  // items of tensor lists; reserved before any is pointed to
+  SmallVec<tt_index, 4> indices_;    // likewise
 };
 
 // Calls f(const Tensor&, const ArgInfo&) for every tensor among the arguments.
-template <class F>
-void each_tensor(const OpSchema& s, const Value* args, F f) {
+template <class F> void each_tensor(const OpSchema& s, const Value* args, F f) {
   for (int32_t i = 0; i < s.n_args; i++) {
     const Value& v = args[i];
     if (v.kind == Value::kTensor) f(*v.tensor, s.args[i]);

@@ -11,45 +11,25 @@ tt_value to_host(const Value& v) {
   memset(&h, 0, sizeof h);
   h.n = v.n;
   switch (v.kind) {
-    case Value::kNone:
-      break;
-    case Value::kTensor:
-      h.tag = TT_VAL_TENSOR, h.tensor = handle(v.tensor);
-      break;
+    case Value::kNone: break;
+    case Value::kTensor: h.tag = TT_VAL_TENSOR, h.tensor = handle(v.tensor); break;
     case Value::kTensorList:
       h.tag = TT_VAL_TENSORS, h.tensors = reinterpret_cast<tt_tensor* const*>(const_cast<Tensor* const*>(v.tensors));
       break;
-    case Value::kScalar:
-      h.tag = TT_VAL_SCALAR, h.scalar = *v.scalar;
-      break;
-    case Value::kInt:
-      h.tag = TT_VAL_INT, h.i = v.i;
-      break;
-    case Value::kFloat:
-      h.tag = TT_VAL_FLOAT, h.f = v.f;
-      break;
-    case Value::kBool:
-      h.tag = TT_VAL_BOOL, h.i = v.i != 0;
-      break;
-    case Value::kInts:
-      h.tag = TT_VAL_INTS, h.ints = v.ints;
-      break;
-    case Value::kStr:
-      h.tag = TT_VAL_STR, h.str = v.str;
-      break;
-    case Value::kGenerator:
-      h.tag = TT_VAL_GENERATOR, h.generator = reinterpret_cast<tt_generator*>(v.generator);
-      break;
+    case Value::kScalar: h.tag = TT_VAL_SCALAR, h.scalar = *v.scalar; break;
+    case Value::kInt: h.tag = TT_VAL_INT, h.i = v.i; break;
+    case Value::kFloat: h.tag = TT_VAL_FLOAT, h.f = v.f; break;
+    case Value::kBool: h.tag = TT_VAL_BOOL, h.i = v.i != 0; break;
+    case Value::kInts: h.tag = TT_VAL_INTS, h.ints = v.ints; break;
+    case Value::kStr: h.tag = TT_VAL_STR, h.str = v.str; break;
+    case Value::kGenerator: h.tag = TT_VAL_GENERATOR, h.generator = reinterpret_cast<tt_generator*>(v.generator); break;
     case Value::kDevice: {
       Device d = Unbox<Device>::get(v);
       h.tag = TT_VAL_DEVICE, h.device = {d.type, d.index};
       break;
     }
-    case Value::kIndices:
-      h.tag = TT_VAL_INDEX, h.index = v.indices;
-      break;
-    case Value::kRng:
-      fail(TT_INTERNAL, "random state has no form in the C ABI");
+    case Value::kIndices: h.tag = TT_VAL_INDEX, h.index = v.indices; break;
+    case Value::kRng: fail(TT_INTERNAL, "random state has no form in the C ABI");
   }
   return h;
 }

@@ -63,8 +63,10 @@ TensorRef with_column(const Tensor& mask) {
   return op::cat(list, -1);
 }
 
-// What is added to the scores (N, heads, L, S): broadcastable, or empty. `extra`: keys behind those that the masks speak of.
-TensorRef joint_mask(const AttentionCall& call, int64_t n, int64_t heads, int64_t l, int64_t s, int64_t extra, Dtype dtype) {
+// What is added to the scores (N, heads, L, S): broadcastable, or empty. `extra`: keys behind those that the masks
+// speak of.
+TensorRef joint_mask(const AttentionCall& call, int64_t n, int64_t heads, int64_t l, int64_t s, int64_t extra,
+                     Dtype dtype) {
   TensorRef joint;
   if (const Tensor* mask = call.attn_mask) {
     const bool each = mask->ndim == 3;
@@ -76,7 +78,8 @@ TensorRef joint_mask(const AttentionCall& call, int64_t n, int64_t heads, int64_
   }
   if (const Tensor* mask = call.key_padding_mask) {
     const int64_t want[2] = {n, s}, wide[4] = {n, 1, 1, s};
-    if (mask->numel != n * s || mask->size(-1) != s) fail_arg(TT_SHAPE, "key_padding_mask", "key_padding_mask is {}: must be {}", mask->sizes(), Ints(want));
+    if (mask->numel != n * s || mask->size(-1) != s)
+      fail_arg(TT_SHAPE, "key_padding_mask", "key_padding_mask is {}: must be {}", mask->sizes(), Ints(want));
     TensorRef t = op::reshape(*additive(*mask, dtype), wide);
     joint = joint ? op::add(*joint, *t) : std::move(t);
   }
@@ -86,15 +89,24 @@ TensorRef joint_mask(const AttentionCall& call, int64_t n, int64_t heads, int64_
 
 void check_inputs(const MultiheadAttentionArgs& a, const AttentionCall& call) {
   const int64_t ndim = call.query->ndim;
-  if (ndim != 2 && ndim != 3) fail_arg(TT_SHAPE, "query", "query is {}: must have 2 or 3 dimensions", call.query->sizes());
-  if (call.key->ndim != ndim) fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have as many dimensions", call.key->sizes(), call.query->sizes());
-  if (call.value->ndim != ndim) fail_arg(TT_SHAPE, "value", "value is {}, query is {}: must have as many dimensions", call.value->sizes(), call.query->sizes());
-  if (call.query->size(-1) != a.embed_dim) fail_arg(TT_SHAPE, "query", "query is {}: its last size must be embed_dim {}", call.query->sizes(), a.embed_dim);
+  if (ndim != 2 && ndim != 3)
+    fail_arg(TT_SHAPE, "query", "query is {}: must have 2 or 3 dimensions", call.query->sizes());
+  if (call.key->ndim != ndim)
+    fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have as many dimensions", call.key->sizes(),
+             call.query->sizes());
+  if (call.value->ndim != ndim)
+    fail_arg(TT_SHAPE, "value", "value is {}, query is {}: must have as many dimensions", call.value->sizes(),
+             call.query->sizes());
+  if (call.query->size(-1) != a.embed_dim)
+    fail_arg(TT_SHAPE, "query", "query is {}: its last size must be embed_dim {}", call.query->sizes(), a.embed_dim);
   if (!same(call.key->sizes().slice(0, ndim - 1), call.value->sizes().slice(0, ndim - 1)))
-    fail_arg(TT_SHAPE, "value", "value is {}, key is {}: must be equal but for the last size", call.value->sizes(), call.key->sizes());
-  if (call.is_causal && !call.attn_mask) fail_arg(TT_INVALID_ARG, "is_causal", "is_causal says what attn_mask is, which is not given");
+    fail_arg(TT_SHAPE, "value", "value is {}, key is {}: must be equal but for the last size", call.value->sizes(),
+             call.key->sizes());
+  if (call.is_causal && !call.attn_mask)
+    fail_arg(TT_INVALID_ARG, "is_causal", "is_causal says what attn_mask is, which is not given");
   for (const Tensor* mask : {call.key_padding_mask, call.attn_mask})
-    if (mask && mask->dtype != Dtype::kBool && !is_float(mask->dtype)) fail_arg(TT_DTYPE, "attn_mask", "a mask is {}: must be bool or floating", fmt(mask->dtype));
+    if (mask && mask->dtype != Dtype::kBool && !is_float(mask->dtype))
+      fail_arg(TT_DTYPE, "attn_mask", "a mask is {}: must be bool or floating", fmt(mask->dtype));
 }
 
 }  // namespace
@@ -102,11 +114,14 @@ void check_inputs(const MultiheadAttentionArgs& a, const AttentionCall& call) {
 void build(Module& m, const MultiheadAttentionArgs& a) {
   const Place place(a.dtype, a.device);
   const int64_t e = a.embed_dim, kdim = a.kdim.or_else(e), vdim = a.vdim.or_else(e);
-  if (e < 1 || a.num_heads < 1) fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {} and num_heads is {}: must be at least 1", e, a.num_heads);
-  if (e % a.num_heads) fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: must be a multiple of num_heads {}", e, a.num_heads);
+  if (e < 1 || a.num_heads < 1)
+    fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {} and num_heads is {}: must be at least 1", e, a.num_heads);
+  if (e % a.num_heads)
+    fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: must be a multiple of num_heads {}", e, a.num_heads);
   if (kdim == e && vdim == e) {
     int64_t three;
-    if (__builtin_mul_overflow(e, 3, &three)) fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: three times it overflows", e);
+    if (__builtin_mul_overflow(e, 3, &three))
+      fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: three times it overflows", e);
     const int64_t shape[2] = {three, e};
     m.slots[kInWeight].tensor = uniform_parameter(place, shape, xavier_bound(e, three));
   } else {
@@ -136,11 +151,15 @@ TensorPair attend(Module& m, const AttentionCall& given) {
   AttentionCall call = given;
   check_inputs(a, call);
   const bool batched = call.query->ndim == 3, swap = batched && a.batch_first;
-  auto rows_first = [&](const Tensor& t) { return !batched ? op::unsqueeze(t, 1) : swap ? op::transpose(t, 0, 1) : TensorRef::share(&t); };
+  auto rows_first = [&](const Tensor& t) {
+    return !batched ? op::unsqueeze(t, 1) : swap ? op::transpose(t, 0, 1) : TensorRef::share(&t);
+  };
   TensorRef q = rows_first(*call.query);
   TensorRef k = call.key == call.query ? q : rows_first(*call.key);
   TensorRef v = call.value == call.key ? k : rows_first(*call.value);
-  if (k->size(1) != q->size(1)) fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have as many batches", call.key->sizes(), call.query->sizes());
+  if (k->size(1) != q->size(1))
+    fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have as many batches", call.key->sizes(),
+             call.query->sizes());
   const int64_t l = q->size(0), n = q->size(1), s = k->size(0), heads = a.num_heads;
   Projected p = project(m, a, *q, *k, *v);
   if (a.add_bias_kv) p.k = with_row(*p.k, m.slot(kBiasK)), p.v = with_row(*p.v, m.slot(kBiasV));
@@ -150,13 +169,15 @@ TensorPair attend(Module& m, const AttentionCall& given) {
     p.k = with_row(*p.k, *zero), p.v = with_row(*p.v, *zero);
   }
   const int64_t extra = int64_t(a.add_bias_kv) + int64_t(a.add_zero_attn);
-  const bool causal = call.is_causal && !call.need_weights && !call.key_padding_mask && !extra;  // then attn_mask says no more
+  const bool causal =
+      call.is_causal && !call.need_weights && !call.key_padding_mask && !extra;  // then attn_mask says no more
   TensorRef mask = causal ? TensorRef() : joint_mask(call, n, heads, l, s, extra, p.q->dtype);
   TensorRef qh = split_heads(*p.q, heads), kh = split_heads(*p.k, heads), vh = split_heads(*p.v, heads);
   const double dropout = m.training ? a.dropout : 0;
   TensorRef weights, out;
   if (call.need_weights) {
-    TensorRef scores = op::matmul(*op::mul(*qh, Scalar(1 / __builtin_sqrt(double(a.embed_dim / heads)))), *op::transpose(*kh, -2, -1));
+    TensorRef scores =
+        op::matmul(*op::mul(*qh, Scalar(1 / __builtin_sqrt(double(a.embed_dim / heads)))), *op::transpose(*kh, -2, -1));
     if (mask) scores = op::add(*scores, *mask);
     weights = op::softmax(*scores, -1);
     if (dropout > 0) weights = op::dropout(*weights, dropout, true);

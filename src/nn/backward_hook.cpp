@@ -33,7 +33,9 @@ void run_pre_hooks(Module& m, Values& grad_results, const NodeOut* outs) {
     CallbackName what("full backward pre-hook", m.type->name);
     const int64_t n = grad_results.own.size();
     HostOuts replaced(n);
-    run_callback(what.text, true, [&](tt_ctx* c) { return h.pre(h.user, c, handle(m), handles(grad_results.span()), n, replaced.data()); });
+    run_callback(what.text, true, [&](tt_ctx* c) {
+      return h.pre(h.user, c, handle(m), handles(grad_results.span()), n, replaced.data());
+    });
     replace_grads(grad_results, replaced.take(what.text, true), outs, what.text);
   });
 }
@@ -44,7 +46,8 @@ void run_hooks(Module& m, Values& grad_inputs, const NodeOut* outs, const Values
     const int64_t n = grad_inputs.own.size();
     HostOuts replaced(n);
     run_callback(what.text, true, [&](tt_ctx* c) {
-      return h.post(h.user, c, handle(m), handles(grad_results.span()), grad_results.own.size(), handles(grad_inputs.span()), n, replaced.data());
+      return h.post(h.user, c, handle(m), handles(grad_results.span()), grad_results.own.size(),
+                    handles(grad_inputs.span()), n, replaced.data());
     });
     replace_grads(grad_inputs, replaced.take(what.text, true), outs, what.text);
   });
@@ -96,7 +99,8 @@ NodeRef watched_node(const NodeType* type, Module& m, int64_t n_inputs, int64_t 
   return node;
 }
 
-// Tensors that need a gradient become copies, which the module or its host may write to, with the node as their history.
+// Tensors that need a gradient become copies, which the module or its host may write to, with the node as their
+// history.
 void pass_through(const NodeRef& node, Values& v) {
   for (int64_t i = 0; i < v.own.size(); i++) {
     if (!as_node(node).needs(i)) continue;
@@ -107,7 +111,8 @@ void pass_through(const NodeRef& node, Values& v) {
   }
 }
 
-// Between the node that the inputs have passed and what is below it, whose topo it left free: a node that runs the hooks.
+// Between the node that the inputs have passed and what is below it, whose topo it left free: a node that runs the
+// hooks.
 NodeRef insert_hooks(Module& m, const WatchedCall& call, const Values& results) {
   Node& above = as_node(call.inputs);
   NodeRef node = watched_node(&kInputs, m, call.n_inputs, call.n_inputs, call.n_inputs + results.own.size());

@@ -24,9 +24,12 @@ TensorList custom_forward(Module& m, TensorSpan inputs) {
   HostOuts outs(kMaxCustomOuts);
   int64_t n = 1;
   run_callback(what.text, true, [&](tt_ctx* c) {
-    return def.forward(def.user, c, reinterpret_cast<tt_module*>(&m), reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n, outs.data(), kMaxCustomOuts, &n);
+    return def.forward(def.user, c, reinterpret_cast<tt_module*>(&m),
+                       reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n, outs.data(), kMaxCustomOuts,
+                       &n);
   });
-  if (n < 0 || n > kMaxCustomOuts) fail(TT_CALLBACK, "{} set n_outs to {}: must be 0 to {}", what.text, n, kMaxCustomOuts);
+  if (n < 0 || n > kMaxCustomOuts)
+    fail(TT_CALLBACK, "{} set n_outs to {}: must be 0 to {}", what.text, n, kMaxCustomOuts);
   TensorList list = outs.take(what.text, true);
   list.resize(n);
   for (int64_t i = 0; i < n; i++)

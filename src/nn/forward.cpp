@@ -3,7 +3,8 @@
 
 namespace TT_NS {
 
-int64_t add_module_hook(Module& m, ModuleHook::Kind kind, ModulePreHook pre, ModulePostHook post, void* user, void (*drop)(void*)) {
+int64_t add_module_hook(Module& m, ModuleHook::Kind kind, ModulePreHook pre, ModulePostHook post, void* user,
+                        void (*drop)(void*)) {
   auto* h = static_cast<ModuleHook*>(heap_alloc(tls.heap, sizeof(ModuleHook)));
   if (!h) {
     if (drop) drop(user);
@@ -42,7 +43,8 @@ void run_pre_hooks(Module& m, Values& v) {
   for_each_hook(m, ModuleHook::kForwardPre, [&](ModuleHook& h) {
     CallbackName what("forward pre-hook", m.type->name);
     HostOuts outs(v.own.size());
-    run_callback(what.text, true, [&](tt_ctx* c) { return h.pre(h.user, c, handle(m), handles(v.span()), v.own.size(), outs.data()); });
+    run_callback(what.text, true,
+                 [&](tt_ctx* c) { return h.pre(h.user, c, handle(m), handles(v.span()), v.own.size(), outs.data()); });
     v.replace(outs.take(what.text, true));
   });
 }
@@ -51,7 +53,9 @@ void run_post_hooks(Module& m, TensorSpan inputs, Values& v) {
   for_each_hook(m, ModuleHook::kForward, [&](ModuleHook& h) {
     CallbackName what("forward hook", m.type->name);
     HostOuts outs(v.own.size());
-    run_callback(what.text, true, [&](tt_ctx* c) { return h.post(h.user, c, handle(m), handles(inputs), inputs.n, handles(v.span()), v.own.size(), outs.data()); });
+    run_callback(what.text, true, [&](tt_ctx* c) {
+      return h.post(h.user, c, handle(m), handles(inputs), inputs.n, handles(v.span()), v.own.size(), outs.data());
+    });
     v.replace(outs.take(what.text, true));
   });
 }
@@ -60,7 +64,8 @@ void check_call(const Module& m, TensorSpan inputs) {
   const ModuleType& t = *m.type;
   if (!t.forward && !t.sequential) fail_arg(TT_NOT_IMPLEMENTED, "m", "{} cannot be called: call its children", t.name);
   if (inputs.n < t.min_inputs || inputs.n > t.max_inputs)
-    fail_arg(TT_INVALID_ARG, "inputs", "{} inputs for {}: must be {} to {}", inputs.n, t.name, t.min_inputs, t.max_inputs);
+    fail_arg(TT_INVALID_ARG, "inputs", "{} inputs for {}: must be {} to {}", inputs.n, t.name, t.min_inputs,
+             t.max_inputs);
   for (int64_t i = 0; i < t.min_inputs; i++)
     if (!inputs[i]) fail_arg(TT_BAD_HANDLE, "inputs", "inputs[{}] is NULL: {} needs it", i, t.name);
 }

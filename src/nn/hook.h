@@ -1,4 +1,5 @@
-// Hooks of modules: callbacks of the host before and after forward, and on the gradients of a module's results and inputs.
+// Hooks of modules: callbacks of the host before and after forward, and on the gradients of a module's results and
+// inputs.
 #pragma once
 
 #include "autograd/host_outs.h"
@@ -9,28 +10,30 @@
 
 namespace TT_NS {
 
-using ModulePreHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs, int64_t n, tt_tensor** replacements);
-using ModulePostHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs, int64_t n_inputs,
-                                     const tt_tensor* const* outs, int64_t n_outs, tt_tensor** replacements);
+using ModulePreHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs, int64_t n,
+                                    tt_tensor** replacements);
+using ModulePostHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs,
+                                     int64_t n_inputs, const tt_tensor* const* outs, int64_t n_outs,
+                                     tt_tensor** replacements);
 struct ModuleHook {
   enum Kind : int32_t { kForwardPre, kForward, kBackwardPre, kBackward } kind;
   int64_t id;
-  ModulePreHook pre;    // of the kinds …Pre; the other one is NULL
+  ModulePreHook pre;  // of the kinds …Pre; the other one is NULL
   ModulePostHook post;
   void* user;
   void (*drop)(void*);
   ModuleHook* next;
-  RefCount running;     // calls in progress; removed while one runs: freed by the last
+  RefCount running;  // calls in progress; removed while one runs: freed by the last
   bool removed;
 };
 // drop runs once, also on failure
-int64_t add_module_hook(Module& m, ModuleHook::Kind kind, ModulePreHook pre, ModulePostHook post, void* user, void (*drop)(void*));
+int64_t add_module_hook(Module& m, ModuleHook::Kind kind, ModulePreHook pre, ModulePostHook post, void* user,
+                        void (*drop)(void*));
 bool remove_module_hook(Module& m, int64_t id) noexcept;
 void unlink_hook(Module& m, ModuleHook* h) noexcept;
 
 // Calls call(hook) for each of a kind; hooks may be added and removed meanwhile.
-template <class F>
-void for_each_hook(Module& m, ModuleHook::Kind kind, F call) {
+template <class F> void for_each_hook(Module& m, ModuleHook::Kind kind, F call) {
   for (ModuleHook* h = m.hooks; h;) {
     if (h->removed || h->kind != kind) {
       h = h->next;
@@ -83,10 +86,10 @@ struct Values {
   }
 };
 
-// A recorded call of a module that has backward hooks. Its inputs and its results each pass a node; a third one below the inputs' gets the
-// gradients of both and runs the hooks. (Nodes keep the module, never gradients.)
+// A recorded call of a module that has backward hooks. Its inputs and its results each pass a node; a third one below
+// the inputs' gets the gradients of both and runs the hooks. (Nodes keep the module, never gradients.)
 struct WatchedCall {
-  NodeRef inputs;    // empty: no input needs a gradient
+  NodeRef inputs;  // empty: no input needs a gradient
   int64_t n_inputs = 0;
   bool on = false;
 };

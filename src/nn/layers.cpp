@@ -28,7 +28,8 @@ void build(Module& m, const EmbeddingArgs& a) {
   const int64_t shape[2] = {a.num_embeddings, a.embedding_dim};
   if (a.sparse) fail_arg(TT_NOT_IMPLEMENTED, "sparse", "sparse gradients are not there: leave sparse out");
   if (a.padding_idx && (*a.padding_idx < -a.num_embeddings || *a.padding_idx >= a.num_embeddings))
-    fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [-{}, {})", *a.padding_idx, a.num_embeddings, a.num_embeddings);
+    fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [-{}, {})", *a.padding_idx, a.num_embeddings,
+             a.num_embeddings);
   m.slots[0].tensor = normal_parameter(place, shape);
   if (!a.padding_idx) return;
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -42,7 +43,8 @@ static void renormalize(Tensor& weight, const Tensor& rows_read, double max_norm
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t last[1] = {1};
   TensorRef rows = op::index_select(weight, 0, rows_read);
-  TensorRef norms = op::pow(*op::sum_dim(*op::pow(*op::abs(*rows), Scalar(norm_type)), last, true), Scalar(1 / norm_type));
+  TensorRef norms =
+      op::pow(*op::sum_dim(*op::pow(*op::abs(*rows), Scalar(norm_type)), last, true), Scalar(1 / norm_type));
   TensorRef factor = op::mul(*op::reciprocal(*op::add(*norms, Scalar(1e-7))), Scalar(max_norm));
   TensorRef scale = op::where(*op::gt(*norms, Scalar(max_norm)), *factor, *op::ones_like(*norms));
   op::index_copy_(weight, 0, rows_read, *op::mul(*rows, *scale));
@@ -52,7 +54,8 @@ static void renormalize(Tensor& weight, const Tensor& rows_read, double max_norm
 static TensorRef frequency_factor(const Tensor& weight, const Tensor& flat, Ints shape) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t n[1] = {weight.size(0)};
-  TensorRef counts = op::index_add(*op::zeros(n, weight.dtype, weight.device), 0, flat, *op::ones(flat.sizes(), weight.dtype, weight.device));
+  TensorRef counts = op::index_add(*op::zeros(n, weight.dtype, weight.device), 0, flat,
+                                   *op::ones(flat.sizes(), weight.dtype, weight.device));
   Shape column(shape);
   column.push_back(1);
   return op::reshape(*op::reciprocal(*op::index_select(*counts, 0, flat)), column);
@@ -62,20 +65,28 @@ TensorList forward_of(Module& m, const EmbeddingArgs& a, TensorSpan in) {
   const Tensor& indices = *in[0];
   const int64_t all[1] = {-1};
   if (!a.max_norm && !a.scale_grad_by_freq) return one(op::embedding(m.slot(0), indices, a.padding_idx));
-  TensorRef looked_up = op::embedding(m.slot(0), indices, a.padding_idx), flat = op::reshape(indices, all);  // checks the indices, too
+  TensorRef looked_up = op::embedding(m.slot(0), indices, a.padding_idx),
+            flat = op::reshape(indices, all);  // checks the indices, too
   if (a.max_norm) {
     renormalize(*m.slots[0].tensor, *flat, *a.max_norm, a.norm_type);
     looked_up = op::embedding(m.slot(0), indices, a.padding_idx);
   }
-  if (a.scale_grad_by_freq) looked_up = op::scale_gradient(*looked_up, *frequency_factor(m.slot(0), *flat, indices.sizes()));
+  if (a.scale_grad_by_freq)
+    looked_up = op::scale_gradient(*looked_up, *frequency_factor(m.slot(0), *flat, indices.sizes()));
   return one(std::move(looked_up));
 }
 
 // ---- softmax ----
 
 // The dimension that PyTorch takes if none is given: 0 of tensors of 0, 1 and 3 dimensions, 1 of others.
-static int64_t softmax_dim(const Opt<int64_t>& dim, const Tensor& x) { return dim.or_else(x.ndim == 0 || x.ndim == 1 || x.ndim == 3 ? 0 : 1); }
-TensorList forward_of(Module&, const SoftmaxArgs& a, TensorSpan in) { return one(op::softmax(*in[0], softmax_dim(a.dim, *in[0]))); }
-TensorList forward_of(Module&, const LogSoftmaxArgs& a, TensorSpan in) { return one(op::log_softmax(*in[0], softmax_dim(a.dim, *in[0]))); }
+static int64_t softmax_dim(const Opt<int64_t>& dim, const Tensor& x) {
+  return dim.or_else(x.ndim == 0 || x.ndim == 1 || x.ndim == 3 ? 0 : 1);
+}
+TensorList forward_of(Module&, const SoftmaxArgs& a, TensorSpan in) {
+  return one(op::softmax(*in[0], softmax_dim(a.dim, *in[0])));
+}
+TensorList forward_of(Module&, const LogSoftmaxArgs& a, TensorSpan in) {
+  return one(op::log_softmax(*in[0], softmax_dim(a.dim, *in[0])));
+}
 
 }  // namespace TT_NS

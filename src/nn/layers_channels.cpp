@@ -9,8 +9,7 @@ namespace {
 
 enum Slots { kWeight, kBias, kMean, kVar, kBatches };
 
-template <class A>
-void build_batch_norm(Module& m, const A& a) {
+template <class A> void build_batch_norm(Module& m, const A& a) {
   const Place place(a.dtype, a.device);
   const int64_t n[1] = {a.num_features};
   if (a.affine) {
@@ -26,15 +25,19 @@ void build_batch_norm(Module& m, const A& a) {
 template <class A>
 TensorList run_batch_norm(Module& m, const A& a, const Tensor& input, int64_t min_dims, int64_t max_dims) {
   if (input.ndim < min_dims || input.ndim > max_dims)
-    fail_arg(TT_INVALID_ARG, "input", "input is {}: {} takes {} to {} dimensions", input.sizes(), m.type->name, min_dims, max_dims);
-  const bool tracks = a.track_running_stats && m.slots[kMean].tensor && m.slots[kVar].tensor, batch = m.training || !tracks;
-  Tensor *mean = m.slots[kMean].tensor.get(), *var = m.slots[kVar].tensor.get(), *batches = m.slots[kBatches].tensor.get();
+    fail_arg(TT_INVALID_ARG, "input", "input is {}: {} takes {} to {} dimensions", input.sizes(), m.type->name,
+             min_dims, max_dims);
+  const bool tracks = a.track_running_stats && m.slots[kMean].tensor && m.slots[kVar].tensor,
+             batch = m.training || !tracks;
+  Tensor *mean = m.slots[kMean].tensor.get(), *var = m.slots[kVar].tensor.get(),
+         *batches = m.slots[kBatches].tensor.get();
   double momentum = a.momentum;
   if (m.training && tracks && momentum < 0) {  // a plain average over the batches
     if (!batches) fail_arg(TT_INVALID_ARG, "m", "{} has no num_batches_tracked, which its average needs", m.type->name);
     momentum = 1 / (read_scalar(*batches).real() + 1);
   }
-  TensorRef out = op::batch_norm(input, tracks ? mean : nullptr, tracks ? var : nullptr, m.slot_opt(kWeight), m.slot_opt(kBias), batch, momentum, a.eps);
+  TensorRef out = op::batch_norm(input, tracks ? mean : nullptr, tracks ? var : nullptr, m.slot_opt(kWeight),
+                                 m.slot_opt(kBias), batch, momentum, a.eps);
   if (m.training && tracks && batches) {
     MaskGuard no_grad(bit(kKeyAutograd));
     op::add_(*batches, kScalar<1>);
@@ -42,8 +45,7 @@ TensorList run_batch_norm(Module& m, const A& a, const Tensor& input, int64_t mi
   return one(std::move(out));
 }
 
-template <class A>
-void describe_batch_norm(const A& a, Text& t) {
+template <class A> void describe_batch_norm(const A& a, Text& t) {
   put(t, nullptr, a.num_features), put(t, "eps", a.eps);
   if (a.momentum < 0) put(t, "momentum", Opt<double>());
   else put(t, "momentum", a.momentum);
@@ -82,7 +84,9 @@ void build(Module& m, const GroupNormArgs& a) {
   const Place place(a.dtype, a.device);
   const int64_t n[1] = {a.num_channels};
   check_positive(a.num_groups, "num_groups");
-  if (a.num_channels % a.num_groups) fail_arg(TT_INVALID_ARG, "num_channels", "num_channels is {}: must be divisible by num_groups {}", a.num_channels, a.num_groups);
+  if (a.num_channels % a.num_groups)
+    fail_arg(TT_INVALID_ARG, "num_channels", "num_channels is {}: must be divisible by num_groups {}", a.num_channels,
+             a.num_groups);
   if (!a.affine) return;
   m.slots[0].tensor = parameter(place, n, 1);
   if (a.bias) m.slots[1].tensor = parameter(place, n, 0);
@@ -96,14 +100,20 @@ void build(Module& m, const RMSNormArgs& a) {
 // ---- pooling ----
 
 TensorList forward_of(Module&, const MaxPool1dArgs& a, TensorSpan in) {
-  if (a.return_indices) return both(op::max_pool1d_with_indices(*in[0], a.kernel_size, a.stride, a.padding, a.dilation, a.ceil_mode));
+  if (a.return_indices)
+    return both(op::max_pool1d_with_indices(*in[0], a.kernel_size, a.stride, a.padding, a.dilation, a.ceil_mode));
   return one(op::max_pool1d(*in[0], a.kernel_size, a.stride, a.padding, a.dilation, a.ceil_mode));
 }
 TensorList forward_of(Module&, const MaxPool2dArgs& a, TensorSpan in) {
-  if (a.return_indices) return both(op::max_pool2d_with_indices(*in[0], a.kernel_size, a.stride, a.padding, a.dilation, a.ceil_mode));
+  if (a.return_indices)
+    return both(op::max_pool2d_with_indices(*in[0], a.kernel_size, a.stride, a.padding, a.dilation, a.ceil_mode));
   return one(op::max_pool2d(*in[0], a.kernel_size, a.stride, a.padding, a.dilation, a.ceil_mode));
 }
-TensorList forward_of(Module&, const AdaptiveAvgPool1dArgs& a, TensorSpan in) { return one(op::adaptive_avg_pool1d(*in[0], adaptive_size(a.output_size, *in[0], 1))); }
-TensorList forward_of(Module&, const AdaptiveAvgPool2dArgs& a, TensorSpan in) { return one(op::adaptive_avg_pool2d(*in[0], adaptive_size(a.output_size, *in[0], 2))); }
+TensorList forward_of(Module&, const AdaptiveAvgPool1dArgs& a, TensorSpan in) {
+  return one(op::adaptive_avg_pool1d(*in[0], adaptive_size(a.output_size, *in[0], 1)));
+}
+TensorList forward_of(Module&, const AdaptiveAvgPool2dArgs& a, TensorSpan in) {
+  return one(op::adaptive_avg_pool2d(*in[0], adaptive_size(a.output_size, *in[0], 2)));
+}
 
 }  // namespace TT_NS

@@ -51,7 +51,9 @@ void set_slot(Module& m, const char* name, const Tensor* t, bool is_buffer, bool
   check_name(name);
   if (find_child(m, name)) fail_arg(TT_INVALID_ARG, "name", "{} has a child \"{}\" already", m.type->name, name);
   if (Module::Slot* s = find_slot(m, name)) {
-    if (s->is_buffer != is_buffer) fail_arg(TT_INVALID_ARG, "name", "\"{}\" is a {} of {} already", name, s->is_buffer ? "buffer" : "parameter", m.type->name);
+    if (s->is_buffer != is_buffer)
+      fail_arg(TT_INVALID_ARG, "name", "\"{}\" is a {} of {} already", name, s->is_buffer ? "buffer" : "parameter",
+               m.type->name);
     s->tensor = TensorRef::share(t);
     s->persistent = persistent;
     return;
@@ -75,15 +77,19 @@ bool reaches(Module& from, const Module& to) {
 }  // namespace
 
 void set_parameter(Module& m, const char* name, const Tensor* t) {
-  if (t && (t->grad_fn || t->base)) fail_arg(TT_AUTOGRAD, "tensor", "tensor is the result of an operator: parameters are leaves");
+  if (t && (t->grad_fn || t->base))
+    fail_arg(TT_AUTOGRAD, "tensor", "tensor is the result of an operator: parameters are leaves");
   set_slot(m, name, t, false, true);
 }
-void set_buffer(Module& m, const char* name, const Tensor* t, bool persistent) { set_slot(m, name, t, true, persistent); }
+void set_buffer(Module& m, const char* name, const Tensor* t, bool persistent) {
+  set_slot(m, name, t, true, persistent);
+}
 
 void set_child(Module& m, const char* name, Module& child) {
   check_name(name);
   if (find_slot(m, name)) fail_arg(TT_INVALID_ARG, "name", "{} has a tensor \"{}\" already", m.type->name, name);
-  if (reaches(child, m)) fail_arg(TT_INVALID_ARG, "child", "child is the module itself or has it below: a tree has no cycles");
+  if (reaches(child, m))
+    fail_arg(TT_INVALID_ARG, "child", "child is the module itself or has it below: a tree has no cycles");
   if (Module::Child* c = find_child(m, name)) {
     c->module = ModuleRef::share(&child);
     return;
@@ -141,7 +147,9 @@ StateDictRef named_tensors(Module& m, Named which) {
     for (int pass = 0; pass < 2; pass++) {  // parameters, then buffers
       for (const Module::Slot& s : w.module->slots) {
         if (!s.tensor || s.is_buffer != (pass == 1)) continue;
-        if (which == Named::kState ? s.is_buffer && !s.persistent : (which == Named::kBuffers) != s.is_buffer || !seen.add(s.tensor.get())) continue;
+        if (which == Named::kState ? s.is_buffer && !s.persistent
+                                   : (which == Named::kBuffers) != s.is_buffer || !seen.add(s.tensor.get()))
+          continue;
         name.cut(0);
         name.add(w.prefix.c_str()).add(s.name.c_str());
         out->append(name.c_str(), s.tensor);

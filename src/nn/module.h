@@ -24,7 +24,8 @@ struct ModuleType {
 };
 
 struct Module {
-  // A parameter or a buffer; its tensor may be absent (a layer without bias). A type's own slots stand first, in a fixed order.
+  // A parameter or a buffer; its tensor may be absent (a layer without bias). A type's own slots stand first, in a
+  // fixed order.
   struct Slot {
     Text name;
     TensorRef tensor;
@@ -50,16 +51,13 @@ struct Module {
 };
 
 // A module whose arguments are an A.
-template <class A>
-struct ModuleOf : Module {
+template <class A> struct ModuleOf : Module {
   A args;
   ModuleOf(const ModuleType* t, const A& a) : Module(t), args(a) {}
 };
-template <class A>
-const A& args_of(const Module& m) { return static_cast<const ModuleOf<A>&>(m).args; }
+template <class A> const A& args_of(const Module& m) { return static_cast<const ModuleOf<A>&>(m).args; }
 
-template <class A>
-ModuleRef new_module(const ModuleType* type, const A& args) {
+template <class A> ModuleRef new_module(const ModuleType* type, const A& args) {
   using M = ModuleOf<A>;
   void* block = mem_alloc(sizeof(M));
   try {
@@ -69,10 +67,8 @@ ModuleRef new_module(const ModuleType* type, const A& args) {
     throw;
   }
 }
-template <class A>
-Module* copy_module(const Module& m) { return new_module(m.type, args_of<A>(m)).leak(); }
-template <class A>
-void destroy_module(Module* m) noexcept {
+template <class A> Module* copy_module(const Module& m) { return new_module(m.type, args_of<A>(m)).leak(); }
+template <class A> void destroy_module(Module* m) noexcept {
   auto* self = static_cast<ModuleOf<A>*>(m);
   self->~ModuleOf<A>();
   mem_free(self, sizeof *self);
@@ -102,17 +98,17 @@ class ModuleWalk {
   bool started_ = false;
 };
 
-// The module below m at a path like "a.0.b" ("": m); NULL if there is none. The last name of `path` is left out if `leaf` is
-// given, which then gets that name.
+// The module below m at a path like "a.0.b" ("": m); NULL if there is none. The last name of `path` is left out if
+// `leaf` is given, which then gets that name.
 Module* find_module(Module& m, const char* path, const char** leaf = nullptr);
 
 enum class Named { kState, kParameters, kBuffers };
-// Tensors with their dotted names: the state dict (parameters, then persistent buffers, then children; shared tensors under each
-// name), or each parameter or buffer once.
+// Tensors with their dotted names: the state dict (parameters, then persistent buffers, then children; shared tensors
+// under each name), or each parameter or buffer once.
 StateDictRef named_tensors(Module& m, Named which);
 
-// Copies values into the module's tensors of the same names. All is checked before anything is written; strict: missing and
-// unexpected names fail.
+// Copies values into the module's tensors of the same names. All is checked before anything is written; strict: missing
+// and unexpected names fail.
 void load_state_dict(Module& m, const StateDict& from, bool strict);
 
 void set_training(Module& m, bool on);

@@ -11,7 +11,8 @@ namespace {
 // "a.weight, a.bias and 3 more"
 void list_names(Text& to, const StateDict& names) {
   constexpr int64_t kShown = 8;
-  for (int64_t i = 0; i < names.entries.size() && i < kShown; i++) to.add(i ? ", " : "").add(names.entries[i].name.c_str());
+  for (int64_t i = 0; i < names.entries.size() && i < kShown; i++)
+    to.add(i ? ", " : "").add(names.entries[i].name.c_str());
   if (names.entries.size() > kShown) to.add(" and ").add(names.entries.size() - kShown).add(" more");
 }
 
@@ -24,7 +25,9 @@ void check_names(const StateDict& own, const StateDict& from) {
   if (missing->entries.empty() && unexpected->entries.empty()) return;
   Text text("");
   if (!missing->entries.empty()) list_names(text.add("missing are "), *missing);
-  if (!unexpected->entries.empty()) list_names(text.add(missing->entries.empty() ? "unknown to the module are " : "; unknown to the module are "), *unexpected);
+  if (!unexpected->entries.empty())
+    list_names(text.add(missing->entries.empty() ? "unknown to the module are " : "; unknown to the module are "),
+               *unexpected);
   fail_arg(TT_INVALID_ARG, "state", "the names do not match: {}", text.c_str());
 }
 
@@ -45,8 +48,11 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
     if (k < 0) continue;
     Tensor& to = *e.tensor;
     const Tensor& values = *from.entries[k].tensor;
-    if (!same(to.sizes(), values.sizes())) fail_arg(TT_SHAPE, "state", "{} is {} in the state, {} in the module: must be equal", e.name.c_str(), values.sizes(), to.sizes());
-    if (!to.storage->writable) fail_arg(TT_INVALID_ARG, "module", "{} lies in memory that is read-only", e.name.c_str());
+    if (!same(to.sizes(), values.sizes()))
+      fail_arg(TT_SHAPE, "state", "{} is {} in the state, {} in the module: must be equal", e.name.c_str(),
+               values.sizes(), to.sizes());
+    if (!to.storage->writable)
+      fail_arg(TT_INVALID_ARG, "module", "{} lies in memory that is read-only", e.name.c_str());
     copies.push_back({&to, op::to(values, to.dtype, to.device)});
   }
   for (Copy& c : copies) op::copy_(*c.to, *c.values);
@@ -74,7 +80,8 @@ struct Move {
 };
 
 void convert(Module& m, Dtype dtype, Opt<Device> device) {
-  if (dtype != Dtype::kNone && !is_differentiable(dtype)) fail_arg(TT_DTYPE, "dtype", "dtype is {}: must be floating or complex", fmt(dtype));
+  if (dtype != Dtype::kNone && !is_differentiable(dtype))
+    fail_arg(TT_DTYPE, "dtype", "dtype is {}: must be floating or complex", fmt(dtype));
   SmallVec<Move, 8> moves;
   PointerMap place;
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -86,12 +93,14 @@ void convert(Module& m, Dtype dtype, Opt<Device> device) {
       const Tensor& t = *s.tensor;
       const Dtype d = is_differentiable(t.dtype) ? dtype : Dtype::kNone;
       AutogradMeta* meta = find_meta(t);
-      moves.push_back({s.tensor, op::to(t, d, device), meta && meta->grad ? op::to(*meta->grad, d, device) : TensorRef()});
+      moves.push_back(
+          {s.tensor, op::to(t, d, device), meta && meta->grad ? op::to(*meta->grad, d, device) : TensorRef()});
     }
   }
   for (ModuleWalk w(m); w.next();)
     for (Module::Slot& s : w.module->slots)
-      if (s.tensor && (s.tensor->base || s.tensor->grad_fn)) s.tensor = moves[place.find_or_add(s.tensor.get(), 0)].data;
+      if (s.tensor && (s.tensor->base || s.tensor->grad_fn))
+        s.tensor = moves[place.find_or_add(s.tensor.get(), 0)].data;
   for (Move& x : moves) {
     Tensor& t = *x.from;
     if (t.base || t.grad_fn) continue;

@@ -6,7 +6,8 @@
 namespace TT_NS::front {
 
 static void check_bounds(double min_val, double max_val) {
-  if (min_val > max_val) fail_arg(TT_INVALID_ARG, "min_val", "min_val is {}, max_val is {}: must not be greater", min_val, max_val);
+  if (min_val > max_val)
+    fail_arg(TT_INVALID_ARG, "min_val", "min_val is {}, max_val is {}: must not be greater", min_val, max_val);
 }
 TensorRef hardtanh(Call, const Tensor& input, double min_val, double max_val) {
   check_bounds(min_val, max_val);

@@ -6,8 +6,7 @@
 
 namespace TT_NS::front {
 
-template <class B>
-static TensorRef divide(const Tensor& self, const B& other, int64_t rounding_mode) {
+template <class B> static TensorRef divide(const Tensor& self, const B& other, int64_t rounding_mode) {
   switch (rounding_mode) {
     case kRoundingNone: return op::div_true(self, other);
     case kRoundingFloor: return op::div_floor(self, other);
@@ -17,8 +16,10 @@ static TensorRef divide(const Tensor& self, const B& other, int64_t rounding_mod
 }
 // Integer division by zero has no value.
 static void check_divisor(const Tensor& self, const Tensor& other, int64_t mode) {
-  if (mode == kRoundingNone || category(self.dtype) > 1 || category(other.dtype) > 1 || other.device.type == TT_META) return;
-  if (other.numel && !read_scalar(*op::all(*op::ne(other, 0))).i) fail_arg(TT_INVALID_ARG, "other", "integer division by zero");
+  if (mode == kRoundingNone || category(self.dtype) > 1 || category(other.dtype) > 1 || other.device.type == TT_META)
+    return;
+  if (other.numel && !read_scalar(*op::all(*op::ne(other, 0))).i)
+    fail_arg(TT_INVALID_ARG, "other", "integer division by zero");
 }
 TensorRef div(Call, const Tensor& self, const Tensor& other, int64_t rounding_mode) {
   check_divisor(self, other, rounding_mode);
@@ -33,20 +34,30 @@ TensorRef div_scalar(Call, const Tensor& self, const Scalar& other, int64_t roun
 // ---- remainders ----
 
 static void check_numbers(const Tensor& self, Dtype other) {
-  if (self.dtype == Dtype::kBool && other == Dtype::kBool) fail_arg(TT_NOT_IMPLEMENTED, "other", "self and other are bool: convert one to a number first");
+  if (self.dtype == Dtype::kBool && other == Dtype::kBool)
+    fail_arg(TT_NOT_IMPLEMENTED, "other", "self and other are bool: convert one to a number first");
 }
 static void check_modulus(const Tensor& self, const Scalar& other) {
   check_numbers(self, other.natural_dtype());
-  if (other.is_zero() && category(self.dtype) < 2 && other.category() < 2) fail_arg(TT_INVALID_ARG, "other", "integer division by zero");
+  if (other.is_zero() && category(self.dtype) < 2 && other.category() < 2)
+    fail_arg(TT_INVALID_ARG, "other", "integer division by zero");
 }
 static void check_modulus(const Tensor& self, const Tensor& other) {
   check_numbers(self, other.dtype);
   check_divisor(self, other, kRoundingFloor);
 }
-TensorRef fmod(Call, const Tensor& self, const Tensor& other) { return check_modulus(self, other), op::rest_trunc(self, other); }
-TensorRef fmod_scalar(Call, const Tensor& self, const Scalar& other) { return check_modulus(self, other), op::rest_trunc(self, other); }
-TensorRef remainder(Call, const Tensor& self, const Tensor& other) { return check_modulus(self, other), op::rest_floor(self, other); }
-TensorRef remainder_scalar(Call, const Tensor& self, const Scalar& other) { return check_modulus(self, other), op::rest_floor(self, other); }
+TensorRef fmod(Call, const Tensor& self, const Tensor& other) {
+  return check_modulus(self, other), op::rest_trunc(self, other);
+}
+TensorRef fmod_scalar(Call, const Tensor& self, const Scalar& other) {
+  return check_modulus(self, other), op::rest_trunc(self, other);
+}
+TensorRef remainder(Call, const Tensor& self, const Tensor& other) {
+  return check_modulus(self, other), op::rest_floor(self, other);
+}
+TensorRef remainder_scalar(Call, const Tensor& self, const Scalar& other) {
+  return check_modulus(self, other), op::rest_floor(self, other);
+}
 
 TensorRef floor_divide(Call, const Tensor& self, const Tensor& other) {
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -59,7 +70,9 @@ TensorRef floor_divide_scalar(Call, const Tensor& self, const Scalar& other) {
 
 TensorRef pow_scalar(Call, const Tensor& self, const Scalar& exponent) {
   if (category(self.dtype) < 2 && exponent.is_int() && exponent.i < 0)
-    fail_arg(TT_INVALID_ARG, "exponent", "exponent is {}, self is {}: integers to negative integer powers are not allowed", exponent.i, fmt(self.dtype));
+    fail_arg(TT_INVALID_ARG, "exponent",
+             "exponent is {}, self is {}: integers to negative integer powers are not allowed", exponent.i,
+             fmt(self.dtype));
   return op::pow_number(self, exponent);
 }
 

@@ -66,15 +66,19 @@ TensorRef roll(Call, const Tensor& self, Ints shifts, Ints dims) {
 
 // A dimension that repeats stands twice in an expanded view: once for the copies, once for its own size.
 TensorRef repeat(Call, const Tensor& self, Ints repeats) {
-  if (repeats.n < self.ndim) fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: at least one entry per dimension is needed", repeats, self.sizes());
-  if (repeats.n > kMaxDims) fail_arg(TT_SHAPE, "repeats", "repeats has {} entries, at most {} are supported", repeats.n, kMaxDims);
+  if (repeats.n < self.ndim)
+    fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: at least one entry per dimension is needed", repeats,
+             self.sizes());
+  if (repeats.n > kMaxDims)
+    fail_arg(TT_SHAPE, "repeats", "repeats has {} entries, at most {} are supported", repeats.n, kMaxDims);
   const int64_t fresh = repeats.n - self.ndim;
   Shape split, wide, whole;
   for (int64_t d = 0; d < repeats.n; d++) {
     const int64_t r = repeats[d], n = d < fresh ? 1 : self.size(d - fresh);
     if (r < 0) fail_arg(TT_SHAPE, "repeats", "repeats is {}: entries must not be negative", repeats);
     int64_t total;
-    if (__builtin_mul_overflow(r, n, &total)) fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: the result's size overflows", repeats, self.sizes());
+    if (__builtin_mul_overflow(r, n, &total))
+      fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: the result's size overflows", repeats, self.sizes());
     if (r != 1 && n != 1) split.push_back(1), wide.push_back(r);
     split.push_back(n), wide.push_back(n == 1 ? r : n), whole.push_back(total);
   }

@@ -50,8 +50,7 @@ static TensorRef zero_run(int64_t n, const Conv& c) {
   if (zeros->numel) fill_elements(*zeros, 0);
   return zeros;
 }
-template <class Plan>
-static void set_weight_strides(Plan* p, const Tensor& w) {
+template <class Plan> static void set_weight_strides(Plan* p, const Tensor& w) {
   p->w_co = w.stride(0), p->w_ci = w.stride(1);
   for (int d = 0; d < kConvDims; d++) p->w_k[d] = d < kConvDims + 2 - w.ndim ? 0 : w.stride(d - kConvDims + w.ndim);
 }
@@ -179,8 +178,7 @@ static TensorRef spread_images(const Conv& c, const Tensor& t, const int64_t* si
   launch_stages(kernel_conv_spread, c.device, &plan.run);
   return out;
 }
-template <class Plan>
-static void set_flat_strides(Plan* p, const Tensor& w) {
+template <class Plan> static void set_flat_strides(Plan* p, const Tensor& w) {
   p->w_co = w.stride(0), p->w_ci = w.stride(1);
   p->w_k[0] = w.ndim == 3 ? 0 : w.stride(w.ndim - 2), p->w_k[1] = w.stride(w.ndim - 1);
 }

@@ -6,7 +6,8 @@
 
 namespace TT_NS {
 
-// The parameters of a convolution as its caller gives them; empty lists stand for the defaults, lists of one for all dims.
+// The parameters of a convolution as its caller gives them; empty lists stand for the defaults, lists of one for all
+// dims.
 struct ConvParams {
   Ints stride, padding, dilation;
   bool transposed;
@@ -17,8 +18,8 @@ struct ConvParams {
 // A checked convolution: y = conv(x, w). For a transposed one y is the input and x the result.
 struct Conv {
   ConvShape s;
-  Shape x, y, w;     // sizes of the tensors
-  Dtype compute;     // f32, f64 or i64; of the parts of complex tensors
+  Shape x, y, w;  // sizes of the tensors
+  Dtype compute;  // f32, f64 or i64; of the parts of complex tensors
   Device device;
   bool last;         // results are channels_last
   bool weight_last;  // so is the weight

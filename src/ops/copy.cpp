@@ -20,7 +20,8 @@ static void transfer(char* dst, Device to, const char* src, Device from, int64_t
 static TensorRef moved(const Tensor& src, Device to) {
   if (src.device == to) return TensorRef::share(&src);
   // The host's devices know the CPU and themselves.
-  const bool apart = (src.device.type == TT_EXT && to.type != TT_META) || (to.type == TT_EXT && src.device.type != TT_META);
+  const bool apart =
+      (src.device.type == TT_EXT && to.type != TT_META) || (to.type == TT_EXT && src.device.type != TT_META);
   if (apart && !src.is_cpu() && to.type != TT_CPU) return moved(*moved(src, kCpuDevice), to);
   TensorRef rows = dense_input(src);
   TensorRef out = new_tensor(src.sizes(), src.dtype, to);
@@ -65,9 +66,15 @@ TensorRef to(Call, const Tensor& self, Dtype dtype, Opt<Device> device, bool cop
   return copy && out.get() == &self ? op::clone(self) : out;
 }
 
-TensorRef contiguous(Call, const Tensor& self) { return self.contiguous() ? TensorRef::share(&self) : op::clone(self, TT_CONTIGUOUS); }
-TensorRef conj(Call, const Tensor& self) { return is_complex(self.dtype) ? op::conj_physical(self) : TensorRef::share(&self); }
-TensorRef real(Call, const Tensor& self) { return is_complex(self.dtype) ? op::select(*op::view_as_real(self), -1, 0) : TensorRef::share(&self); }
+TensorRef contiguous(Call, const Tensor& self) {
+  return self.contiguous() ? TensorRef::share(&self) : op::clone(self, TT_CONTIGUOUS);
+}
+TensorRef conj(Call, const Tensor& self) {
+  return is_complex(self.dtype) ? op::conj_physical(self) : TensorRef::share(&self);
+}
+TensorRef real(Call, const Tensor& self) {
+  return is_complex(self.dtype) ? op::select(*op::view_as_real(self), -1, 0) : TensorRef::share(&self);
+}
 
 void fill_(Call, Tensor& self, const Scalar& value) {
   check_writable(self, "self");

@@ -1,5 +1,5 @@
-// einsum: every operand gets the dimensions of all labels, in one order; then pairs are contracted from left to right, each by one
-// stacked product, or by mul where nothing is summed.
+// einsum: every operand gets the dimensions of all labels, in one order; then pairs are contracted from left to right,
+// each by one stacked product, or by mul where nothing is summed.
 #include "gen/fronts.h"
 #include "gen/ops.h"
 #include "ops/einsum_parse.h"
@@ -30,7 +30,8 @@ struct Order {
       for (const Labels& term : e.terms)
         for (uint8_t used : term)
           if (used == l) add(l);
-    if (n > kMaxDims) fail_arg(TT_SHAPE, "equation", "the labels stand for {} dimensions: at most {} are supported", n, kMaxDims);
+    if (n > kMaxDims)
+      fail_arg(TT_SHAPE, "equation", "the labels stand for {} dimensions: at most {} are supported", n, kMaxDims);
   }
 
   // The dimensions that the ellipsis stands for in operand i; -1: it has none.
@@ -39,7 +40,8 @@ struct Order {
     for (uint8_t l : term) dots |= l == kEllipsis;
     const int64_t named = term.size() - dots;
     if (dots ? t.ndim < named : t.ndim != named)
-      fail_arg(TT_SHAPE, "operands", "operand {} is {}, but its term has {} labels{}", i, t.sizes(), named, dots ? " beside the ellipsis" : "");
+      fail_arg(TT_SHAPE, "operands", "operand {} is {}, but its term has {} labels{}", i, t.sizes(), named,
+               dots ? " beside the ellipsis" : "");
     return dots ? t.ndim - named : -1;
   }
 
@@ -53,14 +55,16 @@ struct Order {
   }
 };
 
-// t with its diagonals taken where a label repeats, and all dimensions of the order: those without a label here have size 1.
+// t with its diagonals taken where a label repeats, and all dimensions of the order: those without a label here have
+// size 1.
 TensorRef spread(const Tensor& t, const Labels& term, const Order& order, int64_t operand) {
   TensorRef r = TensorRef::share(&t);
   Shape places;  // of r's dimensions
   const int64_t dots = Order::ellipsis_of(term, t, operand);
   for (uint8_t l : term) {
     if (l != kEllipsis) places.push_back(order.place[l]);
-    for (int64_t k = 0; l == kEllipsis && k < dots; k++) places.push_back(order.ellipsis + order.ellipsis_dims - dots + k);
+    for (int64_t k = 0; l == kEllipsis && k < dots; k++)
+      places.push_back(order.ellipsis + order.ellipsis_dims - dots + k);
   }
   for (int64_t d = 0; d < places.size();) {
     int64_t twin = d + 1;
@@ -70,7 +74,8 @@ TensorRef spread(const Tensor& t, const Labels& term, const Order& order, int64_
       continue;
     }
     if (r->size(d) != r->size(twin))
-      fail_arg(TT_SHAPE, "operands", "operand {} is {}: a repeated label has sizes {} and {}, which must be equal", operand, t.sizes(), r->size(d), r->size(twin));
+      fail_arg(TT_SHAPE, "operands", "operand {} is {}: a repeated label has sizes {} and {}, which must be equal",
+               operand, t.sizes(), r->size(d), r->size(twin));
     r = op::diagonal(r, 0, d, twin);
     const int64_t p = places[d];
     places.erase(twin), places.erase(d), places.push_back(p);
@@ -92,13 +97,15 @@ enum Role { kBatch, kLeft, kRight, kSum };
 TensorRef contract(const Tensor& a, const Tensor& b, uint64_t sum) {
   const int64_t n = a.ndim;
   Shape of[4];
-  for (int64_t d = 0; d < n; d++) of[sum >> d & 1 ? kSum : b.size(d) == 1 ? kLeft : a.size(d) == 1 ? kRight : kBatch].push_back(d);
+  for (int64_t d = 0; d < n; d++)
+    of[sum >> d & 1 ? kSum : b.size(d) == 1 ? kLeft : a.size(d) == 1 ? kRight : kBatch].push_back(d);
   Shape a_dims, b_dims, c_dims, c_sizes, back;
   int64_t volume[4] = {1, 1, 1, 1};
   const auto gather = [&](Shape& dims, Role r1, Role r2, Role r3, Role r4) {
     for (Role r : {r1, r2, r3, r4}) dims.append(of[r]);
   };
-  gather(a_dims, kBatch, kLeft, kSum, kRight), gather(b_dims, kBatch, kSum, kRight, kLeft), gather(c_dims, kBatch, kLeft, kRight, kSum);
+  gather(a_dims, kBatch, kLeft, kSum, kRight), gather(b_dims, kBatch, kSum, kRight, kLeft),
+      gather(c_dims, kBatch, kLeft, kRight, kSum);
   back.resize(n);
   for (int64_t i = 0; i < n; i++) {
     const int64_t d = c_dims[i];
@@ -107,9 +114,11 @@ TensorRef contract(const Tensor& a, const Tensor& b, uint64_t sum) {
   }
   for (int r = 0; r < 4; r++)
     for (int64_t d : of[r]) volume[r] *= a.size(d) == 1 ? b.size(d) : a.size(d);
-  const int64_t a_shape[3] = {volume[kBatch], volume[kLeft], volume[kSum]}, b_shape[3] = {volume[kBatch], volume[kSum], volume[kRight]};
+  const int64_t a_shape[3] = {volume[kBatch], volume[kLeft], volume[kSum]},
+                b_shape[3] = {volume[kBatch], volume[kSum], volume[kRight]};
   const int flat = of[kBatch].empty();  // no stack: matrices
-  TensorRef x = op::reshape(op::permute(a, a_dims), Ints(a_shape + flat, 3 - flat)), y = op::reshape(op::permute(b, b_dims), Ints(b_shape + flat, 3 - flat));
+  TensorRef x = op::reshape(op::permute(a, a_dims), Ints(a_shape + flat, 3 - flat)),
+            y = op::reshape(op::permute(b, b_dims), Ints(b_shape + flat, 3 - flat));
   return op::permute(*op::view(op::matmul_stack(x, y), c_sizes), back);
 }
 
@@ -120,7 +129,9 @@ void check_sizes(const SmallVec<TensorRef, 4>& t, int64_t n) {
     for (int64_t i = 0; i < t.size(); i++) {
       const int64_t own = t[i]->size(d);
       if (own != 1 && size != 1 && own != size)
-        fail_arg(TT_SHAPE, "operands", "operand {} has size {} where an earlier one with this label has {}: must be equal, or one of them 1", i, own, size);
+        fail_arg(TT_SHAPE, "operands",
+                 "operand {} has size {} where an earlier one with this label has {}: must be equal, or one of them 1",
+                 i, own, size);
       if (own != 1) size = own;
     }
   }

@@ -6,7 +6,7 @@
 
 namespace TT_NS {
 
-constexpr int kLetters = 52;            // A … Z, a … z
+constexpr int kLetters = 52;             // A … Z, a … z
 constexpr uint8_t kEllipsis = kLetters;  // stands for any number of dimensions
 using Labels = SmallVec<uint8_t, 8>;
 

@@ -72,9 +72,12 @@ struct Types {
 };
 // A number that multiplies operands of dtype d.
 static void check_factor(const Scalar& s, Dtype d, const char* arg) {
-  if (s.is_bool() && d != Dtype::kBool) fail_arg(TT_DTYPE, arg, "{} is {}: a bool is taken for bool operands only, these are {}", arg, s.i != 0, fmt(d));
-  if (s.category() > 1 && category(d) < 2) fail_arg(TT_DTYPE, arg, "{} is {}: must be an integer for {} operands", arg, s.real(), fmt(d));
-  if (s.is_complex() && !is_complex(d)) fail_arg(TT_DTYPE, arg, "{} is complex: must be real for {} operands", arg, fmt(d));
+  if (s.is_bool() && d != Dtype::kBool)
+    fail_arg(TT_DTYPE, arg, "{} is {}: a bool is taken for bool operands only, these are {}", arg, s.i != 0, fmt(d));
+  if (s.category() > 1 && category(d) < 2)
+    fail_arg(TT_DTYPE, arg, "{} is {}: must be an integer for {} operands", arg, s.real(), fmt(d));
+  if (s.is_complex() && !is_complex(d))
+    fail_arg(TT_DTYPE, arg, "{} is complex: must be real for {} operands", arg, fmt(d));
   check_fits(s, d, arg);
 }
 
@@ -116,8 +119,10 @@ void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max) {
   const int bits = int(item_size(self.dtype)) * 8;
   const bool is_signed = self.dtype != Dtype::kU8;
   const int64_t most = int64_t(UINT64_MAX >> (64 - bits + is_signed)), least = is_signed ? -most - 1 : 0;
-  if (min && min->is_int() && min->i > most) fail_arg(TT_INVALID_ARG, "min", "min is {}: no {} is as large", min->i, fmt(self.dtype));
-  if (max && max->is_int() && max->i < least) fail_arg(TT_INVALID_ARG, "max", "max is {}: no {} is as small", max->i, fmt(self.dtype));
+  if (min && min->is_int() && min->i > most)
+    fail_arg(TT_INVALID_ARG, "min", "min is {}: no {} is as large", min->i, fmt(self.dtype));
+  if (max && max->is_int() && max->i < least)
+    fail_arg(TT_INVALID_ARG, "max", "max is {}: no {} is as small", max->i, fmt(self.dtype));
 }
 
 // ---- shapes ----
@@ -163,21 +168,24 @@ static TensorRef new_result(Operands ins, Ints shape, Dtype dtype, Device device
 
 // ---- plan and run ----
 
-static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operands ins, const Param& p0, const Param& p1) {
+static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operands ins, const Param& p0,
+                const Param& p1) {
   if (out.numel == 0) return;
   ElementPlan plan;
   plan.param[0] = p0.v, plan.param[1] = p1.v;
   bool on_cpu = out.device.type == TT_CPU;
   ElementOperand ops[kMaxOperands];
   int32_t n = 0;
-  uint32_t bools = out.dtype == Dtype::kBool && types.out == Dtype::kBool && types.common != Dtype::kBool ? kBoolOut : 0;
+  uint32_t bools =
+      out.dtype == Dtype::kBool && types.out == Dtype::kBool && types.common != Dtype::kBool ? kBoolOut : 0;
   if (spec.rule == DtypeRule::kBool || spec.rule == DtypeRule::kLogical) bools |= kBoolOut;
   ops[n++] = {out.data, out.sizes_ptr(), out.strides_ptr(), out.ndim, int32_t(out.dtype)};
   for (const Operand& o : ins) {
     bool mask = spec.masks >> (n - 1) & 1;
     if (mask) {
       bools |= 1u << n;
-      if (o.t && o.t->dtype != Dtype::kBool) fail_arg(TT_DTYPE, arg_name(spec, n - 1), "{} is {}: must be bool", arg_name(spec, n - 1), fmt(o.t->dtype));
+      if (o.t && o.t->dtype != Dtype::kBool)
+        fail_arg(TT_DTYPE, arg_name(spec, n - 1), "{} is {}: must be bool", arg_name(spec, n - 1), fmt(o.t->dtype));
     }
     bool number = o.s || (!on_cpu && o.t->is_cpu());
     if (!number) {
@@ -189,7 +197,8 @@ static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operan
     }
     n++;
   }
-  build_element_plan(plan, ops, n, int32_t(types.compute), bools & 1 && spec.rule != DtypeRule::kPromote ? bools : bools & ~1u);
+  build_element_plan(plan, ops, n, int32_t(types.compute),
+                     bools & 1 && spec.rule != DtypeRule::kPromote ? bools : bools & ~1u);
   launch(*spec.kernel, out.device, &plan, plan.n);
 }
 
@@ -207,10 +216,13 @@ static TT_INLINE bool same_dims(const Tensor& a, const Tensor& b) {
 // d, if the operator takes operands of it as they are; else kNone.
 static TT_INLINE Dtype taken_plainly(const ElementSpec& spec, Dtype d) {
   const bool native = d >= Dtype::kF32 || d == Dtype::kI32 || d == Dtype::kI64;
-  const bool changes = (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) || (spec.rule == DtypeRule::kModulus && is_complex(d));
+  const bool changes =
+      (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) || (spec.rule == DtypeRule::kModulus && is_complex(d));
   return !native || changes || (spec.no_complex && is_complex(d)) ? Dtype::kNone : d;
 }
-static TT_INLINE bool is_plain(const ElementSpec& spec) { return !spec.masks && !spec.promote_params && spec.compute == Compute::kWiden; }
+static TT_INLINE bool is_plain(const ElementSpec& spec) {
+  return !spec.masks && !spec.promote_params && spec.compute == Compute::kWiden;
+}
 
 // False for a scalar that may not be one of dtype d.
 static TT_INLINE bool is_plain(const Param& p, Dtype d) {
@@ -236,9 +248,11 @@ static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins, const 
   return is_plain(p0, d) || !spec.factor ? d : Dtype::kNone;
 }
 
-static TT_INLINE void run_plain(const ElementSpec& spec, Dtype d, Tensor& out, Operands ins, const Param& p0, const Param& p1) {
+static TT_INLINE void run_plain(const ElementSpec& spec, Dtype d, Tensor& out, Operands ins, const Param& p0,
+                                const Param& p1) {
   ElementPlan plan;
-  plan.n = out.numel, plan.n_operands = int32_t(ins.size()) + 1, plan.compute = int32_t(d), plan.dense = true, plan.ndim = 0;
+  plan.n = out.numel, plan.n_operands = int32_t(ins.size()) + 1, plan.compute = int32_t(d), plan.dense = true,
+  plan.ndim = 0;
   memset(plan.scalar_in, 0, sizeof plan.scalar_in);
   plan.dtype[0] = int32_t(out.dtype), plan.ptr[0] = out.data;
   int k = 1;
@@ -275,7 +289,8 @@ TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0, con
 }
 
 TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, const Param& p0) {
-  const bool alike = a.dtype == b.dtype && a.dense() && a.is_cpu() && b.is_cpu() && a.numel != 0 && same_dims(a, b) && is_plain(spec);
+  const bool alike =
+      a.dtype == b.dtype && a.dense() && a.is_cpu() && b.is_cpu() && a.numel != 0 && same_dims(a, b) && is_plain(spec);
   const Dtype d = alike ? taken_plainly(spec, a.dtype) : Dtype::kNone;
   if (d == Dtype::kNone || !(is_plain(p0, d) || !spec.factor)) return element_any(spec, {a, b}, p0, kNoParam);
   TensorRef out = new_like(a, spec.rule == DtypeRule::kBool ? Dtype::kBool : d);
@@ -295,9 +310,12 @@ static void check_overlap(const ElementSpec& spec, const Tensor& dst, Operands i
   for (const Operand& o : ins) {
     if (!o.t || o.t == &dst || !may_share_memory(dst, *o.t)) continue;
     if (o.t->data == dst.data && same_geometry(dst, *o.t) && o.t->dtype == dst.dtype) continue;
-    if (o.t->contiguous() && dst.contiguous() && o.t->data == dst.data && o.t->dtype == dst.dtype && o.t->numel == dst.numel) continue;
+    if (o.t->contiguous() && dst.contiguous() && o.t->data == dst.data && o.t->dtype == dst.dtype &&
+        o.t->numel == dst.numel)
+      continue;
     const char* name = arg_name(spec, &o - ins.begin());
-    fail_arg(TT_INVALID_ARG, name, "{} shares memory with the tensor that is written, but not element for element: clone it first", name);
+    fail_arg(TT_INVALID_ARG, name,
+             "{} shares memory with the tensor that is written, but not element for element: clone it first", name);
   }
 }
 
@@ -306,26 +324,32 @@ static bool plainly_safe(const Tensor& dst, Operands ins) {
   if (!dst.storage->writable || !dst.dense()) return false;
   const char* end = dst.data + dst.numel * dst.item_size();
   for (const Operand& o : ins)
-    if (o.t && o.t->data != dst.data && o.t->data < end && dst.data < o.t->data + o.t->numel * o.t->item_size()) return false;
+    if (o.t && o.t->data != dst.data && o.t->data < end && dst.data < o.t->data + o.t->numel * o.t->item_size())
+      return false;
   return true;
 }
 
 void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0, const Param& p1) {
-  if (Dtype d = plain_dtype(spec, ins, p0); d == self.dtype && spec.rule != DtypeRule::kBool && plainly_safe(self, ins) && ins.begin()->t == &self) {
+  if (Dtype d = plain_dtype(spec, ins, p0);
+      d == self.dtype && spec.rule != DtypeRule::kBool && plainly_safe(self, ins) && ins.begin()->t == &self) {
     run_plain(spec, d, self, ins, p0, p1);
     return self.bump_version();
   }
   Types types = types_of(spec, ins, p0, p1);
   Device device = result_device(spec, ins);
-  if (!(device == self.device)) fail_arg(TT_DEVICE, "self", "self is on {}, the result on {}: must be on one device", fmt(self.device), fmt(device));
+  if (!(device == self.device))
+    fail_arg(TT_DEVICE, "self", "self is on {}, the result on {}: must be on one device", fmt(self.device),
+             fmt(device));
   if (!can_cast(types.out, self.dtype))
-    fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place", fmt(self.dtype), fmt(types.out));
+    fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place", fmt(self.dtype),
+             fmt(types.out));
   if (spec.rule == DtypeRule::kModulus && is_complex(self.dtype))
     fail_arg(TT_DTYPE, "self", "self is {}: the result is real and cannot be written in place", fmt(self.dtype));
   int i = 0;
   for (const Operand& o : ins) {
     if (!broadcastable_to(sizes_of(o), self.sizes()))
-      fail_arg(TT_SHAPE, "self", "self is {}, {} is {}: the result's shape must be self's", self.sizes(), arg_name(spec, i), sizes_of(o));
+      fail_arg(TT_SHAPE, "self", "self is {}, {} is {}: the result's shape must be self's", self.sizes(),
+               arg_name(spec, i), sizes_of(o));
     i++;
   }
   check_writable(self, "self");
@@ -335,17 +359,21 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const 
 }
 
 void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0, const Param& p1) {
-  if (Dtype d = plain_dtype(spec, ins, p0); d == dst.dtype && spec.rule != DtypeRule::kBool && same_geometry(dst, first_tensor(ins)) &&
-                                        dst.is_cpu() && plainly_safe(dst, ins)) {
+  if (Dtype d = plain_dtype(spec, ins, p0); d == dst.dtype && spec.rule != DtypeRule::kBool &&
+                                            same_geometry(dst, first_tensor(ins)) && dst.is_cpu() &&
+                                            plainly_safe(dst, ins)) {
     run_plain(spec, d, dst, ins, p0, p1);
     return dst.bump_version();
   }
   Types types = types_of(spec, ins, p0, p1);
   Device device = result_device(spec, ins);
   Shape shape = result_shape(spec, ins);
-  if (!same(dst.sizes(), shape)) fail_arg(TT_SHAPE, "dst", "dst is {}, the result is {}: must be equal", dst.sizes(), Ints(shape));
-  if (dst.dtype != types.out) fail_arg(TT_DTYPE, "dst", "dst is {}, the result is {}: must be equal", fmt(dst.dtype), fmt(types.out));
-  if (!(dst.device == device)) fail_arg(TT_DEVICE, "dst", "dst is on {}, the inputs on {}: must be on one device", fmt(dst.device), fmt(device));
+  if (!same(dst.sizes(), shape))
+    fail_arg(TT_SHAPE, "dst", "dst is {}, the result is {}: must be equal", dst.sizes(), Ints(shape));
+  if (dst.dtype != types.out)
+    fail_arg(TT_DTYPE, "dst", "dst is {}, the result is {}: must be equal", fmt(dst.dtype), fmt(types.out));
+  if (!(dst.device == device))
+    fail_arg(TT_DEVICE, "dst", "dst is on {}, the inputs on {}: must be on one device", fmt(dst.device), fmt(device));
   check_writable(dst, "dst");
   check_overlap(spec, dst, ins);
   run(spec, types, dst, ins, p0, p1);

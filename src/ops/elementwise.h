@@ -29,11 +29,12 @@ struct ElementSpec {
   const Kernel* kernel;
   DtypeRule rule;
   Compute compute;
-  bool no_complex;   // complex operands are refused
+  bool no_complex;      // complex operands are refused
   bool promote_params;  // the functor's scalars take part in promotion
-  bool factor;       // the functor's scalar multiplies operands: of a kind and size that their dtype has, bool only for bools
-  uint8_t masks;     // bit i: input i is a bool mask, outside promotion
-  uint8_t no_bool;   // status of a call with a bool operand; 0: bools are taken
+  bool
+      factor;  // the functor's scalar multiplies operands: of a kind and size that their dtype has, bool only for bools
+  uint8_t masks;      // bit i: input i is a bool mask, outside promotion
+  uint8_t no_bool;    // status of a call with a bool operand; 0: bools are taken
   const char* names;  // of the operands, then of the functor's scalars, each ended by a zero
 };
 
@@ -58,8 +59,10 @@ struct Param {
 inline constexpr Param kNoParam;
 
 TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0 = kNoParam, const Param& p1 = kNoParam);
-void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0 = kNoParam, const Param& p1 = kNoParam);
-void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0 = kNoParam, const Param& p1 = kNoParam);
+void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0 = kNoParam,
+                     const Param& p1 = kNoParam);
+void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0 = kNoParam,
+                  const Param& p1 = kNoParam);
 // element_op for two tensors, with the short way for equal dense operands in front.
 TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, const Param& p0 = kNoParam);
 

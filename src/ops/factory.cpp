@@ -15,7 +15,8 @@ void fill_arange(Tensor& dst, const Scalar& start, const Scalar& step) {
   const bool ints = category(dst.dtype) < 2 && !start.is_float() && !step.is_float();
   const double from = start.real(), by = step.real();
   ArangePlan plan;
-  build_arange(&plan, int32_t(dst.dtype), dst.numel, dst.data, ints ? start.i : start.to_int(), ints ? step.i : step.to_int(), from, by);
+  build_arange(&plan, int32_t(dst.dtype), dst.numel, dst.data, ints ? start.i : start.to_int(),
+               ints ? step.i : step.to_int(), from, by);
   launch_stages(kernel_fill_arange, dst.device, &plan.run);
 }
 
@@ -41,8 +42,12 @@ static TensorRef filled(TensorRef t, const Scalar& value) {
 }
 
 TensorRef empty(Call, Ints size, Dtype dtype, Opt<Device> device) { return make(size, or_f32(dtype), or_cpu(device)); }
-TensorRef zeros(Call, Ints size, Dtype dtype, Opt<Device> device) { return filled(make(size, or_f32(dtype), or_cpu(device)), 0); }
-TensorRef ones(Call, Ints size, Dtype dtype, Opt<Device> device) { return filled(make(size, or_f32(dtype), or_cpu(device)), 1); }
+TensorRef zeros(Call, Ints size, Dtype dtype, Opt<Device> device) {
+  return filled(make(size, or_f32(dtype), or_cpu(device)), 0);
+}
+TensorRef ones(Call, Ints size, Dtype dtype, Opt<Device> device) {
+  return filled(make(size, or_f32(dtype), or_cpu(device)), 1);
+}
 TensorRef full(Call, Ints size, const Scalar& value, Dtype dtype, Opt<Device> device) {
   return filled(make(size, dtype == Dtype::kNone ? value.natural_dtype() : dtype, or_cpu(device)), value);
 }
@@ -52,8 +57,12 @@ static TensorRef like(const Tensor& t, Dtype dtype, const Opt<Device>& device) {
   return new_strided(t.sizes(), t.dense() ? t.strides() : Ints{}, dtype, device.or_else(t.device));
 }
 TensorRef empty_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) { return like(self, dtype, device); }
-TensorRef zeros_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) { return filled(like(self, dtype, device), 0); }
-TensorRef ones_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) { return filled(like(self, dtype, device), 1); }
+TensorRef zeros_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) {
+  return filled(like(self, dtype, device), 0);
+}
+TensorRef ones_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) {
+  return filled(like(self, dtype, device), 1);
+}
 TensorRef full_like(Call, const Tensor& self, const Scalar& value, Dtype dtype, Opt<Device> device) {
   return filled(like(self, dtype, device), value);
 }
@@ -62,13 +71,19 @@ TensorRef full_like(Call, const Tensor& self, const Scalar& value, Dtype dtype, 
 static int64_t arange_size(const Scalar& start, const Scalar& end, const Scalar& step) {
   const char* complex = start.is_complex() ? "start" : end.is_complex() ? "end" : step.is_complex() ? "step" : nullptr;
   if (complex) fail_arg(TT_DTYPE, complex, "{} is complex: must be real", complex);
-  if (step.is_zero() || step.real() != step.real()) fail_arg(TT_INVALID_ARG, "step", "step is {}: must not be 0", step.real());
-  if (!isfinite(start.real()) || !isfinite(end.real())) fail_arg(TT_INVALID_ARG, isfinite(start.real()) ? "end" : "start", "start is {}, end is {}: must be finite", start.real(), end.real());
+  if (step.is_zero() || step.real() != step.real())
+    fail_arg(TT_INVALID_ARG, "step", "step is {}: must not be 0", step.real());
+  if (!isfinite(start.real()) || !isfinite(end.real()))
+    fail_arg(TT_INVALID_ARG, isfinite(start.real()) ? "end" : "start", "start is {}, end is {}: must be finite",
+             start.real(), end.real());
   if ((step.real() > 0) != (end.real() >= start.real()) && end.real() != start.real())
-    fail_arg(TT_INVALID_ARG, "step", "start is {}, end is {}, step is {}: the sign of step leads away from end", start.real(), end.real(), step.real());
+    fail_arg(TT_INVALID_ARG, "step", "start is {}, end is {}, step is {}: the sign of step leads away from end",
+             start.real(), end.real(), step.real());
   if (start.is_float() || end.is_float() || step.is_float()) {
     double n = ceil((end.real() - start.real()) / step.real());
-    if (!(n < 0x1p62)) fail_arg(TT_SHAPE, "end", "start is {}, end is {}, step is {}: {} elements are too many", start.real(), end.real(), step.real(), n);
+    if (!(n < 0x1p62))
+      fail_arg(TT_SHAPE, "end", "start is {}, end is {}, step is {}: {} elements are too many", start.real(),
+               end.real(), step.real(), n);
     return int64_t(n);
   }
   __int128 span = __int128(end.i) - start.i, by = step.i;
@@ -102,7 +117,8 @@ TensorRef linspace(Call, const Scalar& start, const Scalar& end, int64_t steps, 
   const bool complex_range = start.is_complex() || end.is_complex();
   if (steps < 0) fail_arg(TT_INVALID_ARG, "steps", "steps is {}: must not be negative", steps);
   if (dtype == Dtype::kNone) dtype = complex_range ? Dtype::kC64 : Dtype::kF32;
-  if (complex_range && !is_complex(dtype)) fail_arg(TT_DTYPE, "dtype", "start or end is complex, dtype is {}: must be complex", fmt(dtype));
+  if (complex_range && !is_complex(dtype))
+    fail_arg(TT_DTYPE, "dtype", "start or end is complex, dtype is {}: must be complex", fmt(dtype));
   const bool whole = category(dtype) < 2;  // integers: the bounds are cut first
   check_fits(start, dtype, "start"), check_fits(end, dtype, "end");
   const Scalar a = whole ? Scalar(start.to_int()) : start, b = whole ? Scalar(end.to_int()) : end;

@@ -13,15 +13,15 @@ using Inputs = std::initializer_list<const Tensor*>;
 
 void check_same_device(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name);
 void check_dtype_float(const Tensor& t, const char* arg);
-void check_index_dtype(const Tensor& t, const char* arg);  // int64 or int32
+void check_index_dtype(const Tensor& t, const char* arg);        // int64 or int32
 void check_fits(const Scalar& value, Dtype d, const char* arg);  // a number that is stored as a d
-void check_writable(const Tensor& t, const char* arg);     // no two indices at one address, storage not read-only
+void check_writable(const Tensor& t, const char* arg);           // no two indices at one address, storage not read-only
 
 // A view of src with this geometry, linked to its base while gradients are recorded.
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data);
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
-// op_as_strided once a view has been made, before that NULL. Autograd rebuilds the nodes of stale views with it; through a
-// pointer, so that a program without views links neither as_strided nor its gradient.
+// op_as_strided once a view has been made, before that NULL. Autograd rebuilds the nodes of stale views with it;
+// through a pointer, so that a program without views links neither as_strided nor its gradient.
 extern Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views;
 
 // p + bytes, where p is NULL on META.

@@ -7,7 +7,8 @@ namespace TT_NS {
 static void last_strides(Ints sizes, int64_t* strides) {
   const int64_t c = sizes[1], h = sizes[2], w = sizes[3];
   auto at_least_1 = [](int64_t n) { return n > 1 ? n : 1; };
-  strides[1] = 1, strides[3] = at_least_1(c), strides[2] = strides[3] * at_least_1(w), strides[0] = strides[2] * at_least_1(h);
+  strides[1] = 1, strides[3] = at_least_1(c), strides[2] = strides[3] * at_least_1(w),
+  strides[0] = strides[2] * at_least_1(h);
 }
 
 // As PyTorch's suggest_memory_format: sizes of 1 do not decide, save where the strides say nothing else.

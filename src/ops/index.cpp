@@ -23,7 +23,8 @@ static void check_devices(const Tensor& self, const Tensor& index, const Tensor*
   if (src) check_same_device(self, "self", *src, src_name);
 }
 static void check_same_dtype(const Tensor& self, const Tensor& src, const char* arg) {
-  if (self.dtype != src.dtype) fail_arg(TT_DTYPE, arg, "self is {}, {} is {}: must be equal", fmt(self.dtype), arg, fmt(src.dtype));
+  if (self.dtype != src.dtype)
+    fail_arg(TT_DTYPE, arg, "self is {}, {} is {}: must be equal", fmt(self.dtype), arg, fmt(src.dtype));
 }
 
 // A copy of `t` if writing `dst` could change it.
@@ -50,7 +51,8 @@ static int64_t check_along(const Tensor& self, int64_t dim, const Tensor& index)
   const Geometry s(self), i(index);
   for (int64_t k = 0; k < s.ndim(); k++)
     if (k != d && i.size[k] > s.size[k])
-      fail_arg(TT_SHAPE, "index", "index is {}, self is {}: index must not be larger, except in dim {}", index.sizes(), self.sizes(), d);
+      fail_arg(TT_SHAPE, "index", "index is {}, self is {}: index must not be larger, except in dim {}", index.sizes(),
+               self.sizes(), d);
   check_indices(index, "index", 0, s.size[d]);
   return d;
 }
@@ -76,9 +78,11 @@ static int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& inde
   check_same_dtype(self, src, "src");
   if (index.numel == 0) return wrap_dim(dim, self.ndim);
   const Geometry s(src), i(index);
-  if (s.ndim() != i.ndim()) fail_arg(TT_SHAPE, "src", "src is {}, index is {}: must have as many dimensions", src.sizes(), index.sizes());
+  if (s.ndim() != i.ndim())
+    fail_arg(TT_SHAPE, "src", "src is {}, index is {}: must have as many dimensions", src.sizes(), index.sizes());
   for (int64_t k = 0; k < s.ndim(); k++)
-    if (i.size[k] > s.size[k]) fail_arg(TT_SHAPE, "src", "src is {}, index is {}: src must not be smaller", src.sizes(), index.sizes());
+    if (i.size[k] > s.size[k])
+      fail_arg(TT_SHAPE, "src", "src is {}, index is {}: src must not be smaller", src.sizes(), index.sizes());
   return check_along(self, dim, index);
 }
 
@@ -124,7 +128,8 @@ TensorRef front::scatter_fill(Call, const Tensor& self, int64_t dim, const Tenso
 // One position of `dim` after the other: within one, no target repeats.
 static TensorRef scatter_multiply(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   const int64_t d = check_scatter(self, dim, index, src), one[1] = {1};
-  TensorRef out = op::clone(self), at = index.ndim ? TensorRef::share(&index) : op::view(index, one), by = src.ndim ? TensorRef::share(&src) : op::view(src, one);
+  TensorRef out = op::clone(self), at = index.ndim ? TensorRef::share(&index) : op::view(index, one),
+            by = src.ndim ? TensorRef::share(&src) : op::view(src, one);
   if (index.numel == 0) return out;
   if (!self.ndim) out = op::view(out, one);
   for (int64_t e = 0; e < at->ndim; e++) by = op::slice(by, e, 0, at->size(e));
@@ -135,14 +140,16 @@ static TensorRef scatter_multiply(const Tensor& self, int64_t dim, const Tensor&
   return self.ndim ? std::move(out) : op::view(out, {});
 }
 
-TensorRef front::scatter(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce) {
+TensorRef front::scatter(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                         int64_t reduce) {
   if (reduce == kScatterAdd) return op::scatter_add(self, dim, index, src);
   if (reduce == kScatterMultiply) return scatter_multiply(self, dim, index, src);
   if (reduce) fail_arg(TT_INVALID_ARG, "reduce", "reduce is {}: must be none, add or multiply", reduce);
   return op::scatter_put(self, dim, index, src);
 }
 
-TensorRef front::scatter_value(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce) {
+TensorRef front::scatter_value(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
+                               int64_t reduce) {
   if (!reduce) return op::scatter_fill(self, dim, index, value);
   check_devices(self, index, nullptr, "");
   return scatter(c, self, dim, index, *number_as(value, self, index.sizes()), reduce);
@@ -154,7 +161,8 @@ static int64_t check_vector(const Tensor& self, int64_t dim, const Tensor& index
   const int64_t d = wrap_dim(dim, self.ndim);
   check_index_dtype(index, "index");
   if (index.ndim > 1) fail_arg(TT_SHAPE, "index", "index is {}: must be 1-D or 0-D", index.sizes());
-  if (self.ndim == 0 && index.numel != 1) fail_arg(TT_SHAPE, "index", "index is {}, self is 0-dim: exactly one index is needed", index.sizes());
+  if (self.ndim == 0 && index.numel != 1)
+    fail_arg(TT_SHAPE, "index", "index is {}, self is 0-dim: exactly one index is needed", index.sizes());
   const int64_t n = self.ndim ? self.size(d) : 1;
   check_indices(index, "index", from_end ? -n : 0, n);
   return d;
@@ -167,7 +175,8 @@ static void slices(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& 
   IndexNest nest;
   for (int64_t d = 0; d < ga.ndim(); d++) {
     const bool indexed = d == dim;
-    nest.add(indexed ? index.numel : ga.size[d], indexed ? 0 : ga.stride[d], gb.stride[d], indexed && index.ndim ? index.stride(0) * index.item_size() : 0);
+    nest.add(indexed ? index.numel : ga.size[d], indexed ? 0 : ga.stride[d], gb.stride[d],
+             indexed && index.ndim ? index.stride(0) * index.item_size() : 0);
   }
   run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]});
 }
@@ -190,21 +199,26 @@ static void check_source(const Tensor& self, int64_t* dim, const Tensor& index, 
   bool fits = s.ndim() == b.ndim() || (self.ndim == 0 && source.ndim <= 1);
   for (int64_t d = 0; fits && d < s.ndim(); d++) fits = b.size[d] == (d == *dim ? index.numel : s.size[d]);
   if (!fits)
-    fail_arg(TT_SHAPE, "source", "source is {}, self is {}, index has {} elements: source must be as self, with size {} in dim {}", source.sizes(), self.sizes(),
-             index.numel, index.numel, *dim);
+    fail_arg(TT_SHAPE, "source",
+             "source is {}, self is {}, index has {} elements: source must be as self, with size {} in dim {}",
+             source.sizes(), self.sizes(), index.numel, index.numel, *dim);
 }
 
 // Returns alpha * source.
-static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor& index, const Tensor& source,
+                                 const Scalar& alpha) {
   check_source(self, dim, index, source);
-  if (!can_cast(alpha.natural_dtype(), self.dtype)) fail_arg(TT_DTYPE, "alpha", "alpha is a {}, self is {}: it cannot be cast", fmt(alpha.natural_dtype()), fmt(self.dtype));
+  if (!can_cast(alpha.natural_dtype(), self.dtype))
+    fail_arg(TT_DTYPE, "alpha", "alpha is a {}, self is {}: it cannot be cast", fmt(alpha.natural_dtype()),
+             fmt(self.dtype));
   if (alpha.is_one()) return TensorRef::share(&source);
   MaskGuard no_grad(bit(kKeyAutograd));
   TensorRef scaled = op::mul(source, alpha);
   return scaled->dtype == self.dtype ? std::move(scaled) : op::to_dtype(*scaled, self.dtype);
 }
 
-TensorRef front::index_add(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+TensorRef front::index_add(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                           const Scalar& alpha) {
   TensorRef scaled = check_index_add(self, &dim, index, source, alpha), out = row_major_copy(self);
   slices(kernel_index_accumulate, *out, dim, index, *scaled);
   return out;
@@ -237,7 +251,8 @@ TensorRef front::index_fill(Call, const Tensor& self, int64_t dim, const Tensor&
 // By a mask of the filled indices: value's gradient counts each of them once.
 TensorRef front::index_fill_tensor(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
   if (value.ndim) fail_arg(TT_SHAPE, "value", "value is {}: must be 0-dim", value.sizes());
-  if (is_complex(value.dtype) && !is_complex(self.dtype)) fail_arg(TT_DTYPE, "value", "value is {}, self is {}: it cannot be cast", fmt(value.dtype), fmt(self.dtype));
+  if (is_complex(value.dtype) && !is_complex(self.dtype))
+    fail_arg(TT_DTYPE, "value", "value is {}, self is {}: it cannot be cast", fmt(value.dtype), fmt(self.dtype));
   check_devices(self, index, nullptr, "");
   const int64_t d = check_vector(self, dim, index, true);
   Shape shape;
@@ -255,7 +270,8 @@ TensorRef front::embedding(Call, const Tensor& weight, const Tensor& indices, Op
   check_same_device(weight, "weight", indices, "indices");
   check_index_dtype(indices, "indices");
   if (padding_idx.has && (padding_idx.value < -weight.size(0) || padding_idx.value >= weight.size(0)))
-    fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [{}, {})", padding_idx.value, -weight.size(0), weight.size(0));
+    fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [{}, {})", padding_idx.value,
+             -weight.size(0), weight.size(0));
   check_indices(indices, "indices", 0, weight.size(0));
   Shape shape(indices.sizes());
   shape.push_back(weight.size(1));
@@ -264,7 +280,8 @@ TensorRef front::embedding(Call, const Tensor& weight, const Tensor& indices, Op
   if (out->numel == 0) return out;
   const int64_t item = out->item_size();
   IndexNest nest;
-  for (int64_t d = 0; d < indices.ndim; d++) nest.add(shape[d], 0, out->stride(d) * item, indices.stride(d) * indices.item_size());
+  for (int64_t d = 0; d < indices.ndim; d++)
+    nest.add(shape[d], 0, out->stride(d) * item, indices.stride(d) * indices.item_size());
   nest.add(weight.size(1), weight.stride(1) * item, item, 0);
   run_index(kernel_index_get, nest, weight, weight.data, *out, indices, {weight.size(0), weight.stride(0) * item});
   return out;

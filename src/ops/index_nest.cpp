@@ -22,7 +22,8 @@ class FirstBad {
   TensorRef t_;
 };
 
-[[noreturn]] static TT_COLD void fail_position(const Tensor& index, Ints shape, Ints strides, int64_t position, const char* arg, int64_t low, int64_t size) {
+[[noreturn]] static TT_COLD void fail_position(const Tensor& index, Ints shape, Ints strides, int64_t position,
+                                               const char* arg, int64_t low, int64_t size) {
   Shape at(shape);
   char* p = index.data;
   for (int64_t d = shape.n - 1; d >= 0; d--) {
@@ -39,7 +40,8 @@ static Shape byte_strides(Ints strides, int64_t item) {
   return out;
 }
 
-static void check(IndexCheckPlan& plan, const Kernel& k, const Tensor& index, Ints shape, Ints strides, const char* arg) {
+static void check(IndexCheckPlan& plan, const Kernel& k, const Tensor& index, Ints shape, Ints strides,
+                  const char* arg) {
   if (plan.n == 0) return;
   FirstBad bad(index.device);
   plan.index = index.data, plan.first_bad = bad.data();
@@ -64,21 +66,25 @@ void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const 
   for (int64_t d = 1; d <= index.ndim; d++)
     if (index.size(-d) != 1) strides[shape.n - d] = index.stride(-d);
   IndexCheckPlan plan;
-  build_index_check(&plan, int32_t(shape.n), shape.ptr, byte_strides(strides, index.item_size()).data(), int32_t(index.dtype), dim.size);
+  build_index_check(&plan, int32_t(shape.n), shape.ptr, byte_strides(strides, index.item_size()).data(),
+                    int32_t(index.dtype), dim.size);
   plan.offsets = offsets.as<int64_t>(), plan.step = dim.step, plan.add = add;
   check(plan, kernel_index_offsets, index, shape, strides, arg);
 }
 
-void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data, const Tensor& b, const Tensor& index, const IndexedDim& dim) {
+void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data, const Tensor& b,
+               const Tensor& index, const IndexedDim& dim) {
   IndexPlan plan;
-  build_index(&plan, {int32_t(nest.size.size()), nest.size.data(), nest.a_stride.data(), nest.b_stride.data(), nest.index_stride.data(),
-                      dim.step, dim.size, int32_t(a.dtype), int32_t(index.dtype), &k != &kernel_index_get});
+  build_index(&plan, {int32_t(nest.size.size()), nest.size.data(), nest.a_stride.data(), nest.b_stride.data(),
+                      nest.index_stride.data(), dim.step, dim.size, int32_t(a.dtype), int32_t(index.dtype),
+                      &k != &kernel_index_get});
   plan.a = a_data, plan.b = b.data, plan.index = index.data;
   launch_stages(k, a.device, &plan.run);
 }
 
 TensorRef nonzero_positions(const Tensor& t, bool flat) {
-  if (t.device.type == TT_META) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is on meta: the shape of the result depends on its data");
+  if (t.device.type == TT_META)
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is on meta: the shape of the result depends on its data");
   TensorRef x = dense_input(t), total = new_tensor({}, Dtype::kI64, t.device);
   fill_elements(*total, 0);
   NonzeroPlan plan;

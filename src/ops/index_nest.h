@@ -1,4 +1,5 @@
-// Nests of positions that an index tensor addresses, and the check of indices: what all operators with index tensors share.
+// Nests of positions that an index tensor addresses, and the check of indices: what all operators with index tensors
+// share.
 #pragma once
 
 #include "ops/front.h"
@@ -24,10 +25,13 @@ void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t si
 // offsets (int64, contiguous, `shape`) = or += the byte offsets of index, which broadcasts to shape; checks as above.
 void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const IndexedDim& dim, bool add);
 
-// b = a[index] (kernel_index_get), a[index] = b (kernel_index_put) or a[index] += b (kernel_index_accumulate); indices are checked.
-void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data, const Tensor& b, const Tensor& index, const IndexedDim& dim);
+// b = a[index] (kernel_index_get), a[index] = b (kernel_index_put) or a[index] += b (kernel_index_accumulate); indices
+// are checked.
+void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data, const Tensor& b,
+               const Tensor& index, const IndexedDim& dim);
 
-// The positions of the elements that are not 0: (ndim, count) int64, or with `flat` (1, count) positions in row-major order.
+// The positions of the elements that are not 0: (ndim, count) int64, or with `flat` (1, count) positions in row-major
+// order.
 TensorRef nonzero_positions(const Tensor& t, bool flat);
 
 }  // namespace TT_NS

@@ -36,7 +36,8 @@ class Advanced {
     add_slices(0, first_);
     for (int64_t i = 0; i < index_shape_.size(); i++) {
       const int64_t d = index->ndim - index_shape_.size() + i;
-      nest.add(index_shape_[i], 0, b_stride[r++], d < 0 || index->size(d) == 1 ? 0 : index->stride(d) * index->item_size());
+      nest.add(index_shape_[i], 0, b_stride[r++],
+               d < 0 || index->size(d) == 1 ? 0 : index->stride(d) * index->item_size());
     }
     add_slices(first_, dims_.size());
     run_index(k, nest, a, a.data, b, index, dim);
@@ -73,11 +74,13 @@ class Advanced {
   // Handles the entry for dimension `dim`; returns the next one.
   int64_t add(int64_t dim, const Tensor* t) {
     const int64_t n = !t || !is_mask(*t) ? 1 : t->ndim;
-    if (dim + n > self_.ndim) fail_arg(TT_INDEX, "indices", "indices has entries for more than the {} dimensions of self", self_.ndim);
+    if (dim + n > self_.ndim)
+      fail_arg(TT_INDEX, "indices", "indices has entries for more than the {} dimensions of self", self_.ndim);
     if (!t) return keep(dim), dim + 1;
     TensorRef index = on_device(*t);
     if (is_mask(*t)) return add_mask(dim, *index);
-    if (category(t->dtype) != 1) fail_arg(TT_INDEX, "indices", "an index tensor is {}: must be integer or bool", fmt(t->dtype));
+    if (category(t->dtype) != 1)
+      fail_arg(TT_INDEX, "indices", "an index tensor is {}: must be integer or bool", fmt(t->dtype));
     if (index->dtype != Dtype::kI64 && index->dtype != Dtype::kI32) index = cast_input(*index, Dtype::kI64);
     take(self_.size(dim), stride(dim), std::move(index));
     return dim + 1;
@@ -94,7 +97,8 @@ class Advanced {
   int64_t add_mask(int64_t dim, const Tensor& mask) {
     const int64_t n = mask.ndim;
     if (!same(mask.sizes(), self_.sizes().slice(dim, dim + n)))
-      fail_arg(TT_INDEX, "indices", "a mask is {}: must have the sizes {} of the dimensions that it stands for", mask.sizes(), self_.sizes().slice(dim, dim + n));
+      fail_arg(TT_INDEX, "indices", "a mask is {}: must have the sizes {} of the dimensions that it stands for",
+               mask.sizes(), self_.sizes().slice(dim, dim + n));
     if (n == 0) fail_arg(TT_INDEX, "indices", "a mask is 0-dim: give it a dimension");
     bool one_run = true;
     for (int64_t d = dim; d + 1 < dim + n; d++) one_run &= stride(d) == stride(d + 1) * self_.size(d + 1);
@@ -119,7 +123,8 @@ class Advanced {
       if (first) first_ = d;
       const Ints sizes = dims_[d].index->sizes();
       if (!first && !compatible(sizes))
-        fail_arg(TT_INDEX, "indices", "index tensors have shapes {} and {}: must broadcast together", Ints(index_shape_), sizes);
+        fail_arg(TT_INDEX, "indices", "index tensors have shapes {} and {}: must broadcast together",
+                 Ints(index_shape_), sizes);
       index_shape_ = first ? Shape(sizes) : broadcast_shapes(index_shape_, sizes, "indices", "indices");
       first = false;
     }
@@ -176,11 +181,14 @@ TensorRef front::index(Call, const Tensor& self, TensorSpan indices) {
 static void put(Tensor& dst, TensorSpan indices, const Tensor& values, bool accumulate) {
   MaskGuard no_grad(bit(kKeyAutograd));
   Advanced a(dst, indices);
-  if (values.dtype != dst.dtype) fail_arg(TT_DTYPE, "values", "values is {}, self is {}: must be equal", fmt(values.dtype), fmt(dst.dtype));
-  TensorRef v = values.ndim == 0 && !(values.device == dst.device) ? op::to_device(values, dst.device) : TensorRef::share(&values);
+  if (values.dtype != dst.dtype)
+    fail_arg(TT_DTYPE, "values", "values is {}, self is {}: must be equal", fmt(values.dtype), fmt(dst.dtype));
+  TensorRef v = values.ndim == 0 && !(values.device == dst.device) ? op::to_device(values, dst.device)
+                                                                   : TensorRef::share(&values);
   check_same_device(dst, "self", *v, "values");
   if (!broadcastable_to(v->sizes(), a.shape()))
-    fail_arg(TT_SHAPE, "values", "values is {}: must broadcast to {}, the shape of self[indices]", v->sizes(), a.shape());
+    fail_arg(TT_SHAPE, "values", "values is {}: must broadcast to {}, the shape of self[indices]", v->sizes(),
+             a.shape());
   if (may_share_memory(*v, dst)) v = op::clone(*v);
   a.check_all_apart_from(dst);
   Shape strides;

@@ -9,11 +9,13 @@
 
 namespace TT_NS::front {
 
-// self = U diag(s) Vh with U (*, m, k), s (*, k), Vh (*, k, n), k = min(m, n). Computed in double; of a wide matrix its adjoint is decomposed.
+// self = U diag(s) Vh with U (*, m, k), s (*, k), Vh (*, k, n), k = min(m, n). Computed in double; of a wide matrix its
+// adjoint is decomposed.
 TensorTriple svd(Call, const Tensor& self) {
   MaskGuard no_grad(bit(kKeyAutograd));
   if (self.ndim < 2) fail_arg(TT_SHAPE, "self", "self is {}: must have at least two dimensions", self.sizes());
-  if (!is_differentiable(self.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or complex", fmt(self.dtype));
+  if (!is_differentiable(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or complex", fmt(self.dtype));
   const bool wide = self.size(-2) < self.size(-1), complex = is_complex(self.dtype);
   const int64_t m = self.size(wide ? -1 : -2), n = self.size(wide ? -2 : -1);
   Shape shape(self.sizes());
@@ -22,7 +24,8 @@ TensorTriple svd(Call, const Tensor& self) {
   TensorRef w = new_tensor(shape, d, self.device);
   copy_elements(*w, wide ? *op::conj(self) : *op::transpose(self, -2, -1));
   shape[self.ndim - 1] = n;
-  TensorRef v = new_tensor(shape, d, self.device), s = new_tensor(Ints(shape).slice(0, self.ndim - 1), Dtype::kF64, self.device);
+  TensorRef v = new_tensor(shape, d, self.device),
+            s = new_tensor(Ints(shape).slice(0, self.ndim - 1), Dtype::kF64, self.device);
   if (s->numel) {
     SvdPlan plan;
     one_stage(&plan.run, s->numel / n, row_grain(16 * m * n * n));
@@ -31,7 +34,9 @@ TensorTriple svd(Call, const Tensor& self) {
     launch_stages(kernel_svd, self.device, &plan.run);
   }
   TensorRef columns = op::transpose(wide ? *v : *w, -2, -1), rows = op::conj(wide ? *w : *v);
-  auto narrow = [&](const Tensor& t, Dtype to) { return t.dtype == to ? op::contiguous(t) : op::contiguous(*op::to_dtype(t, to)); };
+  auto narrow = [&](const Tensor& t, Dtype to) {
+    return t.dtype == to ? op::contiguous(t) : op::contiguous(*op::to_dtype(t, to));
+  };
   return {narrow(*columns, self.dtype), narrow(*s, real_of(self.dtype)), narrow(*rows, self.dtype)};
 }
 
@@ -45,7 +50,8 @@ TensorPair native_nuclear_norm(Call, const Tensor& self) {
 
 TensorRef nuclear_norm(Call, const Tensor& self, Ints dim, bool keepdim) {
   if (dim.n != 2 && (dim.n || self.ndim != 2))
-    fail_arg(TT_INVALID_ARG, "dim", "dim is {}, self is {}: the rows and the columns of matrices are two dimensions", dim, self.sizes());
+    fail_arg(TT_INVALID_ARG, "dim", "dim is {}, self is {}: the rows and the columns of matrices are two dimensions",
+             dim, self.sizes());
   const int64_t rows = dim.n ? wrap_dim(dim[0], self.ndim) : 0, columns = dim.n ? wrap_dim(dim[1], self.ndim) : 1;
   if (rows == columns) fail_arg(TT_INVALID_ARG, "dim", "dim is {}: the two must differ", dim);
   Shape order, kept;

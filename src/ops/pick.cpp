@@ -9,7 +9,10 @@ namespace TT_NS::front {
 // Column c of row r stands on the diagonal number c - r.
 static TensorRef triangle(const Tensor& self, int64_t diagonal, bool lower) {
   if (self.ndim < 2) fail_arg(TT_SHAPE, "self", "self is {}: must have at least 2 dimensions", self.sizes());
-  const int64_t rows = self.size(-2), columns = self.size(-1), from = diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal;
+  const int64_t rows = self.size(-2), columns = self.size(-1),
+                from = diagonal < -rows     ? -rows
+                       : diagonal > columns ? columns
+                                            : diagonal;
   TensorRef limit = op::unsqueeze(*op::arange(from, from + rows, 1, Dtype::kI64, self.device), 1);
   TensorRef column = op::arange(0, columns, 1, Dtype::kI64, self.device);
   return op::masked_fill(self, lower ? *op::gt(column, *limit) : *op::lt(column, *limit), 0);
@@ -38,7 +41,9 @@ TensorRef nonzero(Call, const Tensor& self) {
 }
 
 // Positions counted from the end, too.
-static TensorRef wrapped(const Tensor& indices, int64_t n) { return op::where(*op::lt(indices, 0), *op::add(indices, n), indices); }
+static TensorRef wrapped(const Tensor& indices, int64_t n) {
+  return op::where(*op::lt(indices, 0), *op::add(indices, n), indices);
+}
 
 TensorRef take_along_dim(Call, const Tensor& self, const Tensor& indices, Opt<int64_t> dim) {
   check_index_dtype(indices, "indices");
@@ -47,7 +52,8 @@ TensorRef take_along_dim(Call, const Tensor& self, const Tensor& indices, Opt<in
     return op::gather(op::reshape(self, flat), 0, op::reshape(wrapped(indices, self.numel), flat));
   }
   if (self.ndim != indices.ndim)
-    fail_arg(TT_SHAPE, "indices", "indices is {}, self is {}: must have as many dimensions", indices.sizes(), self.sizes());
+    fail_arg(TT_SHAPE, "indices", "indices is {}, self is {}: must have as many dimensions", indices.sizes(),
+             self.sizes());
   const int64_t d = wrap_dim(dim.value, self.ndim);
   if (self.ndim == 0) return op::gather(self, 0, wrapped(indices, 1));
   Shape of_self(self.sizes()), of_indices(indices.sizes());
@@ -61,7 +67,9 @@ TensorRef take_along_dim(Call, const Tensor& self, const Tensor& indices, Opt<in
 TensorRef one_hot(Call, const Tensor& self, int64_t num_classes) {
   if (self.dtype != Dtype::kI64) fail_arg(TT_DTYPE, "self", "self is {}: must be int64", fmt(self.dtype));
   if (num_classes < -1 || (num_classes < 1 && self.numel == 0))
-    fail_arg(TT_INVALID_ARG, "num_classes", "num_classes is {}, self has {} elements: must be positive, or -1 beside elements", num_classes, self.numel);
+    fail_arg(TT_INVALID_ARG, "num_classes",
+             "num_classes is {}, self has {} elements: must be positive, or -1 beside elements", num_classes,
+             self.numel);
   if (num_classes == -1) {
     const int64_t top = read_scalar(*op::max(self)).i;
     if (top == INT64_MAX) fail_arg(TT_INVALID_ARG, "self", "self holds {}: too many classes", top);

@@ -7,7 +7,8 @@ namespace TT_NS::front {
 
 // (C, L) or (N, C, L) as images.
 static TensorRef as_image(const Tensor& self) {
-  if (self.ndim != 2 && self.ndim != 3) fail_arg(TT_SHAPE, "self", "self is {}: must be (C, L) or (N, C, L)", self.sizes());
+  if (self.ndim != 2 && self.ndim != 3)
+    fail_arg(TT_SHAPE, "self", "self is {}: must be (C, L) or (N, C, L)", self.sizes());
   return op::unsqueeze(self, -2);
 }
 static TensorRef as_line(const Tensor& y) {
@@ -22,26 +23,34 @@ static void check_float(const Tensor& self) {
 struct Beside {
   int64_t v[2];
   int64_t n;
-  Beside(Ints given, const char* arg, int64_t row, bool required = false) : v{row, given.n ? given[0] : 0}, n(given.n ? 2 : 0) {
-    if (given.n > 1 || (required && !given.n)) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be one number", arg, given);
+  Beside(Ints given, const char* arg, int64_t row, bool required = false)
+      : v{row, given.n ? given[0] : 0}, n(given.n ? 2 : 0) {
+    if (given.n > 1 || (required && !given.n))
+      fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be one number", arg, given);
   }
   operator Ints() const { return {v, n}; }
 };
 
-TensorRef max_pool1d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
+TensorRef max_pool1d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation,
+                     bool ceil_mode) {
   check_float(self);
-  return as_line(*op::max_pool2d(*as_image(self), Beside(kernel_size, "kernel_size", 1, true), Beside(stride, "stride", 1), Beside(padding, "padding", 0),
+  return as_line(*op::max_pool2d(*as_image(self), Beside(kernel_size, "kernel_size", 1, true),
+                                 Beside(stride, "stride", 1), Beside(padding, "padding", 0),
                                  Beside(dilation, "dilation", 1), ceil_mode));
 }
-TensorPair max_pool1d_with_indices(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
+TensorPair max_pool1d_with_indices(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation,
+                                   bool ceil_mode) {
   check_float(self);
-  TensorPair r = op::max_pool2d_with_indices(*as_image(self), Beside(kernel_size, "kernel_size", 1, true), Beside(stride, "stride", 1),
-                                             Beside(padding, "padding", 0), Beside(dilation, "dilation", 1), ceil_mode);
+  TensorPair r = op::max_pool2d_with_indices(*as_image(self), Beside(kernel_size, "kernel_size", 1, true),
+                                             Beside(stride, "stride", 1), Beside(padding, "padding", 0),
+                                             Beside(dilation, "dilation", 1), ceil_mode);
   return {as_line(*r.first), as_line(*r.second)};
 }
-TensorRef avg_pool1d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, bool ceil_mode, bool count_include_pad) {
-  return as_line(*op::avg_pool2d(*as_image(self), Beside(kernel_size, "kernel_size", 1, true), Beside(stride, "stride", 1), Beside(padding, "padding", 0),
-                                 ceil_mode, count_include_pad));
+TensorRef avg_pool1d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, bool ceil_mode,
+                     bool count_include_pad) {
+  return as_line(*op::avg_pool2d(*as_image(self), Beside(kernel_size, "kernel_size", 1, true),
+                                 Beside(stride, "stride", 1), Beside(padding, "padding", 0), ceil_mode,
+                                 count_include_pad));
 }
 TensorRef adaptive_avg_pool1d(Call, const Tensor& self, Ints output_size) {
   return as_line(*op::adaptive_avg_pool2d(*as_image(self), Beside(output_size, "output_size", 1, true)));

@@ -1,4 +1,5 @@
-// Products of operands with a fixed number of dimensions: mm, bmm, mv, dot, outer by the general ones, baddbmm beside addmm in matmul.cpp.
+// Products of operands with a fixed number of dimensions: mm, bmm, mv, dot, outer by the general ones, baddbmm beside
+// addmm in matmul.cpp.
 #include "gen/fronts.h"
 #include "gen/ops.h"
 #include "ops/front.h"
@@ -6,10 +7,13 @@
 namespace TT_NS::front {
 
 static void check_ndim(const Tensor& t, int64_t ndim, const char* arg) {
-  if (t.ndim != ndim) fail_arg(TT_SHAPE, arg, "{} is {}: must have {} dimension{}", arg, t.sizes(), ndim, ndim == 1 ? "" : "s");
+  if (t.ndim != ndim)
+    fail_arg(TT_SHAPE, arg, "{} is {}: must have {} dimension{}", arg, t.sizes(), ndim, ndim == 1 ? "" : "s");
 }
 static void check_inner(const Tensor& a, int64_t n, const Tensor& b, int64_t m, const char* b_name) {
-  if (n != m) fail_arg(TT_SHAPE, b_name, "self is {}, {} is {}: the inner sizes {} and {} must be equal", a.sizes(), b_name, b.sizes(), n, m);
+  if (n != m)
+    fail_arg(TT_SHAPE, b_name, "self is {}, {} is {}: the inner sizes {} and {} must be equal", a.sizes(), b_name,
+             b.sizes(), n, m);
 }
 
 TensorRef mm(Call, const Tensor& self, const Tensor& mat2) {

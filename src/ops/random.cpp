@@ -85,7 +85,8 @@ static void check_std(double std) {
 }
 static void check_drawn(const Tensor& self, bool complex_too) {
   if (!(complex_too ? is_differentiable(self.dtype) : is_float(self.dtype)))
-    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating{}", fmt(self.dtype), complex_too ? " or complex" : "");
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating{}", fmt(self.dtype),
+             complex_too ? " or complex" : "");
 }
 
 void normal_(Call, Tensor& self, double mean, double std, Generator* generator) {
@@ -96,7 +97,8 @@ void uniform_(Call, Tensor& self, double low, double high, Generator* generator)
   check_drawn(self, true);
   check_fits(Scalar(low), real_of(self.dtype), "low"), check_fits(Scalar(high), real_of(self.dtype), "high");
   if (!(low <= high)) fail_arg(TT_INVALID_ARG, "low", "low is {}, high is {}: low must not be above high", low, high);
-  if (!__builtin_isfinite(high - low) || !fits(Scalar(high - low), real_of(self.dtype))) fail_arg(TT_INVALID_ARG, "high", "high - low is {}: no {} has this value", high - low, fmt(self.dtype));
+  if (!__builtin_isfinite(high - low) || !fits(Scalar(high - low), real_of(self.dtype)))
+    fail_arg(TT_INVALID_ARG, "high", "high - low is {}: no {} has this value", high - low, fmt(self.dtype));
   overwrite(kRandomUniform, self, generator, high - low, low);
 }
 void exponential_(Call, Tensor& self, double lambd, Generator* generator) {
@@ -110,9 +112,11 @@ void exponential_(Call, Tensor& self, double lambd, Generator* generator) {
 // drawn * std + mean: the generator moves on only if all of it succeeds.
 static TensorRef spread(TensorRef drawn, const Operand& mean, const Operand& std, Generator* generator) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  if (std.t && is_complex(std.t->dtype)) fail_arg(TT_NOT_IMPLEMENTED, "std", "std is {}: must be real", fmt(std.t->dtype));
+  if (std.t && is_complex(std.t->dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "std", "std is {}: must be real", fmt(std.t->dtype));
   const bool read = std.t && std.t->numel && std.t->device.type != TT_META;
-  if (read && !read_scalar(*op::all(op::ge(*std.t, 0))).i) fail_arg(TT_INVALID_ARG, "std", "std holds negative numbers");
+  if (read && !read_scalar(*op::all(op::ge(*std.t, 0))).i)
+    fail_arg(TT_INVALID_ARG, "std", "std holds negative numbers");
   RngGuard kept(generator);
   TensorRef z = filled(kRandomNormal, std::move(drawn), generator);
   TensorRef scaled = std.t ? op::mul(*z, *std.t) : op::mul(*z, *std.s);
@@ -163,8 +167,10 @@ static void check_range(int64_t low, int64_t high, Dtype d) {
   if (is_complex(d)) fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: must be real", fmt(d));
   if (low >= high) fail_arg(TT_INVALID_ARG, "high", "low is {}, high is {}: low must be below high", low, high);
   const bool negative = low < 0 && (d == Dtype::kU8 || d == Dtype::kBool), truth = d == Dtype::kBool && high > 2;
-  if (negative || !fits(Scalar(low), d)) fail_arg(TT_INVALID_ARG, "low", "low is {}: no {} has this value", low, fmt(d));
-  if (truth || !fits(Scalar(high - 1), d)) fail_arg(TT_INVALID_ARG, "high", "high is {}: no {} has the value below it", high, fmt(d));
+  if (negative || !fits(Scalar(low), d))
+    fail_arg(TT_INVALID_ARG, "low", "low is {}: no {} has this value", low, fmt(d));
+  if (truth || !fits(Scalar(high - 1), d))
+    fail_arg(TT_INVALID_ARG, "high", "high is {}: no {} has the value below it", high, fmt(d));
 }
 
 TensorRef randint(Call, int64_t low, int64_t high, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) {
@@ -173,7 +179,8 @@ TensorRef randint(Call, int64_t low, int64_t high, Ints size, Dtype dtype, Opt<D
   checked_numel(size, dtype, "size");
   return integers(new_tensor(size, dtype, device.or_else(kCpuDevice)), low, uint64_t(high) - uint64_t(low), generator);
 }
-TensorRef randint_like(Call, const Tensor& self, int64_t low, int64_t high, Dtype dtype, Opt<Device> device, Generator* generator) {
+TensorRef randint_like(Call, const Tensor& self, int64_t low, int64_t high, Dtype dtype, Opt<Device> device,
+                       Generator* generator) {
   if (dtype == Dtype::kNone) dtype = self.dtype;
   check_range(low, high, dtype);
   return integers(op::empty_like(self, dtype, device), low, uint64_t(high) - uint64_t(low), generator);
@@ -199,9 +206,11 @@ void random_(Call, Tensor& self, int64_t low, Opt<int64_t> high, Generator* gene
   check_writable(self, "self");
   const int64_t last = high.has ? high.value - (high.value > INT64_MIN) : counts_to(self.dtype);
   if (high.has) check_range(low, high.value, self.dtype);
-  else if (last != INT64_MAX || is_complex(self.dtype)) check_range(low, last + 1, is_float(self.dtype) ? Dtype::kF64 : self.dtype);
+  else if (last != INT64_MAX || is_complex(self.dtype))
+    check_range(low, last + 1, is_float(self.dtype) ? Dtype::kF64 : self.dtype);
   RngGuard drawn(generator);
-  copy_elements(self, *integers(new_tensor(self.sizes(), self.dtype, self.device), low, uint64_t(last) - uint64_t(low) + 1, generator));
+  copy_elements(self, *integers(new_tensor(self.sizes(), self.dtype, self.device), low,
+                                uint64_t(last) - uint64_t(low) + 1, generator));
   self.bump_version();
   drawn.done();
 }

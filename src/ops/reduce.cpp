@@ -21,7 +21,8 @@ static Shape reduced_shape(const Tensor& t, uint64_t mask, bool keepdim) {
   return out;
 }
 
-static void run_reduce(const Kernel& k, ReducePlan& plan, const Tensor& in, Tensor* out, Tensor* index, double divisor) {
+static void run_reduce(const Kernel& k, ReducePlan& plan, const Tensor& in, Tensor* out, Tensor* index,
+                       double divisor) {
   Workspace workspace(reduce_workspace_bytes(&plan), in.device);
   plan.in = in.data, plan.out = out ? out->data : nullptr, plan.index = index ? index->data : nullptr;
   plan.divisor = divisor, plan.workspace = workspace.data();
@@ -34,12 +35,14 @@ static void reduce(const Kernel& k, const Tensor& in, uint64_t mask, Tensor* out
   ReducePlan plan;
   const int64_t item = in.item_size();
   if (in.dense() && out && out->numel == 1 && (in.contiguous() || !index)) {  // all of one run
-    build_reduce(&plan, {1, &in.numel, &item, 1, int32_t(in.dtype), int32_t(out->dtype), nullptr, nullptr, index != nullptr});
+    build_reduce(&plan,
+                 {1, &in.numel, &item, 1, int32_t(in.dtype), int32_t(out->dtype), nullptr, nullptr, index != nullptr});
     return run_reduce(k, plan, in, out, index, divisor);
   }
   Shape strides(in.strides());
   for (int64_t& s : strides) s *= item;
-  build_reduce(&plan, {in.ndim, in.sizes_ptr(), strides.data(), mask, int32_t(in.dtype), int32_t(out ? out->dtype : in.dtype), nullptr, nullptr, index != nullptr});
+  build_reduce(&plan, {in.ndim, in.sizes_ptr(), strides.data(), mask, int32_t(in.dtype),
+                       int32_t(out ? out->dtype : in.dtype), nullptr, nullptr, index != nullptr});
   run_reduce(k, plan, in, out, index, divisor);
 }
 
@@ -74,15 +77,20 @@ TensorRef sum(Call, const Tensor& self, Dtype dtype) {
   }
   return add_up(self, {}, false, sum_dtype(self, dtype), false);
 }
-TensorRef sum_dim(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) { return add_up(self, dim, keepdim, sum_dtype(self, dtype), false); }
+TensorRef sum_dim(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) {
+  return add_up(self, dim, keepdim, sum_dtype(self, dtype), false);
+}
 
 static Dtype mean_dtype(const Tensor& t, Dtype asked) {
   Dtype d = asked == Dtype::kNone ? t.dtype : asked;
-  if (!is_differentiable(d)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: the mean needs a floating or complex dtype, give one", fmt(d));
+  if (!is_differentiable(d))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: the mean needs a floating or complex dtype, give one", fmt(d));
   return d;
 }
 TensorRef mean(Call, const Tensor& self, Dtype dtype) { return add_up(self, {}, false, mean_dtype(self, dtype), true); }
-TensorRef mean_dim(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) { return add_up(self, dim, keepdim, mean_dtype(self, dtype), true); }
+TensorRef mean_dim(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) {
+  return add_up(self, dim, keepdim, mean_dtype(self, dtype), true);
+}
 
 // ---- prod ----
 
@@ -92,14 +100,17 @@ static TensorRef multiply_up(const Tensor& self, uint64_t mask, bool keepdim, Dt
   reduce(kernel_reduce_prod, in, mask, out.get(), nullptr);
   return out;
 }
-TensorRef prod(Call, const Tensor& self, Dtype dtype) { return multiply_up(self, dim_mask({}, self.ndim, true), false, sum_dtype(self, dtype)); }
+TensorRef prod(Call, const Tensor& self, Dtype dtype) {
+  return multiply_up(self, dim_mask({}, self.ndim, true), false, sum_dtype(self, dtype));
+}
 TensorRef prod_dim(Call, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype) {
   const int64_t d = wrap_dim(dim, self.ndim);
   return multiply_up(self, self.ndim ? uint64_t(1) << d : 0, keepdim, sum_dtype(self, dtype));
 }
 
 TensorRef sum_to_size(Call, const Tensor& self, Ints size) {
-  if (!broadcastable_to(size, self.sizes())) fail_arg(TT_SHAPE, "size", "size is {}, self is {}: size must broadcast to self", size, self.sizes());
+  if (!broadcastable_to(size, self.sizes()))
+    fail_arg(TT_SHAPE, "size", "size is {}, self is {}: size must broadcast to self", size, self.sizes());
   Shape dims;
   int64_t extra = self.ndim - size.n;
   for (int64_t d = 0; d < self.ndim; d++)
@@ -112,17 +123,20 @@ TensorRef sum_to_size(Call, const Tensor& self, Ints size) {
 // ---- max, min ----
 
 static void check_real(const Tensor& t) {
-  if (is_complex(t.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order", fmt(t.dtype));
+  if (is_complex(t.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order", fmt(t.dtype));
 }
 static void check_not_empty(const Tensor& t, uint64_t mask) {
   for (int64_t d = 0; d < t.ndim; d++)
     if ((mask >> d & 1) && t.size(d) == 0)
-      fail_arg(t.ndim > 1 ? TT_INDEX : TT_INVALID_ARG, "self", "self is {}: the extreme over dimension {} of size 0 does not exist", t.sizes(), d);
+      fail_arg(t.ndim > 1 ? TT_INDEX : TT_INVALID_ARG, "self",
+               "self is {}: the extreme over dimension {} of size 0 does not exist", t.sizes(), d);
 }
 
 static TensorRef extreme(const Kernel& k, const Tensor& self, const char* what) {
   check_real(self);
-  if (self.numel == 0) fail_arg(TT_INVALID_ARG, "self", "self is {}: the {} of no elements does not exist", self.sizes(), what);
+  if (self.numel == 0)
+    fail_arg(TT_INVALID_ARG, "self", "self is {}: the {} of no elements does not exist", self.sizes(), what);
   TensorRef out = new_tensor({}, self.dtype, self.device);
   reduce(k, self, dim_mask({}, self.ndim, true), out.get(), nullptr);
   return out;
@@ -138,8 +152,12 @@ static TensorPair extreme_dim(const Kernel& k, const Tensor& self, int64_t dim, 
 }
 TensorRef max(Call, const Tensor& self) { return extreme(kernel_reduce_max, self, "maximum"); }
 TensorRef min(Call, const Tensor& self) { return extreme(kernel_reduce_min, self, "minimum"); }
-TensorPair max_dim(Call, const Tensor& self, int64_t dim, bool keepdim) { return extreme_dim(kernel_reduce_max_index, self, dim, keepdim); }
-TensorPair min_dim(Call, const Tensor& self, int64_t dim, bool keepdim) { return extreme_dim(kernel_reduce_min_index, self, dim, keepdim); }
+TensorPair max_dim(Call, const Tensor& self, int64_t dim, bool keepdim) {
+  return extreme_dim(kernel_reduce_max_index, self, dim, keepdim);
+}
+TensorPair min_dim(Call, const Tensor& self, int64_t dim, bool keepdim) {
+  return extreme_dim(kernel_reduce_min_index, self, dim, keepdim);
+}
 
 static TensorRef extreme_dims(const Kernel& k, const Tensor& self, Ints dim, bool keepdim) {
   check_real(self);
@@ -149,20 +167,32 @@ static TensorRef extreme_dims(const Kernel& k, const Tensor& self, Ints dim, boo
   reduce(k, self, self.ndim ? mask : 0, out.get(), nullptr);
   return out;
 }
-TensorRef amax(Call, const Tensor& self, Ints dim, bool keepdim) { return extreme_dims(kernel_reduce_max, self, dim, keepdim); }
-TensorRef amin(Call, const Tensor& self, Ints dim, bool keepdim) { return extreme_dims(kernel_reduce_min, self, dim, keepdim); }
+TensorRef amax(Call, const Tensor& self, Ints dim, bool keepdim) {
+  return extreme_dims(kernel_reduce_max, self, dim, keepdim);
+}
+TensorRef amin(Call, const Tensor& self, Ints dim, bool keepdim) {
+  return extreme_dims(kernel_reduce_min, self, dim, keepdim);
+}
 
 static TensorRef position(const Kernel& k, const Tensor& self, Opt<int64_t> dim, bool keepdim) {
   check_real(self);
-  uint64_t mask = !dim.has ? dim_mask({}, self.ndim, true) : self.ndim ? uint64_t(1) << wrap_dim(dim.value, self.ndim) : (wrap_dim(dim.value, 0), 0);
-  if (!dim.has && self.numel == 0) fail_arg(TT_INDEX, "self", "self is {}: the position among no elements needs a dimension of size > 0", self.sizes());
+  uint64_t mask = !dim.has    ? dim_mask({}, self.ndim, true)
+                  : self.ndim ? uint64_t(1) << wrap_dim(dim.value, self.ndim)
+                              : (wrap_dim(dim.value, 0), 0);
+  if (!dim.has && self.numel == 0)
+    fail_arg(TT_INDEX, "self", "self is {}: the position among no elements needs a dimension of size > 0",
+             self.sizes());
   check_not_empty(self, mask);
   TensorRef indices = new_tensor(reduced_shape(self, mask, keepdim), Dtype::kI64, self.device);
   reduce(k, self, mask, nullptr, indices.get());
   return indices;
 }
-TensorRef argmax(Call, const Tensor& self, Opt<int64_t> dim, bool keepdim) { return position(kernel_reduce_max_index, self, dim, keepdim); }
-TensorRef argmin(Call, const Tensor& self, Opt<int64_t> dim, bool keepdim) { return position(kernel_reduce_min_index, self, dim, keepdim); }
+TensorRef argmax(Call, const Tensor& self, Opt<int64_t> dim, bool keepdim) {
+  return position(kernel_reduce_max_index, self, dim, keepdim);
+}
+TensorRef argmin(Call, const Tensor& self, Opt<int64_t> dim, bool keepdim) {
+  return position(kernel_reduce_min_index, self, dim, keepdim);
+}
 
 // ---- any, all ----
 
@@ -175,8 +205,12 @@ static TensorRef truth(const Kernel& k, const Tensor& self, uint64_t mask, bool 
   return bytes;
 }
 TensorRef any(Call, const Tensor& self) { return truth(kernel_reduce_any, self, dim_mask({}, self.ndim, true), false); }
-TensorRef any_dim(Call, const Tensor& self, Ints dim, bool keepdim) { return truth(kernel_reduce_any, self, dim_mask(dim, self.ndim, true), keepdim); }
+TensorRef any_dim(Call, const Tensor& self, Ints dim, bool keepdim) {
+  return truth(kernel_reduce_any, self, dim_mask(dim, self.ndim, true), keepdim);
+}
 TensorRef all(Call, const Tensor& self) { return truth(kernel_reduce_all, self, dim_mask({}, self.ndim, true), false); }
-TensorRef all_dim(Call, const Tensor& self, Ints dim, bool keepdim) { return truth(kernel_reduce_all, self, dim_mask(dim, self.ndim, true), keepdim); }
+TensorRef all_dim(Call, const Tensor& self, Ints dim, bool keepdim) {
+  return truth(kernel_reduce_all, self, dim_mask(dim, self.ndim, true), keepdim);
+}
 
 }  // namespace TT_NS::front

@@ -9,13 +9,15 @@ namespace TT_NS::front {
 
 // out[outer][dim][inner] from a (and b) of the same shape.
 static TensorRef along_rows(const Kernel& k, const Tensor& a, const Tensor* b, int64_t dim) {
-  if (!is_float(a.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating, give a dtype", fmt(a.dtype));
+  if (!is_float(a.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating, give a dtype", fmt(a.dtype));
   const int64_t d = wrap_dim(dim, a.ndim);
   TensorRef x = dense_input(a), y = b ? cast_input(*b, a.dtype) : TensorRef();
   TensorRef out = new_tensor(a.sizes(), a.dtype, a.device);
   if (out->numel == 0) return out;
   const Ints sizes = a.sizes();
-  const int64_t inner = a.ndim ? numel_of(sizes.slice(d + 1, a.ndim)) : 1, outer = a.ndim ? numel_of(sizes.slice(0, d)) : 1;
+  const int64_t inner = a.ndim ? numel_of(sizes.slice(d + 1, a.ndim)) : 1,
+                outer = a.ndim ? numel_of(sizes.slice(0, d)) : 1;
   SoftmaxPlan plan;
   build_softmax(&plan, int32_t(a.dtype), outer, a.ndim ? sizes[d] : 1, inner);
   split_softmax(&plan, b != nullptr);
@@ -26,10 +28,18 @@ static TensorRef along_rows(const Kernel& k, const Tensor& a, const Tensor* b, i
   return out;
 }
 
-TensorRef native_softmax(Call, const Tensor& self, int64_t dim) { return along_rows(kernel_softmax, self, nullptr, dim); }
-TensorRef native_log_softmax(Call, const Tensor& self, int64_t dim) { return along_rows(kernel_log_softmax, self, nullptr, dim); }
-TensorRef softmax_backward(Call, const Tensor& grad, const Tensor& y, int64_t dim) { return along_rows(kernel_softmax_backward, grad, &y, dim); }
-TensorRef log_softmax_backward(Call, const Tensor& grad, const Tensor& y, int64_t dim) { return along_rows(kernel_log_softmax_backward, grad, &y, dim); }
+TensorRef native_softmax(Call, const Tensor& self, int64_t dim) {
+  return along_rows(kernel_softmax, self, nullptr, dim);
+}
+TensorRef native_log_softmax(Call, const Tensor& self, int64_t dim) {
+  return along_rows(kernel_log_softmax, self, nullptr, dim);
+}
+TensorRef softmax_backward(Call, const Tensor& grad, const Tensor& y, int64_t dim) {
+  return along_rows(kernel_softmax_backward, grad, &y, dim);
+}
+TensorRef log_softmax_backward(Call, const Tensor& grad, const Tensor& y, int64_t dim) {
+  return along_rows(kernel_log_softmax_backward, grad, &y, dim);
+}
 
 TensorRef softmax(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   return dtype == Dtype::kNone ? op::native_softmax(self, dim) : op::native_softmax(*op::to(self, dtype), dim);

@@ -42,10 +42,8 @@ TensorRef cumsum(Call, const Tensor& self, int64_t dim, Dtype dtype) {
     for (int64_t k = d + 1; k < self.ndim; k++) inner *= self.size(k);
     const int64_t outer = self.numel / n / inner;
     ScanPlan plan;
-    if (is_complex(x->dtype))
-      build_scan(&plan, int32_t(real_of(x->dtype)), outer, n, 2 * inner);
-    else
-      build_scan(&plan, int32_t(x->dtype), outer, n, inner);
+    if (is_complex(x->dtype)) build_scan(&plan, int32_t(real_of(x->dtype)), outer, n, 2 * inner);
+    else build_scan(&plan, int32_t(x->dtype), outer, n, inner);
     Workspace sums(scan_workspace_bytes(&plan), self.device);
     plan.in = x->data, plan.out = out->data, plan.sums = sums.data();
     launch_stages(kernel_cumsum, self.device, &plan.run);

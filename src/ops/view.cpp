@@ -13,7 +13,8 @@ TensorRef view(Call, const Tensor& self, Ints size) {
   Shape strides;
   strides.resize(to.size());
   if (!view_strides(self.sizes(), self.strides(), to, strides.data()))
-    fail_arg(TT_INVALID_ARG, "size", "self has shape {} and strides {}: {} is no view of it, use reshape", self.sizes(), self.strides(), Ints(to));
+    fail_arg(TT_INVALID_ARG, "size", "self has shape {} and strides {}: {} is no view of it, use reshape", self.sizes(),
+             self.strides(), Ints(to));
   return make_view(self, to, strides, self.data);
 }
 
@@ -33,12 +34,14 @@ TensorRef transpose(Call, const Tensor& self, int64_t dim0, int64_t dim1) {
 }
 
 TensorRef t(Call, const Tensor& self) {
-  if (self.ndim > 2) fail_arg(TT_SHAPE, "self", "self has {} dims, at most 2 are allowed: use transpose or permute", self.ndim);
+  if (self.ndim > 2)
+    fail_arg(TT_SHAPE, "self", "self has {} dims, at most 2 are allowed: use transpose or permute", self.ndim);
   return op::transpose(self, 0, self.ndim == 2 ? 1 : 0);
 }
 
 TensorRef permute(Call, const Tensor& self, Ints dims) {
-  if (dims.n != self.ndim) fail_arg(TT_INVALID_ARG, "dims", "dims is {}, self has {} dims: one entry each is needed", dims, self.ndim);
+  if (dims.n != self.ndim)
+    fail_arg(TT_INVALID_ARG, "dims", "dims is {}, self has {} dims: one entry each is needed", dims, self.ndim);
   dim_mask(dims, self.ndim, false, "dims");
   Shape sizes, strides;
   for (int64_t d : dims) {
@@ -50,7 +53,9 @@ TensorRef permute(Call, const Tensor& self, Ints dims) {
 
 TensorRef expand(Call, const Tensor& self, Ints size) {
   int64_t extra = size.n - self.ndim;
-  if (extra < 0 || size.n > kMaxDims) fail_arg(TT_SHAPE, "size", "size is {}, self is {}: needs at least self's {} entries, at most 64", size, self.sizes(), self.ndim);
+  if (extra < 0 || size.n > kMaxDims)
+    fail_arg(TT_SHAPE, "size", "size is {}, self is {}: needs at least self's {} entries, at most 64", size,
+             self.sizes(), self.ndim);
   Shape sizes(size), strides;
   strides.resize(size.n, 0);
   for (int64_t d = 0; d < size.n; d++) {
@@ -61,7 +66,8 @@ TensorRef expand(Call, const Tensor& self, Ints size) {
     } else if (size[d] < 0) {
       fail_arg(TT_SHAPE, "size", "size is {}: sizes must not be negative", size);
     } else if (have != 1 && size[d] != have) {
-      fail_arg(TT_SHAPE, "size", "size is {}, self is {}: dimension {} has size {}, not 1", size, self.sizes(), own, have);
+      fail_arg(TT_SHAPE, "size", "size is {}, self is {}: dimension {} has size {}, not 1", size, self.sizes(), own,
+               have);
     }
     if (own >= 0 && (have != 1 || sizes[d] == 1)) strides[d] = self.stride(own);
   }
@@ -76,7 +82,9 @@ static TensorRef squeeze_mask(const Tensor& self, uint64_t mask) {
   return make_view(self, sizes, strides, self.data);
 }
 TensorRef squeeze(Call, const Tensor& self) { return squeeze_mask(self, ~uint64_t(0)); }
-TensorRef squeeze_dims(Call, const Tensor& self, Ints dim) { return squeeze_mask(self, dim_mask(dim, self.ndim, false)); }
+TensorRef squeeze_dims(Call, const Tensor& self, Ints dim) {
+  return squeeze_mask(self, dim_mask(dim, self.ndim, false));
+}
 
 TensorRef unsqueeze(Call, const Tensor& self, int64_t dim) {
   if (self.ndim == kMaxDims) fail_arg(TT_SHAPE, "self", "self has {} dims already", self.ndim);
@@ -118,7 +126,8 @@ TensorRef slice(Call, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<i
 
 // The elements of a geometry must lie inside the storage.
 static void check_inside(const Tensor& self, Ints size, Ints stride, int64_t offset) {
-  if (size.n != stride.n) fail_arg(TT_INVALID_ARG, "stride", "size is {}, stride is {}: must have equal lengths", size, stride);
+  if (size.n != stride.n)
+    fail_arg(TT_INVALID_ARG, "stride", "size is {}, stride is {}: must have equal lengths", size, stride);
   int64_t n = checked_numel(size, self.dtype, "size"), last = offset;
   for (int64_t s : stride)
     if (s < 0) fail_arg(TT_INVALID_ARG, "stride", "stride is {}: strides must not be negative", stride);
@@ -126,15 +135,18 @@ static void check_inside(const Tensor& self, Ints size, Ints stride, int64_t off
   if (n == 0) return;
   int64_t room = self.storage->bytes / self.item_size(), step;
   for (int64_t d = 0; d < size.n; d++)
-    if (__builtin_mul_overflow(size[d] - 1, stride[d], &step) || __builtin_add_overflow(last, step, &last)) last = INT64_MAX, d = size.n;
+    if (__builtin_mul_overflow(size[d] - 1, stride[d], &step) || __builtin_add_overflow(last, step, &last))
+      last = INT64_MAX, d = size.n;
   if (last >= room)
-    fail_arg(TT_INVALID_ARG, "size", "size {}, stride {} and offset {} reach element {} of a storage of {}", size, stride, offset, last, room);
+    fail_arg(TT_INVALID_ARG, "size", "size {}, stride {} and offset {} reach element {} of a storage of {}", size,
+             stride, offset, last, room);
 }
 
 TensorRef as_strided(Call, const Tensor& self, Ints size, Ints stride, Opt<int64_t> storage_offset) {
   int64_t offset = storage_offset.or_else(self.offset());
   check_inside(self, size, stride, offset);
-  return make_view(self, size, stride, reinterpret_cast<char*>(uintptr_t(self.storage->data) + uintptr_t(offset * self.item_size())));
+  return make_view(self, size, stride,
+                   reinterpret_cast<char*>(uintptr_t(self.storage->data) + uintptr_t(offset * self.item_size())));
 }
 
 TensorRef detach(Call, const Tensor& self) { return new_alias(self); }
@@ -152,7 +164,8 @@ TensorRef select_backward(Call, const Tensor& grad, Ints size, int64_t dim, int6
   copy_elements(*op::select(out, dim, index), grad);
   return out;
 }
-TensorRef slice_backward(Call, const Tensor& grad, Ints size, int64_t dim, Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
+TensorRef slice_backward(Call, const Tensor& grad, Ints size, int64_t dim, Opt<int64_t> start, Opt<int64_t> end,
+                         int64_t step) {
   TensorRef out = zeros_of(grad, size);
   MaskGuard no_grad(bit(kKeyAutograd));
   copy_elements(*op::slice(out, dim, start, end, step), grad);
@@ -187,9 +200,11 @@ TensorRef view_as_real(Call, const Tensor& self) {
   return make_view(self, sizes, strides, self.data, real_of(self.dtype));
 }
 TensorRef view_as_complex(Call, const Tensor& self) {
-  if (self.dtype != Dtype::kF32 && self.dtype != Dtype::kF64) fail_arg(TT_DTYPE, "self", "self is {}: must be float32 or float64", fmt(self.dtype));
+  if (self.dtype != Dtype::kF32 && self.dtype != Dtype::kF64)
+    fail_arg(TT_DTYPE, "self", "self is {}: must be float32 or float64", fmt(self.dtype));
   if (!self.ndim || self.size(-1) != 2 || self.stride(-1) != 1)
-    fail_arg(TT_SHAPE, "self", "self has shape {} and strides {}: the last dimension must have size 2 and stride 1", self.sizes(), self.strides());
+    fail_arg(TT_SHAPE, "self", "self has shape {} and strides {}: the last dimension must have size 2 and stride 1",
+             self.sizes(), self.strides());
   Shape sizes(self.sizes()), strides(self.strides());
   sizes.pop_back(), strides.pop_back();
   for (int64_t& s : strides) {

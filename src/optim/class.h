@@ -20,8 +20,7 @@ constexpr bool same_text(const char* a, const char* b) {
   return *a == *b;
 }
 // The position of a value in a class's table.
-template <size_t N>
-consteval int at(const ClassValue (&table)[N], const char* name) {
+template <size_t N> consteval int at(const ClassValue (&table)[N], const char* name) {
   for (size_t i = 0; i < N; i++)
     if (same_text(table[i].name, name)) return int(i);
   throw "no such value";

@@ -19,7 +19,9 @@ static SmallVec<Tensor*, 16> gradients(TensorSpan params) {
 
 class Clip {
  public:
-  Clip(Span<Tensor* const> grads, double max_norm, double norm_type) : grads_(grads) { plan_.max_norm = max_norm, plan_.norm_type = norm_type; }
+  Clip(Span<Tensor* const> grads, double max_norm, double norm_type) : grads_(grads) {
+    plan_.max_norm = max_norm, plan_.norm_type = norm_type;
+  }
   TensorRef norm();
   void scale();
 
@@ -54,7 +56,9 @@ void Clip::fetch(Device d, SmallVec<ClipItem, 8>& read) {
     if (grads_[i]->device.type == TT_EXT) ext_of(*grads_[i]);
     char* const held = items_[i].grad;
     items_[i].grad = host_.fetch(d, held, items_[i].n * item_size(Dtype(items_[i].dtype)), true);
-    read[i].grad = read[i].grad == held ? items_[i].grad : host_.fetch(d, read[i].grad, read[i].n * item_size(Dtype(read[i].dtype)), false);
+    read[i].grad = read[i].grad == held
+                       ? items_[i].grad
+                       : host_.fetch(d, read[i].grad, read[i].n * item_size(Dtype(read[i].dtype)), false);
   }
 }
 
@@ -64,8 +68,11 @@ TensorRef Clip::norm() {
   TensorList values;  // what the norm is taken of, where that is not the gradient itself
   int64_t units = 0, elements = 0;
   for (Tensor* g : grads_) {
-    if (!(g->device == grads_[0]->device)) fail_arg(TT_DEVICE, "params", "gradients are on {} and {}: must be on one device", fmt(grads_[0]->device), fmt(g->device));
-    if (!is_differentiable(g->dtype)) fail_arg(TT_DTYPE, "params", "a gradient is {}: must be floating or complex", fmt(g->dtype));
+    if (!(g->device == grads_[0]->device))
+      fail_arg(TT_DEVICE, "params", "gradients are on {} and {}: must be on one device", fmt(grads_[0]->device),
+               fmt(g->device));
+    if (!is_differentiable(g->dtype))
+      fail_arg(TT_DTYPE, "params", "a gradient is {}: must be floating or complex", fmt(g->dtype));
     check_writable(*g, "params");
     dtype = promote(dtype, real_of(g->dtype));
     copies_.push_back(g->dense() ? TensorRef() : dense_input(*g));
@@ -103,7 +110,8 @@ void Clip::scale() {
 }
 
 TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type, bool error_if_nonfinite) {
-  if (!(norm_type > 0)) fail_arg(TT_INVALID_ARG, "norm_type", "norm_type is {}: must be positive or infinity", norm_type);
+  if (!(norm_type > 0))
+    fail_arg(TT_INVALID_ARG, "norm_type", "norm_type is {}: must be positive or infinity", norm_type);
   MaskGuard quiet(bit(kKeyAutograd));
   const SmallVec<Tensor*, 16> grads = gradients(params);
   if (grads.empty()) return new_scalar(Scalar(0.0), Dtype::kF32);
@@ -111,7 +119,8 @@ TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type, b
   TensorRef total = clip.norm();
   if (error_if_nonfinite) {
     const double value = read_scalar(*total).real();
-    if (!(value - value == 0)) fail_arg(TT_INVALID_ARG, "params", "the total norm of order {} is {}: cannot be clipped", norm_type, value);
+    if (!(value - value == 0))
+      fail_arg(TT_INVALID_ARG, "params", "the total norm of order {} is {}: cannot be clipped", norm_type, value);
   }
   total = op::to_device(*total, grads[0]->device);
   clip.scale();
@@ -123,7 +132,8 @@ void clip_grad_value(TensorSpan params, double clip_value) {
   const Scalar low(-clip_value), high(clip_value);
   const SmallVec<Tensor*, 16> grads = gradients(params);
   for (const Tensor* g : grads) {
-    if (is_complex(g->dtype) || !is_differentiable(g->dtype)) fail_arg(TT_DTYPE, "params", "a gradient is {}: must be floating", fmt(g->dtype));
+    if (is_complex(g->dtype) || !is_differentiable(g->dtype))
+      fail_arg(TT_DTYPE, "params", "a gradient is {}: must be floating", fmt(g->dtype));
     check_writable(*g, "params");
   }
   for (Tensor* g : grads) op::clamp_(*g, &low, &high);

@@ -19,8 +19,10 @@ void Optimizer::destroy(Optimizer* o) noexcept {
 // ---- parameters ----
 
 static void check_param(const Tensor& t, int64_t i) {
-  if (requires_grad(t) && !(t.flags & kRequiresGrad)) fail_arg(TT_INVALID_ARG, "params", "params[{}] is the result of an operator: only leaves can be optimized", i);
-  if (!is_differentiable(t.dtype)) fail_arg(TT_DTYPE, "params", "params[{}] is {}: must be floating or complex", i, fmt(t.dtype));
+  if (requires_grad(t) && !(t.flags & kRequiresGrad))
+    fail_arg(TT_INVALID_ARG, "params", "params[{}] is the result of an operator: only leaves can be optimized", i);
+  if (!is_differentiable(t.dtype))
+    fail_arg(TT_DTYPE, "params", "params[{}] is {}: must be floating or complex", i, fmt(t.dtype));
 }
 
 static void check_distinct(const Optimizer& o, TensorSpan params) {
@@ -30,7 +32,9 @@ static void check_distinct(const Optimizer& o, TensorSpan params) {
   all.append(params);
   std::sort(all.begin(), all.end());
   for (int64_t i = 1; i < all.size(); i++)
-    if (all[i] == all[i - 1]) fail_arg(TT_INVALID_ARG, "params", "a parameter appears twice among the groups: each may be in one group only, once");
+    if (all[i] == all[i - 1])
+      fail_arg(TT_INVALID_ARG, "params",
+               "a parameter appears twice among the groups: each may be in one group only, once");
 }
 
 // A tensor of the parameter's shape, dtype and, if that is dense, layout.
@@ -79,7 +83,8 @@ void zero_grad(Optimizer& o, bool set_to_none) {
 
 // ---- values ----
 
-static constexpr const char* kExtraNames[kNumExtras] = {"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum"};
+static constexpr const char* kExtraNames[kNumExtras] = {"initial_lr", "max_lr", "min_lr", "base_momentum",
+                                                        "max_momentum"};
 
 double* find_value(const Optimizer& o, ParamGroup& g, const char* name) {
   for (int64_t i = 0; i < o.cls->values.n; i++)
@@ -90,7 +95,8 @@ double* find_value(const Optimizer& o, ParamGroup& g, const char* name) {
 }
 
 ParamGroup& group_at(Optimizer& o, int64_t group) {
-  if (group < 0 || group >= o.groups.size()) fail_arg(TT_INDEX, "group", "group is {}: the optimizer has {} groups", group, o.groups.size());
+  if (group < 0 || group >= o.groups.size())
+    fail_arg(TT_INDEX, "group", "group is {}: the optimizer has {} groups", group, o.groups.size());
   return o.groups[group];
 }
 static double& value_at(Optimizer& o, int64_t group, const char* name) {
@@ -102,7 +108,8 @@ static double& value_at(Optimizer& o, int64_t group, const char* name) {
 double group_value(Optimizer& o, int64_t group, const char* name) {
   const double v = value_at(o, group, name);
   ParamGroup& g = o.groups[group];
-  if (v != v && find_value(o, g, name) >= g.extra) fail_arg(TT_INDEX, "name", "group {} has no \"{}\" yet", group, name);
+  if (v != v && find_value(o, g, name) >= g.extra)
+    fail_arg(TT_INDEX, "name", "group {} has no \"{}\" yet", group, name);
   return v;
 }
 void set_group_value(Optimizer& o, int64_t group, const char* name, double value) { value_at(o, group, name) = value; }
@@ -110,7 +117,8 @@ void set_group_value(Optimizer& o, int64_t group, const char* name, double value
 // ---- state ----
 
 static ParamSlot& slot_at(Optimizer& o, int64_t param) {
-  if (param < 0 || param >= o.params.size()) fail_arg(TT_INDEX, "param", "param is {}: the optimizer has {} parameters", param, o.params.size());
+  if (param < 0 || param >= o.params.size())
+    fail_arg(TT_INDEX, "param", "param is {}: the optimizer has {} parameters", param, o.params.size());
   return o.params[param];
 }
 static int state_index(const Optimizer& o, const char* name) {
@@ -133,7 +141,8 @@ static void check_step(double step) {
 void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor* value) {
   ParamSlot& s = slot_at(o, param);
   if (is_step(o, name)) {
-    if (value && value->numel != 1) fail_arg(TT_SHAPE, "value", "step has shape {}: must have one element", value->sizes());
+    if (value && value->numel != 1)
+      fail_arg(TT_SHAPE, "value", "step has shape {}: must have one element", value->sizes());
     const double step = value ? read_scalar(*value).real() : -1;
     if (value) check_step(step);
     s.step = step;
@@ -142,8 +151,10 @@ void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor
   TensorRef& state = s.state[state_index(o, name)];
   if (!value) return state.reset();
   const Tensor& p = *s.param;
-  if (!same(value->sizes(), p.sizes())) fail_arg(TT_SHAPE, "value", "{} is {}, its parameter is {}: must be equal", name, value->sizes(), p.sizes());
-  if (!can_cast(value->dtype, p.dtype)) fail_arg(TT_DTYPE, "value", "{} is {}, its parameter is {}", name, fmt(value->dtype), fmt(p.dtype));
+  if (!same(value->sizes(), p.sizes()))
+    fail_arg(TT_SHAPE, "value", "{} is {}, its parameter is {}: must be equal", name, value->sizes(), p.sizes());
+  if (!can_cast(value->dtype, p.dtype))
+    fail_arg(TT_DTYPE, "value", "{} is {}, its parameter is {}", name, fmt(value->dtype), fmt(p.dtype));
   MaskGuard quiet(bit(kKeyAutograd));
   TensorRef own = state_like(p);
   op::copy_(*own, value->device == p.device ? TensorRef::share(value) : op::to(*value, Dtype::kNone, p.device));
@@ -152,23 +163,20 @@ void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor
 
 // ---- the state as lists ----
 
-template <class... A>
-static void write_name(char* name, int64_t cap, const char* text, const A&... a) {
+template <class... A> static void write_name(char* name, int64_t cap, const char* text, const A&... a) {
   const FmtArg args[] = {FmtArg(a)...};
   const int64_t n = format_to(name, cap, text, {args, int64_t(sizeof...(A))});
   if (n >= cap) fail_arg(TT_BUFFER_TOO_SMALL, "name", "the name has {} bytes, name has room for {}", n + 1, cap);
 }
 
 // f(param, state) for each tensor of state, until it returns true.
-template <class F>
-static void each_tensor(const Optimizer& o, F f) {
+template <class F> static void each_tensor(const Optimizer& o, F f) {
   for (int64_t i = 0; i < o.params.size(); i++)
     for (int k = 0; k < kOptimStates; k++)
       if (o.params[i].state[k] && f(i, k)) return;
 }
 // f(group or param, name, value) for each number, until it returns true.
-template <class F>
-static void each_number(const Optimizer& o, F f) {
+template <class F> static void each_number(const Optimizer& o, F f) {
   for (int64_t i = 0; i < o.params.size(); i++)
     if (o.params[i].step >= 0 && f("state.{}.{}", i, "step", o.params[i].step)) return;
   for (int64_t j = 0; j < o.groups.size(); j++) {
@@ -228,7 +236,9 @@ static int64_t parse_name(const char* name, const char* head, const char** rest)
   *rest = name + 1;
   return i;
 }
-[[noreturn]] static void fail_name(const char* name) { fail_arg(TT_INVALID_ARG, "name", "\"{}\" is no part of an optimizer's state", name); }
+[[noreturn]] static void fail_name(const char* name) {
+  fail_arg(TT_INVALID_ARG, "name", "\"{}\" is no part of an optimizer's state", name);
+}
 
 void load_tensor(Optimizer& o, const char* name, const Tensor& value) {
   const char* part = nullptr;

@@ -15,13 +15,13 @@ struct ParamSlot {
   double step = -1;  // taken so far; -1: none, or the class does not count
 };
 struct ParamGroup {
-  int64_t begin, end;           // of its parameters
-  double value[kMaxValues];     // as OptimClass::values
-  double extra[kNumExtras];     // nan: absent
+  int64_t begin, end;        // of its parameters
+  double value[kMaxValues];  // as OptimClass::values
+  double extra[kNumExtras];  // nan: absent
 };
 
-// A kind of optimizer. factors fills item.f and item.flags for a parameter whose step counter becomes `step`, and returns which
-// states it has (bit mask).
+// A kind of optimizer. factors fills item.f and item.flags for a parameter whose step counter becomes `step`, and
+// returns which states it has (bit mask).
 struct OptimClass {
   const char* name;
   OptimRule rule;

@@ -11,14 +11,16 @@ static uint32_t ascends(double maximize) { return maximize != 0 ? kOptimMaximize
 static uint32_t sgd_factors(const double* v, double, OptimItem* item) {
   constexpr auto& t = kSGDValues;
   const double momentum = v[at(t, "momentum")];
-  item->f[0] = v[at(t, "lr")], item->f[1] = momentum, item->f[2] = 1 - v[at(t, "dampening")], item->f[3] = v[at(t, "weight_decay")];
+  item->f[0] = v[at(t, "lr")], item->f[1] = momentum, item->f[2] = 1 - v[at(t, "dampening")],
+  item->f[3] = v[at(t, "weight_decay")];
   item->flags = ascends(v[at(t, "maximize")]) | (v[at(t, "nesterov")] != 0 ? kOptimNesterov : 0u);
   return momentum != 0;
 }
 
 static uint32_t adam_factors(const double* v, double step, OptimItem* item) {
   constexpr auto& t = kAdamValues;
-  const double lr = v[at(t, "lr")], beta1 = v[at(t, "beta1")], beta2 = v[at(t, "beta2")], decay = v[at(t, "weight_decay")];
+  const double lr = v[at(t, "lr")], beta1 = v[at(t, "beta1")], beta2 = v[at(t, "beta2")],
+               decay = v[at(t, "weight_decay")];
   const bool decoupled = v[at(t, "decoupled_weight_decay")] != 0;
   item->f[0] = lr / (1 - pow(beta1, step)), item->f[1] = 1 - beta1, item->f[2] = beta2, item->f[3] = 1 - beta2;
   item->f[4] = pow(1 - pow(beta2, step), -0.5), item->f[5] = v[at(t, "eps")];
@@ -46,14 +48,22 @@ static uint32_t adagrad_factors(const double* v, double step, OptimItem* item) {
 
 // AdamW has Adam's values, the last of them fixed.
 static_assert(at(kAdamWValues, "decoupled_weight_decay") == at(kAdamValues, "decoupled_weight_decay"));
-static_assert(at(kAdamWValues, "amsgrad") == at(kAdamValues, "amsgrad") && at(kAdamWValues, "maximize") == at(kAdamValues, "maximize"));
-static_assert(at(kAdamWValues, "eps") == at(kAdamValues, "eps") && at(kAdamWValues, "weight_decay") == at(kAdamValues, "weight_decay"));
+static_assert(at(kAdamWValues, "amsgrad") == at(kAdamValues, "amsgrad") &&
+              at(kAdamWValues, "maximize") == at(kAdamValues, "maximize"));
+static_assert(at(kAdamWValues, "eps") == at(kAdamValues, "eps") &&
+              at(kAdamWValues, "weight_decay") == at(kAdamValues, "weight_decay"));
 
-static constinit const OptimClass kSgd = {"SGD", kOptimSgd, kSGDValues, {"momentum_buffer"}, false, "momentum", sgd_factors};
-static constinit const OptimClass kAdam = {"Adam", kOptimAdam, kAdamValues, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}, true, "beta1", adam_factors};
-static constinit const OptimClass kAdamW = {"AdamW", kOptimAdam, kAdamWValues, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}, true, "beta1", adam_factors};
-static constinit const OptimClass kRmsprop = {"RMSprop", kOptimRmsprop, kRMSpropValues, {"square_avg", "grad_avg", "momentum_buffer"}, true, "momentum", rmsprop_factors};
-static constinit const OptimClass kAdagrad = {"Adagrad", kOptimAdagrad, kAdagradValues, {"sum"}, true, nullptr, adagrad_factors};
+static constinit const OptimClass kSgd = {"SGD", kOptimSgd,  kSGDValues, {"momentum_buffer"},
+                                          false, "momentum", sgd_factors};
+static constinit const OptimClass kAdam = {"Adam", kOptimAdam, kAdamValues, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
+                                           true,   "beta1",    adam_factors};
+static constinit const OptimClass kAdamW = {
+    "AdamW", kOptimAdam, kAdamWValues, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}, true, "beta1", adam_factors};
+static constinit const OptimClass kRmsprop = {
+    "RMSprop", kOptimRmsprop, kRMSpropValues, {"square_avg", "grad_avg", "momentum_buffer"},
+    true,      "momentum",    rmsprop_factors};
+static constinit const OptimClass kAdagrad = {"Adagrad", kOptimAdagrad, kAdagradValues, {"sum"},
+                                              true,      nullptr,       adagrad_factors};
 
 static void at_least_0(double v, const char* name) {
   if (!(v >= 0)) fail_arg(TT_INVALID_ARG, name, "{} is {}: must be at least 0", name, v);
@@ -78,12 +88,12 @@ OptimizerRef construct(const SGDArgs& a) {
   at_least_0(a.momentum, "momentum");
   at_least_0(a.weight_decay, "weight_decay");
   if (a.nesterov && (a.momentum <= 0 || a.dampening != 0))
-    fail_arg(TT_INVALID_ARG, "nesterov", "nesterov with momentum {} and dampening {}: needs a momentum and no dampening", a.momentum, a.dampening);
+    fail_arg(TT_INVALID_ARG, "nesterov",
+             "nesterov with momentum {} and dampening {}: needs a momentum and no dampening", a.momentum, a.dampening);
   return make(kSgd, a);
 }
 
-template <class Args>
-static OptimizerRef make_adam(const OptimClass& cls, const Args& a) {
+template <class Args> static OptimizerRef make_adam(const OptimClass& cls, const Args& a) {
   at_least_0(a.lr, "lr");
   at_least_0(a.eps, "eps");
   check_beta(a.betas.first, 0);

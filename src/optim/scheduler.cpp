@@ -24,12 +24,14 @@ SchedulerRef new_scheduler(const SchedulerClass& cls, Optimizer& o) {
 
 void start_scheduler(Scheduler& s, int64_t last_epoch) {
   Optimizer& o = *s.optimizer;
-  if (last_epoch < -1 || last_epoch == INT64_MAX) fail_arg(TT_INVALID_ARG, "last_epoch", "last_epoch is {}: must be at least -1", last_epoch);
+  if (last_epoch < -1 || last_epoch == INT64_MAX)
+    fail_arg(TT_INVALID_ARG, "last_epoch", "last_epoch is {}: must be at least -1", last_epoch);
   const int64_t n = o.groups.size();
   s.base_lrs.reserve(n), s.last_lr.reserve(n);
   for (int64_t g = 0; g < n; g++) {
     double base = o.groups[g].extra[kInitialLr];
-    if (base != base && last_epoch >= 0) fail_arg(TT_INDEX, "last_epoch", "last_epoch is {}, but group {} has no initial_lr", last_epoch, g);
+    if (base != base && last_epoch >= 0)
+      fail_arg(TT_INDEX, "last_epoch", "last_epoch is {}, but group {} has no initial_lr", last_epoch, g);
     if (base != base) base = group_value(o, g, "lr");
     s.base_lrs.push_back(base), s.last_lr.push_back(base);
   }
@@ -47,7 +49,8 @@ static void note_rates(Scheduler& s) noexcept {
 static void update(Scheduler& s, int64_t epoch, bool closed) {
   Optimizer& o = *s.optimizer;
   const int64_t n = s.base_lrs.size();
-  if (o.groups.size() != n) fail(TT_INVALID_ARG, "the optimizer has {} groups, {} when the scheduler was made", o.groups.size(), n);
+  if (o.groups.size() != n)
+    fail(TT_INVALID_ARG, "the optimizer has {} groups, {} when the scheduler was made", o.groups.size(), n);
   const auto rate = closed && s.cls->closed ? s.cls->closed : s.cls->next;
   SmallVec<Rate, 8> rates;
   for (int64_t g = 0; g < n; g++) rates.push_back(rate(s, epoch, g, group_value(o, g, "lr"), s.base_lrs[g]));
@@ -73,10 +76,8 @@ static Scheduler& part_at(Scheduler& s, int64_t epoch, bool* begins) {
 static void step_sequential(Scheduler& s) {
   bool begins = false;
   Scheduler& part = part_at(s, s.last_epoch + 1, &begins);
-  if (begins)
-    scheduler_step_to(part, 0);
-  else
-    scheduler_step(part);
+  if (begins) scheduler_step_to(part, 0);
+  else scheduler_step(part);
   s.last_epoch++;
   note_rates(s);
 }
@@ -98,14 +99,17 @@ void scheduler_step(Scheduler& s) {
 
 void scheduler_step_to(Scheduler& s, int64_t epoch) {
   if (epoch < 0 || epoch == INT64_MAX) fail_arg(TT_INVALID_ARG, "epoch", "epoch is {}: must be at least 0", epoch);
-  if (s.cls == &kSequential || s.cls == &kChained) fail_arg(TT_INVALID_ARG, "epoch", "{} goes step by step only", s.cls->name);
+  if (s.cls == &kSequential || s.cls == &kChained)
+    fail_arg(TT_INVALID_ARG, "epoch", "{} goes step by step only", s.cls->name);
   update(s, epoch, true);
 }
 
 static void adopt_parts(Scheduler& s, Span<Scheduler* const> parts) {
   for (int64_t i = 0; i < parts.n; i++) {
-    if (parts[i]->optimizer.get() != s.optimizer.get()) fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] belongs to another optimizer", i);
-    if (parts[i]->depth + 1 > kMaxDepth) fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] is nested {} deep", i, kMaxDepth);
+    if (parts[i]->optimizer.get() != s.optimizer.get())
+      fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] belongs to another optimizer", i);
+    if (parts[i]->depth + 1 > kMaxDepth)
+      fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] is nested {} deep", i, kMaxDepth);
     if (parts[i]->depth >= s.depth) s.depth = parts[i]->depth + 1;
     s.parts.push_back(SchedulerRef::share(parts[i]));
   }
@@ -131,14 +135,17 @@ static void start_part(Scheduler& s) {
 
 SchedulerRef make_sequential(Optimizer& o, Span<Scheduler* const> parts, Ints milestones, int64_t last_epoch) {
   if (!parts.n) fail_arg(TT_INVALID_ARG, "schedulers", "schedulers is empty: at least one is needed");
-  if (milestones.n != parts.n - 1) fail_arg(TT_INVALID_ARG, "milestones", "{} milestones for {} schedulers: must be one less", milestones.n, parts.n);
-  if (last_epoch < -1 || last_epoch == INT64_MAX) fail_arg(TT_INVALID_ARG, "last_epoch", "last_epoch is {}: must be at least -1", last_epoch);
+  if (milestones.n != parts.n - 1)
+    fail_arg(TT_INVALID_ARG, "milestones", "{} milestones for {} schedulers: must be one less", milestones.n, parts.n);
+  if (last_epoch < -1 || last_epoch == INT64_MAX)
+    fail_arg(TT_INVALID_ARG, "last_epoch", "last_epoch is {}: must be at least -1", last_epoch);
   SchedulerRef s = new_scheduler(kSequential, o);
   s->milestones.append(milestones);
   adopt_parts(*s.get(), parts);
   s->last_epoch = last_epoch + 1;
   for (ParamGroup& g : o.groups) {
-    if (g.extra[kInitialLr] != g.extra[kInitialLr]) fail_arg(TT_INVALID_ARG, "schedulers", "a group has been added after schedulers were made");
+    if (g.extra[kInitialLr] != g.extra[kInitialLr])
+      fail_arg(TT_INVALID_ARG, "schedulers", "a group has been added after schedulers were made");
   }
   SmallVec<ParamGroup, 1> before(o.groups.span());
   for (ParamGroup& g : o.groups) *find_value(o, g, "lr") = g.extra[kInitialLr];
@@ -165,13 +172,13 @@ SchedulerRef make_chained(Span<Scheduler* const> parts) {
 
 // ---- the state as a list ----
 
-// f(prefix length, name, index or -1, number) for each number until it returns true; prefix: "schedulers.2." of each nesting.
+// f(prefix length, name, index or -1, number) for each number until it returns true; prefix: "schedulers.2." of each
+// nesting.
 struct Prefix {
   char text[24 * kMaxDepth + 1];
   int64_t n = 0;
 };
-template <class F>
-static bool each_number(Scheduler& s, Prefix& prefix, F& f) {
+template <class F> static bool each_number(Scheduler& s, Prefix& prefix, F& f) {
   double epoch = double(s.last_epoch), steps = double(s.step_count);
   if (f(prefix, "last_epoch", -1, epoch) || f(prefix, "_step_count", -1, steps)) return true;
   for (int64_t i = 0; i < s.base_lrs.size(); i++)
@@ -210,7 +217,8 @@ double number_at(const Scheduler& s, int64_t i, char* name, int64_t cap) {
     found = value;
     return true;
   };
-  if (i < 0 || !each_number(const_cast<Scheduler&>(s), prefix, take)) fail_arg(TT_INDEX, "i", "i is {}: there are {}", i, num_numbers(s));
+  if (i < 0 || !each_number(const_cast<Scheduler&>(s), prefix, take))
+    fail_arg(TT_INDEX, "i", "i is {}: there are {}", i, num_numbers(s));
   return found;
 }
 
@@ -221,7 +229,8 @@ static Scheduler& part_named(Scheduler& s, const char** name) {
   while (*p >= '0' && *p <= '9') {
     int64_t i = 0;
     for (int d = 0; *p >= '0' && *p <= '9' && d < 15; p++, d++) i = 10 * i + (*p - '0');
-    if (*p != '.' || i >= at->parts.size()) fail_arg(TT_INVALID_ARG, "name", "\"{}\" is no part of the scheduler's state", *name);
+    if (*p != '.' || i >= at->parts.size())
+      fail_arg(TT_INVALID_ARG, "name", "\"{}\" is no part of the scheduler's state", *name);
     at = at->parts[i].get(), p++;
   }
   *name = p;
@@ -232,7 +241,8 @@ void load_number(Scheduler& whole, const char* name, double value) {
   Scheduler& s = part_named(whole, &rest);
   const bool epoch = strcmp(rest, "last_epoch") == 0;
   if (epoch || strcmp(rest, "_step_count") == 0) {
-    if (!(value >= -1 && value <= 0x1p53)) fail_arg(TT_INVALID_ARG, "value", "{} is {}: must be a number of steps", rest, value);
+    if (!(value >= -1 && value <= 0x1p53))
+      fail_arg(TT_INVALID_ARG, "value", "{} is {}: must be a number of steps", rest, value);
     (epoch ? s.last_epoch : s.step_count) = int64_t(value);
     return;
   }

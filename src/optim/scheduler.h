@@ -20,8 +20,8 @@ struct Scheduler {
   const SchedulerClass* cls;
   OptimizerRef optimizer;
   int64_t last_epoch, step_count;
-  bool initial;                   // the step that a constructor takes
-  SmallVec<double, 1> base_lrs;   // by group, at the start
+  bool initial;                  // the step that a constructor takes
+  SmallVec<double, 1> base_lrs;  // by group, at the start
   SmallVec<double, 1> last_lr;
   // Arguments; what they are, the class knows.
   double real[4];
@@ -29,7 +29,7 @@ struct Scheduler {
   SmallVec<int64_t, 2> milestones;
   LrLambda lambda;
   SmallVec<Ref<Scheduler>, 1> parts;
-  int32_t depth;                  // of parts in parts
+  int32_t depth;  // of parts in parts
   static void destroy(Scheduler*) noexcept;
 };
 using SchedulerRef = Ref<Scheduler>;
@@ -42,13 +42,14 @@ struct SchedulerClass {
   const char* name;
   // The rate after step `epoch`, from the present one and the one at the start.
   Rate (*next)(Scheduler& s, int64_t epoch, int64_t group, double lr, double base);
-  Rate (*closed)(Scheduler& s, int64_t epoch, int64_t group, double lr, double base);  // as if all steps had been this class's
+  Rate (*closed)(Scheduler& s, int64_t epoch, int64_t group, double lr,
+                 double base);  // as if all steps had been this class's
 };
 
 SchedulerRef new_scheduler(const SchedulerClass& cls, Optimizer& o);
 void start_scheduler(Scheduler& s, int64_t last_epoch);  // the groups' initial_lr, then the first step
 void scheduler_step(Scheduler& s);
-void scheduler_step_to(Scheduler& s, int64_t epoch);     // by the closed form, where there is one
+void scheduler_step_to(Scheduler& s, int64_t epoch);  // by the closed form, where there is one
 
 SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicative, int64_t last_epoch);
 

@@ -16,8 +16,12 @@ static Rate only_lr(double lr) { return {lr, __builtin_nan("")}; }
 
 // ---- step, multi-step, exponential ----
 
-static Rate step_next(Scheduler& s, int64_t e, int64_t, double lr, double) { return only_lr(e == 0 || e % s.count[0] ? lr : lr * s.real[0]); }
-static Rate step_closed(Scheduler& s, int64_t e, int64_t, double, double base) { return only_lr(base * pow(s.real[0], double(e / s.count[0]))); }
+static Rate step_next(Scheduler& s, int64_t e, int64_t, double lr, double) {
+  return only_lr(e == 0 || e % s.count[0] ? lr : lr * s.real[0]);
+}
+static Rate step_closed(Scheduler& s, int64_t e, int64_t, double, double base) {
+  return only_lr(base * pow(s.real[0], double(e / s.count[0])));
+}
 static constinit const SchedulerClass kStep = {"StepLR", step_next, step_closed};
 
 static Rate multi_next(Scheduler& s, int64_t e, int64_t, double lr, double) {
@@ -32,14 +36,22 @@ static Rate multi_closed(Scheduler& s, int64_t e, int64_t, double, double base) 
 }
 static constinit const SchedulerClass kMultiStep = {"MultiStepLR", multi_next, multi_closed};
 
-static Rate exponential_next(Scheduler& s, int64_t, int64_t, double lr, double) { return only_lr(s.initial ? lr : lr * s.real[0]); }
-static Rate exponential_closed(Scheduler& s, int64_t e, int64_t, double, double base) { return only_lr(base * pow(s.real[0], double(e))); }
+static Rate exponential_next(Scheduler& s, int64_t, int64_t, double lr, double) {
+  return only_lr(s.initial ? lr : lr * s.real[0]);
+}
+static Rate exponential_closed(Scheduler& s, int64_t e, int64_t, double, double base) {
+  return only_lr(base * pow(s.real[0], double(e)));
+}
 static constinit const SchedulerClass kExponential = {"ExponentialLR", exponential_next, exponential_closed};
 
 // ---- constant, linear, polynomial: for the first total_iters steps ----
 
-static Rate constant_next(Scheduler& s, int64_t e, int64_t, double lr, double) { return only_lr(e == 0 ? lr * s.real[0] : e == s.count[0] ? lr * (1 / s.real[0]) : lr); }
-static Rate constant_closed(Scheduler& s, int64_t e, int64_t, double, double base) { return only_lr(base * (e >= s.count[0] ? 1 : s.real[0])); }
+static Rate constant_next(Scheduler& s, int64_t e, int64_t, double lr, double) {
+  return only_lr(e == 0 ? lr * s.real[0] : e == s.count[0] ? lr * (1 / s.real[0]) : lr);
+}
+static Rate constant_closed(Scheduler& s, int64_t e, int64_t, double, double base) {
+  return only_lr(base * (e >= s.count[0] ? 1 : s.real[0]));
+}
 static constinit const SchedulerClass kConstant = {"ConstantLR", constant_next, constant_closed};
 
 static Rate linear_next(Scheduler& s, int64_t e, int64_t, double lr, double) {
@@ -89,24 +101,25 @@ static double anneal(int64_t flags, double from, double to, double pct) {
 static Rate one_cycle_next(Scheduler& s, int64_t e, int64_t group, double, double) {
   const ParamGroup& g = s.optimizer->groups[group];
   const int64_t flags = s.count[1];
-  const double total = double(s.count[0]), at = double(e), rise = s.real[0] * total - 1, fall = 2 * s.real[0] * total - 2, last = total - 1;
+  const double total = double(s.count[0]), at = double(e), rise = s.real[0] * total - 1,
+               fall = 2 * s.real[0] * total - 2, last = total - 1;
   if (e > s.count[0]) fail(TT_INVALID_ARG, "step {} of a cycle of {} steps", e, s.count[0]);
-  const double low = g.extra[kInitialLr], high = g.extra[kMaxLr], end = g.extra[kMinLr], light = g.extra[kBaseMomentum], heavy = g.extra[kMaxMomentum];
+  const double low = g.extra[kInitialLr], high = g.extra[kMaxLr], end = g.extra[kMinLr], light = g.extra[kBaseMomentum],
+               heavy = g.extra[kMaxMomentum];
   struct Phase {
     double begin, end, lr[2], momentum[2];
   };
   Phase p;
-  if (at <= rise)
-    p = {0, rise, {low, high}, {heavy, light}};
-  else if (!(flags & kThreePhase))
-    p = {rise, last, {high, end}, {light, heavy}};
-  else if (at <= fall)
-    p = {rise, fall, {high, low}, {light, heavy}};
-  else
-    p = {fall, last, {low, end}, {heavy, heavy}};
-  if (p.end == p.begin) fail(TT_INVALID_ARG, "a phase of the cycle has no steps: total_steps {} and pct_start {} leave none", s.count[0], s.real[0]);
+  if (at <= rise) p = {0, rise, {low, high}, {heavy, light}};
+  else if (!(flags & kThreePhase)) p = {rise, last, {high, end}, {light, heavy}};
+  else if (at <= fall) p = {rise, fall, {high, low}, {light, heavy}};
+  else p = {fall, last, {low, end}, {heavy, heavy}};
+  if (p.end == p.begin)
+    fail(TT_INVALID_ARG, "a phase of the cycle has no steps: total_steps {} and pct_start {} leave none", s.count[0],
+         s.real[0]);
   const double pct = (at - p.begin) / (p.end - p.begin);
-  return {anneal(flags, p.lr[0], p.lr[1], pct), flags & kCycleMomentum ? anneal(flags, p.momentum[0], p.momentum[1], pct) : __builtin_nan("")};
+  return {anneal(flags, p.lr[0], p.lr[1], pct),
+          flags & kCycleMomentum ? anneal(flags, p.momentum[0], p.momentum[1], pct) : __builtin_nan("")};
 }
 static constinit const SchedulerClass kOneCycle = {"OneCycleLR", one_cycle_next, nullptr};
 
@@ -114,11 +127,16 @@ static constinit const SchedulerClass kOneCycle = {"OneCycleLR", one_cycle_next,
 
 static double factor_of(Scheduler& s, int64_t epoch, int64_t group) {
   double factor = 0;
-  run_callback("the callback of the learning rate", true, [&](tt_ctx* c) { return s.lambda.fn(s.lambda.user, c, epoch, group, &factor); });
+  run_callback("the callback of the learning rate", true,
+               [&](tt_ctx* c) { return s.lambda.fn(s.lambda.user, c, epoch, group, &factor); });
   return factor;
 }
-static Rate lambda_next(Scheduler& s, int64_t e, int64_t g, double, double base) { return only_lr(base * factor_of(s, e, g)); }
-static Rate multiplicative_next(Scheduler& s, int64_t e, int64_t g, double lr, double) { return only_lr(s.initial ? lr : lr * factor_of(s, e, g)); }
+static Rate lambda_next(Scheduler& s, int64_t e, int64_t g, double, double base) {
+  return only_lr(base * factor_of(s, e, g));
+}
+static Rate multiplicative_next(Scheduler& s, int64_t e, int64_t g, double lr, double) {
+  return only_lr(s.initial ? lr : lr * factor_of(s, e, g));
+}
 static constinit const SchedulerClass kLambda = {"LambdaLR", lambda_next, nullptr};
 static constinit const SchedulerClass kMultiplicative = {"MultiplicativeLR", multiplicative_next, nullptr};
 
@@ -168,8 +186,12 @@ SchedulerRef construct(const LinearLRArgs& a) {
   check_between(a.end_factor, 0, 1, "end_factor");
   return start(make(kLinear, a.optimizer, a.start_factor, a.end_factor, a.total_iters), a.last_epoch);
 }
-SchedulerRef construct(const ExponentialLRArgs& a) { return start(make(kExponential, a.optimizer, a.gamma, 0, 0), a.last_epoch); }
-SchedulerRef construct(const PolynomialLRArgs& a) { return start(make(kPolynomial, a.optimizer, a.power, 0, a.total_iters), a.last_epoch); }
+SchedulerRef construct(const ExponentialLRArgs& a) {
+  return start(make(kExponential, a.optimizer, a.gamma, 0, 0), a.last_epoch);
+}
+SchedulerRef construct(const PolynomialLRArgs& a) {
+  return start(make(kPolynomial, a.optimizer, a.power, 0, a.total_iters), a.last_epoch);
+}
 SchedulerRef construct(const CosineAnnealingLRArgs& a) {
   check_positive(a.T_max, "T_max");
   return start(make(kCosine, a.optimizer, a.eta_min, 0, a.T_max), a.last_epoch);
@@ -177,24 +199,30 @@ SchedulerRef construct(const CosineAnnealingLRArgs& a) {
 
 static double of_group(Span<const double> v, int64_t g) { return v[v.n == 1 ? 0 : g]; }
 static void check_per_group(Span<const double> v, const Optimizer& o, const char* arg) {
-  if (v.n != 1 && v.n != o.groups.size()) fail_arg(TT_INVALID_ARG, arg, "{} has {} numbers: must have one, or one for each of the {} groups", arg, v.n, o.groups.size());
+  if (v.n != 1 && v.n != o.groups.size())
+    fail_arg(TT_INVALID_ARG, arg, "{} has {} numbers: must have one, or one for each of the {} groups", arg, v.n,
+             o.groups.size());
 }
 static int64_t total_steps(const OneCycleLRArgs& a) {
   if (a.total_steps) {
     check_positive(*a.total_steps, "total_steps");
     return *a.total_steps;
   }
-  if (!a.epochs || !a.steps_per_epoch) fail_arg(TT_INVALID_ARG, "total_steps", "total_steps is not given: nor are both epochs and steps_per_epoch");
+  if (!a.epochs || !a.steps_per_epoch)
+    fail_arg(TT_INVALID_ARG, "total_steps", "total_steps is not given: nor are both epochs and steps_per_epoch");
   check_positive(*a.epochs, "epochs");
   check_positive(*a.steps_per_epoch, "steps_per_epoch");
-  if (*a.epochs > (int64_t(1) << 53) / *a.steps_per_epoch) fail_arg(TT_INVALID_ARG, "epochs", "epochs {} times steps_per_epoch {} is too large", *a.epochs, *a.steps_per_epoch);
+  if (*a.epochs > (int64_t(1) << 53) / *a.steps_per_epoch)
+    fail_arg(TT_INVALID_ARG, "epochs", "epochs {} times steps_per_epoch {} is too large", *a.epochs,
+             *a.steps_per_epoch);
   return *a.epochs * *a.steps_per_epoch;
 }
 
 SchedulerRef construct(const OneCycleLRArgs& a) {
   Optimizer& o = a.optimizer;
   check_between(a.pct_start, 0, 1, "pct_start");
-  if (a.anneal_strategy < 0 || a.anneal_strategy > 1) fail_arg(TT_INVALID_ARG, "anneal_strategy", "anneal_strategy is {}: no such value", a.anneal_strategy);
+  if (a.anneal_strategy < 0 || a.anneal_strategy > 1)
+    fail_arg(TT_INVALID_ARG, "anneal_strategy", "anneal_strategy is {}: no such value", a.anneal_strategy);
   check_per_group(a.max_lr, o, "max_lr");
   if (a.cycle_momentum) {
     if (!o.cls->momentum) fail_arg(TT_INVALID_ARG, "cycle_momentum", "{} has no momentum to cycle", o.cls->name);
@@ -202,14 +230,16 @@ SchedulerRef construct(const OneCycleLRArgs& a) {
     check_per_group(a.max_momentum, o, "max_momentum");
   }
   SchedulerRef s = make(kOneCycle, o, a.pct_start, 0, total_steps(a));
-  s->count[1] = (a.anneal_strategy ? kLinearAnneal : 0) | (a.cycle_momentum ? kCycleMomentum : 0) | (a.three_phase ? kThreePhase : 0);
+  s->count[1] = (a.anneal_strategy ? kLinearAnneal : 0) | (a.cycle_momentum ? kCycleMomentum : 0) |
+                (a.three_phase ? kThreePhase : 0);
   SmallVec<ParamGroup, 1> before(o.groups.span());
   if (a.last_epoch == -1)
     for (int64_t i = 0; i < o.groups.size(); i++) {
       ParamGroup& g = o.groups[i];
       g.extra[kMaxLr] = of_group(a.max_lr, i), g.extra[kInitialLr] = g.extra[kMaxLr] / a.div_factor;
       g.extra[kMinLr] = g.extra[kInitialLr] / a.final_div_factor;
-      if (a.cycle_momentum) g.extra[kMaxMomentum] = of_group(a.max_momentum, i), g.extra[kBaseMomentum] = of_group(a.base_momentum, i);
+      if (a.cycle_momentum)
+        g.extra[kMaxMomentum] = of_group(a.max_momentum, i), g.extra[kBaseMomentum] = of_group(a.base_momentum, i);
     }
   try {
     return start(std::move(s), a.last_epoch);
@@ -219,7 +249,9 @@ SchedulerRef construct(const OneCycleLRArgs& a) {
   }
 }
 
-SchedulerRef construct(const SequentialLRArgs& a) { return make_sequential(a.optimizer, a.schedulers, a.milestones, a.last_epoch); }
+SchedulerRef construct(const SequentialLRArgs& a) {
+  return make_sequential(a.optimizer, a.schedulers, a.milestones, a.last_epoch);
+}
 SchedulerRef construct(const ChainedSchedulerArgs& a) { return make_chained(a.schedulers); }
 
 }  // namespace TT_NS

@@ -16,23 +16,33 @@ static const Tensor* grad_of(const Tensor& p) {
 
 static void check_slot(const Optimizer& o, int64_t i) {
   const Tensor &p = *o.params[i].param, &g = *grad_of(p);
-  if (requires_grad(p) && !(p.flags & kRequiresGrad)) fail(TT_AUTOGRAD, "parameter {} has become the result of an operator: only leaves can be optimized", i);
+  if (requires_grad(p) && !(p.flags & kRequiresGrad))
+    fail(TT_AUTOGRAD, "parameter {} has become the result of an operator: only leaves can be optimized", i);
   if (!is_differentiable(p.dtype)) fail(TT_DTYPE, "parameter {} is {}: must be floating or complex", i, fmt(p.dtype));
-  if (!same(g.sizes(), p.sizes())) fail(TT_SHAPE, "parameter {} is {}, its gradient {}: must be equal", i, p.sizes(), g.sizes());
-  if (g.dtype != p.dtype) fail(TT_DTYPE, "parameter {} is {}, its gradient {}: must be equal", i, fmt(p.dtype), fmt(g.dtype));
-  if (!(g.device == p.device)) fail(TT_DEVICE, "parameter {} is on {}, its gradient on {}", i, fmt(p.device), fmt(g.device));
+  if (!same(g.sizes(), p.sizes()))
+    fail(TT_SHAPE, "parameter {} is {}, its gradient {}: must be equal", i, p.sizes(), g.sizes());
+  if (g.dtype != p.dtype)
+    fail(TT_DTYPE, "parameter {} is {}, its gradient {}: must be equal", i, fmt(p.dtype), fmt(g.dtype));
+  if (!(g.device == p.device))
+    fail(TT_DEVICE, "parameter {} is on {}, its gradient on {}", i, fmt(p.device), fmt(g.device));
   check_writable(p, "params");
   if (p.device.type == TT_EXT) ext_of(p), ext_of(g);
   for (int k = 0; k < kOptimStates; k++) {
     const Tensor* s = o.params[i].state[k].get();
     if (!s) continue;
-    if (!same(s->sizes(), p.sizes())) fail(TT_SHAPE, "parameter {} is {}, its {} {}: load the state again", i, p.sizes(), o.cls->states[k], s->sizes());
-    if (s->dtype != p.dtype) fail(TT_DTYPE, "parameter {} is {}, its {} {}: load the state again", i, fmt(p.dtype), o.cls->states[k], fmt(s->dtype));
-    if (!(s->device == p.device)) fail(TT_DEVICE, "parameter {} is on {}, its {} on {}: load the state again", i, fmt(p.device), o.cls->states[k], fmt(s->device));
+    if (!same(s->sizes(), p.sizes()))
+      fail(TT_SHAPE, "parameter {} is {}, its {} {}: load the state again", i, p.sizes(), o.cls->states[k], s->sizes());
+    if (s->dtype != p.dtype)
+      fail(TT_DTYPE, "parameter {} is {}, its {} {}: load the state again", i, fmt(p.dtype), o.cls->states[k],
+           fmt(s->dtype));
+    if (!(s->device == p.device))
+      fail(TT_DEVICE, "parameter {} is on {}, its {} on {}: load the state again", i, fmt(p.device), o.cls->states[k],
+           fmt(s->device));
   }
 }
 
-// What a step makes before it computes: states that are new or laid out anew, and copies of what is not laid out as its parameter.
+// What a step makes before it computes: states that are new or laid out anew, and copies of what is not laid out as its
+// parameter.
 struct Change {
   int64_t param;
   int32_t state;     // -1: none

@@ -8,11 +8,14 @@ namespace {
 
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 constexpr int64_t kTileRows = 512;
-constexpr int64_t kLeastWork = int64_t(96) * 96 * 96;  // below, the own kernels' start is cheaper on every instruction set
+constexpr int64_t kLeastWork =
+    int64_t(96) * 96 * 96;  // below, the own kernels' start is cheaper on every instruction set
 
 using GemmReal32 = void (*)(int, int, int, int, int, int, float, const void*, int, const void*, int, float, void*, int);
-using GemmReal64 = void (*)(int, int, int, int, int, int, double, const void*, int, const void*, int, double, void*, int);
-using GemmComplex = void (*)(int, int, int, int, int, int, const void*, const void*, int, const void*, int, const void*, void*, int);
+using GemmReal64 = void (*)(int, int, int, int, int, int, double, const void*, int, const void*, int, double, void*,
+                            int);
+using GemmComplex = void (*)(int, int, int, int, int, int, const void*, const void*, int, const void*, int, const void*,
+                             void*, int);
 
 struct Blas {
   GemmReal32 sgemm;
@@ -26,8 +29,9 @@ constinit Mutex g_mutex;
 
 // The serial flavour first: threads are tt's own executor's business.
 int32_t open_blas() noexcept {
-  constexpr const char* kNames[] = {"/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0", "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0",
-                                    "libopenblas.so.0", nullptr};
+  constexpr const char* kNames[] = {"/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
+                                    "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0", "libopenblas.so.0",
+                                    nullptr};
   void* lib = TT_BLAS ? os_dlopen(kNames) : nullptr;
   if (!lib) return 2;
   g_blas.sgemm = reinterpret_cast<GemmReal32>(os_dlsym(lib, "cblas_sgemm"));
@@ -46,8 +50,9 @@ bool is_open() noexcept {
   return g_state == 1;
 }
 
-// Measured on Zen 4 (docs/benchmarks/zen4-products.md): with AVX2 and AVX-512 tt's real kernels are level with OpenBLAS 0.3.21; its complex
-// ones take 0.6 to 0.8 of tt's time, and all of them a third of the baseline's, since OpenBLAS picks its kernels by the processor.
+// Measured on Zen 4 (docs/benchmarks/zen4-products.md): with AVX2 and AVX-512 tt's real kernels are level with OpenBLAS
+// 0.3.21; its complex ones take 0.6 to 0.8 of tt's time, and all of them a third of the baseline's, since OpenBLAS
+// picks its kernels by the processor.
 bool is_faster(const MatmulPlan& p, Isa isa) noexcept {
   if (p.dtype == TT_F32 || p.dtype == TT_F64) return isa == kIsaBaseline;
   return p.dtype == TT_C64 || p.dtype == TT_C128;
@@ -64,8 +69,10 @@ int64_t leading(int64_t row, int64_t col, int64_t rows, int64_t cols) noexcept {
 
 bool blas_serves(const MatmulPlan& p, Isa isa) noexcept {
   if (!TT_BLAS || p.path != kMatmulPacked || p.batch != 1 || p.d || p.k == 0 || p.c_col != 1) return false;
-  if (p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX || p.m * p.n < kLeastWork / p.k || !is_faster(p, isa)) return false;
-  if (!leading(p.a_row, p.a_col, p.m, p.k) || !leading(p.b_row, p.b_col, p.k, p.n) || !leading(p.c_row, 1, p.m, p.n)) return false;
+  if (p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX || p.m * p.n < kLeastWork / p.k || !is_faster(p, isa))
+    return false;
+  if (!leading(p.a_row, p.a_col, p.m, p.k) || !leading(p.b_row, p.b_col, p.k, p.n) || !leading(p.c_row, 1, p.m, p.n))
+    return false;
   return is_open();
 }
 
@@ -74,7 +81,8 @@ int64_t blas_units(const MatmulPlan& p) noexcept { return matmul_ceil(p.m, kTile
 int32_t blas_tiles(const void* plan, int64_t begin, int64_t end) noexcept {
   const MatmulPlan& p = *static_cast<const MatmulPlan*>(plan);
   const int ta = p.a_col == 1 ? kNoTrans : kTrans, tb = p.b_col == 1 ? kNoTrans : kTrans;
-  const int lda = int(leading(p.a_row, p.a_col, p.m, p.k)), ldb = int(leading(p.b_row, p.b_col, p.k, p.n)), ldc = int(leading(p.c_row, 1, p.m, p.n));
+  const int lda = int(leading(p.a_row, p.a_col, p.m, p.k)), ldb = int(leading(p.b_row, p.b_col, p.k, p.n)),
+            ldc = int(leading(p.c_row, 1, p.m, p.n));
   const int64_t size = kItemSize[p.dtype];
   for (int64_t u = begin; u < end; u++) {
     const int64_t from = u * kTileRows, rows = matmul_min(kTileRows, p.m - from);

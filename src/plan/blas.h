@@ -5,8 +5,8 @@
 
 namespace TT_NS {
 
-// True if OpenBLAS is the faster provider of this plan on this instruction set and can be opened. One product, no addend, each factor
-// with one unit stride.
+// True if OpenBLAS is the faster provider of this plan on this instruction set and can be opened. One product, no
+// addend, each factor with one unit stride.
 bool blas_serves(const MatmulPlan& p, Isa isa) noexcept;
 // Row tiles of the product: a CpuKernel. The tiles depend on the shape only.
 int64_t blas_units(const MatmulPlan& p) noexcept;

@@ -13,14 +13,16 @@ inline int64_t channel_chunk(int64_t channels, int64_t inner) {
 }
 
 // Both fill all but the pointers, which are NULL.
-inline void build_channel_sums(ChannelSumPlan* p, int32_t dtype, int64_t outer, int64_t channels, int64_t inner, double eps) {
+inline void build_channel_sums(ChannelSumPlan* p, int32_t dtype, int64_t outer, int64_t channels, int64_t inner,
+                               double eps) {
   *p = ChannelSumPlan{};
   p->dtype = dtype;
   p->outer = outer, p->channels = channels, p->inner = inner, p->eps = eps;
   p->chunk = channel_chunk(channels, inner);
   p->n_chunks = (outer + p->chunk - 1) / p->chunk;
   const int64_t rows = p->chunk < outer ? p->chunk : outer;
-  one_stage(&p->run, inner == 1 ? p->n_chunks : p->n_chunks * channels, row_grain(rows * (inner == 1 ? channels : inner)));
+  one_stage(&p->run, inner == 1 ? p->n_chunks : p->n_chunks * channels,
+            row_grain(rows * (inner == 1 ? channels : inner)));
   p->run.n = 2;
   p->run.units[1] = (channels + kChannelTile - 1) / kChannelTile;
   p->run.grain[1] = row_grain(p->n_chunks * kChannelTile * 2);
@@ -29,16 +31,15 @@ inline int64_t channel_workspace_bytes(const ChannelSumPlan* p) {
   return p->n_chunks * 2 * p->channels * (p->dtype == TT_F64 ? 8 : 4);
 }
 
-inline void build_channel_affine(ChannelAffinePlan* p, int32_t dtype, int32_t weight_dtype, int64_t outer, int64_t channels, int64_t inner) {
+inline void build_channel_affine(ChannelAffinePlan* p, int32_t dtype, int32_t weight_dtype, int64_t outer,
+                                 int64_t channels, int64_t inner) {
   *p = ChannelAffinePlan{};
   p->dtype = dtype, p->weight_dtype = weight_dtype;
   p->outer = outer, p->channels = channels, p->inner = inner;
   p->chunk = channel_chunk(channels, inner);
   const int64_t rows = p->chunk < outer ? p->chunk : outer;
-  if (inner == 1)
-    one_stage(&p->run, (outer + p->chunk - 1) / p->chunk, row_grain(rows * channels));
-  else
-    one_stage(&p->run, outer * channels, row_grain(inner));
+  if (inner == 1) one_stage(&p->run, (outer + p->chunk - 1) / p->chunk, row_grain(rows * channels));
+  else one_stage(&p->run, outer * channels, row_grain(inner));
 }
 
 }  // namespace TT_NS

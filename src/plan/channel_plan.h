@@ -1,13 +1,14 @@
-// Plans of the kernels that normalise channels (batch_norm): a dense array seen as [outer][channels][inner], inner 1 for
-// channels last. POD, also device code.
+// Plans of the kernels that normalise channels (batch_norm): a dense array seen as [outer][channels][inner], inner 1
+// for channels last. POD, also device code.
 #pragma once
 
 #include "plan/stages.h"
 
 namespace TT_NS {
 
-// Sums over each channel. Stage 0 leaves partial sums of chunks of the outer dimension in workspace [n_chunks][2][channels];
-// units: inner == 1: [n_chunks], else [n_chunks][channels]. Stage 1 joins them; units: tiles of kChannelTile channels.
+// Sums over each channel. Stage 0 leaves partial sums of chunks of the outer dimension in workspace
+// [n_chunks][2][channels]; units: inner == 1: [n_chunks], else [n_chunks][channels]. Stage 1 joins them; units: tiles
+// of kChannelTile channels.
 //   without g: mean, rstd = 1 / sqrt(variance + eps) and the variance of the whole population
 //   with g: the sums of g and of g (x - mean) rstd
 struct ChannelSumPlan {

@@ -38,10 +38,8 @@ inline bool runs_on(const MatmulBatchDim& outer, const MatmulBatchDim& inner) {
 inline void add_batch(MatmulPlan* p, const MatmulBatchDim& dim) {
   p->batch *= dim.size;
   if (dim.size == 1) return;
-  if (p->n_batch > 0 && runs_on(dim, p->batch_dim[p->n_batch - 1]))
-    p->batch_dim[p->n_batch - 1].size *= dim.size;
-  else
-    p->batch_dim[p->n_batch++] = dim;
+  if (p->n_batch > 0 && runs_on(dim, p->batch_dim[p->n_batch - 1])) p->batch_dim[p->n_batch - 1].size *= dim.size;
+  else p->batch_dim[p->n_batch++] = dim;
 }
 
 // A batch that shares b and continues the rows of a, c and d is more rows.
@@ -61,8 +59,7 @@ inline void fold_batch_into_rows(MatmulPlan* p, int64_t itemsize) {
   }
 }
 
-template <class T>
-inline void exchange(T& x, T& y) {
+template <class T> inline void exchange(T& x, T& y) {
   const T t = x;
   x = y, y = t;
 }

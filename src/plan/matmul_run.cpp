@@ -108,8 +108,7 @@ int32_t run_pieces(const void* ctx, int64_t begin, int64_t end) noexcept {
   return TT_OK;
 }
 
-template <class T>
-void add_pieces(const MatmulPlan& p, const T* sums, int64_t pieces) {
+template <class T> void add_pieces(const MatmulPlan& p, const T* sums, int64_t pieces) {
   for (int64_t r = 0; r < p.m * p.n; r++) {
     const int64_t i = r / p.n, j = r % p.n;
     double sum = 0;
@@ -125,10 +124,8 @@ TT_NOINLINE int32_t run_long_sums(const MatmulPlan& p, CpuKernel rows, int64_t d
   const LongSums l = {&p, rows, depth, sums};
   const int64_t pieces = matmul_ceil(p.k, depth);
   if (const int32_t status = run_units(pool, run_pieces, &l, 0, pieces, 8 * depth * p.n)) return status;
-  if (p.dtype == TT_F32)
-    add_pieces(p, reinterpret_cast<const float*>(sums), pieces);
-  else
-    add_pieces(p, reinterpret_cast<const double*>(sums), pieces);
+  if (p.dtype == TT_F32) add_pieces(p, reinterpret_cast<const float*>(sums), pieces);
+  else add_pieces(p, reinterpret_cast<const double*>(sums), pieces);
   return TT_OK;
 }
 

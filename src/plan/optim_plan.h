@@ -1,4 +1,5 @@
-// OptimPlan: one step of an optimizer over many tensors. POD; device code copies the items, which lie on the host, first.
+// OptimPlan: one step of an optimizer over many tensors. POD; device code copies the items, which lie on the host,
+// first.
 #pragma once
 
 #include "plan/stages.h"
@@ -12,14 +13,17 @@ constexpr int kOptimStates = 3;
 constexpr int kOptimFactors = 8;
 constexpr int64_t kOptimUnit = 16384;  // elements of a unit; the last of a tensor may hold fewer
 
-// One tensor: n elements (a complex number counts as two), in the same order in all arrays. g is the gradient, negated if
-// kOptimMaximize, plus weight_decay * p if that is not 0. f: by rule,
+// One tensor: n elements (a complex number counts as two), in the same order in all arrays. g is the gradient, negated
+// if kOptimMaximize, plus weight_decay * p if that is not 0. f: by rule,
 //   SGD      lr, momentum, 1 - dampening, weight_decay. State: momentum buffer (NULL: no momentum)
 //            b = momentum b + (1 - dampening) g, at first b = g; d = kOptimNesterov ? g + momentum b : b; p -= lr d
-//   Adam     step size, 1 - beta1, beta2, 1 - beta2, 1 / sqrt(bias correction 2), eps, weight_decay, factor of p. State: m, v,
+//   Adam     step size, 1 - beta1, beta2, 1 - beta2, 1 / sqrt(bias correction 2), eps, weight_decay, factor of p.
+//   State: m, v,
 //            largest v (NULL: not kept)
-//            p *= factor; m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g g; p -= step size m / (sqrt(v) f[4] + eps)
-//   RMSprop  lr, alpha, 1 - alpha, eps, weight_decay, momentum. State: s, mean (NULL: not centered), momentum buffer (NULL: none)
+//            p *= factor; m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g g; p -= step size m / (sqrt(v) f[4] +
+//            eps)
+//   RMSprop  lr, alpha, 1 - alpha, eps, weight_decay, momentum. State: s, mean (NULL: not centered), momentum buffer
+//   (NULL: none)
 //            s = alpha s + (1 - alpha) g g; u = g / (sqrt(s - mean mean) + eps); b = momentum b + u; p -= lr b
 //   Adagrad  lr, eps, weight_decay. State: sum
 //            sum += g g; p -= lr g / (sqrt(sum) + eps)
@@ -31,7 +35,7 @@ struct OptimItem {
   int64_t first_unit;  // of this tensor, counted through all items
   int32_t dtype;       // of all arrays: f16 bf16 f32 f64
   uint32_t flags;
-  uint32_t fresh;      // bit k: state[k] holds nothing yet and counts as 0
+  uint32_t fresh;  // bit k: state[k] holds nothing yet and counts as 0
   uint32_t pad_;
   double f[kOptimFactors];
 };
@@ -52,8 +56,8 @@ struct ClipItem {
   int32_t dtype;  // f16 bf16 f32 f64
   int32_t pad_;
 };
-// clip_norm: stage 0 leaves sum |x|^norm_type (infinity: max |x|) of each unit in partial, stage 1 (one unit) the norm in *total.
-// clip_scale: one stage; grad *= min(1, max_norm / (*total + 1e-6)).
+// clip_norm: stage 0 leaves sum |x|^norm_type (infinity: max |x|) of each unit in partial, stage 1 (one unit) the norm
+// in *total. clip_scale: one stage; grad *= min(1, max_norm / (*total + 1e-6)).
 struct ClipPlan {
   Stages run;
   int32_t total_dtype;  // f16 bf16 f32 f64
@@ -68,8 +72,7 @@ struct ClipPlan {
 constexpr int64_t optim_units(int64_t n) { return (n + kOptimUnit - 1) / kOptimUnit; }
 
 // Walks units: the item of a unit, and its elements [from, to).
-template <class Item>
-struct ItemWalk {
+template <class Item> struct ItemWalk {
   const Item* items;
   int64_t n, at;  // the last item with first_unit <= unit; empty ones share theirs with the next
   TT_INLINE ItemWalk(const Item* list, int64_t count, int64_t unit) : items(list), n(count), at(0) {

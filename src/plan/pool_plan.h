@@ -14,18 +14,19 @@ namespace TT_NS {
 // which with channels_last are [n][tiles of kPoolTile channels].
 struct PoolPlan {
   Stages run;
-  int32_t dtype;          // pool_max: f16 bf16 f32 f64; pool_average: also i64; pool_max_index: f32 f64 i64; backwards: f32 f64
+  int32_t dtype;  // pool_max: f16 bf16 f32 f64; pool_average: also i64; pool_max_index: f32 f64 i64; backwards: f32 f64
   int32_t channels_last;
-  int32_t adaptive;       // window o is [floor(o in / out), ceil((o + 1) in / out)); else o stride - pad + k dilation, k < kernel
-  int32_t count_pad;      // average: the divisor counts padding
+  int32_t adaptive;   // window o is [floor(o in / out), ceil((o + 1) in / out)); else o stride - pad + k dilation, k <
+                      // kernel
+  int32_t count_pad;  // average: the divisor counts padding
   int64_t n, c, in[2], out[2];
   int64_t kernel[2], stride[2], pad[2], dilation[2];
-  int64_t divisor;        // average: 0 = the number of elements
+  int64_t divisor;  // average: 0 = the number of elements
   int64_t rows, n_tiles;
   const char* x;
   const char* g;
-  char* y;                // or dx
-  int64_t* index;         // of y's geometry
+  char* y;         // or dx
+  int64_t* index;  // of y's geometry
 };
 constexpr int64_t kPoolTile = 64;
 

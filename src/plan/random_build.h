@@ -28,8 +28,8 @@ inline bool random_threshold(double p, int32_t* threshold) {
   return true;
 }
 
-// Fills all but the kind's own fields: uniform and normal scale, shift, exponential; bernoulli p, p_dtype or threshold; dropout x,
-// mask, threshold (of 1 - p), scale; integers low, range.
+// Fills all but the kind's own fields: uniform and normal scale, shift, exponential; bernoulli p, p_dtype or threshold;
+// dropout x, mask, threshold (of 1 - p), scale; integers low, range.
 inline void build_random(RandomPlan* r, int32_t dtype, int64_t n, uint64_t seed, uint64_t offset, void* out) {
   r->dtype = dtype, r->p_dtype = 0;
   r->n = n, r->seed = seed, r->offset = offset;

@@ -6,11 +6,11 @@
 namespace TT_NS {
 
 enum RandomKind : int32_t {
-  kRandomUniform = 1,    // [0, 1): 11 bits for f16, 8 for bf16, 24 for f32, 53 for f64
-  kRandomNormal = 2,     // Box-Muller, pairs within a counter
-  kRandomBernoulli = 3,  // 1 with probability p
-  kRandomDropout = 4,    // mask and scaled input
-  kRandomInteger = 5,    // [low, low + range)
+  kRandomUniform = 1,      // [0, 1): 11 bits for f16, 8 for bf16, 24 for f32, 53 for f64
+  kRandomNormal = 2,       // Box-Muller, pairs within a counter
+  kRandomBernoulli = 3,    // 1 with probability p
+  kRandomDropout = 4,      // mask and scaled input
+  kRandomInteger = 5,      // [low, low + range)
   kRandomExponential = 6,  // of the uniform kernel: -log(1 - u) with 24 or 53 bits
 };
 
@@ -31,8 +31,8 @@ struct RandomPlan {
   double scale;       // dropout: factor of what is kept; uniform, normal, exponential: factor of the values
   double shift;       // uniform, normal: added to the scaled values
   bool exponential;
-  int64_t low;        // integers
-  uint64_t range;     // 0: all 2^64
+  int64_t low;     // integers
+  uint64_t range;  // 0: all 2^64
 };
 
 constexpr int64_t kRandomChunk = 8192;

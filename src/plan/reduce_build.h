@@ -138,10 +138,8 @@ inline void build_reduce(ReducePlan* p, const ReduceArgs& a) {
                         (p->length < 32 && p->kept_size[0] >= 32));
   p->path = columns ? kReduceColumns : kReduceRows;
   p->tile = p->n_tiles = 1;
-  if (columns)
-    split_columns(p);
-  else
-    split_rows(p);
+  if (columns) split_columns(p);
+  else split_rows(p);
   if (p->splits > 1) {
     p->run.units[1] = p->n_out;
     p->run.grain[1] = clamp(kUnitWork / p->splits, 1, kUnitWork);

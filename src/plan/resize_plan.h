@@ -7,9 +7,8 @@ namespace TT_NS {
 
 enum ResizeMode : int32_t { kResizeNearest, kResizeNearestExact, kResizeLinear, kResizeNearestScaled };
 
-// resize: x [n][c][in 0][in 1] -> y [n][c][out 0][out 1]; with channels_last c lies innermost. resize_backward: its transpose,
-// from g (out) to y (in).
-// Result o of a dimension reads, with s = scale, element
+// resize: x [n][c][in 0][in 1] -> y [n][c][out 0][out 1]; with channels_last c lies innermost. resize_backward: its
+// transpose, from g (out) to y (in). Result o of a dimension reads, with s = scale, element
 //   nearest: floor(o s), but o if out is in, and floor(o / 2) if it is twice in; nearest scaled: floor(o s);
 //   nearest exact: floor((o + 1/2) s)
 //   linear: two neighbours of max(0, s (o + 1/2) - 1/2), or of s o if align

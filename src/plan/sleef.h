@@ -1,5 +1,5 @@
-// SLEEF as the provider of functions in double, a register at a time, for AVX2 and AVX-512. Opened by the first operator that wants it,
-// never before; without it the C library serves.
+// SLEEF as the provider of functions in double, a register at a time, for AVX2 and AVX-512. Opened by the first
+// operator that wants it, never before; without it the C library serves.
 #pragma once
 
 #include "plan/kernel.h"
@@ -7,12 +7,28 @@
 namespace TT_NS {
 
 enum VectorId : int32_t {
-  kVectorLog, kVectorLog2, kVectorLog10, kVectorLog1p, kVectorExp2, kVectorExpm1, kVectorSin, kVectorCos, kVectorTan,
-  kVectorAsin, kVectorAcos, kVectorAtan, kVectorSinh, kVectorCosh, kVectorTanh, kVectorErf, kNumVectorId
+  kVectorLog,
+  kVectorLog2,
+  kVectorLog10,
+  kVectorLog1p,
+  kVectorExp2,
+  kVectorExpm1,
+  kVectorSin,
+  kVectorCos,
+  kVectorTan,
+  kVectorAsin,
+  kVectorAcos,
+  kVectorAtan,
+  kVectorSinh,
+  kVectorCosh,
+  kVectorTanh,
+  kVectorErf,
+  kNumVectorId
 };
 
-// SLEEF takes |x| < near and near <= |x| <= far by different formulas; behind far, for nan and for 0 < |x| < least the C library serves.
-// A register with elements of both ranges is computed twice, so that no value depends on its neighbours.
+// SLEEF takes |x| < near and near <= |x| <= far by different formulas; behind far, for nan and for 0 < |x| < least the
+// C library serves. A register with elements of both ranges is computed twice, so that no value depends on its
+// neighbours.
 struct VectorFunction {
   const char* name;
   double (*scalar)(double);  // the C library's

@@ -54,9 +54,9 @@ TT_INLINE SortRoom sort_room(const SortPlan& p) {
   return r;
 }
 
-// For each of `total` values the number of elements of its sorted row that stand before it: those that are less, or with
-// `right` not greater; all of them before nan. Rows that are not in order, or hold nan, are searched as PyTorch does.
-// The values are [rows][row]. Units: blocks of kSearchBlock values.
+// For each of `total` values the number of elements of its sorted row that stand before it: those that are less, or
+// with `right` not greater; all of them before nan. Rows that are not in order, or hold nan, are searched as PyTorch
+// does. The values are [rows][row]. Units: blocks of kSearchBlock values.
 struct SearchPlan {
   Stages run;
   int32_t dtype;  // of both: f32, f64 or i64

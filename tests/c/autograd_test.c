@@ -119,16 +119,17 @@ static void test_graph_is_freed(void** state) {
   VALUES(grad_of(x), 8);
 }
 
-/* What a node saved is written in place with a value that comes from the node. Closing the ctx finds what owns itself. */
+/* What a node saved is written in place with a value that comes from the node. Closing the ctx finds what owns itself.
+ */
 static void test_no_graph_owns_itself(void** state) {
   tt_tensor *w = leaf(DATA(2, 3)), *data = numbers(TT_F64, DATA(5, 7)), *inner = times(w, 2), *e, *view;
   (void)state;
-  OK(tt_add_(c, data, mul(data, w)));    /* saved: an input without gradient */
-  OK(tt_add_(c, inner, mul(inner, w)));  /* an inner result */
+  OK(tt_add_(c, data, mul(data, w)));   /* saved: an input without gradient */
+  OK(tt_add_(c, inner, mul(inner, w))); /* an inner result */
   OK(tt_exp(c, w, &e));
-  OK(tt_mul_(c, e, mul(e, w)));          /* the node's own output, and an input that the in-place form saves itself */
+  OK(tt_mul_(c, e, mul(e, w))); /* the node's own output, and an input that the in-place form saves itself */
   OK(tt_unsqueeze(c, times(w, 3), 0, &view));
-  OK(tt_mul_(c, view, mul(view, w)));    /* a view */
+  OK(tt_mul_(c, view, mul(view, w))); /* a view */
   OK(tt_exp_(c, data));
   OK(tt_mul_(c, data, data));
   FAILS(tt_backward(c, sum_of(inner), NULL), TT_AUTOGRAD, "written in place");
@@ -636,7 +637,8 @@ static void test_anomaly_names_the_operator(void** state) {
   assert_int_equal(tt_anomaly_enabled(c), 0);
   OK(tt_set_anomaly_enabled(c, 1, &before));
   assert_true(before == 0 && tt_anomaly_enabled(c) == 1);
-  FAILS(tt_backward(c, y, &keep), TT_AUTOGRAD, "the gradient of sqrt with respect to its input 0 (float64 of shape [2]) has nan");
+  FAILS(tt_backward(c, y, &keep), TT_AUTOGRAD,
+        "the gradient of sqrt with respect to its input 0 (float64 of shape [2]) has nan");
   OK(tt_set_anomaly_enabled(c, 0, NULL));
   OK(tt_backward(c, y, NULL));
 }

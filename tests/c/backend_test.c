@@ -1,4 +1,5 @@
-/* Devices that the host registers: names, memory, copies, operators by callback and by falling back, gradients, failures. */
+/* Devices that the host registers: names, memory, copies, operators by callback and by falling back, gradients,
+ * failures. */
 #include "ext_backend.h"
 #include "harness.h"
 
@@ -135,11 +136,13 @@ static tt_status no_copy(void* user, tt_ctx* x, void* dst, const void* src, int6
 static void count(void* user) { ++*(int*)user; }
 
 static void test_refused(void** state) {
-  static const char* const bad[] = {"", "cpu", "cuda", "ext", "meta", "Log", "a b", "1a", "one", "a23456789012345678901234567890ab", NULL};
+  static const char* const bad[] = {
+      "", "cpu", "cuda", "ext", "meta", "Log", "a b", "1a", "one", "a23456789012345678901234567890ab", NULL};
   const tt_empty_opts o = {.set = TT_EMPTY_DEVICE, .device = {TT_EXT, 0}};
   static int dropped; /* the last drop comes with the runtime */
   int want = 0, i;
-  tt_backend_def def = {.struct_size = sizeof def, .user = &dropped, .alloc = no_alloc, .free = no_free, .copy = no_copy, .drop = count};
+  tt_backend_def def = {
+      .struct_size = sizeof def, .user = &dropped, .alloc = no_alloc, .free = no_free, .copy = no_copy, .drop = count};
   tt_device d;
   tt_tensor* t;
   (void)state;
@@ -375,7 +378,8 @@ static void test_threads(void** state) {
 
 /* A model, an optimizer and clipping, on the device and on the CPU: the same to the last bit. */
 static void train(tt_device d, double* out) {
-  tt_tensor *w = to(d, numbers(TT_F64, DATA(0.5, -1, 2))), *x = to(d, make(TT_F64, SHAPE(4, 3), DATA(1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 0, 1)));
+  tt_tensor *w = to(d, numbers(TT_F64, DATA(0.5, -1, 2))),
+            *x = to(d, make(TT_F64, SHAPE(4, 3), DATA(1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 0, 1)));
   tt_tensor *y, *loss, *total, *params[1];
   tt_optimizer* opt;
   int i;
@@ -406,8 +410,8 @@ static void test_training(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ON(test_names),  SCOPED(test_refused),  ON(test_memory),   ON(test_compute), ON(test_aliases),  ON(test_gradients),
-      ON(test_random), ON(test_failures), ON(test_runtimes), ON(test_threads), ON(test_training),
+      ON(test_names),  SCOPED(test_refused), ON(test_memory),   ON(test_compute), ON(test_aliases),  ON(test_gradients),
+      ON(test_random), ON(test_failures),    ON(test_runtimes), ON(test_threads), ON(test_training),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

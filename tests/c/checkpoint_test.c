@@ -1,4 +1,5 @@
-/* Checkpoints: a training that goes on from one equals one that was not interrupted, bit by bit; a load is all or nothing. */
+/* Checkpoints: a training that goes on from one equals one that was not interrupted, bit by bit; a load is all or
+ * nothing. */
 #include "harness.h"
 
 #include <unistd.h>
@@ -15,7 +16,8 @@ static int end(void** state) {
 }
 #define WITH_FILE(f) cmocka_unit_test_setup_teardown(f, new_path, end)
 
-/* A training with everything in it that has a state: batch norm, dropout, Adam, a schedule of two parts, random data. */
+/* A training with everything in it that has a state: batch norm, dropout, Adam, a schedule of two parts, random data.
+ */
 typedef struct Training {
   tt_module* net;
   tt_optimizer* adam;
@@ -202,7 +204,8 @@ static void test_all_or_nothing(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {WITH_FILE(test_resumed_equals_uninterrupted), WITH_FILE(test_before_the_first_step), WITH_FILE(test_own_tensors),
+  const struct CMUnitTest tests[] = {WITH_FILE(test_resumed_equals_uninterrupted),
+                                     WITH_FILE(test_before_the_first_step), WITH_FILE(test_own_tensors),
                                      WITH_FILE(test_all_or_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

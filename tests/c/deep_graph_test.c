@@ -1,4 +1,5 @@
-/* A graph of a million nodes is built, differentiated and freed on a stack of 64 kB: nothing recurses over user-sized graphs. */
+/* A graph of a million nodes is built, differentiated and freed on a stack of 64 kB: nothing recurses over user-sized
+ * graphs. */
 #include "tt.h"
 
 #include <pthread.h>
@@ -18,7 +19,7 @@ typedef struct Outcome {
 } Outcome;
 
 /* x * 1 * 1 … : dy/dx is 1. */
-static tt_status chain(tt_ctx *c, Outcome *o) {
+static tt_status chain(tt_ctx* c, Outcome* o) {
   const double one = 1;
   tt_tensor *x = NULL, *y = NULL, *grad = NULL;
   tt_status s = tt_tensor_from_data(c, &one, TT_F64, NULL, 0, &x);
@@ -26,7 +27,7 @@ static tt_status chain(tt_ctx *c, Outcome *o) {
   if (!s) s = tt_requires_grad_(c, x, 1);
   if (!s) s = tt_mul_f64(c, x, 1.0, &y);
   for (i = 1; i < kNodes && !s; i++) {
-    tt_tensor *next = NULL;
+    tt_tensor* next = NULL;
     s = tt_mul_f64(c, y, 1.0, &next);
     tt_tensor_release(y);
     y = next;
@@ -42,9 +43,9 @@ static tt_status chain(tt_ctx *c, Outcome *o) {
   return s;
 }
 
-static void *on_small_stack(void *arg) {
-  Outcome *o = arg;
-  tt_ctx *c;
+static void* on_small_stack(void* arg) {
+  Outcome* o = arg;
+  tt_ctx* c;
   o->status = tt_ctx_new(NULL, &c);
   if (o->status) return NULL;
   o->status = chain(c, o);
@@ -64,14 +65,14 @@ static Outcome run(int backward) {
   return o;
 }
 
-static void test_backward(void **state) {
+static void test_backward(void** state) {
   const Outcome o = run(1);
   (void)state;
   assert_int_equal(o.status, TT_OK);
   assert_true(o.grad == 1.0);
 }
 
-static void test_freed_unused(void **state) {
+static void test_freed_unused(void** state) {
   (void)state;
   assert_int_equal(run(0).status, TT_OK);
 }

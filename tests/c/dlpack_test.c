@@ -1,4 +1,5 @@
-/* DLPack: what is exported describes the tensor and keeps it alive; what is imported is used in place and given back once. */
+/* DLPack: what is exported describes the tensor and keeps it alive; what is imported is used in place and given back
+ * once. */
 #include "harness.h"
 
 /* DLPack 1.1, as its header declares it. */
@@ -113,6 +114,7 @@ static void test_bad_input(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_export), SCOPED(test_every_dtype), SCOPED(test_import), SCOPED(test_bad_input)};
+  const struct CMUnitTest tests[] = {SCOPED(test_export), SCOPED(test_every_dtype), SCOPED(test_import),
+                                     SCOPED(test_bad_input)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,15 @@
 /* einsum: what its equation may not say, and where it says it. Values: op_table_test.c. */
 #include "harness.h"
 
-static void bad_equations_name_the_position(void **state) {
+static void bad_equations_name_the_position(void** state) {
   const struct {
     const char *equation, *text;
-  } kCases[] = {{"i1->i", "position 1: labels are letters"},    {"ij-i", "position 2: '-' must be followed by '>'"},
-                {"ij->ii", "position 5: the label stands twice"}, {"ij->k", "position 4: the result's label is in no term"},
-                {"i..j", "position 1: an ellipsis has three"},  {"i...j...", "position 5: a second ellipsis"},
-                {"ij->i,j", "position 5: labels are letters"},  {"ij->->", "position 4: labels are letters"},
-                {"ij,jk", "position 2: one term more"},         {".", "position 0: an ellipsis has three dots"}};
+  } kCases[] = {
+      {"i1->i", "position 1: labels are letters"},      {"ij-i", "position 2: '-' must be followed by '>'"},
+      {"ij->ii", "position 5: the label stands twice"}, {"ij->k", "position 4: the result's label is in no term"},
+      {"i..j", "position 1: an ellipsis has three"},    {"i...j...", "position 5: a second ellipsis"},
+      {"ij->i,j", "position 5: labels are letters"},    {"ij->->", "position 4: labels are letters"},
+      {"ij,jk", "position 2: one term more"},           {".", "position 0: an ellipsis has three dots"}};
   tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *y = x;
   size_t i;
   (void)state;
@@ -21,7 +22,7 @@ static void bad_equations_name_the_position(void **state) {
   FAILS(tt_einsum(c, NULL, LIST(x), &y), TT_INVALID_ARG, "equation");
 }
 
-static void operands_must_fit_their_terms(void **state) {
+static void operands_must_fit_their_terms(void** state) {
   tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *y;
   (void)state;
   FAILS(tt_einsum(c, "ijk", LIST(x), &y), TT_SHAPE, "operand 0 is [2,3], but its term has 3 labels");
@@ -30,7 +31,7 @@ static void operands_must_fit_their_terms(void **state) {
   FAILS(tt_einsum(c, "ij,jk", LIST(x, x), &y), TT_SHAPE, "operand 1 has size 2");
 }
 
-static void a_long_equation_is_refused(void **state) {
+static void a_long_equation_is_refused(void** state) {
   char text[2001];
   tt_tensor *x = numbers(TT_F32, DATA(1)), *y;
   (void)state;
@@ -38,7 +39,7 @@ static void a_long_equation_is_refused(void **state) {
   FAILS(tt_einsum(c, text, LIST(x), &y), TT_INVALID_ARG, "equation");
 }
 
-static void one_operand_gives_a_view(void **state) {
+static void one_operand_gives_a_view(void** state) {
   tt_tensor *x = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)), *y;
   (void)state;
   OK(tt_einsum(c, "ii->i", LIST(x), &y));

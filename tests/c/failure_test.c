@@ -214,17 +214,20 @@ static void test_complex_arithmetic(void** state) {
   } while (0)
 
 static void test_factors(void** state) {
-  const tt_scalar half = {.kind = TT_SCALAR_FLOAT, .re = 1.5}, two = {.kind = TT_SCALAR_INT, .i = 2}, yes = {.kind = TT_SCALAR_BOOL, .i = 1},
-                  turn = {.kind = TT_SCALAR_COMPLEX, .re = 2, .im = 1}, many = {.kind = TT_SCALAR_INT, .i = 300};
+  const tt_scalar half = {.kind = TT_SCALAR_FLOAT, .re = 1.5}, two = {.kind = TT_SCALAR_INT, .i = 2},
+                  yes = {.kind = TT_SCALAR_BOOL, .i = 1}, turn = {.kind = TT_SCALAR_COMPLEX, .re = 2, .im = 1},
+                  many = {.kind = TT_SCALAR_INT, .i = 300};
   const tt_add_opts by_half = {.set = TT_ADD_ALPHA, .alpha = half}, by_turn = {.set = TT_ADD_ALPHA, .alpha = turn},
                     by_yes = {.set = TT_ADD_ALPHA, .alpha = yes}, by_many = {.set = TT_ADD_ALPHA, .alpha = many};
   const tt_sub_opts less_half = {.set = TT_SUB_ALPHA, .alpha = half};
-  const tt_addmm_opts times_turn = {.set = TT_ADDMM_ALPHA, .alpha = turn}, times_half = {.set = TT_ADDMM_BETA, .beta = half};
-  tt_tensor *i = LONGS(1, 2), *f = make(TT_F32, SHAPE(2), DATA(1, 2)), *u = make(TT_U8, SHAPE(2), DATA(1, 2)), *b = make(TT_BOOL, SHAPE(2), DATA(0, 1)),
-            *m = make(TT_F32, SHAPE(1, 1), DATA(3)), *n, *out;
+  const tt_addmm_opts times_turn = {.set = TT_ADDMM_ALPHA, .alpha = turn},
+                      times_half = {.set = TT_ADDMM_BETA, .beta = half};
+  tt_tensor *i = LONGS(1, 2), *f = make(TT_F32, SHAPE(2), DATA(1, 2)), *u = make(TT_U8, SHAPE(2), DATA(1, 2)),
+            *b = make(TT_BOOL, SHAPE(2), DATA(0, 1)), *m = make(TT_F32, SHAPE(1, 1), DATA(3)), *n, *out;
   (void)state;
   OK(tt_to(c, m, &(tt_to_opts){.set = TT_TO_DTYPE, .dtype = TT_I64}, &n));
-  REFUSED(tt_add_ex(c, i, i, &by_half, &out), TT_DTYPE, "alpha", "add: alpha is 1.5: must be an integer for int64 operands");
+  REFUSED(tt_add_ex(c, i, i, &by_half, &out), TT_DTYPE, "alpha",
+          "add: alpha is 1.5: must be an integer for int64 operands");
   assert_null(out);
   REFUSED(tt_add_scalar_ex(c, i, &two, &by_half, &out), TT_DTYPE, "alpha", "must be an integer");
   REFUSED(tt_add_ex_(c, i, i, &by_half), TT_DTYPE, "alpha", "must be an integer");
@@ -239,12 +242,13 @@ static void test_factors(void** state) {
   OK(tt_add_ex(c, b, b, &by_yes, &out));
   VALUES(out, 0, 1);
   REFUSED(tt_addmm(c, m, m, m, &times_turn, &out), TT_INVALID_ARG, "alpha", "has an imaginary part");
-  REFUSED(tt_addmm(c, n, n, n, &times_half, &out), TT_DTYPE, "beta", "beta is 1.5: must be an integer for int64 tensors");
+  REFUSED(tt_addmm(c, n, n, n, &times_half, &out), TT_DTYPE, "beta",
+          "beta is 1.5: must be an integer for int64 tensors");
 }
 
 static void test_numbers_that_do_not_fit(void** state) {
-  const tt_scalar many = {.kind = TT_SCALAR_INT, .i = 300}, less = {.kind = TT_SCALAR_INT, .i = -1}, huge = {.kind = TT_SCALAR_INT, .i = INT64_C(1) << 40},
-                  turn = {.kind = TT_SCALAR_COMPLEX, .im = 1};
+  const tt_scalar many = {.kind = TT_SCALAR_INT, .i = 300}, less = {.kind = TT_SCALAR_INT, .i = -1},
+                  huge = {.kind = TT_SCALAR_INT, .i = INT64_C(1) << 40}, turn = {.kind = TT_SCALAR_COMPLEX, .im = 1};
   tt_tensor *u = make(TT_U8, SHAPE(2), DATA(1, 200)), *i = make(TT_I32, SHAPE(2), DATA(1, 2)), *out;
   (void)state;
   REFUSED(tt_clamp(c, u, &many, NULL, &out), TT_INVALID_ARG, "min", "clamp: min is 300: no uint8 is as large");
@@ -253,14 +257,16 @@ static void test_numbers_that_do_not_fit(void** state) {
   OK(tt_clamp(c, u, &less, &many, &out));
   VALUES(out, 1, 200);
   REFUSED(tt_pow_scalar(c, i, &huge, &out), TT_INVALID_ARG, "exponent", "no int32 has this value");
-  REFUSED(tt_constant_pad_nd(c, u, (const int64_t[]){1, 1}, 2, &(tt_constant_pad_nd_opts){.set = TT_CONSTANT_PAD_ND_VALUE, .value = many}, &out),
+  REFUSED(tt_constant_pad_nd(c, u, (const int64_t[]){1, 1}, 2,
+                             &(tt_constant_pad_nd_opts){.set = TT_CONSTANT_PAD_ND_VALUE, .value = many}, &out),
           TT_INVALID_ARG, "value", "no uint8 has this value");
   REFUSED(tt_scalar_tensor(c, &turn, TT_F32, &out), TT_INVALID_ARG, "value", "no float32 has this value");
 }
 
 /* Elementwise operators: the names are the declaration's. */
 static void test_names_of_operands(void** state) {
-  tt_tensor *f = make(TT_F32, SHAPE(2), DATA(1, 2)), *g = make(TT_F32, SHAPE(3), DATA(1, 2, 3)), *b = make(TT_BOOL, SHAPE(2), DATA(0, 1)), *out;
+  tt_tensor *f = make(TT_F32, SHAPE(2), DATA(1, 2)), *g = make(TT_F32, SHAPE(3), DATA(1, 2, 3)),
+            *b = make(TT_BOOL, SHAPE(2), DATA(0, 1)), *out;
   (void)state;
   REFUSED(tt_add(c, f, g, &out), TT_SHAPE, "other", "self is [2], other is [3]");
   REFUSED(tt_pow(c, f, g, &out), TT_SHAPE, "exponent", "self is [2], exponent is [3]");

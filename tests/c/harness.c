@@ -9,8 +9,7 @@ Host host;
 
 static void note_peak(Host* h, int64_t bytes) {
   int64_t seen = __atomic_load_n(&h->peak, __ATOMIC_RELAXED);
-  while (seen < bytes && !__atomic_compare_exchange_n(&h->peak, &seen, bytes, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
+  while (seen < bytes && !__atomic_compare_exchange_n(&h->peak, &seen, bytes, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 
 static void* host_alloc(void* user, size_t size, size_t align) {

@@ -123,7 +123,8 @@ static tt_status backward(void* user, tt_ctx* x, tt_function* f, tt_tensor* cons
   (void)user, (void)x, (void)f, (void)grads, (void)n, (void)out, (void)n_in;
   return TT_IO;
 }
-static tt_status module_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+static tt_status module_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in,
+                                tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   (void)user, (void)x, (void)m, (void)in, (void)n_in, (void)outs, (void)cap, (void)n_outs;
   return TT_IO;
 }
@@ -181,8 +182,8 @@ static void open_file(void) {
   tt_tensor_release(t);
 }
 static void* handle_of(int kind) {
-  void* const all[kHandles] = {c, live.rt, live.tensor, live.generator, live.cancel, live.node, (void*)live.op, NULL, live.file, live.optimizer, live.scheduler,
-                                live.module, live.state};
+  void* const all[kHandles] = {c,    live.rt,   live.tensor,    live.generator, live.cancel, live.node, (void*)live.op,
+                               NULL, live.file, live.optimizer, live.scheduler, live.module, live.state};
   return all[kind];
 }
 static int handle_kind(Kind k) { /* which handle a place wants; -1: none */
@@ -210,8 +211,7 @@ typedef struct Call {
 static void* valid(Call* k, const Place* p, int i) {
   switch (p->kind) {
     case kTensors:
-    case kSchedulers:
-      return k->list[i];
+    case kSchedulers: return k->list[i];
     case kOutTensor:
     case kOutRuntime:
     case kOutCtx:
@@ -222,43 +222,26 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutOptimizer:
     case kOutScheduler:
     case kOutModule:
-    case kOutStateDict:
-      return k->outs[i];
+    case kOutStateDict: return k->outs[i];
     case kScalar:
-    case kMaybeScalar:
-      return &k->scalar;
+    case kMaybeScalar: return &k->scalar;
     case kInts:
-    case kMaybeInts:
-      return (void*)kShape;
-    case kDoubles:
-      return (void*)kReals;
-    case kDevice:
-      return &k->device;
-    case kIndex:
-      return &k->index;
-    case kValues:
-      return &k->value;
-    case kText:
-      return strcmp(p->name, "path") == 0 ? "/nonexistent/tt" : "cpu";
-    case kTexts:
-      return (void*)kTextList;
-    case kFunctionDef:
-      return &k->function;
-    case kOpDef:
-      return &k->op;
-    case kModuleDef:
-      return &k->module;
-    case kCheckpoint:
-      return &k->checkpoint;
-    case kOpts:
-      return NULL;
-    case kCallback:
-      return strcmp(p->name, "fn") == 0 ? (void*)nothing : NULL;
+    case kMaybeInts: return (void*)kShape;
+    case kDoubles: return (void*)kReals;
+    case kDevice: return &k->device;
+    case kIndex: return &k->index;
+    case kValues: return &k->value;
+    case kText: return strcmp(p->name, "path") == 0 ? "/nonexistent/tt" : "cpu";
+    case kTexts: return (void*)kTextList;
+    case kFunctionDef: return &k->function;
+    case kOpDef: return &k->op;
+    case kModuleDef: return &k->module;
+    case kCheckpoint: return &k->checkpoint;
+    case kOpts: return NULL;
+    case kCallback: return strcmp(p->name, "fn") == 0 ? (void*)nothing : NULL;
     case kOut:
-    case kMemory:
-      return k->memory[i];
-    default:
-      return handle_of(handle_kind(p->kind));
+    case kMemory: return k->memory[i];
+    default: return handle_of(handle_kind(p->kind));
   }
 }
 
@@ -273,7 +256,8 @@ static void prepare(const Function* f, Call* k) {
   k->module.struct_size = sizeof k->module, k->module.name = "M", k->module.forward = module_forward;
   k->checkpoint.struct_size = sizeof k->checkpoint, k->checkpoint.module = live.module;
   for (i = 0; i < f->n; i++)
-    k->list[i][0] = f->places[i].kind == kSchedulers ? (void*)live.scheduler : (void*)live.tensor, k->p[i] = valid(k, &f->places[i], i);
+    k->list[i][0] = f->places[i].kind == kSchedulers ? (void*)live.scheduler : (void*)live.tensor,
+    k->p[i] = valid(k, &f->places[i], i);
 }
 
 static int needs_function(const Function* f, int but) { /* a live tt_function exists inside callbacks only */
@@ -309,10 +293,8 @@ static int check_call(const Function* f, int bad, void* value, int other_type) {
   tt_status s;
   int i, wrong = 0;
   prepare(f, &k);
-  if ((p->kind == kTensors || p->kind == kSchedulers) && other_type)
-    k.list[bad][0] = value;
-  else
-    k.p[bad] = value;
+  if ((p->kind == kTensors || p->kind == kSchedulers) && other_type) k.list[bad][0] = value;
+  else k.p[bad] = value;
   OK(tt_scope_push(c));
   s = (tt_status)f->call(k.p);
   if (f->result == kStatus) {
@@ -334,8 +316,7 @@ static int check_call(const Function* f, int bad, void* value, int other_type) {
   } else if (f->result == kFact && s) {
     wrong = 1, print_error("%s: %s gives %d\n", f->name, what, (int)s);
   }
-  while (!tt_scope_pop(c, NULL, 0)) {
-  }
+  while (!tt_scope_pop(c, NULL, 0)) {}
   return wrong;
 }
 

@@ -1,11 +1,11 @@
-/* Normalisations of channels, pooling, resizing, padding: running statistics, layouts, special values, hostile arguments. Values and
-   derivatives are checked by op_table_test. */
+/* Normalisations of channels, pooling, resizing, padding: running statistics, layouts, special values, hostile
+   arguments. Values and derivatives are checked by op_table_test. */
 #include "harness.h"
 
 #include <math.h>
 
-static tt_tensor *image(const int64_t *shape, int n) {
-  tt_tensor *t;
+static tt_tensor* image(const int64_t* shape, int n) {
+  tt_tensor* t;
   OK(tt_randn(c, shape, n, NULL, &t));
   return t;
 }
@@ -15,9 +15,10 @@ static tt_batch_norm_opts training(void) {
   return (tt_batch_norm_opts){.set = TT_BATCH_NORM_TRAINING | TT_BATCH_NORM_MOMENTUM, .training = 1, .momentum = 0.5};
 }
 
-static void running_statistics_move(void **state) {
+static void running_statistics_move(void** state) {
   const tt_batch_norm_opts o = training();
-  tt_tensor *x = make(TT_F32, SHAPE(4, 2), DATA(1, 0, 3, 0, 5, 8, 7, 8)), *mean = numbers(TT_F32, DATA(2, 2)), *var = numbers(TT_F32, DATA(1, 1)), *y;
+  tt_tensor *x = make(TT_F32, SHAPE(4, 2), DATA(1, 0, 3, 0, 5, 8, 7, 8)), *mean = numbers(TT_F32, DATA(2, 2)),
+            *var = numbers(TT_F32, DATA(1, 1)), *y;
   (void)state;
   OK(tt_batch_norm(c, x, mean, var, NULL, NULL, &o, &y));
   VALUES(mean, 3, 3);
@@ -27,10 +28,12 @@ static void running_statistics_move(void **state) {
   VALUES(mean, 3, 3);
 }
 
-static void a_failing_call_moves_nothing(void **state) {
+static void a_failing_call_moves_nothing(void** state) {
   const tt_batch_norm_opts o = training();
-  tt_tensor *x = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)), *mean = numbers(TT_F32, DATA(2, 2)), *var = numbers(TT_F32, DATA(1, 1)), *y;
-  tt_tensor *three = numbers(TT_F32, DATA(1, 2, 3)), *one_row = make(TT_F32, SHAPE(1, 2), DATA(1, 2)), *leaf_mean = numbers(TT_F32, DATA(0, 0));
+  tt_tensor *x = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)), *mean = numbers(TT_F32, DATA(2, 2)),
+            *var = numbers(TT_F32, DATA(1, 1)), *y;
+  tt_tensor *three = numbers(TT_F32, DATA(1, 2, 3)), *one_row = make(TT_F32, SHAPE(1, 2), DATA(1, 2)),
+            *leaf_mean = numbers(TT_F32, DATA(0, 0));
   (void)state;
   FAILS(tt_batch_norm(c, x, mean, var, three, NULL, &o, &y), TT_SHAPE, "weight is [3]");
   FAILS(tt_batch_norm(c, x, mean, three, NULL, NULL, &o, &y), TT_SHAPE, "running_var is [3]");
@@ -44,7 +47,7 @@ static void a_failing_call_moves_nothing(void **state) {
 }
 
 /* Far from zero a variance by squares alone would be lost. */
-static void statistics_of_far_values(void **state) {
+static void statistics_of_far_values(void** state) {
   const tt_batch_norm_opts o = training();
   tt_tensor *x = make(TT_F32, SHAPE(4, 1), DATA(1000000, 1000001, 1000002, 1000003)), *y;
   const double scale = 1 / sqrt(1.25 + 1e-5);
@@ -53,7 +56,7 @@ static void statistics_of_far_values(void **state) {
   NEAR(y, 1e-6, -1.5 * scale, -0.5 * scale, 0.5 * scale, 1.5 * scale);
 }
 
-static void results_keep_channels_last(void **state) {
+static void results_keep_channels_last(void** state) {
   const int64_t two = 2, size[2] = {6, 7}, to_last[4] = {0, 2, 3, 1}, back[4] = {0, 3, 1, 2};
   const tt_batch_norm_opts o = training();
   const tt_interpolate_opts linear = {.set = TT_INTERPOLATE_MODE, .mode = TT_INTERPOLATION_BILINEAR};
@@ -80,11 +83,12 @@ static void results_keep_channels_last(void **state) {
   }
 }
 
-static void hostile_windows(void **state) {
+static void hostile_windows(void** state) {
   static const int64_t kBad[] = {0, -1, INT64_MIN, INT64_MAX};
   const int64_t two = 2, three[3] = {1, 1, 1}, huge = INT64_MAX;
   const tt_max_pool2d_opts up = {.set = TT_MAX_POOL2D_CEIL_MODE, .ceil_mode = 1};
-  const tt_max_pool2d_opts far = {.set = TT_MAX_POOL2D_CEIL_MODE | TT_MAX_POOL2D_STRIDE, .ceil_mode = 1, .stride = &huge, .n_stride = 1};
+  const tt_max_pool2d_opts far = {
+      .set = TT_MAX_POOL2D_CEIL_MODE | TT_MAX_POOL2D_STRIDE, .ceil_mode = 1, .stride = &huge, .n_stride = 1};
   const tt_avg_pool2d_opts zero = {.set = TT_AVG_POOL2D_DIVISOR_OVERRIDE, .divisor_override = 0};
   tt_tensor *x = IMAGE(1, 2, 4, 4), *y;
   size_t i;
@@ -112,7 +116,7 @@ static void hostile_windows(void **state) {
   FAILS(tt_max_pool2d(c, IMAGE(4, 4), &two, 1, NULL, &y), TT_SHAPE, "self is [4,4]");
 }
 
-static void hostile_sizes(void **state) {
+static void hostile_sizes(void** state) {
   static const int64_t kBad[] = {0, -1, INT64_MIN, INT64_MAX};
   static const double kFactors[] = {0, -1, 1e300, INFINITY, NAN};
   const int64_t pads[][2] = {{INT64_MAX, INT64_MAX}, {INT64_MIN, 0}, {INT64_MIN, INT64_MAX}, {-3, -2}, {0, INT64_MAX}};
@@ -131,7 +135,8 @@ static void hostile_sizes(void **state) {
   FAILS(tt_constant_pad_nd(c, x, pads[0], 1, NULL, &y), TT_INVALID_ARG, "pad has 1 numbers");
 }
 
-/* Gradients of 2 x 2 windows go where the general kernel finds the first of the largest elements, ties and nan included. */
+/* Gradients of 2 x 2 windows go where the general kernel finds the first of the largest elements, ties and nan
+ * included. */
 static void test_gradient_of_small_windows(void** state) {
   static const int64_t kSizes[][2] = {{2, 2}, {5, 7}, {8, 64}, {7, 71}, {4, 150}};
   const int64_t two = 2;
@@ -169,8 +174,12 @@ static void test_gradient_of_small_windows(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_gradient_of_small_windows),
-      SCOPED(running_statistics_move), SCOPED(a_failing_call_moves_nothing), SCOPED(statistics_of_far_values),
-      SCOPED(results_keep_channels_last), SCOPED(hostile_windows), SCOPED(hostile_sizes),
+      SCOPED(running_statistics_move),
+      SCOPED(a_failing_call_moves_nothing),
+      SCOPED(statistics_of_far_values),
+      SCOPED(results_keep_channels_last),
+      SCOPED(hostile_windows),
+      SCOPED(hostile_sizes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

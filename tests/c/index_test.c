@@ -1,18 +1,20 @@
 /* Operators with index tensors, and mixed indexing. */
 #include "harness.h"
 
-static tt_tensor *ints(const int64_t *shape, int64_t ndim, const int64_t *values) {
-  tt_tensor *t;
+static tt_tensor* ints(const int64_t* shape, int64_t ndim, const int64_t* values) {
+  tt_tensor* t;
   OK(tt_tensor_from_data(c, values, TT_I64, shape, ndim, &t));
   return t;
 }
-#define INTS(...) ints((const int64_t[]){(int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))}, 1, (const int64_t[]){__VA_ARGS__})
-static tt_tensor *mask(const int64_t *shape, int64_t ndim, const uint8_t *values) {
-  tt_tensor *t;
+#define INTS(...)                                                                           \
+  ints((const int64_t[]){(int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))}, 1, \
+       (const int64_t[]){__VA_ARGS__})
+static tt_tensor* mask(const int64_t* shape, int64_t ndim, const uint8_t* values) {
+  tt_tensor* t;
   OK(tt_tensor_from_data(c, values, TT_BOOL, shape, ndim, &t));
   return t;
 }
-static tt_tensor *range(int64_t n, const int64_t *shape, int64_t ndim) {
+static tt_tensor* range(int64_t n, const int64_t* shape, int64_t ndim) {
   const tt_scalar from = int_scalar(0), to = int_scalar(n);
   const tt_arange_opts opts = {.set = TT_ARANGE_DTYPE, .dtype = TT_F64};
   tt_tensor *flat, *out;
@@ -29,17 +31,17 @@ static tt_index slice(int64_t from, int64_t to, int64_t step) {
 }
 static tt_index none(void) { return (tt_index){.kind = TT_IDX_NONE}; }
 static tt_index dots(void) { return (tt_index){.kind = TT_IDX_ELLIPSIS}; }
-static tt_index by(const tt_tensor *t) { return (tt_index){.kind = TT_IDX_TENSOR, .tensor = t}; }
+static tt_index by(const tt_tensor* t) { return (tt_index){.kind = TT_IDX_TENSOR, .tensor = t}; }
 #define ITEMS(...) (const tt_index[]){__VA_ARGS__}, (int64_t)(sizeof((tt_index[]){__VA_ARGS__}) / sizeof(tt_index))
-static tt_tensor *get(const tt_tensor *x, const tt_index *items, int64_t n) {
-  tt_tensor *out;
+static tt_tensor* get(const tt_tensor* x, const tt_index* items, int64_t n) {
+  tt_tensor* out;
   OK(tt_index_get(c, x, items, n, &out));
   return out;
 }
 
 /* ---- gather, scatter_add, index_select, index_add ---- */
 
-static void gather_and_scatter_add(void **state) {
+static void gather_and_scatter_add(void** state) {
   tt_tensor *x = param(SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *i = ints(SHAPE(2, 2), (int64_t[]){2, 0, 1, 1}), *y, *z;
   (void)state;
   OK(tt_gather(c, x, 1, i, &y));
@@ -51,7 +53,7 @@ static void gather_and_scatter_add(void **state) {
   VALUES(x, 1, 2, 3, 4, 5, 6);
 }
 
-static void select_and_add_along_a_strided_dimension(void **state) {
+static void select_and_add_along_a_strided_dimension(void** state) {
   tt_tensor *x = range(12, SHAPE(3, 4)), *t, *y, *z;
   tt_index_add_opts twice = {.set = TT_INDEX_ADD_ALPHA, .alpha = real_scalar(2)};
   (void)state;
@@ -64,7 +66,7 @@ static void select_and_add_along_a_strided_dimension(void **state) {
   VALUES(x, 100, 1, 2, 3, 104, 5, 6, 7, 108, 9, 10, 11);
 }
 
-static void range_errors_name_value_and_place(void **state) {
+static void range_errors_name_value_and_place(void** state) {
   tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3)), *out = x;
   (void)state;
   FAILS(tt_gather(c, x, 0, INTS(0, 1, 3, 9), &out), TT_INDEX, "index holds 3 at [2]: must be in [0, 3)");
@@ -76,7 +78,7 @@ static void range_errors_name_value_and_place(void **state) {
   FAILS(tt_index_select(c, x, 0, ints(SHAPE(1, 1), (int64_t[]){0}), &out), TT_SHAPE, "1-D");
 }
 
-static void failing_writes_change_nothing(void **state) {
+static void failing_writes_change_nothing(void** state) {
   tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3)), *v = numbers(TT_F32, DATA(10, 20)), *bad = INTS(0, 3);
   const uint32_t version = tt_tensor_version(x);
   (void)state;
@@ -90,8 +92,8 @@ static void failing_writes_change_nothing(void **state) {
   assert_int_equal(tt_tensor_version(x), version);
 }
 
-static void an_operand_may_share_memory_with_what_is_written(void **state) {
-  tt_tensor *x = ints(SHAPE(4), (int64_t[]){3, 2, 1, 0});
+static void an_operand_may_share_memory_with_what_is_written(void** state) {
+  tt_tensor* x = ints(SHAPE(4), (int64_t[]){3, 2, 1, 0});
   (void)state;
   OK(tt_index_put_(c, x, LIST(x), x, 0)); /* x[x] = x, as of before */
   VALUES(x, 0, 1, 2, 3);
@@ -101,7 +103,7 @@ static void an_operand_may_share_memory_with_what_is_written(void **state) {
 
 /* ---- embedding ---- */
 
-static void embedding_skips_the_padding_row_in_backward(void **state) {
+static void embedding_skips_the_padding_row_in_backward(void** state) {
   tt_tensor *w = param(SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6)), *i = ints(SHAPE(2, 2), (int64_t[]){2, 0, 2, 1}), *y;
   const tt_embedding_opts padded = {.set = TT_EMBEDDING_PADDING_IDX, .padding_idx = -1};
   (void)state;
@@ -116,7 +118,7 @@ static void embedding_skips_the_padding_row_in_backward(void **state) {
 
 /* ---- mixed indexing ---- */
 
-static void basic_items_give_views(void **state) {
+static void basic_items_give_views(void** state) {
   tt_tensor *x = range(24, SHAPE(2, 3, 4)), *y = get(x, ITEMS(at(-1), none(), slice(0, 3, 2), at(1)));
   (void)state;
   HAS_SHAPE(y, 1, 2);
@@ -128,19 +130,20 @@ static void basic_items_give_views(void **state) {
   assert_int_equal(tt_tensor_is_view(get(x, ITEMS(dots()))), 1);
 }
 
-static void index_tensors_stand_where_they_were_or_in_front(void **state) {
+static void index_tensors_stand_where_they_were_or_in_front(void** state) {
   tt_tensor *x = range(24, SHAPE(2, 3, 4)), *i = ints(SHAPE(2, 1), (int64_t[]){2, 0}), *j = INTS(-1, 1);
   (void)state;
   HAS_SHAPE(get(x, ITEMS(all(), by(j))), 2, 2, 4);
-  VALUES(get(x, ITEMS(at(0), by(i), by(j))), 11, 9, 3, 1);            /* neighbours, broadcast */
+  VALUES(get(x, ITEMS(at(0), by(i), by(j))), 11, 9, 3, 1); /* neighbours, broadcast */
   HAS_SHAPE(get(x, ITEMS(all(), by(i), by(j))), 2, 2, 2);
   HAS_SHAPE(get(x, ITEMS(by(INTS(0, 1, 1)), all(), by(INTS(0, 1, 2)))), 3, 3); /* apart: in front */
   VALUES(get(x, ITEMS(by(INTS(1, 0)), all(), by(j))), 15, 19, 23, 1, 5, 9);
   VALUES(get(x, ITEMS(by(number(TT_I64, 1)), at(0), at(0))), 12);
 }
 
-static void masks_pick_and_write(void **state) {
-  tt_tensor *x = range(6, SHAPE(2, 3)), *m = mask(SHAPE(2, 3), (uint8_t[]){0, 1, 0, 1, 1, 0}), *row = mask(SHAPE(2), (uint8_t[]){0, 1}), *t;
+static void masks_pick_and_write(void** state) {
+  tt_tensor *x = range(6, SHAPE(2, 3)), *m = mask(SHAPE(2, 3), (uint8_t[]){0, 1, 0, 1, 1, 0}),
+            *row = mask(SHAPE(2), (uint8_t[]){0, 1}), *t;
   (void)state;
   VALUES(get(x, ITEMS(by(m))), 1, 3, 4);
   VALUES(get(x, ITEMS(by(row), slice(1, 3, 1))), 4, 5);
@@ -155,8 +158,8 @@ static void masks_pick_and_write(void **state) {
   FAILS(tt_index_get(c, x, ITEMS(by(mask(SHAPE(3), (uint8_t[]){1, 0, 1}))), &t), TT_INDEX, "a mask is [3]");
 }
 
-static void writing_through_views(void **state) {
-  tt_tensor *x = range(6, SHAPE(2, 3));
+static void writing_through_views(void** state) {
+  tt_tensor* x = range(6, SHAPE(2, 3));
   (void)state;
   OK(tt_index_set(c, x, ITEMS(at(1)), make(TT_F32, SHAPE(1, 1, 3), DATA(7, 8, 9))));
   VALUES(x, 0, 1, 2, 7, 8, 9);
@@ -166,7 +169,7 @@ static void writing_through_views(void **state) {
   VALUES(x, 3, 3, 3, 3, 3, 3);
 }
 
-static void gradients_of_getting_and_setting(void **state) {
+static void gradients_of_getting_and_setting(void** state) {
   tt_tensor *x = param(SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *v = leaf(DATA(10, 20)), *y, *i = INTS(0, 2, 0), *g;
   (void)state;
   y = get(x, ITEMS(all(), by(i)));
@@ -187,13 +190,14 @@ static void gradients_of_getting_and_setting(void **state) {
   FAILS(tt_index_put_(c, x, LIST(INTS(0)), number(TT_F64, 0), 0), TT_AUTOGRAD, "leaf");
 }
 
-static void bad_mixed_indices(void **state) {
+static void bad_mixed_indices(void** state) {
   tt_tensor *x = range(6, SHAPE(2, 3)), *out = x;
   const tt_index strange = {.kind = 9};
   (void)state;
   FAILS(tt_index_get(c, x, ITEMS(at(0), at(0), at(0)), &out), TT_INDEX, "index has 3 items");
   assert_null(out);
-  FAILS(tt_index_get(c, x, ITEMS(at(0), at(3)), &out), TT_INDEX, "index 3 is out of range: dimension 1 of self has size 3");
+  FAILS(tt_index_get(c, x, ITEMS(at(0), at(3)), &out), TT_INDEX,
+        "index 3 is out of range: dimension 1 of self has size 3");
   FAILS(tt_index_get(c, x, ITEMS(dots(), dots()), &out), TT_INDEX, "2 ellipses");
   FAILS(tt_index_get(c, x, ITEMS(slice(0, 2, 0)), &out), TT_INVALID_ARG, "step");
   FAILS(tt_index_get(c, x, ITEMS(by(numbers(TT_F32, DATA(0)))), &out), TT_INDEX, "float32");
@@ -202,7 +206,7 @@ static void bad_mixed_indices(void **state) {
   FAILS(tt_index_get(c, x, ITEMS(by(NULL)), &out), TT_BAD_HANDLE, NULL);
 }
 
-static void meta_tensors_have_shapes_only(void **state) {
+static void meta_tensors_have_shapes_only(void** state) {
   const tt_device meta = {TT_META, 0};
   const tt_empty_opts opts = {.set = TT_EMPTY_DEVICE, .device = meta};
   const tt_to_opts to = {.set = TT_TO_DEVICE, .device = meta};

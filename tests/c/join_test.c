@@ -1,7 +1,7 @@
 /* cat, stack, split. */
 #include "harness.h"
 
-static void cat_along_each_dimension(void **state) {
+static void cat_along_each_dimension(void** state) {
   const tt_cat_opts second = {.set = TT_CAT_DIM, .dim = -1};
   tt_tensor *a = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)), *b = make(TT_F32, SHAPE(2, 1), DATA(5, 6)), *t, *y;
   (void)state;
@@ -13,8 +13,9 @@ static void cat_along_each_dimension(void **state) {
   VALUES(y, 1, 2, 3, 4, 1, 3, 2, 4);
 }
 
-static void cat_promotes_and_skips_empty_vectors(void **state) {
-  tt_tensor *a = make(TT_I32, SHAPE(1, 2), DATA(1, 2)), *b = make(TT_F64, SHAPE(1, 2), DATA(0.5, 1.5)), *none = numbers(TT_F32, NULL, 0), *y;
+static void cat_promotes_and_skips_empty_vectors(void** state) {
+  tt_tensor *a = make(TT_I32, SHAPE(1, 2), DATA(1, 2)), *b = make(TT_F64, SHAPE(1, 2), DATA(0.5, 1.5)),
+            *none = numbers(TT_F32, NULL, 0), *y;
   (void)state;
   OK(tt_cat(c, LIST(none, a, b), NULL, &y));
   assert_int_equal(tt_tensor_dtype(y), TT_F64);
@@ -23,7 +24,7 @@ static void cat_promotes_and_skips_empty_vectors(void **state) {
   HAS_SHAPE(y, 0);
 }
 
-static void cat_refuses_what_does_not_fit(void **state) {
+static void cat_refuses_what_does_not_fit(void** state) {
   tt_tensor *a = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)), *b = make(TT_F32, SHAPE(2, 1), DATA(5, 6)), *y = a;
   (void)state;
   FAILS(tt_cat(c, LIST(a, b), NULL, &y), TT_SHAPE, "shapes [2,2] and [2,1]: all sizes but that of dim 0");
@@ -35,7 +36,7 @@ static void cat_refuses_what_does_not_fit(void **state) {
   FAILS(tt_cat_into(c, LIST(a), NULL, a), TT_INVALID_ARG, "shares memory");
 }
 
-static void gradients_flow_to_each_tensor(void **state) {
+static void gradients_flow_to_each_tensor(void** state) {
   const tt_stack_opts last = {.set = TT_STACK_DIM, .dim = -1};
   tt_tensor *a = leaf(DATA(1, 2)), *b = leaf(DATA(3, 4)), *plain = numbers(TT_F64, DATA(9)), *y, *g;
   (void)state;
@@ -54,7 +55,7 @@ static void gradients_flow_to_each_tensor(void **state) {
   VALUES(derive(y, b, 0), 10, 1000);
 }
 
-static void split_gives_views(void **state) {
+static void split_gives_views(void** state) {
   tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3, 4, 5)), *parts[3];
   int64_t n;
   (void)state;
@@ -73,7 +74,7 @@ static void split_gives_views(void **state) {
   FAILS(tt_split(c, number(TT_F32, 1), 1, NULL, parts, 3, &n), TT_SHAPE, "0-dim");
 }
 
-static void split_into_many_parts(void **state) {
+static void split_into_many_parts(void** state) {
   enum { kParts = 200 };
   int64_t sizes[kParts], n, i;
   tt_tensor *x, *parts[kParts];
@@ -85,7 +86,7 @@ static void split_into_many_parts(void **state) {
   assert_int_equal(n, kParts);
 }
 
-static void gradient_of_split(void **state) {
+static void gradient_of_split(void** state) {
   tt_tensor *x = leaf(DATA(1, 2, 3, 4)), *parts[2], *y, *g;
   int64_t n;
   (void)state;
@@ -98,8 +99,12 @@ static void gradient_of_split(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(cat_along_each_dimension),     SCOPED(cat_promotes_and_skips_empty_vectors), SCOPED(cat_refuses_what_does_not_fit),
-      SCOPED(gradients_flow_to_each_tensor), SCOPED(split_gives_views),                    SCOPED(split_into_many_parts),
+      SCOPED(cat_along_each_dimension),
+      SCOPED(cat_promotes_and_skips_empty_vectors),
+      SCOPED(cat_refuses_what_does_not_fit),
+      SCOPED(gradients_flow_to_each_tensor),
+      SCOPED(split_gives_views),
+      SCOPED(split_into_many_parts),
       SCOPED(gradient_of_split),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* tt_runtime_live: exact for known sets, empty of tensors when they are gone, unmoved by memory that looks like objects. */
+/* tt_runtime_live: exact for known sets, empty of tensors when they are gone, unmoved by memory that looks like
+ * objects. */
 #include "harness.h"
 
 enum { kMax = 20000 };
@@ -22,7 +23,8 @@ static int64_t count_of(const char* kind) {
 static const tt_live_row* tensor_row(tt_dtype d, int32_t requires_grad, const int64_t* shape, int64_t ndim) {
   int64_t n = list(), i;
   for (i = 0; i < n; i++)
-    if (strcmp(rows[i].kind, "tensor") == 0 && rows[i].dtype == d && rows[i].ndim == ndim && rows[i].requires_grad == requires_grad &&
+    if (strcmp(rows[i].kind, "tensor") == 0 && rows[i].dtype == d && rows[i].ndim == ndim &&
+        rows[i].requires_grad == requires_grad &&
         (!ndim || memcmp(rows[i].shape, shape, (size_t)(ndim < 8 ? ndim : 8) * 8) == 0))
       return &rows[i];
   return NULL;
@@ -102,7 +104,8 @@ static void test_other_kinds(void** state) {
   assert_null(find("module"));
 }
 
-/* Ten thousand tensors of random shapes, half of them released in between: the counts of each shape are those of a record. */
+/* Ten thousand tensors of random shapes, half of them released in between: the counts of each shape are those of a
+ * record. */
 static void test_many(void** state) {
   enum { kTensors = 10000, kShapes = 12 };
   static tt_tensor* t[kTensors];
@@ -115,7 +118,8 @@ static void test_many(void** state) {
   (void)state;
   for (i = 0; i < kTensors; i++) {
     seed = seed * 1664525 + 1013904223;
-    d = (int)(seed >> 30), a = (int)(seed >> 8) % kShapes, b = (int)(seed >> 16) % kShapes, which[i] = (d * kShapes + a) * kShapes + b;
+    d = (int)(seed >> 30), a = (int)(seed >> 8) % kShapes, b = (int)(seed >> 16) % kShapes,
+    which[i] = (d * kShapes + a) * kShapes + b;
     t[i] = made(kDtypes[d], kCpu, SHAPE(a * a * 3 + 1, b)); /* some tiny, some in blocks of their own */
     want[d][a][b]++;
     if (i % 3 == 0) { /* an older one goes */
@@ -151,7 +155,8 @@ static void test_lookalikes(void** state) {
     for (ndim = 0; ndim < 256; ndim += 5) {
       memset(at[k], 0x5a, 2800);
       at[k][0] = 0x74740001, at[k][1] = 1;
-      ((uint8_t*)at[k])[8] = TT_F32, ((uint8_t*)at[k])[9] = TT_CPU, ((uint8_t*)at[k])[10] = 0, ((uint8_t*)at[k])[11] = (uint8_t)ndim;
+      ((uint8_t*)at[k])[8] = TT_F32, ((uint8_t*)at[k])[9] = TT_CPU, ((uint8_t*)at[k])[10] = 0,
+      ((uint8_t*)at[k])[11] = (uint8_t)ndim;
       ((int64_t*)(void*)at[k])[2] = 1; /* keys */
       assert_int_equal(count_of("tensor"), 2);
     }
@@ -172,7 +177,7 @@ static void test_arguments(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {PLAIN(test_known_set), SCOPED(test_other_kinds), PLAIN(test_many), PLAIN(test_lookalikes),
-                                     PLAIN(test_arguments)};
+  const struct CMUnitTest tests[] = {PLAIN(test_known_set), SCOPED(test_other_kinds), PLAIN(test_many),
+                                     PLAIN(test_lookalikes), PLAIN(test_arguments)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,11 @@
-/* Backward hooks of modules: the gradients that they see, replacements, absent gradients, failures, gradients of gradients. */
+/* Backward hooks of modules: the gradients that they see, replacements, absent gradients, failures, gradients of
+ * gradients. */
 #include "harness.h"
 
 /* ---- a module of two inputs and two results: a b, and a + b ---- */
 
-static tt_status pair_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+static tt_status pair_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in,
+                              tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   tt_status s;
   (void)user, (void)m, (void)n_in, (void)cap;
   *n_outs = 2;
@@ -16,7 +18,8 @@ static tt_module* pair(void) {
   OK(tt_module_new_custom(c, &def, &m));
   return m;
 }
-static tt_status square_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+static tt_status square_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in,
+                                tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   (void)user, (void)m, (void)n_in, (void)cap, (void)n_outs;
   return tt_square(x, in[0], &outs[0]);
 }
@@ -31,7 +34,7 @@ static tt_module* square(void) {
 
 typedef struct Seen {
   int calls, pre_calls, drops, fail, wrong_shape, by_index, by_result; /* by_…: gradient number by_… - 1 becomes ones */
-  double result[2], input[2], pre[2], factor, pre_factor;   /* factor 0: no replacement */
+  double result[2], input[2], pre[2], factor, pre_factor;              /* factor 0: no replacement */
   int64_t id;
 } Seen;
 static void note(double* to, const tt_tensor* const* t, int64_t n) {
@@ -42,8 +45,8 @@ static void note(double* to, const tt_tensor* const* t, int64_t n) {
     free(v);
   }
 }
-static tt_status on_backward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* results, int64_t n_results, const tt_tensor* const* inputs,
-                             int64_t n_inputs, tt_tensor** replacements) {
+static tt_status on_backward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* results, int64_t n_results,
+                             const tt_tensor* const* inputs, int64_t n_inputs, tt_tensor** replacements) {
   Seen* s = user;
   (void)m;
   s->calls++;
@@ -53,7 +56,8 @@ static tt_status on_backward(void* user, tt_ctx* x, tt_module* m, const tt_tenso
   if (s->by_index) return tt_ones_like(x, results[0], NULL, &replacements[s->by_index - 1]);
   return s->factor != 0 ? tt_mul_f64(x, inputs[0], s->factor, &replacements[0]) : TT_OK;
 }
-static tt_status on_backward_pre(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* results, int64_t n, tt_tensor** replacements) {
+static tt_status on_backward_pre(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* results, int64_t n,
+                                 tt_tensor** replacements) {
   Seen* s = user;
   (void)m;
   s->pre_calls++;
@@ -62,7 +66,9 @@ static tt_status on_backward_pre(void* user, tt_ctx* x, tt_module* m, const tt_t
   return s->pre_factor != 0 ? tt_mul_f64(x, results[0], s->pre_factor, &replacements[0]) : TT_OK;
 }
 static void on_drop(void* user) { ((Seen*)user)->drops++; }
-static void watch(tt_module* m, Seen* s) { OK(tt_module_register_full_backward_hook(c, m, on_backward, s, on_drop, &s->id)); }
+static void watch(tt_module* m, Seen* s) {
+  OK(tt_module_register_full_backward_hook(c, m, on_backward, s, on_drop, &s->id));
+}
 static void watch_pre(tt_module* m, Seen* s) {
   int64_t id;
   OK(tt_module_register_full_backward_pre_hook(c, m, on_backward_pre, s, on_drop, &id));
@@ -97,7 +103,8 @@ static void test_values_and_replacements(void** state) {
   OK(tt_mul_f64(c, y[1], 100, &sum));
   OK(tt_add(c, y[0], sum, &sum));
   backward(sum, 1);
-  assert_true(s->calls == 1 && s->pre_calls == 1 && s->pre[0] == 1 && s->pre[1] == 100 && s->result[0] == 1 && s->result[1] == 100);
+  assert_true(s->calls == 1 && s->pre_calls == 1 && s->pre[0] == 1 && s->pre[1] == 100 && s->result[0] == 1 &&
+              s->result[1] == 100);
   assert_true(s->input[0] == 105 && s->input[1] == 102);
   VALUES(grad_of(a), 105, 107);
   VALUES(grad_of(b), 102, 103);
@@ -186,7 +193,8 @@ static void test_failures(void** state) {
   tt_module_release(m);
 }
 
-/* ---- where the nodes of the hooks stand: a leaf is complete once, gradients of gradients pass, graphs do not own themselves ---- */
+/* ---- where the nodes of the hooks stand: a leaf is complete once, gradients of gradients pass, graphs do not own
+ * themselves ---- */
 
 static tt_status count_up(void* user, tt_ctx* x, const tt_tensor* leaf) {
   (void)x, (void)leaf;
@@ -241,7 +249,8 @@ static void test_sequences(void** state) {
 }
 
 /* A module that writes into its input writes into a copy. */
-static tt_status in_place_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+static tt_status in_place_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in,
+                                  tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   tt_status s = tt_mul_f64_(x, (tt_tensor*)(uintptr_t)in[0], 2);
   (void)user, (void)m, (void)n_in, (void)cap, (void)n_outs;
   return s ? s : tt_square(x, in[0], &outs[0]);
@@ -266,8 +275,12 @@ static void test_in_place(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_values_and_replacements), SCOPED(test_absent_gradients), SCOPED(test_failures), SCOPED(test_order),
-      SCOPED(test_sequences), SCOPED(test_in_place),
+      SCOPED(test_values_and_replacements),
+      SCOPED(test_absent_gradients),
+      SCOPED(test_failures),
+      SCOPED(test_order),
+      SCOPED(test_sequences),
+      SCOPED(test_in_place),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Modules: the tree, its state, training mode, freezing, moves, copies, hooks, modules of the host, and the layers' arguments. */
+/* Modules: the tree, its state, training mode, freezing, moves, copies, hooks, modules of the host, and the layers'
+ * arguments. */
 #include "harness.h"
 #include <math.h>
 
@@ -179,7 +180,8 @@ static void test_freeze_train_and_move(void** state) {
 typedef struct Scale {
   int drops, calls, copies, fail;
 } Scale;
-static tt_status scale_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+static tt_status scale_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n,
+                               tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   Scale* s = (Scale*)user;
   tt_tensor* w = NULL;
   tt_status status = tt_module_get_tensor(x, m, "scale", &w);
@@ -271,15 +273,16 @@ typedef struct Watch {
   int64_t id;
   int remove_self;
 } Watch;
-static tt_status twice_pre(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** replacements) {
+static tt_status twice_pre(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n,
+                           tt_tensor** replacements) {
   Watch* w = (Watch*)user;
   (void)n;
   w->pre++;
   if (w->remove_self) OK(tt_module_remove_hook(x, m, w->id));
   return tt_mul_f64(x, in[0], 2, &replacements[0]);
 }
-static tt_status plus_post(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in, const tt_tensor* const* outs, int64_t n_outs,
-                           tt_tensor** replacements) {
+static tt_status plus_post(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in,
+                           const tt_tensor* const* outs, int64_t n_outs, tt_tensor** replacements) {
   (void)m, (void)in;
   assert_true(n_in == 1 && n_outs == 1);
   ((Watch*)user)->post++;
@@ -333,11 +336,14 @@ static void test_deep_nesting(void** state) {
 static void test_losses_and_dropout(void** state) {
   (void)state;
   tt_module *m, *drop;
-  tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 1, 2, 3)), *t = make(TT_I64, SHAPE(2), DATA(2, 0)), *out[2], *want, *y;
+  tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 1, 2, 3)), *t = make(TT_I64, SHAPE(2), DATA(2, 0)), *out[2],
+            *want, *y;
   int64_t n;
   const tt_nn_cross_entropy_loss_opts o = {.set = TT_NN_CROSS_ENTROPY_LOSS_WEIGHT | TT_NN_CROSS_ENTROPY_LOSS_REDUCTION,
-                                           .weight = make(TT_F32, SHAPE(3), DATA(1, 2, 3)), .reduction = TT_REDUCTION_SUM};
-  const tt_cross_entropy_opts plain = {.set = TT_CROSS_ENTROPY_WEIGHT | TT_CROSS_ENTROPY_REDUCTION, .weight = o.weight, .reduction = TT_REDUCTION_SUM};
+                                           .weight = make(TT_F32, SHAPE(3), DATA(1, 2, 3)),
+                                           .reduction = TT_REDUCTION_SUM};
+  const tt_cross_entropy_opts plain = {
+      .set = TT_CROSS_ENTROPY_WEIGHT | TT_CROSS_ENTROPY_REDUCTION, .weight = o.weight, .reduction = TT_REDUCTION_SUM};
   OK(tt_nn_cross_entropy_loss(c, &o, &m));
   OK(tt_module_forward(c, m, LIST(x, t), out, 2, &n));
   OK(tt_cross_entropy(c, x, t, &plain, &want));
@@ -355,7 +361,8 @@ static void test_losses_and_dropout(void** state) {
 static void test_embedding(void** state) {
   (void)state;
   tt_module* m;
-  const tt_nn_embedding_opts o = {.set = TT_NN_EMBEDDING_PADDING_IDX | TT_NN_EMBEDDING_MAX_NORM, .padding_idx = -1, .max_norm = 0.25};
+  const tt_nn_embedding_opts o = {
+      .set = TT_NN_EMBEDDING_PADDING_IDX | TT_NN_EMBEDDING_MAX_NORM, .padding_idx = -1, .max_norm = 0.25};
   tt_tensor *i = make(TT_I64, SHAPE(2), DATA(1, 4)), *y, *w;
   OK(tt_nn_embedding(c, 5, 3, &o, &m));
   w = tensor_at(m, "weight");
@@ -373,8 +380,16 @@ static void test_embedding(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_linear), SCOPED(test_tree), SCOPED(test_state_dict), SCOPED(test_shared_parameters), SCOPED(test_freeze_train_and_move),
-      SCOPED(test_module_of_the_host), SCOPED(test_names), SCOPED(test_hooks), SCOPED(test_deep_nesting), SCOPED(test_losses_and_dropout),
+      SCOPED(test_linear),
+      SCOPED(test_tree),
+      SCOPED(test_state_dict),
+      SCOPED(test_shared_parameters),
+      SCOPED(test_freeze_train_and_move),
+      SCOPED(test_module_of_the_host),
+      SCOPED(test_names),
+      SCOPED(test_hooks),
+      SCOPED(test_deep_nesting),
+      SCOPED(test_losses_and_dropout),
       SCOPED(test_embedding),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

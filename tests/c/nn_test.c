@@ -1,27 +1,30 @@
-/* softmax, losses, layer_norm: values worked out by hand, special cases, errors. Differences are checked by op_table_test. */
+/* softmax, losses, layer_norm: values worked out by hand, special cases, errors. Differences are checked by
+ * op_table_test. */
 #include "harness.h"
 
 #include <math.h>
 
-static tt_tensor *classes(const int64_t *shape, int64_t ndim, const int64_t *values) {
-  tt_tensor *t;
+static tt_tensor* classes(const int64_t* shape, int64_t ndim, const int64_t* values) {
+  tt_tensor* t;
   OK(tt_tensor_from_data(c, values, TT_I64, shape, ndim, &t));
   return t;
 }
-#define CLASSES(...) classes((const int64_t[]){(int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))}, 1, (const int64_t[]){__VA_ARGS__})
+#define CLASSES(...)                                                                           \
+  classes((const int64_t[]){(int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))}, 1, \
+          (const int64_t[]){__VA_ARGS__})
 
-static tt_nll_loss_opts nll_opts(int32_t reduction, int64_t ignore, const tt_tensor *weight) {
+static tt_nll_loss_opts nll_opts(int32_t reduction, int64_t ignore, const tt_tensor* weight) {
   tt_nll_loss_opts o = {.set = TT_NLL_LOSS_REDUCTION | TT_NLL_LOSS_IGNORE_INDEX | TT_NLL_LOSS_WEIGHT};
   o.reduction = reduction, o.ignore_index = ignore, o.weight = weight;
   return o;
 }
-static tt_cross_entropy_opts ce_opts(int32_t reduction, int64_t ignore, const tt_tensor *weight, double smoothing) {
+static tt_cross_entropy_opts ce_opts(int32_t reduction, int64_t ignore, const tt_tensor* weight, double smoothing) {
   tt_cross_entropy_opts o = {.set = 15};
   o.reduction = reduction, o.ignore_index = ignore, o.weight = weight, o.label_smoothing = smoothing;
   return o;
 }
 
-static void softmax_over_each_dimension(void **state) {
+static void softmax_over_each_dimension(void** state) {
   const double l2 = log(2), l3 = log(3);
   tt_tensor *x = make(TT_F64, SHAPE(2, 2), DATA(0, l3, l2, l2)), *y;
   (void)state;
@@ -39,16 +42,16 @@ static void softmax_over_each_dimension(void **state) {
   FAILS(tt_softmax(c, numbers(TT_I64, DATA(1, 2)), 0, NULL, &y), TT_NOT_IMPLEMENTED, "int64");
 }
 
-static void softmax_converts_first(void **state) {
+static void softmax_converts_first(void** state) {
   const tt_softmax_opts to = {.set = TT_SOFTMAX_DTYPE, .dtype = TT_F64};
-  tt_tensor *y;
+  tt_tensor* y;
   (void)state;
   OK(tt_softmax(c, numbers(TT_I64, DATA(3, 3)), 0, &to, &y));
   assert_int_equal(tt_tensor_dtype(y), TT_F64);
   VALUES(y, 0.5, 0.5);
 }
 
-static void derivatives_of_softmax(void **state) {
+static void derivatives_of_softmax(void** state) {
   tt_tensor *x = leaf(DATA(0.5, -1, 2)), *w = numbers(TT_F64, DATA(1, -2, 3)), *y, *g, *gg;
   double *p, dot = 0, *got;
   int i, j;
@@ -71,8 +74,9 @@ static void derivatives_of_softmax(void **state) {
   free(p), free(got);
 }
 
-static void nll_reductions_weights_and_ignored_targets(void **state) {
-  tt_tensor *x = param(SHAPE(3, 2), DATA(-1, -2, -3, -4, -5, -6)), *t = CLASSES(0, 1, 1), *w = numbers(TT_F64, DATA(2, 3)), *y;
+static void nll_reductions_weights_and_ignored_targets(void** state) {
+  tt_tensor *x = param(SHAPE(3, 2), DATA(-1, -2, -3, -4, -5, -6)), *t = CLASSES(0, 1, 1),
+            *w = numbers(TT_F64, DATA(2, 3)), *y;
   tt_nll_loss_opts o;
   (void)state;
   OK(tt_nll_loss(c, x, t, NULL, &y));
@@ -93,11 +97,12 @@ static void nll_reductions_weights_and_ignored_targets(void **state) {
   assert_true(isnan(value_of(y)));
   OK(tt_nll_loss(c, numbers(TT_F64, DATA(-1, -2)), number(TT_I64, 1), NULL, &y)); /* one row without a batch */
   VALUES(y, 2);
-  OK(tt_nll_loss(c, make(TT_F64, SHAPE(1, 2, 2), DATA(-1, -2, -3, -4)), classes(SHAPE(1, 2), (int64_t[]){1, 0}), NULL, &y));
+  OK(tt_nll_loss(c, make(TT_F64, SHAPE(1, 2, 2), DATA(-1, -2, -3, -4)), classes(SHAPE(1, 2), (int64_t[]){1, 0}), NULL,
+                 &y));
   VALUES(y, 2.5);
 }
 
-static void targets_out_of_range_are_named(void **state) {
+static void targets_out_of_range_are_named(void** state) {
   tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *y = x, *w = numbers(TT_F32, DATA(1, 2));
   tt_cross_entropy_opts o = ce_opts(TT_REDUCTION_MEAN, -100, w, 0);
   (void)state;
@@ -118,12 +123,13 @@ static void targets_out_of_range_are_named(void **state) {
 }
 
 /* Class targets, one-hot probabilities and label smoothing agree with nll_loss of log_softmax. */
-static void forms_of_cross_entropy_agree(void **state) {
-  tt_tensor *x = param(SHAPE(2, 3), DATA(0.3, -1, 2, 1, 0.5, -0.25)), *t = CLASSES(2, 0), *w = numbers(TT_F64, DATA(1, 2, 0.5));
+static void forms_of_cross_entropy_agree(void** state) {
+  tt_tensor *x = param(SHAPE(2, 3), DATA(0.3, -1, 2, 1, 0.5, -0.25)), *t = CLASSES(2, 0),
+            *w = numbers(TT_F64, DATA(1, 2, 0.5));
   tt_tensor *hot = make(TT_F64, SHAPE(2, 3), DATA(0, 0, 1, 1, 0, 0)), *log_p, *a, *b, *ga, *gb, *spread;
   const tt_nll_loss_opts n = nll_opts(TT_REDUCTION_MEAN, -100, w);
   tt_cross_entropy_opts o = ce_opts(TT_REDUCTION_MEAN, -100, w, 0);
-  double *v;
+  double* v;
   (void)state;
   OK(tt_log_softmax(c, x, 1, NULL, &log_p));
   OK(tt_nll_loss(c, log_p, t, &n, &a));
@@ -145,7 +151,7 @@ static void forms_of_cross_entropy_agree(void **state) {
   NEAR(a, 1e-14, value_of(b));
 }
 
-static void second_derivative_of_cross_entropy(void **state) {
+static void second_derivative_of_cross_entropy(void** state) {
   tt_tensor *x = leaf(DATA(1, 2, 4)), *y, *g, *p, *w = numbers(TT_F64, DATA(1, 0, 2));
   double *v, dot;
   (void)state;
@@ -158,9 +164,10 @@ static void second_derivative_of_cross_entropy(void **state) {
   free(v);
 }
 
-static void layer_norm_values_and_errors(void **state) {
+static void layer_norm_values_and_errors(void** state) {
   const tt_layer_norm_opts exact = {.set = TT_LAYER_NORM_EPS, .eps = 0};
-  tt_tensor *x = make(TT_F64, SHAPE(2, 2), DATA(1, 3, -5, 5)), *w = numbers(TT_F64, DATA(2, 10)), *b = numbers(TT_F64, DATA(1, 0)), *y = x;
+  tt_tensor *x = make(TT_F64, SHAPE(2, 2), DATA(1, 3, -5, 5)), *w = numbers(TT_F64, DATA(2, 10)),
+            *b = numbers(TT_F64, DATA(1, 0)), *y = x;
   (void)state;
   OK(tt_layer_norm(c, x, SHAPE(2), w, b, &exact, &y));
   VALUES(y, -1, 10, -1, 10);
@@ -174,7 +181,7 @@ static void layer_norm_values_and_errors(void **state) {
   FAILS(tt_layer_norm(c, numbers(TT_I64, DATA(1, 2)), SHAPE(2), NULL, NULL, NULL, &y), TT_NOT_IMPLEMENTED, "int64");
 }
 
-static void layer_norm_of_nothing(void **state) {
+static void layer_norm_of_nothing(void** state) {
   tt_tensor *x = param(SHAPE(0, 2), NULL, 0), *w = leaf(DATA(1, 1)), *y;
   (void)state;
   OK(tt_layer_norm(c, x, SHAPE(2), w, NULL, NULL, &y));
@@ -183,7 +190,7 @@ static void layer_norm_of_nothing(void **state) {
   VALUES(grad_of(w), 0, 0);
 }
 
-static void sixteen_bit_inputs(void **state) {
+static void sixteen_bit_inputs(void** state) {
   tt_tensor *x = make(TT_BF16, SHAPE(1, 2), DATA(1, 1)), *w = numbers(TT_F32, DATA(1, 1)), *y;
   (void)state;
   OK(tt_softmax(c, x, 1, NULL, &y));
@@ -197,7 +204,7 @@ static void sixteen_bit_inputs(void **state) {
   VALUES(y, 1, 1);
 }
 
-static void meta_results_have_shapes(void **state) {
+static void meta_results_have_shapes(void** state) {
   const tt_to_opts to = {.set = TT_TO_DEVICE, .device = {TT_META, 0}};
   tt_tensor *x, *t, *y;
   (void)state;
@@ -259,8 +266,12 @@ static void attention_drops_weights(void** state) {
 static void attention_gradients_ignore_threads(void** state) {
   const tt_scaled_dot_product_attention_opts opts[] = {
       {.set = 0},
-      {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL | TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA, .is_causal = 1, .enable_gqa = 1},
-      {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P | TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA, .dropout_p = 0.3, .enable_gqa = 1}};
+      {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL | TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA,
+       .is_causal = 1,
+       .enable_gqa = 1},
+      {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P | TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA,
+       .dropout_p = 0.3,
+       .enable_gqa = 1}};
   const int32_t threads[] = {1, 4};
   size_t k, t, i;
   (void)state;

@@ -224,8 +224,10 @@ static tt_status second_derivative(Run* r) { return network(r, 1); }
 
 /* With dropout and an added mask; and its gradient, recorded. */
 static tt_status attention(Run* r) {
-  const tt_scaled_dot_product_attention_opts drop = {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P, .dropout_p = 0.5},
-                                             causal = {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL, .is_causal = 1};
+  const tt_scaled_dot_product_attention_opts drop = {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P,
+                                                     .dropout_p = 0.5},
+                                             causal = {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL,
+                                                       .is_causal = 1};
   const tt_grad_opts opts = {.set = TT_GRAD_CREATE_GRAPH, .create_graph = 1};
   TRY(param_from(r, 0, SHAPE(1, 3, 2, 4)));
   TRY(param_from(r, 1, SHAPE(3, 3)));
@@ -242,7 +244,8 @@ static tt_status attention(Run* r) {
 }
 
 static tt_status order(Run* r) {
-  const tt_unique_opts all = {.set = TT_UNIQUE_RETURN_INVERSE | TT_UNIQUE_RETURN_COUNTS, .return_inverse = 1, .return_counts = 1};
+  const tt_unique_opts all = {
+      .set = TT_UNIQUE_RETURN_INVERSE | TT_UNIQUE_RETURN_COUNTS, .return_inverse = 1, .return_counts = 1};
   const tt_multinomial_opts none = {0};
   TRY(param_from(r, 0, SHAPE(2, 3, 4)));
   MAKE(1, tt_repeat(r->x, r->t[0], SHAPE(1, 1, 60), OUT(1)));
@@ -325,8 +328,7 @@ static tt_status in_scopes(Run* r) {
   if (!s) s = tt_scope_pop(r->x, &kept, 1);
   if (!s) s = tt_scope_pop(r->x, &kept, 1);
   if (!s) r->t[0] = kept;
-  while (!tt_scope_pop(r->x, NULL, 0)) {
-  }
+  while (!tt_scope_pop(r->x, NULL, 0)) {}
   return s;
 }
 
@@ -380,7 +382,8 @@ static tt_status conv(Run* r) {
   return r->t[7] ? TT_OK : TT_INTERNAL;
 }
 
-/* Two parameters above the size of small blocks, one of them transposed against its gradient. A step that fails changes nothing. */
+/* Two parameters above the size of small blocks, one of them transposed against its gradient. A step that fails changes
+ * nothing. */
 static tt_status factor_of(void* user, tt_ctx* x, int64_t epoch, int64_t group, double* factor) {
   (void)user, (void)x;
   *factor = 1.0 / (double)(epoch + group + 1);
@@ -497,7 +500,8 @@ typedef struct Tree {
   tt_module *net, *twin;
   tt_state_dict* state;
 } Tree;
-static tt_status doubled(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+static tt_status doubled(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** outs,
+                         int64_t cap, int64_t* n_outs) {
   (void)user, (void)m, (void)n, (void)cap, (void)n_outs;
   return tt_mul_f64(x, in[0], 2, &outs[0]);
 }
@@ -508,12 +512,13 @@ static tt_status copied(void* user, tt_ctx* x, void** out) {
   *out = user;
   return s;
 }
-static tt_status passed(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** replacements) {
+static tt_status passed(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n,
+                        tt_tensor** replacements) {
   (void)user, (void)m, (void)n;
   return tt_clone(x, in[0], NULL, &replacements[0]);
 }
-static tt_status gradients(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in, const tt_tensor* const* outs, int64_t n_outs,
-                           tt_tensor** replacements) {
+static tt_status gradients(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in,
+                           const tt_tensor* const* outs, int64_t n_outs, tt_tensor** replacements) {
   (void)in, (void)n_in;
   return outs[0] ? passed(user, x, m, outs, n_outs, replacements) : TT_OK;
 }
@@ -523,7 +528,8 @@ static tt_status add_to(Run* r, tt_module* net, tt_module* layer) {
   return s;
 }
 static tt_status build_tree(Run* r, tt_module** net) {
-  const tt_module_def def = {sizeof def, "A module whose name is longer than what fits inline", r, doubled, copied, count_drop};
+  const tt_module_def def = {sizeof def, "A module whose name is longer than what fits inline", r, doubled, copied,
+                             count_drop};
   tt_module* layer;
   TRY(tt_nn_sequential(r->x, net));
   TRY(tt_nn_linear(r->x, 60, 60, NULL, &layer));
@@ -534,7 +540,8 @@ static tt_status build_tree(Run* r, tt_module** net) {
   TRY(add_to(r, *net, layer)); /* the tree keeps it */
   TRY(tt_module_register_full_backward_pre_hook(r->x, layer, passed, r, count_drop, NULL));
   TRY(tt_module_register_full_backward_hook(r->x, layer, gradients, r, count_drop, NULL));
-  TRY(tt_module_register_full_backward_hook(r->x, *net, gradients, r, count_drop, NULL)); /* whose input needs no gradient */
+  TRY(tt_module_register_full_backward_hook(r->x, *net, gradients, r, count_drop,
+                                            NULL)); /* whose input needs no gradient */
   return tt_module_register_forward_pre_hook(r->x, layer, passed, r, count_drop, NULL);
 }
 static tt_status grow_tree(Run* r, Tree* t) {
@@ -559,7 +566,8 @@ static tt_status modules(Run* r) {
 }
 
 static tt_status heads_of_attention(Run* r, tt_module** m) {
-  const tt_nn_multihead_attention_forward_opts o = {.set = TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK, .key_padding_mask = NULL};
+  const tt_nn_multihead_attention_forward_opts o = {.set = TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK,
+                                                    .key_padding_mask = NULL};
   TRY(tt_nn_multihead_attention(r->x, 32, 4, NULL, m));
   MAKE(0, tt_randn(r->x, SHAPE(6, 5, 32), NULL, OUT(0)));
   const tt_status s = tt_nn_multihead_attention_forward(r->x, *m, r->t[0], r->t[0], r->t[0], &o, OUT(1), OUT(2));
@@ -623,17 +631,25 @@ static tt_status ext_move(void* user, tt_ctx* x, void* dst, const void* src, int
   memcpy(dst, src, (size_t)bytes);
   return TT_OK;
 }
-static tt_status ext_negate(void* user, tt_ctx* x, const tt_op* op, const tt_value* args, int64_t n_args, tt_tensor** outs, int64_t n_outs) {
+static tt_status ext_negate(void* user, tt_ctx* x, const tt_op* op, const tt_value* args, int64_t n_args,
+                            tt_tensor** outs, int64_t n_outs) {
   const tt_tensor* in = n_args == 1 ? args[0].tensor : NULL;
   int64_t i;
   (void)user, (void)n_outs;
-  if (strcmp(tt_op_name(op), "neg") || !tt_tensor_is_contiguous(in) || tt_tensor_dtype(in) != TT_F32) return TT_NOT_IMPLEMENTED;
+  if (strcmp(tt_op_name(op), "neg") || !tt_tensor_is_contiguous(in) || tt_tensor_dtype(in) != TT_F32)
+    return TT_NOT_IMPLEMENTED;
   TRY(tt_empty_like(x, in, NULL, &outs[0]));
-  for (i = 0; i < tt_tensor_numel(in); i++) ((float*)tt_tensor_data(outs[0]))[i] = -((const float*)tt_tensor_data(in))[i];
+  for (i = 0; i < tt_tensor_numel(in); i++)
+    ((float*)tt_tensor_data(outs[0]))[i] = -((const float*)tt_tensor_data(in))[i];
   return TT_OK;
 }
 static tt_status on_backend(Run* r) {
-  const tt_backend_def def = {.struct_size = sizeof def, .name = "plain", .alloc = ext_take, .free = ext_give, .copy = ext_move, .compute = ext_negate};
+  const tt_backend_def def = {.struct_size = sizeof def,
+                              .name = "plain",
+                              .alloc = ext_take,
+                              .free = ext_give,
+                              .copy = ext_move,
+                              .compute = ext_negate};
   tt_to_opts there = {.set = TT_TO_DEVICE}, home = {.set = TT_TO_DEVICE, .device = {TT_CPU, 0}};
   tt_live_row rows[32];
   int64_t n;

@@ -164,8 +164,7 @@ static int elementwise(const Inputs* in, Elementwise f, Arr* out) {
   int64_t i, idx[kMaxDims];
   int k, n = 0;
   for (k = 0; k < r->n_args; k++) {
-    if (in->t[k].v)
-      ops[n++] = in->t[k];
+    if (in->t[k].v) ops[n++] = in->t[k];
     else if (strcmp(r->args[k].type, "Scalar") == 0 && !r->args[k].has_default)
       ops[n++] = zero_dim(number_arg(in, r->args[k].name, 0));
   }
@@ -220,10 +219,8 @@ static Arr reduced_shape(const Arr* x, unsigned mask, int keep) {
   int64_t shape[kMaxDims];
   int d, n = 0;
   for (d = 0; d < x->ndim; d++)
-    if (!(mask >> d & 1))
-      shape[n++] = x->shape[d];
-    else if (keep)
-      shape[n++] = 1;
+    if (!(mask >> d & 1)) shape[n++] = x->shape[d];
+    else if (keep) shape[n++] = 1;
   return array(shape, n);
 }
 /* Where element i of x goes in out. */
@@ -529,10 +526,8 @@ static int r_index_put(const Inputs* in, Arr* out) {
     for (d = 0; d < n; d++) to[d] = wrap((int64_t)at[d].v[row], x->shape[d]);
     for (d = n; d < x->ndim; d++) to[d] = idx[at[0].ndim + d - n];
     v = values->v[broadcast_at(values, idx, where.ndim)];
-    if (int_arg(in, "accumulate", 0))
-      out->v[ravel(out, to)] += v;
-    else
-      out->v[ravel(out, to)] = v;
+    if (int_arg(in, "accumulate", 0)) out->v[ravel(out, to)] += v;
+    else out->v[ravel(out, to)] = v;
   }
   return 1;
 }
@@ -718,10 +713,8 @@ static int r_as_strided(const Inputs* in, Arr* out) {
 
 static int constant(const Inputs* in, Arr* out, double v) {
   int64_t i;
-  if (has(in, "self"))
-    *out = array(tensor(in, "self")->shape, tensor(in, "self")->ndim);
-  else
-    *out = array(given(in, "size")->ints, (int)given(in, "size")->n);
+  if (has(in, "self")) *out = array(tensor(in, "self")->shape, tensor(in, "self")->ndim);
+  else *out = array(given(in, "size")->ints, (int)given(in, "size")->n);
   for (i = 0; i < out->n; i++) out->v[i] = v;
   return 1;
 }
@@ -769,91 +762,83 @@ static const struct {
   Elementwise element;
   int (*whole)(const Inputs*, Arr*);
   int exact;
-} kRefs[] = {
-    {"neg", f_neg, 0, 1},
-    {"clone", f_copy, 0, 1},
-    {"contiguous", f_copy, 0, 1},
-    {"detach", f_copy, 0, 1},
-    {"exp", f_exp, 0, 0},
-    {"log", f_log, 0, 0},
-    {"tanh", f_tanh, 0, 0},
-    {"sigmoid", f_sigmoid, 0, 0},
-    {"relu", f_relu, 0, 1},
-    {"add", f_add, 0, 1},
-    {"sub", f_sub, 0, 1},
-    {"rsub", f_rsub, 0, 1},
-    {"mul", f_mul, 0, 1},
-    {"div", f_div, 0, 1},
-    {"pow", f_pow, 0, 0},
-    {"maximum", f_maximum, 0, 1},
-    {"minimum", f_minimum, 0, 1},
-    {"eq", f_eq, 0, 1},
-    {"ne", f_ne, 0, 1},
-    {"lt", f_lt, 0, 1},
-    {"le", f_le, 0, 1},
-    {"gt", f_gt, 0, 1},
-    {"ge", f_ge, 0, 1},
-    {"where", f_where, 0, 1},
-    {"masked_fill", f_masked_fill, 0, 1},
-    {"zero_", f_zero, 0, 1},
-    {"fill_", f_second, 0, 1},
-    {"copy_", f_second, 0, 1},
-    {"clamp", 0, r_clamp, 1},
-    {"sum", 0, r_sum, 1},
-    {"mean", 0, r_mean, 1},
-    {"any", 0, r_any, 1},
-    {"max", 0, r_max, 1},
-    {"argmax", 0, r_argmax, 1},
-    {"min", 0, r_min, 1},
-    {"matmul", 0, r_matmul, 0},
-    {"linear", 0, r_linear, 0},
-    {"addmm", 0, r_addmm, 0},
-    {"softmax", 0, r_softmax, 0},
-    {"log_softmax", 0, r_log_softmax, 0},
-    {"softmin", 0, r_softmin, 0},
-    {"layer_norm", 0, r_layer_norm, 0},
-    {"nll_loss", 0, r_nll_loss, 0},
-    {"cross_entropy", 0, r_cross_entropy, 0},
-    {"gather", 0, r_gather, 1},
-    {"scatter_add", 0, r_scatter_add, 1},
-    {"index_select", 0, r_index_select, 1},
-    {"index_add", 0, r_index_add, 1},
-    {"index_put", 0, r_index_put, 1},
-    {"embedding", 0, r_embedding, 1},
-    {"cat", 0, r_cat, 1},
-    {"stack", 0, r_stack, 1},
-    {"split", 0, r_split, 1},
-    {"split_with_sizes", 0, r_split, 1},
-    {"view", 0, r_view, 1},
-    {"reshape", 0, r_view, 1},
-    {"squeeze", 0, r_squeeze, 1},
-    {"unsqueeze", 0, r_unsqueeze, 1},
-    {"permute", 0, r_permute, 1},
-    {"transpose", 0, r_transpose, 1},
-    {"t", 0, r_t, 1},
-    {"expand", 0, r_expand, 1},
-    {"select", 0, r_select, 1},
-    {"slice", 0, r_slice, 1},
-    {"as_strided", 0, r_as_strided, 1},
-    {"zeros", 0, r_zeros, 1},
-    {"ones", 0, r_ones, 1},
-    {"full", 0, r_full, 1},
-    {"empty", 0, r_empty, 1},
-    {"zeros_like", 0, r_zeros, 1},
-    {"ones_like", 0, r_ones, 1},
-    {"full_like", 0, r_full, 1},
-    {"empty_like", 0, r_empty, 1},
-    {"arange", 0, r_arange, 1},
-    {"to", 0, r_to, 1},
-    ACT_REFS,
-    ATTENTION_REFS
-    FOLD_REFS
-    CONV_REFS
-    MATH_REFS
-    IMAGE_REFS
-    SHAPE_REFS
-    SORT_REFS
-};
+} kRefs[] = {{"neg", f_neg, 0, 1},
+             {"clone", f_copy, 0, 1},
+             {"contiguous", f_copy, 0, 1},
+             {"detach", f_copy, 0, 1},
+             {"exp", f_exp, 0, 0},
+             {"log", f_log, 0, 0},
+             {"tanh", f_tanh, 0, 0},
+             {"sigmoid", f_sigmoid, 0, 0},
+             {"relu", f_relu, 0, 1},
+             {"add", f_add, 0, 1},
+             {"sub", f_sub, 0, 1},
+             {"rsub", f_rsub, 0, 1},
+             {"mul", f_mul, 0, 1},
+             {"div", f_div, 0, 1},
+             {"pow", f_pow, 0, 0},
+             {"maximum", f_maximum, 0, 1},
+             {"minimum", f_minimum, 0, 1},
+             {"eq", f_eq, 0, 1},
+             {"ne", f_ne, 0, 1},
+             {"lt", f_lt, 0, 1},
+             {"le", f_le, 0, 1},
+             {"gt", f_gt, 0, 1},
+             {"ge", f_ge, 0, 1},
+             {"where", f_where, 0, 1},
+             {"masked_fill", f_masked_fill, 0, 1},
+             {"zero_", f_zero, 0, 1},
+             {"fill_", f_second, 0, 1},
+             {"copy_", f_second, 0, 1},
+             {"clamp", 0, r_clamp, 1},
+             {"sum", 0, r_sum, 1},
+             {"mean", 0, r_mean, 1},
+             {"any", 0, r_any, 1},
+             {"max", 0, r_max, 1},
+             {"argmax", 0, r_argmax, 1},
+             {"min", 0, r_min, 1},
+             {"matmul", 0, r_matmul, 0},
+             {"linear", 0, r_linear, 0},
+             {"addmm", 0, r_addmm, 0},
+             {"softmax", 0, r_softmax, 0},
+             {"log_softmax", 0, r_log_softmax, 0},
+             {"softmin", 0, r_softmin, 0},
+             {"layer_norm", 0, r_layer_norm, 0},
+             {"nll_loss", 0, r_nll_loss, 0},
+             {"cross_entropy", 0, r_cross_entropy, 0},
+             {"gather", 0, r_gather, 1},
+             {"scatter_add", 0, r_scatter_add, 1},
+             {"index_select", 0, r_index_select, 1},
+             {"index_add", 0, r_index_add, 1},
+             {"index_put", 0, r_index_put, 1},
+             {"embedding", 0, r_embedding, 1},
+             {"cat", 0, r_cat, 1},
+             {"stack", 0, r_stack, 1},
+             {"split", 0, r_split, 1},
+             {"split_with_sizes", 0, r_split, 1},
+             {"view", 0, r_view, 1},
+             {"reshape", 0, r_view, 1},
+             {"squeeze", 0, r_squeeze, 1},
+             {"unsqueeze", 0, r_unsqueeze, 1},
+             {"permute", 0, r_permute, 1},
+             {"transpose", 0, r_transpose, 1},
+             {"t", 0, r_t, 1},
+             {"expand", 0, r_expand, 1},
+             {"select", 0, r_select, 1},
+             {"slice", 0, r_slice, 1},
+             {"as_strided", 0, r_as_strided, 1},
+             {"zeros", 0, r_zeros, 1},
+             {"ones", 0, r_ones, 1},
+             {"full", 0, r_full, 1},
+             {"empty", 0, r_empty, 1},
+             {"zeros_like", 0, r_zeros, 1},
+             {"ones_like", 0, r_ones, 1},
+             {"full_like", 0, r_full, 1},
+             {"empty_like", 0, r_empty, 1},
+             {"arange", 0, r_arange, 1},
+             {"to", 0, r_to, 1},
+             ACT_REFS,
+             ATTENTION_REFS FOLD_REFS CONV_REFS MATH_REFS IMAGE_REFS SHAPE_REFS SORT_REFS};
 
 /* An overload has the reference of its family: add_scalar that of add, max_dim that of max. */
 int reference(const Inputs* in, Arr* outs, int* exact) {

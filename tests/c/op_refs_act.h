@@ -7,7 +7,9 @@ static double f_hardtanh(const Inputs* in, double a, double b, double m) {
   const double lo = number_arg(in, "min_val", -1), hi = number_arg(in, "max_val", 1);
   return UNUSED_BM, a < lo ? lo : a > hi ? hi : a;
 }
-static double f_relu6(const Inputs* in, double a, double b, double m) { return (void)in, UNUSED_BM, a < 0 ? 0 : a > 6 ? 6 : a; }
+static double f_relu6(const Inputs* in, double a, double b, double m) {
+  return (void)in, UNUSED_BM, a < 0 ? 0 : a > 6 ? 6 : a;
+}
 static double f_leaky_relu(const Inputs* in, double a, double b, double m) {
   return UNUSED_BM, a > 0 ? a : a * number_arg(in, "negative_slope", 0.01);
 }
@@ -22,15 +24,21 @@ static double f_gelu(const Inputs* in, double a, double b, double m) {
     return (double)(x / (1 + expl(-2 * sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x))));
   return (double)(x * 0.5L * erfcl(-x / sqrtl(2)));
 }
-static double f_softsign(const Inputs* in, double a, double b, double m) { return (void)in, UNUSED_BM, a / (1 + fabs(a)); }
+static double f_softsign(const Inputs* in, double a, double b, double m) {
+  return (void)in, UNUSED_BM, a / (1 + fabs(a));
+}
 static double f_silu(const Inputs* in, double a, double b, double m) { return (void)in, UNUSED_BM, a / (1 + exp(-a)); }
 static double softplus(double a) { return a > 0 ? a + log1p(exp(-a)) : log1p(exp(a)); }
-static double f_mish(const Inputs* in, double a, double b, double m) { return (void)in, UNUSED_BM, a * tanh(softplus(a)); }
+static double f_mish(const Inputs* in, double a, double b, double m) {
+  return (void)in, UNUSED_BM, a * tanh(softplus(a));
+}
 static double f_softplus(const Inputs* in, double a, double b, double m) {
   const double beta = number_arg(in, "beta", 1);
   return UNUSED_BM, a * beta > number_arg(in, "threshold", 20) ? a : softplus(a * beta) / beta;
 }
-static double f_logsigmoid(const Inputs* in, double a, double b, double m) { return (void)in, UNUSED_BM, -softplus(-a); }
+static double f_logsigmoid(const Inputs* in, double a, double b, double m) {
+  return (void)in, UNUSED_BM, -softplus(-a);
+}
 static double f_hardsigmoid(const Inputs* in, double a, double b, double m) {
   return (void)in, UNUSED_BM, a <= -3 ? 0 : a >= 3 ? 1 : (a + 3) / 6;
 }
@@ -90,8 +98,7 @@ static int pair_loss(const Inputs* in, Arr* out, PairLoss f, int mean_of_weights
     factor = w ? w->v[broadcast_at(w, idx, out->ndim)] : 1;
     if (logits)
       out->v[i] = (1 - y) * softplus(a) + (pos ? pos->v[broadcast_at(pos, idx, out->ndim)] : 1) * y * softplus(-a);
-    else
-      out->v[i] = f(in, a, y);
+    else out->v[i] = f(in, a, y);
     out->v[i] *= factor;
     total += out->v[i], weights += mean_of_weights ? factor : 1;
   }
@@ -123,8 +130,12 @@ static double f_floor_divide(const Inputs* in, double a, double b, double m) {
   return (a - r) / b == 0 ? copysign(0, q) : floor((a - r) / b + 0.5);
 }
 static double f_atan2(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, atan2(a, b); }
-static double f_logical_and(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a != 0 && b != 0; }
-static double f_logical_or(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a != 0 || b != 0; }
+static double f_logical_and(const Inputs* in, double a, double b, double m) {
+  return (void)in, (void)m, a != 0 && b != 0;
+}
+static double f_logical_or(const Inputs* in, double a, double b, double m) {
+  return (void)in, (void)m, a != 0 || b != 0;
+}
 static double f_logical_xor(const Inputs* in, double a, double b, double m) {
   return (void)in, (void)m, (a != 0) != (b != 0);
 }
@@ -158,16 +169,19 @@ static double f_right_shift(const Inputs* in, double a, double b, double m) {
   return (void)m, b < 0 || b >= (double)width ? (a < 0 ? -1 : 0) : floor(ldexp(a, -(int)b));
 }
 
-#define ACT_REFS                                                                                                   \
+#define ACT_REFS                                                                                                      \
   {"fmod", f_fmod, 0, 1}, {"remainder", f_remainder, 0, 1}, {"floor_divide", f_floor_divide, 0, 1},                   \
       {"atan2", f_atan2, 0, 0}, {"logical_and", f_logical_and, 0, 1}, {"logical_or", f_logical_or, 0, 1},             \
-      {"logical_xor", f_logical_xor, 0, 1}, {"logical_not", f_logical_not, 0, 1}, {"bitwise_and", f_bitwise_and, 0, 1}, \
-      {"bitwise_or", f_bitwise_or, 0, 1}, {"bitwise_xor", f_bitwise_xor, 0, 1}, {"bitwise_not", f_bitwise_not, 0, 1}, \
-      {"bitwise_left_shift", f_left_shift, 0, 1}, {"bitwise_right_shift", f_right_shift, 0, 1}, ACT_REFS_FLOAT
-#define ACT_REFS_FLOAT                                                                                                   \
-  {"hardtanh", f_hardtanh, 0, 1}, {"relu6", f_relu6, 0, 1}, {"leaky_relu", f_leaky_relu, 0, 1}, {"elu", f_elu, 0, 0},  \
-      {"gelu", f_gelu, 0, 0}, {"silu", f_silu, 0, 0}, {"softsign", f_softsign, 0, 0}, {"mish", f_mish, 0, 0}, {"softplus", f_softplus, 0, 0},         \
-      {"logsigmoid", f_logsigmoid, 0, 0}, {"hardsigmoid", f_hardsigmoid, 0, 1}, {"hardswish", f_hardswish, 0, 1},     \
-      {"glu", 0, r_glu, 0}, {"l1_loss", 0, r_l1_loss, 0}, {"mse_loss", 0, r_mse_loss, 0},                             \
-      {"smooth_l1_loss", 0, r_smooth_l1_loss, 0}, {"huber_loss", 0, r_huber_loss, 0}, {"binary_cross_entropy", 0, r_bce, 0}, \
-      {"binary_cross_entropy_with_logits", 0, r_bce_logits, 0}, {"kl_div", 0, r_kl_div, 0}
+      {"logical_xor", f_logical_xor, 0, 1}, {"logical_not", f_logical_not, 0, 1},                                     \
+      {"bitwise_and", f_bitwise_and, 0, 1}, {"bitwise_or", f_bitwise_or, 0, 1}, {"bitwise_xor", f_bitwise_xor, 0, 1}, \
+      {"bitwise_not", f_bitwise_not, 0, 1}, {"bitwise_left_shift", f_left_shift, 0, 1},                               \
+      {"bitwise_right_shift", f_right_shift, 0, 1}, ACT_REFS_FLOAT
+#define ACT_REFS_FLOAT                                                                                                \
+  {"hardtanh", f_hardtanh, 0, 1}, {"relu6", f_relu6, 0, 1}, {"leaky_relu", f_leaky_relu, 0, 1}, {"elu", f_elu, 0, 0}, \
+      {"gelu", f_gelu, 0, 0}, {"silu", f_silu, 0, 0}, {"softsign", f_softsign, 0, 0}, {"mish", f_mish, 0, 0},         \
+      {"softplus", f_softplus, 0, 0}, {"logsigmoid", f_logsigmoid, 0, 0}, {"hardsigmoid", f_hardsigmoid, 0, 1},       \
+      {"hardswish", f_hardswish, 0, 1}, {"glu", 0, r_glu, 0}, {"l1_loss", 0, r_l1_loss, 0},                           \
+      {"mse_loss", 0, r_mse_loss, 0}, {"smooth_l1_loss", 0, r_smooth_l1_loss, 0}, {"huber_loss", 0, r_huber_loss, 0}, \
+      {"binary_cross_entropy", 0, r_bce, 0}, {"binary_cross_entropy_with_logits", 0, r_bce_logits, 0}, {              \
+    "kl_div", 0, r_kl_div, 0                                                                                          \
+  }

@@ -30,8 +30,7 @@ static ConvArgs conv_args(const Inputs* in, int transposed) {
     }
     if (transposed)
       a.y[d] = size, a.x[d] = (size - 1) * a.stride[d] - 2 * a.pad[d] + a.dil[d] * (a.k[d] - 1) + a.more[d] + 1;
-    else
-      a.x[d] = size, a.y[d] = (size + 2 * a.pad[d] + a.more[d] - a.dil[d] * (a.k[d] - 1) - 1) / a.stride[d] + 1;
+    else a.x[d] = size, a.y[d] = (size + 2 * a.pad[d] + a.more[d] - a.dil[d] * (a.k[d] - 1) - 1) / a.stride[d] + 1;
   }
   return a;
 }
@@ -58,10 +57,8 @@ static void conv_terms(const Inputs* in, const ConvArgs* a, int transposed, Arr*
               }
               if (!inside) continue;
               big_at = ((n * a->groups + g) * big + l) * xs + at, small_at = ((n * a->groups + g) * small + s) * ys + j;
-              if (transposed)
-                out->v[big_at] += x->v[small_at] * w->v[((g * small + s) * big + l) * ks + t];
-              else
-                out->v[small_at] += x->v[big_at] * w->v[((g * small + s) * big + l) * ks + t];
+              if (transposed) out->v[big_at] += x->v[small_at] * w->v[((g * small + s) * big + l) * ks + t];
+              else out->v[small_at] += x->v[big_at] * w->v[((g * small + s) * big + l) * ks + t];
             }
 }
 static int convolve(const Inputs* in, Arr* out, int transposed) {
@@ -78,7 +75,7 @@ static int convolve(const Inputs* in, Arr* out, int transposed) {
 static int r_conv(const Inputs* in, Arr* out) { return convolve(in, out, 0); }
 static int r_conv_transpose(const Inputs* in, Arr* out) { return convolve(in, out, 1); }
 
-#define CONV_REFS                                                                                                    \
-  {"conv1d", 0, r_conv, 0}, {"conv2d", 0, r_conv, 0}, {"conv3d", 0, r_conv, 0},                                      \
-      {"conv_transpose1d", 0, r_conv_transpose, 0}, {"conv_transpose2d", 0, r_conv_transpose, 0},                    \
+#define CONV_REFS                                                                                 \
+  {"conv1d", 0, r_conv, 0}, {"conv2d", 0, r_conv, 0}, {"conv3d", 0, r_conv, 0},                   \
+      {"conv_transpose1d", 0, r_conv_transpose, 0}, {"conv_transpose2d", 0, r_conv_transpose, 0}, \
       {"conv_transpose3d", 0, r_conv_transpose, 0},

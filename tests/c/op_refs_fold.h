@@ -21,10 +21,8 @@ static int r_norm(const Inputs* in, Arr* out) {
   for (i = 0; i < out->n; i++) out->v[i] = p == -INFINITY ? INFINITY : 0;
   for (i = 0; i < x->n; i++) {
     double *o = &out->v[reduced_at(x, i, mask)], a = fabs(x->v[i]);
-    if (isinf(p))
-      *o = isnan(a) || isnan(*o) ? NAN : p > 0 ? fmax(*o, a) : fmin(*o, a);
-    else
-      *o += p == 0 ? a != 0 : pow(a, p);
+    if (isinf(p)) *o = isnan(a) || isnan(*o) ? NAN : p > 0 ? fmax(*o, a) : fmin(*o, a);
+    else *o += p == 0 ? a != 0 : pow(a, p);
   }
   for (i = 0; i < out->n; i++)
     if (!isinf(p) && p != 0) out->v[i] = pow(out->v[i], 1 / p);
@@ -100,4 +98,6 @@ static int r_argmin(const Inputs* in, Arr* outs) {
   return outs[0] = both[1], 1;
 }
 
-#define FOLD_REFS {"cumprod", 0, r_cumprod, 0}, {"norm", 0, r_norm, 0}, {"nuclear_norm", 0, r_nuclear_norm, 0}, {"argmin", 0, r_argmin, 1},
+#define FOLD_REFS                                                                               \
+  {"cumprod", 0, r_cumprod, 0}, {"norm", 0, r_norm, 0}, {"nuclear_norm", 0, r_nuclear_norm, 0}, \
+      {"argmin", 0, r_argmin, 1},

@@ -42,7 +42,9 @@ static int by_channel(const Inputs* in, Arr* out, int own, int images) {
   return scale_channels(in, x, out), 1;
 }
 static int r_batch_norm(const Inputs* in, Arr* out) { return by_channel(in, out, (int)int_arg(in, "training", 0), 0); }
-static int r_instance_norm(const Inputs* in, Arr* out) { return by_channel(in, out, (int)int_arg(in, "use_input_stats", 1), 1); }
+static int r_instance_norm(const Inputs* in, Arr* out) {
+  return by_channel(in, out, (int)int_arg(in, "use_input_stats", 1), 1);
+}
 static int r_group_norm(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "input");
   const int64_t groups = int_arg(in, "num_groups", 1);
@@ -55,7 +57,8 @@ static int r_group_norm(const Inputs* in, Arr* out) {
 static int r_rms_norm(const Inputs* in, Arr* out) {
   const Arr *x = tensor(in, "input"), *w = tensor(in, "weight");
   const tt_value* shape = given(in, "normalized_shape");
-  const double eps = number_arg(in, "eps", tt_tensor_dtype(in->sample->args[0].tensor) == TT_F64 ? DBL_EPSILON : FLT_EPSILON);
+  const double eps =
+      number_arg(in, "eps", tt_tensor_dtype(in->sample->args[0].tensor) == TT_F64 ? DBL_EPSILON : FLT_EPSILON);
   int64_t size = 1, i, k;
   for (i = 0; i < shape->n; i++) size *= shape->ints[i];
   *out = array(x->shape, x->ndim);
@@ -94,7 +97,8 @@ static Pooling pooling(const Inputs* in, const Arr* x, int line) {
     p.kernel[d] = list_arg(in, "kernel_size", d, line, 1), p.stride[d] = list_arg(in, "stride", d, line, p.kernel[d]);
     p.pad[d] = list_arg(in, "padding", d, line, 0), p.dilation[d] = list_arg(in, "dilation", d, line, 1);
     {
-      const double room = (double)(p.in[d] + 2 * p.pad[d] - p.dilation[d] * (p.kernel[d] - 1) - 1) / (double)p.stride[d];
+      const double room =
+          (double)(p.in[d] + 2 * p.pad[d] - p.dilation[d] * (p.kernel[d] - 1) - 1) / (double)p.stride[d];
       p.out[d] = 1 + (int64_t)(int_arg(in, "ceil_mode", 0) ? ceil(room) : floor(room));
       if ((p.out[d] - 1) * p.stride[d] >= p.in[d] + p.pad[d]) p.out[d]--;
     }
@@ -149,14 +153,18 @@ static int r_avg_pool(const Inputs* in, Arr* out) { return pool_windows(in, out,
 static double cubic_tap(double x) {
   const double a = -0.75;
   x = fabs(x);
-  return x <= 1 ? (a + 2) * x * x * x - (a + 3) * x * x + 1 : x < 2 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a : 0;
+  return x <= 1  ? (a + 2) * x * x * x - (a + 3) * x * x + 1
+         : x < 2 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a
+                 : 0;
 }
 /* Weight of element i of n in result o of m. */
 static double resize_weight(int mode, int align, double scale, int64_t n, int64_t m, int64_t o, int64_t i) {
-  double at = align ? (m > 1 ? (double)(n - 1) / (double)(m - 1) * (double)o : 0) : ((double)o + 0.5) * scale - 0.5, w = 0;
+  double at = align ? (m > 1 ? (double)(n - 1) / (double)(m - 1) * (double)o : 0) : ((double)o + 0.5) * scale - 0.5,
+         w = 0;
   int64_t k;
   if (mode == TT_INTERPOLATION_NEAREST) return fmin(floor((float)((double)o * scale)), (double)(n - 1)) == (double)i;
-  if (mode == TT_INTERPOLATION_NEAREST_EXACT) return fmin(floor((float)(((double)o + 0.5) * scale)), (double)(n - 1)) == (double)i;
+  if (mode == TT_INTERPOLATION_NEAREST_EXACT)
+    return fmin(floor((float)(((double)o + 0.5) * scale)), (double)(n - 1)) == (double)i;
   if (mode == TT_INTERPOLATION_AREA) {
     const int64_t from = o * n / m, to = ((o + 1) * n + m - 1) / m;
     return i >= from && i < to ? 1 / (double)(to - from) : 0;
@@ -225,7 +233,8 @@ static int r_pad(const Inputs* in, Arr* out) {
       if (mode == TT_PADDING_REFLECT) at = at < 0 ? -at : at >= n ? 2 * n - 2 - at : at;
       if (mode == TT_PADDING_REPLICATE) at = at < 0 ? 0 : at >= n ? n - 1 : at;
       if (mode == TT_PADDING_CIRCULAR) { /* what is cropped does not go round */
-        const int64_t after = shape[d] - n - before[d], from = before[d] < 0 ? -before[d] : 0, rest = n - from + (after < 0 ? after : 0);
+        const int64_t after = shape[d] - n - before[d], from = before[d] < 0 ? -before[d] : 0,
+                      rest = n - from + (after < 0 ? after : 0);
         at = from + (at - from + 8 * rest) % rest;
       }
       inside &= at >= 0 && at < n;
@@ -236,11 +245,11 @@ static int r_pad(const Inputs* in, Arr* out) {
   return 1;
 }
 
-#define IMAGE_REFS                                                                                                       \
+#define IMAGE_REFS                                                                                                   \
   {"batch_norm", 0, r_batch_norm, 0}, {"instance_norm", 0, r_instance_norm, 0}, {"group_norm", 0, r_group_norm, 0},  \
       {"rms_norm", 0, r_rms_norm, 0}, {"max_pool1d", 0, r_max_pool, 1}, {"max_pool2d", 0, r_max_pool, 1},            \
       {"max_pool1d_with_indices", 0, r_max_pool, 1}, {"max_pool2d_with_indices", 0, r_max_pool, 1},                  \
       {"adaptive_max_pool1d", 0, r_max_pool, 1}, {"adaptive_max_pool2d", 0, r_max_pool, 1},                          \
-      {"avg_pool1d", 0, r_avg_pool, 0}, {"avg_pool2d", 0, r_avg_pool, 0},                                            \
-      {"adaptive_avg_pool1d", 0, r_avg_pool, 0}, {"adaptive_avg_pool2d", 0, r_avg_pool, 0},                     \
-      {"interpolate", 0, r_interpolate, 0}, {"pad", 0, r_pad, 1}, {"constant_pad_nd", 0, r_pad, 1},
+      {"avg_pool1d", 0, r_avg_pool, 0}, {"avg_pool2d", 0, r_avg_pool, 0}, {"adaptive_avg_pool1d", 0, r_avg_pool, 0}, \
+      {"adaptive_avg_pool2d", 0, r_avg_pool, 0}, {"interpolate", 0, r_interpolate, 0}, {"pad", 0, r_pad, 1},         \
+      {"constant_pad_nd", 0, r_pad, 1},

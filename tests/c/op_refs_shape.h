@@ -1,4 +1,5 @@
-/* Part of op_refs.c: references of views, rearrangements, matrix shorthands, creation and indexing beyond the first operators. */
+/* Part of op_refs.c: references of views, rearrangements, matrix shorthands, creation and indexing beyond the first
+ * operators. */
 
 /* ---- views and rearrangements ---- */
 
@@ -9,10 +10,8 @@ static int r_flatten(const Inputs* in, Arr* out) {
   int d, n = 0;
   shape[0] = 1;
   for (d = 0; d < x->ndim; d++) {
-    if (d > first && d <= last)
-      shape[n - 1] *= x->shape[d];
-    else
-      shape[n++] = x->shape[d];
+    if (d > first && d <= last) shape[n - 1] *= x->shape[d];
+    else shape[n++] = x->shape[d];
   }
   *out = same_order(x, shape, x->ndim ? n : 1);
   return 1;
@@ -174,7 +173,8 @@ static int r_baddbmm(const Inputs* in, Arr* out) {
   return 1;
 }
 
-/* A label per dimension: letters, and digits for what an ellipsis stands for (0 is the last dimension of it). Returns the end. */
+/* A label per dimension: letters, and digits for what an ellipsis stands for (0 is the last dimension of it). Returns
+ * the end. */
 static const char* labels_of(const char* text, int ndim, char* labels) {
   int n = 0, letters = 0;
   const char* p;
@@ -314,7 +314,8 @@ static int r_scatter(const Inputs* in, Arr* out) {
 }
 /* index_copy, index_fill */
 static int r_index_write(const Inputs* in, Arr* out) {
-  const Arr *x = tensor(in, "self"), *index = tensor(in, "index"), *src = has(in, "source") ? tensor(in, "source") : NULL;
+  const Arr *x = tensor(in, "self"), *index = tensor(in, "index"),
+            *src = has(in, "source") ? tensor(in, "source") : NULL;
   const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
   int64_t i, k, idx[kMaxDims];
   *out = same_order(x, x->shape, x->ndim);
@@ -324,9 +325,9 @@ static int r_index_write(const Inputs* in, Arr* out) {
       const int64_t at = (int64_t)index->v[k] + (index->v[k] < 0 ? x->shape[d] : 0), here = idx[d];
       if (x->ndim && here != at) continue;
       if (x->ndim) idx[d] = k;
-      out->v[i] = src                                                                         ? src->v[src->ndim ? ravel(src, idx) : 0]
+      out->v[i] = src                                               ? src->v[src->ndim ? ravel(src, idx) : 0]
                   : strcmp(in->sample->row->args[3].type, "Tensor") ? number_arg(in, "value", 0)
-                                                                                              : tensor(in, "value")->v[0];
+                                                                    : tensor(in, "value")->v[0];
       if (x->ndim) idx[d] = here;
     }
   }
@@ -359,7 +360,8 @@ static int r_masked_select(const Inputs* in, Arr* out) {
   all = broadcast_shape(both, 2);
   for (i = 0; i < all.n; i++) {
     unravel(i, all.shape, all.ndim, idx);
-    if (both[1].v[broadcast_at(&both[1], idx, all.ndim)] != 0) all.v[n++] = both[0].v[broadcast_at(&both[0], idx, all.ndim)];
+    if (both[1].v[broadcast_at(&both[1], idx, all.ndim)] != 0)
+      all.v[n++] = both[0].v[broadcast_at(&both[0], idx, all.ndim)];
   }
   *out = array(&n, 1);
   memcpy(out->v, all.v, (size_t)n * sizeof(double));
@@ -464,14 +466,15 @@ static int r_var(const Inputs* in, Arr* outs) {
   return 1;
 }
 
-#define SHAPE_REFS                                                                                                 \
-  {"flatten", 0, r_flatten, 1}, {"unflatten", 0, r_unflatten, 1}, {"unbind", 0, r_unbind, 1}, {"chunk", 0, r_chunk, 1}, \
-      {"narrow", 0, r_narrow, 1}, {"diagonal", 0, r_diagonal, 1}, {"flip", 0, r_flip, 1}, {"roll", 0, r_roll, 1},       \
-      {"repeat", 0, r_repeat, 1}, {"tile", 0, r_repeat, 1}, {"mm", 0, r_matmul, 0}, {"bmm", 0, r_matmul, 0},            \
-      {"mv", 0, r_matmul, 0}, {"dot", 0, r_matmul, 0}, {"outer", 0, r_outer, 1}, {"baddbmm", 0, r_baddbmm, 0},          \
-      {"einsum", 0, r_einsum, 0}, {"eye", 0, r_eye, 1}, {"linspace", 0, r_linspace, 0}, {"one_hot", 0, r_one_hot, 1},   \
-      {"tril", 0, r_tril, 1}, {"triu", 0, r_triu, 1}, {"scatter", 0, r_scatter, 1}, {"index_copy", 0, r_index_write, 1}, \
-      {"index_fill", 0, r_index_write, 1}, {"take_along_dim", 0, r_take_along_dim, 1},                                  \
-      {"masked_select", 0, r_masked_select, 1}, {"nonzero", 0, r_nonzero, 1}, {"all", 0, r_all, 1}, {"prod", 0, r_prod, 0}, {"cumsum", 0, r_cumsum, 0}, {"amax", 0, r_amax, 1}, \
-      {"amin", 0, r_amin, 1}, {"logsumexp", 0, r_logsumexp, 0}, {"var_mean", 0, r_var_mean, 0}, {"var", 0, r_var, 0},   \
-      {"std", 0, r_std, 0},
+#define SHAPE_REFS                                                                                                    \
+  {"flatten", 0, r_flatten, 1}, {"unflatten", 0, r_unflatten, 1}, {"unbind", 0, r_unbind, 1},                         \
+      {"chunk", 0, r_chunk, 1}, {"narrow", 0, r_narrow, 1}, {"diagonal", 0, r_diagonal, 1}, {"flip", 0, r_flip, 1},   \
+      {"roll", 0, r_roll, 1}, {"repeat", 0, r_repeat, 1}, {"tile", 0, r_repeat, 1}, {"mm", 0, r_matmul, 0},           \
+      {"bmm", 0, r_matmul, 0}, {"mv", 0, r_matmul, 0}, {"dot", 0, r_matmul, 0}, {"outer", 0, r_outer, 1},             \
+      {"baddbmm", 0, r_baddbmm, 0}, {"einsum", 0, r_einsum, 0}, {"eye", 0, r_eye, 1}, {"linspace", 0, r_linspace, 0}, \
+      {"one_hot", 0, r_one_hot, 1}, {"tril", 0, r_tril, 1}, {"triu", 0, r_triu, 1}, {"scatter", 0, r_scatter, 1},     \
+      {"index_copy", 0, r_index_write, 1}, {"index_fill", 0, r_index_write, 1},                                       \
+      {"take_along_dim", 0, r_take_along_dim, 1}, {"masked_select", 0, r_masked_select, 1},                           \
+      {"nonzero", 0, r_nonzero, 1}, {"all", 0, r_all, 1}, {"prod", 0, r_prod, 0}, {"cumsum", 0, r_cumsum, 0},         \
+      {"amax", 0, r_amax, 1}, {"amin", 0, r_amin, 1}, {"logsumexp", 0, r_logsumexp, 0},                               \
+      {"var_mean", 0, r_var_mean, 0}, {"var", 0, r_var, 0}, {"std", 0, r_std, 0},

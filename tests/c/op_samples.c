@@ -745,45 +745,37 @@ static void build_view(const Build* b) {
 static const struct {
   const char* name;
   void (*build)(const Build* b);
-} kFamilies[] = {
-    {"unary", build_unary},
-    {"positive", build_positive},
-    {"binary", build_binary},
-    {"where", build_where},
-    {"clamp", build_clamp},
-    {"masked", build_masked},
-    {"copy", build_copy},
-    {"cast", build_cast},
-    {"factory", build_factory},
-    {"random", build_random},
-    {"reduce", build_reduce},
-    {"reduce_nonempty", build_reduce_nonempty},
-    {"matmul", build_matmul},
-    {"linear", build_linear},
-    {"addmm", build_addmm},
-    {"softmax", build_softmax},
-    {"layer_norm", build_layer_norm},
-    {"nll_loss", build_nll_loss},
-    {"cross_entropy", build_cross_entropy},
-    {"gather", build_gather},
-    {"scatter_add", build_scatter_add},
-    {"index_select", build_index_select},
-    {"index_add", build_index_add},
-    {"index_put", build_index_put},
-    {"embedding", build_embedding},
-    {"cat", build_cat},
-    {"split", build_split},
-    {"view", build_view},
-    ACT_FAMILIES,
-    ATTENTION_FAMILIES
-    DRAW_FAMILIES
-    FOLD_FAMILIES
-    CONV_FAMILIES
-    MATH_FAMILIES
-    IMAGE_FAMILIES
-    SHAPE_FAMILIES
-    SORT_FAMILIES
-};
+} kFamilies[] = {{"unary", build_unary},
+                 {"positive", build_positive},
+                 {"binary", build_binary},
+                 {"where", build_where},
+                 {"clamp", build_clamp},
+                 {"masked", build_masked},
+                 {"copy", build_copy},
+                 {"cast", build_cast},
+                 {"factory", build_factory},
+                 {"random", build_random},
+                 {"reduce", build_reduce},
+                 {"reduce_nonempty", build_reduce_nonempty},
+                 {"matmul", build_matmul},
+                 {"linear", build_linear},
+                 {"addmm", build_addmm},
+                 {"softmax", build_softmax},
+                 {"layer_norm", build_layer_norm},
+                 {"nll_loss", build_nll_loss},
+                 {"cross_entropy", build_cross_entropy},
+                 {"gather", build_gather},
+                 {"scatter_add", build_scatter_add},
+                 {"index_select", build_index_select},
+                 {"index_add", build_index_add},
+                 {"index_put", build_index_put},
+                 {"embedding", build_embedding},
+                 {"cat", build_cat},
+                 {"split", build_split},
+                 {"view", build_view},
+                 ACT_FAMILIES,
+                 ATTENTION_FAMILIES DRAW_FAMILIES FOLD_FAMILIES CONV_FAMILIES MATH_FAMILIES IMAGE_FAMILIES
+                     SHAPE_FAMILIES SORT_FAMILIES};
 
 int each_sample(const Row* r, SampleFn fn, void* user) {
   const Build b = {r, fn, user};

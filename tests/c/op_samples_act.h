@@ -6,7 +6,8 @@ static void build_activation(const Build* b) {
   static const struct {
     const char* arg;
     double value;
-  } kOptions[] = {{"negative_slope", 0.3}, {"alpha", 1.7}, {"beta", 2.5}, {"threshold", 3}, {"min_val", -0.6}, {"max_val", 0.9}};
+  } kOptions[] = {{"negative_slope", 0.3}, {"alpha", 1.7},    {"beta", 2.5},
+                  {"threshold", 3},        {"min_val", -0.6}, {"max_val", 0.9}};
   Sample s;
   size_t i;
   build_unary(b);
@@ -18,7 +19,11 @@ static void build_activation(const Build* b) {
 static void build_gelu(const Build* b) {
   int k;
   for (k = 0; k < 10; k++) {
-    Sample s = one(b, k < 6 ? "gelu" : k < 8 ? "special values" : "big", k < 6,
+    Sample s = one(b,
+                   k < 6   ? "gelu"
+                   : k < 8 ? "special values"
+                           : "big",
+                   k < 6,
                    k < 2   ? signed_(S_(2, 3))
                    : k < 4 ? signed_(NULL, 0)
                    : k < 6 ? signed_(S_(0, 3))
@@ -63,11 +68,11 @@ static void pairs(const Build* b, double (*x)(int64_t), double (*y)(int64_t), in
                    : k == 9 ? filled(S_(300, 1001), x)
                             : filled(S_(2, 3), x));
     put(&s, "target",
-        tensor_value(k == 7                           ? filled(NULL, 0, y)
-                     : k == 8                         ? filled(S_(0, 3), y)
-                     : k == 9                         ? filled(S_(300, 1001), y)
-                     : k == 6 && broadcasts           ? filled(S_(3), y)
-                                                      : filled(S_(2, 3), y)));
+        tensor_value(k == 7                 ? filled(NULL, 0, y)
+                     : k == 8               ? filled(S_(0, 3), y)
+                     : k == 9               ? filled(S_(300, 1001), y)
+                     : k == 6 && broadcasts ? filled(S_(3), y)
+                                            : filled(S_(2, 3), y)));
     put(&s, "reduction", int_value(k == 8 ? 0 : k % 3));
     if (k >= 3 && k < 6 && has_arg(b->row, "weight")) put(&s, "weight", tensor_value(positive(S_(2, 3))));
     if (k >= 2 && k < 6 && has_arg(b->row, "pos_weight")) put(&s, "pos_weight", tensor_value(positive(S_(3))));
@@ -130,6 +135,8 @@ static void build_bits(const Build* b) {
   }
 }
 
-#define ACT_FAMILIES                                                                                             \
-  {"bits", build_bits}, {"activation", build_activation}, {"gelu", build_gelu}, {"glu", build_glu}, {"difference_loss", build_difference}, \
-      {"logits_loss", build_logits}, {"probability_loss", build_probability}, {"kl_div", build_kl_div}
+#define ACT_FAMILIES                                                                                                   \
+  {"bits", build_bits}, {"activation", build_activation}, {"gelu", build_gelu}, {"glu", build_glu},                    \
+      {"difference_loss", build_difference}, {"logits_loss", build_logits}, {"probability_loss", build_probability}, { \
+    "kl_div", build_kl_div                                                                                             \
+  }

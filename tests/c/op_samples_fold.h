@@ -52,20 +52,25 @@ static void build_norm(const Build* b) {
 static void build_nuclear_norm(const Build* b) {
   int k;
   for (k = 0; k < 12; k++) {
-    Sample s = one(b, k == 7 ? "zeros" : k == 8 ? "equal singular values" : "nuclear norm", k < 6 || k == 8,
-                   k == 0   ? signed_(S_(3, 3))
-                   : k == 1 ? signed_(S_(2, 4))
-                   : k == 2 ? signed_(S_(4, 2))
-                   : k == 3 ? signed_(S_(3, 2, 2))
-                   : k == 4 ? signed_(S_(2, 1, 3, 2))
-                   : k == 5 ? signed_(S_(0, 3))
-                   : k == 6 ? signed_(S_(2, 3, 0))
-                   : k == 7 ? make(TT_F64, SHAPE(2, 3), DATA(0, 0, 0, 0, 0, 0))
-                   : k == 8 ? make(TT_F64, SHAPE(3, 2), DATA(0, 2, -2, 0, 0, 0))
-                   : k == 9 ? filled(S_(2, 3, 6), special_value)
+    Sample s = one(b,
+                   k == 7   ? "zeros"
+                   : k == 8 ? "equal singular values"
+                            : "nuclear norm",
+                   k < 6 || k == 8,
+                   k == 0    ? signed_(S_(3, 3))
+                   : k == 1  ? signed_(S_(2, 4))
+                   : k == 2  ? signed_(S_(4, 2))
+                   : k == 3  ? signed_(S_(3, 2, 2))
+                   : k == 4  ? signed_(S_(2, 1, 3, 2))
+                   : k == 5  ? signed_(S_(0, 3))
+                   : k == 6  ? signed_(S_(2, 3, 0))
+                   : k == 7  ? make(TT_F64, SHAPE(2, 3), DATA(0, 0, 0, 0, 0, 0))
+                   : k == 8  ? make(TT_F64, SHAPE(3, 2), DATA(0, 2, -2, 0, 0, 0))
+                   : k == 9  ? filled(S_(2, 3, 6), special_value)
                    : k == 10 ? signed_(S_(2, 41, 67))
                              : signed_(S_(4000, 3, 5)));
-    if (k >= 3 && k != 5 && k != 7 && k != 8) put(&s, "dim", k == 4 ? ints_value(S_(2, 0)) : k == 3 ? ints_value(S_(-1, 0)) : ints_value(S_(1, 2)));
+    if (k >= 3 && k != 5 && k != 7 && k != 8)
+      put(&s, "dim", k == 4 ? ints_value(S_(2, 0)) : k == 3 ? ints_value(S_(-1, 0)) : ints_value(S_(1, 2)));
     if (k == 4) put(&s, "keepdim", bool_value(1));
     s.special = k == 9, s.big = k == 11;
     emit(b, &s);

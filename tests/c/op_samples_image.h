@@ -71,8 +71,8 @@ static void build_rms_norm(const Build* b) {
 
 static const double kNanAndInf[] = {NAN, 1, -INFINITY, -INFINITY, 2, -INFINITY, -INFINITY, INFINITY, -3, 5};
 static double nan_and_inf(int64_t i) { return kNanAndInf[i % 10]; }
-static void pool_options(Sample* s, const int64_t* kernel, int n, const int64_t* stride, const int64_t* pad, const int64_t* dilation,
-                         int ceil_mode) {
+static void pool_options(Sample* s, const int64_t* kernel, int n, const int64_t* stride, const int64_t* pad,
+                         const int64_t* dilation, int ceil_mode) {
   put(s, "kernel_size", ints_value(kernel, n));
   if (stride) put(s, "stride", ints_value(stride, n));
   if (pad) put(s, "padding", ints_value(pad, n));
@@ -80,9 +80,9 @@ static void pool_options(Sample* s, const int64_t* kernel, int n, const int64_t*
   if (ceil_mode) put(s, "ceil_mode", bool_value(1));
 }
 static void build_pool2d(const Build* b) {
-  static const int64_t k1[] = {2}, k22[] = {2, 2}, k32[] = {3, 2}, k33[] = {3, 3}, k57[] = {5, 7}, s21[] = {2, 1}, s22[] = {2, 2}, s11[] = {1, 1},
-                       s34[] = {3, 4}, p11[] = {1, 1}, p10[] = {1, 0}, p23[] = {2, 3}, d12[] = {1, 2}, d21[] = {2, 1}, k11[] = {1, 1},
-                       k3000[] = {2, 2300}, s700[] = {1, 700};
+  static const int64_t k1[] = {2}, k22[] = {2, 2}, k32[] = {3, 2}, k33[] = {3, 3}, k57[] = {5, 7}, s21[] = {2, 1},
+                       s22[] = {2, 2}, s11[] = {1, 1}, s34[] = {3, 4}, p11[] = {1, 1}, p10[] = {1, 0}, p23[] = {2, 3},
+                       d12[] = {1, 2}, d21[] = {2, 1}, k11[] = {1, 1}, k3000[] = {2, 2300}, s700[] = {1, 700};
   const int average = !has_arg(b->row, "dilation");
   int k;
   for (k = 0; k < 15; k++) {
@@ -221,10 +221,17 @@ static void build_pad(const Build* b) {
     int64_t pad[6];
     int mode;
   } kCases[] = {
-      {{2, 3}, 2, 2, {1, 2}, 0},          {{2, 3, 4}, 3, 4, {1, -1, 0, 2}, 0}, {{2, 3}, 2, 4, {-1, 3, -2, 1}, 0},
-      {{0, 3}, 2, 2, {1, 1}, 0},          {{2, 3}, 2, 0, {0}, 0},              {{1, 2, 3, 4}, 4, 4, {2, 1, 1, 0}, 1},
-      {{2, 5}, 2, 2, {3, -1}, 1},         {{1, 2, 3, 4}, 4, 4, {2, 5, -1, 1}, 2}, {{2, 3}, 2, 2, {-1, 4}, 2},
-      {{1, 2, 3, 4}, 4, 4, {2, 4, 1, 0}, 3}, {{2, 2, 3}, 3, 2, {3, -1}, 3},
+      {{2, 3}, 2, 2, {1, 2}, 0},
+      {{2, 3, 4}, 3, 4, {1, -1, 0, 2}, 0},
+      {{2, 3}, 2, 4, {-1, 3, -2, 1}, 0},
+      {{0, 3}, 2, 2, {1, 1}, 0},
+      {{2, 3}, 2, 0, {0}, 0},
+      {{1, 2, 3, 4}, 4, 4, {2, 1, 1, 0}, 1},
+      {{2, 5}, 2, 2, {3, -1}, 1},
+      {{1, 2, 3, 4}, 4, 4, {2, 5, -1, 1}, 2},
+      {{2, 3}, 2, 2, {-1, 4}, 2},
+      {{1, 2, 3, 4}, 4, 4, {2, 4, 1, 0}, 3},
+      {{2, 2, 3}, 3, 2, {3, -1}, 3},
   };
   int k;
   for (k = 0; k < (int)(sizeof kCases / sizeof *kCases); k++) {
@@ -238,8 +245,8 @@ static void build_pad(const Build* b) {
   }
 }
 
-#define IMAGE_FAMILIES                                                                                                   \
-  {"batch_norm", build_batch_norm}, {"group_norm", build_group_norm}, {"rms_norm", build_rms_norm},                  \
-      {"pool1d", build_pool1d}, {"pool2d", build_pool2d}, {"average_pool1d", build_pool1d},                          \
-      {"average_pool2d", build_pool2d}, {"adaptive_pool", build_adaptive_pool},                                      \
+#define IMAGE_FAMILIES                                                                              \
+  {"batch_norm", build_batch_norm}, {"group_norm", build_group_norm}, {"rms_norm", build_rms_norm}, \
+      {"pool1d", build_pool1d}, {"pool2d", build_pool2d}, {"average_pool1d", build_pool1d},         \
+      {"average_pool2d", build_pool2d}, {"adaptive_pool", build_adaptive_pool},                     \
       {"adaptive_average", build_adaptive_pool}, {"interpolate", build_interpolate}, {"pad", build_pad},

@@ -1,4 +1,5 @@
-/* Part of op_samples.c: samples of views, rearrangements, matrix shorthands, creation and indexing beyond the first operators. */
+/* Part of op_samples.c: samples of views, rearrangements, matrix shorthands, creation and indexing beyond the first
+ * operators. */
 
 /* ---- views and rearrangements ---- */
 
@@ -49,7 +50,8 @@ static void build_narrow(const Build* b) {
   int k;
   for (k = 0; k < 4; k++) {
     Sample s = one(b, "narrow", 1, signed_(S_(3, 4)));
-    put(&s, "dim", int_value(kDim[k])), put(&s, "start", int_value(kStart[k])), put(&s, "length", int_value(kLength[k]));
+    put(&s, "dim", int_value(kDim[k])), put(&s, "start", int_value(kStart[k])),
+        put(&s, "length", int_value(kLength[k]));
     emit(b, &s);
   }
 }
@@ -124,8 +126,17 @@ static void build_shorthand(const Build* b) { /* mm bmm mv dot outer */
   const int mm = !strcmp(name, "mm"), bmm = !strcmp(name, "bmm"), mv = !strcmp(name, "mv");
   int k;
   for (k = 0; k < 5; k++) {
-    const int64_t m = k == 1 ? 0 : k == 3 ? 35 : k == 4 ? 190 : 2, p = k == 2 ? 0 : k == 3 ? 66 : k == 4 ? 210 : 3,
-                  n = k == 3 ? 41 : k == 4 ? 230 : 2;
+    const int64_t m = k == 1   ? 0
+                      : k == 3 ? 35
+                      : k == 4 ? 190
+                               : 2,
+                  p = k == 2   ? 0
+                      : k == 3 ? 66
+                      : k == 4 ? 210
+                               : 3,
+                  n = k == 3   ? 41
+                      : k == 4 ? 230
+                               : 2;
     if (mm) product(b, k < 3, k == 4, signed_(S_(m, p)), signed_(S_(p, n)));
     if (bmm) product(b, k < 3, k == 4, signed_(S_(k == 4 ? 3 : 2, m, p)), signed_(S_(k == 4 ? 3 : 2, p, n)));
     if (mv) product(b, k < 3, k == 4, signed_(S_(m, p)), signed_(S_(p)));
@@ -258,8 +269,7 @@ static void build_scatter(const Build* b) { /* no position twice, where values r
                        : k == 3 ? signed_(NULL, 0)
                        : k == 4 ? signed_(S_(1, 2))
                                 : signed_(S_(4, 2))));
-    else
-      put(&s, "value", scalar_value(2));
+    else put(&s, "value", scalar_value(2));
     if (k >= 5) put(&s, "reduce", int_value(k == 5 ? TT_SCATTER_ADD : TT_SCATTER_MULTIPLY));
     emit(b, &s);
   }
@@ -343,7 +353,10 @@ static void build_statistics(const Build* b) {
   static const int64_t kDims[] = {0, -1, 1, 2};
   int k;
   for (k = 0; k < 7; k++) {
-    Sample s = one(b, "statistics", k < 6, k == 4 ? signed_(S_(5)) : k == 6 ? signed_(S_(40, 131)) : signed_(S_(2, 3, 2)));
+    Sample s = one(b, "statistics", k < 6,
+                   k == 4   ? signed_(S_(5))
+                   : k == 6 ? signed_(S_(40, 131))
+                            : signed_(S_(2, 3, 2)));
     put(&s, "dim",
         k == 0   ? ints_value(kDims, 2)
         : k == 1 ? ints_value(kDims + 2, 1)
@@ -360,7 +373,11 @@ static void build_statistics(const Build* b) {
 static void build_prod(const Build* b) {
   int k;
   for (k = 0; k < 7; k++) {
-    Sample s = one(b, k == 4 ? "one zero" : k == 5 ? "two zeros" : "prod", k < 6,
+    Sample s = one(b,
+                   k == 4   ? "one zero"
+                   : k == 5 ? "two zeros"
+                            : "prod",
+                   k < 6,
                    k == 2   ? signed_(NULL, 0)
                    : k == 3 ? signed_(S_(0, 2))
                    : k == 4 ? make(TT_F64, SHAPE(2, 3), DATA(0.5, 0, 1.5, -1, 2, 0.7))
@@ -390,11 +407,11 @@ static void build_cumsum(const Build* b) {
   }
 }
 
-#define SHAPE_FAMILIES                                                                                               \
-  {"flatten", build_flatten}, {"unflatten", build_unflatten}, {"unbind", build_unbind}, {"chunk", build_chunk},      \
-      {"narrow", build_narrow}, {"diagonal", build_diagonal}, {"flip", build_flip}, {"roll", build_roll},            \
-      {"repeat", build_repeat}, {"shorthand", build_shorthand}, {"baddbmm", build_baddbmm}, {"einsum", build_einsum},   \
-      {"eye", build_eye}, {"linspace", build_linspace}, {"one_hot", build_one_hot}, {"triangle", build_triangle},    \
-      {"scatter", build_scatter}, {"index_copy", build_index_copy}, {"index_fill", build_index_fill},                \
-      {"take_along_dim", build_take_along_dim}, {"masked_select", build_masked_select}, {"nonzero", build_nonzero}, \
+#define SHAPE_FAMILIES                                                                                                \
+  {"flatten", build_flatten}, {"unflatten", build_unflatten}, {"unbind", build_unbind}, {"chunk", build_chunk},       \
+      {"narrow", build_narrow}, {"diagonal", build_diagonal}, {"flip", build_flip}, {"roll", build_roll},             \
+      {"repeat", build_repeat}, {"shorthand", build_shorthand}, {"baddbmm", build_baddbmm}, {"einsum", build_einsum}, \
+      {"eye", build_eye}, {"linspace", build_linspace}, {"one_hot", build_one_hot}, {"triangle", build_triangle},     \
+      {"scatter", build_scatter}, {"index_copy", build_index_copy}, {"index_fill", build_index_fill},                 \
+      {"take_along_dim", build_take_along_dim}, {"masked_select", build_masked_select}, {"nonzero", build_nonzero},   \
       {"statistics", build_statistics}, {"prod", build_prod}, {"cumsum", build_cumsum},

@@ -1,7 +1,7 @@
 /* Every operator that hosts can name, on every sample of its family: values against a reference in double precision,
    gradients and second derivatives against finite differences, in place and into against pure, other layouts, META, the
-   instruction set (TT_TEST_ISA) against the baseline, a device (TT_TEST_DEVICE: fake, ext) against the CPU, two threads against
-   one. */
+   instruction set (TT_TEST_ISA) against the baseline, a device (TT_TEST_DEVICE: fake, ext) against the CPU, two threads
+   against one. */
 #include "op_table.h"
 
 #include "ext_backend.h"
@@ -253,12 +253,40 @@ static Inputs inputs_of(const Sample* s) {
 }
 
 static int is_summed(const Row* r) {
-  static const char* const kSummed[] = {"reduce",     "matmul",   "linear",        "addmm",     "softmax",
-                                        "layer_norm", "nll_loss", "cross_entropy", "index_add", "scatter_add",
-                                        "shorthand",  "baddbmm",  "einsum",        "statistics", "prod", "cumsum", "norm", "nuclear_norm", "prod_scan",
-                                        "conv", "conv_padding", "conv_transpose", "difference_loss", "logits_loss", "probability_loss", "kl_div",
-                                        "batch_norm", "group_norm", "rms_norm", "average_pool1d", "average_pool2d", "adaptive_average",
-                                        "attention", "interpolate"};
+  static const char* const kSummed[] = {"reduce",
+                                        "matmul",
+                                        "linear",
+                                        "addmm",
+                                        "softmax",
+                                        "layer_norm",
+                                        "nll_loss",
+                                        "cross_entropy",
+                                        "index_add",
+                                        "scatter_add",
+                                        "shorthand",
+                                        "baddbmm",
+                                        "einsum",
+                                        "statistics",
+                                        "prod",
+                                        "cumsum",
+                                        "norm",
+                                        "nuclear_norm",
+                                        "prod_scan",
+                                        "conv",
+                                        "conv_padding",
+                                        "conv_transpose",
+                                        "difference_loss",
+                                        "logits_loss",
+                                        "probability_loss",
+                                        "kl_div",
+                                        "batch_norm",
+                                        "group_norm",
+                                        "rms_norm",
+                                        "average_pool1d",
+                                        "average_pool2d",
+                                        "adaptive_average",
+                                        "attention",
+                                        "interpolate"};
   size_t i;
   for (i = 0; i < sizeof kSummed / sizeof *kSummed; i++)
     if (strcmp(r->samples, kSummed[i]) == 0) return 1;
@@ -288,7 +316,8 @@ static void check_permutation(const Sample* s, const double* v, int64_t n) {
   char* seen = calloc((size_t)n + 1, 1);
   int64_t i, in_place = 0;
   for (i = 0; i < n; i++) {
-    if (!(v[i] >= 0 && v[i] < (double)n) || v[i] != trunc(v[i]) || seen[(int64_t)v[i]]++) lost(s, "place", v[i], (double)n);
+    if (!(v[i] >= 0 && v[i] < (double)n) || v[i] != trunc(v[i]) || seen[(int64_t)v[i]]++)
+      lost(s, "place", v[i], (double)n);
     in_place += v[i] == (double)i;
   }
   if (n > 1000 && in_place > 20) lost(s, "elements in place", (double)in_place, 1);
@@ -309,7 +338,8 @@ static void check_weighted(const Sample* s, const double* v, int64_t n) {
 static void check_random(const Sample* s, tt_tensor** outs) {
   double *v = values_of(outs[0]), sum = 0, squares = 0;
   const int64_t n = tt_tensor_numel(outs[0]);
-  const int permutation = strcmp(s->row->samples, "randperm") == 0, weighted = strcmp(s->row->samples, "multinomial") == 0;
+  const int permutation = strcmp(s->row->samples, "randperm") == 0,
+            weighted = strcmp(s->row->samples, "multinomial") == 0;
   if (is_scaled(s->row) || strcmp(s->row->samples, "randint") == 0 || permutation || weighted) {
     (permutation ? check_permutation : weighted ? check_weighted : check_drawn)(s, v, n);
     free(v);
@@ -545,10 +575,8 @@ static tt_tensor* weighted(tt_tensor** t, int n) {
     if (!t[k] || tt_tensor_dtype(t[k]) != TT_F64) continue;
     OK(tt_mul(c, t[k], weights_like(t[k], k), &p));
     OK(tt_sum(c, p, NULL, &s));
-    if (total)
-      OK(tt_add(c, total, s, &total));
-    else
-      total = s;
+    if (total) OK(tt_add(c, total, s, &total));
+    else total = s;
   }
   return total;
 }
@@ -678,7 +706,9 @@ static void check_sample(const Sample* s, void* user) {
                         is_random(s->row) ? random_ulps(s->row)
                         : exact           ? 0
                                           : 4,
-                        is_scaled(s->row) ? 8 : is_summed(s->row) && !exact ? 16 : 0);
+                        is_scaled(s->row)             ? 8
+                        : is_summed(s->row) && !exact ? 16
+                                                      : 0);
     }
     OK(tt_scope_pop(c, NULL, 0));
   }

@@ -1,5 +1,5 @@
-/* Optimizers against references in double precision, written here as PyTorch's documentation has them: every option, groups,
-   gradients that come and go, states, closures, failures that change nothing. */
+/* Optimizers against references in double precision, written here as PyTorch's documentation has them: every option,
+   groups, gradients that come and go, states, closures, failures that change nothing. */
 #include "ext_backend.h"
 #include "harness.h"
 
@@ -122,7 +122,8 @@ static tt_status construct(tt_ctx* x, const Case* k, tt_tensor* const* p, int64_
     return tt_optim_sgd(x, p, n, &s, out);
   }
   if (k->rule == rmsprop_rule) {
-    const tt_optim_rmsprop_opts s = {127, o->lr, o->alpha, o->eps, o->weight_decay, o->momentum, o->centered, o->maximize};
+    const tt_optim_rmsprop_opts s = {127,         o->lr,       o->alpha,   o->eps, o->weight_decay,
+                                     o->momentum, o->centered, o->maximize};
     return tt_optim_rmsprop(x, p, n, &s, out);
   }
   if (k->rule == adagrad_rule) {
@@ -134,7 +135,8 @@ static tt_status construct(tt_ctx* x, const Case* k, tt_tensor* const* p, int64_
     return tt_optim_adamw(x, p, n, &s, out);
   }
   {
-    const tt_optim_adam_opts s = {127, o->lr, {o->beta1, o->beta2}, o->eps, o->weight_decay, o->amsgrad, o->maximize, 0};
+    const tt_optim_adam_opts s = {127,         o->lr, {o->beta1, o->beta2}, o->eps, o->weight_decay, o->amsgrad,
+                                  o->maximize, 0};
     return tt_optim_adam(x, p, n, &s, out);
   }
 }
@@ -224,7 +226,8 @@ static void run_case(const Case* k, tt_dtype dtype, double tol) {
 }
 
 #define ADAM .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
-#define AVERAGES {"exp_avg", "exp_avg_sq", NULL}
+#define AVERAGES \
+  { "exp_avg", "exp_avg_sq", NULL }
 static const Case kCases[] = {
     {sgd_rule, {.lr = 0.1}, {NULL}},
     {sgd_rule, {.lr = 0.1, .weight_decay = 0.2, .maximize = 1}, {NULL}},
@@ -235,10 +238,23 @@ static const Case kCases[] = {
     {adam_rule, {.lr = 0.01, .beta1 = 0.5, .beta2 = 0.7, .eps = 0.1, .weight_decay = 0.3, .maximize = 1}, AVERAGES},
     {adam_rule, {.lr = 0.01, ADAM, .amsgrad = 1}, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}},
     {adam_rule, {.lr = 0.01, ADAM, .weight_decay = 0.5, .decoupled = 1}, AVERAGES},
-    {adam_rule, {.lr = 0.01, .beta1 = 0, .beta2 = 0.2, .eps = 1e-3, .weight_decay = 0.5, .decoupled = 1, .amsgrad = 1, .maximize = 1}, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}},
+    {adam_rule,
+     {.lr = 0.01,
+      .beta1 = 0,
+      .beta2 = 0.2,
+      .eps = 1e-3,
+      .weight_decay = 0.5,
+      .decoupled = 1,
+      .amsgrad = 1,
+      .maximize = 1},
+     {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}},
     {rmsprop_rule, {.lr = 0.01, .alpha = 0.9, .eps = 1e-8}, {"square_avg"}},
-    {rmsprop_rule, {.lr = 0.01, .alpha = 0.5, .eps = 0.05, .weight_decay = 0.1, .centered = 1, .maximize = 1}, {"square_avg", "grad_avg"}},
-    {rmsprop_rule, {.lr = 0.01, .alpha = 0.9, .eps = 1e-3, .momentum = 0.7, .centered = 1}, {"square_avg", "grad_avg", "momentum_buffer"}},
+    {rmsprop_rule,
+     {.lr = 0.01, .alpha = 0.5, .eps = 0.05, .weight_decay = 0.1, .centered = 1, .maximize = 1},
+     {"square_avg", "grad_avg"}},
+    {rmsprop_rule,
+     {.lr = 0.01, .alpha = 0.9, .eps = 1e-3, .momentum = 0.7, .centered = 1},
+     {"square_avg", "grad_avg", "momentum_buffer"}},
     {rmsprop_rule, {.lr = 0.01, .alpha = 0.9, .eps = 1e-3, .momentum = 0.7}, {"square_avg", NULL, "momentum_buffer"}},
     {adagrad_rule, {.lr = 0.1, .eps = 1e-10}, {"sum"}},
     {adagrad_rule, {.lr = 0.1, .eps = 0.2, .lr_decay = 0.5, .weight_decay = 0.1, .start = 0.3, .maximize = 1}, {"sum"}},
@@ -341,7 +357,8 @@ static void test_hostile_options(void** state) {
   const tt_optim_adam_opts betas = {.set = TT_OPTIM_ADAM_BETAS, .betas = {0.5, 1}};
   const tt_optim_sgd_opts nesterov = {.set = TT_OPTIM_SGD_NESTEROV, .nesterov = 1};
   const tt_optim_rmsprop_opts alpha = {.set = TT_OPTIM_RMSPROP_ALPHA, .alpha = -0.1};
-  const tt_optim_adagrad_opts start = {.set = TT_OPTIM_ADAGRAD_INITIAL_ACCUMULATOR_VALUE, .initial_accumulator_value = -0.1};
+  const tt_optim_adagrad_opts start = {.set = TT_OPTIM_ADAGRAD_INITIAL_ACCUMULATOR_VALUE,
+                                       .initial_accumulator_value = -0.1};
   (void)state;
   make_pair();
   FAILS(tt_optim_adam(c, &p1, 1, &lr, &opt), TT_INVALID_ARG, "lr is -1");
@@ -381,7 +398,8 @@ static void test_atomic(void** state) {
 static void test_layouts(void** state) {
   const tt_slice_opts every2 = {.set = TT_SLICE_STEP, .step = 2};
   const tt_optim_sgd_opts o = {.set = TT_OPTIM_SGD_LR | TT_OPTIM_SGD_MOMENTUM, .lr = 1, .momentum = 0.5};
-  tt_tensor *a = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *g = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6)), *gt, *line, *thin, *row, *wide;
+  tt_tensor *a = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)),
+            *g = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6)), *gt, *line, *thin, *row, *wide;
   tt_tensor* params[2];
   int i;
   (void)state;
@@ -538,7 +556,15 @@ static void test_lists(void** state) {
 }
 
 static void test_hostile_state(void** state) {
-  static const char* const bad[] = {"", "state", "state.", "state.0", "state.x.exp_avg", "state.-1.exp_avg", "state.99999999999999999999.exp_avg", "state.0.nothing", "param_groups.0.lr"};
+  static const char* const bad[] = {"",
+                                    "state",
+                                    "state.",
+                                    "state.0",
+                                    "state.x.exp_avg",
+                                    "state.-1.exp_avg",
+                                    "state.99999999999999999999.exp_avg",
+                                    "state.0.nothing",
+                                    "param_groups.0.lr"};
   tt_tensor* three = numbers(TT_F64, DATA(1, 2, 3));
   size_t i;
   (void)state;
@@ -580,7 +606,8 @@ static void make_clipped(tt_dtype dtype) {
 }
 
 static void test_clip_norm(void** state) {
-  const tt_clip_grad_norm_opts inf = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = INFINITY}, one = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = 1};
+  const tt_clip_grad_norm_opts inf = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = INFINITY},
+                               one = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = 1};
   const tt_clip_grad_norm_opts bad = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = -1};
   tt_tensor* total = NULL;
   double z[2];
@@ -667,11 +694,23 @@ static void test_threads(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      VARIANT(test_f64),        VARIANT(test_f32),           VARIANT(test_bf16),          VARIANT(test_groups),
-      VARIANT(test_empty_first), VARIANT(test_hostile_params), VARIANT(test_hostile_options), VARIANT(test_atomic),
-      VARIANT(test_layouts),    VARIANT(test_complex),       VARIANT(test_zero_grad),     VARIANT(test_closure),
-      VARIANT(test_lists),      VARIANT(test_hostile_state), VARIANT(test_threads),
-      VARIANT(test_clip_norm),  VARIANT(test_clip_corners),
+      VARIANT(test_f64),
+      VARIANT(test_f32),
+      VARIANT(test_bf16),
+      VARIANT(test_groups),
+      VARIANT(test_empty_first),
+      VARIANT(test_hostile_params),
+      VARIANT(test_hostile_options),
+      VARIANT(test_atomic),
+      VARIANT(test_layouts),
+      VARIANT(test_complex),
+      VARIANT(test_zero_grad),
+      VARIANT(test_closure),
+      VARIANT(test_lists),
+      VARIANT(test_hostile_state),
+      VARIANT(test_threads),
+      VARIANT(test_clip_norm),
+      VARIANT(test_clip_corners),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,8 @@ static tt_status no_hook(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor
   (void)user, (void)x, (void)grad, (void)out;
   return TT_OK;
 }
-static tt_status same(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+static tt_status same(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** outs,
+                      int64_t cap, int64_t* n_outs) {
   (void)user, (void)x, (void)m, (void)n, (void)cap, (void)n_outs;
   tt_tensor_retain((tt_tensor*)in[0]);
   outs[0] = (tt_tensor*)in[0];
@@ -68,11 +69,13 @@ static tt_status factor(void* user, tt_ctx* x, int64_t epoch, int64_t group, dou
   *out = 0.5;
   return TT_OK;
 }
-static tt_status copy_in(void* user, tt_ctx* x, tt_function* f, const tt_tensor* const* in, int64_t n, tt_tensor** outs, int64_t n_outs) {
+static tt_status copy_in(void* user, tt_ctx* x, tt_function* f, const tt_tensor* const* in, int64_t n, tt_tensor** outs,
+                         int64_t n_outs) {
   (void)user, (void)f, (void)n, (void)n_outs;
   return tt_clone(x, in[0], NULL, &outs[0]);
 }
-static tt_status no_grads(void* user, tt_ctx* x, tt_function* f, tt_tensor* const* grads, int64_t n_outs, tt_tensor** in, int64_t n) {
+static tt_status no_grads(void* user, tt_ctx* x, tt_function* f, tt_tensor* const* grads, int64_t n_outs,
+                          tt_tensor** in, int64_t n) {
   (void)user, (void)x, (void)f, (void)grads, (void)n_outs, (void)in, (void)n;
   return TT_OK;
 }
@@ -82,8 +85,14 @@ static void test_every_owner(void** state) {
   const double one[1] = {1};
   tt_tensor *x = leaf(one, 1), *y;
   const tt_tensor* in[1] = {x};
-  tt_module_def module = {.struct_size = sizeof module, .name = "Same", .user = &numbers_of[2], .forward = same, .drop = drop};
-  tt_function_def function = {.struct_size = sizeof function, .name = "f", .user = &numbers_of[5], .forward = copy_in, .backward = no_grads, .drop = drop};
+  tt_module_def module = {
+      .struct_size = sizeof module, .name = "Same", .user = &numbers_of[2], .forward = same, .drop = drop};
+  tt_function_def function = {.struct_size = sizeof function,
+                              .name = "f",
+                              .user = &numbers_of[5],
+                              .forward = copy_in,
+                              .backward = no_grads,
+                              .drop = drop};
   tt_module* m;
   tt_optimizer* sgd;
   tt_scheduler* s;
@@ -187,7 +196,7 @@ static void test_threads(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {QUEUED(test_import), QUEUED(test_every_owner), QUEUED(test_nested), QUEUED(test_failing_call),
-                                     QUEUED(test_end_of_runtime), QUEUED(test_threads)};
+  const struct CMUnitTest tests[] = {QUEUED(test_import),       QUEUED(test_every_owner),    QUEUED(test_nested),
+                                     QUEUED(test_failing_call), QUEUED(test_end_of_runtime), QUEUED(test_threads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

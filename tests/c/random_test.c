@@ -3,23 +3,23 @@
 
 #include <math.h>
 
-static tt_generator *generator(uint64_t seed) {
-  tt_generator *g;
+static tt_generator* generator(uint64_t seed) {
+  tt_generator* g;
   OK(tt_generator_new(c, seed, &g));
   return g;
 }
-static uint64_t offset_of(const tt_generator *g) {
+static uint64_t offset_of(const tt_generator* g) {
   uint64_t state[2];
   OK(tt_generator_state(c, g, state));
   return state[1];
 }
-static tt_tensor *uniform(int64_t n, tt_dtype d, tt_generator *g) {
+static tt_tensor* uniform(int64_t n, tt_dtype d, tt_generator* g) {
   const tt_rand_opts opts = {.set = TT_RAND_DTYPE | TT_RAND_GENERATOR, .dtype = d, .generator = g};
-  tt_tensor *t;
+  tt_tensor* t;
   OK(tt_rand(c, &n, 1, &opts, &t));
   return t;
 }
-static double mean_of(const tt_tensor *t, double *variance) {
+static double mean_of(const tt_tensor* t, double* variance) {
   const int64_t n = tt_tensor_numel(t);
   double *v = values_of(t), sum = 0, squares = 0;
   int64_t i;
@@ -29,14 +29,14 @@ static double mean_of(const tt_tensor *t, double *variance) {
   *variance = squares / n;
   return sum / n;
 }
-static int same_values(const tt_tensor *a, const tt_tensor *b) {
+static int same_values(const tt_tensor* a, const tt_tensor* b) {
   double *x = values_of(a), *y = values_of(b);
   const int equal = !memcmp(x, y, sizeof(double) * (size_t)tt_tensor_numel(a));
   free(x), free(y);
   return equal;
 }
 
-static void equal_seeds_give_equal_values(void **state) {
+static void equal_seeds_give_equal_values(void** state) {
   tt_generator *a = generator(7), *b = generator(7), *other = generator(8), *own;
   uint64_t saved[2];
   tt_tensor *x, *y;
@@ -57,7 +57,7 @@ static void equal_seeds_give_equal_values(void **state) {
   tt_generator_release(a), tt_generator_release(b), tt_generator_release(other), tt_generator_release(own);
 }
 
-static void distributions(void **state) {
+static void distributions(void** state) {
   const tt_dtype dtypes[] = {TT_F16, TT_BF16, TT_F32, TT_F64, TT_C64, TT_C128};
   size_t k;
   (void)state;
@@ -66,7 +66,7 @@ static void distributions(void **state) {
     const tt_randn_opts z = {.set = TT_RANDN_DTYPE, .dtype = dtypes[k]};
     const double parts = dtypes[k] >= TT_C64 ? 2 : 1;
     double variance, mean;
-    tt_tensor *t;
+    tt_tensor* t;
     OK(tt_rand(c, SHAPE(100, 1000), &u, &t));
     mean = mean_of(t, &variance);
     assert_true(fabs(mean - 0.5) < 0.01 && fabs(variance - 1.0 / 12) < 0.002);
@@ -76,7 +76,7 @@ static void distributions(void **state) {
   }
 }
 
-static void bernoulli_follows_its_probabilities(void **state) {
+static void bernoulli_follows_its_probabilities(void** state) {
   tt_tensor *p = make(TT_F32, SHAPE(4), DATA(0, 1, 0, 1)), *t, *half;
   const int64_t n = 20000;
   double variance;
@@ -97,8 +97,8 @@ static void bernoulli_follows_its_probabilities(void **state) {
   FAILS(tt_bernoulli(c, numbers(TT_I64, DATA(1)), NULL, &t), TT_NOT_IMPLEMENTED, "int64");
 }
 
-static void a_failing_call_does_not_move_the_generator(void **state) {
-  tt_generator *g = generator(1);
+static void a_failing_call_does_not_move_the_generator(void** state) {
+  tt_generator* g = generator(1);
   const tt_rand_opts ints = {.set = TT_RAND_DTYPE | TT_RAND_GENERATOR, .dtype = TT_I64, .generator = g};
   const tt_rand_opts plain = {.set = TT_RAND_GENERATOR, .generator = g};
   const tt_dropout_opts drop = {.set = TT_DROPOUT_GENERATOR, .generator = g};
@@ -117,7 +117,7 @@ static void a_failing_call_does_not_move_the_generator(void **state) {
   tt_generator_release(g);
 }
 
-static void dropout_scales_what_it_keeps(void **state) {
+static void dropout_scales_what_it_keeps(void** state) {
   const tt_dropout_opts quarter = {.set = TT_DROPOUT_P, .p = 0.25};
   const int64_t n = 40000;
   tt_tensor *x, *y, *g;
@@ -138,7 +138,7 @@ static void dropout_scales_what_it_keeps(void **state) {
   assert_true(fabs(kept / n - 0.75) < 0.02);
 }
 
-static void dropout_may_return_its_input(void **state) {
+static void dropout_may_return_its_input(void** state) {
   const tt_dropout_opts zero = {.set = TT_DROPOUT_P, .p = 0}, eval = {.set = TT_DROPOUT_TRAIN, .train = 0};
   const tt_dropout_opts one = {.set = TT_DROPOUT_P, .p = 1}, wrong = {.set = TT_DROPOUT_P, .p = 1.01};
   tt_tensor *x = numbers(TT_F32, DATA(1, 2)), *y;
@@ -154,11 +154,11 @@ static void dropout_may_return_its_input(void **state) {
   VALUES(x, 0, 0);
 }
 
-static void meta_draws_nothing(void **state) {
-  tt_generator *g = generator(3);
+static void meta_draws_nothing(void** state) {
+  tt_generator* g = generator(3);
   const tt_rand_opts meta = {.set = TT_RAND_DEVICE | TT_RAND_GENERATOR, .device = {TT_META, 0}, .generator = g};
   const tt_dropout_opts drop = {.set = TT_DROPOUT_GENERATOR, .generator = g};
-  tt_tensor *t;
+  tt_tensor* t;
   (void)state;
   OK(tt_rand(c, SHAPE(1000, 1000), &meta, &t));
   OK(tt_dropout(c, t, &drop, &t));
@@ -168,8 +168,8 @@ static void meta_draws_nothing(void **state) {
 }
 
 /* Draws that are given up after their values were made. */
-static void a_failing_draw_leaves_the_generator(void **state) {
-  tt_generator *g = generator(5);
+static void a_failing_draw_leaves_the_generator(void** state) {
+  tt_generator* g = generator(5);
   const tt_normal_mean_opts mean = {.set = TT_NORMAL_MEAN_GENERATOR, .generator = g};
   const tt_uniform__opts even = {.set = TT_UNIFORM__GENERATOR, .generator = g};
   tt_tensor *x, *dst, *wide;
@@ -191,10 +191,14 @@ static void a_failing_draw_leaves_the_generator(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(equal_seeds_give_equal_values),        SCOPED(distributions),
-      SCOPED(bernoulli_follows_its_probabilities),  SCOPED(a_failing_call_does_not_move_the_generator),
-      SCOPED(dropout_scales_what_it_keeps),         SCOPED(dropout_may_return_its_input),
-      SCOPED(meta_draws_nothing),                  SCOPED(a_failing_draw_leaves_the_generator),
+      SCOPED(equal_seeds_give_equal_values),
+      SCOPED(distributions),
+      SCOPED(bernoulli_follows_its_probabilities),
+      SCOPED(a_failing_call_does_not_move_the_generator),
+      SCOPED(dropout_scales_what_it_keeps),
+      SCOPED(dropout_may_return_its_input),
+      SCOPED(meta_draws_nothing),
+      SCOPED(a_failing_draw_leaves_the_generator),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

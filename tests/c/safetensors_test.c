@@ -396,12 +396,10 @@ static void test_mapped(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_mapped),
-      SCOPED(test_round_trip),    SCOPED(test_shapes_and_strides),
-      SCOPED(test_metadata),      SCOPED(test_bad_saves),
-      SCOPED(test_no_file),       SCOPED(test_malformed_files),
-      SCOPED(test_lying_lengths), SCOPED(test_a_cut_file_at_every_byte),
-      SCOPED(test_bad_data),      SCOPED(test_killed_while_saving),
+      SCOPED(test_mapped),          SCOPED(test_round_trip),          SCOPED(test_shapes_and_strides),
+      SCOPED(test_metadata),        SCOPED(test_bad_saves),           SCOPED(test_no_file),
+      SCOPED(test_malformed_files), SCOPED(test_lying_lengths),       SCOPED(test_a_cut_file_at_every_byte),
+      SCOPED(test_bad_data),        SCOPED(test_killed_while_saving),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

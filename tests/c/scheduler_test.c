@@ -1,4 +1,5 @@
-/* Learning-rate schedules: the recursive form against the closed one, restarts, nesting, callbacks, failures that change nothing. */
+/* Learning-rate schedules: the recursive form against the closed one, restarts, nesting, callbacks, failures that
+ * change nothing. */
 #include "harness.h"
 
 #include <math.h>
@@ -53,8 +54,13 @@ static const struct {
   Make make;
   double want20; /* factor of the first group's rate after 20 steps, by the definition of the schedule */
 } kSchedules[] = {
-    {"step", step_lr, 0.01},        {"multi-step", multi_lr, 0.027}, {"constant", constant_lr, 1}, {"linear", linear_lr, 0.8},
-    {"exponential", exponential_lr, 0.2342388}, {"polynomial", polynomial_lr, 0},        {"cosine", cosine_lr, 0.325},
+    {"step", step_lr, 0.01},
+    {"multi-step", multi_lr, 0.027},
+    {"constant", constant_lr, 1},
+    {"linear", linear_lr, 0.8},
+    {"exponential", exponential_lr, 0.2342388},
+    {"polynomial", polynomial_lr, 0},
+    {"cosine", cosine_lr, 0.325},
 };
 
 /* Step by step and in one jump are the same; what 20 steps come to is known. */
@@ -72,7 +78,8 @@ static void test_closed_forms(void** state) {
       OK(tt_scheduler_step_to(c, t, step));
       for (g = 0; g < 2; g++)
         if (fabs(value(a, g, "lr") - value(b, g, "lr")) > 1e-12)
-          fail_msg("%s: step %d gives %.15g, in closed form %.15g", kSchedules[i].name, (int)step, value(a, g, "lr"), value(b, g, "lr"));
+          fail_msg("%s: step %d gives %.15g, in closed form %.15g", kSchedules[i].name, (int)step, value(a, g, "lr"),
+                   value(b, g, "lr"));
     }
     assert_true(fabs(value(a, 0, "lr") - kRates[0] * kSchedules[i].want20) < 1e-8);
     assert_int_equal(tt_scheduler_last_epoch(s), 20);
@@ -83,9 +90,15 @@ static void test_closed_forms(void** state) {
 }
 
 static void test_one_cycle(void** state) {
-  const tt_lr_one_cycle_opts o = {.set = TT_LR_ONE_CYCLE_TOTAL_STEPS | TT_LR_ONE_CYCLE_ANNEAL_STRATEGY | TT_LR_ONE_CYCLE_PCT_START, .total_steps = 11, .anneal_strategy = TT_ANNEAL_LINEAR, .pct_start = 0.5};
+  const tt_lr_one_cycle_opts o = {
+      .set = TT_LR_ONE_CYCLE_TOTAL_STEPS | TT_LR_ONE_CYCLE_ANNEAL_STRATEGY | TT_LR_ONE_CYCLE_PCT_START,
+      .total_steps = 11,
+      .anneal_strategy = TT_ANNEAL_LINEAR,
+      .pct_start = 0.5};
   const tt_lr_one_cycle_opts none = {.set = TT_LR_ONE_CYCLE_EPOCHS, .epochs = 3};
-  const tt_lr_one_cycle_opts huge = {.set = TT_LR_ONE_CYCLE_EPOCHS | TT_LR_ONE_CYCLE_STEPS_PER_EPOCH, .epochs = INT64_MAX, .steps_per_epoch = INT64_MAX};
+  const tt_lr_one_cycle_opts huge = {.set = TT_LR_ONE_CYCLE_EPOCHS | TT_LR_ONE_CYCLE_STEPS_PER_EPOCH,
+                                     .epochs = INT64_MAX,
+                                     .steps_per_epoch = INT64_MAX};
   tt_optimizer *opt = two_groups(1), *flat = NULL;
   tt_scheduler* s = NULL;
   int i;
@@ -226,8 +239,18 @@ static void test_resume(void** state) {
 }
 
 static void test_hostile(void** state) {
-  static const char* const bad[] = {"", "x", "0.last_epoch", "base_lrs.2", "base_lrs.", "base_lrs.-1", "_last_lr.99999999999999999999", "last_epoch.0", "0", "."};
-  const tt_lr_linear_opts start = {.set = TT_LR_LINEAR_START_FACTOR, .start_factor = 0}, end = {.set = TT_LR_LINEAR_END_FACTOR, .end_factor = 1.5};
+  static const char* const bad[] = {"",
+                                    "x",
+                                    "0.last_epoch",
+                                    "base_lrs.2",
+                                    "base_lrs.",
+                                    "base_lrs.-1",
+                                    "_last_lr.99999999999999999999",
+                                    "last_epoch.0",
+                                    "0",
+                                    "."};
+  const tt_lr_linear_opts start = {.set = TT_LR_LINEAR_START_FACTOR, .start_factor = 0},
+                          end = {.set = TT_LR_LINEAR_END_FACTOR, .end_factor = 1.5};
   const tt_lr_constant_opts factor = {.set = TT_LR_CONSTANT_FACTOR, .factor = NAN};
   tt_optimizer* opt = two_groups(0);
   tt_scheduler* s = NULL;
@@ -256,7 +279,8 @@ static void test_hostile(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_closed_forms), SCOPED(test_one_cycle), SCOPED(test_sequential), SCOPED(test_chained_and_nested),
-                                     SCOPED(test_lambda),       SCOPED(test_resume),    SCOPED(test_hostile)};
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_closed_forms), SCOPED(test_one_cycle), SCOPED(test_sequential), SCOPED(test_chained_and_nested),
+      SCOPED(test_lambda),       SCOPED(test_resume),    SCOPED(test_hostile)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,8 +160,7 @@ static void test_ctx_moves(void** state) {
 
 static volatile int started;
 static void* cancel_soon(void* arg) {
-  while (!__atomic_load_n(&started, __ATOMIC_ACQUIRE)) {
-  }
+  while (!__atomic_load_n(&started, __ATOMIC_ACQUIRE)) {}
   tt_cancel_request(arg);
   return NULL;
 }

@@ -189,9 +189,7 @@ TEST_F(Errors, RecordOpArgumentAndOperands) {
   bool caught = false;
   try {
     fail_arg(TT_SHAPE, "other", "a is {}, b is {} of {}", Ints(a, 2), Ints(b, 9), fmt_dtype(TT_F32));
-  } catch (const std::exception&) {
-    FAIL() << "a host's catch clause must not match";
-  } catch (...) {
+  } catch (const std::exception&) { FAIL() << "a host's catch clause must not match"; } catch (...) {
     caught = true;
   }
   ASSERT_TRUE(caught);

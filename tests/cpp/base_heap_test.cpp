@@ -409,8 +409,7 @@ TEST(Arena, ReleaseRacesWithFrees) {
           given[t].push_back(make(h, i == 7 ? 20000 : size_t(i) * 30, (unsigned char)i));
         }
         ready++;
-        while (ready < 4) {
-        }
+        while (ready < 4) {}
         for (size_t i = 0; i < own.size(); i++) {
           check_and_free(own[i]);
           check_and_free(given[(t + 1) % 3][i]);

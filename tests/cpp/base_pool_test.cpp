@@ -57,8 +57,7 @@ struct Cover {
 
 void spin_for(int64_t ns) {
   const int64_t until = os_now_ns() + ns;
-  while (os_now_ns() < until) {
-  }
+  while (os_now_ns() < until) {}
 }
 
 void slow_body(void*, int64_t begin, int64_t end) { spin_for(20000 * (end - begin)); }
@@ -197,9 +196,7 @@ TEST_F(Pools, RegionsFromManyThreads) {
         Cover c(500, 7);
         parallel_for(pool, 500, 7, Cover::body, &c);
         c.check();
-        if (t == 0 && i % 50 == 0) {
-          EXPECT_EQ(pool_set_threads(pool, 2 + i % 3), TT_OK);
-        }
+        if (t == 0 && i % 50 == 0) { EXPECT_EQ(pool_set_threads(pool, 2 + i % 3), TT_OK); }
       }
     });
   for (auto& t : threads) t.join();
@@ -227,8 +224,7 @@ TEST_F(Pools, AStreamOfShortRegionsWakesWorkers) {
       auto* s = static_cast<Seen*>(ctx);
       if (std::this_thread::get_id() != s->caller) s->elsewhere += int(end - begin);
       const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(15);
-      while (std::chrono::steady_clock::now() < until) {
-      }
+      while (std::chrono::steady_clock::now() < until) {}
     }
   } seen;
   pool_set_threads(pool, 2);

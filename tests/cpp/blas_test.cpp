@@ -12,19 +12,20 @@ using namespace TT_NS;
 
 namespace {
 
-template <class T>
-std::vector<T> values(size_t n, unsigned seed) {
+template <class T> std::vector<T> values(size_t n, unsigned seed) {
   std::vector<T> v(n);
   for (T& x : v) seed = seed * 1664525u + 1013904223u, x = T(int(seed >> 16) % 2001 - 1000) / T(1000);
   return v;
 }
 
 // Runs a (m, k) x (k, n) product with either provider; parts is 2 for complex numbers.
-template <class T>
-std::vector<T> product(int32_t dtype, int parts, int64_t m, int64_t n, int64_t k, bool a_turned, bool b_turned, bool blas) {
-  std::vector<T> a = values<T>(size_t(m * k * parts), 1), b = values<T>(size_t(k * n * parts), 2), c(size_t(m * n * parts), T(7));
+template <class T> std::vector<T> product(int32_t dtype, int parts, int64_t m, int64_t n, int64_t k, bool a_turned,
+                                          bool b_turned, bool blas) {
+  std::vector<T> a = values<T>(size_t(m * k * parts), 1), b = values<T>(size_t(k * n * parts), 2),
+                 c(size_t(m * n * parts), T(7));
   MatmulPlan p;
-  matmul_build_2d(&p, dtype, m, n, k, a.data(), a_turned ? 1 : k, a_turned ? m : 1, b.data(), b_turned ? 1 : n, b_turned ? k : 1, c.data());
+  matmul_build_2d(&p, dtype, m, n, k, a.data(), a_turned ? 1 : k, a_turned ? m : 1, b.data(), b_turned ? 1 : n,
+                  b_turned ? k : 1, c.data());
   if (blas) {
     EXPECT_TRUE(blas_serves(p, kIsaBaseline));
     p.path = kMatmulBlas;
@@ -35,11 +36,11 @@ std::vector<T> product(int32_t dtype, int parts, int64_t m, int64_t n, int64_t k
   return c;
 }
 
-template <class T>
-void compare(int32_t dtype, int parts, double tolerance) {
+template <class T> void compare(int32_t dtype, int parts, double tolerance) {
   for (int turned = 0; turned < 4; turned++) {
     const int64_t m = 600, n = 270, k = 300;
-    std::vector<T> own = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, false), blas = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, true);
+    std::vector<T> own = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, false),
+                   blas = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, true);
     double worst = 0;
     for (size_t i = 0; i < own.size(); i++) worst = std::max(worst, std::fabs(double(own[i]) - double(blas[i])));
     EXPECT_LE(worst, tolerance) << "dtype " << dtype << " layout " << turned;

@@ -24,10 +24,7 @@ struct Reference {
 int64_t wrap(__int128 v) { return int64_t(uint64_t(v)); }
 Wide nan_max(Wide a, Wide b) { return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b); }
 Wide nan_min(Wide a, Wide b) { return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b); }
-template <class T>
-T floor_rest(T r, T b) {
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
+template <class T> T floor_rest(T r, T b) { return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
 int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0) return 0;
   const __int128 q = __int128(a) / b;
@@ -41,8 +38,7 @@ int64_t int_pow(int64_t a, int64_t b) {
   return int64_t(r);
 }
 // Python's float //, in the arithmetic of T.
-template <class T>
-T float_floor_div(T a, T b) {
+template <class T> T float_floor_div(T a, T b) {
   if (b == 0) return a / b;
   const T mod = std::fmod(a, b);
   T div = (a - mod) / b;
@@ -93,15 +89,15 @@ Reference reference(const std::string& n) {
     return {[](A a) { return std::pow(P0, a[0]); }, [](I a) { return int_pow(int64_t(P0), a[0]); },
             [](Z a) { return std::pow(WideC(P0), a[0]); }, 1.1, 200};
   if (n == "fmod")
-    return {[](A a) { return std::fmod(a[0], a[1]); }, [](I a) { return a[1] ? wrap(__int128(a[0]) % a[1]) : a[0]; }, {}};
+    return {
+        [](A a) { return std::fmod(a[0], a[1]); }, [](I a) { return a[1] ? wrap(__int128(a[0]) % a[1]) : a[0]; }, {}};
   if (n == "remainder")
     return {[](A a) { return floor_rest(std::fmod(a[0], a[1]), a[1]); },
             [](I a) { return a[1] ? wrap(floor_rest(__int128(a[0]) % a[1], __int128(a[1]))) : a[0]; },
             {}};
   if (n == "atan2") return {[](A a) { return std::atan2(a[0], a[1]); }, {}, {}, 3};
   if (n == "maximum") return {[](A a) { return nan_max(a[0], a[1]); }, [](I a) { return std::max(a[0], a[1]); }, {}};
-  if (n == "minimum")
-    return {[](A a) { return nan_min(a[0], a[1]); }, [](I a) { return std::min(a[0], a[1]); }, {}};
+  if (n == "minimum") return {[](A a) { return nan_min(a[0], a[1]); }, [](I a) { return std::min(a[0], a[1]); }, {}};
   if (n == "clamp")
     return {[](A a) { return nan_min(nan_max(a[0], P0), P1); },
             [](I a) { return std::min(std::max(a[0], int64_t(P0)), int64_t(P1)); },

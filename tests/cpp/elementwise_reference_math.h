@@ -10,26 +10,18 @@ Reference math_reference(const std::string& n) {
   const Wide ln2 = std::log(Wide(2)), ln10 = std::log(Wide(10));
   if (n == "exp2")
     return {[](A a) { return std::exp2(a[0]); }, {}, [ln2](Z a) { return std::exp(a[0] * ln2); }, 1.5, 12};
-  if (n == "expm1")
-    return {[](A a) { return std::expm1(a[0]); }, {}, [](Z a) { return expm1(a[0]); }, 1.5, 12};
+  if (n == "expm1") return {[](A a) { return std::expm1(a[0]); }, {}, [](Z a) { return expm1(a[0]); }, 1.5, 12};
   if (n == "log2")
     return {[](A a) { return std::log2(a[0]); }, {}, [ln2](Z a) { return std::log(a[0]) / ln2; }, 1.5, 12};
   if (n == "log10")
     return {[](A a) { return std::log10(a[0]); }, {}, [ln10](Z a) { return std::log(a[0]) / ln10; }, 2, 12};
-  if (n == "log1p")
-    return {[](A a) { return std::log1p(a[0]); }, {}, [](Z a) { return log1p(a[0]); }, 1.5, 12};
-  if (n == "tan")
-    return {[](A a) { return std::tan(a[0]); }, {}, [](Z a) { return std::tan(a[0]); }, 1.5, 12};
-  if (n == "asin")
-    return {[](A a) { return std::asin(a[0]); }, {}, [](Z a) { return std::asin(a[0]); }, 1.5, 12};
-  if (n == "acos")
-    return {[](A a) { return std::acos(a[0]); }, {}, [](Z a) { return std::acos(a[0]); }, 1.5, 12};
-  if (n == "atan")
-    return {[](A a) { return std::atan(a[0]); }, {}, [](Z a) { return std::atan(a[0]); }, 1.5, 12};
-  if (n == "sinh")
-    return {[](A a) { return std::sinh(a[0]); }, {}, [](Z a) { return std::sinh(a[0]); }, 2, 12};
-  if (n == "cosh")
-    return {[](A a) { return std::cosh(a[0]); }, {}, [](Z a) { return std::cosh(a[0]); }, 2, 12};
+  if (n == "log1p") return {[](A a) { return std::log1p(a[0]); }, {}, [](Z a) { return log1p(a[0]); }, 1.5, 12};
+  if (n == "tan") return {[](A a) { return std::tan(a[0]); }, {}, [](Z a) { return std::tan(a[0]); }, 1.5, 12};
+  if (n == "asin") return {[](A a) { return std::asin(a[0]); }, {}, [](Z a) { return std::asin(a[0]); }, 1.5, 12};
+  if (n == "acos") return {[](A a) { return std::acos(a[0]); }, {}, [](Z a) { return std::acos(a[0]); }, 1.5, 12};
+  if (n == "atan") return {[](A a) { return std::atan(a[0]); }, {}, [](Z a) { return std::atan(a[0]); }, 1.5, 12};
+  if (n == "sinh") return {[](A a) { return std::sinh(a[0]); }, {}, [](Z a) { return std::sinh(a[0]); }, 2, 12};
+  if (n == "cosh") return {[](A a) { return std::cosh(a[0]); }, {}, [](Z a) { return std::cosh(a[0]); }, 2, 12};
   if (n == "erf") return {[](A a) { return std::erf(a[0]); }, {}, {}, 1.5};
   if (n == "erfc") return {[](A a) { return std::erfc(a[0]); }, {}, {}, 6};
   if (n == "sgn")

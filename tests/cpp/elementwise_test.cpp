@@ -78,8 +78,7 @@ const std::vector<Entry>& entries() {
   return list;
 }
 
-template <class F>
-void each_isa(const Entry& e, F f) {
+template <class F> void each_isa(const Entry& e, F f) {
   for (int isa = 0; isa <= best_isa(); isa++)
     if (e.row.isa[isa]) {
       SCOPED_TRACE(e.name + " on " + isa_name(Isa(isa)));
@@ -151,14 +150,10 @@ struct Inputs {
       const int32_t t = in.back().dtype;
       for (int64_t i = 0; i < n; i++) {
         const size_t j = size_t(i / period) % s;
-        if (is_complex(compute))
-          in.back().put(i, special_complex()[j]);
-        else if (is_float(compute))
-          in.back().put(i, special_reals(compute)[j]);
-        else if (t == TT_I64)
-          reinterpret_cast<int64_t*>(in.back().data())[i] = special_integers(t)[j];
-        else
-          in.back().put(i, double(special_integers(t)[j]));
+        if (is_complex(compute)) in.back().put(i, special_complex()[j]);
+        else if (is_float(compute)) in.back().put(i, special_reals(compute)[j]);
+        else if (t == TT_I64) reinterpret_cast<int64_t*>(in.back().data())[i] = special_integers(t)[j];
+        else in.back().put(i, double(special_integers(t)[j]));
       }
     }
   }
@@ -179,14 +174,10 @@ int64_t whole_at(Buffer& b, int64_t i) {
 
 int64_t cut(int64_t v, int32_t t) {
   switch (t) {
-    case TT_BOOL:
-      return v != 0;
-    case TT_U8:
-      return uint8_t(v);
-    case TT_I32:
-      return int32_t(v);
-    default:
-      return v;
+    case TT_BOOL: return v != 0;
+    case TT_U8: return uint8_t(v);
+    case TT_I32: return int32_t(v);
+    default: return v;
   }
 }
 
@@ -527,16 +518,11 @@ void convert_reference(Buffer* dst, int64_t i, Buffer& src, int64_t j) {
   if (d == TT_BOOL) {
     *reinterpret_cast<uint8_t*>(dst->at(i)) = v != Value(0);
   } else if (is_float(d)) {
-    if (s == TT_I64 && d == TT_F32)
-      *reinterpret_cast<float*>(dst->at(i)) = float(whole_at(src, j));
-    else if (s == TT_I64 && (d == TT_F16 || d == TT_BF16))
-      dst->put(i, float(whole_at(src, j)));
-    else if (s == TT_I64 && d == TT_C64)
-      dst->put(i, float(whole_at(src, j)));
-    else if (d == TT_F16 || d == TT_BF16)
-      dst->put(i, float(v.real()));
-    else
-      dst->put(i, is_complex(d) ? v : Value(v.real()));
+    if (s == TT_I64 && d == TT_F32) *reinterpret_cast<float*>(dst->at(i)) = float(whole_at(src, j));
+    else if (s == TT_I64 && (d == TT_F16 || d == TT_BF16)) dst->put(i, float(whole_at(src, j)));
+    else if (s == TT_I64 && d == TT_C64) dst->put(i, float(whole_at(src, j)));
+    else if (d == TT_F16 || d == TT_BF16) dst->put(i, float(v.real()));
+    else dst->put(i, is_complex(d) ? v : Value(v.real()));
   } else {
     int64_t w;
     if (!is_float(s)) {
@@ -546,20 +532,11 @@ void convert_reference(Buffer* dst, int64_t i, Buffer& src, int64_t j) {
       w = x >= -limit && x < limit ? int64_t(x) : d == TT_I64 ? INT64_MIN : int64_t(INT32_MIN);
     }
     switch (d) {
-      case TT_U8:
-        *reinterpret_cast<uint8_t*>(dst->at(i)) = uint8_t(w);
-        break;
-      case TT_I8:
-        *reinterpret_cast<int8_t*>(dst->at(i)) = int8_t(w);
-        break;
-      case TT_I16:
-        *reinterpret_cast<int16_t*>(dst->at(i)) = int16_t(w);
-        break;
-      case TT_I32:
-        *reinterpret_cast<int32_t*>(dst->at(i)) = int32_t(w);
-        break;
-      default:
-        *reinterpret_cast<int64_t*>(dst->at(i)) = w;
+      case TT_U8: *reinterpret_cast<uint8_t*>(dst->at(i)) = uint8_t(w); break;
+      case TT_I8: *reinterpret_cast<int8_t*>(dst->at(i)) = int8_t(w); break;
+      case TT_I16: *reinterpret_cast<int16_t*>(dst->at(i)) = int16_t(w); break;
+      case TT_I32: *reinterpret_cast<int32_t*>(dst->at(i)) = int32_t(w); break;
+      default: *reinterpret_cast<int64_t*>(dst->at(i)) = w;
     }
   }
 }

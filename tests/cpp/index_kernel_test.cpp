@@ -151,10 +151,8 @@ TEST_P(IndexTest, GetPutAccumulate) {
               if (!is_float(dtype)) {
                 Buffer wrapped(dtype, 1);
                 const int64_t integer = int64_t(w.real());
-                if (dtype == TT_BOOL)
-                  wrapped.put(0, w);
-                else
-                  std::memcpy(wrapped.data(), &integer, size_t(kItemSize[dtype]));
+                if (dtype == TT_BOOL) wrapped.put(0, w);
+                else std::memcpy(wrapped.data(), &integer, size_t(kItemSize[dtype]));
                 ASSERT_EQ(sum[i], wrapped[0]) << text << " sum at " << i;
               } else {
                 const double terms = dtype == TT_F16 || dtype == TT_BF16 ? 30 : 300;
@@ -321,12 +319,9 @@ TEST(Index, Arange) {
       Buffer want(dtype, 1);
       for (int64_t i = 0; i < out.n; i++) {
         const int64_t integer = -3 + 2 * i;
-        if (dtype == TT_BOOL)
-          want.put(0, 1);
-        else if (is_float(dtype))
-          want.put(0, -3 + 0.25 * double(i));
-        else
-          std::memcpy(want.data(), &integer, size_t(kItemSize[dtype]));
+        if (dtype == TT_BOOL) want.put(0, 1);
+        else if (is_float(dtype)) want.put(0, -3 + 0.25 * double(i));
+        else std::memcpy(want.data(), &integer, size_t(kItemSize[dtype]));
         ASSERT_EQ(out[i], want[0]) << dtype_text(dtype) << " " << i;
       }
       ASSERT_EQ(*out.at(out.n), 0x5a);

@@ -85,67 +85,33 @@ using Value = std::complex<double>;
 inline Value get(const void* base, int32_t dtype) {
   switch (dtype) {
     case TT_BOOL:
-    case TT_U8:
-      return double(*static_cast<const uint8_t*>(base));
-    case TT_I8:
-      return double(*static_cast<const int8_t*>(base));
-    case TT_I16:
-      return double(*static_cast<const int16_t*>(base));
-    case TT_I32:
-      return double(*static_cast<const int32_t*>(base));
-    case TT_I64:
-      return double(*static_cast<const int64_t*>(base));
-    case TT_F16:
-      return half_to_float(*static_cast<const uint16_t*>(base));
-    case TT_BF16:
-      return bf16_to_float(*static_cast<const uint16_t*>(base));
-    case TT_F32:
-      return *static_cast<const float*>(base);
-    case TT_F64:
-      return *static_cast<const double*>(base);
-    case TT_C64:
-      return Value(*static_cast<const std::complex<float>*>(base));
-    default:
-      return *static_cast<const Value*>(base);
+    case TT_U8: return double(*static_cast<const uint8_t*>(base));
+    case TT_I8: return double(*static_cast<const int8_t*>(base));
+    case TT_I16: return double(*static_cast<const int16_t*>(base));
+    case TT_I32: return double(*static_cast<const int32_t*>(base));
+    case TT_I64: return double(*static_cast<const int64_t*>(base));
+    case TT_F16: return half_to_float(*static_cast<const uint16_t*>(base));
+    case TT_BF16: return bf16_to_float(*static_cast<const uint16_t*>(base));
+    case TT_F32: return *static_cast<const float*>(base);
+    case TT_F64: return *static_cast<const double*>(base);
+    case TT_C64: return Value(*static_cast<const std::complex<float>*>(base));
+    default: return *static_cast<const Value*>(base);
   }
 }
 inline void set(void* base, int32_t dtype, Value v) {
   switch (dtype) {
-    case TT_BOOL:
-      *static_cast<uint8_t*>(base) = v.real() != 0;
-      break;
-    case TT_U8:
-      *static_cast<uint8_t*>(base) = uint8_t(v.real());
-      break;
-    case TT_I8:
-      *static_cast<int8_t*>(base) = int8_t(v.real());
-      break;
-    case TT_I16:
-      *static_cast<int16_t*>(base) = int16_t(v.real());
-      break;
-    case TT_I32:
-      *static_cast<int32_t*>(base) = int32_t(v.real());
-      break;
-    case TT_I64:
-      *static_cast<int64_t*>(base) = int64_t(v.real());
-      break;
-    case TT_F16:
-      *static_cast<uint16_t*>(base) = float_to_half(v.real());
-      break;
-    case TT_BF16:
-      *static_cast<uint16_t*>(base) = float_to_bf16(float(v.real()));
-      break;
-    case TT_F32:
-      *static_cast<float*>(base) = float(v.real());
-      break;
-    case TT_F64:
-      *static_cast<double*>(base) = v.real();
-      break;
-    case TT_C64:
-      *static_cast<std::complex<float>*>(base) = std::complex<float>(v);
-      break;
-    default:
-      *static_cast<Value*>(base) = v;
+    case TT_BOOL: *static_cast<uint8_t*>(base) = v.real() != 0; break;
+    case TT_U8: *static_cast<uint8_t*>(base) = uint8_t(v.real()); break;
+    case TT_I8: *static_cast<int8_t*>(base) = int8_t(v.real()); break;
+    case TT_I16: *static_cast<int16_t*>(base) = int16_t(v.real()); break;
+    case TT_I32: *static_cast<int32_t*>(base) = int32_t(v.real()); break;
+    case TT_I64: *static_cast<int64_t*>(base) = int64_t(v.real()); break;
+    case TT_F16: *static_cast<uint16_t*>(base) = float_to_half(v.real()); break;
+    case TT_BF16: *static_cast<uint16_t*>(base) = float_to_bf16(float(v.real())); break;
+    case TT_F32: *static_cast<float*>(base) = float(v.real()); break;
+    case TT_F64: *static_cast<double*>(base) = v.real(); break;
+    case TT_C64: *static_cast<std::complex<float>*>(base) = std::complex<float>(v); break;
+    default: *static_cast<Value*>(base) = v;
   }
 }
 
@@ -159,18 +125,13 @@ inline const char* dtype_text(int32_t d) {
 // Spacing of numbers around 1.
 inline double epsilon(int32_t d) {
   switch (d) {
-    case TT_F16:
-      return 0x1p-10;
-    case TT_BF16:
-      return 0x1p-7;
+    case TT_F16: return 0x1p-10;
+    case TT_BF16: return 0x1p-7;
     case TT_F32:
-    case TT_C64:
-      return 0x1p-23;
+    case TT_C64: return 0x1p-23;
     case TT_F64:
-    case TT_C128:
-      return 0x1p-52;
-    default:
-      return 0;
+    case TT_C128: return 0x1p-52;
+    default: return 0;
   }
 }
 
@@ -186,8 +147,7 @@ struct Buffer {
   Value operator[](int64_t i) { return get(at(i), dtype); }
   double real(int64_t i) { return (*this)[i].real(); }
   void put(int64_t i, Value v) { set(at(i), dtype, v); }
-  template <class F>
-  void fill(F f) {
+  template <class F> void fill(F f) {
     for (int64_t i = 0; i < n; i++) put(i, f(i));
   }
   bool same_bytes(Buffer& o) { return n == o.n && !std::memcmp(data(), o.data(), size_t(n * kItemSize[dtype])); }
@@ -207,8 +167,7 @@ inline void fill_random(Buffer* b, uint32_t seed) {
 }
 
 // Runs the stages of a plan in ranges of `piece` units (0: all at once), the last range first.
-template <class Plan>
-int32_t run_split(CpuKernel kernel, Plan* plan, int64_t piece) {
+template <class Plan> int32_t run_split(CpuKernel kernel, Plan* plan, int64_t piece) {
   for (int s = 0; s < plan->run.n; s++) {
     plan->run.stage = s;
     const int64_t units = plan->run.units[s], step = piece ? piece : units;

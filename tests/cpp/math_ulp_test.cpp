@@ -56,8 +56,7 @@ uint64_t step() {
   return n ? n : 1021;
 }
 
-template <class F>
-void measure(const char* name, const KernelRow& row, F reference, double most = kMostUlp) {
+template <class F> void measure(const char* name, const KernelRow& row, F reference, double most = kMostUlp) {
   alignas(64) static float in[kChunk], out[kChunk];
   double worst[kNumIsa] = {}, want[kChunk];
   float where[kNumIsa] = {};

@@ -27,27 +27,18 @@ std::vector<Isa> isas() {
 void put(char* at, int32_t dtype, Complex v) {
   const auto write = [&](auto x) { memcpy(at, &x, sizeof x); };
   switch (dtype) {
-    case TT_F32:
-      return write(float(v.real()));
-    case TT_F64:
-      return write(v.real());
-    case TT_C64:
-      return write(std::complex<float>(v));
-    case TT_C128:
-      return write(v);
-    case TT_I32:
-      return write(int32_t(v.real()));
-    case TT_I64:
-      return write(int64_t(v.real()));
-    case TT_F16:
-      return write(float_to_f16(float(v.real())));
-    default:
-      return write(float_to_bf16(float(v.real())));
+    case TT_F32: return write(float(v.real()));
+    case TT_F64: return write(v.real());
+    case TT_C64: return write(std::complex<float>(v));
+    case TT_C128: return write(v);
+    case TT_I32: return write(int32_t(v.real()));
+    case TT_I64: return write(int64_t(v.real()));
+    case TT_F16: return write(float_to_f16(float(v.real())));
+    default: return write(float_to_bf16(float(v.real())));
   }
 }
 
-template <class T>
-T read(const char* at) {
+template <class T> T read(const char* at) {
   T x;
   memcpy(&x, at, sizeof x);
   return x;
@@ -55,22 +46,14 @@ T read(const char* at) {
 
 Complex get(const char* at, int32_t dtype) {
   switch (dtype) {
-    case TT_F32:
-      return read<float>(at);
-    case TT_F64:
-      return read<double>(at);
-    case TT_C64:
-      return Complex(read<std::complex<float>>(at));
-    case TT_C128:
-      return read<Complex>(at);
-    case TT_I32:
-      return read<int32_t>(at);
-    case TT_I64:
-      return double(read<int64_t>(at));
-    case TT_F16:
-      return f16_to_float(read<uint16_t>(at));
-    default:
-      return bf16_to_float(read<uint16_t>(at));
+    case TT_F32: return read<float>(at);
+    case TT_F64: return read<double>(at);
+    case TT_C64: return Complex(read<std::complex<float>>(at));
+    case TT_C128: return read<Complex>(at);
+    case TT_I32: return read<int32_t>(at);
+    case TT_I64: return double(read<int64_t>(at));
+    case TT_F16: return f16_to_float(read<uint16_t>(at));
+    default: return bf16_to_float(read<uint16_t>(at));
   }
 }
 
@@ -110,18 +93,10 @@ Matrix make(int32_t dtype, std::vector<int64_t> size, int layout) {
   const size_t r = size.size() - 2, c = r + 1;
   int64_t run;
   switch (layout) {
-    case kColMajor:
-      x.stride[r] = 1, x.stride[c] = std::max<int64_t>(size[r], 1), run = x.stride[c] * size[c];
-      break;
-    case kPaddedRows:
-      x.stride[c] = 1, x.stride[r] = size[c] + 3, run = x.stride[r] * size[r];
-      break;
-    case kEveryOther:
-      x.stride[c] = 2, x.stride[r] = 2 * size[c] + 1, run = x.stride[r] * size[r];
-      break;
-    default:
-      x.stride[c] = 1, x.stride[r] = size[c], run = x.stride[r] * size[r];
-      break;
+    case kColMajor: x.stride[r] = 1, x.stride[c] = std::max<int64_t>(size[r], 1), run = x.stride[c] * size[c]; break;
+    case kPaddedRows: x.stride[c] = 1, x.stride[r] = size[c] + 3, run = x.stride[r] * size[r]; break;
+    case kEveryOther: x.stride[c] = 2, x.stride[r] = 2 * size[c] + 1, run = x.stride[r] * size[r]; break;
+    default: x.stride[c] = 1, x.stride[r] = size[c], run = x.stride[r] * size[r]; break;
   }
   for (size_t i = r; i-- > 0;) x.stride[i] = run, run *= size[i];
   x.offset = 64;
@@ -129,8 +104,7 @@ Matrix make(int32_t dtype, std::vector<int64_t> size, int layout) {
   return x;
 }
 
-template <class F>
-void for_each_index(const std::vector<int64_t>& size, F f) {
+template <class F> void for_each_index(const std::vector<int64_t>& size, F f) {
   std::vector<int64_t> index(size.size(), 0);
   for (int64_t n : size)
     if (n == 0) return;
@@ -428,8 +402,7 @@ TEST(Matmul, BitsDoNotDependOnTheNumberOfThreads) {
           plan.workspace = workspace.get(matmul_workspace_bytes(plan));
           ASSERT_EQ(run_matmul(plan, isa, pool), TT_OK);
           ASSERT_TRUE(workspace.intact());
-          if (threads == 1)
-            first = c;
+          if (threads == 1) first = c;
           else
             ASSERT_TRUE(first.bytes == c.bytes)
                 << isa_name(isa) << " dtype " << dtype << " m " << s.m << " threads " << threads;

@@ -31,22 +31,14 @@ struct Result {
 
 KernelRow row_of(Kind k) {
   switch (k) {
-    case kSum:
-      return KERNEL_ROW(reduce_sum);
-    case kProd:
-      return KERNEL_ROW(reduce_prod);
-    case kMax:
-      return KERNEL_ROW(reduce_max);
-    case kMin:
-      return KERNEL_ROW(reduce_min);
-    case kAny:
-      return KERNEL_ROW(reduce_any);
-    case kAll:
-      return KERNEL_ROW(reduce_all);
-    case kMaxIndex:
-      return KERNEL_ROW(reduce_max_index);
-    default:
-      return KERNEL_ROW(reduce_min_index);
+    case kSum: return KERNEL_ROW(reduce_sum);
+    case kProd: return KERNEL_ROW(reduce_prod);
+    case kMax: return KERNEL_ROW(reduce_max);
+    case kMin: return KERNEL_ROW(reduce_min);
+    case kAny: return KERNEL_ROW(reduce_any);
+    case kAll: return KERNEL_ROW(reduce_all);
+    case kMaxIndex: return KERNEL_ROW(reduce_max_index);
+    default: return KERNEL_ROW(reduce_min_index);
   }
 }
 
@@ -106,28 +98,18 @@ Reference reference(Kind k, const Case& c, Buffer& in) {
       const int64_t i = rest % c.size[d];
       rest /= c.size[d];
       offset += i * stride[d];
-      if (c.reduced >> d & 1)
-        pos += i * p_scale, p_scale *= c.size[d];
-      else
-        o += i * o_scale, o_scale *= c.size[d];
+      if (c.reduced >> d & 1) pos += i * p_scale, p_scale *= c.size[d];
+      else o += i * o_scale, o_scale *= c.size[d];
     }
     const Value x = in[offset];
     Value& v = r.value[size_t(o)];
     r.magnitude[size_t(o)] += std::abs(x);
     int64_t& best = r.position[size_t(o)];
     switch (k) {
-      case kSum:
-        v += x;
-        break;
-      case kProd:
-        v *= x;
-        break;
-      case kAny:
-        v = v != 0.0 || x != 0.0;
-        break;
-      case kAll:
-        v = v != 0.0 && x != 0.0;
-        break;
+      case kSum: v += x; break;
+      case kProd: v *= x; break;
+      case kAny: v = v != 0.0 || x != 0.0; break;
+      case kAll: v = v != 0.0 && x != 0.0; break;
       default: {
         const bool better = k == kMax || k == kMaxIndex ? x.real() > v.real() : x.real() < v.real();
         if (best < 0 || (!std::isnan(v.real()) && (better || std::isnan(x.real())))) v = x, best = pos;
@@ -156,9 +138,7 @@ void check(Kind k, const Case& c, Buffer& in, const std::string& text) {
     } else {
       ASSERT_EQ(got, want) << text << " out " << i;
     }
-    if (k >= kMaxIndex) {
-      ASSERT_EQ(first.index.real(i), double(ref.position[size_t(i)])) << text << " out " << i;
-    }
+    if (k >= kMaxIndex) { ASSERT_EQ(first.index.real(i), double(ref.position[size_t(i)])) << text << " out " << i; }
   }
   const bool exact = !(k == kProd && is_float(in.dtype));
   for (int isa = 0; isa <= best_isa(); isa++)
@@ -167,9 +147,7 @@ void check(Kind k, const Case& c, Buffer& in, const std::string& text) {
       if (isa == 0 || exact) {
         ASSERT_TRUE(again.out.same_bytes(first.out)) << text << " isa " << isa << " piece " << piece;
       }
-      if (k >= kMaxIndex) {
-        ASSERT_TRUE(again.index.same_bytes(first.index)) << text << " isa " << isa;
-      }
+      if (k >= kMaxIndex) { ASSERT_TRUE(again.index.same_bytes(first.index)) << text << " isa " << isa; }
     }
 }
 

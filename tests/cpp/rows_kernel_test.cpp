@@ -24,20 +24,17 @@ const double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeri
 const int32_t kFloats[] = {TT_F16, TT_BF16, TT_F32, TT_F64};
 
 // Runs a kernel on every ISA and split; out must be bit-equal for every split and near `want` everywhere.
-template <class Plan>
-void check(const KernelRow& row, Plan plan, std::vector<Buffer*> outs,
-           const std::function<double(size_t, int64_t)>& want, double tolerance, const std::string& text,
-           double floor = 0.02) {
+template <class Plan> void check(const KernelRow& row, Plan plan, std::vector<Buffer*> outs,
+                                 const std::function<double(size_t, int64_t)>& want, double tolerance,
+                                 const std::string& text, double floor = 0.02) {
   for (int isa = 0; isa <= best_isa(); isa++) {
     std::vector<std::vector<char>> first;
     for (int64_t piece : {0, 1, 3}) {
       ASSERT_EQ(run_split(row.isa[isa], &plan, piece), 0) << text;
       for (size_t o = 0; o < outs.size(); o++) {
         const size_t bytes = size_t(outs[o]->n * kItemSize[outs[o]->dtype]);
-        if (!piece)
-          first.emplace_back(outs[o]->data(), outs[o]->data() + bytes);
-        else
-          ASSERT_EQ(std::memcmp(first[o].data(), outs[o]->data(), bytes), 0) << text << " piece " << piece;
+        if (!piece) first.emplace_back(outs[o]->data(), outs[o]->data() + bytes);
+        else ASSERT_EQ(std::memcmp(first[o].data(), outs[o]->data(), bytes), 0) << text << " piece " << piece;
         ASSERT_EQ(*(outs[o]->data() + bytes), 0x5a) << text << " wrote past its end";
       }
     }

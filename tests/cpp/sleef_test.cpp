@@ -1,4 +1,5 @@
-// SLEEF's functions in double, through the kernels of every instruction set, against long double; without SLEEF the C library's values.
+// SLEEF's functions in double, through the kernels of every instruction set, against long double; without SLEEF the C
+// library's values.
 #include "kernel_harness.h"
 #include "plan/element_build.h"
 #include "plan/sleef.h"
@@ -6,9 +7,11 @@
 #include <algorithm>
 #include <cfloat>
 
+// clang-format off
 #define EACH_FUNCTION(X)                                                                                                            \
   X(Log, log) X(Log2, log2) X(Log10, log10) X(Log1p, log1p) X(Exp2, exp2) X(Expm1, expm1) X(Sin, sin) X(Cos, cos) X(Tan, tan)        \
   X(Asin, asin) X(Acos, acos) X(Atan, atan) X(Sinh, sinh) X(Cosh, cosh) X(Tanh, tanh) X(Erf, erf)
+// clang-format on
 #define DECLARE_EACH(id, name) DECLARE_KERNEL(name)
 EACH_FUNCTION(DECLARE_EACH)
 
@@ -23,7 +26,9 @@ struct Case {
 #define CASE(id, name) {kVector##id, KERNEL_ROW(name), [](long double x) -> long double { return std::name(x); }},
 const Case kCases[] = {EACH_FUNCTION(CASE)};
 
-std::string label(const Case& c, int isa) { return std::string(kVectorFunctions[c.id].name) + " on " + isa_name(Isa(isa)); }
+std::string label(const Case& c, int isa) {
+  return std::string(kVectorFunctions[c.id].name) + " on " + isa_name(Isa(isa));
+}
 double c_library(const Case& c, double x) { return kVectorFunctions[c.id].scalar(x); }
 bool same_bits(double a, double b) { return !std::memcmp(&a, &b, sizeof a) || (a != a && b != b); }
 
@@ -37,9 +42,52 @@ void run(CpuKernel kernel, const double* in, double* out, int64_t n) {
   ASSERT_EQ(kernel(&plan, 0, n), TT_OK);
 }
 
-const double kSpecial[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, DBL_TRUE_MIN, -DBL_TRUE_MIN, DBL_MIN, -DBL_MIN, DBL_MAX, -DBL_MAX, 0.5,
-                           2, -2, 10, 1000, 1024, -1022, -1023, -1074, -1075, -1076, 708.9, 709, 709.1, 709.9, -709.9, 710.2, -710.2, 710.5, -745.1,
-                           1e306, 1e307, 1.5e308, -0x1.fffffffffffffp-1, 0x1.0000000000001p+0, 14.999, 15, -15, 15.001, 1e13, 1e14, -1e15, 1e22};
+const double kSpecial[] = {0.0,
+                           -0.0,
+                           INFINITY,
+                           -INFINITY,
+                           NAN,
+                           1,
+                           -1,
+                           DBL_TRUE_MIN,
+                           -DBL_TRUE_MIN,
+                           DBL_MIN,
+                           -DBL_MIN,
+                           DBL_MAX,
+                           -DBL_MAX,
+                           0.5,
+                           2,
+                           -2,
+                           10,
+                           1000,
+                           1024,
+                           -1022,
+                           -1023,
+                           -1074,
+                           -1075,
+                           -1076,
+                           708.9,
+                           709,
+                           709.1,
+                           709.9,
+                           -709.9,
+                           710.2,
+                           -710.2,
+                           710.5,
+                           -745.1,
+                           1e306,
+                           1e307,
+                           1.5e308,
+                           -0x1.fffffffffffffp-1,
+                           0x1.0000000000001p+0,
+                           14.999,
+                           15,
+                           -15,
+                           15.001,
+                           1e13,
+                           1e14,
+                           -1e15,
+                           1e22};
 
 // Any bits, usual magnitudes and everything between them.
 std::vector<double> samples(size_t n, uint32_t seed) {
@@ -50,7 +98,8 @@ std::vector<double> samples(size_t n, uint32_t seed) {
     const double u = double(int64_t(g())) * 0x1p-63;
     double any;
     memcpy(&any, &bits, sizeof any);
-    for (double v : {any, u, 2 * u, 30 * u, 1500 * u, std::ldexp(u, int(bits % 60)), std::ldexp(u, -int(bits % 1070))}) x.push_back(v);
+    for (double v : {any, u, 2 * u, 30 * u, 1500 * u, std::ldexp(u, int(bits % 60)), std::ldexp(u, -int(bits % 1070))})
+      x.push_back(v);
   }
   return x;
 }
@@ -78,7 +127,8 @@ TEST(Sleef, IsNotOpenBeforeItIsWanted) {
     const std::vector<double> x = samples(2000, 1);
     std::vector<double> y(x.size());
     run(c.row.isa[isa], x.data(), y.data(), int64_t(x.size()));
-    for (size_t i = 0; i < x.size(); i++) ASSERT_TRUE(same_bits(y[i], c_library(c, x[i]))) << label(c, isa) << " at " << x[i];
+    for (size_t i = 0; i < x.size(); i++)
+      ASSERT_TRUE(same_bits(y[i], c_library(c, x[i]))) << label(c, isa) << " at " << x[i];
   });
 }
 
@@ -135,7 +185,8 @@ TEST(Sleef, ValuesDependOnTheArgumentOnly) {
     for (size_t i = 0; i < order.size(); i++) turned[i] = x[order[i]];
     for (size_t skip : {0, 1, 5}) {
       run(c.row.isa[isa], turned.data() + skip, again.data() + skip, int64_t(x.size() - skip));
-      for (size_t i = skip; i < order.size(); i++) ASSERT_TRUE(same_bits(again[i], y[order[i]])) << label(c, isa) << " at " << turned[i];
+      for (size_t i = skip; i < order.size(); i++)
+        ASSERT_TRUE(same_bits(again[i], y[order[i]])) << label(c, isa) << " at " << turned[i];
     }
     run(c.row.isa[isa], turned.data(), turned.data(), int64_t(x.size()));  // in place
     for (size_t i = 0; i < order.size(); i++) ASSERT_TRUE(same_bits(turned[i], y[order[i]])) << label(c, isa);

@@ -48,8 +48,7 @@ void set_pending(int32_t device, int32_t status) {
 }
 
 // Runs body() as the work of one launch: it may touch device memory; what goes wrong in it is known only later.
-template <class F>
-int32_t launch(int32_t device, F body) {
+template <class F> int32_t launch(int32_t device, F body) {
   if (device < 0 || device >= TT_FAKE_DEVICES) return TT_DEVICE;
   g_launches++;
   if (g_fail_at >= 0 && g_fail_at-- == 0) {
@@ -70,8 +69,7 @@ int32_t host_pointer(const char* what) {
 // ---- by kind of plan ----
 
 // A host scalar has no place in device memory: its operand points into the plan's copy.
-template <CpuKernel kKernel>
-int32_t run_element(int32_t device, const void* p, void*, void*) {
+template <CpuKernel kKernel> int32_t run_element(int32_t device, const void* p, void*, void*) {
   const auto& given = *static_cast<const ElementPlan*>(p);
   ElementPlan plan;
   memcpy(static_cast<void*>(&plan), &given, given.dense ? offsetof(ElementPlan, size) : sizeof plan);
@@ -86,8 +84,7 @@ int32_t run_element(int32_t device, const void* p, void*, void*) {
 }
 
 // The stages run in order. The running one is noted in the caller's plan, as the host does on the CPU.
-template <CpuKernel kKernel>
-int32_t run_staged(int32_t device, const void* p, void*, void*) {
+template <CpuKernel kKernel> int32_t run_staged(int32_t device, const void* p, void*, void*) {
   auto* run = static_cast<Stages*>(const_cast<void*>(p));
   return launch(device, [&] {
     int32_t status = TT_OK;
@@ -98,8 +95,7 @@ int32_t run_staged(int32_t device, const void* p, void*, void*) {
   });
 }
 
-template <CpuKernel kKernel>
-int32_t run_units(int32_t device, const void* p, void*, void*) {
+template <CpuKernel kKernel> int32_t run_units(int32_t device, const void* p, void*, void*) {
   return launch(device, [&] { return kKernel(p, 0, *static_cast<const int64_t*>(p)); });
 }
 

@@ -5,7 +5,7 @@ int main(void) {
   const float data[4] = {1, 2, 3, 4};
   const int64_t shape[2] = {2, 2};
   float sum[4] = {0, 0, 0, 0};
-  tt_ctx *c;
+  tt_ctx* c;
   tt_tensor *a, *b;
   int i;
   if (tt_ctx_new(NULL, &c)) return 1;
