@@ -72,7 +72,8 @@ template <class T> struct CrossEntropy {
   // Rows [r, r + n), neighbours in the inner dimension.
   static void tile(const LossRow<T>& l, int64_t r, int64_t n) {
     const ClassLossPlan& p = l.p;
-    alignas(64) T m[kRowTile], sum[kRowTile], v[kRowTile];
+    alignas(64) T m[kRowTile], v[kRowTile];
+    alignas(64) double sum[kRowTile];
     for (int64_t j = 0; j < n; j++) m[j] = T(-__builtin_inf()), sum[j] = 0;
     for (int64_t c = 0; c < p.classes; c++) {
       load_run(v, p.x + l.place(r, c) * l.item, l.item, n, p.dtype);
@@ -84,7 +85,7 @@ template <class T> struct CrossEntropy {
       for (int64_t j = 0; j < n; j++) sum[j] += v[j];
     }
     for (int64_t j = 0; j < n; j++) {
-      const T lse = m[j] + math::log(sum[j]);
+      const T lse = m[j] + math::log(T(sum[j]));
       l.put_lse(r + j, lse);
       l.put(r + j, lse);
     }

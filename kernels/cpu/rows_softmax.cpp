@@ -69,8 +69,9 @@ template <class T, bool kLog> struct Forward {
   static void tile(const SoftmaxPlan& p, const char* x, const char*, char* out, int64_t n) {
     const int64_t item = kItemSize[p.dtype], step = p.inner * item;
     alignas(64) T m[kRowTile], sum[kRowTile], v[kRowTile];
-    const bool again = item < 4;  // a 16-bit out cannot keep exp
-    for (int64_t j = 0; j < n; j++) m[j] = kMinusInfinity<T>, sum[j] = 0;
+    alignas(64) double total[kRowTile];  // float would lose what a long column adds up
+    const bool again = item < 4;         // a 16-bit out cannot keep exp
+    for (int64_t j = 0; j < n; j++) m[j] = kMinusInfinity<T>, total[j] = 0;
     for (int64_t i = 0; i < p.dim; i++) {
       load_run(v, x + i * step, item, n, p.dtype);
       for (int64_t j = 0; j < n; j++) m[j] = v[j] > m[j] ? v[j] : m[j];
@@ -79,10 +80,10 @@ template <class T, bool kLog> struct Forward {
       load_run(v, x + i * step, item, n, p.dtype);
       column_exp(v, m, n);
       if (!kLog && !again) store_run(out + i * step, v, n, p.dtype);
-      for (int64_t j = 0; j < n; j++) sum[j] += v[j];
+      for (int64_t j = 0; j < n; j++) total[j] += v[j];
     }
     for (int64_t j = 0; j < n; j++) {
-      sum[j] = kLog ? math::log(sum[j]) : T(1) / sum[j];
+      sum[j] = kLog ? math::log(T(total[j])) : T(1) / T(total[j]);
       TT_SCALAR_LOOP;
     }
     for (int64_t i = 0; i < p.dim; i++) {
@@ -145,12 +146,14 @@ template <class T, bool kLog> struct Backward {
     const int64_t item = kItemSize[p.dtype], step = p.inner * item;
     alignas(64) T sum[kRowTile], gs[kRowTile], ys[kRowTile];
     alignas(64) const T zero[kRowTile] = {};
-    for (int64_t j = 0; j < n; j++) sum[j] = 0;
+    alignas(64) double total[kRowTile];
+    for (int64_t j = 0; j < n; j++) total[j] = 0;
     for (int64_t i = 0; i < p.dim; i++) {
       load_run(gs, g + i * step, item, n, p.dtype);
       if constexpr (!kLog) load_run(ys, y + i * step, item, n, p.dtype);
-      for (int64_t j = 0; j < n; j++) sum[j] += kLog ? gs[j] : gs[j] * ys[j];
+      for (int64_t j = 0; j < n; j++) total[j] += kLog ? gs[j] : gs[j] * ys[j];
     }
+    for (int64_t j = 0; j < n; j++) sum[j] = T(total[j]);
     for (int64_t i = 0; i < p.dim; i++) {
       load_run(gs, g + i * step, item, n, p.dtype);
       load_run(ys, y + i * step, item, n, p.dtype);
