@@ -9,9 +9,26 @@ TT_ISA_BEGIN
 
 template <class T> constexpr T kMinusInfinity = T(-__builtin_inf());
 
+// ---- steps of a tile of columns, one body for all ----
+
+template <class T> TT_NOINLINE void read(T* v, const char* x, int64_t n, int32_t dtype) {
+  load_run(v, x, kItemSize[dtype], n, dtype);
+}
+template <class T> TT_NOINLINE void raise(T* top, const T* v, int64_t n) {
+  for (int64_t j = 0; j < n; j++) top[j] = v[j] > top[j] ? v[j] : top[j];
+}
+// In double: float would lose what a long column adds up.
+template <class T> TT_NOINLINE void add_up(double* total, const T* v, int64_t n) {
+  for (int64_t j = 0; j < n; j++) total[j] += v[j];
+}
+
 // ---- inner == 1: a row is contiguous ----
 
 template <class T, bool kLog> struct Forward {
+  static TT_NOINLINE void finish_log(T* y, const T* x, T top, T log_sum, int64_t n) {
+    TT_VECTORIZE
+    for (int64_t j = 0; j < n; j++) y[j] = (x[j] - top) - log_sum;
+  }
   static void row(const SoftmaxPlan& p, int64_t r) {
     const int64_t n = p.dim, item = kItemSize[p.dtype];
     const RowIn<T> x{p.a + r * n * item, p.dtype};
@@ -26,9 +43,7 @@ template <class T, bool kLog> struct Forward {
     for_blocks(n, [&](int64_t i, int64_t k) {
       T* d = y.at(i, e);
       if constexpr (kLog) {
-        const T* a = x.get(i, k, in);
-        TT_VECTORIZE
-        for (int64_t j = 0; j < k; j++) d[j] = (a[j] - m) - last;
+        finish_log(d, x.get(i, k, in), m, last, k);
       } else {
         if (!keep) row_exp(d, x.get(i, k, in), m, k, &unused);
         row_scale(d, last, k);
@@ -58,7 +73,7 @@ template <class T, bool kLog> struct Forward {
       if (stage == 1 || !kLog) row_exp(stage == 1 && !keep ? e : d, a, m, k, &lanes);
       if (stage == 1) return;
       if (!kLog) row_scale(d, last, k);
-      for (int64_t j = 0; j < k && kLog; j++) d[j] = (a[j] - m) - last;
+      if (kLog) finish_log(d, a, m, last, k);
       y.put(i, k, d);
     });
     if (stage == 0) *top = most;
@@ -69,25 +84,25 @@ template <class T, bool kLog> struct Forward {
   static void tile(const SoftmaxPlan& p, const char* x, const char*, char* out, int64_t n) {
     const int64_t item = kItemSize[p.dtype], step = p.inner * item;
     alignas(64) T m[kRowTile], sum[kRowTile], v[kRowTile];
-    alignas(64) double total[kRowTile];  // float would lose what a long column adds up
-    const bool again = item < 4;         // a 16-bit out cannot keep exp
+    alignas(64) double total[kRowTile];
+    const bool again = item < 4;  // a 16-bit out cannot keep exp
     for (int64_t j = 0; j < n; j++) m[j] = kMinusInfinity<T>, total[j] = 0;
     for (int64_t i = 0; i < p.dim; i++) {
-      load_run(v, x + i * step, item, n, p.dtype);
-      for (int64_t j = 0; j < n; j++) m[j] = v[j] > m[j] ? v[j] : m[j];
+      read(v, x + i * step, n, p.dtype);
+      raise(m, v, n);
     }
     for (int64_t i = 0; i < p.dim; i++) {
-      load_run(v, x + i * step, item, n, p.dtype);
+      read(v, x + i * step, n, p.dtype);
       column_exp(v, m, n);
       if (!kLog && !again) store_run(out + i * step, v, n, p.dtype);
-      for (int64_t j = 0; j < n; j++) total[j] += v[j];
+      add_up(total, v, n);
     }
     for (int64_t j = 0; j < n; j++) {
       sum[j] = kLog ? math::log(T(total[j])) : T(1) / T(total[j]);
       TT_SCALAR_LOOP;
     }
     for (int64_t i = 0; i < p.dim; i++) {
-      load_run(v, (kLog || again ? x : out) + i * step, item, n, p.dtype);
+      read(v, (kLog || again ? x : out) + i * step, n, p.dtype);
       if (!kLog && again) column_exp(v, m, n);
       for (int64_t j = 0; j < n; j++) v[j] = kLog ? (v[j] - m[j]) - sum[j] : v[j] * sum[j];
       store_run(out + i * step, v, n, p.dtype);
@@ -97,6 +112,11 @@ template <class T, bool kLog> struct Forward {
 
 // softmax: dx = y (g - sum(g y)); log_softmax: dx = g - exp(y) sum(g).
 template <class T, bool kLog> struct Backward {
+  // e: exp(y) of log_softmax, else y.
+  static TT_NOINLINE void finish(T* dx, const T* g, const T* e, T sum, int64_t n) {
+    TT_VECTORIZE
+    for (int64_t j = 0; j < n; j++) dx[j] = kLog ? g[j] - e[j] * sum : e[j] * (g[j] - sum);
+  }
   static void row(const SoftmaxPlan& p, int64_t r) {
     const int64_t n = p.dim, at = r * n * kItemSize[p.dtype];
     const RowIn<T> g{p.a + at, p.dtype}, y{p.b + at, p.dtype};
@@ -111,14 +131,8 @@ template <class T, bool kLog> struct Backward {
     for_blocks(n, [&](int64_t i, int64_t k) {
       const T *a = g.get(i, k, gs), *b = y.get(i, k, ys);
       T* d = dx.at(i, gs);
-      if constexpr (kLog) {
-        row_exp(e, b, T(0), k, &lanes);
-        TT_VECTORIZE
-        for (int64_t j = 0; j < k; j++) d[j] = a[j] - e[j] * sum;
-      } else {
-        TT_VECTORIZE
-        for (int64_t j = 0; j < k; j++) d[j] = b[j] * (a[j] - sum);
-      }
+      if constexpr (kLog) row_exp(e, b, T(0), k, &lanes);
+      finish(d, a, kLog ? e : b, sum, k);
       dx.put(i, k, d);
     });
   }
@@ -135,8 +149,7 @@ template <class T, bool kLog> struct Backward {
       if (stage == 1) return kLog ? row_add(&lanes, a, k) : row_add_products(&lanes, a, b, k);
       T* d = dx.at(i, gs);
       if constexpr (kLog) row_exp(e, b, T(0), k, &lanes);
-      TT_VECTORIZE
-      for (int64_t j = 0; j < k; j++) d[j] = kLog ? a[j] - e[j] * sum : b[j] * (a[j] - sum);
+      finish(d, a, kLog ? e : b, sum, k);
       dx.put(i, k, d);
     });
     if (stage == 1) *total = row_total(lanes);
@@ -149,14 +162,17 @@ template <class T, bool kLog> struct Backward {
     alignas(64) double total[kRowTile];
     for (int64_t j = 0; j < n; j++) total[j] = 0;
     for (int64_t i = 0; i < p.dim; i++) {
-      load_run(gs, g + i * step, item, n, p.dtype);
-      if constexpr (!kLog) load_run(ys, y + i * step, item, n, p.dtype);
-      for (int64_t j = 0; j < n; j++) total[j] += kLog ? gs[j] : gs[j] * ys[j];
+      read(gs, g + i * step, n, p.dtype);
+      if constexpr (!kLog) {
+        read(ys, y + i * step, n, p.dtype);
+        for (int64_t j = 0; j < n; j++) gs[j] *= ys[j];
+      }
+      add_up(total, gs, n);
     }
     for (int64_t j = 0; j < n; j++) sum[j] = T(total[j]);
     for (int64_t i = 0; i < p.dim; i++) {
-      load_run(gs, g + i * step, item, n, p.dtype);
-      load_run(ys, y + i * step, item, n, p.dtype);
+      read(gs, g + i * step, n, p.dtype);
+      read(ys, y + i * step, n, p.dtype);
       if constexpr (kLog) column_exp(ys, zero, n);
       for (int64_t j = 0; j < n; j++) gs[j] = kLog ? gs[j] - ys[j] * sum[j] : ys[j] * (gs[j] - sum[j]);
       store_run(out + i * step, gs, n, p.dtype);
@@ -185,7 +201,9 @@ template <class T, class Op> TT_NOINLINE int32_t run_chunks(const SoftmaxPlan& p
 }
 
 template <class T, class Op> inline int32_t run_units(const SoftmaxPlan& p, int64_t begin, int64_t end) {
-  if (p.n_chunks > 1) return run_chunks<T, Op>(p, begin, end);
+  if constexpr (sizeof(T) == 4) {  // rows of doubles are not cut
+    if (p.n_chunks > 1) return run_chunks<T, Op>(p, begin, end);
+  }
   const int64_t item = kItemSize[p.dtype];
   for (int64_t u = begin; u < end; u++) {
     if (p.inner == 1) {

@@ -32,9 +32,9 @@ inline void build_softmax(SoftmaxPlan* p, int32_t dtype, int64_t outer, int64_t 
   p->chunk = dim, p->n_chunks = 1, p->parts = nullptr;
   one_stage(&p->run, dim ? outer * p->n_tiles : 0, row_grain(dim * (inner < kRowTile ? inner : kRowTile)));
 }
-// After it: cuts rows that are few and long. Sizes are not 0.
+// After it: cuts rows that are few and long, but for doubles, whose code would outgrow its use. Sizes are not 0.
 inline void split_softmax(SoftmaxPlan* p, bool backward) {
-  p->chunk = p->inner == 1 ? row_chunk(p->outer, p->dim, 1) : p->dim;
+  p->chunk = p->inner == 1 && p->dtype != TT_F64 ? row_chunk(p->outer, p->dim, 1) : p->dim;
   p->n_chunks = (p->dim + p->chunk - 1) / p->chunk;
   if (p->n_chunks == 1) return;
   p->run.n = 3;
