@@ -2,6 +2,7 @@
 #include "cpu/rows.h"
 
 #include "cpu/rows_vec.h"
+#include "cpu/running_sum.h"
 #include "plan/row_plan.h"
 
 TT_ISA_BEGIN
@@ -73,8 +74,8 @@ template <class T> struct CrossEntropy {
   static void tile(const LossRow<T>& l, int64_t r, int64_t n) {
     const ClassLossPlan& p = l.p;
     alignas(64) T m[kRowTile], v[kRowTile];
-    alignas(64) double sum[kRowTile];
-    for (int64_t j = 0; j < n; j++) m[j] = T(-__builtin_inf()), sum[j] = 0;
+    RunningSum<T> sum[kRowTile];
+    for (int64_t j = 0; j < n; j++) m[j] = T(-__builtin_inf());
     for (int64_t c = 0; c < p.classes; c++) {
       load_run(v, p.x + l.place(r, c) * l.item, l.item, n, p.dtype);
       for (int64_t j = 0; j < n; j++) m[j] = v[j] > m[j] ? v[j] : m[j];
@@ -82,10 +83,10 @@ template <class T> struct CrossEntropy {
     for (int64_t c = 0; c < p.classes; c++) {
       load_run(v, p.x + l.place(r, c) * l.item, l.item, n, p.dtype);
       column_exp(v, m, n);
-      for (int64_t j = 0; j < n; j++) sum[j] += v[j];
+      for (int64_t j = 0; j < n; j++) sum[j].add(double(v[j]));
     }
     for (int64_t j = 0; j < n; j++) {
-      const T lse = m[j] + math::log(T(sum[j]));
+      const T lse = m[j] + math::log(sum[j].with(0));
       l.put_lse(r + j, lse);
       l.put(r + j, lse);
     }

@@ -2,6 +2,7 @@
 #include "cpu/rows.h"
 
 #include "cpu/rows_vec.h"
+#include "cpu/running_sum.h"
 #include "plan/row_plan.h"
 
 TT_ISA_BEGIN
@@ -68,34 +69,6 @@ template <class V, class A> TT_NOINLINE int32_t scan(const SoftmaxPlan& p, int64
 }
 
 // ---- cumsum ----
-
-// A sum that goes on for long: in double for floats; in a pair of doubles, the second of which holds what the first one
-// lost, for doubles; modulo 2^64 for integers.
-template <class V> struct RunningSum;
-template <> struct RunningSum<float> {
-  using Part = double;
-  double sum = 0;
-  TT_INLINE void add(double x) { sum += x; }
-  TT_INLINE void add(const RunningSum& s) { sum += s.sum; }
-  TT_INLINE float with(double x) const { return float(sum + x); }
-};
-template <> struct RunningSum<double> {
-  using Part = double;
-  double sum = 0, lost = 0;
-  TT_INLINE void add(double x) {
-    const double next = sum + x, rounded = next - sum, error = (sum - (next - rounded)) + (x - rounded);
-    sum = next, lost = next - next == 0 ? lost + error : 0;  // of an infinite sum nothing is known but that
-  }
-  TT_INLINE void add(const RunningSum& s) { add(s.sum), lost += s.lost; }
-  TT_INLINE double with(double x) const { return sum + (x + lost); }
-};
-template <> struct RunningSum<int64_t> {
-  using Part = uint64_t;
-  uint64_t sum = 0;
-  TT_INLINE void add(uint64_t x) { sum += x; }
-  TT_INLINE void add(const RunningSum& s) { sum += s.sum; }
-  TT_INLINE int64_t with(uint64_t x) const { return int64_t(sum + x); }
-};
 
 // n elements, `step` apart: each run of 16 by itself, which goes to the sum, and the rest one by one.
 constexpr int64_t kScanRun = 16, kScanBlock = 256;

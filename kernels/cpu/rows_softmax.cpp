@@ -3,6 +3,7 @@
 
 #include "cpu/loop.h"
 #include "cpu/rows_vec.h"
+#include "cpu/running_sum.h"
 #include "plan/row_plan.h"
 
 TT_ISA_BEGIN
@@ -11,15 +12,14 @@ template <class T> constexpr T kMinusInfinity = T(-__builtin_inf());
 
 // ---- steps of a tile of columns, one body for all ----
 
-template <class T> TT_NOINLINE void read(T* v, const char* x, int64_t n, int32_t dtype) {
+template <class T> TT_NOINLINE void read_columns(T* v, const char* x, int64_t n, int32_t dtype) {
   load_run(v, x, kItemSize[dtype], n, dtype);
 }
-template <class T> TT_NOINLINE void raise(T* top, const T* v, int64_t n) {
+template <class T> TT_NOINLINE void raise_tops(T* top, const T* v, int64_t n) {
   for (int64_t j = 0; j < n; j++) top[j] = v[j] > top[j] ? v[j] : top[j];
 }
-// In double: float would lose what a long column adds up.
-template <class T> TT_NOINLINE void add_up(double* total, const T* v, int64_t n) {
-  for (int64_t j = 0; j < n; j++) total[j] += v[j];
+template <class T> TT_NOINLINE void add_up(RunningSum<T>* total, const T* v, int64_t n) {
+  for (int64_t j = 0; j < n; j++) total[j].add(double(v[j]));
 }
 
 // ---- inner == 1: a row is contiguous ----
@@ -84,25 +84,25 @@ template <class T, bool kLog> struct Forward {
   static void tile(const SoftmaxPlan& p, const char* x, const char*, char* out, int64_t n) {
     const int64_t item = kItemSize[p.dtype], step = p.inner * item;
     alignas(64) T m[kRowTile], sum[kRowTile], v[kRowTile];
-    alignas(64) double total[kRowTile];
+    RunningSum<T> total[kRowTile];
     const bool again = item < 4;  // a 16-bit out cannot keep exp
-    for (int64_t j = 0; j < n; j++) m[j] = kMinusInfinity<T>, total[j] = 0;
+    for (int64_t j = 0; j < n; j++) m[j] = kMinusInfinity<T>;
     for (int64_t i = 0; i < p.dim; i++) {
-      read(v, x + i * step, n, p.dtype);
-      raise(m, v, n);
+      read_columns(v, x + i * step, n, p.dtype);
+      raise_tops(m, v, n);
     }
     for (int64_t i = 0; i < p.dim; i++) {
-      read(v, x + i * step, n, p.dtype);
+      read_columns(v, x + i * step, n, p.dtype);
       column_exp(v, m, n);
       if (!kLog && !again) store_run(out + i * step, v, n, p.dtype);
       add_up(total, v, n);
     }
     for (int64_t j = 0; j < n; j++) {
-      sum[j] = kLog ? math::log(T(total[j])) : T(1) / T(total[j]);
+      sum[j] = kLog ? math::log(total[j].with(0)) : T(1) / total[j].with(0);
       TT_SCALAR_LOOP;
     }
     for (int64_t i = 0; i < p.dim; i++) {
-      read(v, (kLog || again ? x : out) + i * step, n, p.dtype);
+      read_columns(v, (kLog || again ? x : out) + i * step, n, p.dtype);
       if (!kLog && again) column_exp(v, m, n);
       for (int64_t j = 0; j < n; j++) v[j] = kLog ? (v[j] - m[j]) - sum[j] : v[j] * sum[j];
       store_run(out + i * step, v, n, p.dtype);
@@ -159,20 +159,19 @@ template <class T, bool kLog> struct Backward {
     const int64_t item = kItemSize[p.dtype], step = p.inner * item;
     alignas(64) T sum[kRowTile], gs[kRowTile], ys[kRowTile];
     alignas(64) const T zero[kRowTile] = {};
-    alignas(64) double total[kRowTile];
-    for (int64_t j = 0; j < n; j++) total[j] = 0;
+    RunningSum<T> total[kRowTile];
     for (int64_t i = 0; i < p.dim; i++) {
-      read(gs, g + i * step, n, p.dtype);
+      read_columns(gs, g + i * step, n, p.dtype);
       if constexpr (!kLog) {
-        read(ys, y + i * step, n, p.dtype);
+        read_columns(ys, y + i * step, n, p.dtype);
         for (int64_t j = 0; j < n; j++) gs[j] *= ys[j];
       }
       add_up(total, gs, n);
     }
-    for (int64_t j = 0; j < n; j++) sum[j] = T(total[j]);
+    for (int64_t j = 0; j < n; j++) sum[j] = total[j].with(0);
     for (int64_t i = 0; i < p.dim; i++) {
-      read(gs, g + i * step, n, p.dtype);
-      read(ys, y + i * step, n, p.dtype);
+      read_columns(gs, g + i * step, n, p.dtype);
+      read_columns(ys, y + i * step, n, p.dtype);
       if constexpr (kLog) column_exp(ys, zero, n);
       for (int64_t j = 0; j < n; j++) gs[j] = kLog ? gs[j] - ys[j] * sum[j] : ys[j] * (gs[j] - sum[j]);
       store_run(out + i * step, gs, n, p.dtype);
