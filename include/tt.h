@@ -93,6 +93,10 @@ void tt_cancel_retain(tt_cancel *k);
 void tt_cancel_release(tt_cancel *k);
 void tt_cancel_request(tt_cancel *k);
 tt_status tt_ctx_set_cancel(tt_ctx *c, tt_cancel *k);                      /* NULL: none */
+/* Asks the host whether to go on, on the thread of the running call: between two kernels, at most every 50 ms, and before other
+   callbacks. A status other than 0 ends the call with CALLBACK. fn must not change what the call works on. fn NULL: none. */
+typedef tt_status (*tt_poll_fn)(void *user, tt_ctx *ctx);
+tt_status tt_ctx_set_poll(tt_ctx *c, tt_poll_fn fn, void *user, void (*drop)(void *user));
 
 /* ---- random numbers: Philox4x32-10 ---- */
 tt_status tt_generator_new(tt_ctx *c, uint64_t seed, tt_generator **out);

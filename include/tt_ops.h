@@ -774,27 +774,31 @@ tt_status tt_conv_transpose3d(tt_ctx *c, const tt_tensor *input, const tt_tensor
 tt_status tt_copy_(tt_ctx *c, tt_tensor *self, const tt_tensor *src);
 
 /* A copy with storage of its own.
-     memory_format: preserve: the strides of self where it is dense, else row-major; contiguous: row-major */
+     memory_format: preserve: the strides of self where it is dense, else row-major; contiguous: row-major;
+       channels_last, channels_last_3d: dimension 1 innermost */
 typedef struct tt_clone_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_memory_format memory_format; /* preserve: the strides of self where it is dense, else row-major; contiguous: row-major; default preserve */
+  tt_memory_format memory_format; /* preserve: the strides of self where it is dense, else row-major; contiguous: row-major; channels_last, channels_last_3d: dimension 1 innermost; default preserve */
 } tt_clone_opts;
 #define TT_CLONE_MEMORY_FORMAT (UINT64_C(1) << 0)
 tt_status tt_clone(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, tt_tensor **out);
 
-/* Converts dtype and device; returns self itself where nothing changes and copy is false.
+/* Converts dtype, device and memory format; returns self itself where nothing changes and copy is false.
      dtype: dtype of the result
      device: device of the result
-     copy: copy even where nothing changes */
+     copy: copy even where nothing changes
+     memory_format: as clone's */
 typedef struct tt_to_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   tt_dtype dtype; /* dtype of the result; default None */
   tt_device device; /* device of the result; default None */
   int32_t copy; /* copy even where nothing changes; default false */
+  tt_memory_format memory_format; /* as clone's; default preserve */
 } tt_to_opts;
 #define TT_TO_DTYPE (UINT64_C(1) << 0)
 #define TT_TO_DEVICE (UINT64_C(1) << 1)
 #define TT_TO_COPY (UINT64_C(1) << 2)
+#define TT_TO_MEMORY_FORMAT (UINT64_C(1) << 3)
 tt_status tt_to(tt_ctx *c, const tt_tensor *self, const tt_to_opts *opts, tt_tensor **out);
 
 /* self itself if it is row-major without gaps, else a row-major copy. */

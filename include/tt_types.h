@@ -67,7 +67,8 @@ typedef int32_t tt_memory_format;
 enum {
   TT_CONTIGUOUS = 1,
   TT_PRESERVE = 2,
-  TT_CHANNELS_LAST = 3
+  TT_CHANNELS_LAST = 3,      /* N, H, W, C of 4 dimensions */
+  TT_CHANNELS_LAST_3D = 4    /* N, D, H, W, C of 5 */
 };
 
 /* ---- scalars: take part in dtype promotion by their kind ---- */

@@ -298,7 +298,7 @@ TensorList run_backward(const BackwardArgs& a) {
   engine.mark_inputs();
   engine.start();
   while (!engine.heap.empty()) {
-    poll_cancel();
+    poll_host(false);
     Ready r = engine.pop();
     Edge e{r.target, 0};
     struct Release {

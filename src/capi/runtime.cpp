@@ -244,8 +244,19 @@ tt_status tt_ctx_set_cancel(tt_ctx* h, tt_cancel* k) {
     if (k && !token_of(k)) fail_handle(k, "k", 1, "cancel");
     tt_cancel_retain(k);
     tt_cancel_release(c.cancel);
-    c.cancel = k;
+    c.cancel = k, c.until_poll = 0;
   });
+}
+tt_status tt_ctx_set_poll(tt_ctx* h, tt_poll_fn fn, void* user, void (*drop)(void*)) {
+  bool passed_on = false;
+  tt_status status = api_call(h, "ctx_set_poll", [&](Ctx& c) {
+    HostPoll* made = fn ? new (mem_alloc(sizeof(HostPoll))) HostPoll{kTagPoll, 1, fn, user, drop, 0} : nullptr;
+    passed_on = made != nullptr;
+    Ref<HostPoll> before = Ref<HostPoll>::adopt(c.poll);
+    c.poll = made, c.until_poll = 0;
+  });
+  if (!passed_on && drop) drop(user);
+  return status;
 }
 
 // ---- generators ----

@@ -28,4 +28,19 @@ void fail_callback(const char* what, tt_status status) {
   fail_again();
 }
 
+void ask_host(bool now) {
+  constexpr int32_t kSmallKernels = 64;
+  constexpr int64_t kPollNs = 50'000'000;
+  Ctx& c = ctx();
+  c.until_poll = c.cancel ? 0 : c.poll ? kSmallKernels : INT32_MAX;
+  auto* token = reinterpret_cast<CancelToken*>(c.cancel);
+  if (token && __atomic_load_n(&token->cancelled, __ATOMIC_RELAXED)) fail(TT_CANCELLED, "cancelled by the host");
+  if (!c.poll) return;
+  const int64_t time = os_now_ns();
+  if (!now && time < c.poll->next_ns) return;
+  c.poll->next_ns = time + kPollNs;
+  Ref<HostPoll> poll = Ref<HostPoll>::share(c.poll);
+  call_host("the poll", false, [&](tt_ctx* h) { return poll->fn(poll->user, h); });
+}
+
 }  // namespace TT_NS

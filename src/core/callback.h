@@ -35,7 +35,7 @@ class CallbackScope {
 [[noreturn]] TT_COLD void fail_callback(const char* what, tt_status status);
 
 // Calls f() in a CallbackScope; a C++ exception that leaves it becomes CALLBACK.
-template <class F> void run_callback(const char* what, bool keep_masks, F f) {
+template <class F> void call_host(const char* what, bool keep_masks, F f) {
   tt_status status;
   ctx().error.view.code = TT_OK, ctx().error.view.cause = nullptr;
   {
@@ -47,6 +47,11 @@ template <class F> void run_callback(const char* what, bool keep_masks, F f) {
     } catch (...) { status = TT_CALLBACK; }
   }
   if (status) fail_callback(what, status);
+}
+// The same, after the host's poll.
+template <class F> void run_callback(const char* what, bool keep_masks, F f) {
+  if (TT_UNLIKELY(ctx().poll != nullptr)) ask_host(true);
+  call_host(what, keep_masks, f);
 }
 
 }  // namespace TT_NS

@@ -78,6 +78,7 @@ void Ctx::destroy(Ctx* c) noexcept {
   if (c->scopes.frames) mem_free(c->scopes.frames, size_t(c->scopes.cap_frames) * sizeof(int64_t));
   Ref<Generator>::adopt(c->gen).reset();
   if (c->cancel) Ref<CancelToken>::adopt(reinterpret_cast<CancelToken*>(c->cancel)).reset();
+  if (c->poll) Ref<HostPoll>::adopt(c->poll).reset();
   Runtime* rt = c->rt;
   c->tag = 0;
   mem_retire(c, sizeof *c);
@@ -88,6 +89,8 @@ void CancelToken::destroy(CancelToken* t) noexcept {
   t->tag = 0;
   mem_retire(t, sizeof *t);
 }
+
+void HostPoll::destroy(HostPoll* p) noexcept { drop_and_free(p, sizeof *p, p->drop, p->user); }
 
 void Generator::destroy(Generator* g) noexcept {
   g->tag = 0;
@@ -103,11 +106,6 @@ void ctx_rebind(Ctx* c) {
   Heap* heap = arena_heap(c->rt->arena);
   if (!heap) fail_oom(0);
   c->heap = heap;
-}
-
-void check_cancelled() {
-  auto* t = reinterpret_cast<CancelToken*>(ctx().cancel);
-  if (__atomic_load_n(&t->cancelled, __ATOMIC_RELAXED)) fail(TT_CANCELLED, "cancelled by the host");
 }
 
 struct LaunchBody {
@@ -138,7 +136,7 @@ static TT_COLD void launch_device(const Kernel& k, Device device, const void* pl
 
 void launch(const Kernel& k, Device device, const void* plan, int64_t units, int64_t grain) {
   if (device.type != TT_CPU) return launch_device(k, device, plan);
-  poll_cancel();
+  poll_host(units > grain);
   CpuKernel fn = k.cpu[ctx().isa];
   int32_t status;
   if (units <= grain) {

@@ -55,6 +55,17 @@ struct ScopeStack {
   int64_t n_frames, cap_frames;
 };
 
+// What tt_ctx_set_poll has registered; a call of fn holds a reference.
+struct HostPoll {
+  uint32_t tag;
+  RefCount refs;
+  tt_status (*fn)(void* user, tt_ctx* ctx);
+  void* user;
+  void (*drop)(void* user);
+  int64_t next_ns;  // not before
+  static void destroy(HostPoll*) noexcept;
+};
+
 struct Ctx {
   uint32_t tag;
   RefCount refs;
@@ -65,10 +76,12 @@ struct Ctx {
   uint32_t busy_thread;       // (TT_CHECKED) which thread is inside a call
   Generator* gen;             // owned default generator
   ScopeStack scopes;
-  tt_cancel* cancel;  // polled between kernels; may be NULL
-  CtxPart* profiler;  // modes/profiler.h
-  CtxPart* trace;     // modes/trace.h
-  int32_t depth;      // nested calls
+  tt_cancel* cancel;   // polled between kernels; may be NULL
+  HostPoll* poll;      // the same
+  int32_t until_poll;  // small kernels until somebody looks at them
+  CtxPart* profiler;   // modes/profiler.h
+  CtxPart* trace;      // modes/trace.h
+  int32_t depth;       // nested calls
   void (*anomaly)(GraphNode& node,
                   const TensorRef* grads);  // looks at what a node's formula gave (autograd/anomaly.h); NULL: off
   ErrorRecord error;
@@ -84,10 +97,12 @@ struct CancelToken {
 };
 
 TT_INLINE Ctx& ctx() { return *tls.ctx; }
-void ctx_rebind(Ctx*);   // after a move to another thread: picks that thread's heap; fails with OOM
-void check_cancelled();  // fails with CANCELLED
-inline void poll_cancel() {
-  if (TT_UNLIKELY(ctx().cancel != nullptr)) check_cancelled();
+void ctx_rebind(Ctx*);  // after a move to another thread: picks that thread's heap; fails with OOM
+// Asks the cancel token and, if it is time (or `now`), the host; fails with CANCELLED or CALLBACK.
+void ask_host(bool now = false);
+// Between kernels. The clock is read before large ones, and before one in some of the small ones.
+inline void poll_host(bool large) {
+  if (TT_UNLIKELY(--ctx().until_poll < 0 || large)) ask_host();
 }
 
 // Keys in `include` that only watch (dispatch/key.h: Trace, Profile): callbacks of the host keep them.

@@ -208,10 +208,11 @@ void Printer::print() {
 class Suffixes {
  public:
   Suffixes(Writer& w, int64_t indent) : w_(w), indent_(indent), line_(w.line + 2) {}
-  template <class F> void add(F write) {
+  // extra: what PyTorch writes more.
+  template <class F> void add(F write, int64_t extra = 0) {
     Writer probe{nullptr, 0};
     write(probe);
-    const int64_t n = probe.n;
+    const int64_t n = probe.n + extra;
     if (line_ + n + 2 > kLineWidth) {
       w_.put(",\n");
       w_.space(indent_);
@@ -228,11 +229,21 @@ class Suffixes {
   int64_t indent_, line_;
 };
 
-const char* dtype_text(Dtype d) {
-  constexpr const char* kNames[kNumDtypes] = {"",        "bool",      "uint8",     "int8",     "int16",
-                                              "int32",   "int64",     "float16",   "bfloat16", "float32",
-                                              "float64", "complex64", "complex128"};
-  return kNames[int(d)];
+// PyTorch's name of a node: MulBackward0 of mul, ScaleBackward of a function Scale.
+void put_node(Writer& w, const char* op) {
+  const bool function = *op >= 'A' && *op <= 'Z';
+  for (bool first = true; *op; op++) {
+    const bool skip = *op == '_' && !function;
+    const char letter = first && *op >= 'a' && *op <= 'z' ? char(*op - 'a' + 'A') : *op;
+    if (!skip) w.put(&letter, 1);
+    first = skip;
+  }
+  w.put(function ? "Backward" : "Backward0");
+}
+
+void put_name(Writer& w, FmtArg what) {
+  char text[40];
+  w.put(text, format_to(text, sizeof text, "{}", {&what, 1}));
 }
 
 }  // namespace
@@ -251,17 +262,15 @@ int64_t print_tensor(char* out, int64_t cap, const Tensor& t, const PrintFacts& 
   }
   Suffixes more(w, indent);
   if (facts.device.type != TT_CPU)
-    more.add([&](Writer& x) {
-      x.put(meta ? "device='meta'" : "device='cuda:");
-      if (!meta) x.put_int(facts.device.index), x.put("'");
-    });
+    more.add([&](Writer& x) { x.put("device='"), put_name(x, fmt(facts.device)), x.put("'"); });
   if (meta || (empty && t.ndim != 1)) more.add([&](Writer& x) { x.put("size="), x.put_shape(t.sizes()); });
   const bool natural =
       t.dtype == Dtype::kF32 ||
       (!meta && !empty && (t.dtype == Dtype::kI64 || t.dtype == Dtype::kBool || t.dtype == Dtype::kC64));
-  if (!natural) more.add([&](Writer& x) { x.put("dtype="), x.put(dtype_text(t.dtype)); });
+  constexpr int64_t kPrefix = 6;  // "torch."
+  if (!natural) more.add([&](Writer& x) { x.put("dtype="), put_name(x, fmt(t.dtype)); }, kPrefix);
   if (facts.grad_fn) {
-    more.add([&](Writer& x) { x.put("grad_fn=<"), x.put(facts.grad_fn), x.put(">"); });
+    more.add([&](Writer& x) { x.put("grad_fn=<"), put_node(x, facts.grad_fn), x.put(">"); });
   } else if (facts.requires_grad) {
     more.add([](Writer& x) { x.put("requires_grad=True"); });
   }

@@ -8,7 +8,7 @@ namespace TT_NS {
 // What the text says beside the values.
 struct PrintFacts {
   Device device;        // of the tensor; not told for the CPU
-  const char* grad_fn;  // NULL: none
+  const char* grad_fn;  // the operator; NULL: none
   bool requires_grad;   // told if there is no grad_fn
 };
 

@@ -22,7 +22,8 @@ enum Tag : uint32_t {
   kTagOptimizer,
   kTagScheduler,
   kTagModule,
-  kTagStateDict
+  kTagStateDict,
+  kTagPoll
 };
 
 struct Tensor;

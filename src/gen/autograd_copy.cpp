@@ -131,9 +131,9 @@ static constexpr OpSchema to_device_schema = {"to_device", "to_device(self: Tens
 constinit Op<TensorRef(const Tensor&, Device)> op_to_device = make_op<TensorRef, const Tensor&, Device>(&to_device_schema, front::to_device, to_device_autograd);
 
 // ---- to ----
-static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"copy", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema to_schema = {"to", "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false) -> Tensor", to_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool)> op_to = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, bool>(&to_schema, front::to, nullptr);
+static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"copy", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"memory_format", ArgType::kMemoryFormat, false, true, {ArgDefault::kInt, 0, 2}}};
+static constexpr OpSchema to_schema = {"to", "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, memory_format: MemoryFormat = preserve) -> Tensor", to_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, bool, int64_t>(&to_schema, front::to, nullptr);
 
 // ---- contiguous ----
 static constexpr ArgInfo contiguous_args[] = {{"self", ArgType::kTensor, false, false}};

@@ -22,12 +22,13 @@ tt_status tt_clone(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, 
 tt_status tt_to(tt_ctx *c, const tt_tensor *self, const tt_to_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "to", [&]([[maybe_unused]] Ctx& x) {
-    out_arg(out, "out", 4);
-    check_opts(opts, 3);
+    out_arg(out, "out", 5);
+    check_opts(opts, 4);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     const bool o_copy = opts_has(opts, 2) ? bool(opts->copy != 0) : bool(false);
-    give(x, out, op::to(tensor_arg(self, "self", 0), o_dtype, o_device, o_copy));
+    const int64_t o_memory_format = opts_has(opts, 3) ? int64_t(opts->memory_format) : int64_t(TT_PRESERVE);
+    give(x, out, op::to(tensor_arg(self, "self", 0), o_dtype, o_device, o_copy, o_memory_format));
   });
 }
 tt_status tt_contiguous(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {

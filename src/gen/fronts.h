@@ -40,7 +40,7 @@ void copy_(Call c, Tensor& self, const Tensor& src);
 TensorRef clone(Call c, const Tensor& self, int64_t memory_format);
 TensorRef to_dtype(Call c, const Tensor& self, Dtype dtype);
 TensorRef to_device(Call c, const Tensor& self, Device device);
-TensorRef to(Call c, const Tensor& self, Dtype dtype, Opt<Device> device, bool copy);
+TensorRef to(Call c, const Tensor& self, Dtype dtype, Opt<Device> device, bool copy, int64_t memory_format);
 TensorRef contiguous(Call c, const Tensor& self);
 TensorRef real(Call c, const Tensor& self);
 TensorRef view_as_real(Call c, const Tensor& self);

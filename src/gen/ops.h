@@ -244,7 +244,7 @@ extern Op<void(Tensor&, const Tensor&)> op_copy_;
 extern Op<TensorRef(const Tensor&, int64_t)> op_clone;
 extern Op<TensorRef(const Tensor&, Dtype)> op_to_dtype;
 extern Op<TensorRef(const Tensor&, Device)> op_to_device;
-extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool)> op_to;
+extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to;
 extern Op<TensorRef(const Tensor&)> op_contiguous;
 extern Op<TensorRef(const Tensor&)> op_real;
 extern Op<TensorRef(const Tensor&)> op_view_as_real;
@@ -1339,8 +1339,8 @@ inline TensorRef to_dtype(const Tensor& self, Dtype dtype) {
 inline TensorRef to_device(const Tensor& self, Device device) {
   return dispatch(op_to_device, self, device);
 }
-inline TensorRef to(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, bool copy = false) {
-  return dispatch(op_to, self, dtype, device, copy);
+inline TensorRef to(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, bool copy = false, int64_t memory_format = TT_PRESERVE) {
+  return dispatch(op_to, self, dtype, device, copy, memory_format);
 }
 inline TensorRef contiguous(const Tensor& self) {
   return dispatch(op_contiguous, self);

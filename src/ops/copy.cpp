@@ -43,11 +43,32 @@ void copy_(Call, Tensor& self, const Tensor& src) {
   self.bump_version();
 }
 
+// Strides of TT_CHANNELS_LAST and TT_CHANNELS_LAST_3D: dimension 1 is the innermost, before the others from the last to
+// the first.
+static Shape last_strides(Ints sizes, int64_t memory_format) {
+  if (memory_format != TT_CHANNELS_LAST && memory_format != TT_CHANNELS_LAST_3D)
+    fail_arg(TT_INVALID_ARG, "memory_format", "memory_format is {}: there is none of this number", memory_format);
+  const int64_t ndim = memory_format == TT_CHANNELS_LAST ? 4 : 5;
+  if (sizes.n != ndim)
+    fail_arg(TT_SHAPE, "memory_format", "self is {}: channels last is for {} dimensions", sizes, ndim);
+  Shape strides(sizes);
+  int64_t step = 1;
+  for (int64_t i = 0; i < ndim; i++) {
+    const int64_t dim = i == 0 ? 1 : i == ndim - 1 ? 0 : ndim - i;
+    strides[dim] = step, step *= sizes[dim];
+  }
+  return strides;
+}
+
 TensorRef clone(Call, const Tensor& self, int64_t memory_format) {
-  if (memory_format != TT_PRESERVE && memory_format != TT_CONTIGUOUS)
-    fail_arg(TT_NOT_IMPLEMENTED, "memory_format", "memory_format is {}: must be preserve or contiguous", memory_format);
-  bool keep = memory_format == TT_PRESERVE && self.dense();
-  TensorRef out = new_strided(self.sizes(), keep ? self.strides() : Ints{}, self.dtype, self.device);
+  Shape last;
+  Ints strides;  // none: row-major
+  if (memory_format == TT_PRESERVE) {
+    if (self.dense()) strides = self.strides();
+  } else if (memory_format != TT_CONTIGUOUS) {
+    last = last_strides(self.sizes(), memory_format), strides = last;
+  }
+  TensorRef out = new_strided(self.sizes(), strides, self.dtype, self.device);
   copy_elements(*out, self);
   return out;
 }
@@ -59,11 +80,21 @@ TensorRef to_dtype(Call, const Tensor& self, Dtype dtype) {
 }
 TensorRef to_device(Call, const Tensor& self, Device device) { return moved(self, device); }
 
-TensorRef to(Call, const Tensor& self, Dtype dtype, Opt<Device> device, bool copy) {
+// Do the elements lie as a clone's would?
+static bool has_format(const Tensor& t, int64_t memory_format) {
+  if (memory_format == TT_PRESERVE) return true;
+  if (memory_format == TT_CONTIGUOUS) return t.contiguous();
+  const Shape strides = last_strides(t.sizes(), memory_format);
+  bool same = true;
+  for (int64_t i = 0; i < t.ndim; i++) same &= t.size(i) == 1 || t.stride(i) == strides[i];
+  return same || t.numel == 0;
+}
+
+TensorRef to(Call, const Tensor& self, Dtype dtype, Opt<Device> device, bool copy, int64_t memory_format) {
   TensorRef out = TensorRef::share(&self);
   if (device.has && !(device.value == self.device)) out = op::to_device(out, device.value);
   if (dtype != Dtype::kNone && dtype != self.dtype) out = op::to_dtype(out, dtype);
-  return copy && out.get() == &self ? op::clone(self) : out;
+  return (copy && out.get() == &self) || !has_format(out, memory_format) ? op::clone(out, memory_format) : out;
 }
 
 TensorRef contiguous(Call, const Tensor& self) {

@@ -8,12 +8,14 @@
 
 namespace TT_NS {
 
+constexpr int64_t kLarge = 1 << 19;  // products of numbers, some 5 µs
+
 static void run_plan(MatmulPlan& plan, Device device) {
   if (device.type == TT_CPU) matmul_pick_provider(&plan, Isa(ctx().isa));
   Workspace workspace(matmul_workspace_bytes(plan), device);
   plan.workspace = workspace.data();
   if (device.type != TT_CPU) return launch(kernel_matmul, device, &plan, 1);
-  poll_cancel();
+  poll_host(plan.batch * plan.m * plan.n * plan.k > kLarge);
   if (int32_t s = run_matmul(plan, Isa(ctx().isa), ctx().rt->pool)) fail(s, "the product failed");
 }
 

@@ -456,6 +456,96 @@ static void test_logger_that_is_no_logger(void** state) {
   assert_int_equal(tt_runtime_new(&opts, &rt), TT_INVALID_ARG);
 }
 
+/* ---- polls ---- */
+
+static tt_status on_poll(void* user, tt_ctx* x) {
+  Seen* s = user;
+  tt_tensor* out;
+  s->calls++;
+  return s->fail_inside ? tt_zeros(x, SHAPE(-1), NULL, &out) : s->status;
+}
+
+/* Small kernels until the poll has been asked, or a call fails. */
+static tt_status until_polled(const tt_tensor* a, const Seen* s) {
+  const int before = s->calls;
+  tt_status status = TT_OK;
+  while (s->calls == before && status == TT_OK) {
+    tt_tensor* out = NULL;
+    OK(tt_scope_push(c));
+    status = tt_neg(c, a, &out);
+    assert_true((status == TT_OK) == (out != NULL));
+    OK(tt_scope_pop(c, NULL, 0));
+  }
+  return status;
+}
+
+static void test_poll_ends_a_call(void** state) {
+  Seen s = {0};
+  tt_tensor *a = numbers(TT_F32, DATA(1)), *out;
+  (void)state;
+  OK(tt_ctx_set_poll(c, on_poll, &s, drop_seen));
+  OK(until_polled(a, &s));
+  OK(until_polled(a, &s));
+  s.status = TT_INTERNAL;
+  assert_int_equal(until_polled(a, &s), TT_CALLBACK);
+  assert_string_equal(tt_ctx_error(c)->message, "neg: the poll failed with status 17");
+  s.fail_inside = 1;
+  assert_int_equal(until_polled(a, &s), TT_CALLBACK);
+  assert_int_equal(tt_ctx_error(c)->cause->code, TT_SHAPE);
+  s.fail_inside = 0, s.status = TT_CANCELLED;
+  assert_int_equal(until_polled(a, &s), TT_CANCELLED);
+  s.status = TT_OK;
+  OK(until_polled(a, &s));
+  assert_int_equal(s.drops, 0);
+  OK(tt_ctx_set_poll(c, NULL, NULL, NULL));
+  assert_int_equal(s.drops, 1);
+  OK(tt_neg(c, a, &out));
+}
+
+/* Before each callback, however little time has gone by. */
+static void test_poll_before_callbacks(void** state) {
+  Seen s = {0}, hook = {0};
+  int64_t id;
+  tt_tensor *x = leaf(DATA(3)), *y = times(x, 2);
+  (void)state;
+  OK(tt_register_hook(c, x, on_grad, &hook, NULL, &id));
+  OK(tt_ctx_set_poll(c, on_poll, &s, NULL));
+  for (int k = 0; k < 3; k++) {
+    const int before = s.calls;
+    OK(tt_backward(c, y, &(tt_backward_opts){.set = TT_BACKWARD_RETAIN_GRAPH, .retain_graph = 1}));
+    assert_true(s.calls > before);
+  }
+  assert_int_equal(hook.calls, 3);
+  s.status = TT_INTERNAL;
+  FAILS(tt_backward(c, y, NULL), TT_CALLBACK, "the poll failed");
+  assert_int_equal(hook.calls, 3);
+}
+
+static tt_status on_last_poll(void* user, tt_ctx* x) {
+  const Seen* s = user;
+  const tt_status status = tt_ctx_set_poll(x, NULL, NULL, NULL);
+  assert_int_equal(s->drops, 0); /* it runs still */
+  return status;
+}
+
+static void test_poll_is_dropped_once(void** state) {
+  Seen first = {0}, second = {0}, third = {0};
+  tt_ctx* other;
+  tt_tensor *a = numbers(TT_F32, DATA(1)), *out;
+  (void)state;
+  OK(tt_ctx_set_poll(c, on_poll, &first, drop_seen));
+  OK(tt_ctx_set_poll(c, on_last_poll, &second, drop_seen));
+  assert_int_equal(first.drops, 1);
+  OK(tt_neg(c, a, &out));
+  assert_int_equal(second.drops, 1);
+  assert_int_equal(tt_ctx_set_poll(NULL, on_poll, &third, drop_seen), TT_BAD_HANDLE);
+  assert_int_equal(third.drops, 1);
+  assert_int_equal(tt_ctx_new(NULL, &other), TT_OK);
+  assert_int_equal(tt_ctx_set_poll(other, on_poll, &third, drop_seen), TT_OK);
+  tt_ctx_release(other);
+  assert_int_equal(third.drops, 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_hook_sees_and_replaces),
@@ -470,6 +560,9 @@ int main(void) {
       SCOPED(test_optimizer_in_hook),
       SCOPED(test_node_hooks),
       SCOPED(test_hook_under_create_graph),
+      SCOPED(test_poll_ends_a_call),
+      SCOPED(test_poll_before_callbacks),
+      SCOPED(test_poll_is_dropped_once),
       PLAIN(test_executor_of_the_host),
       PLAIN(test_logger_of_the_host),
       PLAIN(test_logger_that_is_no_logger),

@@ -334,6 +334,47 @@ static void test_conversion_of_values(void** state) {
   VALUES(to(numbers(TT_F64, DATA(1e300, -1e300)), TT_F32), INFINITY, -INFINITY);
 }
 
+static int is_last(const tt_tensor* t) {
+  const int64_t *size = tt_tensor_shape(t), *stride = tt_tensor_strides(t), channels = size[1], n = tt_tensor_ndim(t);
+  int64_t step = channels;
+  for (int64_t i = n - 1; i > 1; i--) {
+    if (stride[i] != step) return 0;
+    step *= size[i];
+  }
+  return stride[1] == 1 && stride[0] == step;
+}
+
+static void test_channels_last(void** state) {
+  static const int64_t shapes[2][5] = {{2, 3, 4, 5}, {2, 3, 2, 2, 4}};
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    const tt_memory_format format = k ? TT_CHANNELS_LAST_3D : TT_CHANNELS_LAST;
+    const tt_clone_opts opts = {.set = TT_CLONE_MEMORY_FORMAT, .memory_format = format};
+    const tt_to_opts to_last = {.set = TT_TO_MEMORY_FORMAT, .memory_format = format};
+    const tt_to_opts wide = {.set = TT_TO_MEMORY_FORMAT | TT_TO_DTYPE, .memory_format = format, .dtype = TT_F64};
+    const tt_to_opts back = {.set = TT_TO_MEMORY_FORMAT, .memory_format = TT_CONTIGUOUS};
+    tt_tensor *x, *last, *same, *rows, *out;
+    float got[120];
+    OK(tt_rand(c, shapes[k], 4 + k, NULL, &x));
+    OK(tt_clone(c, x, &opts, &last));
+    assert_true(is_last(last));
+    OK(tt_to(c, last, &to_last, &same));
+    assert_ptr_equal(same, last);
+    OK(tt_to(c, last, &back, &rows));
+    assert_true(tt_tensor_is_contiguous(rows));
+    OK(tt_tensor_read(c, last, got, tt_tensor_numel(last) * 4));
+    assert_memory_equal(got, tt_tensor_data(x), (size_t)tt_tensor_numel(x) * 4);
+    OK(tt_to(c, x, &wide, &out));
+    assert_true(is_last(out) && tt_tensor_dtype(out) == TT_F64);
+    FAILS(tt_clone(c, numbers(TT_F32, DATA(1, 2)), &opts, &out), TT_SHAPE, k ? "for 5 dimensions" : "for 4 dimensions");
+  }
+  {
+    tt_tensor *x = numbers(TT_F32, DATA(1)), *out;
+    FAILS(tt_clone(c, x, &(tt_clone_opts){.set = TT_CLONE_MEMORY_FORMAT, .memory_format = 5}, &out), TT_INVALID_ARG,
+          "is 5");
+  }
+}
+
 static void test_clone_and_contiguous_of_all_dtypes(void** state) {
   int i;
   (void)state;
@@ -737,6 +778,7 @@ int main(void) {
     SCOPED(test_scalar_tensor),
     SCOPED(test_conversion_between_all_dtypes),
     SCOPED(test_conversion_of_values),
+    SCOPED(test_channels_last),
     SCOPED(test_clone_and_contiguous_of_all_dtypes),
     SCOPED(test_printing),
     SCOPED(test_facts),

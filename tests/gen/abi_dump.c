@@ -200,6 +200,7 @@ int main(void) {
   F(tt_to_opts, dtype);
   F(tt_to_opts, device);
   F(tt_to_opts, copy);
+  F(tt_to_opts, memory_format);
   S(tt_empty_opts);
   F(tt_empty_opts, set);
   F(tt_empty_opts, dtype);
@@ -1148,6 +1149,7 @@ int main(void) {
   C(TT_CONTIGUOUS);
   C(TT_PRESERVE);
   C(TT_CHANNELS_LAST);
+  C(TT_CHANNELS_LAST_3D);
   C(TT_SCALAR_BOOL);
   C(TT_SCALAR_INT);
   C(TT_SCALAR_FLOAT);
@@ -1268,6 +1270,7 @@ int main(void) {
   C(TT_TO_DTYPE);
   C(TT_TO_DEVICE);
   C(TT_TO_COPY);
+  C(TT_TO_MEMORY_FORMAT);
   C(TT_EMPTY_DTYPE);
   C(TT_EMPTY_DEVICE);
   C(TT_ZEROS_DTYPE);

@@ -119,6 +119,40 @@ print(seen)"""
     assert found.stdout.strip() == "[1]", found.stdout + found.stderr
 
 
+def test_what_a_handler_raises_ends_a_long_call():
+    code = """
+import signal, time, tt
+class Late(Exception):
+    pass
+def late(*_):
+    tt.ones(3) + 1
+    raise Late("too late")
+signal.signal(signal.SIGALRM, late)
+x = tt.ones(600, 600, requires_grad=True)
+y, hooked = x, []
+for _ in range(30):
+    y = y @ tt.eye(600)
+    y.register_hook(lambda g: hooked.append(time.monotonic()))
+loss = y.sum()
+start = time.monotonic()
+loss.backward(retain_graph=True)
+whole = time.monotonic() - start
+for call in (loss.backward, lambda **given: tt.autograd.grad(loss, x, **given)):
+    for part in range(1, 8):
+        x.grad, start = None, time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, whole * part / 10)
+        try:
+            call(retain_graph=True)
+            print("not ended")
+        except Late:
+            print("late" if time.monotonic() - start > 1.5 * whole + 0.5 or x.grad is not None else "ended")
+call(retain_graph=True)
+(x * 2).sum().backward()
+print(x.grad is not None)"""
+    found = run(code)
+    assert found.stdout.split("\n")[:15] == ["ended"] * 14 + ["True"] and not found.stderr, found.stdout + found.stderr
+
+
 def test_control_c_outside_a_long_call_leaves_nothing_behind():
     code = """
 import os, signal, time, tt

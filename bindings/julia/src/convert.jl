@@ -56,7 +56,8 @@ device_struct(d::AbstractString) = Device(d).raw
 device_struct(::Nothing) = C.tt_device(0, 0)
 
 memory_format_code(s::Symbol) = s === :contiguous ? C.TT_CONTIGUOUS : s === :preserve ? C.TT_PRESERVE : s === :channels_last ? C.TT_CHANNELS_LAST :
-    throw(ArgumentError("memory format :$s: must be :contiguous, :preserve or :channels_last"))
+    s === :channels_last_3d ? C.TT_CHANNELS_LAST_3D :
+    throw(ArgumentError("memory format :$s: must be :contiguous, :preserve, :channels_last or :channels_last_3d"))
 
 # ---- numbers ----
 

@@ -53,6 +53,15 @@ function with_cancel(f, k::CancelToken)
     try f() finally set(before) end
 end
 
+"""
+    set_poll!(f)
+
+Asks f() between two kernels, on the thread of the running call of this task: at most every 50 ms, and before other callbacks. What it throws
+ends the call. f must not change what the call works on. `nothing`: nobody is asked.
+"""
+set_poll!(f) = check(C.tt_ctx_set_poll(ctx(), ENTRY[:poll], keep(f), DROP[]))
+set_poll!(::Nothing) = check(C.tt_ctx_set_poll(ctx(), C_NULL, C_NULL, C_NULL))
+
 # ---- profiler, trace ----
 
 "profile() do … end: the rows (op, calls, self_ns, total_ns), by total time."

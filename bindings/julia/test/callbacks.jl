@@ -117,5 +117,9 @@ end
     token = TT.CancelToken()
     thrown(() -> TT.with_cancel(() -> (TT.cancel(token); TT.ones(2) .+ 1), token), TT.CancelledError)
     @test near(TT.ones(2) .+ 1, [2, 2])
+    asked = Ref(0)
+    TT.set_poll!(() -> (asked[] += 1) < 2 || throw(Odd(8)))
+    @test thrown(() -> while true; TT.ones(2) .+ 1; end, Odd).n == 8 && asked[] == 2
+    TT.set_poll!(nothing)
     @test near(TT.from_dlpack(TT.to_dlpack(x.data)), [1, 2]) && occursin("\"add\"", TT.manifest())
 end

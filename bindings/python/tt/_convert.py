@@ -5,7 +5,7 @@ a pointer: a third of the cost of a ctypes.Structure.
 """
 import array
 import numbers
-from ctypes import byref, c_double, c_int32, c_int64, c_uint64
+from ctypes import addressof, byref, c_char_p, c_double, c_int32, c_int64, c_uint64
 from operator import index, itemgetter
 from struct import Struct
 from struct import error as struct_error
@@ -53,6 +53,11 @@ def tensor_list(xs, op, arg, optional=False):
 def pointers(xs):
     values = [x._address if x is not None else 0 for x in xs]
     return POINTERS[len(xs)](*values) if len(xs) < 65 else Struct(f"{len(xs)}P").pack(*values)
+
+
+def tensors_field(xs, op, arg, keep):
+    """The pointer and the length that a list of tensors has in an options struct; keep holds its memory."""
+    return list_field(None if xs is None else [0 if x is None else x._address for x in tensor_list(xs, op, arg, True)], op, arg, keep)
 
 
 def length(xs):
@@ -243,6 +248,17 @@ def text(x, op, arg):
     if "\0" in x:
         raise errors.InvalidArgumentError(f"{op}: {arg} holds a zero character")
     return x.encode()
+
+
+def texts(xs, op, arg):
+    return (c_char_p * len(xs))(*(text(x, op, arg) for x in xs))
+
+
+def texts_field(xs, op, arg, keep):
+    if xs is None:
+        return 0, 0
+    keep.append(texts(xs, op, arg))
+    return addressof(keep[-1]), len(xs)
 
 
 def one_of(values, x, op, arg):

@@ -3,10 +3,9 @@ import itertools
 from ctypes import c_void_p, cast, sizeof
 
 from ._layouts import struct
-from ._lib import dropper, local, quick
+from ._lib import CALLBACK_FAILED, dropper, local, quick
 from ._tensor import Tensor, borrow
 
-CALLBACK_FAILED = 15
 functions = {}  # key -> Python function, or an object with functions
 keys = itertools.count(1)
 drop = dropper(functions)

@@ -9,7 +9,7 @@ from . import errors
 from ._abi import RESULTS
 
 VERSION = "0.1.0"
-NAME, BUFFER_TOO_SMALL = "libtt.so", 11
+NAME, BUFFER_TOO_SMALL, CALLBACK_FAILED = "libtt.so", 11, 15
 HERE = os.path.dirname(os.path.realpath(__file__))
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 
@@ -105,11 +105,7 @@ def without_buffer(cls):
 
 def dropper(table):
     """A C callback that takes key out of table. It outlives the interpreter's modules, for what is released while they go."""
-    take = table.pop
-
-    @ctypes.CFUNCTYPE(None, c_void_p)
-    def drop(key):
-        take(key, None)
+    drop = ctypes.CFUNCTYPE(None, c_void_p)(table.pop)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(drop))
     return drop
 
@@ -187,6 +183,24 @@ if lib.tt_runtime_new(None, byref(runtime)):
     raise errors.TtError("tt_runtime_new failed")
 
 
+def watched():
+    """A poll of C's: Python runs the handlers of signals when it resumes a generator, here inside the try that a function would not have yet."""
+    status = 0
+    while True:
+        try:
+            while True:
+                yield status
+                status = 0
+        except BaseException as e:
+            local.raised, status = e, CALLBACK_FAILED
+
+
+watch = watched()
+next(watch)
+poll = ctypes.CFUNCTYPE(c_int32, c_void_p)(watch.send)
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(poll))  # for good, as those of dropper()
+
+
 class Local(threading.local):
     """ctx: this thread's, as ctypes passes it. raised: the exception that a callback of the running call has raised."""
 
@@ -196,6 +210,8 @@ class Local(threading.local):
             raise errors.TtError("tt_ctx_new failed")
         self.ctx = c_void_p.from_param(self.owner._address)
         self.raised = None
+        if threading.current_thread() is threading.main_thread():  # where Python's signals are
+            lib.tt_ctx_set_poll(self.ctx, poll, None, None)
 
 
 local = Local()

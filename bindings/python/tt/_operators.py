@@ -10,7 +10,6 @@ METHODS = {
     "_dlpack": "__dlpack__ __dlpack_device__",
     "_handles": "register_hook register_post_accumulate_grad_hook",
     "_numpy": "numpy",
-    "_printing": "__repr__",
 }
 
 

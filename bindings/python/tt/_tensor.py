@@ -1,7 +1,7 @@
 """Tensor: owner of one handle, its facts, conversions and Python's protocols. The operators come from _ops."""
 import copy
 import weakref
-from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
+from ctypes import byref, c_char, c_int32, c_int64, c_void_p, create_string_buffer
 from struct import Struct
 
 from . import _ops as ops
@@ -9,7 +9,7 @@ from . import errors
 from ._index import INT_MAX, INT_MIN, packed_index
 from ._facts import TensorHandle
 from ._lib import call, fail, filled, lib, local, new, quick, result, without_buffer
-from ._types import (BY_NAME, CPU, DTYPES, Size, contiguous_format, device, dtype, memory_format, preserve_format)
+from ._types import BY_NAME, CPU, DTYPES, Size, contiguous_format, device, dtype, preserve_format
 from ._types import bfloat16 as BFLOAT16
 from ._types import float32 as FLOAT32
 
@@ -185,17 +185,11 @@ class Tensor(TensorHandle):
     def to(self, *args, **kwargs):
         """to(dtype), to(device), to(device, dtype) or to(other), each with non_blocking, copy and memory_format."""
         target, where, copy, form = to_arguments(args, kwargs)
-        return in_format(ops.to(self, dtype=target, device=where, copy=copy and form is preserve_format), form, copy, self)
+        return ops.to(self, dtype=target, device=where, copy=copy, memory_format=form)
 
     def contiguous(self, memory_format=contiguous_format):
         """self itself if its memory has this format, else a copy that has."""
-        return ops.contiguous(self) if memory_format is contiguous_format else in_format(self, memory_format, False, self)
-
-    def clone(self, *, memory_format=preserve_format):
-        """A copy with storage of its own."""
-        if memory_format.ndim:
-            return in_format(self, memory_format, True, self)
-        return ops.clone(self, memory_format=memory_format)
+        return ops.contiguous(self) if memory_format is contiguous_format else ops.to(self, memory_format=memory_format)
 
     def cpu(self):
         return self.to(CPU)
@@ -315,6 +309,9 @@ class Tensor(TensorHandle):
             raise TypeError(f"Tensor.__contains__ takes a Tensor or a number, not {type(item).__name__}")
         return bool((self == item).any())
 
+    def __repr__(self):
+        return filled(c_char, "tt_tensor_print", self, cap=4096).decode().replace("dtype=", "dtype=tt.")
+
     def __format__(self, spec):
         return self.item().__format__(spec) if not self.ndim and not self.is_meta and type(self) is Tensor else object.__format__(self, spec)
 
@@ -414,40 +411,18 @@ class Storage:
         return self._of._storage_bytes()
 
 
-def to_dtype(dtype=None, non_blocking=False, copy=False, *, device=None, memory_format=preserve_format):
-    return dtype, device, copy, memory_format
-
-
-def to_device(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=preserve_format):
-    return dtype, device, copy, memory_format
-
-
-def to_other(other, non_blocking=False, copy=False, *, memory_format=preserve_format):
-    return other.dtype, other.device, copy, memory_format
-
-
 def to_arguments(args, kwargs):
     """(dtype or None, device or None, copy, memory format) of a call of Tensor.to."""
-    first = args[0] if args else kwargs.get("other")
-    bind = to_other if isinstance(first, Tensor) else to_dtype if isinstance(first, (dtype, type)) else to_device
-    target, where, copy, form = bind(*args, **kwargs)
-    form = preserve_format if form is None else form
-    if not isinstance(form, memory_format):
-        raise TypeError(f"to(): argument 'memory_format' must be memory_format, not {type(form).__name__}")
-    return target, where, bool(copy), form
+    first = args[0] if args else kwargs.pop("other", None)
+    if isinstance(first, Tensor):
+        args = first.device, first.dtype, *args[1:]
+    elif isinstance(first, (dtype, type)):
+        args = None, *args
+    return to_parts(*args, **kwargs)
 
 
-def in_format(t, form, copy, source):
-    """t (source converted) in a memory format; a copy if that is wanted and t is source itself."""
-    if form is preserve_format:
-        return t
-    if form is contiguous_format:
-        return ops.clone(t, memory_format=contiguous_format) if copy and t is source else ops.contiguous(t)
-    if t.ndim != form.ndim:
-        raise errors.ShapeError(f"{form.name} needs {form.ndim} dimensions, self has shape {list(t.shape)}")
-    rolled = t.permute(0, *range(2, t.ndim), 1)
-    rolled = ops.clone(rolled, memory_format=contiguous_format) if copy and t is source else ops.contiguous(rolled)
-    return t if rolled.data_ptr() == t.data_ptr() and not copy else rolled.permute(0, t.ndim - 1, *range(1, t.ndim - 1))
+def to_parts(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=preserve_format):
+    return dtype, device, bool(copy), memory_format or preserve_format
 
 
 def conversion(target):

@@ -61,7 +61,7 @@ class memory_format:
 contiguous_format = memory_format("contiguous_format", 1)
 preserve_format = memory_format("preserve_format", 2)
 channels_last = memory_format("channels_last", 3, 4)
-channels_last_3d = memory_format("channels_last_3d", 0, 5)  # of the binding alone
+channels_last_3d = memory_format("channels_last_3d", 4, 5)
 
 
 PUBLIC = {name: value for name, value in globals().items() if type(value) in (dtype, memory_format)}

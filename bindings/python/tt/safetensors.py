@@ -1,27 +1,16 @@
 """Files of tensors, with the names of the safetensors package: save_file, load_file, safe_open."""
 import os
-from ctypes import addressof, byref, c_char_p, c_int64, c_void_p
+from ctypes import byref, c_int64, c_void_p
 
-from ._convert import pointers, tensor_list
-from ._handles import SafeTensorsHandle
-from ._layouts import struct
+from ._handles import SafeTensorsHandle, safetensors_save
 from ._lib import call, quick, result
 from ._tensor import Tensor
 
 
-def texts(strings):
-    return (c_char_p * len(strings))(*(s.encode() for s in strings))
-
-
 def save_file(tensors, filename, metadata=None):
     """Writes a dict of tensors, atomically: after a crash filename is the old file or the new one. metadata: a dict of texts."""
-    values = pointers(tensor_list(list(tensors.values()), "save_file", "tensors"))
-    options = None
-    if metadata:
-        pairs = [text for pair in metadata.items() for text in pair]
-        keep = texts(pairs)
-        options = byref(struct("tt_safetensors_save_opts")(1, addressof(keep), len(pairs)))
-    call("tt_safetensors_save", os.fsencode(filename), texts(list(tensors)), values, c_int64(len(tensors)), options)
+    pairs = [text for pair in metadata.items() for text in pair] if metadata else None
+    safetensors_save(filename, list(tensors), list(tensors.values()), pairs)
 
 
 class safe_open(SafeTensorsHandle):

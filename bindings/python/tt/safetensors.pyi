@@ -5,7 +5,7 @@ from typing import Any, Sequence
 from typing_extensions import Self
 
 from ._handles import SafeTensorsHandle as SafeTensorsHandle
-def texts(strings: Any) -> Any: ...
+from ._handles import safetensors_save as safetensors_save
 def save_file(tensors: Tensor | Sequence[Tensor], filename: _str, metadata: Any = None) -> None: ...
 
 class safe_open(SafeTensorsHandle):

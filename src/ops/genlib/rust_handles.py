@@ -23,7 +23,7 @@ HANDLES = {
 SYNC = {"Tensor", "Runtime", "Cancel", "Node"}
 NAMED = {"StateDict", "SafeTensors"}  # lists of tensors by name
 # what looks regular and is not
-BY_HAND = re.compile(r"_(retain|release)$|^tt_(ctx_|status_|dtype_|scope_|runtime_(new|live)|item|grad$|generator_state|profiler_|op_|set_grad_enabled|"
+BY_HAND = re.compile(r"_(retain|release)$|^tt_(ctx_(?!set_poll)|status_|dtype_|scope_|runtime_(new|live)|item|grad$|generator_state|profiler_|op_|set_grad_enabled|"
                      r"set_anomaly_enabled|requires_grad_|tensor_(data|storage_data|device_index))")
 NULLABLE = {("tt_tensor_set_grad", "grad"), ("tt_module_register_parameter", "tensor"), ("tt_module_register_buffer", "tensor"),
             ("tt_optim_set_state", "value"), ("tt_module_to", "device"), ("tt_module_to", "dtype"), ("tt_synchronize", "device"),
@@ -39,6 +39,8 @@ DOCS = {  # where C's words do not fit, or stand elsewhere
     "tt_set_memory_limit": "Of the runtime, in bytes; 0: none.", "tt_grad_enabled": "Are gradients recorded?", "tt_cancel_new": "Not yet requested.",
     "tt_cancel_request": "Calls under it fail with `Status::Cancelled`, from the next kernel on.", "tt_generator_new": "One of its own, for options of operators.",
     "tt_manual_seed": "Seeds the generator of the thread's context.", "tt_load_cuda": "Opens a backend library; None: libtt_cuda.so.",
+    "tt_ctx_set_poll": "`f` is asked between two kernels, on the thread of the running call: at most every 50 ms, and before other callbacks. An error that it "
+                       "gives ends the call. It must not change what the call works on.",
     "tt_synchronize": "Waits for a device, None: for all; reports work that failed.", "tt_state_dict_new": "An empty one.",
     "tt_safetensors_map": "As `open`, but the tensors lie in the file as mapped into memory. Nobody may cut the file meanwhile: the system would stop the process.",
     "tt_anomaly_enabled": "Is anomaly mode on?", "tt_clip_grad_value_": "Limits each element of the parameters' gradients to +-clip_value.",

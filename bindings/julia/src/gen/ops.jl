@@ -2232,7 +2232,8 @@ end
 
 A copy with storage of its own.
 
-- `memory_format`: preserve: the strides of self where it is dense, else row-major; contiguous: row-major
+- `memory_format`: preserve: the strides of self where it is dense, else row-major; contiguous: row-major;
+  channels_last, channels_last_3d: dimension 1 innermost
 """
 function clone(input::Tensor; memory_format::Symbol=:preserve)
     opts = Ref(C.tt_clone_opts(UInt64(1), memory_format_code(memory_format)))
@@ -2242,16 +2243,17 @@ function clone(input::Tensor; memory_format::Symbol=:preserve)
 end
 
 """
-    to(input; copy=false, dtype=nothing, device=nothing)
+    to(input; copy=false, dtype=nothing, device=nothing, memory_format=:preserve)
 
-Converts dtype and device; returns self itself where nothing changes and copy is false.
+Converts dtype, device and memory format; returns self itself where nothing changes and copy is false.
 
 - `dtype`: dtype of the result
 - `device`: device of the result
 - `copy`: copy even where nothing changes
+- `memory_format`: as clone's
 """
-function to(input::Tensor; copy::Bool=false, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing)
-    opts = Ref(C.tt_to_opts(UInt64(4) | given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device), flag(copy)))
+function to(input::Tensor; copy::Bool=false, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, memory_format::Symbol=:preserve)
+    opts = Ref(C.tt_to_opts(UInt64(12) | given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device), flag(copy), memory_format_code(memory_format)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_to(ctx(), input, opts, o))
     return wrap(o[])

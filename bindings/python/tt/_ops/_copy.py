@@ -15,7 +15,7 @@ tt_fill_scalar_ = lib.tt_fill_scalar_
 tt_to = lib.tt_to
 tt_zero_ = lib.tt_zero_
 _o_clone = Struct("Qi0q").pack
-_o_to = Struct("Qiiii0q").pack
+_o_to = Struct("Qiiiii0q").pack
 
 
 def copy_(input, src):
@@ -36,7 +36,8 @@ def clone(input, *, memory_format=preserve_format):
     """clone(input, *, memory_format=preserve_format)
 
     A copy with storage of its own.
-      memory_format: preserve: the strides of self where it is dense, else row-major; contiguous: row-major
+      memory_format: preserve: the strides of self where it is dense, else row-major; contiguous: row-major;
+        channels_last, channels_last_3d: dimension 1 innermost
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("clone", "input", "Tensor", input)
@@ -49,19 +50,20 @@ def clone(input, *, memory_format=preserve_format):
     return t
 
 
-def to(input, copy=False, *, dtype=None, device=None):
-    """to(input, copy=False, *, dtype=None, device=None)
+def to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_format):
+    """to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_format)
 
-    Converts dtype and device; returns self itself where nothing changes and copy is false.
+    Converts dtype, device and memory format; returns self itself where nothing changes and copy is false.
       dtype: dtype of the result
       device: device of the result
       copy: copy even where nothing changes
+      memory_format: as clone's
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("to", "input", "Tensor", input)
     opts = None
-    if dtype is not None or device is not None or copy is not False:
-        opts = _o_to(4 | (dtype is not None) | (device is not None) << 1, dtype_code(dtype, "to", "dtype"), *device_field(device, "to", "device"), boolean(copy, "to", "copy"))
+    if dtype is not None or device is not None or copy is not False or memory_format is not preserve_format:
+        opts = _o_to(12 | (dtype is not None) | (device is not None) << 1, dtype_code(dtype, "to", "dtype"), *device_field(device, "to", "device"), boolean(copy, "to", "copy"), memory_format_code(memory_format, "to", "memory_format"))
     t = new(Tensor)
     if tt_to(local.ctx, input, opts, byref(t)):
         fail()

@@ -1,15 +1,9 @@
 """Gradients: backward, grad, functions with a gradient of their own, grad modes."""
 from contextlib import ContextDecorator
-from ctypes import addressof, c_void_p
-from struct import Struct
 
-from .._convert import length, pointers, tensor_list
+from .. import _handles
 from .._handles import is_anomaly_enabled, is_grad_enabled, switch_anomaly, switch_grad  # noqa: F401
-from .._interrupt import interruptible
-from .._tensor import Tensor, wrap
-
-BACKWARD = Struct("QPiiPq").pack  # tt_backward_opts: set, gradient, retain_graph, create_graph, inputs, n_inputs
-GRAD = Struct("QPqiii0q").pack    # tt_grad_opts: set, grad_outputs, n, retain_graph, create_graph, allow_unused
+from .._tensor import Tensor
 
 
 def __getattr__(name):
@@ -19,39 +13,21 @@ def __getattr__(name):
     return Function
 
 
-def listed(x, op, arg, optional=False):
-    """A tuple of tensors from one or several."""
-    return (x,) if isinstance(x, Tensor) else tensor_list(x, op, arg, optional)
-
-
-def handles(xs):
-    """A C array of the handles; None items are NULL."""
-    return (c_void_p * max(len(xs), 1))(*(None if x is None else x._address for x in xs))
+def listed(x):
+    return (x,) if isinstance(x, Tensor) else x
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
     """Adds the gradients of tensors (one or several; grad_tensors: theirs, None: 1) to the leaves' .grad."""
-    outputs = listed(tensors, "backward", "tensors")
-    starts = None if grad_tensors is None else listed(grad_tensors, "backward", "grad_tensors", True)
-    if starts is not None and len(starts) != len(outputs):
-        raise RuntimeError(f"backward(): got {len(outputs)} tensors and {len(starts)} gradients")
-    given = listed(inputs, "backward", "inputs") if inputs is not None else ()
-    array = handles(given)
-    bits = (retain_graph is not None) << 1 | 4 | (inputs is not None) << 3
-    opts = BACKWARD(bits, 0, bool(retain_graph), bool(create_graph), addressof(array), len(given))
-    interruptible("tt_backward_all", pointers(outputs), pointers(starts) if starts else None, length(outputs), opts)
+    tensors, starts = listed(tensors), listed(grad_tensors)
+    if starts is not None and len(starts) != len(tensors):
+        raise RuntimeError(f"backward(): got {len(tensors)} tensors and {len(starts)} gradients")
+    _handles.backward(tensors, starts, retain_graph=retain_graph, create_graph=create_graph, inputs=listed(inputs))
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None):
     """The gradients of outputs with respect to inputs, as a tuple; unused inputs get None if allow_unused."""
-    outputs, inputs = listed(outputs, "grad", "outputs"), listed(inputs, "grad", "inputs")
-    given = () if grad_outputs is None else listed(grad_outputs, "grad", "grad_outputs", True)
-    array = handles(given)
-    bits = (grad_outputs is not None) | (retain_graph is not None) << 1 | 4 | 8
-    opts = GRAD(bits, addressof(array), len(given), bool(retain_graph), bool(create_graph), bool(allow_unused))
-    found = (c_void_p * max(len(inputs), 1))()
-    interruptible("tt_grad", pointers(outputs), length(outputs), pointers(inputs), length(inputs), opts, found)
-    return tuple(wrap(h) if h else None for h in found[:len(inputs)])
+    return _handles.grad(listed(outputs), listed(inputs), listed(grad_outputs), retain_graph, create_graph, allow_unused)
 
 
 # ---- modes ----

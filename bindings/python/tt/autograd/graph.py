@@ -3,7 +3,6 @@ from ctypes import c_int64
 
 from .._handles import NodeHandle
 from .._lib import result
-from .._printing import node_name
 
 
 class Node(NodeHandle):
@@ -12,7 +11,8 @@ class Node(NodeHandle):
 
     def name(self):
         """PyTorch's name of it: "AddBackward0"."""
-        return node_name(super().name())
+        op = super().name()
+        return op + "Backward" if op[:1].isupper() else "".join(part[:1].upper() + part[1:] for part in op.split("_")) + "Backward0"
 
     @property
     def next_functions(self):

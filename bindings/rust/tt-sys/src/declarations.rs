@@ -8,6 +8,7 @@ pub type tt_memory_format = i32;
 handles! { tt_tensor tt_runtime tt_ctx tt_generator tt_node tt_op tt_cancel tt_safetensors tt_state_dict tt_module tt_optimizer tt_scheduler tt_function }
 
 pub type tt_range_fn = Option<unsafe extern "C" fn(body_ctx: *mut c_void, begin: i64, end: i64)>;
+pub type tt_poll_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx) -> tt_status>;
 pub type tt_module_pre_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, m: *mut tt_module, inputs: *const *const tt_tensor, n: i64, replacements: *mut *mut tt_tensor) -> tt_status>;
 pub type tt_module_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, m: *mut tt_module, inputs: *const *const tt_tensor, n_inputs: i64, outs: *const *const tt_tensor, n_outs: i64, replacements: *mut *mut tt_tensor) -> tt_status>;
 pub type tt_grad_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, grad: *const tt_tensor, replacement: *mut *mut tt_tensor) -> tt_status>;
@@ -299,6 +300,7 @@ pub struct tt_to_opts {
     pub dtype: tt_dtype,
     pub device: tt_device,
     pub copy: i32,
+    pub memory_format: tt_memory_format,
 }
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1779,6 +1781,7 @@ pub const TT_EXT: tt_device_type = 4;
 pub const TT_CONTIGUOUS: tt_memory_format = 1;
 pub const TT_PRESERVE: tt_memory_format = 2;
 pub const TT_CHANNELS_LAST: tt_memory_format = 3;
+pub const TT_CHANNELS_LAST_3D: tt_memory_format = 4;
 pub const TT_SCALAR_BOOL: i32 = 1;
 pub const TT_SCALAR_INT: i32 = 2;
 pub const TT_SCALAR_FLOAT: i32 = 3;
@@ -1899,6 +1902,7 @@ pub const TT_CLONE_MEMORY_FORMAT: u64 = 1;
 pub const TT_TO_DTYPE: u64 = 1;
 pub const TT_TO_DEVICE: u64 = 2;
 pub const TT_TO_COPY: u64 = 4;
+pub const TT_TO_MEMORY_FORMAT: u64 = 8;
 pub const TT_EMPTY_DTYPE: u64 = 1;
 pub const TT_EMPTY_DEVICE: u64 = 2;
 pub const TT_ZEROS_DTYPE: u64 = 1;
@@ -3115,6 +3119,7 @@ extern "C" {
     pub fn tt_cancel_release(k: *mut tt_cancel);
     pub fn tt_cancel_request(k: *mut tt_cancel);
     pub fn tt_ctx_set_cancel(c: *mut tt_ctx, k: *mut tt_cancel) -> tt_status;
+    pub fn tt_ctx_set_poll(c: *mut tt_ctx, fn_: tt_poll_fn, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>) -> tt_status;
     pub fn tt_generator_new(c: *mut tt_ctx, seed: u64, out: *mut *mut tt_generator) -> tt_status;
     pub fn tt_generator_retain(g: *mut tt_generator);
     pub fn tt_generator_release(g: *mut tt_generator);

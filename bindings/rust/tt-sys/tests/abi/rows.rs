@@ -31,7 +31,7 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_conv_transpose2d_opts, set, stride, n_stride, padding, n_padding, output_padding, n_output_padding, groups, dilation, n_dilation);
     layout!(out, tt_conv_transpose3d_opts, set, stride, n_stride, padding, n_padding, output_padding, n_output_padding, groups, dilation, n_dilation);
     layout!(out, tt_clone_opts, set, memory_format);
-    layout!(out, tt_to_opts, set, dtype, device, copy);
+    layout!(out, tt_to_opts, set, dtype, device, copy, memory_format);
     layout!(out, tt_empty_opts, set, dtype, device);
     layout!(out, tt_zeros_opts, set, dtype, device);
     layout!(out, tt_ones_opts, set, dtype, device);
@@ -245,6 +245,7 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_CONTIGUOUS);
     constant!(out, TT_PRESERVE);
     constant!(out, TT_CHANNELS_LAST);
+    constant!(out, TT_CHANNELS_LAST_3D);
     constant!(out, TT_SCALAR_BOOL);
     constant!(out, TT_SCALAR_INT);
     constant!(out, TT_SCALAR_FLOAT);
@@ -365,6 +366,7 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_TO_DTYPE);
     constant!(out, TT_TO_DEVICE);
     constant!(out, TT_TO_COPY);
+    constant!(out, TT_TO_MEMORY_FORMAT);
     constant!(out, TT_EMPTY_DTYPE);
     constant!(out, TT_EMPTY_DEVICE);
     constant!(out, TT_ZEROS_DTYPE);

@@ -4,6 +4,13 @@ use crate::prelude::*;
 use crate::{Allocator, Backend, CustomModule, Executor, Function, FunctionCall, Logger, Operator, Value};
 use std::os::raw::{c_char, c_void};
 
+pub(crate) unsafe extern "C" fn tt_poll_fn<T: Fn() -> Result<()>>(user: *mut c_void, ctx: *mut sys::tt_ctx) -> sys::tt_status {
+    guarded(ctx, || {
+        closure::<T>(user)()?;
+        Ok(())
+    })
+}
+
 pub(crate) unsafe extern "C" fn tt_module_pre_hook<T: Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>>(user: *mut c_void, ctx: *mut sys::tt_ctx, m: *mut sys::tt_module, inputs: *const *const sys::tt_tensor, n: i64, replacements: *mut *mut sys::tt_tensor) -> sys::tt_status {
     guarded(ctx, || {
         let given = closure::<T>(user)(&*(&m as *const _ as *const Module), tensors(inputs as *const *const _, n))?;

@@ -334,6 +334,10 @@ pub fn trim() -> Result<()> {
 pub fn grad_enabled() -> bool {
     unsafe { sys::tt_grad_enabled(crate::context::ctx()) != 0 }
 }
+/// `f` is asked between two kernels, on the thread of the running call: at most every 50 ms, and before other callbacks. An error that it gives ends the call. It must not change what the call works on.
+pub fn ctx_set_poll<F: Fn() -> Result<()> + Send + Sync + 'static>(f: F) -> Result<()> {
+    unsafe { call(|c| sys::tt_ctx_set_poll(c, Some(callbacks::tt_poll_fn::<F>), user(f), Some(drop_user::<F>))) }
+}
 /// Seeds the generator of the thread's context.
 pub fn manual_seed(seed: u64) -> Result<()> {
     unsafe { call(|c| sys::tt_manual_seed(c, seed)) }

@@ -1762,7 +1762,7 @@ impl Tensor {
     pub fn copy_with(&self, opts: CopyOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_clone(c, self.raw(), &opts.0, o0)) }
     }
-    /// Converts dtype and device; returns self itself where nothing changes and copy is false.
+    /// Converts dtype, device and memory format; returns self itself where nothing changes and copy is false.
     #[inline]
     pub fn to(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_to(c, self.raw(), std::ptr::null(), o0)) }

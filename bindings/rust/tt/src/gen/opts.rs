@@ -619,7 +619,7 @@ impl CopyOpts {
     pub fn new() -> CopyOpts {
         Self::default()
     }
-    /// preserve: the strides of self where it is dense, else row-major; contiguous: row-major; default preserve
+    /// preserve: the strides of self where it is dense, else row-major; contiguous: row-major; channels_last, channels_last_3d: dimension 1 innermost; default preserve
     #[must_use]
     pub fn memory_format(mut self, value: MemoryFormat) -> CopyOpts {
         self.0.set |= sys::TT_CLONE_MEMORY_FORMAT;
@@ -655,6 +655,13 @@ impl ToOpts {
     pub fn copy(mut self, value: bool) -> ToOpts {
         self.0.set |= sys::TT_TO_COPY;
         self.0.copy = value as i32;
+        self
+    }
+    /// as clone's; default preserve
+    #[must_use]
+    pub fn memory_format(mut self, value: MemoryFormat) -> ToOpts {
+        self.0.set |= sys::TT_TO_MEMORY_FORMAT;
+        self.0.memory_format = value as i32;
         self
     }
 }

@@ -9,6 +9,15 @@ fn leaf(v: &[f32]) -> Tensor {
 }
 
 #[test]
+fn a_poll_ends_a_call() {
+    tt::ctx_set_poll(|| Err(Error::new(Status::Callback, "enough"))).unwrap();
+    let failed = tt::zeros(&[2]).and_then(|x| x.exp()).unwrap_err();
+    tt::ctx_set_poll(|| Ok(())).unwrap();
+    assert_eq!(failed.cause.as_ref().unwrap().message, "enough", "{failed:?}");
+    assert!(tt::zeros(&[2]).unwrap().exp().is_ok());
+}
+
+#[test]
 fn hooks_see_and_replace_gradients() -> Result<()> {
     let (x, seen) = (leaf(&[1.0, 2.0]), Arc::new(Mutex::new(vec![])));
     let also = seen.clone();
