@@ -132,14 +132,10 @@ def scalar(x, op, arg):
         return SCALAR.pack(2, 0, integer(x, op, arg), 0.0, 0.0)
     if isinstance(x, Tensor) and x.numel() == 1 or kind.__module__ == "numpy" and hasattr(x, "item") and getattr(x, "ndim", 1) == 0:
         return scalar(x.item(), op, arg)
-    if isinstance(x, bool):
-        return SCALAR.pack(1, 0, int(x), 0.0, 0.0)
     if isinstance(x, numbers.Integral):
-        return SCALAR.pack(2, 0, integer(int(x), op, arg), 0.0, 0.0)
-    if isinstance(x, numbers.Real):
-        return SCALAR.pack(3, 0, 0, float(x), 0.0)
+        return SCALAR.pack(1 if kind is bool else 2, 0, integer(int(x), op, arg), 0.0, 0.0)
     if isinstance(x, numbers.Complex):
-        return SCALAR.pack(4, 0, 0, x.real, x.imag)
+        return SCALAR.pack(3 if isinstance(x, numbers.Real) else 4, 0, 0, x.real, x.imag)
     raise wrong_kind(op, arg, "Number", x)
 
 

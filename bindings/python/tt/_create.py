@@ -21,7 +21,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False):
     if isinstance(data, Tensor):
         made = data.detach().to(device=device, dtype=dtype, copy=True)
     elif is_array(data):
-        made = copied_array(data)
+        import numpy
+        made = from_numpy(numpy.array(data, data.dtype.newbyteorder("="), order="C"))
     else:
         made = from_values(data, dtype)
     if dtype is not None or device is not None:
@@ -130,14 +131,6 @@ def from_numpy(a):
     return imported(address, dtype, a.shape, tuple(s // dtype.itemsize for s in a.strides), not read_only, a)
 
 
-def copied_array(a):
-    import numpy
-    a = numpy.asarray(a)
-    from ._numpy import DTYPES
-    typestr = a.dtype.newbyteorder("<").str if a.dtype.byteorder == ">" else a.dtype.str
-    if typestr not in DTYPES:
-        raise TypeError(f"tensor(): tt has no dtype for NumPy's {a.dtype}")
-    return from_bytes(a.astype(typestr).tobytes(), DTYPES[typestr], a.shape)
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):

@@ -8,7 +8,7 @@ from ctypes import POINTER, byref, c_int32, c_int64, c_void_p, cast
 from . import errors
 from ._abi import RESULTS
 
-VERSION = "0.1.0"
+VERSION, NEEDED = "0.1.0", "0.1"
 NAME, BUFFER_TOO_SMALL, CALLBACK_FAILED = "libtt.so", 11, 15
 HERE = os.path.dirname(os.path.realpath(__file__))
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
@@ -24,7 +24,7 @@ class Library(ctypes.CDLL):
         except AttributeError:
             if not name.startswith("tt_"):
                 raise
-            raise ImportError(f"tt: {self._name} has no function {name}: it is another version than this package, {VERSION}") from None
+            raise ImportError(f"tt: {self._name} has no {name}: it is another version than this package, {VERSION}") from None
         if name in RESULTS:
             found.restype = RESULTS[name]
         return found
@@ -55,20 +55,11 @@ def open_library():
         except OSError as e:
             tried += f"\n  {path} ({why}): {e}"
             continue
-        return checked(library, path, f"{tried}\n  {path} ({why}): found"), path
-    raise ImportError(f"tt {VERSION}: libtt was not found; set TT_LIBRARY to its path. {tried}")
-
-
-def checked(library, path, tried):
-    """The library, if it is of the version that the package needs."""
-    needed = VERSION.rpartition(".")[0]
-    try:
         found = library.tt_version().decode()
-    except ImportError:
-        found = "unknown (it has no tt_version)"
-    if found.rpartition(".")[0] != needed:
-        raise ImportError(f"tt: {path} is version {found}; this package is {VERSION} and needs {needed}.x. {tried}")
-    return library
+        if found.rpartition(".")[0] != NEEDED:
+            raise ImportError(f"tt: {path} is version {found}; this package is {VERSION} and needs {NEEDED}.x. {tried}\n  {path} ({why}): found")
+        return library, path
+    raise ImportError(f"tt {VERSION}: libtt was not found; set TT_LIBRARY to its path. {tried}")
 
 
 lib, path = open_library()

@@ -10,8 +10,14 @@ FLOATS = {"float16": (16, 10, 15, 3), "bfloat16": (16, 7, 127, 2), "float32": (3
           "complex64": (32, 23, 127, 6), "complex128": (64, 52, 1023, 15)}
 
 
-class finfo:
+class Limits:
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n):g}' for n in self.SHOWN)}, dtype={self.dtype})"
+
+
+class finfo(Limits):
     """The limits of a floating dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
+    SHOWN = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
 
     def __init__(self, type=_types.float32):
         if type.name not in FLOATS:
@@ -20,13 +26,10 @@ class finfo:
         self.eps, self.max, self.tiny, self.resolution, self.dtype = 2.0 ** -digits, (2 - 2.0 ** -digits) * 2.0 ** top, 2.0 ** (1 - top), float(f"1e-{kept}"), type.name
         self.min, self.smallest_normal = -self.max, self.tiny
 
-    def __repr__(self):
-        names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
-        return f"finfo({', '.join(f'{n}={getattr(self, n):g}' for n in names)}, dtype={self.dtype})"
 
-
-class iinfo:
+class iinfo(Limits):
     """The limits of an integer dtype: bits, min, max."""
+    SHOWN = ("min", "max")
 
     def __init__(self, type):
         if type.kind != "i":
@@ -34,9 +37,6 @@ class iinfo:
         self.bits, self.dtype = 8 * type.itemsize, type.name
         self.max = 2 ** (self.bits - type.is_signed) - 1
         self.min = -self.max - 1 if type.is_signed else 0
-
-    def __repr__(self):
-        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
 
 def is_floating_point(input):

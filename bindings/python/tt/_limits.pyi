@@ -5,7 +5,10 @@ from tt._types import dtype as _dtype
 from typing import Any
 
 
-class finfo:
+class Limits:
+    def __repr__(self) -> _str: ...
+
+class finfo(Limits):
     bits: Any
     eps: Any
     max: Any
@@ -14,16 +17,16 @@ class finfo:
     dtype: _dtype
     min: Any
     smallest_normal: Any
+    SHOWN: Any
     def __init__(self, type: Any = ...) -> None: ...
-    def __repr__(self) -> _str: ...
 
-class iinfo:
+class iinfo(Limits):
     bits: Any
     dtype: _dtype
     max: Any
     min: Any
+    SHOWN: Any
     def __init__(self, type: Any) -> None: ...
-    def __repr__(self) -> _str: ...
 def is_floating_point(input: Tensor) -> _bool: ...
 def is_complex(input: Tensor) -> _bool: ...
 def result_type(tensor1: Any, tensor2: Any) -> Any: ...

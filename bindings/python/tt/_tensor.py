@@ -10,7 +10,6 @@ from ._index import INT_MAX, INT_MIN, packed_index
 from ._facts import TensorHandle
 from ._lib import call, fail, filled, lib, local, new, quick, result, without_buffer
 from ._types import BY_NAME, CPU, DTYPES, Size, contiguous_format, device, dtype, preserve_format
-from ._types import bfloat16 as BFLOAT16
 from ._types import float32 as FLOAT32
 
 SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
@@ -240,16 +239,14 @@ class Tensor(TensorHandle):
         """The values as nested lists, a number if 0-dim."""
         if not self.ndim:
             return self.item()
-        source = self.to(FLOAT32) if self.dtype is BFLOAT16 else self
-        raw = source._bytes()
-        flat = [x for x, in Struct(source.dtype.read).iter_unpack(raw)]
-        if source.dtype.is_complex:
-            flat = [complex(re, im) for re, im in zip(flat[::2], flat[1::2])]
-        shape = self.shape
-        for dim in range(len(shape) - 1, 0, -1):
-            size = shape[dim]
-            flat = [flat[i * size:(i + 1) * size] for i in range(shape[:dim].numel())]
-        return flat
+        if not self.numel() or self.dtype.is_complex and self.ndim > 1:
+            return [x.tolist() for x in self]
+        source = self.to(FLOAT32) if self.dtype.kind == "f" and self.itemsize == 2 else self
+        values = memoryview(source._bytes())
+        if self.dtype.is_complex:
+            values = values.cast(source.dtype.read)
+            return list(map(complex, values[::2], values[1::2]))
+        return values.cast(source.dtype.read, self.shape).tolist()
 
     def _bytes(self):
         """The elements in row-major order."""

@@ -8,24 +8,13 @@ from .errors import DeviceError
 
 class dtype:
     """The type of a tensor's elements. Compare by identity."""
-    __slots__ = ("name", "code", "itemsize", "kind", "format", "read", "typestr", "method", "shown")
+    __slots__ = ("name", "code", "itemsize", "kind", "format", "read", "typestr", "method", "shown", "is_floating_point", "is_complex", "is_signed")
 
     def __init__(self, name, code, itemsize, kind, format, read, typestr, method, shown):
         """A row of _tables.py. kind: b bool, i integer, f floating, c complex."""
         self.name, self.code, self.itemsize, self.kind, self.format = name, code, itemsize, kind, format
         self.read, self.typestr, self.method, self.shown = read, typestr, method, shown
-
-    @property
-    def is_floating_point(self):
-        return self.kind == "f"
-
-    @property
-    def is_complex(self):
-        return self.kind == "c"
-
-    @property
-    def is_signed(self):
-        return self.kind != "b" and self.name != "uint8"
+        self.is_floating_point, self.is_complex, self.is_signed = kind == "f", kind == "c", kind != "b" and name != "uint8"
 
     def to_complex(self):
         return BY_NAME["complex128" if self.name == "float64" else "complex64"]
@@ -75,8 +64,7 @@ class device:
 
     def __init__(self, name, index=None):
         if isinstance(name, device):
-            self.type, self.index, self.code = name.type, name.index, name.code
-            return
+            name = str(name)
         if not isinstance(name, str):
             raise TypeError(f"device(): argument 'name' must be str or device, not {type(name).__name__}")
         kind, colon, number = name.partition(":")

@@ -3,7 +3,6 @@ from time import perf_counter_ns
 
 from ._handles import profiler_rows, profiler_start, profiler_stop
 
-COLUMNS = (("Name", "key"), ("Self CPU", "self_cpu_time_total"), ("CPU total", "cpu_time_total"), ("CPU time avg", "cpu_time"), ("# of Calls", "count"))
 running = []  # profiles that record record_function's regions
 
 
@@ -17,10 +16,7 @@ class Row:
     def __init__(self, key, count, self_ns, total_ns):
         self.key = self.name = key
         self.count, self.self_cpu_time_total, self.cpu_time_total = count, self_ns / 1e3, total_ns / 1e3
-
-    @property
-    def cpu_time(self):
-        return self.cpu_time_total / max(self.count, 1)
+        self.cpu_time = self.cpu_time_total / max(count, 1)
 
     def __repr__(self):
         return f"<{self.key}: {self.count} calls, {self.cpu_time_total:.1f} us>"
@@ -33,12 +29,11 @@ class Rows(list):
     def table(self, sort_by="cpu_time_total", row_limit=100):
         """As text, the largest first."""
         shown = sorted(self, key=lambda r: getattr(r, sort_by or "count"), reverse=True)[:row_limit if row_limit >= 0 else None]
-        cells = [[title for title, _ in COLUMNS]] + [[v if isinstance(v, str) else str(v) if isinstance(v, int) else f"{v:.3f}us"
-                                                       for v in (getattr(r, c) for _, c in COLUMNS)] for r in shown]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(COLUMNS))]
-        rule = "  ".join("-" * w for w in widths)
-        lines = ["  ".join(c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths))) for row in cells]
-        return "\n".join([rule, lines[0], rule, *lines[1:], rule, f"Self CPU time total: {sum(r.self_cpu_time_total for r in self):.3f}us"])
+        width = max([len("Name"), *(len(r.key) for r in shown)])
+        head = f"{'Name':<{width}}  {'Self CPU':>14}  {'CPU total':>14}  {'CPU time avg':>14}  {'# of Calls':>10}"
+        lines = [f"{r.key:<{width}}  {r.self_cpu_time_total:>12.3f}us  {r.cpu_time_total:>12.3f}us  {r.cpu_time:>12.3f}us  {r.count:>10}" for r in shown]
+        rule = "-" * len(head)
+        return "\n".join([rule, head, rule, *lines, rule, f"Self CPU time total: {sum(r.self_cpu_time_total for r in self):.3f}us"])
 
 
 class profile:

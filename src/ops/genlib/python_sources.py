@@ -6,8 +6,8 @@ NAMES = {
     "Tensor": "input mask other source tensor total_norm vec",
     "_dtype": "dtype", "_device | _str | None": "device map_location", "_memory_format": "memory_format",
     "Sequence[_int]": "dims shape size", "Generator": "generator", "Module": "module", "Optimizer": "optimizer", "Parameter": "param",
-    "_str": "filename name nonlinearity prefix schema target", "_bool": "requires_grad", "_int | Sequence[_int]": "dim", "_int": "count end last_epoch offset start step",
-    "_float": "clip_value fill_value max_norm sparsity val", "Tensor | Sequence[Tensor]": "tensors", "Iterable[Any]": "params",
+    "_str": "filename name nonlinearity prefix schema target", "_bool": "is_complex is_floating_point is_signed requires_grad", "_int | Sequence[_int]": "dim", "_int": "count end last_epoch offset start step",
+    "_float": "clip_value cpu_time cpu_time_total fill_value max_norm self_cpu_time_total sparsity val", "Tensor | Sequence[Tensor]": "tensors", "Iterable[Any]": "params",
     "Tensor | Iterable[Tensor]": "parameters", "Callable[..., Any]": "closure compute fn hook lr_lambda see", "list[dict[_str, Any]]": "param_groups",
     "Sequence[_int] | _int": "output_size", "dict[_str, Any]": "defaults param_group state_dict", "list[_float]": "base_lrs",
 }

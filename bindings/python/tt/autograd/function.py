@@ -1,7 +1,6 @@
 """Functions of Python with a gradient of their own, as torch.autograd.Function."""
-import itertools
 from ctypes import byref, c_int64, c_void_p
-from functools import wraps
+from functools import partial, wraps
 
 from .. import _ops, errors
 from .._convert import length, pointers
@@ -14,7 +13,7 @@ from . import is_grad_enabled, no_grad
 class Context:
     """The first argument of forward and backward; keeps what is assigned to it."""
     needs_input_grad, materialize_grads = (), True
-    _saved, _node, _plain, _dirty = (), None, (), ()  # saved: tensors until apply has given them to C, then whether each was one
+    _saved, _node, _plain, _dirty = (), None, (), ()  # saved: tensors until apply has given them to C, then their numbers there
 
     def save_for_backward(self, *tensors):
         """Keeps inputs or results for backward, where saved_tensors gives them back."""
@@ -23,9 +22,8 @@ class Context:
     @property
     def saved_tensors(self):
         if self._node is None:
-            return tuple(self._saved)
-        numbers = itertools.count()
-        return tuple(result(Tensor, "tt_function_saved", self._node, c_int64(next(numbers))) if there else None for there in self._saved)
+            return self._saved
+        return tuple(result(Tensor, "tt_function_saved", self._node, c_int64(i)) for i in self._saved)
 
     def mark_non_differentiable(self, *tensors):
         """These results have no gradient."""
@@ -46,20 +44,19 @@ class Call:
     def __init__(self, cls, ctx, args, outs):
         self.cls, self.ctx, self.outs = cls, ctx, outs
         self.takes = [isinstance(a, Tensor) for a in args]
-        self.shapes = [(o.shape, o.dtype, o.device) if isinstance(o, Tensor) else None for o in outs]
+        self.zeros = [partial(_ops.zeros, o.shape, dtype=o.dtype, device=o.device) if isinstance(o, Tensor) else None for o in outs]
 
     def forward(self, f, _inputs):
-        saved = [t for t in self.ctx._saved if t is not None]
+        saved, outs, self.outs = self.ctx._saved, self.outs, None
         call("tt_function_save", c_void_p(f), pointers(saved), length(saved))
-        self.ctx._saved, outs, self.outs = [t is not None for t in self.ctx._saved], self.outs, None
+        self.ctx._saved = range(len(saved))
         return [o for o in outs if isinstance(o, Tensor)]
 
     def backward(self, f, grads):
-        grads, given = iter(grads), []
-        for facts in self.shapes:
-            g = next(grads) if facts else None
-            zeros = facts and g is None and self.ctx.materialize_grads
-            given.append(_ops.zeros(facts[0], dtype=facts[1], device=facts[2]) if zeros else g)
+        grads = iter(grads)
+        given = [next(grads) if zeros else None for zeros in self.zeros]
+        if self.ctx.materialize_grads:
+            given = [zeros() if zeros and g is None else g for g, zeros in zip(given, self.zeros)]
         self.ctx._node = c_void_p(f)
         try:
             found = self.cls.backward(self.ctx, *given)
@@ -106,25 +103,19 @@ class Function:
         outs = output if isinstance(output, tuple) else (output,)
         if not (recorded and any(ctx.needs_input_grad) and any(isinstance(o, Tensor) for o in outs)):
             return output
-        plain, ctx._plain = [any(o is p for p in ctx._plain) for o in outs], ()  # with history, they would keep ctx and themselves alive
-        changed, ctx._dirty = [any(o is d for d in ctx._dirty) for o in outs], ()
-        for o in (o for o, dirty in zip(outs, changed) if dirty):
-            if o._is_view() or o.is_leaf and o.requires_grad:
-                raise errors.AutogradError("mark_dirty(): a leaf that requires a gradient, or a view, cannot be changed in place by a Function")
-        made = iter(cls._recorded(ctx, args, tuple(o.detach() if dirty else o for o, dirty in zip(outs, changed))))
+        plain, changed = ([any(o is m for m in marked) for o in outs] for marked in (ctx._plain, ctx._dirty))
+        ctx._plain = ctx._dirty = ()  # with history, they would keep ctx and themselves alive
+        if any(dirty and (o._is_view() or o.is_leaf and o.requires_grad) for o, dirty in zip(outs, changed)):
+            raise errors.AutogradError("mark_dirty(): a leaf that requires a gradient, or a view, cannot be changed in place by a Function")
+        given, n = [a for a in args if isinstance(a, Tensor)], sum(isinstance(o, Tensor) for o in outs)
+        results = Call(cls, ctx, args, tuple(o.detach() if dirty else o for o, dirty in zip(outs, changed)))
+        made = (c_void_p * n)()
+        call("tt_function_apply", byref(definition("tt_function_def", results, name=cls.__name__.encode())), pointers(given), length(given), made, c_int64(n))
+        made = map(wrap, made)
         found = tuple(next(made) if isinstance(o, Tensor) else o for o in outs)
         found = tuple(t.detach() if no else t for t, no in zip(found, plain))
         found = tuple(o._become(t) if dirty else t for o, t, dirty in zip(outs, found, changed))
         return found if isinstance(output, tuple) else found[0]
-
-    @classmethod
-    def _recorded(cls, ctx, args, outs):
-        """The tensors of outs with the history of this call."""
-        given, n = [a for a in args if isinstance(a, Tensor)], sum(isinstance(o, Tensor) for o in outs)
-        table = definition("tt_function_def", Call(cls, ctx, args, outs), name=cls.__name__.encode())
-        found = (c_void_p * n)()
-        call("tt_function_apply", byref(table), pointers(given), length(given), found, c_int64(n))
-        return [wrap(h) for h in found]
 
 
 def once_differentiable(backward):
