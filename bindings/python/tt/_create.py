@@ -73,8 +73,7 @@ def from_values(data, dtype):
     if any(issubclass(k, complex) for k in kinds):
         code, stored, natural, leaves = "d", complex128, complex64, [x for v in leaves for x in (v.real, v.imag)]
     elif any(not issubclass(k, int) for k in kinds):
-        wide = dtype is not None and dtype_code(dtype, "tensor", "dtype") != float32.code
-        code, stored, natural = "d" if wide else "f", float64 if wide else float32, float32
+        code, stored, natural = "d", float64, float32
     elif kinds == {bool}:
         code, stored, natural = "B", BOOL, BOOL
     else:

@@ -6,8 +6,6 @@ from . import errors
 
 INDEX = Struct("iIqqqP")  # tt_index: kind, has, start, stop, step, tensor
 IDX_INT, IDX_SLICE, IDX_NONE, IDX_ELLIPSIS, IDX_TENSOR = 1, 2, 3, 4, 5
-ELLIPSIS_INDEX = INDEX.pack(IDX_ELLIPSIS, 0, 0, 0, 0, 0)
-NONE_INDEX = INDEX.pack(IDX_NONE, 0, 0, 0, 0, 0)
 INT_MIN, INT_MAX = -2**63, 2**63 - 1
 
 
@@ -27,10 +25,8 @@ def in_int64(i):
 
 
 def index_item(item, keep):
-    if item is None:
-        return NONE_INDEX
-    if item is Ellipsis:
-        return ELLIPSIS_INDEX
+    if item is None or item is Ellipsis:
+        return INDEX.pack(IDX_NONE if item is None else IDX_ELLIPSIS, 0, 0, 0, 0, 0)
     if isinstance(item, slice):
         return slice_item(item)
     from ._tensor import Tensor

@@ -1,20 +1,17 @@
 """Zero-copy exchange with NumPy, which is imported only when it is asked for."""
+from types import SimpleNamespace
+
 from ._types import BY_NAME
 from .errors import AutogradError, DeviceError
 
 DTYPES = {d.typestr: d for d in BY_NAME.values() if d.typestr}
 
 
-class Exported:
+def exported(t):
     """What NumPy reads a tensor's memory from; the array's base, so that the tensor lives as long as the array."""
-    __slots__ = ("owner", "__array_interface__")
-
-    def __init__(self, t):
-        self.owner = t
-        size = t.dtype.itemsize
-        read_only = not t._is_writable()
-        self.__array_interface__ = {"version": 3, "shape": tuple(t.shape), "typestr": t.dtype.typestr,
-                                    "data": (t.data_ptr(), read_only), "strides": tuple(s * size for s in t.stride())}
+    size = t.dtype.itemsize
+    return SimpleNamespace(owner=t, __array_interface__={"version": 3, "shape": tuple(t.shape), "typestr": t.dtype.typestr,
+                                                         "data": (t.data_ptr(), not t._is_writable()), "strides": tuple(s * size for s in t.stride())})
 
 
 def numpy(t, *, force=False):
@@ -28,4 +25,4 @@ def numpy(t, *, force=False):
     if not t.dtype.typestr:
         raise TypeError(f"numpy: NumPy has no {t.dtype.name}; use x.float().numpy()")
     from numpy import asarray, empty
-    return asarray(Exported(t)) if t.numel() else empty(tuple(t.shape), t.dtype.typestr)
+    return asarray(exported(t)) if t.numel() else empty(tuple(t.shape), t.dtype.typestr)

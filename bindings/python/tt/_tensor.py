@@ -205,15 +205,6 @@ class Tensor(TensorHandle):
     def type_as(self, other):
         return self.to(other.dtype)
 
-    def view_as(self, other):
-        return self.view(other.shape)
-
-    def reshape_as(self, other):
-        return self.reshape(other.shape)
-
-    def expand_as(self, other):
-        return self.expand(other.shape)
-
     @property
     def T(self):
         return self.permute(*range(self.ndim - 1, -1, -1)) if self.ndim else self.permute(())
@@ -257,11 +248,9 @@ class Tensor(TensorHandle):
 
     def __array__(self, dtype=None, copy=None):
         found = self.numpy()
-        if dtype is not None and found.dtype != dtype:
-            if copy is False:
-                raise ValueError(f"a copy is needed to convert {self.dtype} to {dtype}")
-            return found.astype(dtype)
-        return found.copy() if copy else found
+        if copy is False and dtype is not None and found.dtype != dtype:
+            raise ValueError(f"a copy is needed to convert {self.dtype} to {dtype}")
+        return found.astype(dtype or found.dtype, copy=bool(copy))
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
         """Results of NumPy's functions on tensors are tensors."""

@@ -15,6 +15,7 @@ declaration may add a table `python` with
     out           true: takes out= although it has no form of its own for it
     view_inplace  true: a method with a trailing _ makes the tensor the view of itself
     requires_grad true: takes requires_grad, as functions that create leaves do
+    as            true: Tensor.NAME_as(other) is it with the shape of other
     new           true: Tensor.new_NAME makes one like the tensor
     operator      Python's operator on tensors that it is: "add" for __add__ (python_operators.py)
     operators     further ones, with the options that make them
@@ -32,7 +33,7 @@ CONVERT = (
     "is_number", "left_out", "length", "memory_format_code", "named_result", "no_overload", "number_form",
     "number_beside", "number_operand", "one_of", "optional_tensor", "out_tensor", "out_tensors",
     "pointers", "real", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
-KEYS = {"in", "new", "operator", "operators", "first_optional", "beside", "by", "aliases", "own", "order", "names", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
+KEYS = {"in", "as", "new", "operator", "operators", "first_optional", "beside", "by", "aliases", "own", "order", "names", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 LIST = "isinstance({0}, (tuple, list))"

@@ -131,7 +131,9 @@ class Files:
             family.write(name + "_", [f"def {name}_(self, *args, **kwargs):", f'    """In place: self becomes {name}(self, …)."""',
                                       f"    return self._become({name}(self, *args, **kwargs))"])
             self.place("Tensor", name + "_", name + "_", [a + "_" for a in aliases])
-
+        if any(form.table("as") for form in forms_):
+            family.write(f"{name}_as", [f"def {name}_as(self, other):", f'    """{name} with the shape of other."""', f"    return {name}(self, other.shape)"])
+            self.place("Tensor", f"{name}_as", f"{name}_as")
         if any(form.table("new") for form in forms_):
             self.new(name, f, family)
 

@@ -112,6 +112,8 @@ class Operators:
 
     def function(self, name, value, method):
         module, _, function_name = value.rpartition(".")
+        if name.endswith("_as"):
+            return [f"def {name}(self, other: Tensor) -> Tensor: ..."]
         declared = self.files.declared[function_name.removeprefix("_m_")]
         if name.startswith("new_"):
             return [re.sub(r", out: .*? = None|\(", lambda m: "(self, " if m[0] == "(" else "", line, count=2) for line in Row(declared, self.results).lines(name, False)]

@@ -57,8 +57,8 @@ MODULES = {
     "_sort":
         "argsort bucketize multinomial randperm searchsorted sort topk unique",
     "_view":
-        "as_strided as_strided_ detach diagonal expand flatten narrow permute reshape select slice squeeze squeeze_ t t_ transpose "
-        "transpose_ unbind unflatten unsqueeze unsqueeze_ view",
+        "as_strided as_strided_ detach diagonal expand expand_as flatten narrow permute reshape reshape_as select slice squeeze "
+        "squeeze_ t t_ transpose transpose_ unbind unflatten unsqueeze unsqueeze_ view view_as",
 }
 # where users find functions -> their names there
 PLACES = {
@@ -82,18 +82,19 @@ PLACES = {
         "bernoulli_ bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ "
         "bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm ceil ceil_ chunk clamp clamp_ clip clip_ clone copy_ "
         "cos cos_ cosh cosh_ cumprod cumprod_ cumsum cumsum_ detach diagonal div div_ divide divide_ dot empty_like eq eq_ erf erf_ "
-        "erfc erfc_ exp exp2 exp2_ exp_ expand expm1 expm1_ exponential_ fill_ fix fix_ flatten flip floor floor_ floor_divide "
-        "floor_divide_ fmod fmod_ full_like gather ge ge_ greater greater_ greater_equal greater_equal_ gt gt_ index_add index_add_ "
-        "index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_select isfinite isinf isnan le le_ less less_ "
-        "less_equal less_equal_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logical_and logical_and_ logical_not "
+        "erfc erfc_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ fix fix_ flatten flip floor floor_ "
+        "floor_divide floor_divide_ fmod fmod_ full_like gather ge ge_ greater greater_ greater_equal greater_equal_ gt gt_ index_add "
+        "index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_select isfinite isinf isnan le le_ less "
+        "less_ less_equal less_equal_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logical_and logical_and_ logical_not "
         "logical_not_ logical_or logical_or_ logical_xor logical_xor_ logsumexp lt lt_ masked_fill masked_fill_ masked_select matmul "
         "max maximum mean min minimum mm mul mul_ multinomial multiply multiply_ mv narrow ne ne_ neg neg_ negative negative_ "
         "new_empty new_full new_ones new_zeros nonzero norm normal_ not_equal not_equal_ nuclear_norm ones_like outer permute pow pow_ "
-        "prod rand_like randn_like random_ reciprocal reciprocal_ relu relu_ remainder remainder_ repeat reshape roll round round_ "
-        "rsqrt rsqrt_ rsub scatter scatter_ scatter_add scatter_add_ select sigmoid sigmoid_ sign sign_ sin sin_ sinh sinh_ softmax "
-        "sort split split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum swapaxes swapaxes_ "
-        "swapdims swapdims_ t t_ take_along_dim tan tan_ tanh tanh_ tile topk transpose transpose_ tril tril_ triu triu_ true_divide "
-        "true_divide_ trunc trunc_ unbind unflatten uniform_ unique unsqueeze unsqueeze_ var view where zero_ zeros_like",
+        "prod rand_like randn_like random_ reciprocal reciprocal_ relu relu_ remainder remainder_ repeat reshape reshape_as roll round "
+        "round_ rsqrt rsqrt_ rsub scatter scatter_ scatter_add scatter_add_ select sigmoid sigmoid_ sign sign_ sin sin_ sinh sinh_ "
+        "softmax sort split split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum swapaxes "
+        "swapaxes_ swapdims swapdims_ t t_ take_along_dim tan tan_ tanh tanh_ tile topk transpose transpose_ tril tril_ triu triu_ "
+        "true_divide true_divide_ trunc trunc_ unbind unflatten uniform_ unique unsqueeze unsqueeze_ var view view_as where zero_ "
+        "zeros_like",
     "nn.functional":
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d avg_pool1d avg_pool2d batch_norm "
         "binary_cross_entropy binary_cross_entropy_with_logits conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "

@@ -45,6 +45,11 @@ def view(input, *args, **kwargs):
     return t
 
 
+def view_as(self, other):
+    """view with the shape of other."""
+    return view(self, other.shape)
+
+
 def reshape(input, *args, **kwargs):
     """reshape(input, *shape)
 
@@ -58,6 +63,11 @@ def reshape(input, *args, **kwargs):
     if tt_reshape(local.ctx, input, shape_c, shape_n, byref(t)):
         fail()
     return t
+
+
+def reshape_as(self, other):
+    """reshape with the shape of other."""
+    return reshape(self, other.shape)
 
 
 def transpose(input, dim0, dim1):
@@ -124,6 +134,11 @@ def expand(input, *args, **kwargs):
     if tt_expand(local.ctx, input, size_c, size_n, byref(t)):
         fail()
     return t
+
+
+def expand_as(self, other):
+    """expand with the shape of other."""
+    return expand(self, other.shape)
 
 
 def squeeze(input, dim=None):

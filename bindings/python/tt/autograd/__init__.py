@@ -6,13 +6,6 @@ from .._handles import is_anomaly_enabled, is_grad_enabled, switch_anomaly, swit
 from .._tensor import Tensor
 
 
-def __getattr__(name):
-    if name != "Function":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .function import Function
-    return Function
-
-
 def listed(x):
     return (x,) if isinstance(x, Tensor) else x
 
@@ -103,3 +96,6 @@ class detect_anomaly(set_detect_anomaly):
 
     def __init__(self, check_nan=True):
         super().__init__(True, check_nan)
+
+
+from .function import Function  # noqa: E402, F401  (which needs the modes)
