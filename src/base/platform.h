@@ -11,6 +11,7 @@
 #define TT_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TT_INLINE inline __attribute__((always_inline))
+#define TT_INLINE_BODY __attribute__((always_inline))  // of a lambda, behind its parameters
 #define TT_NOINLINE __attribute__((noinline))
 // No copies for constant arguments either: one body in the file.
 #if defined(__clang__)

@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 namespace TT_NS {
@@ -25,7 +26,9 @@ template <class T, int N> class SmallVec {
     if (this != &o) drop(), take(o);
     return *this;
   }
-  ~SmallVec() { drop(); }
+  ~SmallVec() {
+    if (std::is_trivially_destructible_v<T> ? p_ != local() : n_ || p_ != local()) drop();
+  }
 
   int64_t size() const { return n_; }
   bool empty() const { return n_ == 0; }
@@ -67,20 +70,26 @@ template <class T, int N> class SmallVec {
   void reserve(int64_t n) {
     if (n > cap_) grow(n);
   }
+  // Room for n more behind the last; whoever has constructed them there tells by `extended`.
+  T* room_for(int64_t n) {
+    reserve(n_ + n);
+    return p_ + n_;
+  }
+  void extended(int64_t n) { n_ += n; }
   void clear() {
     while (n_) pop_back();
   }
 
  private:
   T* local() { return reinterpret_cast<T*>(buf_); }
-  void grow(int64_t need) {
+  TT_NOINLINE void grow(int64_t need) {
     int64_t cap = cap_ * 2 > need ? cap_ * 2 : need;
     T* p = static_cast<T*>(mem_alloc(size_t(cap) * sizeof(T)));
     for (int64_t i = 0; i < n_; i++) new (p + i) T(std::move(p_[i])), p_[i].~T();
     if (p_ != local()) mem_free(p_, size_t(cap_) * sizeof(T));
     p_ = p, cap_ = cap;
   }
-  void drop() {
+  TT_NOINLINE void drop() noexcept {
     clear();
     if (p_ != local()) mem_free(p_, size_t(cap_) * sizeof(T));
     p_ = local(), cap_ = N;

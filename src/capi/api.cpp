@@ -1,6 +1,7 @@
 #include "capi/api.h"
 
 #include "base/os.h"
+#include "capi/op_call.h"
 #include "dispatch/key.h"
 #include "tt.h"
 
@@ -17,6 +18,10 @@ tt_status caught(Ctx* c) noexcept {
   const tt_status code = c->error.view.code;
   log_line(c->rt, code == TT_OOM ? TT_LOG_WARNING : TT_LOG_DEBUG, "{}", c->error.view.message);
   return code;
+}
+
+tt_status api_run(tt_ctx* handle, const char* name, void (*f)(const void* what, Ctx& c), const void* what) noexcept {
+  return api_call_inline(handle, name, [=](Ctx& c) { f(what, c); });
 }
 
 void rebind_call(Ctx* c) {
@@ -57,6 +62,12 @@ void fail_null(const char* arg, int32_t index) {
   fail_again();
 }
 
+void fail_operand(const OpInfo& op, int32_t i, const void* h) { fail_handle(h, op.schema->args[i].name, i, "tensor"); }
+
+void fail_opts(uint64_t set, int n) {
+  fail(TT_UNSUPPORTED_OPTION, "opts.set has bit {}, known are bits 0 to {}", int64_t(63 - __builtin_clzll(set)), n - 1);
+}
+
 static void check_list(const void* p, int64_t n, const char* arg) {
   if (n < 0) fail_arg(TT_INVALID_ARG, arg, "{} has length {}: must not be negative", arg, n);
   if (n && !p) fail_arg(TT_INVALID_ARG, arg, "{} is NULL, its length is {}", arg, n);
@@ -79,6 +90,10 @@ Ints ints_arg(const int64_t* p, int64_t n, const char* arg, int32_t) {
   check_list(p, n, arg);
   if (n > kMaxDims) fail_arg(TT_SHAPE, arg, "{} has {} entries, at most {} are supported", arg, n, kMaxDims);
   return {p, n};
+}
+void fail_ints(const OpInfo& op, int32_t i, IntsArg list) {
+  ints_arg(list.ptr, list.n, op.schema->args[i].name, i);
+  fail_again();
 }
 Ints int_list_arg(const int64_t* p, int64_t n, const char* arg, int32_t) {
   check_list(p, n, arg);

@@ -68,9 +68,9 @@ struct Slot {
 }
 
 void set_default(Slot& s, const ArgInfo& a) {
-  const ArgDefault& d = a.fallback;
+  const ArgValue d = a.value;
   const bool scalar = a.type == ArgType::kScalar || a.type == ArgType::kOptScalar;
-  switch (d.kind) {
+  switch (a.fallback) {
     case ArgDefault::kNone: s.value = Value(); return;
     case ArgDefault::kInt: s.scalar = Scalar(d.i), s.value = to_value(d.i); break;
     case ArgDefault::kFloat: s.scalar = Scalar(d.f), s.value = to_value(d.f); break;

@@ -45,21 +45,28 @@ extern Fallback fallbacks[kNumKeys];  // constinit; entries of modes are set whe
 // The slot of a key without a kernel.
 template <class R, class... A> R missing_slot(Call c, A...) { fail_missing(c); }
 
+template <class R> TT_NOINLINE R call_fallback(Call c, const Value* args) {
+  TensorList outs;
+  fallbacks[top_bit(c.keys)](c, args, outs);
+  return TakeResults<R>::get(outs);
+}
 // The slot of a functionality key: boxes the arguments for the key's fallback.
 template <class R, class... A> R boxed_slot(Call c, A... args) {
   const Value boxed[sizeof...(A) + 1] = {to_value(args)..., Value()};
-  TensorList outs;
-  fallbacks[top_bit(c.keys)](c, boxed, outs);
-  return TakeResults<R>::get(outs);
+  return call_fallback<R>(c, boxed);
 }
 
 template <class R, class... A, size_t... I>
 void call_unboxed_impl(Call c, const Value* args, TensorList& outs, std::index_sequence<I...>) {
   const auto& op = *reinterpret_cast<const Op<R(A...)>*>(c.op);  // info is the first member
+  const auto f = op.slot[top_bit(c.keys)];
   if constexpr (std::is_void_v<R>) {
-    op.slot[top_bit(c.keys)](c, Unbox<A>::get(args[I])...);
+    f(c, Unbox<A>::get(args[I])...);
+  } else if constexpr (kTensorsIn<R> > 0) {  // made where they stay
+    new (static_cast<void*>(outs.room_for(kTensorsIn<R>))) R(f(c, Unbox<A>::get(args[I])...));
+    outs.extended(kTensorsIn<R>);
   } else {
-    append_results(outs, op.slot[top_bit(c.keys)](c, Unbox<A>::get(args[I])...));
+    for (TensorRef& t : f(c, Unbox<A>::get(args[I])...)) outs.push_back(std::move(t));
   }
 }
 template <class R, class... A> void call_unboxed(Call c, const Value* args, TensorList& outs) {

@@ -46,20 +46,22 @@ enum class ArgType : uint8_t {
   kRng
 };
 // What a missing argument stands for. kNone: an absent value, or the type's own default (dtype, device, generator).
-struct ArgDefault {
-  enum Kind : uint8_t { kNone, kInt, kFloat, kBool } kind = kNone;
-  double f = 0;
-  int64_t i = 0;
+enum class ArgDefault : uint8_t { kNone, kInt, kFloat, kBool };
+union ArgValue {
+  int64_t i;
+  double f;  // (kFloat)
 };
 struct ArgInfo {
   const char* name;
   ArgType type;
   bool mutates;
   bool has_default;
-  ArgDefault fallback{};
+  ArgDefault fallback = ArgDefault::kNone;
+  ArgValue value{};  // of the fallback
 };
 struct OpSchema {
-  const char* name;  // "add", "add_", "add_into"
+  const char* name;  // "add", "add_scalar", "add_into"
+  const char* call;  // its name in C and in error texts: "add" for "add_scalar" too
   const char* text;  // the schema line of the declaration
   const ArgInfo* args;
   int32_t n_args;

@@ -194,16 +194,13 @@ template <class T> struct Unbox<Opt<T>> {
 };
 
 // ---- results ----
-inline void append_results(TensorList& outs, TensorRef&& r) { outs.push_back(std::move(r)); }
-inline void append_results(TensorList& outs, TensorPair&& r) {
-  outs.push_back(std::move(r.first)), outs.push_back(std::move(r.second));
-}
-inline void append_results(TensorList& outs, TensorTriple&& r) {
-  outs.push_back(std::move(r.first)), outs.push_back(std::move(r.second)), outs.push_back(std::move(r.third));
-}
-inline void append_results(TensorList& outs, TensorList&& r) {
-  for (TensorRef& t : r) outs.push_back(std::move(t));
-}
+// How many tensors an R holds, one behind the other; -1: a list.
+template <class R> constexpr int kTensorsIn = -1;
+template <> inline constexpr int kTensorsIn<TensorRef> = 1;
+template <> inline constexpr int kTensorsIn<TensorPair> = 2;
+template <> inline constexpr int kTensorsIn<TensorTriple> = 3;
+static_assert(sizeof(TensorTriple) == 3 * sizeof(TensorRef));
+
 template <class R> struct TakeResults;
 template <> struct TakeResults<void> {
   static void get(TensorList&) {}

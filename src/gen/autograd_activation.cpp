@@ -43,7 +43,7 @@ static TensorRef native_hardtanh_autograd(Call c, const Tensor& input, double mi
   return out;
 }
 static constexpr ArgInfo native_hardtanh_args[] = {{"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, false}, {"max_val", ArgType::kFloat, false, false}};
-static constexpr OpSchema native_hardtanh_schema = {"native_hardtanh", "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor", native_hardtanh_args, 3, 1, true, false, true, false};
+static constexpr OpSchema native_hardtanh_schema = {"native_hardtanh", "native_hardtanh", "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor", native_hardtanh_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, double, double)> op_native_hardtanh = make_op<TensorRef, const Tensor&, double, double>(&native_hardtanh_schema, native_hardtanh_front, native_hardtanh_autograd);
 static void native_hardtanh__autograd(Call c, Tensor& input, double min_val, double max_val) {
   const bool n0 = needs_grad(input);
@@ -61,7 +61,7 @@ static void native_hardtanh__autograd(Call c, Tensor& input, double min_val, dou
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo native_hardtanh__args[] = {{"input", ArgType::kTensor, true, false}, {"min_val", ArgType::kFloat, false, false}, {"max_val", ArgType::kFloat, false, false}};
-static constexpr OpSchema native_hardtanh__schema = {"native_hardtanh_", "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor", native_hardtanh__args, 3, 0, true, false, true, false};
+static constexpr OpSchema native_hardtanh__schema = {"native_hardtanh_", "native_hardtanh_", "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor", native_hardtanh__args, 3, 0, true, false, true, false};
 constinit Op<void(Tensor&, double, double)> op_native_hardtanh_ = make_op<void, Tensor&, double, double>(&native_hardtanh__schema, native_hardtanh__front, native_hardtanh__autograd);
 
 // ---- hardtanh_backward ----
@@ -105,23 +105,23 @@ static TensorRef hardtanh_backward_autograd(Call c, const Tensor& grad, const Te
   return out;
 }
 static constexpr ArgInfo hardtanh_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, false}, {"max_val", ArgType::kFloat, false, false}};
-static constexpr OpSchema hardtanh_backward_schema = {"hardtanh_backward", "hardtanh_backward(grad: Tensor, input: Tensor, min_val: Float, max_val: Float) -> Tensor", hardtanh_backward_args, 4, 1, true, false, true, false};
+static constexpr OpSchema hardtanh_backward_schema = {"hardtanh_backward", "hardtanh_backward", "hardtanh_backward(grad: Tensor, input: Tensor, min_val: Float, max_val: Float) -> Tensor", hardtanh_backward_args, 4, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_hardtanh_backward = make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&hardtanh_backward_schema, hardtanh_backward_front, hardtanh_backward_autograd);
 
 // ---- hardtanh ----
-static constexpr ArgInfo hardtanh_args[] = {{"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, true, {ArgDefault::kFloat, -1.0, 0}}, {"max_val", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}};
-static constexpr OpSchema hardtanh_schema = {"hardtanh", "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor", hardtanh_args, 3, 1, false, false, false, true};
+static constexpr ArgInfo hardtanh_args[] = {{"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = -1.0}}, {"max_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema hardtanh_schema = {"hardtanh", "hardtanh", "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor", hardtanh_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, double, double)> op_hardtanh = make_op<TensorRef, const Tensor&, double, double>(&hardtanh_schema, front::hardtanh, nullptr);
-static constexpr ArgInfo hardtanh__args[] = {{"input", ArgType::kTensor, true, false}, {"min_val", ArgType::kFloat, false, true, {ArgDefault::kFloat, -1.0, 0}}, {"max_val", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}};
-static constexpr OpSchema hardtanh__schema = {"hardtanh_", "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor", hardtanh__args, 3, 0, false, false, false, true};
+static constexpr ArgInfo hardtanh__args[] = {{"input", ArgType::kTensor, true, false}, {"min_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = -1.0}}, {"max_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema hardtanh__schema = {"hardtanh_", "hardtanh_", "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor", hardtanh__args, 3, 0, false, false, false, true};
 constinit Op<void(Tensor&, double, double)> op_hardtanh_ = make_op<void, Tensor&, double, double>(&hardtanh__schema, hardtanh__front, nullptr);
 
 // ---- relu6 ----
 static constexpr ArgInfo relu6_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema relu6_schema = {"relu6", "relu6(input: Tensor) -> Tensor", relu6_args, 1, 1, true, false, false, true};
+static constexpr OpSchema relu6_schema = {"relu6", "relu6", "relu6(input: Tensor) -> Tensor", relu6_args, 1, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&)> op_relu6 = make_op<TensorRef, const Tensor&>(&relu6_schema, relu6_front, nullptr);
 static constexpr ArgInfo relu6__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema relu6__schema = {"relu6_", "relu6(input: Tensor) -> Tensor", relu6__args, 1, 0, true, false, false, true};
+static constexpr OpSchema relu6__schema = {"relu6_", "relu6_", "relu6(input: Tensor) -> Tensor", relu6__args, 1, 0, true, false, false, true};
 constinit Op<void(Tensor&)> op_relu6_ = make_op<void, Tensor&>(&relu6__schema, relu6__front, nullptr);
 
 // ---- leaky_relu ----
@@ -155,8 +155,8 @@ static TensorRef leaky_relu_autograd(Call c, const Tensor& input, double negativ
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo leaky_relu_args[] = {{"input", ArgType::kTensor, false, false}, {"negative_slope", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.01, 0}}};
-static constexpr OpSchema leaky_relu_schema = {"leaky_relu", "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor", leaky_relu_args, 2, 1, true, false, false, false};
+static constexpr ArgInfo leaky_relu_args[] = {{"input", ArgType::kTensor, false, false}, {"negative_slope", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.01}}};
+static constexpr OpSchema leaky_relu_schema = {"leaky_relu", "leaky_relu", "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor", leaky_relu_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, double)> op_leaky_relu = make_op<TensorRef, const Tensor&, double>(&leaky_relu_schema, leaky_relu_front, leaky_relu_autograd);
 static void leaky_relu__autograd(Call c, Tensor& input, double negative_slope) {
   const bool n0 = needs_grad(input);
@@ -172,8 +172,8 @@ static void leaky_relu__autograd(Call c, Tensor& input, double negative_slope) {
   redispatch(op_leaky_relu_, c.keys & kBelowAutograd, input, negative_slope);
   commit_inplace(input, std::move(prepared));
 }
-static constexpr ArgInfo leaky_relu__args[] = {{"input", ArgType::kTensor, true, false}, {"negative_slope", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.01, 0}}};
-static constexpr OpSchema leaky_relu__schema = {"leaky_relu_", "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor", leaky_relu__args, 2, 0, true, false, false, false};
+static constexpr ArgInfo leaky_relu__args[] = {{"input", ArgType::kTensor, true, false}, {"negative_slope", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.01}}};
+static constexpr OpSchema leaky_relu__schema = {"leaky_relu_", "leaky_relu_", "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor", leaky_relu__args, 2, 0, true, false, false, false};
 constinit Op<void(Tensor&, double)> op_leaky_relu_ = make_op<void, Tensor&, double>(&leaky_relu__schema, leaky_relu__front, leaky_relu__autograd);
 
 // ---- leaky_relu_backward ----
@@ -214,7 +214,7 @@ static TensorRef leaky_relu_backward_autograd(Call c, const Tensor& grad, const 
   return out;
 }
 static constexpr ArgInfo leaky_relu_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"negative_slope", ArgType::kFloat, false, false}};
-static constexpr OpSchema leaky_relu_backward_schema = {"leaky_relu_backward", "leaky_relu_backward(grad: Tensor, input: Tensor, negative_slope: Float) -> Tensor", leaky_relu_backward_args, 3, 1, true, false, true, false};
+static constexpr OpSchema leaky_relu_backward_schema = {"leaky_relu_backward", "leaky_relu_backward", "leaky_relu_backward(grad: Tensor, input: Tensor, negative_slope: Float) -> Tensor", leaky_relu_backward_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_leaky_relu_backward = make_op<TensorRef, const Tensor&, const Tensor&, double>(&leaky_relu_backward_schema, leaky_relu_backward_front, leaky_relu_backward_autograd);
 
 // ---- elu ----
@@ -248,8 +248,8 @@ static TensorRef elu_autograd(Call c, const Tensor& input, double alpha) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo elu_args[] = {{"input", ArgType::kTensor, false, false}, {"alpha", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}};
-static constexpr OpSchema elu_schema = {"elu", "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", elu_args, 2, 1, true, false, false, false};
+static constexpr ArgInfo elu_args[] = {{"input", ArgType::kTensor, false, false}, {"alpha", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema elu_schema = {"elu", "elu", "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", elu_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, double)> op_elu = make_op<TensorRef, const Tensor&, double>(&elu_schema, elu_front, elu_autograd);
 static void elu__autograd(Call c, Tensor& input, double alpha) {
   const bool n0 = needs_grad(input);
@@ -265,8 +265,8 @@ static void elu__autograd(Call c, Tensor& input, double alpha) {
   redispatch(op_elu_, c.keys & kBelowAutograd, input, alpha);
   commit_inplace(input, std::move(prepared));
 }
-static constexpr ArgInfo elu__args[] = {{"input", ArgType::kTensor, true, false}, {"alpha", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}};
-static constexpr OpSchema elu__schema = {"elu_", "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", elu__args, 2, 0, true, false, false, false};
+static constexpr ArgInfo elu__args[] = {{"input", ArgType::kTensor, true, false}, {"alpha", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema elu__schema = {"elu_", "elu_", "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", elu__args, 2, 0, true, false, false, false};
 constinit Op<void(Tensor&, double)> op_elu_ = make_op<void, Tensor&, double>(&elu__schema, elu__front, elu__autograd);
 
 // ---- elu_backward ----
@@ -314,19 +314,18 @@ static TensorRef elu_backward_autograd(Call c, const Tensor& grad, const Tensor&
   return out;
 }
 static constexpr ArgInfo elu_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"alpha", ArgType::kFloat, false, false}};
-static constexpr OpSchema elu_backward_schema = {"elu_backward", "elu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor", elu_backward_args, 3, 1, true, false, true, false};
+static constexpr OpSchema elu_backward_schema = {"elu_backward", "elu_backward", "elu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor", elu_backward_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_elu_backward = make_op<TensorRef, const Tensor&, const Tensor&, double>(&elu_backward_schema, elu_backward_front, elu_backward_autograd);
 
 // ---- gelu ----
-static constexpr ArgInfo gelu_args[] = {{"input", ArgType::kTensor, false, false}, {"approximate", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema gelu_schema = {"gelu", "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor", gelu_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo gelu_args[] = {{"input", ArgType::kTensor, false, false}, {"approximate", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema gelu_schema = {"gelu", "gelu", "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor", gelu_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_gelu = make_op<TensorRef, const Tensor&, int64_t>(&gelu_schema, front::gelu, nullptr);
 static void gelu_into_autograd(Call c, const Tensor& input, int64_t approximate, Tensor& dst) {
   if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
   redispatch(op_gelu_into, c.keys & kBelowAutograd, input, approximate, dst);
 }
-static constexpr ArgInfo gelu_into_args[] = {{"input", ArgType::kTensor, false, false}, {"approximate", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema gelu_into_schema = {"gelu_into", "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor", gelu_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema gelu_into_schema = {"gelu_into", "gelu_into", "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor", gelu_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_gelu_into = make_op<void, const Tensor&, int64_t, Tensor&>(&gelu_into_schema, gelu_into_front, gelu_into_autograd);
 
 // ---- gelu_exact ----
@@ -358,7 +357,7 @@ static TensorRef gelu_exact_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo gelu_exact_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema gelu_exact_schema = {"gelu_exact", "gelu_exact(input: Tensor) -> Tensor", gelu_exact_args, 1, 1, true, false, true, false};
+static constexpr OpSchema gelu_exact_schema = {"gelu_exact", "gelu_exact", "gelu_exact(input: Tensor) -> Tensor", gelu_exact_args, 1, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&)> op_gelu_exact = make_op<TensorRef, const Tensor&>(&gelu_exact_schema, gelu_exact_front, gelu_exact_autograd);
 
 // ---- gelu_exact_backward ----
@@ -402,7 +401,7 @@ static TensorRef gelu_exact_backward_autograd(Call c, const Tensor& grad, const 
   return out;
 }
 static constexpr ArgInfo gelu_exact_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema gelu_exact_backward_schema = {"gelu_exact_backward", "gelu_exact_backward(grad: Tensor, input: Tensor) -> Tensor", gelu_exact_backward_args, 2, 1, true, false, true, false};
+static constexpr OpSchema gelu_exact_backward_schema = {"gelu_exact_backward", "gelu_exact_backward", "gelu_exact_backward(grad: Tensor, input: Tensor) -> Tensor", gelu_exact_backward_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_exact_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&gelu_exact_backward_schema, gelu_exact_backward_front, gelu_exact_backward_autograd);
 
 // ---- gelu_tanh ----
@@ -434,7 +433,7 @@ static TensorRef gelu_tanh_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo gelu_tanh_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema gelu_tanh_schema = {"gelu_tanh", "gelu_tanh(input: Tensor) -> Tensor", gelu_tanh_args, 1, 1, true, false, true, false};
+static constexpr OpSchema gelu_tanh_schema = {"gelu_tanh", "gelu_tanh", "gelu_tanh(input: Tensor) -> Tensor", gelu_tanh_args, 1, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&)> op_gelu_tanh = make_op<TensorRef, const Tensor&>(&gelu_tanh_schema, gelu_tanh_front, gelu_tanh_autograd);
 
 // ---- gelu_tanh_backward ----
@@ -478,7 +477,7 @@ static TensorRef gelu_tanh_backward_autograd(Call c, const Tensor& grad, const T
   return out;
 }
 static constexpr ArgInfo gelu_tanh_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema gelu_tanh_backward_schema = {"gelu_tanh_backward", "gelu_tanh_backward(grad: Tensor, input: Tensor) -> Tensor", gelu_tanh_backward_args, 2, 1, true, false, true, false};
+static constexpr OpSchema gelu_tanh_backward_schema = {"gelu_tanh_backward", "gelu_tanh_backward", "gelu_tanh_backward(grad: Tensor, input: Tensor) -> Tensor", gelu_tanh_backward_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_tanh_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&gelu_tanh_backward_schema, gelu_tanh_backward_front, gelu_tanh_backward_autograd);
 
 // ---- silu ----
@@ -510,7 +509,7 @@ static TensorRef silu_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo silu_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema silu_schema = {"silu", "silu(input: Tensor) -> Tensor", silu_args, 1, 1, true, false, false, false};
+static constexpr OpSchema silu_schema = {"silu", "silu", "silu(input: Tensor) -> Tensor", silu_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_silu = make_op<TensorRef, const Tensor&>(&silu_schema, silu_front, silu_autograd);
 static void silu__autograd(Call c, Tensor& input) {
   const bool n0 = needs_grad(input);
@@ -526,7 +525,7 @@ static void silu__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo silu__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema silu__schema = {"silu_", "silu(input: Tensor) -> Tensor", silu__args, 1, 0, true, false, false, false};
+static constexpr OpSchema silu__schema = {"silu_", "silu_", "silu(input: Tensor) -> Tensor", silu__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_silu_ = make_op<void, Tensor&>(&silu__schema, silu__front, silu__autograd);
 
 // ---- silu_backward ----
@@ -570,7 +569,7 @@ static TensorRef silu_backward_autograd(Call c, const Tensor& grad, const Tensor
   return out;
 }
 static constexpr ArgInfo silu_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema silu_backward_schema = {"silu_backward", "silu_backward(grad: Tensor, input: Tensor) -> Tensor", silu_backward_args, 2, 1, true, false, true, false};
+static constexpr OpSchema silu_backward_schema = {"silu_backward", "silu_backward", "silu_backward(grad: Tensor, input: Tensor) -> Tensor", silu_backward_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_silu_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&silu_backward_schema, silu_backward_front, silu_backward_autograd);
 
 // ---- mish ----
@@ -602,7 +601,7 @@ static TensorRef mish_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo mish_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema mish_schema = {"mish", "mish(input: Tensor) -> Tensor", mish_args, 1, 1, true, false, false, false};
+static constexpr OpSchema mish_schema = {"mish", "mish", "mish(input: Tensor) -> Tensor", mish_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_mish = make_op<TensorRef, const Tensor&>(&mish_schema, mish_front, mish_autograd);
 static void mish__autograd(Call c, Tensor& input) {
   const bool n0 = needs_grad(input);
@@ -618,7 +617,7 @@ static void mish__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo mish__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema mish__schema = {"mish_", "mish(input: Tensor) -> Tensor", mish__args, 1, 0, true, false, false, false};
+static constexpr OpSchema mish__schema = {"mish_", "mish_", "mish(input: Tensor) -> Tensor", mish__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_mish_ = make_op<void, Tensor&>(&mish__schema, mish__front, mish__autograd);
 
 // ---- mish_backward ----
@@ -662,7 +661,7 @@ static TensorRef mish_backward_autograd(Call c, const Tensor& grad, const Tensor
   return out;
 }
 static constexpr ArgInfo mish_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema mish_backward_schema = {"mish_backward", "mish_backward(grad: Tensor, input: Tensor) -> Tensor", mish_backward_args, 2, 1, true, false, true, false};
+static constexpr OpSchema mish_backward_schema = {"mish_backward", "mish_backward", "mish_backward(grad: Tensor, input: Tensor) -> Tensor", mish_backward_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mish_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&mish_backward_schema, mish_backward_front, mish_backward_autograd);
 
 // ---- softplus ----
@@ -699,15 +698,14 @@ static TensorRef softplus_autograd(Call c, const Tensor& input, double beta, dou
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo softplus_args[] = {{"input", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"threshold", ArgType::kFloat, false, true, {ArgDefault::kFloat, 20.0, 0}}};
-static constexpr OpSchema softplus_schema = {"softplus", "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor", softplus_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo softplus_args[] = {{"input", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"threshold", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 20.0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema softplus_schema = {"softplus", "softplus", "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor", softplus_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, double, double)> op_softplus = make_op<TensorRef, const Tensor&, double, double>(&softplus_schema, softplus_front, softplus_autograd);
 static void softplus_into_autograd(Call c, const Tensor& input, double beta, double threshold, Tensor& dst) {
   if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
   redispatch(op_softplus_into, c.keys & kBelowAutograd, input, beta, threshold, dst);
 }
-static constexpr ArgInfo softplus_into_args[] = {{"input", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"threshold", ArgType::kFloat, false, true, {ArgDefault::kFloat, 20.0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema softplus_into_schema = {"softplus_into", "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor", softplus_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema softplus_into_schema = {"softplus_into", "softplus_into", "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor", softplus_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, double, double, Tensor&)> op_softplus_into = make_op<void, const Tensor&, double, double, Tensor&>(&softplus_into_schema, softplus_into_front, softplus_into_autograd);
 
 // ---- softplus_backward ----
@@ -759,7 +757,7 @@ static TensorRef softplus_backward_autograd(Call c, const Tensor& grad, const Te
   return out;
 }
 static constexpr ArgInfo softplus_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}, {"threshold", ArgType::kFloat, false, false}};
-static constexpr OpSchema softplus_backward_schema = {"softplus_backward", "softplus_backward(grad: Tensor, input: Tensor, beta: Float, threshold: Float) -> Tensor", softplus_backward_args, 4, 1, true, false, true, false};
+static constexpr OpSchema softplus_backward_schema = {"softplus_backward", "softplus_backward", "softplus_backward(grad: Tensor, input: Tensor, beta: Float, threshold: Float) -> Tensor", softplus_backward_args, 4, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_softplus_backward = make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&softplus_backward_schema, softplus_backward_front, softplus_backward_autograd);
 
 // ---- logsigmoid ----
@@ -790,15 +788,14 @@ static TensorRef logsigmoid_autograd(Call c, const Tensor& input) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo logsigmoid_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema logsigmoid_schema = {"logsigmoid", "logsigmoid(input: Tensor) -> Tensor", logsigmoid_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo logsigmoid_args[] = {{"input", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logsigmoid_schema = {"logsigmoid", "logsigmoid", "logsigmoid(input: Tensor) -> Tensor", logsigmoid_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_logsigmoid = make_op<TensorRef, const Tensor&>(&logsigmoid_schema, logsigmoid_front, logsigmoid_autograd);
 static void logsigmoid_into_autograd(Call c, const Tensor& input, Tensor& dst) {
   if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logsigmoid_into, c.keys & kBelowAutograd, input, dst);
 }
-static constexpr ArgInfo logsigmoid_into_args[] = {{"input", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logsigmoid_into_schema = {"logsigmoid_into", "logsigmoid(input: Tensor) -> Tensor", logsigmoid_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema logsigmoid_into_schema = {"logsigmoid_into", "logsigmoid_into", "logsigmoid(input: Tensor) -> Tensor", logsigmoid_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_logsigmoid_into = make_op<void, const Tensor&, Tensor&>(&logsigmoid_into_schema, logsigmoid_into_front, logsigmoid_into_autograd);
 
 // ---- logsigmoid_backward ----
@@ -842,7 +839,7 @@ static TensorRef logsigmoid_backward_autograd(Call c, const Tensor& grad, const 
   return out;
 }
 static constexpr ArgInfo logsigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema logsigmoid_backward_schema = {"logsigmoid_backward", "logsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor", logsigmoid_backward_args, 2, 1, true, false, true, false};
+static constexpr OpSchema logsigmoid_backward_schema = {"logsigmoid_backward", "logsigmoid_backward", "logsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor", logsigmoid_backward_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logsigmoid_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&logsigmoid_backward_schema, logsigmoid_backward_front, logsigmoid_backward_autograd);
 
 // ---- hardswish ----
@@ -874,7 +871,7 @@ static TensorRef hardswish_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo hardswish_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema hardswish_schema = {"hardswish", "hardswish(input: Tensor) -> Tensor", hardswish_args, 1, 1, true, false, false, false};
+static constexpr OpSchema hardswish_schema = {"hardswish", "hardswish", "hardswish(input: Tensor) -> Tensor", hardswish_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_hardswish = make_op<TensorRef, const Tensor&>(&hardswish_schema, hardswish_front, hardswish_autograd);
 static void hardswish__autograd(Call c, Tensor& input) {
   const bool n0 = needs_grad(input);
@@ -890,7 +887,7 @@ static void hardswish__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo hardswish__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema hardswish__schema = {"hardswish_", "hardswish(input: Tensor) -> Tensor", hardswish__args, 1, 0, true, false, false, false};
+static constexpr OpSchema hardswish__schema = {"hardswish_", "hardswish_", "hardswish(input: Tensor) -> Tensor", hardswish__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_hardswish_ = make_op<void, Tensor&>(&hardswish__schema, hardswish__front, hardswish__autograd);
 
 // ---- hardswish_backward ----
@@ -934,7 +931,7 @@ static TensorRef hardswish_backward_autograd(Call c, const Tensor& grad, const T
   return out;
 }
 static constexpr ArgInfo hardswish_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema hardswish_backward_schema = {"hardswish_backward", "hardswish_backward(grad: Tensor, input: Tensor) -> Tensor", hardswish_backward_args, 2, 1, true, false, true, false};
+static constexpr OpSchema hardswish_backward_schema = {"hardswish_backward", "hardswish_backward", "hardswish_backward(grad: Tensor, input: Tensor) -> Tensor", hardswish_backward_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardswish_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&hardswish_backward_schema, hardswish_backward_front, hardswish_backward_autograd);
 
 // ---- hardsigmoid ----
@@ -966,7 +963,7 @@ static TensorRef hardsigmoid_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo hardsigmoid_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema hardsigmoid_schema = {"hardsigmoid", "hardsigmoid(input: Tensor) -> Tensor", hardsigmoid_args, 1, 1, true, false, false, false};
+static constexpr OpSchema hardsigmoid_schema = {"hardsigmoid", "hardsigmoid", "hardsigmoid(input: Tensor) -> Tensor", hardsigmoid_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_hardsigmoid = make_op<TensorRef, const Tensor&>(&hardsigmoid_schema, hardsigmoid_front, hardsigmoid_autograd);
 static void hardsigmoid__autograd(Call c, Tensor& input) {
   const bool n0 = needs_grad(input);
@@ -982,7 +979,7 @@ static void hardsigmoid__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo hardsigmoid__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema hardsigmoid__schema = {"hardsigmoid_", "hardsigmoid(input: Tensor) -> Tensor", hardsigmoid__args, 1, 0, true, false, false, false};
+static constexpr OpSchema hardsigmoid__schema = {"hardsigmoid_", "hardsigmoid_", "hardsigmoid(input: Tensor) -> Tensor", hardsigmoid__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_hardsigmoid_ = make_op<void, Tensor&>(&hardsigmoid__schema, hardsigmoid__front, hardsigmoid__autograd);
 
 // ---- hardsigmoid_backward ----
@@ -1020,12 +1017,12 @@ static TensorRef hardsigmoid_backward_autograd(Call c, const Tensor& grad, const
   return out;
 }
 static constexpr ArgInfo hardsigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema hardsigmoid_backward_schema = {"hardsigmoid_backward", "hardsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor", hardsigmoid_backward_args, 2, 1, true, false, true, false};
+static constexpr OpSchema hardsigmoid_backward_schema = {"hardsigmoid_backward", "hardsigmoid_backward", "hardsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor", hardsigmoid_backward_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardsigmoid_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&hardsigmoid_backward_schema, hardsigmoid_backward_front, hardsigmoid_backward_autograd);
 
 // ---- glu ----
-static constexpr ArgInfo glu_args[] = {{"input", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, -1}}};
-static constexpr OpSchema glu_schema = {"glu", "glu(input: Tensor, dim: Dim = -1) -> Tensor", glu_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo glu_args[] = {{"input", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = -1}}};
+static constexpr OpSchema glu_schema = {"glu", "glu", "glu(input: Tensor, dim: Dim = -1) -> Tensor", glu_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_glu = make_op<TensorRef, const Tensor&, int64_t>(&glu_schema, front::glu, nullptr);
 
 // ---- gated ----
@@ -1069,7 +1066,7 @@ static TensorRef gated_autograd(Call c, const Tensor& self, const Tensor& gate) 
   return out;
 }
 static constexpr ArgInfo gated_args[] = {{"self", ArgType::kTensor, false, false}, {"gate", ArgType::kTensor, false, false}};
-static constexpr OpSchema gated_schema = {"gated", "gated(self: Tensor, gate: Tensor) -> Tensor", gated_args, 2, 1, true, false, true, false};
+static constexpr OpSchema gated_schema = {"gated", "gated", "gated(self: Tensor, gate: Tensor) -> Tensor", gated_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gated = make_op<TensorRef, const Tensor&, const Tensor&>(&gated_schema, gated_front, gated_autograd);
 
 // ---- softsign ----
@@ -1101,7 +1098,7 @@ static TensorRef softsign_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo softsign_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema softsign_schema = {"softsign", "softsign(input: Tensor) -> Tensor", softsign_args, 1, 1, true, false, false, false};
+static constexpr OpSchema softsign_schema = {"softsign", "softsign", "softsign(input: Tensor) -> Tensor", softsign_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_softsign = make_op<TensorRef, const Tensor&>(&softsign_schema, softsign_front, softsign_autograd);
 
 }  // namespace TT_NS

@@ -41,8 +41,8 @@ static TensorRef add_autograd(Call c, const Tensor& self, const Tensor& other, c
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo add_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema add_schema = {"add", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo add_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema add_schema = {"add", "add", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add = make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&add_schema, add_front, add_autograd);
 static void add__autograd(Call c, Tensor& self, const Tensor& other, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -59,15 +59,14 @@ static void add__autograd(Call c, Tensor& self, const Tensor& other, const Scala
   redispatch(op_add_, c.keys & kBelowAutograd, self, other, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo add__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema add__schema = {"add_", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add__args, 3, 0, true, false, false, false};
+static constexpr ArgInfo add__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema add__schema = {"add_", "add_", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add__args, 3, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_ = make_op<void, Tensor&, const Tensor&, const Scalar&>(&add__schema, add__front, add__autograd);
 static void add_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_add_into, c.keys & kBelowAutograd, self, other, alpha, dst);
 }
-static constexpr ArgInfo add_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema add_into_schema = {"add_into", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema add_into_schema = {"add_into", "add_into", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_into = make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&add_into_schema, add_into_front, add_into_autograd);
 
 // ---- add_scalar ----
@@ -94,8 +93,8 @@ static TensorRef add_scalar_autograd(Call c, const Tensor& self, const Scalar& o
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo add_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema add_scalar_schema = {"add_scalar", "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo add_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema add_scalar_schema = {"add_scalar", "add", "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_add_scalar = make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&add_scalar_schema, add_scalar_front, add_scalar_autograd);
 static void add_scalar__autograd(Call c, Tensor& self, const Scalar& other, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -109,15 +108,14 @@ static void add_scalar__autograd(Call c, Tensor& self, const Scalar& other, cons
   redispatch(op_add_scalar_, c.keys & kBelowAutograd, self, other, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo add_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema add_scalar__schema = {"add_scalar_", "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar__args, 3, 0, true, false, false, false};
+static constexpr ArgInfo add_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema add_scalar__schema = {"add_scalar_", "add_", "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar__args, 3, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_add_scalar_ = make_op<void, Tensor&, const Scalar&, const Scalar&>(&add_scalar__schema, add_scalar__front, add_scalar__autograd);
 static void add_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_add_scalar_into, c.keys & kBelowAutograd, self, other, alpha, dst);
 }
-static constexpr ArgInfo add_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema add_scalar_into_schema = {"add_scalar_into", "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema add_scalar_into_schema = {"add_scalar_into", "add_into", "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_add_scalar_into = make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&add_scalar_into_schema, add_scalar_into_front, add_scalar_into_autograd);
 
 // ---- sub ----
@@ -153,8 +151,8 @@ static TensorRef sub_autograd(Call c, const Tensor& self, const Tensor& other, c
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sub_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema sub_schema = {"sub", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo sub_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sub_schema = {"sub", "sub", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_sub = make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&sub_schema, sub_front, sub_autograd);
 static void sub__autograd(Call c, Tensor& self, const Tensor& other, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -171,15 +169,14 @@ static void sub__autograd(Call c, Tensor& self, const Tensor& other, const Scala
   redispatch(op_sub_, c.keys & kBelowAutograd, self, other, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo sub__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema sub__schema = {"sub_", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub__args, 3, 0, true, false, false, false};
+static constexpr ArgInfo sub__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema sub__schema = {"sub_", "sub_", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub__args, 3, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_sub_ = make_op<void, Tensor&, const Tensor&, const Scalar&>(&sub__schema, sub__front, sub__autograd);
 static void sub_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sub_into, c.keys & kBelowAutograd, self, other, alpha, dst);
 }
-static constexpr ArgInfo sub_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sub_into_schema = {"sub_into", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema sub_into_schema = {"sub_into", "sub_into", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_sub_into = make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&sub_into_schema, sub_into_front, sub_into_autograd);
 
 // ---- sub_scalar ----
@@ -206,8 +203,8 @@ static TensorRef sub_scalar_autograd(Call c, const Tensor& self, const Scalar& o
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sub_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema sub_scalar_schema = {"sub_scalar", "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo sub_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sub_scalar_schema = {"sub_scalar", "sub", "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_sub_scalar = make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&sub_scalar_schema, sub_scalar_front, sub_scalar_autograd);
 static void sub_scalar__autograd(Call c, Tensor& self, const Scalar& other, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -221,15 +218,14 @@ static void sub_scalar__autograd(Call c, Tensor& self, const Scalar& other, cons
   redispatch(op_sub_scalar_, c.keys & kBelowAutograd, self, other, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo sub_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema sub_scalar__schema = {"sub_scalar_", "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar__args, 3, 0, true, false, false, false};
+static constexpr ArgInfo sub_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema sub_scalar__schema = {"sub_scalar_", "sub_", "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar__args, 3, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_sub_scalar_ = make_op<void, Tensor&, const Scalar&, const Scalar&>(&sub_scalar__schema, sub_scalar__front, sub_scalar__autograd);
 static void sub_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sub_scalar_into, c.keys & kBelowAutograd, self, other, alpha, dst);
 }
-static constexpr ArgInfo sub_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sub_scalar_into_schema = {"sub_scalar_into", "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema sub_scalar_into_schema = {"sub_scalar_into", "sub_into", "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_sub_scalar_into = make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&sub_scalar_into_schema, sub_scalar_into_front, sub_scalar_into_autograd);
 
 // ---- rsub ----
@@ -265,8 +261,8 @@ static TensorRef rsub_autograd(Call c, const Tensor& self, const Tensor& other, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo rsub_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema rsub_schema = {"rsub", "rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", rsub_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo rsub_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema rsub_schema = {"rsub", "rsub", "rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", rsub_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_rsub = make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&rsub_schema, rsub_front, rsub_autograd);
 
 // ---- rsub_scalar ----
@@ -296,8 +292,8 @@ static TensorRef rsub_scalar_autograd(Call c, const Tensor& self, const Scalar& 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo rsub_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema rsub_scalar_schema = {"rsub_scalar", "rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", rsub_scalar_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo rsub_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema rsub_scalar_schema = {"rsub_scalar", "rsub", "rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", rsub_scalar_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_rsub_scalar = make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&rsub_scalar_schema, rsub_scalar_front, rsub_scalar_autograd);
 
 // ---- mul ----
@@ -338,8 +334,8 @@ static TensorRef mul_autograd(Call c, const Tensor& self, const Tensor& other) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo mul_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema mul_schema = {"mul", "mul(self: Tensor, other: Tensor) -> Tensor", mul_args, 2, 1, true, false, false, false};
+static constexpr ArgInfo mul_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mul_schema = {"mul", "mul", "mul(self: Tensor, other: Tensor) -> Tensor", mul_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = make_op<TensorRef, const Tensor&, const Tensor&>(&mul_schema, mul_front, mul_autograd);
 static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -358,14 +354,13 @@ static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo mul__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema mul__schema = {"mul_", "mul(self: Tensor, other: Tensor) -> Tensor", mul__args, 2, 0, true, false, false, false};
+static constexpr OpSchema mul__schema = {"mul_", "mul_", "mul(self: Tensor, other: Tensor) -> Tensor", mul__args, 2, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&)> op_mul_ = make_op<void, Tensor&, const Tensor&>(&mul__schema, mul__front, mul__autograd);
 static void mul_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mul_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo mul_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mul_into_schema = {"mul_into", "mul(self: Tensor, other: Tensor) -> Tensor", mul_into_args, 3, 0, true, false, false, false};
+static constexpr OpSchema mul_into_schema = {"mul_into", "mul_into", "mul(self: Tensor, other: Tensor) -> Tensor", mul_args, 3, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mul_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&mul_into_schema, mul_into_front, mul_into_autograd);
 
 // ---- mul_scalar ----
@@ -395,8 +390,8 @@ static TensorRef mul_scalar_autograd(Call c, const Tensor& self, const Scalar& o
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo mul_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema mul_scalar_schema = {"mul_scalar", "mul_scalar(self: Tensor, other: Scalar) -> Tensor", mul_scalar_args, 2, 1, true, false, false, false};
+static constexpr ArgInfo mul_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mul_scalar_schema = {"mul_scalar", "mul", "mul_scalar(self: Tensor, other: Scalar) -> Tensor", mul_scalar_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_mul_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&mul_scalar_schema, mul_scalar_front, mul_scalar_autograd);
 static void mul_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
@@ -412,14 +407,13 @@ static void mul_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo mul_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema mul_scalar__schema = {"mul_scalar_", "mul_scalar(self: Tensor, other: Scalar) -> Tensor", mul_scalar__args, 2, 0, true, false, false, false};
+static constexpr OpSchema mul_scalar__schema = {"mul_scalar_", "mul_", "mul_scalar(self: Tensor, other: Scalar) -> Tensor", mul_scalar__args, 2, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Scalar&)> op_mul_scalar_ = make_op<void, Tensor&, const Scalar&>(&mul_scalar__schema, mul_scalar__front, mul_scalar__autograd);
 static void mul_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mul_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo mul_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mul_scalar_into_schema = {"mul_scalar_into", "mul_scalar(self: Tensor, other: Scalar) -> Tensor", mul_scalar_into_args, 3, 0, true, false, false, false};
+static constexpr OpSchema mul_scalar_into_schema = {"mul_scalar_into", "mul_into", "mul_scalar(self: Tensor, other: Scalar) -> Tensor", mul_scalar_args, 3, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_mul_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&mul_scalar_into_schema, mul_scalar_into_front, mul_scalar_into_autograd);
 
 // ---- div_true ----
@@ -462,8 +456,8 @@ static TensorRef div_true_autograd(Call c, const Tensor& self, const Tensor& oth
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo div_true_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema div_true_schema = {"div_true", "div_true(self: Tensor, other: Tensor) -> Tensor", div_true_args, 2, 1, true, false, true, false};
+static constexpr ArgInfo div_true_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_true_schema = {"div_true", "div_true", "div_true(self: Tensor, other: Tensor) -> Tensor", div_true_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_true = make_op<TensorRef, const Tensor&, const Tensor&>(&div_true_schema, div_true_front, div_true_autograd);
 static void div_true__autograd(Call c, Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -482,14 +476,13 @@ static void div_true__autograd(Call c, Tensor& self, const Tensor& other) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo div_true__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema div_true__schema = {"div_true_", "div_true(self: Tensor, other: Tensor) -> Tensor", div_true__args, 2, 0, true, false, true, false};
+static constexpr OpSchema div_true__schema = {"div_true_", "div_true_", "div_true(self: Tensor, other: Tensor) -> Tensor", div_true__args, 2, 0, true, false, true, false};
 constinit Op<void(Tensor&, const Tensor&)> op_div_true_ = make_op<void, Tensor&, const Tensor&>(&div_true__schema, div_true__front, div_true__autograd);
 static void div_true_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_true_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo div_true_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_true_into_schema = {"div_true_into", "div_true(self: Tensor, other: Tensor) -> Tensor", div_true_into_args, 3, 0, true, false, true, false};
+static constexpr OpSchema div_true_into_schema = {"div_true_into", "div_true_into", "div_true(self: Tensor, other: Tensor) -> Tensor", div_true_args, 3, 0, true, false, true, false};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_true_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_true_into_schema, div_true_into_front, div_true_into_autograd);
 
 // ---- div_true_scalar ----
@@ -519,8 +512,8 @@ static TensorRef div_true_scalar_autograd(Call c, const Tensor& self, const Scal
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo div_true_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema div_true_scalar_schema = {"div_true_scalar", "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar_args, 2, 1, true, false, true, false};
+static constexpr ArgInfo div_true_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_true_scalar_schema = {"div_true_scalar", "div_true", "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_true_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&div_true_scalar_schema, div_true_scalar_front, div_true_scalar_autograd);
 static void div_true_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
@@ -536,14 +529,13 @@ static void div_true_scalar__autograd(Call c, Tensor& self, const Scalar& other)
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo div_true_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema div_true_scalar__schema = {"div_true_scalar_", "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar__args, 2, 0, true, false, true, false};
+static constexpr OpSchema div_true_scalar__schema = {"div_true_scalar_", "div_true_", "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar__args, 2, 0, true, false, true, false};
 constinit Op<void(Tensor&, const Scalar&)> op_div_true_scalar_ = make_op<void, Tensor&, const Scalar&>(&div_true_scalar__schema, div_true_scalar__front, div_true_scalar__autograd);
 static void div_true_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_true_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo div_true_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_true_scalar_into_schema = {"div_true_scalar_into", "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar_into_args, 3, 0, true, false, true, false};
+static constexpr OpSchema div_true_scalar_into_schema = {"div_true_scalar_into", "div_true_into", "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar_args, 3, 0, true, false, true, false};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_true_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_true_scalar_into_schema, div_true_scalar_into_front, div_true_scalar_into_autograd);
 
 // ---- div_floor ----
@@ -579,8 +571,8 @@ static TensorRef div_floor_autograd(Call c, const Tensor& self, const Tensor& ot
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo div_floor_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema div_floor_schema = {"div_floor", "div_floor(self: Tensor, other: Tensor) -> Tensor", div_floor_args, 2, 1, true, false, true, false};
+static constexpr ArgInfo div_floor_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_floor_schema = {"div_floor", "div_floor", "div_floor(self: Tensor, other: Tensor) -> Tensor", div_floor_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_floor = make_op<TensorRef, const Tensor&, const Tensor&>(&div_floor_schema, div_floor_front, div_floor_autograd);
 static void div_floor__autograd(Call c, Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -598,14 +590,13 @@ static void div_floor__autograd(Call c, Tensor& self, const Tensor& other) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo div_floor__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema div_floor__schema = {"div_floor_", "div_floor(self: Tensor, other: Tensor) -> Tensor", div_floor__args, 2, 0, true, false, true, false};
+static constexpr OpSchema div_floor__schema = {"div_floor_", "div_floor_", "div_floor(self: Tensor, other: Tensor) -> Tensor", div_floor__args, 2, 0, true, false, true, false};
 constinit Op<void(Tensor&, const Tensor&)> op_div_floor_ = make_op<void, Tensor&, const Tensor&>(&div_floor__schema, div_floor__front, div_floor__autograd);
 static void div_floor_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_floor_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo div_floor_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_floor_into_schema = {"div_floor_into", "div_floor(self: Tensor, other: Tensor) -> Tensor", div_floor_into_args, 3, 0, true, false, true, false};
+static constexpr OpSchema div_floor_into_schema = {"div_floor_into", "div_floor_into", "div_floor(self: Tensor, other: Tensor) -> Tensor", div_floor_args, 3, 0, true, false, true, false};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_floor_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_floor_into_schema, div_floor_into_front, div_floor_into_autograd);
 
 // ---- div_floor_scalar ----
@@ -632,8 +623,8 @@ static TensorRef div_floor_scalar_autograd(Call c, const Tensor& self, const Sca
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo div_floor_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema div_floor_scalar_schema = {"div_floor_scalar", "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar_args, 2, 1, true, false, true, false};
+static constexpr ArgInfo div_floor_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_floor_scalar_schema = {"div_floor_scalar", "div_floor", "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_floor_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&div_floor_scalar_schema, div_floor_scalar_front, div_floor_scalar_autograd);
 static void div_floor_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
@@ -648,14 +639,13 @@ static void div_floor_scalar__autograd(Call c, Tensor& self, const Scalar& other
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo div_floor_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema div_floor_scalar__schema = {"div_floor_scalar_", "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar__args, 2, 0, true, false, true, false};
+static constexpr OpSchema div_floor_scalar__schema = {"div_floor_scalar_", "div_floor_", "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar__args, 2, 0, true, false, true, false};
 constinit Op<void(Tensor&, const Scalar&)> op_div_floor_scalar_ = make_op<void, Tensor&, const Scalar&>(&div_floor_scalar__schema, div_floor_scalar__front, div_floor_scalar__autograd);
 static void div_floor_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_floor_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo div_floor_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_floor_scalar_into_schema = {"div_floor_scalar_into", "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar_into_args, 3, 0, true, false, true, false};
+static constexpr OpSchema div_floor_scalar_into_schema = {"div_floor_scalar_into", "div_floor_into", "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar_args, 3, 0, true, false, true, false};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_floor_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_floor_scalar_into_schema, div_floor_scalar_into_front, div_floor_scalar_into_autograd);
 
 // ---- div_trunc ----
@@ -691,8 +681,8 @@ static TensorRef div_trunc_autograd(Call c, const Tensor& self, const Tensor& ot
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo div_trunc_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema div_trunc_schema = {"div_trunc", "div_trunc(self: Tensor, other: Tensor) -> Tensor", div_trunc_args, 2, 1, true, false, true, false};
+static constexpr ArgInfo div_trunc_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_trunc_schema = {"div_trunc", "div_trunc", "div_trunc(self: Tensor, other: Tensor) -> Tensor", div_trunc_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_trunc = make_op<TensorRef, const Tensor&, const Tensor&>(&div_trunc_schema, div_trunc_front, div_trunc_autograd);
 static void div_trunc__autograd(Call c, Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -710,14 +700,13 @@ static void div_trunc__autograd(Call c, Tensor& self, const Tensor& other) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo div_trunc__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema div_trunc__schema = {"div_trunc_", "div_trunc(self: Tensor, other: Tensor) -> Tensor", div_trunc__args, 2, 0, true, false, true, false};
+static constexpr OpSchema div_trunc__schema = {"div_trunc_", "div_trunc_", "div_trunc(self: Tensor, other: Tensor) -> Tensor", div_trunc__args, 2, 0, true, false, true, false};
 constinit Op<void(Tensor&, const Tensor&)> op_div_trunc_ = make_op<void, Tensor&, const Tensor&>(&div_trunc__schema, div_trunc__front, div_trunc__autograd);
 static void div_trunc_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_trunc_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo div_trunc_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_trunc_into_schema = {"div_trunc_into", "div_trunc(self: Tensor, other: Tensor) -> Tensor", div_trunc_into_args, 3, 0, true, false, true, false};
+static constexpr OpSchema div_trunc_into_schema = {"div_trunc_into", "div_trunc_into", "div_trunc(self: Tensor, other: Tensor) -> Tensor", div_trunc_args, 3, 0, true, false, true, false};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_trunc_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_trunc_into_schema, div_trunc_into_front, div_trunc_into_autograd);
 
 // ---- div_trunc_scalar ----
@@ -744,8 +733,8 @@ static TensorRef div_trunc_scalar_autograd(Call c, const Tensor& self, const Sca
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo div_trunc_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema div_trunc_scalar_schema = {"div_trunc_scalar", "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar_args, 2, 1, true, false, true, false};
+static constexpr ArgInfo div_trunc_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_trunc_scalar_schema = {"div_trunc_scalar", "div_trunc", "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_trunc_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&div_trunc_scalar_schema, div_trunc_scalar_front, div_trunc_scalar_autograd);
 static void div_trunc_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
@@ -760,134 +749,125 @@ static void div_trunc_scalar__autograd(Call c, Tensor& self, const Scalar& other
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo div_trunc_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema div_trunc_scalar__schema = {"div_trunc_scalar_", "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar__args, 2, 0, true, false, true, false};
+static constexpr OpSchema div_trunc_scalar__schema = {"div_trunc_scalar_", "div_trunc_", "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar__args, 2, 0, true, false, true, false};
 constinit Op<void(Tensor&, const Scalar&)> op_div_trunc_scalar_ = make_op<void, Tensor&, const Scalar&>(&div_trunc_scalar__schema, div_trunc_scalar__front, div_trunc_scalar__autograd);
 static void div_trunc_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_trunc_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo div_trunc_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_trunc_scalar_into_schema = {"div_trunc_scalar_into", "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar_into_args, 3, 0, true, false, true, false};
+static constexpr OpSchema div_trunc_scalar_into_schema = {"div_trunc_scalar_into", "div_trunc_into", "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar_args, 3, 0, true, false, true, false};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_trunc_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_trunc_scalar_into_schema, div_trunc_scalar_into_front, div_trunc_scalar_into_autograd);
 
 // ---- div ----
-static constexpr ArgInfo div_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema div_schema = {"div", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_args, 3, 1, false, false, false, true};
+static constexpr ArgInfo div_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_schema = {"div", "div", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_div = make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&div_schema, front::div, nullptr);
-static constexpr ArgInfo div__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema div__schema = {"div_", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div__args, 3, 0, false, false, false, true};
+static constexpr ArgInfo div__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema div__schema = {"div_", "div_", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div__args, 3, 0, false, false, false, true};
 constinit Op<void(Tensor&, const Tensor&, int64_t)> op_div_ = make_op<void, Tensor&, const Tensor&, int64_t>(&div__schema, div__front, nullptr);
 static void div_into_autograd(Call c, const Tensor& self, const Tensor& other, int64_t rounding_mode, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_into, c.keys & kBelowAutograd, self, other, rounding_mode, dst);
 }
-static constexpr ArgInfo div_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_into_schema = {"div_into", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_into_args, 4, 0, false, false, false, true};
+static constexpr OpSchema div_into_schema = {"div_into", "div_into", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_args, 4, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_div_into = make_op<void, const Tensor&, const Tensor&, int64_t, Tensor&>(&div_into_schema, div_into_front, div_into_autograd);
 
 // ---- div_scalar ----
-static constexpr ArgInfo div_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"rounding_mode", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema div_scalar_schema = {"div_scalar", "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_scalar_args, 3, 1, false, false, false, true};
+static constexpr ArgInfo div_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"rounding_mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_scalar_schema = {"div_scalar", "div", "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_scalar_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Scalar&, int64_t)> op_div_scalar = make_op<TensorRef, const Tensor&, const Scalar&, int64_t>(&div_scalar_schema, front::div_scalar, nullptr);
-static constexpr ArgInfo div_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"rounding_mode", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema div_scalar__schema = {"div_scalar_", "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_scalar__args, 3, 0, false, false, false, true};
+static constexpr ArgInfo div_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"rounding_mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema div_scalar__schema = {"div_scalar_", "div_", "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_scalar__args, 3, 0, false, false, false, true};
 constinit Op<void(Tensor&, const Scalar&, int64_t)> op_div_scalar_ = make_op<void, Tensor&, const Scalar&, int64_t>(&div_scalar__schema, div_scalar__front, nullptr);
 static void div_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, int64_t rounding_mode, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_scalar_into, c.keys & kBelowAutograd, self, other, rounding_mode, dst);
 }
-static constexpr ArgInfo div_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"rounding_mode", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_scalar_into_schema = {"div_scalar_into", "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_scalar_into_args, 4, 0, false, false, false, true};
+static constexpr OpSchema div_scalar_into_schema = {"div_scalar_into", "div_into", "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_scalar_args, 4, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Scalar&, int64_t, Tensor&)> op_div_scalar_into = make_op<void, const Tensor&, const Scalar&, int64_t, Tensor&>(&div_scalar_into_schema, div_scalar_into_front, div_scalar_into_autograd);
 
 // ---- floor_divide ----
-static constexpr ArgInfo floor_divide_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema floor_divide_schema = {"floor_divide", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide_args, 2, 1, false, false, false, false};
+static constexpr ArgInfo floor_divide_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema floor_divide_schema = {"floor_divide", "floor_divide", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide_args, 2, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_floor_divide = make_op<TensorRef, const Tensor&, const Tensor&>(&floor_divide_schema, front::floor_divide, nullptr);
 static constexpr ArgInfo floor_divide__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema floor_divide__schema = {"floor_divide_", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide__args, 2, 0, false, false, false, false};
+static constexpr OpSchema floor_divide__schema = {"floor_divide_", "floor_divide_", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide__args, 2, 0, false, false, false, false};
 constinit Op<void(Tensor&, const Tensor&)> op_floor_divide_ = make_op<void, Tensor&, const Tensor&>(&floor_divide__schema, floor_divide__front, nullptr);
 static void floor_divide_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_floor_divide_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo floor_divide_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema floor_divide_into_schema = {"floor_divide_into", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide_into_args, 3, 0, false, false, false, false};
+static constexpr OpSchema floor_divide_into_schema = {"floor_divide_into", "floor_divide_into", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide_args, 3, 0, false, false, false, false};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_floor_divide_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&floor_divide_into_schema, floor_divide_into_front, floor_divide_into_autograd);
 
 // ---- floor_divide_scalar ----
-static constexpr ArgInfo floor_divide_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema floor_divide_scalar_schema = {"floor_divide_scalar", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar_args, 2, 1, false, false, false, false};
+static constexpr ArgInfo floor_divide_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema floor_divide_scalar_schema = {"floor_divide_scalar", "floor_divide", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar_args, 2, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_floor_divide_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&floor_divide_scalar_schema, front::floor_divide_scalar, nullptr);
 static constexpr ArgInfo floor_divide_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema floor_divide_scalar__schema = {"floor_divide_scalar_", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar__args, 2, 0, false, false, false, false};
+static constexpr OpSchema floor_divide_scalar__schema = {"floor_divide_scalar_", "floor_divide_", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar__args, 2, 0, false, false, false, false};
 constinit Op<void(Tensor&, const Scalar&)> op_floor_divide_scalar_ = make_op<void, Tensor&, const Scalar&>(&floor_divide_scalar__schema, floor_divide_scalar__front, nullptr);
 static void floor_divide_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_floor_divide_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo floor_divide_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema floor_divide_scalar_into_schema = {"floor_divide_scalar_into", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar_into_args, 3, 0, false, false, false, false};
+static constexpr OpSchema floor_divide_scalar_into_schema = {"floor_divide_scalar_into", "floor_divide_into", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar_args, 3, 0, false, false, false, false};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_floor_divide_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&floor_divide_scalar_into_schema, floor_divide_scalar_into_front, floor_divide_scalar_into_autograd);
 
 // ---- fmod ----
-static constexpr ArgInfo fmod_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema fmod_schema = {"fmod", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo fmod_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema fmod_schema = {"fmod", "fmod", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmod = make_op<TensorRef, const Tensor&, const Tensor&>(&fmod_schema, front::fmod, nullptr);
 static constexpr ArgInfo fmod__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema fmod__schema = {"fmod_", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod__args, 2, 0, false, false, false, true};
+static constexpr OpSchema fmod__schema = {"fmod_", "fmod_", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod__args, 2, 0, false, false, false, true};
 constinit Op<void(Tensor&, const Tensor&)> op_fmod_ = make_op<void, Tensor&, const Tensor&>(&fmod__schema, fmod__front, nullptr);
 static void fmod_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fmod_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo fmod_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fmod_into_schema = {"fmod_into", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema fmod_into_schema = {"fmod_into", "fmod_into", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmod_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmod_into_schema, fmod_into_front, fmod_into_autograd);
 
 // ---- fmod_scalar ----
-static constexpr ArgInfo fmod_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema fmod_scalar_schema = {"fmod_scalar", "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo fmod_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema fmod_scalar_schema = {"fmod_scalar", "fmod", "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_fmod_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&fmod_scalar_schema, front::fmod_scalar, nullptr);
 static constexpr ArgInfo fmod_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema fmod_scalar__schema = {"fmod_scalar_", "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar__args, 2, 0, false, false, false, true};
+static constexpr OpSchema fmod_scalar__schema = {"fmod_scalar_", "fmod_", "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar__args, 2, 0, false, false, false, true};
 constinit Op<void(Tensor&, const Scalar&)> op_fmod_scalar_ = make_op<void, Tensor&, const Scalar&>(&fmod_scalar__schema, fmod_scalar__front, nullptr);
 static void fmod_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fmod_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo fmod_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fmod_scalar_into_schema = {"fmod_scalar_into", "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema fmod_scalar_into_schema = {"fmod_scalar_into", "fmod_into", "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_fmod_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&fmod_scalar_into_schema, fmod_scalar_into_front, fmod_scalar_into_autograd);
 
 // ---- remainder ----
-static constexpr ArgInfo remainder_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema remainder_schema = {"remainder", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo remainder_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema remainder_schema = {"remainder", "remainder", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_remainder = make_op<TensorRef, const Tensor&, const Tensor&>(&remainder_schema, front::remainder, nullptr);
 static constexpr ArgInfo remainder__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema remainder__schema = {"remainder_", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder__args, 2, 0, false, false, false, true};
+static constexpr OpSchema remainder__schema = {"remainder_", "remainder_", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder__args, 2, 0, false, false, false, true};
 constinit Op<void(Tensor&, const Tensor&)> op_remainder_ = make_op<void, Tensor&, const Tensor&>(&remainder__schema, remainder__front, nullptr);
 static void remainder_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_remainder_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo remainder_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema remainder_into_schema = {"remainder_into", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema remainder_into_schema = {"remainder_into", "remainder_into", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_remainder_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&remainder_into_schema, remainder_into_front, remainder_into_autograd);
 
 // ---- remainder_scalar ----
-static constexpr ArgInfo remainder_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema remainder_scalar_schema = {"remainder_scalar", "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo remainder_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema remainder_scalar_schema = {"remainder_scalar", "remainder", "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_remainder_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&remainder_scalar_schema, front::remainder_scalar, nullptr);
 static constexpr ArgInfo remainder_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema remainder_scalar__schema = {"remainder_scalar_", "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar__args, 2, 0, false, false, false, true};
+static constexpr OpSchema remainder_scalar__schema = {"remainder_scalar_", "remainder_", "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar__args, 2, 0, false, false, false, true};
 constinit Op<void(Tensor&, const Scalar&)> op_remainder_scalar_ = make_op<void, Tensor&, const Scalar&>(&remainder_scalar__schema, remainder_scalar__front, nullptr);
 static void remainder_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_remainder_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo remainder_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema remainder_scalar_into_schema = {"remainder_scalar_into", "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema remainder_scalar_into_schema = {"remainder_scalar_into", "remainder_into", "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_remainder_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&remainder_scalar_into_schema, remainder_scalar_into_front, remainder_scalar_into_autograd);
 
 // ---- rest_trunc ----
@@ -929,7 +909,7 @@ static TensorRef rest_trunc_autograd(Call c, const Tensor& self, const Tensor& o
   return out;
 }
 static constexpr ArgInfo rest_trunc_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema rest_trunc_schema = {"rest_trunc", "rest_trunc(self: Tensor, other: Tensor) -> Tensor", rest_trunc_args, 2, 1, true, false, true, false};
+static constexpr OpSchema rest_trunc_schema = {"rest_trunc", "rest_trunc", "rest_trunc(self: Tensor, other: Tensor) -> Tensor", rest_trunc_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_trunc = make_op<TensorRef, const Tensor&, const Tensor&>(&rest_trunc_schema, rest_trunc_front, rest_trunc_autograd);
 
 // ---- rest_trunc_scalar ----
@@ -957,7 +937,7 @@ static TensorRef rest_trunc_scalar_autograd(Call c, const Tensor& self, const Sc
   return out;
 }
 static constexpr ArgInfo rest_trunc_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema rest_trunc_scalar_schema = {"rest_trunc_scalar", "rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", rest_trunc_scalar_args, 2, 1, true, false, true, false};
+static constexpr OpSchema rest_trunc_scalar_schema = {"rest_trunc_scalar", "rest_trunc", "rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", rest_trunc_scalar_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_trunc_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&rest_trunc_scalar_schema, rest_trunc_scalar_front, rest_trunc_scalar_autograd);
 
 // ---- rest_floor ----
@@ -999,7 +979,7 @@ static TensorRef rest_floor_autograd(Call c, const Tensor& self, const Tensor& o
   return out;
 }
 static constexpr ArgInfo rest_floor_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema rest_floor_schema = {"rest_floor", "rest_floor(self: Tensor, other: Tensor) -> Tensor", rest_floor_args, 2, 1, true, false, true, false};
+static constexpr OpSchema rest_floor_schema = {"rest_floor", "rest_floor", "rest_floor(self: Tensor, other: Tensor) -> Tensor", rest_floor_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_floor = make_op<TensorRef, const Tensor&, const Tensor&>(&rest_floor_schema, rest_floor_front, rest_floor_autograd);
 
 // ---- rest_floor_scalar ----
@@ -1027,7 +1007,7 @@ static TensorRef rest_floor_scalar_autograd(Call c, const Tensor& self, const Sc
   return out;
 }
 static constexpr ArgInfo rest_floor_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema rest_floor_scalar_schema = {"rest_floor_scalar", "rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor", rest_floor_scalar_args, 2, 1, true, false, true, false};
+static constexpr OpSchema rest_floor_scalar_schema = {"rest_floor_scalar", "rest_floor", "rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor", rest_floor_scalar_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_floor_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&rest_floor_scalar_schema, rest_floor_scalar_front, rest_floor_scalar_autograd);
 
 // ---- atan2 ----
@@ -1072,8 +1052,8 @@ static TensorRef atan2_autograd(Call c, const Tensor& self, const Tensor& other)
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo atan2_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema atan2_schema = {"atan2", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2_args, 2, 1, true, false, false, false};
+static constexpr ArgInfo atan2_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema atan2_schema = {"atan2", "atan2", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_atan2 = make_op<TensorRef, const Tensor&, const Tensor&>(&atan2_schema, atan2_front, atan2_autograd);
 static void atan2__autograd(Call c, Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -1092,14 +1072,13 @@ static void atan2__autograd(Call c, Tensor& self, const Tensor& other) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo atan2__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema atan2__schema = {"atan2_", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2__args, 2, 0, true, false, false, false};
+static constexpr OpSchema atan2__schema = {"atan2_", "atan2_", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2__args, 2, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&)> op_atan2_ = make_op<void, Tensor&, const Tensor&>(&atan2__schema, atan2__front, atan2__autograd);
 static void atan2_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_atan2_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo atan2_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema atan2_into_schema = {"atan2_into", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2_into_args, 3, 0, true, false, false, false};
+static constexpr OpSchema atan2_into_schema = {"atan2_into", "atan2_into", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2_args, 3, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_atan2_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&atan2_into_schema, atan2_into_front, atan2_into_autograd);
 
 // ---- neg ----
@@ -1126,8 +1105,8 @@ static TensorRef neg_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo neg_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema neg_schema = {"neg", "neg(self: Tensor) -> Tensor", neg_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo neg_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema neg_schema = {"neg", "neg", "neg(self: Tensor) -> Tensor", neg_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_neg = make_op<TensorRef, const Tensor&>(&neg_schema, neg_front, neg_autograd);
 static void neg__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1142,19 +1121,18 @@ static void neg__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo neg__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema neg__schema = {"neg_", "neg(self: Tensor) -> Tensor", neg__args, 1, 0, true, false, false, false};
+static constexpr OpSchema neg__schema = {"neg_", "neg_", "neg(self: Tensor) -> Tensor", neg__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_neg_ = make_op<void, Tensor&>(&neg__schema, neg__front, neg__autograd);
 static void neg_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_neg_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo neg_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema neg_into_schema = {"neg_into", "neg(self: Tensor) -> Tensor", neg_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema neg_into_schema = {"neg_into", "neg_into", "neg(self: Tensor) -> Tensor", neg_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_neg_into = make_op<void, const Tensor&, Tensor&>(&neg_into_schema, neg_into_front, neg_into_autograd);
 
 // ---- conj ----
 static constexpr ArgInfo conj_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema conj_schema = {"conj", "conj(self: Tensor) -> Tensor", conj_args, 1, 1, false, false, true, true};
+static constexpr OpSchema conj_schema = {"conj", "conj", "conj(self: Tensor) -> Tensor", conj_args, 1, 1, false, false, true, true};
 constinit Op<TensorRef(const Tensor&)> op_conj = make_op<TensorRef, const Tensor&>(&conj_schema, front::conj, nullptr);
 
 // ---- conj_physical ----
@@ -1182,7 +1160,7 @@ static TensorRef conj_physical_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo conj_physical_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema conj_physical_schema = {"conj_physical", "conj_physical(self: Tensor) -> Tensor", conj_physical_args, 1, 1, true, false, true, false};
+static constexpr OpSchema conj_physical_schema = {"conj_physical", "conj_physical", "conj_physical(self: Tensor) -> Tensor", conj_physical_args, 1, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&)> op_conj_physical = make_op<TensorRef, const Tensor&>(&conj_physical_schema, conj_physical_front, conj_physical_autograd);
 
 // ---- pow ----
@@ -1231,8 +1209,8 @@ static TensorRef pow_autograd(Call c, const Tensor& self, const Tensor& exponent
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo pow_args[] = {{"self", ArgType::kTensor, false, false}, {"exponent", ArgType::kTensor, false, false}};
-static constexpr OpSchema pow_schema = {"pow", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow_args, 2, 1, true, false, false, false};
+static constexpr ArgInfo pow_args[] = {{"self", ArgType::kTensor, false, false}, {"exponent", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema pow_schema = {"pow", "pow", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_pow = make_op<TensorRef, const Tensor&, const Tensor&>(&pow_schema, pow_front, pow_autograd);
 static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
   const bool n0 = needs_grad(self);
@@ -1252,29 +1230,27 @@ static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo pow__args[] = {{"self", ArgType::kTensor, true, false}, {"exponent", ArgType::kTensor, false, false}};
-static constexpr OpSchema pow__schema = {"pow_", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow__args, 2, 0, true, false, false, false};
+static constexpr OpSchema pow__schema = {"pow_", "pow_", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow__args, 2, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&)> op_pow_ = make_op<void, Tensor&, const Tensor&>(&pow__schema, pow__front, pow__autograd);
 static void pow_into_autograd(Call c, const Tensor& self, const Tensor& exponent, Tensor& dst) {
   if (needs_grad(self) || needs_grad(exponent) || needs_grad(dst)) fail_into_grad();
   redispatch(op_pow_into, c.keys & kBelowAutograd, self, exponent, dst);
 }
-static constexpr ArgInfo pow_into_args[] = {{"self", ArgType::kTensor, false, false}, {"exponent", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema pow_into_schema = {"pow_into", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow_into_args, 3, 0, true, false, false, false};
+static constexpr OpSchema pow_into_schema = {"pow_into", "pow_into", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow_args, 3, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_pow_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&pow_into_schema, pow_into_front, pow_into_autograd);
 
 // ---- pow_scalar ----
-static constexpr ArgInfo pow_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"exponent", ArgType::kScalar, false, false}};
-static constexpr OpSchema pow_scalar_schema = {"pow_scalar", "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo pow_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"exponent", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema pow_scalar_schema = {"pow_scalar", "pow", "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&pow_scalar_schema, front::pow_scalar, nullptr);
 static constexpr ArgInfo pow_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"exponent", ArgType::kScalar, false, false}};
-static constexpr OpSchema pow_scalar__schema = {"pow_scalar_", "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar__args, 2, 0, false, false, false, true};
+static constexpr OpSchema pow_scalar__schema = {"pow_scalar_", "pow_", "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar__args, 2, 0, false, false, false, true};
 constinit Op<void(Tensor&, const Scalar&)> op_pow_scalar_ = make_op<void, Tensor&, const Scalar&>(&pow_scalar__schema, pow_scalar__front, nullptr);
 static void pow_scalar_into_autograd(Call c, const Tensor& self, const Scalar& exponent, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_pow_scalar_into, c.keys & kBelowAutograd, self, exponent, dst);
 }
-static constexpr ArgInfo pow_scalar_into_args[] = {{"self", ArgType::kTensor, false, false}, {"exponent", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema pow_scalar_into_schema = {"pow_scalar_into", "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema pow_scalar_into_schema = {"pow_scalar_into", "pow_into", "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_pow_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&pow_scalar_into_schema, pow_scalar_into_front, pow_scalar_into_autograd);
 
 // ---- pow_number ----
@@ -1309,7 +1285,7 @@ static TensorRef pow_number_autograd(Call c, const Tensor& self, const Scalar& e
   return out;
 }
 static constexpr ArgInfo pow_number_args[] = {{"self", ArgType::kTensor, false, false}, {"exponent", ArgType::kScalar, false, false}};
-static constexpr OpSchema pow_number_schema = {"pow_number", "pow_number(self: Tensor, exponent: Scalar) -> Tensor", pow_number_args, 2, 1, true, false, true, false};
+static constexpr OpSchema pow_number_schema = {"pow_number", "pow_number", "pow_number(self: Tensor, exponent: Scalar) -> Tensor", pow_number_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_number = make_op<TensorRef, const Tensor&, const Scalar&>(&pow_number_schema, pow_number_front, pow_number_autograd);
 
 // ---- pow_base ----
@@ -1347,15 +1323,14 @@ static TensorRef pow_base_autograd(Call c, const Scalar& self, const Tensor& exp
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo pow_base_args[] = {{"self", ArgType::kScalar, false, false}, {"exponent", ArgType::kTensor, false, false}};
-static constexpr OpSchema pow_base_schema = {"pow_base", "pow_base(self: Scalar, exponent: Tensor) -> Tensor", pow_base_args, 2, 1, true, false, false, false};
+static constexpr ArgInfo pow_base_args[] = {{"self", ArgType::kScalar, false, false}, {"exponent", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema pow_base_schema = {"pow_base", "pow_base", "pow_base(self: Scalar, exponent: Tensor) -> Tensor", pow_base_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Scalar&, const Tensor&)> op_pow_base = make_op<TensorRef, const Scalar&, const Tensor&>(&pow_base_schema, pow_base_front, pow_base_autograd);
 static void pow_base_into_autograd(Call c, const Scalar& self, const Tensor& exponent, Tensor& dst) {
   if (needs_grad(exponent) || needs_grad(dst)) fail_into_grad();
   redispatch(op_pow_base_into, c.keys & kBelowAutograd, self, exponent, dst);
 }
-static constexpr ArgInfo pow_base_into_args[] = {{"self", ArgType::kScalar, false, false}, {"exponent", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema pow_base_into_schema = {"pow_base_into", "pow_base(self: Scalar, exponent: Tensor) -> Tensor", pow_base_into_args, 3, 0, true, false, false, false};
+static constexpr OpSchema pow_base_into_schema = {"pow_base_into", "pow_base_into", "pow_base(self: Scalar, exponent: Tensor) -> Tensor", pow_base_args, 3, 0, true, false, false, false};
 constinit Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into = make_op<void, const Scalar&, const Tensor&, Tensor&>(&pow_base_into_schema, pow_base_into_front, pow_base_into_autograd);
 
 // ---- maximum ----
@@ -1400,15 +1375,14 @@ static TensorRef maximum_autograd(Call c, const Tensor& self, const Tensor& othe
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo maximum_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema maximum_schema = {"maximum", "maximum(self: Tensor, other: Tensor) -> Tensor", maximum_args, 2, 1, true, false, false, false};
+static constexpr ArgInfo maximum_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema maximum_schema = {"maximum", "maximum", "maximum(self: Tensor, other: Tensor) -> Tensor", maximum_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_maximum = make_op<TensorRef, const Tensor&, const Tensor&>(&maximum_schema, maximum_front, maximum_autograd);
 static void maximum_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_maximum_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo maximum_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema maximum_into_schema = {"maximum_into", "maximum(self: Tensor, other: Tensor) -> Tensor", maximum_into_args, 3, 0, true, false, false, false};
+static constexpr OpSchema maximum_into_schema = {"maximum_into", "maximum_into", "maximum(self: Tensor, other: Tensor) -> Tensor", maximum_args, 3, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_maximum_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&maximum_into_schema, maximum_into_front, maximum_into_autograd);
 
 // ---- minimum ----
@@ -1453,15 +1427,14 @@ static TensorRef minimum_autograd(Call c, const Tensor& self, const Tensor& othe
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo minimum_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema minimum_schema = {"minimum", "minimum(self: Tensor, other: Tensor) -> Tensor", minimum_args, 2, 1, true, false, false, false};
+static constexpr ArgInfo minimum_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema minimum_schema = {"minimum", "minimum", "minimum(self: Tensor, other: Tensor) -> Tensor", minimum_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_minimum = make_op<TensorRef, const Tensor&, const Tensor&>(&minimum_schema, minimum_front, minimum_autograd);
 static void minimum_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_minimum_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo minimum_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema minimum_into_schema = {"minimum_into", "minimum(self: Tensor, other: Tensor) -> Tensor", minimum_into_args, 3, 0, true, false, false, false};
+static constexpr OpSchema minimum_into_schema = {"minimum_into", "minimum_into", "minimum(self: Tensor, other: Tensor) -> Tensor", minimum_args, 3, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_minimum_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&minimum_into_schema, minimum_into_front, minimum_into_autograd);
 
 // ---- where ----
@@ -1501,15 +1474,14 @@ static TensorRef where_autograd(Call c, const Tensor& condition, const Tensor& s
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo where_args[] = {{"condition", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema where_schema = {"where", "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor", where_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo where_args[] = {{"condition", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema where_schema = {"where", "where", "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor", where_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_where = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&where_schema, where_front, where_autograd);
 static void where_into_autograd(Call c, const Tensor& condition, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_where_into, c.keys & kBelowAutograd, condition, self, other, dst);
 }
-static constexpr ArgInfo where_into_args[] = {{"condition", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema where_into_schema = {"where_into", "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor", where_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema where_into_schema = {"where_into", "where_into", "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor", where_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_where_into = make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&where_into_schema, where_into_front, where_into_autograd);
 
 // ---- clamp ----
@@ -1546,8 +1518,8 @@ static TensorRef clamp_autograd(Call c, const Tensor& self, const Scalar* min, c
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo clamp_args[] = {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kOptScalar, false, true}, {"max", ArgType::kOptScalar, false, true}};
-static constexpr OpSchema clamp_schema = {"clamp", "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo clamp_args[] = {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kOptScalar, false, true}, {"max", ArgType::kOptScalar, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema clamp_schema = {"clamp", "clamp", "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Scalar*, const Scalar*)> op_clamp = make_op<TensorRef, const Tensor&, const Scalar*, const Scalar*>(&clamp_schema, clamp_front, clamp_autograd);
 static void clamp__autograd(Call c, Tensor& self, const Scalar* min, const Scalar* max) {
   const bool n0 = needs_grad(self);
@@ -1565,29 +1537,27 @@ static void clamp__autograd(Call c, Tensor& self, const Scalar* min, const Scala
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo clamp__args[] = {{"self", ArgType::kTensor, true, false}, {"min", ArgType::kOptScalar, false, true}, {"max", ArgType::kOptScalar, false, true}};
-static constexpr OpSchema clamp__schema = {"clamp_", "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp__args, 3, 0, true, false, false, false};
+static constexpr OpSchema clamp__schema = {"clamp_", "clamp_", "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp__args, 3, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Scalar*, const Scalar*)> op_clamp_ = make_op<void, Tensor&, const Scalar*, const Scalar*>(&clamp__schema, clamp__front, clamp__autograd);
 static void clamp_into_autograd(Call c, const Tensor& self, const Scalar* min, const Scalar* max, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clamp_into, c.keys & kBelowAutograd, self, min, max, dst);
 }
-static constexpr ArgInfo clamp_into_args[] = {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kOptScalar, false, true}, {"max", ArgType::kOptScalar, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clamp_into_schema = {"clamp_into", "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema clamp_into_schema = {"clamp_into", "clamp_into", "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Scalar*, const Scalar*, Tensor&)> op_clamp_into = make_op<void, const Tensor&, const Scalar*, const Scalar*, Tensor&>(&clamp_into_schema, clamp_into_front, clamp_into_autograd);
 
 // ---- clamp_tensor ----
-static constexpr ArgInfo clamp_tensor_args[] = {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kOptTensor, false, true}, {"max", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema clamp_tensor_schema = {"clamp_tensor", "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor", clamp_tensor_args, 3, 1, false, false, false, true};
+static constexpr ArgInfo clamp_tensor_args[] = {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kOptTensor, false, true}, {"max", ArgType::kOptTensor, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema clamp_tensor_schema = {"clamp_tensor", "clamp_tensor", "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor", clamp_tensor_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor = make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*>(&clamp_tensor_schema, front::clamp_tensor, nullptr);
 static constexpr ArgInfo clamp_tensor__args[] = {{"self", ArgType::kTensor, true, false}, {"min", ArgType::kOptTensor, false, true}, {"max", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema clamp_tensor__schema = {"clamp_tensor_", "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor", clamp_tensor__args, 3, 0, false, false, false, true};
+static constexpr OpSchema clamp_tensor__schema = {"clamp_tensor_", "clamp_tensor_", "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor", clamp_tensor__args, 3, 0, false, false, false, true};
 constinit Op<void(Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor_ = make_op<void, Tensor&, const Tensor*, const Tensor*>(&clamp_tensor__schema, clamp_tensor__front, nullptr);
 static void clamp_tensor_into_autograd(Call c, const Tensor& self, const Tensor* min, const Tensor* max, Tensor& dst) {
   if (needs_grad(self) || needs_grad(min) || needs_grad(max) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clamp_tensor_into, c.keys & kBelowAutograd, self, min, max, dst);
 }
-static constexpr ArgInfo clamp_tensor_into_args[] = {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kOptTensor, false, true}, {"max", ArgType::kOptTensor, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clamp_tensor_into_schema = {"clamp_tensor_into", "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor", clamp_tensor_into_args, 4, 0, false, false, false, true};
+static constexpr OpSchema clamp_tensor_into_schema = {"clamp_tensor_into", "clamp_tensor_into", "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor", clamp_tensor_args, 4, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Tensor*, const Tensor*, Tensor&)> op_clamp_tensor_into = make_op<void, const Tensor&, const Tensor*, const Tensor*, Tensor&>(&clamp_tensor_into_schema, clamp_tensor_into_front, clamp_tensor_into_autograd);
 
 // ---- masked_fill ----
@@ -1620,7 +1590,7 @@ static TensorRef masked_fill_autograd(Call c, const Tensor& self, const Tensor& 
   return out;
 }
 static constexpr ArgInfo masked_fill_args[] = {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema masked_fill_schema = {"masked_fill", "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor", masked_fill_args, 3, 1, true, false, false, false};
+static constexpr OpSchema masked_fill_schema = {"masked_fill", "masked_fill", "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor", masked_fill_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_masked_fill = make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&masked_fill_schema, masked_fill_front, masked_fill_autograd);
 static void masked_fill__autograd(Call c, Tensor& self, const Tensor& mask, const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -1637,15 +1607,15 @@ static void masked_fill__autograd(Call c, Tensor& self, const Tensor& mask, cons
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo masked_fill__args[] = {{"self", ArgType::kTensor, true, false}, {"mask", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema masked_fill__schema = {"masked_fill_", "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor", masked_fill__args, 3, 0, true, false, false, false};
+static constexpr OpSchema masked_fill__schema = {"masked_fill_", "masked_fill_", "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor", masked_fill__args, 3, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_masked_fill_ = make_op<void, Tensor&, const Tensor&, const Scalar&>(&masked_fill__schema, masked_fill__front, masked_fill__autograd);
 
 // ---- masked_fill_tensor ----
 static constexpr ArgInfo masked_fill_tensor_args[] = {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema masked_fill_tensor_schema = {"masked_fill_tensor", "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor", masked_fill_tensor_args, 3, 1, false, false, false, true};
+static constexpr OpSchema masked_fill_tensor_schema = {"masked_fill_tensor", "masked_fill", "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor", masked_fill_tensor_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor_schema, front::masked_fill_tensor, nullptr);
 static constexpr ArgInfo masked_fill_tensor__args[] = {{"self", ArgType::kTensor, true, false}, {"mask", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema masked_fill_tensor__schema = {"masked_fill_tensor_", "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor", masked_fill_tensor__args, 3, 0, false, false, false, true};
+static constexpr OpSchema masked_fill_tensor__schema = {"masked_fill_tensor_", "masked_fill_", "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor", masked_fill_tensor__args, 3, 0, false, false, false, true};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor_ = make_op<void, Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor__schema, masked_fill_tensor__front, nullptr);
 
 }  // namespace TT_NS

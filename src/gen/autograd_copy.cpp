@@ -39,7 +39,7 @@ static void copy__autograd(Call c, Tensor& self, const Tensor& src) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo copy__args[] = {{"self", ArgType::kTensor, true, false}, {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema copy__schema = {"copy_", "copy_(self: Tensor!, src: Tensor) -> ()", copy__args, 2, 0, true, false, false, false};
+static constexpr OpSchema copy__schema = {"copy_", "copy_", "copy_(self: Tensor!, src: Tensor) -> ()", copy__args, 2, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&)> op_copy_ = make_op<void, Tensor&, const Tensor&>(&copy__schema, front::copy_, copy__autograd);
 
 // ---- clone ----
@@ -66,8 +66,8 @@ static TensorRef clone_autograd(Call c, const Tensor& self, int64_t memory_forma
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, false, false}, {"memory_format", ArgType::kMemoryFormat, false, true, {ArgDefault::kInt, 0, 2}}};
-static constexpr OpSchema clone_schema = {"clone", "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor", clone_args, 2, 1, true, false, false, false};
+static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, false, false}, {"memory_format", ArgType::kMemoryFormat, false, true, ArgDefault::kInt, {.i = 2}}};
+static constexpr OpSchema clone_schema = {"clone", "clone", "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor", clone_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_clone = make_op<TensorRef, const Tensor&, int64_t>(&clone_schema, front::clone, clone_autograd);
 
 // ---- to_dtype ----
@@ -97,7 +97,7 @@ static TensorRef to_dtype_autograd(Call c, const Tensor& self, Dtype dtype) {
   return out;
 }
 static constexpr ArgInfo to_dtype_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, false}};
-static constexpr OpSchema to_dtype_schema = {"to_dtype", "to_dtype(self: Tensor, dtype: DType) -> Tensor", to_dtype_args, 2, 1, true, false, true, false};
+static constexpr OpSchema to_dtype_schema = {"to_dtype", "to_dtype", "to_dtype(self: Tensor, dtype: DType) -> Tensor", to_dtype_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_to_dtype = make_op<TensorRef, const Tensor&, Dtype>(&to_dtype_schema, front::to_dtype, to_dtype_autograd);
 
 // ---- to_device ----
@@ -127,22 +127,22 @@ static TensorRef to_device_autograd(Call c, const Tensor& self, Device device) {
   return out;
 }
 static constexpr ArgInfo to_device_args[] = {{"self", ArgType::kTensor, false, false}, {"device", ArgType::kDevice, false, false}};
-static constexpr OpSchema to_device_schema = {"to_device", "to_device(self: Tensor, device: Device) -> Tensor", to_device_args, 2, 1, true, false, true, true};
+static constexpr OpSchema to_device_schema = {"to_device", "to_device", "to_device(self: Tensor, device: Device) -> Tensor", to_device_args, 2, 1, true, false, true, true};
 constinit Op<TensorRef(const Tensor&, Device)> op_to_device = make_op<TensorRef, const Tensor&, Device>(&to_device_schema, front::to_device, to_device_autograd);
 
 // ---- to ----
-static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"copy", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"memory_format", ArgType::kMemoryFormat, false, true, {ArgDefault::kInt, 0, 2}}};
-static constexpr OpSchema to_schema = {"to", "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, memory_format: MemoryFormat = preserve) -> Tensor", to_args, 5, 1, false, false, false, true};
+static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"copy", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"memory_format", ArgType::kMemoryFormat, false, true, ArgDefault::kInt, {.i = 2}}};
+static constexpr OpSchema to_schema = {"to", "to", "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, memory_format: MemoryFormat = preserve) -> Tensor", to_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, bool, int64_t>(&to_schema, front::to, nullptr);
 
 // ---- contiguous ----
 static constexpr ArgInfo contiguous_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema contiguous_schema = {"contiguous", "contiguous(self: Tensor) -> Tensor", contiguous_args, 1, 1, false, false, false, true};
+static constexpr OpSchema contiguous_schema = {"contiguous", "contiguous", "contiguous(self: Tensor) -> Tensor", contiguous_args, 1, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&)> op_contiguous = make_op<TensorRef, const Tensor&>(&contiguous_schema, front::contiguous, nullptr);
 
 // ---- real ----
 static constexpr ArgInfo real_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema real_schema = {"real", "real(self: Tensor) -> Tensor", real_args, 1, 1, false, false, true, true};
+static constexpr OpSchema real_schema = {"real", "real", "real(self: Tensor) -> Tensor", real_args, 1, 1, false, false, true, true};
 constinit Op<TensorRef(const Tensor&)> op_real = make_op<TensorRef, const Tensor&>(&real_schema, front::real, nullptr);
 
 // ---- view_as_real ----
@@ -170,7 +170,7 @@ static TensorRef view_as_real_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo view_as_real_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema view_as_real_schema = {"view_as_real", "view_as_real(self: Tensor) -> Tensor", view_as_real_args, 1, 1, true, false, true, true};
+static constexpr OpSchema view_as_real_schema = {"view_as_real", "view_as_real", "view_as_real(self: Tensor) -> Tensor", view_as_real_args, 1, 1, true, false, true, true};
 constinit Op<TensorRef(const Tensor&)> op_view_as_real = make_op<TensorRef, const Tensor&>(&view_as_real_schema, front::view_as_real, view_as_real_autograd);
 
 // ---- view_as_complex ----
@@ -198,7 +198,7 @@ static TensorRef view_as_complex_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo view_as_complex_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema view_as_complex_schema = {"view_as_complex", "view_as_complex(self: Tensor) -> Tensor", view_as_complex_args, 1, 1, true, false, true, true};
+static constexpr OpSchema view_as_complex_schema = {"view_as_complex", "view_as_complex", "view_as_complex(self: Tensor) -> Tensor", view_as_complex_args, 1, 1, true, false, true, true};
 constinit Op<TensorRef(const Tensor&)> op_view_as_complex = make_op<TensorRef, const Tensor&>(&view_as_complex_schema, front::view_as_complex, view_as_complex_autograd);
 
 // ---- zero_ ----
@@ -226,7 +226,7 @@ static void zero__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo zero__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema zero__schema = {"zero_", "zero_(self: Tensor!) -> ()", zero__args, 1, 0, true, false, false, false};
+static constexpr OpSchema zero__schema = {"zero_", "zero_", "zero_(self: Tensor!) -> ()", zero__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_zero_ = make_op<void, Tensor&>(&zero__schema, front::zero_, zero__autograd);
 
 // ---- fill_ ----
@@ -254,7 +254,7 @@ static void fill__autograd(Call c, Tensor& self, const Scalar& value) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo fill__args[] = {{"self", ArgType::kTensor, true, false}, {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema fill__schema = {"fill_", "fill_(self: Tensor!, value: Scalar) -> ()", fill__args, 2, 0, true, false, false, false};
+static constexpr OpSchema fill__schema = {"fill_", "fill_", "fill_(self: Tensor!, value: Scalar) -> ()", fill__args, 2, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Scalar&)> op_fill_ = make_op<void, Tensor&, const Scalar&>(&fill__schema, front::fill_, fill__autograd);
 
 // ---- restride ----
@@ -282,7 +282,7 @@ static TensorRef restride_autograd(Call c, const Tensor& self, Ints stride) {
   return out;
 }
 static constexpr ArgInfo restride_args[] = {{"self", ArgType::kTensor, false, false}, {"stride", ArgType::kSize, false, false}};
-static constexpr OpSchema restride_schema = {"restride", "restride(self: Tensor, stride: Size) -> Tensor", restride_args, 2, 1, true, false, true, false};
+static constexpr OpSchema restride_schema = {"restride", "restride", "restride(self: Tensor, stride: Size) -> Tensor", restride_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, Ints)> op_restride = make_op<TensorRef, const Tensor&, Ints>(&restride_schema, front::restride, restride_autograd);
 
 }  // namespace TT_NS

@@ -42,15 +42,14 @@ static TensorRef gather_autograd(Call c, const Tensor& self, int64_t dim, const 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo gather_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}};
-static constexpr OpSchema gather_schema = {"gather", "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo gather_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema gather_schema = {"gather", "gather", "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather = make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&gather_schema, front::gather, gather_autograd);
 static void gather_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_gather_into, c.keys & kBelowAutograd, self, dim, index, dst);
 }
-static constexpr ArgInfo gather_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema gather_into_schema = {"gather_into", "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema gather_into_schema = {"gather_into", "gather_into", "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into = make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&gather_into_schema, gather_into_front, gather_into_autograd);
 
 // ---- scatter_add ----
@@ -94,7 +93,7 @@ static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, c
   return out;
 }
 static constexpr ArgInfo scatter_add_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema scatter_add_schema = {"scatter_add", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add_args, 4, 1, true, false, false, false};
+static constexpr OpSchema scatter_add_schema = {"scatter_add", "scatter_add", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add_args, 4, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add_schema, front::scatter_add, scatter_add_autograd);
 static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   const bool n0 = needs_grad(self);
@@ -115,7 +114,7 @@ static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tenso
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo scatter_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema scatter_add__schema = {"scatter_add_", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add__args, 4, 0, true, false, false, false};
+static constexpr OpSchema scatter_add__schema = {"scatter_add_", "scatter_add_", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add__args, 4, 0, true, false, false, false};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add__schema, scatter_add__front, scatter_add__autograd);
 
 // ---- index_select ----
@@ -152,15 +151,14 @@ static TensorRef index_select_autograd(Call c, const Tensor& self, int64_t dim, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo index_select_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_select_schema = {"index_select", "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo index_select_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema index_select_schema = {"index_select", "index_select", "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select = make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&index_select_schema, front::index_select, index_select_autograd);
 static void index_select_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_index_select_into, c.keys & kBelowAutograd, self, dim, index, dst);
 }
-static constexpr ArgInfo index_select_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema index_select_into_schema = {"index_select_into", "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema index_select_into_schema = {"index_select_into", "index_select_into", "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_index_select_into = make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&index_select_into_schema, index_select_into_front, index_select_into_autograd);
 
 // ---- index_add ----
@@ -204,8 +202,8 @@ static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, con
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo index_add_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema index_add_schema = {"index_add", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add_args, 5, 1, true, false, false, false};
+static constexpr ArgInfo index_add_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema index_add_schema = {"index_add", "index_add", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add_args, 5, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&>(&index_add_schema, front::index_add, index_add_autograd);
 static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -225,15 +223,14 @@ static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor&
   redispatch(op_index_add_, c.keys & kBelowAutograd, self, dim, index, source, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo index_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema index_add__schema = {"index_add_", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add__args, 5, 0, true, false, false, false};
+static constexpr ArgInfo index_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema index_add__schema = {"index_add_", "index_add_", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add__args, 5, 0, true, false, false, false};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&>(&index_add__schema, index_add__front, index_add__autograd);
 static void index_add_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, Tensor& dst) {
   if (needs_grad(self) || needs_grad(source) || needs_grad(dst)) fail_into_grad();
   redispatch(op_index_add_into, c.keys & kBelowAutograd, self, dim, index, source, alpha, dst);
 }
-static constexpr ArgInfo index_add_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema index_add_into_schema = {"index_add_into", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add_into_args, 6, 0, true, false, false, false};
+static constexpr OpSchema index_add_into_schema = {"index_add_into", "index_add_into", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add_args, 6, 0, true, false, false, false};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_index_add_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&index_add_into_schema, index_add_into_front, index_add_into_autograd);
 
 // ---- index ----
@@ -269,7 +266,7 @@ static TensorRef index_autograd(Call c, const Tensor& self, TensorSpan indices) 
   return out;
 }
 static constexpr ArgInfo index_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kOptTensorList, false, false}};
-static constexpr OpSchema index_schema = {"index", "index(self: Tensor, indices: Tensor?[]) -> Tensor", index_args, 2, 1, true, false, true, false};
+static constexpr OpSchema index_schema = {"index", "index", "index(self: Tensor, indices: Tensor?[]) -> Tensor", index_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, TensorSpan)> op_index = make_op<TensorRef, const Tensor&, TensorSpan>(&index_schema, front::index, index_autograd);
 
 // ---- index_put ----
@@ -314,8 +311,8 @@ static TensorRef index_put_autograd(Call c, const Tensor& self, TensorSpan indic
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo index_put_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema index_put_schema = {"index_put", "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor", index_put_args, 4, 1, true, false, false, false};
+static constexpr ArgInfo index_put_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema index_put_schema = {"index_put", "index_put", "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor", index_put_args, 4, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put = make_op<TensorRef, const Tensor&, TensorSpan, const Tensor&, bool>(&index_put_schema, front::index_put, index_put_autograd);
 static void index_put__autograd(Call c, Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate) {
   const bool n0 = needs_grad(self);
@@ -334,8 +331,8 @@ static void index_put__autograd(Call c, Tensor& self, TensorSpan indices, const 
   redispatch(op_index_put_, c.keys & kBelowAutograd, self, indices, values, accumulate);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo index_put__args[] = {{"self", ArgType::kTensor, true, false}, {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema index_put__schema = {"index_put_", "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor", index_put__args, 4, 0, true, false, false, false};
+static constexpr ArgInfo index_put__args[] = {{"self", ArgType::kTensor, true, false}, {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema index_put__schema = {"index_put_", "index_put_", "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor", index_put__args, 4, 0, true, false, false, false};
 constinit Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_ = make_op<void, Tensor&, TensorSpan, const Tensor&, bool>(&index_put__schema, index_put__front, index_put__autograd);
 
 // ---- embedding ----
@@ -373,7 +370,7 @@ static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& 
   return out;
 }
 static constexpr ArgInfo embedding_args[] = {{"weight", ArgType::kTensor, false, false}, {"indices", ArgType::kTensor, false, false}, {"padding_idx", ArgType::kOptInt, false, true}};
-static constexpr OpSchema embedding_schema = {"embedding", "embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None) -> Tensor", embedding_args, 3, 1, true, false, false, false};
+static constexpr OpSchema embedding_schema = {"embedding", "embedding", "embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None) -> Tensor", embedding_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding = make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&embedding_schema, front::embedding, embedding_autograd);
 
 // ---- scale_gradient ----
@@ -406,37 +403,35 @@ static TensorRef scale_gradient_autograd(Call c, const Tensor& self, const Tenso
   return out;
 }
 static constexpr ArgInfo scale_gradient_args[] = {{"self", ArgType::kTensor, false, false}, {"factor", ArgType::kTensor, false, false}};
-static constexpr OpSchema scale_gradient_schema = {"scale_gradient", "scale_gradient(self: Tensor, factor: Tensor) -> Tensor", scale_gradient_args, 2, 1, true, false, true, false};
+static constexpr OpSchema scale_gradient_schema = {"scale_gradient", "scale_gradient", "scale_gradient(self: Tensor, factor: Tensor) -> Tensor", scale_gradient_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_scale_gradient = make_op<TensorRef, const Tensor&, const Tensor&>(&scale_gradient_schema, front::scale_gradient, scale_gradient_autograd);
 
 // ---- scatter ----
-static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema scatter_schema = {"scatter", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_args, 5, 1, false, false, false, true};
+static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema scatter_schema = {"scatter", "scatter", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter_schema, front::scatter, nullptr);
-static constexpr ArgInfo scatter__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema scatter__schema = {"scatter_", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter__args, 5, 0, false, false, false, true};
+static constexpr ArgInfo scatter__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema scatter__schema = {"scatter_", "scatter_", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter__args, 5, 0, false, false, false, true};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter__schema, scatter__front, nullptr);
 static void scatter_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce, Tensor& dst) {
   if (needs_grad(self) || needs_grad(index) || needs_grad(src) || needs_grad(dst)) fail_into_grad();
   redispatch(op_scatter_into, c.keys & kBelowAutograd, self, dim, index, src, reduce, dst);
 }
-static constexpr ArgInfo scatter_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema scatter_into_schema = {"scatter_into", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_into_args, 6, 0, false, false, false, true};
+static constexpr OpSchema scatter_into_schema = {"scatter_into", "scatter_into", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_args, 6, 0, false, false, false, true};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, Tensor&)> op_scatter_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, Tensor&>(&scatter_into_schema, scatter_into_front, scatter_into_autograd);
 
 // ---- scatter_value ----
-static constexpr ArgInfo scatter_value_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema scatter_value_schema = {"scatter_value", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value_args, 5, 1, false, false, false, true};
+static constexpr ArgInfo scatter_value_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema scatter_value_schema = {"scatter_value", "scatter", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value_schema, front::scatter_value, nullptr);
-static constexpr ArgInfo scatter_value__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema scatter_value__schema = {"scatter_value_", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value__args, 5, 0, false, false, false, true};
+static constexpr ArgInfo scatter_value__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema scatter_value__schema = {"scatter_value_", "scatter_", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value__args, 5, 0, false, false, false, true};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value_ = make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value__schema, scatter_value__front, nullptr);
 static void scatter_value_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce, Tensor& dst) {
   if (needs_grad(self) || needs_grad(index) || needs_grad(dst)) fail_into_grad();
   redispatch(op_scatter_value_into, c.keys & kBelowAutograd, self, dim, index, value, reduce, dst);
 }
-static constexpr ArgInfo scatter_value_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema scatter_value_into_schema = {"scatter_value_into", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value_into_args, 6, 0, false, false, false, true};
+static constexpr OpSchema scatter_value_into_schema = {"scatter_value_into", "scatter_into", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value_args, 6, 0, false, false, false, true};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t, Tensor&)> op_scatter_value_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t, Tensor&>(&scatter_value_into_schema, scatter_value_into_front, scatter_value_into_autograd);
 
 // ---- scatter_put ----
@@ -483,7 +478,7 @@ static TensorRef scatter_put_autograd(Call c, const Tensor& self, int64_t dim, c
   return out;
 }
 static constexpr ArgInfo scatter_put_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema scatter_put_schema = {"scatter_put", "scatter_put(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_put_args, 4, 1, true, false, true, false};
+static constexpr OpSchema scatter_put_schema = {"scatter_put", "scatter_put", "scatter_put(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_put_args, 4, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_put = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_put_schema, front::scatter_put, scatter_put_autograd);
 
 // ---- scatter_fill ----
@@ -519,7 +514,7 @@ static TensorRef scatter_fill_autograd(Call c, const Tensor& self, int64_t dim, 
   return out;
 }
 static constexpr ArgInfo scatter_fill_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema scatter_fill_schema = {"scatter_fill", "scatter_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", scatter_fill_args, 4, 1, true, false, true, false};
+static constexpr OpSchema scatter_fill_schema = {"scatter_fill", "scatter_fill", "scatter_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", scatter_fill_args, 4, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_scatter_fill = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&scatter_fill_schema, front::scatter_fill, scatter_fill_autograd);
 
 // ---- index_copy ----
@@ -563,8 +558,8 @@ static TensorRef index_copy_autograd(Call c, const Tensor& self, int64_t dim, co
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo index_copy_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_copy_schema = {"index_copy", "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy_args, 4, 1, true, false, false, false};
+static constexpr ArgInfo index_copy_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema index_copy_schema = {"index_copy", "index_copy", "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy_args, 4, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy_schema, front::index_copy, index_copy_autograd);
 static void index_copy__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   const bool n0 = needs_grad(self);
@@ -584,14 +579,13 @@ static void index_copy__autograd(Call c, Tensor& self, int64_t dim, const Tensor
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo index_copy__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_copy__schema = {"index_copy_", "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy__args, 4, 0, true, false, false, false};
+static constexpr OpSchema index_copy__schema = {"index_copy_", "index_copy_", "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy__args, 4, 0, true, false, false, false};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy__schema, index_copy__front, index_copy__autograd);
 static void index_copy_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Tensor& dst) {
   if (needs_grad(self) || needs_grad(source) || needs_grad(dst)) fail_into_grad();
   redispatch(op_index_copy_into, c.keys & kBelowAutograd, self, dim, index, source, dst);
 }
-static constexpr ArgInfo index_copy_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema index_copy_into_schema = {"index_copy_into", "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy_into_args, 5, 0, true, false, false, false};
+static constexpr OpSchema index_copy_into_schema = {"index_copy_into", "index_copy_into", "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy_args, 5, 0, true, false, false, false};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, Tensor&)> op_index_copy_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Tensor&, Tensor&>(&index_copy_into_schema, index_copy_into_front, index_copy_into_autograd);
 
 // ---- index_fill ----
@@ -627,7 +621,7 @@ static TensorRef index_fill_autograd(Call c, const Tensor& self, int64_t dim, co
   return out;
 }
 static constexpr ArgInfo index_fill_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema index_fill_schema = {"index_fill", "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", index_fill_args, 4, 1, true, false, false, false};
+static constexpr OpSchema index_fill_schema = {"index_fill", "index_fill", "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", index_fill_args, 4, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill_schema, front::index_fill, index_fill_autograd);
 static void index_fill__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -645,86 +639,81 @@ static void index_fill__autograd(Call c, Tensor& self, int64_t dim, const Tensor
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo index_fill__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema index_fill__schema = {"index_fill_", "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", index_fill__args, 4, 0, true, false, false, false};
+static constexpr OpSchema index_fill__schema = {"index_fill_", "index_fill_", "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", index_fill__args, 4, 0, true, false, false, false};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill_ = make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill__schema, index_fill__front, index_fill__autograd);
 
 // ---- index_fill_tensor ----
 static constexpr ArgInfo index_fill_tensor_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_fill_tensor_schema = {"index_fill_tensor", "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor", index_fill_tensor_args, 4, 1, false, false, false, true};
+static constexpr OpSchema index_fill_tensor_schema = {"index_fill_tensor", "index_fill", "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor", index_fill_tensor_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_fill_tensor_schema, front::index_fill_tensor, nullptr);
 static constexpr ArgInfo index_fill_tensor__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_fill_tensor__schema = {"index_fill_tensor_", "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor", index_fill_tensor__args, 4, 0, false, false, false, true};
+static constexpr OpSchema index_fill_tensor__schema = {"index_fill_tensor_", "index_fill_", "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor", index_fill_tensor__args, 4, 0, false, false, false, true};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_fill_tensor__schema, index_fill_tensor__front, nullptr);
 
 // ---- take_along_dim ----
-static constexpr ArgInfo take_along_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}};
-static constexpr OpSchema take_along_dim_schema = {"take_along_dim", "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor", take_along_dim_args, 3, 1, false, false, false, true};
+static constexpr ArgInfo take_along_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema take_along_dim_schema = {"take_along_dim", "take_along_dim", "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor", take_along_dim_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_take_along_dim = make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&take_along_dim_schema, front::take_along_dim, nullptr);
 static void take_along_dim_into_autograd(Call c, const Tensor& self, const Tensor& indices, Opt<int64_t> dim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(indices) || needs_grad(dst)) fail_into_grad();
   redispatch(op_take_along_dim_into, c.keys & kBelowAutograd, self, indices, dim, dst);
 }
-static constexpr ArgInfo take_along_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema take_along_dim_into_schema = {"take_along_dim_into", "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor", take_along_dim_into_args, 4, 0, false, false, false, true};
+static constexpr OpSchema take_along_dim_into_schema = {"take_along_dim_into", "take_along_dim_into", "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor", take_along_dim_args, 4, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_take_along_dim_into = make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&take_along_dim_into_schema, take_along_dim_into_front, take_along_dim_into_autograd);
 
 // ---- masked_select ----
-static constexpr ArgInfo masked_select_args[] = {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false}};
-static constexpr OpSchema masked_select_schema = {"masked_select", "masked_select(self: Tensor, mask: Tensor) -> Tensor", masked_select_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo masked_select_args[] = {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema masked_select_schema = {"masked_select", "masked_select", "masked_select(self: Tensor, mask: Tensor) -> Tensor", masked_select_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_masked_select = make_op<TensorRef, const Tensor&, const Tensor&>(&masked_select_schema, front::masked_select, nullptr);
 static void masked_select_into_autograd(Call c, const Tensor& self, const Tensor& mask, Tensor& dst) {
   if (needs_grad(self) || needs_grad(mask) || needs_grad(dst)) fail_into_grad();
   redispatch(op_masked_select_into, c.keys & kBelowAutograd, self, mask, dst);
 }
-static constexpr ArgInfo masked_select_into_args[] = {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema masked_select_into_schema = {"masked_select_into", "masked_select(self: Tensor, mask: Tensor) -> Tensor", masked_select_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema masked_select_into_schema = {"masked_select_into", "masked_select_into", "masked_select(self: Tensor, mask: Tensor) -> Tensor", masked_select_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_masked_select_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&masked_select_into_schema, masked_select_into_front, masked_select_into_autograd);
 
 // ---- nonzero ----
-static constexpr ArgInfo nonzero_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema nonzero_schema = {"nonzero", "nonzero(self: Tensor) -> IndexTensor", nonzero_args, 1, 1, false, false, false, false};
+static constexpr ArgInfo nonzero_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema nonzero_schema = {"nonzero", "nonzero", "nonzero(self: Tensor) -> IndexTensor", nonzero_args, 1, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_nonzero = make_op<TensorRef, const Tensor&>(&nonzero_schema, front::nonzero, nullptr);
 static void nonzero_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_nonzero_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo nonzero_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nonzero_into_schema = {"nonzero_into", "nonzero(self: Tensor) -> IndexTensor", nonzero_into_args, 2, 0, false, false, false, false};
+static constexpr OpSchema nonzero_into_schema = {"nonzero_into", "nonzero_into", "nonzero(self: Tensor) -> IndexTensor", nonzero_args, 2, 0, false, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_nonzero_into = make_op<void, const Tensor&, Tensor&>(&nonzero_into_schema, nonzero_into_front, nonzero_into_autograd);
 
 // ---- one_hot ----
-static constexpr ArgInfo one_hot_args[] = {{"self", ArgType::kTensor, false, false}, {"num_classes", ArgType::kInt, false, true, {ArgDefault::kInt, 0, -1}}};
-static constexpr OpSchema one_hot_schema = {"one_hot", "one_hot(self: Tensor, num_classes: Int = -1) -> IndexTensor", one_hot_args, 2, 1, false, false, false, false};
+static constexpr ArgInfo one_hot_args[] = {{"self", ArgType::kTensor, false, false}, {"num_classes", ArgType::kInt, false, true, ArgDefault::kInt, {.i = -1}}};
+static constexpr OpSchema one_hot_schema = {"one_hot", "one_hot", "one_hot(self: Tensor, num_classes: Int = -1) -> IndexTensor", one_hot_args, 2, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_one_hot = make_op<TensorRef, const Tensor&, int64_t>(&one_hot_schema, front::one_hot, nullptr);
 
 // ---- tril ----
-static constexpr ArgInfo tril_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema tril_schema = {"tril", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo tril_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema tril_schema = {"tril", "tril", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_tril = make_op<TensorRef, const Tensor&, int64_t>(&tril_schema, front::tril, nullptr);
-static constexpr ArgInfo tril__args[] = {{"self", ArgType::kTensor, true, false}, {"diagonal", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema tril__schema = {"tril_", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril__args, 2, 0, false, false, false, true};
+static constexpr ArgInfo tril__args[] = {{"self", ArgType::kTensor, true, false}, {"diagonal", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema tril__schema = {"tril_", "tril_", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril__args, 2, 0, false, false, false, true};
 constinit Op<void(Tensor&, int64_t)> op_tril_ = make_op<void, Tensor&, int64_t>(&tril__schema, tril__front, nullptr);
 static void tril_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_tril_into, c.keys & kBelowAutograd, self, diagonal, dst);
 }
-static constexpr ArgInfo tril_into_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema tril_into_schema = {"tril_into", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema tril_into_schema = {"tril_into", "tril_into", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_tril_into = make_op<void, const Tensor&, int64_t, Tensor&>(&tril_into_schema, tril_into_front, tril_into_autograd);
 
 // ---- triu ----
-static constexpr ArgInfo triu_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema triu_schema = {"triu", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo triu_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema triu_schema = {"triu", "triu", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_triu = make_op<TensorRef, const Tensor&, int64_t>(&triu_schema, front::triu, nullptr);
-static constexpr ArgInfo triu__args[] = {{"self", ArgType::kTensor, true, false}, {"diagonal", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema triu__schema = {"triu_", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu__args, 2, 0, false, false, false, true};
+static constexpr ArgInfo triu__args[] = {{"self", ArgType::kTensor, true, false}, {"diagonal", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema triu__schema = {"triu_", "triu_", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu__args, 2, 0, false, false, false, true};
 constinit Op<void(Tensor&, int64_t)> op_triu_ = make_op<void, Tensor&, int64_t>(&triu__schema, triu__front, nullptr);
 static void triu_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_triu_into, c.keys & kBelowAutograd, self, diagonal, dst);
 }
-static constexpr ArgInfo triu_into_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema triu_into_schema = {"triu_into", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema triu_into_schema = {"triu_into", "triu_into", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_triu_into = make_op<void, const Tensor&, int64_t, Tensor&>(&triu_into_schema, triu_into_front, triu_into_autograd);
 
 }  // namespace TT_NS

@@ -9,15 +9,14 @@
 namespace TT_NS {
 
 // ---- nuclear_norm ----
-static constexpr ArgInfo nuclear_norm_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema nuclear_norm_schema = {"nuclear_norm", "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", nuclear_norm_args, 3, 1, false, false, false, true};
+static constexpr ArgInfo nuclear_norm_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema nuclear_norm_schema = {"nuclear_norm", "nuclear_norm", "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", nuclear_norm_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm = make_op<TensorRef, const Tensor&, Ints, bool>(&nuclear_norm_schema, front::nuclear_norm, nullptr);
 static void nuclear_norm_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_nuclear_norm_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr ArgInfo nuclear_norm_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nuclear_norm_into_schema = {"nuclear_norm_into", "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", nuclear_norm_into_args, 4, 0, false, false, false, true};
+static constexpr OpSchema nuclear_norm_into_schema = {"nuclear_norm_into", "nuclear_norm_into", "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", nuclear_norm_args, 4, 0, false, false, false, true};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&nuclear_norm_into_schema, nuclear_norm_into_front, nuclear_norm_into_autograd);
 
 // ---- native_nuclear_norm ----
@@ -54,7 +53,7 @@ static TensorPair native_nuclear_norm_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo native_nuclear_norm_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema native_nuclear_norm_schema = {"native_nuclear_norm", "native_nuclear_norm(self: Tensor) -> (norm: Tensor, polar: Tensor)", native_nuclear_norm_args, 1, 2, true, false, true, false};
+static constexpr OpSchema native_nuclear_norm_schema = {"native_nuclear_norm", "native_nuclear_norm", "native_nuclear_norm(self: Tensor) -> (norm: Tensor, polar: Tensor)", native_nuclear_norm_args, 1, 2, true, false, true, false};
 constinit Op<TensorPair(const Tensor&)> op_native_nuclear_norm = make_op<TensorPair, const Tensor&>(&native_nuclear_norm_schema, front::native_nuclear_norm, native_nuclear_norm_autograd);
 
 // ---- svd ----
@@ -96,7 +95,7 @@ static TensorTriple svd_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo svd_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema svd_schema = {"svd", "svd(self: Tensor) -> (u: Tensor, s: Tensor, vh: Tensor)", svd_args, 1, 3, true, false, true, false};
+static constexpr OpSchema svd_schema = {"svd", "svd", "svd(self: Tensor) -> (u: Tensor, s: Tensor, vh: Tensor)", svd_args, 1, 3, true, false, true, false};
 constinit Op<TensorTriple(const Tensor&)> op_svd = make_op<TensorTriple, const Tensor&>(&svd_schema, front::svd, svd_autograd);
 
 }  // namespace TT_NS

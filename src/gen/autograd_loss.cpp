@@ -51,7 +51,7 @@ static TensorRef absolute_difference_autograd(Call c, const Tensor& self, const 
   return out;
 }
 static constexpr ArgInfo absolute_difference_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema absolute_difference_schema = {"absolute_difference", "absolute_difference(self: Tensor, other: Tensor) -> Tensor", absolute_difference_args, 2, 1, true, false, true, false};
+static constexpr OpSchema absolute_difference_schema = {"absolute_difference", "absolute_difference", "absolute_difference(self: Tensor, other: Tensor) -> Tensor", absolute_difference_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference = make_op<TensorRef, const Tensor&, const Tensor&>(&absolute_difference_schema, absolute_difference_front, absolute_difference_autograd);
 
 // ---- absolute_difference_backward ----
@@ -99,7 +99,7 @@ static TensorRef absolute_difference_backward_autograd(Call c, const Tensor& gra
   return out;
 }
 static constexpr ArgInfo absolute_difference_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema absolute_difference_backward_schema = {"absolute_difference_backward", "absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor", absolute_difference_backward_args, 3, 1, true, false, true, false};
+static constexpr OpSchema absolute_difference_backward_schema = {"absolute_difference_backward", "absolute_difference_backward", "absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor", absolute_difference_backward_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_absolute_difference_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&absolute_difference_backward_schema, absolute_difference_backward_front, absolute_difference_backward_autograd);
 
 // ---- squared_difference ----
@@ -145,7 +145,7 @@ static TensorRef squared_difference_autograd(Call c, const Tensor& self, const T
   return out;
 }
 static constexpr ArgInfo squared_difference_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema squared_difference_schema = {"squared_difference", "squared_difference(self: Tensor, other: Tensor) -> Tensor", squared_difference_args, 2, 1, true, false, true, false};
+static constexpr OpSchema squared_difference_schema = {"squared_difference", "squared_difference", "squared_difference(self: Tensor, other: Tensor) -> Tensor", squared_difference_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference = make_op<TensorRef, const Tensor&, const Tensor&>(&squared_difference_schema, squared_difference_front, squared_difference_autograd);
 
 // ---- smooth_difference ----
@@ -195,7 +195,7 @@ static TensorRef smooth_difference_autograd(Call c, const Tensor& self, const Te
   return out;
 }
 static constexpr ArgInfo smooth_difference_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}};
-static constexpr OpSchema smooth_difference_schema = {"smooth_difference", "smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor", smooth_difference_args, 3, 1, true, false, true, false};
+static constexpr OpSchema smooth_difference_schema = {"smooth_difference", "smooth_difference", "smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor", smooth_difference_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_smooth_difference = make_op<TensorRef, const Tensor&, const Tensor&, double>(&smooth_difference_schema, smooth_difference_front, smooth_difference_autograd);
 
 // ---- smooth_difference_backward ----
@@ -262,7 +262,7 @@ static TensorRef smooth_difference_backward_autograd(Call c, const Tensor& grad,
   return out;
 }
 static constexpr ArgInfo smooth_difference_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}};
-static constexpr OpSchema smooth_difference_backward_schema = {"smooth_difference_backward", "smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) -> Tensor", smooth_difference_backward_args, 4, 1, true, false, true, false};
+static constexpr OpSchema smooth_difference_backward_schema = {"smooth_difference_backward", "smooth_difference_backward", "smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) -> Tensor", smooth_difference_backward_args, 4, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double)> op_smooth_difference_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, double>(&smooth_difference_backward_schema, smooth_difference_backward_front, smooth_difference_backward_autograd);
 
 // ---- huber_difference ----
@@ -312,7 +312,7 @@ static TensorRef huber_difference_autograd(Call c, const Tensor& self, const Ten
   return out;
 }
 static constexpr ArgInfo huber_difference_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"delta", ArgType::kFloat, false, false}};
-static constexpr OpSchema huber_difference_schema = {"huber_difference", "huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor", huber_difference_args, 3, 1, true, false, true, false};
+static constexpr OpSchema huber_difference_schema = {"huber_difference", "huber_difference", "huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor", huber_difference_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_huber_difference = make_op<TensorRef, const Tensor&, const Tensor&, double>(&huber_difference_schema, huber_difference_front, huber_difference_autograd);
 
 // ---- huber_difference_backward ----
@@ -379,7 +379,7 @@ static TensorRef huber_difference_backward_autograd(Call c, const Tensor& grad, 
   return out;
 }
 static constexpr ArgInfo huber_difference_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"delta", ArgType::kFloat, false, false}};
-static constexpr OpSchema huber_difference_backward_schema = {"huber_difference_backward", "huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) -> Tensor", huber_difference_backward_args, 4, 1, true, false, true, false};
+static constexpr OpSchema huber_difference_backward_schema = {"huber_difference_backward", "huber_difference_backward", "huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) -> Tensor", huber_difference_backward_args, 4, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double)> op_huber_difference_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, double>(&huber_difference_backward_schema, huber_difference_backward_front, huber_difference_backward_autograd);
 
 // ---- bernoulli_entropy ----
@@ -423,7 +423,7 @@ static TensorRef bernoulli_entropy_autograd(Call c, const Tensor& self, const Te
   return out;
 }
 static constexpr ArgInfo bernoulli_entropy_args[] = {{"self", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}};
-static constexpr OpSchema bernoulli_entropy_schema = {"bernoulli_entropy", "bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor", bernoulli_entropy_args, 2, 1, true, false, true, false};
+static constexpr OpSchema bernoulli_entropy_schema = {"bernoulli_entropy", "bernoulli_entropy", "bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor", bernoulli_entropy_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bernoulli_entropy = make_op<TensorRef, const Tensor&, const Tensor&>(&bernoulli_entropy_schema, bernoulli_entropy_front, bernoulli_entropy_autograd);
 
 // ---- bernoulli_entropy_backward ----
@@ -483,42 +483,42 @@ static TensorRef bernoulli_entropy_backward_autograd(Call c, const Tensor& grad,
   return out;
 }
 static constexpr ArgInfo bernoulli_entropy_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}};
-static constexpr OpSchema bernoulli_entropy_backward_schema = {"bernoulli_entropy_backward", "bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor", bernoulli_entropy_backward_args, 3, 1, true, false, true, false};
+static constexpr OpSchema bernoulli_entropy_backward_schema = {"bernoulli_entropy_backward", "bernoulli_entropy_backward", "bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor", bernoulli_entropy_backward_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoulli_entropy_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&bernoulli_entropy_backward_schema, bernoulli_entropy_backward_front, bernoulli_entropy_backward_autograd);
 
 // ---- l1_loss ----
-static constexpr ArgInfo l1_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}, {"weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema l1_loss_schema = {"l1_loss", "l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: Tensor? = None) -> Tensor", l1_loss_args, 4, 1, false, false, false, true};
+static constexpr ArgInfo l1_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"weight", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema l1_loss_schema = {"l1_loss", "l1_loss", "l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: Tensor? = None) -> Tensor", l1_loss_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_l1_loss = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&l1_loss_schema, front::l1_loss, nullptr);
 
 // ---- mse_loss ----
-static constexpr ArgInfo mse_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}, {"weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema mse_loss_schema = {"mse_loss", "mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: Tensor? = None) -> Tensor", mse_loss_args, 4, 1, false, false, false, true};
+static constexpr ArgInfo mse_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"weight", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema mse_loss_schema = {"mse_loss", "mse_loss", "mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: Tensor? = None) -> Tensor", mse_loss_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_mse_loss = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&mse_loss_schema, front::mse_loss, nullptr);
 
 // ---- smooth_l1_loss ----
-static constexpr ArgInfo smooth_l1_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}, {"beta", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}};
-static constexpr OpSchema smooth_l1_loss_schema = {"smooth_l1_loss", "smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", beta: Float = 1.0) -> Tensor", smooth_l1_loss_args, 4, 1, false, false, false, true};
+static constexpr ArgInfo smooth_l1_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"beta", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema smooth_l1_loss_schema = {"smooth_l1_loss", "smooth_l1_loss", "smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", beta: Float = 1.0) -> Tensor", smooth_l1_loss_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_smooth_l1_loss = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&smooth_l1_loss_schema, front::smooth_l1_loss, nullptr);
 
 // ---- huber_loss ----
-static constexpr ArgInfo huber_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}, {"delta", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema huber_loss_schema = {"huber_loss", "huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", delta: Float = 1.0, weight: Tensor? = None) -> Tensor", huber_loss_args, 5, 1, false, false, false, true};
+static constexpr ArgInfo huber_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"delta", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"weight", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema huber_loss_schema = {"huber_loss", "huber_loss", "huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", delta: Float = 1.0, weight: Tensor? = None) -> Tensor", huber_loss_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*)> op_huber_loss = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double, const Tensor*>(&huber_loss_schema, front::huber_loss, nullptr);
 
 // ---- binary_cross_entropy ----
-static constexpr ArgInfo binary_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema binary_cross_entropy_schema = {"binary_cross_entropy", "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor", binary_cross_entropy_args, 4, 1, false, false, false, true};
+static constexpr ArgInfo binary_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema binary_cross_entropy_schema = {"binary_cross_entropy", "binary_cross_entropy", "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor", binary_cross_entropy_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_binary_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t>(&binary_cross_entropy_schema, front::binary_cross_entropy, nullptr);
 
 // ---- binary_cross_entropy_with_logits ----
-static constexpr ArgInfo binary_cross_entropy_with_logits_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}, {"pos_weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema binary_cross_entropy_with_logits_schema = {"binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\", pos_weight: Tensor? = None) -> Tensor", binary_cross_entropy_with_logits_args, 5, 1, false, false, false, true};
+static constexpr ArgInfo binary_cross_entropy_with_logits_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"pos_weight", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema binary_cross_entropy_with_logits_schema = {"binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\", pos_weight: Tensor? = None) -> Tensor", binary_cross_entropy_with_logits_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*)> op_binary_cross_entropy_with_logits = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*>(&binary_cross_entropy_with_logits_schema, front::binary_cross_entropy_with_logits, nullptr);
 
 // ---- kl_div ----
-static constexpr ArgInfo kl_div_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}, {"log_target", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema kl_div_schema = {"kl_div", "kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = \"mean\", log_target: Bool = false) -> Tensor", kl_div_args, 4, 1, false, false, false, true};
+static constexpr ArgInfo kl_div_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"log_target", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema kl_div_schema = {"kl_div", "kl_div", "kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = \"mean\", log_target: Bool = false) -> Tensor", kl_div_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, bool)> op_kl_div = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, bool>(&kl_div_schema, front::kl_div, nullptr);
 
 }  // namespace TT_NS

@@ -36,8 +36,8 @@ static TensorRef exp_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo exp_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema exp_schema = {"exp", "exp(self: Tensor) -> Tensor", exp_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo exp_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema exp_schema = {"exp", "exp", "exp(self: Tensor) -> Tensor", exp_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_exp = make_op<TensorRef, const Tensor&>(&exp_schema, exp_front, exp_autograd);
 static void exp__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -53,14 +53,13 @@ static void exp__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo exp__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema exp__schema = {"exp_", "exp(self: Tensor) -> Tensor", exp__args, 1, 0, true, false, false, false};
+static constexpr OpSchema exp__schema = {"exp_", "exp_", "exp(self: Tensor) -> Tensor", exp__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_exp_ = make_op<void, Tensor&>(&exp__schema, exp__front, exp__autograd);
 static void exp_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_exp_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo exp_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema exp_into_schema = {"exp_into", "exp(self: Tensor) -> Tensor", exp_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema exp_into_schema = {"exp_into", "exp_into", "exp(self: Tensor) -> Tensor", exp_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_exp_into = make_op<void, const Tensor&, Tensor&>(&exp_into_schema, exp_into_front, exp_into_autograd);
 
 // ---- log ----
@@ -91,8 +90,8 @@ static TensorRef log_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo log_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema log_schema = {"log", "log(self: Tensor) -> Tensor", log_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo log_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema log_schema = {"log", "log", "log(self: Tensor) -> Tensor", log_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_log = make_op<TensorRef, const Tensor&>(&log_schema, log_front, log_autograd);
 static void log__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -108,14 +107,13 @@ static void log__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo log__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema log__schema = {"log_", "log(self: Tensor) -> Tensor", log__args, 1, 0, true, false, false, false};
+static constexpr OpSchema log__schema = {"log_", "log_", "log(self: Tensor) -> Tensor", log__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_log_ = make_op<void, Tensor&>(&log__schema, log__front, log__autograd);
 static void log_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo log_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log_into_schema = {"log_into", "log(self: Tensor) -> Tensor", log_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema log_into_schema = {"log_into", "log_into", "log(self: Tensor) -> Tensor", log_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_log_into = make_op<void, const Tensor&, Tensor&>(&log_into_schema, log_into_front, log_into_autograd);
 
 // ---- tanh ----
@@ -146,8 +144,8 @@ static TensorRef tanh_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo tanh_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema tanh_schema = {"tanh", "tanh(self: Tensor) -> Tensor", tanh_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo tanh_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema tanh_schema = {"tanh", "tanh", "tanh(self: Tensor) -> Tensor", tanh_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_tanh = make_op<TensorRef, const Tensor&>(&tanh_schema, tanh_front, tanh_autograd);
 static void tanh__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -163,14 +161,13 @@ static void tanh__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo tanh__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema tanh__schema = {"tanh_", "tanh(self: Tensor) -> Tensor", tanh__args, 1, 0, true, false, false, false};
+static constexpr OpSchema tanh__schema = {"tanh_", "tanh_", "tanh(self: Tensor) -> Tensor", tanh__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_tanh_ = make_op<void, Tensor&>(&tanh__schema, tanh__front, tanh__autograd);
 static void tanh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_tanh_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo tanh_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema tanh_into_schema = {"tanh_into", "tanh(self: Tensor) -> Tensor", tanh_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema tanh_into_schema = {"tanh_into", "tanh_into", "tanh(self: Tensor) -> Tensor", tanh_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_tanh_into = make_op<void, const Tensor&, Tensor&>(&tanh_into_schema, tanh_into_front, tanh_into_autograd);
 
 // ---- tanh_backward ----
@@ -214,7 +211,7 @@ static TensorRef tanh_backward_autograd(Call c, const Tensor& grad, const Tensor
   return out;
 }
 static constexpr ArgInfo tanh_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"y", ArgType::kTensor, false, false}};
-static constexpr OpSchema tanh_backward_schema = {"tanh_backward", "tanh_backward(grad: Tensor, y: Tensor) -> Tensor", tanh_backward_args, 2, 1, true, false, true, false};
+static constexpr OpSchema tanh_backward_schema = {"tanh_backward", "tanh_backward", "tanh_backward(grad: Tensor, y: Tensor) -> Tensor", tanh_backward_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_tanh_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&tanh_backward_schema, tanh_backward_front, tanh_backward_autograd);
 
 // ---- sigmoid ----
@@ -245,8 +242,8 @@ static TensorRef sigmoid_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sigmoid_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema sigmoid_schema = {"sigmoid", "sigmoid(self: Tensor) -> Tensor", sigmoid_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo sigmoid_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sigmoid_schema = {"sigmoid", "sigmoid", "sigmoid(self: Tensor) -> Tensor", sigmoid_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_sigmoid = make_op<TensorRef, const Tensor&>(&sigmoid_schema, sigmoid_front, sigmoid_autograd);
 static void sigmoid__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -262,14 +259,13 @@ static void sigmoid__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sigmoid__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sigmoid__schema = {"sigmoid_", "sigmoid(self: Tensor) -> Tensor", sigmoid__args, 1, 0, true, false, false, false};
+static constexpr OpSchema sigmoid__schema = {"sigmoid_", "sigmoid_", "sigmoid(self: Tensor) -> Tensor", sigmoid__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_sigmoid_ = make_op<void, Tensor&>(&sigmoid__schema, sigmoid__front, sigmoid__autograd);
 static void sigmoid_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sigmoid_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo sigmoid_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sigmoid_into_schema = {"sigmoid_into", "sigmoid(self: Tensor) -> Tensor", sigmoid_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema sigmoid_into_schema = {"sigmoid_into", "sigmoid_into", "sigmoid(self: Tensor) -> Tensor", sigmoid_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_sigmoid_into = make_op<void, const Tensor&, Tensor&>(&sigmoid_into_schema, sigmoid_into_front, sigmoid_into_autograd);
 
 // ---- sigmoid_backward ----
@@ -313,7 +309,7 @@ static TensorRef sigmoid_backward_autograd(Call c, const Tensor& grad, const Ten
   return out;
 }
 static constexpr ArgInfo sigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"y", ArgType::kTensor, false, false}};
-static constexpr OpSchema sigmoid_backward_schema = {"sigmoid_backward", "sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor", sigmoid_backward_args, 2, 1, true, false, true, false};
+static constexpr OpSchema sigmoid_backward_schema = {"sigmoid_backward", "sigmoid_backward", "sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor", sigmoid_backward_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_sigmoid_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&sigmoid_backward_schema, sigmoid_backward_front, sigmoid_backward_autograd);
 
 // ---- relu ----
@@ -345,7 +341,7 @@ static TensorRef relu_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo relu_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema relu_schema = {"relu", "relu(self: Tensor) -> Tensor", relu_args, 1, 1, true, false, false, false};
+static constexpr OpSchema relu_schema = {"relu", "relu", "relu(self: Tensor) -> Tensor", relu_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_relu = make_op<TensorRef, const Tensor&>(&relu_schema, relu_front, relu_autograd);
 static void relu__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -361,7 +357,7 @@ static void relu__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo relu__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema relu__schema = {"relu_", "relu(self: Tensor) -> Tensor", relu__args, 1, 0, true, false, false, false};
+static constexpr OpSchema relu__schema = {"relu_", "relu_", "relu(self: Tensor) -> Tensor", relu__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_relu_ = make_op<void, Tensor&>(&relu__schema, relu__front, relu__autograd);
 
 // ---- threshold_backward ----
@@ -399,7 +395,7 @@ static TensorRef threshold_backward_autograd(Call c, const Tensor& grad, const T
   return out;
 }
 static constexpr ArgInfo threshold_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"y", ArgType::kTensor, false, false}};
-static constexpr OpSchema threshold_backward_schema = {"threshold_backward", "threshold_backward(grad: Tensor, y: Tensor) -> Tensor", threshold_backward_args, 2, 1, true, false, true, false};
+static constexpr OpSchema threshold_backward_schema = {"threshold_backward", "threshold_backward", "threshold_backward(grad: Tensor, y: Tensor) -> Tensor", threshold_backward_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_threshold_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&threshold_backward_schema, threshold_backward_front, threshold_backward_autograd);
 
 }  // namespace TT_NS

@@ -36,8 +36,8 @@ static TensorRef abs_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo abs_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema abs_schema = {"abs", "abs(self: Tensor) -> Tensor", abs_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo abs_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema abs_schema = {"abs", "abs", "abs(self: Tensor) -> Tensor", abs_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_abs = make_op<TensorRef, const Tensor&>(&abs_schema, abs_front, abs_autograd);
 static void abs__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -53,14 +53,13 @@ static void abs__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo abs__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema abs__schema = {"abs_", "abs(self: Tensor) -> Tensor", abs__args, 1, 0, true, false, false, false};
+static constexpr OpSchema abs__schema = {"abs_", "abs_", "abs(self: Tensor) -> Tensor", abs__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_abs_ = make_op<void, Tensor&>(&abs__schema, abs__front, abs__autograd);
 static void abs_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_abs_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo abs_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema abs_into_schema = {"abs_into", "abs(self: Tensor) -> Tensor", abs_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema abs_into_schema = {"abs_into", "abs_into", "abs(self: Tensor) -> Tensor", abs_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_abs_into = make_op<void, const Tensor&, Tensor&>(&abs_into_schema, abs_into_front, abs_into_autograd);
 
 // ---- sgn ----
@@ -96,7 +95,7 @@ static TensorRef sgn_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo sgn_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema sgn_schema = {"sgn", "sgn(self: Tensor) -> Tensor", sgn_args, 1, 1, true, false, true, false};
+static constexpr OpSchema sgn_schema = {"sgn", "sgn", "sgn(self: Tensor) -> Tensor", sgn_args, 1, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&)> op_sgn = make_op<TensorRef, const Tensor&>(&sgn_schema, sgn_front, sgn_autograd);
 
 // ---- sign ----
@@ -123,8 +122,8 @@ static TensorRef sign_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sign_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema sign_schema = {"sign", "sign(self: Tensor) -> Tensor", sign_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo sign_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sign_schema = {"sign", "sign", "sign(self: Tensor) -> Tensor", sign_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_sign = make_op<TensorRef, const Tensor&>(&sign_schema, sign_front, sign_autograd);
 static void sign__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -139,14 +138,13 @@ static void sign__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sign__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sign__schema = {"sign_", "sign(self: Tensor) -> Tensor", sign__args, 1, 0, true, false, false, false};
+static constexpr OpSchema sign__schema = {"sign_", "sign_", "sign(self: Tensor) -> Tensor", sign__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_sign_ = make_op<void, Tensor&>(&sign__schema, sign__front, sign__autograd);
 static void sign_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sign_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo sign_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sign_into_schema = {"sign_into", "sign(self: Tensor) -> Tensor", sign_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema sign_into_schema = {"sign_into", "sign_into", "sign(self: Tensor) -> Tensor", sign_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_sign_into = make_op<void, const Tensor&, Tensor&>(&sign_into_schema, sign_into_front, sign_into_autograd);
 
 // ---- sqrt ----
@@ -177,8 +175,8 @@ static TensorRef sqrt_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sqrt_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema sqrt_schema = {"sqrt", "sqrt(self: Tensor) -> Tensor", sqrt_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo sqrt_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sqrt_schema = {"sqrt", "sqrt", "sqrt(self: Tensor) -> Tensor", sqrt_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_sqrt = make_op<TensorRef, const Tensor&>(&sqrt_schema, sqrt_front, sqrt_autograd);
 static void sqrt__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -194,14 +192,13 @@ static void sqrt__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sqrt__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sqrt__schema = {"sqrt_", "sqrt(self: Tensor) -> Tensor", sqrt__args, 1, 0, true, false, false, false};
+static constexpr OpSchema sqrt__schema = {"sqrt_", "sqrt_", "sqrt(self: Tensor) -> Tensor", sqrt__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_sqrt_ = make_op<void, Tensor&>(&sqrt__schema, sqrt__front, sqrt__autograd);
 static void sqrt_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sqrt_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo sqrt_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sqrt_into_schema = {"sqrt_into", "sqrt(self: Tensor) -> Tensor", sqrt_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema sqrt_into_schema = {"sqrt_into", "sqrt_into", "sqrt(self: Tensor) -> Tensor", sqrt_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_sqrt_into = make_op<void, const Tensor&, Tensor&>(&sqrt_into_schema, sqrt_into_front, sqrt_into_autograd);
 
 // ---- rsqrt ----
@@ -232,8 +229,8 @@ static TensorRef rsqrt_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo rsqrt_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema rsqrt_schema = {"rsqrt", "rsqrt(self: Tensor) -> Tensor", rsqrt_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo rsqrt_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema rsqrt_schema = {"rsqrt", "rsqrt", "rsqrt(self: Tensor) -> Tensor", rsqrt_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_rsqrt = make_op<TensorRef, const Tensor&>(&rsqrt_schema, rsqrt_front, rsqrt_autograd);
 static void rsqrt__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -249,29 +246,27 @@ static void rsqrt__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo rsqrt__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema rsqrt__schema = {"rsqrt_", "rsqrt(self: Tensor) -> Tensor", rsqrt__args, 1, 0, true, false, false, false};
+static constexpr OpSchema rsqrt__schema = {"rsqrt_", "rsqrt_", "rsqrt(self: Tensor) -> Tensor", rsqrt__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_rsqrt_ = make_op<void, Tensor&>(&rsqrt__schema, rsqrt__front, rsqrt__autograd);
 static void rsqrt_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_rsqrt_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo rsqrt_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema rsqrt_into_schema = {"rsqrt_into", "rsqrt(self: Tensor) -> Tensor", rsqrt_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema rsqrt_into_schema = {"rsqrt_into", "rsqrt_into", "rsqrt(self: Tensor) -> Tensor", rsqrt_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_rsqrt_into = make_op<void, const Tensor&, Tensor&>(&rsqrt_into_schema, rsqrt_into_front, rsqrt_into_autograd);
 
 // ---- square ----
-static constexpr ArgInfo square_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema square_schema = {"square", "square(self: Tensor) -> Tensor", square_args, 1, 1, true, false, false, true};
+static constexpr ArgInfo square_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema square_schema = {"square", "square", "square(self: Tensor) -> Tensor", square_args, 1, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&)> op_square = make_op<TensorRef, const Tensor&>(&square_schema, square_front, nullptr);
 static constexpr ArgInfo square__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema square__schema = {"square_", "square(self: Tensor) -> Tensor", square__args, 1, 0, true, false, false, true};
+static constexpr OpSchema square__schema = {"square_", "square_", "square(self: Tensor) -> Tensor", square__args, 1, 0, true, false, false, true};
 constinit Op<void(Tensor&)> op_square_ = make_op<void, Tensor&>(&square__schema, square__front, nullptr);
 static void square_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_square_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo square_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema square_into_schema = {"square_into", "square(self: Tensor) -> Tensor", square_into_args, 2, 0, true, false, false, true};
+static constexpr OpSchema square_into_schema = {"square_into", "square_into", "square(self: Tensor) -> Tensor", square_args, 2, 0, true, false, false, true};
 constinit Op<void(const Tensor&, Tensor&)> op_square_into = make_op<void, const Tensor&, Tensor&>(&square_into_schema, square_into_front, square_into_autograd);
 
 // ---- reciprocal ----
@@ -302,8 +297,8 @@ static TensorRef reciprocal_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo reciprocal_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema reciprocal_schema = {"reciprocal", "reciprocal(self: Tensor) -> Tensor", reciprocal_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo reciprocal_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema reciprocal_schema = {"reciprocal", "reciprocal", "reciprocal(self: Tensor) -> Tensor", reciprocal_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_reciprocal = make_op<TensorRef, const Tensor&>(&reciprocal_schema, reciprocal_front, reciprocal_autograd);
 static void reciprocal__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -319,14 +314,13 @@ static void reciprocal__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo reciprocal__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema reciprocal__schema = {"reciprocal_", "reciprocal(self: Tensor) -> Tensor", reciprocal__args, 1, 0, true, false, false, false};
+static constexpr OpSchema reciprocal__schema = {"reciprocal_", "reciprocal_", "reciprocal(self: Tensor) -> Tensor", reciprocal__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_reciprocal_ = make_op<void, Tensor&>(&reciprocal__schema, reciprocal__front, reciprocal__autograd);
 static void reciprocal_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_reciprocal_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo reciprocal_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema reciprocal_into_schema = {"reciprocal_into", "reciprocal(self: Tensor) -> Tensor", reciprocal_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema reciprocal_into_schema = {"reciprocal_into", "reciprocal_into", "reciprocal(self: Tensor) -> Tensor", reciprocal_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_reciprocal_into = make_op<void, const Tensor&, Tensor&>(&reciprocal_into_schema, reciprocal_into_front, reciprocal_into_autograd);
 
 // ---- exp2 ----
@@ -357,8 +351,8 @@ static TensorRef exp2_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo exp2_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema exp2_schema = {"exp2", "exp2(self: Tensor) -> Tensor", exp2_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo exp2_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema exp2_schema = {"exp2", "exp2", "exp2(self: Tensor) -> Tensor", exp2_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_exp2 = make_op<TensorRef, const Tensor&>(&exp2_schema, exp2_front, exp2_autograd);
 static void exp2__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -374,14 +368,13 @@ static void exp2__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo exp2__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema exp2__schema = {"exp2_", "exp2(self: Tensor) -> Tensor", exp2__args, 1, 0, true, false, false, false};
+static constexpr OpSchema exp2__schema = {"exp2_", "exp2_", "exp2(self: Tensor) -> Tensor", exp2__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_exp2_ = make_op<void, Tensor&>(&exp2__schema, exp2__front, exp2__autograd);
 static void exp2_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_exp2_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo exp2_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema exp2_into_schema = {"exp2_into", "exp2(self: Tensor) -> Tensor", exp2_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema exp2_into_schema = {"exp2_into", "exp2_into", "exp2(self: Tensor) -> Tensor", exp2_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_exp2_into = make_op<void, const Tensor&, Tensor&>(&exp2_into_schema, exp2_into_front, exp2_into_autograd);
 
 // ---- expm1 ----
@@ -412,8 +405,8 @@ static TensorRef expm1_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo expm1_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema expm1_schema = {"expm1", "expm1(self: Tensor) -> Tensor", expm1_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo expm1_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema expm1_schema = {"expm1", "expm1", "expm1(self: Tensor) -> Tensor", expm1_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_expm1 = make_op<TensorRef, const Tensor&>(&expm1_schema, expm1_front, expm1_autograd);
 static void expm1__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -429,14 +422,13 @@ static void expm1__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo expm1__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema expm1__schema = {"expm1_", "expm1(self: Tensor) -> Tensor", expm1__args, 1, 0, true, false, false, false};
+static constexpr OpSchema expm1__schema = {"expm1_", "expm1_", "expm1(self: Tensor) -> Tensor", expm1__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_expm1_ = make_op<void, Tensor&>(&expm1__schema, expm1__front, expm1__autograd);
 static void expm1_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_expm1_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo expm1_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema expm1_into_schema = {"expm1_into", "expm1(self: Tensor) -> Tensor", expm1_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema expm1_into_schema = {"expm1_into", "expm1_into", "expm1(self: Tensor) -> Tensor", expm1_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_expm1_into = make_op<void, const Tensor&, Tensor&>(&expm1_into_schema, expm1_into_front, expm1_into_autograd);
 
 // ---- log2 ----
@@ -467,8 +459,8 @@ static TensorRef log2_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo log2_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema log2_schema = {"log2", "log2(self: Tensor) -> Tensor", log2_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo log2_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema log2_schema = {"log2", "log2", "log2(self: Tensor) -> Tensor", log2_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_log2 = make_op<TensorRef, const Tensor&>(&log2_schema, log2_front, log2_autograd);
 static void log2__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -484,14 +476,13 @@ static void log2__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo log2__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema log2__schema = {"log2_", "log2(self: Tensor) -> Tensor", log2__args, 1, 0, true, false, false, false};
+static constexpr OpSchema log2__schema = {"log2_", "log2_", "log2(self: Tensor) -> Tensor", log2__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_log2_ = make_op<void, Tensor&>(&log2__schema, log2__front, log2__autograd);
 static void log2_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log2_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo log2_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log2_into_schema = {"log2_into", "log2(self: Tensor) -> Tensor", log2_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema log2_into_schema = {"log2_into", "log2_into", "log2(self: Tensor) -> Tensor", log2_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_log2_into = make_op<void, const Tensor&, Tensor&>(&log2_into_schema, log2_into_front, log2_into_autograd);
 
 // ---- log10 ----
@@ -522,8 +513,8 @@ static TensorRef log10_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo log10_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema log10_schema = {"log10", "log10(self: Tensor) -> Tensor", log10_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo log10_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema log10_schema = {"log10", "log10", "log10(self: Tensor) -> Tensor", log10_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_log10 = make_op<TensorRef, const Tensor&>(&log10_schema, log10_front, log10_autograd);
 static void log10__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -539,14 +530,13 @@ static void log10__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo log10__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema log10__schema = {"log10_", "log10(self: Tensor) -> Tensor", log10__args, 1, 0, true, false, false, false};
+static constexpr OpSchema log10__schema = {"log10_", "log10_", "log10(self: Tensor) -> Tensor", log10__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_log10_ = make_op<void, Tensor&>(&log10__schema, log10__front, log10__autograd);
 static void log10_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log10_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo log10_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log10_into_schema = {"log10_into", "log10(self: Tensor) -> Tensor", log10_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema log10_into_schema = {"log10_into", "log10_into", "log10(self: Tensor) -> Tensor", log10_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_log10_into = make_op<void, const Tensor&, Tensor&>(&log10_into_schema, log10_into_front, log10_into_autograd);
 
 // ---- log1p ----
@@ -577,8 +567,8 @@ static TensorRef log1p_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo log1p_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema log1p_schema = {"log1p", "log1p(self: Tensor) -> Tensor", log1p_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo log1p_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema log1p_schema = {"log1p", "log1p", "log1p(self: Tensor) -> Tensor", log1p_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_log1p = make_op<TensorRef, const Tensor&>(&log1p_schema, log1p_front, log1p_autograd);
 static void log1p__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -594,14 +584,13 @@ static void log1p__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo log1p__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema log1p__schema = {"log1p_", "log1p(self: Tensor) -> Tensor", log1p__args, 1, 0, true, false, false, false};
+static constexpr OpSchema log1p__schema = {"log1p_", "log1p_", "log1p(self: Tensor) -> Tensor", log1p__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_log1p_ = make_op<void, Tensor&>(&log1p__schema, log1p__front, log1p__autograd);
 static void log1p_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log1p_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo log1p_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log1p_into_schema = {"log1p_into", "log1p(self: Tensor) -> Tensor", log1p_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema log1p_into_schema = {"log1p_into", "log1p_into", "log1p(self: Tensor) -> Tensor", log1p_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_log1p_into = make_op<void, const Tensor&, Tensor&>(&log1p_into_schema, log1p_into_front, log1p_into_autograd);
 
 // ---- sin ----
@@ -632,8 +621,8 @@ static TensorRef sin_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sin_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema sin_schema = {"sin", "sin(self: Tensor) -> Tensor", sin_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo sin_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sin_schema = {"sin", "sin", "sin(self: Tensor) -> Tensor", sin_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_sin = make_op<TensorRef, const Tensor&>(&sin_schema, sin_front, sin_autograd);
 static void sin__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -649,14 +638,13 @@ static void sin__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sin__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sin__schema = {"sin_", "sin(self: Tensor) -> Tensor", sin__args, 1, 0, true, false, false, false};
+static constexpr OpSchema sin__schema = {"sin_", "sin_", "sin(self: Tensor) -> Tensor", sin__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_sin_ = make_op<void, Tensor&>(&sin__schema, sin__front, sin__autograd);
 static void sin_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sin_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo sin_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sin_into_schema = {"sin_into", "sin(self: Tensor) -> Tensor", sin_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema sin_into_schema = {"sin_into", "sin_into", "sin(self: Tensor) -> Tensor", sin_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_sin_into = make_op<void, const Tensor&, Tensor&>(&sin_into_schema, sin_into_front, sin_into_autograd);
 
 // ---- cos ----
@@ -687,8 +675,8 @@ static TensorRef cos_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo cos_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema cos_schema = {"cos", "cos(self: Tensor) -> Tensor", cos_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo cos_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cos_schema = {"cos", "cos", "cos(self: Tensor) -> Tensor", cos_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_cos = make_op<TensorRef, const Tensor&>(&cos_schema, cos_front, cos_autograd);
 static void cos__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -704,14 +692,13 @@ static void cos__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo cos__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema cos__schema = {"cos_", "cos(self: Tensor) -> Tensor", cos__args, 1, 0, true, false, false, false};
+static constexpr OpSchema cos__schema = {"cos_", "cos_", "cos(self: Tensor) -> Tensor", cos__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_cos_ = make_op<void, Tensor&>(&cos__schema, cos__front, cos__autograd);
 static void cos_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cos_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo cos_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cos_into_schema = {"cos_into", "cos(self: Tensor) -> Tensor", cos_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema cos_into_schema = {"cos_into", "cos_into", "cos(self: Tensor) -> Tensor", cos_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_cos_into = make_op<void, const Tensor&, Tensor&>(&cos_into_schema, cos_into_front, cos_into_autograd);
 
 // ---- tan ----
@@ -742,8 +729,8 @@ static TensorRef tan_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo tan_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema tan_schema = {"tan", "tan(self: Tensor) -> Tensor", tan_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo tan_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema tan_schema = {"tan", "tan", "tan(self: Tensor) -> Tensor", tan_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_tan = make_op<TensorRef, const Tensor&>(&tan_schema, tan_front, tan_autograd);
 static void tan__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -759,14 +746,13 @@ static void tan__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo tan__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema tan__schema = {"tan_", "tan(self: Tensor) -> Tensor", tan__args, 1, 0, true, false, false, false};
+static constexpr OpSchema tan__schema = {"tan_", "tan_", "tan(self: Tensor) -> Tensor", tan__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_tan_ = make_op<void, Tensor&>(&tan__schema, tan__front, tan__autograd);
 static void tan_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_tan_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo tan_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema tan_into_schema = {"tan_into", "tan(self: Tensor) -> Tensor", tan_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema tan_into_schema = {"tan_into", "tan_into", "tan(self: Tensor) -> Tensor", tan_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_tan_into = make_op<void, const Tensor&, Tensor&>(&tan_into_schema, tan_into_front, tan_into_autograd);
 
 // ---- asin ----
@@ -797,8 +783,8 @@ static TensorRef asin_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo asin_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema asin_schema = {"asin", "asin(self: Tensor) -> Tensor", asin_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo asin_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema asin_schema = {"asin", "asin", "asin(self: Tensor) -> Tensor", asin_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_asin = make_op<TensorRef, const Tensor&>(&asin_schema, asin_front, asin_autograd);
 static void asin__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -814,14 +800,13 @@ static void asin__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo asin__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema asin__schema = {"asin_", "asin(self: Tensor) -> Tensor", asin__args, 1, 0, true, false, false, false};
+static constexpr OpSchema asin__schema = {"asin_", "asin_", "asin(self: Tensor) -> Tensor", asin__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_asin_ = make_op<void, Tensor&>(&asin__schema, asin__front, asin__autograd);
 static void asin_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_asin_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo asin_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema asin_into_schema = {"asin_into", "asin(self: Tensor) -> Tensor", asin_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema asin_into_schema = {"asin_into", "asin_into", "asin(self: Tensor) -> Tensor", asin_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_asin_into = make_op<void, const Tensor&, Tensor&>(&asin_into_schema, asin_into_front, asin_into_autograd);
 
 // ---- acos ----
@@ -852,8 +837,8 @@ static TensorRef acos_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo acos_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema acos_schema = {"acos", "acos(self: Tensor) -> Tensor", acos_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo acos_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema acos_schema = {"acos", "acos", "acos(self: Tensor) -> Tensor", acos_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_acos = make_op<TensorRef, const Tensor&>(&acos_schema, acos_front, acos_autograd);
 static void acos__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -869,14 +854,13 @@ static void acos__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo acos__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema acos__schema = {"acos_", "acos(self: Tensor) -> Tensor", acos__args, 1, 0, true, false, false, false};
+static constexpr OpSchema acos__schema = {"acos_", "acos_", "acos(self: Tensor) -> Tensor", acos__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_acos_ = make_op<void, Tensor&>(&acos__schema, acos__front, acos__autograd);
 static void acos_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_acos_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo acos_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema acos_into_schema = {"acos_into", "acos(self: Tensor) -> Tensor", acos_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema acos_into_schema = {"acos_into", "acos_into", "acos(self: Tensor) -> Tensor", acos_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_acos_into = make_op<void, const Tensor&, Tensor&>(&acos_into_schema, acos_into_front, acos_into_autograd);
 
 // ---- atan ----
@@ -907,8 +891,8 @@ static TensorRef atan_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo atan_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema atan_schema = {"atan", "atan(self: Tensor) -> Tensor", atan_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo atan_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema atan_schema = {"atan", "atan", "atan(self: Tensor) -> Tensor", atan_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_atan = make_op<TensorRef, const Tensor&>(&atan_schema, atan_front, atan_autograd);
 static void atan__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -924,14 +908,13 @@ static void atan__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo atan__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema atan__schema = {"atan_", "atan(self: Tensor) -> Tensor", atan__args, 1, 0, true, false, false, false};
+static constexpr OpSchema atan__schema = {"atan_", "atan_", "atan(self: Tensor) -> Tensor", atan__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_atan_ = make_op<void, Tensor&>(&atan__schema, atan__front, atan__autograd);
 static void atan_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_atan_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo atan_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema atan_into_schema = {"atan_into", "atan(self: Tensor) -> Tensor", atan_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema atan_into_schema = {"atan_into", "atan_into", "atan(self: Tensor) -> Tensor", atan_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_atan_into = make_op<void, const Tensor&, Tensor&>(&atan_into_schema, atan_into_front, atan_into_autograd);
 
 // ---- sinh ----
@@ -962,8 +945,8 @@ static TensorRef sinh_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sinh_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema sinh_schema = {"sinh", "sinh(self: Tensor) -> Tensor", sinh_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo sinh_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sinh_schema = {"sinh", "sinh", "sinh(self: Tensor) -> Tensor", sinh_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_sinh = make_op<TensorRef, const Tensor&>(&sinh_schema, sinh_front, sinh_autograd);
 static void sinh__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -979,14 +962,13 @@ static void sinh__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sinh__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sinh__schema = {"sinh_", "sinh(self: Tensor) -> Tensor", sinh__args, 1, 0, true, false, false, false};
+static constexpr OpSchema sinh__schema = {"sinh_", "sinh_", "sinh(self: Tensor) -> Tensor", sinh__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_sinh_ = make_op<void, Tensor&>(&sinh__schema, sinh__front, sinh__autograd);
 static void sinh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sinh_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo sinh_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sinh_into_schema = {"sinh_into", "sinh(self: Tensor) -> Tensor", sinh_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema sinh_into_schema = {"sinh_into", "sinh_into", "sinh(self: Tensor) -> Tensor", sinh_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_sinh_into = make_op<void, const Tensor&, Tensor&>(&sinh_into_schema, sinh_into_front, sinh_into_autograd);
 
 // ---- cosh ----
@@ -1017,8 +999,8 @@ static TensorRef cosh_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo cosh_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema cosh_schema = {"cosh", "cosh(self: Tensor) -> Tensor", cosh_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo cosh_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cosh_schema = {"cosh", "cosh", "cosh(self: Tensor) -> Tensor", cosh_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_cosh = make_op<TensorRef, const Tensor&>(&cosh_schema, cosh_front, cosh_autograd);
 static void cosh__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1034,14 +1016,13 @@ static void cosh__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo cosh__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema cosh__schema = {"cosh_", "cosh(self: Tensor) -> Tensor", cosh__args, 1, 0, true, false, false, false};
+static constexpr OpSchema cosh__schema = {"cosh_", "cosh_", "cosh(self: Tensor) -> Tensor", cosh__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_cosh_ = make_op<void, Tensor&>(&cosh__schema, cosh__front, cosh__autograd);
 static void cosh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cosh_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo cosh_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cosh_into_schema = {"cosh_into", "cosh(self: Tensor) -> Tensor", cosh_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema cosh_into_schema = {"cosh_into", "cosh_into", "cosh(self: Tensor) -> Tensor", cosh_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_cosh_into = make_op<void, const Tensor&, Tensor&>(&cosh_into_schema, cosh_into_front, cosh_into_autograd);
 
 // ---- erf ----
@@ -1072,8 +1053,8 @@ static TensorRef erf_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo erf_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema erf_schema = {"erf", "erf(self: Tensor) -> Tensor", erf_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo erf_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema erf_schema = {"erf", "erf", "erf(self: Tensor) -> Tensor", erf_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_erf = make_op<TensorRef, const Tensor&>(&erf_schema, erf_front, erf_autograd);
 static void erf__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1089,14 +1070,13 @@ static void erf__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo erf__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema erf__schema = {"erf_", "erf(self: Tensor) -> Tensor", erf__args, 1, 0, true, false, false, false};
+static constexpr OpSchema erf__schema = {"erf_", "erf_", "erf(self: Tensor) -> Tensor", erf__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_erf_ = make_op<void, Tensor&>(&erf__schema, erf__front, erf__autograd);
 static void erf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_erf_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo erf_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema erf_into_schema = {"erf_into", "erf(self: Tensor) -> Tensor", erf_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema erf_into_schema = {"erf_into", "erf_into", "erf(self: Tensor) -> Tensor", erf_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_erf_into = make_op<void, const Tensor&, Tensor&>(&erf_into_schema, erf_into_front, erf_into_autograd);
 
 // ---- erfc ----
@@ -1127,8 +1107,8 @@ static TensorRef erfc_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo erfc_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema erfc_schema = {"erfc", "erfc(self: Tensor) -> Tensor", erfc_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo erfc_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema erfc_schema = {"erfc", "erfc", "erfc(self: Tensor) -> Tensor", erfc_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_erfc = make_op<TensorRef, const Tensor&>(&erfc_schema, erfc_front, erfc_autograd);
 static void erfc__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1144,14 +1124,13 @@ static void erfc__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo erfc__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema erfc__schema = {"erfc_", "erfc(self: Tensor) -> Tensor", erfc__args, 1, 0, true, false, false, false};
+static constexpr OpSchema erfc__schema = {"erfc_", "erfc_", "erfc(self: Tensor) -> Tensor", erfc__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_erfc_ = make_op<void, Tensor&>(&erfc__schema, erfc__front, erfc__autograd);
 static void erfc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_erfc_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo erfc_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema erfc_into_schema = {"erfc_into", "erfc(self: Tensor) -> Tensor", erfc_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema erfc_into_schema = {"erfc_into", "erfc_into", "erfc(self: Tensor) -> Tensor", erfc_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_erfc_into = make_op<void, const Tensor&, Tensor&>(&erfc_into_schema, erfc_into_front, erfc_into_autograd);
 
 // ---- floor ----
@@ -1178,8 +1157,8 @@ static TensorRef floor_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo floor_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema floor_schema = {"floor", "floor(self: Tensor) -> Tensor", floor_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo floor_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema floor_schema = {"floor", "floor", "floor(self: Tensor) -> Tensor", floor_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_floor = make_op<TensorRef, const Tensor&>(&floor_schema, floor_front, floor_autograd);
 static void floor__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1194,14 +1173,13 @@ static void floor__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo floor__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema floor__schema = {"floor_", "floor(self: Tensor) -> Tensor", floor__args, 1, 0, true, false, false, false};
+static constexpr OpSchema floor__schema = {"floor_", "floor_", "floor(self: Tensor) -> Tensor", floor__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_floor_ = make_op<void, Tensor&>(&floor__schema, floor__front, floor__autograd);
 static void floor_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_floor_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo floor_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema floor_into_schema = {"floor_into", "floor(self: Tensor) -> Tensor", floor_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema floor_into_schema = {"floor_into", "floor_into", "floor(self: Tensor) -> Tensor", floor_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_floor_into = make_op<void, const Tensor&, Tensor&>(&floor_into_schema, floor_into_front, floor_into_autograd);
 
 // ---- ceil ----
@@ -1228,8 +1206,8 @@ static TensorRef ceil_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo ceil_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema ceil_schema = {"ceil", "ceil(self: Tensor) -> Tensor", ceil_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo ceil_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema ceil_schema = {"ceil", "ceil", "ceil(self: Tensor) -> Tensor", ceil_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_ceil = make_op<TensorRef, const Tensor&>(&ceil_schema, ceil_front, ceil_autograd);
 static void ceil__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1244,14 +1222,13 @@ static void ceil__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo ceil__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema ceil__schema = {"ceil_", "ceil(self: Tensor) -> Tensor", ceil__args, 1, 0, true, false, false, false};
+static constexpr OpSchema ceil__schema = {"ceil_", "ceil_", "ceil(self: Tensor) -> Tensor", ceil__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_ceil_ = make_op<void, Tensor&>(&ceil__schema, ceil__front, ceil__autograd);
 static void ceil_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ceil_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo ceil_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ceil_into_schema = {"ceil_into", "ceil(self: Tensor) -> Tensor", ceil_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema ceil_into_schema = {"ceil_into", "ceil_into", "ceil(self: Tensor) -> Tensor", ceil_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_ceil_into = make_op<void, const Tensor&, Tensor&>(&ceil_into_schema, ceil_into_front, ceil_into_autograd);
 
 // ---- trunc ----
@@ -1278,8 +1255,8 @@ static TensorRef trunc_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo trunc_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema trunc_schema = {"trunc", "trunc(self: Tensor) -> Tensor", trunc_args, 1, 1, true, false, false, false};
+static constexpr ArgInfo trunc_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema trunc_schema = {"trunc", "trunc", "trunc(self: Tensor) -> Tensor", trunc_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_trunc = make_op<TensorRef, const Tensor&>(&trunc_schema, trunc_front, trunc_autograd);
 static void trunc__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1294,29 +1271,27 @@ static void trunc__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo trunc__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema trunc__schema = {"trunc_", "trunc(self: Tensor) -> Tensor", trunc__args, 1, 0, true, false, false, false};
+static constexpr OpSchema trunc__schema = {"trunc_", "trunc_", "trunc(self: Tensor) -> Tensor", trunc__args, 1, 0, true, false, false, false};
 constinit Op<void(Tensor&)> op_trunc_ = make_op<void, Tensor&>(&trunc__schema, trunc__front, trunc__autograd);
 static void trunc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_trunc_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr ArgInfo trunc_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema trunc_into_schema = {"trunc_into", "trunc(self: Tensor) -> Tensor", trunc_into_args, 2, 0, true, false, false, false};
+static constexpr OpSchema trunc_into_schema = {"trunc_into", "trunc_into", "trunc(self: Tensor) -> Tensor", trunc_args, 2, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const Tensor&, Tensor&>(&trunc_into_schema, trunc_into_front, trunc_into_autograd);
 
 // ---- round ----
-static constexpr ArgInfo round_args[] = {{"self", ArgType::kTensor, false, false}, {"decimals", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema round_schema = {"round", "round(self: Tensor, decimals: Int = 0) -> Tensor", round_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo round_args[] = {{"self", ArgType::kTensor, false, false}, {"decimals", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema round_schema = {"round", "round", "round(self: Tensor, decimals: Int = 0) -> Tensor", round_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_round = make_op<TensorRef, const Tensor&, int64_t>(&round_schema, front::round, nullptr);
-static constexpr ArgInfo round__args[] = {{"self", ArgType::kTensor, true, false}, {"decimals", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema round__schema = {"round_", "round(self: Tensor, decimals: Int = 0) -> Tensor", round__args, 2, 0, false, false, false, true};
+static constexpr ArgInfo round__args[] = {{"self", ArgType::kTensor, true, false}, {"decimals", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema round__schema = {"round_", "round_", "round(self: Tensor, decimals: Int = 0) -> Tensor", round__args, 2, 0, false, false, false, true};
 constinit Op<void(Tensor&, int64_t)> op_round_ = make_op<void, Tensor&, int64_t>(&round__schema, round__front, nullptr);
 static void round_into_autograd(Call c, const Tensor& self, int64_t decimals, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_round_into, c.keys & kBelowAutograd, self, decimals, dst);
 }
-static constexpr ArgInfo round_into_args[] = {{"self", ArgType::kTensor, false, false}, {"decimals", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema round_into_schema = {"round_into", "round(self: Tensor, decimals: Int = 0) -> Tensor", round_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema round_into_schema = {"round_into", "round_into", "round(self: Tensor, decimals: Int = 0) -> Tensor", round_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_round_into = make_op<void, const Tensor&, int64_t, Tensor&>(&round_into_schema, round_into_front, round_into_autograd);
 
 // ---- round_even ----
@@ -1344,7 +1319,7 @@ static TensorRef round_even_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo round_even_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema round_even_schema = {"round_even", "round_even(self: Tensor) -> Tensor", round_even_args, 1, 1, true, false, true, false};
+static constexpr OpSchema round_even_schema = {"round_even", "round_even", "round_even(self: Tensor) -> Tensor", round_even_args, 1, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&)> op_round_even = make_op<TensorRef, const Tensor&>(&round_even_schema, round_even_front, round_even_autograd);
 
 // ---- round_decimals ----
@@ -1372,7 +1347,7 @@ static TensorRef round_decimals_autograd(Call c, const Tensor& self, double powe
   return out;
 }
 static constexpr ArgInfo round_decimals_args[] = {{"self", ArgType::kTensor, false, false}, {"power", ArgType::kFloat, false, false}};
-static constexpr OpSchema round_decimals_schema = {"round_decimals", "round_decimals(self: Tensor, power: Float) -> Tensor", round_decimals_args, 2, 1, true, false, true, false};
+static constexpr OpSchema round_decimals_schema = {"round_decimals", "round_decimals", "round_decimals(self: Tensor, power: Float) -> Tensor", round_decimals_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, double)> op_round_decimals = make_op<TensorRef, const Tensor&, double>(&round_decimals_schema, round_decimals_front, round_decimals_autograd);
 
 // ---- round_up ----
@@ -1400,22 +1375,22 @@ static TensorRef round_up_autograd(Call c, const Tensor& self, double power) {
   return out;
 }
 static constexpr ArgInfo round_up_args[] = {{"self", ArgType::kTensor, false, false}, {"power", ArgType::kFloat, false, false}};
-static constexpr OpSchema round_up_schema = {"round_up", "round_up(self: Tensor, power: Float) -> Tensor", round_up_args, 2, 1, true, false, true, false};
+static constexpr OpSchema round_up_schema = {"round_up", "round_up", "round_up(self: Tensor, power: Float) -> Tensor", round_up_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, double)> op_round_up = make_op<TensorRef, const Tensor&, double>(&round_up_schema, round_up_front, round_up_autograd);
 
 // ---- isnan ----
 static constexpr ArgInfo isnan_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema isnan_schema = {"isnan", "isnan(self: Tensor) -> BoolTensor", isnan_args, 1, 1, false, false, false, false};
+static constexpr OpSchema isnan_schema = {"isnan", "isnan", "isnan(self: Tensor) -> BoolTensor", isnan_args, 1, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_isnan = make_op<TensorRef, const Tensor&>(&isnan_schema, isnan_front, nullptr);
 
 // ---- isinf ----
 static constexpr ArgInfo isinf_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema isinf_schema = {"isinf", "isinf(self: Tensor) -> BoolTensor", isinf_args, 1, 1, false, false, false, false};
+static constexpr OpSchema isinf_schema = {"isinf", "isinf", "isinf(self: Tensor) -> BoolTensor", isinf_args, 1, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_isinf = make_op<TensorRef, const Tensor&>(&isinf_schema, isinf_front, nullptr);
 
 // ---- isfinite ----
 static constexpr ArgInfo isfinite_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema isfinite_schema = {"isfinite", "isfinite(self: Tensor) -> BoolTensor", isfinite_args, 1, 1, false, false, false, false};
+static constexpr OpSchema isfinite_schema = {"isfinite", "isfinite", "isfinite(self: Tensor) -> BoolTensor", isfinite_args, 1, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_isfinite = make_op<TensorRef, const Tensor&>(&isfinite_schema, isfinite_front, nullptr);
 
 }  // namespace TT_NS

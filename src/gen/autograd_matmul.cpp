@@ -9,15 +9,14 @@
 namespace TT_NS {
 
 // ---- matmul ----
-static constexpr ArgInfo matmul_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema matmul_schema = {"matmul", "matmul(self: Tensor, other: Tensor) -> Tensor", matmul_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo matmul_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema matmul_schema = {"matmul", "matmul", "matmul(self: Tensor, other: Tensor) -> Tensor", matmul_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul = make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_schema, front::matmul, nullptr);
 static void matmul_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_matmul_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr ArgInfo matmul_into_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema matmul_into_schema = {"matmul_into", "matmul(self: Tensor, other: Tensor) -> Tensor", matmul_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema matmul_into_schema = {"matmul_into", "matmul_into", "matmul(self: Tensor, other: Tensor) -> Tensor", matmul_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&matmul_into_schema, matmul_into_front, matmul_into_autograd);
 
 // ---- matmul_stack ----
@@ -63,12 +62,12 @@ static TensorRef matmul_stack_autograd(Call c, const Tensor& self, const Tensor&
   return out;
 }
 static constexpr ArgInfo matmul_stack_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema matmul_stack_schema = {"matmul_stack", "matmul_stack(self: Tensor, other: Tensor) -> Tensor", matmul_stack_args, 2, 1, true, false, true, false};
+static constexpr OpSchema matmul_stack_schema = {"matmul_stack", "matmul_stack", "matmul_stack(self: Tensor, other: Tensor) -> Tensor", matmul_stack_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack = make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_stack_schema, front::matmul_stack, matmul_stack_autograd);
 
 // ---- linear ----
 static constexpr ArgInfo linear_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema linear_schema = {"linear", "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor", linear_args, 3, 1, false, false, false, true};
+static constexpr OpSchema linear_schema = {"linear", "linear", "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor", linear_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_schema, front::linear, nullptr);
 
 // ---- linear_rows ----
@@ -116,7 +115,7 @@ static TensorRef linear_rows_autograd(Call c, const Tensor& input, const Tensor&
   return out;
 }
 static constexpr ArgInfo linear_rows_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, false}};
-static constexpr OpSchema linear_rows_schema = {"linear_rows", "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor", linear_rows_args, 3, 1, true, false, true, false};
+static constexpr OpSchema linear_rows_schema = {"linear_rows", "linear_rows", "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor", linear_rows_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_rows_schema, front::linear_rows, linear_rows_autograd);
 
 // ---- addmm ----
@@ -170,8 +169,8 @@ static TensorRef addmm_autograd(Call c, const Tensor& self, const Tensor& mat1, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo addmm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema addmm_schema = {"addmm", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm_args, 5, 1, true, false, false, false};
+static constexpr ArgInfo addmm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema addmm_schema = {"addmm", "addmm", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm_args, 5, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&addmm_schema, front::addmm, addmm_autograd);
 static void addmm__autograd(Call c, Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -193,15 +192,14 @@ static void addmm__autograd(Call c, Tensor& self, const Tensor& mat1, const Tens
   redispatch(op_addmm_, c.keys & kBelowAutograd, self, mat1, mat2, beta, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo addmm__args[] = {{"self", ArgType::kTensor, true, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema addmm__schema = {"addmm_", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm__args, 5, 0, true, false, false, false};
+static constexpr ArgInfo addmm__args[] = {{"self", ArgType::kTensor, true, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema addmm__schema = {"addmm_", "addmm_", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm__args, 5, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&addmm__schema, addmm__front, addmm__autograd);
 static void addmm_into_autograd(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
   if (needs_grad(self) || needs_grad(mat1) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_addmm_into, c.keys & kBelowAutograd, self, mat1, mat2, beta, alpha, dst);
 }
-static constexpr ArgInfo addmm_into_args[] = {{"self", ArgType::kTensor, false, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema addmm_into_schema = {"addmm_into", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm_into_args, 6, 0, true, false, false, false};
+static constexpr OpSchema addmm_into_schema = {"addmm_into", "addmm_into", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm_args, 6, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_addmm_into = make_op<void, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&addmm_into_schema, addmm_into_front, addmm_into_autograd);
 
 // ---- baddbmm ----
@@ -255,8 +253,8 @@ static TensorRef baddbmm_autograd(Call c, const Tensor& self, const Tensor& batc
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo baddbmm_args[] = {{"self", ArgType::kTensor, false, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema baddbmm_schema = {"baddbmm", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm_args, 5, 1, true, false, false, false};
+static constexpr ArgInfo baddbmm_args[] = {{"self", ArgType::kTensor, false, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema baddbmm_schema = {"baddbmm", "baddbmm", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm_args, 5, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_baddbmm = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&baddbmm_schema, front::baddbmm, baddbmm_autograd);
 static void baddbmm__autograd(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -278,80 +276,74 @@ static void baddbmm__autograd(Call c, Tensor& self, const Tensor& batch1, const 
   redispatch(op_baddbmm_, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo baddbmm__args[] = {{"self", ArgType::kTensor, true, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema baddbmm__schema = {"baddbmm_", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm__args, 5, 0, true, false, false, false};
+static constexpr ArgInfo baddbmm__args[] = {{"self", ArgType::kTensor, true, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema baddbmm__schema = {"baddbmm_", "baddbmm_", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm__args, 5, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_baddbmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&baddbmm__schema, baddbmm__front, baddbmm__autograd);
 static void baddbmm_into_autograd(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
   if (needs_grad(self) || needs_grad(batch1) || needs_grad(batch2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_baddbmm_into, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha, dst);
 }
-static constexpr ArgInfo baddbmm_into_args[] = {{"self", ArgType::kTensor, false, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"alpha", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema baddbmm_into_schema = {"baddbmm_into", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm_into_args, 6, 0, true, false, false, false};
+static constexpr OpSchema baddbmm_into_schema = {"baddbmm_into", "baddbmm_into", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm_args, 6, 0, true, false, false, false};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_baddbmm_into = make_op<void, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&baddbmm_into_schema, baddbmm_into_front, baddbmm_into_autograd);
 
 // ---- mm ----
-static constexpr ArgInfo mm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}};
-static constexpr OpSchema mm_schema = {"mm", "mm(self: Tensor, mat2: Tensor) -> Tensor", mm_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo mm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mm_schema = {"mm", "mm", "mm(self: Tensor, mat2: Tensor) -> Tensor", mm_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mm = make_op<TensorRef, const Tensor&, const Tensor&>(&mm_schema, front::mm, nullptr);
 static void mm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mm_into, c.keys & kBelowAutograd, self, mat2, dst);
 }
-static constexpr ArgInfo mm_into_args[] = {{"self", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mm_into_schema = {"mm_into", "mm(self: Tensor, mat2: Tensor) -> Tensor", mm_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema mm_into_schema = {"mm_into", "mm_into", "mm(self: Tensor, mat2: Tensor) -> Tensor", mm_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&mm_into_schema, mm_into_front, mm_into_autograd);
 
 // ---- bmm ----
-static constexpr ArgInfo bmm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}};
-static constexpr OpSchema bmm_schema = {"bmm", "bmm(self: Tensor, mat2: Tensor) -> Tensor", bmm_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo bmm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bmm_schema = {"bmm", "bmm", "bmm(self: Tensor, mat2: Tensor) -> Tensor", bmm_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bmm = make_op<TensorRef, const Tensor&, const Tensor&>(&bmm_schema, front::bmm, nullptr);
 static void bmm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bmm_into, c.keys & kBelowAutograd, self, mat2, dst);
 }
-static constexpr ArgInfo bmm_into_args[] = {{"self", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bmm_into_schema = {"bmm_into", "bmm(self: Tensor, mat2: Tensor) -> Tensor", bmm_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema bmm_into_schema = {"bmm_into", "bmm_into", "bmm(self: Tensor, mat2: Tensor) -> Tensor", bmm_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bmm_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&bmm_into_schema, bmm_into_front, bmm_into_autograd);
 
 // ---- mv ----
-static constexpr ArgInfo mv_args[] = {{"self", ArgType::kTensor, false, false}, {"vec", ArgType::kTensor, false, false}};
-static constexpr OpSchema mv_schema = {"mv", "mv(self: Tensor, vec: Tensor) -> Tensor", mv_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo mv_args[] = {{"self", ArgType::kTensor, false, false}, {"vec", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mv_schema = {"mv", "mv", "mv(self: Tensor, vec: Tensor) -> Tensor", mv_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mv = make_op<TensorRef, const Tensor&, const Tensor&>(&mv_schema, front::mv, nullptr);
 static void mv_into_autograd(Call c, const Tensor& self, const Tensor& vec, Tensor& dst) {
   if (needs_grad(self) || needs_grad(vec) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mv_into, c.keys & kBelowAutograd, self, vec, dst);
 }
-static constexpr ArgInfo mv_into_args[] = {{"self", ArgType::kTensor, false, false}, {"vec", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mv_into_schema = {"mv_into", "mv(self: Tensor, vec: Tensor) -> Tensor", mv_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema mv_into_schema = {"mv_into", "mv_into", "mv(self: Tensor, vec: Tensor) -> Tensor", mv_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mv_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&mv_into_schema, mv_into_front, mv_into_autograd);
 
 // ---- dot ----
-static constexpr ArgInfo dot_args[] = {{"self", ArgType::kTensor, false, false}, {"tensor", ArgType::kTensor, false, false}};
-static constexpr OpSchema dot_schema = {"dot", "dot(self: Tensor, tensor: Tensor) -> Tensor", dot_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo dot_args[] = {{"self", ArgType::kTensor, false, false}, {"tensor", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema dot_schema = {"dot", "dot", "dot(self: Tensor, tensor: Tensor) -> Tensor", dot_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_dot = make_op<TensorRef, const Tensor&, const Tensor&>(&dot_schema, front::dot, nullptr);
 static void dot_into_autograd(Call c, const Tensor& self, const Tensor& tensor, Tensor& dst) {
   if (needs_grad(self) || needs_grad(tensor) || needs_grad(dst)) fail_into_grad();
   redispatch(op_dot_into, c.keys & kBelowAutograd, self, tensor, dst);
 }
-static constexpr ArgInfo dot_into_args[] = {{"self", ArgType::kTensor, false, false}, {"tensor", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema dot_into_schema = {"dot_into", "dot(self: Tensor, tensor: Tensor) -> Tensor", dot_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema dot_into_schema = {"dot_into", "dot_into", "dot(self: Tensor, tensor: Tensor) -> Tensor", dot_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&dot_into_schema, dot_into_front, dot_into_autograd);
 
 // ---- outer ----
-static constexpr ArgInfo outer_args[] = {{"self", ArgType::kTensor, false, false}, {"vec2", ArgType::kTensor, false, false}};
-static constexpr OpSchema outer_schema = {"outer", "outer(self: Tensor, vec2: Tensor) -> Tensor", outer_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo outer_args[] = {{"self", ArgType::kTensor, false, false}, {"vec2", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema outer_schema = {"outer", "outer", "outer(self: Tensor, vec2: Tensor) -> Tensor", outer_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_outer = make_op<TensorRef, const Tensor&, const Tensor&>(&outer_schema, front::outer, nullptr);
 static void outer_into_autograd(Call c, const Tensor& self, const Tensor& vec2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(vec2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_outer_into, c.keys & kBelowAutograd, self, vec2, dst);
 }
-static constexpr ArgInfo outer_into_args[] = {{"self", ArgType::kTensor, false, false}, {"vec2", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema outer_into_schema = {"outer_into", "outer(self: Tensor, vec2: Tensor) -> Tensor", outer_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema outer_into_schema = {"outer_into", "outer_into", "outer(self: Tensor, vec2: Tensor) -> Tensor", outer_args, 3, 0, false, false, false, true};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&outer_into_schema, outer_into_front, outer_into_autograd);
 
 // ---- einsum ----
 static constexpr ArgInfo einsum_args[] = {{"equation", ArgType::kStr, false, false}, {"operands", ArgType::kTensorList, false, false}};
-static constexpr OpSchema einsum_schema = {"einsum", "einsum(equation: Str, operands: Tensor[]) -> Tensor", einsum_args, 2, 1, false, false, false, true};
+static constexpr OpSchema einsum_schema = {"einsum", "einsum", "einsum(equation: Str, operands: Tensor[]) -> Tensor", einsum_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(Str, TensorSpan)> op_einsum = make_op<TensorRef, Str, TensorSpan>(&einsum_schema, front::einsum, nullptr);
 
 }  // namespace TT_NS

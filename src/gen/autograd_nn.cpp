@@ -9,20 +9,19 @@
 namespace TT_NS {
 
 // ---- softmax ----
-static constexpr ArgInfo softmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema softmax_schema = {"softmax", "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmax_args, 3, 1, false, false, false, true};
+static constexpr ArgInfo softmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema softmax_schema = {"softmax", "softmax", "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmax_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmax_schema, front::softmax, nullptr);
 static void softmax_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_softmax_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr ArgInfo softmax_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema softmax_into_schema = {"softmax_into", "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmax_into_args, 4, 0, false, false, false, true};
+static constexpr OpSchema softmax_into_schema = {"softmax_into", "softmax_into", "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmax_args, 4, 0, false, false, false, true};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into = make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&softmax_into_schema, softmax_into_front, softmax_into_autograd);
 
 // ---- softmin ----
 static constexpr ArgInfo softmin_args[] = {{"input", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema softmin_schema = {"softmin", "softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmin_args, 3, 1, true, false, false, true};
+static constexpr OpSchema softmin_schema = {"softmin", "softmin", "softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmin_args, 3, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmin_schema, softmin_front, nullptr);
 
 // ---- native_softmax ----
@@ -57,7 +56,7 @@ static TensorRef native_softmax_autograd(Call c, const Tensor& self, int64_t dim
   return out;
 }
 static constexpr ArgInfo native_softmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema native_softmax_schema = {"native_softmax", "native_softmax(self: Tensor, dim: Dim) -> Tensor", native_softmax_args, 2, 1, true, false, true, false};
+static constexpr OpSchema native_softmax_schema = {"native_softmax", "native_softmax", "native_softmax(self: Tensor, dim: Dim) -> Tensor", native_softmax_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_native_softmax = make_op<TensorRef, const Tensor&, int64_t>(&native_softmax_schema, front::native_softmax, native_softmax_autograd);
 
 // ---- softmax_backward ----
@@ -105,19 +104,18 @@ static TensorRef softmax_backward_autograd(Call c, const Tensor& grad, const Ten
   return out;
 }
 static constexpr ArgInfo softmax_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"y", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema softmax_backward_schema = {"softmax_backward", "softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor", softmax_backward_args, 3, 1, true, false, true, false};
+static constexpr OpSchema softmax_backward_schema = {"softmax_backward", "softmax_backward", "softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor", softmax_backward_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_softmax_backward = make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&softmax_backward_schema, front::softmax_backward, softmax_backward_autograd);
 
 // ---- log_softmax ----
-static constexpr ArgInfo log_softmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema log_softmax_schema = {"log_softmax", "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", log_softmax_args, 3, 1, false, false, false, true};
+static constexpr ArgInfo log_softmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema log_softmax_schema = {"log_softmax", "log_softmax", "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", log_softmax_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_log_softmax = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&log_softmax_schema, front::log_softmax, nullptr);
 static void log_softmax_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log_softmax_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr ArgInfo log_softmax_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log_softmax_into_schema = {"log_softmax_into", "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", log_softmax_into_args, 4, 0, false, false, false, true};
+static constexpr OpSchema log_softmax_into_schema = {"log_softmax_into", "log_softmax_into", "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", log_softmax_args, 4, 0, false, false, false, true};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_log_softmax_into = make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&log_softmax_into_schema, log_softmax_into_front, log_softmax_into_autograd);
 
 // ---- native_log_softmax ----
@@ -152,7 +150,7 @@ static TensorRef native_log_softmax_autograd(Call c, const Tensor& self, int64_t
   return out;
 }
 static constexpr ArgInfo native_log_softmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema native_log_softmax_schema = {"native_log_softmax", "native_log_softmax(self: Tensor, dim: Dim) -> Tensor", native_log_softmax_args, 2, 1, true, false, true, false};
+static constexpr OpSchema native_log_softmax_schema = {"native_log_softmax", "native_log_softmax", "native_log_softmax(self: Tensor, dim: Dim) -> Tensor", native_log_softmax_args, 2, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_native_log_softmax = make_op<TensorRef, const Tensor&, int64_t>(&native_log_softmax_schema, front::native_log_softmax, native_log_softmax_autograd);
 
 // ---- log_softmax_backward ----
@@ -200,12 +198,12 @@ static TensorRef log_softmax_backward_autograd(Call c, const Tensor& grad, const
   return out;
 }
 static constexpr ArgInfo log_softmax_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"y", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema log_softmax_backward_schema = {"log_softmax_backward", "log_softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor", log_softmax_backward_args, 3, 1, true, false, true, false};
+static constexpr OpSchema log_softmax_backward_schema = {"log_softmax_backward", "log_softmax_backward", "log_softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor", log_softmax_backward_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_log_softmax_backward = make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&log_softmax_backward_schema, front::log_softmax_backward, log_softmax_backward_autograd);
 
 // ---- layer_norm ----
-static constexpr ArgInfo layer_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"normalized_shape", ArgType::kShape, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"eps", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1e-05, 0}}};
-static constexpr OpSchema layer_norm_schema = {"layer_norm", "layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: Tensor? = None, eps: Float = 1e-5) -> Tensor", layer_norm_args, 5, 1, true, false, false, true};
+static constexpr ArgInfo layer_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"normalized_shape", ArgType::kShape, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"eps", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1e-05}}};
+static constexpr OpSchema layer_norm_schema = {"layer_norm", "layer_norm", "layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: Tensor? = None, eps: Float = 1e-5) -> Tensor", layer_norm_args, 5, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm = make_op<TensorRef, const Tensor&, Ints, const Tensor*, const Tensor*, double>(&layer_norm_schema, layer_norm_front, nullptr);
 
 // ---- native_layer_norm ----
@@ -262,7 +260,7 @@ static TensorTriple native_layer_norm_autograd(Call c, const Tensor& input, Ints
   return out;
 }
 static constexpr ArgInfo native_layer_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"normalized_shape", ArgType::kShape, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"bias", ArgType::kOptTensor, false, false}, {"eps", ArgType::kFloat, false, false}};
-static constexpr OpSchema native_layer_norm_schema = {"native_layer_norm", "native_layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor?, bias: Tensor?, eps: Float) -> (out: Tensor, mean: PlainTensor, rstd: PlainTensor)", native_layer_norm_args, 5, 3, true, false, true, false};
+static constexpr OpSchema native_layer_norm_schema = {"native_layer_norm", "native_layer_norm", "native_layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor?, bias: Tensor?, eps: Float) -> (out: Tensor, mean: PlainTensor, rstd: PlainTensor)", native_layer_norm_args, 5, 3, true, false, true, false};
 constinit Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_native_layer_norm = make_op<TensorTriple, const Tensor&, Ints, const Tensor*, const Tensor*, double>(&native_layer_norm_schema, front::native_layer_norm, native_layer_norm_autograd);
 
 // ---- layer_norm_backward ----
@@ -319,12 +317,12 @@ static TensorTriple layer_norm_backward_autograd(Call c, const Tensor& grad, con
   return out;
 }
 static constexpr ArgInfo layer_norm_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"normalized_shape", ArgType::kShape, false, false}, {"mean", ArgType::kTensor, false, false}, {"rstd", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"eps", ArgType::kFloat, false, false}, {"want_input", ArgType::kBool, false, false}, {"want_weight", ArgType::kBool, false, false}, {"want_bias", ArgType::kBool, false, false}};
-static constexpr OpSchema layer_norm_backward_schema = {"layer_norm_backward", "layer_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, mean: Tensor, rstd: Tensor, weight: Tensor?, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", layer_norm_backward_args, 10, 3, true, false, true, false};
+static constexpr OpSchema layer_norm_backward_schema = {"layer_norm_backward", "layer_norm_backward", "layer_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, mean: Tensor, rstd: Tensor, weight: Tensor?, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", layer_norm_backward_args, 10, 3, true, false, true, false};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&, const Tensor*, double, bool, bool, bool)> op_layer_norm_backward = make_op<TensorTriple, const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&, const Tensor*, double, bool, bool, bool>(&layer_norm_backward_schema, front::layer_norm_backward, layer_norm_backward_autograd);
 
 // ---- nll_loss ----
-static constexpr ArgInfo nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, {ArgDefault::kInt, 0, -100}}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema nll_loss_schema = {"nll_loss", "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = \"mean\") -> Tensor", nll_loss_args, 5, 1, false, false, false, true};
+static constexpr ArgInfo nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, ArgDefault::kInt, {.i = -100}}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema nll_loss_schema = {"nll_loss", "nll_loss", "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = \"mean\") -> Tensor", nll_loss_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&nll_loss_schema, front::nll_loss, nullptr);
 
 // ---- native_nll_loss ----
@@ -369,7 +367,7 @@ static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Te
   return out;
 }
 static constexpr ArgInfo native_nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}, {"reduction", ArgType::kEnum, false, false}};
-static constexpr OpSchema native_nll_loss_schema = {"native_nll_loss", "native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)", native_nll_loss_args, 5, 2, true, false, true, false};
+static constexpr OpSchema native_nll_loss_schema = {"native_nll_loss", "native_nll_loss", "native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)", native_nll_loss_args, 5, 2, true, false, true, false};
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_nll_loss = make_op<TensorPair, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&native_nll_loss_schema, front::native_nll_loss, native_nll_loss_autograd);
 
 // ---- nll_loss_backward ----
@@ -416,12 +414,12 @@ static TensorRef nll_loss_backward_autograd(Call c, const Tensor& grad, const Te
   return out;
 }
 static constexpr ArgInfo nll_loss_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"row_weight", ArgType::kTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
-static constexpr OpSchema nll_loss_backward_schema = {"nll_loss_backward", "nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor", nll_loss_backward_args, 5, 1, true, false, true, false};
+static constexpr OpSchema nll_loss_backward_schema = {"nll_loss_backward", "nll_loss_backward", "nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor", nll_loss_backward_args, 5, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_nll_loss_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t>(&nll_loss_backward_schema, front::nll_loss_backward, nll_loss_backward_autograd);
 
 // ---- cross_entropy ----
-static constexpr ArgInfo cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, {ArgDefault::kInt, 0, -100}}, {"reduction", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 1}}, {"label_smoothing", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.0, 0}}};
-static constexpr OpSchema cross_entropy_schema = {"cross_entropy", "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor", cross_entropy_args, 6, 1, false, false, false, true};
+static constexpr ArgInfo cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, ArgDefault::kInt, {.i = -100}}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"label_smoothing", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.0}}};
+static constexpr OpSchema cross_entropy_schema = {"cross_entropy", "cross_entropy", "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor", cross_entropy_args, 6, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double)> op_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double>(&cross_entropy_schema, front::cross_entropy, nullptr);
 
 // ---- native_cross_entropy ----
@@ -470,7 +468,7 @@ static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, c
   return out;
 }
 static constexpr ArgInfo native_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}, {"reduction", ArgType::kEnum, false, false}};
-static constexpr OpSchema native_cross_entropy_schema = {"native_cross_entropy", "native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)", native_cross_entropy_args, 5, 3, true, false, true, false};
+static constexpr OpSchema native_cross_entropy_schema = {"native_cross_entropy", "native_cross_entropy", "native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)", native_cross_entropy_args, 5, 3, true, false, true, false};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_cross_entropy = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&native_cross_entropy_schema, front::native_cross_entropy, native_cross_entropy_autograd);
 
 // ---- cross_entropy_backward ----
@@ -530,7 +528,7 @@ static TensorRef cross_entropy_backward_autograd(Call c, const Tensor& grad, con
   return out;
 }
 static constexpr ArgInfo cross_entropy_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"lse", ArgType::kTensor, false, false}, {"row_weight", ArgType::kTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
-static constexpr OpSchema cross_entropy_backward_schema = {"cross_entropy_backward", "cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor", cross_entropy_backward_args, 6, 1, true, false, true, false};
+static constexpr OpSchema cross_entropy_backward_schema = {"cross_entropy_backward", "cross_entropy_backward", "cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor", cross_entropy_backward_args, 6, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_cross_entropy_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t>(&cross_entropy_backward_schema, front::cross_entropy_backward, cross_entropy_backward_autograd);
 
 }  // namespace TT_NS

@@ -9,8 +9,8 @@
 namespace TT_NS {
 
 // ---- batch_norm ----
-static constexpr ArgInfo batch_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"running_mean", ArgType::kOptTensor, true, true}, {"running_var", ArgType::kOptTensor, true, true}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"training", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"momentum", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.1, 0}}, {"eps", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1e-05, 0}}};
-static constexpr OpSchema batch_norm_schema = {"batch_norm", "batch_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight: Tensor? = None, bias: Tensor? = None, training: Bool = false, momentum: Float = 0.1, eps: Float = 1e-5) -> Tensor", batch_norm_args, 8, 1, false, false, false, true};
+static constexpr ArgInfo batch_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"running_mean", ArgType::kOptTensor, true, true}, {"running_var", ArgType::kOptTensor, true, true}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"training", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"momentum", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.1}}, {"eps", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1e-05}}};
+static constexpr OpSchema batch_norm_schema = {"batch_norm", "batch_norm", "batch_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight: Tensor? = None, bias: Tensor? = None, training: Bool = false, momentum: Float = 0.1, eps: Float = 1e-5) -> Tensor", batch_norm_args, 8, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double)> op_batch_norm = make_op<TensorRef, const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double>(&batch_norm_schema, front::batch_norm, nullptr);
 
 // ---- native_batch_norm ----
@@ -63,7 +63,7 @@ static TensorPair native_batch_norm_autograd(Call c, const Tensor& input, const 
   return out;
 }
 static constexpr ArgInfo native_batch_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"bias", ArgType::kOptTensor, false, false}, {"running_mean", ArgType::kOptTensor, false, false}, {"running_var", ArgType::kOptTensor, false, false}, {"training", ArgType::kBool, false, false}, {"eps", ArgType::kFloat, false, false}};
-static constexpr OpSchema native_batch_norm_schema = {"native_batch_norm", "native_batch_norm(input: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, running_var: Tensor?, training: Bool, eps: Float) -> (out: Tensor, stats: PlainTensor)", native_batch_norm_args, 7, 2, true, false, true, false};
+static constexpr OpSchema native_batch_norm_schema = {"native_batch_norm", "native_batch_norm", "native_batch_norm(input: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, running_var: Tensor?, training: Bool, eps: Float) -> (out: Tensor, stats: PlainTensor)", native_batch_norm_args, 7, 2, true, false, true, false};
 constinit Op<TensorPair(const Tensor&, const Tensor*, const Tensor*, const Tensor*, const Tensor*, bool, double)> op_native_batch_norm = make_op<TensorPair, const Tensor&, const Tensor*, const Tensor*, const Tensor*, const Tensor*, bool, double>(&native_batch_norm_schema, front::native_batch_norm, native_batch_norm_autograd);
 
 // ---- batch_norm_backward ----
@@ -123,22 +123,22 @@ static TensorTriple batch_norm_backward_autograd(Call c, const Tensor& grad, con
   return out;
 }
 static constexpr ArgInfo batch_norm_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"stats", ArgType::kTensor, false, false}, {"training", ArgType::kBool, false, false}, {"eps", ArgType::kFloat, false, false}, {"want_input", ArgType::kBool, false, false}, {"want_weight", ArgType::kBool, false, false}, {"want_bias", ArgType::kBool, false, false}};
-static constexpr OpSchema batch_norm_backward_schema = {"batch_norm_backward", "batch_norm_backward(grad: Tensor, input: Tensor, weight: Tensor?, stats: Tensor, training: Bool, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", batch_norm_backward_args, 9, 3, true, false, true, false};
+static constexpr OpSchema batch_norm_backward_schema = {"batch_norm_backward", "batch_norm_backward", "batch_norm_backward(grad: Tensor, input: Tensor, weight: Tensor?, stats: Tensor, training: Bool, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", batch_norm_backward_args, 9, 3, true, false, true, false};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double, bool, bool, bool)> op_batch_norm_backward = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double, bool, bool, bool>(&batch_norm_backward_schema, front::batch_norm_backward, batch_norm_backward_autograd);
 
 // ---- group_norm ----
-static constexpr ArgInfo group_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"num_groups", ArgType::kInt, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"eps", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1e-05, 0}}};
-static constexpr OpSchema group_norm_schema = {"group_norm", "group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = None, eps: Float = 1e-5) -> Tensor", group_norm_args, 5, 1, false, false, false, true};
+static constexpr ArgInfo group_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"num_groups", ArgType::kInt, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"eps", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1e-05}}};
+static constexpr OpSchema group_norm_schema = {"group_norm", "group_norm", "group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = None, eps: Float = 1e-5) -> Tensor", group_norm_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*, double)> op_group_norm = make_op<TensorRef, const Tensor&, int64_t, const Tensor*, const Tensor*, double>(&group_norm_schema, front::group_norm, nullptr);
 
 // ---- instance_norm ----
-static constexpr ArgInfo instance_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"running_mean", ArgType::kOptTensor, true, true}, {"running_var", ArgType::kOptTensor, true, true}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"use_input_stats", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 1}}, {"momentum", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.1, 0}}, {"eps", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1e-05, 0}}};
-static constexpr OpSchema instance_norm_schema = {"instance_norm", "instance_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight: Tensor? = None, bias: Tensor? = None, use_input_stats: Bool = true, momentum: Float = 0.1, eps: Float = 1e-5) -> Tensor", instance_norm_args, 8, 1, false, false, false, true};
+static constexpr ArgInfo instance_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"running_mean", ArgType::kOptTensor, true, true}, {"running_var", ArgType::kOptTensor, true, true}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"use_input_stats", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 1}}, {"momentum", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.1}}, {"eps", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1e-05}}};
+static constexpr OpSchema instance_norm_schema = {"instance_norm", "instance_norm", "instance_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight: Tensor? = None, bias: Tensor? = None, use_input_stats: Bool = true, momentum: Float = 0.1, eps: Float = 1e-5) -> Tensor", instance_norm_args, 8, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double)> op_instance_norm = make_op<TensorRef, const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double>(&instance_norm_schema, front::instance_norm, nullptr);
 
 // ---- rms_norm ----
 static constexpr ArgInfo rms_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"normalized_shape", ArgType::kShape, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"eps", ArgType::kOptFloat, false, true}};
-static constexpr OpSchema rms_norm_schema = {"rms_norm", "rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, eps: Float? = None) -> Tensor", rms_norm_args, 4, 1, false, false, false, true};
+static constexpr OpSchema rms_norm_schema = {"rms_norm", "rms_norm", "rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, eps: Float? = None) -> Tensor", rms_norm_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_norm = make_op<TensorRef, const Tensor&, Ints, const Tensor*, Opt<double>>(&rms_norm_schema, front::rms_norm, nullptr);
 
 }  // namespace TT_NS

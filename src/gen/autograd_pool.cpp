@@ -9,13 +9,13 @@
 namespace TT_NS {
 
 // ---- max_pool1d ----
-static constexpr ArgInfo max_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema max_pool1d_schema = {"max_pool1d", "max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool1d_args, 6, 1, false, false, false, true};
+static constexpr ArgInfo max_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema max_pool1d_schema = {"max_pool1d", "max_pool1d", "max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool1d_args, 6, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d = make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool1d_schema, front::max_pool1d, nullptr);
 
 // ---- max_pool1d_with_indices ----
-static constexpr ArgInfo max_pool1d_with_indices_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema max_pool1d_with_indices_schema = {"max_pool1d_with_indices", "max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)", max_pool1d_with_indices_args, 6, 2, false, false, false, true};
+static constexpr ArgInfo max_pool1d_with_indices_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema max_pool1d_with_indices_schema = {"max_pool1d_with_indices", "max_pool1d_with_indices", "max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)", max_pool1d_with_indices_args, 6, 2, false, false, false, true};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices = make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool1d_with_indices_schema, front::max_pool1d_with_indices, nullptr);
 
 // ---- max_pool2d ----
@@ -61,8 +61,8 @@ static TensorRef max_pool2d_autograd(Call c, const Tensor& self, Ints kernel_siz
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo max_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema max_pool2d_schema = {"max_pool2d", "max_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool2d_args, 6, 1, true, false, false, false};
+static constexpr ArgInfo max_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema max_pool2d_schema = {"max_pool2d", "max_pool2d", "max_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool2d_args, 6, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d = make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_schema, front::max_pool2d, max_pool2d_autograd);
 
 // ---- max_pool2d_with_indices ----
@@ -108,8 +108,8 @@ static TensorPair max_pool2d_with_indices_autograd(Call c, const Tensor& self, I
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo max_pool2d_with_indices_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema max_pool2d_with_indices_schema = {"max_pool2d_with_indices", "max_pool2d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)", max_pool2d_with_indices_args, 6, 2, true, false, false, false};
+static constexpr ArgInfo max_pool2d_with_indices_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema max_pool2d_with_indices_schema = {"max_pool2d_with_indices", "max_pool2d_with_indices", "max_pool2d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)", max_pool2d_with_indices_args, 6, 2, true, false, false, false};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_with_indices = make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_with_indices_schema, front::max_pool2d_with_indices, max_pool2d_with_indices_autograd);
 
 // ---- max_pool2d_backward ----
@@ -162,12 +162,12 @@ static TensorRef max_pool2d_backward_autograd(Call c, const Tensor& grad, const 
   return out;
 }
 static constexpr ArgInfo max_pool2d_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, false}, {"padding", ArgType::kSize, false, false}, {"dilation", ArgType::kSize, false, false}, {"ceil_mode", ArgType::kBool, false, false}};
-static constexpr OpSchema max_pool2d_backward_schema = {"max_pool2d_backward", "max_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding: Int[], dilation: Int[], ceil_mode: Bool) -> Tensor", max_pool2d_backward_args, 7, 1, true, false, true, false};
+static constexpr OpSchema max_pool2d_backward_schema = {"max_pool2d_backward", "max_pool2d_backward", "max_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding: Int[], dilation: Int[], ceil_mode: Bool) -> Tensor", max_pool2d_backward_args, 7, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_backward = make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_backward_schema, front::max_pool2d_backward, max_pool2d_backward_autograd);
 
 // ---- adaptive_max_pool1d ----
 static constexpr ArgInfo adaptive_max_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_max_pool1d_schema = {"adaptive_max_pool1d", "adaptive_max_pool1d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)", adaptive_max_pool1d_args, 2, 2, false, false, false, true};
+static constexpr OpSchema adaptive_max_pool1d_schema = {"adaptive_max_pool1d", "adaptive_max_pool1d", "adaptive_max_pool1d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)", adaptive_max_pool1d_args, 2, 2, false, false, false, true};
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool1d = make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool1d_schema, front::adaptive_max_pool1d, nullptr);
 
 // ---- adaptive_max_pool2d ----
@@ -202,7 +202,7 @@ static TensorPair adaptive_max_pool2d_autograd(Call c, const Tensor& self, Ints 
   return out;
 }
 static constexpr ArgInfo adaptive_max_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_max_pool2d_schema = {"adaptive_max_pool2d", "adaptive_max_pool2d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)", adaptive_max_pool2d_args, 2, 2, true, false, false, false};
+static constexpr OpSchema adaptive_max_pool2d_schema = {"adaptive_max_pool2d", "adaptive_max_pool2d", "adaptive_max_pool2d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)", adaptive_max_pool2d_args, 2, 2, true, false, false, false};
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool2d = make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool2d_schema, front::adaptive_max_pool2d, adaptive_max_pool2d_autograd);
 
 // ---- adaptive_max_pool2d_backward ----
@@ -243,12 +243,12 @@ static TensorRef adaptive_max_pool2d_backward_autograd(Call c, const Tensor& gra
   return out;
 }
 static constexpr ArgInfo adaptive_max_pool2d_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_max_pool2d_backward_schema = {"adaptive_max_pool2d_backward", "adaptive_max_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> Tensor", adaptive_max_pool2d_backward_args, 3, 1, true, false, true, false};
+static constexpr OpSchema adaptive_max_pool2d_backward_schema = {"adaptive_max_pool2d_backward", "adaptive_max_pool2d_backward", "adaptive_max_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> Tensor", adaptive_max_pool2d_backward_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_max_pool2d_backward = make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_max_pool2d_backward_schema, front::adaptive_max_pool2d_backward, adaptive_max_pool2d_backward_autograd);
 
 // ---- avg_pool1d ----
-static constexpr ArgInfo avg_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"count_include_pad", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 1}}};
-static constexpr OpSchema avg_pool1d_schema = {"avg_pool1d", "avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode: Bool = false, count_include_pad: Bool = true) -> Tensor", avg_pool1d_args, 6, 1, false, false, false, true};
+static constexpr ArgInfo avg_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"count_include_pad", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 1}}};
+static constexpr OpSchema avg_pool1d_schema = {"avg_pool1d", "avg_pool1d", "avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode: Bool = false, count_include_pad: Bool = true) -> Tensor", avg_pool1d_args, 6, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool)> op_avg_pool1d = make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool>(&avg_pool1d_schema, front::avg_pool1d, nullptr);
 
 // ---- avg_pool2d ----
@@ -297,8 +297,8 @@ static TensorRef avg_pool2d_autograd(Call c, const Tensor& self, Ints kernel_siz
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"count_include_pad", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 1}}, {"divisor_override", ArgType::kOptInt, false, true}};
-static constexpr OpSchema avg_pool2d_schema = {"avg_pool2d", "avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> Tensor", avg_pool2d_args, 7, 1, true, false, false, false};
+static constexpr ArgInfo avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"count_include_pad", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 1}}, {"divisor_override", ArgType::kOptInt, false, true}};
+static constexpr OpSchema avg_pool2d_schema = {"avg_pool2d", "avg_pool2d", "avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> Tensor", avg_pool2d_args, 7, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d = make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>>(&avg_pool2d_schema, front::avg_pool2d, avg_pool2d_autograd);
 
 // ---- avg_pool2d_backward ----
@@ -350,12 +350,12 @@ static TensorRef avg_pool2d_backward_autograd(Call c, const Tensor& grad, const 
   return out;
 }
 static constexpr ArgInfo avg_pool2d_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, false}, {"padding", ArgType::kSize, false, false}, {"ceil_mode", ArgType::kBool, false, false}, {"count_include_pad", ArgType::kBool, false, false}, {"divisor_override", ArgType::kOptInt, false, false}};
-static constexpr OpSchema avg_pool2d_backward_schema = {"avg_pool2d_backward", "avg_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding: Int[], ceil_mode: Bool, count_include_pad: Bool, divisor_override: Int?) -> Tensor", avg_pool2d_backward_args, 8, 1, true, false, true, false};
+static constexpr OpSchema avg_pool2d_backward_schema = {"avg_pool2d_backward", "avg_pool2d_backward", "avg_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding: Int[], ceil_mode: Bool, count_include_pad: Bool, divisor_override: Int?) -> Tensor", avg_pool2d_backward_args, 8, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d_backward = make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>>(&avg_pool2d_backward_schema, front::avg_pool2d_backward, avg_pool2d_backward_autograd);
 
 // ---- adaptive_avg_pool1d ----
 static constexpr ArgInfo adaptive_avg_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_avg_pool1d_schema = {"adaptive_avg_pool1d", "adaptive_avg_pool1d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool1d_args, 2, 1, false, false, false, true};
+static constexpr OpSchema adaptive_avg_pool1d_schema = {"adaptive_avg_pool1d", "adaptive_avg_pool1d", "adaptive_avg_pool1d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool1d_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool1d = make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool1d_schema, front::adaptive_avg_pool1d, nullptr);
 
 // ---- adaptive_avg_pool2d ----
@@ -390,7 +390,7 @@ static TensorRef adaptive_avg_pool2d_autograd(Call c, const Tensor& self, Ints o
   return out;
 }
 static constexpr ArgInfo adaptive_avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_avg_pool2d_schema = {"adaptive_avg_pool2d", "adaptive_avg_pool2d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool2d_args, 2, 1, true, false, false, false};
+static constexpr OpSchema adaptive_avg_pool2d_schema = {"adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool2d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool2d_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool2d = make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool2d_schema, front::adaptive_avg_pool2d, adaptive_avg_pool2d_autograd);
 
 // ---- adaptive_avg_pool2d_backward ----
@@ -427,7 +427,7 @@ static TensorRef adaptive_avg_pool2d_backward_autograd(Call c, const Tensor& gra
   return out;
 }
 static constexpr ArgInfo adaptive_avg_pool2d_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_avg_pool2d_backward_schema = {"adaptive_avg_pool2d_backward", "adaptive_avg_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool2d_backward_args, 3, 1, true, false, true, false};
+static constexpr OpSchema adaptive_avg_pool2d_backward_schema = {"adaptive_avg_pool2d_backward", "adaptive_avg_pool2d_backward", "adaptive_avg_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool2d_backward_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_avg_pool2d_backward = make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_avg_pool2d_backward_schema, front::adaptive_avg_pool2d_backward, adaptive_avg_pool2d_backward_autograd);
 
 }  // namespace TT_NS

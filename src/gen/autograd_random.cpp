@@ -10,22 +10,22 @@ namespace TT_NS {
 
 // ---- rand ----
 static constexpr ArgInfo rand_args[] = {{"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema rand_schema = {"rand", "rand(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", rand_args, 4, 1, false, true, false, false};
+static constexpr OpSchema rand_schema = {"rand", "rand", "rand(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", rand_args, 4, 1, false, true, false, false};
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand = make_op<TensorRef, Ints, Dtype, Opt<Device>, Generator*>(&rand_schema, front::rand, nullptr);
 
 // ---- randn ----
 static constexpr ArgInfo randn_args[] = {{"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randn_schema = {"randn", "randn(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randn_args, 4, 1, false, true, false, false};
+static constexpr OpSchema randn_schema = {"randn", "randn", "randn(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randn_args, 4, 1, false, true, false, false};
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn = make_op<TensorRef, Ints, Dtype, Opt<Device>, Generator*>(&randn_schema, front::randn, nullptr);
 
 // ---- rand_like ----
 static constexpr ArgInfo rand_like_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema rand_like_schema = {"rand_like", "rand_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", rand_like_args, 4, 1, false, true, false, false};
+static constexpr OpSchema rand_like_schema = {"rand_like", "rand_like", "rand_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", rand_like_args, 4, 1, false, true, false, false};
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_rand_like = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&rand_like_schema, front::rand_like, nullptr);
 
 // ---- randn_like ----
 static constexpr ArgInfo randn_like_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randn_like_schema = {"randn_like", "randn_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randn_like_args, 4, 1, false, true, false, false};
+static constexpr OpSchema randn_like_schema = {"randn_like", "randn_like", "randn_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randn_like_args, 4, 1, false, true, false, false};
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_randn_like = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&randn_like_schema, front::randn_like, nullptr);
 
 // ---- bernoulli ----
@@ -52,15 +52,14 @@ static TensorRef bernoulli_autograd(Call c, const Tensor& self, Generator* gener
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo bernoulli_args[] = {{"self", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema bernoulli_schema = {"bernoulli", "bernoulli(self: Tensor, generator: Generator = None) -> Tensor", bernoulli_args, 2, 1, true, true, false, false};
+static constexpr ArgInfo bernoulli_args[] = {{"self", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bernoulli_schema = {"bernoulli", "bernoulli", "bernoulli(self: Tensor, generator: Generator = None) -> Tensor", bernoulli_args, 2, 1, true, true, false, false};
 constinit Op<TensorRef(const Tensor&, Generator*)> op_bernoulli = make_op<TensorRef, const Tensor&, Generator*>(&bernoulli_schema, front::bernoulli, bernoulli_autograd);
 static void bernoulli_into_autograd(Call c, const Tensor& self, Generator* generator, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bernoulli_into, c.keys & kBelowAutograd, self, generator, dst);
 }
-static constexpr ArgInfo bernoulli_into_args[] = {{"self", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bernoulli_into_schema = {"bernoulli_into", "bernoulli(self: Tensor, generator: Generator = None) -> Tensor", bernoulli_into_args, 3, 0, true, true, false, false};
+static constexpr OpSchema bernoulli_into_schema = {"bernoulli_into", "bernoulli_into", "bernoulli(self: Tensor, generator: Generator = None) -> Tensor", bernoulli_args, 3, 0, true, true, false, false};
 constinit Op<void(const Tensor&, Generator*, Tensor&)> op_bernoulli_into = make_op<void, const Tensor&, Generator*, Tensor&>(&bernoulli_into_schema, bernoulli_into_front, bernoulli_into_autograd);
 
 // ---- bernoulli_p ----
@@ -88,7 +87,7 @@ static TensorRef bernoulli_p_autograd(Call c, const Tensor& self, double p, Gene
   return out;
 }
 static constexpr ArgInfo bernoulli_p_args[] = {{"self", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, false}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema bernoulli_p_schema = {"bernoulli_p", "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor", bernoulli_p_args, 3, 1, true, true, false, false};
+static constexpr OpSchema bernoulli_p_schema = {"bernoulli_p", "bernoulli_p", "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor", bernoulli_p_args, 3, 1, true, true, false, false};
 constinit Op<TensorRef(const Tensor&, double, Generator*)> op_bernoulli_p = make_op<TensorRef, const Tensor&, double, Generator*>(&bernoulli_p_schema, front::bernoulli_p, bernoulli_p_autograd);
 static void bernoulli_p__autograd(Call c, Tensor& self, double p, Generator* generator) {
   const bool n0 = needs_grad(self);
@@ -103,17 +102,17 @@ static void bernoulli_p__autograd(Call c, Tensor& self, double p, Generator* gen
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo bernoulli_p__args[] = {{"self", ArgType::kTensor, true, false}, {"p", ArgType::kFloat, false, false}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema bernoulli_p__schema = {"bernoulli_p_", "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor", bernoulli_p__args, 3, 0, true, true, false, false};
+static constexpr OpSchema bernoulli_p__schema = {"bernoulli_p_", "bernoulli_p_", "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor", bernoulli_p__args, 3, 0, true, true, false, false};
 constinit Op<void(Tensor&, double, Generator*)> op_bernoulli_p_ = make_op<void, Tensor&, double, Generator*>(&bernoulli_p__schema, bernoulli_p__front, bernoulli_p__autograd);
 
 // ---- randint ----
 static constexpr ArgInfo randint_args[] = {{"low", ArgType::kInt, false, false}, {"high", ArgType::kInt, false, false}, {"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randint_schema = {"randint", "randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randint_args, 6, 1, false, true, false, false};
+static constexpr OpSchema randint_schema = {"randint", "randint", "randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randint_args, 6, 1, false, true, false, false};
 constinit Op<TensorRef(int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*)> op_randint = make_op<TensorRef, int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*>(&randint_schema, front::randint, nullptr);
 
 // ---- randint_like ----
 static constexpr ArgInfo randint_like_args[] = {{"self", ArgType::kTensor, false, false}, {"low", ArgType::kInt, false, false}, {"high", ArgType::kInt, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randint_like_schema = {"randint_like", "randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randint_like_args, 6, 1, false, true, false, false};
+static constexpr OpSchema randint_like_schema = {"randint_like", "randint_like", "randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randint_like_args, 6, 1, false, true, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>, Generator*)> op_randint_like = make_op<TensorRef, const Tensor&, int64_t, int64_t, Dtype, Opt<Device>, Generator*>(&randint_like_schema, front::randint_like, nullptr);
 
 // ---- random_ ----
@@ -140,8 +139,8 @@ static void random__autograd(Call c, Tensor& self, int64_t low, Opt<int64_t> hig
   redispatch(op_random_, c.keys & kBelowAutograd, self, low, high, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo random__args[] = {{"self", ArgType::kTensor, true, false}, {"low", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}, {"high", ArgType::kOptInt, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema random__schema = {"random_", "random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) -> ()", random__args, 4, 0, true, true, false, false};
+static constexpr ArgInfo random__args[] = {{"self", ArgType::kTensor, true, false}, {"low", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}, {"high", ArgType::kOptInt, false, true}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema random__schema = {"random_", "random_", "random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) -> ()", random__args, 4, 0, true, true, false, false};
 constinit Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_ = make_op<void, Tensor&, int64_t, Opt<int64_t>, Generator*>(&random__schema, front::random_, random__autograd);
 
 // ---- normal ----
@@ -174,15 +173,14 @@ static TensorRef normal_autograd(Call c, const Tensor& mean, const Tensor& std, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo normal_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema normal_schema = {"normal", "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor", normal_args, 3, 1, true, true, false, false};
+static constexpr ArgInfo normal_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema normal_schema = {"normal", "normal", "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor", normal_args, 3, 1, true, true, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Generator*)> op_normal = make_op<TensorRef, const Tensor&, const Tensor&, Generator*>(&normal_schema, front::normal, normal_autograd);
 static void normal_into_autograd(Call c, const Tensor& mean, const Tensor& std, Generator* generator, Tensor& dst) {
   if (needs_grad(mean) || needs_grad(std) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normal_into, c.keys & kBelowAutograd, mean, std, generator, dst);
 }
-static constexpr ArgInfo normal_into_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normal_into_schema = {"normal_into", "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor", normal_into_args, 4, 0, true, true, false, false};
+static constexpr OpSchema normal_into_schema = {"normal_into", "normal_into", "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor", normal_args, 4, 0, true, true, false, false};
 constinit Op<void(const Tensor&, const Tensor&, Generator*, Tensor&)> op_normal_into = make_op<void, const Tensor&, const Tensor&, Generator*, Tensor&>(&normal_into_schema, normal_into_front, normal_into_autograd);
 
 // ---- normal_mean ----
@@ -209,15 +207,14 @@ static TensorRef normal_mean_autograd(Call c, const Tensor& mean, double std, Ge
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo normal_mean_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema normal_mean_schema = {"normal_mean", "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor", normal_mean_args, 3, 1, true, true, false, false};
+static constexpr ArgInfo normal_mean_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema normal_mean_schema = {"normal_mean", "normal_mean", "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor", normal_mean_args, 3, 1, true, true, false, false};
 constinit Op<TensorRef(const Tensor&, double, Generator*)> op_normal_mean = make_op<TensorRef, const Tensor&, double, Generator*>(&normal_mean_schema, front::normal_mean, normal_mean_autograd);
 static void normal_mean_into_autograd(Call c, const Tensor& mean, double std, Generator* generator, Tensor& dst) {
   if (needs_grad(mean) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normal_mean_into, c.keys & kBelowAutograd, mean, std, generator, dst);
 }
-static constexpr ArgInfo normal_mean_into_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normal_mean_into_schema = {"normal_mean_into", "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor", normal_mean_into_args, 4, 0, true, true, false, false};
+static constexpr OpSchema normal_mean_into_schema = {"normal_mean_into", "normal_mean_into", "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor", normal_mean_args, 4, 0, true, true, false, false};
 constinit Op<void(const Tensor&, double, Generator*, Tensor&)> op_normal_mean_into = make_op<void, const Tensor&, double, Generator*, Tensor&>(&normal_mean_into_schema, normal_mean_into_front, normal_mean_into_autograd);
 
 // ---- normal_std ----
@@ -244,20 +241,19 @@ static TensorRef normal_std_autograd(Call c, double mean, const Tensor& std, Gen
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo normal_std_args[] = {{"mean", ArgType::kFloat, false, false}, {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema normal_std_schema = {"normal_std", "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor", normal_std_args, 3, 1, true, true, false, false};
+static constexpr ArgInfo normal_std_args[] = {{"mean", ArgType::kFloat, false, false}, {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema normal_std_schema = {"normal_std", "normal_std", "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor", normal_std_args, 3, 1, true, true, false, false};
 constinit Op<TensorRef(double, const Tensor&, Generator*)> op_normal_std = make_op<TensorRef, double, const Tensor&, Generator*>(&normal_std_schema, front::normal_std, normal_std_autograd);
 static void normal_std_into_autograd(Call c, double mean, const Tensor& std, Generator* generator, Tensor& dst) {
   if (needs_grad(std) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normal_std_into, c.keys & kBelowAutograd, mean, std, generator, dst);
 }
-static constexpr ArgInfo normal_std_into_args[] = {{"mean", ArgType::kFloat, false, false}, {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normal_std_into_schema = {"normal_std_into", "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor", normal_std_into_args, 4, 0, true, true, false, false};
+static constexpr OpSchema normal_std_into_schema = {"normal_std_into", "normal_std_into", "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor", normal_std_args, 4, 0, true, true, false, false};
 constinit Op<void(double, const Tensor&, Generator*, Tensor&)> op_normal_std_into = make_op<void, double, const Tensor&, Generator*, Tensor&>(&normal_std_into_schema, normal_std_into_front, normal_std_into_autograd);
 
 // ---- normal_size ----
 static constexpr ArgInfo normal_size_args[] = {{"mean", ArgType::kFloat, false, false}, {"std", ArgType::kFloat, false, false}, {"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema normal_size_schema = {"normal_size", "normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", normal_size_args, 6, 1, false, true, false, false};
+static constexpr OpSchema normal_size_schema = {"normal_size", "normal_size", "normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", normal_size_args, 6, 1, false, true, false, false};
 constinit Op<TensorRef(double, double, Ints, Dtype, Opt<Device>, Generator*)> op_normal_size = make_op<TensorRef, double, double, Ints, Dtype, Opt<Device>, Generator*>(&normal_size_schema, front::normal_size, nullptr);
 
 // ---- normal_ ----
@@ -284,8 +280,8 @@ static void normal__autograd(Call c, Tensor& self, double mean, double std, Gene
   redispatch(op_normal_, c.keys & kBelowAutograd, self, mean, std, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo normal__args[] = {{"self", ArgType::kTensor, true, false}, {"mean", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.0, 0}}, {"std", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema normal__schema = {"normal_", "normal_(self: Tensor!, mean: Float = 0.0, std: Float = 1.0, generator: Generator = None) -> ()", normal__args, 4, 0, true, true, false, false};
+static constexpr ArgInfo normal__args[] = {{"self", ArgType::kTensor, true, false}, {"mean", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.0}}, {"std", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema normal__schema = {"normal_", "normal_", "normal_(self: Tensor!, mean: Float = 0.0, std: Float = 1.0, generator: Generator = None) -> ()", normal__args, 4, 0, true, true, false, false};
 constinit Op<void(Tensor&, double, double, Generator*)> op_normal_ = make_op<void, Tensor&, double, double, Generator*>(&normal__schema, front::normal_, normal__autograd);
 
 // ---- uniform_ ----
@@ -312,8 +308,8 @@ static void uniform__autograd(Call c, Tensor& self, double low, double high, Gen
   redispatch(op_uniform_, c.keys & kBelowAutograd, self, low, high, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo uniform__args[] = {{"self", ArgType::kTensor, true, false}, {"low", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.0, 0}}, {"high", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema uniform__schema = {"uniform_", "uniform_(self: Tensor!, low: Float = 0.0, high: Float = 1.0, generator: Generator = None) -> ()", uniform__args, 4, 0, true, true, false, false};
+static constexpr ArgInfo uniform__args[] = {{"self", ArgType::kTensor, true, false}, {"low", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.0}}, {"high", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema uniform__schema = {"uniform_", "uniform_", "uniform_(self: Tensor!, low: Float = 0.0, high: Float = 1.0, generator: Generator = None) -> ()", uniform__args, 4, 0, true, true, false, false};
 constinit Op<void(Tensor&, double, double, Generator*)> op_uniform_ = make_op<void, Tensor&, double, double, Generator*>(&uniform__schema, front::uniform_, uniform__autograd);
 
 // ---- exponential_ ----
@@ -340,8 +336,8 @@ static void exponential__autograd(Call c, Tensor& self, double lambd, Generator*
   redispatch(op_exponential_, c.keys & kBelowAutograd, self, lambd, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo exponential__args[] = {{"self", ArgType::kTensor, true, false}, {"lambd", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema exponential__schema = {"exponential_", "exponential_(self: Tensor!, lambd: Float = 1.0, generator: Generator = None) -> ()", exponential__args, 3, 0, true, true, false, false};
+static constexpr ArgInfo exponential__args[] = {{"self", ArgType::kTensor, true, false}, {"lambd", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema exponential__schema = {"exponential_", "exponential_", "exponential_(self: Tensor!, lambd: Float = 1.0, generator: Generator = None) -> ()", exponential__args, 3, 0, true, true, false, false};
 constinit Op<void(Tensor&, double, Generator*)> op_exponential_ = make_op<void, Tensor&, double, Generator*>(&exponential__schema, front::exponential_, exponential__autograd);
 
 // ---- native_dropout ----
@@ -376,7 +372,7 @@ static TensorPair native_dropout_autograd(Call c, const Tensor& input, double p,
   return out;
 }
 static constexpr ArgInfo native_dropout_args[] = {{"input", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, false}, {"rng", ArgType::kRng, false, false}};
-static constexpr OpSchema native_dropout_schema = {"native_dropout", "native_dropout(input: Tensor, p: Float, rng: Rng) -> (out: Tensor, mask: BoolTensor)", native_dropout_args, 3, 2, true, true, true, false};
+static constexpr OpSchema native_dropout_schema = {"native_dropout", "native_dropout", "native_dropout(input: Tensor, p: Float, rng: Rng) -> (out: Tensor, mask: BoolTensor)", native_dropout_args, 3, 2, true, true, true, false};
 constinit Op<TensorPair(const Tensor&, double, const Rng&)> op_native_dropout = make_op<TensorPair, const Tensor&, double, const Rng&>(&native_dropout_schema, front::native_dropout, native_dropout_autograd);
 
 // ---- mask_scale ----
@@ -412,15 +408,15 @@ static TensorRef mask_scale_autograd(Call c, const Tensor& self, const Tensor& m
   return out;
 }
 static constexpr ArgInfo mask_scale_args[] = {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false}, {"scale", ArgType::kFloat, false, false}};
-static constexpr OpSchema mask_scale_schema = {"mask_scale", "mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor", mask_scale_args, 3, 1, true, false, true, false};
+static constexpr OpSchema mask_scale_schema = {"mask_scale", "mask_scale", "mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor", mask_scale_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale = make_op<TensorRef, const Tensor&, const Tensor&, double>(&mask_scale_schema, mask_scale_front, mask_scale_autograd);
 
 // ---- dropout ----
-static constexpr ArgInfo dropout_args[] = {{"input", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.5, 0}}, {"train", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 1}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout_schema = {"dropout", "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor", dropout_args, 4, 1, false, true, false, true};
+static constexpr ArgInfo dropout_args[] = {{"input", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.5}}, {"train", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 1}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema dropout_schema = {"dropout", "dropout", "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor", dropout_args, 4, 1, false, true, false, true};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout = make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout_schema, front::dropout, nullptr);
-static constexpr ArgInfo dropout__args[] = {{"input", ArgType::kTensor, true, false}, {"p", ArgType::kFloat, false, true, {ArgDefault::kFloat, 0.5, 0}}, {"train", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 1}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout__schema = {"dropout_", "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor", dropout__args, 4, 0, false, true, false, true};
+static constexpr ArgInfo dropout__args[] = {{"input", ArgType::kTensor, true, false}, {"p", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.5}}, {"train", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 1}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema dropout__schema = {"dropout_", "dropout_", "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor", dropout__args, 4, 0, false, true, false, true};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout_ = make_op<void, Tensor&, double, bool, Generator*>(&dropout__schema, dropout__front, nullptr);
 
 }  // namespace TT_NS

@@ -35,7 +35,7 @@ static TensorRef sum_autograd(Call c, const Tensor& self, Dtype dtype) {
   return out;
 }
 static constexpr ArgInfo sum_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema sum_schema = {"sum", "sum(self: Tensor, dtype: DType? = None) -> Tensor", sum_args, 2, 1, true, false, false, false};
+static constexpr OpSchema sum_schema = {"sum", "sum", "sum(self: Tensor, dtype: DType? = None) -> Tensor", sum_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_sum = make_op<TensorRef, const Tensor&, Dtype>(&sum_schema, front::sum, sum_autograd);
 
 // ---- sum_dim ----
@@ -70,20 +70,19 @@ static TensorRef sum_dim_autograd(Call c, const Tensor& self, Ints dim, bool kee
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sum_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema sum_dim_schema = {"sum_dim", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_args, 4, 1, true, false, false, false};
+static constexpr ArgInfo sum_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sum_dim_schema = {"sum_dim", "sum_dim", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_args, 4, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim = make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&sum_dim_schema, front::sum_dim, sum_dim_autograd);
 static void sum_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sum_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr ArgInfo sum_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sum_dim_into_schema = {"sum_dim_into", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_into_args, 5, 0, true, false, false, false};
+static constexpr OpSchema sum_dim_into_schema = {"sum_dim_into", "sum_dim_into", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_args, 5, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into = make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&sum_dim_into_schema, sum_dim_into_front, sum_dim_into_autograd);
 
 // ---- sum_to_size ----
 static constexpr ArgInfo sum_to_size_args[] = {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema sum_to_size_schema = {"sum_to_size", "sum_to_size(self: Tensor, size: Size) -> Tensor", sum_to_size_args, 2, 1, false, false, true, true};
+static constexpr OpSchema sum_to_size_schema = {"sum_to_size", "sum_to_size", "sum_to_size(self: Tensor, size: Size) -> Tensor", sum_to_size_args, 2, 1, false, false, true, true};
 constinit Op<TensorRef(const Tensor&, Ints)> op_sum_to_size = make_op<TensorRef, const Tensor&, Ints>(&sum_to_size_schema, front::sum_to_size, nullptr);
 
 // ---- mean ----
@@ -113,7 +112,7 @@ static TensorRef mean_autograd(Call c, const Tensor& self, Dtype dtype) {
   return out;
 }
 static constexpr ArgInfo mean_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema mean_schema = {"mean", "mean(self: Tensor, dtype: DType? = None) -> Tensor", mean_args, 2, 1, true, false, false, false};
+static constexpr OpSchema mean_schema = {"mean", "mean", "mean(self: Tensor, dtype: DType? = None) -> Tensor", mean_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_mean = make_op<TensorRef, const Tensor&, Dtype>(&mean_schema, front::mean, mean_autograd);
 
 // ---- mean_dim ----
@@ -148,15 +147,14 @@ static TensorRef mean_dim_autograd(Call c, const Tensor& self, Ints dim, bool ke
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo mean_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema mean_dim_schema = {"mean_dim", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_args, 4, 1, true, false, false, false};
+static constexpr ArgInfo mean_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mean_dim_schema = {"mean_dim", "mean_dim", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_args, 4, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_mean_dim = make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&mean_dim_schema, front::mean_dim, mean_dim_autograd);
 static void mean_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mean_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr ArgInfo mean_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mean_dim_into_schema = {"mean_dim_into", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_into_args, 5, 0, true, false, false, false};
+static constexpr OpSchema mean_dim_into_schema = {"mean_dim_into", "mean_dim_into", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_args, 5, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into = make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&mean_dim_into_schema, mean_dim_into_front, mean_dim_into_autograd);
 
 // ---- max ----
@@ -192,7 +190,7 @@ static TensorRef max_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo max_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema max_schema = {"max", "max(self: Tensor) -> Tensor", max_args, 1, 1, true, false, false, false};
+static constexpr OpSchema max_schema = {"max", "max", "max(self: Tensor) -> Tensor", max_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&>(&max_schema, front::max, max_autograd);
 
 // ---- max_dim ----
@@ -231,15 +229,14 @@ static TensorPair max_dim_autograd(Call c, const Tensor& self, int64_t dim, bool
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo max_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema max_dim_schema = {"max_dim", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_args, 3, 2, true, false, false, false};
+static constexpr ArgInfo max_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema max_dim_schema = {"max_dim", "max_dim", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_args, 3, 2, true, false, false, false};
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_max_dim = make_op<TensorPair, const Tensor&, int64_t, bool>(&max_dim_schema, front::max_dim, max_dim_autograd);
 static void max_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_max_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
 }
-static constexpr ArgInfo max_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema max_dim_into_schema = {"max_dim_into", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_into_args, 5, 0, true, false, false, false};
+static constexpr OpSchema max_dim_into_schema = {"max_dim_into", "max_dim_into", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_args, 5, 0, true, false, false, false};
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_into = make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&max_dim_into_schema, max_dim_into_front, max_dim_into_autograd);
 
 // ---- min ----
@@ -275,7 +272,7 @@ static TensorRef min_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo min_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema min_schema = {"min", "min(self: Tensor) -> Tensor", min_args, 1, 1, true, false, false, false};
+static constexpr OpSchema min_schema = {"min", "min", "min(self: Tensor) -> Tensor", min_args, 1, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_min = make_op<TensorRef, const Tensor&>(&min_schema, front::min, min_autograd);
 
 // ---- min_dim ----
@@ -314,61 +311,57 @@ static TensorPair min_dim_autograd(Call c, const Tensor& self, int64_t dim, bool
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo min_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema min_dim_schema = {"min_dim", "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", min_dim_args, 3, 2, true, false, false, false};
+static constexpr ArgInfo min_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema min_dim_schema = {"min_dim", "min_dim", "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", min_dim_args, 3, 2, true, false, false, false};
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_min_dim = make_op<TensorPair, const Tensor&, int64_t, bool>(&min_dim_schema, front::min_dim, min_dim_autograd);
 static void min_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_min_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
 }
-static constexpr ArgInfo min_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema min_dim_into_schema = {"min_dim_into", "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", min_dim_into_args, 5, 0, true, false, false, false};
+static constexpr OpSchema min_dim_into_schema = {"min_dim_into", "min_dim_into", "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", min_dim_args, 5, 0, true, false, false, false};
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_min_dim_into = make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&min_dim_into_schema, min_dim_into_front, min_dim_into_autograd);
 
 // ---- argmax ----
-static constexpr ArgInfo argmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema argmax_schema = {"argmax", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 3, 1, false, false, false, false};
+static constexpr ArgInfo argmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema argmax_schema = {"argmax", "argmax", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 3, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmax = make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmax_schema, front::argmax, nullptr);
 static void argmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_argmax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr ArgInfo argmax_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema argmax_into_schema = {"argmax_into", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_into_args, 4, 0, false, false, false, false};
+static constexpr OpSchema argmax_into_schema = {"argmax_into", "argmax_into", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 4, 0, false, false, false, false};
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmax_into = make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmax_into_schema, argmax_into_front, argmax_into_autograd);
 
 // ---- any ----
 static constexpr ArgInfo any_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema any_schema = {"any", "any(self: Tensor) -> BoolTensor", any_args, 1, 1, false, false, false, false};
+static constexpr OpSchema any_schema = {"any", "any", "any(self: Tensor) -> BoolTensor", any_args, 1, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_any = make_op<TensorRef, const Tensor&>(&any_schema, front::any, nullptr);
 
 // ---- any_dim ----
-static constexpr ArgInfo any_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema any_dim_schema = {"any_dim", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 3, 1, false, false, false, false};
+static constexpr ArgInfo any_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema any_dim_schema = {"any_dim", "any_dim", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 3, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim = make_op<TensorRef, const Tensor&, Ints, bool>(&any_dim_schema, front::any_dim, nullptr);
 static void any_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_any_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr ArgInfo any_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema any_dim_into_schema = {"any_dim_into", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_into_args, 4, 0, false, false, false, false};
+static constexpr OpSchema any_dim_into_schema = {"any_dim_into", "any_dim_into", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 4, 0, false, false, false, false};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&any_dim_into_schema, any_dim_into_front, any_dim_into_autograd);
 
 // ---- all ----
 static constexpr ArgInfo all_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema all_schema = {"all", "all(self: Tensor) -> BoolTensor", all_args, 1, 1, false, false, false, false};
+static constexpr OpSchema all_schema = {"all", "all", "all(self: Tensor) -> BoolTensor", all_args, 1, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_all = make_op<TensorRef, const Tensor&>(&all_schema, front::all, nullptr);
 
 // ---- all_dim ----
-static constexpr ArgInfo all_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema all_dim_schema = {"all_dim", "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_args, 3, 1, false, false, false, false};
+static constexpr ArgInfo all_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema all_dim_schema = {"all_dim", "all_dim", "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_args, 3, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_all_dim = make_op<TensorRef, const Tensor&, Ints, bool>(&all_dim_schema, front::all_dim, nullptr);
 static void all_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_all_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr ArgInfo all_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema all_dim_into_schema = {"all_dim_into", "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_into_args, 4, 0, false, false, false, false};
+static constexpr OpSchema all_dim_into_schema = {"all_dim_into", "all_dim_into", "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_args, 4, 0, false, false, false, false};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&all_dim_into_schema, all_dim_into_front, all_dim_into_autograd);
 
 // ---- amax ----
@@ -409,15 +402,14 @@ static TensorRef amax_autograd(Call c, const Tensor& self, Ints dim, bool keepdi
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo amax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema amax_schema = {"amax", "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amax_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo amax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema amax_schema = {"amax", "amax", "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amax_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amax = make_op<TensorRef, const Tensor&, Ints, bool>(&amax_schema, front::amax, amax_autograd);
 static void amax_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_amax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr ArgInfo amax_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema amax_into_schema = {"amax_into", "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amax_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema amax_into_schema = {"amax_into", "amax_into", "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amax_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amax_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&amax_into_schema, amax_into_front, amax_into_autograd);
 
 // ---- amin ----
@@ -458,15 +450,14 @@ static TensorRef amin_autograd(Call c, const Tensor& self, Ints dim, bool keepdi
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo amin_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema amin_schema = {"amin", "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amin_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo amin_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema amin_schema = {"amin", "amin", "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amin_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amin = make_op<TensorRef, const Tensor&, Ints, bool>(&amin_schema, front::amin, amin_autograd);
 static void amin_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_amin_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr ArgInfo amin_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema amin_into_schema = {"amin_into", "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amin_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema amin_into_schema = {"amin_into", "amin_into", "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amin_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amin_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&amin_into_schema, amin_into_front, amin_into_autograd);
 
 // ---- logsumexp ----
@@ -507,44 +498,41 @@ static TensorRef logsumexp_autograd(Call c, const Tensor& self, Ints dim, bool k
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo logsumexp_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema logsumexp_schema = {"logsumexp", "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo logsumexp_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logsumexp_schema = {"logsumexp", "logsumexp", "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_logsumexp = make_op<TensorRef, const Tensor&, Ints, bool>(&logsumexp_schema, front::logsumexp, logsumexp_autograd);
 static void logsumexp_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logsumexp_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr ArgInfo logsumexp_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logsumexp_into_schema = {"logsumexp_into", "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema logsumexp_into_schema = {"logsumexp_into", "logsumexp_into", "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_logsumexp_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&logsumexp_into_schema, logsumexp_into_front, logsumexp_into_autograd);
 
 // ---- var ----
-static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema var_schema = {"var", "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", var_args, 4, 1, false, false, false, true};
+static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema var_schema = {"var", "var", "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", var_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_var = make_op<TensorRef, const Tensor&, Ints, double, bool>(&var_schema, front::var, nullptr);
 static void var_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_var_into, c.keys & kBelowAutograd, self, dim, correction, keepdim, dst);
 }
-static constexpr ArgInfo var_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema var_into_schema = {"var_into", "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", var_into_args, 5, 0, false, false, false, true};
+static constexpr OpSchema var_into_schema = {"var_into", "var_into", "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", var_args, 5, 0, false, false, false, true};
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into = make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&var_into_schema, var_into_front, var_into_autograd);
 
 // ---- std ----
-static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema std_schema = {"std", "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", std_args, 4, 1, false, false, false, true};
+static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema std_schema = {"std", "std", "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", std_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_std = make_op<TensorRef, const Tensor&, Ints, double, bool>(&std_schema, front::std, nullptr);
 static void std_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_std_into, c.keys & kBelowAutograd, self, dim, correction, keepdim, dst);
 }
-static constexpr ArgInfo std_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema std_into_schema = {"std_into", "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", std_into_args, 5, 0, false, false, false, true};
+static constexpr OpSchema std_into_schema = {"std_into", "std_into", "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", std_args, 5, 0, false, false, false, true};
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into = make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&std_into_schema, std_into_front, std_into_autograd);
 
 // ---- var_mean ----
-static constexpr ArgInfo var_mean_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, {ArgDefault::kFloat, 1.0, 0}}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema var_mean_schema = {"var_mean", "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> (var: Tensor, mean: Tensor)", var_mean_args, 4, 2, false, false, false, true};
+static constexpr ArgInfo var_mean_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema var_mean_schema = {"var_mean", "var_mean", "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> (var: Tensor, mean: Tensor)", var_mean_args, 4, 2, false, false, false, true};
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean = make_op<TensorPair, const Tensor&, Ints, double, bool>(&var_mean_schema, front::var_mean, nullptr);
 
 // ---- prod ----
@@ -580,7 +568,7 @@ static TensorRef prod_autograd(Call c, const Tensor& self, Dtype dtype) {
   return out;
 }
 static constexpr ArgInfo prod_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema prod_schema = {"prod", "prod(self: Tensor, dtype: DType? = None) -> Tensor", prod_args, 2, 1, true, false, false, false};
+static constexpr OpSchema prod_schema = {"prod", "prod", "prod(self: Tensor, dtype: DType? = None) -> Tensor", prod_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_prod = make_op<TensorRef, const Tensor&, Dtype>(&prod_schema, front::prod, prod_autograd);
 
 // ---- prod_dim ----
@@ -621,15 +609,14 @@ static TensorRef prod_dim_autograd(Call c, const Tensor& self, int64_t dim, bool
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema prod_dim_schema = {"prod_dim", "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor", prod_dim_args, 4, 1, true, false, false, false};
+static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema prod_dim_schema = {"prod_dim", "prod_dim", "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor", prod_dim_args, 4, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim = make_op<TensorRef, const Tensor&, int64_t, bool, Dtype>(&prod_dim_schema, front::prod_dim, prod_dim_autograd);
 static void prod_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_prod_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr ArgInfo prod_dim_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema prod_dim_into_schema = {"prod_dim_into", "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor", prod_dim_into_args, 5, 0, true, false, false, false};
+static constexpr OpSchema prod_dim_into_schema = {"prod_dim_into", "prod_dim_into", "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor", prod_dim_args, 5, 0, true, false, false, false};
 constinit Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into = make_op<void, const Tensor&, int64_t, bool, Dtype, Tensor&>(&prod_dim_into_schema, prod_dim_into_front, prod_dim_into_autograd);
 
 // ---- cumsum ----
@@ -659,8 +646,8 @@ static TensorRef cumsum_autograd(Call c, const Tensor& self, int64_t dim, Dtype 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo cumsum_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema cumsum_schema = {"cumsum", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo cumsum_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cumsum_schema = {"cumsum", "cumsum", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumsum_schema, front::cumsum, cumsum_autograd);
 static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -676,14 +663,13 @@ static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo cumsum__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema cumsum__schema = {"cumsum_", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum__args, 3, 0, true, false, false, false};
+static constexpr OpSchema cumsum__schema = {"cumsum_", "cumsum_", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum__args, 3, 0, true, false, false, false};
 constinit Op<void(Tensor&, int64_t, Dtype)> op_cumsum_ = make_op<void, Tensor&, int64_t, Dtype>(&cumsum__schema, cumsum__front, cumsum__autograd);
 static void cumsum_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cumsum_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr ArgInfo cumsum_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cumsum_into_schema = {"cumsum_into", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema cumsum_into_schema = {"cumsum_into", "cumsum_into", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into = make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumsum_into_schema, cumsum_into_front, cumsum_into_autograd);
 
 // ---- cumprod ----
@@ -721,8 +707,8 @@ static TensorRef cumprod_autograd(Call c, const Tensor& self, int64_t dim, Dtype
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo cumprod_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema cumprod_schema = {"cumprod", "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo cumprod_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cumprod_schema = {"cumprod", "cumprod", "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumprod_schema, front::cumprod, cumprod_autograd);
 static void cumprod__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -740,26 +726,24 @@ static void cumprod__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo cumprod__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema cumprod__schema = {"cumprod_", "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod__args, 3, 0, true, false, false, false};
+static constexpr OpSchema cumprod__schema = {"cumprod_", "cumprod_", "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod__args, 3, 0, true, false, false, false};
 constinit Op<void(Tensor&, int64_t, Dtype)> op_cumprod_ = make_op<void, Tensor&, int64_t, Dtype>(&cumprod__schema, cumprod__front, cumprod__autograd);
 static void cumprod_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cumprod_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr ArgInfo cumprod_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cumprod_into_schema = {"cumprod_into", "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_into_args, 4, 0, true, false, false, false};
+static constexpr OpSchema cumprod_into_schema = {"cumprod_into", "cumprod_into", "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_args, 4, 0, true, false, false, false};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumprod_into = make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumprod_into_schema, cumprod_into_front, cumprod_into_autograd);
 
 // ---- argmin ----
-static constexpr ArgInfo argmin_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}};
-static constexpr OpSchema argmin_schema = {"argmin", "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_args, 3, 1, false, false, false, false};
+static constexpr ArgInfo argmin_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema argmin_schema = {"argmin", "argmin", "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_args, 3, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmin = make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmin_schema, front::argmin, nullptr);
 static void argmin_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_argmin_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr ArgInfo argmin_into_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema argmin_into_schema = {"argmin_into", "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_into_args, 4, 0, false, false, false, false};
+static constexpr OpSchema argmin_into_schema = {"argmin_into", "argmin_into", "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_args, 4, 0, false, false, false, false};
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into = make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmin_into_schema, argmin_into_front, argmin_into_autograd);
 
 // ---- norm ----
@@ -803,15 +787,14 @@ static TensorRef norm_autograd(Call c, const Tensor& self, double p, Ints dim, b
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo norm_args[] = {{"self", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, {ArgDefault::kFloat, 2.0, 0}}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema norm_schema = {"norm", "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor", norm_args, 5, 1, true, false, false, false};
+static constexpr ArgInfo norm_args[] = {{"self", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 2.0}}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema norm_schema = {"norm", "norm", "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor", norm_args, 5, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm = make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&norm_schema, front::norm, norm_autograd);
 static void norm_into_autograd(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_norm_into, c.keys & kBelowAutograd, self, p, dim, keepdim, dtype, dst);
 }
-static constexpr ArgInfo norm_into_args[] = {{"self", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, {ArgDefault::kFloat, 2.0, 0}}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema norm_into_schema = {"norm_into", "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor", norm_into_args, 6, 0, true, false, false, false};
+static constexpr OpSchema norm_into_schema = {"norm_into", "norm_into", "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor", norm_args, 6, 0, true, false, false, false};
 constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_into = make_op<void, const Tensor&, double, Ints, bool, Dtype, Tensor&>(&norm_into_schema, norm_into_front, norm_into_autograd);
 
 }  // namespace TT_NS

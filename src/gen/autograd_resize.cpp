@@ -9,8 +9,8 @@
 namespace TT_NS {
 
 // ---- interpolate ----
-static constexpr ArgInfo interpolate_args[] = {{"input", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, true}, {"scale_factor", ArgType::kOptFloat, false, true}, {"mode", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}, {"align_corners", ArgType::kOptBool, false, true}, {"recompute_scale_factor", ArgType::kOptBool, false, true}, {"antialias", ArgType::kBool, false, true, {ArgDefault::kBool, 0, 0}}, {"scale_d", ArgType::kOptFloat, false, true}, {"scale_h", ArgType::kOptFloat, false, true}, {"scale_w", ArgType::kOptFloat, false, true}};
-static constexpr OpSchema interpolate_schema = {"interpolate", "interpolate(input: Tensor, size: Int[] = None, scale_factor: Float? = None, mode: Enum<Interpolation> = \"nearest\", align_corners: Bool? = None, recompute_scale_factor: Bool? = None, antialias: Bool = false, scale_d: Float? = None, scale_h: Float? = None, scale_w: Float? = None) -> Tensor", interpolate_args, 10, 1, false, false, false, true};
+static constexpr ArgInfo interpolate_args[] = {{"input", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, true}, {"scale_factor", ArgType::kOptFloat, false, true}, {"mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"align_corners", ArgType::kOptBool, false, true}, {"recompute_scale_factor", ArgType::kOptBool, false, true}, {"antialias", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"scale_d", ArgType::kOptFloat, false, true}, {"scale_h", ArgType::kOptFloat, false, true}, {"scale_w", ArgType::kOptFloat, false, true}};
+static constexpr OpSchema interpolate_schema = {"interpolate", "interpolate", "interpolate(input: Tensor, size: Int[] = None, scale_factor: Float? = None, mode: Enum<Interpolation> = \"nearest\", align_corners: Bool? = None, recompute_scale_factor: Bool? = None, antialias: Bool = false, scale_d: Float? = None, scale_h: Float? = None, scale_w: Float? = None) -> Tensor", interpolate_args, 10, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool, Opt<double>, Opt<double>, Opt<double>)> op_interpolate = make_op<TensorRef, const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool, Opt<double>, Opt<double>, Opt<double>>(&interpolate_schema, front::interpolate, nullptr);
 
 // ---- upsample2d ----
@@ -55,7 +55,7 @@ static TensorRef upsample2d_autograd(Call c, const Tensor& self, Ints size, int6
   return out;
 }
 static constexpr ArgInfo upsample2d_args[] = {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"mode", ArgType::kInt, false, false}, {"align", ArgType::kBool, false, false}, {"scale_h", ArgType::kFloat, false, false}, {"scale_w", ArgType::kFloat, false, false}};
-static constexpr OpSchema upsample2d_schema = {"upsample2d", "upsample2d(self: Tensor, size: Size, mode: Int, align: Bool, scale_h: Float, scale_w: Float) -> Tensor", upsample2d_args, 6, 1, true, false, true, false};
+static constexpr OpSchema upsample2d_schema = {"upsample2d", "upsample2d", "upsample2d(self: Tensor, size: Size, mode: Int, align: Bool, scale_h: Float, scale_w: Float) -> Tensor", upsample2d_args, 6, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, bool, double, double)> op_upsample2d = make_op<TensorRef, const Tensor&, Ints, int64_t, bool, double, double>(&upsample2d_schema, front::upsample2d, upsample2d_autograd);
 
 // ---- upsample2d_backward ----
@@ -98,12 +98,12 @@ static TensorRef upsample2d_backward_autograd(Call c, const Tensor& grad, Ints i
   return out;
 }
 static constexpr ArgInfo upsample2d_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"image", ArgType::kShape, false, false}, {"size", ArgType::kSize, false, false}, {"mode", ArgType::kInt, false, false}, {"align", ArgType::kBool, false, false}, {"scale_h", ArgType::kFloat, false, false}, {"scale_w", ArgType::kFloat, false, false}};
-static constexpr OpSchema upsample2d_backward_schema = {"upsample2d_backward", "upsample2d_backward(grad: Tensor, image: Shape, size: Size, mode: Int, align: Bool, scale_h: Float, scale_w: Float) -> Tensor", upsample2d_backward_args, 7, 1, true, false, true, false};
+static constexpr OpSchema upsample2d_backward_schema = {"upsample2d_backward", "upsample2d_backward", "upsample2d_backward(grad: Tensor, image: Shape, size: Size, mode: Int, align: Bool, scale_h: Float, scale_w: Float) -> Tensor", upsample2d_backward_args, 7, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t, bool, double, double)> op_upsample2d_backward = make_op<TensorRef, const Tensor&, Ints, Ints, int64_t, bool, double, double>(&upsample2d_backward_schema, front::upsample2d_backward, upsample2d_backward_autograd);
 
 // ---- pad ----
-static constexpr ArgInfo pad_args[] = {{"input", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"mode", ArgType::kEnum, false, true, {ArgDefault::kInt, 0, 0}}, {"value", ArgType::kOptScalar, false, true}};
-static constexpr OpSchema pad_schema = {"pad", "pad(input: Tensor, pad: Int[], mode: Enum<Padding> = \"constant\", value: Scalar? = None) -> Tensor", pad_args, 4, 1, false, false, false, true};
+static constexpr ArgInfo pad_args[] = {{"input", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"value", ArgType::kOptScalar, false, true}};
+static constexpr OpSchema pad_schema = {"pad", "pad", "pad(input: Tensor, pad: Int[], mode: Enum<Padding> = \"constant\", value: Scalar? = None) -> Tensor", pad_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, const Scalar*)> op_pad = make_op<TensorRef, const Tensor&, Ints, int64_t, const Scalar*>(&pad_schema, front::pad, nullptr);
 
 // ---- constant_pad_nd ----
@@ -133,8 +133,8 @@ static TensorRef constant_pad_nd_autograd(Call c, const Tensor& self, Ints pad, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo constant_pad_nd_args[] = {{"self", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"value", ArgType::kScalar, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema constant_pad_nd_schema = {"constant_pad_nd", "constant_pad_nd(self: Tensor, pad: Int[], value: Scalar = 0) -> Tensor", constant_pad_nd_args, 3, 1, true, false, false, false};
+static constexpr ArgInfo constant_pad_nd_args[] = {{"self", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"value", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema constant_pad_nd_schema = {"constant_pad_nd", "constant_pad_nd", "constant_pad_nd(self: Tensor, pad: Int[], value: Scalar = 0) -> Tensor", constant_pad_nd_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, const Scalar&)> op_constant_pad_nd = make_op<TensorRef, const Tensor&, Ints, const Scalar&>(&constant_pad_nd_schema, front::constant_pad_nd, constant_pad_nd_autograd);
 
 // ---- pad_indexed ----
@@ -172,7 +172,7 @@ static TensorRef pad_indexed_autograd(Call c, const Tensor& self, Ints pad, int6
   return out;
 }
 static constexpr ArgInfo pad_indexed_args[] = {{"self", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"mode", ArgType::kInt, false, false}};
-static constexpr OpSchema pad_indexed_schema = {"pad_indexed", "pad_indexed(self: Tensor, pad: Int[], mode: Int) -> Tensor", pad_indexed_args, 3, 1, true, false, true, false};
+static constexpr OpSchema pad_indexed_schema = {"pad_indexed", "pad_indexed", "pad_indexed(self: Tensor, pad: Int[], mode: Int) -> Tensor", pad_indexed_args, 3, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, Ints, int64_t)> op_pad_indexed = make_op<TensorRef, const Tensor&, Ints, int64_t>(&pad_indexed_schema, front::pad_indexed, pad_indexed_autograd);
 
 // ---- pad_indexed_backward ----
@@ -212,7 +212,7 @@ static TensorRef pad_indexed_backward_autograd(Call c, const Tensor& grad, const
   return out;
 }
 static constexpr ArgInfo pad_indexed_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"mode", ArgType::kInt, false, false}};
-static constexpr OpSchema pad_indexed_backward_schema = {"pad_indexed_backward", "pad_indexed_backward(grad: Tensor, self: Tensor, pad: Int[], mode: Int) -> Tensor", pad_indexed_backward_args, 4, 1, true, false, true, false};
+static constexpr OpSchema pad_indexed_backward_schema = {"pad_indexed_backward", "pad_indexed_backward", "pad_indexed_backward(grad: Tensor, self: Tensor, pad: Int[], mode: Int) -> Tensor", pad_indexed_backward_args, 4, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t)> op_pad_indexed_backward = make_op<TensorRef, const Tensor&, const Tensor&, Ints, int64_t>(&pad_indexed_backward_schema, front::pad_indexed_backward, pad_indexed_backward_autograd);
 
 }  // namespace TT_NS

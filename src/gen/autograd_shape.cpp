@@ -38,32 +38,30 @@ static TensorRef cat_autograd(Call c, TensorSpan tensors, int64_t dim) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo cat_args[] = {{"tensors", ArgType::kTensorList, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema cat_schema = {"cat", "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", cat_args, 2, 1, true, false, false, false};
+static constexpr ArgInfo cat_args[] = {{"tensors", ArgType::kTensorList, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cat_schema = {"cat", "cat", "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", cat_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(TensorSpan, int64_t)> op_cat = make_op<TensorRef, TensorSpan, int64_t>(&cat_schema, front::cat, cat_autograd);
 static void cat_into_autograd(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
   if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cat_into, c.keys & kBelowAutograd, tensors, dim, dst);
 }
-static constexpr ArgInfo cat_into_args[] = {{"tensors", ArgType::kTensorList, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cat_into_schema = {"cat_into", "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", cat_into_args, 3, 0, true, false, false, false};
+static constexpr OpSchema cat_into_schema = {"cat_into", "cat_into", "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", cat_args, 3, 0, true, false, false, false};
 constinit Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into = make_op<void, TensorSpan, int64_t, Tensor&>(&cat_into_schema, cat_into_front, cat_into_autograd);
 
 // ---- stack ----
-static constexpr ArgInfo stack_args[] = {{"tensors", ArgType::kTensorList, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema stack_schema = {"stack", "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", stack_args, 2, 1, false, false, false, true};
+static constexpr ArgInfo stack_args[] = {{"tensors", ArgType::kTensorList, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema stack_schema = {"stack", "stack", "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", stack_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(TensorSpan, int64_t)> op_stack = make_op<TensorRef, TensorSpan, int64_t>(&stack_schema, front::stack, nullptr);
 static void stack_into_autograd(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
   if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
   redispatch(op_stack_into, c.keys & kBelowAutograd, tensors, dim, dst);
 }
-static constexpr ArgInfo stack_into_args[] = {{"tensors", ArgType::kTensorList, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema stack_into_schema = {"stack_into", "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", stack_into_args, 3, 0, false, false, false, true};
+static constexpr OpSchema stack_into_schema = {"stack_into", "stack_into", "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", stack_args, 3, 0, false, false, false, true};
 constinit Op<void(TensorSpan, int64_t, Tensor&)> op_stack_into = make_op<void, TensorSpan, int64_t, Tensor&>(&stack_into_schema, stack_into_front, stack_into_autograd);
 
 // ---- split ----
-static constexpr ArgInfo split_args[] = {{"self", ArgType::kTensor, false, false}, {"split_size", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema split_schema = {"split", "split(self: Tensor, split_size: Int, dim: Dim = 0) -> Tensor[]", split_args, 3, -1, false, false, false, true};
+static constexpr ArgInfo split_args[] = {{"self", ArgType::kTensor, false, false}, {"split_size", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema split_schema = {"split", "split", "split(self: Tensor, split_size: Int, dim: Dim = 0) -> Tensor[]", split_args, 3, -1, false, false, false, true};
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_split = make_op<TensorList, const Tensor&, int64_t, int64_t>(&split_schema, front::split, nullptr);
 
 // ---- split_with_sizes ----
@@ -93,13 +91,13 @@ static TensorList split_with_sizes_autograd(Call c, const Tensor& self, Ints spl
   for (int64_t i = 0; i < out.size(); i++) set_history(node, *out[i], uint32_t(i));
   return out;
 }
-static constexpr ArgInfo split_with_sizes_args[] = {{"self", ArgType::kTensor, false, false}, {"split_sizes", ArgType::kSize, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema split_with_sizes_schema = {"split_with_sizes", "split_with_sizes(self: Tensor, split_sizes: Int[], dim: Dim = 0) -> Tensor[]", split_with_sizes_args, 3, -1, true, false, false, true};
+static constexpr ArgInfo split_with_sizes_args[] = {{"self", ArgType::kTensor, false, false}, {"split_sizes", ArgType::kSize, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema split_with_sizes_schema = {"split_with_sizes", "split_with_sizes", "split_with_sizes(self: Tensor, split_sizes: Int[], dim: Dim = 0) -> Tensor[]", split_with_sizes_args, 3, -1, true, false, false, true};
 constinit Op<TensorList(const Tensor&, Ints, int64_t)> op_split_with_sizes = make_op<TensorList, const Tensor&, Ints, int64_t>(&split_with_sizes_schema, front::split_with_sizes, split_with_sizes_autograd);
 
 // ---- chunk ----
-static constexpr ArgInfo chunk_args[] = {{"self", ArgType::kTensor, false, false}, {"chunks", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema chunk_schema = {"chunk", "chunk(self: Tensor, chunks: Int, dim: Dim = 0) -> Tensor[]", chunk_args, 3, -1, false, false, false, true};
+static constexpr ArgInfo chunk_args[] = {{"self", ArgType::kTensor, false, false}, {"chunks", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema chunk_schema = {"chunk", "chunk", "chunk(self: Tensor, chunks: Int, dim: Dim = 0) -> Tensor[]", chunk_args, 3, -1, false, false, false, true};
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_chunk = make_op<TensorList, const Tensor&, int64_t, int64_t>(&chunk_schema, front::chunk, nullptr);
 
 // ---- flip ----
@@ -130,7 +128,7 @@ static TensorRef flip_autograd(Call c, const Tensor& self, Ints dims) {
   return out;
 }
 static constexpr ArgInfo flip_args[] = {{"self", ArgType::kTensor, false, false}, {"dims", ArgType::kDims, false, false}};
-static constexpr OpSchema flip_schema = {"flip", "flip(self: Tensor, dims: Dims) -> Tensor", flip_args, 2, 1, true, false, false, false};
+static constexpr OpSchema flip_schema = {"flip", "flip", "flip(self: Tensor, dims: Dims) -> Tensor", flip_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints)> op_flip = make_op<TensorRef, const Tensor&, Ints>(&flip_schema, front::flip, flip_autograd);
 
 // ---- roll ----
@@ -164,17 +162,17 @@ static TensorRef roll_autograd(Call c, const Tensor& self, Ints shifts, Ints dim
   return out;
 }
 static constexpr ArgInfo roll_args[] = {{"self", ArgType::kTensor, false, false}, {"shifts", ArgType::kSize, false, false}, {"dims", ArgType::kDims, false, true}};
-static constexpr OpSchema roll_schema = {"roll", "roll(self: Tensor, shifts: Int[], dims: Dims = []) -> Tensor", roll_args, 3, 1, true, false, false, false};
+static constexpr OpSchema roll_schema = {"roll", "roll", "roll(self: Tensor, shifts: Int[], dims: Dims = []) -> Tensor", roll_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_roll = make_op<TensorRef, const Tensor&, Ints, Ints>(&roll_schema, front::roll, roll_autograd);
 
 // ---- repeat ----
 static constexpr ArgInfo repeat_args[] = {{"self", ArgType::kTensor, false, false}, {"repeats", ArgType::kSize, false, false}};
-static constexpr OpSchema repeat_schema = {"repeat", "repeat(self: Tensor, repeats: Size) -> Tensor", repeat_args, 2, 1, false, false, false, true};
+static constexpr OpSchema repeat_schema = {"repeat", "repeat", "repeat(self: Tensor, repeats: Size) -> Tensor", repeat_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints)> op_repeat = make_op<TensorRef, const Tensor&, Ints>(&repeat_schema, front::repeat, nullptr);
 
 // ---- tile ----
 static constexpr ArgInfo tile_args[] = {{"self", ArgType::kTensor, false, false}, {"dims", ArgType::kSize, false, false}};
-static constexpr OpSchema tile_schema = {"tile", "tile(self: Tensor, dims: Size) -> Tensor", tile_args, 2, 1, false, false, false, true};
+static constexpr OpSchema tile_schema = {"tile", "tile", "tile(self: Tensor, dims: Size) -> Tensor", tile_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints)> op_tile = make_op<TensorRef, const Tensor&, Ints>(&tile_schema, front::tile, nullptr);
 
 }  // namespace TT_NS

@@ -35,12 +35,12 @@ static TensorRef view_autograd(Call c, const Tensor& self, Ints size) {
   return out;
 }
 static constexpr ArgInfo view_args[] = {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema view_schema = {"view", "view(self: Tensor, size: Size) -> Tensor", view_args, 2, 1, true, false, false, true};
+static constexpr OpSchema view_schema = {"view", "view", "view(self: Tensor, size: Size) -> Tensor", view_args, 2, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints)> op_view = make_op<TensorRef, const Tensor&, Ints>(&view_schema, front::view, view_autograd);
 
 // ---- reshape ----
 static constexpr ArgInfo reshape_args[] = {{"self", ArgType::kTensor, false, false}, {"shape", ArgType::kSize, false, false}};
-static constexpr OpSchema reshape_schema = {"reshape", "reshape(self: Tensor, shape: Size) -> Tensor", reshape_args, 2, 1, false, false, false, true};
+static constexpr OpSchema reshape_schema = {"reshape", "reshape", "reshape(self: Tensor, shape: Size) -> Tensor", reshape_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints)> op_reshape = make_op<TensorRef, const Tensor&, Ints>(&reshape_schema, front::reshape, nullptr);
 
 // ---- transpose ----
@@ -74,12 +74,12 @@ static TensorRef transpose_autograd(Call c, const Tensor& self, int64_t dim0, in
   return out;
 }
 static constexpr ArgInfo transpose_args[] = {{"self", ArgType::kTensor, false, false}, {"dim0", ArgType::kDim, false, false}, {"dim1", ArgType::kDim, false, false}};
-static constexpr OpSchema transpose_schema = {"transpose", "transpose(self: Tensor, dim0: Dim, dim1: Dim) -> Tensor", transpose_args, 3, 1, true, false, false, true};
+static constexpr OpSchema transpose_schema = {"transpose", "transpose", "transpose(self: Tensor, dim0: Dim, dim1: Dim) -> Tensor", transpose_args, 3, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_transpose = make_op<TensorRef, const Tensor&, int64_t, int64_t>(&transpose_schema, front::transpose, transpose_autograd);
 
 // ---- t ----
 static constexpr ArgInfo t_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema t_schema = {"t", "t(self: Tensor) -> Tensor", t_args, 1, 1, false, false, false, true};
+static constexpr OpSchema t_schema = {"t", "t", "t(self: Tensor) -> Tensor", t_args, 1, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&)> op_t = make_op<TensorRef, const Tensor&>(&t_schema, front::t, nullptr);
 
 // ---- permute ----
@@ -110,7 +110,7 @@ static TensorRef permute_autograd(Call c, const Tensor& self, Ints dims) {
   return out;
 }
 static constexpr ArgInfo permute_args[] = {{"self", ArgType::kTensor, false, false}, {"dims", ArgType::kDims, false, false}};
-static constexpr OpSchema permute_schema = {"permute", "permute(self: Tensor, dims: Dims) -> Tensor", permute_args, 2, 1, true, false, false, true};
+static constexpr OpSchema permute_schema = {"permute", "permute", "permute(self: Tensor, dims: Dims) -> Tensor", permute_args, 2, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints)> op_permute = make_op<TensorRef, const Tensor&, Ints>(&permute_schema, front::permute, permute_autograd);
 
 // ---- expand ----
@@ -140,7 +140,7 @@ static TensorRef expand_autograd(Call c, const Tensor& self, Ints size) {
   return out;
 }
 static constexpr ArgInfo expand_args[] = {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema expand_schema = {"expand", "expand(self: Tensor, size: Size) -> Tensor", expand_args, 2, 1, true, false, false, true};
+static constexpr OpSchema expand_schema = {"expand", "expand", "expand(self: Tensor, size: Size) -> Tensor", expand_args, 2, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints)> op_expand = make_op<TensorRef, const Tensor&, Ints>(&expand_schema, front::expand, expand_autograd);
 
 // ---- squeeze ----
@@ -170,7 +170,7 @@ static TensorRef squeeze_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo squeeze_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema squeeze_schema = {"squeeze", "squeeze(self: Tensor) -> Tensor", squeeze_args, 1, 1, true, false, false, true};
+static constexpr OpSchema squeeze_schema = {"squeeze", "squeeze", "squeeze(self: Tensor) -> Tensor", squeeze_args, 1, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&)> op_squeeze = make_op<TensorRef, const Tensor&>(&squeeze_schema, front::squeeze, squeeze_autograd);
 
 // ---- squeeze_dims ----
@@ -200,7 +200,7 @@ static TensorRef squeeze_dims_autograd(Call c, const Tensor& self, Ints dim) {
   return out;
 }
 static constexpr ArgInfo squeeze_dims_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}};
-static constexpr OpSchema squeeze_dims_schema = {"squeeze_dims", "squeeze_dims(self: Tensor, dim: Dims) -> Tensor", squeeze_dims_args, 2, 1, true, false, false, true};
+static constexpr OpSchema squeeze_dims_schema = {"squeeze_dims", "squeeze_dims", "squeeze_dims(self: Tensor, dim: Dims) -> Tensor", squeeze_dims_args, 2, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints)> op_squeeze_dims = make_op<TensorRef, const Tensor&, Ints>(&squeeze_dims_schema, front::squeeze_dims, squeeze_dims_autograd);
 
 // ---- unsqueeze ----
@@ -231,7 +231,7 @@ static TensorRef unsqueeze_autograd(Call c, const Tensor& self, int64_t dim) {
   return out;
 }
 static constexpr ArgInfo unsqueeze_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema unsqueeze_schema = {"unsqueeze", "unsqueeze(self: Tensor, dim: Dim) -> Tensor", unsqueeze_args, 2, 1, true, false, false, true};
+static constexpr OpSchema unsqueeze_schema = {"unsqueeze", "unsqueeze", "unsqueeze(self: Tensor, dim: Dim) -> Tensor", unsqueeze_args, 2, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_unsqueeze = make_op<TensorRef, const Tensor&, int64_t>(&unsqueeze_schema, front::unsqueeze, unsqueeze_autograd);
 
 // ---- select ----
@@ -267,7 +267,7 @@ static TensorRef select_autograd(Call c, const Tensor& self, int64_t dim, int64_
   return out;
 }
 static constexpr ArgInfo select_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kIndex, false, false}};
-static constexpr OpSchema select_schema = {"select", "select(self: Tensor, dim: Dim, index: Index) -> Tensor", select_args, 3, 1, true, false, false, true};
+static constexpr OpSchema select_schema = {"select", "select", "select(self: Tensor, dim: Dim, index: Index) -> Tensor", select_args, 3, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_select = make_op<TensorRef, const Tensor&, int64_t, int64_t>(&select_schema, front::select, select_autograd);
 
 // ---- select_backward ----
@@ -301,7 +301,7 @@ static TensorRef select_backward_autograd(Call c, const Tensor& grad, Ints size,
   return out;
 }
 static constexpr ArgInfo select_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kIndex, false, false}};
-static constexpr OpSchema select_backward_schema = {"select_backward", "select_backward(grad: Tensor, size: Size, dim: Dim, index: Index) -> Tensor", select_backward_args, 4, 1, true, false, true, false};
+static constexpr OpSchema select_backward_schema = {"select_backward", "select_backward", "select_backward(grad: Tensor, size: Size, dim: Dim, index: Index) -> Tensor", select_backward_args, 4, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t)> op_select_backward = make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t>(&select_backward_schema, front::select_backward, select_backward_autograd);
 
 // ---- slice_backward ----
@@ -341,12 +341,12 @@ static TensorRef slice_backward_autograd(Call c, const Tensor& grad, Ints size, 
   return out;
 }
 static constexpr ArgInfo slice_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"dim", ArgType::kDim, false, false}, {"start", ArgType::kOptInt, false, false}, {"end", ArgType::kOptInt, false, false}, {"step", ArgType::kInt, false, false}};
-static constexpr OpSchema slice_backward_schema = {"slice_backward", "slice_backward(grad: Tensor, size: Size, dim: Dim, start: Index?, end: Index?, step: Int) -> Tensor", slice_backward_args, 6, 1, true, false, true, false};
+static constexpr OpSchema slice_backward_schema = {"slice_backward", "slice_backward", "slice_backward(grad: Tensor, size: Size, dim: Dim, start: Index?, end: Index?, step: Int) -> Tensor", slice_backward_args, 6, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice_backward = make_op<TensorRef, const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_backward_schema, front::slice_backward, slice_backward_autograd);
 
 // ---- detach ----
 static constexpr ArgInfo detach_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema detach_schema = {"detach", "detach(self: Tensor) -> Tensor", detach_args, 1, 1, false, false, false, true};
+static constexpr OpSchema detach_schema = {"detach", "detach", "detach(self: Tensor) -> Tensor", detach_args, 1, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&)> op_detach = make_op<TensorRef, const Tensor&>(&detach_schema, front::detach, nullptr);
 
 // ---- slice ----
@@ -387,8 +387,8 @@ static TensorRef slice_autograd(Call c, const Tensor& self, int64_t dim, Opt<int
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo slice_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}, {"start", ArgType::kOptInt, false, true}, {"end", ArgType::kOptInt, false, true}, {"step", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema slice_schema = {"slice", "slice(self: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = None, step: Int = 1) -> Tensor", slice_args, 5, 1, true, false, false, true};
+static constexpr ArgInfo slice_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}, {"start", ArgType::kOptInt, false, true}, {"end", ArgType::kOptInt, false, true}, {"step", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema slice_schema = {"slice", "slice", "slice(self: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = None, step: Int = 1) -> Tensor", slice_args, 5, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice = make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_schema, front::slice, slice_autograd);
 
 // ---- as_strided ----
@@ -431,7 +431,7 @@ static TensorRef as_strided_autograd(Call c, const Tensor& self, Ints size, Ints
   return out;
 }
 static constexpr ArgInfo as_strided_args[] = {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, false}, {"storage_offset", ArgType::kOptInt, false, true}};
-static constexpr OpSchema as_strided_schema = {"as_strided", "as_strided(self: Tensor, size: Size, stride: Size, storage_offset: Int? = None) -> Tensor", as_strided_args, 4, 1, true, false, false, true};
+static constexpr OpSchema as_strided_schema = {"as_strided", "as_strided", "as_strided(self: Tensor, size: Size, stride: Size, storage_offset: Int? = None) -> Tensor", as_strided_args, 4, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)> op_as_strided = make_op<TensorRef, const Tensor&, Ints, Ints, Opt<int64_t>>(&as_strided_schema, front::as_strided, as_strided_autograd);
 
 // ---- as_strided_scatter ----
@@ -479,17 +479,17 @@ static TensorRef as_strided_scatter_autograd(Call c, const Tensor& self, const T
   return out;
 }
 static constexpr ArgInfo as_strided_scatter_args[] = {{"self", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, false}, {"offset", ArgType::kInt, false, false}};
-static constexpr OpSchema as_strided_scatter_schema = {"as_strided_scatter", "as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) -> Tensor", as_strided_scatter_args, 5, 1, true, false, true, false};
+static constexpr OpSchema as_strided_scatter_schema = {"as_strided_scatter", "as_strided_scatter", "as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) -> Tensor", as_strided_scatter_args, 5, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_scatter = make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, int64_t>(&as_strided_scatter_schema, front::as_strided_scatter, as_strided_scatter_autograd);
 
 // ---- flatten ----
-static constexpr ArgInfo flatten_args[] = {{"self", ArgType::kTensor, false, false}, {"start_dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}, {"end_dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, -1}}};
-static constexpr OpSchema flatten_schema = {"flatten", "flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor", flatten_args, 3, 1, false, false, false, true};
+static constexpr ArgInfo flatten_args[] = {{"self", ArgType::kTensor, false, false}, {"start_dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}, {"end_dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = -1}}};
+static constexpr OpSchema flatten_schema = {"flatten", "flatten", "flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor", flatten_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten = make_op<TensorRef, const Tensor&, int64_t, int64_t>(&flatten_schema, front::flatten, nullptr);
 
 // ---- unflatten ----
 static constexpr ArgInfo unflatten_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"sizes", ArgType::kSize, false, false}};
-static constexpr OpSchema unflatten_schema = {"unflatten", "unflatten(self: Tensor, dim: Dim, sizes: Size) -> Tensor", unflatten_args, 3, 1, false, false, false, true};
+static constexpr OpSchema unflatten_schema = {"unflatten", "unflatten", "unflatten(self: Tensor, dim: Dim, sizes: Size) -> Tensor", unflatten_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, Ints)> op_unflatten = make_op<TensorRef, const Tensor&, int64_t, Ints>(&unflatten_schema, front::unflatten, nullptr);
 
 // ---- unbind ----
@@ -519,13 +519,13 @@ static TensorList unbind_autograd(Call c, const Tensor& self, int64_t dim) {
   for (int64_t i = 0; i < out.size(); i++) set_history(node, *out[i], uint32_t(i));
   return out;
 }
-static constexpr ArgInfo unbind_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}};
-static constexpr OpSchema unbind_schema = {"unbind", "unbind(self: Tensor, dim: Dim = 0) -> Tensor[]", unbind_args, 2, -1, true, false, false, true};
+static constexpr ArgInfo unbind_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema unbind_schema = {"unbind", "unbind", "unbind(self: Tensor, dim: Dim = 0) -> Tensor[]", unbind_args, 2, -1, true, false, false, true};
 constinit Op<TensorList(const Tensor&, int64_t)> op_unbind = make_op<TensorList, const Tensor&, int64_t>(&unbind_schema, front::unbind, unbind_autograd);
 
 // ---- narrow ----
 static constexpr ArgInfo narrow_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"start", ArgType::kIndex, false, false}, {"length", ArgType::kInt, false, false}};
-static constexpr OpSchema narrow_schema = {"narrow", "narrow(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_args, 4, 1, false, false, false, true};
+static constexpr OpSchema narrow_schema = {"narrow", "narrow", "narrow(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow = make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_schema, front::narrow, nullptr);
 
 // ---- diagonal ----
@@ -563,8 +563,8 @@ static TensorRef diagonal_autograd(Call c, const Tensor& self, int64_t offset, i
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor, false, false}, {"offset", ArgType::kInt, false, true, {ArgDefault::kInt, 0, 0}}, {"dim1", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 0}}, {"dim2", ArgType::kDim, false, true, {ArgDefault::kInt, 0, 1}}};
-static constexpr OpSchema diagonal_schema = {"diagonal", "diagonal(self: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor", diagonal_args, 4, 1, true, false, false, true};
+static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor, false, false}, {"offset", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}, {"dim1", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}, {"dim2", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema diagonal_schema = {"diagonal", "diagonal", "diagonal(self: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor", diagonal_args, 4, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diagonal = make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&diagonal_schema, front::diagonal, diagonal_autograd);
 
 // ---- diagonal_backward ----
@@ -601,7 +601,7 @@ static TensorRef diagonal_backward_autograd(Call c, const Tensor& grad, Ints siz
   return out;
 }
 static constexpr ArgInfo diagonal_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"offset", ArgType::kInt, false, false}, {"dim1", ArgType::kDim, false, false}, {"dim2", ArgType::kDim, false, false}};
-static constexpr OpSchema diagonal_backward_schema = {"diagonal_backward", "diagonal_backward(grad: Tensor, size: Size, offset: Int, dim1: Dim, dim2: Dim) -> Tensor", diagonal_backward_args, 5, 1, true, false, true, false};
+static constexpr OpSchema diagonal_backward_schema = {"diagonal_backward", "diagonal_backward", "diagonal_backward(grad: Tensor, size: Size, offset: Int, dim1: Dim, dim2: Dim) -> Tensor", diagonal_backward_args, 5, 1, true, false, true, false};
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diagonal_backward = make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t, int64_t>(&diagonal_backward_schema, front::diagonal_backward, diagonal_backward_autograd);
 
 }  // namespace TT_NS

@@ -148,7 +148,8 @@ Ref<CustomOp> make_custom_op(const CustomOpDef& def) {
   ParsedSchema parsed{text + text_bytes, op->args(), nullptr, 0, 0, 0};
   parse_schema(text, parsed);
   op->differentiable = parsed.differentiable;
-  op->schema = {parsed.name, text, op->args(), parsed.n_args, parsed.n_outs, def.backward != nullptr, false};
+  op->schema = {parsed.name, parsed.name, text, op->args(), parsed.n_args, parsed.n_outs, def.backward != nullptr,
+                false};
   op->info = {kTagOp, 0, kBackendKeys | bit(kKeyAutograd) | kModeKeys, &op->schema, call_custom};
   op->node_type = {parsed.name, custom_backward, destroy_saved<CustomSaved>, sizeof(CustomSaved), false, release_type};
   return ref;

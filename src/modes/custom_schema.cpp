@@ -128,13 +128,13 @@ void Parser::number(ArgInfo& a) {
     scale += down ? -e : e;
   }
   if (!real) {
-    a.fallback = {ArgDefault::kInt, 0, negative ? -mantissa : mantissa};
+    a.fallback = ArgDefault::kInt, a.value.i = negative ? -mantissa : mantissa;
     return;
   }
   long double v = mantissa, power = 1;  // powers of ten up to 10^27 are exact
   for (int32_t i = 0; i < (scale < 0 ? -scale : scale) && i < 5000; i++) power *= 10;
   v = scale < 0 ? v / power : v * power;
-  a.fallback = {ArgDefault::kFloat, double(negative ? -v : v), 0};
+  a.fallback = ArgDefault::kFloat, a.value.f = double(negative ? -v : v);
 }
 
 void Parser::default_value(ArgInfo& a, const TypeName& type) {
@@ -145,15 +145,15 @@ void Parser::default_value(ArgInfo& a, const TypeName& type) {
     const char* begin = p;
     Str w = word();
     if (is(w, "true") || is(w, "false")) {
-      a.fallback = {ArgDefault::kBool, 0, w.n == 4};
+      a.fallback = ArgDefault::kBool, a.value.i = w.n == 4;
     } else if (is(w, "contiguous") || is(w, "preserve")) {
-      a.fallback = {ArgDefault::kInt, 0, w[0] == 'c' ? TT_CONTIGUOUS : TT_PRESERVE};
+      a.fallback = ArgDefault::kInt, a.value.i = w[0] == 'c' ? TT_CONTIGUOUS : TT_PRESERVE;
     } else if (!is(w, "None") && !is(w, "[]")) {
       p = begin, fail_at("a number, true, false, None or []");
     }
   }
-  constexpr uint8_t kTakes[] = {kTakesNone, kTakesInt, kTakesFloat, kTakesBool};  // by ArgDefault::Kind
-  if (!(type.takes & kTakes[a.fallback.kind])) fail_at("a default of the argument's type");
+  constexpr uint8_t kTakes[] = {kTakesNone, kTakesInt, kTakesFloat, kTakesBool};  // by ArgDefault
+  if (!(type.takes & kTakes[int(a.fallback)])) fail_at("a default of the argument's type");
   a.has_default = true;
 }
 

@@ -1,7 +1,7 @@
 """Nodes, autograd wrappers and op objects: src/gen/autograd_<family>.cpp."""
 import re
 
-from .cpp import HEADER, ROOT, cpp_default, families, front_name, names, params, sig, variant_names, variant_params, variants_of
+from .cpp import HEADER, ROOT, api_name, cpp_default, dst_names, families, front_name, names, params, sig, variant_names, variant_params, variants_of
 from .expr import Emitter
 from .schema import DeclError, formula_functions
 
@@ -193,33 +193,39 @@ def default_info(a):
     if text in ("{}", "nullptr", "Dtype::kNone"):
         return ""
     if text in ("true", "false"):
-        return f", {{ArgDefault::kBool, 0, {int(text == 'true')}}}"
+        return f", ArgDefault::kBool, {{.i = {int(text == 'true')}}}"
     number = re.sub(r"^kScalar<(.*)>$", r"\1", text)
     number = {"TT_CONTIGUOUS": "1", "TT_PRESERVE": "2"}.get(number, number)
     try:
-        return f", {{ArgDefault::kInt, 0, {int(number)}}}"
+        return f", ArgDefault::kInt, {{.i = {int(number)}}}"
     except ValueError:
-        return f", {{ArgDefault::kFloat, {float(number)!r}, 0}}"
+        return f", ArgDefault::kFloat, {{.f = {float(number)!r}}}"
 
 
-def objects(op, v, wrapped):
-    full = f"{op.name}{v}"
+def arg_table(op, v):
+    """The ArgInfos of a variant; those of the operator itself and of its _into are one table, dsts last."""
     args = []
     for i, a in enumerate(op.args):
         kind = "kEnum" if a.enum else ARG_TYPES[a.type]
         mutates = a.type in ("Tensor!", "Tensor!?") or (v == "_" and i == 0)
         args.append(f'{{"{a.name}", ArgType::{kind}, {str(mutates).lower()}, {str(a.default is not None).lower()}{default_info(a)}}}')
-    if v == "_into":
-        args += [f'{{"{d}", ArgType::kTensor, true, false}}' for d in variant_names(op, v)[len(op.args):]]
+    if not v and "_into" in variants_of(op):
+        args += [f'{{"{d}", ArgType::kTensor, true, false}}' for d in dst_names(op)]
+    return [f"static constexpr ArgInfo {op.name}{v}_args[] = {{{', '.join(args)}}};"] if args else []
+
+
+def objects(op, v, wrapped):
+    full = f"{op.name}{v}"
+    n_args = len(variant_names(op, v))
     n_outs = 0 if v else (-1 if op.list_out else len(op.outs))
     diff = str(op.has_grad or bool(op.composite)).lower()
     random = str(any(a.type in ("Generator", "Rng") for a in op.args)).lower()
     ret, types = sig(op, v)
     front = front_name(op) if not v else f"{full}_front"
-    table = f"{full}_args" if args else "nullptr"
-    lines = [f"static constexpr ArgInfo {full}_args[] = {{{', '.join(args)}}};"] if args else []
+    table = f"{op.name}{'_' if v == '_' else ''}_args" if n_args else "nullptr"
+    lines = [] if v == "_into" else arg_table(op, v)
     schema = op.schema.replace('"', '\\"')
-    lines.append(f'static constexpr OpSchema {full}_schema = {{"{full}", "{schema}", {table}, {len(args)}, {n_outs}, {diff}, {random}, {str(op.internal).lower()}, {str(op.structural).lower()}}};')
+    lines.append(f'static constexpr OpSchema {full}_schema = {{"{full}", "{api_name(op)}{v}", "{schema}", {table}, {n_args}, {n_outs}, {diff}, {random}, {str(op.internal).lower()}, {str(op.structural).lower()}}};')
     lines.append(f"constinit Op<{ret}({', '.join(types)})> op_{full} = make_op<{', '.join([ret] + types)}>(&{full}_schema, {front}, {f'{full}_autograd' if wrapped else 'nullptr'});")
     return lines
 

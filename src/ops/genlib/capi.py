@@ -214,15 +214,50 @@ def body(op, v, suffix, scalar, takes):
     return lines + [f"give(x, {', '.join(o.name for o in op.outs)}, {call});"]
 
 
+# How the shared bodies of capi/op_call.h take an argument: (its type there, the expression).
+SHARED = {"Tensor": ("const tt_tensor*", "{}"), "Tensor!": ("tt_tensor*", "{}"), "Tensor?": ("const tt_tensor*", "{}"), "Tensor[]": ("TensorsArg", "TensorsArg{{{0}, n_{0}}}"),
+          "Tensor?[]": ("TensorsArg", "TensorsArg{{{0}, n_{0}}}"), "Float": ("double", "{}"), "Int": ("int64_t", "{}"), "Bool": ("int32_t", "{}"), "Dim": ("int64_t", "{}"),
+          "Index": ("int64_t", "{}"), "Scalar": ("const tt_scalar*", "{}"), "Scalar?": ("const tt_scalar*", "{}")} | {
+              t: ("IntsArg", "IntsArg{{{0}, n_{0}}}") for t in ("Dims", "Size", "Shape")}
+
+
+def shared_args(op, v, scalar, takes):
+    """(types, expressions) for a shared body, None if the function needs one of its own."""
+    if takes or (not v and not op.void and [o.name for o in op.outs] != ["out"]) or (op.list_out and not v):
+        return None
+    pairs = []
+    for i, a in enumerate(op.args):
+        if not a.positional:
+            pairs.append(("const Scalar*", f"&{cpp_default(a)}") if a.type == "Scalar" else None)
+        elif a.enum:
+            pairs.append(("int32_t", a.name))
+        elif a.name == op.scalar_arg:
+            pairs.append((scalar.replace(" *", "*").strip(), a.name))
+        elif a.type in SHARED:
+            kind, text = SHARED[a.type]
+            pairs.append(("tt_tensor*" if v == "_" and i == 0 else kind, text.format(a.name)))
+        else:
+            pairs.append(None)
+    pairs += [("tt_tensor*", d) for d in dst_names(op)] if v == "_into" else []
+    return None if None in pairs else tuple(zip(*pairs))
+
+
 def function(op, v, suffix, scalar, takes):
     ps = ["tt_ctx *c"] + c_params(op, v, scalar, takes)
     name = c_name(op, suffix, v)
+    hot = op.get("hot") and not op.scalar_of
+    shared = None if hot else shared_args(op, v, scalar, takes)
+    if shared:
+        none = v or op.void
+        args = ", ".join(["c", *shared[1]] + ([] if none else ["out"]) + [f"op_{op.name}{v}"])
+        return [f"tt_status {name}({', '.join(ps)}) {{", f"  return call_for_{'none' if none else 'one'}<{', '.join(shared[0])}>({args});", "}"]
     outs = [] if v or op.void else (["outs"] if op.list_out else [o.name for o in op.outs])
     clear = "clear_list(outs, cap, n_outs);" if op.list_out and not v else "".join(f"clear_out({o});" for o in outs)
     lines = [f"tt_status {name}({', '.join(ps)}) {{"]
+    call, inline = ("api_call_inline", "TT_INLINE_BODY ") if hot else ("api_call", "")
     if clear:
         lines.append(f"  {clear}")
-    lines.append(f'  return api_call(c, "{api_name(op)}{v}", [&]([[maybe_unused]] Ctx& x) {{')
+    lines.append(f'  return {call}(c, "{api_name(op)}{v}", [=]([[maybe_unused]] Ctx& x) {inline}{{')
     if outs and not op.list_out:
         for k, o in enumerate(outs):
             lines.append(f'    out_arg({o}, "{o}", {len(op.args) + k});')
@@ -231,7 +266,7 @@ def function(op, v, suffix, scalar, takes):
 
 
 def capi_cpp(members):
-    out = [HEADER + '#include "capi/api.h"\n#include "gen/ops.h"\n#include "tt.h"\n\nusing namespace TT_NS;\n']
+    out = [HEADER + '#include "capi/op_call.h"\n#include "gen/ops.h"\n#include "tt.h"\n\nusing namespace TT_NS;\n']
     for op in members:
         if op.internal:
             continue

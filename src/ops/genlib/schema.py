@@ -204,7 +204,7 @@ def parse_schema(name, text):
 
 
 KNOWN_KEYS = {
-    "schema", "host", "internal", "fixed", "positional", "variants", "dtype", "kernel", "composite", "front", "view", "grad", "reference",
+    "schema", "host", "internal", "fixed", "hot", "positional", "variants", "dtype", "kernel", "composite", "front", "view", "grad", "reference",
     "doc", "args", "samples", "since", "scalar", "deterministic", "mutates", "forward_ad", "vmap", "methods", "python", "rust", "julia",
     "overload_of", "nondiff", "direct",
 }
