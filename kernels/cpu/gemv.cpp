@@ -4,29 +4,40 @@
 
 TT_ISA_BEGIN
 
-// out[i] = the dot product of a and column i of b (each a run, b_col apart). The lanes of a sum are added as add_lanes
-// does; while that goes on, the next column is already on its way.
-template <class T> void dot_runs(const T* a, const T* b, int64_t b_col, int64_t k, int cols, T* out) {
-  constexpr int kL = kLanes<T>, kChains = 8;
-  for (int i = 0; i < cols; i++, b += b_col) {
-    Vec<T> acc[kChains];
+// out[s * out_step] = the dot product of a and the run at b + s * stream, for kStreams runs side by side: memory far
+// apart is fetched further ahead than one run after the other, and few loads of each between two of the other keep both
+// going.
+template <class T, int kStreams>
+TT_INLINE void dot_runs(const T* a, const T* b, int64_t stream, int64_t k, T* out, int64_t out_step) {
+  constexpr int kL = kLanes<T>, kChains = kStreams == 1 ? 8 : 2;
+  Vec<T> acc[kStreams][kChains];
+  TT_UNROLL
+  for (int s = 0; s < kStreams; s++) {
     TT_UNROLL
-    for (int u = 0; u < kChains; u++) acc[u] = Vec<T>{};
-    int64_t p = 0;
-    for (; p + kChains * kL <= k; p += kChains * kL) {
-      TT_UNROLL
-      for (int u = 0; u < kChains; u++) acc[u] = fma(load(a + p + u * kL), load(b + p + u * kL), acc[u]);
-    }
-    for (; p + kL <= k; p += kL) acc[0] = fma(load(a + p), load(b + p), acc[0]);
-    if (p < k) acc[0] = fma(load(a + p, Part<T>(int(k - p))), load(b + p, Part<T>(int(k - p))), acc[0]);
+    for (int u = 0; u < kChains; u++) acc[s][u] = Vec<T>{};
+  }
+  const auto step = [&](int64_t p, int u, auto... part) __attribute__((always_inline)) {
+    const Vec<T> x = load(a + p, part...);
     TT_UNROLL
-    for (int s = kChains / 2; s > 0; s /= 2) {
+    for (int s = 0; s < kStreams; s++) acc[s][u] = fma(x, load(b + s * stream + p, part...), acc[s][u]);
+  };
+  int64_t p = 0;
+  for (; p + kChains * kL <= k; p += kChains * kL) {
+    TT_UNROLL
+    for (int u = 0; u < kChains; u++) step(p + u * kL, u);
+  }
+  for (; p + kL <= k; p += kL) step(p, 0);
+  if (p < k) step(p, 0, Part<T>(int(k - p)));
+  TT_UNROLL
+  for (int s = 0; s < kStreams; s++) {
+    TT_UNROLL
+    for (int half = kChains / 2; half > 0; half /= 2) {
       TT_UNROLL
-      for (int u = 0; u < s; u++) acc[u] = acc[u] + acc[u + s];
+      for (int u = 0; u < half; u++) acc[s][u] = acc[s][u] + acc[s][u + half];
     }
     T two[2];
-    fold_lanes<T, kL>(acc[0], two, [](auto x, auto y) { return x + y; });
-    out[i] = two[0] + two[1];
+    fold_lanes<T, kL>(acc[s][0], two, [](auto x, auto y) { return x + y; });
+    out[s * out_step] = two[0] + two[1];
   }
 }
 
@@ -85,23 +96,29 @@ void dot_all(const T* a, int64_t a_row, const T* b, int64_t b_col, int64_t k, in
   for (; kCols > 1 && i < cols; i++) dot_columns<T, kRows, 1>(a, a_row, b + i * b_col, b_col, k, sums + i, kL);
 }
 
-// Rows [r0, r0 + kRows), up to kLanes columns from j. Long sums of one row stream b in order, which is what memory
-// likes best; else the columns share the loads of a.
+// Rows [r0, r0 + kRows), up to kLanes columns from j, which share the loads of a.
 template <class T, int kRows> void dot_group(const MatmulPlan& p, const BatchWalk& w, int64_t r0, int64_t j, int cols) {
   constexpr int kL = kLanes<T>, kCols = 4 < kL ? 4 : kL;
   const T* a = reinterpret_cast<const T*>(w.a) + r0 * p.a_row;
   const T* b = reinterpret_cast<const T*>(w.b) + j * p.b_col;
   alignas(64) T out[kRows * kL];
-  if (kRows == 1 && p.k >= 32 * kL) {
-    dot_runs(a, b, p.b_col, p.k, cols, out);
-  } else {
-    Vec<T> sums[kRows][kL];
-    dot_all<T, kRows, kCols>(a, p.a_row, b, p.b_col, p.k, cols, sums[0]);
-    for (int r = 0; r < kRows; r++)
-      for (int i = cols; i < kL; i++) sums[r][i] = Vec<T>{};
-    for (int r = 0; r < kRows; r++) add_lanes<T>(sums[r], out + r * kL);
-  }
+  Vec<T> sums[kRows][kL];
+  dot_all<T, kRows, kCols>(a, p.a_row, b, p.b_col, p.k, cols, sums[0]);
+  for (int r = 0; r < kRows; r++)
+    for (int i = cols; i < kL; i++) sums[r][i] = Vec<T>{};
+  for (int r = 0; r < kRows; r++) add_lanes<T>(sums[r], out + r * kL);
   finish<T, T>(p, w.c, w.d, r0, j, kRows, cols, out, kL, true);
+}
+
+// Long sums of one row: columns [j, j + n), n <= kMatmulRowsUnit, in two halves of b side by side.
+template <class T> void dot_long(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
+  const T* a = reinterpret_cast<const T*>(w.a);
+  const T* b = reinterpret_cast<const T*>(w.b) + j * p.b_col;
+  alignas(64) T out[kMatmulRowsUnit];
+  const int64_t half = n / 2;
+  for (int64_t i = 0; i < half; i++) dot_runs<T, 2>(a, b + i * p.b_col, half * p.b_col, p.k, out + i, half);
+  if (n % 2) dot_runs<T, 1>(a, b + (n - 1) * p.b_col, 0, p.k, out + n - 1, 0);
+  finish<T, T>(p, w.c, w.d, 0, j, 1, int(n), out, kMatmulRowsUnit, true);
 }
 
 // y (kRows, n) += a (kRows, kTerms) times kTerms rows of b.
@@ -154,6 +171,7 @@ template <class T> constexpr RowBlock<T> kRowBlocks[4] = {{dot_group<T, 1>, add_
 
 // Columns [j, j + n) as dot products. The columns of a group stay in the cache while the blocks of rows pass.
 template <class T> void dot_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
+  if (p.m == 1 && p.k >= 32 * kLanes<T>) return dot_long<T>(p, w, j, n);
   const int64_t blocks = matmul_ceil(p.m, 4);
   for (int64_t i = 0; i < n; i += kLanes<T>)
     for (int64_t at = 0; at < blocks; at++) {

@@ -110,6 +110,12 @@ static TensorRef weight_product(const Conv& c, const Tensor& input, const Tensor
 static bool in_order(const Conv& c, const Tensor& t) {
   return c.last ? strides_match(t, last_strides(t.sizes())) : t.contiguous();
 }
+// Pixels whose channels lie together and a weight that stays in the second-level cache: the convolution's own kernel
+// reads the pixels where they are, which a product would pack first (1.2 times the time on one thread and two).
+constexpr int64_t kLightWeight = 1 << 18;  // bytes
+static bool reads_in_place(const Conv& c, const Tensor& weight) {
+  return c.last && weight.numel * weight.item_size() <= kLightWeight;
+}
 // a and, unless it is the weight, b lie as the results will.
 static bool is_pointwise(const Conv& c, const Tensor& a, const Tensor& b, bool weight) {
   const ConvShape& s = c.s;
@@ -224,7 +230,7 @@ static TensorRef product(const Conv& c, Want want, const Tensor& a, const Tensor
     if (is_pointwise(c, a, b, false)) return pointwise_weight(c, a, b);
     return takes_batch(c, false) && a.numel && b.numel ? batch_weight_product(c, a, b) : weight_product(c, a, b);
   }
-  if (is_pointwise(c, a, b, true)) return pointwise(c, want == Want::kY, a, b, bias);
+  if (is_pointwise(c, a, b, true) && !reads_in_place(c, b)) return pointwise(c, want == Want::kY, a, b, bias);
   if (takes_batch(c, want == Want::kX)) return batch_product(c, want == Want::kX, a, b, bias);
   return gather_product(c, want == Want::kY ? kConvForward : conv_data_mode(c.s), a, b, bias);
 }
