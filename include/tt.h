@@ -191,6 +191,7 @@ const char *tt_state_dict_name(const tt_state_dict *state, int64_t i);     /* bo
 tt_status tt_state_dict_find(tt_ctx *c, const tt_state_dict *state, const char *name, int64_t *out); /* the index; INDEX if absent */
 tt_status tt_state_dict_get(tt_ctx *c, const tt_state_dict *state, int64_t i, tt_tensor **out);
 tt_status tt_state_dict_set(tt_ctx *c, tt_state_dict *state, const char *name, const tt_tensor *tensor); /* replaces, or appends */
+const char *tt_state_dict_structure(const tt_state_dict *state);           /* what tt_torch_load found beside the tensors; NULL of others. Borrowed, until released */
 
 /* ---- modules: trees of layers. The constructors of the layers are in tt_nn.h ---- */
 void tt_module_retain(tt_module *m);
@@ -299,6 +300,19 @@ tt_status tt_safetensors_get(tt_ctx *c, const tt_safetensors *f, int64_t i, tt_t
 int64_t tt_safetensors_metadata_size(const tt_safetensors *f);             /* pairs */
 const char *tt_safetensors_metadata_key(const tt_safetensors *f, int64_t i);
 const char *tt_safetensors_metadata_value(const tt_safetensors *f, int64_t i);
+
+/* ---- PyTorch's files: what torch.save writes, as .pt or .pth ---- */
+/* Their contents are named tensors and a structure, JSON text that says how these stand in lists, dicts …: null, true, false, ints, texts;
+   {"tensor": name}, {"parameter": name} (an nn.Parameter); {"list": […]}, {"tuple": […]}, {"size": [ints]} (a torch.Size); {"dict": [[key, value], …]}, the
+   same as "ordered" (an OrderedDict) and "counter"; {"float": "0x1.8p+1"} (also inf, -inf, nan), {"dtype": "float32"}, {"device": "cuda:0"}. At most 200
+   containers in one another. A state dict is {"ordered": [["fc.weight", {"tensor": "fc.weight"}], …]}. */
+/* All tensors of a file, on the CPU, each under the path of its first place ("model.fc.weight", "groups.0"; "tensor" if it is all), and its structure
+   (tt_state_dict_structure). Tensors that share memory in the file share it; views and requires_grad stay. The pickle inside is read by a machine that
+   calls nothing and knows what stands above alone; FORMAT names the byte and the reason of what is not as it should be. */
+tt_status tt_torch_load(tt_ctx *c, const char *path, tt_state_dict **out);
+/* Writes such a file, as by tt_safetensors_save: after a crash path is the old file or the new one; torch.load (weights_only too) reads it. structure names
+   each of the tensors; NULL: a state dict, an OrderedDict of the tensors without their requires_grad. */
+tt_status tt_torch_save(tt_ctx *c, const char *path, const tt_state_dict *tensors, const char *structure);
 
 /* ---- checkpoints: the state of a training in one file, from which it goes on as if it had not stopped ---- */
 typedef struct tt_checkpoint {

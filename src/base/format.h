@@ -1,7 +1,7 @@
 // Numbers to text, without printf, locale or std::to_chars. All return the length and write no terminating zero.
 #pragma once
 
-#include "base/platform.h"
+#include "base/span.h"
 
 namespace TT_NS {
 
@@ -17,5 +17,10 @@ int format_double(char* out, double v, bool as_f32) noexcept;
 int format_fixed(char* out, double v, int digits) noexcept;
 // One digit, point, `digits` digits, exponent of at least two digits: 3.1416e+00. At most 9 + digits bytes.
 int format_sci(char* out, double v, int digits) noexcept;
+
+// All bits of v, as Python's float.hex and C's %a write them: 0x1.8000000000000p+1, -inf, nan. At most 24 bytes.
+int format_hex(char* out, double v) noexcept;
+// Reads such a text; false if it is none, or has more digits than a double.
+bool parse_hex(Span<const char> text, double* out) noexcept;
 
 }  // namespace TT_NS

@@ -1,6 +1,8 @@
 #include "capi/api.h"
+#include "capi/module.h"
 #include "io/dlpack.h"
 #include "io/safetensors.h"
+#include "io/torch_file.h"
 
 using namespace TT_NS;
 
@@ -81,6 +83,21 @@ const char* tt_safetensors_metadata_key(const tt_safetensors* h, int64_t i) {
 }
 const char* tt_safetensors_metadata_value(const tt_safetensors* h, int64_t i) {
   return i >= 0 && i < tt_safetensors_metadata_size(h) ? file_of(h)->header.metadata[i].value : nullptr;
+}
+
+tt_status tt_torch_load(tt_ctx* h, const char* path, tt_state_dict** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "torch_load", [&](Ctx&) {
+    str_arg(path, "path", 1);
+    out_arg(out, "out", 2);
+    *out = reinterpret_cast<tt_state_dict*>(load_torch(path).leak());
+  });
+}
+tt_status tt_torch_save(tt_ctx* h, const char* path, const tt_state_dict* tensors, const char* structure) {
+  return api_call(h, "torch_save", [&](Ctx&) {
+    str_arg(path, "path", 1);
+    save_torch(path, state_dict_arg(tensors, "tensors", 2), structure);
+  });
 }
 
 tt_status tt_tensor_to_dlpack(tt_ctx* h, const tt_tensor* t, int32_t major, void** out) {

@@ -35,6 +35,9 @@ int64_t tt_state_dict_size(const tt_state_dict* h) { return dict_of(h) ? dict_of
 const char* tt_state_dict_name(const tt_state_dict* h, int64_t i) {
   return i >= 0 && i < tt_state_dict_size(h) ? dict_of(h)->entries[i].name.c_str() : nullptr;
 }
+const char* tt_state_dict_structure(const tt_state_dict* h) {
+  return dict_of(h) && !dict_of(h)->structure.empty() ? dict_of(h)->structure.c_str() : nullptr;
+}
 tt_status tt_state_dict_find(tt_ctx* h, const tt_state_dict* state, const char* name, int64_t* out) {
   if (out) *out = -1;
   return api_call(h, "state_dict_find", [&](Ctx&) {

@@ -14,6 +14,7 @@ struct StateDict {
   uint32_t tag;
   RefCount refs;
   SmallVec<Entry, 4> entries;
+  Text structure;  // how the tensors stand in the file that they come from (io/structure_text.h); empty: from none
 
   // The index of a name, or -1. `hint`: where it is looked for first.
   int64_t find(const char* name, int64_t hint = 0) const;

@@ -1,6 +1,8 @@
 #include "io/header.h"
 
 #include "core/shape.h"
+#include "io/json.h"
+#include "io/sort.h"
 
 #include <string.h>
 
@@ -17,17 +19,10 @@ constexpr FileDtype kFileDtypes[] = {{"BOOL", Dtype::kBool}, {"U8", Dtype::kU8},
                                      {"F16", Dtype::kF16},   {"BF16", Dtype::kBF16}, {"F32", Dtype::kF32},
                                      {"F64", Dtype::kF64},   {"C64", Dtype::kC64}};
 
-int hex_digit(char c) {
-  return c >= '0' && c <= '9'   ? c - '0'
-         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                : -1;
-}
-
-class Parser {
+class Parser : JsonReader {
  public:
   Parser(const char* path, char* text, int64_t bytes, int64_t data_bytes, FileHeader* out)
-      : path_(path), text_(text), p_(text), end_(text + bytes), data_bytes_(data_bytes), out_(*out) {}
+      : JsonReader({TT_FORMAT, "path", path, 8, false}, text, bytes), data_bytes_(data_bytes), out_(*out) {}
 
   void run() {
     if (p_ == end_ || *p_ != '{') bad(p_, "the header must begin with {");
@@ -35,7 +30,7 @@ class Parser {
       if (strcmp(key, "__metadata__") == 0) {
         if (metadata_seen_) bad(at, "\"__metadata__\" stands twice");
         metadata_seen_ = true;
-        each_member([&](const char* name, const char*) { out_.metadata.push_back({name, string()}); });
+        each_member([&](const char* name, const char*) { out_.metadata.push_back({name, string().ptr}); });
       } else {
         tensor(key, at);
       }
@@ -46,101 +41,14 @@ class Parser {
   }
 
  private:
-  [[noreturn]] TT_COLD void bad(const char* at, const char* why) const {
-    fail_arg(TT_FORMAT, "path", "\"{}\", byte {}: {}", path_, int64_t(at - text_) + 8, why);
-  }
   [[noreturn]] TT_COLD void bad_tensor(const FileTensor& t, const char* why) const {
-    fail_arg(TT_FORMAT, "path", "\"{}\", byte {}: tensor \"{}\": {}", path_, int64_t(t.name - text_) + 7, t.name, why);
+    fail_arg(TT_FORMAT, "path", "\"{}\", byte {}: tensor \"{}\": {}", from_.name, int64_t(t.name - text_) + 7, t.name,
+             why);
   }
 
-  char peek() {  // the next character that is no white space; 0 at the end
-    while (p_ < end_ && (*p_ == ' ' || *p_ == '\n' || *p_ == '\t' || *p_ == '\r')) p_++;
-    return p_ < end_ ? *p_ : 0;
-  }
-  void expect(char c, const char* why) {
-    if (peek() != c) bad(p_, p_ == end_ ? "the header ends too early" : why);
-    p_++;
-  }
-
-  // member(key, where it stands) reads the value of each member of the object that begins here.
-  template <class F> void each_member(const F& member) {
-    expect('{', "an object must stand here");
-    if (peek() == '}') return void(p_++);
-    for (;;) {
-      peek();
-      const char* at = p_;
-      const char* key = string();
-      expect(':', "a : must follow the key");
-      member(key, at);
-      if (peek() == '}') return void(p_++);
-      expect(',', "a , or } must stand here");
-    }
-  }
-
-  char* put_utf8(char* to, uint32_t c) {
-    if (c < 0x80) return *to = char(c), to + 1;
-    if (c < 0x800) return to[0] = char(0xc0 | c >> 6), to[1] = char(0x80 | (c & 63)), to + 2;
-    if (c < 0x10000)
-      return to[0] = char(0xe0 | c >> 12), to[1] = char(0x80 | (c >> 6 & 63)), to[2] = char(0x80 | (c & 63)), to + 3;
-    return to[0] = char(0xf0 | c >> 18), to[1] = char(0x80 | (c >> 12 & 63)), to[2] = char(0x80 | (c >> 6 & 63)),
-           to[3] = char(0x80 | (c & 63)), to + 4;
-  }
-  uint32_t hex4() {
-    uint32_t v = 0;
-    for (int i = 0; i < 4; i++, p_++) {
-      const int d = p_ < end_ ? hex_digit(*p_) : -1;
-      if (d < 0) bad(p_, "\\u needs four hexadecimal digits");
-      v = v << 4 | uint32_t(d);
-    }
-    return v;
-  }
-  uint32_t escaped() {  // behind a backslash
-    const char* at = p_;
-    switch (p_ < end_ ? *p_++ : 0) {
-      case '"': return '"';
-      case '\\': return '\\';
-      case '/': return '/';
-      case 'b': return '\b';
-      case 'f': return '\f';
-      case 'n': return '\n';
-      case 'r': return '\r';
-      case 't': return '\t';
-      case 'u': break;
-      default: bad(at, "an unknown escape in a string");
-    }
-    uint32_t c = hex4();
-    if (c >= 0xd800 && c < 0xdc00 && end_ - p_ >= 6 && p_[0] == '\\' && p_[1] == 'u') {
-      p_ += 2;
-      const uint32_t low = hex4();
-      if (low < 0xdc00 || low > 0xdfff) bad(at, "half a surrogate pair");
-      c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-    }
-    if (c == 0 || (c >= 0xd800 && c < 0xe000)) bad(at, c ? "half a surrogate pair" : "a zero character in a string");
-    return c;
-  }
-  // Unescapes the string that begins here over its own text, which is never shorter.
-  const char* string() {
-    expect('"', "a string must stand here");
-    char *start = p_, *to = p_;
-    while (p_ < end_ && *p_ != '"') {
-      if (uint8_t(*p_) < 0x20) bad(p_, "a control character in a string");
-      if (*p_ == '\\') {
-        p_++;
-        to = put_utf8(to, escaped());
-        continue;
-      }
-      const int n = utf8_bytes(p_, end_);
-      if (!n) bad(p_, "the text is not UTF-8");
-      for (int i = 0; i < n; i++) *to++ = *p_++;
-    }
-    if (p_ == end_) bad(start - 1, "a string without end");
-    p_++;
-    *to = 0;  // at the latest where the closing quote was
-    return start;
-  }
   int64_t integer() {
     if (peek() < '0' || *p_ > '9')
-      bad(p_, p_ == end_ ? "the header ends too early" : "a non-negative integer must stand here");
+      bad(p_, p_ == end_ ? "the text ends too early" : "a non-negative integer must stand here");
     const char* at = p_;
     int64_t v = 0;
     for (; p_ < end_ && *p_ >= '0' && *p_ <= '9'; p_++)
@@ -168,7 +76,7 @@ class Parser {
     bool shape = false, offsets = false;
     each_member([&](const char* key, const char* where) {
       if (strcmp(key, "dtype") == 0 && t.dtype == Dtype::kNone) {
-        const char* text = string();
+        const char* text = string().ptr;
         for (const FileDtype& d : kFileDtypes)
           if (strcmp(d.name, text) == 0) t.dtype = d.dtype;
         if (t.dtype == Dtype::kNone) bad(where, "a dtype that is not supported");
@@ -221,8 +129,6 @@ class Parser {
     if (at != data_bytes_) bad(end_ + at, "the rest of the file belongs to no tensor");
   }
 
-  const char* path_;
-  char *text_, *p_, *end_;
   int64_t data_bytes_;
   FileHeader& out_;
   bool metadata_seen_ = false;
@@ -248,19 +154,6 @@ const char* file_dtype(Dtype d) {
   for (const FileDtype& f : kFileDtypes)
     if (f.dtype == d) return f.name;
   return nullptr;
-}
-
-// RFC 3629, section 4.
-int utf8_bytes(const char* p, const char* end) {
-  const auto* u = reinterpret_cast<const uint8_t*>(p);
-  if (u[0] < 0x80) return 1;
-  const int n = u[0] >= 0xc2 && u[0] < 0xe0 ? 2 : u[0] >= 0xe0 && u[0] < 0xf0 ? 3 : u[0] >= 0xf0 && u[0] < 0xf5 ? 4 : 0;
-  if (!n || end - p < n) return 0;
-  for (int i = 1; i < n; i++)
-    if ((u[i] & 0xc0) != 0x80) return 0;
-  const bool bad = (u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) ||
-                   (u[0] == 0xf4 && u[1] > 0x8f);
-  return bad ? 0 : n;
 }
 
 }  // namespace TT_NS

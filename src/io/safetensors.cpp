@@ -1,10 +1,11 @@
 #include "io/safetensors.h"
 
 #include "base/format.h"
-#include "base/os.h"
 #include "base/os_file.h"
 #include "core/ctx.h"
 #include "gen/ops.h"
+#include "io/files.h"
+#include "io/sort.h"
 #include "ops/front.h"
 
 #include <new>
@@ -16,20 +17,8 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little-e
 
 namespace {
 
-[[noreturn]] TT_COLD void fail_io(const char* path, const char* what, int64_t status) {
-  fail_arg(TT_IO, "path", "\"{}\": {}: {} (errno {})", path, what, os_error_text(int(-status)), -status);
-}
 [[noreturn]] TT_COLD void fail_format(const char* path, int64_t at, const char* why) {
   fail_arg(TT_FORMAT, "path", "\"{}\", byte {}: {}", path, at, why);
-}
-
-// Reads exactly `bytes` bytes, in one go.
-void read_all(const TensorFile& f, void* out, int64_t bytes, int64_t offset) {
-  const int64_t got = os_file_read(f.file, out, bytes, offset);
-  if (got < 0) fail_io(f.path, "cannot be read", got);
-  if (got < bytes)
-    fail_arg(TT_IO, "path", "\"{}\" has been cut since it was opened: bytes {} to {} are missing", f.path, offset + got,
-             offset + bytes);
 }
 
 void read_header(TensorFile& f) {
@@ -37,12 +26,12 @@ void read_header(TensorFile& f) {
   if (size < 0) fail_io(f.path, "has no size", size);
   if (size < 8) fail_format(f.path, size, "the file ends within the 8 bytes of the header's length");
   uint64_t length;
-  read_all(f, &length, 8, 0);
+  read_all(f.file, f.path, &length, 8, 0);
   if (length > uint64_t(kMaxHeaderBytes)) fail_format(f.path, 0, "the header's length is above 100 MB");
   if (int64_t(length) > size - 8) fail_format(f.path, 0, "the header's length leads behind the end of the file");
   f.text = static_cast<char*>(mem_alloc(size_t(length) + 1));
   f.text_bytes = int64_t(length) + 1;
-  read_all(f, f.text, int64_t(length), 8);
+  read_all(f.file, f.path, f.text, int64_t(length), 8);
   f.data = 8 + int64_t(length);
   parse_header(f.path, f.text, int64_t(length), size - f.data, &f.header);
 }
@@ -103,7 +92,7 @@ TensorRef read_tensor(const TensorFile& f, int64_t i) {
   if (over_map && f.data + t.end > f.map->size)
     fail_arg(TT_IO, "path", "\"{}\" has been cut since its header was read", f.path);
   TensorRef out = over_map ? map_tensor(f, sizes, t) : new_tensor(sizes, t.dtype, kCpuDevice);
-  if (bytes && !over_map) read_all(f, out->data, bytes, f.data + t.begin);
+  if (bytes && !over_map) read_all(f.file, f.path, out->data, bytes, f.data + t.begin);
   for (int64_t k = 0; t.dtype == Dtype::kBool && k < bytes; k++)
     if (uint8_t(out->data[k]) > 1) fail_format(f.path, f.data + t.begin + k, "a bool that is neither 0 nor 1");
   return out;
@@ -113,14 +102,14 @@ TensorRef read_tensor(const TensorFile& f, int64_t i) {
 
 namespace {
 
-using Text = SmallVec<char, 64>;
+using Chars = SmallVec<char, 64>;
 
-void put(Text& to, const char* s) { to.append({s, int64_t(strlen(s))}); }
-void put(Text& to, int64_t v) {
+void put(Chars& to, const char* s) { to.append({s, int64_t(strlen(s))}); }
+void put(Chars& to, int64_t v) {
   char digits[24];
   to.append({digits, format_int(digits, v)});
 }
-void put_string(Text& to, const char* s) {
+void put_string(Chars& to, const char* s) {
   to.push_back('"');
   for (; *s; s++) {
     const uint8_t c = uint8_t(*s);
@@ -137,12 +126,7 @@ void put_string(Text& to, const char* s) {
 
 void check_text(const char* s, const char* arg, int64_t i) {
   if (!s) fail_arg(TT_INVALID_ARG, arg, "{}[{}] is NULL: must be a text", arg, i);
-  const char* end = s + strlen(s);
-  for (const char* p = s; p < end;) {
-    const int n = utf8_bytes(p, end);
-    if (!n) fail_arg(TT_INVALID_ARG, arg, "{}[{}] is not UTF-8 at byte {}", arg, i, int64_t(p - s));
-    p += n;
-  }
+  check_utf8({s, int64_t(strlen(s))}, arg, i);
 }
 void check_unique(Span<const char* const> names, const char* arg, int64_t step) {
   SmallVec<int64_t, 16> order;
@@ -170,8 +154,8 @@ void check_to_save(Span<const char* const> names, Span<const Tensor* const> tens
   check_unique(metadata, "metadata", 2);
 }
 
-Text header_of(Span<const char* const> names, Span<const Tensor* const> tensors, Span<const char* const> metadata) {
-  Text h;
+Chars header_of(Span<const char* const> names, Span<const Tensor* const> tensors, Span<const char* const> metadata) {
+  Chars h;
   int64_t at = 0;
   h.resize(8);
   h.push_back('{');
@@ -200,50 +184,12 @@ Text header_of(Span<const char* const> names, Span<const Tensor* const> tensors,
   return h;
 }
 
-// A file under a name of its own beside `path`, removed unless it took path's place.
-class NewFile {
- public:
-  explicit NewFile(const char* path) : path_(path) {
-    uint64_t random = uint64_t(os_now_ns()) ^ uint64_t(os_pid()) << 40;  // if the system has no entropy to give
-    os_random(&random, sizeof random);
-    put(name_, path), put(name_, ".tmp-");
-    for (int k = 0; k < 16; k++) name_.push_back("0123456789abcdef"[random >> (4 * k) & 15]);
-    name_.push_back(0);
-    file_ = os_file_create(name_.data());
-    if (file_ < 0) fail_io(path, "a file beside it cannot be made", file_);
-  }
-  ~NewFile() {
-    close();
-    if (!done_) os_file_remove(name_.data());
-  }
-  NewFile(const NewFile&) = delete;
-  void write(const void* data, int64_t bytes) {
-    if (int status = os_file_write(file_, data, bytes)) fail_io(path_, "cannot be written", status);
-  }
-  void commit() {
-    if (int status = os_file_sync(file_)) fail_io(path_, "cannot be written to the disk", status);
-    close();
-    if (int status = os_file_replace(name_.data(), path_)) fail_io(path_, "cannot be replaced", status);
-    done_ = true;
-  }
-
- private:
-  void close() {
-    if (file_ >= 0) os_file_close(file_);
-    file_ = -1;
-  }
-  const char* path_;
-  Text name_;
-  int file_ = -1;
-  bool done_ = false;
-};
-
 }  // namespace
 
 void save_tensors(const char* path, Span<const char* const> names, Span<const Tensor* const> tensors,
                   Span<const char* const> metadata) {
   check_to_save(names, tensors, metadata);
-  const Text header = header_of(names, tensors, metadata);
+  const Chars header = header_of(names, tensors, metadata);
   MaskGuard no_grad(bit(kKeyAutograd));
   NewFile file(path);
   file.write(header.data(), header.size());

@@ -97,6 +97,7 @@ static const char* const kNullable[][2] = {
     {"tt_module_register_forward_hook", "id"},
     {"tt_module_register_full_backward_pre_hook", "id"},
     {"tt_module_register_full_backward_hook", "id"},
+    {"tt_torch_save", "structure"},
 };
 
 static int nullable(const Function* f, const Place* p) {

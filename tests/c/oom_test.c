@@ -494,6 +494,29 @@ static tt_status save_and_load(Run* r) {
   return s;
 }
 
+/* The same in PyTorch's format. */
+static tt_status save_and_load_torch(Run* r) {
+  static const char kText[] =
+      "{\"dict\":[[\"a\",{\"list\":[{\"parameter\":\"turned\"},{\"float\":\"0x1.8p+1\"}]}],[1,{\"tensor\":\"number\"}]]"
+      "}";
+  char path[64];
+  tt_state_dict *state = NULL, *back = NULL;
+  tt_status s;
+  snprintf(path, sizeof path, "/tmp/tt_oom_%ld.pt", (long)getpid());
+  TRY(param_from(r, 0, SHAPE(4, 6)));
+  MAKE(1, tt_t(r->x, r->t[0], OUT(1)));
+  MAKE(2, tt_ones(r->x, NULL, 0, NULL, OUT(2)));
+  s = tt_state_dict_new(r->x, &state);
+  if (!s) s = tt_state_dict_set(r->x, state, "turned", r->t[1]);
+  if (!s) s = tt_state_dict_set(r->x, state, "number", r->t[2]);
+  if (!s) s = tt_torch_save(r->x, path, state, kText);
+  if (!s) s = tt_torch_load(r->x, path, &back);
+  if (!s) s = tt_state_dict_get(r->x, back, 0, OUT(3));
+  tt_state_dict_release(state), tt_state_dict_release(back);
+  unlink(path);
+  return s;
+}
+
 /* ---- modules ---- */
 
 typedef struct Tree {
@@ -699,6 +722,7 @@ static const struct {
     {"profiler", profiled},
     {"objects", objects},
     {"save and load", save_and_load},
+    {"save and load PyTorch's", save_and_load_torch},
     {"modules", modules},
     {"multihead attention", multihead_attention},
     {"checkpoint", checkpoint},

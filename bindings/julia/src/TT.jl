@@ -39,7 +39,8 @@ export nn, optim, Tensor, tensor, typed, item, free!, BFloat16, ..
 export backward, grad, no_grad, enable_grad, detect_anomaly, requires_grad!, retain_grad!, register_hook, register_accumulate_hook, remove!
 export CustomFunction, save_for_backward, saved_tensors, manual_seed, is_contiguous
 export parameters, named_parameters, named_buffers, named_children, state_dict, load_state_dict!, train!, eval!, zero_grad!, step!, add_param_group!
-export register_forward_hook, register_forward_pre_hook, register_full_backward_hook, register_full_backward_pre_hook, save_file, load_file, save_checkpoint, load_checkpoint!
+export register_forward_hook, register_forward_pre_hook, register_full_backward_hook, register_full_backward_pre_hook, save_file, load_file, torch_save, torch_load
+export save_checkpoint, load_checkpoint!
 
 function __init__()
     load_library()

@@ -1,4 +1,4 @@
-# State dicts, files of tensors (safetensors), checkpoints.
+# State dicts, files of tensors (safetensors, PyTorch's), checkpoints.
 
 StateDict() = own(StateDict, handle_out(o -> C.tt_state_dict_new(ctx(), o)))
 StateDict(s::StateDict) = s
@@ -53,6 +53,24 @@ metadata(f::SafeTensors) = Dict(unsafe_string(C.tt_safetensors_metadata_key(f, i
                                 for i in 0:C.tt_safetensors_metadata_size(f)-1)
 "All tensors of a safetensors file, by name."
 load_file(path; mapped::Bool=false) = Dict(pairs_of(SafeTensors(path; mapped=mapped)))
+
+# ---- PyTorch's files ----
+
+"""
+    torch_load(path)
+
+A StateDict of all tensors of a file of torch.save (.pt, .pth), by their paths; `structure(s)` says how they stand in it. Nothing of the file is run.
+"""
+torch_load(path) = own(StateDict, handle_out(o -> C.tt_torch_load(ctx(), path, o)))
+"""
+    torch_save(path, tensors; structure=nothing)
+
+Writes tensors (pairs, a Dict, a StateDict) so that torch.load reads them: as structure has them, else an OrderedDict. After a crash it is the old file
+or the new one.
+"""
+torch_save(path, tensors; structure=nothing) = check(C.tt_torch_save(ctx(), path, StateDict(tensors), structure === nothing ? C_NULL : structure))
+"How the tensors of a file that `torch_load` read stand in it: JSON, as tt.h describes it; nothing of other state dicts."
+structure(s::StateDict) = (text = C.tt_state_dict_structure(s); text == C_NULL ? nothing : unsafe_string(text))
 
 # ---- checkpoints ----
 

@@ -1,4 +1,4 @@
-# safetensors and checkpoints.
+# safetensors, PyTorch's files and checkpoints.
 mktempdir() do folder
     path = joinpath(folder, "x.safetensors")
     @testset "safetensors" begin
@@ -17,6 +17,19 @@ mktempdir() do folder
         s = TT.StateDict(["x" => a])
         s["y"] = TT.ones(1)
         @test keys(s) == ["x", "y"] && first.(collect(s)) == ["x", "y"] && s["x"] == a
+    end
+
+    @testset "PyTorch's files" begin
+        file = joinpath(folder, "x.pt")
+        s = torch_load(joinpath(@__DIR__, "../../../tests/python/conformance-training/files/good/training.pt"))
+        @test length(s) == 27 && size(s["model.0.weight"]) == (2, 1, 3, 3) && startswith(TT.structure(s), "{\"dict\":[[\"model\",{\"ordered\":")
+        torch_save(file, s; structure=TT.structure(s))
+        back = torch_load(file)
+        @test TT.structure(back) == TT.structure(s) && keys(back) == keys(s) && all(Array(back[k]) == Array(s[k]) for k in keys(s))
+        torch_save(file, state_dict(nn.Linear(2, 3)))
+        @test keys(torch_load(file)) == ["weight", "bias"] && TT.structure(TT.StateDict()) === nothing
+        write(file, "PK")
+        @test occursin("torch.save", thrown(() -> torch_load(file), TT.FormatError).message)
     end
 
     @testset "a training goes on" begin

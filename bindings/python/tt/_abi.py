@@ -21,8 +21,8 @@ FUNCTIONS = {
     "q*":
         "tt_tensor_shape tt_tensor_strides",
     "z":
-        "tt_version tt_build_info tt_status_name tt_dtype_name tt_state_dict_name tt_module_type tt_module_child_name "
-        "tt_safetensors_name tt_safetensors_metadata_key tt_safetensors_metadata_value tt_node_name tt_manifest tt_op_name "
-        "tt_op_schema",
+        "tt_version tt_build_info tt_status_name tt_dtype_name tt_state_dict_name tt_state_dict_structure tt_module_type "
+        "tt_module_child_name tt_safetensors_name tt_safetensors_metadata_key tt_safetensors_metadata_value tt_node_name tt_manifest "
+        "tt_op_name tt_op_schema",
 }
 RESULTS = {name: KINDS[kind] for kind, names in FUNCTIONS.items() for name in names.split()}

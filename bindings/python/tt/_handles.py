@@ -3,11 +3,11 @@ import os
 from ctypes import byref, c_int32, c_int64, c_uint64, c_void_p
 from struct import Struct
 from ._callbacks import tt_accumulate_hook, tt_grad_hook, tt_node_hook
-from ._convert import integer, length, place, pointers, tensor_address, tensor_list, tensors_field, text, texts, texts_field
+from ._convert import integer, length, optional_tensor, place, pointers, tensor_address, tensor_list, tensors_field, text, texts, texts_field
 from ._hooks import HookHandle, registered
 from ._layouts import struct
-from ._lib import Handle, call, filled, local, quick, released_by
-from ._tensor import wrap
+from ._lib import Handle, call, filled, local, quick, released_by, result
+from ._tensor import Tensor, wrap
 from ._types import device
 
 _tt_backward_opts = Struct("QPiiPq0q").pack
@@ -95,6 +95,18 @@ def safetensors_save(path, names, tensors, metadata=None):
     call("tt_safetensors_save", os.fsencode(path), texts(names, "safetensors_save", "names"), pointers(tensor_list(tensors, "safetensors_save", "tensors")), length(names), opts)
 
 
+def torch_load(path):
+    """All tensors of a file of torch.save, by their paths, and its structure. Nothing of the file is run."""
+    made = StateDictHandle()
+    call("tt_torch_load", os.fsencode(path), byref(made))
+    return made
+
+
+def torch_save(path, tensors, structure=None):
+    """Writes a file that torch.load reads: tensors as structure has them; None: an OrderedDict of them. After a crash it is the old file or the new one."""
+    call("tt_torch_save", os.fsencode(path), tensors, text(structure, "torch_save", "structure") if structure is not None else None)
+
+
 def backward(tensors, grad_tensors=None, gradient=None, retain_graph=None, create_graph=None, inputs=None):
     """Adds the gradients of tensors to the leaves' .grad; grad_tensors: theirs, None: 1."""
     keep = []
@@ -170,6 +182,34 @@ class GeneratorHandle(Handle):
 released_by(GeneratorHandle, quick.tt_generator_release)
 
 
+class StateDictHandle(Handle):
+    """Named tensors: the state of a module or an optimizer, the contents of a checkpoint."""
+    __slots__ = ()
+
+    def __len__(self):
+        """How many tensors."""
+        return quick.tt_state_dict_size(self)
+
+    def name(self, i):
+        """Of the i-th."""
+        return quick.tt_state_dict_name(self, c_int64(integer(i, "name", "i"))).decode()
+
+    def get(self, i):
+        """The i-th."""
+        return result(Tensor, "tt_state_dict_get", self, c_int64(integer(i, "get", "i")))
+
+    def set(self, name, tensor):
+        """Replaces, or appends"""
+        call("tt_state_dict_set", self, text(name, "set", "name"), optional_tensor(tensor, "set", "tensor"))
+
+    def structure(self):
+        """How the tensors of a file of torch.save stand in it, as JSON: tt.h describes it."""
+        return quick.tt_state_dict_structure(self).decode()
+
+
+released_by(StateDictHandle, quick.tt_state_dict_release)
+
+
 class SafeTensorsHandle(Handle):
     """An open file of tensors."""
     __slots__ = ()
@@ -187,6 +227,10 @@ class SafeTensorsHandle(Handle):
         found = c_int64()
         call("tt_safetensors_find", self, text(name, "find", "name"), byref(found))
         return found.value
+
+    def get(self, i):
+        """A new tensor on the CPU"""
+        return result(Tensor, "tt_safetensors_get", self, c_int64(integer(i, "get", "i")))
 
     def metadata_size(self):
         """How many pairs."""

@@ -1,10 +1,9 @@
 """Files of tensors, with the names of the safetensors package: save_file, load_file, safe_open."""
 import os
-from ctypes import byref, c_int64, c_void_p
+from ctypes import byref, c_void_p
 
 from ._handles import SafeTensorsHandle, safetensors_save
-from ._lib import call, quick, result
-from ._tensor import Tensor
+from ._lib import call, quick
 
 
 def save_file(tensors, filename, metadata=None):
@@ -38,7 +37,7 @@ class safe_open(SafeTensorsHandle):
 
     def get_tensor(self, name):
         """A new tensor on the CPU."""
-        return result(Tensor, "tt_safetensors_get", self, c_int64(self.find(name)))
+        return self.get(self.find(name))
 
 
 def load_file(filename, mmap=False):

@@ -8,41 +8,50 @@ import os
 import shutil
 import tempfile
 
+from collections import Counter, OrderedDict
+from ctypes import byref
+
 from . import _types
+from ._handles import StateDictHandle, torch_load, torch_save
+from ._lib import call
+from .nn.parameter import Parameter
 from .safetensors import safe_open, save_file
 from ._tensor import Tensor
 
 KEY = "tt.structure"
+KINDS = {"list": list, "tuple": tuple, "size": _types.Size, "dict": dict, "ordered": OrderedDict, "counter": Counter}
 
 
 class Writer:
-    """Structures as JSON values; tensors by the names under which they are kept."""
+    """Structures as JSON values (tt.h describes them); tensors by the names under which they are kept."""
 
-    def __init__(self):
-        self.tensors, self.names = {}, {}
+    def __init__(self, parameters):
+        """parameters: nn.Parameter is told from other tensors."""
+        self.tensors, self.names, self.parameters = {}, {}, parameters
 
     def tensor(self, t, path):
         if id(t) not in self.names:
-            name = base = ".".join(path) or "tensor"
+            name = base = ".".join(path).replace("\0", "?").encode(errors="replace").decode() or "tensor"
             k = 1
             while name in self.tensors:
                 name, k = f"{base}#{k}", k + 1
             self.names[id(t)], self.tensors[name] = name, t
-        return {"tensor": self.names[id(t)]}
+        return {"parameter" if self.parameters and isinstance(t, Parameter) else "tensor": self.names[id(t)]}
 
     def pack(self, x, path=()):
         if isinstance(x, Tensor):
             return self.tensor(x, path)
-        if x is None or type(x) in (bool, int, str):
+        if x is None or isinstance(x, (int, str)):
             return x
         if isinstance(x, float):
-            return {"float": x.hex()}
+            return {"float": float.hex(x)}
         if isinstance(x, dict):
-            return {"dict": [[self.pack(k), self.pack(v, (*path, str(k)))] for k, v in x.items()]}
+            return {"ordered" if isinstance(x, OrderedDict) else "dict": [[self.pack(k), self.pack(v, (*path, str(k)))] for k, v in x.items()]}
         if isinstance(x, (_types.dtype, _types.device)):
             return {type(x).__name__: str(x).replace("tt.", "")}
         if isinstance(x, (list, tuple)):
-            return {"list" if isinstance(x, list) else "tuple": [self.pack(v, (*path, str(i))) for i, v in enumerate(x)]}
+            kind = "list" if isinstance(x, list) else "size" if isinstance(x, _types.Size) else "tuple"
+            return {kind: [self.pack(v, (*path, str(i))) for i, v in enumerate(x)]}
         raise TypeError(f"save(): cannot keep a {type(x).__name__} at '{'.'.join(path)}': only tensors, numbers, texts, dicts, lists and tuples "
                         f"(of a module: its state_dict())")
 
@@ -51,12 +60,14 @@ def unpack(x, tensors):
     if not isinstance(x, dict):
         return x
     (kind, value), = x.items()
-    if kind == "tensor":
+    if kind == "parameter" and not isinstance(tensors[value], Parameter):
+        tensors[value] = Parameter(tensors[value], tensors[value].requires_grad)
+    if kind in ("tensor", "parameter"):
         return tensors[value]
-    if kind == "dict":
-        return {unpack(k, tensors): unpack(v, tensors) for k, v in value}
-    if kind in ("list", "tuple"):
-        return (list if kind == "list" else tuple)(unpack(v, tensors) for v in value)
+    if kind in ("list", "tuple", "size"):
+        return KINDS[kind](unpack(v, tensors) for v in value)
+    if kind in KINDS:
+        return KINDS[kind]({unpack(k, tensors): unpack(v, tensors) for k, v in value})
     return {"float": float.fromhex, "dtype": _types.BY_NAME.get, "device": _types.device}[kind](value)
 
 
@@ -68,13 +79,17 @@ def save(obj, f):
             with open(os.path.join(folder, "saved"), "rb") as written:
                 shutil.copyfileobj(written, f)
         return
-    if os.fsencode(f).endswith((b".pt", b".pth")):
-        from ._torch_save import write
-        return write(obj, f)
-    if isinstance(obj, dict) and obj and all(type(k) is str and isinstance(v, Tensor) for k, v in obj.items()):
+    torch = os.fsencode(f).endswith((b".pt", b".pth"))
+    writer = Writer(torch)
+    if torch:
+        structure, state = json.dumps(writer.pack(obj)), StateDictHandle()
+        call("tt_state_dict_new", byref(state))
+        for name, t in writer.tensors.items():
+            state.set(name, t)
+        torch_save(f, state, structure)
+    elif isinstance(obj, dict) and obj and all(type(k) is str and isinstance(v, Tensor) for k, v in obj.items()):
         save_file(obj, f)
     else:
-        writer = Writer()
         structure = json.dumps(writer.pack(obj))
         save_file(writer.tensors, f, {KEY: structure})
 
@@ -96,11 +111,13 @@ def load(f, map_location=None, *, weights_only=True, mmap=False):
                 shutil.copyfileobj(f, copy)
             return load(os.path.join(folder, "saved"), map_location)
     if is_zip(f):
-        from ._torch_zip import read
-        return read(f, (lambda t: t) if map_location is None else lambda t: t.to(map_location))
-    with safe_open(f, mmap) as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}
-        structure = file.metadata().get(KEY)
+        state = torch_load(f)
+        tensors = {state.name(i): state.get(i) for i in range(len(state))}
+        structure = state.structure()
+    else:
+        with safe_open(f, mmap) as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            structure = file.metadata().get(KEY)
     if map_location is not None:
-        tensors = {name: t.to(map_location) for name, t in tensors.items()}
+        tensors = {name: t.detach().to(map_location).requires_grad_(t.requires_grad) for name, t in tensors.items()}
     return tensors if structure is None else unpack(json.loads(structure), tensors)

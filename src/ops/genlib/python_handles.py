@@ -19,7 +19,7 @@ NAMES = {
     "tt_tensor_version": "property:_version", "tt_tensor_is_leaf": "property:is_leaf", "tt_tensor_requires_grad": "property:requires_grad",
     "tt_tensor_storage_data": "_storage_data", "tt_tensor_storage_bytes": "_storage_bytes", "tt_tensor_is_writable": "_is_writable",
     "tt_generator_state": "get_state", "tt_register_accumulate_hook": "register_post_accumulate_grad_hook",
-    "tt_safetensors_size": "__len__", "tt_op_name": "property:name", "tt_op_schema": "property:schema", "tt_runtime_live": "live_rows",
+    "tt_safetensors_size": "__len__", "tt_state_dict_size": "__len__", "tt_op_name": "property:name", "tt_op_schema": "property:schema", "tt_runtime_live": "live_rows",
     "tt_set_grad_enabled": "switch_grad", "tt_set_anomaly_enabled": "switch_anomaly", "tt_grad_enabled": "is_grad_enabled",
     "tt_anomaly_enabled": "is_anomaly_enabled", "tt_num_threads": "get_num_threads", "tt_memory": "memory_stats", "tt_node_register_hook": "_register", "tt_backward_all": "backward"}
 PARAMS = {("tt_requires_grad_", "on"): "requires_grad=True", ("tt_register_hook", "fn"): "hook", ("tt_register_accumulate_hook", "fn"): "hook",
@@ -41,7 +41,9 @@ DOCS = {"tt_requires_grad_": "Records operators on this leaf from now on (or not
         "tt_op_schema": "Its arguments and results.", "tt_node_register_hook": "Calls fn(grads) before the formula (pre), or after it.", "tt_generator_set_state": "As get_state gave it.",
         "tt_safetensors_save": "Writes tensors under names, atomically. metadata: keys and values in turn.",
         "tt_backward_all": "Adds the gradients of tensors to the leaves' .grad; grad_tensors: theirs, None: 1.",
-        "tt_grad": "The gradients of outputs with respect to inputs."}
+        "tt_grad": "The gradients of outputs with respect to inputs.",
+        "tt_torch_load": "All tensors of a file of torch.save, by their paths, and its structure. Nothing of the file is run.",
+        "tt_state_dict_structure": "How the tensors of a file of torch.save stand in it, as JSON: tt.h describes it."}
 EARLY = {"tt_tensor"}  # classes that `import tt` needs
 NUMBERS = {"tt_set_num_threads", "tt_num_threads", "tt_ctx_isa", "tt_device_count"}  # whose int32_t is no flag
 FREE = re.compile(r"_(retain|release|new|opts|open|map)$|^tt_(ctx_(new|error|generator|trace\w*|set_\w+)|cancel\w*|status_name|version|tensor_(grad\w*|set_\w+|"
@@ -106,6 +108,9 @@ class Plain:
         elif last and last.type == Pointer(Pointer(TENSOR, False), False) and any(list_of_tensors(p.type) for p in rest):
             self.result = "tensors", [p.name for p in rest if list_of_tensors(p.type)][-1]  # as many as there
             del rest[-1]
+        elif last and isinstance(last.type, Pointer) and handle_of(last.type.to):
+            self.result = "handle", handle_of(last.type.to)
+            del rest[-1]
 
     def read(self, rest):
         p = rest.pop(0)
@@ -134,6 +139,8 @@ class Plain:
             self.args.append(f"{text} if {p.name} is not None else None" if optional else text)
         elif handle_of(kind) == "tt_tensor":
             self.args.append(f"optional_tensor({where})")
+        elif handle_of(kind):
+            self.args.append(p.name)
         elif rest and (list_of_tensors(kind) or kind == TEXTS):
             made = f"texts({where})" if kind == TEXTS else f"pointers(tensor_list({where}{', True' * optional}))"
             self.args.append(f"{made} if {p.name} is not None else None" if optional else made)
@@ -195,6 +202,10 @@ class Plain:
         made, kind = self.result
         if made == "rows":
             return [f'return filled(struct("{kind}"), {given})']
+        if made == "handle" and kind == "tt_tensor":
+            return [f"return result(Tensor, {given})"]
+        if made == "handle":
+            return [f"made = {CLASSES[kind][0]}Handle()", f"call({given}, byref(made))", "return made"]
         if made == "record":
             return [f'found = struct("{kind}")()', f"call({given}, byref(found))", "return {name: getattr(found, name) for name, _ in found._fields_}"]
         if made == "pair":
@@ -250,7 +261,8 @@ IMPORTS = {"": ["os"], "ctypes": ["byref", "c_double", "c_int32", "c_int64", "c_
            "._callbacks": ["tt_accumulate_hook", "tt_grad_hook", "tt_node_hook"],
            "._convert": ["integer", "length", "optional_tensor", "place", "pointers", "real", "tensor_address", "tensor_list", "tensors_field", "text", "texts",
                                                                                                                     "texts_field", "uint64"],
-           "._hooks": ["HookHandle", "registered"], "._layouts": ["struct"], "._lib": ["Handle", "call", "filled", "local", "quick", "released_by"], "._tensor": ["wrap"],
+           "._hooks": ["HookHandle", "registered"], "._layouts": ["struct"], "._lib": ["Handle", "call", "filled", "local", "quick", "released_by", "result"],
+           "._tensor": ["Tensor", "wrap"],
            "._types": ["device"]}
 
 

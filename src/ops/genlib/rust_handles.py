@@ -28,7 +28,7 @@ BY_HAND = re.compile(r"_(retain|release)$|^tt_(ctx_(?!set_poll)|status_|dtype_|s
 NULLABLE = {("tt_tensor_set_grad", "grad"), ("tt_module_register_parameter", "tensor"), ("tt_module_register_buffer", "tensor"),
             ("tt_optim_set_state", "value"), ("tt_module_to", "device"), ("tt_module_to", "dtype"), ("tt_synchronize", "device"),
             ("tt_load_cuda", "path"), ("tt_tensor_grad", "out"), ("tt_tensor_grad_fn", "out"), ("tt_node_next", "out"), ("tt_module_get_tensor", "out"),
-            ("tt_optim_get_state", "out")}
+            ("tt_optim_get_state", "out"), ("tt_torch_save", "structure"), ("tt_state_dict_structure", "out")}
 LOCAL = {"tt_optim_step_closure"}  # the closure is gone when they return
 UNSAFE = {"tt_tensor_set_data", "tt_index_set"}
 NUMBERS = {"tt_set_num_threads"}  # their int32_t is no flag
@@ -53,6 +53,9 @@ DOCS = {  # where C's words do not fit, or stand elsewhere
     "tt_retain_grad": "Keeps the gradient of a tensor that is no leaf, too.", "tt_tensor_grad": "None: not yet.", "tt_tensor_set_grad": "Replaces it.",
     "tt_tensor_grad_fn": "The operator that made it; None: a leaf.", "tt_remove_hook": "Takes a hook away, by what registering it gave.",
     "tt_state_dict_size": "How many tensors.", "tt_state_dict_name": "Of the i-th.", "tt_state_dict_get": "The i-th.",
+    "tt_state_dict_structure": "How its tensors stand in the file that [`torch_load`](crate::torch_load) read, as JSON (described in tt.h); None of others.",
+    "tt_torch_load": "All tensors of a file of torch.save (.pt, .pth), by their paths, and its [structure](StateDict::structure). Nothing of the file is run.",
+    "tt_torch_save": "Writes a file that torch.load reads: tensors as structure has them; None: an OrderedDict of them. After a crash it is the old file or the new one.",
     "tt_module_type": 'The class: "Linear".', "tt_module_call": "Forward of a module that takes one tensor and gives one.",
     "tt_module_train": "Training mode on or off, here and below.", "tt_module_training": "Is training mode on?",
     "tt_module_requires_grad_": "Gradients of the parameters on or off (frozen), here and below.",
@@ -128,7 +131,7 @@ class Regular:
         if kind == Named("int32_t"):
             return "bool" if "num_" not in self.fn.name else "i32"
         if kind == Pointer(Named("char"), True):
-            return "Option<String>" if len(self.fn.params) > 1 else "String"
+            return "Option<String>" if len(self.fn.params) > 1 or (self.fn.name, "out") in NULLABLE else "String"
         self.ok &= isinstance(kind, Named) and kind.name in PLAIN
         return PLAIN.get(getattr(kind, "name", ""), "")
 

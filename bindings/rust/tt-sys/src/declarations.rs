@@ -3171,6 +3171,7 @@ extern "C" {
     pub fn tt_state_dict_find(c: *mut tt_ctx, state: *const tt_state_dict, name: *const c_char, out: *mut i64) -> tt_status;
     pub fn tt_state_dict_get(c: *mut tt_ctx, state: *const tt_state_dict, i: i64, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_state_dict_set(c: *mut tt_ctx, state: *mut tt_state_dict, name: *const c_char, tensor: *const tt_tensor) -> tt_status;
+    pub fn tt_state_dict_structure(state: *const tt_state_dict) -> *const c_char;
     pub fn tt_module_retain(m: *mut tt_module);
     pub fn tt_module_release(m: *mut tt_module);
     pub fn tt_module_type(m: *const tt_module) -> *const c_char;
@@ -3216,6 +3217,8 @@ extern "C" {
     pub fn tt_safetensors_metadata_size(f: *const tt_safetensors) -> i64;
     pub fn tt_safetensors_metadata_key(f: *const tt_safetensors, i: i64) -> *const c_char;
     pub fn tt_safetensors_metadata_value(f: *const tt_safetensors, i: i64) -> *const c_char;
+    pub fn tt_torch_load(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_state_dict) -> tt_status;
+    pub fn tt_torch_save(c: *mut tt_ctx, path: *const c_char, tensors: *const tt_state_dict, structure: *const c_char) -> tt_status;
     pub fn tt_checkpoint_save(c: *mut tt_ctx, path: *const c_char, parts: *const tt_checkpoint) -> tt_status;
     pub fn tt_checkpoint_load(c: *mut tt_ctx, path: *const c_char, parts: *const tt_checkpoint) -> tt_status;
     pub fn tt_index_get(c: *mut tt_ctx, self_: *const tt_tensor, index: *const tt_index, n: i64, out: *mut *mut tt_tensor) -> tt_status;

@@ -352,6 +352,17 @@ pub fn synchronize(device: Option<Device>) -> Result<()> {
     let device = device.map(Device::raw);
     unsafe { call(|c| sys::tt_synchronize(c, device.as_ref().map_or(std::ptr::null(), |d| d))) }
 }
+/// All tensors of a file of torch.save (.pt, .pth), by their paths, and its [structure](StateDict::structure). Nothing of the file is run.
+pub fn torch_load(path: &str) -> Result<StateDict> {
+    let path = c_string(path)?;
+    unsafe { call1(|c, out| sys::tt_torch_load(c, path.as_ptr(), out)) }
+}
+/// Writes a file that torch.load reads: tensors as structure has them; None: an OrderedDict of them. After a crash it is the old file or the new one.
+pub fn torch_save(path: &str, tensors: &StateDict, structure: Option<&str>) -> Result<()> {
+    let path = c_string(path)?;
+    let structure = structure.map(c_string).transpose()?;
+    unsafe { call(|c| sys::tt_torch_save(c, path.as_ptr(), tensors.raw(), structure.as_ref().map_or(std::ptr::null(), |s| s.as_ptr()))) }
+}
 /// Is anomaly mode on?
 pub fn anomaly_enabled() -> bool {
     unsafe { sys::tt_anomaly_enabled(crate::context::ctx()) != 0 }
@@ -534,6 +545,10 @@ impl StateDict {
     pub fn set(&self, name: &str, tensor: &Tensor) -> Result<()> {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_state_dict_set(c, self.raw(), name.as_ptr(), tensor.raw())) }
+    }
+    /// How its tensors stand in the file that [`torch_load`](crate::torch_load) read, as JSON (described in tt.h); None of others.
+    pub fn structure(&self) -> Option<String> {
+        unsafe { opt_text(sys::tt_state_dict_structure(self.raw())) }
     }
 }
 

@@ -169,3 +169,21 @@ fn files_of_tensors() -> Result<()> {
     std::fs::remove_file(path).unwrap();
     Ok(())
 }
+
+#[test]
+fn files_of_pytorch() -> Result<()> {
+    let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/python/conformance-training/files/good/training.pt");
+    let state = tt::torch_load(recorded)?;
+    let structure = state.structure().unwrap();
+    assert_eq!((state.len(), state.tensor("model.0.weight")?.shape()), (27, &[2, 1, 3, 3][..]));
+    assert!(structure.starts_with(r#"{"dict":[["model",{"ordered":[["0.weight",{"tensor":"model.0.weight"}],"#));
+    let path = temporary("torch");
+    tt::torch_save(path.to_str().unwrap(), &state, Some(&structure))?;
+    assert_eq!(tt::torch_load(path.to_str().unwrap())?.structure(), Some(structure));
+    tt::torch_save(path.to_str().unwrap(), &tt::nn::linear(2, 3)?.state_dict()?, None)?;
+    assert_eq!(tt::torch_load(path.to_str().unwrap())?.names(), ["weight", "bias"]);
+    let e = tt::torch_save(path.to_str().unwrap(), &state, Some("{")).unwrap_err();
+    assert!(e.status == tt::Status::InvalidArg && tt::StateDict::new()?.structure().is_none(), "{}", e);
+    std::fs::remove_file(path).unwrap();
+    Ok(())
+}

@@ -1,0 +1,85 @@
+// Archives of stored entries (PKWARE's APPNOTE 6.3), as PyTorch's files are: nothing compressed, encrypted or on
+// several disks.
+#pragma once
+
+#include "io/files.h"
+
+namespace TT_NS {
+
+// CRC-32 of zip and gzip, eight bytes at a time.
+class Crc32 {
+ public:
+  Crc32();
+  uint32_t operator()(uint32_t crc, const void* data, int64_t bytes) const;
+
+ private:
+  SmallVec<uint32_t, 1> table_;
+};
+
+struct ZipEntry {
+  int64_t name, name_bytes;  // in the directory's text
+  int64_t header;            // where its own header stands
+  int64_t begin, bytes;      // its data
+  uint32_t crc;
+};
+
+// An archive whose directory is checked as a whole: entries have different names, lie before the directory and overlap
+// nowhere, and their own headers agree with it. Fails with IO or FORMAT.
+class ZipReader {
+ public:
+  explicit ZipReader(const char* path);
+  ~ZipReader();
+  ZipReader(const ZipReader&) = delete;
+  int64_t size() const { return entries_.size(); }
+  int64_t file_bytes() const { return file_bytes_; }
+  const ZipEntry& entry(int64_t i) const { return entries_[i]; }
+  Span<const char> name(int64_t i) const { return {directory_.data() + entries_[i].name, entries_[i].name_bytes}; }
+  int64_t find(Span<const char> name) const;  // the index; -1 if there is none
+  // The first `bytes` bytes of an entry; all of it must have its checksum.
+  void read(int64_t i, char* out, int64_t bytes) const;
+  // FORMAT: what stands at byte `at` of the file is wrong.
+  template <class... A> [[noreturn]] TT_COLD void bad(int64_t at, const char* why, const A&... a) const {
+    char text[256];
+    const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
+    format_to(text, sizeof text, why, {args, int64_t(sizeof...(A))});
+    bad_at(at, text);
+  }
+
+ private:
+  struct Open {  // closes the file also if the constructor fails
+    int file = -1;
+    ~Open();
+  };
+  [[noreturn]] TT_COLD void bad_at(int64_t at, const char* why) const;
+  void find_directory();
+  void read_entries(int64_t count);
+  int64_t read_entry(const char* p, int64_t left);
+  void read_zip64(ZipEntry& e, const char* p, int64_t bytes, const uint32_t* fields, int64_t at) const;
+  void check_places();
+  void check_names();
+
+  const char* path_;
+  Open open_;
+  int64_t file_bytes_ = 0, directory_at_ = 0;
+  SmallVec<char, 1> directory_;
+  SmallVec<ZipEntry, 1> entries_;
+  SmallVec<int64_t, 1> by_name_;
+  Crc32 crc_;
+};
+
+// Writes entries one by one; their data begin at multiples of 64 bytes.
+class ZipWriter {
+ public:
+  explicit ZipWriter(NewFile& file) : file_(file) {}
+  void add(const char* name, const void* data, int64_t bytes);
+  void finish();
+
+ private:
+  void put(SmallVec<char, 1>& to, uint64_t value, int bytes);
+  NewFile& file_;
+  int64_t at_ = 0, count_ = 0;
+  SmallVec<char, 1> directory_;
+  Crc32 crc_;
+};
+
+}  // namespace TT_NS
