@@ -36,8 +36,6 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-template <class T> constexpr T kMinusInfinity = T(-__builtin_inf());
-
 TT_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // Memory of a task, taken part by part.

@@ -2,7 +2,6 @@
 #include "cpu/rows.h"
 
 #include "cpu/rows_vec.h"
-#include "cpu/running_sum.h"
 #include "plan/row_plan.h"
 
 TT_ISA_BEGIN
@@ -45,11 +44,14 @@ template <class T> struct LossRow {
   }
 };
 
-// log sum exp in one pass: the sum is rescaled when a block raises the maximum.
-template <class T> inline T log_sum_exp(const RowIn<T>& x, int64_t n) {
+// ---- cross_entropy: of classes [c, c + k), the largest element and the sum of exp(x - it) ----
+
+// In one pass: the sum is rescaled when a block raises the maximum.
+template <class T> TT_INLINE void row_exps(const LossRow<T>& l, int64_t r, int64_t c, int64_t n, T* top, T* total) {
+  const RowIn<T> x{l.p.x + (r * l.p.classes + c) * l.item, l.p.dtype};
   alignas(64) T in[kRowBlock];
   RowSum<T> sum;
-  T m = T(-__builtin_inf());
+  T m = kMinusInfinity<T>;
   for_blocks(n, [&](int64_t i, int64_t k) {
     const T* v = x.get(i, k, in);
     const T high = row_max(v, k, m);
@@ -58,45 +60,46 @@ template <class T> inline T log_sum_exp(const RowIn<T>& x, int64_t n) {
       m = high;
     }
     // No finite maximum yet: only NaNs count.
-    row_add_exp(&sum, v, m == T(-__builtin_inf()) ? T(0) : m, k, x.p + (i + k) * kItemSize[x.dtype]);
+    row_add_exp(&sum, v, m == kMinusInfinity<T> ? T(0) : m, k, x.p + (i + k) * l.item);
   });
-  return m + math::log(row_total(sum));
+  *top = m, *total = row_total(sum);
 }
-
 template <class T> struct CrossEntropy {
-  static void row(const LossRow<T>& l, int64_t r) {
+  static void run(const LossRow<T>& l, int64_t r, int64_t n, int64_t c, int64_t k) {
     const ClassLossPlan& p = l.p;
-    const T lse = log_sum_exp(RowIn<T>{p.x + r * p.classes * l.item, p.dtype}, p.classes);
-    l.put_lse(r, lse);
-    l.put(r, lse);
-  }
-  // Rows [r, r + n), neighbours in the inner dimension.
-  static void tile(const LossRow<T>& l, int64_t r, int64_t n) {
-    const ClassLossPlan& p = l.p;
-    alignas(64) T m[kRowTile], v[kRowTile];
-    RunningSum<T> sum[kRowTile];
-    for (int64_t j = 0; j < n; j++) m[j] = T(-__builtin_inf());
-    for (int64_t c = 0; c < p.classes; c++) {
-      load_run(v, p.x + l.place(r, c) * l.item, l.item, n, p.dtype);
-      for (int64_t j = 0; j < n; j++) m[j] = v[j] > m[j] ? v[j] : m[j];
-    }
-    for (int64_t c = 0; c < p.classes; c++) {
-      load_run(v, p.x + l.place(r, c) * l.item, l.item, n, p.dtype);
-      column_exp(v, m, n);
-      for (int64_t j = 0; j < n; j++) sum[j].add(double(v[j]));
+    alignas(64) T top[kRowTile], sum[kRowTile];
+    double *tops = p.parts, *sums = tops + (p.parts ? p.outer * p.inner * p.n_chunks : 0);
+    if (p.run.stage == 1) {
+      for (int64_t i = r * p.n_chunks, j = 0; j < n; j++, i += p.n_chunks)
+        join_exps(tops + i, sums + i, p.n_chunks, top + j, sum + j);
+    } else if (p.inner > 1) {
+      const Columns all = columns_of(p.inner, k, n, p.dtype);
+      const char* x = p.x + l.place(r, c) * l.item;
+      columns_max(top, x, all);
+      columns_sum_exp(sum, top, x, nullptr, all);
     }
     for (int64_t j = 0; j < n; j++) {
-      const T lse = m[j] + math::log(sum[j].with(0));
+      const bool alone = p.inner == 1 && p.run.stage == 0;
+      if (alone) row_exps(l, r + j, c, k, top, sum);
+      const T high = top[alone ? 0 : j], total = sum[alone ? 0 : j];
+      if (tops && p.run.stage == 0) {
+        const int64_t at = (r + j) * p.n_chunks + c / p.chunk;
+        tops[at] = double(high), sums[at] = double(total);
+        continue;
+      }
+      const T lse = high + math::log(total);
       l.put_lse(r + j, lse);
       l.put(r + j, lse);
     }
   }
 };
 
+// ---- backwards, of classes [c, c + k) ----
+
 template <class T> struct CrossEntropyBackward {
-  static void row(const LossRow<T>& l, int64_t r) {
+  static void row(const LossRow<T>& l, int64_t r, int64_t c, int64_t n) {
     const ClassLossPlan& p = l.p;
-    const int64_t t = l.target(r), n = p.classes, base = r * n * l.item;
+    const int64_t t = l.target(r), base = (r * p.classes + c) * l.item;
     if (t < 0) {
       __builtin_memset(p.dx + base, 0, size_t(n * l.item));
       return;
@@ -109,66 +112,79 @@ template <class T> struct CrossEntropyBackward {
     for_blocks(n, [&](int64_t i, int64_t k) {
       T* d = dx.at(i, out);
       row_exp(d, x.get(i, k, in), lse, k, &unused);
-      if (t >= i && t < i + k) d[t - i] -= 1;
+      if (t >= c + i && t < c + i + k) d[t - c - i] -= 1;
       row_scale(d, scale, k);
       dx.put(i, k, d);
     });
   }
-  static void tile(const LossRow<T>& l, int64_t r, int64_t n) {
+  static void tile(const LossRow<T>& l, int64_t r, int64_t n, int64_t c, int64_t steps) {
     const ClassLossPlan& p = l.p;
+    constexpr int64_t kIgnored = -2 * kRowTile;
     alignas(64) T scale[kRowTile], lse[kRowTile], v[kRowTile];
     alignas(64) int64_t target[kRowTile];
-    for (int64_t j = 0; j < n; j++) target[j] = l.target(r + j), lse[j] = l.lse(r + j), scale[j] = l.scale(r + j);
-    for (int64_t c = 0; c < p.classes; c++) {
-      const int64_t at = l.place(r, c) * l.item;
-      load_run(v, p.x + at, l.item, n, p.dtype);
-      column_exp(v, lse, n);
-      for (int64_t j = 0; j < n; j++) v[j] = target[j] < 0 ? T(0) : (v[j] - T(target[j] == c)) * scale[j];
-      store_run(p.dx + at, v, n, p.dtype);
+    const Columns all = columns_of(p.inner, steps, n, p.dtype);
+    for (int64_t j = 0; j < n; j++) {
+      target[j] = l.target(r + j), lse[j] = l.lse(r + j), scale[j] = l.scale(r + j);
+      if (target[j] < 0) target[j] = kIgnored;
     }
+    for (int64_t j = n; j < n * all.copies; j++) target[j] = target[j - n] - 1;  // of the class after
+    columns_repeat(lse, all), columns_repeat(scale, all);
+    const int64_t first = l.place(r, c) * l.item;
+    for_columns(all, [&](int64_t i, int64_t at, int64_t width) {
+      load_run(v, p.x + first + at, l.item, width, p.dtype);
+      column_exp(v, v, lse, width);
+      for (int64_t j = 0; j < width; j++)
+        v[j] = target[j] < -kRowTile ? T(0) : (v[j] - T(target[j] == c + i)) * scale[j];
+      store_run(p.dx + first + at, v, width, p.dtype);
+    });
+  }
+  static void run(const LossRow<T>& l, int64_t r, int64_t n, int64_t c, int64_t k) {
+    if (l.p.inner > 1) return tile(l, r, n, c, k);
+    for (int64_t j = 0; j < n; j++) row(l, r + j, c, k);
   }
 };
 
 template <class T> struct NllLoss {
-  static void row(const LossRow<T>& l, int64_t r) { l.put(r, T(0)); }
-  static void tile(const LossRow<T>& l, int64_t r, int64_t n) {
+  static void run(const LossRow<T>& l, int64_t r, int64_t n, int64_t, int64_t) {
     for (int64_t j = 0; j < n; j++) l.put(r + j, T(0));
   }
 };
 
 template <class T> struct NllLossBackward {
-  static void row(const LossRow<T>& l, int64_t r) { tile(l, r, 1); }
-  static void tile(const LossRow<T>& l, int64_t r, int64_t n) {
+  static void run(const LossRow<T>& l, int64_t r, int64_t n, int64_t c, int64_t k) {
     const ClassLossPlan& p = l.p;
-    if (p.inner == 1) {
-      __builtin_memset(p.dx + r * p.classes * l.item, 0, size_t(p.classes * l.item));
-    } else {
-      for (int64_t c = 0; c < p.classes; c++) __builtin_memset(p.dx + l.place(r, c) * l.item, 0, size_t(n * l.item));
-    }
+    const bool whole = p.inner == 1 || n == p.inner;
+    const int64_t width = whole ? n * k : n;
+    for (int64_t i = 0; i < (whole ? 1 : k); i++)
+      __builtin_memset(p.dx + l.place(r, c + i) * l.item, 0, size_t(width * l.item));
     for (int64_t j = 0; j < n; j++) {
       const int64_t t = l.target(r + j);
-      if (t >= 0) store_one(p.dx + l.place(r + j, t) * l.item, -l.scale(r + j), p.dtype);
+      if (t >= c && t < c + k) store_one(p.dx + l.place(r + j, t) * l.item, -l.scale(r + j), p.dtype);
     }
   }
 };
 
-template <class T, class Op> inline int32_t run_units(const ClassLossPlan& p, int64_t begin, int64_t end) {
+// Of rows [r, r + n): any rows if inner is 1 and rows are not cut, else neighbours in the inner dimension.
+template <class T> using LossFn = void (*)(const LossRow<T>& l, int64_t r, int64_t n, int64_t c, int64_t k);
+template <class T> TT_NOINLINE int32_t run_units(const ClassLossPlan& p, LossFn<T> run, int64_t begin, int64_t end) {
   const LossRow<T> l(p);
+  const int64_t chunks = p.run.stage ? 1 : p.n_chunks;
+  if (p.inner == 1 && p.n_chunks == 1) {
+    run(l, begin, end - begin, 0, p.classes);
+    return TT_OK;
+  }
   for (int64_t u = begin; u < end; u++) {
-    if (p.inner == 1) {
-      Op::row(l, u);
-      continue;
-    }
-    const int64_t column = u % p.n_tiles * kRowTile, rest = p.inner - column;
-    Op::tile(l, u / p.n_tiles * p.inner + column, rest < kRowTile ? rest : kRowTile);
+    const int64_t column = u / chunks % p.n_tiles * kRowTile, rest = p.inner - column, c = u % chunks * p.chunk;
+    run(l, u / chunks / p.n_tiles * p.inner + column, rest < kRowTile ? rest : kRowTile, c,
+        p.classes - c < p.chunk ? p.classes - c : p.chunk);
   }
   return TT_OK;
 }
 
 template <template <class> class Op> inline int32_t run_loss(const void* plan, int64_t begin, int64_t end) {
   const ClassLossPlan& p = *static_cast<const ClassLossPlan*>(plan);
-  if (p.dtype == TT_F64) return run_units<double, Op<double>>(p, begin, end);
-  return run_units<float, Op<float>>(p, begin, end);
+  if (p.dtype == TT_F64) return run_units<double>(p, Op<double>::run, begin, end);
+  return run_units<float>(p, Op<float>::run, begin, end);
 }
 
 TT_ISA_END

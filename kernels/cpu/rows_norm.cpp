@@ -25,24 +25,40 @@ TT_NOINLINE void normalise(T* y, const T* x, T mean, T rstd, const T* weight, co
   }
 }
 
-template <class T> inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end) {
-  const int64_t n = p.n, item = kItemSize[p.dtype], stat = kItemSize[p.stat_dtype];
+// Of units: the sum (step 0), the squared distances from the mean (1), y (2).
+template <class T> inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end, Steps s) {
+  const int64_t item = kItemSize[p.dtype], stat = kItemSize[p.stat_dtype];
   alignas(64) T in[kRowBlock], out[kRowBlock], ws[kRowBlock], bs[kRowBlock];
   const RowIn<T> weight{p.weight, p.weight_dtype}, bias{p.bias, p.weight_dtype};
-  for (int64_t r = begin; r < end; r++) {
-    const RowIn<T> x{p.x + r * n * item, p.dtype};
-    const RowOut<T> y{p.y + r * n * item, p.dtype};
-    RowSum<T> sum, squares;
-    for_blocks(n, [&](int64_t i, int64_t k) { row_add(&sum, x.get(i, k, in), k); });
-    const T mean = row_total(sum) / T(n);
-    for_blocks(n, [&](int64_t i, int64_t k) { row_add_squares(&squares, x.get(i, k, in), mean, k); });
-    const T rstd = T(1) / math::sqrt(row_total(squares) / T(n) + T(p.eps));
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t r = p.n_chunks > 1 ? u / p.n_chunks : u, c = u - r * p.n_chunks, first = c * p.chunk;
+    const int64_t n = p.n - first < p.chunk ? p.n - first : p.chunk;
+    const RowIn<T> x{p.x + (r * p.n + first) * item, p.dtype};
+    const RowOut<T> y{p.y + (r * p.n + first) * item, p.dtype};
+    const RowParts parts{p.parts, p.rows, p.n_chunks, r};
+    T total = 0;
+    if (s.has(0)) {
+      RowSum<T> sum;
+      for_blocks(n, [&](int64_t i, int64_t k) { row_add(&sum, x.get(i, k, in), k); });
+      total = row_total(sum);
+      if (s.last == 0) parts.put(0, c, double(total));
+    }
+    const T mean = (s.first > 0 ? T(parts.total(0)) : total) / T(p.n);
+    if (s.has(1)) {
+      RowSum<T> squares;
+      for_blocks(n, [&](int64_t i, int64_t k) { row_add_squares(&squares, x.get(i, k, in), mean, k); });
+      total = row_total(squares);
+      if (s.last == 1) parts.put(1, c, double(total));
+    }
+    if (!s.has(2)) continue;
+    const T rstd = T(1) / math::sqrt((s.first > 1 ? T(parts.total(1)) : total) / T(p.n) + T(p.eps));
     for_blocks(n, [&](int64_t i, int64_t k) {
       T* d = y.at(i, out);
-      normalise(d, x.get(i, k, in), mean, rstd, p.weight ? weight.get(i, k, ws) : nullptr,
-                p.bias ? bias.get(i, k, bs) : nullptr, k);
+      normalise(d, x.get(i, k, in), mean, rstd, p.weight ? weight.get(first + i, k, ws) : nullptr,
+                p.bias ? bias.get(first + i, k, bs) : nullptr, k);
       y.put(i, k, d);
     });
+    if (c) continue;
     store_one(p.mean + r * stat, mean, p.stat_dtype);
     store_one(p.rstd + r * stat, rstd, p.stat_dtype);
   }
@@ -90,27 +106,37 @@ template <class T, bool kSums> TT_NOINLINE void moments(const T* g, const T* x, 
 
 template <class T> struct BackwardRow {
   const LayerNormBackwardPlan& p;
-  RowIn<T> weight;
+  const int64_t part, first, n;  // the part of the rows: elements [first, first + n)
+  const RowIn<T> weight;
   alignas(64) T gs[kRowBlock], xs[kRowBlock], ws[kRowBlock];
 
-  // The weights of elements [i, i + k); ones stand in ws if there are none.
-  const T* weights(int64_t i, int64_t k) { return p.weight ? weight.get(i, k, ws) : ws; }
+  // The weights of the part's elements [i, i + k); ones stand in ws if there are none.
+  const T* weights(int64_t i, int64_t k) { return p.weight ? weight.get(first + i, k, ws) : ws; }
 
-  void run(int64_t r, T* dweight, T* dbias) {
-    const int64_t at = r * p.n * kItemSize[p.dtype], stat = r * kItemSize[p.stat_dtype];
+  // dweight and dbias (or NULL): the part's.
+  void run(int64_t r, T* dweight, T* dbias, Steps steps) {
+    const int64_t at = (r * p.n + first) * kItemSize[p.dtype], stat = r * kItemSize[p.stat_dtype];
     const RowIn<T> g{p.g + at, p.dtype}, x{p.x + at, p.dtype};
     const Normal<T> s{load_one<T>(p.mean + stat, p.stat_dtype), load_one<T>(p.rstd + stat, p.stat_dtype)};
-    RowSum<T> su, suh;
-    for_blocks(p.n, [&](int64_t i, int64_t k) {
-      const T *gv = g.get(i, k, gs), *xv = x.get(i, k, xs), *w = weights(i, k);
-      if (dweight) moments<T, true>(gv, xv, w, s, dweight + i, dbias + i, k, &su, &suh);
-      else moments<T, false>(gv, xv, w, s, nullptr, nullptr, k, &su, &suh);
-    });
+    const RowParts parts{p.parts, p.rows, p.n_parts, r};
+    T total_u = 0, total_uh = 0;
+    if (steps.has(0)) {
+      RowSum<T> su, suh;
+      for_blocks(n, [&](int64_t i, int64_t k) {
+        const T *gv = g.get(i, k, gs), *xv = x.get(i, k, xs), *w = weights(i, k);
+        if (dweight) moments<T, true>(gv, xv, w, s, dweight + i, dbias + i, k, &su, &suh);
+        else moments<T, false>(gv, xv, w, s, nullptr, nullptr, k, &su, &suh);
+      });
+      total_u = row_total(su), total_uh = row_total(suh);
+      if (steps.last == 0) return parts.put(0, part, double(total_u)), parts.put(1, part, double(total_uh));
+    } else {
+      total_u = T(parts.total(0)), total_uh = T(parts.total(1));
+    }
     if (!p.dx) return;
-    const T mean_u = row_total(su) / T(p.n), slope = s.rstd * s.rstd * (row_total(suh) / T(p.n));
+    const T mean_u = total_u / T(p.n), slope = s.rstd * s.rstd * (total_uh / T(p.n));
     const RowOut<T> dx{p.dx + at, p.dtype};
     alignas(64) T out[kRowBlock];
-    for_blocks(p.n, [&](int64_t i, int64_t k) {
+    for_blocks(n, [&](int64_t i, int64_t k) {
       const T *gv = g.get(i, k, gs), *xv = x.get(i, k, xs), *w = weights(i, k);
       T* d = dx.at(i, out);
       TT_VECTORIZE
@@ -121,13 +147,20 @@ template <class T> struct BackwardRow {
   }
 };
 
-template <class T> inline void backward_chunk(const LayerNormBackwardPlan& p, int64_t c) {
+template <class T> inline void backward_chunk(const LayerNormBackwardPlan& p, int64_t c, int64_t part) {
   const int64_t from = c * p.chunk, to = from + p.chunk < p.rows ? from + p.chunk : p.rows;
-  BackwardRow<T> row{p, {p.weight, p.weight_dtype}, {}, {}, {}};
+  const int64_t first = part * p.part, n = p.n - first < p.part ? p.n - first : p.part;
+  BackwardRow<T> row{p, part, first, n, {p.weight, p.weight_dtype}, {}, {}, {}};
   for (int64_t i = 0; i < kRowBlock; i++) row.ws[i] = 1;
-  T* sums = p.run.n == 2 ? static_cast<T*>(p.workspace) + c * 2 * p.n : nullptr;
-  if (sums) __builtin_memset(sums, 0, size_t(2 * p.n) * sizeof(T));
-  for (int64_t r = from; r < to; r++) row.run(r, sums, sums ? sums + p.n : nullptr);
+  T *dw = nullptr, *db = nullptr;
+  if ((p.dweight || p.dbias) && p.run.stage == 0) {
+    const bool joined = p.run.units[2] != 0;
+    dw = joined ? static_cast<T*>(p.workspace) + c * 2 * p.n : reinterpret_cast<T*>(p.dweight), dw += first;
+    db = joined ? dw + p.n : reinterpret_cast<T*>(p.dbias) + first;
+    for (int64_t i = 0; i < n; i++) dw[i] = db[i] = 0;
+  }
+  const Steps steps = p.n_parts > 1 ? Steps{p.run.stage, p.run.stage} : Steps{0, 1};
+  for (int64_t r = from; r < to; r++) row.run(r, dw, db, steps);
 }
 
 // Columns [from, to) of the sums over chunks; which: 0 dweight, 1 dbias.
@@ -144,8 +177,8 @@ inline void sum_chunks(const LayerNormBackwardPlan& p, int which, int64_t from, 
 
 template <class T> inline int32_t backward(const LayerNormBackwardPlan& p, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; u++) {
-    if (p.run.stage == 0) {
-      backward_chunk<T>(p, u);
+    if (p.run.stage < 2) {
+      backward_chunk<T>(p, u / p.n_parts, u % p.n_parts);
       continue;
     }
     const int64_t from = u * kRowTile, to = from + kRowTile < p.n ? from + kRowTile : p.n;
@@ -161,7 +194,8 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(layer_norm)(const void* plan, int64_t begin, int64_t end) noexcept {
   const LayerNormPlan& p = *static_cast<const LayerNormPlan*>(plan);
-  return p.dtype == TT_F64 ? forward<double>(p, begin, end) : forward<float>(p, begin, end);
+  const Steps s = p.n_chunks > 1 ? Steps{p.run.stage, p.run.stage} : Steps{0, 2};
+  return p.dtype == TT_F64 ? forward<double>(p, begin, end, s) : forward<float>(p, begin, end, s);
 }
 
 TT_KERNEL(layer_norm_backward)(const void* plan, int64_t begin, int64_t end) noexcept {

@@ -66,6 +66,109 @@ template <class T> TT_INLINE void scale(T* v, T factor, int64_t n) {
   for (int64_t i = 0; i < n; i++) v[i] *= factor;
 }
 
+// ---- columns ----
+
+template <class T> TT_INLINE void repeat(T* v, const Columns& c) {
+  for (int64_t i = c.n; i < c.n * c.copies; i++) {
+    v[i] = v[i - c.n];
+    TT_SCALAR_LOOP;
+  }
+}
+
+template <class T> TT_INLINE void find_tops(T* top, const char* x, const Columns& c) {
+  alignas(64) T buffer[kRowTile];
+  for (int64_t j = 0; j < c.n * c.copies; j++) top[j] = kMinusInfinity<T>;
+  for_columns(c, [&](int64_t, int64_t at, int64_t n) {
+    const T* v = RowIn<T>{x + at, c.dtype}.get(0, n, buffer);
+    TT_VECTORIZE
+    for (int64_t j = 0; j < n; j++) top[j] = v[j] > top[j] ? v[j] : top[j];
+  });
+  for (int64_t i = c.n; i < c.n * c.copies; i++) {
+    top[i % c.n] = top[i] > top[i % c.n] ? top[i] : top[i % c.n];
+    TT_SCALAR_LOOP;
+  }
+  repeat(top, c);
+}
+
+// Sums down columns: of floats in double; of doubles as RunningSum, side by side.
+template <class T> struct ColumnSums {
+  alignas(64) double sum[kRowTile], lost[sizeof(T) == 8 ? kRowTile : 1];
+
+  TT_INLINE explicit ColumnSums(const Columns& c) {
+    for (int64_t j = 0; j < c.n * c.copies; j++) {
+      sum[j] = 0;
+      if constexpr (sizeof(T) == 8) lost[j] = 0;
+    }
+  }
+  TT_INLINE void add(const T* v, int64_t n) {
+    TT_VECTORIZE
+    for (int64_t j = 0; j < n; j++) {
+      if constexpr (sizeof(T) == 4) {
+        sum[j] += double(v[j]);
+      } else {
+        const double x = v[j], was = sum[j], next = was + x, rounded = next - was;
+        const double error = lost[j] + ((was - (next - rounded)) + (x - rounded));
+        sum[j] = next, lost[j] = next - next == 0 ? error : 0;
+      }
+    }
+  }
+  TT_INLINE void put(T* out, const Columns& c) const {
+    for (int64_t j = 0; j < c.n; j++) {
+      RunningSum<double> all;
+      for (int64_t i = j; i < c.n * c.copies; i += c.n) {
+        all.add(sum[i]);
+        if constexpr (sizeof(T) == 8) all.lost += lost[i];
+        TT_SCALAR_LOOP;
+      }
+      out[j] = T(all.with(0));
+    }
+    repeat(out, c);
+  }
+};
+
+template <class T> TT_INLINE void sum_exps(T* out, const T* top, const char* x, char* kept, const Columns& c) {
+  alignas(64) T in[kRowTile], e[kRowTile], shift[kRowTile];
+  ColumnSums<T> sums(c);
+  for (int64_t j = 0; j < c.n * c.copies; j++) shift[j] = top[j] == kMinusInfinity<T> ? T(0) : top[j];
+  for_columns(c, [&](int64_t, int64_t at, int64_t n) {
+    T* y = kept ? reinterpret_cast<T*>(kept + at) : e;
+    column_exp(y, RowIn<T>{x + at, c.dtype}.get(0, n, in), shift, n);
+    sums.add(y, n);
+  });
+  sums.put(out, c);
+}
+template <class T> TT_INLINE void sum_columns(T* out, const char* g, const char* y, const Columns& c) {
+  alignas(64) T gs[kRowTile], ys[kRowTile], products[kRowTile];
+  ColumnSums<T> sums(c);
+  for_columns(c, [&](int64_t, int64_t at, int64_t n) {
+    const T* v = RowIn<T>{g + at, c.dtype}.get(0, n, gs);
+    if (y) {
+      const T* w = RowIn<T>{y + at, c.dtype}.get(0, n, ys);
+      TT_VECTORIZE
+      for (int64_t j = 0; j < n; j++) products[j] = v[j] * w[j];
+      v = products;
+    }
+    sums.add(v, n);
+  });
+  sums.put(out, c);
+}
+
+template <class T> TT_INLINE void join_all(const double* tops, const double* sums, int64_t n, T* top, T* sum) {
+  T t[kMostChunks] = {}, e[kMostChunks], most = kMinusInfinity<T>;
+  RowSum<T> unused;
+  for (int64_t k = 0; k < n; k++) {
+    t[k] = T(tops[k]), most = t[k] > most ? t[k] : most;
+    TT_SCALAR_LOOP;
+  }
+  row_exp(e, t, most == kMinusInfinity<T> ? T(0) : most, n, &unused);
+  RunningSum<double> total;
+  for (int64_t k = 0; k < n; k++) {
+    total.add(sums[k] * double(e[k]));
+    TT_SCALAR_LOOP;
+  }
+  *top = most, *sum = T(total.with(0));
+}
+
 #if defined(__AVX512F__)
 TT_INLINE F32v exp_of(F32v x, F32v shift) { return F32v(math::exp(__m512(x - shift))); }
 TT_INLINE __mmask16 rest_of(int64_t n) { return n >= 16 ? __mmask16(-1) : __mmask16((1u << n) - 1); }
@@ -140,11 +243,11 @@ void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n, con
   exp_sum<false>(nullptr, x, shift, n, sum, ahead);
 }
 
-void column_exp(float* v, const float* shift, int64_t n) noexcept {
+void column_exp(float* y, const float* x, const float* shift, int64_t n) noexcept {
   for (int64_t i = 0; i < n; i += 16) {
     const __mmask16 rest = rest_of(n - i);
-    const F32v x = F32v(_mm512_maskz_loadu_ps(rest, v + i)), s = F32v(_mm512_maskz_loadu_ps(rest, shift + i));
-    _mm512_mask_storeu_ps(v + i, rest, __m512(exp_of(x, s)));
+    const F32v v = F32v(_mm512_maskz_loadu_ps(rest, x + i)), s = F32v(_mm512_maskz_loadu_ps(rest, shift + i));
+    _mm512_mask_storeu_ps(y + i, rest, __m512(exp_of(v, s)));
   }
 }
 #else
@@ -159,9 +262,9 @@ void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n, con
   row_exp(e, x, shift, n, sum);
 }
 
-void column_exp(float* v, const float* shift, int64_t n) noexcept {
+void column_exp(float* y, const float* x, const float* shift, int64_t n) noexcept {
   TT_VECTORIZE
-  for (int64_t i = 0; i < n; i++) v[i] = math::exp(v[i] - shift[i]);
+  for (int64_t i = 0; i < n; i++) y[i] = math::exp(x[i] - shift[i]);
 }
 #endif
 
@@ -175,9 +278,28 @@ void row_add_exp(RowSum<double>* sum, const double* x, double shift, int64_t n, 
   row_exp(e, x, shift, n, sum);
 }
 
-void column_exp(double* v, const double* shift, int64_t n) noexcept {
-  for (int64_t i = 0; i < n; i++) v[i] = math::exp(v[i] - shift[i]);
+void column_exp(double* y, const double* x, const double* shift, int64_t n) noexcept {
+  for (int64_t i = 0; i < n; i++) y[i] = math::exp(x[i] - shift[i]);
 }
+
+void columns_max(float* top, const char* x, const Columns& c) noexcept { find_tops(top, x, c); }
+void columns_max(double* top, const char* x, const Columns& c) noexcept { find_tops(top, x, c); }
+void columns_sum_exp(float* sum, const float* top, const char* x, char* kept, const Columns& c) noexcept {
+  sum_exps(sum, top, x, kept, c);
+}
+void columns_sum_exp(double* sum, const double* top, const char* x, char* kept, const Columns& c) noexcept {
+  sum_exps(sum, top, x, kept, c);
+}
+void columns_sum(float* sum, const char* g, const char* y, const Columns& c) noexcept { sum_columns(sum, g, y, c); }
+void columns_sum(double* sum, const char* g, const char* y, const Columns& c) noexcept { sum_columns(sum, g, y, c); }
+void join_exps(const double* tops, const double* sums, int64_t n, float* top, float* sum) noexcept {
+  join_all(tops, sums, n, top, sum);
+}
+void join_exps(const double* tops, const double* sums, int64_t n, double* top, double* sum) noexcept {
+  join_all(tops, sums, n, top, sum);
+}
+void columns_repeat(float* v, const Columns& c) noexcept { repeat(v, c); }
+void columns_repeat(double* v, const Columns& c) noexcept { repeat(v, c); }
 
 void row_add(RowSum<float>* sum, const float* x, int64_t n) noexcept { add_values(sum, x, n); }
 void row_add(RowSum<double>* sum, const double* x, int64_t n) noexcept { add_values(sum, x, n); }

@@ -4,6 +4,8 @@
 #include "cpu/math.h"
 #include "cpu/reduce_load.h"
 #include "cpu/reduce_vec.h"
+#include "cpu/running_sum.h"
+#include "plan/row_plan.h"
 
 TT_ENTRY_BEGIN
 
@@ -12,6 +14,13 @@ constexpr int64_t kRowBlock = 1024;  // elements that are converted or computed 
 // A sum over a row, kept from block to block: element i of a block goes to lane i mod 64.
 template <class T> struct RowSum {
   alignas(64) T lane[64] = {};
+};
+
+// `steps` rows of n <= kRowTile columns of a dtype, `step` bytes apart; few columns are read `copies` rows at a time,
+// as if they were wide ones.
+struct Columns {
+  int64_t steps, step, n, copies;
+  int32_t dtype;
 };
 
 // Of blocks of n <= kRowBlock elements (row_max: any n).
@@ -24,9 +33,24 @@ void row_exp(double* y, const double* x, double shift, int64_t n, RowSum<double>
 // Adds exp(x[i] - shift) to the sum; from `ahead` on lies what will be read next: as much is fetched meanwhile.
 void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n, const char* ahead) noexcept;
 void row_add_exp(RowSum<double>* sum, const double* x, double shift, int64_t n, const char* ahead) noexcept;
-// v[j] = exp(v[j] - shift[j])
-void column_exp(float* v, const float* shift, int64_t n) noexcept;
-void column_exp(double* v, const double* shift, int64_t n) noexcept;
+// y[j] = exp(x[j] - shift[j])
+void column_exp(float* y, const float* x, const float* shift, int64_t n) noexcept;
+void column_exp(double* y, const double* x, const double* shift, int64_t n) noexcept;
+// Of each column the largest element, NaNs passed over; of these and of sums there are `copies` of each.
+void columns_max(float* top, const char* x, const Columns& c) noexcept;
+void columns_max(double* top, const char* x, const Columns& c) noexcept;
+// The sum of exp(x - top), a top of -inf counting as 0; unless `kept` is NULL they are left there, in x's geometry.
+void columns_sum_exp(float* sum, const float* top, const char* x, char* kept, const Columns& c) noexcept;
+void columns_sum_exp(double* sum, const double* top, const char* x, char* kept, const Columns& c) noexcept;
+// The sum of g, or of g y if y is not NULL.
+void columns_sum(float* sum, const char* g, const char* y, const Columns& c) noexcept;
+void columns_sum(double* sum, const char* g, const char* y, const Columns& c) noexcept;
+// Of values of n columns: as many copies of them.
+void columns_repeat(float* v, const Columns& c) noexcept;
+void columns_repeat(double* v, const Columns& c) noexcept;
+// Joins chunks' largest elements and sums of exp(x - it), n <= kMostChunks of each: the largest and the sum of all.
+void join_exps(const double* tops, const double* sums, int64_t n, float* top, float* sum) noexcept;
+void join_exps(const double* tops, const double* sums, int64_t n, double* top, double* sum) noexcept;
 // Adds x[i], a[i] b[i], (x[i] - center)^2.
 void row_add(RowSum<float>* sum, const float* x, int64_t n) noexcept;
 void row_add(RowSum<double>* sum, const double* x, int64_t n) noexcept;
@@ -76,6 +100,40 @@ template <class T> struct RowOut {
 
 template <class F> TT_INLINE void for_blocks(int64_t n, const F& f) {
   for (int64_t i = 0; i < n; i += kRowBlock) f(i, n - i < kRowBlock ? n - i : kRowBlock);
+}
+
+// Which of a kernel's steps are to be done now.
+struct Steps {
+  int32_t first, last;
+
+  TT_INLINE bool has(int32_t step) const { return first <= step && step <= last; }
+};
+
+// Two sums of each chunk of a row, [2][rows][n_chunks].
+struct RowParts {
+  double* p;
+  int64_t rows, n_chunks, row;
+
+  double* at(int which) const { return p + (which * rows + row) * n_chunks; }
+  void put(int which, int64_t chunk, double v) const { at(which)[chunk] = v; }
+  TT_NOINLINE double total(int which) const {
+    RunningSum<double> sum;
+    for (int64_t k = 0; k < n_chunks; k++) sum.add(at(which)[k]);
+    return sum.with(0);
+  }
+};
+
+TT_INLINE Columns columns_of(int64_t inner, int64_t steps, int64_t n, int32_t dtype) {
+  const int64_t fit = kRowTile / inner, most = fit < steps / 4 ? fit : steps / 4;
+  return {steps, inner * kItemSize[dtype], n, most > 1 ? most : 1, dtype};
+}
+// f(step, byte, width) for each run of columns: `copies` steps at a time, and one by one those that are left.
+template <class F> TT_INLINE void for_columns(const Columns& c, const F& f) {
+  const int64_t bulk = c.steps - c.steps % c.copies;
+  for (int64_t i = 0, k; i < c.steps; i += k) {
+    k = i < bulk ? c.copies : 1;
+    f(i, i * c.step, k * c.n);
+  }
 }
 
 // One value of a dtype that computes in T.

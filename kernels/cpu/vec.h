@@ -30,6 +30,8 @@ template <class T> using Vec = typename VecOf<T>::type;
 
 template <class T> constexpr int kLanes = TT_VEC_BYTES / int(sizeof(T));
 
+template <class T> constexpr T kMinusInfinity = T(-__builtin_inf());
+
 template <class T> TT_INLINE Vec<T> load(const T* p) {
   Vec<T> v;
   __builtin_memcpy(&v, p, sizeof v);

@@ -95,6 +95,9 @@ TensorTriple native_cross_entropy(Call, const Tensor& input, const Tensor& targe
   TensorRef lse = new_tensor(t->sizes(), loss->dtype, input.device);
   ClassLossPlan plan = class_plan(input.sizes(), input.dtype, *t, w.get(), loss->dtype, ignore_index);
   plan.x = x->data, plan.loss = loss->data, plan.row_weight = row_weight->data, plan.lse = lse->data;
+  if (input.numel) split_class_loss(&plan, true);
+  Workspace workspace(class_loss_workspace_bytes(&plan), input.device);
+  plan.parts = reinterpret_cast<double*>(workspace.data());
   if (loss->numel) launch_stages(kernel_cross_entropy, input.device, &plan.run);
   loss = finish(std::move(loss), &row_weight, reduction, input.dtype);
   return {std::move(loss), std::move(lse), std::move(row_weight)};
@@ -114,6 +117,7 @@ TensorRef nll_loss_backward(Call, const Tensor& grad, const Tensor& input, const
   ClassLossPlan plan = class_plan(input.sizes(), dx->dtype, *t, nullptr, row_weight.dtype, ignore_index);
   TensorRef scale = scale_of(grad, row_weight.dtype, &plan);
   plan.row_weight = row_weight.data, plan.dx = dx->data;
+  if (dx->numel) split_class_loss(&plan, false);
   if (dx->numel) launch_stages(kernel_nll_loss_backward, grad.device, &plan.run);
   return dx;
 }
@@ -126,6 +130,7 @@ TensorRef cross_entropy_backward(Call, const Tensor& grad, const Tensor& input, 
   ClassLossPlan plan = class_plan(input.sizes(), input.dtype, *t, nullptr, row_weight.dtype, ignore_index);
   TensorRef scale = scale_of(grad, row_weight.dtype, &plan);
   plan.x = x->data, plan.lse = lse.data, plan.row_weight = row_weight.data, plan.dx = dx->data;
+  if (dx->numel) split_class_loss(&plan, false);
   if (dx->numel) launch_stages(kernel_cross_entropy_backward, input.device, &plan.run);
   return dx;
 }

@@ -52,6 +52,9 @@ TensorTriple native_layer_norm(Call, const Tensor& input, Ints normalized_shape,
     build_layer_norm(&plan, int32_t(input.dtype), int32_t(parameter), int32_t(mean->dtype), rows, n, eps);
     plan.x = x->data, plan.y = y->data, plan.mean = mean->data, plan.rstd = rstd->data;
     plan.weight = w ? w->data : nullptr, plan.bias = b ? b->data : nullptr;
+    split_layer_norm(&plan);
+    Workspace parts(row_parts_bytes(rows, plan.n_chunks), input.device);
+    plan.parts = reinterpret_cast<double*>(parts.data());
     launch_stages(kernel_layer_norm, input.device, &plan.run);
   }
   return {std::move(y), std::move(mean), std::move(rstd)};
@@ -76,11 +79,13 @@ TensorTriple layer_norm_backward(Call, const Tensor& grad, const Tensor& input, 
   if (input.numel) {
     LayerNormBackwardPlan plan;
     build_layer_norm_backward(&plan, int32_t(input.dtype), int32_t(parameter), int32_t(mean.dtype), rows, n, dw || db);
-    Workspace workspace(layer_norm_backward_workspace_bytes(&plan), input.device);
     plan.g = g->data, plan.x = x->data, plan.mean = mean.data, plan.rstd = rstd.data,
     plan.weight = w ? w->data : nullptr;
     plan.dx = dx ? dx->data : nullptr, plan.dweight = dw ? dw->data : nullptr, plan.dbias = db ? db->data : nullptr;
-    plan.workspace = workspace.data();
+    split_layer_norm_backward(&plan);
+    Workspace parts(row_parts_bytes(rows, plan.n_parts), input.device);
+    Workspace workspace(layer_norm_backward_workspace_bytes(&plan), input.device);
+    plan.parts = reinterpret_cast<double*>(parts.data()), plan.workspace = workspace.data();
     launch_stages(kernel_layer_norm_backward, input.device, &plan.run);
   }
   return {std::move(dx), std::move(dw), std::move(db)};

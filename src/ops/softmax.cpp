@@ -20,7 +20,7 @@ static TensorRef along_rows(const Kernel& k, const Tensor& a, const Tensor* b, i
                 outer = a.ndim ? numel_of(sizes.slice(0, d)) : 1;
   SoftmaxPlan plan;
   build_softmax(&plan, int32_t(a.dtype), outer, a.ndim ? sizes[d] : 1, inner);
-  split_softmax(&plan, b != nullptr);
+  split_softmax(&plan);
   Workspace workspace(softmax_workspace_bytes(&plan), a.device);
   plan.parts = reinterpret_cast<double*>(workspace.data());
   plan.a = x->data, plan.b = y ? y->data : nullptr, plan.out = out->data;

@@ -9,9 +9,9 @@ namespace TT_NS {
 // cumprod: a = input, out = result, of f16 bf16 f32 f64 i64 c64 or c128.
 // softmax, log_softmax: a = input, out = result. Their backwards: a = gradient of the result, b = the result,
 // out = gradient of the input.
-// Units: inner == 1: [outer]; else [outer][n_tiles], tiles of kRowTile of the inner positions. Where n_chunks > 1
-// (inner == 1 only) rows are cut into chunks of `chunk` elements, units [outer][n_chunks], in three stages: largest
-// elements (not in a backward), sums, results.
+// Units: [outer][n_tiles of kRowTile of the inner positions][n_chunks of `chunk` elements of dim]. Where n_chunks > 1,
+// in three stages: largest elements (not in a backward) and sums of chunks; those of rows, units [outer][n_tiles];
+// results.
 struct SoftmaxPlan {
   Stages run;
   int32_t dtype;  // of all operands; f16 bf16 f32 f64 unless said otherwise
@@ -20,9 +20,9 @@ struct SoftmaxPlan {
   const char* a;
   const char* b;
   char* out;
-  double* parts;  // [2][outer][n_chunks]: largest elements and sums of chunks; NULL if n_chunks is 1
+  double* parts;  // [2][outer][inner][n_chunks + 1]: largest elements and sums, of rows last; NULL if n_chunks is 1
 };
-constexpr int64_t kRowTile = 256;
+constexpr int64_t kRowTile = 256, kMostChunks = 64;
 
 // cumsum: the sums of all elements up to each. Rows are cut into chunks of `chunk` elements if there are few. Stage 0
 // (only with several chunks) leaves the sums of chunks, stage 1 adds up the chunks before one and then its elements.
@@ -38,13 +38,14 @@ struct ScanPlan {
 };
 
 // y = (x - mean) * rstd * weight + bias for each row of n elements; mean and rstd = 1 / sqrt(variance + eps) are kept.
-// Units: rows.
+// Units: [rows][n_chunks of `chunk` elements]. Where n_chunks > 1, in three stages: sums, sums of squares, y.
 struct LayerNormPlan {
   Stages run;
   int32_t dtype;         // of x and y: f16 bf16 f32 f64
   int32_t weight_dtype;  // of weight and bias
   int32_t stat_dtype;    // of mean and rstd
   int64_t rows, n;
+  int64_t chunk, n_chunks;
   double eps;
   const char* x;
   const char* weight;  // NULL: 1
@@ -52,16 +53,19 @@ struct LayerNormPlan {
   char* y;
   char* mean;  // rows elements
   char* rstd;
+  double* parts;  // [2][rows][n_chunks]: sums of chunks; NULL if n_chunks is 1
 };
 
 // The gradients of that: dx, and the sums over rows dweight, dbias; any of them may be NULL.
-// Stage 0: chunks of rows, [n_chunks] units, which leave partial sums in workspace [n_chunks][2][n]; stage 1 (only if
-// dweight or dbias is wanted): tiles of kRowTile columns.
+// Stage 0: chunks of rows, units [n_chunks][n_parts of `part` elements of a row], which leave partial sums in workspace
+// [n_chunks][2][n]; stage 1 (only if n_parts > 1 and dx is wanted): dx by the same units; stage 2 (only if dweight or
+// dbias is wanted and not made in place by stage 0): tiles of kRowTile columns.
 struct LayerNormBackwardPlan {
   Stages run;
   int32_t dtype, weight_dtype, stat_dtype;  // g, x and dx have dtype; dweight and dbias have weight_dtype
   int64_t rows, n;
   int64_t chunk, n_chunks;
+  int64_t part, n_parts;
   const char* g;
   const char* x;
   const char* mean;
@@ -71,6 +75,7 @@ struct LayerNormBackwardPlan {
   char* dweight;
   char* dbias;
   void* workspace;  // layer_norm_backward_workspace_bytes(plan)
+  double* parts;    // [2][rows][n_parts]: what stage 1 adds up; NULL if n_parts is 1
 };
 
 // Losses of class indices over an array [outer][classes][inner], with target, loss, row_weight, lse and scale
@@ -80,7 +85,8 @@ struct LayerNormBackwardPlan {
 //   cross_entropy_backward: dx = (exp(x - lse) - [class == target]) scale row_weight
 //   nll_loss: x = log-probabilities; loss = -x[target] weight[target]; its backward: dx = -[class == target] scale
 //   row_weight
-// Units: inner == 1: [outer]; else [outer][n_tiles], tiles of kRowTile of the inner positions.
+// Units: [outer][n_tiles of kRowTile of the inner positions][n_chunks of `chunk` classes]. Where n_chunks > 1,
+// cross_entropy joins what its chunks leave in a stage of units [outer][n_tiles]; nll_loss is not cut.
 struct ClassLossPlan {
   Stages run;
   int32_t dtype;         // of x and dx: f16 bf16 f32 f64
@@ -88,6 +94,7 @@ struct ClassLossPlan {
   int32_t weight_dtype;
   int32_t loss_dtype;  // of loss, row_weight and scale; it computes in the same type as dtype
   int64_t outer, classes, inner, n_tiles;
+  int64_t chunk, n_chunks;
   int64_t ignore_index;
   const char* x;  // not read by nll_loss_backward
   const char* target;
@@ -98,6 +105,7 @@ struct ClassLossPlan {
   const char* scale;     // backward
   int64_t scale_stride;  // elements: 1, or 0 for one value
   char* dx;
+  double* parts;  // cross_entropy, cut: [2][outer][inner][n_chunks], largest elements and sums of chunks; else NULL
 };
 
 }  // namespace TT_NS
