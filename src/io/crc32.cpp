@@ -6,7 +6,6 @@ namespace TT_NS {
 
 // table_[256 * k + b]: the remainder of b followed by k zero bytes ("slicing by 8", M. Kounavis and F. Berry, 2005).
 Crc32::Crc32() {
-  table_.resize(8 * 256);
   for (uint32_t b = 0; b < 256; b++) {
     uint32_t c = b;
     for (int k = 0; k < 8; k++) c = c & 1 ? 0xedb88320 ^ c >> 1 : c >> 1;
@@ -16,7 +15,7 @@ Crc32::Crc32() {
 }
 
 uint32_t Crc32::operator()(uint32_t crc, const void* data, int64_t bytes) const {
-  const uint32_t* t = table_.data();
+  const uint32_t* t = table_;
   const auto* p = static_cast<const uint8_t*>(data);
   uint32_t c = ~crc;
   for (; bytes >= 8; bytes -= 8, p += 8) {

@@ -6,7 +6,7 @@ namespace TT_NS {
 
 Pickler::Pickler(const TorchLayout& layout) : layout_(layout) {
   op(PickleOp::kProtocol), bytes(2, 1);
-  written_.resize(2 * layout.size(), false);
+  written_.resize(2 * layout.size());
 }
 
 void Pickler::bytes(uint64_t value, int n) { out_.append({reinterpret_cast<const char*>(&value), n}); }

@@ -30,8 +30,7 @@ class Pickler {
   void rebuild(int64_t i, bool requires_grad);
 
   const TorchLayout& layout_;
-  SmallVec<char, 1> out_;
-  SmallVec<bool, 16> written_;  // by tensor: as such, as a parameter
+  SmallVec<char, 24> out_, written_;  // written_: by tensor, as such and as a parameter
 };
 
 }  // namespace TT_NS

@@ -184,7 +184,7 @@ class Writer {
   StateDict& state_;
   Text path_;
   SmallVec<Frame, 8> frames_;
-  SmallVec<int32_t, 1> names_;  // of the tensors: their entries in state_, -1: none yet
+  SmallVec<int32_t, 8> names_;  // of the tensors: their entries in state_, -1: none yet
   PointerMap taken_;            // hashes of names
   int64_t clashes_ = 0;
 };

@@ -22,10 +22,6 @@ TorchLayout::TorchLayout(const StateDict& state) : state_(state) {
     if (same_storage(order[k], order[k - 1])) key_[order[k]] = key_[order[k - 1]];
 }
 
-bool TorchLayout::whole(int64_t i) const {
-  const Tensor& t = at(i);
-  return t.is_cpu() && (t.data - t.storage->data) % t.item_size() == 0;
-}
 const void* TorchLayout::memory(int64_t i) const { return whole(i) ? static_cast<const void*>(at(i).storage) : &at(i); }
 int64_t TorchLayout::numel(int64_t i) const {
   return whole(i) ? at(i).storage->bytes / at(i).item_size() : at(i).numel;
@@ -34,7 +30,7 @@ int64_t TorchLayout::numel(int64_t i) const {
 void TorchLayout::write(ZipWriter& zip, const char* name, int64_t i) const {
   const Tensor& t = at(i);
   if (whole(i)) return zip.add(name, t.storage->data, numel(i) * t.item_size());
-  TensorRef host = t.is_cpu() ? TensorRef::share(&t) : op::to_device(t, kCpuDevice), rows = dense_input(host);
+  TensorRef rows = dense_input(op::to_device(t, kCpuDevice));
   zip.add(name, rows->data, rows->numel * rows->item_size());
 }
 

@@ -23,7 +23,7 @@ class TorchFile {
     const int64_t p = found("data.pkl"), most = kMostBeside + 8 * archive_.file_bytes();
     const ZipEntry& e = archive_.entry(p);
     if (e.bytes > INT32_MAX) archive_.bad(e.begin, "a pickle of more than 2 GB");
-    SmallVec<char, 1> pickle;
+    SmallVec<char, 24> pickle;
     pickle.resize(e.bytes);
     archive_.read(p, pickle.data(), e.bytes);
     TorchStorages storages(archive_, root(), big_endian());

@@ -163,7 +163,7 @@ void put_state_dict(const StateDict& state, Pickler& out) {
 
 void put_structure(const StateDict& state, const char* structure, Pickler& out) {
   const int64_t n = int64_t(strlen(structure));
-  SmallVec<char, 1> copy;
+  SmallVec<char, 24> copy;
   copy.reserve(n + 1);
   copy.append({structure, n + 1});
   StructureReader(copy.data(), n, state, out).run();

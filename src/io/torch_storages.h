@@ -24,8 +24,8 @@ class TorchStorages {
   const ZipReader& archive_;
   Text root_;
   bool big_endian_;
-  SmallVec<TensorRef, 1> storages_, tensors_;  // storages as tensors of one dimension
-  SmallVec<int32_t, 1> of_entry_;              // entry of the archive -> its storage, -1: not read yet
+  TensorList storages_, tensors_;  // storages as tensors of one dimension
+  SmallVec<int32_t, 8> of_entry_;  // entry of the archive -> its storage, -1: not read yet
 };
 
 }  // namespace TT_NS

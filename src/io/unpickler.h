@@ -86,7 +86,7 @@ class Unpickler {
   int64_t bytes_, begin_, budget_;
   int64_t at_ = 0, next_ = 0;  // of the running opcode, behind it
   TorchStorages& storages_;
-  SmallVec<PickleValue, 1> stack_, memo_;
+  Items stack_, memo_;
   SmallVec<int64_t, 1> marks_;
   SmallVec<PickleObject, 1> objects_;
   SmallVec<PickleCell, 1> cells_;

@@ -13,7 +13,7 @@ class Crc32 {
   uint32_t operator()(uint32_t crc, const void* data, int64_t bytes) const;
 
  private:
-  SmallVec<uint32_t, 1> table_;
+  uint32_t table_[8 * 256];
 };
 
 struct ZipEntry {
@@ -61,7 +61,7 @@ class ZipReader {
   const char* path_;
   Open open_;
   int64_t file_bytes_ = 0, directory_at_ = 0;
-  SmallVec<char, 1> directory_;
+  SmallVec<char, 24> directory_;
   SmallVec<ZipEntry, 1> entries_;
   SmallVec<int64_t, 1> by_name_;
   Crc32 crc_;
@@ -75,10 +75,10 @@ class ZipWriter {
   void finish();
 
  private:
-  void put(SmallVec<char, 1>& to, uint64_t value, int bytes);
+  void put(SmallVec<char, 24>& to, uint64_t value, int bytes);
   NewFile& file_;
   int64_t at_ = 0, count_ = 0;
-  SmallVec<char, 1> directory_;
+  SmallVec<char, 24> directory_;
   Crc32 crc_;
 };
 

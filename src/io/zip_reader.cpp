@@ -49,7 +49,7 @@ ZipReader::ZipReader(const char* path) : path_(path) {
 void ZipReader::find_directory() {
   const int64_t n = file_bytes_ < kEndBytes + kMostComment ? file_bytes_ : kEndBytes + kMostComment,
                 from = file_bytes_ - n;
-  SmallVec<char, 1> tail;
+  SmallVec<char, 24> tail;
   tail.resize(n);
   read_all(open_.file, path_, tail.data(), n, from);
   int64_t i = n - kEndBytes;
@@ -126,7 +126,7 @@ void ZipReader::read_zip64(ZipEntry& e, const char* p, int64_t bytes, const uint
 // Each entry ends before the next one's header, the last before the directory.
 void ZipReader::check_places() {
   SmallVec<int64_t, 1> order;
-  SmallVec<char, 64> h;
+  SmallVec<char, 24> h;
   for (int64_t i = 0; i < size(); i++) order.push_back(i);
   sort_indices(order.mut(), [&](int64_t a, int64_t b) { return entries_[a].header < entries_[b].header; });
   for (int64_t k = 0; k < size(); k++) {

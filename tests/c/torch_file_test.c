@@ -112,6 +112,29 @@ static void test_views_share_what_they_shared(void** state) {
   tt_state_dict_release(s), tt_state_dict_release(back);
 }
 
+/* A device's tensors are written row-major, with what they show alone. */
+static void test_tensors_of_a_device(void** state) {
+  static const char* const kNames[] = {"turned", "row"};
+  const tt_to_opts cuda = {.set = TT_TO_DEVICE, .device = {TT_CUDA, 0}};
+  tt_tensor *there, *t[2];
+  tt_state_dict *s, *back;
+  (void)state;
+  OK(tt_load_cuda(c, getenv("TT_TEST_FAKE_LIBRARY")));
+  OK(tt_to(c, make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), &cuda, &there));
+  OK(tt_t(c, there, &t[0]));
+  OK(tt_select(c, there, 0, 1, &t[1]));
+  OK(tt_requires_grad_(c, t[1], 1));
+  s = dict_of(kNames, t, 2);
+  OK(tt_torch_save(c, path, s, "{\"list\":[{\"tensor\":\"turned\"},{\"tensor\":\"row\"}]}"));
+  back = loaded(path);
+  HAS_SHAPE(got(back, "0"), 3, 2);
+  VALUES(got(back, "0"), 1, 4, 2, 5, 3, 6);
+  VALUES(got(back, "1"), 4, 5, 6);
+  assert_true(tt_tensor_device_type(got(back, "1")) == TT_CPU && tt_tensor_requires_grad(got(back, "1")));
+  assert_int_equal(tt_tensor_storage_bytes(got(back, "1")), 12);
+  tt_state_dict_release(s), tt_state_dict_release(back);
+}
+
 static void test_structures(void** state) {
   static const char* const kNames[] = {"a", "b.0"};
   static const char kText[] =
@@ -263,6 +286,7 @@ int main(void) {
       SCOPED(test_big_endian_and_views),
       SCOPED(test_every_dtype_as_a_state_dict),
       SCOPED(test_views_share_what_they_shared),
+      SCOPED(test_tensors_of_a_device),
       SCOPED(test_structures),
       SCOPED(test_names_differ),
       SCOPED(test_memory),
