@@ -91,14 +91,25 @@ TT_INLINE int64_t quarter_backward_by(T* da, T* db, const T* a, const T* b, cons
   return j;
 }
 
-template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, int64_t plane) {
+// The rows [from, to) of dx that a unit makes.
+struct Rows {
+  int64_t from, to;
+  TT_INLINE bool meet(const Window& h) const { return (h.begin < to) & (h.end > from); }
+};
+
+template <class T> TT_INLINE void clear_rows(T* dx, Rows r, int64_t width) {
+  __builtin_memset(dx + r.from * width, 0, size_t((r.to - r.from) * width) * sizeof(T));
+}
+
+template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, int64_t plane, Rows r) {
   constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
   const int64_t width = p.in[1], size = p.in[0] * width, n = p.out[1];
   const T* x = reinterpret_cast<const T*>(p.x) + plane * size;
-  const T* g = reinterpret_cast<const T*>(p.g) + plane * p.out[0] * n;
+  const int64_t first = r.from / 2, last = r.to / 2 < p.out[0] ? r.to / 2 : p.out[0];
+  const T* g = reinterpret_cast<const T*>(p.g) + (plane * p.out[0] + first) * n;
   T* dx = reinterpret_cast<T*>(p.y) + plane * size;
-  if (2 * p.out[0] != p.in[0] || 2 * n != width) __builtin_memset(dx, 0, size_t(size) * sizeof(T));
-  for (int64_t o = 0; o < p.out[0]; o++, g += n) {
+  if (2 * p.out[0] != p.in[0] || 2 * n != width) clear_rows(dx, r, width);
+  for (int64_t o = first; o < last; o++, g += n) {
     const T *a = x + 2 * o * width, *b = a + width;
     T *da = dx + 2 * o * width, *db = da + width;
     int64_t j = quarter_backward_by<T, L>(da, db, a, b, g, 0, n);
@@ -114,34 +125,39 @@ template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, int64_t 
   }
 }
 
-template <class T> TT_NOINLINE void max_backward_plane(const PoolPlan& p, int64_t plane) {
-  if (quarters(p, true)) return quarter_backward<T>(p, plane);
+template <class T> TT_NOINLINE void max_backward_plane(const PoolPlan& p, int64_t plane, Rows r) {
+  if (quarters(p, true)) return quarter_backward<T>(p, plane, r);
   const int64_t size = p.in[0] * p.in[1];
   const T* x = reinterpret_cast<const T*>(p.x) + plane * size;
   const T* g = reinterpret_cast<const T*>(p.g) + plane * p.out[0] * p.out[1];
   T* dx = reinterpret_cast<T*>(p.y) + plane * size;
-  __builtin_memset(dx, 0, size_t(size) * sizeof(T));
+  clear_rows(dx, r, p.in[1]);
+  const int64_t low = r.from * p.in[1];
+  const uint64_t span = uint64_t(r.to * p.in[1] - low);
   for (int64_t o = 0; o < p.out[0]; o++) {
     const Window h = window(p, 0, o);
+    if (!r.meet(h)) continue;
     for (int64_t j = 0; j < p.out[1]; j++) {
       T v;
       const int64_t at = largest(x, p.in[1], h, window(p, 1, j), &v);
-      if (at >= 0) dx[at] += g[o * p.out[1] + j];
+      if (uint64_t(at - low) < span) dx[at] += g[o * p.out[1] + j];
     }
   }
 }
 
-template <class T> TT_NOINLINE void average_backward_plane(const PoolPlan& p, int64_t plane) {
+template <class T> TT_NOINLINE void average_backward_plane(const PoolPlan& p, int64_t plane, Rows r) {
   const int64_t size = p.in[0] * p.in[1];
   const T* g = reinterpret_cast<const T*>(p.g) + plane * p.out[0] * p.out[1];
   T* dx = reinterpret_cast<T*>(p.y) + plane * size;
-  __builtin_memset(dx, 0, size_t(size) * sizeof(T));
+  clear_rows(dx, r, p.in[1]);
   for (int64_t o = 0; o < p.out[0]; o++) {
     const Window h = window(p, 0, o);
+    const int64_t first = h.begin > r.from ? h.begin : r.from, last = h.end < r.to ? h.end : r.to;
+    if (first >= last) continue;
     for (int64_t k = 0; k < p.out[1]; k++) {
       const Window w = window(p, 1, k);
       const T share = g[o * p.out[1] + k] / T(divisor(p, h, w));
-      for (int64_t i = h.begin; i < h.end; i++) {
+      for (int64_t i = first; i < last; i++) {
         TT_VECTORIZE
         for (int64_t j = w.begin; j < w.end; j++) dx[i * p.in[1] + j] += share;
       }
@@ -193,24 +209,30 @@ template <class T> TT_NOINLINE void index_pixels(const PoolPlan& p, int64_t u) {
 }
 
 // Channels [c, c + n) of an image; kMax: of the largest elements, else of averages.
-template <class T, bool kMax> TT_NOINLINE void backward_pixels(const PoolPlan& p, int64_t image, int64_t c, int64_t n) {
+template <class T, bool kMax>
+TT_NOINLINE void backward_pixels(const PoolPlan& p, int64_t image, int64_t c, int64_t n, Rows r) {
   const int64_t size = p.in[0] * p.in[1] * p.c;
   const T *x = reinterpret_cast<const T*>(p.x) + image * size + c,
-          *g = reinterpret_cast<const T*>(p.g) + image * p.out[0] * p.out[1] * p.c + c;
+          *gradient = reinterpret_cast<const T*>(p.g) + image * p.out[0] * p.out[1] * p.c + c;
   T* dx = reinterpret_cast<T*>(p.y) + image * size + c;
   Pixel<T> pixel;
-  for (int64_t i = 0; i < size; i += p.c) __builtin_memset(dx + i, 0, size_t(n) * sizeof(T));
+  const int64_t low = r.from * p.in[1], high = r.to * p.in[1];
+  for (int64_t i = low; i < high; i++) __builtin_memset(dx + i * p.c, 0, size_t(n) * sizeof(T));
   for (int64_t o = 0; o < p.out[0]; o++) {
     const Window h = window(p, 0, o);
+    const int64_t first = h.begin > r.from ? h.begin : r.from, last = h.end < r.to ? h.end : r.to;
+    if (!r.meet(h)) continue;
+    const T* g = gradient + o * p.out[1] * p.c;
     for (int64_t k = 0; k < p.out[1]; k++, g += p.c) {
       const Window w = window(p, 1, k);
       if constexpr (kMax) {
         if (is_empty(h, w)) continue;
         pixel.largest(p, x, h, w, n);
-        for (int64_t j = 0; j < n; j++) dx[pixel.at[j] * p.c + j] += g[j];
+        for (int64_t j = 0; j < n; j++)
+          if (pixel.at[j] >= low && pixel.at[j] < high) dx[pixel.at[j] * p.c + j] += g[j];
       } else {
         for (int64_t j = 0; j < n; j++) pixel.best[j] = g[j] / T(divisor(p, h, w));
-        for (int64_t i = h.begin; i < h.end; i++)
+        for (int64_t i = first; i < last; i++)
           for (int64_t l = w.begin; l < w.end; l++) {
             T* to = dx + (i * p.in[1] + l) * p.c;
             TT_VECTORIZE
@@ -229,13 +251,15 @@ template <class T> inline int32_t index_units(const PoolPlan& p, int64_t begin, 
 template <class T, bool kMax> inline int32_t backward_units(const PoolPlan& p, int64_t begin, int64_t end) {
   const int64_t tiles = (p.c + kPoolTile - 1) / kPoolTile;
   for (int64_t u = begin; u < end; u++) {
+    const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows;
+    const Rows r = {from, from + p.rows < p.in[0] ? from + p.rows : p.in[0]};
     if (p.channels_last) {
-      const int64_t c = u % tiles * kPoolTile;
-      backward_pixels<T, kMax>(p, u / tiles, c, p.c - c < kPoolTile ? p.c - c : kPoolTile);
+      const int64_t c = plane % tiles * kPoolTile;
+      backward_pixels<T, kMax>(p, plane / tiles, c, p.c - c < kPoolTile ? p.c - c : kPoolTile, r);
     } else if constexpr (kMax) {
-      max_backward_plane<T>(p, u);
+      max_backward_plane<T>(p, plane, r);
     } else {
-      average_backward_plane<T>(p, u);
+      average_backward_plane<T>(p, plane, r);
     }
   }
   return TT_OK;

@@ -27,22 +27,22 @@ template <class T> TT_NOINLINE void add_pairs(RowSum<T>* a, RowSum<T>* b, const 
 
 template <class T> struct PlaneSums {
   const ChannelSumPlan& p;
-  int64_t from, to, channel;
+  int64_t from, to, channel, first, n;  // inner elements [first, first + n)
   alignas(64) T xs[kRowBlock], gs[kRowBlock];
 
   // f(x, g, k) for each block of the channel's elements in this chunk.
   template <class F> TT_INLINE void each(const F& f) {
     const int64_t item = kItemSize[p.dtype];
     for (int64_t o = from; o < to; o++) {
-      const int64_t start = (o * p.channels + channel) * p.inner * item;
+      const int64_t start = ((o * p.channels + channel) * p.inner + first) * item;
       const RowIn<T> x{p.x + start, p.dtype}, g{p.g ? p.g + start : nullptr, p.dtype};
-      for_blocks(p.inner, [&](int64_t i, int64_t k) { f(x.get(i, k, xs), p.g ? g.get(i, k, gs) : nullptr, k); });
+      for_blocks(n, [&](int64_t i, int64_t k) { f(x.get(i, k, xs), p.g ? g.get(i, k, gs) : nullptr, k); });
     }
   }
   void stats(T* mean, T* squares) {
     RowSum<T> sum, square;
     each([&](const T* x, const T*, int64_t k) { row_add(&sum, x, k); });
-    const T m = row_total(sum) / T((to - from) * p.inner);
+    const T m = row_total(sum) / T((to - from) * n);
     each([&](const T* x, const T*, int64_t k) { row_add_squares(&square, x, m, k); });
     *mean = m, *squares = row_total(square);
   }
@@ -100,13 +100,14 @@ template <class T> struct ColumnSums {
 // The partial sums of unit u, or, in stage 1, what they make.
 template <class T> inline void partial(const ChannelSumPlan& p, int64_t u) {
   const int64_t chunk = p.inner == 1 ? u : u / p.channels, channel = p.inner == 1 ? 0 : u % p.channels;
-  const int64_t from = chunk * p.chunk, to = from + p.chunk < p.outer ? from + p.chunk : p.outer;
+  const int64_t from = chunk / p.n_parts * p.chunk, to = from + p.chunk < p.outer ? from + p.chunk : p.outer;
   T* first = static_cast<T*>(p.workspace) + chunk * 2 * p.channels + channel;
   if (p.inner == 1) {
     ColumnSums<T> s{p, from, to, {}, {}};
     p.g ? s.sums(first, first + p.channels) : s.stats(first, first + p.channels);
   } else {
-    PlaneSums<T> s{p, from, to, channel, {}, {}};
+    const int64_t start = chunk % p.n_parts * p.part, n = p.inner - start < p.part ? p.inner - start : p.part;
+    PlaneSums<T> s{p, from, to, channel, start, n, {}, {}};
     p.g ? s.sums(first, first + p.channels) : s.stats(first, first + p.channels);
   }
 }
@@ -116,8 +117,9 @@ template <class T> inline void join_stats(const ChannelSumPlan& p, int64_t c) {
   double mean = 0, squares = 0, n = 0;
   for (int64_t k = 0; k < p.n_chunks; k++) {
     const T* part = static_cast<const T*>(p.workspace) + k * 2 * p.channels + c;
-    const int64_t rows = (k + 1) * p.chunk < p.outer ? p.chunk : p.outer - k * p.chunk;
-    const double m = double(rows) * double(p.inner), all = n + m, delta = double(part[0]) - mean;
+    const int64_t row = k / p.n_parts * p.chunk, rows = p.outer - row < p.chunk ? p.outer - row : p.chunk;
+    const int64_t start = k % p.n_parts * p.part, width = p.inner - start < p.part ? p.inner - start : p.part;
+    const double m = double(rows) * double(width), all = n + m, delta = double(part[0]) - mean;
     mean += delta * (m / all);
     squares += double(part[p.channels]) + delta * delta * (n * m / all);
     n = all;
@@ -186,11 +188,12 @@ template <class T> inline void affine_planes(const ChannelAffinePlan& p, int64_t
   const int64_t item = kItemSize[p.dtype];
   alignas(64) T xs[kRowBlock], gs[kRowBlock], ys[kRowBlock];
   for (int64_t u = begin; u < end; u++) {
-    const Coefficients<T> k(p, u % p.channels);
-    const int64_t start = u * p.inner * item;
+    const int64_t plane = u / p.n_parts, first = u % p.n_parts * p.part;
+    const Coefficients<T> k(p, plane % p.channels);
+    const int64_t start = (plane * p.inner + first) * item;
     const RowIn<T> x{p.x + start, p.dtype}, g{p.g + (p.g ? start : 0), p.dtype};
     const RowOut<T> y{p.y + start, p.dtype};
-    for_blocks(p.inner, [&](int64_t i, int64_t n) {
+    for_blocks(p.inner - first < p.part ? p.inner - first : p.part, [&](int64_t i, int64_t n) {
       T* d = y.at(i, ys);
       if (p.g && !p.sums) scale_plane(d, g.get(i, n, gs), k.b, n);
       else affine_plane(d, x.get(i, n, xs), p.g ? g.get(i, n, gs) : nullptr, k, n);

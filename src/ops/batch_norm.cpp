@@ -42,13 +42,13 @@ static void check_alike(const Tensor* a, const Tensor* running) {
              fmt(a->dtype));
 }
 
-// input as [outer][channels][inner].
+// input as [outer][channels][inner]; one channel is one plane.
 struct Channels {
   bool last;
   int64_t outer, channels, inner;
 
   explicit Channels(const Tensor& x) : last(channels_last(x)), channels(x.size(1)) {
-    inner = last ? 1 : numel_of(x.sizes().slice(2, x.ndim));
+    inner = channels == 1 ? x.numel : last ? 1 : numel_of(x.sizes().slice(2, x.ndim));
     outer = x.numel / (channels * inner);
   }
 };

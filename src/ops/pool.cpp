@@ -119,7 +119,7 @@ static TensorRef run_backward(const Kernel& kernel, PoolPlan p, const Tensor& gr
   TensorRef g = image_input(grad, p.channels_last, wide), dx = new_image(size, p.channels_last, wide, grad.device);
   TensorRef wide_x = x ? image_input(*x, p.channels_last, wide) : TensorRef();
   p.dtype = int32_t(wide);
-  build_pool_backward(&p);
+  build_pool_backward(&p, x != nullptr);
   p.g = g->data, p.x = x ? wide_x->data : nullptr, p.y = dx->data;
   if (dx->numel) launch_stages(kernel, grad.device, &p.run);
   return image_input(*dx, p.channels_last, grad.dtype);

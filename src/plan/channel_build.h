@@ -6,10 +6,11 @@
 
 namespace TT_NS {
 
-// Outer positions that make about 64K elements: of one channel, or of all if inner is 1.
+// Outer positions that make about 64K elements: of one channel, or of all if inner is 1, then not so many that sums of
+// float32 one by one lose much.
 inline int64_t channel_chunk(int64_t channels, int64_t inner) {
   const int64_t g = row_grain(inner == 1 ? channels : inner);
-  return inner == 1 && g < 16 ? 16 : g;
+  return inner > 1 ? g : g < 16 ? 16 : g < 1024 ? g : 1024;
 }
 
 // Both fill all but the pointers, which are NULL.
@@ -19,10 +20,12 @@ inline void build_channel_sums(ChannelSumPlan* p, int32_t dtype, int64_t outer, 
   p->dtype = dtype;
   p->outer = outer, p->channels = channels, p->inner = inner, p->eps = eps;
   p->chunk = channel_chunk(channels, inner);
-  p->n_chunks = (outer + p->chunk - 1) / p->chunk;
-  const int64_t rows = p->chunk < outer ? p->chunk : outer;
+  const int64_t rows = p->chunk < outer ? p->chunk : outer, chunks = (outer + p->chunk - 1) / p->chunk;
+  p->part = row_chunk(chunks * channels, inner, 1);
+  p->n_parts = (inner + p->part - 1) / p->part;
+  p->n_chunks = chunks * p->n_parts;  // more than one part: chunk is 1
   one_stage(&p->run, inner == 1 ? p->n_chunks : p->n_chunks * channels,
-            row_grain(rows * (inner == 1 ? channels : inner)));
+            row_grain(rows * (inner == 1 ? channels : p->part)));
   p->run.n = 2;
   p->run.units[1] = (channels + kChannelTile - 1) / kChannelTile;
   p->run.grain[1] = row_grain(p->n_chunks * kChannelTile * 2);
@@ -38,8 +41,10 @@ inline void build_channel_affine(ChannelAffinePlan* p, int32_t dtype, int32_t we
   p->outer = outer, p->channels = channels, p->inner = inner;
   p->chunk = channel_chunk(channels, inner);
   const int64_t rows = p->chunk < outer ? p->chunk : outer;
+  p->part = row_chunk(outer * channels, inner, 1);
+  p->n_parts = (inner + p->part - 1) / p->part;
   if (inner == 1) one_stage(&p->run, (outer + p->chunk - 1) / p->chunk, row_grain(rows * channels));
-  else one_stage(&p->run, outer * channels, row_grain(inner));
+  else one_stage(&p->run, outer * channels * p->n_parts, row_grain(p->part));
 }
 
 }  // namespace TT_NS

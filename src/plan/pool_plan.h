@@ -10,8 +10,9 @@ namespace TT_NS {
 //   pool_max_index: the same, and where it lies in its plane: the first one, the last nan
 //   pool_max_backward: dx = at each element the sum of the gradients g of the windows that took it
 //   pool_average: y = the sum of each window by its divisor; pool_average_backward: the gradient of that
-// Units: pool_max, pool_max_index, pool_average: [planes][n_tiles], tiles of `rows` rows of y; the backwards: [planes],
-// which with channels_last are [n][tiles of kPoolTile channels].
+// Units: pool_max, pool_max_index, pool_average: [planes][n_tiles], tiles of `rows` rows of y; the backwards:
+// [planes][n_tiles], tiles of `rows` (an even number) rows of dx; with channels_last planes are [n][tiles of kPoolTile
+// channels].
 struct PoolPlan {
   Stages run;
   int32_t dtype;  // pool_max: f16 bf16 f32 f64; pool_average: also i64; pool_max_index: f32 f64 i64; backwards: f32 f64

@@ -186,11 +186,154 @@ static void test_losses(void** state) {
   }
 }
 
+/* ---- batch_norm: of a channel, and of a few ---- */
+
+static void normalise_channels(tt_ctx* x, const tt_tensor* t, Bytes* b) {
+  const tt_batch_norm_opts training = {.set = TT_BATCH_NORM_TRAINING, .training = 1};
+  const tt_ones_opts dtype = {.set = TT_ONES_DTYPE, .dtype = tt_tensor_dtype(t)};
+  const int64_t *shape = tt_tensor_shape(t), images = shape[0], channels = shape[1],
+                n = tt_tensor_numel(t) / images / channels;
+  tt_tensor *in = leaf_like(x, t), *y, *dx, *ones, *w, *e, *dw, *db;
+  int64_t i, c1;
+  DO(tt_ones(x, SHAPE(channels), &dtype, &ones));
+  w = leaf_like(x, ones), e = leaf_like(x, ones);
+  DO(tt_batch_norm(x, in, NULL, NULL, w, e, &training, &y));
+  dx = gradient_of(x, y, in, t), dw = gradient_of(x, y, w, t), db = gradient_of(x, y, e, t);
+  keep(b, y), keep(b, dx), keep(b, dw), keep(b, db);
+  if (alone(x)) {
+    double *v = values_of(t), *got = values_of(y), *grad = values_of(dx), *gw = values_of(dw), *gb = values_of(db),
+           *all = malloc((size_t)(5 * images * n) * sizeof *all);
+    const double eps = epsilon(tt_tensor_dtype(t));
+    for (c1 = 0; c1 < channels; c1++) {
+      Norm row = {all, all + images * n, all + 2 * images * n, all + 3 * images * n, all + 4 * images * n, 0, 0, 0};
+      long double sum = 0, product = 0, size = 0;
+      for (i = 0; i < images * n; i++) {
+        const int64_t at = (i / n * channels + c1) * n + i % n;
+        row.x[i] = v[at], row.y[i] = got[at], row.dx[i] = grad[at];
+        all[3 * images * n + i] = all[4 * images * n + i] = 1;
+        sum += v[at], product += v[at] * (got[at] - 1), size += fabs(v[at]) * (2 + fabs(got[at]));
+      }
+      check_row(&row, images * n, eps);
+      check_near(gb[c1], (double)sum, eps * 4 * (double)size);
+      check_near(gw[c1], (double)product, eps * 16 * (double)size);
+    }
+    free(v), free(got), free(grad), free(gw), free(gb), free(all);
+  }
+}
+static void test_batch_norm(void** state) {
+  static const tt_dtype kDtypes[] = {TT_F32, TT_F64, TT_BF16};
+  size_t d;
+  (void)state;
+  for (d = 0; d < 3; d++) {
+    same_everywhere(normalise_channels, filled(SHAPE(1, 1, 300, 401), kDtypes[d], wide));
+    same_everywhere(normalise_channels, filled(SHAPE(2, 3, 70001), kDtypes[d], few));
+    same_everywhere(normalise_channels, filled(SHAPE(120001, 1), kDtypes[d], few));
+    same_everywhere(normalise_channels, filled(SHAPE(60001, 2), kDtypes[d], few));
+  }
+}
+
+/* ---- pooling of a plane ---- */
+
+typedef enum Pool { kMax3, kMax2, kAverage3, kFewMaxima, kFewAverages, kPools } Pool;
+static void pool(tt_ctx* x, Pool kind, const tt_tensor* t, tt_tensor** y) {
+  const tt_max_pool2d_opts apart = {.set = TT_MAX_POOL2D_STRIDE | TT_MAX_POOL2D_PADDING,
+                                    .stride = (const int64_t[]){2},
+                                    .n_stride = 1,
+                                    .padding = (const int64_t[]){1},
+                                    .n_padding = 1};
+  const tt_avg_pool2d_opts beside = {.set = TT_AVG_POOL2D_STRIDE, .stride = (const int64_t[]){1}, .n_stride = 1};
+  tt_tensor* index;
+  if (kind == kMax3) DO(tt_max_pool2d(x, t, SHAPE(3), &apart, y));
+  if (kind == kMax2) DO(tt_max_pool2d(x, t, SHAPE(2), NULL, y));
+  if (kind == kAverage3) DO(tt_avg_pool2d(x, t, SHAPE(3), &beside, y));
+  if (kind == kFewMaxima) DO(tt_adaptive_max_pool2d(x, t, SHAPE(7, 5), y, &index));
+  if (kind == kFewAverages) DO(tt_adaptive_avg_pool2d(x, t, SHAPE(7, 5), y));
+}
+/* Elements [*begin, *end) of n are window o of `out`. */
+static void window_of(Pool kind, int64_t o, int64_t n, int64_t out, int64_t* begin, int64_t* end) {
+  static const int64_t kStep[] = {2, 2, 1}, kSize[] = {3, 2, 3};
+  *begin = kind < kFewMaxima ? o * kStep[kind] - (kind == kMax3) : o * n / out;
+  *end = kind < kFewMaxima ? *begin + kSize[kind] : ((o + 1) * n + out - 1) / out;
+  *begin = *begin < 0 ? 0 : *begin, *end = *end < n ? *end : n;
+}
+/* Of one plane; dx is the gradient of x where y's is y. */
+static void check_plane(Pool kind, const int64_t* in, const int64_t* out, const double* x, const double* y,
+                        const double* dx, double eps) {
+  double *want = calloc((size_t)(2 * in[0] * in[1]), sizeof *want), *sizes = want + in[0] * in[1];
+  int64_t i, j, h, w;
+  for (i = 0; i < out[0] * out[1]; i++) {
+    int64_t from[2], to[2], at = -1;
+    double sum = 0, size = 0, n;
+    window_of(kind, i / out[1], in[0], out[0], &from[0], &to[0]);
+    window_of(kind, i % out[1], in[1], out[1], &from[1], &to[1]);
+    for (h = from[0]; h < to[0]; h++)
+      for (w = from[1]; w < to[1]; w++) {
+        j = h * in[1] + w;
+        if (at < 0 || x[j] > x[at]) at = j;
+        sum += x[j], size += fabs(x[j]);
+      }
+    if (kind == kMax3 || kind == kMax2 || kind == kFewMaxima) {
+      assert_true(y[i] == x[at]);
+      want[at] += y[i], sizes[at] += fabs(y[i]);
+      continue;
+    }
+    n = (double)((to[0] - from[0]) * (to[1] - from[1]));
+    check_near(y[i], sum / n, eps * 16 * size / n);
+    for (h = from[0]; h < to[0]; h++)
+      for (w = from[1]; w < to[1]; w++) want[h * in[1] + w] += y[i] / n, sizes[h * in[1] + w] += fabs(y[i] / n);
+  }
+  for (j = 0; j < in[0] * in[1]; j++) check_near(dx[j], want[j], eps * 16 * sizes[j]);
+  free(want);
+}
+static void pool_planes(tt_ctx* x, const tt_tensor* t, Bytes* b) {
+  const int64_t* in = tt_tensor_shape(t) + 2;
+  Pool kind;
+  for (kind = kMax3; kind < kPools; kind++) {
+    tt_tensor *from = leaf_like(x, t), *y, *dx;
+    pool(x, kind, from, &y);
+    dx = gradient_of(x, y, from, y);
+    keep(b, y), keep(b, dx);
+    if (alone(x)) {
+      double *v = values_of(t), *got = values_of(y), *grad = values_of(dx);
+      check_plane(kind, in, tt_tensor_shape(y) + 2, v, got, grad, epsilon(tt_tensor_dtype(t)));
+      free(v), free(got), free(grad);
+    }
+  }
+}
+static void test_pooling(void** state) {
+  (void)state;
+  same_everywhere(pool_planes, filled(SHAPE(1, 1, 703, 301), TT_F32, wide));
+  same_everywhere(pool_planes, filled(SHAPE(1, 1, 640, 256), TT_F64, few));
+}
+static void pool_pixels(tt_ctx* x, const tt_tensor* t, Bytes* b) { /* the same with the channels innermost */
+  tt_tensor* pixels;
+  Pool kind;
+  DO(tt_permute(x, t, SHAPE(0, 2, 3, 1), &pixels));
+  DO(tt_contiguous(x, pixels, &pixels));
+  DO(tt_permute(x, pixels, SHAPE(0, 3, 1, 2), &pixels));
+  for (kind = kMax3; kind < kPools; kind++) {
+    tt_tensor *planes_in = leaf_like(x, t), *pixels_in = leaf_like(x, pixels), *y, *z, *dx, *dz;
+    pool(x, kind, planes_in, &y), pool(x, kind, pixels_in, &z);
+    dx = gradient_of(x, y, planes_in, y);
+    dz = gradient_of(x, z, pixels_in, z);
+    keep(b, z), keep(b, dz);
+    if (alone(x)) {
+      double *a = values_of(dx), *e = values_of(dz);
+      int64_t i;
+      for (i = 0; i < tt_tensor_numel(t); i++) check_near(e[i], a[i], 1e-5 * (fabs(a[i]) + 1));
+      free(a), free(e);
+    }
+  }
+}
+static void test_pooling_of_pixels(void** state) {
+  (void)state;
+  same_everywhere(pool_pixels, filled(SHAPE(1, 3, 240, 100), TT_F32, wide));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_layer_norm),
-      SCOPED(test_group_norm),
-      SCOPED(test_losses),
+      SCOPED(test_layer_norm), SCOPED(test_group_norm), SCOPED(test_losses),
+      SCOPED(test_batch_norm), SCOPED(test_pooling),    SCOPED(test_pooling_of_pixels),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
