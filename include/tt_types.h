@@ -119,7 +119,7 @@ enum {
   TT_VAL_NONE = 0,
   TT_VAL_TENSOR = 1,         /* tensor */
   TT_VAL_TENSORS = 2,        /* tensors, n (NULL items allowed where the schema says Tensor?[]) */
-  TT_VAL_SCALAR = 3,         /* scalar */
+  TT_VAL_SCALAR = 3,         /* scalar; goes as TT_VAL_INT, FLOAT or BOOL, too, if it is one */
   TT_VAL_INT = 4,            /* i */
   TT_VAL_FLOAT = 5,          /* f */
   TT_VAL_BOOL = 6,           /* i */

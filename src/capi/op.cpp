@@ -57,6 +57,7 @@ namespace {
 struct Slot {
   Value value;
   Scalar scalar;
+  int64_t one;  // a list of one integer
 };
 
 [[noreturn]] TT_COLD void fail_tag(const ArgInfo& a, int32_t tag, const char* want) {
@@ -110,7 +111,8 @@ void need(const ArgInfo& a, const tt_value& v, int32_t tag, const char* want) {
 
 void set_ints(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
   if (v.tag != TT_VAL_INT) need(a, v, TT_VAL_INTS, "a list of integers");
-  s.value = to_value(v.tag == TT_VAL_INT ? Ints(&v.i, 1) : ints_arg(v.ints, v.n, a.name, index));
+  s.one = v.i;
+  s.value = to_value(v.tag == TT_VAL_INT ? Ints(&s.one, 1) : ints_arg(v.ints, v.n, a.name, index));
 }
 
 void set_str(Slot& s, const ArgInfo& a, const tt_value& v) {
@@ -118,6 +120,17 @@ void set_str(Slot& s, const ArgInfo& a, const tt_value& v) {
   if (v.n < 0 || (v.n && !v.str))
     fail_arg(TT_INVALID_ARG, a.name, "{} has {} bytes at {}", a.name, v.n, v.str ? "its address" : "NULL");
   s.value = to_value(Str(v.str, v.n));
+}
+
+// A scalar that is a bool, an integer or a float goes as such.
+tt_value plain_number(tt_value v) {
+  if (v.tag != TT_VAL_SCALAR) return v;
+  switch (v.scalar.kind) {
+    case TT_SCALAR_BOOL: v.tag = TT_VAL_BOOL, v.i = v.scalar.i; break;
+    case TT_SCALAR_INT: v.tag = TT_VAL_INT, v.i = v.scalar.i; break;
+    case TT_SCALAR_FLOAT: v.tag = TT_VAL_FLOAT, v.f = v.scalar.re; break;
+  }
+  return v;
 }
 
 void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t i) {
@@ -192,7 +205,7 @@ uint64_t box_args(const OpSchema& schema, const tt_value* args, int64_t n_args, 
   for (int32_t i = 0; i < schema.n_args; i++) {
     const ArgInfo& a = schema.args[i];
     if (i < n_args && args[i].tag != TT_VAL_NONE) {
-      set_value(slots[i], a, args[i], i);
+      set_value(slots[i], a, plain_number(args[i]), i);
     } else if (a.has_default || is_optional(a.type)) {
       set_default(slots[i], a);
     } else {

@@ -168,6 +168,29 @@ static void test_other_types(void** state) {
   tt_tensor_release(a);
 }
 
+/* A scalar goes where an integer, a float or a bool is wanted, if it is one. */
+static void test_scalars_for_numbers(void** state) {
+  CTX;
+  const double six[] = {1, 2, 3, 4, 5, 6};
+  tt_tensor *a = mat(c, six, 2, 3), *out = NULL;
+  int64_t n;
+  tt_value args[3];
+  args[0] = tensor_value(a), args[1] = args[2] = none();
+  args[1].tag = args[2].tag = TT_VAL_SCALAR;
+  args[1].scalar.kind = TT_SCALAR_INT, args[1].scalar.i = 1, args[2].scalar.kind = TT_SCALAR_BOOL, args[2].scalar.i = 1;
+  OK(tt_op_call(c, find(c, "sum_dim"), args, 3, &out, 1, &n));
+  assert_int_equal(tt_tensor_ndim(out), 2);
+  HOLDS(out, 6, 15);
+  tt_tensor_release(out), out = NULL;
+  args[1].scalar.kind = TT_SCALAR_FLOAT, args[1].scalar.re = 1;
+  FAILS(TT_INVALID_ARG, tt_op_call(c, find(c, "sum_dim"), args, 3, &out, 1, &n));
+  SAYS("dim is a float");
+  args[1].scalar.kind = TT_SCALAR_INT, args[2].scalar.kind = TT_SCALAR_INT;
+  FAILS(TT_INVALID_ARG, tt_op_call(c, find(c, "sum_dim"), args, 3, &out, 1, &n));
+  SAYS("keepdim is an integer: must be a bool");
+  tt_tensor_release(a);
+}
+
 static void test_gradient(void** state) {
   CTX;
   tt_tensor *a = vec(c, k12, 2), *out = NULL, *sum = NULL, *grad = NULL;
@@ -250,9 +273,14 @@ static void test_scope(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_find),        TEST(test_every_name_of_the_manifest_is_found),
-                                     TEST(test_defaults),    TEST(test_variants),
-                                     TEST(test_other_types), TEST(test_gradient),
-                                     TEST(test_bad_input),   TEST(test_scope)};
+  const struct CMUnitTest tests[] = {TEST(test_find),
+                                     TEST(test_every_name_of_the_manifest_is_found),
+                                     TEST(test_defaults),
+                                     TEST(test_variants),
+                                     TEST(test_other_types),
+                                     TEST(test_gradient),
+                                     TEST(test_bad_input),
+                                     TEST(test_scope),
+                                     TEST(test_scalars_for_numbers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

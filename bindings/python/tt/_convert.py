@@ -6,7 +6,7 @@ a pointer: a third of the cost of a ctypes.Structure.
 import array
 import numbers
 from ctypes import addressof, byref, c_char_p, c_double, c_int32, c_int64, c_uint64
-from operator import index, itemgetter
+from operator import index
 from struct import Struct
 from struct import error as struct_error
 
@@ -176,8 +176,16 @@ def list_field(x, op, arg, keep):
 
 def left_out(first, *given):
     """Arguments of which the first, whose value is then `first`, may be left out: arange(end)."""
-    there = tuple(x for x in given if x is not None)
-    return (first, *there) if len(there) == len(given) - 1 else given
+    there = [x for x in given if x is not None]
+    return given if len(there) == len(given) else (first, *there, *[None] * (len(given) - 1 - len(there)))
+
+
+def reserved(op, keywords, name, x):
+    """x, or what is given by a name that Python reserves."""
+    x = keywords.pop(name, x)
+    if keywords:
+        raise TypeError(f"{op}() got an unexpected keyword argument '{next(iter(keywords))}'")
+    return x
 
 
 def gathered(args, keywords, op, arg):
@@ -296,10 +304,10 @@ def number_tensor(x, beside):
 
 # ---- results ----
 
-def named_result(name, *fields):
-    """A tuple whose items have names too."""
-    items = {f: property(itemgetter(i)) for i, f in enumerate(fields)}
-    return type(name, (tuple,), {"__slots__": (), "_fields": fields, **items})
+def given(results, flags):
+    """Those whose flags are set; one alone is no tuple."""
+    found = tuple(x for x, flag in zip(results, flags) if flag)
+    return found if len(found) > 1 else found[0]
 
 
 def out_tensor(x, op):

@@ -40,30 +40,6 @@ def spread(operator):
 var, std, var_mean = spread(_ops.var), spread(_ops.std), spread(_ops.var_mean)
 
 
-# ---- random numbers ----
-
-def bounds(name, given, named, low, high):
-    """`from` and `to`, by position or by these names, which Python has as a keyword."""
-    if len(given) > 2 or set(named) - {"from", "to"} or len(given) + len(named) > 2:
-        raise TypeError(f"{name}(): takes from and to")
-    values = dict(zip(("from", "to"), given), **named)
-    return values.get("from", low), values.get("to", high)
-
-
-def uniform_(self, *given, generator=None, **named):
-    """uniform_(from=0, to=1): in place, uniform numbers of [from, to)."""
-    return _ops.uniform_(self, *bounds("uniform_", given, named, 0.0, 1.0), generator=generator)
-
-
-def random_(self, *given, generator=None, **named):
-    """random_(to) or random_(from=0, to=None): in place, integers of [from, to), by default all that the dtype counts."""
-    if len(given) == 1 and not named:
-        given = (0, *given)
-    return _ops.random_(self, *bounds("random_", given, named, 0, None), generator=generator)
-
-
-# ---- norms ----
-
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """norm(input, p='fro', dim=None, keepdim=False, dtype=None): the vector norm over the listed dimensions (none: all); 'nuc': of matrices."""
     if isinstance(p, str) or p is None:
@@ -75,16 +51,3 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
             raise errors.ShapeError("norm(): 'fro' takes at most two dimensions")
         p = 2.0
     return _ops.norm(input, p, dim, keepdim=keepdim, dtype=dtype, out=out)
-
-
-# ---- order ----
-
-def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None)
-
-    The different elements, or slices of dim, in order; then, if asked for, where each element's value stands and how often each occurs.
-    """
-    values, inverse, counts = _ops.unique(input, sorted, return_inverse, return_counts, dim)
-    results = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
-    return results if len(results) > 1 else values
-

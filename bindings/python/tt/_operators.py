@@ -49,7 +49,7 @@ def classed(x, cls):
     if type(x) is Tensor:
         return x.as_subclass(cls)
     if isinstance(x, tuple) and any(type(t) is Tensor for t in x):
-        return type(x)(classed(t, cls) for t in x)
+        return tuple.__new__(type(x), (classed(t, cls) for t in x))
     return x
 
 

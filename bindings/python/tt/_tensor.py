@@ -3,6 +3,7 @@ import copy
 import weakref
 from ctypes import byref, c_char, c_int32, c_int64, c_void_p, create_string_buffer
 from struct import Struct
+from types import SimpleNamespace
 
 from . import _ops as ops
 from . import errors
@@ -94,7 +95,7 @@ class Tensor(TensorHandle):
 
     def untyped_storage(self):
         """The memory that self and its views share: data_ptr(), nbytes()."""
-        return Storage(self)
+        return SimpleNamespace(data_ptr=self._storage_data, nbytes=self._storage_bytes)
 
     def is_contiguous(self, memory_format=contiguous_format):
         if memory_format.ndim:
@@ -383,19 +384,6 @@ def rebuild(cls, data, name, shape, requires_grad):
 
 
 # ---- to() ----
-
-class Storage:
-    """The memory of a tensor."""
-
-    def __init__(self, of):
-        self._of = of
-
-    def data_ptr(self):
-        return self._of._storage_data()
-
-    def nbytes(self):
-        return self._of._storage_bytes()
-
 
 def to_arguments(args, kwargs):
     """(dtype or None, device or None, copy, memory format) of a call of Tensor.to."""

@@ -1,7 +1,7 @@
 """Python values as C's tagged ones, and back: arguments of operators by name."""
 from ctypes import POINTER, c_int64, c_void_p, cast, string_at
 
-from ._convert import INT_MAX, INT_MIN, scalar
+from ._convert import scalar
 from ._hooks import optional_tensors
 from ._layouts import CONSTANTS, struct
 from ._lib import Handle
@@ -24,12 +24,6 @@ def packed(x, kept):
         return Value()
     if isinstance(x, Tensor):
         return Value(tag=TAG["TENSOR"], tensor=x._address)
-    if isinstance(x, bool):
-        return Value(tag=TAG["BOOL"], i=x)
-    if isinstance(x, int) and INT_MIN <= x <= INT_MAX:
-        return Value(tag=TAG["INT"], i=x)
-    if isinstance(x, float):
-        return Value(tag=TAG["FLOAT"], f=x)
     if isinstance(x, dtype):
         return Value(tag=TAG["INT"], i=x.code)
     if isinstance(x, device):

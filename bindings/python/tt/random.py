@@ -29,8 +29,7 @@ def default_generator():
 
 def manual_seed(seed):
     """Starts this thread's generator anew; returns it."""
-    call("tt_manual_seed", uint64(seed, "manual_seed", "seed"))
-    return default_generator()
+    return default_generator().manual_seed(seed)
 
 
 def initial_seed():

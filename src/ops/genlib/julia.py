@@ -336,7 +336,7 @@ class File:
         if any(form.op.elementwise or form.op.get("julia", {}).get("dotted") for form in forms_):
             self.dotted.append(f.jname)
         aliases = [] if own else [(alias, f.jname) for form in forms_ for alias in form.table("aliases", [])]
-        changed = [Form(form.op) for form in forms_ if "inplace" in form.op.variants] if inplace else []
+        changed = [Form(form.op, {}) for form in forms_ if "inplace" in form.op.variants] if inplace else []
         if changed:
             self.add(JuliaFunction(name, changed, "_"), False)
             aliases += [(a + "!", n + "!") for a, n in aliases]
@@ -357,10 +357,10 @@ class File:
             groups.setdefault(op.host, []).append(op)
         for host, members in groups.items():
             members.sort(key=lambda op: (op.name != host, not op.name.startswith(host + "_")))
-            self.function(host, [Form(op) for op in members])
+            self.function(host, [Form(op, {}) for op in members])
         for op in self.ops:
             if op.get("python", {}).get("own") and not op.scalar_of:
-                self.function(op.name, [Form(o) for o in self.ops if o is op or (o.scalar_of == op.name and not o.get("overload_of"))], False)
+                self.function(op.name, [Form(o, {}) for o in self.ops if o is op or (o.scalar_of == op.name and not o.get("overload_of"))], False)
         enums = [f"const {name.upper()} = ({', '.join(f'{k!r} => {v}' for k, v in values.items())})".replace("'", '"') for name, values in ENUMS.items()]
         return "\n".join([HEAD, *enums, "", *self.lines]), self.header()
 

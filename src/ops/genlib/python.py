@@ -7,6 +7,8 @@ declaration may add a table `python` with
     own           true: the form alone also goes by the operator's own name
     by            the module in whose function of this name users find it; the generated one is what that calls
     order, names  the order of the arguments, and other names for some of them
+    spelled       names for Python alone; one that it reserves, such as `from`, is taken from **kwargs
+    shown         results that are given only where a flag is set: result -> flag. One alone is no tuple
     keyword, positional   defaulted arguments given by keyword only, or by position too, against the rule by type
     numbers       Tensor arguments that also take a number
     beside        the same, but only beside a tensor
@@ -22,6 +24,7 @@ declaration may add a table `python` with
 """
 import re
 import textwrap
+from keyword import iskeyword
 
 from .capi import LISTS, c_name, forms
 from .cpp import api_name, dst_names, operands, variants_of
@@ -29,11 +32,11 @@ from .schema import ENUMS, DeclError
 
 # what the functions take from _convert.py
 CONVERT = (
-    "boolean", "device_field", "dtype_code", "gathered", "generator_handle", "int_list", "list_field", "integer", "is_int",
-    "is_number", "left_out", "length", "memory_format_code", "named_result", "no_overload", "number_form",
+    "boolean", "device_field", "dtype_code", "gathered", "generator_handle", "given", "int_list", "list_field", "integer", "is_int",
+    "is_number", "left_out", "length", "memory_format_code", "no_overload", "number_form",
     "number_beside", "number_operand", "one_of", "optional_tensor", "out_tensor", "out_tensors",
-    "pointers", "real", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
-KEYS = {"in", "as", "new", "operator", "operators", "first_optional", "beside", "by", "aliases", "own", "order", "names", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
+    "pointers", "real", "reserved", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
+KEYS = {"in", "as", "new", "operator", "operators", "first_optional", "beside", "by", "aliases", "own", "order", "names", "shown", "spelled", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 LIST = "isinstance({0}, (tuple, list))"
@@ -87,9 +90,12 @@ def promotes(op, arg):
 class Slot:
     """An argument of a form as Python sees it; `var` is the local name that holds it."""
 
-    def __init__(self, op, arg):
+    def __init__(self, op, arg, spelled):
         table = op.get("python", {})
         self.arg, self.name = arg, table.get("names", {}).get(arg.name, "input" if arg.name == "self" else arg.name)
+        self.name = spelled.get(arg.name, self.name)
+        if iskeyword(self.name):
+            self.name += "_"
         self.var = self.name
         rule = arg.default is not None and (arg.type in KEYWORD_TYPES or arg.type == "Scalar" and not arg.positional)
         self.keyword = arg.name in table.get("keyword", []) or rule and arg.name not in table.get("positional", [])
@@ -105,7 +111,8 @@ class Slot:
 class Form:
     """One operator as an overload of a function."""
 
-    def __init__(self, op):
+    def __init__(self, op, spelled=None):
+        """spelled: in the place of the table's."""
         self.op = op
         table = op.get("python", {})
         unknown = set(table) - KEYS
@@ -113,7 +120,7 @@ class Form:
             raise DeclError(f"{op.name}: unknown keys {sorted(unknown)} in python")
         order = table.get("order", [])
         args = [op.arg(n) for n in order] + [a for a in op.args if a.name not in order]
-        self.slots = [Slot(op, a) for a in args]
+        self.slots = [Slot(op, a, table.get("spelled", {}) if spelled is None else spelled) for a in args]
         self.positional = [s for s in self.slots if not s.keyword]
         self.keywords = [s for s in self.slots if s.keyword]
         self.of = {s.arg.name: s for s in self.slots}
@@ -138,7 +145,7 @@ class Parameter:
         return not self.moves and len(self.slots) == len(forms_) and all(s.required for s in self.slots.values())
 
     def default(self):
-        found = {s.default for s in self.slots.values() if not s.required}
+        found = {s.default for s in self.slots.values() if not s.required and not self.moves}
         return found.pop() if len(found) == 1 else "None"
 
     def absent(self):
@@ -183,10 +190,10 @@ class Function:
                     p = Parameter(slot.name)
                     self.keywords.append(p)
                 p.add(form, slot)
-        names = [p.name for p in self.positional]
+        names = [p.name.rstrip("_") for p in self.positional]
         left = self.forms[0].table("first_optional")
-        for p in self.positional[names.index(left):] if left else ():
-            p.moves = p.required(self.forms)
+        for p in self.positional[names.index(left):] if left in names else ():
+            p.moves = p.required(self.forms) or p.name.rstrip("_") == left or p.default() == "None"
 
     # ---- signature and doc ----
 
@@ -207,7 +214,12 @@ class Function:
         keys += ["requires_grad=False"] if self.leaf else []
         if keys and not opened:
             parts.append("*")
-        return ", ".join(parts + keys + (["**kwargs"] if self.varargs else []))
+        return ", ".join(parts + keys + (["**kwargs"] if self.varargs or self.reserved else []))
+
+    @property
+    def reserved(self):
+        """Parameters whose names Python reserves: `from_` is `from`."""
+        return [p.name for p in self.positional if iskeyword(p.name[:-1])]
 
     @property
     def inplace_flag(self):
@@ -255,6 +267,7 @@ class Function:
         moving = ", ".join(p.name for p in self.positional if p.moves)
         if moving:
             lines.append(f"{moving} = left_out(0, {moving})")
+        lines += [f'{name} = reserved("{self.name}", kwargs, "{name[:-1]}", {name})' for name in self.reserved]
         if self.variant == "_" and self.positional[0].name == "input":
             lines.append("input = self")
         if self.inplace_flag:
@@ -342,6 +355,10 @@ class Function:
             lines.append(f"{', '.join(ts)} = {', '.join(['new(Tensor)'] * len(ts))}")
             results = [f"byref({t})" for t in ts]
             done = [f"return _r_{op.name}(({', '.join(ts)}))"]
+            shown = form.table("shown")
+            if shown:
+                flags = [form.of[shown[o.name]].var if o.name in shown else "True" for o in op.outs]
+                done = [f"return given(({', '.join(ts)}), ({', '.join(flags)}))"]
         return lines + self.calls(form, checked, variant, results) + done
 
     def list_call(self, form, checked):

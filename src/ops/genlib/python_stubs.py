@@ -50,6 +50,8 @@ class Row:
     def returned(self, op):
         if self.f.variant or len(op.outs) < 2:
             return "tuple[Tensor, ...]" if op.list_out and not self.f.variant else "Tensor"
+        if op.get("python", {}).get("shown"):
+            return "Any"
         fields = tuple(o.name for o in op.outs)
         name = f"{op.host}_result"
         name = name if self.results.setdefault(name, fields) == fields else f"{op.name}_result"

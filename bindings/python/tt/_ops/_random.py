@@ -2,7 +2,7 @@
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, gathered, generator_handle, int_list, integer, is_number, left_out,
-    no_overload, out_tensor, real, store, wrong_kind)
+    no_overload, out_tensor, real, reserved, store, wrong_kind)
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new
 
@@ -231,20 +231,22 @@ def randint_like(input, low=None, high=None, *, dtype=None, device=None, generat
     return t
 
 
-def random_(input, low=0, high=None, *, generator=None):
-    """random_(input, low=0, high=None, *, generator=None)
+def random_(input, from_=None, to=None, *, generator=None, **kwargs):
+    """random_(input, from_=None, to=None, *, generator=None)
 
     In place: integers of [low, high); without high, of all that self's dtype holds exactly from low on.
-      low: smallest value
-      high: one above the largest value; none: as far as the dtype counts
+      from_: smallest value
+      to: one above the largest value; none: as far as the dtype counts
       generator: the ctx's own by default
     """
+    from_, to = left_out(0, from_, to)
+    from_ = reserved("random_", kwargs, "from", from_)
     if not isinstance(input, Tensor):
         raise wrong_kind("random_", "input", "Tensor", input)
     opts = None
-    if high is not None or generator is not None:
-        opts = _o_random_((high is not None) | (generator is not None) << 1, 0 if high is None else integer(high, "random_", "high"), 0 if generator is None else generator_handle(generator, "random_", "generator")._address)
-    if tt_random_(local.ctx, input, c_int64(integer(low, "random_", "low")), opts):
+    if to is not None or generator is not None:
+        opts = _o_random_((to is not None) | (generator is not None) << 1, 0 if to is None else integer(to, "random_", "to"), 0 if generator is None else generator_handle(generator, "random_", "generator")._address)
+    if tt_random_(local.ctx, input, c_int64(integer(from_, "random_", "from_")), opts):
         fail()
     return input
 
@@ -334,20 +336,21 @@ def normal_(input, mean=0.0, std=1.0, *, generator=None):
     return input
 
 
-def uniform_(input, low=0.0, high=1.0, *, generator=None):
-    """uniform_(input, low=0.0, high=1.0, *, generator=None)
+def uniform_(input, from_=0.0, to=1.0, *, generator=None, **kwargs):
+    """uniform_(input, from_=0.0, to=1.0, *, generator=None)
 
     In place: uniform numbers of [low, high).
-      low: smallest value
-      high: bound of the values
+      from_: smallest value
+      to: bound of the values
       generator: the ctx's own by default
     """
+    from_ = reserved("uniform_", kwargs, "from", from_)
     if not isinstance(input, Tensor):
         raise wrong_kind("uniform_", "input", "Tensor", input)
     opts = None
     if generator is not None:
         opts = _o_uniform_((generator is not None), 0 if generator is None else generator_handle(generator, "uniform_", "generator")._address)
-    if tt_uniform_(local.ctx, input, c_double(real(low, "uniform_", "low")), c_double(real(high, "uniform_", "high")), opts):
+    if tt_uniform_(local.ctx, input, c_double(real(from_, "uniform_", "from_")), c_double(real(to, "uniform_", "to")), opts):
         fail()
     return input
 
