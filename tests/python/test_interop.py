@@ -225,6 +225,14 @@ def test_subclasses():
     y = base.as_subclass(Labelled)
     assert type(y) is Labelled and y.data_ptr() == base.data_ptr() and tt.cat([x, y]).tolist() == [1, 2, 1, 1]
     assert type(pickle.loads(pickle.dumps(x))) is Labelled and pickle.loads(pickle.dumps(x)).label == "a"
+    two = tt.ones(2, 2).as_subclass(Labelled)
+    for kept in (tt.exp(x), tt.add(x, 1), tt.sum(x), tt.max(two, 1).values, tt.chunk(x, 2)[0], tt.reshape(x, (2, 1)), tt.zeros_like(x), tt.nn.functional.relu(x),
+                 x.view(-1), x.new_tensor([1.0]), x.type_as(base), x.reshape_as(two[0]), tt.matmul(two, two), x.to(tt.float64)):
+        assert type(kept) is Labelled, kept
+    out = tt.zeros(2)
+    assert tt.exp(x, out=out) is out and x.add_(0) is x and type(tt.exp(tt.nn.Parameter(base))) is tt.Tensor
+    with pytest.raises(TypeError, match="'input' must be Tensor, not str"):
+        tt.exp("x")
     for kept in (x + 1, 1 + x, x + base, base + x, -x, x == 1, x @ x, x[0], x.sum(), x.view(2, 1), x.clone(), x.detach(), x.max(0).values, x.chunk(2)[0], x // 2, x.double()):
         assert type(kept) is Labelled
     p = nn.Parameter(tt.ones(2, 2))

@@ -26,6 +26,11 @@ def wrong_kind(op, arg, want, got):
     return TypeError(f"{op}(): argument '{arg}' must be {want}, not {type(got).__name__}")
 
 
+def keeps(x):
+    """Is x of a subclass of Tensor that results keep?"""
+    return isinstance(x, Tensor) and x._keeps_class
+
+
 def optional_tensor(x, op, arg):
     if x is None:
         return None

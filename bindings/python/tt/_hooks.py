@@ -1,5 +1,6 @@
 """What C calls in Python: functions under keys, and what the generated callbacks (_callbacks.py) share."""
 import itertools
+import sys
 from ctypes import c_void_p, cast, sizeof
 
 from ._layouts import struct
@@ -19,6 +20,18 @@ def guarded(body):
         local.raised = e
         return CALLBACK_FAILED
     return 0
+
+
+def escaped(unraisable, before=sys.unraisablehook):
+    """What the handler of a signal raises at the first instruction of a callback, where no try can stand: it waits for the poll."""
+    trace = unraisable.exc_traceback
+    if trace and trace.tb_frame.f_globals.get("__name__") == f"{__package__}._callbacks":
+        local.raised = unraisable.exc_value
+    else:
+        before(unraisable)
+
+
+sys.unraisablehook = escaped
 
 
 def optional_tensors(addresses, n):

@@ -181,7 +181,7 @@ def watched():
         try:
             while True:
                 yield status
-                status = 0
+                status = CALLBACK_FAILED if local.raised else 0  # what escaped() has kept
         except BaseException as e:
             local.raised, status = e, CALLBACK_FAILED
 

@@ -3,7 +3,7 @@ from importlib import import_module
 
 from . import _ops
 from ._arithmetic import OPERATORS
-from ._tensor import Tensor
+from ._tensor import Tensor, classed
 
 # module -> its functions that are methods of Tensor
 METHODS = {
@@ -44,21 +44,10 @@ Tensor.__hash__ = object.__hash__  # __eq__ compares elements; a tensor is a key
 
 # ---- subclasses ----
 
-def classed(x, cls):
-    """Plain tensors of a result as tensors of a class."""
-    if type(x) is Tensor:
-        return x.as_subclass(cls)
-    if isinstance(x, tuple) and any(type(t) is Tensor for t in x):
-        return tuple.__new__(type(x), (classed(t, cls) for t in x))
-    return x
-
-
 def keep_class(cls):
-    """Gives a subclass of Tensor methods and operators whose results are of that class. Functions such as tt.exp give plain tensors."""
-    for name in dir(Tensor):
-        known = next(vars(c)[name] for c in Tensor.__mro__ if name in vars(c))
-        wanted = name in OPERATORS or name == "__getitem__" or not name.startswith("_") and name != "as_subclass"
-        if wanted and not isinstance(known, (property, bool)) and name not in vars(cls):
+    """Gives a subclass of Tensor operators whose results are of that class, as those of functions and methods are (_convert.keeps)."""
+    for name in (*OPERATORS, "__getitem__", "new_tensor"):
+        if name not in vars(cls):
             setattr(cls, name, keeper(name))
 
 

@@ -22,7 +22,8 @@ FIRST_DIM = SMALL[0]
 
 class Tensor(TensorHandle):
     """An n-dimensional array with gradients. Tensor(2, 3) has these sizes, Tensor(data) the values of data as float32; Tensor(tensor) is an
-    alias, which subclasses use. Methods and operators of a subclass give tensors of it, but of one with plain_results=True, as Parameter."""
+    alias, which subclasses use. Functions, methods and operators on a subclass give tensors of it, but of one with plain_results=True, as Parameter."""
+    _keeps_class = False
     __array_priority__ = 1000  # NumPy leaves mixed operations to __radd__ and the like
 
     def __new__(cls, *data):
@@ -41,6 +42,7 @@ class Tensor(TensorHandle):
         if Tensor in cls.__bases__ and not plain_results:
             from ._operators import keep_class
             keep_class(cls)
+            cls._keeps_class = True
 
     def __buffer__(self, flags):
         raise TypeError("a tensor is no buffer: use x.numpy()")
@@ -370,6 +372,15 @@ def wrap(address):
 def listed(name, *args):
     """The tensors of a C function that gives a list."""
     return tuple(map(wrap, filled(c_void_p, name, *args)))
+
+
+def classed(x, cls):
+    """Plain tensors of a result as tensors of a class."""
+    if type(x) is Tensor:
+        return x.as_subclass(cls)
+    if isinstance(x, tuple) and any(type(t) is Tensor for t in x):
+        return tuple.__new__(type(x), (classed(t, cls) for t in x))
+    return x
 
 
 def borrow(address):

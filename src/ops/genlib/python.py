@@ -32,7 +32,7 @@ from .schema import ENUMS, DeclError
 
 # what the functions take from _convert.py
 CONVERT = (
-    "boolean", "device_field", "dtype_code", "gathered", "generator_handle", "given", "int_list", "list_field", "integer", "is_int",
+    "boolean", "device_field", "dtype_code", "gathered", "generator_handle", "given", "int_list", "list_field", "integer", "is_int", "keeps",
     "is_number", "left_out", "length", "memory_format_code", "no_overload", "number_form",
     "number_beside", "number_operand", "one_of", "optional_tensor", "out_tensor", "out_tensors",
     "pointers", "real", "reserved", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
@@ -279,13 +279,14 @@ class Function:
         checked = set()
         for p in self.positional:
             if p.required(self.forms) and all(s.arg.type in ("Tensor", "Tensor!") for s in p.slots.values()):
-                lines.append(f"if not isinstance({p.name}, Tensor):")
+                keeps = not (checked or self.variant or all(f.op.void for f in self.forms))
+                lines += self.keep_class(p.name) if keeps else [f"if not isinstance({p.name}, Tensor):"]
                 if any(s.number for s in p.slots.values()) and not self.variant:
                     beside = [q.name for q in self.positional if q is not p and any(promotes(f.op, s.arg) for f, s in q.slots.items())]
                     taken = "number_beside" if any(s.beside for s in p.slots.values()) else "number_operand"
-                    lines.append(f'    {p.name} = {taken}({", ".join([quoted(self.name), quoted(p.name), p.name] + beside)})')
+                    lines.append(f'{"    " * (1 + keeps)}{p.name} = {taken}({", ".join([quoted(self.name), quoted(p.name), p.name] + beside)})')
                 else:
-                    lines.append(f'    raise wrong_kind("{self.name}", "{p.name}", "Tensor", {p.name})')
+                    lines.append(f'{"    " * (1 + keeps)}raise wrong_kind("{self.name}", "{p.name}", "Tensor", {p.name})')
                 checked.add(p.name)
         if len(self.forms) == 1:
             return lines + self.form_body(self.forms[0], checked)
@@ -294,6 +295,13 @@ class Function:
             typed = checked | {s.var for s in form.slots if s.arg.type in ("Tensor", "Tensor!")}
             lines += ["    " + line for line in self.form_body(form, typed)]
         return lines + [f'raise no_overload("{self.name}", {", ".join(p.name for p in self.positional)})']
+
+    def keep_class(self, first):
+        """The result of a call on a subclass of Tensor as that class."""
+        given = [f"{p.name}.as_subclass(Tensor)" if p.name == first else p.name for p in self.positional]
+        given += [f"{p.name}={p.name}" for p in self.keywords] + ["requires_grad=requires_grad"] * self.leaf
+        return [f"if type({first}) is not Tensor:", f"    if keeps({first}){' and out is None' * self.takes_out}:",
+                f"        return classed({self.name}({', '.join(given)}), type({first}))", f"    if not isinstance({first}, Tensor):"]
 
     def condition(self, form, checked):
         tests = []

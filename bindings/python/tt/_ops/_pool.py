@@ -2,9 +2,9 @@
 from collections import namedtuple
 from ctypes import byref
 from struct import Struct
-from .._convert import boolean, int_list, list_field, integer, store, wrong_kind
+from .._convert import boolean, int_list, list_field, integer, keeps, store, wrong_kind
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new
+from .._tensor import Tensor, new, classed
 
 tt_adaptive_avg_pool1d = lib.tt_adaptive_avg_pool1d
 tt_adaptive_avg_pool2d = lib.tt_adaptive_avg_pool2d
@@ -39,8 +39,11 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
       dilation: step between the elements of a window
       ceil_mode: round the number of windows up
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("max_pool1d", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(max_pool1d(input.as_subclass(Tensor), kernel_size, stride, padding, dilation, ceil_mode), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("max_pool1d", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool1d", "kernel_size")
     opts = None
     if stride is not None or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or ceil_mode is not False:
@@ -58,8 +61,11 @@ def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     max_pool1d and the positions of the elements that it takes.
       input: (C, L) or (N, C, L)
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("max_pool1d_with_indices", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(max_pool1d_with_indices(input.as_subclass(Tensor), kernel_size, stride, padding, dilation, ceil_mode), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("max_pool1d_with_indices", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool1d_with_indices", "kernel_size")
     opts = None
     if stride is not None or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or ceil_mode is not False:
@@ -82,8 +88,11 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
       dilation: step between the elements of a window
       ceil_mode: round the number of windows up
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("max_pool2d", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(max_pool2d(input.as_subclass(Tensor), kernel_size, stride, padding, dilation, ceil_mode), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("max_pool2d", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool2d", "kernel_size")
     opts = None
     if stride is not None or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or ceil_mode is not False:
@@ -101,8 +110,11 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     max_pool2d and the positions of the elements that it takes, counted over the last two dimensions.
       input: (C, H, W) or (N, C, H, W)
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("max_pool2d_with_indices", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(max_pool2d_with_indices(input.as_subclass(Tensor), kernel_size, stride, padding, dilation, ceil_mode), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("max_pool2d_with_indices", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool2d_with_indices", "kernel_size")
     opts = None
     if stride is not None or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or ceil_mode is not False:
@@ -121,8 +133,11 @@ def adaptive_max_pool1d(input, output_size):
       input: (C, L) or (N, C, L)
       output_size: number of windows
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("adaptive_max_pool1d", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(adaptive_max_pool1d(input.as_subclass(Tensor), output_size), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("adaptive_max_pool1d", "input", "Tensor", input)
     output_size_c, output_size_n = int_list(output_size, "adaptive_max_pool1d", "output_size")
     t0, t1 = new(Tensor), new(Tensor)
     if tt_adaptive_max_pool1d(local.ctx, input, output_size_c, output_size_n, byref(t0), byref(t1)):
@@ -138,8 +153,11 @@ def adaptive_max_pool2d(input, output_size):
       input: (C, H, W) or (N, C, H, W)
       output_size: windows along both dimensions, or one number for both
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("adaptive_max_pool2d", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(adaptive_max_pool2d(input.as_subclass(Tensor), output_size), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("adaptive_max_pool2d", "input", "Tensor", input)
     output_size_c, output_size_n = int_list(output_size, "adaptive_max_pool2d", "output_size")
     t0, t1 = new(Tensor), new(Tensor)
     if tt_adaptive_max_pool2d(local.ctx, input, output_size_c, output_size_n, byref(t0), byref(t1)):
@@ -158,8 +176,11 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
       ceil_mode: round the number of windows up
       count_include_pad: the divisor counts the padding
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("avg_pool1d", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(avg_pool1d(input.as_subclass(Tensor), kernel_size, stride, padding, ceil_mode, count_include_pad), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("avg_pool1d", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool1d", "kernel_size")
     opts = None
     if stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False or count_include_pad is not True:
@@ -183,8 +204,11 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
       count_include_pad: the divisor counts the padding
       divisor_override: divides the sums instead; not 0
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("avg_pool2d", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(avg_pool2d(input.as_subclass(Tensor), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("avg_pool2d", "input", "Tensor", input)
     if out is not None:
         return store(out, avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), "avg_pool2d")
     kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool2d", "kernel_size")
@@ -205,8 +229,11 @@ def adaptive_avg_pool1d(input, output_size):
       input: (C, L) or (N, C, L)
       output_size: number of windows
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("adaptive_avg_pool1d", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(adaptive_avg_pool1d(input.as_subclass(Tensor), output_size), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("adaptive_avg_pool1d", "input", "Tensor", input)
     output_size_c, output_size_n = int_list(output_size, "adaptive_avg_pool1d", "output_size")
     t = new(Tensor)
     if tt_adaptive_avg_pool1d(local.ctx, input, output_size_c, output_size_n, byref(t)):
@@ -221,8 +248,11 @@ def adaptive_avg_pool2d(input, output_size):
       input: (C, H, W) or (N, C, H, W)
       output_size: windows along both dimensions, or one number for both
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("adaptive_avg_pool2d", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(adaptive_avg_pool2d(input.as_subclass(Tensor), output_size), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("adaptive_avg_pool2d", "input", "Tensor", input)
     output_size_c, output_size_n = int_list(output_size, "adaptive_avg_pool2d", "output_size")
     t = new(Tensor)
     if tt_adaptive_avg_pool2d(local.ctx, input, output_size_c, output_size_n, byref(t)):

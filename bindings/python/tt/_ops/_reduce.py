@@ -2,10 +2,10 @@
 from collections import namedtuple
 from ctypes import byref, c_double, c_int64
 from struct import Struct
-from .._convert import (boolean, dtype_code, int_list, integer, is_int, no_overload, out_tensor, out_tensors, real, store,
+from .._convert import (boolean, dtype_code, int_list, integer, is_int, keeps, no_overload, out_tensor, out_tensors, real, store,
     wrong_kind)
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new
+from .._tensor import Tensor, new, classed
 
 tt_all = lib.tt_all
 tt_all_dim = lib.tt_all_dim
@@ -92,8 +92,11 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     """
     if other is not None:
         dim = other
-    if not isinstance(input, Tensor):
-        raise wrong_kind("max", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(max(input.as_subclass(Tensor), dim, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("max", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
             return store(out, max(input, dim, keepdim), "max")
@@ -138,8 +141,11 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     """
     if other is not None:
         dim = other
-    if not isinstance(input, Tensor):
-        raise wrong_kind("min", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(min(input.as_subclass(Tensor), dim, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("min", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
             return store(out, min(input, dim, keepdim), "min")
@@ -181,8 +187,11 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
       dtype: dtype of the result and the sum
       keepdim: keep the reduced dimensions with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("sum", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(sum(input.as_subclass(Tensor), dim, keepdim, dtype=dtype), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("sum", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
             return store(out, sum(input, dim, keepdim, dtype=dtype), "sum")
@@ -218,8 +227,11 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
       dtype: dtype of the result and the sum
       keepdim: keep the reduced dimensions with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("mean", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(mean(input.as_subclass(Tensor), dim, keepdim, dtype=dtype), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("mean", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
             return store(out, mean(input, dim, keepdim, dtype=dtype), "mean")
@@ -254,8 +266,11 @@ def argmax(input, dim=None, keepdim=False, *, out=None):
       dim: dimension to reduce; none: all
       keepdim: keep the reduced dimension with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("argmax", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(argmax(input.as_subclass(Tensor), dim, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("argmax", "input", "Tensor", input)
     opts = None
     if dim is not None or keepdim is not False:
         opts = _o_argmax(2 | (dim is not None), 0 if dim is None else integer(dim, "argmax", "dim"), boolean(keepdim, "argmax", "keepdim"))
@@ -277,8 +292,11 @@ def any(input, dim=None, keepdim=False, *, out=None):
     Over the listed dimensions (an empty list: all): true if an element is not 0 (uint8 stays uint8).
       keepdim: keep the reduced dimensions with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("any", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(any(input.as_subclass(Tensor), dim, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("any", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
             return store(out, any(input, dim, keepdim), "any")
@@ -310,8 +328,11 @@ def all(input, dim=None, keepdim=False, *, out=None):
     Over the listed dimensions (an empty list: all): true if no element is 0 (uint8 stays uint8).
       keepdim: keep the reduced dimensions with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("all", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(all(input.as_subclass(Tensor), dim, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("all", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
             return store(out, all(input, dim, keepdim), "all")
@@ -343,8 +364,11 @@ def amax(input, dim=None, keepdim=False, *, out=None):
     the gradient.
       keepdim: keep the reduced dimensions with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("amax", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(amax(input.as_subclass(Tensor), dim, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("amax", "input", "Tensor", input)
     dim_c, dim_n = int_list(dim, "amax", "dim")
     opts = None
     if keepdim is not False:
@@ -367,8 +391,11 @@ def amin(input, dim=None, keepdim=False, *, out=None):
     the gradient.
       keepdim: keep the reduced dimensions with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("amin", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(amin(input.as_subclass(Tensor), dim, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("amin", "input", "Tensor", input)
     dim_c, dim_n = int_list(dim, "amin", "dim")
     opts = None
     if keepdim is not False:
@@ -391,8 +418,11 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
     float32.
       keepdim: keep the reduced dimensions with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("logsumexp", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(logsumexp(input.as_subclass(Tensor), dim, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("logsumexp", "input", "Tensor", input)
     dim_c, dim_n = int_list(dim, "logsumexp", "dim")
     opts = None
     if keepdim is not False:
@@ -416,8 +446,11 @@ def var(input, dim=None, correction=1.0, keepdim=False, *, out=None):
       correction: 0: of the whole population; 1: estimated from a sample
       keepdim: keep the reduced dimensions with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("var", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(var(input.as_subclass(Tensor), dim, correction, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("var", "input", "Tensor", input)
     dim_c, dim_n = int_list(dim, "var", "dim")
     opts = None
     if correction != 1.0 or type(correction) is not float or keepdim is not False:
@@ -440,8 +473,11 @@ def std(input, dim=None, correction=1.0, keepdim=False, *, out=None):
       correction: 0: of the whole population; 1: estimated from a sample
       keepdim: keep the reduced dimensions with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("std", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(std(input.as_subclass(Tensor), dim, correction, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("std", "input", "Tensor", input)
     dim_c, dim_n = int_list(dim, "std", "dim")
     opts = None
     if correction != 1.0 or type(correction) is not float or keepdim is not False:
@@ -464,8 +500,11 @@ def var_mean(input, dim=None, correction=1.0, keepdim=False):
       correction: 0: of the whole population; 1: estimated from a sample
       keepdim: keep the reduced dimensions with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("var_mean", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(var_mean(input.as_subclass(Tensor), dim, correction, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("var_mean", "input", "Tensor", input)
     dim_c, dim_n = int_list(dim, "var_mean", "dim")
     opts = None
     if correction != 1.0 or type(correction) is not float or keepdim is not False:
@@ -484,8 +523,11 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
       dtype: dtype of the result and the product
       keepdim: keep the reduced dimension with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("prod", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(prod(input.as_subclass(Tensor), dim, keepdim, dtype=dtype), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("prod", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
             return store(out, prod(input, dim, keepdim, dtype=dtype), "prod")
@@ -518,8 +560,11 @@ def cumsum(input, dim, *, dtype=None, out=None):
     Sums of all elements up to each along `dim`; integers and bools add up as int64.
       dtype: dtype of the result and the sums
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("cumsum", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(cumsum(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("cumsum", "input", "Tensor", input)
     opts = None
     if dtype is not None:
         opts = _o_cumsum((dtype is not None), dtype_code(dtype, "cumsum", "dtype"))
@@ -557,8 +602,11 @@ def cumprod(input, dim, *, dtype=None, out=None):
     Products of all elements up to each along `dim`; integers and bools are multiplied as int64.
       dtype: dtype of the result and the products
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("cumprod", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(cumprod(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("cumprod", "input", "Tensor", input)
     opts = None
     if dtype is not None:
         opts = _o_cumprod((dtype is not None), dtype_code(dtype, "cumprod", "dtype"))
@@ -597,8 +645,11 @@ def argmin(input, dim=None, keepdim=False, *, out=None):
       dim: dimension to reduce; none: all
       keepdim: keep the reduced dimension with size 1
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("argmin", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(argmin(input.as_subclass(Tensor), dim, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("argmin", "input", "Tensor", input)
     opts = None
     if dim is not None or keepdim is not False:
         opts = _o_argmin(2 | (dim is not None), 0 if dim is None else integer(dim, "argmin", "dim"), boolean(keepdim, "argmin", "keepdim"))
@@ -622,8 +673,11 @@ def norm(input, p=2.0, dim=None, keepdim=False, *, dtype=None, out=None):
       keepdim: keep the reduced dimensions with size 1
       dtype: dtype that self is converted to first
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("norm", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(norm(input.as_subclass(Tensor), p, dim, keepdim, dtype=dtype), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("norm", "input", "Tensor", input)
     dim_c, dim_n = int_list(dim, "norm", "dim")
     opts = None
     if keepdim is not False or dtype is not None:

@@ -2,10 +2,10 @@
 from collections import namedtuple
 from ctypes import byref, c_int64
 from struct import Struct
-from .._convert import (boolean, device_field, dtype_code, generator_handle, given, integer, number_operand, one_of, out_tensor,
-    out_tensors, store, tensor_address, wrong_kind)
+from .._convert import (boolean, device_field, dtype_code, generator_handle, given, integer, keeps, number_operand, one_of,
+    out_tensor, out_tensors, store, tensor_address, wrong_kind)
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new
+from .._tensor import Tensor, new, classed
 
 SIDE = {'none': 0, 'left': 1, 'right': 2}
 tt_argsort = lib.tt_argsort
@@ -41,8 +41,11 @@ def sort(input, dim=-1, descending=False, *, stable=False, out=None):
       descending: the largest first
       stable: equal elements keep their order, as they do anyway
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("sort", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(sort(input.as_subclass(Tensor), dim, descending, stable=stable), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("sort", "input", "Tensor", input)
     opts = None
     if dim != -1 or type(dim) is not int or descending is not False or stable is not False:
         opts = _o_sort(7, integer(dim, "sort", "dim"), boolean(descending, "sort", "descending"), boolean(stable, "sort", "stable"))
@@ -65,8 +68,11 @@ def argsort(input, dim=-1, descending=False, *, stable=False):
       descending: the largest first
       stable: equal elements keep their order, as they do anyway
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("argsort", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(argsort(input.as_subclass(Tensor), dim, descending, stable=stable), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("argsort", "input", "Tensor", input)
     opts = None
     if dim != -1 or type(dim) is not int or descending is not False or stable is not False:
         opts = _o_argsort(7, integer(dim, "argsort", "dim"), boolean(descending, "argsort", "descending"), boolean(stable, "argsort", "stable"))
@@ -85,8 +91,11 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
       largest: false: the smallest
       sorted: in order, as they are anyway
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("topk", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(topk(input.as_subclass(Tensor), k, dim, largest, sorted), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("topk", "input", "Tensor", input)
     opts = None
     if dim != -1 or type(dim) is not int or largest is not True or sorted is not True:
         opts = _o_topk(7, integer(dim, "topk", "dim"), boolean(largest, "topk", "largest"), boolean(sorted, "topk", "sorted"))
@@ -111,8 +120,11 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
       side: left or right: another way to say right
       sorter: the positions that sort the rows, if they are not in order
     """
-    if not isinstance(sorted_sequence, Tensor):
-        raise wrong_kind("searchsorted", "sorted_sequence", "Tensor", sorted_sequence)
+    if type(sorted_sequence) is not Tensor:
+        if keeps(sorted_sequence) and out is None:
+            return classed(searchsorted(sorted_sequence.as_subclass(Tensor), input, out_int32=out_int32, right=right, side=side, sorter=sorter), type(sorted_sequence))
+        if not isinstance(sorted_sequence, Tensor):
+            raise wrong_kind("searchsorted", "sorted_sequence", "Tensor", sorted_sequence)
     if not isinstance(input, Tensor):
         input = number_operand("searchsorted", "input", input, sorted_sequence)
     opts = None
@@ -137,8 +149,11 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
       out_int32: the result is int32 instead of int64
       right: an element equal to a boundary lies behind it
     """
-    if not isinstance(input, Tensor):
-        input = number_operand("bucketize", "input", input, boundaries)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(bucketize(input.as_subclass(Tensor), boundaries, out_int32=out_int32, right=right), type(input))
+        if not isinstance(input, Tensor):
+            input = number_operand("bucketize", "input", input, boundaries)
     if not isinstance(boundaries, Tensor):
         raise wrong_kind("bucketize", "boundaries", "Tensor", boundaries)
     opts = None
@@ -164,8 +179,11 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
       return_counts: how often each value occurs
       dim: compare the slices of this dimension; none: elements
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("unique", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(unique(input.as_subclass(Tensor), sorted, return_inverse, return_counts, dim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("unique", "input", "Tensor", input)
     opts = None
     if sorted is not True or return_inverse is not False or return_counts is not False or dim is not None:
         opts = _o_unique(7 | (dim is not None) << 3, boolean(sorted, "unique", "sorted"), boolean(return_inverse, "unique", "return_inverse"), boolean(return_counts, "unique", "return_counts"), 0 if dim is None else integer(dim, "unique", "dim"))
@@ -204,8 +222,11 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
       replacement: a position can be drawn again
       generator: the ctx's own by default
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("multinomial", "input", "Tensor", input)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(multinomial(input.as_subclass(Tensor), num_samples, replacement, generator=generator), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("multinomial", "input", "Tensor", input)
     opts = None
     if generator is not None:
         opts = _o_multinomial((generator is not None), 0 if generator is None else generator_handle(generator, "multinomial", "generator")._address)
