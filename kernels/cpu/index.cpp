@@ -86,10 +86,11 @@ template <class E> struct Accumulate {
   }
 };
 
-// The nest with dimension p.split cut to its pieces [begin, end).
+// The nest with dimension p.split cut to its pieces [begin, end), or with the rows whose i is in these ranges.
 TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin, int64_t end) {
-  const int64_t from = begin * p.piece, all = p.size[p.split];
-  const int64_t extent = (end * p.piece < all ? end * p.piece : all) - from;
+  const int64_t low = begin * p.range, n_served = p.range ? (end - begin) * p.range : INT64_MAX;
+  const int64_t from = p.range ? 0 : begin * p.piece, all = p.size[p.split];
+  const int64_t extent = p.range || end * p.piece > all ? all - from : (end - begin) * p.piece;
   if (extent <= 0) return TT_OK;
   int64_t size[kMaxPlanDims], at[kMaxPlanDims], rows = 1;
   for (int32_t d = 0; d < p.ndim; d++) {
@@ -104,7 +105,8 @@ TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin
     if (si == 0) {
       const int64_t i =
           p.index_dtype == TT_I64 ? *reinterpret_cast<const int64_t*>(index) : *reinterpret_cast<const int32_t*>(index);
-      if (i != p.skip) move.run(a + place(i, 0), p.a_stride[0], b, sb, size[0]);
+      const bool served = uint64_t(i + (i < 0 ? p.index_size : 0) - low) < uint64_t(n_served);
+      if (served && i != p.skip) move.run(a + place(i, 0), p.a_stride[0], b, sb, size[0]);
     } else if (si == 8 && p.index_dtype == TT_I64) {
       move.each(a, b, reinterpret_cast<const int64_t*>(index), place, sb, size[0], p.skip);
     } else {

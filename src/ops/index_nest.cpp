@@ -72,12 +72,19 @@ void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const 
   check(plan, kernel_index_offsets, index, shape, strides, arg);
 }
 
+// Bytes from the first element to the end of the last one.
+static int64_t span_of(const Tensor& t) {
+  int64_t last = 0;
+  for (int64_t d = 0; d < t.ndim; d++) last += (t.size(d) - 1) * t.stride(d);
+  return (last + 1) * t.item_size();
+}
+
 void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data, const Tensor& b,
                const Tensor& index, const IndexedDim& dim) {
   IndexPlan plan;
   build_index(&plan, {int32_t(nest.size.size()), nest.size.data(), nest.a_stride.data(), nest.b_stride.data(),
                       nest.index_stride.data(), dim.step, dim.size, int32_t(a.dtype), int32_t(index.dtype),
-                      &k != &kernel_index_get});
+                      &k != &kernel_index_get, pool_threads(ctx().rt->pool), dim.size ? dim.size : span_of(a)});
   plan.a = a_data, plan.b = b.data, plan.index = index.data;
   launch_stages(k, a.device, &plan.run);
 }

@@ -15,7 +15,9 @@ struct IndexArgs {
   const int64_t* index_stride;
   int64_t a_step, index_size;
   int32_t dtype, index_dtype;
-  bool put;  // a is written: index_put, index_accumulate
+  bool put;             // a is written: index_put, index_accumulate
+  int32_t threads = 1;  // (put) that may take ranges of i; what is computed does not depend on it
+  int64_t extent = 0;   // (put) i is below
 };
 
 namespace index_detail {
@@ -28,20 +30,24 @@ inline void one_stage(Stages* s, int64_t units, int64_t grain) {
   s->n = 1, s->stage = 0;
 }
 
-// Pieces along the dimension that makes most of them; about 64K positions a task.
-inline void split_index(IndexPlan* p, bool put) {
+// Pieces along the dimension that makes most of them; about 64K positions a task. Rows that have one index are not cut:
+// a row is one run of memory, and each piece would be a pass over all indices.
+inline void split_index(IndexPlan* p, const IndexArgs& g) {
   int64_t n = 1;
   for (int i = 0; i < p->ndim; i++) n *= p->size[i];
-  p->split = -1;
+  p->split = -1, p->range = 0;
   for (int i = p->ndim - 1; i >= 0; i--) {
-    if (put && p->a_stride[i] == 0) continue;
+    if (g.put && (p->a_stride[i] == 0 || (i == 0 && p->index_stride[0] == 0))) continue;
     if (p->split < 0 || p->size[i] > p->size[p->split]) p->split = i;
   }
   if (!n) return one_stage(&p->run, 0, 1);
   if (p->split < 0 || n < 65536) {
+    const bool ranges = p->split < 0 && n >= 65536 && p->index_stride[0] == 0 && g.threads > 1;
     if (p->split < 0) p->split = 0;
     p->piece = p->size[p->split];
-    return one_stage(&p->run, 1, 1);
+    if (!ranges) return one_stage(&p->run, 1, 1);
+    p->range = chunks(g.extent, g.threads);
+    return one_stage(&p->run, chunks(g.extent, p->range), 1);
   }
   int64_t piece = 65536 / (n / p->size[p->split] + 1);
   if (piece < 1) piece = 1;
@@ -74,7 +80,7 @@ inline void build_index(IndexPlan* p, const IndexArgs& g) {
     p->ndim = 1, p->size[0] = 1;
     p->a_stride[0] = p->b_stride[0] = p->index_stride[0] = 0;
   }
-  index_detail::split_index(p, g.put);
+  index_detail::split_index(p, g);
 }
 
 // For indices in [-dim_size, dim_size). Fills all but index and first_bad (and offsets, step, add for index_offsets).

@@ -11,7 +11,9 @@ constexpr int64_t kNoSkip = INT64_MIN;
 // For every position of a nest, with i = the index there (i < 0 stands for i + index_size): the place
 // a + position * a_stride + i * a_step meets the place b + position * b_stride. Getting writes b, putting writes a, in
 // the nest's order, dimension 0 fastest. Units are pieces of `piece` along dimension `split`; putting splits only a
-// dimension of a (a_stride != 0), so that no two units write the same place, and else is one unit.
+// dimension of a (a_stride != 0), so that no two units write the same place, and else is one unit. Putting rows
+// (dimension 0 has one index) may have ranges of i for units: each goes through all positions and writes the rows in
+// its range.
 struct IndexPlan {
   Stages run;
   int32_t dtype;        // of a and b
@@ -19,6 +21,7 @@ struct IndexPlan {
   int32_t ndim;         // >= 1; 0 positions: no units
   int32_t split;
   int64_t piece;
+  int64_t range;  // of i, of a unit (bytes if index_size is 0); 0: units are pieces
   char* a;
   char* b;
   const char* index;
