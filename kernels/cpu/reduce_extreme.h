@@ -84,9 +84,6 @@ template <class T> TT_INLINE T flipped(T x, uint64_t flip) {
   using U = typename BitsOf<int(sizeof(T))>::type;
   return bit_cast<T>(U(bit_cast<U>(x) ^ U(flip)));
 }
-template <class T> constexpr uint64_t kReversed = ~uint64_t(0);
-template <> constexpr uint64_t kReversed<float> = 0x80000000u;
-template <> constexpr uint64_t kReversed<double> = uint64_t(1) << 63;
 
 template <class T> constexpr T kLowest = T(T(1) << (8 * sizeof(T) - 1));
 template <> constexpr float kLowest<float> = -__builtin_inff();

@@ -88,29 +88,16 @@ template <class E> struct Extreme {
   }
 };
 
-template <class T, bool kMin> constexpr const ReduceOps& kExtreme = kParts<Extreme<T>, kMin ? kReversed<T> : 0>;
-
-template <bool kMin> inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
-  switch (p.dtype) {
-    case TT_F16:
-    case TT_BF16:
-    case TT_F32: return run_reduce(kExtreme<float, kMin>, p, begin, end);
-    case TT_F64: return run_reduce(kExtreme<double, kMin>, p, begin, end);
-    case TT_I64: return run_reduce(kExtreme<int64_t, kMin>, p, begin, end);
-    default: return run_reduce(kExtreme<int32_t, kMin>, p, begin, end);
-  }
-}
-
 TT_ISA_END
 
 TT_ENTRY_BEGIN
 
 TT_KERNEL(reduce_max_index)(const void* plan, int64_t begin, int64_t end) noexcept {
-  return run_extreme<false>(*static_cast<const ReducePlan*>(plan), begin, end);
+  return run_extreme<Extreme, false>(*static_cast<const ReducePlan*>(plan), begin, end);
 }
 
 TT_KERNEL(reduce_min_index)(const void* plan, int64_t begin, int64_t end) noexcept {
-  return run_extreme<true>(*static_cast<const ReducePlan*>(plan), begin, end);
+  return run_extreme<Extreme, true>(*static_cast<const ReducePlan*>(plan), begin, end);
 }
 
 TT_ENTRY_END

@@ -119,4 +119,24 @@ template <class R, uint64_t kFlip = 0> constexpr ReduceOps kParts = {Loads<typen
                                                                      Parts<R>::combine,
                                                                      Parts<R>::finish};
 
+// What `flip` reverses the order with.
+template <class T> constexpr uint64_t kReversed = ~uint64_t(0);
+template <> constexpr uint64_t kReversed<float> = 0x80000000u;
+template <> constexpr uint64_t kReversed<double> = uint64_t(1) << 63;
+
+template <class R, bool kMin> constexpr const ReduceOps& kExtreme = kParts<R, kMin ? kReversed<typename R::T> : 0>;
+
+// Largest elements, by R<T>; with kMin the smallest.
+template <template <class> class R, bool kMin>
+inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
+  switch (p.dtype) {
+    case TT_F16:
+    case TT_BF16:
+    case TT_F32: return run_reduce(kExtreme<R<float>, kMin>, p, begin, end);
+    case TT_F64: return run_reduce(kExtreme<R<double>, kMin>, p, begin, end);
+    case TT_I64: return run_reduce(kExtreme<R<int64_t>, kMin>, p, begin, end);
+    default: return run_reduce(kExtreme<R<int32_t>, kMin>, p, begin, end);
+  }
+}
+
 TT_ISA_END

@@ -36,16 +36,15 @@ template <class T> inline int32_t forward(const LayerNormPlan& p, int64_t begin,
     const RowIn<T> x{p.x + (r * p.n + first) * item, p.dtype};
     const RowOut<T> y{p.y + (r * p.n + first) * item, p.dtype};
     const RowParts parts{p.parts, p.rows, p.n_chunks, r};
+    RowSum<T> sum, squares;
     T total = 0;
     if (s.has(0)) {
-      RowSum<T> sum;
       for_blocks(n, [&](int64_t i, int64_t k) { row_add(&sum, x.get(i, k, in), k); });
       total = row_total(sum);
       if (s.last == 0) parts.put(0, c, double(total));
     }
     const T mean = (s.first > 0 ? T(parts.total(0)) : total) / T(p.n);
     if (s.has(1)) {
-      RowSum<T> squares;
       for_blocks(n, [&](int64_t i, int64_t k) { row_add_squares(&squares, x.get(i, k, in), mean, k); });
       total = row_total(squares);
       if (s.last == 1) parts.put(1, c, double(total));
