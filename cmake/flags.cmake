@@ -48,6 +48,13 @@ function(tt_own_code target)
   endif()
 endfunction()
 
+# Sources of tt_objects that no tight loop of a host runs through are compiled for size.
+function(tt_small)
+  if(NOT TT_SANITIZE)
+    set_property(SOURCE ${ARGN} TARGET_DIRECTORY tt_objects APPEND PROPERTY COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-Os>")
+  endif()
+endfunction()
+
 set(tt_isa_flags_baseline)
 set(tt_isa_flags_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
 set(tt_isa_flags_avx512 ${tt_isa_flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)

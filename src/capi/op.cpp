@@ -9,7 +9,21 @@
 
 using namespace TT_NS;
 
-const char* tt_manifest(void) { return manifest_text; }
+static constinit Mutex manifest_lock;
+
+const char* tt_manifest(void) {
+  Lock lock(manifest_lock);
+  if (manifest_text[0]) return manifest_text;
+  char* out = manifest_text;
+  for (const char* p = manifest_packed; *p; p++) {
+    if (uint8_t(*p) < 0x80) {
+      *out++ = *p;
+    } else {
+      for (const char* q = manifest_phrases[uint8_t(*p) - 0x80]; *q; q++) *out++ = *q;
+    }
+  }
+  return manifest_text;
+}
 
 // ---- finding ----
 

@@ -7,6 +7,10 @@ namespace TT_NS {
 
 extern OpInfo* const all_ops[];  // sorted by name
 extern const int64_t num_all_ops;
-extern const char manifest_text[];
+// The manifest: bytes above 0x7f stand for phrases; unpacked into manifest_text, which has room for it, when first
+// asked for.
+extern const char manifest_packed[];
+extern const char* const manifest_phrases[];
+extern char manifest_text[];
 
 }  // namespace TT_NS

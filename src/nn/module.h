@@ -57,7 +57,7 @@ template <class A> struct ModuleOf : Module {
 };
 template <class A> const A& args_of(const Module& m) { return static_cast<const ModuleOf<A>&>(m).args; }
 
-template <class A> ModuleRef new_module(const ModuleType* type, const A& args) {
+template <class A> TT_COLD ModuleRef new_module(const ModuleType* type, const A& args) {
   using M = ModuleOf<A>;
   void* block = mem_alloc(sizeof(M));
   try {
@@ -67,8 +67,8 @@ template <class A> ModuleRef new_module(const ModuleType* type, const A& args) {
     throw;
   }
 }
-template <class A> Module* copy_module(const Module& m) { return new_module(m.type, args_of<A>(m)).leak(); }
-template <class A> void destroy_module(Module* m) noexcept {
+template <class A> TT_COLD Module* copy_module(const Module& m) { return new_module(m.type, args_of<A>(m)).leak(); }
+template <class A> TT_COLD void destroy_module(Module* m) noexcept {
   auto* self = static_cast<ModuleOf<A>*>(m);
   self->~ModuleOf<A>();
   mem_free(self, sizeof *self);

@@ -67,10 +67,10 @@ class Layer:
     def describe(self):
         items = self.cls.get("describe")
         if items == "cpp":
-            return [f"static void {self.name}_describe(const Module& m, Text& t) {{ describe_of(m, args_of<{self.args_struct}>(m), t); }}"]
+            return [f"TT_COLD static void {self.name}_describe(const Module& m, Text& t) {{ describe_of(m, args_of<{self.args_struct}>(m), t); }}"]
         if not items:
             return []
-        lines = [f"static void {self.name}_describe(const Module& m, Text& t) {{", f"  const auto& a = args_of<{self.args_struct}>(m);"]
+        lines = [f"TT_COLD static void {self.name}_describe(const Module& m, Text& t) {{", f"  const auto& a = args_of<{self.args_struct}>(m);"]
         for item in items:
             n = item.rstrip("=?")
             a = self.cls.arg(n)
@@ -97,7 +97,7 @@ class Layer:
                 f'{len(self.inputs)}, {fn}, {describe}, copy_module<{a}>, destroy_module<{a}>, {str(bool(self.cls.get("sequential"))).lower()}}};')
 
     def construct(self):
-        lines = [f"Ref<{what(self.cls)}> construct(const {self.args_struct}& a) {{"]
+        lines = [f"TT_COLD Ref<{what(self.cls)}> construct(const {self.args_struct}& a) {{"]
         followers = [a.name for a in self.cls.args if a.type == "Int[]" and a.default == "None"]  # not given: as kernel_size
         fixed = self.cls.get("expand")
         lists = [a for a in self.cls.args if a.type == "Int[]" and a.default not in (None, "None")]
