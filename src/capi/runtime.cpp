@@ -244,7 +244,7 @@ tt_status tt_ctx_set_cancel(tt_ctx* h, tt_cancel* k) {
     if (k && !token_of(k)) fail_handle(k, "k", 1, "cancel");
     tt_cancel_retain(k);
     tt_cancel_release(c.cancel);
-    c.cancel = k, c.until_poll = 0;
+    c.cancel = k, c.watched = k || c.poll, c.until_poll = 0;
   });
 }
 tt_status tt_ctx_set_poll(tt_ctx* h, tt_poll_fn fn, void* user, void (*drop)(void*)) {
@@ -253,7 +253,7 @@ tt_status tt_ctx_set_poll(tt_ctx* h, tt_poll_fn fn, void* user, void (*drop)(voi
     HostPoll* made = fn ? new (mem_alloc(sizeof(HostPoll))) HostPoll{kTagPoll, 1, fn, user, drop, 0} : nullptr;
     passed_on = made != nullptr;
     Ref<HostPoll> before = Ref<HostPoll>::adopt(c.poll);
-    c.poll = made, c.until_poll = 0;
+    c.poll = made, c.watched = made || c.cancel, c.until_poll = 0;
   });
   if (!passed_on && drop) drop(user);
   return status;

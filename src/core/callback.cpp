@@ -28,11 +28,17 @@ void fail_callback(const char* what, tt_status status) {
   fail_again();
 }
 
-void ask_host(bool now) {
+void ask_in_passing(bool large) {
   constexpr int32_t kSmallKernels = 64;
+  Ctx& c = ctx();
+  if (!c.cancel && !large && --c.until_poll > 0) return;
+  c.until_poll = kSmallKernels;
+  ask_host();
+}
+
+void ask_host(bool now) {
   constexpr int64_t kPollNs = 50'000'000;
   Ctx& c = ctx();
-  c.until_poll = c.cancel ? 0 : c.poll ? kSmallKernels : INT32_MAX;
   auto* token = reinterpret_cast<CancelToken*>(c.cancel);
   if (token && __atomic_load_n(&token->cancelled, __ATOMIC_RELAXED)) fail(TT_CANCELLED, "cancelled by the host");
   if (!c.poll) return;

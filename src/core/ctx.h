@@ -78,7 +78,8 @@ struct Ctx {
   ScopeStack scopes;
   tt_cancel* cancel;   // polled between kernels; may be NULL
   HostPoll* poll;      // the same
-  int32_t until_poll;  // small kernels until somebody looks at them
+  int32_t until_poll;  // small kernels until the clock is read
+  bool watched;        // there is a cancel token or a poll
   CtxPart* profiler;   // modes/profiler.h
   CtxPart* trace;      // modes/trace.h
   int32_t depth;       // nested calls
@@ -101,8 +102,9 @@ void ctx_rebind(Ctx*);  // after a move to another thread: picks that thread's h
 // Asks the cancel token and, if it is time (or `now`), the host; fails with CANCELLED or CALLBACK.
 void ask_host(bool now = false);
 // Between kernels. The clock is read before large ones, and before one in some of the small ones.
+void ask_in_passing(bool large);
 inline void poll_host(bool large) {
-  if (TT_UNLIKELY(--ctx().until_poll < 0 || large)) ask_host();
+  if (TT_UNLIKELY(ctx().watched)) ask_in_passing(large);
 }
 
 // Keys in `include` that only watch (dispatch/key.h: Trace, Profile): callbacks of the host keep them.
