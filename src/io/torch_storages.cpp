@@ -45,8 +45,8 @@ void TorchStorages::check_view(int64_t at, const Tensor& flat, int64_t offset, I
     fits = sizes[d] >= 0 && strides[d] >= 0;
     empty |= sizes[d] == 0;
   }
-  for (int64_t d = 0; fits && !empty && d < sizes.n; d++)
-    fits = !__builtin_mul_overflow(numel, sizes[d], &numel) && numel <= (int64_t(1) << 58);
+  for (int64_t d = 0; fits && d < sizes.n; d++)  // as checked_numel wants it, of tensors without elements too
+    fits = !__builtin_mul_overflow(numel, sizes[d] ? sizes[d] : 1, &numel) && numel <= (int64_t(1) << 58);
   if (!fits) archive_.bad(at, "a tensor's sizes, strides or offset are not what they may be");
   for (int64_t d = 0; fits && !empty && d < sizes.n; d++)
     fits = !__builtin_mul_overflow(sizes[d] - 1, strides[d], &step) && !__builtin_add_overflow(reach, step, &reach);

@@ -90,6 +90,7 @@ static const struct {
     {B(TENSOR "K\0(K\1t(J\xff\xff\xff\xfft\x89NtR"), "sizes, strides or offset"},
     {B(TENSOR "K\0(K\2K\2t(K\1t\x89NtR"), "sizes, strides or offset"},
     {B(TENSOR "K\0(J\xff\xff\xff\x7fJ\xff\xff\xff\x7ft(K\0K\0t\x89NtR"), "sizes, strides or offset"},
+    {B(TENSOR "K\0(J\xff\xff\xff\x7fJ\xff\xff\xff\x7fK\0t(K\0K\0K\0t\x89NtR"), "sizes, strides or offset"},
     {B(TENSOR "K\0(\x88t(K\1t\x89NtR"), "an int must"},
     {B(TENSOR "K\0(K\1t(K\1t\x89N}K\1K\1stR"), "sizes, strides or offset"},
     {B(TENSOR "K\0(\x8a\x09\0\0\0\0\0\0\0\0\1t(K\1t\x89NtR"), "an int must"},
