@@ -356,6 +356,22 @@ def test_forms_of_one_name():
     assert values.tolist() == [5, 4]
 
 
+def test_unbiased_and_correction():
+    x = tt.tensor([[1.0, 2.0, 4.0], [0.0, 3.0, 9.0]])
+    for f in (tt.var, tt.std, lambda *a, **k: tt.var_mean(*a, **k).var):
+        assert f(x, False).item() == f(x, unbiased=False).item() == f(x, correction=0).item() != f(x).item() == f(x, True).item()
+        assert f(x, 1, False).tolist() == f(x, 1, correction=0).tolist() and f(x, (0, 1), True, True).shape == (1, 1)
+    assert tt.std(x, 1, correction=None).tolist() == x.std(1, True).tolist()
+    with pytest.raises(TypeError):
+        tt.var(x, 1, "no")
+
+
+def test_numbers_as_tensors():
+    assert tt.linspace(tt.tensor(0), tt.tensor(1.0), 3).tolist() == [0, 0.5, 1] == tt.zeros(3).add(tt.tensor([0.0, 1.0, 2.0]), alpha=tt.tensor(0.5)).tolist()
+    with pytest.raises(tt.errors.ShapeError, match="0-dim"):
+        tt.linspace(tt.zeros(1), 1, 3)
+
+
 def test_out():
     x, out = tt.ones(3), tt.zeros(3)
     assert tt.add(x, x, out=out) is out and out.tolist() == [2, 2, 2]

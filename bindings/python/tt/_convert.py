@@ -115,7 +115,7 @@ def uint64(x, op, arg):
 
 def real(x, op, arg):
     """A float."""
-    if isinstance(x, (int, float, numbers.Real)) or (isinstance(x, Tensor) and x.numel() == 1):
+    if isinstance(x, (int, float, numbers.Real)) or (isinstance(x, Tensor) and not x.ndim):
         return float(x)
     raise wrong_kind(op, arg, "float", x)
 
@@ -135,7 +135,9 @@ def scalar(x, op, arg):
         return SCALAR.pack(3, 0, 0, x, 0.0)
     if kind is int:
         return SCALAR.pack(2, 0, integer(x, op, arg), 0.0, 0.0)
-    if isinstance(x, Tensor) and x.numel() == 1 or kind.__module__ == "numpy" and hasattr(x, "item") and getattr(x, "ndim", 1) == 0:
+    if isinstance(x, Tensor) and x.ndim:
+        raise errors.ShapeError(f"{op}: {arg} is {list(x.shape)}: must be a number or 0-dim")
+    if isinstance(x, Tensor) or kind.__module__ == "numpy" and hasattr(x, "item") and getattr(x, "ndim", 1) == 0:
         return scalar(x.item(), op, arg)
     if isinstance(x, numbers.Integral):
         return SCALAR.pack(1 if kind is bool else 2, 0, integer(int(x), op, arg), 0.0, 0.0)

@@ -1,42 +1,37 @@
 """What numbers of a dtype can be, and what dtypes combine to."""
 from math import e, inf, nan, pi  # noqa: F401  (names of tt)
 
-from . import _ops, _types
+from . import _ops, _tables, _types
 from ._tensor import Tensor
 
 newaxis = None
-# dtype -> bits, digits behind the point in binary, the greatest exponent, decimal digits that it keeps
-FLOATS = {"float16": (16, 10, 15, 3), "bfloat16": (16, 7, 127, 2), "float32": (32, 23, 127, 6), "float64": (64, 52, 1023, 15),
-          "complex64": (32, 23, 127, 6), "complex128": (64, 52, 1023, 15)}
 
 
 class Limits:
+    __slots__ = ("dtype",)
+
+    def __init__(self, type=_types.float32):
+        if type.name not in self._rows:
+            raise TypeError(f"{self.__class__.__name__}() takes no {type}")
+        self.dtype = type.name
+        for name, value in zip(self.__slots__, self._rows[type.name]):
+            setattr(self, name, value)
+
     def __repr__(self):
-        return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n):g}' for n in self.SHOWN)}, dtype={self.dtype})"
+        shown = ", ".join(f"{name}={getattr(self, name):g}" for name in self.__slots__[1:])
+        return f"{type(self).__name__}({shown}, dtype={self.dtype})"
 
 
 class finfo(Limits):
-    """The limits of a floating dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
-    SHOWN = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
-
-    def __init__(self, type=_types.float32):
-        if type.name not in FLOATS:
-            raise TypeError(f"finfo() takes a floating dtype, not {type}: use iinfo")
-        self.bits, digits, top, kept = FLOATS[type.name]
-        self.eps, self.max, self.tiny, self.resolution, self.dtype = 2.0 ** -digits, (2 - 2.0 ** -digits) * 2.0 ** top, 2.0 ** (1 - top), float(f"1e-{kept}"), type.name
-        self.min, self.smallest_normal = -self.max, self.tiny
+    """The limits of a floating dtype."""
+    __slots__ = ("bits", "resolution", "min", "max", "eps", "smallest_normal", "tiny")
+    _rows = _tables.FLOATS
 
 
 class iinfo(Limits):
-    """The limits of an integer dtype: bits, min, max."""
-    SHOWN = ("min", "max")
-
-    def __init__(self, type):
-        if type.kind != "i":
-            raise TypeError(f"iinfo() takes an integer dtype, not {type}: use finfo")
-        self.bits, self.dtype = 8 * type.itemsize, type.name
-        self.max = 2 ** (self.bits - type.is_signed) - 1
-        self.min = -self.max - 1 if type.is_signed else 0
+    """The limits of an integer dtype."""
+    __slots__ = ("bits", "min", "max")
+    _rows = _tables.INTEGERS
 
 
 def is_floating_point(input):

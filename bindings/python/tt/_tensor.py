@@ -10,11 +10,10 @@ from . import errors
 from ._index import INT_MAX, INT_MIN, packed_index
 from ._facts import TensorHandle
 from ._lib import call, fail, filled, lib, local, new, quick, result, without_buffer
-from ._types import BY_NAME, CPU, DTYPES, Size, contiguous_format, device, dtype, preserve_format
+from ._types import BY_NAME, CPU, contiguous_format, device, dtype, preserve_format
 from ._types import float32 as FLOAT32
 
 SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
-tensor_ndim, tensor_shape, tensor_dtype = quick.tt_tensor_ndim, quick.tt_tensor_shape, quick.tt_tensor_dtype
 tensor_select = lib.tt_select
 SMALL = tuple(map(c_int64, range(65)))
 FIRST_DIM = SMALL[0]
@@ -56,10 +55,6 @@ class Tensor(TensorHandle):
 
     # ---- facts ----
 
-    @property
-    def shape(self):
-        return Size(tensor_shape(self)[:tensor_ndim(self)])
-
     def size(self, dim=None):
         shape = self.shape
         if dim is None:
@@ -69,27 +64,10 @@ class Tensor(TensorHandle):
         return shape[dim]
 
     def stride(self, dim=None):
-        strides = quick.tt_tensor_strides(self)[:tensor_ndim(self)]
-        return tuple(strides) if dim is None else strides[dim]
+        return self._strides if dim is None else self._strides[dim]
 
     ndimension, nelement = TensorHandle.dim, TensorHandle.numel
     ndim = property(TensorHandle.dim)
-
-    @property
-    def dtype(self):
-        return DTYPES[tensor_dtype(self)]
-
-    @property
-    def device(self):
-        code = quick.tt_tensor_device_type(self)
-        return CPU if code == 1 else device.of(code, quick.tt_tensor_device_index(self))
-
-    @property
-    def itemsize(self):
-        return self.dtype.itemsize
-
-    def element_size(self):
-        return self.dtype.itemsize
 
     @property
     def nbytes(self):
@@ -104,19 +82,7 @@ class Tensor(TensorHandle):
             return self.ndim == memory_format.ndim and self.permute(0, *range(2, self.ndim), 1).is_contiguous()
         return self._is_contiguous()
 
-    def is_floating_point(self):
-        return self.dtype.is_floating_point
-
-    def is_complex(self):
-        return self.dtype.is_complex
-
-    is_cpu = property(lambda self: self.device.type == "cpu")
-    is_cuda = property(lambda self: self.device.type == "cuda")
-    is_meta = property(lambda self: self.device.type == "meta")
     is_sparse = is_quantized = False
-
-    def is_signed(self):
-        return self.dtype.is_signed
 
     def is_same_size(self, other):
         return self.shape == other.shape
@@ -408,14 +374,3 @@ def to_arguments(args, kwargs):
 
 def to_parts(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=preserve_format):
     return dtype, device, bool(copy), memory_format or preserve_format
-
-
-def conversion(target):
-    def method(self, memory_format=preserve_format):
-        return self.to(target, memory_format=memory_format)
-    method.__doc__ = f"self converted to {target.name}."
-    return method
-
-
-for _dtype in DTYPES[1:]:
-    setattr(Tensor, _dtype.method, conversion(_dtype))

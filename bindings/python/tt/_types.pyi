@@ -30,8 +30,8 @@ class memory_format:
 
 class device:
     type: Any
-    code: Any
     index: Any
+    code: Any
     NAMES: Any
     CODES: Any
     def __init__(self, name: _str, index: Any = None) -> None: ...
@@ -78,6 +78,10 @@ class sort_result(NamedTuple):
 class topk_result(NamedTuple):
     values: Tensor
     indices: Tensor
+
+class var_mean_result(NamedTuple):
+    var: Tensor
+    mean: Tensor
 bool: dtype
 uint8: dtype
 int8: dtype

@@ -12,6 +12,8 @@ declaration may add a table `python` with
     keyword, positional   defaulted arguments given by keyword only, or by position too, against the rule by type
     numbers       Tensor arguments that also take a number
     beside        the same, but only beside a tensor
+    flag          numbers that PyTorch has as a bool too: argument -> the bool's name, by which it goes by position; by its own it is given by
+                  keyword. The bool alone may stand in the place of the argument before: var(x, False)
     varargs       true: its list may be given as several arguments (the rule for a Size that comes first)
     first_optional  the argument that is 0 if it is left out, with those behind it in the places before: arange(end)
     out           true: takes out= although it has no form of its own for it
@@ -36,7 +38,7 @@ CONVERT = (
     "is_number", "left_out", "length", "memory_format_code", "no_overload", "number_form",
     "number_beside", "number_operand", "one_of", "optional_tensor", "out_tensor", "out_tensors",
     "pointers", "real", "reserved", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
-KEYS = {"in", "as", "new", "operator", "operators", "first_optional", "beside", "by", "aliases", "own", "order", "names", "shown", "spelled", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
+KEYS = {"in", "as", "new", "operator", "operators", "first_optional", "beside", "by", "flag", "aliases", "own", "order", "names", "shown", "spelled", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 LIST = "isinstance({0}, (tuple, list))"
@@ -94,6 +96,7 @@ class Slot:
         table = op.get("python", {})
         self.arg, self.name = arg, table.get("names", {}).get(arg.name, "input" if arg.name == "self" else arg.name)
         self.name = spelled.get(arg.name, self.name)
+        self.flag = arg.name if table.get("flag", {}).get(arg.name) == self.name else None  # its name as a number
         if iskeyword(self.name):
             self.name += "_"
         self.var = self.name
@@ -112,15 +115,16 @@ class Form:
     """One operator as an overload of a function."""
 
     def __init__(self, op, spelled=None):
-        """spelled: in the place of the table's."""
+        """spelled: in the place of what the table says for Python alone."""
         self.op = op
         table = op.get("python", {})
         unknown = set(table) - KEYS
         if unknown:
             raise DeclError(f"{op.name}: unknown keys {sorted(unknown)} in python")
+        spelled = {**table.get("spelled", {}), **table.get("flag", {})} if spelled is None else spelled
         order = table.get("order", [])
         args = [op.arg(n) for n in order] + [a for a in op.args if a.name not in order]
-        self.slots = [Slot(op, a, table.get("spelled", {}) if spelled is None else spelled) for a in args]
+        self.slots = [Slot(op, a, spelled) for a in args]
         self.positional = [s for s in self.slots if not s.keyword]
         self.keywords = [s for s in self.slots if s.keyword]
         self.of = {s.arg.name: s for s in self.slots}
@@ -138,8 +142,8 @@ class Parameter:
     def add(self, form, slot):
         self.slots[form] = slot
         slot.var = self.name
-        if slot.name != self.name and slot.name not in self.others:
-            self.others.append(slot.name)
+        others = {slot.name, slot.flag or slot.name} - {self.name, *self.others}
+        self.others += others
 
     def required(self, forms_):
         return not self.moves and len(self.slots) == len(forms_) and all(s.required for s in self.slots.values())
@@ -273,6 +277,9 @@ class Function:
         if self.inplace_flag:
             names = ", ".join(p.name for p in self.positional) + "".join(f", {p.name}={p.name}" for p in self.keywords)
             lines += ["if inplace:", f"    return {self.name}_({names})"]
+        for before, p in zip(self.positional, self.positional[1:]):
+            if any(s.flag for s in p.slots.values()):
+                lines += [f"if isinstance({before.name}, bool):", f"    {before.name}, {p.name} = {before.default()}, {before.name}"]
         for p in self.positional:
             for other in p.others:
                 lines += [f"if {other} is not None:", f"    {p.name} = {other}"]

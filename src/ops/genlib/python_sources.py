@@ -6,8 +6,8 @@ NAMES = {
     "Tensor": "input mask other source tensor total_norm vec",
     "_dtype": "dtype", "_device | _str | None": "device map_location", "_memory_format": "memory_format",
     "Sequence[_int]": "dims shape size", "Generator": "generator", "Module": "module", "Optimizer": "optimizer", "Parameter": "param",
-    "_str": "filename name nonlinearity prefix schema target", "_bool": "is_complex is_floating_point is_signed requires_grad", "_int | Sequence[_int]": "dim", "_int": "count end last_epoch offset start step",
-    "_float": "clip_value cpu_time cpu_time_total fill_value max_norm self_cpu_time_total sparsity val", "Tensor | Sequence[Tensor]": "tensors", "Iterable[Any]": "params",
+    "_str": "filename name nonlinearity prefix schema target", "_bool": "is_complex is_floating_point is_signed requires_grad", "_int | Sequence[_int]": "dim", "_int": "bits count end last_epoch offset start step",
+    "_float": "clip_value cpu_time cpu_time_total eps fill_value max_norm resolution self_cpu_time_total smallest_normal sparsity tiny val", "Tensor | Sequence[Tensor]": "tensors", "Iterable[Any]": "params",
     "Tensor | Iterable[Tensor]": "parameters", "Callable[..., Any]": "closure compute fn hook lr_lambda see", "list[dict[_str, Any]]": "param_groups",
     "Sequence[_int] | _int": "output_size", "dict[_str, Any]": "defaults param_group state_dict", "list[_float]": "base_lrs",
 }
@@ -23,7 +23,7 @@ RETURNS = {
               "vector_norm var xavier_normal_ xavier_uniform_ zeros_ arange randint randint_like einsum norm get_buffer upsample_bilinear upsample_nearest",
     "tuple[Tensor, Tensor]": "var_mean", "Tensor | None": "grad", "tuple[Tensor | None, ...]": "autograd.grad saved_tensors",
     "Tensor | tuple[Tensor, ...]": "nonzero", "Any": "__array__ __dlpack__ Tensor.as_subclass item numpy tolist unique __getattr__ untyped_storage",
-    "_dtype": "dtype get_default_dtype to_complex", "_device": "device Tensor.device", "Size": "shape __add__ __radd__ __mul__ __rmul__", "tuple[_int, _int]": "__dlpack_device__",
+    "_dtype": "dtype get_default_dtype to_complex", "_device": "device TensorHandle.device", "Size": "shape __add__ __radd__ __mul__ __rmul__", "tuple[_int, _int]": "__dlpack_device__",
     "Self": "__enter__ __new__ Module.bfloat16 Module.cpu Module.cuda Module.double Module.eval Module.float Module.half Module.to Module.to_empty Module.type",
     "HookHandle": "register_hook "
     "register_post_accumulate_grad_hook register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook",
@@ -138,8 +138,10 @@ def hidden(name):
 
 
 def attributes(cls):
-    """Names that __init__ assigns to self."""
+    """Names that __init__ assigns to self, and slots."""
     for fn in cls.body:
+        if isinstance(fn, ast.Assign) and getattr(fn.targets[0], "id", "") == "__slots__" and isinstance(fn.value, ast.Tuple):
+            yield from (name.value for name in fn.value.elts)
         if isinstance(fn, ast.FunctionDef) and fn.name == "__init__":
             for s in ast.walk(fn):
                 if isinstance(s, ast.Assign):

@@ -26,7 +26,6 @@ TYPES = {
 ARITHMETIC = {"other: Tensor | _complex": "add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv div rdiv floordiv rfloordiv ifloordiv mod rmod imod "
                                           "pow rpow ipow and rand iand or ror ior xor rxor ixor lshift rlshift ilshift rshift rrshift irshift lt le gt ge",
               "other: Tensor": "matmul rmatmul", "": "neg invert pos abs"}
-CONVERSIONS = "float double half bfloat16 bool byte char short int long cfloat cdouble"
 
 
 def kind_of(a, number=False, of_class=False):
@@ -74,7 +73,8 @@ class Row:
                 parts.append(self.defaulted(p.name, kind_of(slot.arg, slot.number), p.default()))
         if self.f.inplace_flag:
             parts.append("inplace: _bool = False")
-        keys = [self.defaulted(p.name, kind_of(s.arg, s.number), p.default()) for p in g.keywords for s in [p.slots[g.forms[0]]]]
+        keys = [f"{other}: {optional(kind_of(p.slots[g.forms[0]].arg))} = None" for p in g.positional for other in p.others]
+        keys += [self.defaulted(p.name, kind_of(s.arg, s.number), p.default()) for p in g.keywords for s in [p.slots[g.forms[0]]]]
         out = "tuple[Tensor, ...] | None" if len(g.forms[0].op.outs) > 1 else "Tensor | None"
         keys += [f"out: {out} = None"] if g.takes_out else []
         keys += ["requires_grad: _bool = False"] if g.leaf else []
@@ -134,8 +134,6 @@ def tensor_methods(operators, own):
             yield from function(made_by(operators.trees[module + ".py"], name), None, "Tensor")
     for name, value in sorted(operators.files.places["Tensor"].items()):
         yield from () if name in own else operators.function(name, value, True)
-    for name in CONVERSIONS.split():
-        yield f"def {name}(self, memory_format: _memory_format = ...) -> Tensor: ..."
     for taken, names in ARITHMETIC.items():
         yield from (f"def __{name}__({', '.join(filter(None, ['self', taken]))}) -> Tensor: ..." for name in names.split())
     for name in ("eq", "ne"):
@@ -207,7 +205,7 @@ def module_lines(name, tree, more):
         elif isinstance(s, ast.FunctionDef) and not s.name.startswith("_"):
             yield from function(s, home=name.rpartition(".")[2])
         elif isinstance(s, ast.ClassDef) and not s.name.startswith("_"):
-            yield from class_lines(s, more.get(s.name, ()), "Tensor" if s.name == "Tensor" else "Any")
+            yield from class_lines(s, more.get(s.name, ()), "Tensor" if s.name in ("Tensor", "TensorHandle") else "Any")
     yield from (f"{n}: {kind}" for n, kind in constants(tree))
 
 

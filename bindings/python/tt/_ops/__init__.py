@@ -108,11 +108,10 @@ OTHERS = {
     "tt": {
         "absolute": "abs", "adaptive_max_pool1d": "nn._images.adaptive_max_pool1d", "arccos": "acos", "arcsin": "asin",
         "arctan": "atan", "arctan2": "atan2", "clip": "clamp", "divide": "div", "fix": "trunc", "greater": "gt",
-        "greater_equal": "ge", "less": "lt", "less_equal": "le", "linspace": "_functions.linspace",
-        "max_pool1d": "nn._images.max_pool1d", "max_pool2d": "nn._images.max_pool2d", "multiply": "mul", "negative": "neg",
-        "nonzero": "_functions.nonzero", "norm": "_functions.norm", "not_equal": "ne", "std": "_functions.std",
-        "subtract": "sub", "swapaxes": "transpose", "swapdims": "transpose", "true_divide": "div", "var": "_functions.var",
-        "var_mean": "_functions.var_mean"
+        "greater_equal": "ge", "less": "lt", "less_equal": "le", "max_pool1d": "nn._images.max_pool1d",
+        "max_pool2d": "nn._images.max_pool2d", "multiply": "mul", "negative": "neg", "nonzero": "_functions.nonzero",
+        "norm": "_functions.norm", "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose", "swapdims": "transpose",
+        "true_divide": "div"
     },
     "Tensor": {
         "absolute": "abs", "absolute_": "abs_", "arccos": "acos", "arccos_": "acos_", "arcsin": "asin", "arcsin_": "asin_",
@@ -120,9 +119,9 @@ OTHERS = {
         "divide": "div", "divide_": "div_", "fix": "trunc", "fix_": "trunc_", "greater": "gt", "greater_": "gt_",
         "greater_equal": "ge", "greater_equal_": "ge_", "less": "lt", "less_": "lt_", "less_equal": "le", "less_equal_": "le_",
         "multiply": "mul", "multiply_": "mul_", "negative": "neg", "negative_": "neg_", "nonzero": "_functions.nonzero",
-        "norm": "_functions.norm", "not_equal": "ne", "not_equal_": "ne_", "std": "_functions.std", "subtract": "sub",
-        "subtract_": "sub_", "swapaxes": "transpose", "swapaxes_": "transpose_", "swapdims": "transpose",
-        "swapdims_": "transpose_", "true_divide": "div", "true_divide_": "div_", "var": "_functions.var", "where": "_m_where"
+        "norm": "_functions.norm", "not_equal": "ne", "not_equal_": "ne_", "subtract": "sub", "subtract_": "sub_",
+        "swapaxes": "transpose", "swapaxes_": "transpose_", "swapdims": "transpose", "swapdims_": "transpose_",
+        "true_divide": "div", "true_divide_": "div_", "where": "_m_where"
     },
     "nn.functional": {
         "adaptive_avg_pool2d": "nn._images.adaptive_avg_pool2d", "adaptive_max_pool1d": "nn._images.adaptive_max_pool1d",

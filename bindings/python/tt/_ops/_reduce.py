@@ -438,23 +438,27 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
     return t
 
 
-def var(input, dim=None, correction=1.0, keepdim=False, *, out=None):
-    """var(input, dim=None, correction=1.0, keepdim=False, *, out=None)
+def var(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=None):
+    """var(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=None)
 
     The variance over the listed dimensions (an empty list: all): the squared distances from the mean, divided by
     their number - correction.
-      correction: 0: of the whole population; 1: estimated from a sample
+      unbiased: 0: of the whole population; 1: estimated from a sample
       keepdim: keep the reduced dimensions with size 1
     """
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if correction is not None:
+        unbiased = correction
     if type(input) is not Tensor:
         if keeps(input) and out is None:
-            return classed(var(input.as_subclass(Tensor), dim, correction, keepdim), type(input))
+            return classed(var(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("var", "input", "Tensor", input)
     dim_c, dim_n = int_list(dim, "var", "dim")
     opts = None
-    if correction != 1.0 or type(correction) is not float or keepdim is not False:
-        opts = _o_var(3, real(correction, "var", "correction"), boolean(keepdim, "var", "keepdim"))
+    if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
+        opts = _o_var(3, real(unbiased, "var", "unbiased"), boolean(keepdim, "var", "keepdim"))
     if out is not None:
         out_tensor(out, "var")
         if tt_var_into(local.ctx, input, dim_c, dim_n, opts, out):
@@ -466,22 +470,26 @@ def var(input, dim=None, correction=1.0, keepdim=False, *, out=None):
     return t
 
 
-def std(input, dim=None, correction=1.0, keepdim=False, *, out=None):
-    """std(input, dim=None, correction=1.0, keepdim=False, *, out=None)
+def std(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=None):
+    """std(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=None)
 
     The standard deviation over the listed dimensions (an empty list: all): the square root of var.
-      correction: 0: of the whole population; 1: estimated from a sample
+      unbiased: 0: of the whole population; 1: estimated from a sample
       keepdim: keep the reduced dimensions with size 1
     """
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if correction is not None:
+        unbiased = correction
     if type(input) is not Tensor:
         if keeps(input) and out is None:
-            return classed(std(input.as_subclass(Tensor), dim, correction, keepdim), type(input))
+            return classed(std(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("std", "input", "Tensor", input)
     dim_c, dim_n = int_list(dim, "std", "dim")
     opts = None
-    if correction != 1.0 or type(correction) is not float or keepdim is not False:
-        opts = _o_std(3, real(correction, "std", "correction"), boolean(keepdim, "std", "keepdim"))
+    if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
+        opts = _o_std(3, real(unbiased, "std", "unbiased"), boolean(keepdim, "std", "keepdim"))
     if out is not None:
         out_tensor(out, "std")
         if tt_std_into(local.ctx, input, dim_c, dim_n, opts, out):
@@ -493,22 +501,26 @@ def std(input, dim=None, correction=1.0, keepdim=False, *, out=None):
     return t
 
 
-def var_mean(input, dim=None, correction=1.0, keepdim=False):
-    """var_mean(input, dim=None, correction=1.0, keepdim=False)
+def var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None):
+    """var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None)
 
     The variance, as of var, and the mean.
-      correction: 0: of the whole population; 1: estimated from a sample
+      unbiased: 0: of the whole population; 1: estimated from a sample
       keepdim: keep the reduced dimensions with size 1
     """
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if correction is not None:
+        unbiased = correction
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(var_mean(input.as_subclass(Tensor), dim, correction, keepdim), type(input))
+            return classed(var_mean(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("var_mean", "input", "Tensor", input)
     dim_c, dim_n = int_list(dim, "var_mean", "dim")
     opts = None
-    if correction != 1.0 or type(correction) is not float or keepdim is not False:
-        opts = _o_var_mean(3, real(correction, "var_mean", "correction"), boolean(keepdim, "var_mean", "keepdim"))
+    if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
+        opts = _o_var_mean(3, real(unbiased, "var_mean", "unbiased"), boolean(keepdim, "var_mean", "keepdim"))
     t0, t1 = new(Tensor), new(Tensor)
     if tt_var_mean(local.ctx, input, dim_c, dim_n, opts, byref(t0), byref(t1)):
         fail()
