@@ -82,9 +82,20 @@ static int64_t span_of(const Tensor& t) {
 void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data, const Tensor& b,
                const Tensor& index, const IndexedDim& dim) {
   IndexPlan plan;
-  build_index(&plan, {int32_t(nest.size.size()), nest.size.data(), nest.a_stride.data(), nest.b_stride.data(),
-                      nest.index_stride.data(), dim.step, dim.size, int32_t(a.dtype), int32_t(index.dtype),
-                      &k != &kernel_index_get, pool_threads(ctx().rt->pool), dim.size ? dim.size : span_of(a)});
+  IndexArgs args{int32_t(nest.size.size()),
+                 nest.size.data(),
+                 nest.a_stride.data(),
+                 nest.b_stride.data(),
+                 nest.index_stride.data(),
+                 dim.step,
+                 dim.size,
+                 int32_t(a.dtype),
+                 int32_t(index.dtype),
+                 &k != &kernel_index_get};
+  // asking for the threads takes a lock: not for what is one unit anyway
+  if (args.put && numel_of(nest.size) >= kIndexTask)
+    args.threads = pool_threads(ctx().rt->pool), args.extent = dim.size ? dim.size : span_of(a);
+  build_index(&plan, args);
   plan.a = a_data, plan.b = b.data, plan.index = index.data;
   launch_stages(k, a.device, &plan.run);
 }

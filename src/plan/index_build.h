@@ -41,15 +41,15 @@ inline void split_index(IndexPlan* p, const IndexArgs& g) {
     if (p->split < 0 || p->size[i] > p->size[p->split]) p->split = i;
   }
   if (!n) return one_stage(&p->run, 0, 1);
-  if (p->split < 0 || n < 65536) {
-    const bool ranges = p->split < 0 && n >= 65536 && p->index_stride[0] == 0 && g.threads > 1;
+  if (p->split < 0 || n < kIndexTask) {
+    const bool ranges = p->split < 0 && n >= kIndexTask && p->index_stride[0] == 0 && g.threads > 1;
     if (p->split < 0) p->split = 0;
     p->piece = p->size[p->split];
     if (!ranges) return one_stage(&p->run, 1, 1);
     p->range = chunks(g.extent, g.threads);
     return one_stage(&p->run, chunks(g.extent, p->range), 1);
   }
-  int64_t piece = 65536 / (n / p->size[p->split] + 1);
+  int64_t piece = kIndexTask / (n / p->size[p->split] + 1);
   if (piece < 1) piece = 1;
   if (p->split == 0 && piece < 64) piece = 64;  // whole cache lines of the innermost dimension
   p->piece = piece;

@@ -51,6 +51,7 @@ struct IndexCheckPlan {
   int64_t dim_size[kMaxPlanDims], stride[kMaxPlanDims];  // dimension 0 is the innermost; bytes
 };
 constexpr int64_t kIndexChunk = 16384;
+constexpr int64_t kIndexTask = 65536;  // positions: an IndexPlan of fewer is one unit
 
 // Positions of the elements of a contiguous array that are not zero. Count: stage 0 counts chunks of kNonzeroChunk
 // elements, stage 1 (one unit) turns the counts into starts and leaves their sum in *total.

@@ -193,6 +193,23 @@ static void images_side_by_side(void** state) {
   }
 }
 
+/* Windows of one pixel read channels last in place, heavy weights (above 256 kB) in blocks: against f64 in rows. */
+static void one_pixel_channels_last(void** state) {
+  static const int64_t kChannels[][2] = {{48, 64}, {64, 48}, {256, 260}, {260, 256}};
+  const tt_to_opts last = {.set = TT_TO_MEMORY_FORMAT, .memory_format = TT_CHANNELS_LAST};
+  const tt_to_opts wide = {.set = TT_TO_DTYPE, .dtype = TT_F64};
+  size_t i;
+  int k;
+  (void)state;
+  for (i = 0; i < sizeof kChannels / sizeof *kChannels; i++) {
+    tt_tensor *rows = random_of(SHAPE(2, kChannels[i][0], 9, 10)), *x[2], *w[2], *y[2], *g[2][2];
+    OK(tt_to(c, rows, &last, &x[0])), OK(tt_to(c, rows, &wide, &x[1]));
+    w[0] = random_of(SHAPE(kChannels[i][1], kChannels[i][0], 1, 1)), OK(tt_to(c, w[0], &wide, &w[1]));
+    for (k = 0; k < 2; k++) derive_conv(x[k], w[k], NULL, &y[k], g[k]);
+    near_to(y[0], y[1]), near_to(g[0][0], g[1][0]), near_to(g[0][1], g[1][1]);
+  }
+}
+
 static void meta_and_empty(void** state) {
   const tt_to_opts to = {.set = TT_TO_DEVICE, .device = {TT_META, 0}};
   tt_tensor *x, *w, *y;
@@ -287,6 +304,7 @@ int main(void) {
       VARIANT(result_is_channels_last_iff_an_operand_is),
       VARIANT(derivatives_of_one_pixel_windows),
       VARIANT(images_side_by_side),
+      VARIANT(one_pixel_channels_last),
       VARIANT(bits_do_not_depend_on_threads),
       VARIANT(meta_and_empty),
       VARIANT(errors_of_shapes),

@@ -133,7 +133,7 @@ TEST_F(Pools, ThreadsStartLateAndGo) {
   pool_set_threads(pool, 4);
   EXPECT_EQ(settled(before), before);
   // Too little work to start a thread for; but one who is interrupted in its first range takes it for more.
-  for (int i = 0; i < 20; i++) {
+  for (int i = 0; i < 3; i++) {
     pool_set_threads(pool, 1), pool_set_threads(pool, 4);
     Cover small(64, 8);
     parallel_for(pool, 64, 8, Cover::body, &small);

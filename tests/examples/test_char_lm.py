@@ -24,7 +24,7 @@ def losses(done):
 def test_learns_and_writes():
     done = run("--steps", 700, *SMALL)
     found = losses(done)
-    assert found[0] > 4 and sum(found[-10:]) / 10 < 2.9  # 2.76 today: the text is the docs, one batch of eight is 0.1 off by chance
+    assert found[0] > 4 and sum(found[-10:]) / 10 < 2.85  # 2.76 today: the text is the docs, one batch of eight is 0.1 off by chance
     sample = done.stdout.split(b"--- sample ---\n")[1]
     known = set(b"".join((ROOT / f).read_bytes() for f in ("README.md", "CHANGELOG.md", "docs/spine.md", "docs/roadmap.md", "src/README.md", "src/ops/README.md")))
     assert len(sample) == 41 and set(sample) <= known | {10}
