@@ -25,6 +25,15 @@ int64_t numel_of(Ints sizes) {
   return n;
 }
 
+Shape channels_last_strides(Ints sizes) {
+  Shape out(sizes);
+  out[1] = 1;
+  int64_t step = sizes[1];
+  for (int64_t d = sizes.n - 1; d >= 2; d--) out[d] = step, step *= sizes[d];
+  out[0] = step;
+  return out;
+}
+
 int64_t wrap_dim(int64_t dim, int64_t ndim, const char* arg) {
   int64_t n = ndim ? ndim : 1;
   if (dim < -n || dim >= n) fail_arg(TT_INDEX, arg, "{} is {}, must be in [{}, {}]", arg, dim, -n, n - 1);

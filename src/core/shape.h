@@ -19,6 +19,8 @@ inline void contiguous_strides(Ints sizes, int64_t* strides) {
     step *= sizes[d] > 1 ? sizes[d] : 1;
   }
 }
+// Of sizes [N, C, spatial…] whose channels lie innermost, N outermost; as PyTorch's, 0 may be among them.
+Shape channels_last_strides(Ints sizes);
 // -n … n-1 -> 0 … n-1 (0-dim tensors take -1 and 0); fails with INDEX.
 int64_t wrap_dim(int64_t dim, int64_t ndim, const char* arg = "dim");
 // Sorted unique set as a bit mask; an empty list means all dims when `empty_is_all`.

@@ -5,29 +5,16 @@
 #include "gen/kernels.h"
 #include "gen/ops.h"
 #include "ops/elementwise.h"
+#include "ops/image.h"
 
 namespace TT_NS {
 
-// Strides of a dense tensor (n, channels, …) whose channels lie last.
-static Shape last_strides(Ints sizes) {
-  Shape out(sizes);
-  out[1] = 1;
-  int64_t step = sizes[1];
-  for (int64_t d = sizes.n - 1; d >= 2; d--) out[d] = step, step *= sizes[d] > 1 ? sizes[d] : 1;
-  out[0] = step;
-  return out;
-}
 static TensorRef new_last(Ints sizes, Dtype d, Device device) {
-  return new_strided(sizes, last_strides(sizes), d, device);
-}
-static bool strides_match(const Tensor& t, Ints strides) {
-  for (int64_t d = 0; d < t.ndim; d++)
-    if (t.size(d) > 1 && t.stride(d) != strides[d]) return false;
-  return true;
+  return new_strided(sizes, channels_last_strides(sizes), d, device);
 }
 // t with its channels last, in dtype d.
 static TensorRef with_channels_last(const Tensor& t, Dtype d) {
-  if (t.dtype == d && (t.numel == 0 || strides_match(t, last_strides(t.sizes())))) return TensorRef::share(&t);
+  if (t.dtype == d && (t.numel == 0 || strides_match(t, channels_last_strides(t.sizes())))) return TensorRef::share(&t);
   TensorRef out = new_last(t.sizes(), d, t.device);
   copy_elements(*out, t);
   return out;
@@ -108,7 +95,7 @@ static TensorRef weight_product(const Conv& c, const Tensor& input, const Tensor
 // ---- windows of one pixel: products of matrices ----
 
 static bool in_order(const Conv& c, const Tensor& t) {
-  return c.last ? strides_match(t, last_strides(t.sizes())) : t.contiguous();
+  return c.last ? strides_match(t, channels_last_strides(t.sizes())) : t.contiguous();
 }
 // Pixels whose channels lie together and a weight that stays in the second-level cache: the convolution's own kernel
 // reads the pixels where they are, which a product would pack first (1.2 times the time on one thread and two).
@@ -143,7 +130,7 @@ static TensorRef pointwise(const Conv& c, bool forward, const Tensor& source, co
   if (c.last) {
     TensorRef x = as_pixels(source);
     return new_alias(bias ? *op::addmm(*new_alias(*bias), *x, *w) : *op::matmul_stack(*x, *w), sizes,
-                     last_strides(sizes));
+                     channels_last_strides(sizes));
   }
   TensorRef x = as_planes(source);
   if (!bias) return new_alias(*op::matmul_stack(*w, *x), sizes, {});

@@ -43,21 +43,14 @@ void copy_(Call, Tensor& self, const Tensor& src) {
   self.bump_version();
 }
 
-// Strides of TT_CHANNELS_LAST and TT_CHANNELS_LAST_3D: dimension 1 is the innermost, before the others from the last to
-// the first.
+// Strides of TT_CHANNELS_LAST and TT_CHANNELS_LAST_3D.
 static Shape last_strides(Ints sizes, int64_t memory_format) {
   if (memory_format != TT_CHANNELS_LAST && memory_format != TT_CHANNELS_LAST_3D)
     fail_arg(TT_INVALID_ARG, "memory_format", "memory_format is {}: there is none of this number", memory_format);
   const int64_t ndim = memory_format == TT_CHANNELS_LAST ? 4 : 5;
   if (sizes.n != ndim)
     fail_arg(TT_SHAPE, "memory_format", "self is {}: channels last is for {} dimensions", sizes, ndim);
-  Shape strides(sizes);
-  int64_t step = 1;
-  for (int64_t i = 0; i < ndim; i++) {
-    const int64_t dim = i == 0 ? 1 : i == ndim - 1 ? 0 : ndim - i;
-    strides[dim] = step, step *= sizes[dim];
-  }
-  return strides;
+  return channels_last_strides(sizes);
 }
 
 TensorRef clone(Call, const Tensor& self, int64_t memory_format) {
