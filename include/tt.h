@@ -87,14 +87,15 @@ int32_t tt_grad_enabled(const tt_ctx *c);
 tt_status tt_scope_push(tt_ctx *c);
 tt_status tt_scope_pop(tt_ctx *c, tt_tensor *const *keep, int64_t n);
 
-/* Cancelling: calls of the ctx fail with TT_CANCELLED between two kernels once the token is set, from any thread. */
+/* Cancelling: calls of the ctx fail with TT_CANCELLED between two kernels or parts of a long one once the token is set, from any
+   thread. What one call commits (a step, loaded values, running statistics) is whole: it waits for that. */
 tt_status tt_cancel_new(tt_ctx *c, tt_cancel **out);
 void tt_cancel_retain(tt_cancel *k);
 void tt_cancel_release(tt_cancel *k);
 void tt_cancel_request(tt_cancel *k);
 tt_status tt_ctx_set_cancel(tt_ctx *c, tt_cancel *k);                      /* NULL: none */
-/* Asks the host whether to go on, on the thread of the running call: between two kernels, at most every 50 ms, and before other
-   callbacks. A status other than 0 ends the call with CALLBACK. fn must not change what the call works on. fn NULL: none. */
+/* Asks the host whether to go on, on the thread of the running call: where the token is asked, at most every 50 ms, and before
+   other callbacks. A status other than 0 ends the call with CALLBACK. fn must not change what the call works on. fn NULL: none. */
 typedef tt_status (*tt_poll_fn)(void *user, tt_ctx *ctx);
 tt_status tt_ctx_set_poll(tt_ctx *c, tt_poll_fn fn, void *user, void (*drop)(void *user));
 

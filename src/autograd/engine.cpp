@@ -223,6 +223,7 @@ void Engine::run_leaf(Tensor& leaf) {
   static constinit Mutex mutex;  // several graphs may end in one leaf
   {
     Lock lock(mutex);
+    CommitGuard whole;
     add_into_grad(m, std::move(g), leaf);
   }
   run_accumulate_hooks(m.hooks, leaf);

@@ -50,7 +50,7 @@ template <class F> void call_host(const char* what, bool keep_masks, F f) {
 }
 // The same, after the host's poll.
 template <class F> void run_callback(const char* what, bool keep_masks, F f) {
-  if (TT_UNLIKELY(ctx().poll != nullptr)) ask_host(true);
+  if (TT_UNLIKELY(ctx().watched)) ask_host(true);
   call_host(what, keep_masks, f);
 }
 

@@ -111,11 +111,28 @@ void ctx_rebind(Ctx* c) {
 struct LaunchBody {
   CpuKernel fn;
   const void* plan;
+  int64_t first;
   int32_t status;
 };
 static void launch_body(void* p, int64_t begin, int64_t end) {
   auto* b = static_cast<LaunchBody*>(p);
-  if (int32_t s = b->fn(b->plan, begin, end)) __atomic_store_n(&b->status, s, __ATOMIC_RELAXED);
+  if (int32_t s = b->fn(b->plan, b->first + begin, b->first + end)) __atomic_store_n(&b->status, s, __ATOMIC_RELAXED);
+}
+
+// In ranges of `grain`, of which a host that may want to end the call waits for at most kRangesBetweenPolls.
+static int32_t launch_ranges(CpuKernel fn, const void* plan, int64_t units, int64_t grain) {
+  constexpr int64_t kRangesBetweenPolls = 1024;
+  const bool in_parts = ctx().watched && units / grain > kRangesBetweenPolls;
+  const int64_t part = in_parts ? kRangesBetweenPolls * grain : units;
+  LaunchBody body{fn, plan, 0, 0};
+  for (;;) {
+    const int64_t rest = units - body.first;
+    int32_t status = parallel_for(ctx().rt->pool, rest < part ? rest : part, grain, launch_body, &body);
+    if (!status) status = body.status;
+    if (status || rest <= part) return status;
+    body.first += part;
+    poll_host(true);
+  }
 }
 
 static TT_COLD void launch_device(const Kernel& k, Device device, const void* plan) {
@@ -138,14 +155,7 @@ void launch(const Kernel& k, Device device, const void* plan, int64_t units, int
   if (device.type != TT_CPU) return launch_device(k, device, plan);
   poll_host(units > grain);
   CpuKernel fn = k.cpu[ctx().isa];
-  int32_t status;
-  if (units <= grain) {
-    status = fn(plan, 0, units);
-  } else {
-    LaunchBody body{fn, plan, 0};
-    status = parallel_for(ctx().rt->pool, units, grain, launch_body, &body);
-    if (!status) status = body.status;
-  }
+  const int32_t status = units <= grain ? fn(plan, 0, units) : launch_ranges(fn, plan, units, grain);
   if (TT_UNLIKELY(status != 0)) fail(status, "kernel {} failed", k.name);
 }
 

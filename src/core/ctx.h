@@ -101,11 +101,21 @@ TT_INLINE Ctx& ctx() { return *tls.ctx; }
 void ctx_rebind(Ctx*);  // after a move to another thread: picks that thread's heap; fails with OOM
 // Asks the cancel token and, if it is time (or `now`), the host; fails with CANCELLED or CALLBACK.
 void ask_host(bool now = false);
-// Between kernels. The clock is read before large ones, and before one in some of the small ones.
+// Between kernels and parts of long ones. The clock is read before large ones, and before one in some of the small
+// ones.
 void ask_in_passing(bool large);
 inline void poll_host(bool large) {
   if (TT_UNLIKELY(ctx().watched)) ask_in_passing(large);
 }
+
+// While it lives the call writes what must not stay in part, or holds a lock: the host is not asked, a cancellation
+// waits.
+struct CommitGuard {
+  bool watched = ctx().watched;
+  CommitGuard() { ctx().watched = false; }
+  ~CommitGuard() { ctx().watched |= watched; }
+  CommitGuard(const CommitGuard&) = delete;
+};
 
 // Keys in `include` that only watch (dispatch/key.h: Trace, Profile): callbacks of the host keep them.
 constexpr uint64_t kWatchKeys = uint64_t(3) << 13;

@@ -55,6 +55,7 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
       fail_arg(TT_INVALID_ARG, "module", "{} lies in memory that is read-only", e.name.c_str());
     copies.push_back({&to, op::to(values, to.dtype, to.device)});
   }
+  CommitGuard whole;
   for (Copy& c : copies) op::copy_(*c.to, *c.values);
 }
 

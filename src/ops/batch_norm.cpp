@@ -155,6 +155,7 @@ static void update_running(Tensor& mean, Tensor& var, const Tensor& stats, int64
   TensorRef m = cast_input(*moved(mean, *row_of(stats, 0), 1, momentum), mean.dtype);
   TensorRef v =
       cast_input(*moved(var, *row_of(stats, 2), double(per_channel) / double(per_channel - 1), momentum), var.dtype);
+  CommitGuard whole;
   op::copy_(mean, *m);
   op::copy_(var, *v);
 }

@@ -101,6 +101,7 @@ TensorRef Clip::norm() {
 }
 
 void Clip::scale() {
+  CommitGuard whole;
   launch_stages(kernel_clip_scale, place_, &plan_.run);
   host_.put_back();
   for (int64_t i = 0; i < grads_.n; i++) {
@@ -136,6 +137,8 @@ void clip_grad_value(TensorSpan params, double clip_value) {
       fail_arg(TT_DTYPE, "params", "a gradient is {}: must be floating", fmt(g->dtype));
     check_writable(*g, "params");
   }
+  poll_host(true);
+  CommitGuard whole;
   for (Tensor* g : grads) op::clamp_(*g, &low, &high);
 }
 

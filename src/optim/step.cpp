@@ -179,6 +179,8 @@ void Step::run() {
   check();
   o_.items.clear();
   for (Batch& b : batches_) gather(&b);
+  poll_host(true);
+  CommitGuard whole;
   for (const Batch& b : batches_) compute(b);
   for (const Change& c : changes_)
     if (c.target) copy_elements(*c.target, *c.tensor);
