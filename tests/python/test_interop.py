@@ -197,7 +197,8 @@ def test_tensors_pickle_and_copy():
         copy.deepcopy(p * 2)
     a, b = copy.deepcopy([p, p])
     assert a is b
-    for thing in (tt.float32, tt.device("cuda:1"), tt.Size([1, 2]), tt.channels_last):
+    assert tt.device(type="cuda", index=1) == tt.device("cuda:1") != tt.device("cuda") and tt.device(tt.device("meta")).index is None
+    for thing in (tt.float32, tt.device("cuda:1"), tt.device("cpu"), tt.Size([1, 2]), tt.channels_last):
         assert pickle.loads(pickle.dumps(thing)) == thing and copy.deepcopy(thing) == thing
     opt = pickle.loads(pickle.dumps(tt.optim.Adam([nn.Parameter(tt.ones(2))], lr=0.5, betas=(0.8, 0.9))))
     assert opt.param_groups[0]["lr"] == 0.5 and opt.param_groups[0]["betas"] == (0.8, 0.9)
@@ -229,7 +230,12 @@ def test_subclasses():
     for kept in (tt.exp(x), tt.add(x, 1), tt.sum(x), tt.max(two, 1).values, tt.chunk(x, 2)[0], tt.reshape(x, (2, 1)), tt.zeros_like(x), tt.nn.functional.relu(x),
                  x.view(-1), x.new_tensor([1.0]), x.type_as(base), x.reshape_as(two[0]), tt.matmul(two, two), x.to(tt.float64)):
         assert type(kept) is Labelled, kept
+    for kept in (tt.cat([x, y]), tt.stack((base, x)), tt.einsum("i,i->", base, x), tt.einsum("i,i->", [x, base])):
+        assert type(kept) is Labelled, kept
+    for plain in (tt.cat([base, base]), tt.stack([nn.Parameter(base), base]), tt.cat([nn.Parameter(base)] * 2)):
+        assert type(plain) is tt.Tensor
     out = tt.zeros(2)
+    assert tt.stack([x, y], out=tt.zeros(2, 2)).tolist() == [[1, 2], [1, 1]]
     assert tt.exp(x, out=out) is out and x.add_(0) is x and type(tt.exp(tt.nn.Parameter(base))) is tt.Tensor
     with pytest.raises(TypeError, match="'input' must be Tensor, not str"):
         tt.exp("x")

@@ -58,10 +58,6 @@ from .random import manual_seed as manual_seed
 from .random import set_rng_state as set_rng_state
 from .serialization import load as load
 from .serialization import save as save
-from ._types import contiguous_format as contiguous_format
-from ._types import preserve_format as preserve_format
-from ._types import channels_last as channels_last
-from ._types import channels_last_3d as channels_last_3d
 from ._types import bool as bool
 from ._types import uint8 as uint8
 from ._types import int8 as int8
@@ -82,6 +78,10 @@ from ._types import float as float
 from ._types import double as double
 from ._types import cfloat as cfloat
 from ._types import cdouble as cdouble
+from ._types import contiguous_format as contiguous_format
+from ._types import preserve_format as preserve_format
+from ._types import channels_last as channels_last
+from ._types import channels_last_3d as channels_last_3d
 __version__: _str
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...

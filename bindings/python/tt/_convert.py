@@ -11,13 +11,13 @@ from struct import Struct
 from struct import error as struct_error
 
 from . import errors
-from ._lib import Handle, local, quick, result
+from ._index import INT_MAX, INT_MIN
+from ._lib import local, quick, result
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype, memory_format
+from ._tensor import SCALAR, Tensor, classed
 from ._tensor import SMALL as INTS
-from ._tensor import Tensor
 
-INT_MIN, INT_MAX = -2**63, 2**63 - 1
-SCALAR = Struct("iiqdd")
+PLAIN = {Tensor}
 POINTERS = [Struct(f"{n}P").pack for n in range(65)]
 
 
@@ -31,10 +31,15 @@ def keeps(x):
     return isinstance(x, Tensor) and x._keeps_class
 
 
+def instance(kind, x, op, arg):
+    """x, which must be of this class."""
+    if isinstance(x, kind):
+        return x
+    raise wrong_kind(op, arg, kind.__name__, x)
+
+
 def optional_tensor(x, op, arg):
-    if x is None:
-        return None
-    if isinstance(x, Tensor):
+    if x is None or isinstance(x, Tensor):
         return x
     raise wrong_kind(op, arg, "Tensor or None", x)
 
@@ -46,7 +51,7 @@ def tensor_address(x, op, arg):
 
 def tensor_list(xs, op, arg, optional=False):
     """A tuple that keeps the tensors alive, for pointers()."""
-    if isinstance(xs, Tensor) or not isinstance(xs, (tuple, list)):
+    if not isinstance(xs, (tuple, list)):
         raise wrong_kind(op, arg, "tuple of Tensors", xs)
     xs = tuple(xs)
     for i, x in enumerate(xs):
@@ -121,9 +126,7 @@ def real(x, op, arg):
 
 
 def boolean(x, op, arg):
-    if x is True or x is False:
-        return int(x)
-    if type(x).__name__ in ("bool_", "bool"):  # NumPy's
+    if type(x).__name__ in ("bool", "bool_"):  # NumPy's too
         return int(bool(x))
     raise wrong_kind(op, arg, "bool", x)
 
@@ -195,13 +198,12 @@ def reserved(op, keywords, name, x):
     return x
 
 
-def gathered(args, keywords, op, arg):
+def gathered(args, named, op, arg):
     """The list argument of a call like view(2, 3), view((2, 3)) or view(size=(2, 3))."""
-    if keywords:
-        if args or set(keywords) != {arg}:
-            unknown = next((k for k in keywords if k != arg), arg)
-            raise TypeError(f"{op}() got an unexpected keyword argument '{unknown}'")
-        args = (keywords[arg],)
+    if named is not None:
+        if args:
+            raise TypeError(f"{op}(): argument '{arg}' is given twice")
+        args = (named,)
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         return tuple(args[0])
     if not args:
@@ -215,12 +217,9 @@ def dtype_code(x, op, arg):
     """0 for None."""
     if x is None:
         return 0
-    if isinstance(x, dtype):
-        return x.code
-    found = BY_PYTHON_TYPE.get(x) if isinstance(x, type) else None
-    if found is None:
-        raise wrong_kind(op, arg, "dtype", x)
-    return found.code
+    if isinstance(x, type):
+        x = BY_PYTHON_TYPE.get(x, x)
+    return instance(dtype, x, op, arg).code
 
 
 def device_field(x, op, arg):
@@ -229,9 +228,7 @@ def device_field(x, op, arg):
         return 0, 0
     if isinstance(x, str):
         x = device(x)
-    if not isinstance(x, device):
-        raise wrong_kind(op, arg, "device", x)
-    return x.code, x.index or 0
+    return instance(device, x, op, arg).code, x.index or 0
 
 
 def place(x):
@@ -241,22 +238,17 @@ def place(x):
 
 
 def memory_format_code(x, op, arg):
-    if isinstance(x, memory_format):
-        return x.code
-    raise wrong_kind(op, arg, "memory_format", x)
+    return instance(memory_format, x, op, arg).code
 
 
 def generator_handle(x, op, arg):
-    if type(x).__name__ == "Generator" and isinstance(x, Handle):
-        return x
-    raise wrong_kind(op, arg, "Generator", x)
+    from .random import Generator
+    return instance(Generator, x, op, arg)
 
 
 def text(x, op, arg):
     """A str as C reads it."""
-    if not isinstance(x, str):
-        raise wrong_kind(op, arg, "str", x)
-    if "\0" in x:
+    if "\0" in instance(str, x, op, arg):
         raise errors.InvalidArgumentError(f"{op}: {arg} holds a zero character")
     return x.encode()
 
@@ -274,35 +266,23 @@ def texts_field(xs, op, arg, keep):
 
 def one_of(values, x, op, arg):
     """The number of a named value; None is "none"."""
-    name = "none" if x is None else x
-    if not isinstance(name, str):
-        raise wrong_kind(op, arg, "str", x)
+    name = "none" if x is None else instance(str, x, op, arg)
     if name not in values:
         raise errors.InvalidArgumentError(f"{op}: {arg} is '{name}': must be one of {', '.join(values)}")
     return values[name]
-
-
-def number_operand(op, arg, x, *others):
-    """The tensor that a number stands for where PyTorch takes one, too."""
-    if not is_number(x):
-        raise wrong_kind(op, arg, "Tensor", x)
-    return number_tensor(x, next((t for t in others if isinstance(t, Tensor)), None))
-
-
-def number_beside(op, arg, x, *others):
-    """The same, of functions that take no two numbers."""
-    if not any(isinstance(t, Tensor) for t in others):
-        raise wrong_kind(op, arg, "Tensor", x)
-    return number_operand(op, arg, x, *others)
 
 
 KINDS = "bifc"  # of dtypes and of tt_scalar, in the order of promotion
 WIDEST = (1, 6, 10, 12)
 
 
-def number_tensor(x, beside):
-    """A 0-dim tensor of a number beside a tensor: promotion must see no more of it than its kind, and no digit may be lost."""
-    number = scalar(x, "number", "x")
+def number_operand(op, arg, x, *others, alone):
+    """The 0-dim tensor that a number stands for where PyTorch takes one, too; alone: without a tensor among the others, too. Promotion beside
+    one must see no more of it than its kind, and no digit may be lost."""
+    beside = next((t for t in others if isinstance(t, Tensor)), None)
+    if not is_number(x) or beside is None and not alone:
+        raise wrong_kind(op, arg, "Tensor", x)
+    number = scalar(x, op, arg)
     kind, code = number[0] - 1, 0  # 0: the number's own default dtype
     if beside is not None and kind <= KINDS.index(beside.dtype.kind):
         code = WIDEST[kind] if beside.ndim else beside.dtype.code
@@ -317,21 +297,23 @@ def given(results, flags):
     return found if len(found) > 1 else found[0]
 
 
-def out_tensor(x, op):
-    if not isinstance(x, Tensor):
-        raise wrong_kind(op, "out", "Tensor", x)
-    return x
+def like(result, tensors):
+    """A result of listed tensors, of the class of the first one that has a class which results keep."""
+    if PLAIN.issuperset(map(type, tensors)):
+        return result
+    cls = next((type(t) for t in tensors if keeps(t)), None)
+    return result if cls is None else classed(result, cls)
 
 
 def out_tensors(xs, n, op):
     if not isinstance(xs, (tuple, list)) or len(xs) != n:
         raise wrong_kind(op, "out", f"tuple of {n} Tensors", xs)
-    return [out_tensor(x, op) for x in xs]
+    return [instance(Tensor, x, op, "out") for x in xs]
 
 
 def store(out, result, op):
     """out= of an operator without a form of its own for it: result has just been computed."""
-    out_tensor(out, op)
+    instance(Tensor, out, op, "out")
     if out.shape != result.shape or out.dtype is not result.dtype or out.device != result.device:
         raise errors.ShapeError(f"{op}: out is {list(out.shape)} {out.dtype} on {out.device}, the result is {list(result.shape)} "
                                 f"{result.dtype} on {result.device}: must be equal")

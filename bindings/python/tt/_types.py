@@ -1,4 +1,5 @@
 """dtypes, devices, memory formats, sizes."""
+from collections import namedtuple
 from math import prod
 from struct import Struct
 
@@ -6,95 +7,71 @@ from . import _tables
 from .errors import DeviceError
 
 
-class dtype:
-    """The type of a tensor's elements. Compare by identity."""
-    __slots__ = ("name", "code", "itemsize", "kind", "format", "read", "typestr", "method", "shown", "is_floating_point", "is_complex", "is_signed")
+class Named:
+    """What tt has under its name, of which there is one: a row of _tables.py."""
+    __slots__ = ()
 
-    def __init__(self, name, code, itemsize, kind, format, read, typestr, method, shown):
-        """A row of _tables.py. kind: b bool, i integer, f floating, c complex."""
-        self.name, self.code, self.itemsize, self.kind, self.format = name, code, itemsize, kind, format
-        self.read, self.typestr, self.method, self.shown = read, typestr, method, shown
-        self.is_floating_point, self.is_complex, self.is_signed = kind == "f", kind == "c", kind != "b" and name != "uint8"
-
-    def to_complex(self):
-        return BY_NAME["complex128" if self.name == "float64" else "complex64"]
+    def __init__(self, *row):
+        for name, value in zip(self.__slots__, row):
+            setattr(self, name, value)
 
     def __repr__(self):
         return "tt." + self.name
 
     def __reduce__(self):
         return self.name
+
+
+class dtype(Named):
+    """The type of a tensor's elements. Compare by identity. kind: b bool, i integer, f floating, c complex."""
+    __slots__ = ("name", "code", "itemsize", "kind", "is_floating_point", "is_complex", "is_signed", "format", "read", "typestr", "method", "shown")
+
+    def to_complex(self):
+        return BY_NAME["complex128" if self.name == "float64" else "complex64"]
+
+
+class memory_format(Named):
+    """How the elements of a result lie in memory. ndim: of the tensors that it is for, 0: any."""
+    __slots__ = ("name", "code", "ndim")
 
 
 DTYPES = (None, *(dtype(*row) for row in _tables.DTYPES))
 BY_NAME = {d.name: d for d in DTYPES[1:]}
 BY_PYTHON_TYPE = {kind: BY_NAME[name] for kind, name in ((bool, "bool"), (int, "int64"), (float, "float64"), (complex, "complex128"))}
+DEVICE_TYPES = {code: name for name, code in _tables.DEVICES.items()}
+PUBLIC = {**BY_NAME, **{alias: BY_NAME[name] for alias, name in _tables.ALIASES.items()}, **{row[0]: memory_format(*row) for row in _tables.MEMORY_FORMATS}}
 BUILTIN_INT = int
-globals().update(BY_NAME, **{alias: BY_NAME[name] for alias, name in _tables.ALIASES.items()})  # from here on, int is a dtype
+globals().update(PUBLIC)  # from here on, int is a dtype
 
 
-class memory_format:
-    """How the elements of a result lie in memory. ndim: of the tensors that it is for, 0: any."""
-    __slots__ = ("name", "code", "ndim")
-
-    def __init__(self, name, code, ndim=0):
-        self.name, self.code, self.ndim = name, code, ndim
-
-    def __repr__(self):
-        return "tt." + self.name
-
-    def __reduce__(self):
-        return self.name
-
-
-contiguous_format = memory_format("contiguous_format", 1)
-preserve_format = memory_format("preserve_format", 2)
-channels_last = memory_format("channels_last", 3, 4)
-channels_last_3d = memory_format("channels_last_3d", 4, 5)
-
-
-PUBLIC = {name: value for name, value in globals().items() if type(value) in (dtype, memory_format)}
-
-
-class device:
+class device(namedtuple("device", "type index")):
     """Where a tensor lives: device("cpu"), device("cuda:1"), device("cuda", 1)."""
-    __slots__ = ("type", "index", "code")
-    NAMES = {1: "cpu", 2: "cuda", 3: "meta", 4: "ext"}
-    CODES = {name: code for code, name in NAMES.items()}
+    __slots__ = ()
 
-    def __init__(self, name, index=None):
-        if isinstance(name, device):
-            name = str(name)
-        if not isinstance(name, str):
-            raise TypeError(f"device(): argument 'name' must be str or device, not {type(name).__name__}")
-        kind, colon, number = name.partition(":")
-        if kind not in self.CODES or colon and (index is not None or not number.isdigit()):
-            raise DeviceError(f"device: '{name}' is no device: must be cpu, meta, cuda or cuda:INDEX")
-        self.type, self.code = kind, self.CODES[kind]
-        many = kind in ("cuda", "ext")
-        self.index = (BUILTIN_INT(number) if colon else index or 0) if many else None
+    def __new__(cls, type, index=None):
+        if isinstance(type, device):
+            return type
+        if not isinstance(type, str):
+            raise TypeError(f"device(): argument 'type' must be str or device, not {type.__class__.__name__}")
+        kind, colon, number = type.partition(":")
+        if kind not in _tables.DEVICES or colon and (index is not None or not number.isdigit()):
+            raise DeviceError(f"device: '{type}' is no device: must be cpu, meta, cuda or cuda:INDEX")
+        return cls.of(_tables.DEVICES[kind], BUILTIN_INT(number) if colon else index or 0)
 
     @classmethod
     def of(cls, code, index):
-        d = cls.__new__(cls)
-        d.code, d.type = code, cls.NAMES[code]
-        d.index = index if d.type in ("cuda", "ext") else None
-        return d
+        kind = DEVICE_TYPES[code]
+        return super().__new__(cls, kind, index if kind in ("cuda", "ext") else None)
+
+    @property
+    def code(self):
+        return _tables.DEVICES[self.type]
 
     def __str__(self):
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __repr__(self):
         return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
-
-    def __eq__(self, other):
-        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
-
-    def __hash__(self):
-        return hash((self.type, self.index))
-
-    def __reduce__(self):
-        return device, (str(self),)
 
 
 CPU = device.of(1, 0)

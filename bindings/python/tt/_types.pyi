@@ -2,45 +2,43 @@
 from builtins import bool as _bool, int as _int, str as _str
 from tt._tensor import Tensor
 from typing import Any, NamedTuple
+from typing_extensions import Self
 
 
-class dtype:
+class Named:
+    def __init__(self, *row: Any) -> None: ...
+    def __repr__(self) -> _str: ...
+
+class dtype(Named):
     name: _str
     code: Any
     itemsize: Any
     kind: Any
+    is_floating_point: _bool
+    is_complex: _bool
+    is_signed: _bool
     format: Any
     read: Any
     typestr: Any
     method: Any
     shown: Any
-    is_floating_point: _bool
-    is_complex: _bool
-    is_signed: _bool
-    def __init__(self, name: _str, code: Any, itemsize: Any, kind: Any, format: Any, read: Any, typestr: Any, method: Any, shown: Any) -> None: ...
     def to_complex(self) -> dtype: ...
-    def __repr__(self) -> _str: ...
 
-class memory_format:
+class memory_format(Named):
     name: _str
     code: Any
     ndim: Any
-    def __init__(self, name: _str, code: Any, ndim: _int = 0) -> None: ...
-    def __repr__(self) -> _str: ...
 
 class device:
     type: Any
     index: Any
-    code: Any
-    NAMES: Any
-    CODES: Any
-    def __init__(self, name: _str, index: Any = None) -> None: ...
+    def __new__(cls, type: Any, index: Any = None) -> Self: ...
     @classmethod
     def of(cls, code: Any, index: Any) -> Any: ...
+    @property
+    def code(self) -> Any: ...
     def __str__(self) -> _str: ...
     def __repr__(self) -> _str: ...
-    def __eq__(self, other: Any) -> _bool: ...
-    def __hash__(self) -> _int: ...
 
 class Size(tuple[Any, ...]):
     def numel(self) -> _int: ...
@@ -50,10 +48,6 @@ class Size(tuple[Any, ...]):
     def __mul__(self, times: Any) -> Size: ...
     __rmul__ = __mul__
     def __repr__(self) -> _str: ...
-contiguous_format: memory_format
-preserve_format: memory_format
-channels_last: memory_format
-channels_last_3d: memory_format
 
 class max_pool1d_with_indices_result(NamedTuple):
     out: Tensor
@@ -102,3 +96,7 @@ float: dtype
 double: dtype
 cfloat: dtype
 cdouble: dtype
+contiguous_format: memory_format
+preserve_format: memory_format
+channels_last: memory_format
+channels_last_3d: memory_format

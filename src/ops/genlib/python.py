@@ -34,9 +34,9 @@ from .schema import ENUMS, DeclError
 
 # what the functions take from _convert.py
 CONVERT = (
-    "boolean", "device_field", "dtype_code", "gathered", "generator_handle", "given", "int_list", "list_field", "integer", "is_int", "keeps",
-    "is_number", "left_out", "length", "memory_format_code", "no_overload", "number_form",
-    "number_beside", "number_operand", "one_of", "optional_tensor", "out_tensor", "out_tensors",
+    "boolean", "device_field", "dtype_code", "gathered", "generator_handle", "given", "instance", "int_list", "list_field", "integer", "is_int", "keeps",
+    "is_number", "left_out", "length", "like", "memory_format_code", "no_overload", "number_form",
+    "number_operand", "one_of", "optional_tensor", "out_tensors",
     "pointers", "real", "reserved", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
 KEYS = {"in", "as", "new", "operator", "operators", "first_optional", "beside", "by", "flag", "aliases", "own", "order", "names", "shown", "spelled", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
@@ -218,7 +218,8 @@ class Function:
         keys += ["requires_grad=False"] if self.leaf else []
         if keys and not opened:
             parts.append("*")
-        return ", ".join(parts + keys + (["**kwargs"] if self.varargs or self.reserved else []))
+        keys += [f"{self.varargs.name}=None"] if self.varargs else []
+        return ", ".join(parts + keys + (["**kwargs"] if self.reserved else []))
 
     @property
     def reserved(self):
@@ -234,7 +235,9 @@ class Function:
         return not self.variant and any(f.table("requires_grad") for f in self.forms)
 
     def doc(self):
-        shown = self.signature().replace("*args", "*" + self.varargs.name if self.varargs else "").replace(", **kwargs", "")
+        shown = self.signature().replace(", **kwargs", "")
+        if self.varargs:
+            shown = shown.replace("*args", "*" + self.varargs.name).replace(f", {self.varargs.name}=None", "")
         rows = [f"{self.name}({shown})", ""]
         texts = []
         for f in self.forms:
@@ -266,8 +269,8 @@ class Function:
     def body(self):
         lines = []
         if self.varargs:
-            lines.append(f'{self.varargs.name} = args if args and type(args[0]) is int and not kwargs else '
-                         f'gathered(args, kwargs, "{self.name}", "{self.varargs.name}")')
+            name = self.varargs.name
+            lines.append(f'{name} = args if args and type(args[0]) is int and {name} is None else gathered(args, {name}, "{self.name}", "{name}")')
         moving = ", ".join(p.name for p in self.positional if p.moves)
         if moving:
             lines.append(f"{moving} = left_out(0, {moving})")
@@ -290,8 +293,8 @@ class Function:
                 lines += self.keep_class(p.name) if keeps else [f"if not isinstance({p.name}, Tensor):"]
                 if any(s.number for s in p.slots.values()) and not self.variant:
                     beside = [q.name for q in self.positional if q is not p and any(promotes(f.op, s.arg) for f, s in q.slots.items())]
-                    taken = "number_beside" if any(s.beside for s in p.slots.values()) else "number_operand"
-                    lines.append(f'{"    " * (1 + keeps)}{p.name} = {taken}({", ".join([quoted(self.name), quoted(p.name), p.name] + beside)})')
+                    given = [quoted(self.name), quoted(p.name), p.name, *beside, f"alone={not any(s.beside for s in p.slots.values())}"]
+                    lines.append(f'{"    " * (1 + keeps)}{p.name} = number_operand({", ".join(given)})')
                 else:
                     lines.append(f'{"    " * (1 + keeps)}raise wrong_kind("{self.name}", "{p.name}", "Tensor", {p.name})')
                 checked.add(p.name)
@@ -345,7 +348,7 @@ class Function:
             outs = dst_names(op)
             lines.append("if out is not None:")
             if len(outs) == 1:
-                lines.append(f'    out_tensor(out, "{self.name}")')
+                lines.append(f'    instance(Tensor, out, "{self.name}", "out")')
             else:
                 lines.append(f'    {", ".join(outs)} = out_tensors(out, {len(outs)}, "{self.name}")')
             lines += ["    " + line for line in self.finish(form, checked, "_into")]
@@ -364,7 +367,8 @@ class Function:
         elif len(op.outs) == 1:
             lines.append("t = new(Tensor)")
             results = ["byref(t)"]
-            done = ["return t.requires_grad_() if requires_grad else t" if self.leaf else "return t"]
+            lists = [s.var for s in form.slots if s.arg.type == "Tensor[]"]
+            done = ["return t.requires_grad_() if requires_grad else t" if self.leaf else f"return like(t, {lists[0]})" if lists else "return t"]
         else:
             ts = [f"t{i}" for i in range(len(op.outs))]
             lines.append(f"{', '.join(ts)} = {', '.join(['new(Tensor)'] * len(ts))}")

@@ -139,7 +139,7 @@ class Files:
     def new(self, name, f, family):
         """new_NAME of Tensor: dtype and device are the tensor's unless they are given."""
         taken = [p.name for p in f.positional if p is not f.varargs] + (["*args"] if f.varargs else [])
-        given = taken + ["dtype=dtype or self.dtype", "device=device or self.device", "requires_grad=requires_grad"] + (["**kwargs"] if f.varargs else [])
+        given = taken + ["dtype=dtype or self.dtype", "device=device or self.device", "requires_grad=requires_grad"] + ([f"{f.varargs.name}={f.varargs.name}"] if f.varargs else [])
         signature = f.signature().replace("out=None, ", "")
         family.write(f"new_{name}", [f"def new_{name}(self, {signature}):", f'    """As tt.{name}; dtype and device are by default the tensor\'s."""',
                                      f"    return {name}({', '.join(given)})"])

@@ -138,7 +138,10 @@ def hidden(name):
 
 
 def attributes(cls):
-    """Names that __init__ assigns to self, and slots."""
+    """Names that __init__ assigns to self, slots, and fields of a namedtuple that is the base."""
+    for base in cls.bases:
+        if isinstance(base, ast.Call):
+            yield from base.args[1].value.split()
     for fn in cls.body:
         if isinstance(fn, ast.Assign) and getattr(fn.targets[0], "id", "") == "__slots__" and isinstance(fn.value, ast.Tuple):
             yield from (name.value for name in fn.value.elts)

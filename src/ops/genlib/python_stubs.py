@@ -244,14 +244,14 @@ class Stubs:
             tree = self.trees[path]
             yield from (f"from . import {m} as {m}" for m in table(tree, "MODULES").split())
             yield from (f"from .{module} import {n} as {n}" for module, names in table(tree, "ELSEWHERE").items() for n in names.split())
-            yield from (f"from ._types import {n} as {n}" for n, kind in constants(self.trees["_types.py"]) if kind != "device")
-            yield from (f"from ._types import {n} as {n}" for n in self.dtypes())
+            yield from (f"from ._types import {n} as {n}" for n in [*self.dtypes(), *self.memory_formats()])
             yield "__version__: _str"
             yield from self.operators.lines("tt")
         elif path == "_types.py":
             for name, fields in sorted(self.operators.results.items()):
                 yield from [f"class {name}(NamedTuple):", *(f"    {f}: Tensor" for f in fields)]
             yield from (f"{n}: dtype" for n in self.dtypes())
+            yield from (f"{n}: memory_format" for n in self.memory_formats())
         elif path == "_limits.py":
             yield from ("e: _float", "inf: _float", "nan: _float", "newaxis: None", "pi: _float")
         elif path == "autograd/__init__.py":
@@ -276,6 +276,9 @@ class Stubs:
     def dtypes(self):
         tables = self.trees["_tables.py"]
         return [*(row[0] for row in table(tables, "DTYPES")), *table(tables, "ALIASES")]
+
+    def memory_formats(self):
+        return [row[0] for row in table(self.trees["_tables.py"], "MEMORY_FORMATS")]
 
     def more(self, path):
         if path == "_tensor.py":

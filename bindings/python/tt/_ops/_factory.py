@@ -34,12 +34,12 @@ _o_eye = Struct("Qqiii0q").pack
 _o_linspace = Struct("Qiii0q").pack
 
 
-def empty(*args, dtype=None, device=None, out=None, requires_grad=False, **kwargs):
+def empty(*args, dtype=None, device=None, out=None, requires_grad=False, size=None):
     """empty(*size, dtype=None, device=None, out=None, requires_grad=False)
 
     An uninitialised tensor.
     """
-    size = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "empty", "size")
+    size = args if args and type(args[0]) is int and size is None else gathered(args, size, "empty", "size")
     if out is not None:
         return store(out, empty(size, dtype=dtype, device=device), "empty")
     size_c, size_n = int_list(size, "empty", "size")
@@ -52,17 +52,17 @@ def empty(*args, dtype=None, device=None, out=None, requires_grad=False, **kwarg
     return t.requires_grad_() if requires_grad else t
 
 
-def new_empty(self, *args, dtype=None, device=None, requires_grad=False, **kwargs):
+def new_empty(self, *args, dtype=None, device=None, requires_grad=False, size=None):
     """As tt.empty; dtype and device are by default the tensor's."""
-    return empty(*args, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, **kwargs)
+    return empty(*args, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, size=size)
 
 
-def zeros(*args, dtype=None, device=None, out=None, requires_grad=False, **kwargs):
+def zeros(*args, dtype=None, device=None, out=None, requires_grad=False, size=None):
     """zeros(*size, dtype=None, device=None, out=None, requires_grad=False)
 
     A tensor of zeros.
     """
-    size = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "zeros", "size")
+    size = args if args and type(args[0]) is int and size is None else gathered(args, size, "zeros", "size")
     if out is not None:
         return store(out, zeros(size, dtype=dtype, device=device), "zeros")
     size_c, size_n = int_list(size, "zeros", "size")
@@ -75,17 +75,17 @@ def zeros(*args, dtype=None, device=None, out=None, requires_grad=False, **kwarg
     return t.requires_grad_() if requires_grad else t
 
 
-def new_zeros(self, *args, dtype=None, device=None, requires_grad=False, **kwargs):
+def new_zeros(self, *args, dtype=None, device=None, requires_grad=False, size=None):
     """As tt.zeros; dtype and device are by default the tensor's."""
-    return zeros(*args, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, **kwargs)
+    return zeros(*args, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, size=size)
 
 
-def ones(*args, dtype=None, device=None, out=None, requires_grad=False, **kwargs):
+def ones(*args, dtype=None, device=None, out=None, requires_grad=False, size=None):
     """ones(*size, dtype=None, device=None, out=None, requires_grad=False)
 
     A tensor of ones.
     """
-    size = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "ones", "size")
+    size = args if args and type(args[0]) is int and size is None else gathered(args, size, "ones", "size")
     if out is not None:
         return store(out, ones(size, dtype=dtype, device=device), "ones")
     size_c, size_n = int_list(size, "ones", "size")
@@ -98,9 +98,9 @@ def ones(*args, dtype=None, device=None, out=None, requires_grad=False, **kwargs
     return t.requires_grad_() if requires_grad else t
 
 
-def new_ones(self, *args, dtype=None, device=None, requires_grad=False, **kwargs):
+def new_ones(self, *args, dtype=None, device=None, requires_grad=False, size=None):
     """As tt.ones; dtype and device are by default the tensor's."""
-    return ones(*args, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, **kwargs)
+    return ones(*args, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, size=size)
 
 
 def full(size, fill_value, *, dtype=None, device=None, out=None, requires_grad=False):

@@ -2,7 +2,7 @@
 from collections import namedtuple
 from ctypes import byref, c_double, c_int64
 from struct import Struct
-from .._convert import (boolean, dtype_code, int_list, integer, is_int, keeps, no_overload, out_tensor, out_tensors, real, store,
+from .._convert import (boolean, dtype_code, instance, int_list, integer, is_int, keeps, no_overload, out_tensors, real, store,
     wrong_kind)
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
@@ -119,7 +119,7 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
         return _r_max_dim((t0, t1))
     elif isinstance(dim, Tensor) and keepdim is False:
         if out is not None:
-            out_tensor(out, "max")
+            instance(Tensor, out, "max", "out")
             if tt_maximum_into(local.ctx, input, dim, out):
                 fail()
             return out
@@ -168,7 +168,7 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
         return _r_min_dim((t0, t1))
     elif isinstance(dim, Tensor) and keepdim is False:
         if out is not None:
-            out_tensor(out, "min")
+            instance(Tensor, out, "min", "out")
             if tt_minimum_into(local.ctx, input, dim, out):
                 fail()
             return out
@@ -208,7 +208,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
         if keepdim is not False or dtype is not None:
             opts = _o_sum_dim(1 | (dtype is not None) << 1, boolean(keepdim, "sum", "keepdim"), dtype_code(dtype, "sum", "dtype"))
         if out is not None:
-            out_tensor(out, "sum")
+            instance(Tensor, out, "sum", "out")
             if tt_sum_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
                 fail()
             return out
@@ -248,7 +248,7 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
         if keepdim is not False or dtype is not None:
             opts = _o_mean_dim(1 | (dtype is not None) << 1, boolean(keepdim, "mean", "keepdim"), dtype_code(dtype, "mean", "dtype"))
         if out is not None:
-            out_tensor(out, "mean")
+            instance(Tensor, out, "mean", "out")
             if tt_mean_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
                 fail()
             return out
@@ -275,7 +275,7 @@ def argmax(input, dim=None, keepdim=False, *, out=None):
     if dim is not None or keepdim is not False:
         opts = _o_argmax(2 | (dim is not None), 0 if dim is None else integer(dim, "argmax", "dim"), boolean(keepdim, "argmax", "keepdim"))
     if out is not None:
-        out_tensor(out, "argmax")
+        instance(Tensor, out, "argmax", "out")
         if tt_argmax_into(local.ctx, input, opts, out):
             fail()
         return out
@@ -310,7 +310,7 @@ def any(input, dim=None, keepdim=False, *, out=None):
         if keepdim is not False:
             opts = _o_any_dim(1, boolean(keepdim, "any", "keepdim"))
         if out is not None:
-            out_tensor(out, "any")
+            instance(Tensor, out, "any", "out")
             if tt_any_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
                 fail()
             return out
@@ -346,7 +346,7 @@ def all(input, dim=None, keepdim=False, *, out=None):
         if keepdim is not False:
             opts = _o_all_dim(1, boolean(keepdim, "all", "keepdim"))
         if out is not None:
-            out_tensor(out, "all")
+            instance(Tensor, out, "all", "out")
             if tt_all_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
                 fail()
             return out
@@ -374,7 +374,7 @@ def amax(input, dim=None, keepdim=False, *, out=None):
     if keepdim is not False:
         opts = _o_amax(1, boolean(keepdim, "amax", "keepdim"))
     if out is not None:
-        out_tensor(out, "amax")
+        instance(Tensor, out, "amax", "out")
         if tt_amax_into(local.ctx, input, dim_c, dim_n, opts, out):
             fail()
         return out
@@ -401,7 +401,7 @@ def amin(input, dim=None, keepdim=False, *, out=None):
     if keepdim is not False:
         opts = _o_amin(1, boolean(keepdim, "amin", "keepdim"))
     if out is not None:
-        out_tensor(out, "amin")
+        instance(Tensor, out, "amin", "out")
         if tt_amin_into(local.ctx, input, dim_c, dim_n, opts, out):
             fail()
         return out
@@ -428,7 +428,7 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
     if keepdim is not False:
         opts = _o_logsumexp(1, boolean(keepdim, "logsumexp", "keepdim"))
     if out is not None:
-        out_tensor(out, "logsumexp")
+        instance(Tensor, out, "logsumexp", "out")
         if tt_logsumexp_into(local.ctx, input, dim_c, dim_n, opts, out):
             fail()
         return out
@@ -460,7 +460,7 @@ def var(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=No
     if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
         opts = _o_var(3, real(unbiased, "var", "unbiased"), boolean(keepdim, "var", "keepdim"))
     if out is not None:
-        out_tensor(out, "var")
+        instance(Tensor, out, "var", "out")
         if tt_var_into(local.ctx, input, dim_c, dim_n, opts, out):
             fail()
         return out
@@ -491,7 +491,7 @@ def std(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=No
     if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
         opts = _o_std(3, real(unbiased, "std", "unbiased"), boolean(keepdim, "std", "keepdim"))
     if out is not None:
-        out_tensor(out, "std")
+        instance(Tensor, out, "std", "out")
         if tt_std_into(local.ctx, input, dim_c, dim_n, opts, out):
             fail()
         return out
@@ -555,7 +555,7 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
         if keepdim is not False or dtype is not None:
             opts = _o_prod_dim(1 | (dtype is not None) << 1, boolean(keepdim, "prod", "keepdim"), dtype_code(dtype, "prod", "dtype"))
         if out is not None:
-            out_tensor(out, "prod")
+            instance(Tensor, out, "prod", "out")
             if tt_prod_dim_into(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts, out):
                 fail()
             return out
@@ -581,7 +581,7 @@ def cumsum(input, dim, *, dtype=None, out=None):
     if dtype is not None:
         opts = _o_cumsum((dtype is not None), dtype_code(dtype, "cumsum", "dtype"))
     if out is not None:
-        out_tensor(out, "cumsum")
+        instance(Tensor, out, "cumsum", "out")
         if tt_cumsum_into(local.ctx, input, c_int64(integer(dim, "cumsum", "dim")), opts, out):
             fail()
         return out
@@ -623,7 +623,7 @@ def cumprod(input, dim, *, dtype=None, out=None):
     if dtype is not None:
         opts = _o_cumprod((dtype is not None), dtype_code(dtype, "cumprod", "dtype"))
     if out is not None:
-        out_tensor(out, "cumprod")
+        instance(Tensor, out, "cumprod", "out")
         if tt_cumprod_into(local.ctx, input, c_int64(integer(dim, "cumprod", "dim")), opts, out):
             fail()
         return out
@@ -666,7 +666,7 @@ def argmin(input, dim=None, keepdim=False, *, out=None):
     if dim is not None or keepdim is not False:
         opts = _o_argmin(2 | (dim is not None), 0 if dim is None else integer(dim, "argmin", "dim"), boolean(keepdim, "argmin", "keepdim"))
     if out is not None:
-        out_tensor(out, "argmin")
+        instance(Tensor, out, "argmin", "out")
         if tt_argmin_into(local.ctx, input, opts, out):
             fail()
         return out
@@ -695,7 +695,7 @@ def norm(input, p=2.0, dim=None, keepdim=False, *, dtype=None, out=None):
     if keepdim is not False or dtype is not None:
         opts = _o_norm(1 | (dtype is not None) << 1, boolean(keepdim, "norm", "keepdim"), dtype_code(dtype, "norm", "dtype"))
     if out is not None:
-        out_tensor(out, "norm")
+        instance(Tensor, out, "norm", "out")
         if tt_norm_into(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, out):
             fail()
         return out

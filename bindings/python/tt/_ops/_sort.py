@@ -2,8 +2,8 @@
 from collections import namedtuple
 from ctypes import byref, c_int64
 from struct import Struct
-from .._convert import (boolean, device_field, dtype_code, generator_handle, given, integer, keeps, number_operand, one_of,
-    out_tensor, out_tensors, store, tensor_address, wrong_kind)
+from .._convert import (boolean, device_field, dtype_code, generator_handle, given, instance, integer, keeps, number_operand,
+    one_of, out_tensors, store, tensor_address, wrong_kind)
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
@@ -126,12 +126,12 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
         if not isinstance(sorted_sequence, Tensor):
             raise wrong_kind("searchsorted", "sorted_sequence", "Tensor", sorted_sequence)
     if not isinstance(input, Tensor):
-        input = number_operand("searchsorted", "input", input, sorted_sequence)
+        input = number_operand("searchsorted", "input", input, sorted_sequence, alone=True)
     opts = None
     if out_int32 is not False or right is not False or side is not None or sorter is not None:
         opts = _o_searchsorted(7 | (sorter is not None) << 3, boolean(out_int32, "searchsorted", "out_int32"), boolean(right, "searchsorted", "right"), one_of(SIDE, side, "searchsorted", "side"), tensor_address(sorter, "searchsorted", "sorter"))
     if out is not None:
-        out_tensor(out, "searchsorted")
+        instance(Tensor, out, "searchsorted", "out")
         if tt_searchsorted_into(local.ctx, sorted_sequence, input, opts, out):
             fail()
         return out
@@ -153,14 +153,14 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
         if keeps(input) and out is None:
             return classed(bucketize(input.as_subclass(Tensor), boundaries, out_int32=out_int32, right=right), type(input))
         if not isinstance(input, Tensor):
-            input = number_operand("bucketize", "input", input, boundaries)
+            input = number_operand("bucketize", "input", input, boundaries, alone=True)
     if not isinstance(boundaries, Tensor):
         raise wrong_kind("bucketize", "boundaries", "Tensor", boundaries)
     opts = None
     if out_int32 is not False or right is not False:
         opts = _o_bucketize(3, boolean(out_int32, "bucketize", "out_int32"), boolean(right, "bucketize", "right"))
     if out is not None:
-        out_tensor(out, "bucketize")
+        instance(Tensor, out, "bucketize", "out")
         if tt_bucketize_into(local.ctx, input, boundaries, opts, out):
             fail()
         return out
@@ -231,7 +231,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     if generator is not None:
         opts = _o_multinomial((generator is not None), 0 if generator is None else generator_handle(generator, "multinomial", "generator")._address)
     if out is not None:
-        out_tensor(out, "multinomial")
+        instance(Tensor, out, "multinomial", "out")
         if tt_multinomial_into(local.ctx, input, c_int64(integer(num_samples, "multinomial", "num_samples")), boolean(replacement, "multinomial", "replacement"), opts, out):
             fail()
         return out

@@ -30,12 +30,12 @@ _o_unbind = Struct("Qq0q").pack
 _o_diagonal = Struct("Qqqq0q").pack
 
 
-def view(input, *args, **kwargs):
+def view(input, *args, size=None):
     """view(input, *size)
 
     Another shape over the same memory; one size may be -1. Fails where the strides do not allow it (see reshape).
     """
-    size = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "view", "size")
+    size = args if args and type(args[0]) is int and size is None else gathered(args, size, "view", "size")
     if type(input) is not Tensor:
         if keeps(input):
             return classed(view(input.as_subclass(Tensor), size), type(input))
@@ -53,12 +53,12 @@ def view_as(self, other):
     return view(self, other.shape)
 
 
-def reshape(input, *args, **kwargs):
+def reshape(input, *args, shape=None):
     """reshape(input, *shape)
 
     Another shape: a view where the strides allow it, else a copy. One size may be -1.
     """
-    shape = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "reshape", "shape")
+    shape = args if args and type(args[0]) is int and shape is None else gathered(args, shape, "reshape", "shape")
     if type(input) is not Tensor:
         if keeps(input):
             return classed(reshape(input.as_subclass(Tensor), shape), type(input))
@@ -118,12 +118,12 @@ def t_(self, *args, **kwargs):
     return self._become(t(self, *args, **kwargs))
 
 
-def permute(input, *args, **kwargs):
+def permute(input, *args, dims=None):
     """permute(input, *dims)
 
     Reorders the dimensions: dimension i of the result is dimension dims[i] of self.
     """
-    dims = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "permute", "dims")
+    dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims, "permute", "dims")
     if type(input) is not Tensor:
         if keeps(input):
             return classed(permute(input.as_subclass(Tensor), dims), type(input))
@@ -136,12 +136,12 @@ def permute(input, *args, **kwargs):
     return t
 
 
-def expand(input, *args, **kwargs):
+def expand(input, *args, size=None):
     """expand(input, *size)
 
     Repeats dimensions of size 1 without copying; -1 keeps a size; new dimensions come in front.
     """
-    size = args if args and type(args[0]) is int and not kwargs else gathered(args, kwargs, "expand", "size")
+    size = args if args and type(args[0]) is int and size is None else gathered(args, size, "expand", "size")
     if type(input) is not Tensor:
         if keeps(input):
             return classed(expand(input.as_subclass(Tensor), size), type(input))
