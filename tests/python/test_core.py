@@ -481,6 +481,13 @@ def test_backward_and_grad():
     assert z.grad.tolist() == [1, 0, 1]
     with pytest.raises(TypeError):
         tt.autograd.grad(1, x)
+    with pytest.raises(ValueError, match="equally long"):
+        tt.autograd.backward([z, z], [None])
+    x.data = tt.zeros(2)
+    assert x.requires_grad and x.shape == (2,) and not x.data.requires_grad
+    for wrong in ("data", "grad"):
+        with pytest.raises(TypeError, match="must be Tensor"):
+            setattr(x, wrong, 5)
 
 
 def test_grad_modes():
@@ -498,6 +505,14 @@ def test_grad_modes():
     @tt.no_grad
     def g():
         return x * 2
+    twice = tt.no_grad()
+    with twice:
+        with twice:
+            assert not (x * 2).requires_grad
+        assert not (x * 2).requires_grad
+    with tt.inference_mode(False), tt.autograd.detect_anomaly():
+        assert (x * 2).requires_grad and tt.autograd.is_anomaly_enabled()
+    assert not tt.autograd.is_anomaly_enabled() and not tt.inference_mode(lambda: x * 2)().requires_grad
     assert not f().requires_grad and not g().requires_grad and tt.is_grad_enabled()
     tt.set_grad_enabled(False)
     assert not (x * 2).requires_grad

@@ -70,8 +70,16 @@ def tensors_field(xs, op, arg, keep):
     return list_field(None if xs is None else [0 if x is None else x._address for x in tensor_list(xs, op, arg, True)], op, arg, keep)
 
 
-def length(xs):
+def several(x):
+    """One tensor as a list of it."""
+    return (x,) if isinstance(x, Tensor) else x
+
+
+def length(xs, *others):
+    """The number of xs, and of the other lists that go with it item by item."""
     n = len(xs)
+    if others and any(x is not None and len(x) != n for x in others):
+        raise errors.InvalidArgumentError(f"lists of {n} and of {', '.join(str(len(x)) for x in others if x is not None)} items must be equally long")
     return INTS[n] if n < 65 else c_int64(n)
 
 

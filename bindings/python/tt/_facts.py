@@ -79,6 +79,11 @@ class TensorHandle(Handle):
         """A leaf that gradients are accumulated for, or a result of one."""
         return bool(quick.tt_tensor_requires_grad(self))
 
+    def _set_data(self, source):
+        """Self gets the memory, shape and dtype of source."""
+        from ._convert import optional_tensor  # which needs Tensor
+        call("tt_tensor_set_data", self, optional_tensor(source, "_set_data", "source"))
+
     def requires_grad_(self, requires_grad=True):
         """Records operators on this leaf from now on (or not); returns self."""
         call("tt_requires_grad_", self, c_int32(bool(requires_grad)))
@@ -87,6 +92,11 @@ class TensorHandle(Handle):
     def retain_grad(self):
         """Keeps the gradient of this result in .grad too."""
         call("tt_retain_grad", self)
+
+    def _set_grad(self, grad=None):
+        """The accumulated gradient is this one."""
+        from ._convert import optional_tensor  # which needs Tensor
+        call("tt_tensor_set_grad", self, optional_tensor(grad, "_set_grad", "grad"))
 
     @property
     def itemsize(self):

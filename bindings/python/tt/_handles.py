@@ -3,7 +3,7 @@ import os
 from ctypes import byref, c_int32, c_int64, c_uint64, c_void_p
 from struct import Struct
 from ._callbacks import tt_accumulate_hook, tt_grad_hook, tt_node_hook
-from ._convert import integer, length, optional_tensor, place, pointers, tensor_address, tensor_list, tensors_field, text, texts, texts_field
+from ._convert import integer, length, optional_tensor, place, pointers, several, tensor_list, tensors_field, text, texts, texts_field, uint64
 from ._hooks import HookHandle, registered
 from ._layouts import struct
 from ._lib import Handle, call, filled, local, quick, released_by, result
@@ -90,16 +90,15 @@ def synchronize(device=None):
 
 def safetensors_save(path, names, tensors, metadata=None):
     """Writes tensors under names, atomically. metadata: keys and values in turn."""
+    tensors = several(tensors)
     keep = []
     opts = _tt_safetensors_save_opts((metadata is not None), *texts_field(metadata, "safetensors_save", "metadata", keep))
-    call("tt_safetensors_save", os.fsencode(path), texts(names, "safetensors_save", "names"), pointers(tensor_list(tensors, "safetensors_save", "tensors")), length(names), opts)
+    call("tt_safetensors_save", os.fsencode(path), texts(names, "safetensors_save", "names"), pointers(tensor_list(tensors, "safetensors_save", "tensors")), length(names, tensors), opts)
 
 
 def torch_load(path):
     """All tensors of a file of torch.save, by their paths, and its structure. Nothing of the file is run."""
-    made = StateDictHandle()
-    call("tt_torch_load", os.fsencode(path), byref(made))
-    return made
+    return result(StateDictHandle, "tt_torch_load", os.fsencode(path))
 
 
 def torch_save(path, tensors, structure=None):
@@ -107,15 +106,21 @@ def torch_save(path, tensors, structure=None):
     call("tt_torch_save", os.fsencode(path), tensors, text(structure, "torch_save", "structure") if structure is not None else None)
 
 
-def backward(tensors, grad_tensors=None, gradient=None, retain_graph=None, create_graph=None, inputs=None):
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=None, inputs=None):
     """Adds the gradients of tensors to the leaves' .grad; grad_tensors: theirs, None: 1."""
+    tensors = several(tensors)
+    grad_tensors = several(grad_tensors)
+    inputs = several(inputs)
     keep = []
-    opts = _tt_backward_opts((gradient is not None) | (retain_graph is not None) << 1 | (create_graph is not None) << 2 | (inputs is not None) << 3, tensor_address(gradient, "backward", "gradient"), bool(retain_graph), bool(create_graph), *tensors_field(inputs, "backward", "inputs", keep))
-    call("tt_backward_all", pointers(tensor_list(tensors, "backward", "tensors")), pointers(tensor_list(grad_tensors, "backward", "grad_tensors", True)) if grad_tensors is not None else None, length(tensors), opts)
+    opts = _tt_backward_opts((retain_graph is not None) << 1 | (create_graph is not None) << 2 | (inputs is not None) << 3, 0, bool(retain_graph), bool(create_graph), *tensors_field(inputs, "backward", "inputs", keep))
+    call("tt_backward_all", pointers(tensor_list(tensors, "backward", "tensors")), pointers(tensor_list(grad_tensors, "backward", "grad_tensors", True)) if grad_tensors is not None else None, length(tensors, grad_tensors), opts)
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=None, allow_unused=None):
     """The gradients of outputs with respect to inputs."""
+    outputs = several(outputs)
+    inputs = several(inputs)
+    grad_outputs = several(grad_outputs)
     keep = []
     opts = _tt_grad_opts((grad_outputs is not None) | (retain_graph is not None) << 1 | (create_graph is not None) << 2 | (allow_unused is not None) << 3, *tensors_field(grad_outputs, "grad", "grad_outputs", keep), bool(retain_graph), bool(create_graph), bool(allow_unused))
     found = (c_void_p * len(inputs))()
@@ -168,6 +173,10 @@ class GeneratorHandle(Handle):
     """A source of random numbers: Philox4x32-10, equal on every device."""
     __slots__ = ()
 
+    def __init__(self, seed=0):
+        """A generator with its own state."""
+        call("tt_generator_new", uint64(seed, "Generator", "seed"), byref(self))
+
     def get_state(self):
         """(seed, numbers drawn / 4)"""
         found = (c_uint64 * 2)()
@@ -185,6 +194,10 @@ released_by(GeneratorHandle, quick.tt_generator_release)
 class StateDictHandle(Handle):
     """Named tensors: the state of a module or an optimizer, the contents of a checkpoint."""
     __slots__ = ()
+
+    def __init__(self):
+        """Without tensors."""
+        call("tt_state_dict_new", byref(self))
 
     def __len__(self):
         """How many tensors."""

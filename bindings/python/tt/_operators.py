@@ -39,7 +39,6 @@ for _name, _method in OPERATORS.items():
 Tensor.__div__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__rtruediv__
 Tensor.__radd__, Tensor.__rmul__ = Tensor.__add__, Tensor.__mul__
 Tensor.__pos__ = lambda self: self
-Tensor.__hash__ = object.__hash__  # __eq__ compares elements; a tensor is a key by identity
 
 
 # ---- subclasses ----

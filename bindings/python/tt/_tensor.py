@@ -110,9 +110,7 @@ class Tensor(TensorHandle):
 
     @grad.setter
     def grad(self, value):
-        if value is not None and not isinstance(value, Tensor):
-            raise TypeError(f"grad must be a Tensor or None, not {type(value).__name__}")
-        call("tt_tensor_set_grad", self, None if value is None else value)
+        self._set_grad(value)
         self._kept_grad = weakref.ref(value) if value is not None else None
 
     @grad.deleter
@@ -121,11 +119,7 @@ class Tensor(TensorHandle):
 
     def detach_(self):
         """In place: self has no history from now on."""
-        if self.is_leaf:
-            return self.requires_grad_(False)
-        other = self.detach()
-        self._address, other._address = other._address, self._address
-        return self
+        return self.requires_grad_(False) if self.is_leaf else self._become(self.detach())
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
         """Adds the gradients of self to the .grad of the leaves it was computed from."""
@@ -138,15 +132,7 @@ class Tensor(TensorHandle):
         from .autograd.graph import Node
         return result(Node, "tt_tensor_grad_fn", self)
 
-    @property
-    def data(self):
-        return self.detach()
-
-    @data.setter
-    def data(self, source):
-        if not isinstance(source, Tensor):
-            raise TypeError(f"data must be a Tensor, not {type(source).__name__}")
-        call("tt_tensor_set_data", self, source)
+    data = property(lambda self: self.detach(), TensorHandle._set_data)
 
     # ---- conversions ----
 
@@ -270,8 +256,7 @@ class Tensor(TensorHandle):
     def __format__(self, spec):
         return self.item().__format__(spec) if not self.ndim and not self.is_meta and type(self) is Tensor else object.__format__(self, spec)
 
-    def __hash__(self):
-        return id(self)
+    __hash__ = object.__hash__  # __eq__ compares elements; a tensor is a key by identity
 
     def _attributes(self):
         return {name: value for name, value in self.__dict__.items() if name != "_kept_grad"}

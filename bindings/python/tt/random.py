@@ -1,17 +1,12 @@
 """Random numbers: generators with a state of their own."""
-from ctypes import byref
-
 from ._convert import uint64
 from ._handles import GeneratorHandle
-from ._lib import call, result
+from ._lib import result
 
 
 class Generator(GeneratorHandle):
     """A stream of random numbers (Philox4x32-10). Generator(seed)"""
     __slots__ = ()
-
-    def __init__(self, seed=0):
-        call("tt_generator_new", uint64(seed, "Generator", "seed"), byref(self))
 
     def manual_seed(self, seed):
         """Starts anew from a seed; returns self."""

@@ -9,11 +9,9 @@ import shutil
 import tempfile
 
 from collections import Counter, OrderedDict
-from ctypes import byref
 
 from . import _types
 from ._handles import StateDictHandle, torch_load, torch_save
-from ._lib import call
 from .nn.parameter import Parameter
 from .safetensors import safe_open, save_file
 from ._tensor import Tensor
@@ -83,7 +81,6 @@ def save(obj, f):
     writer = Writer(torch)
     if torch:
         structure, state = json.dumps(writer.pack(obj)), StateDictHandle()
-        call("tt_state_dict_new", byref(state))
         for name, t in writer.tensors.items():
             state.set(name, t)
         torch_save(f, state, structure)

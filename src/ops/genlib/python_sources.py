@@ -7,7 +7,7 @@ NAMES = {
     "_dtype": "dtype", "_device | _str | None": "device map_location", "_memory_format": "memory_format",
     "Sequence[_int]": "dims shape size", "Generator": "generator", "Module": "module", "Optimizer": "optimizer", "Parameter": "param",
     "_str": "filename name nonlinearity prefix schema target", "_bool": "is_complex is_floating_point is_signed requires_grad", "_int | Sequence[_int]": "dim", "_int": "bits count end last_epoch offset start step",
-    "_float": "clip_value cpu_time cpu_time_total eps fill_value max_norm resolution self_cpu_time_total smallest_normal sparsity tiny val", "Tensor | Sequence[Tensor]": "tensors", "Iterable[Any]": "params",
+    "_float": "clip_value cpu_time cpu_time_total eps fill_value max_norm resolution self_cpu_time_total smallest_normal sparsity tiny val", "Tensor | Sequence[Tensor]": "grad_outputs grad_tensors outputs tensors", "Iterable[Any]": "params",
     "Tensor | Iterable[Tensor]": "parameters", "Callable[..., Any]": "closure compute fn hook lr_lambda see", "list[dict[_str, Any]]": "param_groups",
     "Sequence[_int] | _int": "output_size", "dict[_str, Any]": "defaults param_group state_dict", "list[_float]": "base_lrs",
 }
@@ -21,9 +21,10 @@ RETURNS = {
     "Tensor": "as_tensor from_dlpack from_numpy frombuffer get_rng_state get_tensor scalar_tensor tensor clip_grad_norm_ constant_ dirac_ eye_ kaiming_normal_ "
               "kaiming_uniform_ get_total_norm linspace normal_ ones_ orthogonal_ parameters_to_vector random_ sparse_ std trunc_normal_ uniform_ "
               "vector_norm var xavier_normal_ xavier_uniform_ zeros_ arange randint randint_like einsum norm get_buffer upsample_bilinear upsample_nearest",
-    "tuple[Tensor, Tensor]": "var_mean", "Tensor | None": "grad", "tuple[Tensor | None, ...]": "autograd.grad saved_tensors",
+    "tuple[Tensor, Tensor]": "var_mean", "Tensor | None": "grad", "tuple[Tensor | None, ...]": "_handles.grad saved_tensors",
     "Tensor | tuple[Tensor, ...]": "nonzero", "Any": "__array__ __dlpack__ Tensor.as_subclass item numpy tolist unique __getattr__ untyped_storage",
     "_dtype": "dtype get_default_dtype to_complex", "_device": "device TensorHandle.device", "Size": "shape __add__ __radd__ __mul__ __rmul__", "tuple[_int, _int]": "__dlpack_device__",
+    "Mode": "no_grad enable_grad inference_mode", "set_grad_enabled": "set_detect_anomaly detect_anomaly",
     "Self": "__enter__ __new__ Module.bfloat16 Module.cpu Module.cuda Module.double Module.eval Module.float Module.half Module.to Module.to_empty Module.type",
     "HookHandle": "register_hook "
     "register_post_accumulate_grad_hook register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook",

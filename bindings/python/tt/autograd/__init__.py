@@ -1,36 +1,14 @@
 """Gradients: backward, grad, functions with a gradient of their own, grad modes."""
 from contextlib import ContextDecorator
 
-from .. import _handles
-from .._handles import is_anomaly_enabled, is_grad_enabled, switch_anomaly, switch_grad  # noqa: F401
-from .._tensor import Tensor
+from .._handles import backward, grad, is_anomaly_enabled, is_grad_enabled, switch_anomaly, switch_grad  # noqa: F401
 
-
-def listed(x):
-    return (x,) if isinstance(x, Tensor) else x
-
-
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
-    """Adds the gradients of tensors (one or several; grad_tensors: theirs, None: 1) to the leaves' .grad."""
-    tensors, starts = listed(tensors), listed(grad_tensors)
-    if starts is not None and len(starts) != len(tensors):
-        raise RuntimeError(f"backward(): got {len(tensors)} tensors and {len(starts)} gradients")
-    _handles.backward(tensors, starts, retain_graph=retain_graph, create_graph=create_graph, inputs=listed(inputs))
-
-
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None):
-    """The gradients of outputs with respect to inputs, as a tuple; unused inputs get None if allow_unused."""
-    return _handles.grad(listed(outputs), listed(inputs), listed(grad_outputs), retain_graph, create_graph, allow_unused)
-
-
-# ---- modes ----
 
 class Mode(ContextDecorator):
-    """A mode as a context manager, which may be nested, and as a decorator."""
-    switch, on = staticmethod(switch_grad), True
+    """A mode that is on, or off, within: a context manager, which may be nested, and a decorator."""
 
-    def __init__(self):
-        self.previous = []
+    def __init__(self, on, switch=switch_grad):
+        self.on, self.switch, self.previous = bool(on), switch, []
 
     def __enter__(self):
         self.previous.append(self.switch(self.on))
@@ -40,62 +18,43 @@ class Mode(ContextDecorator):
 
     def _recreate_cm(self):
         """Of a decorator: each call has its own."""
-        made = Mode()
-        made.switch, made.on = self.switch, self.on
-        return made
+        return Mode(self.on, self.switch)
 
 
-class no_grad(Mode):
+def no_grad(function=None):
     """Operators inside record no gradients."""
-    on = False
-
-    def __new__(cls, function=None):
-        made = super().__new__(cls)
-        if function is None:
-            return made
-        made.__init__()
-        return made(function)
+    return Mode(False) if function is None else Mode(False)(function)
 
 
-class enable_grad(Mode):
+def enable_grad():
     """Operators inside record gradients, also within no_grad."""
+    return Mode(True)
 
 
-class inference_mode(no_grad):
+def inference_mode(mode=True):
     """As no_grad; tensors made inside are ordinary ones. inference_mode(False) changes nothing."""
-
-    def __new__(cls, mode=True):
-        return no_grad.__new__(cls, mode if callable(mode) else None)
-
-    def __init__(self, mode=True):
-        super().__init__()
-        self.on = not mode and is_grad_enabled()
+    return no_grad(mode) if callable(mode) else Mode(not mode and is_grad_enabled())
 
 
 class set_grad_enabled(Mode):
     """Sets the mode at once; as a context manager only until its end."""
 
-    def __init__(self, mode):
-        self.on = bool(mode)
-        self.previous = [self.switch(self.on)]
+    def __init__(self, mode, switch=switch_grad):
+        super().__init__(mode, switch)
+        super().__enter__()
 
     def __enter__(self):
         self.switch(self.on)
 
 
-class set_detect_anomaly(set_grad_enabled):
+def set_detect_anomaly(mode, check_nan=True):
     """Backward fails at the first operator whose gradient has nan, and names it; as a context manager until its end."""
-    switch = staticmethod(switch_anomaly)
-
-    def __init__(self, mode, check_nan=True):
-        super().__init__(mode and check_nan)
+    return set_grad_enabled(mode and check_nan, switch_anomaly)
 
 
-class detect_anomaly(set_detect_anomaly):
+def detect_anomaly(check_nan=True):
     """with detect_anomaly(): …"""
-
-    def __init__(self, check_nan=True):
-        super().__init__(True, check_nan)
+    return set_detect_anomaly(True, check_nan)
 
 
 from .function import Function  # noqa: E402, F401  (which needs the modes)
