@@ -782,6 +782,7 @@ typedef struct tt_clone_opts {
 } tt_clone_opts;
 #define TT_CLONE_MEMORY_FORMAT (UINT64_C(1) << 0)
 tt_status tt_clone(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, tt_tensor **out);
+tt_status tt_clone_into(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, tt_tensor *dst);
 
 /* Converts dtype, device and memory format; returns self itself where nothing changes and copy is false.
      dtype: dtype of the result

@@ -66,9 +66,15 @@ static TensorRef clone_autograd(Call c, const Tensor& self, int64_t memory_forma
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, false, false}, {"memory_format", ArgType::kMemoryFormat, false, true, ArgDefault::kInt, {.i = 2}}};
+static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, false, false}, {"memory_format", ArgType::kMemoryFormat, false, true, ArgDefault::kInt, {.i = 2}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema clone_schema = {"clone", "clone", "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor", clone_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_clone = make_op<TensorRef, const Tensor&, int64_t>(&clone_schema, front::clone, clone_autograd);
+static void clone_into_autograd(Call c, const Tensor& self, int64_t memory_format, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_clone_into, c.keys & kBelowAutograd, self, memory_format, dst);
+}
+static constexpr OpSchema clone_into_schema = {"clone_into", "clone_into", "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor", clone_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_clone_into = make_op<void, const Tensor&, int64_t, Tensor&>(&clone_into_schema, clone_into_front, clone_into_autograd);
 
 // ---- to_dtype ----
 struct to_dtype_saved {

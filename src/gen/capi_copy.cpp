@@ -17,6 +17,13 @@ tt_status tt_clone(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, 
     give(x, out, op::clone(tensor_arg(self, "self", 0), o_memory_format));
   });
 }
+tt_status tt_clone_into(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, tt_tensor *dst) {
+  return api_call(c, "clone_into", [=]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_memory_format = opts_has(opts, 0) ? int64_t(opts->memory_format) : int64_t(TT_PRESERVE);
+    op::clone_into(tensor_arg(self, "self", 0), o_memory_format, mutable_arg(dst, "dst", 2));
+  });
+}
 tt_status tt_to(tt_ctx *c, const tt_tensor *self, const tt_to_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "to", [=]([[maybe_unused]] Ctx& x) {

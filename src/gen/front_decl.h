@@ -211,6 +211,7 @@ void logical_or_into_front(Call c, const Tensor& self, const Tensor& other, Tens
 TensorRef logical_xor_front(Call c, const Tensor& self, const Tensor& other);
 void logical_xor__front(Call c, Tensor& self, const Tensor& other);
 void logical_xor_into_front(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
+void clone_into_front(Call c, const Tensor& self, int64_t memory_format, Tensor& dst);
 void gather_into_front(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst);
 void scatter_add__front(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
 void index_select_into_front(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst);

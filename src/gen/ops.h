@@ -242,6 +242,7 @@ extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Int
 extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints, int64_t, bool, bool, bool)> op_convolution_backward;
 extern Op<void(Tensor&, const Tensor&)> op_copy_;
 extern Op<TensorRef(const Tensor&, int64_t)> op_clone;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_clone_into;
 extern Op<TensorRef(const Tensor&, Dtype)> op_to_dtype;
 extern Op<TensorRef(const Tensor&, Device)> op_to_device;
 extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to;
@@ -1332,6 +1333,9 @@ inline void copy_(Tensor& self, const Tensor& src) {
 }
 inline TensorRef clone(const Tensor& self, int64_t memory_format = TT_PRESERVE) {
   return dispatch(op_clone, self, memory_format);
+}
+inline void clone_into(const Tensor& self, int64_t memory_format, Tensor& dst) {
+  return dispatch(op_clone_into, self, memory_format, dst);
 }
 inline TensorRef to_dtype(const Tensor& self, Dtype dtype) {
   return dispatch(op_to_dtype, self, dtype);

@@ -109,3 +109,12 @@ void fill_(Call, Tensor& self, const Scalar& value) {
 void zero_(Call c, Tensor& self) { fill_(c, self, 0); }
 
 }  // namespace TT_NS::front
+
+namespace TT_NS {
+
+void clone_into_front(Call, const Tensor& self, int64_t, Tensor& dst) {
+  check_into(dst, self, {&self});
+  copy_result(dst, self, false);
+}
+
+}  // namespace TT_NS

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import tt
-from tt import _create, _hooks, _lib
+from tt import _lib
 from tt._layouts import struct
 
 
@@ -251,7 +251,7 @@ def test_objects_die_in_any_order_and_thread():
     parts[2].clear()
     for t in threads:
         t.join()
-    assert live()[1:] == before[1:] and not _hooks.functions
+    assert live()[1:] == before[1:] and not _lib.kept
 
 
 # ---- many ----
@@ -281,7 +281,7 @@ def test_a_hundred_thousand_objects_leave_nothing():
     churn(5_000)
     before, size = live(), resident()
     churn(100_000)
-    assert live() == before and not _hooks.functions and not _create.kept
+    assert live() == before and not _lib.kept
     assert resident() - size < 2 << 20
 
 
@@ -305,4 +305,4 @@ def test_functions_and_modules_leave_nothing():
     work(100)
     before, size = live(), resident()
     work(2000)
-    assert live() == before and not _hooks.functions and resident() - size < 2 << 20
+    assert live() == before and not _lib.kept and resident() - size < 2 << 20

@@ -10,8 +10,8 @@ from common import ROOT
 
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 FRONT_ENDS = ("tt/nn/", "tt/optim/", "tt/_construct.py")  # of Python, which are counted apart
-# binding -> sources, the limit. Python is on its way down to 1,500
-BINDINGS = {"python": (("**/*.py",), 1567), "rust": (("*/build.rs", "*/src/**/*.rs"), 1500), "julia": (("src/**/*.jl",), 1500)}
+# binding -> sources, the limit
+BINDINGS = {"python": (("**/*.py",), 1499), "rust": (("*/build.rs", "*/src/**/*.rs"), 1500), "julia": (("src/**/*.jl",), 1500)}
 
 
 def python_lines(text):

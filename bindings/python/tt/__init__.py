@@ -15,8 +15,9 @@ MODULES = "autograd cuda errors library linalg nn optim profiler random runtime 
 ELSEWHERE = {
     "_create": "as_tensor from_numpy frombuffer scalar_tensor tensor",
     "_dlpack": "from_dlpack",
+    "_facts": "is_complex is_floating_point",
     "_handles": "build_info get_num_threads set_num_threads",
-    "_limits": "can_cast e finfo iinfo inf is_complex is_floating_point nan newaxis pi promote_types result_type",
+    "_limits": "can_cast e finfo iinfo inf nan newaxis pi promote_types result_type",
     "autograd": "enable_grad inference_mode is_anomaly_enabled is_grad_enabled no_grad set_grad_enabled",
     "random": "Generator default_generator get_rng_state initial_seed manual_seed set_rng_state",
     "serialization": "load save",

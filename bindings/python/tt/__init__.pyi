@@ -29,6 +29,8 @@ from ._create import frombuffer as frombuffer
 from ._create import scalar_tensor as scalar_tensor
 from ._create import tensor as tensor
 from ._dlpack import from_dlpack as from_dlpack
+from ._facts import is_complex as is_complex
+from ._facts import is_floating_point as is_floating_point
 from ._handles import build_info as build_info
 from ._handles import get_num_threads as get_num_threads
 from ._handles import set_num_threads as set_num_threads
@@ -37,8 +39,6 @@ from ._limits import e as e
 from ._limits import finfo as finfo
 from ._limits import iinfo as iinfo
 from ._limits import inf as inf
-from ._limits import is_complex as is_complex
-from ._limits import is_floating_point as is_floating_point
 from ._limits import nan as nan
 from ._limits import newaxis as newaxis
 from ._limits import pi as pi
@@ -156,7 +156,7 @@ def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None, *
 def clip(input: Tensor, min: _complex | None = None, max: _complex | None = None, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def clip(input: Tensor, min: Tensor | None = None, max: Tensor | None = None, *, out: Tensor | None = None) -> Tensor: ...
-def clone(input: Tensor, *, memory_format: _memory_format = ...) -> Tensor: ...
+def clone(input: Tensor, *, memory_format: _memory_format = ..., out: Tensor | None = None) -> Tensor: ...
 def constant_pad_nd(input: Tensor, pad: _int | Sequence[_int], value: _complex = 0) -> Tensor: ...
 @overload
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1) -> Tensor: ...

@@ -12,7 +12,7 @@ from struct import error as struct_error
 
 from . import errors
 from ._index import INT_MAX, INT_MIN
-from ._lib import local, quick, result
+from ._lib import result
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype, memory_format
 from ._tensor import SCALAR, Tensor, classed
 from ._tensor import SMALL as INTS
@@ -198,14 +198,6 @@ def left_out(first, *given):
     return given if len(there) == len(given) else (first, *there, *[None] * (len(given) - 1 - len(there)))
 
 
-def reserved(op, keywords, name, x):
-    """x, or what is given by a name that Python reserves."""
-    x = keywords.pop(name, x)
-    if keywords:
-        raise TypeError(f"{op}() got an unexpected keyword argument '{next(iter(keywords))}'")
-    return x
-
-
 def gathered(args, named, op, arg):
     """The list argument of a call like view(2, 3), view((2, 3)) or view(size=(2, 3))."""
     if named is not None:
@@ -299,12 +291,6 @@ def number_operand(op, arg, x, *others, alone):
 
 # ---- results ----
 
-def given(results, flags):
-    """Those whose flags are set; one alone is no tuple."""
-    found = tuple(x for x, flag in zip(results, flags) if flag)
-    return found if len(found) > 1 else found[0]
-
-
 def like(result, tensors):
     """A result of listed tensors, of the class of the first one that has a class which results keep."""
     if PLAIN.issuperset(map(type, tensors)):
@@ -317,14 +303,3 @@ def out_tensors(xs, n, op):
     if not isinstance(xs, (tuple, list)) or len(xs) != n:
         raise wrong_kind(op, "out", f"tuple of {n} Tensors", xs)
     return [instance(Tensor, x, op, "out") for x in xs]
-
-
-def store(out, result, op):
-    """out= of an operator without a form of its own for it: result has just been computed."""
-    instance(Tensor, out, op, "out")
-    if out.shape != result.shape or out.dtype is not result.dtype or out.device != result.device:
-        raise errors.ShapeError(f"{op}: out is {list(out.shape)} {out.dtype} on {out.device}, the result is {list(result.shape)} "
-                                f"{result.dtype} on {result.device}: must be equal")
-    if result.requires_grad or out.requires_grad and quick.tt_grad_enabled(local.ctx):
-        raise errors.AutogradError(f"{op}: out= records no gradient, but an argument requires one")
-    return out.copy_(result)

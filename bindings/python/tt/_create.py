@@ -6,8 +6,8 @@ from array import array
 from ctypes import c_int32, c_void_p
 
 from . import errors
-from ._convert import dtype_code, int_list, scalar, wrong_kind
-from ._lib import dropper, result
+from ._convert import dtype_code, instance, int_list, scalar
+from ._lib import drop, keep, result
 from ._types import complex64, complex128, float32, float64, int64
 from ._types import bool as BOOL
 from ._types import dtype as dtype_class
@@ -41,8 +41,8 @@ def as_tensor(data, dtype=None, device=None):
 
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
     """A 0-dim tensor; float32 by default."""
-    made = result(Tensor, "tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(dtype_code(dtype or float32, "scalar_tensor", "dtype"))).to(device)
-    return made.requires_grad_() if requires_grad else made
+    made = result(Tensor, "tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(dtype_code(dtype or float32, "scalar_tensor", "dtype")))
+    return made.to(device).requires_grad_(requires_grad)
 
 
 def is_array(x):
@@ -101,18 +101,11 @@ def index_tensor(item):
 
 # ---- over memory of the host ----
 
-kept = {}  # key -> what owns the memory of an imported tensor
-keys = itertools.count(1)
-forget = dropper(kept)
-
-
 def imported(address, dtype, shape, strides, writable, owner):
     """A tensor over host memory that `owner` keeps alive. strides in elements, None: row-major."""
-    key = next(keys)
-    kept[key] = owner
     steps = None if strides is None else int_list(strides, "import", "strides")[0]
-    return result(Tensor, "tt_tensor_import", c_void_p(address), c_int32(dtype.code), *int_list(shape, "import", "shape"), steps, c_int32(writable), forget,
-                  c_void_p(key))
+    return result(Tensor, "tt_tensor_import", c_void_p(address), c_int32(dtype.code), *int_list(shape, "import", "shape"), steps, c_int32(writable), drop,
+                  c_void_p(keep(owner)))
 
 
 def from_numpy(a):
@@ -130,12 +123,9 @@ def from_numpy(a):
     return imported(address, dtype, a.shape, tuple(s // dtype.itemsize for s in a.strides), not read_only, a)
 
 
-
-
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """A 1-D tensor over the memory of a bytearray, memoryview, mmap … (bytes give a tensor that in-place operators refuse)."""
-    if not isinstance(dtype, dtype_class):
-        raise wrong_kind("frombuffer", "dtype", "dtype", dtype)
+    instance(dtype_class, dtype, "frombuffer", "dtype")
     view = memoryview(buffer).cast("B")
     room = len(view) - offset
     n, rest = (count, 0) if count >= 0 else divmod(room, dtype.itemsize)

@@ -4,6 +4,16 @@ from ._lib import Handle, call, quick, released_by
 from ._types import BY_NAME, DTYPES, Size, device, preserve_format
 
 
+def is_floating_point(input):
+    """Is the dtype floating?"""
+    return input.dtype.is_floating_point
+
+
+def is_complex(input):
+    """Is the dtype complex?"""
+    return input.dtype.is_complex
+
+
 class TensorHandle(Handle):
     """A tensor: dtype, shape, strides, and memory that others may share."""
     __slots__ = ()
@@ -172,10 +182,18 @@ class TensorHandle(Handle):
         """Is it on cpu?"""
         return quick.tt_tensor_device_type(self) == 1
 
+    def cpu(self, memory_format=preserve_format):
+        """Moved to cpu."""
+        return self.to(device("cpu"), memory_format=memory_format)
+
     @property
     def is_cuda(self):
         """Is it on cuda?"""
         return quick.tt_tensor_device_type(self) == 2
+
+    def cuda(self, index=0, memory_format=preserve_format):
+        """Moved to cuda."""
+        return self.to(device("cuda", index), memory_format=memory_format)
 
     @property
     def is_meta(self):

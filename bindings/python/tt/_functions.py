@@ -7,11 +7,8 @@ def nonzero(input, *, as_tuple=False, out=None):
 
     The positions of the elements that are not 0: one row of indices each. as_tuple: one tensor of indices per dimension.
     """
-    if not as_tuple:
-        return _ops.nonzero(input, out=out)
-    if out is not None:
-        raise TypeError("nonzero(): out= is only taken without as_tuple")
-    return _ops.unbind(_ops.nonzero(_ops.reshape(input, -1) if input.ndim == 0 else input), 1)
+    found = _ops.nonzero(_ops.reshape(input, -1) if as_tuple and input.ndim == 0 else input, out=out)
+    return _ops.unbind(found, 1) if as_tuple else found
 
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):

@@ -1,16 +1,11 @@
-"""What C calls in Python: functions under keys, and what the generated callbacks (_callbacks.py) share."""
-import itertools
+"""What C calls in Python: functions that are kept for it, and what the generated callbacks (_callbacks.py) share."""
 import sys
+from contextlib import ExitStack
 from ctypes import c_void_p, cast, sizeof
 
 from ._layouts import struct
-from ._lib import CALLBACK_FAILED, dropper, local, quick
+from ._lib import CALLBACK_FAILED, drop, keep, local, quick
 from ._tensor import Tensor, borrow
-
-functions = {}  # key -> Python function, or an object with functions
-keys = itertools.count(1)
-drop = dropper(functions)
-
 
 def guarded(body):
     """Runs body(); an exception waits in local.raised until the call that led here fails."""
@@ -59,9 +54,7 @@ def registered(callback, fn):
     """C's three arguments for a Python function: callback, user and drop."""
     if not callable(fn):
         raise TypeError(f"a hook must be callable, not {type(fn).__name__}")
-    key = next(keys)
-    functions[key] = fn
-    return callback, c_void_p(key), drop
+    return callback, c_void_p(keep(fn)), drop
 
 
 def definition(table, of, **fields):
@@ -71,25 +64,15 @@ def definition(table, of, **fields):
     for field in ("forward", "backward", "compute"):
         if getattr(of, field, None):
             fields[field] = cast(getattr(_callbacks, f"{table}_{field}"), c_void_p)
-    key = next(keys)
-    functions[key] = of
-    return kind(struct_size=sizeof(kind), user=key, drop=cast(drop, c_void_p), **fields)
+    return kind(struct_size=sizeof(kind), user=keep(of), drop=cast(drop, c_void_p), **fields)
 
 
-class HookHandle:
+class HookHandle(ExitStack):
     """Of a registered hook: remove() ends it."""
-    __slots__ = ("_end",)
 
     def __init__(self, end):
-        self._end = end
+        super().__init__()
+        self.callback(end)
 
     def remove(self):
-        end, self._end = self._end, None
-        if end:
-            end()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.remove()
+        self.close()

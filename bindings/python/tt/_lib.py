@@ -1,5 +1,6 @@
 """Finds, loads and checks libtt; handles; the ctx of each thread; errors of failed calls."""
 import ctypes
+import itertools
 import os
 import sys
 import threading
@@ -25,8 +26,7 @@ class Library(ctypes.CDLL):
             if not name.startswith("tt_"):
                 raise
             raise ImportError(f"tt: {self._name} has no {name}: it is another version than this package, {VERSION}") from None
-        if name in RESULTS:
-            found.restype = RESULTS[name]
+        found.restype = RESULTS.get(name, c_int32)
         return found
 
 
@@ -94,11 +94,26 @@ def without_buffer(cls):
         at.value = None
 
 
-def dropper(table):
-    """A C callback that takes key out of table. It outlives the interpreter's modules, for what is released while they go."""
-    drop = ctypes.CFUNCTYPE(None, c_void_p)(table.pop)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(drop))
-    return drop
+# ---- Python's objects that C refers to ----
+
+kept = {}  # key -> object
+keys = itertools.count(1)
+
+
+def keep(x):
+    """The key of x, for C's `user`; x lives until C calls drop with it."""
+    key = next(keys)
+    kept[key] = x
+    return key
+
+
+def for_good(callback):
+    """A C callback that outlives the interpreter's modules, for what is released while they go."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
+    return callback
+
+
+drop = for_good(ctypes.CFUNCTYPE(None, c_void_p)(kept.pop))
 
 
 # ---- errors ----
@@ -188,8 +203,7 @@ def watched():
 
 watch = watched()
 next(watch)
-poll = ctypes.CFUNCTYPE(c_int32, c_void_p)(watch.send)
-ctypes.pythonapi.Py_IncRef(ctypes.py_object(poll))  # for good, as those of dropper()
+poll = for_good(ctypes.CFUNCTYPE(c_int32, c_void_p)(watch.send))
 
 
 class Local(threading.local):

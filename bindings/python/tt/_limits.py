@@ -34,14 +34,6 @@ class iinfo(Limits):
     _rows = _tables.INTEGERS
 
 
-def is_floating_point(input):
-    return input.is_floating_point()
-
-
-def is_complex(input):
-    return input.is_complex()
-
-
 def result_type(tensor1, tensor2):
     """The dtype of an operator's result on these two; either may be a number."""
     kinds = [_ops.empty((0,) if x.ndim else (), dtype=x.dtype, device="meta") if isinstance(x, Tensor) else x for x in (tensor1, tensor2)]

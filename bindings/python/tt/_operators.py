@@ -36,8 +36,6 @@ for _module, _names in METHODS.items():
 
 for _name, _method in OPERATORS.items():
     setattr(Tensor, _name, _method)
-Tensor.__div__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__rtruediv__
-Tensor.__radd__, Tensor.__rmul__ = Tensor.__add__, Tensor.__mul__
 Tensor.__pos__ = lambda self: self
 
 

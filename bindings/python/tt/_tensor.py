@@ -1,7 +1,7 @@
 """Tensor: owner of one handle, its facts, conversions and Python's protocols. The operators come from _ops."""
 import copy
 import weakref
-from ctypes import byref, c_char, c_int32, c_int64, c_void_p, create_string_buffer
+from ctypes import byref, c_char, c_int64, c_void_p, create_string_buffer
 from struct import Struct
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from . import errors
 from ._index import INT_MAX, INT_MIN, packed_index
 from ._facts import TensorHandle
 from ._lib import call, fail, filled, lib, local, new, quick, result, without_buffer
-from ._types import BY_NAME, CPU, contiguous_format, device, dtype, preserve_format
+from ._types import BY_NAME, contiguous_format, dtype, preserve_format
 from ._types import float32 as FLOAT32
 
 SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
@@ -69,9 +69,7 @@ class Tensor(TensorHandle):
     ndimension, nelement = TensorHandle.dim, TensorHandle.numel
     ndim = property(TensorHandle.dim)
 
-    @property
-    def nbytes(self):
-        return self.numel() * self.dtype.itemsize
+    nbytes = property(lambda self: self.numel() * self.itemsize)
 
     def untyped_storage(self):
         """The memory that self and its views share: data_ptr(), nbytes()."""
@@ -113,9 +111,7 @@ class Tensor(TensorHandle):
         self._set_grad(value)
         self._kept_grad = weakref.ref(value) if value is not None else None
 
-    @grad.deleter
-    def grad(self):
-        self.grad = None
+    grad = grad.deleter(TensorHandle._set_grad)
 
     def detach_(self):
         """In place: self has no history from now on."""
@@ -145,12 +141,6 @@ class Tensor(TensorHandle):
         """self itself if its memory has this format, else a copy that has."""
         return ops.contiguous(self) if memory_format is contiguous_format else ops.to(self, memory_format=memory_format)
 
-    def cpu(self):
-        return self.to(CPU)
-
-    def cuda(self, index=0):
-        return self.to(device("cuda", index))
-
     def type(self, dtype=None, non_blocking=False):
         """Converted to a dtype; without one, the name of the type, such as "tt.FloatTensor"."""
         if dtype is not None:
@@ -160,13 +150,8 @@ class Tensor(TensorHandle):
     def type_as(self, other):
         return self.to(other.dtype)
 
-    @property
-    def T(self):
-        return self.permute(*range(self.ndim - 1, -1, -1)) if self.ndim else self.permute(())
-
-    @property
-    def mT(self):
-        return self.transpose(-2, -1)
+    T = property(lambda self: self.permute(tuple(range(self.ndim))[::-1]))
+    mT = property(lambda self: self.transpose(-2, -1))
 
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
         from ._create import tensor

@@ -74,9 +74,6 @@ class device(namedtuple("device", "type index")):
         return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
 
 
-CPU = device.of(1, 0)
-
-
 class Size(tuple):
     """The shape of a tensor: a tuple of ints."""
     __slots__ = ()

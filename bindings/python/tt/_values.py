@@ -1,7 +1,7 @@
 """Python values as C's tagged ones, and back: arguments of operators by name."""
 from ctypes import POINTER, c_int64, c_void_p, cast, string_at
 
-from ._convert import scalar
+from ._convert import list_field, scalar, tensors_field
 from ._hooks import optional_tensors
 from ._layouts import CONSTANTS, struct
 from ._lib import Handle
@@ -11,11 +11,6 @@ from ._types import device, dtype
 Value = struct("tt_value")
 TAG = {name[len("TT_VAL_"):]: code for name, code in CONSTANTS.items() if name.startswith("TT_VAL_")}
 NUMBERS = (None, lambda s: bool(s.i), lambda s: s.i, lambda s: s.re, lambda s: complex(s.re, s.im))  # by kind of a tt_scalar
-
-
-def array_of(kind, items, kept):
-    kept.append((kind * len(items))(*items))
-    return cast(kept[-1], c_void_p)
 
 
 def packed(x, kept):
@@ -33,10 +28,10 @@ def packed(x, kept):
     if isinstance(x, str):
         kept.append(x.encode())
         return Value(tag=TAG["STR"], str=kept[-1], n=len(kept[-1]))
-    if isinstance(x, (tuple, list)) and all(type(i) is int for i in x):
-        return Value(tag=TAG["INTS"], ints=array_of(c_int64, x, kept), n=len(x))
-    if isinstance(x, (tuple, list)) and all(t is None or isinstance(t, Tensor) for t in x):
-        return Value(tag=TAG["TENSORS"], tensors=array_of(c_void_p, [t._address if t is not None else None for t in x], kept), n=len(x))
+    if isinstance(x, (tuple, list)):
+        kind, field = ("ints", list_field) if all(type(i) is int for i in x) else ("tensors", tensors_field)
+        address, n = field(x, "operator", "argument", kept)
+        return Value(tag=TAG[kind.upper()], n=n, **{kind: address})
     return Value(tag=TAG["SCALAR"], scalar=struct("tt_scalar").from_buffer_copy(scalar(x, "operator", "argument")))
 
 

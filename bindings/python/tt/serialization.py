@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import tempfile
-
 from collections import Counter, OrderedDict
 
 from . import _types
@@ -79,24 +78,16 @@ def save(obj, f):
         return
     torch = os.fsencode(f).endswith((b".pt", b".pth"))
     writer = Writer(torch)
+    structure = json.dumps(writer.pack(obj))
     if torch:
-        structure, state = json.dumps(writer.pack(obj)), StateDictHandle()
+        state = StateDictHandle()
         for name, t in writer.tensors.items():
             state.set(name, t)
         torch_save(f, state, structure)
     elif isinstance(obj, dict) and obj and all(type(k) is str and isinstance(v, Tensor) for k, v in obj.items()):
         save_file(obj, f)
     else:
-        structure = json.dumps(writer.pack(obj))
         save_file(writer.tensors, f, {KEY: structure})
-
-
-def is_zip(path):
-    try:
-        with open(path, "rb") as file:
-            return file.read(4) == b"PK\3\4"
-    except OSError:
-        return False  # safe_open says why
 
 
 def load(f, map_location=None, *, weights_only=True, mmap=False):
@@ -107,7 +98,9 @@ def load(f, map_location=None, *, weights_only=True, mmap=False):
             with open(os.path.join(folder, "saved"), "wb") as copy:
                 shutil.copyfileobj(f, copy)
             return load(os.path.join(folder, "saved"), map_location)
-    if is_zip(f):
+    with open(f, "rb") as file:
+        torch = file.read(4) == b"PK\3\4"  # a zip file
+    if torch:
         state = torch_load(f)
         tensors = {state.name(i): state.get(i) for i in range(len(state))}
         structure = state.structure()

@@ -22,7 +22,8 @@ declaration may add a table `python` with
     as            true: Tensor.NAME_as(other) is it with the shape of other
     new           true: Tensor.new_NAME makes one like the tensor
     operator      Python's operator on tensors that it is: "add" for __add__ (python_operators.py)
-    operators     further ones, with the options that make them
+    commutes      true: __radd__ is __add__
+    operators     further ones, with the arguments behind the operands that make them
 """
 import re
 import textwrap
@@ -34,11 +35,11 @@ from .schema import ENUMS, DeclError
 
 # what the functions take from _convert.py
 CONVERT = (
-    "boolean", "device_field", "dtype_code", "gathered", "generator_handle", "given", "instance", "int_list", "list_field", "integer", "is_int", "keeps",
+    "boolean", "device_field", "dtype_code", "gathered", "generator_handle", "instance", "int_list", "list_field", "integer", "is_int", "keeps",
     "is_number", "left_out", "length", "like", "memory_format_code", "no_overload", "number_form",
     "number_operand", "one_of", "optional_tensor", "out_tensors",
-    "pointers", "real", "reserved", "scalar", "scalar_field", "store", "tensor_address", "tensor_list", "text", "wrong_kind")
-KEYS = {"in", "as", "new", "operator", "operators", "first_optional", "beside", "by", "flag", "aliases", "own", "order", "names", "shown", "spelled", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
+    "pointers", "real", "scalar", "scalar_field", "tensor_address", "tensor_list", "text", "wrong_kind")
+KEYS = {"in", "as", "new", "commutes", "operator", "operators", "first_optional", "beside", "by", "flag", "aliases", "own", "order", "names", "shown", "spelled", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 LIST = "isinstance({0}, (tuple, list))"
@@ -274,7 +275,9 @@ class Function:
         moving = ", ".join(p.name for p in self.positional if p.moves)
         if moving:
             lines.append(f"{moving} = left_out(0, {moving})")
-        lines += [f'{name} = reserved("{self.name}", kwargs, "{name[:-1]}", {name})' for name in self.reserved]
+        for name in self.reserved:
+            lines += [f'{name} = kwargs.pop("{name[:-1]}", {name})', "if kwargs:",
+                      f"    raise TypeError(f\"{self.name}() got an unexpected keyword argument {{next(iter(kwargs))!r}}\")"]
         if self.variant == "_" and self.positional[0].name == "input":
             lines.append("input = self")
         if self.inplace_flag:
@@ -334,7 +337,7 @@ class Function:
         stored = self.takes_out and "into" not in op.variants
         if stored:
             names = [p.name for p in self.positional] + [f"{p.name}={p.name}" for p in self.keywords]
-            lines += ["if out is not None:", f'    return store(out, {self.name}({", ".join(names)}), "{self.name}")']
+            lines += ["if out is not None:", "    from ._copy import clone", f'    return clone({self.name}({", ".join(names)}), out=out)']
         for s in form.slots:
             if s.arg.positional and s.arg.type in NUMBER_LISTS:
                 lines.append(f'{s.var}_c, {s.var}_n = int_list({s.var}, "{self.name}", "{s.name}")')
@@ -377,7 +380,8 @@ class Function:
             shown = form.table("shown")
             if shown:
                 flags = [form.of[shown[o.name]].var if o.name in shown else "True" for o in op.outs]
-                done = [f"return given(({', '.join(ts)}), ({', '.join(flags)}))"]
+                pairs = ", ".join(f"({t}, {flag})" for t, flag in zip(ts, flags))
+                done = [f"found = tuple(t for t, wanted in ({pairs}) if wanted)", "return found if len(found) > 1 else found[0]"]
         return lines + self.calls(form, checked, variant, results) + done
 
     def list_call(self, form, checked):

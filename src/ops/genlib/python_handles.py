@@ -59,6 +59,7 @@ CLASSES = {**{raw: (name, doc) for raw, (name, _, doc) in HANDLES.items()}, "tt_
 PREFIXES = {raw: prefix for raw, (_, prefix, _) in HANDLES.items()} | {"tt_op": "op"}
 TEXTS, SIZES = Pointer(Pointer(Named("char"), True), True), Pointer(Named("int64_t"), True)
 # facts of a tensor that are its dtype's -> as what they are bound; doc
+FUNCTIONS = ("is_floating_point", "is_complex")  # of tt, too
 OF_DTYPE = {"itemsize": ("property", "Bytes of an element."), "element_size": ("", "Bytes of an element."), "is_floating_point": ("", "Is the dtype floating?"),
             "is_complex": ("", "Is the dtype complex?"), "is_signed": ("", "Can its numbers be negative?")}
 # type of a field of options -> its format, its value; lists: what makes pointer and length
@@ -279,15 +280,23 @@ def tensor_facts(api):
         if c.type == "tt_device_type" and c.name != "TT_EXT":
             kind = c.name[3:].lower()
             out += method("property", f"is_{kind}", "", f"Is it on {kind}?", f"quick.tt_tensor_device_type(self) == {c.value}")
+            if kind != "meta":
+                taken, given = (", index=0", ", index") if kind == "cuda" else ("", "")
+                out += method("", kind, taken + ", memory_format=preserve_format", f"Moved to {kind}.",
+                              f'self.to(device("{kind}"{given}), memory_format=memory_format)')
         if c.type == "tt_dtype":
             name, *_, converts, _ = row(c)
             out += method("", converts, ", memory_format=preserve_format", f"Converted to {name}.", f'self.to(BY_NAME["{name}"], memory_format=memory_format)')
     return out
 
 
+def dtype_functions():
+    return [line for name in FUNCTIONS for line in ("", "", f"def {name}(input):", f'    """{OF_DTYPE[name][1]}"""', f"    return input.dtype.{name}")]
+
+
 def module(what, imports, plain, early, more):
     """The text of a module: functions, then classes; more: handle -> further lines of its class."""
-    lines, classes = [], {raw: [] for raw in CLASSES if (raw in EARLY) == early}
+    lines, classes = dtype_functions() if early else [], {raw: [] for raw in CLASSES if (raw in EARLY) == early}
     for p in plain:
         if p.early == early:
             if p.home:

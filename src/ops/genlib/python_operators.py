@@ -50,12 +50,12 @@ def methods_of(op, ops):
     found = {name: direct(op, name, ops)}
     if sign not in COMPARISONS:
         swapped = rest(f"r{op.host}", "self, other") if f"r{op.name}" in ops else rest(op.host, "other, self")
-        found[f"__r{sign}__"] = [f"def __r{sign}__(self, other):", *swapped]
+        found[f"__r{sign}__"] = [f"__r{sign}__ = {name}"] if op.get("python").get("commutes") else [f"def __r{sign}__(self, other):", *swapped]
         if "inplace" in op.variants:
             found[f"__i{sign}__"] = [f"def __i{sign}__(self, other):", *rest(op.host + "_", "self, other")]
     for more, given in op.get("python").get("operators", {}).items():
         for prefix, function, operands_ in (("", op.host, "self, other"), ("r", op.host, "other, self"), ("i", op.host + "_", "self, other")):
-            found[f"__{prefix}{more}__"] = [f"def __{prefix}{more}__(self, other):", *rest(function, f"{operands_}, {given}")]
+            found[f"__{prefix}{more}__"] = [f"def __{prefix}{more}__(self, other):", *rest(function, operands_ + given)]
     return found
 
 

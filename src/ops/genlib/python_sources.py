@@ -160,7 +160,11 @@ def class_value(name, value, cls, otherwise):
     if isinstance(value, ast.Attribute) and value.attr in RETURN_OF:  # a method of the base
         return [f"def {name}(self) -> {RETURN_OF[value.attr]}: ..."]
     if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "property":
-        return ["@property", f"def {name}(self) -> {RETURN_OF.get(name) or TYPE_OF.get(name) or ('_bool' if name.startswith('is_') else otherwise)}: ..."]
+        kind = RETURN_OF.get(name) or TYPE_OF.get(name) or ("_bool" if name.startswith("is_") else otherwise)
+        setter = [f"@{name}.setter", f"def {name}(self, value: {kind}) -> None: ..."] if len(value.args) > 1 else []
+        return ["@property", f"def {name}(self) -> {kind}: ...", *setter]
+    if isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "deleter":
+        return [f"@{name}.deleter", f"def {name}(self) -> None: ..."]
     kind = BUILTIN.get(type(value.value).__name__) if isinstance(value, ast.Constant) else None
     return [f"{name}: {kind or 'Any'}"]
 

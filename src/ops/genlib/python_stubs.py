@@ -23,7 +23,7 @@ TYPES = {
     "Generator": "Generator | None", "Str": "_str", "Dims": INTS, "Dims?": f"{INTS} | None", "Int[]": INTS, "Size": INTS, "Shape": INTS, "Float[]": "_float | Sequence[_float]",
     "Float[2]": "tuple[_float, _float]", "Tensor![]": "Iterable[Any]", "Optimizer": "Optimizer", "Scheduler[]": "Sequence[Any]"}
 # Python's operators of Tensor: what they take -> their names
-ARITHMETIC = {"other: Tensor | _complex": "add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv div rdiv floordiv rfloordiv ifloordiv mod rmod imod "
+ARITHMETIC = {"other: Tensor | _complex": "add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv div rdiv idiv floordiv rfloordiv ifloordiv mod rmod imod "
                                           "pow rpow ipow and rand iand or ror ior xor rxor ixor lshift rlshift ilshift rshift rrshift irshift lt le gt ge",
               "other: Tensor": "matmul rmatmul", "": "neg invert pos abs"}
 

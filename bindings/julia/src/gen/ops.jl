@@ -2228,15 +2228,19 @@ function copy!(input::Tensor, src::Tensor)
 end
 
 """
-    clone(input; memory_format=:preserve)
+    clone(input; memory_format=:preserve, out=nothing)
 
 A copy with storage of its own.
 
 - `memory_format`: preserve: the strides of self where it is dense, else row-major; contiguous: row-major;
   channels_last, channels_last_3d: dimension 1 innermost
 """
-function clone(input::Tensor; memory_format::Symbol=:preserve)
+function clone(input::Tensor; memory_format::Symbol=:preserve, out=nothing)
     opts = Ref(C.tt_clone_opts(UInt64(1), memory_format_code(memory_format)))
+    if out !== nothing
+        check(C.tt_clone_into(ctx(), input, opts, out))
+        return out
+    end
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_clone(ctx(), input, opts, o))
     return wrap(o[])

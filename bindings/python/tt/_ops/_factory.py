@@ -2,7 +2,7 @@
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (device_field, dtype_code, gathered, int_list, integer, keeps, left_out, number_form, scalar, scalar_field,
-    store, wrong_kind)
+    wrong_kind)
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
@@ -41,7 +41,8 @@ def empty(*args, dtype=None, device=None, out=None, requires_grad=False, size=No
     """
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "empty", "size")
     if out is not None:
-        return store(out, empty(size, dtype=dtype, device=device), "empty")
+        from ._copy import clone
+        return clone(empty(size, dtype=dtype, device=device), out=out)
     size_c, size_n = int_list(size, "empty", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -64,7 +65,8 @@ def zeros(*args, dtype=None, device=None, out=None, requires_grad=False, size=No
     """
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "zeros", "size")
     if out is not None:
-        return store(out, zeros(size, dtype=dtype, device=device), "zeros")
+        from ._copy import clone
+        return clone(zeros(size, dtype=dtype, device=device), out=out)
     size_c, size_n = int_list(size, "zeros", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -87,7 +89,8 @@ def ones(*args, dtype=None, device=None, out=None, requires_grad=False, size=Non
     """
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "ones", "size")
     if out is not None:
-        return store(out, ones(size, dtype=dtype, device=device), "ones")
+        from ._copy import clone
+        return clone(ones(size, dtype=dtype, device=device), out=out)
     size_c, size_n = int_list(size, "ones", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -109,7 +112,8 @@ def full(size, fill_value, *, dtype=None, device=None, out=None, requires_grad=F
     A tensor of one value; the default dtype follows the value: bool, int64, float32 or complex64.
     """
     if out is not None:
-        return store(out, full(size, fill_value, dtype=dtype, device=device), "full")
+        from ._copy import clone
+        return clone(full(size, fill_value, dtype=dtype, device=device), out=out)
     size_c, size_n = int_list(size, "full", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -135,7 +139,8 @@ def arange(start=None, end=None, step=1, *, dtype=None, device=None, out=None, r
     """
     start, end = left_out(0, start, end)
     if out is not None:
-        return store(out, arange(start, end, step, dtype=dtype, device=device), "arange")
+        from ._copy import clone
+        return clone(arange(start, end, step, dtype=dtype, device=device), out=out)
     opts = None
     if step != 1 or type(step) is not int or dtype is not None or device is not None:
         opts = _o_arange(1 | (dtype is not None) << 1 | (device is not None) << 2, *scalar_field(step, "arange", "step"), dtype_code(dtype, "arange", "dtype"), *device_field(device, "arange", "device"))
@@ -156,7 +161,8 @@ def empty_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
         if not isinstance(input, Tensor):
             raise wrong_kind("empty_like", "input", "Tensor", input)
     if out is not None:
-        return store(out, empty_like(input, dtype=dtype, device=device), "empty_like")
+        from ._copy import clone
+        return clone(empty_like(input, dtype=dtype, device=device), out=out)
     opts = None
     if dtype is not None or device is not None:
         opts = _o_empty_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "empty_like", "dtype"), *device_field(device, "empty_like", "device"))
@@ -177,7 +183,8 @@ def zeros_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
         if not isinstance(input, Tensor):
             raise wrong_kind("zeros_like", "input", "Tensor", input)
     if out is not None:
-        return store(out, zeros_like(input, dtype=dtype, device=device), "zeros_like")
+        from ._copy import clone
+        return clone(zeros_like(input, dtype=dtype, device=device), out=out)
     opts = None
     if dtype is not None or device is not None:
         opts = _o_zeros_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "zeros_like", "dtype"), *device_field(device, "zeros_like", "device"))
@@ -198,7 +205,8 @@ def ones_like(input, *, dtype=None, device=None, out=None, requires_grad=False):
         if not isinstance(input, Tensor):
             raise wrong_kind("ones_like", "input", "Tensor", input)
     if out is not None:
-        return store(out, ones_like(input, dtype=dtype, device=device), "ones_like")
+        from ._copy import clone
+        return clone(ones_like(input, dtype=dtype, device=device), out=out)
     opts = None
     if dtype is not None or device is not None:
         opts = _o_ones_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "ones_like", "dtype"), *device_field(device, "ones_like", "device"))
@@ -219,7 +227,8 @@ def full_like(input, fill_value, *, dtype=None, device=None, out=None, requires_
         if not isinstance(input, Tensor):
             raise wrong_kind("full_like", "input", "Tensor", input)
     if out is not None:
-        return store(out, full_like(input, fill_value, dtype=dtype, device=device), "full_like")
+        from ._copy import clone
+        return clone(full_like(input, fill_value, dtype=dtype, device=device), out=out)
     opts = None
     if dtype is not None or device is not None:
         opts = _o_full_like((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "full_like", "dtype"), *device_field(device, "full_like", "device"))
@@ -238,7 +247,8 @@ def eye(n, m=None, *, dtype=None, device=None, out=None, requires_grad=False):
       m: number of columns; n by default
     """
     if out is not None:
-        return store(out, eye(n, m, dtype=dtype, device=device), "eye")
+        from ._copy import clone
+        return clone(eye(n, m, dtype=dtype, device=device), out=out)
     opts = None
     if m is not None or dtype is not None or device is not None:
         opts = _o_eye((m is not None) | (dtype is not None) << 1 | (device is not None) << 2, 0 if m is None else integer(m, "eye", "m"), dtype_code(dtype, "eye", "dtype"), *device_field(device, "eye", "device"))
@@ -256,7 +266,8 @@ def linspace(start, end, steps, *, dtype=None, device=None, out=None, requires_g
       steps: how many numbers; of one, it is start
     """
     if out is not None:
-        return store(out, linspace(start, end, steps, dtype=dtype, device=device), "linspace")
+        from ._copy import clone
+        return clone(linspace(start, end, steps, dtype=dtype, device=device), out=out)
     opts = None
     if dtype is not None or device is not None:
         opts = _o_linspace((dtype is not None) | (device is not None) << 1, dtype_code(dtype, "linspace", "dtype"), *device_field(device, "linspace", "device"))

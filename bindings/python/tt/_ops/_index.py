@@ -2,7 +2,7 @@
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (boolean, instance, integer, keeps, is_number, length, no_overload, number_form, one_of, pointers,
-    scalar_field, store, tensor_list, wrong_kind)
+    scalar_field, tensor_list, wrong_kind)
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
@@ -111,7 +111,8 @@ def scatter_add(input, dim, index, src, *, out=None):
     if not isinstance(src, Tensor):
         raise wrong_kind("scatter_add", "src", "Tensor", src)
     if out is not None:
-        return store(out, scatter_add(input, dim, index, src), "scatter_add")
+        from ._copy import clone
+        return clone(scatter_add(input, dim, index, src), out=out)
     t = new(Tensor)
     if tt_scatter_add(local.ctx, input, c_int64(integer(dim, "scatter_add", "dim")), index, src, byref(t)):
         fail()

@@ -2,7 +2,7 @@
 from collections import namedtuple
 from ctypes import byref
 from struct import Struct
-from .._convert import boolean, int_list, list_field, integer, keeps, store, wrong_kind
+from .._convert import boolean, int_list, list_field, integer, keeps, wrong_kind
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
@@ -210,7 +210,8 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
         if not isinstance(input, Tensor):
             raise wrong_kind("avg_pool2d", "input", "Tensor", input)
     if out is not None:
-        return store(out, avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), "avg_pool2d")
+        from ._copy import clone
+        return clone(avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), out=out)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool2d", "kernel_size")
     opts = None
     if stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False or count_include_pad is not True or divisor_override is not None:

@@ -2,7 +2,7 @@
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, gathered, generator_handle, instance, int_list, integer, keeps,
-    is_number, left_out, no_overload, real, reserved, store, wrong_kind)
+    is_number, left_out, no_overload, real, wrong_kind)
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
@@ -59,7 +59,8 @@ def rand(*args, dtype=None, device=None, generator=None, out=None, requires_grad
     """
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "rand", "size")
     if out is not None:
-        return store(out, rand(size, dtype=dtype, device=device, generator=generator), "rand")
+        from ._copy import clone
+        return clone(rand(size, dtype=dtype, device=device, generator=generator), out=out)
     size_c, size_n = int_list(size, "rand", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -81,7 +82,8 @@ def randn(*args, dtype=None, device=None, generator=None, out=None, requires_gra
     """
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "randn", "size")
     if out is not None:
-        return store(out, randn(size, dtype=dtype, device=device, generator=generator), "randn")
+        from ._copy import clone
+        return clone(randn(size, dtype=dtype, device=device, generator=generator), out=out)
     size_c, size_n = int_list(size, "randn", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -165,7 +167,8 @@ def bernoulli(input, p=None, *, generator=None, out=None):
         return t
     elif is_number(p):
         if out is not None:
-            return store(out, bernoulli(input, p, generator=generator), "bernoulli")
+            from ._copy import clone
+            return clone(bernoulli(input, p, generator=generator), out=out)
         opts = None
         if generator is not None:
             opts = _o_bernoulli_p((generator is not None), 0 if generator is None else generator_handle(generator, "bernoulli", "generator")._address)
@@ -207,7 +210,8 @@ def randint(low=None, high=None, size=None, *, dtype=None, device=None, generato
     """
     low, high, size = left_out(0, low, high, size)
     if out is not None:
-        return store(out, randint(low, high, size, dtype=dtype, device=device, generator=generator), "randint")
+        from ._copy import clone
+        return clone(randint(low, high, size, dtype=dtype, device=device, generator=generator), out=out)
     size_c, size_n = int_list(size, "randint", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -252,7 +256,9 @@ def random_(input, from_=None, to=None, *, generator=None, **kwargs):
       generator: the ctx's own by default
     """
     from_, to = left_out(0, from_, to)
-    from_ = reserved("random_", kwargs, "from", from_)
+    from_ = kwargs.pop("from", from_)
+    if kwargs:
+        raise TypeError(f"random_() got an unexpected keyword argument {next(iter(kwargs))!r}")
     if not isinstance(input, Tensor):
         raise wrong_kind("random_", "input", "Tensor", input)
     opts = None
@@ -318,7 +324,8 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
         return t.requires_grad_() if requires_grad else t
     elif is_number(mean) and is_number(std) and isinstance(size, (tuple, list)):
         if out is not None:
-            return store(out, normal(mean, std, size, generator=generator, dtype=dtype, device=device), "normal")
+            from ._copy import clone
+            return clone(normal(mean, std, size, generator=generator, dtype=dtype, device=device), out=out)
         size_c, size_n = int_list(size, "normal", "size")
         opts = None
         if dtype is not None or device is not None or generator is not None:
@@ -356,7 +363,9 @@ def uniform_(input, from_=0.0, to=1.0, *, generator=None, **kwargs):
       to: bound of the values
       generator: the ctx's own by default
     """
-    from_ = reserved("uniform_", kwargs, "from", from_)
+    from_ = kwargs.pop("from", from_)
+    if kwargs:
+        raise TypeError(f"uniform_() got an unexpected keyword argument {next(iter(kwargs))!r}")
     if not isinstance(input, Tensor):
         raise wrong_kind("uniform_", "input", "Tensor", input)
     opts = None

@@ -2,8 +2,7 @@
 from collections import namedtuple
 from ctypes import byref, c_double, c_int64
 from struct import Struct
-from .._convert import (boolean, dtype_code, instance, int_list, integer, is_int, keeps, no_overload, out_tensors, real, store,
-    wrong_kind)
+from .._convert import boolean, dtype_code, instance, int_list, integer, is_int, keeps, no_overload, out_tensors, real, wrong_kind
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
@@ -99,7 +98,8 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
             raise wrong_kind("max", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return store(out, max(input, dim, keepdim), "max")
+            from ._copy import clone
+            return clone(max(input, dim, keepdim), out=out)
         t = new(Tensor)
         if tt_max(local.ctx, input, byref(t)):
             fail()
@@ -148,7 +148,8 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
             raise wrong_kind("min", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return store(out, min(input, dim, keepdim), "min")
+            from ._copy import clone
+            return clone(min(input, dim, keepdim), out=out)
         t = new(Tensor)
         if tt_min(local.ctx, input, byref(t)):
             fail()
@@ -194,7 +195,8 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
             raise wrong_kind("sum", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return store(out, sum(input, dim, keepdim, dtype=dtype), "sum")
+            from ._copy import clone
+            return clone(sum(input, dim, keepdim, dtype=dtype), out=out)
         opts = None
         if dtype is not None:
             opts = _o_sum((dtype is not None), dtype_code(dtype, "sum", "dtype"))
@@ -234,7 +236,8 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
             raise wrong_kind("mean", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return store(out, mean(input, dim, keepdim, dtype=dtype), "mean")
+            from ._copy import clone
+            return clone(mean(input, dim, keepdim, dtype=dtype), out=out)
         opts = None
         if dtype is not None:
             opts = _o_mean((dtype is not None), dtype_code(dtype, "mean", "dtype"))
@@ -299,7 +302,8 @@ def any(input, dim=None, keepdim=False, *, out=None):
             raise wrong_kind("any", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return store(out, any(input, dim, keepdim), "any")
+            from ._copy import clone
+            return clone(any(input, dim, keepdim), out=out)
         t = new(Tensor)
         if tt_any(local.ctx, input, byref(t)):
             fail()
@@ -335,7 +339,8 @@ def all(input, dim=None, keepdim=False, *, out=None):
             raise wrong_kind("all", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return store(out, all(input, dim, keepdim), "all")
+            from ._copy import clone
+            return clone(all(input, dim, keepdim), out=out)
         t = new(Tensor)
         if tt_all(local.ctx, input, byref(t)):
             fail()
@@ -542,7 +547,8 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
             raise wrong_kind("prod", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return store(out, prod(input, dim, keepdim, dtype=dtype), "prod")
+            from ._copy import clone
+            return clone(prod(input, dim, keepdim, dtype=dtype), out=out)
         opts = None
         if dtype is not None:
             opts = _o_prod((dtype is not None), dtype_code(dtype, "prod", "dtype"))

@@ -2,8 +2,8 @@
 from collections import namedtuple
 from ctypes import byref, c_int64
 from struct import Struct
-from .._convert import (boolean, device_field, dtype_code, generator_handle, given, instance, integer, keeps, number_operand,
-    one_of, out_tensors, store, tensor_address, wrong_kind)
+from .._convert import (boolean, device_field, dtype_code, generator_handle, instance, integer, keeps, number_operand, one_of,
+    out_tensors, tensor_address, wrong_kind)
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
@@ -190,7 +190,8 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     t0, t1, t2 = new(Tensor), new(Tensor), new(Tensor)
     if tt_unique(local.ctx, input, opts, byref(t0), byref(t1), byref(t2)):
         fail()
-    return given((t0, t1, t2), (True, return_inverse, return_counts))
+    found = tuple(t for t, wanted in ((t0, True), (t1, return_inverse), (t2, return_counts)) if wanted)
+    return found if len(found) > 1 else found[0]
 
 
 def randperm(n, *, dtype=None, device=None, generator=None, out=None, requires_grad=False):
@@ -203,7 +204,8 @@ def randperm(n, *, dtype=None, device=None, generator=None, out=None, requires_g
       generator: the ctx's own by default
     """
     if out is not None:
-        return store(out, randperm(n, dtype=dtype, device=device, generator=generator), "randperm")
+        from ._copy import clone
+        return clone(randperm(n, dtype=dtype, device=device, generator=generator), out=out)
     opts = None
     if dtype is not None or device is not None or generator is not None:
         opts = _o_randperm((dtype is not None) | (device is not None) << 1 | (generator is not None) << 2, dtype_code(dtype, "randperm", "dtype"), *device_field(device, "randperm", "device"), 0 if generator is None else generator_handle(generator, "randperm", "generator")._address)

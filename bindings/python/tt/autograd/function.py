@@ -1,6 +1,6 @@
 """Functions of Python with a gradient of their own, as torch.autograd.Function."""
 from ctypes import byref, c_int64, c_void_p
-from functools import partial, wraps
+from functools import partial
 
 from .. import _ops, errors
 from .._convert import length, pointers
@@ -120,8 +120,4 @@ class Function:
 
 def once_differentiable(backward):
     """For a backward that computes without recording: its results have no gradients."""
-    @wraps(backward)
-    def inside(ctx, *grads):
-        with no_grad():
-            return backward(ctx, *grads)
-    return inside
+    return no_grad(backward)

@@ -2694,6 +2694,7 @@ extern "C" {
     pub fn tt_conv_transpose3d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor, opts: *const tt_conv_transpose3d_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_copy_(c: *mut tt_ctx, self_: *mut tt_tensor, src: *const tt_tensor) -> tt_status;
     pub fn tt_clone(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_clone_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clone_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_clone_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_to(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_to_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_contiguous(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_zero_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;

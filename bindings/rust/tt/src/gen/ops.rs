@@ -1762,6 +1762,22 @@ impl Tensor {
     pub fn copy_with(&self, opts: CopyOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_clone(c, self.raw(), &opts.0, o0)) }
     }
+    /// [`copy`](Tensor::copy), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    #[inline]
+    pub unsafe fn copy_into(&self, dst: &Tensor) -> Result<()> {
+        call(|c| sys::tt_clone_into(c, self.raw(), std::ptr::null(), dst.raw()))
+    }
+    /// [`copy`](Tensor::copy) with options, into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    #[inline]
+    pub unsafe fn copy_with_into(&self, opts: CopyOpts, dst: &Tensor) -> Result<()> {
+        call(|c| sys::tt_clone_into(c, self.raw(), &opts.0, dst.raw()))
+    }
     /// Converts dtype, device and memory format; returns self itself where nothing changes and copy is false.
     #[inline]
     pub fn to(&self) -> Result<Tensor> {
