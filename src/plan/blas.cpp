@@ -26,8 +26,9 @@ struct Blas {
 constinit Blas g_blas = {};
 constinit int32_t g_state = 0;  // 0 not tried, 1 open, 2 absent
 constinit Mutex g_mutex;
+constinit Mutex g_calls;  // the serial flavour hands two calls at once the same buffer
 
-// The serial flavour first: threads are tt's own executor's business.
+// The serial flavour first: a library that starts no threads.
 int32_t open_blas() noexcept {
   constexpr const char* kNames[] = {"/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
                                     "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0", "libopenblas.so.0",
@@ -91,6 +92,7 @@ int32_t blas_tiles(const void* plan, int64_t begin, int64_t end) noexcept {
     const float alpha_c[2] = {float(p.alpha.re), float(p.alpha.im)}, zero_c[2] = {0, 0};
     const double alpha_z[2] = {p.alpha.re, p.alpha.im}, zero_z[2] = {0, 0};
     const int m = int(rows), n = int(p.n), k = int(p.k);
+    Lock lock(g_calls);
     switch (p.dtype) {
       case TT_F32: g_blas.sgemm(kRowMajor, ta, tb, m, n, k, float(p.alpha.re), a, lda, p.b, ldb, 0, c, ldc); break;
       case TT_F64: g_blas.dgemm(kRowMajor, ta, tb, m, n, k, p.alpha.re, a, lda, p.b, ldb, 0, c, ldc); break;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
 #include <vector>
 
 using namespace TT_NS;
@@ -63,6 +64,29 @@ TEST(Blas, AgreesWithOwnProducts) {
   compare<double>(TT_F64, 1, 1e-12);
   compare<float>(TT_C64, 2, 6e-4);
   compare<double>(TT_C128, 2, 2e-12);
+}
+
+// The serial flavour gives two calls at once the same buffer.
+TEST(Blas, IsCalledByOneThreadAtATime) {
+  if (!available()) GTEST_SKIP() << "no OpenBLAS here";
+  const int64_t n = 21, k = 64;
+  const std::vector<double> a = values<double>(size_t(2 * n * k), 1), b = values<double>(size_t(2 * n * k), 2);
+  const auto run = [&](std::vector<double>* c) {
+    MatmulPlan p;
+    matmul_build_2d(&p, TT_C128, n, n, k, a.data(), k, 1, b.data(), n, 1, c->data());
+    EXPECT_EQ(blas_tiles(&p, 0, blas_units(p)), TT_OK);
+  };
+  std::vector<double> want(size_t(2 * n * n));
+  run(&want);
+  const auto repeat = [&](int* wrong) {
+    std::vector<double> c(want.size());
+    for (int i = 0; i < 50000; i++) run(&c), *wrong += c != want;
+  };
+  int wrong[2] = {};
+  std::thread other(repeat, &wrong[1]);
+  repeat(&wrong[0]);
+  other.join();
+  EXPECT_EQ(wrong[0] + wrong[1], 0);
 }
 
 TEST(Blas, LeavesAloneWhatItCannotServe) {
