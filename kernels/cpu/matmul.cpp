@@ -3,9 +3,8 @@
 
 TT_ENTRY_BEGIN
 
-#define TT_DISPATCH(stage)                                          \
-  const MatmulBlock& k = *static_cast<const MatmulBlock*>(block);   \
-  switch (k.plan->dtype) {                                          \
+#define TT_DISPATCH(stage, dtype)                                   \
+  switch (dtype) {                                                  \
     case TT_F32: return matmul_f32_##stage(k, begin, end), TT_OK;   \
     case TT_F64: return matmul_f64_##stage(k, begin, end), TT_OK;   \
     case TT_C64: return matmul_c64_##stage(k, begin, end), TT_OK;   \
@@ -20,7 +19,15 @@ TT_ENTRY_BEGIN
     default: return TT_NOT_IMPLEMENTED;                             \
   }
 
-int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept {TT_DISPATCH(pack)} int32_t
-    matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept {TT_DISPATCH(tiles)}
+int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept {
+  const MatmulBlock& k = *static_cast<const MatmulBlock*>(block);
+  TT_DISPATCH(pack, k.factors)
+}
+
+int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept {
+  const MatmulBlock& k = *static_cast<const MatmulBlock*>(block);
+  if (k.bf16_pairs && k.plan->dtype == TT_F32) return matmul_bf16_pairs_sums(k, begin, end), TT_OK;
+  TT_DISPATCH(tiles, k.plan->dtype)
+}
 
 TT_ENTRY_END

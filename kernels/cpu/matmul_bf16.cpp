@@ -47,12 +47,18 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 #if defined(__AVX512BF16__)
 TT_MATMUL_DEFINE_PACKED(matmul_bf16_pairs, Bf16, float, Bf16Pair)
+void matmul_bf16_pairs_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
+  tile_units<float, float, Bf16Pair>(k, begin, end);
+}
 #else
 void matmul_bf16_pairs_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
   matmul_bf16_pack(k, begin, end);
 }
 void matmul_bf16_pairs_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
   matmul_bf16_tiles(k, begin, end);
+}
+void matmul_bf16_pairs_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
+  matmul_f32_tiles(k, begin, end);
 }
 #endif
 TT_ENTRY_END

@@ -14,6 +14,10 @@ template <class T> void pack_strided(const T* x, int64_t step, int64_t term, int
   }
 }
 
+// Partial vectors are stored whole, which is cheap everywhere, where their rest is still to be written: the last vector
+// of a term goes before the others of all terms, and the last kLanes terms are stored by lanes.
+template <class T> TT_INLINE int last_vector(int pitch) { return (pitch - 1) / kLanes<T> * kLanes<T>; }
+
 // The w vectors lie side by side (step 1).
 template <class T> void pack_copy(const T* x, int64_t term, int w, int pitch, int64_t np, T* out) {
   constexpr int kL = kLanes<T>;
@@ -24,19 +28,22 @@ template <class T> void pack_copy(const T* x, int64_t term, int w, int pitch, in
     }
     return;
   }
-  for (int v = 0; v < pitch; v += kL) {
+  for (int v = last_vector<T>(pitch); v >= 0; v -= kL) {
     const int in_lanes = w - v < 0 ? 0 : w - v < kL ? w - v : kL, out_lanes = pitch - v < kL ? pitch - v : kL;
     const Part<T> in(in_lanes), to(out_lanes);
     const T* src = x + v;
     T* dst = out + v;
-    for (int64_t p = 0; p < np; p++, dst += pitch, src += term) store(dst, load(src, in), to);
+    int64_t p = 0;
+    for (; p + kL < np; p++, dst += pitch, src += term) store(dst, load(src, in));
+    for (; p < np; p++, dst += pitch, src += term) store(dst, load(src, in), to);
   }
 }
 
 // The terms of each vector lie side by side (term 1).
 template <class T> void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t np, T* out) {
   constexpr int kL = kLanes<T>;
-  for (int v = 0; v < pitch; v += kL) {
+  if (pitch == 1) return void(__builtin_memcpy(out, x, size_t(np) * sizeof(T)));
+  for (int v = last_vector<T>(pitch); v >= 0; v -= kL) {
     const int rows = w - v < 0 ? 0 : w - v < kL ? w - v : kL, lanes = pitch - v < kL ? pitch - v : kL;
     const Part<T> to(lanes);
     const T* src = x + v * step;
@@ -54,7 +61,7 @@ template <class T> void pack_transpose(const T* x, int64_t step, int w, int pitc
         for (int i = 0; i < kL; i++) r[i] = i < rows ? load(src + i * step, in) : Vec<T>{};
       }
       transpose<T>(r);
-      if (terms == kL && lanes == kL) {
+      if (lanes == kL ? terms == kL : p + 2 * kL <= np) {
         TT_UNROLL
         for (int i = 0; i < kL; i++) store(dst + i * pitch, r[i]);
         dst += kL * pitch;
@@ -149,7 +156,7 @@ template <class S> void pack_halves(const S* x, int64_t step, int64_t term, int 
   for (int64_t p = 0; p < np; p += kPiece) {
     const int64_t terms = np - p < kPiece ? np - p : kPiece;
     const S* src = x + p * term;
-    if (step == 1) {
+    if (step == 1 && (w > 1 || term > 1)) {
       for (int64_t q = 0; q < terms; q++) widen_run(src + q * term, w, buffer + q * w);
       pack_copy(buffer, int64_t(w), w, pitch, terms, out + p * pitch);
       continue;

@@ -248,6 +248,8 @@ TT_MATMUL_UNITS(matmul_i32)
 TT_MATMUL_UNITS(matmul_i64)
 TT_MATMUL_UNITS(matmul_c64)
 TT_MATMUL_UNITS(matmul_c128)
+// The tiles of pairs whose sums go to a c of f32.
+void matmul_bf16_pairs_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;
 TT_ENTRY_END
 
 #define TT_MATMUL_DEFINE_PACKED(name, S, T, P)                                                                     \

@@ -206,13 +206,18 @@ bool worth_waking(Pool* p, int64_t begin, int64_t now, int64_t left) {
   return wake;
 }
 
-// Runs the first range; calls for more hands if the others will take long enough.
-void run_first(Pool* p, int64_t ranges) {
+// Calls for more hands if the ranges take long enough, for which it runs the first one if that is not known.
+void run_first(Pool* p, int64_t ranges, int64_t range_ns) {
   const uint32_t asleep = __atomic_load_n(&p->sleepers, __ATOMIC_SEQ_CST);
   if (asleep == 0 && p->started == p->threads - 1) return;
   const int64_t begin = os_now_ns();
-  run_shares(p, 0, 1);
-  if (!worth_waking(p, begin, os_now_ns(), ranges - 1) || p->pid != os_pid()) return;
+  if (range_ns < kWakeNs / (ranges - 1)) {
+    run_shares(p, 0, 1);
+    if (!worth_waking(p, begin, os_now_ns(), ranges - 1)) return;
+  } else {
+    p->missed_ns = 0, p->last_ns = begin;
+  }
+  if (p->pid != os_pid()) return;
   const int64_t wanted = ranges - 1 < p->threads - 1 ? ranges - 1 : p->threads - 1;
   if (asleep) os_wake(&p->epoch, int32_t(wanted));
   start_workers(p);
@@ -223,10 +228,10 @@ void run_serial(const Region& r) {
   for (int64_t i = 0; i < ranges; i++) r.run(i);
 }
 
-void run_own(Pool* p, const Region& r) {
+void run_own(Pool* p, const Region& r, int64_t range_ns) {
   tls.in_parallel++;
   open(p, r);
-  run_first(p, r.ranges());
+  run_first(p, r.ranges(), range_ns);
   run_shares(p, 0, LLONG_MAX);
   close(p);
   tls.in_parallel--;
@@ -312,14 +317,14 @@ int32_t pool_threads(Pool* p) noexcept {
   return get_executor(p, &e) ? e.num_threads(e.user) : __atomic_load_n(&p->threads, __ATOMIC_RELAXED);
 }
 
-tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx) noexcept {
+tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx, int64_t range_ns) noexcept {
   if (n <= 0) return TT_OK;
   const Region r = {body, body_ctx, n, grain < 1 ? 1 : grain};
   if (n > r.grain && !tls.in_parallel) {
     if (__atomic_load_n(&p->has_executor, __ATOMIC_RELAXED)) return run_host(p, r);
     if (__atomic_load_n(&p->threads, __ATOMIC_RELAXED) > 1 && p->busy.try_lock()) {
       // Threads may have been taken away in between.
-      if (p->threads > 1) run_own(p, r);
+      if (p->threads > 1) run_own(p, r, range_ns);
       else run_serial(r);
       p->busy.unlock();
       return TT_OK;

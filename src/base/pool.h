@@ -23,6 +23,8 @@ int32_t pool_threads(Pool*) noexcept;  // the executor's, if there is one
 // Choose grain so that a range is some 5 to 50 µs of work: workers that still spin after a region of the last 20 µs
 // take part at once; sleeping ones are woken (and missing ones started) only if, by the time that the first range
 // took, at least 100 µs of work are left, or were in a stream of regions whose pauses are shorter than their work.
-tt_status parallel_for(Pool*, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx) noexcept;
+// range_ns: what a range takes at least, if that is known: ranges that are long, but few, then call for hands at once.
+tt_status parallel_for(Pool*, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx,
+                       int64_t range_ns = 0) noexcept;
 
 }  // namespace TT_NS

@@ -39,7 +39,7 @@ struct MatmulPlan {
   MatmulScalar alpha, beta;
   int64_t batch;    // products: the product of batch_dim[].size
   int64_t n_units;  // small and rows paths
-  void* workspace;  // matmul_workspace_bytes(plan), 64-byte aligned; NULL if 0
+  void* workspace;  // matmul_workspace_bytes(plan) of matmul_split.h, 64-byte aligned; NULL if 0
   // dimension 0 is the innermost; the rest left uninitialised
   MatmulBatchDim batch_dim[kMaxMatmulBatch];
 };
@@ -64,7 +64,11 @@ TT_INLINE constexpr bool matmul_is_complex(int32_t dtype) { return dtype == TT_C
 TT_INLINE constexpr int64_t matmul_compute_size(int32_t dtype) { return matmul_is_half(dtype) ? 4 : kItemSize[dtype]; }
 // Terms of a sum that one pass over packed panels adds up.
 TT_INLINE constexpr int64_t matmul_depth(int32_t dtype) {
-  return matmul_is_half(dtype) ? 768 : dtype == TT_C128 ? 96 : matmul_compute_size(dtype) == 8 ? 192 : 512;
+  return matmul_is_half(dtype)             ? 768
+         : dtype == TT_C64                 ? 256
+         : dtype == TT_C128                ? 96
+         : matmul_compute_size(dtype) == 8 ? 192
+                                           : 512;
 }
 TT_INLINE constexpr int64_t matmul_min(int64_t x, int64_t y) { return x < y ? x : y; }
 TT_INLINE constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
@@ -85,6 +89,7 @@ struct MatmulBlock {
   char* a_pack;     // panels of rows [r0, r1) start at element (r0 - i0) * np
   char* b_pack;     // panels of columns [c0, c1) at (c0 - j0) * np
   char* sum;        // [ni][matmul_sum_pitch(nj)] f32, only if f16 or bf16 and k > depth; else NULL
+  int32_t factors;  // dtype of a and b: the plan's, or f16 or bf16 whose sums go to a c of f32
   bool bf16_pairs;  // bf16: the processor multiplies pairs (AVX512_BF16)
   bool copy_b;      // b's whole panels are packed by the tiles of row block 0, which then run before the others
   // Row blocks are equal pieces, column blocks kMatmulColBlock wide. Units of matmul_pack: the row blocks, then the
@@ -103,30 +108,6 @@ struct MatmulBlock {
 
 // Row pitch of MatmulBlock::sum.
 TT_INLINE constexpr int64_t matmul_sum_pitch(int64_t cols) { return matmul_ceil(cols, 64) * 64; }
-
-// Bytes of the workspace's three parts, and the most rows and columns that share it.
-struct MatmulLayout {
-  int64_t max_rows, max_cols;
-  int64_t a_bytes, b_bytes, sum_bytes;
-};
-
-TT_INLINE MatmulLayout matmul_layout(const MatmulPlan& p) {
-  const int64_t depth = matmul_min(p.k, matmul_depth(p.dtype)), size = matmul_compute_size(p.dtype);
-  const bool sums = matmul_is_half(p.dtype) && p.k > depth;
-  MatmulLayout l;
-  l.max_rows = matmul_min(p.m, sums ? kMatmulHalfMax : kMatmulMaxRows);
-  l.max_cols = matmul_min(p.n, sums ? kMatmulHalfMax : kMatmulMaxCols);
-  l.a_bytes = matmul_ceil(l.max_rows * depth * size, 64) * 64;
-  l.b_bytes = matmul_ceil(l.max_cols, 64) * 64 * depth * size;
-  l.sum_bytes = sums ? l.max_rows * matmul_sum_pitch(l.max_cols) * 4 : 0;
-  return l;
-}
-
-TT_INLINE int64_t matmul_workspace_bytes(const MatmulPlan& p) {
-  if (p.path != kMatmulPacked || p.batch == 0 || p.m == 0 || p.n == 0 || p.k == 0) return 0;
-  const MatmulLayout l = matmul_layout(p);
-  return l.a_bytes + l.b_bytes + l.sum_bytes;
-}
 
 // The i-th of n nearly equal pieces of [0, size) starts here.
 TT_INLINE constexpr int64_t matmul_piece(int64_t size, int64_t n, int64_t i) { return size * i / n; }

@@ -2,13 +2,13 @@
 
 #include "plan/blas.h"
 #include "plan/matmul_kernels.h"
+#include "plan/matmul_sums.h"
 
 namespace TT_NS {
 
 namespace {
 
-// Flops of a range, some 5 to 10 µs: more than a range costs, little enough that threads end together.
-constexpr int64_t kTaskFlops = 1 << 20;
+constexpr int64_t kMostFlops = 128;  // of a core in a nanosecond
 
 struct Task {
   CpuKernel kernel;
@@ -23,12 +23,13 @@ void run_range(void* ctx, int64_t begin, int64_t end) {
   if (TT_UNLIKELY(status)) __atomic_store_n(&t->status, status, __ATOMIC_RELAXED);
 }
 
-// Units [first, end), in ranges of about kTaskFlops.
+// Units [first, end), in ranges of about kMatmulTaskFlops: more than a range costs, little enough that threads end
+// together.
 int32_t run_units(Pool* pool, CpuKernel kernel, const void* plan, int64_t first, int64_t end, int64_t unit_flops) {
-  const int64_t grain = unit_flops >= kTaskFlops ? 1 : kTaskFlops / (unit_flops + 1) + 1;
+  const int64_t grain = unit_flops >= kMatmulTaskFlops ? 1 : kMatmulTaskFlops / (unit_flops + 1) + 1;
   if (!pool || end - first <= grain) return kernel(plan, first, end);
   Task t = {kernel, plan, first, TT_OK};
-  const tt_status status = parallel_for(pool, end - first, grain, run_range, &t);
+  const tt_status status = parallel_for(pool, end - first, grain, run_range, &t, unit_flops / kMostFlops * grain);
   return status ? status : t.status;
 }
 
@@ -49,7 +50,7 @@ int32_t run_block(const MatmulBlock& k, const MatmulKernels& kernels, Pool* pool
 int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& kernels, Pool* pool) {
   const MatmulPlan& p = *k.plan;
   const int64_t n_j = matmul_ceil(p.n, l.max_cols), n_i = matmul_ceil(p.m, l.max_rows);
-  const int64_t n_p = p.k == 0 ? 1 : matmul_ceil(p.k, matmul_depth(p.dtype));
+  const int64_t n_p = p.k == 0 ? 1 : matmul_ceil(p.k, matmul_depth(k.factors));
   for (int64_t j = 0; j < n_j; j++) {
     k.j0 = matmul_piece(p.n, n_j, j), k.nj = matmul_piece(p.n, n_j, j + 1) - k.j0;
     for (int64_t i = 0; i < n_i; i++) {
@@ -75,75 +76,94 @@ void locate(MatmulBlock& k, int64_t index) {
   }
 }
 
-// A product of few results and long sums: pieces of k, whose sums are then added in double, in order. The pieces follow
-// from the shape alone.
-struct LongSums {
-  const MatmulPlan* plan;
-  CpuKernel rows;
-  int64_t depth;
-  char* sums;  // [pieces][m][n]
-};
-constexpr int64_t kLongSums = 2048, kLongDepth = 65536;  // results of all pieces, at most; least k
-
-int64_t long_depth(const MatmulPlan& p) {
-  const int64_t results = p.m * p.n;
-  if (p.batch != 1 || p.k < kLongDepth || results > kLongSums / 8) return p.k;
-  const int64_t most = matmul_min(64, kLongSums / results), least = 32768 / p.n;
-  const int64_t depth = matmul_ceil(p.k, most);
-  return matmul_ceil(depth < least ? least : depth, 512) * 512;
-}
-
-int32_t run_pieces(const void* ctx, int64_t begin, int64_t end) noexcept {
-  const LongSums& l = *static_cast<const LongSums*>(ctx);
-  MatmulPlan p = *l.plan;
-  const int64_t size = kItemSize[p.dtype], k = p.k;
-  p.d = nullptr, p.scaled = false, p.c_row = p.n, p.c_col = 1;
-  for (int64_t i = begin; i < end; i++) {
-    const int64_t at = i * l.depth;
-    p.k = matmul_min(l.depth, k - at);
-    p.a = l.plan->a + at * p.a_col * size, p.b = l.plan->b + at * p.b_row * size;
-    p.c = l.sums + i * p.m * p.n * size;
-    if (const int32_t status = l.rows(&p, 0, p.n_units)) return status;
-  }
-  return TT_OK;
-}
-
-template <class T> void add_pieces(const MatmulPlan& p, const T* sums, int64_t pieces) {
-  for (int64_t r = 0; r < p.m * p.n; r++) {
-    const int64_t i = r / p.n, j = r % p.n;
-    double sum = 0;
-    for (int64_t s = 0; s < pieces; s++) sum += double(sums[s * p.m * p.n + r]);
-    T v = p.scaled ? T(sum) * T(p.alpha.re) : T(sum);
-    if (p.d) v += T(p.beta.re) * reinterpret_cast<const T*>(p.d)[i * p.d_row + j * p.d_col];
-    reinterpret_cast<T*>(p.c)[i * p.c_row + j * p.c_col] = v;
-  }
-}
-
-TT_NOINLINE int32_t run_long_sums(const MatmulPlan& p, CpuKernel rows, int64_t depth, Pool* pool) {
-  alignas(64) char sums[kLongSums * 8];
-  const LongSums l = {&p, rows, depth, sums};
-  const int64_t pieces = matmul_ceil(p.k, depth);
-  if (const int32_t status = run_units(pool, run_pieces, &l, 0, pieces, 8 * depth * p.n)) return status;
-  if (p.dtype == TT_F32) add_pieces(p, reinterpret_cast<const float*>(sums), pieces);
-  else add_pieces(p, reinterpret_cast<const double*>(sums), pieces);
-  return TT_OK;
-}
-
-TT_NOINLINE int32_t run_all_packed(const MatmulPlan& p, Isa isa, Pool* pool) {
+// Products [begin, end) of the batch on panels at `room`. p's c may be of f32 where its factors are of f16 or bf16.
+int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l, Isa isa, void* room, int64_t begin,
+                     int64_t end, Pool* pool) {
   const MatmulKernels& kernels = kMatmulKernels[isa];
-  const MatmulLayout l = matmul_layout(p);
   MatmulBlock k;
   k.plan = &p;
-  k.a_pack = static_cast<char*>(p.workspace);
+  k.a_pack = static_cast<char*>(room);
   k.b_pack = k.a_pack + l.a_bytes;
-  k.bf16_pairs = isa == kIsaAvx512 && p.dtype == TT_BF16 && has_bf16_products();
-  k.copy_b = (p.dtype == TT_F32 || p.dtype == TT_F64) && p.b_col == 1;
+  k.factors = factors;
+  k.bf16_pairs = isa == kIsaAvx512 && factors == TT_BF16 && has_bf16_products();
+  k.copy_b = (factors == TT_F32 || factors == TT_F64) && p.b_col == 1;
   k.sum = l.sum_bytes ? k.b_pack + l.b_bytes : nullptr;
-  for (int64_t i = 0; i < p.batch; i++) {
+  for (int64_t i = begin; i < end; i++) {
     locate(k, i);
     if (const int32_t status = run_packed(k, l, kernels, pool)) return status;
   }
   return TT_OK;
+}
+
+// A product that matmul_split() cuts.
+struct Cut {
+  const MatmulPlan& plan;
+  const MatmulSplit split;
+  const CpuKernel units;  // of a piece; NULL: packed
+  const Isa isa;
+  const MatmulLayout layout;  // packed: of a task's panels
+  char *const sums, *const panels;
+  uint32_t busy;  // panels in use, a bit each
+};
+
+// The plan of a piece but for its place: sums in a row, nothing else done with them.
+void plan_pieces(MatmulPlan* p) {
+  if (matmul_is_half(p->dtype)) p->dtype = TT_F32;
+  int64_t stride = p->m * p->n * kItemSize[p->dtype];
+  for (int32_t i = 0; i < p->n_batch; i++) p->batch_dim[i].c = stride, stride *= p->batch_dim[i].size;
+  p->d = nullptr, p->alpha = kMatmulOne, p->scaled = false, p->c_row = p->n, p->c_col = 1;
+}
+
+// Parts [begin, end) of a product, on one thread.
+int32_t run_parts(const Cut& w, char* panels, int64_t begin, int64_t end) {
+  const int64_t size = kItemSize[w.plan.dtype], per_piece = w.split.units;
+  MatmulPlan p = w.plan;
+  if (w.sums) plan_pieces(&p);
+  while (begin < end) {
+    const int64_t piece = begin / per_piece, from = begin % per_piece, to = matmul_min(per_piece, from + end - begin);
+    if (w.sums) {
+      const int64_t at = piece * w.split.depth;
+      p.k = matmul_min(w.split.depth, w.plan.k - at);
+      p.a = w.plan.a + at * p.a_col * size, p.b = w.plan.b + at * p.b_row * size;
+      p.c = w.sums + piece * matmul_piece_bytes(w.plan);
+    }
+    const int32_t status =
+        w.units ? w.units(&p, from, to) : run_products(p, w.plan.dtype, w.layout, w.isa, panels, from, to, nullptr);
+    if (status) return status;
+    begin += to - from;
+  }
+  return TT_OK;
+}
+
+int32_t run_cut_units(const void* cut, int64_t begin, int64_t end) noexcept {
+  return run_parts(*static_cast<const Cut*>(cut), nullptr, begin, end);
+}
+
+// Tasks [begin, end) of the packed path, on the first panels that no other thread uses: what is touched follows the
+// number of threads, not of tasks.
+int32_t run_cut_packed(const void* cut, int64_t begin, int64_t end) noexcept {
+  Cut& w = *static_cast<Cut*>(const_cast<void*>(cut));
+  const int64_t parts = w.split.pieces * w.split.units, tasks = w.split.tasks;
+  uint32_t seen = __atomic_load_n(&w.busy, __ATOMIC_RELAXED), bit;
+  do bit = ~seen & (seen + 1);
+  while (!__atomic_compare_exchange_n(&w.busy, &seen, seen | bit, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+  char* panels = w.panels + __builtin_ctz(bit) * w.layout.bytes();
+  const int32_t status = run_parts(w, panels, matmul_piece(parts, tasks, begin), matmul_piece(parts, tasks, end));
+  __atomic_and_fetch(&w.busy, ~bit, __ATOMIC_RELEASE);
+  return status;
+}
+
+TT_NOINLINE int32_t run_cut(const MatmulPlan& p, const MatmulSplit& s, Isa isa, Pool* pool) {
+  const bool several = s.pieces > 1;
+  const CpuKernel units = p.path == kMatmulRows ? kMatmulKernels[isa].rows : nullptr;
+  char* sums = several ? static_cast<char*>(p.workspace) : nullptr;
+  char* panels =
+      static_cast<char*>(p.workspace) + (several ? matmul_ceil(s.pieces * matmul_piece_bytes(p), 64) * 64 : 0);
+  Cut w = {p, s, units, isa, matmul_layout(p, several), sums, panels, 0};
+  int32_t status = run_units(pool, units ? run_cut_units : run_cut_packed, &w, 0, s.tasks, s.flops);
+  if (status || !several) return status;
+  const MatmulSums all = {&p, sums, s.pieces};
+  return run_units(pool, matmul_add_pieces, &all, 0, p.batch * p.m, 4 * p.n * s.pieces);
 }
 
 }  // namespace
@@ -155,16 +175,14 @@ void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept {
 int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool) noexcept {
   if (TT_UNLIKELY(p.batch == 0 || p.m == 0 || p.n == 0)) return TT_OK;
   const MatmulKernels& kernels = kMatmulKernels[isa];
-  if (p.path == kMatmulBlas)
-    return run_units(pool, blas_tiles, &p, 0, blas_units(p), 2 * p.m * p.n * p.k / blas_units(p));
   if (p.path == kMatmulSmall)
     return run_units(pool, kernels.small, &p, 0, p.n_units, 2 * p.m * matmul_min(p.n, kMatmulSmallCols) * p.k);
+  if (const MatmulSplit s = matmul_split(p); s.tasks) return run_cut(p, s, isa, pool);
+  if (p.path == kMatmulBlas)
+    return run_units(pool, blas_tiles, &p, 0, blas_units(p), 2 * p.m * p.n * p.k / blas_units(p));
   // Reading b from memory takes as long as 8 flops an element.
-  if (p.path == kMatmulRows) {
-    if (const int64_t depth = long_depth(p); depth < p.k) return run_long_sums(p, kernels.rows, depth, pool);
-    return run_units(pool, kernels.rows, &p, 0, p.n_units, 8 * p.k * matmul_rows_unit(p));
-  }
-  return run_all_packed(p, isa, pool);
+  if (p.path == kMatmulRows) return run_units(pool, kernels.rows, &p, 0, p.n_units, 8 * p.k * matmul_rows_unit(p));
+  return run_products(p, p.dtype, matmul_layout(p, false), isa, p.workspace, 0, p.batch, pool);
 }
 
 }  // namespace TT_NS

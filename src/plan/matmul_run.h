@@ -3,6 +3,7 @@
 
 #include "base/pool.h"
 #include "plan/matmul_build.h"
+#include "plan/matmul_split.h"
 
 namespace TT_NS {
 

@@ -308,6 +308,37 @@ TEST(Matmul, DeepSums) {
     }
 }
 
+// Cut into pieces of k: every way that their sums are stored.
+TEST(Matmul, LongSumsInPieces) {
+  for (int32_t dtype : kDtypes)
+    for (int layout : {kRowMajor, kColMajor, kEveryOther}) {
+      Case c = simple(dtype, 20, 21, 8200);
+      c.a_layout = layout, c.b_layout = kPaddedRows, c.c_layout = layout;
+      ASSERT_NO_FATAL_FAILURE(check(c));
+      c.m = 130, c.n = 3, c.with_d = true, c.alpha = 2, c.beta = 3, c.d_size = {1, 3};
+      ASSERT_NO_FATAL_FAILURE(check(c));
+      c = simple(dtype, 3, 70, 9000);
+      c.b_layout = layout, c.with_d = c.in_place = true, c.beta = 1;
+      ASSERT_NO_FATAL_FAILURE(check(c));
+      c = simple(dtype, 3, 5, 20500);
+      c.a_batch = {2, 1}, c.b_batch = {1, 2}, c.c_batch = {2, 2};
+      c.a_layout = layout, c.c_layout = kPaddedRows, c.with_d = true, c.beta = 1;
+      ASSERT_NO_FATAL_FAILURE(check(c));
+    }
+}
+
+// Each product of a batch on one thread.
+TEST(Matmul, BatchesOfShortSums) {
+  for (int32_t dtype : kDtypes) {
+    Case c = simple(dtype, 24, 20, 60);
+    c.a_batch = {40, 1}, c.b_batch = c.c_batch = {40, 3};
+    c.a_layout = kPaddedRows, c.c_layout = kEveryOther, c.with_d = true, c.beta = 2;
+    ASSERT_NO_FATAL_FAILURE(check(c));
+    c.k = 900, c.a_batch = c.b_batch = c.c_batch = {35};  // more than one pass over panels
+    ASSERT_NO_FATAL_FAILURE(check(c));
+  }
+}
+
 TEST(Matmul, ManyBlocks) {
   for (int32_t dtype : {TT_F32, TT_F64, TT_BF16, TT_C64, TT_I32}) {
     Case c = simple(dtype, 350, 530, 65);
@@ -387,7 +418,8 @@ TEST(Matmul, BitsDoNotDependOnTheNumberOfThreads) {
   };
   for (const Shape& s :
        {Shape{1, 700, 650, 500, kRowMajor}, Shape{1000, 24, 24, 24, kColMajor}, Shape{1, 2, 4000, 700, kColMajor},
-        Shape{1, 3, 4000, 700, kRowMajor}, Shape{1, 250, 200, 120, kRowMajor}, Shape{5, 200, 300, 390, kColMajor}})
+        Shape{1, 3, 4000, 700, kRowMajor}, Shape{1, 250, 200, 120, kRowMajor}, Shape{5, 200, 300, 390, kColMajor},
+        Shape{1, 20, 40, 20000, kRowMajor}, Shape{3, 3, 7, 20500, kColMajor}, Shape{70, 30, 30, 70, kRowMajor}})
     for (int32_t dtype : {TT_F32, TT_F64, TT_BF16, TT_C64}) {
       Matrix a = make(dtype, {s.batch, s.m, s.k}, kRowMajor), b = make(dtype, {s.batch, s.k, s.n}, s.b_layout);
       Matrix first = make(dtype, {s.batch, s.m, s.n}, kRowMajor);
