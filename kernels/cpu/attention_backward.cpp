@@ -8,20 +8,38 @@ TT_ISA_BEGIN
 
 template <class T> struct Parts { T *s, *ds, *turned_q, *turned_g, *q, *g, *k, *v, *dk, *dv; };
 
-// ds = s (ds - delta); with dropout ds are the gradients of what was kept, and s becomes that.
+// Where all keys are here: the probabilities divided by their sum, which the rounding of large log-sum-exps moves
+// from 1.
+template <class T> TT_INLINE void normalise(const AttentionBlock& b, T* s, T* sums) {
+  for (int64_t j = 0; j < b.lanes; j++) sums[j] = sums[j] > 0 ? 1 / sums[j] : T(0);
+  for (int64_t i = 0; i < b.keys; i++)
+    for (int64_t j = 0; j < b.lanes; j++) s[i * b.lanes + j] *= sums[j];
+}
+
+// ds = s (ds - delta); with dropout ds are the gradients of what was kept, and s becomes that. Where all keys are here,
+// delta = sum of s ds, whose rounding cancels, stands for out g.
 template <class T>
-TT_INLINE void score_gradients(const AttentionPlan& p, const AttentionBlock& b, T* s, T* ds, const T* delta) {
+TT_INLINE void score_gradients(const AttentionPlan& p, const AttentionBlock& b, T* s, T* ds, T* delta) {
+  const bool whole = b.keys == p.keys;
   if (p.drop) {
     for (int64_t j = 0; j < b.queries; j++) {
       alignas(64) T factor[kAttentionKeys];
       attention_kept(p, b, j, factor);
+      T sum = 0;
+      for (int64_t i = 0; i < b.keys; i++) sum += s[i * b.lanes + j] * (ds[i * b.lanes + j] *= factor[i]);
+      if (whole) delta[j] = sum;
       for (int64_t i = 0; i < b.keys; i++) {
         T &probability = s[i * b.lanes + j], &gradient = ds[i * b.lanes + j];
-        gradient = probability * (gradient * factor[i] - delta[j]);
+        gradient = probability * (gradient - delta[j]);
         probability *= factor[i];
       }
     }
     return;
+  }
+  if (whole) {
+    for (int64_t j = 0; j < b.lanes; j++) delta[j] = 0;
+    for (int64_t i = 0; i < b.keys; i++)
+      for (int64_t j = 0; j < b.lanes; j++) delta[j] += s[i * b.lanes + j] * ds[i * b.lanes + j];
   }
   for (int64_t i = 0; i < b.keys; i++)
     for (int64_t j = 0; j < b.lanes; j++) ds[i * b.lanes + j] = s[i * b.lanes + j] * (ds[i * b.lanes + j] - delta[j]);
@@ -42,6 +60,7 @@ template <class T> TT_NOINLINE void block_pair(const AttentionPlan& p, const Att
   attention_turn(w.turned_g, g, b.queries, b.lanes, f, T(1));
   attention_scores(p, b, w.s, k, w.turned_q, w.ds);
   exp_block(w.s, shift, sums, b.keys, b.lanes);
+  if (b.keys == p.keys) normalise(b, w.s, sums);
   attention_multiply(w.ds, v, f, 1, w.turned_g, b.keys, b.lanes, f, false);
   score_gradients(p, b, w.s, w.ds, delta);
   if (of_keys) {

@@ -72,7 +72,7 @@ struct Elu {  // param 0: alpha
 };
 struct EluBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
-    return x > T(0) ? g : g * p.v[0] * math::exp(x > T(0) ? T(0) : x);
+    return x <= T(0) ? g * p.v[0] * math::exp(x > T(0) ? T(0) : x) : g;
   }
 };
 struct Softplus {  // param 0: beta, param 1: where beta x is greater, the result is x

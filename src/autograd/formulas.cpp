@@ -165,7 +165,6 @@ static TensorRef before(const Tensor& x, int64_t dim) {
 // The other elements' product: y / x, or where there are zeros, from both sides.
 TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim, bool keepdim) {
   if (self.ndim == 0) return TensorRef::share(&g);
-  if (self.numel == 0) return op::zeros(self.sizes(), g.dtype, g.device);
   const int64_t d = wrap_dim(dim, self.ndim);
   TensorRef x = self.dtype == y.dtype ? TensorRef::share(&self) : op::to_dtype(self, y.dtype), others;
   TensorRef gk = keepdim ? TensorRef::share(&g) : op::unsqueeze(g, d),
@@ -180,7 +179,6 @@ TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y
 }
 TensorRef prod_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
   const int64_t flat[1] = {-1};
-  if (self.numel == 0) return op::zeros(self.sizes(), g.dtype, g.device);
   TensorRef x = op::reshape(self, flat);
   return op::reshape(*prod_dim_backward(g, x, y, 0, false), self.sizes());
 }

@@ -14,4 +14,10 @@ TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
   return op::masked_fill(*op::div_true(*op::sub(g, along), *modulus), *op::eq(modulus, 0), 0);
 }
 
+// g * across / (self^2 + other^2); as PyTorch's, 0 where the squares vanish.
+TensorRef atan2_backward(const Tensor& g, const Tensor& self, const Tensor& other, const Tensor& across) {
+  TensorRef squares = op::add(*op::mul(self, self), *op::mul(other, other));
+  return op::mul(g, *op::masked_fill(*op::div_true(across, *squares), *op::eq(*squares, 0), 0));
+}
+
 }  // namespace TT_NS::formula

@@ -292,7 +292,7 @@ static void elu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     const Tensor& input = *input_ref;
     const auto& alpha = s.alpha;
     const Tensor& g0 = *grads[0];
-    out[1] = op::masked_fill(op::elu_backward(op::mul(g0, grad), input, alpha), op::gt(input, 0), 0);
+    out[1] = op::masked_fill(op::elu_backward(op::mul(g0, grad), input, alpha), op::logical_not(op::lt(input, 0)), 0);
   }
 }
 static constinit const NodeType elu_backward_type = {"elu_backward", elu_backward_apply, destroy_saved<elu_backward_saved>, sizeof(elu_backward_saved), false};
@@ -818,7 +818,7 @@ static void logsigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     const TensorRef input_ref = s.input.get(n);
     const Tensor& input = *input_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::neg(op::sigmoid_backward(op::mul(g0, grad), op::sigmoid(op::neg(input))));
+    out[1] = op::neg(op::mul(op::mul(op::mul(g0, grad), op::sigmoid(input)), op::sigmoid(op::neg(input))));
   }
 }
 static constinit const NodeType logsigmoid_backward_type = {"logsigmoid_backward", logsigmoid_backward_apply, destroy_saved<logsigmoid_backward_saved>, sizeof(logsigmoid_backward_saved), false};

@@ -1024,7 +1024,7 @@ static void atan2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     const TensorRef other_ref = s.other.get(n);
     const Tensor& other = *other_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = op::mul(g0, op::div_true(other, op::add(op::mul(self, self), op::mul(other, other))));
+    out[0] = formula::atan2_backward(g0, self, other, other);
   }
   if (n.needs(1)) {
     const TensorRef self_ref = s.self.get(n);
@@ -1032,7 +1032,7 @@ static void atan2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     const TensorRef other_ref = s.other.get(n);
     const Tensor& other = *other_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::neg(op::mul(g0, op::div_true(self, op::add(op::mul(self, self), op::mul(other, other)))));
+    out[1] = op::neg(formula::atan2_backward(g0, self, other, self));
   }
 }
 static constinit const NodeType atan2_type = {"atan2", atan2_apply, destroy_saved<atan2_saved>, sizeof(atan2_saved), false};

@@ -95,7 +95,7 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) check_fits(p->v, common, arg_name(spec, int64_t(ins.size()) + (p == &p1)));
   if (spec.factor) check_factor(p0.v, common, arg_name(spec, int64_t(ins.size())));
-  if (spec.no_bool)
+  if (spec.no_bool && (spec.compute != Compute::kBitwise || common == Dtype::kBool))
     for (const Operand& o : ins)
       if (is_bool(o)) {
         const char* name = arg_name(spec, &o - ins.begin());

@@ -131,11 +131,7 @@ TensorRef linear_rows(Call, const Tensor& input, const Tensor& weight, const Ten
 }
 
 // A number that a product of dtype d is multiplied by.
-static void check_weight(const Scalar& s, Dtype d, const char* arg) {
-  if (category(d) < 2 && s.is_float())
-    fail_arg(TT_DTYPE, arg, "{} is {}: must be an integer for {} tensors", arg, s.real(), fmt(d));
-  check_fits(s, widen(d), arg);
-}
+static void check_weight(const Scalar& s, Dtype d, const char* arg) { check_fits(s, widen(d), arg); }
 
 // beta * self + alpha * (a @ b) for matrices or stacks of them, whose own shapes are checked.
 static TensorRef add_product(const Tensor& self, const Tensor& a, const Tensor& b, const char* a_name,

@@ -135,7 +135,7 @@ TensorRef randperm(Call, int64_t n, Dtype dtype, Opt<Device> device, Generator* 
 }
 
 static void check_weights(const Tensor& p, int64_t samples, bool replacement) {
-  if (!is_float(p.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: weights must be floating", fmt(p.dtype));
+  if (!is_float(p.dtype)) fail_arg(TT_DTYPE, "self", "self is {}: weights must be floating", fmt(p.dtype));
   if (p.ndim < 1 || p.ndim > 2) fail_arg(TT_SHAPE, "self", "self is {}: must have 1 or 2 dimensions", p.sizes());
   if (samples <= 0) fail_arg(TT_INVALID_ARG, "num_samples", "num_samples is {}: must be positive", samples);
   if (p.size(-1) == 0 || p.size(-1) > 1 << 24)

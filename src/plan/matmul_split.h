@@ -30,9 +30,7 @@ constexpr int32_t kMatmulMostTasks = 32;         // bits of a word
 constexpr int64_t kMatmulTasksBytes = 16 << 20;  // of panels, if that is room for 8 tasks
 
 // Bytes of a piece's sums.
-TT_INLINE int64_t matmul_piece_bytes(const MatmulPlan& p) {
-  return p.batch * p.m * p.n * matmul_compute_size(p.dtype);
-}
+TT_INLINE int64_t matmul_piece_bytes(const MatmulPlan& p) { return p.batch * p.m * p.n * matmul_compute_size(p.dtype); }
 
 // several: of pieces whose sums are stored apart.
 TT_INLINE MatmulLayout matmul_layout(const MatmulPlan& p, bool several) {

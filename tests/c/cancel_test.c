@@ -1,5 +1,5 @@
-/* A cancellation ends a call between kernels and parts of a long one, but never leaves half of what a call commits: a host's
-   executor requests it in the k-th parallel region, for every k. */
+/* A cancellation ends a call between kernels and parts of a long one, but never leaves half of what a call commits: a
+   host's executor requests it in the k-th parallel region, for every k. */
 #include "harness.h"
 
 enum { kLength = 70000, kMany = 4 };
@@ -174,13 +174,14 @@ static void test_commits_are_whole(void** state) {
     void (*build)(Scene* s);
     tt_status (*act)(Scene* s);
     int some, regions; /* at least */
-  } kScenes[] = {{build_step, step, 0, 2},     {build_clip, clip_value, 0, 3}, {build_clip, clip_norm, 0, 2},
-                 {build_load, load, 0, 2},     {build_running, running, 0, 4}, {build_backward, backward, 1, 4}};
+  } kScenes[] = {{build_step, step, 0, 2}, {build_clip, clip_value, 0, 3}, {build_clip, clip_norm, 0, 2},
+                 {build_load, load, 0, 2}, {build_running, running, 0, 4}, {build_backward, backward, 1, 4}};
   size_t i;
   int k;
   (void)state;
   for (i = 0; i < sizeof kScenes / sizeof *kScenes; i++) {
-    for (k = 1; k == 1 || regions >= k - 1; k++) (void)cancelled_in(k, kScenes[i].build, kScenes[i].act, kScenes[i].some);
+    for (k = 1; k == 1 || regions >= k - 1; k++)
+      (void)cancelled_in(k, kScenes[i].build, kScenes[i].act, kScenes[i].some);
     assert_true(k > kScenes[i].regions);
   }
 }

@@ -1,9 +1,10 @@
-/* Products of few results and long sums on several threads, tt's own and a host's: right, and equal bit by bit, in every
-   dtype, in batches and with more results than fit in a few registers.
+/* Products of few results and long sums on several threads, tt's own and a host's: right, and equal bit by bit, in
+   every dtype, in batches and with more results than fit in a few registers.
  */
 #include "everywhere.h"
 
-/* Of a (2, n, k) tensor: sums[b][i][j] of the products of rows i of matrix 0 and j of matrix b; sizes: of what is added. */
+/* Of a (2, n, k) tensor: sums[b][i][j] of the products of rows i of matrix 0 and j of matrix b; sizes: of what is
+ * added. */
 typedef struct Sums {
   long double *sums, *sizes; /* doubles would lose more than what is tested */
 } Sums;

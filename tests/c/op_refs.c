@@ -336,17 +336,22 @@ static int r_linear(const Inputs* in, Arr* out) {
   for (i = 0; bias && i < out->n; i++) out->v[i] += bias->v[i % bias->n];
   return 1;
 }
-static int r_addmm(const Inputs* in, Arr* out) {
+static double weight_arg(const Inputs* in, const char* name) { /* of integers: cut */
+  const double v = number_arg(in, name, 1);
+  return in->integral ? trunc(v) : v;
+}
+static int add_product(const Inputs* in, const char* a, const char* b, Arr* out) {
   const Arr* self = tensor(in, "self");
-  const double alpha = number_arg(in, "alpha", 1), beta = number_arg(in, "beta", 1);
+  const double alpha = weight_arg(in, "alpha"), beta = weight_arg(in, "beta");
   int64_t i, idx[kMaxDims];
-  *out = product(*tensor(in, "mat1"), *tensor(in, "mat2"));
+  *out = product(*tensor(in, a), *tensor(in, b));
   for (i = 0; i < out->n; i++) {
     unravel(i, out->shape, out->ndim, idx);
     out->v[i] = alpha * out->v[i] + (beta != 0 ? beta * self->v[broadcast_at(self, idx, out->ndim)] : 0);
   }
   return 1;
 }
+static int r_addmm(const Inputs* in, Arr* out) { return add_product(in, "mat1", "mat2", out); }
 
 /* ---- rows ---- */
 

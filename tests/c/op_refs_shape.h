@@ -161,17 +161,7 @@ static int r_outer(const Inputs* in, Arr* out) {
   for (i = 0; i < out->n; i++) out->v[i] = a->v[i / b->n] * b->v[i % b->n];
   return 1;
 }
-static int r_baddbmm(const Inputs* in, Arr* out) {
-  const Arr* self = tensor(in, "self");
-  const double alpha = number_arg(in, "alpha", 1), beta = number_arg(in, "beta", 1);
-  int64_t i, idx[kMaxDims];
-  *out = product(*tensor(in, "batch1"), *tensor(in, "batch2"));
-  for (i = 0; i < out->n; i++) {
-    unravel(i, out->shape, out->ndim, idx);
-    out->v[i] = alpha * out->v[i] + (beta != 0 ? beta * self->v[broadcast_at(self, idx, out->ndim)] : 0);
-  }
-  return 1;
-}
+static int r_baddbmm(const Inputs* in, Arr* out) { return add_product(in, "batch1", "batch2", out); }
 
 /* A label per dimension: letters, and digits for what an ellipsis stands for (0 is the last dimension of it). Returns
  * the end. */

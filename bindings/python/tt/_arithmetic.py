@@ -45,17 +45,17 @@ tt_matmul = lib.tt_matmul
 
 def __add__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_add(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_add_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.add(self, other)
 
 
@@ -63,49 +63,49 @@ __radd__ = __add__
 
 
 def __iadd__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.add_(self, other)
 
 
 def __sub__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_sub(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_sub_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.sub(self, other)
 
 
 def __rsub__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.rsub(self, other)
 
 
 def __isub__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.sub_(self, other)
 
 
 def __mul__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_mul(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_mul_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.mul(self, other)
 
 
@@ -113,89 +113,89 @@ __rmul__ = __mul__
 
 
 def __imul__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.mul_(self, other)
 
 
 def __truediv__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_div(local.ctx, self, other, None, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_div_f64(local.ctx, self, c_double(other), None, byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.div(self, other)
 
 
 def __rtruediv__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.div(other, self)
 
 
 def __itruediv__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.div_(self, other)
 
 
 def __floordiv__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.div(self, other, rounding_mode="floor")
 
 
 def __rfloordiv__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.div(other, self, rounding_mode="floor")
 
 
 def __ifloordiv__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.div_(self, other, rounding_mode="floor")
 
 
 def __div__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.div(self, other)
 
 
 def __rdiv__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.div(other, self)
 
 
 def __idiv__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.div_(self, other)
 
 
 def __mod__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_remainder(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_remainder_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.remainder(self, other)
 
 
 def __rmod__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.remainder(other, self)
 
 
 def __imod__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.remainder_(self, other)
 
 
@@ -205,105 +205,105 @@ def __neg__(self):
 
 def __pow__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_pow(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_pow_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.pow(self, other)
 
 
 def __rpow__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.pow(other, self)
 
 
 def __ipow__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.pow_(self, other)
 
 
 def __and__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_bitwise_and(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_bitwise_and_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_and(self, other)
 
 
 def __rand__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_and(other, self)
 
 
 def __iand__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_and_(self, other)
 
 
 def __or__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_bitwise_or(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_bitwise_or_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_or(self, other)
 
 
 def __ror__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_or(other, self)
 
 
 def __ior__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_or_(self, other)
 
 
 def __xor__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_bitwise_xor(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_bitwise_xor_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_xor(self, other)
 
 
 def __rxor__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_xor(other, self)
 
 
 def __ixor__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_xor_(self, other)
 
 
@@ -313,149 +313,149 @@ def __invert__(self):
 
 def __lshift__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_bitwise_left_shift(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_bitwise_left_shift_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_left_shift(self, other)
 
 
 def __rlshift__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_left_shift(other, self)
 
 
 def __ilshift__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_left_shift_(self, other)
 
 
 def __rshift__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_bitwise_right_shift(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_bitwise_right_shift_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_right_shift(self, other)
 
 
 def __rrshift__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_right_shift(other, self)
 
 
 def __irshift__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.bitwise_right_shift_(self, other)
 
 
 def __eq__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_eq(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_eq_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.eq(self, other)
 
 
 def __ne__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_ne(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_ne_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.ne(self, other)
 
 
 def __lt__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_lt(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_lt_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.lt(self, other)
 
 
 def __le__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_le(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_le_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.le(self, other)
 
 
 def __gt__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_gt(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_gt_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.gt(self, other)
 
 
 def __ge__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_ge(local.ctx, self, other, byref(t)):
             fail()
         return t
-    if kind is float:
+    if kind is float and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_ge_f64(local.ctx, self, c_double(other), byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.ge(self, other)
 
 
@@ -465,17 +465,17 @@ def __abs__(self):
 
 def __matmul__(self, other):
     kind = type(other)
-    if kind is Tensor:
+    if kind is Tensor and isinstance(self, Tensor):
         t = new(Tensor)
         if tt_matmul(local.ctx, self, other, byref(t)):
             fail()
         return t
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.matmul(self, other)
 
 
 def __rmatmul__(self, other):
-    other = operand(other)
+    other = operand(self, other)
     return other if other is NotImplemented else _ops.matmul(other, self)
 
 

@@ -39,9 +39,7 @@ def instance(kind, x, op, arg):
 
 
 def optional_tensor(x, op, arg):
-    if x is None or isinstance(x, Tensor):
-        return x
-    raise wrong_kind(op, arg, "Tensor or None", x)
+    return x if x is None else instance(Tensor, x, op, arg)
 
 
 def tensor_address(x, op, arg):
@@ -89,8 +87,9 @@ def is_number(x):
     return type(x) in (int, float) or isinstance(x, numbers.Number) or type(x).__module__ == "numpy" and getattr(x, "ndim", 1) == 0
 
 
-def operand(x):
-    """Of Python's operators: x if it is a tensor or a number, a tensor of it if it is a NumPy array; what is something else is asked itself."""
+def operand(self, x):
+    """Of Python's operators of self: x if it is a tensor or a number, a tensor of it if it is a NumPy array; what is something else is asked itself."""
+    instance(Tensor, self, "an operator", "self")
     if isinstance(x, Tensor) or is_number(x):
         return x
     if type(x).__module__ == "numpy" and hasattr(x, "__array_interface__"):
@@ -116,9 +115,10 @@ def integer(x, op, arg, top=INT_MAX):
         return x
     if isinstance(x, bool) or not hasattr(x, "__index__"):
         raise wrong_kind(op, arg, "int", x)
-    if INT_MIN <= index(x) <= top:
+    single = not isinstance(x, Tensor) or x.numel() == 1 and x.dtype.kind == "i"
+    if single and INT_MIN <= index(x) <= top:
         return index(x)
-    raise errors.InvalidArgumentError(f"{op}: {arg} is {x}: it does not fit 64 bits")
+    raise errors.InvalidArgumentError(f"{op}: {arg} is {x}: must be one integer of 64 bits")
 
 
 def uint64(x, op, arg):

@@ -21,10 +21,10 @@ COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 def direct(op, name, ops):
     """self comes first."""
     opts = "None, " if op.options and not op.fixed else ""
-    out = [f"def {name}(self, other):", "    kind = type(other)", "    if kind is Tensor:", "        t = new(Tensor)",
+    out = [f"def {name}(self, other):", "    kind = type(other)", "    if kind is Tensor and isinstance(self, Tensor):", "        t = new(Tensor)",
            f"        if {c_name(op, '', '')}(local.ctx, self, other, {opts}byref(t)):", "            fail()", "        return t"]
     if with_float(op, ops):
-        out += ["    if kind is float:", "        t = new(Tensor)", f"        if {c_name(op, '_f64', '')}(local.ctx, self, c_double(other), {opts}byref(t)):",
+        out += ["    if kind is float and isinstance(self, Tensor):", "        t = new(Tensor)", f"        if {c_name(op, '_f64', '')}(local.ctx, self, c_double(other), {opts}byref(t)):",
                 "            fail()", "        return t"]
     return out + rest(op.host, "self, other")
 
@@ -35,7 +35,7 @@ def with_float(op, ops):
 
 
 def rest(function, given):
-    return ["    other = operand(other)", f"    return other if other is NotImplemented else _ops.{function}({given})"]
+    return ["    other = operand(self, other)", f"    return other if other is NotImplemented else _ops.{function}({given})"]
 
 
 def methods_of(op, ops):

@@ -664,7 +664,8 @@ end
 
 The quotient rounded down, as Python's //, elementwise with broadcasting. It has no gradient.
 """
-function floor_divide(input::Tensor, other::Union{Tensor, Number}; out=nothing)
+function floor_divide(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
+    input isa Number && (input = number_tensor(input, other))
     if other isa Tensor
         if out !== nothing
             check(C.tt_floor_divide_into(ctx(), input, other, out))

@@ -495,7 +495,7 @@ def floor_divide(input, other, *, out=None):
         if keeps(input) and out is None:
             return classed(floor_divide(input.as_subclass(Tensor), other), type(input))
         if not isinstance(input, Tensor):
-            raise wrong_kind("floor_divide", "input", "Tensor", input)
+            input = number_operand("floor_divide", "input", input, other, alone=True)
     if isinstance(other, Tensor):
         if out is not None:
             instance(Tensor, out, "floor_divide", "out")

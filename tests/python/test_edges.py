@@ -1,0 +1,94 @@
+"""Edge values and arguments of operators where PyTorch 2.15 and tt once gave different answers; the values are PyTorch's."""
+import math
+
+import pytest
+import tt
+
+
+def grads(y, *inputs):
+    return [g.tolist() for g in tt.autograd.grad(y.sum(), inputs)]
+
+
+def test_atan2_at_the_origin_has_no_slope():
+    y, x = tt.tensor([0.0, 0.0, 1e-30, 3.0], requires_grad=True), tt.tensor([0.0, 1e-30, 0.0, 4.0], requires_grad=True)
+    dy, dx = grads(tt.atan2(y, x), y, x)
+    assert dy[:3] == [0, 0, 0] and dx[:3] == [0, 0, 0]
+    assert dy[3] == pytest.approx(4 / 25) and dx[3] == pytest.approx(-3 / 25)
+
+
+def test_elu_at_nan_and_zero():
+    x = tt.tensor([math.nan, 0.0, -1.0, 2.0], requires_grad=True)
+    first, = tt.autograd.grad(tt.nn.functional.elu(x, 0.5).sum(), x, create_graph=True)
+    assert first.tolist() == pytest.approx([1, 0.5, 0.5 * math.exp(-1), 1])
+    assert grads(first, x)[0] == pytest.approx([0, 0, 0.5 * math.exp(-1), 0])
+
+
+def test_logsigmoid_keeps_its_small_second_derivative_in_bfloat16():
+    x = tt.tensor([-10.0], dtype=tt.bfloat16, requires_grad=True)
+    first, = tt.autograd.grad(tt.nn.functional.logsigmoid(x).sum(), x, create_graph=True)
+    assert grads(first, x)[0][0] == pytest.approx(-math.exp(-10), rel=2e-2)
+
+
+@pytest.mark.parametrize("shape, dim", [((0,), None), ((3, 0), 1), ((3, 0), 0)])
+def test_prod_of_nothing_has_second_derivatives(shape, dim):
+    x = tt.zeros(*shape, requires_grad=True)
+    y = tt.prod(x) if dim is None else tt.prod(x, dim)
+    first, = tt.autograd.grad(y.sum(), x, create_graph=True)
+    assert first.shape == shape and first.requires_grad
+    assert tt.autograd.grad(first.sum(), x)[0].shape == shape
+
+
+def test_integer_products_cut_their_factors():
+    m = tt.full((1, 2, 2), 3)
+    assert tt.addmm(m[0], m[0], m[0], beta=1.7, alpha=2.9).tolist() == [[39, 39], [39, 39]]
+    assert tt.baddbmm(m, m, m, beta=-0.9, alpha=1.2).tolist() == [[[18, 18], [18, 18]]]
+
+
+def test_numbers_come_first():
+    t = tt.tensor([1, 2, -3])
+    assert tt.floor_divide(7, t).tolist() == [7, 3, -3] and tt.floor_divide(-8, 6).item() == -2
+    assert tt.bitwise_left_shift(True, tt.tensor([1, 2])).tolist() == [2, 4]
+    assert (tt.tensor([True, False]) << tt.tensor([3, 1])).tolist() == [8, 0]
+    with pytest.raises(NotImplementedError):
+        tt.bitwise_left_shift(tt.tensor([True]), tt.tensor([True]))
+
+
+def test_operators_need_a_tensor():
+    t = tt.ones(3)
+    for name in ("__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "__mul__", "__truediv__", "__eq__", "__lt__", "__matmul__", "__neg__"):
+        for other in ((), ) if name == "__neg__" else ((t,), (2.0,), (3,)):
+            for wrong in (5, 2.5, None, "x"):
+                with pytest.raises(TypeError):
+                    getattr(tt.Tensor, name)(wrong, *other)
+
+
+def test_refusals():
+    t = tt.ones(4, 5)
+    for start in (tt.tensor([0, 1]), tt.tensor(True), tt.tensor(1.0)):
+        with pytest.raises((RuntimeError, ValueError)):
+            tt.narrow(t, 1, start, 2)
+    assert tt.narrow(t, 1, tt.tensor(2), 2).shape == (4, 2)
+    with pytest.raises(RuntimeError) as caught:
+        tt.multinomial(tt.tensor([[1, 2]]), 2)
+    assert not isinstance(caught.value, NotImplementedError)
+
+
+def test_attention_to_one_key_has_no_gradient_of_its_score():
+    """With one key the probability is 1 whatever the score: its gradients are exactly 0, however large the scores are."""
+    g = tt.Generator().manual_seed(0)
+    q, k, v = (tt.empty(2, n, 8).uniform_(-9, 9, generator=g).requires_grad_() for n in (3, 1, 1))
+    y = tt.nn.functional.scaled_dot_product_attention(q, k, v)
+    dq, dk, dv = tt.autograd.grad((y * y).sum(), (q, k, v))
+    assert not dq.any() and not dk.any() and dv.any()
+
+
+def test_attention_with_large_scores():
+    """Rounding of a large log-sum-exp does not get into the values' gradient: against the same in float64."""
+    g = tt.Generator().manual_seed(1)
+    wide = [tt.empty(4, 3, n, 8, dtype=tt.float64).uniform_(-9, 9, generator=g).float().double() for n in (5, 6, 6, 5)]
+
+    def value_grad(q, k, v, out):
+        v = v.detach().requires_grad_()
+        return tt.autograd.grad(tt.nn.functional.scaled_dot_product_attention(q, k, v), v, out)[0].double()
+    exact = value_grad(*wide)
+    assert (value_grad(*(t.float() for t in wide)) - exact).abs().max() <= 4e-7 * exact.abs().max()
