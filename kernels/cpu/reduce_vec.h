@@ -32,6 +32,29 @@ TT_INLINE F32v vmin(F32v x, F32v m) {
 #endif
 }
 
+TT_INLINE Vec<double> vmax(Vec<double> x, Vec<double> m) {
+#if defined(__AVX512F__)
+  return Vec<double>(_mm512_maskz_max_pd(__mmask8(-1), __m512d(x), __m512d(m)));
+#elif defined(__AVX2__)
+  return Vec<double>(_mm256_max_pd(__m256d(x), __m256d(m)));
+#elif defined(__SSE2__)
+  return Vec<double>(_mm_max_pd(__m128d(x), __m128d(m)));
+#else
+  return x > m ? x : m;
+#endif
+}
+TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) {
+#if defined(__AVX512F__)
+  return Vec<double>(_mm512_maskz_min_pd(__mmask8(-1), __m512d(x), __m512d(m)));
+#elif defined(__AVX2__)
+  return Vec<double>(_mm256_min_pd(__m256d(x), __m256d(m)));
+#elif defined(__SSE2__)
+  return Vec<double>(_mm_min_pd(__m128d(x), __m128d(m)));
+#else
+  return x < m ? x : m;
+#endif
+}
+
 // Fused where the ISA has it (avx2 and above, neon).
 TT_INLINE F32v vfma(F32v a, F32v b, F32v c) {
 #if defined(__AVX512F__)

@@ -61,9 +61,10 @@ TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   if (out->numel) {
     int64_t inner = 1;
     for (int64_t k = d + 1; k < self.ndim; k++) inner *= self.size(k);
-    SoftmaxPlan plan;
-    build_softmax(&plan, int32_t(x->dtype), self.numel / n / inner, n, inner);
-    plan.a = x->data, plan.b = nullptr, plan.out = out->data;
+    CumprodPlan plan;
+    build_cumprod(&plan, int32_t(x->dtype), self.numel / n / inner, n, inner, pool_threads(ctx().rt->pool));
+    Workspace parts(cumprod_workspace_bytes(&plan), self.device);
+    plan.in = x->data, plan.out = out->data, plan.parts = parts.data();
     launch_stages(kernel_cumprod, self.device, &plan.run);
   }
   return as_dtype(std::move(out), out_dtype);

@@ -64,6 +64,26 @@ inline int64_t scan_workspace_bytes(const ScanPlan* p) {
   return p->run.units[0] ? p->outer * p->n_chunks * p->inner * 16 : 0;
 }
 
+// Fills all but the pointers. Complex numbers are not cut. Sizes are not 0.
+inline void build_cumprod(CumprodPlan* p, int32_t dtype, int64_t outer, int64_t dim, int64_t inner, int64_t threads) {
+  p->dtype = dtype;
+  p->outer = outer, p->dim = dim, p->inner = inner;
+  p->n_tiles = (inner + kRowTile - 1) / kRowTile;
+  const int64_t units = outer * p->n_tiles, width = inner < kRowTile ? inner : kRowTile;
+  const bool whole = dtype == TT_C64 || dtype == TT_C128 || inner >= kNarrowProducts;
+  p->chunk = whole ? dim : row_chunk(units, dim, width);
+  p->n_chunks = (dim + p->chunk - 1) / p->chunk;
+  const int64_t all = units * p->n_chunks, grain = row_grain(p->chunk * width);
+  const bool cut = p->n_chunks > 1;
+  p->alone = cut && threads == 1;
+  one_stage(&p->run, cut && !p->alone ? all : 0, grain);
+  p->run.n = 3, p->run.units[1] = cut ? units : 0;
+  p->run.units[2] = p->alone ? 0 : all, p->run.grain[2] = grain;
+}
+inline int64_t cumprod_workspace_bytes(const CumprodPlan* p) {
+  return p->n_chunks > 1 ? p->outer * p->n_chunks * p->inner * kCumprodPart : 0;
+}
+
 // Fills all but the pointers; weight_dtype counts only where there are weights. Rows are not cut.
 inline void build_layer_norm(LayerNormPlan* p, int32_t dtype, int32_t weight_dtype, int32_t stat_dtype, int64_t rows,
                              int64_t n, double eps) {

@@ -6,7 +6,6 @@
 
 namespace TT_NS {
 
-// cumprod: a = input, out = result, of f16 bf16 f32 f64 i64 c64 or c128.
 // softmax, log_softmax: a = input, out = result. Their backwards: a = gradient of the result, b = the result,
 // out = gradient of the input.
 // Units: [outer][n_tiles of kRowTile of the inner positions][n_chunks of `chunk` elements of dim]. Where n_chunks > 1,
@@ -14,7 +13,7 @@ namespace TT_NS {
 // results.
 struct SoftmaxPlan {
   Stages run;
-  int32_t dtype;  // of all operands; f16 bf16 f32 f64 unless said otherwise
+  int32_t dtype;  // of all operands: f16 bf16 f32 f64
   int64_t outer, dim, inner, n_tiles;
   int64_t chunk, n_chunks;
   const char* a;
@@ -36,6 +35,24 @@ struct ScanPlan {
   char* out;
   char* sums;  // [outer][n_chunks][inner], 16 bytes each
 };
+
+// cumprod: the products of all elements up to each, multiplied one by one from the first on; so a product that has
+// become 0 stays 0. Long rows, or less than kNarrowProducts columns, are cut into chunks of `chunk` elements if there
+// are few. Then stage 0 leaves what chunks multiply by and within which bounds, stage 1 finds the product before each
+// chunk and goes itself through those that may lead out of the normal numbers, stage 2 goes on from there. Units:
+// [outer][n_tiles of kRowTile of the inner positions][n_chunks]; of stage 1: [outer]. On one thread stage 1 does all
+// three, to the same bits, reading each chunk from memory once.
+struct CumprodPlan {
+  Stages run;
+  int32_t dtype;  // f16 bf16 f32 f64 (multiplied in double) i64 c64 c128
+  int32_t alone;  // on one thread: there is only stage 1
+  int64_t outer, dim, inner, n_tiles;
+  int64_t chunk, n_chunks;
+  const char* in;
+  char* out;
+  char* parts;  // [outer][n_chunks][inner], kCumprodPart bytes each; NULL if n_chunks is 1
+};
+constexpr int64_t kCumprodPart = 48, kNarrowProducts = 16;
 
 // y = (x - mean) * rstd * weight + bias for each row of n elements; mean and rstd = 1 / sqrt(variance + eps) are kept.
 // Units: [rows][n_chunks of `chunk` elements]. Where n_chunks > 1, in three stages: sums, sums of squares, y.
