@@ -129,7 +129,6 @@ TensorRef binary_cross_entropy_with_logits(Call, const Tensor& input, const Tens
 TensorRef kl_div(Call, const Tensor& input, const Tensor& target, int64_t reduction, bool log_target) {
   const bool batch = reduction == kKlReductionBatchmean;
   if (!batch) check_reduction(reduction);
-  if (batch && input.ndim == 0) fail_arg(TT_SHAPE, "input", "input is 0-dim: batchmean needs a first dimension");
   const Pair p(input, target);
   TensorRef loss;
   if (log_target) {
@@ -139,7 +138,7 @@ TensorRef kl_div(Call, const Tensor& input, const Tensor& target, int64_t reduct
     loss = op::sub(*entropy, *op::mul(*p.y, *p.x));
   }
   if (!batch) return p.reduced(std::move(loss), reduction);
-  return p.rounded(op::div(*op::sum(*loss), Scalar(input.size(0))));
+  return p.rounded(op::div(*op::sum(*loss), Scalar(input.ndim ? input.size(0) : 1)));
 }
 
 }  // namespace TT_NS::front

@@ -10,13 +10,24 @@ namespace TT_NS {
 
 constexpr int64_t kLarge = 1 << 19;  // products of numbers, some 5 µs
 
+// The error record holds why not.
+static bool host_goes_on() noexcept {
+  try {
+    poll_host(true);
+    return true;
+  } catch (...) { return false; }
+}
+
 static void run_plan(MatmulPlan& plan, Device device) {
   if (device.type == TT_CPU) matmul_pick_provider(&plan, Isa(ctx().isa));
   Workspace workspace(matmul_workspace_bytes(plan), device);
   plan.workspace = workspace.data();
   if (device.type != TT_CPU) return launch(kernel_matmul, device, &plan, 1);
   poll_host(plan.batch * plan.m * plan.n * plan.k > kLarge);
-  if (int32_t s = run_matmul(plan, Isa(ctx().isa), ctx().rt->pool)) fail(s, "the product failed");
+  const MatmulGoOn go_on = ctx().watched ? host_goes_on : nullptr;
+  const int32_t status = run_matmul(plan, Isa(ctx().isa), ctx().rt->pool, go_on);
+  if (status == kMatmulEnded) fail_again();
+  if (status) fail(status, "the product failed");
 }
 
 static MatmulOperand operand(const Tensor& t) { return {t.data, t.ndim, t.sizes_ptr(), t.strides_ptr()}; }

@@ -53,7 +53,8 @@ void add_param_group(Optimizer& o, TensorSpan params) {
     if (o.first_state == o.first_state) {
       MaskGuard quiet(bit(kKeyAutograd));
       s.state[0] = state_like(*p);
-      op::fill_(*s.state[0], Scalar(o.first_state));
+      // of a complex number both parts, as PyTorch's
+      op::fill_(*s.state[0], is_complex(p->dtype) ? Scalar::complex(o.first_state, o.first_state) : o.first_state);
       s.step = 0;
     }
     fresh.push_back(std::move(s));

@@ -47,7 +47,7 @@ int32_t run_block(const MatmulBlock& k, const MatmulKernels& kernels, Pool* pool
   return status || rows == 1 ? status : run_units(pool, kernels.tiles, &k, cols, rows * cols, unit);
 }
 
-int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& kernels, Pool* pool) {
+int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& kernels, Pool* pool, MatmulGoOn go_on) {
   const MatmulPlan& p = *k.plan;
   const int64_t n_j = matmul_ceil(p.n, l.max_cols), n_i = matmul_ceil(p.m, l.max_rows);
   const int64_t n_p = p.k == 0 ? 1 : matmul_ceil(p.k, matmul_depth(k.factors));
@@ -57,6 +57,7 @@ int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& k
       k.i0 = matmul_piece(p.m, n_i, i), k.ni = matmul_piece(p.m, n_i, i + 1) - k.i0;
       for (int64_t q = 0; q < n_p; q++) {
         k.p0 = matmul_piece(p.k, n_p, q), k.np = matmul_piece(p.k, n_p, q + 1) - k.p0;
+        if (go_on && !go_on()) return kMatmulEnded;
         if (const int32_t status = run_block(k, kernels, pool)) return status;
       }
     }
@@ -78,7 +79,7 @@ void locate(MatmulBlock& k, int64_t index) {
 
 // Products [begin, end) of the batch on panels at `room`. p's c may be of f32 where its factors are of f16 or bf16.
 int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l, Isa isa, void* room, int64_t begin,
-                     int64_t end, Pool* pool) {
+                     int64_t end, Pool* pool, MatmulGoOn go_on) {
   const MatmulKernels& kernels = kMatmulKernels[isa];
   MatmulBlock k;
   k.plan = &p;
@@ -90,7 +91,7 @@ int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l
   k.sum = l.sum_bytes ? k.b_pack + l.b_bytes : nullptr;
   for (int64_t i = begin; i < end; i++) {
     locate(k, i);
-    if (const int32_t status = run_packed(k, l, kernels, pool)) return status;
+    if (const int32_t status = run_packed(k, l, kernels, pool, go_on)) return status;
   }
   return TT_OK;
 }
@@ -127,8 +128,8 @@ int32_t run_parts(const Cut& w, char* panels, int64_t begin, int64_t end) {
       p.a = w.plan.a + at * p.a_col * size, p.b = w.plan.b + at * p.b_row * size;
       p.c = w.sums + piece * matmul_piece_bytes(w.plan);
     }
-    const int32_t status =
-        w.units ? w.units(&p, from, to) : run_products(p, w.plan.dtype, w.layout, w.isa, panels, from, to, nullptr);
+    const int32_t status = w.units ? w.units(&p, from, to)
+                                   : run_products(p, w.plan.dtype, w.layout, w.isa, panels, from, to, nullptr, nullptr);
     if (status) return status;
     begin += to - from;
   }
@@ -172,7 +173,7 @@ void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept {
   if (blas_serves(*p, isa)) p->path = kMatmulBlas;
 }
 
-int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool) noexcept {
+int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) noexcept {
   if (TT_UNLIKELY(p.batch == 0 || p.m == 0 || p.n == 0)) return TT_OK;
   const MatmulKernels& kernels = kMatmulKernels[isa];
   if (p.path == kMatmulSmall)
@@ -182,7 +183,7 @@ int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool) noexcept {
     return run_units(pool, blas_tiles, &p, 0, blas_units(p), 2 * p.m * p.n * p.k / blas_units(p));
   // Reading b from memory takes as long as 8 flops an element.
   if (p.path == kMatmulRows) return run_units(pool, kernels.rows, &p, 0, p.n_units, 8 * p.k * matmul_rows_unit(p));
-  return run_products(p, p.dtype, matmul_layout(p, false), isa, p.workspace, 0, p.batch, pool);
+  return run_products(p, p.dtype, matmul_layout(p, false), isa, p.workspace, 0, p.batch, pool, go_on);
 }
 
 }  // namespace TT_NS

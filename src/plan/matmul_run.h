@@ -10,7 +10,11 @@ namespace TT_NS {
 // Sets the plan's path to OpenBLAS where that is the faster provider. Before matmul_workspace_bytes.
 void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept;
 
-// p.workspace holds matmul_workspace_bytes(p). pool NULL: serial. Returns 0 or a tt_status.
-int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool) noexcept;
+// Asked on the calling thread between parts of a long product, none of which takes a second; false ends it.
+using MatmulGoOn = bool (*)() noexcept;
+
+// p.workspace holds matmul_workspace_bytes(p). pool NULL: serial. Returns 0, a tt_status, or kMatmulEnded.
+constexpr int32_t kMatmulEnded = -1;
+int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on = nullptr) noexcept;
 
 }  // namespace TT_NS

@@ -61,6 +61,23 @@ static void test_long_kernel(void** state) {
   unwatch();
 }
 
+static void test_long_product(void** state) {
+  tt_tensor *a, *b, *out;
+  int whole;
+  (void)state;
+  OK(tt_full_f64(c, SHAPE(512, 2100), 1, NULL, &a)); /* five passes over the inner dimension */
+  OK(tt_full_f64(c, SHAPE(2100, 512), 1, NULL, &b));
+  watch(0);
+  OK(tt_matmul(c, a, b, &out));
+  whole = regions;
+  unwatch();
+  watch(2);
+  FAILS(tt_matmul(c, a, b, &out), TT_CANCELLED, "matmul: cancelled by the host");
+  assert_true(regions < whole);
+  assert_null(out);
+  unwatch();
+}
+
 /* ---- what a call commits ---- */
 
 typedef struct Scene {
@@ -187,6 +204,7 @@ static void test_commits_are_whole(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {CANCELLED(test_long_kernel), CANCELLED(test_commits_are_whole)};
+  const struct CMUnitTest tests[] = {CANCELLED(test_long_kernel), CANCELLED(test_long_product),
+                                     CANCELLED(test_commits_are_whole)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

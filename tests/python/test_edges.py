@@ -92,3 +92,16 @@ def test_attention_with_large_scores():
         return tt.autograd.grad(tt.nn.functional.scaled_dot_product_attention(q, k, v), v, out)[0].double()
     exact = value_grad(*wide)
     assert (value_grad(*(t.float() for t in wide)) - exact).abs().max() <= 4e-7 * exact.abs().max()
+
+
+def test_adagrad_starts_both_parts_of_complex_sums():
+    p = tt.tensor([1 + 2j], requires_grad=True)
+    p.grad = tt.tensor([3 - 4j])
+    tt.optim.Adagrad([p], lr=0.1, initial_accumulator_value=0.5).step()
+    want = complex(1 - 0.1 * 3 / math.sqrt(0.5 + 9), 2 + 0.1 * 4 / math.sqrt(0.5 + 16))
+    assert abs(p.item() - want) < 1e-6
+
+
+def test_kl_div_of_one_number_by_batchmean():
+    x, y = tt.tensor(-1.0), tt.tensor(0.5)
+    assert tt.nn.functional.kl_div(x, y, reduction="batchmean").item() == pytest.approx(0.5 * (math.log(0.5) + 1))
