@@ -292,9 +292,7 @@ def number_operand(op, arg, x, *others, alone):
 # ---- results ----
 
 def like(result, tensors):
-    """A result of listed tensors, of the class of the first one that has a class which results keep."""
-    if PLAIN.issuperset(map(type, tensors)):
-        return result
+    """A result of listed tensors, not all of them PLAIN: of the class of the first one that has a class which results keep."""
     cls = next((type(t) for t in tensors if keeps(t)), None)
     return result if cls is None else classed(result, cls)
 

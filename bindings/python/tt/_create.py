@@ -42,7 +42,7 @@ def as_tensor(data, dtype=None, device=None):
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
     """A 0-dim tensor; float32 by default."""
     made = result(Tensor, "tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(dtype_code(dtype or float32, "scalar_tensor", "dtype")))
-    return made.to(device).requires_grad_(requires_grad)
+    return made if device is None and not requires_grad else made.to(device).requires_grad_(requires_grad)
 
 
 def is_array(x):

@@ -74,6 +74,9 @@ class device(namedtuple("device", "type index")):
         return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
 
 
+ONLY = {d.code: d for d in (device("cpu"), device("meta"))}  # of which there is no second
+
+
 class Size(tuple):
     """The shape of a tensor: a tuple of ints."""
     __slots__ = ()

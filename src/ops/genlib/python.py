@@ -371,7 +371,7 @@ class Function:
             lines.append("t = new(Tensor)")
             results = ["byref(t)"]
             lists = [s.var for s in form.slots if s.arg.type == "Tensor[]"]
-            done = ["return t.requires_grad_() if requires_grad else t" if self.leaf else f"return like(t, {lists[0]})" if lists else "return t"]
+            done = ["return t.requires_grad_() if requires_grad else t" if self.leaf else f"return t if PLAIN.issuperset(map(type, {lists[0]})) else like(t, {lists[0]})" if lists else "return t"]
         else:
             ts = [f"t{i}" for i in range(len(op.outs))]
             lines.append(f"{', '.join(ts)} = {', '.join(['new(Tensor)'] * len(ts))}")

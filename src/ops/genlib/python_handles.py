@@ -217,7 +217,7 @@ class Plain:
         if returns == Named("tt_dtype"):
             return [f"return DTYPES[{text}]"]
         if returns == Named("tt_device_type"):  # the index is a function of its own
-            return [f"return device.of({text}, {text.replace('_type', '_index')})"]
+            return [f"code = {text}", f"return ONLY.get(code) or device.of(code, {text.replace('_type', '_index')})"]
         if returns == SIZES:
             return [f"return {'Size' if name.endswith('_shape') else 'tuple'}({text}[:quick.tt_tensor_ndim(self)])"]
         if returns == Named("int32_t") and name not in NUMBERS and "num_" not in name:
@@ -325,7 +325,7 @@ IMPORTS = {"": ["os"], "ctypes": ["byref", "c_double", "c_int32", "c_int64", "c_
                                                                                                                     "texts_field", "uint64"],
            "._hooks": ["HookHandle", "registered"], "._layouts": ["struct"], "._lib": ["Handle", "call", "filled", "local", "quick", "released_by", "result"],
            "._tensor": ["Tensor", "wrap"],
-           "._types": ["BY_NAME", "DTYPES", "Size", "device", "preserve_format"]}
+           "._types": ["BY_NAME", "DTYPES", "ONLY", "Size", "device", "preserve_format"]}
 
 
 def generate(root, api, generated):
