@@ -77,13 +77,7 @@ static TensorList LayerNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<LayerNormArgs>(m);
   return one(op::layer_norm(*in[0], a.normalized_shape, m.slot_opt(0), m.slot_opt(1), a.eps));
 }
-TT_COLD static void LayerNorm_describe(const Module& m, Text& t) {
-  const auto& a = args_of<LayerNormArgs>(m);
-  put(t, nullptr, a.normalized_shape, true);
-  put(t, "eps", a.eps);
-  put(t, "elementwise_affine", a.elementwise_affine);
-  put(t, "bias", a.bias);
-}
+TT_COLD static void LayerNorm_describe(const Module& m, Text& t) { describe_of(m, args_of<LayerNormArgs>(m), t); }
 static constinit const ModuleType LayerNorm_type = {"LayerNorm", 1, 1, LayerNorm_forward, LayerNorm_describe, copy_module<LayerNormArgs>, destroy_module<LayerNormArgs>, false};
 TT_COLD Ref<Module> construct(const LayerNormArgs& a) {
   ModuleRef m = new_module(&LayerNorm_type, a);
@@ -690,14 +684,7 @@ static TensorList GroupNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<GroupNormArgs>(m);
   return one(op::group_norm(*in[0], a.num_groups, m.slot_opt(0), m.slot_opt(1), a.eps));
 }
-TT_COLD static void GroupNorm_describe(const Module& m, Text& t) {
-  const auto& a = args_of<GroupNormArgs>(m);
-  put(t, nullptr, a.num_groups);
-  put(t, nullptr, a.num_channels);
-  put(t, "eps", a.eps);
-  put(t, "affine", a.affine);
-  put(t, "bias", a.bias);
-}
+TT_COLD static void GroupNorm_describe(const Module& m, Text& t) { describe_of(m, args_of<GroupNormArgs>(m), t); }
 static constinit const ModuleType GroupNorm_type = {"GroupNorm", 1, 1, GroupNorm_forward, GroupNorm_describe, copy_module<GroupNormArgs>, destroy_module<GroupNormArgs>, false};
 TT_COLD Ref<Module> construct(const GroupNormArgs& a) {
   ModuleRef m = new_module(&GroupNorm_type, a);
@@ -751,12 +738,7 @@ static TensorList AvgPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<AvgPool1dArgs>(m);
   return one(op::avg_pool1d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode, a.count_include_pad));
 }
-TT_COLD static void AvgPool1d_describe(const Module& m, Text& t) {
-  const auto& a = args_of<AvgPool1dArgs>(m);
-  put(t, "kernel_size", a.kernel_size);
-  put(t, "stride", a.stride);
-  put(t, "padding", a.padding);
-}
+TT_COLD static void AvgPool1d_describe(const Module& m, Text& t) { describe_of(m, args_of<AvgPool1dArgs>(m), t); }
 static constinit const ModuleType AvgPool1d_type = {"AvgPool1d", 1, 1, AvgPool1d_forward, AvgPool1d_describe, copy_module<AvgPool1dArgs>, destroy_module<AvgPool1dArgs>, false};
 TT_COLD Ref<Module> construct(const AvgPool1dArgs& a) {
   AvgPool1dArgs own = a;

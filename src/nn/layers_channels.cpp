@@ -92,12 +92,21 @@ void build(Module& m, const GroupNormArgs& a) {
   if (a.bias) m.slots[1].tensor = parameter(place, n, 0);
 }
 
+void describe_of(const Module&, const GroupNormArgs& a, Text& t) {
+  put(t, nullptr, a.num_groups), put(t, nullptr, a.num_channels), put(t, "eps", a.eps), put(t, "affine", a.affine);
+  put(t, "bias", a.affine && a.bias);
+}
+
 void build(Module& m, const RMSNormArgs& a) {
   const Place place(a.dtype, a.device);
   if (a.elementwise_affine) m.slots[0].tensor = parameter(place, a.normalized_shape, 1);
 }
 
 // ---- pooling ----
+
+void describe_of(const Module&, const AvgPool1dArgs& a, Text& t) {
+  put(t, "kernel_size", a.kernel_size, true), put(t, "stride", a.stride, true), put(t, "padding", a.padding, true);
+}
 
 TensorList forward_of(Module&, const MaxPool1dArgs& a, TensorSpan in) {
   if (a.return_indices)

@@ -147,3 +147,11 @@ def test_lists_print_as_pytorchs():
     same = nn.ModuleList([nn.Linear(1, 2), nn.Linear(1, 2), nn.ReLU()])
     assert repr(same) == "ModuleList(\n  (0-1): 2 x Linear(in_features=1, out_features=2, bias=True)\n  (2): ReLU()\n)"
     assert repr(nn.ParameterList([tt.ones(2, 3)])) == "ParameterList(\n  (0): Parameter containing: [tt.float32 of size 2x3]\n)"
+
+
+def test_layers_print_as_pytorch_s():
+    assert repr(nn.AvgPool1d(2)) == "AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))"
+    assert repr(nn.AvgPool2d(2)) == "AvgPool2d(kernel_size=2, stride=2, padding=0)"
+    assert repr(nn.LayerNorm(5, elementwise_affine=False)) == "LayerNorm((5,), eps=1e-05, elementwise_affine=False, bias=False)"
+    assert repr(nn.LayerNorm((2, 5), bias=False)) == "LayerNorm((2, 5), eps=1e-05, elementwise_affine=True, bias=False)"
+    assert repr(nn.GroupNorm(1, 3, affine=False)) == "GroupNorm(1, 3, eps=1e-05, affine=False, bias=False)"
