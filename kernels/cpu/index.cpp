@@ -2,6 +2,7 @@
 #include "cpu/index.h"
 
 #include "cpu/reduce_load.h"
+#include "cpu/vec.h"
 #include "plan/index_plan.h"
 
 TT_ISA_BEGIN
@@ -19,10 +20,11 @@ struct Place {
 };
 
 // A move: `each` for n elements at a + place(index[k], k) and b + k * sb, `run` for n elements at strides sa, sb
-// (bytes).
+// (bytes); puts have `some` for the n elements of `each` at k = at[0], at[1], … that do not move along a.
 struct Move {
   void (*each)(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, int64_t skip) noexcept;
   void (*run)(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept;
+  void (*some)(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, const int32_t* at) noexcept;
 };
 
 template <class E> struct Get {
@@ -52,6 +54,13 @@ template <class E> struct Put {
     }
   }
   static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept { Get<E>::run(b, sb, a, sa, n); }
+  static void some(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n,
+                   const int32_t* at) noexcept {
+    for (int64_t k = 0; k < n; k++) {
+      *reinterpret_cast<E*>(a + place(index[at[k]], 0)) = *reinterpret_cast<const E*>(b + at[k] * sb);
+      TT_SCALAR_LOOP;
+    }
+  }
 };
 
 TT_INLINE void add(Bool* a, Bool b) { a->bits = uint8_t(a->bits | b.bits); }
@@ -84,11 +93,61 @@ template <class E> struct Accumulate {
       TT_SCALAR_LOOP;
     }
   }
+  static void some(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n,
+                   const int32_t* at) noexcept {
+    for (int64_t k = 0; k < n; k++) {
+      add(reinterpret_cast<E*>(a + place(index[at[k]], 0)), *reinterpret_cast<const E*>(b + at[k] * sb));
+      TT_SCALAR_LOOP;
+    }
+  }
 };
+
+// The i that a unit writes: [low, low + n), i < 0 standing for i + size.
+struct Range {
+  int64_t low, n, size, skip;
+  TT_INLINE bool holds(int64_t i) const { return uint64_t(i + (i < 0 ? size : 0) - low) < uint64_t(n) && i != skip; }
+  // at: those k < count <= kIndexBlock whose index is held, in order; room for 3 more. Their number.
+  TT_INLINE int64_t find(const int64_t* index, int64_t count, int32_t* at) const {
+    int64_t found = 0, k = 0;
+#if defined(__AVX2__)
+    // The positions of the bits of 0 … 15, a byte each.
+    static constexpr uint32_t kBits[16] = {0, 0,     1,     0x100,   2,     0x200,   0x201,   0x20100,
+                                           3, 0x300, 0x301, 0x30100, 0x302, 0x30200, 0x30201, 0x3020100};
+    const __m256i from = _mm256_set1_epi64x(low), to = _mm256_set1_epi64x(low + n), all = _mm256_set1_epi64x(size),
+                  none = _mm256_set1_epi64x(skip), zero = _mm256_setzero_si256();
+    for (; k + 4 <= count; k += 4) {
+      const __m256i i = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(index + k));
+      const __m256i v = _mm256_add_epi64(i, _mm256_and_si256(all, _mm256_cmpgt_epi64(zero, i)));
+      const __m256i out = _mm256_or_si256(_mm256_cmpgt_epi64(from, v), _mm256_cmpeq_epi64(none, i));
+      const int bits = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_andnot_si256(out, _mm256_cmpgt_epi64(to, v))));
+      const __m128i places = _mm_cvtepu8_epi32(_mm_cvtsi32_si128(int(kBits[bits])));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(at + found), _mm_add_epi32(places, _mm_set1_epi32(int(k))));
+      found += __builtin_popcount(unsigned(bits));
+    }
+#endif
+    for (; k < count; k++) at[found] = int32_t(k), found += holds(index[k]);
+    return found;
+  }
+};
+
+// One run of elements with an index each: all of them, or those in the range.
+TT_INLINE void put_run(const Move& move, const IndexPlan& p, const Range& range, char* a, char* b, const char* index) {
+  const Place place{p.index_size, p.a_step, p.a_stride[0]};
+  const int64_t si = p.index_stride[0], sb = p.b_stride[0];
+  alignas(64) int64_t converted[kIndexBlock];
+  int32_t at[kIndexBlock + 4];
+  for (int64_t k = 0; k < p.size[0]; k += kIndexBlock) {
+    const int64_t n = p.size[0] - k < kIndexBlock ? p.size[0] - k : kIndexBlock;
+    const int64_t* block = reinterpret_cast<const int64_t*>(index + k * si);
+    if (si != 8 || p.index_dtype != TT_I64)
+      load_i64(converted, index + k * si, si, n, p.index_dtype), block = converted;
+    move.some(a, b + k * sb, block, place, sb, range.find(block, n, at), at);
+  }
+}
 
 // The nest with dimension p.split cut to its pieces [begin, end), or with the rows whose i is in these ranges.
 TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin, int64_t end) {
-  const int64_t low = begin * p.range, n_served = p.range ? (end - begin) * p.range : INT64_MAX;
+  const Range range{begin * p.range, p.range ? (end - begin) * p.range : INT64_MAX, p.index_size, p.skip};
   const int64_t from = p.range ? 0 : begin * p.piece, all = p.size[p.split];
   const int64_t extent = p.range || end * p.piece > all ? all - from : (end - begin) * p.piece;
   if (extent <= 0) return TT_OK;
@@ -105,8 +164,9 @@ TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin
     if (si == 0) {
       const int64_t i =
           p.index_dtype == TT_I64 ? *reinterpret_cast<const int64_t*>(index) : *reinterpret_cast<const int32_t*>(index);
-      const bool served = uint64_t(i + (i < 0 ? p.index_size : 0) - low) < uint64_t(n_served);
-      if (served && i != p.skip) move.run(a + place(i, 0), p.a_stride[0], b, sb, size[0]);
+      if (range.holds(i)) move.run(a + place(i, 0), p.a_stride[0], b, sb, size[0]);
+    } else if (p.range) {
+      put_run(move, p, range, a, b, index);
     } else if (si == 8 && p.index_dtype == TT_I64) {
       move.each(a, b, reinterpret_cast<const int64_t*>(index), place, sb, size[0], p.skip);
     } else {
@@ -127,7 +187,11 @@ TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin
   return TT_OK;
 }
 
-template <class M> constexpr Move kMove = {M::each, M::run};
+template <class M> constexpr auto some_of() -> decltype(Move::some) {
+  if constexpr (requires { M::some; }) return M::some;
+  else return nullptr;
+}
+template <class M> constexpr Move kMove = {M::each, M::run, some_of<M>()};
 
 template <template <class> class M> inline const Move& move_of(int32_t dtype) {
   switch (kItemSize[dtype]) {

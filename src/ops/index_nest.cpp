@@ -93,8 +93,10 @@ void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_
                  int32_t(index.dtype),
                  &k != &kernel_index_get};
   // asking for the threads takes a lock: not for what is one unit anyway
-  if (args.put && numel_of(nest.size) >= kIndexTask)
+  if (args.put && numel_of(nest.size) >= kIndexTask) {
     args.threads = pool_threads(ctx().rt->pool), args.extent = dim.size ? dim.size : span_of(a);
+    args.large = &k == &kernel_index_accumulate ? kIndexRangeOfSums : kIndexRangeOfPuts;
+  }
   build_index(&plan, args);
   plan.a = a_data, plan.b = b.data, plan.index = index.data;
   launch_stages(k, a.device, &plan.run);

@@ -18,6 +18,7 @@ struct IndexArgs {
   bool put;             // a is written: index_put, index_accumulate
   int32_t threads = 1;  // (put) that may take ranges of i; what is computed does not depend on it
   int64_t extent = 0;   // (put) i is below
+  int64_t large = 0;    // (put) bytes of a from which on single elements take ranges
 };
 
 namespace index_detail {
@@ -28,6 +29,14 @@ inline void one_stage(Stages* s, int64_t units, int64_t grain) {
   s->units[0] = units, s->units[1] = 0;
   s->grain[0] = grain, s->grain[1] = 1;
   s->n = 1, s->stage = 0;
+}
+
+// Ranges of i: for rows, and for single elements of so large a target that to go through all indices costs less than
+// its memory.
+inline bool takes_ranges(const IndexPlan& p, const IndexArgs& g) {
+  if (g.threads <= 1) return false;
+  const int64_t step = g.a_step < 0 ? -g.a_step : g.a_step;
+  return p.index_stride[0] == 0 || (p.size[0] >= 1024 && g.extent >= g.large / (step ? step : 1));
 }
 
 // Pieces along the dimension that makes most of them; about 64K positions a task. Rows that have one index are not cut:
@@ -42,7 +51,7 @@ inline void split_index(IndexPlan* p, const IndexArgs& g) {
   }
   if (!n) return one_stage(&p->run, 0, 1);
   if (p->split < 0 || n < kIndexTask) {
-    const bool ranges = p->split < 0 && n >= kIndexTask && p->index_stride[0] == 0 && g.threads > 1;
+    const bool ranges = p->split < 0 && n >= kIndexTask && takes_ranges(*p, g);
     if (p->split < 0) p->split = 0;
     p->piece = p->size[p->split];
     if (!ranges) return one_stage(&p->run, 1, 1);

@@ -11,9 +11,8 @@ constexpr int64_t kNoSkip = INT64_MIN;
 // For every position of a nest, with i = the index there (i < 0 stands for i + index_size): the place
 // a + position * a_stride + i * a_step meets the place b + position * b_stride. Getting writes b, putting writes a, in
 // the nest's order, dimension 0 fastest. Units are pieces of `piece` along dimension `split`; putting splits only a
-// dimension of a (a_stride != 0), so that no two units write the same place, and else is one unit. Putting rows
-// (dimension 0 has one index) may have ranges of i for units: each goes through all positions and writes the rows in
-// its range.
+// dimension of a (a_stride != 0), so that no two units write the same place, and else is one unit or has ranges of i
+// for units: each goes through all positions and writes the rows (dimension 0 has one index) or elements in its range.
 struct IndexPlan {
   Stages run;
   int32_t dtype;        // of a and b
@@ -52,6 +51,8 @@ struct IndexCheckPlan {
 };
 constexpr int64_t kIndexChunk = 16384;
 constexpr int64_t kIndexTask = 65536;  // positions: an IndexPlan of fewer is one unit
+// Bytes of a from which on single elements take ranges: a sum waits for its place, what is put does not.
+constexpr int64_t kIndexRangeOfSums = 8 << 20, kIndexRangeOfPuts = 32 << 20;
 
 // Positions of the elements of a contiguous array that are not zero. Count: stage 0 counts chunks of kNonzeroChunk
 // elements, stage 1 (one unit) turns the counts into starts and leaves their sum in *total.

@@ -1,5 +1,5 @@
-/* Many rows written through indices on several threads, tt's own and a host's: each row's sum adds up in the order of
-   the positions, whoever writes it.
+/* Many rows and single elements written through indices on several threads, tt's own and a host's: each sum adds up,
+   and the last value stays, in the order of the positions, whoever writes it.
  */
 #include "everywhere.h"
 
@@ -62,7 +62,75 @@ static void test_embedding(void** state) {
   same_everywhere(look_up, filled(SHAPE(kRows, kWidth), TT_F32, wide));
 }
 
+/* Single elements of so large a target that ranges of it are written at once. */
+enum { kElements = 600000, kApart = 16, kWrites = 70003 };
+
+/* Half of them meet in a few places; below: what is taken from every second one. */
+static tt_tensor* element_places(tt_ctx* x, tt_dtype d, int64_t below) {
+  const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = d};
+  int64_t* v = malloc(kWrites * sizeof *v);
+  const int64_t n = kWrites;
+  int64_t i;
+  tt_tensor* out;
+  for (i = 0, seed = 9; i < kWrites; i++) {
+    const int64_t size = draw() % 2 ? kPlaces : kElements;
+    v[i] = (int64_t)((((uint64_t)draw() << 12) ^ draw()) % (uint64_t)size) - (draw() % 2 ? below : 0);
+  }
+  DO(tt_tensor_from_data(x, v, TT_I64, &n, 1, &out));
+  free(v);
+  DO(tt_to(x, out, &to, &out));
+  return out;
+}
+static void check_elements(tt_ctx* x, const tt_tensor* values, const tt_tensor* got, int add) {
+  const tt_tensor* index = element_places(x, TT_I64, 0);
+  const int64_t* at = tt_tensor_data(index);
+  const float *v = tt_tensor_data(values), *g = tt_tensor_data(got);
+  float* want = calloc(kElements, sizeof *want);
+  int64_t i;
+  for (i = 0; i < kWrites; i++) {
+    float* to = &want[at[i]];
+    *to = add ? *to + v[i] : v[i];
+  }
+  assert_memory_equal(g, want, kElements * sizeof *want);
+  free(want);
+}
+
+static tt_tensor* zeros_apart(tt_ctx* x) {
+  tt_tensor *all, *out;
+  DO(tt_zeros(x, SHAPE(kElements, kApart), NULL, &all));
+  DO(tt_select(x, all, 1, 3, &out));
+  return out;
+}
+/* Every second value of two in a row. */
+static tt_tensor* twice(tt_ctx* x, const tt_tensor* t) {
+  tt_tensor* out;
+  DO(tt_unsqueeze(x, t, 1, &out));
+  DO(tt_expand(x, out, SHAPE(kWrites, 2), &out));
+  DO(tt_contiguous(x, out, &out));
+  DO(tt_select(x, out, 1, 1, &out));
+  return out;
+}
+static void write_elements(tt_ctx* x, const tt_tensor* t, Bytes* b) {
+  tt_tensor *i64 = element_places(x, TT_I64, 0), *i32 = element_places(x, TT_I32, 0), *out[5], *result;
+  const tt_tensor* indices[] = {twice(x, element_places(x, TT_I64, kElements))};
+  int i;
+  for (i = 0; i < 5; i++) out[i] = zeros_apart(x);
+  DO(tt_index_add_(x, out[0], 0, i64, t));
+  DO(tt_index_add_(x, out[1], 0, i32, twice(x, t)));
+  DO(tt_index_put_(x, out[2], indices, 1, twice(x, t), 1));
+  DO(tt_index_copy_(x, out[3], 0, i64, t));
+  DO(tt_index_put_(x, out[4], indices, 1, twice(x, t), 0));
+  for (i = 0; i < 5; i++) {
+    DO(tt_contiguous(x, out[i], &result));
+    check_elements(x, t, result, i < 3), keep(b, result);
+  }
+}
+static void test_elements(void** state) {
+  (void)state;
+  same_everywhere(write_elements, filled(SHAPE(kWrites), TT_F32, wide));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_rows), SCOPED(test_embedding)};
+  const struct CMUnitTest tests[] = {SCOPED(test_rows), SCOPED(test_embedding), SCOPED(test_elements)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
