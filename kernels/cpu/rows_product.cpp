@@ -219,9 +219,7 @@ template <class V, class A> struct Cumprod {
   alignas(64) V v[kProductBlock];
 
   explicit Cumprod(const CumprodPlan& plan)
-      : p(plan),
-        item(kItemSize[plan.dtype]),
-        narrow(plan.inner < kNarrowProducts ? plan.inner : 0) {}
+      : p(plan), item(kItemSize[plan.dtype]), narrow(plan.inner < kNarrowProducts ? plan.inner : 0) {}
 
   // A tile's chunk: n columns from byte `at` on.
   void enter(int64_t t, int64_t c) {
