@@ -31,9 +31,15 @@ static inline void keep(Bytes* b, const tt_tensor* t) {
 
 typedef void (*Compute)(tt_ctx* x, const tt_tensor* t, Bytes* b);
 
-/* Runs it on 1, 2, 3 and 5 threads and on the host's; all must give the same bytes. */
+/* Runs it on 1, 2, 3 and 5 threads and on the host's; all must give the same bytes. Under ThreadSanitizer, which looks
+   for races, 3 stand for all. */
 static inline void same_everywhere(Compute f, const tt_tensor* t) {
+#ifdef __SANITIZE_THREAD__
+  static const int kThreads[] = {3};
+#else
   static const int kThreads[] = {1, 2, 3, 5};
+#endif
+  const size_t own = sizeof kThreads / sizeof *kThreads;
   const tt_executor exec = {sizeof exec, NULL, exec_threads, exec_for};
   const tt_runtime_opts opts = {.struct_size = sizeof opts, .executor = &exec};
   tt_runtime* rt;
@@ -42,11 +48,11 @@ static inline void same_everywhere(Compute f, const tt_tensor* t) {
   size_t i;
   assert_int_equal(tt_runtime_new(&opts, &rt), TT_OK);
   assert_int_equal(tt_ctx_new(rt, &x), TT_OK);
-  for (i = 0; i < 5; i++) {
+  for (i = 0; i <= own; i++) {
     Bytes* b = i ? &got : &want;
-    tt_ctx* on = i < 4 ? c : x;
+    tt_ctx* on = i < own ? c : x;
     b->n = 0;
-    if (i < 4) OK(tt_set_num_threads(c, kThreads[i]));
+    if (i < own) OK(tt_set_num_threads(c, kThreads[i]));
     ok_at(on, tt_scope_push(on), "push", __FILE__, __LINE__);
     f(on, t, b);
     ok_at(on, tt_scope_pop(on, NULL, 0), "pop", __FILE__, __LINE__);
