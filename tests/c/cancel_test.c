@@ -5,14 +5,14 @@
 enum { kLength = 70000, kMany = 4 };
 
 static tt_cancel* token;
-static int regions, cancel_in;
+static int regions, cancel_in; /* counted while a token is watched (cancel_in >= 0) */
 
 static int32_t exec_threads(void* user) { return (void)user, 2; }
 static int32_t exec_for(void* user, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx) {
   int64_t i;
   (void)user;
   for (i = 0; i < n; i += grain) body(body_ctx, i, i + grain < n ? i + grain : n);
-  if (++regions == cancel_in) tt_cancel_request(token);
+  if (cancel_in >= 0 && ++regions == cancel_in) tt_cancel_request(token);
   return 0;
 }
 
@@ -34,6 +34,7 @@ static void watch(int at) {
   regions = 0, cancel_in = at;
 }
 static void unwatch(void) {
+  cancel_in = -1;
   OK(tt_ctx_set_cancel(c, NULL));
   tt_cancel_release(token);
 }
