@@ -15,8 +15,8 @@ TensorRef pow_backward_self(const Tensor& g, const Tensor& self, const Tensor& e
 TensorRef pow_backward_exponent(const Tensor& g, const Tensor& self, const Tensor& exponent, const Tensor& y);
 TensorRef pow_scalar_backward(const Tensor& g, const Tensor& self, const Scalar& exponent);
 TensorRef pow_base_backward(const Tensor& g, const Scalar& self, const Tensor& exponent, const Tensor& y);
-// Ties share the gradient.
 TensorRef atan2_backward(const Tensor& g, const Tensor& self, const Tensor& other, const Tensor& across);
+// Ties share the gradient.
 TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Tensor& other);
 TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Tensor& other);
 TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max);

@@ -62,7 +62,9 @@ TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
     int64_t inner = 1;
     for (int64_t k = d + 1; k < self.ndim; k++) inner *= self.size(k);
     CumprodPlan plan;
-    build_cumprod(&plan, int32_t(x->dtype), self.numel / n / inner, n, inner, pool_threads(ctx().rt->pool));
+    // asking for the threads takes a lock; what is computed does not depend on them
+    const int64_t threads = self.numel > kParallelGrain ? pool_threads(ctx().rt->pool) : 1;
+    build_cumprod(&plan, int32_t(x->dtype), self.numel / n / inner, n, inner, threads);
     Workspace parts(cumprod_workspace_bytes(&plan), self.device);
     plan.in = x->data, plan.out = out->data, plan.parts = parts.data();
     launch_stages(kernel_cumprod, self.device, &plan.run);
