@@ -90,6 +90,15 @@ void complex_finish(const MatmulBlock& k, int64_t i0, int64_t j0, int rows, int 
   }
 }
 
+// c's part of a tile lies beyond the second level by the time that its sums are known.
+template <class R> TT_INLINE void fetch_tile(const MatmulBlock& k, int64_t i0, int64_t j0, int rows) {
+  constexpr int64_t kItem = 2 * sizeof(R), kRun = kLanes<R> * kItem;
+  const int64_t step = k.plan->c_row * kItem;
+  const char* c = k.c + i0 * step + j0 * k.plan->c_col * kItem;
+  for (int i = 0; i < rows; i++, c += step)
+    for (int64_t at = 0; at < kRun; at += 64) __builtin_prefetch(c + at, 1, 2);
+}
+
 template <class R> void complex_pack_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   const MatmulPlan& p = *k.plan;
   const int64_t row_blocks = k.row_blocks();
@@ -132,6 +141,7 @@ template <class R> void complex_tile_units(const MatmulBlock& k, int64_t begin, 
       R *a = a_pack + r.begin * np, *b = b_pack + 2 * j * np;
       const char* next = kRowsOutside ? part_of(a_pack + r.end * np, v, r.end - r.begin, np)
                                       : part_of<R>(b + kNr<R> * np, i, kNr<R>, np);
+      fetch_tile<R>(k, k.i0 + r.begin, k.j0 + j, h);
       micro_of<R, R>(h, 1)({np, a, b, kNr<R>, nullptr, tile, kNr<R>, false, next});
       complex_finish(k, k.i0 + r.begin, k.j0 + j, h, w, tile, k.p0 == 0);
     }

@@ -51,14 +51,6 @@ bool is_open() noexcept {
   return g_state == 1;
 }
 
-// Measured on Zen 4 (docs/benchmarks/zen4-products.md): with AVX2 and AVX-512 tt's real kernels are level with OpenBLAS
-// 0.3.21; its complex ones take 0.6 to 0.8 of tt's time, and all of them a third of the baseline's, since OpenBLAS
-// picks its kernels by the processor.
-bool is_faster(const MatmulPlan& p, Isa isa) noexcept {
-  if (p.dtype == TT_F32 || p.dtype == TT_F64) return isa == kIsaBaseline;
-  return p.dtype == TT_C64 || p.dtype == TT_C128;
-}
-
 // Leading dimension of a factor stored row by row (or column by column: transposed); 0 if it is neither.
 int64_t leading(int64_t row, int64_t col, int64_t rows, int64_t cols) noexcept {
   int64_t ld = col == 1 ? row : row == 1 ? col : 0, least = col == 1 ? cols : rows;
@@ -68,10 +60,13 @@ int64_t leading(int64_t row, int64_t col, int64_t rows, int64_t cols) noexcept {
 
 }  // namespace
 
+// Measured (docs/benchmarks/zen5-products.md): with AVX2 and AVX-512 tt's kernels are about level with OpenBLAS 0.3.21,
+// and run on all threads; the baseline's take three times as long, since OpenBLAS picks its kernels by the processor.
 bool blas_serves(const MatmulPlan& p, Isa isa) noexcept {
-  if (!TT_BLAS || p.path != kMatmulPacked || p.batch != 1 || p.d || p.k == 0 || p.c_col != 1) return false;
-  if (p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX || p.m * p.n < kLeastWork / p.k || !is_faster(p, isa))
-    return false;
+  if (!TT_BLAS || isa != kIsaBaseline || p.path != kMatmulPacked) return false;
+  if (p.dtype != TT_F32 && p.dtype != TT_F64 && !matmul_is_complex(p.dtype)) return false;
+  if (p.batch != 1 || p.d || p.k == 0 || p.c_col != 1) return false;
+  if (p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX || p.m * p.n < kLeastWork / p.k) return false;
   if (!leading(p.a_row, p.a_col, p.m, p.k) || !leading(p.b_row, p.b_col, p.k, p.n) || !leading(p.c_row, 1, p.m, p.n))
     return false;
   return is_open();

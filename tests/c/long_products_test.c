@@ -102,6 +102,8 @@ static void test_more_results(void** state) {
   for (d = 0; d < 8; d++) same_products(21, 20011, kDtypes[d], kDtypes[d] == TT_F16 ? sixteenth : few);
   same_products(17, 30000, TT_F32, wide);
   same_products(70, 8192, TT_F32, few);
+  same_products(131, 300, TT_C64, few); /* whole blocks of tiles */
+  same_products(131, 300, TT_C128, few);
 }
 
 /* Many products, each too small to be shared. */

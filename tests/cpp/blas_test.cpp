@@ -96,6 +96,9 @@ TEST(Blas, LeavesAloneWhatItCannotServe) {
   EXPECT_FALSE(blas_serves(p, kIsaBaseline));
   matmul_build_2d(&p, TT_I64, 200, 200, 200, x.data(), 200, 1, x.data(), 200, 1, x.data());
   EXPECT_FALSE(blas_serves(p, kIsaBaseline));
+  matmul_build_2d(&p, TT_C128, 200, 200, 200, x.data(), 200, 1, x.data(), 200, 1, x.data());
+  EXPECT_TRUE(blas_serves(p, kIsaBaseline));
+  EXPECT_FALSE(blas_serves(p, kIsaAvx2));  // on one thread it would be about as fast
   matmul_build_2d(&p, TT_F64, 8, 8, 8, x.data(), 8, 1, x.data(), 8, 1, x.data());  // tiny
   EXPECT_FALSE(blas_serves(p, kIsaBaseline));
 }
