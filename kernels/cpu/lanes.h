@@ -31,6 +31,7 @@ TT_INLINE uint64_t f64_bits(double f) { return __builtin_bit_cast(uint64_t, f); 
 
 constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which then stands in the low bits
 constexpr int32_t kRoundBits = 0x4b400000;
+constexpr float kRoundExponent = kRound + 127;  // the same, and the low bits are those of a float's exponent
 
 TT_INLINE float power_of_two(int32_t n) { return bits_f32(uint32_t(n + 127) << 23); }
 TT_INLINE double power_of_two(int64_t n) { return bits_f64(uint64_t(n + 1023) << 52); }
@@ -45,10 +46,10 @@ TT_INLINE float scale(float x, float n) {
   const int32_t k = int32_t(f32_bits(n + kRound)) - kRoundBits, half = k >> 1;
   return x * power_of_two(half) * power_of_two(k - half);
 }
-// 2^n for n = shifted - kRound, an integer below 128, or 2^low if n is less; low >= -126.
+// 2^n for n = shifted - kRoundExponent, an integer below 128, or 2^low if n is less; low >= -126.
 TT_INLINE float exp2_rounded(float shifted, int32_t low) {
-  const int32_t n = int32_t(f32_bits(shifted)) - kRoundBits;
-  return power_of_two(n < low ? low : n);
+  const int32_t n = int32_t(f32_bits(shifted)), least = kRoundBits + 127 + low;
+  return bits_f32(uint32_t(n < least ? least : n) << 23);
 }
 // 1 / d to 2^-14 or better.
 TT_INLINE float rough_reciprocal(float d) { return 1.0f / d; }
@@ -70,8 +71,8 @@ TT_INLINE F32v at_most(F32v a, float high) { return _mm512_min_ps(splat<F32v>(hi
 TT_INLINE F32v nearest(F32v x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 TT_INLINE F32v scale(F32v x, F32v n) { return _mm512_scalef_ps(x, n); }
 TT_INLINE F32v exp2_rounded(F32v shifted, int32_t low) {
-  const __m512i n = _mm512_max_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(kRoundBits + low));
-  return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_slli_epi32(n, 23), _mm512_set1_epi32(127 << 23)));
+  const __m512i n = _mm512_max_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(kRoundBits + 127 + low));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(n, 23));
 }
 TT_INLINE F32v rough_reciprocal(F32v d) { return _mm512_rcp14_ps(d); }
 TT_INLINE F32v abs(F32v x) { return _mm512_abs_ps(x); }

@@ -68,28 +68,33 @@ template <class V> TT_INLINE V expm1_series(V r) {  // P(r)
   return fma(r2, fma(r2, 0x1.6d99bep-10f, high), low);
 }
 
-// 1 / (1 + e) with t = x + lost, as s / (s + 1 + p), s = 2^-n. The result is q 2^n: scaled last, subnormal ones are
-// rounded once.
-template <class V> TT_INLINE V sigmoid_parts(V x, V lost, V* exponent) {
+// 1 / (1 + e) with t = x + lost, as s / (s + 1 + p), s = 2^-n: the result is (q - q excess) 2^n, with a rough q.
+template <class V> TT_INLINE V sigmoid_rough(V x, V lost, V* excess, V* exponent) {
   const V t = at_most(at_least(x, -150.0f), 30.0f);
-  const V shifted = fma(t, kLog2e, splat<V>(kRound)), n = shifted - kRound;  // minus the n and r of e
+  const V shifted = fma(t, kLog2e, splat<V>(kRoundExponent)), n = shifted - kRoundExponent;  // minus the n and r of e
   const V r = fma(n, kLn2Lo, fma(n, kLn2Hi, -t)) - lost;
   const V p = fma(r * r, expm1_series(r), r);
   const V s = exp2_rounded(shifted, -60), q = rough_reciprocal(s + 1.0f + p);
-  const V rest = fma(-q, p, fma(-q, s, 1.0f - q));  // 1 - q (s + 1 + p)
+  *excess = fma(q, p, fma(q, s, q - 1.0f));  // q (s + 1 + p) - 1; an s + 1 rounded before would be 1.6 ulp
   *exponent = n;
-  return fma(q, rest, q);
+  return q;
+}
+// q for callers that scale last, so that subnormal results are rounded once.
+template <class V> TT_INLINE V sigmoid_parts(V x, V lost, V* exponent) {
+  V excess;
+  const V q = sigmoid_rough(x, lost, &excess, exponent);
+  return fma(q, -excess, q);
 }
 template <class V> TT_INLINE V sigmoid_lanes(V x) {
-  V n;
-  const V q = sigmoid_parts(x, splat<V>(0), &n);
-  return scale(q, n);
+  V n, excess;
+  const V rough = sigmoid_rough(x, splat<V>(0), &excess, &n), q = scale(rough, n);  // while the excess is being made
+  return fma(q, -excess, q);
 }
 
 // (1 - e) / (1 + e), t = 2|x|; h = e - 1, d = e + 1.
 template <class V> TT_INLINE V tanh_lanes(V x) {
   const V t = at_least(abs(x) * -2.0f, -20.0f);
-  const V shifted = fma(t, kLog2e, splat<V>(kRound)), n = shifted - kRound;
+  const V shifted = fma(t, kLog2e, splat<V>(kRoundExponent)), n = shifted - kRoundExponent;
   const V r = fma(n, -kLn2Lo, fma(n, -kLn2Hi, t));
   const V w = r * r * expm1_series(r), p = r + w, p_lo = (r - p) + w;
   const V s = exp2_rounded(shifted, -60), s1 = s - 1.0f;
