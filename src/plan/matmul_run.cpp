@@ -8,7 +8,8 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kMostFlops = 128;  // of a core in a nanosecond
+constexpr int64_t kMostFlops = 128;              // of a core in a nanosecond
+constexpr int64_t kAskFlops = int64_t(1) << 30;  // some 5 to 10 ms
 
 struct Task {
   CpuKernel kernel;
@@ -31,6 +32,19 @@ int32_t run_units(Pool* pool, CpuKernel kernel, const void* plan, int64_t first,
   Task t = {kernel, plan, first, TT_OK};
   const tt_status status = parallel_for(pool, end - first, grain, run_range, &t, unit_flops / kMostFlops * grain);
   return status ? status : t.status;
+}
+
+// All units; long work in steps of kAskFlops or a unit for each thread, between which the host is asked.
+int32_t run_watched(Pool* pool, CpuKernel kernel, const void* plan, int64_t end, int64_t unit_flops, MatmulGoOn go_on) {
+  const int64_t some = kAskFlops / (unit_flops + 1);
+  if (!go_on || end <= some) return run_units(pool, kernel, plan, 0, end, unit_flops);
+  const int64_t least = pool ? pool_threads(pool) : 1, step = some < least ? least : some / least * least;
+  int32_t status = TT_OK;
+  for (int64_t at = 0; !status && at < end; at += step) {
+    if (at > 0 && !go_on()) return kMatmulEnded;
+    status = run_units(pool, kernel, plan, at, matmul_min(at + step, end), unit_flops);
+  }
+  return status;
 }
 
 // One block: its panels, then its tiles.
@@ -154,14 +168,14 @@ int32_t run_cut_packed(const void* cut, int64_t begin, int64_t end) noexcept {
   return status;
 }
 
-TT_NOINLINE int32_t run_cut(const MatmulPlan& p, const MatmulSplit& s, Isa isa, Pool* pool) {
+TT_NOINLINE int32_t run_cut(const MatmulPlan& p, const MatmulSplit& s, Isa isa, Pool* pool, MatmulGoOn go_on) {
   const bool several = s.pieces > 1;
   const CpuKernel units = p.path == kMatmulRows ? kMatmulKernels[isa].rows : nullptr;
   char* sums = several ? static_cast<char*>(p.workspace) : nullptr;
   char* panels =
       static_cast<char*>(p.workspace) + (several ? matmul_ceil(s.pieces * matmul_piece_bytes(p), 64) * 64 : 0);
   Cut w = {p, s, units, isa, matmul_layout(p, several), sums, panels, 0};
-  int32_t status = run_units(pool, units ? run_cut_units : run_cut_packed, &w, 0, s.tasks, s.flops);
+  int32_t status = run_watched(pool, units ? run_cut_units : run_cut_packed, &w, s.tasks, s.flops, go_on);
   if (status || !several) return status;
   const MatmulSums all = {&p, sums, s.pieces};
   return run_units(pool, matmul_add_pieces, &all, 0, p.batch * p.m, 4 * p.n * s.pieces);
@@ -177,12 +191,13 @@ int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) n
   if (TT_UNLIKELY(p.batch == 0 || p.m == 0 || p.n == 0)) return TT_OK;
   const MatmulKernels& kernels = kMatmulKernels[isa];
   if (p.path == kMatmulSmall)
-    return run_units(pool, kernels.small, &p, 0, p.n_units, 2 * p.m * matmul_min(p.n, kMatmulSmallCols) * p.k);
-  if (const MatmulSplit s = matmul_split(p); s.tasks) return run_cut(p, s, isa, pool);
+    return run_watched(pool, kernels.small, &p, p.n_units, 2 * p.m * matmul_min(p.n, kMatmulSmallCols) * p.k, go_on);
+  if (const MatmulSplit s = matmul_split(p); s.tasks) return run_cut(p, s, isa, pool, go_on);
   if (p.path == kMatmulBlas)
-    return run_units(pool, blas_tiles, &p, 0, blas_units(p), 2 * p.m * p.n * p.k / blas_units(p));
+    return run_watched(pool, blas_tiles, &p, blas_units(p), 2 * p.m * p.n * p.k / blas_units(p), go_on);
   // Reading b from memory takes as long as 8 flops an element.
-  if (p.path == kMatmulRows) return run_units(pool, kernels.rows, &p, 0, p.n_units, 8 * p.k * matmul_rows_unit(p));
+  if (p.path == kMatmulRows)
+    return run_watched(pool, kernels.rows, &p, p.n_units, 8 * p.k * matmul_rows_unit(p), go_on);
   return run_products(p, p.dtype, matmul_layout(p, false), isa, p.workspace, 0, p.batch, pool, go_on);
 }
 

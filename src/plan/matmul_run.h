@@ -10,8 +10,7 @@ namespace TT_NS {
 // Sets the plan's path to OpenBLAS where that is the faster provider. Before matmul_workspace_bytes.
 void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept;
 
-// Asked on the calling thread between the blocks of a packed product; false ends it. OpenBLAS and cut products do not
-// ask.
+// Asked on the calling thread between parts of long products; false ends them.
 using MatmulGoOn = bool (*)() noexcept;
 
 // p.workspace holds matmul_workspace_bytes(p). pool NULL: serial. Returns 0, a tt_status, or kMatmulEnded.

@@ -31,10 +31,9 @@ static inline void keep(Bytes* b, const tt_tensor* t) {
 
 typedef void (*Compute)(tt_ctx* x, const tt_tensor* t, Bytes* b);
 
-/* Runs it on 1, 2, 3 and 5 threads and on the host's; all must give the same bytes. Under sanitizers and in checked
-   builds, which are slow and look for other faults, 3 stand for all. */
+/* Runs it on 1, 2, 3 and 5 threads and on the host's; all must give the same bytes. In slow builds 3 stand for all. */
 static inline void same_everywhere(Compute f, const tt_tensor* t) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || TT_CHECKED
+#if SLOW_BUILD
   static const int kThreads[] = {3};
 #else
   static const int kThreads[] = {1, 2, 3, 5};

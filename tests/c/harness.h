@@ -14,6 +14,13 @@
 
 #include <cmocka.h>
 
+/* Sanitizers and checked builds, which are slow and look for other faults: tests of long work do less there. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || TT_CHECKED
+#define SLOW_BUILD 1
+#else
+#define SLOW_BUILD 0
+#endif
+
 /* An allocator that counts, and fails on request. */
 typedef struct Host {
   int64_t blocks;  /* alive */
