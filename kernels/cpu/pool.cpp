@@ -17,8 +17,7 @@ struct Sum {
   template <class T> static TT_INLINE T identity() { return 0; }
 };
 
-constexpr int64_t kSpan = 2048;  // input columns at a time
-constexpr int64_t kOut = 512;    // output columns at a time
+constexpr int64_t kOut = 512;  // output columns at a time
 
 TT_INLINE void store_out(char* p, const float* x, int64_t n, int32_t dtype) { store_run(p, x, n, dtype); }
 TT_INLINE void store_out(char* p, const double* x, int64_t n, int32_t dtype) { store_run(p, x, n, dtype); }
@@ -43,6 +42,12 @@ TT_INLINE void join_source(T* d, const char* src, int64_t n, int32_t dtype, T* b
   }
   if (first) __builtin_memcpy(d, src, size_t(n) * sizeof(T));
   else join_onto<T, Op>(d, reinterpret_cast<const T*>(src), n);
+}
+
+// Joins what the parts of the windows of n results left, from r on.
+template <class T, class Op> TT_NOINLINE void join_values(const PoolPlan& p, int64_t r, int64_t n, T* d) {
+  __builtin_memcpy(d, part_values<T>(p, 0) + r, size_t(n) * sizeof(T));
+  for (int64_t k = 1; k < p.n_parts; k++) join_onto<T, Op>(d, part_values<T>(p, k) + r, n);
 }
 
 // ---- planes ----
@@ -71,10 +76,10 @@ template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, con
       for (int64_t j = 0; j < n; j++) y[j] = Op::join(y[j], t[j + k * dilation]);
     }
   } else {
-    for (int64_t j = 0; j < n; j++) {
-      T m = t[j * stride];
-      for (int64_t k = 1; k < kernel; k++) m = Op::join(m, t[j * stride + k * dilation]);
-      y[j] = m;
+    for (int64_t j = 0; j < n; j++) y[j] = t[j * stride];
+    for (int64_t k = 1; k < kernel; k++) {
+      TT_VECTORIZE
+      for (int64_t j = 0; j < n; j++) y[j] = Op::join(y[j], t[j * stride + k * dilation]);
     }
   }
 }
@@ -110,21 +115,21 @@ TT_NOINLINE void quarter(T* TT_RESTRICT y, const T* TT_RESTRICT a, const T* TT_R
 template <class T, class Op> struct Planes {
   const PoolPlan& p;
   const int64_t item;
-  alignas(64) T col[kSpan], buffer[kSpan], y[kOut], div[kOut];
+  alignas(64) T col[kPoolSpan], buffer[kPoolSpan], y[kOut], div[kOut];
+
+  explicit Planes(const PoolPlan& plan) : p(plan), item(kItemSize[plan.dtype]) {}
 
   TT_INLINE const char* row(int64_t plane, int64_t r, int64_t from) const {
     return p.x + ((plane * p.in[0] + r) * p.in[1] + from) * item;
   }
 
-  // Rows of window h, columns [from, from + n) of the input, joined in col + at; what h misses is the identity.
-  TT_NOINLINE void fold_rows(int64_t plane, const Window& h, int64_t from, int64_t n, int64_t at) {
-    T* d = col + at;
+  // Rows of window h, columns [from, from + n) of the input, joined in d, or onto it; what h misses is the identity.
+  TT_NOINLINE void fold_rows(int64_t plane, const Window& h, int64_t from, int64_t n, T* d, bool onto) {
     int64_t r = h.begin;
-    if (r >= h.end) {
+    if (onto) {
+    } else if (r >= h.end) {
       for (int64_t i = 0; i < n; i++) d[i] = Op::template identity<T>();
-      return;
-    }
-    if (item == int64_t(sizeof(T)) && r + h.step < h.end) {
+    } else if (item == int64_t(sizeof(T)) && r + h.step < h.end) {
       join_rows<T, Op>(d, reinterpret_cast<const T*>(row(plane, r, from)),
                        reinterpret_cast<const T*>(row(plane, r + h.step, from)), n);
       r += 2 * h.step;
@@ -135,35 +140,32 @@ template <class T, class Op> struct Planes {
     for (; r < h.end; r += h.step) join_source<T, Op>(d, row(plane, r, from), n, p.dtype, buffer, false);
   }
 
-  TT_NOINLINE void finish(int64_t plane, int64_t o, int64_t o1, int64_t n, const Window& h) {
-    if constexpr (Op::kMean) {
-      if (p.divisor) {
-        for (int64_t j = 0; j < n; j++) y[j] /= T(p.divisor);
-      } else {
-        const T rows = T(p.count_pad ? h.full : h.count());
-        TT_VECTORIZE
-        for (int64_t j = 0; j < n; j++) y[j] /= rows * div[j];
-      }
+  // y, the results [o1, o1 + n) of row o: or what a part of their windows leaves.
+  TT_NOINLINE void finish(const PoolTile& t, int64_t o, int64_t o1, int64_t n) {
+    const int64_t at = (t.image * p.out[0] + o) * p.out[1] + o1;
+    if (leaves_parts(p)) {
+      __builtin_memcpy(part_values<T>(p, t.part) + at, y, size_t(n) * sizeof(T));
+      return;
     }
-    store_out(p.y + ((plane * p.out[0] + o) * p.out[1] + o1) * item, y, n, p.dtype);
+    if constexpr (Op::kMean) {
+      const T rows = T(p.divisor ? p.divisor : counted(p, 0, o));
+      TT_VECTORIZE
+      for (int64_t j = 0; j < n; j++) y[j] /= rows * div[j];
+    }
+    store_out(p.y + at * item, y, n, p.dtype);
   }
 
-  // Output columns [o1, o1 + n) of rows [from, to): their windows lie within kSpan columns.
-  void tile(int64_t plane, int64_t from, int64_t to, int64_t o1, int64_t n) {
-    const Window first = window(p, 1, o1), last = window(p, 1, o1 + n - 1);
-    const int64_t origin = p.adaptive ? first.begin : o1 * p.stride[1] - p.pad[1];
-    const int64_t lead = origin < 0 ? -origin : 0, begin = origin + lead;
-    const int64_t reach =
-        p.adaptive ? last.end : (o1 + n - 1) * p.stride[1] - p.pad[1] + (p.kernel[1] - 1) * p.dilation[1] + 1;
-    const int64_t width = reach - origin, have = (reach < p.in[1] ? reach : p.in[1]) - begin;
+  // Output columns [o1, o1 + n) of a tile: their windows lie within kPoolSpan columns.
+  void narrow(const PoolTile& t, int64_t o1, int64_t n) {
+    const PoolColumns s = pool_columns(p, o1, n);
+    const int64_t lead = s.begin - s.origin;
     for (int64_t i = 0; i < lead; i++) col[i] = Op::template identity<T>();
-    for (int64_t i = lead + have; i < width; i++) col[i] = Op::template identity<T>();
-    for (int64_t o = from; o < to; o++) {
-      const Window h = window(p, 0, o);
-      fold_rows(plane, h, begin, have, lead);
-      if (p.adaptive) adaptive_columns(origin, o1, n);
+    for (int64_t i = lead + s.have; i < s.width; i++) col[i] = Op::template identity<T>();
+    for (int64_t o = t.from; o < t.to; o++) {
+      fold_rows(t.image, window_part(p, 0, o, t.part), s.begin, s.have, col + lead, false);
+      if (p.adaptive) adaptive_columns(s.origin, o1, n);
       else join_columns<T, Op>(y, col, n, p.stride[1], p.kernel[1], p.dilation[1]);
-      finish(plane, o, o1, n, h);
+      finish(t, o, o1, n);
     }
   }
   TT_NOINLINE void adaptive_columns(int64_t origin, int64_t o1, int64_t n) {
@@ -175,62 +177,57 @@ template <class T, class Op> struct Planes {
     }
   }
 
-  // One output column whose window is wider than kSpan.
-  TT_NOINLINE void wide(int64_t plane, int64_t from, int64_t to, int64_t o1) {
-    const Window w = window(p, 1, o1);
-    const int64_t piece = w.step > kSpan ? w.step : kSpan / w.step * w.step;
-    for (int64_t o = from; o < to; o++) {
-      const Window h = window(p, 0, o);
-      T m = Op::template identity<T>();
+  // One output column whose window is wider than kPoolSpan: pieces of columns are joined as rows are.
+  TT_NOINLINE void wide(const PoolTile& t, int64_t o1) {
+    const Window w = window_part(p, 1, o1, t.part);
+    const int64_t piece = w.step > kPoolSpan ? w.step : kPoolSpan / w.step * w.step;
+    for (int64_t o = t.from; o < t.to; o++) {
+      const Window h = window_part(p, 0, o, t.part);
+      int64_t held = 0;
       for (int64_t i = w.begin; i < w.end; i += piece) {
         int64_t n = w.end - i < piece ? w.end - i : piece;
-        if (n > kSpan) n = 1;
-        fold_rows(plane, h, i, n, 0);
-        for (int64_t j = 0; j < n; j += w.step) m = Op::join(m, col[j]);
+        if (n > kPoolSpan) n = 1;
+        fold_rows(t.image, h, i, n, col, held > 0);
+        if (!held) held = n;
       }
+      for (; w.step == 1 && held > 64; held -= held / 2) join_onto<T, Op>(col, col + (held - held / 2), held / 2);
+      T m = Op::template identity<T>();
+      for (int64_t j = 0; j < held; j += w.step) m = Op::join(m, col[j]);
       y[0] = m;
-      finish(plane, o, o1, 1, h);
+      finish(t, o, o1, 1);
     }
   }
 
-  // The number of output columns from o1 on whose windows lie within kSpan columns.
-  int64_t fitting(int64_t o1) const {
-    int64_t most = p.out[1] - o1 < kOut ? p.out[1] - o1 : kOut;
-    if (!p.adaptive) {
-      const int64_t reach = (p.kernel[1] - 1) * p.dilation[1] + 1;
-      if (reach > kSpan) return 0;
-      const int64_t fit = (kSpan - reach) / p.stride[1] + 1;
-      return fit < most ? fit : most;
+  // Output columns [o1, o1 + n) of a tile, from the parts of their windows.
+  void joined(const PoolTile& t, int64_t o1, int64_t n) {
+    for (int64_t o = t.from; o < t.to; o++) {
+      join_values<T, Op>(p, (t.image * p.out[0] + o) * p.out[1] + o1, n, y);
+      finish(t, o, o1, n);
     }
-    const int64_t origin = window(p, 1, o1).begin;
-    int64_t n = 0;
-    while (n < most && window(p, 1, o1 + n).end - origin <= kSpan) n++;
-    return n;
   }
 
-  void unit(int64_t u) {
-    const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows,
-                  to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+  void unit(const PoolTile& t) {
     if constexpr (!Op::kMean) {
-      if (quarters(p, item == int64_t(sizeof(T)))) {
-        for (int64_t o = from; o < to; o++)
-          quarter<T, Op>(reinterpret_cast<T*>(p.y) + (plane * p.out[0] + o) * p.out[1],
-                         reinterpret_cast<const T*>(row(plane, 2 * o, 0)),
-                         reinterpret_cast<const T*>(row(plane, 2 * o + 1, 0)), p.out[1]);
+      if (p.quarters && item == int64_t(sizeof(T))) {
+        for (int64_t o = t.from; o < t.to; o++)
+          quarter<T, Op>(reinterpret_cast<T*>(p.y) + (t.image * p.out[0] + o) * p.out[1] + t.left,
+                         reinterpret_cast<const T*>(row(t.image, 2 * o, 2 * t.left)),
+                         reinterpret_cast<const T*>(row(t.image, 2 * o + 1, 2 * t.left)), t.right - t.left);
         return;
       }
     }
-    for (int64_t o1 = 0; o1 < p.out[1];) {
-      int64_t n = fitting(o1);
+    for (int64_t o1 = t.left; o1 < t.right;) {
+      int64_t n = fitting(p, o1, t.right, kOut);
       const bool fits = n > 0;
       if (!fits) n = 1;
       if (Op::kMean)
         for (int64_t j = 0; j < n; j++) {
           const Window w = window(p, 1, o1 + j);
-          div[j] = T(p.count_pad ? w.full : w.count());
+          div[j] = T(p.divisor ? 1 : p.count_pad ? w.full : w.count());
         }
-      if (fits) tile(plane, from, to, o1, n);
-      else wide(plane, from, to, o1);
+      if (p.run.stage) joined(t, o1, n);
+      else if (fits) narrow(t, o1, n);
+      else wide(t, o1);
       o1 += n;
     }
   }
@@ -243,41 +240,51 @@ template <class T, class Op> struct Pixels {
   const int64_t item;
   alignas(64) T sum[kOut], buffer[kOut];
 
-  void unit(int64_t u) {
-    const int64_t image = u / p.n_tiles, from = u % p.n_tiles * p.rows,
-                  to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
-    for (int64_t o = from; o < to; o++) {
-      const Window h = window(p, 0, o);
-      for (int64_t o1 = 0; o1 < p.out[1]; o1++) {
-        const Window w = window(p, 1, o1);
-        for (int64_t c = 0; c < p.c; c += kOut) pixel(image, o, o1, h, w, c, p.c - c < kOut ? p.c - c : kOut);
+  explicit Pixels(const PoolPlan& plan) : p(plan), item(kItemSize[plan.dtype]) {}
+
+  void unit(const PoolTile& t) {
+    for (int64_t o = t.from; o < t.to; o++) {
+      const Window h = window_part(p, 0, o, t.part);
+      for (int64_t o1 = t.left; o1 < t.right; o1++) {
+        const Window w = window_part(p, 1, o1, t.part);
+        for (int64_t c = 0; c < p.c; c += kOut) {
+          const int64_t n = p.c - c < kOut ? p.c - c : kOut, at = ((t.image * p.out[0] + o) * p.out[1] + o1) * p.c + c;
+          if (p.run.stage) join_values<T, Op>(p, at, n, sum);
+          else window_sum(p.x + (t.image * p.in[0] * p.in[1] * p.c + c) * item, h, w, n);
+          finish(t, o, o1, at, n);
+        }
       }
     }
   }
-  TT_NOINLINE void pixel(int64_t image, int64_t o, int64_t o1, const Window& h, const Window& w, int64_t c, int64_t n) {
+  TT_NOINLINE void window_sum(const char* x, const Window& h, const Window& w, int64_t n) {
     bool first = true;
     for (int64_t i = h.begin; i < h.end; i += h.step)
       for (int64_t j = w.begin; j < w.end; j += w.step, first = false)
-        join_source<T, Op>(sum, p.x + (((image * p.in[0] + i) * p.in[1] + j) * p.c + c) * item, n, p.dtype, buffer,
-                           first);
+        join_source<T, Op>(sum, x + (i * p.in[1] + j) * p.c * item, n, p.dtype, buffer, first);
     if (first)
       for (int64_t k = 0; k < n; k++) sum[k] = Op::template identity<T>();
+  }
+  TT_INLINE void finish(const PoolTile& t, int64_t o, int64_t o1, int64_t at, int64_t n) {
+    if (leaves_parts(p)) {
+      __builtin_memcpy(part_values<T>(p, t.part) + at, sum, size_t(n) * sizeof(T));
+      return;
+    }
     if constexpr (Op::kMean) {
-      const T d = T(divisor(p, h, w));
+      const T d = T(p.divisor ? p.divisor : counted(p, 0, o) * counted(p, 1, o1));
       TT_VECTORIZE
       for (int64_t k = 0; k < n; k++) sum[k] /= d;
     }
-    store_out(p.y + (((image * p.out[0] + o) * p.out[1] + o1) * p.c + c) * item, sum, n, p.dtype);
+    store_out(p.y + at * item, sum, n, p.dtype);
   }
 };
 
 template <class T, class Op> inline int32_t pool(const PoolPlan& p, int64_t begin, int64_t end) {
   if (p.channels_last) {
-    Pixels<T, Op> pixels{p, kItemSize[p.dtype], {}, {}};
-    for (int64_t u = begin; u < end; u++) pixels.unit(u);
+    Pixels<T, Op> pixels(p);
+    for (int64_t u = begin; u < end; u++) pixels.unit(window_tile(p, u));
   } else {
-    Planes<T, Op> planes{p, kItemSize[p.dtype], {}, {}, {}, {}};
-    for (int64_t u = begin; u < end; u++) planes.unit(u);
+    Planes<T, Op> planes(p);
+    for (int64_t u = begin; u < end; u++) planes.unit(window_tile(p, u));
   }
   return TT_OK;
 }

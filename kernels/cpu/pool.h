@@ -4,13 +4,49 @@
 #include "cpu/vec.h"
 #include "plan/pool_plan.h"
 
-TT_ISA_BEGIN
+TT_ENTRY_BEGIN
 
 // The elements begin, begin + step … below end that window o of dimension d covers; full counts padding too.
 struct Window {
   int64_t begin, end, step, full;
   TT_INLINE int64_t count() const { return end > begin ? (end - begin + step - 1) / step : 0; }
 };
+// Rows [from, to) and columns [left, right) of an image; part: of windows.
+struct PoolTile {
+  int64_t image, from, to, left, right, part;
+};
+// Of windows of columns side by side, all of them within kPoolSpan: [origin, origin + width), of which the image has
+// [begin, begin + have).
+struct PoolColumns {
+  int64_t origin, width, begin, have;
+};
+struct PoolRange {
+  int64_t first, end;
+};
+
+PoolTile pool_tile(const PoolTiles& t, const int64_t* size, int64_t u) noexcept;
+// Of stages 0 and 1.
+PoolTile window_tile(const PoolPlan& p, int64_t u) noexcept;
+// What of window o of dimension d is read: all, or, by stage 0, a part of it.
+Window window_part(const PoolPlan& p, int d, int64_t o, int64_t part) noexcept;
+Window pool_window(const PoolPlan& p, int d, int64_t o) noexcept;
+// The factor of the divisor of averages that dimension d gives, where there is no other divisor.
+int64_t counted(const PoolPlan& p, int d, int64_t o) noexcept;
+PoolColumns pool_columns(const PoolPlan& p, int64_t o1, int64_t n) noexcept;
+// The number of the columns [o1, right) of y, at most `most`, whose windows lie within kPoolSpan: 0 where not even one
+// does, or where parts of it are better read as if it did not.
+int64_t fitting(const PoolPlan& p, int64_t o1, int64_t right, int64_t most) noexcept;
+// The windows along d that may meet the elements [from, to).
+PoolRange reaching(const PoolPlan& p, int d, int64_t from, int64_t to) noexcept;
+// What was found of n results from r on, of `item` bytes: for the next stage, or in y and index.
+void keep_found(const PoolPlan& p, int64_t part, int64_t r, int64_t n, const void* best, int64_t item,
+                const int64_t* at) noexcept;
+// A tile of an image of pixels of `deep` bytes is 0, of each the first n of them.
+void clear_tile(char* image, const PoolTile& t, int64_t width, int64_t deep, int64_t n) noexcept;
+
+TT_ENTRY_END
+
+TT_ISA_BEGIN
 
 TT_INLINE Window window(const PoolPlan& p, int d, int64_t o) {
   const int64_t in = p.in[d], out = p.out[d];
@@ -24,18 +60,14 @@ TT_INLINE Window window(const PoolPlan& p, int d, int64_t o) {
   return {begin, end < in ? end : in, p.dilation[d], full};
 }
 
-// What the sum of a window is divided by.
-TT_INLINE int64_t divisor(const PoolPlan& p, const Window& h, const Window& w) {
-  if (p.divisor) return p.divisor;
-  return p.count_pad ? h.full * w.full : h.count() * w.count();
+TT_INLINE bool whole(const PoolTiles& t) { return t.n_rows * t.n_columns == 1; }
+// The running stage leaves parts.
+TT_INLINE bool leaves_parts(const PoolPlan& p) { return (p.n_parts > 1) & (p.run.stage == 0); }
+template <class T> TT_INLINE T* part_values(const PoolPlan& p, int64_t part) {
+  return reinterpret_cast<T*>(p.parts) + part * p.results;
 }
-
-// All windows are 2 x 2, side by side, without padding; `native`: no conversion is needed.
-TT_INLINE bool quarters(const PoolPlan& p, bool native) {
-  bool all = !p.adaptive && native;
-  for (int d = 0; d < 2; d++)
-    all &= p.kernel[d] == 2 && p.stride[d] == 2 && !p.pad[d] && p.dilation[d] == 1 && 2 * p.out[d] <= p.in[d];
-  return all;
+TT_INLINE int64_t* part_places(const PoolPlan& p, int64_t part) {
+  return reinterpret_cast<int64_t*>(p.parts) + (p.n_parts + part) * p.results;
 }
 
 // The even (0) or odd (1) ones of the 2 N elements of a and b.

@@ -1,53 +1,15 @@
 // Pooling window by window: indices of the largest elements, and the gradients.
-#include "cpu/pool.h"
-
-#include "cpu/loop.h"
+#include "cpu/pool_find.h"
 
 TT_ISA_BEGIN
 
-template <class T> TT_INLINE bool beats(T v, T best) { return (v > best) | (v != v); }
-
 // ---- planes ----
 
-template <class T> TT_INLINE T lowest() {
-  if constexpr (T(0.5) == T(0)) return INT64_MIN;
-  else return -T(__builtin_inf());
-}
-
-// Wide steps may miss the whole image.
-TT_INLINE bool is_empty(const Window& h, const Window& w) { return (h.begin >= h.end) | (w.begin >= w.end); }
-
-// The largest element of a window of x and its index in the plane: -1 for none.
-template <class T> TT_INLINE int64_t largest(const T* x, int64_t width, const Window& h, const Window& w, T* value) {
-  if (is_empty(h, w)) {
-    *value = lowest<T>();
-    return -1;
-  }
-  int64_t at = h.begin * width + w.begin;
-  T best = x[at];
-  for (int64_t i = h.begin; i < h.end; i += h.step)
-    for (int64_t j = w.begin; j < w.end; j += w.step) {
-      const T v = x[i * width + j];
-      if (beats(v, best)) best = v, at = i * width + j;
-    }
-  *value = best;
-  return at;
-}
-
-template <class T> TT_NOINLINE void index_planes(const PoolPlan& p, int64_t u) {
-  const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows,
-                to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
-  const T* x = reinterpret_cast<const T*>(p.x) + plane * p.in[0] * p.in[1];
-  for (int64_t o = from; o < to; o++) {
-    const Window h = window(p, 0, o);
-    const int64_t at = (plane * p.out[0] + o) * p.out[1];
-    for (int64_t j = 0; j < p.out[1]; j++) {
-      T v;
-      const int64_t index = largest(x, p.in[1], h, window(p, 1, j), &v);
-      reinterpret_cast<T*>(p.y)[at + j] = v;
-      if (p.index) p.index[at + j] = index < 0 ? 0 : index;
-    }
-  }
+template <class T> TT_NOINLINE void index_planes(const PoolPlan& p, const PoolTile& t, Finder<T>& f) {
+  f.each(reinterpret_cast<const T*>(p.x) + t.image * p.in[0] * p.in[1], t,
+         [&](int64_t o, int64_t o1, int64_t n) TT_INLINE_LAMBDA {
+           keep_found(p, t.part, (t.image * p.out[0] + o) * p.out[1] + o1, n, f.top, sizeof(T), f.at);
+         });
 }
 
 // The elements of even and odd by turns: the first (0) or second (1) half of them.
@@ -91,27 +53,28 @@ TT_INLINE int64_t quarter_backward_by(T* da, T* db, const T* a, const T* b, cons
   return j;
 }
 
-// The rows [from, to) of dx that a unit makes.
-struct Rows {
-  int64_t from, to;
-  TT_INLINE bool meet(const Window& h) const { return (h.begin < to) & (h.end > from); }
-};
-
-template <class T> TT_INLINE void clear_rows(T* dx, Rows r, int64_t width) {
-  __builtin_memset(dx + r.from * width, 0, size_t((r.to - r.from) * width) * sizeof(T));
+// Of dx.
+TT_INLINE PoolRange reach(const PoolPlan& p, int d, int64_t from, int64_t to) {
+  return whole(p.spots) ? PoolRange{0, p.out[d]} : reaching(p, d, from, to);
+}
+// A tile of planes of dx is 0.
+template <class T> TT_INLINE void clear_plane(const PoolPlan& p, T* dx, const PoolTile& t) {
+  if (whole(p.spots)) __builtin_memset(dx, 0, size_t(p.in[0] * p.in[1]) * sizeof(T));
+  else clear_tile(reinterpret_cast<char*>(dx), t, p.in[1], sizeof(T), sizeof(T));
 }
 
-template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, int64_t plane, Rows r) {
+template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, const PoolTile& t) {
   constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
-  const int64_t width = p.in[1], size = p.in[0] * width, n = p.out[1];
-  const T* x = reinterpret_cast<const T*>(p.x) + plane * size;
-  const int64_t first = r.from / 2, last = r.to / 2 < p.out[0] ? r.to / 2 : p.out[0];
-  const T* g = reinterpret_cast<const T*>(p.g) + (plane * p.out[0] + first) * n;
-  T* dx = reinterpret_cast<T*>(p.y) + plane * size;
-  if (2 * p.out[0] != p.in[0] || 2 * n != width) clear_rows(dx, r, width);
-  for (int64_t o = first; o < last; o++, g += n) {
-    const T *a = x + 2 * o * width, *b = a + width;
-    T *da = dx + 2 * o * width, *db = da + width;
+  const int64_t width = p.in[1], size = p.in[0] * width, left = t.left / 2;
+  const T* x = reinterpret_cast<const T*>(p.x) + t.image * size;
+  const int64_t first = t.from / 2, last = t.to / 2 < p.out[0] ? t.to / 2 : p.out[0],
+                n = (t.right / 2 < p.out[1] ? t.right / 2 : p.out[1]) - left;
+  const T* g = reinterpret_cast<const T*>(p.g) + (t.image * p.out[0] + first) * p.out[1] + left;
+  T* dx = reinterpret_cast<T*>(p.y) + t.image * size;
+  if (2 * p.out[0] != p.in[0] || 2 * p.out[1] != width) clear_plane(p, dx, t);
+  for (int64_t o = first; o < last; o++, g += p.out[1]) {
+    const T *a = x + 2 * o * width + t.left, *b = a + width;
+    T *da = dx + 2 * o * width + t.left, *db = da + width;
     int64_t j = quarter_backward_by<T, L>(da, db, a, b, g, 0, n);
     if constexpr (L > 8) j = quarter_backward_by<T, 8>(da, db, a, b, g, j, n);
     if constexpr (L > 4) j = quarter_backward_by<T, 4>(da, db, a, b, g, j, n);
@@ -125,41 +88,82 @@ template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, int64_t 
   }
 }
 
-template <class T> TT_NOINLINE void max_backward_plane(const PoolPlan& p, int64_t plane, Rows r) {
-  if (quarters(p, true)) return quarter_backward<T>(p, plane, r);
-  const int64_t size = p.in[0] * p.in[1];
-  const T* x = reinterpret_cast<const T*>(p.x) + plane * size;
-  const T* g = reinterpret_cast<const T*>(p.g) + plane * p.out[0] * p.out[1];
-  T* dx = reinterpret_cast<T*>(p.y) + plane * size;
-  clear_rows(dx, r, p.in[1]);
-  const int64_t low = r.from * p.in[1];
-  const uint64_t span = uint64_t(r.to * p.in[1] - low);
-  for (int64_t o = 0; o < p.out[0]; o++) {
-    const Window h = window(p, 0, o);
-    if (!r.meet(h)) continue;
-    for (int64_t j = 0; j < p.out[1]; j++) {
-      T v;
-      const int64_t at = largest(x, p.in[1], h, window(p, 1, j), &v);
-      if (uint64_t(at - low) < span) dx[at] += g[o * p.out[1] + j];
+// A whole window lies in a tile.
+TT_INLINE bool inside(const PoolTile& t, const Window& h, const Window& w) {
+  return (h.begin >= t.from) & (h.end <= t.to) & (w.begin >= t.left) & (w.end <= t.right);
+}
+// A place of a window that begins in row `top` lies in a tile.
+TT_INLINE bool lies_in(const PoolPlan& p, const PoolTile& t, int64_t top, int64_t at) {
+  if (uint64_t(at - t.from * p.in[1]) >= uint64_t((t.to - t.from) * p.in[1])) return false;
+  if (p.spots.n_columns == 1) return true;
+  for (at -= top * p.in[1]; at >= p.in[1];) at -= p.in[1];
+  return (at >= t.left) & (at < t.right);
+}
+
+// To a tile of dx the gradients g of n windows of row o are added.
+template <class T> TT_NOINLINE void give(const PoolPlan& p, const PoolTile& t, int64_t o, T* dx, const int64_t* at,
+                                         const T* g, int64_t n) {
+  const Window h = whole(p.spots) ? Window{} : pool_window(p, 0, o);
+  const bool all = inside(t, h, {0, p.in[1], 1, 0});
+  for (int64_t j = 0; j < n; j++)
+    if (all ? at[j] >= 0 : lies_in(p, t, h.begin, at[j])) dx[at[j]] += g[j];
+}
+template <class T> TT_NOINLINE void max_backward_plane(const PoolPlan& p, const PoolTile& t, Finder<T>& f) {
+  if (p.quarters) return quarter_backward<T>(p, t);
+  const int64_t size = p.in[0] * p.in[1], first = t.image * p.out[0] * p.out[1];
+  const T* g = reinterpret_cast<const T*>(p.g) + first;
+  T* dx = reinterpret_cast<T*>(p.y) + t.image * size;
+  clear_plane(p, dx, t);
+  const PoolRange rows = reach(p, 0, t.from, t.to), columns = reach(p, 1, t.left, t.right);
+  if (!p.index && f.few(p)) {
+    for (int64_t o = rows.first; o < rows.end; o++) {
+      const Window h = window(p, 0, o);
+      for (int64_t j = 0; j < p.out[1]; j++) {
+        T v;
+        const int64_t at = largest(reinterpret_cast<const T*>(p.x) + t.image * size, p.in[1], h, window(p, 1, j), &v);
+        if (lies_in(p, t, h.begin, at)) dx[at] += g[o * p.out[1] + j];
+      }
     }
+    return;
+  }
+  if (!p.index)
+    return f.each(reinterpret_cast<const T*>(p.x) + t.image * size,
+                  {t.image, rows.first, rows.end, columns.first, columns.end, 0},
+                  [&](int64_t o, int64_t o1, int64_t n)
+                      TT_INLINE_LAMBDA { give(p, t, o, dx, f.at, g + o * p.out[1] + o1, n); });
+  for (int64_t o = rows.first; o < rows.end; o++) {
+    const int64_t r = o * p.out[1] + columns.first;
+    give(p, t, o, dx, p.index + first + r, g + r, columns.end - columns.first);
   }
 }
 
-template <class T> TT_NOINLINE void average_backward_plane(const PoolPlan& p, int64_t plane, Rows r) {
-  const int64_t size = p.in[0] * p.in[1];
-  const T* g = reinterpret_cast<const T*>(p.g) + plane * p.out[0] * p.out[1];
-  T* dx = reinterpret_cast<T*>(p.y) + plane * size;
-  clear_rows(dx, r, p.in[1]);
-  for (int64_t o = 0; o < p.out[0]; o++) {
+// What the sum of a window is divided by.
+TT_INLINE int64_t divisor(const PoolPlan& p, const Window& h, const Window& w) {
+  if (p.divisor) return p.divisor;
+  return p.count_pad ? h.full * w.full : h.count() * w.count();
+}
+
+// The elements of a tile that window w along d covers, which has no steps.
+TT_INLINE PoolRange covered(const Window& w, int64_t from, int64_t to) {
+  return {w.begin > from ? w.begin : from, w.end < to ? w.end : to};
+}
+
+template <class T> TT_NOINLINE void average_backward_plane(const PoolPlan& p, const PoolTile& t) {
+  const T* g = reinterpret_cast<const T*>(p.g) + t.image * p.out[0] * p.out[1];
+  T* dx = reinterpret_cast<T*>(p.y) + t.image * p.in[0] * p.in[1];
+  clear_plane(p, dx, t);
+  const PoolRange rows = reach(p, 0, t.from, t.to), columns = reach(p, 1, t.left, t.right);
+  for (int64_t o = rows.first; o < rows.end; o++) {
     const Window h = window(p, 0, o);
-    const int64_t first = h.begin > r.from ? h.begin : r.from, last = h.end < r.to ? h.end : r.to;
-    if (first >= last) continue;
-    for (int64_t k = 0; k < p.out[1]; k++) {
+    const PoolRange high = covered(h, t.from, t.to);
+    for (int64_t k = columns.first; k < columns.end; k++) {
       const Window w = window(p, 1, k);
+      PoolRange wide = {w.begin, w.end};
+      if (__builtin_expect((w.begin < t.left) | (w.end > t.right), false)) wide = covered(w, t.left, t.right);
       const T share = g[o * p.out[1] + k] / T(divisor(p, h, w));
-      for (int64_t i = first; i < last; i++) {
+      for (int64_t i = high.first; i < high.end; i++) {
         TT_VECTORIZE
-        for (int64_t j = w.begin; j < w.end; j++) dx[i * p.in[1] + j] += share;
+        for (int64_t j = wide.first; j < wide.end; j++) dx[i * p.in[1] + j] += share;
       }
     }
   }
@@ -174,7 +178,7 @@ template <class T> struct Pixel {
   // x: the first of the n channels at pixel (0, 0)
   TT_NOINLINE void largest(const PoolPlan& p, const T* x, const Window& h, const Window& w, int64_t n) {
     if (is_empty(h, w)) {
-      for (int64_t c = 0; c < n; c++) best[c] = lowest<T>(), at[c] = 0;
+      for (int64_t c = 0; c < n; c++) best[c] = lowest<T>(), at[c] = -1;
       return;
     }
     const int64_t start = h.begin * p.in[1] + w.begin;
@@ -192,48 +196,47 @@ template <class T> struct Pixel {
   }
 };
 
-template <class T> TT_NOINLINE void index_pixels(const PoolPlan& p, int64_t u) {
-  const int64_t image = u / p.n_tiles, from = u % p.n_tiles * p.rows,
-                to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
-  const T* x = reinterpret_cast<const T*>(p.x) + image * p.in[0] * p.in[1] * p.c;
+template <class T> TT_NOINLINE void index_pixels(const PoolPlan& p, const PoolTile& t) {
+  const T* x = reinterpret_cast<const T*>(p.x) + t.image * p.in[0] * p.in[1] * p.c;
   Pixel<T> pixel;
-  for (int64_t o = from; o < to; o++)
-    for (int64_t j = 0; j < p.out[1]; j++)
+  for (int64_t o = t.from; o < t.to; o++)
+    for (int64_t j = t.left; j < t.right; j++)
       for (int64_t c = 0; c < p.c; c += kPoolTile) {
         const int64_t n = p.c - c < kPoolTile ? p.c - c : kPoolTile,
-                      at = ((image * p.out[0] + o) * p.out[1] + j) * p.c + c;
-        pixel.largest(p, x + c, window(p, 0, o), window(p, 1, j), n);
-        __builtin_memcpy(reinterpret_cast<T*>(p.y) + at, pixel.best, size_t(n) * sizeof(T));
-        if (p.index) __builtin_memcpy(p.index + at, pixel.at, size_t(n) * sizeof(int64_t));
+                      r = ((t.image * p.out[0] + o) * p.out[1] + j) * p.c + c;
+        if (p.run.stage == 1) join_parts(p, r, n, pixel.best, pixel.at);
+        else pixel.largest(p, x + c, window_part(p, 0, o, t.part), window_part(p, 1, j, t.part), n);
+        keep_found(p, t.part, r, n, pixel.best, sizeof(T), pixel.at);
       }
 }
 
-// Channels [c, c + n) of an image; kMax: of the largest elements, else of averages.
+// Channels [c, c + n) of a tile of an image; kMax: of the largest elements, else of averages.
 template <class T, bool kMax>
-TT_NOINLINE void backward_pixels(const PoolPlan& p, int64_t image, int64_t c, int64_t n, Rows r) {
+TT_NOINLINE void backward_pixels(const PoolPlan& p, const PoolTile& t, int64_t c, int64_t n) {
   const int64_t size = p.in[0] * p.in[1] * p.c;
-  const T *x = reinterpret_cast<const T*>(p.x) + image * size + c,
-          *gradient = reinterpret_cast<const T*>(p.g) + image * p.out[0] * p.out[1] * p.c + c;
-  T* dx = reinterpret_cast<T*>(p.y) + image * size + c;
+  const T* x = reinterpret_cast<const T*>(p.x) + t.image * size + c;
+  T* dx = reinterpret_cast<T*>(p.y) + t.image * size + c;
   Pixel<T> pixel;
-  const int64_t low = r.from * p.in[1], high = r.to * p.in[1];
-  for (int64_t i = low; i < high; i++) __builtin_memset(dx + i * p.c, 0, size_t(n) * sizeof(T));
-  for (int64_t o = 0; o < p.out[0]; o++) {
-    const Window h = window(p, 0, o);
-    const int64_t first = h.begin > r.from ? h.begin : r.from, last = h.end < r.to ? h.end : r.to;
-    if (!r.meet(h)) continue;
-    const T* g = gradient + o * p.out[1] * p.c;
-    for (int64_t k = 0; k < p.out[1]; k++, g += p.c) {
-      const Window w = window(p, 1, k);
+  clear_tile(reinterpret_cast<char*>(dx), t, p.in[1], p.c * int64_t(sizeof(T)), n * int64_t(sizeof(T)));
+  const PoolRange rows = reach(p, 0, t.from, t.to), columns = reach(p, 1, t.left, t.right);
+  for (int64_t o = rows.first; o < rows.end; o++) {
+    const Window h = pool_window(p, 0, o);
+    const PoolRange high = covered(h, t.from, t.to);
+    for (int64_t k = columns.first; k < columns.end; k++) {
+      const Window w = pool_window(p, 1, k);
+      const int64_t r = ((t.image * p.out[0] + o) * p.out[1] + k) * p.c + c;
+      const T* g = reinterpret_cast<const T*>(p.g) + r;
       if constexpr (kMax) {
-        if (is_empty(h, w)) continue;
-        pixel.largest(p, x, h, w, n);
+        if (!p.index) pixel.largest(p, x, h, w, n);
+        const int64_t* at = p.index ? p.index + r : pixel.at;
+        const bool all = inside(t, h, w);
         for (int64_t j = 0; j < n; j++)
-          if (pixel.at[j] >= low && pixel.at[j] < high) dx[pixel.at[j] * p.c + j] += g[j];
+          if (all ? at[j] >= 0 : lies_in(p, t, h.begin, at[j])) dx[at[j] * p.c + j] += g[j];
       } else {
+        const PoolRange wide = covered(w, t.left, t.right);
         for (int64_t j = 0; j < n; j++) pixel.best[j] = g[j] / T(divisor(p, h, w));
-        for (int64_t i = first; i < last; i++)
-          for (int64_t l = w.begin; l < w.end; l++) {
+        for (int64_t i = high.first; i < high.end; i++)
+          for (int64_t l = wide.first; l < wide.end; l++) {
             T* to = dx + (i * p.in[1] + l) * p.c;
             TT_VECTORIZE
             for (int64_t j = 0; j < n; j++) to[j] += pixel.best[j];
@@ -244,22 +247,30 @@ TT_NOINLINE void backward_pixels(const PoolPlan& p, int64_t image, int64_t c, in
 }
 
 template <class T> inline int32_t index_units(const PoolPlan& p, int64_t begin, int64_t end) {
-  for (int64_t u = begin; u < end; u++) p.channels_last ? index_pixels<T>(p, u) : index_planes<T>(p, u);
+  Finder<T> f(p);
+  for (int64_t u = begin; u < end; u++) {
+    const PoolTile t = window_tile(p, u);
+    if (p.channels_last) index_pixels<T>(p, t);
+    else index_planes<T>(p, t, f);
+  }
   return TT_OK;
 }
 
 template <class T, bool kMax> inline int32_t backward_units(const PoolPlan& p, int64_t begin, int64_t end) {
-  const int64_t tiles = (p.c + kPoolTile - 1) / kPoolTile;
+  if (p.run.stage < 2) return index_units<T>(p, begin, end);
+  const int64_t deep = (p.c + kPoolTile - 1) / kPoolTile;
+  Finder<T> f(p);
   for (int64_t u = begin; u < end; u++) {
-    const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows;
-    const Rows r = {from, from + p.rows < p.in[0] ? from + p.rows : p.in[0]};
+    PoolTile t = {u, 0, p.in[0], 0, p.in[1], 0};
+    if (!whole(p.spots)) t = pool_tile(p.spots, p.in, u);
     if (p.channels_last) {
-      const int64_t c = plane % tiles * kPoolTile;
-      backward_pixels<T, kMax>(p, plane / tiles, c, p.c - c < kPoolTile ? p.c - c : kPoolTile, r);
+      const int64_t c = t.image % deep * kPoolTile;
+      t.image /= deep;
+      backward_pixels<T, kMax>(p, t, c, p.c - c < kPoolTile ? p.c - c : kPoolTile);
     } else if constexpr (kMax) {
-      max_backward_plane<T>(p, plane, r);
+      max_backward_plane<T>(p, t, f);
     } else {
-      average_backward_plane<T>(p, plane, r);
+      average_backward_plane<T>(p, t);
     }
   }
   return TT_OK;

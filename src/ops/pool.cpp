@@ -97,7 +97,8 @@ static TensorRef run_values(const Kernel& kernel, PoolPlan p, const Tensor& self
             y = new_image(pooled(self.sizes(), p, self.dtype), p.channels_last, self.dtype, self.device);
   p.dtype = int32_t(self.dtype);
   build_pool(&p);
-  p.x = x->data, p.y = y->data;
+  Workspace parts(pool_parts_bytes(&p, false), self.device);
+  p.x = x->data, p.y = y->data, p.parts = parts.data();
   if (y->numel) launch_stages(kernel, self.device, &p.run);
   return y;
 }
@@ -109,7 +110,8 @@ static TensorPair run_indexed(PoolPlan p, const Tensor& self, bool want_index) {
   if (want_index) index = new_image(size, p.channels_last, Dtype::kI64, self.device);
   p.dtype = int32_t(wide);
   build_pool(&p);
-  p.x = x->data, p.y = y->data, p.index = want_index ? index->as<int64_t>() : nullptr;
+  Workspace parts(pool_parts_bytes(&p, true), self.device);
+  p.x = x->data, p.y = y->data, p.index = want_index ? index->as<int64_t>() : nullptr, p.parts = parts.data();
   if (y->numel) launch_stages(kernel_pool_max_index, self.device, &p.run);
   return {image_input(*y, p.channels_last, self.dtype), std::move(index)};
 }
@@ -120,7 +122,9 @@ static TensorRef run_backward(const Kernel& kernel, PoolPlan p, const Tensor& gr
   TensorRef wide_x = x ? image_input(*x, p.channels_last, wide) : TensorRef();
   p.dtype = int32_t(wide);
   build_pool_backward(&p, x != nullptr);
+  Workspace parts(pool_parts_bytes(&p, true), grad.device), index(pool_index_bytes(&p), grad.device);
   p.g = g->data, p.x = x ? wide_x->data : nullptr, p.y = dx->data;
+  p.parts = parts.data(), p.index = reinterpret_cast<int64_t*>(index.data());
   if (dx->numel) launch_stages(kernel, grad.device, &p.run);
   return image_input(*dx, p.channels_last, grad.dtype);
 }
