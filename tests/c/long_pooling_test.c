@@ -8,24 +8,37 @@ typedef struct Case {
   int ceil;
 } Case;
 static const Case kLines[] = {
-    {1, 1, {1, 200003}, {1, 3}, {1, 3}, {0}, {1, 1}, {0}, 1},         {1, 1, {1, 150001}, {1, 3}, {1, 1}, {0, 1}, {1, 2}, {0}, 0},
-    {1, 2, {1, 100003}, {1, 2}, {1, 2}, {0}, {1, 1}, {0}, 0},         {1, 1, {1, 200001}, {1, 5000}, {1, 5000}, {0, 9}, {1, 1}, {0}, 1},
-    {1, 1, {2, 90001}, {2, 2}, {2, 2}, {0}, {1, 1}, {0}, 0},          {1, 1, {3, 70001}, {2, 5}, {1, 4}, {1, 2}, {1, 1}, {0}, 1},
-    {1, 1, {1, 150001}, {0}, {0}, {0}, {1, 1}, {1, 40001}, 0},        {1, 1, {1, 120001}, {1, 60}, {1, 25}, {0, 30}, {1, 40}, {0}, 1},
+    {1, 1, {1, 200003}, {1, 3}, {1, 3}, {0}, {1, 1}, {0}, 1},
+    {1, 1, {1, 150001}, {1, 3}, {1, 1}, {0, 1}, {1, 2}, {0}, 0},
+    {1, 2, {1, 100003}, {1, 2}, {1, 2}, {0}, {1, 1}, {0}, 0},
+    {1, 1, {1, 200001}, {1, 5000}, {1, 5000}, {0, 9}, {1, 1}, {0}, 1},
+    {1, 1, {2, 90001}, {2, 2}, {2, 2}, {0}, {1, 1}, {0}, 0},
+    {1, 1, {3, 70001}, {2, 5}, {1, 4}, {1, 2}, {1, 1}, {0}, 1},
+    {1, 1, {1, 150001}, {0}, {0}, {0}, {1, 1}, {1, 40001}, 0},
+    {1, 1, {1, 120001}, {1, 60}, {1, 25}, {0, 30}, {1, 40}, {0}, 1},
 };
 static const Case kHuge[] = {
-    {1, 1, {500, 601}, {0}, {0}, {0}, {1, 1}, {1, 1}, 0},             {1, 1, {601, 500}, {601, 500}, {1, 1}, {0}, {1, 1}, {0}, 0},
-    {1, 2, {400, 411}, {0}, {0}, {0}, {1, 1}, {2, 1}, 0},             {1, 1, {401, 500}, {401, 500}, {400, 400}, {99, 50}, {1, 1}, {0}, 1},
-    {1, 1, {1, 300001}, {0}, {0}, {0}, {1, 1}, {1, 1}, 0},            {1, 1, {1, 300001}, {1, 140000}, {1, 150000}, {0, 7}, {1, 2}, {0}, 1},
-    {1, 1, {7, 40001}, {0}, {0}, {0}, {1, 1}, {1, 2}, 0},             {1, 1, {70001, 3}, {0}, {0}, {0}, {1, 1}, {1, 1}, 0},
-    {1, 1, {5001, 40}, {0}, {0}, {0}, {1, 1}, {1, 2}, 0},             {2, 3, {200, 300}, {0}, {0}, {0}, {1, 1}, {1, 1}, 0},
+    {1, 1, {500, 601}, {0}, {0}, {0}, {1, 1}, {1, 1}, 0},
+    {1, 1, {601, 500}, {601, 500}, {1, 1}, {0}, {1, 1}, {0}, 0},
+    {1, 2, {400, 411}, {0}, {0}, {0}, {1, 1}, {2, 1}, 0},
+    {1, 1, {401, 500}, {401, 500}, {400, 400}, {99, 50}, {1, 1}, {0}, 1},
+    {1, 1, {1, 300001}, {0}, {0}, {0}, {1, 1}, {1, 1}, 0},
+    {1, 1, {1, 300001}, {1, 140000}, {1, 150000}, {0, 7}, {1, 2}, {0}, 1},
+    {1, 1, {7, 40001}, {0}, {0}, {0}, {1, 1}, {1, 2}, 0},
+    {1, 1, {70001, 3}, {0}, {0}, {0}, {1, 1}, {1, 1}, 0},
+    {1, 1, {5001, 40}, {0}, {0}, {0}, {1, 1}, {1, 2}, 0},
+    {2, 3, {200, 300}, {0}, {0}, {0}, {1, 1}, {1, 1}, 0},
     {1, 1, {300, 2500}, {150, 2500}, {150, 1}, {75, 0}, {2, 1}, {0}, 1},
 };
 static const Case kTall[] = {
-    {1, 1, {500, 200}, {100, 30}, {30, 7}, {0}, {1, 1}, {0}, 0},      {1, 1, {400, 260}, {40, 3}, {9, 2}, {20, 1}, {3, 5}, {0}, 1},
-    {1, 1, {300, 300}, {60, 9}, {13, 1}, {0, 4}, {1, 1}, {0}, 0},     {1, 1, {420, 260}, {0}, {0}, {0}, {1, 1}, {5, 7}, 0},
-    {1, 2, {703, 101}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {0}, 1},       {1, 1, {640, 130}, {3, 3}, {3, 5}, {1, 0}, {2, 3}, {0}, 1},
-    {1, 1, {9000, 12}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, {0}, 0},       {1, 1, {512, 256}, {2, 2}, {2, 2}, {0}, {1, 1}, {0}, 0},
+    {1, 1, {500, 200}, {100, 30}, {30, 7}, {0}, {1, 1}, {0}, 0},
+    {1, 1, {400, 260}, {40, 3}, {9, 2}, {20, 1}, {3, 5}, {0}, 1},
+    {1, 1, {300, 300}, {60, 9}, {13, 1}, {0, 4}, {1, 1}, {0}, 0},
+    {1, 1, {420, 260}, {0}, {0}, {0}, {1, 1}, {5, 7}, 0},
+    {1, 2, {703, 101}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {0}, 1},
+    {1, 1, {640, 130}, {3, 3}, {3, 5}, {1, 0}, {2, 3}, {0}, 1},
+    {1, 1, {9000, 12}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, {0}, 0},
+    {1, 1, {512, 256}, {2, 2}, {2, 2}, {0}, {1, 1}, {0}, 0},
 };
 
 static Case now;
@@ -90,7 +103,7 @@ static void check_pooling(const tt_tensor* x, const tt_tensor* y, const tt_tenso
   int64_t k, i;
   const double eps = epsilon(tt_tensor_dtype(x));
   for (k = 0; k < now.n * now.c; k++) {
-    const Planes p = {out, vx + k * size, vy + k * results, vi ? vi + k * results : NULL, vg ? vg + k * results : NULL,
+    const Planes p = {out,  vx + k * size, vy + k * results, vi ? vi + k * results : NULL, vg ? vg + k * results : NULL,
                       want, want + size};
     memset(want, 0, (size_t)(2 * size) * sizeof *want);
     for (i = 0; i < results; i++) check_window(&p, i, max, eps);
@@ -102,13 +115,24 @@ static void check_pooling(const tt_tensor* x, const tt_tensor* y, const tt_tenso
 /* ---- what is computed ---- */
 
 static void pool(tt_ctx* x, const tt_tensor* t, int max, tt_tensor** y, tt_tensor** index) {
-  const tt_max_pool2d_with_indices_opts with = {
-      .set = 15, .stride = now.stride, .n_stride = 2, .padding = now.pad, .n_padding = 2, .dilation = now.dilation,
-      .n_dilation = 2, .ceil_mode = now.ceil};
-  const tt_max_pool2d_opts most = {.set = 15, .stride = now.stride, .n_stride = 2, .padding = now.pad, .n_padding = 2,
-                                   .dilation = now.dilation, .n_dilation = 2, .ceil_mode = now.ceil};
-  const tt_avg_pool2d_opts mean = {.set = 7, .stride = now.stride, .n_stride = 2, .padding = now.pad, .n_padding = 2,
+  const tt_max_pool2d_with_indices_opts with = {.set = 15,
+                                                .stride = now.stride,
+                                                .n_stride = 2,
+                                                .padding = now.pad,
+                                                .n_padding = 2,
+                                                .dilation = now.dilation,
+                                                .n_dilation = 2,
+                                                .ceil_mode = now.ceil};
+  const tt_max_pool2d_opts most = {.set = 15,
+                                   .stride = now.stride,
+                                   .n_stride = 2,
+                                   .padding = now.pad,
+                                   .n_padding = 2,
+                                   .dilation = now.dilation,
+                                   .n_dilation = 2,
                                    .ceil_mode = now.ceil};
+  const tt_avg_pool2d_opts mean = {
+      .set = 7, .stride = now.stride, .n_stride = 2, .padding = now.pad, .n_padding = 2, .ceil_mode = now.ceil};
   if (adaptive() && max) DO(tt_adaptive_max_pool2d(x, t, now.out, 2, y, index));
   else if (adaptive()) DO(tt_adaptive_avg_pool2d(x, t, now.out, 2, y));
   else if (!max) DO(tt_avg_pool2d(x, t, now.kernel, 2, &mean, y));
@@ -167,7 +191,9 @@ static void pool_all(const Case* cases, size_t n) {
         if (pixels && now.c == 1 && d > 1) now.c = 3, now.in[0] = (now.in[0] + 1) / 2;
         if (pixels && (d > 2 || (!adaptive() && now.kernel[0] > now.in[0]))) continue;
         same_everywhere(pool_both, filled(SHAPE(now.n, now.c, now.in[0], now.in[1]), kDtypes[d],
-                                          d == 1 ? ties : d == 5 ? few : plain));
+                                          d == 1   ? ties
+                                          : d == 5 ? few
+                                                   : plain));
       }
 }
 static void test_lines(void** state) {

@@ -93,6 +93,21 @@ static tt_status images(Run* r) {
   return tt_backward(r->x, r->t[8], NULL);
 }
 
+/* Windows that are read in parts, and whose largest element is found before its gradient is given. */
+static tt_status huge_windows(Run* r) {
+  const int64_t one = 1;
+  MAKE(0, tt_zeros(r->x, SHAPE(1, 1, 400, 700), NULL, OUT(0)));
+  TRY(tt_requires_grad_(r->x, r->t[0], 1));
+  MAKE(1, tt_adaptive_avg_pool2d(r->x, r->t[0], &one, 1, OUT(1)));
+  {
+    const tt_status s = tt_adaptive_max_pool2d(r->x, r->t[0], &one, 1, OUT(2), OUT(3));
+    if (s) assert_true(!r->t[2] && !r->t[3]);
+    TRY(s);
+  }
+  MAKE(4, tt_add(r->x, r->t[1], r->t[2], OUT(4)));
+  return tt_backward(r->x, r->t[4], NULL);
+}
+
 static tt_status broadcast(Run* r) {
   MAKE(0, from(r, 0, SHAPE(1, 2, 1, 2, 1, 3)));
   MAKE(1, from(r, 1, SHAPE(2, 1, 3, 1, 2, 1)));
@@ -702,6 +717,7 @@ static const struct {
     {"broadcast", broadcast},
     {"images", images},
     {"reductions", reductions},
+    {"huge_windows", huge_windows},
     {"products", products},
     {"views", views},
     {"indexing", indexing},
