@@ -148,7 +148,8 @@ template <class T, class Op> struct Planes {
       return;
     }
     if constexpr (Op::kMean) {
-      const T rows = T(p.divisor ? p.divisor : counted(p, 0, o));
+      const Window h = window(p, 0, o);
+      const T rows = T(p.divisor ? p.divisor : p.count_pad ? h.full : h.count());
       TT_VECTORIZE
       for (int64_t j = 0; j < n; j++) y[j] /= rows * div[j];
     }
