@@ -64,14 +64,26 @@ inline int64_t scan_workspace_bytes(const ScanPlan* p) {
   return p->run.units[0] ? p->outer * p->n_chunks * p->inner * 16 : 0;
 }
 
-// Fills all but the pointers. Complex numbers are not cut. Sizes are not 0.
+// Columns of a tile: kRowTile, or less where that leaves threads idle; whole cache lines.
+inline int64_t cumprod_width(int32_t dtype, int64_t outer, int64_t dim, int64_t inner, int64_t threads) {
+  constexpr int64_t kLeast = 32768;  // elements of a tile
+  const int64_t tiles = (inner + kRowTile - 1) / kRowTile, line = 64 / kItemSize[dtype];
+  if (threads == 1 || inner < kNarrowProducts || outer * tiles >= 4 * threads) return kRowTile;
+  const int64_t lines = (inner + line - 1) / line, fit = dim * inner / kLeast;
+  int64_t parts = (threads + outer - 1) / outer;
+  parts = parts < fit ? parts : fit;
+  if (parts < tiles) parts = tiles;
+  const int64_t width = (lines + parts - 1) / parts * line;
+  return width < kRowTile ? width : kRowTile;
+}
+// Fills all but the pointers. Sizes are not 0.
 inline void build_cumprod(CumprodPlan* p, int32_t dtype, int64_t outer, int64_t dim, int64_t inner, int64_t threads) {
   p->dtype = dtype;
   p->outer = outer, p->dim = dim, p->inner = inner;
-  p->n_tiles = (inner + kRowTile - 1) / kRowTile;
-  const int64_t units = outer * p->n_tiles, width = inner < kRowTile ? inner : kRowTile;
-  const bool whole = dtype == TT_C64 || dtype == TT_C128 || inner >= kNarrowProducts;
-  p->chunk = whole ? dim : row_chunk(units, dim, width);
+  p->width = cumprod_width(dtype, outer, dim, inner, threads);
+  p->n_tiles = (inner + p->width - 1) / p->width;
+  const int64_t units = outer * p->n_tiles, width = inner < p->width ? inner : p->width;
+  p->chunk = inner >= kNarrowProducts ? dim : row_chunk(units, dim, width);
   p->n_chunks = (dim + p->chunk - 1) / p->chunk;
   const int64_t all = units * p->n_chunks, grain = row_grain(p->chunk * width);
   const bool cut = p->n_chunks > 1;
@@ -80,8 +92,10 @@ inline void build_cumprod(CumprodPlan* p, int32_t dtype, int64_t outer, int64_t 
   p->run.n = 3, p->run.units[1] = cut ? units : 0;
   p->run.units[2] = p->alone ? 0 : all, p->run.grain[2] = grain;
 }
+// [outer][n_chunks][inner] of kCumprodPart bytes, and of complex numbers [outer][n_chunks][blocks][inner] products.
 inline int64_t cumprod_workspace_bytes(const CumprodPlan* p) {
-  return p->n_chunks > 1 ? p->outer * p->n_chunks * p->inner * kCumprodPart : 0;
+  const int64_t blocks = p->dtype == TT_C64 || p->dtype == TT_C128 ? cumprod_blocks(p->chunk) : 0;
+  return p->n_chunks > 1 ? p->outer * p->n_chunks * p->inner * (kCumprodPart + blocks * 16) : 0;
 }
 
 // Fills all but the pointers; weight_dtype counts only where there are weights. Rows are not cut.

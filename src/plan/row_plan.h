@@ -40,19 +40,20 @@ struct ScanPlan {
 // become 0 stays 0. Long rows, or less than kNarrowProducts columns, are cut into chunks of `chunk` elements if there
 // are few. Then stage 0 leaves what chunks multiply by and within which bounds, stage 1 finds the product before each
 // chunk and goes itself through those that may lead out of the normal numbers, stage 2 goes on from there. Units:
-// [outer][n_tiles of kRowTile of the inner positions][n_chunks]; of stage 1: [outer]. On one thread stage 1 does all
-// three, to the same bits, reading each chunk from memory once.
+// [outer][n_tiles of `width` inner positions][n_chunks]; of stage 1: [outer]. On one thread stage 1 does all three, to
+// the same bits, reading each chunk from memory once. Columns are independent: `width` depends on the threads.
 struct CumprodPlan {
   Stages run;
   int32_t dtype;  // f16 bf16 f32 f64 (multiplied in double) i64 c64 c128
   int32_t alone;  // on one thread: there is only stage 1
   int64_t outer, dim, inner, n_tiles;
-  int64_t chunk, n_chunks;
+  int64_t width, chunk, n_chunks;
   const char* in;
   char* out;
-  char* parts;  // [outer][n_chunks][inner], kCumprodPart bytes each; NULL if n_chunks is 1
+  char* parts;  // cumprod_workspace_bytes(plan); NULL for 0
 };
-constexpr int64_t kCumprodPart = 48, kNarrowProducts = 16;
+constexpr int64_t kCumprodPart = 48, kNarrowProducts = 16, kCumprodBlock = 128;
+constexpr int64_t cumprod_blocks(int64_t chunk) { return (chunk + kCumprodBlock - 1) / kCumprodBlock; }
 
 // y = (x - mean) * rstd * weight + bias for each row of n elements; mean and rstd = 1 / sqrt(variance + eps) are kept.
 // Units: [rows][n_chunks of `chunk` elements]. Where n_chunks > 1, in three stages: sums, sums of squares, y.

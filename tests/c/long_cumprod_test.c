@@ -23,7 +23,8 @@ enum { kKinds = sizeof kValues / sizeof *kValues };
 static void check_products(const tt_tensor* t, const tt_tensor* products, int64_t length, int64_t inner) {
   const tt_dtype d = tt_tensor_dtype(products);
   double *v = values_of(t), *got = values_of(products), *product = calloc((size_t)inner, sizeof *product);
-  const double eps = 2e-11 + epsilon(d), tiny = d == TT_F64 ? 1e-310 : 1e-37, huge = d == TT_F64 ? 1e308 : 3e38;
+  const double eps = 2e-11 + epsilon(d), tiny = d == TT_F64 ? 1e-310 : d == TT_F16 ? 1e-7 : 1e-37;
+  const double huge = d == TT_F64 ? 1e308 : d == TT_F16 ? 65504 : 3e38;
   const int64_t n = tt_tensor_numel(t);
   int64_t i;
   for (i = 0; i < n; i++) {
@@ -40,7 +41,7 @@ static void multiply_up(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   int64_t inner = 1, d;
   for (d = ndim - 1; d >= 0; inner *= shape[d--]) {
     tt_tensor* products;
-    if (shape[d] < 1000) continue;
+    if (shape[d] < 400) continue;
     DO(tt_cumprod(x, t, d, NULL, &products));
     if (alone(x)) check_products(t, products, shape[d], inner);
     keep(b, products);
@@ -57,6 +58,21 @@ static void test_floats(void** state) {
       if (k % 3) continue;
       same_everywhere(multiply_up, filled(SHAPE(12001, 15), kDtypes[d], kValues[k]));
       same_everywhere(multiply_up, filled(SHAPE(5001, 20), kDtypes[d], kValues[k]));
+    }
+}
+
+/* More columns than are cut into chunks, in few rows: tiles of columns. */
+static void test_columns(void** state) {
+  static const int64_t kColumns[] = {16, 17, 64, 255, 256, 300};
+  static const tt_dtype kDtypes[] = {TT_F32, TT_F64, TT_F16};
+  int d, k;
+  (void)state;
+  for (d = 0; d < 3; d++)
+    for (k = 0; k < 6; k++) {
+      const int64_t rows = 150000 / kColumns[k];
+      same_everywhere(multiply_up, filled(SHAPE(rows, kColumns[k]), kDtypes[d], near_one));
+      same_everywhere(multiply_up, filled(SHAPE(rows, kColumns[k]), kDtypes[d], special));
+      same_everywhere(multiply_up, filled(SHAPE(3, rows, kColumns[k]), kDtypes[d], sign));
     }
 }
 
@@ -90,7 +106,7 @@ static void test_special_everywhere(void** state) {
 static double any_odd(void) { return 2 * (double)draw() + 1; }
 static void multiply_integers(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   const int64_t n = tt_tensor_numel(t), inner = tt_tensor_ndim(t) > 1 ? tt_tensor_shape(t)[1] : 1;
-  uint64_t product[16];
+  uint64_t product[300];
   const int64_t *v = tt_tensor_data(t), *got;
   tt_tensor* products;
   int64_t i;
@@ -103,10 +119,14 @@ static void multiply_integers(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   keep(b, products);
 }
 static void test_integers(void** state) {
+  static const int64_t kColumns[] = {16, 17, 64, 255, 256, 300};
+  int k;
   (void)state;
   same_everywhere(multiply_integers, filled(SHAPE(140003), TT_I64, any_odd));
   same_everywhere(multiply_integers, filled(SHAPE(30001, 5), TT_I64, any_odd));
   same_everywhere(multiply_integers, filled(SHAPE(9001, 12), TT_I64, wide));
+  for (k = 0; k < 6; k++)
+    same_everywhere(multiply_integers, filled(SHAPE(150000 / kColumns[k], kColumns[k]), TT_I64, any_odd));
 }
 
 /* dx[k] = sum over i >= k of g[i] y[i] / x[k] */
@@ -137,7 +157,7 @@ static void test_gradient(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_floats),   SCOPED(test_special_factors), SCOPED(test_special_everywhere),
+      SCOPED(test_floats),   SCOPED(test_columns),  SCOPED(test_special_factors), SCOPED(test_special_everywhere),
       SCOPED(test_integers), SCOPED(test_gradient),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
