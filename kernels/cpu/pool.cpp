@@ -140,15 +140,14 @@ template <class T, class Op> struct Planes {
     for (; r < h.end; r += h.step) join_source<T, Op>(d, row(plane, r, from), n, p.dtype, buffer, false);
   }
 
-  // y, the results [o1, o1 + n) of row o: or what a part of their windows leaves.
-  TT_NOINLINE void finish(const PoolTile& t, int64_t o, int64_t o1, int64_t n) {
+  // y, the results [o1, o1 + n) of row o, whose windows have the rows h: or what a part of their windows leaves.
+  TT_NOINLINE void finish(const PoolTile& t, int64_t o, int64_t o1, int64_t n, const Window& h) {
     const int64_t at = (t.image * p.out[0] + o) * p.out[1] + o1;
     if (leaves_parts(p)) {
       __builtin_memcpy(part_values<T>(p, t.part) + at, y, size_t(n) * sizeof(T));
       return;
     }
     if constexpr (Op::kMean) {
-      const Window h = window(p, 0, o);
       const T rows = T(p.divisor ? p.divisor : p.count_pad ? h.full : h.count());
       TT_VECTORIZE
       for (int64_t j = 0; j < n; j++) y[j] /= rows * div[j];
@@ -163,10 +162,11 @@ template <class T, class Op> struct Planes {
     for (int64_t i = 0; i < lead; i++) col[i] = Op::template identity<T>();
     for (int64_t i = lead + s.have; i < s.width; i++) col[i] = Op::template identity<T>();
     for (int64_t o = t.from; o < t.to; o++) {
-      fold_rows(t.image, window_part(p, 0, o, t.part), s.begin, s.have, col + lead, false);
+      const Window h = leaves_parts(p) ? window_part(p, 0, o, t.part) : window(p, 0, o);
+      fold_rows(t.image, h, s.begin, s.have, col + lead, false);
       if (p.adaptive) adaptive_columns(s.origin, o1, n);
       else join_columns<T, Op>(y, col, n, p.stride[1], p.kernel[1], p.dilation[1]);
-      finish(t, o, o1, n);
+      finish(t, o, o1, n, h);
     }
   }
   TT_NOINLINE void adaptive_columns(int64_t origin, int64_t o1, int64_t n) {
@@ -195,7 +195,7 @@ template <class T, class Op> struct Planes {
       T m = Op::template identity<T>();
       for (int64_t j = 0; j < held; j += w.step) m = Op::join(m, col[j]);
       y[0] = m;
-      finish(t, o, o1, 1);
+      finish(t, o, o1, 1, h);
     }
   }
 
@@ -203,7 +203,7 @@ template <class T, class Op> struct Planes {
   void joined(const PoolTile& t, int64_t o1, int64_t n) {
     for (int64_t o = t.from; o < t.to; o++) {
       join_values<T, Op>(p, (t.image * p.out[0] + o) * p.out[1] + o1, n, y);
-      finish(t, o, o1, n);
+      finish(t, o, o1, n, pool_window(p, 0, o));
     }
   }
 
