@@ -65,16 +65,16 @@ template <class T> TT_INLINE void clear_plane(const PoolPlan& p, T* dx, const Po
 
 template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, const PoolTile& t) {
   constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
-  const int64_t width = p.in[1], size = p.in[0] * width, left = t.left / 2;
+  const int64_t width = p.in[1], size = p.in[0] * width, left = t.left, across = p.out[1];
   const T* x = reinterpret_cast<const T*>(p.x) + t.image * size;
   const int64_t first = t.from / 2, last = t.to / 2 < p.out[0] ? t.to / 2 : p.out[0],
-                n = (t.right / 2 < p.out[1] ? t.right / 2 : p.out[1]) - left;
-  const T* g = reinterpret_cast<const T*>(p.g) + (t.image * p.out[0] + first) * p.out[1] + left;
+                n = (t.right / 2 < across ? t.right / 2 : across) - left / 2;
+  const T* g = reinterpret_cast<const T*>(p.g) + (t.image * p.out[0] + first) * across + left / 2;
   T* dx = reinterpret_cast<T*>(p.y) + t.image * size;
-  if (2 * p.out[0] != p.in[0] || 2 * p.out[1] != width) clear_plane(p, dx, t);
-  for (int64_t o = first; o < last; o++, g += p.out[1]) {
-    const T *a = x + 2 * o * width + t.left, *b = a + width;
-    T *da = dx + 2 * o * width + t.left, *db = da + width;
+  if (2 * p.out[0] != p.in[0] || 2 * across != width) clear_plane(p, dx, t);
+  for (int64_t o = first; o < last; o++, g += across) {
+    const T *a = x + 2 * o * width + left, *b = a + width;
+    T *da = dx + 2 * o * width + left, *db = da + width;
     int64_t j = quarter_backward_by<T, L>(da, db, a, b, g, 0, n);
     if constexpr (L > 8) j = quarter_backward_by<T, 8>(da, db, a, b, g, j, n);
     if constexpr (L > 4) j = quarter_backward_by<T, 4>(da, db, a, b, g, j, n);
