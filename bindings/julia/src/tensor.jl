@@ -37,14 +37,15 @@ mutable struct Slot
     use::Int
 end
 
-const NONE = Slot(C_NULL, 0)
+const NONE, GONE = Slot(C_NULL, 0), Slot(C_NULL, -1)
 # Of a thread: the ctx that it used last (looking into a task's storage takes longer than a small operator), and the slots put aside.
 mutable struct Lane
     task::Union{Task, Nothing}
     h::Ptr{Cvoid}
-    spare::Vector{Slot}
+    last::Slot           # or NONE
+    spare::Vector{Slot}  # the first `top`, put aside before it
     top::Int
-    Lane(room) = new(nothing, C_NULL, fill(NONE, room), 0)
+    Lane(room) = new(nothing, C_NULL, room == 0 ? GONE : NONE, fill(NONE, room), 0)
 end
 const LANES = Lane[]
 const NO_LANE = Lane(0)  # of threads that came later: never written
@@ -52,11 +53,11 @@ const NO_LANE = Lane(0)  # of threads that came later: never written
 const FIRST = Lane(64)
 @inline lane() = Threads.threadid() == 1 ? FIRST : lane_of(Threads.threadid())
 @noinline lane_of(i) = i <= length(LANES) ? LANES[i] : NO_LANE
-@inline function ctx()
+# FIRST and not lane(): a constant, which needs no root around calls.
+@inline ctx() = Threads.threadid() == 1 && FIRST.task === current_task() ? FIRST.h : enter()
+@noinline function enter()
     l = lane()
-    return l.task === current_task() ? l.h : enter(l)
-end
-@noinline function enter(l)
+    l.task === current_task() && return l.h
     h = task_ctx().h
     l === NO_LANE && return h
     l.task = nothing
@@ -116,25 +117,32 @@ As in PyTorch `t.shape`, `t.dtype`, `t.device`, `t.grad`, `t.requires_grad`, `t.
 struct Tensor <: Handle
     slot::Slot
     use::Int  # the slot's, while this tensor is in it
-    global wrap, fresh
-    # Takes over the reference. Nothing runs the collector, and so another finalizer's free!, between taking a slot and filling it.
-    @inline function wrap(h::Ptr{Cvoid})
-        l = lane()
-        top = l.top
-        top == 0 && return fresh(h)
-        s = @inbounds l.spare[top]
-        @inbounds l.spare[top] = NONE
-        l.top = top - 1
-        use = s.use
-        use < 0 && return fresh(h)
-        s.h = h
-        return new(s, use)
-    end
-    @noinline function fresh(h::Ptr{Cvoid})
-        s = finalizer(RELEASE[], Slot(h, 0))
-        (COUNT[] += 1) & 3 == 0 && look()
-        return new(s, 0)
-    end
+    global wrap
+    # Takes over the reference.
+    @inline wrap(h::Ptr{Cvoid}) = (s = Threads.threadid() == 1 ? slot_from(FIRST, h) : slot_elsewhere(h); new(s, s.use))
+end
+# Nothing runs the collector, and so another finalizer's free!, between taking a slot and filling it.
+@inline function slot_from(l, h)
+    s = l.last
+    (s === NONE || s.use < 0) && return another_slot(l, h)
+    l.last = NONE
+    s.h = h
+    return s
+end
+@noinline function another_slot(l, h)
+    l.top == 0 && return fresh(h)
+    s = l.spare[l.top]
+    l.spare[l.top] = NONE
+    l.top -= 1
+    s.use < 0 && return fresh(h)
+    s.h = h
+    return s
+end
+@noinline slot_elsewhere(h::Ptr{Cvoid}) = slot_from(lane(), h)
+@noinline function fresh(h)
+    s = finalizer(RELEASE[], Slot(h, 0))
+    (COUNT[] += 1) & 3 == 0 && look()
+    return s
 end
 wrap_or_nothing(h) = h == C_NULL ? nothing : wrap(h)
 borrow(h) = (C.tt_tensor_retain(h); wrap(h))
@@ -162,13 +170,17 @@ end
     h = s.h
     s.h = C_NULL
     s.use += 1
-    l = lane()
-    top = l.top
-    top < length(l.spare) || return h
-    l.top = top + 1
-    @inbounds l.spare[top + 1] = s
+    Threads.threadid() == 1 ? put_aside(FIRST, s) : put_elsewhere(s)
     return h
 end
+@inline put_aside(l, s) = l.last === NONE ? (l.last = s; nothing) : put_beside(l, s)
+@noinline function put_beside(l, s)
+    l.top < length(l.spare) || return
+    l.top += 1
+    l.spare[l.top] = s
+    return
+end
+@noinline put_elsewhere(s::Slot) = put_aside(lane(), s)
 Base.finalize(t::Tensor) = free!(t)
 
 "t becomes what u is; u is freed."
