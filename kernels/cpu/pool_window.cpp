@@ -96,7 +96,9 @@ TT_INLINE bool inside(const PoolTile& t, const Window& h, const Window& w) {
 TT_INLINE bool lies_in(const PoolPlan& p, const PoolTile& t, int64_t top, int64_t at) {
   if (uint64_t(at - t.from * p.in[1]) >= uint64_t((t.to - t.from) * p.in[1])) return false;
   if (p.spots.n_columns == 1) return true;
-  for (at -= top * p.in[1]; at >= p.in[1];) at -= p.in[1];
+  at -= top * p.in[1];
+  if (at >= 8 * p.in[1]) at %= p.in[1];
+  while (at >= p.in[1]) at -= p.in[1];
   return (at >= t.left) & (at < t.right);
 }
 
