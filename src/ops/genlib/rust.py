@@ -126,7 +126,7 @@ def builder(name, gen, raw, what, fields):
 # ---- enums and the options of hand-written functions ----
 
 def variant(name):
-    return name if any(ch.isdigit() for ch in name) else camel(name.lower())
+    return name if any(ch.isdigit() for ch in name) and "_" not in name else camel(name.lower())
 
 
 def enum(name, doc, values):

@@ -123,7 +123,7 @@ pub enum MemoryFormat {
     Contiguous = 1,
     Preserve = 2,
     ChannelsLast = 3,
-    CHANNELS_LAST_3D = 4,
+    ChannelsLast3d = 4,
 }
 impl MemoryFormat {
     /// None for what a later library may have added.
@@ -132,7 +132,7 @@ impl MemoryFormat {
             1 => MemoryFormat::Contiguous,
             2 => MemoryFormat::Preserve,
             3 => MemoryFormat::ChannelsLast,
-            4 => MemoryFormat::CHANNELS_LAST_3D,
+            4 => MemoryFormat::ChannelsLast3d,
             _ => return None,
         })
     }
