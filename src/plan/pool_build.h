@@ -43,11 +43,11 @@ inline void cut_windows(PoolPlan* p, int64_t images, int64_t deep, int64_t row) 
     if (2 * t.columns > p->out[1]) t.columns = up(p->out[1], alone ? 2 : 1);
     t.n_columns = up(p->out[1], t.columns), units *= t.n_columns;
   }
-  if (units >= 32) return;
+  if (units >= (alone ? 32 : 8)) return;
   p->part_dim = high < 16;
   const int64_t count = p->part_dim ? wide : high,
                 read = alone ? (p->part_dim ? high : wide) * deep : up(p->in[1], t.n_columns);
-  const int64_t part = most(up(65536, read), alone ? 1 : 8 * t.columns * wide / read);
+  const int64_t part = most(up(65536, read), alone ? 1 : 2 * t.columns * wide / read);
   if ((p->part_dim && !alone) || count < 2 * part) return;
   p->apart = few;
   p->part = most(part, up(count, up(kMostChunks, units)));
