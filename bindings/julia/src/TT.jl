@@ -19,6 +19,7 @@ end
 
 include("library.jl")
 include("errors.jl")
+include("slots.jl")
 include("tensor.jl")
 include("convert.jl")
 include("gen/ops.jl")

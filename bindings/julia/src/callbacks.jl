@@ -109,7 +109,6 @@ const DROP = Ref{Ptr{Cvoid}}(C_NULL)
 const ENTRY = Dict{Symbol, Ptr{Cvoid}}()
 
 function make_callbacks()
-    RELEASE[] = @cfunction(release_at, Cvoid, (Ptr{Ptr{Cvoid}},))
     DROP[] = @cfunction(forget, Cvoid, (Ptr{Cvoid},))
     ENTRY[:grad] = @cfunction(on_grad, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Pointers))
     ENTRY[:accumulate] = @cfunction(on_accumulate, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}))

@@ -6,8 +6,8 @@ function start_runtime()
     size = UInt64(sizeof(C.tt_runtime_opts))
     opts = Ref(C.tt_runtime_opts(size, C_NULL, C_NULL, C_NULL, 0, 0, 0, 1, 0))  # drops wait for poll()
     C.tt_runtime_new(opts, RUNTIME) == 0 || error("TT: tt_runtime_new failed")
-    empty!(LANES)
-    append!(LANES, [Lane(64) for _ in 1:(isdefined(Threads, :maxthreadid) ? Threads.maxthreadid() : Threads.nthreads())])
+    atexit(() -> ENDING[] = true)
+    watch_collections()
 end
 
 "Runs what releases have queued, on a thread of Julia's."
@@ -28,38 +28,11 @@ end
 
 task_ctx() = get!(Ctx, task_local_storage(), :tt_ctx)::Ctx
 
-"""
-Holds a tensor's handle; the collector releases what it holds. A slot whose tensor was freed is put aside and takes a later one, which then costs
-neither memory nor a finalizer; `use` tells the tensors that it has held apart.
-"""
-mutable struct Slot
-    h::Ptr{Cvoid}
-    use::Int
-end
-
-const NONE, GONE = Slot(C_NULL, 0), Slot(C_NULL, -1)
-# Of a thread: the ctx that it used last (looking into a task's storage takes longer than a small operator), and the slots put aside.
-mutable struct Lane
-    task::Union{Task, Nothing}
-    h::Ptr{Cvoid}
-    last::Slot           # or NONE
-    spare::Vector{Slot}  # the first `top`, put aside before it
-    top::Int
-    Lane(room) = new(nothing, C_NULL, room == 0 ? GONE : NONE, fill(NONE, room), 0)
-end
-const LANES = Lane[]
-const NO_LANE = Lane(0)  # of threads that came later: never written
-
-const FIRST = Lane(64)
-@inline lane() = Threads.threadid() == 1 ? FIRST : lane_of(Threads.threadid())
-@noinline lane_of(i) = i <= length(LANES) ? LANES[i] : NO_LANE
-# FIRST and not lane(): a constant, which needs no root around calls.
 @inline ctx() = Threads.threadid() == 1 && FIRST.task === current_task() ? FIRST.h : enter()
 @noinline function enter()
     l = lane()
     l.task === current_task() && return l.h
     h = task_ctx().h
-    l === NO_LANE && return h
     l.task = nothing
     l.h = h
     l.task = current_task()
@@ -119,46 +92,13 @@ struct Tensor <: Handle
     use::Int  # the slot's, while this tensor is in it
     global wrap
     # Takes over the reference.
-    @inline wrap(h::Ptr{Cvoid}) = (s = Threads.threadid() == 1 ? slot_from(FIRST, h) : slot_elsewhere(h); new(s, s.use))
-end
-# Nothing runs the collector, and so another finalizer's free!, between taking a slot and filling it.
-@inline function slot_from(l, h)
-    s = l.last
-    (s === NONE || s.use < 0) && return another_slot(l, h)
-    l.last = NONE
-    s.h = h
-    return s
-end
-@noinline function another_slot(l, h)
-    l.top == 0 && return fresh(h)
-    s = l.spare[l.top]
-    l.spare[l.top] = NONE
-    l.top -= 1
-    s.use < 0 && return fresh(h)
-    s.h = h
-    return s
+    @inline wrap(h::Ptr{Cvoid}) = (s = Threads.threadid() == 1 ? slot_from(FIRST, h) : slot_elsewhere(h); new(s, use_at(s.at)))
 end
 @noinline slot_elsewhere(h::Ptr{Cvoid}) = slot_from(lane(), h)
-@noinline function fresh(h)
-    s = finalizer(RELEASE[], Slot(h, 0))
-    (COUNT[] += 1) & 3 == 0 && look()
-    return s
-end
 wrap_or_nothing(h) = h == C_NULL ? nothing : wrap(h)
 borrow(h) = (C.tt_tensor_retain(h); wrap(h))
 
-# Called by the collector with a slot's address. To other finalizers its tensor is a freed one; what they have put aside is not taken again, as
-# nobody would finalize it.
-function release_at(at)
-    h = unsafe_load(at)
-    unsafe_store!(at, C_NULL)
-    unsafe_store!(Ptr{Int}(at), -1, 2)
-    C.tt_tensor_release(h)
-    return
-end
-const RELEASE = Ref{Ptr{Cvoid}}(C_NULL)
-
-is_freed(t::Tensor) = getfield(t, :slot).use != getfield(t, :use)
+is_freed(t::Tensor) = use_at(getfield(t, :slot).at) != getfield(t, :use)
 @inline slot_of(t::Tensor) = is_freed(t) ? throw_freed(Tensor) : getfield(t, :slot)
 
 "Gives up t's reference now; any later use of t is a HandleError."
@@ -166,29 +106,14 @@ is_freed(t::Tensor) = getfield(t, :slot).use != getfield(t, :use)
     is_freed(t) || C.tt_tensor_release(vacate(getfield(t, :slot)))
     return
 end
-@inline function vacate(s)
-    h = s.h
-    s.h = C_NULL
-    s.use += 1
-    Threads.threadid() == 1 ? put_aside(FIRST, s) : put_elsewhere(s)
-    return h
-end
-@inline put_aside(l, s) = l.last === NONE ? (l.last = s; nothing) : put_beside(l, s)
-@noinline function put_beside(l, s)
-    l.top < length(l.spare) || return
-    l.top += 1
-    l.spare[l.top] = s
-    return
-end
-@noinline put_elsewhere(s::Slot) = put_aside(lane(), s)
 Base.finalize(t::Tensor) = free!(t)
 
 "t becomes what u is; u is freed."
 function become!(t::Tensor, u::Tensor)
     from = slot_of(u)
     s = slot_of(t)
-    h = s.h
-    s.h = vacate(from)
+    h = handle_at(s.at)
+    handle_at!(s.at, vacate(from))
     C.tt_tensor_release(h)
     return t
 end
@@ -200,15 +125,14 @@ end
     return wrap(o[])
 end
 
-@inline handle_of(t::Tensor) = slot_of(t).h
+@inline handle_of(t::Tensor) = handle_at(slot_of(t).at)
 @inline handle_of(x::Handle) = (h = getfield(x, :h); h == C_NULL ? throw_freed(typeof(x)) : h)
 Base.cconvert(::Type{Ptr{Cvoid}}, x::Handle) = x
 Base.unsafe_convert(::Type{Ptr{Cvoid}}, x::Handle) = handle_of(x)
 @inline Base.cconvert(::Type{Ptr{Cvoid}}, t::Tensor) = slot_of(t)  # which stays alive during the call
-@inline Base.unsafe_convert(::Type{Ptr{Cvoid}}, s::Slot) = s.h
+@inline Base.unsafe_convert(::Type{Ptr{Cvoid}}, s::Slot) = handle_at(s.at)
 
 # What the collector does not see: the memory that tensors hold.
-const COUNT = Ref(0)  # slots made
 const SLACK = 64 << 20
 const COLLECT_AT = Ref(SLACK)  # bytes in use
 

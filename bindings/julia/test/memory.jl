@@ -47,11 +47,12 @@ end
     @test sum(v)[] == 3
     finalize(v)
     @test_throws TT.HandleError v .+ 1
-    made = TT.COUNT[]
+    free!(a + a)
+    places = TT.FIRST.free
     for _ in 1:1000
         free!(a + a)
     end
-    @test TT.COUNT[] - made <= 1
+    @test TT.FIRST.free == places  # all in one slot
     foreach(free!, [a .* i for i in 1:1000])  # more than are put aside
     @test sum(a)[] == 2 && settled() <= kept + 1
     make(n) = foreach(i -> Holder(a .+ i), 1:n)
@@ -60,6 +61,54 @@ end
     again(n) = foreach(i -> a .+ i, 1:n)
     again(1000)  # what those finalizers have put aside, too, is collected
     @test settled() <= kept + 1
+end
+
+reference(t) = unsafe_pointer_to_objref(Ptr{Cvoid}(TT.ref_at(getfield(t, :slot).at)))::WeakRef
+
+@testset "slots" begin
+    a = TT.ones(2)
+    kept = settled()
+    wasted(n) = foreach(i -> a .+ i, 1:n)
+    wasted(100_000)
+    @test TT.memory().live_handles < kept + 3 * TT.QUOTA  # nobody had to ask for a collection
+    made(n) = [a .* i for i in 1:n]
+    function half_dropped(n)
+        list = made(n)
+        wasted(60_000)
+        deleteat!(list, 1:2:n)
+        left = settled()
+        wasted(60_000)
+        return all(i -> list[i][2][] == 2i, 1:997:length(list)), left
+    end
+    right, left = half_dropped(40_000)
+    @test right && left <= kept + 20_000
+    @test settled() <= kept + 1
+    GC.enable(false)  # then there are more places instead
+    wasted(50_000)
+    @test TT.memory().live_handles >= kept + 50_000
+    GC.enable(true)
+    @test settled() <= kept + 1
+    # From Julia 1.6 on weak references are cleared before finalizers run, which may then free or meet what is dead.
+    alone() = (u = a .* 3; reference(u).value = nothing; u)
+    u = alone()
+    free!(u)
+    v = a .* 4
+    @test getfield(v, :slot) !== getfield(u, :slot) && v[1][] == 4
+    @test_throws TT.HandleError sum(u)
+    u = alone()
+    settled()
+    @test_throws TT.HandleError sum(u)
+    free!(u)
+    last_made(n) = made(n)[n][1][]
+    @test last_made(3000) == 3000  # in those places, too
+    holders(n) = foreach(i -> finalizer(h -> h[] .+ 1, Ref(a .* i)), 1:n)
+    holders(30_000)  # finalizers that make tensors
+    wasted(30_000)
+    @test settled() <= kept + 3 && a[1][] == 1
+    full = Base.gc_num().full_sweep
+    TT.PACE.grown = 0
+    wasted(2 * TT.QUOTA)
+    @test Base.gc_num().full_sweep > full && TT.PACE.grown >= TT.HEAP
 end
 
 @testset "any order" begin
@@ -111,6 +160,14 @@ end
         results[i] = sum(x.grad)[]
     end
     @test results == fill(200, 16)
+    sums = zeros(8)
+    Threads.@threads for i in 1:8  # slots of all threads, through many collections
+        x = TT.ones(4)
+        mine = [x .* k for k in 1:2000]
+        foreach(k -> (y = x .+ k; k % 5 == 0 && free!(y)), 1:30_000)
+        sums[i] = sum(t -> t[1][], mine)
+    end
+    @test sums == fill(sum(1:2000), 8)
     made = [@async TT.ones(10) .* i for i in 1:20]
     @test sum(t -> sum(fetch(t))[], made) == 10 * sum(1:20)
     @test settled() < 1000
