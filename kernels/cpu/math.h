@@ -16,8 +16,8 @@ namespace math {
 // ln2's high part has 15 bits, so n * kLn2Hi is exact without FMA too.
 constexpr float kLog2e = 0x1.715476p+0f, kLn2Hi = 0x1.62e4p-1f, kLn2Lo = 0x1.7f7d1cp-20f;
 
-// m with exp(x + lost) = 2^n m, for what the caller's x has rounded off; x ends at -150 and 89.
-template <class V> TT_INLINE V exp_parts(V x, V lost, V* exponent) {
+// m - 1 with exp(x + lost) = 2^n m, for what the caller's x has rounded off; x ends at -150 and 89.
+template <class V> TT_INLINE V exp_rest(V x, V lost, V* exponent) {
   const V c = at_most(at_least(x, -150.0f), 89.0f);
   const V n = nearest(c * kLog2e);
   const V r = fma(n, -kLn2Lo, fma(n, -kLn2Hi, c)) + lost;
@@ -26,8 +26,9 @@ template <class V> TT_INLINE V exp_parts(V x, V lost, V* exponent) {
   p = fma(p, r, 0x1.55549p-3f);
   p = fma(p, r, 0x1.fffffcp-2f);
   *exponent = n;
-  return fma(r * r, p, r) + 1.0f;
+  return fma(r * r, p, r);
 }
+template <class V> TT_INLINE V exp_parts(V x, V lost, V* exponent) { return exp_rest(x, lost, exponent) + 1.0f; }
 template <class V> TT_INLINE V exp_lanes(V x) {
   V n;
   const V m = exp_parts(x, splat<V>(-0.0f), &n);  // adding -0 changes nothing and is left out

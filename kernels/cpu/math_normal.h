@@ -12,12 +12,16 @@ TT_INLINE F32v if_negative(F32v x, F32v a, F32v b) {
 }
 #endif
 
-// a b c, about rounded once.
-TT_INLINE float product(float a, float b, float c) { return float(double(a) * b * c); }
+// (1 + e) b c, about rounded once; *a is 1 + e.
+TT_INLINE float product(float e, float b, float c, float* a) {
+  *a = e + 1.0f;
+  return float((double(e) + 1.0) * b * c);
+}
 #if defined(__AVX512F__)
-TT_INLINE F32v product(F32v a, F32v b, F32v c) {
+TT_INLINE F32v product(F32v e, F32v b, F32v c, F32v* a) {
   const F32v bc = b * c;
-  return fma(a, bc, a * product_rest(b, c, bc));
+  *a = e + 1.0f;
+  return fma(*a, bc, fma(e - (*a - 1.0f), bc, *a * product_rest(b, c, bc)));
 }
 #endif
 
@@ -28,7 +32,7 @@ template <class V> TT_INLINE V tail_parts(V x, V* bell, V* n) {
           rough = 1.0f / d;
   const V lost = product_rest(-rough, d, splat<V>(-1.0f)) - rough * low, z = fma(rough, lost, rough);
   const V y = fma(rough, lost, rough - 0.546875f);  // z - 0.546875 with more bits than z has
-  *bell = exp_parts(-square, -product_rest(half, t, square), n);
+  const V e = exp_rest(-square, -product_rest(half, t, square), n);
   V p = fma(y, -0x1.545de2p-6f, splat<V>(0x1.d5c542p-7f));
   p = fma(p, y, 0x1.46e81p-5f);
   p = fma(p, y, -0x1.e794c6p-6f);
@@ -38,7 +42,7 @@ template <class V> TT_INLINE V tail_parts(V x, V* bell, V* n) {
   p = fma(p, y, 0x1.87a534p-2f);
   p = fma(p, y, 0x1.72edb8p-2f);
   p = fma(p, y, 0x1.e3917ep-3f);
-  return product(*bell, p, z);
+  return product(e, p, z, bell);
 }
 TT_INLINE float normal_tail(float x, float* bell) {
   float n;

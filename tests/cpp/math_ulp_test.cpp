@@ -56,7 +56,10 @@ uint64_t step() {
   return n ? n : 1021;
 }
 
-template <class F> void measure(const char* name, const KernelRow& row, F reference, double most = kMostUlp) {
+constexpr uint64_t kAllFloats = uint64_t(1) << 32;
+// The floats whose bits are first, first + by … below end.
+template <class F> void measure(const char* name, const KernelRow& row, F reference, double most = kMostUlp,
+                                uint64_t first = 0, uint64_t end = kAllFloats, uint64_t by = step()) {
   alignas(64) static float in[kChunk], out[kChunk];
   double worst[kNumIsa] = {}, want[kChunk];
   float where[kNumIsa] = {};
@@ -66,10 +69,9 @@ template <class F> void measure(const char* name, const KernelRow& row, F refere
   ElementPlan plan;
   memset(static_cast<void*>(&plan), 0, sizeof plan);
   build_element_plan(plan, ops, 2, TT_F32, kBoolNone);
-  const uint64_t all = uint64_t(1) << 32, by = step();
-  for (uint64_t u = 0; u < all;) {
+  for (uint64_t u = first; u < end;) {
     for (int64_t i = 0; i < kChunk; i++, u += by) {
-      const uint32_t bits = uint32_t(u < all ? u : 0);
+      const uint32_t bits = uint32_t(u < end ? u : first);
       memcpy(&in[i], &bits, 4);
       want[i] = reference(double(in[i]));
     }
@@ -135,6 +137,11 @@ constexpr double kMostUlpOfGated = 4;
 TEST(MathUlp, gelu) {
   measure(
       "gelu", KERNEL_ROW(gelu), [](double x) { return x * 0.5 * std::erfc(-x * M_SQRT1_2); }, kMostUlpOfGated);
+}
+TEST(MathUlp, gelu_tail) {  // from -1 to -16
+  measure(
+      "gelu", KERNEL_ROW(gelu), [](double x) { return x * 0.5 * std::erfc(-x * M_SQRT1_2); }, kMostUlpOfGated,
+      0xbf800000, 0xc1800000, 23);
 }
 TEST(MathUlp, gelu_tanh) {
   constexpr double kTwice = 2 * M_SQRT2 * 0.564189583547756286948;  // 2 sqrt(2 / pi)
