@@ -32,6 +32,13 @@ template <class T, class Op> TT_NOINLINE void join_onto(T* TT_RESTRICT d, const 
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) d[i] = Op::join(d[i], b[i]);
 }
+// Four rows of a, `step` elements apart.
+template <class T, class Op>
+TT_NOINLINE void join_four_onto(T* TT_RESTRICT d, const T* TT_RESTRICT a, int64_t step, int64_t n) {
+  const T *b = a + step, *c = b + step, *e = c + step;
+  TT_VECTORIZE
+  for (int64_t i = 0; i < n; i++) d[i] = Op::join(Op::join(Op::join(Op::join(d[i], a[i]), b[i]), c[i]), e[i]);
+}
 // 16-bit sources are converted on the way.
 template <class T, class Op>
 TT_INLINE void join_source(T* d, const char* src, int64_t n, int32_t dtype, T* buffer, bool first) {
@@ -70,8 +77,15 @@ template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, con
       for (int64_t j = 0; j < n; j++) y[j] = Op::join(y[j], t[2 * j + k]);
     }
   } else if (stride == 1) {
-    __builtin_memcpy(y, t, size_t(n) * sizeof(T));
-    for (int64_t k = 1; k < kernel; k++) {
+    int64_t k = 3;
+    if (kernel < 3) {
+      __builtin_memcpy(y, t, size_t(n) * sizeof(T));
+      k = 1;
+    } else {
+      TT_VECTORIZE
+      for (int64_t j = 0; j < n; j++) y[j] = Op::join(Op::join(t[j], t[j + dilation]), t[j + 2 * dilation]);
+    }
+    for (; k < kernel; k++) {
       TT_VECTORIZE
       for (int64_t j = 0; j < n; j++) y[j] = Op::join(y[j], t[j + k * dilation]);
     }
@@ -137,6 +151,8 @@ template <class T, class Op> struct Planes {
       join_source<T, Op>(d, row(plane, r, from), n, p.dtype, buffer, true);
       r += h.step;
     }
+    for (; item == int64_t(sizeof(T)) && r + 3 * h.step < h.end; r += 4 * h.step)
+      join_four_onto<T, Op>(d, reinterpret_cast<const T*>(row(plane, r, from)), h.step * p.in[1], n);
     for (; r < h.end; r += h.step) join_source<T, Op>(d, row(plane, r, from), n, p.dtype, buffer, false);
   }
 
@@ -169,11 +185,17 @@ template <class T, class Op> struct Planes {
       finish(t, o, o1, n, h);
     }
   }
+  // Of held columns as few as `left`, each joined with others.
+  TT_INLINE int64_t halve(int64_t held, int64_t left) {
+    for (; held > left; held -= held / 2) join_onto<T, Op>(col, col + (held - held / 2), held / 2);
+    return held;
+  }
   TT_NOINLINE void adaptive_columns(int64_t origin, int64_t o1, int64_t n) {
     for (int64_t j = 0; j < n; j++) {
       const Window w = window(p, 1, o1 + j);
-      T m = col[w.begin - origin];
-      for (int64_t i = w.begin + 1; i < w.end; i++) m = Op::join(m, col[i - origin]);
+      const int64_t begin = w.begin - origin, end = n > 1 ? w.end - origin : halve(w.end - w.begin, 8);
+      T m = col[begin];
+      for (int64_t i = begin + 1; i < end; i++) m = Op::join(m, col[i]);
       y[j] = m;
     }
   }
@@ -191,7 +213,7 @@ template <class T, class Op> struct Planes {
         fold_rows(t.image, h, i, n, col, held > 0);
         if (!held) held = n;
       }
-      for (; w.step == 1 && held > 64; held -= held / 2) join_onto<T, Op>(col, col + (held - held / 2), held / 2);
+      if (w.step == 1) held = halve(held, 64);
       T m = Op::template identity<T>();
       for (int64_t j = 0; j < held; j += w.step) m = Op::join(m, col[j]);
       y[0] = m;
@@ -221,11 +243,7 @@ template <class T, class Op> struct Planes {
       int64_t n = fitting(p, o1, t.right, kOut);
       const bool fits = n > 0;
       if (!fits) n = 1;
-      if (Op::kMean)
-        for (int64_t j = 0; j < n; j++) {
-          const Window w = window(p, 1, o1 + j);
-          div[j] = T(p.divisor ? 1 : p.count_pad ? w.full : w.count());
-        }
+      if (Op::kMean) columns_counted(p, o1, n, div);
       if (p.run.stage) joined(t, o1, n);
       else if (fits) narrow(t, o1, n);
       else wide(t, o1);

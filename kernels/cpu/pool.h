@@ -1,6 +1,7 @@
 // Windows of pooling kernels, and the entry points.
 #pragma once
 
+#include "cpu/loop.h"
 #include "cpu/vec.h"
 #include "plan/pool_plan.h"
 
@@ -68,6 +69,23 @@ template <class T> TT_INLINE T* part_values(const PoolPlan& p, int64_t part) {
 }
 TT_INLINE int64_t* part_places(const PoolPlan& p, int64_t part) {
   return reinterpret_cast<int64_t*>(p.parts) + (p.n_parts + part) * p.results;
+}
+
+// What counted() gives for the columns of the windows [first, first + n); 1 where there is another divisor.
+template <class T> TT_NOINLINE void columns_counted(const PoolPlan& p, int64_t first, int64_t n, T* TT_RESTRICT d) {
+  const int64_t step = p.stride[1], reach = (p.kernel[1] - 1) * p.dilation[1];
+  int64_t begin = 0, end = 0;  // windows that lie within the image
+  if (!p.divisor && !p.adaptive) {
+    begin = (p.pad[1] + step - 1) / step - first;
+    begin = begin < 0 ? 0 : begin > n ? n : begin;
+    end = (p.in[1] + p.pad[1] - reach - 1 + step) / step - first;
+    end = end < begin ? begin : end > n ? n : end;
+  }
+  const T inside = T(p.kernel[1]);
+  TT_VECTORIZE
+  for (int64_t j = begin; j < end; j++) d[j] = inside;
+  for (int64_t j = 0; j < begin; j++) d[j] = T(counted(p, 1, first + j));
+  for (int64_t j = end; j < n; j++) d[j] = T(p.divisor ? 1 : counted(p, 1, first + j));
 }
 
 // The even (0) or odd (1) ones of the 2 N elements of a and b.

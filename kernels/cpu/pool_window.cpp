@@ -150,22 +150,76 @@ TT_INLINE PoolRange covered(const Window& w, int64_t from, int64_t to) {
   return {w.begin > from ? w.begin : from, w.end < to ? w.end : to};
 }
 
-template <class T> TT_NOINLINE void average_backward_plane(const PoolPlan& p, const PoolTile& t) {
+// What windows side by side give to a piece of the columns of each row that they cover.
+template <class T> struct Shares {
+  static constexpr int64_t kColumns = 512, kWindows = 2 * kColumns, kTaps = 8;
+  const PoolPlan& p;
+  alignas(64) T sum[kColumns], share[kTaps + kWindows], across[kWindows];
+
+  explicit Shares(const PoolPlan& plan) : p(plan) {
+    for (int64_t i = 0; i < kTaps; i++) share[i] = 0;
+  }
+
+  // Of the windows [first, first + n), whose rows are divided by `rows`, in the columns [from, to).
+  TT_NOINLINE void add_up(const T* TT_RESTRICT g, T rows, int64_t first, int64_t n, int64_t from, int64_t to) {
+    T* s = share + kTaps;
+    TT_VECTORIZE
+    for (int64_t j = 0; j < n; j++) s[j] = g[j] / (rows * across[j]);
+    if (p.adaptive || p.kernel[1] > kTaps) return by_windows(first, n, from, to);
+    const int64_t at = first * p.stride[1] - p.pad[1] - from;
+    if (p.stride[1] == 1) slide(n, at, to - from);
+    else scatter(n, at, to - from);
+  }
+
+  // A column gets its shares in the order of the windows: of the last tap first. `at`: the first window's first column.
+  TT_NOINLINE void slide(int64_t n, int64_t at, int64_t width) {
+    const T* s = share + kTaps - (at + p.kernel[1] - 1);
+    for (int64_t j = n; j < width + kTaps; j++) share[kTaps + j] = 0;
+    TT_VECTORIZE
+    for (int64_t i = 0; i < width; i++) sum[i] = s[i];
+    for (int64_t k = 1; k < p.kernel[1]; k++) {
+      TT_VECTORIZE
+      for (int64_t i = 0; i < width; i++) sum[i] += s[i + k];
+    }
+  }
+  TT_NOINLINE void scatter(int64_t n, int64_t at, int64_t width) {
+    const int64_t step = p.stride[1];
+    for (int64_t i = 0; i < width; i++) sum[i] = 0;
+    for (int64_t k = p.kernel[1] - 1; k >= 0; k--) {
+      const int64_t to = at + k, room = width - to;
+      const int64_t begin = to < 0 ? (-to + step - 1) / step : 0, end = room <= 0 ? 0 : (room + step - 1) / step;
+      for (int64_t j = begin; j < end && j < n; j++) sum[to + j * step] += share[kTaps + j];
+    }
+  }
+  TT_NOINLINE void by_windows(int64_t first, int64_t n, int64_t from, int64_t to) {
+    for (int64_t i = 0; i < to - from; i++) sum[i] = 0;
+    for (int64_t j = 0; j < n; j++) {
+      const PoolRange w = covered(window(p, 1, first + j), from, to);
+      TT_VECTORIZE
+      for (int64_t i = w.first; i < w.end; i++) sum[i - from] += share[kTaps + j];
+    }
+  }
+};
+template <class T> TT_NOINLINE void add_run(T* TT_RESTRICT d, const T* TT_RESTRICT s, int64_t n) {
+  TT_VECTORIZE
+  for (int64_t i = 0; i < n; i++) d[i] += s[i];
+}
+
+template <class T> TT_NOINLINE void average_backward_plane(const PoolPlan& p, const PoolTile& t, Shares<T>& s) {
   const T* g = reinterpret_cast<const T*>(p.g) + t.image * p.out[0] * p.out[1];
   T* dx = reinterpret_cast<T*>(p.y) + t.image * p.in[0] * p.in[1];
   clear_plane(p, dx, t);
-  const PoolRange rows = reach(p, 0, t.from, t.to), columns = reach(p, 1, t.left, t.right);
-  for (int64_t o = rows.first; o < rows.end; o++) {
-    const Window h = window(p, 0, o);
-    const PoolRange high = covered(h, t.from, t.to);
-    for (int64_t k = columns.first; k < columns.end; k++) {
-      const Window w = window(p, 1, k);
-      PoolRange wide = {w.begin, w.end};
-      if (__builtin_expect((w.begin < t.left) | (w.end > t.right), false)) wide = covered(w, t.left, t.right);
-      const T share = g[o * p.out[1] + k] / T(divisor(p, h, w));
-      for (int64_t i = high.first; i < high.end; i++) {
-        TT_VECTORIZE
-        for (int64_t j = wide.first; j < wide.end; j++) dx[i * p.in[1] + j] += share;
+  const PoolRange rows = reach(p, 0, t.from, t.to);
+  for (int64_t left = t.left; left < t.right; left += s.kColumns) {
+    const int64_t right = t.right - left < s.kColumns ? t.right : left + s.kColumns;
+    const PoolRange windows = reaching(p, 1, left, right);
+    for (int64_t first = windows.first; first < windows.end; first += s.kWindows) {
+      const int64_t n = windows.end - first < s.kWindows ? windows.end - first : s.kWindows;
+      columns_counted(p, first, n, s.across);
+      for (int64_t o = rows.first; o < rows.end; o++) {
+        const PoolRange high = covered(window(p, 0, o), t.from, t.to);
+        s.add_up(g + o * p.out[1] + first, T(p.divisor ? p.divisor : counted(p, 0, o)), first, n, left, right);
+        for (int64_t i = high.first; i < high.end; i++) add_run(dx + i * p.in[1] + left, s.sum, right - left);
       }
     }
   }
@@ -258,10 +312,10 @@ template <class T> inline int32_t index_units(const PoolPlan& p, int64_t begin, 
   return TT_OK;
 }
 
-template <class T, bool kMax> inline int32_t backward_units(const PoolPlan& p, int64_t begin, int64_t end) {
+template <class T, bool kMax, class Part> inline int32_t backward_units(const PoolPlan& p, int64_t begin, int64_t end) {
   if (p.run.stage < 2) return index_units<T>(p, begin, end);
   const int64_t deep = (p.c + kPoolTile - 1) / kPoolTile;
-  Finder<T> f(p);
+  Part part(p);
   for (int64_t u = begin; u < end; u++) {
     PoolTile t = {u, 0, p.in[0], 0, p.in[1], 0};
     if (!whole(p.spots)) t = pool_tile(p.spots, p.in, u);
@@ -270,9 +324,9 @@ template <class T, bool kMax> inline int32_t backward_units(const PoolPlan& p, i
       t.image /= deep;
       backward_pixels<T, kMax>(p, t, c, p.c - c < kPoolTile ? p.c - c : kPoolTile);
     } else if constexpr (kMax) {
-      max_backward_plane<T>(p, t, f);
+      max_backward_plane<T>(p, t, part);
     } else {
-      average_backward_plane<T>(p, t);
+      average_backward_plane<T>(p, t, part);
     }
   }
   return TT_OK;
@@ -289,11 +343,13 @@ TT_KERNEL(pool_max_index)(const void* plan, int64_t begin, int64_t end) noexcept
 }
 TT_KERNEL(pool_max_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
   const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
-  return p.dtype == TT_F64 ? backward_units<double, true>(p, begin, end) : backward_units<float, true>(p, begin, end);
+  return p.dtype == TT_F64 ? backward_units<double, true, Finder<double>>(p, begin, end)
+                           : backward_units<float, true, Finder<float>>(p, begin, end);
 }
 TT_KERNEL(pool_average_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
   const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
-  return p.dtype == TT_F64 ? backward_units<double, false>(p, begin, end) : backward_units<float, false>(p, begin, end);
+  return p.dtype == TT_F64 ? backward_units<double, false, Shares<double>>(p, begin, end)
+                           : backward_units<float, false, Shares<float>>(p, begin, end);
 }
 
 TT_ENTRY_END
