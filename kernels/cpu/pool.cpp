@@ -229,6 +229,26 @@ template <class T, class Op> struct Planes {
     }
   }
 
+  // One result per plane, of all of it.
+  TT_INLINE bool is_global() const {
+    return p.adaptive && p.out[0] * p.out[1] == 1 && item == int64_t(sizeof(T)) && p.run.n == 1;
+  }
+  static TT_NOINLINE T sum_many(const T* x, int64_t n) {
+    Lanes<T> acc;
+    acc.fill(0);
+    add_run(&acc, x, n);
+    T r;
+    acc.fold(&r, 1);
+    return r;
+  }
+  TT_NOINLINE void means(int64_t begin, int64_t end) {
+    const int64_t n = p.in[0] * p.in[1];
+    for (int64_t u = begin; u < end; u++) {
+      const T* x = reinterpret_cast<const T*>(row(u, 0, 0));
+      reinterpret_cast<T*>(p.y)[u] = (n < kFewToSum ? sum_few(x, n) : sum_many(x, n)) / T(n);
+    }
+  }
+
   void unit(const PoolTile& t) {
     if constexpr (!Op::kMean) {
       if (p.quarters && item == int64_t(sizeof(T))) {
@@ -303,6 +323,11 @@ template <class T, class Op> inline int32_t pool(const PoolPlan& p, int64_t begi
     for (int64_t u = begin; u < end; u++) pixels.unit(window_tile(p, u));
   } else {
     Planes<T, Op> planes(p);
+    if constexpr (Op::kMean && T(0.5) != 0)
+      if (planes.is_global()) {
+        planes.means(begin, end);
+        return TT_OK;
+      }
     for (int64_t u = begin; u < end; u++) planes.unit(window_tile(p, u));
   }
   return TT_OK;

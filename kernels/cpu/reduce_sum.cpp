@@ -87,27 +87,17 @@ template <class Elem, class Real> struct Sum {
   }
 };
 
-// One run of fewer than 64 floats into one float: what row() and finish() would do, without their walks.
-TT_INLINE bool is_tiny(const ReducePlan& p) {
-  return p.n_out == 1 && p.length < kBlockLanes && p.dtype == TT_F32 && p.out_dtype == TT_F32 && p.n_red == 1 &&
-         p.red_stride[0] == 4 && p.path == kReduceRows && p.length > 0;
+// Short rows of floats into floats: what row() and finish() would do, without their walks.
+TT_INLINE bool is_short(const ReducePlan& p) {
+  return p.length < kFewToSum && p.length > 0 && p.dtype == TT_F32 && p.out_dtype == TT_F32 && p.path == kReduceRows &&
+         p.n_red == 1 && p.red_stride[0] == 4 && p.n_kept <= 1 && p.splits == 1;
 }
-TT_NOINLINE void sum_tiny(const ReducePlan& p) {
-  alignas(64) float x[kBlockLanes] = {};
-  const auto* in = reinterpret_cast<const float*>(p.in);
-  int64_t i = 0;
-  for (; i + 4 <= p.length; i += 4) __builtin_memcpy(x + i, in + i, 16);
-  for (; i < p.length; i++) {
-    x[i] = in[i];
-    TT_SCALAR_LOOP;
+TT_NOINLINE void sum_short(const ReducePlan& p, int64_t begin, int64_t end) {
+  const int64_t step = p.n_kept ? p.kept_stride[0] : 0, out_step = p.n_kept ? p.out_stride[0] : 0, n = p.length;
+  for (int64_t o = begin; o < end; o++) {
+    const float r = sum_few(reinterpret_cast<const float*>(p.in + o * step), n) / float(p.divisor);
+    __builtin_memcpy(p.out + o * out_step, &r, 4);
   }
-  Lanes<float> acc;
-  acc.fill(0);
-  acc.add(x);
-  float r;
-  acc.fold(&r, 1);
-  r /= float(p.divisor);
-  __builtin_memcpy(p.out, &r, 4);
 }
 
 TT_ISA_END
@@ -116,8 +106,8 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ReducePlan& p = *static_cast<const ReducePlan*>(plan);
-  if (is_tiny(p)) {
-    if (begin < end) sum_tiny(p);
+  if (is_short(p)) {
+    sum_short(p, begin, end);
     return TT_OK;
   }
   switch (p.dtype) {

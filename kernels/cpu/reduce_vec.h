@@ -109,8 +109,27 @@ template <class T> struct Lanes {
   }
 };
 
+// Adds p[0 … n), n < 64, onto the lanes; a missing element adds zero.
+template <class T> TT_INLINE void add_some(Lanes<T>* acc, const T* p, int64_t n) {
+  constexpr int64_t kPiece = 16 / sizeof(T);
+  alignas(64) T x[kBlockLanes] = {};
+  int64_t i = 0;
+  for (; i + kPiece <= n; i += kPiece) __builtin_memcpy(x + i, p + i, 16);
+  for (; i < n; i++) {
+    x[i] = p[i];
+    __asm__ volatile("");
+  }
+  acc->add(x);
+}
+#if defined(__AVX512F__)
+TT_INLINE void add_some(Lanes<float>* acc, const float* p, int64_t n) {
+  const uint64_t bits = (uint64_t(1) << n) - 1;
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) acc->v[i] += _mm512_maskz_loadu_ps(__mmask16(bits >> 16 * i), p + 16 * i);
+}
+#endif
+
 // Adds p[0 … n) onto the lanes, element i to lane i mod 64, 1024 elements summed on their own at a time.
-// A missing element of the last 64 adds zero.
 template <class T> TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n) {
   constexpr int64_t kGroup = 16 * kBlockLanes;
   int64_t i = 0;
@@ -122,16 +141,22 @@ template <class T> TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n
   }
   low.fill(0);
   for (; i + kBlockLanes <= n; i += kBlockLanes) low.add(p + i);
-  if (i < n) {
-    alignas(64) T tail[kBlockLanes] = {};
-    for (int64_t k = 0; k < n - i; k++) {
-      tail[k] = p[i + k];
-      __asm__ volatile("");
-    }
-    low.add(tail);
-  }
+  if (i < n) add_some(&low, p + i, n - i);
   high.add(low);
   *acc = high;
+}
+
+// The sum that add_run() and fold() give, of fewer elements than its group.
+constexpr int64_t kFewToSum = 1024;
+template <class T> TT_INLINE T sum_few(const T* p, int64_t n) {
+  Lanes<T> acc;
+  acc.fill(0);
+  int64_t i = 0;
+  for (; i + kBlockLanes <= n; i += kBlockLanes) acc.add(p + i);
+  if (i < n) add_some(&acc, p + i, n - i);
+  T r;
+  acc.fold(&r, 1);
+  return r;
 }
 
 // Pairwise sum of a sequence of Lanes: block k meets block k ^ 1 first, as in a binary counter.
