@@ -156,7 +156,7 @@ void Engine::run_node(Node& n) {
     if (grads[i] && n.hooks) run_tensor_hooks(n.hooks, uint32_t(i), grads[i]);
     if (grads[i] && o.retain_for && args.accumulate) {
       AutogradMeta& m = autograd_meta(*o.retain_for);
-      m.grad = m.grad ? op::add(*m.grad, *grads[i]) : grads[i];
+      m.grad = m.grad ? op::add(*m.grad, *grads[i]) : op::clone(*grads[i]);
     }
   }
   n.in_heap = false, n.owner = nullptr;

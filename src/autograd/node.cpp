@@ -139,13 +139,17 @@ AutogradMeta& autograd_meta(const Tensor& t) {
 }
 
 void set_requires_grad(Tensor& t, bool on) {
+  if (requires_grad(t)) {  // a view of what was written since gets its node
+    Edge e = gradient_edge(t);
+    release_edge(e);
+  }
   if (t.grad_fn && !on)
     fail(TT_AUTOGRAD, "only leaves can stop requiring a gradient; this is an output of {}: use detach",
          static_cast<Node*>(t.grad_fn)->type->name);
   if (t.grad_fn) return;
   if (on && !is_differentiable(t.dtype))
     fail(TT_DTYPE, "self is {}: only floating and complex tensors can require gradients", fmt(t.dtype));
-  if (on) autograd_meta(t);
+  if (on) autograd_meta(t), leave_base(t);
   t.flags = uint16_t(on ? t.flags | kRequiresGrad : t.flags & ~kRequiresGrad);
   if (on) {
     t.keys |= bit(kKeyAutograd);

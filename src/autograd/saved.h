@@ -10,7 +10,7 @@ class Saved {
   // A tensor may later be written in place and get a history that leads back to this node: what is kept of one that
   // takes writes is a tensor of its own over the same memory, so that no graph owns itself.
   void save(const Tensor& t) {
-    t_ = t.flags & kRequiresGrad && !t.base ? TensorRef::share(&t) : snapshot(t), version_ = t.version();
+    t_ = t.flags & kRequiresGrad ? TensorRef::share(&t) : snapshot(t), version_ = t.version();
   }
   void save(const Tensor* t) {
     if (t) save(*t);

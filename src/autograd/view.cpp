@@ -30,8 +30,9 @@ static void rebuild_view_node(Tensor& t) {
   t.view_version = t.version();
 }
 
-// A view whose storage was written since: its history leads through its base. A view that is a leaf has none.
-static bool is_stale(const Tensor& t) { return t.base && t.view_version != t.version() && !(t.flags & kRequiresGrad); }
+// A view whose storage was written since: its history leads through its base. (A leaf that requires a gradient has
+// none.)
+static bool is_stale(const Tensor& t) { return t.base && t.view_version != t.version(); }
 
 bool needs_grad_slow(const Tensor& t) {
   if (is_stale(t)) return needs_grad_slow(*t.base);
@@ -72,10 +73,10 @@ static constinit const NodeType kCopySlicesType = {"copy_slices", copy_slices_ap
 
 NodeRef prepare_inplace(Tensor& self, const NodeRef& node) {
   const Tensor& owner = self.base ? *self.base : self;
-  if (((owner.flags | self.flags) & kRequiresGrad) && !owner.grad_fn)
+  if ((owner.flags & kRequiresGrad) && !owner.grad_fn)
     fail_arg(TT_AUTOGRAD, "self",
              "self is {}a leaf that requires a gradient: it must not be written in place while gradients are recorded",
-             self.flags & kRequiresGrad ? "" : "a view of ");
+             self.base ? "a view of " : "");
   if (!self.base) {
     NodeOut probe{};
     if (self.ndim > kInlineDims) {  // so that commit need not allocate

@@ -209,6 +209,13 @@ TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtyp
   return TensorRef::adopt(t);
 }
 
+void leave_base(Tensor& t) noexcept {
+  if (!t.base) return;
+  if (t.flags & kLent) ref_inc(&t.storage->refs), t.flags = uint16_t(t.flags & ~kLent);
+  TensorRef::adopt(t.base).reset();
+  t.base = nullptr;
+}
+
 TensorRef new_alias(const Tensor& src) {
   Tensor* t = alloc_header(src.ndim);
   init_header(t, src.dtype, src.device, src.storage, src.data);
@@ -309,11 +316,31 @@ void byte_range(const Tensor& t, const char** lo, const char** hi) {
   *lo = t.data + down, *hi = t.data + up;
 }
 
+// Do their elements lie in columns of their own of a table whose rows are `row` bytes? Such are x[:, 0] and x[:, 1].
+static bool apart_in_rows(const Tensor& a, const char* al, const Tensor& b, const char* bl, int64_t row) {
+  int64_t reach[2] = {a.item_size(), b.item_size()};
+  for (int64_t i = 0; i < 2; i++) {
+    const Tensor& t = i ? b : a;
+    for (int64_t d = 0; d < t.ndim; d++) {
+      const int64_t step = t.stride(d) * t.item_size();
+      if (step % row) reach[i] += (t.size(d) - 1) * (step < 0 ? -step : step);
+    }
+  }
+  const int64_t between = (bl - al) % row, ahead = between < 0 ? between + row : between;
+  return reach[0] <= ahead && reach[1] <= row - ahead;
+}
+
 bool may_share_memory(const Tensor& a, const Tensor& b) {
   if (a.storage->data == nullptr || b.storage->data == nullptr) return a.storage == b.storage && a.numel && b.numel;
   const char *al, *ah, *bl, *bh;
   byte_range(a, &al, &ah), byte_range(b, &bl, &bh);
-  return al < bh && bl < ah;
+  if (!(al < bh && bl < ah)) return false;
+  for (const Tensor* t : {&a, &b})
+    for (int64_t d = 0; d < t->ndim; d++) {
+      const int64_t step = t->stride(d) * t->item_size();
+      if (step > t->item_size() && apart_in_rows(a, al, b, bl, step)) return false;
+    }
+  return true;
 }
 
 }  // namespace TT_NS

@@ -28,7 +28,7 @@ Projected project(const Module& m, const MultiheadAttentionArgs& a, const Tensor
   TensorRef made[3];
   const Tensor* inputs[3] = {&q, &k, &v};
   for (int64_t i = 0; i < 3; i++) {
-    TensorRef w = weight ? part(weight, i, e) : TensorRef::share(m.slot_opt(kQueryWeight + i)), b = part(bias, i, e);
+    TensorRef w = weight ? part(weight, i, e) : TensorRef::share(&m.slot(kQueryWeight + i)), b = part(bias, i, e);
     made[i] = op::linear(*inputs[i], *w, b.get());
   }
   return {std::move(made[0]), std::move(made[1]), std::move(made[2])};

@@ -76,6 +76,11 @@ bool reaches(Module& from, const Module& to) {
 
 }  // namespace
 
+void Module::fail_no_tensor(int64_t i) const {
+  fail_arg(TT_INVALID_ARG, "module", "{} has no {}: somebody took it away, and forward needs it", type->name,
+           slots[i].name.c_str());
+}
+
 void set_parameter(Module& m, const char* name, const Tensor* t) {
   if (t && (t->grad_fn || t->base))
     fail_arg(TT_AUTOGRAD, "tensor", "tensor is the result of an operator: parameters are leaves");

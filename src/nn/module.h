@@ -45,7 +45,11 @@ struct Module {
   Module* next_dead = nullptr;
 
   explicit Module(const ModuleType* t);
-  const Tensor& slot(int64_t i) const { return *slots[i].tensor; }
+  const Tensor& slot(int64_t i) const {
+    if (TT_UNLIKELY(!slots[i].tensor)) fail_no_tensor(i);
+    return *slots[i].tensor;
+  }
+  [[noreturn]] TT_COLD void fail_no_tensor(int64_t i) const;
   const Tensor* slot_opt(int64_t i) const { return slots[i].tensor.get(); }
   static void destroy(Module*) noexcept;  // of the whole tree below it, without recursion
 };

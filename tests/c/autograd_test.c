@@ -404,6 +404,32 @@ static void test_leaves_in_a_buffer(void** state) {
   VALUES(grad_of(p), 40);
 }
 
+/* A leaf over memory of another tensor: its views are views of a leaf, and writes to the memory take no history away.
+ */
+static void test_leaf_over_a_part(void** state) {
+  tt_tensor *buf = numbers(TT_F64, DATA(1, 2, 3, 4)), *p, *v, *w;
+  (void)state;
+  OK(tt_view(c, buf, SHAPE(2, 2), &p));
+  OK(tt_requires_grad_(c, p, 1));
+  OK(tt_select(c, p, 0, 1, &v));
+  FAILS(tt_mul_f64_(c, v, 2), TT_AUTOGRAD, "a view of a leaf");
+  OK(tt_set_grad_enabled(c, 0, NULL));
+  OK(tt_mul_f64_(c, buf, 10));
+  OK(tt_mul_f64_(c, v, 2));
+  OK(tt_set_grad_enabled(c, 1, NULL));
+  assert_int_equal(tt_tensor_requires_grad(v), 1);
+  backward(mul(v, v));
+  VALUES(grad_of(p), 0, 0, 120, 160);
+  OK(tt_tensor_set_data(c, p, numbers(TT_F64, DATA(5, 6))));
+  VALUES(buf, 10, 20, 60, 80);
+  w = leaf(DATA(3));
+  OK(tt_view(c, buf, SHAPE(2, 2), &v));
+  OK(tt_mul_(c, buf, w)); /* v has a history by it: no leaf */
+  OK(tt_requires_grad_(c, v, 1));
+  backward(v);
+  VALUES(grad_of(w), 170);
+}
+
 /* What detach returns shares values, not history. */
 static void test_detached_is_written_freely(void** state) {
   tt_tensor *x = leaf(DATA(1, 2)), *d, *y = times(x, 3), *e;
@@ -682,6 +708,7 @@ int main(void) {
       SCOPED(test_leaves_in_a_buffer),
       SCOPED(test_detached_is_written_freely),
       SCOPED(test_results_partly_used),
+      SCOPED(test_leaf_over_a_part),
       SCOPED(test_retain_grad_follows_in_place),
       SCOPED(test_set_data),
       SCOPED(test_views_keep_their_memory),

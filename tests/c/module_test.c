@@ -209,6 +209,17 @@ static tt_module* scale(Scale* s) {
   return m;
 }
 
+/* A layer whose weight somebody has taken away. */
+static void test_without_its_weight(void** state) {
+  tt_module* m;
+  tt_tensor* y;
+  (void)state;
+  OK(tt_nn_linear(c, 2, 2, NULL, &m));
+  OK(tt_module_register_parameter(c, m, "weight", NULL));
+  FAILS(tt_module_call(c, m, numbers(TT_F32, DATA(1, 2)), &y), TT_INVALID_ARG, "Linear has no weight");
+  tt_module_release(m);
+}
+
 static void test_module_of_the_host(void** state) {
   (void)state;
   Scale s = {0};
@@ -385,6 +396,7 @@ int main(void) {
       SCOPED(test_state_dict),
       SCOPED(test_shared_parameters),
       SCOPED(test_freeze_train_and_move),
+      SCOPED(test_without_its_weight),
       SCOPED(test_module_of_the_host),
       SCOPED(test_names),
       SCOPED(test_hooks),

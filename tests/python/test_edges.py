@@ -1,6 +1,7 @@
 """Edge values and arguments of operators where PyTorch 2.15 and tt once gave different answers; the values are PyTorch's."""
 import math
 
+import numpy
 import pytest
 import tt
 
@@ -105,3 +106,52 @@ def test_adagrad_starts_both_parts_of_complex_sums():
 def test_kl_div_of_one_number_by_batchmean():
     x, y = tt.tensor(-1.0), tt.tensor(0.5)
     assert tt.nn.functional.kl_div(x, y, reduction="batchmean").item() == pytest.approx(0.5 * (math.log(0.5) + 1))
+
+
+def test_columns_beside_each_other_are_apart():
+    """x[:, 2:] += x[:, :2] and the like: all pairs of such views against NumPy; what truly overlaps is refused."""
+    keys = [(slice(a, b, c), slice(d, e, f)) for a, b, c in ((0, 4, 1), (0, 4, 2), (1, 4, 2)) for d, e, f in ((0, 2, 1), (2, 4, 1), (1, 3, 1), (0, 4, 2), (1, 4, 2))]
+    refused = 0
+    for a in keys:
+        for b in keys:
+            want = numpy.arange(16.0).reshape(4, 4)
+            x = tt.tensor(want)
+            if want[a].shape != want[b].shape:
+                continue
+            cells = numpy.arange(16).reshape(4, 4)
+            apart = not set(cells[a].ravel()) & set(cells[b].ravel())
+            try:
+                x[a].sub_(x[b])
+            except ValueError:
+                assert not apart, (a, b)
+                refused += 1
+            else:
+                want[a] -= want[b].copy()
+                assert x.tolist() == want.tolist(), (a, b)
+    assert refused
+
+
+def test_leaves_over_a_part_of_a_tensor():
+    x = tt.arange(6.0).reshape(2, 3).requires_grad_()
+    for write in (lambda: x[0].zero_(), lambda: x.view(-1).mul_(2), lambda: x.__setitem__(0, 5), lambda: x.mul_(2)):
+        with pytest.raises(RuntimeError, match="leaf"):
+            write()
+    row = x[1]
+    with tt.no_grad():
+        x.mul_(2)
+    assert row.requires_grad and x.is_leaf
+    row.sum().backward()
+    assert x.grad.tolist() == [[0, 0, 0], [1, 1, 1]]
+    x.data -= x.grad
+    assert x.tolist() == [[0, 2, 4], [5, 7, 9]]
+
+
+def test_kept_gradients_are_tensors_of_their_own():
+    x = tt.ones(3, requires_grad=True)
+    y = x * 2
+    z = y + 1
+    y.retain_grad()
+    z.retain_grad()
+    z.sum().backward()
+    y.grad.mul_(5)
+    assert y.grad.tolist() == [5, 5, 5] and z.grad.tolist() == [1, 1, 1]

@@ -1,5 +1,6 @@
 """tt.nn as a PyTorch user meets it: subclasses, trees, ties, moves, copies, hooks, errors."""
 import copy
+import pickle
 
 import pytest
 
@@ -155,3 +156,134 @@ def test_layers_print_as_pytorch_s():
     assert repr(nn.LayerNorm(5, elementwise_affine=False)) == "LayerNorm((5,), eps=1e-05, elementwise_affine=False, bias=False)"
     assert repr(nn.LayerNorm((2, 5), bias=False)) == "LayerNorm((2, 5), eps=1e-05, elementwise_affine=True, bias=False)"
     assert repr(nn.GroupNorm(1, 3, affine=False)) == "GroupNorm(1, 3, eps=1e-05, affine=False, bias=False)"
+
+
+class Adapted(nn.Linear):
+    """A layer of tt's with more in it, as users derive them."""
+
+    def __init__(self, i, o):
+        super().__init__(i, o)
+        self.down = nn.Parameter(tt.ones(2, i))
+        self.up = nn.Parameter(tt.ones(o, 2))
+        self.register_buffer("scale", tt.ones(1))
+        self.register_buffer("seen", tt.zeros(1), persistent=False)
+        self.norm = nn.LayerNorm(o)
+        self.facts = {"rank": [2]}
+
+    def reset_parameters(self):
+        nn.init.constant_(self.weight, 0.5)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x):
+        return self.norm(super().forward(x) + self.scale * (x @ self.down.t() @ self.up.t()) * tt.arange(float(self.out_features)))
+
+
+def test_derived_layers_are_copied_whole():
+    m, log = Adapted(3, 4), []
+    m.register_forward_hook(lambda *_: log.append("hook"))
+    m.norm.eval()
+    x, state = tt.arange(6.0).reshape(2, 3), list(m.state_dict())
+    assert state == ["weight", "bias", "down", "up", "scale", "norm.weight", "norm.bias"]
+    assert m.weight.tolist() == [[0.5] * 3] * 4  # construction asks for its own first values
+    tt.manual_seed(7)
+    drawn = tt.get_rng_state()
+    twin = copy.deepcopy(m)
+    assert tt.get_rng_state() == drawn
+    assert list(twin.state_dict()) == state and [name for name, _ in twin.named_buffers()] == ["scale", "seen"]
+    assert twin(x).tolist() == m(x).tolist() and log == ["hook", "hook"]
+    assert twin.facts == m.facts and twin.facts["rank"] is not m.facts["rank"]
+    assert twin.training and not twin.norm.training and twin.down is not m.down
+    m._forward_hooks.clear()
+    loaded = pickle.loads(pickle.dumps(m))
+    assert list(loaded.state_dict()) == state and loaded(x).tolist() == m(x).tolist()
+    assert "in_features=3, out_features=4, bias=True\n  (norm)" in repr(m)
+
+
+def test_a_layer_without_its_weight_says_so():
+    for m, x in ((nn.Linear(2, 2), tt.ones(1, 2)), (nn.Conv2d(1, 1, 1), tt.ones(1, 1, 2, 2)), (nn.Embedding(2, 2), tt.tensor([0]))):
+        m.weight = None
+        with pytest.raises(ValueError, match="has no weight"):
+            m(x)
+        with pytest.raises(ValueError, match="has no weight"):
+            copy.deepcopy(m)(x)
+    m = nn.MultiheadAttention(4, 2)
+    m.in_proj_weight = None
+    with pytest.raises(ValueError, match="has no q_proj_weight"):
+        m(*[tt.ones(2, 1, 4)] * 3)
+    m = nn.Linear(2, 2)
+    del m.bias
+    assert m(tt.zeros(1, 2)).tolist() == [[0, 0]] and list(m.state_dict()) == ["weight"]
+    del m.weight
+    m.weight = tt.ones(2, 2)
+    with pytest.raises(ValueError, match="has no weight"):
+        m(tt.ones(1, 2))
+
+
+def test_new_first_values():
+    net = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU())
+    before = net[0].weight.tolist()
+    with tt.no_grad():
+        net[1].running_mean.fill_(9)
+        net[1].weight.fill_(9)
+    for m in net:
+        if hasattr(m, "reset_parameters"):
+            m.reset_parameters()
+    assert net[0].weight.tolist() != before and abs(net[0].weight).max().item() <= 0.5
+    assert net[1].running_mean.tolist() == [0] * 4 and net[1].weight.tolist() == [1] * 4
+    assert not hasattr(net[2], "reset_parameters")
+
+
+def test_attributes_as_pytorchs():
+    conv = nn.Conv2d(1, 2, 3, padding="same")
+    assert (conv.kernel_size, conv.stride, conv.dilation, conv.padding) == ((3, 3), (1, 1), (1, 1), "same")
+    assert nn.Conv2d(1, 2, 3, padding=1).padding == (1, 1) and nn.ConvTranspose1d(1, 1, 2).output_padding == (0,)
+    assert nn.MaxPool2d(2).stride == 2 and nn.LayerNorm(3).normalized_shape == (3,)
+    rows = nn.Embedding.from_pretrained(tt.arange(6.0).reshape(3, 2))
+    assert rows(tt.tensor([2])).tolist() == [[4, 5]] and not rows.weight.requires_grad and isinstance(rows, nn.Embedding)
+    assert nn.Embedding.from_pretrained(tt.ones(3, 2), freeze=False, padding_idx=0).weight.requires_grad
+
+
+def test_order_of_apply_and_of_hooks():
+    net, seen = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU(), nn.Tanh())), []
+    assert net.apply(lambda m: seen.append(type(m).__name__)) is net
+    assert seen == ["Linear", "ReLU", "Tanh", "Sequential", "Sequential"]
+    seen.clear()
+    net.register_forward_hook(lambda *_: seen.append(2))
+    net.register_forward_hook(lambda *_: seen.append(1), prepend=True)
+    net.register_forward_pre_hook(lambda *_: seen.append(0), prepend=True)
+    net(tt.ones(1))
+    assert seen == [0, 1, 2]
+
+
+def test_lists_change_as_lists():
+    a, b, c = nn.ReLU(), nn.Tanh(), nn.Sigmoid()
+    for kind in (lambda *items: nn.ModuleList(items), nn.Sequential):
+        m = kind(a, b)
+        m += [c]
+        del m[0]
+        assert list(m) == [b, c] and list(m._modules) == ["0", "1"]
+        assert m.pop(0) is b and list(m) == [c]
+        assert list(m.insert(0, a)) == [a, c] and list(m + kind(b)) == [a, c, b] and type(m + [b]) is type(m)
+        with pytest.raises(TypeError, match="not a Module"):
+            m.append(5)
+    d = nn.ModuleDict({"a": a})
+    assert d.pop("a") is a and not len(d)
+    with pytest.raises(KeyError, match="forward"):
+        d["forward"] = a
+    m = nn.Sequential(a)
+    m.child = b
+    with pytest.raises(TypeError, match="child module 'child'"):
+        m.child = 5
+    m.child = None
+    assert m._modules["child"] is None
+
+
+def test_loading_by_assigning():
+    m = nn.BatchNorm1d(2)
+    m.weight.requires_grad_(False)
+    old, state = m.weight, {key: t.double() + 1 for key, t in m.state_dict().items()}
+    m.load_state_dict(state, assign=True)
+    assert m.weight is not old and m.weight.dtype is tt.float64 and not m.weight.requires_grad and m.bias.requires_grad
+    assert m.running_mean is state["running_mean"] and m(tt.ones(2, 2, dtype=tt.float64)).tolist() == [[1, 1], [1, 1]]
+    with pytest.raises(TypeError, match="must be a dict"):
+        m.load_state_dict([1])

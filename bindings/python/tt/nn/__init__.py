@@ -1,6 +1,6 @@
 """Layers and models, by the names of torch.nn."""
 from . import functional, utils
-from . import attention, conv, init  # noqa: F401  (they put classes among the layers)
+from . import attention, conv, embedding, init  # noqa: F401  (they put classes among the layers)
 from .containers import Identity, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .layers import LAYERS
 from .module import Module

@@ -17,43 +17,6 @@ class Identity(Module):
         return input
 
 
-class Sequential(Module):
-    """Modules in turn: Sequential(a, b, …) or Sequential(OrderedDict(name=a, …))."""
-
-    def __init__(self, *args):
-        super().__init__()
-        named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else ((str(i), m) for i, m in enumerate(args))
-        for name, m in named:
-            self.add_module(name, m)
-
-    def forward(self, input):
-        for m in self._modules.values():
-            input = m(input)
-        return input
-
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(self._modules.values())
-
-    def __getitem__(self, i):
-        items = list(self._modules.items())
-        return type(self)(OrderedDict(items[i])) if isinstance(i, slice) else items[i][1]
-
-    def __setitem__(self, i, module):
-        setattr(self, list(self._modules)[i], module)
-
-    def append(self, module):
-        self.add_module(str(len(self)), module)
-        return self
-
-    def extend(self, modules):
-        for m in modules:
-            self.append(m)
-        return self
-
-
 class Items(Module):
     """What lists and dicts share: their items are children, or parameters."""
     group = "_modules"
@@ -62,9 +25,8 @@ class Items(Module):
     def items_(self):
         return self.__dict__[self.group]
 
-    def made(self, value):
-        """value as an item."""
-        return value
+    def put(self, name, value):
+        self.add_module(name, value)
 
     def __len__(self):
         return len(self.items_)
@@ -85,10 +47,31 @@ class Listed(Items):
         return type(self)(items[i]) if isinstance(i, slice) else items[i]
 
     def __setitem__(self, i, value):
-        setattr(self, str(range(len(self))[index(i)]), self.made(value))
+        self.put(list(self.items_)[index(i)], value)
+
+    def __delitem__(self, i):
+        items = list(self)
+        del items[i]
+        self.items_.clear()
+        self.extend(items)
+
+    def pop(self, i=-1):
+        value = self[i]
+        del self[i]
+        return value
+
+    def __add__(self, others):
+        return self.of([*self, *others])
+
+    def __iadd__(self, others):
+        return self.extend(others)
+
+    def of(self, values):
+        """Another one with these items."""
+        return type(self)(values)
 
     def append(self, value):
-        setattr(self, str(len(self)), self.made(value))
+        self.put(str(len(self)), value)
         return self
 
     def extend(self, values):
@@ -100,7 +83,7 @@ class Listed(Items):
         items = list(self)
         items.insert(i, value)
         self.items_.clear()
-        self.extend(items)
+        return self.extend(items)
 
 
 class Named(Items):
@@ -124,10 +107,16 @@ class Named(Items):
         return self.items_[name]
 
     def __setitem__(self, name, value):
-        setattr(self, name, self.made(value))
+        self.put(name, value)
 
     def __delitem__(self, name):
         del self.items_[name]
+
+    def pop(self, name):
+        return self.items_.pop(name)
+
+    def clear(self):
+        self.items_.clear()
 
     def keys(self):
         return self.items_.keys()
@@ -143,11 +132,32 @@ class OfParameters:
     """Items are parameters; other tensors are made such."""
     group = "_parameters"
 
-    def made(self, value):
-        return value if isinstance(value, Parameter) else Parameter(value)
+    def put(self, name, value):
+        setattr(self, name, value if isinstance(value, Parameter) else Parameter(value))
 
     def _printed(self):
         return [(name, f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]") for name, p in self.items_.items()]
+
+
+class Sequential(Listed):
+    """Modules in turn: Sequential(a, b, …) or Sequential(OrderedDict(name=a, …))."""
+
+    def __init__(self, *args):
+        Module.__init__(self)
+        named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else ((str(i), m) for i, m in enumerate(args))
+        for name, m in named:
+            self.add_module(name, m)
+
+    def forward(self, input):
+        for m in self:
+            input = m(input)
+        return input
+
+    def __getitem__(self, i):
+        return type(self)(OrderedDict(list(self._modules.items())[i])) if isinstance(i, slice) else super().__getitem__(i)
+
+    def of(self, values):
+        return type(self)(*values)
 
 
 class ModuleList(Listed):

@@ -28,6 +28,9 @@ def fans(tensor):
     return tensor.shape[1] * window, tensor.shape[0] * window
 
 
+_calculate_fan_in_and_fan_out = fans  # what layers of one's own call
+
+
 def filled(tensor, value):
     with no_grad():
         return tensor.copy_(value)

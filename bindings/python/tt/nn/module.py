@@ -108,7 +108,9 @@ class Module:
             if value is not None:
                 raise TypeError(f"cannot assign '{type(value).__name__}' as parameter '{name}': Parameter or None required")
             self._parameters[name] = None
-        elif name in groups.get("_modules", ()) and value is None:
+        elif name in groups.get("_modules", ()):
+            if value is not None:
+                raise TypeError(f"cannot assign '{type(value).__name__}' as child module '{name}': Module or None required")
             self._modules[name] = None
         elif name in groups.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
@@ -164,13 +166,13 @@ class Module:
             out = out if found is None else found
         return out if watch is None else watch.results(out)
 
-    def register_forward_pre_hook(self, hook, *, with_kwargs=False):
+    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
         """Calls hook(module, args) before forward; what it returns takes the place of the arguments."""
-        return HookHandle(self._forward_pre_hooks, (hook, with_kwargs))
+        return HookHandle(self._forward_pre_hooks, (hook, with_kwargs), prepend)
 
-    def register_forward_hook(self, hook, *, with_kwargs=False):
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False):
         """Calls hook(module, args, output) after forward; what it returns takes the place of the output."""
-        return HookHandle(self._forward_hooks, (hook, with_kwargs))
+        return HookHandle(self._forward_hooks, (hook, with_kwargs), prepend)
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
         """Calls hook(module, grad_output) in backward; what it returns takes the place of the gradients of the results."""
@@ -252,8 +254,9 @@ class Module:
 
     def apply(self, fn):
         """Calls fn on every module below, then on self."""
-        for m in reversed([m for _, m in self.named_modules(remove_duplicate=False)]):
-            fn(m)
+        for m in self.children():
+            m.apply(fn)
+        fn(self)
         return self
 
     # ---- state ----
@@ -269,7 +272,10 @@ class Module:
         return out
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
-        """Copies the values under the module's names into it; strict: other names and missing ones are an error."""
+        """Copies the values under the module's names into it; strict: other names and missing ones are an error; assign: the tensors themselves
+        become the module's."""
+        if not hasattr(state_dict, "keys"):
+            raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
         own = self.state_dict(keep_vars=True)
         missing, unexpected = [k for k in own if k not in state_dict], [k for k in state_dict if k not in own]
         if strict and (missing or unexpected):
@@ -277,11 +283,19 @@ class Module:
         for name, t in own.items():
             if name in state_dict and tuple(state_dict[name].shape) != tuple(t.shape):
                 raise RuntimeError(f"size mismatch for {name}: the state has {list(state_dict[name].shape)}, the module {list(t.shape)}")
-        with no_grad():
-            for name, t in own.items():
-                if name in state_dict:
+        for name, t in own.items():
+            if name in state_dict and assign:
+                self._assign(name, state_dict[name], t)
+            elif name in state_dict:
+                with no_grad():
                     t.detach().copy_(state_dict[name])
         return LoadResult((missing, unexpected))
+
+    def _assign(self, path, value, old):
+        owner, _, name = path.rpartition(".")
+        if isinstance(old, Parameter) and not isinstance(value, Parameter):
+            value = Parameter(value, requires_grad=old.requires_grad)
+        setattr(self.get_submodule(owner), name, value)
 
     # ---- modes and moves ----
 
@@ -360,6 +374,9 @@ class Module:
     def extra_repr(self):
         return ""
 
+    def _get_name(self):
+        return type(self).__name__
+
     def _printed(self):
         """(name, text) of the children."""
         return [(name, repr(m)) for name, m in self._modules.items()]
@@ -368,5 +385,5 @@ class Module:
         extra = self.extra_repr()
         lines = [f"({name}): " + text.replace("\n", "\n  ") for name, text in self._printed()]
         if not lines:
-            return f"{type(self).__name__}({extra})"
-        return f"{type(self).__name__}(\n  " + "\n  ".join(([extra] if extra else []) + lines) + "\n)"
+            return f"{self._get_name()}({extra})"
+        return f"{self._get_name()}(\n  " + "\n  ".join(([extra] if extra else []) + lines) + "\n)"

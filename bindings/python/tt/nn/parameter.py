@@ -20,6 +20,12 @@ class Parameter(Tensor, plain_results=True):
         made._address, tensor._address = tensor._address, None
         return made
 
+    def __deepcopy__(self, memo):
+        """Without the gradient."""
+        made = super().__deepcopy__(memo)
+        made.grad = None
+        return made
+
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
 
