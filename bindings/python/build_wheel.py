@@ -13,12 +13,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TREE = HERE.parents[1]
 NAME, VERSION = "tt", "0.1.0"
-METADATA = f"""Metadata-Version: 2.1
-Name: {NAME}
-Version: {VERSION}
-Summary: tensors, gradients and neural networks over libtt, by ctypes
-Requires-Python: >=3.9
-"""
+SUMMARY = "tensors, gradients and neural networks over libtt, by ctypes"
+METADATA = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {VERSION}\nSummary: {SUMMARY}\nRequires-Python: >=3.9\n"
 
 
 def tag():

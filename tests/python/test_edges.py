@@ -155,3 +155,31 @@ def test_kept_gradients_are_tensors_of_their_own():
     z.sum().backward()
     y.grad.mul_(5)
     assert y.grad.tolist() == [5, 5, 5] and z.grad.tolist() == [1, 1, 1]
+
+
+def test_where_of_a_condition_alone():
+    x = tt.tensor([[0.0, 2.0], [3.0, 0.0]])
+    rows, columns = tt.where(x > 1)
+    assert rows.tolist() == [0, 1] and columns.tolist() == [1, 0]
+    assert tt.where(x > 1, x, 0).tolist() == [[0, 2], [3, 0]] == x.where(x > 1, 0).tolist()
+    with pytest.raises(TypeError):
+        tt.where(x > 1, x)
+
+
+def test_numbers_that_do_not_fit_are_no_tensor():
+    for data, dtype in (([300], tt.uint8), (2**40, tt.int32), ([[0.0], [1e30]], tt.int64), ([1, -129], tt.int8)):
+        with pytest.raises(ValueError):
+            tt.tensor(data, dtype=dtype)
+    assert tt.tensor([255, 1.7], dtype=tt.uint8).tolist() == [255, 1] and tt.tensor([], dtype=tt.int8).dtype is tt.int8
+    assert tt.tensor([numpy.float64(1), numpy.float32(2)]).dtype is tt.float64 and tt.tensor([numpy.int32(3)]).dtype is tt.int32
+    assert tt.tensor([numpy.arange(2), numpy.arange(2)]).tolist() == [[0, 1], [0, 1]]
+    assert numpy.float32(2) in tt.arange(3.0) and "a" not in ["b"]
+
+
+def test_what_changes_nothing_gives_the_tensor_itself():
+    p = tt.nn.Parameter(tt.ones(2, 2))
+    assert p.to("cpu") is p and p.float() is p and p.contiguous() is p and p.cpu() is p and p.to(tt.float32) is p and tt.as_tensor(p) is p
+    assert p.double() is not p and p.t().contiguous() is not p and p.to("cpu", copy=True) is not p
+    m = tt.nn.Module()
+    m.w = tt.nn.Parameter(tt.ones(1)).to("cpu")
+    assert [name for name, _ in m.named_parameters()] == ["w"]

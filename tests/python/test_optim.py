@@ -1,9 +1,11 @@
 """tt.optim, tt.optim.lr_scheduler and tt.nn.utils: what the conformance cases do not ask."""
 import copy
 import math
+from collections import defaultdict
 
 import pytest
 import tt
+from tt import optim
 from tt.optim import lr_scheduler as lrs
 
 CLASSES = [tt.optim.SGD, tt.optim.Adam, tt.optim.AdamW, tt.optim.RMSprop, tt.optim.Adagrad]
@@ -219,3 +221,70 @@ def test_clip_grad_value_and_vectors():
     assert [p.grad.tolist() for p in params] == [[1.0, -0.5], [-1.0]]
     tt.nn.utils.vector_to_parameters(tt.tensor([1.0, 2.0, 3.0], dtype=tt.float64), params)
     assert tt.nn.utils.parameters_to_vector(params).tolist() == [1, 2, 3]
+
+
+def test_state_is_live():
+    p = tt.nn.Parameter(tt.ones(2))
+    opt = optim.Adam([p], lr=0.1)
+    p.grad = tt.ones(2)
+    opt.step()
+    opt.state[p]["exp_avg"] = tt.zeros(2)
+    assert opt.state[p]["exp_avg"].tolist() == [0, 0]
+    opt.state[p]["step"] += 4
+    assert opt.state_dict()["state"][0]["step"].item() == 5 and type(opt.state_dict()["state"][0]) is dict
+    kept = copy.deepcopy(opt.state_dict())
+    opt.state = defaultdict(dict)  # as scripts start anew
+    assert not opt.state
+    twin = optim.Adam([tt.nn.Parameter(p.detach().clone())], lr=0.1)
+    twin.param_groups[0]["params"][0].grad = p.grad
+    opt.step()
+    twin.step()
+    assert p.tolist() == twin.param_groups[0]["params"][0].tolist()
+    opt.load_state_dict(kept)
+    opt.state.clear()
+    assert not opt.state and opt.state[p] == {}
+    with pytest.raises(tt.TtError):
+        opt.state[p]["unheard of"] = tt.ones(2)
+
+
+def test_groups_print_apart():
+    a, b = tt.nn.Parameter(tt.ones(1)), tt.nn.Parameter(tt.ones(1))
+    text = repr(optim.SGD([{"params": [a]}, {"params": [b], "lr": 1.0}], lr=0.1))
+    assert "weight_decay: 0\n\nParameter Group 1\n    dampening: 0\n    differentiable" in text and "capturable" not in text
+    with pytest.raises(TypeError):
+        optim.SGD([a], capturable=True)
+
+
+class Plain(optim.Optimizer):
+    def __init__(self, params, **defaults):
+        super().__init__(params, {"lr": 0.1, **defaults})
+
+    def step(self, closure=None):
+        pass
+
+
+@pytest.mark.parametrize("make", [lambda o: lrs.StepLR(o, 2, gamma=0.5), lambda o: lrs.ExponentialLR(o, 0.9), lambda o: lrs.LambdaLR(o, lambda n: 1 / (n + 1)),
+                                  lambda o: lrs.SequentialLR(o, [lrs.ConstantLR(o, 0.1, 2), lrs.StepLR(o, 1)], [2])])
+def test_schedules_of_optimizers_of_ones_own(make):
+    rates = []
+    for kind in (Plain, optim.SGD):
+        opt = kind([tt.nn.Parameter(tt.ones(1))], lr=0.3)
+        schedule, seen = make(opt), []
+        for _ in range(5):
+            opt.step()
+            schedule.step()
+            seen.append((opt.param_groups[0]["lr"], schedule.get_last_lr()))
+        opt.param_groups[0]["lr"] *= 3
+        schedule.step()
+        rates.append([*seen, opt.param_groups[0]["lr"], opt.param_groups[0]["initial_lr"]])
+    assert rates[0] == rates[1]
+
+
+def test_a_cycle_in_an_optimizer_of_ones_own():
+    opt = Plain([tt.nn.Parameter(tt.ones(1))], betas=(0.9, 0.99))
+    schedule = lrs.OneCycleLR(opt, max_lr=1.0, total_steps=10)
+    assert opt.param_groups[0]["betas"] == (0.95, 0.99) and opt.param_groups[0]["lr"] == pytest.approx(0.04)
+    assert schedule.total_steps == 10 and lrs.StepLR(opt, 7, gamma=0.5).step_size == 7
+    with pytest.raises(ValueError):
+        lrs.OneCycleLR(Plain([tt.nn.Parameter(tt.ones(1))]), max_lr=1.0, total_steps=10)
+    assert lrs._LRScheduler is lrs.LRScheduler

@@ -8,7 +8,7 @@ from ctypes import c_int32, c_void_p
 from . import errors
 from ._convert import dtype_code, instance, int_list, scalar
 from ._lib import drop, keep, result
-from ._types import complex64, complex128, float32, float64, int64
+from ._types import DTYPES, complex64, complex128, float32, float64, int64
 from ._types import bool as BOOL
 from ._types import dtype as dtype_class
 from ._tensor import Tensor
@@ -65,6 +65,9 @@ def measured(data):
 def from_values(data, dtype):
     """Bools become bool, ints int64, floats float32 and complex numbers complex64, the widest of them all."""
     shape, leaves = measured(data)
+    if leaves and all(map(is_array, leaves)):
+        import numpy
+        return tensor(numpy.array(data))
     leaves = [x.item() if isinstance(x, Tensor) or is_array(x) else x for x in leaves]
     kinds = set(map(type, leaves))
     for kind in kinds:
@@ -80,6 +83,8 @@ def from_values(data, dtype):
         code, stored, natural = "q", int64, int64 if kinds else float32
     try:
         made = from_bytes(array(code, leaves), stored, shape)
+        if leaves and getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "") == "i":
+            scalar_tensor(min(leaves), dtype=dtype), scalar_tensor(max(leaves), dtype=dtype)  # they must fit
     except OverflowError:
         raise errors.InvalidArgumentError("tensor: a number of data does not fit 64 bits") from None
     return made if dtype is not None else made.to(natural)

@@ -2,6 +2,14 @@
 from . import _ops
 
 
+def where(condition, input=None, other=None, *, out=None):
+    """where(condition, input, other, *, out=None)
+
+    `input` where `condition` is true, else `other`; broadcasts all three. Of condition alone: nonzero(condition, as_tuple=True).
+    """
+    return nonzero(condition, as_tuple=True) if input is None and other is None else _ops.where(condition, input, other, out=out)
+
+
 def nonzero(input, *, as_tuple=False, out=None):
     """nonzero(input, *, as_tuple=False, out=None)
 

@@ -7,6 +7,7 @@ from ._layouts import struct
 from ._lib import CALLBACK_FAILED, drop, keep, local, quick
 from ._tensor import Tensor, borrow
 
+
 def guarded(body):
     """Runs body(); an exception waits in local.raised until the call that led here fails."""
     try:

@@ -231,7 +231,7 @@ class Tensor(TensorHandle):
         return ops.flip(self, 0) if self.ndim else self
 
     def __contains__(self, item):
-        if not isinstance(item, (Tensor, bool, int, float, complex)):
+        if not (isinstance(item, Tensor) or hasattr(item, "__abs__")):
             raise TypeError(f"Tensor.__contains__ takes a Tensor or a number, not {type(item).__name__}")
         return bool((self == item).any())
 

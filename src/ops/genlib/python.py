@@ -23,6 +23,7 @@ declaration may add a table `python` with
     new           true: Tensor.new_NAME makes one like the tensor
     operator      Python's operator on tensors that it is: "add" for __add__ (python_operators.py)
     commutes      true: __radd__ is __add__
+    itself        true: where C gives self itself, so does Python
     operators     further ones, with the arguments behind the operands that make them
 """
 import re
@@ -39,7 +40,7 @@ CONVERT = (
     "is_number", "left_out", "length", "like", "memory_format_code", "no_overload", "number_form",
     "number_operand", "one_of", "optional_tensor", "out_tensors",
     "pointers", "real", "scalar", "scalar_field", "tensor_address", "tensor_list", "text", "wrong_kind")
-KEYS = {"in", "as", "new", "commutes", "operator", "operators", "first_optional", "beside", "by", "flag", "aliases", "own", "order", "names", "shown", "spelled", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad"}
+KEYS = {"in", "as", "new", "commutes", "operator", "operators", "first_optional", "beside", "by", "flag", "aliases", "own", "order", "names", "shown", "spelled", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad", "itself"}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 LIST = "isinstance({0}, (tuple, list))"
@@ -371,7 +372,8 @@ class Function:
             lines.append("t = new(Tensor)")
             results = ["byref(t)"]
             lists = [s.var for s in form.slots if s.arg.type == "Tensor[]"]
-            done = ["return t.requires_grad_() if requires_grad else t" if self.leaf else f"return t if PLAIN.issuperset(map(type, {lists[0]})) else like(t, {lists[0]})" if lists else "return t"]
+            done = ["return t.requires_grad_() if requires_grad else t" if self.leaf else f"return t if PLAIN.issuperset(map(type, {lists[0]})) else like(t, {lists[0]})" if lists
+                    else "return t if t._address != input._address else input" if form.table("itself") else "return t"]
         else:
             ts = [f"t{i}" for i in range(len(op.outs))]
             lines.append(f"{', '.join(ts)} = {', '.join(['new(Tensor)'] * len(ts))}")

@@ -117,7 +117,8 @@ class Files:
         aliases = [a for form in forms_ for a in form.table("aliases", [])]
         by = next((form.table("by") for form in forms_ if form.table("by")), None)
         for place in places(forms_):
-            self.place(place, name, f"{by}.{name}" if by else self.method(family, f) if place == "Tensor" else name, aliases)
+            here = self.method(family, f) if place == "Tensor" else name
+            self.place(place, name, f"{by}.{name}" if by and here == name else here, aliases)
         inplace = [form for form in forms_ if "inplace" in form.op.variants]
         if inplace:
             g = Function(name + "_", [Form(form.op) for form in inplace], "_")

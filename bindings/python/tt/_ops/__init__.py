@@ -111,7 +111,7 @@ OTHERS = {
         "greater_equal": "ge", "less": "lt", "less_equal": "le", "max_pool1d": "nn._images.max_pool1d",
         "max_pool2d": "nn._images.max_pool2d", "multiply": "mul", "negative": "neg", "nonzero": "_functions.nonzero",
         "norm": "_functions.norm", "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose", "swapdims": "transpose",
-        "true_divide": "div"
+        "true_divide": "div", "where": "_functions.where"
     },
     "Tensor": {
         "absolute": "abs", "absolute_": "abs_", "arccos": "acos", "arccos_": "acos_", "arcsin": "asin", "arcsin_": "asin_",

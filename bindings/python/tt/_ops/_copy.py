@@ -79,7 +79,7 @@ def to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_for
     t = new(Tensor)
     if tt_to(local.ctx, input, opts, byref(t)):
         fail()
-    return t
+    return t if t._address != input._address else input
 
 
 def contiguous(input):
@@ -95,7 +95,7 @@ def contiguous(input):
     t = new(Tensor)
     if tt_contiguous(local.ctx, input, byref(t)):
         fail()
-    return t
+    return t if t._address != input._address else input
 
 
 def zero_(input):

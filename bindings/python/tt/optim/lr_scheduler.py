@@ -1,11 +1,14 @@
 """Learning-rate schedules, by the names of torch.optim.lr_scheduler. Those of libtt live in C; LRScheduler is the base of one's own."""
+from contextlib import contextmanager
 from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_void_p, create_string_buffer
+from weakref import WeakKeyDictionary
 
 from .._construct import bind, construct
 from .._hooks import guarded
 from .._lib import Handle, fail, lib, local, quick, released_by
 from .._optim_classes import CLASSES, ENUMS, VALUES
-from .optimizer import NativeOptimizer, Optimizer
+from .._ops import zeros
+from .optimizer import NATIVE, NativeOptimizer, Optimizer
 
 
 def check_optimizer(optimizer, last_epoch):
@@ -54,6 +57,32 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
 
+# ---- what C's schedules move: an optimizer of C, or for one of Python a stand-in with the same rates ----
+
+CARRIED = ("lr", "initial_lr", "momentum", "betas")
+stand_ins = WeakKeyDictionary()
+
+
+def moved(optimizer):
+    if isinstance(optimizer, NativeOptimizer):
+        return optimizer
+    if optimizer not in stand_ins:
+        kind = NATIVE["Adam" if "betas" in optimizer.defaults else "SGD" if "momentum" in optimizer.defaults else "Adagrad"]
+        stand_ins[optimizer] = kind([{"params": [zeros(1)]} for _ in optimizer.param_groups])
+    return stand_ins[optimizer]
+
+
+@contextmanager
+def carried(optimizer):
+    """Around a step of a schedule: the stand-in takes over the optimizer's rates, and gives it the new ones."""
+    pairs = list(zip(optimizer.param_groups, moved(optimizer).param_groups)) if not isinstance(optimizer, NativeOptimizer) else ()
+    for group, stand_in in pairs:
+        stand_in.update((key, group[key]) for key in CARRIED if key in group)
+    yield
+    for group, stand_in in pairs:
+        group.update((key, stand_in[key]) for key in CARRIED if key in stand_in and (key in group or key == "initial_lr"))
+
+
 class SchedulerHandle(Handle):
     __slots__ = ()
 
@@ -69,14 +98,14 @@ class NativeScheduler(LRScheduler):
         name = self._class
         values = bind(name, CLASSES[name][2], args, kwargs)
         self._begin(values)
-        self._handle = construct(SchedulerHandle, name, CLASSES[name], values, ENUMS)
+        self.__dict__.update((key, value) for key, value in values.items() if not hasattr(type(self), key) and key not in self.__dict__)
+        with carried(self.optimizer):
+            self._handle = construct(SchedulerHandle, name, CLASSES[name], {**values, "optimizer": moved(self.optimizer)}, ENUMS)
 
     def _begin(self, values):
         """Checks the optimizer, brings arguments into the table's form."""
         optimizer = values["optimizer"]
         check_optimizer(optimizer, values["last_epoch"])
-        if not isinstance(optimizer, NativeOptimizer):
-            raise TypeError(f"{type(self).__name__} needs an optimizer of tt's own, not {type(optimizer).__name__}: derive from LRScheduler")
         self.optimizer = optimizer
         for arg, kind, default, _, _ in CLASSES[self._class][2]:
             if kind == "Float[]":
@@ -102,8 +131,9 @@ class NativeScheduler(LRScheduler):
 
     def step(self, epoch=None):
         """Sets the rates; call it after the optimizer's step. epoch: goes there by the closed form."""
-        if lib.tt_scheduler_step(local.ctx, self._handle) if epoch is None else lib.tt_scheduler_step_to(local.ctx, self._handle, c_int64(epoch)):
-            fail()
+        with carried(self.optimizer):
+            if lib.tt_scheduler_step(local.ctx, self._handle) if epoch is None else lib.tt_scheduler_step_to(local.ctx, self._handle, c_int64(epoch)):
+                fail()
 
     def get_last_lr(self):
         n, cap = c_int64(), len(self.optimizer.param_groups)
@@ -195,8 +225,6 @@ class ByFunction(NativeScheduler):
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         check_optimizer(optimizer, last_epoch)
-        if not isinstance(optimizer, NativeOptimizer):
-            raise TypeError(f"{type(self).__name__} needs an optimizer of tt's own, not {type(optimizer).__name__}: derive from LRScheduler")
         n = len(optimizer.param_groups)
         functions = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * n
         if len(functions) != n:
@@ -212,8 +240,9 @@ class ByFunction(NativeScheduler):
             return guarded(body)
         self._callback = CALLBACK(factor)  # lives as long as the handle
         self._handle = SchedulerHandle()
-        if getattr(lib, self._function)(local.ctx, optimizer._handle, self._callback, None, None, c_int64(last_epoch), byref(self._handle)):
-            fail()
+        with carried(optimizer):
+            if getattr(lib, self._function)(local.ctx, moved(optimizer)._handle, self._callback, None, None, c_int64(last_epoch), byref(self._handle)):
+                fail()
 
 
 class LambdaLR(ByFunction):
@@ -230,3 +259,4 @@ for _class in CLASSES:
     if _class not in VALUES and _class not in globals():
         globals()[_class] = type(_class, (NativeScheduler,), {"__doc__": CLASSES[_class][1], "_class": _class, "__module__": __name__})
 __all__ = sorted(name for name, x in globals().items() if isinstance(x, type) and issubclass(x, LRScheduler) and name not in ("NativeScheduler", "Composite", "ByFunction"))
+_LRScheduler = LRScheduler  # by which older scripts derive

@@ -1,5 +1,6 @@
 """Optimizer: parameter groups and state. The classes of libtt keep both in C; a subclass of Optimizer keeps its own in Python."""
 from collections import defaultdict
+from collections.abc import MutableMapping
 from copy import deepcopy
 from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_void_p, create_string_buffer
 
@@ -12,6 +13,7 @@ from ..autograd import enable_grad
 
 # what PyTorch's constructors take besides: how to compute, which here follows from the parameters
 IGNORED = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
+ABSENT = {"SGD": "capturable", "Adagrad": "capturable", "RMSprop": "fused"}  # which of them these do not take
 EXTRAS = ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum")  # kept in C for schedulers
 
 
@@ -88,7 +90,7 @@ class Optimizer:
             index.update((id(p), start + i) for i, p in enumerate(g["params"]))
             start += len(g["params"])
             groups.append(packed)
-        return {"state": {index.get(id(p), p): s for p, s in self.state.items()}, "param_groups": groups}
+        return {"state": {index.get(id(p), p): dict(s) for p, s in self.state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state_dict):
         """Takes over the state and the groups' values of a state_dict() of an optimizer with groups of the same sizes."""
@@ -115,7 +117,7 @@ class Optimizer:
     def __repr__(self):
         lines = [type(self).__name__ + " ("]
         for i, g in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
+            lines += [""] * bool(i) + [f"Parameter Group {i}"]
             lines += [f"    {k}: {g[k]}" for k in sorted(g) if k != "params"]
         return "\n".join(lines + [")"])
 
@@ -230,7 +232,7 @@ class NativeOptimizer(Optimizer):
 
     def __init__(self, *args, **kwargs):
         rows = CLASSES[self._class][2]
-        extra = {key: kwargs.pop(key, standard) for key, standard in IGNORED.items()}
+        extra = {key: kwargs.pop(key, standard) for key, standard in IGNORED.items() if key != ABSENT.get(self._class)}
         values = bind(self._class, rows, args, kwargs)
         params = values.pop("params")
         values = {k: float(v) if isinstance(v, Tensor) else v for k, v in values.items()}
@@ -289,9 +291,12 @@ class NativeOptimizer(Optimizer):
 
     @property
     def state(self):
-        """{parameter: {name: tensor}}: shared tensors, but the dict is a copy. load_state_dict sets it."""
-        params = [p for g in self.param_groups for p in g["params"]]
-        return defaultdict(dict, {params[i]: s for i, s in self._states().items()})
+        """{parameter: {name: tensor}}: shared tensors; what is put into it, or taken out, the optimizer knows."""
+        return States(self)
+
+    @state.setter
+    def state(self, states):
+        self._load({i: states.get(p, {}) for i, p in enumerate(p for g in self.param_groups for p in g["params"])})
 
     def _load(self, states):
         old = self._states()
@@ -310,6 +315,47 @@ class NativeOptimizer(Optimizer):
         if lib.tt_optim_set_state(local.ctx, self._handle, c_int64(position), c_char_p(key.encode()), None if value is None else value):
             fail()
 
+
+class State(dict):
+    """The state of one parameter."""
+
+    def __init__(self, optimizer, position, items=()):
+        super().__init__(items)
+        self._optimizer, self._position = optimizer, position
+
+    def __setitem__(self, key, value):
+        self._optimizer._set_state(self._position, key, value)
+        super().__setitem__(key, self._optimizer._state(self._position, key))
+
+    def __delitem__(self, key):
+        super().__delitem__(key)
+        self._optimizer._set_state(self._position, key, None)
+
+    def __reduce__(self):
+        return dict, (dict(self),)
+
+    update, setdefault, pop, clear = MutableMapping.update, MutableMapping.setdefault, MutableMapping.pop, MutableMapping.clear
+    popitem = MutableMapping.popitem
+
+
+class States(State):
+    """{parameter: its state}"""
+
+    def __init__(self, optimizer):
+        params = [p for g in optimizer.param_groups for p in g["params"]]
+        dict.__init__(self, {params[i]: State(optimizer, i, s) for i, s in optimizer._states().items()})
+        self._optimizer, self._places = optimizer, {p: i for i, p in enumerate(params)}
+
+    def __missing__(self, p):
+        return State(self._optimizer, self._places[p])
+
+    def __setitem__(self, p, items):
+        self._optimizer._load({self._places[p]: items})
+        dict.__setitem__(self, p, State(self._optimizer, self._places[p], items))
+
+    def __delitem__(self, p):
+        dict.__delitem__(self, p)
+        self._optimizer._load({self._places[p]: {}})
 
 
 def restored(cls, groups, defaults, state):
