@@ -37,7 +37,6 @@ template <bool kMax> TT_INLINE F32v pick(F32v x, F32v m) {
 // Of equal zeros of both signs the one that 64 lanes meet first comes out, on every ISA the same.
 template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
   constexpr int L = kLanes<float>, N = kBlockLanes / L;
-  alignas(64) float lane[kBlockLanes];
   NanMask nan = unordered(F32v{}, F32v{});
   F32v m[N];
 #pragma GCC unroll 16
@@ -52,13 +51,10 @@ template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_
     }
   }
   if (i < n) {
-    for (int64_t l = 0; l < kBlockLanes; l++) {
-      lane[l] = l < n - i ? x[i + l] : start;
-      TT_SCALAR_LOOP;
-    }
+    const LastLanes<float> last(x + i, n - i, start);
 #pragma GCC unroll 16
     for (int k = 0; k < N; k++) {
-      const F32v a = load(lane + k * L);
+      const F32v a = last.get(k);
       m[k] = pick<kMax>(a, m[k]);
       if constexpr (kNan) nan |= unordered(a, a);
     }

@@ -109,25 +109,39 @@ template <class T> struct Lanes {
   }
 };
 
-// Adds p[0 … n), n < 64, onto the lanes; a missing element adds zero.
-template <class T> TT_INLINE void add_some(Lanes<T>* acc, const T* p, int64_t n) {
-  constexpr int64_t kPiece = 16 / sizeof(T);
-  alignas(64) T x[kBlockLanes] = {};
-  int64_t i = 0;
-  for (; i + kPiece <= n; i += kPiece) __builtin_memcpy(x + i, p + i, 16);
-  for (; i < n; i++) {
-    x[i] = p[i];
-    __asm__ volatile("");
+// The last n < 64 elements of a run as lanes: vector k of them, `fill` where they are missing.
+template <class T> struct LastLanes {
+  alignas(64) T lane[kBlockLanes];
+
+  TT_INLINE LastLanes(const T* p, int64_t n, T fill) {
+    constexpr int64_t kPiece = 16 / sizeof(T);
+    for (int k = 0; k < kBlockLanes; k += kLanes<T>) store(lane + k, splat(fill));
+    int64_t i = 0;
+    for (; i + kPiece <= n; i += kPiece) __builtin_memcpy(lane + i, p + i, 16);
+    for (; i < n; i++) {
+      lane[i] = p[i];
+      __asm__ volatile("");
+    }
   }
-  acc->add(x);
-}
+  TT_INLINE Vec<T> get(int k) const { return load(lane + k * kLanes<T>); }
+};
 #if defined(__AVX512F__)
-TT_INLINE void add_some(Lanes<float>* acc, const float* p, int64_t n) {
-  const uint64_t bits = (uint64_t(1) << n) - 1;
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) acc->v[i] += _mm512_maskz_loadu_ps(__mmask16(bits >> 16 * i), p + 16 * i);
-}
+template <> struct LastLanes<float> {
+  const float* p;
+  uint64_t bits;
+  F32v fill;
+
+  TT_INLINE LastLanes(const float* x, int64_t n, float f) : p(x), bits((uint64_t(1) << n) - 1), fill(splat(f)) {}
+  TT_INLINE F32v get(int k) const {
+    return F32v(_mm512_mask_loadu_ps(__m512(fill), __mmask16(bits >> 16 * k), p + 16 * k));
+  }
+};
 #endif
+template <class T> TT_INLINE void add_some(Lanes<T>* acc, const T* p, int64_t n) {
+  const LastLanes<T> last(p, n, 0);
+#pragma GCC unroll 32
+  for (int k = 0; k < acc->kN; k++) acc->v[k] += last.get(k);
+}
 
 // Adds p[0 … n) onto the lanes, element i to lane i mod 64, 1024 elements summed on their own at a time.
 template <class T> TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n) {

@@ -15,8 +15,9 @@ template <class T> TT_INLINE void put_lanes(RowSum<T>* s, const Lanes<T>& a) {
   for (int k = 0; k < a.kN; k++) store(s->lane + k * kLanes<T>, a.v[k]);
 }
 
-// Adds f(i, vector width) of n elements to the sum; one(i) is the same for one element. The block is summed on its own.
-template <class T, class F, class One> TT_INLINE void add_to(RowSum<T>* sum, int64_t n, const F& f, const One& one) {
+// Adds n elements to the sum: f(i, s) is s with a vector of them from i on, rest(i, lanes) adds the last ones, fewer
+// than 64. The block is summed on its own.
+template <class T, class F, class Rest> TT_INLINE void add_to(RowSum<T>* sum, int64_t n, const F& f, const Rest& rest) {
   Lanes<T> low;
   low.fill(0);
   int64_t i = 0;
@@ -24,14 +25,7 @@ template <class T, class F, class One> TT_INLINE void add_to(RowSum<T>* sum, int
 #pragma GCC unroll 32
     for (int k = 0; k < low.kN; k++) low.v[k] = f(i + k * kLanes<T>, low.v[k]);
   }
-  if (i < n) {
-    alignas(64) T rest[kBlockLanes] = {};
-    for (int64_t k = 0; k < n - i; k++) {
-      rest[k] = one(i + k);
-      TT_SCALAR_LOOP;
-    }
-    low.add(rest);
-  }
+  if (i < n) rest(i, &low);
   Lanes<T> all = lanes_of(sum);
   all.add(low);
   put_lanes(sum, all);
@@ -39,21 +33,30 @@ template <class T, class F, class One> TT_INLINE void add_to(RowSum<T>* sum, int
 
 template <class T> TT_INLINE void add_values(RowSum<T>* sum, const T* x, int64_t n) {
   add_to(
-      sum, n, [x](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return s + load(x + i); }, [x](int64_t i) { return x[i]; });
+      sum, n, [x](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return s + load(x + i); },
+      [x, n](int64_t i, Lanes<T>* low) TT_INLINE_LAMBDA { add_some(low, x + i, n - i); });
 }
 template <class T> TT_INLINE void add_products(RowSum<T>* sum, const T* a, const T* b, int64_t n) {
   add_to(
       sum, n, [a, b](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return vfma(load(a + i), load(b + i), s); },
-      [a, b](int64_t i) { return a[i] * b[i]; });
+      [a, b, n](int64_t i, Lanes<T>* low) TT_INLINE_LAMBDA {
+        const LastLanes<T> c(a + i, n - i, 0), d(b + i, n - i, 0);
+#pragma GCC unroll 32
+        for (int k = 0; k < low->kN; k++) low->v[k] = vfma(c.get(k), d.get(k), low->v[k]);
+      });
 }
 template <class T> TT_INLINE void add_squares(RowSum<T>* sum, const T* x, T center, int64_t n) {
+  const auto add = [center](Vec<T> v, Vec<T> s) TT_INLINE_LAMBDA {
+    const Vec<T> d = v - splat(center);
+    return vfma(d, d, s);
+  };
   add_to(
-      sum, n,
-      [x, center](int64_t i, Vec<T> s) TT_INLINE_LAMBDA {
-        const Vec<T> d = load(x + i) - splat(center);
-        return vfma(d, d, s);
-      },
-      [x, center](int64_t i) { return (x[i] - center) * (x[i] - center); });
+      sum, n, [x, &add](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return add(load(x + i), s); },
+      [x, n, center, &add](int64_t i, Lanes<T>* low) TT_INLINE_LAMBDA {
+        const LastLanes<T> last(x + i, n - i, center);
+#pragma GCC unroll 32
+        for (int k = 0; k < low->kN; k++) low->v[k] = add(last.get(k), low->v[k]);
+      });
 }
 
 template <class T> TT_INLINE T total_of(const RowSum<T>& sum) {
@@ -189,11 +192,14 @@ TT_INLINE void exp_sum(float* y, const float* x, float shift, int64_t n, RowSum<
       low.v[k] += e;
     }
   }
-  for (int k = 0; i < n; i += 16, k++) {
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; k++) {  // k is a constant, so that the lanes stay in registers
+    if (i >= n) break;
     const __mmask16 rest = rest_of(n - i);
     const F32v e = exp_of(F32v(_mm512_maskz_loadu_ps(rest, x + i)), s);
     if constexpr (kKept) _mm512_mask_storeu_ps(y + i, rest, __m512(e));
     low.v[k] += F32v(_mm512_maskz_mov_ps(rest, __m512(e)));
+    i += 16;
   }
   Lanes<float> all = lanes_of(sum);
   all.add(low);
