@@ -183,3 +183,12 @@ def test_what_changes_nothing_gives_the_tensor_itself():
     m = tt.nn.Module()
     m.w = tt.nn.Parameter(tt.ones(1)).to("cpu")
     assert [name for name, _ in m.named_parameters()] == ["w"]
+
+
+def test_grad_takes_what_pytorchs_takes():
+    x, unused = tt.ones(2, requires_grad=True), tt.ones(3, requires_grad=True)
+    found = tt.autograd.grad(outputs=(x * x).sum(), inputs=[x, unused], create_graph=True, only_inputs=True, materialize_grads=True)
+    assert [g.tolist() for g in found] == [[2, 2], [0, 0, 0]]
+    assert tt.autograd.grad(x.sum(), [x, unused], None, None, False, True, True)[1] is None
+    with pytest.raises(RuntimeError, match="not used"):
+        tt.autograd.grad(x.sum(), [x, unused])

@@ -231,6 +231,9 @@ def test_new_first_values():
     assert net[0].weight.tolist() != before and abs(net[0].weight).max().item() <= 0.5
     assert net[1].running_mean.tolist() == [0] * 4 and net[1].weight.tolist() == [1] * 4
     assert not hasattr(net[2], "reset_parameters")
+    net[1](tt.arange(8.0).reshape(2, 4))
+    net[1].reset_running_stats()
+    assert [net[1].running_mean.tolist(), net[1].running_var.tolist(), net[1].num_batches_tracked.item()] == [[0] * 4, [1] * 4, 0]
 
 
 def test_attributes_as_pytorchs():

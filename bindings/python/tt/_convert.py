@@ -297,6 +297,11 @@ def like(result, tensors):
     return result if cls is None else classed(result, cls)
 
 
+def shown(found):
+    """Several results as PyTorch prints them."""
+    return f"tt.return_types.{type(found).__name__[:-7]}(\n" + ",\n".join(f"{name}={t!r}" for name, t in zip(found._fields, found)) + ")"
+
+
 def out_tensors(xs, n, op):
     if not isinstance(xs, (tuple, list)) or len(xs) != n:
         raise wrong_kind(op, "out", f"tuple of {n} Tensors", xs)

@@ -28,6 +28,8 @@ PARAMS = {("tt_requires_grad_", "on"): "requires_grad=True", ("tt_register_hook"
           ("tt_memory", "device"): 'device="cpu"', ("tt_device_count", "type"): 'type="cuda"', ("tt_generator_set_state", "state"): "new_state",
           ("tt_backward_all", "gradients"): "grad_tensors", ("tt_generator_new", "seed"): "seed=0", ("tt_tensor_set_data", "src"): "source"}
 OPTIONAL = NULLABLE | {("tt_backward_all", "gradients")}
+# parameters of PyTorch's that C has not: the one before which it stands, or None -> parameter. only_inputs is ignored there, too
+MORE = {"tt_grad": {"allow_unused=None": "only_inputs=True", None: "materialize_grads=False"}}
 UNSEEN = {("tt_backward_all", "gradient")}  # options that another parameter stands for
 DOCS = {"tt_requires_grad_": "Records operators on this leaf from now on (or not); returns self.", "tt_ctx_isa": "Of the kernels in use: 1 baseline, 2 avx2, 3 avx512.",
         "tt_retain_grad": "Keeps the gradient of this result in .grad too.", "tt_tensor_data": "The address of the first element; 0 on meta.",
@@ -47,7 +49,7 @@ DOCS = {"tt_requires_grad_": "Records operators on this leaf from now on (or not
         "tt_generator_new": "A generator with its own state.", "tt_state_dict_new": "Without tensors.",
         "tt_tensor_set_grad": "The accumulated gradient is this one.", "tt_tensor_set_data": "Self gets the memory, shape and dtype of source.",
         "tt_backward_all": "Adds the gradients of tensors to the leaves' .grad; grad_tensors: theirs, None: 1.",
-        "tt_grad": "The gradients of outputs with respect to inputs.",
+        "tt_grad": "The gradients of outputs with respect to inputs; materialize_grads: zeros for those that are not used.",
         "tt_torch_load": "All tensors of a file of torch.save, by their paths, and its structure. Nothing of the file is run.",
         "tt_state_dict_structure": "How the tensors of a file of torch.save stand in it, as JSON: tt.h describes it."}
 EARLY = {"tt_tensor"}  # classes that `import tt` needs
@@ -229,7 +231,8 @@ class Plain:
     def call(self):
         given = ", ".join([f'"{self.fn.name}"', *self.args])
         if self.result and self.result[0] == "tensors":
-            return [f"found = (c_void_p * len({self.result[1]}))()", f"call({given}, found)", "return tuple(wrap(h) if h else None for h in found)"]
+            return [f"found = (c_void_p * len({self.result[1]}))()", f"call({given}, found)",
+                    f"return tuple(wrap(h) if h else _ops.zeros_like(x) if materialize_grads else None for h, x in zip(found, {self.result[1]}))"]
         if self.result is None:
             return [f"call({given})"] + (["return self"] if self.name.endswith("_") and self.receiver else [])
         made, kind = self.result
@@ -262,8 +265,11 @@ class Plain:
     def lines(self):
         inside = "    " if self.home else ""
         out = [f"@{self.bound}"] if self.bound else []
-        out.append(f"def {self.name}({', '.join((['self'] if self.receiver else []) + self.params)}):")
-        out += [f'    """{self.doc()}"""'] + [f"    {line}" for line in self.before + self.body()]
+        more = MORE.get(self.fn.name, {})
+        params = [p for param in [*self.params, None] for p in (more.get(param), param) if p]
+        out.append(f"def {self.name}({', '.join((['self'] if self.receiver else []) + params)}):")
+        before = ["allow_unused = materialize_grads or allow_unused", *self.before] if more else self.before
+        out += [f'    """{self.doc()}"""'] + [f"    {line}" for line in before + self.body()]
         return [inside + line for line in out]
 
 
@@ -319,7 +325,7 @@ def module(what, imports, plain, early, more):
     return "".join(head) + text
 
 
-IMPORTS = {"": ["os"], "ctypes": ["byref", "c_double", "c_int32", "c_int64", "c_uint64", "c_void_p"], "struct": ["Struct"],
+IMPORTS = {"": ["os"], ".": ["_ops"], "ctypes": ["byref", "c_double", "c_int32", "c_int64", "c_uint64", "c_void_p"], "struct": ["Struct"],
            "._callbacks": ["tt_accumulate_hook", "tt_grad_hook", "tt_node_hook"],
            "._convert": ["integer", "length", "optional_tensor", "place", "pointers", "real", "several", "tensor_address", "tensor_list", "tensors_field", "text", "texts",
                                                                                                                     "texts_field", "uint64"],

@@ -2,7 +2,7 @@
 from collections import namedtuple
 from ctypes import byref
 from struct import Struct
-from .._convert import boolean, int_list, list_field, integer, keeps, wrong_kind
+from .._convert import shown, boolean, int_list, list_field, integer, keeps, wrong_kind
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
@@ -18,12 +18,12 @@ tt_max_pool2d = lib.tt_max_pool2d
 tt_max_pool2d_with_indices = lib.tt_max_pool2d_with_indices
 _o_max_pool1d = Struct("QPqPqPqi0q").pack
 _o_max_pool1d_with_indices = Struct("QPqPqPqi0q").pack
-_r_max_pool1d_with_indices = namedtuple("max_pool1d_with_indices_result", "out indices")._make
+_r_max_pool1d_with_indices = type("max_pool1d_with_indices_result", (namedtuple("max_pool1d_with_indices_result", "out indices"),), {"__repr__": shown})._make
 _o_max_pool2d = Struct("QPqPqPqi0q").pack
 _o_max_pool2d_with_indices = Struct("QPqPqPqi0q").pack
-_r_max_pool2d_with_indices = namedtuple("max_pool2d_with_indices_result", "out indices")._make
-_r_adaptive_max_pool1d = namedtuple("adaptive_max_pool1d_result", "out indices")._make
-_r_adaptive_max_pool2d = namedtuple("adaptive_max_pool2d_result", "out indices")._make
+_r_max_pool2d_with_indices = type("max_pool2d_with_indices_result", (namedtuple("max_pool2d_with_indices_result", "out indices"),), {"__repr__": shown})._make
+_r_adaptive_max_pool1d = type("adaptive_max_pool1d_result", (namedtuple("adaptive_max_pool1d_result", "out indices"),), {"__repr__": shown})._make
+_r_adaptive_max_pool2d = type("adaptive_max_pool2d_result", (namedtuple("adaptive_max_pool2d_result", "out indices"),), {"__repr__": shown})._make
 _o_avg_pool1d = Struct("QPqPqii0q").pack
 _o_avg_pool2d = Struct("QPqPqiiq0q").pack
 

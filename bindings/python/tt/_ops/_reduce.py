@@ -2,7 +2,8 @@
 from collections import namedtuple
 from ctypes import byref, c_double, c_int64
 from struct import Struct
-from .._convert import boolean, dtype_code, instance, int_list, integer, is_int, keeps, no_overload, out_tensors, real, wrong_kind
+from .._convert import (shown, boolean, dtype_code, instance, int_list, integer, is_int, keeps, no_overload, out_tensors, real,
+    wrong_kind)
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
@@ -55,9 +56,9 @@ tt_var = lib.tt_var
 tt_var_into = lib.tt_var_into
 tt_var_mean = lib.tt_var_mean
 _o_max_dim = Struct("Qi0q").pack
-_r_max_dim = namedtuple("max_result", "values indices")._make
+_r_max_dim = type("max_result", (namedtuple("max_result", "values indices"),), {"__repr__": shown})._make
 _o_min_dim = Struct("Qi0q").pack
-_r_min_dim = namedtuple("min_result", "values indices")._make
+_r_min_dim = type("min_result", (namedtuple("min_result", "values indices"),), {"__repr__": shown})._make
 _o_sum = Struct("Qi0q").pack
 _o_sum_dim = Struct("Qii0q").pack
 _o_mean = Struct("Qi0q").pack
@@ -71,7 +72,7 @@ _o_logsumexp = Struct("Qi0q").pack
 _o_var = Struct("Qdi0q").pack
 _o_std = Struct("Qdi0q").pack
 _o_var_mean = Struct("Qdi0q").pack
-_r_var_mean = namedtuple("var_mean_result", "var mean")._make
+_r_var_mean = type("var_mean_result", (namedtuple("var_mean_result", "var mean"),), {"__repr__": shown})._make
 _o_prod = Struct("Qi0q").pack
 _o_prod_dim = Struct("Qii0q").pack
 _o_cumsum = Struct("Qi0q").pack

@@ -2,8 +2,8 @@
 from collections import namedtuple
 from ctypes import byref, c_int64
 from struct import Struct
-from .._convert import (boolean, device_field, dtype_code, generator_handle, instance, integer, keeps, number_operand, one_of,
-    out_tensors, tensor_address, wrong_kind)
+from .._convert import (shown, boolean, device_field, dtype_code, generator_handle, instance, integer, keeps, number_operand,
+    one_of, out_tensors, tensor_address, wrong_kind)
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
@@ -22,10 +22,10 @@ tt_topk = lib.tt_topk
 tt_topk_into = lib.tt_topk_into
 tt_unique = lib.tt_unique
 _o_sort = Struct("Qqii0q").pack
-_r_sort = namedtuple("sort_result", "values indices")._make
+_r_sort = type("sort_result", (namedtuple("sort_result", "values indices"),), {"__repr__": shown})._make
 _o_argsort = Struct("Qqii0q").pack
 _o_topk = Struct("Qqii0q").pack
-_r_topk = namedtuple("topk_result", "values indices")._make
+_r_topk = type("topk_result", (namedtuple("topk_result", "values indices"),), {"__repr__": shown})._make
 _o_searchsorted = Struct("QiiiP0q").pack
 _o_bucketize = Struct("Qii0q").pack
 _o_unique = Struct("Qiiiq0q").pack

@@ -203,6 +203,13 @@ def reset_parameters(self):
                 own.copy_(t)
 
 
+def reset_running_stats(self):
+    """The statistics as they were at first."""
+    if self.track_running_stats:
+        for t, value in ((self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0)):
+            t.fill_(value)
+
+
 def in_order(op, names, args, kwargs):
     """Keyword inputs at their places."""
     given = dict(zip(names, args))
@@ -237,4 +244,6 @@ for _name, (_function, _doc, _rows) in _nn_classes.CLASSES.items():
         LAYERS[_name] = type(_name, (Native,), {"_row_name": _name, "__doc__": f"{_name}({_shown})\n\n{_doc}", "__module__": "tt.nn"})
         if not all(_nn_layers.LAYERS[_name][1]):
             LAYERS[_name].reset_parameters = reset_parameters
+        if _name.startswith("BatchNorm"):
+            LAYERS[_name].reset_running_stats = reset_running_stats
 globals().update(LAYERS)
