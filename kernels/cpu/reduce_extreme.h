@@ -99,26 +99,35 @@ template <class S> TT_INLINE typename S::T step_flipped(typename S::T a, typenam
   else return S::step(a, x);
 }
 
+constexpr int kSome = 16;
 // Steps element i of a block into lane i mod the width.
 template <class S, int kWidth>
 TT_NOINLINE void step_lanes(typename S::T* __restrict lane, const typename S::T* x, int64_t n, uint64_t flip) {
   int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth)
     for (int l = 0; l < kWidth; l++) lane[l] = step_flipped<S>(lane[l], x[i + l], flip);
-  for (int l = 0; i < n; i++, l++) {
+  int l = 0;
+  if constexpr (kWidth > kSome)
+    for (; i + kSome <= n; i += kSome, l += kSome)
+      for (int k = 0; k < kSome; k++) lane[l + k] = step_flipped<S>(lane[l + k], x[i + k], flip);
+  for (; i < n; i++, l++) {
     lane[l] = step_flipped<S>(lane[l], x[i], flip);
     TT_SCALAR_LOOP;
   }
 }
 
-// The fold of a block, lanes in order; for floats by the vector scan. The result is flipped, as the elements are.
+// The fold of a block: lane l with lane l + width / 2, then halves of these until some are left, and they in order; for
+// floats by the vector scan. The result is flipped, as the elements are.
 template <class S, int kWidth> TT_INLINE typename S::T fold_block(const typename S::T* x, int64_t n, uint64_t flip) {
   using T = typename S::T;
   alignas(64) T lane[kWidth];
   for (int i = 0; i < kWidth; i++) lane[i] = S::identity();
   step_lanes<S, kWidth>(lane, x, n, flip);
+  int width = kWidth;
+  for (; width > kSome; width /= 2)
+    for (int i = 0; i < width / 2; i++) lane[i] = S::step(lane[i], lane[i + width / 2]);
   T r = lane[0];
-  for (int i = 1; i < kWidth; i++) {
+  for (int i = 1; i < width; i++) {
     r = S::step(r, lane[i]);
     TT_SCALAR_LOOP;
   }
