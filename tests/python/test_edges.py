@@ -192,3 +192,11 @@ def test_grad_takes_what_pytorchs_takes():
     assert tt.autograd.grad(x.sum(), [x, unused], None, None, False, True, True)[1] is None
     with pytest.raises(RuntimeError, match="not used"):
         tt.autograd.grad(x.sum(), [x, unused])
+
+
+def test_names_of_numpys():
+    x = tt.arange(6.0).reshape(2, 3)
+    assert x.sum(axis=0).tolist() == [3, 5, 7] and x.mean(axis=1, keepdims=True).tolist() == [[1], [4]] and x.max(axis=1).indices.tolist() == [2, 2]
+    assert tt.cat([x, x], axis=1).shape == (2, 6) and tt.stack([x, x], axis=-1).shape == (2, 3, 2) and x.argmax(axis=0).tolist() == [1, 1, 1]
+    assert x.sum(axis=(0, 1)).item() == 15 and x[None].squeeze(axis=0).shape == (2, 3) and x.var(axis=1, keepdims=True).shape == (2, 1)
+    assert all(numpy.allclose(getattr(numpy, name)(x, axis=1), getattr(x.numpy(), name)(axis=1)) for name in ("sum", "mean", "argmin", "prod"))

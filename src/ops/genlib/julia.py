@@ -137,6 +137,8 @@ def preserved(names, call):
 
 
 class JuliaFunction(Function):
+    numpys = {}
+
     def __init__(self, name, forms_, variant=""):
         super().__init__(name, forms_, variant)
         self.takes_out = not variant and any("into" in f.op.variants for f in forms_)

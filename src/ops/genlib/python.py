@@ -159,6 +159,8 @@ class Parameter:
 
 
 class Function:
+    numpys = {"dim": "axis", "keepdim": "keepdims"}  # names of NumPy's that PyTorch takes, too, by keyword
+
     def __init__(self, name, forms_, variant=""):
         self.name, self.forms, self.variant = name, forms_, variant
         self.label = name
@@ -200,6 +202,9 @@ class Function:
         left = self.forms[0].table("first_optional")
         for p in self.positional[names.index(left):] if left in names else ():
             p.moves = p.required(self.forms) or p.name.rstrip("_") == left or p.default() == "None"
+        for p in self.positional:
+            if p.name in self.numpys and not p.required(self.forms):
+                p.others.append(self.numpys[p.name])
 
     # ---- signature and doc ----
 

@@ -88,6 +88,8 @@ class Row:
         texts = []
         for form in self.f.forms:
             g = Function(self.f.name, [Form(form.op)], self.f.variant)
+            for p in g.positional:  # names that the function has for an argument which this form alone needs
+                p.others = next((q.others for q in self.f.positional if q.name == p.name and g.numpys.get(p.name) in q.others), p.others)
             at = g.receiver()
             if method and at is None:
                 continue

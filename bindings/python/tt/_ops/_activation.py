@@ -384,12 +384,14 @@ def hardsigmoid_(self):
     return input
 
 
-def glu(input, dim=-1):
-    """glu(input, dim=-1)
+def glu(input, dim=-1, *, axis=None):
+    """glu(input, dim=-1, *, axis=None)
 
     a sigmoid(b), where a and b are the halves of input along `dim`.
       dim: dimension of even size
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(glu(input.as_subclass(Tensor), dim), type(input))

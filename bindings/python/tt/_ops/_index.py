@@ -482,14 +482,16 @@ def index_fill_(self, dim, index, value):
     raise no_overload("index_fill_", input, dim, index, value)
 
 
-def take_along_dim(input, indices, dim=None, *, out=None):
-    """take_along_dim(input, indices, dim=None, *, out=None)
+def take_along_dim(input, indices, dim=None, *, axis=None, out=None):
+    """take_along_dim(input, indices, dim=None, *, axis=None, out=None)
 
     Picks along `dim` by indices, which broadcast with self in the other dimensions; without dim from the
     flattened tensor.
       indices: positions in dim; negative ones count from the end
       dim: dimension to pick from; none: the flattened tensor
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(take_along_dim(input.as_subclass(Tensor), indices, dim), type(input))

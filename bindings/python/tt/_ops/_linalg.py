@@ -10,13 +10,17 @@ tt_nuclear_norm_into = lib.tt_nuclear_norm_into
 _o_nuclear_norm = Struct("QPqi0q").pack
 
 
-def nuclear_norm(input, dim=None, keepdim=False, *, out=None):
-    """nuclear_norm(input, dim=None, keepdim=False, *, out=None)
+def nuclear_norm(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
+    """nuclear_norm(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     The sum of the singular values of the matrices in two dimensions; nan where they hold nan or inf.
       dim: rows and columns; an empty list: the two dimensions that self has
       keepdim: keep the reduced dimensions with size 1
     """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(nuclear_norm(input.as_subclass(Tensor), dim, keepdim), type(input))

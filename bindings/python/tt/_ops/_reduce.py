@@ -81,8 +81,8 @@ _o_argmin = Struct("Qqi0q").pack
 _o_norm = Struct("Qii0q").pack
 
 
-def max(input, dim=None, keepdim=False, *, other=None, out=None):
-    """max(input, dim=None, keepdim=False, *, other=None, out=None)
+def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
+    """max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None)
 
     The largest element; nan if there is one. Equal largest elements share the gradient.
     The largest element of each slice of `dim` and its (first) position; nan wins.
@@ -92,6 +92,10 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     """
     if other is not None:
         dim = other
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(max(input.as_subclass(Tensor), dim, keepdim), type(input))
@@ -131,8 +135,8 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     raise no_overload("max", input, dim, keepdim)
 
 
-def min(input, dim=None, keepdim=False, *, other=None, out=None):
-    """min(input, dim=None, keepdim=False, *, other=None, out=None)
+def min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
+    """min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None)
 
     The smallest element; nan if there is one. Equal smallest elements share the gradient.
     The smallest element of each slice of `dim` and its (first) position; nan wins.
@@ -142,6 +146,10 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     """
     if other is not None:
         dim = other
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(min(input.as_subclass(Tensor), dim, keepdim), type(input))
@@ -181,14 +189,18 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     raise no_overload("min", input, dim, keepdim)
 
 
-def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """sum(input, dim=None, keepdim=False, *, dtype=None, out=None)
+def sum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
+    """sum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
     The sum of all elements; integers and bools add up as int64.
     Sums over the listed dimensions (an empty list: all).
       dtype: dtype of the result and the sum
       keepdim: keep the reduced dimensions with size 1
     """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(sum(input.as_subclass(Tensor), dim, keepdim, dtype=dtype), type(input))
@@ -222,14 +234,18 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     raise no_overload("sum", input, dim, keepdim)
 
 
-def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """mean(input, dim=None, keepdim=False, *, dtype=None, out=None)
+def mean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
+    """mean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
     The mean of all elements; integers need dtype to be given.
     Means over the listed dimensions (an empty list: all).
       dtype: dtype of the result and the sum
       keepdim: keep the reduced dimensions with size 1
     """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(mean(input.as_subclass(Tensor), dim, keepdim, dtype=dtype), type(input))
@@ -263,13 +279,17 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     raise no_overload("mean", input, dim, keepdim)
 
 
-def argmax(input, dim=None, keepdim=False, *, out=None):
-    """argmax(input, dim=None, keepdim=False, *, out=None)
+def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
+    """argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     The (first) position of the largest element: of the flattened tensor, or along `dim`.
       dim: dimension to reduce; none: all
       keepdim: keep the reduced dimension with size 1
     """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(argmax(input.as_subclass(Tensor), dim, keepdim), type(input))
@@ -289,13 +309,17 @@ def argmax(input, dim=None, keepdim=False, *, out=None):
     return t
 
 
-def any(input, dim=None, keepdim=False, *, out=None):
-    """any(input, dim=None, keepdim=False, *, out=None)
+def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
+    """any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     True if an element is not 0 (uint8 stays uint8).
     Over the listed dimensions (an empty list: all): true if an element is not 0 (uint8 stays uint8).
       keepdim: keep the reduced dimensions with size 1
     """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(any(input.as_subclass(Tensor), dim, keepdim), type(input))
@@ -326,13 +350,17 @@ def any(input, dim=None, keepdim=False, *, out=None):
     raise no_overload("any", input, dim, keepdim)
 
 
-def all(input, dim=None, keepdim=False, *, out=None):
-    """all(input, dim=None, keepdim=False, *, out=None)
+def all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
+    """all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     True if no element is 0 (uint8 stays uint8).
     Over the listed dimensions (an empty list: all): true if no element is 0 (uint8 stays uint8).
       keepdim: keep the reduced dimensions with size 1
     """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(all(input.as_subclass(Tensor), dim, keepdim), type(input))
@@ -363,13 +391,17 @@ def all(input, dim=None, keepdim=False, *, out=None):
     raise no_overload("all", input, dim, keepdim)
 
 
-def amax(input, dim=None, keepdim=False, *, out=None):
-    """amax(input, dim=None, keepdim=False, *, out=None)
+def amax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
+    """amax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     The largest elements over the listed dimensions (an empty list: all); nan wins. Equal largest elements share
     the gradient.
       keepdim: keep the reduced dimensions with size 1
     """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(amax(input.as_subclass(Tensor), dim, keepdim), type(input))
@@ -390,13 +422,17 @@ def amax(input, dim=None, keepdim=False, *, out=None):
     return t
 
 
-def amin(input, dim=None, keepdim=False, *, out=None):
-    """amin(input, dim=None, keepdim=False, *, out=None)
+def amin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
+    """amin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     The smallest elements over the listed dimensions (an empty list: all); nan wins. Equal smallest elements share
     the gradient.
       keepdim: keep the reduced dimensions with size 1
     """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(amin(input.as_subclass(Tensor), dim, keepdim), type(input))
@@ -417,13 +453,15 @@ def amin(input, dim=None, keepdim=False, *, out=None):
     return t
 
 
-def logsumexp(input, dim, keepdim=False, *, out=None):
-    """logsumexp(input, dim, keepdim=False, *, out=None)
+def logsumexp(input, dim, keepdim=False, *, keepdims=None, out=None):
+    """logsumexp(input, dim, keepdim=False, *, keepdims=None, out=None)
 
     log(sum(exp(x))) over the listed dimensions (an empty list: all), without overflow. Integers are computed as
     float32.
       keepdim: keep the reduced dimensions with size 1
     """
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(logsumexp(input.as_subclass(Tensor), dim, keepdim), type(input))
@@ -444,8 +482,8 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
     return t
 
 
-def var(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=None):
-    """var(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=None)
+def var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None, out=None):
+    """var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None, out=None)
 
     The variance over the listed dimensions (an empty list: all): the squared distances from the mean, divided by
     their number - correction.
@@ -454,8 +492,12 @@ def var(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=No
     """
     if isinstance(dim, bool):
         dim, unbiased = None, dim
+    if axis is not None:
+        dim = axis
     if correction is not None:
         unbiased = correction
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(var(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
@@ -476,8 +518,8 @@ def var(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=No
     return t
 
 
-def std(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=None):
-    """std(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=None)
+def std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None, out=None):
+    """std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None, out=None)
 
     The standard deviation over the listed dimensions (an empty list: all): the square root of var.
       unbiased: 0: of the whole population; 1: estimated from a sample
@@ -485,8 +527,12 @@ def std(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=No
     """
     if isinstance(dim, bool):
         dim, unbiased = None, dim
+    if axis is not None:
+        dim = axis
     if correction is not None:
         unbiased = correction
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(std(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
@@ -507,8 +553,8 @@ def std(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None, out=No
     return t
 
 
-def var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None):
-    """var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None)
+def var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None):
+    """var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None)
 
     The variance, as of var, and the mean.
       unbiased: 0: of the whole population; 1: estimated from a sample
@@ -516,8 +562,12 @@ def var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None):
     """
     if isinstance(dim, bool):
         dim, unbiased = None, dim
+    if axis is not None:
+        dim = axis
     if correction is not None:
         unbiased = correction
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input):
             return classed(var_mean(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
@@ -533,14 +583,18 @@ def var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, correction=None):
     return _r_var_mean((t0, t1))
 
 
-def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """prod(input, dim=None, keepdim=False, *, dtype=None, out=None)
+def prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
+    """prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
     The product of all elements; integers and bools are multiplied as int64.
     The products over one dimension.
       dtype: dtype of the result and the product
       keepdim: keep the reduced dimension with size 1
     """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(prod(input.as_subclass(Tensor), dim, keepdim, dtype=dtype), type(input))
@@ -657,13 +711,17 @@ def cumprod_(self, dim, *, dtype=None):
     return input
 
 
-def argmin(input, dim=None, keepdim=False, *, out=None):
-    """argmin(input, dim=None, keepdim=False, *, out=None)
+def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
+    """argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     The (first) position of the smallest element: of the flattened tensor, or along `dim`.
       dim: dimension to reduce; none: all
       keepdim: keep the reduced dimension with size 1
     """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(argmin(input.as_subclass(Tensor), dim, keepdim), type(input))
@@ -683,8 +741,8 @@ def argmin(input, dim=None, keepdim=False, *, out=None):
     return t
 
 
-def norm(input, p=2.0, dim=None, keepdim=False, *, dtype=None, out=None):
-    """norm(input, p=2.0, dim=None, keepdim=False, *, dtype=None, out=None)
+def norm(input, p=2.0, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
+    """norm(input, p=2.0, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
     The vector norm sum(abs(x)^p)^(1/p) over the listed dimensions (an empty list: all); 0 counts what is not 0,
     inf and -inf give the largest and smallest abs(x).
@@ -692,6 +750,10 @@ def norm(input, p=2.0, dim=None, keepdim=False, *, dtype=None, out=None):
       keepdim: keep the reduced dimensions with size 1
       dtype: dtype that self is converted to first
     """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(norm(input.as_subclass(Tensor), p, dim, keepdim, dtype=dtype), type(input))

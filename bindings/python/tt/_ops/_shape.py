@@ -24,14 +24,16 @@ _o_split_with_sizes = Struct("Qq0q").pack
 _o_chunk = Struct("Qq0q").pack
 
 
-def cat(tensors, dim=0, *, out=None):
-    """cat(tensors, dim=0, *, out=None)
+def cat(tensors, dim=0, *, axis=None, out=None):
+    """cat(tensors, dim=0, *, axis=None, out=None)
 
     Joins tensors along `dim`; all other sizes must be equal. 1-D tensors without elements are skipped, dtypes are
     promoted.
       tensors: at least one tensor
       dim: dimension to join along
     """
+    if axis is not None:
+        dim = axis
     tensors = tensor_list(tensors, "cat", "tensors")
     opts = None
     if dim != 0 or type(dim) is not int:
@@ -47,13 +49,15 @@ def cat(tensors, dim=0, *, out=None):
     return t if PLAIN.issuperset(map(type, tensors)) else like(t, tensors)
 
 
-def stack(tensors, dim=0, *, out=None):
-    """stack(tensors, dim=0, *, out=None)
+def stack(tensors, dim=0, *, axis=None, out=None):
+    """stack(tensors, dim=0, *, axis=None, out=None)
 
     Joins tensors of one shape along a new dimension.
       tensors: at least one tensor
       dim: where the new dimension stands, in [-ndim - 1, ndim]
     """
+    if axis is not None:
+        dim = axis
     tensors = tensor_list(tensors, "stack", "tensors")
     opts = None
     if dim != 0 or type(dim) is not int:
@@ -69,8 +73,8 @@ def stack(tensors, dim=0, *, out=None):
     return t if PLAIN.issuperset(map(type, tensors)) else like(t, tensors)
 
 
-def split(input, split_size, dim=0, *, split_sizes=None):
-    """split(input, split_size, dim=0, *, split_sizes=None)
+def split(input, split_size, dim=0, *, split_sizes=None, axis=None):
+    """split(input, split_size, dim=0, *, split_sizes=None, axis=None)
 
     Views of `split_size` consecutive indices of `dim` each; the last one may be smaller.
     Views of split_sizes[i] consecutive indices of `dim` each.
@@ -79,6 +83,8 @@ def split(input, split_size, dim=0, *, split_sizes=None):
     """
     if split_sizes is not None:
         split_size = split_sizes
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(split(input.as_subclass(Tensor), split_size, dim), type(input))
@@ -98,13 +104,15 @@ def split(input, split_size, dim=0, *, split_sizes=None):
     raise no_overload("split", input, split_size, dim)
 
 
-def chunk(input, chunks, dim=0):
-    """chunk(input, chunks, dim=0)
+def chunk(input, chunks, dim=0, *, axis=None):
+    """chunk(input, chunks, dim=0, *, axis=None)
 
     At most `chunks` views of equally many consecutive indices of `dim` each; the last one may be smaller.
       chunks: number of parts, at least 1
       dim: dimension to split
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(chunk(input.as_subclass(Tensor), chunks, dim), type(input))
@@ -194,13 +202,15 @@ def tile(input, *args, dims=None):
     return t
 
 
-def split_with_sizes(input, split_sizes, dim=0):
-    """split_with_sizes(input, split_sizes, dim=0)
+def split_with_sizes(input, split_sizes, dim=0, *, axis=None):
+    """split_with_sizes(input, split_sizes, dim=0, *, axis=None)
 
     Views of split_sizes[i] consecutive indices of `dim` each.
       split_sizes: their sum is the size of dim
       dim: dimension to split
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(split_with_sizes(input.as_subclass(Tensor), split_sizes, dim), type(input))

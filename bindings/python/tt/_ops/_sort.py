@@ -33,14 +33,16 @@ _o_randperm = Struct("QiiiP0q").pack
 _o_multinomial = Struct("QP0q").pack
 
 
-def sort(input, dim=-1, descending=False, *, stable=False, out=None):
-    """sort(input, dim=-1, descending=False, *, stable=False, out=None)
+def sort(input, dim=-1, descending=False, *, axis=None, stable=False, out=None):
+    """sort(input, dim=-1, descending=False, *, axis=None, stable=False, out=None)
 
     The elements of each slice of `dim` in order, and where they were.
       dim: dimension to sort along
       descending: the largest first
       stable: equal elements keep their order, as they do anyway
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(sort(input.as_subclass(Tensor), dim, descending, stable=stable), type(input))
@@ -60,14 +62,16 @@ def sort(input, dim=-1, descending=False, *, stable=False, out=None):
     return _r_sort((t0, t1))
 
 
-def argsort(input, dim=-1, descending=False, *, stable=False):
-    """argsort(input, dim=-1, descending=False, *, stable=False)
+def argsort(input, dim=-1, descending=False, *, axis=None, stable=False):
+    """argsort(input, dim=-1, descending=False, *, axis=None, stable=False)
 
     The positions that sort each slice of `dim`.
       dim: dimension to sort along
       descending: the largest first
       stable: equal elements keep their order, as they do anyway
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(argsort(input.as_subclass(Tensor), dim, descending, stable=stable), type(input))
@@ -82,8 +86,8 @@ def argsort(input, dim=-1, descending=False, *, stable=False):
     return t
 
 
-def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
-    """topk(input, k, dim=-1, largest=True, sorted=True, *, out=None)
+def topk(input, k, dim=-1, largest=True, sorted=True, *, axis=None, out=None):
+    """topk(input, k, dim=-1, largest=True, sorted=True, *, axis=None, out=None)
 
     The k largest elements of each slice of `dim` in order, and where they were.
       k: how many, at most the size of dim
@@ -91,6 +95,8 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
       largest: false: the smallest
       sorted: in order, as they are anyway
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(topk(input.as_subclass(Tensor), k, dim, largest, sorted), type(input))
@@ -170,8 +176,8 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     return t
 
 
-def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None)
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None, *, axis=None):
+    """unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None, *, axis=None)
 
     The different elements (or slices of `dim`) in order; every nan differs. What is not asked for is empty.
       sorted: in order, as they are anyway
@@ -179,6 +185,8 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
       return_counts: how often each value occurs
       dim: compare the slices of this dimension; none: elements
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(unique(input.as_subclass(Tensor), sorted, return_inverse, return_counts, dim), type(input))

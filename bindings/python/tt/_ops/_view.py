@@ -159,12 +159,14 @@ def expand_as(self, other):
     return expand(self, other.shape)
 
 
-def squeeze(input, dim=None):
-    """squeeze(input, dim=None)
+def squeeze(input, dim=None, *, axis=None):
+    """squeeze(input, dim=None, *, axis=None)
 
     Removes all dimensions of size 1.
     Removes the listed dimensions where their size is 1.
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(squeeze(input.as_subclass(Tensor), dim), type(input))
@@ -242,14 +244,16 @@ def detach(input):
     return t
 
 
-def slice(input, dim=0, start=None, end=None, step=1):
-    """slice(input, dim=0, start=None, end=None, step=1)
+def slice(input, dim=0, start=None, end=None, step=1, *, axis=None):
+    """slice(input, dim=0, start=None, end=None, step=1, *, axis=None)
 
     Every step-th index of `dim` from start up to, not including, end; both may be negative and are clipped.
       start: first index
       end: index after the last
       step: at least 1
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(slice(input.as_subclass(Tensor), dim, start, end, step), type(input))
@@ -331,12 +335,14 @@ def unflatten(input, dim, sizes):
     return t
 
 
-def unbind(input, dim=0):
-    """unbind(input, dim=0)
+def unbind(input, dim=0, *, axis=None):
+    """unbind(input, dim=0, *, axis=None)
 
     Views of the slices along `dim`, which they do not have.
       dim: dimension to take apart
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(unbind(input.as_subclass(Tensor), dim), type(input))
