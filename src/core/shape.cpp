@@ -75,6 +75,7 @@ bool broadcastable_to(Ints from, Ints to) {
 Shape infer_size(Ints sizes, int64_t numel, const char* arg) {
   Shape out(sizes);
   int64_t known = 1, hole = -1;
+  bool zero = false;
   if (sizes.n > kMaxDims) fail_arg(TT_SHAPE, arg, "{} has {} dims, at most {} are supported", arg, sizes.n, kMaxDims);
   for (int64_t d = 0; d < sizes.n; d++) {
     if (sizes[d] == -1) {
@@ -82,10 +83,12 @@ Shape infer_size(Ints sizes, int64_t numel, const char* arg) {
       hole = d;
     } else if (sizes[d] < 0) {
       fail_arg(TT_SHAPE, arg, "{} is {}: sizes must not be negative", arg, sizes);
-    } else if (__builtin_mul_overflow(known, sizes[d], &known)) {
+    } else if (__builtin_mul_overflow(known, sizes[d] ? sizes[d] : 1, &known)) {  // as in checked_numel
       fail_arg(TT_SHAPE, arg, "{} is {}: the number of elements overflows", arg, sizes);
     }
+    zero |= sizes[d] == 0;
   }
+  if (zero) known = 0;
   if (hole >= 0 && known == 0) fail_arg(TT_SHAPE, arg, "{} is {}: -1 is ambiguous for {} elements", arg, sizes, numel);
   bool fits = hole >= 0 ? numel % known == 0 : numel == known;
   if (!fits) fail_arg(TT_SHAPE, arg, "{} is {}: does not fit {} elements", arg, sizes, numel);

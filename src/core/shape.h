@@ -32,10 +32,13 @@ Shape infer_size(Ints sizes, int64_t numel, const char* arg);
 // True iff infer_size(sizes, numel) is sizes.
 inline bool is_size_of(Ints sizes, int64_t numel) {
   int64_t n = 1;
+  bool zero = false;
   if (sizes.n > kMaxDims) return false;
-  for (int64_t size : sizes)
-    if (size < 0 || __builtin_mul_overflow(n, size, &n)) return false;
-  return n == numel;
+  for (int64_t size : sizes) {
+    if (size < 0 || __builtin_mul_overflow(n, size ? size : 1, &n)) return false;
+    zero |= size == 0;
+  }
+  return (zero ? 0 : n) == numel;
 }
 // Strides that view a tensor (sizes, strides) as `to` without a copy; false if there are none.
 bool view_strides(Ints sizes, Ints strides, Ints to, int64_t* out);

@@ -150,8 +150,26 @@ static Storage* alloc_storage(int64_t bytes, Device device) {
   return s;
 }
 
+[[noreturn]] static TT_COLD void fail_wide(Ints sizes) {
+  fail(TT_SHAPE, "the result is {}: the number of bytes overflows", sizes);
+}
+
+// Of a new tensor, whose sizes broadcasting may have made larger than any memory. Without zeros: strides must not
+// overflow either.
+static int64_t checked_bytes(Ints sizes, Dtype dtype) {
+  int64_t bytes = 1;
+  bool zero = false, wide = false;
+  for (int64_t s : sizes) {
+    zero |= s == 0;
+    wide |= __builtin_mul_overflow(bytes, s ? s : 1, &bytes);
+  }
+  if (!zero) wide |= __builtin_mul_overflow(bytes, item_size(dtype), &bytes);
+  if (TT_UNLIKELY(wide)) fail_wide(sizes);
+  return zero ? 0 : bytes;
+}
+
 TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device) {
-  int64_t bytes = numel_of(sizes) * item_size(dtype);
+  int64_t bytes = checked_bytes(sizes, dtype);
   if (device.type == TT_CPU && sizes.n <= kInlineDims && bytes <= kEmbeddedMax) {
     auto* t = static_cast<Tensor*>(mem_alloc(kHeader + size_t(bytes)));
     auto* s = reinterpret_cast<Storage*>(t + 1);
@@ -178,7 +196,8 @@ TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device) {
 TensorRef new_tensor(Ints sizes, Dtype dtype, Device device) { return new_strided(sizes, {}, dtype, device); }
 
 TensorRef new_like(const Tensor& o, Dtype dtype) {
-  int64_t bytes = o.numel * item_size(dtype);
+  int64_t bytes;
+  if (TT_UNLIKELY(__builtin_mul_overflow(o.numel, item_size(dtype), &bytes))) fail_wide(o.sizes());
   if (o.device.type != TT_CPU || o.ndim > kInlineDims || bytes > kEmbeddedMax)
     return new_strided(o.sizes(), o.dense() ? o.strides() : Ints{}, dtype, o.device);
   auto* t = static_cast<Tensor*>(mem_alloc(kHeader + size_t(bytes)));

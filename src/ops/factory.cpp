@@ -100,10 +100,12 @@ TensorRef arange(Call, const Scalar& start, const Scalar& end, const Scalar& ste
 }
 
 TensorRef eye(Call, int64_t n, Opt<int64_t> m, Dtype dtype, Opt<Device> device) {
-  const int64_t size[2] = {n, m.or_else(n)}, least = size[0] < size[1] ? size[0] : size[1], step[1] = {size[1] + 1};
+  const int64_t size[2] = {n, m.or_else(n)}, least = size[0] < size[1] ? size[0] : size[1];
   if (least < 0) fail_arg(TT_INVALID_ARG, n < 0 ? "n" : "m", "n is {}, m is {}: must not be negative", n, size[1]);
   TensorRef out = filled(make(size, or_f32(dtype), or_cpu(device)), 0);
-  if (least) fill_elements(*new_alias(out, Ints(&least, 1), step), 1);
+  if (!least) return out;
+  const int64_t step = size[1] + 1;
+  fill_elements(*new_alias(out, Ints(&least, 1), Ints(&step, 1)), 1);
   return out;
 }
 

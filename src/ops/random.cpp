@@ -207,7 +207,7 @@ void random_(Call, Tensor& self, int64_t low, Opt<int64_t> high, Generator* gene
   const int64_t last = high.has ? high.value - (high.value > INT64_MIN) : counts_to(self.dtype);
   if (high.has) check_range(low, high.value, self.dtype);
   else if (last != INT64_MAX || is_complex(self.dtype))
-    check_range(low, last + 1, is_float(self.dtype) ? Dtype::kF64 : self.dtype);
+    check_range(low, last + (last < INT64_MAX), is_float(self.dtype) ? Dtype::kF64 : self.dtype);
   RngGuard drawn(generator);
   copy_elements(self, *integers(new_tensor(self.sizes(), self.dtype, self.device), low,
                                 uint64_t(last) - uint64_t(low) + 1, generator));

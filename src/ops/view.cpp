@@ -114,7 +114,7 @@ TensorRef slice(Call, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<i
   int64_t from = clip(start.or_else(0)), to = clip(end.or_else(n));
   if (to < from) to = from;
   Shape sizes(self.sizes()), strides(self.strides());
-  sizes[d] = (to - from + step - 1) / step;
+  sizes[d] = to > from ? (to - from - 1) / step + 1 : 0;
   char* data = self.data + from * strides[d] * self.item_size();
   if (sizes[d] > 1) {
     strides[d] *= step;

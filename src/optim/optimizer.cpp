@@ -204,7 +204,7 @@ int64_t num_numbers(const Optimizer& o) {
 
 TensorRef tensor_at(const Optimizer& o, int64_t i, char* name, int64_t cap) {
   TensorRef found;
-  int64_t left = i;
+  int64_t left = i < 0 ? INT64_MAX : i;
   each_tensor(o, [&](int64_t p, int k) {
     if (left-- != 0) return false;
     write_name(name, cap, "state.{}.{}", p, o.cls->states[k]);
@@ -216,14 +216,14 @@ TensorRef tensor_at(const Optimizer& o, int64_t i, char* name, int64_t cap) {
 }
 double number_at(const Optimizer& o, int64_t i, char* name, int64_t cap) {
   double found = 0;
-  int64_t left = i;
+  int64_t left = i < 0 ? INT64_MAX : i;
   each_number(o, [&](const char* text, int64_t of, const char* value_name, double value) {
     if (left-- != 0) return false;
     write_name(name, cap, text, of, value_name);
     found = value;
     return true;
   });
-  if (i < 0 || left >= 0) fail_index(i, num_numbers(o));
+  if (left >= 0) fail_index(i, num_numbers(o));
   return found;
 }
 

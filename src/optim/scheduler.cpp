@@ -83,6 +83,7 @@ static void step_sequential(Scheduler& s) {
 }
 
 void scheduler_step(Scheduler& s) {
+  if (s.last_epoch == INT64_MAX) fail(TT_INVALID_ARG, "{} is at the last epoch that can be counted", s.cls->name);
   if (s.cls == &kSequential) return step_sequential(s);
   if (s.cls == &kChained) {
     for (SchedulerRef& part : s.parts) scheduler_step(*part.get());

@@ -206,6 +206,39 @@ static void bad_mixed_indices(void** state) {
   FAILS(tt_index_get(c, x, ITEMS(by(NULL)), &out), TT_BAD_HANDLE, NULL);
 }
 
+static void sizes_and_steps_at_their_ends(void** state) {
+  tt_tensor *x = range(12, SHAPE(3, 4)), *out;
+  const tt_eye_opts wide = {.set = TT_EYE_M, .m = INT64_MAX};
+  (void)state;
+  VALUES(get(x, ITEMS(slice(1, 3, INT64_MAX), at(0))), 4);
+  HAS_SHAPE(get(x, ITEMS(slice(0, 3, INT64_MAX - 1))), 1, 4);
+  HAS_SHAPE(get(x, ITEMS(slice(2, 1, INT64_MAX))), 0, 4);
+  HAS_SHAPE(get(x, ITEMS(slice(INT64_MIN, INT64_MAX, 2))), 2, 4);
+  OK(tt_zeros(c, SHAPE(0), NULL, &x));
+  FAILS(tt_reshape(c, x, SHAPE(0, INT64_MAX, INT64_MAX), &out), TT_SHAPE, "overflows");
+  FAILS(tt_reshape(c, x, SHAPE(INT64_MAX, INT64_MAX, 0), &out), TT_SHAPE, "overflows");
+  OK(tt_reshape(c, x, SHAPE(INT64_MAX, 0), &out));
+  OK(tt_eye(c, 0, &wide, &out));
+  HAS_SHAPE(out, 0, INT64_MAX);
+}
+
+/* Views over one element may have more elements than any memory, their results more than 64 bits count. */
+static void results_that_cannot_be_counted(void** state) {
+  const tt_to_opts wide = {.set = TT_TO_DTYPE, .dtype = TT_C128};
+  tt_tensor *one, *column, *row, *all, *out;
+  (void)state;
+  OK(tt_ones(c, SHAPE(1), NULL, &one));
+  OK(tt_expand(c, one, SHAPE(INT64_C(1) << 32, 1), &column));
+  OK(tt_expand(c, one, SHAPE(INT64_C(1) << 32), &row));
+  FAILS(tt_add(c, column, row, &out), TT_SHAPE, "overflows");
+  FAILS(tt_lt(c, column, row, &out), TT_SHAPE, "overflows");
+  OK(tt_reshape(c, row, SHAPE(1, -1), &all));
+  FAILS(tt_matmul(c, column, all, &out), TT_SHAPE, "overflows");
+  OK(tt_expand(c, one, SHAPE(INT64_C(1) << 60), &row));
+  FAILS(tt_to(c, row, &wide, &out), TT_SHAPE, "overflows");
+  FAILS(tt_exp(c, row, &out), TT_OOM, NULL);
+}
+
 static void meta_tensors_have_shapes_only(void** state) {
   const tt_device meta = {TT_META, 0};
   const tt_empty_opts opts = {.set = TT_EMPTY_DEVICE, .device = meta};
@@ -236,6 +269,8 @@ int main(void) {
       SCOPED(writing_through_views),
       SCOPED(gradients_of_getting_and_setting),
       SCOPED(bad_mixed_indices),
+      SCOPED(sizes_and_steps_at_their_ends),
+      SCOPED(results_that_cannot_be_counted),
       SCOPED(meta_tensors_have_shapes_only),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

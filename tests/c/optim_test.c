@@ -550,6 +550,7 @@ static void test_lists(void** state) {
   FAILS(tt_optim_tensor_at(c, opt, -1, name, sizeof name, &t), TT_INDEX, NULL);
   FAILS(tt_optim_number_at(c, opt, INT64_MAX, name, sizeof name, &v), TT_INDEX, NULL);
   FAILS(tt_optim_number_at(c, opt, -1, name, sizeof name, &v), TT_INDEX, NULL);
+  FAILS(tt_optim_number_at(c, opt, INT64_MIN, name, sizeof name, &v), TT_INDEX, NULL);
   FAILS(tt_optim_tensor_at(c, opt, 0, name, 4, &t), TT_BUFFER_TOO_SMALL, NULL);
   tt_optim_release(opt);
   tt_optim_release(other);

@@ -269,6 +269,10 @@ static void test_hostile(void** state) {
   for (i = 0; i < sizeof bad / sizeof *bad; i++) FAILS(tt_scheduler_load_number(c, s, bad[i], 1), TT_INVALID_ARG, NULL);
   FAILS(tt_scheduler_load_number(c, s, "last_epoch", 1e300), TT_INVALID_ARG, NULL);
   FAILS(tt_scheduler_step_to(c, s, -1), TT_INVALID_ARG, "epoch");
+  OK(tt_scheduler_step_to(c, s, INT64_MAX - 1));
+  OK(tt_scheduler_step(c, s));
+  FAILS(tt_scheduler_step(c, s), TT_INVALID_ARG, "last epoch");
+  OK(tt_scheduler_step_to(c, s, 0));
   FAILS(tt_scheduler_number_at(c, s, 6, name, sizeof name, &v), TT_INDEX, "there are 6");
   FAILS(tt_scheduler_number_at(c, s, 0, name, sizeof name, &v), TT_BUFFER_TOO_SMALL, NULL);
   OK(tt_optim_add_param_group(c, opt, NULL, 0));
