@@ -9,7 +9,9 @@ namespace {
 
 enum Slots { kInWeight, kQueryWeight, kKeyWeight, kValueWeight, kInBias, kBiasK, kBiasV };
 
-double xavier_bound(int64_t fan_in, int64_t fan_out) { return __builtin_sqrt(6.0 / double(fan_in + fan_out)); }
+double xavier_bound(int64_t fan_in, int64_t fan_out) {
+  return __builtin_sqrt(6.0 / (double(fan_in) + double(fan_out)));
+}
 
 // Rows [which * n, (which + 1) * n) of t.
 TensorRef part(const Tensor* t, int64_t which, int64_t n) { return t ? op::narrow(*t, 0, which * n, n) : TensorRef(); }
@@ -188,7 +190,10 @@ TensorPair attend(Module& m, const AttentionCall& given) {
   const int64_t order[4] = {2, 0, 1, 3}, sizes[3] = {l, n, a.embed_dim};
   out = op::reshape(*op::permute(*out, order), sizes);
   const Tensor* rows = out.get();
-  out = std::move(forward(*m.children[0].module, {&rows, 1})[0]);
+  const ModuleRef out_proj = m.children[0].module;  // which callbacks may replace
+  TensorList projected = forward(*out_proj, {&rows, 1});
+  if (projected.size() != 1) fail_arg(TT_INVALID_ARG, "m", "out_proj gave {} results: must give one", projected.size());
+  out = std::move(projected[0]);
   if (!batched) out = op::select(*out, 1, 0);
   if (swap) out = op::transpose(*out, 0, 1);
   if (!call.need_weights) return {std::move(out), {}};

@@ -251,6 +251,30 @@ static void test_module_of_the_host(void** state) {
   assert_int_equal(s.drops, 3);
 }
 
+static tt_status no_results(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n,
+                            tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user, (void)x, (void)m, (void)in, (void)n, (void)outs, (void)cap;
+  *n_outs = 0;
+  return TT_OK;
+}
+static void test_layers_without_what_they_need(void** state) {
+  const tt_nn_multihead_attention_opts apart = {.set = TT_NN_MULTIHEAD_ATTENTION_KDIM, .kdim = 3};
+  const tt_module_def def = {sizeof def, "Silent", NULL, no_results, NULL, NULL};
+  tt_module *m, *silent;
+  tt_tensor *x = make(TT_F32, SHAPE(1, 2), DATA(0, 0)), *k = make(TT_F32, SHAPE(1, 3), DATA(0, 0, 0)), *y[2];
+  int64_t n;
+  (void)state;
+  OK(tt_nn_multihead_attention(c, 2, 1, &apart, &m));
+  OK(tt_module_register_parameter(c, m, "k_proj_weight", NULL));
+  FAILS(tt_module_forward(c, m, LIST(x, k, x), y, 2, &n), TT_INVALID_ARG, "k_proj_weight");
+  tt_module_release(m);
+  OK(tt_nn_multihead_attention(c, 2, 1, NULL, &m));
+  OK(tt_module_new_custom(c, &def, &silent));
+  OK(tt_module_register_module(c, m, "out_proj", silent));
+  FAILS(tt_module_forward(c, m, LIST(x, x, x), y, 2, &n), TT_INVALID_ARG, "out_proj gave 0 results");
+  tt_module_release(silent), tt_module_release(m);
+}
+
 static void test_names(void** state) {
   (void)state;
   tt_module* m = linear(2, 2, 1);
@@ -398,6 +422,7 @@ int main(void) {
       SCOPED(test_freeze_train_and_move),
       SCOPED(test_without_its_weight),
       SCOPED(test_module_of_the_host),
+      SCOPED(test_layers_without_what_they_need),
       SCOPED(test_names),
       SCOPED(test_hooks),
       SCOPED(test_deep_nesting),
