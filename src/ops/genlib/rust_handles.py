@@ -30,7 +30,10 @@ NULLABLE = {("tt_tensor_set_grad", "grad"), ("tt_module_register_parameter", "te
             ("tt_load_cuda", "path"), ("tt_tensor_grad", "out"), ("tt_tensor_grad_fn", "out"), ("tt_node_next", "out"), ("tt_module_get_tensor", "out"),
             ("tt_optim_get_state", "out"), ("tt_torch_save", "structure"), ("tt_state_dict_structure", "out")}
 LOCAL = {"tt_optim_step_closure"}  # the closure is gone when they return
-UNSAFE = {"tt_tensor_set_data", "tt_index_set"}
+UNSAFE = {  # and what the caller has to see to
+    "tt_tensor_set_data": "Nothing else may use `self` while this runs, clones included, and no slice of its memory, shape or strides is alive.",
+    "tt_index_set": "Nothing else may read or write the memory of `self` while this runs: clones alias.",
+    "tt_safetensors_map": "Nobody may write the file or cut it while it is mapped, by this or a tensor of it: what was cut off stops the process."}
 NUMBERS = {"tt_set_num_threads"}  # their int32_t is no flag
 PLAIN = {"int64_t": "i64", "uint64_t": "u64", "double": "f64", "uint32_t": "u32"}
 TENSOR = Named("tt_tensor")
@@ -42,7 +45,7 @@ DOCS = {  # where C's words do not fit, or stand elsewhere
     "tt_ctx_set_poll": "`f` is asked between two kernels, on the thread of the running call: at most every 50 ms, and before other callbacks. An error that it "
                        "gives ends the call. It must not change what the call works on.",
     "tt_synchronize": "Waits for a device, None: for all; reports work that failed.", "tt_state_dict_new": "An empty one.",
-    "tt_safetensors_map": "As `open`, but the tensors lie in the file as mapped into memory. Nobody may cut the file meanwhile: the system would stop the process.",
+    "tt_safetensors_map": "As `open`, but the tensors lie in the file as mapped into memory.",
     "tt_anomaly_enabled": "Is anomaly mode on?", "tt_clip_grad_value_": "Limits each element of the parameters' gradients to +-clip_value.",
     "tt_clip_grad_norm_": "Scales the parameters' gradients so that the norm of all of them is at most max_norm; the norm that it was.",
     "tt_tensor_print": "As PyTorch prints it.", "tt_tensor_ndim": "How many dimensions.", "tt_tensor_numel": "How many elements.",
@@ -193,8 +196,8 @@ class Regular:
             self.ok = False
 
     def closure(self, n, callback):
-        local = self.fn.name in LOCAL
-        more = "" if local else " + Send + 'static" if self.receiver in ("Module", "Optimizer") else " + Send + Sync + 'static"
+        own = self.receiver in ("Module", "Optimizer") and "backward" not in self.fn.name  # else graphs run it, on any thread
+        more = "" if self.fn.name in LOCAL else " + Send + 'static" if own else " + Send + Sync + 'static"
         self.generic = f"<F: {callback.bound}{more}>"
         self.params.append(f"{'f'}: F")
         self.args.append(f"Some(callbacks::{callback.fn.name}::<F>), user(f), Some(drop_user::<F>)")
@@ -238,7 +241,7 @@ class Regular:
         if not doc:
             raise HeaderError(f"{self.fn.name}: rust_handles.DOCS says nothing of it")
         doc = doc[:1].upper() + doc[1:]
-        out = [f"/// {doc}"] + (["///", "/// # Safety", "/// Nothing else may read or write the memory of `self` while this runs: clones alias."] if unsafe else [])
+        out = [f"/// {doc}"] + (["///", "/// # Safety", f"/// {UNSAFE[self.fn.name]}"] if unsafe else [])
         returns = f"Result<{self.returns}>" if self.status else self.returns
         out.append(f"pub {'unsafe ' if unsafe else ''}fn {name}{self.generic}({', '.join(params)}){'' if returns == '()' else ' -> ' + returns} {{")
         out += [f"    {line}" for line in self.before] + [f"    {self.body(args)}", "}"]

@@ -90,8 +90,8 @@ impl FunctionCall {
 /// # Ok::<(), tt::Error>(())
 /// ```
 pub fn apply<F: Function>(function: F, inputs: &[&Tensor], n_outs: usize) -> Result<Vec<Tensor>> {
-    let (name, x) = (c_string(function.name())?, raw_list::<Tensor>(inputs));
-    let (def, mut outs) = (callbacks::tt_function_def::table::<F>(name.as_ptr(), user(function)), vec![null_mut(); n_outs]);
+    let (name, x, mut outs) = (c_string(function.name())?, raw_list::<Tensor>(inputs), vec![null_mut(); n_outs]);
+    let def = callbacks::tt_function_def::table::<F>(name.as_ptr(), user(function));
     let (px, n) = (x.as_ptr() as *const *const _, x.len() as i64);
     unsafe {
         call(|c| sys::tt_function_apply(c, &def, px, n, outs.as_mut_ptr(), n_outs as i64))?;

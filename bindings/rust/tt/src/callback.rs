@@ -44,7 +44,9 @@ pub(crate) fn user<F>(f: F) -> *mut c_void {
 }
 
 pub(crate) unsafe extern "C" fn drop_user<F>(user: *mut c_void) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(Arc::from_raw(user as *const F))));
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(Arc::from_raw(user as *const F)))) {
+        std::mem::forget(payload); // its drop may panic as well
+    }
 }
 
 /// The closure, kept alive: it may take itself away.

@@ -59,8 +59,11 @@ pub(crate) fn current_during<R>(c: *mut sys::tt_ctx, f: impl FnOnce() -> R) -> R
 
 // A call without a ctx, which could tell more.
 fn made(status: sys::tt_status, what: &str) -> Result<()> {
-    Status::from_raw(status)
-        .map_or(Ok(()), |s| Err(Error::new(s, format!("{} failed: {}", what, unsafe { text_of(sys::tt_status_name(status)) }))))
+    if status == sys::TT_OK {
+        return Ok(());
+    }
+    let name = unsafe { text_of(sys::tt_status_name(status)) };
+    Err(Error::new(Status::from_raw(status).unwrap_or(Status::Internal), format!("{} failed: {}", what, name)))
 }
 
 fn check_version() -> Result<()> {
@@ -134,16 +137,20 @@ impl Generator {
     }
 }
 
-/// Runs f; once `cancel` is requested, its calls fail with [`Status::Cancelled`].
+/// Runs f; once `cancel` is requested, its calls fail with [`Status::Cancelled`]. Within another it takes the other's place until f ends.
 pub fn cancellable<R>(cancel: &Cancel, f: impl FnOnce() -> R) -> Result<R> {
-    struct Off;
-    impl Drop for Off {
+    type Running = (*mut sys::tt_ctx, *mut sys::tt_cancel);
+    thread_local!(static RUNNING: Cell<Running> = const { Cell::new((null_mut(), null_mut())) });
+    struct Back(*mut sys::tt_ctx, Running);
+    impl Drop for Back {
         fn drop(&mut self) {
-            unsafe { sys::tt_ctx_set_cancel(ctx(), null_mut()) };
+            let outer = if self.1 .0 == self.0 { self.1 .1 } else { null_mut() }; // not if it is of another context
+            unsafe { sys::tt_ctx_set_cancel(self.0, outer) };
+            RUNNING.with(|running| running.set(self.1));
         }
     }
     unsafe { call(|c| sys::tt_ctx_set_cancel(c, cancel.raw()))? };
-    let _off = Off;
+    let _back = Back(ctx(), RUNNING.with(|running| running.replace((ctx(), cancel.raw()))));
     Ok(f())
 }
 

@@ -1,9 +1,9 @@
 //! Operators by name, operators of the host, devices of the host.
 use crate::callback::{slice, tensors, user};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gen::callbacks;
 use crate::handle::*;
-use crate::{Device, Generator, Index, Runtime, Scalar, Tensor};
+use crate::{Device, Generator, Index, Runtime, Scalar, Status, Tensor};
 use std::ffi::CString;
 use std::os::raw::c_void;
 use tt_sys as sys;
@@ -100,11 +100,25 @@ impl Op {
     pub fn schema(&self) -> String {
         unsafe { text_of(sys::tt_op_schema(self.0)).into_owned() }
     }
-    /// One value per argument of the schema; None, or absent at the end: its default. Nothing is written that `mutates` does not say.
+    /// Does it write into an argument, `Tensor!` in the schema?
+    pub fn mutates(&self) -> bool {
+        unsafe { text_of(sys::tt_op_schema(self.0)).contains("Tensor!") }
+    }
+    /// One value per argument of the schema; None, or absent at the end: its default. Operators that write are refused: `call_mut`.
     pub fn call(&self, args: &[Value]) -> Result<Vec<Tensor>> {
+        if self.mutates() {
+            return Err(Error::new(Status::InvalidArg, format!("{} writes into an argument: call_mut, which is unsafe", self.name())));
+        }
+        unsafe { self.call_mut(args) }
+    }
+    /// The same of any operator.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    pub unsafe fn call_mut(&self, args: &[Value]) -> Result<Vec<Tensor>> {
         let kept = args.iter().map(Value::raw).collect::<Result<Vec<_>>>()?;
         let raw: Vec<_> = kept.iter().map(|v| v.0).collect();
-        unsafe { call_list(|c, outs, cap, n| sys::tt_op_call(c, self.0, raw.as_ptr(), raw.len() as i64, outs, cap, n)) }
+        call_list(|c, outs, cap, n| sys::tt_op_call(c, self.0, raw.as_ptr(), raw.len() as i64, outs, cap, n))
     }
 }
 
@@ -147,7 +161,7 @@ pub unsafe trait Backend: Send + Sync + 'static {
     /// # Safety
     /// Both sides have that many bytes.
     unsafe fn copy(&self, dst: *mut c_void, src: *const c_void, bytes: i64, kind: i32) -> Result<()>;
-    /// The results of an operator; [`Status::NotImplemented`](crate::Status) leaves it to the CPU.
+    /// The results of an operator; [`Status::NotImplemented`] leaves it to the CPU.
     fn compute(&self, op: &str, args: &[Value]) -> Result<Vec<Option<Tensor>>>;
 }
 /// Adds a device to the runtime.

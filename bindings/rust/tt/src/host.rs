@@ -19,8 +19,8 @@ pub unsafe trait Allocator: Sync {
 /// The host's own thread pool.
 ///
 /// # Safety
-/// `parallel_for` calls body for every index of 0 … n exactly once, in ranges of at most `grain`, and returns when all are done. It
-/// does not panic.
+/// `parallel_for` calls body for every index of 0 … n exactly once, in ranges of at most `grain`, and returns when all are done. Neither
+/// function panics.
 pub unsafe trait Executor: Sync {
     /// How many threads work at once.
     fn num_threads(&self) -> i32;

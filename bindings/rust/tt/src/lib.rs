@@ -21,13 +21,18 @@
 //!
 //! **Handles** ([`Tensor`], [`Module`], …): clone is one reference more, not a copy. Since clones alias, what writes into the memory of
 //! tensors is `unsafe`. Calls that change an object and have no data of a tensor to write (`Module::train`, `Module::to`, `Optimizer::step`,
-//! `Tensor::requires_grad_`, drawing numbers from a shared [`Generator`], …) are safe to write, but ask for exclusive access: no other
-//! thread may use that object, or the tensors that it changes, meanwhile.
+//! `Tensor::requires_grad_`, registering hooks and removing them, backward through its graph, drawing numbers from a shared [`Generator`],
+//! …) are safe to write, but ask for exclusive access, which the compiler does not check: no other thread may use that object, or the
+//! tensors that it changes, meanwhile. Backward through graphs of their own may run at once and end in the same leaves.
 //!
 //! **Threads**: each has a [`Context`] of its own (grad mode, random numbers, errors), made at its first call; all share one [`Runtime`].
 //!
 //! **Closures** that tt calls may fail or panic: the outer call then fails with [`Status::Callback`], the reason is its [`cause`](ErrorInfo::cause),
-//! and [`Error::into_panic`] gives the panic back.
+//! and [`Error::into_panic`] gives the panic back. Those that backward runs are `Sync`, as graphs may be on several threads:
+//! ```compile_fail
+//! let calls = std::cell::Cell::new(0);
+//! tt::nn::relu().unwrap().register_full_backward_hook(move |_, _, _| { calls.set(calls.get() + 1); Ok(vec![]) }).unwrap();
+//! ```
 #![warn(missing_docs)]
 
 mod autograd;

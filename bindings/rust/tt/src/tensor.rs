@@ -59,8 +59,8 @@ impl Tensor {
     /// All elements, row-major. T is the tensor's dtype.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.check_dtype(T::DTYPE)?;
-        let n = self.numel() as usize;
-        let mut data = Vec::with_capacity(n);
+        let (n, mut data) = (self.numel() as usize, Vec::new());
+        data.try_reserve_exact(n).map_err(|_| Error::new(Status::Oom, format!("a vector of {} elements is not to be had", n)))?;
         unsafe {
             call(|c| sys::tt_tensor_read(c, self.raw(), data.as_mut_ptr() as *mut c_void, (n * std::mem::size_of::<T>()) as i64))?;
             if T::DTYPE == DType::Bool {

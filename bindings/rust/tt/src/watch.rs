@@ -13,13 +13,16 @@ pub fn memory(device: Device) -> Result<MemoryStats> {
     unsafe { call_value(|c, out| sys::tt_memory(c, &device.raw(), out)) }
 }
 
-/// What is alive in the runtime, the most bytes first. No other thread may use the runtime meanwhile.
-pub fn live() -> Result<Vec<Live>> {
-    let rows = unsafe { call_array(sys::tt_live_row::default(), |c, rows, cap, n| sys::tt_runtime_live(c, rows, cap, n))? };
+/// What is alive in the runtime, the most bytes first.
+///
+/// # Safety
+/// No other thread uses the runtime meanwhile: all of its memory is looked through.
+pub unsafe fn live() -> Result<Vec<Live>> {
+    let rows = call_array(sys::tt_live_row::default(), |c, rows, cap, n| sys::tt_runtime_live(c, rows, cap, n))?;
     Ok(rows.into_iter().map(Live::of_raw).collect())
 }
 
-/// Runs f and tells which operators it has called, by total time.
+/// Runs f and tells which operators it has called, by total time. f must not do so itself: what was counted would be lost.
 pub fn profile<R>(f: impl FnOnce() -> R) -> Result<(R, Vec<ProfileRow>)> {
     unsafe { call(|c| sys::tt_profiler_start(c))? };
     let done = catch_unwind(AssertUnwindSafe(f));
@@ -29,8 +32,8 @@ pub fn profile<R>(f: impl FnOnce() -> R) -> Result<(R, Vec<ProfileRow>)> {
     Ok((result, rows.into_iter().map(ProfileRow::of_raw).collect()))
 }
 
-/// Runs f; `see(operator, slot, depth)` is told of every operator call before it runs. After a panic see sees no more, and the panic goes
-/// on when f has returned.
+/// Runs f; `see(operator, slot, depth)` is told of every operator call before it runs, until f ends or traces, too. After a panic see sees
+/// no more, and the panic goes on when f has returned. see must not change what the call works on.
 pub fn trace_dispatch<R, S: FnMut(&str, &str, i32)>(see: S, f: impl FnOnce() -> R) -> Result<R> {
     type State<S> = (S, Option<Box<dyn Any + Send>>);
     unsafe extern "C" fn tell<S: FnMut(&str, &str, i32)>(user: *mut c_void, op: *const c_char, slot: *const c_char, depth: i32) {

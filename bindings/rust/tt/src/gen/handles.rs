@@ -464,7 +464,7 @@ impl Tensor {
     /// Leaf gets the storage, shape and dtype of src; handles to leaf stay valid.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory of `self` while this runs: clones alias.
+    /// Nothing else may use `self` while this runs, clones included, and no slice of its memory, shape or strides is alive.
     pub unsafe fn set_data(&self, src: &Tensor) -> Result<()> {
         call(|c| sys::tt_tensor_set_data(c, self.raw(), src.raw()))
     }
@@ -669,11 +669,11 @@ impl Module {
         unsafe { call_value(|c, out| sys::tt_module_register_forward_hook(c, self.raw(), Some(callbacks::tt_module_hook::<F>), user(f), Some(drop_user::<F>), out)) }
     }
     /// In backward, of a call that was recorded while the module had such hooks. Pre: on the gradients of its results, as they come. Then, on those (inputs) and on the gradients of the module's inputs (outs, which replacements of the same shape and dtype replace). NULL: no gradient came to that result; of inputs, all are NULL if none needs a gradient, else an input that got none has zeros. Inputs and results that need a gradient pass as copies; the graph keeps the module alive.
-    pub fn register_full_backward_pre_hook<F: Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
+    pub fn register_full_backward_pre_hook<F: Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_module_register_full_backward_pre_hook(c, self.raw(), Some(callbacks::tt_module_pre_hook::<F>), user(f), Some(drop_user::<F>), out)) }
     }
     /// In backward, of a call that was recorded while the module had such hooks. Pre: on the gradients of its results, as they come. Then, on those (inputs) and on the gradients of the module's inputs (outs, which replacements of the same shape and dtype replace). NULL: no gradient came to that result; of inputs, all are NULL if none needs a gradient, else an input that got none has zeros. Inputs and results that need a gradient pass as copies; the graph keeps the module alive.
-    pub fn register_full_backward_hook<F: Fn(&Module, &[Option<Tensor>], &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
+    pub fn register_full_backward_hook<F: Fn(&Module, &[Option<Tensor>], &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_module_register_full_backward_hook(c, self.raw(), Some(callbacks::tt_module_hook::<F>), user(f), Some(drop_user::<F>), out)) }
     }
     /// Takes a hook away, by what registering it gave.
@@ -688,10 +688,13 @@ impl SafeTensors {
         let path = c_string(path)?;
         unsafe { call1(|c, out| sys::tt_safetensors_open(c, path.as_ptr(), out)) }
     }
-    /// As `open`, but the tensors lie in the file as mapped into memory. Nobody may cut the file meanwhile: the system would stop the process.
-    pub fn map(path: &str) -> Result<SafeTensors> {
+    /// As `open`, but the tensors lie in the file as mapped into memory.
+    ///
+    /// # Safety
+    /// Nobody may write the file or cut it while it is mapped, by this or a tensor of it: what was cut off stops the process.
+    pub unsafe fn map(path: &str) -> Result<SafeTensors> {
         let path = c_string(path)?;
-        unsafe { call1(|c, out| sys::tt_safetensors_map(c, path.as_ptr(), out)) }
+        call1(|c, out| sys::tt_safetensors_map(c, path.as_ptr(), out))
     }
     /// How many tensors.
     pub fn len(&self) -> i64 {

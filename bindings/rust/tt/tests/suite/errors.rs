@@ -1,7 +1,7 @@
 use crate::{apart, floats};
 use std::error::Error as _;
 use std::panic::catch_unwind;
-use tt::{DType, Device, Error, RuntimeOpts, Status, Tensor};
+use tt::{DType, Device, Error, Index, RuntimeOpts, Status, Tensor};
 
 fn fails<T>(result: tt::Result<T>) -> Error {
     result.err().expect("a failure")
@@ -38,6 +38,44 @@ fn the_bindings_own_checks() {
     let nowhere = std::ptr::NonNull::<f32>::dangling().as_ptr();
     assert_eq!(fails(unsafe { Tensor::import(nowhere, &[0], Some(&[1, 1]), true, ()) }).status, Status::InvalidArg);
     assert_eq!(fails(tt::backward_all(&[floats(&[1.0])], &[], Default::default())).status, Status::InvalidArg);
+}
+
+#[test]
+fn vectors_that_no_memory_holds() {
+    for n in [1 << 46, 1 << 59] {
+        let e = fails(tt::zeros(&[1]).unwrap().expand(&[n]).unwrap().to_vec::<f32>());
+        assert_eq!((e.status, e.message.clone()), (Status::Oom, format!("a vector of {} elements is not to be had", n)));
+    }
+}
+
+#[test]
+fn results_that_cannot_be_counted() {
+    let wide = |shape: &[i64]| tt::ones(&[1]).unwrap().expand(shape).unwrap();
+    assert_eq!(fails(wide(&[1 << 32, 1]).add(&wide(&[1 << 32]))).status, Status::Shape);
+    assert_eq!(fails(wide(&[1 << 60]).to_dtype(DType::C128)).status, Status::Shape);
+    let m = tt::nn::linear(2, 2).unwrap();
+    m.register_parameter("weight", None).unwrap();
+    assert!(fails(m.call(&tt::ones(&[1, 2]).unwrap())).message.contains("Linear has no weight"));
+}
+
+#[test]
+fn numbers_at_their_ends() {
+    let x = tt::zeros(&[3, 4]).unwrap();
+    let every = |step| x.index_get(&[Index::Slice { start: Some(1), stop: None, step }]);
+    for step in [2, i64::MAX - 1, i64::MAX] {
+        assert_eq!(every(step).unwrap().shape(), [1, 4]);
+    }
+    assert!([0, -1, i64::MIN].iter().all(|step| every(*step).is_err()));
+    assert_eq!(x.index_get(tt::idx![i64::MIN..i64::MAX, ..]).unwrap().shape(), [3, 4]);
+    assert_eq!(fails(x.index_get(tt::idx![i64::MIN])).status, Status::Index);
+    assert_eq!(fails(tt::zeros(&[0]).unwrap().reshape(&[0, i64::MAX, i64::MAX])).status, Status::Shape);
+    let sgd = tt::optim::sgd(&[x.requires_grad_(true).unwrap()]).unwrap();
+    assert_eq!((fails(sgd.number_at(i64::MIN)).status, fails(sgd.tensor_at(i64::MIN)).status), (Status::Index, Status::Index));
+    let schedule = tt::lr::exponential(&sgd, 0.5).unwrap();
+    schedule.step_to(i64::MAX - 1).unwrap();
+    schedule.step().unwrap();
+    assert_eq!((fails(schedule.step()).status, schedule.last_epoch()), (Status::InvalidArg, i64::MAX));
+    assert_eq!(fails(tt::nn::multihead_attention(1 << 61, 1)).status, Status::Shape);
 }
 
 #[test]
@@ -79,7 +117,7 @@ fn autograd_and_files() {
     assert_eq!(fails(tt::SafeTensors::open("/nowhere/at/all")).status, Status::Io);
     let path = crate::temporary("broken");
     std::fs::write(&path, b"not a file of tensors").unwrap();
-    assert_eq!(fails(tt::SafeTensors::map(path.to_str().unwrap())).status, Status::Format);
+    assert_eq!(fails(unsafe { tt::SafeTensors::map(path.to_str().unwrap()) }).status, Status::Format);
     std::fs::remove_file(path).unwrap();
 }
 
@@ -91,4 +129,14 @@ fn a_wish_to_stop() {
     let e = tt::cancellable(&cancel, || fails(tt::zeros(&[2]).and_then(|x| x.exp()))).unwrap();
     assert_eq!(e.status, Status::Cancelled);
     assert!(tt::zeros(&[2]).unwrap().exp().is_ok());
+    let outer = tt::Cancel::new().unwrap();
+    let after = || {
+        tt::cancellable(&cancel, || assert_eq!(fails(tt::zeros(&[2])).status, Status::Cancelled)).unwrap();
+        assert!(tt::zeros(&[2]).is_ok());
+        apart(RuntimeOpts::new(), || tt::cancellable(&cancel, || ()).unwrap());
+        outer.request();
+        fails(tt::zeros(&[2]))
+    };
+    assert_eq!(tt::cancellable(&outer, after).unwrap().status, Status::Cancelled);
+    assert!(tt::zeros(&[2]).is_ok());
 }

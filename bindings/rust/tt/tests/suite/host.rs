@@ -64,7 +64,7 @@ fn what_is_alive_and_what_was_called() -> Result<()> {
     apart(RuntimeOpts::new(), || {
         let (x, _y) = (tt::ones(&[1000])?, tt::ones(&[2])?);
         let _net = tt::nn::linear(2, 2)?;
-        let live = tt::live()?;
+        let live = unsafe { tt::live()? };
         assert_eq!(
             (live[0].kind.as_str(), &live[0].shape[..], live[0].bytes, live[0].device),
             ("tensor", &[1000][..], 4000, Some(Device::CPU))
@@ -120,6 +120,10 @@ fn operators_by_name_and_of_the_host() -> Result<()> {
         assert_eq!(values(&full[0])?, [2.5, 2.5]);
         let einsum = Op::find("einsum")?.call(&[Value::Str("i->".into()), Value::Tensors(vec![Some(full[0].clone())])])?;
         assert_eq!(einsum[0].item::<f32>()?, 5.0);
+        let (copy, args) = (Op::find("copy_")?, [Value::Tensor(full[0].clone()), Value::Tensor(y.detach()?)]);
+        assert!(copy.mutates() && !times.mutates() && copy.call(&args).unwrap_err().status == Status::InvalidArg);
+        unsafe { copy.call_mut(&args)? };
+        assert_eq!(values(&full[0])?, [3.0, 6.0]);
         assert_eq!(tt::register_op("broken", Twice).unwrap_err().status, Status::InvalidArg);
         Ok(())
     })

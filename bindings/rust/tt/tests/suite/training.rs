@@ -162,7 +162,7 @@ fn gradients_as_functions() -> Result<()> {
 fn files_of_tensors() -> Result<()> {
     let path = temporary("tensors");
     tt::save(&path, &[("b", &floats(&[1.0, 2.0])), ("a", &tt::ones(&[2, 2])?)], &[("format", "tt")])?;
-    let (read, mapped) = (tt::SafeTensors::open(path.to_str().unwrap())?, tt::SafeTensors::map(path.to_str().unwrap())?);
+    let (read, mapped) = (tt::SafeTensors::open(path.to_str().unwrap())?, unsafe { tt::SafeTensors::map(path.to_str().unwrap())? });
     assert_eq!((read.len(), mapped.tensor("b")?.to_vec::<f32>()?, read.tensor("a")?.shape()), (2, vec![1.0, 2.0], &[2, 2][..]));
     assert_eq!((read.metadata_size(), read.metadata_key(0).as_deref(), read.metadata_value(0).as_deref()), (1, Some("format"), Some("tt")));
     assert!(!mapped.tensor("a")?.is_writable() && read.tensor("c").is_err() && read.name(7).is_none());
