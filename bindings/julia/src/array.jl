@@ -38,7 +38,9 @@ function Tensor(a::Array{T, N}) where {T, N}
     check(C.tt_tensor_import(ctx(), pointer(a), code, sizes, N, steps, true, DROP[], keep(memory), o))
     return wrap(o[])
 end
-Tensor(a::AbstractArray) = Tensor(collect(a))
+Tensor(a::AbstractArray) = Tensor(plain(a))
+plain(a::Array) = a
+plain(a::AbstractArray{T, N}) where {T, N} = copyto!(Array{T, N}(undef, size(a)), a)  # whatever its indices
 function Tensor(x::Number)
     T = typeof(x) in DTYPES ? typeof(x) : x isa Integer ? Int64 : x isa Real ? Float64 : ComplexF64
     return number_of(x, dtype_code(T))
@@ -47,7 +49,7 @@ number_of(x, code) = wrap(handle_out(o -> C.tt_scalar_tensor(ctx(), Ref(scalar(x
 
 "A new tensor with the values of an array, a number or a tensor, row-major as tt's own."
 function tensor(x; dtype=nothing, device=nothing, requires_grad::Bool=false)
-    made = x isa Tensor ? clone(detach(x)) : x isa Number ? Tensor(x) : row_major(x isa Array ? x : collect(x))
+    made = x isa Tensor ? clone(detach(x)) : x isa Number ? Tensor(x) : row_major(plain(x isa AbstractArray ? x : collect(x)))
     dtype === device === nothing || (made = to(made; dtype=dtype, device=device))
     return requires_grad ? requires_grad!(made) : made
 end
@@ -90,6 +92,7 @@ end
 Base.size(a::TensorArray) = a.size
 Base.strides(a::TensorArray) = a.strides
 Base.IndexStyle(::Type{<:TensorArray}) = IndexCartesian()
+Base.deepcopy_internal(a::TensorArray, seen::IdDict) = get!(() -> typed(deepcopy(a.owner)), seen, a)
 Base.elsize(::Type{<:TensorArray{T}}) where {T} = sizeof(T)
 Base.cconvert(::Type{Ptr{T}}, a::TensorArray{T}) where {T} = a
 Base.unsafe_convert(::Type{Ptr{T}}, a::TensorArray{T}) where {T} = a.at

@@ -11,9 +11,10 @@ Adds the gradients of t, or of several results at once, to the leaves' `grad`.
 """
 backward(t::Tensor; gradient=nothing, kw...) = backward([t]; gradients=[gradient], kw...)
 function backward(tensors; gradients=nothing, retain_graph=nothing, create_graph::Bool=false, inputs=nothing)
+    tensors, gradients, inputs = map(listed, (tensors, gradients, inputs))
     list = handles(tensors)
     grads = gradients === nothing ? fill(C_NULL, length(list)) : handles(gradients)
-    into = inputs === nothing ? Ptr{Cvoid}[] : handles(inputs isa Tensor ? [inputs] : inputs)
+    into = inputs === nothing ? Ptr{Cvoid}[] : handles(inputs)
     set = C.TT_BACKWARD_CREATE_GRAPH | given(retain_graph, 1) | given(inputs, 3)
     opts = Ref(C.tt_backward_opts(set, C_NULL, flag(retain_graph), create_graph, pointer(into), length(into)))
     length(grads) == length(list) || throw(DimensionMismatch("$(length(list)) tensors, $(length(grads)) gradients"))
@@ -28,13 +29,13 @@ end
 The gradients of outputs (a tensor or several) with respect to inputs: one if inputs is a tensor, else a vector.
 """
 function grad(outputs, inputs; grad_outputs=nothing, retain_graph=nothing, create_graph::Bool=false, allow_unused::Bool=false)
-    many(x) = x isa Tensor ? [x] : x
-    of, by = handles(many(outputs)), handles(many(inputs))
-    given_grads = grad_outputs === nothing ? Ptr{Cvoid}[] : handles(many(grad_outputs))
+    outputs, all_inputs, grad_outputs = map(listed, (outputs, inputs, grad_outputs))
+    of, by = handles(outputs), handles(all_inputs)
+    given_grads = grad_outputs === nothing ? Ptr{Cvoid}[] : handles(grad_outputs)
     set = C.TT_GRAD_CREATE_GRAPH | C.TT_GRAD_ALLOW_UNUSED | given(grad_outputs, 0) | given(retain_graph, 1)
     opts = Ref(C.tt_grad_opts(set, pointer(given_grads), length(given_grads), flag(retain_graph), create_graph, allow_unused))
     outs = fill(C_NULL, length(by))
-    check(GC.@preserve outputs inputs grad_outputs given_grads C.tt_grad(ctx(), of, length(of), by, length(by), opts, outs))
+    check(GC.@preserve outputs all_inputs grad_outputs given_grads C.tt_grad(ctx(), of, length(of), by, length(by), opts, outs))
     return inputs isa Tensor ? wrap_or_nothing(outs[1]) : map(wrap_or_nothing, outs)
 end
 

@@ -100,12 +100,13 @@ end
 
 # ---- lists ----
 
-ints(x) = x === nothing ? Int64[] : x isa Integer ? Int64[x] : Int64[i for i in x]
+ints(x) = x === nothing ? Int64[] : x isa Integer ? Int64[x] : Int64[i isa Colon ? -1 : i for i in x]
 floats(x) = x === nothing ? Float64[] : x isa Real ? Float64[x] : Float64[v for v in x]
 c_dims(x) = x === nothing ? Int64[] : x isa Integer ? Int64[c_dim(x)] : Int64[c_dim(d) for d in x]
-gathered(args) = length(args) == 1 && !(args[1] isa Integer) ? args[1] : args
+gathered(args) = length(args) == 1 && !(args[1] isa Union{Integer, Colon}) ? args[1] : args
 handle(x) = x === nothing ? C_NULL : handle_of(x)
-handles(list) = Ptr{Cvoid}[handle(x) for x in list]
+listed(x) = x isa Tensor ? [x] : x isa Union{AbstractVector, Tuple, Nothing} ? x : collect(Any, x)
+handles(list::Union{AbstractVector, Tuple}) = Ptr{Cvoid}[handle(x) for x in list]  # which somebody must keep meanwhile
 optional(x) = x === nothing ? C_NULL : x
 
 "The tensors of a C call that fills (outs, cap, n); the first room is for 64."

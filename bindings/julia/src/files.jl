@@ -31,9 +31,9 @@ function save_file(path, tensors; metadata=Dict{String, String}())
     names, values = String[String(first(p)) for p in list], Tensor[last(p) for p in list]
     extra = String[x for (k, v) in metadata for x in (k, v)]
     GC.@preserve names values extra begin
-        texts = Ptr{UInt8}[pointer(x) for x in extra]
+        texts = Ptr{UInt8}[Base.unsafe_convert(Cstring, x) for x in extra]
         opts = Ref(C.tt_safetensors_save_opts(C.TT_SAFETENSORS_SAVE_METADATA, pointer(texts), length(texts)))
-        check(GC.@preserve texts C.tt_safetensors_save(ctx(), path, Ptr{UInt8}[pointer(x) for x in names], handles(values), length(names), opts))
+        check(GC.@preserve texts C.tt_safetensors_save(ctx(), path, Ptr{UInt8}[Base.unsafe_convert(Cstring, x) for x in names], handles(values), length(names), opts))
     end
 end
 

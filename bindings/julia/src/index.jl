@@ -81,7 +81,7 @@ function Base.getindex(a::Tensor, index...)
 end
 
 function Base.setindex!(a::Tensor, x, index...)
-    value = x isa Tensor ? x : x isa Number ? number_tensor(x, a) : Tensor(x)
+    value = x isa Tensor ? x : x isa Number ? number_tensor(x, a) : to(Tensor(x); dtype=eltype(a))
     isempty(index) && return copy!(a, value)
     lists = findall(is_list, collect(Any, index))
     if length(lists) > 1

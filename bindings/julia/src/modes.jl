@@ -76,11 +76,14 @@ function profile(f)
 end
 "trace(see) do … end: see(op, slot, depth) hears of every operator before it runs."
 function trace(f, see)
-    key = keep(see)
+    key, c = keep(see), task_ctx()
     check(C.tt_ctx_trace_dispatch(ctx(), ENTRY[:trace], key))
     try
-        f()
+        found = f()
+        c.raised === nothing || fail()  # what see has thrown made no call fail
+        return found
     finally
+        c.raised = nothing
         C.tt_ctx_trace_dispatch(ctx(), C_NULL, C_NULL)
         forget(key)
     end

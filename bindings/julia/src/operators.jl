@@ -47,9 +47,11 @@ const Dotted = Base.Broadcast.Broadcasted
 Base.BroadcastStyle(::Type{Tensor}) = TensorStyle()
 Base.BroadcastStyle(::TensorStyle, ::Base.Broadcast.AbstractArrayStyle) = TensorStyle()
 Base.BroadcastStyle(::TensorStyle, ::Base.Broadcast.DefaultArrayStyle{0}) = TensorStyle()
+Base.BroadcastStyle(::TensorStyle, ::Base.Broadcast.Style{Tuple}) = TensorStyle()
 Base.Broadcast.broadcastable(a::Tensor) = a
 Base.Broadcast.instantiate(b::Dotted{TensorStyle}) = b
 Base.copy(b::Dotted{TensorStyle}) = evaluate(b)
+Base.copyto!(dst::AbstractArray, b::Dotted{TensorStyle}) = copyto!(dst, Array(expand(evaluate(b), size(dst))))
 Base.Broadcast.materialize!(dst::Tensor, b::Dotted) = store!(dst, evaluate(b))
 Base.Broadcast.materialize!(dst::Tensor, x::Union{Tensor, Number}) = store!(dst, x)
 store!(dst, x::Number) = fill!(dst, x)
@@ -58,15 +60,18 @@ store!(dst, x) = copy!(dst, x isa Tensor ? x : Tensor(x))
 function evaluate(b::Dotted{TensorStyle})
     args = map(evaluate, b.args)
     out = dotted(b.f, args...)
-    foreach((given, x) -> given isa Dotted && x isa Tensor && x !== out && free!(x), b.args, args)  # nobody else has seen these
+    foreach((given, x) -> given isa Dotted && x isa Tensor && x !== out && !among(x, given) && free!(x), b.args, args)  # nobody else has seen these
     return out
 end
+"Whether x, the value of a dotted expression, is one of its operands."
+among(x, b) = any(a -> a isa Dotted ? among(x, a) : a === x, b.args)
 evaluate(b::Dotted) = evaluate(Base.materialize(b))
 evaluate(x::Ref) = x[]
 evaluate(x::AbstractArray) = Tensor(x)
+evaluate(x::Tuple) = Tensor([x...])
 evaluate(x) = x
 
-"f.(a…) with a tensor among a. Give a method to a function of your own that is made of elementwise operators."
+"f.(a…) with a tensor among a. Give a method to a function of your own that is made of elementwise operators and makes a new tensor."
 dotted(f, args...) = any(a -> a isa Tensor, args) ?
     throw(ArgumentError("$f. of a Tensor: only elementwise operators can be dotted; f.(typed(t)) works on an array")) : f(args...)
 for f in ELEMENTWISE
@@ -89,8 +94,8 @@ for (op, call) in [(:-, :(a isa Number ? rsub(b, a) : sub(a, b))), (:/, :(pairwi
                    (:>>, :(pairwise(bitwise_right_shift, a, b))), (:max, :(exact_max(a, b))), (:min, :(exact_min(a, b))), (:atan, :(pairwise(atan2, a, b)))]
     @eval dotted(::typeof(Base.$op), a, b) = a isa Number && b isa Number ? Base.$op(a, b) : $call
 end
-for (op, f) in ((:+, :add), (:*, :mul))
-    @eval dotted(::typeof($op), a, b) = a isa Number ? (b isa Number ? $op(a, b) : $f(b, a)) : $f(a, b)
+for (op, f) in ((:+, :add), (:*, :mul), (:max, nothing), (:min, nothing))
+    f === nothing || @eval dotted(::typeof($op), a, b) = a isa Number ? (b isa Number ? $op(a, b) : $f(b, a)) : $f(a, b)
     @eval dotted(::typeof($op), a, b, c, more...) = dotted($op, dotted($op, a, b), c, more...)
 end
 dotted(::typeof(+), a) = a

@@ -4,6 +4,15 @@
 # after a collection the one finalizer there is looks through the WeakRefs and releases the handles of slots that are no more.
 
 """
+Has a function compiled where Julia interprets (--compile=min), as all is that has a ccall. What is interpreted allocates at every step, and may so
+run a finalizer between any two; of what follows, nothing does but where it says so.
+"""
+macro compiled(f)
+    pushfirst!(f.args[2].args, :(ccall(:jl_value_ptr, Ptr{Cvoid}, (Any,), nothing)))  # no instruction
+    return esc(f)
+end
+
+"""
 Holds a tensor's place while Julia can reach it. A slot whose tensor was freed is put aside and takes a later one, which then costs no memory.
 """
 mutable struct Slot
@@ -75,14 +84,14 @@ end
 # ---- taking a slot ----
 
 # Nothing runs the collector, and so another finalizer's free!, between taking a slot and filling it.
-@inline function slot_from(l, h)
+@inline @compiled function slot_from(l, h)
     s = l.last
     s === NONE && return another_slot(l, h)
     l.last = NONE
     handle_at!(s.at, h)
     return s
 end
-@noinline function another_slot(l, h)
+@noinline @compiled function another_slot(l, h)
     l.top == 0 && return new_slot(l, h)
     s = l.spare[l.top]
     l.spare[l.top] = NONE
@@ -90,7 +99,7 @@ end
     handle_at!(s.at, h)
     return s
 end
-@inline function new_slot(l, h)
+@inline @compiled function new_slot(l, h)
     l.free == C_NULL && make_room(l, h)
     at = l.free
     l.free = handle_at(at)
@@ -103,16 +112,18 @@ end
 end
 const LOOK = 1 << 24  # bytes of new tensors, at most 64 of them: asking how much is in use takes longer than a small operator
 
-# Empties s, and puts it aside; not if the collector has found it dead, as only a finalizer can ask for that: its place is seen to.
-@inline function vacate(s)
+# Empties s, and puts it aside; not if the collector has found it dead, as only a finalizer can ask for that: release_dead(), which may run on
+# another thread just now, sees to its handle and its place.
+@inline @compiled function vacate(s)
     h = handle_at(s.at)
-    handle_at!(s.at, C_NULL)
     freed_at!(s.at)
-    is_watched(s) && (Threads.threadid() == 1 ? put_aside(FIRST, s) : put_elsewhere(s))
+    is_watched(s) || return C_NULL
+    handle_at!(s.at, C_NULL)
+    Threads.threadid() == 1 ? put_aside(FIRST, s) : put_elsewhere(s)
     return h
 end
 @inline put_aside(l, s) = l.last === NONE ? (l.last = s; nothing) : put_beside(l, s)
-@noinline function put_beside(l, s)
+@noinline @compiled function put_beside(l, s)
     l.top < length(l.spare) || return
     l.top += 1
     l.spare[l.top] = s
@@ -155,7 +166,7 @@ const PACE = Pace(QUOTA, QUOTA, 0, 0, HEAP)
     end
 
 "Gives l's thread free places. What allocates here may run finalizers that ask for the same."
-function open_block(l)
+@compiled function open_block(l)
     b = l.block
     if b !== nothing
         l.block = nothing
@@ -176,6 +187,7 @@ function open_block(l)
         l.free = free
         Threads.atomic_add!(TAKEN, b.n_free)
         b.free, b.n_free = C_NULL, 0
+        Threads.atomic_fence()  # before release_dead() on another thread can see it
         l.block = b
     end
 end
@@ -192,6 +204,7 @@ function collect_slots()
     GC.gc(false)
     spent += Base.gc_num().total_time
     TAKEN[] = 0
+    watch_collections()  # from Julia 1.9 on Ctrl-C may end the finalizer before its first line
     now = time_ns()
     PACE.slow = 2 * spent > now - PACE.last ? PACE.slow + 1 : 0
     PACE.last = now
@@ -208,19 +221,21 @@ mutable struct Sentinel
     unused::Int
 end
 const ENDING = Ref(false)
-watch_collections() = ENDING[] || finalizer(after_collection, Sentinel(0))
+const WATCH = Ref{Any}(nothing)  # a WeakRef to the Sentinel
+watched(ended) = WATCH[] isa WeakRef && WATCH[].value !== nothing && WATCH[].value !== ended
+watch_collections(ended=nothing) = ENDING[] || watched(ended) || (WATCH[] = WeakRef(finalizer(after_collection, Sentinel(0))))
 
 # The only place where dead slots are looked for: as finalizers run one after another, none of another object meets a place that changes hands.
-function after_collection(_)
+function after_collection(s)
     try
-        release_dead()
-    finally
-        watch_collections()
+        disable_sigint(() -> try release_dead() finally watch_collections(s) end)
+    catch  # Ctrl-C: what a finalizer throws, nobody hears of
+        Sys.isunix() && ccall(:kill, Cint, (Cint, Cint), getpid(), 2)
     end
     return
 end
 
-function release_dead()
+@compiled function release_dead()
     live = 0
     for at in (take_all!(FULL), take_all!(READY))
         while at != 0
@@ -240,7 +255,7 @@ function release_dead()
 end
 
 "Frees the places of b whose slots are no more; how many others are taken."
-function sweep!(b::Block)
+@inline @compiled function sweep!(b::Block)
     live = 0
     for k in BLOCK:-1:1
         ref = @inbounds b.refs[k]

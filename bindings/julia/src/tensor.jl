@@ -11,7 +11,7 @@ function start_runtime()
 end
 
 "Runs what releases have queued, on a thread of Julia's."
-poll() = C.tt_runtime_poll(RUNTIME[])
+poll() = disable_sigint(() -> C.tt_runtime_poll(RUNTIME[]))  # Ctrl-C must not leave C from within
 
 # ---- one ctx per task ----
 
@@ -22,7 +22,7 @@ mutable struct Ctx
     function Ctx()
         h = Ref{Ptr{Cvoid}}(C_NULL)
         C.tt_ctx_new(RUNTIME[], h) == 0 || error("TT: tt_ctx_new failed")
-        return finalizer(c -> C.tt_ctx_release(c.h), new(h[], nothing, nothing))
+        return finalizer(c -> ENDING[] || C.tt_ctx_release(c.h), new(h[], nothing, nothing))  # at the end others' finalizers may use it still
     end
 end
 
@@ -98,7 +98,8 @@ end
 wrap_or_nothing(h) = h == C_NULL ? nothing : wrap(h)
 borrow(h) = (C.tt_tensor_retain(h); wrap(h))
 
-is_freed(t::Tensor) = use_at(getfield(t, :slot).at) != getfield(t, :use)
+# Constants of precompiled packages have lost their pointers.
+@inline is_freed(t::Tensor) = (at = getfield(t, :slot).at; at == C_NULL || use_at(at) != getfield(t, :use))
 @inline slot_of(t::Tensor) = is_freed(t) ? throw_freed(Tensor) : getfield(t, :slot)
 
 "Gives up t's reference now; any later use of t is a HandleError."

@@ -18,6 +18,10 @@ leaf(x) = tensor(x; requires_grad=true)
     z = x .* w
     backward([sum(z), sum(z)]; gradients=[nothing, tensor(2.0)], inputs=[w])
     @test near(w.grad, [6 + 3, 16 + 6])
+    made(i) = (GC.gc(); foreach(_ -> TT.ones(1), 1:100); sum(x .* i))
+    x.grad = nothing
+    backward(made(i) for i in 1:3)  # tensors that nobody else holds
+    @test near(x.grad, [6, 6]) && near(grad((made(i) for i in 1:3), [x])[1], [6, 6])
     h = x .* 2
     retain_grad!(h)
     backward(sum(h); retain_graph=true)

@@ -114,6 +114,8 @@ end
         TT.ones(2) .+ TT.ones(2)
     end
     @test ("add", "cpu", 0) in seen
+    thrown(() -> TT.trace(() -> TT.ones(2), (op, slot, depth) -> throw(Odd(9))), Odd)
+    thrown(() -> TT.ones(2) .+ TT.ones(3), TT.ShapeError)  # nothing of it is left
     token = TT.CancelToken()
     thrown(() -> TT.with_cancel(() -> (TT.cancel(token); TT.ones(2) .+ 1), token), TT.CancelledError)
     @test near(TT.ones(2) .+ 1, [2, 2])

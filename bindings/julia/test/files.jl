@@ -12,6 +12,7 @@ mktempdir() do folder
         thrown(() -> typed(f["a"])[1, 1] = 2, ReadOnlyMemoryError)
         thrown(() -> f["c"], TT.OutOfRangeError)
         thrown(() -> load_file(joinpath(folder, "none")), TT.FileError)
+        thrown(() -> save_file(path, Dict("a\0b" => a)), ArgumentError)
         write(path, "no tensors here")
         @test occursin("byte", lowercase(thrown(() -> load_file(path), TT.FormatError).message))
         s = TT.StateDict(["x" => a])

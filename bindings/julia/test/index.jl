@@ -31,6 +31,9 @@ end
         @test near(u, U)
     end
     u = clone(t)
+    u[[1, 3], 1, 1] = [5, 6]  # of another type
+    @test u[3, 1, 1][] == 6
+    u = clone(t)
     u[u .> 30] = 0
     @test near(u, T .* (T .<= 30))
     u[1, ..] .= 1

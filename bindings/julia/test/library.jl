@@ -11,6 +11,9 @@ end
     @test isfile(TT.LIBRARY[]) && startswith(TT.build_info(), "tt 0.1.0")
     ok, said = fresh("using TT"; TT_LIBRARY="/nowhere/libtt.so")
     @test !ok && occursin("libtt was not found", said) && occursin("/nowhere/libtt.so (TT_LIBRARY): not there", said)
+    # finalizers that run after that of the ctx
+    ok, said = fresh("""using TT; r = Ref{Any}(); finalizer(r -> try r[] .+ TT.ones(9) catch e; ccall(:puts, Cint, (Cstring,), e.message) end, r); r[] = TT.ones(3)""")
+    @test ok && occursin("sizes 3 and 9", said)
     mktempdir() do folder
         path = joinpath(folder, "libtt.so")
         write(path, "no library")

@@ -105,6 +105,15 @@ reference(t) = unsafe_pointer_to_objref(Ptr{Cvoid}(TT.ref_at(getfield(t, :slot).
     holders(30_000)  # finalizers that make tensors
     wasted(30_000)
     @test settled() <= kept + 3 && a[1][] == 1
+    u = a .* 3
+    getfield(u, :slot).at = C_NULL  # as in a constant of a precompiled package
+    @test_throws TT.HandleError size(u)
+    @test string(u) == "Tensor(freed)" && free!(u) === nothing
+    TT.ENDING[] = true  # Ctrl-C may keep the finalizer from being set again
+    GC.gc()
+    TT.ENDING[] = false
+    wasted(3 * TT.QUOTA)
+    @test settled() <= kept + 10
     full = Base.gc_num().full_sweep
     TT.PACE.grown = 0
     wasted(2 * TT.QUOTA)

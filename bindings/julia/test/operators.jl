@@ -44,7 +44,7 @@ end
     @test size(permute(t, 3, 1, 2)) == size(permute(t, (3, 1, 2))) == (4, 2, 3) && near(permute(t, 2, 1, 3), permutedims(T, (2, 1, 3)))
     @test near(flip(t, 2), reverse(T; dims=2)) && size(transpose(t, 1, 3)) == (4, 3, 2) && near(select(t, 2, 3), T[:, 3, :]) && near(select(t, 2, -1), T[:, 3, :])
     @test near(narrow(t, 3, 2, 2), T[:, :, 2:3]) && near(index_select(t, 2, Tensor([0, 2])), T[:, [1, 3], :]) && size.(split(t, 3, 3)) == [(2, 3, 3), (2, 3, 1)]
-    @test size(flatten(t)) == (24,) && size(flatten(t; start_dim=2)) == (2, 12) && size(reshape(t, 6, -1)) == (6, 4) && size(TT.view(tensor(T), 24)) == (24,)
+    @test size(flatten(t)) == (24,) && size(flatten(t; start_dim=2)) == (2, 12) && size(reshape(t, 6, -1)) == (6, 4) && size(reshape(t, :)) == (24,) && size(reshape(t, :, 4)) == (6, 4) && size(TT.view(tensor(T), 24)) == (24,)
     @test near(diagonal(t[:, :, 1]), [T[1, 1, 1], T[2, 2, 1]]) && Array(argmax(t; dim=3)) == fill(3, 2, 3) && length(unbind(t)) == 2 && length(chunk(t, 2, 3)) == 2
     thrown(() -> sum(t, 0), ArgumentError)
     @test occursin("count from 0", sprint(showerror, thrown(() -> sum(t, 4), TT.OutOfRangeError)))
@@ -82,6 +82,9 @@ end
     @test Array((a .> 1) .& (a .< 4)) == ((A .> 1) .& (A .< 4)) && Array(.!(a .> 1)) == .!(A .> 1) && Array(i .| 4) == (Array(i) .| 4) && Array(i .⊻ 1) == xor.(Array(i), 1)
     @test Array(i .<< 1) == Array(i) .<< 1 && Array(.~i) == .~Array(i) && near(ifelse.(a .> 2, a, b), ifelse.(A .> 2, A, B)) && near(abs2.(a), A .^ 2)
     @test eltype(Float32.(a)) == Float32 && near(+(a, b) .+ a .+ b, 2A + 2B) && near(atan.(a, b), atan.(A, B)) && near(identity.(a), A)
+    x = identity.(identity.(a)) .+ (+).(a) .* 1
+    @test near(x, 2A) && near(a, A)  # what is an operand too is not freed as a result in between
+    @test near(max.(a, 2, 3), max.(A, 2, 3)) && near(min.(a, 3, 2), min.(A, 2)) && near(a .+ (10, 20), A .+ [10 20])
     x = tensor(A)
     x .+= 1
     @test near(x, A .+ 1)
@@ -90,6 +93,15 @@ end
     x .= 5
     x[1, :] .= 0
     @test near(x, [0 0; 5 5])
+    y = zeros(2, 2)
+    y .= a
+    y .+= a .* 2
+    @test y == 3A
+    typed(x) .= tensor([1.0, 2])  # along the last dim
+    @test near(x, [1 2; 1 2])
+    view(y, :, 1) .= a[:, 2]
+    @test y == [2 6; 4 12]
+    thrown(() -> y .= TT.ones(3), TT.Error)
     thrown(() -> (v -> v + 1).(a), ArgumentError)
     thrown(() -> sum.(a), ArgumentError)
 end

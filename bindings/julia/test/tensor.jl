@@ -45,6 +45,26 @@ end
     free!(u)
     b[1] = 5
     @test b == [5, 0, 0]
+    c, d = deepcopy((b, b))
+    c[1] = 6  # memory of its own
+    @test b[1] == 5 && d[1] == 6 && c.at != b.at
+end
+
+struct FromZero <: AbstractVector{Float64}
+    values::Vector{Float64}
+end
+Base.size(a::FromZero) = size(a.values)
+Base.axes(a::FromZero) = (Base.Slice(0:length(a.values)-1),)
+Base.getindex(a::FromZero, i::Int) = a.values[i+1]
+
+@testset "arrays with other indices" begin
+    @test Array(Tensor(FromZero([1, 2]))) == Array(tensor(FromZero([1, 2]))) == [1, 2] && Array(tensor((1, 2))) == [1, 2]
+end
+
+@testset "what is interpreted" begin
+    TT.ones(2)
+    TT.sweep!(TT.FIRST.block)
+    @test (@allocated TT.sweep!(TT.FIRST.block)) < 1000  # compiled all the same
 end
 
 @testset "facts and printing" begin
