@@ -173,6 +173,10 @@ def test_numbers_that_do_not_fit_are_no_tensor():
     assert tt.tensor([255, 1.7], dtype=tt.uint8).tolist() == [255, 1] and tt.tensor([], dtype=tt.int8).dtype is tt.int8
     assert tt.tensor([numpy.float64(1), numpy.float32(2)]).dtype is tt.float64 and tt.tensor([numpy.int32(3)]).dtype is tt.int32
     assert tt.tensor([numpy.arange(2), numpy.arange(2)]).tolist() == [[0, 1], [0, 1]]
+    endless = []
+    endless.append(endless)
+    with pytest.raises(TypeError, match="must be numbers, not list"):
+        tt.tensor(endless)
     assert numpy.float32(2) in tt.arange(3.0) and "a" not in ["b"]
 
 

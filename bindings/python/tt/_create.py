@@ -52,7 +52,7 @@ def is_array(x):
 def measured(data):
     """(shape, leaves in row-major order) of nested sequences; every level must be even."""
     shape, level = [], [data]
-    while level and isinstance(level[0], (list, tuple, range)):
+    while level and len(shape) <= 64 and isinstance(level[0], (list, tuple, range)):  # a list in itself has no end
         n = len(level[0])
         for row in level:
             if not isinstance(row, (list, tuple, range)) or len(row) != n:
