@@ -117,7 +117,7 @@ TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
     case TT_F64: return run_reduce(kParts<Sum<double, double>>, p, begin, end);
     case TT_C64: return run_reduce(kParts<Sum<C64, float>>, p, begin, end);
     case TT_C128: return run_reduce(kParts<Sum<C128, double>>, p, begin, end);
-    default: return run_reduce(kParts<Sum<int64_t, int64_t>>, p, begin, end);
+    default: return run_reduce(kParts<Sum<int64_t, uint64_t>>, p, begin, end);
   }
 }
 

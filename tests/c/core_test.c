@@ -248,6 +248,21 @@ static void test_import_that_overlaps_itself(void** state) {
   VALUES(s, 8);
 }
 
+static void test_integer_sums_wrap(void** state) {
+  static const int64_t values[] = {INT64_MAX, INT64_MIN, 1, -1};
+  tt_tensor *t, *s;
+  int64_t out[2];
+  (void)state;
+  OK(tt_tensor_from_data(c, values, TT_I64, SHAPE(2, 2), &t));
+  OK(tt_sum_dim(c, t, SHAPE(0), NULL, &s));
+  OK(tt_tensor_read(c, s, out, sizeof out));
+  assert_true(out[0] == INT64_MIN && out[1] == INT64_MAX);
+  OK(tt_select(c, t, 1, 0, &t));
+  OK(tt_sum(c, t, NULL, &s));
+  OK(tt_item_i64(c, s, out));
+  assert_true(out[0] == INT64_MIN);
+}
+
 static void test_read(void** state) {
   tt_tensor *t = make(TT_I32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *empty = make(TT_F32, SHAPE(0, 3), NULL, 0);
   int32_t out[6];
@@ -773,6 +788,7 @@ int main(void) {
     SCOPED(test_import_read_only),
     PLAIN(test_import_refused),
     SCOPED(test_import_that_overlaps_itself),
+    SCOPED(test_integer_sums_wrap),
     SCOPED(test_read),
     SCOPED(test_items),
     SCOPED(test_scalar_tensor),
