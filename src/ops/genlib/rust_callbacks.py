@@ -72,6 +72,11 @@ class Callback:
         self.write.append(f"give({given}, {name}, {self.count})")
 
     @property
+    def of_module(self):
+        """Does it get a module, which belongs to a thread?"""
+        return "&Module" in self.kinds
+
+    @property
     def bound(self):
         return f"Fn({', '.join(self.kinds)}) -> Result<{self.returns}>"
 
@@ -118,7 +123,7 @@ def generate(api):
     traits = ", ".join(sorted(set(TRAITS.values()) | {"FunctionCall", "Value"}))
     out = [HEAD.format("include/tt.h") + f"use crate::callback::*;\nuse crate::prelude::*;\nuse crate::{{{traits}}};\nuse std::os::raw::{{c_char, c_void}};\n"]
     for c in callbacks(api).values():
-        out += c.lines(c.bound, "closure::<T>(user)") + [""]
+        out += c.lines(c.bound, "closure::<Hook<T>>(user).here()?" if c.of_module else "closure::<T>(user)") + [""]
     for s in api.structs:
         if s.name in TRAITS:
             out += table(s)

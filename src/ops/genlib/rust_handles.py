@@ -20,17 +20,21 @@ HANDLES = {
     "tt_node": ("Node", "node", "A recorded operator."),
     "tt_optimizer": ("Optimizer", "optim", "Parameters in groups, the rule that moves them, and its state."),
     "tt_scheduler": ("Scheduler", "scheduler", "A schedule of learning rates; it holds its optimizer.")}
-SYNC = {"Tensor", "Runtime", "Cancel", "Node"}
+STAYS = {"Module", "Optimizer", "Scheduler"}  # on one thread: calls change what clones alias
+OWN = {"StateDict"}  # its type is written by hand
 NAMED = {"StateDict", "SafeTensors"}  # lists of tensors by name
 # what looks regular and is not
 BY_HAND = re.compile(r"_(retain|release)$|^tt_(ctx_(?!set_poll)|status_|dtype_|scope_|runtime_(new|live)|item|grad$|generator_state|profiler_|op_|set_grad_enabled|"
-                     r"set_anomaly_enabled|requires_grad_|tensor_(data|storage_data|device_index))")
+                     r"set_anomaly_enabled|requires_grad_|tensor_(data|storage_data|device_index)|state_dict_(set|structure)$)")
 NULLABLE = {("tt_tensor_set_grad", "grad"), ("tt_module_register_parameter", "tensor"), ("tt_module_register_buffer", "tensor"),
             ("tt_optim_set_state", "value"), ("tt_module_to", "device"), ("tt_module_to", "dtype"), ("tt_synchronize", "device"),
             ("tt_load_cuda", "path"), ("tt_tensor_grad", "out"), ("tt_tensor_grad_fn", "out"), ("tt_node_next", "out"), ("tt_module_get_tensor", "out"),
             ("tt_optim_get_state", "out"), ("tt_torch_save", "structure"), ("tt_state_dict_structure", "out")}
 LOCAL = {"tt_optim_step_closure"}  # the closure is gone when they return
 UNSAFE = {  # and what the caller has to see to
+    "tt_load_cuda": "The library is one of tt's: what it holds is run as it is loaded.",
+    "tt_module_to": "Nothing else may use the tensors of `self` and of what is below it while this runs, on no thread, clones included, and no slice of their "
+                    "memory, shapes or strides is alive: all these change. [`Module::copy_to`] asks for nothing.",
     "tt_tensor_set_data": "Nothing else may use `self` while this runs, clones included, and no slice of its memory, shape or strides is alive.",
     "tt_index_set": "Nothing else may read or write the memory of `self` while this runs: clones alias.",
     "tt_safetensors_map": "Nobody may write the file or cut it while it is mapped, by this or a tensor of it: what was cut off stops the process."}
@@ -43,7 +47,7 @@ DOCS = {  # where C's words do not fit, or stand elsewhere
     "tt_cancel_request": "Calls under it fail with `Status::Cancelled`, from the next kernel on.", "tt_generator_new": "One of its own, for options of operators.",
     "tt_manual_seed": "Seeds the generator of the thread's context.", "tt_load_cuda": "Opens a backend library; None: libtt_cuda.so.",
     "tt_ctx_set_poll": "`f` is asked between two kernels, on the thread of the running call: at most every 50 ms, and before other callbacks. An error that it "
-                       "gives ends the call. It must not change what the call works on.",
+                       "gives ends the call.",
     "tt_synchronize": "Waits for a device, None: for all; reports work that failed.", "tt_state_dict_new": "An empty one.",
     "tt_safetensors_map": "As `open`, but the tensors lie in the file as mapped into memory.",
     "tt_anomaly_enabled": "Is anomaly mode on?", "tt_clip_grad_value_": "Limits each element of the parameters' gradients to +-clip_value.",
@@ -56,7 +60,6 @@ DOCS = {  # where C's words do not fit, or stand elsewhere
     "tt_retain_grad": "Keeps the gradient of a tensor that is no leaf, too.", "tt_tensor_grad": "None: not yet.", "tt_tensor_set_grad": "Replaces it.",
     "tt_tensor_grad_fn": "The operator that made it; None: a leaf.", "tt_remove_hook": "Takes a hook away, by what registering it gave.",
     "tt_state_dict_size": "How many tensors.", "tt_state_dict_name": "Of the i-th.", "tt_state_dict_get": "The i-th.",
-    "tt_state_dict_structure": "How its tensors stand in the file that [`torch_load`](crate::torch_load) read, as JSON (described in tt.h); None of others.",
     "tt_torch_load": "All tensors of a file of torch.save (.pt, .pth), by their paths, and its [structure](StateDict::structure). Nothing of the file is run.",
     "tt_torch_save": "Writes a file that torch.load reads: tensors as structure has them; None: an OrderedDict of them. After a crash it is the old file or the new one.",
     "tt_module_type": 'The class: "Linear".', "tt_module_call": "Forward of a module that takes one tensor and gives one.",
@@ -74,8 +77,7 @@ DOCS = {  # where C's words do not fit, or stand elsewhere
     "tt_safetensors_size": "How many tensors.", "tt_safetensors_name": "Of the i-th, in the order of the file.", "tt_safetensors_metadata_size": "How many pairs.",
     "tt_safetensors_metadata_key": "Of the i-th pair.", "tt_safetensors_metadata_value": "Of the i-th pair.", "tt_node_name": "The forward operator.",
     "tt_node_num_inputs": "How many.", "tt_node_next": "What made an input; None: a leaf or nothing.",
-    "tt_optim_step": "One step on every parameter that has a gradient, all or nothing. It writes into the parameters: no other thread may use them, and no "
-                     "slice of them may be alive.",
+    "tt_optim_step": "One step on every parameter that has a gradient, all or nothing.",
     "tt_optim_zero_grad": "Gradients become absent, or else zero.", "tt_optim_num_groups": "How many.", "tt_optim_param": "Counted through all groups.",
     "tt_optim_get_state": "Shared with the optimizer (step: a copy); None if there is none yet.",
     "tt_optim_set_state": "A copy takes its place; None takes it away.", "tt_optim_num_tensors": "How many tensors the state has.",
@@ -196,11 +198,13 @@ class Regular:
             self.ok = False
 
     def closure(self, n, callback):
+        kept = "Hook<F>" if callback.of_module else "F"
+        user = f"Hook::new(f, {'true' if 'backward' in self.fn.name else 'false'})" if callback.of_module else "f"
         own = self.receiver in ("Module", "Optimizer") and "backward" not in self.fn.name  # else graphs run it, on any thread
         more = "" if self.fn.name in LOCAL else " + Send + 'static" if own else " + Send + Sync + 'static"
         self.generic = f"<F: {callback.bound}{more}>"
         self.params.append(f"{'f'}: F")
-        self.args.append(f"Some(callbacks::{callback.fn.name}::<F>), user(f), Some(drop_user::<F>)")
+        self.args.append(f"Some(callbacks::{callback.fn.name}::<F>), user({user}), Some(drop_user::<{kept}>)")
 
     def scalar(self, n, kind, optional):
         if kind.name == "tt_dtype":
@@ -241,6 +245,8 @@ class Regular:
         if not doc:
             raise HeaderError(f"{self.fn.name}: rust_handles.DOCS says nothing of it")
         doc = doc[:1].upper() + doc[1:]
+        if "full_backward" in self.fn.name:
+            doc += " It belongs to the thread that registers it: where a backward runs on another one, it fails."
         out = [f"/// {doc}"] + (["///", "/// # Safety", f"/// {UNSAFE[self.fn.name]}"] if unsafe else [])
         returns = f"Result<{self.returns}>" if self.status else self.returns
         out.append(f"pub {'unsafe ' if unsafe else ''}fn {name}{self.generic}({', '.join(params)}){'' if returns == '()' else ' -> ' + returns} {{")
@@ -263,25 +269,28 @@ class Regular:
 
 
 def handle(raw, name, prefix, doc):
-    """The type: clone is one reference more, drop one less; from any thread."""
-    out = [f"/// {doc}", "#[repr(transparent)]", f"pub struct {name}(std::ptr::NonNull<sys::{raw}>);", f"unsafe impl Send for {name} {{}}"]
-    out += [f"unsafe impl Sync for {name} {{}}"] if name in SYNC else []
+    """The type: clone is one reference more, drop one less."""
+    out = [f"/// {doc}"] + (["/// It stays on its thread: clones alias, and calls change it. [`Transfer`](crate::Transfer) is the way out."] if name in STAYS else [])
+    out += ["#[repr(transparent)]", f"pub struct {name}(std::ptr::NonNull<sys::{raw}>);"]
+    out += [] if name in STAYS else [f"unsafe impl Send for {name} {{}}", f"unsafe impl Sync for {name} {{}}"]
     out += [f"impl Clone for {name} {{", f"    fn clone(&self) -> {name} {{", f"        unsafe {{ sys::tt_{prefix}_retain(self.0.as_ptr()) }};", f"        {name}(self.0)",
             "    }", "}", f"impl Drop for {name} {{", "    #[inline]", "    fn drop(&mut self) {", f"        unsafe {{ sys::tt_{prefix}_release(self.0.as_ptr()) }}",
             "    }", "}", f"impl Handle for {name} {{", f"    type Raw = sys::{raw};", "    #[inline]", f"    unsafe fn from_raw(raw: *mut sys::{raw}) -> {name} {{",
             f"        {name}(std::ptr::NonNull::new_unchecked(raw))", "    }", "    #[inline]", f"    fn raw(&self) -> *mut sys::{raw} {{", "        self.0.as_ptr()", "    }", "}"]
-    if name in NAMED:
-        out += [f"impl {name} {{", "    /// No tensors.", "    pub fn is_empty(&self) -> bool {", "        self.len() == 0", "    }", "    /// By name.",
+    return out
+
+
+def named(name):
+    return [f"impl {name} {{", "    /// No tensors.", "    pub fn is_empty(&self) -> bool {", "        self.len() == 0", "    }", "    /// By name.",
                 "    pub fn tensor(&self, name: &str) -> Result<Tensor> {", "        self.get(self.find(name)?)", "    }", "    /// All names, in order.",
                 "    pub fn names(&self) -> Vec<String> {", "        (0..self.len()).filter_map(|i| self.name(i)).collect()", "    }", "}"]
-    return out
 
 
 def generate(api, generated, callbacks):
     """generated: the headers whose functions have generators of their own."""
-    out = [HEAD.format("include/tt.h") + "use crate::callback::{drop_user, user};\nuse crate::gen::callbacks;\nuse crate::prelude::*;\n"]
+    out = [HEAD.format("include/tt.h") + "use crate::callback::{drop_user, user, Hook};\nuse crate::gen::callbacks;\nuse crate::prelude::*;\nuse crate::StateDict;\n"]
     for raw, (name, prefix, doc) in HANDLES.items():
-        out += handle(raw, name, prefix, doc)
+        out += (handle(raw, name, prefix, doc) if name not in OWN else []) + (named(name) if name in NAMED else [])
     methods = {}
     for fn in api.functions:
         if f" {fn.name}(" in generated or BY_HAND.search(fn.name):

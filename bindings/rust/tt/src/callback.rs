@@ -1,11 +1,12 @@
 //! Closures that tt calls: kept by a counted pointer, run with their ctx current, their errors and panics carried to the outer call.
 use crate::context::current_during;
 use crate::error::{Error, Result};
-use crate::Tensor;
+use crate::{Status, Tensor};
 use std::cell::Cell;
 use std::os::raw::c_void;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 use tt_sys as sys;
 
 thread_local! {
@@ -25,7 +26,9 @@ pub(crate) fn guarded(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sy
         Err(payload) => Error::from_panic(payload),
     };
     let status = e.status as i32;
-    let _ = RAISED.try_with(|r| r.set(Some(e)));
+    if let Ok(Some(before)) = RAISED.try_with(|r| r.replace(Some(e))) {
+        quietly(|| drop(before));
+    }
     status
 }
 
@@ -33,7 +36,7 @@ pub(crate) fn guarded(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sy
 pub(crate) fn declinable(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sys::tt_status {
     let status = guarded(c, f);
     if status == sys::TT_NOT_IMPLEMENTED {
-        take_raised();
+        quietly(|| drop(take_raised()));
     }
     status
 }
@@ -44,8 +47,27 @@ pub(crate) fn user<F>(f: F) -> *mut c_void {
 }
 
 pub(crate) unsafe extern "C" fn drop_user<F>(user: *mut c_void) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(Arc::from_raw(user as *const F)))) {
+    quietly(|| drop(Arc::from_raw(user as *const F)));
+}
+
+/// Where nobody is told of a panic: it must not go on through C.
+pub(crate) fn quietly(f: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
         std::mem::forget(payload); // its drop may panic as well
+    }
+}
+
+/// A hook that gets a module. One that backward runs, on any thread, is for the thread that has registered it: there the module is.
+pub(crate) struct Hook<F>(F, Option<ThreadId>);
+impl<F> Hook<F> {
+    pub(crate) fn new(f: F, in_backward: bool) -> Hook<F> {
+        Hook(f, in_backward.then(|| thread::current().id()))
+    }
+    pub(crate) fn here(&self) -> Result<&F> {
+        if self.1.map_or(false, |own| own != thread::current().id()) {
+            return Err(Error::new(Status::Callback, "the hook's module belongs to another thread, which has registered it"));
+        }
+        Ok(&self.0)
     }
 }
 
@@ -71,7 +93,7 @@ pub(crate) unsafe fn slice<'a, T>(p: *const T, n: i64) -> &'a [T] {
 pub(crate) unsafe fn give(results: Vec<Option<Tensor>>, outs: *mut *mut sys::tt_tensor, cap: i64) -> Result<()> {
     let n = results.len() as i64;
     if n > cap {
-        return Err(Error::new(crate::Status::Callback, format!("a closure gave {} results: at most {} were asked for", n, cap)));
+        return Err(Error::new(Status::Callback, format!("a closure gave {} results: at most {} were asked for", n, cap)));
     }
     for (i, t) in results.into_iter().enumerate() {
         *outs.add(i) = t.map_or(std::ptr::null_mut(), Tensor::into_raw);

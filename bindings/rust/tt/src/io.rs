@@ -1,7 +1,7 @@
 //! Files of tensors and checkpoints.
 use crate::error::{Error, Result};
 use crate::handle::*;
-use crate::{Status, Tensor};
+use crate::{StateDict, Status, Tensor};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -44,7 +44,12 @@ pub fn save(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)], metadata: &[(&s
 /// ```
 #[derive(Clone, Copy)]
 pub struct Checkpoint<'a>(pub(crate) sys::tt_checkpoint, pub(crate) std::marker::PhantomData<&'a ()>);
-impl Checkpoint<'_> {
+impl<'a> Checkpoint<'a> {
+    /// With the host's own tensors; a load sets those that the file has.
+    pub fn extra(mut self, part: &'a mut StateDict) -> Result<Self> {
+        self.0.extra = part.own()?;
+        Ok(self)
+    }
     /// Writes the file in one step.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_path(path)?;

@@ -19,11 +19,15 @@
 //! **Operators** are methods of [`Tensor`], or functions here where no tensor comes first. `name_with` takes options, `name_` works in
 //! place, `name_into` writes into a tensor. `+ - * / %` and the like panic where their methods give an [`Error`].
 //!
-//! **Handles** ([`Tensor`], [`Module`], …): clone is one reference more, not a copy. Since clones alias, what writes into the memory of
-//! tensors is `unsafe`. Calls that change an object and have no data of a tensor to write (`Module::train`, `Module::to`, `Optimizer::step`,
-//! `Tensor::requires_grad_`, registering hooks and removing them, backward through its graph, drawing numbers from a shared [`Generator`],
-//! …) are safe to write, but ask for exclusive access, which the compiler does not check: no other thread may use that object, or the
-//! tensors that it changes, meanwhile. Backward through graphs of their own may run at once and end in the same leaves.
+//! **Handles** ([`Tensor`], [`Module`], …): clone is one reference more, not a copy. A [`Module`], [`Optimizer`] or [`Scheduler`] stays on its
+//! thread ([`Transfer`] takes it to another one), a [`StateDict`] is changed by `&mut`, and what else is shared tt guards by itself: any
+//! threads may use a [`Tensor`], [`Node`] or [`Generator`] at once, also its gradient and its hooks. Of two backwards through one graph at
+//! once one fails with an [`Error`].
+//!
+//! What a call reads while another thread, a hook or a poll writes it (an optimizer's step, an accumulated gradient, a state that is loaded) are
+//! numbers of before or of after, in any mix. `unsafe` is what could do worse: writing where slices may be alive or a running call has
+//! checked what it reads (operators in place and `_into`, [`Tensor::index_set`], [`Op::call_mut`]), changing a tensor's memory or shape
+//! ([`Tensor::set_data`], [`Module::to`]; [`Module::copy_to`] is safe), looking at memory ([`Tensor::as_slice`], …).
 //!
 //! **Threads**: each has a [`Context`] of its own (grad mode, random numbers, errors), made at its first call; all share one [`Runtime`].
 //!
@@ -46,6 +50,7 @@ mod handle;
 mod host;
 mod io;
 mod module;
+mod share;
 mod tensor;
 mod values;
 mod watch;
@@ -59,6 +64,7 @@ pub use handle::Handle;
 pub use host::*;
 pub use io::*;
 pub use module::*;
+pub use share::*;
 pub use tensor::*;
 pub use values::*;
 pub use watch::*;

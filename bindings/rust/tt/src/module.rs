@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::gen::callbacks;
 use crate::handle::*;
 use crate::opts::MultiheadAttentionForwardOpts;
-use crate::{Module, Status, Tensor};
+use crate::{DType, Device, Module, Status, Tensor};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use tt_sys as sys;
@@ -41,7 +41,8 @@ impl CustomModule for Closure {
 }
 
 impl Module {
-    /// A module of the host, which may stand in tt's containers and have parameters and children of its own. Copies share the closure.
+    /// A module of the host, which may stand in tt's containers and have parameters and children of its own. forward gets the module, and by
+    /// it its children ([`get_submodule`](Module::get_submodule)): it cannot keep handles of modules. Copies share the closure.
     ///
     /// ```
     /// let double = tt::Module::custom("Double", |m, x| Ok(vec![x[0].as_ref().unwrap() * m.get_tensor("scale")?.unwrap()]))?;
@@ -64,6 +65,12 @@ impl Module {
             [Some(x)] => Ok(vec![f(x)?]),
             _ => Err(Error::new(Status::InvalidArg, format!("{} inputs: takes one", inputs.len()))),
         })
+    }
+    /// A [copy](Module::copy) on another device, or with another dtype of floating and complex tensors; None keeps.
+    pub fn copy_to(&self, device: Option<Device>, dtype: Option<DType>) -> Result<Module> {
+        let copy = self.copy()?;
+        unsafe { copy.to(device, dtype)? }; // nobody else has its tensors
+        Ok(copy)
     }
     /// Forward where inputs may be absent.
     pub fn forward_opt(&self, inputs: &[Option<&Tensor>]) -> Result<Vec<Tensor>> {

@@ -13,14 +13,14 @@ pub(crate) unsafe extern "C" fn tt_poll_fn<T: Fn() -> Result<()>>(user: *mut c_v
 
 pub(crate) unsafe extern "C" fn tt_module_pre_hook<T: Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>>(user: *mut c_void, ctx: *mut sys::tt_ctx, m: *mut sys::tt_module, inputs: *const *const sys::tt_tensor, n: i64, replacements: *mut *mut sys::tt_tensor) -> sys::tt_status {
     guarded(ctx, || {
-        let given = closure::<T>(user)(&*(&m as *const _ as *const Module), tensors(inputs as *const *const _, n))?;
+        let given = closure::<Hook<T>>(user).here()?(&*(&m as *const _ as *const Module), tensors(inputs as *const *const _, n))?;
         give(given, replacements, n)
     })
 }
 
 pub(crate) unsafe extern "C" fn tt_module_hook<T: Fn(&Module, &[Option<Tensor>], &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>>(user: *mut c_void, ctx: *mut sys::tt_ctx, m: *mut sys::tt_module, inputs: *const *const sys::tt_tensor, n_inputs: i64, outs: *const *const sys::tt_tensor, n_outs: i64, replacements: *mut *mut sys::tt_tensor) -> sys::tt_status {
     guarded(ctx, || {
-        let given = closure::<T>(user)(&*(&m as *const _ as *const Module), tensors(inputs as *const *const _, n_inputs), tensors(outs as *const *const _, n_outs))?;
+        let given = closure::<Hook<T>>(user).here()?(&*(&m as *const _ as *const Module), tensors(inputs as *const *const _, n_inputs), tensors(outs as *const *const _, n_outs))?;
         give(given, replacements, n_outs)
     })
 }

@@ -113,12 +113,6 @@ impl<'a> crate::Checkpoint<'a> {
         self.0.generator = part.raw();
         self
     }
-    /// With the host's own tensors; a load sets those that the file has.
-    #[must_use]
-    pub fn extra(mut self, part: &'a StateDict) -> Self {
-        self.0.extra = part.raw();
-        self
-    }
 }
 
 /// Calls of an operator; self_ns: without the operators that it called.

@@ -2,6 +2,7 @@ use crate::{floats, values};
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use tt::{Error, FunctionCall, Module, Result, Status, Tensor};
 
 fn leaf(v: &[f32]) -> Tensor {
@@ -132,14 +133,12 @@ fn functions_with_gradients_of_their_own() -> Result<()> {
 
 #[test]
 fn modules_of_the_host() -> Result<()> {
-    let child = tt::nn::linear(2, 2)?;
-    let inner = child.clone();
-    let residual = Module::custom("Residual", move |m, x| {
+    let residual = Module::custom("Residual", |m, x| {
         let x = x[0].as_ref().unwrap();
         assert!(!m.training() || m.num_children() == 1);
-        Ok(vec![inner.call(x)? + x * m.get_tensor("scale")?.unwrap()])
+        Ok(vec![m.get_submodule("fc")?.call(x)? + x * m.get_tensor("scale")?.unwrap()])
     })?;
-    residual.register_module("fc", &child)?;
+    residual.register_module("fc", &tt::nn::linear(2, 2)?)?;
     residual.register_parameter("scale", Some(&floats(&[2.0])))?;
     residual.register_buffer("seen", Some(&floats(&[0.0])), false)?;
     let net = tt::sequential([residual, tt::nn::relu()?])?;
@@ -188,6 +187,76 @@ fn module_backward_hooks() -> Result<()> {
     m.remove_hook(id)?;
     m.register_full_backward_hook(|_, _, grad_inputs| Ok(vec![None; grad_inputs.len() + 1]))?;
     assert!(m.call(&x)?.sum()?.backward().is_err());
+    Ok(())
+}
+
+#[test]
+fn module_hooks_run_where_they_were_registered() -> Result<()> {
+    let (m, x) = (tt::nn::linear(2, 2)?, floats(&[1.0, 2.0]));
+    let backward = |loss: Tensor| thread::spawn(move || loss.backward()).join().unwrap();
+    let forward = m.register_forward_hook(|_, _, _| Ok(vec![]))?;
+    backward(m.call(&x)?.sum()?)?;
+    let post = m.register_full_backward_hook(|_, _, _| Ok(vec![]))?;
+    m.call(&x)?.sum()?.backward()?;
+    let e = backward(m.call(&x)?.sum()?).unwrap_err();
+    assert_eq!((e.status, e.cause.as_ref().unwrap().status), (Status::Callback, Status::Callback));
+    assert!(e.cause.as_ref().unwrap().message.contains("belongs to another thread"), "{:?}", e);
+    m.remove_hook(post)?;
+    m.register_full_backward_pre_hook(|_, _| Ok(vec![]))?;
+    assert!(backward(m.call(&x)?.sum()?).is_err());
+    let moved = unsafe { tt::Transfer::new(m) };
+    thread::spawn(move || -> Result<()> {
+        let m = moved.into_inner();
+        assert!(m.call(&x)?.sum()?.backward().is_err()); // registered over there
+        let m = m.copy()?; // without hooks
+        let seen = Arc::new(AtomicI64::new(0));
+        let also = seen.clone();
+        m.register_full_backward_hook(move |_, _, _| {
+            also.fetch_add(1, Ordering::Relaxed);
+            Ok(vec![])
+        })?;
+        m.call(&x)?.sum()?.backward()?;
+        assert_eq!((seen.load(Ordering::Relaxed), m.remove_hook(forward + 99).is_err()), (1, true));
+        Ok(())
+    })
+    .join()
+    .unwrap()
+}
+
+struct PanicsWhenDropped;
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            panic!("in a drop")
+        }
+    }
+}
+impl std::fmt::Debug for PanicsWhenDropped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PanicsWhenDropped")
+    }
+}
+impl std::fmt::Display for PanicsWhenDropped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it panics when dropped")
+    }
+}
+impl std::error::Error for PanicsWhenDropped {}
+
+#[test]
+fn panics_of_drops_stay_in_rust() -> Result<()> {
+    let kept = PanicsWhenDropped;
+    let x = leaf(&[1.0]);
+    let id = x.register_hook(move |_| (|_: &PanicsWhenDropped| Ok(None))(&kept))?;
+    x.remove_hook(id)?;
+    let twice = Module::custom("Twice", |_, x| {
+        let fails = |_: &Tensor| -> Result<Tensor> { Err(Error::other(PanicsWhenDropped)) };
+        let inner = Module::from_fn("Inner", fails)?;
+        std::mem::forget(inner.call(x[0].as_ref().unwrap()).unwrap_err());
+        Err(Error::other(PanicsWhenDropped))
+    })?;
+    std::mem::forget(twice.call(&x).unwrap_err());
+    assert!(catch_unwind(|| drop(Error::other(PanicsWhenDropped))).is_err());
     Ok(())
 }
 

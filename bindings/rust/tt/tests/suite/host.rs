@@ -83,7 +83,7 @@ fn what_is_alive_and_what_was_called() -> Result<()> {
         tt::synchronize(Some(Device::CPU))?;
         tt::set_num_threads(1)?;
         assert_eq!(Device::count(DeviceType::Cpu)?, 1);
-        assert_eq!(tt::load_cuda(Some("/nowhere.so")).unwrap_err().status, Status::Io);
+        assert_eq!(unsafe { tt::load_cuda(Some("/nowhere.so")) }.unwrap_err().status, Status::Io);
         Ok(())
     })
 }

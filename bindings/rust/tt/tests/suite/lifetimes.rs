@@ -2,7 +2,7 @@ use crate::{apart, floats, values};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::thread;
-use tt::{Context, Device, Module, Result, Runtime, RuntimeOpts, Tensor};
+use tt::{Context, Device, Module, Result, Runtime, RuntimeOpts, Tensor, Transfer};
 
 fn live() -> (i64, i64, i64) {
     let m = tt::memory(Device::CPU).unwrap();
@@ -95,8 +95,8 @@ fn drops_in_any_order_and_on_any_thread() -> Result<()> {
     drop(loss);
     assert!(!node.name().is_empty());
     let (net, w, adam, schedule, loss, node) = build()?;
-    let all =
-        [thread::spawn(move || drop((schedule, loss))), thread::spawn(move || drop((net, node))), thread::spawn(move || drop((w, adam)))];
+    let (net, all) = unsafe { (Transfer::new(net), Transfer::new((adam, schedule))) };
+    let all = [thread::spawn(move || drop((all, loss))), thread::spawn(move || drop((net, node))), thread::spawn(move || drop(w))];
     all.into_iter().for_each(|t| t.join().unwrap());
     Ok(())
 }
@@ -139,6 +139,46 @@ fn contexts_move_between_threads() -> Result<()> {
     assert_ne!(values(&first)?, values(&second)?); // one after the other, of one generator
     assert_eq!(values(&(first - second))?.len(), 2);
     Ok(())
+}
+
+// Has T a Send or a Sync? The method that asks it comes before the one that every type has.
+struct Asked<T>(std::marker::PhantomData<T>);
+trait No {
+    fn send(&self) -> bool {
+        false
+    }
+    fn sync(&self) -> bool {
+        false
+    }
+}
+impl<T> No for &Asked<T> {}
+impl<T: Send> Asked<T> {
+    fn send(&self) -> bool {
+        true
+    }
+}
+impl<T: Sync> Asked<T> {
+    fn sync(&self) -> bool {
+        true
+    }
+}
+macro_rules! threads_of {
+    ($t:ty) => {{
+        let asked = &Asked::<$t>(Default::default());
+        (asked.send(), asked.sync())
+    }};
+}
+
+#[test]
+fn what_other_threads_may_have() {
+    assert_eq!([threads_of!(Module), threads_of!(tt::Optimizer), threads_of!(tt::Scheduler)], [(false, false); 3]);
+    assert_eq!([threads_of!(Tensor), threads_of!(Runtime), threads_of!(tt::Cancel), threads_of!(tt::Node)], [(true, true); 4]);
+    assert_eq!([threads_of!(tt::Generator), threads_of!(tt::StateDict), threads_of!(tt::SafeTensors)], [(true, true); 3]);
+    assert_eq!([threads_of!(Transfer<Module>), threads_of!(Context)], [(true, false); 2]);
+    assert_eq!(
+        [threads_of!(tt::Op), threads_of!(tt::Checkpoint), threads_of!(tt::FunctionCall), threads_of!(tt::ModeGuard)],
+        [(false, false); 4]
+    );
 }
 
 thread_local! {

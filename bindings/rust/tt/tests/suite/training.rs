@@ -32,11 +32,11 @@ fn resumed_training_is_the_same() -> Result<()> {
         let net = net()?;
         let adam = optim::adam_with(&net.parameters()?, optim::AdamOpts::new().lr(0.02).betas((0.8, 0.99)))?;
         let schedule = tt::lr::cosine_annealing(&adam, 6)?;
-        let (generator, extra) = (tt::Generator::current()?, StateDict::new()?);
-        let parts = Checkpoint::new().module(&net).optimizer(&adam).scheduler(&schedule).generator(&generator).extra(&extra);
+        let (generator, mut extra) = (tt::Generator::current()?, StateDict::new()?);
+        let parts = Checkpoint::new().module(&net).optimizer(&adam).scheduler(&schedule).generator(&generator);
         let mut losses = vec![];
         if resume {
-            parts.load(&path)?;
+            parts.extra(&mut extra)?.load(&path)?;
             losses = extra.tensor("losses")?.to_vec()?;
         }
         for i in losses.len()..6 {
@@ -44,7 +44,7 @@ fn resumed_training_is_the_same() -> Result<()> {
             schedule.step()?;
             if i == 2 {
                 extra.set("losses", &floats(&losses))?;
-                parts.save(&path)?;
+                parts.extra(&mut extra)?.save(&path)?;
             }
         }
         Ok((losses, net.state_dict()?))
@@ -73,17 +73,40 @@ fn modules_and_their_state() -> Result<()> {
     unsafe { other.get_tensor("0.weight")?.unwrap().detach()?.zero_()? };
     other.load_state_dict(&state)?;
     assert_eq!(values(&other.get_tensor("0.weight")?.unwrap())?, values(&net.get_tensor("0.weight")?.unwrap())?);
-    let partial = StateDict::new()?;
+    let mut partial = StateDict::new()?;
     partial.set("6.bias", &tt::zeros(&[3])?)?;
     assert!(net.load_state_dict(&partial).is_err());
     net.load_state_dict_with(&partial, ModuleLoadStateDictOpts::new().strict(false))?;
     net.train(false)?;
     net.requires_grad_(false)?;
-    net.to(None, Some(DType::F64))?;
+    let wide = net.copy_to(None, Some(DType::F64))?;
+    assert_eq!((wide.parameters()?[0].dtype(), net.parameters()?[0].dtype()), (DType::F64, DType::F32));
+    unsafe { net.to(None, Some(DType::F64))? };
     assert!(!net.training() && !net.parameters()?[0].requires_grad());
     assert_eq!(net.call(&tt::zeros_with(&[2, 1, 4, 4], ZerosOpts::new().dtype(DType::F64))?)?.dtype(), DType::F64);
     assert_eq!(net.num_children(), 7);
     assert_eq!((0..7).filter_map(|i| net.child_name(i)).collect::<Vec<_>>(), ["0", "1", "2", "3", "4", "5", "6"]);
+    Ok(())
+}
+
+#[test]
+fn clones_of_state_dicts_share_tensors_alone() -> Result<()> {
+    let mut state = StateDict::new()?;
+    state.set("a", &floats(&[1.0]))?;
+    let kept = state.clone();
+    state.set("b", &floats(&[2.0]))?;
+    state.set("a", &floats(&[3.0]))?;
+    assert_eq!((kept.names(), state.names(), values(&kept.tensor("a")?)?), (vec!["a".into()], vec!["a".into(), "b".into()], vec![1.0]));
+    let mut also = kept.clone();
+    assert_eq!(also.tensor("a")?.data_ptr(), kept.tensor("a")?.data_ptr());
+    let net = nn::linear(1, 1)?;
+    let path = temporary("extra");
+    Checkpoint::new().module(&net).extra(&mut state)?.save(&path)?;
+    Checkpoint::new().module(&net).extra(&mut also)?.load(&path)?;
+    assert_eq!((also.len(), kept.len(), values(&also.tensor("a")?)?), (2, 1, vec![3.0]));
+    std::fs::remove_file(path).unwrap();
+    let seen = std::thread::scope(|s| [&kept, &also].map(|d| s.spawn(move || d.names().len())).map(|t| t.join().unwrap()));
+    assert_eq!(seen, [1, 2]);
     Ok(())
 }
 
@@ -177,6 +200,9 @@ fn files_of_pytorch() -> Result<()> {
     let structure = state.structure().unwrap();
     assert_eq!((state.len(), state.tensor("model.0.weight")?.shape()), (27, &[2, 1, 3, 3][..]));
     assert!(structure.starts_with(r#"{"dict":[["model",{"ordered":[["0.weight",{"tensor":"model.0.weight"}],"#));
+    let mut changed = state.clone();
+    changed.set("more", &floats(&[1.0]))?;
+    assert_eq!((changed.len(), state.len(), changed.structure()), (28, 27, state.structure()));
     let path = temporary("torch");
     tt::torch_save(path.to_str().unwrap(), &state, Some(&structure))?;
     assert_eq!(tt::torch_load(path.to_str().unwrap())?.structure(), Some(structure));
