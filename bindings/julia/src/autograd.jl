@@ -71,9 +71,9 @@ end
 # ---- hooks ----
 
 "register_hook(t) do grad … end: sees the gradient of t before it goes on; a tensor that it returns takes its place."
-register_hook(f, t::Tensor) = hook(C.tt_register_hook, C.tt_remove_hook, t, :grad, f)
+register_hook(f, t::Tensor) = hook(C.tt_register_hook, C.tt_remove_hook, t, :grad_hook, f)
 "register_accumulate_hook(leaf) do leaf … end: after the leaf's gradient has been accumulated."
-register_accumulate_hook(f, leaf::Tensor) = hook(C.tt_register_accumulate_hook, C.tt_remove_hook, leaf, :accumulate, f)
+register_accumulate_hook(f, leaf::Tensor) = hook(C.tt_register_accumulate_hook, C.tt_remove_hook, leaf, :accumulate_hook, f)
 
 node_out(call) = (h = handle_out(call); h == C_NULL ? nothing : own(Node, h))
 grad_fn(t::Tensor) = node_out(o -> C.tt_tensor_grad_fn(ctx(), t, o))
@@ -81,8 +81,8 @@ name(n::Node) = unsafe_string(C.tt_node_name(n))
 "The nodes of its inputs; nothing for a leaf or no gradient."
 next_functions(n::Node) = [node_out(o -> C.tt_node_next(ctx(), n, i - 1, o)) for i in 1:C.tt_node_num_inputs(n)]
 "Before the formula, on the gradients of the outputs; `register_hook`: after it, on those of the inputs."
-register_prehook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, :node, f, 1)
-register_hook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, :node, f, 0)
+register_prehook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, :node_hook, f, 1)
+register_hook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, :node_hook, f, 0)
 Base.show(io::IO, n::Node) = print(io, "<", name(n), " node>")
 
 # ---- functions of the host ----

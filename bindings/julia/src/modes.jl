@@ -59,7 +59,7 @@ end
 Asks f() between two kernels, on the thread of the running call of this task: at most every 50 ms, and before other callbacks. What it throws
 ends the call. f must not change what the call works on. `nothing`: nobody is asked.
 """
-set_poll!(f) = check(C.tt_ctx_set_poll(ctx(), ENTRY[:poll], keep(f), DROP[]))
+set_poll!(f) = check(C.tt_ctx_set_poll(ctx(), ENTRY[:poll_fn], keep(f), DROP[]))
 set_poll!(::Nothing) = check(C.tt_ctx_set_poll(ctx(), C_NULL, C_NULL, C_NULL))
 
 # ---- profiler, trace ----
@@ -77,7 +77,7 @@ end
 "trace(see) do … end: see(op, slot, depth) hears of every operator before it runs."
 function trace(f, see)
     key, c = keep(see), task_ctx()
-    check(C.tt_ctx_trace_dispatch(ctx(), ENTRY[:trace], key))
+    check(C.tt_ctx_trace_dispatch(ctx(), ENTRY[:trace_fn], key))
     try
         found = f()
         c.raised === nothing || fail()  # what see has thrown made no call fail
@@ -111,6 +111,7 @@ c_value(x::AbstractString, kept) = (s = String(x); push!(kept, s); value(C.TT_VA
 c_value(x::Union{Tuple{Vararg{Integer}}, AbstractVector{<:Integer}}, kept) = (v = Int64[x...]; push!(kept, v); value(C.TT_VAL_INTS; ints=pointer(v), n=length(v)))
 c_value(x::OptionalTensors, kept) = (v = handles(x); push!(kept, v); value(C.TT_VAL_TENSORS; tensors=pointer(v), n=length(v)))
 
+values_of(args, n) = ntuple(i -> value_of(unsafe_load(args, i)), Int(n))
 "What a callback is told: the argument of an operator as a Julia value."
 function value_of(v::C.tt_value)
     v.tag == C.TT_VAL_TENSOR && return borrow(v.tensor)
@@ -149,7 +150,7 @@ function register_op(schema, compute; backward=nothing)
     poll()
     text = String(schema)
     entry = backward === nothing ? C_NULL : ENTRY[:op_backward]
-    def = Ref(C.tt_op_def(sizeof(C.tt_op_def), pointer(text), keep((compute = compute, backward = backward)), ENTRY[:compute], entry, DROP[]))
+    def = Ref(C.tt_op_def(sizeof(C.tt_op_def), pointer(text), keep((compute = compute, backward = backward)), ENTRY[:op_compute], entry, DROP[]))
     check(GC.@preserve text C.tt_op_register(ctx(), def))
 end
 
@@ -162,8 +163,8 @@ collection: it must not wait), `copy(dst, src, bytes, kind)`, `compute` returns 
 function register_backend(name; alloc, free, copy, compute=(op, args...) -> missing)
     push!(BACKENDS, (alloc=alloc, free=free, copy=copy, compute=compute))
     text, out = String(name), Ref{C.tt_device}()
-    def = Ref(C.tt_backend_def(sizeof(C.tt_backend_def), pointer(text), Ptr{Cvoid}(length(BACKENDS)), ENTRY[:alloc], ENTRY[:free], ENTRY[:device_copy],
-                               ENTRY[:device_compute], C_NULL))
+    def = Ref(C.tt_backend_def(sizeof(C.tt_backend_def), pointer(text), Ptr{Cvoid}(length(BACKENDS)), ENTRY[:backend_alloc], ENTRY[:backend_free], ENTRY[:backend_copy],
+                               ENTRY[:backend_compute], C_NULL))
     check(GC.@preserve text C.tt_backend_register(ctx(), def, out))
     return Device(out[])
 end

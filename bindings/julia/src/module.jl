@@ -78,13 +78,13 @@ end
 # ---- hooks, modules of Julia ----
 
 "register_forward_pre_hook(m) do m, inputs … end: may return replacements of the inputs."
-register_forward_pre_hook(f, m::Module) = hook(C.tt_module_register_forward_pre_hook, C.tt_module_remove_hook, m, :module_pre, f)
+register_forward_pre_hook(f, m::Module) = hook(C.tt_module_register_forward_pre_hook, C.tt_module_remove_hook, m, :module_pre_hook, f)
 "register_forward_hook(m) do m, inputs, outputs … end: may return replacements of the outputs."
-register_forward_hook(f, m::Module) = hook(C.tt_module_register_forward_hook, C.tt_module_remove_hook, m, :module, f)
+register_forward_hook(f, m::Module) = hook(C.tt_module_register_forward_hook, C.tt_module_remove_hook, m, :module_hook, f)
 "register_full_backward_pre_hook(m) do m, grad_outputs … end: in backward; may return replacements of the gradients of m's results."
-register_full_backward_pre_hook(f, m::Module) = hook(C.tt_module_register_full_backward_pre_hook, C.tt_module_remove_hook, m, :module_pre, f)
+register_full_backward_pre_hook(f, m::Module) = hook(C.tt_module_register_full_backward_pre_hook, C.tt_module_remove_hook, m, :module_pre_hook, f)
 "register_full_backward_hook(m) do m, grad_outputs, grad_inputs … end: in backward; may return replacements of the gradients of m's inputs. nothing: no gradient (an input's may be zeros)."
-register_full_backward_hook(f, m::Module) = hook(C.tt_module_register_full_backward_hook, C.tt_module_remove_hook, m, :module, f)
+register_full_backward_hook(f, m::Module) = hook(C.tt_module_register_full_backward_hook, C.tt_module_remove_hook, m, :module_hook, f)
 
 """
     net = nn.custom("Net"; fc=nn.Linear(4, 2), scale=tensor([1f0])) do m, x
@@ -96,7 +96,7 @@ A module whose forward is a function; tensors become parameters, modules childre
 function custom_module(forward, type_name::AbstractString="Module"; members...)
     poll()
     text = String(type_name)
-    def = Ref(C.tt_module_def(sizeof(C.tt_module_def), pointer(text), keep(forward), ENTRY[:forward], ENTRY[:copy], DROP[]))
+    def = Ref(C.tt_module_def(sizeof(C.tt_module_def), pointer(text), keep((forward = forward,)), ENTRY[:module_forward], ENTRY[:module_copy], DROP[]))
     m = own(Module, GC.@preserve text handle_out(o -> C.tt_module_new_custom(ctx(), def, o)))
     for (name, x) in members
         x isa Module ? register_module!(m, name, x) : register_parameter!(m, name, x)

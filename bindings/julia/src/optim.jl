@@ -59,7 +59,7 @@ Base.getproperty(opt::Optimizer, name::Symbol) =
 One step on every parameter that has a gradient; with a function that clears the gradients, computes the loss and runs backward, the loss.
 """
 step!(opt::Optimizer) = (check(C.tt_optim_step(ctx(), opt)); nothing)
-step!(f, opt::Optimizer) = wrap_or_nothing(handle_out(o -> C.tt_optim_step_closure(ctx(), opt, ENTRY[:loss], keep(f), DROP[], o)))
+step!(f, opt::Optimizer) = wrap_or_nothing(handle_out(o -> C.tt_optim_step_closure(ctx(), opt, ENTRY[:optim_closure], keep(f), DROP[], o)))
 zero_grad!(opt::Optimizer; set_to_none::Bool=true) = (check(C.tt_optim_zero_grad(ctx(), opt, set_to_none)); nothing)
 
 "The state of the i-th parameter: exp_avg, momentum_buffer, step …; nothing if there is none yet."
@@ -127,7 +127,7 @@ load_state_dict!(s::Scheduler, state) = (foreach(((name, x),) -> check(C.tt_sche
 function lambda_scheduler(call, f, opt, last_epoch)
     poll()
     by_group(epoch, group) = f isa Union{Tuple, AbstractVector} ? f[group + 1](epoch) : f(epoch)
-    return own(Scheduler, handle_out(o -> call(ctx(), opt, ENTRY[:lambda], keep(by_group), DROP[], last_epoch, o)))
+    return own(Scheduler, handle_out(o -> call(ctx(), opt, ENTRY[:lr_lambda_fn], keep(by_group), DROP[], last_epoch, o)))
 end
 "LambdaLR(opt) do epoch … end: the factor of the first learning rate, for all groups (or a function per group); epochs count from 0."
 LambdaLR(f, opt::Optimizer; last_epoch=-1) = lambda_scheduler(C.tt_lr_lambda, f, opt, last_epoch)
