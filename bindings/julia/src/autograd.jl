@@ -1,8 +1,5 @@
 # Gradients: modes, backward and grad, hooks, functions with gradients of their own.
 
-gradient(t::Tensor) = wrap_or_nothing(handle_out(o -> C.tt_tensor_grad(ctx(), t, o)))
-retain_grad!(t::Tensor) = (check(C.tt_retain_grad(ctx(), t)); t)
-
 """
     backward(t; gradient, retain_graph, create_graph=false, inputs)
     backward(tensors; gradients, …)
@@ -41,12 +38,6 @@ end
 
 # ---- modes: of the task ----
 
-is_grad_enabled() = C.tt_grad_enabled(ctx()) != 0
-function set_grad_enabled!(on::Bool)
-    previous = Ref(Int32(0))
-    check(C.tt_set_grad_enabled(ctx(), on, previous))
-    return previous[] != 0
-end
 function with_grad(f, on)
     previous = set_grad_enabled!(on)
     try f() finally set_grad_enabled!(previous) end
@@ -56,30 +47,16 @@ no_grad(f) = with_grad(f, false)
 "enable_grad() do … end: operators inside record gradients, also within no_grad."
 enable_grad(f) = with_grad(f, true)
 
-is_anomaly_enabled() = C.tt_anomaly_enabled(ctx()) != 0
-function set_anomaly_enabled!(on::Bool)
-    previous = Ref(Int32(0))
-    check(C.tt_set_anomaly_enabled(ctx(), on, previous))
-    return previous[] != 0
-end
 "detect_anomaly() do … end: a backward fails at the first operator whose gradient has nan, and names it."
 function detect_anomaly(f)
     previous = set_anomaly_enabled!(true)
     try f() finally set_anomaly_enabled!(previous) end
 end
 
-# ---- hooks ----
+# ---- nodes ----
 
-"register_hook(t) do grad … end: sees the gradient of t before it goes on; a tensor that it returns takes its place."
-register_hook(f, t::Tensor) = hook(C.tt_register_hook, C.tt_remove_hook, t, :grad_hook, f)
-"register_accumulate_hook(leaf) do leaf … end: after the leaf's gradient has been accumulated."
-register_accumulate_hook(f, leaf::Tensor) = hook(C.tt_register_accumulate_hook, C.tt_remove_hook, leaf, :accumulate_hook, f)
-
-node_out(call) = (h = handle_out(call); h == C_NULL ? nothing : own(Node, h))
-grad_fn(t::Tensor) = node_out(o -> C.tt_tensor_grad_fn(ctx(), t, o))
-name(n::Node) = unsafe_string(C.tt_node_name(n))
 "The nodes of its inputs; nothing for a leaf or no gradient."
-next_functions(n::Node) = [node_out(o -> C.tt_node_next(ctx(), n, i - 1, o)) for i in 1:C.tt_node_num_inputs(n)]
+next_functions(n::Node) = [next_function(n, i) for i in 1:num_inputs(n)]
 "Before the formula, on the gradients of the outputs; `register_hook`: after it, on those of the inputs."
 register_prehook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, :node_hook, f, 1)
 register_hook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, :node_hook, f, 0)

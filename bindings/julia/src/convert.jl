@@ -108,6 +108,8 @@ handle(x) = x === nothing ? C_NULL : handle_of(x)
 listed(x) = x isa Tensor ? [x] : x isa Union{AbstractVector, Tuple, Nothing} ? x : collect(Any, x)
 handles(list::Union{AbstractVector, Tuple}) = Ptr{Cvoid}[handle(x) for x in list]  # which somebody must keep meanwhile
 optional(x) = x === nothing ? C_NULL : x
+text_or_null(x) = x === nothing ? C_NULL : String(x)
+text_or_nothing(p) = p == C_NULL ? nothing : unsafe_string(p)
 
 "The tensors of a C call that fills (outs, cap, n); the first room is for 64."
 function list_out(call)

@@ -1,22 +1,20 @@
 # State dicts, files of tensors (safetensors, PyTorch's), checkpoints.
 
-StateDict() = own(StateDict, handle_out(o -> C.tt_state_dict_new(ctx(), o)))
 StateDict(s::StateDict) = s
 function StateDict(tensors)
     s = StateDict()
     foreach(((name, t),) -> s[String(name)] = t, tensors isa AbstractDict || tensors isa NamedTuple ? pairs(tensors) : tensors)
     return s
 end
-Base.length(s::StateDict) = Int(C.tt_state_dict_size(s))
-Base.keys(s::StateDict) = [unsafe_string(C.tt_state_dict_name(s, i - 1)) for i in 1:length(s)]
+const NamedTensors = Union{StateDict, SafeTensors}
+Base.keys(s::NamedTensors) = [name_at(s, i) for i in 1:length(s)]
+Base.haskey(s::NamedTensors, name) = name in keys(s)
 Base.pairs(s::StateDict) = pairs_of(s)
 pairs_of(s) = [name => tensor_at(s, i) for (i, name) in enumerate(keys(s))]
-tensor_at(s::StateDict, i) = wrap(handle_out(o -> C.tt_state_dict_get(ctx(), s, i - 1, o)))
-Base.iterate(s::StateDict, i=1) = i > length(s) ? nothing : (unsafe_string(C.tt_state_dict_name(s, i - 1)) => tensor_at(s, i), i + 1)
+Base.iterate(s::StateDict, i=1) = i > length(s) ? nothing : (name_at(s, i) => tensor_at(s, i), i + 1)
 position(call, s, name) = (i = Ref(Int64(0)); check(call(ctx(), s, name, i)); i[] + 1)
 Base.getindex(s::StateDict, name::AbstractString) = tensor_at(s, position(C.tt_state_dict_find, s, name))
 Base.setindex!(s::StateDict, t::Tensor, name::AbstractString) = check(C.tt_state_dict_set(ctx(), s, name, t))
-Base.haskey(s::StateDict, name) = name in keys(s)
 Base.show(io::IO, s::StateDict) = print(io, "StateDict(", join(keys(s), ", "), ")")
 
 # ---- safetensors ----
@@ -44,11 +42,7 @@ Opens a safetensors file. mapped: its tensors lie in the file, read-only, withou
 """
 SafeTensors(path::AbstractString; mapped::Bool=false) =
     own(SafeTensors, handle_out(o -> (mapped ? C.tt_safetensors_map : C.tt_safetensors_open)(ctx(), path, o)))
-Base.length(f::SafeTensors) = Int(C.tt_safetensors_size(f))
-Base.keys(f::SafeTensors) = [unsafe_string(C.tt_safetensors_name(f, i - 1)) for i in 1:length(f)]
-tensor_at(f::SafeTensors, i) = wrap(handle_out(o -> C.tt_safetensors_get(ctx(), f, i - 1, o)))
 Base.getindex(f::SafeTensors, name::AbstractString) = tensor_at(f, position(C.tt_safetensors_find, f, name))
-Base.haskey(f::SafeTensors, name) = name in keys(f)
 metadata(f::SafeTensors) = Dict(unsafe_string(C.tt_safetensors_metadata_key(f, i)) => unsafe_string(C.tt_safetensors_metadata_value(f, i))
                                 for i in 0:C.tt_safetensors_metadata_size(f)-1)
 "All tensors of a safetensors file, by name."
@@ -57,20 +51,12 @@ load_file(path; mapped::Bool=false) = Dict(pairs_of(SafeTensors(path; mapped=map
 # ---- PyTorch's files ----
 
 """
-    torch_load(path)
-
-A StateDict of all tensors of a file of torch.save (.pt, .pth), by their paths; `structure(s)` says how they stand in it. Nothing of the file is run.
-"""
-torch_load(path) = own(StateDict, handle_out(o -> C.tt_torch_load(ctx(), path, o)))
-"""
     torch_save(path, tensors; structure=nothing)
 
 Writes tensors (pairs, a Dict, a StateDict) so that torch.load reads them: as structure has them, else an OrderedDict. After a crash it is the old file
 or the new one.
 """
 torch_save(path, tensors; structure=nothing) = check(C.tt_torch_save(ctx(), path, StateDict(tensors), structure === nothing ? C_NULL : structure))
-"How the tensors of a file that `torch_load` read stand in it: JSON, as tt.h describes it; nothing of other state dicts."
-structure(s::StateDict) = (text = C.tt_state_dict_structure(s); text == C_NULL ? nothing : unsafe_string(text))
 
 # ---- checkpoints ----
 

@@ -43,6 +43,3 @@ function load_library()
     end
     LIBRARY[] = path
 end
-
-"One line: version, compiler, instruction sets, BLAS, SLEEF."
-build_info() = unsafe_string(C.tt_build_info())

@@ -1,9 +1,5 @@
 # Random numbers, threads, cancelling, profiler, trace, operators by name, DLPack.
 
-Generator(seed::Integer) = own(Generator, handle_out(o -> C.tt_generator_new(ctx(), seed % UInt64, o)))
-Generator() = own(Generator, handle_out(o -> C.tt_ctx_generator(ctx(), o)))
-"Seeds the task's own generator. Each task starts with seed 0."
-manual_seed(seed::Integer) = (check(C.tt_manual_seed(ctx(), seed % UInt64)); nothing)
 "(seed, offset) of a generator"
 function get_state(g::Generator)
     state = fill(UInt64(0), 2)
@@ -14,15 +10,10 @@ set_state!(g::Generator, state) = check(C.tt_generator_set_state(ctx(), g, UInt6
 
 # ---- threads, memory, devices ----
 
-set_num_threads!(n::Integer) = check(C.tt_set_num_threads(ctx(), n))
-num_threads() = Int(C.tt_num_threads(ctx()))
-"Bytes that tensors and graphs may hold; 0: no limit."
-set_memory_limit!(bytes::Integer) = check(C.tt_set_memory_limit(ctx(), bytes))
 "Gives cached memory back."
 trim() = (poll(); check(C.tt_trim(ctx())))
 "Name of the instruction set in use."
 instruction_set() = (o = Ref(Int32(0)); check(C.tt_ctx_isa(ctx(), o)); ("baseline", "avx2", "avx512")[o[]])
-load_cuda(path=nothing) = check(C.tt_load_cuda(ctx(), optional(path)))
 device_count(kind="cuda") = (o = Ref(Int32(0)); check(C.tt_device_count(ctx(), Int32(findfirst(==(kind), DEVICE_TYPES)), o)); Int(o[]))
 synchronize(device=nothing) = check(C.tt_synchronize(ctx(), device === nothing ? C_NULL : Ref(device_struct(device))))
 
@@ -43,8 +34,6 @@ end
 
 # ---- cancelling ----
 
-CancelToken() = own(CancelToken, handle_out(o -> C.tt_cancel_new(ctx(), o)))
-cancel(k::CancelToken) = C.tt_cancel_request(k)
 function with_cancel(f, k::CancelToken)
     c = task_ctx()
     before = c.token
@@ -91,7 +80,6 @@ end
 
 # ---- operators by name ----
 
-manifest() = unsafe_string(C.tt_manifest())
 find_op(name) = handle_out(o -> C.tt_op_find(ctx(), name, o))
 op_schema(name) = unsafe_string(C.tt_op_schema(find_op(name)))
 

@@ -9,15 +9,9 @@ function (m::Module)(inputs::Union{Tensor, Nothing}...)
     return length(outs) == 1 ? outs[1] : (outs...,)
 end
 
-module_type(m::Module) = unsafe_string(C.tt_module_type(m))
 Base.show(io::IO, m::Module) = print(io, printed(C.tt_module_print, m))
 
-train!(m::Module, on::Bool=true) = (check(C.tt_module_train(ctx(), m, on)); m)
 eval!(m::Module) = train!(m, false)
-is_training(m::Module) = C.tt_module_training(m) != 0
-"Whether the parameters of m want gradients; false freezes them."
-requires_grad!(m::Module, on::Bool=true) = (check(C.tt_module_requires_grad_(ctx(), m, on)); m)
-zero_grad!(m::Module) = (check(C.tt_module_zero_grad(ctx(), m)); m)
 "Moves all tensors of m; they stay the same objects."
 to!(m::Module; device=nothing, dtype=nothing) =
     (check(C.tt_module_to(ctx(), m, device === nothing ? C_NULL : Ref(device_struct(device)), dtype_code(dtype))); m)
@@ -26,11 +20,9 @@ Base.copy(m::Module) = deepcopy(m)
 
 # ---- the tree ----
 
-Base.length(m::Module) = Int(C.tt_module_num_children(m))
-child_name(m::Module, i) = unsafe_string(C.tt_module_child_name(m, i - 1))
 function Base.getindex(m::Module, i::Integer)
     1 <= i <= length(m) || throw(BoundsError(m, i))
-    return own(Module, handle_out(o -> C.tt_module_child(ctx(), m, i - 1, o)))
+    return child(m, i)
 end
 Base.lastindex(m::Module) = length(m)
 Base.iterate(m::Module, i=1) = i > length(m) ? nothing : (m[i], i + 1)
@@ -38,13 +30,6 @@ Base.eltype(::Type{Module}) = Module
 "name => child of each child, in order."
 named_children(m::Module) = [child_name(m, i) => m[i] for i in 1:length(m)]
 Base.push!(m::Module, children::Module...) = (foreach(x -> check(C.tt_module_append(ctx(), m, x)), children); m)
-get_submodule(m::Module, path) = own(Module, handle_out(o -> C.tt_module_get_submodule(ctx(), m, path, o)))
-"A parameter or buffer by its dotted name; nothing if it is declared, but absent."
-get_tensor(m::Module, path) = wrap_or_nothing(handle_out(o -> C.tt_module_get_tensor(ctx(), m, path, o)))
-
-register_parameter!(m::Module, name, t) = (check(C.tt_module_register_parameter(ctx(), m, String(name), optional(t))); m)
-register_buffer!(m::Module, name, t; persistent::Bool=true) = (check(C.tt_module_register_buffer(ctx(), m, String(name), optional(t), persistent)); m)
-register_module!(m::Module, name, child::Module) = (check(C.tt_module_register_module(ctx(), m, String(name), child)); m)
 
 function Base.getproperty(m::Module, name::Symbol)
     name === :training && return is_training(m)
@@ -61,30 +46,13 @@ function Base.setproperty!(m::Module, name::Symbol, x)
 end
 Base.propertynames(m::Module) = (Symbol.(first.(named_children(m)))..., Symbol.(filter(n -> !('.' in n), [first.(named_parameters(m)); first.(named_buffers(m))]))...)
 
-# ---- parameters and state ----
-
-"Each parameter once, also if it has several names."
-parameters(m::Module) = list_out((outs, cap, n) -> C.tt_module_parameters(ctx(), m, outs, cap, n))
-named_parameters(m::Module) = pairs_of(own(StateDict, handle_out(o -> C.tt_module_named_parameters(ctx(), m, o))))
-named_buffers(m::Module) = pairs_of(own(StateDict, handle_out(o -> C.tt_module_named_buffers(ctx(), m, o))))
-"Parameters and persistent buffers under their names; they share memory with m."
-state_dict(m::Module) = own(StateDict, handle_out(o -> C.tt_module_state_dict(ctx(), m, o)))
 function load_state_dict!(m::Module, state; strict::Bool=true)
     opts = Ref(C.tt_module_load_state_dict_opts(C.TT_MODULE_LOAD_STATE_DICT_STRICT, strict))
     check(C.tt_module_load_state_dict(ctx(), m, StateDict(state), opts))
     return m
 end
 
-# ---- hooks, modules of Julia ----
-
-"register_forward_pre_hook(m) do m, inputs … end: may return replacements of the inputs."
-register_forward_pre_hook(f, m::Module) = hook(C.tt_module_register_forward_pre_hook, C.tt_module_remove_hook, m, :module_pre_hook, f)
-"register_forward_hook(m) do m, inputs, outputs … end: may return replacements of the outputs."
-register_forward_hook(f, m::Module) = hook(C.tt_module_register_forward_hook, C.tt_module_remove_hook, m, :module_hook, f)
-"register_full_backward_pre_hook(m) do m, grad_outputs … end: in backward; may return replacements of the gradients of m's results."
-register_full_backward_pre_hook(f, m::Module) = hook(C.tt_module_register_full_backward_pre_hook, C.tt_module_remove_hook, m, :module_pre_hook, f)
-"register_full_backward_hook(m) do m, grad_outputs, grad_inputs … end: in backward; may return replacements of the gradients of m's inputs. nothing: no gradient (an input's may be zeros)."
-register_full_backward_hook(f, m::Module) = hook(C.tt_module_register_full_backward_hook, C.tt_module_remove_hook, m, :module_hook, f)
+# ---- modules of Julia ----
 
 """
     net = nn.custom("Net"; fc=nn.Linear(4, 2), scale=tensor([1f0])) do m, x

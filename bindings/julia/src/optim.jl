@@ -25,7 +25,6 @@ struct ParamGroup
     opt::Optimizer
     index::Int
 end
-num_groups(opt::Optimizer) = Int(C.tt_optim_num_groups(opt))
 Base.length(g::ParamGroup) = Int(C.tt_optim_group_size(getfield(g, :opt), getfield(g, :index) - 1))
 function group_value(g::ParamGroup, name)
     out = Ref(0.0)
@@ -46,9 +45,6 @@ function params_of(opt::Optimizer, group)
     before = sum(Int[C.tt_optim_group_size(opt, g - 1) for g in 1:group-1])
     return [parameter(opt, before + i) for i in 1:C.tt_optim_group_size(opt, group - 1)]
 end
-"The i-th parameter, counted through all groups."
-parameter(opt::Optimizer, i) = wrap(handle_out(o -> C.tt_optim_param(ctx(), opt, i - 1, o)))
-num_parameters(opt::Optimizer) = Int(C.tt_optim_num_params(opt))
 Base.getproperty(opt::Optimizer, name::Symbol) =
     name === :param_groups ? [ParamGroup(opt, g) for g in 1:num_groups(opt)] : error("an Optimizer has no property $name")
 
@@ -60,11 +56,6 @@ One step on every parameter that has a gradient; with a function that clears the
 """
 step!(opt::Optimizer) = (check(C.tt_optim_step(ctx(), opt)); nothing)
 step!(f, opt::Optimizer) = wrap_or_nothing(handle_out(o -> C.tt_optim_step_closure(ctx(), opt, ENTRY[:optim_closure], keep(f), DROP[], o)))
-zero_grad!(opt::Optimizer; set_to_none::Bool=true) = (check(C.tt_optim_zero_grad(ctx(), opt, set_to_none)); nothing)
-
-"The state of the i-th parameter: exp_avg, momentum_buffer, step …; nothing if there is none yet."
-get_state(opt::Optimizer, i, name) = wrap_or_nothing(handle_out(o -> C.tt_optim_get_state(ctx(), opt, i - 1, String(name), o)))
-set_state!(opt::Optimizer, i, name, t) = check(C.tt_optim_set_state(ctx(), opt, i - 1, String(name), optional(t)))
 
 # (name => value) of the i-th entry of a list of C's
 function named_entry(call, out)
@@ -108,10 +99,6 @@ end
 
 # ---- schedules ----
 
-"The next epoch, after the optimizer's step; or a given one, by the closed form."
-step!(s::Scheduler) = (check(C.tt_scheduler_step(ctx(), s)); nothing)
-step!(s::Scheduler, epoch::Integer) = (check(C.tt_scheduler_step_to(ctx(), s, epoch)); nothing)
-last_epoch(s::Scheduler) = C.tt_scheduler_last_epoch(s)
 "The learning rates of the groups."
 function get_last_lr(s::Scheduler)
     n, out = Ref(Int64(0)), Vector{Float64}(undef, 16)

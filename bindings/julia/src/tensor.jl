@@ -74,6 +74,8 @@ for (name, free, what) in [
 end
 Base.hash(x::Handle, h::UInt) = hash(getfield(x, :h), h)
 
+own_or_nothing(T, h) = h == C_NULL ? nothing : own(T, h)
+
 "The handle that a C call gives."
 function handle_out(call)
     o = Ref{Ptr{Cvoid}}(C_NULL)
@@ -161,8 +163,6 @@ in_use() = memory().in_use
 
 # ---- facts ----
 
-Base.ndims(t::Tensor) = Int(C.tt_tensor_ndim(t))
-Base.length(t::Tensor) = Int(C.tt_tensor_numel(t))
 Base.size(t::Tensor) = GC.@preserve t (p = C.tt_tensor_shape(t); ntuple(d -> Int(unsafe_load(p, d)), ndims(t)))
 Base.size(t::Tensor, d::Integer) = d < 1 ? throw(BoundsError(size(t), d)) : d > ndims(t) ? 1 : Int(C.tt_tensor_size(t, d - 1))
 Base.strides(t::Tensor) = GC.@preserve t (p = C.tt_tensor_strides(t); ntuple(d -> Int(unsafe_load(p, d)), ndims(t)))
@@ -176,15 +176,8 @@ Base.copy(t::Tensor) = clone(t)
 Base.deepcopy_internal(t::Tensor, seen::IdDict) =
     get!(() -> requires_grad!(clone(detach(t)), t.is_leaf && t.requires_grad), seen, t)
 device(t::Tensor) = Device(C.tt_device(C.tt_tensor_device_type(t), C.tt_tensor_device_index(t)))
-is_contiguous(t::Tensor) = C.tt_tensor_is_contiguous(t) != 0
-storage_bytes(t::Tensor) = C.tt_tensor_storage_bytes(t)
-storage_offset(t::Tensor) = C.tt_tensor_offset(t)
-data_ptr(t::Tensor) = C.tt_tensor_data(t)
-version(t::Tensor) = C.tt_tensor_version(t)
-is_writable(t::Tensor) = C.tt_tensor_is_writable(t) != 0
-is_view(t::Tensor) = C.tt_tensor_is_view(t) != 0
 "Whether two tensors lie over the same memory."
-same_storage(a::Tensor, b::Tensor) = C.tt_tensor_storage_data(a) == C.tt_tensor_storage_data(b)
+same_storage(a::Tensor, b::Tensor) = storage_ptr(a) == storage_ptr(b)
 
 "The value of a tensor of one element, as t[] too."
 function item(t::Tensor)
@@ -193,8 +186,6 @@ function item(t::Tensor)
     s, T = out[], eltype(t)
     return T === Bool ? s.i != 0 : T <: Integer ? T(s.i) : T <: Complex ? T(s.re, s.im) : T(s.re)
 end
-Base.Float64(t::Tensor) = (o = Ref(0.0); check(C.tt_item_f64(ctx(), t, o)); o[])
-Base.Int(t::Tensor) = (o = Ref(Int64(0)); check(C.tt_item_i64(ctx(), t, o)); o[])
 Base.Bool(t::Tensor) = item(t) != 0
 
 function printed(print, x)
@@ -210,8 +201,8 @@ function Base.show(io::IO, t::Tensor)
     is_freed(t) ? print(io, "Tensor(freed)") : print(io, printed(C.tt_tensor_print, t))
 end
 
-const FACTS = (shape = size, dtype = eltype, device = device, grad = t -> gradient(t), requires_grad = t -> C.tt_tensor_requires_grad(t) != 0,
-               is_leaf = t -> C.tt_tensor_is_leaf(t) != 0, grad_fn = t -> grad_fn(t), data = t -> detach(t))
+const FACTS = (shape = size, dtype = eltype, device = device, grad = t -> gradient(t), requires_grad = t -> requires_grad(t),
+               is_leaf = t -> is_leaf(t), grad_fn = t -> grad_fn(t), data = t -> detach(t))
 Base.propertynames(::Tensor) = keys(FACTS)
 Base.getproperty(t::Tensor, name::Symbol) = haskey(FACTS, name) ? FACTS[name](t) : error("a Tensor has no property $name")
 function Base.setproperty!(t::Tensor, name::Symbol, x)
@@ -220,6 +211,3 @@ function Base.setproperty!(t::Tensor, name::Symbol, x)
     name === :data ? check(C.tt_tensor_set_data(ctx(), t, x)) : error("property $name of a Tensor cannot be set")
     return x
 end
-
-"Whether gradients of t are wanted; t is a leaf."
-requires_grad!(t::Tensor, on::Bool=true) = (check(C.tt_requires_grad_(ctx(), t, on)); t)

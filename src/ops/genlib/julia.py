@@ -60,6 +60,15 @@ def union(kinds):
     return found[0] if len(found) == 1 else "Union{" + ", ".join(found) + "}"
 
 
+def escaped(text):
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
+
+
+def docstring_of(text):
+    """A docstring of one line, if there is a text."""
+    return [f'"{escaped(text)}"'] if text else []
+
+
 def doc_lines(shown, ops):
     """Signature, then the docs of the operators and their arguments."""
     rows, texts = [f"    {shown}", ""], []
@@ -75,7 +84,7 @@ def doc_lines(shown, ops):
     rows += [""] if seen else []
     for a in seen:
         rows += textwrap.wrap(f"- `{local(a.name)}`: {a.doc}", 110, subsequent_indent="  ")
-    return [r.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") for r in rows]
+    return [escaped(r) for r in rows]
 
 
 def docstring(shown, ops):
