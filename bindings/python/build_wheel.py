@@ -14,7 +14,13 @@ HERE = Path(__file__).resolve().parent
 TREE = HERE.parents[1]
 NAME, VERSION = "tt", "0.1.0"
 SUMMARY = "tensors, gradients and neural networks over libtt, by ctypes"
-METADATA = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {VERSION}\nSummary: {SUMMARY}\nRequires-Python: >=3.9\n"
+METADATA = f"""\
+Metadata-Version: 2.1
+Name: {NAME}
+Version: {VERSION}
+Summary: {SUMMARY}
+Requires-Python: >=3.9
+"""
 
 
 def tag():

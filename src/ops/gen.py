@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from genlib import abi, autograd, bindings, buildlist, capi, cheader, classes, cpp, julia_files, manifest, modules, operators_md, python_abi, python_callbacks, python_files, python_handles, python_operators, python_stubs, python_types, rows, rust_files  # noqa: E402
+from genlib import abi, autograd, bindings, buildlist, capi, cheader, classes, cpp, julia_files, manifest, modules, operators_md, python_abi, python_callbacks, python_files, python_handles, python_operators, python_stubs, python_types, python_values, rows, rust_files  # noqa: E402
 from genlib.schema import load  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +30,7 @@ def main():
     files |= python_abi.generate(api)
     files |= python_types.generate(api)
     files |= python_callbacks.generate(api)
+    files |= python_values.generate(api)
     files |= python_handles.generate(ROOT, api, "".join(text for path, text in files.items() if path.startswith("include/")))
     files |= rust_files.generate(ops, groups, api, files)
     files |= buildlist.generate(files, api)

@@ -407,7 +407,7 @@ def test_devices():
 
 # ---- indexing ----
 
-KEYS = [1, -1, slice(1, None), slice(None, None, 2), None, ..., (0, 1), (slice(None), 2), (..., 0), (None, 1, ..., None), [0, 2], [[0, 1], [2, 0]],
+KEYS = [1, -1, slice(1, None), slice(None, None, 2), None, ..., (0, 1), (slice(None), 2), (..., 0), (None, 1, ..., None), [0, 2], ([[0, 1], [2, 0]],),
         (slice(None), [0, 3]), ([0, 1], [1, 2]), (0, [1, 2]), ([0, 2], slice(1, 3), 0), True, False, (slice(5, 1),), (slice(-2, None), slice(None, -1)), range(2)]
 
 

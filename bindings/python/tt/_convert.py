@@ -13,7 +13,7 @@ from struct import error as struct_error
 from . import errors
 from ._index import INT_MAX, INT_MIN
 from ._lib import result
-from ._types import BY_PYTHON_TYPE, PACK, device, dtype, memory_format
+from ._types import BY_PYTHON_TYPE, PACK, device, dtype
 from ._tensor import SCALAR, Tensor, classed
 from ._tensor import SMALL as INTS
 
@@ -177,7 +177,7 @@ def number_form(f64, i64, other, x, op, arg):
 def int_list(x, op, arg):
     """(int64 array as bytes, its length) of one int, or a tuple or list of them; None is the empty list."""
     if type(x) is not tuple:
-        x = tuple(x) if isinstance(x, list) else () if x is None else (integer(x, op, arg),)
+        x = tuple(x) if isinstance(x, (list, tuple)) else () if x is None else (integer(x, op, arg),)
     try:
         return PACK[len(x)](*x), INTS[len(x)]
     except (struct_error, IndexError):
@@ -237,10 +237,6 @@ def place(x):
     return None if x is None else byref(struct("tt_device")(*device_field(device(x), "device", "device")))
 
 
-def memory_format_code(x, op, arg):
-    return instance(memory_format, x, op, arg).code
-
-
 def generator_handle(x, op, arg):
     from .random import Generator
     return instance(Generator, x, op, arg)
@@ -276,17 +272,20 @@ KINDS = "bifc"  # of dtypes and of tt_scalar, in the order of promotion
 WIDEST = (1, 6, 10, 12)
 
 
-def number_operand(op, arg, x, *others, alone):
+def number_operand(op, arg, x, *others, alone, fit=False):
     """The 0-dim tensor that a number stands for where PyTorch takes one, too; alone: without a tensor among the others, too. Promotion beside
-    one must see no more of it than its kind, and no digit may be lost."""
+    one must see no more of it than its kind, and no digit may be lost. fit: the tensor's dtype must have it (of half a precision, inf will do)."""
     beside = next((t for t in others if isinstance(t, Tensor)), None)
     if not is_number(x) or beside is None and not alone:
         raise wrong_kind(op, arg, "Tensor", x)
     number = scalar(x, op, arg)
-    kind, code = number[0] - 1, 0  # 0: the number's own default dtype
-    if beside is not None and kind <= KINDS.index(beside.dtype.kind):
-        code = WIDEST[kind] if beside.ndim else beside.dtype.code
-    return result(Tensor, "tt_scalar_tensor", number, c_int32(code))
+    kind = number[0] - 1
+    if beside is None or kind > KINDS.index(beside.dtype.kind):
+        return result(Tensor, "tt_scalar_tensor", number, c_int32(0))  # of its own default dtype
+    if fit and beside.dtype.name not in ("float16", "bfloat16"):
+        result(Tensor, "tt_scalar_tensor", number, c_int32(beside.dtype.code))
+    found = result(Tensor, "tt_scalar_tensor", number, c_int32(WIDEST[kind]))
+    return found if beside.ndim else found.to(beside.dtype)
 
 
 # ---- results ----
@@ -295,11 +294,6 @@ def like(result, tensors):
     """A result of listed tensors, not all of them PLAIN: of the class of the first one that has a class which results keep."""
     cls = next((type(t) for t in tensors if keeps(t)), None)
     return result if cls is None else classed(result, cls)
-
-
-def shown(found):
-    """Several results as PyTorch prints them."""
-    return f"tt.return_types.{type(found).__name__[:-7]}(\n" + ",\n".join(f"{name}={t!r}" for name, t in zip(found._fields, found)) + ")"
 
 
 def out_tensors(xs, n, op):

@@ -2,6 +2,7 @@
 from ctypes import c_int32
 from ._lib import Handle, call, quick, released_by
 from ._types import BY_NAME, DTYPES, ONLY, Size, device, preserve_format
+from .errors import OutOfRangeError
 
 
 def is_floating_point(input):
@@ -108,6 +109,44 @@ class TensorHandle(Handle):
         """The accumulated gradient is this one."""
         from ._convert import optional_tensor  # which needs Tensor
         call("tt_tensor_set_grad", self, optional_tensor(grad, "_set_grad", "grad"))
+
+    def size(self, dim=None):
+        """Of all dimensions, or of one."""
+        found = self.shape
+        if dim is None:
+            return found
+        if not -len(found) <= dim < len(found):
+            raise OutOfRangeError(f"size: dim is {dim}, self has {len(found)} dimensions")
+        return found[dim]
+
+    def stride(self, dim=None):
+        """Of all dimensions, or of one."""
+        found = self._strides
+        if dim is None:
+            return found
+        if not -len(found) <= dim < len(found):
+            raise OutOfRangeError(f"stride: dim is {dim}, self has {len(found)} dimensions")
+        return found[dim]
+
+    @property
+    def ndim(self):
+        """How many dimensions."""
+        return quick.tt_tensor_ndim(self)
+
+    ndimension = dim
+    nelement = numel
+
+    def __float__(self):
+        """Of a tensor of one element."""
+        return float(self.item())
+
+    def __int__(self):
+        """Of a tensor of one element."""
+        return int(self.item())
+
+    def __complex__(self):
+        """Of a tensor of one element."""
+        return complex(self.item())
 
     @property
     def itemsize(self):

@@ -9,7 +9,7 @@ from ._hooks import HookHandle, registered
 from ._layouts import struct
 from ._lib import Handle, call, filled, local, quick, released_by, result
 from ._tensor import Tensor, wrap
-from ._types import device
+from ._types import DTYPES, Size, device
 
 _tt_backward_opts = Struct("QPiiPq0q").pack
 _tt_grad_opts = Struct("QPqiii0q").pack
@@ -43,9 +43,10 @@ def memory_stats(device="cpu"):
     return {name: getattr(found, name) for name, _ in found._fields_}
 
 
-def live_rows():
-    """What is alive, by kind, and tensors by all that is told of them, the most bytes first."""
-    return filled(struct("tt_live_row"), "tt_runtime_live")
+def live():
+    """What is alive, the most bytes first; of what are no tensors dtype and device are None. No other thread may compute meanwhile."""
+    return [{"kind": r.kind.decode(), "dtype": DTYPES[r.dtype], "device": device.of(r.device.type, r.device.index) if r.device.type else None, "requires_grad": bool(r.requires_grad), "shape": Size(r.shape[:min(r.ndim, 8)]), "count": r.count, "bytes": r.bytes}
+            for r in filled(struct("tt_live_row"), "tt_runtime_live")]
 
 
 def trim():
@@ -168,7 +169,8 @@ def profiler_stop():
 
 def profiler_rows():
     """Of the last profile, by total time."""
-    return filled(struct("tt_profile_row"), "tt_profiler_rows")
+    return [{"op": r.op.decode(), "calls": r.calls, "self_ns": r.self_ns, "total_ns": r.total_ns}
+            for r in filled(struct("tt_profile_row"), "tt_profiler_rows")]
 
 
 class GeneratorHandle(Handle):
@@ -221,6 +223,10 @@ class StateDictHandle(Handle):
         """How the tensors of a file of torch.save stand in it, as JSON: tt.h describes it."""
         return quick.tt_state_dict_structure(self).decode()
 
+    def keys(self):
+        """The names, in order."""
+        return [self.name(i) for i in range(len(self))]
+
 
 released_by(StateDictHandle, quick.tt_state_dict_release)
 
@@ -259,6 +265,14 @@ class SafeTensorsHandle(Handle):
         """Of the i-th pair."""
         return quick.tt_safetensors_metadata_value(self, c_int64(integer(i, "metadata_value", "i"))).decode()
 
+    def keys(self):
+        """The names, in order."""
+        return [self.name(i) for i in range(len(self))]
+
+    def metadata(self):
+        """All pairs."""
+        return {self.metadata_key(i): self.metadata_value(i) for i in range(self.metadata_size())}
+
 
 released_by(SafeTensorsHandle, quick.tt_safetensors_release)
 
@@ -275,10 +289,16 @@ class NodeHandle(Handle):
         """How many."""
         return quick.tt_node_num_inputs(self)
 
-    def _register(self, pre, fn):
-        """Calls fn(grads) before the formula (pre), or after it."""
+    def register_prehook(self, fn):
+        """Calls fn(grads) on the gradients of its outputs, before the formula."""
         number = c_int64()
-        call("tt_node_register_hook", self, c_int32(bool(pre)), *registered(tt_node_hook, fn), byref(number))
+        call("tt_node_register_hook", self, c_int32(1), *registered(tt_node_hook, fn), byref(number))
+        return HookHandle(lambda: call("tt_node_remove_hook", self, number))
+
+    def register_hook(self, fn):
+        """Calls fn(grads) on the gradients of its inputs, after the formula."""
+        number = c_int64()
+        call("tt_node_register_hook", self, c_int32(0), *registered(tt_node_hook, fn), byref(number))
         return HookHandle(lambda: call("tt_node_remove_hook", self, number))
 
 

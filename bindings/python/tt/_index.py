@@ -1,4 +1,5 @@
 """x[1, ::2, None, ..., mask]: keys of Tensor.__getitem__ as tt_index arrays."""
+import warnings
 from ctypes import c_int64
 from operator import index
 from struct import Struct
@@ -14,11 +15,19 @@ INT_MIN, INT_MAX = -2**63, 2**63 - 1
 def packed_index(key):
     """(tt_index array as bytes, its length, what must live as long)."""
     keep = []
+    if stands_for_tuple(key):
+        warnings.warn("x[[a, b]] with lists, tensors, slices or None inside is read as x[a, b]; write x[tuple(key)]", stacklevel=3)
+        key = tuple(key)
     try:
         items = [index_item(item, keep) for item in (key if isinstance(key, tuple) else (key,))]
     except struct_error:
         raise errors.OutOfRangeError(f"index {key} is out of range") from None
     return b"".join(items), c_int64(len(items)), keep
+
+
+def stands_for_tuple(key):
+    """Is it a list that PyTorch takes for a tuple: a short one with more than numbers in it?"""
+    return isinstance(key, list) and len(key) < 32 and any(x is None or x is Ellipsis or isinstance(x, slice) or hasattr(x, "__len__") for x in key)
 
 
 def index_item(item, keep):

@@ -6,7 +6,11 @@ from ._arithmetic import OPERATORS
 from ._tensor import Tensor, classed
 
 # module -> its functions that are methods of Tensor
-METHODS = {"_dlpack": "__dlpack__ __dlpack_device__", "_handles": "register_hook register_post_accumulate_grad_hook", "_numpy": "numpy"}
+METHODS = {
+    "_dlpack": "__dlpack__ __dlpack_device__",
+    "_handles": "register_hook register_post_accumulate_grad_hook",
+    "_numpy": "numpy",
+}
 
 
 class Method:

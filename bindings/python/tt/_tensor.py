@@ -19,6 +19,11 @@ SMALL = tuple(map(c_int64, range(65)))
 FIRST_DIM = SMALL[0]
 
 
+def number(kind, i, re, im):
+    """Python's number of the parts of a tt_scalar."""
+    return (None, bool(i), i, re, complex(re, im))[kind]
+
+
 class Tensor(TensorHandle):
     """An n-dimensional array with gradients. Tensor(2, 3) has these sizes, Tensor(data) the values of data as float32; Tensor(tensor) is an
     alias, which subclasses use. Functions, methods and operators on a subclass give tensors of it, but of one with plain_results=True, as Parameter."""
@@ -54,20 +59,6 @@ class Tensor(TensorHandle):
         return made
 
     # ---- facts ----
-
-    def size(self, dim=None):
-        shape = self.shape
-        if dim is None:
-            return shape
-        if not -max(len(shape), 1) <= dim < max(len(shape), 1) or not shape:
-            raise errors.OutOfRangeError(f"size: dim is {dim}, self has {len(shape)} dimensions")
-        return shape[dim]
-
-    def stride(self, dim=None):
-        return self._strides if dim is None else self._strides[dim]
-
-    ndimension, nelement = TensorHandle.dim, TensorHandle.numel
-    ndim = property(TensorHandle.dim)
 
     nbytes = property(lambda self: self.numel() * self.itemsize)
 
@@ -164,7 +155,7 @@ class Tensor(TensorHandle):
         found = create_string_buffer(32)
         call("tt_item", self, found)
         kind, _, i, re, im = SCALAR.unpack(found)
-        return (None, bool(i), i, re, complex(re, im))[kind]
+        return number(kind, i, re, im)
 
     def tolist(self):
         """The values as nested lists, a number if 0-dim."""
@@ -202,15 +193,6 @@ class Tensor(TensorHandle):
         if n != 1:
             raise errors.InvalidArgumentError(f"Boolean value of Tensor with {'more than one value' if n else 'no values'} is ambiguous")
         return bool(self.item())
-
-    def __float__(self):
-        return float(self.item())
-
-    def __int__(self):
-        return int(self.item())
-
-    def __complex__(self):
-        return complex(self.item())
 
     def __index__(self):
         if self.numel() != 1 or self.dtype.kind not in "ib":
@@ -261,11 +243,20 @@ class Tensor(TensorHandle):
     def __deepcopy__(self, memo):
         if not self.is_leaf:
             raise errors.AutogradError("only leaves can be deep-copied: detach() first")
-        made = memo[id(self)] = self.detach().clone().as_subclass(type(self)).requires_grad_(self.requires_grad)
+        copied = self._copied_storage(memo).as_strided(self.shape, self.stride(), self.storage_offset()) if self.data_ptr() else self.clone()
+        made = memo[id(self)] = copied.detach().as_subclass(type(self)).requires_grad_(self.requires_grad)
         made.__dict__.update(copy.deepcopy(self._attributes(), memo))
         if self.grad is not None:
             made.grad = copy.deepcopy(self.grad, memo)
         return made
+
+    def _copied_storage(self, memo):
+        """A copy of all elements that self's storage has; one for all tensors over it that are copied together."""
+        key = "storage", self._storage_data(), self.dtype
+        if key not in memo:
+            n = self._storage_bytes() // self.itemsize
+            memo[key] = self.detach().as_strided((n,), (1,), 0).clone()
+        return memo[key]
 
     # ---- indexing ----
 

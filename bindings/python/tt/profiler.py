@@ -49,7 +49,7 @@ class profile:
     def stop(self):
         running.remove(self)
         profiler_stop()
-        self.rows = Rows(Row(r.op.decode(), r.calls, r.self_ns, r.total_ns) for r in profiler_rows())
+        self.rows = Rows(Row(*r.values()) for r in profiler_rows())
         self.rows += [Row(name, count, 0, ns) for name, (count, ns) in self.regions.items()]
 
     def __enter__(self):

@@ -1,4 +1,6 @@
 """Random numbers: generators with a state of their own."""
+from contextlib import contextmanager
+
 from ._convert import uint64
 from ._handles import GeneratorHandle
 from ._lib import result
@@ -38,3 +40,14 @@ def get_rng_state():
 
 def set_rng_state(new_state):
     default_generator().set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices=None, enabled=True):
+    """Within, this thread's generator may be seeded and drawn from; afterwards it goes on as if nothing had been. Of devices there is this one alone."""
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            set_rng_state(state)

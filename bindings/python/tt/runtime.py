@@ -2,22 +2,9 @@
 from contextlib import contextmanager
 from ctypes import CFUNCTYPE, c_char_p, c_int32, c_void_p
 
-from ._handles import ctx_isa, device_count, live_rows, load_cuda, memory_stats, set_memory_limit, synchronize, trim  # noqa: F401
+from ._handles import ctx_isa, device_count, live, load_cuda, memory_stats, set_memory_limit, synchronize, trim  # noqa: F401
 from ._hooks import guarded
 from ._lib import call, local
-from ._types import DTYPES, Size, device
-
-
-def live():
-    """What is alive, the most bytes first: dicts of kind, count, bytes, and of tensors dtype, device, shape, requires_grad. No other thread may
-    compute meanwhile."""
-    out = []
-    for r in live_rows():
-        out.append({"kind": r.kind.decode(), "count": r.count, "bytes": r.bytes})
-        if r.dtype:
-            out[-1].update(dtype=DTYPES[r.dtype], device=device.of(r.device.type, r.device.index), shape=Size(r.shape[:min(r.ndim, 8)]),
-                           requires_grad=bool(r.requires_grad))
-    return out
 
 
 def instruction_set():

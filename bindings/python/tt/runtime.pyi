@@ -5,12 +5,11 @@ from typing import Any, Callable
 
 from ._handles import ctx_isa as ctx_isa
 from ._handles import device_count as device_count
-from ._handles import live_rows as live_rows
+from ._handles import live as live
 from ._handles import load_cuda as load_cuda
 from ._handles import memory_stats as memory_stats
 from ._handles import set_memory_limit as set_memory_limit
 from ._handles import synchronize as synchronize
 from ._handles import trim as trim
-def live() -> list[dict[_str, Any]]: ...
 def instruction_set() -> _str: ...
 def trace_dispatch(see: Callable[..., Any]) -> AbstractContextManager[Any]: ...

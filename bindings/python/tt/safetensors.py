@@ -27,14 +27,6 @@ class safe_open(SafeTensorsHandle):
         h, self._address = c_void_p(self._address), None
         quick.tt_safetensors_release(h)
 
-    def keys(self):
-        """The names, in the order of the file."""
-        return [self.name(i) for i in range(len(self))]
-
-    def metadata(self):
-        """The texts that were saved beside the tensors."""
-        return {self.metadata_key(i): self.metadata_value(i) for i in range(self.metadata_size())}
-
     def get_tensor(self, name):
         """A new tensor on the CPU."""
         return self.get(self.find(name))

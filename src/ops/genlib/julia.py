@@ -146,7 +146,7 @@ def preserved(names, call):
 
 
 class JuliaFunction(Function):
-    numpys = {}
+    numpys, alone = {}, None
 
     def __init__(self, name, forms_, variant=""):
         super().__init__(name, forms_, variant)

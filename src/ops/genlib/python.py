@@ -12,6 +12,10 @@ declaration may add a table `python` with
     keyword, positional   defaulted arguments given by keyword only, or by position too, against the rule by type
     numbers       Tensor arguments that also take a number
     beside        the same, but only beside a tensor
+    fit           true: such a number must fit the dtype of the tensor beside it
+    words         texts that a number may be: argument -> text -> the number, or a call that is made instead. The first one is the default
+    alone         the call that is made if only the first argument is given
+    columns       flag with which the result is a tuple of its columns
     flag          numbers that PyTorch has as a bool too: argument -> the bool's name, by which it goes by position; by its own it is given by
                   keyword. The bool alone may stand in the place of the argument before: var(x, False)
     varargs       true: its list may be given as several arguments (the rule for a Size that comes first)
@@ -37,10 +41,11 @@ from .schema import ENUMS, DeclError
 # what the functions take from _convert.py
 CONVERT = (
     "boolean", "device_field", "dtype_code", "gathered", "generator_handle", "instance", "int_list", "list_field", "integer", "is_int", "keeps",
-    "is_number", "left_out", "length", "like", "memory_format_code", "no_overload", "number_form",
+    "is_number", "left_out", "length", "like", "no_overload", "number_form",
     "number_operand", "one_of", "optional_tensor", "out_tensors",
     "pointers", "real", "scalar", "scalar_field", "tensor_address", "tensor_list", "text", "wrong_kind")
-KEYS = {"in", "as", "new", "commutes", "operator", "operators", "first_optional", "beside", "by", "flag", "aliases", "own", "order", "names", "shown", "spelled", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad", "itself"}
+KEYS = {"in", "as", "new", "commutes", "operator", "operators", "first_optional", "beside", "by", "fit", "words", "alone", "columns", "flag", "aliases", "own", "order",
+        "names", "shown", "spelled", "keyword", "positional", "numbers", "out", "varargs", "view_inplace", "requires_grad", "itself"}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 LIST = "isinstance({0}, (tuple, list))"
@@ -53,7 +58,7 @@ SIMPLE = {"Float": ("c_double(real({0}))", "real({0})", "d"), "Float?": ("", "0.
           "Int": ("c_int64(integer({0}))", "integer({0})", "q"), "Int?": ("", "0 if {1} is None else integer({0})", "q"),
           "Bool": ("boolean({0})", "boolean({0})", "i"), "Bool?": ("", "0 if {1} is None else boolean({0})", "i"),
           "DType": ("dtype_code({0})", "dtype_code({0})", "i"), "Device": ("", "*device_field({0})", "ii"),
-          "MemoryFormat": ("memory_format_code({0})", "memory_format_code({0})", "i"),
+          "MemoryFormat": ("instance(memory_format_class, {0}).code", "instance(memory_format_class, {0}).code", "i"),
           "Generator": ("", "0 if {1} is None else generator_handle({0})._address", "P"), "Str": ("text({0})", "text({0})", "P"),
           "Tensor?": ("optional_tensor({0})", "tensor_address({0})", "P"), "Tensor!?": ("optional_tensor({0})", "", "P"),
           "Scalar": ("scalar({0})", "*scalar_field({0})", "0qiiqdd"), "Scalar?": ("None if {1} is None else scalar({0})", "*scalar_field({0})", "0qiiqdd")}
@@ -139,7 +144,8 @@ class Parameter:
     """A parameter of the function: what its forms have in one place."""
 
     def __init__(self, name):
-        self.name, self.slots, self.others, self.moves = name, {}, [], False  # slots: form -> Slot; moves: where first_optional is left out
+        self.name, self.slots, self.others = name, {}, []  # slots: form -> Slot
+        self.moves, self.missing, self.words = False, False, {}  # moves: where first_optional is left out; missing: in a call of the first argument alone
 
     def add(self, form, slot):
         self.slots[form] = slot
@@ -148,9 +154,11 @@ class Parameter:
         self.others += others
 
     def required(self, forms_):
-        return not self.moves and len(self.slots) == len(forms_) and all(s.required for s in self.slots.values())
+        return not (self.moves or self.missing) and len(self.slots) == len(forms_) and all(s.required for s in self.slots.values())
 
     def default(self):
+        if self.words:
+            return repr(next(iter(self.words)))
         found = {s.default for s in self.slots.values() if not s.required and not self.moves}
         return found.pop() if len(found) == 1 else "None"
 
@@ -160,6 +168,7 @@ class Parameter:
 
 class Function:
     numpys = {"dim": "axis", "keepdim": "keepdims"}  # names of NumPy's that PyTorch takes, too, by keyword
+    alone = property(lambda self: None if self.variant else self.forms[0].table("alone"))  # the call if only the first argument is given
 
     def __init__(self, name, forms_, variant=""):
         self.name, self.forms, self.variant = name, forms_, variant
@@ -202,7 +211,9 @@ class Function:
         left = self.forms[0].table("first_optional")
         for p in self.positional[names.index(left):] if left in names else ():
             p.moves = p.required(self.forms) or p.name.rstrip("_") == left or p.default() == "None"
-        for p in self.positional:
+        for i, p in enumerate(self.positional):
+            p.missing = i > 0 and bool(self.alone)
+            p.words = next((f.table("words", {}).get(s.arg.name, {}) for f, s in p.slots.items()), {}) if self.numpys else {}
             if p.name in self.numpys and not p.required(self.forms):
                 p.others.append(self.numpys[p.name])
 
@@ -221,6 +232,7 @@ class Function:
             parts.append("inplace=False")
         keys = [f"{other}=None" for p in self.positional for other in p.others]
         keys += [f"{p.name}={p.default()}" for p in self.keywords]
+        keys += [f"{self.columns}=False"] if self.columns else []
         keys += ["out=None"] if self.takes_out else []
         keys += ["requires_grad=False"] if self.leaf else []
         if keys and not opened:
@@ -236,6 +248,10 @@ class Function:
     @property
     def inplace_flag(self):
         return not self.variant and "nn.functional" in places(self.forms) and any("inplace" in f.op.variants for f in self.forms)
+
+    @property
+    def columns(self):
+        return None if self.variant else self.forms[0].table("columns")
 
     @property
     def leaf(self):
@@ -255,6 +271,10 @@ class Function:
             texts = ["In place: " + t for t in texts[:1]] + texts[1:]
         for t in texts:
             rows += textwrap.wrap(t, 110)
+        if self.alone:
+            rows.append(f"Of {self.positional[0].name} alone: {self.alone}.")
+        if self.columns:
+            rows.append(f"  {self.columns}: a tuple of the columns instead")
         seen = set()
         for f in self.forms:
             for s in f.slots:
@@ -295,18 +315,26 @@ class Function:
         for p in self.positional:
             for other in p.others:
                 lines += [f"if {other} is not None:", f"    {p.name} = {other}"]
+        if self.alone:
+            lines += [f"if {' and '.join(f'{p.name} is None' for p in self.positional[1:])}:", *self.elsewhere(self.alone)]
         checked = set()
         for p in self.positional:
-            if p.required(self.forms) and all(s.arg.type in ("Tensor", "Tensor!") for s in p.slots.values()):
+            if (p.required(self.forms) or p.missing) and all(s.arg.type in ("Tensor", "Tensor!") for s in p.slots.values()):
                 keeps = not (checked or self.variant or all(f.op.void for f in self.forms))
                 lines += self.keep_class(p.name) if keeps else [f"if not isinstance({p.name}, Tensor):"]
                 if any(s.number for s in p.slots.values()) and not self.variant:
                     beside = [q.name for q in self.positional if q is not p and any(promotes(f.op, s.arg) for f, s in q.slots.items())]
                     given = [quoted(self.name), quoted(p.name), p.name, *beside, f"alone={not any(s.beside for s in p.slots.values())}"]
+                    given += ["fit=True"] if any(f.table("fit") for f in p.slots) else []
                     lines.append(f'{"    " * (1 + keeps)}{p.name} = number_operand({", ".join(given)})')
                 else:
                     lines.append(f'{"    " * (1 + keeps)}raise wrong_kind("{self.name}", "{p.name}", "Tensor", {p.name})')
                 checked.add(p.name)
+        for p in self.positional:
+            lines += self.read_words(p)
+        if self.columns:
+            first = self.positional[0].name
+            lines += [f"if {self.columns}:", "    from . import reshape, unbind", f"    return unbind({self.name}({first} if {first}.ndim else reshape({first}, (1,))), 1)"]
         if len(self.forms) == 1:
             return lines + self.form_body(self.forms[0], checked)
         for k, form in enumerate(self.forms):
@@ -315,10 +343,22 @@ class Function:
             lines += ["    " + line for line in self.form_body(form, typed)]
         return lines + [f'raise no_overload("{self.name}", {", ".join(p.name for p in self.positional)})']
 
+    def read_words(self, p):
+        """The numbers that words stand for; the default is None, too."""
+        lines = []
+        for k, (word, value) in enumerate(p.words.items()):
+            lines.append(f"elif isinstance({p.name}, str) and {p.name} == {quoted(word)}:" if k else f"if {p.name} is None or isinstance({p.name}, str) and {p.name} == {quoted(word)}:")
+            lines += self.elsewhere(value) if "(" in value else [f"    {p.name} = {value}"]
+        return lines
+
+    def elsewhere(self, call):
+        """The rest of a branch that makes this call of another function."""
+        return [f"    from . import {call.partition('(')[0]}", f"    return {call}"]
+
     def keep_class(self, first):
         """The result of a call on a subclass of Tensor as that class."""
         given = [f"{p.name}.as_subclass(Tensor)" if p.name == first else p.name for p in self.positional]
-        given += [f"{p.name}={p.name}" for p in self.keywords] + ["requires_grad=requires_grad"] * self.leaf
+        given += [f"{p.name}={p.name}" for p in self.keywords] + ["requires_grad=requires_grad"] * self.leaf + [f"{self.columns}={self.columns}"] * bool(self.columns)
         return [f"if type({first}) is not Tensor:", f"    if keeps({first}){' and out is None' * self.takes_out}:",
                 f"        return classed({self.name}({', '.join(given)}), type({first}))", f"    if not isinstance({first}, Tensor):"]
 

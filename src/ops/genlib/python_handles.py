@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from . import rust_handles
 from .bindings import excluded
-from .cheader import HeaderError, Named, Pointer
+from .cheader import Array, HeaderError, Named, Pointer
 from .python_types import row
 from .rust_handles import HANDLES, NULLABLE, TENSOR, list_of_tensors
 
@@ -21,9 +21,12 @@ NAMES = {
     "tt_tensor_shape": "property:shape", "tt_tensor_strides": "property:_strides", "tt_tensor_dtype": "property:dtype", "tt_tensor_device_type": "property:device",
     "tt_tensor_storage_data": "_storage_data", "tt_tensor_storage_bytes": "_storage_bytes", "tt_tensor_is_writable": "_is_writable",
     "tt_generator_state": "get_state", "tt_register_accumulate_hook": "register_post_accumulate_grad_hook",
-    "tt_safetensors_size": "__len__", "tt_state_dict_size": "__len__", "tt_op_name": "property:name", "tt_op_schema": "property:schema", "tt_runtime_live": "live_rows",
+    "tt_safetensors_size": "__len__", "tt_state_dict_size": "__len__", "tt_op_name": "property:name", "tt_op_schema": "property:schema", "tt_runtime_live": "live",
     "tt_set_grad_enabled": "switch_grad", "tt_set_anomaly_enabled": "switch_anomaly", "tt_grad_enabled": "is_grad_enabled",
-    "tt_anomaly_enabled": "is_anomaly_enabled", "tt_num_threads": "get_num_threads", "tt_memory": "memory_stats", "tt_node_register_hook": "_register", "tt_backward_all": "backward"}
+    "tt_anomaly_enabled": "is_anomaly_enabled", "tt_num_threads": "get_num_threads", "tt_memory": "memory_stats", "tt_backward_all": "backward"}
+SPLIT = {"tt_node_register_hook": {"register_prehook": "pre=1", "register_hook": "pre=0"}}  # C name -> names of its forms, each with a flag that is fixed
+ALIASES = {"dim": "ndimension", "numel": "nelement"}  # PyTorch's second names of facts
+NUMBER_TYPES = ("float", "int", "complex")  # that tensors of one element convert to
 PARAMS = {("tt_requires_grad_", "on"): "requires_grad=True", ("tt_register_hook", "fn"): "hook", ("tt_register_accumulate_hook", "fn"): "hook",
           ("tt_memory", "device"): 'device="cpu"', ("tt_device_count", "type"): 'type="cuda"', ("tt_generator_set_state", "state"): "new_state",
           ("tt_backward_all", "gradients"): "grad_tensors", ("tt_generator_new", "seed"): "seed=0", ("tt_tensor_set_data", "src"): "source"}
@@ -42,9 +45,10 @@ DOCS = {"tt_requires_grad_": "Records operators on this leaf from now on (or not
         "tt_set_num_threads": "How many threads operators may use.", "tt_load_cuda": "Opens the library that computes on CUDA devices: libtt_cuda.so, or that at path.",
         "tt_device_count": "How many devices of this type there are.", "tt_synchronize": "Waits for a device, or for all; what has failed there is raised here.",
         "tt_set_grad_enabled": "Sets the mode; the previous one.", "tt_set_anomaly_enabled": "Sets the mode; the previous one.",
-        "tt_profiler_rows": "Of the last profile, by total time.", "tt_runtime_live": "What is alive, by kind, and tensors by all that is told of them, the most bytes first.",
+        "tt_profiler_rows": "Of the last profile, by total time.", "tt_runtime_live": "What is alive, the most bytes first; of what are no tensors dtype and device are None. No other thread may compute meanwhile.",
         "tt_profiler_start": "Counts what this thread calls from now on.", "tt_profiler_stop": "The end of it.", "tt_op_name": "C's, without tt_.",
-        "tt_op_schema": "Its arguments and results.", "tt_node_register_hook": "Calls fn(grads) before the formula (pre), or after it.", "tt_generator_set_state": "As get_state gave it.",
+        "tt_op_schema": "Its arguments and results.", "register_prehook": "Calls fn(grads) on the gradients of its outputs, before the formula.",
+        "register_hook": "Calls fn(grads) on the gradients of its inputs, after the formula.", "tt_generator_set_state": "As get_state gave it.",
         "tt_safetensors_save": "Writes tensors under names, atomically. metadata: keys and values in turn.",
         "tt_generator_new": "A generator with its own state.", "tt_state_dict_new": "Without tensors.",
         "tt_tensor_set_grad": "The accumulated gradient is this one.", "tt_tensor_set_data": "Self gets the memory, shape and dtype of source.",
@@ -78,8 +82,10 @@ def handle_of(kind):
 class Plain:
     """One function of tt.h in Python; `ok` is false if it has no plain form."""
 
-    def __init__(self, fn, structs):
+    def __init__(self, fn, structs, split=""):
+        """split: one of SPLIT's forms of it."""
         self.fn, self.structs, self.ok, self.receiver = fn, structs, True, None
+        self.fixed = SPLIT[fn.name][split].partition("=") if split else ("", "", "")
         self.params, self.args, self.result = [], [], None
         self.before, self.packs, self.lists = [], {}, []  # lines before the call; formats of structs; lists whose length comes later
         rest = list(fn.params)
@@ -88,7 +94,7 @@ class Plain:
         if rest and handle_of(rest[0].type):
             self.receiver = handle_of(rest.pop(0).type)
             self.args.append("self")
-        self.bound, _, self.name = NAMES.get(fn.name, self.bare()).rpartition(":")
+        self.bound, _, self.name = (split or NAMES.get(fn.name, self.bare())).rpartition(":")
         self.label = self.name  # of messages
         if fn.returns == Named("tt_status"):
             self.read_outs(rest)
@@ -129,6 +135,9 @@ class Plain:
 
     def read(self, rest):
         p = rest.pop(0)
+        if p.name == self.fixed[0]:
+            self.args.append(f"c_int32({self.fixed[2]})")
+            return
         kind, optional = p.type, (self.fn.name, p.name) in OPTIONAL
         shown = PARAMS.get((self.fn.name, p.name), p.name)
         if isinstance(kind, Pointer) and getattr(kind.to, "name", "").endswith("_opts"):
@@ -203,7 +212,7 @@ class Plain:
     # ---- text ----
 
     def doc(self):
-        text = DOCS.get(self.fn.name) or rust_handles.DOCS.get(self.fn.name) or self.fn.doc
+        text = (DOCS.get(self.name) if self.fixed[0] else DOCS.get(self.fn.name)) or rust_handles.DOCS.get(self.fn.name) or self.fn.doc
         if not text:
             raise HeaderError(f"{self.fn.name}: neither tt.h nor a table DOCS says what it is")
         return text[:1].upper() + text[1:]
@@ -237,7 +246,8 @@ class Plain:
             return [f"call({given})"] + (["return self"] if self.name.endswith("_") and self.receiver else [])
         made, kind = self.result
         if made == "rows":
-            return [f'return filled(struct("{kind}"), {given})']
+            fields = ", ".join(f'"{name}": {value}' for name, value in row_fields(self.structs[kind]))
+            return [f'return [{{{fields}}}', f'        for r in filled(struct("{kind}"), {given})]']
         if made == "handle" and kind == "tt_tensor":
             return [f"return result(Tensor, {given})"]
         if self.name == "__init__":
@@ -273,13 +283,49 @@ class Plain:
         return [inside + line for line in out]
 
 
+def row_fields(struct):
+    """(name, value) of the fields of a row r of C's: texts, dtypes and devices as Python's, the first items of an array whose length is ndim."""
+    for f in struct.fields:
+        if f.type == Pointer(Named("char"), True):
+            yield f.name, f"r.{f.name}.decode()"
+        elif f.type == Named("tt_dtype"):
+            yield f.name, f"DTYPES[r.{f.name}]"
+        elif f.type == Named("tt_device"):
+            yield f.name, f"device.of(r.{f.name}.type, r.{f.name}.index) if r.{f.name}.type else None"
+        elif isinstance(f.type, Array):
+            yield f.name, f"Size(r.{f.name}[:min(r.ndim, {f.type.n})])"
+        elif f.name not in ("ndim", "pad"):
+            yield f.name, f"bool(r.{f.name})" if f.type == Named("int32_t") else f"r.{f.name}"
+
+
+def of_one_dimension(name, fact):
+    """size(), size(dim)"""
+    return ["", f"    def {name}(self, dim=None):", f'        """Of all dimensions, or of one."""', f"        found = self.{fact}", "        if dim is None:",
+            "            return found", "        if not -len(found) <= dim < len(found):",
+            f'            raise OutOfRangeError(f"{name}: dim is {{dim}}, self has {{len(found)}} dimensions")', "        return found[dim]"]
+
+
+def lists_of(names):
+    """What the functions of a handle with items together say: all names, all pairs."""
+    out = method("", "keys", "", "The names, in order.", "[self.name(i) for i in range(len(self))]") if {"__len__", "name"} <= names else []
+    for name in sorted(names):
+        what = name.removesuffix("_size")
+        if name != what and {f"{what}_key", f"{what}_value"} <= names:
+            out += method("", what, "", "All pairs.", f"{{self.{what}_key(i): self.{what}_value(i) for i in range(self.{what}_size())}}")
+    return out
+
+
 def method(bound, name, params, doc, value):
     return ["", *([f"    @{bound}"] if bound else []), f"    def {name}(self{params}):", f'        """{doc}"""', f"        return {value}"]
 
 
 def tensor_facts(api):
     """What follows from the dtype and the device of a tensor: facts, conversions."""
-    out = []
+    out = of_one_dimension("size", "shape") + of_one_dimension("stride", "_strides")
+    out += method("property", "ndim", "", "How many dimensions.", "quick.tt_tensor_ndim(self)")
+    out += ["", *(f"    {alias} = {name}" for name, alias in ALIASES.items())]
+    for kind in NUMBER_TYPES:
+        out += method("", f"__{kind}__", "", "Of a tensor of one element.", f"{kind}(self.item())")
     for name, (bound, doc) in OF_DTYPE.items():
         out += method(bound, name, "", doc, f"self.dtype.{name.replace('element_size', 'itemsize')}")
     for c in api.constants:
@@ -313,6 +359,7 @@ def module(what, imports, plain, early, more):
         if body:
             name, doc = CLASSES[raw][0], re.sub(r"[`\[\]]|\(crate.*?\)", "", CLASSES[raw][1])
             lines += ["", "", f"class {name}Handle(Handle):", f'    """{doc}"""', "    __slots__ = ()", *body, *more.get(raw, ())]
+            lines += lists_of({p.name for p in plain if p.home == raw})
             if raw != "tt_op":
                 lines += ["", "", f"released_by({name}Handle, quick.tt_{PREFIXES[raw]}_release)"]
     packs = sorted({item for p in plain if p.early == early for item in p.packs.items()})
@@ -331,7 +378,7 @@ IMPORTS = {"": ["os"], ".": ["_ops"], "ctypes": ["byref", "c_double", "c_int32",
                                                                                                                     "texts_field", "uint64"],
            "._hooks": ["HookHandle", "registered"], "._layouts": ["struct"], "._lib": ["Handle", "call", "filled", "local", "quick", "released_by", "result"],
            "._tensor": ["Tensor", "wrap"],
-           "._types": ["BY_NAME", "DTYPES", "ONLY", "Size", "device", "preserve_format"]}
+           "._types": ["BY_NAME", "DTYPES", "ONLY", "Size", "device", "preserve_format"], ".errors": ["OutOfRangeError"]}
 
 
 def generate(root, api, generated):
@@ -339,7 +386,7 @@ def generate(root, api, generated):
     left, structs, plain = excluded(root, "python"), {s.name: s for s in api.structs}, []
     for fn in api.functions:
         if f" {fn.name}(" not in generated and fn.name not in left and not FREE.search(fn.name):
-            plain.append(Plain(fn, structs))
+            plain += [Plain(fn, structs, split) for split in SPLIT.get(fn.name, [""])]
     plain = [p for p in plain if p.ok]
     return {"bindings/python/tt/_facts.py": module("Tensor: what C tells and sets without more", {k: v for k, v in IMPORTS.items() if k != "._convert"}, plain, True,
                                                     {"tt_tensor": tensor_facts(api)}),

@@ -18,12 +18,12 @@ RETURNS = {
     "_str": "__format__ __repr__ __str__ build_info calculate instruction_set table extra_repr",
     "_bool": "is_available requires_grad __bool__ __contains__ __eq__ is_tensor",
     "_float": "calculate_gain get_f64 __float__", "_complex": "__complex__",
-    "Tensor": "as_tensor from_dlpack from_numpy frombuffer get_rng_state get_tensor scalar_tensor tensor clip_grad_norm_ constant_ dirac_ eye_ kaiming_normal_ "
+    "Tensor": "as_tensor from_dlpack from_numpy frombuffer get_tensor scalar_tensor tensor clip_grad_norm_ constant_ dirac_ eye_ kaiming_normal_ "
               "kaiming_uniform_ get_total_norm linspace normal_ ones_ orthogonal_ parameters_to_vector random_ sparse_ std trunc_normal_ uniform_ "
               "vector_norm var xavier_normal_ xavier_uniform_ zeros_ arange randint randint_like einsum norm get_buffer upsample_bilinear upsample_nearest",
     "tuple[Tensor, Tensor]": "var_mean", "Tensor | None": "grad", "tuple[Tensor | None, ...]": "_handles.grad saved_tensors",
     "Tensor | tuple[Tensor, ...]": "nonzero", "Any": "__array__ __dlpack__ Tensor.as_subclass item numpy tolist unique __getattr__ untyped_storage",
-    "_dtype": "dtype get_default_dtype to_complex", "_device": "device TensorHandle.device", "Size": "shape __add__ __radd__ __mul__ __rmul__", "tuple[_int, _int]": "__dlpack_device__",
+    "_dtype": "dtype get_default_dtype to_complex", "_device": "device TensorHandle.device", "Size": "shape __add__ __radd__ __mul__ __rmul__", "tuple[_int, _int]": "__dlpack_device__ get_rng_state",
     "Mode": "no_grad enable_grad inference_mode", "set_grad_enabled": "set_detect_anomaly detect_anomaly",
     "Self": "__enter__ __new__ Module.bfloat16 Module.cpu Module.cuda Module.double Module.eval Module.float Module.half Module.to Module.to_empty Module.type",
     "HookHandle": "register_hook "
@@ -35,7 +35,7 @@ RETURNS = {
     "list[_str]": "keys", "list[dict[_str, Any]]": "live", "list[_float]": "get_last_lr get_lr base_lrs", "Op": "library.find", "_int ": "SafeTensorsHandle.find", "Generator": "manual_seed",
 }
 OVERLOADS = {  # what depends on the arguments given
-    "Tensor.size": (("", "Size"), ("dim: _int", "_int")), "Tensor.stride": (("", "tuple[_int, ...]"), ("dim: _int", "_int")),
+    "TensorHandle.size": (("", "Size"), ("dim: _int", "_int")), "TensorHandle.stride": (("", "tuple[_int, ...]"), ("dim: _int", "_int")),
     "Tensor.type": (("", "_str"), ("dtype: _dtype, non_blocking: _bool = False", "Tensor")),
 }
 KNOWN = {  # name in a stub -> (module, name there)

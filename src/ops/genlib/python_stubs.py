@@ -47,6 +47,8 @@ class Row:
         self.none_is_all = {p.name for p in f.positional if not p.required(f.forms) and p.default() == "None"}
 
     def returned(self, op):
+        if self.f.columns:
+            return "Tensor | tuple[Tensor, ...]"
         if self.f.variant or len(op.outs) < 2:
             return "tuple[Tensor, ...]" if op.list_out and not self.f.variant else "Tensor"
         if op.get("python", {}).get("shown"):
@@ -70,11 +72,12 @@ class Row:
                 kind = optional(INTS) if p.name in self.none_is_all and slot.arg.type == "Dims" else kind_of(slot.arg, slot.number)
                 parts.append(f"{p.name}: {kind}" + (" = ..." if " = " in "".join(parts) else ""))
             else:
-                parts.append(self.defaulted(p.name, kind_of(slot.arg, slot.number), p.default()))
+                parts.append(self.defaulted(p.name, kind_of(slot.arg, slot.number) + " | _str" * bool(p.words), p.default()))
         if self.f.inplace_flag:
             parts.append("inplace: _bool = False")
         keys = [f"{other}: {optional(kind_of(p.slots[g.forms[0]].arg))} = None" for p in g.positional for other in p.others]
         keys += [self.defaulted(p.name, kind_of(s.arg, s.number), p.default()) for p in g.keywords for s in [p.slots[g.forms[0]]]]
+        keys += [f"{g.columns}: _bool = False"] if g.columns else []
         out = "tuple[Tensor, ...] | None" if len(g.forms[0].op.outs) > 1 else "Tensor | None"
         keys += [f"out: {out} = None"] if g.takes_out else []
         keys += ["requires_grad: _bool = False"] if g.leaf else []
@@ -97,6 +100,8 @@ class Row:
             g.varargs = self.f.varargs and g.varargs
             if method and at:  # as python_files.method writes it
                 g.positional.insert(0, g.positional.pop(at))
+                for p in g.positional:
+                    p.missing = False
                 g.keywords, g.takes_out = [], False
             for spread in (False, True) if g.varargs else (False,):
                 row = self.text(g, receiver, spread), self.returned(form.op)

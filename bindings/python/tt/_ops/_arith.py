@@ -791,21 +791,25 @@ def pow_(self, exponent):
     raise no_overload("pow_", input, exponent)
 
 
-def where(condition, input, other, *, out=None):
-    """where(condition, input, other, *, out=None)
+def where(condition, input=None, other=None, *, out=None):
+    """where(condition, input=None, other=None, *, out=None)
 
     `self` where `condition` is true, else `other`; broadcasts all three.
+    Of condition alone: nonzero(condition, as_tuple=True).
       condition: bool tensor
     """
+    if input is None and other is None:
+        from . import nonzero
+        return nonzero(condition, as_tuple=True)
     if type(condition) is not Tensor:
         if keeps(condition) and out is None:
             return classed(where(condition.as_subclass(Tensor), input, other), type(condition))
         if not isinstance(condition, Tensor):
             raise wrong_kind("where", "condition", "Tensor", condition)
     if not isinstance(input, Tensor):
-        input = number_operand("where", "input", input, other, alone=True)
+        input = number_operand("where", "input", input, other, alone=True, fit=True)
     if not isinstance(other, Tensor):
-        other = number_operand("where", "other", other, input, alone=True)
+        other = number_operand("where", "other", other, input, alone=True, fit=True)
     if out is not None:
         instance(Tensor, out, "where", "out")
         if tt_where_into(local.ctx, condition, input, other, out):

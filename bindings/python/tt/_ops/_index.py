@@ -537,16 +537,20 @@ def masked_select(input, mask, *, out=None):
     return t
 
 
-def nonzero(input, *, out=None):
-    """nonzero(input, *, out=None)
+def nonzero(input, *, as_tuple=False, out=None):
+    """nonzero(input, *, as_tuple=False, out=None)
 
     The positions of the elements that are not 0: one row of indices each.
+      as_tuple: a tuple of the columns instead
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
-            return classed(nonzero(input.as_subclass(Tensor)), type(input))
+            return classed(nonzero(input.as_subclass(Tensor), as_tuple=as_tuple), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("nonzero", "input", "Tensor", input)
+    if as_tuple:
+        from . import reshape, unbind
+        return unbind(nonzero(input if input.ndim else reshape(input, (1,))), 1)
     if out is not None:
         instance(Tensor, out, "nonzero", "out")
         if tt_nonzero_into(local.ctx, input, out):

@@ -1,5 +1,7 @@
 """Gradients: backward, grad, functions with a gradient of their own, grad modes."""
 from contextlib import ContextDecorator
+from functools import wraps
+from inspect import isgeneratorfunction
 
 from .._handles import backward, grad, is_anomaly_enabled, is_grad_enabled, switch_anomaly, switch_grad  # noqa: F401
 
@@ -20,15 +22,42 @@ class Mode(ContextDecorator):
         """Of a decorator: each call has its own."""
         return Mode(self.on, self.switch)
 
+    def __call__(self, function):
+        if not isgeneratorfunction(function):
+            return super().__call__(function)
+
+        @wraps(function)
+        def generator(*args, **kwargs):
+            return (yield from self._resumed(function(*args, **kwargs)))
+        return generator
+
+    def _resumed(self, generator):
+        """The same generator, whose body alone is in the mode: not who takes what it yields."""
+        resume, given = generator.send, None
+        try:
+            while True:
+                with self._recreate_cm():
+                    found = resume(given)
+                try:
+                    resume, given = generator.send, (yield found)
+                except GeneratorExit:
+                    with self._recreate_cm():
+                        generator.close()
+                    raise
+                except BaseException as e:
+                    resume, given = generator.throw, e
+        except StopIteration as end:
+            return end.value
+
 
 def no_grad(function=None):
     """Operators inside record no gradients."""
     return Mode(False) if function is None else Mode(False)(function)
 
 
-def enable_grad():
+def enable_grad(function=None):
     """Operators inside record gradients, also within no_grad."""
-    return Mode(True)
+    return Mode(True) if function is None else Mode(True)(function)
 
 
 def inference_mode(mode=True):
@@ -45,6 +74,11 @@ class set_grad_enabled(Mode):
 
     def __enter__(self):
         self.switch(self.on)
+
+    def __call__(self, function):
+        """As a decorator: within the function alone."""
+        self.__exit__()
+        return super().__call__(function)
 
 
 def set_detect_anomaly(mode, check_nan=True):

@@ -19,14 +19,6 @@ class Node(NodeHandle):
         """The nodes of its inputs, in pairs as PyTorch has them (the second item is always 0); None for a leaf or for no gradient."""
         return tuple((result(Node, "tt_node_next", self, c_int64(i)), 0) for i in range(self.num_inputs()))
 
-    def register_prehook(self, fn):
-        """Calls fn(grads) on the gradients of its outputs, before the formula."""
-        return self._register(True, fn)
-
-    def register_hook(self, fn):
-        """Calls fn(grads) on the gradients of its inputs, after the formula."""
-        return self._register(False, fn)
-
     def __eq__(self, other):
         return isinstance(other, Node) and self._address == other._address
 
