@@ -68,9 +68,6 @@ function Base.Array(a::Tensor)
     check(C.tt_tensor_read(ctx(), columns, out, sizeof(out)))
     return out
 end
-Base.collect(a::Tensor) = Array(a)
-Base.Vector(a::Tensor) = Array(a)::Vector
-Base.Matrix(a::Tensor) = Array(a)::Matrix
 
 """
     typed(t)

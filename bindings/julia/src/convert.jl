@@ -5,6 +5,13 @@ struct Required end
 const required = Required()
 @noinline missing_argument(name) = throw(UndefKeywordError(name))
 
+# dims=, as Julia's functions take it: of those that reduce, it keeps the dims with size 1; a colon stands for all.
+chosen(dims, dim) = dims === nothing ? dim : dims isa Ints ? dims : dims isa Colon && dim === nothing ? nothing : wrong_dims(dims, "a dim, several or :")
+chosen_one(dims, dim) = dims isa Union{Tuple, AbstractVector} ? (length(dims) == 1 ? dims[1] : wrong_dims(dims, "one dim")) : chosen(dims, dim)
+@noinline wrong_dims(dims, kind) = throw(ArgumentError("dims = $(repr(dims)): must be $kind"))
+keeps(dims) = !(dims isa Union{Nothing, Colon})
+only_dim(t) = ndims(t) == 1 ? 1 : missing_argument(:dims)
+
 "An ellipsis among indices: t[1, ..]."
 struct Ellipsis end
 const .. = Ellipsis()

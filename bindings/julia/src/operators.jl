@@ -28,18 +28,6 @@ Base.literal_pow(::typeof(^), a::Tensor, ::Val{p}) where {p} = a ^ p
 Base.transpose(a::Tensor) = ndims(a) == 1 ? unsqueeze(a, 1) : ndims(a) == 2 ? t(a) : throw(ArgumentError("transpose of a tensor of $(ndims(a)) dims: name two of them, or permute"))
 LinearAlgebra.adjoint(a::Tensor) = eltype(a) <: Complex ? throw(ArgumentError("' of complex tensors is not there: transpose(a)")) : transpose(a)
 
-Base.maximum(a::Tensor) = max(a)
-Base.minimum(a::Tensor) = min(a)
-Base.view(a::Tensor, index...) = a[index...]
-Base.cat(a::Tensor, more::Tensor...; dims::Integer) = cat([a, more...], dims)
-Base.vcat(a::Tensor, more::Tensor...) = cat([a, more...], 1)
-Base.hcat(a::Tensor, more::Tensor...) = cat([a, more...], 2)
-# Base's f(function, array) must not be meant by a list of dims.
-for f in (:(Base.sum), :(Base.prod), :(Base.any), :(Base.all), :(Statistics.mean), :(Base.maximum), :(Base.minimum))
-    @eval $f(a::Tensor, dims::AbstractArray; kw...) = $f(a, Tuple(dims); kw...)
-end
-LinearAlgebra.norm(a::Tensor, p::Real; kw...) = norm(a; p=p, kw...)
-
 # ---- dotted ----
 
 struct TensorStyle <: Base.BroadcastStyle end
@@ -72,8 +60,18 @@ evaluate(x::Tuple) = Tensor([x...])
 evaluate(x) = x
 
 "f.(a…) with a tensor among a. Give a method to a function of your own that is made of elementwise operators and makes a new tensor."
-dotted(f, args...) = any(a -> a isa Tensor, args) ?
-    throw(ArgumentError("$f. of a Tensor: only elementwise operators can be dotted; f.(typed(t)) works on an array")) : f(args...)
+dotted(f, args...) = any(a -> a isa Tensor, args) ? not_elementwise(f) : f(args...)
+not_elementwise(f) = throw(ArgumentError("$f. of a Tensor: only elementwise operators can be dotted; f.(typed(t)) works on an array"))
+
+"An operator of f.(a…; options…)."
+struct WithOptions
+    f::Any
+    options::Any
+end
+Base.Broadcast.broadcasted_kwsyntax(f, a::Union{Tensor, Dotted{TensorStyle}}, more...; options...) =
+    Base.Broadcast.broadcasted(WithOptions(f, options), a, more...)
+dotted(o::WithOptions, args...) = o.f in ELEMENTWISE ? o.f(args...; o.options...) : not_elementwise(o.f)
+
 for f in ELEMENTWISE
     @eval dotted(::typeof($f), a, more...) = $f(a, more...)
 end
@@ -107,4 +105,8 @@ dotted(::typeof(abs2), a) = square(abs(a))
 dotted(::typeof(inv), a) = reciprocal(a)
 dotted(::typeof(ifelse), a, b, c) = where(a, b, c)
 dotted(::typeof(Base.literal_pow), ::typeof(^), a, ::Val{p}) where {p} = pow(a, p)
+dotted(::typeof(|>), a, f) = dotted(f, a)
 dotted(::Type{T}, a::Tensor) where {T<:Number} = to(a; dtype=T)
+for f in (:round, :floor, :ceil, :trunc)
+    @eval dotted(::typeof($f), T::Type, a::Tensor) = to($f(a); dtype=T)
+end

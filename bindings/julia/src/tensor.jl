@@ -198,7 +198,8 @@ function printed(print, x)
     return String(buffer[1:n[]])
 end
 function Base.show(io::IO, t::Tensor)
-    is_freed(t) ? print(io, "Tensor(freed)") : print(io, printed(C.tt_tensor_print, t))
+    is_freed(t) ? print(io, "Tensor(freed)") :
+    get(io, :compact, false) && ndims(t) > 0 ? summary(io, t) : print(io, printed(C.tt_tensor_print, t))  # compact: among others in an array
 end
 
 const FACTS = (shape = size, dtype = eltype, device = device, grad = t -> gradient(t), requires_grad = t -> requires_grad(t),

@@ -1,6 +1,6 @@
 # Tests of TT.jl. Run by ctest (tests/julia), or: TT_LIBRARY=… julia --project=bindings/julia bindings/julia/test/runtests.jl [[but] FILE…]
 using Test, TT
-import LinearAlgebra, Statistics
+import LinearAlgebra, Random, Statistics
 
 "The exception that f throws, of type T."
 function thrown(f, T)
@@ -14,7 +14,7 @@ function thrown(f, T)
 end
 near(t, want; atol=1e-6) = isapprox(want isa Number ? t[] : Array(t), want; atol=atol)
 
-const ALL = ["abi", "tensor", "operators", "index", "autograd", "callbacks", "module", "optim", "files", "memory", "library"]
+const ALL = ["abi", "tensor", "operators", "index", "arraylike", "autograd", "callbacks", "module", "optim", "files", "memory", "library"]
 files = isempty(ARGS) ? ALL : ARGS[1] == "but" ? setdiff(ALL, ARGS[2:end]) : ARGS
 @testset "TT" begin
     for name in files

@@ -2,7 +2,8 @@
 
 One function per host name, as in Python (python.py, whose table `python` says how forms are told apart, ordered and named), but with Julia's
 manners: dims and indices count from 1, in-place forms end with !, types are checked by the signature. Defaulted arguments up to the first
-flag or choice may be given by position or by keyword, all others by keyword. A declaration may add a table `julia` with
+flag or choice may be given by position or by keyword, all others by keyword. `dim` goes by Julia's `dims` too, which keeps what it reduces (JULIAN has
+more such names). A declaration may add a table `julia` with
     own           true: neither exported nor a method of the function of that name in Base, which means something else
     skip          why Julia does not have it
     dotted        true: elementwise, though no kernel says so: f.(t) is f(t)
@@ -31,6 +32,9 @@ CONVERT = {"Float": "f64({0})", "Float?": "f64({0})", "Int": "i64({0})", "Int?":
            "DType?": "dtype_code({0})", "Device": "device_struct({0})", "Device?": "device_struct({0})", "MemoryFormat": "memory_format_code({0})",
            "Generator": "handle({0})", "Tensor?": "handle({0})", "Scalar": "scalar({0})", "Scalar?": "scalar({0})", "Str": "pointer({0}_v)",
            "Float[2]": "pair({0})"}
+# parameter -> (Julia's further name of it, its default, what the parameter then is: {0} is that without it)
+JULIAN = {"dim": ("dims", "nothing", "chosen(dims, {0})"), "keepdim": ("", "", "keeps(dims)"), "correction": ("corrected::Bool", "true", "corrected ? {0} : 0.0"),
+          "descending": ("rev::Bool", "false", "rev"), "decimals": ("digits::Union{Integer, Nothing}", "nothing", "digits === nothing ? {0} : digits")}
 KEYWORD_ONLY = {"Bool", "Bool?", "Int[]", "Index?", "DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat", "Float[2]"}
 
 
@@ -197,6 +201,23 @@ class JuliaFunction(Function):
             kinds.append("Required")
         return union(kinds)
 
+    @property
+    def goes_by(self):
+        """Of its parameters that may be left out, those with a further name; dims first."""
+        found = [p for p in self.dual + self.named if p.name in JULIAN]
+        dims = any(p.name == "dim" for p in found) and not any(p.name == "dims" for p in self.positional)
+        return [p.name for p in found if dims or "dims" not in JULIAN[p.name][2]]
+
+    def julian_keys(self, shown):
+        rows = [JULIAN[name] for name in self.goes_by if JULIAN[name][0]]
+        return [f"{key.partition('::')[0] if shown else key}={standard}" for key, standard, _ in rows]
+
+    def julian(self, p, given):
+        if p.name not in self.goes_by:
+            return given
+        one = p.name == "dim" and not any(s.arg.type.startswith("Dims") for s in p.slots.values())
+        return JULIAN[p.name][2].format(given).replace("chosen(dims", "chosen_one(dims" if one else "chosen(dims")
+
     def signature(self, shown=False):
         parts = [p.name if shown else f"{p.name}::{self.type_of(p)}" for p in self.required]
         if self.varargs:
@@ -208,9 +229,10 @@ class JuliaFunction(Function):
                 parts.append(p.name if standard == "required" else f"{p.name}={standard}")
             else:
                 parts.append(f"{p.name}_={standard}")
-                keys.append(f"{p.name}::{self.type_of(p)}={p.name}_")
+                keys.append(f"{p.name}::{self.type_of(p)}={self.julian(p, p.name + '_')}")
             keys += [f"{other}=nothing" for other in p.others if not shown]
-        keys += [f"{p.name}={self.default(p)}" if shown else f"{p.name}::{self.type_of(p)}={self.default(p)}" for p in self.named]
+        keys += [f"{p.name}={self.default(p)}" if shown else f"{p.name}::{self.type_of(p)}={self.julian(p, self.default(p))}" for p in self.named]
+        keys = self.julian_keys(shown) + keys
         keys += ["out=nothing"] if self.takes_out else []
         keys += ["requires_grad=false"] if self.leaf else []
         return ", ".join(parts) + ("; " + ", ".join(keys) if keys else "")
@@ -229,7 +251,10 @@ class JuliaFunction(Function):
         lines = []
         if self.varargs:
             lines.append(f"{self.varargs.name} = gathered({self.varargs.name})")
-        lines += [f"{p.name} === required && missing_argument(:{p.name})" for p in self.dual if self.default(p) == "required"]
+        for p in self.dual:
+            if self.default(p) == "required":
+                of_vector = p.name == "dim" and self.forms[0].op.family != "view"
+                lines.append(f"{p.name} === required && " + (f"({p.name} = only_dim({self.required[0].name}))" if of_vector else f"missing_argument(:{p.name})"))
         for p in self.dual:
             lines += [f"{other} === nothing || ({p.name} = {other})" for other in p.others]
         for p in self.required:
@@ -361,6 +386,8 @@ class File:
     def add(self, f, own):
         self.names[f.jname] = "hidden" if own else "extends" if f.on_tensors else "own"
         self.lines += f.emit()
+        if f.varargs and f.positional[0] is f.varargs and any(p.name == "dtype" for p in f.keywords):
+            self.lines += [f"{f.jname}(T::Type, {f.varargs.name}...; kw...) = {f.jname}({f.varargs.name}...; dtype=T, kw...)", ""]
 
     def text(self):
         groups = {}

@@ -27,7 +27,6 @@ FUNCTIONS = (
     ("tt_tensor_is_leaf", "is_leaf(t)", "Not the result of a recorded operator."),
     ("tt_tensor_requires_grad", "requires_grad(t)", "Whether gradients of t are wanted."),
     ("tt_item_f64", "Base.Float64(t)", ""),
-    ("tt_item_i64", "Base.Int(t)", ""),
     # gradients
     ("tt_tensor_grad", "gradient(self)", "The gradient of a leaf; nothing if there is none yet."),
     ("tt_retain_grad", "retain_grad!(self) -> self", "Keeps the gradient of a tensor that is no leaf, too."),

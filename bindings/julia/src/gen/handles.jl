@@ -25,7 +25,6 @@ is_leaf(t::Tensor) = C.tt_tensor_is_leaf(t) != 0
 "Whether gradients of t are wanted."
 requires_grad(t::Tensor) = C.tt_tensor_requires_grad(t) != 0
 Base.Float64(t::Tensor) = (o = Ref(0.0); check(C.tt_item_f64(ctx(), t, o)); o[])
-Base.Int(t::Tensor) = (o = Ref(Int64(0)); check(C.tt_item_i64(ctx(), t, o)); o[])
 "The gradient of a leaf; nothing if there is none yet."
 gradient(self::Tensor) = wrap_or_nothing(handle_out(o -> C.tt_tensor_grad(ctx(), self, o)))
 "Keeps the gradient of a tensor that is no leaf, too."

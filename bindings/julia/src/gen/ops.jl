@@ -261,13 +261,13 @@ function hardsigmoid!(input::Tensor)
 end
 
 """
-    glu(input, dim=-1)
+    glu(input, dim=-1; dims=nothing)
 
 a sigmoid(b), where a and b are the halves of input along `dim`.
 
 - `dim`: dimension of even size
 """
-function glu(input::Tensor, dim_=-1; dim::Integer=dim_)
+function glu(input::Tensor, dim_=-1; dims=nothing, dim::Integer=chosen_one(dims, dim_))
     opts = Ref(C.tt_glu_opts(UInt64(1), c_dim(dim)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_glu(ctx(), input, opts, o))
@@ -991,7 +991,7 @@ function pow!(input::Tensor, exponent::Union{Tensor, Number})
 end
 
 """
-    max(input, dim=nothing; keepdim=false, out=nothing)
+    max(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 The largest element; nan if there is one. Equal largest elements share the gradient.
 The largest element of each slice of `dim` and its (first) position; nan wins.
@@ -1000,7 +1000,7 @@ the gradient.
 
 - `keepdim`: keep the reduced dimension with size 1
 """
-function max(input::Tensor, dim_=nothing; dim::Union{Integer, Tensor, Nothing}=dim_, other=nothing, keepdim::Bool=false, out=nothing)
+function max(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Tensor, Nothing}=chosen_one(dims, dim_), other=nothing, keepdim::Bool=keeps(dims), out=nothing)
     other === nothing || (dim = other)
     if dim === nothing && keepdim === false
         out === nothing || no_out("max")
@@ -1029,7 +1029,7 @@ function max(input::Tensor, dim_=nothing; dim::Union{Integer, Tensor, Nothing}=d
 end
 
 """
-    min(input, dim=nothing; keepdim=false, out=nothing)
+    min(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 The smallest element; nan if there is one. Equal smallest elements share the gradient.
 The smallest element of each slice of `dim` and its (first) position; nan wins.
@@ -1038,7 +1038,7 @@ the gradient.
 
 - `keepdim`: keep the reduced dimension with size 1
 """
-function min(input::Tensor, dim_=nothing; dim::Union{Integer, Tensor, Nothing}=dim_, other=nothing, keepdim::Bool=false, out=nothing)
+function min(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Tensor, Nothing}=chosen_one(dims, dim_), other=nothing, keepdim::Bool=keeps(dims), out=nothing)
     other === nothing || (dim = other)
     if dim === nothing && keepdim === false
         out === nothing || no_out("min")
@@ -2316,6 +2316,8 @@ function empty(size...; dtype::Union{Type, Nothing}=nothing, device::Union{Devic
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
 end
 
+empty(T::Type, size...; kw...) = empty(size...; dtype=T, kw...)
+
 """
     zeros(size...; dtype=nothing, device=nothing, requires_grad=false)
 
@@ -2330,6 +2332,8 @@ function zeros(size...; dtype::Union{Type, Nothing}=nothing, device::Union{Devic
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
 end
 
+zeros(T::Type, size...; kw...) = zeros(size...; dtype=T, kw...)
+
 """
     ones(size...; dtype=nothing, device=nothing, requires_grad=false)
 
@@ -2343,6 +2347,8 @@ function ones(size...; dtype::Union{Type, Nothing}=nothing, device::Union{Device
     check(GC.@preserve size_v C.tt_ones(ctx(), size_v, length(size_v), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
 end
+
+ones(T::Type, size...; kw...) = ones(size...; dtype=T, kw...)
 
 """
     full(size, fill_value; dtype=nothing, device=nothing, requires_grad=false)
@@ -2798,7 +2804,7 @@ function index_fill!(input::Tensor, dim::Integer, index::Tensor, value::Union{Nu
 end
 
 """
-    take_along_dim(input, indices, dim=nothing; out=nothing)
+    take_along_dim(input, indices, dim=nothing; dims=nothing, out=nothing)
 
 Picks along `dim` by indices, which broadcast with self in the other dimensions; without dim from the
 flattened tensor.
@@ -2806,7 +2812,7 @@ flattened tensor.
 - `indices`: positions in dim; negative ones count from the end
 - `dim`: dimension to pick from; none: the flattened tensor
 """
-function take_along_dim(input::Tensor, indices::Tensor, dim_=nothing; dim::Union{Integer, Nothing}=dim_, out=nothing)
+function take_along_dim(input::Tensor, indices::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_), out=nothing)
     opts = Ref(C.tt_take_along_dim_opts(given(dim, 0), c_dim(dim)))
     if out !== nothing
         check(C.tt_take_along_dim_into(ctx(), input, indices, opts, out))
@@ -2928,14 +2934,14 @@ function triu!(input::Tensor, diagonal_=0; diagonal::Integer=diagonal_)
 end
 
 """
-    nuclear_norm(input, dim=nothing; keepdim=false, out=nothing)
+    nuclear_norm(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 The sum of the singular values of the matrices in two dimensions; nan where they hold nan or inf.
 
 - `dim`: rows and columns; an empty list: the two dimensions that self has
 - `keepdim`: keep the reduced dimensions with size 1
 """
-function nuclear_norm(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepdim::Bool=false, out=nothing)
+function nuclear_norm(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_nuclear_norm_opts(UInt64(2) | given(dim, 0), pointer(dim_v), length(dim_v), flag(keepdim)))
     if out !== nothing
@@ -3832,14 +3838,14 @@ const fix = trunc
 const fix! = trunc!
 
 """
-    round(input, decimals=0; out=nothing)
+    round(input, decimals=0; digits=nothing, out=nothing)
 
 The nearest integer, or multiple of 10^-decimals; ties go to the even one. Integers stay, and take no
 decimals.
 
 - `decimals`: digits behind the point that are kept; negative ones count tens, hundreds, …
 """
-function round(input::Tensor, decimals_=0; decimals::Integer=decimals_, out=nothing)
+function round(input::Tensor, decimals_=0; digits::Union{Integer, Nothing}=nothing, decimals::Integer=digits === nothing ? decimals_ : digits, out=nothing)
     opts = Ref(C.tt_round_opts(UInt64(1), i64(decimals)))
     if out !== nothing
         check(C.tt_round_into(ctx(), input, opts, out))
@@ -3851,7 +3857,7 @@ function round(input::Tensor, decimals_=0; decimals::Integer=decimals_, out=noth
 end
 
 """
-    round!(input, decimals=0)
+    round!(input, decimals=0; digits=nothing)
 
 In place:
 The nearest integer, or multiple of 10^-decimals; ties go to the even one. Integers stay, and take no
@@ -3859,7 +3865,7 @@ decimals.
 
 - `decimals`: digits behind the point that are kept; negative ones count tens, hundreds, …
 """
-function round!(input::Tensor, decimals_=0; decimals::Integer=decimals_)
+function round!(input::Tensor, decimals_=0; digits::Union{Integer, Nothing}=nothing, decimals::Integer=digits === nothing ? decimals_ : digits)
     opts = Ref(C.tt_round_opts(UInt64(1), i64(decimals)))
     check(C.tt_round_(ctx(), input, opts))
     return input
@@ -4096,15 +4102,15 @@ function einsum(equation::AbstractString, operands...)
 end
 
 """
-    softmax(input, dim; dtype=nothing, out=nothing)
+    softmax(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
 exp(x) / sum(exp(x)) along `dim`.
 
 - `dim`: dimension whose elements sum to 1
 - `dtype`: converts self first
 """
-function softmax(input::Tensor, dim_=required; dim::Union{Integer, Required}=dim_, dtype::Union{Type, Nothing}=nothing, out=nothing)
-    dim === required && missing_argument(:dim)
+function softmax(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing, out=nothing)
+    dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_softmax_opts(given(dtype, 0), dtype_code(dtype)))
     if out !== nothing
         check(C.tt_softmax_into(ctx(), input, c_dim(dim), opts, out))
@@ -4116,15 +4122,15 @@ function softmax(input::Tensor, dim_=required; dim::Union{Integer, Required}=dim
 end
 
 """
-    softmin(input, dim; dtype=nothing)
+    softmin(input, dim; dims=nothing, dtype=nothing)
 
 exp(-x) / sum(exp(-x)) along `dim`.
 
 - `dim`: dimension whose elements sum to 1
 - `dtype`: converts input first
 """
-function softmin(input::Tensor, dim_=required; dim::Union{Integer, Required}=dim_, dtype::Union{Type, Nothing}=nothing)
-    dim === required && missing_argument(:dim)
+function softmin(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
+    dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_softmin_opts(given(dtype, 0), dtype_code(dtype)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_softmin(ctx(), input, c_dim(dim), opts, o))
@@ -4132,15 +4138,15 @@ function softmin(input::Tensor, dim_=required; dim::Union{Integer, Required}=dim
 end
 
 """
-    log_softmax(input, dim; dtype=nothing, out=nothing)
+    log_softmax(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
 The logarithm of softmax along `dim`, without its loss of digits.
 
 - `dim`: dimension along which exp of the result sums to 1
 - `dtype`: converts self first
 """
-function log_softmax(input::Tensor, dim_=required; dim::Union{Integer, Required}=dim_, dtype::Union{Type, Nothing}=nothing, out=nothing)
-    dim === required && missing_argument(:dim)
+function log_softmax(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing, out=nothing)
+    dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_log_softmax_opts(given(dtype, 0), dtype_code(dtype)))
     if out !== nothing
         check(C.tt_log_softmax_into(ctx(), input, c_dim(dim), opts, out))
@@ -4508,6 +4514,8 @@ function rand(size...; dtype::Union{Type, Nothing}=nothing, device::Union{Device
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
 end
 
+rand(T::Type, size...; kw...) = rand(size...; dtype=T, kw...)
+
 """
     randn(size...; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
@@ -4526,6 +4534,8 @@ function randn(size...; dtype::Union{Type, Nothing}=nothing, device::Union{Devic
     check(GC.@preserve size_v generator C.tt_randn(ctx(), size_v, length(size_v), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
 end
+
+randn(T::Type, size...; kw...) = randn(size...; dtype=T, kw...)
 
 """
     rand_like(input; dtype=nothing, device=nothing, generator=nothing)
@@ -4791,7 +4801,7 @@ function dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true, genera
 end
 
 """
-    sum(input, dim=nothing; keepdim=false, dtype=nothing, out=nothing)
+    sum(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
 The sum of all elements; integers and bools add up as int64.
 Sums over the listed dimensions (an empty list: all).
@@ -4799,7 +4809,7 @@ Sums over the listed dimensions (an empty list: all).
 - `dtype`: dtype of the result and the sum
 - `keepdim`: keep the reduced dimensions with size 1
 """
-function sum(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepdim::Bool=false, dtype::Union{Type, Nothing}=nothing, out=nothing)
+function sum(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
     if dim === nothing && keepdim === false
         opts = Ref(C.tt_sum_opts(given(dtype, 0), dtype_code(dtype)))
         out === nothing || no_out("sum")
@@ -4821,7 +4831,7 @@ function sum(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepdi
 end
 
 """
-    mean(input, dim=nothing; keepdim=false, dtype=nothing, out=nothing)
+    mean(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
 The mean of all elements; integers need dtype to be given.
 Means over the listed dimensions (an empty list: all).
@@ -4829,7 +4839,7 @@ Means over the listed dimensions (an empty list: all).
 - `dtype`: dtype of the result and the sum
 - `keepdim`: keep the reduced dimensions with size 1
 """
-function mean(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepdim::Bool=false, dtype::Union{Type, Nothing}=nothing, out=nothing)
+function mean(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
     if dim === nothing && keepdim === false
         opts = Ref(C.tt_mean_opts(given(dtype, 0), dtype_code(dtype)))
         out === nothing || no_out("mean")
@@ -4851,14 +4861,14 @@ function mean(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepd
 end
 
 """
-    argmax(input, dim=nothing; keepdim=false, out=nothing)
+    argmax(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 The (first) position of the largest element: of the flattened tensor, or along `dim`.
 
 - `dim`: dimension to reduce; none: all
 - `keepdim`: keep the reduced dimension with size 1
 """
-function argmax(input::Tensor, dim_=nothing; dim::Union{Integer, Nothing}=dim_, keepdim::Bool=false, out=nothing)
+function argmax(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     opts = Ref(C.tt_argmax_opts(UInt64(2) | given(dim, 0), c_dim(dim), flag(keepdim)))
     if out !== nothing
         check(C.tt_argmax_into(ctx(), input, opts, out))
@@ -4870,14 +4880,14 @@ function argmax(input::Tensor, dim_=nothing; dim::Union{Integer, Nothing}=dim_, 
 end
 
 """
-    any(input, dim=nothing; keepdim=false, out=nothing)
+    any(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 True if an element is not 0 (uint8 stays uint8).
 Over the listed dimensions (an empty list: all): true if an element is not 0 (uint8 stays uint8).
 
 - `keepdim`: keep the reduced dimensions with size 1
 """
-function any(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepdim::Bool=false, out=nothing)
+function any(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     if dim === nothing && keepdim === false
         out === nothing || no_out("any")
         o = Ref{Ptr{Cvoid}}()
@@ -4898,14 +4908,14 @@ function any(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepdi
 end
 
 """
-    all(input, dim=nothing; keepdim=false, out=nothing)
+    all(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 True if no element is 0 (uint8 stays uint8).
 Over the listed dimensions (an empty list: all): true if no element is 0 (uint8 stays uint8).
 
 - `keepdim`: keep the reduced dimensions with size 1
 """
-function all(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepdim::Bool=false, out=nothing)
+function all(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     if dim === nothing && keepdim === false
         out === nothing || no_out("all")
         o = Ref{Ptr{Cvoid}}()
@@ -4926,14 +4936,14 @@ function all(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepdi
 end
 
 """
-    amax(input, dim=nothing; keepdim=false, out=nothing)
+    amax(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 The largest elements over the listed dimensions (an empty list: all); nan wins. Equal largest elements share
 the gradient.
 
 - `keepdim`: keep the reduced dimensions with size 1
 """
-function amax(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepdim::Bool=false, out=nothing)
+function amax(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_amax_opts(UInt64(1), flag(keepdim)))
     if out !== nothing
@@ -4946,14 +4956,14 @@ function amax(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepd
 end
 
 """
-    amin(input, dim=nothing; keepdim=false, out=nothing)
+    amin(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 The smallest elements over the listed dimensions (an empty list: all); nan wins. Equal smallest elements share
 the gradient.
 
 - `keepdim`: keep the reduced dimensions with size 1
 """
-function amin(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepdim::Bool=false, out=nothing)
+function amin(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_amin_opts(UInt64(1), flag(keepdim)))
     if out !== nothing
@@ -4966,15 +4976,15 @@ function amin(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_, keepd
 end
 
 """
-    logsumexp(input, dim; keepdim=false, out=nothing)
+    logsumexp(input, dim; dims=nothing, keepdim=false, out=nothing)
 
 log(sum(exp(x))) over the listed dimensions (an empty list: all), without overflow. Integers are computed as
 float32.
 
 - `keepdim`: keep the reduced dimensions with size 1
 """
-function logsumexp(input::Tensor, dim_=required; dim::Union{Ints, Required}=dim_, keepdim::Bool=false, out=nothing)
-    dim === required && missing_argument(:dim)
+function logsumexp(input::Tensor, dim_=required; dims=nothing, dim::Union{Ints, Required}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
+    dim === required && (dim = only_dim(input))
     dim_v = c_dims(dim)
     opts = Ref(C.tt_logsumexp_opts(UInt64(1), flag(keepdim)))
     if out !== nothing
@@ -4987,7 +4997,7 @@ function logsumexp(input::Tensor, dim_=required; dim::Union{Ints, Required}=dim_
 end
 
 """
-    var(input, dim=nothing, correction=1.0; keepdim=false, out=nothing)
+    var(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false, out=nothing)
 
 The variance over the listed dimensions (an empty list: all): the squared distances from the mean, divided by
 their number - correction.
@@ -4995,7 +5005,7 @@ their number - correction.
 - `correction`: 0: of the whole population; 1: estimated from a sample
 - `keepdim`: keep the reduced dimensions with size 1
 """
-function var(input::Tensor, dim_=nothing, correction_=1.0; dim::Union{Ints, Nothing}=dim_, correction::Real=correction_, keepdim::Bool=false, out=nothing)
+function var(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true, dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0, keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_var_opts(UInt64(3), f64(correction), flag(keepdim)))
     if out !== nothing
@@ -5008,14 +5018,14 @@ function var(input::Tensor, dim_=nothing, correction_=1.0; dim::Union{Ints, Noth
 end
 
 """
-    std(input, dim=nothing, correction=1.0; keepdim=false, out=nothing)
+    std(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false, out=nothing)
 
 The standard deviation over the listed dimensions (an empty list: all): the square root of var.
 
 - `correction`: 0: of the whole population; 1: estimated from a sample
 - `keepdim`: keep the reduced dimensions with size 1
 """
-function std(input::Tensor, dim_=nothing, correction_=1.0; dim::Union{Ints, Nothing}=dim_, correction::Real=correction_, keepdim::Bool=false, out=nothing)
+function std(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true, dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0, keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_std_opts(UInt64(3), f64(correction), flag(keepdim)))
     if out !== nothing
@@ -5028,14 +5038,14 @@ function std(input::Tensor, dim_=nothing, correction_=1.0; dim::Union{Ints, Noth
 end
 
 """
-    var_mean(input, dim=nothing, correction=1.0; keepdim=false)
+    var_mean(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false)
 
 The variance, as of var, and the mean.
 
 - `correction`: 0: of the whole population; 1: estimated from a sample
 - `keepdim`: keep the reduced dimensions with size 1
 """
-function var_mean(input::Tensor, dim_=nothing, correction_=1.0; dim::Union{Ints, Nothing}=dim_, correction::Real=correction_, keepdim::Bool=false)
+function var_mean(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true, dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0, keepdim::Bool=keeps(dims))
     dim_v = c_dims(dim)
     opts = Ref(C.tt_var_mean_opts(UInt64(3), f64(correction), flag(keepdim)))
     o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
@@ -5044,7 +5054,7 @@ function var_mean(input::Tensor, dim_=nothing, correction_=1.0; dim::Union{Ints,
 end
 
 """
-    prod(input, dim=nothing; keepdim=false, dtype=nothing, out=nothing)
+    prod(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
 The product of all elements; integers and bools are multiplied as int64.
 The products over one dimension.
@@ -5052,7 +5062,7 @@ The products over one dimension.
 - `dtype`: dtype of the result and the product
 - `keepdim`: keep the reduced dimension with size 1
 """
-function prod(input::Tensor, dim_=nothing; dim::Union{Integer, Nothing}=dim_, keepdim::Bool=false, dtype::Union{Type, Nothing}=nothing, out=nothing)
+function prod(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
     if dim === nothing && keepdim === false
         opts = Ref(C.tt_prod_opts(given(dtype, 0), dtype_code(dtype)))
         out === nothing || no_out("prod")
@@ -5073,14 +5083,14 @@ function prod(input::Tensor, dim_=nothing; dim::Union{Integer, Nothing}=dim_, ke
 end
 
 """
-    cumsum(input, dim; dtype=nothing, out=nothing)
+    cumsum(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
 Sums of all elements up to each along `dim`; integers and bools add up as int64.
 
 - `dtype`: dtype of the result and the sums
 """
-function cumsum(input::Tensor, dim_=required; dim::Union{Integer, Required}=dim_, dtype::Union{Type, Nothing}=nothing, out=nothing)
-    dim === required && missing_argument(:dim)
+function cumsum(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing, out=nothing)
+    dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_cumsum_opts(given(dtype, 0), dtype_code(dtype)))
     if out !== nothing
         check(C.tt_cumsum_into(ctx(), input, c_dim(dim), opts, out))
@@ -5092,29 +5102,29 @@ function cumsum(input::Tensor, dim_=required; dim::Union{Integer, Required}=dim_
 end
 
 """
-    cumsum!(input, dim; dtype=nothing)
+    cumsum!(input, dim; dims=nothing, dtype=nothing)
 
 In place:
 Sums of all elements up to each along `dim`; integers and bools add up as int64.
 
 - `dtype`: dtype of the result and the sums
 """
-function cumsum!(input::Tensor, dim_=required; dim::Union{Integer, Required}=dim_, dtype::Union{Type, Nothing}=nothing)
-    dim === required && missing_argument(:dim)
+function cumsum!(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
+    dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_cumsum_opts(given(dtype, 0), dtype_code(dtype)))
     check(C.tt_cumsum_(ctx(), input, c_dim(dim), opts))
     return input
 end
 
 """
-    cumprod(input, dim; dtype=nothing, out=nothing)
+    cumprod(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
 Products of all elements up to each along `dim`; integers and bools are multiplied as int64.
 
 - `dtype`: dtype of the result and the products
 """
-function cumprod(input::Tensor, dim_=required; dim::Union{Integer, Required}=dim_, dtype::Union{Type, Nothing}=nothing, out=nothing)
-    dim === required && missing_argument(:dim)
+function cumprod(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing, out=nothing)
+    dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_cumprod_opts(given(dtype, 0), dtype_code(dtype)))
     if out !== nothing
         check(C.tt_cumprod_into(ctx(), input, c_dim(dim), opts, out))
@@ -5126,29 +5136,29 @@ function cumprod(input::Tensor, dim_=required; dim::Union{Integer, Required}=dim
 end
 
 """
-    cumprod!(input, dim; dtype=nothing)
+    cumprod!(input, dim; dims=nothing, dtype=nothing)
 
 In place:
 Products of all elements up to each along `dim`; integers and bools are multiplied as int64.
 
 - `dtype`: dtype of the result and the products
 """
-function cumprod!(input::Tensor, dim_=required; dim::Union{Integer, Required}=dim_, dtype::Union{Type, Nothing}=nothing)
-    dim === required && missing_argument(:dim)
+function cumprod!(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
+    dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_cumprod_opts(given(dtype, 0), dtype_code(dtype)))
     check(C.tt_cumprod_(ctx(), input, c_dim(dim), opts))
     return input
 end
 
 """
-    argmin(input, dim=nothing; keepdim=false, out=nothing)
+    argmin(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 The (first) position of the smallest element: of the flattened tensor, or along `dim`.
 
 - `dim`: dimension to reduce; none: all
 - `keepdim`: keep the reduced dimension with size 1
 """
-function argmin(input::Tensor, dim_=nothing; dim::Union{Integer, Nothing}=dim_, keepdim::Bool=false, out=nothing)
+function argmin(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     opts = Ref(C.tt_argmin_opts(UInt64(2) | given(dim, 0), c_dim(dim), flag(keepdim)))
     if out !== nothing
         check(C.tt_argmin_into(ctx(), input, opts, out))
@@ -5160,7 +5170,7 @@ function argmin(input::Tensor, dim_=nothing; dim::Union{Integer, Nothing}=dim_, 
 end
 
 """
-    norm(input, p=2.0, dim=nothing; keepdim=false, dtype=nothing, out=nothing)
+    norm(input, p=2.0, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
 The vector norm sum(abs(x)^p)^(1/p) over the listed dimensions (an empty list: all); 0 counts what is not 0,
 inf and -inf give the largest and smallest abs(x).
@@ -5169,7 +5179,7 @@ inf and -inf give the largest and smallest abs(x).
 - `keepdim`: keep the reduced dimensions with size 1
 - `dtype`: dtype that self is converted to first
 """
-function norm(input::Tensor, p_=2.0, dim_=nothing; p::Real=p_, dim::Union{Ints, Nothing}=dim_, keepdim::Bool=false, dtype::Union{Type, Nothing}=nothing, out=nothing)
+function norm(input::Tensor, p_=2.0, dim_=nothing; dims=nothing, p::Real=p_, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_norm_opts(UInt64(1) | given(dtype, 1), flag(keepdim), dtype_code(dtype)))
     if out !== nothing
@@ -5242,7 +5252,7 @@ function constant_pad_nd(input::Tensor, pad_=required, value_=0; pad::Union{Ints
 end
 
 """
-    cat(tensors, dim=1; out=nothing)
+    cat(tensors, dim=1; dims=nothing, out=nothing)
 
 Joins tensors along `dim`; all other sizes must be equal. 1-D tensors without elements are skipped, dtypes are
 promoted.
@@ -5250,7 +5260,7 @@ promoted.
 - `tensors`: at least one tensor
 - `dim`: dimension to join along
 """
-function cat(tensors::Tensors, dim_=1; dim::Integer=dim_, out=nothing)
+function cat(tensors::Tensors, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_), out=nothing)
     tensors_v = handles(tensors)
     opts = Ref(C.tt_cat_opts(UInt64(1), c_dim(dim)))
     if out !== nothing
@@ -5263,14 +5273,14 @@ function cat(tensors::Tensors, dim_=1; dim::Integer=dim_, out=nothing)
 end
 
 """
-    stack(tensors, dim=1; out=nothing)
+    stack(tensors, dim=1; dims=nothing, out=nothing)
 
 Joins tensors of one shape along a new dimension.
 
 - `tensors`: at least one tensor
 - `dim`: where the new dimension stands, in [-ndim - 1, ndim]
 """
-function stack(tensors::Tensors, dim_=1; dim::Integer=dim_, out=nothing)
+function stack(tensors::Tensors, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_), out=nothing)
     tensors_v = handles(tensors)
     opts = Ref(C.tt_stack_opts(UInt64(1), c_dim(dim)))
     if out !== nothing
@@ -5283,7 +5293,7 @@ function stack(tensors::Tensors, dim_=1; dim::Integer=dim_, out=nothing)
 end
 
 """
-    split(input, split_size, dim=1)
+    split(input, split_size, dim=1; dims=nothing)
 
 Views of `split_size` consecutive indices of `dim` each; the last one may be smaller.
 Views of split_sizes[i] consecutive indices of `dim` each.
@@ -5291,7 +5301,7 @@ Views of split_sizes[i] consecutive indices of `dim` each.
 - `dim`: dimension to split
 - `split_sizes`: their sum is the size of dim
 """
-function split(input::Tensor, split_size_=required, dim_=1; split_size::Union{Ints, Required}=split_size_, split_sizes=nothing, dim::Integer=dim_)
+function split(input::Tensor, split_size_=required, dim_=1; dims=nothing, split_size::Union{Ints, Required}=split_size_, split_sizes=nothing, dim::Integer=chosen_one(dims, dim_))
     split_size === required && missing_argument(:split_size)
     split_sizes === nothing || (split_size = split_sizes)
     if split_size isa Integer
@@ -5306,14 +5316,14 @@ function split(input::Tensor, split_size_=required, dim_=1; split_size::Union{In
 end
 
 """
-    chunk(input, chunks, dim=1)
+    chunk(input, chunks, dim=1; dims=nothing)
 
 At most `chunks` views of equally many consecutive indices of `dim` each; the last one may be smaller.
 
 - `chunks`: number of parts, at least 1
 - `dim`: dimension to split
 """
-function chunk(input::Tensor, chunks_=required, dim_=1; chunks::Union{Integer, Required}=chunks_, dim::Integer=dim_)
+function chunk(input::Tensor, chunks_=required, dim_=1; dims=nothing, chunks::Union{Integer, Required}=chunks_, dim::Integer=chosen_one(dims, dim_))
     chunks === required && missing_argument(:chunks)
     opts = Ref(C.tt_chunk_opts(UInt64(1), c_dim(dim)))
     return list_out((outs, cap, n) -> C.tt_chunk(ctx(), input, i64(chunks), opts, outs, cap, n))
@@ -5383,7 +5393,7 @@ function tile(input::Tensor, dims...)
 end
 
 """
-    sort(input, dim=-1; descending=false, stable=false, out=nothing)
+    sort(input, dim=-1; dims=nothing, rev=false, descending=false, stable=false, out=nothing)
 
 The elements of each slice of `dim` in order, and where they were.
 
@@ -5391,7 +5401,7 @@ The elements of each slice of `dim` in order, and where they were.
 - `descending`: the largest first
 - `stable`: equal elements keep their order, as they do anyway
 """
-function sort(input::Tensor, dim_=-1; dim::Integer=dim_, descending::Bool=false, stable::Bool=false, out=nothing)
+function sort(input::Tensor, dim_=-1; dims=nothing, rev::Bool=false, dim::Integer=chosen_one(dims, dim_), descending::Bool=rev, stable::Bool=false, out=nothing)
     opts = Ref(C.tt_sort_opts(UInt64(7), c_dim(dim), flag(descending), flag(stable)))
     if out !== nothing
         check(C.tt_sort_into(ctx(), input, opts, out[1], out[2]))
@@ -5403,7 +5413,7 @@ function sort(input::Tensor, dim_=-1; dim::Integer=dim_, descending::Bool=false,
 end
 
 """
-    argsort(input, dim=-1; descending=false, stable=false)
+    argsort(input, dim=-1; dims=nothing, rev=false, descending=false, stable=false)
 
 The positions that sort each slice of `dim`.
 
@@ -5411,7 +5421,7 @@ The positions that sort each slice of `dim`.
 - `descending`: the largest first
 - `stable`: equal elements keep their order, as they do anyway
 """
-function argsort(input::Tensor, dim_=-1; dim::Integer=dim_, descending::Bool=false, stable::Bool=false)
+function argsort(input::Tensor, dim_=-1; dims=nothing, rev::Bool=false, dim::Integer=chosen_one(dims, dim_), descending::Bool=rev, stable::Bool=false)
     opts = Ref(C.tt_argsort_opts(UInt64(7), c_dim(dim), flag(descending), flag(stable)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_argsort(ctx(), input, opts, o))
@@ -5419,7 +5429,7 @@ function argsort(input::Tensor, dim_=-1; dim::Integer=dim_, descending::Bool=fal
 end
 
 """
-    topk(input, k, dim=-1; largest=true, sorted=true, out=nothing)
+    topk(input, k, dim=-1; dims=nothing, largest=true, sorted=true, out=nothing)
 
 The k largest elements of each slice of `dim` in order, and where they were.
 
@@ -5428,7 +5438,7 @@ The k largest elements of each slice of `dim` in order, and where they were.
 - `largest`: false: the smallest
 - `sorted`: in order, as they are anyway
 """
-function topk(input::Tensor, k_=required, dim_=-1; k::Union{Integer, Required}=k_, dim::Integer=dim_, largest::Bool=true, sorted::Bool=true, out=nothing)
+function topk(input::Tensor, k_=required, dim_=-1; dims=nothing, k::Union{Integer, Required}=k_, dim::Integer=chosen_one(dims, dim_), largest::Bool=true, sorted::Bool=true, out=nothing)
     k === required && missing_argument(:k)
     opts = Ref(C.tt_topk_opts(UInt64(7), c_dim(dim), flag(largest), flag(sorted)))
     if out !== nothing
@@ -5485,7 +5495,7 @@ function bucketize(input::Union{Tensor, Number}, boundaries::Tensor; out_int32::
 end
 
 """
-    unique(input; sorted=true, return_inverse=false, return_counts=false, dim=nothing)
+    unique(input; dims=nothing, sorted=true, return_inverse=false, return_counts=false, dim=nothing)
 
 The different elements (or slices of `dim`) in order; every nan differs. What is not asked for is empty.
 
@@ -5494,7 +5504,7 @@ The different elements (or slices of `dim`) in order; every nan differs. What is
 - `return_counts`: how often each value occurs
 - `dim`: compare the slices of this dimension; none: elements
 """
-function unique(input::Tensor; sorted::Bool=true, return_inverse::Bool=false, return_counts::Bool=false, dim::Union{Integer, Nothing}=nothing)
+function unique(input::Tensor; dims=nothing, sorted::Bool=true, return_inverse::Bool=false, return_counts::Bool=false, dim::Union{Integer, Nothing}=chosen_one(dims, nothing))
     opts = Ref(C.tt_unique_opts(UInt64(7) | given(dim, 3), flag(sorted), flag(return_inverse), flag(return_counts), c_dim(dim)))
     o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}(); o3 = Ref{Ptr{Cvoid}}()
     check(C.tt_unique(ctx(), input, opts, o1, o2, o3))
@@ -5625,12 +5635,12 @@ function expand(input::Tensor, size...)
 end
 
 """
-    squeeze(input, dim=nothing)
+    squeeze(input, dim=nothing; dims=nothing)
 
 Removes all dimensions of size 1.
 Removes the listed dimensions where their size is 1.
 """
-function squeeze(input::Tensor, dim_=nothing; dim::Union{Ints, Nothing}=dim_)
+function squeeze(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_))
     if dim === nothing
         o = Ref{Ptr{Cvoid}}()
         check(C.tt_squeeze(ctx(), input, o))
@@ -5648,11 +5658,11 @@ end
 squeeze!(x::Tensor, args...; kw...) = become!(x, squeeze(x, args...; kw...))
 
 """
-    unsqueeze(input, dim)
+    unsqueeze(input, dim; dims=nothing)
 
 Inserts a dimension of size 1 before `dim` (in [-ndim - 1, ndim]).
 """
-function unsqueeze(input::Tensor, dim_=required; dim::Union{Integer, Required}=dim_)
+function unsqueeze(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_))
     dim === required && missing_argument(:dim)
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_unsqueeze(ctx(), input, c_dim(dim), o))
@@ -5734,13 +5744,13 @@ function unflatten(input::Tensor, dim::Integer, sizes::Ints)
 end
 
 """
-    unbind(input, dim=1)
+    unbind(input, dim=1; dims=nothing)
 
 Views of the slices along `dim`, which they do not have.
 
 - `dim`: dimension to take apart
 """
-function unbind(input::Tensor, dim_=1; dim::Integer=dim_)
+function unbind(input::Tensor, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_))
     opts = Ref(C.tt_unbind_opts(UInt64(1), c_dim(dim)))
     return list_out((outs, cap, n) -> C.tt_unbind(ctx(), input, opts, outs, cap, n))
 end
@@ -5809,14 +5819,14 @@ function minimum(input::Tensor, other::Tensor; out=nothing)
 end
 
 """
-    split_with_sizes(input, split_sizes, dim=1)
+    split_with_sizes(input, split_sizes, dim=1; dims=nothing)
 
 Views of split_sizes[i] consecutive indices of `dim` each.
 
 - `split_sizes`: their sum is the size of dim
 - `dim`: dimension to split
 """
-function split_with_sizes(input::Tensor, split_sizes_=required, dim_=1; split_sizes::Union{Ints, Required}=split_sizes_, dim::Integer=dim_)
+function split_with_sizes(input::Tensor, split_sizes_=required, dim_=1; dims=nothing, split_sizes::Union{Ints, Required}=split_sizes_, dim::Integer=chosen_one(dims, dim_))
     split_sizes === required && missing_argument(:split_sizes)
     split_sizes_v = ints(split_sizes)
     opts = Ref(C.tt_split_with_sizes_opts(UInt64(1), c_dim(dim)))

@@ -1,0 +1,99 @@
+# What a Tensor has in common with Julia's arrays.
+A = Float64[1 2 3; 4 5 6]
+a, v, i, s = tensor(A), tensor([3.0, 1, 2]), tensor([1 2; 3 4]), Tensor(3.0)
+
+@testset "dims=" begin
+    T = reshape(Float64.(1:24), 2, 3, 4) ./ 10
+    t = tensor(T)
+    for f in (sum, prod, Statistics.mean, maximum, minimum, Statistics.var, Statistics.std), d in 1:3
+        @test near(f(t; dims=d), f(T; dims=d)) && f(t; dims=:) ≈ f(T) && f(t) ≈ f(T)
+    end
+    for f in (sum, Statistics.mean, maximum, minimum, Statistics.var, Statistics.std)
+        @test near(f(t; dims=(1, 3)), f(T; dims=(1, 3))) && near(f(t; dims=[2]), f(T; dims=2))
+    end
+    for f in (cumsum, cumprod), d in 1:3
+        @test near(f(t; dims=d), f(T; dims=d)) && near(f(v), f(Array(v)))
+    end
+    @test Array(any(t .> 2; dims=1)) == any(T .> 2; dims=1) && Array(all(t .> 1; dims=(1, 2))) == all(T .> 1; dims=(1, 2))
+    @test near(Statistics.std(t; dims=2, corrected=false), Statistics.std(T; dims=2, corrected=false)) && near(sum(t; dims=2, keepdim=false), dropdims(sum(T; dims=2); dims=2))
+    @test near(softmax(a; dims=1), exp.(A) ./ sum(exp.(A); dims=1)) && size(LinearAlgebra.norm(t; dims=1)) == (1, 3, 4) && Array(argmax(a; dims=2)) == fill(2, 2, 1)
+    @test near(sort(v; rev=true).values, [3, 2, 1]) && near(sort(a; dims=1, rev=true).values, A[[2, 1], :]) && max(a; dims=1).values ≈ A[2:2, :]
+    @test sum(abs2, a) ≈ sum(abs2, A) && near(sum(exp, a; dims=1), sum(exp, A; dims=1)) && any(isnan, a) == false && Statistics.mean(sqrt, v) ≈ Statistics.mean(sqrt, Array(v))
+    x = tensor(A; requires_grad=true)
+    backward(sum(abs2, maximum(x; dims=2)))
+    @test near(x.grad, [0 0 6; 0 0 12])
+    thrown(() -> sum(x -> x + 1, a), ArgumentError)  # no gradient is lost in silence
+    thrown(() -> sum(a; dims=0), ArgumentError)
+    thrown(() -> sum(a; dims="x"), ArgumentError)
+    thrown(() -> cumsum(a; dims=:), ArgumentError)
+    thrown(() -> prod(a; dims=(1, 2)), ArgumentError)
+    thrown(() -> cumsum(a), UndefKeywordError)
+end
+
+@testset "values" begin
+    @test [x for x in v] == [3, 1, 2] && collect(a) == A && [2x for x in a] == 2 .* vec(A) && first(v) === 3.0 && last(v) === 2.0
+    @test 2 in v && !(7 in v) && eltype([x for x in i]) == Int && (i...,) == (1, 3, 2, 4) && collect(enumerate(v)) == [(1, 3.0), (2, 1.0), (3, 2.0)]
+    p, q, r = v
+    @test (p, q, r) === (3.0, 1.0, 2.0) && isempty([x for x in TT.zeros(0)]) && [x for x in s] == [3]
+    @test count(a .> 2) == 4 && count(>(2), a) == 4 && findall(a .> 4) == findall(A .> 4) && findfirst(==(2), v) == 3 && findmax(a) == findmax(A) && extrema(v) == (1, 3)
+    @test eachindex(v) == 1:3 && eachindex(a) == CartesianIndices((2, 3)) && all(k -> a[k] == A[k], eachindex(a))
+    @test a == A && A == a && a != A .+ 1 && s == 3 && 3 == s && a[1, 1] != 2 && a ≈ A && a ≈ a .+ 1e-12 && !(a ≈ A .+ 1) && s ≈ 3
+    @test a != copy(a) && s < 4 && s > 2 && s <= 3 && 3 >= s && s < Tensor(4) && !(Tensor(NaN) < 1) && sort([s, Tensor(1.0)])[1] == 1
+    thrown(() -> a < 4, TT.Error)
+    losses = Float64[]
+    push!(losses, sum(a))
+    @test losses == [21] && Float32[s, 1] == [3, 1] && Float32(s) === 3f0 && Int32(s) === Int32(3) && ComplexF64(s) === 3.0 + 0im && convert(Float64, s) === 3.0 && float(s) === 3.0
+    @test Matrix(a) == A && Vector(v) == [3, 1, 2] && Array{Float32}(a) isa Matrix{Float32} && Matrix{Int}(a) == A && convert(Array, a) == A && convert(Vector{Float32}, v) isa Vector{Float32}
+    @test convert(Tensor, A) == A && Tensor[A, a][1] == A
+    thrown(() -> Vector(a), TypeError)
+    thrown(() -> Int(Tensor(2.5)), InexactError)
+    thrown(() -> first(TT.zeros(2; device="meta")), ArgumentError)
+end
+
+@testset "making and filling" begin
+    like(t, T, n) = eltype(t) == T && size(t) == n
+    @test like(similar(a), Float64, (2, 3)) && like(similar(a, Int32), Int32, (2, 3)) && like(similar(a, (4,)), Float64, (4,)) && like(similar(a, 4, 5), Float64, (4, 5))
+    @test like(similar(a, Bool, 2, 2), Bool, (2, 2)) && like(similar(a, Bool, (1,)), Bool, (1,)) && like(similar(a, ()), Float64, ())
+    @test string(similar(TT.zeros(2; device="meta")).device) == "Device(\"meta\")"
+    @test like(TT.zeros(Float64, 2, 3), Float64, (2, 3)) && like(TT.ones(Int64, (2,)), Int64, (2,)) && like(TT.rand(Float64, 2; requires_grad=true), Float64, (2,)) && like(TT.randn(Float64), Float64, ())
+    @test zero(a) == zeros(2, 3) && one(i) == [1 0; 0 1] && eltype(one(i)) == Int && one(s) == 1
+    thrown(() -> one(a), DimensionMismatch)
+    b, B = similar(a), similar(A)
+    @test copyto!(b, A) === b && b == A && copyto!(B, a) === B && B == A && copyto!(b, a .+ 1) == A .+ 1 && copy!(b, A) == A && fill!(b, 2) == fill(2, 2, 3)
+    TT.manual_seed(1)
+    Random.rand!(b)
+    @test all(x -> 0 <= x < 1, collect(b)) && b != 2 && !(Random.randn!(b) == zeros(2, 3))
+    g = TT.Generator(1)
+    x = TT.rand(3; generator=g)
+    @test Array(TT.rand(3; generator=Random.seed!(g, 1))) == Array(x)
+end
+
+@testset "shapes" begin
+    T = reshape(Float64.(1:24), 2, 3, 4)
+    t = tensor(T)
+    @test map(Array, eachslice(t; dims=2)) == [T[:, k, :] for k in 1:3] && sum(map(Array, eachrow(a))) == vec(sum(A; dims=1)) && length(collect(eachcol(a))) == 3
+    @test selectdim(t, 2, 1) == T[:, 1, :] && selectdim(t, 3, 2:3) == T[:, :, 2:3] && dropdims(sum(t; dims=(1, 3)); dims=(1, 3)) == dropdims(sum(T; dims=(1, 3)); dims=(1, 3))
+    thrown(() -> dropdims(t; dims=1), ArgumentError)
+    p = permutedims(t, (3, 1, 2))
+    @test p == permutedims(T, (3, 1, 2)) && !TT.same_storage(p, t) && is_contiguous(p) && permutedims(a) == A' && permutedims(v) == [3 1 2] && size(permute(t, (3, 1, 2))) == size(p)
+    fill!(permutedims(v), 0)
+    @test v == [3, 1, 2]  # a copy, as of arrays
+    @test reverse(a) == A[2:-1:1, 3:-1:1] && reverse(t; dims=3) == reverse(T; dims=3) && circshift(v, 1) == [2, 3, 1] && circshift(a, (1, 2)) == circshift(A, (1, 2)) && stride(a, 1) == 3
+    @test [a; a] == [A; A] && [a a] == [A A] && [a a; a a] == [A A; A A] && hcat(v, v) == [3 3; 1 1; 2 2] && [v v; i[1:1, :]] == [3 3; 1 1; 2 2; 1 2] && cat(a, a; dims=3) == cat(A, A; dims=3)
+    @test vcat(s, s) == [3, 3] && reduce(vcat, [v, v]) == [3, 1, 2, 3, 1, 2]
+    @test reshape(a, 3, :) == [1 2; 3 4; 5 6] && a' == A' && v' == [3 1 2]
+end
+
+@testset "linear algebra, dots" begin
+    @test LinearAlgebra.tr(i) == 5 && LinearAlgebra.diag(i) == [1, 4] && LinearAlgebra.diag(i, 1) == [2] && LinearAlgebra.norm(LinearAlgebra.normalize(v)) ≈ 1 && LinearAlgebra.dot(v, v) == 14
+    c = similar(a, 2, 2)
+    @test LinearAlgebra.mul!(c, a, a') === c && c == A * A' && a * A' == A * A' && A * a' == A * A' && a + A == 2A && A - a == 0A && a * [1.0, 1, 1] == [6, 15]
+    @test map(abs, -a) == A && map(+, a, a) == 2A && (-a .|> abs) == A && round.(Int, a ./ 2) == round.(Int, A ./ 2) && eltype(floor.(Int32, a)) == Int32
+    @test near(round.(a ./ 3; digits=1), round.(A ./ 3; digits=1)) && near(leaky_relu.(-a; negative_slope=0.5), -A ./ 2) && near(clamp.(a .* 2; max=4), min.(2A, 4))
+    thrown(() -> reverse.(a; dims=1), ArgumentError)
+end
+
+@testset "shown among others" begin
+    @test summary(a) == "2×3 Tensor of Float64" && occursin("2×3 Tensor of Float64  3-element Tensor of Float64", repr("text/plain", reshape([a, v], 1, 2)))
+    @test repr("text/plain", v) == "tensor([3., 1., 2.], dtype=float64)" && repr((x = v,)) == "(x = tensor([3., 1., 2.], dtype=float64),)"
+end
