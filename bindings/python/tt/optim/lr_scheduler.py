@@ -1,4 +1,5 @@
 """Learning-rate schedules, by the names of torch.optim.lr_scheduler. Those of libtt live in C; LRScheduler is the base of one's own."""
+from bisect import bisect_right
 from contextlib import contextmanager
 from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_void_p, create_string_buffer
 from weakref import WeakKeyDictionary
@@ -8,53 +9,8 @@ from .._hooks import guarded
 from .._lib import Handle, fail, lib, local, quick, released_by
 from .._optim_classes import CLASSES, ENUMS, VALUES
 from .._ops import zeros
-from .optimizer import NATIVE, NativeOptimizer, Optimizer
-
-
-def check_optimizer(optimizer, last_epoch):
-    if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-    for i, group in enumerate(optimizer.param_groups):
-        if last_epoch != -1 and "initial_lr" not in group:
-            raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming a scheduler with last_epoch {last_epoch}")
-
-
-class LRScheduler:
-    """Base class: get_lr() gives the rates after step self.last_epoch."""
-
-    def __init__(self, optimizer, last_epoch=-1):
-        check_optimizer(optimizer, last_epoch)
-        self.optimizer, self.last_epoch = optimizer, last_epoch
-        if last_epoch == -1:
-            for group in optimizer.param_groups:
-                group.setdefault("initial_lr", group["lr"])
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
-        self._step_count, self._is_initial = 0, True
-        self.step()
-        self._is_initial = False
-
-    def get_lr(self):
-        raise NotImplementedError("a subclass of LRScheduler must define get_lr")
-
-    def get_last_lr(self):
-        """The rates that the last step has set, one per group."""
-        return self._last_lr
-
-    def step(self, epoch=None):
-        """Sets the rates; call it after the optimizer's step."""
-        self._step_count += 1
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        closed = getattr(self, "_get_closed_form_lr", None)
-        rates = closed() if closed and epoch is not None else self.get_lr()
-        for group, lr in zip(self.optimizer.param_groups, rates):
-            group["lr"] = lr
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
-
-    def state_dict(self):
-        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
-
-    def load_state_dict(self, state_dict):
-        self.__dict__.update(state_dict)
+from .optimizer import NATIVE, NativeOptimizer
+from .schedules import CosineAnnealingWarmRestarts, CyclicLR, LRScheduler, ReduceLROnPlateau, check_optimizer, kept, one_per_group
 
 
 # ---- what C's schedules move: an optimizer of C, or for one of Python a stand-in with the same rates ----
@@ -112,10 +68,7 @@ class NativeScheduler(LRScheduler):
                 given = values[arg]
                 if default and given is default[0]:
                     continue  # one number for all groups
-                given = list(given) if isinstance(given, (list, tuple)) else [given] * len(optimizer.param_groups)
-                if len(given) != len(optimizer.param_groups):
-                    raise ValueError(f"{arg} must have {len(optimizer.param_groups)} values, not {len(given)}")
-                values[arg] = [float(x) for x in given]
+                values[arg] = [float(x) for x in one_per_group(arg, given, optimizer)]
             elif kind == "Int[]":
                 values[arg] = list(values[arg])
             elif kind.startswith("Enum<") and values[arg] not in ENUMS[kind[5:-1]]:
@@ -134,6 +87,16 @@ class NativeScheduler(LRScheduler):
         with carried(self.optimizer):
             if lib.tt_scheduler_step(local.ctx, self._handle) if epoch is None else lib.tt_scheduler_step_to(local.ctx, self._handle, c_int64(epoch)):
                 fail()
+
+    def _update_lr(self, epoch=None):
+        self.step(epoch)
+
+    def _initial_step(self):
+        self._load_number("_step_count", 0)
+        self.step()
+
+    def _undo(self):
+        self._load_number("last_epoch", self.last_epoch - 1)
 
     def get_last_lr(self):
         n, cap = c_int64(), len(self.optimizer.param_groups)
@@ -182,39 +145,114 @@ class NativeScheduler(LRScheduler):
             fail()
 
 
+def checked(name, schedulers, optimizer):
+    """The parts of a scheduler of schedulers, and their optimizer."""
+    parts = list(schedulers)
+    if not parts:
+        raise ValueError(f"{name} needs at least one scheduler")
+    optimizer = optimizer or getattr(parts[0], "optimizer", None)
+    for i, part in enumerate(parts):
+        if not hasattr(part, "optimizer"):
+            raise TypeError(f"{name}: schedulers[{i}] must be a scheduler, not {type(part).__name__}")
+        if isinstance(part, ReduceLROnPlateau):
+            raise ValueError(f"{name}: schedulers[{i}] is a ReduceLROnPlateau, whose step() needs a metric")
+        if part.optimizer is not optimizer:
+            raise ValueError(f"{name}: schedulers[{i}] belongs to another optimizer")
+    return parts, optimizer
+
+
 class Composite(NativeScheduler):
     """A scheduler of schedulers."""
 
     def _begin(self, values):
-        parts = list(values["schedulers"])
-        if not parts:
-            raise ValueError(f"{self._class} needs at least one scheduler")
-        optimizer = values.get("optimizer") or parts[0].optimizer
-        for i, part in enumerate(parts):
-            if not isinstance(part, NativeScheduler):
-                raise TypeError(f"{self._class}: schedulers[{i}] must be a scheduler of tt's own, not {type(part).__name__}")
-            if part.optimizer is not optimizer:
-                raise ValueError(f"{self._class}: schedulers[{i}] belongs to another optimizer")
+        parts, optimizer = checked(self._class, values["schedulers"], values.get("optimizer"))
         self.optimizer, self._schedulers = optimizer, parts
         values.update(schedulers=parts, optimizer=optimizer)
         if "milestones" in values:
             values["milestones"] = list(values["milestones"])
+
+    def _initial_step(self):
+        self.step()
+
+    def _undo(self):
+        for part in self._schedulers:
+            part._undo()
+
+
+def are_native(schedulers):
+    return all(isinstance(part, NativeScheduler) and not isinstance(part, Mixed) for part in schedulers)
 
 
 class SequentialLR(Composite):
     __doc__ = CLASSES["SequentialLR"][1]
     _class = "SequentialLR"
 
+    def __new__(cls, optimizer, schedulers, milestones, last_epoch=-1):
+        return object.__new__(cls if are_native(schedulers) else MixedSequentialLR)
+
 
 class ChainedScheduler(Composite):
     __doc__ = CLASSES["ChainedScheduler"][1]
     _class = "ChainedScheduler"
 
+    def __new__(cls, schedulers, optimizer=None):
+        return object.__new__(cls if are_native(schedulers) else MixedChainedScheduler)
+
     def __init__(self, schedulers, optimizer=None):
-        schedulers = list(schedulers)
-        if optimizer is not None and any(s.optimizer is not optimizer for s in schedulers):
-            raise ValueError("ChainedScheduler: a scheduler belongs to another optimizer")
-        super().__init__(schedulers)
+        super().__init__(checked(self._class, schedulers, optimizer)[0])
+
+
+class Mixed(Composite):
+    """Of schedulers that are not all of C's: those are stepped here."""
+    last_epoch = base_lrs = None  # the instance's, not C's
+
+    get_last_lr = LRScheduler.get_last_lr
+
+    def state_dict(self):
+        state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
+        return {**state, "_schedulers": [part.state_dict() for part in self._schedulers]}
+
+    def load_state_dict(self, state_dict):
+        self.__dict__.update((key, value) for key, value in state_dict.items() if key != "_schedulers")
+        for part, state in zip(self._schedulers, state_dict["_schedulers"]):
+            part.load_state_dict(state)
+
+
+class MixedSequentialLR(Mixed, SequentialLR):
+    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+        self._schedulers, self.optimizer = checked(self._class, schedulers, optimizer)
+        self._milestones, self.last_epoch = list(milestones), last_epoch + 1
+        if len(self._milestones) != len(self._schedulers) - 1:
+            raise ValueError(f"SequentialLR: {len(self._schedulers)} schedulers need {len(self._schedulers) - 1} milestones, not {len(self._milestones)}")
+        for group in optimizer.param_groups:
+            group["lr"] = kept(group["initial_lr"])
+        self._undo()
+        first = self._schedulers[bisect_right(self._milestones, 0)]
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
+
+    def step(self):
+        """Sets the rates; call it after the optimizer's step."""
+        self.last_epoch += 1
+        i = bisect_right(self._milestones, self.last_epoch)
+        part = self._schedulers[i]
+        if i and self._milestones[i - 1] == self.last_epoch:
+            part._update_lr(0)
+        else:
+            part.step()
+        self._last_lr = part.get_last_lr()
+
+
+class MixedChainedScheduler(Mixed, ChainedScheduler):
+    def __init__(self, schedulers, optimizer=None):
+        self._schedulers, self.optimizer = checked(self._class, schedulers, optimizer)
+        self._last_lr = [kept(group["lr"]) for group in self.optimizer.param_groups]
+
+    def step(self):
+        """Sets the rates; call it after the optimizer's step."""
+        for part in self._schedulers:
+            part.step()
+        self._last_lr = [kept(group["lr"]) for group in self.optimizer.param_groups]
 
 
 CALLBACK = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int64, c_int64, POINTER(c_double))
@@ -258,5 +296,6 @@ class MultiplicativeLR(ByFunction):
 for _class in CLASSES:
     if _class not in VALUES and _class not in globals():
         globals()[_class] = type(_class, (NativeScheduler,), {"__doc__": CLASSES[_class][1], "_class": _class, "__module__": __name__})
-__all__ = sorted(name for name, x in globals().items() if isinstance(x, type) and issubclass(x, LRScheduler) and name not in ("NativeScheduler", "Composite", "ByFunction"))
+OWN = [name for name, x in globals().items() if isinstance(x, type) and NativeScheduler in x.__mro__[1:] and x not in (Composite, ByFunction, Mixed, MixedSequentialLR, MixedChainedScheduler)]
+__all__ = sorted(["CosineAnnealingWarmRestarts", "CyclicLR", "LRScheduler", "ReduceLROnPlateau", *OWN])
 _LRScheduler = LRScheduler  # by which older scripts derive
