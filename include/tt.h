@@ -10,6 +10,11 @@
    Ownership. `T **out` is owned by the caller: release it. Pointers returned by value are borrowed. _release(NULL) is fine and
    legal from any thread. While a scope is open on the ctx its outs belong to the scope: do not release them.
 
+   Threads may use the same objects as long as none changes them. What they may also do at once: set, take away and accumulate
+   gradients; add and remove hooks of tensors and nodes; run backward (one that meets another thread's in a node fails with
+   AUTOGRAD); draw from a tt_generator (each draw has numbers of its own). Memory that one thread writes while another uses it
+   holds unspecified numbers. Modules, optimizers, schedulers and state dicts are changed by one thread at a time.
+
    Callbacks get the running call's ctx and may call tt with it. They must not leave by longjmp or pthread_exit. `drop` runs
    exactly once, also when the registering call fails, on any thread, and may only call _release functions. */
 #ifndef TT_H

@@ -17,12 +17,12 @@ struct Engine {
   SmallVec<Ready, 64> heap;      // binary max-heap by key
   SmallVec<Tensor*, 4> foreign;  // leaves whose `pending` another engine holds: ours are beside them
   TensorList foreign_grads;
-  TensorList captured;    // tt_grad: one per input
-  int64_t stop_topo = 0;  // no node below this is wanted
+  SmallVec<Edge, 4> inputs;  // args.inputs: where their gradients arrive; owned
+  TensorList captured;       // tt_grad: one per input
+  int64_t stop_topo = 0;     // no node below this is wanted
 
   explicit Engine(const BackwardArgs& a) : args(a) {}
-  ~Engine() { clear(); }
-  void clear() noexcept;
+  ~Engine();
   void push(Ready r);
   Ready pop() noexcept;
   void deliver(const Edge& e, TensorRef grad);
@@ -30,7 +30,7 @@ struct Engine {
   void run_leaf(Tensor& leaf);
   void start();
   void mark_inputs();
-  void unmark_inputs() noexcept;
+  void capture(const Edge& at, const TensorRef& grad);
   bool capturing() const { return args.inputs.n > 0; }
   // Other engines may claim a leaf meanwhile, but none takes it from this one.
   bool owns(const AutogradMeta& m) const { return __atomic_load_n(&m.owner, __ATOMIC_RELAXED) == this; }
@@ -62,17 +62,18 @@ Ready Engine::pop() noexcept {
 
 static void disown(Node& n) noexcept {
   for (int64_t i = 0; i < n.n_outs; i++) n.outs()[i].pending.reset();
-  n.in_heap = false, n.owner = nullptr;
+  n.in_heap = false;
+  give_up_claim(n);
 }
 static void disown(Tensor& leaf) noexcept {
   AutogradMeta* m = find_meta(leaf);
   m->pending.reset();
-  m->in_heap = 0;
+  m->in_heap = false;
   __atomic_store_n(&m->owner, nullptr, __ATOMIC_RELEASE);
 }
 
-// After a failure: nothing that waited keeps a gradient or an owner.
-void Engine::clear() noexcept {
+// After a failure too: nothing that waited keeps a gradient or an owner.
+Engine::~Engine() {
   for (Ready& r : heap) {
     Edge e{r.target, 0};
     if (!e.is_leaf()) {
@@ -82,7 +83,10 @@ void Engine::clear() noexcept {
     }
     release_edge(e);
   }
-  heap.clear();
+  for (Edge& e : inputs) {
+    if (!e.is_leaf()) __atomic_fetch_sub(&e.node()->captured, 1, __ATOMIC_RELAXED);
+    release_edge(e);
+  }
 }
 
 // ---- delivery ----
@@ -113,17 +117,14 @@ static void accumulate(TensorRef& sum, TensorRef g) {
 }
 
 void Engine::deliver(const Edge& e, TensorRef grad) {
+  heap.reserve(heap.size() + 1);  // nothing fails between a claim and its entry
   if (!e.is_leaf()) {
     Node& n = *e.node();
     NodeOut& o = n.outs()[e.nr];
     if (n.topo < stop_topo) return;
-    if (n.owner && n.owner != this)
-      fail(TT_AUTOGRAD, "two backward runs meet at {}: graphs may not be shared between them", n.type->name);
     grad = fit(std::move(grad), o.sizes(), o.dtype, o.device, n.type->name);
-    if (!n.in_heap) {
-      push({2 * n.topo, share_edge(e).target});
-      n.in_heap = true, n.owner = this;
-    }
+    claim_node(n, this);
+    if (!n.in_heap) push({2 * n.topo, share_edge(e).target}), n.in_heap = true;
     return accumulate(o.pending, std::move(grad));
   }
   Tensor& leaf = *e.leaf();
@@ -133,7 +134,7 @@ void Engine::deliver(const Edge& e, TensorRef grad) {
   bool mine = owns(m) || __atomic_compare_exchange_n(&m.owner, &none, this, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   int64_t key = 2 * __atomic_load_n(&m.min_topo, __ATOMIC_RELAXED) - 1;
   if (mine) {
-    if (!m.in_heap) push({key, share_edge(e).target}), m.in_heap = 1;
+    if (!m.in_heap) push({key, share_edge(e).target}), m.in_heap = true;
     return accumulate(m.pending, std::move(grad));
   }
   for (int64_t i = 0; i < foreign.size(); i++)
@@ -147,53 +148,106 @@ void Engine::deliver(const Edge& e, TensorRef grad) {
 
 static TensorRef zeros_for(const NodeOut& o) { return op::zeros(o.sizes(), o.dtype, o.device); }
 
+void Engine::capture(const Edge& at, const TensorRef& grad) {
+  for (int64_t i = 0; i < inputs.size(); i++)
+    if (inputs[i].target == at.target && inputs[i].nr == at.nr) captured[i] = grad;
+}
+
+// Adds g to the gradient that a tensor, the result of `o`, retains.
+static void add_retained(const NodeOut& o, const TensorRef& g) {
+  Ref<RetainedGrad> place;
+  TensorRef before;
+  {
+    Lock lock(shared_lock);
+    if (!o.retained || !o.retained->wanted) return;
+    place = Ref<RetainedGrad>::share(o.retained), before = place->grad;
+  }
+  TensorRef sum = before ? op::add(*before, *g) : op::clone(*g);
+  Lock lock(shared_lock);
+  if (place->wanted) std::swap(place->grad, sum);
+}
+
 void Engine::run_node(Node& n) {
   SmallVec<TensorRef, 4> grads, outs;
-  grads.resize(n.n_outs), outs.resize(n.n_edges);
-  for (int64_t i = 0; i < n.n_outs; i++) {
-    NodeOut& o = n.outs()[i];
-    grads[i] = std::move(o.pending);
-    if (grads[i] && n.hooks) run_tensor_hooks(n.hooks, uint32_t(i), grads[i]);
-    if (grads[i] && o.retain_for && args.accumulate) {
-      AutogradMeta& m = autograd_meta(*o.retain_for);
-      m.grad = m.grad ? op::add(*m.grad, *grads[i]) : op::clone(*grads[i]);
-    }
+  try {
+    grads.reserve(n.n_outs);
+  } catch (...) {
+    disown(n);
+    throw;
   }
-  n.in_heap = false, n.owner = nullptr;
-  if (n.captured) {
-    for (int64_t i = 0; i < args.inputs.n; i++) {
-      const Tensor& t = *args.inputs[i];
-      if (t.grad_fn == &n && grads[t.output_nr]) captured[i] = grads[t.output_nr];
-    }
+  NodeRun run(n);
+  for (int64_t i = 0; i < n.n_outs; i++) grads.push_back(std::move(n.outs()[i].pending));
+  n.in_heap = false;
+  for (int64_t i = 0; i < n.n_outs; i++) {
+    if (!grads[i]) continue;
+    if (!n.hooks.empty()) run_tensor_hooks(n.hooks, uint32_t(i), grads[i]);
+    const NodeOut& o = n.outs()[i];
+    if (args.accumulate && __atomic_load_n(&o.retained, __ATOMIC_RELAXED)) add_retained(o, grads[i]);
+  }
+  if (__atomic_load_n(&n.captured, __ATOMIC_RELAXED)) {
+    for (int64_t i = 0; i < n.n_outs; i++)
+      if (grads[i]) capture({reinterpret_cast<uintptr_t>(&n), uint32_t(i)}, grads[i]);
     if (n.topo <= stop_topo) return;
   }
   if (n.released) fail_graph_freed(n);
   for (int64_t i = 0; i < n.n_outs; i++)
     if (!grads[i] && n.outs()[i].defined && !n.type->takes_undefined && is_differentiable(n.outs()[i].dtype))
       grads[i] = zeros_for(n.outs()[i]);
-  if (n.hooks) run_node_hooks(n.hooks, Hook::kNodePre, grads.data(), n.n_outs);
+  if (!n.hooks.empty()) run_node_hooks(n.hooks, kNodePreHook, grads.data(), n.n_outs);
+  outs.resize(n.n_edges);
   n.type->apply(n, grads.data(), outs.data());
   if (TT_UNLIKELY(ctx().anomaly != nullptr)) ctx().anomaly(n, outs.data());
   grads.clear();
-  if (n.hooks) run_node_hooks(n.hooks, Hook::kNodePost, outs.data(), n.n_edges);
+  if (!n.hooks.empty()) run_node_hooks(n.hooks, kNodePostHook, outs.data(), n.n_edges);
   for (int64_t i = 0; i < n.n_edges; i++)
     if (outs[i] && n.edges()[i]) deliver(n.edges()[i], std::move(outs[i]));
-  if (!args.retain_graph) {
-    n.type->destroy_saved(n);
-    n.released = true;
+  if (!args.retain_graph && !n.released) n.released = n.doomed = true;
+}
+
+// One thread at a time adds to a leaf's gradient: what it waits for is a kernel. A callback amid may add as well.
+class Adding {
+ public:
+  explicit Adding(AutogradMeta& m) : m_(m), outer_(__atomic_load_n(&m.adder, __ATOMIC_RELAXED) == me()) {
+    if (outer_) return;
+    m_.adding.lock();
+    __atomic_store_n(&m_.adder, me(), __ATOMIC_RELAXED);
   }
+  ~Adding() {
+    if (outer_) return;
+    __atomic_store_n(&m_.adder, 0, __ATOMIC_RELAXED);
+    m_.adding.unlock();
+  }
+  Adding(const Adding&) = delete;
+
+ private:
+  static uintptr_t me() { return reinterpret_cast<uintptr_t>(&tls); }
+  AutogradMeta& m_;
+  bool outer_;
+};
+
+// Into a leaf that has no gradient: false if it has one. g is left alone then.
+static bool become_grad(AutogradMeta& m, TensorRef& g) {
+  Lock lock(shared_lock);
+  if (m.grad) return false;
+  m.grad = std::move(g);
+  return true;
 }
 
 // Steals the gradient if nobody else holds it, else copies or adds; creating a graph keeps the sum's own graph.
 static void add_into_grad(AutogradMeta& m, TensorRef g, const Tensor& leaf) {
-  if (grad_mode()) {
-    m.grad = m.grad ? op::add(*m.grad, *g) : g;
-  } else if (m.grad) {
-    op::add_(*m.grad, *g);
-  } else {
-    bool sole =
-        g->refs == 1 && g->storage->refs == 1 && g->storage->writable && !g->base && same(g->strides(), leaf.strides());
-    m.grad = sole ? std::move(g) : op::clone(*g);
+  bool sole = grad_mode() || (g->refs == 1 && g->storage->refs == 1 && g->storage->writable && !g->base &&
+                              same(g->strides(), leaf.strides()));
+  while (!sole || !become_grad(m, g)) {
+    const Adding adding(m);
+    const TensorRef before = grad_of(leaf);
+    if (!before) {
+      if (!sole) g = op::clone(*g), sole = true;
+    } else if (grad_mode()) {
+      return set_grad(leaf, op::add(*before, *g));
+    } else {
+      op::add_(*before, *g);
+      return;
+    }
   }
 }
 
@@ -212,21 +266,16 @@ void Engine::run_leaf(Tensor& leaf) {
       }
   }
   if (!g) return;
-  run_tensor_hooks(m.hooks, 0, g);
+  if (!m.hooks.empty()) run_tensor_hooks(m.hooks, 0, g);
   bool wanted = !capturing();
-  for (int64_t i = 0; i < args.inputs.n; i++) {
-    if (args.inputs[i] != &leaf) continue;
-    wanted = true;
-    if (!args.accumulate) captured[i] = g;
-  }
-  if (!wanted || !args.accumulate) return;
-  static constinit Mutex mutex;  // several graphs may end in one leaf
+  for (const Tensor* t : args.inputs) wanted |= t == &leaf;
+  if (!wanted) return;
+  if (!args.accumulate) return capture({reinterpret_cast<uintptr_t>(&leaf) | 1, 0}, g);
   {
-    Lock lock(mutex);
     CommitGuard whole;
     add_into_grad(m, std::move(g), leaf);
   }
-  run_accumulate_hooks(m.hooks, leaf);
+  if (!m.hooks.empty()) run_accumulate_hooks(m.hooks, leaf);
 }
 
 // ---- start and end ----
@@ -234,20 +283,17 @@ void Engine::run_leaf(Tensor& leaf) {
 void Engine::mark_inputs() {
   if (!capturing()) return;
   int64_t lowest = INT64_MAX;
+  inputs.reserve(args.inputs.n);
   for (const Tensor* t : args.inputs) {
     if (!requires_grad(*t))
       fail_arg(TT_AUTOGRAD, "inputs", "an input of shape {} does not require a gradient", t->sizes());
-    Edge e = gradient_edge(*t);
-    int64_t topo = e.is_leaf() ? 0 : e.node()->topo;
-    if (!e.is_leaf()) e.node()->captured = true;
-    release_edge(e);
+    const Edge e = gradient_edge(*t);
+    inputs.push_back(e);
+    if (!e.is_leaf()) __atomic_fetch_add(&e.node()->captured, 1, __ATOMIC_RELAXED);
+    const int64_t topo = e.is_leaf() ? 0 : e.node()->topo;
     if (topo < lowest) lowest = topo;
   }
   stop_topo = lowest;
-}
-void Engine::unmark_inputs() noexcept {
-  for (const Tensor* t : args.inputs)
-    if (t->grad_fn) static_cast<Node*>(t->grad_fn)->captured = false;
 }
 
 void Engine::start() {
@@ -281,11 +327,6 @@ void Engine::start() {
   }
 }
 
-struct Unmark {
-  Engine& e;
-  ~Unmark() { e.unmark_inputs(); }
-};
-
 TensorList run_backward(const BackwardArgs& a) {
   MaskGuard masks(0);
   if (a.create_graph) {
@@ -295,7 +336,6 @@ TensorList run_backward(const BackwardArgs& a) {
   }
   Engine engine(a);
   engine.captured.resize(a.inputs.n);
-  Unmark unmark{engine};
   engine.mark_inputs();
   engine.start();
   while (!engine.heap.empty()) {
@@ -309,12 +349,6 @@ TensorList run_backward(const BackwardArgs& a) {
     if (e.is_leaf()) {
       engine.run_leaf(*e.leaf());
     } else {
-      struct Disown {
-        Node& n;
-        ~Disown() {
-          if (n.in_heap) disown(n);
-        }
-      } guard{*e.node()};
       engine.run_node(*e.node());
     }
   }

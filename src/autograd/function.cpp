@@ -48,8 +48,9 @@ void function_backward(Node& n, TensorRef* grads, TensorRef* out) {
   HostOuts outs(n.n_edges);
   struct Running {
     Function& f;
-    Running(Function& fn, Node* n) : f(fn) { f.in_backward = n; }
-    ~Running() { f.in_backward = nullptr; }
+    Node* outer;  // a callback may run another backward through it
+    Running(Function& fn, Node* n) : f(fn), outer(fn.in_backward) { f.in_backward = n; }
+    ~Running() { f.in_backward = outer; }
   };
   {
     Running running(f, &n);

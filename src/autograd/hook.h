@@ -1,4 +1,4 @@
-// Hooks: host callbacks on gradients, kept as a list in the order of registration.
+// Hooks on gradients: what the host may call at tensors and nodes while backward runs.
 #pragma once
 
 #include "autograd/node.h"
@@ -10,29 +10,26 @@ using GradHookFn = tt_status (*)(void* user, tt_ctx* ctx, const tt_tensor* grad,
 using NodeHookFn = tt_status (*)(void* user, tt_ctx* ctx, tt_tensor* const* grads, int64_t n, tt_tensor** out);
 using AccumulateHookFn = tt_status (*)(void* user, tt_ctx* ctx, const tt_tensor* leaf);
 
-struct Hook {
-  enum Kind : int32_t { kTensor, kNodePre, kNodePost, kAccumulate } kind;
-  uint32_t nr;  // (kTensor on a node) which output
-  int64_t id;   // unique on its owner
-  AnyFn fn;
-  void* user;
-  void (*drop)(void*);
-  Hook* next;
+enum GradHookKind : int32_t { kTensorHook, kNodePreHook, kNodePostHook, kAccumulateHook };
+
+// Where a tensor's hooks live: with itself (leaf) or with its node, which stays while this does.
+class TensorHooks {
+ public:
+  explicit TensorHooks(const Tensor& t);
+  ~TensorHooks() { release_edge(edge_); }
+  TensorHooks(const TensorHooks&) = delete;
+  HookList& list() const;
+  uint32_t nr() const { return edge_.nr; }
+
+ private:
+  Edge edge_;
 };
-
-// Appends; `drop` runs exactly once, also when this fails. Returns the id.
-int64_t add_hook(Hook** list, Hook::Kind kind, uint32_t nr, AnyFn fn, void* user, void (*drop)(void*));
-bool remove_hook(Hook** list, int64_t id) noexcept;
-void drop_hooks(Hook** list) noexcept;
-
-// The list that a tensor's hooks live in: its own (leaf) or its node's.
-Hook** tensor_hooks(const Tensor& t, uint32_t* nr);
 
 // Fails unless a hook's replacement has the shape and dtype of what it replaces.
 void check_replacement(const Tensor& got, Ints sizes, Dtype dtype);
-// Each replaces grad(s) by what the hooks return. A hook may add and remove hooks, itself too.
-void run_tensor_hooks(Hook* const& list, uint32_t nr, TensorRef& grad);
-void run_node_hooks(Hook* const& list, Hook::Kind kind, TensorRef* grads, int64_t n);
-void run_accumulate_hooks(Hook* const& list, const Tensor& leaf);
+// Each replaces grad(s) by what the hooks return.
+void run_tensor_hooks(const HookList& list, uint32_t nr, TensorRef& grad);
+void run_node_hooks(const HookList& list, GradHookKind kind, TensorRef* grads, int64_t n);
+void run_accumulate_hooks(const HookList& list, const Tensor& leaf);
 
 }  // namespace TT_NS

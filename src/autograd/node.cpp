@@ -1,6 +1,5 @@
 #include "autograd/node.h"
 
-#include "autograd/hook.h"
 #include "autograd/saved.h"
 
 #include <string.h>
@@ -15,10 +14,10 @@ static void free_node(Node* n) noexcept {
   for (int64_t i = 0; i < n->n_outs; i++) {
     NodeOut& o = n->outs()[i];
     o.pending.reset();
-    if (o.retain_for) find_meta(*o.retain_for)->retains_grad = false;
+    if (o.retained) Ref<RetainedGrad>::adopt(o.retained).reset();
     if (o.ndim > kInlineDims) mem_free(o.more, size_t(o.ndim) * 8);
   }
-  drop_hooks(&n->hooks);
+  n->hooks.clear();
   n->tag = 0;
   const NodeType* type = n->type;
   const size_t bytes = n->bytes();
@@ -52,6 +51,29 @@ NodeRef new_node(const NodeType* type, int64_t n_edges, int64_t n_outs) {
   count_live(n, bytes, kLiveNodes, 1);
   n->released = true;  // until the caller has constructed the saved area
   return NodeRef::adopt(n);
+}
+
+// ---- claims ----
+
+static uintptr_t mark_of_thread() { return reinterpret_cast<uintptr_t>(&tls) | 1; }
+
+void claim_node(Node& n, const Engine* by) {
+  const uintptr_t mine = by ? reinterpret_cast<uintptr_t>(by) : mark_of_thread();
+  uintptr_t seen = __atomic_load_n(&n.claim, __ATOMIC_RELAXED);
+  if (seen == mine) return;
+  if (seen == 0 || seen == mark_of_thread())
+    if (__atomic_compare_exchange_n(&n.claim, &seen, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  fail(TT_AUTOGRAD, "two backward runs meet at {}: graphs may not be shared between them", n.type->name);
+}
+void give_up_claim(Node& n) noexcept { __atomic_store_n(&n.claim, n.running ? mark_of_thread() : 0, __ATOMIC_RELEASE); }
+
+NodeRun::NodeRun(Node& n) noexcept : n_(n) {
+  n.running++;
+  __atomic_store_n(&n.claim, mark_of_thread(), __ATOMIC_RELAXED);
+}
+NodeRun::~NodeRun() {
+  if (--n_.running == 0 && n_.doomed) n_.type->destroy_saved(n_), n_.doomed = false;
+  give_up_claim(n_);
 }
 
 void release_edge(Edge& e) noexcept {
@@ -105,57 +127,11 @@ void set_history(const NodeRef& node, const Tensor& out, uint32_t nr) {
   auto& t = const_cast<Tensor&>(out);
   describe_output(n, nr, t);
   if (!is_differentiable(t.dtype)) return;
-  if (t.grad_fn) NodeRef::adopt(t.grad_fn).reset();
+  if (t.grad_fn) move_retained(t, n, nr), NodeRef::adopt(t.grad_fn).reset();
   t.grad_fn = NodeRef(node).leak();
   t.output_nr = nr;
   t.keys |= bit(kKeyAutograd);
   tell_leaves(n);
-}
-
-// ---- per-tensor data ----
-
-static void destroy_meta(TensorMeta* m) noexcept {
-  auto* a = static_cast<AutogradMeta*>(m);
-  if (a->retains_grad && a->self->grad_fn) {
-    auto* n = static_cast<Node*>(a->self->grad_fn);
-    if (n->outs()[a->self->output_nr].retain_for == a->self) n->outs()[a->self->output_nr].retain_for = nullptr;
-  }
-  drop_hooks(&a->hooks);
-  a->~AutogradMeta();
-  mem_free(a, sizeof *a);
-}
-
-AutogradMeta& autograd_meta(const Tensor& t) {
-  TensorMeta* m = __atomic_load_n(&t.meta, __ATOMIC_ACQUIRE);
-  if (m) return *static_cast<AutogradMeta*>(m);
-  auto* a = new (mem_alloc(sizeof(AutogradMeta))) AutogradMeta{};
-  a->destroy_fn = destroy_meta, a->self = const_cast<Tensor*>(&t), a->min_topo = INT64_MAX / 4;
-  TensorMeta* none = nullptr;
-  if (!__atomic_compare_exchange_n(&const_cast<Tensor&>(t).meta, &none, a, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-    mem_free(a, sizeof *a);
-    return *static_cast<AutogradMeta*>(none);
-  }
-  return *a;
-}
-
-void set_requires_grad(Tensor& t, bool on) {
-  if (requires_grad(t)) {  // a view of what was written since gets its node
-    Edge e = gradient_edge(t);
-    release_edge(e);
-  }
-  if (t.grad_fn && !on)
-    fail(TT_AUTOGRAD, "only leaves can stop requiring a gradient; this is an output of {}: use detach",
-         static_cast<Node*>(t.grad_fn)->type->name);
-  if (t.grad_fn) return;
-  if (on && !is_differentiable(t.dtype))
-    fail(TT_DTYPE, "self is {}: only floating and complex tensors can require gradients", fmt(t.dtype));
-  if (on) autograd_meta(t), leave_base(t);
-  t.flags = uint16_t(on ? t.flags | kRequiresGrad : t.flags & ~kRequiresGrad);
-  if (on) {
-    t.keys |= bit(kKeyAutograd);
-  } else if (!t.base) {
-    t.keys &= ~bit(kKeyAutograd);
-  }
 }
 
 // ---- saved tensors ----

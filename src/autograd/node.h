@@ -1,27 +1,10 @@
 // Node: one recorded operator. A pooled block: header, outputs, edges, then what the formula saved.
 #pragma once
 
+#include "autograd/meta.h"
 #include "dispatch/call.h"
 
 namespace TT_NS {
-
-struct Node;
-struct Engine;
-struct Hook;
-
-// Per-tensor data that only differentiable tensors need.
-struct AutogradMeta : TensorMeta {
-  Tensor* self;
-  TensorRef grad;
-  TensorRef pending;  // gradient on its way to this leaf, for the engine in `owner`
-  Engine* owner;      // engine run that has claimed `pending`
-  int64_t min_topo;   // smallest topo of a node that consumes this leaf
-  Hook* hooks;        // of a leaf; a non-leaf's live on its node
-  bool retains_grad;
-  int64_t in_heap;
-};
-AutogradMeta& autograd_meta(const Tensor& t);  // made on first use
-inline AutogradMeta* find_meta(const Tensor& t) { return static_cast<AutogradMeta*>(t.meta); }
 
 // Where a gradient goes: an output of a node, or a leaf (owned either way); empty: nowhere.
 struct Edge {
@@ -47,7 +30,7 @@ struct NodeOut {
     int64_t* more;
   };
   TensorRef pending;
-  Tensor* retain_for;  // tensor whose grad is kept (not owned; it unlinks itself)
+  RetainedGrad* retained;  // owned; changed under shared_lock
   Ints sizes() const { return {ndim <= kInlineDims ? inline_sizes : more, ndim}; }
 };
 
@@ -67,11 +50,17 @@ struct Node : GraphNode {
   uint16_t n_outs;
   uint16_t n_edges;
   bool released;  // saved tensors are gone
+  // Of whoever has claimed the node: a backward, while gradients wait here, or a thread that runs it. That thread may
+  // run it once more, from a callback.
   bool in_heap;
-  bool captured;  // tt_grad wants gradients of its outputs
-  Engine* owner;  // engine run that holds pending gradients of this node
-  Hook* hooks;
-  Node* next_free;
+  bool doomed;  // released, and the saved area goes when the outermost run ends
+  uint8_t running;
+  int32_t captured;  // (atomic) how many backwards want gradients of its outputs
+  union {
+    uintptr_t claim;  // (atomic) 0, an Engine*, or the mark of a running thread
+    Node* next_free;
+  };
+  HookList hooks;
   NodeOut* outs() { return reinterpret_cast<NodeOut*>(this + 1); }
   Edge* edges() { return reinterpret_cast<Edge*>(outs() + n_outs); }
   void* saved() { return edges() + n_edges; }
@@ -90,6 +79,20 @@ inline Node& as_node(const NodeRef& r) { return *static_cast<Node*>(r.get()); }
 // Edges empty; saved area zeroed, to be constructed by the caller.
 NodeRef new_node(const NodeType* type, int64_t n_edges, int64_t n_outs);
 template <class S> void destroy_saved(Node& n) noexcept { n.saved_as<S>().~S(); }
+
+// Claims a node for a backward; NULL: for this thread. Fails if another backward has it, or another thread runs it.
+void claim_node(Node& n, const Engine* by);
+void give_up_claim(Node& n) noexcept;
+// A claimed node runs on this thread while this lives.
+class NodeRun {
+ public:
+  explicit NodeRun(Node& n) noexcept;
+  ~NodeRun();
+  NodeRun(const NodeRun&) = delete;
+
+ private:
+  Node& n_;
+};
 
 // True if gradients should flow to t now.
 bool needs_grad_slow(const Tensor& t);
@@ -113,7 +116,6 @@ void tell_leaves(Node& n);
 void set_history(const NodeRef& node, const Tensor& out, uint32_t nr);
 
 bool requires_grad(const Tensor& t);
-void set_requires_grad(Tensor& t, bool on);  // fails on non-leaves and non-differentiable dtypes
 
 // ---- in place ----
 // Called before the computation: refuses leaves that need a gradient; wraps the node for a view's base.

@@ -17,22 +17,30 @@ static ViewGeometry geometry_of(const Tensor& view) {
           (int64_t(view.data) - int64_t(view.base->data)) / view.item_size()};
 }
 
-// The view as as_strided of its base, recorded whatever the ctx's masks.
+// A view whose storage was written since: its history leads through its base. (A leaf that requires a gradient has
+// none.)
+static bool is_stale(const Tensor& t) {
+  return t.base && __atomic_load_n(&t.view_version, __ATOMIC_ACQUIRE) != t.version();
+}
+
+// The view as as_strided of its base, recorded whatever the ctx's masks. Threads that share the view may want it at
+// once.
 static void rebuild_view_node(Tensor& t) {
+  static constinit Mutex rebuilding;
+  NodeRef old;  // released without the lock
+  Lock lock(rebuilding);
+  if (!is_stale(t)) return;
   const Tensor& base = *t.base;
   const uint64_t keys = bit(kKeyAutograd) | (base.keys & kBackendKeys);
   const auto& op = *__atomic_load_n(&op_of_views, __ATOMIC_RELAXED);
   const TensorRef fresh = redispatch(op, keys, base, t.sizes(), t.strides(), Opt<int64_t>(t.offset()));
-  if (t.grad_fn) NodeRef::adopt(t.grad_fn).reset();
+  move_retained(t, *static_cast<Node*>(fresh->grad_fn), fresh->output_nr);
+  old = NodeRef::adopt(t.grad_fn);
   t.grad_fn = NodeRef::share(fresh->grad_fn).leak();
   t.output_nr = fresh->output_nr;
-  t.keys |= bit(kKeyAutograd);
-  t.view_version = t.version();
+  if (!(t.keys & bit(kKeyAutograd))) t.keys |= bit(kKeyAutograd);
+  __atomic_store_n(&t.view_version, t.version(), __ATOMIC_RELEASE);
 }
-
-// A view whose storage was written since: its history leads through its base. (A leaf that requires a gradient has
-// none.)
-static bool is_stale(const Tensor& t) { return t.base && t.view_version != t.version(); }
 
 bool needs_grad_slow(const Tensor& t) {
   if (is_stale(t)) return needs_grad_slow(*t.base);
@@ -108,8 +116,7 @@ static void relink(Tensor& t, NodeRef&& node) noexcept {
   o.dtype = t.dtype, o.device = t.device, o.ndim = t.ndim, o.defined = true;
   __builtin_memcpy(t.ndim <= kInlineDims ? o.inline_sizes : o.more, t.sizes_ptr(), size_t(t.ndim) * 8);
   if (t.grad_fn) {  // hooks stay with the node they were put on
-    auto* old = static_cast<Node*>(t.grad_fn);
-    if (old->outs()[t.output_nr].retain_for == &t) old->outs()[t.output_nr].retain_for = nullptr, o.retain_for = &t;
+    move_retained(t, n, 0);
     NodeRef::adopt(t.grad_fn).reset();
   }
   t.keys |= bit(kKeyAutograd), t.output_nr = 0;

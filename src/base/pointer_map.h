@@ -15,6 +15,8 @@ class PointerMap {
     if (!s.key) s.key = p, s.value = value, n_++;
     return s.value;
   }
+  // The value of p; -1: none.
+  int64_t find(const void* p) { return slots_.empty() || !slot(p).key ? -1 : slot(p).value; }
   bool add(const void* p) {
     bool added;
     find_or_add(p, 0, &added);

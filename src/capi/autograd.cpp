@@ -11,25 +11,15 @@ tt_status tt_requires_grad_(tt_ctx* h, tt_tensor* self, int32_t on) {
 }
 
 tt_status tt_retain_grad(tt_ctx* h, tt_tensor* self) {
-  return api_call(h, "retain_grad", [&](Ctx&) {
-    Tensor& t = mutable_arg(self, "self", 1);
-    Edge e = gradient_edge(t);
-    if (!e) fail_arg(TT_AUTOGRAD, "self", "self does not require a gradient");
-    bool leaf = e.is_leaf();
-    release_edge(e);
-    if (leaf) return;
-    AutogradMeta& m = autograd_meta(t);
-    static_cast<Node*>(t.grad_fn)->outs()[t.output_nr].retain_for = &t;
-    m.retains_grad = true;
-  });
+  return api_call(h, "retain_grad", [&](Ctx&) { retain_grad(mutable_arg(self, "self", 1)); });
 }
 
 tt_status tt_tensor_grad(tt_ctx* h, const tt_tensor* self, tt_tensor** out) {
   clear_out(out);
   return api_call(h, "tensor_grad", [&](Ctx& c) {
     out_arg(out, "out", 2);
-    const AutogradMeta* m = find_meta(tensor_arg(self, "self", 1));
-    if (m && m->grad) give(c, out, TensorRef(m->grad));
+    TensorRef grad = grad_of(tensor_arg(self, "self", 1));
+    if (grad) give(c, out, std::move(grad));
   });
 }
 
@@ -37,10 +27,7 @@ tt_status tt_tensor_set_grad(tt_ctx* h, tt_tensor* self, const tt_tensor* grad) 
   return api_call(h, "tensor_set_grad", [&](Ctx&) {
     Tensor& t = mutable_arg(self, "self", 1);
     const Tensor* g = optional_arg(grad, "grad", 2);
-    if (!g) {
-      if (AutogradMeta* m = find_meta(t)) m->grad.reset();
-      return;
-    }
+    if (!g) return set_grad(t, {});
     if (!same(g->sizes(), t.sizes()))
       fail_arg(TT_SHAPE, "grad", "grad is {}, self is {}: must be equal", g->sizes(), t.sizes());
     if (g->dtype != t.dtype)
@@ -48,7 +35,7 @@ tt_status tt_tensor_set_grad(tt_ctx* h, tt_tensor* self, const tt_tensor* grad) 
     if (!(g->device == t.device))
       fail_arg(TT_DEVICE, "grad", "grad is on {}, self on {}", fmt(g->device), fmt(t.device));
     if (g == &t) fail_arg(TT_INVALID_ARG, "grad", "grad is self");
-    autograd_meta(t).grad = TensorRef::share(g);
+    set_grad(t, TensorRef::share(g));
   });
 }
 
@@ -117,10 +104,9 @@ tt_status tt_register_hook(tt_ctx* h, tt_tensor* self, tt_grad_hook fn, void* us
   tt_status status = api_call(h, "register_hook", [&](Ctx&) {
     out_arg(id, "id", 5);
     if (!fn) fail_null("fn", 2);
-    uint32_t nr;
-    Hook** list = tensor_hooks(mutable_arg(self, "self", 1), &nr);
+    const TensorHooks hooks(mutable_arg(self, "self", 1));
     passed_on = true;
-    *id = add_hook(list, Hook::kTensor, nr, reinterpret_cast<AnyFn>(fn), user, drop);
+    *id = hooks.list().add(kTensorHook, hooks.nr(), reinterpret_cast<AnyFn>(fn), user, drop);
   });
   if (!passed_on && drop) drop(user);
   return status;
@@ -137,7 +123,7 @@ tt_status tt_register_accumulate_hook(tt_ctx* h, tt_tensor* leaf, tt_accumulate_
       fail_arg(TT_AUTOGRAD, "leaf", "leaf must be a leaf that requires a gradient");
     AutogradMeta& m = autograd_meta(t);
     passed_on = true;
-    *id = add_hook(&m.hooks, Hook::kAccumulate, 0, reinterpret_cast<AnyFn>(fn), user, drop);
+    *id = m.hooks.add(kAccumulateHook, 0, reinterpret_cast<AnyFn>(fn), user, drop);
   });
   if (!passed_on && drop) drop(user);
   return status;
@@ -145,9 +131,8 @@ tt_status tt_register_accumulate_hook(tt_ctx* h, tt_tensor* leaf, tt_accumulate_
 
 tt_status tt_remove_hook(tt_ctx* h, tt_tensor* self, int64_t id) {
   return api_call(h, "remove_hook", [&](Ctx&) {
-    uint32_t nr;
-    if (!remove_hook(tensor_hooks(mutable_arg(self, "self", 1), &nr), id))
-      fail_arg(TT_INVALID_ARG, "id", "self has no hook {}", id);
+    const TensorHooks hooks(mutable_arg(self, "self", 1));
+    if (!hooks.list().remove(id)) fail_arg(TT_INVALID_ARG, "id", "self has no hook {}", id);
   });
 }
 
@@ -188,6 +173,7 @@ tt_status tt_node_next(tt_ctx* h, const tt_node* node, int64_t input, tt_node** 
     Node& n = node_arg(node, "n", 1);
     if (input < 0 || input >= n.n_edges)
       fail_arg(TT_INDEX, "input", "input is {}: the node has {} inputs", input, n.n_edges);
+    Lock lock(shared_lock);
     const Edge& e = n.edges()[input];
     if (e && !e.is_leaf()) *out = to_node_handle(e.node());
   });
@@ -200,14 +186,14 @@ tt_status tt_node_register_hook(tt_ctx* h, tt_node* node, int32_t pre, tt_node_h
     if (!fn) fail_null("fn", 3);
     Node& n = node_arg(node, "n", 1);
     passed_on = true;
-    *id = add_hook(&n.hooks, pre ? Hook::kNodePre : Hook::kNodePost, 0, reinterpret_cast<AnyFn>(fn), user, drop);
+    *id = n.hooks.add(pre ? kNodePreHook : kNodePostHook, 0, reinterpret_cast<AnyFn>(fn), user, drop);
   });
   if (!passed_on && drop) drop(user);
   return status;
 }
 tt_status tt_node_remove_hook(tt_ctx* h, tt_node* node, int64_t id) {
   return api_call(h, "node_remove_hook", [&](Ctx&) {
-    if (!remove_hook(&node_arg(node, "n", 1).hooks, id)) fail_arg(TT_INVALID_ARG, "id", "the node has no hook {}", id);
+    if (!node_arg(node, "n", 1).hooks.remove(id)) fail_arg(TT_INVALID_ARG, "id", "the node has no hook {}", id);
   });
 }
 void tt_node_retain(tt_node* h) {

@@ -63,9 +63,10 @@ StateDictRef gather(const Parts& p) {
     append(*all, kScheduler, name, number(v));
   }
   if (p.generator) {
+    const Rng now = p.generator->state();
     const int64_t two[1] = {2};
     TensorRef t = new_tensor(two, Dtype::kI64, kCpuDevice);
-    t->as<int64_t>()[0] = int64_t(p.generator->next.seed), t->as<int64_t>()[1] = int64_t(p.generator->next.offset);
+    t->as<int64_t>()[0] = int64_t(now.seed), t->as<int64_t>()[1] = int64_t(now.offset);
     all->append(kGenerator, std::move(t));
   }
   if (p.extra)
@@ -176,7 +177,7 @@ void load_all(const Parts& p, const StateDict& all) {
   if (p.scheduler) load_scheduler(*p.scheduler, all);
   if (p.module) load_state_dict(*p.module, *state, true);  // all or nothing
   params.keep(), groups.keep(), schedule.keep();
-  if (p.generator) p.generator->next = rng;
+  if (p.generator) p.generator->set(rng);
   if (p.extra) p.extra->entries = std::move(entries);
 }
 

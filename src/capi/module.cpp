@@ -260,40 +260,41 @@ tt_status tt_module_print(tt_ctx* h, const tt_module* m, char* buffer, int64_t c
 
 // ---- hooks and modules of the host ----
 
-static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModuleHook::Kind kind, ModulePreHook pre,
-                          ModulePostHook post, void* user, void (*drop)(void*), int64_t* id) {
+static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModuleHookKind kind, AnyFn fn, void* user,
+                          void (*drop)(void*), int64_t* id) {
   if (id) *id = 0;
   bool passed_on = false;
   tt_status status = api_call(h, call, [&](Ctx&) {
     Module& module = module_arg(m);
-    if (!pre && !post) fail_null("fn", 2);
+    if (!fn) fail_null("fn", 2);
     passed_on = true;
-    const int64_t made = add_module_hook(module, kind, pre, post, user, drop);
+    const int64_t made = module.hooks.add(kind, 0, fn, user, drop);
     if (id) *id = made;
   });
   if (!passed_on && drop) drop(user);
   return status;
 }
+static AnyFn any(tt_module_pre_hook fn) { return reinterpret_cast<AnyFn>(fn); }
+static AnyFn any(tt_module_hook fn) { return reinterpret_cast<AnyFn>(fn); }
 tt_status tt_module_register_forward_pre_hook(tt_ctx* h, tt_module* m, tt_module_pre_hook fn, void* user,
                                               void (*drop)(void*), int64_t* id) {
-  return add_hook(h, "module_register_forward_pre_hook", m, ModuleHook::kForwardPre, fn, nullptr, user, drop, id);
+  return add_hook(h, "module_register_forward_pre_hook", m, kForwardPreHook, any(fn), user, drop, id);
 }
 tt_status tt_module_register_forward_hook(tt_ctx* h, tt_module* m, tt_module_hook fn, void* user, void (*drop)(void*),
                                           int64_t* id) {
-  return add_hook(h, "module_register_forward_hook", m, ModuleHook::kForward, nullptr, fn, user, drop, id);
+  return add_hook(h, "module_register_forward_hook", m, kForwardHook, any(fn), user, drop, id);
 }
 tt_status tt_module_register_full_backward_pre_hook(tt_ctx* h, tt_module* m, tt_module_pre_hook fn, void* user,
                                                     void (*drop)(void*), int64_t* id) {
-  return add_hook(h, "module_register_full_backward_pre_hook", m, ModuleHook::kBackwardPre, fn, nullptr, user, drop,
-                  id);
+  return add_hook(h, "module_register_full_backward_pre_hook", m, kBackwardPreHook, any(fn), user, drop, id);
 }
 tt_status tt_module_register_full_backward_hook(tt_ctx* h, tt_module* m, tt_module_hook fn, void* user,
                                                 void (*drop)(void*), int64_t* id) {
-  return add_hook(h, "module_register_full_backward_hook", m, ModuleHook::kBackward, nullptr, fn, user, drop, id);
+  return add_hook(h, "module_register_full_backward_hook", m, kBackwardHook, any(fn), user, drop, id);
 }
 tt_status tt_module_remove_hook(tt_ctx* h, tt_module* m, int64_t id) {
   return api_call(h, "module_remove_hook", [&](Ctx&) {
-    if (!remove_module_hook(module_arg(m), id)) fail_arg(TT_INDEX, "id", "id is {}: the module has no such hook", id);
+    if (!module_arg(m).hooks.remove(id)) fail_arg(TT_INDEX, "id", "id is {}: the module has no such hook", id);
   });
 }
 
@@ -323,6 +324,7 @@ tt_status tt_nn_multihead_attention_forward(tt_ctx* h, tt_module* m, const tt_te
     if (strcmp(module.type->name, "MultiheadAttention"))
       fail_arg(TT_INVALID_ARG, "m", "m is a {}: must be a MultiheadAttention", module.type->name);
     check_opts(opts, 5);
+    const KeptModule kept(module);
     AttentionCall call = {&tensor_arg(query, "query", 2), &tensor_arg(key, "key", 3), &tensor_arg(value, "value", 4)};
     if (opts_has(opts, 0)) call.key_padding_mask = optional_arg(opts->key_padding_mask, "key_padding_mask", 5);
     if (opts_has(opts, 1)) call.need_weights = opts->need_weights != 0;

@@ -286,7 +286,7 @@ tt_status tt_ctx_generator(tt_ctx* h, tt_generator** out) {
   });
 }
 tt_status tt_manual_seed(tt_ctx* h, uint64_t seed) {
-  return api_call(h, "manual_seed", [&](Ctx& c) { c.gen->next = Rng{seed, 0}; });
+  return api_call(h, "manual_seed", [&](Ctx& c) { c.gen->set({seed, 0}); });
 }
 static Generator& needed_generator(const tt_generator* g) {
   if (!live_generator(g)) fail_handle(g, "g", 1, "generator");
@@ -295,13 +295,13 @@ static Generator& needed_generator(const tt_generator* g) {
 tt_status tt_generator_state(tt_ctx* h, const tt_generator* g, uint64_t state[2]) {
   return api_call(h, "generator_state", [&](Ctx&) {
     out_arg(state, "state", 2);
-    Rng& r = needed_generator(g).next;
+    const Rng r = needed_generator(g).state();
     state[0] = r.seed, state[1] = r.offset;
   });
 }
 tt_status tt_generator_set_state(tt_ctx* h, tt_generator* g, const uint64_t state[2]) {
   return api_call(h, "generator_set_state", [&](Ctx&) {
     out_arg(state, "state", 2);
-    needed_generator(g).next = Rng{state[0], state[1]};
+    needed_generator(g).set({state[0], state[1]});
   });
 }

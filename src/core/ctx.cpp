@@ -63,7 +63,7 @@ Ctx* ctx_new(Runtime* rt) noexcept {
   }
   memset(static_cast<void*>(c), 0, sizeof *c);
   c->tag = kTagCtx, c->refs = 1, c->heap = heap, c->rt = rt, c->isa = rt->isa;
-  *g = Generator{kTagGenerator, 1, Rng{}};
+  *g = Generator{kTagGenerator, 1, {}, {}};
   c->gen = g;
   ref_inc(&rt->refs);
   return c;
@@ -98,7 +98,7 @@ void Generator::destroy(Generator* g) noexcept {
 }
 
 Ref<Generator> new_generator(uint64_t seed) {
-  auto* g = new (mem_alloc(sizeof(Generator))) Generator{kTagGenerator, 1, Rng{seed, 0}};
+  auto* g = new (mem_alloc(sizeof(Generator))) Generator{kTagGenerator, 1, {}, {seed, 0}};
   return Ref<Generator>::adopt(g);
 }
 

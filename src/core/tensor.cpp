@@ -228,11 +228,12 @@ TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtyp
   return TensorRef::adopt(t);
 }
 
-void leave_base(Tensor& t) noexcept {
-  if (!t.base) return;
+TensorRef leave_base(Tensor& t) noexcept {
+  if (!t.base) return {};
   if (t.flags & kLent) ref_inc(&t.storage->refs), t.flags = uint16_t(t.flags & ~kLent);
-  TensorRef::adopt(t.base).reset();
+  TensorRef base = TensorRef::adopt(t.base);
   t.base = nullptr;
+  return base;
 }
 
 TensorRef new_alias(const Tensor& src) {

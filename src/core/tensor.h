@@ -135,7 +135,7 @@ TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dty
 TensorRef new_alias(const Tensor& src);  // of src's geometry
 // The same as a view of base, src's base or src itself.
 TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype, const Tensor& base);
-void leave_base(Tensor& t) noexcept;  // t is no view from now on, over the same memory
+TensorRef leave_base(Tensor& t) noexcept;  // t is no view from now on, over the same memory; what its base was
 inline TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides) {
   return new_alias(src, sizes, strides, src.data, src.dtype);
 }

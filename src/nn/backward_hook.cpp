@@ -29,25 +29,27 @@ void replace_grads(Values& grads, TensorList&& by, const NodeOut* outs, const ch
 }
 
 void run_pre_hooks(Module& m, Values& grad_results, const NodeOut* outs) {
-  for_each_hook(m, ModuleHook::kBackwardPre, [&](ModuleHook& h) {
+  for_each_hook(m.hooks, kBackwardPreHook, 0, [&](Hook& h) {
     CallbackName what("full backward pre-hook", m.type->name);
     const int64_t n = grad_results.own.size();
     HostOuts replaced(n);
     run_callback(what.text, true, [&](tt_ctx* c) {
-      return h.pre(h.user, c, handle(m), handles(grad_results.span()), n, replaced.data());
+      return reinterpret_cast<ModulePreHook>(h.fn)(h.user, c, handle(m), handles(grad_results.span()), n,
+                                                   replaced.data());
     });
     replace_grads(grad_results, replaced.take(what.text, true), outs, what.text);
   });
 }
 
 void run_hooks(Module& m, Values& grad_inputs, const NodeOut* outs, const Values& grad_results) {
-  for_each_hook(m, ModuleHook::kBackward, [&](ModuleHook& h) {
+  for_each_hook(m.hooks, kBackwardHook, 0, [&](Hook& h) {
     CallbackName what("full backward hook", m.type->name);
     const int64_t n = grad_inputs.own.size();
     HostOuts replaced(n);
     run_callback(what.text, true, [&](tt_ctx* c) {
-      return h.post(h.user, c, handle(m), handles(grad_results.span()), grad_results.own.size(),
-                    handles(grad_inputs.span()), n, replaced.data());
+      return reinterpret_cast<ModulePostHook>(h.fn)(h.user, c, handle(m), handles(grad_results.span()),
+                                                    grad_results.own.size(), handles(grad_inputs.span()), n,
+                                                    replaced.data());
     });
     replace_grads(grad_inputs, replaced.take(what.text, true), outs, what.text);
   });
@@ -122,20 +124,21 @@ NodeRef insert_hooks(Module& m, const WatchedCall& call, const Values& results) 
     if (above.outs()[i].defined) describe_output(n, uint32_t(i), above.outs()[i]);
   for (int64_t i = 0; i < results.own.size(); i++)
     if (results.ptr[i]) describe_output(n, uint32_t(call.n_inputs + i), *results.ptr[i]);
-  for (int64_t i = 0; i < call.n_inputs; i++) {
-    if (!above.needs(i)) continue;
-    n.edges()[i] = above.edges()[i];
-    above.edges()[i] = edge_to(node, uint32_t(i));
+  {
+    claim_node(above, nullptr);  // the host may have given the inputs to another thread
+    const NodeRun run(above);
+    Lock lock(shared_lock);
+    for (int64_t i = 0; i < call.n_inputs; i++) {
+      if (!above.needs(i)) continue;
+      n.edges()[i] = above.edges()[i];
+      above.edges()[i] = edge_to(node, uint32_t(i));
+    }
   }
   tell_leaves(n);
   return node;
 }
 
-bool has_backward_hooks(const Module& m) {
-  for (const ModuleHook* h = m.hooks; h; h = h->next)
-    if (!h->removed && h->kind >= ModuleHook::kBackwardPre) return true;
-  return false;
-}
+bool has_backward_hooks(const Module& m) { return m.hooks.has(kBackwardPreHook) || m.hooks.has(kBackwardHook); }
 
 }  // namespace
 

@@ -3,58 +3,26 @@
 
 namespace TT_NS {
 
-int64_t add_module_hook(Module& m, ModuleHook::Kind kind, ModulePreHook pre, ModulePostHook post, void* user,
-                        void (*drop)(void*)) {
-  auto* h = static_cast<ModuleHook*>(heap_alloc(tls.heap, sizeof(ModuleHook)));
-  if (!h) {
-    if (drop) drop(user);
-    fail_oom(sizeof(ModuleHook));
-  }
-  ModuleHook** at = &m.hooks;
-  int64_t id = 1;
-  for (; *at; at = &(*at)->next)
-    if ((*at)->id >= id) id = (*at)->id + 1;
-  *at = new (h) ModuleHook{kind, id, pre, post, user, drop, nullptr, 0, false};
-  return id;
-}
-
-void unlink_hook(Module& m, ModuleHook* h) noexcept {
-  for (ModuleHook** at = &m.hooks; *at; at = &(*at)->next) {
-    if (*at != h) continue;
-    *at = h->next;
-    drop_and_free(h, sizeof *h, h->drop, h->user);
-    return;
-  }
-}
-
-bool remove_module_hook(Module& m, int64_t id) noexcept {
-  for (ModuleHook* h = m.hooks; h; h = h->next) {
-    if (h->id != id || h->removed) continue;
-    h->removed = true;
-    if (!h->running) unlink_hook(m, h);
-    return true;
-  }
-  return false;
-}
-
 namespace {
 
 void run_pre_hooks(Module& m, Values& v) {
-  for_each_hook(m, ModuleHook::kForwardPre, [&](ModuleHook& h) {
+  for_each_hook(m.hooks, kForwardPreHook, 0, [&](Hook& h) {
     CallbackName what("forward pre-hook", m.type->name);
     HostOuts outs(v.own.size());
-    run_callback(what.text, true,
-                 [&](tt_ctx* c) { return h.pre(h.user, c, handle(m), handles(v.span()), v.own.size(), outs.data()); });
+    run_callback(what.text, true, [&](tt_ctx* c) {
+      return reinterpret_cast<ModulePreHook>(h.fn)(h.user, c, handle(m), handles(v.span()), v.own.size(), outs.data());
+    });
     v.replace(outs.take(what.text, true));
   });
 }
 
 void run_post_hooks(Module& m, TensorSpan inputs, Values& v) {
-  for_each_hook(m, ModuleHook::kForward, [&](ModuleHook& h) {
+  for_each_hook(m.hooks, kForwardHook, 0, [&](Hook& h) {
     CallbackName what("forward hook", m.type->name);
     HostOuts outs(v.own.size());
     run_callback(what.text, true, [&](tt_ctx* c) {
-      return h.post(h.user, c, handle(m), handles(inputs), inputs.n, handles(v.span()), v.own.size(), outs.data());
+      return reinterpret_cast<ModulePostHook>(h.fn)(h.user, c, handle(m), handles(inputs), inputs.n, handles(v.span()),
+                                                    v.own.size(), outs.data());
     });
     v.replace(outs.take(what.text, true));
   });
@@ -80,9 +48,17 @@ struct Frame {
 
 }  // namespace
 
+static TensorList run_forward(Module& m, TensorSpan inputs) {
+  const Ctx& c = ctx();
+  const bool alone = !c.watched && !(c.include & kWatchKeys) && (!inputs.n || !inputs[0] || inputs[0]->is_cpu());
+  if (TT_LIKELY(alone)) return m.type->forward(m, inputs);
+  const KeptModule kept(m);
+  return m.type->forward(m, inputs);
+}
+
 TensorList forward(Module& root, TensorSpan inputs) {
   check_call(root, inputs);
-  if (!root.hooks && !root.type->sequential) return root.type->forward(root, inputs);
+  if (root.hooks.empty() && !root.type->sequential) return run_forward(root, inputs);
   Values v(inputs);
   SmallVec<Frame, 4> frames;
   ModuleRef entering = ModuleRef::share(&root);
@@ -91,9 +67,10 @@ TensorList forward(Module& root, TensorSpan inputs) {
       Module& m = *entering;
       run_pre_hooks(m, v);
       check_call(m, v.span());
-      WatchedCall watched = m.hooks ? watch_inputs(m, v) : WatchedCall();
-      frames.push_back({std::move(entering), 0, m.hooks ? v.own : TensorList(), std::move(watched)});
-      if (!m.type->sequential) v.take(m.type->forward(m, v.span()));
+      const bool hooked = !m.hooks.empty();
+      WatchedCall watched = hooked ? watch_inputs(m, v) : WatchedCall();
+      frames.push_back({std::move(entering), 0, hooked ? v.own : TensorList(), std::move(watched)});
+      if (!m.type->sequential) v.take(run_forward(m, v.span()));
     }
     Frame& f = frames.back();
     Module& m = *f.module;
@@ -101,7 +78,7 @@ TensorList forward(Module& root, TensorSpan inputs) {
       entering = m.children[f.next++].module;
       continue;
     }
-    if (m.hooks) run_post_hooks(m, Values(std::move(f.inputs)).span(), v);
+    if (!m.hooks.empty()) run_post_hooks(m, Values(std::move(f.inputs)).span(), v);
     if (f.watched.on) watch_results(m, f.watched, v);
     frames.pop_back();
     if (frames.empty()) return std::move(v.own);

@@ -4,7 +4,6 @@
 
 #include "autograd/host_outs.h"
 #include "autograd/node.h"
-#include "base/drop.h"
 #include "core/callback.h"
 #include "nn/module.h"
 
@@ -15,44 +14,7 @@ using ModulePreHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const
 using ModulePostHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs,
                                      int64_t n_inputs, const tt_tensor* const* outs, int64_t n_outs,
                                      tt_tensor** replacements);
-struct ModuleHook {
-  enum Kind : int32_t { kForwardPre, kForward, kBackwardPre, kBackward } kind;
-  int64_t id;
-  ModulePreHook pre;  // of the kinds …Pre; the other one is NULL
-  ModulePostHook post;
-  void* user;
-  void (*drop)(void*);
-  ModuleHook* next;
-  RefCount running;  // calls in progress; removed while one runs: freed by the last
-  bool removed;
-};
-// drop runs once, also on failure
-int64_t add_module_hook(Module& m, ModuleHook::Kind kind, ModulePreHook pre, ModulePostHook post, void* user,
-                        void (*drop)(void*));
-bool remove_module_hook(Module& m, int64_t id) noexcept;
-void unlink_hook(Module& m, ModuleHook* h) noexcept;
-
-// Calls call(hook) for each of a kind; hooks may be added and removed meanwhile.
-template <class F> void for_each_hook(Module& m, ModuleHook::Kind kind, F call) {
-  for (ModuleHook* h = m.hooks; h;) {
-    if (h->removed || h->kind != kind) {
-      h = h->next;
-      continue;
-    }
-    struct Running {
-      Module& m;
-      ModuleHook* h;
-      ModuleHook** next;
-      ~Running() {
-        *next = h->next;
-        if (__atomic_sub_fetch(&h->running, 1, __ATOMIC_ACQ_REL) == 0 && h->removed) unlink_hook(m, h);
-      }
-    };
-    ref_inc(&h->running);
-    Running running{m, h, &h};
-    call(*running.h);
-  }
-}
+enum ModuleHookKind : int32_t { kForwardPreHook, kForwardHook, kBackwardPreHook, kBackwardHook };
 
 inline tt_module* handle(Module& m) { return reinterpret_cast<tt_module*>(&m); }
 inline const tt_tensor* const* handles(TensorSpan s) { return reinterpret_cast<const tt_tensor* const*>(s.ptr); }

@@ -1,18 +1,10 @@
 #include "nn/module.h"
 
 #include "base/pointer_map.h"
-#include "nn/hook.h"
 
 namespace TT_NS {
 
 Module::Module(const ModuleType* t) : tag(kTagModule), type(t) {}
-
-void remove_hooks(Module& m) noexcept {
-  while (ModuleHook* h = m.hooks) {
-    m.hooks = h->next;
-    drop_and_free(h, sizeof *h, h->drop, h->user);
-  }
-}
 
 void Module::destroy(Module* m) noexcept {
   m->next_dead = nullptr;
@@ -23,7 +15,7 @@ void Module::destroy(Module* m) noexcept {
       Module* child = c.module.leak();
       if (child && ref_dec(&child->refs)) child->next_dead = dead, dead = child;
     }
-    remove_hooks(*x);
+    x->hooks.clear();  // before what they may look at goes
     x->tag = 0;
     x->type->destroy(x);
   }
@@ -54,6 +46,7 @@ void set_slot(Module& m, const char* name, const Tensor* t, bool is_buffer, bool
     if (s->is_buffer != is_buffer)
       fail_arg(TT_INVALID_ARG, "name", "\"{}\" is a {} of {} already", name, s->is_buffer ? "buffer" : "parameter",
                m.type->name);
+    if (m.kept) m.taken_away.push_back(s->tensor);
     s->tensor = TensorRef::share(t);
     s->persistent = persistent;
     return;

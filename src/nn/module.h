@@ -1,6 +1,7 @@
 // Module: a node of a tree of layers. It has parameters, buffers and children under names, and a type that computes.
 #pragma once
 
+#include "autograd/hook_list.h"
 #include "base/text.h"
 #include "core/state_dict.h"
 #include "dispatch/call.h"
@@ -10,7 +11,6 @@ struct tt_module;
 namespace TT_NS {
 
 struct Module;
-struct ModuleHook;
 using ModuleRef = Ref<Module>;
 
 struct ModuleType {
@@ -41,7 +41,9 @@ struct Module {
   bool training = true;
   SmallVec<Slot, 2> slots;
   SmallVec<Child, 1> children;
-  ModuleHook* hooks = nullptr;
+  HookList hooks;         // of ModuleHookKind
+  int32_t kept = 0;       // by so many KeptModules
+  TensorList taken_away;  // while it was
   Module* next_dead = nullptr;
 
   explicit Module(const ModuleType* t);
@@ -52,6 +54,20 @@ struct Module {
   [[noreturn]] TT_COLD void fail_no_tensor(int64_t i) const;
   const Tensor* slot_opt(int64_t i) const { return slots[i].tensor.get(); }
   static void destroy(Module*) noexcept;  // of the whole tree below it, without recursion
+};
+
+// Keeps a module and every tensor that it has meanwhile: layers hold on to parameters from one operator to the next,
+// and a trace, a poll or a device of the host may take those away amid.
+class KeptModule {
+ public:
+  explicit KeptModule(Module& m) : module_(ModuleRef::share(&m)) { __atomic_fetch_add(&m.kept, 1, __ATOMIC_RELAXED); }
+  ~KeptModule() {
+    if (__atomic_sub_fetch(&module_->kept, 1, __ATOMIC_RELAXED) == 0) module_->taken_away.clear();
+  }
+  KeptModule(const KeptModule&) = delete;
+
+ private:
+  ModuleRef module_;
 };
 
 // A module whose arguments are an A.
@@ -82,7 +98,6 @@ template <class A> TT_COLD void destroy_module(Module* m) noexcept {
 void set_parameter(Module& m, const char* name, const Tensor* t);  // leaves only; NULL: declared, but absent
 void set_buffer(Module& m, const char* name, const Tensor* t, bool persistent);
 void set_child(Module& m, const char* name, Module& child);  // fails if m is child, or below it
-void remove_hooks(Module& m) noexcept;
 
 // In depth-first order, each module before its children, without recursion. A shared module comes once per path.
 class ModuleWalk {

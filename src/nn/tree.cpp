@@ -37,7 +37,7 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
   StateDictRef own = named_tensors(m, Named::kState);
   if (strict) check_names(*own, from);
   struct Copy {
-    Tensor* to;
+    Tensor* to;  // kept by `own`
     TensorRef values;
   };
   SmallVec<Copy, 8> copies;
@@ -47,7 +47,8 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
     const int64_t k = from.find(e.name.c_str(), i);
     if (k < 0) continue;
     Tensor& to = *e.tensor;
-    const Tensor& values = *from.entries[k].tensor;
+    const TensorRef held = from.entries[k].tensor;
+    const Tensor& values = *held;
     if (!same(to.sizes(), values.sizes()))
       fail_arg(TT_SHAPE, "state", "{} is {} in the state, {} in the module: must be equal", e.name.c_str(),
                values.sizes(), to.sizes());
@@ -71,8 +72,7 @@ void set_requires_grad_all(Module& m, bool on) {
 
 void zero_grad_all(Module& m) {
   StateDictRef list = named_tensors(m, Named::kParameters);
-  for (StateDict::Entry& e : list->entries)
-    if (AutogradMeta* meta = find_meta(*e.tensor)) meta->grad.reset();
+  for (StateDict::Entry& e : list->entries) set_grad(*e.tensor, {});
 }
 
 // A tensor's new data; one that is a view or a result cannot take it, so that the slots get another tensor.
@@ -85,66 +85,69 @@ void convert(Module& m, Dtype dtype, Opt<Device> device) {
     fail_arg(TT_DTYPE, "dtype", "dtype is {}: must be floating or complex", fmt(dtype));
   SmallVec<Move, 8> moves;
   PointerMap place;
-  MaskGuard no_grad(bit(kKeyAutograd));
   for (ModuleWalk w(m); w.next();) {
     for (Module::Slot& s : w.module->slots) {
       bool added = false;
       if (s.tensor) place.find_or_add(s.tensor.get(), moves.size(), &added);
-      if (!added) continue;
-      const Tensor& t = *s.tensor;
-      const Dtype d = is_differentiable(t.dtype) ? dtype : Dtype::kNone;
-      AutogradMeta* meta = find_meta(t);
-      moves.push_back(
-          {s.tensor, op::to(t, d, device), meta && meta->grad ? op::to(*meta->grad, d, device) : TensorRef()});
+      if (added) moves.push_back({s.tensor, {}, {}});
+      if (added && w.module->kept) w.module->taken_away.push_back(s.tensor);
     }
+  }
+  MaskGuard no_grad(bit(kKeyAutograd));
+  for (Move& x : moves) {  // callbacks of the host may change the tree amid: what they put there stays as it is
+    const Tensor& t = *x.from;
+    const Dtype d = is_differentiable(t.dtype) ? dtype : Dtype::kNone;
+    x.data = op::to(t, d, device);
+    if (const TensorRef grad = grad_of(t)) x.grad = op::to(*grad, d, device);
   }
   for (ModuleWalk w(m); w.next();)
     for (Module::Slot& s : w.module->slots)
-      if (s.tensor && (s.tensor->base || s.tensor->grad_fn))
-        s.tensor = moves[place.find_or_add(s.tensor.get(), 0)].data;
+      if (const int64_t i = s.tensor ? place.find(s.tensor.get()) : -1; i >= 0)
+        if (s.tensor->base || s.tensor->grad_fn) s.tensor = moves[i].data;
   for (Move& x : moves) {
     Tensor& t = *x.from;
     if (t.base || t.grad_fn) continue;
     if (x.data.get() != &t) set_data(t, *x.data);
-    if (x.grad) find_meta(t)->grad = std::move(x.grad);
+    if (x.grad) set_grad(t, std::move(x.grad));
   }
 }
 
 ModuleRef deep_copy(Module& root) {
-  SmallVec<ModuleRef, 8> copies;
-  SmallVec<Module*, 8> originals;
-  TensorList tensors;
-  PointerMap modules, slots;
+  SmallVec<ModuleRef, 8> copies, originals;
+  TensorList tensors, sources;  // the latter are kept: addresses tell what was copied already
+  PointerMap modules, copied;
   auto copy_of = [&](Module& m) -> int64_t {
     bool added;
     const int64_t i = modules.find_or_add(&m, copies.size(), &added);
     if (!added) return i;
     if (!m.type->copy) fail_arg(TT_NOT_IMPLEMENTED, "m", "{} has no copy callback", m.type->name);
+    originals.push_back(ModuleRef::share(&m));
     copies.push_back(ModuleRef::adopt(m.type->copy(m)));
-    originals.push_back(&m);
     return i;
   };
   MaskGuard no_grad(bit(kKeyAutograd));
   copy_of(root);
   for (int64_t i = 0; i < originals.size(); i++) {
-    Module &from = *originals[i], &to = *copies[i];
-    to.training = from.training;
-    for (const Module::Slot& s : from.slots) {
+    const auto slots = originals[i]->slots;  // as they are now: callbacks of the host may change them amid
+    const auto children = originals[i]->children;
+    copies[i]->training = originals[i]->training;
+    for (const Module::Slot& s : slots) {
       TensorRef t;
       if (s.tensor) {
         bool added;
-        const int64_t k = slots.find_or_add(s.tensor.get(), tensors.size(), &added);
+        const int64_t k = copied.find_or_add(s.tensor.get(), tensors.size(), &added);
         if (added) {
+          sources.push_back(s.tensor);
           tensors.push_back(op::clone(*s.tensor));
           if (s.tensor->flags & kRequiresGrad) set_requires_grad(*tensors.back(), true);
         }
         t = tensors[k];
       }
-      to.slots.push_back({s.name, std::move(t), s.is_buffer, s.persistent});
+      copies[i]->slots.push_back({s.name, std::move(t), s.is_buffer, s.persistent});
     }
-    for (const Module::Child& c : from.children) {
+    for (const Module::Child& c : children) {
       const int64_t k = copy_of(*c.module);
-      to.children.push_back({c.name, copies[k]});
+      copies[i]->children.push_back({c.name, copies[k]});
     }
   }
   return copies[0];

@@ -176,15 +176,14 @@ TensorRef scaled_dot_product_attention(Call, const Tensor& query, const Tensor& 
     mask = op::expand(*attn_mask, result);
     if (result.size() != 4) mask = op::reshape(mask, flat);
   }
-  RngGuard drawn(generator);
-  Generator& g = generator ? *generator : *ctx().gen;
+  const bool draws = dropout_p > 0 && query.device.type != TT_META;
+  const uint64_t rows = uint64_t(q->size(0) * heads * q->size(2));
+  Draw draw(generator, draws ? rows * uint64_t(attention_row_words(k->size(2)) / 64) * 16 : 0);
   const double factor = scale.has ? scale.value : pow(double(query.size(-1)), -0.5);
-  TensorRef out = op::native_attention(q, k, v, mask.get(), dropout_p, is_causal, factor, g.next).first;
-  if (dropout_p > 0 && query.device.type != TT_META)
-    g.next.offset += uint64_t(q->size(0) * heads * q->size(2)) * uint64_t(attention_row_words(k->size(2)) / 64) * 16;
+  TensorRef out = op::native_attention(q, k, v, mask.get(), dropout_p, is_causal, factor, draw.rng).first;
   result[result.size() - 1] = value.size(-1);
   if (!same(out->sizes(), result)) out = op::reshape(out, result);
-  drawn.done();
+  draw.done();
   return out;
 }
 

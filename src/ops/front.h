@@ -53,12 +53,33 @@ class Workspace {
   TensorRef t_;
 };
 
+inline Generator& generator_or_own(Generator* g) { return g ? *g : *ctx().gen; }
+
+// Counters of a generator, or of the ctx's own, for one call: given back if an error ends it.
+class Draw {
+ public:
+  Draw(Generator* g, uint64_t counters) : g_(generator_or_own(g)), counters_(counters), rng(g_.take(counters)) {}
+  ~Draw() {
+    if (!done_) g_.give_back(rng, counters_);
+  }
+  Draw(const Draw&) = delete;
+  void done() { done_ = true; }
+
+ private:
+  Generator& g_;
+  const uint64_t counters_;
+  bool done_ = false;
+
+ public:
+  const Rng rng;  // where they begin
+};
+
 // A generator, or the ctx's own, that moves back if what was drawn from it is given up by an error.
 class RngGuard {
  public:
-  explicit RngGuard(Generator* g) : g_(g ? *g : *ctx().gen), before_(g_.next) {}
+  explicit RngGuard(Generator* g) : g_(generator_or_own(g)), before_(g_.state()) {}
   ~RngGuard() {
-    if (!done_) g_.next = before_;
+    if (!done_) g_.set(before_);
   }
   RngGuard(const RngGuard&) = delete;
   void done() { done_ = true; }

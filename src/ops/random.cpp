@@ -8,8 +8,6 @@
 
 namespace TT_NS::front {
 
-static Generator& generator_or_own(Generator* g) { return g ? *g : *ctx().gen; }
-
 static void run(const Kernel& k, const RandomPlan& plan, Device device) {
   if (plan.n == 0) return;
   RandomPlan p = plan;
@@ -28,12 +26,12 @@ static Dtype checked_dtype(Dtype dtype, Dtype otherwise) {
 // value * scale + shift of the distribution, in the order of out's memory.
 static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator, double scale = 1, double shift = 0) {
   if (out->device.type == TT_META) return out;
-  Rng& rng = generator_or_own(generator).next;
   const Dtype real = real_of(out->dtype);
   const bool pairs = is_complex(out->dtype);
   const int64_t n = pairs ? 2 * out->numel : out->numel;
+  Draw draw(generator, random_counters(n, kind, int32_t(real)));
   RandomPlan plan;
-  build_random(&plan, int32_t(real), n, rng.seed, rng.offset, out->data);
+  build_random(&plan, int32_t(real), n, draw.rng.seed, draw.rng.offset, out->data);
   plan.scale = scale, plan.shift = shift, plan.exponential = kind == kRandomExponential;
   if (pairs && kind == kRandomNormal) plan.scale *= 0x1.6a09e667f3bcdp-1;  // sqrt(1/2)
   if (pairs) plan.shift = 0;
@@ -42,7 +40,7 @@ static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator, do
     MaskGuard no_grad(bit(kKeyAutograd));
     op::add_(*out, Scalar(shift));
   }
-  rng.offset += random_counters(n, kind, int32_t(real));
+  draw.done();
   return out;
 }
 
@@ -154,12 +152,12 @@ TensorRef normal_size(Call, double mean, double std, Ints size, Dtype dtype, Opt
 
 static TensorRef integers(TensorRef out, int64_t low, uint64_t range, Generator* generator) {
   if (out->device.type == TT_META) return out;
-  Rng& rng = generator_or_own(generator).next;
+  Draw draw(generator, random_counters(out->numel, kRandomInteger, int32_t(out->dtype), range));
   RandomPlan plan;
-  build_random(&plan, int32_t(out->dtype), out->numel, rng.seed, rng.offset, out->data);
+  build_random(&plan, int32_t(out->dtype), out->numel, draw.rng.seed, draw.rng.offset, out->data);
   plan.low = low, plan.range = range;
   run(kernel_random_integers, plan, out->device);
-  rng.offset += random_counters(out->numel, kRandomInteger, int32_t(out->dtype), range);
+  draw.done();
   return out;
 }
 
@@ -237,12 +235,12 @@ TensorRef bernoulli(Call, const Tensor& self, Generator* generator) {
   check_probabilities(self);
   TensorRef p = dense_input(self), out = new_tensor(self.sizes(), self.dtype, self.device);
   if (out->device.type == TT_META) return out;
-  Rng& rng = generator_or_own(generator).next;
+  Draw draw(generator, random_counters(out->numel, kRandomBernoulli, int32_t(out->dtype)));
   RandomPlan plan;
-  build_random(&plan, int32_t(out->dtype), out->numel, rng.seed, rng.offset, out->data);
+  build_random(&plan, int32_t(out->dtype), out->numel, draw.rng.seed, draw.rng.offset, out->data);
   plan.p = p->data, plan.p_dtype = int32_t(p->dtype);
   run(kernel_random_bernoulli, plan, out->device);
-  rng.offset += random_counters(out->numel, kRandomBernoulli, int32_t(out->dtype));
+  draw.done();
   return out;
 }
 
@@ -250,12 +248,12 @@ TensorRef bernoulli_p(Call, const Tensor& self, double p, Generator* generator) 
   const int32_t threshold = threshold_of(p, "p", p);
   TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
   if (out->device.type == TT_META) return out;
-  Rng& rng = generator_or_own(generator).next;
+  Draw draw(generator, random_counters(out->numel, kRandomBernoulli, int32_t(out->dtype)));
   RandomPlan plan;
-  build_random(&plan, int32_t(out->dtype), out->numel, rng.seed, rng.offset, out->data);
+  build_random(&plan, int32_t(out->dtype), out->numel, draw.rng.seed, draw.rng.offset, out->data);
   plan.threshold = threshold;
   run(kernel_random_bernoulli, plan, out->device);
-  rng.offset += random_counters(out->numel, kRandomBernoulli, int32_t(out->dtype));
+  draw.done();
   return out;
 }
 
@@ -292,9 +290,10 @@ TensorRef dropout(Call, const Tensor& input, double p, bool train, Generator* ge
   if (p == 0 || !train || input.numel == 0) return TensorRef::share(&input);
   if (!is_differentiable(input.dtype))
     fail_arg(TT_DTYPE, "input", "input is {}: must be floating or complex", fmt(input.dtype));
-  Generator& g = generator_or_own(generator);
-  TensorRef out = op::native_dropout(input, p, g.next).first;
-  if (input.device.type != TT_META) g.next.offset += random_counters(input.numel, kRandomDropout, int32_t(input.dtype));
+  const bool draws = input.device.type != TT_META;
+  Draw draw(generator, draws ? random_counters(input.numel, kRandomDropout, int32_t(input.dtype)) : 0);
+  TensorRef out = op::native_dropout(input, p, draw.rng).first;
+  draw.done();
   return out;
 }
 

@@ -9,17 +9,18 @@
 
 namespace TT_NS {
 
-// The gradients of params, each once.
-static SmallVec<Tensor*, 16> gradients(TensorSpan params) {
-  SmallVec<Tensor*, 16> grads;
+static TensorList gradients(TensorSpan params) {
+  TensorList grads;
+  grads.reserve(params.n);
+  Lock lock(shared_lock);
   for (const Tensor* p : params)
-    if (const AutogradMeta* m = find_meta(*p); m && m->grad) grads.push_back(m->grad.get());
+    if (Tensor* g = borrow_grad(lock, *p)) grads.push_back(TensorRef::share(g));
   return grads;
 }
 
 class Clip {
  public:
-  Clip(Span<Tensor* const> grads, double max_norm, double norm_type) : grads_(grads) {
+  Clip(Span<const TensorRef> grads, double max_norm, double norm_type) : grads_(grads) {
     plan_.max_norm = max_norm, plan_.norm_type = norm_type;
   }
   TensorRef norm();
@@ -29,7 +30,7 @@ class Clip {
   TensorRef dense(const Tensor& g);
   int64_t add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units);
 
-  Span<Tensor* const> grads_;
+  Span<const TensorRef> grads_;
   void fetch(Device d, SmallVec<ClipItem, 8>& read);
 
   ClipPlan plan_ = {};
@@ -67,7 +68,7 @@ TensorRef Clip::norm() {
   SmallVec<ClipItem, 8> read;
   TensorList values;  // what the norm is taken of, where that is not the gradient itself
   int64_t units = 0, elements = 0;
-  for (Tensor* g : grads_) {
+  for (const TensorRef& g : grads_) {
     if (!(g->device == grads_[0]->device))
       fail_arg(TT_DEVICE, "params", "gradients are on {} and {}: must be on one device", fmt(grads_[0]->device),
                fmt(g->device));
@@ -114,9 +115,9 @@ TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type, b
   if (!(norm_type > 0))
     fail_arg(TT_INVALID_ARG, "norm_type", "norm_type is {}: must be positive or infinity", norm_type);
   MaskGuard quiet(bit(kKeyAutograd));
-  const SmallVec<Tensor*, 16> grads = gradients(params);
+  const TensorList grads = gradients(params);
   if (grads.empty()) return new_scalar(Scalar(0.0), Dtype::kF32);
-  Clip clip({grads.data(), grads.size()}, max_norm, norm_type);
+  Clip clip(grads, max_norm, norm_type);
   TensorRef total = clip.norm();
   if (error_if_nonfinite) {
     const double value = read_scalar(*total).real();
@@ -131,15 +132,15 @@ TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type, b
 void clip_grad_value(TensorSpan params, double clip_value) {
   MaskGuard quiet(bit(kKeyAutograd));
   const Scalar low(-clip_value), high(clip_value);
-  const SmallVec<Tensor*, 16> grads = gradients(params);
-  for (const Tensor* g : grads) {
+  const TensorList grads = gradients(params);
+  for (const TensorRef& g : grads) {
     if (is_complex(g->dtype) || !is_differentiable(g->dtype))
       fail_arg(TT_DTYPE, "params", "a gradient is {}: must be floating", fmt(g->dtype));
     check_writable(*g, "params");
   }
   poll_host(true);
   CommitGuard whole;
-  for (Tensor* g : grads) op::clamp_(*g, &low, &high);
+  for (const TensorRef& g : grads) op::clamp_(*g, &low, &high);
 }
 
 }  // namespace TT_NS

@@ -69,16 +69,18 @@ void add_param_group(Optimizer& o, TensorSpan params) {
 }
 
 void zero_grad(Optimizer& o, bool set_to_none) {
+  if (set_to_none) {
+    for (const ParamSlot& s : o.params) set_grad(*s.param, {});
+    return;
+  }
   MaskGuard quiet(bit(kKeyAutograd));
-  for (ParamSlot& s : o.params) {
-    AutogradMeta* m = find_meta(*s.param);
-    if (!m || !m->grad) continue;
-    if (set_to_none) {
-      m->grad.reset();
-      continue;
-    }
-    if (m->grad->grad_fn) m->grad = new_alias(*m->grad);
-    op::fill_(*m->grad, Scalar(0.0));
+  TensorList params;  // which a callback of the host may add to
+  for (const ParamSlot& s : o.params) params.push_back(s.param);
+  for (const TensorRef& p : params) {
+    TensorRef grad = grad_of(*p);
+    if (!grad) continue;
+    if (grad->grad_fn) grad = new_alias(*grad), set_grad(*p, grad);
+    op::fill_(*grad, Scalar(0.0));
   }
 }
 
@@ -140,18 +142,18 @@ static void check_step(double step) {
 }
 
 void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor* value) {
-  ParamSlot& s = slot_at(o, param);
+  const TensorRef held = slot_at(o, param).param;
+  const Tensor& p = *held;
   if (is_step(o, name)) {
     if (value && value->numel != 1)
       fail_arg(TT_SHAPE, "value", "step has shape {}: must have one element", value->sizes());
     const double step = value ? read_scalar(*value).real() : -1;
     if (value) check_step(step);
-    s.step = step;
+    o.params[param].step = step;
     return;
   }
-  TensorRef& state = s.state[state_index(o, name)];
-  if (!value) return state.reset();
-  const Tensor& p = *s.param;
+  const int k = state_index(o, name);
+  if (!value) return o.params[param].state[k].reset();
   if (!same(value->sizes(), p.sizes()))
     fail_arg(TT_SHAPE, "value", "{} is {}, its parameter is {}: must be equal", name, value->sizes(), p.sizes());
   if (!can_cast(value->dtype, p.dtype))
@@ -159,7 +161,7 @@ void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor
   MaskGuard quiet(bit(kKeyAutograd));
   TensorRef own = state_like(p);
   op::copy_(*own, value->device == p.device ? TensorRef::share(value) : op::to(*value, Dtype::kNone, p.device));
-  state = std::move(own);
+  o.params[param].state[k] = std::move(own);  // callbacks of the host may have added parameters meanwhile
 }
 
 // ---- the state as lists ----

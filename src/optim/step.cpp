@@ -9,13 +9,8 @@
 
 namespace TT_NS {
 
-static const Tensor* grad_of(const Tensor& p) {
-  const AutogradMeta* m = find_meta(p);
-  return m ? m->grad.get() : nullptr;
-}
-
-static void check_slot(const Optimizer& o, int64_t i) {
-  const Tensor &p = *o.params[i].param, &g = *grad_of(p);
+static void check_slot(const Optimizer& o, int64_t i, const Tensor& g) {
+  const Tensor& p = *o.params[i].param;
   if (requires_grad(p) && !(p.flags & kRequiresGrad))
     fail(TT_AUTOGRAD, "parameter {} has become the result of an operator: only leaves can be optimized", i);
   if (!is_differentiable(p.dtype)) fail(TT_DTYPE, "parameter {} is {}: must be floating or complex", i, fmt(p.dtype));
@@ -62,6 +57,7 @@ class Step {
   void run();
 
  private:
+  void take_grads();
   void check();
   void gather(Batch* b);
   void set_arrays(int64_t i, uint32_t states, OptimItem* item);
@@ -70,6 +66,7 @@ class Step {
   void commit() noexcept;
 
   Optimizer& o_;
+  TensorList grads_;  // of each parameter as the step began; empty: none
   SmallVec<Change, 2> changes_;
   SmallVec<Batch, 2> batches_;
 };
@@ -90,7 +87,7 @@ void Step::set_arrays(int64_t i, uint32_t states, OptimItem* item) {
     p = copy.get();
     changes_.push_back({i, -1, std::move(copy), slot.param});
   }
-  const Tensor* g = grad_of(*slot.param);
+  const Tensor* g = grads_[i].get();
   if (TT_UNLIKELY(!same(g->strides(), p->strides()))) {
     TensorRef copy = laid_out(*g, *p);
     g = copy.get();
@@ -122,7 +119,7 @@ void Step::gather(Batch* b) {
     uint32_t states = 0;
     for (int64_t i = g.begin; i < g.end; i++) {
       const Tensor& p = *o_.params[i].param;
-      if (!(p.device == b->device) || !grad_of(p)) continue;
+      if (!(p.device == b->device) || !grads_[i]) continue;
       const double step = o_.params[i].step < 0 ? 1 : o_.params[i].step + 1;
       if (step != known) states = o_.cls->factors(g.value, step, &item), known = step;
       set_arrays(i, states, &item);
@@ -134,12 +131,18 @@ void Step::gather(Batch* b) {
   b->n_items = o_.items.size() - b->first;
 }
 
+void Step::take_grads() {
+  grads_.reserve(o_.params.size());
+  Lock lock(shared_lock);
+  for (const ParamSlot& s : o_.params) grads_.push_back(TensorRef::share(borrow_grad(lock, *s.param)));
+}
+
 // Checks every parameter that has a gradient, and finds the devices.
 void Step::check() {
   for (int64_t i = 0; i < o_.params.size(); i++) {
     const Tensor& p = *o_.params[i].param;
-    if (!grad_of(p)) continue;
-    check_slot(o_, i);
+    if (!grads_[i]) continue;
+    check_slot(o_, i, *grads_[i]);
     bool known = false;
     for (const Batch& b : batches_) known |= b.device == p.device;
     if (!known) batches_.push_back({p.device, 0, 0, 0, 0});
@@ -168,19 +171,21 @@ void Step::compute(const Batch& b) {
 void Step::commit() noexcept {
   for (Change& c : changes_)
     if (c.state >= 0) o_.params[c.param].state[c.state] = std::move(c.tensor);
-  for (ParamSlot& s : o_.params) {
-    if (!grad_of(*s.param)) continue;
+  for (int64_t i = 0; i < o_.params.size(); i++) {
+    ParamSlot& s = o_.params[i];
+    if (!grads_[i]) continue;
     if (o_.cls->counts_steps) s.step = s.step < 0 ? 1 : s.step + 1;
     s.param->bump_version();
   }
 }
 
 void Step::run() {
+  poll_host(true);    // which may still change the optimizer
+  CommitGuard whole;  // and from here on nobody does
+  take_grads();
   check();
   o_.items.clear();
   for (Batch& b : batches_) gather(&b);
-  poll_host(true);
-  CommitGuard whole;
   for (const Batch& b : batches_) compute(b);
   for (const Change& c : changes_)
     if (c.target) copy_elements(*c.target, *c.tensor);

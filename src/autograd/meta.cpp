@@ -1,0 +1,109 @@
+// What only differentiable tensors have: gradients, hooks, the wish for a gradient.
+#include "autograd/node.h"
+
+namespace TT_NS {
+
+void RetainedGrad::destroy(RetainedGrad* r) noexcept {
+  r->~RetainedGrad();
+  mem_free(r, sizeof *r);
+}
+
+static void destroy_meta(TensorMeta* m) noexcept {
+  auto* a = static_cast<AutogradMeta*>(m);
+  TensorRef grad;  // which may own the graph that its node is part of
+  if (a->retained) {
+    Lock lock(shared_lock);
+    grad = std::move(a->retained->grad), a->retained->wanted = false;
+  }
+  a->~AutogradMeta();
+  mem_free(a, sizeof *a);
+}
+
+AutogradMeta& autograd_meta(const Tensor& t) {
+  if (AutogradMeta* m = find_meta(t)) return *m;
+  auto* a = new (mem_alloc(sizeof(AutogradMeta))) AutogradMeta{};
+  a->destroy_fn = destroy_meta, a->min_topo = INT64_MAX / 4;
+  TensorMeta* none = nullptr;
+  if (!__atomic_compare_exchange_n(&const_cast<Tensor&>(t).meta, &none, a, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    mem_free(a, sizeof *a);
+    return *static_cast<AutogradMeta*>(none);
+  }
+  return *a;
+}
+
+// ---- gradients ----
+
+static TensorRef& grad_place(AutogradMeta& m) { return m.retained ? m.retained->grad : m.grad; }
+
+Tensor* borrow_grad(const Lock&, const Tensor& t) {
+  AutogradMeta* m = find_meta(t);
+  return m ? grad_place(*m).get() : nullptr;
+}
+
+TensorRef grad_of(const Tensor& t) {
+  if (!find_meta(t)) return {};
+  Lock lock(shared_lock);
+  return TensorRef::share(borrow_grad(lock, t));
+}
+
+void set_grad(const Tensor& t, TensorRef grad) {
+  if (!grad && !find_meta(t)) return;
+  AutogradMeta& m = autograd_meta(t);
+  Lock lock(shared_lock);
+  std::swap(grad_place(m), grad);
+}
+
+void retain_grad(const Tensor& t) {
+  const Edge e = gradient_edge(t);
+  struct Release {
+    Edge e;
+    ~Release() { release_edge(e); }
+  } release{e};
+  if (!e) fail_arg(TT_AUTOGRAD, "self", "self does not require a gradient");
+  if (e.is_leaf()) return;
+  auto made = Ref<RetainedGrad>::adopt(new (mem_alloc(sizeof(RetainedGrad))) RetainedGrad{1, true, {}});
+  AutogradMeta& m = autograd_meta(t);
+  Lock lock(shared_lock);
+  if (m.retained) return;
+  std::swap(made->grad, m.grad);
+  m.retained = made;
+  __atomic_store_n(&e.node()->outs()[e.nr].retained, made.leak(), __ATOMIC_RELAXED);
+}
+
+void move_retained(const Tensor& t, Node& to, uint32_t nr) noexcept {
+  const AutogradMeta* m = find_meta(t);
+  if (!m || !t.grad_fn) return;
+  Lock lock(shared_lock);
+  RetainedGrad** from = &static_cast<Node*>(t.grad_fn)->outs()[t.output_nr].retained;
+  if (!*from || *from != m->retained.get()) return;
+  to.outs()[nr].retained = *from;
+  __atomic_store_n(from, nullptr, __ATOMIC_RELAXED);
+}
+
+// ---- the wish for a gradient ----
+
+void set_requires_grad(Tensor& t, bool on) {
+  if (requires_grad(t)) {  // a view of what was written since gets its node
+    Edge e = gradient_edge(t);
+    release_edge(e);
+  }
+  if (t.grad_fn && !on)
+    fail(TT_AUTOGRAD, "only leaves can stop requiring a gradient; this is an output of {}: use detach",
+         static_cast<Node*>(t.grad_fn)->type->name);
+  if (t.grad_fn) return;
+  if (on && !is_differentiable(t.dtype))
+    fail(TT_DTYPE, "self is {}: only floating and complex tensors can require gradients", fmt(t.dtype));
+  if (on) {
+    AutogradMeta& m = autograd_meta(t);
+    TensorRef base = leave_base(t);
+    if (base && __atomic_load_n(&t.refs, __ATOMIC_RELAXED) > 1) m.former_base = std::move(base);
+  }
+  t.flags = uint16_t(on ? t.flags | kRequiresGrad : t.flags & ~kRequiresGrad);
+  if (on) {
+    t.keys |= bit(kKeyAutograd);
+  } else if (!t.base) {
+    t.keys &= ~bit(kKeyAutograd);
+  }
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,49 @@
+// What only differentiable tensors have: gradient, hooks, the wish for a gradient. Threads may share it.
+#pragma once
+
+#include "autograd/hook_list.h"
+#include "core/tensor.h"
+
+namespace TT_NS {
+
+struct Node;
+struct Engine;
+
+// The gradient of a non-leaf: the tensor reads it, its node writes it. Cleared when the tensor goes.
+struct RetainedGrad {
+  RefCount refs;
+  bool wanted;  // the tensor is alive
+  TensorRef grad;
+  static void destroy(RetainedGrad*) noexcept;
+};
+
+// Per-tensor data that only differentiable tensors need.
+struct AutogradMeta : TensorMeta {
+  TensorRef grad;              // under shared_lock: see grad_of
+  Ref<RetainedGrad> retained;  // under shared_lock; holds the gradient of a non-leaf in grad's place
+  TensorRef pending;           // gradient on its way to this leaf, for the engine in `owner`
+  Engine* owner;               // engine run that has claimed `pending`
+  int64_t min_topo;            // smallest topo of a node that consumes this leaf
+  HookList hooks;              // of a leaf; a non-leaf's live on its node
+  TensorRef former_base;       // of a view that others had when it became a leaf: they may still be reading it
+  Mutex adding;                // held by the thread `adder` while it adds to grad
+  uintptr_t adder;
+  bool in_heap;
+};
+AutogradMeta& autograd_meta(const Tensor& t);  // made on first use
+inline AutogradMeta* find_meta(const Tensor& t) {
+  return static_cast<AutogradMeta*>(__atomic_load_n(&t.meta, __ATOMIC_ACQUIRE));
+}
+
+// t.grad; empty: none. Any thread may replace it meanwhile.
+TensorRef grad_of(const Tensor& t);
+void set_grad(const Tensor& t, TensorRef grad);
+// The same for many, under one lock: `locked` is proof of it, and nothing may be allocated or freed meanwhile.
+Tensor* borrow_grad(const Lock& locked, const Tensor& t);
+// The gradient of t, which no leaf is, is kept from now on.
+void retain_grad(const Tensor& t);
+// The gradient that t retains will come from `to`, which takes its node's place.
+void move_retained(const Tensor& t, Node& to, uint32_t nr) noexcept;
+void set_requires_grad(Tensor& t, bool on);  // fails on non-leaves and non-differentiable dtypes
+
+}  // namespace TT_NS
