@@ -1,5 +1,5 @@
 //! Closures that tt calls: kept by a counted pointer, run with their ctx current, their errors and panics carried to the outer call.
-use crate::context::current_during;
+use crate::context::{aside, current_during};
 use crate::error::{Error, Result};
 use crate::{Status, Tensor};
 use std::cell::Cell;
@@ -47,7 +47,7 @@ pub(crate) fn user<F>(f: F) -> *mut c_void {
 }
 
 pub(crate) unsafe extern "C" fn drop_user<F>(user: *mut c_void) {
-    quietly(|| drop(Arc::from_raw(user as *const F)));
+    aside(|| quietly(|| drop(Arc::from_raw(user as *const F))));
 }
 
 /// Where nobody is told of a panic: it must not go on through C.

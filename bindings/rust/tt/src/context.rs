@@ -11,6 +11,7 @@ thread_local! {
     // Read by every call: no destructor and a constant start make it one load. Null: the thread has none yet.
     static CTX: Cell<*mut sys::tt_ctx> = const { Cell::new(null_mut()) };
     static OWNED: Cell<Option<Context>> = Cell::new(None);
+    static ASIDE: Cell<bool> = const { Cell::new(false) };
 }
 
 #[inline(always)]
@@ -24,7 +25,7 @@ pub(crate) fn ctx() -> *mut sys::tt_ctx {
 }
 
 // Null where there can be none: the call then fails with BAD_HANDLE, and Error::last tells why. A thread that still computes while
-// its locals are destroyed gets one that nobody releases.
+// its locals are destroyed gets one that nobody releases; `aside` releases its own.
 #[cold]
 #[inline(never)]
 fn first_ctx() -> *mut sys::tt_ctx {
@@ -33,12 +34,28 @@ fn first_ctx() -> *mut sys::tt_ctx {
         Err(_) => return null_mut(),
     };
     let c = context.0.as_ptr();
-    unsafe { sys::tt_ctx_retain(c) };
-    CTX.with(|current| current.set(c));
-    if OWNED.try_with(|o| o.set(Some(context))).is_ok() {
-        unsafe { sys::tt_ctx_release(c) };
+    if ASIDE.with(Cell::get) {
+        std::mem::forget(context);
+    } else {
+        unsafe { sys::tt_ctx_retain(c) };
+        if OWNED.try_with(|o| o.set(Some(context))).is_ok() {
+            unsafe { sys::tt_ctx_release(c) };
+        }
     }
+    CTX.with(|current| current.set(c));
     c
+}
+
+/// Runs f, the end of what tt lets go: if it calls tt, on a ctx of its own, as that of the thread may be in the middle of a call. f does
+/// not panic.
+pub(crate) fn aside(f: impl FnOnce()) {
+    let (outer, was) = (CTX.with(|c| c.replace(null_mut())), ASIDE.with(|a| a.replace(true)));
+    f();
+    ASIDE.with(|a| a.set(was));
+    let own = CTX.with(|c| c.replace(outer));
+    if !own.is_null() {
+        unsafe { sys::tt_ctx_release(own) };
+    }
 }
 
 pub(crate) fn startup_error() -> Error {

@@ -1,0 +1,627 @@
+//! Anything that safe code can say, at random, on several threads over shared tensors, nodes, generators and state dicts, with modules,
+//! optimizers and schedulers of their own, and closures that go on from the inside: hooks, functions, operators, traces, polls, drops. Calls may
+//! fail; none may end the process (run it on a libtt with sanitizers: README). TT_TORTURE=seed,seconds,threads.
+#![forbid(unsafe_code)]
+use std::cell::{Cell, RefCell};
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tt::opts::{BackwardOpts, GradOpts, ModuleLoadStateDictOpts};
+use tt::{lr, nn, optim, Cancel, Checkpoint, Context, Error, FunctionCall, Generator, Module, Node, Optimizer, Result};
+use tt::{Runtime, RuntimeOpts, Scheduler, StateDict, Status, Tensor, Value};
+
+const ROOM: usize = 24;
+const DEEP: u32 = 3;
+
+/// What all threads have.
+struct Shared {
+    tensors: Mutex<Vec<Tensor>>,
+    nodes: Mutex<Vec<Node>>,
+    states: Mutex<Vec<StateDict>>,
+    generator: Generator,
+    cancel: Cancel,
+    calls: AtomicI64,
+}
+
+/// What a thread has; closures reach it as well.
+struct Own {
+    random: Cell<u64>,
+    depth: Cell<u32>,
+    shared: RefCell<Option<Arc<Shared>>>,
+    modules: RefCell<Vec<Module>>,
+    optimizers: RefCell<Vec<Optimizer>>,
+    schedulers: RefCell<Vec<Scheduler>>,
+}
+thread_local! {
+    static OWN: Own = Own {
+        random: Cell::new(0), depth: Cell::new(0), shared: RefCell::new(None), modules: RefCell::new(vec![]),
+        optimizers: RefCell::new(vec![]), schedulers: RefCell::new(vec![]),
+    };
+}
+
+fn random(n: usize) -> usize {
+    OWN.try_with(|o| {
+        let mut x = o.random.get() | 1;
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        o.random.set(x);
+        (x >> 11) as usize % n.max(1)
+    })
+    .unwrap_or(0)
+}
+fn often(n: usize) -> bool {
+    random(n) != 0
+}
+fn one_of<T: Clone>(list: &[T]) -> Option<T> {
+    (!list.is_empty()).then(|| list[random(list.len())].clone())
+}
+fn put<T>(list: &mut Vec<T>, item: T) -> Option<T> {
+    if list.len() < ROOM {
+        list.push(item);
+        return None;
+    }
+    let at = random(list.len());
+    Some(std::mem::replace(&mut list[at], item))
+}
+fn shared() -> Result<Arc<Shared>> {
+    let found = OWN.try_with(|o| o.shared.try_borrow().ok().and_then(|s| s.clone())).ok().flatten();
+    found.ok_or_else(|| Error::new(Status::InvalidArg, "outside of the torture"))
+}
+// Locks are left before anything is dropped: drops go on with the torture.
+fn tensor() -> Result<Tensor> {
+    let found = one_of(&shared()?.tensors.lock().unwrap());
+    if let (Some(t), true) = (found, often(8)) {
+        return Ok(t);
+    }
+    fresh()
+}
+fn give(t: Tensor) -> Result<()> {
+    let old = put(&mut shared()?.tensors.lock().unwrap(), t);
+    drop(old);
+    Ok(())
+}
+fn give_all(list: impl IntoIterator<Item = Tensor>) -> Result<()> {
+    list.into_iter().try_for_each(give)
+}
+macro_rules! owned {
+    ($get:ident, $keep:ident, $field:ident, $t:ty) => {
+        fn $get() -> Result<$t> {
+            let found = OWN.try_with(|o| one_of(&o.$field.borrow())).ok().flatten();
+            found.ok_or_else(|| Error::new(Status::InvalidArg, "there is none"))
+        }
+        fn $keep(item: $t) -> Result<()> {
+            let old = OWN.try_with(|o| put(&mut o.$field.borrow_mut(), item)).ok();
+            drop(old);
+            Ok(())
+        }
+    };
+}
+owned!(module, keep_module, modules, Module);
+owned!(optimizer, keep_optimizer, optimizers, Optimizer);
+owned!(scheduler, keep_scheduler, schedulers, Scheduler);
+
+fn shape() -> &'static [i64] {
+    [&[2, 3][..], &[2, 3], &[3], &[], &[4, 2, 3], &[0], &[1, 3], &[3, 3], &[2, 2, 4, 4], &[40, 40]][random(10)]
+}
+fn fresh() -> Result<Tensor> {
+    let t = match random(6) {
+        0 => tt::randn_with(shape(), tt::opts::RandnOpts::new().generator(&shared()?.generator))?,
+        1 => tt::randint(0, 3, shape())?,
+        2 => tt::zeros_with(shape(), tt::opts::ZerosOpts::new().dtype(tt::DType::F64))?,
+        3 => Tensor::from_vec(vec![1.5f32; 6], &[2, 3])?,
+        _ => tt::ones(shape())?,
+    };
+    let t = if random(3) == 0 { t } else { t.requires_grad_(true)? };
+    give(t.clone())?;
+    Ok(t)
+}
+
+/// Held by closures: its end is one more thing that goes on.
+struct Last;
+impl Drop for Last {
+    fn drop(&mut self) {
+        if random(3) == 0 && !std::thread::panicking() {
+            act();
+        }
+    }
+}
+/// What a closure does before it gives something.
+fn inside(_kept: &Last) -> Result<()> {
+    if random(3) == 0 {
+        act();
+    }
+    match random(40) {
+        0 => Err(Error::new(Status::InvalidArg, "as it likes")),
+        1 => panic!("as it likes"),
+        _ => Ok(()),
+    }
+}
+fn replacement(like: Option<&Tensor>) -> Option<Tensor> {
+    match random(6) {
+        0 => like.and_then(|t| t.mul_scalar(0.5).ok()),
+        1 => tensor().ok(),
+        2 => like.cloned(),
+        _ => None,
+    }
+}
+fn replacements(like: &[Option<Tensor>]) -> Vec<Option<Tensor>> {
+    match random(8) {
+        0..=3 => vec![],
+        4 => vec![tensor().ok(); random(4)],
+        _ => like.iter().map(|t| replacement(t.as_ref())).collect(),
+    }
+}
+
+struct Double(Last);
+impl tt::Function for Double {
+    fn forward(&self, call: &FunctionCall, inputs: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        inside(&self.0)?;
+        let x = inputs[0].clone().unwrap();
+        call.save(&[&x])?;
+        if random(8) == 0 {
+            let _ = call.saved(random(3) as i64 - 1);
+        }
+        Ok(vec![Some(if often(3) { &x * 2.0 } else { x })])
+    }
+    fn backward(&self, call: &FunctionCall, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        inside(&self.0)?;
+        let saved = call.saved(random(5) as i64 / 4)?;
+        if random(8) == 0 {
+            let _ = call.save(&[&saved, &saved]);
+        }
+        Ok(match random(5) {
+            0 => vec![replacement(Some(&saved))],
+            1 => vec![],
+            _ => vec![grads[0].clone()],
+        })
+    }
+}
+struct HostOp(Last);
+impl tt::Operator for HostOp {
+    fn compute(&self, args: &[Value]) -> Result<Vec<Option<Tensor>>> {
+        inside(&self.0)?;
+        match (args, random(8)) {
+            ([Value::Tensor(x)], 0) => Ok(vec![Some(x.clone())]),
+            ([Value::Tensor(_)], 1) => Ok(vec![tensor().ok()]),
+            ([Value::Tensor(_)], 2) => Ok(vec![]),
+            ([Value::Tensor(x)], _) => Ok(vec![Some(x.mul_scalar(3.0)?)]),
+            _ => Err(Error::new(Status::InvalidArg, "one tensor")),
+        }
+    }
+    fn backward(&self, grads: &[Option<Tensor>], _: &[Value], _: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        inside(&self.0)?;
+        Ok(replacements(grads))
+    }
+    fn differentiable(&self) -> bool {
+        true
+    }
+}
+
+fn compute() -> Result<()> {
+    let (a, b) = (tensor()?, tensor()?);
+    let y = match random(24) {
+        0 => a.add(&b)?,
+        1 => a.mul(&b)?,
+        2 => a.matmul(&b)?,
+        3 => a.exp()?,
+        4 => a.sum()?,
+        5 => a.relu()?,
+        6 => a.reshape(&[-1])?,
+        7 => a.transpose(0, -1)?,
+        8 => a.index_get(tt::idx![0])?,
+        9 => a.index_get(tt::idx![tt::Index::Ellipsis, tt::Index::Slice { start: None, stop: None, step: 2 }])?,
+        10 => a.softmax(-1)?,
+        11 => tt::cat(&[&a, &b, &a])?,
+        12 => a.expand(&[4, 2, 3])?,
+        13 => a.detach()?,
+        14 => a.to_dtype(tt::DType::F64)?,
+        15 => a.cumsum(0)?,
+        16 => a.topk(1)?.0,
+        17 => a.mse_loss(&b)?,
+        18 => tt::apply(Double(Last), &[&a], 1)?.remove(0),
+        19 => tt::Op::find("torture")?.call(&[Value::Tensor(a.clone())])?.remove(0),
+        20 => a.maximum(&b)?,
+        21 => a.dropout()?,
+        22 => a.layer_norm(&[3], None, None)?,
+        _ => a.sin()?,
+    };
+    give(y)
+}
+
+fn differentiate() -> Result<()> {
+    let (a, b) = (tensor()?, tensor()?);
+    match random(16) {
+        0..=4 => a.sum()?.backward()?,
+        5 => a.backward()?,
+        6 => a.sum()?.backward_with(BackwardOpts::new().retain_graph(true))?,
+        7 => a.sum()?.backward_with(BackwardOpts::new().create_graph(random(2) == 0).inputs(&[b]))?,
+        8 => a.backward_with(BackwardOpts::new().gradient(&b))?,
+        9 => tt::backward_all(&[a.sum()?, b.sum()?], &[None, None], BackwardOpts::new())?,
+        10 => {
+            give_all(tt::grad(&[a.sum()?], &[&b], GradOpts::new().allow_unused(true).create_graph(random(2) == 0))?.into_iter().flatten())?
+        }
+        11 => give_all(a.grad()?)?,
+        12 => a.set_grad(Some(&b))?,
+        13 => a.set_grad(None)?,
+        14 => a.retain_grad()?,
+        _ => drop(a.requires_grad_(random(2) == 0)?),
+    }
+    Ok(())
+}
+
+fn hook() -> Result<()> {
+    let (a, last, id) = (tensor()?, Last, random(4) as i64 + 1);
+    match random(9) {
+        0 | 1 => a.register_hook(move |g| inside(&last).map(|_| replacement(Some(g)))).map(|_| ())?,
+        2 => a.register_accumulate_hook(move |_| inside(&last)).map(|_| ())?,
+        3 | 4 => a.remove_hook(id)?,
+        5 => {
+            if let Some(n) = a.grad_fn()? {
+                let old = put(&mut shared()?.nodes.lock().unwrap(), n);
+                drop(old);
+            }
+        }
+        _ => {
+            let found = one_of(&shared()?.nodes.lock().unwrap());
+            let n = found.ok_or_else(|| Error::new(Status::InvalidArg, "no node"))?;
+            match random(5) {
+                0 | 1 => n.register_hook(random(2) == 0, move |g| inside(&last).map(|_| replacements(g))).map(|_| ())?,
+                2 => n.remove_hook(id)?,
+                3 => drop((n.name(), n.num_inputs())),
+                _ => {
+                    if let Some(below) = n.next(random(3) as i64)? {
+                        let old = put(&mut shared()?.nodes.lock().unwrap(), below);
+                        drop(old);
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn look() -> Result<()> {
+    let a = tensor()?;
+    match random(6) {
+        0 => drop(a.print()?),
+        1 => drop(a.to_dtype(tt::DType::F32)?.to_vec::<f32>()?),
+        2 => assert!(a.shape().len() == a.strides().len() || a.is_leaf() || a.requires_grad() || a.version() > 0 || a.is_view()),
+        3 => tt::memory(tt::Device::CPU).map(|_| ())?,
+        4 => drop(format!("{:?}", a)),
+        _ => {
+            let old = shared()?.tensors.lock().unwrap().pop();
+            drop(old);
+        }
+    }
+    Ok(())
+}
+
+fn new_module() -> Result<Module> {
+    let last = Last;
+    Ok(match random(16) {
+        0..=2 => nn::linear(3, 3)?,
+        3 => nn::conv2d(2, 2, &[3])?,
+        4 => nn::batch_norm2d(2)?,
+        5 => nn::batch_norm1d(3)?,
+        6 => nn::dropout()?,
+        7 => nn::embedding(3, 3)?,
+        8 => nn::layer_norm(&[3])?,
+        9 => nn::multihead_attention(3, 1)?,
+        10 => nn::module_list()?,
+        11 => Module::from_fn("F", move |x| inside(&last).and_then(|_| if often(6) { x.relu() } else { tensor() }))?,
+        12 => Module::custom("Custom", move |m, x| {
+            inside(&last)?;
+            let x = x.iter().flatten().next().cloned().map_or_else(tensor, Ok)?;
+            Ok(match random(6) {
+                0 => vec![],
+                1 => vec![x.clone(), x],
+                2 => vec![m.child(0)?.call(&x)?],
+                _ => vec![x * m.get_tensor("scale")?.unwrap_or(tensor()?)],
+            })
+        })?,
+        _ => tt::sequential((0..random(4)).filter_map(|_| module().ok()))?,
+    })
+}
+
+fn hook_module(m: &Module) -> Result<()> {
+    let last = Last;
+    match random(6) {
+        0 => m.register_forward_pre_hook(move |m, x| hooked(m, &last).map(|_| replacements(x))),
+        1 => m.register_forward_hook(move |m, _, y| hooked(m, &last).map(|_| replacements(y))),
+        2 => m.register_full_backward_pre_hook(move |m, g| hooked(m, &last).map(|_| replacements(g))),
+        3 => m.register_full_backward_hook(move |m, _, g| hooked(m, &last).map(|_| replacements(g))),
+        _ => return m.remove_hook(random(4) as i64 + 1),
+    }
+    .map(|_| ())
+}
+fn hooked(m: &Module, last: &Last) -> Result<()> {
+    if random(4) == 0 {
+        keep_module(m.clone())?;
+    }
+    if random(4) == 0 {
+        let _ = change_module(m);
+    }
+    inside(last)
+}
+
+fn change_module(m: &Module) -> Result<()> {
+    let slot = ["weight", "bias", "running_mean", "running_var", "num_batches_tracked", "scale", "own"][random(7)];
+    let child = ["0", "1", "2", "fc", "out_proj"][random(5)];
+    match random(12) {
+        0 => m.register_parameter(slot, if often(4) { Some(tensor()?) } else { None }.as_ref()),
+        1 => m.register_buffer(slot, if often(4) { Some(tensor()?) } else { None }.as_ref(), random(2) == 0),
+        2 => m.register_module(child, &module()?),
+        3 => m.append(&module()?),
+        4 => m.train(random(2) == 0),
+        5 => m.requires_grad_(random(3) != 0),
+        6 => m.zero_grad(),
+        7 => {
+            let found = one_of(&shared()?.states.lock().unwrap());
+            m.load_state_dict_with(&found.map_or_else(|| m.state_dict(), Ok)?, ModuleLoadStateDictOpts::new().strict(random(2) == 0))
+        }
+        _ => hook_module(m),
+    }
+}
+
+fn modules() -> Result<()> {
+    let m = match module() {
+        Ok(m) if often(6) => m,
+        _ => {
+            let m = new_module()?;
+            keep_module(m.clone())?;
+            m
+        }
+    };
+    match random(16) {
+        0..=5 => give_all(m.forward(&[tensor()?])?)?,
+        6 => give(m.call(&tensor()?)?)?,
+        7 => {
+            let (a, b) = (tensor()?, tensor()?);
+            give_all(m.forward_opt(&[Some(&a), if often(3) { Some(&b) } else { None }, Some(&a)])?)?
+        }
+        8 => give_all(m.parameters()?)?,
+        9 => {
+            let old = put(&mut shared()?.states.lock().unwrap(), m.state_dict()?);
+            drop(old);
+        }
+        10 => keep_module(if often(3) { m.copy()? } else { m.copy_to(None, Some(tt::DType::F64))? })?,
+        11 => drop((m.print()?, m.class(), m.num_children(), m.child_name(0), m.get_submodule("0.0"), m.get_tensor("weight"))),
+        _ => change_module(&m)?,
+    }
+    Ok(())
+}
+
+fn new_optimizer() -> Result<Optimizer> {
+    let params = match module() {
+        Ok(m) if often(3) => m.parameters()?,
+        _ => vec![tensor()?, tensor()?],
+    };
+    match random(6) {
+        0 => optim::sgd_with(&params, optim::SgdOpts::new().momentum(0.9)),
+        1 => optim::adam(&params),
+        2 => optim::adamw(&params),
+        3 => optim::rmsprop(&params),
+        4 => optim::adagrad(&params),
+        _ => optim::sgd(&params),
+    }
+}
+fn optimizers() -> Result<()> {
+    let o = match optimizer() {
+        Ok(o) if often(6) => o,
+        _ => {
+            let o = new_optimizer()?;
+            keep_optimizer(o.clone())?;
+            o
+        }
+    };
+    let (last, param) = (Last, random(4) as i64);
+    match random(16) {
+        0..=3 => o.step()?,
+        4 | 5 => drop(o.step_closure(|| {
+            inside(&last)?;
+            act();
+            tensor()?.sum()
+        })?),
+        6 => o.zero_grad(random(2) == 0)?,
+        7 => o.add_param_group(&[tensor()?])?,
+        8 => give_all(o.get_state(param, ["exp_avg", "momentum_buffer", "step"][random(3)])?)?,
+        9 => o.set_state(param, ["exp_avg", "momentum_buffer", "step"][random(3)], Some(&tensor()?))?,
+        10 => {
+            let ((name, t), also) = (o.tensor_at(param)?, tensor()?);
+            optimizer()?.load_tensor(&name, if often(3) { &t } else { &also })?
+        }
+        11 => {
+            let (name, v) = o.number_at(param)?;
+            optimizer()?.load_number(&name, v)?
+        }
+        12 => give(tt::clip_grad_norm_(&[tensor()?, tensor()?], 0.5)?)?,
+        13 => give_all((0..o.num_params().min(4)).filter_map(|i| o.param(i).ok()))?,
+        _ => return schedulers(&o),
+    }
+    Ok(())
+}
+fn schedulers(o: &Optimizer) -> Result<()> {
+    let last = Last;
+    match random(10) {
+        0 => keep_scheduler(o.lr_lambda(move |_, _| inside(&last).map(|_| 0.9), -1)?),
+        1 => keep_scheduler(o.lr_multiplicative(move |_, _| inside(&last).map(|_| 0.9), -1)?),
+        2 => keep_scheduler(lr::exponential(o, 0.9)?),
+        3 => keep_scheduler(lr::sequential(o, &[scheduler()?, scheduler()?], &[2])?),
+        4 => keep_scheduler(lr::chained(&[scheduler()?, scheduler()?])?),
+        5 => scheduler()?.step_to(random(9) as i64),
+        6 => {
+            let s = scheduler()?;
+            let (name, v) = s.number_at(random(4) as i64)?;
+            s.load_number(&name, v)
+        }
+        _ => scheduler()?.step(),
+    }
+}
+
+fn file(i: usize) -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("tt_torture_{}_{}", std::process::id(), i))
+}
+fn states() -> Result<()> {
+    let s = shared()?;
+    let found = one_of(&s.states.lock().unwrap());
+    let mut state = found.map_or_else(StateDict::new, Ok)?;
+    match random(6) {
+        0 | 1 => state.set(["weight", "0.weight", "x"][random(3)], &tensor()?)?,
+        2 => give_all((0..state.len().min(4)).filter_map(|i| state.get(i).ok()))?,
+        3 => drop(state.names()),
+        _ => {
+            let path = file(random(3));
+            let (m, g) = (module()?, &s.generator);
+            let parts = Checkpoint::new().module(&m).generator(g);
+            if random(2) == 0 {
+                parts.extra(&mut state)?.save(&path)?
+            } else {
+                parts.extra(&mut state)?.load(&path)?
+            }
+        }
+    }
+    let old = put(&mut s.states.lock().unwrap(), state);
+    drop(old);
+    Ok(())
+}
+
+/// Calls in special circumstances.
+fn modes() -> Result<()> {
+    let last = Last;
+    match random(12) {
+        0 | 1 => tt::trace_dispatch(
+            |_, _, _| {
+                if random(20) == 0 {
+                    act()
+                }
+            },
+            act,
+        ),
+        2 => tt::ctx_set_poll(move || inside(&last)),
+        3 => tt::ctx_set_poll(|| Ok(())),
+        4 => Ok(tt::no_grad(act)),
+        5 => {
+            let _on = tt::anomaly_guard(true);
+            Ok(act())
+        }
+        6 => tt::profile(act).map(drop),
+        7 => tt::cancellable(&Cancel::new()?, act),
+        8 => {
+            let s = shared()?;
+            if random(50) == 0 {
+                s.cancel.request();
+            }
+            tt::cancellable(&s.cancel, act)
+        }
+        9 => {
+            let runtime = Runtime::new(RuntimeOpts::new().queue_drops(random(2) as i32).threads(2))?;
+            let mut c = Context::new(Some(&runtime))?;
+            c.run(|| drop((register(), act(), act())));
+            runtime.poll();
+            Ok(())
+        }
+        10 => {
+            let s = shared()?;
+            s.generator.set_state([1, 2])?;
+            tt::manual_seed(3)?;
+            s.generator.state().map(|_| ())
+        }
+        _ => tt::trim(),
+    }
+}
+fn register() -> Result<()> {
+    tt::register_op("torture(x: Tensor) -> Tensor", HostOp(Last))
+}
+
+/// Something, or nothing where it goes too deep.
+fn act() {
+    let deep = OWN.try_with(|o| o.depth.replace(o.depth.get() + 1)).unwrap_or(DEEP);
+    let done = (deep < DEEP && shared().is_ok()).then(|| {
+        catch_unwind(AssertUnwindSafe(|| {
+            if let Ok(s) = shared() {
+                s.calls.fetch_add(1, Ordering::Relaxed);
+            }
+            match random(20) {
+                0..=4 => compute(),
+                5..=8 => differentiate(),
+                9 | 10 => hook(),
+                11 => look(),
+                12..=14 => modules(),
+                15 | 16 => optimizers(),
+                17 => states(),
+                18 => modes(),
+                _ => fresh().map(drop),
+            }
+        }))
+    });
+    let _ = OWN.try_with(|o| o.depth.set(deep));
+    match done {
+        Some(Err(panic)) if !expected(&panic) => resume_unwind(panic),
+        Some(Ok(Err(e))) => assert!(e.status != Status::Internal, "{:?}", e),
+        _ => {}
+    }
+}
+fn expected(panic: &Box<dyn std::any::Any + Send>) -> bool {
+    let text = panic.downcast_ref::<&str>().map(|s| s.to_string()).or_else(|| panic.downcast_ref::<String>().cloned());
+    text.map_or(false, |t| t.contains("as it likes") || t.contains(": "))
+}
+
+fn torture(seed: u64, time: Duration, threads: u64) -> i64 {
+    let shared = Arc::new(Shared {
+        tensors: Mutex::default(),
+        nodes: Mutex::default(),
+        states: Mutex::default(),
+        generator: Generator::new(seed).unwrap(),
+        cancel: Cancel::new().unwrap(),
+        calls: AtomicI64::new(0),
+    });
+    let (end, seeds) = (Instant::now() + time, AtomicU64::new(seed));
+    std::thread::scope(|s| {
+        for _ in 0..threads {
+            s.spawn(|| {
+                OWN.with(|o| {
+                    o.random.set(seeds.fetch_add(1, Ordering::Relaxed).wrapping_add(1).wrapping_mul(0x9e3779b97f4a7c15));
+                    *o.shared.borrow_mut() = Some(shared.clone());
+                });
+                let _ = register();
+                while Instant::now() < end {
+                    act();
+                }
+                tt::ctx_set_poll(|| Ok(())).unwrap();
+                OWN.with(|o| o.depth.set(DEEP)); // what is dropped now does no more
+                let kept = OWN.with(|o| (o.modules.take(), o.optimizers.take(), o.schedulers.take(), o.shared.take()));
+                drop(kept);
+            });
+        }
+    });
+    let calls = shared.calls.load(Ordering::Relaxed);
+    drop(shared);
+    calls
+}
+
+#[test]
+#[ignore] // until the core bears it
+fn anything_on_any_thread() {
+    let set = std::env::var("TT_TORTURE").unwrap_or_default();
+    let mut set = set.split(',').map(|n| n.parse::<u64>().ok());
+    let mut next = |standard| set.next().flatten().unwrap_or(standard);
+    let (seed, seconds, threads) = (next(1), next(2), next(3));
+    let loud = std::env::var("TT_TORTURE").is_ok();
+    std::panic::set_hook(Box::new(move |info| {
+        let text = info.to_string();
+        if loud && !text.contains("as it likes") && !text.contains("unwrap()` on a `None`") && !text.contains("out of bounds") {
+            eprintln!("{}", text);
+        }
+    }));
+    let calls = torture(seed, Duration::from_secs(seconds), threads);
+    for i in 0..3 {
+        let _ = std::fs::remove_file(file(i));
+    }
+    drop(std::panic::take_hook());
+    if loud {
+        eprintln!("{} calls", calls);
+    }
+    assert!(calls > 100, "{} calls", calls);
+}
