@@ -39,6 +39,7 @@ function Tensor(a::Array{T, N}) where {T, N}
     return wrap(o[])
 end
 Tensor(a::AbstractArray) = Tensor(plain(a))
+Tensor(a::Tensor) = a
 plain(a::Array) = a
 plain(a::AbstractArray{T, N}) where {T, N} = copyto!(Array{T, N}(undef, size(a)), a)  # whatever its indices
 function Tensor(x::Number)
@@ -86,7 +87,8 @@ function typed(a::Tensor)
     owner = borrow(handle_of(a))  # a reference of its own: a may be freed
     return TensorArray{eltype(a), ndims(a)}(C.tt_tensor_data(a), size(a), strides(a), is_writable(a), owner)
 end
-Base.size(a::TensorArray) = a.size
+# `at` of a constant of a precompiled package points anywhere; its owner has lost its place.
+@inline Base.size(a::TensorArray) = getfield(a.owner, :slot).at == C_NULL ? throw_lost("array of typed()") : a.size
 Base.strides(a::TensorArray) = a.strides
 Base.IndexStyle(::Type{<:TensorArray}) = IndexCartesian()
 Base.deepcopy_internal(a::TensorArray, seen::IdDict) = get!(() -> typed(deepcopy(a.owner)), seen, a)

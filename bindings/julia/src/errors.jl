@@ -55,4 +55,6 @@ function Base.showerror(io::IO, e::Error)
     e.cause === nothing || showerror(io, e.cause)
 end
 
-@noinline throw_freed(what) = throw(HandleError(C.TT_BAD_HANDLE, "", "", -1, "this $what was freed", [], [], nothing))
+@noinline throw_freed(what, how="was freed") = throw(HandleError(C.TT_BAD_HANDLE, "", "", -1, "this $what $how", [], [], nothing))
+"What constants of precompiled packages have lost."
+@noinline throw_lost(what) = throw_freed(what, "is a constant of a precompiled package, which cannot keep its memory: make it in __init__")

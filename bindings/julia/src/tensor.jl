@@ -102,7 +102,7 @@ borrow(h) = (C.tt_tensor_retain(h); wrap(h))
 
 # Constants of precompiled packages have lost their pointers.
 @inline is_freed(t::Tensor) = (at = getfield(t, :slot).at; at == C_NULL || use_at(at) != getfield(t, :use))
-@inline slot_of(t::Tensor) = is_freed(t) ? throw_freed(Tensor) : getfield(t, :slot)
+@inline slot_of(t::Tensor) = is_freed(t) ? (getfield(t, :slot).at == C_NULL ? throw_lost(Tensor) : throw_freed(Tensor)) : getfield(t, :slot)
 
 "Gives up t's reference now; any later use of t is a HandleError."
 @inline function free!(t::Tensor)
@@ -129,7 +129,7 @@ end
 end
 
 @inline handle_of(t::Tensor) = handle_at(slot_of(t).at)
-@inline handle_of(x::Handle) = (h = getfield(x, :h); h == C_NULL ? throw_freed(typeof(x)) : h)
+@inline handle_of(x::Handle) = (h = getfield(x, :h); h == C_NULL ? throw_freed(typeof(x), "was freed, or is a constant of a precompiled package: make it in __init__") : h)
 Base.cconvert(::Type{Ptr{Cvoid}}, x::Handle) = x
 Base.unsafe_convert(::Type{Ptr{Cvoid}}, x::Handle) = handle_of(x)
 @inline Base.cconvert(::Type{Ptr{Cvoid}}, t::Tensor) = slot_of(t)  # which stays alive during the call

@@ -14,6 +14,20 @@ end
     # finalizers that run after that of the ctx
     ok, said = fresh("""using TT; r = Ref{Any}(); finalizer(r -> try r[] .+ TT.ones(9) catch e; ccall(:puts, Cint, (Cstring,), e.message) end, r); r[] = TT.ones(3)""")
     @test ok && occursin("sizes 3 and 9", said)
+    mktempdir() do folder  # constants of a precompiled package
+        mkpath(joinpath(folder, "Keeps", "src"))
+        write(joinpath(folder, "Keeps", "src", "Keeps.jl"), """module Keeps
+            using TT
+            const t, a, m = TT.ones(2), typed(TT.ones(2)), TT.nn.Linear(1, 1)
+            end""")
+        ok, said = fresh("""using Keeps, TT
+            for use in (() -> Keeps.t .+ 1, () -> sum(Keeps.a), () -> Keeps.a[1], () -> (Keeps.a[1] = 2), () -> deepcopy(Keeps.a), () -> string(Keeps.a),
+                        () -> Keeps.m(TT.ones(1)))
+                try use() catch e; print(e isa TT.HandleError ? occursin("precompiled", e.message) : '?', ' ') end
+            end
+            print(string(Keeps.t))"""; JULIA_LOAD_PATH="$folder:@:@stdlib")
+        @test ok && said == "true true true true true true true Tensor(freed)"
+    end
     mktempdir() do folder
         path = joinpath(folder, "libtt.so")
         write(path, "no library")
