@@ -5,7 +5,7 @@ options are keyword arguments; values inside tensors (labels, argmax, index tens
 module TT
 
 import Libdl
-import LinearAlgebra, Random, Statistics
+import LinearAlgebra, Random, Serialization, Statistics
 
 include("gen/c.jl")
 include("gen/names.jl")

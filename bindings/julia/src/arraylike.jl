@@ -34,6 +34,18 @@ for f in (:count, :findall, :findfirst, :findmax, :findmin, :extrema)
     @eval Base.$f(g::Function, a::Tensor; kw...) = $f(g, Array(a); kw...)
 end
 
+# ---- other processes, files of Serialization ----
+
+function Serialization.serialize(s::Serialization.AbstractSerializer, a::Tensor)
+    Serialization.serialize_type(s, Tensor)
+    Serialization.serialize(s, (Array(a), a.is_leaf && a.requires_grad))
+end
+function Serialization.deserialize(s::Serialization.AbstractSerializer, ::Type{Tensor})
+    values, on = Serialization.deserialize(s)
+    return tensor(values; requires_grad=on)
+end
+Serialization.serialize(::Serialization.AbstractSerializer, x::Handle) = throw(ArgumentError("a $(typeof(x)) cannot be serialized: save_checkpoint, save_file"))
+
 # ---- making, filling ----
 
 Base.similar(a::Tensor, T::Type, dims...) = empty(isempty(dims) ? size(a) : gathered(dims); dtype=T, device=device(a))

@@ -60,7 +60,7 @@ next_functions(n::Node) = [next_function(n, i) for i in 1:num_inputs(n)]
 "Before the formula, on the gradients of the outputs; `register_hook`: after it, on those of the inputs."
 register_prehook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, :node_hook, f, 1)
 register_hook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, :node_hook, f, 0)
-Base.show(io::IO, n::Node) = print(io, "<", name(n), " node>")
+show_live(io, n::Node) = print(io, "<", name(n), " node>")
 
 # ---- functions of the host ----
 

@@ -50,7 +50,7 @@ end
 
 function Base.showerror(io::IO, e::Error)
     print(io, "TT.", nameof(typeof(e)), ": ", isempty(e.op) || startswith(e.message, e.op * ":") ? "" : e.op * ": ", e.message)
-    e isa OutOfRangeError && print(io, " (here dims and indices count from 0, as in C)")
+    e isa OutOfRangeError && occursin(r"\d", replace(e.message, r"\"[^\"]*\"" => "")) && print(io, " (here dims and indices count from 0, as in C)")
     e.cause === nothing || print(io, "\n  caused by ")
     e.cause === nothing || showerror(io, e.cause)
 end

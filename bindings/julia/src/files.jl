@@ -15,7 +15,7 @@ Base.iterate(s::StateDict, i=1) = i > length(s) ? nothing : (name_at(s, i) => te
 position(call, s, name) = (i = Ref(Int64(0)); check(call(ctx(), s, name, i)); i[] + 1)
 Base.getindex(s::StateDict, name::AbstractString) = tensor_at(s, position(C.tt_state_dict_find, s, name))
 Base.setindex!(s::StateDict, t::Tensor, name::AbstractString) = check(C.tt_state_dict_set(ctx(), s, name, t))
-Base.show(io::IO, s::StateDict) = print(io, "StateDict(", join(keys(s), ", "), ")")
+described(s::NamedTensors) = join(keys(s), ", ")
 
 # ---- safetensors ----
 

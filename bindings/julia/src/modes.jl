@@ -6,6 +6,7 @@ function get_state(g::Generator)
     check(C.tt_generator_state(ctx(), g, state))
     return (state...,)
 end
+described(g::Generator) = "seed = $(get_state(g)[1]), offset = $(get_state(g)[2])"
 set_state!(g::Generator, state) = check(C.tt_generator_set_state(ctx(), g, UInt64[state...]))
 
 # ---- threads, memory, devices ----

@@ -9,7 +9,7 @@ function (m::Module)(inputs::Union{Tensor, Nothing}...)
     return length(outs) == 1 ? outs[1] : (outs...,)
 end
 
-Base.show(io::IO, m::Module) = print(io, printed(C.tt_module_print, m))
+show_live(io, m::Module) = print(io, printed(C.tt_module_print, m))
 
 eval!(m::Module) = train!(m, false)
 "Moves all tensors of m; they stay the same objects."

@@ -45,6 +45,9 @@ function params_of(opt::Optimizer, group)
     before = sum(Int[C.tt_optim_group_size(opt, g - 1) for g in 1:group-1])
     return [parameter(opt, before + i) for i in 1:C.tt_optim_group_size(opt, group - 1)]
 end
+described(opt::Optimizer) = "$(num_parameters(opt)) parameters, lr = $(join([g.lr for g in opt.param_groups], ", "))"
+Base.show(io::IO, g::ParamGroup) = print(io, "ParamGroup(", length(g), " parameters, lr = ", g.lr, ")")
+Base.propertynames(::Optimizer) = (:param_groups,)
 Base.getproperty(opt::Optimizer, name::Symbol) =
     name === :param_groups ? [ParamGroup(opt, g) for g in 1:num_groups(opt)] : error("an Optimizer has no property $name")
 
@@ -108,6 +111,7 @@ function get_last_lr(s::Scheduler)
     check(status)
     return out[1:n[]]
 end
+described(s::Scheduler) = "last_epoch = $(last_epoch(s)), lr = $(join(get_last_lr(s), ", "))"
 state_dict(s::Scheduler) = numbers_of(C.tt_scheduler_num_numbers(s), (i, b, cap, o) -> C.tt_scheduler_number_at(ctx(), s, i, b, cap, o))
 load_state_dict!(s::Scheduler, state) = (foreach(((name, x),) -> check(C.tt_scheduler_load_number(ctx(), s, name, x)), pairs(state)); s)
 

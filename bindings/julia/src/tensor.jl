@@ -74,6 +74,12 @@ for (name, free, what) in [
 end
 Base.hash(x::Handle, h::UInt) = hash(getfield(x, :h), h)
 
+is_freed(x::Handle) = getfield(x, :h) == C_NULL
+Base.show(io::IO, x::Handle) = is_freed(x) ? print(io, nameof(typeof(x)), "(freed)") : show_live(io, x)
+show_live(io, x) = print(io, nameof(typeof(x)), "(", described(x), ")")
+"What show says of an object."
+described(x) = ""
+
 own_or_nothing(T, h) = h == C_NULL ? nothing : own(T, h)
 
 "The handle that a C call gives."
@@ -197,10 +203,8 @@ function printed(print, x)
     check(status)
     return String(buffer[1:n[]])
 end
-function Base.show(io::IO, t::Tensor)
-    is_freed(t) ? print(io, "Tensor(freed)") :
-    get(io, :compact, false) && ndims(t) > 0 ? summary(io, t) : print(io, printed(C.tt_tensor_print, t))  # compact: among others in an array
-end
+# compact: among others in an array
+show_live(io, t::Tensor) = get(io, :compact, false) && ndims(t) > 0 ? summary(io, t) : print(io, printed(C.tt_tensor_print, t))
 
 const FACTS = (shape = size, dtype = eltype, device = device, grad = t -> gradient(t), requires_grad = t -> requires_grad(t),
                is_leaf = t -> is_leaf(t), grad_fn = t -> grad_fn(t), data = t -> detach(t))

@@ -97,3 +97,23 @@ end
     @test summary(a) == "2×3 Tensor of Float64" && occursin("2×3 Tensor of Float64  3-element Tensor of Float64", repr("text/plain", reshape([a, v], 1, 2)))
     @test repr("text/plain", v) == "tensor([3., 1., 2.], dtype=float64)" && repr((x = v,)) == "(x = tensor([3., 1., 2.], dtype=float64),)"
 end
+
+@testset "objects are shown" begin
+    m = nn.Linear(2, 1)
+    opt = optim.SGD(parameters(m); lr=0.5)
+    said(x) = repr(x)
+    @test said(opt) == "Optimizer(2 parameters, lr = 0.5)" && said(opt.param_groups) == "TT.ParamGroup[ParamGroup(2 parameters, lr = 0.5)]"
+    @test said(optim.StepLR(opt, 3)) == "Scheduler(last_epoch = 0, lr = 0.5)" && said(TT.Generator(3)) == "Generator(seed = 3, offset = 0)" && said(TT.CancelToken()) == "CancelToken()"
+    @test said(state_dict(m)) == "StateDict(weight, bias)" && said((v .* 1).grad_fn) == "nothing" && said((requires_grad!(copy(v)) .* 1).grad_fn) == "<mul node>"
+    free!(m)
+    @test said(m) == "Module(freed)"
+    @test !occursin("count from 0", sprint(showerror, thrown(() -> nn.Linear(1, 1).fc1, TT.OutOfRangeError)))
+end
+
+@testset "serialized" begin
+    io = IOBuffer()
+    Serialization.serialize(io, (x = a, list = [v, requires_grad!(tensor([1.0]))]))
+    back = Serialization.deserialize(seekstart(io))
+    @test back.x == A && eltype(back.x) == Float64 && back.list[1] == [3, 1, 2] && back.list[2].requires_grad
+    thrown(() -> Serialization.serialize(io, nn.Linear(1, 1)), ArgumentError)
+end

@@ -1,6 +1,6 @@
 # Tests of TT.jl. Run by ctest (tests/julia), or: TT_LIBRARY=… julia --project=bindings/julia bindings/julia/test/runtests.jl [[but] FILE…]
 using Test, TT
-import LinearAlgebra, Random, Statistics
+import LinearAlgebra, Random, Serialization, Statistics
 
 "The exception that f throws, of type T."
 function thrown(f, T)
