@@ -192,3 +192,35 @@ def test_deep_copies_of_leaves():
     assert w.tolist() == [[1] * 3] * 2 and other.grad[0, 0].item() == 5 and w.grad[0, 0].item() == 2
     for empty in (tt.empty(0, 3), tt.empty(2, 2, device="meta")):
         assert copy.deepcopy(empty).shape == empty.shape and copy.deepcopy(empty).device == empty.device
+
+
+# ---- the same numbers ----
+
+NAN = float("nan")
+
+
+def test_equal():
+    x = tt.tensor([1.0, 2.0])
+    assert tt.equal(x, tt.tensor([1, 2])) is True and x.equal(x + 1) is False and not tt.equal(x, x[:, None]) and tt.equal(tt.ones(0), tt.ones(0))
+    assert not tt.equal(tt.tensor([NAN]), tt.tensor([NAN])) and tt.equal(tt.tensor([1j]), tt.tensor([1j])) and tt.equal(tt.tensor(True), tt.tensor(1))
+    with pytest.raises(TypeError):
+        tt.equal(x, 1.0)
+
+
+@pytest.mark.parametrize("a, b, options, close", [
+    ([1.0, 2.0], [1.0, 2.0 + 1e-6], {}, True), ([1.0], [1.001], {}, False), ([1.0], [1.001], {"rtol": 1e-2}, True), ([1.0], [1.001], {"atol": 1e-2}, True),
+    ([float("inf")], [float("inf")], {}, True), ([float("inf")], [1.0], {"atol": 1e9}, False), ([NAN], [NAN], {}, False), ([NAN, 1.0], [NAN, 1.0], {"equal_nan": True}, True),
+    ([10**9], [10**9 + 1], {}, True), ([10**9], [10**9 + 1], {"rtol": 0, "atol": 0}, False), ([1j], [1j + 1e-9], {}, True), ([True], [True], {}, True),
+    ([[1.0], [1.0]], [1.0, 1.0], {}, True)])
+def test_allclose(a, b, options, close):
+    x, y = tt.tensor(a), tt.tensor(b)
+    assert tt.allclose(x, y, **options) is close and x.allclose(y, **options) is close
+
+
+def test_what_allclose_refuses():
+    x = tt.ones(2)
+    for bad in (lambda: tt.allclose(x, x.double()), lambda: tt.allclose(x, x, rtol=-1), lambda: x.allclose(tt.ones(3))):
+        with pytest.raises(RuntimeError):
+            bad()
+    with pytest.raises(TypeError):
+        tt.allclose(x, 1.0)

@@ -1,9 +1,8 @@
 """What C calls in Python: functions that are kept for it, and what the generated callbacks (_callbacks.py) share."""
 import sys
 from contextlib import ExitStack
-from ctypes import c_void_p, cast, sizeof
+from ctypes import c_void_p
 
-from ._layouts import struct
 from ._lib import CALLBACK_FAILED, drop, keep, local, quick
 from ._tensor import Tensor, borrow
 
@@ -56,16 +55,6 @@ def registered(callback, fn):
     if not callable(fn):
         raise TypeError(f"a hook must be callable, not {type(fn).__name__}")
     return callback, c_void_p(keep(fn)), drop
-
-
-def definition(table, of, **fields):
-    """A table of callbacks, those that `of` has as methods; C drops it."""
-    from . import _callbacks
-    kind = struct(table)
-    for field in ("forward", "backward", "compute"):
-        if getattr(of, field, None):
-            fields[field] = cast(getattr(_callbacks, f"{table}_{field}"), c_void_p)
-    return kind(struct_size=sizeof(kind), user=keep(of), drop=cast(drop, c_void_p), **fields)
 
 
 class HookHandle(ExitStack):

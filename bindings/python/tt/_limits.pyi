@@ -4,12 +4,8 @@ from tt._types import dtype as _dtype
 from typing import Any
 
 
-class Limits:
+class finfo:
     dtype: _dtype
-    def __init__(self, type: Any = ...) -> None: ...
-    def __repr__(self) -> _str: ...
-
-class finfo(Limits):
     bits: _int
     resolution: _float
     min: Any
@@ -17,16 +13,13 @@ class finfo(Limits):
     eps: _float
     smallest_normal: _float
     tiny: _float
+    def __init__(self, type: Any = ...) -> None: ...
+    def __repr__(self) -> _str: ...
 
-class iinfo(Limits):
+class iinfo:
+    dtype: _dtype
     bits: _int
     min: Any
     max: Any
-def result_type(tensor1: Any, tensor2: Any) -> Any: ...
-def promote_types(type1: Any, type2: Any) -> Any: ...
-def can_cast(from_: Any, to: Any) -> Any: ...
-e: _float
-inf: _float
-nan: _float
-newaxis: None
-pi: _float
+    def __init__(self, type: Any = ...) -> None: ...
+    def __repr__(self) -> _str: ...

@@ -9,6 +9,7 @@ from ._tensor import Tensor, classed
 METHODS = {
     "_dlpack": "__dlpack__ __dlpack_device__",
     "_handles": "register_hook register_post_accumulate_grad_hook",
+    "_numbers": "allclose equal",
     "_numpy": "numpy",
 }
 

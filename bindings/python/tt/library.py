@@ -3,8 +3,8 @@ import json
 from ctypes import byref, c_int64
 from types import SimpleNamespace
 
+from ._callbacks import tt_op_def
 from ._handles import OpHandle
-from ._hooks import definition
 from ._lib import call, quick, result
 from ._tensor import listed
 from ._values import Value, packed
@@ -39,6 +39,6 @@ def custom_op(schema, compute=None, *, backward=None):
     recording. backward(grads, args, results) returns one gradient or None per tensor argument; without it the results have none."""
     if compute is None:
         return lambda fn: custom_op(schema, fn, backward=backward)
-    table = definition("tt_op_def", SimpleNamespace(compute=lambda args: compute(*args), backward=backward), schema=schema.encode())
+    table = tt_op_def(SimpleNamespace(compute=lambda args: compute(*args), backward=backward), schema=schema.encode())
     call("tt_op_register", byref(table))
     return find(schema.partition("(")[0].strip())

@@ -16,7 +16,7 @@ RETURNS = {
     "_int": "count data_ptr device_count dim element_size get_device get_num_threads initial_seed itemsize max_memory_allocated memory_allocated nbytes ndim "
             "numel seed storage_offset __hash__ __index__ __int__ __len__",
     "_str": "__format__ __repr__ __str__ build_info calculate instruction_set table extra_repr",
-    "_bool": "is_available requires_grad __bool__ __contains__ __eq__ is_tensor",
+    "_bool": "allclose equal is_available requires_grad __bool__ __contains__ __eq__ is_tensor",
     "_float": "calculate_gain get_f64 __float__", "_complex": "__complex__",
     "Tensor": "as_tensor from_dlpack from_numpy frombuffer get_tensor scalar_tensor tensor clip_grad_norm_ constant_ dirac_ eye_ kaiming_normal_ "
               "kaiming_uniform_ get_total_norm linspace normal_ ones_ orthogonal_ parameters_to_vector random_ sparse_ std trunc_normal_ uniform_ "

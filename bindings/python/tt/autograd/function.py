@@ -3,8 +3,8 @@ from ctypes import byref, c_int64, c_void_p
 from functools import partial
 
 from .. import _ops, errors
+from .._callbacks import tt_function_def
 from .._convert import length, pointers
-from .._hooks import definition
 from .._lib import call, result
 from .._tensor import Tensor, wrap
 from . import is_grad_enabled, no_grad
@@ -110,7 +110,7 @@ class Function:
         given, n = [a for a in args if isinstance(a, Tensor)], sum(isinstance(o, Tensor) for o in outs)
         results = Call(cls, ctx, args, tuple(o.detach() if dirty else o for o, dirty in zip(outs, changed)))
         made = (c_void_p * n)()
-        call("tt_function_apply", byref(definition("tt_function_def", results, name=cls.__name__.encode())), pointers(given), length(given), made, c_int64(n))
+        call("tt_function_apply", byref(tt_function_def(results, name=cls.__name__.encode())), pointers(given), length(given), made, c_int64(n))
         made = map(wrap, made)
         found = tuple(next(made) if isinstance(o, Tensor) else o for o in outs)
         found = tuple(t.detach() if no else t for t, no in zip(found, plain))
