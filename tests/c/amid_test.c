@@ -306,10 +306,14 @@ static void test_retained(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    SCOPED(test_parameters), SCOPED(test_children),
-    SCOPED(test_trees),      SCOPED(test_gradients),
-    SCOPED(test_parameters_of_an_optimizer), SCOPED(test_backward_within),
-    SCOPED(test_backward_within_a_hook), SCOPED(test_retained),
+      SCOPED(test_parameters),
+      SCOPED(test_children),
+      SCOPED(test_trees),
+      SCOPED(test_gradients),
+      SCOPED(test_parameters_of_an_optimizer),
+      SCOPED(test_backward_within),
+      SCOPED(test_backward_within_a_hook),
+      SCOPED(test_retained),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

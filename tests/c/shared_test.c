@@ -68,12 +68,12 @@ static void may_meet(Job* j, tt_status s, const char* text) {
     j->failed = "another error than the one that is allowed";
   }
 }
-#define MUST(call)                       \
-  do {                                   \
-    if ((call) != TT_OK) {               \
-      j->failed = #call;                 \
-      return;                            \
-    }                                    \
+#define MUST(call)         \
+  do {                     \
+    if ((call) != TT_OK) { \
+      j->failed = #call;   \
+      return;              \
+    }                      \
   } while (0)
 
 static const tt_backward_opts kRetain = {.set = TT_BACKWARD_RETAIN_GRAPH, .retain_graph = 1};
@@ -333,10 +333,14 @@ static void test_one_generator(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    SCOPED(test_one_graph),          SCOPED(test_one_graph_freed_by_the_first),
-    SCOPED(test_grad_of_one_graph),  SCOPED(test_hooks_come_and_go),
-    SCOPED(test_gradients_come_and_go), SCOPED(test_retained_gradients),
-    SCOPED(test_stale_view),         SCOPED(test_one_generator),
+      SCOPED(test_one_graph),
+      SCOPED(test_one_graph_freed_by_the_first),
+      SCOPED(test_grad_of_one_graph),
+      SCOPED(test_hooks_come_and_go),
+      SCOPED(test_gradients_come_and_go),
+      SCOPED(test_retained_gradients),
+      SCOPED(test_stale_view),
+      SCOPED(test_one_generator),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
