@@ -193,12 +193,12 @@ void Engine::run_node(Node& n) {
   for (int64_t i = 0; i < n.n_outs; i++)
     if (!grads[i] && n.outs()[i].defined && !n.type->takes_undefined && is_differentiable(n.outs()[i].dtype))
       grads[i] = zeros_for(n.outs()[i]);
-  if (!n.hooks.empty()) run_node_hooks(n.hooks, kNodePreHook, grads.data(), n.n_outs);
+  if (!n.hooks.empty()) run_node_hooks(n, kNodePreHook, grads.data());
   outs.resize(n.n_edges);
   n.type->apply(n, grads.data(), outs.data());
   if (TT_UNLIKELY(ctx().anomaly != nullptr)) ctx().anomaly(n, outs.data());
   grads.clear();
-  if (!n.hooks.empty()) run_node_hooks(n.hooks, kNodePostHook, outs.data(), n.n_edges);
+  if (!n.hooks.empty()) run_node_hooks(n, kNodePostHook, outs.data());
   for (int64_t i = 0; i < n.n_edges; i++)
     if (outs[i] && n.edges()[i]) deliver(n.edges()[i], std::move(outs[i]));
   if (!args.retain_graph && !n.released) n.released = n.doomed = true;

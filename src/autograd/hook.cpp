@@ -33,8 +33,9 @@ void run_tensor_hooks(const HookList& list, uint32_t nr, TensorRef& grad) {
   });
 }
 
-void run_node_hooks(const HookList& list, GradHookKind kind, TensorRef* grads, int64_t n) {
-  for_each_hook(list, kind, 0, [&](Hook& h) {
+void run_node_hooks(Node& node, GradHookKind kind, TensorRef* grads) {
+  const int64_t n = kind == kNodePreHook ? node.n_outs : node.n_edges;
+  for_each_hook(node.hooks, kind, 0, [&](Hook& h) {
     SmallVec<tt_tensor*, 8> in;
     for (int64_t i = 0; i < n; i++) in.push_back(handle(grads[i].get()));
     HostOuts out(n);
@@ -43,7 +44,13 @@ void run_node_hooks(const HookList& list, GradHookKind kind, TensorRef* grads, i
     TensorList replaced = out.take("a node hook", true);
     for (int64_t i = 0; i < n; i++) {
       if (!replaced[i]) continue;
-      if (grads[i]) check_replacement(*replaced[i], grads[i]->sizes(), grads[i]->dtype);
+      if (kind == kNodePreHook) {
+        const NodeOut& o = node.outs()[i];
+        if (!o.defined) fail(TT_CALLBACK, "a node hook returned gradient {}, which nobody asks for", i);
+        check_replacement(*replaced[i], o.sizes(), o.dtype);
+      } else if (grads[i]) {
+        check_replacement(*replaced[i], grads[i]->sizes(), grads[i]->dtype);
+      }
       grads[i] = std::move(replaced[i]);
     }
   });

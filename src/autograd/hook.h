@@ -29,7 +29,7 @@ class TensorHooks {
 void check_replacement(const Tensor& got, Ints sizes, Dtype dtype);
 // Each replaces grad(s) by what the hooks return.
 void run_tensor_hooks(const HookList& list, uint32_t nr, TensorRef& grad);
-void run_node_hooks(const HookList& list, GradHookKind kind, TensorRef* grads, int64_t n);
+void run_node_hooks(Node& node, GradHookKind kind, TensorRef* grads);  // of its outputs (pre), or inputs
 void run_accumulate_hooks(const HookList& list, const Tensor& leaf);
 
 }  // namespace TT_NS

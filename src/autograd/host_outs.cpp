@@ -41,7 +41,8 @@ TensorRef fresh_result(TensorRef out, TensorSpan inputs) {
     MaskGuard no_grad(bit(kKeyAutograd));
     return op::clone(*out);
   }
-  if (!out->grad_fn && !out->base && !(out->flags & kRequiresGrad)) return out;
+  const bool own = out->refs == 1 && !out->grad_fn && !out->base && !(out->flags & kRequiresGrad);
+  if (own) return out;  // else others may be reading it
   return new_alias(*out, out->sizes(), out->strides());
 }
 

@@ -70,10 +70,9 @@ void retain_grad(const Tensor& t) {
   __atomic_store_n(&e.node()->outs()[e.nr].retained, made.leak(), __ATOMIC_RELAXED);
 }
 
-void move_retained(const Tensor& t, Node& to, uint32_t nr) noexcept {
+void move_retained(const Lock&, const Tensor& t, Node& to, uint32_t nr) noexcept {
   const AutogradMeta* m = find_meta(t);
   if (!m || !t.grad_fn) return;
-  Lock lock(shared_lock);
   RetainedGrad** from = &static_cast<Node*>(t.grad_fn)->outs()[t.output_nr].retained;
   if (!*from || *from != m->retained.get()) return;
   to.outs()[nr].retained = *from;

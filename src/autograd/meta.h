@@ -43,7 +43,7 @@ Tensor* borrow_grad(const Lock& locked, const Tensor& t);
 // The gradient of t, which no leaf is, is kept from now on.
 void retain_grad(const Tensor& t);
 // The gradient that t retains will come from `to`, which takes its node's place.
-void move_retained(const Tensor& t, Node& to, uint32_t nr) noexcept;
+void move_retained(const Lock& locked, const Tensor& t, Node& to, uint32_t nr) noexcept;
 void set_requires_grad(Tensor& t, bool on);  // fails on non-leaves and non-differentiable dtypes
 
 }  // namespace TT_NS

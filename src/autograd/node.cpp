@@ -127,7 +127,11 @@ void set_history(const NodeRef& node, const Tensor& out, uint32_t nr) {
   auto& t = const_cast<Tensor&>(out);
   describe_output(n, nr, t);
   if (!is_differentiable(t.dtype)) return;
-  if (t.grad_fn) move_retained(t, n, nr), NodeRef::adopt(t.grad_fn).reset();
+  NodeRef old = NodeRef::adopt(t.grad_fn);
+  if (old) {
+    Lock lock(shared_lock);
+    move_retained(lock, t, n, nr);
+  }
   t.grad_fn = NodeRef(node).leak();
   t.output_nr = nr;
   t.keys |= bit(kKeyAutograd);

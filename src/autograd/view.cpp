@@ -17,40 +17,49 @@ static ViewGeometry geometry_of(const Tensor& view) {
           (int64_t(view.data) - int64_t(view.base->data)) / view.item_size()};
 }
 
-// A view whose storage was written since: its history leads through its base. (A leaf that requires a gradient has
-// none.)
-static bool is_stale(const Tensor& t) {
-  return t.base && __atomic_load_n(&t.view_version, __ATOMIC_ACQUIRE) != t.version();
+// The base of a view whose storage was written since: its history leads through that. Else NULL. (A leaf that requires
+// a gradient is no view.)
+static const Tensor* base_of_stale(const Tensor& t) {
+  const Tensor* base = __atomic_load_n(&t.base, __ATOMIC_RELAXED);
+  return base && __atomic_load_n(&t.view_version, __ATOMIC_ACQUIRE) != t.version() ? base : nullptr;
 }
 
-// The view as as_strided of its base, recorded whatever the ctx's masks. Threads that share the view may want it at
-// once.
-static void rebuild_view_node(Tensor& t) {
-  static constinit Mutex rebuilding;
-  NodeRef old;  // released without the lock
-  Lock lock(rebuilding);
-  if (!is_stale(t)) return;
-  const Tensor& base = *t.base;
+// The view as as_strided of its base, recorded whatever the ctx's masks. Threads that share the view may all do this,
+// while others share its node: the last one's stays.
+static void rebuild_view_node(Tensor& t, const Tensor& base) {
+  const uint32_t version = t.version();
   const uint64_t keys = bit(kKeyAutograd) | (base.keys & kBackendKeys);
   const auto& op = *__atomic_load_n(&op_of_views, __ATOMIC_RELAXED);
   const TensorRef fresh = redispatch(op, keys, base, t.sizes(), t.strides(), Opt<int64_t>(t.offset()));
-  move_retained(t, *static_cast<Node*>(fresh->grad_fn), fresh->output_nr);
-  old = NodeRef::adopt(t.grad_fn);
-  t.grad_fn = NodeRef::share(fresh->grad_fn).leak();
+  if (!fresh->grad_fn) return;  // base has stopped requiring a gradient
+  NodeRef node = NodeRef::share(fresh->grad_fn);
+  Lock lock(shared_lock);  // gone before the old node goes
+  move_retained(lock, t, as_node(node), fresh->output_nr);
+  GraphNode* const old = t.grad_fn;
+  __atomic_store_n(&t.grad_fn, node.leak(), __ATOMIC_RELAXED);
+  node = NodeRef::adopt(old);
   t.output_nr = fresh->output_nr;
   if (!(t.keys & bit(kKeyAutograd))) t.keys |= bit(kKeyAutograd);
-  __atomic_store_n(&t.view_version, t.version(), __ATOMIC_RELEASE);
+  __atomic_store_n(&t.view_version, version, __ATOMIC_RELEASE);
 }
 
+static bool has_node(const Tensor& t) { return __atomic_load_n(&t.grad_fn, __ATOMIC_RELAXED) != nullptr; }
+
 bool needs_grad_slow(const Tensor& t) {
-  if (is_stale(t)) return needs_grad_slow(*t.base);
-  return t.grad_fn || (t.flags & kRequiresGrad);
+  if (const Tensor* base = base_of_stale(t)) return needs_grad_slow(*base);
+  return has_node(t) || (t.flags & kRequiresGrad);
 }
 bool requires_grad(const Tensor& t) { return (t.keys & bit(kKeyAutograd)) && needs_grad_slow(t); }
 
+static Edge node_of_view(const Tensor& t) {
+  Lock lock(shared_lock);
+  return {reinterpret_cast<uintptr_t>(NodeRef::share(t.grad_fn).leak()), t.output_nr};
+}
+
 Edge gradient_edge(const Tensor& t) {
-  auto& m = const_cast<Tensor&>(t);
-  if (is_stale(t) && needs_grad_slow(*t.base)) rebuild_view_node(m);
+  if (const Tensor* base = base_of_stale(t))
+    if (needs_grad_slow(*base)) rebuild_view_node(const_cast<Tensor&>(t), *base);
+  if (has_node(t) && t.base) return node_of_view(t);
   if (t.grad_fn) return {reinterpret_cast<uintptr_t>(NodeRef::share(t.grad_fn).leak()), t.output_nr};
   if (!(t.flags & kRequiresGrad)) return {};
   autograd_meta(t);
@@ -116,7 +125,10 @@ static void relink(Tensor& t, NodeRef&& node) noexcept {
   o.dtype = t.dtype, o.device = t.device, o.ndim = t.ndim, o.defined = true;
   __builtin_memcpy(t.ndim <= kInlineDims ? o.inline_sizes : o.more, t.sizes_ptr(), size_t(t.ndim) * 8);
   if (t.grad_fn) {  // hooks stay with the node they were put on
-    move_retained(t, n, 0);
+    {
+      Lock lock(shared_lock);
+      move_retained(lock, t, n, 0);
+    }
     NodeRef::adopt(t.grad_fn).reset();
   }
   t.keys |= bit(kKeyAutograd), t.output_nr = 0;

@@ -10,6 +10,13 @@ namespace TT_NS {
 using RefCount = int32_t;
 
 TT_INLINE void ref_inc(RefCount* c) { __atomic_fetch_add(c, 1, __ATOMIC_RELAXED); }
+// For the host, who may lose any number of references: past 2^30 the object stays for ever, and the count never
+// overflows.
+inline void ref_inc_by_host(RefCount* c) {
+  constexpr RefCount kMany = 1 << 30;
+  const RefCount before = __atomic_fetch_add(c, 1, __ATOMIC_RELAXED);
+  if (TT_UNLIKELY(before < 0 || before >= kMany)) __atomic_store_n(c, -kMany, __ATOMIC_RELAXED);
+}
 // True if this was the last reference. A sole owner needs no locked instruction.
 TT_INLINE bool ref_dec(RefCount* c) {
   if (__atomic_load_n(c, __ATOMIC_ACQUIRE) == 1) return true;

@@ -20,7 +20,7 @@ Optimizer& optimizer_arg(const tt_optimizer* h, const char* arg, int32_t index) 
 using namespace TT_NS;
 
 void tt_optim_retain(tt_optimizer* h) {
-  if (Optimizer* o = live(h)) ref_inc(&o->refs);
+  if (Optimizer* o = live(h)) ref_inc_by_host(&o->refs);
 }
 void tt_optim_release(tt_optimizer* h) {
   if (Optimizer* o = live(h)) OptimizerRef::adopt(o).reset();

@@ -23,7 +23,7 @@ Span<Scheduler* const> schedulers_arg(tt_scheduler* const* list, int64_t n, cons
 using namespace TT_NS;
 
 void tt_scheduler_retain(tt_scheduler* h) {
-  if (Scheduler* s = live(h)) ref_inc(&s->refs);
+  if (Scheduler* s = live(h)) ref_inc_by_host(&s->refs);
 }
 void tt_scheduler_release(tt_scheduler* h) {
   if (Scheduler* s = live(h)) SchedulerRef::adopt(s).reset();

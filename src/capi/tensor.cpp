@@ -117,7 +117,7 @@ static const Tensor* live(const tt_tensor* h) {
 void tt_tensor_retain(tt_tensor* h) {
   if (const Tensor* t = live(h)) {
     count_handle(t, 1);
-    ref_inc(&const_cast<Tensor*>(t)->refs);
+    ref_inc_by_host(&const_cast<Tensor*>(t)->refs);
   }
 }
 void tt_tensor_release(tt_tensor* h) {

@@ -232,7 +232,7 @@ TensorRef leave_base(Tensor& t) noexcept {
   if (!t.base) return {};
   if (t.flags & kLent) ref_inc(&t.storage->refs), t.flags = uint16_t(t.flags & ~kLent);
   TensorRef base = TensorRef::adopt(t.base);
-  t.base = nullptr;
+  __atomic_store_n(&t.base, nullptr, __ATOMIC_RELAXED);
   return base;
 }
 

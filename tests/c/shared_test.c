@@ -300,6 +300,33 @@ static void test_stale_view(void** state) {
   }
 }
 
+static void step_or_use_view(Job* j) {
+  int i;
+  for (i = 0; i < kRounds; i++) {
+    tt_node* node = NULL;
+    if (j->id == 0) {
+      MUST(tt_optim_step(j->x, all.optim));
+      continue;
+    }
+    MUST(tt_tensor_grad_fn(j->x, all.middle, &node)); /* anew after each step */
+    if (!node || !tt_tensor_requires_grad(all.middle)) j->failed = "no node";
+    tt_node_release(node);
+  }
+}
+static void test_view_of_what_is_stepped(void** state) {
+  tt_tensor* z;
+  (void)state;
+  all.leaf = leaf(DATA(1, 2));
+  OK(tt_tensor_set_grad(c, all.leaf, numbers(TT_F64, DATA(1, 1))));
+  OK(tt_optim_sgd(c, &all.leaf, 1, NULL, &all.optim));
+  OK(tt_select(c, all.leaf, 0, 1, &all.middle));
+  OK(tt_retain_grad(c, all.middle));
+  OK(tt_mul_f64(c, all.middle, 3, &z));
+  run_all(step_or_use_view);
+  OK(tt_backward(c, z, NULL)); /* by the node that the view had */
+  tt_optim_release(all.optim);
+}
+
 /* ---- a generator: each draw has numbers of its own ---- */
 
 static void draw(Job* j) {
@@ -333,14 +360,9 @@ static void test_one_generator(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_one_graph),
-      SCOPED(test_one_graph_freed_by_the_first),
-      SCOPED(test_grad_of_one_graph),
-      SCOPED(test_hooks_come_and_go),
-      SCOPED(test_gradients_come_and_go),
-      SCOPED(test_retained_gradients),
-      SCOPED(test_stale_view),
-      SCOPED(test_one_generator),
+      SCOPED(test_one_graph),         SCOPED(test_one_graph_freed_by_the_first), SCOPED(test_grad_of_one_graph),
+      SCOPED(test_hooks_come_and_go), SCOPED(test_gradients_come_and_go),        SCOPED(test_retained_gradients),
+      SCOPED(test_stale_view),        SCOPED(test_view_of_what_is_stepped),      SCOPED(test_one_generator),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
