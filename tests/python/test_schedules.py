@@ -1,10 +1,11 @@
 """Schedules of learning rates against what PyTorch's do, step by step: recorded (schedules.json, by schedule_cases.py) and, where it is there, live."""
+import copy
 import importlib.util
 import json
 import pickle
 
 import pytest
-from schedule_cases import CASES, PYTHONS, RECORDED, run, start
+from schedule_cases import CASES, PYTHONS, RECORDED, rates, run, start
 
 import tt
 from tt.optim import lr_scheduler as lrs
@@ -89,3 +90,26 @@ def test_states_can_be_pickled():
     for name in PYTHONS:
         state = start(tt, name)[1].state_dict()
         assert pickle.loads(pickle.dumps(state)).keys() == state.keys()
+
+
+def again(s):
+    """The rates of three steps more."""
+    found = []
+    for _ in range(3):
+        s.optimizer.step()
+        s.step(*[1.0] * isinstance(s, lrs.ReduceLROnPlateau))
+        found.append(rates(s.optimizer))
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_copies_go_on_alike(name):
+    optimizer, schedule = start(tt, name)
+    again(schedule)
+    copies = [copy.deepcopy((optimizer, schedule))]
+    if "own" not in name and "function" not in name and name != "multiplicative":  # functions without a name
+        copies.append(pickle.loads(pickle.dumps((optimizer, schedule))))
+    before, want = rates(optimizer), again(schedule)
+    for o, s in copies:
+        assert type(s) is type(schedule) and s.optimizer is o is not optimizer and rates(o) == before and again(s) == want
+        assert s.last_epoch == schedule.last_epoch or isinstance(s, lrs.ChainedScheduler)

@@ -1,6 +1,6 @@
 """What users of PyTorch bring along: habits, idioms, corners. Expected values are PyTorch 2.15's."""
 import copy
-import threading
+import pickle
 
 import pytest
 
@@ -224,3 +224,9 @@ def test_what_allclose_refuses():
             bad()
     with pytest.raises(TypeError):
         tt.allclose(x, 1.0)
+
+
+def test_a_device_is_no_tuple():
+    d = tt.device("cuda:1")
+    assert "%s" % d == f"{d}" == "cuda:1" and not isinstance(d, tuple) and d == tt.device("cuda", 1) != tt.device("cpu") and d != "cuda:1"
+    assert {d: 1}[tt.device("cuda:1")] == 1 and pickle.loads(pickle.dumps(d)) == copy.deepcopy(d) == d and tt.device(d) is d

@@ -1,5 +1,4 @@
 """dtypes, devices, memory formats, sizes."""
-from collections import namedtuple
 from math import prod
 from struct import Struct
 
@@ -44,9 +43,9 @@ BUILTIN_INT = int
 globals().update(PUBLIC)  # from here on, int is a dtype
 
 
-class device(namedtuple("device", "type index")):
+class device:
     """Where a tensor lives: device("cpu"), device("cuda:1"), device("cuda", 1)."""
-    __slots__ = ()
+    __slots__ = ("type", "index")
 
     def __new__(cls, type, index=None):
         if isinstance(type, device):
@@ -60,8 +59,19 @@ class device(namedtuple("device", "type index")):
 
     @classmethod
     def of(cls, code, index):
-        kind = DEVICE_TYPES[code]
-        return super().__new__(cls, kind, index if kind in ("cuda", "ext") else None)
+        made = object.__new__(cls)
+        made.type = DEVICE_TYPES[code]
+        made.index = index if made.type in ("cuda", "ext") else None
+        return made
+
+    def __eq__(self, other):
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self):
+        return hash((self.type, self.index))
+
+    def __reduce__(self):
+        return device, (str(self),)
 
     @property
     def code(self):

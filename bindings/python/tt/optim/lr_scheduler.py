@@ -9,7 +9,7 @@ from .._hooks import guarded
 from .._lib import Handle, fail, lib, local, quick, released_by
 from .._optim_classes import CLASSES, ENUMS, VALUES
 from .._ops import zeros
-from .optimizer import NATIVE, NativeOptimizer
+from .optimizer import EXTRAS, NATIVE, NativeOptimizer
 from .schedules import CosineAnnealingWarmRestarts, CyclicLR, LRScheduler, ReduceLROnPlateau, check_optimizer, kept, one_per_group
 
 
@@ -53,10 +53,14 @@ class NativeScheduler(LRScheduler):
     def __init__(self, *args, **kwargs):
         name = self._class
         values = bind(name, CLASSES[name][2], args, kwargs)
+        self._given = {arg: values[arg] for arg, _, default, _, _ in CLASSES[name][2] if not default or values[arg] is not default[0]}
         self._begin(values)
         self.__dict__.update((key, value) for key, value in values.items() if not hasattr(type(self), key) and key not in self.__dict__)
         with carried(self.optimizer):
             self._handle = construct(SchedulerHandle, name, CLASSES[name], {**values, "optimizer": moved(self.optimizer)}, ENUMS)
+
+    def __reduce__(self):
+        return restored, (type(self), self._given, self.optimizer, self.state_dict())
 
     def _begin(self, values):
         """Checks the optimizer, brings arguments into the table's form."""
@@ -145,6 +149,20 @@ class NativeScheduler(LRScheduler):
             fail()
 
 
+def restored(cls, given, optimizer, state):
+    """A copy of a schedule, whose constructor must not move the optimizer again."""
+    before = [{key: group[key] for key in (*CARRIED, *EXTRAS) if key in group} for group in optimizer.param_groups]
+    made = cls(**given)
+    made.load_state_dict(state)
+    for group, values in zip(optimizer.param_groups, before):
+        group.update(values)
+    return made
+
+
+def blank(cls):
+    return object.__new__(cls)
+
+
 def checked(name, schedulers, optimizer):
     """The parts of a scheduler of schedulers, and their optimizer."""
     parts = list(schedulers)
@@ -207,6 +225,9 @@ class Mixed(Composite):
     last_epoch = base_lrs = None  # the instance's, not C's
 
     get_last_lr = LRScheduler.get_last_lr
+
+    def __reduce__(self):
+        return blank, (type(self),), self.__dict__
 
     def state_dict(self):
         state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
@@ -271,6 +292,7 @@ class ByFunction(NativeScheduler):
             if not callable(f):
                 raise TypeError(f"lr_lambda must be a function, not {type(f).__name__}")
         self.optimizer, self.lr_lambdas = optimizer, functions
+        self._given = {"optimizer": optimizer, "lr_lambda": functions, "last_epoch": last_epoch}
 
         def factor(_user, _ctx, epoch, group, out):
             def body():
