@@ -50,10 +50,13 @@ number_of(x, code) = wrap(handle_out(o -> C.tt_scalar_tensor(ctx(), Ref(scalar(x
 
 "A new tensor with the values of an array, a number or a tensor, row-major as tt's own."
 function tensor(x; dtype=nothing, device=nothing, requires_grad::Bool=false)
-    made = x isa Tensor ? clone(detach(x)) : x isa Number ? Tensor(x) : row_major(plain(x isa AbstractArray ? x : collect(x)))
+    made = x isa Tensor ? clone(detach(x)) : x isa Number ? Tensor(x) : row_major(of_one_type(plain(x isa AbstractArray ? x : collect(x)), dtype))
     dtype === device === nothing || (made = to(made; dtype=dtype, device=device))
     return requires_grad ? requires_grad!(made) : made
 end
+# Arrays of Any, Real … have the type that their elements promote to; what no tensor has, the one that is asked for.
+of_one_type(a, dtype) = eltype(a) in DTYPES ? a : isconcretetype(eltype(a)) || isempty(a) ? (dtype === nothing ? a : dtype.(a)) :
+    convert(Array{mapreduce(typeof, promote_type, a)}, a)
 function row_major(a::Array{T, N}) where {T, N}
     rows = N < 2 ? a : permutedims(a, N:-1:1)
     o = Ref{Ptr{Cvoid}}()

@@ -7,12 +7,15 @@ function guarded(body)
     try
         return body() === Declined() ? C.TT_NOT_IMPLEMENTED : C.TT_OK
     catch e
-        task_ctx().raised = (e,)
+        task_ctx().raised, task_ctx().trace = (e,), catch_backtrace()
         return C.TT_CALLBACK
     finally
         task.sticky = sticky
     end
 end
+
+"Where in a callback the last exception came from, of those that callbacks of this task have thrown."
+callback_trace() = stacktrace(task_ctx().trace)
 
 const Pointers = Ptr{Ptr{Cvoid}}
 borrow_or_nothing(h) = h == C_NULL ? nothing : borrow(h)

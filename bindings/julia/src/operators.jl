@@ -10,8 +10,9 @@ for (op, f) in ((:+, :add), (:-, :sub))
 end
 Base.:+(a::Number, b::Tensor) = add(b, a)
 Base.:-(a::Number, b::Tensor) = rsub(b, a)
-"The matrix product, as matmul; with a number or a 0-dim tensor the elementwise one."
-Base.:*(a::Tensor, b::Tensor) = scalar_like(a) || scalar_like(b) ? mul(a, b) : matmul(a, b)
+"The matrix product, as matmul, and of a vector by a row; with a number or a 0-dim tensor the elementwise one."
+Base.:*(a::Tensor, b::Tensor) = scalar_like(a) || scalar_like(b) ? mul(a, b) :
+    ndims(a) == 1 && ndims(b) == 2 && size(b, 1) == 1 ? matmul(unsqueeze(a, 2), b) : matmul(a, b)
 Base.:*(a::Tensor, b::Number) = mul(a, b)
 Base.:*(a::Number, b::Tensor) = mul(b, a)
 Base.:/(a::Tensor, b::Number) = div(a, b)
@@ -21,6 +22,7 @@ function Base.:^(a::Tensor, p::Union{Tensor, Number})
     p isa Integer && p > 0 || throw(ArgumentError("^ of a matrix takes a positive integer: .^ works elementwise"))
     return p == 1 ? clone(a) : product_of(a, p)
 end
+Base.:^(a::Number, p::Tensor) = scalar_like(p) ? pow(a, p) : throw(ArgumentError("a number ^ a matrix is not there: .^ works elementwise"))
 product_of(a, n) = n == 1 ? a : (half = product_of(a, n >> 1); iseven(n) ? half * half : half * half * a)
 Base.literal_pow(::typeof(^), a::Tensor, ::Val{p}) where {p} = a ^ p
 
@@ -102,6 +104,7 @@ dotted(::typeof(~), a) = bitwise_not(a)
 dotted(::typeof(!), a) = logical_not(a)
 dotted(::typeof(identity), a) = a
 dotted(::typeof(abs2), a) = square(abs(a))
+dotted(::typeof(muladd), a, b, c) = dotted(+, dotted(*, a, b), c)
 dotted(::typeof(inv), a) = reciprocal(a)
 dotted(::typeof(ifelse), a, b, c) = where(a, b, c)
 dotted(::typeof(Base.literal_pow), ::typeof(^), a, ::Val{p}) where {p} = pow(a, p)

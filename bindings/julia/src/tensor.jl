@@ -18,11 +18,12 @@ poll() = disable_sigint(() -> C.tt_runtime_poll(RUNTIME[]))  # Ctrl-C must not l
 mutable struct Ctx
     h::Ptr{Cvoid}
     raised::Any  # (exception,) that a callback of the running call has thrown
+    trace::Any   # where it was thrown
     token::Any   # keeps its cancel token
     function Ctx()
         h = Ref{Ptr{Cvoid}}(C_NULL)
         C.tt_ctx_new(RUNTIME[], h) == 0 || error("TT: tt_ctx_new failed")
-        return finalizer(c -> ENDING[] || C.tt_ctx_release(c.h), new(h[], nothing, nothing))  # at the end others' finalizers may use it still
+        return finalizer(c -> ENDING[] || C.tt_ctx_release(c.h), new(h[], nothing, [], nothing))  # at the end others' finalizers may use it still
     end
 end
 

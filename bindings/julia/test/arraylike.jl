@@ -63,6 +63,9 @@ end
     TT.manual_seed(1)
     Random.rand!(b)
     @test all(x -> 0 <= x < 1, collect(b)) && b != 2 && !(Random.randn!(b) == zeros(2, 3))
+    @test eltype(tensor((1.0, 2))) == Float64 && tensor(Any[1, 2]) == [1, 2] && eltype(tensor(Real[1, 2.5f0])) == Float32 && eltype(tensor(UInt16[1]; dtype=Int32)) == Int32
+    thrown(() -> tensor(UInt16[1]), ArgumentError)
+    thrown(() -> tensor([[1.0], [2.0]]), ArgumentError)
     g = TT.Generator(1)
     x = TT.rand(3; generator=g)
     @test Array(TT.rand(3; generator=Random.seed!(g, 1))) == Array(x)
@@ -91,6 +94,9 @@ end
     @test map(abs, -a) == A && map(+, a, a) == 2A && (-a .|> abs) == A && round.(Int, a ./ 2) == round.(Int, A ./ 2) && eltype(floor.(Int32, a)) == Int32
     @test near(round.(a ./ 3; digits=1), round.(A ./ 3; digits=1)) && near(leaky_relu.(-a; negative_slope=0.5), -A ./ 2) && near(clamp.(a .* 2; max=4), min.(2A, 4))
     thrown(() -> reverse.(a; dims=1), ArgumentError)
+    w = tensor([1.0, 2])
+    @test w * w' == [1 2; 2 4] && w * w[1:1]' == reshape([1, 2], 2, 1) && w' * w == [5] && near(muladd.(w, 2, 1), [3, 5]) && 2 ^ Tensor(3.0) == 8
+    thrown(() -> 2 ^ a, ArgumentError)
 end
 
 @testset "shown among others" begin

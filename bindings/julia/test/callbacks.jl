@@ -46,6 +46,9 @@ end
     @test thrown(() -> optim.LambdaLR(epoch -> throw(Odd(6)), opt), Odd).n == 6
     thrown(() -> m(TT.ones(2), TT.ones(2)), MethodError)
     @test near(x .+ 1, [2, 3])  # nothing of it is left
+    throws_deep_inside() = throw(Odd(7))
+    thrown(() -> nn.custom((m, x) -> throws_deep_inside())(x), Odd)
+    @test any(frame -> occursin("throws_deep_inside", string(frame.func)), TT.callback_trace())
 end
 
 @testset "callbacks may print, yield and collect" begin

@@ -98,3 +98,9 @@ end
     remove!(before)
     remove!(after)
 end
+
+@testset "several results of one input" begin
+    m = nn.custom((m, x) -> (x .+ 1, x .* 2))
+    a, b = m(TT.ones(2))
+    @test a == [2, 2] && b == [2, 2] && length(nn.custom((m, x) -> ntuple(k -> x .* k, 16))(TT.ones(1))) == 16
+end
