@@ -79,23 +79,17 @@ for f in ELEMENTWISE
 end
 
 # Two operands, of which one may be a number.
-pairwise(f, a, b) = f(a, b)
-pairwise(f, a::Number, b::Tensor) = f(number_tensor(a, b), b)
-exact_max(a, b) = maximum(a isa Tensor ? a : number_tensor(a, b), b isa Tensor ? b : number_tensor(b, a))
-exact_min(a, b) = minimum(a isa Tensor ? a : number_tensor(a, b), b isa Tensor ? b : number_tensor(b, a))
-for (op, call) in [(:-, :(a isa Number ? rsub(b, a) : sub(a, b))), (:/, :(pairwise(div, a, b))), (:\, :(pairwise(div, b, a))), (:^, :(pow(a, b))),
-                   (:÷, :(pairwise((x, y) -> div(x, y; rounding_mode="trunc"), a, b))), (:fld, :(pairwise(floor_divide, a, b))),
-                   (:%, :(pairwise(fmod, a, b))), (:mod, :(pairwise(remainder, a, b))),
-                   (:(==), :(a isa Number ? eq(b, a) : eq(a, b))), (:!=, :(a isa Number ? ne(b, a) : ne(a, b))),
-                   (:<, :(a isa Number ? gt(b, a) : lt(a, b))), (:<=, :(a isa Number ? ge(b, a) : le(a, b))),
-                   (:>, :(a isa Number ? lt(b, a) : gt(a, b))), (:>=, :(a isa Number ? le(b, a) : ge(a, b))),
-                   (:&, :(a isa Number ? bitwise_and(b, a) : bitwise_and(a, b))), (:|, :(a isa Number ? bitwise_or(b, a) : bitwise_or(a, b))),
-                   (:⊻, :(a isa Number ? bitwise_xor(b, a) : bitwise_xor(a, b))), (:<<, :(pairwise(bitwise_left_shift, a, b))),
-                   (:>>, :(pairwise(bitwise_right_shift, a, b))), (:max, :(exact_max(a, b))), (:min, :(exact_min(a, b))), (:atan, :(pairwise(atan2, a, b)))]
+for (op, f, swapped) in DOTS
+    number_first = swapped === nothing ? :($f(a, b)) : :($swapped(b, a))
+    @eval dotted(::typeof($op), a, b) = a isa Number ? (b isa Number ? $op(a, b) : $number_first) : $f(a, b)
+end
+of_tensors(f, x, y) = f(x isa Tensor ? x : number_tensor(x, y), y isa Tensor ? y : number_tensor(y, x))
+truncated(x, y) = div(x, y; rounding_mode="trunc")
+for (op, call) in [(:\, :(div(b, a))), (:÷, :(truncated(a, b))), (:fld, :(floor_divide(a, b))), (:%, :(of_tensors(fmod, a, b))),
+                   (:max, :(of_tensors(maximum, a, b))), (:min, :(of_tensors(minimum, a, b))), (:atan, :(of_tensors(atan2, a, b)))]
     @eval dotted(::typeof(Base.$op), a, b) = a isa Number && b isa Number ? Base.$op(a, b) : $call
 end
-for (op, f) in ((:+, :add), (:*, :mul), (:max, nothing), (:min, nothing))
-    f === nothing || @eval dotted(::typeof($op), a, b) = a isa Number ? (b isa Number ? $op(a, b) : $f(b, a)) : $f(a, b)
+for op in (:+, :*, :max, :min)
     @eval dotted(::typeof($op), a, b, c, more...) = dotted($op, dotted($op, a, b), c, more...)
 end
 dotted(::typeof(+), a) = a

@@ -81,7 +81,7 @@ end
     @test Array(a .== 2) == (A .== 2) && Array(a .!= b) == (A .!= B) && Array(2 .< a) == (2 .< A) && Array(a .<= 2) == (A .<= 2) && Array(3 .>= a) == (3 .>= A)
     @test Array((a .> 1) .& (a .< 4)) == ((A .> 1) .& (A .< 4)) && Array(.!(a .> 1)) == .!(A .> 1) && Array(i .| 4) == (Array(i) .| 4) && Array(i .⊻ 1) == xor.(Array(i), 1)
     @test Array(i .<< 1) == Array(i) .<< 1 && Array(.~i) == .~Array(i) && near(ifelse.(a .> 2, a, b), ifelse.(A .> 2, A, B)) && near(abs2.(a), A .^ 2)
-    @test eltype(Float32.(a)) == Float32 && near(+(a, b) .+ a .+ b, 2A + 2B) && near(atan.(a, b), atan.(A, B)) && near(identity.(a), A)
+    @test eltype(Float32.(a)) == Float32 && near(+(a, b) .+ a .+ b, 2A + 2B) && near(atan.(a, b), atan.(A, B)) && near(atan.(a, 2), atan.(A, 2)) && near(atan.(2, a), atan.(2, A)) && near(identity.(a), A)
     x = identity.(identity.(a)) .+ (+).(a) .* 1
     @test near(x, 2A) && near(a, A)  # what is an operand too is not freed as a result in between
     @test near(max.(a, 2, 3), max.(A, 2, 3)) && near(min.(a, 3, 2), min.(A, 2)) && near(a .+ (10, 20), A .+ [10 20])

@@ -6,3 +6,23 @@ const ELEMENTWISE = (
     exp, log, tanh, sigmoid, relu, abs, sign, sqrt, rsqrt, square, reciprocal, exp2, expm1, log2, log10, log1p, sin, cos, tan, asin,
     acos, atan, sinh, cosh, erf, erfc, floor, ceil, trunc, round, isnan, isinf, isfinite, maximum, minimum,
 )
+# Julia's operators: what they are, and the same with swapped operands for a number on the left; nothing: it takes one there.
+const DOTS = (
+    (Base.:(+), add, add),
+    (Base.:(-), sub, rsub),
+    (Base.:(*), mul, mul),
+    (Base.:(/), div, nothing),
+    (Base.:(mod), remainder, nothing),
+    (Base.:(^), pow, nothing),
+    (Base.:(&), bitwise_and, bitwise_and),
+    (Base.:(|), bitwise_or, bitwise_or),
+    (Base.:(⊻), bitwise_xor, bitwise_xor),
+    (Base.:(<<), bitwise_left_shift, nothing),
+    (Base.:(>>), bitwise_right_shift, nothing),
+    (Base.:(==), eq, eq),
+    (Base.:(!=), ne, ne),
+    (Base.:(<), lt, gt),
+    (Base.:(<=), le, ge),
+    (Base.:(>), gt, lt),
+    (Base.:(>=), ge, le),
+)
