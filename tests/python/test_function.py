@@ -1,5 +1,6 @@
 """autograd.Function as a PyTorch user writes it."""
 import gc
+import signal
 import threading
 import weakref
 
@@ -280,3 +281,43 @@ def test_mark_dirty():
             Increment.apply(wrong)
     plain = tt.zeros(1)
     assert Increment.apply(plain) is plain and plain.item() == 1
+
+
+def test_signals_leave_gradients_on():
+    class Late(Exception):
+        pass
+
+    def on(*_):
+        raise Late
+    before = signal.signal(signal.SIGALRM, on)
+    try:
+        for k in range(30):
+            x = tt.ones(4, requires_grad=True)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 2e-4 + 3e-5 * k)
+                while True:
+                    Cube.apply(Cube.apply(x)).sum().backward()
+            except Late:
+                assert tt.is_grad_enabled()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_what_comes_between_leaves_gradients_on(monkeypatch, at):
+    from tt.autograd import function
+    switch, calls = function.switch_grad, []
+
+    def interrupted(on):
+        """As by a signal: behind the first switch, before the second."""
+        calls.append(on)
+        if len(calls) == at == 2:
+            raise KeyboardInterrupt
+        switch(on)
+        if len(calls) == at == 1:
+            raise KeyboardInterrupt
+    monkeypatch.setattr(function, "switch_grad", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Cube.apply(tt.ones(2, requires_grad=True))
+    assert tt.is_grad_enabled() and calls == [False, True, True]

@@ -7,7 +7,7 @@ from .._callbacks import tt_function_def
 from .._convert import length, pointers
 from .._lib import call, result
 from .._tensor import Tensor, wrap
-from . import is_grad_enabled, no_grad
+from . import is_grad_enabled, no_grad, switch_grad
 
 
 class Context:
@@ -94,12 +94,18 @@ class Function:
         ctx = Context()
         recorded = is_grad_enabled()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-        with no_grad():
+        try:
+            switch_grad(False)
             if cls.setup_context is Function.setup_context:
                 output = cls.forward(ctx, *args)
             else:
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
+        finally:
+            try:
+                switch_grad(recorded)
+            finally:
+                switch_grad(recorded)  # now at the latest: what a signal's handler raises may have come before it
         outs = output if isinstance(output, tuple) else (output,)
         if not (recorded and any(ctx.needs_input_grad) and any(isinstance(o, Tensor) for o in outs)):
             return output
