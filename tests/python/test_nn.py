@@ -31,7 +31,7 @@ def test_tree_and_state():
     assert str(other.load_state_dict(m.state_dict())) == "<All keys matched successfully>"
     x = tt.randn(3, 4)
     assert m(x).tolist() == other(x).tolist()
-    with pytest.raises(RuntimeError, match="missing"):
+    with pytest.raises(RuntimeError, match="Missing key"):
         m.load_state_dict({"scale": tt.ones(4)})
     with pytest.raises(RuntimeError, match="size mismatch"):
         m.load_state_dict({"scale": tt.ones(5)}, strict=False)
@@ -290,3 +290,34 @@ def test_loading_by_assigning():
     assert m.running_mean is state["running_mean"] and m(tt.ones(2, 2, dtype=tt.float64)).tolist() == [[1, 1], [1, 1]]
     with pytest.raises(TypeError, match="must be a dict"):
         m.load_state_dict([1])
+
+
+class Counter(tt.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.fc = tt.nn.Linear(1, 1)
+
+    def get_extra_state(self):
+        return {"calls": self.calls}
+
+    def set_extra_state(self, state):
+        self.calls = state["calls"]
+
+
+def test_extra_states():
+    net, other = tt.nn.Sequential(Counter(), tt.nn.ReLU()), tt.nn.Sequential(Counter(), tt.nn.ReLU())
+    net[0].calls = 7
+    state = net.state_dict()
+    assert sorted(state) == ["0._extra_state", "0.fc.bias", "0.fc.weight"] and state["0._extra_state"] == {"calls": 7}
+    assert not any(other.load_state_dict(state)) and other[0].calls == 7 and tt.equal(net[0].fc.weight, other[0].fc.weight)
+    own = Counter()
+    own.load_state_dict(net[0].state_dict())
+    assert own.calls == 7 and list(own.state_dict())[-1] != "0._extra_state"
+    del state["0._extra_state"]
+    with pytest.raises(RuntimeError, match="Missing key.*_extra_state"):
+        other.load_state_dict(state)
+    with pytest.raises(RuntimeError, match="Unexpected key.*_extra_state"):
+        tt.nn.Linear(1, 1).load_state_dict({**own.fc.state_dict(), "_extra_state": 1})
+    with pytest.raises(RuntimeError):
+        tt.nn.ReLU().get_extra_state()

@@ -288,3 +288,37 @@ def test_a_cycle_in_an_optimizer_of_ones_own():
     with pytest.raises(ValueError):
         lrs.OneCycleLR(Plain([tt.nn.Parameter(tt.ones(1))]), max_lr=1.0, total_steps=10)
     assert lrs._LRScheduler is lrs.LRScheduler
+
+
+# ---- hooks of steps ----
+
+@pytest.mark.parametrize("make", [lambda ps: tt.optim.SGD(ps, lr=0.5), lambda ps: Steps(ps, {"lr": 0.5})])
+def test_hooks_of_steps(make):
+    (x,) = leaves(1)
+    opt, seen = make([x]), []
+    other = make(leaves(1))
+    before = opt.register_step_pre_hook(lambda o, args, kwargs: seen.append(("before", o is opt, args)))
+    after = opt.register_step_post_hook(lambda o, args, kwargs: seen.append(("after", x.tolist()[0])))
+    x.sum().backward()
+    closure = lambda: None
+    opt.step(closure)
+    other.step()
+    assert seen == [("before", True, (closure,)), ("after", -0.5)]
+    before.remove()
+    opt.step()
+    after.remove()
+    opt.step()
+    assert len(seen) == 3 and x.tolist()[0] == -1.5
+    changed = opt.register_step_pre_hook(lambda o, args, kwargs: ((lambda: "another",), {}))
+    assert opt.step() == "another" and opt.step(lambda: "one") == "another"
+    changed.remove()
+    assert opt.step(lambda: "one") == "one"
+
+
+class Steps(tt.optim.Optimizer):
+    def step(self, closure=None):
+        with tt.no_grad():
+            for p in self.param_groups[0]["params"]:
+                if p.grad is not None:
+                    p.sub_(p.grad * 0.5)
+        return closure() if closure else None

@@ -41,6 +41,13 @@ class LoadResult(tuple):
         return "<All keys matched successfully>" if self == ([], []) else f"missing {self[0]}, unexpected {self[1]}"
 
 
+EXTRA = "_extra_state"  # its name in a state_dict
+
+
+def has_extra(module):
+    return type(module).get_extra_state is not Module.get_extra_state
+
+
 class Module:
     """A node of a tree of layers: parameters, buffers and children are registered when they are assigned to attributes."""
     training = True
@@ -269,7 +276,16 @@ class Module:
                 for name, t in group.items():
                     if t is not None and not (group is m._buffers and name in m._non_persistent):
                         out[f"{path}.{name}" if path else name] = t if keep_vars else t.detach()
+            if has_extra(m):
+                out[f"{path}.{EXTRA}" if path else EXTRA] = m.get_extra_state()
         return out
+
+    def get_extra_state(self):
+        """What state_dict() holds of the module beside its tensors: a class that defines this and set_extra_state has it there."""
+        raise RuntimeError(f"{type(self).__name__} has no get_extra_state")
+
+    def set_extra_state(self, state):
+        raise RuntimeError(f"{type(self).__name__} has no set_extra_state")
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copies the values under the module's names into it; strict: other names and missing ones are an error; assign: the tensors themselves
@@ -278,13 +294,17 @@ class Module:
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
         own = self.state_dict(keep_vars=True)
         missing, unexpected = [k for k in own if k not in state_dict], [k for k in state_dict if k not in own]
-        if strict and (missing or unexpected):
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}: missing {missing}, unexpected {unexpected}")
+        wrong = [f"{what} key(s) in state_dict: " + ', '.join(f'"{name}"' for name in names) for what, names in (("Missing", missing), ("Unexpected", unexpected)) if names and strict]
+        extras = {name for name in own if name.rpartition(".")[2] == EXTRA}
         for name, t in own.items():
-            if name in state_dict and tuple(state_dict[name].shape) != tuple(t.shape):
-                raise RuntimeError(f"size mismatch for {name}: the state has {list(state_dict[name].shape)}, the module {list(t.shape)}")
+            if name in state_dict and name not in extras and tuple(state_dict[name].shape) != tuple(t.shape):
+                wrong.append(f"size mismatch for {name}: the state has {list(state_dict[name].shape)}, the module {list(t.shape)}")
+        if wrong:
+            raise RuntimeError("\n\t".join([f"Error(s) in loading state_dict for {type(self).__name__}:", *wrong]))
         for name, t in own.items():
-            if name in state_dict and assign:
+            if name in extras and name in state_dict:
+                self.get_submodule(name.rpartition(".")[0]).set_extra_state(state_dict[name])
+            elif name in state_dict and assign:
                 self._assign(name, state_dict[name], t)
             elif name in state_dict:
                 with no_grad():

@@ -3,9 +3,11 @@ from collections import defaultdict
 from collections.abc import MutableMapping
 from copy import deepcopy
 from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_void_p, create_string_buffer
+from functools import wraps
 
 from .. import _convert as convert
 from .._construct import bind, construct
+from .._hooks import HookHandle
 from .._lib import Handle, fail, lib, local, quick, released_by
 from .._optim_classes import CLASSES, ENUMS, VALUES
 from .._tensor import Tensor, new
@@ -15,6 +17,20 @@ from ..autograd import enable_grad
 IGNORED = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
 ABSENT = {"SGD": "capturable", "Adagrad": "capturable", "RMSprop": "fused"}  # which of them these do not take
 EXTRAS = ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum")  # kept in C for schedulers
+
+
+def with_hooks(step):
+    """A class's step, from the first hook of one of its optimizers on."""
+    @wraps(step)
+    def hooked(self, *args, **kwargs):
+        for hook in list(vars(self).get("_before_step", {}).values()):
+            args, kwargs = hook(self, args, kwargs) or (args, kwargs)
+        found = step(self, *args, **kwargs)
+        for hook in list(vars(self).get("_after_step", {}).values()):
+            hook(self, args, kwargs)
+        return found
+    hooked._without_hooks = step
+    return hooked
 
 
 class Optimizer:
@@ -78,6 +94,22 @@ class Optimizer:
 
     def step(self, closure=None):
         raise NotImplementedError("a subclass of Optimizer must define step")
+
+    def register_step_pre_hook(self, hook):
+        """Calls hook(optimizer, args, kwargs) before each step; what it returns, if not None, takes the place of the two."""
+        return self._register("_before_step", hook)
+
+    def register_step_post_hook(self, hook):
+        """Calls hook(optimizer, args, kwargs) after each step."""
+        return self._register("_after_step", hook)
+
+    def _register(self, when, hook):
+        cls, hooks = type(self), vars(self).setdefault(when, {})
+        if not hasattr(cls.step, "_without_hooks"):
+            cls.step = with_hooks(cls.step)
+        key = object()
+        hooks[key] = hook
+        return HookHandle(lambda: hooks.pop(key, None))
 
     # ---- state ----
 
