@@ -285,9 +285,8 @@ void Engine::mark_inputs() {
   int64_t lowest = INT64_MAX;
   inputs.reserve(args.inputs.n);
   for (const Tensor* t : args.inputs) {
-    if (!requires_grad(*t))
-      fail_arg(TT_AUTOGRAD, "inputs", "an input of shape {} does not require a gradient", t->sizes());
     const Edge e = gradient_edge(*t);
+    if (!e) fail_arg(TT_AUTOGRAD, "inputs", "an input of shape {} does not require a gradient", t->sizes());
     inputs.push_back(e);
     if (!e.is_leaf()) __atomic_fetch_add(&e.node()->captured, 1, __ATOMIC_RELAXED);
     const int64_t topo = e.is_leaf() ? 0 : e.node()->topo;
@@ -317,6 +316,7 @@ void Engine::start() {
     const Tensor* g = i < args.grads.n ? args.grads[i] : nullptr;
     TensorRef seed = g ? TensorRef::share(g) : op::ones_like(t);
     Edge e = gradient_edge(t);
+    if (!e) fail_arg(TT_AUTOGRAD, "outputs", "output {} has stopped requiring a gradient", i);
     try {
       deliver(e, std::move(seed));
     } catch (...) {

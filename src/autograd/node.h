@@ -54,8 +54,8 @@ struct Node : GraphNode {
   // run it once more, from a callback.
   bool in_heap;
   bool doomed;  // released, and the saved area goes when the outermost run ends
-  uint8_t running;
-  int32_t captured;  // (atomic) how many backwards want gradients of its outputs
+  uint16_t running;
+  uint16_t captured;  // (atomic) how many backwards want gradients of its outputs
   union {
     uintptr_t claim;  // (atomic) 0, an Engine*, or the mark of a running thread
     Node* next_free;
