@@ -13,11 +13,12 @@ template <class T> struct LossRow {
   explicit LossRow(const ClassLossPlan& plan)
       : p(plan), item(kItemSize[plan.dtype]), loss_item(kItemSize[plan.loss_dtype]) {}
 
-  // -1: ignored.
+  // -1: ignored, as what is no class: others may have written it since it was checked.
   int64_t target(int64_t r) const {
-    const int64_t t = p.target_dtype == TT_I64 ? reinterpret_cast<const int64_t*>(p.target)[r]
-                                               : reinterpret_cast<const int32_t*>(p.target)[r];
-    return t == p.ignore_index ? -1 : t;
+    const int64_t t = p.target_dtype == TT_I64
+                          ? __atomic_load_n(reinterpret_cast<const int64_t*>(p.target) + r, __ATOMIC_RELAXED)
+                          : __atomic_load_n(reinterpret_cast<const int32_t*>(p.target) + r, __ATOMIC_RELAXED);
+    return (t == p.ignore_index) | (uint64_t(t) >= uint64_t(p.classes)) ? -1 : t;
   }
   T weight(int64_t t) const {
     if (t < 0) return 0;

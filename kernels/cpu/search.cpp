@@ -11,9 +11,12 @@ template <class T> TT_INLINE bool stands_before(T x, T value, bool right) {
 }
 template <class T> TT_INLINE int64_t place_of(const T* sorted, const int64_t* sorter, int64_t n, T value, bool right) {
   int64_t start = 0;
+  const int64_t all = n;
   while (n > 0) {
     const int64_t half = n / 2;
-    const bool behind = stands_before(sorted[sorter ? sorter[start + half] : start + half], value, right);
+    int64_t at = sorter ? __atomic_load_n(sorter + start + half, __ATOMIC_RELAXED) : start + half;
+    if (uint64_t(at) >= uint64_t(all)) at = 0;  // written by others since it was checked
+    const bool behind = stands_before(sorted[at], value, right);
     start = behind ? start + half + 1 : start;
     n = behind ? n - half - 1 : half;
   }
