@@ -201,7 +201,13 @@ impl tt::Operator for HostOp {
 
 fn compute() -> Result<()> {
     let (a, b) = (tensor()?, tensor()?);
-    let y = match random(24) {
+    let y = match random(30) {
+        24 => a.index_select(0, &b)?,
+        25 => a.nonzero()?,
+        26 => a.masked_select(&b.gt_scalar(0.0)?)?,
+        27 => a.gather(-1, &b)?,
+        28 => a.cross_entropy(&b)?,
+        29 => a.embedding(&b)?,
         0 => a.add(&b)?,
         1 => a.mul(&b)?,
         2 => a.matmul(&b)?,
@@ -602,7 +608,6 @@ fn torture(seed: u64, time: Duration, threads: u64) -> i64 {
 }
 
 #[test]
-#[ignore] // until the core bears it
 fn anything_on_any_thread() {
     let set = std::env::var("TT_TORTURE").unwrap_or_default();
     let mut set = set.split(',').map(|n| n.parse::<u64>().ok());
