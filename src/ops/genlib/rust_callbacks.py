@@ -86,7 +86,7 @@ class Callback:
         out = [f"pub(crate) unsafe extern \"C\" fn {self.fn.name}<T: {bound}>({ps}){'' if returns == 'c_void' else ' -> ' + returns} {{"]
         call = f"{called}({', '.join(self.values)})"
         if not self.ctx and returns == "c_void":  # nobody to tell of a panic
-            return out + [f"    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {call}));", "}"]
+            return out + [f"    crate::context::aside(|| quietly(|| {call}));", "}"]
         if not self.ctx:
             return out + [f"    {call}", "}"]
         guard = "declinable" if f"{table}.{self.fn.name}" in DECLINABLE else "guarded"

@@ -28,7 +28,7 @@ pub unsafe trait Executor: Sync {
     fn parallel_for(&self, n: i64, grain: i64, body: &(dyn Fn(i64, i64) + Sync));
 }
 
-/// What a runtime has to say; called from any thread. It must not call tt; its panics are lost.
+/// What a runtime has to say; called from any thread, in the middle of calls. Its panics are lost.
 pub trait Logger: Sync {
     /// 1 debug, 2 info, 3 warning, 4 error.
     fn log(&self, level: i32, message: &str);

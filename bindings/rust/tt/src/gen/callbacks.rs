@@ -67,7 +67,7 @@ pub(crate) mod tt_allocator {
         (*(user as *const T)).alloc(size, align)
     }
     pub(crate) unsafe extern "C" fn free<T: Allocator>(user: *mut c_void, p: *mut c_void, size: usize, align: usize) {
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (*(user as *const T)).free(p, size, align)));
+        crate::context::aside(|| quietly(|| (*(user as *const T)).free(p, size, align)));
     }
     pub(crate) fn table<T: Allocator>(user: *mut c_void) -> sys::tt_allocator {
         sys::tt_allocator { struct_size: std::mem::size_of::<sys::tt_allocator>(), user, alloc: Some(alloc::<T>), free: Some(free::<T>) }
@@ -87,7 +87,7 @@ pub(crate) mod tt_executor {
 pub(crate) mod tt_logger {
     use super::*;
     pub(crate) unsafe extern "C" fn log<T: Logger>(user: *mut c_void, level: i32, message: *const c_char) {
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (*(user as *const T)).log(level, &text_of(message))));
+        crate::context::aside(|| quietly(|| (*(user as *const T)).log(level, &text_of(message))));
     }
     pub(crate) fn table<T: Logger>(user: *mut c_void) -> sys::tt_logger {
         sys::tt_logger { struct_size: std::mem::size_of::<sys::tt_logger>(), user, log: Some(log::<T>) }
@@ -100,7 +100,7 @@ pub(crate) mod tt_backend_def {
         (*(user as *const T)).alloc(bytes)
     }
     pub(crate) unsafe extern "C" fn free<T: Backend>(user: *mut c_void, p: *mut c_void, bytes: i64) {
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (*(user as *const T)).free(p, bytes)));
+        crate::context::aside(|| quietly(|| (*(user as *const T)).free(p, bytes)));
     }
     pub(crate) unsafe extern "C" fn copy<T: Backend>(user: *mut c_void, ctx: *mut sys::tt_ctx, dst: *mut c_void, src: *const c_void, bytes: i64, kind: i32) -> sys::tt_status {
         guarded(ctx, || {

@@ -123,6 +123,33 @@ fn threads_have_contexts_of_their_own() -> Result<()> {
 }
 
 #[test]
+fn what_a_call_reads_may_be_written_meanwhile() -> Result<()> {
+    const N: usize = 50_000;
+    let holder = |i: i64| -> Result<Module> {
+        let m = tt::nn::identity()?;
+        m.register_buffer("index", Some(&Tensor::from_vec(vec![i; N], &[N as i64])?), true)?;
+        Ok(m)
+    };
+    let index = Tensor::from_vec(vec![0i64; N], &[N as i64])?;
+    let also = index.clone();
+    let writer = thread::spawn(move || -> Result<()> {
+        let m = tt::nn::identity()?;
+        m.register_buffer("index", Some(&also), true)?;
+        let states = [holder(1 << 40)?.state_dict()?, holder(0)?.state_dict()?];
+        for i in 0..300 {
+            states.iter().try_for_each(|state| m.load_state_dict(state))?;
+            thread::sleep(std::time::Duration::from_micros(i * 7919 % 300));
+        }
+        Ok(())
+    });
+    let x = tt::ones(&[3])?;
+    while !writer.is_finished() {
+        let _ = (x.index_select(0, &index), x.index_add(0, &index, &tt::ones(&[N as i64])?), index.nonzero());
+    }
+    writer.join().unwrap()
+}
+
+#[test]
 fn contexts_move_between_threads() -> Result<()> {
     let runtime = Runtime::new(RuntimeOpts::new().threads(2))?;
     let mut c = Context::new(Some(&runtime))?;
