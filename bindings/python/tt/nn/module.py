@@ -294,7 +294,10 @@ class Module:
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
         own = self.state_dict(keep_vars=True)
         missing, unexpected = [k for k in own if k not in state_dict], [k for k in state_dict if k not in own]
-        wrong = [f"{what} key(s) in state_dict: " + ', '.join(f'"{name}"' for name in names) for what, names in (("Missing", missing), ("Unexpected", unexpected)) if names and strict]
+        wrong = []
+        for what, names in (("Missing", missing), ("Unexpected", unexpected)):
+            if names and strict:
+                wrong.append(f"{what} key(s) in state_dict: " + ", ".join(f'"{name}"' for name in names))
         extras = {name for name in own if name.rpartition(".")[2] == EXTRA}
         for name, t in own.items():
             if name in state_dict and name not in extras and tuple(state_dict[name].shape) != tuple(t.shape):

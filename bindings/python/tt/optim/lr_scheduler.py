@@ -318,6 +318,7 @@ class MultiplicativeLR(ByFunction):
 for _class in CLASSES:
     if _class not in VALUES and _class not in globals():
         globals()[_class] = type(_class, (NativeScheduler,), {"__doc__": CLASSES[_class][1], "_class": _class, "__module__": __name__})
-OWN = [name for name, x in globals().items() if isinstance(x, type) and NativeScheduler in x.__mro__[1:] and x not in (Composite, ByFunction, Mixed, MixedSequentialLR, MixedChainedScheduler)]
-__all__ = sorted(["CosineAnnealingWarmRestarts", "CyclicLR", "LRScheduler", "ReduceLROnPlateau", *OWN])
+BASES = (NativeScheduler, Composite, ByFunction, Mixed, MixedSequentialLR, MixedChainedScheduler)
+NATIVES = [name for name, x in globals().items() if isinstance(x, type) and issubclass(x, NativeScheduler) and x not in BASES]
+__all__ = sorted(["CosineAnnealingWarmRestarts", "CyclicLR", "LRScheduler", "ReduceLROnPlateau", *NATIVES])
 _LRScheduler = LRScheduler  # by which older scripts derive

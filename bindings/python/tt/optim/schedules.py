@@ -147,7 +147,8 @@ class CyclicLR(LRScheduler):
             self._set(base_lrs)
         if cycle_momentum:
             self.use_beta1 = "betas" in optimizer.defaults
-            self.base_momentums, self.max_momentums = (one_per_group(*pair, optimizer) for pair in (("base_momentum", base_momentum), ("max_momentum", max_momentum)))
+            self.base_momentums = one_per_group("base_momentum", base_momentum, optimizer)
+            self.max_momentums = one_per_group("max_momentum", max_momentum, optimizer)
             if last_epoch == -1:
                 self._set_momentums(self.max_momentums)
                 for group, low, high in zip(optimizer.param_groups, self.base_momentums, self.max_momentums):
