@@ -1,10 +1,13 @@
 //! What a host can see of tt at work: memory, live objects, operator calls.
+use crate::context::ctx;
 use crate::error::Result;
 use crate::handle::*;
 use crate::{Device, Live, ProfileRow};
 use std::any::Any;
+use std::cell::Cell;
 use std::os::raw::{c_char, c_void};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::ptr::null_mut;
 use tt_sys as sys;
 
 pub use sys::tt_memory_stats as MemoryStats;
@@ -32,8 +35,8 @@ pub fn profile<R>(f: impl FnOnce() -> R) -> Result<(R, Vec<ProfileRow>)> {
     Ok((result, rows.into_iter().map(ProfileRow::of_raw).collect()))
 }
 
-/// Runs f; `see(operator, slot, depth)` is told of every operator call before it runs, until f ends or traces, too. After a panic see sees
-/// no more, and the panic goes on when f has returned. see must not change what the call works on.
+/// Runs f; `see(operator, slot, depth)` is told of every operator call before it runs, except within another trace. After a panic see sees no
+/// more, and the panic goes on when f has returned.
 pub fn trace_dispatch<R, S: FnMut(&str, &str, i32)>(see: S, f: impl FnOnce() -> R) -> Result<R> {
     type State<S> = (S, Option<Box<dyn Any + Send>>);
     unsafe extern "C" fn tell<S: FnMut(&str, &str, i32)>(user: *mut c_void, op: *const c_char, slot: *const c_char, depth: i32) {
@@ -42,10 +45,16 @@ pub fn trace_dispatch<R, S: FnMut(&str, &str, i32)>(see: S, f: impl FnOnce() -> 
             *raised = catch_unwind(AssertUnwindSafe(|| see(&text_of(op), &text_of(slot), depth))).err();
         }
     }
-    let mut state: State<S> = (see, None);
-    unsafe { call(|c| sys::tt_ctx_trace_dispatch(c, Some(tell::<S>), &mut state as *mut State<S> as *mut c_void))? };
+    type Tracing = (*mut sys::tt_ctx, sys::tt_trace_fn, *mut c_void);
+    thread_local!(static TRACING: Cell<Tracing> = const { Cell::new((null_mut(), None, null_mut())) });
+    let (mut state, c): (State<S>, _) = ((see, None), ctx());
+    let own: Tracing = (c, Some(tell::<S>), &mut state as *mut State<S> as *mut c_void);
+    unsafe { call(|c| sys::tt_ctx_trace_dispatch(c, own.1, own.2))? };
+    let outer = TRACING.with(|t| t.replace(own));
     let done = catch_unwind(AssertUnwindSafe(f));
-    unsafe { call(|c| sys::tt_ctx_trace_dispatch(c, None, std::ptr::null_mut()))? };
+    TRACING.with(|t| t.set(outer));
+    let (see, user) = if outer.0 == c { (outer.1, outer.2) } else { (None, null_mut()) }; // not if it is of another context
+    unsafe { call(|c| sys::tt_ctx_trace_dispatch(c, see, user))? };
     if let Some(panic) = state.1 {
         resume_unwind(panic);
     }

@@ -77,6 +77,18 @@ fn what_is_alive_and_what_was_called() -> Result<()> {
         let mut seen = vec![];
         tt::trace_dispatch(|op, slot, depth| seen.push(format!("{} {} {}", op, slot, depth)), || drop(&x + &x))?;
         assert!(seen.contains(&"add cpu 0".to_string()), "{:?}", seen);
+        let (mut outer, mut inner) = (0, 0);
+        tt::trace_dispatch(
+            |_, _, _| {
+                outer += 1;
+                tt::trace_dispatch(|_, _, _| unreachable!(), || drop(&x + &x)).unwrap();
+            },
+            || {
+                tt::trace_dispatch(|_, _, _| inner += 1, || drop(&x + &x)).unwrap();
+                drop((&x + &x, &x + &x))
+            },
+        )?;
+        assert_eq!((outer, inner), (2 * inner, inner));
         let panics = catch_unwind(AssertUnwindSafe(|| tt::trace_dispatch(|_, _, _| panic!("no more"), || drop(&x + &x))));
         assert_eq!(*panics.unwrap_err().downcast_ref::<&str>().unwrap(), "no more");
         assert!(tt::build_info().contains(&tt::version()) && tt::manifest().contains("\"matmul\"") && tt::isa()? > 0);
