@@ -1,6 +1,5 @@
 """autograd.Function as a PyTorch user writes it."""
 import gc
-import signal
 import threading
 import weakref
 
@@ -281,27 +280,6 @@ def test_mark_dirty():
             Increment.apply(wrong)
     plain = tt.zeros(1)
     assert Increment.apply(plain) is plain and plain.item() == 1
-
-
-def test_signals_leave_gradients_on():
-    class Late(Exception):
-        pass
-
-    def on(*_):
-        raise Late
-    before = signal.signal(signal.SIGALRM, on)
-    try:
-        for k in range(30):
-            x = tt.ones(4, requires_grad=True)
-            try:
-                signal.setitimer(signal.ITIMER_REAL, 2e-4 + 3e-5 * k)
-                while True:
-                    Cube.apply(Cube.apply(x)).sum().backward()
-            except Late:
-                assert tt.is_grad_enabled()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("at", [1, 2])
