@@ -257,6 +257,9 @@ static void test_numbers_that_do_not_fit(void** state) {
   OK(tt_clamp(c, u, &less, &many, &out));
   VALUES(out, 1, 200);
   REFUSED(tt_pow_scalar(c, i, &huge, &out), TT_INVALID_ARG, "exponent", "no int32 has this value");
+  REFUSED(tt_clamp(c, make(TT_F16, SHAPE(1), DATA(1)), NULL, &huge, &out), TT_INVALID_ARG, "max",
+          "no float16 has this value");
+  OK(tt_clamp(c, make(TT_BF16, SHAPE(1), DATA(1)), NULL, &huge, &out)); /* which has */
   REFUSED(tt_constant_pad_nd(c, u, (const int64_t[]){1, 1}, 2,
                              &(tt_constant_pad_nd_opts){.set = TT_CONSTANT_PAD_ND_VALUE, .value = many}, &out),
           TT_INVALID_ARG, "value", "no uint8 has this value");
