@@ -10,7 +10,8 @@ Base.Array{T, N}(a::Tensor) where {T, N} = Array{T, N}(Array(a))
 Base.convert(::Type{T}, a::Tensor) where {T<:Union{Number, Array}} = T(a)::T
 Base.convert(::Type{Tensor}, x::Union{Number, AbstractArray}) = tensor(x)
 
-plain_value(x) = x isa Tensor ? (ndims(x) == 0 ? item(x) : Array(x)) : x
+plain_value(x) = x
+plain_value(x::Tensor) = eltype(x) === BFloat16 ? plain_value(to(x; dtype=Float32)) : ndims(x) == 0 ? item(x) : Array(x)
 const Plain = Union{Number, AbstractArray}
 "Beside a number or an array the values are compared; two tensors are equal if they are the same: `a .== b`, `a ≈ b` compare theirs."
 Base.:(==)(a::Tensor, b::Plain) = plain_value(a) == b
@@ -94,6 +95,9 @@ Base.minimum(a::Tensor; dims=:) = dims isa Colon ? min(a) : amin(a; dims=dims)
 for f in (:(Base.sum), :(Base.prod), :(Base.any), :(Base.all), :(Statistics.mean), :(Base.maximum), :(Base.minimum))
     @eval $f(a::Tensor, dims::AbstractArray; kw...) = $f(a, Tuple(dims); kw...)
     @eval $f(g::Function, a::Tensor; kw...) = $f(dotted(g, a); kw...)
+end
+for f in (:cumsum, :cumprod)
+    @eval Base.$(Symbol(f, "!"))(out::Tensor, a::Tensor; dims=only_dim(a)) = $f(a; dims=dims, out=out)
 end
 Base.map(f, a::Tensor, more::Tensor...) = dotted(f, a, more...)
 LinearAlgebra.norm(a::Tensor, p::Real; kw...) = norm(a; p=p, kw...)

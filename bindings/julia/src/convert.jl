@@ -6,7 +6,7 @@ const required = Required()
 @noinline missing_argument(name) = throw(UndefKeywordError(name))
 
 # dims=, as Julia's functions take it: of those that reduce, it keeps the dims with size 1; a colon stands for all.
-chosen(dims, dim) = dims === nothing ? dim : dims isa Ints ? dims : dims isa Colon && dim === nothing ? nothing : wrong_dims(dims, "a dim, several or :")
+chosen(dims, dim) = dims === nothing ? dim : dim isa Union{Tensor, Tuple} ? throw(ArgumentError("dims = $(repr(dims)) beside $(typeof(dim))")) : dims isa Ints ? dims : dims isa Colon && dim === nothing ? nothing : wrong_dims(dims, "a dim, several or :")
 chosen_one(dims, dim) = dims isa Union{Tuple, AbstractVector} ? (length(dims) == 1 ? dims[1] : wrong_dims(dims, "one dim")) : chosen(dims, dim)
 @noinline wrong_dims(dims, kind) = throw(ArgumentError("dims = $(repr(dims)): must be $kind"))
 keeps(dims) = !(dims isa Union{Nothing, Colon})

@@ -99,6 +99,7 @@ dotted(::typeof(!), a) = logical_not(a)
 dotted(::typeof(identity), a) = a
 dotted(::typeof(abs2), a) = square(abs(a))
 dotted(::typeof(muladd), a, b, c) = dotted(+, dotted(*, a, b), c)
+dotted(::typeof(float), a) = eltype(a) <: Integer ? to(a; dtype=Float32) : a
 dotted(::typeof(inv), a) = reciprocal(a)
 dotted(::typeof(ifelse), a, b, c) = where(a, b, c)
 dotted(::typeof(Base.literal_pow), ::typeof(^), a, ::Val{p}) where {p} = pow(a, p)

@@ -24,6 +24,10 @@ a, v, i, s = tensor(A), tensor([3.0, 1, 2]), tensor([1 2; 3 4]), Tensor(3.0)
     @test near(x.grad, [0 0 6; 0 0 12])
     thrown(() -> sum(x -> x + 1, a), ArgumentError)  # no gradient is lost in silence
     thrown(() -> sum(a; dims=0), ArgumentError)
+    thrown(() -> max(a, a; dims=1), ArgumentError)
+    out = zero(a)
+    @test cumsum!(out, a; dims=1) === out && out == cumsum(A; dims=1) && cumprod!(similar(v), v) == [3, 3, 6] && cumsum!(copy(v)) == [3, 4, 6]
+    @test tensor(BFloat16.([1, 2])) ≈ [1, 2] && eltype(float.(i)) == Float32 && eltype(float.(a)) == Float64
     thrown(() -> sum(a; dims="x"), ArgumentError)
     thrown(() -> cumsum(a; dims=:), ArgumentError)
     thrown(() -> prod(a; dims=(1, 2)), ArgumentError)
