@@ -67,6 +67,11 @@ template <class F> inline int32_t check_chunks(const IndexCheckPlan& p, int64_t 
   return TT_OK;
 }
 
+TT_INLINE void put_position(const NonzeroPlan& p, int64_t* out, int64_t position) {
+  if (p.ndim == 0) *out = position;
+  for (int32_t d = p.ndim; d-- > 0; position /= p.size[d]) out[d * p.dim_stride] = position % p.size[d];
+}
+
 template <class T> inline void write_arange(const ArangePlan& p, int64_t from, int64_t to) {
   T* out = reinterpret_cast<T*>(p.out);
   for (int64_t i = from; i < to; i++) {
@@ -146,23 +151,18 @@ TT_KERNEL(nonzero_write)(const void* plan, int64_t begin, int64_t end) noexcept 
   for (int64_t c = begin; c < end; c++) {
     const int64_t last = (c + 1) * kNonzeroChunk < p.n ? (c + 1) * kNonzeroChunk : p.n;
     int64_t* out = p.out + p.starts[c] * p.row_stride;
-    // as many as were counted, though others may have written the elements since: else positions of 0 follow
-    int64_t left = (last < p.n ? p.starts[c + 1] : *p.total) - p.starts[c];
+    int64_t* const stop = p.out + (last < p.n ? p.starts[c + 1] : *p.total) * p.row_stride;
     for (int64_t i = c * kNonzeroChunk; i < last; i += kBlock) {
       const int64_t n = last - i < kBlock ? last - i : kBlock;
       load_logical(hit, p.x + i * item, item, n, p.dtype);
       for (int64_t k = 0; k < n; k++) {
-        if (!hit[k] || left == 0) continue;
-        int64_t position = i + k;
-        if (p.ndim == 0) *out = position;
-        for (int32_t d = p.ndim; d-- > 0; position /= p.size[d]) out[d * p.dim_stride] = position % p.size[d];
-        out += p.row_stride, left--;
+        if (!hit[k]) continue;
+        if (TT_UNLIKELY(out == stop)) break;
+        put_position(p, out, i + k);
+        out += p.row_stride;
       }
     }
-    for (; left > 0; left--, out += p.row_stride) {
-      if (p.ndim == 0) *out = 0;
-      for (int32_t d = 0; d < p.ndim; d++) out[d * p.dim_stride] = 0;
-    }
+    for (; out != stop; out += p.row_stride) put_position(p, out, 0);
   }
   return TT_OK;
 }

@@ -18,7 +18,8 @@ template <class E> struct Extreme {
   static constexpr int kRows = 4;
   static constexpr int64_t kScan = 4096;  // a run whose extreme is found before its place is looked for
 
-  // Place of the first element equal to v, or NaN if v is; there is one.
+  // Place of the first element equal to v, or NaN if v is; there is one, or n elements have changed since: then the
+  // last.
   static TT_NOINLINE int64_t find(const T* x, int64_t n, T v) {
     constexpr int64_t kStep = 64;
     const bool nan = v != v;
@@ -28,7 +29,7 @@ template <class E> struct Extreme {
       for (int64_t k = 0; k < kStep; k++) hit |= (x[i + k] == v) | ((x[i + k] != x[i + k]) & nan);
       if (hit) break;
     }
-    while (nan ? x[i] == x[i] : x[i] != v) i++;
+    while (i < n - 1 && (nan ? x[i] == x[i] : x[i] != v)) i++;
     return i;
   }
 

@@ -13,25 +13,30 @@ template <class T> struct LossRow {
   explicit LossRow(const ClassLossPlan& plan)
       : p(plan), item(kItemSize[plan.dtype]), loss_item(kItemSize[plan.loss_dtype]) {}
 
-  // -1: ignored, as what is no class: others may have written it since it was checked.
+  // -1: ignored. Others may write the targets meanwhile: one is read once, and is_class() tells whether it still is
+  // one.
   int64_t target(int64_t r) const {
     const int64_t t = p.target_dtype == TT_I64
                           ? __atomic_load_n(reinterpret_cast<const int64_t*>(p.target) + r, __ATOMIC_RELAXED)
                           : __atomic_load_n(reinterpret_cast<const int32_t*>(p.target) + r, __ATOMIC_RELAXED);
-    return (t == p.ignore_index) | (uint64_t(t) >= uint64_t(p.classes)) ? -1 : t;
+    return t == p.ignore_index ? -1 : t;
   }
+  bool is_class(int64_t t) const { return uint64_t(t) < uint64_t(p.classes); }
   T weight(int64_t t) const {
-    if (t < 0) return 0;
+    if (!is_class(t)) return 0;
     return p.weight ? load_one<T>(p.weight + t * kItemSize[p.weight_dtype], p.weight_dtype) : T(1);
   }
   // Element `c` of row r.
-  int64_t place(int64_t r, int64_t c) const { return (r / p.inner * p.classes + c) * p.inner + r % p.inner; }
+  int64_t place(int64_t r, int64_t c) const {
+    if (p.inner == 1) return r * p.classes + c;
+    return (r / p.inner * p.classes + c) * p.inner + r % p.inner;
+  }
   T at(int64_t r, int64_t c) const { return load_one<T>(p.x + place(r, c) * item, p.dtype); }
 
   // The loss of a row is `high` - x[target], weighted.
   void put(int64_t r, T high) const {
     const int64_t t = target(r);
-    const T w = weight(t), loss = t < 0 ? T(0) : (high - at(r, t)) * w;
+    const T w = weight(t), loss = is_class(t) ? (high - at(r, t)) * w : T(0);
     if (p.loss) store_one(p.loss + r * loss_item, loss, p.loss_dtype);
     if (p.row_weight) store_one(p.row_weight + r * loss_item, w, p.loss_dtype);
   }

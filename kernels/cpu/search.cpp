@@ -9,13 +9,15 @@ TT_ISA_BEGIN
 template <class T> TT_INLINE bool stands_before(T x, T value, bool right) {
   return !((x > value) | ((x == value) & !right));
 }
+// Others may write the sorter meanwhile: what has left its range since it was checked stands for 0.
 template <class T> TT_INLINE int64_t place_of(const T* sorted, const int64_t* sorter, int64_t n, T value, bool right) {
+  const int64_t size = n;
   int64_t start = 0;
   const int64_t all = n;
   while (n > 0) {
     const int64_t half = n / 2;
-    int64_t at = sorter ? __atomic_load_n(sorter + start + half, __ATOMIC_RELAXED) : start + half;
-    if (uint64_t(at) >= uint64_t(all)) at = 0;  // written by others since it was checked
+    int64_t at = start + half;
+    if (sorter) at = __atomic_load_n(sorter + at, __ATOMIC_RELAXED), at = uint64_t(at) < uint64_t(size) ? at : 0;
     const bool behind = stands_before(sorted[at], value, right);
     start = behind ? start + half + 1 : start;
     n = behind ? n - half - 1 : half;

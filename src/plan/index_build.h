@@ -70,7 +70,7 @@ inline void split_index(IndexPlan* p, const IndexArgs& g) {
 // Fills all but a, b and index.
 inline void build_index(IndexPlan* p, const IndexArgs& g) {
   p->dtype = g.dtype, p->index_dtype = g.index_dtype;
-  p->a_step = g.a_step, p->index_size = g.index_size, p->skip = kNoSkip;
+  p->a_step = g.a_step, p->index_size = g.index_size;
   p->ndim = 0;
   for (int d = g.ndim - 1; d >= 0; d--) {
     if (g.size[d] == 1) continue;

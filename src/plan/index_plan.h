@@ -8,7 +8,8 @@ namespace TT_NS {
 
 constexpr int64_t kNoSkip = INT64_MIN;
 
-// For every position of a nest, with i = the index there (i < 0 stands for i + index_size): the place
+// For every position of a nest, with i = the index there (i < 0 stands for i + index_size, and what has left that range
+// since it was checked for 0): the place
 // a + position * a_stride + i * a_step meets the place b + position * b_stride. Getting writes b, putting writes a, in
 // the nest's order, dimension 0 fastest. Units are pieces of `piece` along dimension `split`; putting splits only a
 // dimension of a (a_stride != 0), so that no two units write the same place, and else is one unit or has ranges of i
@@ -26,7 +27,6 @@ struct IndexPlan {
   const char* index;
   int64_t a_step;      // bytes
   int64_t index_size;  // 0: the indices are bytes already (index_offsets)
-  int64_t skip;        // index_accumulate passes over this index (padding); kNoSkip
   // dimension 0 is the innermost; bytes; the rest left uninitialised
   int64_t size[kMaxPlanDims];
   int64_t a_stride[kMaxPlanDims], b_stride[kMaxPlanDims], index_stride[kMaxPlanDims];
@@ -56,7 +56,7 @@ constexpr int64_t kIndexRangeOfSums = 8 << 20, kIndexRangeOfPuts = 32 << 20;
 
 // Positions of the elements of a contiguous array that are not zero. Count: stage 0 counts chunks of kNonzeroChunk
 // elements, stage 1 (one unit) turns the counts into starts and leaves their sum in *total.
-// Write: units are the chunks.
+// Write: units are the chunks. One that has changed since stops where the next begins, or fills up with position 0.
 struct NonzeroPlan {
   Stages run;
   int32_t dtype;

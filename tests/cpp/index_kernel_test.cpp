@@ -178,21 +178,34 @@ TEST(Index, LargeNestsAreSplit) {
   EXPECT_EQ(plan_of(scattered({10}, {300000}, 0), TT_F32, TT_I64, true).run.units[0], 1);
 }
 
-TEST(Index, PaddingIsSkipped) {
-  for (int64_t row : {1, 8}) {
-    Scattered s = scattered({5, row}, {9, row}, 0);
-    s.index_stride = {1, 0};
-    Buffer grad(TT_F32, 9 * row), weight(TT_F32, 5 * row), index(TT_I64, 9);
-    grad.fill([](int64_t) { return 1.0; });
-    index.fill([](int64_t i) { return double(i % 3); });
-    for (int isa = 0; isa <= best_isa(); isa++) {
-      weight.fill([](int64_t) { return 0.0; });
-      IndexPlan p = plan_of(s, TT_F32, TT_I64, true);
-      p.skip = 1, p.a = weight.data(), p.b = grad.data(), p.index = index.data();
-      run_split(KERNEL_ROW(index_accumulate).isa[isa], &p, 0);
-      for (int64_t i = 0; i < 5 * row; i++) EXPECT_EQ(weight.real(i), i / row == 0 || i / row == 2 ? 3 : 0);
+// What was checked may have been written since: it stands for 0, whichever loop meets it.
+TEST(Index, OneThatHasLeftItsRangeStandsForTheFirst) {
+  for (const Scattered& s : cases())
+    for (int32_t index_dtype : {TT_I64, TT_I32}) {
+      const int64_t n_a = product(s.a_size), n_b = product(s.size), dim = s.a_size[size_t(s.dim)];
+      const double far[] = {double(dim), double(-dim - 1), 1 << 30, -(1 << 30)};
+      Buffer a(TT_F32, n_a), b(TT_F32, n_b), index(index_dtype, n_b), inside(index_dtype, n_b);
+      fill_random(&a, 1), fill_random(&b, 2), fill_index(&inside, dim, 3);
+      for (int64_t i = 0; i < n_b; i++) {
+        index.put(i, i % 5 == 3 ? far[i / 5 % 4] : inside.real(i));
+        if (i % 5 == 3) inside.put(i, 0);
+      }
+      const KernelRow kernels[] = {KERNEL_ROW(index_get), KERNEL_ROW(index_put), KERNEL_ROW(index_accumulate)};
+      for (int isa = 0; isa <= best_isa(); isa++)
+        for (const KernelRow& row : kernels) {
+          const bool put = &row != kernels;
+          if (!put && s.b_stride[0] == 0) continue;
+          Buffer target[2] = {Buffer(TT_F32, put ? n_a : n_b), Buffer(TT_F32, put ? n_a : n_b)};
+          for (int k = 0; k < 2; k++) {
+            IndexPlan p = plan_of(s, TT_F32, index_dtype, put);
+            if (put) std::memcpy(target[k].data(), a.data(), size_t(n_a) * 4);
+            p.a = put ? target[k].data() : a.data(), p.b = put ? b.data() : target[k].data();
+            p.index = k ? inside.data() : index.data();
+            ASSERT_EQ(run_split(row.isa[isa], &p, 0), 0);
+          }
+          ASSERT_TRUE(target[0].same_bytes(target[1]));
+        }
     }
-  }
 }
 
 TEST(Index, CheckReportsTheFirstBadIndex) {
@@ -307,6 +320,34 @@ TEST(Index, Nonzero) {
   p.x = nullptr, p.starts = nullptr, p.total = &total;
   run_split(KERNEL_ROW(nonzero_count).isa[0], &p, 0);
   EXPECT_EQ(total, 0);
+}
+
+// Elements that became zero, or no longer are, after they were counted: what is written is as much as was counted.
+TEST(Index, NonzeroOfWhatHasChanged) {
+  const int64_t n = 40000, size[] = {n / 40, 40};
+  for (int isa = 0; isa <= best_isa(); isa++)
+    for (bool more : {false, true})
+      for (int64_t flat : {0, 1}) {
+        Buffer x(TT_F32, n);
+        x.fill([](int64_t i) { return i % 3 == 0 ? 1.0 : 0.0; });
+        NonzeroPlan p;
+        build_nonzero(&p, TT_F32, 2, size);
+        std::vector<int64_t> starts(size_t(nonzero_chunks(n)));
+        int64_t total = -1;
+        p.x = x.data(), p.starts = starts.data(), p.total = &total;
+        run_split(KERNEL_ROW(nonzero_count).isa[isa], &p, 1);
+        x.fill([&](int64_t i) { return more || i % 6 == 0 ? 1.0 : 0.0; });
+        build_nonzero_write(&p);
+        Buffer out(TT_I64, flat ? total : 2 * total);
+        p.out = reinterpret_cast<int64_t*>(out.data());
+        if (flat) p.ndim = 0, p.row_stride = 1;
+        run_split(KERNEL_ROW(nonzero_write).isa[isa], &p, 1);
+        ASSERT_EQ(*out.at(out.n), 0x5a);
+        for (int64_t i = 0; i < total; i++) {
+          const int64_t at = flat ? int64_t(out.real(i)) : int64_t(out.real(2 * i) * 40 + out.real(2 * i + 1));
+          ASSERT_TRUE(at >= 0 && at < n && (at == 0 || more || at % 6 == 0));
+        }
+      }
 }
 
 TEST(Index, Arange) {
