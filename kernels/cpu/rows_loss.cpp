@@ -8,13 +8,15 @@ TT_ISA_BEGIN
 
 template <class T> struct LossRow {
   const ClassLossPlan& p;
-  int64_t item, loss_item;
+  int64_t item, loss_item, row_step;
 
   explicit LossRow(const ClassLossPlan& plan)
-      : p(plan), item(kItemSize[plan.dtype]), loss_item(kItemSize[plan.loss_dtype]) {}
+      : p(plan),
+        item(kItemSize[plan.dtype]),
+        loss_item(kItemSize[plan.loss_dtype]),
+        row_step(plan.inner == 1 ? plan.classes : 1) {}
 
-  // -1: ignored. Others may write the targets meanwhile: one is read once, and is_class() tells whether it still is
-  // one.
+  // -1: ignored. Others may write the targets: each is read once, and is_class() tells whether it still is one.
   int64_t target(int64_t r) const {
     const int64_t t = p.target_dtype == TT_I64
                           ? __atomic_load_n(reinterpret_cast<const int64_t*>(p.target) + r, __ATOMIC_RELAXED)
@@ -23,20 +25,16 @@ template <class T> struct LossRow {
   }
   bool is_class(int64_t t) const { return uint64_t(t) < uint64_t(p.classes); }
   T weight(int64_t t) const {
-    if (!is_class(t)) return 0;
     return p.weight ? load_one<T>(p.weight + t * kItemSize[p.weight_dtype], p.weight_dtype) : T(1);
   }
-  // Element `c` of row r.
-  int64_t place(int64_t r, int64_t c) const {
-    if (p.inner == 1) return r * p.classes + c;
-    return (r / p.inner * p.classes + c) * p.inner + r % p.inner;
-  }
-  T at(int64_t r, int64_t c) const { return load_one<T>(p.x + place(r, c) * item, p.dtype); }
+  // Element `c` of row r. Those of the rows that a unit has together lie `row_step` apart.
+  int64_t place(int64_t r, int64_t c) const { return (r / p.inner * p.classes + c) * p.inner + r % p.inner; }
 
-  // The loss of a row is `high` - x[target], weighted.
-  void put(int64_t r, T high) const {
+  // The loss of a row, whose elements begin at x[first], is `high` - x[target], weighted.
+  void put(int64_t r, int64_t first, T high) const {
     const int64_t t = target(r);
-    const T w = weight(t), loss = is_class(t) ? (high - at(r, t)) * w : T(0);
+    T w = 0, loss = 0;
+    if (is_class(t)) w = weight(t), loss = (high - load_one<T>(p.x + (first + t * p.inner) * item, p.dtype)) * w;
     if (p.loss) store_one(p.loss + r * loss_item, loss, p.loss_dtype);
     if (p.row_weight) store_one(p.row_weight + r * loss_item, w, p.loss_dtype);
   }
@@ -84,6 +82,7 @@ template <class T> struct CrossEntropy {
       columns_max(top, x, all);
       columns_sum_exp(sum, top, x, nullptr, all);
     }
+    const int64_t first = l.place(r, 0);
     for (int64_t j = 0; j < n; j++) {
       const bool alone = p.inner == 1 && p.run.stage == 0;
       if (alone) row_exps(l, r + j, c, k, top, sum);
@@ -95,7 +94,7 @@ template <class T> struct CrossEntropy {
       }
       const T lse = high + math::log(total);
       l.put_lse(r + j, lse);
-      l.put(r + j, lse);
+      l.put(r + j, first + j * l.row_step, lse);
     }
   }
 };
@@ -152,7 +151,8 @@ template <class T> struct CrossEntropyBackward {
 
 template <class T> struct NllLoss {
   static void run(const LossRow<T>& l, int64_t r, int64_t n, int64_t, int64_t) {
-    for (int64_t j = 0; j < n; j++) l.put(r + j, T(0));
+    const int64_t first = l.place(r, 0);
+    for (int64_t j = 0; j < n; j++) l.put(r + j, first + j * l.row_step, T(0));
   }
 };
 

@@ -139,7 +139,8 @@ template <class F> TT_INLINE void for_columns(const Columns& c, const F& f) {
 // One value of a dtype that computes in T.
 template <class T> TT_INLINE T load_one(const char* p, int32_t dtype) {
   T v;
-  load_run(&v, p, kItemSize[dtype], 1, dtype);
+  if (dtype == Loads<T>::native) __builtin_memcpy(&v, p, sizeof v);
+  else load_run(&v, p, kItemSize[dtype], 1, dtype);
   return v;
 }
 
