@@ -153,49 +153,17 @@ struct Range {
   }
 };
 
-// Indices were checked before, but others may have written them since: each is read once, and one that is not inside
-// counts as 0. (Offsets, of index_size 0, are tt's own.)
-TT_INLINE int64_t bounded(const IndexPlan& p, int64_t i) {
-  return !p.index_size || uint64_t(i) + uint64_t(p.index_size) < 2 * uint64_t(p.index_size) ? i : 0;
-}
-TT_INLINE void read_indices(const IndexPlan& p, const char* index, int64_t n, int64_t* v) {
-  if (p.index_stride[0] == 8 && p.index_dtype == TT_I64) __builtin_memcpy(v, index, size_t(n) * 8);
-  else load_i64(v, index, p.index_stride[0], n, p.index_dtype);
-  asm volatile("" ::: "memory");  // from here on v is what was read
-}
-// Of n <= kIndexBlock indices: themselves, or their bytes in a without what the position adds; in `room` if need be.
-TT_INLINE const int64_t* indices_of(const IndexPlan& p, const char* index, int64_t n, int64_t* room) {
-  if (!p.index_size && p.index_stride[0] == 8) return reinterpret_cast<const int64_t*>(index);
-  read_indices(p, index, n, room);
-  for (int64_t k = 0; k < n; k++) room[k] = bounded(p, room[k]);
-  return room;
-}
-TT_NOINLINE const int64_t* offsets_of(const IndexPlan& p, const char* index, int64_t n, int64_t* room) {
-  const int64_t size = p.index_size, step = p.a_step;
-  if (!size && step == 1 && p.index_stride[0] == 8) return reinterpret_cast<const int64_t*>(index);
-  read_indices(p, index, n, room);
-  for (int64_t k = 0; k < n && size; k++) {
-    const int64_t i = room[k], wrapped = i + (i < 0 ? size : 0);
-    room[k] = (wrapped >= 0) & (wrapped < size) ? wrapped : 0;
-  }
-  if (step <= 0 || (step & (step - 1))) {
-    for (int64_t k = 0; k < n; k++) room[k] *= step;
-  } else {
-    const int shift = __builtin_ctzll(uint64_t(step));
-    for (int64_t k = 0; k < n; k++) room[k] = int64_t(uint64_t(room[k]) << shift);
-  }
-  return room;
-}
-
 // One run of elements with an index each: all of them, or those in the range.
 TT_INLINE void put_run(const Move& move, const IndexPlan& p, const Range& range, char* a, char* b, const char* index) {
   const Place place{p.index_size, p.a_step, p.a_stride[0]};
   const int64_t si = p.index_stride[0], sb = p.b_stride[0];
-  alignas(64) int64_t room[kIndexBlock];
+  alignas(64) int64_t converted[kIndexBlock];
   int32_t at[kIndexBlock + 4];
   for (int64_t k = 0; k < p.size[0]; k += kIndexBlock) {
     const int64_t n = p.size[0] - k < kIndexBlock ? p.size[0] - k : kIndexBlock;
-    const int64_t* block = indices_of(p, index + k * si, n, room);
+    const int64_t* block = reinterpret_cast<const int64_t*>(index + k * si);
+    if (si != 8 || p.index_dtype != TT_I64)
+      load_i64(converted, index + k * si, si, n, p.index_dtype), block = converted;
     move.some(a, b + k * sb, block, place, sb, range.find(block, n, at), at);
   }
 }
@@ -214,7 +182,7 @@ TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin
   char *a = p.a + from * p.a_stride[p.split], *b = p.b + from * p.b_stride[p.split];
   const char* index = p.index + from * p.index_stride[p.split];
   const Place place{p.index_size, p.a_step, p.a_stride[0]};
-  const int64_t si = p.index_stride[0], sb = p.b_stride[0], skip = p.skip == kNoSkip ? kNoSkip : p.skip * p.a_step;
+  const int64_t si = p.index_stride[0], sb = p.b_stride[0];
   for (int64_t r = 0; r < rows; r++) {
     if (si == 0) {
       const int64_t i = p.index_dtype == TT_I64 ? read_index(reinterpret_cast<const int64_t*>(index))
@@ -225,7 +193,7 @@ TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin
     } else if (si == 8 && p.index_dtype == TT_I64) {
       move.each(a, b, reinterpret_cast<const int64_t*>(index), place, sb, size[0]);
     } else {
-      alignas(64) int64_t room[kIndexBlock];
+      alignas(64) int64_t converted[kIndexBlock];
       for (int64_t k = 0; k < size[0]; k += kIndexBlock) {
         const int64_t n = size[0] - k < kIndexBlock ? size[0] - k : kIndexBlock;
         load_i64(converted, index + k * si, si, n, p.index_dtype);

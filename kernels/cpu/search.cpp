@@ -13,7 +13,6 @@ template <class T> TT_INLINE bool stands_before(T x, T value, bool right) {
 template <class T> TT_INLINE int64_t place_of(const T* sorted, const int64_t* sorter, int64_t n, T value, bool right) {
   const int64_t size = n;
   int64_t start = 0;
-  const int64_t all = n;
   while (n > 0) {
     const int64_t half = n / 2;
     int64_t at = start + half;
