@@ -68,8 +68,8 @@ template <class F> inline int32_t check_chunks(const IndexCheckPlan& p, int64_t 
 }
 
 TT_INLINE void put_position(const NonzeroPlan& p, int64_t* out, int64_t position) {
-  if (p.ndim == 0) *out = position;
-  for (int32_t d = p.ndim; d-- > 0; position /= p.size[d]) out[d * p.dim_stride] = position % p.size[d];
+  for (int32_t d = p.ndim - 1; d > 0; position /= p.size[d--]) out[d * p.dim_stride] = position % p.size[d];
+  *out = position;
 }
 
 template <class T> inline void write_arange(const ArangePlan& p, int64_t from, int64_t to) {
@@ -148,21 +148,21 @@ TT_KERNEL(nonzero_write)(const void* plan, int64_t begin, int64_t end) noexcept 
   const NonzeroPlan& p = *static_cast<const NonzeroPlan*>(plan);
   const int64_t item = kItemSize[p.dtype];
   alignas(64) uint8_t hit[kBlock];
+  int32_t found[kBlock];
   for (int64_t c = begin; c < end; c++) {
     const int64_t last = (c + 1) * kNonzeroChunk < p.n ? (c + 1) * kNonzeroChunk : p.n;
     int64_t* out = p.out + p.starts[c] * p.row_stride;
-    int64_t* const stop = p.out + (last < p.n ? p.starts[c + 1] : *p.total) * p.row_stride;
+    int64_t left = (last < p.n ? p.starts[c + 1] : *p.total) - p.starts[c];
     for (int64_t i = c * kNonzeroChunk; i < last; i += kBlock) {
       const int64_t n = last - i < kBlock ? last - i : kBlock;
       load_logical(hit, p.x + i * item, item, n, p.dtype);
-      for (int64_t k = 0; k < n; k++) {
-        if (!hit[k]) continue;
-        if (TT_UNLIKELY(out == stop)) break;
-        put_position(p, out, i + k);
-        out += p.row_stride;
-      }
+      int64_t hits = 0;
+      for (int64_t k = 0; k < n; k++) found[hits] = int32_t(k), hits += hit[k];
+      if (hits > left) hits = left;
+      left -= hits;
+      for (int64_t k = 0; k < hits; k++, out += p.row_stride) put_position(p, out, i + found[k]);
     }
-    for (; out != stop; out += p.row_stride) put_position(p, out, 0);
+    for (; left > 0; left--, out += p.row_stride) put_position(p, out, 0);
   }
   return TT_OK;
 }
