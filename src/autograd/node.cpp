@@ -72,7 +72,11 @@ NodeRun::NodeRun(Node& n) noexcept : n_(n) {
   __atomic_store_n(&n.claim, mark_of_thread(), __ATOMIC_RELAXED);
 }
 NodeRun::~NodeRun() {
-  if (--n_.running == 0 && n_.doomed) n_.type->destroy_saved(n_), n_.doomed = false;
+  if (n_.running == 1 && n_.doomed) {  // still running: what is dropped may call the host, and that come here again
+    n_.doomed = false;
+    n_.type->destroy_saved(n_);
+  }
+  n_.running--;
   give_up_claim(n_);
 }
 

@@ -282,3 +282,24 @@ fn closures_of_optimizers_and_schedules() -> Result<()> {
     assert_eq!(bad.step().unwrap_err().panic_message(), Some("late"));
     Ok(())
 }
+
+struct Again(Arc<Mutex<Option<Tensor>>>);
+impl Drop for Again {
+    fn drop(&mut self) {
+        let loss = self.0.lock().unwrap().take();
+        assert!(loss.map_or(true, |y| y.backward().is_err()));
+    }
+}
+
+#[test]
+fn what_a_backward_drops_may_run_backward() -> Result<()> {
+    let (m, x, loss) = (tt::nn::relu()?, leaf(&[1.0]), Arc::new(Mutex::new(None)));
+    let again = Again(loss.clone());
+    m.register_full_backward_hook(move |_, _, _| (|_: &Again| Ok(vec![]))(&again))?;
+    let y = m.call(&x)?.sum()?;
+    *loss.lock().unwrap() = Some(y.clone());
+    drop(m); // the graph has it, and lets it go amid this
+    y.backward()?;
+    assert!(loss.lock().unwrap().is_none());
+    Ok(())
+}
