@@ -88,7 +88,9 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) common = combine(common, Scalar(p->v).natural_dtype());
     for (const Param* p : {&p0, &p1})
-      if (p->v.kind) check_fits(p->v, is_float(common) ? common : compute_dtype(spec, common), arg_name(spec, int64_t(ins.size()) + (p == &p1)));
+      if (p->v.kind)
+        check_fits(p->v, is_float(common) ? common : compute_dtype(spec, common),
+                   arg_name(spec, int64_t(ins.size()) + (p == &p1)));
   }
   if (spec.rule == DtypeRule::kFloat && category(common) < 2) common = Dtype::kF32;
   if (spec.rule == DtypeRule::kFirst)
