@@ -40,6 +40,11 @@ Tensor* borrow_grad(const Lock&, const Tensor& t) {
   return m ? grad_place(*m).get() : nullptr;
 }
 
+TensorRef take_grad(const Lock&, const Tensor& t) {
+  AutogradMeta* m = find_meta(t);
+  return m ? std::move(grad_place(*m)) : TensorRef();
+}
+
 TensorRef grad_of(const Tensor& t) {
   if (!find_meta(t)) return {};
   Lock lock(shared_lock);

@@ -40,6 +40,7 @@ TensorRef grad_of(const Tensor& t);
 void set_grad(const Tensor& t, TensorRef grad);
 // The same for many, under one lock: `locked` is proof of it, and nothing may be allocated or freed meanwhile.
 Tensor* borrow_grad(const Lock& locked, const Tensor& t);
+TensorRef take_grad(const Lock& locked, const Tensor& t);  // t has none then
 // The gradient of t, which no leaf is, is kept from now on.
 void retain_grad(const Tensor& t);
 // The gradient that t retains will come from `to`, which takes its node's place.

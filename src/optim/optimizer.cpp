@@ -68,11 +68,17 @@ void add_param_group(Optimizer& o, TensorSpan params) {
   for (ParamSlot& s : fresh) o.params.push_back(std::move(s));
 }
 
-void zero_grad(Optimizer& o, bool set_to_none) {
-  if (set_to_none) {
-    for (const ParamSlot& s : o.params) set_grad(*s.param, {});
-    return;
+static void drop_grads(Optimizer& o) {
+  constexpr int kAtOnce = 16;
+  for (int64_t i = 0; i < o.params.size();) {
+    SmallVec<TensorRef, kAtOnce> gone;  // when the lock is
+    Lock lock(shared_lock);
+    for (; i < o.params.size() && gone.size() < kAtOnce; i++) gone.push_back(take_grad(lock, *o.params[i].param));
   }
+}
+
+void zero_grad(Optimizer& o, bool set_to_none) {
+  if (set_to_none) return drop_grads(o);
   MaskGuard quiet(bit(kKeyAutograd));
   TensorList params;  // which a callback of the host may add to
   for (const ParamSlot& s : o.params) params.push_back(s.param);
