@@ -62,7 +62,8 @@ class KeptModule {
  public:
   explicit KeptModule(Module& m) : module_(ModuleRef::share(&m)) { __atomic_fetch_add(&m.kept, 1, __ATOMIC_RELAXED); }
   ~KeptModule() {
-    if (__atomic_sub_fetch(&module_->kept, 1, __ATOMIC_RELAXED) == 0) module_->taken_away.clear();
+    if (__atomic_sub_fetch(&module_->kept, 1, __ATOMIC_RELAXED)) return;
+    const TensorList gone = std::move(module_->taken_away);  // what they drop may call the host
   }
   KeptModule(const KeptModule&) = delete;
 

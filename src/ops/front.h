@@ -58,7 +58,10 @@ inline Generator& generator_or_own(Generator* g) { return g ? *g : *ctx().gen; }
 // Counters of a generator, or of the ctx's own, for one call: given back if an error ends it.
 class Draw {
  public:
-  Draw(Generator* g, uint64_t counters) : g_(generator_or_own(g)), counters_(counters), rng(g_.take(counters)) {}
+  const Rng rng;  // where they begin
+
+  Draw(Generator* g, uint64_t counters)
+      : rng(generator_or_own(g).take(counters)), g_(generator_or_own(g)), counters_(counters) {}
   ~Draw() {
     if (!done_) g_.give_back(rng, counters_);
   }
@@ -69,9 +72,6 @@ class Draw {
   Generator& g_;
   const uint64_t counters_;
   bool done_ = false;
-
- public:
-  const Rng rng;  // where they begin
 };
 
 // A generator, or the ctx's own, that moves back if what was drawn from it is given up by an error.
