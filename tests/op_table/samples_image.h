@@ -1,4 +1,4 @@
-/* Part of op_samples.c: samples of normalisations of channels, pooling, resizing and padding. */
+/* Part of samples.c: samples of normalisations of channels, pooling, resizing and padding. */
 
 /* ---- normalisations ---- */
 

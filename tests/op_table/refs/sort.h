@@ -1,4 +1,4 @@
-/* References of sort, topk and unique. Included by op_refs.c. */
+/* References of sort, topk and unique. Included by refs.c. */
 
 static int before(double a, double b, int descending) { /* nan is the largest */
   if (descending) return isnan(a) ? !isnan(b) : a > b;

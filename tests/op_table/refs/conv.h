@@ -1,4 +1,4 @@
-/* Part of op_refs.c: convolutions by their definition. */
+/* Part of refs.c: convolutions by their definition. */
 
 typedef struct ConvArgs {
   int nd, unbatched;

@@ -1,4 +1,4 @@
-/* Samples of order: sort, topk, unique, and draws by it. Included by op_samples.c. */
+/* Samples of order: sort, topk, unique, and draws by it. Included by samples.c. */
 
 static double few_values(int64_t i) { return (void)i, floor(5 * uniform()) - 2; }
 

@@ -1,4 +1,4 @@
-/* Reference of attention. Included by op_refs.c. */
+/* Reference of attention. Included by refs.c. */
 
 /* x as (batch, heads, rows, width). */
 static Arr four_dims(const Arr* x) {

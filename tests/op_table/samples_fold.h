@@ -1,4 +1,4 @@
-/* Samples of norms and scans. Included by op_samples.c. */
+/* Samples of norms and scans. Included by samples.c. */
 
 static void build_prod_scan(const Build* b) {
   int k;

@@ -1,4 +1,4 @@
-/* References of norms and scans. Included by op_refs.c. */
+/* References of norms and scans. Included by refs.c. */
 
 static int r_cumprod(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");

@@ -1,4 +1,4 @@
-/* Samples of attention. Included by op_samples.c. */
+/* Samples of attention. Included by samples.c. */
 
 typedef struct AttentionCase {
   const char* what;

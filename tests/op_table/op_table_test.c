@@ -296,7 +296,7 @@ static int is_summed(const Row* r) {
 }
 
 /* Chance has no reference: what is drawn must be in range and have the right mean. */
-/* low, high, mean and variance of the families "randint" and "normal", whose arguments op_samples_draw.h chooses. */
+/* low, high, mean and variance of the families "randint" and "normal", whose arguments samples_draw.h chooses. */
 static void check_drawn(const Sample* s, const double* v, int64_t n) {
   const int ints = strcmp(s->row->samples, "randint") == 0, even = strcmp(s->row->name, "uniform_") == 0,
             race = strcmp(s->row->name, "exponential_") == 0;
@@ -379,7 +379,7 @@ static void check_values(const Sample* s, tt_dtype d, int* exact) {
   in = inputs_of(&t);
   in.integral = is_integer(d);
   n_want = reference(&in, want, exact);
-  if (n_want < 0) fail_msg("%s has no reference in op_refs.c", s->row->name);
+  if (n_want < 0) fail_msg("%s has no reference in refs.c", s->row->name);
   if (n_want != n) lost(s, "number of results", n, n_want);
   for (k = 0; k < n; k++) {
     check_shape(&t, outs[k], want[k].shape, want[k].ndim);
@@ -729,7 +729,7 @@ static void test_row(void** state) {
   const Row* r = *state;
   const int before = n_samples;
   if (!each_sample(r, check_sample, NULL))
-    fail_msg("%s: samples \"%s\" is no family of op_samples.c", r->name, r->samples);
+    fail_msg("%s: samples \"%s\" is no family of samples.c", r->name, r->samples);
   if (n_samples == before) fail_msg("%s has no sample", r->name);
 }
 

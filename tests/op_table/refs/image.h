@@ -1,4 +1,4 @@
-/* Part of op_refs.c: references of normalisations of channels, pooling, resizing and padding. */
+/* Part of refs.c: references of normalisations of channels, pooling, resizing and padding. */
 
 /* ---- normalisations ---- */
 

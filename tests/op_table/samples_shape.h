@@ -1,4 +1,4 @@
-/* Part of op_samples.c: samples of views, rearrangements, matrix shorthands, creation and indexing beyond the first
+/* Part of samples.c: samples of views, rearrangements, matrix shorthands, creation and indexing beyond the first
  * operators. */
 
 /* ---- views and rearrangements ---- */

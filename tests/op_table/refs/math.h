@@ -1,4 +1,4 @@
-/* References of functions of one tensor. Included by op_refs.c. */
+/* References of functions of one tensor. Included by refs.c. */
 
 #define UNARY_REF(name, value) \
   static double f_##name(const Inputs* in, double a, double b, double m) { return (void)in, (void)b, (void)m, (value); }

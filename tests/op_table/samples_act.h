@@ -1,4 +1,4 @@
-/* Part of op_samples.c: samples of activations and of losses of pairs of elements. */
+/* Part of samples.c: samples of activations and of losses of pairs of elements. */
 
 /* ---- activations ---- */
 

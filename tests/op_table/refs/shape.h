@@ -1,4 +1,4 @@
-/* Part of op_refs.c: references of views, rearrangements, matrix shorthands, creation and indexing beyond the first
+/* Part of refs.c: references of views, rearrangements, matrix shorthands, creation and indexing beyond the first
  * operators. */
 
 /* ---- views and rearrangements ---- */

@@ -1,4 +1,4 @@
-/* Part of op_samples.c: samples of convolutions. */
+/* Part of samples.c: samples of convolutions. */
 
 /* What a sample of nd spatial dimensions is made of; 0 in a parameter: not given. */
 typedef struct ConvCase {

@@ -730,15 +730,15 @@ static void build_view(const Build* b) {
   }
 }
 
-#include "op_samples_act.h"
-#include "op_samples_attention.h"
-#include "op_samples_draw.h"
-#include "op_samples_fold.h"
-#include "op_samples_conv.h"
-#include "op_samples_image.h"
-#include "op_samples_math.h"
-#include "op_samples_shape.h"
-#include "op_samples_sort.h"
+#include "samples_act.h"
+#include "samples_attention.h"
+#include "samples_draw.h"
+#include "samples_fold.h"
+#include "samples_conv.h"
+#include "samples_image.h"
+#include "samples_math.h"
+#include "samples_shape.h"
+#include "samples_sort.h"
 
 /* ---- families ---- */
 

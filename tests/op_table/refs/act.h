@@ -1,4 +1,4 @@
-/* Part of op_refs.c: references of activations and of losses of pairs of elements. */
+/* Part of refs.c: references of activations and of losses of pairs of elements. */
 
 /* ---- activations ---- */
 

@@ -1,4 +1,4 @@
-/* Samples of functions of one tensor. Included by op_samples.c. */
+/* Samples of functions of one tensor. Included by samples.c. */
 
 static double unit_value(int64_t i) { /* |x| in [0.1, 0.9] */
   const double x = 0.1 + 0.8 * uniform();

@@ -1,4 +1,4 @@
-/* Samples of random operators; op_table_test.c knows what they draw. Included by op_samples.c. */
+/* Samples of random operators; op_table_test.c knows what they draw. Included by samples.c. */
 
 static double quarter(int64_t i) { return (void)i, 0.25; }
 static double two(int64_t i) { return (void)i, 2; }

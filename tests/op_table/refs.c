@@ -751,14 +751,14 @@ static int r_to(const Inputs* in, Arr* out) {
   return 1;
 }
 
-#include "op_refs_act.h"
-#include "op_refs_attention.h"
-#include "op_refs_fold.h"
-#include "op_refs_conv.h"
-#include "op_refs_image.h"
-#include "op_refs_math.h"
-#include "op_refs_shape.h"
-#include "op_refs_sort.h"
+#include "refs/act.h"
+#include "refs/attention.h"
+#include "refs/fold.h"
+#include "refs/conv.h"
+#include "refs/image.h"
+#include "refs/math.h"
+#include "refs/shape.h"
+#include "refs/sort.h"
 
 /* ---- the table ---- */
 
