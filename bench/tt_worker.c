@@ -573,7 +573,7 @@ int main(int argc, char** argv) {
   char line[128];
   opts.struct_size = sizeof opts;
   opts.threads = argc > 1 ? atoi(argv[1]) : 1;
-  if (tt_runtime_new(&opts, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK) return 1;
+  if (tt_runtime_new(&opts, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK || tt_manual_seed(c, 0) != TT_OK) return 1;
   list_works();
   while (fgets(line, sizeof line, stdin)) {
     line[strcspn(line, "\r\n")] = 0;

@@ -75,6 +75,7 @@ static tt_status learner_new(tt_ctx* c, learner* l) {
   tt_tensor* params[8];
   tt_module* layer;
   int64_t n;
+  TRY(tt_manual_seed(c, 0)); /* the same numbers in every run */
   TRY(tt_nn_sequential(c, &l->net));
   for (int i = 0; i < 3; i++) {
     TRY(tt_nn_linear(c, sizes[i], sizes[i + 1], NULL, &layer));

@@ -51,6 +51,7 @@ double train_epoch(tt::Context& c, const tt::Module& net, const tt::Module& loss
 
 void train(const digits& d, int epochs) {
   tt::Context c;
+  c.run(tt_manual_seed, uint64_t(0));  // the same numbers in every run
   const tt::Tensor all_x = c(tt_tensor_from_data, d.pixels, TT_F32, tt::shape{d.n, 1, 8, 8}),
                    all_y = c(tt_tensor_from_data, d.labels, TT_I64, tt::shape{d.n});
   const tt::Tensor order = c(tt_randperm, d.n, nullptr), x = c(tt_index_select, all_x, 0, order),

@@ -22,7 +22,7 @@ static int open_executor(void** state) {
   const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a, .executor = &e};
   tt_runtime* rt;
   (void)state;
-  if (tt_runtime_new(&opts, &rt) || tt_ctx_new(rt, &c)) return -1;
+  if (tt_runtime_new(&opts, &rt) || tt_ctx_new(rt, &c) || tt_manual_seed(c, 0)) return -1;
   tt_runtime_release(rt);
   return tt_scope_push(c) ? -1 : 0;
 }

@@ -18,7 +18,7 @@ static int open_variant(void** state) {
   (void)state;
   for (i = 1; isa && i < 4; i++)
     if (strcmp(isa, kIsas[i]) == 0) opts.isa = i;
-  if (tt_runtime_new(&opts, &rt) || tt_ctx_new(rt, &c)) return -1;
+  if (tt_runtime_new(&opts, &rt) || tt_ctx_new(rt, &c) || tt_manual_seed(c, 0)) return -1;
   tt_runtime_release(rt);
   return tt_scope_push(c) ? -1 : 0;
 }

@@ -50,7 +50,7 @@ int open_plain(void** state) {
   if (tt_runtime_new(&opts, &rt)) return -1;
   if (tt_ctx_new(rt, &c)) return -1;
   tt_runtime_release(rt);
-  return 0;
+  return tt_manual_seed(c, 0) ? -1 : 0;
 }
 int open_scoped(void** state) { return open_plain(state) || tt_scope_push(c) ? -1 : 0; }
 

@@ -772,6 +772,7 @@ static int64_t fail_kth(Scenario run, const char* name, int64_t k, int64_t fail_
   runs++;
   assert_int_equal(tt_runtime_new(&opts, &rt), TT_OK);
   assert_int_equal(tt_ctx_new(rt, &c), TT_OK);
+  assert_int_equal(tt_manual_seed(c, 0), TT_OK);
   host.fail_at = host.calls + k, host.fail_n = fail_n;
   s = run_once(run, c);
   failed = host.failed;

@@ -21,7 +21,7 @@ static int open_variant(void** state) {
   (void)state;
   for (int i = 1; isa && i < 4; i++)
     if (strcmp(isa, isas[i]) == 0) opts.isa = i;
-  if (tt_runtime_new(&opts, &rt) || tt_ctx_new(rt, &c)) return -1;
+  if (tt_runtime_new(&opts, &rt) || tt_ctx_new(rt, &c) || tt_manual_seed(c, 0)) return -1;
   tt_runtime_release(rt);
   if (name && strcmp(name, "ext") == 0) {
     const tt_backend_def def = ext_def(&ext_memory, "closed");

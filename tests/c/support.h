@@ -54,7 +54,7 @@ MAYBE_UNUSED static int env_open(void** state) {
   memset(&o, 0, sizeof o);
   o.struct_size = sizeof o, o.allocator = &a;
   e->allow = -1;
-  if (tt_runtime_new(&o, &e->rt) || tt_ctx_new(e->rt, &e->c)) return -1;
+  if (tt_runtime_new(&o, &e->rt) || tt_ctx_new(e->rt, &e->c) || tt_manual_seed(e->c, 0)) return -1;
   *state = e;
   return 0;
 }

@@ -750,6 +750,7 @@ static tt_ctx* new_ctx(const tt_allocator* a, int isa, int threads) {
   if (tt_runtime_new(&opts, &rt)) return NULL;
   if (tt_ctx_new(rt, &x)) x = NULL;
   tt_runtime_release(rt);
+  tt_manual_seed(x, 0);
   return x;
 }
 
