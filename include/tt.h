@@ -16,7 +16,9 @@
    holds unspecified numbers. Modules, optimizers, schedulers and state dicts are changed by one thread at a time.
 
    Callbacks get the running call's ctx and may call tt with it. They must not leave by longjmp or pthread_exit. `drop` runs
-   exactly once, also when the registering call fails, on any thread, and may only call _release functions. */
+   exactly once, also when the registering call fails, on any thread, and may only call _release functions. A C++ exception that
+   leaves a callback fails the call with TT_CALLBACK (of an allocator: TT_OOM); one that leaves drop, a deleter, free or a logger
+   is caught and dropped. */
 #ifndef TT_H
 #define TT_H
 

@@ -66,7 +66,7 @@ Ref<Function> make_function(const FunctionDef& def) {
   const size_t name_bytes = strlen(def.name) + 1, bytes = sizeof(Function) + name_bytes;
   void* block = heap_alloc(tls.heap, bytes);
   if (!block) {
-    if (def.drop) def.drop(def.user);
+    run_drop(def.drop, def.user);
     fail_oom(int64_t(bytes));
   }
   auto* f = new (block) Function{kTagFunction, 1, def, {}, {}, false, nullptr, bytes};

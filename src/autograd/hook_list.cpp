@@ -15,7 +15,7 @@ void Hook::destroy(Hook* h) noexcept { drop_and_free(h, sizeof *h, h->drop, h->u
 int64_t HookList::add(int32_t kind, uint32_t nr, AnyFn fn, void* user, void (*drop)(void*)) {
   auto* h = static_cast<Hook*>(heap_alloc(tls.heap, sizeof(Hook)));
   if (!h) {
-    if (drop) drop(user);
+    run_drop(drop, user);
     fail_oom(sizeof(Hook));
   }
   static constinit int64_t last_id = 0;

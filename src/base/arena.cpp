@@ -33,8 +33,20 @@ void unreserve(Arena* a, int64_t bytes) { __atomic_fetch_sub(&a->reserved, bytes
 // Big blocks of the C allocator are mapped: no fragmentation, and huge pages where the system has them.
 bool is_mapped(const Arena* a, size_t bytes) { return !TT_HEAP_DIRECT && a->system && bytes >= kHuge; }
 
+// A host in C++ that throws has no room; what its free throws ends here.
+void* call_alloc(const tt_allocator& host, size_t bytes, size_t align) noexcept {
+  try {
+    return host.alloc(host.user, bytes, align);
+  } catch (...) { return nullptr; }
+}
+void call_free(const tt_allocator& host, void* p, size_t bytes, size_t align) noexcept {
+  try {
+    host.free(host.user, p, bytes, align);
+  } catch (...) {}
+}
+
 void* host_alloc(Arena* a, size_t bytes, size_t align) {
-  if (!is_mapped(a, bytes)) return a->host.alloc(a->host.user, bytes, align);
+  if (!is_mapped(a, bytes)) return call_alloc(a->host, bytes, align);
   void* p = os_map(bytes, kHuge);
   if (p) os_advise_huge(p, bytes);
   return p;
@@ -56,7 +68,7 @@ void* slab_base(Slab* s) { return reinterpret_cast<void*>(reinterpret_cast<uintp
 void free_slab(Arena* a, Slab* s) {
   unreserve(a, int64_t(kSlabBytes));
   if (a->system && !TT_HEAP_DIRECT) os_unmap(slab_base(s), kSlabBytes);
-  else a->host.free(a->host.user, slab_base(s), kSlabBytes, kSlabBytes);
+  else call_free(a->host, slab_base(s), kSlabBytes, kSlabBytes);
 }
 
 void push_spare(Arena* a, Slab* s) {
@@ -153,7 +165,7 @@ void* arena_take(Arena* a, size_t bytes, size_t align) noexcept {
 void arena_give(Arena* a, void* p, size_t bytes, size_t align) noexcept {
   unreserve(a, int64_t(bytes));
   if (is_mapped(a, bytes)) os_unmap(p, bytes);
-  else a->host.free(a->host.user, p, bytes, align);
+  else call_free(a->host, p, bytes, align);
 }
 
 Slab* arena_take_slab(Arena* a) noexcept {
@@ -177,7 +189,7 @@ void arena_give_slab(Arena* a, Slab* s) noexcept {
 Arena* arena_new(const tt_allocator* host) noexcept {
   tt_allocator h = {sizeof(tt_allocator), nullptr, system_alloc, system_free};
   if (host) h = *host;
-  void* p = h.alloc(h.user, sizeof(Arena), 64);
+  void* p = call_alloc(h, sizeof(Arena), 64);
   if (!p) return nullptr;
   memset(p, 0, sizeof(Arena));
   Arena* a = static_cast<Arena*>(p);
@@ -207,7 +219,7 @@ void arena_release(Arena* a) noexcept {
 void arena_drop_life(Arena* a) noexcept {
   if (__atomic_fetch_sub(&a->life, 1, __ATOMIC_ACQ_REL) != 1) return;
   const tt_allocator host = a->host;
-  host.free(host.user, a, sizeof(Arena), 64);
+  call_free(host, a, sizeof(Arena), 64);
 }
 
 void arena_set_limit(Arena* a, int64_t bytes) noexcept { __atomic_store_n(&a->limit, bytes, __ATOMIC_RELAXED); }

@@ -1,5 +1,5 @@
-// The blocks of an arena, for listings of what is alive: no other thread may allocate in it or free its blocks
-// meanwhile.
+// The blocks of an arena, for listings of what is alive: nobody may allocate in it or free its blocks meanwhile, since
+// an allocation that finds memory short trims slabs.
 #pragma once
 
 #include "base/heap.h"
@@ -14,12 +14,15 @@ class BlockMap {
   ~BlockMap();
   BlockMap(const BlockMap&) = delete;
 
-  // f(const void* block, size_t bytes), bytes being those of the block's size class or more than were asked for.
-  template <class F> void each(F f) const {
+  // f(const void* block, size_t bytes) until it returns false, bytes being those of the block's size class or more than
+  // were asked for. False if f has returned false.
+  template <class F> bool each(F f) const {
     for (int64_t i = 0; i < n_; i++) {
       const Run r = run(at_[i]);
-      for (int64_t k = 0; k < r.n; k++) f(static_cast<const void*>(r.first + k * int64_t(r.bytes)), r.bytes);
+      for (int64_t k = 0; k < r.n; k++)
+        if (!f(static_cast<const void*>(r.first + k * int64_t(r.bytes)), r.bytes)) return false;
     }
+    return true;
   }
   // Whether a block begins at p, with at least so many bytes. p may be any value.
   bool has(const void* p, size_t bytes) const;

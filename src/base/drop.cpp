@@ -35,11 +35,19 @@ QueuedDrop* take_all(Arena* a) {
 
 }  // namespace
 
+void run_drop(void (*drop)(void*), void* user) noexcept {
+  if (!drop) return;
+  try {
+    drop(user);
+  } catch (...) {  // a host in C++; the process must not end
+  }
+}
+
 void drop_and_free(void* block, size_t bytes, void (*drop)(void*), void* user) noexcept {
   if (drop) {
     Arena* a = block_arena(block, bytes);
     if (__atomic_load_n(&a->queue_drops, __ATOMIC_RELAXED) && enqueue(a, block, {nullptr, drop, user, bytes})) return;
-    drop(user);
+    run_drop(drop, user);
   }
   mem_retire(block, bytes);
 }
@@ -57,7 +65,7 @@ int64_t arena_poll(Arena* a) noexcept {
   while (QueuedDrop* q = take_all(a))
     for (; q; n++) {
       const QueuedDrop entry = *q;
-      entry.drop(entry.user);
+      run_drop(entry.drop, entry.user);
       mem_retire(reinterpret_cast<char*>(q) - 8, entry.bytes);
       q = entry.next;
     }

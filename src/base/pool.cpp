@@ -251,14 +251,23 @@ bool get_executor(Pool* p, tt_executor* e) {
   return p->has_executor;
 }
 
+// A host in C++ that throws has one thread.
+int32_t host_threads(const tt_executor& e) noexcept {
+  try {
+    return e.num_threads(e.user);
+  } catch (...) { return 1; }
+}
+
 tt_status run_host(Pool* p, const Region& r) {
   tt_executor e;
-  if (!get_executor(p, &e) || e.num_threads(e.user) <= 1) {
+  if (!get_executor(p, &e) || host_threads(e) <= 1) {
     run_serial(r);
     return TT_OK;
   }
-  const int32_t status = e.parallel_for(e.user, r.ranges(), 1, run_host_ranges, const_cast<Region*>(&r));
-  return status >= TT_OK && status <= TT_INTERNAL ? status : TT_CALLBACK;
+  try {
+    const int32_t status = e.parallel_for(e.user, r.ranges(), 1, run_host_ranges, const_cast<Region*>(&r));
+    return status >= TT_OK && status <= TT_INTERNAL ? status : TT_CALLBACK;
+  } catch (...) { return TT_CALLBACK; }
 }
 
 }  // namespace
@@ -314,7 +323,7 @@ tt_status pool_set_threads(Pool* p, int32_t n) noexcept {
 
 int32_t pool_threads(Pool* p) noexcept {
   tt_executor e;
-  return get_executor(p, &e) ? e.num_threads(e.user) : __atomic_load_n(&p->threads, __ATOMIC_RELAXED);
+  return get_executor(p, &e) ? host_threads(e) : __atomic_load_n(&p->threads, __ATOMIC_RELAXED);
 }
 
 tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx, int64_t range_ns) noexcept {

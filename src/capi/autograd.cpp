@@ -1,6 +1,7 @@
 #include "autograd/anomaly.h"
 #include "autograd/engine.h"
 #include "autograd/hook.h"
+#include "base/drop.h"
 #include "capi/api.h"
 #include "tt.h"
 
@@ -108,7 +109,7 @@ tt_status tt_register_hook(tt_ctx* h, tt_tensor* self, tt_grad_hook fn, void* us
     passed_on = true;
     *id = hooks.list().add(kTensorHook, hooks.nr(), reinterpret_cast<AnyFn>(fn), user, drop);
   });
-  if (!passed_on && drop) drop(user);
+  if (!passed_on) run_drop(drop, user);
   return status;
 }
 
@@ -125,7 +126,7 @@ tt_status tt_register_accumulate_hook(tt_ctx* h, tt_tensor* leaf, tt_accumulate_
     passed_on = true;
     *id = m.hooks.add(kAccumulateHook, 0, reinterpret_cast<AnyFn>(fn), user, drop);
   });
-  if (!passed_on && drop) drop(user);
+  if (!passed_on) run_drop(drop, user);
   return status;
 }
 
@@ -188,7 +189,7 @@ tt_status tt_node_register_hook(tt_ctx* h, tt_node* node, int32_t pre, tt_node_h
     passed_on = true;
     *id = n.hooks.add(pre ? kNodePreHook : kNodePostHook, 0, reinterpret_cast<AnyFn>(fn), user, drop);
   });
-  if (!passed_on && drop) drop(user);
+  if (!passed_on) run_drop(drop, user);
   return status;
 }
 tt_status tt_node_remove_hook(tt_ctx* h, tt_node* node, int64_t id) {

@@ -1,4 +1,5 @@
 // Devices by name, the device library, synchronisation.
+#include "base/drop.h"
 #include "capi/api.h"
 #include "modes/ext_backend.h"
 #include "plan/backend_id.h"
@@ -131,6 +132,6 @@ tt_status tt_backend_register(tt_ctx* h, const tt_backend_def* def, tt_device* o
     passed_on = true;
     *out = {TT_EXT, register_ext(c.rt, d)};
   });
-  if (!passed_on && def && def->struct_size >= sizeof(tt_backend_def) && def->drop) def->drop(def->user);
+  if (!passed_on && def && def->struct_size >= sizeof(tt_backend_def)) run_drop(def->drop, def->user);
   return status;
 }

@@ -1,5 +1,6 @@
 #include "autograd/function.h"
 
+#include "base/drop.h"
 #include "capi/api.h"
 #include "tt.h"
 
@@ -25,7 +26,7 @@ tt_status tt_function_apply(tt_ctx* h, const tt_function_def* def, const tt_tens
               apply_function({def->name ? def->name : "function", def->user, def->forward, def->backward, def->drop},
                              in, n_outs));
   });
-  if (!passed_on && def && def->struct_size >= sizeof(tt_function_def) && def->drop) def->drop(def->user);
+  if (!passed_on && def && def->struct_size >= sizeof(tt_function_def)) run_drop(def->drop, def->user);
   return status;
 }
 

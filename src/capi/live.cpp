@@ -58,17 +58,26 @@ bool wants_grad(const BlockMap& map, const Tensor* t) {
          ((t->base->flags & kRequiresGrad) || t->base->grad_fn);
 }
 
-// Rows by what they tell, in a hash table of open addresses.
+// Rows by what they tell, in a hash table of open addresses. All memory is taken at once: none may be while a BlockMap
+// lives.
 class Rows {
  public:
-  void add(const tt_live_row& row, int64_t bytes) {
-    if (rows_.size() * 2 >= slots_.size()) grow();
+  explicit Rows(int64_t cap) : cap_(cap) {  // a power of two
+    rows_.reserve(cap);
+    slots_.resize(2 * cap, 0);
+  }
+  // False if there is no room for another row.
+  bool add(const tt_live_row& row, int64_t bytes) {
     int32_t& slot = slots_[find(row)];
     if (!slot) {
+      if (rows_.size() == cap_) return false;
       rows_.push_back(row);
       slot = int32_t(rows_.size());
     }
-    rows_[slot - 1].count++, rows_[slot - 1].bytes += bytes;
+    tt_live_row& found = rows_[slot - 1];
+    found.count++;
+    found.bytes += bytes;
+    return true;
   }
   Span<const tt_live_row> sorted() {
     std::sort(rows_.begin(), rows_.end(), [](const tt_live_row& a, const tt_live_row& b) {
@@ -92,42 +101,44 @@ class Rows {
     for (h &= mask; slots_[int64_t(h)] && compare(rows_[slots_[int64_t(h)] - 1], row); h = (h + 1) & mask) {}
     return int64_t(h);
   }
-  void grow() {
-    const int64_t n = slots_.size() ? slots_.size() * 2 : 64;
-    slots_.clear();
-    slots_.resize(n, 0);
-    for (int64_t i = 0; i < rows_.size(); i++) slots_[find(rows_[i])] = int32_t(i + 1);
-  }
 
+  const int64_t cap_;
   SmallVec<tt_live_row, 1> rows_;
   SmallVec<int32_t, 1> slots_;
 };
 static_assert(sizeof(tt_live_row) == 8 + 6 * 4 + 8 * 8 + 2 * 8);  // no gaps, which a copy need not keep
 
-void add_tensor(Rows& rows, const BlockMap& map, const Tensor* t, const int64_t* sizes) {
+bool add_tensor(Rows& rows, const BlockMap& map, const Tensor* t, const int64_t* sizes) {
   tt_live_row r;
   memset(&r, 0, sizeof r);
   r.kind = "tensor", r.dtype = tt_dtype(t->dtype), r.device = {t->device.type, t->device.index}, r.ndim = t->ndim;
   r.requires_grad = wants_grad(map, t);
   for (int d = 0; d < t->ndim && d < 8; d++) r.shape[d] = sizes[d];
-  rows.add(r, t->numel * item_size(t->dtype));
+  return rows.add(r, t->numel * item_size(t->dtype));
 }
 
-void add_block(Rows& rows, const BlockMap& map, const void* block, size_t bytes) {
-  if (bytes < sizeof(Header)) return;
+// False if rows are full.
+bool add_block(Rows& rows, const BlockMap& map, const void* block, size_t bytes) {
+  if (bytes < sizeof(Header)) return true;
   const auto* h = static_cast<const Header*>(block);
   if (h->tag == kTagTensor && bytes >= sizeof(Tensor)) {
     const auto* t = static_cast<const Tensor*>(block);
-    if (const int64_t* sizes = sizes_of(map, t)) add_tensor(rows, map, t, sizes);
-    return;
+    const int64_t* sizes = sizes_of(map, t);
+    return !sizes || add_tensor(rows, map, t, sizes);
   }
   for (const Kind& k : kKinds) {
     if (h->tag != k.tag || h->refs <= 0 || bytes < k.bytes) continue;
     tt_live_row r;
     memset(&r, 0, sizeof r);
     r.kind = k.name;
-    rows.add(r, int64_t(bytes));
+    return rows.add(r, int64_t(bytes));
   }
+  return true;
+}
+
+bool list_live(Arena* arena, Rows& rows) {
+  const BlockMap map(arena);
+  return map.each([&](const void* block, size_t bytes) { return add_block(rows, map, block, bytes); });
 }
 
 }  // namespace
@@ -136,13 +147,15 @@ tt_status tt_runtime_live(tt_ctx* h, tt_live_row* rows, int64_t cap, int64_t* n)
   if (n) *n = 0;
   return api_call(h, "runtime_live", [&](Ctx& c) {
     out_arg(n, "n", 3);
-    const BlockMap map(c.rt->arena);
-    Rows found;
-    map.each([&](const void* block, size_t bytes) { add_block(found, map, block, bytes); });
-    const Span<const tt_live_row> sorted = found.sorted();
-    *n = sorted.n;
-    if (sorted.n > cap || (sorted.n && !rows))
-      fail_arg(TT_BUFFER_TOO_SMALL, "rows", "rows has room for {}, there are {}", rows ? cap : 0, sorted.n);
-    for (int64_t i = 0; i < sorted.n; i++) rows[i] = sorted[i];
+    for (int64_t room = 64;; room *= 4) {
+      Rows found(room);
+      if (!list_live(c.rt->arena, found)) continue;
+      const Span<const tt_live_row> sorted = found.sorted();
+      *n = sorted.n;
+      if (sorted.n > cap || (sorted.n && !rows))
+        fail_arg(TT_BUFFER_TOO_SMALL, "rows", "rows has room for {}, there are {}", rows ? cap : 0, sorted.n);
+      for (int64_t i = 0; i < sorted.n; i++) rows[i] = sorted[i];
+      return;
+    }
   });
 }

@@ -1,5 +1,6 @@
 #include "capi/module.h"
 
+#include "base/drop.h"
 #include "nn/attention.h"
 #include "nn/custom.h"
 #include "nn/hook.h"
@@ -271,7 +272,7 @@ static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModuleHookK
     const int64_t made = module.hooks.add(kind, 0, fn, user, drop);
     if (id) *id = made;
   });
-  if (!passed_on && drop) drop(user);
+  if (!passed_on) run_drop(drop, user);
   return status;
 }
 static AnyFn any(tt_module_pre_hook fn) { return reinterpret_cast<AnyFn>(fn); }
@@ -311,7 +312,7 @@ tt_status tt_module_new_custom(tt_ctx* h, const tt_module_def* def, tt_module** 
     passed_on = true;
     *out = to_handle(new_custom_module({def->name, def->user, def->forward, def->copy, def->drop}));
   });
-  if (!passed_on && def && def->struct_size >= sizeof(tt_module_def) && def->drop) def->drop(def->user);
+  if (!passed_on && def && def->struct_size >= sizeof(tt_module_def)) run_drop(def->drop, def->user);
   return status;
 }
 

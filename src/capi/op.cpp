@@ -1,4 +1,5 @@
 // Operators by name: every built-in variant and the runtime's custom operators, called with tagged values.
+#include "base/drop.h"
 #include "capi/api.h"
 #include "dispatch/all_ops.h"
 #include "dispatch/call.h"
@@ -277,6 +278,6 @@ tt_status tt_op_register(tt_ctx* h, const tt_op_def* def) {
     passed_on = true;
     register_custom_op(c.rt, d, find_builtin);
   });
-  if (!passed_on && def && def->struct_size >= sizeof(tt_op_def) && def->drop) def->drop(def->user);
+  if (!passed_on && def && def->struct_size >= sizeof(tt_op_def)) run_drop(def->drop, def->user);
   return status;
 }

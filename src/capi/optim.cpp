@@ -1,6 +1,7 @@
 #include "capi/optim.h"
 
 #include "autograd/host_outs.h"
+#include "base/drop.h"
 #include "core/callback.h"
 
 namespace TT_NS {
@@ -48,7 +49,7 @@ tt_status tt_optim_step_closure(tt_ctx* h, tt_optimizer* opt, tt_optim_closure f
     optimizer_step(*o.get());
     give(c, loss, std::move(found[0]));
   });
-  if (drop) drop(user);
+  run_drop(drop, user);
   return status;
 }
 

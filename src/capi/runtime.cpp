@@ -255,7 +255,7 @@ tt_status tt_ctx_set_poll(tt_ctx* h, tt_poll_fn fn, void* user, void (*drop)(voi
     Ref<HostPoll> before = Ref<HostPoll>::adopt(c.poll);
     c.poll = made, c.watched = made || c.cancel, c.until_poll = 0;
   });
-  if (!passed_on && drop) drop(user);
+  if (!passed_on) run_drop(drop, user);
   return status;
 }
 

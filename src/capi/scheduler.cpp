@@ -1,3 +1,4 @@
+#include "base/drop.h"
 #include "capi/optim.h"
 
 namespace TT_NS {
@@ -38,7 +39,7 @@ static tt_status new_lambda(tt_ctx* h, const char* name, tt_optimizer* optimizer
     out_arg(out, "out", 6);
     *out = reinterpret_cast<tt_scheduler*>(make_lambda(o, lambda, multiplicative, last_epoch).leak());
   });
-  if (status && lambda.drop) lambda.drop(lambda.user);
+  if (status) run_drop(lambda.drop, lambda.user);
   return status;
 }
 tt_status tt_lr_lambda(tt_ctx* h, tt_optimizer* optimizer, tt_lr_lambda_fn fn, void* user, void (*drop)(void*),

@@ -1,4 +1,5 @@
 #include "autograd/node.h"
+#include "base/drop.h"
 #include "capi/api.h"
 #include "gen/ops.h"
 #include "ops/elementwise.h"
@@ -45,7 +46,7 @@ tt_status tt_tensor_import(tt_ctx* h, void* data, tt_dtype dtype, const int64_t*
     t->storage->writable = writable != 0;
     give(c, out, std::move(t));
   });
-  if (!passed_on && deleter) deleter(user);
+  if (!passed_on) run_drop(deleter, user);
   return status;
 }
 

@@ -39,7 +39,10 @@ TT_COLD void log_line(const Runtime* rt, int32_t level, const char* format, cons
   char text[512];
   const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
   format_to(text, int64_t(sizeof text), format, {args, int64_t(sizeof...(A))});
-  rt->logger.log(rt->logger.user, level, text);
+  try {
+    rt->logger.log(rt->logger.user, level, text);
+  } catch (...) {  // a host in C++; the line is lost
+  }
 }
 // Set when the first custom operator is registered, so that core need not know them.
 extern void (*destroy_custom_ops)(CustomOp*) noexcept;

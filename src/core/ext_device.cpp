@@ -33,7 +33,10 @@ char* ext_get(ExtDevice& d, int64_t bytes) noexcept {
 }
 
 void ext_put(ExtDevice& d, char* p, int64_t bytes) noexcept {
-  d.def.free(d.def.user, p, bytes);
+  try {
+    d.def.free(d.def.user, p, bytes);
+  } catch (...) {  // a host in C++; the process must not end
+  }
   __atomic_sub_fetch(&d.in_use, bytes, __ATOMIC_RELAXED);
 }
 

@@ -273,7 +273,7 @@ TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device d
     s = static_cast<Storage*>(mem_alloc(sizeof(Storage)));
   } catch (...) {
     if (t) free_header(t);
-    if (deleter) deleter(user);
+    run_drop(deleter, user);
     throw;
   }
   int64_t reach = numel_of(sizes) ? 1 : 0;

@@ -130,7 +130,7 @@ void call_custom(Call c, const Value* args, TensorList& outs) {
 struct DropOnce {
   const CustomOpDef* def;
   ~DropOnce() {
-    if (def && def->drop) def->drop(def->user);
+    if (def) run_drop(def->drop, def->user);
   }
 };
 

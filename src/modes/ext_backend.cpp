@@ -1,6 +1,7 @@
 #include "modes/ext_backend.h"
 
 #include "autograd/host_outs.h"
+#include "base/drop.h"
 #include "core/callback.h"
 #include "gen/ops.h"
 #include "modes/ext_mirror.h"
@@ -168,7 +169,7 @@ void fill_on_ext(Tensor& dst, const Scalar& value) {
 struct DropOnce {
   const ExtDef* def;
   ~DropOnce() {
-    if (def && def->drop) def->drop(def->user);
+    if (def) run_drop(def->drop, def->user);
   }
 };
 

@@ -63,7 +63,7 @@ CustomModule::CustomModule(const CustomModuleDef& d) : Module(nullptr), own{}, d
 ModuleRef new_custom_module(const CustomModuleDef& def) {
   void* block = heap_alloc(tls.heap, sizeof(CustomModule));
   if (!block) {
-    if (def.drop) def.drop(def.user);
+    run_drop(def.drop, def.user);
     fail_oom(sizeof(CustomModule));
   }
   auto* m = new (block) CustomModule(def);
