@@ -31,7 +31,8 @@ void Storage::destroy(Storage* s) noexcept {
   }
 }
 
-// True iff the block of t's header ends with this storage.
+// True iff the block of t's header ends with this storage: the header's reference to it, by which the block lives, is
+// the only one that t has.
 static TT_INLINE bool lies_behind(const Tensor& t, const Storage* s) {
   return (t.flags & kOwnsBlock) && s == reinterpret_cast<const Storage*>(&t + 1);
 }
@@ -298,7 +299,7 @@ void set_data(Tensor& t, const Tensor& src) {
                   : reuse                 ? t.more
                                           : static_cast<int64_t*>(mem_alloc(size_t(src.ndim) * 16));
   if (t.ndim > kInlineDims && !reuse) mem_free(t.more, size_t(t.ndim) * 16);
-  ref_inc(&src.storage->refs);
+  if (!lies_behind(t, src.storage)) ref_inc(&src.storage->refs);
   Storage* old = t.storage;
   const bool counted = !(t.flags & kLent) && !lies_behind(t, old);
   uint16_t kept = t.flags & (kOwnsBlock | kRequiresGrad);

@@ -13,10 +13,10 @@ enum DlDevice : int32_t { kDlCpu = 1, kDlCuda = 2 };
 constexpr uint8_t kCodes[kNumDtypes] = {0,      kBool,   kUint,  kInt,   kInt,     kInt,    kInt,
                                         kFloat, kBfloat, kFloat, kFloat, kComplex, kComplex};
 
-// What an export keeps alive, behind its sizes and strides.
+// What an export is. It keeps the memory, not the tensor, which may get other memory (set_data).
 template <class M> struct Export {
   M managed;
-  TensorRef tensor;
+  Ref<Storage> storage;
   int64_t dims[2 * kMaxDims];
   static void release(M* m) {
     auto* e = static_cast<Export*>(m->context);
@@ -37,7 +37,7 @@ void describe(const Tensor& t, DlTensor& d, int64_t* dims) {
 
 template <class M> M* new_export(const Tensor& t) {
   auto* e = new (mem_alloc(sizeof(Export<M>))) Export<M>{};
-  e->tensor = TensorRef::share(&t);
+  e->storage = Ref<Storage>::share(t.storage);
   e->managed.context = e;
   e->managed.deleter = Export<M>::release;
   describe(t, e->managed.t, e->dims);

@@ -80,6 +80,47 @@ static void test_import(void** state) {
   assert_int_equal(deleted, 1);
 }
 
+/* The consumer holds the memory, whatever becomes of the tensor. */
+static void test_export_outlives_data(void** state) {
+  const int64_t kSizes[] = {3, 3000};
+  const tt_device meta = {TT_META, 0};
+  size_t i;
+  (void)state;
+  for (i = 0; i < 2; i++) {
+    tt_tensor *t, *p;
+    tt_module* m;
+    void *of_tensor, *of_view, *of_parameter;
+    float* values;
+    OK(tt_scope_push(c));
+    OK(tt_ones(c, &kSizes[i], 1, NULL, &t));
+    OK(tt_fill_f64_(c, t, 7));
+    OK(tt_tensor_to_dlpack(c, t, 1, &of_tensor));
+    {
+      tt_tensor* v;
+      OK(tt_view(c, t, &kSizes[i], 1, &v));
+      OK(tt_tensor_to_dlpack(c, v, 0, &of_view));
+    }
+    OK(tt_tensor_set_data(c, t, number(TT_F32, 1)));
+    OK(tt_nn_linear(c, kSizes[i], 1, NULL, &m));
+    OK(tt_module_requires_grad_(c, m, 0));
+    OK(tt_module_get_tensor(c, m, "weight", &p));
+    OK(tt_fill_f64_(c, p, 5));
+    OK(tt_tensor_to_dlpack(c, p, 1, &of_parameter));
+    OK(tt_module_to(c, m, &meta, 0));
+    tt_module_release(m);
+    OK(tt_scope_pop(c, NULL, 0));
+    values = ((Versioned*)of_tensor)->t.data;
+    assert_true(values[0] == 7 && values[kSizes[i] - 1] == 7);
+    ((Versioned*)of_tensor)->deleter(of_tensor);
+    values = ((Managed*)of_view)->t.data;
+    assert_true(values[0] == 7 && values[kSizes[i] - 1] == 7);
+    ((Managed*)of_view)->deleter(of_view);
+    values = ((Versioned*)of_parameter)->t.data;
+    assert_true(values[0] == 5 && values[kSizes[i] - 1] == 5);
+    ((Versioned*)of_parameter)->deleter(of_parameter);
+  }
+}
+
 static void test_bad_input(void** state) {
   (void)state;
   float data[2] = {1, 2};
@@ -114,7 +155,7 @@ static void test_bad_input(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_export), SCOPED(test_every_dtype), SCOPED(test_import),
-                                     SCOPED(test_bad_input)};
+  const struct CMUnitTest tests[] = {SCOPED(test_export), SCOPED(test_export_outlives_data), SCOPED(test_every_dtype),
+                                     SCOPED(test_import), SCOPED(test_bad_input)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
