@@ -90,7 +90,8 @@ tt_status tt_set_grad_enabled(tt_ctx *c, int32_t enabled, int32_t *previous);
 int32_t tt_grad_enabled(const tt_ctx *c);
 
 /* Scopes: outs made while one is open are borrowed from it. pop releases them but for keep[0…n), which move to the outer scope
-   or, if there is none, to the caller. */
+   or, if there is none, to the caller. Each entry of keep moves one reference that the scope holds; a handle listed again, an
+   outer scope's and the caller's own stay where they are. */
 tt_status tt_scope_push(tt_ctx *c);
 tt_status tt_scope_pop(tt_ctx *c, tt_tensor *const *keep, int64_t n);
 

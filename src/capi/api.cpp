@@ -1,6 +1,7 @@
 #include "capi/api.h"
 
 #include "base/os.h"
+#include "base/pointer_map.h"
 #include "capi/op_call.h"
 #include "dispatch/key.h"
 #include "tt.h"
@@ -204,15 +205,35 @@ tt_status tt_scope_pop(tt_ctx* h, tt_tensor* const* keep, int64_t n) {
   return api_call(h, "scope_pop", [&](Ctx& c) {
     ScopeStack& s = c.scopes;
     if (!s.n_frames) fail(TT_INVALID_ARG, "no scope is open");
-    TensorSpan kept = tensors_arg(keep, n, "keep", 0, false);
-    int64_t begin = s.frames[s.n_frames - 1], end = s.n;
-    TensorList stay;
-    stay.reserve(n);
-    if (s.n_frames > 1) grow(s.items, s.cap, begin + n);
-    for (const Tensor* t : kept) stay.push_back(TensorRef::share(t));  // from here on nothing fails
-    s.n_frames--;
-    for (int64_t i = end; i-- > begin;) TensorRef::adopt(s.items[i]).reset();
+    const TensorSpan kept = tensors_arg(keep, n, "keep", 0, false);
+    PointerMap place;
+    SmallVec<int64_t, 8> wanted;  // by place: how many of the scope's references to that tensor are kept
+    for (const Tensor* t : kept) {
+      const int64_t i = place.find_or_add(t, wanted.size());
+      if (i == wanted.size()) wanted.push_back(0);
+      wanted[i]++;
+    }
+    const int64_t begin = s.frames[s.n_frames - 1];
+    const int64_t end = s.n;
+    const bool outer = s.n_frames > 1;
+    s.n_frames--;  // from here on nothing fails
+    for (int64_t i = end; i-- > begin;) {
+      const int64_t at = place.find(s.items[i]);
+      if (at >= 0 && wanted[at] > 0) {
+        wanted[at]--;
+      } else {
+        TensorRef::adopt(std::exchange(s.items[i], nullptr)).reset();
+      }
+    }
     s.n = begin;
-    for (TensorRef& t : stay) to_handle(c, std::move(t));
+    for (int64_t i = begin; i < end; i++) {
+      Tensor* t = s.items[i];
+      if (!t) continue;
+      if (outer) {
+        s.items[s.n++] = t;
+      } else {
+        to_handle(c, TensorRef::adopt(t));
+      }
+    }
   });
 }

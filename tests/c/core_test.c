@@ -160,6 +160,35 @@ static void test_scope_that_keeps_many(void** state) {
   for (i = 0; i < 200; i++) tt_tensor_release(t[i]);
 }
 
+/* Each entry of keep moves one reference of the scope's: the caller releases what it got once. Closing the ctx finds a
+ * leak. */
+static void test_scope_keeps_a_handle_once(void** state) {
+  tt_tensor *own, *outer, *inner, *same;
+  (void)state;
+  OK(tt_ones(c, SHAPE(2), NULL, &own));
+  OK(tt_scope_push(c));
+  OK(tt_neg(c, own, &outer));
+  OK(tt_scope_push(c));
+  OK(tt_neg(c, own, &inner));
+  OK(tt_contiguous(c, inner, &same)); /* the same tensor once more */
+  assert_ptr_equal(same, inner);
+  {
+    tt_tensor* keep[] = {inner, own, outer, inner, inner, own};
+    OK(tt_scope_pop(c, keep, 6)); /* both of inner; the others stay where they are */
+  }
+  VALUES(inner, -1, -1);
+  {
+    tt_tensor* keep[] = {outer, inner, outer, own};
+    OK(tt_scope_pop(c, keep, 4)); /* one of inner's two goes with the scope */
+  }
+  VALUES(inner, -1, -1);
+  VALUES(outer, -1, -1);
+  VALUES(own, 1, 1);
+  tt_tensor_release(inner);
+  tt_tensor_release(outer);
+  tt_tensor_release(own);
+}
+
 static void test_scope_of_many(void** state) {
   int i;
   (void)state;
@@ -811,6 +840,7 @@ int main(void) {
     PLAIN(test_memory_limit),
     SCOPED(test_cancel),
     PLAIN(test_scope_that_keeps_many),
+    PLAIN(test_scope_keeps_a_handle_once),
 #if TT_CHECKED
     PLAIN(test_use_after_release),
     PLAIN(test_double_release_of_a_held_tensor),
