@@ -201,7 +201,7 @@ void Engine::run_node(Node& n) {
   if (!n.hooks.empty()) run_node_hooks(n, kNodePostHook, outs.data());
   for (int64_t i = 0; i < n.n_edges; i++)
     if (outs[i] && n.edges()[i]) deliver(n.edges()[i], std::move(outs[i]));
-  if (!args.retain_graph && !n.released) n.released = n.doomed = true;
+  if (!args.retain_graph && !n.released && !n.part_of_node) n.released = n.doomed = true;
 }
 
 // One thread at a time adds to a leaf's gradient: what it waits for is a kernel. A callback amid may add as well.

@@ -22,7 +22,7 @@ static void destroy_meta(TensorMeta* m) noexcept {
 AutogradMeta& autograd_meta(const Tensor& t) {
   if (AutogradMeta* m = find_meta(t)) return *m;
   auto* a = new (mem_alloc(sizeof(AutogradMeta))) AutogradMeta{};
-  a->destroy_fn = destroy_meta, a->min_topo = INT64_MAX / 4;
+  a->destroy_fn = destroy_meta, a->min_topo = kNeverConsumed;
   TensorMeta* none = nullptr;
   if (!__atomic_compare_exchange_n(&const_cast<Tensor&>(t).meta, &none, a, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
     mem_free(a, sizeof *a);

@@ -17,13 +17,15 @@ struct RetainedGrad {
   static void destroy(RetainedGrad*) noexcept;
 };
 
+constexpr int64_t kNeverConsumed = INT64_MAX / 4;
+
 // Per-tensor data that only differentiable tensors need.
 struct AutogradMeta : TensorMeta {
   TensorRef grad;              // under shared_lock: see grad_of
   Ref<RetainedGrad> retained;  // under shared_lock; holds the gradient of a non-leaf in grad's place
   TensorRef pending;           // gradient on its way to this leaf, for the engine in `owner`
   Engine* owner;               // engine run that has claimed `pending`
-  int64_t min_topo;            // smallest topo of a node that consumes this leaf
+  int64_t min_topo;            // smallest topo of a node that consumed this leaf; kNeverConsumed: none
   HookList hooks;              // of a leaf; a non-leaf's live on its node
   TensorRef former_base;       // of a view that others had when it became a leaf: they may still be reading it
   Mutex adding;                // held by the thread `adder` while it adds to grad

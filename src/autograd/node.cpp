@@ -126,11 +126,9 @@ void tell_leaves(Node& n) {
   }
 }
 
-void set_history(const NodeRef& node, const Tensor& out, uint32_t nr) {
-  Node& n = as_node(node);
-  auto& t = const_cast<Tensor&>(out);
-  describe_output(n, nr, t);
+static TT_INLINE void link(const NodeRef& node, Tensor& t, uint32_t nr) noexcept {
   if (!is_differentiable(t.dtype)) return;
+  Node& n = as_node(node);
   NodeRef old = NodeRef::adopt(t.grad_fn);
   if (old) {
     Lock lock(shared_lock);
@@ -140,6 +138,12 @@ void set_history(const NodeRef& node, const Tensor& out, uint32_t nr) {
   t.output_nr = nr;
   t.keys |= bit(kKeyAutograd);
   tell_leaves(n);
+}
+void link_output(const NodeRef& node, Tensor& t, uint32_t nr) noexcept { link(node, t, nr); }
+
+void set_history(const NodeRef& node, const Tensor& out, uint32_t nr) {
+  describe_output(as_node(node), nr, out);
+  link(node, const_cast<Tensor&>(out), nr);
 }
 
 // ---- saved tensors ----

@@ -53,7 +53,8 @@ struct Node : GraphNode {
   // Of whoever has claimed the node: a backward, while gradients wait here, or a thread that runs it. That thread may
   // run it once more, from a callback.
   bool in_heap;
-  bool doomed;  // released, and the saved area goes when the outermost run ends
+  bool doomed;        // released, and the saved area goes when the outermost run ends
+  bool part_of_node;  // of a copy_slices node, which releases it
   uint16_t running;
   uint16_t captured;  // (atomic) how many backwards want gradients of its outputs
   union {
@@ -112,6 +113,8 @@ Edge edge_to(const NodeRef& node, uint32_t nr);  // owned
 void describe_output(Node& n, uint32_t nr, const Tensor& t);
 void describe_output(Node& n, uint32_t nr, const NodeOut& o);
 void tell_leaves(Node& n);
+// Makes t output nr of the node, which describe_output has described. Does nothing if t is not differentiable.
+void link_output(const NodeRef& node, Tensor& t, uint32_t nr) noexcept;
 // Makes `out` output nr of the node. Fails with OOM only for more than 5 dims, before it changes anything.
 void set_history(const NodeRef& node, const Tensor& out, uint32_t nr);
 

@@ -17,6 +17,7 @@ class Saved {
   }
   // An output of the node itself: kept without its grad_fn (else the node would own itself) and re-linked on use.
   void save_output(const Tensor& out, uint32_t nr);
+  void written(const Tensor& out) { version_ = out.version(); }  // an in-place operator, to what save_output keeps
   bool defined() const { return bool(t_); }
   // True if it is t's memory in t's geometry.
   bool holds(const Tensor& t) const {

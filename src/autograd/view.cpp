@@ -3,25 +3,34 @@
 // rebuilt as as_strided of b when it is next asked for.
 #include "autograd/node.h"
 #include "autograd/formulas.h"
+#include "base/pointer_map.h"
 #include "gen/ops.h"
 #include "ops/front.h"
 
 namespace TT_NS {
 
+// Where a view lies in its base, whose dtype it has: views of another are internal and never written in place.
 struct ViewGeometry {
   Shape sizes, strides;
   int64_t offset;  // elements from the base's first
 };
-static ViewGeometry geometry_of(const Tensor& view) {
-  return {Shape(view.sizes()), Shape(view.strides()),
-          (int64_t(view.data) - int64_t(view.base->data)) / view.item_size()};
+static ViewGeometry geometry_of(const Tensor& view, const Tensor& base) {
+  return {Shape(view.sizes()), Shape(view.strides()), (int64_t(view.data) - int64_t(base.data)) / view.item_size()};
+}
+
+// The base that the history of a view goes through; NULL if t is no view, or its base has another storage by now
+// (set_data).
+static Tensor* live_base(const Tensor& t) {
+  Tensor* base = __atomic_load_n(&t.base, __ATOMIC_RELAXED);
+  return base && base->storage == t.storage ? base : nullptr;
 }
 
 // The base of a view whose storage was written since: its history leads through that. Else NULL. (A leaf that requires
 // a gradient is no view.)
 static const Tensor* base_of_stale(const Tensor& t) {
-  const Tensor* base = __atomic_load_n(&t.base, __ATOMIC_RELAXED);
-  return base && __atomic_load_n(&t.view_version, __ATOMIC_ACQUIRE) != t.version() ? base : nullptr;
+  if (!__atomic_load_n(&t.base, __ATOMIC_RELAXED)) return nullptr;
+  if (__atomic_load_n(&t.view_version, __ATOMIC_ACQUIRE) == t.version()) return nullptr;
+  return live_base(t);
 }
 
 // The view as as_strided of its base, recorded whatever the ctx's masks. Threads that share the view may all do this,
@@ -69,7 +78,7 @@ Edge gradient_edge(const Tensor& t) {
 // ---- in place ----
 
 struct CopySlicesSaved {
-  NodeRef inner;  // the in-place operator's own node, for the view
+  NodeRef inner;  // the in-place operator's own node, from the old view to the new one
   ViewGeometry view;
   Shape base_strides;
 };
@@ -77,75 +86,85 @@ static void copy_slices_apply(Node& n, TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   auto& s = n.saved_as<CopySlicesSaved>();
   Node& inner = as_node(s.inner);
-  TensorRef whole = op::restride(*grads[0], s.base_strides);
-  TensorRef piece = op::clone(*op::as_strided(whole, s.view.sizes, s.view.strides, s.view.offset));
-  inner.type->apply(inner, &piece, out);
-  TensorRef self_piece = std::move(out[0]);
+  const TensorRef whole = op::restride(*grads[0], s.base_strides);
+  TensorRef part_grad = op::clone(*op::as_strided(whole, s.view.sizes, s.view.strides, s.view.offset));
+  inner.type->apply(inner, &part_grad, out);
+  TensorRef self_grad = std::move(out[0]);
   if (!n.needs(0)) return;
-  if (!self_piece) self_piece = op::zeros_like(*piece);
-  out[0] = op::as_strided_scatter(whole, *self_piece, s.view.sizes, s.view.strides, s.view.offset);
+  if (!self_grad) self_grad = op::zeros_like(*part_grad);
+  out[0] = op::as_strided_scatter(whole, *self_grad, s.view.sizes, s.view.strides, s.view.offset);
 }
 static constinit const NodeType kCopySlicesType = {"copy_slices", copy_slices_apply, destroy_saved<CopySlicesSaved>,
                                                    sizeof(CopySlicesSaved), false};
 
-NodeRef prepare_inplace(Tensor& self, const NodeRef& node) {
-  const Tensor& owner = self.base ? *self.base : self;
-  if ((owner.flags & kRequiresGrad) && !owner.grad_fn)
-    fail_arg(TT_AUTOGRAD, "self",
-             "self is {}a leaf that requires a gradient: it must not be written in place while gradients are recorded",
-             self.base ? "a view of " : "");
-  if (!self.base) {
-    NodeOut probe{};
-    if (self.ndim > kInlineDims) {  // so that commit need not allocate
-      probe.more = static_cast<int64_t*>(mem_alloc(size_t(self.ndim) * 8));
-      as_node(node).outs()[0].more = probe.more, as_node(node).outs()[0].ndim = self.ndim;
+// Does the gradient of `from` arrive at `leaf`? Nodes that consumed it have at least topo min_topo.
+static bool leads_to(Node& from, const Tensor& leaf, int64_t min_topo) {
+  SmallVec<Node*, 16> open;
+  PointerMap seen;
+  open.push_back(&from);
+  while (!open.empty()) {
+    Node& n = *open.back();
+    open.pop_back();
+    for (int64_t i = 0; i < n.n_edges; i++) {
+      const Edge& e = n.edges()[i];
+      if (!e) continue;
+      if (e.is_leaf()) {
+        if (e.leaf() == &leaf) return true;
+      } else if (e.node()->topo >= min_topo && seen.add(e.node())) {
+        open.push_back(e.node());
+      }
     }
-    return node;
   }
+  return false;
+}
+
+// A leaf that stopped requiring a gradient may get a history, but none that leads to itself: graph and leaf would own
+// each other. Such a history comes from what was recorded before, its older views included.
+static void check_no_cycle(const Tensor& owner, Node& node, bool through_view) {
+  const AutogradMeta* m = find_meta(owner);
+  if (!m) return;
+  const int64_t min_topo = __atomic_load_n(&m->min_topo, __ATOMIC_RELAXED);
+  if (min_topo == kNeverConsumed || !leads_to(node, owner, min_topo)) return;
+  fail_arg(TT_AUTOGRAD, "self",
+           "self is {}a leaf that has stopped requiring a gradient, and its new values would depend on that leaf: "
+           "detach what was computed from it before",
+           through_view ? "a view of " : "");
+}
+
+// The node of an in-place operator on a view, as a node of the base.
+static NodeRef copy_slices_node(const Tensor& self, const Tensor& base, const NodeRef& node) {
   Node& inner = as_node(node);
   NodeRef slices = new_node(&kCopySlicesType, inner.n_edges, 1);
   Node& outer = as_node(slices);
-  outer.set_edge(0, *self.base);
-  new (outer.saved()) CopySlicesSaved{node, geometry_of(self), Shape(self.base->strides())};
+  outer.set_edge(0, base);
+  new (outer.saved()) CopySlicesSaved{node, geometry_of(self, base), Shape(base.strides())};
   outer.released = false;
   for (int64_t i = 1; i < inner.n_edges; i++) outer.edges()[i] = share_edge(inner.edges()[i]);
-  if (outer.topo < inner.topo) outer.topo = inner.topo;
-  const Tensor& base = *self.base;
-  if (base.ndim > kInlineDims) {
-    outer.outs()[0].more = static_cast<int64_t*>(mem_alloc(size_t(base.ndim) * 8));
-    outer.outs()[0].ndim = base.ndim;
-  }
+  if (outer.topo <= inner.topo) outer.topo = inner.topo + 1;
+  describe_output(outer, 0, base);
+  // A result that inner has saved leads to inner: a second derivative arrives there.
+  inner.part_of_node = true;
+  tell_leaves(inner);
   return slices;
 }
 
-// set_history with the sizes block allocated by prepare_inplace.
-static void relink(Tensor& t, NodeRef&& node) noexcept {
-  Node& n = as_node(node);
-  NodeOut& o = n.outs()[0];
-  o.dtype = t.dtype, o.device = t.device, o.ndim = t.ndim, o.defined = true;
-  __builtin_memcpy(t.ndim <= kInlineDims ? o.inline_sizes : o.more, t.sizes_ptr(), size_t(t.ndim) * 8);
-  if (t.grad_fn) {  // hooks stay with the node they were put on
-    {
-      Lock lock(shared_lock);
-      move_retained(lock, t, n, 0);
-    }
-    NodeRef::adopt(t.grad_fn).reset();
-  }
-  t.keys |= bit(kKeyAutograd), t.output_nr = 0;
-  for (int64_t i = 0; i < n.n_edges; i++) {
-    Edge& e = n.edges()[i];
-    if (!e || !e.is_leaf()) continue;
-    AutogradMeta* m = find_meta(*e.leaf());
-    for (int64_t seen = __atomic_load_n(&m->min_topo, __ATOMIC_RELAXED);
-         seen > n.topo &&
-         !__atomic_compare_exchange_n(&m->min_topo, &seen, n.topo, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);) {}
-  }
-  t.grad_fn = node.leak();
+NodeRef prepare_inplace(Tensor& self, const NodeRef& node) {
+  const Tensor* base = live_base(self);
+  const Tensor& owner = base ? *base : self;
+  if ((owner.flags & kRequiresGrad) && !owner.grad_fn)
+    fail_arg(TT_AUTOGRAD, "self",
+             "self is {}a leaf that requires a gradient: it must not be written in place while gradients are recorded",
+             base ? "a view of " : "");
+  describe_output(as_node(node), 0, self);
+  NodeRef prepared = base ? copy_slices_node(self, *base, node) : node;
+  check_no_cycle(owner, as_node(node), base);
+  return prepared;
 }
 
 void commit_inplace(Tensor& self, NodeRef&& prepared) noexcept {
-  if (!self.base) return relink(self, std::move(prepared));
-  relink(*self.base, std::move(prepared));
+  Tensor* base = live_base(self);
+  if (!base) return link_output(prepared, self, 0);
+  link_output(prepared, *base, 0);
   self.keys |= bit(kKeyAutograd);
   self.view_version = self.version() - 1;  // stale: rebuilt from the base when next asked for
 }

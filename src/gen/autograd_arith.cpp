@@ -1225,8 +1225,9 @@ static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
   s.self.save(*op::clone(self));
   s.exponent.save(exponent);
   NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_pow_, c.keys & kBelowAutograd, self, exponent);
   if (n1) s.r0.save_output(self, 0);
+  redispatch(op_pow_, c.keys & kBelowAutograd, self, exponent);
+  if (n1) s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo pow__args[] = {{"self", ArgType::kTensor, true, false}, {"exponent", ArgType::kTensor, false, false}};

@@ -48,8 +48,9 @@ static void exp__autograd(Call c, Tensor& self) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_exp_, c.keys & kBelowAutograd, self);
   s.r0.save_output(self, 0);
+  redispatch(op_exp_, c.keys & kBelowAutograd, self);
+  s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo exp__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -156,8 +157,9 @@ static void tanh__autograd(Call c, Tensor& self) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_tanh_, c.keys & kBelowAutograd, self);
   s.r0.save_output(self, 0);
+  redispatch(op_tanh_, c.keys & kBelowAutograd, self);
+  s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo tanh__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -254,8 +256,9 @@ static void sigmoid__autograd(Call c, Tensor& self) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_sigmoid_, c.keys & kBelowAutograd, self);
   s.r0.save_output(self, 0);
+  redispatch(op_sigmoid_, c.keys & kBelowAutograd, self);
+  s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sigmoid__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -352,8 +355,9 @@ static void relu__autograd(Call c, Tensor& self) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_relu_, c.keys & kBelowAutograd, self);
   s.r0.save_output(self, 0);
+  redispatch(op_relu_, c.keys & kBelowAutograd, self);
+  s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo relu__args[] = {{"self", ArgType::kTensor, true, false}};

@@ -187,8 +187,9 @@ static void sqrt__autograd(Call c, Tensor& self) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_sqrt_, c.keys & kBelowAutograd, self);
   s.r0.save_output(self, 0);
+  redispatch(op_sqrt_, c.keys & kBelowAutograd, self);
+  s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sqrt__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -241,8 +242,9 @@ static void rsqrt__autograd(Call c, Tensor& self) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_rsqrt_, c.keys & kBelowAutograd, self);
   s.r0.save_output(self, 0);
+  redispatch(op_rsqrt_, c.keys & kBelowAutograd, self);
+  s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo rsqrt__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -309,8 +311,9 @@ static void reciprocal__autograd(Call c, Tensor& self) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_reciprocal_, c.keys & kBelowAutograd, self);
   s.r0.save_output(self, 0);
+  redispatch(op_reciprocal_, c.keys & kBelowAutograd, self);
+  s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo reciprocal__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -363,8 +366,9 @@ static void exp2__autograd(Call c, Tensor& self) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_exp2_, c.keys & kBelowAutograd, self);
   s.r0.save_output(self, 0);
+  redispatch(op_exp2_, c.keys & kBelowAutograd, self);
+  s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo exp2__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -417,8 +421,9 @@ static void expm1__autograd(Call c, Tensor& self) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_expm1_, c.keys & kBelowAutograd, self);
   s.r0.save_output(self, 0);
+  redispatch(op_expm1_, c.keys & kBelowAutograd, self);
+  s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo expm1__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -741,8 +746,9 @@ static void tan__autograd(Call c, Tensor& self) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_tan_, c.keys & kBelowAutograd, self);
   s.r0.save_output(self, 0);
+  redispatch(op_tan_, c.keys & kBelowAutograd, self);
+  s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo tan__args[] = {{"self", ArgType::kTensor, true, false}};

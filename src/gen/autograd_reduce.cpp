@@ -721,8 +721,9 @@ static void cumprod__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
   s.self.save(*op::clone(self));
   s.dim = dim;
   NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_cumprod_, c.keys & kBelowAutograd, self, dim, dtype);
   s.r0.save_output(self, 0);
+  redispatch(op_cumprod_, c.keys & kBelowAutograd, self, dim, dtype);
+  s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo cumprod__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};

@@ -143,8 +143,12 @@ def wrapper(op, f, v):
     lines += f.save(v)
     if v == "_":
         self = op.args[0].name
-        lines += [f"  NodeRef prepared = prepare_inplace({self}, node);", f"  {pass_on};"]
-        lines += [f"  {f.when('results', i)}s.r{i}.save_output({self}, 0);" for i in sorted(f.results)]
+        lines.append(f"  NodeRef prepared = prepare_inplace({self}, node);")
+        saved = [f"s.r{i}" for i in sorted(f.results)]  # from here on nothing may fail but the computation
+        when = [f.when("results", i) for i in sorted(f.results)]
+        lines += [f"  {w}{r}.save_output({self}, 0);" for w, r in zip(when, saved)]
+        lines.append(f"  {pass_on};")
+        lines += [f"  {w}{r}.written({self});" for w, r in zip(when, saved)]
         lines += [f"  commit_inplace({self}, std::move(prepared));", "}"]
         return lines
     lines.append(f"  auto out = {pass_on};")
@@ -250,10 +254,6 @@ def generate_op(op, ops):
 
 def void_wrapper(op, f):
     """An operator that only exists in place (its first argument is Tensor!)."""
-    return wrapper(op, f, "_") if False else _inplace_named(op, f)
-
-
-def _inplace_named(op, f):
     lines = wrapper(op, f, "_")
     return [line.replace(f"{op.name}__autograd(", f"{op.name}_autograd(").replace(f"op_{op.name}_,", f"op_{op.name},") for line in lines]
 

@@ -1,0 +1,230 @@
+/* In-place operators on views, on bases of views, over new data and on former leaves: histories, memory, what is
+   refused. tests/op_table/in_place_test.c drives every operator through the common cases. */
+#include "harness.h"
+
+#include <math.h>
+
+static tt_tensor* mul(const tt_tensor* a, const tt_tensor* b) {
+  tt_tensor* y;
+  OK(tt_mul(c, a, b, &y));
+  return y;
+}
+static tt_tensor* times(const tt_tensor* a, double k) {
+  tt_tensor* y;
+  OK(tt_mul_f64(c, a, k, &y));
+  return y;
+}
+static tt_tensor* pick(const tt_tensor* a, int64_t i) {
+  tt_tensor* y;
+  OK(tt_select(c, a, 0, i, &y));
+  return y;
+}
+static tt_tensor* part(const tt_tensor* a, int64_t start, int64_t end) {
+  const tt_slice_opts opts = {.set = TT_SLICE_START | TT_SLICE_END, .start = start, .end = end};
+  tt_tensor* y;
+  OK(tt_slice(c, a, 0, &opts, &y));
+  return y;
+}
+static tt_tensor* detached(const tt_tensor* a) {
+  tt_tensor* y;
+  OK(tt_detach(c, a, &y));
+  return y;
+}
+
+/* ---- second derivatives ---- */
+
+/* What the operator saved of its result leads to its own node, not to the base's. */
+static void test_saved_result_of_a_view(void** state) {
+  tt_tensor *x = leaf(DATA(0.5, 1, 2)), *b = times(x, 1), *first;
+  const double e = exp(1);
+  (void)state;
+  OK(tt_exp_(c, part(b, 0, 2)));
+  first = derive(mul(b, b), x, 1); /* 2 exp(2x), 2 exp(2x), 2x */
+  NEAR(first, 1e-14, 2 * e, 2 * e * e, 4);
+  NEAR(derive(first, x, 0), 1e-13, 4 * e, 4 * e * e, 2);
+}
+
+/* Only the exponent requires a gradient: the view has none to pass on. */
+static void test_exponent_of_a_view(void** state) {
+  tt_tensor *y = leaf(DATA(2, 3)), *b = numbers(TT_F64, DATA(1.5, 2, 7)), *first;
+  const double l = log(1.5), m = log(2);
+  (void)state;
+  OK(tt_pow_(c, part(b, 0, 2), y));
+  VALUES(b, 2.25, 8, 7);
+  first = derive(b, y, 1);
+  NEAR(first, 1e-14, 2.25 * l, 8 * m);
+  NEAR(derive(first, y, 0), 1e-14, 2.25 * l * l, 8 * m * m);
+}
+
+/* A leaf that only the view's operator consumes is complete when both nodes have run. */
+static void test_leaf_of_both_nodes(void** state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *w = leaf(DATA(3, 4)), *b = times(times(times(x, 1), 1), 1), *first;
+  const tt_grad_opts create = {.set = TT_GRAD_CREATE_GRAPH, .create_graph = 1};
+  tt_tensor *grads[2], *seconds[2];
+  (void)state;
+  OK(tt_pow_(c, part(b, 0, 2), w)); /* x^w */
+  OK(tt_grad(c, LIST(sum_of(b)), LIST(x, w), &create, grads));
+  NEAR(grads[0], 1e-14, 3, 32);
+  first = mul(grads[0], grads[0]); /* w² x^(2w-2) */
+  OK(tt_grad(c, LIST(sum_of(first)), LIST(x, w), NULL, seconds));
+  NEAR(seconds[0], 1e-12, 36, 3072);
+  NEAR(seconds[1], 1e-12, 6, 2 * 4 * 64 + 2 * 16 * 64 * log(2));
+}
+
+/* One backward through both: the view's operator runs for the base and for what it saved. */
+static void test_both_nodes_in_one_backward(void** state) {
+  tt_tensor *x = leaf(DATA(0, 1)), *b = times(x, 1), *v = part(b, 0, 1), *first;
+  (void)state;
+  OK(tt_exp_(c, v));
+  first = derive(mul(b, b), x, 1);
+  OK(tt_add(c, sum_of(first), sum_of(b), &first));
+  OK(tt_backward(c, first, NULL));
+  NEAR(grad_of(x), 1e-15, 4 + 1, 2 + 1);
+  FAILS(tt_backward(c, sum_of(b), NULL), TT_AUTOGRAD, "freed");
+}
+
+/* Shapes of more dimensions than a tensor's header holds. */
+static void test_many_dims(void** state) {
+  tt_tensor *x = param(SHAPE(2, 1, 1, 1, 1, 1, 2), DATA(0, 1, 0, 2)), *b = times(x, 1), *first;
+  (void)state;
+  OK(tt_mul_f64_(c, b, 2));
+  OK(tt_exp_(c, pick(b, 1)));
+  first = derive(b, x, 1); /* of 2x in row 0, of exp(2x) in row 1 */
+  NEAR(first, 1e-12, 2, 2, 2, 2 * exp(4));
+  NEAR(derive(first, x, 0), 1e-12, 0, 0, 4, 4 * exp(4));
+}
+
+/* ---- what cannot have a gradient ---- */
+
+static void test_integers_record_nothing(void** state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *b = numbers(TT_I64, DATA(5, 6, 7));
+  (void)state;
+  OK(tt_copy_(c, part(b, 0, 2), x));
+  VALUES(b, 1, 2, 7);
+  assert_int_equal(tt_tensor_requires_grad(b), 0);
+  OK(tt_copy_(c, b, pick(x, 0)));
+  assert_int_equal(tt_tensor_requires_grad(b), 0);
+}
+
+/* ---- new data ---- */
+
+/* A tensor's data is a view of its own, and again, and what it was before. */
+static void test_data_is_its_own_view(void** state) {
+  tt_tensor *t = numbers(TT_F64, DATA(1, 2, 3, 4)), *old = detached(t);
+  (void)state;
+  OK(tt_tensor_set_data(c, t, part(t, 1, 4)));
+  OK(tt_tensor_set_data(c, t, t));
+  VALUES(t, 2, 3, 4);
+  OK(tt_tensor_set_data(c, t, numbers(TT_F64, DATA(7))));
+  OK(tt_tensor_set_data(c, t, old));
+  VALUES(t, 1, 2, 3, 4);
+}
+
+/* Small tensors lie with their data in one block, large ones do not. */
+static void test_data_is_swapped(void** state) {
+  const int64_t kSizes[][2] = {{2, 3}, {2, 1000}, {1000, 2}, {1000, 2000}};
+  size_t i;
+  int round;
+  (void)state;
+  for (i = 0; i < sizeof kSizes / sizeof *kSizes; i++) {
+    tt_tensor *a, *b;
+    OK(tt_scope_push(c));
+    OK(tt_ones(c, &kSizes[i][0], 1, NULL, &a));
+    OK(tt_zeros(c, &kSizes[i][1], 1, NULL, &b));
+    for (round = 0; round < 3; round++) {
+      tt_tensor *was_a = detached(a), *was_b = detached(b);
+      OK(tt_tensor_set_data(c, a, was_b));
+      OK(tt_tensor_set_data(c, b, was_a));
+      assert_int_equal(tt_tensor_numel(a), kSizes[i][(round + 1) % 2]);
+      assert_true(value_of(pick(b, 0)) == (round + 1) % 2);
+    }
+    OK(tt_tensor_set_data(c, a, b)); /* both */
+    OK(tt_tensor_set_data(c, b, a));
+    OK(tt_scope_pop(c, i % 2 ? &a : &b, 1)); /* one outlives the other */
+  }
+}
+
+/* A view of what a tensor held before is no view of what it holds now. */
+static void test_view_of_former_data(void** state) {
+  tt_tensor *t = numbers(TT_F64, DATA(1, 2, 3)), *v = part(t, 1, 3), *x = leaf(DATA(5, 6));
+  (void)state;
+  OK(tt_tensor_set_data(c, t, numbers(TT_F64, DATA(9))));
+  OK(tt_mul_(c, v, x));
+  VALUES(v, 10, 18);
+  VALUES(t, 9);
+  assert_int_equal(tt_tensor_requires_grad(t), 0);
+  VALUES(derive(v, x, 1), 2, 3);
+  OK(tt_mul_f64_(c, t, 2));
+  VALUES(derive(mul(v, v), x, 0), 40, 108);
+}
+
+/* ---- former leaves ---- */
+
+static void test_older_view_of_a_former_leaf(void** state) {
+  tt_tensor *x = leaf(DATA(1, 2, 3)), *v = part(x, 0, 2), *w = leaf(DATA(4));
+  (void)state;
+  OK(tt_requires_grad_(c, x, 0));
+  FAILS(tt_exp_(c, v), TT_AUTOGRAD, "stopped requiring a gradient");
+  FAILS(tt_mul_(c, v, w), TT_AUTOGRAD, "a view of a leaf");
+  VALUES(x, 1, 2, 3);
+  assert_int_equal(tt_tensor_version(x), 0);
+  v = part(x, 0, 2); /* a new view knows nothing of it */
+  OK(tt_mul_(c, v, w));
+  VALUES(derive(x, w, 0), 3);
+}
+
+static void test_former_leaf_takes_no_value_of_its_own(void** state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *y = times(times(x, 3), 2), *w = leaf(DATA(5, 6));
+  (void)state;
+  OK(tt_requires_grad_(c, x, 0));
+  FAILS(tt_add_(c, x, y), TT_AUTOGRAD, "detach");
+  FAILS(tt_add_(c, pick(x, 0), pick(y, 0)), TT_AUTOGRAD, "detach");
+  OK(tt_mul_(c, x, w)); /* another leaf's history is fine */
+  FAILS(tt_add_(c, x, y), TT_AUTOGRAD, "detach");
+  OK(tt_add_(c, x, detached(y)));
+  VALUES(x, 11, 24);
+  VALUES(derive(x, w, 0), 1, 2);
+}
+
+/* ---- failures ---- */
+
+/* The data is written after all memory was had. */
+static void test_out_of_memory_writes_nothing(void** state) {
+  tt_tensor *x = leaf(DATA(2, 3)), *b, *v;
+  int64_t k, shape[7] = {2, 1, 1, 1, 1, 1, 2};
+  (void)state;
+  for (k = 1; k < 200; k++) {
+    tt_status s;
+    OK(tt_scope_push(c));
+    b = make(TT_F64, shape, 7, DATA(2, 3, 4, 5));
+    v = pick(times(b, 1), 1);
+    host.calls = 0;
+    host.fail_at = k;
+    s = tt_pow_(c, v, x);
+    host.fail_at = 0;
+    if (s) assert_int_equal(s, TT_OOM);
+    if (s) VALUES(v, 4, 5);
+    else VALUES(v, 16, 125);
+    OK(tt_scope_pop(c, NULL, 0));
+    if (!s) break;
+  }
+  assert_true(k < 200);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_saved_result_of_a_view),
+      SCOPED(test_exponent_of_a_view),
+      SCOPED(test_leaf_of_both_nodes),
+      SCOPED(test_both_nodes_in_one_backward),
+      SCOPED(test_many_dims),
+      SCOPED(test_integers_record_nothing),
+      SCOPED(test_data_is_its_own_view),
+      SCOPED(test_data_is_swapped),
+      SCOPED(test_view_of_former_data),
+      SCOPED(test_older_view_of_a_former_leaf),
+      SCOPED(test_former_leaf_takes_no_value_of_its_own),
+      SCOPED(test_out_of_memory_writes_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
