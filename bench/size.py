@@ -45,7 +45,7 @@ def start_ms(rounds=20):
 def operators():
     """Bytes of the symbols that carry an operator's name, by operator: {name: (generated and hand-written code, kernels)}."""
     names = {line.split()[1][3:] for line in (ROOT / "src/ops/abi.lock").read_text().splitlines() if line.startswith("bit")}
-    names |= set(re.findall(r"&op_(\w+?)\.info", (ROOT / "src/gen/all_ops.cpp").read_text()))
+    names |= set(re.findall(r"&op_(\w+?)\.info", (ROOT / "src/ops/gen/all_ops.cpp").read_text()))
     names = {n.rstrip("_").removesuffix("_into").rstrip("_") for n in names}
     bytes_of = collections.defaultdict(lambda: [0, 0])
     for line in run("nm", "-SC", "--defined-only", BUILD / "libtt.so").splitlines():

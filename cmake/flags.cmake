@@ -29,8 +29,8 @@ endif()
 # What the code of the library and of its internal tests has in common.
 function(tt_internals target)
   target_compile_definitions(${target} PRIVATE ${tt_definitions})
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include
-                             ${PROJECT_SOURCE_DIR}/kernels ${PROJECT_BINARY_DIR}/include)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src
+                             ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
   target_compile_options(${target} PRIVATE -ffp-contract=off ${tt_warnings})
 endfunction()
 

@@ -1,5 +1,5 @@
-# libtt.so and libtt.a out of the objects; exactly src/gen/exports.txt is visible.
-set(exports_file ${PROJECT_SOURCE_DIR}/src/gen/exports.txt)
+# libtt.so and libtt.a out of the objects; exactly src/capi/gen/exports.txt is visible.
+set(exports_file ${PROJECT_SOURCE_DIR}/src/capi/gen/exports.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${exports_file})
 file(STRINGS ${exports_file} exports)
 set(map "TT_${PROJECT_VERSION_MAJOR} {\n  global:\n")

@@ -1,12 +1,12 @@
 // Elementwise kernels of the device, over the functors and plans of the CPU.
-#include "cuda/elementwise.h"
+#include "kernels/cuda/elementwise.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
-#include "functors/arith.h"
-#include "functors/math.h"
+#include "kernels/functors/arith.h"
+#include "kernels/functors/math.h"
 
 namespace TT_NS {
 namespace {

@@ -1,7 +1,7 @@
 // Real functions of the device: CUDA's library, under the names that functors use.
 #pragma once
 
-#include "functors/functor.h"
+#include "kernels/functors/functor.h"
 
 TT_FUNCTORS_BEGIN
 namespace math {

@@ -1,7 +1,7 @@
 // Functors of activations and of their gradients in terms of the input x; g: the gradient of the result.
 #pragma once
 
-#include "functors/math.h"
+#include "kernels/functors/math.h"
 
 TT_FUNCTORS_BEGIN
 namespace math {

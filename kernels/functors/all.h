@@ -1,11 +1,11 @@
 // Every functor: a generated list may name any of them.
 #pragma once
 
-#include "functors/activation.h"
-#include "functors/arith.h"
-#include "functors/binary.h"
-#include "functors/compare.h"
-#include "functors/loss.h"
-#include "functors/math.h"
-#include "functors/move.h"
-#include "functors/unary.h"
+#include "kernels/functors/activation.h"
+#include "kernels/functors/arith.h"
+#include "kernels/functors/binary.h"
+#include "kernels/functors/compare.h"
+#include "kernels/functors/loss.h"
+#include "kernels/functors/math.h"
+#include "kernels/functors/move.h"
+#include "kernels/functors/unary.h"

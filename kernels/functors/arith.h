@@ -1,11 +1,11 @@
 // Functors of arithmetic: ring operations, division, signs, extremes.
 #pragma once
 
-#include "functors/functor.h"
+#include "kernels/functors/functor.h"
 #if defined(__CUDACC__)
-#include "cuda/math.h"
+#include "kernels/cuda/math.h"
 #else
-#include "cpu/math.h"
+#include "kernels/cpu/math/math.h"
 #endif
 
 TT_FUNCTORS_BEGIN

@@ -1,8 +1,8 @@
 // Functors of two operands beside arithmetic and comparisons: remainders and the angle of a point.
 #pragma once
 
-#include "functors/arith.h"
-#include "functors/unary.h"
+#include "kernels/functors/arith.h"
+#include "kernels/functors/unary.h"
 
 TT_FUNCTORS_BEGIN
 

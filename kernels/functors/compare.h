@@ -1,7 +1,7 @@
 // Functors of comparison and logic: bool results. A comparison with nan is false, but for !=.
 #pragma once
 
-#include "functors/functor.h"
+#include "kernels/functors/functor.h"
 
 TT_FUNCTORS_BEGIN
 

@@ -2,7 +2,7 @@
 // Annex G.6; single precision is computed in double and rounded once. The device has exp only.
 #pragma once
 
-#include "functors/functor.h"
+#include "kernels/functors/functor.h"
 
 TT_FUNCTORS_BEGIN
 namespace math {

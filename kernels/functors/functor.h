@@ -15,7 +15,7 @@
 #pragma once
 
 #include "plan/element_plan.h"
-#include "plan/sleef.h"
+#include "plan/vector_function.h"
 
 #if defined(__CUDACC__)
 #define TT_FN __host__ __device__ __forceinline__
@@ -26,13 +26,13 @@
   }                     \
   }
 #else
-#include "cpu/isa.h"
+#include "kernels/cpu/simd/isa.h"
 #define TT_FN TT_INLINE
 #define TT_FUNCTORS_BEGIN TT_ISA_BEGIN
 #define TT_FUNCTORS_END TT_ISA_END
 #endif
 
-#include "functors/complex.h"
+#include "kernels/functors/complex.h"
 
 TT_FUNCTORS_BEGIN
 

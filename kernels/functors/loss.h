@@ -1,7 +1,7 @@
 // Functors of losses of one element, and their gradients. g: the gradient of the result.
 #pragma once
 
-#include "functors/activation.h"
+#include "kernels/functors/activation.h"
 
 TT_FUNCTORS_BEGIN
 

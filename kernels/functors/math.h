@@ -3,8 +3,8 @@
 // functors/complex_math.h.
 #pragma once
 
-#include "functors/arith.h"
-#include "functors/complex_math.h"
+#include "kernels/functors/arith.h"
+#include "kernels/functors/complex_math.h"
 
 TT_FUNCTORS_BEGIN
 

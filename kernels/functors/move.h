@@ -1,7 +1,7 @@
 // Functors that move values of any dtype, compute set all: they know T by its size only.
 #pragma once
 
-#include "functors/functor.h"
+#include "kernels/functors/functor.h"
 
 TT_FUNCTORS_BEGIN
 

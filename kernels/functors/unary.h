@@ -2,7 +2,7 @@
 // error function, rounding, and tests for nan and infinity.
 #pragma once
 
-#include "functors/math.h"
+#include "kernels/functors/math.h"
 
 TT_FUNCTORS_BEGIN
 

@@ -1,8 +1,8 @@
 #include "autograd/anomaly.h"
 
 #include "autograd/node.h"
-#include "gen/ops.h"
-#include "ops/front.h"
+#include "ops/gen/ops.h"
+#include "ops/impl.h"
 
 namespace TT_NS {
 

@@ -2,7 +2,7 @@
 
 #include "autograd/hook.h"
 #include "autograd/saved.h"
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 
 namespace TT_NS {
 

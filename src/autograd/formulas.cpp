@@ -1,7 +1,7 @@
 #include "autograd/formulas.h"
 
-#include "gen/ops.h"
-#include "ops/front.h"
+#include "ops/gen/ops.h"
+#include "ops/impl.h"
 
 namespace TT_NS::formula {
 

@@ -1,7 +1,7 @@
 // Second derivatives of activations and losses. g: the product of the two gradients that meet.
 #include "autograd/formulas.h"
 
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 
 namespace TT_NS::formula {
 

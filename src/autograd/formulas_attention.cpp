@@ -3,7 +3,7 @@
 // q scale.
 #include "autograd/formulas.h"
 
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 
 namespace TT_NS::formula {
 

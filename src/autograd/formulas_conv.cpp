@@ -1,7 +1,7 @@
 // The second derivative of convolutions.
 #include "autograd/formulas.h"
 
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 
 namespace TT_NS::formula {
 

@@ -1,7 +1,7 @@
 // Gradients of the operators that index by tensors.
 #include "autograd/formulas.h"
 
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 
 namespace TT_NS::formula {
 

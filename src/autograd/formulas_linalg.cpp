@@ -1,6 +1,6 @@
 // Formulas of decompositions A = U diag(s) V^H, k = min(m, n) columns of U and of V.
 #include "autograd/formulas.h"
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 
 namespace TT_NS::formula {
 

@@ -1,7 +1,7 @@
 // Formulas of functions of one tensor.
 #include "autograd/formulas.h"
 
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 
 namespace TT_NS::formula {
 

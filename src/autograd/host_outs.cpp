@@ -1,7 +1,7 @@
 #include "autograd/host_outs.h"
 
 #include "autograd/node.h"
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 
 namespace TT_NS {
 

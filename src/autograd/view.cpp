@@ -4,8 +4,8 @@
 #include "autograd/node.h"
 #include "autograd/formulas.h"
 #include "base/pointer_map.h"
-#include "gen/ops.h"
-#include "ops/front.h"
+#include "ops/gen/ops.h"
+#include "ops/impl.h"
 
 namespace TT_NS {
 

@@ -2,7 +2,7 @@
 #include "capi/api.h"
 #include "capi/module.h"
 #include "capi/optim.h"
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 #include "io/safetensors.h"
 #include "nn/module.h"
 

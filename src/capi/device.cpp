@@ -1,7 +1,7 @@
 // Devices by name, the device library, synchronisation.
 #include "base/drop.h"
 #include "capi/api.h"
-#include "modes/ext_backend.h"
+#include "ext/backend.h"
 #include "plan/backend_id.h"
 #include "tt.h"
 
@@ -11,7 +11,7 @@ using namespace TT_NS;
 
 static constexpr uint64_t kBuildId = BackendId()
 #define TT_KERNEL_ROW(name, kind) .kernel(#name)
-#include "gen/kernel_rows.inc"
+#include "plan/gen/kernel_rows.inc"
 #undef TT_KERNEL_ROW
                                          .value;
 

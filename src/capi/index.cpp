@@ -1,7 +1,7 @@
 // Mixed indexing, x[1, ::2, None, ..., mask]: basic items become views, index tensors one call of index or index_put_.
 #include "capi/api.h"
-#include "gen/ops.h"
-#include "ops/front.h"
+#include "ops/gen/ops.h"
+#include "ops/impl.h"
 #include "tt.h"
 
 using namespace TT_NS;

@@ -3,7 +3,7 @@
 #include "capi/api.h"
 #include "dispatch/all_ops.h"
 #include "dispatch/call.h"
-#include "modes/custom_op.h"
+#include "ext/custom_op.h"
 #include "tt.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 
 #include "autograd/node.h"
 #include "capi/api.h"
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 #include "tt.h"
 
 using namespace TT_NS;

@@ -1,8 +1,8 @@
 #include "capi/api.h"
 #include "base/drop.h"
 #include "dispatch/key.h"
-#include "plan/blas.h"
-#include "plan/sleef.h"
+#include "cpu/blas.h"
+#include "cpu/sleef.h"
 #include "tt.h"
 
 #include <string.h>

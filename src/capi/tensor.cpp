@@ -1,9 +1,9 @@
 #include "autograd/node.h"
 #include "base/drop.h"
 #include "capi/api.h"
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 #include "tt.h"
 
 #include <string.h>

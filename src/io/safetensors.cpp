@@ -3,10 +3,10 @@
 #include "base/format.h"
 #include "base/os_file.h"
 #include "core/ctx.h"
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 #include "io/files.h"
 #include "io/sort.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 
 #include <new>
 #include <string.h>

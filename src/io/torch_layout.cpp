@@ -1,9 +1,9 @@
 #include "io/torch_layout.h"
 
 #include "core/ctx.h"
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 #include "io/sort.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 
 namespace TT_NS {
 

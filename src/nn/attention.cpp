@@ -1,7 +1,7 @@
 #include "nn/attention.h"
 
-#include "gen/nn_layers.h"
-#include "gen/ops.h"
+#include "nn/gen/layers.h"
+#include "ops/gen/ops.h"
 
 namespace TT_NS {
 

@@ -1,7 +1,7 @@
 // Hooks on the gradients of a module's results and inputs.
 #include "autograd/hook.h"
 #include "autograd/saved.h"
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 #include "nn/hook.h"
 
 namespace TT_NS {

@@ -1,5 +1,5 @@
 #include "autograd/node.h"
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 #include "nn/layer.h"
 
 namespace TT_NS {

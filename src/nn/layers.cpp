@@ -1,6 +1,6 @@
 // Layers whose forward or parameters are written by hand; the others follow from src/nn/decl/nn.toml alone.
-#include "gen/nn_layers.h"
-#include "gen/ops.h"
+#include "nn/gen/layers.h"
+#include "ops/gen/ops.h"
 
 namespace TT_NS {
 

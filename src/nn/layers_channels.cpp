@@ -1,7 +1,7 @@
 // Normalisation of channels and pooling.
-#include "gen/nn_layers.h"
-#include "gen/ops.h"
-#include "ops/front.h"
+#include "nn/gen/layers.h"
+#include "ops/gen/ops.h"
+#include "ops/impl.h"
 
 namespace TT_NS {
 

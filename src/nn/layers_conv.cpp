@@ -1,6 +1,6 @@
 // Convolutions and their transposes, of one to three spatial dimensions.
-#include "gen/nn_layers.h"
-#include "gen/ops.h"
+#include "nn/gen/layers.h"
+#include "ops/gen/ops.h"
 
 namespace TT_NS {
 

@@ -1,7 +1,7 @@
 // What is done to a whole tree: loading, training mode, moves, copies, printing.
 #include "autograd/node.h"
 #include "base/pointer_map.h"
-#include "gen/ops.h"
+#include "ops/gen/ops.h"
 #include "nn/module.h"
 
 namespace TT_NS {

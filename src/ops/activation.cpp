@@ -1,9 +1,9 @@
 // Activations with arguments to check, or of several operators.
-#include "gen/fronts.h"
-#include "gen/ops.h"
-#include "ops/front.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
+#include "ops/impl.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 static void check_bounds(double min_val, double max_val) {
   if (min_val > max_val)
@@ -29,4 +29,4 @@ TensorRef glu(Call, const Tensor& input, int64_t dim) {
   return op::gated(*op::slice(input, dim, 0, size / 2), *op::slice(input, dim, size / 2, size));
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

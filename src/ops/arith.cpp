@@ -1,10 +1,10 @@
 // Composites of the arithmetic family.
-#include "gen/fronts.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 template <class B> static TensorRef divide(const Tensor& self, const B& other, int64_t rounding_mode) {
   switch (rounding_mode) {
@@ -90,4 +90,4 @@ TensorRef masked_fill_tensor(Call, const Tensor& self, const Tensor& mask, const
   return op::where(mask, *op::to(value, self.dtype), self);
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

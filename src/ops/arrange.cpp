@@ -1,10 +1,10 @@
 // Elements rearranged or repeated in a new tensor: flip, roll, repeat, tile.
-#include "gen/fronts.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 // One copy from an alias whose strides run backwards.
 TensorRef flip(Call, const Tensor& self, Ints dims) {
@@ -96,4 +96,4 @@ TensorRef tile(Call, const Tensor& self, Ints dims) {
   return op::repeat(self, repeats);
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

@@ -1,15 +1,15 @@
 // Scaled dot-product attention.
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 #include "plan/attention_build.h"
 #include "plan/random_build.h"
 
 #include <math.h>
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 static Dtype compute_dtype(const Tensor& t) { return t.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32; }
 
@@ -187,4 +187,4 @@ TensorRef scaled_dot_product_attention(Call, const Tensor& query, const Tensor& 
   return out;
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

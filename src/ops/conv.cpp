@@ -1,8 +1,8 @@
 // The public convolutions and their checks.
-#include "ops/conv_run.h"
+#include "ops/conv_primitives.h"
 
-#include "gen/fronts.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
 
 namespace TT_NS {
 
@@ -124,7 +124,7 @@ Conv check_conv(const Tensor& input, const Tensor& weight, const Tensor* bias, c
   return c;
 }
 
-namespace front {
+namespace impl {
 
 // input with the batch that it may lack; its spatial dimensions are nd.
 static TensorRef batched(const Tensor& input, const Tensor& weight, int64_t nd) {
@@ -194,5 +194,5 @@ TT_CONV(2)
 TT_CONV(3)
 #undef TT_CONV
 
-}  // namespace front
+}  // namespace impl
 }  // namespace TT_NS

@@ -1,10 +1,10 @@
 // Copies and conversions.
-#include "gen/fronts.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 static void transfer(char* dst, Device to, const char* src, Device from, int64_t bytes) {
   if (to.type == TT_META || bytes == 0) return;
@@ -108,11 +108,11 @@ void fill_(Call, Tensor& self, const Scalar& value) {
 }
 void zero_(Call c, Tensor& self) { fill_(c, self, 0); }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl
 
 namespace TT_NS {
 
-void clone_into_front(Call, const Tensor& self, int64_t, Tensor& dst) {
+void clone_into_impl(Call, const Tensor& self, int64_t, Tensor& dst) {
   check_into(dst, self, {&self});
   copy_result(dst, self, false);
 }

@@ -1,7 +1,7 @@
 #include "ops/elementwise.h"
 
-#include "gen/kernels.h"
-#include "ops/front.h"
+#include "ops/gen/kernels.h"
+#include "ops/impl.h"
 #include "plan/element_build.h"
 
 #include <string.h>

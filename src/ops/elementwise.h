@@ -3,7 +3,7 @@
 
 #include "core/ctx.h"
 #include "dispatch/op_info.h"
-#include "plan/sleef.h"
+#include "cpu/sleef.h"
 
 #include <initializer_list>
 

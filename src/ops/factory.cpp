@@ -1,9 +1,9 @@
 // Creation.
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 #include "plan/index_build.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ void fill_arange(Tensor& dst, const Scalar& start, const Scalar& step) {
 
 }  // namespace TT_NS
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 static Dtype or_f32(Dtype d) { return d == Dtype::kNone ? Dtype::kF32 : d; }
 static Device or_cpu(const Opt<Device>& d) { return d.or_else(kCpuDevice); }
@@ -134,4 +134,4 @@ TensorRef linspace(Call, const Scalar& start, const Scalar& end, int64_t steps, 
   return on(op::to_dtype(*op::cat(parts, 0), dtype), device);
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

@@ -1,7 +1,7 @@
 // The two memory orders of images: row-major, or channels last (N, H, W, C in falling order of strides).
 #pragma once
 
-#include "ops/front.h"
+#include "ops/impl.h"
 
 namespace TT_NS {
 

@@ -1,8 +1,8 @@
 // gather, scatter, index_select, index_add, index_copy, index_fill, embedding: one index tensor for one dimension.
-#include "gen/front_decl.h"
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impl_decl.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/index_nest.h"
 
@@ -65,7 +65,7 @@ static void along(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& i
   run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]});
 }
 
-TensorRef front::gather(Call, const Tensor& self, int64_t dim, const Tensor& index) {
+TensorRef impl::gather(Call, const Tensor& self, int64_t dim, const Tensor& index) {
   check_devices(self, index, nullptr, "");
   const int64_t d = check_along(self, dim, index);
   TensorRef out = new_tensor(index.sizes(), self.dtype, self.device);
@@ -86,21 +86,21 @@ static int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& inde
   return check_along(self, dim, index);
 }
 
-TensorRef front::scatter_add(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+TensorRef impl::scatter_add(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   const int64_t d = check_scatter(self, dim, index, src);
   TensorRef out = row_major_copy(self);
   along(kernel_index_accumulate, *out, d, index, src);
   return out;
 }
 
-void scatter_add__front(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+void scatter_add__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   const int64_t d = check_scatter(self, dim, index, src);
   check_writable(self, "self");
   along(kernel_index_accumulate, self, d, *apart_from(index, self), *apart_from(src, self));
   self.bump_version();
 }
 
-TensorRef front::scatter_put(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+TensorRef impl::scatter_put(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   const int64_t d = check_scatter(self, dim, index, src);
   TensorRef out = row_major_copy(self);
   along(kernel_index_put, *out, d, index, src);
@@ -117,7 +117,7 @@ static TensorRef number_as(const Scalar& value, const Tensor& like, Ints shape) 
   return new_alias(one, shape, strides);
 }
 
-TensorRef front::scatter_fill(Call, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+TensorRef impl::scatter_fill(Call, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   check_devices(self, index, nullptr, "");
   const int64_t d = check_along(self, dim, index);
   TensorRef out = row_major_copy(self), src = number_as(value, self, index.sizes());
@@ -140,7 +140,7 @@ static TensorRef scatter_multiply(const Tensor& self, int64_t dim, const Tensor&
   return self.ndim ? std::move(out) : op::view(out, {});
 }
 
-TensorRef front::scatter(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+TensorRef impl::scatter(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                          int64_t reduce) {
   if (reduce == kScatterAdd) return op::scatter_add(self, dim, index, src);
   if (reduce == kScatterMultiply) return scatter_multiply(self, dim, index, src);
@@ -148,7 +148,7 @@ TensorRef front::scatter(Call, const Tensor& self, int64_t dim, const Tensor& in
   return op::scatter_put(self, dim, index, src);
 }
 
-TensorRef front::scatter_value(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
+TensorRef impl::scatter_value(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
                                int64_t reduce) {
   if (!reduce) return op::scatter_fill(self, dim, index, value);
   check_devices(self, index, nullptr, "");
@@ -181,7 +181,7 @@ static void slices(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& 
   run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]});
 }
 
-TensorRef front::index_select(Call, const Tensor& self, int64_t dim, const Tensor& index) {
+TensorRef impl::index_select(Call, const Tensor& self, int64_t dim, const Tensor& index) {
   check_devices(self, index, nullptr, "");
   const int64_t d = check_vector(self, dim, index);
   Shape shape(self.sizes());
@@ -217,28 +217,28 @@ static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor&
   return scaled->dtype == self.dtype ? std::move(scaled) : op::to_dtype(*scaled, self.dtype);
 }
 
-TensorRef front::index_add(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+TensorRef impl::index_add(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                            const Scalar& alpha) {
   TensorRef scaled = check_index_add(self, &dim, index, source, alpha), out = row_major_copy(self);
   slices(kernel_index_accumulate, *out, dim, index, *scaled);
   return out;
 }
 
-void index_add__front(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+void index_add__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   TensorRef scaled = check_index_add(self, &dim, index, source, alpha);
   check_writable(self, "self");
   slices(kernel_index_accumulate, self, dim, *apart_from(index, self), *apart_from(*scaled, self));
   self.bump_version();
 }
 
-TensorRef front::index_copy(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+TensorRef impl::index_copy(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   check_source(self, &dim, index, source);
   TensorRef out = row_major_copy(self);
   slices(kernel_index_put, *out, dim, index, source);
   return out;
 }
 
-TensorRef front::index_fill(Call, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+TensorRef impl::index_fill(Call, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   check_devices(self, index, nullptr, "");
   const int64_t d = check_vector(self, dim, index, true);
   Shape shape(self.sizes());
@@ -249,7 +249,7 @@ TensorRef front::index_fill(Call, const Tensor& self, int64_t dim, const Tensor&
 }
 
 // By a mask of the filled indices: value's gradient counts each of them once.
-TensorRef front::index_fill_tensor(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+TensorRef impl::index_fill_tensor(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
   if (value.ndim) fail_arg(TT_SHAPE, "value", "value is {}: must be 0-dim", value.sizes());
   if (is_complex(value.dtype) && !is_complex(self.dtype))
     fail_arg(TT_DTYPE, "value", "value is {}, self is {}: it cannot be cast", fmt(value.dtype), fmt(self.dtype));
@@ -265,7 +265,7 @@ TensorRef front::index_fill_tensor(Call, const Tensor& self, int64_t dim, const 
 
 // ---- embedding ----
 
-TensorRef front::embedding(Call, const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx) {
+TensorRef impl::embedding(Call, const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx) {
   if (weight.ndim != 2) fail_arg(TT_SHAPE, "weight", "weight is {}: must be (rows, features)", weight.sizes());
   check_same_device(weight, "weight", indices, "indices");
   check_index_dtype(indices, "indices");
@@ -287,6 +287,6 @@ TensorRef front::embedding(Call, const Tensor& weight, const Tensor& indices, Op
   return out;
 }
 
-TensorRef front::scale_gradient(Call, const Tensor& self, const Tensor&) { return op::clone(self); }
+TensorRef impl::scale_gradient(Call, const Tensor& self, const Tensor&) { return op::clone(self); }
 
 }  // namespace TT_NS

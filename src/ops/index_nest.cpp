@@ -1,7 +1,7 @@
 #include "ops/index_nest.h"
 
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 
 namespace TT_NS {

@@ -2,7 +2,7 @@
 // share.
 #pragma once
 
-#include "ops/front.h"
+#include "ops/impl.h"
 #include "plan/index_build.h"
 
 namespace TT_NS {

@@ -1,8 +1,8 @@
 // index and index_put: several index tensors at once, masks among them (NumPy's advanced indexing).
-#include "gen/front_decl.h"
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impl_decl.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/index_nest.h"
 
@@ -168,7 +168,7 @@ class Advanced {
   int64_t first_ = 0;  // dims_[0 … first_) stand before the index dimensions
 };
 
-TensorRef front::index(Call, const Tensor& self, TensorSpan indices) {
+TensorRef impl::index(Call, const Tensor& self, TensorSpan indices) {
   MaskGuard no_grad(bit(kKeyAutograd));
   Advanced a(self, indices);
   TensorRef out = new_tensor(a.shape(), self.dtype, self.device);
@@ -198,14 +198,14 @@ static void put(Tensor& dst, TensorSpan indices, const Tensor& values, bool accu
   a.run(accumulate ? kernel_index_accumulate : kernel_index_put, dst, *v, strides);
 }
 
-TensorRef front::index_put(Call, const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate) {
+TensorRef impl::index_put(Call, const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate) {
   TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
   copy_elements(*out, self);
   put(*out, indices, values, accumulate);
   return out;
 }
 
-void index_put__front(Call, Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate) {
+void index_put__impl(Call, Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate) {
   check_writable(self, "self");
   put(self, indices, values, accumulate);
   self.bump_version();

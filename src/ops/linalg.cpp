@@ -1,13 +1,13 @@
 // Singular values: svd (thin), nuclear_norm.
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 #include "plan/row_build.h"
 #include "plan/svd_plan.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 // self = U diag(s) Vh with U (*, m, k), s (*, k), Vh (*, k, n), k = min(m, n). Computed in double; of a wide matrix its
 // adjoint is decomposed.
@@ -65,4 +65,4 @@ TensorRef nuclear_norm(Call, const Tensor& self, Ints dim, bool keepdim) {
   return keepdim ? op::reshape(*norm, kept) : std::move(norm);
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

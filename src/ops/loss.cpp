@@ -1,12 +1,12 @@
 // Negative log likelihood and cross entropy, with PyTorch's reductions.
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/index_nest.h"
 #include "plan/row_build.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 static int64_t class_dim(const Tensor& input) { return input.ndim == 1 ? 0 : 1; }
 
@@ -216,4 +216,4 @@ TensorRef cross_entropy(Call, const Tensor& input, const Tensor& target, const T
   return op::native_cross_entropy(input, target, weight, ignore_index, reduction).first;
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

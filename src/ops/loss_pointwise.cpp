@@ -1,10 +1,10 @@
 // Losses of pairs of elements: checks, the loss of each pair, the reduction.
-#include "gen/fronts.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 // ---- what they share ----
 
@@ -141,4 +141,4 @@ TensorRef kl_div(Call, const Tensor& input, const Tensor& target, int64_t reduct
   return p.rounded(op::div(*op::sum(*loss), Scalar(input.ndim ? input.size(0) : 1)));
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

@@ -1,10 +1,10 @@
 // Fronts of the matrix products.
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
-#include "plan/matmul_run.h"
+#include "ops/impl.h"
+#include "cpu/matmul_run.h"
 
 namespace TT_NS {
 
@@ -66,7 +66,7 @@ static TensorRef multiply_2d(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-namespace front {
+namespace impl {
 
 TensorRef matmul_stack(Call, const Tensor& self, const Tensor& other) {
   check_same_device(self, "self", other, "other");
@@ -180,5 +180,5 @@ TensorRef baddbmm(Call, const Tensor& self, const Tensor& batch1, const Tensor& 
   return add_product(self, batch1, batch2, "batch1", "batch2", beta, alpha);
 }
 
-}  // namespace front
+}  // namespace impl
 }  // namespace TT_NS

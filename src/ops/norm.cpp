@@ -1,12 +1,12 @@
 // Layer normalisation.
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 #include "plan/row_build.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 static void check_parameter(const Tensor* p, const char* arg, const Tensor& input, Ints normalized_shape,
                             const Tensor* other) {
@@ -91,4 +91,4 @@ TensorTriple layer_norm_backward(Call, const Tensor& grad, const Tensor& input, 
   return {std::move(dx), std::move(dw), std::move(db)};
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

@@ -1,12 +1,12 @@
 // Pooling over the last two dimensions.
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/image.h"
 #include "plan/pool_build.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 // ---- geometry ----
 
@@ -213,4 +213,4 @@ TensorRef adaptive_avg_pool2d_backward(Call, const Tensor& grad, const Tensor& s
                       grad, self.sizes(), nullptr);
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

@@ -1,9 +1,9 @@
 // Pooling of one dimension: as of images of one row.
-#include "gen/fronts.h"
-#include "gen/ops.h"
-#include "ops/front.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
+#include "ops/impl.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 // (C, L) or (N, C, L) as images.
 static TensorRef as_image(const Tensor& self) {
@@ -60,4 +60,4 @@ TensorPair adaptive_max_pool1d(Call, const Tensor& self, Ints output_size) {
   return {as_line(*r.first), as_line(*r.second)};
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

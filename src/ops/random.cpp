@@ -1,12 +1,12 @@
 // Random numbers. A front reserves counters of its generator; the generator moves on only when the call has succeeded.
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 #include "plan/random_build.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 static void run(const Kernel& k, const RandomPlan& plan, Device device) {
   if (plan.n == 0) return;
@@ -297,4 +297,4 @@ TensorRef dropout(Call, const Tensor& input, double p, bool train, Generator* ge
   return out;
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

@@ -1,12 +1,12 @@
 // Fronts of the reductions.
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 #include "plan/reduce_build.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 // The shape left when the dims of the mask are reduced.
 static Shape reduced_shape(const Tensor& t, uint64_t mask, bool keepdim) {
@@ -213,4 +213,4 @@ TensorRef all_dim(Call, const Tensor& self, Ints dim, bool keepdim) {
   return truth(kernel_reduce_all, self, dim_mask(dim, self.ndim, true), keepdim);
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

@@ -1,12 +1,12 @@
 // Resizing of images: interpolate, over two dimensions at a time.
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/image.h"
 #include "plan/resize_build.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 // ---- the kernel ----
 
@@ -204,4 +204,4 @@ TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_fa
   return bytes ? op::to_dtype(*rounded(*y), input.dtype) : op::to_dtype(*y, input.dtype);
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

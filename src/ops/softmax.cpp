@@ -1,11 +1,11 @@
 // softmax and log_softmax along any dimension.
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
-#include "ops/front.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
+#include "ops/impl.h"
 #include "plan/row_build.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 // out[outer][dim][inner] from a (and b) of the same shape.
 static TensorRef along_rows(const Kernel& k, const Tensor& a, const Tensor* b, int64_t dim) {
@@ -48,4 +48,4 @@ TensorRef log_softmax(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   return dtype == Dtype::kNone ? op::native_log_softmax(self, dim) : op::native_log_softmax(*op::to(self, dtype), dim);
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

@@ -1,13 +1,13 @@
 // sort, argsort, topk, unique, and what draws by order or weight: randperm, multinomial.
-#include "gen/fronts.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 #include "plan/random_build.h"
 #include "plan/sort_build.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 // The first k of each row of d in order; values only if wanted.
 static TensorPair ordered(const Tensor& self, int64_t d, int64_t k, bool descending, bool want_values) {
@@ -187,4 +187,4 @@ TensorRef multinomial(Call, const Tensor& self, int64_t num_samples, bool replac
   return out;
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

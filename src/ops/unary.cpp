@@ -1,10 +1,10 @@
 // Fronts of functions of one tensor that are not one kernel.
-#include "gen/fronts.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 TensorRef round(Call, const Tensor& self, int64_t decimals) {
   if (decimals == 0) return op::round_even(self);
@@ -17,4 +17,4 @@ TensorRef round(Call, const Tensor& self, int64_t decimals) {
   return up ? op::round_up(self, power) : op::round_decimals(self, power);
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

@@ -1,10 +1,10 @@
 // Views: geometry only.
-#include "gen/fronts.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 TensorRef view(Call, const Tensor& self, Ints size) {
   if (self.contiguous() && is_size_of(size, self.numel)) return make_view(self, size, {}, self.data);
@@ -214,4 +214,4 @@ TensorRef view_as_complex(Call, const Tensor& self) {
   return make_view(self, sizes, strides, self.data, complex_of(self.dtype));
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

@@ -1,11 +1,11 @@
 // Parts of a tensor and other groupings of its dimensions: diagonal and unbind are views of their own, the rest is made
 // of views.
-#include "gen/fronts.h"
-#include "gen/ops.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 
-namespace TT_NS::front {
+namespace TT_NS::impl {
 
 TensorRef flatten(Call, const Tensor& self, int64_t start_dim, int64_t end_dim) {
   const int64_t first = wrap_dim(start_dim, self.ndim, "start_dim"), last = wrap_dim(end_dim, self.ndim, "end_dim");
@@ -96,4 +96,4 @@ TensorRef diagonal_backward(Call, const Tensor& grad, Ints size, int64_t offset,
   return out;
 }
 
-}  // namespace TT_NS::front
+}  // namespace TT_NS::impl

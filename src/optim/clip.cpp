@@ -1,9 +1,9 @@
 // Clipping of gradients: one pass for the norm, one that scales where it must.
 #include "autograd/node.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 #include "optim/host_arrays.h"
 #include "optim/optimizer.h"
 

@@ -2,8 +2,8 @@
 
 #include "autograd/node.h"
 #include "base/format.h"
-#include "gen/ops.h"
-#include "ops/front.h"
+#include "ops/gen/ops.h"
+#include "ops/impl.h"
 
 #include <algorithm>
 #include <string.h>

@@ -1,5 +1,5 @@
 // The kinds of optimizer: checks of their arguments, and the factors of a step in PyTorch's order, in double precision.
-#include "gen/optim_classes.h"
+#include "optim/gen/classes.h"
 #include "optim/optimizer.h"
 
 #include <math.h>

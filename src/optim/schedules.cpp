@@ -1,6 +1,6 @@
 // The schedules, each as PyTorch computes it: from the present rate (so that they chain) and in closed form.
 #include "core/callback.h"
-#include "gen/optim_classes.h"
+#include "optim/gen/classes.h"
 #include "optim/scheduler.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 // One step: check all, allocate all, one launch per device, commit.
 #include "autograd/node.h"
-#include "gen/kernels.h"
-#include "gen/ops.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/front.h"
+#include "ops/impl.h"
 #include "optim/host_arrays.h"
 #include "optim/optimizer.h"
 

@@ -2,7 +2,7 @@
 // sides write
 //   constexpr uint64_t kId = BackendId()
 //   #define TT_KERNEL_ROW(name, kind) .kernel(#name)
-//   #include "gen/kernel_rows.inc"
+//   #include "plan/gen/kernel_rows.inc"
 //   .value;
 #pragma once
 

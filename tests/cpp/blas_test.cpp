@@ -1,7 +1,7 @@
 // OpenBLAS beside tt's own products: the same plans, both providers, against each other.
 #include "base/pool.h"
-#include "plan/blas.h"
-#include "plan/matmul_run.h"
+#include "cpu/blas.h"
+#include "cpu/matmul_run.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 // references over the cross product of special values. Structure: any layout and mix of stored dtypes must give the
 // bits of the dense native run of the converted operands. And the plan builder itself.
 #define TT_ISA baseline
-#include "cpu/elementwise.h"
-#include "functors/all.h"
+#include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/functors/all.h"
 
 #include "elementwise_reference.h"
 #include "kernel_harness.h"
@@ -17,11 +17,13 @@ TT_ENTRY_END
 #undef TT_ELEMENTWISE
 
 #define TT_ELEMENTWISE(name, functor, arity, set, out) DECLARE_KERNEL(name)
-#include "gen/kernels_arith.inc"
-#include "gen/kernels_compare.inc"
-#include "gen/kernels_math.inc"
-#include "gen/kernels_math_more.inc"
-#include "gen/kernels_move.inc"
+#include "kernels/functors/gen/activation.inc"
+#include "kernels/functors/gen/arith.inc"
+#include "kernels/functors/gen/compare.inc"
+#include "kernels/functors/gen/unary.inc"
+#include "kernels/functors/gen/bitwise.inc"
+#include "kernels/functors/gen/copy.inc"
+#include "kernels/functors/gen/index.inc"
 #undef TT_ELEMENTWISE
 
 namespace {
@@ -59,11 +61,13 @@ const std::vector<Entry>& entries() {
   static const std::vector<Entry> list = {
 #define TT_ELEMENTWISE(name, functor, arity, set, out) \
   {#name, KERNEL_ROW(name), arity, kSet_##set, kOut_##out##_bool, bool_operands(#name, kOut_##out##_bool)},
-#include "gen/kernels_arith.inc"
-#include "gen/kernels_compare.inc"
-#include "gen/kernels_math.inc"
-#include "gen/kernels_math_more.inc"
-#include "gen/kernels_move.inc"
+#include "kernels/functors/gen/activation.inc"
+#include "kernels/functors/gen/arith.inc"
+#include "kernels/functors/gen/compare.inc"
+#include "kernels/functors/gen/unary.inc"
+#include "kernels/functors/gen/bitwise.inc"
+#include "kernels/functors/gen/copy.inc"
+#include "kernels/functors/gen/index.inc"
 #undef TT_ELEMENTWISE
 #define TT_ELEMENTWISE(name, functor, arity, set, out) \
   {#name,                                              \

@@ -1,7 +1,7 @@
 // Matrix products against exact references. Values are small integers (and halves), so that every sum is exact in every
 // dtype and any difference is an error; one test with random reals bounds the rounding.
 #include "core/half.h"
-#include "plan/matmul_run.h"
+#include "cpu/matmul_run.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Philox against published vectors, kernels against the scalar definition, and the distributions.
-#include "functors/philox.h"
+#include "kernels/functors/philox.h"
 #include "kernel_harness.h"
 #include "plan/random_build.h"
 

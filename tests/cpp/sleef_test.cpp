@@ -2,7 +2,7 @@
 // library's values.
 #include "kernel_harness.h"
 #include "plan/element_build.h"
-#include "plan/sleef.h"
+#include "cpu/sleef.h"
 
 #include <algorithm>
 #include <cfloat>

@@ -4,7 +4,7 @@
 #include "memory.h"
 #include "plan/backend_id.h"
 #include "plan/element_plan.h"
-#include "plan/matmul_run.h"
+#include "cpu/matmul_run.h"
 #include "plan/stages.h"
 
 #include <stddef.h>
@@ -24,7 +24,7 @@ namespace TT_NS {
 #define DECLARE_driver(name)
 #define TT_KERNEL_ROW(name, kind) DECLARE_##kind(name)
 namespace baseline {
-#include "gen/kernel_rows.inc"
+#include "plan/gen/kernel_rows.inc"
 }
 #undef TT_KERNEL_ROW
 
@@ -32,7 +32,7 @@ namespace {
 
 constexpr uint64_t kBuildId = BackendId()
 #define TT_KERNEL_ROW(name, kind) .kernel(#name)
-#include "gen/kernel_rows.inc"
+#include "plan/gen/kernel_rows.inc"
 #undef TT_KERNEL_ROW
                                   .value;
 
@@ -149,7 +149,7 @@ CudaBackend g_backend = {kBuildId,
                          TT_FAKE_DEVICES,
 #define TT_KERNEL_ROW(name, kind) +1
                          0
-#include "gen/kernel_rows.inc"
+#include "plan/gen/kernel_rows.inc"
 #undef TT_KERNEL_ROW
                          ,
                          raw_alloc,
@@ -163,7 +163,7 @@ CudaBackend g_backend = {kBuildId,
                          workspace_bytes,
                          {
 #define TT_KERNEL_ROW(name, kind) RUN_##kind(name),
-#include "gen/kernel_rows.inc"
+#include "plan/gen/kernel_rows.inc"
 #undef TT_KERNEL_ROW
                          }};
 uint64_t g_claimed = kBuildId;

@@ -54,7 +54,7 @@ def test_dtypes_and_errors_have_the_numbers_of_c():
 
 
 def test_every_function_is_exported():
-    exported = set((ROOT / "src/gen/exports.txt").read_text().split())
+    exported = set((ROOT / "src/capi/gen/exports.txt").read_text().split())
     assert set(_abi.RESULTS) <= exported
     for name in sorted(exported):
         getattr(_lib.lib, name)

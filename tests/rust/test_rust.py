@@ -30,7 +30,7 @@ def test_every_c_function_is_used_or_excluded_with_a_reason():
     used = set(re.findall(r"\btt_\w+", "".join(code(p.read_text()) for p in sorted((CRATES / "tt/src").rglob("*.rs")))))
     rows = [line.split(None, 1) for line in (CRATES / "excluded.txt").read_text().splitlines() if not line.startswith("#")]
     excluded = {name: reason for name, reason in rows}
-    exports = set((ROOT / "src/gen/exports.txt").read_text().split())
+    exports = set((ROOT / "src/capi/gen/exports.txt").read_text().split())
     assert exports - used == set(excluded)
 
 
@@ -65,7 +65,7 @@ def test_an_installed_library_is_found_and_linked(tmp_path):
 
 def test_another_version_is_an_error_that_names_both(tmp_path):
     """A library that tells its version and refuses the rest, as libtt does without a ctx."""
-    names = (ROOT / "src/gen/exports.txt").read_text().split()
+    names = (ROOT / "src/capi/gen/exports.txt").read_text().split()
     (tmp_path / "shim.c").write_text('const char *tt_version(void) { return "0.77.3"; }\n' + "".join(f"long {n}(void) {{ return {0 if n == 'tt_ctx_error' else 12}; }}\n" for n in names if n != "tt_version"))
     (tmp_path / "map").write_text("TT_0 { global: *; };\n")
     built = run("cc", "-shared", "-fPIC", "-Wl,-soname,libtt.so.0", f"-Wl,--version-script={tmp_path}/map", tmp_path / "shim.c", "-o", tmp_path / "libtt.so.0")

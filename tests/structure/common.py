@@ -38,4 +38,4 @@ def per_file(paths):
 
 
 def exports():
-    return (ROOT / "src/gen/exports.txt").read_text().split()
+    return (ROOT / "src/capi/gen/exports.txt").read_text().split()

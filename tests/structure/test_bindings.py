@@ -8,8 +8,9 @@ import pytest
 
 from common import ROOT, exports
 
-sys.path.insert(0, str(ROOT / "src/ops"))
-from genlib import bindings, cheader, exposed  # noqa: E402
+sys.path.insert(0, str(ROOT))
+from codegen.docs import bindings  # noqa: E402
+from codegen.model import exposed, headers  # noqa: E402
 
 HEAD, *ROWS = [line.split("\t") for line in (ROOT / "bindings/exposed.tsv").read_text().splitlines()]
 HOOKS = {f"tt_runtime_opts.{h}" for h in bindings.HOOKS}
@@ -30,14 +31,14 @@ def test_binding_lacks_nothing_of_c(language):
 
 
 def test_a_new_function_of_c_is_noticed():
-    api = cheader.load(ROOT, {})
+    api = headers.load(ROOT, {})
     api.functions.append(replace(api.functions[0], name="tt_tensor_shiny"))
     for language in bindings.LANGUAGES:
         assert bindings.column(ROOT, api, getattr(exposed, language)(ROOT, {}), language)["tt_tensor_shiny"] == "?"
 
 
 def test_an_excluded_function_that_is_used_is_refused(monkeypatch):
-    api = cheader.load(ROOT, {})
+    api = headers.load(ROOT, {})
     for wrong, why in (("tt_add", "is used"), ("tt_nowhere", "C does not have")):
         monkeypatch.setattr(bindings, "excluded", lambda root, language: {wrong: "for no reason"})
         with pytest.raises(bindings.AreaError, match=why):

@@ -4,19 +4,16 @@ import re
 from common import ROOT, per_file, sources
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-LEVEL = {"base": 0, "core": 1, "dispatch": 2, "plan": 2, "ops": 3, "autograd": 4, "modes": 5, "graph": 5,
+LEVEL = {"base": 0, "core": 1, "dispatch": 2, "plan": 2, "cpu": 2.5, "ops": 3, "autograd": 4, "modes": 5, "ext": 5, "graph": 5,
          "nn": 6, "optim": 6, "data": 6, "dist": 6, "io": 6, "capi": 7}
-GENERATED = {"autograd": "autograd", "capi": "capi", "nn": "nn", "optim": "optim"}  # src/gen/<key>_*; the rest belongs to ops
 PUBLIC = {"tt_types.h": 0, "tt_ops.h": 7, "tt_nn.h": 7, "tt_optim.h": 7, "tt.h": 7}
 POD_CORE = {"core/kernel.h", "core/backend.h", "core/half.h"}  # the parts of core that kernels may see
-KERNELS = {"cpu", "cuda", "functors"}
-TARGET = {"cpu/isa.h", "cpu/math.h", "cuda/math.h"}  # what a functor takes from the target that it is compiled for
+TARGET = {"kernels/cpu/simd/isa.h", "kernels/cpu/math/math.h", "kernels/cuda/math.h"}  # what a functor takes from the target that it is compiled for
 
 
 def home(path):
-    """The directory that a file of src belongs to: generated files are spread over the layers."""
-    folder, name = path.split("/", 1)
-    return GENERATED.get(name.split("_")[0], "ops") if folder == "gen" else folder
+    """The directory of src that a file belongs to: the first part of its path."""
+    return path.split("/", 1)[0]
 
 
 def allowed(here, target):
@@ -29,10 +26,10 @@ def allowed(here, target):
 def allowed_in_kernel(folder, target):
     if target == "tt_types.h" or "/" not in target or target in POD_CORE:
         return True
-    top = target.split("/")[0]
-    if top in KERNELS:
-        return top in (folder, "functors") or (folder == "functors" and target in TARGET)
-    return top in ("base", "plan") or (top == "gen" and target.endswith(".inc"))
+    parts = target.split("/")
+    if parts[0] == "kernels":
+        return parts[1] in (folder, "functors") or (folder == "functors" and target in TARGET)
+    return parts[0] in ("base", "plan")
 
 
 def includes(path):
@@ -59,6 +56,6 @@ def test_hosts_see_tt_h_only(path):
 
 
 def test_the_rules_can_fail():
-    assert not allowed("core", "ops/front.h") and not allowed("ops", "gen/autograd_x.h") and not allowed("plan", "dispatch/key.h")
-    assert not allowed_in_kernel("cpu", "core/tensor.h") and not allowed_in_kernel("functors", "cpu/loop.h")
-    assert not allowed("modes", "tt.h") and allowed("capi", "tt.h") and allowed("autograd", "gen/ops.h")
+    assert not allowed("core", "ops/impl.h") and not allowed("ops", "autograd/gen/x.h") and not allowed("plan", "dispatch/key.h")
+    assert not allowed_in_kernel("cpu", "core/tensor.h") and not allowed_in_kernel("functors", "kernels/cpu/simd/loop.h")
+    assert not allowed("modes", "tt.h") and allowed("capi", "tt.h") and allowed("autograd", "ops/gen/ops.h")

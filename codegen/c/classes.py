@@ -1,0 +1,216 @@
+"""Classes: objects that hosts construct by name, with the arguments and defaults of PyTorch (src/<group>/decl/*.toml).
+
+A file declares one class per table, named as its constructor goes in C without tt_: [optim_sgd] makes tt_optim_sgd. Keys of a class:
+    schema      "SGD(params: Tensor![], lr: Float = 1e-3, …)": its name in host languages, arguments as an operator's
+    doc, args   text of the class and of arguments
+    positional  defaulted arguments that are C parameters all the same; the others form tt_<name>_opts
+    keyword     arguments that Python takes by keyword only
+    names       (values) of the halves of a Float[2]: { betas = ["beta1", "beta2"] }
+    constants   (values) further values of fixed size: { decoupled_weight_decay = true }
+The table [class] says what they have in common:
+    handle      the C type of what is constructed
+    include     headers of src/capi: checks of handles that are arguments
+    values      true: the arguments behind the first are numbers; they get a table of names and defaults
+    own         true: the objects keep the struct of arguments, so that its lists own their numbers
+    kind        "module": the keys of modules.py, which makes the rest of them
+Made from it: include/tt_<group>.h, src/capi/gen/class_<group>.cpp, src/<group>/gen/classes.h (a struct <Class>Args per class: the
+constructor calls construct(const <Class>Args&), which the group defines), bindings/python/tt/_<group>_classes.py, rows of abi.lock.
+"""
+import ast
+import tomllib
+from dataclasses import dataclass
+
+from codegen.c.ops import CHEAD, c_params, comment, in_expr, opt_local, opts_struct
+from codegen.cxx.ops import HEADER, cpp_default
+from codegen.model.schema import ENUMS, DeclError, Op, parse_args
+
+MODULE_KEYS = {"inputs", "slots", "forward", "describe", "build", "expand", "sequential", "container"}  # see modules.py
+KEYS = {"schema", "doc", "args", "positional", "keyword", "names", "constants"}
+COMMON = {"handle", "include", "values", "own", "kind"}
+
+
+@dataclass
+class Class(Op):
+    """An Op whose name is that of its C constructor."""
+    common: dict = None
+
+    @property
+    def args_struct(self):
+        return f"{self.host}Args"
+
+    @property
+    def handle(self):
+        return self.common["handle"]
+
+
+def make_class(name, group, raw, common):
+    unknown = set(raw) - KEYS - (MODULE_KEYS if common.get("kind") == "module" else set())
+    if unknown:
+        raise DeclError(f"{name}: unknown keys {sorted(unknown)}")
+    host, text = raw.get("schema", "").split("(", 1)
+    args = parse_args(name, text.rsplit(")", 1)[0])
+    cls = Class(name, group, raw["schema"], args, [], dict(raw, host=host), common=common)
+    if not raw.get("doc"):
+        raise DeclError(f"{name}: no doc")
+    docs = raw.get("args", {})
+    for key in list(docs) + raw.get("keyword", []) + raw.get("positional", []) + list(raw.get("names", {})):
+        if not cls.arg(key):
+            raise DeclError(f"{name}: names an argument {key!r} that does not exist")
+    for a in args:
+        a.positional = a.default is None or a.name in raw.get("positional", [])
+        a.doc = docs.get(a.name, "")
+    return cls
+
+
+def load_classes(root):
+    """group -> its classes, in the order of the file."""
+    groups = {}
+    for path in sorted((root / "src").glob("*/decl/*.toml")):
+        if path.parts[-3] == "ops":
+            continue
+        table = tomllib.loads(path.read_text())
+        common = table.pop("class", {})
+        if set(common) - COMMON or "handle" not in common:
+            raise DeclError(f"{path.name}: [class] needs handle, and knows {sorted(COMMON)}")
+        group = path.parts[-3]
+        groups.setdefault(group, []).extend(make_class(name, group, raw, common) for name, raw in table.items())
+    return groups
+
+
+def c_parameters(cls):
+    return ["tt_ctx *c"] + c_params(cls, "", None, bool(cls.options)) + [f"{cls.handle} **out"]
+
+
+def header(group, classes):
+    guard = f"TT_{group.upper()}_H"
+    head = CHEAD.replace("src/ops/decl", f"src/{group}/decl")
+    out = [head + f'#ifndef {guard}\n#define {guard}\n\n#include "tt_ops.h"\n\n#ifdef __cplusplus\nextern "C" {{\n#endif\n']
+    for cls in classes:
+        out.append(comment(cls))
+        if cls.options:
+            out += opts_struct(cls)
+        out += [f"tt_status tt_{cls.name}({', '.join(c_parameters(cls))});", ""]
+    return "\n".join(out + ["#ifdef __cplusplus\n}\n#endif\n#endif\n"])
+
+
+# ---- C++ ----
+
+def values(cls):
+    """(name, default, is it a flag, C++ expression) of each number of a class, in declared order, then its constants."""
+    for a in cls.args[1:]:
+        flag = a.type == "Bool"
+        if a.type == "Float[2]":
+            for name, standard, part in zip(cls.get("names")[a.name], ast.literal_eval(a.default), ("first", "second")):
+                yield name, standard, False, f"a.{a.name}.{part}"
+        elif a.type in ("Float", "Int", "Bool"):
+            yield a.name, cpp_default(a), flag, f"double(a.{a.name})"
+        else:
+            raise DeclError(f"{cls.name}: {a.name} is no number")
+    for name, value in cls.get("constants", {}).items():
+        yield name, str(value).lower(), isinstance(value, bool), str(float(value))
+
+
+def field(cls, a):
+    owned = cls.common.get("own") and a.cpp == "Ints"
+    return f"  {'Shape' if owned else a.cpp} {a.name};"
+
+
+def structs(group, classes):
+    head = HEADER.replace("src/ops/decl", f"src/{group}/decl")
+    out = [head + f'#pragma once\n\n#include "{group}/class.h"\n\nnamespace TT_NS {{\n']
+    for cls in classes:
+        out += [f"struct {cls.args_struct} {{"] + [field(cls, a) for a in cls.args] + ["};"]
+        if cls.common.get("values"):
+            rows = list(values(cls))
+            inner = ", ".join(f'{{"{n}", double({d}), {str(f).lower()}}}' for n, d, f, _ in rows)
+            out.append(f"inline constexpr ClassValue k{cls.host}Values[] = {{{inner}}};")
+            out.append(f"inline void values_of([[maybe_unused]] const {cls.args_struct}& a, double* v) {{")
+            out += [f"  v[{k}] = {e};" for k, (_, _, _, e) in enumerate(rows)] + ["}"]
+        out += [f"Ref<{what(cls)}> construct(const {cls.args_struct}& a);", ""]
+    return "\n".join(out + ["}  // namespace TT_NS\n"])
+
+
+def what(cls):
+    """tt_optimizer -> Optimizer"""
+    return "".join(part.capitalize() for part in cls.handle.split("_")[1:])
+
+
+def function(cls):
+    lines = [f"tt_status tt_{cls.name}({', '.join(c_parameters(cls))}) {{", "  if (out) *out = nullptr;",
+             f'  return api_call(c, "{cls.name}", [&](Ctx&) {{', f'    out_arg(out, "out", {len(cls.args)});']
+    fields = []
+    if cls.options:
+        lines.append(f"    check_opts(opts, {len(cls.options)});")
+    for i, a in enumerate(cls.args):
+        if a.positional:
+            fields.append(in_expr(cls, i, a, ""))
+        else:
+            lines.append("    " + opt_local(cls, cls.options.index(a), a, i))
+            fields.append(f"o_{a.name}")
+    if cls.common.get("own"):
+        fields = [f"Shape({f})" if a.cpp == "Ints" else f for f, a in zip(fields, cls.args)]
+    lines.append(f"    *out = reinterpret_cast<{cls.handle}*>(construct({cls.args_struct}{{{', '.join(fields)}}}).leak());")
+    return lines + ["  });", "}"]
+
+
+def wrappers(group, classes):
+    head = HEADER.replace("src/ops/decl", f"src/{group}/decl")
+    headers = sorted({h for cls in classes for h in cls.common.get("include", [])})
+    more = "".join(f'#include "{h}"\n' for h in headers)
+    out = [head + f'#include "capi/api.h"\n{more}#include "{group}/gen/classes.h"\n\nusing namespace TT_NS;\n']
+    for cls in classes:
+        out += function(cls)
+    return "\n".join(out) + "\n"
+
+
+# ---- Python ----
+
+def python_value(a):
+    d = a.default.strip()
+    if a.enum:
+        return repr(d.strip('"'))
+    return {"true": "True", "false": "False", "none": "None"}.get(d.lower(), d)
+
+
+def python_table(group, classes):
+    out = [f'"""Classes of libtt. Generated by codegen/gen.py from src/{group}/decl. Do not edit."""', "",
+           "# name: (C function, doc, ((argument, type, default or None if required, C parameter, keyword only), …))", "CLASSES = {"]
+    for cls in classes:
+        out.append(f'    "{cls.host}": ("tt_{cls.name}", {" ".join(cls.get("doc").split())!r}, (')
+        for a in cls.args:
+            standard = "None" if a.default is None else f"({python_value(a)},)"
+            out.append(f'        ("{a.name}", "{a.type}", {standard}, {a.positional}, {a.name in cls.get("keyword", [])}),')
+        out.append("    )),")
+    with_values = [cls for cls in classes if cls.common.get("values")]
+    if with_values:
+        out += ["}", "", "# name: ((key of a parameter group, (C names), is it a flag), …)", "VALUES = {"]
+        out += [f'    "{cls.host}": {python_values(cls)!r},' for cls in with_values]
+    out += ["}", "", "ENUMS = {"] + [f"    {name!r}: {table!r}," for name, table in used_enums(classes).items()] + ["}", ""]
+    return "\n".join(out)
+
+
+def python_values(cls):
+    rows = [(a.name, tuple(cls.get("names", {}).get(a.name, [a.name])), a.type == "Bool") for a in cls.args[1:]]
+    return tuple(rows + [(name, (name,), isinstance(value, bool)) for name, value in cls.get("constants", {}).items()])
+
+
+def used_enums(classes):
+    return {a.enum: ENUMS[a.enum] for cls in classes for a in cls.args if a.enum}
+
+
+# ---- rows for others ----
+
+def exported(groups):
+    for classes in groups.values():
+        for cls in classes:
+            yield f"tt_{cls.name}", c_parameters(cls), cls
+
+
+def generate(groups):
+    files = {}
+    for group, classes in groups.items():
+        files[f"include/tt_{group}.h"] = header(group, classes)
+        files[f"src/{group}/gen/classes.h"] = structs(group, classes)
+        files[f"src/capi/gen/class_{group}.cpp"] = wrappers(group, classes)
+        files[f"bindings/python/tt/_{group}_classes.py"] = python_table(group, classes)
+    return files

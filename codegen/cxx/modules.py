@@ -1,0 +1,153 @@
+"""Types of modules: what src/nn/decl/nn.toml says beyond a constructor (its head names the keys).
+
+Made from it: src/nn/gen/layers.h (what is written by hand: build and forward of some classes) and src/nn/gen/modules.cpp (forward,
+printing, slots and construct of all), bindings/python/tt/_nn_layers.py (their slots and inputs).
+"""
+from codegen.c.classes import what
+from codegen.cxx.ops import HEADER, cpp_default
+from codegen.model.expr import Emitter
+from codegen.model.schema import ENUMS, DeclError
+
+HEAD = HEADER.replace("src/ops/decl", "src/nn/decl")
+
+
+class Layer:
+    def __init__(self, cls):
+        self.cls, self.name = cls, cls.host
+        self.inputs = [] if cls.get("container") else cls.get("inputs", ["input"])
+        declared = [s.lstrip("@") for s in cls.get("slots", [])]
+        self.tensor_args = [a.name for a in cls.args if a.type == "Tensor?"]
+        self.slots = declared + [n + "?" for n in self.tensor_args]
+        self.buffers = [s.startswith("@") for s in cls.get("slots", [])] + [True] * len(self.tensor_args)
+        ways = [k for k in ("forward", "sequential", "container") if cls.get(k)]
+        if len(ways) != 1:
+            raise DeclError(f"{cls.name}: needs exactly one of forward, sequential, container")
+        self.cpp = cls.get("forward") == "cpp"
+
+    @property
+    def args_struct(self):
+        return self.cls.args_struct
+
+    def cpp_name(self, n):
+        """C++ of a name in the forward formula."""
+        for i, x in enumerate(self.inputs):
+            if n == x.rstrip("?"):
+                return f"in_opt(in, {i})" if x.endswith("?") else f"*in[{i}]"
+        for i, s in enumerate(self.slots):
+            if n == s.rstrip("?"):
+                return f"m.slot_opt({i})" if s.endswith("?") else f"m.slot({i})"
+        if n == "training":
+            return "m.training"
+        if not self.cls.arg(n):
+            raise DeclError(f"{self.cls.name}: forward uses unknown name {n!r}")
+        return f"a.{n}"
+
+    def forward(self, ops):
+        if self.cls.get("sequential") or self.cls.get("container"):
+            return []
+        lines = [f"static TensorList {self.name}_forward(Module& m, [[maybe_unused]] TensorSpan in) {{",
+                 f"  [[maybe_unused]] const auto& a = args_of<{self.args_struct}>(m);"]
+        if self.cpp:
+            return lines + ["  return forward_of(m, a, in);", "}"]
+        text = self.cls.get("forward")
+        call = Emitter(self.cls, ops, set(), self.cpp_name, None).emit(text)
+        if self.cls.arg("inplace"):
+            name = text.split("(")[0]
+            if "inplace" not in ops[name].variants:
+                raise DeclError(f"{self.cls.name}: {name} has no in-place form")
+            other = call.replace(f"op::{name}(", f"op::{name}_(", 1).replace("*in[0]", "x", 1)
+            lines += ["  if (a.inplace) {", "    Tensor& x = const_cast<Tensor&>(*in[0]);", f"    {other};", "    return one(TensorRef::share(&x));", "  }"]
+        return lines + [f"  return one({call});", "}"]
+
+    def default_of(self, a):
+        if a.type in ("Int[]", "Shape"):
+            return a.default if a.default not in (None, "None") else None
+        return cpp_default(a)
+
+    def describe(self):
+        items = self.cls.get("describe")
+        if items == "cpp":
+            return [f"TT_COLD static void {self.name}_describe(const Module& m, Text& t) {{ describe_of(m, args_of<{self.args_struct}>(m), t); }}"]
+        if not items:
+            return []
+        lines = [f"TT_COLD static void {self.name}_describe(const Module& m, Text& t) {{", f"  const auto& a = args_of<{self.args_struct}>(m);"]
+        for item in items:
+            n = item.rstrip("=?")
+            a = self.cls.arg(n)
+            if not a:
+                raise DeclError(f"{self.cls.name}: describes {n!r}, which is no argument")
+            label = f'"{n}"' if "=" in item else "nullptr"
+            value = f"a.{n}"
+            if a.enum:
+                table = ", ".join(f'"{k}"' for k in ENUMS[a.enum])
+                put = f"static constexpr const char* k_{n}[] = {{{table}}}; put(t, {label}, k_{n}[{value}]);"
+            else:
+                put = f"put(t, {label}, {value}{', true' if a.type == 'Shape' or a.type == 'Int[]' and self.cls.get('expand') else ''});"
+            if item.endswith("?"):
+                put = f"if (differs({value}, {self.default_of(a)})) {{ {put} }}" if self.default_of(a) not in (None, "{}") else f"if ({value}) {put}"
+            lines.append("  " + put)
+        return lines + ["}"]
+
+    def type_object(self):
+        needed = sum(not x.endswith("?") for x in self.inputs)
+        fn = f"{self.name}_forward" if self.cls.get("forward") else "nullptr"
+        describe = f"{self.name}_describe" if self.cls.get("describe") else "nullptr"
+        a = self.args_struct
+        return (f'static constinit const ModuleType {self.name}_type = {{"{self.name}", {1 if self.cls.get("sequential") else needed}, '
+                f'{len(self.inputs)}, {fn}, {describe}, copy_module<{a}>, destroy_module<{a}>, {str(bool(self.cls.get("sequential"))).lower()}}};')
+
+    def construct(self):
+        lines = [f"TT_COLD Ref<{what(self.cls)}> construct(const {self.args_struct}& a) {{"]
+        followers = [a.name for a in self.cls.args if a.type == "Int[]" and a.default == "None"]  # not given: as kernel_size
+        fixed = self.cls.get("expand")
+        lists = [a for a in self.cls.args if a.type == "Int[]" and a.default not in (None, "None")]
+        changed = bool(self.tensor_args or fixed or followers or lists)
+        if changed:
+            lines.append(f"  {self.args_struct} own = a;")
+            lines += [f"  own.{n} = nullptr;" for n in self.tensor_args]
+            if fixed:
+                lines += [f'  expand(own.{x.name}, {fixed}, "{x.name}", {self.default_of(x) or 0});' for x in self.cls.args if x.type == "Int[]"]
+            else:
+                lines += [f"  if (own.{x.name}.empty()) own.{x.name}.push_back({x.default});" for x in lists]
+            lines += [f"  if (own.{n}.empty()) own.{n} = own.kernel_size;" for n in followers]
+        source = "own" if changed else "a"
+        lines.append(f"  ModuleRef m = new_module(&{self.name}_type, {source});")
+        for s, buffer in zip(self.slots, self.buffers):
+            n = s.rstrip("?")
+            tensor = f"TensorRef::share(a.{n})" if n in self.tensor_args else "TensorRef()"
+            lines.append(f'  m->slots.push_back({{Text("{n}"), {tensor}, {str(buffer).lower()}, true}});')
+        if self.cls.get("build"):
+            lines.append(f"  build(*m, args_of<{self.args_struct}>(*m));")
+        return lines + ["  return m;", "}"]
+
+
+def layers_h(layers):
+    out = [HEAD + "// What is written by hand for some classes: build fills the slots of a new module, forward_of computes, describe_of prints.\n"
+           '#pragma once\n\n#include "nn/gen/classes.h"\n#include "nn/layer.h"\n\nnamespace TT_NS {\n']
+    for x in layers:
+        if x.cls.get("build"):
+            out.append(f"void build(Module& m, const {x.args_struct}& a);")
+        if x.cpp:
+            out.append(f"TensorList forward_of(Module& m, const {x.args_struct}& a, TensorSpan in);")
+        if x.cls.get("describe") == "cpp":
+            out.append(f"void describe_of(const Module& m, const {x.args_struct}& a, Text& t);")
+    return "\n".join(out) + "\n\n}  // namespace TT_NS\n"
+
+
+def modules_cpp(layers, ops):
+    out = [HEAD + '#include "nn/gen/layers.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n']
+    for x in layers:
+        out += x.forward(ops) + x.describe() + [x.type_object()] + x.construct() + [""]
+    return "\n".join(out) + "}  // namespace TT_NS\n"
+
+
+def python_table(layers):
+    rows = "".join(f'    "{x.name}": ({tuple(s.rstrip("?") for s in x.slots)!r}, {tuple(x.buffers)!r}, {tuple(i.rstrip("?") for i in x.inputs)!r}),\n' for x in layers)
+    return ('"""Layers of libtt. Generated by codegen/gen.py from src/nn/decl. Do not edit."""\n\n'
+            "# name: (parameters and buffers in order, which of them are buffers, what forward takes)\n"
+            f"LAYERS = {{\n{rows}}}\n")
+
+
+def generate(ops, groups):
+    layers = [Layer(c) for c in groups.get("nn", [])]
+    return {"bindings/python/tt/_nn_layers.py": python_table(layers), "src/nn/gen/layers.h": layers_h(layers), "src/nn/gen/modules.cpp": modules_cpp(layers, ops)}

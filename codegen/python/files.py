@@ -1,0 +1,10 @@
+"""All generated files of bindings/python."""
+from codegen.python import abi, callbacks, families, handles, operators, stubs, types, values
+
+
+def generate(ops, groups, api, files, root):
+    """files: what has been generated so far, headers among them."""
+    headers = "".join(text for path, text in files.items() if path.startswith("include/"))
+    made = families.generate(ops) | operators.generate(ops) | abi.generate(api) | types.generate(api)
+    made |= callbacks.generate(api) | values.generate(api) | handles.generate(root, api, headers)
+    return made | stubs.generate(ops, groups, files | made, root)

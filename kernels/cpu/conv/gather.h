@@ -1,0 +1,68 @@
+// The micro-kernel of gathered products.
+#pragma once
+
+#include "kernels/cpu/conv/tile.h"
+
+TT_ISA_BEGIN
+
+template <class T> struct GatherTile {
+  const T* const* rows;  // [taps][pitch]: kMr addresses of each tap
+  int64_t pitch;
+  const T* const* b;       // [taps] panels, from term `from` on
+  int64_t taps, from, to;  // terms [from, to) of each tap
+  T* const* out;           // kMr rows
+  const T* start;          // one row that the sums start with; NULL: the sums are added to out
+  uint32_t live;           // bit k: tap k has a row that is not padding
+  int64_t ahead;           // elements from a row to the same of the following tile, which is fetched
+};
+
+// out (kMr rows, kVecs vectors) = start + or += sum over taps and terms of rows · b.
+template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
+  constexpr int kL = kLanes<T>;
+  Vec<T> acc[kMr][kVecs];
+  T* const* fetch = t.out;  // a row to be written comes every fourth term: all at once would fill the miss buffers
+  TT_UNROLL
+  for (int v = 0; v < kVecs; v++) {
+    const Vec<T> s = t.start ? load(t.start + v * kL) : Vec<T>{};
+    TT_UNROLL
+    for (int i = 0; i < kMr; i++) acc[i][v] = s;
+  }
+  const T* const* rows = t.rows;
+  for (int64_t tap = 0; tap < t.taps; tap++, rows += t.pitch) {
+    if (!(t.live >> tap & 1)) continue;
+    const T* b = t.b[tap];
+    const T* a[kMr];
+    TT_UNROLL
+    for (int i = 0; i < kMr; i++) a[i] = rows[i];
+    const char* next = reinterpret_cast<const char*>(a[0] + t.from + t.ahead);
+    for (int64_t k = t.from; k < t.to; k++, b += kConvNr<T>) {
+      if (k % 4 == 0) {
+        TT_UNROLL
+        for (int v = 0; v < kVecs * TT_VEC_BYTES; v += 64) __builtin_prefetch(reinterpret_cast<char*>(*fetch) + v, 1);
+        fetch += fetch != t.out + kMr - 1;
+        TT_UNROLL
+        for (size_t at = 0; at < 4 * kMr * sizeof(T); at += 64) __builtin_prefetch(next + at, 0, 2);
+        next += 4 * kMr * sizeof(T);
+      }
+      Vec<T> y[kVecs];
+      TT_UNROLL
+      for (int v = 0; v < kVecs; v++) y[v] = load(b + v * kL);
+      TT_UNROLL
+      for (int i = 0; i < kMr; i++) {
+        const Vec<T> x = splat(a[i][k]);
+        TT_UNROLL
+        for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, y[v], acc[i][v]);
+      }
+    }
+  }
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++) {
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) {
+      T* to = t.out[i] + v * kL;
+      store(to, t.start ? acc[i][v] : Vec<T>(load(to) + acc[i][v]));
+    }
+  }
+}
+
+TT_ISA_END

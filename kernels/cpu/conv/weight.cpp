@@ -1,0 +1,290 @@
+// conv_weight: the gradient of a convolution's weight.
+#include "kernels/cpu/conv/tile.h"
+
+TT_ISA_BEGIN
+
+template <class T> struct WeightTile {
+  const T* const* x;   // n pixels
+  const T* const* y;   // the pixels of y that they meet
+  int64_t n, at, col;  // first of the kMr channels of x, of the columns of y
+  T* out;
+  int64_t ld;
+  bool add;
+};
+
+// out (kMr channels of x, kVecs vectors) = or += sum over pixels of x · y.
+template <class T, int kMr, int kVecs> TT_NOINLINE void weight_tile(const WeightTile<T>& t) {
+  constexpr int kL = kLanes<T>;
+  Vec<T> acc[kMr][kVecs];
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++) {
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) acc[i][v] = Vec<T>{};
+  }
+  const T *fetch = t.out, *const last = t.out + (kMr - 1) * t.ld;
+  for (int64_t k = 0; k < t.n; k++) {
+    const T *a = t.x[k] + t.at, *b = t.y[k] + t.col;
+    if (k % 4 == 0) {
+      TT_UNROLL
+      for (int v = 0; v < kVecs * TT_VEC_BYTES; v += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(fetch) + v, 1);
+      fetch = fetch == last ? last : fetch + t.ld;
+    }
+    Vec<T> y[kVecs];
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) y[v] = load(b + v * kL);
+    TT_UNROLL
+    for (int i = 0; i < kMr; i++) {
+      const Vec<T> x = splat(a[i]);
+      TT_UNROLL
+      for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, y[v], acc[i][v]);
+    }
+  }
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++) {
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) {
+      T* to = t.out + i * t.ld + v * kL;
+      store(to, t.add ? Vec<T>(load(to) + acc[i][v]) : acc[i][v]);
+    }
+  }
+}
+
+template <class T> using WeightMicro = void (*)(const WeightTile<T>&);
+template <class T> TT_INLINE WeightMicro<T> weight_micro(int rows, int vecs) {
+#define TT_ROW(r) \
+  { weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 1>, weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 2> }
+  static constexpr WeightMicro<T> kTable[14][2] = {TT_ROW(1),  TT_ROW(2),  TT_ROW(3),  TT_ROW(4), TT_ROW(5),
+                                                   TT_ROW(6),  TT_ROW(7),  TT_ROW(8),  TT_ROW(9), TT_ROW(10),
+                                                   TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
+#undef TT_ROW
+  return kTable[rows - 1][vecs - 1];
+}
+
+template <class T> struct WeightUnit {
+  const ConvWeightPlan& p;
+  ConvSource<T, kConvChunk> source;
+  const int64_t cols, ld, y_row;  // ld: columns rounded up
+  const T* y;
+  T* sums;
+  const T* table[kConvChunk + kConvSlack];
+  const T *all_y[2][kConvChunk + kConvSlack],
+      *met_y[2][kConvChunk + kConvSlack];       // whole columns, the edge; those that meet x
+  alignas(64) T edge[kConvChunk * kConvNr<T>];  // the last columns of y, filled up with zeros
+
+  WeightUnit(const ConvWeightPlan& plan, int64_t split, int64_t group)
+      : p(plan),
+        source(p.gather, p.src, p.zeros, group),
+        cols(p.s.co),
+        ld((cols + kConvCols - 1) / kConvCols * kConvCols),
+        y_row(cols * p.s.groups),
+        y(reinterpret_cast<const T*>(p.y) + group * cols),
+        sums(reinterpret_cast<T*>(p.sums) + (split * p.s.groups + group) * p.s.taps() * p.s.ci * ld) {}
+
+  static bool whole(int64_t w) { return w >= kConvNr<T> || w == kLanes<T>; }
+
+  // Drops those of the n pixels at the tables that meet padding.
+  void keep_inside(int64_t n) {
+    int64_t left = 0;
+    for (int64_t i = 0; i < n; i++) {
+      const T* x = table[i];
+      table[left] = x, met_y[0][left] = all_y[0][i], met_y[1][left] = all_y[1][i];
+      left += x != source.zeros;
+    }
+  }
+
+  // Adds the n pixels at the tables to all channels of a tap, columns [j0, j1).
+  void add_tap(int64_t tap, const T* const* whole_y, const T* const* edge_y, int64_t n, int64_t j0, int64_t j1,
+               bool first) {
+    constexpr int kNr = kConvNr<T>, kMr = kConvMr<T>;
+    const int64_t run = p.gather.run, tiles = (run + kMr - 1) / kMr;
+    for (int64_t j = j0; j < j1; j += kNr) {
+      const int64_t w = cols - j;
+      for (int64_t at = 0; at < tiles; at++) {
+        const int64_t from = run * at / tiles, h = run * (at + 1) / tiles - from;
+        const WeightTile<T> t = {
+            table, whole(w) ? whole_y : edge_y, n, from, whole(w) ? j : 0, sums + (tap * run + from) * ld + j, ld,
+            !first};
+        weight_micro<T>(int(h), w > kLanes<T> ? 2 : 1)(t);
+      }
+    }
+  }
+
+  // n pixels from m on: taps [t0, t1), columns [j0, j1).
+  void add_pixels(int64_t m, int64_t n, int64_t t0, int64_t t1, int64_t j0, int64_t j1, bool first) {
+    ConvWalk at;
+    if (n) at.start(p.s.y, m);
+    const int64_t* stride = p.s.stride;
+    source.clear(stride[2]);
+    for (int64_t i = 0, k; i < n; i += k, at.advance(k))
+      k = at.row(n - i), source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2]);
+    fill_addresses(all_y[0], y + m * y_row, y_row, n), fill_addresses<const T>(all_y[1], edge, kConvNr<T>, n);
+    const int64_t last = j0 + (j1 - j0 - 1) / kConvNr<T> * kConvNr<T>;  // the last panel
+    if (!whole(cols - last)) pack_copy(y + m * y_row + last, y_row, int(cols - last), kConvNr<T>, n, edge);
+    const int64_t* taps = p.gather.taps;
+    for (int64_t t = t0; t < t1; t++) {
+      const int64_t k[kConvDims] = {t / taps[2] / taps[1], t / taps[2] % taps[1], t % taps[2]};
+      int64_t o[kConvDims];
+      for (int d = 0; d < kConvDims; d++) o[d] = k[d] * p.s.dil[d] - p.gather.pad[d];
+      const int64_t inside = source.addresses(n, o, table);
+      const auto* met = inside == n ? all_y : met_y;
+      if (inside != n) keep_inside(n);
+      add_tap(t, met[0], met[1], inside, j0, j1, first);
+    }
+  }
+};
+
+// The i-th of n nearly equal pieces of [0, size) starts here.
+TT_INLINE int64_t conv_piece(int64_t size, int64_t n, int64_t i) {
+  return size / n * i + (size % n < i ? size % n : i);
+}
+
+template <class T> void add_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
+  const int64_t taps = p.gather.taps[0] * p.gather.taps[1] * p.gather.taps[2];
+  const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2], blocks = p.tap_blocks * p.col_blocks;
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t c = u % p.col_blocks, t = u / p.col_blocks % p.tap_blocks, group = u / blocks % p.s.groups,
+                  split = u / blocks / p.s.groups;
+    const int64_t from = conv_piece(pixels, p.splits, split), to = conv_piece(pixels, p.splits, split + 1);
+    const int64_t wide = (p.s.co + p.col_blocks * kConvCols - 1) / (p.col_blocks * kConvCols) * kConvCols;
+    const int64_t j0 = c * wide, j1 = j0 + wide < p.s.co ? j0 + wide : p.s.co;
+    if (j0 >= j1) continue;
+    WeightUnit<T> unit(p, split, group);
+    int64_t m = from;
+    do {
+      const int64_t n = to - m < kConvChunk ? to - m : kConvChunk;
+      unit.add_pixels(m, n, conv_piece(taps, p.tap_blocks, t), conv_piece(taps, p.tap_blocks, t + 1), j0, j1,
+                      m == from);
+      m += n;
+    } while (m < to);
+  }
+}
+
+// Adds the pieces of one tap's channels [c, c + kLanes) and of kConvCols columns, and writes them to the weight's
+// places.
+template <class T>
+void sum_block(const ConvWeightPlan& p, const T* from, int64_t part, int64_t c, int64_t width, T* to) {
+  constexpr int kL = kLanes<T>;
+  const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols, channels = p.s.ci - c < kL ? p.s.ci - c : kL;
+  from += c * ld, to += c * p.w_ci;
+  for (int64_t j = 0; j < width; j += kL) {
+    Vec<T> r[kL];
+    for (int64_t k = 0; k < kL; k++) r[k] = k < channels ? load(from + k * ld + j) : Vec<T>{};
+    for (int64_t s = 1; s < p.splits; s++)
+      for (int64_t k = 0; k < channels; k++) r[k] = r[k] + load(from + s * part + k * ld + j);
+    transpose<T>(r);
+    for (int64_t k = 0; k < kL && j + k < width; k++) {
+      T* row = to + (j + k) * p.w_co;
+      if (p.w_ci == 1) store(row, r[k], Part<T>(int(channels)));
+      else
+        for (int64_t i = 0; i < channels; i++) row[i * p.w_ci] = r[k][i];
+    }
+  }
+}
+
+template <class T> void sum_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
+  const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols, rows = p.s.taps() * p.s.ci,
+                part = p.s.groups * rows * ld;
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t group = u / (ld / kConvCols), j0 = u % (ld / kConvCols) * kConvCols;
+    const int64_t width = p.s.co - j0 < kConvCols ? p.s.co - j0 : kConvCols;
+    T* dst = reinterpret_cast<T*>(p.dst) + (group * p.s.co + j0) * p.w_co;
+    const T* from = reinterpret_cast<const T*>(p.sums) + group * rows * ld + j0;
+    for (int64_t c = 0; c < p.s.ci; c += kLanes<T>)
+      for (int64_t t = 0; t < p.s.taps(); t++) {
+        const int64_t k2 = t % p.s.k[2], k1 = t / p.s.k[2] % p.s.k[1], k0 = t / p.s.k[2] / p.s.k[1];
+        sum_block(p, from + t * p.s.ci * ld, part, c, width, dst + k0 * p.w_k[0] + k1 * p.w_k[1] + k2 * p.w_k[2]);
+      }
+  }
+}
+
+// ---- groups of one channel: vectors of groups ----
+
+template <class T> struct DepthUnit {
+  const ConvWeightPlan& p;
+  ConvSource<T, kConvChunk> source;
+  const T* table[kConvChunk + kConvSlack];
+
+  explicit DepthUnit(const ConvWeightPlan& plan) : p(plan), source(p.gather, p.src, p.zeros, 0) {}
+
+  // The n pixels from m on: sums[groups] = or += their products with the pixels at the table.
+  void add_tap(int64_t m, int64_t n, T* sums, bool first) {
+    constexpr int kL = kLanes<T>;
+    const int64_t groups = p.s.groups;
+    const T* y = reinterpret_cast<const T*>(p.y) + m * groups;
+    for (int64_t g = 0; g < groups; g += kL) {
+      const Part<T> part(int(groups - g < kL ? groups - g : kL));
+      Vec<T> sum[4] = {first ? Vec<T>{} : load(sums + g, part)};
+      for (int64_t i = 0; i < n; i++)
+        sum[i & 3] = fma(load(table[i] + g, part), load(y + i * groups + g, part), sum[i & 3]);
+      store(sums + g, Vec<T>((sum[0] + sum[1]) + (sum[2] + sum[3])), part);
+    }
+  }
+  void run(int64_t split) {
+    const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2], to = conv_piece(pixels, p.splits, split + 1);
+    T* sums = reinterpret_cast<T*>(p.sums) + split * p.s.taps() * p.s.groups;
+    bool first = true;
+    for (int64_t m = conv_piece(pixels, p.splits, split), n; m < to || first; m += n, first = false) {
+      n = to - m < kConvChunk ? to - m : kConvChunk;
+      ConvWalk at;
+      if (n) at.start(p.s.y, m);
+      const int64_t* stride = p.s.stride;
+      source.clear(stride[2]);
+      for (int64_t i = 0, k; i < n; i += k, at.advance(k))
+        k = at.row(n - i), source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2]);
+      for (int64_t t = 0; t < p.s.taps(); t++) {
+        const int64_t k[kConvDims] = {t / p.s.k[2] / p.s.k[1], t / p.s.k[2] % p.s.k[1], t % p.s.k[2]};
+        int64_t o[kConvDims];
+        for (int d = 0; d < kConvDims; d++) o[d] = k[d] * p.s.dil[d] - p.gather.pad[d];
+        source.addresses(n, o, table);
+        add_tap(m, n, sums + t * p.s.groups, first);
+      }
+    }
+  }
+};
+template <class T> void sum_depthwise(const ConvWeightPlan& p) {
+  const int64_t part = p.s.taps() * p.s.groups;
+  const T* from = reinterpret_cast<const T*>(p.sums);
+  for (int64_t t = 0; t < p.s.taps(); t++) {
+    T* to = reinterpret_cast<T*>(p.dst) + t / p.s.k[2] / p.s.k[1] * p.w_k[0] + t / p.s.k[2] % p.s.k[1] * p.w_k[1] +
+            t % p.s.k[2] * p.w_k[2];
+    for (int64_t g = 0; g < p.s.groups; g++, from++) {
+      T sum = *from;
+      for (int64_t s = 1; s < p.splits; s++) sum += from[s * part];
+      to[g * p.w_co] = sum;
+    }
+  }
+}
+
+template <class T> int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin, int64_t end) {
+  if (p.depthwise) {
+    if (p.run.stage == 1) return sum_depthwise<T>(p), TT_OK;
+    for (int64_t u = begin; u < end; u++) DepthUnit<T>(p).run(u);
+    return TT_OK;
+  }
+  p.run.stage == 0 ? add_units<T>(p, begin, end) : sum_units<T>(p, begin, end);
+  return TT_OK;
+}
+
+TT_ISA_END
+
+#if defined(__AVX2__)  // integers are rare: one build serves them
+namespace TT_NS::baseline {
+int32_t conv_weight(const void* plan, int64_t begin, int64_t end) noexcept;
+}
+#endif
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(conv_weight)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const ConvWeightPlan& p = *static_cast<const ConvWeightPlan*>(plan);
+  if (p.dtype == TT_F32) return conv_weight_of<float>(p, begin, end);
+  if (p.dtype == TT_F64) return conv_weight_of<double>(p, begin, end);
+#if defined(__AVX2__)
+  return baseline::conv_weight(plan, begin, end);
+#else
+  return conv_weight_of<int64_t>(p, begin, end);
+#endif
+}
+
+TT_ENTRY_END

@@ -1,0 +1,216 @@
+// The engine behind every elementwise kernel: whatever the strides and dtypes, the functor's loop sees arrays of its
+// own types. What is not one already goes through blocks on the stack.
+#include "kernels/cpu/elementwise/elementwise.h"
+
+#include "kernels/cpu/simd/stream.h"
+#include "kernels/cpu/elementwise/walk.h"
+
+TT_ISA_BEGIN
+
+constexpr int kMaxInputs = kMaxOperands - 1;
+// Rows shorter than this are gathered several to a block.
+constexpr int64_t kShortRow = 64;
+
+TT_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+TT_INLINE int32_t native_of(uint32_t native, int k) { return int32_t(native >> (8 * k) & 0xff); }
+
+// ---- dense plans: runs of unit stride, or one scalar element ----
+
+// At most kBlock elements (fewer of 16 bytes), with scalars: the way of tiny tensors.
+int32_t run_few(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) {
+  alignas(64) char scalar[kMaxInputs][kBlockBytes];
+  const char* in[kMaxOperands] = {};
+  for (int k = 1; k < plan.n_operands; k++) {
+    const int64_t item = kItemSize[native_of(native, k)];
+    in[k] = plan.ptr[k] + begin * item;
+    if (!plan.scalar_in[k]) continue;
+    fill_block(scalar[k - 1], plan.ptr[k], end - begin, item);
+    in[k] = scalar[k - 1];
+  }
+  block(plan, plan.ptr[0] + begin * kItemSize[native_of(native, 0)], in[1], in[2], in[3], end - begin);
+  return TT_OK;
+}
+
+int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) {
+  alignas(64) char scalar[kMaxInputs][kBlockBytes], buffer[kBlockBytes];
+  int64_t item[kMaxOperands] = {}, widest = 1;
+  const char* in[kMaxOperands] = {};
+  bool any_scalar = false, in_place = false;
+  for (int k = 0; k < plan.n_operands; k++) {
+    item[k] = kItemSize[native_of(native, k)];
+    widest = item[k] > widest ? item[k] : widest;
+    in_place |= k > 0 && plan.ptr[k] == plan.ptr[0];
+  }
+  const int64_t n = end - begin, most = block_elements(widest);
+  for (int k = 1; k < plan.n_operands; k++) {
+    in[k] = plan.ptr[k] + begin * item[k];
+    if (!plan.scalar_in[k]) continue;
+    fill_block(scalar[k - 1], plan.ptr[k], least(most, n), item[k]);
+    in[k] = scalar[k - 1];
+    item[k] = 0;  // the block stays
+    any_scalar = true;
+  }
+  char* out = plan.ptr[0] + begin * item[0];
+  const bool stream = !in_place && worth_streaming(plan.n * item[0]);
+  if (!stream && !any_scalar) {
+    block(plan, out, in[1], in[2], in[3], n);
+    return TT_OK;
+  }
+  // A streamed run starts with a short block that ends on a cache line.
+  const int64_t head = (64 - int64_t(reinterpret_cast<uintptr_t>(out) & 63)) / item[0];
+  for (int64_t i = 0, m = stream ? least(head, n) : least(most, n); i < n; i += m, m = least(most, n - i)) {
+    const bool past_cache = stream && is_line_aligned(out);
+    block(plan, past_cache ? buffer : out, in[1], in[2], in[3], m);
+    if (past_cache) stream_copy(out, buffer, m * item[0]);
+    out += m * item[0];
+    for (int k = 1; k < plan.n_operands; k++) in[k] += m * item[k];
+  }
+  if (stream) stream_fence();
+  return TT_OK;
+}
+
+// ---- all other plans ----
+
+// Copies m elements, from position w on, between operand k and a block; rows may be short.
+template <class T, bool kGather> void move_rows(const Walk& w, int k, char* block, int64_t m) {
+  const ElementPlan& p = *w.plan;
+  const int64_t* stride = p.stride[k];
+  int64_t index[kMaxPlanDims];
+  for (int d = 0; d < p.ndim; d++) index[d] = w.index[d];
+  auto* b = reinterpret_cast<T*>(block);
+  char* at = w.at[k];
+  auto move = [&](int64_t n) TT_INLINE_LAMBDA {  // the next n elements of a row, without moving `at`
+    for (int64_t i = 0; i < n; i++) {
+      if constexpr (kGather) b[i] = *reinterpret_cast<const T*>(at + i * stride[0]);
+      else *reinterpret_cast<T*>(at + i * stride[0]) = b[i];
+    }
+    b += n;
+  };
+  const int64_t first = least(m, p.size[0] - index[0]);
+  move(first);
+  at -= index[0] * stride[0];
+  m -= first;
+  while (m > 0) {  // at the end of a row, with elements to come: some dimension has a next index
+    for (int d = 1;; d++) {
+      at += stride[d];
+      if (++index[d] < p.size[d]) break;
+      at -= index[d] * stride[d];
+      index[d] = 0;
+    }
+    const int64_t rows = least(m / p.size[0], p.size[1] - index[1]);
+    for (int64_t r = 0; r < rows; r++, at += stride[1]) move(p.size[0]);
+    index[1] += rows;
+    m -= rows * p.size[0];
+    if (rows == 0) {  // the last, incomplete row
+      move(m);
+      return;
+    }
+    at -= stride[1];  // back to the row just done
+    index[1]--;
+  }
+}
+
+template <bool kGather> void move_rows(const Walk& w, int k, char* block, int64_t m, int64_t itemsize) {
+  switch (itemsize) {
+    case 1: return move_rows<uint8_t, kGather>(w, k, block, m);
+    case 2: return move_rows<uint16_t, kGather>(w, k, block, m);
+    case 4: return move_rows<uint32_t, kGather>(w, k, block, m);
+    case 8: return move_rows<uint64_t, kGather>(w, k, block, m);
+    default: return move_rows<Bytes16, kGather>(w, k, block, m);
+  }
+}
+
+struct Strided {
+  const ElementPlan& plan;
+  uint32_t native;
+  bool short_rows;                        // blocks span rows
+  bool unit[kMaxOperands];                // within a block the operand has unit stride
+  const char* filled[kMaxOperands] = {};  // the element that operand's block repeats, as far as filled_n
+  int64_t filled_n[kMaxOperands] = {};
+  int64_t most;  // elements of a block
+  Walk w;
+  alignas(64) char block[kMaxOperands][kBlockBytes];
+  char raw[kBlockBytes];
+
+  TT_INLINE Strided(const ElementPlan& p, uint32_t native_dtypes) : plan(p), native(native_dtypes) {
+    int64_t widest = 1;
+    bool all_direct = true;
+    short_rows = p.ndim > 1 && p.size[0] < kShortRow;
+    for (int k = 0; k < p.n_operands; k++) {
+      const int64_t stored = kItemSize[p.dtype[k]], item = kItemSize[native_of(native, k)];
+      widest = stored > widest ? stored : widest;
+      widest = item > widest ? item : widest;
+      unit[k] = short_rows ? is_linear(p, k) : p.stride[k][0] == stored;
+      all_direct &= direct(k);
+    }
+    most = all_direct ? INT64_MAX : block_elements(widest);
+  }
+
+  TT_INLINE bool direct(int k) const { return unit[k] && plan.dtype[k] == native_of(native, k); }
+
+  // m elements of input k as an array of its native dtype.
+  TT_INLINE const char* fetch(int k, int64_t m) {
+    if (direct(k)) return w.at[k];
+    const int32_t dtype = plan.dtype[k], as = native_of(native, k);
+    const int64_t stored = kItemSize[dtype];
+    if (plan.stride[k][0] == 0 && !short_rows) {
+      if (filled[k] == w.at[k] && filled_n[k] >= m) return block[k];
+      alignas(16) char one[16];
+      convert_block(one, as, w.at[k], dtype, 1);
+      fill_block(block[k], one, m, kItemSize[as]);
+      filled[k] = w.at[k], filled_n[k] = m;
+      return block[k];
+    }
+    const char* from = w.at[k];
+    if (!unit[k]) {
+      char* to = dtype == as ? block[k] : raw;
+      if (short_rows) move_rows<true>(w, k, to, m, stored);
+      else gather(to, from, plan.stride[k][0], m, stored);
+      from = to;
+    }
+    if (dtype != as) convert_block(block[k], as, from, dtype, m);
+    return block[k];
+  }
+
+  // Stores block[0], m elements of the output's native dtype.
+  TT_INLINE void store(int64_t m) {
+    const int32_t dtype = plan.dtype[0], as = native_of(native, 0);
+    const int64_t stored = kItemSize[dtype];
+    if (unit[0]) return convert_block(w.at[0], dtype, block[0], as, m);
+    char* from = block[0];
+    if (dtype != as) convert_block(from = raw, dtype, block[0], as, m);
+    if (short_rows) move_rows<false>(w, 0, from, m, stored);
+    else scatter(w.at[0], plan.stride[0][0], from, m, stored);
+  }
+};
+
+int32_t run_strided(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) {
+  Strided s(plan, native);
+  s.w.start(plan, begin);
+  for (int64_t i = begin; i < end;) {
+    int64_t m = least(s.most, end - i);
+    if (!s.short_rows) m = least(m, s.w.row_left());
+    const char* in[kMaxOperands] = {};
+    for (int k = 1; k < plan.n_operands; k++) in[k] = s.fetch(k, m);
+    const bool direct = s.direct(0);
+    block(plan, direct ? s.w.at[0] : s.block[0], in[1], in[2], in[3], m);
+    if (!direct) s.store(m);
+    i += m;
+    if (i == end) break;
+    s.w.skip(m);
+  }
+  return TT_OK;
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) noexcept {
+  if (begin >= end) return TT_OK;
+  if (plan.dense && end - begin <= kBlockBytes / 16) return run_few(plan, begin, end, block, native);
+  if (plan.dense) return run_dense(plan, begin, end, block, native);
+  return run_strided(plan, begin, end, block, native);
+}
+
+TT_ENTRY_END

@@ -1,0 +1,75 @@
+// Functions in double over arrays: SLEEF's, a register at a time, where it is open; else the C library's, one by one.
+#include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/simd/vec.h"
+
+TT_ISA_BEGIN
+
+#if TT_VEC_BYTES > 16
+using V = Vec<double>;
+typedef int64_t Mask __attribute__((vector_size(TT_VEC_BYTES)));
+using Function = V (*)(V);
+constexpr Isa kIsa = TT_VEC_BYTES == 64 ? kIsaAvx512 : kIsaAvx2;
+constexpr double kNear = 0.5, kBetween = 100;  // stand for elements of the other ranges
+
+#if defined(__AVX512F__)
+TT_INLINE uint32_t bits(Mask m) { return _mm512_movepi64_mask(__m512i(m)); }
+#else
+TT_INLINE uint32_t bits(Mask m) { return uint32_t(_mm256_movemask_pd(__m256d(m))); }
+#endif
+TT_INLINE V select(Mask m, V a, V b) { return V((Mask(a) & m) | (Mask(b) & ~m)); }
+
+TT_INLINE Mask tiny(const VectorFunction& f, V magnitude) {
+  return (magnitude < splat(f.least)) & (magnitude > splat(0.0));
+}
+TT_INLINE Mask near_zero(const VectorFunction& f, V magnitude) {
+  return (magnitude < splat(f.near)) & ~tiny(f, magnitude);
+}
+
+// One register with elements of other ranges than the near one.
+TT_NOINLINE V mixed(const VectorFunction& f, Function fn, V x, V magnitude) {
+  const Mask near = near_zero(f, magnitude), far = ~(magnitude <= splat(f.far)) | tiny(f, magnitude),
+             between = ~(near | far);  // far: nan too
+  V y = fn(select(near, x, splat(kNear)));
+  if (bits(between)) y = select(between, fn(select(between, x, splat(kBetween))), y);
+  for (uint32_t rest = bits(far); rest; rest &= rest - 1) {
+    const int k = __builtin_ctz(rest);
+    y[k] = f.scalar(x[k]);
+  }
+  return y;
+}
+TT_INLINE V apply(const VectorFunction& f, Function fn, V x) {
+  const V magnitude = V(Mask(x) & INT64_MAX);
+  return TT_LIKELY(!bits(~near_zero(f, magnitude))) ? fn(x) : mixed(f, fn, x, magnitude);
+}
+
+// The tail is a register with elements to spare: no value depends on its place.
+TT_INLINE void map_registers(const VectorFunction& f, Function fn, double* out, const double* in, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes<double> <= n; i += kLanes<double>) store(out + i, apply(f, fn, load(in + i)));
+  if (i == n) return;
+  double tail[kLanes<double>];
+  store(tail, splat(kNear));
+  __builtin_memcpy(tail, in + i, size_t(n - i) * sizeof(double));
+  store(tail, apply(f, fn, load(tail)));
+  __builtin_memcpy(out + i, tail, size_t(n - i) * sizeof(double));
+}
+#endif
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept {
+  const VectorFunction& f = kVectorFunctions[id];
+  auto* to = reinterpret_cast<double*>(out);
+  const auto* from = reinterpret_cast<const double*>(in);
+#if TT_VEC_BYTES > 16
+  if (auto fn = reinterpret_cast<Function>(reinterpret_cast<uintptr_t>(sleef_function(id, kIsa))))
+    return map_registers(f, fn, to, from, n);
+  _mm256_zeroupper();  // the C library's SSE code takes three times as long where an upper half is in use
+#endif
+  const auto scalar = f.scalar;
+  for (int64_t i = 0; i < n; i++) to[i] = scalar(from[i]);
+}
+
+TT_ENTRY_END

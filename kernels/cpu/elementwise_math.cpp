@@ -1,6 +1,0 @@
-#include "cpu/elementwise.h"
-#include "functors/all.h"
-
-TT_ENTRY_BEGIN
-#include "gen/kernels_math.inc"
-TT_ENTRY_END

@@ -1,0 +1,174 @@
+// svd: one-sided Jacobi. Rotations of pairs of columns make all columns of A V orthogonal; their lengths are the
+// singular values, small ones to high relative accuracy too. Hestenes, J. SIAM 6 (1958); Demmel & Veselic, SIAM J.
+// Matrix Anal. Appl. 13 (1992); Golub & Van Loan, "Matrix Computations", section 8.6.
+#include "kernels/cpu/linalg/svd.h"
+
+#include "plan/svd_plan.h"
+
+TT_ISA_BEGIN
+
+constexpr int kMostSweeps = 60;  // about ten are needed
+
+// Columns are n doubles: of complex numbers pairs.
+struct Dots {
+  double pp, qq, re, im;  // |p|^2, |q|^2 and p^H q
+};
+constexpr int kWide = 8;
+template <bool kComplex> struct DotLanes {
+  alignas(64) double pp[kWide] = {}, qq[kWide] = {}, re[kWide] = {}, im[kWide] = {};
+  TT_INLINE void add(const double* x, const double* y) {
+    for (int j = 0; j < kWide; j++) {
+      pp[j] += x[j] * x[j], qq[j] += y[j] * y[j], re[j] += x[j] * y[j];
+      if constexpr (kComplex) im[j] += x[j] * y[j ^ 1];
+    }
+  }
+};
+template <bool kComplex> TT_NOINLINE Dots dots(const double* p, const double* q, int64_t n) {
+  DotLanes<kComplex> lanes;
+  int64_t i = 0;
+  for (; i + kWide <= n; i += kWide) lanes.add(p + i, q + i);
+  if (i < n) {
+    double x[kWide] = {}, y[kWide] = {};
+    for (int64_t j = 0; j < n - i; j++) x[j] = p[i + j], y[j] = q[i + j];
+    lanes.add(x, y);
+  }
+  Dots d = {};
+  for (int j = 0; j < kWide; j++) {
+    d.pp += lanes.pp[j], d.qq += lanes.qq[j], d.re += lanes.re[j];
+    d.im += j & 1 ? -lanes.im[j] : lanes.im[j];
+  }
+  return d;
+}
+
+// p' = c p - s q, q' = s p + c q
+TT_NOINLINE void rotate(double* p, double* q, int64_t n, double c, double s) {
+  for (int64_t i = 0; i < n; i++) {
+    const double x = p[i], y = q[i];
+    p[i] = c * x - s * y, q[i] = s * x + c * y;
+  }
+}
+// x *= re + i im
+TT_NOINLINE void turn(double* x, int64_t n, double re, double im) {
+  for (int64_t i = 0; i < n; i += 2) {
+    const double a = x[i], b = x[i + 1];
+    x[i] = a * re - b * im, x[i + 1] = a * im + b * re;
+  }
+}
+TT_INLINE void swap_columns(double* p, double* q, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    const double x = p[i];
+    p[i] = q[i], q[i] = x;
+  }
+}
+TT_INLINE void fill(double* p, int64_t n, double x) {
+  for (int64_t i = 0; i < n; i++) p[i] = x;
+}
+TT_INLINE void multiply(double* p, int64_t n, double k) {
+  for (int64_t i = 0; i < n; i++) p[i] *= k;
+}
+
+// One matrix: n columns w of length m and v of length n, both in doubles: parts times their number.
+template <bool kComplex> struct Jacobi {
+  static constexpr int64_t kParts = kComplex ? 2 : 1;
+  double *w, *v, *s;
+  int64_t m, n, length, width;  // length = kParts m, width = kParts n: doubles of a column of w and of v
+
+  // A power of two that brings the largest element to about 1; 0 of zeros, nan if one is not finite.
+  double scale() const {
+    double top = 0, odd = 0;
+    for (int64_t i = 0; i < n * length; i++) {
+      const double a = __builtin_fabs(w[i]);
+      top = a > top ? a : top, odd += a - a;
+    }
+    if (odd != 0 || top == 0) return odd;
+    const uint64_t exponent = __builtin_bit_cast(uint64_t, top) >> 52;
+    return __builtin_bit_cast(double, (exponent > 2045 ? 1 : 2046 - exponent) << 52);
+  }
+
+  // Makes columns i and k orthogonal; false if they are.
+  bool orthogonal_pair(int64_t i, int64_t k, double close) {
+    double *p = w + i * length, *q = w + k * length;
+    Dots d = dots<kComplex>(p, q, length);
+    const double size = kComplex ? __builtin_sqrt(d.re * d.re + d.im * d.im) : __builtin_fabs(d.re);
+    if (!(size > close * __builtin_sqrt(d.pp) * __builtin_sqrt(d.qq))) return false;
+    if (kComplex) {
+      turn(q, length, d.re / size, -d.im / size), turn(v + k * width, width, d.re / size, -d.im / size);
+      d.re = size;
+    }
+    const double z = (d.qq - d.pp) / (2 * d.re), t = (z < 0 ? -1 : 1) / (__builtin_fabs(z) + __builtin_sqrt(1 + z * z));
+    const double c = 1 / __builtin_sqrt(1 + t * t);
+    rotate(p, q, length, c, c * t), rotate(v + i * width, v + k * width, width, c, c * t);
+    return true;
+  }
+
+  void sort() {
+    for (int64_t i = 0; i < n; i++) {
+      int64_t best = i;
+      for (int64_t k = i + 1; k < n; k++) best = s[k] > s[best] ? k : best;
+      if (best == i) continue;
+      const double t = s[i];
+      s[i] = s[best], s[best] = t;
+      swap_columns(w + i * length, w + best * length, length), swap_columns(v + i * width, v + best * width, width);
+    }
+  }
+
+  // Column k of w: a unit vector orthogonal to the columns before it. Of the m axes one has a part of at least sqrt(1 /
+  // m) there.
+  void complete(int64_t k) {
+    double* u = w + k * length;
+    for (int64_t axis = 0; axis < m; axis++) {
+      fill(u, length, 0);
+      u[axis * kParts] = 1;
+      for (int64_t twice = 0; twice < 2 * k; twice++) {
+        const double* p = w + twice % k * length;
+        const Dots d = dots<kComplex>(p, u, length);
+        for (int64_t i = 0; i < length; i++) {
+          u[i] -= p[i] * d.re;
+          if (kComplex) u[i] += p[i ^ 1] * (i & 1 ? -d.im : d.im);
+        }
+      }
+      const double size = dots<false>(u, u, length).pp;
+      if (size * double(2 * m) < 1) continue;
+      return multiply(u, length, 1 / __builtin_sqrt(size));
+    }
+  }
+
+  void run() {
+    const double by = scale(), close = 0x1p-50 * __builtin_sqrt(double(m));
+    fill(v, n * width, 0);
+    for (int64_t i = 0; i < n; i++) v[i * width + i * kParts] = 1;
+    if (!(by >= 0)) return fill(w, n * length, by), fill(v, n * width, by), fill(s, n, by);
+    multiply(w, n * length, by);
+    bool more = true;
+    for (int sweep = 0; more && sweep < kMostSweeps; sweep++) {
+      more = false;
+      for (int64_t i = 0; i < n; i++)
+        for (int64_t k = i + 1; k < n; k++) more |= orthogonal_pair(i, k, close);
+    }
+    for (int64_t i = 0; i < n; i++) s[i] = __builtin_sqrt(dots<false>(w + i * length, w + i * length, length).pp);
+    sort();
+    for (int64_t i = 0; i < n; i++) {
+      if (s[i] > 0x1p-500) multiply(w + i * length, length, 1 / s[i]);
+      else s[i] = 0, complete(i);
+      s[i] = by > 0 ? s[i] / by : 0;
+    }
+  }
+};
+
+template <bool kComplex> TT_INLINE void decompose(const SvdPlan& p, int64_t i) {
+  constexpr int64_t kParts = kComplex ? 2 : 1;
+  const int64_t length = kParts * p.m, width = kParts * p.n;
+  Jacobi<kComplex>{p.w + i * p.n * length, p.v + i * p.n * width, p.s + i * p.n, p.m, p.n, length, width}.run();
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(svd)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const SvdPlan& p = *static_cast<const SvdPlan*>(plan);
+  for (int64_t i = begin; i < end; i++) p.complex ? decompose<true>(p, i) : decompose<false>(p, i);
+  return TT_OK;
+}
+
+TT_ENTRY_END

@@ -1,0 +1,222 @@
+// Products of few rows, bound by the bandwidth at which b is read, once and in the order of its memory.
+#include "kernels/cpu/matmul/epilogue.h"
+#include "kernels/cpu/matmul/walk.h"
+
+TT_ISA_BEGIN
+
+// out[s * out_step] = the dot product of a and the run at b + s * stream, for kStreams runs side by side: memory far
+// apart is fetched further ahead than one run after the other, and few loads of each between two of the other keep both
+// going.
+template <class T, int kStreams>
+TT_INLINE void dot_runs(const T* a, const T* b, int64_t stream, int64_t k, T* out, int64_t out_step) {
+  constexpr int kL = kLanes<T>, kChains = kStreams == 1 ? 8 : 2;
+  Vec<T> acc[kStreams][kChains];
+  TT_UNROLL
+  for (int s = 0; s < kStreams; s++) {
+    TT_UNROLL
+    for (int u = 0; u < kChains; u++) acc[s][u] = Vec<T>{};
+  }
+  const auto step = [&](int64_t p, int u, auto... part) __attribute__((always_inline)) {
+    const Vec<T> x = load(a + p, part...);
+    TT_UNROLL
+    for (int s = 0; s < kStreams; s++) acc[s][u] = fma(x, load(b + s * stream + p, part...), acc[s][u]);
+  };
+  int64_t p = 0;
+  for (; p + kChains * kL <= k; p += kChains * kL) {
+    TT_UNROLL
+    for (int u = 0; u < kChains; u++) step(p + u * kL, u);
+  }
+  for (; p + kL <= k; p += kL) step(p, 0);
+  if (p < k) step(p, 0, Part<T>(int(k - p)));
+  TT_UNROLL
+  for (int s = 0; s < kStreams; s++) {
+    TT_UNROLL
+    for (int half = kChains / 2; half > 0; half /= 2) {
+      TT_UNROLL
+      for (int u = 0; u < half; u++) acc[s][u] = acc[s][u] + acc[s][u + half];
+    }
+    T two[2];
+    fold_lanes<T, kL>(acc[s][0], two, [](auto x, auto y) { return x + y; });
+    out[s * out_step] = two[0] + two[1];
+  }
+}
+
+// sums[r][i] = lanes of the dot product of row r of a and column i of kCols columns of b (each a run, b_col apart).
+template <class T, int kRows, int kCols>
+void dot_columns(const T* a, int64_t a_row, const T* b, int64_t b_col, int64_t k, Vec<T>* sums, int64_t sums_row) {
+  constexpr int kL = kLanes<T>;
+  Vec<T> acc[kRows][kCols];
+  TT_UNROLL
+  for (int r = 0; r < kRows; r++) {
+    TT_UNROLL
+    for (int i = 0; i < kCols; i++) acc[r][i] = Vec<T>{};
+  }
+  const auto step = [&](int64_t p, auto... part) __attribute__((always_inline)) {
+    Vec<T> x[kRows];
+    TT_UNROLL
+    for (int r = 0; r < kRows; r++) x[r] = load(a + r * a_row + p, part...);
+    TT_UNROLL
+    for (int i = 0; i < kCols; i++) {
+      const Vec<T> y = load(b + i * b_col + p, part...);
+      TT_UNROLL
+      for (int r = 0; r < kRows; r++) acc[r][i] = fma(x[r], y, acc[r][i]);
+    }
+  };
+  int64_t p = 0;
+  for (; p + kL <= k; p += kL) step(p);
+  if (p < k) step(p, Part<T>(int(k - p)));
+  TT_UNROLL
+  for (int r = 0; r < kRows; r++) {
+    TT_UNROLL
+    for (int i = 0; i < kCols; i++) sums[r * sums_row + i] = acc[r][i];
+  }
+}
+
+// out[i] = the lanes of x[i] added by a fixed tree.
+template <class T> TT_NOINLINE void add_lanes(const Vec<T>* sums, T* out) {
+  constexpr int kL = kLanes<T>;
+  Vec<T> x[kL];
+  TT_UNROLL
+  for (int i = 0; i < kL; i++) x[i] = sums[i];
+  transpose<T>(x);
+  TT_UNROLL
+  for (int s = kL / 2; s > 0; s /= 2) {
+    TT_UNROLL
+    for (int q = 0; q < s; q++) x[q] = x[q] + x[q + s];
+  }
+  store(out, x[0]);
+}
+
+// `cols` columns by kCols; the last ones singly.
+template <class T, int kRows, int kCols>
+void dot_all(const T* a, int64_t a_row, const T* b, int64_t b_col, int64_t k, int cols, Vec<T>* sums) {
+  constexpr int kL = kLanes<T>;
+  int i = 0;
+  for (; i + kCols <= cols; i += kCols) dot_columns<T, kRows, kCols>(a, a_row, b + i * b_col, b_col, k, sums + i, kL);
+  for (; kCols > 1 && i < cols; i++) dot_columns<T, kRows, 1>(a, a_row, b + i * b_col, b_col, k, sums + i, kL);
+}
+
+// Rows [r0, r0 + kRows), up to kLanes columns from j, which share the loads of a.
+template <class T, int kRows> void dot_group(const MatmulPlan& p, const BatchWalk& w, int64_t r0, int64_t j, int cols) {
+  constexpr int kL = kLanes<T>, kCols = 4 < kL ? 4 : kL;
+  const T* a = reinterpret_cast<const T*>(w.a) + r0 * p.a_row;
+  const T* b = reinterpret_cast<const T*>(w.b) + j * p.b_col;
+  alignas(64) T out[kRows * kL];
+  Vec<T> sums[kRows][kL];
+  dot_all<T, kRows, kCols>(a, p.a_row, b, p.b_col, p.k, cols, sums[0]);
+  for (int r = 0; r < kRows; r++)
+    for (int i = cols; i < kL; i++) sums[r][i] = Vec<T>{};
+  for (int r = 0; r < kRows; r++) add_lanes<T>(sums[r], out + r * kL);
+  finish<T, T>(p, w.c, w.d, r0, j, kRows, cols, out, kL, true);
+}
+
+// Long sums of one row: columns [j, j + n), n <= kMatmulRowsUnit, in two halves of b side by side.
+template <class T> void dot_long(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
+  const T* a = reinterpret_cast<const T*>(w.a);
+  const T* b = reinterpret_cast<const T*>(w.b) + j * p.b_col;
+  alignas(64) T out[kMatmulRowsUnit];
+  const int64_t half = n / 2;
+  for (int64_t i = 0; i < half; i++) dot_runs<T, 2>(a, b + i * p.b_col, half * p.b_col, p.k, out + i, half);
+  if (n % 2) dot_runs<T, 1>(a, b + (n - 1) * p.b_col, 0, p.k, out + n - 1, 0);
+  finish<T, T>(p, w.c, w.d, 0, j, 1, int(n), out, kMatmulRowsUnit, true);
+}
+
+// y (kRows, n) += a (kRows, kTerms) times kTerms rows of b.
+template <class T, int kRows, int kTerms>
+void add_terms(const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t b_row, int64_t n, T* y) {
+  constexpr int kL = kLanes<T>;
+  const int64_t ld = (n + kL - 1) / kL * kL;
+  Vec<T> x[kRows][kTerms];
+  TT_UNROLL
+  for (int r = 0; r < kRows; r++) {
+    TT_UNROLL
+    for (int t = 0; t < kTerms; t++) x[r][t] = splat(a[r * a_row + t * a_col]);
+  }
+  const auto step = [&](int64_t j, auto... part) __attribute__((always_inline)) {
+    Vec<T> sum[kRows];
+    TT_UNROLL
+    for (int r = 0; r < kRows; r++) sum[r] = load(y + r * ld + j);
+    TT_UNROLL
+    for (int t = 0; t < kTerms; t++) {
+      const Vec<T> row = load(b + t * b_row + j, part...);
+      TT_UNROLL
+      for (int r = 0; r < kRows; r++) sum[r] = fma(x[r][t], row, sum[r]);
+    }
+    TT_UNROLL
+    for (int r = 0; r < kRows; r++) store(y + r * ld + j, sum[r]);
+  };
+  int64_t j = 0;
+  for (; j + kL <= n; j += kL) step(j);
+  if (j < n) step(j, Part<T>(int(n - j)));
+}
+
+template <class T, int kRows>
+void add_all_terms(const MatmulPlan& p, const T* a, const T* b, int64_t q, int64_t end, int64_t n, T* y) {
+  constexpr int kTerms = 4;
+  a += q * p.a_col, b += q * p.b_row;
+  for (; q + kTerms <= end; q += kTerms, a += kTerms * p.a_col, b += kTerms * p.b_row)
+    add_terms<T, kRows, kTerms>(a, p.a_row, p.a_col, b, p.b_row, n, y);
+  for (; q < end; q++, a += p.a_col, b += p.b_row) add_terms<T, kRows, 1>(a, p.a_row, p.a_col, b, p.b_row, n, y);
+}
+
+template <class T> struct RowBlock {
+  void (*dot)(const MatmulPlan&, const BatchWalk&, int64_t, int64_t, int);
+  void (*add)(const MatmulPlan&, const T*, const T*, int64_t, int64_t, int64_t, T*);
+};
+// By number of rows - 1.
+template <class T> constexpr RowBlock<T> kRowBlocks[4] = {{dot_group<T, 1>, add_all_terms<T, 1>},
+                                                          {dot_group<T, 2>, add_all_terms<T, 2>},
+                                                          {dot_group<T, 3>, add_all_terms<T, 3>},
+                                                          {dot_group<T, 4>, add_all_terms<T, 4>}};
+
+// Columns [j, j + n) as dot products. The columns of a group stay in the cache while the blocks of rows pass.
+template <class T> void dot_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
+  if (p.m == 1 && p.k >= 32 * kLanes<T>) return dot_long<T>(p, w, j, n);
+  const int64_t blocks = matmul_ceil(p.m, 4);
+  for (int64_t i = 0; i < n; i += kLanes<T>)
+    for (int64_t at = 0; at < blocks; at++) {
+      const int64_t r0 = matmul_piece(p.m, blocks, at), rows = matmul_piece(p.m, blocks, at + 1) - r0;
+      kRowBlocks<T>[rows - 1].dot(p, w, r0, j + i, int(matmul_min(kLanes<T>, n - i)));
+    }
+}
+
+// Columns [j, j + n) as sums of rows of b, a few rows at a time.
+template <class T> void wide_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
+  constexpr int64_t kSize = sizeof(T);
+  alignas(64) T y[kMatmulRowsSums / kSize];
+  const int64_t blocks = matmul_ceil(p.m, 4), ld = matmul_ceil(n, kLanes<T>) * kLanes<T>;
+  for (int64_t i = 0; i < p.m * ld; i++) y[i] = T(0);
+  const T* a = reinterpret_cast<const T*>(w.a);
+  const T* b = reinterpret_cast<const T*>(w.b) + j;
+  // One block of rows takes all terms in a row; several share what the first-level cache holds of b.
+  const int64_t step = blocks == 1 ? p.k : 4;
+  for (int64_t q = 0; q < p.k; q += step)
+    for (int64_t at = 0; at < blocks; at++) {
+      const int64_t r0 = matmul_piece(p.m, blocks, at), rows = matmul_piece(p.m, blocks, at + 1) - r0;
+      kRowBlocks<T>[rows - 1].add(p, a + r0 * p.a_row, b, q, matmul_min(p.k, q + step), n, y + r0 * ld);
+    }
+  finish<T, T>(p, w.c, w.d, 0, j, int(p.m), int(n), y, ld, true);
+}
+
+template <class T> void rows_of(const MatmulPlan& p, int64_t begin, int64_t end) {
+  const int64_t width = matmul_rows_unit(p), per_product = matmul_ceil(p.n, width);
+  const bool by_dot = matmul_rows_by_dot(p);
+  BatchWalk w(p, begin / per_product);
+  for (int64_t at = begin % per_product; begin < end; begin++) {
+    const int64_t j = at * width, n = matmul_min(width, p.n - j);
+    if (by_dot) dot_unit<T>(p, w, j, n);
+    else wide_unit<T>(p, w, j, n);
+    if (++at == per_product) at = 0, w.next();
+  }
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+TT_KERNEL(matmul_rows)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const MatmulPlan& p = *static_cast<const MatmulPlan*>(plan);
+  if (p.dtype == TT_F32) rows_of<float>(p, begin, end);
+  else rows_of<double>(p, begin, end);
+  return TT_OK;
+}
+TT_ENTRY_END

@@ -1,0 +1,33 @@
+// Entry points of the packed path: the units of one block, by dtype.
+#include "kernels/cpu/matmul/packed.h"
+
+TT_ENTRY_BEGIN
+
+#define TT_DISPATCH(stage, dtype)                                   \
+  switch (dtype) {                                                  \
+    case TT_F32: return matmul_f32_##stage(k, begin, end), TT_OK;   \
+    case TT_F64: return matmul_f64_##stage(k, begin, end), TT_OK;   \
+    case TT_C64: return matmul_c64_##stage(k, begin, end), TT_OK;   \
+    case TT_C128: return matmul_c128_##stage(k, begin, end), TT_OK; \
+    case TT_I32: return matmul_i32_##stage(k, begin, end), TT_OK;   \
+    case TT_I64: return matmul_i64_##stage(k, begin, end), TT_OK;   \
+    case TT_F16: return matmul_f16_##stage(k, begin, end), TT_OK;   \
+    case TT_BF16:                                                   \
+      if (k.bf16_pairs) matmul_bf16_pairs_##stage(k, begin, end);   \
+      else matmul_bf16_##stage(k, begin, end);                      \
+      return TT_OK;                                                 \
+    default: return TT_NOT_IMPLEMENTED;                             \
+  }
+
+int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept {
+  const MatmulBlock& k = *static_cast<const MatmulBlock*>(block);
+  TT_DISPATCH(pack, k.factors)
+}
+
+int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept {
+  const MatmulBlock& k = *static_cast<const MatmulBlock*>(block);
+  if (k.bf16_pairs && k.plan->dtype == TT_F32) return matmul_bf16_pairs_sums(k, begin, end), TT_OK;
+  TT_DISPATCH(tiles, k.plan->dtype)
+}
+
+TT_ENTRY_END

@@ -1,0 +1,193 @@
+// Products up to kMatmulSmallMax, straight from the operands.
+#include "kernels/cpu/matmul/epilogue.h"
+#include "kernels/cpu/matmul/walk.h"
+
+TT_ISA_BEGIN
+
+#if defined(__AVX512F__)
+constexpr int kMaxMr = 8;
+constexpr bool kAlwaysPart = true;  // a masked load costs no more than a whole one
+#elif defined(__AVX2__)
+constexpr int kMaxMr = 6;
+constexpr bool kAlwaysPart = false;
+#else
+constexpr int kMaxMr = 4;
+constexpr bool kAlwaysPart = false;
+#endif
+constexpr int kNv = 2;
+
+// Strides in bytes.
+struct SmallArgs {
+  int64_t k;
+  const char* a;
+  int64_t a_row, a_col;
+  const char* b;
+  int64_t b_row;
+  char* out;
+  int64_t ld;
+  int last;  // lanes of the last vector
+};
+
+// out = a (kMr rows) times b (kVecs vectors of columns, the last one of s.last lanes).
+template <class T, int kMr, int kVecs, bool kPart> void small_micro(const SmallArgs& s) {
+  constexpr int kL = kLanes<T>;
+  const Part<T> part(s.last);
+  Vec<T> acc[kMr][kVecs];
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++) {
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) acc[i][v] = Vec<T>{};
+  }
+  const char *a = s.a, *b = s.b;
+  const int64_t a_row = s.a_row, a_col = s.a_col, b_row = s.b_row, ld = s.ld;
+  char* out = s.out;
+  for (int64_t p = s.k; p > 0; p--, a += a_col, b += b_row) {
+    const T* terms = reinterpret_cast<const T*>(b);
+    Vec<T> row[kVecs];
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++)
+      row[v] = kPart && v == kVecs - 1 ? load(terms + v * kL, part) : load(terms + v * kL);
+    TT_UNROLL
+    for (int i = 0; i < kMr; i++) {
+      const Vec<T> x = splat(*reinterpret_cast<const T*>(a + i * a_row));
+      TT_UNROLL
+      for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, row[v], acc[i][v]);
+    }
+  }
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++) {
+    T* to = reinterpret_cast<T*>(out + i * ld);
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) {
+      if (kPart && v == kVecs - 1) store(to + v * kL, acc[i][v], part);
+      else store(to + v * kL, acc[i][v]);
+    }
+  }
+}
+
+#if defined(__AVX512F__)
+// The same for at most half a vector of columns, in half vectors: twice the rate on cores that split whole ones.
+template <class T, int kMr> void small_micro_half(const SmallArgs& s) {
+  typedef T Half __attribute__((vector_size(TT_VEC_BYTES / 2)));
+  const __mmask8 part = __mmask8((1u << s.last) - 1);
+  Half acc[kMr];
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++) acc[i] = Half{};
+  const char *a = s.a, *b = s.b;
+  const int64_t a_row = s.a_row, a_col = s.a_col, b_row = s.b_row, ld = s.ld;
+  char* out = s.out;
+  for (int64_t p = s.k; p > 0; p--, a += a_col, b += b_row) {
+    TT_UNROLL
+    for (int i = 0; i < kMr; i++) {
+      const T x = *reinterpret_cast<const T*>(a + i * a_row);
+      if constexpr (sizeof(T) == 4)
+        acc[i] = Half(_mm256_fmadd_ps(_mm256_set1_ps(x), _mm256_maskz_loadu_ps(part, b), __m256(acc[i])));
+      else acc[i] = Half(_mm256_fmadd_pd(_mm256_set1_pd(x), _mm256_maskz_loadu_pd(part, b), __m256d(acc[i])));
+    }
+  }
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++) {
+    if constexpr (sizeof(T) == 4) _mm256_mask_storeu_ps(out + i * ld, part, __m256(acc[i]));
+    else _mm256_mask_storeu_pd(out + i * ld, part, __m256d(acc[i]));
+  }
+}
+#endif
+
+using SmallMicro = void (*)(const SmallArgs&);
+
+// For `rows` rows and vecs vectors, of which the last holds `last` columns.
+template <class T> TT_INLINE SmallMicro small_micro_of(int rows, int vecs, int last) {
+#if defined(__AVX512F__)
+  static constexpr SmallMicro kHalf[kMaxMr] = {small_micro_half<T, 1>, small_micro_half<T, 2>, small_micro_half<T, 3>,
+                                               small_micro_half<T, 4>, small_micro_half<T, 5>, small_micro_half<T, 6>,
+                                               small_micro_half<T, 7>, small_micro_half<T, 8>};
+  if (vecs == 1 && last <= kLanes<T> / 2) return kHalf[rows - 1];
+#endif
+#define TT_ROW(r)                                                                                                      \
+  {                                                                                                                    \
+    {small_micro<T, (r <= kMaxMr ? r : kMaxMr), 1, kAlwaysPart>, small_micro<T, (r <= kMaxMr ? r : kMaxMr), 1, true>}, \
+    {                                                                                                                  \
+      small_micro<T, (r <= kMaxMr ? r : kMaxMr), 2, kAlwaysPart>, small_micro<T, (r <= kMaxMr ? r : kMaxMr), 2, true>  \
+    }                                                                                                                  \
+  }
+  static constexpr SmallMicro kTable[8][kNv][2] = {TT_ROW(1), TT_ROW(2), TT_ROW(3), TT_ROW(4),
+                                                   TT_ROW(5), TT_ROW(6), TT_ROW(7), TT_ROW(8)};
+#undef TT_ROW
+  return kTable[rows - 1][vecs - 1][last != kLanes<T>];
+}
+
+// Columns [begin, end) of one product.
+template <class T>
+void small_product(const MatmulPlan& p, const char* a, const char* b, char* c, const char* d, int begin, int end) {
+  constexpr int kL = kLanes<T>, kNr = kNv * kL;
+  alignas(64) T packed[kMatmulSmallDepth * kNr];
+  alignas(64) T tile[kMaxMr * kNr];
+  const bool direct = !p.scaled && !p.d;
+  const int m = int(p.m), panels = (m + kMaxMr - 1) / kMaxMr, low = m / panels, high = m - low * panels;
+  constexpr int64_t kSize = sizeof(T);
+  SmallArgs s;
+  s.k = p.k, s.a_row = p.a_row * kSize, s.a_col = p.a_col * kSize;
+  s.ld = direct ? p.c_row * kSize : kNr * kSize;
+  for (int j = begin; j < end; j += kNr) {
+    const int w = end - j < kNr ? end - j : kNr, vecs = (w + kL - 1) / kL;
+    s.b = b + j * p.b_col * kSize, s.b_row = p.b_row * kSize;
+    s.last = w - (vecs - 1) * kL;
+    if (p.b_col != 1) {
+      pack_panel(reinterpret_cast<const T*>(s.b), p.b_col, p.b_row, w, vecs * kL, p.k, packed);
+      s.b = reinterpret_cast<const char*>(packed), s.b_row = vecs * kL * kSize;
+    }
+    s.a = a;
+    for (int at = 0, i = 0; at < panels; at++) {
+      const int h = at < high ? low + 1 : low;
+      s.out = direct ? c + i * p.c_row * kSize + j * kSize : reinterpret_cast<char*>(tile);
+      small_micro_of<T>(h, vecs, s.last)(s);
+      if (!direct) finish<T, T>(p, c, d, i, j, h, w, tile, kNr, true);
+      i += h, s.a += h * s.a_row;
+    }
+  }
+}
+
+// Products of one tile each.
+template <class T> void tiny_units(const MatmulPlan& p, int64_t begin, int64_t end) {
+  constexpr int kL = kLanes<T>;
+  constexpr int64_t kSize = sizeof(T);
+  const int n = int(p.n), vecs = (n + kL - 1) / kL;
+  SmallArgs s = {p.k,     nullptr,         p.a_row * kSize,    p.a_col * kSize, nullptr, p.b_row * kSize,
+                 nullptr, p.c_row * kSize, n - (vecs - 1) * kL};
+  const SmallMicro micro = small_micro_of<T>(int(p.m), vecs, s.last);
+  for (BatchWalk w(p, begin);; w.next()) {
+    s.a = w.a, s.b = w.b, s.out = w.c;
+    micro(s);
+    if (++begin >= end) return;
+  }
+}
+
+template <class T> void small_units(const MatmulPlan& p, int64_t begin, int64_t end) {
+  constexpr int kCols = kMatmulSmallCols;
+  const int n = int(p.n);
+  if (p.m <= kMaxMr && n <= kNv * kLanes<T> && p.b_col == 1 && !p.scaled && !p.d) return tiny_units<T>(p, begin, end);
+  if (n <= kCols) {
+    for (BatchWalk w(p, begin);; w.next()) {
+      small_product<T>(p, w.a, w.b, w.c, w.d, 0, n);
+      if (++begin >= end) return;
+    }
+  }
+  const int64_t per_product = matmul_ceil(n, kCols);
+  BatchWalk w(p, begin / per_product);
+  for (int j = int(begin % per_product) * kCols; begin < end; begin++) {
+    small_product<T>(p, w.a, w.b, w.c, w.d, j, j + kCols < n ? j + kCols : n);
+    if ((j += kCols) >= n) j = 0, w.next();
+  }
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+TT_KERNEL(matmul_small)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const MatmulPlan& p = *static_cast<const MatmulPlan*>(plan);
+  if (begin >= end) return TT_OK;
+  if (p.dtype == TT_F32) small_units<float>(p, begin, end);
+  else small_units<double>(p, begin, end);
+  return TT_OK;
+}
+TT_ENTRY_END

@@ -1,0 +1,9 @@
+// Entry points over a ChannelSumPlan or ChannelAffinePlan. All run plan.run.n stages.
+#pragma once
+
+#include "kernels/cpu/simd/isa.h"
+
+TT_ENTRY_BEGIN
+TT_KERNEL(channel_sums)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(channel_affine)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_ENTRY_END

@@ -1,0 +1,102 @@
+// Norms of gradients, and their scaling.
+#include "kernels/cpu/simd/loop.h"
+#include "kernels/cpu/simd/row_primitives.h"
+#include "plan/optim_plan.h"
+
+TT_ISA_BEGIN
+
+// Sum of |x|^p over a run, in blocks; p infinite: the largest |x|, where nan wins.
+template <class T> struct NormRun {
+  double p;
+  double sum = 0;
+  RowSum<T> squares;
+
+  void add(const T* x, int64_t n) {
+    if (p == 2) return row_add_products(&squares, x, x, n);
+    for (int64_t i = 0; i < n; i++) {
+      const double a = __builtin_fabs(double(x[i]));
+      if (p == __builtin_inf()) sum = a > sum || a != a ? a : sum;
+      else sum += p == 1 ? a : __builtin_pow(a, p);
+      TT_SCALAR_LOOP;
+    }
+  }
+  double total() const { return p == 2 ? double(row_total(squares)) : sum; }
+};
+
+template <class T> TT_NOINLINE double norm_part(const ClipItem& item, double p, int64_t from, int64_t to) {
+  NormRun<T> run{p, 0, {}};
+  alignas(64) T buffer[kRowBlock];
+  const RowIn<T> x{item.grad + from * kItemSize[item.dtype], item.dtype};
+  for_blocks(to - from, [&](int64_t i, int64_t n) { run.add(x.get(i, n, buffer), n); });
+  return run.total();
+}
+
+template <class T> TT_NOINLINE void scale_part(const ClipItem& item, double factor, int64_t from, int64_t to) {
+  alignas(64) T buffer[kRowBlock];
+  char* p = item.grad + from * kItemSize[item.dtype];
+  const RowIn<T> x{p, item.dtype};
+  const RowOut<T> y{p, item.dtype};
+  for_blocks(to - from, [&](int64_t i, int64_t n) {
+    T* v = y.at(i, buffer);
+    x.get(i, n, v);  // in place, or into the buffer
+    row_scale(v, T(factor), n);
+    y.put(i, n, v);
+  });
+}
+
+TT_INLINE double norm_of(const ClipPlan& p) {
+  double all = 0;
+  const bool largest = p.norm_type == __builtin_inf();
+  for (int64_t i = 0; i < p.n_partial; i++) {
+    const double x = p.partial[i];
+    if (!largest) all += x;
+    else if (x > all || x != x) all = x;
+    TT_SCALAR_LOOP;
+  }
+  if (largest || p.norm_type == 1) return all;
+  return p.norm_type == 2 ? __builtin_sqrt(all) : __builtin_pow(all, 1 / p.norm_type);
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(clip_norm)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const ClipPlan& p = *static_cast<const ClipPlan*>(plan);
+  if (p.run.stage == 1) {
+    const double norm = norm_of(p);
+    if (p.total_dtype == TT_F64) {
+      *reinterpret_cast<double*>(p.total) = norm;
+    } else {
+      const float rounded = float(norm);
+      store_f32(p.total, kItemSize[p.total_dtype], &rounded, 1, p.total_dtype);
+    }
+    return TT_OK;
+  }
+  ItemWalk<ClipItem> walk(p.items, p.n_items, begin);
+  for (int64_t u = begin; u < end; u++) {
+    int64_t from, to;
+    const ClipItem& item = walk.item(u, &from, &to);
+    p.partial[u] = item.dtype == TT_F64 ? norm_part<double>(item, p.norm_type, from, to)
+                                        : norm_part<float>(item, p.norm_type, from, to);
+  }
+  return TT_OK;
+}
+
+TT_KERNEL(clip_scale)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const ClipPlan& p = *static_cast<const ClipPlan*>(plan);
+  const double total = p.total_dtype == TT_F64 ? *reinterpret_cast<const double*>(p.total)
+                                               : double(load_one<float>(p.total, p.total_dtype));
+  const double factor = p.max_norm / (total + 1e-6);
+  if (factor >= 1) return TT_OK;
+  ItemWalk<ClipItem> walk(p.items, p.n_items, begin);
+  for (int64_t u = begin; u < end; u++) {
+    int64_t from, to;
+    const ClipItem& item = walk.item(u, &from, &to);
+    if (item.dtype == TT_F64) scale_part<double>(item, factor, from, to);
+    else scale_part<float>(item, factor, from, to);
+  }
+  return TT_OK;
+}
+
+TT_ENTRY_END

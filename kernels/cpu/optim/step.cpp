@@ -1,0 +1,213 @@
+// One step of an optimizer over all its tensors.
+#include "kernels/cpu/simd/loop.h"
+#include "kernels/cpu/simd/row_primitives.h"
+#include "plan/optim_plan.h"
+
+TT_ISA_BEGIN
+
+#if defined(__AVX512F__)
+// The divider would take longer over a root and a quotient than memory does over the arrays: an approximation and one
+// step of Newton's method, within 1 ulp of the root of a normal number. 0 and infinity are their own roots.
+TT_INLINE Vec<float> vsqrt(Vec<float> x) {
+  const __m512 v = __m512(x), r = _mm512_rsqrt14_ps(v), y = _mm512_mul_ps(v, r);
+  const __m512 root = _mm512_fmadd_ps(_mm512_fnmadd_ps(y, y, v), _mm512_mul_ps(r, _mm512_set1_ps(0.5f)), y);
+  const __mmask16 own = _mm512_fpclass_ps_mask(v, 0x0e);  // +0, -0, +infinity
+  return Vec<float>(_mm512_mask_mov_ps(root, own, v));
+}
+TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm512_sqrt_pd(__m512d(x))); }
+TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) { return Vec<float>(_mm512_max_ps(__m512(a), __m512(b))); }
+TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) {
+  return Vec<double>(_mm512_max_pd(__m512d(a), __m512d(b)));
+}
+#elif defined(__AVX2__)
+TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(_mm256_sqrt_ps(__m256(x))); }
+TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm256_sqrt_pd(__m256d(x))); }
+TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) { return Vec<float>(_mm256_max_ps(__m256(a), __m256(b))); }
+TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) {
+  return Vec<double>(_mm256_max_pd(__m256d(a), __m256d(b)));
+}
+#else
+template <class T> TT_INLINE Vec<T> lane_sqrt(Vec<T> x) {
+  for (int l = 0; l < kLanes<T>; l++) x[l] = math::sqrt(x[l]);
+  return x;
+}
+template <class T> TT_INLINE Vec<T> lane_larger(Vec<T> a, Vec<T> b) {
+  for (int l = 0; l < kLanes<T>; l++) a[l] = a[l] > b[l] ? a[l] : b[l];
+  return a;
+}
+TT_INLINE Vec<float> vsqrt(Vec<float> x) { return lane_sqrt<float>(x); }
+TT_INLINE Vec<double> vsqrt(Vec<double> x) { return lane_sqrt<double>(x); }
+TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) { return lane_larger<float>(a, b); }
+TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) { return lane_larger<double>(a, b); }
+#endif
+
+// The arrays of a run of elements, all of type T.
+template <class T> struct Run {
+  T* p;
+  const T* g;
+  T* s[kOptimStates];
+};
+
+// What the rules share: factors as vectors, the sign of the gradient, which states are there and which are fresh.
+template <class T> struct Rule {
+  using V = Vec<T>;
+  V f[kOptimFactors];
+  V sign;
+  bool decay, nesterov, near_g, has[kOptimStates], fresh[kOptimStates];
+
+  // decay_at, share_at: where f has the weight decay, and the gradient's share of its average.
+  TT_INLINE Rule(const OptimItem& item, int decay_at, int share_at) {
+    for (int k = 0; k < kOptimFactors; k++) f[k] = splat(T(item.f[k]));
+    sign = splat(T(item.flags & kOptimMaximize ? -1 : 1));
+    near_g = item.f[share_at] >= 0.5, decay = item.f[decay_at] != 0, nesterov = item.flags & kOptimNesterov;
+    for (int k = 0; k < kOptimStates; k++) has[k] = item.state[k], fresh[k] = item.fresh >> k & 1;
+  }
+  TT_INLINE V grad(const Run<T>& r, V p, V weight_decay) const {
+    const V g = sign * load(r.g);
+    return decay ? vfma(p, weight_decay, g) : g;
+  }
+  // m + (1 - decay) (g - m), from the side that is nearer: exactly g for decay 0.
+  TT_INLINE V average(V m, V g, int share) const {
+    const V d = g - m;
+    return near_g ? vfma(d, f[share] - splat(T(1)), g) : vfma(d, f[share], m);
+  }
+  TT_INLINE V state(const Run<T>& r, int k) const { return fresh[k] ? V{} : load(r.s[k]); }
+};
+
+template <class T> struct Sgd : Rule<T> {
+  using typename Rule<T>::V;
+  TT_INLINE explicit Sgd(const OptimItem& item) : Rule<T>(item, 3, 0) {}
+  TT_INLINE void operator()(const Run<T>& r) const {
+    V p = load(r.p), g = this->grad(r, p, this->f[3]);
+    if (this->has[0]) {
+      const V b = this->fresh[0] ? g : vfma(load(r.s[0]), this->f[1], g * this->f[2]);
+      store(r.s[0], b);
+      g = this->nesterov ? vfma(b, this->f[1], g) : b;
+    }
+    store(r.p, V(p - this->f[0] * g));
+  }
+};
+
+template <class T> struct Adam : Rule<T> {
+  using typename Rule<T>::V;
+  TT_INLINE explicit Adam(const OptimItem& item) : Rule<T>(item, 6, 1) {}
+  TT_INLINE void operator()(const Run<T>& r) const {
+    V p = load(r.p);
+    const V g = this->grad(r, p, this->f[6]);
+    p = p * this->f[7];
+    V m = this->state(r, 0), v = this->state(r, 1);
+    m = this->average(m, g, 1);
+    v = vfma(v, this->f[2], V(g * g * this->f[3]));
+    store(r.s[0], m);
+    store(r.s[1], v);
+    if (this->has[2]) {
+      v = vlarger(this->state(r, 2), v);
+      store(r.s[2], v);
+    }
+    const V size = vfma(vsqrt(v), this->f[4], this->f[5]);
+    store(r.p, V(p - this->f[0] * m / size));
+  }
+};
+
+template <class T> struct Rmsprop : Rule<T> {
+  using typename Rule<T>::V;
+  TT_INLINE explicit Rmsprop(const OptimItem& item) : Rule<T>(item, 4, 2) {}
+  TT_INLINE void operator()(const Run<T>& r) const {
+    const V p = load(r.p), g = this->grad(r, p, this->f[4]);
+    V s = vfma(this->state(r, 0), this->f[1], V(g * g * this->f[2]));
+    store(r.s[0], s);
+    if (this->has[1]) {
+      const V mean = this->average(this->state(r, 1), g, 2);
+      store(r.s[1], mean);
+      s = s - mean * mean;
+    }
+    V u = g / (vsqrt(s) + this->f[3]);
+    if (this->has[2]) {
+      u = vfma(this->state(r, 2), this->f[5], u);
+      store(r.s[2], u);
+    }
+    store(r.p, V(p - this->f[0] * u));
+  }
+};
+
+template <class T> struct Adagrad : Rule<T> {
+  using typename Rule<T>::V;
+  TT_INLINE explicit Adagrad(const OptimItem& item) : Rule<T>(item, 2, 0) {}
+  TT_INLINE void operator()(const Run<T>& r) const {
+    const V p = load(r.p), g = this->grad(r, p, this->f[2]);
+    const V sum = vfma(g, g, this->state(r, 0));
+    store(r.s[0], sum);
+    store(r.p, V(p - this->f[0] * g / (vsqrt(sum) + this->f[1])));
+  }
+};
+
+// n elements; what is left over at the end goes through a padded vector.
+template <class T, class R> TT_INLINE void run_rule(const R& rule, const Run<T>& all, int64_t n) {
+  constexpr int L = kLanes<T>;
+  int64_t i = 0;
+  for (; i + L <= n; i += L) rule(Run<T>{all.p + i, all.g + i, {all.s[0] + i, all.s[1] + i, all.s[2] + i}});
+  if (i == n) return;
+  alignas(64) T rest[2 + kOptimStates][L] = {};
+  const size_t bytes = size_t(n - i) * sizeof(T);
+  __builtin_memcpy(rest[0], all.p + i, bytes);
+  __builtin_memcpy(rest[1], all.g + i, bytes);
+  for (int k = 0; k < kOptimStates; k++)
+    if (rule.has[k]) __builtin_memcpy(rest[2 + k], all.s[k] + i, bytes);
+  rule(Run<T>{rest[0], rest[1], {rest[2], rest[3], rest[4]}});
+  __builtin_memcpy(all.p + i, rest[0], bytes);
+  for (int k = 0; k < kOptimStates; k++)
+    if (rule.has[k]) __builtin_memcpy(all.s[k] + i, rest[2 + k], bytes);
+}
+
+// Elements [from, to) of an item that stores T.
+template <class T, class R> TT_NOINLINE void run_direct(const OptimItem& item, int64_t from, int64_t to) {
+  Run<T> run = {reinterpret_cast<T*>(item.param) + from, reinterpret_cast<const T*>(item.grad) + from, {}};
+  for (int k = 0; k < kOptimStates; k++)  // a state that is not there is never read: any address will do
+    run.s[k] = item.state[k] ? reinterpret_cast<T*>(item.state[k]) + from : run.p;
+  run_rule<T>(R(item), run, to - from);
+}
+
+// The same of one that stores f16 or bf16, which computes in f32.
+template <class R> TT_NOINLINE void run_half(const OptimItem& item, int64_t from, int64_t to) {
+  alignas(64) float v[2 + kOptimStates][kRowBlock];
+  const R rule(item);
+  for (int64_t i = from; i < to; i += kRowBlock) {
+    const int64_t n = to - i < kRowBlock ? to - i : kRowBlock;
+    load_run(v[0], item.param + 2 * i, 2, n, item.dtype);
+    load_run(v[1], item.grad + 2 * i, 2, n, item.dtype);
+    for (int k = 0; k < kOptimStates; k++)
+      if (rule.has[k] && !rule.fresh[k]) load_run(v[2 + k], item.state[k] + 2 * i, 2, n, item.dtype);
+    run_rule<float>(rule, Run<float>{v[0], v[1], {v[2], v[3], v[4]}}, n);
+    store_f32(item.param + 2 * i, 2, v[0], n, item.dtype);
+    for (int k = 0; k < kOptimStates; k++)
+      if (rule.has[k]) store_f32(item.state[k] + 2 * i, 2, v[2 + k], n, item.dtype);
+  }
+}
+
+template <template <class> class R> TT_INLINE void run_item(const OptimItem& item, int64_t from, int64_t to) {
+  if (item.dtype == TT_F32) return run_direct<float, R<float>>(item, from, to);
+  if (item.dtype == TT_F64) return run_direct<double, R<double>>(item, from, to);
+  run_half<R<float>>(item, from, to);
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(optim_step)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const OptimPlan& p = *static_cast<const OptimPlan*>(plan);
+  ItemWalk<OptimItem> walk(p.items, p.n_items, begin);
+  for (int64_t u = begin; u < end; u++) {
+    int64_t from, to;
+    const OptimItem& item = walk.item(u, &from, &to);
+    switch (p.rule) {
+      case kOptimSgd: run_item<Sgd>(item, from, to); break;
+      case kOptimAdam: run_item<Adam>(item, from, to); break;
+      case kOptimRmsprop: run_item<Rmsprop>(item, from, to); break;
+      default: run_item<Adagrad>(item, from, to);
+    }
+  }
+  return TT_OK;
+}
+
+TT_ENTRY_END

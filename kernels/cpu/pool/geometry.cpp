@@ -1,0 +1,94 @@
+// Tiles and windows of pooling.
+#include "kernels/cpu/pool/pool.h"
+
+TT_ENTRY_BEGIN
+
+PoolTile pool_tile(const PoolTiles& t, const int64_t* size, int64_t u) noexcept {
+  if (whole(t)) return {u, 0, size[0], 0, size[1], 0};
+  const int64_t left = u % t.n_columns * t.columns, from = u / t.n_columns % t.n_rows * t.rows;
+  return {u / t.n_columns / t.n_rows,
+          from,
+          from + t.rows < size[0] ? from + t.rows : size[0],
+          left,
+          left + t.columns < size[1] ? left + t.columns : size[1],
+          0};
+}
+
+PoolTile window_tile(const PoolPlan& p, int64_t u) noexcept {
+  if (!leaves_parts(p)) return pool_tile(p.tiles, p.out, u);
+  PoolTile t = pool_tile(p.tiles, p.out, u / p.n_parts);
+  t.part = u % p.n_parts;
+  return t;
+}
+
+Window window_part(const PoolPlan& p, int d, int64_t o, int64_t part) noexcept {
+  Window w = window(p, d, o);
+  if (!leaves_parts(p) || p.part_dim != d) return w;
+  w.begin += part * p.part * w.step;
+  if ((w.end - w.begin - 1) / w.step >= p.part) w.end = w.begin + p.part * w.step;
+  return w;
+}
+
+Window pool_window(const PoolPlan& p, int d, int64_t o) noexcept { return window(p, d, o); }
+
+int64_t counted(const PoolPlan& p, int d, int64_t o) noexcept {
+  const Window w = window(p, d, o);
+  return p.count_pad ? w.full : w.count();
+}
+
+PoolColumns pool_columns(const PoolPlan& p, int64_t o1, int64_t n) noexcept {
+  if (p.adaptive) {
+    const int64_t begin = window(p, 1, o1).begin, width = window(p, 1, o1 + n - 1).end - begin;
+    return {begin, width, begin, width};
+  }
+  const int64_t origin = o1 * p.stride[1] - p.pad[1], begin = origin < 0 ? 0 : origin;
+  const int64_t width = (n - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 1, end = origin + width;
+  return {origin, width, begin, (end < p.in[1] ? end : p.in[1]) - begin};
+}
+
+int64_t fitting(const PoolPlan& p, int64_t o1, int64_t right, int64_t most) noexcept {
+  if (right - o1 < most) most = right - o1;
+  if (p.apart) return 0;
+  if (!p.adaptive) {
+    const int64_t reach = (p.kernel[1] - 1) * p.dilation[1] + 1;
+    if (reach > kPoolSpan) return 0;
+    const int64_t fit = (kPoolSpan - reach) / p.stride[1] + 1;
+    return fit < most ? fit : most;
+  }
+  if (p.in[1] <= kPoolSpan) return most;
+  const int64_t origin = window(p, 1, o1).begin;
+  int64_t n = 0;
+  while (n < most && window(p, 1, o1 + n).end - origin <= kPoolSpan) n++;
+  return n;
+}
+
+PoolRange reaching(const PoolPlan& p, int d, int64_t from, int64_t to) noexcept {
+  const int64_t in = p.in[d], out = p.out[d];
+  if (p.adaptive) return {from * out / in, (to * out + in - 1) / in};
+  const int64_t before = from + p.pad[d] - (p.kernel[d] - 1) * p.dilation[d] - 1;
+  const int64_t end = (to + p.pad[d] + p.stride[d] - 1) / p.stride[d];
+  return {before < 0 ? 0 : before / p.stride[d] + 1, end < out ? end : out};
+}
+
+void keep_found(const PoolPlan& p, int64_t part, int64_t r, int64_t n, const void* best, int64_t item,
+                const int64_t* at) noexcept {
+  int64_t* index = p.index + r;
+  if (leaves_parts(p)) {
+    __builtin_memcpy(p.parts + (part * p.results + r) * item, best, size_t(n * item));
+    index = part_places(p, part) + r;
+  } else if (!p.g) {
+    __builtin_memcpy(p.y + r * item, best, size_t(n * item));
+    for (int64_t j = 0; p.index && j < n; j++) index[j] = at[j] < 0 ? 0 : at[j];
+    return;
+  }
+  __builtin_memcpy(index, at, size_t(n) * sizeof(int64_t));
+}
+
+void clear_tile(char* image, const PoolTile& t, int64_t width, int64_t deep, int64_t n) noexcept {
+  const int64_t run = n == deep ? t.right - t.left : 1;
+  for (int64_t i = t.from; i < t.to; i++)
+    for (int64_t j = t.left; j < t.right; j += run)
+      __builtin_memset(image + (i * width + j) * deep, 0, size_t(run > 1 ? run * deep : n));
+}
+
+TT_ENTRY_END

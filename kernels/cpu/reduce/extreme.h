@@ -1,0 +1,144 @@
+// The largest of a run, and what max and min are made of: the smallest is the largest of the inverted elements.
+#pragma once
+
+#include "kernels/cpu/simd/load.h"
+#include "kernels/cpu/simd/virtual_lanes.h"
+
+TT_ISA_BEGIN
+
+#if defined(__AVX512F__)
+using NanMask = uint32_t;
+TT_INLINE NanMask unordered(F32v a, F32v b) { return _mm512_cmp_ps_mask(__m512(a), __m512(b), _CMP_UNORD_Q); }
+TT_INLINE bool any(NanMask m) { return m != 0; }
+#elif defined(__AVX2__)
+using NanMask = I32v;
+TT_INLINE NanMask unordered(F32v a, F32v b) { return I32v(_mm256_cmp_ps(__m256(a), __m256(b), _CMP_UNORD_Q)); }
+TT_INLINE bool any(NanMask m) { return _mm256_movemask_ps(__m256(m)) != 0; }
+#elif defined(__SSE2__)
+using NanMask = I32v;
+TT_INLINE NanMask unordered(F32v a, F32v b) { return I32v(_mm_cmpunord_ps(__m128(a), __m128(b))); }
+TT_INLINE bool any(NanMask m) { return _mm_movemask_ps(__m128(m)) != 0; }
+#else
+using NanMask = I32v;
+TT_INLINE NanMask unordered(F32v a, F32v b) { return (a != a) | (b != b); }
+TT_INLINE bool any(NanMask m) {
+  int32_t r = 0;
+  for (int i = 0; i < kLanes<float>; i++) r |= m[i];
+  return r != 0;
+}
+#endif
+
+template <bool kMax> TT_INLINE F32v pick(F32v x, F32v m) {
+  if constexpr (kMax) return vmax(x, m);
+  else return vmin(x, m);
+}
+
+// Largest (smallest) of x[0 … n) and start; NaN if some x is NaN and kNan, else NaNs are passed over.
+// Of equal zeros of both signs the one that 64 lanes meet first comes out, on every ISA the same.
+template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
+  constexpr int L = kLanes<float>, N = kBlockLanes / L;
+  NanMask nan = unordered(F32v{}, F32v{});
+  F32v m[N];
+#pragma GCC unroll 16
+  for (int k = 0; k < N; k++) m[k] = splat(start);
+  int64_t i = 0;
+  for (; i + kBlockLanes <= n; i += kBlockLanes) {
+#pragma GCC unroll 8
+    for (int k = 0; k < N; k += 2) {
+      const F32v a = load(x + i + k * L), b = load(x + i + (k + 1) * L);
+      m[k] = pick<kMax>(a, m[k]), m[k + 1] = pick<kMax>(b, m[k + 1]);
+      if constexpr (kNan) nan |= unordered(a, b);
+    }
+  }
+  if (i < n) {
+    const LastLanes<float> last(x + i, n - i, start);
+#pragma GCC unroll 16
+    for (int k = 0; k < N; k++) {
+      const F32v a = last.get(k);
+      m[k] = pick<kMax>(a, m[k]);
+      if constexpr (kNan) nan |= unordered(a, a);
+    }
+  }
+#pragma GCC unroll 8
+  for (int h = N / 2; h; h /= 2) {
+#pragma GCC unroll 16
+    for (int k = 0; k < h; k++) m[k] = pick<kMax>(m[k + h], m[k]);
+  }
+  float two[2];
+  fold_lanes<float, L>(m[0], two, [](auto low, auto high) { return (kMax ? high > low : high < low) ? high : low; });
+  const float r = (kMax ? two[1] > two[0] : two[1] < two[0]) ? two[1] : two[0];
+  return kNan && any(nan) ? __builtin_nanf("") : r;
+}
+
+template <int kSize> struct BitsOf;
+template <> struct BitsOf<1> { using type = uint8_t; };
+template <> struct BitsOf<4> { using type = uint32_t; };
+template <> struct BitsOf<8> { using type = uint64_t; };
+
+// x with the bits of `flip` inverted: order reverses for all bits of an integer, or the sign of a float.
+template <class T> TT_INLINE T flipped(T x, uint64_t flip) {
+  using U = typename BitsOf<int(sizeof(T))>::type;
+  return bit_cast<T>(U(bit_cast<U>(x) ^ U(flip)));
+}
+
+template <class T> constexpr T kLowest = T(T(1) << (8 * sizeof(T) - 1));
+template <> constexpr float kLowest<float> = -__builtin_inff();
+template <> constexpr double kLowest<double> = -__builtin_inf();
+
+// Steps of folds: T identity(), T step(T accumulated, T x). A NaN is taken and, since no comparison with it holds,
+// kept.
+template <class E> struct Max {
+  using T = E;
+  static constexpr bool kFlips = true;
+  static TT_INLINE T identity() { return kLowest<E>; }
+  static TT_INLINE T step(T a, T x) { return ((x > a) | (x != x)) ? x : a; }
+};
+
+template <class S> TT_INLINE typename S::T step_flipped(typename S::T a, typename S::T x, uint64_t flip) {
+  if constexpr (S::kFlips) return S::step(a, flipped(x, flip));
+  else return S::step(a, x);
+}
+
+constexpr int kSome = 16;
+// Steps element i of a block into lane i mod the width.
+template <class S, int kWidth>
+TT_NOINLINE void step_lanes(typename S::T* __restrict lane, const typename S::T* x, int64_t n, uint64_t flip) {
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth)
+    for (int l = 0; l < kWidth; l++) lane[l] = step_flipped<S>(lane[l], x[i + l], flip);
+  int l = 0;
+  if constexpr (kWidth > kSome)
+    for (; i + kSome <= n; i += kSome, l += kSome)
+      for (int k = 0; k < kSome; k++) lane[l + k] = step_flipped<S>(lane[l + k], x[i + k], flip);
+  for (; i < n; i++, l++) {
+    lane[l] = step_flipped<S>(lane[l], x[i], flip);
+    TT_SCALAR_LOOP;
+  }
+}
+
+// The fold of a block: lane l with lane l + width / 2, then halves of these until some are left, and they in order; for
+// floats by the vector scan. The result is flipped, as the elements are.
+template <class S, int kWidth> TT_INLINE typename S::T fold_block(const typename S::T* x, int64_t n, uint64_t flip) {
+  using T = typename S::T;
+  alignas(64) T lane[kWidth];
+  for (int i = 0; i < kWidth; i++) lane[i] = S::identity();
+  step_lanes<S, kWidth>(lane, x, n, flip);
+  int width = kWidth;
+  for (; width > kSome; width /= 2)
+    for (int i = 0; i < width / 2; i++) lane[i] = S::step(lane[i], lane[i + width / 2]);
+  T r = lane[0];
+  for (int i = 1; i < width; i++) {
+    r = S::step(r, lane[i]);
+    TT_SCALAR_LOOP;
+  }
+  return r;
+}
+TT_INLINE float max_block(const float* x, int64_t n, uint64_t flip) {
+  const float start = kLowest<float>;
+  return flip ? -extreme<false, true>(x, n, -start) : extreme<true, true>(x, n, start);
+}
+template <class T> TT_INLINE T max_block(const T* x, int64_t n, uint64_t flip) {
+  return fold_block<Max<T>, kBlockLanes>(x, n, flip);
+}
+
+TT_ISA_END

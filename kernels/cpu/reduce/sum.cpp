@@ -1,0 +1,124 @@
+// reduce_sum: sums and means of every dtype.
+#include "kernels/cpu/reduce/walk.h"
+
+TT_ISA_BEGIN
+
+// Sums of kParts reals per element: 1, or 2 for complex numbers, which are summed as pairs.
+template <class Elem, class Real> struct Sum {
+  using T = Elem;
+  using P = Elem;
+  static constexpr int kRows = 8;
+  static constexpr int kParts = int(sizeof(Elem) / sizeof(Real));
+
+  static P row(Stream& stream, int64_t) {
+    const T* x = nullptr;
+    const int64_t n = stream.next(&x);
+    Lanes<Real> acc;
+    acc.fill(0);
+    add_run(&acc, reinterpret_cast<const Real*>(x), n * kParts);
+    if (stream.left) acc = row_of_many(stream, acc);
+    T r;
+    acc.fold(reinterpret_cast<Real*>(&r), kParts);
+    return r;
+  }
+  static TT_NOINLINE Lanes<Real> row_of_many(Stream& stream, Lanes<Real> acc) {
+    Cascade<Real> cascade;
+    const T* x = nullptr;
+    cascade.push(acc);
+    while (const int64_t n = stream.next(&x)) {
+      acc.fill(0);
+      add_run(&acc, reinterpret_cast<const Real*>(x), n * kParts);
+      cascade.push(acc);
+    }
+    return cascade.total();
+  }
+
+  // 8 rows by a tree, 16 of these in sequence, then into the second level: at most kReduceMaxColumnSplit rows.
+  struct Columns {
+    static constexpr int kFlush = 16;
+    alignas(64) Real low[kReduceMaxTile / sizeof(Real)], high[kReduceMaxTile / sizeof(Real)];
+    int pending;
+
+    void start(const ReduceOps&, int64_t n, int64_t) {
+      for (int64_t i = 0; i < n * kParts; i++) low[i] = high[i] = 0;
+      pending = 0;
+    }
+    void rows(const T* const* row, int k, int64_t n, int64_t) {
+      const int64_t m = n * kParts;
+      if (k == kRows) {
+        const Real* r[kRows];
+        for (int i = 0; i < kRows; i++) r[i] = reinterpret_cast<const Real*>(row[i]);
+        for (int64_t i = 0; i < m; i++)
+          low[i] += ((r[0][i] + r[1][i]) + (r[2][i] + r[3][i])) + ((r[4][i] + r[5][i]) + (r[6][i] + r[7][i]));
+      } else {
+        for (int j = 0; j < k; j++) {
+          const Real* r = reinterpret_cast<const Real*>(row[j]);
+          for (int64_t i = 0; i < m; i++) low[i] += r[i];
+        }
+      }
+      if (++pending < kFlush) return;
+      pending = 0;
+      for (int64_t i = 0; i < m; i++) high[i] += low[i], low[i] = 0;
+    }
+    P get(int64_t i) const {
+      T r;
+      Real part[kParts];
+      for (int j = 0; j < kParts; j++) part[j] = high[i * kParts + j] + low[i * kParts + j];
+      __builtin_memcpy(&r, part, sizeof r);
+      return r;
+    }
+  };
+
+  static TT_INLINE P combine(P a, P b) {
+    Real x[kParts], y[kParts];
+    __builtin_memcpy(x, &a, sizeof a);
+    __builtin_memcpy(y, &b, sizeof b);
+    for (int j = 0; j < kParts; j++) x[j] += y[j];
+    __builtin_memcpy(&a, x, sizeof a);
+    return a;
+  }
+  static TT_INLINE void finish(const ReducePlan& p, const ReduceOps&, P r, char* out, char*) {
+    Real x[kParts];
+    __builtin_memcpy(x, &r, sizeof r);
+    if constexpr (Real(0.5) != 0)
+      for (int j = 0; j < kParts; j++) x[j] /= Real(p.divisor);
+    __builtin_memcpy(&r, x, sizeof r);
+    store_one(out, r, p.out_dtype);
+  }
+};
+
+// Short rows of floats into floats: what row() and finish() would do, without their walks.
+TT_INLINE bool is_short(const ReducePlan& p) {
+  return p.length < kFewToSum && p.length > 0 && p.dtype == TT_F32 && p.out_dtype == TT_F32 && p.path == kReduceRows &&
+         p.n_red == 1 && p.red_stride[0] == 4 && p.n_kept <= 1 && p.splits == 1;
+}
+TT_NOINLINE void sum_short(const ReducePlan& p, int64_t begin, int64_t end) {
+  const int64_t step = p.n_kept ? p.kept_stride[0] : 0, out_step = p.n_kept ? p.out_stride[0] : 0, n = p.length;
+  for (int64_t o = begin; o < end; o++) {
+    const float r = sum_few(reinterpret_cast<const float*>(p.in + o * step), n) / float(p.divisor);
+    __builtin_memcpy(p.out + o * out_step, &r, 4);
+  }
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const ReducePlan& p = *static_cast<const ReducePlan*>(plan);
+  if (is_short(p)) {
+    sum_short(p, begin, end);
+    return TT_OK;
+  }
+  switch (p.dtype) {
+    case TT_F16:
+    case TT_BF16:
+    case TT_F32: return run_reduce(kParts<Sum<float, float>>, p, begin, end);
+    case TT_F64: return run_reduce(kParts<Sum<double, double>>, p, begin, end);
+    case TT_C64: return run_reduce(kParts<Sum<C64, float>>, p, begin, end);
+    case TT_C128: return run_reduce(kParts<Sum<C128, double>>, p, begin, end);
+    default: return run_reduce(kParts<Sum<int64_t, uint64_t>>, p, begin, end);
+  }
+}
+
+TT_ENTRY_END

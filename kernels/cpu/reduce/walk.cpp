@@ -1,0 +1,207 @@
+// The walk over a ReducePlan.
+#include "kernels/cpu/reduce/walk.h"
+
+TT_ENTRY_BEGIN
+
+void Odometer::start(const int64_t* sizes, int32_t from, int32_t dims, int64_t position) noexcept {
+  size = sizes, first = from, n = dims;
+  for (int32_t d = from; d < dims; d++) at[d] = position % sizes[d], position /= sizes[d];
+}
+
+int64_t Odometer::offset(const int64_t* stride) const noexcept {
+  int64_t o = 0;
+  for (int32_t d = first; d < n; d++) {
+    o += at[d] * stride[d];
+    TT_SCALAR_LOOP;
+  }
+  return o;
+}
+
+void Odometer::step(const int64_t* stride, int64_t* offset) noexcept {
+  for (int32_t d = first; d < n; d++) {
+    *offset += stride[d];
+    if (++at[d] < size[d]) return;
+    *offset -= size[d] * stride[d];
+    at[d] = 0;
+  }
+}
+
+Stream::Stream(const ReducePlan& plan, const ReduceOps& parts, const char* base, int64_t from, int64_t to) noexcept
+    : p(plan), ops(parts), left(to - from) {
+  odometer.start(p.red_size, 0, p.n_red, from);
+  at = base + odometer.offset(p.red_stride);
+}
+
+// Steps `run` elements on along dimension 0.
+static void advance(Stream* s, int64_t run) {
+  const ReducePlan& p = s->p;
+  s->left -= run;
+  s->at += run * p.red_stride[0];
+  s->odometer.at[0] += run;
+  if (s->odometer.at[0] < p.red_size[0] || !s->left) return;
+  s->at -= p.red_size[0] * p.red_stride[0];
+  s->odometer.at[0] = 0;
+  Odometer& o = s->odometer;
+  for (int32_t d = 1; d < p.n_red; d++) {
+    s->at += p.red_stride[d];
+    if (++o.at[d] < p.red_size[d]) return;
+    s->at -= p.red_size[d] * p.red_stride[d];
+    o.at[d] = 0;
+  }
+}
+
+int64_t Stream::next_block(const void** block) noexcept {
+  const auto run_length = [&] {
+    const int64_t run = p.red_size[0] - odometer.at[0];
+    return run < left ? run : left;
+  };
+  if (!left) return 0;
+  const int64_t room = kBytes / ops.item < 1024 ? kBytes / ops.item : 1024;
+  int64_t run = run_length();
+  if (ops.native == p.dtype && p.red_stride[0] == ops.item && (run >= room || run == left)) {
+    run = run < kDirectBytes / ops.item ? run : kDirectBytes / ops.item;
+    *block = at;
+    advance(this, run);
+    return run;
+  }
+  int64_t n = 0;
+  while (left && n < room) {
+    run = run_length();
+    run = run < room - n ? run : room - n;
+    ops.load(buffer + n * ops.item, at, p.red_stride[0], run, p.dtype);
+    n += run;
+    advance(this, run);
+  }
+  *block = buffer;
+  return n;
+}
+
+TT_ENTRY_END
+
+TT_ISA_BEGIN
+
+// An output that is not wanted stays NULL.
+inline char* place(char* base, int64_t offset) { return base ? base + offset : nullptr; }
+
+// Byte offsets of an output in in, out and index, stepped together.
+struct KeptWalk {
+  const ReducePlan& p;
+  Odometer odometer;
+  int64_t in, out, index;
+
+  TT_NOINLINE KeptWalk(const ReducePlan& plan, int32_t first, int64_t position) : p(plan) {
+    odometer.start(p.kept_size, first, p.n_kept, position);
+    in = odometer.offset(p.kept_stride);
+    out = odometer.offset(p.out_stride);
+    index = odometer.offset(p.index_stride);
+  }
+  TT_NOINLINE void step() {
+    for (int32_t d = odometer.first; d < p.n_kept; d++) {
+      in += p.kept_stride[d], out += p.out_stride[d], index += p.index_stride[d];
+      if (++odometer.at[d] < p.kept_size[d]) return;
+      in -= p.kept_size[d] * p.kept_stride[d], out -= p.kept_size[d] * p.out_stride[d];
+      index -= p.kept_size[d] * p.index_stride[d];
+      odometer.at[d] = 0;
+    }
+  }
+};
+
+struct Piece {
+  int64_t from, to;
+};
+inline Piece piece_of(const ReducePlan& p, int64_t s) {
+  const int64_t from = s * p.split_len, to = from + p.split_len;
+  return {from, to < p.length ? to : p.length};
+}
+
+inline void run_rows(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) {
+  KeptWalk kept(p, 0, begin / p.splits);
+  int64_t o = begin / p.splits, s = begin % p.splits;
+  for (int64_t u = begin; u < end; u++) {
+    const Piece piece = piece_of(p, s);
+    Stream stream(p, ops, p.in + kept.in, piece.from, piece.to);
+    alignas(16) char partial[16];
+    ops.row(stream, piece.from, partial);
+    if (p.splits > 1)
+      __builtin_memcpy(static_cast<char*>(p.workspace) + (s * p.n_out + o) * ops.partial, partial, size_t(ops.partial));
+    else ops.finish(p, ops, partial, 1, place(p.out, kept.out), place(p.index, kept.index));
+    if (++s < p.splits) continue;
+    s = 0, o++;
+    kept.step();
+  }
+}
+
+// The rows of a tile of n columns, a few at a time.
+inline void reduce_tile(const ReduceOps& ops, const ReducePlan& p, void* acc, const char* base, int64_t n,
+                        Piece piece) {
+  constexpr int kMost = 8;
+  alignas(64) char buffer[kMost][kReduceLoadTile];
+  const void* row[kMost];
+  const bool direct = ops.native == p.dtype && p.kept_stride[0] == ops.item;
+  Odometer odometer;
+  odometer.start(p.red_size, 0, p.n_red, piece.from);
+  int64_t offset = odometer.offset(p.red_stride);
+  ops.start(acc, ops, n, piece.from);
+  for (int64_t r = piece.from; r < piece.to;) {
+    const int k = piece.to - r < ops.rows_at_once ? int(piece.to - r) : ops.rows_at_once;
+    for (int i = 0; i < k; i++) {
+      if (!direct) ops.load(buffer[i], base + offset, p.kept_stride[0], n, p.dtype);
+      row[i] = direct ? base + offset : buffer[i];
+      odometer.step(p.red_stride, &offset);
+    }
+    ops.rows(acc, row, k, n, r);
+    r += k;
+  }
+}
+
+inline void run_columns(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) {
+  alignas(64) char acc[kAccumulatorBytes];
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t s = u % p.splits, t = u / p.splits % p.n_tiles, outer = u / p.splits / p.n_tiles;
+    const int64_t column = t * p.tile, rest = p.kept_size[0] - column, n = rest < p.tile ? rest : p.tile;
+    KeptWalk kept(p, 1, outer);
+    reduce_tile(ops, p, acc, p.in + kept.in + column * p.kept_stride[0], n, piece_of(p, s));
+    if (p.splits > 1) {
+      ops.get(acc, 0, n,
+              static_cast<char*>(p.workspace) + (s * p.n_out + outer * p.kept_size[0] + column) * ops.partial);
+      continue;
+    }
+    constexpr int64_t kSome = 64;
+    alignas(64) char partial[16 * kSome];
+    for (int64_t i = 0; i < n; i += kSome) {
+      const int64_t some = n - i < kSome ? n - i : kSome;
+      ops.get(acc, i, some, partial);
+      ops.finish(p, ops, partial, some, place(p.out, kept.out + (column + i) * p.out_stride[0]),
+                 place(p.index, kept.index + (column + i) * p.index_stride[0]));
+    }
+  }
+}
+
+// Combines the partials of outputs [begin, end) in place, neighbours first, tile by tile.
+inline void run_partials(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) {
+  constexpr int64_t kTile = 256;
+  char* base = static_cast<char*>(p.workspace);
+  KeptWalk kept(p, 0, begin);
+  for (int64_t o = begin; o < end; o += kTile) {
+    const int64_t n = end - o < kTile ? end - o : kTile;
+    for (int64_t step = 1; step < p.splits; step *= 2)
+      for (int64_t s = 0; s + step < p.splits; s += 2 * step)
+        ops.combine(base + (s * p.n_out + o) * ops.partial, base + ((s + step) * p.n_out + o) * ops.partial, n);
+    for (int64_t i = 0; i < n; i++, kept.step())
+      ops.finish(p, ops, base + (o + i) * ops.partial, 1, place(p.out, kept.out), place(p.index, kept.index));
+  }
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+int32_t run_reduce(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) noexcept {
+  if (begin >= end) return TT_OK;
+  if (p.run.stage == 1) run_partials(ops, p, begin, end);
+  else if (p.path == kReduceRows) run_rows(ops, p, begin, end);
+  else run_columns(ops, p, begin, end);
+  return TT_OK;
+}
+
+TT_ENTRY_END

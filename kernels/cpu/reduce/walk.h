@@ -1,0 +1,142 @@
+// What all reductions share: the walk over a ReducePlan, which calls the parts of one reduction through a table.
+#pragma once
+
+#include "kernels/cpu/simd/load.h"
+#include "kernels/cpu/simd/virtual_lanes.h"
+#include "plan/reduce_plan.h"
+
+TT_ENTRY_BEGIN
+
+struct ReduceOps;
+
+// Position in a nest of up to 64 dimensions, dimension `first` fastest.
+struct Odometer {
+  const int64_t* size;
+  int32_t first, n;
+  int64_t at[kMaxPlanDims];
+
+  void start(const int64_t* sizes, int32_t from, int32_t dims, int64_t position) noexcept;
+  int64_t offset(const int64_t* stride) const noexcept;
+  void step(const int64_t* stride, int64_t* offset) noexcept;  // one position on, *offset along
+};
+
+// The reduced sequence [from, to) of one output, as blocks of elements of the compute type.
+struct Stream {
+  static constexpr int64_t kBytes = 8192;           // of a block that is copied or converted
+  static constexpr int64_t kDirectBytes = 1 << 19;  // of one that is read in place
+  const ReducePlan& p;
+  const ReduceOps& ops;
+  const char* at;
+  int64_t left;
+  Odometer odometer;
+  alignas(64) char buffer[kBytes];
+
+  Stream(const ReducePlan& plan, const ReduceOps& parts, const char* base, int64_t from, int64_t to) noexcept;
+  // The length of the next block, or 0.
+  int64_t next_block(const void** block) noexcept;
+  template <class T> TT_INLINE int64_t next(const T** block) {
+    const void* p = nullptr;
+    const int64_t n = next_block(&p);
+    *block = static_cast<const T*>(p);
+    return n;
+  }
+};
+
+// The parts of a reduction. A partial result is what of a piece of the sequence is left; at most 16 bytes.
+struct ReduceOps {
+  LoadRun load;
+  int32_t native;        // dtype that needs no load
+  int32_t item;          // bytes of an element of the compute type
+  int32_t partial;       // bytes of a partial
+  int32_t rows_at_once;  // at most 8
+  uint64_t flip;         // the bits in which elements are inverted before they are compared: min is max of the inverted
+  void (*row)(Stream& s, int64_t from, void* partial) noexcept;  // `from`: position of the first element
+  // A tile of columns: n accumulators, then k rows at a time, the first of which is at `position`, then partials.
+  void (*start)(void* acc, const ReduceOps& ops, int64_t n, int64_t position) noexcept;
+  void (*rows)(void* acc, const void* const* row, int k, int64_t n, int64_t position) noexcept;
+  void (*get)(const void* acc, int64_t first, int64_t n, void* partial) noexcept;
+  void (*combine)(void* earlier, const void* later, int64_t n) noexcept;  // into earlier
+  // Writes n results at strides; out or index may be NULL.
+  void (*finish)(const ReducePlan& p, const ReduceOps& ops, const void* partial, int64_t n, char* out,
+                 char* index) noexcept;
+};
+constexpr int64_t kAccumulatorBytes = 2 * kReduceMaxTile + 64;
+
+int32_t run_reduce(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) noexcept;
+
+TT_ENTRY_END
+
+TT_ISA_BEGIN
+
+// The table of a reduction R with T (compute type), P (partial), Columns (accumulators of a tile), kRows, and
+//   P row(Stream&, int64_t from); P combine(P, P);
+//   void finish(const ReducePlan&, const ReduceOps&, P, char* out, char* index)
+template <class R> struct Parts {
+  using T = typename R::T;
+  using P = typename R::P;
+  using Columns = typename R::Columns;
+  static_assert(sizeof(P) <= 16 && sizeof(Columns) <= kAccumulatorBytes);
+
+  static void row(Stream& s, int64_t from, void* partial) noexcept { *static_cast<P*>(partial) = R::row(s, from); }
+  static void start(void* acc, const ReduceOps& ops, int64_t n, int64_t position) noexcept {
+    static_cast<Columns*>(acc)->start(ops, n, position);
+  }
+  static void rows(void* acc, const void* const* row, int k, int64_t n, int64_t position) noexcept {
+    static_cast<Columns*>(acc)->rows(reinterpret_cast<const T* const*>(row), k, n, position);
+  }
+  static void get(const void* acc, int64_t first, int64_t n, void* partial) noexcept {
+    for (int64_t i = 0; i < n; i++) {
+      static_cast<P*>(partial)[i] = static_cast<const Columns*>(acc)->get(first + i);
+      TT_SCALAR_LOOP;
+    }
+  }
+  static void combine(void* earlier, const void* later, int64_t n) noexcept {
+    for (int64_t i = 0; i < n; i++) {
+      static_cast<P*>(earlier)[i] = R::combine(static_cast<P*>(earlier)[i], static_cast<const P*>(later)[i]);
+      TT_SCALAR_LOOP;
+    }
+  }
+  static void finish(const ReducePlan& p, const ReduceOps& ops, const void* partial, int64_t n, char* out,
+                     char* index) noexcept {
+    for (int64_t i = 0; i < n; i++) {
+      R::finish(p, ops, static_cast<const P*>(partial)[i], out ? out + i * p.out_stride[0] : nullptr,
+                index ? index + i * p.index_stride[0] : nullptr);
+      TT_SCALAR_LOOP;
+    }
+  }
+};
+
+template <class R, uint64_t kFlip = 0> constexpr ReduceOps kParts = {Loads<typename R::T>::run,
+                                                                     Loads<typename R::T>::native,
+                                                                     int32_t(sizeof(typename R::T)),
+                                                                     int32_t(sizeof(typename R::P)),
+                                                                     R::kRows,
+                                                                     kFlip,
+                                                                     Parts<R>::row,
+                                                                     Parts<R>::start,
+                                                                     Parts<R>::rows,
+                                                                     Parts<R>::get,
+                                                                     Parts<R>::combine,
+                                                                     Parts<R>::finish};
+
+// What `flip` reverses the order with.
+template <class T> constexpr uint64_t kReversed = ~uint64_t(0);
+template <> constexpr uint64_t kReversed<float> = 0x80000000u;
+template <> constexpr uint64_t kReversed<double> = uint64_t(1) << 63;
+
+template <class R, bool kMin> constexpr const ReduceOps& kExtreme = kParts<R, kMin ? kReversed<typename R::T> : 0>;
+
+// Largest elements, by R<T>; with kMin the smallest.
+template <template <class> class R, bool kMin>
+inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
+  switch (p.dtype) {
+    case TT_F16:
+    case TT_BF16:
+    case TT_F32: return run_reduce(kExtreme<R<float>, kMin>, p, begin, end);
+    case TT_F64: return run_reduce(kExtreme<R<double>, kMin>, p, begin, end);
+    case TT_I64: return run_reduce(kExtreme<R<int64_t>, kMin>, p, begin, end);
+    default: return run_reduce(kExtreme<R<int32_t>, kMin>, p, begin, end);
+  }
+}
+
+TT_ISA_END

@@ -1,0 +1,425 @@
+// cumprod along any dimension of a contiguous array.
+#include "kernels/cpu/scan/product_lanes.h"
+
+TT_ISA_BEGIN
+
+template <class V> TT_INLINE void store_values(char* p, const V* v, int64_t n, int32_t dtype) {
+  if constexpr (sizeof(V) == 4) store_f32(p, kItemSize[dtype], v, n, dtype);
+  else __builtin_memcpy(p, v, size_t(n) * sizeof(V));
+}
+
+// ---- chunks ----
+
+// How stage 2 goes on from the product before a chunk: stage 1 has done it; the product's size does not change; every
+// product on the way is a normal number.
+enum How : int64_t { kDone, kStuck, kNormal };
+
+// The factors of a chunk, and after stage 1 the product before them.
+template <class A> struct Part {
+  A product;
+  double low, high;       // a product of 1 keeps between these sizes; low is 0 where that is not known
+  double least, largest;  // sizes of the factors and of 1; largest is NaN if one of them may be
+  int64_t how;
+};
+// Of complex numbers; `how` is kDone where low and high are not known.
+template <> struct Part<C128> {
+  C128 product;
+  double low, high;
+  int64_t how;
+};
+static_assert(sizeof(Part<double>) == kCumprodPart && sizeof(Part<C128>) <= kCumprodPart);
+template <class A> constexpr Part<A> kNoFactors = {A(1), 1, 1, 1, 1, kNormal};
+template <> constexpr Part<C128> kNoFactors<C128> = {{1, 0}, 1, 1, kNormal};
+
+// Sizes of products that are normal numbers for certain, whatever they were rounded to on the way.
+constexpr double kSmall = 0x1p-1000, kLarge = 0x1p1000;
+TT_INLINE double smaller(double a, double b) { return a < b ? a : b; }
+TT_INLINE double larger(double a, double b) { return a > b ? a : b; }
+TT_INLINE bool within(double low, double high) { return low >= kSmall && high <= kLarge; }
+// The size of z lies between these, which are within a factor of 2.
+TT_INLINE double lower(C128 z) { return larger(__builtin_fabs(z.re), __builtin_fabs(z.im)); }
+TT_INLINE double upper(C128 z) { return __builtin_fabs(z.re) + __builtin_fabs(z.im); }
+
+// A block: kDeep x kWays rows.
+constexpr int64_t kWays = 16, kDeep = kCumprodBlock / kWays, kBuffer = 2048;
+struct Group {
+  alignas(64) double product[kWays], least[kWays], largest[kWays];
+};
+TT_INLINE Vec<double> doubles(const double* p) { return load(p); }
+TT_INLINE Vec<double> doubles(const float* p) {
+  typename Halves<float, kLanes<float>>::Half v;
+  __builtin_memcpy(&v, p, sizeof v);
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  return Vec<double>(_mm256_cvtps_pd(__m128(v)));  // gcc 12 converts halves one by one
+#else
+  return __builtin_convertvector(v, Vec<double>);
+#endif
+}
+TT_INLINE Vec<double> sizes(Vec<double> x) { return (Vec<double>)((Vec<int64_t>)x & INT64_MAX); }
+template <class V> TT_INLINE void multiply(Group* g, const V* v, int64_t step) {
+  constexpr int64_t kN = kLanes<double>;
+  for (int64_t l = 0; l < kWays; l += kN) {
+    Vec<double> product = doubles(v + l), least = sizes(product), largest = least;
+#pragma GCC unroll 8
+    for (int64_t i = 1; i < kDeep; i++) {
+      const Vec<double> x = doubles(v + i * step + l), size = sizes(x);
+      product *= x, least = vmin(size, least), largest = vmax(size, largest);
+    }
+    store(g->product + l, product), store(g->least + l, least), store(g->largest + l, largest);
+  }
+}
+TT_INLINE void halve(Group* g, int64_t n) {
+  for (int64_t l = 0; l < n; l++) {
+    g->product[l] *= g->product[l + n];
+    g->least[l] = smaller(g->least[l], g->least[l + n]), g->largest[l] = larger(g->largest[l], g->largest[l + n]);
+  }
+}
+
+// After a block whose factors have the product `by` and sizes from least to largest.
+TT_INLINE void add_block(Part<double>* p, double by, double least, double largest) {
+  const double before = __builtin_fabs(p->product);
+  p->least = smaller(p->least, least), p->largest = largest > p->largest ? largest : p->largest;
+  double low = smaller(least, 1), high = larger(largest, 1);
+  for (int64_t n = 1; n < kDeep * kWays; n *= 2) low *= low, high *= high;
+  p->low = smaller(p->low, smaller(low, before * low));
+  p->high = larger(p->high, larger(high, before * high));
+  p->product *= by;
+  if (by != by) p->largest = by;
+  const double size = __builtin_fabs(p->product);
+  if (!(size >= kSmall && size <= kLarge)) p->low = 0, p->product = __builtin_copysign(1.0, p->product);
+}
+
+// A block of n columns: n groups at a time, whose lanes belong to the columns by turns.
+template <class V> TT_NOINLINE void take_block(Part<double>* parts, const V* v, int64_t n) {
+  double product[kNarrowProducts], least[kNarrowProducts], largest[kNarrowProducts];
+  for (int64_t j = 0; j < n; j++) product[j] = least[j] = largest[j] = 1;
+  for (int64_t g = 0, j = 0; g < n; g++) {
+    Group lanes;
+    multiply(&lanes, v + g * kWays, n * kWays);
+    int64_t live = kWays;
+    for (; live > n && live / 2 % n == 0; live /= 2) halve(&lanes, live / 2);
+    for (int64_t l = 0; l < live; l++) {
+      product[j] *= lanes.product[l];
+      least[j] = smaller(least[j], lanes.least[l]), largest[j] = larger(largest[j], lanes.largest[l]);
+      j = j + 1 == n ? 0 : j + 1;
+    }
+  }
+  for (int64_t j = 0; j < n; j++) add_block(parts + j, product[j], least[j], largest[j]);
+}
+TT_NOINLINE void take_block(Part<uint64_t>* parts, const int64_t* v, int64_t n) {
+  for (int64_t g = 0, j = 0; g < n; g++) {
+    uint64_t lane[kWays];
+    for (int64_t l = 0; l < kWays; l++) lane[l] = 1;
+    for (int64_t i = 0; i < kDeep; i++)
+      for (int64_t l = 0; l < kWays; l++) lane[l] *= uint64_t(v[(i * n + g) * kWays + l]);
+    for (int64_t l = 0; l < kWays; l++) {
+      parts[j].product *= lane[l];
+      j = j + 1 == n ? 0 : j + 1;
+    }
+  }
+}
+
+// Four products of kDeep complex factors; the products of any of these keep between low and high.
+struct Group4 {
+  Z4 product;
+  D4 low, high;
+};
+TT_INLINE Group4 operator*(const Group4& a, const Group4& b) {
+  return {a.product * b.product, a.low * b.low, a.high * b.high};
+}
+template <class R> TT_INLINE Group4 multiply(const Complex<R>* v, int64_t step) {
+  Group4 g = {{all(1), all(0)}, all(1), all(1)};
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kDeep; i++) {
+    const Z4 x = four(v + i * step);
+    const D4 re = positive(x.re), im = positive(x.im);
+    g.product = i ? g.product * x : x;
+    g.low = smaller(larger(re, im), g.low), g.high = larger(re + im, g.high);
+  }
+  for (int64_t k = 1; k < kDeep; k *= 2) g.low *= g.low, g.high *= g.high;
+  return g;
+}
+// A nan among the factors is one in `by`.
+TT_INLINE void add_block(Part<C128>* p, C128 by, double low, double high) {
+  p->low = smaller(p->low, lower(p->product) * low), p->high = larger(p->high, upper(p->product) * high);
+  p->product = times(p->product, by);
+  if (!within(low, high) || !within(lower(p->product), upper(p->product))) p->how = kDone;
+}
+template <class R> TT_NOINLINE void take_block(Part<C128>* parts, const Complex<R>* v, int64_t n) {
+  C128 product[kNarrowProducts];
+  double low[kNarrowProducts], high[kNarrowProducts];
+  for (int64_t j = 0; j < n; j++) product[j] = kOne<C128>, low[j] = high[j] = 1;
+  Group4 lanes[kWays / 4 * kNarrowProducts];  // kWays rows, then half as many until four are left
+  int64_t live = kWays / 4 * n;
+  for (int64_t k = 0; k < live; k++) lanes[k] = multiply(v + 4 * k, kWays * n);
+  for (live /= 2; live >= n; live /= 2)
+    for (int64_t k = 0; k < live; k++) lanes[k] = lanes[k] * lanes[k + live];
+  for (int64_t l = 0, j = 0; l < 4 * n; l++) {
+    const Group4& x = lanes[l / 4];
+    product[j] = times(product[j], C128{x.product.re[l % 4], x.product.im[l % 4]});
+    low[j] *= x.low[l % 4], high[j] *= x.high[l % 4];
+    j = j + 1 == n ? 0 : j + 1;
+  }
+  for (int64_t j = 0; j < n; j++) add_block(parts + j, product[j], low[j], high[j]);
+}
+
+// What is known without the factors: kStuck where products stay nan, kDone where they are to be seen one by one.
+template <class A> TT_INLINE How outlook(A) { return kNormal; }
+TT_INLINE How outlook(C128 product) {
+  if (product.re != product.re && product.im != product.im) return kStuck;
+  return within(lower(product), upper(product)) ? kNormal : kDone;
+}
+
+// Moves the product over a chunk: how stage 2 is to do it; kDone if it has to be seen factor by factor.
+TT_INLINE How pass(const Part<uint64_t>& p, uint64_t* product) {
+  *product *= p.product;
+  return kNormal;
+}
+TT_INLINE How pass(const Part<double>& p, double* product) {
+  const double size = __builtin_fabs(*product);
+  if (size * p.low >= kSmall && size * p.high <= kLarge) {
+    *product *= p.product;
+    return kNormal;
+  }
+  if (size != size) return kStuck;
+  if (size * p.least != size || size * p.largest != size) return kDone;
+  if (__builtin_signbit(p.product)) *product = -*product;
+  return kStuck;
+}
+TT_INLINE How pass(const Part<C128>& p, C128* product) {
+  const How how = outlook(*product);
+  if (how != kNormal) return how;
+  if (p.how == kDone || !within(lower(*product) * p.low, upper(*product) * p.high)) return kDone;
+  *product = times(*product, p.product);
+  return kNormal;
+}
+
+// ---- runs ----
+
+// The same if all are normal numbers: runs by themselves first, so that they do not wait for each other.
+template <class V, class A> TT_INLINE A go_on_in_runs(A product, V* v, int64_t step, int64_t n) {
+  int64_t i = 0;
+  for (; i + kWays <= n; i += kWays) {
+    A run[kWays], part = kOne<A>;
+#pragma GCC unroll 16
+    for (int64_t k = 0; k < kWays; k++) run[k] = part = times(part, v[(i + k) * step]);
+#pragma GCC unroll 16
+    for (int64_t k = 0; k < kWays; k++) v[(i + k) * step] = rounded<V>(product * run[k]);
+    product *= part;
+  }
+  return go_on(product, v + i * step, step, n - i);
+}
+// The same in runs of four, each a vector.
+template <class V> TT_INLINE double go_on_in_fours(double product, V* v, int64_t n) {
+  D4 before = all(product);
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    D4 run = four(v + i);
+    run *= up(run);
+    run *= up_two(run);
+    put_four(v + i, run * before);
+    before *= last(run);
+  }
+  return go_on(before[0], v + i, 1, n - i);
+}
+// The same if the size does not change.
+template <class V> TT_INLINE double go_on_stuck(double product, V* v, int64_t step, int64_t n) {
+  const V size = V(__builtin_fabs(product));
+  const auto sign = decltype(bits_of(size))(size == size ? bits_of(V(-0.0)) : 0);
+  auto minus = bits_of(V(product)) & bits_of(V(-0.0));
+  for (int64_t i = 0; i < n; i++) {
+    minus ^= bits_of(v[i * step]) & sign;
+    v[i * step] = bit_cast<V>(bits_of(size) | minus);
+  }
+  return minus ? -__builtin_fabs(product) : __builtin_fabs(product);
+}
+
+template <class V, class A> struct Cumprod {
+  static constexpr bool kInteger = __is_same(A, uint64_t), kComplex = __is_same(A, C128);
+  const CumprodPlan& p;
+  const int64_t item, narrow;  // narrow: 0, or that many columns, which lie side by side
+  int64_t tile, chunk, at, steps, n;
+  alignas(64) V v[kBuffer];
+
+  explicit Cumprod(const CumprodPlan& plan)
+      : p(plan), item(kItemSize[plan.dtype]), narrow(plan.inner < kNarrowProducts ? plan.inner : 0) {}
+
+  // A tile's chunk: n columns from byte `at` on.
+  void enter(int64_t t, int64_t c) {
+    const int64_t column = t % p.n_tiles * p.width, first = c * p.chunk;
+    tile = t, chunk = c;
+    n = p.inner - column < p.width ? p.inner - column : p.width;
+    steps = p.dim - first < p.chunk ? p.dim - first : p.chunk;
+    at = ((t / p.n_tiles * p.dim + first) * p.inner + column) * item;
+  }
+  Part<A>* parts() const { return reinterpret_cast<Part<A>*>(p.parts) + (tile * p.n_chunks + chunk) * p.inner; }
+
+  // Of each block of a chunk of complex numbers, [blocks][n]: the product of those before it.
+  C128* blocks() const {
+    C128* const first = reinterpret_cast<C128*>(p.parts + p.outer * p.n_chunks * p.inner * kCumprodPart);
+    return first + (tile * p.n_chunks + chunk) * cumprod_blocks(p.chunk) * p.inner;
+  }
+  // Rows of the chunk, if they are stored as V.
+  bool native() const { return p.dtype == Loads<V>::native; }
+  const V* in(int64_t row) const { return reinterpret_cast<const V*>(p.in + at + row * p.inner * item); }
+  V* out(int64_t row) const { return reinterpret_cast<V*>(p.out + at + row * p.inner * item); }
+
+  // Narrow rows block by block: f(rows). Runs of kWays rows lie within the blocks of take().
+  template <class F> TT_INLINE void for_rows(const F& f) {
+    const int64_t most = kBuffer / 2 / narrow / kWays * kWays;
+    for (int64_t i = 0; i < steps; i += most) {
+      const int64_t rows = steps - i < most ? steps - i : most;
+      const int64_t byte = at + i * narrow * item;
+      load_run(v, p.in + byte, item, rows * narrow, p.dtype);
+      f(rows);
+      store_values(p.out + byte, v, rows * narrow, p.dtype);
+    }
+  }
+
+  // Factor by factor.
+  TT_NOINLINE void walk(A* product) {
+    if (narrow == 1) return for_rows([&](int64_t rows) { *product = go_on(*product, v, 1, rows); });
+    if (narrow) return for_rows([&](int64_t rows) { go_on_columns(product, v, v, narrow, rows, narrow, true); });
+    const int64_t most = kBuffer / n, pitch = p.inner * item;
+    const bool strips = pitch <= 1024;
+    for (int64_t i = 0; i < steps; i += most) {
+      const int64_t rows = steps - i < most ? steps - i : most, byte = at + i * pitch;
+      if (native()) {
+        go_on_columns(product, in(i), out(i), p.inner, rows, n, strips);
+        continue;
+      }
+      for (int64_t k = 0; k < rows; k++) load_run(v + k * n, p.in + byte + k * pitch, item, n, p.dtype);
+      go_on_columns(product, v, v, n, rows, n, strips);
+      for (int64_t k = 0; k < rows; k++) store_values(p.out + byte + k * pitch, v + k * n, n, p.dtype);
+    }
+  }
+
+  // Stage 0 of a chunk; of complex numbers, until it is clear that they are to be seen one by one.
+  TT_NOINLINE void take() {
+    Part<A>* const part = parts();
+    for (int64_t j = 0; j < n; j++) part[j] = kNoFactors<A>;
+    const int64_t most = kBuffer / n / kCumprodBlock * kCumprodBlock;
+    for (int64_t i = 0; i < steps; i += most) {
+      const int64_t rows = steps - i < most ? steps - i : most;
+      const V* x = in(i);
+      if (!native() || rows < most) {
+        load_run(v, p.in + at + i * n * item, item, rows * n, p.dtype);
+        for (int64_t k = rows * n; k < most * n; k++) v[k] = rounded<V>(kOne<A>);
+        x = v;
+      }
+      for (int64_t k = 0; k < rows; k += kCumprodBlock) {
+        if constexpr (kComplex)
+          for (int64_t j = 0; j < n; j++) blocks()[(i + k) / kCumprodBlock * n + j] = part[j].product;
+        take_block(part, x + k * n, n);
+      }
+      for (int64_t j = 0; kComplex && j < n; j++)
+        if (part[j].how == kDone) return;
+    }
+  }
+
+  // Of the chunk that was entered, from the product before it on: leaves the starts for stage 2, or does it. Alone, it
+  // does stage 0 first, unless that is of no use.
+  TT_INLINE void find_start(A* product) {
+    Part<A>* const part = parts();
+    A next[kNarrowProducts];
+    How how = outlook(product[0]);
+    for (int64_t j = 1; j < n; j++)
+      if (outlook(product[j]) != how) how = kDone;
+    if (how == kNormal && p.alone) take();
+    for (int64_t j = 0; how != kDone && j < n; j++) {
+      next[j] = product[j];
+      const How column = how == kStuck ? how : pass(part[j], &next[j]);
+      part[j].how = column, part[j].product = product[j];
+      if (column == kDone) how = kDone;
+    }
+    if (how != kDone) {
+      for (int64_t j = 0; j < n; j++) product[j] = next[j];
+      return;
+    }
+    walk(product);
+    for (int64_t j = 0; j < n; j++) part[j].how = kDone;
+  }
+  // Stage 1; alone: all three stages, chunk by chunk. Products of integers are the same anyway.
+  TT_NOINLINE void find_starts(int64_t t) {
+    A product[kNarrowProducts];
+    for (int64_t j = 0; j < kNarrowProducts; j++) product[j] = kOne<A>;
+    for (int64_t c = 0; c < p.n_chunks; c++) {
+      enter(t, c);
+      if (kInteger && p.alone) {
+        walk(product);
+        continue;
+      }
+      find_start(product);
+      if (p.alone) multiply_on();
+    }
+  }
+
+  // Stage 2 of a chunk, or a unit that is not cut.
+  TT_NOINLINE void multiply_on() {
+    A product[kRowTile];
+    const Part<A>* part = p.n_chunks > 1 ? parts() : nullptr;
+    if (part && part[0].how == kDone) return;
+    for (int64_t j = 0; j < n; j++) product[j] = part ? part[j].product : kOne<A>;
+    if (!part) return walk(product);
+    if constexpr (kComplex) {
+      if (part[0].how == kNormal) return multiply_blocks(product);
+      for (int64_t i = 0; i < steps * n; i++) out(0)[i] = rounded<V>(product[i % n]);
+    } else {
+      for_rows([&](int64_t rows) {
+        for (int64_t j = 0; j < n; j++) product[j] = leap(part[j].how, product[j], v + j, rows);
+      });
+    }
+  }
+  TT_INLINE A leap(int64_t how, A product, V* column, int64_t rows) {
+    if constexpr (!kInteger) {
+      if (how == kStuck) return go_on_stuck(product, column, narrow, rows);
+      if (narrow == 1) return go_on_in_fours(product, column, rows);
+    }
+    return go_on_in_runs(product, column, narrow, rows);
+  }
+  // Blocks do not wait for each other.
+  TT_INLINE void multiply_blocks(const C128* product) {
+    constexpr int64_t kQuads = 2;
+    C128 before[4 * kQuads * kNarrowProducts];
+    for (int64_t i = 0, rows; i < steps; i += rows) {
+      const int64_t all = (steps - i) / kCumprodBlock, most = all >= 4 * kQuads ? 4 * kQuads : all >= 4 ? 4 : 1;
+      rows = all ? most * kCumprodBlock : steps - i;
+      for (int64_t k = 0; k < most * n; k++) before[k] = times(product[k % n], blocks()[i / kCumprodBlock * n + k]);
+      if (most == 1) go_on_columns(before, in(i), out(i), n, rows, n, true);
+      else if (most == 4) go_on_blocks<1, 0>(before, in(i), out(i), n);
+      else if (n == 1) go_on_blocks<kQuads, 1>(before, in(i), out(i), n);
+      else go_on_blocks<kQuads, 0>(before, in(i), out(i), n);
+    }
+  }
+};
+
+template <class V, class A> TT_NOINLINE int32_t cumprods(const CumprodPlan& p, int64_t begin, int64_t end) {
+  Cumprod<V, A> scan(p);
+  for (int64_t u = begin; u < end; u++) {
+    if (p.run.stage == 1 || p.alone) {
+      scan.find_starts(u);
+      continue;
+    }
+    scan.enter(u / p.n_chunks, u % p.n_chunks);
+    if (p.run.stage == 0) scan.take();
+    else scan.multiply_on();
+  }
+  return TT_OK;
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(cumprod)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const CumprodPlan& p = *static_cast<const CumprodPlan*>(plan);
+  switch (p.dtype) {
+    case TT_F64: return cumprods<double, double>(p, begin, end);
+    case TT_I64: return cumprods<int64_t, uint64_t>(p, begin, end);
+    case TT_C64: return cumprods<C64, C128>(p, begin, end);
+    case TT_C128: return cumprods<C128, C128>(p, begin, end);
+    default: return cumprods<float, double>(p, begin, end);
+  }
+}
+
+TT_ENTRY_END

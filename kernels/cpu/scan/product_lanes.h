@@ -1,0 +1,257 @@
+// Four products side by side: real numbers in double, integers modulo 2^64, complex ones split into their parts.
+#pragma once
+
+#include "kernels/cpu/simd/row_primitives.h"
+
+TT_ISA_BEGIN
+
+// Stored as V, multiplied as A: products of float32 may pass through what float32 cannot hold, as in PyTorch.
+template <class V, class A> TT_INLINE A times(A a, V v) { return a * A(v); }
+template <> TT_INLINE uint64_t times(uint64_t a, int64_t v) { return a * uint64_t(v); }
+template <class R> TT_INLINE C128 times_complex(C128 a, Complex<R> v) {
+  return {a.re * double(v.re) - a.im * double(v.im), a.re * double(v.im) + a.im * double(v.re)};
+}
+template <> TT_INLINE C128 times(C128 a, C64 v) { return times_complex(a, v); }
+template <> TT_INLINE C128 times(C128 a, C128 v) { return times_complex(a, v); }
+template <class A> constexpr A kOne = A(1);
+template <> constexpr C128 kOne<C128> = {1, 0};
+template <class V, class A> TT_INLINE V rounded(A a) { return V(a); }
+template <> TT_INLINE C64 rounded(C128 a) { return {float(a.re), float(a.im)}; }
+
+// ---- four lanes ----
+
+typedef float S4 __attribute__((vector_size(16)));
+typedef uint64_t U4 __attribute__((vector_size(32)));
+template <class T> TT_INLINE T loaded(const void* p) {
+  T v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T> TT_INLINE void put(void* p, T v) { __builtin_memcpy(p, &v, sizeof v); }
+
+// pick: lanes of a are numbered from 0, those of b from 4.
+#if defined(__AVX2__)
+typedef double D4 __attribute__((vector_size(32)));
+TT_INLINE D4 all(double x) { return D4{x, x, x, x}; }
+TT_INLINE D4 combined(double a, double b, double c, double d) { return D4{a, b, c, d}; }
+template <int i, int j, int k, int l> TT_INLINE D4 pick(D4 a, D4 b) {
+  return __builtin_shufflevector(a, b, i, j, k, l);
+}
+TT_INLINE D4 positive(D4 x) { return (D4)((U4)x & uint64_t(INT64_MAX)); }
+TT_INLINE D4 smaller(D4 a, D4 b) { return D4(_mm256_min_pd(__m256d(a), __m256d(b))); }
+TT_INLINE D4 larger(D4 a, D4 b) { return D4(_mm256_max_pd(__m256d(a), __m256d(b))); }
+TT_INLINE D4 widened(S4 v) { return D4(_mm256_cvtps_pd(__m128(v))); }
+TT_INLINE S4 narrowed(D4 v) { return S4(_mm256_cvtpd_ps(__m256d(v))); }
+#else
+typedef double D2 __attribute__((vector_size(16)));
+struct D4 {  // gcc 12 takes a vector of 32 bytes apart in memory
+  D2 lo, hi;
+  TT_INLINE double operator[](int64_t k) const { return k < 2 ? lo[k] : hi[k - 2]; }
+};
+TT_INLINE D4 operator+(D4 a, D4 b) { return {a.lo + b.lo, a.hi + b.hi}; }
+TT_INLINE D4 operator-(D4 a, D4 b) { return {a.lo - b.lo, a.hi - b.hi}; }
+TT_INLINE D4 operator*(D4 a, D4 b) { return {a.lo * b.lo, a.hi * b.hi}; }
+TT_INLINE D4& operator*=(D4& a, D4 b) { return a = a * b; }
+TT_INLINE D4 all(double x) { return {D2{x, x}, D2{x, x}}; }
+TT_INLINE D4 combined(double a, double b, double c, double d) { return {D2{a, b}, D2{c, d}}; }
+template <int i> TT_INLINE double lane(D4 a, D4 b) { return i < 4 ? a[i & 3] : b[i & 3]; }
+template <int i, int j, int k, int l> TT_INLINE D4 pick(D4 a, D4 b) {
+  return {D2{lane<i>(a, b), lane<j>(a, b)}, D2{lane<k>(a, b), lane<l>(a, b)}};
+}
+TT_INLINE D2 positive(D2 x) { return (D2)((Vec<int64_t>)x & INT64_MAX); }
+TT_INLINE D4 positive(D4 x) { return {positive(x.lo), positive(x.hi)}; }
+TT_INLINE D4 smaller(D4 a, D4 b) { return {vmin(a.lo, b.lo), vmin(a.hi, b.hi)}; }
+TT_INLINE D4 larger(D4 a, D4 b) { return {vmax(a.lo, b.lo), vmax(a.hi, b.hi)}; }
+#if defined(__SSE2__)
+TT_INLINE D4 widened(S4 v) {
+  return {D2(_mm_cvtps_pd(__m128(v))), D2(_mm_cvtps_pd(_mm_movehl_ps(__m128(v), __m128(v))))};
+}
+TT_INLINE S4 narrowed(D4 v) { return S4(_mm_movelh_ps(_mm_cvtpd_ps(__m128d(v.lo)), _mm_cvtpd_ps(__m128d(v.hi)))); }
+#else
+TT_INLINE D4 widened(S4 v) { return {D2{v[0], v[1]}, D2{v[2], v[3]}}; }
+TT_INLINE S4 narrowed(D4 v) { return S4{float(v[0]), float(v[1]), float(v[2]), float(v[3])}; }
+#endif
+#endif
+struct Z4 {
+  D4 re, im;
+};
+TT_INLINE Z4 operator*(Z4 a, Z4 b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+
+// Four neighbours.
+TT_INLINE D4 four(const double* p) { return loaded<D4>(p); }
+TT_INLINE D4 four(const float* p) { return widened(loaded<S4>(p)); }
+TT_INLINE U4 four(const int64_t* p) { return loaded<U4>(p); }
+TT_INLINE U4 four(const uint64_t* p) { return loaded<U4>(p); }
+TT_INLINE Z4 four(const C128* p) {
+  const D4 a = loaded<D4>(p), b = loaded<D4>(p + 2);
+  return {pick<0, 2, 4, 6>(a, b), pick<1, 3, 5, 7>(a, b)};
+}
+TT_INLINE Z4 four(const C64* p) {
+  const S4 a = loaded<S4>(p), b = loaded<S4>(p + 2);
+  return {widened(__builtin_shufflevector(a, b, 0, 2, 4, 6)), widened(__builtin_shufflevector(a, b, 1, 3, 5, 7))};
+}
+TT_INLINE void put_four(double* p, D4 v) { put(p, v); }
+TT_INLINE void put_four(float* p, D4 v) { put(p, narrowed(v)); }
+TT_INLINE void put_four(int64_t* p, U4 v) { put(p, v); }
+TT_INLINE void put_four(uint64_t* p, U4 v) { put(p, v); }
+TT_INLINE void put_four(C128* p, Z4 v) {
+  put(p, pick<0, 4, 1, 5>(v.re, v.im)), put(p + 2, pick<2, 6, 3, 7>(v.re, v.im));
+}
+TT_INLINE void put_four(C64* p, Z4 v) {
+  const S4 re = narrowed(v.re), im = narrowed(v.im);
+  put(p, __builtin_shufflevector(re, im, 0, 4, 1, 5)), put(p + 2, __builtin_shufflevector(re, im, 2, 6, 3, 7));
+}
+
+// For the products of a row: lanes moved up, with 1 below; the last lane in all.
+TT_INLINE D4 up(D4 v) { return pick<4, 0, 1, 2>(v, all(1)); }
+TT_INLINE D4 up_two(D4 v) { return pick<4, 5, 0, 1>(v, all(1)); }
+TT_INLINE D4 last(D4 v) { return pick<3, 3, 3, 3>(v, v); }
+
+// Four neighbours each of four blocks that lie `apart`, by place.
+TT_INLINE D4 two(const C128* p) { return loaded<D4>(p); }
+TT_INLINE D4 two(const C64* p) { return widened(loaded<S4>(p)); }
+TT_INLINE void put_two(C128* p, D4 v) { put(p, v); }
+TT_INLINE void put_two(C64* p, D4 v) { put(p, narrowed(v)); }
+template <class V> TT_INLINE void take_across(Z4* x, const V* p, int64_t apart) {
+  for (int k = 0; k < 4; k += 2) {
+    const D4 a = two(p + k), b = two(p + apart + k), c = two(p + 2 * apart + k), d = two(p + 3 * apart + k);
+    const D4 re_ab = pick<0, 4, 2, 6>(a, b), im_ab = pick<1, 5, 3, 7>(a, b);
+    const D4 re_cd = pick<0, 4, 2, 6>(c, d), im_cd = pick<1, 5, 3, 7>(c, d);
+    x[k] = {pick<0, 1, 4, 5>(re_ab, re_cd), pick<0, 1, 4, 5>(im_ab, im_cd)};
+    x[k + 1] = {pick<2, 3, 6, 7>(re_ab, re_cd), pick<2, 3, 6, 7>(im_ab, im_cd)};
+  }
+}
+template <class V> TT_INLINE void put_across(V* p, int64_t apart, const Z4* x) {
+  for (int k = 0; k < 4; k += 2) {
+    const Z4 y = x[k], z = x[k + 1];
+    const D4 ac_y = pick<0, 4, 2, 6>(y.re, y.im), bd_y = pick<1, 5, 3, 7>(y.re, y.im);
+    const D4 ac_z = pick<0, 4, 2, 6>(z.re, z.im), bd_z = pick<1, 5, 3, 7>(z.re, z.im);
+    put_two(p + k, pick<0, 1, 4, 5>(ac_y, ac_z)), put_two(p + apart + k, pick<0, 1, 4, 5>(bd_y, bd_z));
+    put_two(p + 2 * apart + k, pick<2, 3, 6, 7>(ac_y, ac_z)), put_two(p + 3 * apart + k, pick<2, 3, 6, 7>(bd_y, bd_z));
+  }
+}
+
+// ---- factors ----
+
+// Products of n factors, `step` apart, in place.
+template <class V, class A> TT_INLINE A go_on(A product, V* v, int64_t step, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    product = times(product, v[i * step]);
+    v[i * step] = rounded<V>(product);
+  }
+  return product;
+}
+// A product of 0 keeps, by finite factors, all but the signs of its parts.
+TT_INLINE uint32_t bits_of(float x) { return bit_cast<uint32_t>(x); }
+TT_INLINE uint64_t bits_of(double x) { return bit_cast<uint64_t>(x); }
+template <class R> TT_INLINE int64_t go_on_zero(C128* product, Complex<R>* v, int64_t step, int64_t n) {
+  const auto minus = bits_of(R(-0.0)), most = bits_of(R(__builtin_inf()));
+  auto re = bits_of(R(product->re)), im = bits_of(R(product->im));
+  int64_t i = 0;
+  for (; i < n; i++) {
+    const auto a = bits_of(v[i * step].re), b = bits_of(v[i * step].im);
+    if ((a & most) == most || (b & most) == most) break;
+    const auto next = (re ^ a) & ~(im ^ b) & minus;
+    im = (re ^ b) & (im ^ a) & minus, re = next;
+    v[i * step] = {bit_cast<R>(re), bit_cast<R>(im)};
+  }
+  *product = {double(bit_cast<R>(re)), double(bit_cast<R>(im))};
+  return i;
+}
+template <class R> TT_INLINE C128 go_on(C128 product, Complex<R>* v, int64_t step, int64_t n) {
+  int64_t i = product.re == 0 && product.im == 0 ? go_on_zero(&product, v, step, n) : 0;
+  for (; i < n; i++) {
+    product = times(product, v[i * step]);
+    v[i * step] = rounded<Complex<R>>(product);
+  }
+  return product;
+}
+
+// Of kGroups x 4 columns, in registers; rows lie `pitch` apart, out may be in.
+template <int kGroups, class V, class A>
+TT_INLINE void go_on_strip(A* product, const V* in, V* out, int64_t pitch, int64_t rows) {
+  decltype(four(product)) group[kGroups];
+  for (int g = 0; g < kGroups; g++) group[g] = four(product + 4 * g);
+  for (int64_t i = 0; i < rows; i++) {
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; g++) {
+      group[g] = group[g] * four(in + i * pitch + 4 * g);
+      put_four(out + i * pitch + 4 * g, group[g]);
+    }
+  }
+  for (int g = 0; g < kGroups; g++) put_four(product + 4 * g, group[g]);
+}
+// Products in memory; parts of complex ones apart, since gcc 12 would read both as one vector that it stored as two.
+template <class F, int64_t kN> struct Held {
+  F v[kN];
+  TT_INLINE F get(int64_t k) const { return v[k]; }
+  TT_INLINE void set(int64_t k, F x) { v[k] = x; }
+};
+template <int64_t kN> struct Held<Z4, kN> {
+  D4 re[kN], im[kN];
+  TT_INLINE Z4 get(int64_t k) const { return {re[k], im[k]}; }
+  TT_INLINE void set(int64_t k, Z4 x) { re[k] = x.re, im[k] = x.im; }
+};
+// Of n <= kRowTile columns, row by row.
+template <class V, class A>
+TT_INLINE void go_on_rows(A* product, const V* in, V* out, int64_t pitch, int64_t rows, int64_t n) {
+  Held<decltype(four(product)), kRowTile / 4> held;
+  const int64_t groups = n / 4;
+  for (int64_t g = 0; g < groups; g++) held.set(g, four(product + 4 * g));
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t g = 0; g < groups; g++) {
+      const auto next = held.get(g) * four(in + i * pitch + 4 * g);
+      held.set(g, next);
+      put_four(out + i * pitch + 4 * g, next);
+    }
+  for (int64_t g = 0; g < groups; g++) put_four(product + 4 * g, held.get(g));
+}
+// Of n <= kRowTile columns. However a row is cut into tiles of whole cache lines, a column is computed by the same
+// instructions: a strip is no longer than a line, and what is left after all strips is left by the last tile.
+template <class V, class A>
+TT_NOINLINE void go_on_columns(A* product, const V* in, V* out, int64_t pitch, int64_t rows, int64_t n, bool strips) {
+  int64_t j = 0;
+  if constexpr (sizeof(A) == 8) {
+    constexpr int kGroups = 16 / sizeof(V);
+    for (; strips && j + 4 * kGroups <= n; j += 4 * kGroups)
+      go_on_strip<kGroups>(product + j, in + j, out + j, pitch, rows);
+  }
+  if (j + 4 <= n) go_on_rows(product + j, in + j, out + j, pitch, rows, n - j);
+  for (j = n / 4 * 4; j < n; j++)
+    for (int64_t i = 0; i < rows; i++) {
+      product[j] = times(product[j], in[i * pitch + j]);
+      out[i * pitch + j] = rounded<V>(product[j]);
+    }
+}
+
+// Of kQuads x 4 blocks of kCumprodBlock rows of n columns, with the products before each, [kQuads][4][n]. kN: n, or 0.
+template <int kQuads, int kN, class V>
+TT_NOINLINE void go_on_blocks(const C128* before, const V* in, V* out, int64_t n) {
+  const int64_t apart = kCumprodBlock * n;
+  Held<Z4, kN ? kN : kNarrowProducts> product[kQuads];
+  for (int q = 0; q < kQuads; q++)
+    for (int64_t j = 0; j < n; j++) {
+      const C128 *a = before + 4 * q * n + j, *b = a + n, *c = b + n, *d = c + n;
+      product[q].set(j, {combined(a->re, b->re, c->re, d->re), combined(a->im, b->im, c->im, d->im)});
+    }
+  for (int64_t i = 0, j = 0; i < apart; i += 4) {
+    int64_t column = 0;
+#pragma GCC unroll 2
+    for (int q = 0; q < kQuads; q++) {
+      Z4 x[4];
+      take_across(x, in + 4 * q * apart + i, apart);
+      column = j;
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) {
+        const int64_t c = kN == 1 ? 0 : column;
+        x[k] = product[q].get(c) * x[k];
+        product[q].set(c, x[k]);
+        column = column + 1 == n ? 0 : column + 1;
+      }
+      put_across(out + 4 * q * apart + i, apart, x);
+    }
+    j = column;
+  }
+}
+
+TT_ISA_END

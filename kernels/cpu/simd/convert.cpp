@@ -1,0 +1,243 @@
+// Any dtype to any dtype in at most three vectorised passes: widen to the nearest wide type (i32 i64 f32 f64 c64 c128),
+// convert between wide types, narrow. So 12 x 12 conversions cost some fifty loops.
+#include "kernels/cpu/simd/convert.h"
+
+#include "kernels/cpu/simd/loop.h"
+#include "kernels/functors/functor.h"
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+TT_ISA_BEGIN
+
+enum Wide : int32_t { kI32, kI64, kF32, kF64, kC64, kC128, kNumWide };
+
+constexpr int32_t kWideOf[16] = {kI32, kI32, kI32, kI32, kI32, kI32, kI64, kF32, kF32, kF32, kF64, kC64, kC128};
+constexpr bool is_wide(int32_t dtype) { return dtype == TT_I32 || dtype == TT_I64 || dtype >= TT_F32; }
+
+// Float to integer as cvttss2si does it, defined for every input.
+template <class I, class F> TT_INLINE I truncate_to(F x) {
+  constexpr F kLimit = sizeof(I) == 4 ? F(0x1p31) : F(0x1p63);
+  const bool fits = x >= -kLimit && x < kLimit;
+  return I(fits ? x : -kLimit);
+}
+
+template <class D, class S> TT_INLINE D convert(S s) {
+  if constexpr (kIsComplex<S>) {
+    if constexpr (kIsComplex<D>) return {typename D::Real(s.re), typename D::Real(s.im)};
+    else return convert<D>(s.re);
+  } else if constexpr (kIsComplex<D>) {
+    return {typename D::Real(s), 0};
+  } else if constexpr (kIsFloat<S> && kIsInt<D>) {
+    return truncate_to<D>(s);
+  } else {
+    return D(s);
+  }
+}
+
+using Pass = void (*)(void* dst, const void* src, int64_t n);
+
+template <class D, class S> void wide_pass(void* dst, const void* src, int64_t n) {
+  auto* TT_RESTRICT d = static_cast<D*>(dst);
+  const auto* TT_RESTRICT s = static_cast<const S*>(src);
+  TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = convert<D>(s[i]);
+}
+
+template <class S> void to_bool_pass(void* dst, const void* src, int64_t n) {
+  auto* TT_RESTRICT d = static_cast<uint8_t*>(dst);
+  const auto* TT_RESTRICT s = static_cast<const S*>(src);
+  TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = s[i] != S{};
+}
+
+void from_bool_pass(void* dst, const void* src, int64_t n) {
+  auto* TT_RESTRICT d = static_cast<int32_t*>(dst);
+  const auto* TT_RESTRICT s = static_cast<const uint8_t*>(src);
+  TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = s[i] != 0;
+}
+
+TT_INLINE float f16_to_f32(uint16_t h) {
+  const uint32_t em = h & 0x7fffu, shifted = em << 13;
+  // Normal numbers: rebias. Subnormal: exact product. Inf and nan keep their fraction (nan made quiet).
+  const float sub = float(int32_t(em)) * 0x1p-24f;
+  const uint32_t special = shifted | 0x7f800000u | (em > 0x7c00u ? 0x400000u : 0u);
+  const uint32_t normal = shifted + (112u << 23);
+  const uint32_t bits = em >= 0x7c00u ? special : em >= 0x400u ? normal : __builtin_bit_cast(uint32_t, sub);
+  return __builtin_bit_cast(float, bits | uint32_t(h & 0x8000u) << 16);
+}
+
+TT_INLINE uint16_t f32_to_f16(float f) {
+  const uint32_t u = __builtin_bit_cast(uint32_t, f), sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
+  const uint32_t nan = 0x7e00u | (a >> 13 & 0x3ffu);
+  const float pos = __builtin_bit_cast(float, a > 0x38800000u ? 0x38800000u : a);
+  const uint32_t sub = __builtin_bit_cast(uint32_t, pos + 0.5f) - 0x3f000000u;  // the adder rounds
+  const uint32_t normal = (a + 0xfffu + (a >> 13 & 1u) - (112u << 23)) >> 13;
+  const uint32_t r = a > 0x7f800000u ? nan : a >= 0x477ff000u ? 0x7c00u : a < 0x38800000u ? sub : normal;
+  return uint16_t(sign | r);
+}
+
+TT_INLINE uint16_t f32_to_bf16(float f) {
+  const uint32_t u = __builtin_bit_cast(uint32_t, f);
+  const uint32_t nan = u >> 16 | 0x40u, rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+  return uint16_t((u & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+}
+
+void from_bf16_pass(void* dst, const void* src, int64_t n) {
+  auto* TT_RESTRICT d = static_cast<float*>(dst);
+  const auto* TT_RESTRICT s = static_cast<const uint16_t*>(src);
+  TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = __builtin_bit_cast(float, uint32_t(s[i]) << 16);
+}
+void to_bf16_pass(void* dst, const void* src, int64_t n) {
+  auto* TT_RESTRICT d = static_cast<uint16_t*>(dst);
+  const auto* TT_RESTRICT s = static_cast<const float*>(src);
+  TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = f32_to_bf16(s[i]);
+}
+
+void from_f16_pass(void* dst, const void* src, int64_t n) {
+  auto* TT_RESTRICT d = static_cast<float*>(dst);
+  const auto* TT_RESTRICT s = static_cast<const uint16_t*>(src);
+  int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
+#endif
+  TT_VECTORIZE for (; i < n; i++) d[i] = f16_to_f32(s[i]);
+}
+void to_f16_pass(void* dst, const void* src, int64_t n) {
+  auto* TT_RESTRICT d = static_cast<uint16_t*>(dst);
+  const auto* TT_RESTRICT s = static_cast<const float*>(src);
+  int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+  TT_VECTORIZE for (; i < n; i++) d[i] = f32_to_f16(s[i]);
+}
+
+template <class D> constexpr Pass kWideRow[kNumWide] = {wide_pass<D, int32_t>, wide_pass<D, int64_t>,
+                                                        wide_pass<D, float>,   wide_pass<D, double>,
+                                                        wide_pass<D, c64>,     wide_pass<D, c128>};
+
+Pass widening(int32_t dtype) {
+  switch (dtype) {
+    case TT_BOOL: return from_bool_pass;
+    case TT_U8: return wide_pass<int32_t, uint8_t>;
+    case TT_I8: return wide_pass<int32_t, int8_t>;
+    case TT_I16: return wide_pass<int32_t, int16_t>;
+    case TT_F16: return from_f16_pass;
+    default: return from_bf16_pass;
+  }
+}
+
+Pass narrowing(int32_t dtype) {
+  switch (dtype) {
+    case TT_U8: return wide_pass<uint8_t, int32_t>;
+    case TT_I8: return wide_pass<int8_t, int32_t>;
+    case TT_I16: return wide_pass<int16_t, int32_t>;
+    case TT_F16: return to_f16_pass;
+    default: return to_bf16_pass;
+  }
+}
+
+Pass between(int32_t dst, int32_t src) {
+  switch (dst) {
+    case kI32: return kWideRow<int32_t>[src];
+    case kI64: return kWideRow<int64_t>[src];
+    case kF32: return kWideRow<float>[src];
+    case kF64: return kWideRow<double>[src];
+    case kC64: return kWideRow<c64>[src];
+    default: return kWideRow<c128>[src];
+  }
+}
+
+constexpr Pass kToBool[kNumWide] = {to_bool_pass<int32_t>, to_bool_pass<int64_t>, to_bool_pass<float>,
+                                    to_bool_pass<double>,  to_bool_pass<c64>,     to_bool_pass<c128>};
+
+template <class T> void gather_as(char* dst, const char* src, int64_t stride, int64_t n) {
+  auto* TT_RESTRICT d = reinterpret_cast<T*>(dst);
+  for (int64_t i = 0; i < n; i++, src += stride) d[i] = *reinterpret_cast<const T*>(src);
+}
+template <class T> void scatter_as(char* dst, int64_t stride, const char* src, int64_t n) {
+  const auto* TT_RESTRICT s = reinterpret_cast<const T*>(src);
+  for (int64_t i = 0; i < n; i++, dst += stride) *reinterpret_cast<T*>(dst) = s[i];
+}
+template <class T> void fill_as(char* dst, const char* value, int64_t n) {
+  auto* TT_RESTRICT d = reinterpret_cast<T*>(dst);
+  const T v = *reinterpret_cast<const T*>(value);
+  constexpr int64_t kStep = 64 / sizeof(T);
+  for (int64_t i = 0; i < n; i += kStep)
+    for (int64_t j = 0; j < kStep; j++) d[i + j] = v;
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dtype, int64_t n) noexcept {
+  alignas(64) char tmp[2][kBlockBytes];
+  if (dst_dtype == src_dtype) {
+    __builtin_memcpy(dst, src, size_t(n * kItemSize[dst_dtype]));
+    return;
+  }
+  const int32_t from = kWideOf[src_dtype], to = kWideOf[dst_dtype];
+  if (!is_wide(src_dtype)) {
+    const bool last = is_wide(dst_dtype) && from == to;
+    widening(src_dtype)(last ? dst : tmp[0], src, n);
+    if (last) return;
+    src = tmp[0];
+  }
+  if (dst_dtype == TT_BOOL) return kToBool[from](dst, src, n);
+  if (from != to) {
+    const bool last = is_wide(dst_dtype);
+    between(to, from)(last ? dst : tmp[1], src, n);
+    if (last) return;
+    src = tmp[1];
+  }
+  narrowing(dst_dtype)(dst, src, n);
+}
+
+void gather(char* dst, const char* src, int64_t stride, int64_t n, int64_t itemsize) noexcept {
+  if (stride == itemsize) {
+    __builtin_memcpy(dst, src, size_t(n * itemsize));
+    return;
+  }
+  switch (itemsize) {
+    case 1: return gather_as<uint8_t>(dst, src, stride, n);
+    case 2: return gather_as<uint16_t>(dst, src, stride, n);
+    case 4: return gather_as<uint32_t>(dst, src, stride, n);
+    case 8: return gather_as<uint64_t>(dst, src, stride, n);
+    default: return gather_as<Bytes16>(dst, src, stride, n);
+  }
+}
+
+void scatter(char* dst, int64_t stride, const char* src, int64_t n, int64_t itemsize) noexcept {
+  if (stride == itemsize) {
+    __builtin_memcpy(dst, src, size_t(n * itemsize));
+    return;
+  }
+  switch (itemsize) {
+    case 1: return scatter_as<uint8_t>(dst, stride, src, n);
+    case 2: return scatter_as<uint16_t>(dst, stride, src, n);
+    case 4: return scatter_as<uint32_t>(dst, stride, src, n);
+    case 8: return scatter_as<uint64_t>(dst, stride, src, n);
+    default: return scatter_as<Bytes16>(dst, stride, src, n);
+  }
+}
+
+void fill_block(char* dst, const char* value, int64_t n, int64_t itemsize) noexcept {
+  switch (itemsize) {
+    case 1: return fill_as<uint8_t>(dst, value, n);
+    case 2: return fill_as<uint16_t>(dst, value, n);
+    case 4: return fill_as<uint32_t>(dst, value, n);
+    case 8: return fill_as<uint64_t>(dst, value, n);
+    default: return fill_as<Bytes16>(dst, value, n);
+  }
+}
+
+void encode_scalar(void* dst, int32_t dtype, const tt_scalar& s) noexcept {
+  if (s.kind <= TT_SCALAR_INT) return convert_block(dst, dtype, &s.i, TT_I64, 1);
+  const c128 z = {s.re, s.kind == TT_SCALAR_COMPLEX ? s.im : 0.0};
+  convert_block(dst, dtype, &z, TT_C128, 1);
+}
+
+TT_ENTRY_END

@@ -1,0 +1,98 @@
+// Loads of strided runs with conversion, shared by the kernels that are not elementwise.
+#include "kernels/cpu/simd/load.h"
+
+TT_ISA_BEGIN
+
+template <class D, class S> inline void load_as(void* to, const char* src, int64_t stride, int64_t n) {
+  D* __restrict dst = static_cast<D*>(to);
+  if (stride == int64_t(sizeof(S))) {
+    const S* s = reinterpret_cast<const S*>(src);
+    for (int64_t i = 0; i < n; i++) dst[i] = To<D>::from(s[i]);
+  } else {
+    for (int64_t i = 0; i < n; i++, src += stride) {
+      dst[i] = To<D>::from(*reinterpret_cast<const S*>(src));
+      TT_SCALAR_LOOP;
+    }
+  }
+}
+
+template <class D> inline void load_integer(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) {
+  switch (dtype) {
+    case TT_BOOL: return load_as<D, Bool>(dst, src, stride, n);
+    case TT_U8: return load_as<D, uint8_t>(dst, src, stride, n);
+    case TT_I8: return load_as<D, int8_t>(dst, src, stride, n);
+    case TT_I16: return load_as<D, int16_t>(dst, src, stride, n);
+    case TT_I32: return load_as<D, int32_t>(dst, src, stride, n);
+    default: return load_as<D, int64_t>(dst, src, stride, n);
+  }
+}
+
+template <class S> inline void copy_run(void* dst, const char* src, int64_t stride, int64_t n) {
+  S* d = static_cast<S*>(dst);
+  if (stride == int64_t(sizeof(S))) {
+    __builtin_memcpy(dst, src, size_t(n) * sizeof(S));
+    return;
+  }
+  for (int64_t i = 0; i < n; i++, src += stride) __builtin_memcpy(d + i, src, sizeof(S));
+}
+
+template <class S, S (*narrow)(float)>
+inline void store_as(char* dst, int64_t stride, const float* __restrict src, int64_t n) {
+  if (stride == int64_t(sizeof(S))) {
+    S* __restrict d = reinterpret_cast<S*>(dst);
+    for (int64_t i = 0; i < n; i++) d[i] = narrow(src[i]);
+  } else {
+    for (int64_t i = 0; i < n; i++, dst += stride) {
+      *reinterpret_cast<S*>(dst) = narrow(src[i]);
+      TT_SCALAR_LOOP;
+    }
+  }
+}
+
+TT_INLINE float same(float x) { return x; }
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+void load_f32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
+  if (dtype == TT_F32) load_as<float, float>(dst, src, stride, n);
+  else if (dtype == TT_BF16) load_as<float, BF16>(dst, src, stride, n);
+  else load_as<float, F16>(dst, src, stride, n);
+}
+
+void load_i32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
+  load_integer<int32_t>(dst, src, stride, n, dtype);
+}
+
+void load_i64(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
+  load_integer<int64_t>(dst, src, stride, n, dtype);
+}
+
+void load_logical(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
+  switch (dtype) {
+    case TT_F16: return load_as<uint8_t, F16>(dst, src, stride, n);
+    case TT_BF16: return load_as<uint8_t, BF16>(dst, src, stride, n);
+    case TT_F32: return load_as<uint8_t, float>(dst, src, stride, n);
+    case TT_F64: return load_as<uint8_t, double>(dst, src, stride, n);
+    case TT_C64: return load_as<uint8_t, C64>(dst, src, stride, n);
+    case TT_C128: return load_as<uint8_t, C128>(dst, src, stride, n);
+    default: return load_integer<uint8_t>(dst, src, stride, n, dtype);
+  }
+}
+
+void load_raw8(void* dst, const char* src, int64_t stride, int64_t n, int32_t) noexcept {
+  copy_run<uint64_t>(dst, src, stride, n);
+}
+
+void load_raw16(void* dst, const char* src, int64_t stride, int64_t n, int32_t) noexcept {
+  copy_run<C128>(dst, src, stride, n);
+}
+
+void store_f32(char* dst, int64_t stride, const float* src, int64_t n, int32_t dtype) noexcept {
+  if (dtype == TT_F32) store_as<float, same>(dst, stride, src, n);
+  else if (dtype == TT_BF16) store_as<BF16, narrow_bf16>(dst, stride, src, n);
+  else store_as<F16, narrow_f16>(dst, stride, src, n);
+}
+
+TT_ENTRY_END

@@ -1,0 +1,147 @@
+// Blocks of rows: loads and stores with conversion, exp and sums, for float (f16 bf16 f32) and double.
+#pragma once
+
+#include "kernels/cpu/math/math.h"
+#include "kernels/cpu/simd/load.h"
+#include "kernels/cpu/simd/virtual_lanes.h"
+#include "kernels/cpu/simd/running_sum.h"
+#include "plan/row_plan.h"
+
+TT_ENTRY_BEGIN
+
+constexpr int64_t kRowBlock = 1024;  // elements that are converted or computed at a time
+
+// A sum over a row, kept from block to block: element i of a block goes to lane i mod 64.
+template <class T> struct RowSum {
+  alignas(64) T lane[64] = {};
+};
+
+// `steps` rows of n <= kRowTile columns of a dtype, `step` bytes apart; few columns are read `copies` rows at a time,
+// as if they were wide ones.
+struct Columns {
+  int64_t steps, step, n, copies;
+  int32_t dtype;
+};
+
+// Of blocks of n <= kRowBlock elements (row_max: any n).
+// Largest of x and start, NaNs passed over.
+float row_max(const float* x, int64_t n, float start) noexcept;
+double row_max(const double* x, int64_t n, double start) noexcept;
+// y[i] = exp(x[i] - shift), which is added to the sum.
+void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum) noexcept;
+void row_exp(double* y, const double* x, double shift, int64_t n, RowSum<double>* sum) noexcept;
+// Adds exp(x[i] - shift) to the sum; from `ahead` on lies what will be read next: as much is fetched meanwhile.
+void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n, const char* ahead) noexcept;
+void row_add_exp(RowSum<double>* sum, const double* x, double shift, int64_t n, const char* ahead) noexcept;
+// y[j] = exp(x[j] - shift[j])
+void column_exp(float* y, const float* x, const float* shift, int64_t n) noexcept;
+void column_exp(double* y, const double* x, const double* shift, int64_t n) noexcept;
+// Of each column the largest element, NaNs passed over; of these and of sums there are `copies` of each.
+void columns_max(float* top, const char* x, const Columns& c) noexcept;
+void columns_max(double* top, const char* x, const Columns& c) noexcept;
+// The sum of exp(x - top), a top of -inf counting as 0; unless `kept` is NULL they are left there, in x's geometry.
+void columns_sum_exp(float* sum, const float* top, const char* x, char* kept, const Columns& c) noexcept;
+void columns_sum_exp(double* sum, const double* top, const char* x, char* kept, const Columns& c) noexcept;
+// The sum of g, or of g y if y is not NULL.
+void columns_sum(float* sum, const char* g, const char* y, const Columns& c) noexcept;
+void columns_sum(double* sum, const char* g, const char* y, const Columns& c) noexcept;
+// Of values of n columns: as many copies of them.
+void columns_repeat(float* v, const Columns& c) noexcept;
+void columns_repeat(double* v, const Columns& c) noexcept;
+// Joins chunks' largest elements and sums of exp(x - it), n <= kMostChunks of each: the largest and the sum of all.
+void join_exps(const double* tops, const double* sums, int64_t n, float* top, float* sum) noexcept;
+void join_exps(const double* tops, const double* sums, int64_t n, double* top, double* sum) noexcept;
+// Adds x[i], a[i] b[i], (x[i] - center)^2.
+void row_add(RowSum<float>* sum, const float* x, int64_t n) noexcept;
+void row_add(RowSum<double>* sum, const double* x, int64_t n) noexcept;
+void row_add_products(RowSum<float>* sum, const float* a, const float* b, int64_t n) noexcept;
+void row_add_products(RowSum<double>* sum, const double* a, const double* b, int64_t n) noexcept;
+void row_add_squares(RowSum<float>* sum, const float* x, float center, int64_t n) noexcept;
+void row_add_squares(RowSum<double>* sum, const double* x, double center, int64_t n) noexcept;
+// v[i] *= factor
+void row_scale(float* v, float factor, int64_t n) noexcept;
+void row_scale(double* v, double factor, int64_t n) noexcept;
+float row_total(const RowSum<float>& sum) noexcept;
+double row_total(const RowSum<double>& sum) noexcept;
+
+TT_ENTRY_END
+
+TT_ISA_BEGIN
+
+// A row of n elements read block by block; native ones in place.
+template <class T> struct RowIn {
+  const char* p;
+  int32_t dtype;
+
+  TT_INLINE bool direct() const { return sizeof(T) == 8 || dtype == TT_F32; }
+  // Elements [i, i + n), n <= kRowBlock unless direct.
+  TT_INLINE const T* get(int64_t i, int64_t n, T* buffer) const {
+    if (direct()) return reinterpret_cast<const T*>(p) + i;
+    load_run(buffer, p + i * 2, 2, n, dtype);
+    return buffer;
+  }
+};
+TT_INLINE void store_run(char* p, const float* x, int64_t n, int32_t dtype) {
+  store_f32(p, kItemSize[dtype], x, n, dtype);
+}
+TT_INLINE void store_run(char* p, const double* x, int64_t n, int32_t) { __builtin_memcpy(p, x, size_t(n) * 8); }
+
+template <class T> struct RowOut {
+  char* p;
+  int32_t dtype;
+
+  TT_INLINE bool direct() const { return sizeof(T) == 8 || dtype == TT_F32; }
+  // Where to compute elements [i, …) and, after that, put(): nothing more to do if direct.
+  TT_INLINE T* at(int64_t i, T* buffer) const { return direct() ? reinterpret_cast<T*>(p) + i : buffer; }
+  TT_INLINE void put(int64_t i, int64_t n, const T* buffer) const {
+    if (!direct()) store_run(p + i * 2, buffer, n, dtype);
+  }
+};
+
+template <class F> TT_INLINE void for_blocks(int64_t n, const F& f) {
+  for (int64_t i = 0; i < n; i += kRowBlock) f(i, n - i < kRowBlock ? n - i : kRowBlock);
+}
+
+// Which of a kernel's steps are to be done now.
+struct Steps {
+  int32_t first, last;
+
+  TT_INLINE bool has(int32_t step) const { return first <= step && step <= last; }
+};
+
+// Two sums of each chunk of a row, [2][rows][n_chunks].
+struct RowParts {
+  double* p;
+  int64_t rows, n_chunks, row;
+
+  double* at(int which) const { return p + (which * rows + row) * n_chunks; }
+  void put(int which, int64_t chunk, double v) const { at(which)[chunk] = v; }
+  TT_NOINLINE double total(int which) const {
+    RunningSum<double> sum;
+    for (int64_t k = 0; k < n_chunks; k++) sum.add(at(which)[k]);
+    return sum.with(0);
+  }
+};
+
+TT_INLINE Columns columns_of(int64_t inner, int64_t steps, int64_t n, int32_t dtype) {
+  const int64_t fit = kRowTile / inner, most = fit < steps / 4 ? fit : steps / 4;
+  return {steps, inner * kItemSize[dtype], n, most > 1 ? most : 1, dtype};
+}
+// f(step, byte, width) for each run of columns: `copies` steps at a time, and one by one those that are left.
+template <class F> TT_INLINE void for_columns(const Columns& c, const F& f) {
+  const int64_t bulk = c.steps - c.steps % c.copies;
+  for (int64_t i = 0, k; i < c.steps; i += k) {
+    k = i < bulk ? c.copies : 1;
+    f(i, i * c.step, k * c.n);
+  }
+}
+
+// One value of a dtype that computes in T.
+template <class T> TT_INLINE T load_one(const char* p, int32_t dtype) {
+  T v;
+  if (dtype == Loads<T>::native) __builtin_memcpy(&v, p, sizeof v);
+  else load_run(&v, p, kItemSize[dtype], 1, dtype);
+  return v;
+}
+
+TT_ISA_END

@@ -1,0 +1,197 @@
+// Native vectors of this ISA and 64 virtual lanes over them: what reductions and row kernels are written in.
+#pragma once
+
+#include "kernels/cpu/simd/vec.h"
+
+TT_ISA_BEGIN
+
+using F32v = Vec<float>;
+using I32v = Vec<int32_t>;
+
+// x > m ? x : m, so a NaN in x is passed over. (The unmasked intrinsics of gcc 12 warn of their own undefined operand.)
+TT_INLINE F32v vmax(F32v x, F32v m) {
+#if defined(__AVX512F__)
+  return F32v(_mm512_maskz_max_ps(__mmask16(-1), __m512(x), __m512(m)));
+#elif defined(__AVX2__)
+  return F32v(_mm256_max_ps(__m256(x), __m256(m)));
+#elif defined(__SSE2__)
+  return F32v(_mm_max_ps(__m128(x), __m128(m)));
+#else
+  return x > m ? x : m;
+#endif
+}
+TT_INLINE F32v vmin(F32v x, F32v m) {
+#if defined(__AVX512F__)
+  return F32v(_mm512_maskz_min_ps(__mmask16(-1), __m512(x), __m512(m)));
+#elif defined(__AVX2__)
+  return F32v(_mm256_min_ps(__m256(x), __m256(m)));
+#elif defined(__SSE2__)
+  return F32v(_mm_min_ps(__m128(x), __m128(m)));
+#else
+  return x < m ? x : m;
+#endif
+}
+
+TT_INLINE Vec<double> vmax(Vec<double> x, Vec<double> m) {
+#if defined(__AVX512F__)
+  return Vec<double>(_mm512_maskz_max_pd(__mmask8(-1), __m512d(x), __m512d(m)));
+#elif defined(__AVX2__)
+  return Vec<double>(_mm256_max_pd(__m256d(x), __m256d(m)));
+#elif defined(__SSE2__)
+  return Vec<double>(_mm_max_pd(__m128d(x), __m128d(m)));
+#else
+  return x > m ? x : m;
+#endif
+}
+TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) {
+#if defined(__AVX512F__)
+  return Vec<double>(_mm512_maskz_min_pd(__mmask8(-1), __m512d(x), __m512d(m)));
+#elif defined(__AVX2__)
+  return Vec<double>(_mm256_min_pd(__m256d(x), __m256d(m)));
+#elif defined(__SSE2__)
+  return Vec<double>(_mm_min_pd(__m128d(x), __m128d(m)));
+#else
+  return x < m ? x : m;
+#endif
+}
+
+// Fused where the ISA has it (avx2 and above, neon).
+TT_INLINE F32v vfma(F32v a, F32v b, F32v c) {
+#if defined(__AVX512F__)
+  return F32v(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
+#elif defined(__FMA__)
+  return F32v(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
+#else
+  return a * b + c;
+#endif
+}
+
+TT_INLINE Vec<double> vfma(Vec<double> a, Vec<double> b, Vec<double> c) { return a * b + c; }
+TT_INLINE double vfma(double a, double b, double c) { return a * b + c; }
+#if defined(__FMA__)
+TT_INLINE float vfma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#else
+TT_INLINE float vfma(float a, float b, float c) { return a * b + c; }
+#endif
+
+// 64 lanes of T: the unit in which every sum is kept, whatever the ISA's width.
+constexpr int kBlockLanes = 64;
+template <class T> struct Lanes {
+  static constexpr int kN = kBlockLanes / kLanes<T>;
+  Vec<T> v[kN];
+
+  TT_INLINE void fill(T x) {
+#pragma GCC unroll 32
+    for (int i = 0; i < kN; i++) v[i] = splat(x);
+  }
+  TT_INLINE void add(const T* p) {
+#pragma GCC unroll 32
+    for (int i = 0; i < kN; i++) v[i] += load(p + i * kLanes<T>);
+  }
+  TT_INLINE void add(const Lanes& o) {
+#pragma GCC unroll 32
+    for (int i = 0; i < kN; i++) v[i] += o.v[i];
+  }
+  // Joins lane l with lane l + 32, then l + 16, … until `parts` lanes (1, or 2 for complex numbers) are left in out.
+  TT_INLINE void fold(T* out, int parts) const {
+    Vec<T> a[kN];
+#pragma GCC unroll 32
+    for (int i = 0; i < kN; i++) a[i] = v[i];
+#pragma GCC unroll 8
+    for (int n = kN / 2; n; n /= 2) {
+#pragma GCC unroll 16
+      for (int i = 0; i < n; i++) a[i] += a[i + n];
+    }
+    T two[2];
+    fold_lanes<T, kLanes<T>>(a[0], two, [](auto x, auto y) { return x + y; });
+    if (parts == 2) out[0] = two[0], out[1] = two[1];
+    else out[0] = two[0] + two[1];
+  }
+};
+
+// The last n < 64 elements of a run as lanes: vector k of them, `fill` where they are missing.
+template <class T> struct LastLanes {
+  alignas(64) T lane[kBlockLanes];
+
+  TT_INLINE LastLanes(const T* p, int64_t n, T fill) {
+    constexpr int64_t kPiece = 16 / sizeof(T);
+    for (int k = 0; k < kBlockLanes; k += kLanes<T>) store(lane + k, splat(fill));
+    int64_t i = 0;
+    for (; i + kPiece <= n; i += kPiece) __builtin_memcpy(lane + i, p + i, 16);
+    for (; i < n; i++) {
+      lane[i] = p[i];
+      __asm__ volatile("");
+    }
+  }
+  TT_INLINE Vec<T> get(int k) const { return load(lane + k * kLanes<T>); }
+};
+#if defined(__AVX512F__)
+template <> struct LastLanes<float> {
+  const float* p;
+  uint64_t bits;
+  F32v fill;
+
+  TT_INLINE LastLanes(const float* x, int64_t n, float f) : p(x), bits((uint64_t(1) << n) - 1), fill(splat(f)) {}
+  TT_INLINE F32v get(int k) const {
+    return F32v(_mm512_mask_loadu_ps(__m512(fill), __mmask16(bits >> 16 * k), p + 16 * k));
+  }
+};
+#endif
+template <class T> TT_INLINE void add_some(Lanes<T>* acc, const T* p, int64_t n) {
+  const LastLanes<T> last(p, n, 0);
+#pragma GCC unroll 32
+  for (int k = 0; k < acc->kN; k++) acc->v[k] += last.get(k);
+}
+
+// Adds p[0 … n) onto the lanes, element i to lane i mod 64, 1024 elements summed on their own at a time.
+template <class T> TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n) {
+  constexpr int64_t kGroup = 16 * kBlockLanes;
+  int64_t i = 0;
+  Lanes<T> high = *acc, low;
+  for (; i + kGroup <= n; i += kGroup) {
+    low.fill(0);
+    for (int64_t k = 0; k < kGroup; k += kBlockLanes) low.add(p + i + k);
+    high.add(low);
+  }
+  low.fill(0);
+  for (; i + kBlockLanes <= n; i += kBlockLanes) low.add(p + i);
+  if (i < n) add_some(&low, p + i, n - i);
+  high.add(low);
+  *acc = high;
+}
+
+// The sum that add_run() and fold() give, of fewer elements than its group.
+constexpr int64_t kFewToSum = 1024;
+template <class T> TT_INLINE T sum_few(const T* p, int64_t n) {
+  Lanes<T> acc;
+  acc.fill(0);
+  int64_t i = 0;
+  for (; i + kBlockLanes <= n; i += kBlockLanes) acc.add(p + i);
+  if (i < n) add_some(&acc, p + i, n - i);
+  T r;
+  acc.fold(&r, 1);
+  return r;
+}
+
+// Pairwise sum of a sequence of Lanes: block k meets block k ^ 1 first, as in a binary counter.
+template <class T> struct Cascade {
+  static constexpr int kLevels = 40;
+  int64_t count = 0;
+  Lanes<T> level[kLevels];
+
+  TT_NOINLINE void push(Lanes<T> a) {
+    int i = 0;
+    for (; count >> i & 1; i++) a.add(level[i]);
+    level[i] = a;
+    count++;
+  }
+  Lanes<T> total() const {
+    Lanes<T> a;
+    a.fill(0);
+    for (int i = 0; count >> i; i++)
+      if (count >> i & 1) a.add(level[i]);
+    return a;
+  }
+};
+
+TT_ISA_END

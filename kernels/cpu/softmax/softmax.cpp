@@ -1,0 +1,237 @@
+// softmax, log_softmax and their backwards, along any dimension of a contiguous array.
+#include "kernels/cpu/softmax/softmax.h"
+
+#include "kernels/cpu/simd/loop.h"
+#include "kernels/cpu/simd/row_primitives.h"
+#include "plan/row_plan.h"
+
+TT_ISA_BEGIN
+
+template <class T> TT_NOINLINE void read_columns(T* v, const char* x, int64_t n, int32_t dtype) {
+  load_run(v, x, kItemSize[dtype], n, dtype);
+}
+template <class T> TT_NOINLINE void write_columns(char* y, const T* v, int64_t n, int32_t dtype) {
+  store_run(y, v, n, dtype);
+}
+
+// row: n elements from byte `at` on, in steps: 0 leaves the largest element in *top, 1 the sum that is needed in *sum,
+// 2 the results. columns: step 2 of columns, of which tops and sums are given.
+
+template <class T, bool kLog> struct Forward {
+  static TT_NOINLINE void finish_log(T* y, const T* x, T top, T log_sum, int64_t n) {
+    TT_VECTORIZE
+    for (int64_t j = 0; j < n; j++) y[j] = (x[j] - top) - log_sum;
+  }
+  // Step 1 keeps exp(x - top) in an out that can.
+  static TT_INLINE void row(const SoftmaxPlan& p, int64_t at, int64_t n, Steps s, T* top, T* sum) {
+    const RowIn<T> x{p.a + at, p.dtype};
+    const RowOut<T> y{p.out + at, p.dtype};
+    alignas(64) T in[kRowBlock], e[kRowBlock];
+    const bool keep = !kLog && y.direct();
+    if (s.has(0)) {
+      T most = kMinusInfinity<T>;
+      for_blocks(n, [&](int64_t i, int64_t k) { most = row_max(x.get(i, k, in), k, most); });
+      *top = most;
+    }
+    const T m = *top;
+    RowSum<T> lanes;
+    if (s.has(1)) {
+      const T shift = m == kMinusInfinity<T> ? T(0) : m;
+      for_blocks(n, [&](int64_t i, int64_t k) { row_exp(keep ? y.at(i, e) : e, x.get(i, k, in), shift, k, &lanes); });
+      *sum = row_total(lanes);
+    }
+    if (!s.has(2)) return;
+    const T last = kLog ? math::log(*sum) : T(1) / *sum;
+    for_blocks(n, [&](int64_t i, int64_t k) {
+      T* d = y.at(i, e);
+      if constexpr (kLog) {
+        finish_log(d, x.get(i, k, in), m, last, k);
+      } else {
+        if (!keep) row_exp(d, x.get(i, k, in), m, k, &lanes);
+        row_scale(d, last, k);
+      }
+      y.put(i, k, d);
+    });
+  }
+
+  static void columns(const SoftmaxPlan& p, int64_t at, const Columns& c, const T* m, const T* sum) {
+    alignas(64) T v[kRowTile], last[kRowTile];
+    const bool again = kLog || kItemSize[p.dtype] < 4;  // exp was not kept
+    for (int64_t j = 0; j < c.n * c.copies; j++) {
+      last[j] = kLog ? math::log(sum[j]) : T(1) / sum[j];
+      TT_SCALAR_LOOP;
+    }
+    for_columns(c, [&](int64_t, int64_t i, int64_t n) {
+      read_columns(v, (again ? p.a : p.out) + at + i, n, c.dtype);
+      if (!kLog && again) column_exp(v, v, m, n);
+      for (int64_t j = 0; j < n; j++) v[j] = kLog ? (v[j] - m[j]) - last[j] : v[j] * last[j];
+      write_columns(p.out + at + i, v, n, c.dtype);
+    });
+  }
+};
+
+// softmax: dx = y (g - sum(g y)); log_softmax: dx = g - exp(y) sum(g).
+template <class T, bool kLog> struct Backward {
+  // e: exp(y) of log_softmax, else y.
+  static TT_NOINLINE void dx_of(T* dx, const T* g, const T* e, T sum, int64_t n) {
+    TT_VECTORIZE
+    for (int64_t j = 0; j < n; j++) dx[j] = kLog ? g[j] - e[j] * sum : e[j] * (g[j] - sum);
+  }
+  static TT_INLINE void row(const SoftmaxPlan& p, int64_t at, int64_t n, Steps s, T*, T* sum) {
+    const RowIn<T> g{p.a + at, p.dtype}, y{p.b + at, p.dtype};
+    const RowOut<T> dx{p.out + at, p.dtype};
+    alignas(64) T gs[kRowBlock], ys[kRowBlock], e[kRowBlock];
+    RowSum<T> lanes;
+    if (s.has(1)) {
+      for_blocks(n, [&](int64_t i, int64_t k) {
+        if constexpr (kLog) row_add(&lanes, g.get(i, k, gs), k);
+        else row_add_products(&lanes, g.get(i, k, gs), y.get(i, k, ys), k);
+      });
+      *sum = row_total(lanes);
+    }
+    if (!s.has(2)) return;
+    for_blocks(n, [&](int64_t i, int64_t k) {
+      const T *a = g.get(i, k, gs), *b = y.get(i, k, ys);
+      T* d = dx.at(i, gs);
+      if constexpr (kLog) row_exp(e, b, T(0), k, &lanes);
+      dx_of(d, a, kLog ? e : b, *sum, k);
+      dx.put(i, k, d);
+    });
+  }
+
+  static void columns(const SoftmaxPlan& p, int64_t at, const Columns& c, const T*, const T* sum) {
+    alignas(64) T g[kRowTile], y[kRowTile];
+    alignas(64) const T zero[kRowTile] = {};
+    for_columns(c, [&](int64_t, int64_t i, int64_t n) {
+      read_columns(g, p.a + at + i, n, c.dtype);
+      read_columns(y, p.b + at + i, n, c.dtype);
+      if constexpr (kLog) column_exp(y, y, zero, n);
+      for (int64_t j = 0; j < n; j++) g[j] = kLog ? g[j] - y[j] * sum[j] : y[j] * (g[j] - sum[j]);
+      write_columns(p.out + at + i, g, n, c.dtype);
+    });
+  }
+};
+
+// `count` rows of n elements, the first one from byte `at` on.
+template <class T, class Op>
+TT_ONE_BODY void rows(const SoftmaxPlan& p, int64_t at, int64_t n, int64_t count, Steps s, T* top, T* sum) {
+  for (int64_t r = 0; r < count; r++) Op::row(p, at + r * n * kItemSize[p.dtype], n, s, top, sum);
+}
+
+template <class T> struct Work {
+  bool log;
+  // Step 1 leaves exp(x - top) in out.
+  bool keeps(const SoftmaxPlan& p) const { return !log && kItemSize[p.dtype] == int64_t(sizeof(T)); }
+  void (*rows)(const SoftmaxPlan& p, int64_t at, int64_t n, int64_t count, Steps s, T* top, T* sum);
+  void (*columns)(const SoftmaxPlan& p, int64_t at, const Columns& c, const T* top, const T* sum);
+};
+
+// `steps` elements of n columns from byte `at` on.
+template <class T>
+TT_ONE_BODY void tile(const SoftmaxPlan& p, const Work<T>& w, int64_t at, const Columns& c, Steps s, T* top, T* sum) {
+  const char* x = p.a + at;
+  if (!p.b) s.has(0) ? columns_max(top, x, c) : columns_repeat(top, c);
+  if (!s.has(1)) columns_repeat(sum, c);
+  else if (p.b) columns_sum(sum, x, w.log ? nullptr : p.b + at, c);
+  else columns_sum_exp(sum, top, x, w.keeps(p) ? p.out + at : nullptr, c);
+  if (s.has(2)) w.columns(p, at, c, top, sum);
+}
+
+// A chunk's top and sum of each column, and after those of all chunks the joined ones.
+template <class T> struct Parts {
+  const SoftmaxPlan& p;
+  const int64_t row, all;  // [outer][inner]
+
+  double* tops(int64_t j) const { return p.parts + (row + j) * (p.n_chunks + 1); }
+  double* sums(int64_t j) const { return tops(all + j); }
+  TT_NOINLINE void put(int64_t k, int64_t n, const T* top, const T* sum) const {
+    for (int64_t j = 0; j < n; j++) {
+      tops(j)[k] = p.b ? 0 : double(top[j]), sums(j)[k] = double(sum[j]);
+      TT_SCALAR_LOOP;
+    }
+  }
+  // kept: out holds exp(x - the chunk's top), which the chunk's sum is then to match.
+  TT_NOINLINE void get(int64_t k, int64_t n, bool kept, T* top, T* sum) const {
+    for (int64_t j = 0; j < n; j++) {
+      top[j] = T(tops(j)[p.n_chunks]), sum[j] = T(kept ? tops(j)[k] : sums(j)[p.n_chunks]);
+      TT_SCALAR_LOOP;
+    }
+    if (!kept) return;
+    column_exp(top, top, sum, n);
+    for (int64_t j = 0; j < n; j++) {
+      sum[j] = T(sums(j)[p.n_chunks]) * top[j];
+      TT_SCALAR_LOOP;
+    }
+  }
+  TT_NOINLINE void join(int64_t n) const {
+    for (int64_t j = 0; j < n; j++) {
+      T top = 0, sum;
+      RunningSum<double> total;
+      for (int64_t k = 0; k < p.n_chunks && p.b; k++) {
+        total.add(sums(j)[k]);
+        TT_SCALAR_LOOP;
+      }
+      if (p.b) sum = T(total.with(0));
+      else join_exps(tops(j), sums(j), p.n_chunks, &top, &sum);
+      tops(j)[p.n_chunks] = double(top), sums(j)[p.n_chunks] = double(sum);
+    }
+  }
+};
+
+// Of chunk k of columns [column, column + n).
+template <class T>
+TT_ONE_BODY void run_chunk(const SoftmaxPlan& p, const Work<T>& w, int64_t o, int64_t column, int64_t k, Steps s) {
+  alignas(64) T top[kRowTile], sum[kRowTile];
+  const int64_t first = k * p.chunk, steps = p.dim - first < p.chunk ? p.dim - first : p.chunk;
+  const int64_t at = ((o * p.dim + first) * p.inner + column) * kItemSize[p.dtype];
+  const int64_t n = p.inner - column < kRowTile ? p.inner - column : kRowTile;
+  const Parts<T> parts{p, o * p.inner + column, p.outer * p.inner};
+  if (p.n_chunks > 1 && p.run.stage == 1) return parts.join(n);
+  if (s.first == 2) parts.get(k, n, !p.b && w.keeps(p), top, sum);
+  if (p.inner == 1) w.rows(p, at, steps, 1, s, top, sum);
+  else tile(p, w, at, columns_of(p.inner, steps, n, p.dtype), s, top, sum);
+  if (s.last == 1) parts.put(k, n, top, sum);
+}
+
+template <class T> TT_NOINLINE int32_t run_units(const SoftmaxPlan& p, const Work<T>& w, int64_t begin, int64_t end) {
+  if (p.n_chunks > 1) {
+    const int64_t chunks = p.run.stage == 1 ? 1 : p.n_chunks;
+    for (int64_t u = begin, t = u / chunks; u < end; u++, t = u / chunks)
+      run_chunk(p, w, t / p.n_tiles, t % p.n_tiles * kRowTile, u % chunks, p.run.stage ? Steps{2, 2} : Steps{0, 1});
+    return TT_OK;
+  }
+  if (p.inner == 1) {
+    T top, sum;
+    w.rows(p, begin * p.dim * kItemSize[p.dtype], p.dim, end - begin, {0, 2}, &top, &sum);
+    return TT_OK;
+  }
+  for (int64_t u = begin; u < end; u++) run_chunk(p, w, u / p.n_tiles, u % p.n_tiles * kRowTile, 0, {0, 2});
+  return TT_OK;
+}
+
+template <template <class, bool> class Op, bool kLog>
+inline int32_t run_softmax(const void* plan, int64_t begin, int64_t end) {
+  const SoftmaxPlan& p = *static_cast<const SoftmaxPlan*>(plan);
+  if (p.dtype == TT_F64)
+    return run_units<double>(p, {kLog, rows<double, Op<double, kLog>>, Op<double, kLog>::columns}, begin, end);
+  return run_units<float>(p, {kLog, rows<float, Op<float, kLog>>, Op<float, kLog>::columns}, begin, end);
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(softmax)(const void* plan, int64_t begin, int64_t end) noexcept {
+  return run_softmax<Forward, false>(plan, begin, end);
+}
+TT_KERNEL(log_softmax)(const void* plan, int64_t begin, int64_t end) noexcept {
+  return run_softmax<Forward, true>(plan, begin, end);
+}
+TT_KERNEL(softmax_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
+  return run_softmax<Backward, false>(plan, begin, end);
+}
+TT_KERNEL(log_softmax_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
+  return run_softmax<Backward, true>(plan, begin, end);
+}
+
+TT_ENTRY_END

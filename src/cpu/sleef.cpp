@@ -1,0 +1,77 @@
+#include "cpu/sleef.h"
+
+#include "base/error.h"
+#include "base/os.h"
+
+#include <float.h>
+#include <math.h>
+
+namespace TT_NS {
+
+namespace {
+
+constinit const void* g_function[kNumVectorId][kNumIsa] = {};
+constinit int32_t g_state = 0;  // 0 not tried, 1 open, 2 absent
+constinit Mutex g_mutex;
+
+// At most 1 ulp. None on the baseline: with two doubles SLEEF is mostly behind the C library
+// (docs/benchmarks/zen4-sleef.md).
+const void* find(void* lib, VectorId id, Isa isa) noexcept {
+  if (isa == kIsaBaseline) return nullptr;
+  char symbol[64];
+  const FmtArg args[] = {kVectorFunctions[id].name, isa == kIsaAvx512 ? "d8_u10avx512f" : "d4_u10avx2"};
+  format_to(symbol, sizeof symbol, "Sleef_{}{}", args);
+  return os_dlsym(lib, symbol);
+}
+
+int32_t open_library() noexcept {
+  constexpr const char* kNames[] = {"libsleef.so.3", nullptr};
+  void* lib = TT_SLEEF ? os_dlopen(kNames) : nullptr;
+  if (!lib) return 2;
+  for (int32_t id = 0; id < kNumVectorId; id++)
+    for (int32_t isa = 0; isa < kNumIsa; isa++) g_function[id][isa] = find(lib, VectorId(id), Isa(isa));
+  return 1;
+}
+
+// Beyond 15 SLEEF reduces angles in another way, beyond 1e14 in a third.
+constexpr double kAngle = 15, kFarAngle = 1e13, kAll = DBL_MAX, kTiny = 0x1p-1000;
+
+}  // namespace
+
+// SLEEF's log1p is infinite from 1e307 on, its sinh and cosh from 709.8 on; its log1p and tan lose the last bit of
+// subnormal numbers.
+constinit const VectorFunction kVectorFunctions[kNumVectorId] = {
+    {"log", ::log, 0, kAll, kAll},
+    {"log2", ::log2, 0, kAll, kAll},
+    {"log10", ::log10, 0, kAll, kAll},
+    {"log1p", ::log1p, kTiny, 1e306, 1e306},
+    {"exp2", ::exp2, 0, kAll, kAll},
+    {"expm1", ::expm1, 0, kAll, kAll},
+    {"sin", ::sin, 0, kAngle, kFarAngle},
+    {"cos", ::cos, 0, kAngle, kFarAngle},
+    {"tan", ::tan, kTiny, kAngle, kFarAngle},
+    {"asin", ::asin, 0, kAll, kAll},
+    {"acos", ::acos, 0, kAll, kAll},
+    {"atan", ::atan, 0, kAll, kAll},
+    {"sinh", ::sinh, 0, 709, 709},
+    {"cosh", ::cosh, 0, 709, 709},
+    {"tanh", ::tanh, 0, kAll, kAll},
+    {"erf", ::erf, 0, kAll, kAll},
+};
+
+bool sleef_open() noexcept {
+  int32_t state = __atomic_load_n(&g_state, __ATOMIC_ACQUIRE);
+  if (TT_LIKELY(state)) return state == 1;
+  Lock lock(g_mutex);
+  if (!g_state) __atomic_store_n(&g_state, open_library(), __ATOMIC_RELEASE);
+  return g_state == 1;
+}
+
+const void* sleef_function(VectorId id, Isa isa) noexcept { return g_function[id][isa]; }
+
+const char* sleef_state() noexcept {
+  const int32_t state = __atomic_load_n(&g_state, __ATOMIC_ACQUIRE);
+  return !TT_SLEEF ? "off" : state == 1 ? "open" : state ? "absent" : "not loaded";
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,128 @@
+#include "ops/impl.h"
+
+#include "dispatch/key.h"
+#include "ops/gen/ops.h"
+#include "ops/elementwise.h"
+
+namespace TT_NS {
+
+void check_same_device(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name) {
+  if (!(a.device == b.device))
+    fail_arg(TT_DEVICE, b_name, "{} is on {}, {} on {}: must be on one device", a_name, fmt(a.device), b_name,
+             fmt(b.device));
+}
+
+void check_dtype_float(const Tensor& t, const char* arg) {
+  if (!is_differentiable(t.dtype)) fail_arg(TT_DTYPE, arg, "{} is {}: must be floating or complex", arg, fmt(t.dtype));
+}
+void check_index_dtype(const Tensor& t, const char* arg) {
+  if (t.dtype != Dtype::kI64 && t.dtype != Dtype::kI32)
+    fail_arg(TT_DTYPE, arg, "{} is {}: must be int64 or int32", arg, fmt(t.dtype));
+}
+
+void check_fits(const Scalar& value, Dtype d, const char* arg) {
+  if (!fits(value, d))
+    fail_arg(TT_INVALID_ARG, arg, "{} is {}{}: no {} has this value", arg, value.real(),
+             value.imag() ? " and has an imaginary part" : "", fmt(d));
+}
+
+void check_writable(const Tensor& t, const char* arg) {
+  if (!t.storage->writable) fail_arg(TT_INVALID_ARG, arg, "{} is read-only memory of the host", arg);
+  if (!t.dense() && may_overlap_self(t.sizes(), t.strides()))
+    fail_arg(TT_INVALID_ARG, arg,
+             "{} has shape {} and strides {}: several of its elements share one address, clone it first", arg,
+             t.sizes(), t.strides());
+}
+
+constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views = nullptr;
+
+TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype) {
+  if (ctx().exclude & bit(kKeyAutograd)) return new_alias(src, sizes, strides, data, dtype);
+  if (TT_UNLIKELY(!__atomic_load_n(&op_of_views, __ATOMIC_RELAXED)))
+    __atomic_store_n(&op_of_views, &op_as_strided, __ATOMIC_RELAXED);
+  TensorRef v = new_view(src, sizes, strides, data, dtype, src.base ? *src.base : src);
+  v->keys |= bit(kKeyAutograd);
+  v->view_version = v->version();
+  return v;
+}
+TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data) {
+  return make_view(src, sizes, strides, data, src.dtype);
+}
+
+static void check_inplace_result(const Tensor& self, const Tensor& r) {
+  if (!same(self.sizes(), r.sizes()))
+    fail_arg(TT_SHAPE, "self", "self is {}, the result is {}: in place they must be equal", self.sizes(), r.sizes());
+  if (!can_cast(r.dtype, self.dtype))
+    fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place", fmt(self.dtype),
+             fmt(r.dtype));
+  check_writable(self, "self");
+}
+
+void replace_values(Tensor& self, const Tensor& r) {
+  check_inplace_result(self, r);
+  op::copy_(self, r);
+}
+
+void copy_result(Tensor& dst, const Tensor& r, bool inplace) {
+  if (inplace) check_inplace_result(dst, r);
+  copy_elements(dst, r);
+  dst.bump_version();
+}
+
+void check_into(Tensor& dst, const Tensor& r, Inputs inputs) {
+  if (!same(dst.sizes(), r.sizes()))
+    fail_arg(TT_SHAPE, "dst", "dst is {}, the result is {}: must be equal", dst.sizes(), r.sizes());
+  if (dst.dtype != r.dtype)
+    fail_arg(TT_DTYPE, "dst", "dst is {}, the result is {}: must be equal", fmt(dst.dtype), fmt(r.dtype));
+  if (!(dst.device == r.device))
+    fail_arg(TT_DEVICE, "dst", "dst is on {}, the result on {}: must be on one device", fmt(dst.device), fmt(r.device));
+  check_writable(dst, "dst");
+  check_apart(dst, {inputs.begin(), int64_t(inputs.size())});
+}
+
+void check_apart(const Tensor& dst, TensorSpan inputs) {
+  for (const Tensor* t : inputs)
+    if (t && may_share_memory(dst, *t))
+      fail_arg(TT_INVALID_ARG, "dst", "dst shares memory with an input: clone it first");
+}
+
+TensorRef dense_input(const Tensor& t) {
+  if (t.contiguous()) return TensorRef::share(&t);
+  TensorRef out = new_tensor(t.sizes(), t.dtype, t.device);
+  copy_elements(*out, t);
+  return out;
+}
+TensorRef cast_input(const Tensor& t, Dtype d) {
+  if (t.dtype == d) return dense_input(t);
+  TensorRef out = new_tensor(t.sizes(), d, t.device);
+  copy_elements(*out, t);
+  return out;
+}
+
+void launch_stages(const Kernel& k, Device device, Stages* run) {
+  if (device.type != TT_CPU) return launch(k, device, run, 1);
+  for (int32_t s = 0; s < run->n; s++) {
+    run->stage = s;
+    if (run->units[s]) launch(k, device, run, run->units[s], run->grain[s]);
+  }
+}
+
+Workspace::Workspace(int64_t bytes, Device device) {
+  if (bytes) t_ = new_tensor(Ints(&bytes, 1), Dtype::kU8, device);
+}
+
+Scalar read_scalar(const Tensor& t) {
+  if (t.device.type == TT_META) fail(TT_DEVICE, "a meta tensor has no data");
+  if (t.is_cpu()) return load_scalar(t.data, t.dtype);
+  alignas(16) char bytes[16];
+  if (t.device.type == TT_EXT) {
+    ext_copy(ext_of(t), bytes, t.data, t.item_size(), kDeviceToHost);
+    return load_scalar(bytes, t.dtype);
+  }
+  const CudaBackend* b = cuda_backend();
+  if (int32_t s = b->copy(t.device.index, bytes, t.data, size_t(t.item_size()), kDeviceToHost, nullptr))
+    fail(s, "copying from {} failed", fmt(t.device));
+  return load_scalar(bytes, t.dtype);
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,169 @@
+// logsumexp, cumsum, cumprod, var, std, var_mean, norm. 16-bit numbers are computed in float32.
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
+#include "ops/impl.h"
+#include "plan/row_build.h"
+
+namespace TT_NS::impl {
+
+static TensorRef widened(const Tensor& t) {
+  return t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t);
+}
+static TensorRef as_dtype(TensorRef t, Dtype d) { return t->dtype == d ? std::move(t) : op::to_dtype(*t, d); }
+
+TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const Dtype d = is_differentiable(self.dtype) ? self.dtype : Dtype::kF32;
+  TensorRef x = d == self.dtype ? widened(self) : op::to_dtype(self, Dtype::kF32);
+  dim_mask(dim, self.ndim, true);
+  if (self.numel == 0) return as_dtype(op::log(*op::sum_dim(op::exp(*x), dim, keepdim)), d);
+  TensorRef top = op::amax(is_complex(d) ? op::real(*x) : TensorRef::share(x.get()), dim, true);
+  for (double end : {__builtin_inf(), -__builtin_inf()}) top = op::masked_fill(top, *op::eq(top, end), 0);
+  TensorRef sum = op::sum_dim(op::exp(*op::sub(x, top)), dim, true), out = op::add(*op::log(*sum), *top);
+  if (!keepdim && self.ndim) {
+    Shape all;
+    for (int64_t k = 0; dim.empty() && k < self.ndim; k++) all.push_back(k);
+    out = op::squeeze_dims(out, dim.empty() ? Ints(all) : dim);
+  }
+  return as_dtype(op::contiguous(out), d);
+}
+
+// Complex numbers are pairs of real columns.
+TensorRef cumsum(Call, const Tensor& self, int64_t dim, Dtype dtype) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const int64_t d = wrap_dim(dim, self.ndim), n = self.ndim ? self.size(d) : 1;
+  const Dtype out_dtype = dtype != Dtype::kNone ? dtype : category(self.dtype) < 2 ? Dtype::kI64 : self.dtype;
+  TensorRef x = widened(*as_dtype(TensorRef::share(&self), out_dtype));
+  x = cast_input(*x, category(out_dtype) < 2 ? Dtype::kI64 : x->dtype);
+  TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
+  if (out->numel) {
+    int64_t inner = 1;
+    for (int64_t k = d + 1; k < self.ndim; k++) inner *= self.size(k);
+    const int64_t outer = self.numel / n / inner;
+    ScanPlan plan;
+    if (is_complex(x->dtype)) build_scan(&plan, int32_t(real_of(x->dtype)), outer, n, 2 * inner);
+    else build_scan(&plan, int32_t(x->dtype), outer, n, inner);
+    Workspace sums(scan_workspace_bytes(&plan), self.device);
+    plan.in = x->data, plan.out = out->data, plan.sums = sums.data();
+    launch_stages(kernel_cumsum, self.device, &plan.run);
+  }
+  return as_dtype(std::move(out), out_dtype);
+}
+
+TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const int64_t d = wrap_dim(dim, self.ndim), n = self.ndim ? self.size(d) : 1;
+  const Dtype out_dtype = dtype != Dtype::kNone ? dtype : category(self.dtype) < 2 ? Dtype::kI64 : self.dtype;
+  TensorRef x =
+      cast_input(*as_dtype(TensorRef::share(&self), out_dtype), category(out_dtype) < 2 ? Dtype::kI64 : out_dtype);
+  TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
+  if (out->numel) {
+    int64_t inner = 1;
+    for (int64_t k = d + 1; k < self.ndim; k++) inner *= self.size(k);
+    CumprodPlan plan;
+    // asking for the threads takes a lock; what is computed does not depend on them
+    const int64_t threads = self.numel > kParallelGrain ? pool_threads(ctx().rt->pool) : 1;
+    build_cumprod(&plan, int32_t(x->dtype), self.numel / n / inner, n, inner, threads);
+    Workspace parts(cumprod_workspace_bytes(&plan), self.device);
+    plan.in = x->data, plan.out = out->data, plan.parts = parts.data();
+    launch_stages(kernel_cumprod, self.device, &plan.run);
+  }
+  return as_dtype(std::move(out), out_dtype);
+}
+
+// The mean and the variance, both with kept dimensions, in the dtype of computation; divided by what remains of n -
+// correction.
+static TensorPair moments(const Tensor& x, Ints dims, double correction) {
+  double n = 1;
+  for (int64_t d : dims) n *= double(x.size(d));
+  const double freedom = n - correction > 0 ? n - correction : 0;
+  TensorRef mean = op::mean_dim(x, dims, true), centred = op::sub(x, *mean);
+  TensorRef sum = op::sum_dim(op::mul(*centred, *centred), dims, true);
+  return {op::div_true(*sum, *op::full({}, freedom, sum->dtype, sum->device)), std::move(mean)};
+}
+
+// Every dimension that `dim` names, or all of them.
+static Shape listed(Ints dim, int64_t ndim) {
+  const uint64_t mask = dim_mask(dim, ndim, true);
+  Shape out;
+  for (int64_t d = 0; d < ndim; d++)
+    if (mask >> d & 1) out.push_back(d);
+  return out;
+}
+static TensorRef shaped(TensorRef t, Ints dims, bool keepdim, Dtype d) {
+  if (!keepdim && !dims.empty()) t = op::squeeze_dims(*t, dims);
+  return as_dtype(std::move(t), d);
+}
+
+TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
+  check_dtype_float(self, "self");
+  const Shape dims = listed(dim, self.ndim);
+  const Dtype real = is_complex(self.dtype) ? real_of(self.dtype) : self.dtype;
+  if (self.ndim == 0) {  // one element, as of a vector
+    const int64_t one[1] = {1}, first[1] = {0};
+    TensorPair r = op::var_mean(*op::view(self, one), first, correction, false);
+    return r;
+  }
+  if (!is_complex(self.dtype)) {
+    TensorPair r = moments(*widened(self), dims, correction);
+    return {shaped(std::move(r.first), dims, keepdim, real), shaped(std::move(r.second), dims, keepdim, self.dtype)};
+  }
+  const int64_t parts[1] = {-1};  // the variances of the two parts add up
+  TensorPair r = moments(*op::view_as_real(self), dims, correction);
+  return {shaped(op::sum_dim(*r.first, parts), dims, keepdim, real),
+          shaped(op::view_as_complex(*op::contiguous(*r.second)), dims, keepdim, self.dtype)};
+}
+
+TensorRef var(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
+  return op::var_mean(self, dim, correction, keepdim).first;
+}
+
+// ---- norm ----
+
+static Dtype norm_dtype(const Tensor& self, Dtype asked) {
+  if (!is_differentiable(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or complex", fmt(self.dtype));
+  if (asked == Dtype::kNone) return self.dtype;
+  if (!is_differentiable(asked) || is_complex(asked) != is_complex(self.dtype) || promote(self.dtype, asked) != asked)
+    fail_arg(TT_DTYPE, "dtype",
+             "dtype is {}, self is {}: must hold self's numbers without loss, real or complex as they are", fmt(asked),
+             fmt(self.dtype));
+  return asked;
+}
+
+// In the dtype of computation, with kept dimensions.
+static TensorRef norm_of(const Tensor& x, double p, Ints dims) {
+  const double inf = __builtin_inf();
+  if (p == 0) return op::sum_dim(op::to_dtype(*op::ne(x, 0), real_of(x.dtype)), dims, true);
+  TensorRef size = op::abs(x);
+  if (p == inf || p == -inf) return p > 0 ? op::amax(*size, dims, true) : op::amin(*size, dims, true);
+  if (p == 1) return op::sum_dim(*size, dims, true);
+  if (p == 2) return op::sqrt(*op::sum_dim(op::mul(*size, *size), dims, true));
+  return op::pow(*op::sum_dim(op::pow(*size, Scalar(p)), dims, true), Scalar(1 / p));
+}
+
+TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const Dtype d = norm_dtype(self, dtype);
+  const Shape dims = listed(dim, self.ndim);
+  bool empty = false;
+  for (int64_t k : dims) empty |= self.size(k) == 0;
+  if (empty && (p < 0 || p == __builtin_inf()))
+    fail_arg(TT_INVALID_ARG, "p", "p is {}, self is {}: this norm of no elements does not exist", p, self.sizes());
+  TensorRef x = widened(*as_dtype(TensorRef::share(&self), d));
+  if (self.ndim == 0) {
+    const int64_t one[1] = {1}, first[1] = {0};
+    return as_dtype(op::squeeze_dims(*norm_of(*op::reshape(x, one), p, first), first), real_of(d));
+  }
+  return as_dtype(op::contiguous(*shaped(norm_of(x, p, dims), dims, keepdim, real_of(d))), real_of(d));
+}
+
+// Where the variance is 0 the gradient is 0, too.
+TensorRef std(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
+  TensorRef variance = op::var(*widened(self), dim, correction, keepdim), none = op::eq(*variance, 0);
+  TensorRef root = op::masked_fill(*op::sqrt(*op::masked_fill(*variance, *none, 1)), *none, 0);
+  return as_dtype(std::move(root), is_complex(self.dtype) ? real_of(self.dtype) : self.dtype);
+}
+
+}  // namespace TT_NS::impl
