@@ -53,7 +53,7 @@ def operators():
         if len(fields) < 4 or not re.fullmatch(r"[0-9a-f]{16}", fields[1]):
             continue
         kernel = re.match(r"tt::(baseline|avx2|avx512)::(?:\(anonymous namespace\)::)?(\w+)", fields[3])
-        words = [kernel.group(2)] if kernel else re.findall(r"\b(?:op_|tt_|op::|front::|autograd::)(\w+)", fields[3])[:1]
+        words = [kernel.group(2)] if kernel else re.findall(r"\b(?:op_|tt_|op::|impl::|autograd::)(\w+)", fields[3])[:1]
         for word in words:
             word = re.sub(r"_(f64|i64|scalar|ex|into)(?=_|$)", "", word).rstrip("_")
             if word in names:

@@ -28,7 +28,7 @@ struct Runtime {
   Mutex* mutex;  // guards what is below
   DeviceAlloc* device_alloc[kMaxDevices];
   ExtDevice* ext[kMaxExt];  // by index; set under the mutex, never taken away
-  CustomOp* custom_ops;     // list, newest first (modes/custom_op.h)
+  CustomOp* custom_ops;     // list, newest first (ext/custom_op.h)
   int64_t live_handles;     // relaxed atomic
   static void destroy(Runtime*) noexcept;
 };

@@ -8,7 +8,7 @@ static void pass_on(Call c, const Value* args, TensorList& outs) {
   c.op->call_boxed(c, args, outs);
 }
 
-// Until a runtime has a backend of its own (modes/ext_backend.h).
+// Until a runtime has a backend of its own (ext/backend.h).
 static void no_backend(Call c, const Value*, TensorList&) { fail_missing(c); }
 
 constinit Fallback fallbacks[kNumKeys] = {pass_on, pass_on, pass_on, no_backend, pass_on, pass_on, pass_on, pass_on,

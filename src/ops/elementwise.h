@@ -81,7 +81,7 @@ Dtype widen(Dtype d);  // the compute dtype of arithmetic
 // dst[...] = src, broadcast and converted; both on one device (or META).
 void copy_elements(Tensor& dst, const Tensor& src);
 void fill_elements(Tensor& dst, const Scalar& value);
-// What these two do on a device of the host (modes/ext_backend.cpp); set with the first of them, like op_of_views.
+// What these two do on a device of the host (ext/backend.cpp); set with the first of them, like op_of_views.
 struct ExtElements {
   void (*copy)(Tensor& dst, const Tensor& src);
   void (*fill)(Tensor& dst, const Scalar& value);
