@@ -24,6 +24,7 @@ TT_ENTRY_END
 #include "kernels/functors/gen/bitwise.inc"
 #include "kernels/functors/gen/copy.inc"
 #include "kernels/functors/gen/index.inc"
+#include "kernels/functors/gen/random.inc"
 #undef TT_ELEMENTWISE
 
 namespace {
@@ -68,6 +69,7 @@ const std::vector<Entry>& entries() {
 #include "kernels/functors/gen/bitwise.inc"
 #include "kernels/functors/gen/copy.inc"
 #include "kernels/functors/gen/index.inc"
+#include "kernels/functors/gen/random.inc"
 #undef TT_ELEMENTWISE
 #define TT_ELEMENTWISE(name, functor, arity, set, out) \
   {#name,                                              \
