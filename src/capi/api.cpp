@@ -155,6 +155,9 @@ template <class T> static void grow(T*& items, int64_t& cap, int64_t need) {
   items = p, cap = more;
 }
 
+void reserve_outs(Ctx& c, int64_t n) {
+  if (c.scopes.n_frames) grow(c.scopes.items, c.scopes.cap, c.scopes.n + n);
+}
 tt_tensor* scope_own(Ctx& c, TensorRef&& t) {
   ScopeStack& s = c.scopes;
   grow(s.items, s.cap, s.n + 1);
@@ -164,13 +167,13 @@ tt_tensor* scope_own(Ctx& c, TensorRef&& t) {
 }
 
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, TensorPair&& p) {
-  if (c.scopes.n_frames) grow(c.scopes.items, c.scopes.cap, c.scopes.n + 2);
+  reserve_outs(c, 2);
   tt_tensor* first = to_handle(c, std::move(p.first));
   *b = to_handle(c, std::move(p.second));
   *a = first;
 }
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, TensorTriple&& p) {
-  if (c.scopes.n_frames) grow(c.scopes.items, c.scopes.cap, c.scopes.n + 3);
+  reserve_outs(c, 3);
   *a = to_handle(c, std::move(p.first)), *b = to_handle(c, std::move(p.second)), *d = to_handle(c, std::move(p.third));
 }
 
@@ -184,7 +187,7 @@ void give_list(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorLis
   *n_outs = l.size();
   if (l.size() > cap || (l.size() && !outs))
     fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {} tensors, the result has {}", outs ? cap : 0, l.size());
-  if (c.scopes.n_frames) grow(c.scopes.items, c.scopes.cap, c.scopes.n + l.size());
+  reserve_outs(c, l.size());
   for (int64_t i = 0; i < l.size(); i++) outs[i] = to_handle(c, std::move(l[i]));
 }
 

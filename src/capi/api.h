@@ -105,6 +105,8 @@ TT_INLINE void clear_out(tt_tensor** out) {
 template <class T> TT_INLINE void out_arg(T* out, const char* arg, int32_t index) {
   if (TT_UNLIKELY(!out)) fail_null(arg, index);
 }
+// Room in the open scope for n more: for calls that change or take over what a later failure would leave changed.
+void reserve_outs(Ctx& c, int64_t n);
 TT_COLD tt_tensor* scope_own(Ctx& c, TensorRef&& t);  // the open scope takes it, the host borrows it
 TT_INLINE tt_tensor* to_handle(Ctx& c, TensorRef&& t) {
   if (TT_UNLIKELY(c.scopes.n_frames != 0) && t) return scope_own(c, std::move(t));

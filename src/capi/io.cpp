@@ -113,6 +113,7 @@ tt_status tt_tensor_from_dlpack(tt_ctx* h, void* managed, int32_t major, tt_tens
   return api_call(h, "tensor_from_dlpack", [&](Ctx& c) {
     if (!managed) fail_null("managed", 1);
     out_arg(out, "out", 3);
+    reserve_outs(c, 1);
     give(c, out, from_dlpack(managed, major));
   });
 }

@@ -117,6 +117,13 @@ bool view_strides(Ints sizes, Ints strides, Ints to, int64_t* out) {
   return v == -1;
 }
 
+Shape usable_strides(Ints sizes, Ints strides) {
+  Shape out(strides);
+  for (int64_t d = 0; d < out.size(); d++)
+    if (sizes[d] <= 1 && out[d] > kMaxIdleStride) out[d] = kMaxIdleStride;
+  return out;
+}
+
 bool is_contiguous(Ints sizes, Ints strides) {
   int64_t step = 1;
   for (int64_t d = sizes.n - 1; d >= 0; d--) {

@@ -9,6 +9,11 @@ namespace TT_NS {
 constexpr int kMaxDims = 64;
 using Shape = SmallVec<int64_t, 8>;
 
+// The largest stride of a dimension whose elements it does not part: its bytes are a number for every dtype.
+constexpr int64_t kMaxIdleStride = int64_t(1) << 56;
+// strides, those of dimensions without a second element at most kMaxIdleStride.
+Shape usable_strides(Ints sizes, Ints strides);
+
 // Product of sizes; fails on negative sizes, more than 64 dims, or an overflow of the byte count.
 int64_t checked_numel(Ints sizes, Dtype dtype, const char* arg);
 int64_t numel_of(Ints sizes);  // of a shape that a tensor has

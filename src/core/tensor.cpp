@@ -283,7 +283,8 @@ TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device d
   init_storage(s, static_cast<char*>(data), reach * item_size(dtype), device, false);
   s->release_ctx = user, s->deleter = deleter;
   init_header(t, dtype, device, s, s->data);
-  set_geometry(t, sizes, strides);
+  if (strides.ptr) set_geometry(t, sizes, usable_strides(sizes, strides));
+  else set_geometry(t, sizes, {});
   return TensorRef::adopt(t);
 }
 

@@ -44,6 +44,10 @@ void check_positive(int64_t v, const char* arg) {
   if (v < 1) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be at least 1", arg, v);
 }
 
+void check_size(int64_t v, const char* arg) {
+  if (v < 0) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must not be negative", arg, v);
+}
+
 static TensorRef leaf(TensorRef t) {
   set_requires_grad(*t, true);
   return t;

@@ -45,6 +45,7 @@ struct Place {
   Place(Dtype d, Opt<Device> where);  // fails if d is not floating
 };
 void check_positive(int64_t v, const char* arg);
+void check_size(int64_t v, const char* arg);  // not negative
 // Leaves that require a gradient. Random ones are drawn from the ctx's generator.
 TensorRef parameter(Place p, Ints shape, double value);
 TensorRef uniform_parameter(Place p, Ints shape, double bound);

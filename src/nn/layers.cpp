@@ -32,6 +32,8 @@ void build(Module& m, const EmbeddingArgs& a) {
   const Place place(a.dtype, a.device);
   const int64_t shape[2] = {a.num_embeddings, a.embedding_dim};
   if (a.sparse) fail_arg(TT_NOT_IMPLEMENTED, "sparse", "sparse gradients are not there: leave sparse out");
+  check_size(a.num_embeddings, "num_embeddings");
+  check_size(a.embedding_dim, "embedding_dim");
   if (a.padding_idx && (*a.padding_idx < -a.num_embeddings || *a.padding_idx >= a.num_embeddings))
     fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [-{}, {})", *a.padding_idx, a.num_embeddings,
              a.num_embeddings);

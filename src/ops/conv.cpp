@@ -14,6 +14,8 @@ void spread(Ints list, int64_t n, int64_t fallback, int64_t least, const char* a
   }
 }
 
+constexpr int64_t kOffsetSlack = 8;  // the last tile of a plan may be that much longer than its data
+
 // a * b + c; fails if no int64 has this value.
 static int64_t sure(int64_t a, int64_t b, int64_t c, const char* arg) {
   int64_t r;
@@ -83,6 +85,22 @@ static int64_t result_size(const ConvShape& s, int d, bool transposed, int64_t s
   return (padded - window) / s.stride[d] + 1;
 }
 
+// Kernels take the offset of any coordinate of a window in the padded input: it must be a number. A step that nothing
+// takes, to a second window or a second tap, is made no longer than what must be passed over.
+static void check_padded(ConvShape* s, int64_t item, Ints padding) {
+  const int64_t channels = s->ci > s->co ? s->ci : s->co;
+  int64_t bytes = sure(sure(s->groups, channels, 0, "groups"), item * kOffsetSlack, 0, "groups");
+  bytes = sure(bytes, s->n ? s->n : 1, 0, "input");
+  for (int d = 0; d < kConvDims; d++) {
+    int64_t size;
+    if (__builtin_add_overflow(s->x[d], sure(s->pad[d], 2, 1, "padding"), &size) ||
+        __builtin_mul_overflow(bytes, size, &bytes))
+      fail_arg(TT_INVALID_ARG, "padding", "padding is {}: the size of the padded input overflows", padding);
+    if (s->k[d] == 1 && s->dil[d] > size) s->dil[d] = size;
+    if (s->y[d] <= 1 && s->stride[d] > size) s->stride[d] = size;
+  }
+}
+
 Conv check_conv(const Tensor& input, const Tensor& weight, const Tensor* bias, const ConvParams& p) {
   const int64_t nd = weight.ndim - 2, first = kConvDims - nd;
   if (nd < 1 || nd > kConvDims)
@@ -112,6 +130,7 @@ Conv check_conv(const Tensor& input, const Tensor& weight, const Tensor* bias, c
     result.push_back(other);
   }
   checked_numel(result, input.dtype, "result");
+  check_padded(&s, item_size(input.dtype), p.padding);
   c.x = p.transposed ? result : Shape(input.sizes()), c.y = p.transposed ? Shape(input.sizes()) : result,
   c.w = Shape(weight.sizes());
   c.complex = is_complex(input.dtype);

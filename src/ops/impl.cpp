@@ -55,6 +55,9 @@ static void check_inplace_result(const Tensor& self, const Tensor& r) {
   if (!can_cast(r.dtype, self.dtype))
     fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place", fmt(self.dtype),
              fmt(r.dtype));
+  if (!(self.device == r.device))
+    fail_arg(TT_DEVICE, "self", "self is on {}, the result on {}: in place they must be on one device",
+             fmt(self.device), fmt(r.device));
   check_writable(self, "self");
 }
 

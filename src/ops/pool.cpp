@@ -28,17 +28,23 @@ static void both(Ints given, const char* arg, int64_t least, int64_t otherwise, 
   }
 }
 
-// The number of windows over n elements, and a stride that means the same but cannot overflow.
-static int64_t windows(int64_t n, int64_t kernel, int64_t* stride, int64_t pad, int64_t dilation, bool ceil_mode) {
-  int64_t reach, room;
+// The number of windows over n elements. Kernel, stride and dilation become ones that cover the same elements without
+// an overflow.
+static int64_t windows(int64_t n, int64_t* kernel_size, int64_t* stride, int64_t pad, int64_t* step, bool ceil_mode) {
+  const int64_t kernel = *kernel_size, dilation = *step;
+  int64_t reach, room, padded;
   if (__builtin_mul_overflow(kernel - 1, dilation, &reach) || __builtin_add_overflow(reach, 1, &reach))
     fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size {} with dilation {} is too large", kernel, dilation);
   if (pad > kernel / 2)
     fail_arg(TT_INVALID_ARG, "padding", "padding is {}: must be at most half of kernel_size {}", pad, kernel);
+  if (__builtin_add_overflow(n, 2 * pad, &padded))
+    fail_arg(TT_INVALID_ARG, "padding", "padding is {}: the padded size overflows", pad);
   room = n - reach + 2 * pad;  // 2 pad <= reach
   if (room < 0 && !(ceil_mode && room > -*stride))
     fail_arg(TT_SHAPE, "kernel_size", "a kernel that spans {} elements does not fit into {} with padding {}", reach, n,
              pad);
+  if (dilation > padded) *step = padded;
+  if (reach > padded) *kernel_size = (padded - 1) / *step + 1;
   if (*stride > n + pad) {
     *stride = n + pad;
     return 1;
@@ -66,7 +72,7 @@ static PoolPlan fixed_windows(Ints size, bool last, Ints kernel_size, Ints strid
   both(dilation, "dilation", 1, 1, p.dilation);
   int64_t out[2];
   for (int d = 0; d < 2; d++)
-    out[d] = windows(size[size.n - 2 + d], p.kernel[d], &p.stride[d], p.pad[d], p.dilation[d], ceil_mode);
+    out[d] = windows(size[size.n - 2 + d], &p.kernel[d], &p.stride[d], p.pad[d], &p.dilation[d], ceil_mode);
   set_image(&p, size, last, out[0], out[1]);
   return p;
 }

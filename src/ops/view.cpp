@@ -116,11 +116,9 @@ TensorRef slice(Call, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<i
   Shape sizes(self.sizes()), strides(self.strides());
   sizes[d] = to > from ? (to - from - 1) / step + 1 : 0;
   char* data = self.data + from * strides[d] * self.item_size();
-  if (sizes[d] > 1) {
-    strides[d] *= step;
-  } else if (__builtin_mul_overflow(strides[d], step, &strides[d])) {
-    strides[d] = self.stride(d);
-  }
+  int64_t stride;
+  const bool fits = !__builtin_mul_overflow(strides[d], step, &stride);
+  if (fits && (sizes[d] > 1 || stride <= kMaxIdleStride)) strides[d] = stride;
   return make_view(self, sizes, strides, data);
 }
 
@@ -145,7 +143,7 @@ static void check_inside(const Tensor& self, Ints size, Ints stride, int64_t off
 TensorRef as_strided(Call, const Tensor& self, Ints size, Ints stride, Opt<int64_t> storage_offset) {
   int64_t offset = storage_offset.or_else(self.offset());
   check_inside(self, size, stride, offset);
-  return make_view(self, size, stride,
+  return make_view(self, size, usable_strides(size, stride),
                    reinterpret_cast<char*>(uintptr_t(self.storage->data) + uintptr_t(offset * self.item_size())));
 }
 

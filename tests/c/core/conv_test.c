@@ -297,18 +297,44 @@ static void hostile_parameters(void** state) {
         TT_SHAPE, "must be positive");
 }
 
+/* Steps that reach past any memory: what they mean, or that their sizes overflow; at once. */
+static void windows_that_reach_far(void** state) {
+  const int64_t far = (int64_t)1 << 62, apart = 1 << 24;
+  const tt_conv2d_opts steps = {.set = TT_CONV2D_STRIDE | TT_CONV2D_DILATION, INTS(stride, far), INTS(dilation, far)};
+  const tt_conv2d_opts wide = {
+      .set = TT_CONV2D_PADDING | TT_CONV2D_DILATION, INTS(padding, apart / 2), INTS(dilation, apart)};
+  const tt_conv2d_opts wider = {
+      .set = TT_CONV2D_PADDING | TT_CONV2D_DILATION, INTS(padding, far / 4), INTS(dilation, far / 2)};
+  const tt_conv_transpose2d_opts back = {.set = TT_CONV_TRANSPOSE2D_DILATION, INTS(dilation, far)};
+  tt_tensor *x = param(SHAPE(1, 1, 2, 2), DATA(1, 2, 3, 4)), *y, *g;
+  tt_tensor *one = make(TT_F64, SHAPE(1, 1, 1, 1), DATA(5)), *row = make(TT_F64, SHAPE(1, 1, 1, 2), DATA(5, 6));
+  tt_tensor* square = make(TT_F64, SHAPE(1, 1, 2, 2), DATA(5, 6, 7, 8));
+  (void)state;
+  OK(tt_conv2d(c, x, one, NULL, &steps, &y));
+  VALUES(y, 5);
+  g = derive(y, x, 0);
+  VALUES(g, 5, 0, 0, 0);
+  FAILS(tt_conv2d(c, x, row, NULL, &steps, &y), TT_SHAPE, "window");
+  OK(tt_conv_transpose2d(c, x, one, NULL, &back, &y));
+  VALUES(y, 5, 10, 15, 20);
+  OK(tt_conv2d(c, x, square, NULL, &wide, &y)); /* every tap falls into the padding */
+  VALUES(y, 0, 0, 0, 0);
+  g = derive(y, x, 0);
+  VALUES(g, 0, 0, 0, 0);
+  FAILS(tt_conv2d(c, x, square, NULL, &wider, &y), TT_INVALID_ARG, "padding");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      VARIANT(values_of_each_form),
-      VARIANT(integers_wrap_and_halves_round_once),
-      VARIANT(result_is_channels_last_iff_an_operand_is),
-      VARIANT(derivatives_of_one_pixel_windows),
-      VARIANT(images_side_by_side),
-      VARIANT(one_pixel_channels_last),
-      VARIANT(bits_do_not_depend_on_threads),
-      VARIANT(meta_and_empty),
-      VARIANT(errors_of_shapes),
-      VARIANT(hostile_parameters),
-  };
+  const struct CMUnitTest tests[] = {VARIANT(values_of_each_form),
+                                     VARIANT(integers_wrap_and_halves_round_once),
+                                     VARIANT(result_is_channels_last_iff_an_operand_is),
+                                     VARIANT(derivatives_of_one_pixel_windows),
+                                     VARIANT(images_side_by_side),
+                                     VARIANT(one_pixel_channels_last),
+                                     VARIANT(bits_do_not_depend_on_threads),
+                                     VARIANT(meta_and_empty),
+                                     VARIANT(errors_of_shapes),
+                                     VARIANT(hostile_parameters),
+                                     VARIANT(windows_that_reach_far)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,8 +154,57 @@ static void test_bad_input(void** state) {
   assert_null(p);
 }
 
+/* A scope without room, memory without a block: what fails leaves the object to the caller, at every allocation. */
+static void test_out_of_memory(void** state) {
+  (void)state;
+  float data[2] = {1, 2};
+  int64_t shape[1] = {2};
+  Versioned v = {1, 0, NULL, on_delete, 0, {data, 1, 0, 1, 2, 32, 1, shape, NULL, 0}};
+  tt_tensor* t;
+  int64_t used, failures = 0;
+  deleted = 0;
+  for (used = 0; used < 70; used++) { /* whatever capacity the scope has, it is full once */
+    tt_status s = TT_OOM;
+    int64_t at;
+    for (at = 1; s == TT_OOM; at++) {
+      OK(tt_trim(c));
+      host.calls = 0, host.fail_at = at, host.fail_n = 0;
+      s = tt_tensor_from_dlpack(c, &v, 1, &t);
+      host.fail_at = 0;
+      failures += s == TT_OOM;
+      assert_int_equal(deleted, 0);
+    }
+    OK(s);
+  }
+  assert_true(failures > 0);
+  OK(tt_scope_pop(c, NULL, 0));
+  assert_int_equal(deleted, 70);
+  OK(tt_scope_push(c));
+}
+
+/* The stride of a dimension of one element says nothing: NumPy gives any number there. */
+static void test_idle_strides(void** state) {
+  (void)state;
+  float data[3] = {1, 2, 3};
+  int64_t shape[3] = {1, 3, 1}, strides[3] = {INT64_MAX, 1, INT64_MAX};
+  Versioned v = {1, 0, NULL, on_delete, 0, {data, 1, 0, 3, 2, 32, 1, shape, strides, 0}};
+  tt_tensor *t, *r;
+  OK(tt_scope_push(c));
+  OK(tt_tensor_from_dlpack(c, &v, 1, &t));
+  OK(tt_add(c, t, t, &r));
+  VALUES(r, 2, 4, 6);
+  OK(tt_sum_dim(c, t, SHAPE(0), NULL, &r));
+  VALUES(r, 1, 2, 3);
+  OK(tt_transpose(c, t, 0, 1, &r));
+  OK(tt_contiguous(c, r, &r));
+  VALUES(r, 1, 2, 3);
+  assert_true(value_of(sum_of(t)) == 6);
+  OK(tt_scope_pop(c, NULL, 0));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_export), SCOPED(test_export_outlives_data), SCOPED(test_every_dtype),
-                                     SCOPED(test_import), SCOPED(test_bad_input)};
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_export),    SCOPED(test_export_outlives_data), SCOPED(test_every_dtype), SCOPED(test_import),
+      SCOPED(test_bad_input), SCOPED(test_out_of_memory),        SCOPED(test_idle_strides)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,15 +171,52 @@ static void test_gradient_of_small_windows(void** state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      SCOPED(test_gradient_of_small_windows),
-      SCOPED(running_statistics_move),
-      SCOPED(a_failing_call_moves_nothing),
-      SCOPED(statistics_of_far_values),
-      SCOPED(results_keep_channels_last),
-      SCOPED(hostile_windows),
-      SCOPED(hostile_sizes),
+/* Steps that reach past any memory: the elements that they leave, at once. */
+static void windows_that_reach_far(void** state) {
+  const int64_t far = (int64_t)1 << 62, half = far / 2, end = INT64_MAX;
+  const tt_max_pool2d_opts ceil = {
+      .set = TT_MAX_POOL2D_STRIDE | TT_MAX_POOL2D_DILATION | TT_MAX_POOL2D_CEIL_MODE,
+      .stride = &end,
+      .n_stride = 1,
+      .dilation = &far,
+      .n_dilation = 1,
+      .ceil_mode = 1,
   };
+  const tt_max_pool2d_opts alone = {.set = TT_MAX_POOL2D_DILATION, .dilation = &end, .n_dilation = 1};
+  const tt_max_pool2d_opts padded = {.set = TT_MAX_POOL2D_PADDING, .padding = &half, .n_padding = 1};
+  const tt_max_pool2d_with_indices_opts found = {
+      .set = TT_MAX_POOL2D_WITH_INDICES_STRIDE | TT_MAX_POOL2D_WITH_INDICES_DILATION |
+             TT_MAX_POOL2D_WITH_INDICES_CEIL_MODE,
+      .stride = &end,
+      .n_stride = 1,
+      .dilation = &far,
+      .n_dilation = 1,
+      .ceil_mode = 1,
+  };
+  tt_tensor *x = param(SHAPE(1, 1, 2, 3), DATA(1, 2, 3, 4, 5, 6)), *y, *at, *g;
+  (void)state;
+  OK(tt_max_pool2d(c, x, SHAPE(2), &ceil, &y));
+  VALUES(y, 1);
+  g = derive(y, x, 0);
+  VALUES(g, 1, 0, 0, 0, 0, 0);
+  OK(tt_max_pool2d_with_indices(c, x, SHAPE(2), &found, &y, &at));
+  VALUES(y, 1);
+  VALUES(at, 0);
+  OK(tt_max_pool2d(c, x, SHAPE(1), &alone, &y));
+  VALUES(y, 1, 2, 3, 4, 5, 6);
+  FAILS(tt_max_pool2d(c, x, SHAPE(2), &alone, &y), TT_INVALID_ARG, "kernel_size");
+  OK(tt_max_pool2d(c, x, SHAPE(far), &padded, &y)); /* one window over all */
+  VALUES(y, 6);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {SCOPED(test_gradient_of_small_windows),
+                                     SCOPED(running_statistics_move),
+                                     SCOPED(a_failing_call_moves_nothing),
+                                     SCOPED(statistics_of_far_values),
+                                     SCOPED(results_keep_channels_last),
+                                     SCOPED(hostile_windows),
+                                     SCOPED(hostile_sizes),
+                                     SCOPED(windows_that_reach_far)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
