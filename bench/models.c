@@ -29,7 +29,9 @@ struct model {
   } while (0)
 
 /* Outs belong to the scope that model_run has opened. */
-static tt_status plain_forward(tt_ctx* c, model* m, tt_tensor** out) { return tt_module_call(c, m->net, m->x, out); }
+static tt_status plain_forward(tt_ctx* c, model* m, tt_tensor** out) {
+  return tt_module_call(c, m->net, m->x, out);
+}
 
 static tt_status mha_forward(tt_ctx* c, model* m, tt_tensor** out) {
   tt_nn_multihead_attention_forward_opts o = {0};
@@ -38,11 +40,14 @@ static tt_status mha_forward(tt_ctx* c, model* m, tt_tensor** out) {
 }
 
 static tt_status attention(tt_ctx* c, const block* b, const tt_tensor* x, tt_tensor** out) {
-  const int64_t batch = tt_tensor_size(x, 0), apart[5] = {batch, LENGTH, 3, HEADS, WIDTH / HEADS},
-                order[5] = {2, 0, 3, 1, 4}, joint[3] = {batch, LENGTH, WIDTH};
+  const int64_t batch = tt_tensor_size(x, 0);
+  const int64_t apart[5] = {batch, LENGTH, 3, HEADS, WIDTH / HEADS};
+  const int64_t order[5] = {2, 0, 3, 1, 4};
+  const int64_t joint[3] = {batch, LENGTH, WIDTH};
   tt_scaled_dot_product_attention_opts causal = {0};
   tt_tensor *qkv, *q[3], *y;
-  causal.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL, causal.is_causal = 1;
+  causal.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL;
+  causal.is_causal = 1;
   TRY(tt_module_call(c, b->qkv, x, &qkv));
   TRY(tt_view(c, qkv, apart, 5, &qkv));
   TRY(tt_permute(c, qkv, order, 5, &qkv));
@@ -92,11 +97,14 @@ static tt_status linear(tt_ctx* c, tt_module* net, int64_t in, int64_t out) {
   return put(c, net, l);
 }
 /* Convolution, relu, pooling by two. */
-static tt_status conv_stage(tt_ctx* c, tt_module* net, int64_t in, int64_t out, int64_t kernel, int64_t padding) {
+static tt_status conv_stage(tt_ctx* c, tt_module* net, int64_t in, int64_t out, int64_t kernel,
+                            int64_t padding) {
   const int64_t two = 2;
   tt_nn_conv2d_opts o = {0};
   tt_module* l;
-  o.set = TT_NN_CONV2D_PADDING, o.padding = &padding, o.n_padding = 1;
+  o.set = TT_NN_CONV2D_PADDING;
+  o.padding = &padding;
+  o.n_padding = 1;
   TRY(tt_nn_conv2d(c, in, out, &kernel, 1, &o, &l));
   TRY(put(c, net, l));
   TRY(relu(c, net));
@@ -111,7 +119,8 @@ static tt_status dense(tt_ctx* c, tt_module* net, const int64_t* sizes, int n) {
   return TT_OK;
 }
 static tt_status images(tt_ctx* c, model* m) {
-  const int64_t shape[4] = {64, 3, 32, 32}, n = 64;
+  const int64_t shape[4] = {64, 3, 32, 32};
+  const int64_t n = 64;
   TRY(tt_randn(c, shape, 4, NULL, &m->x));
   return tt_randint(c, 0, 10, &n, 1, NULL, &m->y);
 }
@@ -122,7 +131,10 @@ static tt_status flatten(tt_ctx* c, tt_module* net) {
 }
 
 static tt_status build_gpt(tt_ctx* c, model* m) {
-  const int64_t width = WIDTH, place[2] = {LENGTH, WIDTH}, tokens[2] = {8, LENGTH}, n = 8 * LENGTH;
+  const int64_t width = WIDTH;
+  const int64_t place[2] = {LENGTH, WIDTH};
+  const int64_t tokens[2] = {8, LENGTH};
+  const int64_t n = 8 * LENGTH;
   m->forward = gpt_forward;
   TRY(tt_nn_module_list(c, &m->net)); /* holds them all, for the parameters */
   TRY(tt_nn_embedding(c, VOCAB, WIDTH, NULL, &m->embed));
@@ -156,7 +168,8 @@ static tt_status build(tt_ctx* c, const char* net, model* m) {
   if (strcmp(net, "mha") == 0) {
     const int64_t shape[3] = {8, LENGTH, WIDTH};
     tt_nn_multihead_attention_opts o = {0};
-    o.set = TT_NN_MULTIHEAD_ATTENTION_BATCH_FIRST, o.batch_first = 1;
+    o.set = TT_NN_MULTIHEAD_ATTENTION_BATCH_FIRST;
+    o.batch_first = 1;
     m->forward = mha_forward;
     TRY(tt_randn(c, shape, 3, NULL, &m->x));
     return tt_nn_multihead_attention(c, WIDTH, HEADS, &o, &m->net);
@@ -164,7 +177,8 @@ static tt_status build(tt_ctx* c, const char* net, model* m) {
   TRY(tt_nn_sequential(c, &m->net));
   if (strcmp(net, "tiny") == 0 || strcmp(net, "mlp") == 0) {
     const int tiny = net[0] == 't';
-    const int64_t sizes[2][4] = {{784, 512, 512, 10}, {8, 16, 16, 4}}, shape[2] = {tiny ? 4 : 128, tiny ? 8 : 784};
+    const int64_t sizes[2][4] = {{784, 512, 512, 10}, {8, 16, 16, 4}};
+    const int64_t shape[2] = {tiny ? 4 : 128, tiny ? 8 : 784};
     TRY(tt_randn(c, shape, 2, NULL, &m->x));
     TRY(tt_randint(c, 0, tiny ? 4 : 10, shape, 1, NULL, &m->y));
     return dense(c, m->net, sizes[tiny], 4);
@@ -210,7 +224,8 @@ static tt_status loss_of(tt_ctx* c, model* m, tt_tensor** loss) {
   int64_t n;
   TRY(m->forward(c, m, &scores));
   if (!m->loss) return tt_sum(c, scores, NULL, loss);
-  pair[0] = scores, pair[1] = m->y;
+  pair[0] = scores;
+  pair[1] = m->y;
   return tt_module_forward(c, m->loss, pair, 2, loss, 1, &n);
 }
 

@@ -1,6 +1,6 @@
 /* tt's worker for side-by-side timing, through the C ABI only. usage: tt_worker THREADS
-   Protocol (stdin -> stdout, one line each): "?" -> all workload names; "NAME" -> runs one batch of about 30 ms, prints
-   nanoseconds per call. bench/worker_torch.py defines what the names mean. */
+   Protocol (stdin -> stdout, one line each): "?" -> all workload names; "NAME" -> runs one batch of
+   about 30 ms, prints nanoseconds per call. bench/worker_torch.py defines what the names mean. */
 #define _POSIX_C_SOURCE 200809L
 #include "models.h"
 #include "tt.h"
@@ -12,7 +12,8 @@
 
 enum { CHAIN = 100, GEMV_WEIGHTS = 12, MAX_WORK = 256 };
 
-/* A workload: inputs a, b, the target o of _into calls, and the last result, released by the next call. */
+/* A workload: inputs a, b, the target o of _into calls, and the last result, released by the next
+ * call. */
 typedef struct work {
   char name[32];
   int (*make)(struct work* w);
@@ -87,7 +88,8 @@ static int make_gather(work* w) {
   CHECK(tt_randn(c, w->shape, 1, NULL, &w->a));
   CHECK(tt_rand(c, w->shape, 1, NULL, &u));
   CHECK(tt_mul_f64_(c, u, (double)w->shape[0] * 0.9999));
-  to.set = TT_TO_DTYPE, to.dtype = TT_I64;
+  to.set = TT_TO_DTYPE;
+  to.dtype = TT_I64;
   CHECK(tt_to(c, u, &to, &w->b));
   tt_tensor_release(u);
   return 0;
@@ -101,7 +103,8 @@ static int make_layernorm(work* w) {
 static int make_xent(work* w) {
   tt_zeros_opts o = {0};
   if (make_abo(w)) return -1;
-  o.set = TT_ZEROS_DTYPE, o.dtype = TT_I64;
+  o.set = TT_ZEROS_DTYPE;
+  o.dtype = TT_I64;
   CHECK(tt_zeros(c, w->shape, 1, &o, &w->extra[0]));
   return 0;
 }
@@ -121,19 +124,22 @@ static int make_adam(work* w) {
 }
 /* shape = m, n, k */
 static int make_mm(work* w) {
-  int64_t a[2] = {w->shape[0], w->shape[2]}, b[2] = {w->shape[2], w->shape[1]};
+  int64_t a[2] = {w->shape[0], w->shape[2]};
+  int64_t b[2] = {w->shape[2], w->shape[1]};
   CHECK(tt_randn(c, a, 2, NULL, &w->a));
   CHECK(tt_randn(c, b, 2, NULL, &w->b));
   return 0;
 }
 static int make_linear(work* w) {
-  int64_t x[2] = {1, w->shape[0]}, weight[2] = {w->shape[0], w->shape[0]};
+  int64_t x[2] = {1, w->shape[0]};
+  int64_t weight[2] = {w->shape[0], w->shape[0]};
   CHECK(tt_randn(c, x, 2, NULL, &w->a));
   CHECK(tt_randn(c, weight, 2, NULL, &w->b));
   return 0;
 }
 static int make_gemv(work* w) {
-  int64_t x[2] = {1, 1024}, weight[2] = {4096, 1024};
+  int64_t x[2] = {1, 1024};
+  int64_t weight[2] = {4096, 1024};
   CHECK(tt_randn(c, x, 2, NULL, &w->a));
   for (int i = 0; i < GEMV_WEIGHTS; i++) CHECK(tt_randn(c, weight, 2, NULL, &w->extra[i]));
   return 0;
@@ -147,7 +153,8 @@ static int make_bf16(work* w) {
   tt_tensor* f;
   tt_to_opts to = {0};
   CHECK(tt_randn(c, w->shape, 2, NULL, &f));
-  to.set = TT_TO_DTYPE, to.dtype = TT_BF16;
+  to.set = TT_TO_DTYPE;
+  to.dtype = TT_BF16;
   CHECK(tt_to(c, f, &to, &w->a));
   tt_tensor_release(f);
   return 0;
@@ -161,7 +168,9 @@ typedef struct conv_shape {
 static int run_conv(work* w);
 /* A random (n, channels, size, size), channels_last or not. */
 static int images(int64_t n, int64_t channels, int64_t size, int last, tt_tensor** out) {
-  const int64_t rows[4] = {n, channels, size, size}, pixels[4] = {n, size, size, channels}, order[4] = {0, 3, 1, 2};
+  const int64_t rows[4] = {n, channels, size, size};
+  const int64_t pixels[4] = {n, size, size, channels};
+  const int64_t order[4] = {0, 3, 1, 2};
   tt_tensor* t;
   if (!last) {
     CHECK(tt_randn(c, rows, 4, NULL, out));
@@ -174,8 +183,10 @@ static int images(int64_t n, int64_t channels, int64_t size, int last, tt_tensor
 }
 static int make_conv(work* w) {
   const conv_shape* s = w->conv;
-  return images(s->batch, s->c_in, s->size, w->last, &w->a) || images(s->c_out, s->c_in, s->kernel, w->last, &w->b) ? -1
-                                                                                                                    : 0;
+  return images(s->batch, s->c_in, s->size, w->last, &w->a) ||
+                 images(s->c_out, s->c_in, s->kernel, w->last, &w->b)
+             ? -1
+             : 0;
 }
 static int make_conv_fb(work* w) {
   if (make_conv(w) || run_conv(w)) return -1;
@@ -188,10 +199,14 @@ static int make_conv_fb(work* w) {
 /* ---- what is timed ---- */
 
 static int run_conv(work* w) {
-  const int64_t stride = w->conv->stride, padding = w->conv->kernel / 2;
+  const int64_t stride = w->conv->stride;
+  const int64_t padding = w->conv->kernel / 2;
   tt_conv2d_opts o = {0};
   o.set = TT_CONV2D_STRIDE | TT_CONV2D_PADDING;
-  o.stride = &stride, o.n_stride = 1, o.padding = &padding, o.n_padding = 1;
+  o.stride = &stride;
+  o.n_stride = 1;
+  o.padding = &padding;
+  o.n_padding = 1;
   CHECK(tt_conv2d(c, w->a, w->b, NULL, &o, fresh(w)));
   return 0;
 }
@@ -201,10 +216,16 @@ static int run_conv_fb(work* w) {
   tt_tensor* grads[2];
   tt_grad_opts o = {0};
   if (run_conv(w)) return -1;
-  inputs[0] = w->a, inputs[1] = w->b, outputs[0] = w->keep, cotangents[0] = w->o;
-  o.set = TT_GRAD_GRAD_OUTPUTS, o.grad_outputs = cotangents, o.n_grad_outputs = 1;
+  inputs[0] = w->a;
+  inputs[1] = w->b;
+  outputs[0] = w->keep;
+  cotangents[0] = w->o;
+  o.set = TT_GRAD_GRAD_OUTPUTS;
+  o.grad_outputs = cotangents;
+  o.n_grad_outputs = 1;
   CHECK(tt_grad(c, outputs, 1, inputs, 2, &o, grads));
-  tt_tensor_release(grads[0]), tt_tensor_release(grads[1]);
+  tt_tensor_release(grads[0]);
+  tt_tensor_release(grads[1]);
   return 0;
 }
 
@@ -292,7 +313,8 @@ static int run_randn(work* w) {
 }
 static int run_gather(work* w) {
   tt_index i = {0};
-  i.kind = TT_IDX_TENSOR, i.tensor = w->b;
+  i.kind = TT_IDX_TENSOR;
+  i.tensor = w->b;
   CHECK(tt_index_get(c, w->a, &i, 1, fresh(w)));
   return 0;
 }
@@ -310,7 +332,8 @@ static int run_xent(work* w) {
 }
 static int run_argmax(work* w) {
   tt_argmax_opts o = {0};
-  o.set = TT_ARGMAX_DIM, o.dim = 1;
+  o.set = TT_ARGMAX_DIM;
+  o.dim = 1;
   CHECK(tt_argmax(c, w->a, &o, fresh(w)));
   return 0;
 }
@@ -341,13 +364,16 @@ static int run_maxpool(work* w) {
 }
 static int run_bilinear(work* w) {
   tt_interpolate_opts o = {0};
-  o.set = TT_INTERPOLATE_SCALE_FACTOR | TT_INTERPOLATE_MODE, o.scale_factor = 2, o.mode = TT_INTERPOLATION_BILINEAR;
+  o.set = TT_INTERPOLATE_SCALE_FACTOR | TT_INTERPOLATE_MODE;
+  o.scale_factor = 2;
+  o.mode = TT_INTERPOLATION_BILINEAR;
   CHECK(tt_interpolate(c, w->a, NULL, 0, &o, fresh(w)));
   return 0;
 }
 static int run_bntrain(work* w) {
   tt_batch_norm_opts o = {0};
-  o.set = TT_BATCH_NORM_TRAINING, o.training = 1;
+  o.set = TT_BATCH_NORM_TRAINING;
+  o.training = 1;
   CHECK(tt_batch_norm(c, w->a, NULL, NULL, NULL, NULL, &o, fresh(w)));
   return 0;
 }
@@ -364,7 +390,8 @@ static int run_sdpa(work* w) {
 }
 static int run_sdpac(work* w) {
   tt_scaled_dot_product_attention_opts o = {0};
-  o.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL, o.is_causal = 1;
+  o.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL;
+  o.is_causal = 1;
   CHECK(tt_scaled_dot_product_attention(c, w->a, w->b, w->o, NULL, &o, fresh(w)));
   return 0;
 }
@@ -395,11 +422,15 @@ static int run_chain_fb(work* w) {
 
 /* ---- the list ---- */
 
-static void add_work(const char* name, int (*make)(work*), int (*run)(work*), int64_t s0, int64_t s1, int64_t s2) {
+static void add_work(const char* name, int (*make)(work*), int (*run)(work*), int64_t s0,
+                     int64_t s1, int64_t s2) {
   work* w = &works[n_works++];
   snprintf(w->name, sizeof w->name, "%s", name);
-  w->make = make, w->run = run;
-  w->shape[0] = s0, w->shape[1] = s1, w->shape[2] = s2;
+  w->make = make;
+  w->run = run;
+  w->shape[0] = s0;
+  w->shape[1] = s1;
+  w->shape[2] = s2;
   w->ndim = s2 ? 3 : s1 ? 2 : 1;
 }
 
@@ -407,10 +438,11 @@ static void list_sized(void) {
   static const struct {
     const char* kind;
     int (*make)(work*), (*run)(work*);
-  } kinds[] = {{"addnew", make_abo, run_add},   {"addout", make_abo, run_addout},   {"exp", make_abo, run_exp},
-               {"tanh", make_abo, run_tanh},    {"sigmoid", make_abo, run_sigmoid}, {"gelu", make_abo, run_gelu},
-               {"sum", make_abo, run_sum},      {"max", make_abo, run_max},         {"dropout", make_abo, run_dropout},
-               {"where", make_where, run_where}};
+  } kinds[] = {{"addnew", make_abo, run_add},      {"addout", make_abo, run_addout},
+               {"exp", make_abo, run_exp},         {"tanh", make_abo, run_tanh},
+               {"sigmoid", make_abo, run_sigmoid}, {"gelu", make_abo, run_gelu},
+               {"sum", make_abo, run_sum},         {"max", make_abo, run_max},
+               {"dropout", make_abo, run_dropout}, {"where", make_where, run_where}};
   int64_t n = 1000;
   for (int e = 3; e <= 7; e++, n *= 10)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
@@ -434,7 +466,8 @@ static void list_rows(void) {
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
       char name[32];
-      snprintf(name, sizeof name, "%s%ldx%ld", kinds[k].kind, (long)shapes[s][0], (long)shapes[s][1]);
+      snprintf(name, sizeof name, "%s%ldx%ld", kinds[k].kind, (long)shapes[s][0],
+               (long)shapes[s][1]);
       add_work(name, kinds[k].make, kinds[k].run, shapes[s][0], shapes[s][1], 0);
     }
 }
@@ -463,16 +496,19 @@ static void list_images(void) {
 }
 
 static void list_convs(void) {
-  static const conv_shape shapes[] = {{"c2", 8, 64, 64, 56, 3, 1},     {"c3", 8, 128, 128, 28, 3, 1},
-                                      {"c4", 8, 256, 256, 14, 3, 1},   {"c5", 8, 512, 512, 7, 3, 1},
-                                      {"p1", 8, 256, 64, 56, 1, 1},    {"stem", 8, 3, 64, 224, 7, 2},
-                                      {"cifar", 32, 32, 64, 32, 3, 1}, {"cifar0", 32, 3, 32, 32, 3, 1}};
+  static const conv_shape shapes[] = {
+      {"c2", 8, 64, 64, 56, 3, 1},     {"c3", 8, 128, 128, 28, 3, 1},
+      {"c4", 8, 256, 256, 14, 3, 1},   {"c5", 8, 512, 512, 7, 3, 1},
+      {"p1", 8, 256, 64, 56, 1, 1},    {"stem", 8, 3, 64, 224, 7, 2},
+      {"cifar", 32, 32, 64, 32, 3, 1}, {"cifar0", 32, 3, 32, 32, 3, 1}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     for (int k = 0; k < 4; k++) {
       char name[32];
-      snprintf(name, sizeof name, "conv%s_%s%s", k / 2 ? "NHWC" : "NCHW", shapes[i].label, k % 2 ? "_fb" : "");
+      snprintf(name, sizeof name, "conv%s_%s%s", k / 2 ? "NHWC" : "NCHW", shapes[i].label,
+               k % 2 ? "_fb" : "");
       add_work(name, k % 2 ? make_conv_fb : make_conv, k % 2 ? run_conv_fb : run_conv, 1, 0, 0);
-      works[n_works - 1].conv = &shapes[i], works[n_works - 1].last = k / 2;
+      works[n_works - 1].conv = &shapes[i];
+      works[n_works - 1].last = k / 2;
     }
 }
 
@@ -490,14 +526,17 @@ static int make_model(work* w) { return (w->model = model_new(c, w->net, w->mode
 static int run_model(work* w) { return model_run(c, w->model); }
 
 static void list_models(void) {
-  static const char *const nets[] = {"tiny", "mlp", "lenet", "cnn", "gpt"}, *const modes[] = {"fwd", "sgd", "adam"};
+  static const char* const nets[] = {"tiny", "mlp", "lenet", "cnn", "gpt"};
+  static const char* const modes[] = {"fwd", "sgd", "adam"};
   for (int i = 0; i < 17; i++) {
     char name[32];
-    const int attention = i > 14, mode = attention ? (i == 15 ? MODEL_FORWARD : MODEL_SGD) : i % 3;
+    const int attention = i > 14;
+    const int mode = attention ? (i == 15 ? MODEL_FORWARD : MODEL_SGD) : i % 3;
     if (attention) snprintf(name, sizeof name, "mha%s", mode ? "_fb" : "");
     else snprintf(name, sizeof name, "train_%s_%s", nets[i / 3], modes[mode]);
     add_work(name, make_model, run_model, 1, 0, 0);
-    works[n_works - 1].net = attention ? "mha" : nets[i / 3], works[n_works - 1].mode = mode;
+    works[n_works - 1].net = attention ? "mha" : nets[i / 3];
+    works[n_works - 1].mode = mode;
   }
 }
 
@@ -573,7 +612,9 @@ int main(int argc, char** argv) {
   char line[128];
   opts.struct_size = sizeof opts;
   opts.threads = argc > 1 ? atoi(argv[1]) : 1;
-  if (tt_runtime_new(&opts, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK || tt_manual_seed(c, 0) != TT_OK) return 1;
+  if (tt_runtime_new(&opts, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK ||
+      tt_manual_seed(c, 0) != TT_OK)
+    return 1;
   list_works();
   while (fgets(line, sizeof line, stdin)) {
     line[strcspn(line, "\r\n")] = 0;

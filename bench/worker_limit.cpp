@@ -1,6 +1,6 @@
-// worker_limit.cpp THREADS: a worker whose workloads do only what the machine must do at least for tt's workload of the
-// same name: read the bytes, read and write them (with or without non-temporal stores, whichever is faster), or issue
-// the fused multiply-adds. The threads share it.
+// worker_limit.cpp THREADS: a worker whose workloads do only what the machine must do at least for
+// tt's workload of the same name: read the bytes, read and write them (with or without non-temporal
+// stores, whichever is faster), or issue the fused multiply-adds. The threads share it.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -19,16 +19,20 @@
 
 namespace {
 typedef float Vec __attribute__((vector_size(64)));
-constexpr int64_t kLane = 16, kStep = 4 * kLane;
+constexpr int64_t kLane = 16;
+constexpr int64_t kStep = 4 * kLane;
 thread_local volatile float sink;
 
 double now() {
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double, std::nano>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 float* buffer(int64_t n, int64_t skew) {
   const size_t bytes = size_t(n) * 4 + (4 << 20);
-  char* p = static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  char* p = static_cast<char*>(
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   char* q = p + (-reinterpret_cast<uintptr_t>(p) & ((2 << 20) - 1));
   madvise(q, bytes - (2 << 20), MADV_HUGEPAGE);
   float* x = reinterpret_cast<float*>(q + skew);
@@ -59,13 +63,16 @@ template <bool Stream> void add(float* a, float* b, float* c, int64_t n) {
 }
 template <bool Stream> void copy(float* a, float* b, int64_t n) {
   for (int64_t i = 0; i < n; i += kStep)
-    _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k) put<Stream>(b + i + k * kLane, at(a + i + k * kLane));
+    _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k)
+        put<Stream>(b + i + k * kLane, at(a + i + k * kLane));
 }
 template <bool Stream> void fill(float* a, int64_t n) {
   for (int64_t i = 0; i < n; i += kStep)
-    _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k) put<Stream>(a + i + k * kLane, Vec{} + 1.0F);
+    _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k)
+        put<Stream>(a + i + k * kLane, Vec{} + 1.0F);
 }
-// Multiply-adds in twelve chains: fused ones of floats, or of bf16 pairs where the processor has them.
+// Multiply-adds in twelve chains: fused ones of floats, or of bf16 pairs where the processor has
+// them.
 template <bool Pairs> void multiply(int64_t count) {
 #if defined(__AVX512BF16__)
   constexpr bool kPairs = Pairs;
@@ -74,20 +81,45 @@ template <bool Pairs> void multiply(int64_t count) {
   constexpr bool kPairs = false;
 #define TT_DOT ""
 #endif
-  Vec a{}, b{}, c{}, d{}, e{}, f{}, g{}, h{}, i{}, j{}, k{}, l{};
-  const Vec x = Vec{} + 1.0001F, y = Vec{} + 0.5F;
+  Vec a{};
+  Vec b{};
+  Vec c{};
+  Vec d{};
+  Vec e{};
+  Vec f{};
+  Vec g{};
+  Vec h{};
+  Vec i{};
+  Vec j{};
+  Vec k{};
+  Vec l{};
+  const Vec x = Vec{} + 1.0001F;
+  const Vec y = Vec{} + 0.5F;
   const auto step = [&](Vec& v) {
     if constexpr (kPairs) asm volatile(TT_DOT : "+v"(v) : "v"(x), "v"(y));
     else asm volatile("vfmadd231ps %1, %2, %0" : "+v"(v) : "v"(x), "v"(y));
   };
-  for (int64_t n = 0; n < count; n += 12 * kLane * (kPairs ? 2 : 1))
-    step(a), step(b), step(c), step(d), step(e), step(f), step(g), step(h), step(i), step(j), step(k), step(l);
+  for (int64_t n = 0; n < count; n += 12 * kLane * (kPairs ? 2 : 1)) {
+    step(a);
+    step(b);
+    step(c);
+    step(d);
+    step(e);
+    step(f);
+    step(g);
+    step(h);
+    step(i);
+    step(j);
+    step(k);
+    step(l);
+  }
   sink = (a + b + c + d + e + f + g + h + i + j + k + l)[0];
 }
 
 using Work = std::function<void()>;
 
-// Threads that wait for the next call spinning, for a while, and take pieces of it as they come, as tt's own do.
+// Threads that wait for the next call spinning, for a while, and take pieces of it as they come, as
+// tt's own do.
 struct Team {
   const int64_t threads, pieces;
   std::atomic<uint32_t> epoch{0};
@@ -108,7 +140,8 @@ struct Team {
     for (int64_t i; (i = next.fetch_add(1)) < pieces; done.fetch_add(1)) (*part)(i);
   }
   void run() {
-    done = 0, next = 0;
+    done = 0;
+    next = 0;
     epoch.fetch_add(1);
     epoch.notify_all();
     take();
@@ -118,11 +151,14 @@ struct Team {
   template <class F> Work split(int64_t n, F f) {
     if (threads == 1) return [=] { f(0, n); };
     const std::function<void(int64_t)> body = [this, n, f](int64_t i) {
-      const int64_t from = n * i / pieces / kStep * kStep,
-                    to = i + 1 == pieces ? n : n * (i + 1) / pieces / kStep * kStep;
+      const int64_t from = n * i / pieces / kStep * kStep;
+      const int64_t to = i + 1 == pieces ? n : n * (i + 1) / pieces / kStep * kStep;
       f(from, to - from);
     };
-    return [this, body] { part = &body, run(); };
+    return [this, body] {
+      part = &body;
+      run();
+    };
   }
 };
 
@@ -135,13 +171,15 @@ double batch(const Work& f) {  // nanoseconds a call, over about 30 ms
   return (now() - start) / double(calls);
 }
 Work faster(Work a, Work b) {
-  a(), b();
+  a();
+  b();
   return std::min(batch(a), batch(a)) < std::min(batch(b), batch(b)) ? a : b;
 }
 
 struct Entry {
   const char* name;
-  char kind;  // r: read n floats; a: c = a + b; c: b = a; f: fill; m: n fused multiply-adds; b: n of bf16
+  char kind;  // r: read n floats; a: c = a + b; c: b = a; f: fill; m: n fused multiply-adds; b: n
+              // of bf16
   int64_t n;
 };
 constexpr Entry kEntries[] = {{"sum1e6", 'r', 1000000},
@@ -191,11 +229,13 @@ Work build(const Entry& e, Team& team) {
                   team.split(n, [=](int64_t i, int64_t count) { fill<true>(a + i, count); }));
   float* b = buffer(n, 5120);
   if (e.kind == 'c')
-    return faster(team.split(n, [=](int64_t i, int64_t count) { copy<false>(a + i, b + i, count); }),
-                  team.split(n, [=](int64_t i, int64_t count) { copy<true>(a + i, b + i, count); }));
+    return faster(
+        team.split(n, [=](int64_t i, int64_t count) { copy<false>(a + i, b + i, count); }),
+        team.split(n, [=](int64_t i, int64_t count) { copy<true>(a + i, b + i, count); }));
   float* c = buffer(n, 10752);
-  return faster(team.split(n, [=](int64_t i, int64_t count) { add<false>(a + i, b + i, c + i, count); }),
-                team.split(n, [=](int64_t i, int64_t count) { add<true>(a + i, b + i, c + i, count); }));
+  return faster(
+      team.split(n, [=](int64_t i, int64_t count) { add<false>(a + i, b + i, c + i, count); }),
+      team.split(n, [=](int64_t i, int64_t count) { add<true>(a + i, b + i, c + i, count); }));
 }
 }  // namespace
 
@@ -208,9 +248,12 @@ int main(int argc, char** argv) {
       for (const Entry& e : kEntries) std::printf("%s ", e.name);
       std::puts("");
     } else {
-      const Entry* e =
-          std::find_if(std::begin(kEntries), std::end(kEntries), [&](const Entry& x) { return line == x.name; });
-      if (e == std::end(kEntries)) return std::fprintf(stderr, "no workload %s\n", line.c_str()), 1;
+      const Entry* e = std::find_if(std::begin(kEntries), std::end(kEntries),
+                                    [&](const Entry& x) { return line == x.name; });
+      if (e == std::end(kEntries)) {
+        std::fprintf(stderr, "no workload %s\n", line.c_str());
+        return 1;
+      }
       if (!built.count(line)) built[line] = build(*e, team);
       std::printf("%.3f\n", batch(built[line]));
     }

@@ -1,12 +1,15 @@
 /* Trains a small GPT on a text, letter by letter, and lets it write.
 
-   char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers N] [--heads N] [--lr RATE]
+   char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers N] [--heads
+   N] [--lr RATE]
    [--threads N]
-           [--seed N] [--sample N] [--temperature T] [--checkpoint FILE] [--resume FILE] [--svg FILE]
+           [--seed N] [--sample N] [--temperature T] [--checkpoint FILE] [--resume FILE] [--svg
+   FILE]
 
-   Without --text it reads this repository's own documents. Each block of the network is a module of this program that
-   holds layers of tt: layer norm, causal attention and a two-layer perceptron, each added to its input. AdamW with
-   warm-up and a cosine schedule. --checkpoint saves everything every hundred steps; --resume goes on from such a file.
+   Without --text it reads this repository's own documents. Each block of the network is a module of
+   this program that holds layers of tt: layer norm, causal attention and a two-layer perceptron,
+   each added to its input. AdamW with warm-up and a cosine schedule. --checkpoint saves everything
+   every hundred steps; --resume goes on from such a file.
  */
 #include "report.h"
 #include "text_data.h"
@@ -57,7 +60,8 @@ typedef struct trainer {
   } while (0)
 
 /* *out = the child `name` of m, called on x. */
-static tt_status child(tt_ctx* c, tt_module* m, const char* name, const tt_tensor* x, tt_tensor** out) {
+static tt_status child(tt_ctx* c, tt_module* m, const char* name, const tt_tensor* x,
+                       tt_tensor** out) {
   tt_module* layer = NULL;
   tt_status status = tt_module_get_submodule(c, m, name, &layer);
   if (status == TT_OK) status = tt_module_call(c, layer, x, out);
@@ -66,21 +70,26 @@ static tt_status child(tt_ctx* c, tt_module* m, const char* name, const tt_tenso
 }
 
 /* x + attention(norm1(x)), then that + mlp(norm2(that)). user: the trainer, which has the mask. */
-static tt_status block_forward(void* user, tt_ctx* c, tt_module* m, const tt_tensor* const* in, int64_t n_in,
-                               tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+static tt_status block_forward(void* user, tt_ctx* c, tt_module* m, const tt_tensor* const* in,
+                               int64_t n_in, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   const trainer* t = user;
   tt_tensor *h = NULL, *a = NULL, *x = NULL, *g = NULL, *f = NULL, *mask = NULL, *part = NULL;
   tt_module* attention = NULL;
   tt_nn_multihead_attention_forward_opts opts = {0};
   const int64_t length = tt_tensor_size(in[0], 1);
   tt_status status;
-  (void)n_in, (void)cap, (void)n_outs;
+  (void)n_in;
+  (void)cap;
+  (void)n_outs;
   TRY(child(c, m, "norm1", in[0], &h));
   TRY(tt_narrow(c, t->mask, 0, 0, length, &part));
   TRY(tt_narrow(c, part, 1, 0, length, &mask));
-  opts.set = TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS | TT_NN_MULTIHEAD_ATTENTION_FORWARD_ATTN_MASK |
+  opts.set = TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS |
+             TT_NN_MULTIHEAD_ATTENTION_FORWARD_ATTN_MASK |
              TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL;
-  opts.need_weights = 0, opts.attn_mask = mask, opts.is_causal = 1;
+  opts.need_weights = 0;
+  opts.attn_mask = mask;
+  opts.is_causal = 1;
   TRY(tt_module_get_submodule(c, m, "attention", &attention));
   TRY(tt_nn_multihead_attention_forward(c, attention, h, h, h, &opts, &a, NULL));
   TRY(tt_add(c, in[0], a, &x));
@@ -88,24 +97,31 @@ static tt_status block_forward(void* user, tt_ctx* c, tt_module* m, const tt_ten
   TRY(child(c, m, "mlp", g, &f));
   TRY(tt_add(c, x, f, &outs[0]));
 done:
-  tt_tensor_release(h), tt_tensor_release(a), tt_tensor_release(x), tt_tensor_release(g), tt_tensor_release(f);
-  tt_tensor_release(mask), tt_tensor_release(part);
+  tt_tensor_release(h), tt_tensor_release(a), tt_tensor_release(x), tt_tensor_release(g),
+      tt_tensor_release(f);
+  tt_tensor_release(mask);
+  tt_tensor_release(part);
   tt_module_release(attention);
   return status;
 }
 
 /* (batch, length) symbols -> (batch, length, vocabulary) scores. */
-static tt_status gpt_forward(void* user, tt_ctx* c, tt_module* m, const tt_tensor* const* in, int64_t n_in,
-                             tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+static tt_status gpt_forward(void* user, tt_ctx* c, tt_module* m, const tt_tensor* const* in,
+                             int64_t n_in, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   tt_tensor *places = NULL, *x = NULL, *y = NULL, *sum = NULL;
-  const tt_scalar zero = {TT_SCALAR_INT, 0, 0, 0, 0}, length = {TT_SCALAR_INT, 0, tt_tensor_size(in[0], 1), 0, 0};
+  const tt_scalar zero = {TT_SCALAR_INT, 0, 0, 0, 0};
+  const tt_scalar length = {TT_SCALAR_INT, 0, tt_tensor_size(in[0], 1), 0, 0};
   tt_status status;
-  (void)user, (void)n_in, (void)cap, (void)n_outs;
+  (void)user;
+  (void)n_in;
+  (void)cap;
+  (void)n_outs;
   TRY(tt_arange(c, &zero, &length, NULL, &places));
   TRY(child(c, m, "symbols", in[0], &x));
   TRY(child(c, m, "places", places, &y));
   TRY(tt_add(c, x, y, &sum));
-  tt_tensor_release(x), x = NULL;
+  tt_tensor_release(x);
+  x = NULL;
   TRY(child(c, m, "body", sum, &x));
   TRY(child(c, m, "head", x, &outs[0]));
 done:
@@ -115,7 +131,8 @@ done:
 
 /* Gives a layer to its parent, under a name or the next number. */
 static int give(tt_ctx* c, tt_module* to, const char* name, tt_module* layer) {
-  tt_status status = name ? tt_module_register_module(c, to, name, layer) : tt_module_append(c, to, layer);
+  tt_status status =
+      name ? tt_module_register_module(c, to, name, layer) : tt_module_append(c, to, layer);
   tt_module_release(layer);
   CHECK(status);
   return 0;
@@ -131,7 +148,8 @@ static int build_block(tt_ctx* c, const options* o, trainer* t, tt_module* body)
   const tt_module_def def = {sizeof def, "Block", t, block_forward, NULL, NULL};
   tt_nn_multihead_attention_opts first = {0};
   tt_module *block, *mlp;
-  first.set = TT_NN_MULTIHEAD_ATTENTION_BATCH_FIRST, first.batch_first = 1;
+  first.set = TT_NN_MULTIHEAD_ATTENTION_BATCH_FIRST;
+  first.batch_first = 1;
   CHECK(tt_module_new_custom(c, &def, &block));
   if (give(c, body, NULL, block)) return -1; /* the tree keeps it */
   LAYER(block, "norm1", tt_nn_layer_norm(c, (const int64_t[]){o->width}, 1, NULL, &layer));
@@ -170,10 +188,16 @@ static int trainer_init(tt_ctx* c, const options* o, int vocabulary, trainer* t)
   tt_scheduler* parts[2];
   tt_lr_linear_opts rise = {0};
   int64_t n, turn = warm;
-  strictly.set = TT_TRIU_DIAGONAL, strictly.diagonal = 1;
-  boolean.set = TT_TO_DTYPE, boolean.dtype = TT_BOOL;
-  adamw.set = TT_OPTIM_ADAMW_LR | TT_OPTIM_ADAMW_WEIGHT_DECAY, adamw.lr = o->lr, adamw.weight_decay = 0.01;
-  rise.set = TT_LR_LINEAR_START_FACTOR | TT_LR_LINEAR_TOTAL_ITERS, rise.start_factor = 0.05, rise.total_iters = warm;
+  strictly.set = TT_TRIU_DIAGONAL;
+  strictly.diagonal = 1;
+  boolean.set = TT_TO_DTYPE;
+  boolean.dtype = TT_BOOL;
+  adamw.set = TT_OPTIM_ADAMW_LR | TT_OPTIM_ADAMW_WEIGHT_DECAY;
+  adamw.lr = o->lr;
+  adamw.weight_decay = 0.01;
+  rise.set = TT_LR_LINEAR_START_FACTOR | TT_LR_LINEAR_TOTAL_ITERS;
+  rise.start_factor = 0.05;
+  rise.total_iters = warm;
   CHECK(tt_ctx_generator(c, &t->random));
   CHECK(tt_scope_push(c));
   CHECK(tt_ones(c, (const int64_t[]){o->context, o->context}, 2, NULL, &all));
@@ -187,9 +211,11 @@ static int trainer_init(tt_ctx* c, const options* o, int vocabulary, trainer* t)
   CHECK(tt_optim_adamw(c, params, n, &adamw, &t->adamw));
   CHECK(tt_scope_pop(c, NULL, 0));
   CHECK(tt_lr_linear(c, t->adamw, &rise, &parts[0]));
-  CHECK(tt_lr_cosine_annealing(c, t->adamw, o->steps > warm ? o->steps - warm : 1, NULL, &parts[1]));
+  CHECK(
+      tt_lr_cosine_annealing(c, t->adamw, o->steps > warm ? o->steps - warm : 1, NULL, &parts[1]));
   tt_status status = tt_lr_sequential(c, t->adamw, parts, 2, &turn, 1, NULL, &t->schedule);
-  tt_scheduler_release(parts[0]), tt_scheduler_release(parts[1]);
+  tt_scheduler_release(parts[0]);
+  tt_scheduler_release(parts[1]);
   CHECK(status);
   return 0;
 }
@@ -197,7 +223,8 @@ static int trainer_init(tt_ctx* c, const options* o, int vocabulary, trainer* t)
 static void trainer_free(trainer* t) {
   tt_scheduler_release(t->schedule);
   tt_optim_release(t->adamw);
-  tt_module_release(t->gpt), tt_module_release(t->loss);
+  tt_module_release(t->gpt);
+  tt_module_release(t->loss);
   tt_generator_release(t->random);
   tt_tensor_release(t->mask);
   curve_free(&t->losses);
@@ -206,7 +233,8 @@ static void trainer_free(trainer* t) {
 /* ---- checkpoints ---- */
 
 static int checkpoint(tt_ctx* c, trainer* t, const char* path, int load) {
-  const int64_t none = 1, step = t->done;
+  const int64_t none = 1;
+  const int64_t step = t->done;
   tt_tensor* done;
   tt_state_dict* extra;
   CHECK(tt_scope_push(c));
@@ -214,7 +242,8 @@ static int checkpoint(tt_ctx* c, trainer* t, const char* path, int load) {
   CHECK(tt_state_dict_new(c, &extra));
   CHECK(tt_state_dict_set(c, extra, "step", done));
   const tt_checkpoint parts = {sizeof parts, t->gpt, t->adamw, t->schedule, t->random, extra};
-  tt_status status = load ? tt_checkpoint_load(c, path, &parts) : tt_checkpoint_save(c, path, &parts);
+  tt_status status =
+      load ? tt_checkpoint_load(c, path, &parts) : tt_checkpoint_save(c, path, &parts);
   if (status == TT_OK && load) status = tt_state_dict_get(c, extra, 0, &done);
   tt_state_dict_release(extra);
   CHECK(status);
@@ -239,8 +268,11 @@ static int draw_batch(tt_ctx* c, const options* o, const text* d, int64_t* rows)
   return 0;
 }
 
-static int train_step(tt_ctx* c, const options* o, const text* d, trainer* t, int64_t* rows, double* loss_out) {
-  const int64_t shape[2] = {o->batch, o->context + 1}, flat[2] = {o->batch * o->context, d->vocabulary}, all[1] = {-1};
+static int train_step(tt_ctx* c, const options* o, const text* d, trainer* t, int64_t* rows,
+                      double* loss_out) {
+  const int64_t shape[2] = {o->batch, o->context + 1};
+  const int64_t flat[2] = {o->batch * o->context, d->vocabulary};
+  const int64_t all[1] = {-1};
   tt_clip_grad_norm_opts two = {0};
   tt_tensor *pieces, *x, *y, *scores, *loss, *norm;
   const tt_tensor* pair[2];
@@ -253,7 +285,8 @@ static int train_step(tt_ctx* c, const options* o, const text* d, trainer* t, in
   CHECK(tt_module_call(c, t->gpt, x, &scores));
   CHECK(tt_reshape(c, scores, flat, 2, &scores));
   CHECK(tt_reshape(c, y, all, 1, &y));
-  pair[0] = scores, pair[1] = y;
+  pair[0] = scores;
+  pair[1] = y;
   CHECK(tt_module_forward(c, t->loss, pair, 2, &loss, 1, &one));
   CHECK(tt_optim_zero_grad(c, t->adamw, 1));
   CHECK(tt_backward(c, loss, NULL));
@@ -279,11 +312,14 @@ static int train(tt_ctx* c, const options* o, const text* d, trainer* t) {
     double loss;
     status = train_step(c, o, d, t, rows, &loss);
     if (status) break;
-    sum += loss, n++, t->done++;
+    sum += loss;
+    n++;
+    t->done++;
     if (t->done % every == 0 || t->done == o->steps) {
       progress_show(&bar, (int)t->done, sum / (double)n, o->batch * o->context);
       if (curve_add(&t->losses, sum / (double)n)) status = -1;
-      sum = 0, n = 0;
+      sum = 0;
+      n = 0;
     }
     if (o->checkpoint && status == 0 && (t->done % SAVE_EVERY == 0 || t->done == o->steps))
       status = checkpoint(c, t, o->checkpoint, 0);
@@ -295,8 +331,10 @@ static int train(tt_ctx* c, const options* o, const text* d, trainer* t) {
 /* ---- writing ---- */
 
 /* Draws the next symbol after seen[0 ... n). */
-static int next_symbol(tt_ctx* c, const options* o, const trainer* t, const int64_t* seen, int64_t n, int64_t* out) {
-  const int64_t used = n < o->context ? n : o->context, shape[2] = {1, used};
+static int next_symbol(tt_ctx* c, const options* o, const trainer* t, const int64_t* seen,
+                       int64_t n, int64_t* out) {
+  const int64_t used = n < o->context ? n : o->context;
+  const int64_t shape[2] = {1, used};
   tt_tensor *x, *scores, *last, *p, *draw;
   CHECK(tt_scope_push(c));
   CHECK(tt_tensor_from_data(c, seen + n - used, TT_I64, shape, 2, &x));
@@ -334,13 +372,17 @@ static int run(tt_ctx* c, const options* o, const text* d) {
   int status = trainer_init(c, o, d->vocabulary, &t);
   if (status == 0 && o->resume) status = checkpoint(c, &t, o->resume, 1);
   if (status == 0) {
-    printf("%ld letters, %d different ones; entropy of equal chances: %.3f\n", (long)d->n, d->vocabulary,
-           log(d->vocabulary));
+    printf("%ld letters, %d different ones; entropy of equal chances: %.3f\n", (long)d->n,
+           d->vocabulary, log(d->vocabulary));
     status = train(c, o, d, &t);
   }
-  if (status == 0 && o->svg && t.losses.n && curve_write_svg(&t.losses, o->svg, "loss per letter") == 0)
+  if (status == 0 && o->svg && t.losses.n &&
+      curve_write_svg(&t.losses, o->svg, "loss per letter") == 0)
     printf("loss curve: %s\n", o->svg);
-  if (status == 0 && o->sample) printf("--- sample ---\n"), status = write_text(c, o, d, &t);
+  if (status == 0 && o->sample) {
+    printf("--- sample ---\n");
+    status = write_text(c, o, d, &t);
+  }
   trainer_free(&t);
   return status;
 }
@@ -349,9 +391,11 @@ static int run(tt_ctx* c, const options* o, const text* d) {
 
 static int usage(const char* why, const char* what) {
   fprintf(stderr,
-          "char_lm: %s%s\nusage: char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers "
+          "char_lm: %s%s\nusage: char_lm [--text FILE]... [--steps N] [--batch N] [--context N] "
+          "[--width N] [--layers "
           "N] [--heads N] [--lr RATE]\n"
-          "               [--threads N] [--seed N] [--sample N] [--temperature T] [--checkpoint FILE] [--resume FILE] "
+          "               [--threads N] [--seed N] [--sample N] [--temperature T] [--checkpoint "
+          "FILE] [--resume FILE] "
           "[--svg FILE]\n",
           why, what);
   return 2;
@@ -365,14 +409,21 @@ static int parse(int argc, char** argv, options* o) {
                  {"--width", &o->width},     {"--layers", &o->layers}, {"--heads", &o->heads},
                  {"--threads", &o->threads}, {"--sample", &o->sample}};
   for (int i = 1; i < argc; i++) {
-    const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+    const char* name = argv[i];
+    const char* value = i + 1 < argc ? argv[i + 1] : NULL;
     char* end = NULL;
     int known = 0;
-    if (strcmp(name, "--help") == 0) return usage("trains a small GPT on a text", ""), 1;
+    if (strcmp(name, "--help") == 0) {
+      usage("trains a small GPT on a text", "");
+      return 1;
+    }
     if (!value) return usage("no value for ", name);
     i++;
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
-      if (strcmp(name, numbers[k].name) == 0) *numbers[k].to = strtol(value, &end, 10), known = 1;
+      if (strcmp(name, numbers[k].name) == 0) {
+        *numbers[k].to = strtol(value, &end, 10);
+        known = 1;
+      }
     if (known) {
     } else if (strcmp(name, "--text") == 0) {
       if (o->n_texts == MAX_TEXTS) return usage("too many texts", "");
@@ -387,7 +438,8 @@ static int parse(int argc, char** argv, options* o) {
     if (end && (*end || end == value)) return usage("not a number: ", value);
   }
   for (size_t k = 0; k + 1 < sizeof numbers / sizeof *numbers; k++)
-    if (*numbers[k].to < 1 || *numbers[k].to > 1000000) return usage("must be 1 to 1000000: ", numbers[k].name);
+    if (*numbers[k].to < 1 || *numbers[k].to > 1000000)
+      return usage("must be 1 to 1000000: ", numbers[k].name);
   if (o->sample < 0 || !(o->lr > 0) || !(o->temperature > 0))
     return usage("--lr and --temperature must be positive, --sample not negative", "");
   return 0;
@@ -407,13 +459,18 @@ int main(int argc, char** argv) {
   if (!o.n_texts)
     for (; o.n_texts < (int)(sizeof documents / sizeof *documents); o.n_texts++)
       o.texts[o.n_texts] = documents[o.n_texts];
-  if (text_read(o.texts, o.n_texts, &d, message, sizeof message)) return fprintf(stderr, "char_lm: %s\n", message), 1;
-  if (d.n <= o.context + 1) {
-    fprintf(stderr, "char_lm: %s: %ld letters are too few, more than %ld are needed\n", o.texts[0], (long)d.n,
-            o.context + 1);
-    return text_free(&d), 1;
+  if (text_read(o.texts, o.n_texts, &d, message, sizeof message)) {
+    fprintf(stderr, "char_lm: %s\n", message);
+    return 1;
   }
-  runtime.struct_size = sizeof runtime, runtime.threads = (int32_t)o.threads;
+  if (d.n <= o.context + 1) {
+    fprintf(stderr, "char_lm: %s: %ld letters are too few, more than %ld are needed\n", o.texts[0],
+            (long)d.n, o.context + 1);
+    text_free(&d);
+    return 1;
+  }
+  runtime.struct_size = sizeof runtime;
+  runtime.threads = (int32_t)o.threads;
   status = tt_runtime_new(&runtime, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK
                ? (fprintf(stderr, "char_lm: no memory\n"), -1)
                : run(c, &o, &d);

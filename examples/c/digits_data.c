@@ -36,8 +36,8 @@ static char* read_file(const char* path, size_t* size, char* message, int cap) {
 }
 
 /* One line of 65 integers; returns the start of the next one or NULL. */
-static const char* read_row(const char* path, long line, const char* p, const char* end_of_file, float* pixels,
-                            int64_t* label, char* message, int cap) {
+static const char* read_row(const char* path, long line, const char* p, const char* end_of_file,
+                            float* pixels, int64_t* label, char* message, int cap) {
   const char* start = p;
   for (int k = 0; k <= DIGITS_PIXELS; k++) {
     char* end;
@@ -45,15 +45,16 @@ static const char* read_row(const char* path, long line, const char* p, const ch
     long v = strtol(p, &end, 10);
     int column = (int)(p - start) + 1;
     if (*p < '0' || *p > '9' || end == p) {
-      const char* what = *p == 0                    ? (p == end_of_file ? "the file ends" : "a zero byte")
+      const char* what = *p == 0 ? (p == end_of_file ? "the file ends" : "a zero byte")
                          : *p == '\n' || *p == '\r' ? "the line ends"
                                                     : "not a number";
-      snprintf(message, (size_t)cap, "%s:%ld:%d: %s where value %d of 65 should be", path, line, column, what, k + 1);
+      snprintf(message, (size_t)cap, "%s:%ld:%d: %s where value %d of 65 should be", path, line,
+               column, what, k + 1);
       return NULL;
     }
     if (v > max) {
-      snprintf(message, (size_t)cap, "%s:%ld:%d: %ld is out of range: value %d must be 0 to %d", path, line, column, v,
-               k + 1, max);
+      snprintf(message, (size_t)cap, "%s:%ld:%d: %ld is out of range: value %d must be 0 to %d",
+               path, line, column, v, k + 1, max);
       return NULL;
     }
     if (k < DIGITS_PIXELS) pixels[k] = (float)v / 16.0f;
@@ -85,20 +86,23 @@ int digits_read(const char* path, digits* out, char* message, int cap) {
   out->pixels = malloc((size_t)(rows + 1) * DIGITS_PIXELS * sizeof(float));
   out->labels = malloc((size_t)(rows + 1) * sizeof(int64_t));
   if (!out->pixels || !out->labels || !rows) {
-    snprintf(message, (size_t)cap, rows ? "%s:1:1: out of memory" : "%s:1:1: the file is empty", path);
-    free(text), digits_free(out);
+    snprintf(message, (size_t)cap, rows ? "%s:1:1: out of memory" : "%s:1:1: the file is empty",
+             path);
+    free(text);
+    digits_free(out);
     return -1;
   }
   const char* p = text;
   for (; out->n < rows && p; out->n++)
-    p = read_row(path, (long)out->n + 1, p, text + size, out->pixels + out->n * DIGITS_PIXELS, out->labels + out->n,
-                 message, cap);
+    p = read_row(path, (long)out->n + 1, p, text + size, out->pixels + out->n * DIGITS_PIXELS,
+                 out->labels + out->n, message, cap);
   free(text);
   if (!p) digits_free(out);
   return p ? 0 : -1;
 }
 
 void digits_free(digits* d) {
-  free(d->pixels), free(d->labels);
+  free(d->pixels);
+  free(d->labels);
   memset(d, 0, sizeof *d);
 }

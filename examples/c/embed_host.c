@@ -1,11 +1,12 @@
-/* A host that keeps tt on a leash: memory from its own allocator, with a limit; work on its own threads; messages to
-   its own log.
+/* A host that keeps tt on a leash: memory from its own allocator, with a limit; work on its own
+   threads; messages to its own log.
 
    embed_host [--limit MB] [--steps N] [--threads N]
 
-   It learns the picture of a disc from points, as a game might learn a level's shape in the background, and doubles the
-   number of points of a step until memory runs out in the middle of a training step. tt says so by a status; the host
-   drops what the step has made, goes back to fewer points and finishes. At the end every byte is back in the allocator.
+   It learns the picture of a disc from points, as a game might learn a level's shape in the
+   background, and doubles the number of points of a step until memory runs out in the middle of a
+   training step. tt says so by a status; the host drops what the step has made, goes back to fewer
+   points and finishes. At the end every byte is back in the allocator.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "host_pool.h"
@@ -85,7 +86,8 @@ static tt_status learner_new(tt_ctx* c, learner* l) {
     TRY(add_layer(c, l->net, layer));
   }
   TRY(tt_nn_bce_with_logits_loss(c, NULL, &l->loss));
-  adam.set = TT_OPTIM_ADAM_LR, adam.lr = 3e-3;
+  adam.set = TT_OPTIM_ADAM_LR;
+  adam.lr = 3e-3;
   TRY(tt_scope_push(c));
   TRY(tt_module_parameters(c, l->net, params, 8, &n));
   TRY(tt_optim_adam(c, params, n, &adam, &l->adam));
@@ -94,12 +96,15 @@ static tt_status learner_new(tt_ctx* c, learner* l) {
 
 /* Points in the square, and whether each lies in the disc of radius 0.7. */
 static tt_status draw_points(tt_ctx* c, int64_t n, tt_tensor** points, tt_tensor** inside) {
-  const int64_t shape[2] = {n, 2}, across[1] = {1};
+  const int64_t shape[2] = {n, 2};
+  const int64_t across[1] = {1};
   tt_sum_dim_opts keep = {0};
   tt_to_opts number = {0};
   tt_tensor *square, *distance, *hit;
-  keep.set = TT_SUM_DIM_KEEPDIM, keep.keepdim = 1;
-  number.set = TT_TO_DTYPE, number.dtype = TT_F32;
+  keep.set = TT_SUM_DIM_KEEPDIM;
+  keep.keepdim = 1;
+  number.set = TT_TO_DTYPE;
+  number.dtype = TT_F32;
   TRY(tt_rand(c, shape, 2, NULL, points));
   TRY(tt_mul_f64_(c, *points, 2));
   TRY(tt_sub_f64_(c, *points, 1));
@@ -115,7 +120,8 @@ static tt_status step_body(tt_ctx* c, const learner* l, int64_t points, double* 
   int64_t one;
   TRY(draw_points(c, points, &x, &y));
   TRY(tt_module_call(c, l->net, x, &scores));
-  pair[0] = scores, pair[1] = y;
+  pair[0] = scores;
+  pair[1] = y;
   TRY(tt_module_forward(c, l->loss, pair, 2, &loss, 1, &one));
   TRY(tt_optim_zero_grad(c, l->adam, 1));
   TRY(tt_backward(c, loss, NULL));
@@ -142,7 +148,9 @@ static int learn(tt_ctx* c, const learner* l, const memory* m, long steps) {
   for (long i = 1; i <= steps; i++) {
     tt_status status = step(c, l, points, &loss);
     if (status == TT_OOM) { /* half as many from now on */
-      survived++, grows = 0, points /= 2;
+      survived++;
+      grows = 0;
+      points /= 2;
       if (tt_optim_zero_grad(c, l->adam, 1) || tt_trim(c) || points < 16) return -1;
       continue;
     }
@@ -160,7 +168,10 @@ static int host(long limit_mb, long steps, long threads) {
   console log = {0, ""};
   learner l = {NULL, NULL, NULL};
   host_pool* pool = host_pool_new((int)threads - 1);
-  if (!pool) return fprintf(stderr, "embed_host: no threads\n"), 1;
+  if (!pool) {
+    fprintf(stderr, "embed_host: no threads\n");
+    return 1;
+  }
   const tt_allocator allocator = {sizeof allocator, &m, host_alloc, host_free};
   const tt_executor executor = host_pool_executor(pool);
   const tt_logger logger = {sizeof logger, &log, host_log};
@@ -171,15 +182,19 @@ static int host(long limit_mb, long steps, long threads) {
                                 .memory_limit = limit_mb * 1000000LL};
   tt_runtime* rt = NULL;
   tt_ctx* c = NULL;
-  int status = tt_runtime_new(&opts, &rt) || tt_ctx_new(rt, &c) || learner_new(c, &l) ? -1 : learn(c, &l, &m, steps);
+  int status = tt_runtime_new(&opts, &rt) || tt_ctx_new(rt, &c) || learner_new(c, &l)
+                   ? -1
+                   : learn(c, &l, &m, steps);
   if (status && c) fprintf(stderr, "embed_host: %s\n", tt_ctx_error(c)->message);
   tt_optim_release(l.adam);
-  tt_module_release(l.net), tt_module_release(l.loss);
+  tt_module_release(l.net);
+  tt_module_release(l.loss);
   tt_ctx_release(c);
   tt_runtime_release(rt);
-  printf("loops on the host's threads: %ld; warnings: %d (%s)\n", host_pool_loops(pool), log.warnings, log.last);
-  printf("allocator: peak %.1f MB of %ld allowed, %lld bytes in %lld blocks left\n", (double)m.peak / 1e6, limit_mb,
-         m.in_use, m.blocks);
+  printf("loops on the host's threads: %ld; warnings: %d (%s)\n", host_pool_loops(pool),
+         log.warnings, log.last);
+  printf("allocator: peak %.1f MB of %ld allowed, %lld bytes in %lld blocks left\n",
+         (double)m.peak / 1e6, limit_mb, m.in_use, m.blocks);
   host_pool_free(pool);
   return status || m.in_use ? 1 : 0;
 }
@@ -193,10 +208,13 @@ int main(int argc, char** argv) {
                                                    : NULL;
     char* end = NULL;
     long value = to && i + 1 < argc ? strtol(argv[i + 1], &end, 10) : 0;
-    if (!end || *end || value < 1 || value > 100000)
-      return fprintf(stderr, "embed_host: bad option %s\nusage: embed_host [--limit MB] [--steps N] [--threads N]\n",
-                     argv[i]),
-             2;
+    if (!end || *end || value < 1 || value > 100000) {
+      fprintf(
+          stderr,
+          "embed_host: bad option %s\nusage: embed_host [--limit MB] [--steps N] [--threads N]\n",
+          argv[i]);
+      return 2;
+    }
     *to = value;
   }
   return host(limit_mb, steps, threads);

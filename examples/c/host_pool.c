@@ -21,7 +21,8 @@ struct host_pool {
 /* Takes ranges until there are none left; called and left with the lock held. */
 static void take_ranges(host_pool* p) {
   while (p->next < p->n) {
-    const int64_t begin = p->next, end = p->n - begin < p->grain ? p->n : begin + p->grain;
+    const int64_t begin = p->next;
+    const int64_t end = p->n - begin < p->grain ? p->n : begin + p->grain;
     p->next = end;
     pthread_mutex_unlock(&p->lock);
     p->body(p->body_ctx, begin, end);
@@ -49,7 +50,8 @@ host_pool* host_pool_new(int workers) {
   host_pool* p = calloc(1, sizeof *p);
   if (!p) return NULL;
   pthread_mutex_init(&p->lock, NULL);
-  pthread_cond_init(&p->work, NULL), pthread_cond_init(&p->done, NULL);
+  pthread_cond_init(&p->work, NULL);
+  pthread_cond_init(&p->done, NULL);
   for (; p->n_threads < workers && p->n_threads < MAX_WORKERS; p->n_threads++)
     if (pthread_create(&p->threads[p->n_threads], NULL, worker, p)) break;
   return p;
@@ -62,7 +64,8 @@ void host_pool_free(host_pool* p) {
   pthread_cond_broadcast(&p->work);
   pthread_mutex_unlock(&p->lock);
   for (int i = 0; i < p->n_threads; i++) pthread_join(p->threads[i], NULL);
-  pthread_cond_destroy(&p->work), pthread_cond_destroy(&p->done);
+  pthread_cond_destroy(&p->work);
+  pthread_cond_destroy(&p->done);
   pthread_mutex_destroy(&p->lock);
   free(p);
 }
@@ -70,7 +73,8 @@ void host_pool_free(host_pool* p) {
 static int32_t num_threads(void* user) { return ((host_pool*)user)->n_threads + 1; }
 
 /* The calling thread works along. A loop inside a loop runs serially. */
-static int32_t parallel_for(void* user, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx) {
+static int32_t parallel_for(void* user, int64_t n, int64_t grain, tt_range_fn body,
+                            void* body_ctx) {
   host_pool* p = user;
   pthread_mutex_lock(&p->lock);
   if (p->in_loop) {
@@ -78,8 +82,14 @@ static int32_t parallel_for(void* user, int64_t n, int64_t grain, tt_range_fn bo
     for (int64_t i = 0; i < n; i += grain) body(body_ctx, i, n - i < grain ? n : i + grain);
     return 0;
   }
-  p->in_loop = 1, p->loops++, p->generation++;
-  p->n = n, p->grain = grain, p->next = 0, p->body = body, p->body_ctx = body_ctx;
+  p->in_loop = 1;
+  p->loops++;
+  p->generation++;
+  p->n = n;
+  p->grain = grain;
+  p->next = 0;
+  p->body = body;
+  p->body_ctx = body_ctx;
   pthread_cond_broadcast(&p->work);
   take_ranges(p);
   while (p->busy) pthread_cond_wait(&p->done, &p->lock);

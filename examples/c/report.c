@@ -21,7 +21,9 @@ progress progress_start(const char* what, int first, int total) {
 
 void progress_show(progress* p, int done, double loss, int64_t rows) {
   enum { WIDTH = 30 };
-  double spent = now() - p->start, steps = done - p->first, rate = spent > 0 ? (double)rows * steps / spent : 0;
+  double spent = now() - p->start;
+  double steps = done - p->first;
+  double rate = spent > 0 ? (double)rows * steps / spent : 0;
   double left = steps > 0 ? spent / steps * (p->total - done) : 0;
   if (!p->terminal) {
     printf("%s %3d/%d  loss %.4f  %.0f samples/s\n", p->what, done, p->total, loss, rate);
@@ -39,8 +41,12 @@ int curve_add(curve* c, double value) {
   if (c->n == c->cap) {
     int cap = c->cap ? 2 * c->cap : 64;
     double* more = realloc(c->values, (size_t)cap * sizeof *more);
-    if (!more) return fprintf(stderr, "out of memory\n"), -1;
-    c->values = more, c->cap = cap;
+    if (!more) {
+      fprintf(stderr, "out of memory\n");
+      return -1;
+    }
+    c->values = more;
+    c->cap = cap;
   }
   c->values[c->n++] = value;
   return 0;
@@ -61,20 +67,24 @@ int curve_write_svg(const curve* c, const char* path, const char* title) {
   for (int i = 0; i < c->n; i++)
     if (c->values[i] > top) top = c->values[i];
   fprintf(f,
-          "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
+          "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+          "font-family=\"sans-serif\" "
           "font-size=\"12\">\n",
           W, H);
-  fprintf(
-      f,
-      "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"24\" font-size=\"15\">%s</text>\n",
-      LEFT, title);
+  fprintf(f,
+          "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"24\" "
+          "font-size=\"15\">%s</text>\n",
+          LEFT, title);
   for (int k = 0; k <= 4; k++) {
     double y = TOP + (H - TOP - BOTTOM) * k / 4.0;
-    fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>", LEFT, W - RIGHT, y, y);
-    fprintf(f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g</text>\n", LEFT - 6, y + 4, top * (4 - k) / 4);
+    fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>", LEFT,
+            W - RIGHT, y, y);
+    fprintf(f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g</text>\n", LEFT - 6, y + 4,
+            top * (4 - k) / 4);
   }
-  fprintf(f, "<text x=\"%d\" y=\"%d\">1</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">%d</text>\n", LEFT, H - 18,
-          W - RIGHT, H - 18, c->n);
+  fprintf(f,
+          "<text x=\"%d\" y=\"%d\">1</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">%d</text>\n",
+          LEFT, H - 18, W - RIGHT, H - 18, c->n);
   fprintf(f, "<polyline fill=\"none\" stroke=\"#1f77b4\" stroke-width=\"2\" points=\"");
   for (int i = 0; i < c->n; i++)
     fprintf(f, "%.1f,%.1f ", LEFT + (double)(W - LEFT - RIGHT) * i / (c->n > 1 ? c->n - 1 : 1),

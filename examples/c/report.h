@@ -9,8 +9,10 @@ typedef struct progress {
   int first, total, terminal;
   double start;
 } progress;
-progress progress_start(const char* what, int first, int total); /* first: those that an earlier run has done */
-/* A bar with loss, rate and time left on a terminal, else a plain line. rows: samples of one step. */
+progress progress_start(const char* what, int first,
+                        int total); /* first: those that an earlier run has done */
+/* A bar with loss, rate and time left on a terminal, else a plain line. rows: samples of one step.
+ */
 void progress_show(progress* p, int done, double loss, int64_t rows);
 
 typedef struct curve {

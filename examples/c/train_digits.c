@@ -1,14 +1,16 @@
 /* Trains a small convolutional network on handwritten digits with tt's C API.
 
-   train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--svg FILE] [--device NAME]
+   train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--svg FILE]
+   [--device NAME]
                 [--checkpoint FILE] [--resume FILE] [--logits FILE]
    train_digits --evaluate CHECKPOINT [--logits FILE]
 
-   Two convolutions with batch normalisation and pooling, then a linear layer; Adam with a cosine schedule. Shows
-   progress, then the test accuracy and a confusion matrix, and writes the loss curve as SVG. --checkpoint saves
-   everything after each epoch; --resume goes on from such a file and ends with the very result of a run that was not
-   interrupted. --evaluate trains nothing and tests the model of such a file; --logits writes the scores of the test
-   rows, raw float32 of the machine: (297, 10) row-major. */
+   Two convolutions with batch normalisation and pooling, then a linear layer; Adam with a cosine
+   schedule. Shows progress, then the test accuracy and a confusion matrix, and writes the loss
+   curve as SVG. --checkpoint saves everything after each epoch; --resume goes on from such a file
+   and ends with the very result of a run that was not interrupted. --evaluate trains nothing and
+   tests the model of such a file; --logits writes the scores of the test rows, raw float32 of the
+   machine: (297, 10) row-major. */
 #include "digits_data.h"
 #include "report.h"
 #include "tt.h"
@@ -37,13 +39,14 @@ typedef struct trainer {
 } trainer;
 
 /* Every fallible call goes through this: prints what tt says and leaves the function with -1. */
-#define CHECK(call)                                                                                 \
-  do {                                                                                              \
-    tt_status status_ = (call);                                                                     \
-    if (status_ != TT_OK) {                                                                         \
-      fprintf(stderr, "train_digits: %s: %s\n", tt_status_name(status_), tt_ctx_error(c)->message); \
-      return -1;                                                                                    \
-    }                                                                                               \
+#define CHECK(call)                                                      \
+  do {                                                                   \
+    tt_status status_ = (call);                                          \
+    if (status_ != TT_OK) {                                              \
+      fprintf(stderr, "train_digits: %s: %s\n", tt_status_name(status_), \
+              tt_ctx_error(c)->message);                                 \
+      return -1;                                                         \
+    }                                                                    \
   } while (0)
 
 /* n values of 8 bytes, or NULL with a message. */
@@ -69,11 +72,17 @@ static int append(tt_ctx* c, tt_module* net, tt_module* layer) {
 
 /* (N, 1, 8, 8) -> (N, channels[1], 2, 2) -> (N, 10) */
 static int build(tt_ctx* c, tt_module* net) {
-  static const int64_t channels[3] = {1, 16, 32}, window = 3, half = 2, around = 1;
+  static const int64_t channels[3] = {1, 16, 32};
+  static const int64_t window = 3;
+  static const int64_t half = 2;
+  static const int64_t around = 1;
   tt_nn_conv2d_opts same = {0};
   tt_nn_dropout_opts drop = {0};
-  same.set = TT_NN_CONV2D_PADDING, same.padding = &around, same.n_padding = 1;
-  drop.set = TT_NN_DROPOUT_P, drop.p = 0.3;
+  same.set = TT_NN_CONV2D_PADDING;
+  same.padding = &around;
+  same.n_padding = 1;
+  drop.set = TT_NN_DROPOUT_P;
+  drop.p = 0.3;
   for (int i = 0; i < 2; i++) {
     LAYER(tt_nn_conv2d(c, channels[i], channels[i + 1], &window, 1, &same, &layer));
     LAYER(tt_nn_batch_norm2d(c, channels[i + 1], NULL, &layer));
@@ -90,7 +99,8 @@ static int trainer_init(tt_ctx* c, const options* o, trainer* t) {
   tt_tensor* params[16];
   int64_t n;
   tt_optim_adam_opts adam = {0};
-  adam.set = TT_OPTIM_ADAM_LR, adam.lr = o->lr;
+  adam.set = TT_OPTIM_ADAM_LR;
+  adam.lr = o->lr;
   CHECK(tt_ctx_generator(c, &t->random));
   CHECK(tt_nn_sequential(c, &t->net));
   if (build(c, t->net)) return -1;
@@ -107,12 +117,14 @@ static int trainer_init(tt_ctx* c, const options* o, trainer* t) {
 static void trainer_free(trainer* t) {
   tt_scheduler_release(t->schedule);
   tt_optim_release(t->adam);
-  tt_module_release(t->net), tt_module_release(t->loss);
+  tt_module_release(t->net);
+  tt_module_release(t->loss);
   tt_generator_release(t->random);
   curve_free(&t->losses);
 }
 
-/* ---- checkpoints: what tt keeps, and the losses so far, whose number is the number of epochs ---- */
+/* ---- checkpoints: what tt keeps, and the losses so far, whose number is the number of epochs ----
+ */
 
 static tt_checkpoint parts(const trainer* t, tt_state_dict* extra) {
   tt_checkpoint p = {sizeof p, t->net, t->adam, t->schedule, t->random, extra};
@@ -145,7 +157,10 @@ static int resume(tt_ctx* c, trainer* t, const char* path) {
   CHECK(tt_checkpoint_load(c, path, &p));
   CHECK(tt_state_dict_find(c, extra, "losses", &i));
   CHECK(tt_state_dict_get(c, extra, i, &losses));
-  if (tt_tensor_dtype(losses) != TT_F64) return fprintf(stderr, "train_digits: %s: losses are not float64\n", path), -1;
+  if (tt_tensor_dtype(losses) != TT_F64) {
+    fprintf(stderr, "train_digits: %s: losses are not float64\n", path);
+    return -1;
+  }
   for (i = 0; i < tt_tensor_numel(losses); i++)
     if (curve_add(&t->losses, ((const double*)tt_tensor_data(losses))[i])) return -1;
   tt_state_dict_release(extra);
@@ -162,20 +177,22 @@ static int load_model(tt_ctx* c, const trainer* t, const char* path) {
 
 /* ---- training ---- */
 
-static int train_batch(tt_ctx* c, trainer* t, const tt_tensor* x, const tt_tensor* y, const int64_t* rows, int64_t n,
-                       double* loss_out) {
+static int train_batch(tt_ctx* c, trainer* t, const tt_tensor* x, const tt_tensor* y,
+                       const int64_t* rows, int64_t n, double* loss_out) {
   tt_tensor *index, *xb, *yb, *scores, *loss;
   const tt_tensor* pair[2];
   tt_to_opts to = {0};
   int64_t one;
-  to.set = TT_TO_DEVICE, to.device = t->device;
+  to.set = TT_TO_DEVICE;
+  to.device = t->device;
   CHECK(tt_scope_push(c));
   CHECK(tt_tensor_from_data(c, rows, TT_I64, &n, 1, &index));
   CHECK(tt_to(c, index, &to, &index));
   CHECK(tt_index_select(c, x, 0, index, &xb));
   CHECK(tt_index_select(c, y, 0, index, &yb));
   CHECK(tt_module_call(c, t->net, xb, &scores));
-  pair[0] = scores, pair[1] = yb;
+  pair[0] = scores;
+  pair[1] = yb;
   CHECK(tt_module_forward(c, t->loss, pair, 2, &loss, 1, &one));
   CHECK(tt_optim_zero_grad(c, t->adam, 1));
   CHECK(tt_backward(c, loss, NULL));
@@ -197,7 +214,10 @@ static int write_file(const char* path, const void* data, size_t bytes) {
 static int write_logits(tt_ctx* c, const tt_tensor* scores, const char* path) {
   const int64_t bytes = tt_tensor_numel(scores) * 4;
   float* values = malloc((size_t)bytes);
-  if (!values) return fprintf(stderr, "train_digits: out of memory\n"), -1;
+  if (!values) {
+    fprintf(stderr, "train_digits: out of memory\n");
+    return -1;
+  }
   tt_status status = tt_tensor_read(c, scores, values, bytes);
   int wrong = status == TT_OK ? write_file(path, values, (size_t)bytes) : 0;
   free(values);
@@ -206,11 +226,13 @@ static int write_logits(tt_ctx* c, const tt_tensor* scores, const char* path) {
 }
 
 /* logits may be NULL. */
-static int predict(tt_ctx* c, const trainer* t, const tt_tensor* x, int64_t* classes, const char* logits) {
+static int predict(tt_ctx* c, const trainer* t, const tt_tensor* x, int64_t* classes,
+                   const char* logits) {
   tt_tensor *scores, *best;
   tt_argmax_opts opts = {0};
   int32_t recorded;
-  opts.set = TT_ARGMAX_DIM, opts.dim = 1;
+  opts.set = TT_ARGMAX_DIM;
+  opts.dim = 1;
   CHECK(tt_scope_push(c));
   CHECK(tt_set_grad_enabled(c, 0, &recorded));
   CHECK(tt_module_train(c, t->net, 0));
@@ -234,8 +256,8 @@ static int permutation(tt_ctx* c, int64_t n, int64_t* out) {
 }
 
 /* order: room for n row numbers. */
-static int train(tt_ctx* c, const options* o, trainer* t, const tt_tensor* x, const tt_tensor* y, int64_t n,
-                 int64_t* order) {
+static int train(tt_ctx* c, const options* o, trainer* t, const tt_tensor* x, const tt_tensor* y,
+                 int64_t n, int64_t* order) {
   progress bar = progress_start("epoch", t->losses.n, (int)o->epochs);
   for (int epoch = t->losses.n; epoch < o->epochs; epoch++) {
     double sum = 0;
@@ -254,12 +276,13 @@ static int train(tt_ctx* c, const options* o, trainer* t, const tt_tensor* x, co
   return 0;
 }
 
-static int split_rows(tt_ctx* c, const digits* d, tt_device device, const int64_t* rows, int64_t n, tt_tensor** x,
-                      tt_tensor** y) {
+static int split_rows(tt_ctx* c, const digits* d, tt_device device, const int64_t* rows, int64_t n,
+                      tt_tensor** x, tt_tensor** y) {
   const int64_t shape[4] = {d->n, 1, SIDE, SIDE};
   tt_tensor *all_x, *all_y, *index, *keep[2];
   tt_to_opts to = {0};
-  to.set = TT_TO_DEVICE, to.device = device;
+  to.set = TT_TO_DEVICE;
+  to.device = device;
   CHECK(tt_scope_push(c));
   CHECK(tt_tensor_from_data(c, d->pixels, TT_F32, shape, 4, &all_x));
   CHECK(tt_tensor_from_data(c, d->labels, TT_I64, shape, 1, &all_y));
@@ -268,15 +291,17 @@ static int split_rows(tt_ctx* c, const digits* d, tt_device device, const int64_
   CHECK(tt_index_select(c, all_y, 0, index, &keep[1]));
   CHECK(tt_to(c, keep[0], &to, &keep[0]));
   CHECK(tt_to(c, keep[1], &to, &keep[1]));
-  *x = keep[0], *y = keep[1];
+  *x = keep[0];
+  *y = keep[1];
   CHECK(tt_scope_pop(c, keep, 2));
   return 0;
 }
 
-/* Everything between the data and the report. rows: room for d->n row numbers, truth and guess: for those of the test.
+/* Everything between the data and the report. rows: room for d->n row numbers, truth and guess: for
+ * those of the test.
  */
-static int train_and_test(tt_ctx* c, const options* o, const digits* d, trainer* t, int64_t* rows, int64_t* truth,
-                          int64_t* guess) {
+static int train_and_test(tt_ctx* c, const options* o, const digits* d, trainer* t, int64_t* rows,
+                          int64_t* truth, int64_t* guess) {
   tt_tensor *x = NULL, *y = NULL, *test_x = NULL, *test_y = NULL;
   const int64_t test_n = d->n - TRAIN;
   CHECK(tt_device_parse(c, o->device, &t->device));
@@ -290,16 +315,22 @@ static int train_and_test(tt_ctx* c, const options* o, const digits* d, trainer*
   if (o->evaluate ? load_model(c, t, o->evaluate) : train(c, o, t, x, y, TRAIN, rows)) return -1;
   CHECK(tt_tensor_read(c, test_y, truth, test_n * 8));
   if (predict(c, t, test_x, guess, o->logits)) return -1;
-  tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(test_x), tt_tensor_release(test_y);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
+  tt_tensor_release(test_x);
+  tt_tensor_release(test_y);
   return 0;
 }
 
 static int run(tt_ctx* c, const options* o, const digits* d) {
   const int64_t test_n = d->n - TRAIN;
-  int64_t *rows = new_ints(d->n), *truth = new_ints(test_n), *guess = new_ints(test_n);
+  int64_t* rows = new_ints(d->n);
+  int64_t* truth = new_ints(test_n);
+  int64_t* guess = new_ints(test_n);
   trainer t;
   memset(&t, 0, sizeof t);
-  int status = !rows || !truth || !guess || train_and_test(c, o, d, &t, rows, truth, guess) ? -1 : 0;
+  int status =
+      !rows || !truth || !guess || train_and_test(c, o, d, &t, rows, truth, guess) ? -1 : 0;
   if (status == 0) {
     print_confusion(truth, guess, test_n, DIGITS_CLASSES);
     if (o->svg && t.losses.n && curve_write_svg(&t.losses, o->svg, "training loss per epoch") == 0)
@@ -307,26 +338,34 @@ static int run(tt_ctx* c, const options* o, const digits* d) {
     printf("test accuracy %.1f %%\n", 100 * accuracy(truth, guess, test_n));
   }
   trainer_free(&t);
-  free(rows), free(truth), free(guess);
+  free(rows);
+  free(truth);
+  free(guess);
   return status;
 }
 
 static int usage(const char* why, const char* what) {
-  fprintf(stderr,
-          "train_digits: %s%s\nusage: train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] "
-          "[--svg FILE]\n"
-          "                    [--device NAME] [--checkpoint FILE] [--resume FILE] [--logits FILE]\n"
-          "       train_digits --evaluate CHECKPOINT [--logits FILE]\n",
-          why, what);
+  fprintf(
+      stderr,
+      "train_digits: %s%s\nusage: train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads "
+      "N] [--seed N] "
+      "[--svg FILE]\n"
+      "                    [--device NAME] [--checkpoint FILE] [--resume FILE] [--logits FILE]\n"
+      "       train_digits --evaluate CHECKPOINT [--logits FILE]\n",
+      why, what);
   return 2;
 }
 
 /* 0, or the exit status. */
 static int parse(int argc, char** argv, options* o) {
   for (int i = 1; i < argc; i++) {
-    const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+    const char* name = argv[i];
+    const char* value = i + 1 < argc ? argv[i + 1] : NULL;
     char* end = NULL;
-    if (strcmp(name, "--help") == 0) return usage("trains a network on handwritten digits", ""), 1;
+    if (strcmp(name, "--help") == 0) {
+      usage("trains a network on handwritten digits", "");
+      return 1;
+    }
     if (!value) return usage("no value for ", name);
     i++;
     if (strcmp(name, "--data") == 0) o->data = value;
@@ -350,7 +389,8 @@ static int parse(int argc, char** argv, options* o) {
 }
 
 int main(int argc, char** argv) {
-  options o = {"examples/data/digits.csv", "digits_loss.svg", "cpu", NULL, NULL, NULL, NULL, 30, 1, 0.01, 0};
+  options o = {
+      "examples/data/digits.csv", "digits_loss.svg", "cpu", NULL, NULL, NULL, NULL, 30, 1, 0.01, 0};
   tt_runtime_opts runtime = {0};
   tt_runtime* rt = NULL;
   tt_ctx* c = NULL;
@@ -363,12 +403,14 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (d.n <= TRAIN) {
-    fprintf(stderr, "train_digits: %s:%ld:1: the file ends after %ld rows, more than %d are needed\n", o.data,
-            (long)d.n + 1, (long)d.n, TRAIN);
+    fprintf(stderr,
+            "train_digits: %s:%ld:1: the file ends after %ld rows, more than %d are needed\n",
+            o.data, (long)d.n + 1, (long)d.n, TRAIN);
     digits_free(&d);
     return 1;
   }
-  runtime.struct_size = sizeof runtime, runtime.threads = (int32_t)o.threads;
+  runtime.struct_size = sizeof runtime;
+  runtime.threads = (int32_t)o.threads;
   status = tt_runtime_new(&runtime, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK
                ? (fprintf(stderr, "train_digits: no memory\n"), -1)
                : run(c, &o, &d);

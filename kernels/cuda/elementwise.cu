@@ -15,7 +15,8 @@ constexpr int kThreads = 256, kPerThread = 4;
 
 // An element of any stored dtype as T, and back: the conversions of cpu/convert.h.
 template <class T, class S> __device__ T convert_to(S s) {
-  if constexpr (kIsComplex<S> && kIsComplex<T>) return {typename T::Real(s.re), typename T::Real(s.im)};
+  if constexpr (kIsComplex<S> && kIsComplex<T>)
+    return {typename T::Real(s.re), typename T::Real(s.im)};
   else if constexpr (kIsComplex<S>) return convert_to<T>(s.re);
   else if constexpr (kIsComplex<T>) return {typename T::Real(s), 0};
   else return T(s);
@@ -30,7 +31,8 @@ template <class T> __device__ T load_as(const char* p, int32_t dtype) {
     case TT_I32: return convert_to<T>(*reinterpret_cast<const int32_t*>(p));
     case TT_I64: return convert_to<T>(*reinterpret_cast<const int64_t*>(p));
     case TT_F16: return convert_to<T>(__half2float(*reinterpret_cast<const __half*>(p)));
-    case TT_BF16: return convert_to<T>(__bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(p)));
+    case TT_BF16:
+      return convert_to<T>(__bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(p)));
     case TT_F32: return convert_to<T>(*reinterpret_cast<const float*>(p));
     case TT_F64: return convert_to<T>(*reinterpret_cast<const double*>(p));
     case TT_C64: return convert_to<T>(*reinterpret_cast<const c64*>(p));
@@ -52,7 +54,9 @@ template <class T> __device__ void store_as(char* p, int32_t dtype, T v) {
     case TT_I32: *reinterpret_cast<int32_t*>(p) = convert_to<int32_t>(v); return;
     case TT_I64: *reinterpret_cast<int64_t*>(p) = convert_to<int64_t>(v); return;
     case TT_F16: *reinterpret_cast<__half*>(p) = __float2half_rn(convert_to<float>(v)); return;
-    case TT_BF16: *reinterpret_cast<__nv_bfloat16*>(p) = __float2bfloat16_rn(convert_to<float>(v)); return;
+    case TT_BF16:
+      *reinterpret_cast<__nv_bfloat16*>(p) = __float2bfloat16_rn(convert_to<float>(v));
+      return;
     case TT_F32: *reinterpret_cast<float*>(p) = convert_to<float>(v); return;
     case TT_F64: *reinterpret_cast<double*>(p) = convert_to<double>(v); return;
     case TT_C64: *reinterpret_cast<c64*>(p) = convert_to<c64>(v); return;
@@ -64,7 +68,8 @@ template <class T> __device__ void store_as(char* p, int32_t dtype, T v) {
 __device__ void offsets_of(const ElementPlan& p, int64_t i, int64_t* offset) {
   for (int k = 0; k < p.n_operands; k++) offset[k] = 0;
   for (int d = 0; d < p.ndim; d++) {
-    const int64_t rest = i / p.size[d], index = i - rest * p.size[d];
+    const int64_t rest = i / p.size[d];
+    const int64_t index = i - rest * p.size[d];
     for (int k = 0; k < p.n_operands; k++) offset[k] += index * p.stride[k][d];
     i = rest;
   }
@@ -101,9 +106,13 @@ template <class F, class T, int kArity> __global__ void __launch_bounds__(kThrea
   }
 }
 
-template <class F, class T, int kArity> int32_t launch_as(const ElementPlan& p, cudaStream_t stream) {
+template <class F, class T, int kArity>
+int32_t launch_as(const ElementPlan& p, cudaStream_t stream) {
   const int64_t blocks = (p.n + kThreads * kPerThread - 1) / (kThreads * kPerThread);
-  run<F, T, kArity><<<dim3(unsigned(blocks)), kThreads, 0, stream>>>(p);
+  run<F, T, kArity> < < < dim3(unsigned(blocks));
+  kThreads;
+  0;
+  stream >>> (p);
   return cudaGetLastError() == cudaSuccess ? TT_OK : TT_DEVICE;
 }
 
@@ -111,7 +120,8 @@ template <class... Ts> struct Set {};
 using Set_float = Set<float, double, c64, c128>;
 using Set_arith = Set<float, double, int32_t, int64_t, c64, c128>;
 
-template <class F, int kArity, class... Ts> int32_t launch(Set<Ts...>, const void* plan, void* stream) {
+template <class F, int kArity, class... Ts>
+int32_t launch(Set<Ts...>, const void* plan, void* stream) {
   const ElementPlan& p = *static_cast<const ElementPlan*>(plan);
   if (p.n == 0) return TT_OK;
   int32_t status = TT_INTERNAL;

@@ -1,4 +1,5 @@
-// Functors of activations and of their gradients in terms of the input x; g: the gradient of the result.
+// Functors of activations and of their gradients in terms of the input x; g: the gradient of the
+// result.
 #pragma once
 
 #include "kernels/functors/math.h"
@@ -26,7 +27,9 @@ template <class T> TT_FN T gate(T v, T lost) {
 }
 template <class T> TT_FN T gated(T x, T v, T lost) { return x * gate(v, lost); }
 template <class T> TT_FN T mish(T x) {
-  const T end = T(sizeof(T) == 4 ? 20 : 40), e = exp(x > end ? end : x), n = e * (e + T(2));
+  const T end = T(sizeof(T) == 4 ? 20 : 40);
+  const T e = exp(x > end ? end : x);
+  const T n = e * (e + T(2));
   return x * (n / (n + T(2)));
 }
 #else
@@ -38,19 +41,27 @@ TT_FN double if_negative(double x, double a, double b) { return x < 0 ? a : b; }
 // ---- pieces of straight lines ----
 
 struct HardtanhBackward {  // g strictly between param 0 and param 1; nan passes g
-  template <class T> static TT_FN T op(T g, T x, const Param<T>& p) { return x <= p.v[0] || x >= p.v[1] ? T(0) : g; }
+  template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
+    return x <= p.v[0] || x >= p.v[1] ? T(0) : g;
+  }
 };
 struct LeakyRelu {  // param 0: the slope below 0
   template <class T> static TT_FN T op(T x, const Param<T>& p) { return x > T(0) ? x : x * p.v[0]; }
 };
 struct LeakyReluBackward {
-  template <class T> static TT_FN T op(T g, T x, const Param<T>& p) { return x > T(0) ? g : g * p.v[0]; }
+  template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
+    return x > T(0) ? g : g * p.v[0];
+  }
 };
 struct Hardsigmoid {
-  template <class T> static TT_FN T op(T x, const Param<T>&) { return at_most(at_least(x + T(3), T(0)), T(6)) / T(6); }
+  template <class T> static TT_FN T op(T x, const Param<T>&) {
+    return at_most(at_least(x + T(3), T(0)), T(6)) / T(6);
+  }
 };
 struct HardsigmoidBackward {
-  template <class T> static TT_FN T op(T g, T x, const Param<T>&) { return x > T(-3) && x < T(3) ? g / T(6) : T(0); }
+  template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
+    return x > T(-3) && x < T(3) ? g / T(6) : T(0);
+  }
 };
 struct Hardswish {
   template <class T> static TT_FN T op(T x, const Param<T>&) {
@@ -77,7 +88,8 @@ struct EluBackward {
 };
 struct Softplus {  // param 0: beta, param 1: where beta x is greater, the result is x
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
-    const T z = x * p.v[0], up = z > T(0) ? z : T(0);
+    const T z = x * p.v[0];
+    const T up = z > T(0) ? z : T(0);
     return z > p.v[1] ? x : (up + math::log1p(math::exp(-math::fabs(z)))) / p.v[0];
   }
 };
@@ -132,22 +144,28 @@ struct GeluBackward {
   }
 };
 
-// (1 + tanh(u)) / 2 = sigmoid(2 u), 2 u = x (k + c x^2). The constants in two parts; behind end the gate is 0 or 1.
+// (1 + tanh(u)) / 2 = sigmoid(2 u), 2 u = x (k + c x^2). The constants in two parts; behind end the
+// gate is 0 or 1.
 template <class T> struct GeluTerms;
 template <> struct GeluTerms<float> {
-  static constexpr float k = 0x1.988454p+0f, k_low = -0x1.857936p-25f, c = 0x1.2444f2p-4f, c_low = 0x1.49b16ap-29f,
-                         end = 11;
+  static constexpr float k = 0x1.988454p+0f, k_low = -0x1.857936p-25f, c = 0x1.2444f2p-4f,
+                         c_low = 0x1.49b16ap-29f, end = 11;
 };
 template <> struct GeluTerms<double> {
-  static constexpr double k = 0x1.9884533d43651p+0, k_low = -0x1.cbc0d30ebfd15p-54, c = 0x1.2444f2a4d8b4bp-4, end = 22;
+  static constexpr double k = 0x1.9884533d43651p+0, k_low = -0x1.cbc0d30ebfd15p-54,
+                          c = 0x1.2444f2a4d8b4bp-4, end = 22;
   static constexpr double c_low = -0x1.6c843a29d1c70p-61;
 };
 // v = 2 u rounded, for |x| <= end; *lost: what that rounds off, itself to the precision of T.
 template <class T, class V> TT_FN V gelu_exponent(V x, V* lost) {
   using G = GeluTerms<T>;
-  const V c = G::c - V{}, square = x * x, a = square * G::c, w = a + G::k, k = w - a;
-  const V sum = (a - (w - k)) + (G::k - k),
-          cube = math::product_rest(square, c, a) + math::product_rest(x, x, square) * G::c;
+  const V c = G::c - V{};
+  const V square = x * x;
+  const V a = square * G::c;
+  const V w = a + G::k;
+  const V k = w - a;
+  const V sum = (a - (w - k)) + (G::k - k);
+  const V cube = math::product_rest(square, c, a) + math::product_rest(x, x, square) * G::c;
   const V v = x * w;
   *lost = math::product_rest(x, w, v) + x * (sum + cube + (G::k_low + square * G::c_low));
   return v;
@@ -172,10 +190,9 @@ struct GeluTanhBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
     using G = GeluTerms<T>;
     T lost;
-    const T t = x > G::end    ? G::end
-                : x < -G::end ? -G::end
-                              : x,
-            v = gelu_exponent<T>(t, &lost), s = math::gate(v, lost);
+    const T t = x > G::end ? G::end : x < -G::end ? -G::end : x;
+    const T v = gelu_exponent<T>(t, &lost);
+    const T s = math::gate(v, lost);
     return g * (s + t * s * (T(1) - s) * (t * t * (T(3) * G::c) + G::k));
   }
 };
@@ -187,7 +204,9 @@ struct Mish {
 template <class T> constexpr T kMishEnd = T(sizeof(T) == 4 ? 20 : 40);
 struct MishBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
-    const T e = math::exp(at_most(x, kMishEnd<T>)), n = e * (e + T(2)), m = n + T(2);
+    const T e = math::exp(at_most(x, kMishEnd<T>));
+    const T n = e * (e + T(2));
+    const T m = n + T(2);
     const T slope = (n + T(4) * x * (e * (T(1) + e) / m)) / m;
     return x > kMishEnd<T> ? g : g * slope;
   }

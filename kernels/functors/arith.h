@@ -24,7 +24,8 @@ template <class T> TT_FN T wrap_mul(T a, T b) {
   else return a * b;
 }
 
-// Param 0 is alpha, 1 if absent. A complex alpha with no imaginary part scales both parts, so that 1 is exact.
+// Param 0 is alpha, 1 if absent. A complex alpha with no imaginary part scales both parts, so that
+// 1 is exact.
 struct Scaled {
   template <class T> static TT_FN void prepare(Param<T>& p) {
     if (p.has[0]) return;
@@ -38,13 +39,19 @@ struct Scaled {
 };
 
 struct Add : Scaled {  // a + alpha * b
-  template <class T> static TT_FN T op(T a, T b, const Param<T>& p) { return wrap_add(a, times_alpha(b, p)); }
+  template <class T> static TT_FN T op(T a, T b, const Param<T>& p) {
+    return wrap_add(a, times_alpha(b, p));
+  }
 };
 struct Sub : Scaled {  // a - alpha * b
-  template <class T> static TT_FN T op(T a, T b, const Param<T>& p) { return wrap_sub(a, times_alpha(b, p)); }
+  template <class T> static TT_FN T op(T a, T b, const Param<T>& p) {
+    return wrap_sub(a, times_alpha(b, p));
+  }
 };
 struct RSub : Scaled {  // b - alpha * a
-  template <class T> static TT_FN T op(T a, T b, const Param<T>& p) { return wrap_sub(b, times_alpha(a, p)); }
+  template <class T> static TT_FN T op(T a, T b, const Param<T>& p) {
+    return wrap_sub(b, times_alpha(a, p));
+  }
 };
 struct Mul {
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return wrap_mul(a, b); }
@@ -57,8 +64,8 @@ struct Div {  // true division: floating types
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return a / b; }
 };
 
-// Integer division: by zero it is 0, by -1 it is negation, which wraps. The divisor handed to the processor never
-// traps.
+// Integer division: by zero it is 0, by -1 it is negation, which wraps. The divisor handed to the
+// processor never traps.
 template <class T> TT_FN T divide_trunc(T a, T b) {
   const bool special = b == 0 || b == -1;
   const T q = T(a / (special ? T(1) : b));
@@ -72,16 +79,20 @@ struct DivTrunc {
   }
 };
 
-// Floats as Python's //: the quotient that fits the sign-corrected remainder, so that it is exact near integers.
+// Floats as Python's //: the quotient that fits the sign-corrected remainder, so that it is exact
+// near integers.
 struct DivFloor {
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     if constexpr (kIsInt<T>) {
-      const T q = divide_trunc(a, b), rest = wrap_sub(a, wrap_mul(q, b));
+      const T q = divide_trunc(a, b);
+      const T rest = wrap_sub(a, wrap_mul(q, b));
       return b != 0 && rest != 0 && (rest < 0) != (b < 0) ? wrap_sub(q, T(1)) : q;
     } else {
       const T rest = math::fmod(a, b);
-      const T exact = (a - rest) / b, q = rest != 0 && (rest < 0) != (b < 0) ? exact - T(1) : exact;
-      const T down = math::floor(q), nearest = q - down > T(0.5) ? down + T(1) : down;
+      const T exact = (a - rest) / b;
+      const T q = rest != 0 && (rest < 0) != (b < 0) ? exact - T(1) : exact;
+      const T down = math::floor(q);
+      const T nearest = q - down > T(0.5) ? down + T(1) : down;
       const T plain = a / b;
       return b == 0 ? plain : q != 0 ? nearest : math::copysign(T(0), plain);
     }
@@ -155,7 +166,9 @@ struct ClampTensor {
 
 struct MaskScale {  // param 0: factor where the mask is set, else 0
   static constexpr uint32_t kBoolIn = 1u << 2;
-  template <class T> static TT_FN T op(T a, bool mask, const Param<T>& p) { return a * (mask ? p.v[0] : T{}); }
+  template <class T> static TT_FN T op(T a, bool mask, const Param<T>& p) {
+    return a * (mask ? p.v[0] : T{});
+  }
 };
 
 TT_FUNCTORS_END

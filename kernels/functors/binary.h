@@ -21,10 +21,15 @@ struct Remainder {  // of b's sign, as Python's %
   }
 };
 
-struct Atan2 {  // the angle of the point (x, y) in (-pi, pi], with the signs of zeros and infinities of C's atan2
+struct Atan2 {  // the angle of the point (x, y) in (-pi, pi], with the signs of zeros and
+                // infinities of C's atan2
   template <class T> static TT_FN T op(T y, T x, const Param<T>&) {
-    const T a = math::fabs(x), b = math::fabs(y), low = a < b ? a : b, high = a < b ? b : a;
-    const T t = low == high ? (high == T(0) ? T(0) : T(1)) : low / high, p = math::atan(t);
+    const T a = math::fabs(x);
+    const T b = math::fabs(y);
+    const T low = a < b ? a : b;
+    const T high = a < b ? b : a;
+    const T t = low == high ? (high == T(0) ? T(0) : T(1)) : low / high;
+    const T p = math::atan(t);
     const T first = b > a ? T(1.5707963267948966) - p : p;
     const T r = math::copysign(T(1), x) < T(0) ? T(3.141592653589793) - first : first;
     return a != a || b != b ? a + b : math::copysign(r, y);

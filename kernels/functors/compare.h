@@ -66,7 +66,8 @@ struct BitwiseLeftShift {
     } else {
       constexpr T kWidth = T(8 * sizeof(T));
       const bool over = b < 0 || b >= kWidth;
-      const T by = over ? T(0) : b, shifted = T(Unsigned<T>(a) << by);
+      const T by = over ? T(0) : b;
+      const T shifted = T(Unsigned<T>(a) << by);
       return over ? T(0) : shifted;
     }
   }
@@ -76,9 +77,11 @@ struct BitwiseRightShift {
     if constexpr (kIsBool<T>) {
       return a & !b;
     } else {
-      constexpr T kWidth = T(8 * sizeof(T)), kMost = T(kWidth - 1);
+      constexpr T kWidth = T(8 * sizeof(T));
+      constexpr T kMost = T(kWidth - 1);
       const bool over = b < 0 || b >= kWidth;
-      const T by = over ? kMost : b, shifted = T(a >> by);
+      const T by = over ? kMost : b;
+      const T shifted = T(a >> by);
       return over && T(-1) > T(0) ? T(0) : shifted;
     }
   }

@@ -1,5 +1,6 @@
-// Transcendental functions of complex numbers. The host calls the C library, whose special values are those of C99
-// Annex G.6; single precision is computed in double and rounded once. The device has exp only.
+// Transcendental functions of complex numbers. The host calls the C library, whose special values
+// are those of C99 Annex G.6; single precision is computed in double and rounded once. The device
+// has exp only.
 #pragma once
 
 #include "kernels/functors/functor.h"
@@ -28,14 +29,28 @@ TT_FN __complex__ double to_builtin(c128 z) {
   return c;
 }
 TT_FN __complex__ double to_builtin(c64 z) { return to_builtin(c128{z.re, z.im}); }
-template <class R> TT_FN Complex<R> from_builtin(__complex__ double c) { return {R(__real__ c), R(__imag__ c)}; }
+template <class R> TT_FN Complex<R> from_builtin(__complex__ double c) {
+  return {R(__real__ c), R(__imag__ c)};
+}
 
-template <class R> TT_FN Complex<R> exp(Complex<R> z) { return from_builtin<R>(__builtin_cexp(to_builtin(z))); }
-template <class R> TT_FN Complex<R> log(Complex<R> z) { return from_builtin<R>(__builtin_clog(to_builtin(z))); }
-template <class R> TT_FN Complex<R> tanh(Complex<R> z) { return from_builtin<R>(__builtin_ctanh(to_builtin(z))); }
-template <class R> TT_FN Complex<R> sqrt(Complex<R> z) { return from_builtin<R>(__builtin_csqrt(to_builtin(z))); }
-template <class R> TT_FN Complex<R> sin(Complex<R> z) { return from_builtin<R>(__builtin_csin(to_builtin(z))); }
-template <class R> TT_FN Complex<R> cos(Complex<R> z) { return from_builtin<R>(__builtin_ccos(to_builtin(z))); }
+template <class R> TT_FN Complex<R> exp(Complex<R> z) {
+  return from_builtin<R>(__builtin_cexp(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> log(Complex<R> z) {
+  return from_builtin<R>(__builtin_clog(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> tanh(Complex<R> z) {
+  return from_builtin<R>(__builtin_ctanh(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> sqrt(Complex<R> z) {
+  return from_builtin<R>(__builtin_csqrt(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> sin(Complex<R> z) {
+  return from_builtin<R>(__builtin_csin(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> cos(Complex<R> z) {
+  return from_builtin<R>(__builtin_ccos(to_builtin(z)));
+}
 template <class R> TT_FN Complex<R> pow(Complex<R> a, Complex<R> b) {
   if (b.re == 0 && b.im == 0) return {1, 0};
   return from_builtin<R>(__builtin_cpow(to_builtin(a), to_builtin(b)));
@@ -46,9 +61,15 @@ template <class R> TT_FN Complex<R> sigmoid(Complex<R> z) {
   return {R(y.re), R(y.im)};
 }
 
-template <class R> TT_FN Complex<R> asin(Complex<R> z) { return from_builtin<R>(__builtin_casin(to_builtin(z))); }
-template <class R> TT_FN Complex<R> acos(Complex<R> z) { return from_builtin<R>(__builtin_cacos(to_builtin(z))); }
-template <class R> TT_FN Complex<R> atan(Complex<R> z) { return from_builtin<R>(__builtin_catan(to_builtin(z))); }
+template <class R> TT_FN Complex<R> asin(Complex<R> z) {
+  return from_builtin<R>(__builtin_casin(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> acos(Complex<R> z) {
+  return from_builtin<R>(__builtin_cacos(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> atan(Complex<R> z) {
+  return from_builtin<R>(__builtin_catan(to_builtin(z)));
+}
 // By f(z) = -i g(iz), which is how Annex G defines these.
 template <class R> TT_FN Complex<R> turned(Complex<R> z) { return {-z.im, z.re}; }
 template <class R> TT_FN Complex<R> turned_back(Complex<R> z) { return {z.im, -z.re}; }
@@ -58,7 +79,8 @@ template <class R> TT_FN Complex<R> cosh(Complex<R> z) { return cos(turned(z)); 
 
 template <class R> TT_FN Complex<R> scaled(c128 z, double k) { return {R(z.re * k), R(z.im * k)}; }
 template <class R> TT_FN Complex<R> exp2(Complex<R> z) {
-  return from_builtin<R>(__builtin_cexp(to_builtin(c128{z.re * 0x1.62e42fefa39efp-1, z.im * 0x1.62e42fefa39efp-1})));
+  return from_builtin<R>(
+      __builtin_cexp(to_builtin(c128{z.re * 0x1.62e42fefa39efp-1, z.im * 0x1.62e42fefa39efp-1})));
 }
 template <class R> TT_FN Complex<R> log2(Complex<R> z) {
   return scaled<R>(log(c128{z.re, z.im}), 0x1.71547652b82fep+0);
@@ -68,14 +90,18 @@ template <class R> TT_FN Complex<R> log10(Complex<R> z) {
 }
 // exp(x + iy) - 1 = expm1(x) cos(y) - 2 sin(y/2)^2 + i exp(x) sin(y): no cancellation near 0.
 template <class R> TT_FN Complex<R> expm1(Complex<R> z) {
-  const double x = z.re, y = z.im, half = __builtin_sin(y * 0.5);
-  return {R(__builtin_expm1(x) * __builtin_cos(y) - 2.0 * half * half), R(exp(x) * __builtin_sin(y))};
+  const double x = z.re;
+  const double y = z.im;
+  const double half = __builtin_sin(y * 0.5);
+  return {R(__builtin_expm1(x) * __builtin_cos(y) - 2.0 * half * half),
+          R(exp(x) * __builtin_sin(y))};
 }
 // |1 + z|^2 = 1 + (x (2 + x) + y^2).
 template <class R> TT_FN Complex<R> log1p(Complex<R> z) {
   const double x = z.re, y = z.im;
   c128 w = log(c128{1.0 + x, y});
-  if (__builtin_fabs(x) < 0.5 && __builtin_fabs(y) < 0.5) w.re = 0.5 * __builtin_log1p(x * (2.0 + x) + y * y);
+  if (__builtin_fabs(x) < 0.5 && __builtin_fabs(y) < 0.5)
+    w.re = 0.5 * __builtin_log1p(x * (2.0 + x) + y * y);
   return {R(w.re), R(w.im)};
 }
 

@@ -2,14 +2,16 @@
 //
 // A functor is a struct whose static templates compute one element:
 //   template <class T> static T op(T a, T b, const Param<T>& p)     arity 2; Param last, always
-//   template <class T> static void prepare(Param<T>& p)              before the loop: defaults of absent scalars
-//   template <class T, class Run> static void pick(const Param<T>& p, Run run)
+//   template <class T> static void prepare(Param<T>& p)              before the loop: defaults of
+//   absent scalars template <class T, class Run> static void pick(const Param<T>& p, Run run)
 //                       instead of op: calls run(Functor{}) with the functor that fits the scalars
-//   template <class V> static V lanes(V a)                           arity 1, float: op on a vector (cpu/lanes.h)
-//   static bool is_hard(T a), T op_hard(T a)                         arity 1: op holds where is_hard is false
-// T is a compute type: float double int32_t int64_t c64 c128, bool for logical ones; for the compute set `all`, which
-// only moves values, an unsigned type of the element's size. kBoolIn (bit i = operand i, inputs count from 1) names the
-// inputs that are bool whatever T is. Bodies are branch-free and inline everything, so that loops over them vectorise.
+//   template <class V> static V lanes(V a)                           arity 1, float: op on a vector
+//   (cpu/lanes.h) static bool is_hard(T a), T op_hard(T a)                         arity 1: op
+//   holds where is_hard is false
+// T is a compute type: float double int32_t int64_t c64 c128, bool for logical ones; for the
+// compute set `all`, which only moves values, an unsigned type of the element's size. kBoolIn (bit
+// i = operand i, inputs count from 1) names the inputs that are bool whatever T is. Bodies are
+// branch-free and inline everything, so that loops over them vectorise.
 //
 // On the host all of it lives in the unnamed namespace of the instruction set's build (cpu/isa.h).
 #pragma once
@@ -67,8 +69,8 @@ template <> struct UnsignedOf<int32_t> { using type = uint32_t; };
 template <> struct UnsignedOf<int64_t> { using type = uint64_t; };
 template <class T> using Unsigned = typename UnsignedOf<T>::type;
 
-// The value of a scalar as T; kinds convert as casts between dtypes do, except that a float outside the range of an
-// integer type saturates (the front end has refused it before).
+// The value of a scalar as T; kinds convert as casts between dtypes do, except that a float outside
+// the range of an integer type saturates (the front end has refused it before).
 template <class T> TT_FN T scalar_as(const tt_scalar& s) {
   if (s.kind == 0) return T{};
   if constexpr (kIsComplex<T>) {
@@ -80,7 +82,10 @@ template <class T> TT_FN T scalar_as(const tt_scalar& s) {
   } else {
     if (s.kind <= TT_SCALAR_INT) return T(s.i);
     constexpr double kMax = 0x1p63;
-    return s.re >= kMax ? T(INT64_MAX) : s.re > -kMax ? T(int64_t(s.re)) : s.re == s.re ? T(INT64_MIN) : T(0);
+    return s.re >= kMax   ? T(INT64_MAX)
+           : s.re > -kMax ? T(int64_t(s.re))
+           : s.re == s.re ? T(INT64_MIN)
+                          : T(0);
   }
 }
 

@@ -1,6 +1,6 @@
-// Functors of exponentials, logarithms, powers, circular functions and activations with their gradients. The real
-// functions come from cpu/math.h on the host and from CUDA's library on the device; complex ones:
-// functors/complex_math.h.
+// Functors of exponentials, logarithms, powers, circular functions and activations with their
+// gradients. The real functions come from cpu/math.h on the host and from CUDA's library on the
+// device; complex ones: functors/complex_math.h.
 #pragma once
 
 #include "kernels/functors/arith.h"
@@ -29,10 +29,13 @@ struct Sqrt {
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sqrt(a); }
 };
 struct Rsqrt {
-  template <class T> static TT_FN T op(T a, const Param<T>& p) { return Reciprocal::op(math::sqrt(a), p); }
+  template <class T> static TT_FN T op(T a, const Param<T>& p) {
+    return Reciprocal::op(math::sqrt(a), p);
+  }
 };
 
-// sin and cos of one float are quick while |x| is small; is_hard tells the loops which blocks need op_hard.
+// sin and cos of one float are quick while |x| is small; is_hard tells the loops which blocks need
+// op_hard.
 struct Sin {
   static constexpr VectorId kVector = kVectorSin;
   template <class T> static TT_FN bool is_hard(T a) { return math::is_hard_angle(a); }
@@ -52,7 +55,8 @@ struct Relu {
 
 // ---- powers ----
 
-// By squaring; integers wrap. A negative exponent gives the truncated quotient 1 / a^|b|, and 0 for a = 0.
+// By squaring; integers wrap. A negative exponent gives the truncated quotient 1 / a^|b|, and 0 for
+// a = 0.
 template <class T> TT_FN T integer_power(T a, T b) {
   if (b < 0) return a == 1 ? T(1) : a == -1 ? (b & 1 ? T(-1) : T(1)) : T(0);
   T r = 1;
@@ -121,7 +125,9 @@ struct TanhBackward {  // g * conj(1 - y^2)
   }
 };
 struct ThresholdBackward {  // g where x > param 0 (0 if absent); nan passes g
-  template <class T> static TT_FN T op(T g, T x, const Param<T>& p) { return x <= p.v[0] ? T(0) : g; }
+  template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
+    return x <= p.v[0] ? T(0) : g;
+  }
 };
 
 TT_FUNCTORS_END

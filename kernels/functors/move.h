@@ -17,7 +17,9 @@ struct Where {
 };
 struct MaskedFill {  // a, or param 0 where the mask is set
   static constexpr uint32_t kBoolIn = 1u << 2;
-  template <class T> static TT_FN T op(T a, bool mask, const Param<T>& p) { return mask ? p.v[0] : a; }
+  template <class T> static TT_FN T op(T a, bool mask, const Param<T>& p) {
+    return mask ? p.v[0] : a;
+  }
 };
 
 TT_FUNCTORS_END

@@ -1,5 +1,5 @@
-// Functors of one operand beside those of functors/math.h: further exponentials, logarithms, circular functions, the
-// error function, rounding, and tests for nan and infinity.
+// Functors of one operand beside those of functors/math.h: further exponentials, logarithms,
+// circular functions, the error function, rounding, and tests for nan and infinity.
 #pragma once
 
 #include "kernels/functors/math.h"
@@ -77,10 +77,14 @@ struct RoundEven {
   }
 };
 struct RoundUp {  // tens, hundreds … (param 0 is 10, 100 …)
-  template <class T> static TT_FN T op(T a, const Param<T>& p) { return math::rint(a / p.v[0]) * p.v[0]; }
+  template <class T> static TT_FN T op(T a, const Param<T>& p) {
+    return math::rint(a / p.v[0]) * p.v[0];
+  }
 };
 struct RoundDecimals {  // tenths, hundredths … (param 0 is 10, 100 …)
-  template <class T> static TT_FN T op(T a, const Param<T>& p) { return math::rint(a * p.v[0]) / p.v[0]; }
+  template <class T> static TT_FN T op(T a, const Param<T>& p) {
+    return math::rint(a * p.v[0]) / p.v[0];
+  }
 };
 
 // ---- tests ----

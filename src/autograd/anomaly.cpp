@@ -14,7 +14,8 @@ void check_anomaly(GraphNode& node, const TensorRef* grads) {
     if (!g || !is_differentiable(g->dtype) || g->device.type == TT_META) continue;
     if (read_scalar(*op::any(*op::isnan(*g))).to_int() == 0) continue;
     fail(TT_AUTOGRAD,
-         "anomaly: the gradient of {} with respect to its input {} ({} of shape {}) has nan; its result had shape {}",
+         "anomaly: the gradient of {} with respect to its input {} ({} of shape {}) has nan; its "
+         "result had shape {}",
          n.type->name, i, fmt(g->dtype), g->sizes(), n.n_outs ? n.outs()[0].sizes() : Ints());
   }
 }

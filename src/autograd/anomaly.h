@@ -1,5 +1,5 @@
-// Anomaly mode: fails the backward at the first node whose formula gives a nan. A pointer in the ctx, so that a program
-// that never turns it on does not contain it.
+// Anomaly mode: fails the backward at the first node whose formula gives a nan. A pointer in the
+// ctx, so that a program that never turns it on does not contain it.
 #pragma once
 
 #include "core/ctx.h"

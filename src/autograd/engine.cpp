@@ -14,8 +14,9 @@ struct Ready {
 
 struct Engine {
   const BackwardArgs& args;
-  SmallVec<Ready, 64> heap;      // binary max-heap by key
-  SmallVec<Tensor*, 4> foreign;  // leaves whose `pending` another engine holds: ours are beside them
+  SmallVec<Ready, 64> heap;  // binary max-heap by key
+  SmallVec<Tensor*, 4>
+      foreign;  // leaves whose `pending` another engine holds: ours are beside them
   TensorList foreign_grads;
   SmallVec<Edge, 4> inputs;  // args.inputs: where their gradients arrive; owned
   TensorList captured;       // tt_grad: one per input
@@ -33,7 +34,9 @@ struct Engine {
   void capture(const Edge& at, const TensorRef& grad);
   bool capturing() const { return args.inputs.n > 0; }
   // Other engines may claim a leaf meanwhile, but none takes it from this one.
-  bool owns(const AutogradMeta& m) const { return __atomic_load_n(&m.owner, __ATOMIC_RELAXED) == this; }
+  bool owns(const AutogradMeta& m) const {
+    return __atomic_load_n(&m.owner, __ATOMIC_RELAXED) == this;
+  }
 };
 
 static bool grad_mode() { return !(ctx().exclude & bit(kKeyAutograd)); }
@@ -43,7 +46,8 @@ static bool grad_mode() { return !(ctx().exclude & bit(kKeyAutograd)); }
 void Engine::push(Ready r) {
   heap.push_back(r);
   int64_t i = heap.size() - 1;
-  for (; i > 0 && heap[(i - 1) / 2].key < heap[i].key; i = (i - 1) / 2) std::swap(heap[i], heap[(i - 1) / 2]);
+  for (; i > 0 && heap[(i - 1) / 2].key < heap[i].key; i = (i - 1) / 2)
+    std::swap(heap[i], heap[(i - 1) / 2]);
 }
 Ready Engine::pop() noexcept {
   Ready top = heap[0];
@@ -95,21 +99,24 @@ Engine::~Engine() {
 static TensorRef fit(TensorRef g, Ints sizes, Dtype dtype, Device device, const char* who) {
   if (!same(g->sizes(), sizes)) {
     if (!broadcastable_to(sizes, g->sizes()))
-      fail(TT_AUTOGRAD, "{} returned a gradient of shape {} for an input of shape {}", who, g->sizes(), sizes);
+      fail(TT_AUTOGRAD, "{} returned a gradient of shape {} for an input of shape {}", who,
+           g->sizes(), sizes);
     g = op::sum_to_size(*g, sizes);
   }
   if (g->dtype != dtype)
-    g = is_complex(g->dtype) && !is_complex(dtype) ? op::to_dtype(*op::real(*g), dtype) : op::to_dtype(*g, dtype);
+    g = is_complex(g->dtype) && !is_complex(dtype) ? op::to_dtype(*op::real(*g), dtype)
+                                                   : op::to_dtype(*g, dtype);
   if (!(g->device == device))
-    fail(TT_AUTOGRAD, "{} returned a gradient on {} for an input on {}", who, fmt(g->device), fmt(device));
+    fail(TT_AUTOGRAD, "{} returned a gradient on {} for an input on {}", who, fmt(g->device),
+         fmt(device));
   return g;
 }
 
 static void accumulate(TensorRef& sum, TensorRef g) {
   if (!sum) {
     sum = std::move(g);
-  } else if (!grad_mode() && sum->refs == 1 && sum->storage->refs == 1 && !sum->base && sum->storage->writable &&
-             sum->dense()) {
+  } else if (!grad_mode() && sum->refs == 1 && sum->storage->refs == 1 && !sum->base &&
+             sum->storage->writable && sum->dense()) {
     op::add_(*sum, *g);
   } else {
     sum = op::add(*sum, *g);
@@ -124,24 +131,33 @@ void Engine::deliver(const Edge& e, TensorRef grad) {
     if (n.topo < stop_topo) return;
     grad = fit(std::move(grad), o.sizes(), o.dtype, o.device, n.type->name);
     claim_node(n, this);
-    if (!n.in_heap) push({2 * n.topo, share_edge(e).target}), n.in_heap = true;
+    if (!n.in_heap) {
+      push({2 * n.topo, share_edge(e).target});
+      n.in_heap = true;
+    }
     return accumulate(o.pending, std::move(grad));
   }
   Tensor& leaf = *e.leaf();
   AutogradMeta& m = autograd_meta(leaf);
   grad = fit(std::move(grad), leaf.sizes(), leaf.dtype, leaf.device, "backward");
   Engine* none = nullptr;
-  bool mine = owns(m) || __atomic_compare_exchange_n(&m.owner, &none, this, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  bool mine = owns(m) || __atomic_compare_exchange_n(&m.owner, &none, this, false, __ATOMIC_ACQ_REL,
+                                                     __ATOMIC_ACQUIRE);
   int64_t key = 2 * __atomic_load_n(&m.min_topo, __ATOMIC_RELAXED) - 1;
   if (mine) {
-    if (!m.in_heap) push({key, share_edge(e).target}), m.in_heap = true;
+    if (!m.in_heap) {
+      push({key, share_edge(e).target});
+      m.in_heap = true;
+    }
     return accumulate(m.pending, std::move(grad));
   }
   for (int64_t i = 0; i < foreign.size(); i++)
     if (foreign[i] == &leaf) return accumulate(foreign_grads[i], std::move(grad));
-  foreign.reserve(foreign.size() + 1), foreign_grads.reserve(foreign_grads.size() + 1);
+  foreign.reserve(foreign.size() + 1);
+  foreign_grads.reserve(foreign_grads.size() + 1);
   push({key, share_edge(e).target});
-  foreign.push_back(&leaf), foreign_grads.push_back(std::move(grad));
+  foreign.push_back(&leaf);
+  foreign_grads.push_back(std::move(grad));
 }
 
 // ---- running ----
@@ -160,7 +176,8 @@ static void add_retained(const NodeOut& o, const TensorRef& g) {
   {
     Lock lock(shared_lock);
     if (!o.retained || !o.retained->wanted) return;
-    place = Ref<RetainedGrad>::share(o.retained), before = place->grad;
+    place = Ref<RetainedGrad>::share(o.retained);
+    before = place->grad;
   }
   TensorRef sum = before ? op::add(*before, *g) : op::clone(*g);
   Lock lock(shared_lock);
@@ -182,7 +199,8 @@ void Engine::run_node(Node& n) {
     if (!grads[i]) continue;
     if (!n.hooks.empty()) run_tensor_hooks(n.hooks, uint32_t(i), grads[i]);
     const NodeOut& o = n.outs()[i];
-    if (args.accumulate && __atomic_load_n(&o.retained, __ATOMIC_RELAXED)) add_retained(o, grads[i]);
+    if (args.accumulate && __atomic_load_n(&o.retained, __ATOMIC_RELAXED))
+      add_retained(o, grads[i]);
   }
   if (__atomic_load_n(&n.captured, __ATOMIC_RELAXED)) {
     for (int64_t i = 0; i < n.n_outs; i++)
@@ -191,7 +209,8 @@ void Engine::run_node(Node& n) {
   }
   if (n.released) fail_graph_freed(n);
   for (int64_t i = 0; i < n.n_outs; i++)
-    if (!grads[i] && n.outs()[i].defined && !n.type->takes_undefined && is_differentiable(n.outs()[i].dtype))
+    if (!grads[i] && n.outs()[i].defined && !n.type->takes_undefined &&
+        is_differentiable(n.outs()[i].dtype))
       grads[i] = zeros_for(n.outs()[i]);
   if (!n.hooks.empty()) run_node_hooks(n, kNodePreHook, grads.data());
   outs.resize(n.n_edges);
@@ -204,10 +223,12 @@ void Engine::run_node(Node& n) {
   if (!args.retain_graph && !n.released && !n.part_of_node) n.released = n.doomed = true;
 }
 
-// One thread at a time adds to a leaf's gradient: what it waits for is a kernel. A callback amid may add as well.
+// One thread at a time adds to a leaf's gradient: what it waits for is a kernel. A callback amid
+// may add as well.
 class Adding {
  public:
-  explicit Adding(AutogradMeta& m) : m_(m), outer_(__atomic_load_n(&m.adder, __ATOMIC_RELAXED) == me()) {
+  explicit Adding(AutogradMeta& m)
+      : m_(m), outer_(__atomic_load_n(&m.adder, __ATOMIC_RELAXED) == me()) {
     if (outer_) return;
     m_.adding.lock();
     __atomic_store_n(&m_.adder, me(), __ATOMIC_RELAXED);
@@ -233,15 +254,19 @@ static bool become_grad(AutogradMeta& m, TensorRef& g) {
   return true;
 }
 
-// Steals the gradient if nobody else holds it, else copies or adds; creating a graph keeps the sum's own graph.
+// Steals the gradient if nobody else holds it, else copies or adds; creating a graph keeps the
+// sum's own graph.
 static void add_into_grad(AutogradMeta& m, TensorRef g, const Tensor& leaf) {
-  bool sole = grad_mode() || (g->refs == 1 && g->storage->refs == 1 && g->storage->writable && !g->base &&
-                              same(g->strides(), leaf.strides()));
+  bool sole = grad_mode() || (g->refs == 1 && g->storage->refs == 1 && g->storage->writable &&
+                              !g->base && same(g->strides(), leaf.strides()));
   while (!sole || !become_grad(m, g)) {
     const Adding adding(m);
     const TensorRef before = grad_of(leaf);
     if (!before) {
-      if (!sole) g = op::clone(*g), sole = true;
+      if (!sole) {
+        g = op::clone(*g);
+        sole = true;
+      }
     } else if (grad_mode()) {
       return set_grad(leaf, op::add(*before, *g));
     } else {
@@ -261,7 +286,8 @@ void Engine::run_leaf(Tensor& leaf) {
     for (int64_t i = 0; i < foreign.size(); i++)
       if (foreign[i] == &leaf) {
         g = std::move(foreign_grads[i]);
-        foreign.erase(i), foreign_grads.erase(i);
+        foreign.erase(i);
+        foreign_grads.erase(i);
         break;
       }
   }
@@ -286,7 +312,9 @@ void Engine::mark_inputs() {
   inputs.reserve(args.inputs.n);
   for (const Tensor* t : args.inputs) {
     const Edge e = gradient_edge(*t);
-    if (!e) fail_arg(TT_AUTOGRAD, "inputs", "an input of shape {} does not require a gradient", t->sizes());
+    if (!e)
+      fail_arg(TT_AUTOGRAD, "inputs", "an input of shape {} does not require a gradient",
+               t->sizes());
     inputs.push_back(e);
     if (!e.is_leaf()) __atomic_fetch_add(&e.node()->captured, 1, __ATOMIC_RELAXED);
     const int64_t topo = e.is_leaf() ? 0 : e.node()->topo;
@@ -300,15 +328,19 @@ void Engine::start() {
     const Tensor& t = *args.outputs[i];
     const Tensor* g = i < args.grads.n ? args.grads[i] : nullptr;
     if (!requires_grad(t))
-      fail_arg(TT_AUTOGRAD, "outputs", "output {} of shape {} does not require a gradient: nothing was recorded", i,
+      fail_arg(TT_AUTOGRAD, "outputs",
+               "output {} of shape {} does not require a gradient: nothing was recorded", i,
                t.sizes());
     if (!g && t.numel != 1)
-      fail_arg(TT_AUTOGRAD, "outputs", "output {} has shape {}: only outputs of one element may omit their gradient", i,
+      fail_arg(TT_AUTOGRAD, "outputs",
+               "output {} has shape {}: only outputs of one element may omit their gradient", i,
                t.sizes());
     if (g && !same(g->sizes(), t.sizes()))
-      fail_arg(TT_SHAPE, "grads", "gradient {} is {}: must have its output's shape {}", i, g->sizes(), t.sizes());
+      fail_arg(TT_SHAPE, "grads", "gradient {} is {}: must have its output's shape {}", i,
+               g->sizes(), t.sizes());
     if (g && is_complex(g->dtype) != is_complex(t.dtype))
-      fail_arg(TT_DTYPE, "grads", "gradient {} is {}, its output {}: both must be real or both complex", i,
+      fail_arg(TT_DTYPE, "grads",
+               "gradient {} is {}, its output {}: both must be real or both complex", i,
                fmt(g->dtype), fmt(t.dtype));
   }
   for (int64_t i = 0; i < args.outputs.n; i++) {
@@ -356,8 +388,8 @@ TensorList run_backward(const BackwardArgs& a) {
     for (int64_t i = 0; i < a.inputs.n; i++)
       if (!engine.captured[i])
         fail_arg(TT_AUTOGRAD, "inputs",
-                 "input {} of shape {} was not used in the outputs: set allow_unused to get none", i,
-                 a.inputs[i]->sizes());
+                 "input {} of shape {} was not used in the outputs: set allow_unused to get none",
+                 i, a.inputs[i]->sizes());
   return std::move(engine.captured);
 }
 

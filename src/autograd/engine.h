@@ -1,4 +1,5 @@
-// The backward engine: a binary heap of ready nodes by topological number; no dependency pass, no recursion.
+// The backward engine: a binary heap of ready nodes by topological number; no dependency pass, no
+// recursion.
 #pragma once
 
 #include "autograd/node.h"
@@ -15,7 +16,8 @@ struct BackwardArgs {
   bool accumulate = true;  // with inputs: into their .grad (tt_backward) or returned (tt_grad)
 };
 
-// Returns one gradient per input (empty for unused ones) if !accumulate. What each does on failure: include/tt.h.
+// Returns one gradient per input (empty for unused ones) if !accumulate. What each does on failure:
+// include/tt.h.
 TensorList run_backward(const BackwardArgs& a);
 
 }  // namespace TT_NS

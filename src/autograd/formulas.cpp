@@ -16,7 +16,8 @@ TensorRef pow_backward_self(const Tensor& g, const Tensor& self, const Tensor& e
 }
 
 // d(x^y)/dy = x^y log x; 0 where x = 0 and y >= 0.
-TensorRef pow_backward_exponent(const Tensor& g, const Tensor& self, const Tensor& exponent, const Tensor& y) {
+TensorRef pow_backward_exponent(const Tensor& g, const Tensor& self, const Tensor& exponent,
+                                const Tensor& y) {
   TensorRef zero = op::eq(self, 0);
   if (!is_complex(exponent.dtype)) zero = op::mul(*zero, *op::ge(exponent, 0));
   return op::mul(g, op::masked_fill(*op::conj(op::mul(y, op::log(self))), *zero, 0));
@@ -27,11 +28,14 @@ TensorRef pow_scalar_backward(const Tensor& g, const Tensor& self, const Scalar&
   return op::mul(g, op::conj(op::mul(op::pow(self, exponent - 1), exponent)));
 }
 
-TensorRef pow_base_backward(const Tensor& g, const Scalar& self, const Tensor& exponent, const Tensor& y) {
-  TensorRef base =
-      op::full({}, self, is_complex(exponent.dtype) || self.is_complex() ? complex_of(y.dtype) : y.dtype, y.device);
+TensorRef pow_base_backward(const Tensor& g, const Scalar& self, const Tensor& exponent,
+                            const Tensor& y) {
+  TensorRef base = op::full(
+      {}, self, is_complex(exponent.dtype) || self.is_complex() ? complex_of(y.dtype) : y.dtype,
+      y.device);
   TensorRef slope = op::conj(op::mul(y, op::log(*base)));
-  if (self.is_zero() && !is_complex(exponent.dtype)) slope = op::masked_fill(slope, *op::ge(exponent, 0), 0);
+  if (self.is_zero() && !is_complex(exponent.dtype))
+    slope = op::masked_fill(slope, *op::ge(exponent, 0), 0);
   return op::mul(g, *slope);
 }
 
@@ -46,7 +50,8 @@ TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Tensor& ot
 }
 
 // The gradient at a bound is 0, as relu's is.
-TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max) {
+TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min,
+                         const Scalar* max) {
   TensorRef out = TensorRef::share(&g);
   if (min) out = op::masked_fill(out, *op::logical_not(op::gt(self, *min)), 0);
   if (max) out = op::masked_fill(out, *op::logical_not(op::lt(self, *max)), 0);
@@ -94,24 +99,32 @@ static TensorRef positions(Ints sizes, Ints strides, int64_t offset, Device devi
   return op::reshape(*op::expand(p, sizes), Ints(&flat, 1));
 }
 
-static TensorRef accumulate(TensorRef buffer, const Tensor& g, Ints size, Ints stride, int64_t offset) {
-  if (!may_overlap_self(size, stride)) return op::as_strided_scatter(buffer, g, size, stride, offset);
+static TensorRef accumulate(TensorRef buffer, const Tensor& g, Ints size, Ints stride,
+                            int64_t offset) {
+  if (!may_overlap_self(size, stride))
+    return op::as_strided_scatter(buffer, g, size, stride, offset);
   const int64_t flat = -1;
-  return op::index_add(buffer, 0, *positions(size, stride, offset, g.device), *op::reshape(g, Ints(&flat, 1)));
+  return op::index_add(buffer, 0, *positions(size, stride, offset, g.device),
+                       *op::reshape(g, Ints(&flat, 1)));
 }
 
-// Adds g into a storage by the view's geometry, divides where the base itself visits an element several times, and
-// reads the base's geometry off it (as torch/csrc/autograd describes its as_strided backward).
-TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides, int64_t base_offset, Ints size,
-                              Ints stride, Opt<int64_t> storage_offset) {
-  int64_t offset = storage_offset.or_else(base_offset), start = offset < base_offset ? offset : base_offset;
-  int64_t view_end = offset + extent(size, stride), base_end = base_offset + extent(base_sizes, base_strides);
+// Adds g into a storage by the view's geometry, divides where the base itself visits an element
+// several times, and reads the base's geometry off it (as torch/csrc/autograd describes its
+// as_strided backward).
+TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides,
+                              int64_t base_offset, Ints size, Ints stride,
+                              Opt<int64_t> storage_offset) {
+  int64_t offset = storage_offset.or_else(base_offset);
+  int64_t start = offset < base_offset ? offset : base_offset;
+  int64_t view_end = offset + extent(size, stride);
+  int64_t base_end = base_offset + extent(base_sizes, base_strides);
   const int64_t n = (view_end > base_end ? view_end : base_end) - start;
-  TensorRef buffer = accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), g, size, stride, offset - start);
+  TensorRef buffer =
+      accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), g, size, stride, offset - start);
   if (may_overlap_self(base_sizes, base_strides)) {
     TensorRef ones = op::ones(base_sizes, g.dtype, g.device);
-    TensorRef count =
-        accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), ones, base_sizes, base_strides, base_offset - start);
+    TensorRef count = accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), ones, base_sizes,
+                                 base_strides, base_offset - start);
     buffer = op::div_true(buffer, *op::masked_fill(count, *op::eq(count, 0), 1));
   }
   return op::as_strided(buffer, base_sizes, base_strides, base_offset - start);
@@ -135,15 +148,18 @@ static TensorRef with_dims(const Tensor& t, Ints size, Ints dim, bool keepdim) {
     if (mask >> d & 1) kept[d] = 1;
   return op::reshape(t, kept);
 }
-TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim, bool keepdim) {
+TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
+                                bool keepdim) {
   TensorRef hit = op::to_dtype(*op::eq(self, *with_dims(y, self.sizes(), dim, keepdim)), g.dtype);
-  return op::div_true(*op::mul(*hit, *with_dims(g, self.sizes(), dim, keepdim)), *op::sum_dim(*hit, dim, true));
+  return op::div_true(*op::mul(*hit, *with_dims(g, self.sizes(), dim, keepdim)),
+                      *op::sum_dim(*hit, dim, true));
 }
 TensorRef cumsum_backward(const Tensor& g, int64_t dim) {
   const Ints dims(&dim, 1);
   return op::flip(*op::cumsum(*op::flip(g, dims), dim), dims);
 }
-TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim, bool keepdim) {
+TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
+                             bool keepdim) {
   TensorRef share = op::exp(*op::sub(self, *with_dims(y, self.sizes(), dim, keepdim)));
   return op::mul(*with_dims(g, self.sizes(), dim, keepdim), *op::conj(*share));
 }
@@ -152,7 +168,8 @@ TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& 
 static TensorRef moved_up(const Tensor& x, int64_t dim, int64_t s) {
   Shape front(x.sizes());
   front[dim] = s < x.size(dim) ? s : x.size(dim);
-  TensorRef ones = op::ones(front, x.dtype, x.device), rest = op::slice(x, dim, 0, x.size(dim) - front[dim]);
+  TensorRef ones = op::ones(front, x.dtype, x.device);
+  TensorRef rest = op::slice(x, dim, 0, x.size(dim) - front[dim]);
   const Tensor* const parts[2] = {ones.get(), rest.get()};
   return op::cat(parts, dim);
 }
@@ -163,12 +180,14 @@ static TensorRef before(const Tensor& x, int64_t dim) {
   return r;
 }
 // The other elements' product: y / x, or where there are zeros, from both sides.
-TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim, bool keepdim) {
+TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim,
+                            bool keepdim) {
   if (self.ndim == 0) return TensorRef::share(&g);
   const int64_t d = wrap_dim(dim, self.ndim);
-  TensorRef x = self.dtype == y.dtype ? TensorRef::share(&self) : op::to_dtype(self, y.dtype), others;
-  TensorRef gk = keepdim ? TensorRef::share(&g) : op::unsqueeze(g, d),
-            yk = keepdim ? TensorRef::share(&y) : op::unsqueeze(y, d);
+  TensorRef x = self.dtype == y.dtype ? TensorRef::share(&self) : op::to_dtype(self, y.dtype),
+            others;
+  TensorRef gk = keepdim ? TensorRef::share(&g) : op::unsqueeze(g, d);
+  TensorRef yk = keepdim ? TensorRef::share(&y) : op::unsqueeze(y, d);
   if (self.device.type != TT_META && read_scalar(*op::any(op::eq(*x, 0))).is_zero()) {
     others = op::div_true(*yk, *x);
   } else {
@@ -189,11 +208,13 @@ static TensorRef reversed_recurrence(const Tensor& g, const Tensor& x, int64_t d
   auto moved_down = [&](const Tensor& t, int64_t s) {  // t from s on, zeros behind
     Shape end(t.sizes());
     end[dim] = s;
-    TensorRef zeros = op::zeros(end, t.dtype, t.device), rest = op::slice(t, dim, s, n);
+    TensorRef zeros = op::zeros(end, t.dtype, t.device);
+    TensorRef rest = op::slice(t, dim, s, n);
     const Tensor* const parts[2] = {rest.get(), zeros.get()};
     return op::cat(parts, dim);
   };
-  TensorRef a = moved_down(x, 1), b = TensorRef::share(&g);
+  TensorRef a = moved_down(x, 1);
+  TensorRef b = TensorRef::share(&g);
   for (int64_t s = 1; s < n; s *= 2) {
     b = op::add(*b, *op::mul(*a, *moved_down(b, s)));
     if (2 * s < n) a = op::mul(*a, *moved_down(a, s));
@@ -210,11 +231,14 @@ TensorRef cumprod_backward(const Tensor& g, const Tensor& self, const Tensor& y,
   return op::mul(*before(x, d), *reversed_recurrence(g, x, d));
 }
 
-TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, double p, Ints dim, bool keepdim) {
+TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, double p, Ints dim,
+                        bool keepdim) {
   TensorRef x = TensorRef::share(&self);
-  if (real_of(x->dtype) != y.dtype) x = op::to_dtype(self, is_complex(self.dtype) ? complex_of(y.dtype) : y.dtype);
+  if (real_of(x->dtype) != y.dtype)
+    x = op::to_dtype(self, is_complex(self.dtype) ? complex_of(y.dtype) : y.dtype);
   if (p == 0) return op::zeros(self.sizes(), x->dtype, self.device);
-  TensorRef gk = with_dims(g, self.sizes(), dim, keepdim), yk = with_dims(y, self.sizes(), dim, keepdim);
+  TensorRef gk = with_dims(g, self.sizes(), dim, keepdim);
+  TensorRef yk = with_dims(y, self.sizes(), dim, keepdim);
   if (p == 1) return op::mul(*op::sgn(x), *gk);
   if (p == 2) return op::mul(*gk, *op::masked_fill(*op::div_true(*x, *yk), *op::eq(*yk, 0), 0));
   TensorRef size = op::abs(*x);
@@ -223,12 +247,14 @@ TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, do
     return op::mul(*op::sgn(x), *op::mul(*op::div_true(*gk, *op::sum_dim(*hit, dim, true)), *hit));
   }
   if (p < 1) {
-    TensorRef slope = op::masked_fill(*op::mul(*op::sgn(x), *op::pow(*size, Scalar(p - 1))), *op::eq(*x, 0), 0);
+    TensorRef slope =
+        op::masked_fill(*op::mul(*op::sgn(x), *op::pow(*size, Scalar(p - 1))), *op::eq(*x, 0), 0);
     return op::mul(*op::mul(*slope, *gk), *op::pow(*yk, Scalar(1 - p)));
   }
-  TensorRef slope =
-      p < 2 ? op::mul(*op::sgn(x), *op::pow(*size, Scalar(p - 1))) : op::mul(*x, *op::pow(*size, Scalar(p - 2)));
-  return op::mul(*slope, *op::masked_fill(*op::div_true(*gk, *op::pow(*yk, Scalar(p - 1))), *op::eq(*yk, 0), 0));
+  TensorRef slope = p < 2 ? op::mul(*op::sgn(x), *op::pow(*size, Scalar(p - 1)))
+                          : op::mul(*x, *op::pow(*size, Scalar(p - 2)));
+  return op::mul(*slope, *op::masked_fill(*op::div_true(*gk, *op::pow(*yk, Scalar(p - 1))),
+                                          *op::eq(*yk, 0), 0));
 }
 
 TensorRef mean_backward(const Tensor& g, Ints size) {
@@ -244,12 +270,13 @@ TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim) 
 }
 
 TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max) {
-  TensorRef hit =
-      op::to_dtype(*op::add(op::eq(self, max), op::ne(self, self)), g.dtype);  // a nan wins, and is not equal to itself
+  TensorRef hit = op::to_dtype(*op::add(op::eq(self, max), op::ne(self, self)),
+                               g.dtype);  // a nan wins, and is not equal to itself
   return op::mul(*op::div_true(*hit, *op::sum(hit)), g);
 }
 
-TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim) {
+TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index,
+                        bool keepdim) {
   if (size.n == 0) return TensorRef::share(&g);
   TensorRef zeros = op::zeros(size, g.dtype, g.device);
   if (keepdim) return op::scatter_add(zeros, dim, index, g);
@@ -262,13 +289,16 @@ static bool one_of_many(Ints sizes, const Tensor& g, const Tensor& other) {
 }
 // a: (…, r, p), b: (…, r, q) with equal stacks -> (p, q), summed over the stack.
 static TensorRef fold_product(const Tensor& a, const Tensor& b, Ints shape) {
-  const int64_t flat_a[2] = {-1, a.size(-1)}, flat_b[2] = {-1, b.size(-1)};
-  TensorRef p = op::matmul_stack(op::transpose(op::reshape(a, flat_a), 0, 1), op::reshape(b, flat_b));
+  const int64_t flat_a[2] = {-1, a.size(-1)};
+  const int64_t flat_b[2] = {-1, b.size(-1)};
+  TensorRef p =
+      op::matmul_stack(op::transpose(op::reshape(a, flat_a), 0, 1), op::reshape(b, flat_b));
   return op::reshape(*p, shape);
 }
 TensorRef matmul_self_backward(const Tensor& g, const Tensor& other, Ints self_sizes) {
   TensorRef turned = op::transpose(op::conj(other), -2, -1);
-  if (one_of_many(self_sizes, g, other)) return fold_product(op::transpose(g, -2, -1), turned, self_sizes);
+  if (one_of_many(self_sizes, g, other))
+    return fold_product(op::transpose(g, -2, -1), turned, self_sizes);
   return op::matmul_stack(g, turned);
 }
 TensorRef matmul_other_backward(const Tensor& g, const Tensor& self, Ints other_sizes) {
@@ -278,14 +308,18 @@ TensorRef matmul_other_backward(const Tensor& g, const Tensor& self, Ints other_
 }
 TensorRef linear_weight_backward(const Tensor& g, const Tensor& input) {
   if (input.ndim == 2) return op::matmul_stack(*op::transpose(g, 0, 1), op::conj(input));
-  const int64_t rows_of = numel_of(g.sizes().slice(0, g.ndim - 1)), g_shape[2] = {rows_of, g.size(-1)},
-                x_shape[2] = {rows_of, input.size(-1)};
-  TensorRef rows = op::reshape(g, g_shape), x = op::reshape(input, x_shape);
+  const int64_t rows_of = numel_of(g.sizes().slice(0, g.ndim - 1));
+  const int64_t g_shape[2] = {rows_of, g.size(-1)};
+  const int64_t x_shape[2] = {rows_of, input.size(-1)};
+  TensorRef rows = op::reshape(g, g_shape);
+  TensorRef x = op::reshape(input, x_shape);
   return op::matmul_stack(*op::transpose(*rows, 0, 1), op::conj(*x));
 }
 
-TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride, int64_t offset) {
-  return op::as_strided_scatter(*op::restride(g, strides), *op::zeros(size, g.dtype, g.device), size, stride, offset);
+TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride,
+                                  int64_t offset) {
+  return op::as_strided_scatter(*op::restride(g, strides), *op::zeros(size, g.dtype, g.device),
+                                size, stride, offset);
 }
 
 }  // namespace TT_NS::formula

@@ -6,7 +6,8 @@
 namespace TT_NS::formula {
 
 // src may be larger than index: what was not added has no gradient.
-TensorRef scatter_add_src_backward(const Tensor& g, int64_t dim, const Tensor& index, Ints src_sizes) {
+TensorRef scatter_add_src_backward(const Tensor& g, int64_t dim, const Tensor& index,
+                                   Ints src_sizes) {
   TensorRef picked = op::gather(g, dim, index);
   if (same(picked->sizes(), src_sizes)) return picked;
   for (int64_t d = 0; d < src_sizes.n; d++)
@@ -23,9 +24,12 @@ TensorRef index_put_self_backward(const Tensor& g, TensorSpan indices, bool accu
   return op::index_put(g, indices, *op::zeros({}, g.dtype, g.device), false);
 }
 
-TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes, Opt<int64_t> padding_idx) {
-  const int64_t flat[1] = {-1}, rows[2] = {indices.numel, weight_sizes[1]};
-  TensorRef index = op::reshape(indices, flat), grads = op::reshape(g, rows);
+TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes,
+                             Opt<int64_t> padding_idx) {
+  const int64_t flat[1] = {-1};
+  const int64_t rows[2] = {indices.numel, weight_sizes[1]};
+  TensorRef index = op::reshape(indices, flat);
+  TensorRef grads = op::reshape(g, rows);
   if (padding_idx.has) {
     const int64_t row = padding_idx.value + (padding_idx.value < 0 ? weight_sizes[0] : 0);
     grads = op::masked_fill(*grads, *op::unsqueeze(*op::eq(*index, Scalar(row)), 1), Scalar(0));

@@ -14,16 +14,23 @@ static TensorRef inverse_or_zero(const Tensor& x) {
 }
 static TensorRef sum_of(TensorRef a, TensorRef b) { return a ? op::add(*a, *b) : b; }
 
-// The derivative of A -> U V^H along e, which is its own adjoint. With w = U^H e V inside the two spaces it is
-// U ((w - w^H)_ij / (s_i + s_j)) V^H, and e V / s or s^-1 U^H e where A is taller or wider. It holds for equal singular
-// values, too.
+// The derivative of A -> U V^H along e, which is its own adjoint. With w = U^H e V inside the two
+// spaces it is U ((w - w^H)_ij / (s_i + s_j)) V^H, and e V / s or s^-1 U^H e where A is taller or
+// wider. It holds for equal singular values, too.
 static TensorRef polar_derivative(const Tensor& e, const Tensor& a) {
   TensorTriple f = op::svd(a);
-  const Tensor &u = *f.first, &s = *f.second, &vh = *f.third;
-  TensorRef uh = adjoint(u), v = adjoint(vh), across = op::matmul(*uh, e), w = op::matmul(*across, *v);
-  TensorRef inner = op::mul(*skew(*w), *inverse_or_zero(*op::add(*column(s), *row(s)))), left = op::matmul(*inner, vh);
+  const Tensor& u = *f.first;
+  const Tensor& s = *f.second;
+  const Tensor& vh = *f.third;
+  TensorRef uh = adjoint(u);
+  TensorRef v = adjoint(vh);
+  TensorRef across = op::matmul(*uh, e);
+  TensorRef w = op::matmul(*across, *v);
+  TensorRef inner = op::mul(*skew(*w), *inverse_or_zero(*op::add(*column(s), *row(s))));
+  TensorRef left = op::matmul(*inner, vh);
   if (a.size(-1) > a.size(-2))
-    left = op::add(*left, *op::mul(*op::sub(*across, *op::matmul(*w, vh)), *column(*inverse_or_zero(s))));
+    left = op::add(*left,
+                   *op::mul(*op::sub(*across, *op::matmul(*w, vh)), *column(*inverse_or_zero(s))));
   TensorRef out = op::matmul(u, *left);
   if (a.size(-2) > a.size(-1)) {
     TensorRef rest = op::sub(*op::matmul(e, *v), *op::matmul(u, *w));
@@ -39,11 +46,13 @@ TensorRef nuclear_norm_backward(TensorSpan g, const Tensor& self, const Tensor& 
   return out;
 }
 
-// Of singular values that differ, as PyTorch's: U inner V^H with inner_ij = (skew(U^H gU)_ij s_j + s_i skew(V^H gV)_ij)
-// / (s_j^2 - s_i^2), on the diagonal gs and, of complex numbers, what turns both spaces' phases; and the parts of gU
-// and gV that leave the spaces.
+// Of singular values that differ, as PyTorch's: U inner V^H with inner_ij = (skew(U^H gU)_ij s_j +
+// s_i skew(V^H gV)_ij) / (s_j^2 - s_i^2), on the diagonal gs and, of complex numbers, what turns
+// both spaces' phases; and the parts of gU and gV that leave the spaces.
 TensorRef svd_backward(TensorSpan g, const Tensor& u, const Tensor& s, const Tensor& vh) {
-  const Tensor *gu = g[0], *gs = g[1], *gvh = g[2];
+  const Tensor* gu = g[0];
+  const Tensor* gs = g[1];
+  const Tensor* gvh = g[2];
   TensorRef diagonal = gs ? TensorRef::share(gs) : TensorRef(), inner, left;
   if (gu || gvh) {
     TensorRef square = op::mul(s, s);
@@ -51,10 +60,11 @@ TensorRef svd_backward(TensorSpan g, const Tensor& u, const Tensor& s, const Ten
       TensorRef turned = skew(*op::matmul(*adjoint(u), *gu));
       inner = op::mul(*turned, *row(s));
       if (is_complex(u.dtype) && gvh)
-        diagonal =
-            sum_of(std::move(diagonal), op::mul(*op::diagonal(*turned, 0, -2, -1), *inverse_or_zero(*op::mul(s, 2))));
+        diagonal = sum_of(std::move(diagonal), op::mul(*op::diagonal(*turned, 0, -2, -1),
+                                                       *inverse_or_zero(*op::mul(s, 2))));
     }
-    if (gvh) inner = sum_of(std::move(inner), op::mul(*skew(*op::matmul(vh, *adjoint(*gvh))), *column(s)));
+    if (gvh)
+      inner = sum_of(std::move(inner), op::mul(*skew(*op::matmul(vh, *adjoint(*gvh))), *column(s)));
     inner = op::mul(*inner, *inverse_or_zero(*op::sub(*row(*square), *column(*square))));
     left = op::matmul(*inner, vh);
   }
@@ -66,7 +76,8 @@ TensorRef svd_backward(TensorSpan g, const Tensor& u, const Tensor& s, const Ten
   TensorRef out = op::matmul(u, *left);
   if (gu && u.size(-2) > u.size(-1)) {
     TensorRef part = op::mul(*gu, *row(*inverse_or_zero(s)));
-    out = op::add(*out, *op::matmul(*op::sub(*part, *op::matmul(u, *op::matmul(*adjoint(u), *part))), vh));
+    out = op::add(
+        *out, *op::matmul(*op::sub(*part, *op::matmul(u, *op::matmul(*adjoint(u), *part))), vh));
   }
   return out;
 }

@@ -9,7 +9,8 @@
 
 namespace TT_NS {
 
-// What a tt_function handle points to; the running call and the node hold a reference. Its name stands behind it.
+// What a tt_function handle points to; the running call and the node hold a reference. Its name
+// stands behind it.
 struct Function {
   uint32_t tag;
   RefCount refs;
@@ -37,13 +38,16 @@ Function& function_of(const NodeType* type) {
 tt_function* handle_of(Function& f) { return reinterpret_cast<tt_function*>(&f); }
 
 void destroy_function_saved(Node& n) noexcept { function_of(n.type).saved.clear(); }
-void release_type(const NodeType* type) noexcept { Ref<Function>::adopt(&function_of(type)).reset(); }
+void release_type(const NodeType* type) noexcept {
+  Ref<Function>::adopt(&function_of(type)).reset();
+}
 
 void function_backward(Node& n, TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   Function& f = function_of(n.type);
   SmallVec<tt_tensor*, 4> incoming;
-  for (int64_t i = 0; i < n.n_outs; i++) incoming.push_back(reinterpret_cast<tt_tensor*>(grads[i].get()));
+  for (int64_t i = 0; i < n.n_outs; i++)
+    incoming.push_back(reinterpret_cast<tt_tensor*>(grads[i].get()));
   CallbackName what("backward", f.def.name);
   HostOuts outs(n.n_edges);
   struct Running {
@@ -55,7 +59,8 @@ void function_backward(Node& n, TensorRef* grads, TensorRef* out) {
   {
     Running running(f, &n);
     run_callback(what.text, true, [&](tt_ctx* c) {
-      return f.def.backward(f.def.user, c, handle_of(f), incoming.data(), n.n_outs, outs.data(), n.n_edges);
+      return f.def.backward(f.def.user, c, handle_of(f), incoming.data(), n.n_outs, outs.data(),
+                            n.n_edges);
     });
   }
   TensorList list = outs.take(what.text, true);
@@ -63,7 +68,8 @@ void function_backward(Node& n, TensorRef* grads, TensorRef* out) {
 }
 
 Ref<Function> make_function(const FunctionDef& def) {
-  const size_t name_bytes = strlen(def.name) + 1, bytes = sizeof(Function) + name_bytes;
+  const size_t name_bytes = strlen(def.name) + 1;
+  const size_t bytes = sizeof(Function) + name_bytes;
   void* block = heap_alloc(tls.heap, bytes);
   if (!block) {
     run_drop(def.drop, def.user);
@@ -87,7 +93,8 @@ TensorList run_forward(Function& f, TensorSpan inputs, int64_t n_outs) {
     ~Running() { f.in_forward = false; }
   } running(f);
   run_callback(what.text, true, [&](tt_ctx* c) {
-    return f.def.forward(f.def.user, c, handle_of(f), reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n,
+    return f.def.forward(f.def.user, c, handle_of(f),
+                         reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n,
                          outs.data(), n_outs);
   });
   return outs.take(what.text, false);
@@ -98,7 +105,8 @@ TensorList run_forward(Function& f, TensorSpan inputs, int64_t n_outs) {
 TensorList apply_function(const FunctionDef& def, TensorSpan inputs, int64_t n_outs) {
   Ref<Function> fn = make_function(def);
   Function& f = *fn;
-  if ((ctx().exclude & bit(kKeyAutograd)) || !needs_grad(inputs)) return run_forward(f, inputs, n_outs);
+  if ((ctx().exclude & bit(kKeyAutograd)) || !needs_grad(inputs))
+    return run_forward(f, inputs, n_outs);
   NodeRef node = new_node(&f.node_type, inputs.n, n_outs);
   ref_inc(&f.refs);
   Node& n = as_node(node);
@@ -119,12 +127,16 @@ TensorList apply_function(const FunctionDef& def, TensorSpan inputs, int64_t n_o
 void function_save(Function& f, TensorSpan tensors) {
   if (!f.in_forward) fail(TT_INVALID_ARG, "tensors can be saved only while forward runs");
   f.saved.reserve(f.saved.size() + tensors.n);
-  for (const Tensor* t : tensors) f.saved.push_back(Saved()), f.saved.back().save(t);
+  for (const Tensor* t : tensors) {
+    f.saved.push_back(Saved());
+    f.saved.back().save(t);
+  }
 }
 
 TensorRef function_saved(Function& f, int64_t i) {
   if (!f.in_backward) fail(TT_INVALID_ARG, "saved tensors can be had only while backward runs");
-  if (i < 0 || i >= f.saved.size()) fail_arg(TT_INDEX, "i", "i is {}: {} tensors were saved", i, f.saved.size());
+  if (i < 0 || i >= f.saved.size())
+    fail_arg(TT_INDEX, "i", "i is {}: {} tensors were saved", i, f.saved.size());
   return f.saved[i].get_opt(*f.in_backward);
 }
 

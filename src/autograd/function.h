@@ -7,14 +7,15 @@ struct tt_function;
 
 namespace TT_NS {
 
-// Copied; drop runs exactly once, when neither the call nor a recorded node needs the function any more.
+// Copied; drop runs exactly once, when neither the call nor a recorded node needs the function any
+// more.
 struct FunctionDef {
   const char* name;
   void* user;
-  tt_status (*forward)(void* user, tt_ctx* ctx, tt_function* f, const tt_tensor* const* inputs, int64_t n_inputs,
-                       tt_tensor** outs, int64_t n_outs);
-  tt_status (*backward)(void* user, tt_ctx* ctx, tt_function* f, tt_tensor* const* grads, int64_t n_outs,
-                        tt_tensor** input_grads, int64_t n_inputs);
+  tt_status (*forward)(void* user, tt_ctx* ctx, tt_function* f, const tt_tensor* const* inputs,
+                       int64_t n_inputs, tt_tensor** outs, int64_t n_outs);
+  tt_status (*backward)(void* user, tt_ctx* ctx, tt_function* f, tt_tensor* const* grads,
+                        int64_t n_outs, tt_tensor** input_grads, int64_t n_inputs);
   void (*drop)(void* user);
 };
 

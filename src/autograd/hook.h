@@ -5,9 +5,11 @@
 
 namespace TT_NS {
 
-// out: set to a new tensor (owned by the caller) to replace the gradient, or left NULL. Non-zero: fails the backward.
+// out: set to a new tensor (owned by the caller) to replace the gradient, or left NULL. Non-zero:
+// fails the backward.
 using GradHookFn = tt_status (*)(void* user, tt_ctx* ctx, const tt_tensor* grad, tt_tensor** out);
-using NodeHookFn = tt_status (*)(void* user, tt_ctx* ctx, tt_tensor* const* grads, int64_t n, tt_tensor** out);
+using NodeHookFn = tt_status (*)(void* user, tt_ctx* ctx, tt_tensor* const* grads, int64_t n,
+                                 tt_tensor** out);
 using AccumulateHookFn = tt_status (*)(void* user, tt_ctx* ctx, const tt_tensor* leaf);
 
 enum GradHookKind : int32_t { kTensorHook, kNodePreHook, kNodePostHook, kAccumulateHook };
@@ -29,7 +31,8 @@ class TensorHooks {
 void check_replacement(const Tensor& got, Ints sizes, Dtype dtype);
 // Each replaces grad(s) by what the hooks return.
 void run_tensor_hooks(const HookList& list, uint32_t nr, TensorRef& grad);
-void run_node_hooks(Node& node, GradHookKind kind, TensorRef* grads);  // of its outputs (pre), or inputs
+void run_node_hooks(Node& node, GradHookKind kind,
+                    TensorRef* grads);  // of its outputs (pre), or inputs
 void run_accumulate_hooks(const HookList& list, const Tensor& leaf);
 
 }  // namespace TT_NS

@@ -1,4 +1,5 @@
-// HookList: the callbacks of the host that stand at a tensor, a node or a module, in the order of registration.
+// HookList: the callbacks of the host that stand at a tensor, a node or a module, in the order of
+// registration.
 #pragma once
 
 #include "base/os.h"
@@ -7,8 +8,8 @@
 
 namespace TT_NS {
 
-// Guards what threads change in the tensors and nodes that they share: hooks, gradients, edges. Held for a few
-// instructions, never while memory is allocated or freed, a kernel or the host runs.
+// Guards what threads change in the tensors and nodes that they share: hooks, gradients, edges.
+// Held for a few instructions, never while memory is allocated or freed, a kernel or the host runs.
 extern Mutex shared_lock;
 
 struct Hook {
@@ -23,7 +24,8 @@ struct Hook {
   static void destroy(Hook*) noexcept;
 };
 
-// Zeroed memory is an empty list. Any thread may add, remove and run hooks; a hook may take itself away.
+// Zeroed memory is an empty list. Any thread may add, remove and run hooks; a hook may take itself
+// away.
 class HookList {
  public:
   HookList() = default;

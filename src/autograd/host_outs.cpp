@@ -19,7 +19,8 @@ TensorList HostOuts::take(const char* what, bool optional) {
   for (int64_t i = 0; i < handles_.size(); i++) {
     auto* t = reinterpret_cast<Tensor*>(handles_[i]);
     if (!t && !optional) fail(TT_CALLBACK, "{} succeeded but left result {} NULL", what, i);
-    if (t && t->tag != kTagTensor) fail(TT_CALLBACK, "{} set result {} to a handle that is not a tensor", what, i);
+    if (t && t->tag != kTagTensor)
+      fail(TT_CALLBACK, "{} set result {} to a handle that is not a tensor", what, i);
   }
   list.reserve(handles_.size());
   for (tt_tensor*& h : handles_) {

@@ -11,7 +11,8 @@ class HostOuts {
   ~HostOuts();
   HostOuts(const HostOuts&) = delete;
   tt_tensor** data() { return handles_.data(); }
-  // All of them, after a call that succeeded. Fails with CALLBACK on what is no tensor; NULL only if `optional`.
+  // All of them, after a call that succeeded. Fails with CALLBACK on what is no tensor; NULL only
+  // if `optional`.
   TensorList take(const char* what, bool optional);
 
  private:
@@ -24,8 +25,8 @@ struct CallbackName {
   CallbackName(const char* which, const char* of);
 };
 
-// A result that may get a history of its own: a copy if it is one of the inputs, an alias of the same memory if it has
-// a history already, else itself.
+// A result that may get a history of its own: a copy if it is one of the inputs, an alias of the
+// same memory if it has a history already, else itself.
 TensorRef fresh_result(TensorRef out, TensorSpan inputs);
 
 }  // namespace TT_NS

@@ -13,7 +13,8 @@ static void destroy_meta(TensorMeta* m) noexcept {
   TensorRef grad;  // which may own the graph that its node is part of
   if (a->retained) {
     Lock lock(shared_lock);
-    grad = std::move(a->retained->grad), a->retained->wanted = false;
+    grad = std::move(a->retained->grad);
+    a->retained->wanted = false;
   }
   a->~AutogradMeta();
   mem_free(a, sizeof *a);
@@ -22,9 +23,11 @@ static void destroy_meta(TensorMeta* m) noexcept {
 AutogradMeta& autograd_meta(const Tensor& t) {
   if (AutogradMeta* m = find_meta(t)) return *m;
   auto* a = new (mem_alloc(sizeof(AutogradMeta))) AutogradMeta{};
-  a->destroy_fn = destroy_meta, a->min_topo = kNeverConsumed;
+  a->destroy_fn = destroy_meta;
+  a->min_topo = kNeverConsumed;
   TensorMeta* none = nullptr;
-  if (!__atomic_compare_exchange_n(&const_cast<Tensor&>(t).meta, &none, a, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+  if (!__atomic_compare_exchange_n(&const_cast<Tensor&>(t).meta, &none, a, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE)) {
     mem_free(a, sizeof *a);
     return *static_cast<AutogradMeta*>(none);
   }
@@ -66,7 +69,8 @@ void retain_grad(const Tensor& t) {
   } release{e};
   if (!e) fail_arg(TT_AUTOGRAD, "self", "self does not require a gradient");
   if (e.is_leaf()) return;
-  auto made = Ref<RetainedGrad>::adopt(new (mem_alloc(sizeof(RetainedGrad))) RetainedGrad{1, true, {}});
+  auto made =
+      Ref<RetainedGrad>::adopt(new (mem_alloc(sizeof(RetainedGrad))) RetainedGrad{1, true, {}});
   AutogradMeta& m = autograd_meta(t);
   Lock lock(shared_lock);
   if (m.retained) return;
@@ -92,11 +96,13 @@ void set_requires_grad(Tensor& t, bool on) {
     release_edge(e);
   }
   if (t.grad_fn && !on)
-    fail(TT_AUTOGRAD, "only leaves can stop requiring a gradient; this is an output of {}: use detach",
+    fail(TT_AUTOGRAD,
+         "only leaves can stop requiring a gradient; this is an output of {}: use detach",
          static_cast<Node*>(t.grad_fn)->type->name);
   if (t.grad_fn) return;
   if (on && !is_differentiable(t.dtype))
-    fail(TT_DTYPE, "self is {}: only floating and complex tensors can require gradients", fmt(t.dtype));
+    fail(TT_DTYPE, "self is {}: only floating and complex tensors can require gradients",
+         fmt(t.dtype));
   if (on) {
     AutogradMeta& m = autograd_meta(t);
     TensorRef base = leave_base(t);

@@ -1,4 +1,5 @@
-// What only differentiable tensors have: gradient, hooks, the wish for a gradient. Threads may share it.
+// What only differentiable tensors have: gradient, hooks, the wish for a gradient. Threads may
+// share it.
 #pragma once
 
 #include "autograd/hook_list.h"
@@ -9,7 +10,8 @@ namespace TT_NS {
 struct Node;
 struct Engine;
 
-// The gradient of a non-leaf: the tensor reads it, its node writes it. Cleared when the tensor goes.
+// The gradient of a non-leaf: the tensor reads it, its node writes it. Cleared when the tensor
+// goes.
 struct RetainedGrad {
   RefCount refs;
   bool wanted;  // the tensor is alive
@@ -21,14 +23,16 @@ constexpr int64_t kNeverConsumed = INT64_MAX / 4;
 
 // Per-tensor data that only differentiable tensors need.
 struct AutogradMeta : TensorMeta {
-  TensorRef grad;              // under shared_lock: see grad_of
-  Ref<RetainedGrad> retained;  // under shared_lock; holds the gradient of a non-leaf in grad's place
-  TensorRef pending;           // gradient on its way to this leaf, for the engine in `owner`
-  Engine* owner;               // engine run that has claimed `pending`
-  int64_t min_topo;            // smallest topo of a node that consumed this leaf; kNeverConsumed: none
-  HookList hooks;              // of a leaf; a non-leaf's live on its node
-  TensorRef former_base;       // of a view that others had when it became a leaf: they may still be reading it
-  Mutex adding;                // held by the thread `adder` while it adds to grad
+  TensorRef grad;  // under shared_lock: see grad_of
+  Ref<RetainedGrad>
+      retained;       // under shared_lock; holds the gradient of a non-leaf in grad's place
+  TensorRef pending;  // gradient on its way to this leaf, for the engine in `owner`
+  Engine* owner;      // engine run that has claimed `pending`
+  int64_t min_topo;   // smallest topo of a node that consumed this leaf; kNeverConsumed: none
+  HookList hooks;     // of a leaf; a non-leaf's live on its node
+  TensorRef
+      former_base;  // of a view that others had when it became a leaf: they may still be reading it
+  Mutex adding;     // held by the thread `adder` while it adds to grad
   uintptr_t adder;
   bool in_heap;
 };
@@ -40,7 +44,8 @@ inline AutogradMeta* find_meta(const Tensor& t) {
 // t.grad; empty: none. Any thread may replace it meanwhile.
 TensorRef grad_of(const Tensor& t);
 void set_grad(const Tensor& t, TensorRef grad);
-// The same for many, under one lock: `locked` is proof of it, and nothing may be allocated or freed meanwhile.
+// The same for many, under one lock: `locked` is proof of it, and nothing may be allocated or freed
+// meanwhile.
 Tensor* borrow_grad(const Lock& locked, const Tensor& t);
 TensorRef take_grad(const Lock& locked, const Tensor& t);  // t has none then
 // The gradient of t, which no leaf is, is kept from now on.

@@ -26,7 +26,8 @@ static void free_node(Node* n) noexcept {
   if (type->release) type->release(type);
 }
 
-// Freeing a node frees the nodes below it: the loop of the outermost call does that, whatever the graph's depth.
+// Freeing a node frees the nodes below it: the loop of the outermost call does that, whatever the
+// graph's depth.
 static void destroy_node(GraphNode* g) noexcept {
   auto* n = static_cast<Node*>(g);
   n->next_free = static_cast<Node*>(tls.free_list);
@@ -42,12 +43,19 @@ static void destroy_node(GraphNode* g) noexcept {
 
 NodeRef new_node(const NodeType* type, int64_t n_edges, int64_t n_outs) {
   if (n_edges > UINT16_MAX || n_outs > UINT16_MAX)
-    fail(TT_INVALID_ARG, "{} inputs and {} outputs: at most {} can be recorded", n_edges, n_outs, UINT16_MAX);
-  size_t bytes = sizeof(Node) + size_t(n_outs) * sizeof(NodeOut) + size_t(n_edges) * sizeof(Edge) + type->saved_bytes;
+    fail(TT_INVALID_ARG, "{} inputs and {} outputs: at most {} can be recorded", n_edges, n_outs,
+         UINT16_MAX);
+  size_t bytes = sizeof(Node) + size_t(n_outs) * sizeof(NodeOut) + size_t(n_edges) * sizeof(Edge) +
+                 type->saved_bytes;
   auto* n = static_cast<Node*>(mem_alloc(bytes));
   memset(static_cast<void*>(n), 0, bytes);
-  n->tag = kTagNode, n->refs = 1, n->destroy_fn = destroy_node, n->type = type;
-  n->n_edges = uint16_t(n_edges), n->n_outs = uint16_t(n_outs), n->topo = 1;
+  n->tag = kTagNode;
+  n->refs = 1;
+  n->destroy_fn = destroy_node;
+  n->type = type;
+  n->n_edges = uint16_t(n_edges);
+  n->n_outs = uint16_t(n_outs);
+  n->topo = 1;
   count_live(n, bytes, kLiveNodes, 1);
   n->released = true;  // until the caller has constructed the saved area
   return NodeRef::adopt(n);
@@ -62,17 +70,23 @@ void claim_node(Node& n, const Engine* by) {
   uintptr_t seen = __atomic_load_n(&n.claim, __ATOMIC_RELAXED);
   if (seen == mine) return;
   if (seen == 0 || seen == mark_of_thread())
-    if (__atomic_compare_exchange_n(&n.claim, &seen, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
-  fail(TT_AUTOGRAD, "two backward runs meet at {}: graphs may not be shared between them", n.type->name);
+    if (__atomic_compare_exchange_n(&n.claim, &seen, mine, false, __ATOMIC_ACQUIRE,
+                                    __ATOMIC_RELAXED))
+      return;
+  fail(TT_AUTOGRAD, "two backward runs meet at {}: graphs may not be shared between them",
+       n.type->name);
 }
-void give_up_claim(Node& n) noexcept { __atomic_store_n(&n.claim, n.running ? mark_of_thread() : 0, __ATOMIC_RELEASE); }
+void give_up_claim(Node& n) noexcept {
+  __atomic_store_n(&n.claim, n.running ? mark_of_thread() : 0, __ATOMIC_RELEASE);
+}
 
 NodeRun::NodeRun(Node& n) noexcept : n_(n) {
   n.running++;
   __atomic_store_n(&n.claim, mark_of_thread(), __ATOMIC_RELAXED);
 }
 NodeRun::~NodeRun() {
-  if (n_.running == 1 && n_.doomed) {  // still running: what is dropped may call the host, and that come here again
+  if (n_.running == 1 &&
+      n_.doomed) {  // still running: what is dropped may call the host, and that come here again
     n_.doomed = false;
     n_.type->destroy_saved(n_);
   }
@@ -105,11 +119,18 @@ void Node::set_edge(int64_t i, const Tensor& t) {
 static void describe_output(Node& n, uint32_t nr, Dtype dtype, Device device, Ints sizes) {
   NodeOut& o = n.outs()[nr];
   if (sizes.n > kInlineDims) o.more = static_cast<int64_t*>(mem_alloc(size_t(sizes.n) * 8));
-  o.dtype = dtype, o.device = device, o.ndim = uint8_t(sizes.n), o.defined = true;
+  o.dtype = dtype;
+  o.device = device;
+  o.ndim = uint8_t(sizes.n);
+  o.defined = true;
   memcpy(sizes.n <= kInlineDims ? o.inline_sizes : o.more, sizes.ptr, size_t(sizes.n) * 8);
 }
-void describe_output(Node& n, uint32_t nr, const Tensor& t) { describe_output(n, nr, t.dtype, t.device, t.sizes()); }
-void describe_output(Node& n, uint32_t nr, const NodeOut& o) { describe_output(n, nr, o.dtype, o.device, o.sizes()); }
+void describe_output(Node& n, uint32_t nr, const Tensor& t) {
+  describe_output(n, nr, t.dtype, t.device, t.sizes());
+}
+void describe_output(Node& n, uint32_t nr, const NodeOut& o) {
+  describe_output(n, nr, o.dtype, o.device, o.sizes());
+}
 
 Edge edge_to(const NodeRef& node, uint32_t nr) {
   return {reinterpret_cast<uintptr_t>(static_cast<Node*>(NodeRef(node).leak())), nr};
@@ -121,8 +142,8 @@ void tell_leaves(Node& n) {
     if (!e || !e.is_leaf()) continue;
     int64_t* min = &find_meta(*e.leaf())->min_topo;
     for (int64_t seen = __atomic_load_n(min, __ATOMIC_RELAXED);
-         seen > n.topo && !__atomic_compare_exchange_n(min, &seen, n.topo, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);) {
-    }
+         seen > n.topo && !__atomic_compare_exchange_n(min, &seen, n.topo, true, __ATOMIC_RELAXED,
+                                                       __ATOMIC_RELAXED);) {}
   }
 }
 
@@ -149,7 +170,9 @@ void set_history(const NodeRef& node, const Tensor& out, uint32_t nr) {
 // ---- saved tensors ----
 
 void fail_graph_freed(Node& n) {
-  fail(TT_AUTOGRAD, "the graph of {} has been freed: a second backward through it needs retain_graph at the first",
+  fail(TT_AUTOGRAD,
+       "the graph of {} has been freed: a second backward through it needs retain_graph at the "
+       "first",
        n.type->name);
 }
 
@@ -162,21 +185,24 @@ TensorRef Saved::snapshot(const Tensor& t) {
     release_edge(e);
     return TensorRef::share(&t);
   }
-  copy->grad_fn = e.node(), copy->output_nr = e.nr;
+  copy->grad_fn = e.node();
+  copy->output_nr = e.nr;
   copy->keys |= bit(kKeyAutograd);
   return copy;
 }
 
 void Saved::save_output(const Tensor& out, uint32_t nr) {
   t_ = new_alias(out);
-  version_ = out.version(), output_nr_ = int32_t(nr);
+  version_ = out.version();
+  output_nr_ = int32_t(nr);
 }
 
 TensorRef Saved::get(Node& n) const {
   check_not_released(n);
   if (t_->version() != version_)
     fail(TT_AUTOGRAD,
-         "{} saved a tensor of shape {} that has been written in place since: it has version {}, saved was version {}",
+         "{} saved a tensor of shape {} that has been written in place since: it has version {}, "
+         "saved was version {}",
          n.type->name, t_->sizes(), t_->version(), version_);
   if (output_nr_ < 0 || (ctx().exclude & bit(kKeyAutograd))) return t_;
   TensorRef linked = new_alias(*t_);

@@ -40,8 +40,9 @@ struct NodeType {
   void (*apply)(Node& n, TensorRef* grads, TensorRef* out);
   void (*destroy_saved)(Node& n) noexcept;
   uint32_t saved_bytes;
-  bool takes_undefined;                                 // apply wants to see undefined gradients instead of zeros
-  void (*release)(const NodeType*) noexcept = nullptr;  // (types made at run time) a node of this type is gone
+  bool takes_undefined;  // apply wants to see undefined gradients instead of zeros
+  void (*release)(const NodeType*) noexcept =
+      nullptr;  // (types made at run time) a node of this type is gone
 };
 
 struct Node : GraphNode {
@@ -50,8 +51,8 @@ struct Node : GraphNode {
   uint16_t n_outs;
   uint16_t n_edges;
   bool released;  // saved tensors are gone
-  // Of whoever has claimed the node: a backward, while gradients wait here, or a thread that runs it. That thread may
-  // run it once more, from a callback.
+  // Of whoever has claimed the node: a backward, while gradients wait here, or a thread that runs
+  // it. That thread may run it once more, from a callback.
   bool in_heap;
   bool doomed;        // released, and the saved area goes when the outermost run ends
   bool part_of_node;  // of a copy_slices node, which releases it
@@ -66,7 +67,9 @@ struct Node : GraphNode {
   Edge* edges() { return reinterpret_cast<Edge*>(outs() + n_outs); }
   void* saved() { return edges() + n_edges; }
   template <class S> S& saved_as() { return *static_cast<S*>(saved()); }
-  size_t bytes() { return sizeof(Node) + n_outs * sizeof(NodeOut) + n_edges * sizeof(Edge) + type->saved_bytes; }
+  size_t bytes() {
+    return sizeof(Node) + n_outs * sizeof(NodeOut) + n_edges * sizeof(Edge) + type->saved_bytes;
+  }
   bool needs(int64_t i) { return bool(edges()[i]); }
   // Shares the gradient edge of t (nothing if t needs no gradient).
   void set_edge(int64_t i, const Tensor& t);
@@ -81,7 +84,8 @@ inline Node& as_node(const NodeRef& r) { return *static_cast<Node*>(r.get()); }
 NodeRef new_node(const NodeType* type, int64_t n_edges, int64_t n_outs);
 template <class S> void destroy_saved(Node& n) noexcept { n.saved_as<S>().~S(); }
 
-// Claims a node for a backward; NULL: for this thread. Fails if another backward has it, or another thread runs it.
+// Claims a node for a backward; NULL: for this thread. Fails if another backward has it, or another
+// thread runs it.
 void claim_node(Node& n, const Engine* by);
 void give_up_claim(Node& n) noexcept;
 // A claimed node runs on this thread while this lives.
@@ -97,7 +101,9 @@ class NodeRun {
 
 // True if gradients should flow to t now.
 bool needs_grad_slow(const Tensor& t);
-TT_INLINE bool needs_grad(const Tensor& t) { return (t.keys & bit(kKeyAutograd)) && needs_grad_slow(t); }
+TT_INLINE bool needs_grad(const Tensor& t) {
+  return (t.keys & bit(kKeyAutograd)) && needs_grad_slow(t);
+}
 inline bool needs_grad(const Tensor* t) { return t && needs_grad(*t); }
 inline bool needs_grad(TensorSpan s) {
   for (const Tensor* t : s)
@@ -108,20 +114,23 @@ inline bool needs_grad(TensorSpan s) {
 Edge gradient_edge(const Tensor& t);
 
 Edge edge_to(const NodeRef& node, uint32_t nr);  // owned
-// The parts of set_history, for nodes between others: what the gradient of an output looks like; leaves below the node
-// learn how late their gradient is complete.
+// The parts of set_history, for nodes between others: what the gradient of an output looks like;
+// leaves below the node learn how late their gradient is complete.
 void describe_output(Node& n, uint32_t nr, const Tensor& t);
 void describe_output(Node& n, uint32_t nr, const NodeOut& o);
 void tell_leaves(Node& n);
-// Makes t output nr of the node, which describe_output has described. Does nothing if t is not differentiable.
+// Makes t output nr of the node, which describe_output has described. Does nothing if t is not
+// differentiable.
 void link_output(const NodeRef& node, Tensor& t, uint32_t nr) noexcept;
-// Makes `out` output nr of the node. Fails with OOM only for more than 5 dims, before it changes anything.
+// Makes `out` output nr of the node. Fails with OOM only for more than 5 dims, before it changes
+// anything.
 void set_history(const NodeRef& node, const Tensor& out, uint32_t nr);
 
 bool requires_grad(const Tensor& t);
 
 // ---- in place ----
-// Called before the computation: refuses leaves that need a gradient; wraps the node for a view's base.
+// Called before the computation: refuses leaves that need a gradient; wraps the node for a view's
+// base.
 NodeRef prepare_inplace(Tensor& self, const NodeRef& node);
 // Called after it: noexcept.
 void commit_inplace(Tensor& self, NodeRef&& prepared) noexcept;

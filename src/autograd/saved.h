@@ -7,17 +7,22 @@ namespace TT_NS {
 
 class Saved {
  public:
-  // A tensor may later be written in place and get a history that leads back to this node: what is kept of one that
-  // takes writes is a tensor of its own over the same memory, so that no graph owns itself.
+  // A tensor may later be written in place and get a history that leads back to this node: what is
+  // kept of one that takes writes is a tensor of its own over the same memory, so that no graph
+  // owns itself.
   void save(const Tensor& t) {
-    t_ = t.flags & kRequiresGrad ? TensorRef::share(&t) : snapshot(t), version_ = t.version();
+    t_ = t.flags & kRequiresGrad ? TensorRef::share(&t) : snapshot(t);
+    version_ = t.version();
   }
   void save(const Tensor* t) {
     if (t) save(*t);
   }
-  // An output of the node itself: kept without its grad_fn (else the node would own itself) and re-linked on use.
+  // An output of the node itself: kept without its grad_fn (else the node would own itself) and
+  // re-linked on use.
   void save_output(const Tensor& out, uint32_t nr);
-  void written(const Tensor& out) { version_ = out.version(); }  // an in-place operator, to what save_output keeps
+  void written(const Tensor& out) {
+    version_ = out.version();
+  }  // an in-place operator, to what save_output keeps
   bool defined() const { return bool(t_); }
   // True if it is t's memory in t's geometry.
   bool holds(const Tensor& t) const {
@@ -38,7 +43,10 @@ class Saved {
 class SavedList {
  public:
   void save(TensorSpan s) {
-    for (const Tensor* t : s) items_.push_back(Saved()), items_.back().save(t);
+    for (const Tensor* t : s) {
+      items_.push_back(Saved());
+      items_.back().save(t);
+    }
   }
   void get(Node& n, TensorList& out) const {
     for (const Saved& s : items_) out.push_back(s.get_opt(n));

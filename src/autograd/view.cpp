@@ -1,6 +1,6 @@
 // Views and in-place operators: the history of a view goes through its base.
-// In place on a view v of b: b gets a node that puts v's new gradient into b's (CopySlices), and v's own node is
-// rebuilt as as_strided of b when it is next asked for.
+// In place on a view v of b: b gets a node that puts v's new gradient into b's (CopySlices), and
+// v's own node is rebuilt as as_strided of b when it is next asked for.
 #include "autograd/node.h"
 #include "autograd/formulas.h"
 #include "base/pointer_map.h"
@@ -9,37 +9,40 @@
 
 namespace TT_NS {
 
-// Where a view lies in its base, whose dtype it has: views of another are internal and never written in place.
+// Where a view lies in its base, whose dtype it has: views of another are internal and never
+// written in place.
 struct ViewGeometry {
   Shape sizes, strides;
   int64_t offset;  // elements from the base's first
 };
 static ViewGeometry geometry_of(const Tensor& view, const Tensor& base) {
-  return {Shape(view.sizes()), Shape(view.strides()), (int64_t(view.data) - int64_t(base.data)) / view.item_size()};
+  return {Shape(view.sizes()), Shape(view.strides()),
+          (int64_t(view.data) - int64_t(base.data)) / view.item_size()};
 }
 
-// The base that the history of a view goes through; NULL if t is no view, or its base has another storage by now
-// (set_data).
+// The base that the history of a view goes through; NULL if t is no view, or its base has another
+// storage by now (set_data).
 static Tensor* live_base(const Tensor& t) {
   Tensor* base = __atomic_load_n(&t.base, __ATOMIC_RELAXED);
   return base && base->storage == t.storage ? base : nullptr;
 }
 
-// The base of a view whose storage was written since: its history leads through that. Else NULL. (A leaf that requires
-// a gradient is no view.)
+// The base of a view whose storage was written since: its history leads through that. Else NULL. (A
+// leaf that requires a gradient is no view.)
 static const Tensor* base_of_stale(const Tensor& t) {
   if (!__atomic_load_n(&t.base, __ATOMIC_RELAXED)) return nullptr;
   if (__atomic_load_n(&t.view_version, __ATOMIC_ACQUIRE) == t.version()) return nullptr;
   return live_base(t);
 }
 
-// The view as as_strided of its base, recorded whatever the ctx's masks. Threads that share the view may all do this,
-// while others share its node: the last one's stays.
+// The view as as_strided of its base, recorded whatever the ctx's masks. Threads that share the
+// view may all do this, while others share its node: the last one's stays.
 static void rebuild_view_node(Tensor& t, const Tensor& base) {
   const uint32_t version = t.version();
   const uint64_t keys = bit(kKeyAutograd) | (base.keys & kBackendKeys);
   const auto& op = *__atomic_load_n(&op_of_views, __ATOMIC_RELAXED);
-  const TensorRef fresh = redispatch(op, keys, base, t.sizes(), t.strides(), Opt<int64_t>(t.offset()));
+  const TensorRef fresh =
+      redispatch(op, keys, base, t.sizes(), t.strides(), Opt<int64_t>(t.offset()));
   if (!fresh->grad_fn) return;  // base has stopped requiring a gradient
   NodeRef node = NodeRef::share(fresh->grad_fn);
   Lock lock(shared_lock);  // gone before the old node goes
@@ -52,7 +55,9 @@ static void rebuild_view_node(Tensor& t, const Tensor& base) {
   __atomic_store_n(&t.view_version, version, __ATOMIC_RELEASE);
 }
 
-static bool has_node(const Tensor& t) { return __atomic_load_n(&t.grad_fn, __ATOMIC_RELAXED) != nullptr; }
+static bool has_node(const Tensor& t) {
+  return __atomic_load_n(&t.grad_fn, __ATOMIC_RELAXED) != nullptr;
+}
 
 bool needs_grad_slow(const Tensor& t) {
   if (const Tensor* base = base_of_stale(t)) return needs_grad_slow(*base);
@@ -69,7 +74,8 @@ Edge gradient_edge(const Tensor& t) {
   if (const Tensor* base = base_of_stale(t))
     if (needs_grad_slow(*base)) rebuild_view_node(const_cast<Tensor&>(t), *base);
   if (has_node(t) && t.base) return node_of_view(t);
-  if (t.grad_fn) return {reinterpret_cast<uintptr_t>(NodeRef::share(t.grad_fn).leak()), t.output_nr};
+  if (t.grad_fn)
+    return {reinterpret_cast<uintptr_t>(NodeRef::share(t.grad_fn).leak()), t.output_nr};
   if (!(t.flags & kRequiresGrad)) return {};
   autograd_meta(t);
   return {reinterpret_cast<uintptr_t>(TensorRef::share(&t).leak()) | 1, 0};
@@ -87,14 +93,16 @@ static void copy_slices_apply(Node& n, TensorRef* grads, TensorRef* out) {
   auto& s = n.saved_as<CopySlicesSaved>();
   Node& inner = as_node(s.inner);
   const TensorRef whole = op::restride(*grads[0], s.base_strides);
-  TensorRef part_grad = op::clone(*op::as_strided(whole, s.view.sizes, s.view.strides, s.view.offset));
+  TensorRef part_grad =
+      op::clone(*op::as_strided(whole, s.view.sizes, s.view.strides, s.view.offset));
   inner.type->apply(inner, &part_grad, out);
   TensorRef self_grad = std::move(out[0]);
   if (!n.needs(0)) return;
   if (!self_grad) self_grad = op::zeros_like(*part_grad);
   out[0] = op::as_strided_scatter(whole, *self_grad, s.view.sizes, s.view.strides, s.view.offset);
 }
-static constinit const NodeType kCopySlicesType = {"copy_slices", copy_slices_apply, destroy_saved<CopySlicesSaved>,
+static constinit const NodeType kCopySlicesType = {"copy_slices", copy_slices_apply,
+                                                   destroy_saved<CopySlicesSaved>,
                                                    sizeof(CopySlicesSaved), false};
 
 // Does the gradient of `from` arrive at `leaf`? Nodes that consumed it have at least topo min_topo.
@@ -118,15 +126,17 @@ static bool leads_to(Node& from, const Tensor& leaf, int64_t min_topo) {
   return false;
 }
 
-// A leaf that stopped requiring a gradient may get a history, but none that leads to itself: graph and leaf would own
-// each other. Such a history comes from what was recorded before, its older views included.
+// A leaf that stopped requiring a gradient may get a history, but none that leads to itself: graph
+// and leaf would own each other. Such a history comes from what was recorded before, its older
+// views included.
 static void check_no_cycle(const Tensor& owner, Node& node, bool through_view) {
   const AutogradMeta* m = find_meta(owner);
   if (!m) return;
   const int64_t min_topo = __atomic_load_n(&m->min_topo, __ATOMIC_RELAXED);
   if (min_topo == kNeverConsumed || !leads_to(node, owner, min_topo)) return;
   fail_arg(TT_AUTOGRAD, "self",
-           "self is {}a leaf that has stopped requiring a gradient, and its new values would depend on that leaf: "
+           "self is {}a leaf that has stopped requiring a gradient, and its new values would "
+           "depend on that leaf: "
            "detach what was computed from it before",
            through_view ? "a view of " : "");
 }
@@ -153,7 +163,8 @@ NodeRef prepare_inplace(Tensor& self, const NodeRef& node) {
   const Tensor& owner = base ? *base : self;
   if ((owner.flags & kRequiresGrad) && !owner.grad_fn)
     fail_arg(TT_AUTOGRAD, "self",
-             "self is {}a leaf that requires a gradient: it must not be written in place while gradients are recorded",
+             "self is {}a leaf that requires a gradient: it must not be written in place while "
+             "gradients are recorded",
              base ? "a view of " : "");
   describe_output(as_node(node), 0, self);
   NodeRef prepared = base ? copy_slices_node(self, *base, node) : node;

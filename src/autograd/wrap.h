@@ -37,8 +37,9 @@ class SavedIndices {
   explicit SavedIndices(Indices s) {
     for (const tt_index& i : s) {
       items_.push_back(i);
-      tensors_.push_back(i.kind == TT_IDX_TENSOR ? TensorRef::share(reinterpret_cast<const Tensor*>(i.tensor))
-                                                 : TensorRef());
+      tensors_.push_back(i.kind == TT_IDX_TENSOR
+                             ? TensorRef::share(reinterpret_cast<const Tensor*>(i.tensor))
+                             : TensorRef());
     }
   }
   operator Indices() const { return {items_.data(), items_.size()}; }

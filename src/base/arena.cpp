@@ -18,26 +18,35 @@ bool reserve(Arena* a, int64_t bytes) {
   int64_t old = __atomic_load_n(&a->reserved, __ATOMIC_RELAXED);
   do {
     if (limit && bytes > limit - old) return false;
-  } while (!__atomic_compare_exchange_n(&a->reserved, &old, old + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  } while (!__atomic_compare_exchange_n(&a->reserved, &old, old + bytes, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
   return true;
 }
 
 void note_peak(Arena* a) {
   const int64_t now = __atomic_load_n(&a->reserved, __ATOMIC_RELAXED);
   int64_t peak = __atomic_load_n(&a->peak, __ATOMIC_RELAXED);
-  while (now > peak && !__atomic_compare_exchange_n(&a->peak, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+  while (now > peak && !__atomic_compare_exchange_n(&a->peak, &peak, now, true, __ATOMIC_RELAXED,
+                                                    __ATOMIC_RELAXED)) {}
 }
 
-void unreserve(Arena* a, int64_t bytes) { __atomic_fetch_sub(&a->reserved, bytes, __ATOMIC_RELAXED); }
+void unreserve(Arena* a, int64_t bytes) {
+  __atomic_fetch_sub(&a->reserved, bytes, __ATOMIC_RELAXED);
+}
 
-// Big blocks of the C allocator are mapped: no fragmentation, and huge pages where the system has them.
-bool is_mapped(const Arena* a, size_t bytes) { return !TT_HEAP_DIRECT && a->system && bytes >= kHuge; }
+// Big blocks of the C allocator are mapped: no fragmentation, and huge pages where the system has
+// them.
+bool is_mapped(const Arena* a, size_t bytes) {
+  return !TT_HEAP_DIRECT && a->system && bytes >= kHuge;
+}
 
 // A host in C++ that throws has no room; what its free throws ends here.
 void* call_alloc(const tt_allocator& host, size_t bytes, size_t align) noexcept {
   try {
     return host.alloc(host.user, bytes, align);
-  } catch (...) { return nullptr; }
+  } catch (...) {
+    return nullptr;
+  }
 }
 void call_free(const tt_allocator& host, void* p, size_t bytes, size_t align) noexcept {
   try {
@@ -63,7 +72,9 @@ void* take_once(Arena* a, size_t bytes, size_t align) {
   return p;
 }
 
-void* slab_base(Slab* s) { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(s) & ~(kSlabBytes - 1)); }
+void* slab_base(Slab* s) {
+  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(s) & ~(kSlabBytes - 1));
+}
 
 void free_slab(Arena* a, Slab* s) {
   unreserve(a, int64_t(kSlabBytes));
@@ -142,7 +153,9 @@ void spares_trim(Arena* a) {
   int64_t n;
   {
     Lock l(a->lock);
-    s = a->spare, unused = a->unused, n = a->num_unused;
+    s = a->spare;
+    unused = a->unused;
+    n = a->num_unused;
     a->spare = nullptr;
     a->num_spare = a->num_unused = 0;
   }
@@ -222,7 +235,9 @@ void arena_drop_life(Arena* a) noexcept {
   call_free(host, a, sizeof(Arena), 64);
 }
 
-void arena_set_limit(Arena* a, int64_t bytes) noexcept { __atomic_store_n(&a->limit, bytes, __ATOMIC_RELAXED); }
+void arena_set_limit(Arena* a, int64_t bytes) noexcept {
+  __atomic_store_n(&a->limit, bytes, __ATOMIC_RELAXED);
+}
 
 #if TT_CHECKED
 void mem_retire_checked(void* p, size_t bytes) noexcept {
@@ -233,8 +248,10 @@ void mem_retire_checked(void* p, size_t bytes) noexcept {
       auto& slot = a->retired[a->num_retired++ % kRetired];
       void* old = slot.p;
       const size_t old_bytes = slot.bytes;
-      slot.p = p, slot.bytes = bytes;
-      p = old, bytes = old_bytes;
+      slot.p = p;
+      slot.bytes = bytes;
+      p = old;
+      bytes = old_bytes;
     }
   }
   if (p) mem_free(p, bytes);
@@ -245,7 +262,8 @@ void retired_free(Arena* a) noexcept {
     void* p;
     {
       Lock l(a->lock);
-      p = slot.p, slot.p = nullptr;
+      p = slot.p;
+      slot.p = nullptr;
     }
     if (p) mem_free(p, slot.bytes);
   }
@@ -268,11 +286,15 @@ void arena_stats(Arena* a, tt_memory_stats* out) noexcept {
   int64_t live[3];
   for (int k = 0; k < 3; k++) {
     live[k] = __atomic_load_n(&a->live[k], __ATOMIC_RELAXED);
-    for (Heap* h = a->heaps; h; h = h->next_of_arena) live[k] += __atomic_load_n(&h->live[k], __ATOMIC_RELAXED);
+    for (Heap* h = a->heaps; h; h = h->next_of_arena)
+      live[k] += __atomic_load_n(&h->live[k], __ATOMIC_RELAXED);
   }
-  out->live_tensors = live[kLiveTensors], out->live_nodes = live[kLiveNodes], out->live_handles = live[kLiveHandles];
+  out->live_tensors = live[kLiveTensors];
+  out->live_nodes = live[kLiveNodes];
+  out->live_handles = live[kLiveHandles];
   for (Heap* h = a->heaps; h; h = h->next_of_arena)
-    in_use += __atomic_load_n(&h->taken, __ATOMIC_RELAXED) - __atomic_load_n(&h->returned, __ATOMIC_RELAXED) -
+    in_use += __atomic_load_n(&h->taken, __ATOMIC_RELAXED) -
+              __atomic_load_n(&h->returned, __ATOMIC_RELAXED) -
               (__atomic_load_n(&h->remote_freed, __ATOMIC_RELAXED) + kHeapAlive);
   out->in_use = in_use;
   out->reserved = __atomic_load_n(&a->reserved, __ATOMIC_RELAXED);

@@ -25,7 +25,8 @@ static_assert(sizeof(LargeBlock) == 64);
 constexpr int kLargeBins = (47 - 13) * 16 + 2;
 
 struct LargeCache {
-  LargeBlock* bins[kLargeBins];  // free blocks; all of one bin have one size; the youngest comes first
+  LargeBlock*
+      bins[kLargeBins];  // free blocks; all of one bin have one size; the youngest comes first
   LargeBlock* oldest;
   LargeBlock* youngest;
   int64_t cached;  // bytes of free blocks
@@ -38,7 +39,8 @@ struct QueuedDrop;
 
 struct Arena {
   int32_t refs;
-  int32_t life;  // 1 while refs > 0, + 1 per heap, + 1 while large.count > 0; the arena goes with the last
+  int32_t life;  // 1 while refs > 0, + 1 per heap, + 1 while large.count > 0; the arena goes with
+                 // the last
   int32_t pid;
   bool system;  // the host allocator is the C allocator
   tt_allocator host;
@@ -85,11 +87,13 @@ void* large_alloc(Arena*, size_t bytes) noexcept;
 void large_free(void* p, size_t bytes) noexcept;
 void large_trim(Arena*) noexcept;
 
-// Owner only: takes back the blocks that other threads have freed and gives up slabs without a live block.
+// Owner only: takes back the blocks that other threads have freed and gives up slabs without a live
+// block.
 void heap_collect(Heap*) noexcept;
 // Collects this thread's heap of the arena and the abandoned ones.
 void heaps_trim(Arena*) noexcept;
-// Takes the heaps from their threads for ever (the arena has no reference any more); each goes with its last block.
+// Takes the heaps from their threads for ever (the arena has no reference any more); each goes with
+// its last block.
 void heaps_revoke(Arena*) noexcept;
 
 }  // namespace TT_NS

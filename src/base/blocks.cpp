@@ -30,7 +30,8 @@ void BlockMap::collect(Arena* a) {
     return;
   }
   for (const Heap* h = a->heaps; h; h = h->next_of_arena)
-    for (const Slab* s = h->slabs; s && n_ < cap_; s = s->next) at_[n_++] = reinterpret_cast<uintptr_t>(s);
+    for (const Slab* s = h->slabs; s && n_ < cap_; s = s->next)
+      at_[n_++] = reinterpret_cast<uintptr_t>(s);
 }
 
 BlockMap::Run BlockMap::run(uintptr_t at) {
@@ -44,7 +45,8 @@ BlockMap::Run BlockMap::run(uintptr_t at) {
 
 bool BlockMap::has(const void* p, size_t bytes) const {
   const auto address = reinterpret_cast<uintptr_t>(p);
-  const uintptr_t key = TT_HEAP_DIRECT ? address - sizeof(LargeBlock) : reinterpret_cast<uintptr_t>(slab_of(p));
+  const uintptr_t key =
+      TT_HEAP_DIRECT ? address - sizeof(LargeBlock) : reinterpret_cast<uintptr_t>(slab_of(p));
   if (!std::binary_search(at_, at_ + n_, key)) return false;
   const Run r = run(key);
   const auto first = reinterpret_cast<uintptr_t>(r.first);

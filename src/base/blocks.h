@@ -1,21 +1,22 @@
-// The blocks of an arena, for listings of what is alive: nobody may allocate in it or free its blocks meanwhile, since
-// an allocation that finds memory short trims slabs.
+// The blocks of an arena, for listings of what is alive: nobody may allocate in it or free its
+// blocks meanwhile, since an allocation that finds memory short trims slabs.
 #pragma once
 
 #include "base/heap.h"
 
 namespace TT_NS {
 
-// Small blocks; where every block is direct (TT_HEAP_DIRECT), all of them. Free ones too, but for direct ones: the
-// first word of a free block is NULL or the address of another, which is a multiple of 64.
+// Small blocks; where every block is direct (TT_HEAP_DIRECT), all of them. Free ones too, but for
+// direct ones: the first word of a free block is NULL or the address of another, which is a
+// multiple of 64.
 class BlockMap {
  public:
   explicit BlockMap(Arena* a);  // fails with OOM
   ~BlockMap();
   BlockMap(const BlockMap&) = delete;
 
-  // f(const void* block, size_t bytes) until it returns false, bytes being those of the block's size class or more than
-  // were asked for. False if f has returned false.
+  // f(const void* block, size_t bytes) until it returns false, bytes being those of the block's
+  // size class or more than were asked for. False if f has returned false.
   template <class F> bool each(F f) const {
     for (int64_t i = 0; i < n_; i++) {
       const Run r = run(at_[i]);

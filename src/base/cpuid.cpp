@@ -31,14 +31,19 @@ uint32_t saved_state() {
 }
 
 Isa detect() {
-  const Regs one = leaf(1, 0), seven = leaf(7, 0), ext = leaf(0x80000001, 0);
+  const Regs one = leaf(1, 0);
+  const Regs seven = leaf(7, 0);
+  const Regs ext = leaf(0x80000001, 0);
   if (!has(one.c, 27)) return kIsaBaseline;  // OSXSAVE
   const uint32_t xcr0 = saved_state();
-  const bool ymm = (xcr0 & 0x6) == 0x6, zmm = (xcr0 & 0xe6) == 0xe6;
-  const bool avx2 = has(one.c, 28) && has(one.c, 12) && has(one.c, 29) &&                    // AVX FMA F16C
-                    has(seven.b, 5) && has(seven.b, 3) && has(seven.b, 8) && has(ext.c, 5);  // AVX2 BMI1 BMI2 LZCNT
+  const bool ymm = (xcr0 & 0x6) == 0x6;
+  const bool zmm = (xcr0 & 0xe6) == 0xe6;
+  const bool avx2 = has(one.c, 28) && has(one.c, 12) && has(one.c, 29) &&  // AVX FMA F16C
+                    has(seven.b, 5) && has(seven.b, 3) && has(seven.b, 8) &&
+                    has(ext.c, 5);  // AVX2 BMI1 BMI2 LZCNT
   if (!ymm || !avx2) return kIsaBaseline;
-  const bool avx512 = has(seven.b, 16) && has(seven.b, 17) && has(seven.b, 30) && has(seven.b, 31);  // F DQ BW VL
+  const bool avx512 =
+      has(seven.b, 16) && has(seven.b, 17) && has(seven.b, 30) && has(seven.b, 31);  // F DQ BW VL
   return zmm && avx512 ? kIsaAvx512 : kIsaAvx2;
 }
 
@@ -50,7 +55,9 @@ int64_t find_l3(uint32_t n) {
     const Regs r = leaf(n, i);
     if ((r.a & 31) == 0) return 0;
     if (((r.a >> 5) & 7) != 3) continue;
-    const int64_t ways = (r.b >> 22) + 1, parts = ((r.b >> 12) & 1023) + 1, line = (r.b & 4095) + 1;
+    const int64_t ways = (r.b >> 22) + 1;
+    const int64_t parts = ((r.b >> 12) & 1023) + 1;
+    const int64_t line = (r.b & 4095) + 1;
     return ways * parts * line * (int64_t(r.c) + 1);
   }
   return 0;

@@ -1,5 +1,6 @@
-// Doubles to decimal digits by exact integer arithmetic: R. G. Burger and R. K. Dybvig, "Printing Floating-Point
-// Numbers Quickly and Accurately", PLDI 1996 (free-format algorithm); fixed counts by plain long division.
+// Doubles to decimal digits by exact integer arithmetic: R. G. Burger and R. K. Dybvig, "Printing
+// Floating-Point Numbers Quickly and Accurately", PLDI 1996 (free-format algorithm); fixed counts
+// by plain long division.
 #include "base/format.h"
 
 #include <string.h>
@@ -38,7 +39,8 @@ struct Big {
 
   void shl(int bits) {
     if (n == 0) return;
-    const int words = bits / 32, rest = bits % 32;
+    const int words = bits / 32;
+    const int rest = bits % 32;
     if (rest) {
       uint64_t carry = 0;
       for (int i = 0; i < n; i++) {
@@ -147,21 +149,36 @@ void shortest(const Binary& b, Digits* out) {
   const bool even = (b.f & 1) == 0;
   const int shift = b.lower_gap_half ? 2 : 1;
   Ratio v(b);
-  Big plus(1), minus(1);  // half the distances to the neighbours, over s
-  v.r.shl(shift), v.s.shl(shift);
+  Big plus(1);
+  Big minus(1);  // half the distances to the neighbours, over s
+  v.r.shl(shift);
+  v.s.shl(shift);
   if (b.lower_gap_half) plus.shl(1);
-  if (b.e >= 0) plus.shl(b.e), minus.shl(b.e);
+  if (b.e >= 0) {
+    plus.shl(b.e);
+    minus.shl(b.e);
+  }
   int k = estimate_k(b);
   if (k >= 0) v.s.mul_pow10(k);
-  else v.r.mul_pow10(-k), plus.mul_pow10(-k), minus.mul_pow10(-k);
+  else {
+    v.r.mul_pow10(-k);
+    plus.mul_pow10(-k);
+    minus.mul_pow10(-k);
+  }
   const int over = compare_sum(v.r, plus, v.s);
   if (over > 0 || (over == 0 && even)) k++;
-  else v.r.mul(10), plus.mul(10), minus.mul(10);
+  else {
+    v.r.mul(10);
+    plus.mul(10);
+    minus.mul(10);
+  }
   out->k = k;
   for (;;) {
     char d = divide(&v.r, v.s);
-    const int lo = compare(v.r, minus), hi = compare_sum(v.r, plus, v.s);
-    const bool low = lo < 0 || (lo == 0 && even), high = hi > 0 || (hi == 0 && even);
+    const int lo = compare(v.r, minus);
+    const int hi = compare_sum(v.r, plus, v.s);
+    const bool low = lo < 0 || (lo == 0 && even);
+    const bool high = hi > 0 || (hi == 0 && even);
     if (low || high) {
       const int half = compare_sum(v.r, v.r, v.s);
       if (high && (!low || half > 0 || (half == 0 && (d & 1)))) d++;
@@ -169,7 +186,9 @@ void shortest(const Binary& b, Digits* out) {
       return;
     }
     out->d[out->n++] = d;
-    v.r.mul(10), plus.mul(10), minus.mul(10);
+    v.r.mul(10);
+    plus.mul(10);
+    minus.mul(10);
   }
 }
 
@@ -183,7 +202,8 @@ void round_up(Digits* out) {
   }
   memmove(out->d + 1, out->d, size_t(out->n));
   out->d[0] = '1';
-  out->n++, out->k++;
+  out->n++;
+  out->k++;
 }
 
 // `count` digits, or as many as reach `places` places after the point if count < 0; ties to even.
@@ -192,7 +212,10 @@ void rounded(const Binary& b, int count, int places, Digits* out) {
   int k = estimate_k(b);
   if (k >= 0) v.s.mul_pow10(k);
   else v.r.mul_pow10(-k);
-  if (compare(v.r, v.s) >= 0) k++, v.s.mul(10);
+  if (compare(v.r, v.s) >= 0) {
+    k++;
+    v.s.mul(10);
+  }
   out->k = k;  // r / s in [0.1, 1)
   const int want = count >= 0 ? count : k + places;
   if (want < 0) return;
@@ -211,11 +234,16 @@ void rounded(const Binary& b, int count, int places, Digits* out) {
 int prefix(char* out, double* v, bool* done) {
   uint64_t bits;
   memcpy(&bits, v, 8);
-  const bool negative = bits >> 63, special = ((bits >> 52) & 2047) == 2047, nan = special && (bits << 12) != 0;
+  const bool negative = bits >> 63;
+  const bool special = ((bits >> 52) & 2047) == 2047;
+  const bool nan = special && (bits << 12) != 0;
   int n = 0;
   if (negative && !nan) out[n++] = '-';
   *done = special;
-  if (special) memcpy(out + n, nan ? "nan" : "inf", 3), n += 3;
+  if (special) {
+    memcpy(out + n, nan ? "nan" : "inf", 3);
+    n += 3;
+  }
   if (negative) *v = -*v;
   return n;
 }
@@ -259,19 +287,24 @@ int format_double(char* out, double v, bool as_f32) noexcept {
   int n = prefix(out, &v, &done);
   if (done) return n;
   Digits g;
-  if (v == 0) g.d[0] = '0', g.n = 1, g.k = 1;
-  else shortest(decode(v, as_f32), &g);
+  if (v == 0) {
+    g.d[0] = '0';
+    g.n = 1;
+    g.k = 1;
+  } else shortest(decode(v, as_f32), &g);
   if (g.k > 16 || g.k < -3) {
     out[n++] = g.d[0];
     if (g.n > 1) {
       out[n++] = '.';
-      memcpy(out + n, g.d + 1, size_t(g.n - 1)), n += g.n - 1;
+      memcpy(out + n, g.d + 1, size_t(g.n - 1));
+      n += g.n - 1;
     }
     return n + put_exponent(out + n, g.k - 1);
   }
   const int whole = g.k <= 0 ? 0 : g.k < g.n ? g.k : g.n;  // digits before the point
   if (g.k <= 0) out[n++] = '0';
-  memcpy(out + n, g.d, size_t(whole)), n += whole;
+  memcpy(out + n, g.d, size_t(whole));
+  n += whole;
   n += put_zeros(out + n, g.k - whole);
   out[n++] = '.';
   n += put_zeros(out + n, -g.k);
@@ -290,7 +323,8 @@ int format_fixed(char* out, double v, int digits) noexcept {
   if (g.n == 0) g.k = -digits;
   const int whole = g.k > 0 ? g.k : 0;
   if (whole == 0) out[n++] = '0';
-  memcpy(out + n, g.d, size_t(whole)), n += whole;
+  memcpy(out + n, g.d, size_t(whole));
+  n += whole;
   if (digits == 0) return n;
   out[n++] = '.';
   n += put_zeros(out + n, g.k < 0 ? -g.k : 0);
@@ -305,11 +339,15 @@ int format_sci(char* out, double v, int digits) noexcept {
   digits = clamp_digits(digits);
   Digits g;
   if (v != 0) rounded(decode(v, false), digits + 1, 0, &g);
-  else g.n = put_zeros(g.d, digits + 1), g.k = 1;
+  else {
+    g.n = put_zeros(g.d, digits + 1);
+    g.k = 1;
+  }
   out[n++] = g.d[0];
   if (digits) {
     out[n++] = '.';
-    memcpy(out + n, g.d + 1, size_t(digits)), n += digits;
+    memcpy(out + n, g.d + 1, size_t(digits));
+    n += digits;
   }
   return n + put_exponent(out + n, g.k - 1);
 }

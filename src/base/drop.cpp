@@ -46,7 +46,9 @@ void run_drop(void (*drop)(void*), void* user) noexcept {
 void drop_and_free(void* block, size_t bytes, void (*drop)(void*), void* user) noexcept {
   if (drop) {
     Arena* a = block_arena(block, bytes);
-    if (__atomic_load_n(&a->queue_drops, __ATOMIC_RELAXED) && enqueue(a, block, {nullptr, drop, user, bytes})) return;
+    if (__atomic_load_n(&a->queue_drops, __ATOMIC_RELAXED) &&
+        enqueue(a, block, {nullptr, drop, user, bytes}))
+      return;
     run_drop(drop, user);
   }
   mem_retire(block, bytes);

@@ -1,4 +1,5 @@
-// fail(): formats into the error record of the running call, then throws an empty type that only catch(...) sees.
+// fail(): formats into the error record of the running call, then throws an empty type that only
+// catch(...) sees.
 #pragma once
 
 #include "base/span.h"
@@ -10,13 +11,14 @@ namespace TT_NS {
 
 // The error record of a ctx. Preallocated, so that out-of-memory can be reported.
 struct ErrorRecord {
-  tt_error view;        // what the host reads; its pointers lead into this record or to static strings
+  tt_error view;  // what the host reads; its pointers lead into this record or to static strings
   tt_error cause_view;  // the error of a callback's own failing call, flattened to one level
   char message[1024];
   char cause_message[512];
 };
 
-// One formatted value. Shapes print as [2,3], dtypes by name, floats by the shortest form that reads back.
+// One formatted value. Shapes print as [2,3], dtypes by name, floats by the shortest form that
+// reads back.
 struct FmtArg {
   enum Kind : uint8_t { kInt, kUint, kFloat, kStr, kShape, kDtype, kDevice } kind;
   int64_t n;  // length of a shape or a string (-1: zero-terminated)
@@ -34,8 +36,12 @@ struct FmtArg {
   FmtArg(double v) : kind(kFloat), n(0), f(v) {}
   FmtArg(bool v) : kind(kStr), n(-1), s(v ? "true" : "false") {}
   template <class T>
-  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) FmtArg(T v) : kind(kInt), n(0), i(int64_t(v)) {
-    if (!std::is_signed_v<T>) kind = kUint, u = uint64_t(v);
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) FmtArg(T v)
+      : kind(kInt), n(0), i(int64_t(v)) {
+    if (!std::is_signed_v<T>) {
+      kind = kUint;
+      u = uint64_t(v);
+    }
   }
   FmtArg(Kind k, int64_t v) : kind(k), n(0), i(v) {}
 };
@@ -44,20 +50,22 @@ inline FmtArg fmt_device(int32_t type, int32_t index) {
   return {FmtArg::kDevice, (int64_t(type) << 32) | uint32_t(index)};
 }
 
-// Writes at most cap bytes, zero-terminated (cut in the middle if need be); "{}" takes the next argument.
-// Returns the length that the whole text has.
+// Writes at most cap bytes, zero-terminated (cut in the middle if need be); "{}" takes the next
+// argument. Returns the length that the whole text has.
 int64_t format_to(char* out, int64_t cap, const char* fmt, Span<const FmtArg> args) noexcept;
 
-[[noreturn]] TT_COLD void fail_args(tt_status code, const char* arg, const char* fmt, Span<const FmtArg> args);
+[[noreturn]] TT_COLD void fail_args(tt_status code, const char* arg, const char* fmt,
+                                    Span<const FmtArg> args);
 
 // fail(TT_SHAPE, "a is {}, b is {}: …", a_shape, b_shape): the running op's name is put in front.
-template <class... A> [[noreturn]] TT_COLD void fail(tt_status code, const char* fmt, const A&... a) {
+template <class... A>
+[[noreturn]] TT_COLD void fail(tt_status code, const char* fmt, const A&... a) {
   const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
   fail_args(code, "", fmt, {args, int64_t(sizeof...(A))});
 }
 // The same, naming the offending argument.
-template <class... A>
-[[noreturn]] TT_COLD void fail_arg(tt_status code, const char* arg, const char* fmt, const A&... a) {
+template <class... A> [[noreturn]] TT_COLD void fail_arg(tt_status code, const char* arg,
+                                                         const char* fmt, const A&... a) {
   const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
   fail_args(code, arg, fmt, {args, int64_t(sizeof...(A))});
 }
@@ -65,12 +73,12 @@ template <class... A>
 // Throws on with the record as it stands (a callee has filled it).
 [[noreturn]] TT_COLD void fail_again();
 
-// Fills a record without throwing (for noexcept paths). op, arg: static strings, may be NULL. The first two shapes and
-// dtypes among the arguments go into the view.
+// Fills a record without throwing (for noexcept paths). op, arg: static strings, may be NULL. The
+// first two shapes and dtypes among the arguments go into the view.
 void set_error(ErrorRecord* e, tt_status code, const char* op, const char* arg, const char* fmt,
                Span<const FmtArg> args) noexcept;
-// Makes the recorded error, if there is one, the cause of the next error: for a callback that failed in a call of its
-// own.
+// Makes the recorded error, if there is one, the cause of the next error: for a callback that
+// failed in a call of its own.
 void error_to_cause(ErrorRecord* e) noexcept;
 
 }  // namespace TT_NS

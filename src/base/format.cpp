@@ -13,7 +13,8 @@ struct Sink {
   char* out;
   int64_t cap, n = 0;
   void put(const char* s, int64_t len) {
-    const int64_t room = cap - 1 - n, fits = len < room ? len : room;
+    const int64_t room = cap - 1 - n;
+    const int64_t fits = len < room ? len : room;
     if (fits > 0) memcpy(out + n, s, size_t(fits));
     n += len;
   }
@@ -25,14 +26,16 @@ struct Sink {
 };
 
 const char* dtype_text(int64_t dtype) {
-  static const char* const names[] = {"no dtype", "bool",     "uint8",   "int8",    "int16",     "int32",     "int64",
-                                      "float16",  "bfloat16", "float32", "float64", "complex64", "complex128"};
+  static const char* const names[] = {"no dtype", "bool",      "uint8",     "int8",     "int16",
+                                      "int32",    "int64",     "float16",   "bfloat16", "float32",
+                                      "float64",  "complex64", "complex128"};
   return dtype >= 0 && dtype <= TT_C128 ? names[dtype] : "unknown dtype";
 }
 
 void put_device(Sink* s, int64_t device) {
   static const char* const names[] = {"no device", "cpu", "cuda", "meta", "ext"};
-  const int32_t type = int32_t(device >> 32), index = int32_t(device);
+  const int32_t type = int32_t(device >> 32);
+  const int32_t index = int32_t(device);
   s->put(type >= 0 && type <= TT_EXT ? names[type] : "unknown device");
   if (type != TT_CUDA && type != TT_EXT) return;
   s->put(":");
@@ -54,7 +57,9 @@ void put_arg(Sink* s, const FmtArg& a) {
     case FmtArg::kInt: s->put_int(a.i); break;
     case FmtArg::kUint: s->put(t, format_uint(t, a.u)); break;
     case FmtArg::kFloat: s->put(t, format_double(t, a.f, false)); break;
-    case FmtArg::kStr: s->put(a.s ? a.s : "NULL", a.s && a.n >= 0 ? a.n : int64_t(strlen(a.s ? a.s : "NULL"))); break;
+    case FmtArg::kStr:
+      s->put(a.s ? a.s : "NULL", a.s && a.n >= 0 ? a.n : int64_t(strlen(a.s ? a.s : "NULL")));
+      break;
     case FmtArg::kShape: put_shape(s, a.shape, a.n); break;
     case FmtArg::kDtype: s->put(dtype_text(a.i)); break;
     case FmtArg::kDevice: put_device(s, a.i); break;

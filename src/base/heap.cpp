@@ -1,5 +1,5 @@
-// Heaps: small blocks of one thread and arena. A heap changes its thread only between two threads' lives; it is
-// taken from a living thread only when the arena's last reference goes (heaps_revoke).
+// Heaps: small blocks of one thread and arena. A heap changes its thread only between two threads'
+// lives; it is taken from a living thread only when the arena's last reference goes (heaps_revoke).
 #include "base/heap.h"
 
 #include "base/arena.h"
@@ -114,7 +114,8 @@ void destroy(Heap* h) {
 void remote_free(Heap* h, FreeBlock* b, int64_t bytes) {
   FreeBlock* head = __atomic_load_n(&h->remote, __ATOMIC_RELAXED);
   do b->next = head;
-  while (!__atomic_compare_exchange_n(&h->remote, &head, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+  while (
+      !__atomic_compare_exchange_n(&h->remote, &head, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
   // The last access, unless it makes the count 0.
   if (__atomic_add_fetch(&h->remote_freed, bytes, __ATOMIC_ACQ_REL) == 0) destroy(h);
 }
@@ -158,7 +159,9 @@ Heap* find_heap(Tls* t, const Arena* a) {
 bool try_retain(Arena* a) {
   int32_t refs = __atomic_load_n(&a->refs, __ATOMIC_RELAXED);
   while (refs > 0)
-    if (__atomic_compare_exchange_n(&a->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return true;
+    if (__atomic_compare_exchange_n(&a->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE,
+                                    __ATOMIC_RELAXED))
+      return true;
   return false;
 }
 
@@ -282,9 +285,11 @@ void heaps_revoke(Arena* a) noexcept {
       revoke(h);
       foreign |= h->revoked_from && h->revoked_from != &tls;
     }
-    // After the barrier a thread either shows that it is inside mem_free or sees that it owns the heap no more.
+    // After the barrier a thread either shows that it is inside mem_free or sees that it owns the
+    // heap no more.
     if (foreign) os_barrier_all();
-    for (Heap* h = a->heaps; h && foreign; h = h->next_of_arena) wait_outside_free(h->revoked_from, a->pid);
+    for (Heap* h = a->heaps; h && foreign; h = h->next_of_arena)
+      wait_outside_free(h->revoked_from, a->pid);
   }
   Heap* next;
   for (Heap* h = a->heaps; h; h = next) {

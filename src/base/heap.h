@@ -1,5 +1,6 @@
-// Heaps: all memory of tt. Small blocks come from slabs of a heap that is owned by one (thread, arena) pair;
-// large ones from the arena's cache over the host's allocator. All blocks are 64-byte aligned.
+// Heaps: all memory of tt. Small blocks come from slabs of a heap that is owned by one (thread,
+// arena) pair; large ones from the arena's cache over the host's allocator. All blocks are 64-byte
+// aligned.
 #pragma once
 
 #include "base/error.h"
@@ -11,36 +12,42 @@
 #endif
 #endif
 #if TT_CHECKED || defined(__SANITIZE_ADDRESS__)
-#define TT_HEAP_DIRECT 1  // every block is one of the host allocator's, so that it sees each allocation and each misuse
+#define TT_HEAP_DIRECT \
+  1  // every block is one of the host allocator's, so that it sees each allocation and each misuse
 #elif !defined(TT_HEAP_DIRECT)
 #define TT_HEAP_DIRECT 0
 #endif
 
 namespace TT_NS {
 
-// One per runtime. Lives until its last reference *and* its last block are gone, so blocks may outlive the runtime.
+// One per runtime. Lives until its last reference *and* its last block are gone, so blocks may
+// outlive the runtime.
 struct Arena;
 
 constexpr size_t kSmallMax = 8192;  // bytes; larger blocks bypass the slabs
 
 Arena* arena_new(const tt_allocator* host) noexcept;  // NULL host: the C allocator. NULL on OOM
 void arena_retain(Arena*) noexcept;
-// With the last reference, no thread may allocate any more; the memory goes back to the host allocator when the last
-// block is freed (on the freeing thread), at once if there is none.
+// With the last reference, no thread may allocate any more; the memory goes back to the host
+// allocator when the last block is freed (on the freeing thread), at once if there is none.
 void arena_release(Arena*) noexcept;
 void arena_set_limit(Arena*, int64_t bytes) noexcept;  // 0 = none
-// Gives cached large blocks and empty slabs back (slabs of the calling thread and of threads that have ended).
+// Gives cached large blocks and empty slabs back (slabs of the calling thread and of threads that
+// have ended).
 void arena_trim(Arena*) noexcept;
 void arena_stats(Arena*, tt_memory_stats* out) noexcept;  // all but what devices hold
 
-// The calling thread's heap of this arena: found, adopted from a thread that has ended, or made. NULL on OOM.
+// The calling thread's heap of this arena: found, adopted from a thread that has ended, or made.
+// NULL on OOM.
 Heap* arena_heap(Arena*) noexcept;
 Arena* heap_arena(Heap*) noexcept;
 
 // ---- the fast path ----
 
-constexpr size_t kSlabBytes = 64 * 1024;  // slabs are aligned to their size; blocks start behind the header
-constexpr int kSmallClasses = 24;         // multiples of 64 to 512, then four steps per doubling to kSmallMax
+constexpr size_t kSlabBytes =
+    64 * 1024;  // slabs are aligned to their size; blocks start behind the header
+constexpr int kSmallClasses =
+    24;  // multiples of 64 to 512, then four steps per doubling to kSmallMax
 
 struct __attribute__((may_alias)) FreeBlock {
   FreeBlock* next;
@@ -56,8 +63,8 @@ struct alignas(64) Slab {
 };
 static_assert(sizeof(Slab) == 64);
 
-// The header lies at one of 16 places of the slab's first kilobyte, by the slab's address: at one and the same offset,
-// the headers of all slabs would fall into one set of the first-level cache.
+// The header lies at one of 16 places of the slab's first kilobyte, by the slab's address: at one
+// and the same offset, the headers of all slabs would fall into one set of the first-level cache.
 TT_INLINE Slab* slab_of(const void* p) {
   const uintptr_t at = reinterpret_cast<uintptr_t>(p);
   return reinterpret_cast<Slab*>((at & ~(kSlabBytes - 1)) | ((at >> 10) & 0x3c0));
@@ -65,8 +72,8 @@ TT_INLINE Slab* slab_of(const void* p) {
 
 struct alignas(64) Heap {
   FreeBlock* free[kSmallClasses];  // owner only
-  // Bytes given out, and bytes that came back on the owner's thread; written by the owner. Two counters make two
-  // short chains of dependent additions instead of a long one.
+  // Bytes given out, and bytes that came back on the owner's thread; written by the owner. Two
+  // counters make two short chains of dependent additions instead of a long one.
   int64_t taken, returned;
   Tls* owner;  // NULL: its thread has ended, or the arena has no reference any more
   Arena* arena;
@@ -79,8 +86,8 @@ struct alignas(64) Heap {
   Tls* revoked_from;              // arena_release: the owner that was
   int64_t live[3];                // by LiveKind, counted by the owner
   alignas(64) FreeBlock* remote;  // blocks freed by other threads
-  // Bytes freed by other threads, minus kHeapAlive while the arena has references, minus what was live then after that:
-  // the free that makes it 0 was the last one.
+  // Bytes freed by other threads, minus kHeapAlive while the arena has references, minus what was
+  // live then after that: the free that makes it 0 was the last one.
   int64_t remote_freed;
 };
 
@@ -109,7 +116,9 @@ static_assert(kSmallClass.block_bytes[kSmallClasses - 1] == kSmallMax);
 
 constexpr int64_t counted_bytes(size_t bytes) { return int64_t((bytes + 63) & ~size_t(63)); }
 
-TT_INLINE bool heap_is_mine(const Heap* h) { return __atomic_load_n(&h->owner, __ATOMIC_RELAXED) == &tls; }
+TT_INLINE bool heap_is_mine(const Heap* h) {
+  return __atomic_load_n(&h->owner, __ATOMIC_RELAXED) == &tls;
+}
 
 void* heap_alloc_slow(Heap* heap, size_t bytes) noexcept;
 void mem_free_slow(void* p, size_t bytes) noexcept;
@@ -151,8 +160,9 @@ TT_INLINE void mem_free(void* p, size_t bytes) noexcept {
   mem_free_slow(p, bytes);
 }
 
-// TT_CHECKED: a released handle's block stays readable for a while, so that its zeroed tag tells every later use. Freed
-// when the arena has kRetired younger ones, is trimmed, or loses its last reference.
+// TT_CHECKED: a released handle's block stays readable for a while, so that its zeroed tag tells
+// every later use. Freed when the arena has kRetired younger ones, is trimmed, or loses its last
+// reference.
 constexpr int kRetired = 512;
 void mem_retire_checked(void* p, size_t bytes) noexcept;
 TT_INLINE void mem_retire(void* p, size_t bytes) noexcept {
@@ -170,7 +180,8 @@ void count_live_slow(const void* p, size_t bytes, LiveKind kind, int64_t change)
 TT_INLINE void count_live(const void* p, size_t bytes, LiveKind kind, int64_t change) noexcept {
   if (!TT_HEAP_DIRECT && TT_LIKELY(bytes <= kSmallMax)) {
     Heap* h = slab_of(p)->heap;
-    if (TT_LIKELY(heap_is_mine(h))) return __atomic_store_n(&h->live[kind], h->live[kind] + change, __ATOMIC_RELAXED);
+    if (TT_LIKELY(heap_is_mine(h)))
+      return __atomic_store_n(&h->live[kind], h->live[kind] + change, __ATOMIC_RELAXED);
   }
   count_live_slow(p, bytes, kind, change);
 }

@@ -12,13 +12,15 @@ int format_hex(char* out, double v) noexcept {
   const uint64_t m = bits & ((uint64_t(1) << 52) - 1);
   if (e == 2047 || (e == 0 && m == 0)) {
     const char* text = m ? "nan" : e ? "-inf" : "-0x0.0p+0";
-    const int skip = !m && !(bits >> 63), n = int(strlen(text)) - skip;
+    const int skip = !m && !(bits >> 63);
+    const int n = int(strlen(text)) - skip;
     memcpy(out, text + skip, size_t(n));
     return n;
   }
   int n = 0;
   if (bits >> 63) out[n++] = '-';
-  memcpy(out + n, e ? "0x1." : "0x0.", 4), n += 4;
+  memcpy(out + n, e ? "0x1." : "0x0.", 4);
+  n += 4;
   for (int k = 48; k >= 0; k -= 4) out[n++] = "0123456789abcdef"[m >> k & 15];
   out[n++] = 'p';
   const int power = e ? e - 1023 : -1022;
@@ -27,7 +29,8 @@ int format_hex(char* out, double v) noexcept {
 }
 
 bool parse_hex(Span<const char> t, double* out) noexcept {
-  const char *p = t.ptr, *end = t.end();
+  const char* p = t.ptr;
+  const char* end = t.end();
   const bool negative = p < end && *p == '-';
   p += negative || (p < end && *p == '+');
   const auto is = [&](const char* word) {
@@ -48,7 +51,9 @@ bool parse_hex(Span<const char> t, double* out) noexcept {
         continue;
       }
       if (d < 0) break;
-      m = m << 4 | uint64_t(d), e -= point ? 4 : 0, digits++;
+      m = m << 4 | uint64_t(d);
+      e -= point ? 4 : 0;
+      digits++;
       if (m >> 53) return false;
     }
     if (digits == 0 || p == end || (*p | 32) != 'p') return false;

@@ -7,7 +7,8 @@ namespace TT_NS {
 
 void* os_alloc(size_t bytes, size_t align) noexcept;
 void os_free(void* p) noexcept;
-// Zeroed pages straight from the system, aligned to `align`; any page-aligned part may be unmapped on its own.
+// Zeroed pages straight from the system, aligned to `align`; any page-aligned part may be unmapped
+// on its own.
 void* os_map(size_t bytes, size_t align) noexcept;
 void os_unmap(void* p, size_t bytes) noexcept;
 void os_advise_huge(void* p, size_t bytes) noexcept;
@@ -24,7 +25,9 @@ TT_INLINE void cpu_pause() noexcept {
 }
 // Returns when every other thread of the process has passed a full memory barrier.
 void os_barrier_all() noexcept;
-void os_wait(uint32_t* word, uint32_t expected) noexcept;  // sleeps while *word == expected (spurious wake-ups happen)
+void os_wait(
+    uint32_t* word,
+    uint32_t expected) noexcept;  // sleeps while *word == expected (spurious wake-ups happen)
 void os_wake(uint32_t* word, int32_t n) noexcept;
 // Starts a thread with all signals blocked; 0 or an errno. `t` holds its handle for os_join.
 struct OsThread {
@@ -32,8 +35,8 @@ struct OsThread {
 };
 int os_thread_start(OsThread* t, void (*fn)(void*), void* arg) noexcept;
 void os_thread_join(OsThread* t) noexcept;
-// fn(value) runs on exit of each thread that has called os_at_thread_exit with a non-NULL value. fn is one and the
-// same in all calls. False on failure.
+// fn(value) runs on exit of each thread that has called os_at_thread_exit with a non-NULL value. fn
+// is one and the same in all calls. False on failure.
 bool os_at_thread_exit(void (*fn)(void*), void* value) noexcept;
 // Opens a shared library by its soname list (NULL-terminated) / finds a symbol; NULL if absent.
 void* os_dlopen(const char* const* names) noexcept;

@@ -14,9 +14,11 @@ int64_t os_file_read(int file, void* out, int64_t bytes, int64_t offset) noexcep
 // A read-only view of the first `bytes` bytes, which outlives `file`; NULL if it cannot be had.
 void* os_file_map(int file, int64_t bytes) noexcept;
 void os_file_unmap(void* map, int64_t bytes) noexcept;
-int os_file_write(int file, const void* data, int64_t bytes) noexcept;  // all of them, behind what was written before
+int os_file_write(int file, const void* data,
+                  int64_t bytes) noexcept;  // all of them, behind what was written before
 int os_file_sync(int file) noexcept;
-// `to` becomes the file `from` in one step, and the directory is synced: after a crash it is the old or the new file.
+// `to` becomes the file `from` in one step, and the directory is synced: after a crash it is the
+// old or the new file.
 int os_file_replace(const char* from, const char* to) noexcept;
 void os_file_remove(const char* path) noexcept;
 const char* os_error_text(int error) noexcept;  // of a positive errno, in English

@@ -14,7 +14,10 @@ int os_file_open(const char* path) noexcept {
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO must not block
   if (file < 0) return -errno;
   struct stat s;
-  const int bad = fstat(file, &s) ? errno : S_ISREG(s.st_mode) ? 0 : S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
+  const int bad = fstat(file, &s)      ? errno
+                  : S_ISREG(s.st_mode) ? 0
+                  : S_ISDIR(s.st_mode) ? EISDIR
+                                       : EINVAL;
   if (bad) close(file);
   return bad ? -bad : file;
 }
@@ -58,7 +61,8 @@ int os_file_write(int file, const void* data, int64_t bytes) noexcept {
     const ssize_t put = write(file, p, size_t(bytes < kMost ? bytes : kMost));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return -errno;
-    p += put, bytes -= put;
+    p += put;
+    bytes -= put;
   }
   return 0;
 }
@@ -74,7 +78,9 @@ static int sync_directory_of(const char* path) noexcept {
   folder[n] = 0;
   const int file = open(!slash ? "." : n ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return -errno;
-  const int status = fsync(file) && errno != EINVAL ? -errno : 0;  // EINVAL: a file system that has nothing to sync
+  const int status = fsync(file) && errno != EINVAL
+                         ? -errno
+                         : 0;  // EINVAL: a file system that has nothing to sync
   close(file);
   return status;
 }

@@ -28,7 +28,8 @@ void* os_map(size_t bytes, size_t align) noexcept {
   const size_t page = 4096;
   const size_t extra = align > page ? align : 0;
   if (bytes + extra < bytes) return nullptr;
-  void* m = mmap(nullptr, bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* m =
+      mmap(nullptr, bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (m == MAP_FAILED) return nullptr;
   if (!extra) return m;
   const uintptr_t at = reinterpret_cast<uintptr_t>(m);
@@ -58,7 +59,8 @@ bool os_random(void* out, size_t bytes) noexcept {
     const ssize_t got = getrandom(p, bytes, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
-    p += got, bytes -= size_t(got);
+    p += got;
+    bytes -= size_t(got);
   }
   return true;
 }
@@ -76,7 +78,8 @@ void os_barrier_all() noexcept {
   nanosleep(&t, nullptr);
 }
 
-// A futex call may leave errno set for no fault of the caller's: tt's calls keep it as they found it.
+// A futex call may leave errno set for no fault of the caller's: tt's calls keep it as they found
+// it.
 static void futex(uint32_t* word, int op, uint32_t value) noexcept {
   const int saved = errno;
   syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);

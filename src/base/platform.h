@@ -1,4 +1,5 @@
-// Compiler and build macros. Everything of tt lives in namespace TT_NS (renamed by the TT_PREFIX build option).
+// Compiler and build macros. Everything of tt lives in namespace TT_NS (renamed by the TT_PREFIX
+// build option).
 #pragma once
 
 #include <stddef.h>

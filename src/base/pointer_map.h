@@ -1,4 +1,5 @@
-// PointerMap: from addresses to int64s, by open addressing. What was seen before, on walks over trees that share.
+// PointerMap: from addresses to int64s, by open addressing. What was seen before, on walks over
+// trees that share.
 #pragma once
 
 #include "base/small_vec.h"
@@ -7,12 +8,17 @@ namespace TT_NS {
 
 class PointerMap {
  public:
-  // The value of p; if there is none yet, `value` is put there and returned. *added, if given, tells which.
+  // The value of p; if there is none yet, `value` is put there and returned. *added, if given,
+  // tells which.
   int64_t find_or_add(const void* p, int64_t value, bool* added = nullptr) {
     if (2 * (n_ + 1) > slots_.size()) grow();
     Slot& s = slot(p);
     if (added) *added = s.key == nullptr;
-    if (!s.key) s.key = p, s.value = value, n_++;
+    if (!s.key) {
+      s.key = p;
+      s.value = value;
+      n_++;
+    }
     return s.value;
   }
   // The value of p; -1: none.

@@ -9,12 +9,13 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kSpinNs = 20000;   // a worker's wait for the next region
-constexpr int64_t kTailNs = 100000;  // a wait for others inside a region, whose end is near; sleeping would cost 45 µs
+constexpr int64_t kSpinNs = 20000;  // a worker's wait for the next region
+constexpr int64_t kTailNs =
+    100000;  // a wait for others inside a region, whose end is near; sleeping would cost 45 µs
 constexpr int64_t kWakeNs = 100000;  // work that is worth waking a sleeper for
 
-// Gate of a region: workers inside + flags. A worker enters only while the gate is open, so one that wakes up late is
-// never waited for.
+// Gate of a region: workers inside + flags. A worker enters only while the gate is open, so one
+// that wakes up late is never waited for.
 constexpr uint32_t kOpen = 1u << 31;
 constexpr uint32_t kAwaited = 1u << 30;  // the caller sleeps until the last worker leaves
 constexpr uint32_t kInside = kAwaited - 1;
@@ -31,8 +32,8 @@ struct Region {
   }
 };
 
-// A thread and its share of the ranges: each thread starts on its own (its cache may hold what it did there before)
-// and then helps the others. Share 0 is the caller's.
+// A thread and its share of the ranges: each thread starts on its own (its cache may hold what it
+// did there before) and then helps the others. Share 0 is the caller's.
 struct alignas(64) Share {
   int64_t next, end;
   Pool* pool;
@@ -89,7 +90,8 @@ bool enter(Pool* p) {
   uint32_t g = __atomic_load_n(&p->gate, __ATOMIC_RELAXED);
   do
     if (!(g & kOpen)) return false;
-  while (!__atomic_compare_exchange_n(&p->gate, &g, g + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+  while (
+      !__atomic_compare_exchange_n(&p->gate, &g, g + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
   return true;
 }
 
@@ -102,7 +104,8 @@ void close(Pool* p) {
   uint32_t g = __atomic_and_fetch(&p->gate, ~kOpen, __ATOMIC_ACQ_REL);
   if (g == 0) return;
   const int64_t until = os_now_ns() + kTailNs;
-  while ((g = __atomic_load_n(&p->gate, __ATOMIC_ACQUIRE)) != 0 && os_now_ns() < until) spin_pause();
+  while ((g = __atomic_load_n(&p->gate, __ATOMIC_ACQUIRE)) != 0 && os_now_ns() < until)
+    spin_pause();
   if (g == 0) return;
   g = __atomic_or_fetch(&p->gate, kAwaited, __ATOMIC_ACQ_REL);
   while (g & kInside) {
@@ -112,8 +115,8 @@ void close(Pool* p) {
   __atomic_store_n(&p->gate, 0, __ATOMIC_RELAXED);
 }
 
-// Returns the epoch that follows `seen`, if it comes within kSpinNs, counted from the end of a region that is soon
-// over.
+// Returns the epoch that follows `seen`, if it comes within kSpinNs, counted from the end of a
+// region that is soon over.
 uint32_t spin_for_epoch(Pool* p, uint32_t seen) {
   const int64_t start = os_now_ns();
   int64_t until = start + kSpinNs;
@@ -152,7 +155,8 @@ void worker_main(void* arg) {
   }
 }
 
-// Starts missing workers; they find the open region by themselves. Fewer will do if the system refuses.
+// Starts missing workers; they find the open region by themselves. Fewer will do if the system
+// refuses.
 void start_workers(Pool* p) {
   const uint32_t before = __atomic_load_n(&p->epoch, __ATOMIC_RELAXED) - 1;
   while (p->started < p->threads - 1) {
@@ -184,7 +188,8 @@ void open(Pool* p, const Region& r) {
   const int64_t ranges = r.ranges();
   for (int32_t i = 0; i < p->num_shares; i++) {
     Share* s = &p->shares[i];
-    const int64_t each = ranges / p->num_shares, more = ranges % p->num_shares;
+    const int64_t each = ranges / p->num_shares;
+    const int64_t more = ranges % p->num_shares;
     s->end = each * (i + 1) + (i + 1 < more ? i + 1 : more);
     __atomic_store_n(&s->next, each * i + (i < more ? i : more), __ATOMIC_RELAXED);
   }
@@ -192,21 +197,24 @@ void open(Pool* p, const Region& r) {
   __atomic_fetch_add(&p->epoch, 1, __ATOMIC_SEQ_CST);
 }
 
-// In a forked child nobody comes: the caller runs all shares, or, if another thread's region was running at the fork,
-// finds the pool busy. So the pid matters only before threads are started, and a hot region asks no system call.
+// In a forked child nobody comes: the caller runs all shares, or, if another thread's region was
+// running at the fork, finds the pool busy. So the pid matters only before threads are started, and
+// a hot region asks no system call.
 
-// True once sleepers have missed work worth kWakeNs: in this region, or in a stream of regions with shorter pauses than
-// work, for which a sleeper that comes late for this one will spin.
+// True once sleepers have missed work worth kWakeNs: in this region, or in a stream of regions with
+// shorter pauses than work, for which a sleeper that comes late for this one will spin.
 bool worth_waking(Pool* p, int64_t begin, int64_t now, int64_t left) {
   const double work = double(now - begin) * double(left);
-  const int64_t pause = begin - p->last_ns, missed = p->missed_ns > pause ? p->missed_ns - pause : 0;
+  const int64_t pause = begin - p->last_ns;
+  const int64_t missed = p->missed_ns > pause ? p->missed_ns - pause : 0;
   const bool wake = work + double(missed) >= double(kWakeNs);
   p->missed_ns = wake ? 0 : missed + int64_t(work);
   p->last_ns = now + (wake ? 0 : int64_t(work));
   return wake;
 }
 
-// Calls for more hands if the ranges take long enough, for which it runs the first one if that is not known.
+// Calls for more hands if the ranges take long enough, for which it runs the first one if that is
+// not known.
 void run_first(Pool* p, int64_t ranges, int64_t range_ns) {
   const uint32_t asleep = __atomic_load_n(&p->sleepers, __ATOMIC_SEQ_CST);
   if (asleep == 0 && p->started == p->threads - 1) return;
@@ -215,7 +223,8 @@ void run_first(Pool* p, int64_t ranges, int64_t range_ns) {
     run_shares(p, 0, 1);
     if (!worth_waking(p, begin, os_now_ns(), ranges - 1)) return;
   } else {
-    p->missed_ns = 0, p->last_ns = begin;
+    p->missed_ns = 0;
+    p->last_ns = begin;
   }
   if (p->pid != os_pid()) return;
   const int64_t wanted = ranges - 1 < p->threads - 1 ? ranges - 1 : p->threads - 1;
@@ -255,7 +264,9 @@ bool get_executor(Pool* p, tt_executor* e) {
 int32_t host_threads(const tt_executor& e) noexcept {
   try {
     return e.num_threads(e.user);
-  } catch (...) { return 1; }
+  } catch (...) {
+    return 1;
+  }
 }
 
 tt_status run_host(Pool* p, const Region& r) {
@@ -265,9 +276,12 @@ tt_status run_host(Pool* p, const Region& r) {
     return TT_OK;
   }
   try {
-    const int32_t status = e.parallel_for(e.user, r.ranges(), 1, run_host_ranges, const_cast<Region*>(&r));
+    const int32_t status =
+        e.parallel_for(e.user, r.ranges(), 1, run_host_ranges, const_cast<Region*>(&r));
     return status >= TT_OK && status <= TT_INTERNAL ? status : TT_CALLBACK;
-  } catch (...) { return TT_CALLBACK; }
+  } catch (...) {
+    return TT_CALLBACK;
+  }
 }
 
 }  // namespace
@@ -311,7 +325,10 @@ tt_status pool_set_threads(Pool* p, int32_t n) noexcept {
     shares = static_cast<Share*>(arena_take(p->arena, sizeof(Share) * size_t(n), 64));
     if (!shares) return TT_OOM;
     memset(static_cast<void*>(shares), 0, sizeof(Share) * size_t(n));
-    for (int32_t i = 0; i < n; i++) shares[i].pool = p, shares[i].index = i;
+    for (int32_t i = 0; i < n; i++) {
+      shares[i].pool = p;
+      shares[i].index = i;
+    }
   }
   stop_workers(p);
   free_shares(p);
@@ -326,7 +343,8 @@ int32_t pool_threads(Pool* p) noexcept {
   return get_executor(p, &e) ? host_threads(e) : __atomic_load_n(&p->threads, __ATOMIC_RELAXED);
 }
 
-tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx, int64_t range_ns) noexcept {
+tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx,
+                       int64_t range_ns) noexcept {
   if (n <= 0) return TT_OK;
   const Region r = {body, body_ctx, n, grain < 1 ? 1 : grain};
   if (n > r.grain && !tls.in_parallel) {

@@ -1,4 +1,5 @@
-// Ref<T>: owning pointer to an object with an intrusive atomic count (`refs`) and a static T::destroy(T*).
+// Ref<T>: owning pointer to an object with an intrusive atomic count (`refs`) and a static
+// T::destroy(T*).
 #pragma once
 
 #include "base/platform.h"
@@ -10,8 +11,8 @@ namespace TT_NS {
 using RefCount = int32_t;
 
 TT_INLINE void ref_inc(RefCount* c) { __atomic_fetch_add(c, 1, __ATOMIC_RELAXED); }
-// For the host, who may lose any number of references: past 2^30 the object stays for ever, and the count never
-// overflows.
+// For the host, who may lose any number of references: past 2^30 the object stays for ever, and the
+// count never overflows.
 inline void ref_inc_by_host(RefCount* c) {
   constexpr RefCount kMany = 1 << 30;
   const RefCount before = __atomic_fetch_add(c, 1, __ATOMIC_RELAXED);

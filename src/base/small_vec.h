@@ -19,11 +19,17 @@ template <class T, int N> class SmallVec {
   SmallVec(const SmallVec& o) : SmallVec() { append({o.p_, o.n_}); }
   SmallVec(SmallVec&& o) noexcept { take(o); }
   SmallVec& operator=(const SmallVec& o) {
-    if (this != &o) clear(), append({o.p_, o.n_});
+    if (this != &o) {
+      clear();
+      append({o.p_, o.n_});
+    }
     return *this;
   }
   SmallVec& operator=(SmallVec&& o) noexcept {
-    if (this != &o) drop(), take(o);
+    if (this != &o) {
+      drop();
+      take(o);
+    }
     return *this;
   }
   ~SmallVec() {
@@ -51,7 +57,10 @@ template <class T, int N> class SmallVec {
   }
   void append(Span<const T> s) {
     if (n_ + s.n > cap_) grow(n_ + s.n);
-    for (const T& v : s) new (p_ + n_) T(v), n_++;
+    for (const T& v : s) {
+      new (p_ + n_) T(v);
+      n_++;
+    }
   }
   void insert(int64_t at, T v) {
     push_back(std::move(v));
@@ -85,14 +94,19 @@ template <class T, int N> class SmallVec {
   TT_NOINLINE void grow(int64_t need) {
     int64_t cap = cap_ * 2 > need ? cap_ * 2 : need;
     T* p = static_cast<T*>(mem_alloc(size_t(cap) * sizeof(T)));
-    for (int64_t i = 0; i < n_; i++) new (p + i) T(std::move(p_[i])), p_[i].~T();
+    for (int64_t i = 0; i < n_; i++) {
+      new (p + i) T(std::move(p_[i]));
+      p_[i].~T();
+    }
     if (p_ != local()) mem_free(p_, size_t(cap_) * sizeof(T));
-    p_ = p, cap_ = cap;
+    p_ = p;
+    cap_ = cap;
   }
   TT_NOINLINE void drop() noexcept {
     clear();
     if (p_ != local()) mem_free(p_, size_t(cap_) * sizeof(T));
-    p_ = local(), cap_ = N;
+    p_ = local();
+    cap_ = N;
   }
   void take(SmallVec& o) {
     if (o.p_ == o.local()) {
@@ -100,8 +114,12 @@ template <class T, int N> class SmallVec {
       n_ = o.n_;
       o.clear();
     } else {
-      p_ = o.p_, n_ = o.n_, cap_ = o.cap_;
-      o.p_ = o.local(), o.n_ = 0, o.cap_ = N;
+      p_ = o.p_;
+      n_ = o.n_;
+      cap_ = o.cap_;
+      o.p_ = o.local();
+      o.n_ = 0;
+      o.cap_ = N;
     }
   }
 

@@ -1,4 +1,5 @@
-// The one thread-local object of tt: what the running call on this thread is. Initial-exec, trivially destructible.
+// The one thread-local object of tt: what the running call on this thread is. Initial-exec,
+// trivially destructible.
 #pragma once
 
 #include "base/platform.h"
@@ -14,9 +15,11 @@ struct Tls {
   Heap* heap;          // where the running call allocates
   ErrorRecord* error;  // where fail() writes
   const char* op;      // name for error texts
-  void* free_list;     // autograd nodes waiting to be freed: long chains are freed by a loop, not by recursion
-  Heap* heaps;         // the heaps that this thread owns, one per arena
-  // __cxa_eh_globals of the C++ runtime, in libtt.so alone (cxx_runtime.cpp); its last four bytes are padding
+  void* free_list;  // autograd nodes waiting to be freed: long chains are freed by a loop, not by
+                    // recursion
+  Heap* heaps;      // the heaps that this thread owns, one per arena
+  // __cxa_eh_globals of the C++ runtime, in libtt.so alone (cxx_runtime.cpp); its last four bytes
+  // are padding
   void* caught_exceptions;
   uint32_t uncaught_exceptions;
   int16_t in_parallel;  // > 0 inside a body of parallel_for: nested regions run serially

@@ -14,14 +14,16 @@ namespace TT_NS {
 tt_status caught(Ctx* c) noexcept {
   if (c->error.view.code == TT_OK) {
     const FmtArg args[] = {0};
-    set_error(&c->error, TT_INTERNAL, tls.op, "", "an unknown exception reached the C boundary", {args, 0});
+    set_error(&c->error, TT_INTERNAL, tls.op, "", "an unknown exception reached the C boundary",
+              {args, 0});
   }
   const tt_status code = c->error.view.code;
   log_line(c->rt, code == TT_OOM ? TT_LOG_WARNING : TT_LOG_DEBUG, "{}", c->error.view.message);
   return code;
 }
 
-tt_status api_run(tt_ctx* handle, const char* name, void (*f)(const void* what, Ctx& c), const void* what) noexcept {
+tt_status api_run(tt_ctx* handle, const char* name, void (*f)(const void* what, Ctx& c),
+                  const void* what) noexcept {
   return api_call_inline(handle, name, [=](Ctx& c) { f(what, c); });
 }
 
@@ -34,8 +36,10 @@ void rebind_call(Ctx* c) {
 static uint32_t thread_mark() { return uint32_t(uintptr_t(&tls) >> 4) | 1; }
 
 bool enter_checked(Ctx* c) noexcept {
-  uint32_t none = 0, mine = thread_mark();
-  if (!__atomic_compare_exchange_n(&c->busy_thread, &none, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
+  uint32_t none = 0;
+  uint32_t mine = thread_mark();
+  if (!__atomic_compare_exchange_n(&c->busy_thread, &none, mine, false, __ATOMIC_ACQUIRE,
+                                   __ATOMIC_RELAXED) &&
       none != mine)
     return false;
   c->depth++;
@@ -63,10 +67,13 @@ void fail_null(const char* arg, int32_t index) {
   fail_again();
 }
 
-void fail_operand(const OpInfo& op, int32_t i, const void* h) { fail_handle(h, op.schema->args[i].name, i, "tensor"); }
+void fail_operand(const OpInfo& op, int32_t i, const void* h) {
+  fail_handle(h, op.schema->args[i].name, i, "tensor");
+}
 
 void fail_opts(uint64_t set, int n) {
-  fail(TT_UNSUPPORTED_OPTION, "opts.set has bit {}, known are bits 0 to {}", int64_t(63 - __builtin_clzll(set)), n - 1);
+  fail(TT_UNSUPPORTED_OPTION, "opts.set has bit {}, known are bits 0 to {}",
+       int64_t(63 - __builtin_clzll(set)), n - 1);
 }
 
 static void check_list(const void* p, int64_t n, const char* arg) {
@@ -74,7 +81,8 @@ static void check_list(const void* p, int64_t n, const char* arg) {
   if (n && !p) fail_arg(TT_INVALID_ARG, arg, "{} is NULL, its length is {}", arg, n);
 }
 
-TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg, int32_t index, bool optional_items) {
+TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg, int32_t index,
+                       bool optional_items) {
   check_list(list, n, arg);
   for (int64_t i = 0; i < n; i++)
     if (list[i] || !optional_items) tensor_arg(list[i], arg, index);
@@ -89,7 +97,8 @@ Span<const double> doubles_arg(const double* p, int64_t n, const char* arg, int3
 }
 Ints ints_arg(const int64_t* p, int64_t n, const char* arg, int32_t) {
   check_list(p, n, arg);
-  if (n > kMaxDims) fail_arg(TT_SHAPE, arg, "{} has {} entries, at most {} are supported", arg, n, kMaxDims);
+  if (n > kMaxDims)
+    fail_arg(TT_SHAPE, arg, "{} has {} entries, at most {} are supported", arg, n, kMaxDims);
   return {p, n};
 }
 void fail_ints(const OpInfo& op, int32_t i, IntsArg list) {
@@ -103,17 +112,20 @@ Ints int_list_arg(const int64_t* p, int64_t n, const char* arg, int32_t) {
 Indices indices_arg(const tt_index* p, int64_t n, const char* arg, int32_t index) {
   check_list(p, n, arg);
   if (n > 4 * kMaxDims)
-    fail_arg(TT_INVALID_ARG, arg, "{} has {} items, at most {} are supported", arg, n, 4 * kMaxDims);
+    fail_arg(TT_INVALID_ARG, arg, "{} has {} items, at most {} are supported", arg, n,
+             4 * kMaxDims);
   for (int64_t i = 0; i < n; i++) {
     if (p[i].kind < TT_IDX_INT || p[i].kind > TT_IDX_TENSOR)
-      fail_arg(TT_INVALID_ARG, arg, "{}[{}].kind is {}: must be a TT_IDX_ value", arg, i, p[i].kind);
+      fail_arg(TT_INVALID_ARG, arg, "{}[{}].kind is {}: must be a TT_IDX_ value", arg, i,
+               p[i].kind);
     if (p[i].kind == TT_IDX_TENSOR) tensor_arg(p[i].tensor, arg, index);
   }
   return {p, n};
 }
 const Scalar& scalar_arg(const tt_scalar* s, const char* arg, int32_t index) {
   if (!s) fail_null(arg, index);
-  if (!valid_scalar(s)) fail_arg(TT_INVALID_ARG, arg, "{}.kind is {}: must be a TT_SCALAR_ value", arg, s->kind);
+  if (!valid_scalar(s))
+    fail_arg(TT_INVALID_ARG, arg, "{}.kind is {}: must be a TT_SCALAR_ value", arg, s->kind);
   return *static_cast<const Scalar*>(s);
 }
 Dtype dtype_arg(tt_dtype d, const char* arg, int32_t) {
@@ -123,9 +135,11 @@ Dtype dtype_arg(tt_dtype d, const char* arg, int32_t) {
 Device device_arg(const tt_device* d, const char* arg, int32_t index) {
   if (!d) fail_null(arg, index);
   if (d->type < TT_CPU || d->type > TT_EXT)
-    fail_arg(TT_DEVICE, arg, "{}.type is {}: must be TT_CPU, TT_CUDA, TT_META or TT_EXT", arg, d->type);
+    fail_arg(TT_DEVICE, arg, "{}.type is {}: must be TT_CPU, TT_CUDA, TT_META or TT_EXT", arg,
+             d->type);
   const int32_t most = d->type == TT_CUDA ? kMaxDevices : d->type == TT_EXT ? kMaxExt : 1;
-  if (d->index < 0 || d->index >= most) fail_arg(TT_DEVICE, arg, "{}.index is {}: no such device", arg, d->index);
+  if (d->index < 0 || d->index >= most)
+    fail_arg(TT_DEVICE, arg, "{}.index is {}: no such device", arg, d->index);
   Device out{int8_t(d->type), int8_t(d->index)};
   if (d->type == TT_EXT) ext_device(d->index);
   if (d->type == TT_CUDA) runtime_device_alloc(ctx().rt, d->index);
@@ -152,7 +166,8 @@ template <class T> static void grow(T*& items, int64_t& cap, int64_t need) {
     memcpy(static_cast<void*>(p), items, size_t(cap) * sizeof(T));
     mem_free(items, size_t(cap) * sizeof(T));
   }
-  items = p, cap = more;
+  items = p;
+  cap = more;
 }
 
 void reserve_outs(Ctx& c, int64_t n) {
@@ -174,7 +189,9 @@ void give(Ctx& c, tt_tensor** a, tt_tensor** b, TensorPair&& p) {
 }
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, TensorTriple&& p) {
   reserve_outs(c, 3);
-  *a = to_handle(c, std::move(p.first)), *b = to_handle(c, std::move(p.second)), *d = to_handle(c, std::move(p.third));
+  *a = to_handle(c, std::move(p.first));
+  *b = to_handle(c, std::move(p.second));
+  *d = to_handle(c, std::move(p.third));
 }
 
 void clear_list(tt_tensor** outs, int64_t cap, int64_t* n_outs) noexcept {
@@ -186,7 +203,8 @@ void give_list(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorLis
   if (!n_outs) fail_null("n_outs", -1);
   *n_outs = l.size();
   if (l.size() > cap || (l.size() && !outs))
-    fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {} tensors, the result has {}", outs ? cap : 0, l.size());
+    fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {} tensors, the result has {}",
+             outs ? cap : 0, l.size());
   reserve_outs(c, l.size());
   for (int64_t i = 0; i < l.size(); i++) outs[i] = to_handle(c, std::move(l[i]));
 }
@@ -210,7 +228,8 @@ tt_status tt_scope_pop(tt_ctx* h, tt_tensor* const* keep, int64_t n) {
     if (!s.n_frames) fail(TT_INVALID_ARG, "no scope is open");
     const TensorSpan kept = tensors_arg(keep, n, "keep", 0, false);
     PointerMap place;
-    SmallVec<int64_t, 8> wanted;  // by place: how many of the scope's references to that tensor are kept
+    SmallVec<int64_t, 8>
+        wanted;  // by place: how many of the scope's references to that tensor are kept
     for (const Tensor* t : kept) {
       const int64_t i = place.find_or_add(t, wanted.size());
       if (i == wanted.size()) wanted.push_back(0);

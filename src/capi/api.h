@@ -13,10 +13,19 @@ namespace TT_NS {
 // Puts the running call of this thread aside for the one that begins.
 class ApiScope {
  public:
-  TT_INLINE ApiScope(Ctx* c, const char* name) : ctx_(tls.ctx), heap_(tls.heap), error_(tls.error), op_(tls.op) {
-    tls.ctx = c, tls.heap = c->heap, tls.error = &c->error, tls.op = name;
+  TT_INLINE ApiScope(Ctx* c, const char* name)
+      : ctx_(tls.ctx), heap_(tls.heap), error_(tls.error), op_(tls.op) {
+    tls.ctx = c;
+    tls.heap = c->heap;
+    tls.error = &c->error;
+    tls.op = name;
   }
-  TT_INLINE ~ApiScope() { tls.ctx = ctx_, tls.heap = heap_, tls.error = error_, tls.op = op_; }
+  TT_INLINE ~ApiScope() {
+    tls.ctx = ctx_;
+    tls.heap = heap_;
+    tls.error = error_;
+    tls.op = op_;
+  }
   ApiScope(const ApiScope&) = delete;
 
  private:
@@ -26,13 +35,16 @@ class ApiScope {
   const char* op_;
 };
 
-TT_COLD tt_status caught(Ctx* c) noexcept;    // after an exception: the code in the record
-TT_COLD void rebind_call(Ctx* c);             // the ctx moved to this thread
-TT_COLD bool enter_checked(Ctx* c) noexcept;  // (TT_CHECKED) false if another thread is inside a call on c
+TT_COLD tt_status caught(Ctx* c) noexcept;  // after an exception: the code in the record
+TT_COLD void rebind_call(Ctx* c);           // the ctx moved to this thread
+TT_COLD bool enter_checked(
+    Ctx* c) noexcept;  // (TT_CHECKED) false if another thread is inside a call on c
 void leave_checked(Ctx* c) noexcept;
 
-// For the hot ones; the rest are content with api_call, which is a third of the code and some 2 ns slower.
-template <class F> TT_INLINE tt_status api_call_inline(tt_ctx* handle, const char* name, F&& f) noexcept {
+// For the hot ones; the rest are content with api_call, which is a third of the code and some 2 ns
+// slower.
+template <class F>
+TT_INLINE tt_status api_call_inline(tt_ctx* handle, const char* name, F&& f) noexcept {
   auto* c = reinterpret_cast<Ctx*>(handle);
   if (TT_UNLIKELY(!c || c->tag != kTagCtx)) return TT_BAD_HANDLE;
 #if TT_CHECKED
@@ -47,17 +59,22 @@ template <class F> TT_INLINE tt_status api_call_inline(tt_ctx* handle, const cha
     if (TT_UNLIKELY(!heap_is_mine(c->heap))) rebind_call(c);
     f(*c);
     return TT_OK;
-  } catch (...) { return caught(c); }
+  } catch (...) {
+    return caught(c);
+  }
 }
 
-tt_status api_run(tt_ctx* handle, const char* name, void (*f)(const void* what, Ctx& c), const void* what) noexcept;
-template <class F> TT_INLINE tt_status api_call(tt_ctx* handle, const char* name, const F& f) noexcept {
+tt_status api_run(tt_ctx* handle, const char* name, void (*f)(const void* what, Ctx& c),
+                  const void* what) noexcept;
+template <class F>
+TT_INLINE tt_status api_call(tt_ctx* handle, const char* name, const F& f) noexcept {
   return api_run(
       handle, name, [](const void* what, Ctx& c) { (*static_cast<const F*>(what))(c); }, &f);
 }
 
 // ---- arguments: NULL and handles of another type are BAD_HANDLE, by name and position ----
-[[noreturn]] TT_COLD void fail_handle(const void* h, const char* arg, int32_t index, const char* want);
+[[noreturn]] TT_COLD void fail_handle(const void* h, const char* arg, int32_t index,
+                                      const char* want);
 [[noreturn]] TT_COLD void fail_null(const char* arg, int32_t index);
 
 TT_INLINE const Tensor& tensor_arg(const tt_tensor* h, const char* arg, int32_t index) {
@@ -74,7 +91,8 @@ TT_INLINE const Tensor* optional_arg(const tt_tensor* h, const char* arg, int32_
 TT_INLINE Tensor* optional_mutable_arg(const tt_tensor* h, const char* arg, int32_t index) {
   return h ? &mutable_arg(h, arg, index) : nullptr;
 }
-TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg, int32_t index, bool optional_items);
+TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg, int32_t index,
+                       bool optional_items);
 TensorSpan mutables_arg(tt_tensor* const* list, int64_t n, const char* arg, int32_t index);
 Span<const double> doubles_arg(const double* p, int64_t n, const char* arg, int32_t index);
 Ints ints_arg(const int64_t* p, int64_t n, const char* arg, int32_t index);
@@ -88,7 +106,8 @@ inline Scalar scalar_arg(double v, const char*, int32_t) { return Scalar(v); }
 inline Scalar scalar_arg(int64_t v, const char*, int32_t) { return Scalar(v); }
 Dtype dtype_arg(tt_dtype d, const char* arg, int32_t index);
 Device device_arg(const tt_device* d, const char* arg, int32_t index);
-Generator* generator_arg(const tt_generator* g, const char* arg, int32_t index);  // NULL: the ctx's own
+Generator* generator_arg(const tt_generator* g, const char* arg,
+                         int32_t index);  // NULL: the ctx's own
 Str str_arg(const char* s, const char* arg, int32_t index);
 
 // ---- options ----
@@ -105,9 +124,11 @@ TT_INLINE void clear_out(tt_tensor** out) {
 template <class T> TT_INLINE void out_arg(T* out, const char* arg, int32_t index) {
   if (TT_UNLIKELY(!out)) fail_null(arg, index);
 }
-// Room in the open scope for n more: for calls that change or take over what a later failure would leave changed.
+// Room in the open scope for n more: for calls that change or take over what a later failure would
+// leave changed.
 void reserve_outs(Ctx& c, int64_t n);
-TT_COLD tt_tensor* scope_own(Ctx& c, TensorRef&& t);  // the open scope takes it, the host borrows it
+TT_COLD tt_tensor* scope_own(Ctx& c,
+                             TensorRef&& t);  // the open scope takes it, the host borrows it
 TT_INLINE tt_tensor* to_handle(Ctx& c, TensorRef&& t) {
   if (TT_UNLIKELY(c.scopes.n_frames != 0) && t) return scope_own(c, std::move(t));
   if (!t) return nullptr;
@@ -120,7 +141,11 @@ void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, TensorTriple&& p)
 void clear_list(tt_tensor** outs, int64_t cap, int64_t* n_outs) noexcept;
 void give_list(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorList&& l);
 
-inline tt_tensor* handle_of(const Tensor* t) { return reinterpret_cast<tt_tensor*>(const_cast<Tensor*>(t)); }
-inline Tensor* tensor_of(const tt_tensor* t) { return reinterpret_cast<Tensor*>(const_cast<tt_tensor*>(t)); }
+inline tt_tensor* handle_of(const Tensor* t) {
+  return reinterpret_cast<tt_tensor*>(const_cast<Tensor*>(t));
+}
+inline Tensor* tensor_of(const tt_tensor* t) {
+  return reinterpret_cast<Tensor*>(const_cast<tt_tensor*>(t));
+}
 
 }  // namespace TT_NS

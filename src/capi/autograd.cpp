@@ -8,7 +8,8 @@
 using namespace TT_NS;
 
 tt_status tt_requires_grad_(tt_ctx* h, tt_tensor* self, int32_t on) {
-  return api_call(h, "requires_grad_", [&](Ctx&) { set_requires_grad(mutable_arg(self, "self", 1), on != 0); });
+  return api_call(h, "requires_grad_",
+                  [&](Ctx&) { set_requires_grad(mutable_arg(self, "self", 1), on != 0); });
 }
 
 tt_status tt_retain_grad(tt_ctx* h, tt_tensor* self) {
@@ -32,7 +33,8 @@ tt_status tt_tensor_set_grad(tt_ctx* h, tt_tensor* self, const tt_tensor* grad) 
     if (!same(g->sizes(), t.sizes()))
       fail_arg(TT_SHAPE, "grad", "grad is {}, self is {}: must be equal", g->sizes(), t.sizes());
     if (g->dtype != t.dtype)
-      fail_arg(TT_DTYPE, "grad", "grad is {}, self is {}: must be equal", fmt(g->dtype), fmt(t.dtype));
+      fail_arg(TT_DTYPE, "grad", "grad is {}, self is {}: must be equal", fmt(g->dtype),
+               fmt(t.dtype));
     if (!(g->device == t.device))
       fail_arg(TT_DEVICE, "grad", "grad is on {}, self on {}", fmt(g->device), fmt(t.device));
     if (g == &t) fail_arg(TT_INVALID_ARG, "grad", "grad is self");
@@ -47,7 +49,8 @@ static BackwardArgs backward_args(const tt_backward_opts* opts) {
   a.retain_graph = opts_has(opts, 1) ? opts->retain_graph != 0 : a.create_graph;
   if (!opts_has(opts, 3)) return a;
   a.inputs = tensors_arg(opts->inputs, opts->n_inputs, "inputs", 2, false);
-  if (!a.inputs.n) fail_arg(TT_INVALID_ARG, "inputs", "inputs is empty: leave it out to mean all leaves");
+  if (!a.inputs.n)
+    fail_arg(TT_INVALID_ARG, "inputs", "inputs is empty: leave it out to mean all leaves");
   return a;
 }
 
@@ -55,25 +58,30 @@ tt_status tt_backward(tt_ctx* h, const tt_tensor* self, const tt_backward_opts* 
   return api_call(h, "backward", [&](Ctx&) {
     BackwardArgs a = backward_args(opts);
     const Tensor* output = &tensor_arg(self, "self", 1);
-    const Tensor* gradient = opts_has(opts, 0) ? optional_arg(opts->gradient, "gradient", 2) : nullptr;
-    a.outputs = {&output, 1}, a.grads = {&gradient, 1};
+    const Tensor* gradient =
+        opts_has(opts, 0) ? optional_arg(opts->gradient, "gradient", 2) : nullptr;
+    a.outputs = {&output, 1};
+    a.grads = {&gradient, 1};
     run_backward(a);
   });
 }
 
-tt_status tt_backward_all(tt_ctx* h, const tt_tensor* const* tensors, const tt_tensor* const* gradients, int64_t n,
+tt_status tt_backward_all(tt_ctx* h, const tt_tensor* const* tensors,
+                          const tt_tensor* const* gradients, int64_t n,
                           const tt_backward_opts* opts) {
   return api_call(h, "backward_all", [&](Ctx&) {
     BackwardArgs a = backward_args(opts);
-    if (opts_has(opts, 0)) fail_arg(TT_INVALID_ARG, "opts", "opts.gradient is for one tensor: use gradients");
+    if (opts_has(opts, 0))
+      fail_arg(TT_INVALID_ARG, "opts", "opts.gradient is for one tensor: use gradients");
     a.outputs = tensors_arg(tensors, n, "tensors", 1, false);
     if (gradients) a.grads = tensors_arg(gradients, n, "gradients", 2, true);
     if (n) run_backward(a);
   });
 }
 
-tt_status tt_grad(tt_ctx* h, const tt_tensor* const* outputs, int64_t n_outputs, const tt_tensor* const* inputs,
-                  int64_t n_inputs, const tt_grad_opts* opts, tt_tensor** grads) {
+tt_status tt_grad(tt_ctx* h, const tt_tensor* const* outputs, int64_t n_outputs,
+                  const tt_tensor* const* inputs, int64_t n_inputs, const tt_grad_opts* opts,
+                  tt_tensor** grads) {
   for (int64_t i = 0; grads && i < n_inputs; i++) grads[i] = nullptr;
   return api_call(h, "grad", [&](Ctx& c) {
     check_opts(opts, 4);
@@ -81,12 +89,14 @@ tt_status tt_grad(tt_ctx* h, const tt_tensor* const* outputs, int64_t n_outputs,
     a.outputs = tensors_arg(outputs, n_outputs, "outputs", 1, false);
     a.inputs = tensors_arg(inputs, n_inputs, "inputs", 3, false);
     if (!n_outputs || !n_inputs)
-      fail(TT_INVALID_ARG, "{} outputs and {} inputs: at least one of each is needed", n_outputs, n_inputs);
+      fail(TT_INVALID_ARG, "{} outputs and {} inputs: at least one of each is needed", n_outputs,
+           n_inputs);
     out_arg(grads, "grads", 6);
     if (opts_has(opts, 0)) {
       a.grads = tensors_arg(opts->grad_outputs, opts->n_grad_outputs, "grad_outputs", 5, true);
       if (a.grads.n != n_outputs)
-        fail_arg(TT_INVALID_ARG, "grad_outputs", "{} grad_outputs for {} outputs", a.grads.n, n_outputs);
+        fail_arg(TT_INVALID_ARG, "grad_outputs", "{} grad_outputs for {} outputs", a.grads.n,
+                 n_outputs);
     }
     a.create_graph = opts_has(opts, 2) && opts->create_graph;
     a.retain_graph = opts_has(opts, 1) ? opts->retain_graph != 0 : a.create_graph;
@@ -100,7 +110,8 @@ tt_status tt_grad(tt_ctx* h, const tt_tensor* const* outputs, int64_t n_outputs,
 
 // ---- hooks ----
 
-tt_status tt_register_hook(tt_ctx* h, tt_tensor* self, tt_grad_hook fn, void* user, void (*drop)(void*), int64_t* id) {
+tt_status tt_register_hook(tt_ctx* h, tt_tensor* self, tt_grad_hook fn, void* user,
+                           void (*drop)(void*), int64_t* id) {
   bool passed_on = false;
   tt_status status = api_call(h, "register_hook", [&](Ctx&) {
     out_arg(id, "id", 5);
@@ -148,7 +159,9 @@ static Node* live_node(const tt_node* h) {
   auto* n = reinterpret_cast<Node*>(const_cast<tt_node*>(h));
   return n && n->tag == kTagNode ? n : nullptr;
 }
-static tt_node* to_node_handle(Node* n) { return n ? reinterpret_cast<tt_node*>(NodeRef::share(n).leak()) : nullptr; }
+static tt_node* to_node_handle(Node* n) {
+  return n ? reinterpret_cast<tt_node*>(NodeRef::share(n).leak()) : nullptr;
+}
 
 tt_status tt_tensor_grad_fn(tt_ctx* h, const tt_tensor* self, tt_node** out) {
   if (out) *out = nullptr;
@@ -179,22 +192,24 @@ tt_status tt_node_next(tt_ctx* h, const tt_node* node, int64_t input, tt_node** 
     if (e && !e.is_leaf()) *out = to_node_handle(e.node());
   });
 }
-tt_status tt_node_register_hook(tt_ctx* h, tt_node* node, int32_t pre, tt_node_hook fn, void* user, void (*drop)(void*),
-                                int64_t* id) {
+tt_status tt_node_register_hook(tt_ctx* h, tt_node* node, int32_t pre, tt_node_hook fn, void* user,
+                                void (*drop)(void*), int64_t* id) {
   bool passed_on = false;
   tt_status status = api_call(h, "node_register_hook", [&](Ctx&) {
     out_arg(id, "id", 6);
     if (!fn) fail_null("fn", 3);
     Node& n = node_arg(node, "n", 1);
     passed_on = true;
-    *id = n.hooks.add(pre ? kNodePreHook : kNodePostHook, 0, reinterpret_cast<AnyFn>(fn), user, drop);
+    *id =
+        n.hooks.add(pre ? kNodePreHook : kNodePostHook, 0, reinterpret_cast<AnyFn>(fn), user, drop);
   });
   if (!passed_on) run_drop(drop, user);
   return status;
 }
 tt_status tt_node_remove_hook(tt_ctx* h, tt_node* node, int64_t id) {
   return api_call(h, "node_remove_hook", [&](Ctx&) {
-    if (!node_arg(node, "n", 1).hooks.remove(id)) fail_arg(TT_INVALID_ARG, "id", "the node has no hook {}", id);
+    if (!node_arg(node, "n", 1).hooks.remove(id))
+      fail_arg(TT_INVALID_ARG, "id", "the node has no hook {}", id);
   });
 }
 void tt_node_retain(tt_node* h) {

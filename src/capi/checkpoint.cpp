@@ -1,4 +1,5 @@
-// Checkpoints: the state of a module, an optimizer, a scheduler and a generator as one file of named tensors.
+// Checkpoints: the state of a module, an optimizer, a scheduler and a generator as one file of
+// named tensors.
 #include "capi/api.h"
 #include "capi/module.h"
 #include "capi/optim.h"
@@ -11,8 +12,12 @@ using namespace TT_NS;
 namespace {
 
 // Where the parts lie in the file.
-constexpr char kModule[] = "module.", kTensors[] = "optimizer.", kNumbers[] = "optimizer_numbers.",
-               kScheduler[] = "scheduler.", kExtra[] = "extra.", kGenerator[] = "generator";
+constexpr char kModule[] = "module.";
+constexpr char kTensors[] = "optimizer.";
+constexpr char kNumbers[] = "optimizer_numbers.";
+constexpr char kScheduler[] = "scheduler.";
+constexpr char kExtra[] = "extra.";
+constexpr char kGenerator[] = "generator";
 
 struct Parts {
   Module* module = nullptr;
@@ -25,7 +30,8 @@ struct Parts {
 Parts parts_arg(const tt_checkpoint* p) {
   if (!p) fail_arg(TT_INVALID_ARG, "parts", "parts is NULL");
   if (p->struct_size < sizeof(tt_checkpoint))
-    fail_arg(TT_ABI, "parts", "parts.struct_size is {}: must be at least {}", p->struct_size, sizeof(tt_checkpoint));
+    fail_arg(TT_ABI, "parts", "parts.struct_size is {}: must be at least {}", p->struct_size,
+             sizeof(tt_checkpoint));
   Parts out;
   if (p->module) out.module = &module_arg(p->module, "parts.module", 2);
   if (p->optimizer) out.optimizer = &optimizer_arg(p->optimizer, "parts.optimizer", 2);
@@ -66,7 +72,8 @@ StateDictRef gather(const Parts& p) {
     const Rng now = p.generator->state();
     const int64_t two[1] = {2};
     TensorRef t = new_tensor(two, Dtype::kI64, kCpuDevice);
-    t->as<int64_t>()[0] = int64_t(now.seed), t->as<int64_t>()[1] = int64_t(now.offset);
+    t->as<int64_t>()[0] = int64_t(now.seed);
+    t->as<int64_t>()[1] = int64_t(now.offset);
     all->append(kGenerator, std::move(t));
   }
   if (p.extra)
@@ -112,7 +119,8 @@ class SchedulerSnapshot {
  public:
   explicit SchedulerSnapshot(Scheduler* s) : part_(s) {
     char name[kStateName];
-    for (int64_t i = 0, n = s ? num_numbers(*s) : 0; i < n; i++) values_.push_back(number_at(*s, i, name, sizeof name));
+    for (int64_t i = 0, n = s ? num_numbers(*s) : 0; i < n; i++)
+      values_.push_back(number_at(*s, i, name, sizeof name));
   }
   ~SchedulerSnapshot() {
     char name[kStateName];
@@ -134,8 +142,10 @@ class SchedulerSnapshot {
 };
 
 void load_optimizer(Optimizer& o, const StateDict& all) {
-  StateDictRef tensors = below(all, kTensors), numbers = below(all, kNumbers);
-  if (numbers->entries.empty()) fail_arg(TT_FORMAT, "path", "the file has no state of an optimizer");
+  StateDictRef tensors = below(all, kTensors);
+  StateDictRef numbers = below(all, kNumbers);
+  if (numbers->entries.empty())
+    fail_arg(TT_FORMAT, "path", "the file has no state of an optimizer");
   for (ParamSlot& p : o.params) {
     p.step = -1;
     for (TensorRef& t : p.state) t.reset();
@@ -157,16 +167,21 @@ void load_all(const Parts& p, const StateDict& all) {
     const Tensor* t = i < 0 ? nullptr : all.entries[i].tensor.get();
     if (!t || t->dtype != Dtype::kI64 || t->numel != 2)
       fail_arg(TT_FORMAT, "path", "the file has no state of a generator");
-    rng.seed = uint64_t(t->as<int64_t>()[0]), rng.offset = uint64_t(t->as<int64_t>()[1]);
+    rng.seed = uint64_t(t->as<int64_t>()[0]);
+    rng.offset = uint64_t(t->as<int64_t>()[1]);
   }
-  StateDictRef extra = below(all, kExtra), state = below(all, kModule);
+  StateDictRef extra = below(all, kExtra);
+  StateDictRef state = below(all, kModule);
   SmallVec<StateDict::Entry, 4> entries;
   if (p.extra) {
     entries = p.extra->entries;
     for (StateDict::Entry& e : extra->entries) {
       bool found = false;
       for (StateDict::Entry& own : entries)
-        if (own.name.is(e.name.c_str())) own.tensor = e.tensor, found = true;
+        if (own.name.is(e.name.c_str())) {
+          own.tensor = e.tensor;
+          found = true;
+        }
       if (!found) entries.push_back(e);
     }
   }
@@ -176,7 +191,9 @@ void load_all(const Parts& p, const StateDict& all) {
   if (p.optimizer) load_optimizer(*p.optimizer, all);
   if (p.scheduler) load_scheduler(*p.scheduler, all);
   if (p.module) load_state_dict(*p.module, *state, true);  // all or nothing
-  params.keep(), groups.keep(), schedule.keep();
+  params.keep();
+  groups.keep();
+  schedule.keep();
   if (p.generator) p.generator->set(rng);
   if (p.extra) p.extra->entries = std::move(entries);
 }
@@ -189,7 +206,10 @@ tt_status tt_checkpoint_save(tt_ctx* h, const char* path, const tt_checkpoint* p
     StateDictRef all = gather(parts_arg(parts));
     SmallVec<const char*, 16> names;
     SmallVec<const Tensor*, 16> tensors;
-    for (const StateDict::Entry& e : all->entries) names.push_back(e.name.c_str()), tensors.push_back(e.tensor.get());
+    for (const StateDict::Entry& e : all->entries) {
+      names.push_back(e.name.c_str());
+      tensors.push_back(e.tensor.get());
+    }
     static constexpr const char* kMetadata[] = {"format", "tt-checkpoint-1"};
     save_tensors(path, names, tensors, kMetadata);
   });

@@ -16,7 +16,8 @@ static constexpr uint64_t kBuildId = BackendId()
                                          .value;
 
 // "name" or "name:index"; false if it is another device type.
-static bool parse_as(const char* text, const char* name, int32_t type, int32_t max, tt_device* out) {
+static bool parse_as(const char* text, const char* name, int32_t type, int32_t max,
+                     tt_device* out) {
   size_t n = strlen(name);
   if (strncmp(text, name, n)) return false;
   const char* p = text + n;
@@ -41,12 +42,14 @@ tt_status tt_device_parse(tt_ctx* h, const char* text, tt_device* out) {
       return;
     int32_t ext = find_ext_named(c.rt, text);
     tt_device numbered;
-    if (ext < 0 && parse_as(text, "ext", TT_EXT, kMaxExt - 1, &numbered) && find_ext(c.rt, numbered.index))
+    if (ext < 0 && parse_as(text, "ext", TT_EXT, kMaxExt - 1, &numbered) &&
+        find_ext(c.rt, numbered.index))
       ext = numbered.index;
     if (ext < 0)
       fail_arg(TT_INVALID_ARG, "text",
-               "there is no device \"{}\": must be cpu, meta, cuda, cuda:N with N below {} or a backend's name", text,
-               kMaxDevices);
+               "there is no device \"{}\": must be cpu, meta, cuda, cuda:N with N below {} or a "
+               "backend's name",
+               text, kMaxDevices);
     *out = {TT_EXT, ext};
   });
 }
@@ -60,21 +63,26 @@ tt_status tt_load_cuda(tt_ctx* h, const char* path) {
   return api_call(h, "load_cuda", [&](Ctx&) {
     const char* names[] = {path ? path : "libtt_cuda.so", nullptr};
     void* library = os_dlopen(names);
-    if (!library) fail_arg(TT_IO, "path", "the device library \"{}\" could not be opened: {}", names[0], os_dlerror());
+    if (!library)
+      fail_arg(TT_IO, "path", "the device library \"{}\" could not be opened: {}", names[0],
+               os_dlerror());
     auto entry = reinterpret_cast<CudaEntry>(os_dlsym(library, kCudaEntryName));
     if (!entry)
-      fail_arg(TT_ABI, "path", "\"{}\" is no device library: it does not export {}", names[0], kCudaEntryName);
+      fail_arg(TT_ABI, "path", "\"{}\" is no device library: it does not export {}", names[0],
+               kCudaEntryName);
     const CudaBackend* backend = nullptr;
     const int32_t status = entry(kBuildId, &kHost, &backend);
     if (backend && backend->build_id != kBuildId)
-      fail_arg(TT_ABI, "path", "\"{}\" is of build {}, this library of build {}: both must come from one build",
+      fail_arg(TT_ABI, "path",
+               "\"{}\" is of build {}, this library of build {}: both must come from one build",
                names[0], backend->build_id, kBuildId);
     if (status || !backend)
-      fail_arg(status ? status : TT_DEVICE, "path", "the device library \"{}\" found no device that it can use",
-               names[0]);
+      fail_arg(status ? status : TT_DEVICE, "path",
+               "the device library \"{}\" found no device that it can use", names[0]);
     if (!set_cuda_backend(backend))
       fail_arg(TT_DEVICE, "path", "another device library than \"{}\" is in use already", names[0]);
-    log_line(ctx().rt, TT_LOG_INFO, "device library \"{}\": {} device(s)", names[0], backend->n_devices);
+    log_line(ctx().rt, TT_LOG_INFO, "device library \"{}\": {} device(s)", names[0],
+             backend->n_devices);
   });
 }
 
@@ -82,7 +90,8 @@ tt_status tt_device_count(tt_ctx* h, tt_device_type type, int32_t* out) {
   if (out) *out = 0;
   return api_call(h, "device_count", [&](Ctx& c) {
     out_arg(out, "out", 2);
-    if (type < TT_CPU || type > TT_EXT) fail_arg(TT_DEVICE, "type", "type is {}: no such device type", type);
+    if (type < TT_CPU || type > TT_EXT)
+      fail_arg(TT_DEVICE, "type", "type is {}: no such device type", type);
     const CudaBackend* b = cuda_backend();
     *out = type == TT_CUDA ? (b ? b->n_devices : 0) : type != TT_EXT;
     for (int32_t i = 0; type == TT_EXT && find_ext(c.rt, i); i++) *out = i + 1;
@@ -118,10 +127,12 @@ tt_status tt_backend_register(tt_ctx* h, const tt_backend_def* def, tt_device* o
     out_arg(out, "out", 2);
     if (!def) fail_arg(TT_INVALID_ARG, "def", "def is NULL");
     if (def->struct_size < sizeof(tt_backend_def))
-      fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size, sizeof(tt_backend_def));
+      fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size,
+               sizeof(tt_backend_def));
     if (!def->name || !valid_ext_name(def->name))
       fail_arg(TT_INVALID_ARG, "name",
-               "name is \"{}\": must be [a-z_][a-z0-9_]* of at most {} bytes, and not cpu, cuda, meta or ext",
+               "name is \"{}\": must be [a-z_][a-z0-9_]* of at most {} bytes, and not cpu, cuda, "
+               "meta or ext",
                def->name ? def->name : "", kMaxExtName - 1);
     if (!def->alloc || !def->free || !def->copy)
       fail_arg(TT_INVALID_ARG, "def", "{} is NULL: must be a function",
@@ -132,6 +143,7 @@ tt_status tt_backend_register(tt_ctx* h, const tt_backend_def* def, tt_device* o
     passed_on = true;
     *out = {TT_EXT, register_ext(c.rt, d)};
   });
-  if (!passed_on && def && def->struct_size >= sizeof(tt_backend_def)) run_drop(def->drop, def->user);
+  if (!passed_on && def && def->struct_size >= sizeof(tt_backend_def))
+    run_drop(def->drop, def->user);
   return status;
 }

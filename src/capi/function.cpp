@@ -6,38 +6,45 @@
 
 using namespace TT_NS;
 
-tt_status tt_function_apply(tt_ctx* h, const tt_function_def* def, const tt_tensor* const* inputs, int64_t n_inputs,
-                            tt_tensor** outs, int64_t n_outs) {
+tt_status tt_function_apply(tt_ctx* h, const tt_function_def* def, const tt_tensor* const* inputs,
+                            int64_t n_inputs, tt_tensor** outs, int64_t n_outs) {
   for (int64_t i = 0; outs && i < n_outs; i++) outs[i] = nullptr;
   bool passed_on = false;
   tt_status status = api_call(h, "function_apply", [&](Ctx& c) {
     if (!def) fail_arg(TT_INVALID_ARG, "def", "def is NULL");
     if (def->struct_size < sizeof(tt_function_def))
-      fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size, sizeof(tt_function_def));
+      fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size,
+               sizeof(tt_function_def));
     if (!def->forward || !def->backward)
-      fail_arg(TT_INVALID_ARG, "def", "def.{} is NULL: must be a function", def->forward ? "backward" : "forward");
+      fail_arg(TT_INVALID_ARG, "def", "def.{} is NULL: must be a function",
+               def->forward ? "backward" : "forward");
     TensorSpan in = tensors_arg(inputs, n_inputs, "inputs", 2, false);
     if (n_outs < 1) fail_arg(TT_INVALID_ARG, "n_outs", "n_outs is {}: must be at least 1", n_outs);
-    if (n_outs > UINT16_MAX) fail_arg(TT_INVALID_ARG, "n_outs", "n_outs is {}: must be at most {}", n_outs, UINT16_MAX);
+    if (n_outs > UINT16_MAX)
+      fail_arg(TT_INVALID_ARG, "n_outs", "n_outs is {}: must be at most {}", n_outs, UINT16_MAX);
     out_arg(outs, "outs", 4);
     passed_on = true;
     int64_t n = n_outs;
     give_list(c, outs, n_outs, &n,
-              apply_function({def->name ? def->name : "function", def->user, def->forward, def->backward, def->drop},
+              apply_function({def->name ? def->name : "function", def->user, def->forward,
+                              def->backward, def->drop},
                              in, n_outs));
   });
-  if (!passed_on && def && def->struct_size >= sizeof(tt_function_def)) run_drop(def->drop, def->user);
+  if (!passed_on && def && def->struct_size >= sizeof(tt_function_def))
+    run_drop(def->drop, def->user);
   return status;
 }
 
 static Function& function_arg(tt_function* h) {
-  if (!h || *reinterpret_cast<const uint32_t*>(h) != kTagFunction) fail_handle(h, "f", 1, "function");
+  if (!h || *reinterpret_cast<const uint32_t*>(h) != kTagFunction)
+    fail_handle(h, "f", 1, "function");
   return *reinterpret_cast<Function*>(h);
 }
 
 tt_status tt_function_save(tt_ctx* h, tt_function* f, const tt_tensor* const* tensors, int64_t n) {
-  return api_call(h, "function_save",
-                  [&](Ctx&) { function_save(function_arg(f), tensors_arg(tensors, n, "tensors", 2, true)); });
+  return api_call(h, "function_save", [&](Ctx&) {
+    function_save(function_arg(f), tensors_arg(tensors, n, "tensors", 2, true));
+  });
 }
 
 tt_status tt_function_saved(tt_ctx* h, tt_function* f, int64_t i, tt_tensor** out) {

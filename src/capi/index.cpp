@@ -1,4 +1,5 @@
-// Mixed indexing, x[1, ::2, None, ..., mask]: basic items become views, index tensors one call of index or index_put_.
+// Mixed indexing, x[1, ::2, None, ..., mask]: basic items become views, index tensors one call of
+// index or index_put_.
 #include "capi/api.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
@@ -8,7 +9,9 @@ using namespace TT_NS;
 
 namespace {
 
-const Tensor& tensor_of_item(const tt_index& i) { return *reinterpret_cast<const Tensor*>(i.tensor); }
+const Tensor& tensor_of_item(const tt_index& i) {
+  return *reinterpret_cast<const Tensor*>(i.tensor);
+}
 bool is_mask(const Tensor& t) { return t.dtype == Dtype::kBool || t.dtype == Dtype::kU8; }
 
 // How many dimensions of self an item takes.
@@ -26,9 +29,11 @@ class Indexing {
       taken += dims_taken(i);
       ellipses += i.kind == TT_IDX_ELLIPSIS;
     }
-    if (ellipses > 1) fail_arg(TT_INDEX, "index", "index has {} ellipses: at most one is allowed", ellipses);
+    if (ellipses > 1)
+      fail_arg(TT_INDEX, "index", "index has {} ellipses: at most one is allowed", ellipses);
     if (taken > self.ndim)
-      fail_arg(TT_INDEX, "index", "index has {} items that take a dimension, self is {}", taken, self.sizes());
+      fail_arg(TT_INDEX, "index", "index has {} items that take a dimension, self is {}", taken,
+               self.sizes());
     left_out_ = self.ndim - taken;
     for (const tt_index& i : items) add(i);
   }
@@ -44,7 +49,10 @@ class Indexing {
       case TT_IDX_INT: return add_int(i.start);
       case TT_IDX_SLICE: return add_slice(i);
       case TT_IDX_NONE: view_ = op::unsqueeze(*view_, dim_++); return;
-      case TT_IDX_ELLIPSIS: dim_ += left_out_, self_dim_ += left_out_; return;
+      case TT_IDX_ELLIPSIS:
+        dim_ += left_out_;
+        self_dim_ += left_out_;
+        return;
       default: return add_tensor(tensor_of_item(i));
     }
   }
@@ -52,18 +60,21 @@ class Indexing {
   void add_int(int64_t index) {
     const int64_t n = view_->size(dim_);
     if (index < -n || index >= n)
-      fail_arg(TT_INDEX, "index", "index {} is out of range: dimension {} of self has size {}", index, self_dim_, n);
+      fail_arg(TT_INDEX, "index", "index {} is out of range: dimension {} of self has size {}",
+               index, self_dim_, n);
     view_ = op::select(*view_, dim_, index);
     self_dim_++;
   }
 
   void add_slice(const tt_index& i) {
     const int64_t step = i.has & 4 ? i.step : 1;
-    if (step < 1) fail_arg(TT_INVALID_ARG, "index", "the step of a slice is {}: must be at least 1", step);
-    const Opt<int64_t> start = i.has & 1 ? Opt<int64_t>(i.start) : Opt<int64_t>(),
-                       stop = i.has & 2 ? Opt<int64_t>(i.stop) : Opt<int64_t>();
+    if (step < 1)
+      fail_arg(TT_INVALID_ARG, "index", "the step of a slice is {}: must be at least 1", step);
+    const Opt<int64_t> start = i.has & 1 ? Opt<int64_t>(i.start) : Opt<int64_t>();
+    const Opt<int64_t> stop = i.has & 2 ? Opt<int64_t>(i.stop) : Opt<int64_t>();
     if (start.has || stop.has || step != 1) view_ = op::slice(*view_, dim_, start, stop, step);
-    dim_++, self_dim_++;
+    dim_++;
+    self_dim_++;
   }
 
   void add_tensor(const Tensor& t) {
@@ -74,10 +85,12 @@ class Indexing {
       if (mask) return add_truth(value.i != 0);
     }
     if (!mask && category(t.dtype) != 1)
-      fail_arg(TT_INDEX, "index", "an index tensor is {}: must be an integer or bool tensor", fmt(t.dtype));
+      fail_arg(TT_INDEX, "index", "an index tensor is {}: must be an integer or bool tensor",
+               fmt(t.dtype));
     push(&t);
     covered_ += mask ? t.ndim : 1;
-    dim_ += mask ? t.ndim : 1, self_dim_ += mask ? t.ndim : 1;
+    dim_ += mask ? t.ndim : 1;
+    self_dim_ += mask ? t.ndim : 1;
   }
 
   // A new dimension of size 1, taken or not.
@@ -86,10 +99,12 @@ class Indexing {
     view_ = op::unsqueeze(*view_, dim_);
     owned_.push_back(op::zeros(shape, Dtype::kI64, view_->device));
     push(owned_.back().get());
-    covered_++, dim_++;
+    covered_++;
+    dim_++;
   }
 
-  // The list has one entry per dimension of the view, a mask of k dimensions standing for k of them.
+  // The list has one entry per dimension of the view, a mask of k dimensions standing for k of
+  // them.
   void push(const Tensor* t) {
     for (; covered_ < dim_; covered_++) tensors_.push_back(nullptr);
     tensors_.push_back(t);
@@ -107,12 +122,14 @@ class Indexing {
 TensorRef without_leading_ones(const Tensor& value, const Tensor& to) {
   int64_t ones = 0;
   while (ones < value.ndim - to.ndim && value.size(ones) == 1) ones++;
-  return ones ? op::reshape(value, value.sizes().slice(ones, value.ndim)) : TensorRef::share(&value);
+  return ones ? op::reshape(value, value.sizes().slice(ones, value.ndim))
+              : TensorRef::share(&value);
 }
 
 }  // namespace
 
-tt_status tt_index_get(tt_ctx* h, const tt_tensor* self, const tt_index* index, int64_t n, tt_tensor** out) {
+tt_status tt_index_get(tt_ctx* h, const tt_tensor* self, const tt_index* index, int64_t n,
+                       tt_tensor** out) {
   clear_out(out);
   return api_call(h, "index_get", [&](Ctx& c) {
     out_arg(out, "out", 4);
@@ -123,7 +140,8 @@ tt_status tt_index_get(tt_ctx* h, const tt_tensor* self, const tt_index* index, 
   });
 }
 
-tt_status tt_index_set(tt_ctx* h, tt_tensor* self, const tt_index* index, int64_t n, const tt_tensor* value) {
+tt_status tt_index_set(tt_ctx* h, tt_tensor* self, const tt_index* index, int64_t n,
+                       const tt_tensor* value) {
   return api_call(h, "index_set", [&](Ctx&) {
     Tensor& x = mutable_arg(self, "self", 1);
     Indices items = indices_arg(index, n, "index", 2);

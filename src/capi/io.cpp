@@ -15,8 +15,9 @@ static const TensorFile& file_arg(const tt_safetensors* h) {
   return *file_of(h);
 }
 
-tt_status tt_safetensors_save(tt_ctx* h, const char* path, const char* const* names, tt_tensor* const* tensors,
-                              int64_t n, const tt_safetensors_save_opts* opts) {
+tt_status tt_safetensors_save(tt_ctx* h, const char* path, const char* const* names,
+                              tt_tensor* const* tensors, int64_t n,
+                              const tt_safetensors_save_opts* opts) {
   return api_call(h, "safetensors_save", [&](Ctx&) {
     str_arg(path, "path", 1);
     if (n < 0) fail_arg(TT_INVALID_ARG, "n", "n is {}: must not be negative", n);
@@ -26,13 +27,14 @@ tt_status tt_safetensors_save(tt_ctx* h, const char* path, const char* const* na
     Span<const char* const> metadata{nullptr, 0};
     if (opts_has(opts, 0) && opts->metadata) metadata = {opts->metadata, opts->n_metadata};
     if (metadata.n < 0 || metadata.n % 2)
-      fail_arg(TT_INVALID_ARG, "metadata", "n_metadata is {}: must be the length of a list of keys and values",
-               metadata.n);
+      fail_arg(TT_INVALID_ARG, "metadata",
+               "n_metadata is {}: must be the length of a list of keys and values", metadata.n);
     save_tensors(path, {names, n}, list, metadata);
   });
 }
 
-static tt_status open_file(tt_ctx* h, const char* call, const char* path, bool mapped, tt_safetensors** out) {
+static tt_status open_file(tt_ctx* h, const char* call, const char* path, bool mapped,
+                           tt_safetensors** out) {
   if (out) *out = nullptr;
   return api_call(h, call, [&](Ctx&) {
     str_arg(path, "path", 1);
@@ -53,7 +55,9 @@ void tt_safetensors_release(tt_safetensors* h) {
   if (TensorFile* f = file_of(h)) Ref<TensorFile>::adopt(f).reset();
 }
 
-int64_t tt_safetensors_size(const tt_safetensors* h) { return file_of(h) ? file_of(h)->header.tensors.size() : 0; }
+int64_t tt_safetensors_size(const tt_safetensors* h) {
+  return file_of(h) ? file_of(h)->header.tensors.size() : 0;
+}
 const char* tt_safetensors_name(const tt_safetensors* h, int64_t i) {
   return i >= 0 && i < tt_safetensors_size(h) ? file_of(h)->header.tensors[i].name : nullptr;
 }
@@ -79,10 +83,12 @@ int64_t tt_safetensors_metadata_size(const tt_safetensors* h) {
   return file_of(h) ? file_of(h)->header.metadata.size() : 0;
 }
 const char* tt_safetensors_metadata_key(const tt_safetensors* h, int64_t i) {
-  return i >= 0 && i < tt_safetensors_metadata_size(h) ? file_of(h)->header.metadata[i].key : nullptr;
+  return i >= 0 && i < tt_safetensors_metadata_size(h) ? file_of(h)->header.metadata[i].key
+                                                       : nullptr;
 }
 const char* tt_safetensors_metadata_value(const tt_safetensors* h, int64_t i) {
-  return i >= 0 && i < tt_safetensors_metadata_size(h) ? file_of(h)->header.metadata[i].value : nullptr;
+  return i >= 0 && i < tt_safetensors_metadata_size(h) ? file_of(h)->header.metadata[i].value
+                                                       : nullptr;
 }
 
 tt_status tt_torch_load(tt_ctx* h, const char* path, tt_state_dict** out) {
@@ -93,7 +99,8 @@ tt_status tt_torch_load(tt_ctx* h, const char* path, tt_state_dict** out) {
     *out = reinterpret_cast<tt_state_dict*>(load_torch(path).leak());
   });
 }
-tt_status tt_torch_save(tt_ctx* h, const char* path, const tt_state_dict* tensors, const char* structure) {
+tt_status tt_torch_save(tt_ctx* h, const char* path, const tt_state_dict* tensors,
+                        const char* structure) {
   return api_call(h, "torch_save", [&](Ctx&) {
     str_arg(path, "path", 1);
     save_torch(path, state_dict_arg(tensors, "tensors", 2), structure);

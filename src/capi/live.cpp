@@ -1,5 +1,6 @@
-// tt_runtime_live: what is alive in a runtime, found by walking its memory. A block counts as an object if its header
-// holds together; no pointer in it is followed before it is known to lead to a block of the same runtime.
+// tt_runtime_live: what is alive in a runtime, found by walking its memory. A block counts as an
+// object if its header holds together; no pointer in it is followed before it is known to lead to a
+// block of the same runtime.
 #include "autograd/node.h"
 #include "base/blocks.h"
 #include "capi/api.h"
@@ -25,11 +26,16 @@ struct Kind {
   size_t bytes;  // of the object, without what may follow it in its block
 };
 constexpr Kind kKinds[] = {
-    {kTagRuntime, "runtime", sizeof(Runtime)},       {kTagCtx, "ctx", sizeof(Ctx)},
-    {kTagGenerator, "generator", sizeof(Generator)}, {kTagNode, "node", sizeof(Node)},
-    {kTagCancel, "cancel", sizeof(CancelToken)},     {kTagTensorFile, "file", sizeof(TensorFile)},
-    {kTagOptimizer, "optimizer", sizeof(Optimizer)}, {kTagScheduler, "scheduler", sizeof(Scheduler)},
-    {kTagModule, "module", sizeof(Module)},          {kTagStateDict, "state dict", sizeof(StateDict)},
+    {kTagRuntime, "runtime", sizeof(Runtime)},
+    {kTagCtx, "ctx", sizeof(Ctx)},
+    {kTagGenerator, "generator", sizeof(Generator)},
+    {kTagNode, "node", sizeof(Node)},
+    {kTagCancel, "cancel", sizeof(CancelToken)},
+    {kTagTensorFile, "file", sizeof(TensorFile)},
+    {kTagOptimizer, "optimizer", sizeof(Optimizer)},
+    {kTagScheduler, "scheduler", sizeof(Scheduler)},
+    {kTagModule, "module", sizeof(Module)},
+    {kTagStateDict, "state dict", sizeof(StateDict)},
 };
 
 bool is_valid_device(Device d) {
@@ -40,9 +46,11 @@ bool is_valid_device(Device d) {
 
 // The sizes of the tensor at t, NULL if it is none.
 const int64_t* sizes_of(const BlockMap& map, const Tensor* t) {
-  if (t->tag != kTagTensor || t->refs <= 0 || !valid_dtype(tt_dtype(t->dtype)) || !is_valid_device(t->device))
+  if (t->tag != kTagTensor || t->refs <= 0 || !valid_dtype(tt_dtype(t->dtype)) ||
+      !is_valid_device(t->device))
     return nullptr;
-  if (t->ndim > kMaxDims || (t->keys & 0xff) != backend_key(t->device) || !t->storage || uintptr_t(t->storage) % 32)
+  if (t->ndim > kMaxDims || (t->keys & 0xff) != backend_key(t->device) || !t->storage ||
+      uintptr_t(t->storage) % 32)
     return nullptr;
   if (t->ndim > kInlineDims && !map.has(t->more, size_t(t->ndim) * 16)) return nullptr;
   const int64_t* sizes = t->sizes_ptr();
@@ -58,8 +66,8 @@ bool wants_grad(const BlockMap& map, const Tensor* t) {
          ((t->base->flags & kRequiresGrad) || t->base->grad_fn);
 }
 
-// Rows by what they tell, in a hash table of open addresses. All memory is taken at once: none may be while a BlockMap
-// lives.
+// Rows by what they tell, in a hash table of open addresses. All memory is taken at once: none may
+// be while a BlockMap lives.
 class Rows {
  public:
   explicit Rows(int64_t cap) : cap_(cap) {  // a power of two
@@ -88,17 +96,20 @@ class Rows {
   }
 
  private:
-  // Rows are zeroed before they are filled: what they tell, kind to shape, can be compared as bytes.
+  // Rows are zeroed before they are filled: what they tell, kind to shape, can be compared as
+  // bytes.
   static constexpr size_t kKey = __builtin_offsetof(tt_live_row, count);
   static int compare(const tt_live_row& a, const tt_live_row& b) { return memcmp(&a, &b, kKey); }
   int64_t find(const tt_live_row& row) const {
     uint64_t h = 0xcbf29ce484222325u, word;
     for (size_t i = 0; i < kKey; i += 8) {
       memcpy(&word, reinterpret_cast<const char*>(&row) + i, 8);
-      h = (h ^ word) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
+      h = (h ^ word) * 0x9e3779b97f4a7c15u;
+      h ^= h >> 29;
     }
     const uint64_t mask = uint64_t(slots_.size()) - 1;
-    for (h &= mask; slots_[int64_t(h)] && compare(rows_[slots_[int64_t(h)] - 1], row); h = (h + 1) & mask) {}
+    for (h &= mask; slots_[int64_t(h)] && compare(rows_[slots_[int64_t(h)] - 1], row);
+         h = (h + 1) & mask) {}
     return int64_t(h);
   }
 
@@ -106,12 +117,16 @@ class Rows {
   SmallVec<tt_live_row, 1> rows_;
   SmallVec<int32_t, 1> slots_;
 };
-static_assert(sizeof(tt_live_row) == 8 + 6 * 4 + 8 * 8 + 2 * 8);  // no gaps, which a copy need not keep
+static_assert(sizeof(tt_live_row) ==
+              8 + 6 * 4 + 8 * 8 + 2 * 8);  // no gaps, which a copy need not keep
 
 bool add_tensor(Rows& rows, const BlockMap& map, const Tensor* t, const int64_t* sizes) {
   tt_live_row r;
   memset(&r, 0, sizeof r);
-  r.kind = "tensor", r.dtype = tt_dtype(t->dtype), r.device = {t->device.type, t->device.index}, r.ndim = t->ndim;
+  r.kind = "tensor";
+  r.dtype = tt_dtype(t->dtype);
+  r.device = {t->device.type, t->device.index};
+  r.ndim = t->ndim;
   r.requires_grad = wants_grad(map, t);
   for (int d = 0; d < t->ndim && d < 8; d++) r.shape[d] = sizes[d];
   return rows.add(r, t->numel * item_size(t->dtype));
@@ -138,7 +153,8 @@ bool add_block(Rows& rows, const BlockMap& map, const void* block, size_t bytes)
 
 bool list_live(Arena* arena, Rows& rows) {
   const BlockMap map(arena);
-  return map.each([&](const void* block, size_t bytes) { return add_block(rows, map, block, bytes); });
+  return map.each(
+      [&](const void* block, size_t bytes) { return add_block(rows, map, block, bytes); });
 }
 
 }  // namespace
@@ -153,7 +169,8 @@ tt_status tt_runtime_live(tt_ctx* h, tt_live_row* rows, int64_t cap, int64_t* n)
       const Span<const tt_live_row> sorted = found.sorted();
       *n = sorted.n;
       if (sorted.n > cap || (sorted.n && !rows))
-        fail_arg(TT_BUFFER_TOO_SMALL, "rows", "rows has room for {}, there are {}", rows ? cap : 0, sorted.n);
+        fail_arg(TT_BUFFER_TOO_SMALL, "rows", "rows has room for {}, there are {}", rows ? cap : 0,
+                 sorted.n);
       for (int64_t i = 0; i < sorted.n; i++) rows[i] = sorted[i];
       return;
     }

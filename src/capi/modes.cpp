@@ -23,7 +23,8 @@ tt_status tt_profiler_rows(tt_ctx* h, tt_profile_row* rows, int64_t cap, int64_t
     Span<const ProfileRow> found = profiler_rows(c);
     *n = found.n;
     if (found.n > cap || (found.n && !rows))
-      fail_arg(TT_BUFFER_TOO_SMALL, "rows", "rows has room for {}, there are {}", rows ? cap : 0, found.n);
+      fail_arg(TT_BUFFER_TOO_SMALL, "rows", "rows has room for {}, there are {}", rows ? cap : 0,
+               found.n);
     if (found.n) memcpy(rows, found.ptr, size_t(found.n) * sizeof *rows);
   });
 }

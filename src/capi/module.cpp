@@ -17,7 +17,9 @@ StateDict& TT_NS::state_dict_arg(const tt_state_dict* h, const char* arg, int32_
   if (!dict_of(h)) fail_handle(h, arg, index, "state dict");
   return *dict_of(h);
 }
-static tt_state_dict* to_handle(StateDictRef&& d) { return reinterpret_cast<tt_state_dict*>(d.leak()); }
+static tt_state_dict* to_handle(StateDictRef&& d) {
+  return reinterpret_cast<tt_state_dict*>(d.leak());
+}
 
 tt_status tt_state_dict_new(tt_ctx* h, tt_state_dict** out) {
   if (out) *out = nullptr;
@@ -32,14 +34,17 @@ void tt_state_dict_retain(tt_state_dict* h) {
 void tt_state_dict_release(tt_state_dict* h) {
   if (StateDict* d = dict_of(h)) StateDictRef::adopt(d).reset();
 }
-int64_t tt_state_dict_size(const tt_state_dict* h) { return dict_of(h) ? dict_of(h)->entries.size() : 0; }
+int64_t tt_state_dict_size(const tt_state_dict* h) {
+  return dict_of(h) ? dict_of(h)->entries.size() : 0;
+}
 const char* tt_state_dict_name(const tt_state_dict* h, int64_t i) {
   return i >= 0 && i < tt_state_dict_size(h) ? dict_of(h)->entries[i].name.c_str() : nullptr;
 }
 const char* tt_state_dict_structure(const tt_state_dict* h) {
   return dict_of(h) && !dict_of(h)->structure.empty() ? dict_of(h)->structure.c_str() : nullptr;
 }
-tt_status tt_state_dict_find(tt_ctx* h, const tt_state_dict* state, const char* name, int64_t* out) {
+tt_status tt_state_dict_find(tt_ctx* h, const tt_state_dict* state, const char* name,
+                             int64_t* out) {
   if (out) *out = -1;
   return api_call(h, "state_dict_find", [&](Ctx&) {
     const StateDict& d = state_dict_arg(state, "state", 1);
@@ -59,7 +64,8 @@ tt_status tt_state_dict_get(tt_ctx* h, const tt_state_dict* state, int64_t i, tt
     give(c, out, TensorRef(d.entries[i].tensor));
   });
 }
-tt_status tt_state_dict_set(tt_ctx* h, tt_state_dict* state, const char* name, const tt_tensor* tensor) {
+tt_status tt_state_dict_set(tt_ctx* h, tt_state_dict* state, const char* name,
+                            const tt_tensor* tensor) {
   return api_call(h, "state_dict_set", [&](Ctx&) {
     StateDict& d = state_dict_arg(state, "state", 1);
     str_arg(name, "name", 2);
@@ -85,11 +91,13 @@ void tt_module_retain(tt_module* h) {
 void tt_module_release(tt_module* h) {
   if (Module* m = module_of(h)) ModuleRef::adopt(m).reset();
 }
-const char* tt_module_type(const tt_module* h) { return module_of(h) ? module_of(h)->type->name : nullptr; }
+const char* tt_module_type(const tt_module* h) {
+  return module_of(h) ? module_of(h)->type->name : nullptr;
+}
 int32_t tt_module_training(const tt_module* h) { return module_of(h) && module_of(h)->training; }
 
-tt_status tt_module_forward(tt_ctx* h, tt_module* m, const tt_tensor* const* inputs, int64_t n, tt_tensor** outs,
-                            int64_t cap, int64_t* n_outs) {
+tt_status tt_module_forward(tt_ctx* h, tt_module* m, const tt_tensor* const* inputs, int64_t n,
+                            tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(h, "module_forward", [&](Ctx& c) {
     Module& module = module_arg(m);
@@ -108,7 +116,8 @@ tt_status tt_module_call(tt_ctx* h, tt_module* m, const tt_tensor* input, tt_ten
     out_arg(out, "out", 3);
     TensorList results = forward(module, {&in, 1});
     if (results.size() != 1)
-      fail_arg(TT_INVALID_ARG, "m", "{} gave {} results: use tt_module_forward", module.type->name, results.size());
+      fail_arg(TT_INVALID_ARG, "m", "{} gave {} results: use tt_module_forward", module.type->name,
+               results.size());
     give(c, out, std::move(results[0]));
   });
 }
@@ -117,7 +126,8 @@ tt_status tt_module_train(tt_ctx* h, tt_module* m, int32_t on) {
   return api_call(h, "module_train", [&](Ctx&) { set_training(module_arg(m), on != 0); });
 }
 tt_status tt_module_requires_grad_(tt_ctx* h, tt_module* m, int32_t on) {
-  return api_call(h, "module_requires_grad_", [&](Ctx&) { set_requires_grad_all(module_arg(m), on != 0); });
+  return api_call(h, "module_requires_grad_",
+                  [&](Ctx&) { set_requires_grad_all(module_arg(m), on != 0); });
 }
 tt_status tt_module_zero_grad(tt_ctx* h, tt_module* m) {
   return api_call(h, "module_zero_grad", [&](Ctx&) { zero_grad_all(module_arg(m)); });
@@ -138,15 +148,16 @@ tt_status tt_module_copy(tt_ctx* h, const tt_module* m, tt_module** out) {
   });
 }
 
-tt_status tt_module_register_parameter(tt_ctx* h, tt_module* m, const char* name, const tt_tensor* tensor) {
+tt_status tt_module_register_parameter(tt_ctx* h, tt_module* m, const char* name,
+                                       const tt_tensor* tensor) {
   return api_call(h, "module_register_parameter", [&](Ctx&) {
     Module& module = module_arg(m);
     str_arg(name, "name", 2);
     set_parameter(module, name, optional_arg(tensor, "tensor", 3));
   });
 }
-tt_status tt_module_register_buffer(tt_ctx* h, tt_module* m, const char* name, const tt_tensor* tensor,
-                                    int32_t persistent) {
+tt_status tt_module_register_buffer(tt_ctx* h, tt_module* m, const char* name,
+                                    const tt_tensor* tensor, int32_t persistent) {
   return api_call(h, "module_register_buffer", [&](Ctx&) {
     Module& module = module_arg(m);
     str_arg(name, "name", 2);
@@ -169,7 +180,9 @@ tt_status tt_module_append(tt_ctx* h, tt_module* m, tt_module* child) {
   });
 }
 
-int64_t tt_module_num_children(const tt_module* h) { return module_of(h) ? module_of(h)->children.size() : 0; }
+int64_t tt_module_num_children(const tt_module* h) {
+  return module_of(h) ? module_of(h)->children.size() : 0;
+}
 const char* tt_module_child_name(const tt_module* h, int64_t i) {
   return i >= 0 && i < tt_module_num_children(h) ? module_of(h)->children[i].name.c_str() : nullptr;
 }
@@ -179,11 +192,13 @@ tt_status tt_module_child(tt_ctx* h, const tt_module* m, int64_t i, tt_module** 
     Module& module = module_arg(m);
     out_arg(out, "out", 3);
     if (i < 0 || i >= module.children.size())
-      fail_arg(TT_INDEX, "i", "i is {}: {} has {} children", i, module.type->name, module.children.size());
+      fail_arg(TT_INDEX, "i", "i is {}: {} has {} children", i, module.type->name,
+               module.children.size());
     *out = to_handle(ModuleRef(module.children[i].module));
   });
 }
-tt_status tt_module_get_submodule(tt_ctx* h, const tt_module* m, const char* path, tt_module** out) {
+tt_status tt_module_get_submodule(tt_ctx* h, const tt_module* m, const char* path,
+                                  tt_module** out) {
   if (out) *out = nullptr;
   return api_call(h, "module_get_submodule", [&](Ctx&) {
     Module& module = module_arg(m);
@@ -208,7 +223,8 @@ tt_status tt_module_get_tensor(tt_ctx* h, const tt_module* m, const char* path, 
   });
 }
 
-static tt_status named(tt_ctx* h, const char* call, const tt_module* m, Named which, tt_state_dict** out) {
+static tt_status named(tt_ctx* h, const char* call, const tt_module* m, Named which,
+                       tt_state_dict** out) {
   if (out) *out = nullptr;
   return api_call(h, call, [&](Ctx&) {
     Module& module = module_arg(m);
@@ -225,7 +241,8 @@ tt_status tt_module_named_parameters(tt_ctx* h, const tt_module* m, tt_state_dic
 tt_status tt_module_named_buffers(tt_ctx* h, const tt_module* m, tt_state_dict** out) {
   return named(h, "module_named_buffers", m, Named::kBuffers, out);
 }
-tt_status tt_module_parameters(tt_ctx* h, const tt_module* m, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+tt_status tt_module_parameters(tt_ctx* h, const tt_module* m, tt_tensor** outs, int64_t cap,
+                               int64_t* n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(h, "module_parameters", [&](Ctx& c) {
     StateDictRef list = named_tensors(module_arg(m), Named::kParameters);
@@ -253,16 +270,17 @@ tt_status tt_module_print(tt_ctx* h, const tt_module* m, char* buffer, int64_t c
     const Text text = describe_tree(module);
     *n = text.size();
     if (!buffer || *n >= cap)
-      fail_arg(TT_BUFFER_TOO_SMALL, "buffer", "buffer has room for {} bytes, the text and its closing 0 take {}",
-               buffer ? cap : 0, *n + 1);
+      fail_arg(TT_BUFFER_TOO_SMALL, "buffer",
+               "buffer has room for {} bytes, the text and its closing 0 take {}", buffer ? cap : 0,
+               *n + 1);
     memcpy(buffer, text.c_str(), size_t(*n) + 1);
   });
 }
 
 // ---- hooks and modules of the host ----
 
-static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModuleHookKind kind, AnyFn fn, void* user,
-                          void (*drop)(void*), int64_t* id) {
+static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModuleHookKind kind, AnyFn fn,
+                          void* user, void (*drop)(void*), int64_t* id) {
   if (id) *id = 0;
   bool passed_on = false;
   tt_status status = api_call(h, call, [&](Ctx&) {
@@ -277,25 +295,29 @@ static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModuleHookK
 }
 static AnyFn any(tt_module_pre_hook fn) { return reinterpret_cast<AnyFn>(fn); }
 static AnyFn any(tt_module_hook fn) { return reinterpret_cast<AnyFn>(fn); }
-tt_status tt_module_register_forward_pre_hook(tt_ctx* h, tt_module* m, tt_module_pre_hook fn, void* user,
-                                              void (*drop)(void*), int64_t* id) {
-  return add_hook(h, "module_register_forward_pre_hook", m, kForwardPreHook, any(fn), user, drop, id);
+tt_status tt_module_register_forward_pre_hook(tt_ctx* h, tt_module* m, tt_module_pre_hook fn,
+                                              void* user, void (*drop)(void*), int64_t* id) {
+  return add_hook(h, "module_register_forward_pre_hook", m, kForwardPreHook, any(fn), user, drop,
+                  id);
 }
-tt_status tt_module_register_forward_hook(tt_ctx* h, tt_module* m, tt_module_hook fn, void* user, void (*drop)(void*),
-                                          int64_t* id) {
+tt_status tt_module_register_forward_hook(tt_ctx* h, tt_module* m, tt_module_hook fn, void* user,
+                                          void (*drop)(void*), int64_t* id) {
   return add_hook(h, "module_register_forward_hook", m, kForwardHook, any(fn), user, drop, id);
 }
-tt_status tt_module_register_full_backward_pre_hook(tt_ctx* h, tt_module* m, tt_module_pre_hook fn, void* user,
-                                                    void (*drop)(void*), int64_t* id) {
-  return add_hook(h, "module_register_full_backward_pre_hook", m, kBackwardPreHook, any(fn), user, drop, id);
+tt_status tt_module_register_full_backward_pre_hook(tt_ctx* h, tt_module* m, tt_module_pre_hook fn,
+                                                    void* user, void (*drop)(void*), int64_t* id) {
+  return add_hook(h, "module_register_full_backward_pre_hook", m, kBackwardPreHook, any(fn), user,
+                  drop, id);
 }
-tt_status tt_module_register_full_backward_hook(tt_ctx* h, tt_module* m, tt_module_hook fn, void* user,
-                                                void (*drop)(void*), int64_t* id) {
-  return add_hook(h, "module_register_full_backward_hook", m, kBackwardHook, any(fn), user, drop, id);
+tt_status tt_module_register_full_backward_hook(tt_ctx* h, tt_module* m, tt_module_hook fn,
+                                                void* user, void (*drop)(void*), int64_t* id) {
+  return add_hook(h, "module_register_full_backward_hook", m, kBackwardHook, any(fn), user, drop,
+                  id);
 }
 tt_status tt_module_remove_hook(tt_ctx* h, tt_module* m, int64_t id) {
   return api_call(h, "module_remove_hook", [&](Ctx&) {
-    if (!module_arg(m).hooks.remove(id)) fail_arg(TT_INDEX, "id", "id is {}: the module has no such hook", id);
+    if (!module_arg(m).hooks.remove(id))
+      fail_arg(TT_INDEX, "id", "id is {}: the module has no such hook", id);
   });
 }
 
@@ -305,29 +327,35 @@ tt_status tt_module_new_custom(tt_ctx* h, const tt_module_def* def, tt_module** 
   tt_status status = api_call(h, "module_new_custom", [&](Ctx&) {
     if (!def) fail_null("def", 1);
     if (def->struct_size < sizeof(tt_module_def))
-      fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size, sizeof(tt_module_def));
+      fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size,
+               sizeof(tt_module_def));
     if (!def->name || !*def->name) fail_arg(TT_INVALID_ARG, "def", "def.name is empty");
     if (!def->forward) fail_arg(TT_INVALID_ARG, "def", "def.forward is NULL: must be a function");
     out_arg(out, "out", 2);
     passed_on = true;
     *out = to_handle(new_custom_module({def->name, def->user, def->forward, def->copy, def->drop}));
   });
-  if (!passed_on && def && def->struct_size >= sizeof(tt_module_def)) run_drop(def->drop, def->user);
+  if (!passed_on && def && def->struct_size >= sizeof(tt_module_def))
+    run_drop(def->drop, def->user);
   return status;
 }
 
-tt_status tt_nn_multihead_attention_forward(tt_ctx* h, tt_module* m, const tt_tensor* query, const tt_tensor* key,
-                                            const tt_tensor* value, const tt_nn_multihead_attention_forward_opts* opts,
+tt_status tt_nn_multihead_attention_forward(tt_ctx* h, tt_module* m, const tt_tensor* query,
+                                            const tt_tensor* key, const tt_tensor* value,
+                                            const tt_nn_multihead_attention_forward_opts* opts,
                                             tt_tensor** out, tt_tensor** weights) {
-  clear_out(out), clear_out(weights);
+  clear_out(out);
+  clear_out(weights);
   return api_call(h, "nn_multihead_attention_forward", [&](Ctx& c) {
     Module& module = module_arg(m);
     if (strcmp(module.type->name, "MultiheadAttention"))
       fail_arg(TT_INVALID_ARG, "m", "m is a {}: must be a MultiheadAttention", module.type->name);
     check_opts(opts, 5);
     const KeptModule kept(module);
-    AttentionCall call = {&tensor_arg(query, "query", 2), &tensor_arg(key, "key", 3), &tensor_arg(value, "value", 4)};
-    if (opts_has(opts, 0)) call.key_padding_mask = optional_arg(opts->key_padding_mask, "key_padding_mask", 5);
+    AttentionCall call = {&tensor_arg(query, "query", 2), &tensor_arg(key, "key", 3),
+                          &tensor_arg(value, "value", 4)};
+    if (opts_has(opts, 0))
+      call.key_padding_mask = optional_arg(opts->key_padding_mask, "key_padding_mask", 5);
     if (opts_has(opts, 1)) call.need_weights = opts->need_weights != 0;
     if (opts_has(opts, 2)) call.attn_mask = optional_arg(opts->attn_mask, "attn_mask", 5);
     if (opts_has(opts, 3)) call.average_weights = opts->average_attn_weights != 0;

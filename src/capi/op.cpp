@@ -1,4 +1,5 @@
-// Operators by name: every built-in variant and the runtime's custom operators, called with tagged values.
+// Operators by name: every built-in variant and the runtime's custom operators, called with tagged
+// values.
 #include "base/drop.h"
 #include "capi/api.h"
 #include "dispatch/all_ops.h"
@@ -76,9 +77,10 @@ struct Slot {
 };
 
 [[noreturn]] TT_COLD void fail_tag(const ArgInfo& a, int32_t tag, const char* want) {
-  constexpr const char* kTags[] = {"absent",   "a tensor",     "a list of tensors",  "a scalar", "an integer",
-                                   "a float",  "a bool",       "a list of integers", "a string", "a generator",
-                                   "a device", "a mixed index"};
+  constexpr const char* kTags[] = {"absent",      "a tensor",           "a list of tensors",
+                                   "a scalar",    "an integer",         "a float",
+                                   "a bool",      "a list of integers", "a string",
+                                   "a generator", "a device",           "a mixed index"};
   fail_arg(TT_INVALID_ARG, a.name, "{} is {}: must be {}", a.name,
            tag >= 0 && tag <= TT_VAL_INDEX ? kTags[tag] : "of no known tag", want);
 }
@@ -88,17 +90,28 @@ void set_default(Slot& s, const ArgInfo& a) {
   const bool scalar = a.type == ArgType::kScalar || a.type == ArgType::kOptScalar;
   switch (a.fallback) {
     case ArgDefault::kNone: s.value = Value(); return;
-    case ArgDefault::kInt: s.scalar = Scalar(d.i), s.value = to_value(d.i); break;
-    case ArgDefault::kFloat: s.scalar = Scalar(d.f), s.value = to_value(d.f); break;
-    case ArgDefault::kBool: s.scalar = Scalar(d.i != 0), s.value = to_value(d.i != 0); break;
+    case ArgDefault::kInt:
+      s.scalar = Scalar(d.i);
+      s.value = to_value(d.i);
+      break;
+    case ArgDefault::kFloat:
+      s.scalar = Scalar(d.f);
+      s.value = to_value(d.f);
+      break;
+    case ArgDefault::kBool:
+      s.scalar = Scalar(d.i != 0);
+      s.value = to_value(d.i != 0);
+      break;
   }
   if (scalar) s.value = to_value(s.scalar);
-  if (a.type == ArgType::kFloat || a.type == ArgType::kOptFloat) s.value = to_value(s.scalar.real());
+  if (a.type == ArgType::kFloat || a.type == ArgType::kOptFloat)
+    s.value = to_value(s.scalar.real());
 }
 
 bool is_optional(ArgType t) {
-  return t == ArgType::kOptTensor || t == ArgType::kOptScalar || t == ArgType::kOptFloat || t == ArgType::kOptInt ||
-         t == ArgType::kOptBool || t == ArgType::kOptDim || t == ArgType::kOptDims || t == ArgType::kGenerator;
+  return t == ArgType::kOptTensor || t == ArgType::kOptScalar || t == ArgType::kOptFloat ||
+         t == ArgType::kOptInt || t == ArgType::kOptBool || t == ArgType::kOptDim ||
+         t == ArgType::kOptDims || t == ArgType::kGenerator;
 }
 
 void set_scalar(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
@@ -113,7 +126,8 @@ void set_scalar(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
 }
 
 void set_float(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
-  if (v.tag == TT_VAL_SCALAR && scalar_arg(&v.scalar, a.name, index).is_complex()) fail_tag(a, v.tag, "a real number");
+  if (v.tag == TT_VAL_SCALAR && scalar_arg(&v.scalar, a.name, index).is_complex())
+    fail_tag(a, v.tag, "a real number");
   if (v.tag == TT_VAL_FLOAT) s.value = to_value(v.f);
   else if (v.tag == TT_VAL_INT) s.value = to_value(double(v.i));
   else if (v.tag == TT_VAL_SCALAR) s.value = to_value(scalar_arg(&v.scalar, a.name, index).real());
@@ -133,7 +147,8 @@ void set_ints(Slot& s, const ArgInfo& a, const tt_value& v, int32_t index) {
 void set_str(Slot& s, const ArgInfo& a, const tt_value& v) {
   need(a, v, TT_VAL_STR, "a string");
   if (v.n < 0 || (v.n && !v.str))
-    fail_arg(TT_INVALID_ARG, a.name, "{} has {} bytes at {}", a.name, v.n, v.str ? "its address" : "NULL");
+    fail_arg(TT_INVALID_ARG, a.name, "{} has {} bytes at {}", a.name, v.n,
+             v.str ? "its address" : "NULL");
   s.value = to_value(Str(v.str, v.n));
 }
 
@@ -141,9 +156,18 @@ void set_str(Slot& s, const ArgInfo& a, const tt_value& v) {
 tt_value plain_number(tt_value v) {
   if (v.tag != TT_VAL_SCALAR) return v;
   switch (v.scalar.kind) {
-    case TT_SCALAR_BOOL: v.tag = TT_VAL_BOOL, v.i = v.scalar.i; break;
-    case TT_SCALAR_INT: v.tag = TT_VAL_INT, v.i = v.scalar.i; break;
-    case TT_SCALAR_FLOAT: v.tag = TT_VAL_FLOAT, v.f = v.scalar.re; break;
+    case TT_SCALAR_BOOL:
+      v.tag = TT_VAL_BOOL;
+      v.i = v.scalar.i;
+      break;
+    case TT_SCALAR_INT:
+      v.tag = TT_VAL_INT;
+      v.i = v.scalar.i;
+      break;
+    case TT_SCALAR_FLOAT:
+      v.tag = TT_VAL_FLOAT;
+      v.f = v.scalar.re;
+      break;
   }
   return v;
 }
@@ -193,7 +217,8 @@ void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t i) {
       s.value = to_value(generator_arg(v.generator, a.name, i));
       return;
     case ArgType::kStr: return set_str(s, a, v);
-    case ArgType::kRng: fail_arg(TT_INTERNAL, a.name, "{} is random state, which no host can pass", a.name);
+    case ArgType::kRng:
+      fail_arg(TT_INTERNAL, a.name, "{} is random state, which no host can pass", a.name);
     default:  // kInt, kDim, kIndex, kMemoryFormat, kEnum and their optional forms
       need(a, v, TT_VAL_INT, "an integer");
       s.value = to_value(v.i);
@@ -214,7 +239,8 @@ using Slots = SmallVec<Slot, 8>;
 using Values = SmallVec<Value, 8>;
 
 // Boxes the arguments, defaults for those that are missing. Returns the keys that they contribute.
-uint64_t box_args(const OpSchema& schema, const tt_value* args, int64_t n_args, Slots& slots, Values& values) {
+uint64_t box_args(const OpSchema& schema, const tt_value* args, int64_t n_args, Slots& slots,
+                  Values& values) {
   uint64_t keys = 0;
   slots.resize(schema.n_args);
   for (int32_t i = 0; i < schema.n_args; i++) {
@@ -237,14 +263,14 @@ void check_room(const OpSchema& schema, tt_tensor** outs, int64_t cap, int64_t* 
   if (!n_outs) fail_null("n_outs", 6);
   if (schema.n_outs <= 0 || (cap >= schema.n_outs && outs)) return;
   *n_outs = schema.n_outs;
-  fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {} tensors, the result has {}", outs ? cap : 0,
-           schema.n_outs);
+  fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {} tensors, the result has {}",
+           outs ? cap : 0, schema.n_outs);
 }
 
 }  // namespace
 
-tt_status tt_op_call(tt_ctx* h, const tt_op* handle, const tt_value* args, int64_t n_args, tt_tensor** outs,
-                     int64_t cap, int64_t* n_outs) {
+tt_status tt_op_call(tt_ctx* h, const tt_op* handle, const tt_value* args, int64_t n_args,
+                     tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(h, "op_call", [&](Ctx& c) {
     const OpInfo* op = live_op(handle);
@@ -252,12 +278,14 @@ tt_status tt_op_call(tt_ctx* h, const tt_op* handle, const tt_value* args, int64
     tls.op = op->name();
     const OpSchema& schema = *op->schema;
     if (n_args < 0 || n_args > schema.n_args)
-      fail(TT_INVALID_ARG, "{} arguments are given, the operator takes at most {}", n_args, schema.n_args);
+      fail(TT_INVALID_ARG, "{} arguments are given, the operator takes at most {}", n_args,
+           schema.n_args);
     if (n_args && !args) fail_arg(TT_INVALID_ARG, "args", "args is NULL, its length is {}", n_args);
     check_room(schema, outs, cap, n_outs);
     Slots slots;
     Values values;
-    const uint64_t keys = (box_args(schema, args, n_args, slots, values) | c.include) & ~c.exclude & op->mask;
+    const uint64_t keys =
+        (box_args(schema, args, n_args, slots, values) | c.include) & ~c.exclude & op->mask;
     TensorList results;
     op->call_boxed({keys, op}, values.data(), results);
     give_list(c, outs, cap, n_outs, std::move(results));
@@ -271,8 +299,10 @@ tt_status tt_op_register(tt_ctx* h, const tt_op_def* def) {
   tt_status status = api_call(h, "op_register", [&](Ctx& c) {
     if (!def) fail_arg(TT_INVALID_ARG, "def", "def is NULL");
     if (def->struct_size < sizeof(tt_op_def))
-      fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size, sizeof(tt_op_def));
-    if (!def->schema) fail_arg(TT_INVALID_ARG, "schema", "schema is NULL: must be \"name(arg: Type, …) -> Type\"");
+      fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size,
+               sizeof(tt_op_def));
+    if (!def->schema)
+      fail_arg(TT_INVALID_ARG, "schema", "schema is NULL: must be \"name(arg: Type, …) -> Type\"");
     if (!def->compute) fail_arg(TT_INVALID_ARG, "compute", "compute is NULL: must be a function");
     CustomOpDef d{def->schema, def->user, def->compute, def->backward, def->drop};
     passed_on = true;

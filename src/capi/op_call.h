@@ -1,5 +1,6 @@
-// Exported operators that take no options: operators of one C signature share one body. An exported function puts the
-// operator behind its arguments and jumps, so a further operator of a known signature costs a few bytes.
+// Exported operators that take no options: operators of one C signature share one body. An exported
+// function puts the operator behind its arguments and jumps, so a further operator of a known
+// signature costs a few bytes.
 #pragma once
 
 #include "capi/api.h"
@@ -38,7 +39,8 @@ inline TensorSpan from_c(To<TensorSpan>, const OpInfo& op, int32_t i, TensorsArg
   return tensors_arg(list.ptr, list.n, a.name, i, a.type == ArgType::kOptTensorList);
 }
 TT_INLINE Ints from_c(To<Ints>, const OpInfo& op, int32_t i, IntsArg list) {
-  if (TT_UNLIKELY(uint64_t(list.n) > uint64_t(kMaxDims) || (list.n && !list.ptr))) fail_ints(op, i, list);
+  if (TT_UNLIKELY(uint64_t(list.n) > uint64_t(kMaxDims) || (list.n && !list.ptr)))
+    fail_ints(op, i, list);
   return {list.ptr, list.n};
 }
 inline const Scalar& from_c(To<const Scalar&>, const OpInfo& op, int32_t i, const tt_scalar* s) {
@@ -50,7 +52,9 @@ inline const Scalar* from_c(To<const Scalar*>, const OpInfo& op, int32_t i, cons
 TT_INLINE Scalar from_c(To<const Scalar&>, const OpInfo&, int32_t, double v) { return Scalar(v); }
 TT_INLINE Scalar from_c(To<const Scalar&>, const OpInfo&, int32_t, int64_t v) { return Scalar(v); }
 // A default that C does not pass.
-TT_INLINE const Scalar& from_c(To<const Scalar&>, const OpInfo&, int32_t, const Scalar* s) { return *s; }
+TT_INLINE const Scalar& from_c(To<const Scalar&>, const OpInfo&, int32_t, const Scalar* s) {
+  return *s;
+}
 TT_INLINE double from_c(To<double>, const OpInfo&, int32_t, double v) { return v; }
 TT_INLINE int64_t from_c(To<int64_t>, const OpInfo&, int32_t, int64_t v) { return v; }
 TT_INLINE int64_t from_c(To<int64_t>, const OpInfo&, int32_t, int32_t v) { return v; }
@@ -65,7 +69,8 @@ TT_INLINE R call_from_c(const Op<R(A...)>& op, std::index_sequence<I...>, B... b
 
 // An operator with one result. B: the types of C's arguments, defaults included.
 template <class... B, class R, class... A>
-TT_ONE_BODY tt_status call_for_one(tt_ctx* h, B... b, tt_tensor** out, const Op<R(A...)>& op) noexcept {
+TT_ONE_BODY tt_status call_for_one(tt_ctx* h, B... b, tt_tensor** out,
+                                   const Op<R(A...)>& op) noexcept {
   clear_out(out);
   return api_call_inline(h, op.info.schema->call, [&](Ctx& c) TT_INLINE_BODY {
     if (TT_UNLIKELY(!out)) fail_null("out", sizeof...(A));
@@ -75,8 +80,9 @@ TT_ONE_BODY tt_status call_for_one(tt_ctx* h, B... b, tt_tensor** out, const Op<
 // One that writes into an argument.
 template <class... B, class... A>
 TT_ONE_BODY tt_status call_for_none(tt_ctx* h, B... b, const Op<void(A...)>& op) noexcept {
-  return api_call_inline(h, op.info.schema->call,
-                         [&](Ctx&) TT_INLINE_BODY { call_from_c(op, std::index_sequence_for<A...>(), b...); });
+  return api_call_inline(h, op.info.schema->call, [&](Ctx&) TT_INLINE_BODY {
+    call_from_c(op, std::index_sequence_for<A...>(), b...);
+  });
 }
 
 }  // namespace TT_NS

@@ -27,17 +27,19 @@ void tt_optim_release(tt_optimizer* h) {
   if (Optimizer* o = live(h)) OptimizerRef::adopt(o).reset();
 }
 
-tt_status tt_optim_add_param_group(tt_ctx* h, tt_optimizer* opt, tt_tensor* const* params, int64_t n) {
-  return api_call(h, "optim_add_param_group",
-                  [&](Ctx&) { add_param_group(optimizer_arg(opt, "opt", 1), mutables_arg(params, n, "params", 2)); });
+tt_status tt_optim_add_param_group(tt_ctx* h, tt_optimizer* opt, tt_tensor* const* params,
+                                   int64_t n) {
+  return api_call(h, "optim_add_param_group", [&](Ctx&) {
+    add_param_group(optimizer_arg(opt, "opt", 1), mutables_arg(params, n, "params", 2));
+  });
 }
 
 tt_status tt_optim_step(tt_ctx* h, tt_optimizer* opt) {
   return api_call(h, "optim_step", [&](Ctx&) { optimizer_step(optimizer_arg(opt, "opt", 1)); });
 }
 
-tt_status tt_optim_step_closure(tt_ctx* h, tt_optimizer* opt, tt_optim_closure fn, void* user, void (*drop)(void*),
-                                tt_tensor** loss) {
+tt_status tt_optim_step_closure(tt_ctx* h, tt_optimizer* opt, tt_optim_closure fn, void* user,
+                                void (*drop)(void*), tt_tensor** loss) {
   clear_out(loss);
   tt_status status = api_call(h, "optim_step_closure", [&](Ctx& c) {
     OptimizerRef o = OptimizerRef::share(&optimizer_arg(opt, "opt", 1));
@@ -54,7 +56,8 @@ tt_status tt_optim_step_closure(tt_ctx* h, tt_optimizer* opt, tt_optim_closure f
 }
 
 tt_status tt_optim_zero_grad(tt_ctx* h, tt_optimizer* opt, int32_t set_to_none) {
-  return api_call(h, "optim_zero_grad", [&](Ctx&) { zero_grad(optimizer_arg(opt, "opt", 1), set_to_none != 0); });
+  return api_call(h, "optim_zero_grad",
+                  [&](Ctx&) { zero_grad(optimizer_arg(opt, "opt", 1), set_to_none != 0); });
 }
 
 // ---- groups and values ----
@@ -72,11 +75,13 @@ tt_status tt_optim_param(tt_ctx* h, const tt_optimizer* opt, int64_t param, tt_t
     Optimizer& o = optimizer_arg(opt, "opt", 1);
     out_arg(out, "out", 3);
     if (param < 0 || param >= o.params.size())
-      fail_arg(TT_INDEX, "param", "param is {}: the optimizer has {} parameters", param, o.params.size());
+      fail_arg(TT_INDEX, "param", "param is {}: the optimizer has {} parameters", param,
+               o.params.size());
     give(c, out, TensorRef(o.params[param].param));
   });
 }
-tt_status tt_optim_get_f64(tt_ctx* h, const tt_optimizer* opt, int64_t group, const char* name, double* out) {
+tt_status tt_optim_get_f64(tt_ctx* h, const tt_optimizer* opt, int64_t group, const char* name,
+                           double* out) {
   return api_call(h, "optim_get_f64", [&](Ctx&) {
     Optimizer& o = optimizer_arg(opt, "opt", 1);
     str_arg(name, "name", 3);
@@ -84,7 +89,8 @@ tt_status tt_optim_get_f64(tt_ctx* h, const tt_optimizer* opt, int64_t group, co
     *out = group_value(o, group, name);
   });
 }
-tt_status tt_optim_set_f64(tt_ctx* h, tt_optimizer* opt, int64_t group, const char* name, double value) {
+tt_status tt_optim_set_f64(tt_ctx* h, tt_optimizer* opt, int64_t group, const char* name,
+                           double value) {
   return api_call(h, "optim_set_f64", [&](Ctx&) {
     Optimizer& o = optimizer_arg(opt, "opt", 1);
     str_arg(name, "name", 3);
@@ -94,7 +100,8 @@ tt_status tt_optim_set_f64(tt_ctx* h, tt_optimizer* opt, int64_t group, const ch
 
 // ---- state ----
 
-tt_status tt_optim_get_state(tt_ctx* h, const tt_optimizer* opt, int64_t param, const char* name, tt_tensor** out) {
+tt_status tt_optim_get_state(tt_ctx* h, const tt_optimizer* opt, int64_t param, const char* name,
+                             tt_tensor** out) {
   clear_out(out);
   return api_call(h, "optim_get_state", [&](Ctx& c) {
     Optimizer& o = optimizer_arg(opt, "opt", 1);
@@ -103,7 +110,8 @@ tt_status tt_optim_get_state(tt_ctx* h, const tt_optimizer* opt, int64_t param, 
     give(c, out, param_state(o, param, name));
   });
 }
-tt_status tt_optim_set_state(tt_ctx* h, tt_optimizer* opt, int64_t param, const char* name, const tt_tensor* value) {
+tt_status tt_optim_set_state(tt_ctx* h, tt_optimizer* opt, int64_t param, const char* name,
+                             const tt_tensor* value) {
   return api_call(h, "optim_set_state", [&](Ctx&) {
     Optimizer& o = optimizer_arg(opt, "opt", 1);
     str_arg(name, "name", 3);
@@ -119,7 +127,8 @@ static void check_name(char* name, int64_t cap) {
   if (cap < 1) fail_arg(TT_INVALID_ARG, "cap", "cap is {}: must be at least 1", cap);
   name[0] = 0;
 }
-tt_status tt_optim_tensor_at(tt_ctx* h, const tt_optimizer* opt, int64_t i, char* name, int64_t cap, tt_tensor** out) {
+tt_status tt_optim_tensor_at(tt_ctx* h, const tt_optimizer* opt, int64_t i, char* name, int64_t cap,
+                             tt_tensor** out) {
   clear_out(out);
   return api_call(h, "optim_tensor_at", [&](Ctx& c) {
     Optimizer& o = optimizer_arg(opt, "opt", 1);
@@ -128,7 +137,8 @@ tt_status tt_optim_tensor_at(tt_ctx* h, const tt_optimizer* opt, int64_t i, char
     give(c, out, tensor_at(o, i, name, cap));
   });
 }
-tt_status tt_optim_number_at(tt_ctx* h, const tt_optimizer* opt, int64_t i, char* name, int64_t cap, double* out) {
+tt_status tt_optim_number_at(tt_ctx* h, const tt_optimizer* opt, int64_t i, char* name, int64_t cap,
+                             double* out) {
   return api_call(h, "optim_number_at", [&](Ctx&) {
     Optimizer& o = optimizer_arg(opt, "opt", 1);
     check_name(name, cap);
@@ -136,7 +146,8 @@ tt_status tt_optim_number_at(tt_ctx* h, const tt_optimizer* opt, int64_t i, char
     *out = number_at(o, i, name, cap);
   });
 }
-tt_status tt_optim_load_tensor(tt_ctx* h, tt_optimizer* opt, const char* name, const tt_tensor* value) {
+tt_status tt_optim_load_tensor(tt_ctx* h, tt_optimizer* opt, const char* name,
+                               const tt_tensor* value) {
   return api_call(h, "optim_load_tensor", [&](Ctx&) {
     Optimizer& o = optimizer_arg(opt, "opt", 1);
     str_arg(name, "name", 2);

@@ -37,9 +37,10 @@ const char* tt_build_info(void) {
                          : TT_BLAS ? "not loaded"
                                    : "off",
                          sleef, TT_CHECKED ? "on" : "off"};
-  format_to(build_info, sizeof build_info, "tt " TT_VERSION "; {}; kernels: {}; OpenBLAS: {}; SLEEF: {}; checked: {}",
-            args);
-  build_info_core = core, build_info_sleef = sleef;
+  format_to(build_info, sizeof build_info,
+            "tt " TT_VERSION "; {}; kernels: {}; OpenBLAS: {}; SLEEF: {}; checked: {}", args);
+  build_info_core = core;
+  build_info_sleef = sleef;
   return build_info;
 }
 
@@ -65,8 +66,9 @@ const char* tt_status_name(tt_status s) {
   return s >= 0 && s <= TT_INTERNAL ? kNames[s] : "UNKNOWN";
 }
 const char* tt_dtype_name(tt_dtype d) {
-  constexpr const char* kNames[] = {nullptr,   "bool",     "uint8",   "int8",    "int16",     "int32",     "int64",
-                                    "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+  constexpr const char* kNames[] = {nullptr,   "bool",      "uint8",     "int8",     "int16",
+                                    "int32",   "int64",     "float16",   "bfloat16", "float32",
+                                    "float64", "complex64", "complex128"};
   return valid_dtype(d) ? kNames[d] : nullptr;
 }
 int64_t tt_dtype_size(tt_dtype d) { return valid_dtype(d) ? kItemSize[d] : 0; }
@@ -82,7 +84,8 @@ static Runtime* runtime_of(tt_runtime* h) {
 template <class T> static bool copy_struct(T* out, const T* in, size_t least) {
   memset(static_cast<void*>(out), 0, sizeof *out);
   if (!in || in->struct_size < least) return false;
-  memcpy(static_cast<void*>(out), in, in->struct_size < sizeof *out ? in->struct_size : sizeof *out);
+  memcpy(static_cast<void*>(out), in,
+         in->struct_size < sizeof *out ? in->struct_size : sizeof *out);
   return true;
 }
 
@@ -91,12 +94,14 @@ tt_status tt_runtime_new(const tt_runtime_opts* opts, tt_runtime** out) {
   *out = nullptr;
   tt_runtime_opts o;
   if (!copy_struct(&o, opts, sizeof(size_t)) && opts) return TT_ABI;
-  if (o.allocator && (o.allocator->struct_size < sizeof(tt_allocator) || !o.allocator->alloc || !o.allocator->free))
+  if (o.allocator && (o.allocator->struct_size < sizeof(tt_allocator) || !o.allocator->alloc ||
+                      !o.allocator->free))
     return TT_INVALID_ARG;
-  if (o.executor &&
-      (o.executor->struct_size < sizeof(tt_executor) || !o.executor->parallel_for || !o.executor->num_threads))
+  if (o.executor && (o.executor->struct_size < sizeof(tt_executor) || !o.executor->parallel_for ||
+                     !o.executor->num_threads))
     return TT_INVALID_ARG;
-  if (o.logger && (o.logger->struct_size < sizeof(tt_logger) || !o.logger->log)) return TT_INVALID_ARG;
+  if (o.logger && (o.logger->struct_size < sizeof(tt_logger) || !o.logger->log))
+    return TT_INVALID_ARG;
   if (o.threads < 0 || o.memory_limit < 0 || o.isa < 0 || o.isa > kNumIsa) return TT_INVALID_ARG;
   Runtime* rt = runtime_new(o.allocator, o.isa - 1);
   if (!rt) return TT_OOM;
@@ -108,7 +113,8 @@ tt_status tt_runtime_new(const tt_runtime_opts* opts, tt_runtime** out) {
   }
   arena_set_limit(rt->arena, o.memory_limit);
   arena_queue_drops(rt->arena, o.queue_drops != 0);
-  log_line(rt, TT_LOG_DEBUG, "tt " TT_VERSION ": {} kernels, {} thread(s)", isa_name(rt->isa), pool_threads(rt->pool));
+  log_line(rt, TT_LOG_DEBUG, "tt " TT_VERSION ": {} kernels, {} thread(s)", isa_name(rt->isa),
+           pool_threads(rt->pool));
   *out = reinterpret_cast<tt_runtime*>(rt);
   return TT_OK;
 }
@@ -227,7 +233,8 @@ tt_status tt_cancel_new(tt_ctx* h, tt_cancel** out) {
   if (out) *out = nullptr;
   return api_call(h, "cancel_new", [&](Ctx&) {
     out_arg(out, "out", 1);
-    *out = reinterpret_cast<tt_cancel*>(new (mem_alloc(sizeof(CancelToken))) CancelToken{kTagCancel, 1, 0});
+    *out = reinterpret_cast<tt_cancel*>(new (mem_alloc(sizeof(CancelToken)))
+                                            CancelToken{kTagCancel, 1, 0});
   });
 }
 void tt_cancel_retain(tt_cancel* h) {
@@ -244,16 +251,21 @@ tt_status tt_ctx_set_cancel(tt_ctx* h, tt_cancel* k) {
     if (k && !token_of(k)) fail_handle(k, "k", 1, "cancel");
     tt_cancel_retain(k);
     tt_cancel_release(c.cancel);
-    c.cancel = k, c.watched = k || c.poll, c.until_poll = 0;
+    c.cancel = k;
+    c.watched = k || c.poll;
+    c.until_poll = 0;
   });
 }
 tt_status tt_ctx_set_poll(tt_ctx* h, tt_poll_fn fn, void* user, void (*drop)(void*)) {
   bool passed_on = false;
   tt_status status = api_call(h, "ctx_set_poll", [&](Ctx& c) {
-    HostPoll* made = fn ? new (mem_alloc(sizeof(HostPoll))) HostPoll{kTagPoll, 1, fn, user, drop, 0} : nullptr;
+    HostPoll* made =
+        fn ? new (mem_alloc(sizeof(HostPoll))) HostPoll{kTagPoll, 1, fn, user, drop, 0} : nullptr;
     passed_on = made != nullptr;
     Ref<HostPoll> before = Ref<HostPoll>::adopt(c.poll);
-    c.poll = made, c.watched = made || c.cancel, c.until_poll = 0;
+    c.poll = made;
+    c.watched = made || c.cancel;
+    c.until_poll = 0;
   });
   if (!passed_on) run_drop(drop, user);
   return status;
@@ -296,7 +308,8 @@ tt_status tt_generator_state(tt_ctx* h, const tt_generator* g, uint64_t state[2]
   return api_call(h, "generator_state", [&](Ctx&) {
     out_arg(state, "state", 2);
     const Rng r = needed_generator(g).state();
-    state[0] = r.seed, state[1] = r.offset;
+    state[0] = r.seed;
+    state[1] = r.offset;
   });
 }
 tt_status tt_generator_set_state(tt_ctx* h, tt_generator* g, const uint64_t state[2]) {

@@ -14,8 +14,8 @@ using namespace TT_NS;
 
 static Dtype checked_dtype(tt_dtype d) { return dtype_arg(d, "dtype", 2); }
 
-tt_status tt_tensor_from_data(tt_ctx* h, const void* data, tt_dtype dtype, const int64_t* shape, int64_t ndim,
-                              tt_tensor** out) {
+tt_status tt_tensor_from_data(tt_ctx* h, const void* data, tt_dtype dtype, const int64_t* shape,
+                              int64_t ndim, tt_tensor** out) {
   clear_out(out);
   return api_call(h, "tensor_from_data", [&](Ctx& c) {
     out_arg(out, "out", 5);
@@ -29,9 +29,9 @@ tt_status tt_tensor_from_data(tt_ctx* h, const void* data, tt_dtype dtype, const
   });
 }
 
-tt_status tt_tensor_import(tt_ctx* h, void* data, tt_dtype dtype, const int64_t* shape, int64_t ndim,
-                           const int64_t* strides, int32_t writable, void (*deleter)(void*), void* user,
-                           tt_tensor** out) {
+tt_status tt_tensor_import(tt_ctx* h, void* data, tt_dtype dtype, const int64_t* shape,
+                           int64_t ndim, const int64_t* strides, int32_t writable,
+                           void (*deleter)(void*), void* user, tt_tensor** out) {
   clear_out(out);
   bool passed_on = false;  // the deleter's duty has gone to new_import
   tt_status status = api_call(h, "tensor_import", [&](Ctx& c) {
@@ -42,7 +42,8 @@ tt_status tt_tensor_import(tt_ctx* h, void* data, tt_dtype dtype, const int64_t*
     if (n && !data) fail_null("data", 1);
     check_import(data, sizes, strides ? Ints(strides, ndim) : Ints(), d);
     passed_on = true;
-    TensorRef t = new_import(data, sizes, strides ? Ints(strides, ndim) : Ints(), d, kCpuDevice, deleter, user);
+    TensorRef t = new_import(data, sizes, strides ? Ints(strides, ndim) : Ints(), d, kCpuDevice,
+                             deleter, user);
     t->storage->writable = writable != 0;
     give(c, out, std::move(t));
   });
@@ -66,8 +67,8 @@ tt_status tt_tensor_read(tt_ctx* h, const tt_tensor* handle, void* dst, int64_t 
     const Tensor& t = tensor_arg(handle, "t", 1);
     int64_t want = t.numel * t.item_size();
     if (bytes != want)
-      fail_arg(TT_INVALID_ARG, "bytes", "bytes is {}: a {} tensor of shape {} has {}", bytes, fmt(t.dtype), t.sizes(),
-               want);
+      fail_arg(TT_INVALID_ARG, "bytes", "bytes is {}: a {} tensor of shape {} has {}", bytes,
+               fmt(t.dtype), t.sizes(), want);
     if (!want) return;
     if (!dst) fail_null("dst", 2);
     if (t.device.type == TT_META) fail_arg(TT_DEVICE, "t", "a meta tensor has no data");
@@ -81,7 +82,8 @@ tt_status tt_tensor_read(tt_ctx* h, const tt_tensor* handle, void* dst, int64_t 
 static Scalar item_of(const tt_tensor* handle) {
   const Tensor& t = tensor_arg(handle, "t", 1);
   if (t.numel != 1)
-    fail_arg(TT_INVALID_ARG, "t", "t has shape {}: only tensors of one element have a value", t.sizes());
+    fail_arg(TT_INVALID_ARG, "t", "t has shape {}: only tensors of one element have a value",
+             t.sizes());
   return read_scalar(t);
 }
 tt_status tt_item(tt_ctx* h, const tt_tensor* t, tt_scalar* out) {
@@ -94,7 +96,8 @@ tt_status tt_item_f64(tt_ctx* h, const tt_tensor* t, double* out) {
   return api_call(h, "item", [&](Ctx&) {
     out_arg(out, "out", 2);
     Scalar s = item_of(t);
-    if (s.is_complex() && s.im != 0) fail_arg(TT_DTYPE, "t", "t is complex with an imaginary part: use tt_item");
+    if (s.is_complex() && s.im != 0)
+      fail_arg(TT_DTYPE, "t", "t is complex with an imaginary part: use tt_item");
     *out = s.real();
   });
 }
@@ -102,7 +105,8 @@ tt_status tt_item_i64(tt_ctx* h, const tt_tensor* t, int64_t* out) {
   return api_call(h, "item", [&](Ctx&) {
     out_arg(out, "out", 2);
     Scalar s = item_of(t);
-    if (s.is_complex() && s.im != 0) fail_arg(TT_DTYPE, "t", "t is complex with an imaginary part: use tt_item");
+    if (s.is_complex() && s.im != 0)
+      fail_arg(TT_DTYPE, "t", "t is complex with an imaginary part: use tt_item");
     if (s.category() >= 2 && !(s.real() >= -0x1p63 && s.real() < 0x1p63))
       fail_arg(TT_INVALID_ARG, "t", "t holds {}: no int64 has this value", s.real());
     *out = s.to_int();
@@ -123,7 +127,8 @@ void tt_tensor_retain(tt_tensor* h) {
 }
 void tt_tensor_release(tt_tensor* h) {
   if (const Tensor* t = live(h)) {
-    if (TT_CHECKED && !t->host_refs) return;  // released before: what keeps t alive is not the host's
+    if (TT_CHECKED && !t->host_refs)
+      return;  // released before: what keeps t alive is not the host's
     count_handle(t, -1);
     TensorRef::adopt(const_cast<Tensor*>(t)).reset();
   }
@@ -163,9 +168,11 @@ tt_status tt_tensor_set_data(tt_ctx* h, tt_tensor* leaf, const tt_tensor* src) {
     Tensor& t = mutable_arg(leaf, "leaf", 1);
     const Tensor& s = tensor_arg(src, "src", 2);
     if (t.grad_fn || t.base)
-      fail_arg(TT_AUTOGRAD, "leaf", "leaf is the result of an operator: only leaves can get new data");
+      fail_arg(TT_AUTOGRAD, "leaf",
+               "leaf is the result of an operator: only leaves can get new data");
     if ((t.flags & kRequiresGrad) && !is_differentiable(s.dtype))
-      fail_arg(TT_DTYPE, "src", "src is {}, leaf requires a gradient: must be floating or complex", fmt(s.dtype));
+      fail_arg(TT_DTYPE, "src", "src is {}, leaf requires a gradient: must be floating or complex",
+               fmt(s.dtype));
     set_data(t, s);
   });
 }

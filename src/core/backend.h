@@ -1,4 +1,5 @@
-// CudaBackend: the POD table that a device library fills. No Tensor, exception or allocation of tt's crosses it.
+// CudaBackend: the POD table that a device library fills. No Tensor, exception or allocation of
+// tt's crosses it.
 #pragma once
 
 #include "core/kernel.h"
@@ -8,7 +9,8 @@ namespace TT_NS {
 constexpr int kMaxKernels = 512;
 constexpr int kMaxDevices = 16;
 
-// Runs a plan on a stream, all its stages; 0 or a tt_status. The plan is copied before the call returns.
+// Runs a plan on a stream, all its stages; 0 or a tt_status. The plan is copied before the call
+// returns.
 using DeviceKernel = int32_t (*)(int32_t device, const void* plan, void* stream, void* workspace);
 enum CopyKind : int32_t { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
 
@@ -16,28 +18,32 @@ enum CopyKind : int32_t { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice 
 struct CudaHost {
   size_t struct_size;
   void (*log)(int32_t level,
-              const char* message);  // to the logger of the running call's runtime; level is a TT_LOG_ value
+              const char* message);  // to the logger of the running call's runtime; level is a
+                                     // TT_LOG_ value
 };
 
 struct CudaBackend {
-  uint64_t build_id;  // first for ever: all that a library of another build may be asked (plan/backend_id.h)
+  uint64_t build_id;  // first for ever: all that a library of another build may be asked
+                      // (plan/backend_id.h)
   int32_t n_devices;
   int32_t n_kernels;
   int32_t (*raw_alloc)(int32_t device, size_t bytes, void** out);
   void (*raw_free)(int32_t device, void* p);
   int32_t (*copy)(int32_t device, void* dst, const void* src, size_t bytes, int32_t kind,
-                  void* stream);                         // async; d2h waits
-  int32_t (*stream_sync)(int32_t device, void* stream);  // 0, or the status of work that failed since the last call
+                  void* stream);  // async; d2h waits
+  int32_t (*stream_sync)(int32_t device,
+                         void* stream);  // 0, or the status of work that failed since the last call
   int32_t (*event_new)(int32_t device, void** out);
   void (*event_free)(int32_t device, void* event);
   int32_t (*event_record)(int32_t device, void* event, void* stream);
-  int32_t (*event_done)(int32_t device, void* event);           // 1 yes, 0 no
-  size_t (*workspace_bytes)(int32_t kernel, const void* plan);  // scratch memory that kernels[kernel] wants
-  DeviceKernel kernels[kMaxKernels];                            // by Kernel::id; NULL: not implemented
+  int32_t (*event_done)(int32_t device, void* event);  // 1 yes, 0 no
+  size_t (*workspace_bytes)(int32_t kernel,
+                            const void* plan);  // scratch memory that kernels[kernel] wants
+  DeviceKernel kernels[kMaxKernels];            // by Kernel::id; NULL: not implemented
 };
 
-// The one symbol that a library exports. Another build_id than its own: returns TT_ABI, *out being a table of which
-// only build_id counts.
+// The one symbol that a library exports. Another build_id than its own: returns TT_ABI, *out being
+// a table of which only build_id counts.
 using CudaEntry = int32_t (*)(uint64_t build_id, const CudaHost* host, const CudaBackend** out);
 constexpr char kCudaEntryName[] = "tt_cuda_backend";
 

@@ -19,7 +19,8 @@ void fail_callback(const char* what, tt_status status) {
     e.cause_view = e.view;
     strncpy(e.cause_message, e.message, sizeof e.cause_message - 1);
     e.cause_message[sizeof e.cause_message - 1] = 0;
-    e.cause_view.message = e.cause_message, e.cause_view.cause = nullptr;
+    e.cause_view.message = e.cause_message;
+    e.cause_view.cause = nullptr;
   }
   const FmtArg args[] = {what, status};
   tt_status code = status == TT_CANCELLED ? TT_CANCELLED : TT_CALLBACK;
@@ -40,7 +41,8 @@ void ask_host(bool now) {
   constexpr int64_t kPollNs = 50'000'000;
   Ctx& c = ctx();
   auto* token = reinterpret_cast<CancelToken*>(c.cancel);
-  if (token && __atomic_load_n(&token->cancelled, __ATOMIC_RELAXED)) fail(TT_CANCELLED, "cancelled by the host");
+  if (token && __atomic_load_n(&token->cancelled, __ATOMIC_RELAXED))
+    fail(TT_CANCELLED, "cancelled by the host");
   if (!c.poll) return;
   const int64_t time = os_now_ns();
   if (!now && time < c.poll->next_ns) return;

@@ -1,5 +1,6 @@
-// CallbackScope: what every call into host code is wrapped in. The host may use the ctx inside; scopes and masks are
-// put aside and restored, the running call's record becomes the cause of a failure.
+// CallbackScope: what every call into host code is wrapped in. The host may use the ctx inside;
+// scopes and masks are put aside and restored, the running call's record becomes the cause of a
+// failure.
 #pragma once
 
 #include "core/ctx.h"
@@ -9,14 +10,23 @@ namespace TT_NS {
 class CallbackScope {
  public:
   CallbackScope()
-      : saved_tls_(tls), include_(ctx().include), exclude_(ctx().exclude), scopes_(ctx().scopes), c_(tls.ctx) {
-    c_->include &= kWatchKeys, c_->exclude = 0;
+      : saved_tls_(tls),
+        include_(ctx().include),
+        exclude_(ctx().exclude),
+        scopes_(ctx().scopes),
+        c_(tls.ctx) {
+    c_->include &= kWatchKeys;
+    c_->exclude = 0;
     c_->scopes = ScopeStack{};
   }
   ~CallbackScope() {
-    tls.ctx = saved_tls_.ctx, tls.heap = saved_tls_.heap, tls.error = saved_tls_.error, tls.op = saved_tls_.op;
+    tls.ctx = saved_tls_.ctx;
+    tls.heap = saved_tls_.heap;
+    tls.error = saved_tls_.error;
+    tls.op = saved_tls_.op;
     tls.in_parallel = saved_tls_.in_parallel;
-    c_->include = (include_ & ~kWatchKeys) | (c_->include & kWatchKeys), c_->exclude = exclude_;
+    c_->include = (include_ & ~kWatchKeys) | (c_->include & kWatchKeys);
+    c_->exclude = exclude_;
     free_scopes(c_->scopes);
     c_->scopes = scopes_;
   }
@@ -31,20 +41,24 @@ class CallbackScope {
   Ctx* c_;
 };
 
-// After a callback returned `status` != 0: fails with CALLBACK (CANCELLED stays), the inner error as cause.
+// After a callback returned `status` != 0: fails with CALLBACK (CANCELLED stays), the inner error
+// as cause.
 [[noreturn]] TT_COLD void fail_callback(const char* what, tt_status status);
 
 // Calls f() in a CallbackScope; a C++ exception that leaves it becomes CALLBACK.
 template <class F> void call_host(const char* what, bool keep_masks, F f) {
   tt_status status;
-  ctx().error.view.code = TT_OK, ctx().error.view.cause = nullptr;
+  ctx().error.view.code = TT_OK;
+  ctx().error.view.cause = nullptr;
   {
     uint64_t exclude = ctx().exclude;
     CallbackScope scope;
     if (keep_masks) ctx().exclude = exclude;
     try {
       status = f(scope.ctx_handle());
-    } catch (...) { status = TT_CALLBACK; }
+    } catch (...) {
+      status = TT_CALLBACK;
+    }
   }
   if (status) fail_callback(what, status);
 }

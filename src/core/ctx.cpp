@@ -20,7 +20,10 @@ Runtime* runtime_new(const tt_allocator* host, int32_t isa) noexcept {
     return nullptr;
   }
   memset(static_cast<void*>(rt), 0, kBytes);
-  rt->tag = kTagRuntime, rt->refs = 1, rt->arena = arena, rt->pool = pool;
+  rt->tag = kTagRuntime;
+  rt->refs = 1;
+  rt->arena = arena;
+  rt->pool = pool;
   rt->mutex = new (rt + 1) Mutex;
   rt->isa = isa < 0 || isa > best_isa() ? best_isa() : Isa(isa);
   return rt;
@@ -45,7 +48,8 @@ DeviceAlloc* runtime_device_alloc(Runtime* rt, int32_t device) {
   const CudaBackend* b = cuda_backend();
   if (!b) fail(TT_DEVICE, "no CUDA backend is loaded");
   if (device < 0 || device >= b->n_devices || device >= kMaxDevices)
-    fail(TT_DEVICE, "device {} does not exist: {} found", fmt(Device{TT_CUDA, int8_t(device)}), b->n_devices);
+    fail(TT_DEVICE, "device {} does not exist: {} found", fmt(Device{TT_CUDA, int8_t(device)}),
+         b->n_devices);
   Lock lock(*rt->mutex);
   DeviceAlloc*& a = rt->device_alloc[device];
   if (!a) a = device_alloc_new(device);
@@ -62,7 +66,11 @@ Ctx* ctx_new(Runtime* rt) noexcept {
     return nullptr;
   }
   memset(static_cast<void*>(c), 0, sizeof *c);
-  c->tag = kTagCtx, c->refs = 1, c->heap = heap, c->rt = rt, c->isa = rt->isa;
+  c->tag = kTagCtx;
+  c->refs = 1;
+  c->heap = heap;
+  c->rt = rt;
+  c->isa = rt->isa;
   *g = Generator{kTagGenerator, 1, {}, {}};
   c->gen = g;
   ref_inc(&rt->refs);
@@ -116,10 +124,12 @@ struct LaunchBody {
 };
 static void launch_body(void* p, int64_t begin, int64_t end) {
   auto* b = static_cast<LaunchBody*>(p);
-  if (int32_t s = b->fn(b->plan, b->first + begin, b->first + end)) __atomic_store_n(&b->status, s, __ATOMIC_RELAXED);
+  if (int32_t s = b->fn(b->plan, b->first + begin, b->first + end))
+    __atomic_store_n(&b->status, s, __ATOMIC_RELAXED);
 }
 
-// In ranges of `grain`, of which a host that may want to end the call waits for at most kRangesBetweenPolls.
+// In ranges of `grain`, of which a host that may want to end the call waits for at most
+// kRangesBetweenPolls.
 static int32_t launch_ranges(CpuKernel fn, const void* plan, int64_t units, int64_t grain) {
   constexpr int64_t kRangesBetweenPolls = 1024;
   const bool in_parts = ctx().watched && units / grain > kRangesBetweenPolls;
@@ -127,7 +137,8 @@ static int32_t launch_ranges(CpuKernel fn, const void* plan, int64_t units, int6
   LaunchBody body{fn, plan, 0, 0};
   for (;;) {
     const int64_t rest = units - body.first;
-    int32_t status = parallel_for(ctx().rt->pool, rest < part ? rest : part, grain, launch_body, &body);
+    int32_t status =
+        parallel_for(ctx().rt->pool, rest < part ? rest : part, grain, launch_body, &body);
     if (!status) status = body.status;
     if (status || rest <= part) return status;
     body.first += part;
@@ -155,7 +166,8 @@ void launch(const Kernel& k, Device device, const void* plan, int64_t units, int
   if (device.type != TT_CPU) return launch_device(k, device, plan);
   poll_host(units > grain);
   CpuKernel fn = k.cpu[ctx().isa];
-  const int32_t status = units <= grain ? fn(plan, 0, units) : launch_ranges(fn, plan, units, grain);
+  const int32_t status =
+      units <= grain ? fn(plan, 0, units) : launch_ranges(fn, plan, units, grain);
   if (TT_UNLIKELY(status != 0)) fail(status, "kernel {} failed", k.name);
 }
 

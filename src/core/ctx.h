@@ -33,8 +33,8 @@ struct Runtime {
   static void destroy(Runtime*) noexcept;
 };
 // Formats a line for the host's logger, if there is one; never fails.
-template <class... A>
-TT_COLD void log_line(const Runtime* rt, int32_t level, const char* format, const A&... a) noexcept {
+template <class... A> TT_COLD void log_line(const Runtime* rt, int32_t level, const char* format,
+                                            const A&... a) noexcept {
   if (!rt->logger.log) return;
   char text[512];
   const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
@@ -87,7 +87,8 @@ struct Ctx {
   CtxPart* trace;      // modes/trace.h
   int32_t depth;       // nested calls
   void (*anomaly)(GraphNode& node,
-                  const TensorRef* grads);  // looks at what a node's formula gave (autograd/anomaly.h); NULL: off
+                  const TensorRef* grads);  // looks at what a node's formula gave
+                                            // (autograd/anomaly.h); NULL: off
   ErrorRecord error;
   static void destroy(Ctx*) noexcept;
 };
@@ -104,15 +105,15 @@ TT_INLINE Ctx& ctx() { return *tls.ctx; }
 void ctx_rebind(Ctx*);  // after a move to another thread: picks that thread's heap; fails with OOM
 // Asks the cancel token and, if it is time (or `now`), the host; fails with CANCELLED or CALLBACK.
 void ask_host(bool now = false);
-// Between kernels and parts of long ones. The clock is read before large ones, and before one in some of the small
-// ones.
+// Between kernels and parts of long ones. The clock is read before large ones, and before one in
+// some of the small ones.
 void ask_in_passing(bool large);
 inline void poll_host(bool large) {
   if (TT_UNLIKELY(ctx().watched)) ask_in_passing(large);
 }
 
-// While it lives the call writes what must not stay in part, or holds a lock: the host is not asked, a cancellation
-// waits.
+// While it lives the call writes what must not stay in part, or holds a lock: the host is not
+// asked, a cancellation waits.
 struct CommitGuard {
   bool watched = ctx().watched;
   CommitGuard() { ctx().watched = false; }
@@ -120,21 +121,29 @@ struct CommitGuard {
   CommitGuard(const CommitGuard&) = delete;
 };
 
-// Keys in `include` that only watch (dispatch/key.h: Trace, Profile): callbacks of the host keep them.
+// Keys in `include` that only watch (dispatch/key.h: Trace, Profile): callbacks of the host keep
+// them.
 constexpr uint64_t kWatchKeys = uint64_t(3) << 13;
 
 // Masks of a scope in C++: restores them on exit.
 struct MaskGuard {
   uint64_t include, exclude;
-  MaskGuard(uint64_t more_excluded) : include(ctx().include), exclude(ctx().exclude) { ctx().exclude |= more_excluded; }
-  ~MaskGuard() { ctx().include = include, ctx().exclude = exclude; }
+  MaskGuard(uint64_t more_excluded) : include(ctx().include), exclude(ctx().exclude) {
+    ctx().exclude |= more_excluded;
+  }
+  ~MaskGuard() {
+    ctx().include = include;
+    ctx().exclude = exclude;
+  }
   MaskGuard(const MaskGuard&) = delete;
 };
 
-constexpr int64_t kParallelGrain = 32768;  // elements below which a kernel stays on the calling thread
+constexpr int64_t kParallelGrain =
+    32768;  // elements below which a kernel stays on the calling thread
 
-// Runs a kernel over [0, units) on a tensor's device: CPU (split by `grain`), the device backend, or not at all on
-// META.
-void launch(const Kernel& k, Device device, const void* plan, int64_t units, int64_t grain = kParallelGrain);
+// Runs a kernel over [0, units) on a tensor's device: CPU (split by `grain`), the device backend,
+// or not at all on META.
+void launch(const Kernel& k, Device device, const void* plan, int64_t units,
+            int64_t grain = kParallelGrain);
 
 }  // namespace TT_NS

@@ -10,11 +10,14 @@ static const CudaBackend* g_backend = nullptr;
 
 bool set_cuda_backend(const CudaBackend* b) noexcept {
   const CudaBackend* none = nullptr;
-  return __atomic_compare_exchange_n(&g_backend, &none, b, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || none == b;
+  return __atomic_compare_exchange_n(&g_backend, &none, b, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE) ||
+         none == b;
 }
 const CudaBackend* cuda_backend() noexcept { return __atomic_load_n(&g_backend, __ATOMIC_ACQUIRE); }
 
-// Blocks are rounded up to a class: 4 steps per power of two from 512 B on, so at most 25 % is slack.
+// Blocks are rounded up to a class: 4 steps per power of two from 512 B on, so at most 25 % is
+// slack.
 constexpr int kClasses = 160;
 
 struct FreeBlock {  // host-side record of a cached device block
@@ -31,9 +34,13 @@ struct DeviceAlloc {
 };
 
 static int size_class(size_t bytes, size_t* rounded) {
-  if (bytes <= 512) return *rounded = 512, 0;
+  if (bytes <= 512) {
+    *rounded = 512;
+    return 0;
+  }
   int log = 63 - __builtin_clzll(bytes - 1);
-  size_t step = size_t(1) << (log - 2), r = (bytes + step - 1) / step * step;
+  size_t step = size_t(1) << (log - 2);
+  size_t r = (bytes + step - 1) / step * step;
   *rounded = r;
   return (log - 9) * 4 + int((r - (size_t(1) << log)) / step);
 }
@@ -80,11 +87,15 @@ void* device_alloc_get(DeviceAlloc* a, size_t bytes) noexcept {
   void* p = nullptr;
   if (c < kClasses && a->free_list[c]) {
     FreeBlock* b = a->free_list[c];
-    a->free_list[c] = b->next, p = b->p;
+    a->free_list[c] = b->next;
+    p = b->p;
     os_free(b);
   } else {
     bool over = a->limit && a->reserved + int64_t(rounded) > a->limit;
-    if (over) trim_locked(a), over = a->reserved + int64_t(rounded) > a->limit;
+    if (over) {
+      trim_locked(a);
+      over = a->reserved + int64_t(rounded) > a->limit;
+    }
     if (over) return nullptr;
     if (cuda_backend()->raw_alloc(a->device, rounded, &p) != 0) {
       trim_locked(a);
@@ -93,7 +104,8 @@ void* device_alloc_get(DeviceAlloc* a, size_t bytes) noexcept {
     a->reserved += int64_t(rounded);
     if (a->reserved > a->peak) a->peak = a->reserved;
   }
-  a->live++, a->in_use += int64_t(rounded);
+  a->live++;
+  a->in_use += int64_t(rounded);
   return p;
 }
 
@@ -125,7 +137,10 @@ void device_alloc_limit(DeviceAlloc* a, int64_t bytes) noexcept {
 }
 void device_alloc_stats(DeviceAlloc* a, tt_memory_stats* out) noexcept {
   Lock lock(a->mutex);
-  out->in_use = a->in_use, out->reserved = a->reserved, out->peak = a->peak, out->limit = a->limit;
+  out->in_use = a->in_use;
+  out->reserved = a->reserved;
+  out->peak = a->peak;
+  out->limit = a->limit;
 }
 
 }  // namespace TT_NS

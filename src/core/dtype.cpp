@@ -7,7 +7,8 @@ Dtype promote(Dtype a, Dtype b) noexcept {
   if (a == Dtype::kNone) return b;
   if (a > b) {
     Dtype t = a;
-    a = b, b = t;
+    a = b;
+    b = t;
   }  // codes ascend with the lattice, but for these pairs:
   if (a == Dtype::kU8 && (b == Dtype::kI8)) return Dtype::kI16;
   if (a == Dtype::kF16 && b == Dtype::kBF16) return Dtype::kF32;

@@ -5,10 +5,13 @@
 
 namespace TT_NS {
 
-void ExtDevice::destroy(ExtDevice* d) noexcept { drop_and_free(d, sizeof *d, d->def.drop, d->def.user); }
+void ExtDevice::destroy(ExtDevice* d) noexcept {
+  drop_and_free(d, sizeof *d, d->def.drop, d->def.user);
+}
 
 ExtDevice* find_ext(Runtime* rt, int32_t index) noexcept {
-  return index >= 0 && index < kMaxExt ? __atomic_load_n(&rt->ext[index], __ATOMIC_ACQUIRE) : nullptr;
+  return index >= 0 && index < kMaxExt ? __atomic_load_n(&rt->ext[index], __ATOMIC_ACQUIRE)
+                                       : nullptr;
 }
 
 ExtDevice& ext_device(int32_t index) {
@@ -28,7 +31,8 @@ char* ext_get(ExtDevice& d, int64_t bytes) noexcept {
   if (!p) return nullptr;
   const int64_t now = __atomic_add_fetch(&d.in_use, bytes, __ATOMIC_RELAXED);
   int64_t peak = __atomic_load_n(&d.peak, __ATOMIC_RELAXED);
-  while (now > peak && !__atomic_compare_exchange_n(&d.peak, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+  while (now > peak && !__atomic_compare_exchange_n(&d.peak, &peak, now, true, __ATOMIC_RELAXED,
+                                                    __ATOMIC_RELAXED)) {}
   return static_cast<char*>(p);
 }
 
@@ -45,7 +49,8 @@ void ext_copy(ExtDevice& d, void* dst, const void* src, int64_t bytes, int32_t k
   char what[80];
   const FmtArg args[] = {d.name};
   format_to(what, sizeof what, "the copy callback of device {}", args);
-  run_callback(what, true, [&](tt_ctx* c) { return d.def.copy(d.def.user, c, dst, src, bytes, kind); });
+  run_callback(what, true,
+               [&](tt_ctx* c) { return d.def.copy(d.def.user, c, dst, src, bytes, kind); });
 }
 
 }  // namespace TT_NS

@@ -1,4 +1,5 @@
-// ExtDevice: a device of the host, registered with a runtime at run time. Memory and operators come through callbacks.
+// ExtDevice: a device of the host, registered with a runtime at run time. Memory and operators come
+// through callbacks.
 #pragma once
 
 #include "base/ref.h"
@@ -13,17 +14,18 @@ struct ExtDef {
   void* user;
   void* (*alloc)(void* user, int64_t bytes);
   void (*free)(void* user, void* p, int64_t bytes);
-  tt_status (*copy)(void* user, tt_ctx* ctx, void* dst, const void* src, int64_t bytes, int32_t kind);  // CopyKind
-  tt_status (*compute)(void* user, tt_ctx* ctx, const tt_op* op, const tt_value* args, int64_t n_args, tt_tensor** outs,
-                       int64_t n_outs);
+  tt_status (*copy)(void* user, tt_ctx* ctx, void* dst, const void* src, int64_t bytes,
+                    int32_t kind);  // CopyKind
+  tt_status (*compute)(void* user, tt_ctx* ctx, const tt_op* op, const tt_value* args,
+                       int64_t n_args, tt_tensor** outs, int64_t n_outs);
   void (*drop)(void* user);
 };
 
 constexpr int kMaxExt = 8;
 constexpr int kMaxExtName = 32;  // with the closing 0
 
-// The runtime holds a reference, and each storage on the device: its memory goes back through def.free whenever that
-// is.
+// The runtime holds a reference, and each storage on the device: its memory goes back through
+// def.free whenever that is.
 struct ExtDevice {
   RefCount refs;
   int32_t index;
@@ -34,10 +36,11 @@ struct ExtDevice {
 };
 
 ExtDevice* find_ext(Runtime*, int32_t index) noexcept;  // NULL: none
-ExtDevice& ext_device(int32_t index);                   // of the running call's runtime; fails with DEVICE
+ExtDevice& ext_device(int32_t index);  // of the running call's runtime; fails with DEVICE
 // bytes > 0; NULL if the device has no room.
 char* ext_get(ExtDevice&, int64_t bytes) noexcept;
 void ext_put(ExtDevice&, char* p, int64_t bytes) noexcept;
-void ext_copy(ExtDevice&, void* dst, const void* src, int64_t bytes, int32_t kind);  // fails with CALLBACK
+void ext_copy(ExtDevice&, void* dst, const void* src, int64_t bytes,
+              int32_t kind);  // fails with CALLBACK
 
 }  // namespace TT_NS

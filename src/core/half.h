@@ -16,13 +16,17 @@ TT_INLINE uint16_t float_to_bf16(float f) {
 }
 
 TT_INLINE float f16_to_float(uint16_t h) {
-  uint32_t sign = uint32_t(h & 0x8000) << 16, em = h & 0x7fff;
-  if (em >= 0x7c00) return bits_to_float(sign | 0x7f800000u | (em & 0x3ff) << 13 | (em > 0x7c00 ? 0x400000u : 0));
+  uint32_t sign = uint32_t(h & 0x8000) << 16;
+  uint32_t em = h & 0x7fff;
+  if (em >= 0x7c00)
+    return bits_to_float(sign | 0x7f800000u | (em & 0x3ff) << 13 | (em > 0x7c00 ? 0x400000u : 0));
   if (em >= 0x400) return bits_to_float(sign | ((em << 13) + (112u << 23)));
   return bits_to_float(sign | float_to_bits(float(em) * 0x1p-24f));  // subnormal: exact
 }
 TT_INLINE uint16_t float_to_f16(float f) {
-  uint32_t u = float_to_bits(f), sign = u >> 16 & 0x8000, a = u & 0x7fffffffu;
+  uint32_t u = float_to_bits(f);
+  uint32_t sign = u >> 16 & 0x8000;
+  uint32_t a = u & 0x7fffffffu;
   if (a > 0x7f800000u) return uint16_t(sign | 0x7e00 | (a >> 13 & 0x3ff));
   if (a >= 0x477ff000u) return uint16_t(sign | 0x7c00);  // rounds to inf
   if (a < 0x38800000u) {                                 // subnormal: the adder rounds

@@ -1,4 +1,5 @@
-// Kernel: one named piece of device work, with its CPU builds and its place in a device backend's table.
+// Kernel: one named piece of device work, with its CPU builds and its place in a device backend's
+// table.
 #pragma once
 
 #include "base/cpuid.h"

@@ -85,7 +85,8 @@ void Column::measure(double v, int64_t i, bool boolean) {
 
 class Printer {
  public:
-  Printer(const Tensor& t, Writer& w) : t_(t), w_(w), complex_(is_complex(t.dtype)), summarize_(t.numel > kThreshold) {}
+  Printer(const Tensor& t, Writer& w)
+      : t_(t), w_(w), complex_(is_complex(t.dtype)), summarize_(t.numel > kThreshold) {}
   void print();
 
  private:
@@ -135,7 +136,8 @@ void Printer::format_columns() {
 // The number, right-aligned in its column. Returns the length.
 int64_t Printer::pad(const Column& c, char* text, double v, int64_t i) const {
   char number[kMaxText];
-  const int64_t n = c.write(number, v, i, t_.dtype == Dtype::kBool), before = n < c.width ? c.width - n : 0;
+  const int64_t n = c.write(number, v, i, t_.dtype == Dtype::kBool);
+  const int64_t before = n < c.width ? c.width - n : 0;
   memset(text, ' ', size_t(before));
   memcpy(text + before, number, size_t(n));
   return before + n;
@@ -156,9 +158,11 @@ void Printer::put_element(const char* at) {
 
 // A line break after as many elements as fit into the width; "..." takes the place of one.
 void Printer::put_row(const char* at, int64_t indent) {
-  const int64_t dim = t_.ndim - 1, n = t_.size(dim);
+  const int64_t dim = t_.ndim - 1;
+  const int64_t n = t_.size(dim);
   const int64_t length = re_.width + 2 + (complex_ ? im_.width + 1 : 0);
-  const int64_t fit = (kLineWidth - indent) / length, per_line = fit > 1 ? fit : 1;
+  const int64_t fit = (kLineWidth - indent) / length;
+  const int64_t per_line = fit > 1 ? fit : 1;
   w_.put("[");
   for (int64_t i = 0, shown = 0; i < n; i++, shown++) {
     if (shown) w_.put(",");
@@ -252,7 +256,8 @@ int64_t print_tensor(char* out, int64_t cap, const Tensor& t, const PrintFacts& 
   Writer w{out, cap};
   w.put("tensor(");
   const int64_t indent = w.line;
-  const bool meta = t.device.type == TT_META, empty = t.numel == 0;
+  const bool meta = t.device.type == TT_META;
+  const bool empty = t.numel == 0;
   if (meta) {
     w.put("...");
   } else if (empty) {
@@ -262,15 +267,34 @@ int64_t print_tensor(char* out, int64_t cap, const Tensor& t, const PrintFacts& 
   }
   Suffixes more(w, indent);
   if (facts.device.type != TT_CPU)
-    more.add([&](Writer& x) { x.put("device='"), put_name(x, fmt(facts.device)), x.put("'"); });
-  if (meta || (empty && t.ndim != 1)) more.add([&](Writer& x) { x.put("size="), x.put_shape(t.sizes()); });
+    more.add([&](Writer& x) {
+      x.put("device='");
+      put_name(x, fmt(facts.device));
+      x.put("'");
+    });
+  if (meta || (empty && t.ndim != 1))
+    more.add([&](Writer& x) {
+      x.put("size=");
+      x.put_shape(t.sizes());
+    });
   const bool natural =
       t.dtype == Dtype::kF32 ||
-      (!meta && !empty && (t.dtype == Dtype::kI64 || t.dtype == Dtype::kBool || t.dtype == Dtype::kC64));
+      (!meta && !empty &&
+       (t.dtype == Dtype::kI64 || t.dtype == Dtype::kBool || t.dtype == Dtype::kC64));
   constexpr int64_t kPrefix = 6;  // "torch."
-  if (!natural) more.add([&](Writer& x) { x.put("dtype="), put_name(x, fmt(t.dtype)); }, kPrefix);
+  if (!natural)
+    more.add(
+        [&](Writer& x) {
+          x.put("dtype=");
+          put_name(x, fmt(t.dtype));
+        },
+        kPrefix);
   if (facts.grad_fn) {
-    more.add([&](Writer& x) { x.put("grad_fn=<"), put_node(x, facts.grad_fn), x.put(">"); });
+    more.add([&](Writer& x) {
+      x.put("grad_fn=<");
+      put_node(x, facts.grad_fn);
+      x.put(">");
+    });
   } else if (facts.requires_grad) {
     more.add([](Writer& x) { x.put("requires_grad=True"); });
   }

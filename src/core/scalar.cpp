@@ -15,11 +15,15 @@ Dtype Scalar::natural_dtype() const {
   return kByKind[category()];
 }
 
-bool valid_scalar(const tt_scalar* s) { return s && s->kind >= TT_SCALAR_BOOL && s->kind <= TT_SCALAR_COMPLEX; }
+bool valid_scalar(const tt_scalar* s) {
+  return s && s->kind >= TT_SCALAR_BOOL && s->kind <= TT_SCALAR_COMPLEX;
+}
 
 // Integers wrap as in two's complement; bools count as integers.
-template <class I, class D> static Scalar combine(const Scalar& a, const Scalar& b, I ints, D reals) {
-  if (a.is_complex() || b.is_complex()) return Scalar::complex(reals(a.real(), b.real()), reals(a.imag(), b.imag()));
+template <class I, class D>
+static Scalar combine(const Scalar& a, const Scalar& b, I ints, D reals) {
+  if (a.is_complex() || b.is_complex())
+    return Scalar::complex(reals(a.real(), b.real()), reals(a.imag(), b.imag()));
   if (a.is_float() || b.is_float()) return reals(a.real(), b.real());
   return int64_t(ints(uint64_t(a.i), uint64_t(b.i)));
 }
@@ -33,7 +37,8 @@ Scalar operator-(const Scalar& a, const Scalar& b) {
 }
 Scalar operator*(const Scalar& a, const Scalar& b) {
   if (a.is_complex() || b.is_complex())
-    return Scalar::complex(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+    return Scalar::complex(a.real() * b.real() - a.imag() * b.imag(),
+                           a.real() * b.imag() + a.imag() * b.real());
   return combine(
       a, b, [](uint64_t x, uint64_t y) { return x * y; }, [](double x, double y) { return x * y; });
 }
@@ -62,8 +67,12 @@ void store_scalar(void* out, Dtype d, const Scalar& s) noexcept {
     case Dtype::kBF16: return put<uint16_t>(out, float_to_bf16(float(s.real())));
     case Dtype::kF32: return put<float>(out, float(s.real()));
     case Dtype::kF64: return put<double>(out, s.real());
-    case Dtype::kC64: return put<float>(out, float(s.real())), put<float>(static_cast<char*>(out) + 4, float(s.imag()));
-    case Dtype::kC128: return put<double>(out, s.real()), put<double>(static_cast<char*>(out) + 8, s.imag());
+    case Dtype::kC64:
+      put<float>(out, float(s.real()));
+      return put<float>(static_cast<char*>(out) + 4, float(s.imag()));
+    case Dtype::kC128:
+      put<double>(out, s.real());
+      return put<double>(static_cast<char*>(out) + 8, s.imag());
     case Dtype::kNone: return;
   }
 }
@@ -84,7 +93,8 @@ bool fits(const Scalar& s, Dtype d) noexcept {
     case Dtype::kF16: return fits_float(s.real(), 65504);
     case Dtype::kBF16: return fits_float(s.real(), 0x1.fep127);
     case Dtype::kF32: return fits_float(s.real(), 0x1.fffffep127);
-    case Dtype::kC64: return fits_float(s.real(), 0x1.fffffep127) && fits_float(s.imag(), 0x1.fffffep127);
+    case Dtype::kC64:
+      return fits_float(s.real(), 0x1.fffffep127) && fits_float(s.imag(), 0x1.fffffep127);
     default: return true;
   }
 }
@@ -101,8 +111,10 @@ Scalar load_scalar(const void* p, Dtype d) noexcept {
     case Dtype::kBF16: return double(bf16_to_float(get<uint16_t>(p)));
     case Dtype::kF32: return double(get<float>(p));
     case Dtype::kF64: return get<double>(p);
-    case Dtype::kC64: return Scalar::complex(get<float>(p), get<float>(static_cast<const char*>(p) + 4));
-    case Dtype::kC128: return Scalar::complex(get<double>(p), get<double>(static_cast<const char*>(p) + 8));
+    case Dtype::kC64:
+      return Scalar::complex(get<float>(p), get<float>(static_cast<const char*>(p) + 4));
+    case Dtype::kC128:
+      return Scalar::complex(get<double>(p), get<double>(static_cast<const char*>(p) + 8));
     case Dtype::kNone: break;
   }
   return 0;

@@ -1,4 +1,5 @@
-// Scalar: a number of the host with its kind (bool, int, float, complex), and exact-where-possible arithmetic on it.
+// Scalar: a number of the host with its kind (bool, int, float, complex), and exact-where-possible
+// arithmetic on it.
 #pragma once
 
 #include "core/dtype.h"
@@ -31,7 +32,8 @@ struct Scalar : tt_scalar {
   Dtype natural_dtype() const;
 };
 static_assert(sizeof(Scalar) == sizeof(tt_scalar));
-// A number that the program's text names: read from memory that was not just written in smaller parts.
+// A number that the program's text names: read from memory that was not just written in smaller
+// parts.
 template <auto Value> inline constexpr Scalar kScalar{Value};
 
 Scalar operator+(const Scalar& a, const Scalar& b);
@@ -41,7 +43,8 @@ Scalar operator-(const Scalar& a);
 inline Scalar conj(const Scalar& a) { return a.is_complex() ? Scalar::complex(a.re, -a.im) : a; }
 bool valid_scalar(const tt_scalar* s);
 
-// s has a value in d: no overflow, no imaginary part lost, no nan as an integer. Negative numbers may wrap into uint8.
+// s has a value in d: no overflow, no imaginary part lost, no nan as an integer. Negative numbers
+// may wrap into uint8.
 bool fits(const Scalar& s, Dtype d) noexcept;
 // Writes s as one element of dtype d (float to int truncates).
 void store_scalar(void* out, Dtype d, const Scalar& s) noexcept;

@@ -3,7 +3,8 @@
 namespace TT_NS {
 
 int64_t checked_numel(Ints sizes, Dtype dtype, const char* arg) {
-  if (sizes.n > kMaxDims) fail_arg(TT_SHAPE, arg, "{} has {} dims, at most {} are supported", arg, sizes.n, kMaxDims);
+  if (sizes.n > kMaxDims)
+    fail_arg(TT_SHAPE, arg, "{} has {} dims, at most {} are supported", arg, sizes.n, kMaxDims);
   int64_t n = 1, bytes;
   bool zero = false;
   for (int64_t s : sizes) {
@@ -29,14 +30,18 @@ Shape channels_last_strides(Ints sizes) {
   Shape out(sizes);
   out[1] = 1;
   int64_t step = sizes[1];
-  for (int64_t d = sizes.n - 1; d >= 2; d--) out[d] = step, step *= sizes[d];
+  for (int64_t d = sizes.n - 1; d >= 2; d--) {
+    out[d] = step;
+    step *= sizes[d];
+  }
   out[0] = step;
   return out;
 }
 
 int64_t wrap_dim(int64_t dim, int64_t ndim, const char* arg) {
   int64_t n = ndim ? ndim : 1;
-  if (dim < -n || dim >= n) fail_arg(TT_INDEX, arg, "{} is {}, must be in [{}, {}]", arg, dim, -n, n - 1);
+  if (dim < -n || dim >= n)
+    fail_arg(TT_INDEX, arg, "{} is {}, must be in [{}, {}]", arg, dim, -n, n - 1);
   return dim < 0 ? dim + n : dim;
 }
 
@@ -56,9 +61,11 @@ Shape broadcast_shapes(Ints a, Ints b, const char* a_name, const char* b_name) {
   int64_t n = a.n > b.n ? a.n : b.n;
   out.resize(n);
   for (int64_t i = 1; i <= n; i++) {
-    int64_t x = i <= a.n ? a[a.n - i] : 1, y = i <= b.n ? b[b.n - i] : 1;
+    int64_t x = i <= a.n ? a[a.n - i] : 1;
+    int64_t y = i <= b.n ? b[b.n - i] : 1;
     if (x != y && x != 1 && y != 1)
-      fail_arg(TT_SHAPE, b_name, "{} is {}, {} is {}: sizes {} and {} at dim {} must be equal, or one of them 1",
+      fail_arg(TT_SHAPE, b_name,
+               "{} is {}, {} is {}: sizes {} and {} at dim {} must be equal, or one of them 1",
                a_name, a, b_name, b, x, y, -i);
     out[n - i] = x == 1 ? y : x;
   }
@@ -76,20 +83,23 @@ Shape infer_size(Ints sizes, int64_t numel, const char* arg) {
   Shape out(sizes);
   int64_t known = 1, hole = -1;
   bool zero = false;
-  if (sizes.n > kMaxDims) fail_arg(TT_SHAPE, arg, "{} has {} dims, at most {} are supported", arg, sizes.n, kMaxDims);
+  if (sizes.n > kMaxDims)
+    fail_arg(TT_SHAPE, arg, "{} has {} dims, at most {} are supported", arg, sizes.n, kMaxDims);
   for (int64_t d = 0; d < sizes.n; d++) {
     if (sizes[d] == -1) {
       if (hole >= 0) fail_arg(TT_SHAPE, arg, "{} is {}: only one size may be -1", arg, sizes);
       hole = d;
     } else if (sizes[d] < 0) {
       fail_arg(TT_SHAPE, arg, "{} is {}: sizes must not be negative", arg, sizes);
-    } else if (__builtin_mul_overflow(known, sizes[d] ? sizes[d] : 1, &known)) {  // as in checked_numel
+    } else if (__builtin_mul_overflow(known, sizes[d] ? sizes[d] : 1,
+                                      &known)) {  // as in checked_numel
       fail_arg(TT_SHAPE, arg, "{} is {}: the number of elements overflows", arg, sizes);
     }
     zero |= sizes[d] == 0;
   }
   if (zero) known = 0;
-  if (hole >= 0 && known == 0) fail_arg(TT_SHAPE, arg, "{} is {}: -1 is ambiguous for {} elements", arg, sizes, numel);
+  if (hole >= 0 && known == 0)
+    fail_arg(TT_SHAPE, arg, "{} is {}: -1 is ambiguous for {} elements", arg, sizes, numel);
   bool fits = hole >= 0 ? numel % known == 0 : numel == known;
   if (!fits) fail_arg(TT_SHAPE, arg, "{} is {}: does not fit {} elements", arg, sizes, numel);
   if (hole >= 0) out[hole] = numel / known;
@@ -98,8 +108,14 @@ Shape infer_size(Ints sizes, int64_t numel, const char* arg) {
 
 // Groups runs of source dims that are contiguous among themselves and fills each with target dims.
 bool view_strides(Ints sizes, Ints strides, Ints to, int64_t* out) {
-  if (numel_of(sizes) == 0) return contiguous_strides(to, out), true;
-  int64_t v = to.n - 1, chunk = 1, view_chunk = 1, base = 1;
+  if (numel_of(sizes) == 0) {
+    contiguous_strides(to, out);
+    return true;
+  }
+  int64_t v = to.n - 1;
+  int64_t chunk = 1;
+  int64_t view_chunk = 1;
+  int64_t base = 1;
   if (sizes.n) base = strides[sizes.n - 1];
   for (int64_t d = sizes.n - 1; d >= 0; d--) {
     chunk *= sizes[d];
@@ -110,7 +126,10 @@ bool view_strides(Ints sizes, Ints strides, Ints to, int64_t* out) {
       view_chunk *= to[v--];
     }
     if (view_chunk != chunk) return false;
-    if (d > 0) base = strides[d - 1], chunk = view_chunk = 1;
+    if (d > 0) {
+      base = strides[d - 1];
+      chunk = view_chunk = 1;
+    }
   }
   if (!sizes.n)
     for (; v >= 0; v--) out[v] = 1;
@@ -148,7 +167,9 @@ static int64_t sorted_dims(Ints sizes, Ints strides, int64_t* order) {
 
 bool is_dense(Ints sizes, Ints strides) {
   if (numel_of(sizes) == 0) return true;
-  int64_t order[kMaxDims], step = 1, n = sorted_dims(sizes, strides, order);
+  int64_t order[kMaxDims];
+  int64_t step = 1;
+  int64_t n = sorted_dims(sizes, strides, order);
   for (int64_t i = 0; i < n; i++) {
     if (strides[order[i]] != step) return false;
     step *= sizes[order[i]];
@@ -158,7 +179,9 @@ bool is_dense(Ints sizes, Ints strides) {
 
 bool may_overlap_self(Ints sizes, Ints strides) {
   if (numel_of(sizes) <= 1) return false;
-  int64_t order[kMaxDims], reach = 0, n = sorted_dims(sizes, strides, order);
+  int64_t order[kMaxDims];
+  int64_t reach = 0;
+  int64_t n = sorted_dims(sizes, strides, order);
   for (int64_t i = 0; i < n; i++) {
     if (strides[order[i]] <= reach) return true;
     reach += (sizes[order[i]] - 1) * strides[order[i]];

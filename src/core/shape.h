@@ -9,7 +9,8 @@ namespace TT_NS {
 constexpr int kMaxDims = 64;
 using Shape = SmallVec<int64_t, 8>;
 
-// The largest stride of a dimension whose elements it does not part: its bytes are a number for every dtype.
+// The largest stride of a dimension whose elements it does not part: its bytes are a number for
+// every dtype.
 constexpr int64_t kMaxIdleStride = int64_t(1) << 56;
 // strides, those of dimensions without a second element at most kMaxIdleStride.
 Shape usable_strides(Ints sizes, Ints strides);
@@ -24,7 +25,8 @@ inline void contiguous_strides(Ints sizes, int64_t* strides) {
     step *= sizes[d] > 1 ? sizes[d] : 1;
   }
 }
-// Of sizes [N, C, spatial…] whose channels lie innermost, N outermost; as PyTorch's, 0 may be among them.
+// Of sizes [N, C, spatial…] whose channels lie innermost, N outermost; as PyTorch's, 0 may be among
+// them.
 Shape channels_last_strides(Ints sizes);
 // -n … n-1 -> 0 … n-1 (0-dim tensors take -1 and 0); fails with INDEX.
 int64_t wrap_dim(int64_t dim, int64_t ndim, const char* arg = "dim");

@@ -24,7 +24,8 @@ void StateDict::destroy(StateDict* d) noexcept {
 }
 
 StateDictRef new_state_dict() {
-  return StateDictRef::adopt(new (mem_alloc(sizeof(StateDict))) StateDict{kTagStateDict, 1, {}, {}});
+  return StateDictRef::adopt(new (mem_alloc(sizeof(StateDict)))
+                                 StateDict{kTagStateDict, 1, {}, {}});
 }
 
 }  // namespace TT_NS

@@ -1,4 +1,5 @@
-// StateDict: named tensors in order. What a module's or optimizer's state is, and what a checkpoint holds.
+// StateDict: named tensors in order. What a module's or optimizer's state is, and what a checkpoint
+// holds.
 #pragma once
 
 #include "base/text.h"
@@ -14,12 +15,15 @@ struct StateDict {
   uint32_t tag;
   RefCount refs;
   SmallVec<Entry, 4> entries;
-  Text structure;  // how the tensors stand in the file that they come from (io/structure_text.h); empty: from none
+  Text structure;  // how the tensors stand in the file that they come from (io/structure_text.h);
+                   // empty: from none
 
   // The index of a name, or -1. `hint`: where it is looked for first.
   int64_t find(const char* name, int64_t hint = 0) const;
   void set(const char* name, TensorRef tensor);  // replaces, or appends
-  void append(const char* name, TensorRef tensor) { entries.push_back({Text(name), std::move(tensor)}); }
+  void append(const char* name, TensorRef tensor) {
+    entries.push_back({Text(name), std::move(tensor)});
+  }
   static void destroy(StateDict*) noexcept;
 };
 using StateDictRef = Ref<StateDict>;

@@ -7,8 +7,9 @@
 
 namespace TT_NS {
 
-constexpr size_t kHeader = sizeof(Tensor) + sizeof(Storage);  // 256: data behind it stays 64-byte aligned
-constexpr int64_t kEmbeddedMax = 2048;                        // data bytes that share the header's block
+constexpr size_t kHeader =
+    sizeof(Tensor) + sizeof(Storage);   // 256: data behind it stays 64-byte aligned
+constexpr int64_t kEmbeddedMax = 2048;  // data bytes that share the header's block
 
 static void release_heap(Storage* s) noexcept { mem_free(s->data, size_t(s->bytes)); }
 static void release_device(Storage* s) noexcept {
@@ -31,8 +32,8 @@ void Storage::destroy(Storage* s) noexcept {
   }
 }
 
-// True iff the block of t's header ends with this storage: the header's reference to it, by which the block lives, is
-// the only one that t has.
+// True iff the block of t's header ends with this storage: the header's reference to it, by which
+// the block lives, is the only one that t has.
 static TT_INLINE bool lies_behind(const Tensor& t, const Storage* s) {
   return (t.flags & kOwnsBlock) && s == reinterpret_cast<const Storage*>(&t + 1);
 }
@@ -51,7 +52,8 @@ void Tensor::destroy(Tensor* t) noexcept {
   t->tag = 0;
   if (t->flags & kLent) return mem_retire(t, sizeof *t);
   Storage* s = t->storage;
-  if (t->flags & kOwnsBlock) {  // the header counts as one reference to the storage behind it, which frees the block
+  if (t->flags & kOwnsBlock) {  // the header counts as one reference to the storage behind it,
+                                // which frees the block
     auto* behind = reinterpret_cast<Storage*>(t + 1);
     if (s != behind && ref_dec(&s->refs)) Storage::destroy(s);
     if (ref_dec(&behind->refs)) Storage::destroy(behind);
@@ -62,10 +64,19 @@ void Tensor::destroy(Tensor* t) noexcept {
 }
 
 static void init_header(Tensor* t, Dtype dtype, Device device, Storage* s, char* data) {
-  t->tag = kTagTensor, t->refs = 1, t->dtype = dtype, t->device = device, t->host_refs = 0;
+  t->tag = kTagTensor;
+  t->refs = 1;
+  t->dtype = dtype;
+  t->device = device;
+  t->host_refs = 0;
   t->keys = backend_key(device);
-  t->storage = s, t->data = data;
-  t->base = nullptr, t->grad_fn = nullptr, t->output_nr = 0, t->view_version = 0, t->meta = nullptr;
+  t->storage = s;
+  t->data = data;
+  t->base = nullptr;
+  t->grad_fn = nullptr;
+  t->output_nr = 0;
+  t->view_version = 0;
+  t->meta = nullptr;
   count_tensor(t, 1);
 }
 
@@ -93,7 +104,10 @@ static Tensor* alloc_header(int64_t ndim) {
   t->ndim = uint8_t(ndim);
   if (ndim > kInlineDims) {
     t->more = static_cast<int64_t*>(heap_alloc(tls.heap, size_t(ndim) * 16));
-    if (!t->more) mem_free(t, sizeof *t), fail_oom(ndim * 16);
+    if (!t->more) {
+      mem_free(t, sizeof *t);
+      fail_oom(ndim * 16);
+    }
   }
   return t;
 }
@@ -106,10 +120,15 @@ static void set_geometry(Tensor* t, Ints sizes, Ints strides) {
   auto* s = const_cast<int64_t*>(t->sizes_ptr());
   auto* st = const_cast<int64_t*>(t->strides_ptr());
   int64_t n = 1;
-  for (int64_t d = 0; d < sizes.n; d++) s[d] = sizes[d], n *= sizes[d];
+  for (int64_t d = 0; d < sizes.n; d++) {
+    s[d] = sizes[d];
+    n *= sizes[d];
+  }
   if (strides.ptr) {
     for (int64_t d = 0; d < sizes.n; d++) st[d] = strides[d];
-    t->flags = is_contiguous(sizes, strides) ? kContiguous | kDense : is_dense(sizes, strides) ? kDense : 0;
+    t->flags = is_contiguous(sizes, strides) ? kContiguous | kDense
+               : is_dense(sizes, strides)    ? kDense
+                                             : 0;
   } else {
     contiguous_strides(sizes, st);
     t->flags = kContiguous | kDense;
@@ -122,8 +141,12 @@ static TT_COLD Storage* alloc_ext(int64_t bytes, Device device) {
   auto* s = static_cast<Storage*>(mem_alloc(sizeof(Storage)));
   init_storage(s, nullptr, bytes, device, false);
   if (bytes) s->data = ext_get(d, bytes);
-  if (bytes && !s->data) mem_free(s, sizeof *s), fail_oom(bytes);
-  s->release = release_ext, s->release_ctx = Ref<ExtDevice>::share(&d).leak();
+  if (bytes && !s->data) {
+    mem_free(s, sizeof *s);
+    fail_oom(bytes);
+  }
+  s->release = release_ext;
+  s->release_ctx = Ref<ExtDevice>::share(&d).leak();
   return s;
 }
 
@@ -145,9 +168,13 @@ static Storage* alloc_storage(int64_t bytes, Device device) {
       throw;
     }
     s->data = static_cast<char*>(device_alloc_get(a, size_t(bytes)));
-    s->release = release_device, s->release_ctx = a;
+    s->release = release_device;
+    s->release_ctx = a;
   }
-  if (!s->data) mem_free(s, sizeof *s), fail_oom(bytes);
+  if (!s->data) {
+    mem_free(s, sizeof *s);
+    fail_oom(bytes);
+  }
   return s;
 }
 
@@ -155,8 +182,8 @@ static Storage* alloc_storage(int64_t bytes, Device device) {
   fail(TT_SHAPE, "the result is {}: the number of bytes overflows", sizes);
 }
 
-// Of a new tensor, whose sizes broadcasting may have made larger than any memory. Without zeros: strides must not
-// overflow either.
+// Of a new tensor, whose sizes broadcasting may have made larger than any memory. Without zeros:
+// strides must not overflow either.
 static int64_t checked_bytes(Ints sizes, Dtype dtype) {
   int64_t bytes = 1;
   bool zero = false, wide = false;
@@ -194,7 +221,9 @@ TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device) {
   return TensorRef::adopt(t);
 }
 
-TensorRef new_tensor(Ints sizes, Dtype dtype, Device device) { return new_strided(sizes, {}, dtype, device); }
+TensorRef new_tensor(Ints sizes, Dtype dtype, Device device) {
+  return new_strided(sizes, {}, dtype, device);
+}
 
 TensorRef new_like(const Tensor& o, Dtype dtype) {
   int64_t bytes;
@@ -205,9 +234,14 @@ TensorRef new_like(const Tensor& o, Dtype dtype) {
   auto* s = reinterpret_cast<Storage*>(t + 1);
   init_storage(s, reinterpret_cast<char*>(s + 1), bytes, o.device, true);
   init_header(t, dtype, o.device, s, s->data);
-  t->ndim = o.ndim, t->flags = kOwnsBlock | kDense | (o.flags & kContiguous), t->numel = o.numel;
+  t->ndim = o.ndim;
+  t->flags = kOwnsBlock | kDense | (o.flags & kContiguous);
+  t->numel = o.numel;
   memcpy(t->dims, o.dims, sizeof t->dims);
-  if (!o.dense()) set_geometry(t, o.sizes(), {}), t->flags |= kOwnsBlock;
+  if (!o.dense()) {
+    set_geometry(t, o.sizes(), {});
+    t->flags |= kOwnsBlock;
+  }
   return TensorRef::adopt(t);
 }
 
@@ -219,7 +253,8 @@ TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dty
   return TensorRef::adopt(t);
 }
 
-TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype, const Tensor& base) {
+TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype,
+                   const Tensor& base) {
   Tensor* t = alloc_header(sizes.n);
   init_header(t, dtype, src.device, src.storage, data);
   set_geometry(t, sizes, strides);
@@ -231,7 +266,10 @@ TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtyp
 
 TensorRef leave_base(Tensor& t) noexcept {
   if (!t.base) return {};
-  if (t.flags & kLent) ref_inc(&t.storage->refs), t.flags = uint16_t(t.flags & ~kLent);
+  if (t.flags & kLent) {
+    ref_inc(&t.storage->refs);
+    t.flags = uint16_t(t.flags & ~kLent);
+  }
   TensorRef base = TensorRef::adopt(t.base);
   __atomic_store_n(&t.base, nullptr, __ATOMIC_RELAXED);
   return base;
@@ -245,7 +283,8 @@ TensorRef new_alias(const Tensor& src) {
   } else {
     memcpy(t->dims, src.dims, sizeof t->dims);
   }
-  t->flags = src.flags & (kContiguous | kDense), t->numel = src.numel;
+  t->flags = src.flags & (kContiguous | kDense);
+  t->numel = src.numel;
   ref_inc(&src.storage->refs);
   return TensorRef::adopt(t);
 }
@@ -254,19 +293,20 @@ void check_import(const void* data, Ints sizes, Ints strides, Dtype dtype) {
   const int64_t n = numel_of(sizes);
   if (n && !data) fail_arg(TT_INVALID_ARG, "data", "data is NULL");
   if (uintptr_t(data) % uintptr_t(item_size(real_of(dtype))))
-    fail_arg(TT_INVALID_ARG, "data", "data is not aligned to the {} bytes of a {}", item_size(real_of(dtype)),
-             fmt(dtype));
+    fail_arg(TT_INVALID_ARG, "data", "data is not aligned to the {} bytes of a {}",
+             item_size(real_of(dtype)), fmt(dtype));
   int64_t reach = 0, step;
   for (int64_t i = 0; i < strides.n; i++) {
-    if (strides[i] < 0) fail_arg(TT_INVALID_ARG, "strides", "strides is {}: must not be negative", strides);
-    if (n && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(reach, step, &reach) ||
-              reach > (int64_t(1) << 58)))
+    if (strides[i] < 0)
+      fail_arg(TT_INVALID_ARG, "strides", "strides is {}: must not be negative", strides);
+    if (n && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) ||
+              __builtin_add_overflow(reach, step, &reach) || reach > (int64_t(1) << 58)))
       fail_arg(TT_INVALID_ARG, "strides", "strides is {}: the memory they span overflows", strides);
   }
 }
 
-TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device, void (*deleter)(void*),
-                     void* user) {
+TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device,
+                     void (*deleter)(void*), void* user) {
   Tensor* t = nullptr;
   Storage* s = nullptr;
   try {
@@ -278,10 +318,12 @@ TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device d
     throw;
   }
   int64_t reach = numel_of(sizes) ? 1 : 0;
-  for (int64_t d = 0; d < sizes.n && strides.ptr; d++) reach += (sizes[d] - 1) * strides[d] * (reach != 0);
+  for (int64_t d = 0; d < sizes.n && strides.ptr; d++)
+    reach += (sizes[d] - 1) * strides[d] * (reach != 0);
   if (!strides.ptr) reach = numel_of(sizes);
   init_storage(s, static_cast<char*>(data), reach * item_size(dtype), device, false);
-  s->release_ctx = user, s->deleter = deleter;
+  s->release_ctx = user;
+  s->deleter = deleter;
   init_header(t, dtype, device, s, s->data);
   if (strides.ptr) set_geometry(t, sizes, usable_strides(sizes, strides));
   else set_geometry(t, sizes, {});
@@ -304,9 +346,13 @@ void set_data(Tensor& t, const Tensor& src) {
   Storage* old = t.storage;
   const bool counted = !(t.flags & kLent) && !lies_behind(t, old);
   uint16_t kept = t.flags & (kOwnsBlock | kRequiresGrad);
-  t.dtype = src.dtype, t.device = src.device, t.ndim = src.ndim, t.numel = src.numel;
+  t.dtype = src.dtype;
+  t.device = src.device;
+  t.ndim = src.ndim;
+  t.numel = src.numel;
   t.keys = (t.keys & ~uint64_t(0xff)) | backend_key(src.device);
-  t.storage = src.storage, t.data = src.data;
+  t.storage = src.storage;
+  t.data = src.data;
   if (more) {
     t.more = more;
     memmove(more, src.more, size_t(src.ndim) * 16);
@@ -330,16 +376,20 @@ bool same_geometry(const Tensor& a, const Tensor& b) {
 }
 
 void byte_range(const Tensor& t, const char** lo, const char** hi) {
-  int64_t down = 0, up = t.numel ? t.item_size() : 0;
+  int64_t down = 0;
+  int64_t up = t.numel ? t.item_size() : 0;
   for (int64_t d = 0; d < t.ndim && t.numel; d++) {
     int64_t reach = (t.size(d) - 1) * t.stride(d) * t.item_size();
     (reach < 0 ? down : up) += reach;
   }
-  *lo = t.data + down, *hi = t.data + up;
+  *lo = t.data + down;
+  *hi = t.data + up;
 }
 
-// Do their elements lie in columns of their own of a table whose rows are `row` bytes? Such are x[:, 0] and x[:, 1].
-static bool apart_in_rows(const Tensor& a, const char* al, const Tensor& b, const char* bl, int64_t row) {
+// Do their elements lie in columns of their own of a table whose rows are `row` bytes? Such are
+// x[:, 0] and x[:, 1].
+static bool apart_in_rows(const Tensor& a, const char* al, const Tensor& b, const char* bl,
+                          int64_t row) {
   int64_t reach[2] = {a.item_size(), b.item_size()};
   for (int64_t i = 0; i < 2; i++) {
     const Tensor& t = i ? b : a;
@@ -348,14 +398,17 @@ static bool apart_in_rows(const Tensor& a, const char* al, const Tensor& b, cons
       if (step % row) reach[i] += (t.size(d) - 1) * (step < 0 ? -step : step);
     }
   }
-  const int64_t between = (bl - al) % row, ahead = between < 0 ? between + row : between;
+  const int64_t between = (bl - al) % row;
+  const int64_t ahead = between < 0 ? between + row : between;
   return reach[0] <= ahead && reach[1] <= row - ahead;
 }
 
 bool may_share_memory(const Tensor& a, const Tensor& b) {
-  if (a.storage->data == nullptr || b.storage->data == nullptr) return a.storage == b.storage && a.numel && b.numel;
+  if (a.storage->data == nullptr || b.storage->data == nullptr)
+    return a.storage == b.storage && a.numel && b.numel;
   const char *al, *ah, *bl, *bh;
-  byte_range(a, &al, &ah), byte_range(b, &bl, &bh);
+  byte_range(a, &al, &ah);
+  byte_range(b, &bl, &bh);
   if (!(al < bh && bl < ah)) return false;
   for (const Tensor* t : {&a, &b})
     for (int64_t d = 0; d < t->ndim; d++) {

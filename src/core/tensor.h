@@ -39,7 +39,8 @@ struct Storage {
   void (*release)(Storage*) noexcept;  // frees data; NULL: nothing to free, or deleter does
   void* release_ctx;                   // deleter context, or the device's allocator
   void (*deleter)(void*);              // of imported memory, may be NULL
-  void* packed;  // a packed copy of the data (weights for GEMM), valid while packed_version == version
+  void* packed;  // a packed copy of the data (weights for GEMM), valid while packed_version ==
+                 // version
   uint64_t packed_bytes;
   uint32_t packed_version;
   uint32_t pad_;
@@ -67,7 +68,8 @@ enum TensorFlags : uint16_t {
   kDense = 2,         // a permutation of its dims is contiguous
   kRequiresGrad = 4,  // a leaf that wants its gradient
   kOwnsBlock = 8,     // an embedded storage lies behind the header, in the same block
-  kLent = 16,         // the storage is embedded behind base, which keeps it alive: no reference of the view's own
+  kLent = 16,  // the storage is embedded behind base, which keeps it alive: no reference of the
+               // view's own
 };
 
 struct Tensor {
@@ -82,7 +84,7 @@ struct Tensor {
   Storage* storage;    // owned, unless kLent
   char* data;          // storage->data + offset
   int64_t numel;
-  Tensor* base;           // owned; non-NULL: a differentiable view of it. A base is never itself a view
+  Tensor* base;  // owned; non-NULL: a differentiable view of it. A base is never itself a view
   GraphNode* grad_fn;     // owned
   uint32_t output_nr;     // which output of grad_fn this is
   uint32_t view_version;  // (views) storage version for which grad_fn is right
@@ -93,7 +95,9 @@ struct Tensor {
   };
 
   const int64_t* sizes_ptr() const { return ndim <= kInlineDims ? dims : more; }
-  const int64_t* strides_ptr() const { return ndim <= kInlineDims ? dims + kInlineDims : more + ndim; }
+  const int64_t* strides_ptr() const {
+    return ndim <= kInlineDims ? dims + kInlineDims : more + ndim;
+  }
   Ints sizes() const { return {sizes_ptr(), ndim}; }
   Ints strides() const { return {strides_ptr(), ndim}; }
   int64_t size(int64_t d) const { return sizes_ptr()[d < 0 ? d + ndim : d]; }
@@ -113,7 +117,8 @@ static_assert(sizeof(Tensor) == 160);
 // The host got (1) or gave back (-1) a reference to t.
 TT_INLINE void count_handle(const Tensor* t, int change) noexcept {
   count_live(t, sizeof(Tensor), kLiveHandles, change);
-  if (TT_CHECKED) __atomic_fetch_add(&const_cast<Tensor*>(t)->host_refs, uint16_t(change), __ATOMIC_RELAXED);
+  if (TT_CHECKED)
+    __atomic_fetch_add(&const_cast<Tensor*>(t)->host_refs, uint16_t(change), __ATOMIC_RELAXED);
 }
 
 using TensorRef = Ref<Tensor>;
@@ -134,27 +139,31 @@ TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device);
 TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
 TensorRef new_alias(const Tensor& src);  // of src's geometry
 // The same as a view of base, src's base or src itself.
-TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype, const Tensor& base);
-TensorRef leave_base(Tensor& t) noexcept;  // t is no view from now on, over the same memory; what its base was
+TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype,
+                   const Tensor& base);
+TensorRef leave_base(
+    Tensor& t) noexcept;  // t is no view from now on, over the same memory; what its base was
 inline TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides) {
   return new_alias(src, sizes, strides, src.data, src.dtype);
 }
-// Fails unless host memory of this geometry can be wrapped: aligned, strides not negative, no overflow.
+// Fails unless host memory of this geometry can be wrapped: aligned, strides not negative, no
+// overflow.
 void check_import(const void* data, Ints sizes, Ints strides, Dtype dtype);
 // Host memory with a deleter (may be NULL), which runs exactly once — also if this call fails.
-TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device, void (*deleter)(void*),
-                     void* user);
+TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device,
+                     void (*deleter)(void*), void* user);
 // A 0-dim CPU tensor holding s.
 TensorRef new_scalar(const Scalar& s, Dtype dtype);
 
-// Copies the header facts of a tensor that new_tensor would give the same geometry: the hot path of elementwise ops.
+// Copies the header facts of a tensor that new_tensor would give the same geometry: the hot path of
+// elementwise ops.
 TensorRef new_like(const Tensor& t, Dtype dtype);
 
 // t takes src's storage, geometry and dtype; its header and flags of autograd stay.
 void set_data(Tensor& t, const Tensor& src);
 
-// The device of a tensor of type TT_EXT; fails with DEVICE if it belongs to another runtime than that of the running
-// call.
+// The device of a tensor of type TT_EXT; fails with DEVICE if it belongs to another runtime than
+// that of the running call.
 ExtDevice& ext_of(const Tensor& t);
 
 bool same_geometry(const Tensor& a, const Tensor& b);  // equal sizes and strides

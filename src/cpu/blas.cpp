@@ -11,11 +11,12 @@ constexpr int64_t kTileRows = 512;
 constexpr int64_t kLeastWork =
     int64_t(96) * 96 * 96;  // below, the own kernels' start is cheaper on every instruction set
 
-using GemmReal32 = void (*)(int, int, int, int, int, int, float, const void*, int, const void*, int, float, void*, int);
-using GemmReal64 = void (*)(int, int, int, int, int, int, double, const void*, int, const void*, int, double, void*,
-                            int);
-using GemmComplex = void (*)(int, int, int, int, int, int, const void*, const void*, int, const void*, int, const void*,
-                             void*, int);
+using GemmReal32 = void (*)(int, int, int, int, int, int, float, const void*, int, const void*, int,
+                            float, void*, int);
+using GemmReal64 = void (*)(int, int, int, int, int, int, double, const void*, int, const void*,
+                            int, double, void*, int);
+using GemmComplex = void (*)(int, int, int, int, int, int, const void*, const void*, int,
+                             const void*, int, const void*, void*, int);
 
 struct Blas {
   GemmReal32 sgemm;
@@ -31,8 +32,8 @@ constinit Mutex g_calls;  // the serial flavour hands two calls at once the same
 // The serial flavour first: a library that starts no threads.
 int32_t open_blas() noexcept {
   constexpr const char* kNames[] = {"/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
-                                    "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0", "libopenblas.so.0",
-                                    nullptr};
+                                    "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0",
+                                    "libopenblas.so.0", nullptr};
   void* lib = TT_BLAS ? os_dlopen(kNames) : nullptr;
   if (!lib) return 2;
   g_blas.sgemm = reinterpret_cast<GemmReal32>(os_dlsym(lib, "cblas_sgemm"));
@@ -51,23 +52,28 @@ bool is_open() noexcept {
   return g_state == 1;
 }
 
-// Leading dimension of a factor stored row by row (or column by column: transposed); 0 if it is neither.
+// Leading dimension of a factor stored row by row (or column by column: transposed); 0 if it is
+// neither.
 int64_t leading(int64_t row, int64_t col, int64_t rows, int64_t cols) noexcept {
-  int64_t ld = col == 1 ? row : row == 1 ? col : 0, least = col == 1 ? cols : rows;
+  int64_t ld = col == 1 ? row : row == 1 ? col : 0;
+  int64_t least = col == 1 ? cols : rows;
   if (col == 1 && rows == 1) ld = cols;
   return ld >= least && ld <= INT32_MAX && ld > 0 ? ld : 0;
 }
 
 }  // namespace
 
-// Measured (docs/benchmarks/zen5-products.md): with AVX2 and AVX-512 tt's kernels are about level with OpenBLAS 0.3.21,
-// and run on all threads; the baseline's take three times as long, since OpenBLAS picks its kernels by the processor.
+// Measured (docs/benchmarks/zen5-products.md): with AVX2 and AVX-512 tt's kernels are about level
+// with OpenBLAS 0.3.21, and run on all threads; the baseline's take three times as long, since
+// OpenBLAS picks its kernels by the processor.
 bool blas_serves(const MatmulPlan& p, Isa isa) noexcept {
   if (!TT_BLAS || isa != kIsaBaseline || p.path != kMatmulPacked) return false;
   if (p.dtype != TT_F32 && p.dtype != TT_F64 && !matmul_is_complex(p.dtype)) return false;
   if (p.batch != 1 || p.d || p.k == 0 || p.c_col != 1) return false;
-  if (p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX || p.m * p.n < kLeastWork / p.k) return false;
-  if (!leading(p.a_row, p.a_col, p.m, p.k) || !leading(p.b_row, p.b_col, p.k, p.n) || !leading(p.c_row, 1, p.m, p.n))
+  if (p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX || p.m * p.n < kLeastWork / p.k)
+    return false;
+  if (!leading(p.a_row, p.a_col, p.m, p.k) || !leading(p.b_row, p.b_col, p.k, p.n) ||
+      !leading(p.c_row, 1, p.m, p.n))
     return false;
   return is_open();
 }
@@ -76,23 +82,38 @@ int64_t blas_units(const MatmulPlan& p) noexcept { return matmul_ceil(p.m, kTile
 
 int32_t blas_tiles(const void* plan, int64_t begin, int64_t end) noexcept {
   const MatmulPlan& p = *static_cast<const MatmulPlan*>(plan);
-  const int ta = p.a_col == 1 ? kNoTrans : kTrans, tb = p.b_col == 1 ? kNoTrans : kTrans;
-  const int lda = int(leading(p.a_row, p.a_col, p.m, p.k)), ldb = int(leading(p.b_row, p.b_col, p.k, p.n)),
-            ldc = int(leading(p.c_row, 1, p.m, p.n));
+  const int ta = p.a_col == 1 ? kNoTrans : kTrans;
+  const int tb = p.b_col == 1 ? kNoTrans : kTrans;
+  const int lda = int(leading(p.a_row, p.a_col, p.m, p.k));
+  const int ldb = int(leading(p.b_row, p.b_col, p.k, p.n));
+  const int ldc = int(leading(p.c_row, 1, p.m, p.n));
   const int64_t size = kItemSize[p.dtype];
   for (int64_t u = begin; u < end; u++) {
-    const int64_t from = u * kTileRows, rows = matmul_min(kTileRows, p.m - from);
+    const int64_t from = u * kTileRows;
+    const int64_t rows = matmul_min(kTileRows, p.m - from);
     const char* a = p.a + from * p.a_row * size;
     char* c = p.c + from * p.c_row * size;
-    const float alpha_c[2] = {float(p.alpha.re), float(p.alpha.im)}, zero_c[2] = {0, 0};
-    const double alpha_z[2] = {p.alpha.re, p.alpha.im}, zero_z[2] = {0, 0};
-    const int m = int(rows), n = int(p.n), k = int(p.k);
+    const float alpha_c[2] = {float(p.alpha.re), float(p.alpha.im)};
+    const float zero_c[2] = {0, 0};
+    const double alpha_z[2] = {p.alpha.re, p.alpha.im};
+    const double zero_z[2] = {0, 0};
+    const int m = int(rows);
+    const int n = int(p.n);
+    const int k = int(p.k);
     Lock lock(g_calls);
     switch (p.dtype) {
-      case TT_F32: g_blas.sgemm(kRowMajor, ta, tb, m, n, k, float(p.alpha.re), a, lda, p.b, ldb, 0, c, ldc); break;
-      case TT_F64: g_blas.dgemm(kRowMajor, ta, tb, m, n, k, p.alpha.re, a, lda, p.b, ldb, 0, c, ldc); break;
-      case TT_C64: g_blas.cgemm(kRowMajor, ta, tb, m, n, k, alpha_c, a, lda, p.b, ldb, zero_c, c, ldc); break;
-      case TT_C128: g_blas.zgemm(kRowMajor, ta, tb, m, n, k, alpha_z, a, lda, p.b, ldb, zero_z, c, ldc); break;
+      case TT_F32:
+        g_blas.sgemm(kRowMajor, ta, tb, m, n, k, float(p.alpha.re), a, lda, p.b, ldb, 0, c, ldc);
+        break;
+      case TT_F64:
+        g_blas.dgemm(kRowMajor, ta, tb, m, n, k, p.alpha.re, a, lda, p.b, ldb, 0, c, ldc);
+        break;
+      case TT_C64:
+        g_blas.cgemm(kRowMajor, ta, tb, m, n, k, alpha_c, a, lda, p.b, ldb, zero_c, c, ldc);
+        break;
+      case TT_C128:
+        g_blas.zgemm(kRowMajor, ta, tb, m, n, k, alpha_z, a, lda, p.b, ldb, zero_z, c, ldc);
+        break;
       default: return TT_INTERNAL;
     }
   }

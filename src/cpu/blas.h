@@ -1,12 +1,13 @@
-// OpenBLAS as the second provider of matrix products. Opened by the first product that wants it, never before.
+// OpenBLAS as the second provider of matrix products. Opened by the first product that wants it,
+// never before.
 #pragma once
 
 #include "plan/matmul_plan.h"
 
 namespace TT_NS {
 
-// True if OpenBLAS is the faster provider of this plan on this instruction set and can be opened. One product, no
-// addend, each factor with one unit stride.
+// True if OpenBLAS is the faster provider of this plan on this instruction set and can be opened.
+// One product, no addend, each factor with one unit stride.
 bool blas_serves(const MatmulPlan& p, Isa isa) noexcept;
 // Row tiles of the product: a CpuKernel. The tiles depend on the shape only.
 int64_t blas_units(const MatmulPlan& p) noexcept;

@@ -1,4 +1,5 @@
-// The CPU kernels of the matrix products. Each instruction set that the build leaves out is served by the baseline.
+// The CPU kernels of the matrix products. Each instruction set that the build leaves out is served
+// by the baseline.
 #pragma once
 
 #include "plan/matmul_plan.h"

@@ -24,21 +24,27 @@ void run_range(void* ctx, int64_t begin, int64_t end) {
   if (TT_UNLIKELY(status)) __atomic_store_n(&t->status, status, __ATOMIC_RELAXED);
 }
 
-// Units [first, end), in ranges of about kMatmulTaskFlops: more than a range costs, little enough that threads end
-// together.
-int32_t run_units(Pool* pool, CpuKernel kernel, const void* plan, int64_t first, int64_t end, int64_t unit_flops) {
-  const int64_t grain = unit_flops >= kMatmulTaskFlops ? 1 : kMatmulTaskFlops / (unit_flops + 1) + 1;
+// Units [first, end), in ranges of about kMatmulTaskFlops: more than a range costs, little enough
+// that threads end together.
+int32_t run_units(Pool* pool, CpuKernel kernel, const void* plan, int64_t first, int64_t end,
+                  int64_t unit_flops) {
+  const int64_t grain =
+      unit_flops >= kMatmulTaskFlops ? 1 : kMatmulTaskFlops / (unit_flops + 1) + 1;
   if (!pool || end - first <= grain) return kernel(plan, first, end);
   Task t = {kernel, plan, first, TT_OK};
-  const tt_status status = parallel_for(pool, end - first, grain, run_range, &t, unit_flops / kMostFlops * grain);
+  const tt_status status =
+      parallel_for(pool, end - first, grain, run_range, &t, unit_flops / kMostFlops * grain);
   return status ? status : t.status;
 }
 
-// All units; long work in steps of kAskFlops or a unit for each thread, between which the host is asked.
-int32_t run_watched(Pool* pool, CpuKernel kernel, const void* plan, int64_t end, int64_t unit_flops, MatmulGoOn go_on) {
+// All units; long work in steps of kAskFlops or a unit for each thread, between which the host is
+// asked.
+int32_t run_watched(Pool* pool, CpuKernel kernel, const void* plan, int64_t end, int64_t unit_flops,
+                    MatmulGoOn go_on) {
   const int64_t some = kAskFlops / (unit_flops + 1);
   if (!go_on || end <= some) return run_units(pool, kernel, plan, 0, end, unit_flops);
-  const int64_t least = pool ? pool_threads(pool) : 1, step = some < least ? least : some / least * least;
+  const int64_t least = pool ? pool_threads(pool) : 1;
+  const int64_t step = some < least ? least : some / least * least;
   int32_t status = TT_OK;
   for (int64_t at = 0; !status && at < end; at += step) {
     if (at > 0 && !go_on()) return kMatmulEnded;
@@ -49,11 +55,13 @@ int32_t run_watched(Pool* pool, CpuKernel kernel, const void* plan, int64_t end,
 
 // One block: its panels, then its tiles.
 int32_t run_block(const MatmulBlock& k, const MatmulKernels& kernels, Pool* pool) {
-  const int64_t rows = k.row_blocks(), cols = k.col_blocks();
+  const int64_t rows = k.row_blocks();
+  const int64_t cols = k.col_blocks();
   if (k.np > 0) {
     // Packing an element costs about as much as 16 flops.
     const int64_t unit = matmul_min(k.ni, kMatmulRowBlock) * k.np * 16;
-    if (const int32_t status = run_units(pool, kernels.pack, &k, 0, rows + cols, unit)) return status;
+    if (const int32_t status = run_units(pool, kernels.pack, &k, 0, rows + cols, unit))
+      return status;
   }
   const int64_t unit = 2 * k.ni * k.nj / (rows * cols) * k.np;
   if (!k.copy_b) return run_units(pool, kernels.tiles, &k, 0, rows * cols, unit);
@@ -61,16 +69,21 @@ int32_t run_block(const MatmulBlock& k, const MatmulKernels& kernels, Pool* pool
   return status || rows == 1 ? status : run_units(pool, kernels.tiles, &k, cols, rows * cols, unit);
 }
 
-int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& kernels, Pool* pool, MatmulGoOn go_on) {
+int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& kernels, Pool* pool,
+                   MatmulGoOn go_on) {
   const MatmulPlan& p = *k.plan;
-  const int64_t n_j = matmul_ceil(p.n, l.max_cols), n_i = matmul_ceil(p.m, l.max_rows);
+  const int64_t n_j = matmul_ceil(p.n, l.max_cols);
+  const int64_t n_i = matmul_ceil(p.m, l.max_rows);
   const int64_t n_p = p.k == 0 ? 1 : matmul_ceil(p.k, matmul_depth(k.factors));
   for (int64_t j = 0; j < n_j; j++) {
-    k.j0 = matmul_piece(p.n, n_j, j), k.nj = matmul_piece(p.n, n_j, j + 1) - k.j0;
+    k.j0 = matmul_piece(p.n, n_j, j);
+    k.nj = matmul_piece(p.n, n_j, j + 1) - k.j0;
     for (int64_t i = 0; i < n_i; i++) {
-      k.i0 = matmul_piece(p.m, n_i, i), k.ni = matmul_piece(p.m, n_i, i + 1) - k.i0;
+      k.i0 = matmul_piece(p.m, n_i, i);
+      k.ni = matmul_piece(p.m, n_i, i + 1) - k.i0;
       for (int64_t q = 0; q < n_p; q++) {
-        k.p0 = matmul_piece(p.k, n_p, q), k.np = matmul_piece(p.k, n_p, q + 1) - k.p0;
+        k.p0 = matmul_piece(p.k, n_p, q);
+        k.np = matmul_piece(p.k, n_p, q + 1) - k.p0;
         if (go_on && !go_on()) return kMatmulEnded;
         if (const int32_t status = run_block(k, kernels, pool)) return status;
       }
@@ -82,18 +95,25 @@ int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& k
 // Operands of product `index` of the batch.
 void locate(MatmulBlock& k, int64_t index) {
   const MatmulPlan& p = *k.plan;
-  k.a = p.a, k.b = p.b, k.c = p.c, k.d = p.d;
+  k.a = p.a;
+  k.b = p.b;
+  k.c = p.c;
+  k.d = p.d;
   for (int32_t i = 0; i < p.n_batch; i++) {
     const MatmulBatchDim& dim = p.batch_dim[i];
     const int64_t at = index % dim.size;
     index /= dim.size;
-    k.a += at * dim.a, k.b += at * dim.b, k.c += at * dim.c, k.d += at * dim.d;
+    k.a += at * dim.a;
+    k.b += at * dim.b;
+    k.c += at * dim.c;
+    k.d += at * dim.d;
   }
 }
 
-// Products [begin, end) of the batch on panels at `room`. p's c may be of f32 where its factors are of f16 or bf16.
-int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l, Isa isa, void* room, int64_t begin,
-                     int64_t end, Pool* pool, MatmulGoOn go_on) {
+// Products [begin, end) of the batch on panels at `room`. p's c may be of f32 where its factors are
+// of f16 or bf16.
+int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l, Isa isa,
+                     void* room, int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on) {
   const MatmulKernels& kernels = kMatmulKernels[isa];
   MatmulBlock k;
   k.plan = &p;
@@ -125,25 +145,37 @@ struct Cut {
 void plan_pieces(MatmulPlan* p) {
   if (matmul_is_half(p->dtype)) p->dtype = TT_F32;
   int64_t stride = p->m * p->n * kItemSize[p->dtype];
-  for (int32_t i = 0; i < p->n_batch; i++) p->batch_dim[i].c = stride, stride *= p->batch_dim[i].size;
-  p->d = nullptr, p->alpha = kMatmulOne, p->scaled = false, p->c_row = p->n, p->c_col = 1;
+  for (int32_t i = 0; i < p->n_batch; i++) {
+    p->batch_dim[i].c = stride;
+    stride *= p->batch_dim[i].size;
+  }
+  p->d = nullptr;
+  p->alpha = kMatmulOne;
+  p->scaled = false;
+  p->c_row = p->n;
+  p->c_col = 1;
 }
 
 // Parts [begin, end) of a product, on one thread.
 int32_t run_parts(const Cut& w, char* panels, int64_t begin, int64_t end) {
-  const int64_t size = kItemSize[w.plan.dtype], per_piece = w.split.units;
+  const int64_t size = kItemSize[w.plan.dtype];
+  const int64_t per_piece = w.split.units;
   MatmulPlan p = w.plan;
   if (w.sums) plan_pieces(&p);
   while (begin < end) {
-    const int64_t piece = begin / per_piece, from = begin % per_piece, to = matmul_min(per_piece, from + end - begin);
+    const int64_t piece = begin / per_piece;
+    const int64_t from = begin % per_piece;
+    const int64_t to = matmul_min(per_piece, from + end - begin);
     if (w.sums) {
       const int64_t at = piece * w.split.depth;
       p.k = matmul_min(w.split.depth, w.plan.k - at);
-      p.a = w.plan.a + at * p.a_col * size, p.b = w.plan.b + at * p.b_row * size;
+      p.a = w.plan.a + at * p.a_col * size;
+      p.b = w.plan.b + at * p.b_row * size;
       p.c = w.sums + piece * matmul_piece_bytes(w.plan);
     }
     const int32_t status = w.units ? w.units(&p, from, to)
-                                   : run_products(p, w.plan.dtype, w.layout, w.isa, panels, from, to, nullptr, nullptr);
+                                   : run_products(p, w.plan.dtype, w.layout, w.isa, panels, from,
+                                                  to, nullptr, nullptr);
     if (status) return status;
     begin += to - from;
   }
@@ -154,28 +186,33 @@ int32_t run_cut_units(const void* cut, int64_t begin, int64_t end) noexcept {
   return run_parts(*static_cast<const Cut*>(cut), nullptr, begin, end);
 }
 
-// Tasks [begin, end) of the packed path, on the first panels that no other thread uses: what is touched follows the
-// number of threads, not of tasks.
+// Tasks [begin, end) of the packed path, on the first panels that no other thread uses: what is
+// touched follows the number of threads, not of tasks.
 int32_t run_cut_packed(const void* cut, int64_t begin, int64_t end) noexcept {
   Cut& w = *static_cast<Cut*>(const_cast<void*>(cut));
-  const int64_t parts = w.split.pieces * w.split.units, tasks = w.split.tasks;
+  const int64_t parts = w.split.pieces * w.split.units;
+  const int64_t tasks = w.split.tasks;
   uint32_t seen = __atomic_load_n(&w.busy, __ATOMIC_RELAXED), bit;
   do bit = ~seen & (seen + 1);
-  while (!__atomic_compare_exchange_n(&w.busy, &seen, seen | bit, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+  while (!__atomic_compare_exchange_n(&w.busy, &seen, seen | bit, true, __ATOMIC_ACQUIRE,
+                                      __ATOMIC_RELAXED));
   char* panels = w.panels + __builtin_ctz(bit) * w.layout.bytes();
-  const int32_t status = run_parts(w, panels, matmul_piece(parts, tasks, begin), matmul_piece(parts, tasks, end));
+  const int32_t status =
+      run_parts(w, panels, matmul_piece(parts, tasks, begin), matmul_piece(parts, tasks, end));
   __atomic_and_fetch(&w.busy, ~bit, __ATOMIC_RELEASE);
   return status;
 }
 
-TT_NOINLINE int32_t run_cut(const MatmulPlan& p, const MatmulSplit& s, Isa isa, Pool* pool, MatmulGoOn go_on) {
+TT_NOINLINE int32_t run_cut(const MatmulPlan& p, const MatmulSplit& s, Isa isa, Pool* pool,
+                            MatmulGoOn go_on) {
   const bool several = s.pieces > 1;
   const CpuKernel units = p.path == kMatmulRows ? kMatmulKernels[isa].rows : nullptr;
   char* sums = several ? static_cast<char*>(p.workspace) : nullptr;
-  char* panels =
-      static_cast<char*>(p.workspace) + (several ? matmul_ceil(s.pieces * matmul_piece_bytes(p), 64) * 64 : 0);
+  char* panels = static_cast<char*>(p.workspace) +
+                 (several ? matmul_ceil(s.pieces * matmul_piece_bytes(p), 64) * 64 : 0);
   Cut w = {p, s, units, isa, matmul_layout(p, several), sums, panels, 0};
-  int32_t status = run_watched(pool, units ? run_cut_units : run_cut_packed, &w, s.tasks, s.flops, go_on);
+  int32_t status =
+      run_watched(pool, units ? run_cut_units : run_cut_packed, &w, s.tasks, s.flops, go_on);
   if (status || !several) return status;
   const MatmulSums all = {&p, sums, s.pieces};
   return run_units(pool, matmul_add_pieces, &all, 0, p.batch * p.m, 4 * p.n * s.pieces);
@@ -191,14 +228,17 @@ int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) n
   if (TT_UNLIKELY(p.batch == 0 || p.m == 0 || p.n == 0)) return TT_OK;
   const MatmulKernels& kernels = kMatmulKernels[isa];
   if (p.path == kMatmulSmall)
-    return run_watched(pool, kernels.small, &p, p.n_units, 2 * p.m * matmul_min(p.n, kMatmulSmallCols) * p.k, go_on);
+    return run_watched(pool, kernels.small, &p, p.n_units,
+                       2 * p.m * matmul_min(p.n, kMatmulSmallCols) * p.k, go_on);
   if (const MatmulSplit s = matmul_split(p); s.tasks) return run_cut(p, s, isa, pool, go_on);
   if (p.path == kMatmulBlas)
-    return run_watched(pool, blas_tiles, &p, blas_units(p), 2 * p.m * p.n * p.k / blas_units(p), go_on);
+    return run_watched(pool, blas_tiles, &p, blas_units(p), 2 * p.m * p.n * p.k / blas_units(p),
+                       go_on);
   // Reading b from memory takes as long as 8 flops an element.
   if (p.path == kMatmulRows)
     return run_watched(pool, kernels.rows, &p, p.n_units, 8 * p.k * matmul_rows_unit(p), go_on);
-  return run_products(p, p.dtype, matmul_layout(p, false), isa, p.workspace, 0, p.batch, pool, go_on);
+  return run_products(p, p.dtype, matmul_layout(p, false), isa, p.workspace, 0, p.batch, pool,
+                      go_on);
 }
 
 }  // namespace TT_NS

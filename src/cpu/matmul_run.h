@@ -7,13 +7,15 @@
 
 namespace TT_NS {
 
-// Sets the plan's path to OpenBLAS where that is the faster provider. Before matmul_workspace_bytes.
+// Sets the plan's path to OpenBLAS where that is the faster provider. Before
+// matmul_workspace_bytes.
 void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept;
 
 // Asked on the calling thread between parts of long products; false ends them.
 using MatmulGoOn = bool (*)() noexcept;
 
-// p.workspace holds matmul_workspace_bytes(p). pool NULL: serial. Returns 0, a tt_status, or kMatmulEnded.
+// p.workspace holds matmul_workspace_bytes(p). pool NULL: serial. Returns 0, a tt_status, or
+// kMatmulEnded.
 constexpr int32_t kMatmulEnded = -1;
 int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on = nullptr) noexcept;
 

@@ -16,7 +16,8 @@ template <class T> T load(const char* p) {
 template <class T> void store(char* p, T v) { __builtin_memcpy(p, &v, sizeof v); }
 
 // total[i] = the i-th of n numbers of all pieces, `step` numbers apart.
-template <class T, class S> void add_run(const T* x, int64_t step, int64_t pieces, int64_t n, S* total) {
+template <class T, class S>
+void add_run(const T* x, int64_t step, int64_t pieces, int64_t n, S* total) {
   for (int64_t i = 0; i < n; i++) total[i] = 0;
   for (int64_t s = 0; s < pieces; s++, x += step)
     for (int64_t i = 0; i < n; i++) total[i] += S(x[i]);
@@ -42,15 +43,23 @@ void put_real(char* p, int32_t dtype, double v) {
 // One result: v holds its parts, d is its addend or NULL.
 void finish(const MatmulPlan& p, const double* v, const char* d, char* c) {
   if (!matmul_is_complex(p.dtype))
-    return put_real(c, p.dtype, (p.scaled ? v[0] * p.alpha.re : v[0]) + (d ? p.beta.re * real(d, p.dtype) : 0));
+    return put_real(c, p.dtype,
+                    (p.scaled ? v[0] * p.alpha.re : v[0]) + (d ? p.beta.re * real(d, p.dtype) : 0));
   const int32_t part = p.dtype == TT_C64 ? TT_F32 : TT_F64;
-  double re = v[0], im = v[1];
-  if (p.scaled) re = v[0] * p.alpha.re - v[1] * p.alpha.im, im = v[0] * p.alpha.im + v[1] * p.alpha.re;
-  if (d) {
-    const double x = real(d, part), y = real(d + kItemSize[part], part);
-    re += x * p.beta.re - y * p.beta.im, im += x * p.beta.im + y * p.beta.re;
+  double re = v[0];
+  double im = v[1];
+  if (p.scaled) {
+    re = v[0] * p.alpha.re - v[1] * p.alpha.im;
+    im = v[0] * p.alpha.im + v[1] * p.alpha.re;
   }
-  put_real(c, part, re), put_real(c + kItemSize[part], part, im);
+  if (d) {
+    const double x = real(d, part);
+    const double y = real(d + kItemSize[part], part);
+    re += x * p.beta.re - y * p.beta.im;
+    im += x * p.beta.im + y * p.beta.re;
+  }
+  put_real(c, part, re);
+  put_real(c + kItemSize[part], part, im);
 }
 void finish(const MatmulPlan& p, const uint64_t* v, const char* d, char* c) {
   uint64_t sum = *v * uint64_t(p.alpha.i);
@@ -63,9 +72,11 @@ void finish(const MatmulPlan& p, const uint64_t* v, const char* d, char* c) {
 }
 
 // T: of the sums, `parts` to a result; S: what they are added in.
-template <class T, class S> void add_rows(const MatmulSums& w, int64_t begin, int64_t end, int64_t parts) {
+template <class T, class S>
+void add_rows(const MatmulSums& w, int64_t begin, int64_t end, int64_t parts) {
   const MatmulPlan& p = *w.plan;
-  const int64_t step = p.batch * p.m * p.n * parts, size = kItemSize[p.dtype];
+  const int64_t step = p.batch * p.m * p.n * parts;
+  const int64_t size = kItemSize[p.dtype];
   const T* x = reinterpret_cast<const T*>(w.sums) + begin * p.n * parts;
   S total[kRun];
   for (int64_t r = begin; r < end; r++) {
@@ -82,7 +93,8 @@ template <class T, class S> void add_rows(const MatmulSums& w, int64_t begin, in
       add_run(x, step, w.pieces, n * parts, total);
       x += n * parts;
       for (int64_t i = 0; i < n; i++)
-        finish(p, total + i * parts, d ? d + (j + i) * p.d_col * size : nullptr, c + (j + i) * p.c_col * size);
+        finish(p, total + i * parts, d ? d + (j + i) * p.d_col * size : nullptr,
+               c + (j + i) * p.c_col * size);
     }
   }
 }

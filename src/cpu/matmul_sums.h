@@ -12,8 +12,8 @@ struct MatmulSums {
   int64_t pieces;
 };
 
-// c = alpha * (the sums of all pieces, in order: in double, of integers modulo 2^64) + beta * d for rows [begin, end)
-// of [batch][m]. A CpuKernel of MatmulSums.
+// c = alpha * (the sums of all pieces, in order: in double, of integers modulo 2^64) + beta * d for
+// rows [begin, end) of [batch][m]. A CpuKernel of MatmulSums.
 int32_t matmul_add_pieces(const void* sums, int64_t begin, int64_t end) noexcept;
 
 }  // namespace TT_NS

@@ -19,7 +19,8 @@ constinit Mutex g_mutex;
 const void* find(void* lib, VectorId id, Isa isa) noexcept {
   if (isa == kIsaBaseline) return nullptr;
   char symbol[64];
-  const FmtArg args[] = {kVectorFunctions[id].name, isa == kIsaAvx512 ? "d8_u10avx512f" : "d4_u10avx2"};
+  const FmtArg args[] = {kVectorFunctions[id].name,
+                         isa == kIsaAvx512 ? "d8_u10avx512f" : "d4_u10avx2"};
   format_to(symbol, sizeof symbol, "Sleef_{}{}", args);
   return os_dlsym(lib, symbol);
 }
@@ -29,7 +30,8 @@ int32_t open_library() noexcept {
   void* lib = TT_SLEEF ? os_dlopen(kNames) : nullptr;
   if (!lib) return 2;
   for (int32_t id = 0; id < kNumVectorId; id++)
-    for (int32_t isa = 0; isa < kNumIsa; isa++) g_function[id][isa] = find(lib, VectorId(id), Isa(isa));
+    for (int32_t isa = 0; isa < kNumIsa; isa++)
+      g_function[id][isa] = find(lib, VectorId(id), Isa(isa));
   return 1;
 }
 
@@ -38,8 +40,8 @@ constexpr double kAngle = 15, kFarAngle = 1e13, kAll = DBL_MAX, kTiny = 0x1p-100
 
 }  // namespace
 
-// SLEEF's log1p is infinite from 1e307 on, its sinh and cosh from 709.8 on; its log1p and tan lose the last bit of
-// subnormal numbers.
+// SLEEF's log1p is infinite from 1e307 on, its sinh and cosh from 709.8 on; its log1p and tan lose
+// the last bit of subnormal numbers.
 constinit const VectorFunction kVectorFunctions[kNumVectorId] = {
     {"log", ::log, 0, kAll, kAll},
     {"log2", ::log2, 0, kAll, kAll},

@@ -1,5 +1,5 @@
-// SLEEF as the provider of functions in double, a register at a time, for AVX2 and AVX-512. Opened by the first
-// operator that wants it, never before; without it the C library serves.
+// SLEEF as the provider of functions in double, a register at a time, for AVX2 and AVX-512. Opened
+// by the first operator that wants it, never before; without it the C library serves.
 #pragma once
 
 #include "plan/vector_function.h"

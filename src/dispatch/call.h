@@ -18,27 +18,32 @@ inline uint64_t keys_of(TensorSpan s) {
 }
 inline uint64_t keys_of(Indices s) {
   uint64_t k = 0;
-  for (const tt_index& i : s) k |= i.kind == TT_IDX_TENSOR ? reinterpret_cast<const Tensor*>(i.tensor)->keys : 0;
+  for (const tt_index& i : s)
+    k |= i.kind == TT_IDX_TENSOR ? reinterpret_cast<const Tensor*>(i.tensor)->keys : 0;
   return k;
 }
 TT_INLINE uint64_t keys_of(Device d) { return backend_key(d); }
 TT_INLINE uint64_t keys_of(const Opt<Device>& d) { return d.has ? backend_key(d.value) : 0; }
 template <class T> TT_INLINE uint64_t keys_of(const T&) { return 0; }
 
-// Typed call of an operator with the keys of its arguments (of its `device` argument for factories).
-template <class R, class... A, class... B> TT_INLINE R dispatch(const Op<R(A...)>& op, B&&... args) {
+// Typed call of an operator with the keys of its arguments (of its `device` argument for
+// factories).
+template <class R, class... A, class... B>
+TT_INLINE R dispatch(const Op<R(A...)>& op, B&&... args) {
   const Ctx& c = ctx();
   const uint64_t keys = ((keys_of(args) | ...) | c.include) & ~c.exclude & op.info.mask;
   return op.slot[top_bit(keys)]({keys, &op.info}, static_cast<A>(args)...);
 }
 // The next lower slot: a wrapper passes on what is left of its own call's keys.
-template <class R, class... A, class... B> TT_INLINE R redispatch(const Op<R(A...)>& op, uint64_t keys, B&&... args) {
+template <class R, class... A, class... B>
+TT_INLINE R redispatch(const Op<R(A...)>& op, uint64_t keys, B&&... args) {
   return op.slot[top_bit(keys)]({keys, &op.info}, static_cast<A>(args)...);
 }
 
 // ---- boxed calls: one handler per functionality key, for every operator ----
 using Fallback = void (*)(Call c, const Value* args, TensorList& outs);
-extern Fallback fallbacks[kNumKeys];  // constinit; entries of modes are set when the mode is first used
+extern Fallback
+    fallbacks[kNumKeys];  // constinit; entries of modes are set when the mode is first used
 
 [[noreturn]] TT_COLD void fail_missing(Call c);
 
@@ -73,11 +78,11 @@ template <class R, class... A> void call_unboxed(Call c, const Value* args, Tens
   call_unboxed_impl<R, A...>(c, args, outs, std::index_sequence_for<A...>());
 }
 
-// Builds the slots of an operator: backends, those of the host boxed; autograd wrapper (NULL: the operator has none);
-// boxed modes.
-template <class R, class... A> constexpr Op<R(A...)> make_op(const OpSchema* schema,
-                                                             std::type_identity_t<R (*)(Call, A...)> front,
-                                                             std::type_identity_t<R (*)(Call, A...)> autograd) {
+// Builds the slots of an operator: backends, those of the host boxed; autograd wrapper (NULL: the
+// operator has none); boxed modes.
+template <class R, class... A>
+constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)(Call, A...)> front,
+                              std::type_identity_t<R (*)(Call, A...)> autograd) {
   using Fn = R (*)(Call, A...);
   Op<R(A...)> op = {{0x74740006, kNumKeys, 0, schema, &call_unboxed<R, A...>}, {}};
   for (int k = 0; k < kNumKeys; k++)

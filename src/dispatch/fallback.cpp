@@ -11,8 +11,9 @@ static void pass_on(Call c, const Value* args, TensorList& outs) {
 // Until a runtime has a backend of its own (ext/backend.h).
 static void no_backend(Call c, const Value*, TensorList&) { fail_missing(c); }
 
-constinit Fallback fallbacks[kNumKeys] = {pass_on, pass_on, pass_on, no_backend, pass_on, pass_on, pass_on, pass_on,
-                                          pass_on, pass_on, pass_on, pass_on,    pass_on, pass_on, pass_on, pass_on};
+constinit Fallback fallbacks[kNumKeys] = {pass_on, pass_on, pass_on, no_backend, pass_on, pass_on,
+                                          pass_on, pass_on, pass_on, pass_on,    pass_on, pass_on,
+                                          pass_on, pass_on, pass_on, pass_on};
 
 void fail_missing(Call c) {
   constexpr const char* kNames[] = {"CPU", "CUDA", "META", "EXT"};

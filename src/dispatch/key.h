@@ -1,5 +1,5 @@
-// Dispatch keys: bits of a key set and slots of an OpInfo. The highest set bit wins, so modes wrap autograd, which
-// wraps the backends. Internal: the C API names backends, never slots.
+// Dispatch keys: bits of a key set and slots of an OpInfo. The highest set bit wins, so modes wrap
+// autograd, which wraps the backends. Internal: the C API names backends, never slots.
 #pragma once
 
 #include "core/tensor.h"
@@ -24,6 +24,7 @@ enum Key : int32_t {
 constexpr uint64_t bit(Key k) { return uint64_t(1) << k; }
 constexpr uint64_t kBackendKeys = 0xff;
 constexpr uint64_t kBelowAutograd = bit(kKeyAutograd) - 1;
-constexpr uint64_t kModeKeys = 0xffff & ~kBackendKeys & ~bit(kKeyAutograd);  // modes may wrap every operator
+constexpr uint64_t kModeKeys =
+    0xffff & ~kBackendKeys & ~bit(kKeyAutograd);  // modes may wrap every operator
 
 }  // namespace TT_NS

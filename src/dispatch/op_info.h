@@ -1,4 +1,5 @@
-// OpInfo: one operator variant. A constinit object in a section of its own; typed calls name the object.
+// OpInfo: one operator variant. A constinit object in a section of its own; typed calls name the
+// object.
 #pragma once
 
 #include "dispatch/key.h"
@@ -9,7 +10,8 @@ struct Value;
 struct OpInfo;
 using AnyFn = void (*)();
 
-// Handed to every slot: the keys still to be served (the current one is the top bit) and the operator.
+// Handed to every slot: the keys still to be served (the current one is the top bit) and the
+// operator.
 struct Call {
   uint64_t keys;
   const OpInfo* op;
@@ -45,7 +47,8 @@ enum class ArgType : uint8_t {
   kEnum,
   kRng
 };
-// What a missing argument stands for. kNone: an absent value, or the type's own default (dtype, device, generator).
+// What a missing argument stands for. kNone: an absent value, or the type's own default (dtype,
+// device, generator).
 enum class ArgDefault : uint8_t { kNone, kInt, kFloat, kBool };
 union ArgValue {
   int64_t i;
@@ -68,8 +71,9 @@ struct OpSchema {
   int32_t n_outs;  // -1: a list
   bool differentiable;
   bool random;
-  bool internal = false;    // a building block of other operators: hosts cannot name it
-  bool structural = false;  // its front launches no kernel: views, allocation, calls of other operators
+  bool internal = false;  // a building block of other operators: hosts cannot name it
+  bool structural =
+      false;  // its front launches no kernel: views, allocation, calls of other operators
 };
 
 struct OpInfo {

@@ -56,79 +56,98 @@ struct Value {
 // ---- boxing: one overload per argument type of the internal API ----
 inline Value to_value(const Tensor& t) {
   Value v;
-  v.kind = Value::kTensor, v.tensor = &t;
+  v.kind = Value::kTensor;
+  v.tensor = &t;
   return v;
 }
 inline Value to_value(const Tensor* t) {
   Value v;
-  v.kind = t ? Value::kTensor : Value::kNone, v.tensor = t;
+  v.kind = t ? Value::kTensor : Value::kNone;
+  v.tensor = t;
   return v;
 }
 inline Value to_value(Tensor* t) { return to_value(static_cast<const Tensor*>(t)); }
 inline Value to_value(TensorSpan s) {
   Value v;
-  v.kind = Value::kTensorList, v.n = s.n, v.tensors = s.ptr;
+  v.kind = Value::kTensorList;
+  v.n = s.n;
+  v.tensors = s.ptr;
   return v;
 }
 inline Value to_value(const Scalar& s) {
   Value v;
-  v.kind = Value::kScalar, v.scalar = &s;
+  v.kind = Value::kScalar;
+  v.scalar = &s;
   return v;
 }
 inline Value to_value(const Scalar* s) {
   Value v;
-  v.kind = s ? Value::kScalar : Value::kNone, v.scalar = s;
+  v.kind = s ? Value::kScalar : Value::kNone;
+  v.scalar = s;
   return v;
 }
 inline Value to_value(double f) {
   Value v;
-  v.kind = Value::kFloat, v.f = f;
+  v.kind = Value::kFloat;
+  v.f = f;
   return v;
 }
 inline Value to_value(int64_t i) {
   Value v;
-  v.kind = Value::kInt, v.i = i;
+  v.kind = Value::kInt;
+  v.i = i;
   return v;
 }
 inline Value to_value(int32_t i) { return to_value(int64_t(i)); }
 inline Value to_value(bool b) {
   Value v;
-  v.kind = Value::kBool, v.i = b;
+  v.kind = Value::kBool;
+  v.i = b;
   return v;
 }
 inline Value to_value(Ints s) {
   Value v;
-  v.kind = Value::kInts, v.n = s.n, v.ints = s.ptr;
+  v.kind = Value::kInts;
+  v.n = s.n;
+  v.ints = s.ptr;
   return v;
 }
 inline Value to_value(Str s) {
   Value v;
-  v.kind = Value::kStr, v.n = s.n, v.str = s.ptr;
+  v.kind = Value::kStr;
+  v.n = s.n;
+  v.str = s.ptr;
   return v;
 }
 inline Value to_value(Generator* g) {
   Value v;
-  v.kind = g ? Value::kGenerator : Value::kNone, v.generator = g;
+  v.kind = g ? Value::kGenerator : Value::kNone;
+  v.generator = g;
   return v;
 }
 inline Value to_value(Dtype d) {
   Value v;
-  v.kind = d == Dtype::kNone ? Value::kNone : Value::kInt, v.i = int64_t(d);
+  v.kind = d == Dtype::kNone ? Value::kNone : Value::kInt;
+  v.i = int64_t(d);
   return v;
 }
 inline Value to_value(Device d) {
   Value v;
-  v.kind = Value::kDevice, v.i = (int64_t(d.type) << 8) | uint8_t(d.index);
+  v.kind = Value::kDevice;
+  v.i = (int64_t(d.type) << 8) | uint8_t(d.index);
   return v;
 }
 inline Value to_value(Indices s) {
   Value v;
-  v.kind = Value::kIndices, v.n = s.n, v.indices = s.ptr;
+  v.kind = Value::kIndices;
+  v.n = s.n;
+  v.indices = s.ptr;
   return v;
 }
 inline Value to_value(const Rng& r) {
   Value v;
-  v.kind = Value::kRng, v.rng = &r;
+  v.kind = Value::kRng;
+  v.rng = &r;
   return v;
 }
 template <class T> Value to_value(const Opt<T>& o) { return o.has ? to_value(o.value) : Value(); }
@@ -212,7 +231,9 @@ template <> struct TakeResults<TensorPair> {
   static TensorPair get(TensorList& l) { return {std::move(l[0]), std::move(l[1])}; }
 };
 template <> struct TakeResults<TensorTriple> {
-  static TensorTriple get(TensorList& l) { return {std::move(l[0]), std::move(l[1]), std::move(l[2])}; }
+  static TensorTriple get(TensorList& l) {
+    return {std::move(l[0]), std::move(l[1]), std::move(l[2])};
+  }
 };
 template <> struct TakeResults<TensorList> {
   static TensorList get(TensorList& l) { return std::move(l); }

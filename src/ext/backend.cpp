@@ -15,15 +15,16 @@ namespace TT_NS {
 
 namespace {
 
-// Where a call belongs: its tensors' device, and that of the results, which a device argument decides.
+// Where a call belongs: its tensors' device, and that of the results, which a device argument
+// decides.
 struct Place {
   ExtDevice* on = nullptr;
   Device inputs, results;
   bool mixed = false;  // other devices take part
 };
 
-// Finds the place; fails for tensors of other runtimes, and on several devices unless the operator copies between them.
-// CPU tensors may be numbers (0-dim) and indices.
+// Finds the place; fails for tensors of other runtimes, and on several devices unless the operator
+// copies between them. CPU tensors may be numbers (0-dim) and indices.
 Place place_of(const OpSchema& s, const Value* args, bool copies) {
   Place p;
   const Tensor* cpu = nullptr;
@@ -33,19 +34,28 @@ Place place_of(const OpSchema& s, const Value* args, bool copies) {
       return;
     }
     ExtDevice& d = ext_of(t);
-    if (!p.on) p.on = &d, p.inputs = t.device;
+    if (!p.on) {
+      p.on = &d;
+      p.inputs = t.device;
+    }
     if (p.on == &d) return;
-    if (!copies) fail(TT_DEVICE, "inputs are on {} and {}: must be on one device", fmt(p.inputs), fmt(t.device));
+    if (!copies)
+      fail(TT_DEVICE, "inputs are on {} and {}: must be on one device", fmt(p.inputs),
+           fmt(t.device));
     p.mixed = true;
   });
   p.mixed |= cpu != nullptr;
   if (p.on && cpu && !copies)
-    fail(TT_DEVICE, "inputs are on {} and {}: must be on one device", fmt(p.inputs), fmt(cpu->device));
+    fail(TT_DEVICE, "inputs are on {} and {}: must be on one device", fmt(p.inputs),
+         fmt(cpu->device));
   p.results = p.inputs;
   for (int32_t i = 0; i < s.n_args; i++) {
     if (args[i].kind != Value::kDevice) continue;
     p.results = Unbox<Device>::get(args[i]);
-    if (!p.on) p.on = &ext_device(p.results.index), p.inputs = p.results;
+    if (!p.on) {
+      p.on = &ext_device(p.results.index);
+      p.inputs = p.results;
+    }
     p.mixed |= !(p.results == p.inputs);
   }
   return p;
@@ -53,12 +63,15 @@ Place place_of(const OpSchema& s, const Value* args, bool copies) {
 
 // ---- copies of whole blocks ----
 
-bool is_dense_like(const Tensor& a, const Tensor& b) { return a.dtype == b.dtype && a.dense() && same_geometry(a, b); }
+bool is_dense_like(const Tensor& a, const Tensor& b) {
+  return a.dtype == b.dtype && a.dense() && same_geometry(a, b);
+}
 
 // copy_ without conversion or change of layout, to or from the CPU or within a device.
 bool copy_block(Tensor& self, const Tensor& src) {
   if (!is_dense_like(self, src) || !self.storage->writable || &self == &src) return false;
-  const bool to = self.device.type == TT_EXT, from = src.device.type == TT_EXT;
+  const bool to = self.device.type == TT_EXT;
+  const bool from = src.device.type == TT_EXT;
   if (to && from && (!(self.device == src.device) || may_share_memory(self, src))) return false;
   if ((!to && !self.is_cpu()) || (!from && !src.is_cpu())) return false;
   ext_copy(ext_of(to ? self : src), self.data, src.data, self.numel * self.item_size(),
@@ -70,7 +83,9 @@ bool copy_block(Tensor& self, const Tensor& src) {
 }
 
 TensorRef clone_block(const Tensor& self, int64_t memory_format) {
-  const bool keeps = memory_format == TT_PRESERVE ? self.dense() : memory_format == TT_CONTIGUOUS && self.contiguous();
+  const bool keeps = memory_format == TT_PRESERVE
+                         ? self.dense()
+                         : memory_format == TT_CONTIGUOUS && self.contiguous();
   if (!keeps) return {};
   TensorRef out = new_strided(self.sizes(), self.strides(), self.dtype, self.device);
   ext_copy(ext_of(self), out->data, self.data, self.numel * self.item_size(), kDeviceToDevice);
@@ -80,13 +95,18 @@ TensorRef clone_block(const Tensor& self, int64_t memory_format) {
 // ---- the backend's own ----
 
 // Only gradients have results that nobody may want.
-bool may_leave_out(const OpSchema& s) { return s.internal && s.n_outs > 1 && strstr(s.name, "_backward"); }
+bool may_leave_out(const OpSchema& s) {
+  return s.internal && s.n_outs > 1 && strstr(s.name, "_backward");
+}
 
-void check_made(const Tensor& t, const Place& p, const OpSchema& s, const Value* args, const char* what) {
+void check_made(const Tensor& t, const Place& p, const OpSchema& s, const Value* args,
+                const char* what) {
   if (!(t.device == p.results))
     fail(TT_CALLBACK, "{} made a result on {}: must be on {}", what, fmt(t.device), fmt(p.results));
   each_tensor(s, args, [&](const Tensor& in, const ArgInfo&) {
-    if (&in == &t) fail(TT_CALLBACK, "{} returned one of the arguments: a result must be a tensor of its own", what);
+    if (&in == &t)
+      fail(TT_CALLBACK, "{} returned one of the arguments: a result must be a tensor of its own",
+           what);
   });
 }
 
@@ -100,13 +120,15 @@ bool computed(const Place& p, Call c, const Value* args, TensorList& outs) {
     values.push_back(to_host(args[i]));
   }
   for (int32_t i = 0; i < s.n_args; i++)
-    if (s.args[i].mutates && args[i].kind == Value::kTensor) check_writable(*args[i].tensor, s.args[i].name);
+    if (s.args[i].mutates && args[i].kind == Value::kTensor)
+      check_writable(*args[i].tensor, s.args[i].name);
   CallbackName what("compute", p.on->name);
   HostOuts made(s.n_outs);
   bool declined = false;
   run_callback(what.text, true, [&](tt_ctx* h) {
-    const tt_status status = p.on->def.compute(p.on->def.user, h, reinterpret_cast<const tt_op*>(c.op), values.data(),
-                                               values.size(), made.data(), s.n_outs);
+    const tt_status status =
+        p.on->def.compute(p.on->def.user, h, reinterpret_cast<const tt_op*>(c.op), values.data(),
+                          values.size(), made.data(), s.n_outs);
     declined = status == TT_NOT_IMPLEMENTED;
     return declined ? tt_status(TT_OK) : status;
   });
@@ -117,7 +139,8 @@ bool computed(const Place& p, Call c, const Value* args, TensorList& outs) {
   outs.reserve(list.size());
   for (TensorRef& t : list) outs.push_back(t ? fresh_result(std::move(t), {}) : TensorRef());
   for (int32_t i = 0; i < s.n_args; i++)
-    if (s.args[i].mutates && args[i].kind == Value::kTensor) const_cast<Tensor*>(args[i].tensor)->bump_version();
+    if (s.args[i].mutates && args[i].kind == Value::kTensor)
+      const_cast<Tensor*>(args[i].tensor)->bump_version();
   return true;
 }
 
@@ -142,13 +165,14 @@ void fall_back(const Place& p, Call c, const Value* args, TensorList& outs) {
 }
 
 void ext_slot(Call c, const Value* args, TensorList& outs) {
-  const bool copies =
-      c.op == &op_copy_.info || c.op->schema->structural;  // operators made of others leave the check to them
+  const bool copies = c.op == &op_copy_.info ||
+                      c.op->schema->structural;  // operators made of others leave the check to them
   const Place p = place_of(*c.op->schema, args, copies);
   // Its front is the same for every device; what it calls comes here again.
   if (c.op->schema->structural) return c.op->call_boxed({bit(kKeyCpu), c.op}, args, outs);
   MaskGuard no_grad(bit(kKeyAutograd));
-  if (c.op == &op_copy_.info && copy_block(*const_cast<Tensor*>(args[0].tensor), *args[1].tensor)) return;
+  if (c.op == &op_copy_.info && copy_block(*const_cast<Tensor*>(args[0].tensor), *args[1].tensor))
+    return;
   if (c.op == &op_clone.info)
     if (TensorRef t = clone_block(*args[0].tensor, args[1].i)) return outs.push_back(std::move(t));
   if (!p.mixed && computed(p, c, args, outs)) return;
@@ -181,7 +205,8 @@ bool valid_ext_name(const char* name) noexcept {
     if (!strcmp(name, taken)) return false;
   int n = 0;
   for (; name[n]; n++) {
-    const bool letter = (name[n] >= 'a' && name[n] <= 'z') || name[n] == '_', digit = name[n] >= '0' && name[n] <= '9';
+    const bool letter = (name[n] >= 'a' && name[n] <= 'z') || name[n] == '_';
+    const bool digit = name[n] >= '0' && name[n] <= '9';
     if (n == kMaxExtName - 1 || !(letter || (digit && n))) return false;
   }
   return n > 0;
@@ -197,7 +222,8 @@ int32_t register_ext(Runtime* rt, const ExtDef& def) {
   DropOnce drop{&def};
   auto* d = static_cast<ExtDevice*>(mem_alloc(sizeof(ExtDevice)));
   memset(static_cast<void*>(d), 0, sizeof *d);
-  d->refs = 1, d->def = def;
+  d->refs = 1;
+  d->def = def;
   drop.def = nullptr;
   Ref<ExtDevice> ref = Ref<ExtDevice>::adopt(d);
   strncpy(d->name, def.name, kMaxExtName - 1);
@@ -210,7 +236,8 @@ int32_t register_ext(Runtime* rt, const ExtDef& def) {
     fail_arg(TT_INVALID_ARG, "name", "the runtime has a device \"{}\" already", d->name);
   int32_t i = 0;
   while (i < kMaxExt && rt->ext[i]) i++;
-  if (i == kMaxExt) fail(TT_DEVICE, "the runtime has {} devices of the host already, which is the most", kMaxExt);
+  if (i == kMaxExt)
+    fail(TT_DEVICE, "the runtime has {} devices of the host already, which is the most", kMaxExt);
   d->index = i;
   __atomic_store_n(&rt->ext[i], ref.leak(), __ATOMIC_RELEASE);
   return i;

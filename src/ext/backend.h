@@ -1,5 +1,5 @@
-// Devices that the host registers with a runtime: memory of their own, operators by one callback; what that declines
-// runs on the CPU. Views, allocation and operators made of others need neither.
+// Devices that the host registers with a runtime: memory of their own, operators by one callback;
+// what that declines runs on the CPU. Views, allocation and operators made of others need neither.
 #pragma once
 
 #include "core/ctx.h"

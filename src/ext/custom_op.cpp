@@ -10,7 +10,8 @@
 
 namespace TT_NS {
 
-// One block: this header, the arguments, the schema's text, the names. The runtime and each node hold a reference.
+// One block: this header, the arguments, the schema's text, the names. The runtime and each node
+// hold a reference.
 struct CustomOp {
   OpInfo info;  // first: what a tt_op handle points to
   RefCount refs;
@@ -35,11 +36,13 @@ namespace {
 
 using TensorPointers = SmallVec<const Tensor*, 8>;
 
-// Every tensor argument, list items one by one; NULL where one is absent. The i-th has the i-th gradient.
+// Every tensor argument, list items one by one; NULL where one is absent. The i-th has the i-th
+// gradient.
 TensorPointers tensor_args(const OpSchema& s, const Value* args) {
   TensorPointers flat;
   for (int32_t i = 0; i < s.n_args; i++) {
-    if (s.args[i].type <= ArgType::kOptTensor) flat.push_back(args[i].kind ? args[i].tensor : nullptr);
+    if (s.args[i].type <= ArgType::kOptTensor)
+      flat.push_back(args[i].kind ? args[i].tensor : nullptr);
     if (s.args[i].type == ArgType::kTensorList || s.args[i].type == ArgType::kOptTensorList)
       flat.append({args[i].tensors, args[i].n});
   }
@@ -53,7 +56,8 @@ TensorList compute(CustomOp& op, const Value* args) {
   HostOuts outs(op.schema.n_outs);
   MaskGuard no_grad(bit(kKeyAutograd));
   run_callback(what.text, true, [&](tt_ctx* c) {
-    return op.def.compute(op.def.user, c, values.data(), values.size(), outs.data(), op.schema.n_outs);
+    return op.def.compute(op.def.user, c, values.data(), values.size(), outs.data(),
+                          op.schema.n_outs);
   });
   return outs.take(what.text, false);
 }
@@ -75,12 +79,13 @@ void custom_backward(Node& n, TensorRef* grads, TensorRef* out) {
     keep.push_back(r.get(n));
     results.push_back(reinterpret_cast<tt_tensor*>(keep.back().get()));
   }
-  for (int64_t i = 0; i < n.n_outs; i++) incoming.push_back(reinterpret_cast<tt_tensor*>(grads[i].get()));
+  for (int64_t i = 0; i < n.n_outs; i++)
+    incoming.push_back(reinterpret_cast<tt_tensor*>(grads[i].get()));
   CallbackName what("backward", op.schema.name);
   HostOuts outs(n.n_edges);
   run_callback(what.text, true, [&](tt_ctx* c) {
-    return op.def.backward(op.def.user, c, incoming.data(), n.n_outs, values.data(), values.size(), results.data(),
-                           outs.data(), n.n_edges);
+    return op.def.backward(op.def.user, c, incoming.data(), n.n_outs, values.data(), values.size(),
+                           results.data(), outs.data(), n.n_edges);
   });
   TensorList list = outs.take(what.text, true);
   for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(list[i]);
@@ -136,11 +141,14 @@ struct DropOnce {
 
 Ref<CustomOp> make_custom_op(const CustomOpDef& def) {
   DropOnce drop{&def};
-  const size_t text_bytes = strlen(def.schema) + 1, args_bytes = size_t(max_schema_args(def.schema)) * sizeof(ArgInfo);
+  const size_t text_bytes = strlen(def.schema) + 1;
+  const size_t args_bytes = size_t(max_schema_args(def.schema)) * sizeof(ArgInfo);
   const size_t bytes = sizeof(CustomOp) + args_bytes + 2 * text_bytes;
   auto* op = static_cast<CustomOp*>(mem_alloc(bytes));
   memset(static_cast<void*>(op), 0, bytes);
-  op->refs = 1, op->def = def, op->bytes = bytes;
+  op->refs = 1;
+  op->def = def;
+  op->bytes = bytes;
   drop.def = nullptr;
   Ref<CustomOp> ref = Ref<CustomOp>::adopt(op);
   char* text = reinterpret_cast<char*>(op->args()) + args_bytes;
@@ -148,10 +156,17 @@ Ref<CustomOp> make_custom_op(const CustomOpDef& def) {
   ParsedSchema parsed{text + text_bytes, op->args(), nullptr, 0, 0, 0};
   parse_schema(text, parsed);
   op->differentiable = parsed.differentiable;
-  op->schema = {parsed.name, parsed.name, text, op->args(), parsed.n_args, parsed.n_outs, def.backward != nullptr,
+  op->schema = {parsed.name,
+                parsed.name,
+                text,
+                op->args(),
+                parsed.n_args,
+                parsed.n_outs,
+                def.backward != nullptr,
                 false};
   op->info = {kTagOp, 0, kBackendKeys | bit(kKeyAutograd) | kModeKeys, &op->schema, call_custom};
-  op->node_type = {parsed.name, custom_backward, destroy_saved<CustomSaved>, sizeof(CustomSaved), false, release_type};
+  op->node_type = {parsed.name,         custom_backward, destroy_saved<CustomSaved>,
+                   sizeof(CustomSaved), false,           release_type};
   return ref;
 }
 
@@ -171,7 +186,8 @@ void destroy_list(CustomOp* op) noexcept {
 
 }  // namespace
 
-void register_custom_op(Runtime* rt, const CustomOpDef& def, const OpInfo* (*builtin)(const char* name)) {
+void register_custom_op(Runtime* rt, const CustomOpDef& def,
+                        const OpInfo* (*builtin)(const char* name)) {
   Ref<CustomOp> op = make_custom_op(def);
   __atomic_store_n(&destroy_custom_ops, &destroy_list, __ATOMIC_RELAXED);
   Lock lock(*rt->mutex);

@@ -13,34 +13,35 @@ struct TypeName {
   ArgType type;
   uint8_t takes;
 };
-constexpr TypeName kTypes[] = {{"Tensor", ArgType::kTensor, 0},
-                               {"Tensor?", ArgType::kOptTensor, kTakesNone},
-                               {"Tensor[]", ArgType::kTensorList, 0},
-                               {"Tensor?[]", ArgType::kOptTensorList, 0},
-                               {"Scalar", ArgType::kScalar, kTakesInt | kTakesFloat | kTakesBool},
-                               {"Scalar?", ArgType::kOptScalar, kTakesNone | kTakesInt | kTakesFloat | kTakesBool},
-                               {"Float", ArgType::kFloat, kTakesInt | kTakesFloat},
-                               {"Float?", ArgType::kOptFloat, kTakesNone | kTakesInt | kTakesFloat},
-                               {"Int", ArgType::kInt, kTakesInt},
-                               {"Int?", ArgType::kOptInt, kTakesNone | kTakesInt},
-                               {"Bool", ArgType::kBool, kTakesBool},
-                               {"Bool?", ArgType::kOptBool, kTakesNone | kTakesBool},
-                               {"Dim", ArgType::kDim, kTakesInt},
-                               {"Dim?", ArgType::kOptDim, kTakesNone | kTakesInt},
-                               {"Dims", ArgType::kDims, kTakesNone},
-                               {"Dims?", ArgType::kOptDims, kTakesNone},
-                               {"Index", ArgType::kIndex, kTakesInt},
-                               {"Index?", ArgType::kOptInt, kTakesNone | kTakesInt},
-                               {"Size", ArgType::kSize, kTakesNone},
-                               {"Shape", ArgType::kShape, kTakesNone},
-                               {"Index[]", ArgType::kIndices, 0},
-                               {"DType", ArgType::kDtype, 0},
-                               {"DType?", ArgType::kDtype, kTakesNone},
-                               {"Device", ArgType::kDevice, 0},
-                               {"Device?", ArgType::kDevice, kTakesNone},
-                               {"Str", ArgType::kStr, 0},
-                               {"Generator", ArgType::kGenerator, kTakesNone},
-                               {"MemoryFormat", ArgType::kMemoryFormat, kTakesInt}};
+constexpr TypeName kTypes[] = {
+    {"Tensor", ArgType::kTensor, 0},
+    {"Tensor?", ArgType::kOptTensor, kTakesNone},
+    {"Tensor[]", ArgType::kTensorList, 0},
+    {"Tensor?[]", ArgType::kOptTensorList, 0},
+    {"Scalar", ArgType::kScalar, kTakesInt | kTakesFloat | kTakesBool},
+    {"Scalar?", ArgType::kOptScalar, kTakesNone | kTakesInt | kTakesFloat | kTakesBool},
+    {"Float", ArgType::kFloat, kTakesInt | kTakesFloat},
+    {"Float?", ArgType::kOptFloat, kTakesNone | kTakesInt | kTakesFloat},
+    {"Int", ArgType::kInt, kTakesInt},
+    {"Int?", ArgType::kOptInt, kTakesNone | kTakesInt},
+    {"Bool", ArgType::kBool, kTakesBool},
+    {"Bool?", ArgType::kOptBool, kTakesNone | kTakesBool},
+    {"Dim", ArgType::kDim, kTakesInt},
+    {"Dim?", ArgType::kOptDim, kTakesNone | kTakesInt},
+    {"Dims", ArgType::kDims, kTakesNone},
+    {"Dims?", ArgType::kOptDims, kTakesNone},
+    {"Index", ArgType::kIndex, kTakesInt},
+    {"Index?", ArgType::kOptInt, kTakesNone | kTakesInt},
+    {"Size", ArgType::kSize, kTakesNone},
+    {"Shape", ArgType::kShape, kTakesNone},
+    {"Index[]", ArgType::kIndices, 0},
+    {"DType", ArgType::kDtype, 0},
+    {"DType?", ArgType::kDtype, kTakesNone},
+    {"Device", ArgType::kDevice, 0},
+    {"Device?", ArgType::kDevice, kTakesNone},
+    {"Str", ArgType::kStr, 0},
+    {"Generator", ArgType::kGenerator, kTakesNone},
+    {"MemoryFormat", ArgType::kMemoryFormat, kTakesInt}};
 
 struct Parser {
   using Str = Span<const char>;
@@ -49,7 +50,8 @@ struct Parser {
   char* names;
 
   [[noreturn]] TT_COLD void fail_at(const char* want) {
-    fail_arg(TT_INVALID_ARG, "schema", "schema \"{}\": at character {}: must be {}", text, int64_t(p - text), want);
+    fail_arg(TT_INVALID_ARG, "schema", "schema \"{}\": at character {}: must be {}", text,
+             int64_t(p - text), want);
   }
   void skip_space() {
     while (*p == ' ' || *p == '\t' || *p == '\n') p++;
@@ -63,7 +65,9 @@ struct Parser {
   void expect(char c, const char* want) {
     if (!accept(c)) fail_at(want);
   }
-  static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+  static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  }
   static bool is_digit(char c) { return c >= '0' && c <= '9'; }
   // Copies an identifier into the names; dots may join the parts of an operator's name.
   const char* identifier(const char* want, bool dots) {
@@ -88,7 +92,9 @@ struct Parser {
   bool out_type();
   void outs(ParsedSchema& s);
 
-  static bool is(Str w, const char* s) { return int64_t(strlen(s)) == w.n && memcmp(w.ptr, s, size_t(w.n)) == 0; }
+  static bool is(Str w, const char* s) {
+    return int64_t(strlen(s)) == w.n && memcmp(w.ptr, s, size_t(w.n)) == 0;
+  }
 };
 
 const TypeName& Parser::type() {
@@ -97,8 +103,11 @@ const TypeName& Parser::type() {
   for (const TypeName& t : kTypes)
     if (is(w, t.text)) return t;
   p = begin;
-  if (w.n && w.back() == '!') fail_at("a type without \"!\": custom operators do not write their arguments");
-  fail_at("a type, such as Tensor, Tensor?, Tensor[], Scalar, Float, Int, Bool, Dim, Dims, Size, DType, Device or Str");
+  if (w.n && w.back() == '!')
+    fail_at("a type without \"!\": custom operators do not write their arguments");
+  fail_at(
+      "a type, such as Tensor, Tensor?, Tensor[], Scalar, Float, Int, Bool, Dim, Dims, Size, "
+      "DType, Device or Str");
 }
 
 // [+-]digits[.digits][e[+-]digits]: an integer, or a float of up to 18 digits.
@@ -113,13 +122,21 @@ void Parser::number(ArgInfo& a) {
     if (*p == '.') {
       real = true;
     } else {
-      if (++digits > 18) p = begin, fail_at("a number of at most 18 digits");
-      mantissa = mantissa * 10 + (*p - '0'), scale -= real;
+      if (++digits > 18) {
+        p = begin;
+        fail_at("a number of at most 18 digits");
+      }
+      mantissa = mantissa * 10 + (*p - '0');
+      scale -= real;
     }
   }
-  if (!digits) p = begin, fail_at("a number, true, false, None or []");
+  if (!digits) {
+    p = begin;
+    fail_at("a number, true, false, None or []");
+  }
   if (*p == 'e' || *p == 'E') {
-    real = true, p++;
+    real = true;
+    p++;
     const bool down = *p == '-';
     if (*p == '-' || *p == '+') p++;
     int32_t e = 0;
@@ -128,13 +145,15 @@ void Parser::number(ArgInfo& a) {
     scale += down ? -e : e;
   }
   if (!real) {
-    a.fallback = ArgDefault::kInt, a.value.i = negative ? -mantissa : mantissa;
+    a.fallback = ArgDefault::kInt;
+    a.value.i = negative ? -mantissa : mantissa;
     return;
   }
   long double v = mantissa, power = 1;  // powers of ten up to 10^27 are exact
   for (int32_t i = 0; i < (scale < 0 ? -scale : scale) && i < 5000; i++) power *= 10;
   v = scale < 0 ? v / power : v * power;
-  a.fallback = ArgDefault::kFloat, a.value.f = double(negative ? -v : v);
+  a.fallback = ArgDefault::kFloat;
+  a.value.f = double(negative ? -v : v);
 }
 
 void Parser::default_value(ArgInfo& a, const TypeName& type) {
@@ -145,11 +164,14 @@ void Parser::default_value(ArgInfo& a, const TypeName& type) {
     const char* begin = p;
     Str w = word();
     if (is(w, "true") || is(w, "false")) {
-      a.fallback = ArgDefault::kBool, a.value.i = w.n == 4;
+      a.fallback = ArgDefault::kBool;
+      a.value.i = w.n == 4;
     } else if (is(w, "contiguous") || is(w, "preserve")) {
-      a.fallback = ArgDefault::kInt, a.value.i = w[0] == 'c' ? TT_CONTIGUOUS : TT_PRESERVE;
+      a.fallback = ArgDefault::kInt;
+      a.value.i = w[0] == 'c' ? TT_CONTIGUOUS : TT_PRESERVE;
     } else if (!is(w, "None") && !is(w, "[]")) {
-      p = begin, fail_at("a number, true, false, None or []");
+      p = begin;
+      fail_at("a number, true, false, None or []");
     }
   }
   constexpr uint8_t kTakes[] = {kTakesNone, kTakesInt, kTakesFloat, kTakesBool};  // by ArgDefault
@@ -175,13 +197,16 @@ bool Parser::out_type() {
   const char* begin = (skip_space(), p);
   Str w = word();
   if (is(w, "Tensor")) return true;
-  if (!is(w, "IndexTensor") && !is(w, "BoolTensor"))
-    p = begin, fail_at("Tensor, IndexTensor, BoolTensor, or a list of them in parentheses");
+  if (!is(w, "IndexTensor") && !is(w, "BoolTensor")) {
+    p = begin;
+    fail_at("Tensor, IndexTensor, BoolTensor, or a list of them in parentheses");
+  }
   return false;
 }
 
 void Parser::outs(ParsedSchema& s) {
-  s.n_outs = 0, s.differentiable = 0;
+  s.n_outs = 0;
+  s.differentiable = 0;
   if (!accept('(')) {
     s.differentiable = out_type();
     s.n_outs = 1;
@@ -200,7 +225,8 @@ void Parser::outs(ParsedSchema& s) {
 }  // namespace
 
 int64_t max_schema_args(const char* text) noexcept {
-  int64_t n = 1;  // one more than there can be: the parser fills an argument before it misses the ":"
+  int64_t n =
+      1;  // one more than there can be: the parser fills an argument before it misses the ":"
   for (; *text; text++) n += *text == ':';
   return n;
 }
@@ -217,7 +243,8 @@ void parse_schema(const char* text, ParsedSchema& s) {
     in.argument(a);
     for (int32_t i = 0; i < s.n_args; i++)
       if (!strcmp(s.args[i].name, a.name))
-        fail_arg(TT_INVALID_ARG, "schema", "schema \"{}\": two arguments are called {}", text, a.name);
+        fail_arg(TT_INVALID_ARG, "schema", "schema \"{}\": two arguments are called {}", text,
+                 a.name);
     s.n_args++;
   }
   in.skip_space();

@@ -9,12 +9,13 @@ constexpr int32_t kMaxCustomOuts = 32;
 
 // Where parse_schema puts the parts; the caller gives the room.
 struct ParsedSchema {
-  char* names;    // strlen(text) + 1 bytes: the operator's and the arguments' names, zero-terminated
+  char* names;  // strlen(text) + 1 bytes: the operator's and the arguments' names, zero-terminated
   ArgInfo* args;  // max_schema_args(text)
   const char* name;
   int32_t n_args;
   int32_t n_outs;
-  uint32_t differentiable;  // bit i: output i may have a gradient (IndexTensor and BoolTensor never do)
+  uint32_t
+      differentiable;  // bit i: output i may have a gradient (IndexTensor and BoolTensor never do)
 };
 
 int64_t max_schema_args(const char* text) noexcept;

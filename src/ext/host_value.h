@@ -7,8 +7,8 @@ namespace TT_NS {
 
 using HostValues = SmallVec<tt_value, 8>;
 
-// The same value for a callback of the host; borrows what v borrows. An Rng has no form there (custom operators take
-// none).
+// The same value for a callback of the host; borrows what v borrows. An Rng has no form there
+// (custom operators take none).
 tt_value to_host(const Value& v);
 
 // The arguments of a recorded call, for its backward callback: tensors by version, all else copied.

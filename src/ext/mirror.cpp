@@ -14,7 +14,8 @@ ExtMirrors::ExtMirrors(const OpSchema& schema, const Value* args) {
     n_list += args[i].kind == Value::kTensorList ? args[i].n : 0;
     n_indices += args[i].kind == Value::kIndices ? args[i].n : 0;
   }
-  list_.reserve(n_list), indices_.reserve(n_indices);
+  list_.reserve(n_list);
+  indices_.reserve(n_indices);
   for (int32_t i = 0; i < schema.n_args; i++) convert(args[i]);
 }
 
@@ -71,7 +72,8 @@ void ExtMirrors::convert(const Value& from) {
     for (int64_t i = 0; i < v.n; i++) {
       tt_index x = from.indices[i];
       if (x.kind == TT_IDX_TENSOR)
-        x.tensor = reinterpret_cast<const tt_tensor*>(on_cpu(reinterpret_cast<const Tensor*>(x.tensor)));
+        x.tensor =
+            reinterpret_cast<const tt_tensor*>(on_cpu(reinterpret_cast<const Tensor*>(x.tensor)));
       indices_.push_back(x);
     }
   }
@@ -115,7 +117,8 @@ void ExtMirrors::write_back() const {
   for (const Mirror& m : mirrors_) {
     const uint32_t writes = m.bytes->version();
     if (!writes && !m.written) continue;
-    ext_copy(ext_of(*m.original), const_cast<char*>(m.lo), m.bytes->data, m.hi - m.lo, kHostToDevice);
+    ext_copy(ext_of(*m.original), const_cast<char*>(m.lo), m.bytes->data, m.hi - m.lo,
+             kHostToDevice);
     __atomic_fetch_add(&m.original->storage->version, writes, __ATOMIC_RELAXED);
   }
 }

@@ -1,5 +1,5 @@
-// Arguments of a boxed call with their tensors on a host's device replaced by CPU tensors of the same geometry: what a
-// backend declines runs on these.
+// Arguments of a boxed call with their tensors on a host's device replaced by CPU tensors of the
+// same geometry: what a backend declines runs on these.
 #pragma once
 
 #include "dispatch/call.h"
@@ -8,7 +8,8 @@ namespace TT_NS {
 
 class ExtMirrors {
  public:
-  // Copies what the arguments cover of each storage: tensors that share memory do so here too. Devices become the CPU.
+  // Copies what the arguments cover of each storage: tensors that share memory do so here too.
+  // Devices become the CPU.
   explicit ExtMirrors(const OpSchema& schema, const Value* args);
   ExtMirrors(const ExtMirrors&) = delete;
   const Value* args() const { return values_.data(); }
@@ -51,7 +52,8 @@ template <class F> void each_tensor(const OpSchema& s, const Value* args, F f) {
     for (int64_t k = 0; v.kind == Value::kTensorList && k < v.n; k++)
       if (v.tensors[k]) f(*v.tensors[k], s.args[i]);
     for (int64_t k = 0; v.kind == Value::kIndices && k < v.n; k++)
-      if (v.indices[k].kind == TT_IDX_TENSOR) f(*reinterpret_cast<const Tensor*>(v.indices[k].tensor), s.args[i]);
+      if (v.indices[k].kind == TT_IDX_TENSOR)
+        f(*reinterpret_cast<const Tensor*>(v.indices[k].tensor), s.args[i]);
   }
 }
 

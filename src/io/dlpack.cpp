@@ -26,12 +26,16 @@ template <class M> struct Export {
 };
 
 void describe(const Tensor& t, DlTensor& d, int64_t* dims) {
-  for (int64_t i = 0; i < t.ndim; i++) dims[i] = t.size(i), dims[t.ndim + i] = t.stride(i);
+  for (int64_t i = 0; i < t.ndim; i++) {
+    dims[i] = t.size(i);
+    dims[t.ndim + i] = t.stride(i);
+  }
   d.data = t.data;
   d.device = {t.is_cpu() ? kDlCpu : kDlCuda, t.device.index};
   d.ndim = t.ndim;
   d.dtype = {kCodes[int(t.dtype)], uint8_t(8 * t.item_size()), 1};
-  d.shape = dims, d.strides = dims + t.ndim;
+  d.shape = dims;
+  d.strides = dims + t.ndim;
   d.byte_offset = 0;
 }
 
@@ -47,32 +51,36 @@ template <class M> M* new_export(const Tensor& t) {
 Dtype dtype_of(const DlTensor& d) {
   for (int32_t i = 1; i < kNumDtypes && d.dtype.lanes == 1; i++)
     if (kCodes[i] == d.dtype.code && kItemSize[i] * 8 == d.dtype.bits) return Dtype(i);
-  fail_arg(TT_DTYPE, "managed", "DLPack's type of code {}, {} bits and {} lanes is none of tt's", int64_t(d.dtype.code),
-           int64_t(d.dtype.bits), int64_t(d.dtype.lanes));
+  fail_arg(TT_DTYPE, "managed", "DLPack's type of code {}, {} bits and {} lanes is none of tt's",
+           int64_t(d.dtype.code), int64_t(d.dtype.bits), int64_t(d.dtype.lanes));
 }
 
 Device device_of(const DlTensor& d) {
   if (d.device.type == kDlCpu) return kCpuDevice;
   if (d.device.type != kDlCuda || d.device.id < 0 || d.device.id >= kMaxDevices)
-    fail_arg(TT_DEVICE, "managed", "DLPack's device of type {}, number {} is none of tt's", int64_t(d.device.type),
-             int64_t(d.device.id));
+    fail_arg(TT_DEVICE, "managed", "DLPack's device of type {}, number {} is none of tt's",
+             int64_t(d.device.type), int64_t(d.device.id));
   runtime_device_alloc(ctx().rt, d.device.id);  // fails if there is none
   return {TT_CUDA, int8_t(d.device.id)};
 }
 
 TensorRef import(const DlTensor& d, void (*deleter)(void*), void* managed, bool writable) {
   if (d.ndim < 0 || d.ndim > kMaxDims)
-    fail_arg(TT_SHAPE, "managed", "{} dimensions: must be 0 to {}", int64_t(d.ndim), int64_t(kMaxDims));
+    fail_arg(TT_SHAPE, "managed", "{} dimensions: must be 0 to {}", int64_t(d.ndim),
+             int64_t(kMaxDims));
   if (d.ndim && !d.shape) fail_arg(TT_INVALID_ARG, "managed", "the shape is NULL");
   const Dtype dtype = dtype_of(d);
   const Device device = device_of(d);
-  const Ints sizes(d.shape, d.ndim), strides = d.strides ? Ints(d.strides, d.ndim) : Ints();
+  const Ints sizes(d.shape, d.ndim);
+  const Ints strides = d.strides ? Ints(d.strides, d.ndim) : Ints();
   const int64_t n = checked_numel(sizes, dtype, "managed");
   char* data = static_cast<char*>(d.data) + d.byte_offset;
   check_import(data, sizes, strides, dtype);
   // Sizes and strides are copied first: whatever fails does so before the object is taken over.
   TensorRef t = new_import(n ? data : nullptr, sizes, strides, dtype, device, nullptr, nullptr);
-  t->storage->deleter = deleter, t->storage->release_ctx = managed, t->storage->writable = writable;
+  t->storage->deleter = deleter;
+  t->storage->release_ctx = managed;
+  t->storage->writable = writable;
   return t;
 }
 
@@ -90,7 +98,8 @@ void* to_dlpack(const Tensor& t, int32_t major) {
     return m;
   }
   if (major != 0) fail_arg(TT_INVALID_ARG, "major", "major is {}: must be 0 or 1", major);
-  if (!t.storage->writable) fail_arg(TT_INVALID_ARG, "t", "t is read-only, which version 0 cannot say: use version 1");
+  if (!t.storage->writable)
+    fail_arg(TT_INVALID_ARG, "t", "t is read-only, which version 0 cannot say: use version 1");
   return new_export<DlManaged>(t);
 }
 
@@ -107,8 +116,8 @@ TensorRef from_dlpack(void* managed, int32_t major) {
   if (major != 1) fail_arg(TT_INVALID_ARG, "major", "major is {}: must be 0 or 1", major);
   auto* m = static_cast<DlManagedVersioned*>(managed);
   if (m->version.major != 1)
-    fail_arg(TT_ABI, "managed", "the object says DLPack {}.{}: 1.x is known", int64_t(m->version.major),
-             int64_t(m->version.minor));
+    fail_arg(TT_ABI, "managed", "the object says DLPack {}.{}: 1.x is known",
+             int64_t(m->version.major), int64_t(m->version.minor));
   return import(
       m->t,
       [](void* p) {

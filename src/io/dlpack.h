@@ -1,5 +1,5 @@
-// DLPack: tensors to and from other libraries without a copy. The structs are tt's own declarations of DLPack 1.1's ABI
-// (dmlc/dlpack, include/dlpack/dlpack.h).
+// DLPack: tensors to and from other libraries without a copy. The structs are tt's own declarations
+// of DLPack 1.1's ABI (dmlc/dlpack, include/dlpack/dlpack.h).
 #pragma once
 
 #include "core/tensor.h"
@@ -38,7 +38,8 @@ struct DlManagedVersioned {
 };
 constexpr uint64_t kDlReadOnly = 1;
 
-// A DlManaged (major 0) or a DlManagedVersioned (major 1) that keeps t's memory alive until its deleter runs.
+// A DlManaged (major 0) or a DlManagedVersioned (major 1) that keeps t's memory alive until its
+// deleter runs.
 void* to_dlpack(const Tensor& t, int32_t major);
 // Takes the object over; if it fails, the object stays the caller's.
 TensorRef from_dlpack(void* managed, int32_t major);

@@ -7,15 +7,16 @@
 namespace TT_NS {
 
 void fail_io(const char* path, const char* what, int64_t status) {
-  fail_arg(TT_IO, "path", "\"{}\": {}: {} (errno {})", path, what, os_error_text(int(-status)), -status);
+  fail_arg(TT_IO, "path", "\"{}\": {}: {} (errno {})", path, what, os_error_text(int(-status)),
+           -status);
 }
 
 void read_all(int file, const char* path, void* out, int64_t bytes, int64_t offset) {
   const int64_t got = os_file_read(file, out, bytes, offset);
   if (got < 0) fail_io(path, "cannot be read", got);
   if (got < bytes)
-    fail_arg(TT_IO, "path", "\"{}\" has been cut since it was opened: bytes {} to {} are missing", path, offset + got,
-             offset + bytes);
+    fail_arg(TT_IO, "path", "\"{}\" has been cut since it was opened: bytes {} to {} are missing",
+             path, offset + got, offset + bytes);
 }
 
 void check_utf8(Span<const char> text, const char* arg, int64_t i) {
@@ -27,7 +28,8 @@ void check_utf8(Span<const char> text, const char* arg, int64_t i) {
 }
 
 NewFile::NewFile(const char* path) : path_(path) {
-  uint64_t random = uint64_t(os_now_ns()) ^ uint64_t(os_pid()) << 40;  // if the system has no entropy to give
+  uint64_t random = uint64_t(os_now_ns()) ^ uint64_t(os_pid())
+                                                << 40;  // if the system has no entropy to give
   os_random(&random, sizeof random);
   char tail[] = ".tmp-................";
   for (int k = 0; k < 16; k++) tail[5 + k] = "0123456789abcdef"[random >> (4 * k) & 15];
@@ -45,7 +47,8 @@ void NewFile::write(const void* data, int64_t bytes) {
 void NewFile::commit() {
   if (int status = os_file_sync(file_)) fail_io(path_, "cannot be written to the disk", status);
   close();
-  if (int status = os_file_replace(name_.c_str(), path_)) fail_io(path_, "cannot be replaced", status);
+  if (int status = os_file_replace(name_.c_str(), path_))
+    fail_io(path_, "cannot be replaced", status);
   done_ = true;
 }
 void NewFile::close() {

@@ -1,4 +1,5 @@
-// Files as a whole: reading places of them, and writing them in one step. All fail with IO, naming the path.
+// Files as a whole: reading places of them, and writing them in one step. All fail with IO, naming
+// the path.
 #pragma once
 
 #include "base/text.h"
@@ -8,7 +9,8 @@ namespace TT_NS {
 [[noreturn]] TT_COLD void fail_io(const char* path, const char* what, int64_t status);
 // Reads exactly `bytes` bytes.
 void read_all(int file, const char* path, void* out, int64_t bytes, int64_t offset);
-void check_utf8(Span<const char> text, const char* arg, int64_t i);  // of arg[i]; fails with INVALID_ARG
+void check_utf8(Span<const char> text, const char* arg,
+                int64_t i);  // of arg[i]; fails with INVALID_ARG
 
 // A file under a name of its own beside `path`, removed unless it took path's place.
 class NewFile {

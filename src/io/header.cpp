@@ -14,15 +14,17 @@ struct FileDtype {
   const char* name;
   Dtype dtype;
 };
-constexpr FileDtype kFileDtypes[] = {{"BOOL", Dtype::kBool}, {"U8", Dtype::kU8},     {"I8", Dtype::kI8},
-                                     {"I16", Dtype::kI16},   {"I32", Dtype::kI32},   {"I64", Dtype::kI64},
-                                     {"F16", Dtype::kF16},   {"BF16", Dtype::kBF16}, {"F32", Dtype::kF32},
-                                     {"F64", Dtype::kF64},   {"C64", Dtype::kC64}};
+constexpr FileDtype kFileDtypes[] = {
+    {"BOOL", Dtype::kBool}, {"U8", Dtype::kU8},   {"I8", Dtype::kI8},   {"I16", Dtype::kI16},
+    {"I32", Dtype::kI32},   {"I64", Dtype::kI64}, {"F16", Dtype::kF16}, {"BF16", Dtype::kBF16},
+    {"F32", Dtype::kF32},   {"F64", Dtype::kF64}, {"C64", Dtype::kC64}};
 
 class Parser : JsonReader {
  public:
   Parser(const char* path, char* text, int64_t bytes, int64_t data_bytes, FileHeader* out)
-      : JsonReader({TT_FORMAT, "path", path, 8, false}, text, bytes), data_bytes_(data_bytes), out_(*out) {}
+      : JsonReader({TT_FORMAT, "path", path, 8, false}, text, bytes),
+        data_bytes_(data_bytes),
+        out_(*out) {}
 
   void run() {
     if (p_ == end_ || *p_ != '{') bad(p_, "the header must begin with {");
@@ -30,7 +32,9 @@ class Parser : JsonReader {
       if (strcmp(key, "__metadata__") == 0) {
         if (metadata_seen_) bad(at, "\"__metadata__\" stands twice");
         metadata_seen_ = true;
-        each_member([&](const char* name, const char*) { out_.metadata.push_back({name, string().ptr}); });
+        each_member([&](const char* name, const char*) {
+          out_.metadata.push_back({name, string().ptr});
+        });
       } else {
         tensor(key, at);
       }
@@ -42,8 +46,8 @@ class Parser : JsonReader {
 
  private:
   [[noreturn]] TT_COLD void bad_tensor(const FileTensor& t, const char* why) const {
-    fail_arg(TT_FORMAT, "path", "\"{}\", byte {}: tensor \"{}\": {}", from_.name, int64_t(t.name - text_) + 7, t.name,
-             why);
+    fail_arg(TT_FORMAT, "path", "\"{}\", byte {}: tensor \"{}\": {}", from_.name,
+             int64_t(t.name - text_) + 7, t.name, why);
   }
 
   int64_t integer() {
@@ -62,11 +66,17 @@ class Parser : JsonReader {
     const char* at = p_;
     int64_t n = 0;
     expect('[', "a list must stand here");
-    if (peek() == ']') return p_++, 0;
+    if (peek() == ']') {
+      p_++;
+      return 0;
+    }
     for (;;) {
       if (n++ == most) bad(at, too_many);
       out_.sizes.push_back(integer());
-      if (peek() == ']') return p_++, n;
+      if (peek() == ']') {
+        p_++;
+        return n;
+      }
       expect(',', "a , or ] must stand here");
     }
   }
@@ -81,26 +91,31 @@ class Parser : JsonReader {
           if (strcmp(d.name, text) == 0) t.dtype = d.dtype;
         if (t.dtype == Dtype::kNone) bad(where, "a dtype that is not supported");
       } else if (strcmp(key, "shape") == 0 && !shape) {
-        t.shape = out_.sizes.size(), shape = true;
+        t.shape = out_.sizes.size();
+        shape = true;
         t.ndim = uint8_t(integers(kMaxDims, "a shape of more than 64 dimensions"));
       } else if (strcmp(key, "data_offsets") == 0 && !offsets) {
         if (integers(2, "data_offsets has more than two entries") != 2)
           bad(where, "data_offsets has less than two entries");
-        t.end = out_.sizes.back(), out_.sizes.pop_back();
-        t.begin = out_.sizes.back(), out_.sizes.pop_back();
+        t.end = out_.sizes.back();
+        out_.sizes.pop_back();
+        t.begin = out_.sizes.back();
+        out_.sizes.pop_back();
         offsets = true;
       } else {
         bad(where, "a key that is unknown here, or stands twice");
       }
     });
-    if (t.dtype == Dtype::kNone || !shape || !offsets) bad(at, "a tensor needs dtype, shape and data_offsets");
+    if (t.dtype == Dtype::kNone || !shape || !offsets)
+      bad(at, "a tensor needs dtype, shape and data_offsets");
     check_bytes(t);
     out_.tensors.push_back(t);
   }
   void check_bytes(const FileTensor& t) {
     int64_t bytes = item_size(t.dtype);
     for (int64_t d = 0; d < t.ndim; d++)
-      if (__builtin_mul_overflow(bytes, out_.sizes[t.shape + d], &bytes)) bad_tensor(t, "its shape overflows");
+      if (__builtin_mul_overflow(bytes, out_.sizes[t.shape + d], &bytes))
+        bad_tensor(t, "its shape overflows");
     if (t.begin > t.end) bad_tensor(t, "data_offsets run backwards");
     if (t.end > data_bytes_) bad_tensor(t, "data_offsets lead behind the end of the file");
     if (t.end - t.begin != bytes) bad_tensor(t, "data_offsets do not fit its dtype and shape");
@@ -109,7 +124,8 @@ class Parser : JsonReader {
   void check_names() {
     const SmallVec<FileTensor, 1>& t = out_.tensors;
     for (int64_t i = 0; i < t.size(); i++) out_.by_name.push_back(i);
-    sort_indices(out_.by_name.mut(), [&](int64_t a, int64_t b) { return strcmp(t[a].name, t[b].name) < 0; });
+    sort_indices(out_.by_name.mut(),
+                 [&](int64_t a, int64_t b) { return strcmp(t[a].name, t[b].name) < 0; });
     for (int64_t i = 1; i < t.size(); i++)
       if (strcmp(t[out_.by_name[i - 1]].name, t[out_.by_name[i]].name) == 0)
         bad_tensor(t[out_.by_name[i]], "its name stands twice");
@@ -123,7 +139,8 @@ class Parser : JsonReader {
     int64_t at = 0;
     for (int64_t i : order) {
       if (t[i].begin != at)
-        bad_tensor(t[i], t[i].begin < at ? "it overlaps another one" : "there is a hole in front of its data");
+        bad_tensor(t[i], t[i].begin < at ? "it overlaps another one"
+                                         : "there is a hole in front of its data");
       at = t[i].end;
     }
     if (at != data_bytes_) bad(end_ + at, "the rest of the file belongs to no tensor");
@@ -136,14 +153,17 @@ class Parser : JsonReader {
 
 }  // namespace
 
-void parse_header(const char* path, char* text, int64_t bytes, int64_t data_bytes, FileHeader* out) {
+void parse_header(const char* path, char* text, int64_t bytes, int64_t data_bytes,
+                  FileHeader* out) {
   Parser(path, text, bytes, data_bytes, out).run();
 }
 
 int64_t find_tensor(const FileHeader& h, const char* name) {
-  int64_t lo = 0, hi = h.by_name.size();
+  int64_t lo = 0;
+  int64_t hi = h.by_name.size();
   while (lo < hi) {
-    const int64_t mid = (lo + hi) / 2, order = strcmp(h.tensors[h.by_name[mid]].name, name);
+    const int64_t mid = (lo + hi) / 2;
+    const int64_t order = strcmp(h.tensors[h.by_name[mid]].name, name);
     if (order == 0) return h.by_name[mid];
     (order < 0 ? lo : hi) = order < 0 ? mid + 1 : mid;
   }

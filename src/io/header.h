@@ -1,5 +1,6 @@
-// The header of a safetensors file (huggingface/safetensors, "Format"): 8 bytes of length, then one JSON object that
-// maps a tensor's name to its dtype, shape and place in the bytes behind the header, and "__metadata__" to strings.
+// The header of a safetensors file (huggingface/safetensors, "Format"): 8 bytes of length, then one
+// JSON object that maps a tensor's name to its dtype, shape and place in the bytes behind the
+// header, and "__metadata__" to strings.
 #pragma once
 
 #include "base/small_vec.h"
@@ -27,9 +28,10 @@ struct FileHeader {
   SmallVec<int64_t, 1> by_name;  // indices of tensors, sorted
 };
 
-// Reads the text of a header, which it changes: strings are unescaped where they stand. data_bytes: what follows the
-// header in the file. Fails with FORMAT, naming path, the byte and the reason, if anything in it is not as the format
-// wants it: the tensors must have different names and cover data_bytes without holes and overlaps.
+// Reads the text of a header, which it changes: strings are unescaped where they stand. data_bytes:
+// what follows the header in the file. Fails with FORMAT, naming path, the byte and the reason, if
+// anything in it is not as the format wants it: the tensors must have different names and cover
+// data_bytes without holes and overlaps.
 void parse_header(const char* path, char* text, int64_t bytes, int64_t data_bytes, FileHeader* out);
 // The index of a name; -1 if there is none.
 int64_t find_tensor(const FileHeader& h, const char* name);

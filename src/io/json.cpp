@@ -13,26 +13,44 @@ int hex_digit(char c) {
 int utf8_bytes(const char* p, const char* end) {
   const auto* u = reinterpret_cast<const uint8_t*>(p);
   if (u[0] < 0x80) return 1;
-  const int n = u[0] >= 0xc2 && u[0] < 0xe0 ? 2 : u[0] >= 0xe0 && u[0] < 0xf0 ? 3 : u[0] >= 0xf0 && u[0] < 0xf5 ? 4 : 0;
+  const int n = u[0] >= 0xc2 && u[0] < 0xe0   ? 2
+                : u[0] >= 0xe0 && u[0] < 0xf0 ? 3
+                : u[0] >= 0xf0 && u[0] < 0xf5 ? 4
+                                              : 0;
   if (!n || end - p < n) return 0;
   for (int i = 1; i < n; i++)
     if ((u[i] & 0xc0) != 0x80) return 0;
-  const bool bad = (u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) ||
-                   (u[0] == 0xf4 && u[1] > 0x8f);
+  const bool bad = (u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) ||
+                   (u[0] == 0xf0 && u[1] < 0x90) || (u[0] == 0xf4 && u[1] > 0x8f);
   return bad ? 0 : n;
 }
 
 static char* put_utf8(char* to, uint32_t c) {
-  if (c < 0x80) return *to = char(c), to + 1;
-  if (c < 0x800) return to[0] = char(0xc0 | c >> 6), to[1] = char(0x80 | (c & 63)), to + 2;
-  if (c < 0x10000)
-    return to[0] = char(0xe0 | c >> 12), to[1] = char(0x80 | (c >> 6 & 63)), to[2] = char(0x80 | (c & 63)), to + 3;
-  return to[0] = char(0xf0 | c >> 18), to[1] = char(0x80 | (c >> 12 & 63)), to[2] = char(0x80 | (c >> 6 & 63)),
-         to[3] = char(0x80 | (c & 63)), to + 4;
+  if (c < 0x80) {
+    *to = char(c);
+    return to + 1;
+  }
+  if (c < 0x800) {
+    to[0] = char(0xc0 | c >> 6);
+    to[1] = char(0x80 | (c & 63));
+    return to + 2;
+  }
+  if (c < 0x10000) {
+    to[0] = char(0xe0 | c >> 12);
+    to[1] = char(0x80 | (c >> 6 & 63));
+    to[2] = char(0x80 | (c & 63));
+    return to + 3;
+  }
+  to[0] = char(0xf0 | c >> 18);
+  to[1] = char(0x80 | (c >> 12 & 63));
+  to[2] = char(0x80 | (c >> 6 & 63));
+  to[3] = char(0x80 | (c & 63));
+  return to + 4;
 }
 
 void JsonReader::bad(const char* at, const char* why) const {
-  fail_arg(from_.code, from_.arg, "\"{}\", byte {}: {}", from_.name, from_.begin + int64_t(at - text_), why);
+  fail_arg(from_.code, from_.arg, "\"{}\", byte {}: {}", from_.name,
+           from_.begin + int64_t(at - text_), why);
 }
 
 char JsonReader::peek() {

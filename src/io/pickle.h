@@ -1,4 +1,5 @@
-// The part of Python's pickle format (protocol 2) that PyTorch's files use, and the names that their pickles may hold.
+// The part of Python's pickle format (protocol 2) that PyTorch's files use, and the names that
+// their pickles may hold.
 #pragma once
 
 #include "core/dtype.h"
@@ -43,7 +44,17 @@ enum class PickleOp : uint8_t {
 constexpr int64_t kMaxIntBytes = 255;  // of an int
 constexpr int kMaxNesting = 200;       // of containers
 
-enum class PickleName : uint8_t { kUnknown, kOrdered, kCounter, kSize, kDevice, kTensor, kParameter, kStorage, kDtype };
+enum class PickleName : uint8_t {
+  kUnknown,
+  kOrdered,
+  kCounter,
+  kSize,
+  kDevice,
+  kTensor,
+  kParameter,
+  kStorage,
+  kDtype
+};
 constexpr const char* kPickleNames[] = {"",
                                         "collections\nOrderedDict\n",
                                         "collections\nCounter\n",
@@ -52,12 +63,12 @@ constexpr const char* kPickleNames[] = {"",
                                         "torch._utils\n_rebuild_tensor_v2\n",
                                         "torch._utils\n_rebuild_parameter\n"};
 // PyTorch's names by Dtype: torch.FloatStorage, torch.float32
-constexpr const char* kStorageNames[kNumDtypes] = {"",       "Bool",         "Byte",         "Char",     "Short",
-                                                   "Int",    "Long",         "Half",         "BFloat16", "Float",
-                                                   "Double", "ComplexFloat", "ComplexDouble"};
-constexpr const char* kDtypeNames[kNumDtypes] = {"",        "bool",      "uint8",     "int8",     "int16",
-                                                 "int32",   "int64",     "float16",   "bfloat16", "float32",
-                                                 "float64", "complex64", "complex128"};
+constexpr const char* kStorageNames[kNumDtypes] = {
+    "",     "Bool",     "Byte",  "Char",   "Short",        "Int",          "Long",
+    "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+constexpr const char* kDtypeNames[kNumDtypes] = {
+    "",        "bool",     "uint8",   "int8",    "int16",     "int32",     "int64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
 Dtype dtype_named(Span<const char> name);  // "float32"; kNone: there is none
 
 }  // namespace TT_NS

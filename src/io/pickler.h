@@ -11,18 +11,28 @@ class Pickler {
   explicit Pickler(const TorchLayout& layout);
   void op(PickleOp o) { out_.push_back(char(o)); }
   void text(Span<const char> s);
-  void name(const char* a, const char* b = "", const char* c = "");  // of a class: the three in a row
+  void name(const char* a, const char* b = "",
+            const char* c = "");  // of a class: the three in a row
   void name(PickleName n) { name(kPickleNames[int(n)]); }
   void real(double v);
   void integer(const uint8_t* b, int n);  // two's complement, little-endian
   void integer(int64_t v);
   void truth(bool v) { op(v ? PickleOp::kTrue : PickleOp::kFalse); }
-  void call(PickleOp tuple) { op(tuple), op(PickleOp::kReduce); }  // with what `tuple` takes from the stack
-  void ordered() { name(PickleName::kOrdered), call(PickleOp::kEmptyTuple); }
+  void call(PickleOp tuple) {
+    op(tuple);
+    op(PickleOp::kReduce);
+  }  // with what `tuple` takes from the stack
+  void ordered() {
+    name(PickleName::kOrdered);
+    call(PickleOp::kEmptyTuple);
+  }
   // Tensor i of the layout, or an nn.Parameter of it. Once: where it stands again, the memo has it.
   void tensor(int64_t i, bool parameter, bool requires_grad);
   bool has(int64_t i) const { return written_[2 * i] || written_[2 * i + 1]; }
-  Span<const char> finish() { return op(PickleOp::kStop), out_.span(); }
+  Span<const char> finish() {
+    op(PickleOp::kStop);
+    return out_.span();
+  }
 
  private:
   void bytes(uint64_t value, int n);

@@ -24,11 +24,14 @@ namespace {
 void read_header(TensorFile& f) {
   const int64_t size = os_file_size(f.file);
   if (size < 0) fail_io(f.path, "has no size", size);
-  if (size < 8) fail_format(f.path, size, "the file ends within the 8 bytes of the header's length");
+  if (size < 8)
+    fail_format(f.path, size, "the file ends within the 8 bytes of the header's length");
   uint64_t length;
   read_all(f.file, f.path, &length, 8, 0);
-  if (length > uint64_t(kMaxHeaderBytes)) fail_format(f.path, 0, "the header's length is above 100 MB");
-  if (int64_t(length) > size - 8) fail_format(f.path, 0, "the header's length leads behind the end of the file");
+  if (length > uint64_t(kMaxHeaderBytes))
+    fail_format(f.path, 0, "the header's length is above 100 MB");
+  if (int64_t(length) > size - 8)
+    fail_format(f.path, 0, "the header's length leads behind the end of the file");
   f.text = static_cast<char*>(mem_alloc(size_t(length) + 1));
   f.text_bytes = int64_t(length) + 1;
   read_all(f.file, f.path, f.text, int64_t(length), 8);
@@ -61,8 +64,8 @@ void TensorFile::destroy(TensorFile* f) noexcept {
 }
 
 Ref<TensorFile> open_tensors(const char* path, bool mapped) {
-  auto f = Ref<TensorFile>::adopt(new (mem_alloc(sizeof(TensorFile)))
-                                      TensorFile{kTagTensorFile, 1, -1, 0, nullptr, 0, nullptr, 0, {}, {}});
+  auto f = Ref<TensorFile>::adopt(new (mem_alloc(sizeof(TensorFile))) TensorFile{
+      kTagTensorFile, 1, -1, 0, nullptr, 0, nullptr, 0, {}, {}});
   const int64_t n = int64_t(strlen(path)) + 1;
   f->path = static_cast<char*>(mem_alloc(size_t(n)));
   f->path_bytes = n;
@@ -76,8 +79,8 @@ Ref<TensorFile> open_tensors(const char* path, bool mapped) {
 
 static TensorRef map_tensor(const TensorFile& f, Ints sizes, const FileTensor& t) {
   auto unmap = [](void* m) { Ref<FileMap>::adopt(static_cast<FileMap*>(m)).reset(); };
-  TensorRef out =
-      new_import(f.map->bytes + f.data + t.begin, sizes, {}, t.dtype, kCpuDevice, unmap, Ref<FileMap>(f.map).leak());
+  TensorRef out = new_import(f.map->bytes + f.data + t.begin, sizes, {}, t.dtype, kCpuDevice, unmap,
+                             Ref<FileMap>(f.map).leak());
   out->storage->writable = false;
   return out;
 }
@@ -94,7 +97,8 @@ TensorRef read_tensor(const TensorFile& f, int64_t i) {
   TensorRef out = over_map ? map_tensor(f, sizes, t) : new_tensor(sizes, t.dtype, kCpuDevice);
   if (bytes && !over_map) read_all(f.file, f.path, out->data, bytes, f.data + t.begin);
   for (int64_t k = 0; t.dtype == Dtype::kBool && k < bytes; k++)
-    if (uint8_t(out->data[k]) > 1) fail_format(f.path, f.data + t.begin + k, "a bool that is neither 0 nor 1");
+    if (uint8_t(out->data[k]) > 1)
+      fail_format(f.path, f.data + t.begin + k, "a bool that is neither 0 nor 1");
   return out;
 }
 
@@ -114,9 +118,12 @@ void put_string(Chars& to, const char* s) {
   for (; *s; s++) {
     const uint8_t c = uint8_t(*s);
     if (c == '"' || c == '\\') {
-      to.push_back('\\'), to.push_back(*s);
+      to.push_back('\\');
+      to.push_back(*s);
     } else if (c < 0x20) {
-      put(to, "\\u00"), to.push_back(char('0' + (c >> 4))), to.push_back("0123456789abcdef"[c & 15]);
+      put(to, "\\u00");
+      to.push_back(char('0' + (c >> 4)));
+      to.push_back("0123456789abcdef"[c & 15]);
     } else {
       to.push_back(*s);
     }
@@ -131,21 +138,24 @@ void check_text(const char* s, const char* arg, int64_t i) {
 void check_unique(Span<const char* const> names, const char* arg, int64_t step) {
   SmallVec<int64_t, 16> order;
   for (int64_t i = 0; i < names.n; i += step) order.push_back(i);
-  sort_indices(order.mut(), [&](int64_t a, int64_t b) { return strcmp(names.ptr[a], names.ptr[b]) < 0; });
+  sort_indices(order.mut(),
+               [&](int64_t a, int64_t b) { return strcmp(names.ptr[a], names.ptr[b]) < 0; });
   for (int64_t i = 1; i < order.size(); i++)
     if (strcmp(names.ptr[order[i - 1]], names.ptr[order[i]]) == 0)
-      fail_arg(TT_INVALID_ARG, arg, "{}[{}] and {}[{}] are both \"{}\": names must differ", arg, order[i - 1], arg,
-               order[i], names.ptr[order[i]]);
+      fail_arg(TT_INVALID_ARG, arg, "{}[{}] and {}[{}] are both \"{}\": names must differ", arg,
+               order[i - 1], arg, order[i], names.ptr[order[i]]);
 }
-void check_to_save(Span<const char* const> names, Span<const Tensor* const> tensors, Span<const char* const> metadata) {
+void check_to_save(Span<const char* const> names, Span<const Tensor* const> tensors,
+                   Span<const char* const> metadata) {
   for (int64_t i = 0; i < names.n; i++) {
     check_text(names.ptr[i], "names", i);
     if (strcmp(names.ptr[i], "__metadata__") == 0)
-      fail_arg(TT_INVALID_ARG, "names", "names[{}] is \"__metadata__\", which the format keeps for itself", i);
+      fail_arg(TT_INVALID_ARG, "names",
+               "names[{}] is \"__metadata__\", which the format keeps for itself", i);
     const Tensor& t = *tensors.ptr[i];
     if (!file_dtype(t.dtype))
-      fail_arg(TT_NOT_IMPLEMENTED, "tensors", "\"{}\" is {}: safetensors has no such dtype", names.ptr[i],
-               fmt(t.dtype));
+      fail_arg(TT_NOT_IMPLEMENTED, "tensors", "\"{}\" is {}: safetensors has no such dtype",
+               names.ptr[i], fmt(t.dtype));
     if (t.device.type == TT_META)
       fail_arg(TT_DEVICE, "tensors", "\"{}\" is a meta tensor, which has no data", names.ptr[i]);
   }
@@ -154,40 +164,55 @@ void check_to_save(Span<const char* const> names, Span<const Tensor* const> tens
   check_unique(metadata, "metadata", 2);
 }
 
-Chars header_of(Span<const char* const> names, Span<const Tensor* const> tensors, Span<const char* const> metadata) {
+Chars header_of(Span<const char* const> names, Span<const Tensor* const> tensors,
+                Span<const char* const> metadata) {
   Chars h;
   int64_t at = 0;
   h.resize(8);
   h.push_back('{');
   if (metadata.n) {
     put(h, "\"__metadata__\":");
-    for (int64_t i = 0; i < metadata.n; i += 2)
-      h.push_back(i ? ',' : '{'), put_string(h, metadata.ptr[i]), h.push_back(':'), put_string(h, metadata.ptr[i + 1]);
+    for (int64_t i = 0; i < metadata.n; i += 2) {
+      h.push_back(i ? ',' : '{');
+      put_string(h, metadata.ptr[i]);
+      h.push_back(':');
+      put_string(h, metadata.ptr[i + 1]);
+    }
     h.push_back('}');
   }
   for (int64_t i = 0; i < names.n; i++) {
     const Tensor& t = *tensors.ptr[i];
     if (h.back() != '{') h.push_back(',');
-    put_string(h, names.ptr[i]), put(h, ":{\"dtype\":\""), put(h, file_dtype(t.dtype)), put(h, "\",\"shape\":[");
-    for (int64_t d = 0; d < t.ndim; d++) put(h, d ? "," : ""), put(h, t.size(d));
-    put(h, "],\"data_offsets\":["), put(h, at), h.push_back(',');
+    put_string(h, names.ptr[i]);
+    put(h, ":{\"dtype\":\"");
+    put(h, file_dtype(t.dtype));
+    put(h, "\",\"shape\":[");
+    for (int64_t d = 0; d < t.ndim; d++) {
+      put(h, d ? "," : "");
+      put(h, t.size(d));
+    }
+    put(h, "],\"data_offsets\":[");
+    put(h, at);
+    h.push_back(',');
     if (__builtin_add_overflow(at, t.numel * t.item_size(), &at))
       fail_arg(TT_INVALID_ARG, "tensors", "the tensors are larger than a file can be");
-    put(h, at), put(h, "]}");
+    put(h, at);
+    put(h, "]}");
   }
   h.push_back('}');
   while (h.size() % 8) h.push_back(' ');
   const int64_t length = h.size() - 8;
   if (length > kMaxHeaderBytes)
-    fail_arg(TT_INVALID_ARG, "names", "the header has {} bytes: at most {} are allowed", length, kMaxHeaderBytes);
+    fail_arg(TT_INVALID_ARG, "names", "the header has {} bytes: at most {} are allowed", length,
+             kMaxHeaderBytes);
   memcpy(h.data(), &length, 8);
   return h;
 }
 
 }  // namespace
 
-void save_tensors(const char* path, Span<const char* const> names, Span<const Tensor* const> tensors,
-                  Span<const char* const> metadata) {
+void save_tensors(const char* path, Span<const char* const> names,
+                  Span<const Tensor* const> tensors, Span<const char* const> metadata) {
   check_to_save(names, tensors, metadata);
   const Chars header = header_of(names, tensors, metadata);
   MaskGuard no_grad(bit(kKeyAutograd));

@@ -35,8 +35,9 @@ Ref<TensorFile> open_tensors(const char* path, bool mapped);
 // Tensor i of the file, on the CPU: a copy, or over the mapped file if its bytes are aligned there.
 TensorRef read_tensor(const TensorFile& f, int64_t i);
 
-// Writes tensors under their names: into a new file beside path, which then takes path's place in one step.
-void save_tensors(const char* path, Span<const char* const> names, Span<const Tensor* const> tensors,
-                  Span<const char* const> metadata);
+// Writes tensors under their names: into a new file beside path, which then takes path's place in
+// one step.
+void save_tensors(const char* path, Span<const char* const> names,
+                  Span<const Tensor* const> tensors, Span<const char* const> metadata);
 
 }  // namespace TT_NS

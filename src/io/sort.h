@@ -17,7 +17,10 @@ template <class Less> void sort_indices(Span<int64_t> v, const Less& less) {
     }
   };
   for (int64_t i = v.n / 2; i-- > 0;) sift(i, v.n);
-  for (int64_t n = v.n; n-- > 1;) std::swap(v.ptr[0], v.ptr[n]), sift(0, n);
+  for (int64_t n = v.n; n-- > 1;) {
+    std::swap(v.ptr[0], v.ptr[n]);
+    sift(0, n);
+  }
 }
 
 }  // namespace TT_NS

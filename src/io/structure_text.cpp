@@ -12,12 +12,19 @@ namespace {
 // Decimal digits of an int of n bytes in two's complement, little-endian; changes them.
 Text decimal(uint8_t* b, int n) {
   const bool negative = b[n - 1] & 0x80;
-  for (int i = 0, carry = 1; negative && i < n; i++) b[i] = uint8_t(carry += uint8_t(~b[i])), carry >>= 8;
+  for (int i = 0, carry = 1; negative && i < n; i++) {
+    b[i] = uint8_t(carry += uint8_t(~b[i]));
+    carry >>= 8;
+  }
   char digits[3 * kMaxIntBytes];
   int at = sizeof digits;
   do {
     uint32_t rest = 0;
-    for (int i = n; i-- > 0;) rest = rest << 8 | b[i], b[i] = uint8_t(rest / 10), rest %= 10;
+    for (int i = n; i-- > 0;) {
+      rest = rest << 8 | b[i];
+      b[i] = uint8_t(rest / 10);
+      rest %= 10;
+    }
     digits[--at] = char('0' + rest);
     while (n && b[n - 1] == 0) n--;
   } while (n);
@@ -47,8 +54,11 @@ class Writer {
       f.cell = cell.next;
       if (i) put(",");
       if (!f.pairs) step(i);
-      else if (i % 2 == 0) f.key = cell.value, put("["), key_step(f.key, i / 2);
-      else key_step(f.key, i / 2);
+      else if (i % 2 == 0) {
+        f.key = cell.value;
+        put("[");
+        key_step(f.key, i / 2);
+      } else key_step(f.key, i / 2);
       value(cell.value);
     }
   }
@@ -78,30 +88,39 @@ class Writer {
     for (const char* c = s.ptr; c < s.end();) {
       const auto* u = reinterpret_cast<const uint8_t*>(c);
       const int n = utf8_bytes(c, s.end());
-      if (n == 0 && s.end() - c >= 3 && u[0] == 0xed && u[1] > 0x9f && u[1] < 0xc0 && u[2] > 0x7f && u[2] < 0xc0) {
+      if (n == 0 && s.end() - c >= 3 && u[0] == 0xed && u[1] > 0x9f && u[1] < 0xc0 && u[2] > 0x7f &&
+          u[2] < 0xc0) {
         put_escape(0xd000u | uint32_t(u[1] & 63) << 6 | (u[2] & 63));
         c += 3;
         continue;
       }
       if (n == 0) p_.bad(at, "a text that is not UTF-8");
       if (*u < 0x20) put_escape(*u);
-      else if (*c == '"' || *c == '\\') put("\\"), put({c, 1});
-      else put({c, n});
+      else if (*c == '"' || *c == '\\') {
+        put("\\");
+        put({c, 1});
+      } else put({c, n});
       c += n;
     }
     put("\"");
   }
   void put_one(const char* kind, Span<const char> text) {
-    put("{\""), put(kind), put("\":"), put_string(text, 0), put("}");
+    put("{\"");
+    put(kind);
+    put("\":");
+    put_string(text, 0);
+    put("}");
   }
 
   // ---- paths ----
   Text& next_step() { return path_.empty() ? path_ : path_.add("."); }
   void step(int64_t i) { next_step().add(i); }
-  // A text or an int as it is, of other keys the number; what a C string or UTF-8 cannot hold becomes "?".
+  // A text or an int as it is, of other keys the number; what a C string or UTF-8 cannot hold
+  // becomes "?".
   void key_step(PickleValue key, int64_t i) {
     uint8_t bytes[kMaxIntBytes + 1];
-    if (const int n = p_.int_bytes(key, bytes)) return void(next_step().add(decimal(bytes, n).c_str()));
+    if (const int n = p_.int_bytes(key, bytes))
+      return void(next_step().add(decimal(bytes, n).c_str()));
     if (key < 0 || p_.op(key) != PickleOp::kText) return step(i);
     const Span<const char> s = p_.text(key);
     next_step();
@@ -140,7 +159,8 @@ class Writer {
       case PickleOp::kDouble: return put_one("float", {digits, format_hex(digits, p_.real(v))});
       case PickleOp::kGlobal:
         if (p_.name(v, &dtype) != PickleName::kDtype) p_.bad(v, "a class stands as a value");
-        return put_one("dtype", {kDtypeNames[int(dtype)], int64_t(strlen(kDtypeNames[int(dtype)]))});
+        return put_one("dtype",
+                       {kDtypeNames[int(dtype)], int64_t(strlen(kDtypeNames[int(dtype)]))});
       default: return put(decimal(bytes, p_.int_bytes(v, bytes)).c_str());
     }
   }
@@ -173,7 +193,9 @@ class Writer {
       case PickleKind::kStorage: p_.bad(0, "a storage stands as a value");
       default: break;
     }
-    put("{\""), put(kContainerNames[int(o.kind)]), put("\":[");
+    put("{\"");
+    put(kContainerNames[int(o.kind)]);
+    put("\":[");
     frames_.push_back({o.first, 0, 0, path_.size(), has_pairs(o.kind)});
   }
 
@@ -191,8 +213,8 @@ class Writer {
 
 }  // namespace
 
-void write_structure(const Unpickler& pickle, const TorchStorages& storages, PickleValue root, int64_t most,
-                     StateDict* state) {
+void write_structure(const Unpickler& pickle, const TorchStorages& storages, PickleValue root,
+                     int64_t most, StateDict* state) {
   Writer(pickle, storages, most, *state).run(root);
 }
 

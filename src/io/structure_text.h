@@ -6,13 +6,16 @@
 
 namespace TT_NS {
 
-// The names of containers in the text, by PickleKind up to kSize; their items are pairs from kDict to kCounter.
+// The names of containers in the text, by PickleKind up to kSize; their items are pairs from kDict
+// to kCounter.
 constexpr const char* kContainerNames[] = {"list", "tuple", "dict", "ordered", "counter", "size"};
-constexpr bool has_pairs(PickleKind k) { return k >= PickleKind::kDict && k <= PickleKind::kCounter; }
+constexpr bool has_pairs(PickleKind k) {
+  return k >= PickleKind::kDict && k <= PickleKind::kCounter;
+}
 
-// Writes `root` into state->structure, of at most `most` bytes, and the tensors that stand in it into state, by their
-// paths.
-void write_structure(const Unpickler& pickle, const TorchStorages& storages, PickleValue root, int64_t most,
-                     StateDict* state);
+// Writes `root` into state->structure, of at most `most` bytes, and the tensors that stand in it
+// into state, by their paths.
+void write_structure(const Unpickler& pickle, const TorchStorages& storages, PickleValue root,
+                     int64_t most, StateDict* state);
 
 }  // namespace TT_NS

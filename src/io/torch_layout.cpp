@@ -11,18 +11,23 @@ TorchLayout::TorchLayout(const StateDict& state) : state_(state) {
   SmallVec<int64_t, 16> order;
   for (int64_t i = 0; i < state.entries.size(); i++) {
     if (at(i).device.type == TT_META)
-      fail_arg(TT_DEVICE, "tensors", "\"{}\" is a meta tensor, which has no data", state.entries[i].name.c_str());
-    order.push_back(i), key_.push_back(i);
+      fail_arg(TT_DEVICE, "tensors", "\"{}\" is a meta tensor, which has no data",
+               state.entries[i].name.c_str());
+    order.push_back(i);
+    key_.push_back(i);
   }
   sort_indices(order.mut(), [&](int64_t a, int64_t b) {
-    const void *p = memory(a), *q = memory(b);
+    const void* p = memory(a);
+    const void* q = memory(b);
     return p != q ? p < q : at(a).dtype != at(b).dtype ? at(a).dtype < at(b).dtype : a < b;
   });
   for (int64_t k = 1; k < order.size(); k++)
     if (same_storage(order[k], order[k - 1])) key_[order[k]] = key_[order[k - 1]];
 }
 
-const void* TorchLayout::memory(int64_t i) const { return whole(i) ? static_cast<const void*>(at(i).storage) : &at(i); }
+const void* TorchLayout::memory(int64_t i) const {
+  return whole(i) ? static_cast<const void*>(at(i).storage) : &at(i);
+}
 int64_t TorchLayout::numel(int64_t i) const {
   return whole(i) ? at(i).storage->bytes / at(i).item_size() : at(i).numel;
 }

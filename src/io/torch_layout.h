@@ -6,21 +6,25 @@
 
 namespace TT_NS {
 
-// Tensors over the same memory, of the same dtype, have one storage, which is written whole. What lies on a device is
-// written alone, row-major.
+// Tensors over the same memory, of the same dtype, have one storage, which is written whole. What
+// lies on a device is written alone, row-major.
 class TorchLayout {
  public:
   explicit TorchLayout(const StateDict& state);  // fails with DEVICE for meta tensors
   int64_t size() const { return key_.size(); }
   const Tensor& at(int64_t i) const { return state_.entries[i].tensor; }
   bool whole(int64_t i) const { return at(i).is_cpu(); }
-  int64_t key(int64_t i) const { return key_[i]; }  // of its storage: the number of the first tensor that has it
-  int64_t numel(int64_t i) const;                   // of the storage
+  int64_t key(int64_t i) const {
+    return key_[i];
+  }                                // of its storage: the number of the first tensor that has it
+  int64_t numel(int64_t i) const;  // of the storage
   void write(ZipWriter& zip, const char* name, int64_t i) const;
 
  private:
   const void* memory(int64_t i) const;
-  bool same_storage(int64_t i, int64_t k) const { return memory(i) == memory(k) && at(i).dtype == at(k).dtype; }
+  bool same_storage(int64_t i, int64_t k) const {
+    return memory(i) == memory(k) && at(i).dtype == at(k).dtype;
+  }
   const StateDict& state_;
   SmallVec<int64_t, 16> key_;
 };

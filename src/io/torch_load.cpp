@@ -8,7 +8,8 @@ namespace TT_NS {
 namespace {
 
 constexpr int64_t kMostBeside =
-    1 << 20;  // bytes of text and of objects that a small file may make; of others 8 times their size
+    1
+    << 20;  // bytes of text and of objects that a small file may make; of others 8 times their size
 constexpr int64_t kMostSmall = 16;  // bytes of an entry that is a word
 
 class TorchFile {
@@ -20,7 +21,8 @@ class TorchFile {
 
   StateDictRef load() {
     check_version();
-    const int64_t p = found("data.pkl"), most = kMostBeside + 8 * archive_.file_bytes();
+    const int64_t p = found("data.pkl");
+    const int64_t most = kMostBeside + 8 * archive_.file_bytes();
     const ZipEntry& e = archive_.entry(p);
     if (e.bytes > INT32_MAX) archive_.bad(e.begin, "a pickle of more than 2 GB");
     SmallVec<char, 24> pickle;
@@ -62,7 +64,8 @@ class TorchFile {
     int version = 0;
     while (*p >= '0' && *p <= '9' && version < 100) version = 10 * version + (*p++ - '0');
     while (*p == '\n' || *p == '\r' || *p == ' ') p++;
-    if (version < 1 || version > 10 || *p) archive_.bad(archive_.entry(i).begin, "the archive has an unknown version");
+    if (version < 1 || version > 10 || *p)
+      archive_.bad(archive_.entry(i).begin, "the archive has an unknown version");
   }
   bool big_endian() const {
     const int64_t i = find("byteorder");

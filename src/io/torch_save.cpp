@@ -15,7 +15,9 @@ namespace {
 class StructureReader : JsonReader {
  public:
   StructureReader(char* text, int64_t bytes, const StateDict& state, Pickler& out)
-      : JsonReader({TT_INVALID_ARG, "structure", "structure", 0, true}, text, bytes), state_(state), out_(out) {}
+      : JsonReader({TT_INVALID_ARG, "structure", "structure", 0, true}, text, bytes),
+        state_(state),
+        out_(out) {}
 
   void run() {
     for (bool more = true; more;) {
@@ -31,7 +33,8 @@ class StructureReader : JsonReader {
     bool key, keys_below;  // the next value is a key; it lies in a key itself
   };
 
-  // After a value, or at the beginning of a container: true if another value follows, else the container is at its end.
+  // After a value, or at the beginning of a container: true if another value follows, else the
+  // container is at its end.
   bool next() {
     Frame& f = frames_.back();
     const bool first = begun_;
@@ -42,7 +45,12 @@ class StructureReader : JsonReader {
       return true;
     }
     if (has_pairs(f.kind) && !first) expect(']', "a ] must stand behind the value");
-    if (peek() == ']') return p_++, close(f.kind), frames_.pop_back(), false;
+    if (peek() == ']') {
+      p_++;
+      close(f.kind);
+      frames_.pop_back();
+      return false;
+    }
     if (!first) expect(',', "a , or ] must stand here");
     if (has_pairs(f.kind)) expect('[', "a pair of key and value must stand here");
     f.key = has_pairs(f.kind);
@@ -58,7 +66,10 @@ class StructureReader : JsonReader {
     if (kind == PickleKind::kList) out_.op(PickleOp::kEmptyList);
     if (kind == PickleKind::kDict) out_.op(PickleOp::kEmptyDict);
     if (kind == PickleKind::kOrdered) out_.ordered();
-    if (kind == PickleKind::kCounter) out_.name(PickleName::kCounter), out_.op(PickleOp::kEmptyDict);
+    if (kind == PickleKind::kCounter) {
+      out_.name(PickleName::kCounter);
+      out_.op(PickleOp::kEmptyDict);
+    }
     if (kind == PickleKind::kSize) out_.name(PickleName::kSize);
     out_.op(PickleOp::kMark);
     frames_.push_back({kind, false, in_key});
@@ -67,7 +78,9 @@ class StructureReader : JsonReader {
   void close(PickleKind kind) {
     expect('}', "a } must stand behind the container");
     const bool tuple = kind == PickleKind::kTuple || kind == PickleKind::kSize;
-    out_.op(tuple ? PickleOp::kTuple : kind == PickleKind::kList ? PickleOp::kAppends : PickleOp::kSetItems);
+    out_.op(tuple                       ? PickleOp::kTuple
+            : kind == PickleKind::kList ? PickleOp::kAppends
+                                        : PickleOp::kSetItems);
     if (kind == PickleKind::kCounter || kind == PickleKind::kSize) out_.call(PickleOp::kTuple1);
   }
 
@@ -85,7 +98,8 @@ class StructureReader : JsonReader {
   void word(const char* want, PickleOp o) {
     const int64_t n = int64_t(strlen(want));
     if (end_ - p_ < n || memcmp(p_, want, size_t(n)) != 0) bad(p_, "a value must stand here");
-    p_ += n, out_.op(o);
+    p_ += n;
+    out_.op(o);
   }
   void integer() {
     const char* at = p_;
@@ -96,7 +110,10 @@ class StructureReader : JsonReader {
     const char* digits = p_;
     for (; p_ < end_ && *p_ >= '0' && *p_ <= '9'; p_++) {
       int carry = *p_ - '0';
-      for (int i = 0; i < n; i++) b[i] = uint8_t(carry += 10 * b[i]), carry >>= 8;
+      for (int i = 0; i < n; i++) {
+        b[i] = uint8_t(carry += 10 * b[i]);
+        carry >>= 8;
+      }
       if (carry) b[n++] = uint8_t(carry);
       if (n == kMaxIntBytes) bad(at, "an int of more than 254 bytes");
     }
@@ -104,7 +121,10 @@ class StructureReader : JsonReader {
     if (p_ < end_ && (*p_ == '.' || *p_ == 'e' || *p_ == 'E'))
       bad(at, "a float must stand as {\"float\": \"0x1.8p+1\"}");
     if (n < 4) n = 3;
-    for (int i = 0, carry = 1; negative && i <= n; i++) b[i] = uint8_t(carry += uint8_t(~b[i])), carry >>= 8;
+    for (int i = 0, carry = 1; negative && i <= n; i++) {
+      b[i] = uint8_t(carry += uint8_t(~b[i]));
+      carry >>= 8;
+    }
     int32_t small;
     memcpy(&small, b, 4);
     if (n == 3) out_.integer(small);
@@ -127,9 +147,12 @@ class StructureReader : JsonReader {
     const bool parameter = strcmp(kind, "parameter") == 0;
     if (parameter || strcmp(kind, "tensor") == 0) {
       hint_ = state_.find(s.ptr, hint_);
-      if (hint_ < 0) fail_arg(TT_INVALID_ARG, "structure", "structure names \"{}\", which is none of the tensors", s);
+      if (hint_ < 0)
+        fail_arg(TT_INVALID_ARG, "structure",
+                 "structure names \"{}\", which is none of the tensors", s);
       const Tensor& t = state_.entries[hint_].tensor;
-      return out_.tensor(hint_, parameter, t.flags & kRequiresGrad || t.grad_fn), void(hint_++);
+      out_.tensor(hint_, parameter, t.flags & kRequiresGrad || t.grad_fn);
+      return void(hint_++);
     }
     if (strcmp(kind, "float") == 0) {
       double v;
@@ -141,7 +164,9 @@ class StructureReader : JsonReader {
       return out_.name("torch\n", s.ptr, "\n");
     }
     if (strcmp(kind, "device") != 0) bad(at, "an unknown kind of value");
-    out_.name(PickleName::kDevice), out_.text(s), out_.call(PickleOp::kTuple1);
+    out_.name(PickleName::kDevice);
+    out_.text(s);
+    out_.call(PickleOp::kTuple1);
   }
 
   const StateDict& state_;
@@ -152,11 +177,13 @@ class StructureReader : JsonReader {
 };
 
 void put_state_dict(const StateDict& state, Pickler& out) {
-  out.ordered(), out.op(PickleOp::kMark);
+  out.ordered();
+  out.op(PickleOp::kMark);
   for (int64_t i = 0; i < state.entries.size(); i++) {
     const Text& n = state.entries[i].name;
     check_utf8({n.c_str(), n.size()}, "tensors", i);
-    out.text({n.c_str(), n.size()}), out.tensor(i, false, false);
+    out.text({n.c_str(), n.size()});
+    out.tensor(i, false, false);
   }
   out.op(PickleOp::kSetItems);
 }
@@ -169,7 +196,8 @@ void put_structure(const StateDict& state, const char* structure, Pickler& out) 
   StructureReader(copy.data(), n, state, out).run();
   for (int64_t i = 0; i < state.entries.size(); i++)
     if (!out.has(i))
-      fail_arg(TT_INVALID_ARG, "structure", "structure does not name \"{}\" of tensors", state.entries[i].name.c_str());
+      fail_arg(TT_INVALID_ARG, "structure", "structure does not name \"{}\" of tensors",
+               state.entries[i].name.c_str());
 }
 
 }  // namespace

@@ -11,8 +11,10 @@ class TorchStorages {
   TorchStorages(const ZipReader& archive, Span<const char> root, bool big_endian);
   // `at`: the place in the file that a failure names. All give numbers, of storages or of tensors.
   int32_t storage(int64_t at, Dtype dtype, Span<const char> key, int64_t numel);
-  int32_t tensor(int64_t at, int32_t storage, int64_t offset, Ints sizes, Ints strides, bool requires_grad);
-  int32_t parameter(int64_t at, int32_t tensor, bool requires_grad);  // another tensor over the same memory
+  int32_t tensor(int64_t at, int32_t storage, int64_t offset, Ints sizes, Ints strides,
+                 bool requires_grad);
+  int32_t parameter(int64_t at, int32_t tensor,
+                    bool requires_grad);  // another tensor over the same memory
   const Tensor& tensor_at(int32_t i) const { return tensors_[i]; }
   const ZipReader& archive() const { return archive_; }
 

@@ -44,9 +44,13 @@ int Unpickler::int_bytes(PickleValue v, uint8_t* out) const {
   if (is(v, PickleOp::kUint1)) n = 1;
   if (is(v, PickleOp::kUint2)) n = 2;
   if (is(v, PickleOp::kLong1)) n = *p++;
-  if (is(v, PickleOp::kLong4)) n = get<int32_t>(p), p += 4;
+  if (is(v, PickleOp::kLong4)) {
+    n = get<int32_t>(p);
+    p += 4;
+  }
   memcpy(out, p, size_t(n));
-  const bool whole = is(v, PickleOp::kUint1) || is(v, PickleOp::kUint2) || (n == 0 && op(v) >= PickleOp::kLong1);
+  const bool whole =
+      is(v, PickleOp::kUint1) || is(v, PickleOp::kUint2) || (n == 0 && op(v) >= PickleOp::kLong1);
   if (whole) out[n++] = 0;
   return n;
 }
@@ -71,7 +75,8 @@ double Unpickler::real(PickleValue v) const {
 }
 
 PickleName Unpickler::name(PickleValue v, Dtype* dtype) const {
-  const char *begin = reinterpret_cast<const char*>(data_) + v + 1, *p = begin;
+  const char* begin = reinterpret_cast<const char*>(data_) + v + 1;
+  const char* p = begin;
   for (int lines = 0; lines < 2; p++) lines += *p == '\n';
   const Span<const char> all(begin, p - begin);
   for (int k = 1; k < int(PickleName::kStorage); k++)
@@ -81,7 +86,8 @@ PickleName Unpickler::name(PickleValue v, Dtype* dtype) const {
   *dtype = dtype_named(last);
   if (*dtype != Dtype::kNone) return PickleName::kDtype;
   for (int d = 1; d < kNumDtypes && last.n > 7; d++)
-    if (equal(last.slice(0, last.n - 7), kStorageNames[d]) && memcmp(last.end() - 7, "Storage", 7) == 0) {
+    if (equal(last.slice(0, last.n - 7), kStorageNames[d]) &&
+        memcmp(last.end() - 7, "Storage", 7) == 0) {
       *dtype = Dtype(d);
       return PickleName::kStorage;
     }
@@ -198,10 +204,10 @@ void Unpickler::step(PickleOp o) {
     case PickleOp::kEmptyTuple: return stack_.push_back(make(PickleKind::kTuple, 0, true));
     case PickleOp::kEmptyList: return stack_.push_back(make(PickleKind::kList, 0));
     case PickleOp::kEmptyDict: return stack_.push_back(make(PickleKind::kDict, 0));
-    case PickleOp::kPut1: return take(1), put(*p);
-    case PickleOp::kPut4: return take(4), put(get<uint32_t>(p));
-    case PickleOp::kGet1: return take(1), stack_.push_back(got(*p));
-    case PickleOp::kGet4: return take(4), stack_.push_back(got(get<uint32_t>(p)));
+    case PickleOp::kPut1: take(1); return put(*p);
+    case PickleOp::kPut4: take(4); return put(get<uint32_t>(p));
+    case PickleOp::kGet1: take(1); return stack_.push_back(got(*p));
+    case PickleOp::kGet4: take(4); return stack_.push_back(got(get<uint32_t>(p)));
     case PickleOp::kTuple: return stack_.push_back(make(PickleKind::kTuple, since_mark(), true));
     case PickleOp::kTuple1:
     case PickleOp::kTuple2:
@@ -212,7 +218,7 @@ void Unpickler::step(PickleOp o) {
     case PickleOp::kSetItems: return extend(o == PickleOp::kSetItems ? since_mark() : 2, true);
     case PickleOp::kPersistent: return stack_.push_back(persistent());
     case PickleOp::kReduce: return reduce();
-    case PickleOp::kBuild: return pop(), need(1);  // the _metadata of a state dict
+    case PickleOp::kBuild: pop(); return need(1);  // the _metadata of a state dict
     case PickleOp::kProtocol:
       take(1);
       if (*p == 2) return;
@@ -240,7 +246,8 @@ PickleValue Unpickler::run() {
     if (o == PickleOp::kStop) break;
     step(o);
   }
-  if (stack_.size() != 1 || !marks_.empty()) bad(at_, "the pickle has STOP with {} values on its stack", stack_.size());
+  if (stack_.size() != 1 || !marks_.empty())
+    bad(at_, "the pickle has STOP with {} values on its stack", stack_.size());
   return stack_[0];
 }
 
@@ -254,10 +261,12 @@ void Unpickler::extend(int64_t items, bool pairs) {
   need(items + 1);
   const PickleValue to = stack_[stack_.size() - items - 1];
   const bool dict = is(to, PickleKind::kDict) || is(to, PickleKind::kOrdered);
-  if (pairs ? !dict || items % 2 : !is(to, PickleKind::kList)) bad(at_, "the pickle adds items to what takes none");
+  if (pairs ? !dict || items % 2 : !is(to, PickleKind::kList))
+    bad(at_, "the pickle adds items to what takes none");
   for (int64_t i = 0; pairs && i < items; i += 2) {
     const PickleValue key = stack_[stack_.size() - items + i];
-    if (key < 0 && !object(key).hashable) bad(at_, "a key of a dict is a container that can change");
+    if (key < 0 && !object(key).hashable)
+      bad(at_, "a key of a dict is a container that can change");
   }
   add(to, items);
 }
@@ -267,9 +276,12 @@ void Unpickler::extend(int64_t items, bool pairs) {
 // An object of another kind over the items of one that is complete from now on.
 PickleValue Unpickler::wrap(PickleKind kind, PickleValue around, bool hashable) {
   const PickleValue made = make(kind, 0, hashable);
-  PickleObject &o = objects_[~made], &child = objects_[~around];
+  PickleObject& o = objects_[~made];
+  PickleObject& child = objects_[~around];
   child.complete = true;
-  o.first = child.first, o.last = child.last, o.levels = uint8_t(child.levels + 1);
+  o.first = child.first;
+  o.last = child.last;
+  o.levels = uint8_t(child.levels + 1);
   if (o.levels > kMaxNesting) bad(at_, "the pickle is nested too deep");
   return made;
 }
@@ -277,7 +289,8 @@ PickleValue Unpickler::wrap(PickleKind kind, PickleValue around, bool hashable) 
 // The items of a tuple; at most `most`.
 Unpickler::Items Unpickler::items(PickleValue tuple, int64_t most) const {
   Items out;
-  if (!is(tuple, PickleKind::kTuple) && !is(tuple, PickleKind::kSize)) bad(at_, "a tuple must stand here");
+  if (!is(tuple, PickleKind::kTuple) && !is(tuple, PickleKind::kSize))
+    bad(at_, "a tuple must stand here");
   for (int32_t c = object(tuple).first; c >= 0; c = cells_[c].next) {
     if (out.size() == most) bad(at_, "a tuple of at most {} items must stand here", most);
     out.push_back(cells_[c].value);
@@ -286,25 +299,31 @@ Unpickler::Items Unpickler::items(PickleValue tuple, int64_t most) const {
 }
 
 void Unpickler::reduce() {
-  const PickleValue tuple = pop(), callee = pop();
+  const PickleValue tuple = pop();
+  const PickleValue callee = pop();
   Dtype dtype = Dtype::kNone;
-  const PickleName what = is(callee, PickleOp::kGlobal) ? name(callee, &dtype) : PickleName::kUnknown;
+  const PickleName what =
+      is(callee, PickleOp::kGlobal) ? name(callee, &dtype) : PickleName::kUnknown;
   const Items args = items(tuple, 7);
   const PickleValue first = args.empty() ? 0 : args[0];
-  if (what == PickleName::kOrdered && args.empty()) return stack_.push_back(make(PickleKind::kOrdered, 0));
+  if (what == PickleName::kOrdered && args.empty())
+    return stack_.push_back(make(PickleKind::kOrdered, 0));
   if (what == PickleName::kCounter && args.size() == 1 && is(first, PickleKind::kDict))
     return stack_.push_back(wrap(PickleKind::kCounter, first, false));
   if (what == PickleName::kSize && args.size() == 1) {
     numbers(first);
     return stack_.push_back(wrap(PickleKind::kSize, first, true));
   }
-  if (what == PickleName::kDevice && (args.size() == 1 || args.size() == 2) && is(first, PickleOp::kText)) {
+  if (what == PickleName::kDevice && (args.size() == 1 || args.size() == 2) &&
+      is(first, PickleOp::kText)) {
     if (args.size() == 2) numbers(tuple, 1);
     return stack_.push_back(wrap(PickleKind::kDevice, tuple, true));
   }
   if (what == PickleName::kTensor && args.size() >= 6) return stack_.push_back(tensor(args));
-  if (what == PickleName::kParameter && args.size() >= 2 && args.size() <= 3 && is(first, PickleKind::kTensor)) {
-    const int32_t made = storages_.parameter(begin_ + at_, object(first).first, is(args[1], PickleOp::kTrue));
+  if (what == PickleName::kParameter && args.size() >= 2 && args.size() <= 3 &&
+      is(first, PickleKind::kTensor)) {
+    const int32_t made =
+        storages_.parameter(begin_ + at_, object(first).first, is(args[1], PickleOp::kTrue));
     return stack_.push_back(numbered(PickleKind::kParameter, made));
   }
   bad(at_, "the pickle calls what may not be called so");
@@ -314,7 +333,8 @@ void Unpickler::reduce() {
 PickleValue Unpickler::numbered(PickleKind kind, int32_t number) {
   budget_ -= 2 * int64_t(sizeof(Tensor));
   const PickleValue made = make(kind, 0, true);
-  objects_[~made].first = number, objects_[~made].levels = 0;
+  objects_[~made].first = number;
+  objects_[~made].levels = 0;
   return made;
 }
 
@@ -323,22 +343,25 @@ PickleValue Unpickler::persistent() {
   const Items row = items(pop(), 5);
   Dtype dtype = Dtype::kNone;
   int64_t numel;
-  if (row.size() != 5 || !is(row[1], PickleOp::kGlobal) || name(row[1], &dtype) != PickleName::kStorage ||
-      !is(row[2], PickleOp::kText) || !number(row[4], &numel))
+  if (row.size() != 5 || !is(row[1], PickleOp::kGlobal) ||
+      name(row[1], &dtype) != PickleName::kStorage || !is(row[2], PickleOp::kText) ||
+      !number(row[4], &numel))
     bad(at_, "a storage is not what it should be");
-  return numbered(PickleKind::kStorage, storages_.storage(begin_ + at_, dtype, text(row[2]), numel));
+  return numbered(PickleKind::kStorage,
+                  storages_.storage(begin_ + at_, dtype, text(row[2]), numel));
 }
 
 // Storage, offset, sizes, strides, requires_grad, hooks, and metadata, which must be empty.
 PickleValue Unpickler::tensor(const Items& args) {
   int64_t offset;
-  const bool no_more =
-      args.size() == 6 || is(args[6], PickleOp::kNone) || (is(args[6], PickleKind::kDict) && object(args[6]).first < 0);
+  const bool no_more = args.size() == 6 || is(args[6], PickleOp::kNone) ||
+                       (is(args[6], PickleKind::kDict) && object(args[6]).first < 0);
   if (!is(args[0], PickleKind::kStorage) || !number(args[1], &offset) || !no_more)
     bad(at_, "a tensor's sizes, strides or offset are not what they may be");
-  const Shape sizes = numbers(args[2]), strides = numbers(args[3]);
-  const int32_t made =
-      storages_.tensor(begin_ + at_, object(args[0]).first, offset, sizes, strides, is(args[4], PickleOp::kTrue));
+  const Shape sizes = numbers(args[2]);
+  const Shape strides = numbers(args[3]);
+  const int32_t made = storages_.tensor(begin_ + at_, object(args[0]).first, offset, sizes, strides,
+                                        is(args[4], PickleOp::kTrue));
   return numbered(PickleKind::kTensor, made);
 }
 

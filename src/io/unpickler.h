@@ -1,4 +1,5 @@
-// Unpickler: a machine for the pickles of PyTorch's files. It calls nothing: what a pickle may name is in pickle.h.
+// Unpickler: a machine for the pickles of PyTorch's files. It calls nothing: what a pickle may name
+// is in pickle.h.
 #pragma once
 
 #include "io/pickle.h"
@@ -6,8 +7,8 @@
 
 namespace TT_NS {
 
-// What stands on the machine's stack: a plain value by the place of its opcode in the pickle, anything else as ~i, the
-// number of an object.
+// What stands on the machine's stack: a plain value by the place of its opcode in the pickle,
+// anything else as ~i, the number of an object.
 using PickleValue = int32_t;
 
 enum class PickleKind : uint8_t {
@@ -25,10 +26,12 @@ enum class PickleKind : uint8_t {
 
 struct PickleObject {
   PickleKind kind;
-  uint8_t levels;       // of containers in it, itself included
-  bool complete;        // it stands in another one: nothing may be added any more, so that none holds itself
-  bool hashable;        // it may be a key
-  int32_t first, last;  // its cells, -1: none. Tensors: `first` is the number that TorchStorages gave
+  uint8_t levels;  // of containers in it, itself included
+  bool complete;   // it stands in another one: nothing may be added any more, so that none holds
+                   // itself
+  bool hashable;   // it may be a key
+  int32_t first,
+      last;  // its cells, -1: none. Tensors: `first` is the number that TorchStorages gave
 };
 struct PickleCell {
   PickleValue value;
@@ -49,12 +52,14 @@ class Unpickler {
   const PickleObject& object(PickleValue v) const { return objects_[~v]; }
   const PickleCell& cell(int32_t i) const { return cells_[i]; }
   PickleOp op(PickleValue v) const { return PickleOp(data_[v]); }
-  Span<const char> text(PickleValue v) const;          // of kText
-  int int_bytes(PickleValue v, uint8_t* out) const;    // two's complement, little-endian, up to kMaxIntBytes; 0: no int
+  Span<const char> text(PickleValue v) const;  // of kText
+  int int_bytes(PickleValue v, uint8_t* out)
+      const;  // two's complement, little-endian, up to kMaxIntBytes; 0: no int
   bool number(PickleValue v, int64_t* out) const;      // an int of 64 bits
   double real(PickleValue v) const;                    // of kDouble
   PickleName name(PickleValue v, Dtype* dtype) const;  // of kGlobal
-  template <class... A> [[noreturn]] TT_COLD void bad(int64_t at, const char* why, const A&... a) const {
+  template <class... A>
+  [[noreturn]] TT_COLD void bad(int64_t at, const char* why, const A&... a) const {
     storages_.archive().bad(begin_ + at, why, a...);
   }
 

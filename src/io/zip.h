@@ -1,5 +1,5 @@
-// Archives of stored entries (PKWARE's APPNOTE 6.3), as PyTorch's files are: nothing compressed, encrypted or on
-// several disks.
+// Archives of stored entries (PKWARE's APPNOTE 6.3), as PyTorch's files are: nothing compressed,
+// encrypted or on several disks.
 #pragma once
 
 #include "io/files.h"
@@ -23,8 +23,8 @@ struct ZipEntry {
   uint32_t crc;
 };
 
-// An archive whose directory is checked as a whole: entries have different names, lie before the directory and overlap
-// nowhere, and their own headers agree with it. Fails with IO or FORMAT.
+// An archive whose directory is checked as a whole: entries have different names, lie before the
+// directory and overlap nowhere, and their own headers agree with it. Fails with IO or FORMAT.
 class ZipReader {
  public:
   explicit ZipReader(const char* path);
@@ -33,12 +33,15 @@ class ZipReader {
   int64_t size() const { return entries_.size(); }
   int64_t file_bytes() const { return file_bytes_; }
   const ZipEntry& entry(int64_t i) const { return entries_[i]; }
-  Span<const char> name(int64_t i) const { return {directory_.data() + entries_[i].name, entries_[i].name_bytes}; }
+  Span<const char> name(int64_t i) const {
+    return {directory_.data() + entries_[i].name, entries_[i].name_bytes};
+  }
   int64_t find(Span<const char> name) const;  // the index; -1 if there is none
   // The first `bytes` bytes of an entry; all of it must have its checksum.
   void read(int64_t i, char* out, int64_t bytes) const;
   // FORMAT: what stands at byte `at` of the file is wrong.
-  template <class... A> [[noreturn]] TT_COLD void bad(int64_t at, const char* why, const A&... a) const {
+  template <class... A>
+  [[noreturn]] TT_COLD void bad(int64_t at, const char* why, const A&... a) const {
     char text[256];
     const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
     format_to(text, sizeof text, why, {args, int64_t(sizeof...(A))});
@@ -54,7 +57,8 @@ class ZipReader {
   void find_directory();
   void read_entries(int64_t count);
   int64_t read_entry(const char* p, int64_t left);
-  void read_zip64(ZipEntry& e, const char* p, int64_t bytes, const uint32_t* fields, int64_t at) const;
+  void read_zip64(ZipEntry& e, const char* p, int64_t bytes, const uint32_t* fields,
+                  int64_t at) const;
   void check_places();
   void check_names();
 

@@ -14,7 +14,8 @@ namespace {
 struct Row {
   const OpInfo* op;
   ProfileRow counts;
-  int64_t open;  // calls that are running: of a recursive operator only the outermost adds to the total
+  int64_t
+      open;  // calls that are running: of a recursive operator only the outermost adds to the total
 };
 
 // One running operator call, on the stack of the handler.
@@ -24,7 +25,8 @@ struct Frame {
   int64_t child_ns;  // spent in operators that this one called
 };
 
-constexpr int64_t kRows = 1024;  // a power of two; operators beyond three quarters of it are not counted
+constexpr int64_t kRows =
+    1024;  // a power of two; operators beyond three quarters of it are not counted
 
 struct Profiler : CtxPart {
   bool running;
@@ -66,7 +68,8 @@ class Measure {
     if (frame_.parent) frame_.parent->child_ns += total;
     if (frame_.row < 0) return;
     Row& r = p_.rows[frame_.row];
-    r.counts.calls++, r.counts.self_ns += total - frame_.child_ns;
+    r.counts.calls++;
+    r.counts.self_ns += total - frame_.child_ns;
     if (--r.open == 0) r.counts.total_ns += total;
   }
   Measure(const Measure&) = delete;
@@ -98,7 +101,10 @@ void profiler_start(Ctx& c) {
     p->destroy_fn = destroy;
     c.profiler = p;
   }
-  p->generation++, p->top = nullptr, p->n_rows = 0, p->running = true;
+  p->generation++;
+  p->top = nullptr;
+  p->n_rows = 0;
+  p->running = true;
   memset(p->slot, 0, sizeof p->slot);
   __atomic_store_n(&fallbacks[kKeyProfile], &profile_slot, __ATOMIC_RELAXED);
   c.include |= bit(kKeyProfile);
@@ -116,7 +122,8 @@ Span<const ProfileRow> profiler_rows(Ctx& c) noexcept {
   for (int64_t i = 0; i < p->n_rows; i++) {
     if (!p->rows[i].counts.calls) continue;
     int64_t at = n++;
-    for (; at > 0 && p->sorted[at - 1].total_ns < p->rows[i].counts.total_ns; at--) p->sorted[at] = p->sorted[at - 1];
+    for (; at > 0 && p->sorted[at - 1].total_ns < p->rows[i].counts.total_ns; at--)
+      p->sorted[at] = p->sorted[at - 1];
     p->sorted[at] = p->rows[i].counts;
   }
   return {p->sorted, n};

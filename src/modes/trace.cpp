@@ -16,11 +16,12 @@ struct DispatchTrace : CtxPart {
 
 DispatchTrace* of(Ctx& c) { return static_cast<DispatchTrace*>(c.trace); }
 
-constexpr const char* kSlotNames[kNumKeys] = {"cpu",    "cuda",   "meta",     "ext",      "layout",        "layout",
-                                              "layout", "layout", "autograd", "autocast", "functionalize", "vmap",
-                                              "user",   "trace",  "profile",  "reserved"};
+constexpr const char* kSlotNames[kNumKeys] = {
+    "cpu",      "cuda",     "meta",          "ext",  "layout", "layout", "layout",  "layout",
+    "autograd", "autocast", "functionalize", "vmap", "user",   "trace",  "profile", "reserved"};
 
-// One callback per slot: each functionality key hands the call to the next lower one, the last to a backend.
+// One callback per slot: each functionality key hands the call to the next lower one, the last to a
+// backend.
 void tell(DispatchTrace& t, uint64_t keys, const char* op) {
   t.telling = true;
   struct Done {
@@ -51,7 +52,9 @@ void trace_slot(Call c, const Value* args, TensorList& outs) {
   c.op->call_boxed(c, args, outs);
 }
 
-void destroy(CtxPart* part) noexcept { mem_free(static_cast<DispatchTrace*>(part), sizeof(DispatchTrace)); }
+void destroy(CtxPart* part) noexcept {
+  mem_free(static_cast<DispatchTrace*>(part), sizeof(DispatchTrace));
+}
 
 }  // namespace
 
@@ -63,7 +66,8 @@ void set_trace(Ctx& c, TraceFn fn, void* user) {
     *t = DispatchTrace{{destroy}, nullptr, nullptr, 0, false};
     c.trace = t;
   }
-  t->fn = fn, t->user = user;
+  t->fn = fn;
+  t->user = user;
   __atomic_store_n(&fallbacks[kKeyTrace], &trace_slot, __ATOMIC_RELAXED);
   c.include = fn ? c.include | bit(kKeyTrace) : c.include & ~bit(kKeyTrace);
 }

@@ -14,23 +14,29 @@ double xavier_bound(int64_t fan_in, int64_t fan_out) {
 }
 
 // Rows [which * n, (which + 1) * n) of t.
-TensorRef part(const Tensor* t, int64_t which, int64_t n) { return t ? op::narrow(*t, 0, which * n, n) : TensorRef(); }
+TensorRef part(const Tensor* t, int64_t which, int64_t n) {
+  return t ? op::narrow(*t, 0, which * n, n) : TensorRef();
+}
 
 struct Projected {
   TensorRef q, k, v;
 };
-Projected project(const Module& m, const MultiheadAttentionArgs& a, const Tensor& q, const Tensor& k, const Tensor& v) {
-  const Tensor *weight = m.slot_opt(kInWeight), *bias = m.slot_opt(kInBias);
+Projected project(const Module& m, const MultiheadAttentionArgs& a, const Tensor& q,
+                  const Tensor& k, const Tensor& v) {
+  const Tensor* weight = m.slot_opt(kInWeight);
+  const Tensor* bias = m.slot_opt(kInBias);
   const int64_t e = a.embed_dim;
   if (weight && &q == &k && &k == &v) {
     TensorRef all = op::linear(q, *weight, bias);
     const int64_t last = all->ndim - 1;
-    return {op::narrow(*all, last, 0, e), op::narrow(*all, last, e, e), op::narrow(*all, last, 2 * e, e)};
+    return {op::narrow(*all, last, 0, e), op::narrow(*all, last, e, e),
+            op::narrow(*all, last, 2 * e, e)};
   }
   TensorRef made[3];
   const Tensor* inputs[3] = {&q, &k, &v};
   for (int64_t i = 0; i < 3; i++) {
-    TensorRef w = weight ? part(weight, i, e) : TensorRef::share(&m.slot(kQueryWeight + i)), b = part(bias, i, e);
+    TensorRef w = weight ? part(weight, i, e) : TensorRef::share(&m.slot(kQueryWeight + i));
+    TensorRef b = part(bias, i, e);
     made[i] = op::linear(*inputs[i], *w, b.get());
   }
   return {std::move(made[0]), std::move(made[1]), std::move(made[2])};
@@ -38,7 +44,8 @@ Projected project(const Module& m, const MultiheadAttentionArgs& a, const Tensor
 
 // (L, N, E) -> (N, heads, L, E / heads), a view.
 TensorRef split_heads(const Tensor& t, int64_t heads) {
-  const int64_t sizes[4] = {t.size(0), t.size(1), heads, t.size(2) / heads}, order[4] = {1, 2, 0, 3};
+  const int64_t sizes[4] = {t.size(0), t.size(1), heads, t.size(2) / heads};
+  const int64_t order[4] = {1, 2, 0, 3};
   return op::permute(*op::reshape(t, sizes), order);
 }
 
@@ -54,7 +61,8 @@ TensorRef with_row(const Tensor& t, const Tensor& row) {
 TensorRef additive(const Tensor& mask, Dtype dtype) {
   if (mask.dtype != Dtype::kBool) return op::to(mask, dtype);
   MaskGuard no_grad(bit(kKeyAutograd));
-  return op::masked_fill(*op::zeros(mask.sizes(), dtype, mask.device), mask, Scalar(-__builtin_inf()));
+  return op::masked_fill(*op::zeros(mask.sizes(), dtype, mask.device), mask,
+                         Scalar(-__builtin_inf()));
 }
 // One more column that masks nothing.
 TensorRef with_column(const Tensor& mask) {
@@ -65,23 +73,28 @@ TensorRef with_column(const Tensor& mask) {
   return op::cat(list, -1);
 }
 
-// What is added to the scores (N, heads, L, S): broadcastable, or empty. `extra`: keys behind those that the masks
-// speak of.
-TensorRef joint_mask(const AttentionCall& call, int64_t n, int64_t heads, int64_t l, int64_t s, int64_t extra,
-                     Dtype dtype) {
+// What is added to the scores (N, heads, L, S): broadcastable, or empty. `extra`: keys behind those
+// that the masks speak of.
+TensorRef joint_mask(const AttentionCall& call, int64_t n, int64_t heads, int64_t l, int64_t s,
+                     int64_t extra, Dtype dtype) {
   TensorRef joint;
   if (const Tensor* mask = call.attn_mask) {
     const bool each = mask->ndim == 3;
-    const int64_t plain[2] = {l, s}, own[3] = {n * heads, l, s}, all[4] = {n, heads, l, s};
+    const int64_t plain[2] = {l, s};
+    const int64_t own[3] = {n * heads, l, s};
+    const int64_t all[4] = {n, heads, l, s};
     if (!same(mask->sizes(), each ? Ints(own) : Ints(plain)))
-      fail_arg(TT_SHAPE, "attn_mask", "attn_mask is {}: must be {} or {}", mask->sizes(), Ints(plain), Ints(own));
+      fail_arg(TT_SHAPE, "attn_mask", "attn_mask is {}: must be {} or {}", mask->sizes(),
+               Ints(plain), Ints(own));
     TensorRef t = additive(*mask, dtype);
     joint = each ? op::reshape(*t, all) : std::move(t);
   }
   if (const Tensor* mask = call.key_padding_mask) {
-    const int64_t want[2] = {n, s}, wide[4] = {n, 1, 1, s};
+    const int64_t want[2] = {n, s};
+    const int64_t wide[4] = {n, 1, 1, s};
     if (mask->numel != n * s || mask->size(-1) != s)
-      fail_arg(TT_SHAPE, "key_padding_mask", "key_padding_mask is {}: must be {}", mask->sizes(), Ints(want));
+      fail_arg(TT_SHAPE, "key_padding_mask", "key_padding_mask is {}: must be {}", mask->sizes(),
+               Ints(want));
     TensorRef t = op::reshape(*additive(*mask, dtype), wide);
     joint = joint ? op::add(*joint, *t) : std::move(t);
   }
@@ -94,16 +107,17 @@ void check_inputs(const MultiheadAttentionArgs& a, const AttentionCall& call) {
   if (ndim != 2 && ndim != 3)
     fail_arg(TT_SHAPE, "query", "query is {}: must have 2 or 3 dimensions", call.query->sizes());
   if (call.key->ndim != ndim)
-    fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have as many dimensions", call.key->sizes(),
-             call.query->sizes());
+    fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have as many dimensions",
+             call.key->sizes(), call.query->sizes());
   if (call.value->ndim != ndim)
-    fail_arg(TT_SHAPE, "value", "value is {}, query is {}: must have as many dimensions", call.value->sizes(),
-             call.query->sizes());
+    fail_arg(TT_SHAPE, "value", "value is {}, query is {}: must have as many dimensions",
+             call.value->sizes(), call.query->sizes());
   if (call.query->size(-1) != a.embed_dim)
-    fail_arg(TT_SHAPE, "query", "query is {}: its last size must be embed_dim {}", call.query->sizes(), a.embed_dim);
+    fail_arg(TT_SHAPE, "query", "query is {}: its last size must be embed_dim {}",
+             call.query->sizes(), a.embed_dim);
   if (!same(call.key->sizes().slice(0, ndim - 1), call.value->sizes().slice(0, ndim - 1)))
-    fail_arg(TT_SHAPE, "value", "value is {}, key is {}: must be equal but for the last size", call.value->sizes(),
-             call.key->sizes());
+    fail_arg(TT_SHAPE, "value", "value is {}, key is {}: must be equal but for the last size",
+             call.value->sizes(), call.key->sizes());
   if (call.is_causal && !call.attn_mask)
     fail_arg(TT_INVALID_ARG, "is_causal", "is_causal says what attn_mask is, which is not given");
   for (const Tensor* mask : {call.key_padding_mask, call.attn_mask})
@@ -115,11 +129,15 @@ void check_inputs(const MultiheadAttentionArgs& a, const AttentionCall& call) {
 
 void build(Module& m, const MultiheadAttentionArgs& a) {
   const Place place(a.dtype, a.device);
-  const int64_t e = a.embed_dim, kdim = a.kdim.or_else(e), vdim = a.vdim.or_else(e);
+  const int64_t e = a.embed_dim;
+  const int64_t kdim = a.kdim.or_else(e);
+  const int64_t vdim = a.vdim.or_else(e);
   if (e < 1 || a.num_heads < 1)
-    fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {} and num_heads is {}: must be at least 1", e, a.num_heads);
+    fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {} and num_heads is {}: must be at least 1",
+             e, a.num_heads);
   if (e % a.num_heads)
-    fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: must be a multiple of num_heads {}", e, a.num_heads);
+    fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: must be a multiple of num_heads {}", e,
+             a.num_heads);
   if (kdim == e && vdim == e) {
     int64_t three;
     if (__builtin_mul_overflow(e, 3, &three))
@@ -145,14 +163,16 @@ void build(Module& m, const MultiheadAttentionArgs& a) {
   set_child(m, "out_proj", *out);
   if (!a.add_bias_kv) return;
   const int64_t row[3] = {1, 1, e};
-  for (int64_t i : {kBiasK, kBiasV}) m.slots[i].tensor = normal_parameter(place, row, __builtin_sqrt(1.0 / double(e)));
+  for (int64_t i : {kBiasK, kBiasV})
+    m.slots[i].tensor = normal_parameter(place, row, __builtin_sqrt(1.0 / double(e)));
 }
 
 TensorPair attend(Module& m, const AttentionCall& given) {
   const auto& a = args_of<MultiheadAttentionArgs>(m);
   AttentionCall call = given;
   check_inputs(a, call);
-  const bool batched = call.query->ndim == 3, swap = batched && a.batch_first;
+  const bool batched = call.query->ndim == 3;
+  const bool swap = batched && a.batch_first;
   auto rows_first = [&](const Tensor& t) {
     return !batched ? op::unsqueeze(t, 1) : swap ? op::transpose(t, 0, 1) : TensorRef::share(&t);
   };
@@ -160,26 +180,36 @@ TensorPair attend(Module& m, const AttentionCall& given) {
   TensorRef k = call.key == call.query ? q : rows_first(*call.key);
   TensorRef v = call.value == call.key ? k : rows_first(*call.value);
   if (k->size(1) != q->size(1))
-    fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have as many batches", call.key->sizes(),
-             call.query->sizes());
-  const int64_t l = q->size(0), n = q->size(1), s = k->size(0), heads = a.num_heads;
+    fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have as many batches",
+             call.key->sizes(), call.query->sizes());
+  const int64_t l = q->size(0);
+  const int64_t n = q->size(1);
+  const int64_t s = k->size(0);
+  const int64_t heads = a.num_heads;
   Projected p = project(m, a, *q, *k, *v);
-  if (a.add_bias_kv) p.k = with_row(*p.k, m.slot(kBiasK)), p.v = with_row(*p.v, m.slot(kBiasV));
+  if (a.add_bias_kv) {
+    p.k = with_row(*p.k, m.slot(kBiasK));
+    p.v = with_row(*p.v, m.slot(kBiasV));
+  }
   if (a.add_zero_attn) {
     const int64_t row[3] = {1, 1, a.embed_dim};
     TensorRef zero = op::zeros(row, p.k->dtype, p.k->device);
-    p.k = with_row(*p.k, *zero), p.v = with_row(*p.v, *zero);
+    p.k = with_row(*p.k, *zero);
+    p.v = with_row(*p.v, *zero);
   }
   const int64_t extra = int64_t(a.add_bias_kv) + int64_t(a.add_zero_attn);
-  const bool causal =
-      call.is_causal && !call.need_weights && !call.key_padding_mask && !extra;  // then attn_mask says no more
+  const bool causal = call.is_causal && !call.need_weights && !call.key_padding_mask &&
+                      !extra;  // then attn_mask says no more
   TensorRef mask = causal ? TensorRef() : joint_mask(call, n, heads, l, s, extra, p.q->dtype);
-  TensorRef qh = split_heads(*p.q, heads), kh = split_heads(*p.k, heads), vh = split_heads(*p.v, heads);
+  TensorRef qh = split_heads(*p.q, heads);
+  TensorRef kh = split_heads(*p.k, heads);
+  TensorRef vh = split_heads(*p.v, heads);
   const double dropout = m.training ? a.dropout : 0;
   TensorRef weights, out;
   if (call.need_weights) {
     TensorRef scores =
-        op::matmul(*op::mul(*qh, Scalar(1 / __builtin_sqrt(double(a.embed_dim / heads)))), *op::transpose(*kh, -2, -1));
+        op::matmul(*op::mul(*qh, Scalar(1 / __builtin_sqrt(double(a.embed_dim / heads)))),
+                   *op::transpose(*kh, -2, -1));
     if (mask) scores = op::add(*scores, *mask);
     weights = op::softmax(*scores, -1);
     if (dropout > 0) weights = op::dropout(*weights, dropout, true);
@@ -187,12 +217,14 @@ TensorPair attend(Module& m, const AttentionCall& given) {
   } else {
     out = op::scaled_dot_product_attention(*qh, *kh, *vh, mask.get(), dropout, causal);
   }
-  const int64_t order[4] = {2, 0, 1, 3}, sizes[3] = {l, n, a.embed_dim};
+  const int64_t order[4] = {2, 0, 1, 3};
+  const int64_t sizes[3] = {l, n, a.embed_dim};
   out = op::reshape(*op::permute(*out, order), sizes);
   const Tensor* rows = out.get();
   const ModuleRef out_proj = m.children[0].module;  // which callbacks may replace
   TensorList projected = forward(*out_proj, {&rows, 1});
-  if (projected.size() != 1) fail_arg(TT_INVALID_ARG, "m", "out_proj gave {} results: must give one", projected.size());
+  if (projected.size() != 1)
+    fail_arg(TT_INVALID_ARG, "m", "out_proj gave {} results: must give one", projected.size());
   out = std::move(projected[0]);
   if (!batched) out = op::select(*out, 1, 0);
   if (swap) out = op::transpose(*out, 0, 1);

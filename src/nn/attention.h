@@ -7,8 +7,9 @@ namespace TT_NS {
 
 struct AttentionCall {
   const Tensor *query, *key, *value;
-  const Tensor* key_padding_mask = nullptr;  // bool (true: left out) or floating (added): (N, S) or (S)
-  const Tensor* attn_mask = nullptr;         // the same: (L, S) or (N * heads, L, S)
+  const Tensor* key_padding_mask =
+      nullptr;                        // bool (true: left out) or floating (added): (N, S) or (S)
+  const Tensor* attn_mask = nullptr;  // the same: (L, S) or (N * heads, L, S)
   bool need_weights = true, average_weights = true, is_causal = false;
 };
 // m must be a MultiheadAttention. second: the weights, empty unless they are needed.

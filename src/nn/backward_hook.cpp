@@ -18,11 +18,13 @@ Values values_of(TensorRef* grads, int64_t n) {
   return Values(std::move(list));
 }
 
-// outs: what the gradients look like; NULL, or of outputs that are not defined: there are none to replace.
+// outs: what the gradients look like; NULL, or of outputs that are not defined: there are none to
+// replace.
 void replace_grads(Values& grads, TensorList&& by, const NodeOut* outs, const char* what) {
   for (int64_t i = 0; i < by.size(); i++) {
     if (!by[i]) continue;
-    if (!outs || !outs[i].defined) fail(TT_CALLBACK, "{} replaced gradient {}, which does not exist", what, i);
+    if (!outs || !outs[i].defined)
+      fail(TT_CALLBACK, "{} replaced gradient {}, which does not exist", what, i);
     check_replacement(*by[i], outs[i].sizes(), outs[i].dtype);
   }
   grads.replace(std::move(by));
@@ -34,8 +36,8 @@ void run_pre_hooks(Module& m, Values& grad_results, const NodeOut* outs) {
     const int64_t n = grad_results.own.size();
     HostOuts replaced(n);
     run_callback(what.text, true, [&](tt_ctx* c) {
-      return reinterpret_cast<ModulePreHook>(h.fn)(h.user, c, handle(m), handles(grad_results.span()), n,
-                                                   replaced.data());
+      return reinterpret_cast<ModulePreHook>(h.fn)(
+          h.user, c, handle(m), handles(grad_results.span()), n, replaced.data());
     });
     replace_grads(grad_results, replaced.take(what.text, true), outs, what.text);
   });
@@ -47,21 +49,23 @@ void run_hooks(Module& m, Values& grad_inputs, const NodeOut* outs, const Values
     const int64_t n = grad_inputs.own.size();
     HostOuts replaced(n);
     run_callback(what.text, true, [&](tt_ctx* c) {
-      return reinterpret_cast<ModulePostHook>(h.fn)(h.user, c, handle(m), handles(grad_results.span()),
-                                                    grad_results.own.size(), handles(grad_inputs.span()), n,
-                                                    replaced.data());
+      return reinterpret_cast<ModulePostHook>(h.fn)(
+          h.user, c, handle(m), handles(grad_results.span()), grad_results.own.size(),
+          handles(grad_inputs.span()), n, replaced.data());
     });
     replace_grads(grad_inputs, replaced.take(what.text, true), outs, what.text);
   });
 }
 
-// Of the inputs that the module sees: on to the node below, which also waits for the gradients of the results.
+// Of the inputs that the module sees: on to the node below, which also waits for the gradients of
+// the results.
 void pass_on(Node& n, TensorRef* grads, TensorRef* out) {
   for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(grads[i]);
 }
 void nothing_saved(Node&) noexcept {}
 
-// grads: of the inputs, then of the results. No gradient of a result: this backward did not come through the module.
+// grads: of the inputs, then of the results. No gradient of a result: this backward did not come
+// through the module.
 void inputs_backward(Node& n, TensorRef* grads, TensorRef* out) {
   const ModuleRef module = n.saved_as<Watched>().module;
   const int64_t n_inputs = n.n_edges;
@@ -91,18 +95,21 @@ void results_backward(Node& n, TensorRef* grads, TensorRef* out) {
 }
 
 constexpr NodeType kPass = {"module_inputs", pass_on, nothing_saved, 0, true};
-constexpr NodeType kInputs = {"module_backward_hooks", inputs_backward, destroy_saved<Watched>, sizeof(Watched), true};
-constexpr NodeType kResults = {"module_results", results_backward, destroy_saved<Watched>, sizeof(Watched), true};
+constexpr NodeType kInputs = {"module_backward_hooks", inputs_backward, destroy_saved<Watched>,
+                              sizeof(Watched), true};
+constexpr NodeType kResults = {"module_results", results_backward, destroy_saved<Watched>,
+                               sizeof(Watched), true};
 
-NodeRef watched_node(const NodeType* type, Module& m, int64_t n_inputs, int64_t n_edges, int64_t n_outs) {
+NodeRef watched_node(const NodeType* type, Module& m, int64_t n_inputs, int64_t n_edges,
+                     int64_t n_outs) {
   NodeRef node = new_node(type, n_edges, n_outs);
   new (as_node(node).saved()) Watched{ModuleRef::share(&m), n_inputs};
   as_node(node).released = false;
   return node;
 }
 
-// Tensors that need a gradient become copies, which the module or its host may write to, with the node as their
-// history.
+// Tensors that need a gradient become copies, which the module or its host may write to, with the
+// node as their history.
 void pass_through(const NodeRef& node, Values& v) {
   for (int64_t i = 0; i < v.own.size(); i++) {
     if (!as_node(node).needs(i)) continue;
@@ -113,11 +120,12 @@ void pass_through(const NodeRef& node, Values& v) {
   }
 }
 
-// Between the node that the inputs have passed and what is below it, whose topo it left free: a node that runs the
-// hooks.
+// Between the node that the inputs have passed and what is below it, whose topo it left free: a
+// node that runs the hooks.
 NodeRef insert_hooks(Module& m, const WatchedCall& call, const Values& results) {
   Node& above = as_node(call.inputs);
-  NodeRef node = watched_node(&kInputs, m, call.n_inputs, call.n_inputs, call.n_inputs + results.own.size());
+  NodeRef node =
+      watched_node(&kInputs, m, call.n_inputs, call.n_inputs, call.n_inputs + results.own.size());
   Node& n = as_node(node);
   n.topo = above.topo - 1;
   for (int64_t i = 0; i < call.n_inputs; i++)
@@ -138,14 +146,17 @@ NodeRef insert_hooks(Module& m, const WatchedCall& call, const Values& results) 
   return node;
 }
 
-bool has_backward_hooks(const Module& m) { return m.hooks.has(kBackwardPreHook) || m.hooks.has(kBackwardHook); }
+bool has_backward_hooks(const Module& m) {
+  return m.hooks.has(kBackwardPreHook) || m.hooks.has(kBackwardHook);
+}
 
 }  // namespace
 
 WatchedCall watch_inputs(Module& m, Values& inputs) {
   WatchedCall call;
   if (!has_backward_hooks(m) || (ctx().exclude & bit(kKeyAutograd))) return call;
-  call.on = true, call.n_inputs = inputs.own.size();
+  call.on = true;
+  call.n_inputs = inputs.own.size();
   if (!needs_grad(inputs.span())) return call;
   call.inputs = new_node(&kPass, call.n_inputs, call.n_inputs);
   Node& n = as_node(call.inputs);
@@ -171,7 +182,8 @@ void watch_results(Module& m, const WatchedCall& call, Values& results) {
   if (call.inputs) {
     NodeRef below = insert_hooks(m, call, results);
     for (int64_t i = 0; i < n; i++)
-      if (as_node(node).needs(i)) as_node(node).edges()[n + i] = edge_to(below, uint32_t(call.n_inputs + i));
+      if (as_node(node).needs(i))
+        as_node(node).edges()[n + i] = edge_to(below, uint32_t(call.n_inputs + i));
     if (as_node(node).topo <= as_node(below).topo) as_node(node).topo = as_node(below).topo + 1;
   }
   pass_through(node, results);

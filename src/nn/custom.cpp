@@ -25,8 +25,8 @@ TensorList custom_forward(Module& m, TensorSpan inputs) {
   int64_t n = 1;
   run_callback(what.text, true, [&](tt_ctx* c) {
     return def.forward(def.user, c, reinterpret_cast<tt_module*>(&m),
-                       reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n, outs.data(), kMaxCustomOuts,
-                       &n);
+                       reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n, outs.data(),
+                       kMaxCustomOuts, &n);
   });
   if (n < 0 || n > kMaxCustomOuts)
     fail(TT_CALLBACK, "{} set n_outs to {}: must be 0 to {}", what.text, n, kMaxCustomOuts);
@@ -54,7 +54,8 @@ void custom_destroy(Module* m) noexcept {
 }
 
 CustomModule::CustomModule(const CustomModuleDef& d) : Module(nullptr), own{}, def(d) {
-  own = {nullptr, 0, INT32_MAX, custom_forward, nullptr, d.copy ? custom_copy : nullptr, custom_destroy, false};
+  own = {nullptr,        0,    INT32_MAX, custom_forward, nullptr, d.copy ? custom_copy : nullptr,
+         custom_destroy, false};
   type = &own;
 }
 

@@ -10,9 +10,10 @@ constexpr int64_t kMaxCustomOuts = 16;
 struct CustomModuleDef {
   const char* name;
   void* user;
-  tt_status (*forward)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs, int64_t n_inputs,
-                       tt_tensor** outs, int64_t cap, int64_t* n_outs);
-  tt_status (*copy)(void* user, tt_ctx* ctx, void** new_user);  // may be NULL: then it cannot be copied
+  tt_status (*forward)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs,
+                       int64_t n_inputs, tt_tensor** outs, int64_t cap, int64_t* n_outs);
+  tt_status (*copy)(void* user, tt_ctx* ctx,
+                    void** new_user);  // may be NULL: then it cannot be copied
   void (*drop)(void* user);
 };
 // drop runs exactly once per user pointer, also when this fails.

@@ -1,4 +1,5 @@
-// Calling a module: hooks before, the type's forward, hooks after. Sequences are run on a stack of their own.
+// Calling a module: hooks before, the type's forward, hooks after. Sequences are run on a stack of
+// their own.
 #include "nn/hook.h"
 
 namespace TT_NS {
@@ -10,7 +11,8 @@ void run_pre_hooks(Module& m, Values& v) {
     CallbackName what("forward pre-hook", m.type->name);
     HostOuts outs(v.own.size());
     run_callback(what.text, true, [&](tt_ctx* c) {
-      return reinterpret_cast<ModulePreHook>(h.fn)(h.user, c, handle(m), handles(v.span()), v.own.size(), outs.data());
+      return reinterpret_cast<ModulePreHook>(h.fn)(h.user, c, handle(m), handles(v.span()),
+                                                   v.own.size(), outs.data());
     });
     v.replace(outs.take(what.text, true));
   });
@@ -21,8 +23,8 @@ void run_post_hooks(Module& m, TensorSpan inputs, Values& v) {
     CallbackName what("forward hook", m.type->name);
     HostOuts outs(v.own.size());
     run_callback(what.text, true, [&](tt_ctx* c) {
-      return reinterpret_cast<ModulePostHook>(h.fn)(h.user, c, handle(m), handles(inputs), inputs.n, handles(v.span()),
-                                                    v.own.size(), outs.data());
+      return reinterpret_cast<ModulePostHook>(h.fn)(h.user, c, handle(m), handles(inputs), inputs.n,
+                                                    handles(v.span()), v.own.size(), outs.data());
     });
     v.replace(outs.take(what.text, true));
   });
@@ -30,10 +32,11 @@ void run_post_hooks(Module& m, TensorSpan inputs, Values& v) {
 
 void check_call(const Module& m, TensorSpan inputs) {
   const ModuleType& t = *m.type;
-  if (!t.forward && !t.sequential) fail_arg(TT_NOT_IMPLEMENTED, "m", "{} cannot be called: call its children", t.name);
+  if (!t.forward && !t.sequential)
+    fail_arg(TT_NOT_IMPLEMENTED, "m", "{} cannot be called: call its children", t.name);
   if (inputs.n < t.min_inputs || inputs.n > t.max_inputs)
-    fail_arg(TT_INVALID_ARG, "inputs", "{} inputs for {}: must be {} to {}", inputs.n, t.name, t.min_inputs,
-             t.max_inputs);
+    fail_arg(TT_INVALID_ARG, "inputs", "{} inputs for {}: must be {} to {}", inputs.n, t.name,
+             t.min_inputs, t.max_inputs);
   for (int64_t i = 0; i < t.min_inputs; i++)
     if (!inputs[i]) fail_arg(TT_BAD_HANDLE, "inputs", "inputs[{}] is NULL: {} needs it", i, t.name);
 }
@@ -50,7 +53,8 @@ struct Frame {
 
 static TensorList run_forward(Module& m, TensorSpan inputs) {
   const Ctx& c = ctx();
-  const bool alone = !c.watched && !(c.include & kWatchKeys) && (!inputs.n || !inputs[0] || inputs[0]->is_cpu());
+  const bool alone =
+      !c.watched && !(c.include & kWatchKeys) && (!inputs.n || !inputs[0] || inputs[0]->is_cpu());
   if (TT_LIKELY(alone)) return m.type->forward(m, inputs);
   const KeptModule kept(m);
   return m.type->forward(m, inputs);

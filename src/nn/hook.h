@@ -1,5 +1,5 @@
-// Hooks of modules: callbacks of the host before and after forward, and on the gradients of a module's results and
-// inputs.
+// Hooks of modules: callbacks of the host before and after forward, and on the gradients of a
+// module's results and inputs.
 #pragma once
 
 #include "autograd/host_outs.h"
@@ -9,22 +9,29 @@
 
 namespace TT_NS {
 
-using ModulePreHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs, int64_t n,
+using ModulePreHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m,
+                                    const tt_tensor* const* inputs, int64_t n,
                                     tt_tensor** replacements);
-using ModulePostHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs,
-                                     int64_t n_inputs, const tt_tensor* const* outs, int64_t n_outs,
+using ModulePostHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m,
+                                     const tt_tensor* const* inputs, int64_t n_inputs,
+                                     const tt_tensor* const* outs, int64_t n_outs,
                                      tt_tensor** replacements);
 enum ModuleHookKind : int32_t { kForwardPreHook, kForwardHook, kBackwardPreHook, kBackwardHook };
 
 inline tt_module* handle(Module& m) { return reinterpret_cast<tt_module*>(&m); }
-inline const tt_tensor* const* handles(TensorSpan s) { return reinterpret_cast<const tt_tensor* const*>(s.ptr); }
+inline const tt_tensor* const* handles(TensorSpan s) {
+  return reinterpret_cast<const tt_tensor* const*>(s.ptr);
+}
 
 // What hooks see and may replace: tensors (some may be absent) and the plain pointers to them.
 struct Values {
   TensorList own;
   SmallVec<const Tensor*, 4> ptr;
   explicit Values(TensorSpan s) {
-    for (const Tensor* t : s) own.push_back(TensorRef::share(t)), ptr.push_back(t);
+    for (const Tensor* t : s) {
+      own.push_back(TensorRef::share(t));
+      ptr.push_back(t);
+    }
   }
   explicit Values(TensorList&& l) : own(std::move(l)) {
     for (const TensorRef& t : own) ptr.push_back(t.get());
@@ -40,7 +47,10 @@ struct Values {
     own = std::move(l);
     for (const TensorRef& t : own) ptr.push_back(t.get());
   }
-  void set(int64_t i, TensorRef&& t) { own[i] = std::move(t), ptr[i] = own[i].get(); }
+  void set(int64_t i, TensorRef&& t) {
+    own[i] = std::move(t);
+    ptr[i] = own[i].get();
+  }
   // Absent replacements keep what is there.
   void replace(TensorList&& l) {
     for (int64_t i = 0; i < l.size(); i++)
@@ -48,8 +58,9 @@ struct Values {
   }
 };
 
-// A recorded call of a module that has backward hooks. Its inputs and its results each pass a node; a third one below
-// the inputs' gets the gradients of both and runs the hooks. (Nodes keep the module, never gradients.)
+// A recorded call of a module that has backward hooks. Its inputs and its results each pass a node;
+// a third one below the inputs' gets the gradients of both and runs the hooks. (Nodes keep the
+// module, never gradients.)
 struct WatchedCall {
   NodeRef inputs;  // empty: no input needs a gradient
   int64_t n_inputs = 0;

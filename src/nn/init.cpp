@@ -6,7 +6,8 @@ namespace TT_NS {
 
 void expand(Shape& list, int64_t n, const char* arg, int64_t standard) {
   if (list.size() == n) return;
-  if (list.size() > 1) fail_arg(TT_INVALID_ARG, arg, "{} has {} numbers: must be 1 or {}", arg, list.size(), n);
+  if (list.size() > 1)
+    fail_arg(TT_INVALID_ARG, arg, "{} has {} numbers: must be 1 or {}", arg, list.size(), n);
   const int64_t v = list.empty() ? standard : list[0];
   list.resize(n);
   for (int64_t& x : list) x = v;
@@ -18,10 +19,22 @@ void put_name(Text& t, const char* name) {
   if (t.c_str()[t.size() - 1] != '(') t.add(", ");
   if (name) t.add(name).add("=");
 }
-void put(Text& t, const char* name, int64_t v) { put_name(t, name), t.add(v); }
-void put(Text& t, const char* name, double v) { put_name(t, name), t.add_double(v); }
-void put(Text& t, const char* name, bool v) { put_name(t, name), t.add(v ? "True" : "False"); }
-void put(Text& t, const char* name, const char* v) { put_name(t, name), t.add("'").add(v).add("'"); }
+void put(Text& t, const char* name, int64_t v) {
+  put_name(t, name);
+  t.add(v);
+}
+void put(Text& t, const char* name, double v) {
+  put_name(t, name);
+  t.add_double(v);
+}
+void put(Text& t, const char* name, bool v) {
+  put_name(t, name);
+  t.add(v ? "True" : "False");
+}
+void put(Text& t, const char* name, const char* v) {
+  put_name(t, name);
+  t.add("'").add(v).add("'");
+}
 void put(Text& t, const char* name, Ints v, bool tuple) {
   put_name(t, name);
   if (v.n == 1 && !tuple) {
@@ -35,7 +48,8 @@ void put(Text& t, const char* name, Ints v, bool tuple) {
 
 // ---- parameters ----
 
-Place::Place(Dtype d, Opt<Device> where) : dtype(d == Dtype::kNone ? Dtype::kF32 : d), device(where) {
+Place::Place(Dtype d, Opt<Device> where)
+    : dtype(d == Dtype::kNone ? Dtype::kF32 : d), device(where) {
   if (!is_differentiable(dtype))
     fail_arg(TT_DTYPE, "dtype", "dtype is {}: parameters must be floating or complex", fmt(dtype));
 }

@@ -19,10 +19,13 @@ void expand(Shape& list, int64_t n, const char* arg, int64_t standard);
 void put(Text& t, const char* name, int64_t v);
 void put(Text& t, const char* name, double v);
 void put(Text& t, const char* name, bool v);
-void put(Text& t, const char* name, const char* v);               // quoted
-void put(Text& t, const char* name, Ints v, bool tuple = false);  // one number stands alone, unless it is a tuple
+void put(Text& t, const char* name, const char* v);  // quoted
+void put(Text& t, const char* name, Ints v,
+         bool tuple = false);  // one number stands alone, unless it is a tuple
 template <class T> void put(Text& t, const char* name, const Opt<T>& v);
-inline void put(Text& t, const char* name, const Shape& v, bool tuple = false) { put(t, name, Ints(v), tuple); }
+inline void put(Text& t, const char* name, const Shape& v, bool tuple = false) {
+  put(t, name, Ints(v), tuple);
+}
 
 template <class T, class D> bool differs(const T& v, const D& standard) { return v != standard; }
 template <class D> bool differs(const Shape& v, const D& standard) {
@@ -50,8 +53,8 @@ void check_size(int64_t v, const char* arg);  // not negative
 TensorRef parameter(Place p, Ints shape, double value);
 TensorRef uniform_parameter(Place p, Ints shape, double bound);
 TensorRef normal_parameter(Place p, Ints shape, double std = 1);
-// As PyTorch's Linear and convolutions start: kaiming_uniform with a = sqrt(5), which is uniform in +-1/sqrt(fan_in)
-// (He et al. 2015, eq. 10).
+// As PyTorch's Linear and convolutions start: kaiming_uniform with a = sqrt(5), which is uniform in
+// +-1/sqrt(fan_in) (He et al. 2015, eq. 10).
 double fan_in_bound(Ints weight_shape);
 
 }  // namespace TT_NS

@@ -1,10 +1,13 @@
-// Layers whose forward or parameters are written by hand; the others follow from src/nn/decl/nn.toml alone.
+// Layers whose forward or parameters are written by hand; the others follow from
+// src/nn/decl/nn.toml alone.
 #include "nn/gen/layers.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
 
-TensorList forward_of(Module&, const IdentityArgs&, TensorSpan in) { return one(TensorRef::share(in[0])); }
+TensorList forward_of(Module&, const IdentityArgs&, TensorSpan in) {
+  return one(TensorRef::share(in[0]));
+}
 
 void build(Module& m, const LinearArgs& a) {
   const Place place(a.dtype, a.device);
@@ -22,7 +25,9 @@ void build(Module& m, const LayerNormArgs& a) {
 }
 
 void describe_of(const Module&, const LayerNormArgs& a, Text& t) {
-  put(t, nullptr, a.normalized_shape, true), put(t, "eps", a.eps), put(t, "elementwise_affine", a.elementwise_affine);
+  put(t, nullptr, a.normalized_shape, true);
+  put(t, "eps", a.eps);
+  put(t, "elementwise_affine", a.elementwise_affine);
   put(t, "bias", a.elementwise_affine && a.bias);
 }
 
@@ -31,12 +36,13 @@ void describe_of(const Module&, const LayerNormArgs& a, Text& t) {
 void build(Module& m, const EmbeddingArgs& a) {
   const Place place(a.dtype, a.device);
   const int64_t shape[2] = {a.num_embeddings, a.embedding_dim};
-  if (a.sparse) fail_arg(TT_NOT_IMPLEMENTED, "sparse", "sparse gradients are not there: leave sparse out");
+  if (a.sparse)
+    fail_arg(TT_NOT_IMPLEMENTED, "sparse", "sparse gradients are not there: leave sparse out");
   check_size(a.num_embeddings, "num_embeddings");
   check_size(a.embedding_dim, "embedding_dim");
   if (a.padding_idx && (*a.padding_idx < -a.num_embeddings || *a.padding_idx >= a.num_embeddings))
-    fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [-{}, {})", *a.padding_idx, a.num_embeddings,
-             a.num_embeddings);
+    fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [-{}, {})",
+             *a.padding_idx, a.num_embeddings, a.num_embeddings);
   m.slots[0].tensor = normal_parameter(place, shape);
   if (!a.padding_idx) return;
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -46,12 +52,13 @@ void build(Module& m, const EmbeddingArgs& a) {
 }
 
 // Scales the rows that are looked up and longer than max_norm down to it, in place.
-static void renormalize(Tensor& weight, const Tensor& rows_read, double max_norm, double norm_type) {
+static void renormalize(Tensor& weight, const Tensor& rows_read, double max_norm,
+                        double norm_type) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t last[1] = {1};
   TensorRef rows = op::index_select(weight, 0, rows_read);
-  TensorRef norms =
-      op::pow(*op::sum_dim(*op::pow(*op::abs(*rows), Scalar(norm_type)), last, true), Scalar(1 / norm_type));
+  TensorRef norms = op::pow(*op::sum_dim(*op::pow(*op::abs(*rows), Scalar(norm_type)), last, true),
+                            Scalar(1 / norm_type));
   TensorRef factor = op::mul(*op::reciprocal(*op::add(*norms, Scalar(1e-7))), Scalar(max_norm));
   TensorRef scale = op::where(*op::gt(*norms, Scalar(max_norm)), *factor, *op::ones_like(*norms));
   op::index_copy_(weight, 0, rows_read, *op::mul(*rows, *scale));
@@ -71,21 +78,24 @@ static TensorRef frequency_factor(const Tensor& weight, const Tensor& flat, Ints
 TensorList forward_of(Module& m, const EmbeddingArgs& a, TensorSpan in) {
   const Tensor& indices = *in[0];
   const int64_t all[1] = {-1};
-  if (!a.max_norm && !a.scale_grad_by_freq) return one(op::embedding(m.slot(0), indices, a.padding_idx));
-  TensorRef looked_up = op::embedding(m.slot(0), indices, a.padding_idx),
-            flat = op::reshape(indices, all);  // checks the indices, too
+  if (!a.max_norm && !a.scale_grad_by_freq)
+    return one(op::embedding(m.slot(0), indices, a.padding_idx));
+  TensorRef looked_up = op::embedding(m.slot(0), indices, a.padding_idx);
+  TensorRef flat = op::reshape(indices, all);  // checks the indices, too
   if (a.max_norm) {
     renormalize(*m.slots[0].tensor, *flat, *a.max_norm, a.norm_type);
     looked_up = op::embedding(m.slot(0), indices, a.padding_idx);
   }
   if (a.scale_grad_by_freq)
-    looked_up = op::scale_gradient(*looked_up, *frequency_factor(m.slot(0), *flat, indices.sizes()));
+    looked_up =
+        op::scale_gradient(*looked_up, *frequency_factor(m.slot(0), *flat, indices.sizes()));
   return one(std::move(looked_up));
 }
 
 // ---- softmax ----
 
-// The dimension that PyTorch takes if none is given: 0 of tensors of 0, 1 and 3 dimensions, 1 of others.
+// The dimension that PyTorch takes if none is given: 0 of tensors of 0, 1 and 3 dimensions, 1 of
+// others.
 static int64_t softmax_dim(const Opt<int64_t>& dim, const Tensor& x) {
   return dim.or_else(x.ndim == 0 || x.ndim == 1 || x.ndim == 3 ? 0 : 1);
 }

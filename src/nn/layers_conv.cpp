@@ -11,9 +11,11 @@ enum Auto { kByNumbers, kValid, kSame };
 void check_channels(int64_t in, int64_t out, int64_t groups) {
   if (groups < 1) fail_arg(TT_INVALID_ARG, "groups", "groups is {}: must be at least 1", groups);
   if (in % groups)
-    fail_arg(TT_INVALID_ARG, "in_channels", "in_channels is {}: must be divisible by groups {}", in, groups);
+    fail_arg(TT_INVALID_ARG, "in_channels", "in_channels is {}: must be divisible by groups {}", in,
+             groups);
   if (out % groups)
-    fail_arg(TT_INVALID_ARG, "out_channels", "out_channels is {}: must be divisible by groups {}", out, groups);
+    fail_arg(TT_INVALID_ARG, "out_channels", "out_channels is {}: must be divisible by groups {}",
+             out, groups);
 }
 
 template <class A> void build_conv(Module& m, const A& a, bool transposed) {
@@ -33,23 +35,27 @@ template <class A> void build_conv(Module& m, const A& a, bool transposed) {
 template <class A> void build_plain(Module& m, const A& a) {
   if (a.auto_padding == kSame)
     for (int64_t s : a.stride)
-      if (s != 1) fail_arg(TT_INVALID_ARG, "stride", "stride is {}: padding 'same' needs 1", Ints(a.stride));
+      if (s != 1)
+        fail_arg(TT_INVALID_ARG, "stride", "stride is {}: padding 'same' needs 1", Ints(a.stride));
   build_conv(m, a, false);
 }
 
 template <class A> void build_transposed(Module& m, const A& a) {
   if (a.padding_mode)
-    fail_arg(TT_INVALID_ARG, "padding_mode", "padding_mode must be zeros: a transposed convolution knows no other");
+    fail_arg(TT_INVALID_ARG, "padding_mode",
+             "padding_mode must be zeros: a transposed convolution knows no other");
   build_conv(m, a, true);
 }
 
-// Zeros that are added in front, of each dimension; `behind` those behind. By numbers, or as auto_padding says.
+// Zeros that are added in front, of each dimension; `behind` those behind. By numbers, or as
+// auto_padding says.
 template <class A> void padding_of(const A& a, Shape& front, Shape& behind) {
   for (int64_t i = 0; i < a.kernel_size.size(); i++) {
     int64_t total = 0;
-    if (a.auto_padding == kSame &&
-        (__builtin_sub_overflow(a.kernel_size[i], 1, &total) || __builtin_mul_overflow(total, a.dilation[i], &total)))
-      fail_arg(TT_INVALID_ARG, "dilation", "dilation is {}: the window overflows", Ints(a.dilation));
+    if (a.auto_padding == kSame && (__builtin_sub_overflow(a.kernel_size[i], 1, &total) ||
+                                    __builtin_mul_overflow(total, a.dilation[i], &total)))
+      fail_arg(TT_INVALID_ARG, "dilation", "dilation is {}: the window overflows",
+               Ints(a.dilation));
     const bool by_numbers = a.auto_padding == kByNumbers;
     front.push_back(by_numbers ? a.padding[i] : total / 2);
     behind.push_back(by_numbers ? a.padding[i] : total - total / 2);
@@ -58,25 +64,35 @@ template <class A> void padding_of(const A& a, Shape& front, Shape& behind) {
 
 constexpr const char* kModes[] = {"zeros", "reflect", "replicate", "circular"};
 
-using Convolution = TensorRef (*)(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t);
+using Convolution = TensorRef (*)(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
+                                  int64_t);
 
-template <class A> TensorList run_conv(Module& m, const A& a, const Tensor& input, Convolution conv) {
+template <class A>
+TensorList run_conv(Module& m, const A& a, const Tensor& input, Convolution conv) {
   Shape front, behind;
   padding_of(a, front, behind);
   if (a.padding_mode == 0 && same(front, behind))
     return one(conv(input, m.slot(0), m.slot_opt(1), a.stride, front, a.dilation, a.groups));
   Shape pads;  // the last dimension first, as pad takes them
-  for (int64_t i = front.size(); i-- > 0;) pads.push_back(front[i]), pads.push_back(behind[i]);
+  for (int64_t i = front.size(); i-- > 0;) {
+    pads.push_back(front[i]);
+    pads.push_back(behind[i]);
+  }
   TensorRef padded = op::pad(input, pads, a.padding_mode);
   for (int64_t& p : front) p = 0;
   return one(conv(*padded, m.slot(0), m.slot_opt(1), a.stride, front, a.dilation, a.groups));
 }
 
-void put_plain(Text& t, const char* name, const char* v) { put_name(t, name), t.add(v); }
+void put_plain(Text& t, const char* name, const char* v) {
+  put_name(t, name);
+  t.add(v);
+}
 
 template <class A> void describe_head(const A& a, Text& t) {
-  put(t, nullptr, a.in_channels), put(t, nullptr, a.out_channels);
-  put(t, "kernel_size", a.kernel_size, true), put(t, "stride", a.stride, true);
+  put(t, nullptr, a.in_channels);
+  put(t, nullptr, a.out_channels);
+  put(t, "kernel_size", a.kernel_size, true);
+  put(t, "stride", a.stride, true);
 }
 template <class A> void describe_conv(const A& a, Text& t) {
   describe_head(a, t);
@@ -105,27 +121,39 @@ void build(Module& m, const ConvTranspose1dArgs& a) { build_transposed(m, a); }
 void build(Module& m, const ConvTranspose2dArgs& a) { build_transposed(m, a); }
 void build(Module& m, const ConvTranspose3dArgs& a) { build_transposed(m, a); }
 
-TensorList forward_of(Module& m, const Conv1dArgs& a, TensorSpan in) { return run_conv(m, a, *in[0], op::conv1d); }
-TensorList forward_of(Module& m, const Conv2dArgs& a, TensorSpan in) { return run_conv(m, a, *in[0], op::conv2d); }
-TensorList forward_of(Module& m, const Conv3dArgs& a, TensorSpan in) { return run_conv(m, a, *in[0], op::conv3d); }
+TensorList forward_of(Module& m, const Conv1dArgs& a, TensorSpan in) {
+  return run_conv(m, a, *in[0], op::conv1d);
+}
+TensorList forward_of(Module& m, const Conv2dArgs& a, TensorSpan in) {
+  return run_conv(m, a, *in[0], op::conv2d);
+}
+TensorList forward_of(Module& m, const Conv3dArgs& a, TensorSpan in) {
+  return run_conv(m, a, *in[0], op::conv3d);
+}
 TensorList forward_of(Module& m, const ConvTranspose1dArgs& a, TensorSpan in) {
-  return one(op::conv_transpose1d(*in[0], m.slot(0), m.slot_opt(1), a.stride, a.padding, a.output_padding, a.groups,
-                                  a.dilation));
+  return one(op::conv_transpose1d(*in[0], m.slot(0), m.slot_opt(1), a.stride, a.padding,
+                                  a.output_padding, a.groups, a.dilation));
 }
 TensorList forward_of(Module& m, const ConvTranspose2dArgs& a, TensorSpan in) {
-  return one(op::conv_transpose2d(*in[0], m.slot(0), m.slot_opt(1), a.stride, a.padding, a.output_padding, a.groups,
-                                  a.dilation));
+  return one(op::conv_transpose2d(*in[0], m.slot(0), m.slot_opt(1), a.stride, a.padding,
+                                  a.output_padding, a.groups, a.dilation));
 }
 TensorList forward_of(Module& m, const ConvTranspose3dArgs& a, TensorSpan in) {
-  return one(op::conv_transpose3d(*in[0], m.slot(0), m.slot_opt(1), a.stride, a.padding, a.output_padding, a.groups,
-                                  a.dilation));
+  return one(op::conv_transpose3d(*in[0], m.slot(0), m.slot_opt(1), a.stride, a.padding,
+                                  a.output_padding, a.groups, a.dilation));
 }
 
 void describe_of(const Module&, const Conv1dArgs& a, Text& t) { describe_conv(a, t); }
 void describe_of(const Module&, const Conv2dArgs& a, Text& t) { describe_conv(a, t); }
 void describe_of(const Module&, const Conv3dArgs& a, Text& t) { describe_conv(a, t); }
-void describe_of(const Module&, const ConvTranspose1dArgs& a, Text& t) { describe_transposed(a, t); }
-void describe_of(const Module&, const ConvTranspose2dArgs& a, Text& t) { describe_transposed(a, t); }
-void describe_of(const Module&, const ConvTranspose3dArgs& a, Text& t) { describe_transposed(a, t); }
+void describe_of(const Module&, const ConvTranspose1dArgs& a, Text& t) {
+  describe_transposed(a, t);
+}
+void describe_of(const Module&, const ConvTranspose2dArgs& a, Text& t) {
+  describe_transposed(a, t);
+}
+void describe_of(const Module&, const ConvTranspose3dArgs& a, Text& t) {
+  describe_transposed(a, t);
+}
 
 }  // namespace TT_NS

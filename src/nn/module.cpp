@@ -13,7 +13,10 @@ void Module::destroy(Module* m) noexcept {
     dead = x->next_dead;
     for (Child& c : x->children) {
       Module* child = c.module.leak();
-      if (child && ref_dec(&child->refs)) child->next_dead = dead, dead = child;
+      if (child && ref_dec(&child->refs)) {
+        child->next_dead = dead;
+        dead = child;
+      }
     }
     x->hooks.clear();  // before what they may look at goes
     x->tag = 0;
@@ -41,11 +44,12 @@ Module::Child* find_child(Module& m, const char* name) {
 
 void set_slot(Module& m, const char* name, const Tensor* t, bool is_buffer, bool persistent) {
   check_name(name);
-  if (find_child(m, name)) fail_arg(TT_INVALID_ARG, "name", "{} has a child \"{}\" already", m.type->name, name);
+  if (find_child(m, name))
+    fail_arg(TT_INVALID_ARG, "name", "{} has a child \"{}\" already", m.type->name, name);
   if (Module::Slot* s = find_slot(m, name)) {
     if (s->is_buffer != is_buffer)
-      fail_arg(TT_INVALID_ARG, "name", "\"{}\" is a {} of {} already", name, s->is_buffer ? "buffer" : "parameter",
-               m.type->name);
+      fail_arg(TT_INVALID_ARG, "name", "\"{}\" is a {} of {} already", name,
+               s->is_buffer ? "buffer" : "parameter", m.type->name);
     if (m.kept) m.taken_away.push_back(s->tensor);
     s->tensor = TensorRef::share(t);
     s->persistent = persistent;
@@ -70,8 +74,8 @@ bool reaches(Module& from, const Module& to) {
 }  // namespace
 
 void Module::fail_no_tensor(int64_t i) const {
-  fail_arg(TT_INVALID_ARG, "module", "{} has no {}: somebody took it away, and forward needs it", type->name,
-           slots[i].name.c_str());
+  fail_arg(TT_INVALID_ARG, "module", "{} has no {}: somebody took it away, and forward needs it",
+           type->name, slots[i].name.c_str());
 }
 
 void set_parameter(Module& m, const char* name, const Tensor* t) {
@@ -85,9 +89,11 @@ void set_buffer(Module& m, const char* name, const Tensor* t, bool persistent) {
 
 void set_child(Module& m, const char* name, Module& child) {
   check_name(name);
-  if (find_slot(m, name)) fail_arg(TT_INVALID_ARG, "name", "{} has a tensor \"{}\" already", m.type->name, name);
+  if (find_slot(m, name))
+    fail_arg(TT_INVALID_ARG, "name", "{} has a tensor \"{}\" already", m.type->name, name);
   if (reaches(child, m))
-    fail_arg(TT_INVALID_ARG, "child", "child is the module itself or has it below: a tree has no cycles");
+    fail_arg(TT_INVALID_ARG, "child",
+             "child is the module itself or has it below: a tree has no cycles");
   if (Module::Child* c = find_child(m, name)) {
     c->module = ModuleRef::share(&child);
     return;
@@ -126,14 +132,18 @@ Module* find_module(Module& m, const char* path, const char** leaf) {
   Module* at = &m;
   for (const char* p = path;;) {
     const char* dot = strchr(p, '.');
-    if (!dot && leaf) return *leaf = p, at;
+    if (!dot && leaf) {
+      *leaf = p;
+      return at;
+    }
     if (!*p && p == path) return at;
     const int64_t n = dot ? int64_t(dot - p) : int64_t(strlen(p));
     Module* found = nullptr;
     for (Module::Child& c : at->children)
       if (c.name.size() == n && memcmp(c.name.c_str(), p, size_t(n)) == 0) found = c.module.get();
     if (!found || !dot) return found;
-    at = found, p = dot + 1;
+    at = found;
+    p = dot + 1;
   }
 }
 
@@ -145,8 +155,9 @@ StateDictRef named_tensors(Module& m, Named which) {
     for (int pass = 0; pass < 2; pass++) {  // parameters, then buffers
       for (const Module::Slot& s : w.module->slots) {
         if (!s.tensor || s.is_buffer != (pass == 1)) continue;
-        if (which == Named::kState ? s.is_buffer && !s.persistent
-                                   : (which == Named::kBuffers) != s.is_buffer || !seen.add(s.tensor.get()))
+        if (which == Named::kState
+                ? s.is_buffer && !s.persistent
+                : (which == Named::kBuffers) != s.is_buffer || !seen.add(s.tensor.get()))
           continue;
         name.cut(0);
         name.add(w.prefix.c_str()).add(s.name.c_str());

@@ -1,4 +1,5 @@
-// Module: a node of a tree of layers. It has parameters, buffers and children under names, and a type that computes.
+// Module: a node of a tree of layers. It has parameters, buffers and children under names, and a
+// type that computes.
 #pragma once
 
 #include "autograd/hook_list.h"
@@ -17,15 +18,16 @@ struct ModuleType {
   const char* name;  // "Linear"
   int32_t min_inputs, max_inputs;
   TensorList (*forward)(Module&, TensorSpan inputs);  // NULL: a container that cannot be called
-  void (*describe)(const Module&, Text&);             // the arguments, as they stand in a printed tree; may be NULL
-  Module* (*copy)(const Module&);                     // another one of the same arguments, without slots and children
-  void (*destroy)(Module*) noexcept;                  // the object and its block
-  bool sequential;                                    // forward: the children in turn
+  void (*describe)(const Module&,
+                   Text&);         // the arguments, as they stand in a printed tree; may be NULL
+  Module* (*copy)(const Module&);  // another one of the same arguments, without slots and children
+  void (*destroy)(Module*) noexcept;  // the object and its block
+  bool sequential;                    // forward: the children in turn
 };
 
 struct Module {
-  // A parameter or a buffer; its tensor may be absent (a layer without bias). A type's own slots stand first, in a
-  // fixed order.
+  // A parameter or a buffer; its tensor may be absent (a layer without bias). A type's own slots
+  // stand first, in a fixed order.
   struct Slot {
     Text name;
     TensorRef tensor;
@@ -56,11 +58,13 @@ struct Module {
   static void destroy(Module*) noexcept;  // of the whole tree below it, without recursion
 };
 
-// Keeps a module and every tensor that it has meanwhile: layers hold on to parameters from one operator to the next,
-// and a trace, a poll or a device of the host may take those away amid.
+// Keeps a module and every tensor that it has meanwhile: layers hold on to parameters from one
+// operator to the next, and a trace, a poll or a device of the host may take those away amid.
 class KeptModule {
  public:
-  explicit KeptModule(Module& m) : module_(ModuleRef::share(&m)) { __atomic_fetch_add(&m.kept, 1, __ATOMIC_RELAXED); }
+  explicit KeptModule(Module& m) : module_(ModuleRef::share(&m)) {
+    __atomic_fetch_add(&m.kept, 1, __ATOMIC_RELAXED);
+  }
   ~KeptModule() {
     if (__atomic_sub_fetch(&module_->kept, 1, __ATOMIC_RELAXED)) return;
     const TensorList gone = std::move(module_->taken_away);  // what they drop may call the host
@@ -76,7 +80,9 @@ template <class A> struct ModuleOf : Module {
   A args;
   ModuleOf(const ModuleType* t, const A& a) : Module(t), args(a) {}
 };
-template <class A> const A& args_of(const Module& m) { return static_cast<const ModuleOf<A>&>(m).args; }
+template <class A> const A& args_of(const Module& m) {
+  return static_cast<const ModuleOf<A>&>(m).args;
+}
 
 template <class A> TT_COLD ModuleRef new_module(const ModuleType* type, const A& args) {
   using M = ModuleOf<A>;
@@ -88,19 +94,24 @@ template <class A> TT_COLD ModuleRef new_module(const ModuleType* type, const A&
     throw;
   }
 }
-template <class A> TT_COLD Module* copy_module(const Module& m) { return new_module(m.type, args_of<A>(m)).leak(); }
+template <class A> TT_COLD Module* copy_module(const Module& m) {
+  return new_module(m.type, args_of<A>(m)).leak();
+}
 template <class A> TT_COLD void destroy_module(Module* m) noexcept {
   auto* self = static_cast<ModuleOf<A>*>(m);
   self->~ModuleOf<A>();
   mem_free(self, sizeof *self);
 }
 
-// Names are not empty, hold no dot, and are one of a kind in their module. A name that the module has keeps its place.
-void set_parameter(Module& m, const char* name, const Tensor* t);  // leaves only; NULL: declared, but absent
+// Names are not empty, hold no dot, and are one of a kind in their module. A name that the module
+// has keeps its place.
+void set_parameter(Module& m, const char* name,
+                   const Tensor* t);  // leaves only; NULL: declared, but absent
 void set_buffer(Module& m, const char* name, const Tensor* t, bool persistent);
 void set_child(Module& m, const char* name, Module& child);  // fails if m is child, or below it
 
-// In depth-first order, each module before its children, without recursion. A shared module comes once per path.
+// In depth-first order, each module before its children, without recursion. A shared module comes
+// once per path.
 class ModuleWalk {
  public:
   explicit ModuleWalk(Module& root);
@@ -118,17 +129,17 @@ class ModuleWalk {
   bool started_ = false;
 };
 
-// The module below m at a path like "a.0.b" ("": m); NULL if there is none. The last name of `path` is left out if
-// `leaf` is given, which then gets that name.
+// The module below m at a path like "a.0.b" ("": m); NULL if there is none. The last name of `path`
+// is left out if `leaf` is given, which then gets that name.
 Module* find_module(Module& m, const char* path, const char** leaf = nullptr);
 
 enum class Named { kState, kParameters, kBuffers };
-// Tensors with their dotted names: the state dict (parameters, then persistent buffers, then children; shared tensors
-// under each name), or each parameter or buffer once.
+// Tensors with their dotted names: the state dict (parameters, then persistent buffers, then
+// children; shared tensors under each name), or each parameter or buffer once.
 StateDictRef named_tensors(Module& m, Named which);
 
-// Copies values into the module's tensors of the same names. All is checked before anything is written; strict: missing
-// and unexpected names fail.
+// Copies values into the module's tensors of the same names. All is checked before anything is
+// written; strict: missing and unexpected names fail.
 void load_state_dict(Module& m, const StateDict& from, bool strict);
 
 void set_training(Module& m, bool on);
@@ -139,7 +150,8 @@ void convert(Module& m, Dtype dtype, Opt<Device> device);
 ModuleRef deep_copy(Module& m);
 Text describe_tree(Module& m);
 
-// Hooks before it (pre; may replace the inputs), the type's forward, hooks after it (may replace the results).
+// Hooks before it (pre; may replace the inputs), the type's forward, hooks after it (may replace
+// the results).
 TensorList forward(Module& m, TensorSpan inputs);
 
 }  // namespace TT_NS

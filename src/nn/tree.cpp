@@ -13,20 +13,25 @@ void list_names(Text& to, const StateDict& names) {
   constexpr int64_t kShown = 8;
   for (int64_t i = 0; i < names.entries.size() && i < kShown; i++)
     to.add(i ? ", " : "").add(names.entries[i].name.c_str());
-  if (names.entries.size() > kShown) to.add(" and ").add(names.entries.size() - kShown).add(" more");
+  if (names.entries.size() > kShown)
+    to.add(" and ").add(names.entries.size() - kShown).add(" more");
 }
 
 void check_names(const StateDict& own, const StateDict& from) {
-  StateDictRef missing = new_state_dict(), unexpected = new_state_dict();
+  StateDictRef missing = new_state_dict();
+  StateDictRef unexpected = new_state_dict();
   for (int64_t i = 0; i < own.entries.size(); i++)
-    if (from.find(own.entries[i].name.c_str(), i) < 0) missing->append(own.entries[i].name.c_str(), {});
+    if (from.find(own.entries[i].name.c_str(), i) < 0)
+      missing->append(own.entries[i].name.c_str(), {});
   for (int64_t i = 0; i < from.entries.size(); i++)
-    if (own.find(from.entries[i].name.c_str(), i) < 0) unexpected->append(from.entries[i].name.c_str(), {});
+    if (own.find(from.entries[i].name.c_str(), i) < 0)
+      unexpected->append(from.entries[i].name.c_str(), {});
   if (missing->entries.empty() && unexpected->entries.empty()) return;
   Text text("");
   if (!missing->entries.empty()) list_names(text.add("missing are "), *missing);
   if (!unexpected->entries.empty())
-    list_names(text.add(missing->entries.empty() ? "unknown to the module are " : "; unknown to the module are "),
+    list_names(text.add(missing->entries.empty() ? "unknown to the module are "
+                                                 : "; unknown to the module are "),
                *unexpected);
   fail_arg(TT_INVALID_ARG, "state", "the names do not match: {}", text.c_str());
 }
@@ -50,8 +55,8 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
     const TensorRef held = from.entries[k].tensor;
     const Tensor& values = *held;
     if (!same(to.sizes(), values.sizes()))
-      fail_arg(TT_SHAPE, "state", "{} is {} in the state, {} in the module: must be equal", e.name.c_str(),
-               values.sizes(), to.sizes());
+      fail_arg(TT_SHAPE, "state", "{} is {} in the state, {} in the module: must be equal",
+               e.name.c_str(), values.sizes(), to.sizes());
     if (!to.storage->writable)
       fail_arg(TT_INVALID_ARG, "module", "{} lies in memory that is read-only", e.name.c_str());
     copies.push_back({&to, op::to(values, to.dtype, to.device)});
@@ -75,7 +80,8 @@ void zero_grad_all(Module& m) {
   for (StateDict::Entry& e : list->entries) set_grad(*e.tensor, {});
 }
 
-// A tensor's new data; one that is a view or a result cannot take it, so that the slots get another tensor.
+// A tensor's new data; one that is a view or a result cannot take it, so that the slots get another
+// tensor.
 struct Move {
   TensorRef from, data, grad;
 };
@@ -94,7 +100,8 @@ void convert(Module& m, Dtype dtype, Opt<Device> device) {
     }
   }
   MaskGuard no_grad(bit(kKeyAutograd));
-  for (Move& x : moves) {  // callbacks of the host may change the tree amid: what they put there stays as it is
+  for (Move& x : moves) {  // callbacks of the host may change the tree amid: what they put there
+                           // stays as it is
     const Tensor& t = *x.from;
     const Dtype d = is_differentiable(t.dtype) ? dtype : Dtype::kNone;
     x.data = op::to(t, d, device);
@@ -128,7 +135,8 @@ ModuleRef deep_copy(Module& root) {
   MaskGuard no_grad(bit(kKeyAutograd));
   copy_of(root);
   for (int64_t i = 0; i < originals.size(); i++) {
-    const auto slots = originals[i]->slots;  // as they are now: callbacks of the host may change them amid
+    const auto slots =
+        originals[i]->slots;  // as they are now: callbacks of the host may change them amid
     const auto children = originals[i]->children;
     copies[i]->training = originals[i]->training;
     for (const Module::Slot& s : slots) {
@@ -156,20 +164,25 @@ ModuleRef deep_copy(Module& root) {
 // As PyTorch prints it: "Sequential(\n  (0): Linear(in_features=2, …)\n)".
 Text describe_tree(Module& root) {
   Text out;
-  int64_t open = -1;  // the depth of the innermost module with children that has no closing bracket yet
+  int64_t open =
+      -1;  // the depth of the innermost module with children that has no closing bracket yet
   auto indent = [&](int64_t n) {
     out.add("\n");
     for (int64_t i = 0; i < n; i++) out.add("  ");
   };
   auto close_down_to = [&](int64_t depth) {
-    for (; open >= depth; open--) indent(open), out.add(")");
+    for (; open >= depth; open--) {
+      indent(open);
+      out.add(")");
+    }
   };
   for (ModuleWalk w(root); w.next();) {
     close_down_to(w.depth);
     if (w.depth) {
       indent(w.depth);
       const char* p = w.prefix.c_str();
-      int64_t end = w.prefix.size() - 1, begin = end;
+      int64_t end = w.prefix.size() - 1;
+      int64_t begin = end;
       while (begin && p[begin - 1] != '.') begin--;
       out.add("(").add({p + begin, end - begin}).add("): ");
     }

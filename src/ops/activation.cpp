@@ -7,7 +7,8 @@ namespace TT_NS::impl {
 
 static void check_bounds(double min_val, double max_val) {
   if (min_val > max_val)
-    fail_arg(TT_INVALID_ARG, "min_val", "min_val is {}, max_val is {}: must not be greater", min_val, max_val);
+    fail_arg(TT_INVALID_ARG, "min_val", "min_val is {}, max_val is {}: must not be greater",
+             min_val, max_val);
 }
 TensorRef hardtanh(Call, const Tensor& input, double min_val, double max_val) {
   check_bounds(min_val, max_val);
@@ -19,11 +20,13 @@ TensorRef gelu(Call, const Tensor& input, int64_t approximate) {
     case kApproximateNone: return op::gelu_exact(input);
     case kApproximateTanh: return op::gelu_tanh(input);
   }
-  fail_arg(TT_INVALID_ARG, "approximate", "approximate is {}: must be none (0) or tanh (1)", approximate);
+  fail_arg(TT_INVALID_ARG, "approximate", "approximate is {}: must be none (0) or tanh (1)",
+           approximate);
 }
 
 TensorRef glu(Call, const Tensor& input, int64_t dim) {
-  if (input.ndim == 0) fail_arg(TT_SHAPE, "input", "input is 0-dim: must have a dimension to halve");
+  if (input.ndim == 0)
+    fail_arg(TT_SHAPE, "input", "input is 0-dim: must have a dimension to halve");
   const int64_t size = input.size(wrap_dim(dim, input.ndim));
   if (size % 2) fail_arg(TT_SHAPE, "dim", "dim is {}, of size {}: must be of even size", dim, size);
   return op::gated(*op::slice(input, dim, 0, size / 2), *op::slice(input, dim, size / 2, size));

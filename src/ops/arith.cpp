@@ -6,17 +6,20 @@
 
 namespace TT_NS::impl {
 
-template <class B> static TensorRef divide(const Tensor& self, const B& other, int64_t rounding_mode) {
+template <class B>
+static TensorRef divide(const Tensor& self, const B& other, int64_t rounding_mode) {
   switch (rounding_mode) {
     case kRoundingNone: return op::div_true(self, other);
     case kRoundingFloor: return op::div_floor(self, other);
     case kRoundingTrunc: return op::div_trunc(self, other);
   }
-  fail_arg(TT_INVALID_ARG, "rounding_mode", "rounding_mode is {}: must be none, floor or trunc", rounding_mode);
+  fail_arg(TT_INVALID_ARG, "rounding_mode", "rounding_mode is {}: must be none, floor or trunc",
+           rounding_mode);
 }
 // Integer division by zero has no value.
 static void check_divisor(const Tensor& self, const Tensor& other, int64_t mode) {
-  if (mode == kRoundingNone || category(self.dtype) > 1 || category(other.dtype) > 1 || other.device.type == TT_META)
+  if (mode == kRoundingNone || category(self.dtype) > 1 || category(other.dtype) > 1 ||
+      other.device.type == TT_META)
     return;
   if (other.numel && !read_scalar(*op::all(*op::ne(other, 0))).i)
     fail_arg(TT_INVALID_ARG, "other", "integer division by zero");
@@ -26,7 +29,8 @@ TensorRef div(Call, const Tensor& self, const Tensor& other, int64_t rounding_mo
   return divide(self, other, rounding_mode);
 }
 TensorRef div_scalar(Call, const Tensor& self, const Scalar& other, int64_t rounding_mode) {
-  if (rounding_mode != kRoundingNone && other.is_zero() && category(self.dtype) < 2 && other.category() < 2)
+  if (rounding_mode != kRoundingNone && other.is_zero() && category(self.dtype) < 2 &&
+      other.category() < 2)
     fail_arg(TT_INVALID_ARG, "other", "integer division by zero");
   return divide(self, other, rounding_mode);
 }
@@ -47,37 +51,44 @@ static void check_modulus(const Tensor& self, const Tensor& other) {
   check_divisor(self, other, kRoundingFloor);
 }
 TensorRef fmod(Call, const Tensor& self, const Tensor& other) {
-  return check_modulus(self, other), op::rest_trunc(self, other);
+  check_modulus(self, other);
+  return op::rest_trunc(self, other);
 }
 TensorRef fmod_scalar(Call, const Tensor& self, const Scalar& other) {
-  return check_modulus(self, other), op::rest_trunc(self, other);
+  check_modulus(self, other);
+  return op::rest_trunc(self, other);
 }
 TensorRef remainder(Call, const Tensor& self, const Tensor& other) {
-  return check_modulus(self, other), op::rest_floor(self, other);
+  check_modulus(self, other);
+  return op::rest_floor(self, other);
 }
 TensorRef remainder_scalar(Call, const Tensor& self, const Scalar& other) {
-  return check_modulus(self, other), op::rest_floor(self, other);
+  check_modulus(self, other);
+  return op::rest_floor(self, other);
 }
 
 TensorRef floor_divide(Call, const Tensor& self, const Tensor& other) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  return check_modulus(self, other), op::div_floor(self, other);
+  check_modulus(self, other);
+  return op::div_floor(self, other);
 }
 TensorRef floor_divide_scalar(Call, const Tensor& self, const Scalar& other) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  return check_modulus(self, other), op::div_floor(self, other);
+  check_modulus(self, other);
+  return op::div_floor(self, other);
 }
 
 TensorRef pow_scalar(Call, const Tensor& self, const Scalar& exponent) {
   if (category(self.dtype) < 2 && exponent.is_int() && exponent.i < 0)
     fail_arg(TT_INVALID_ARG, "exponent",
-             "exponent is {}, self is {}: integers to negative integer powers are not allowed", exponent.i,
-             fmt(self.dtype));
+             "exponent is {}, self is {}: integers to negative integer powers are not allowed",
+             exponent.i, fmt(self.dtype));
   return op::pow_number(self, exponent);
 }
 
 TensorRef clamp_tensor(Call, const Tensor& self, const Tensor* min, const Tensor* max) {
-  if (!min && !max) fail_arg(TT_INVALID_ARG, "min", "min and max are both none: at least one is needed");
+  if (!min && !max)
+    fail_arg(TT_INVALID_ARG, "min", "min and max are both none: at least one is needed");
   TensorRef out = TensorRef::share(&self);
   if (min) out = op::maximum(out, *min);
   if (max) out = op::minimum(out, *max);

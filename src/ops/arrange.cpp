@@ -18,11 +18,13 @@ TensorRef flip(Call, const Tensor& self, Ints dims) {
     last += (self.size(d) - 1) * strides[d];
     strides[d] = -strides[d];
   }
-  copy_elements(*out, *new_alias(self, self.sizes(), strides, advance(self.data, last * self.item_size()), self.dtype));
+  copy_elements(*out, *new_alias(self, self.sizes(), strides,
+                                 advance(self.data, last * self.item_size()), self.dtype));
   return out;
 }
 
-// Each dimension that moves splits the tensor in two: a box of elements is copied for each choice of sides.
+// Each dimension that moves splits the tensor in two: a box of elements is copied for each choice
+// of sides.
 static TensorRef roll_dims(const Tensor& self, const Shape& shift) {
   TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
   Shape sizes(self.sizes()), moving;
@@ -31,13 +33,18 @@ static TensorRef roll_dims(const Tensor& self, const Shape& shift) {
   for (uint64_t box = 0; box < uint64_t(1) << moving.size(); box++) {
     int64_t from = 0, to = 0;
     for (int64_t i = 0; i < moving.size(); i++) {
-      const int64_t d = moving[i], s = shift[d], n = self.size(d);
+      const int64_t d = moving[i];
+      const int64_t s = shift[d];
+      const int64_t n = self.size(d);
       const bool wraps = box >> i & 1;  // the last s indices, which come to the front
       sizes[d] = wraps ? s : n - s;
-      from += wraps ? (n - s) * self.stride(d) : 0, to += wraps ? 0 : s * out->stride(d);
+      from += wraps ? (n - s) * self.stride(d) : 0;
+      to += wraps ? 0 : s * out->stride(d);
     }
-    TensorRef src = new_alias(self, sizes, self.strides(), advance(self.data, from * self.item_size()), self.dtype);
-    TensorRef dst = new_alias(out, sizes, out->strides(), advance(out->data, to * self.item_size()), self.dtype);
+    TensorRef src = new_alias(self, sizes, self.strides(),
+                              advance(self.data, from * self.item_size()), self.dtype);
+    TensorRef dst = new_alias(out, sizes, out->strides(), advance(out->data, to * self.item_size()),
+                              self.dtype);
     copy_elements(*dst, *src);
   }
   return out;
@@ -46,11 +53,13 @@ static TensorRef roll_dims(const Tensor& self, const Shape& shift) {
 TensorRef roll(Call, const Tensor& self, Ints shifts, Ints dims) {
   if (shifts.empty()) fail_arg(TT_INVALID_ARG, "shifts", "shifts is empty: at least one is needed");
   if (!(dims.empty() && shifts.n == 1) && dims.n != shifts.n)
-    fail_arg(TT_INVALID_ARG, "shifts", "shifts is {}, dims is {}: must have equal lengths", shifts, dims);
+    fail_arg(TT_INVALID_ARG, "shifts", "shifts is {}, dims is {}: must have equal lengths", shifts,
+             dims);
   const auto within = [](int64_t s, int64_t n) { return n ? (s % n + n) % n : 0; };
   if (dims.empty()) {
     TensorRef flat = dense_input(self);
-    const int64_t n[1] = {self.numel}, step[1] = {1};
+    const int64_t n[1] = {self.numel};
+    const int64_t step[1] = {1};
     TensorRef out = roll_dims(*new_alias(flat, n, step), {within(shifts[0], self.numel)});
     return new_alias(out, self.sizes(), {});
   }
@@ -64,25 +73,37 @@ TensorRef roll(Call, const Tensor& self, Ints shifts, Ints dims) {
   return roll_dims(self, shift);
 }
 
-// A dimension that repeats stands twice in an expanded view: once for the copies, once for its own size.
+// A dimension that repeats stands twice in an expanded view: once for the copies, once for its own
+// size.
 TensorRef repeat(Call, const Tensor& self, Ints repeats) {
   if (repeats.n < self.ndim)
-    fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: at least one entry per dimension is needed", repeats,
+    fail_arg(TT_SHAPE, "repeats",
+             "repeats is {}, self is {}: at least one entry per dimension is needed", repeats,
              self.sizes());
   if (repeats.n > kMaxDims)
-    fail_arg(TT_SHAPE, "repeats", "repeats has {} entries, at most {} are supported", repeats.n, kMaxDims);
+    fail_arg(TT_SHAPE, "repeats", "repeats has {} entries, at most {} are supported", repeats.n,
+             kMaxDims);
   const int64_t fresh = repeats.n - self.ndim;
   Shape split, wide, whole;
   for (int64_t d = 0; d < repeats.n; d++) {
-    const int64_t r = repeats[d], n = d < fresh ? 1 : self.size(d - fresh);
-    if (r < 0) fail_arg(TT_SHAPE, "repeats", "repeats is {}: entries must not be negative", repeats);
+    const int64_t r = repeats[d];
+    const int64_t n = d < fresh ? 1 : self.size(d - fresh);
+    if (r < 0)
+      fail_arg(TT_SHAPE, "repeats", "repeats is {}: entries must not be negative", repeats);
     int64_t total;
     if (__builtin_mul_overflow(r, n, &total))
-      fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: the result's size overflows", repeats, self.sizes());
-    if (r != 1 && n != 1) split.push_back(1), wide.push_back(r);
-    split.push_back(n), wide.push_back(n == 1 ? r : n), whole.push_back(total);
+      fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: the result's size overflows",
+               repeats, self.sizes());
+    if (r != 1 && n != 1) {
+      split.push_back(1);
+      wide.push_back(r);
+    }
+    split.push_back(n);
+    wide.push_back(n == 1 ? r : n);
+    whole.push_back(total);
   }
-  if (split.size() > kMaxDims) fail_arg(TT_SHAPE, "repeats", "repeats is {}: too many dimensions repeat", repeats);
+  if (split.size() > kMaxDims)
+    fail_arg(TT_SHAPE, "repeats", "repeats is {}: too many dimensions repeat", repeats);
   checked_numel(whole, self.dtype, "result");
   TensorRef copies = op::clone(*op::expand(*op::view(self, split), wide), TT_CONTIGUOUS);
   return op::view(*copies, whole);

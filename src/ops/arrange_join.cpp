@@ -16,15 +16,18 @@ struct Joined {
 };
 
 static Joined joined(TensorSpan tensors, int64_t dim) {
-  if (tensors.n == 0) fail_arg(TT_INVALID_ARG, "tensors", "tensors is empty: at least one is needed");
+  if (tensors.n == 0)
+    fail_arg(TT_INVALID_ARG, "tensors", "tensors is empty: at least one is needed");
   const Tensor* first = tensors[0];
   Dtype dtype = Dtype::kNone;
   for (const Tensor* t : tensors) {
     if (skipped(*first)) first = t;
-    if (t->ndim == 0) fail_arg(TT_SHAPE, "tensors", "a tensor is 0-dim: cat needs at least one dimension, use stack");
+    if (t->ndim == 0)
+      fail_arg(TT_SHAPE, "tensors",
+               "a tensor is 0-dim: cat needs at least one dimension, use stack");
     if (!(t->device == tensors[0]->device))
-      fail_arg(TT_DEVICE, "tensors", "tensors are on {} and {}: must be on one device", fmt(tensors[0]->device),
-               fmt(t->device));
+      fail_arg(TT_DEVICE, "tensors", "tensors are on {} and {}: must be on one device",
+               fmt(tensors[0]->device), fmt(t->device));
     dtype = dtype == Dtype::kNone ? t->dtype : promote(dtype, t->dtype);
   }
   Joined j = {wrap_dim(dim, first->ndim), dtype, Shape(first->sizes())};
@@ -34,7 +37,8 @@ static Joined joined(TensorSpan tensors, int64_t dim) {
     bool fits = t->ndim == first->ndim;
     for (int64_t d = 0; fits && d < t->ndim; d++) fits = d == j.dim || t->size(d) == first->size(d);
     if (!fits)
-      fail_arg(TT_SHAPE, "tensors", "tensors have shapes {} and {}: all sizes but that of dim {} must be equal",
+      fail_arg(TT_SHAPE, "tensors",
+               "tensors have shapes {} and {}: all sizes but that of dim {} must be equal",
                first->sizes(), t->sizes(), j.dim);
     if (__builtin_add_overflow(j.shape[j.dim], t->size(j.dim), &j.shape[j.dim]))
       fail_arg(TT_SHAPE, "tensors", "the size of dim {} overflows", j.dim);
@@ -57,13 +61,16 @@ TensorRef cat(Call, TensorSpan tensors, int64_t dim) {
 }
 
 TensorRef stack(Call, TensorSpan tensors, int64_t dim) {
-  if (tensors.n == 0) fail_arg(TT_INVALID_ARG, "tensors", "tensors is empty: at least one is needed");
+  if (tensors.n == 0)
+    fail_arg(TT_INVALID_ARG, "tensors", "tensors is empty: at least one is needed");
   TensorList rows;
   SmallVec<const Tensor*, 8> borrowed;
-  rows.reserve(tensors.n), borrowed.reserve(tensors.n);
+  rows.reserve(tensors.n);
+  borrowed.reserve(tensors.n);
   for (const Tensor* t : tensors) {
     if (!same(t->sizes(), tensors[0]->sizes()))
-      fail_arg(TT_SHAPE, "tensors", "tensors have shapes {} and {}: must be equal", tensors[0]->sizes(), t->sizes());
+      fail_arg(TT_SHAPE, "tensors", "tensors have shapes {} and {}: must be equal",
+               tensors[0]->sizes(), t->sizes());
     rows.push_back(op::unsqueeze(*t, dim));
     borrowed.push_back(rows.back().get());
   }
@@ -76,10 +83,11 @@ static int64_t split_dim(const Tensor& self, int64_t dim) {
 }
 
 TensorList split(Call, const Tensor& self, int64_t split_size, int64_t dim) {
-  int64_t d = split_dim(self, dim), n = self.size(d);
+  int64_t d = split_dim(self, dim);
+  int64_t n = self.size(d);
   if (split_size < 0 || (split_size == 0 && n))
-    fail_arg(TT_INVALID_ARG, "split_size", "split_size is {}, dimension {} has size {}: must be positive", split_size,
-             d, n);
+    fail_arg(TT_INVALID_ARG, "split_size",
+             "split_size is {}, dimension {} has size {}: must be positive", split_size, d, n);
   Shape sizes;
   do {
     sizes.push_back(split_size < n ? split_size : n);
@@ -89,14 +97,18 @@ TensorList split(Call, const Tensor& self, int64_t split_size, int64_t dim) {
 }
 
 TensorList split_with_sizes(Call, const Tensor& self, Ints split_sizes, int64_t dim) {
-  int64_t d = split_dim(self, dim), total = 0;
+  int64_t d = split_dim(self, dim);
+  int64_t total = 0;
   for (int64_t s : split_sizes) {
-    if (s < 0) fail_arg(TT_INVALID_ARG, "split_sizes", "split_sizes is {}: sizes must not be negative", split_sizes);
+    if (s < 0)
+      fail_arg(TT_INVALID_ARG, "split_sizes", "split_sizes is {}: sizes must not be negative",
+               split_sizes);
     if (__builtin_add_overflow(total, s, &total)) total = INT64_MAX;
   }
   if (total != self.size(d))
-    fail_arg(TT_INVALID_ARG, "split_sizes", "split_sizes is {}: must add up to {}, the size of dimension {}",
-             split_sizes, self.size(d), d);
+    fail_arg(TT_INVALID_ARG, "split_sizes",
+             "split_sizes is {}: must add up to {}, the size of dimension {}", split_sizes,
+             self.size(d), d);
   TensorList out;
   out.reserve(split_sizes.n);
   Shape sizes(self.sizes());

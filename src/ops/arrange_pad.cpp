@@ -22,20 +22,23 @@ struct Pads {
 
 static Pads pads_of(const Tensor& self, Ints pad) {
   if (pad.n % 2 || pad.n / 2 > self.ndim)
-    fail_arg(TT_INVALID_ARG, "pad", "pad has {} numbers: must be two for each of up to {} dimensions", pad.n,
-             self.ndim);
+    fail_arg(TT_INVALID_ARG, "pad",
+             "pad has {} numbers: must be two for each of up to {} dimensions", pad.n, self.ndim);
   return {pad, self.ndim};
 }
 static Shape padded(const Tensor& self, const Pads& pads) {
   Shape out(self.sizes());
   for (int64_t d = 0; d < self.ndim; d++) {
     int64_t n;
-    const int64_t before = pads.before(d), after = pads.after(d), size = out[d];
-    const bool cropped_away =
-        before < -size || after < -size || (before < 0 ? before : 0) + (after < 0 ? after : 0) < -size;
-    if (cropped_away || __builtin_add_overflow(size, before, &n) || __builtin_add_overflow(n, after, &n) || n < 0)
-      fail_arg(TT_INVALID_ARG, "pad", "pad is {}: dimension {} of self {} cannot become so long", pads.pad, d,
-               self.sizes());
+    const int64_t before = pads.before(d);
+    const int64_t after = pads.after(d);
+    const int64_t size = out[d];
+    const bool cropped_away = before < -size || after < -size ||
+                              (before < 0 ? before : 0) + (after < 0 ? after : 0) < -size;
+    if (cropped_away || __builtin_add_overflow(size, before, &n) ||
+        __builtin_add_overflow(n, after, &n) || n < 0)
+      fail_arg(TT_INVALID_ARG, "pad", "pad is {}: dimension {} of self {} cannot become so long",
+               pads.pad, d, self.sizes());
     out[d] = n;
   }
   checked_numel(out, self.dtype, "pad");
@@ -48,18 +51,21 @@ TensorRef constant_pad_nd(Call, const Tensor& self, Ints pad, const Scalar& valu
   TensorRef out = new_image(padded(self, pads), channels_last(self), self.dtype, self.device);
   fill_elements(*out, value);
   Shape sizes;
-  char *from = self.data, *to = out->data;
+  char* from = self.data;
+  char* to = out->data;
   for (int64_t d = 0; d < self.ndim; d++) {
-    const int64_t before = pads.before(d), skip = before < 0 ? -before : 0, lead = before > 0 ? before : 0,
-                  drop = pads.after(d) < 0 ? -pads.after(d) : 0;
+    const int64_t before = pads.before(d);
+    const int64_t skip = before < 0 ? -before : 0;
+    const int64_t lead = before > 0 ? before : 0;
+    const int64_t drop = pads.after(d) < 0 ? -pads.after(d) : 0;
     const int64_t kept = self.size(d) - skip - drop;
     sizes.push_back(kept > 0 ? kept : 0);
-    from = advance(from, skip * self.stride(d) * self.item_size()),
+    from = advance(from, skip * self.stride(d) * self.item_size());
     to = advance(to, lead * out->stride(d) * self.item_size());
   }
   if (numel_of(sizes) == 0) return out;
-  TensorRef inner = new_alias(self, sizes, self.strides(), from, self.dtype),
-            place = new_alias(*out, sizes, out->strides(), to, self.dtype);
+  TensorRef inner = new_alias(self, sizes, self.strides(), from, self.dtype);
+  TensorRef place = new_alias(*out, sizes, out->strides(), to, self.dtype);
   copy_elements(*place, *inner);
   return out;
 }
@@ -68,18 +74,26 @@ TensorRef constant_pad_nd(Call, const Tensor& self, Ints pad, const Scalar& valu
 
 // The element of a dimension of n that stands at place i of the padded one.
 static int64_t source(int64_t i, int64_t n, int64_t mode) {
-  return mode == kPaddingReplicate ? (i < 0 ? 0 : i < n ? i : n - 1) : i < 0 ? -i : i < n ? i : 2 * (n - 1) - i;
+  return mode == kPaddingReplicate ? (i < 0   ? 0
+                                      : i < n ? i
+                                              : n - 1)
+         : i < 0                   ? -i
+         : i < n                   ? i
+                                   : 2 * (n - 1) - i;
 }
 // What remains of a cropped dimension goes round.
 static int64_t source_in_circle(int64_t i, int64_t n, int64_t before, int64_t after) {
-  const int64_t from = before < 0 ? -before : 0, rest = n - from + (after < 0 ? after : 0), r = (i - from) % rest;
+  const int64_t from = before < 0 ? -before : 0;
+  const int64_t rest = n - from + (after < 0 ? after : 0);
+  const int64_t r = (i - from) % rest;
   return from + (r < 0 ? r + rest : r);
 }
 static TensorRef sources(int64_t before, int64_t n, int64_t out, int64_t mode, Device device) {
   TensorRef index = new_tensor(Ints(&out, 1), Dtype::kI64, kCpuDevice);
   for (int64_t o = 0; o < out; o++)
-    index->as<int64_t>()[o] = mode == kPaddingCircular ? source_in_circle(o - before, n, before, out - n - before)
-                                                       : source(o - before, n, mode);
+    index->as<int64_t>()[o] = mode == kPaddingCircular
+                                  ? source_in_circle(o - before, n, before, out - n - before)
+                                  : source(o - before, n, mode);
   return device.type == TT_CPU ? std::move(index) : op::to_device(*index, device);
 }
 
@@ -90,10 +104,12 @@ TensorRef pad_indexed(Call, const Tensor& self, Ints pad, int64_t mode) {
   TensorRef out = TensorRef::share(&self);
   for (int64_t d = self.ndim - pad.n / 2; d < self.ndim; d++)
     if (pads.before(d) || pads.after(d))
-      out = op::index_select(*out, d, *sources(pads.before(d), self.size(d), size[d], mode, self.device));
+      out = op::index_select(*out, d,
+                             *sources(pads.before(d), self.size(d), size[d], mode, self.device));
   return out.get() == &self ? op::clone(self) : std::move(out);
 }
-TensorRef pad_indexed_backward(Call, const Tensor& grad, const Tensor& self, Ints pad, int64_t mode) {
+TensorRef pad_indexed_backward(Call, const Tensor& grad, const Tensor& self, Ints pad,
+                               int64_t mode) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const Pads pads = pads_of(self, pad);
   const bool half = grad.item_size() == 2;
@@ -110,26 +126,31 @@ TensorRef pad_indexed_backward(Call, const Tensor& grad, const Tensor& self, Int
 
 static void check_borders(const Tensor& input, Ints pad, int64_t mode) {
   if (mode < 0 || mode > kPaddingCircular)
-    fail_arg(TT_INVALID_ARG, "mode", "mode is {}: must be constant (0), reflect (1), replicate (2) or circular (3)",
-             mode);
+    fail_arg(TT_INVALID_ARG, "mode",
+             "mode is {}: must be constant (0), reflect (1), replicate (2) or circular (3)", mode);
   const int64_t dims = pad.n / 2;
   if (pad.n % 2 || dims < 1 || dims > 3 || (input.ndim != dims + 1 && input.ndim != dims + 2))
     fail_arg(TT_NOT_IMPLEMENTED, "pad",
-             "pad has {} numbers, input is {}: two for the last of 2 or 3 dimensions, four for 3 or 4, six for 4 or 5",
+             "pad has {} numbers, input is {}: two for the last of 2 or 3 dimensions, four for 3 "
+             "or 4, six for 4 or 5",
              pad.n, input.sizes());
   const Pads pads = pads_of(input, pad);
   const Shape size = padded(input, pads);
   for (int64_t d = input.ndim - dims; d < input.ndim; d++) {
-    const int64_t n = input.size(d), most = pads.before(d) > pads.after(d) ? pads.before(d) : pads.after(d);
-    const int64_t rest = n + (pads.before(d) < 0 ? pads.before(d) : 0) + (pads.after(d) < 0 ? pads.after(d) : 0);
+    const int64_t n = input.size(d);
+    const int64_t most = pads.before(d) > pads.after(d) ? pads.before(d) : pads.after(d);
+    const int64_t rest =
+        n + (pads.before(d) < 0 ? pads.before(d) : 0) + (pads.after(d) < 0 ? pads.after(d) : 0);
     if (n == 0 || size[d] == 0 || (mode == kPaddingCircular && rest < 1))
-      fail_arg(TT_SHAPE, "input", "input is {}: padded dimensions must not be or become empty", input.sizes());
+      fail_arg(TT_SHAPE, "input", "input is {}: padded dimensions must not be or become empty",
+               input.sizes());
     if ((mode == kPaddingReflect && most >= n) || (mode == kPaddingCircular && most > n))
       fail_arg(TT_INVALID_ARG, "pad", "pad is {}: must be {} the size {} of dimension {}", pad,
                mode == kPaddingReflect ? "less than" : "at most", n, d);
   }
   for (int64_t d = input.ndim == dims + 2 ? 1 : 0; d < input.ndim - dims; d++)
-    if (input.size(d) == 0) fail_arg(TT_SHAPE, "input", "input is {}: only the batch may be empty", input.sizes());
+    if (input.size(d) == 0)
+      fail_arg(TT_SHAPE, "input", "input is {}: only the batch may be empty", input.sizes());
 }
 
 TensorRef pad(Call, const Tensor& input, Ints pad, int64_t mode, const Scalar* value) {

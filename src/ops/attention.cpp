@@ -11,7 +11,9 @@
 
 namespace TT_NS::impl {
 
-static Dtype compute_dtype(const Tensor& t) { return t.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32; }
+static Dtype compute_dtype(const Tensor& t) {
+  return t.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32;
+}
 
 // t with contiguous rows.
 static TensorRef with_rows(const Tensor& t) {
@@ -24,30 +26,46 @@ static AttentionRows rows_of(const Tensor& t) {
 
 static void set_dropout(AttentionPlan* p, double dropout_p, const Rng& rng) {
   p->drop = dropout_p > 0;
-  p->seed = rng.seed, p->offset = rng.offset, p->threshold = 0;
+  p->seed = rng.seed;
+  p->offset = rng.offset;
+  p->threshold = 0;
   p->keep_scale = dropout_p == 1 ? 0 : 1 / (1 - dropout_p);
   if (!random_threshold(1 - dropout_p, &p->threshold))
     fail_arg(TT_INVALID_ARG, "dropout_p", "dropout_p is {}: must be in [0, 1]", dropout_p);
 }
 
-static void fill_plan(AttentionPlan* p, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* mask,
-                      double dropout_p, bool causal, double scale, const Rng& rng) {
+static void fill_plan(AttentionPlan* p, const Tensor& q, const Tensor& k, const Tensor& v,
+                      const Tensor* mask, double dropout_p, bool causal, double scale,
+                      const Rng& rng) {
   p->dtype = int32_t(q.dtype);
-  p->batch = q.size(0), p->heads = q.size(1), p->key_heads = k.size(1);
-  p->queries = q.size(2), p->keys = k.size(2), p->width = q.size(3), p->value_width = v.size(3);
-  p->scale = scale, p->causal = causal;
-  p->q = rows_of(q), p->k = rows_of(k), p->v = rows_of(v);
-  p->mask = nullptr, p->mask_dtype = 0;
+  p->batch = q.size(0);
+  p->heads = q.size(1);
+  p->key_heads = k.size(1);
+  p->queries = q.size(2);
+  p->keys = k.size(2);
+  p->width = q.size(3);
+  p->value_width = v.size(3);
+  p->scale = scale;
+  p->causal = causal;
+  p->q = rows_of(q);
+  p->k = rows_of(k);
+  p->v = rows_of(v);
+  p->mask = nullptr;
+  p->mask_dtype = 0;
   if (mask) {
     const int64_t item = mask->item_size();
-    p->mask = mask->data, p->mask_dtype = int32_t(mask->dtype);
-    p->mask_batch = mask->stride(0) * item, p->mask_head = mask->stride(1) * item;
-    p->mask_query = mask->size(2) == 1 ? 0 : mask->stride(2) * item, p->mask_key = mask->stride(3) * item;
+    p->mask = mask->data;
+    p->mask_dtype = int32_t(mask->dtype);
+    p->mask_batch = mask->stride(0) * item;
+    p->mask_head = mask->stride(1) * item;
+    p->mask_query = mask->size(2) == 1 ? 0 : mask->stride(2) * item;
+    p->mask_key = mask->stride(3) * item;
   }
   set_dropout(p, dropout_p, rng);
 }
 
-// In memory (batch, queries, heads, width), as the projection that follows wants it, and as PyTorch has it.
+// In memory (batch, queries, heads, width), as the projection that follows wants it, and as PyTorch
+// has it.
 static TensorRef result_like(const Tensor& q, int64_t width) {
   const int64_t sizes[4] = {q.size(0), q.size(1), q.size(2), width};
   const int64_t strides[4] = {q.size(2) * q.size(1) * width, width, q.size(1) * width, 1};
@@ -56,46 +74,65 @@ static TensorRef result_like(const Tensor& q, int64_t width) {
   return new_strided(sizes, strides, q.dtype, q.device);
 }
 
-TensorPair native_attention(Call, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask,
-                            double dropout_p, bool causal, double scale, const Rng& rng) {
-  TensorRef q = with_rows(query), k = with_rows(key), v = with_rows(value);
+TensorPair native_attention(Call, const Tensor& query, const Tensor& key, const Tensor& value,
+                            const Tensor* mask, double dropout_p, bool causal, double scale,
+                            const Rng& rng) {
+  TensorRef q = with_rows(query);
+  TensorRef k = with_rows(key);
+  TensorRef v = with_rows(value);
   AttentionPlan plan;
   fill_plan(&plan, q, k, v, mask, dropout_p, causal, scale, rng);
-  TensorRef out = result_like(query, value.size(3)),
-            lse = new_tensor(query.sizes().slice(0, 3), compute_dtype(query), query.device);
+  TensorRef out = result_like(query, value.size(3));
+  TensorRef lse = new_tensor(query.sizes().slice(0, 3), compute_dtype(query), query.device);
   if (lse->numel) {
     Workspace workspace(attention_units(&plan, false), query.device);
-    plan.out = rows_of(out), plan.lse = lse->data, plan.workspace = workspace.data();
+    plan.out = rows_of(out);
+    plan.lse = lse->data;
+    plan.workspace = workspace.data();
     launch_stages(kernel_attention, query.device, &plan.run);
   }
   return {std::move(out), std::move(lse)};
 }
 
-TensorTriple attention_backward(Call, const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
-                                const Tensor* mask, const Tensor& out, const Tensor& lse, double dropout_p, bool causal,
-                                double scale, const Rng& rng) {
+TensorTriple attention_backward(Call, const Tensor& grad, const Tensor& query, const Tensor& key,
+                                const Tensor& value, const Tensor* mask, const Tensor& out,
+                                const Tensor& lse, double dropout_p, bool causal, double scale,
+                                const Rng& rng) {
   const Dtype d = compute_dtype(query);
-  TensorRef q = with_rows(query), k = with_rows(key), v = with_rows(value), o = with_rows(out);
+  TensorRef q = with_rows(query);
+  TensorRef k = with_rows(key);
+  TensorRef v = with_rows(value);
+  TensorRef o = with_rows(out);
   TensorRef g = grad.dtype == query.dtype ? with_rows(grad) : cast_input(grad, query.dtype);
-  TensorRef dq = new_tensor(q->sizes(), d, q->device), dk = new_tensor(k->sizes(), d, k->device),
-            dv = new_tensor(v->sizes(), d, v->device);
+  TensorRef dq = new_tensor(q->sizes(), d, q->device);
+  TensorRef dk = new_tensor(k->sizes(), d, k->device);
+  TensorRef dv = new_tensor(v->sizes(), d, v->device);
   AttentionPlan plan;
   fill_plan(&plan, q, k, v, mask, dropout_p, causal, scale, rng);
-  const bool split = plan.batch * plan.key_heads < pool_threads(ctx().rt->pool) && plan.queries && plan.keys;
+  const bool split =
+      plan.batch * plan.key_heads < pool_threads(ctx().rt->pool) && plan.queries && plan.keys;
   const int64_t workspace_bytes = attention_units(&plan, true, split);
   if (plan.run.units[0]) {
-    Workspace workspace(workspace_bytes, q->device), delta(lse.numel * lse.item_size(), q->device);
-    plan.out = rows_of(o), plan.grad = rows_of(g), plan.lse = lse.data, plan.delta = delta.data(),
+    Workspace workspace(workspace_bytes, q->device);
+    Workspace delta(lse.numel * lse.item_size(), q->device);
+    plan.out = rows_of(o);
+    plan.grad = rows_of(g);
+    plan.lse = lse.data;
+    plan.delta = delta.data();
     plan.workspace = workspace.data();
-    plan.dq = dq->data, plan.dk = dk->data, plan.dv = dv->data;
+    plan.dq = dq->data;
+    plan.dk = dk->data;
+    plan.dv = dv->data;
     launch_stages(kernel_attention_backward, q->device, &plan.run);
   }
   if (d == query.dtype) return {std::move(dq), std::move(dk), std::move(dv)};
-  return {op::to_dtype(*dq, query.dtype), op::to_dtype(*dk, query.dtype), op::to_dtype(*dv, query.dtype)};
+  return {op::to_dtype(*dq, query.dtype), op::to_dtype(*dk, query.dtype),
+          op::to_dtype(*dv, query.dtype)};
 }
 
 // 1 / (1 - p) where the kernels keep a weight, else 0: (batch, heads, queries, keys).
-TensorRef attention_keep(Call, const Tensor& query, int64_t keys, double dropout_p, const Rng& rng) {
+TensorRef attention_keep(Call, const Tensor& query, int64_t keys, double dropout_p,
+                         const Rng& rng) {
   AttentionPlan rule;
   set_dropout(&rule, dropout_p, rng);
   const int64_t wide[4] = {query.size(0), query.size(1), query.size(2), attention_row_words(keys)};
@@ -110,30 +147,38 @@ TensorRef attention_keep(Call, const Tensor& query, int64_t keys, double dropout
 
 // ---- the composite: checks, and four dimensions ----
 
-static void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* mask, bool causal) {
-  if (!is_float(q.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "query", "query is {}: must be floating", fmt(q.dtype));
-  check_same_device(q, "query", k, "key"), check_same_device(q, "query", v, "value");
+static void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* mask,
+                         bool causal) {
+  if (!is_float(q.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "query", "query is {}: must be floating", fmt(q.dtype));
+  check_same_device(q, "query", k, "key");
+  check_same_device(q, "query", v, "value");
   if (q.dtype != k.dtype || q.dtype != v.dtype)
-    fail_arg(TT_DTYPE, "key", "query is {}, key {}, value {}: must have one dtype", fmt(q.dtype), fmt(k.dtype),
-             fmt(v.dtype));
+    fail_arg(TT_DTYPE, "key", "query is {}, key {}, value {}: must have one dtype", fmt(q.dtype),
+             fmt(k.dtype), fmt(v.dtype));
   if (q.ndim < 2 || k.ndim < 2 || v.ndim < 2)
-    fail_arg(TT_SHAPE, "query", "query is {}, key {}, value {}: must have at least 2 dimensions", q.sizes(), k.sizes(),
-             v.sizes());
+    fail_arg(TT_SHAPE, "query", "query is {}, key {}, value {}: must have at least 2 dimensions",
+             q.sizes(), k.sizes(), v.sizes());
   if (q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2))
     fail_arg(TT_SHAPE, "key",
-             "query is {}, key {}, value {}: query and key must be equally wide, key and value equally long", q.sizes(),
-             k.sizes(), v.sizes());
+             "query is {}, key {}, value {}: query and key must be equally wide, key and value "
+             "equally long",
+             q.sizes(), k.sizes(), v.sizes());
   if (!mask) return;
   if (causal)
-    fail_arg(TT_INVALID_ARG, "attn_mask", "attn_mask is given and is_causal is true: only one of them can be");
+    fail_arg(TT_INVALID_ARG, "attn_mask",
+             "attn_mask is given and is_causal is true: only one of them can be");
   check_same_device(q, "query", *mask, "attn_mask");
   if (mask->dtype != Dtype::kBool && mask->dtype != q.dtype && mask->dtype != Dtype::kF32)
-    fail_arg(TT_DTYPE, "attn_mask", "attn_mask is {}, query is {}: must be bool, float32 or of query's dtype",
+    fail_arg(TT_DTYPE, "attn_mask",
+             "attn_mask is {}, query is {}: must be bool, float32 or of query's dtype",
              fmt(mask->dtype), fmt(q.dtype));
 }
 
 // The leading dimensions of x (all but the last two, heads kept apart if there are groups).
-static Ints lead(const Tensor& x, int64_t kept) { return x.ndim > kept ? x.sizes().slice(0, x.ndim - kept) : Ints{}; }
+static Ints lead(const Tensor& x, int64_t kept) {
+  return x.ndim > kept ? x.sizes().slice(0, x.ndim - kept) : Ints{};
+}
 
 // x as (batch, heads, rows, width): `outer` are the common dimensions before the heads.
 static TensorRef four_dims(const Tensor& x, Ints outer, int64_t heads) {
@@ -148,30 +193,40 @@ static TensorRef four_dims(const Tensor& x, Ints outer, int64_t heads) {
 
 static int64_t heads_of(const Tensor& x) { return x.ndim > 2 ? x.size(-3) : 1; }
 
-TensorRef scaled_dot_product_attention(Call, const Tensor& query, const Tensor& key, const Tensor& value,
-                                       const Tensor* attn_mask, double dropout_p, bool is_causal, Opt<double> scale,
+TensorRef scaled_dot_product_attention(Call, const Tensor& query, const Tensor& key,
+                                       const Tensor& value, const Tensor* attn_mask,
+                                       double dropout_p, bool is_causal, Opt<double> scale,
                                        bool enable_gqa, Generator* generator) {
   check_inputs(query, key, value, attn_mask, is_causal);
-  int64_t heads = heads_of(query), key_heads = heads_of(key), value_heads = heads_of(value);
+  int64_t heads = heads_of(query);
+  int64_t key_heads = heads_of(key);
+  int64_t value_heads = heads_of(value);
   if (enable_gqa) {
     if (query.ndim < 3 || key_heads != value_heads || key_heads == 0 || heads % key_heads != 0)
-      fail_arg(TT_SHAPE, "key", "query has {} heads, key {}, value {}: must be a multiple of equal numbers", heads,
+      fail_arg(TT_SHAPE, "key",
+               "query has {} heads, key {}, value {}: must be a multiple of equal numbers", heads,
                key_heads, value_heads);
   } else {
-    const Shape all = broadcast_shapes(broadcast_shapes(Ints(&heads, 1), Ints(&key_heads, 1), "query's heads", "key's"),
-                                       Ints(&value_heads, 1), "query's heads", "value's");
+    const Shape all = broadcast_shapes(
+        broadcast_shapes(Ints(&heads, 1), Ints(&key_heads, 1), "query's heads", "key's"),
+        Ints(&value_heads, 1), "query's heads", "value's");
     heads = key_heads = value_heads = all[0];
   }
-  const Shape outer = broadcast_shapes(broadcast_shapes(lead(query, 3), lead(key, 3), "query", "key"), lead(value, 3),
-                                       "query", "value");
-  TensorRef q = four_dims(query, outer, heads), k = four_dims(key, outer, key_heads),
-            v = four_dims(value, outer, key_heads), mask;
+  const Shape outer =
+      broadcast_shapes(broadcast_shapes(lead(query, 3), lead(key, 3), "query", "key"),
+                       lead(value, 3), "query", "value");
+  TensorRef q = four_dims(query, outer, heads);
+  TensorRef k = four_dims(key, outer, key_heads);
+  TensorRef v = four_dims(value, outer, key_heads);
+  TensorRef mask;
   Shape result(outer);
   if (query.ndim > 2 || key.ndim > 2 || value.ndim > 2) result.push_back(heads);
-  result.push_back(query.size(-2)), result.push_back(key.size(-2));
+  result.push_back(query.size(-2));
+  result.push_back(key.size(-2));
   if (attn_mask) {
     if (!broadcastable_to(attn_mask->sizes(), result))
-      fail_arg(TT_SHAPE, "attn_mask", "attn_mask is {}: must broadcast to {}", attn_mask->sizes(), result);
+      fail_arg(TT_SHAPE, "attn_mask", "attn_mask is {}: must broadcast to {}", attn_mask->sizes(),
+               result);
     const int64_t flat[4] = {numel_of(outer), heads, q->size(2), k->size(2)};
     mask = op::expand(*attn_mask, result);
     if (result.size() != 4) mask = op::reshape(mask, flat);
@@ -180,7 +235,8 @@ TensorRef scaled_dot_product_attention(Call, const Tensor& query, const Tensor& 
   const uint64_t rows = uint64_t(q->size(0) * heads * q->size(2));
   Draw draw(generator, draws ? rows * uint64_t(attention_row_words(k->size(2)) / 64) * 16 : 0);
   const double factor = scale.has ? scale.value : pow(double(query.size(-1)), -0.5);
-  TensorRef out = op::native_attention(q, k, v, mask.get(), dropout_p, is_causal, factor, draw.rng).first;
+  TensorRef out =
+      op::native_attention(q, k, v, mask.get(), dropout_p, is_causal, factor, draw.rng).first;
   result[result.size() - 1] = value.size(-1);
   if (!same(out->sizes(), result)) out = op::reshape(out, result);
   draw.done();

@@ -6,8 +6,8 @@
 
 namespace TT_NS {
 
-// The parameters of a convolution as its caller gives them; empty lists stand for the defaults, lists of one for all
-// dims.
+// The parameters of a convolution as its caller gives them; empty lists stand for the defaults,
+// lists of one for all dims.
 struct ConvParams {
   Ints stride, padding, dilation;
   bool transposed;

@@ -12,16 +12,19 @@ static void transfer(char* dst, Device to, const char* src, Device from, int64_t
   if (to.type == TT_EXT) return ext_copy(ext_device(to.index), dst, src, bytes, kHostToDevice);
   if (from.type == TT_EXT) return ext_copy(ext_device(from.index), dst, src, bytes, kDeviceToHost);
   const CudaBackend* b = cuda_backend();
-  int32_t kind = to.type == TT_CPU ? kDeviceToHost : from.type == TT_CPU ? kHostToDevice : kDeviceToDevice;
-  if (int32_t s = b->copy(to.type == TT_CPU ? from.index : to.index, dst, src, size_t(bytes), kind, nullptr))
+  int32_t kind = to.type == TT_CPU     ? kDeviceToHost
+                 : from.type == TT_CPU ? kHostToDevice
+                                       : kDeviceToDevice;
+  if (int32_t s = b->copy(to.type == TT_CPU ? from.index : to.index, dst, src, size_t(bytes), kind,
+                          nullptr))
     fail(s, "copying from {} to {} failed", fmt(from), fmt(to));
 }
 
 static TensorRef moved(const Tensor& src, Device to) {
   if (src.device == to) return TensorRef::share(&src);
   // The host's devices know the CPU and themselves.
-  const bool apart =
-      (src.device.type == TT_EXT && to.type != TT_META) || (to.type == TT_EXT && src.device.type != TT_META);
+  const bool apart = (src.device.type == TT_EXT && to.type != TT_META) ||
+                     (to.type == TT_EXT && src.device.type != TT_META);
   if (apart && !src.is_cpu() && to.type != TT_CPU) return moved(*moved(src, kCpuDevice), to);
   TensorRef rows = dense_input(src);
   TensorRef out = new_tensor(src.sizes(), src.dtype, to);
@@ -31,10 +34,12 @@ static TensorRef moved(const Tensor& src, Device to) {
 
 void copy_(Call, Tensor& self, const Tensor& src) {
   if (!broadcastable_to(src.sizes(), self.sizes()))
-    fail_arg(TT_SHAPE, "src", "self is {}, src is {}: src must broadcast to self", self.sizes(), src.sizes());
+    fail_arg(TT_SHAPE, "src", "self is {}, src is {}: src must broadcast to self", self.sizes(),
+             src.sizes());
   check_writable(self, "self");
   TensorRef from = moved(src, self.device);
-  if (from->numel && may_share_memory(self, from) && !(from->data == self.data && same_geometry(self, from))) {
+  if (from->numel && may_share_memory(self, from) &&
+      !(from->data == self.data && same_geometry(self, from))) {
     TensorRef apart = new_tensor(from->sizes(), from->dtype, from->device);
     copy_elements(*apart, from);
     from = std::move(apart);
@@ -46,10 +51,12 @@ void copy_(Call, Tensor& self, const Tensor& src) {
 // Strides of TT_CHANNELS_LAST and TT_CHANNELS_LAST_3D.
 static Shape last_strides(Ints sizes, int64_t memory_format) {
   if (memory_format != TT_CHANNELS_LAST && memory_format != TT_CHANNELS_LAST_3D)
-    fail_arg(TT_INVALID_ARG, "memory_format", "memory_format is {}: there is none of this number", memory_format);
+    fail_arg(TT_INVALID_ARG, "memory_format", "memory_format is {}: there is none of this number",
+             memory_format);
   const int64_t ndim = memory_format == TT_CHANNELS_LAST ? 4 : 5;
   if (sizes.n != ndim)
-    fail_arg(TT_SHAPE, "memory_format", "self is {}: channels last is for {} dimensions", sizes, ndim);
+    fail_arg(TT_SHAPE, "memory_format", "self is {}: channels last is for {} dimensions", sizes,
+             ndim);
   return channels_last_strides(sizes);
 }
 
@@ -59,7 +66,8 @@ TensorRef clone(Call, const Tensor& self, int64_t memory_format) {
   if (memory_format == TT_PRESERVE) {
     if (self.dense()) strides = self.strides();
   } else if (memory_format != TT_CONTIGUOUS) {
-    last = last_strides(self.sizes(), memory_format), strides = last;
+    last = last_strides(self.sizes(), memory_format);
+    strides = last;
   }
   TensorRef out = new_strided(self.sizes(), strides, self.dtype, self.device);
   copy_elements(*out, self);
@@ -67,7 +75,8 @@ TensorRef clone(Call, const Tensor& self, int64_t memory_format) {
 }
 
 TensorRef to_dtype(Call, const Tensor& self, Dtype dtype) {
-  TensorRef out = new_strided(self.sizes(), self.dense() ? self.strides() : Ints{}, dtype, self.device);
+  TensorRef out =
+      new_strided(self.sizes(), self.dense() ? self.strides() : Ints{}, dtype, self.device);
   copy_elements(*out, self);
   return out;
 }
@@ -83,11 +92,14 @@ static bool has_format(const Tensor& t, int64_t memory_format) {
   return same || t.numel == 0;
 }
 
-TensorRef to(Call, const Tensor& self, Dtype dtype, Opt<Device> device, bool copy, int64_t memory_format) {
+TensorRef to(Call, const Tensor& self, Dtype dtype, Opt<Device> device, bool copy,
+             int64_t memory_format) {
   TensorRef out = TensorRef::share(&self);
   if (device.has && !(device.value == self.device)) out = op::to_device(out, device.value);
   if (dtype != Dtype::kNone && dtype != self.dtype) out = op::to_dtype(out, dtype);
-  return (copy && out.get() == &self) || !has_format(out, memory_format) ? op::clone(out, memory_format) : out;
+  return (copy && out.get() == &self) || !has_format(out, memory_format)
+             ? op::clone(out, memory_format)
+             : out;
 }
 
 TensorRef contiguous(Call, const Tensor& self) {
@@ -97,7 +109,8 @@ TensorRef conj(Call, const Tensor& self) {
   return is_complex(self.dtype) ? op::conj_physical(self) : TensorRef::share(&self);
 }
 TensorRef real(Call, const Tensor& self) {
-  return is_complex(self.dtype) ? op::select(*op::view_as_real(self), -1, 0) : TensorRef::share(&self);
+  return is_complex(self.dtype) ? op::select(*op::view_as_real(self), -1, 0)
+                                : TensorRef::share(&self);
 }
 
 void fill_(Call, Tensor& self, const Scalar& value) {

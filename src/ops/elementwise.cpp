@@ -15,14 +15,18 @@ Dtype widen(Dtype d) {
 
 // ---- dtypes ----
 
-// torch.result_type: dimensioned tensors decide; 0-dim ones, then numbers, only by a higher category.
+// torch.result_type: dimensioned tensors decide; 0-dim ones, then numbers, only by a higher
+// category.
 static Dtype combine(Dtype higher, Dtype lower) {
-  if (higher == Dtype::kNone || lower == Dtype::kNone) return higher == Dtype::kNone ? lower : higher;
+  if (higher == Dtype::kNone || lower == Dtype::kNone)
+    return higher == Dtype::kNone ? lower : higher;
   return category(lower) > category(higher) ? promote(higher, lower) : higher;
 }
 
 Dtype result_type(Operands ins, uint8_t masks) {
-  Dtype dim = Dtype::kNone, zero = Dtype::kNone, number = Dtype::kNone;
+  Dtype dim = Dtype::kNone;
+  Dtype zero = Dtype::kNone;
+  Dtype number = Dtype::kNone;
   int i = 0;
   for (const Operand& o : ins) {
     if (masks >> i++ & 1) continue;
@@ -53,8 +57,8 @@ static const char* arg_name(const ElementSpec& spec, int64_t i) {
   return name;
 }
 // The name of the first operand or scalar whose dtype is one of `bad`; else of the first operand.
-template <class F>
-static const char* find_arg(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1, F bad) {
+template <class F> static const char* find_arg(const ElementSpec& spec, Operands ins,
+                                               const Param& p0, const Param& p1, F bad) {
   int i = 0;
   for (const Operand& o : ins) {
     if (bad(o.t ? o.t->dtype : o.s->natural_dtype())) return arg_name(spec, i);
@@ -73,7 +77,8 @@ struct Types {
 // A number that multiplies operands of dtype d.
 static void check_factor(const Scalar& s, Dtype d, const char* arg) {
   if (s.is_bool() && d != Dtype::kBool)
-    fail_arg(TT_DTYPE, arg, "{} is {}: a bool is taken for bool operands only, these are {}", arg, s.i != 0, fmt(d));
+    fail_arg(TT_DTYPE, arg, "{} is {}: a bool is taken for bool operands only, these are {}", arg,
+             s.i != 0, fmt(d));
   if (s.category() > 1 && category(d) < 2)
     fail_arg(TT_DTYPE, arg, "{} is {}: must be an integer for {} operands", arg, s.real(), fmt(d));
   if (s.is_complex() && !is_complex(d))
@@ -81,9 +86,12 @@ static void check_factor(const Scalar& s, Dtype d, const char* arg) {
   check_fits(s, d, arg);
 }
 
-static bool is_bool(const Operand& o) { return o.t ? o.t->dtype == Dtype::kBool : o.s->kind == TT_SCALAR_BOOL; }
+static bool is_bool(const Operand& o) {
+  return o.t ? o.t->dtype == Dtype::kBool : o.s->kind == TT_SCALAR_BOOL;
+}
 static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
-  Dtype common = spec.rule == DtypeRule::kFirst ? ins.begin()->t->dtype : result_type(ins, spec.masks);
+  Dtype common =
+      spec.rule == DtypeRule::kFirst ? ins.begin()->t->dtype : result_type(ins, spec.masks);
   if (spec.promote_params) {
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) common = combine(common, Scalar(p->v).natural_dtype());
@@ -105,7 +113,8 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
       }
   if (spec.no_complex && is_complex(common)) {
     const char* name = find_arg(spec, ins, p0, p1, [](Dtype d) { return is_complex(d); });
-    fail_arg(TT_NOT_IMPLEMENTED, name, "{} is {}: complex numbers are not supported", name, fmt(common));
+    fail_arg(TT_NOT_IMPLEMENTED, name, "{} is {}: complex numbers are not supported", name,
+             fmt(common));
   }
   if (spec.compute == Compute::kBitwise && category(common) > 1) {
     const char* name = find_arg(spec, ins, p0, p1, [](Dtype d) { return category(d) > 1; });
@@ -120,7 +129,8 @@ void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max) {
   if (category(self.dtype) != 1) return;
   const int bits = int(item_size(self.dtype)) * 8;
   const bool is_signed = self.dtype != Dtype::kU8;
-  const int64_t most = int64_t(UINT64_MAX >> (64 - bits + is_signed)), least = is_signed ? -most - 1 : 0;
+  const int64_t most = int64_t(UINT64_MAX >> (64 - bits + is_signed));
+  const int64_t least = is_signed ? -most - 1 : 0;
   if (min && min->is_int() && min->i > most)
     fail_arg(TT_INVALID_ARG, "min", "min is {}: no {} is as large", min->i, fmt(self.dtype));
   if (max && max->is_int() && max->i < least)
@@ -136,7 +146,8 @@ static Shape result_shape(const ElementSpec& spec, Operands ins) {
   int i = 0, first = -1;
   for (const Operand& o : ins) {
     if (o.t && first < 0) {
-      shape = Shape(o.t->sizes()), first = i;
+      shape = Shape(o.t->sizes());
+      first = i;
     } else if (o.t && !same(shape, o.t->sizes())) {
       shape = broadcast_shapes(shape, o.t->sizes(), arg_name(spec, first), arg_name(spec, i));
     }
@@ -149,10 +160,12 @@ static Device result_device(const ElementSpec& spec, Operands ins) {
   const Operand* decides = nullptr;
   for (const Operand& o : ins) {
     if (!o.t) continue;
-    if (!decides || (decides->t->ndim == 0 && decides->t->is_cpu() && !(decides->t->device == o.t->device))) {
+    if (!decides ||
+        (decides->t->ndim == 0 && decides->t->is_cpu() && !(decides->t->device == o.t->device))) {
       decides = &o;
     } else if (!(o.t->device == decides->t->device) && !(o.t->ndim == 0 && o.t->is_cpu())) {
-      check_same_device(*decides->t, arg_name(spec, decides - ins.begin()), *o.t, arg_name(spec, &o - ins.begin()));
+      check_same_device(*decides->t, arg_name(spec, decides - ins.begin()), *o.t,
+                        arg_name(spec, &o - ins.begin()));
     }
   }
   return decides ? decides->t->device : kCpuDevice;
@@ -170,16 +183,19 @@ static TensorRef new_result(Operands ins, Ints shape, Dtype dtype, Device device
 
 // ---- plan and run ----
 
-static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operands ins, const Param& p0,
-                const Param& p1) {
+static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operands ins,
+                const Param& p0, const Param& p1) {
   if (out.numel == 0) return;
   ElementPlan plan;
-  plan.param[0] = p0.v, plan.param[1] = p1.v;
+  plan.param[0] = p0.v;
+  plan.param[1] = p1.v;
   bool on_cpu = out.device.type == TT_CPU;
   ElementOperand ops[kMaxOperands];
   int32_t n = 0;
   uint32_t bools =
-      out.dtype == Dtype::kBool && types.out == Dtype::kBool && types.common != Dtype::kBool ? kBoolOut : 0;
+      out.dtype == Dtype::kBool && types.out == Dtype::kBool && types.common != Dtype::kBool
+          ? kBoolOut
+          : 0;
   if (spec.rule == DtypeRule::kBool || spec.rule == DtypeRule::kLogical) bools |= kBoolOut;
   ops[n++] = {out.data, out.sizes_ptr(), out.strides_ptr(), out.ndim, int32_t(out.dtype)};
   for (const Operand& o : ins) {
@@ -187,7 +203,8 @@ static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operan
     if (mask) {
       bools |= 1u << n;
       if (o.t && o.t->dtype != Dtype::kBool)
-        fail_arg(TT_DTYPE, arg_name(spec, n - 1), "{} is {}: must be bool", arg_name(spec, n - 1), fmt(o.t->dtype));
+        fail_arg(TT_DTYPE, arg_name(spec, n - 1), "{} is {}: must be bool", arg_name(spec, n - 1),
+                 fmt(o.t->dtype));
     }
     bool number = o.s || (!on_cpu && o.t->is_cpu());
     if (!number) {
@@ -204,12 +221,16 @@ static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operan
   launch(*spec.kernel, out.device, &plan, plan.n);
 }
 
-// ---- the short way: dense operands of one geometry in a dtype that is computed as it is, and numbers ----
+// ---- the short way: dense operands of one geometry in a dtype that is computed as it is, and
+// numbers ----
 
 // same_geometry for few dims, without calls.
 static TT_INLINE bool same_dims(const Tensor& a, const Tensor& b) {
   if (a.ndim != b.ndim) return false;
-  const int64_t *an = a.sizes_ptr(), *bn = b.sizes_ptr(), *as = a.strides_ptr(), *bs = b.strides_ptr();
+  const int64_t* an = a.sizes_ptr();
+  const int64_t* bn = b.sizes_ptr();
+  const int64_t* as = a.strides_ptr();
+  const int64_t* bs = b.strides_ptr();
   int64_t differ = 0;
   for (int d = 0; d < a.ndim; d++) differ |= (an[d] ^ bn[d]) | (as[d] ^ bs[d]);
   return differ == 0;
@@ -218,8 +239,8 @@ static TT_INLINE bool same_dims(const Tensor& a, const Tensor& b) {
 // d, if the operator takes operands of it as they are; else kNone.
 static TT_INLINE Dtype taken_plainly(const ElementSpec& spec, Dtype d) {
   const bool native = d >= Dtype::kF32 || d == Dtype::kI32 || d == Dtype::kI64;
-  const bool changes =
-      (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) || (spec.rule == DtypeRule::kModulus && is_complex(d));
+  const bool changes = (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) ||
+                       (spec.rule == DtypeRule::kModulus && is_complex(d));
   return !native || changes || (spec.no_complex && is_complex(d)) ? Dtype::kNone : d;
 }
 static TT_INLINE bool is_plain(const ElementSpec& spec) {
@@ -246,25 +267,34 @@ static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins, const 
   }
   const Dtype d = taken_plainly(spec, first->dtype);
   for (const Operand& o : ins)
-    if (o.s && (o.s->category() > category(d) || (spec.no_bool && o.s->is_bool()))) return Dtype::kNone;
+    if (o.s && (o.s->category() > category(d) || (spec.no_bool && o.s->is_bool())))
+      return Dtype::kNone;
   return is_plain(p0, d) || !spec.factor ? d : Dtype::kNone;
 }
 
-static TT_INLINE void run_plain(const ElementSpec& spec, Dtype d, Tensor& out, Operands ins, const Param& p0,
-                                const Param& p1) {
+static TT_INLINE void run_plain(const ElementSpec& spec, Dtype d, Tensor& out, Operands ins,
+                                const Param& p0, const Param& p1) {
   ElementPlan plan;
-  plan.n = out.numel, plan.n_operands = int32_t(ins.size()) + 1, plan.compute = int32_t(d), plan.dense = true,
+  plan.n = out.numel;
+  plan.n_operands = int32_t(ins.size()) + 1;
+  plan.compute = int32_t(d);
+  plan.dense = true;
   plan.ndim = 0;
   memset(plan.scalar_in, 0, sizeof plan.scalar_in);
-  plan.dtype[0] = int32_t(out.dtype), plan.ptr[0] = out.data;
+  plan.dtype[0] = int32_t(out.dtype);
+  plan.ptr[0] = out.data;
   int k = 1;
   for (const Operand& o : ins) {
     plan.dtype[k] = int32_t(d);
     plan.ptr[k] = o.t ? o.t->data : plan.scalar[k];
-    if (o.s) store_scalar(plan.scalar[k], d, *o.s), plan.scalar_in[k] = true;
+    if (o.s) {
+      store_scalar(plan.scalar[k], d, *o.s);
+      plan.scalar_in[k] = true;
+    }
     k++;
   }
-  plan.param[0] = p0.v, plan.param[1] = p1.v;
+  plan.param[0] = p0.v;
+  plan.param[1] = p1.v;
   launch(*spec.kernel, out.device, &plan, plan.n);
 }
 
@@ -274,7 +304,8 @@ static const Tensor& first_tensor(Operands ins) {
   return *o->t;
 }
 
-static TensorRef element_any(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
+static TensorRef element_any(const ElementSpec& spec, Operands ins, const Param& p0,
+                             const Param& p1) {
   Types types = types_of(spec, ins, p0, p1);
   Device device = result_device(spec, ins);
   TensorRef out = new_result(ins, result_shape(spec, ins), types.out, device);
@@ -290,18 +321,28 @@ TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0, con
   return out;
 }
 
-TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, const Param& p0) {
-  const bool alike =
-      a.dtype == b.dtype && a.dense() && a.is_cpu() && b.is_cpu() && a.numel != 0 && same_dims(a, b) && is_plain(spec);
+TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b,
+                         const Param& p0) {
+  const bool alike = a.dtype == b.dtype && a.dense() && a.is_cpu() && b.is_cpu() && a.numel != 0 &&
+                     same_dims(a, b) && is_plain(spec);
   const Dtype d = alike ? taken_plainly(spec, a.dtype) : Dtype::kNone;
-  if (d == Dtype::kNone || !(is_plain(p0, d) || !spec.factor)) return element_any(spec, {a, b}, p0, kNoParam);
+  if (d == Dtype::kNone || !(is_plain(p0, d) || !spec.factor))
+    return element_any(spec, {a, b}, p0, kNoParam);
   TensorRef out = new_like(a, spec.rule == DtypeRule::kBool ? Dtype::kBool : d);
   ElementPlan plan;
-  plan.n = out->numel, plan.n_operands = 3, plan.compute = int32_t(d), plan.dense = true, plan.ndim = 0;
+  plan.n = out->numel;
+  plan.n_operands = 3;
+  plan.compute = int32_t(d);
+  plan.dense = true;
+  plan.ndim = 0;
   memset(plan.scalar_in, 0, sizeof plan.scalar_in);
-  plan.dtype[0] = int32_t(out->dtype), plan.dtype[1] = plan.dtype[2] = int32_t(d);
-  plan.ptr[0] = out->data, plan.ptr[1] = a.data, plan.ptr[2] = b.data;
-  plan.param[0] = p0.v, plan.param[1].kind = 0;
+  plan.dtype[0] = int32_t(out->dtype);
+  plan.dtype[1] = plan.dtype[2] = int32_t(d);
+  plan.ptr[0] = out->data;
+  plan.ptr[1] = a.data;
+  plan.ptr[2] = b.data;
+  plan.param[0] = p0.v;
+  plan.param[1].kind = 0;
   launch(*spec.kernel, kCpuDevice, &plan, plan.n);
   return out;
 }
@@ -317,7 +358,9 @@ static void check_overlap(const ElementSpec& spec, const Tensor& dst, Operands i
       continue;
     const char* name = arg_name(spec, &o - ins.begin());
     fail_arg(TT_INVALID_ARG, name,
-             "{} shares memory with the tensor that is written, but not element for element: clone it first", name);
+             "{} shares memory with the tensor that is written, but not element for element: clone "
+             "it first",
+             name);
   }
 }
 
@@ -326,32 +369,35 @@ static bool plainly_safe(const Tensor& dst, Operands ins) {
   if (!dst.storage->writable || !dst.dense()) return false;
   const char* end = dst.data + dst.numel * dst.item_size();
   for (const Operand& o : ins)
-    if (o.t && o.t->data != dst.data && o.t->data < end && dst.data < o.t->data + o.t->numel * o.t->item_size())
+    if (o.t && o.t->data != dst.data && o.t->data < end &&
+        dst.data < o.t->data + o.t->numel * o.t->item_size())
       return false;
   return true;
 }
 
-void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0, const Param& p1) {
-  if (Dtype d = plain_dtype(spec, ins, p0);
-      d == self.dtype && spec.rule != DtypeRule::kBool && plainly_safe(self, ins) && ins.begin()->t == &self) {
+void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0,
+                     const Param& p1) {
+  if (Dtype d = plain_dtype(spec, ins, p0); d == self.dtype && spec.rule != DtypeRule::kBool &&
+                                            plainly_safe(self, ins) && ins.begin()->t == &self) {
     run_plain(spec, d, self, ins, p0, p1);
     return self.bump_version();
   }
   Types types = types_of(spec, ins, p0, p1);
   Device device = result_device(spec, ins);
   if (!(device == self.device))
-    fail_arg(TT_DEVICE, "self", "self is on {}, the result on {}: must be on one device", fmt(self.device),
-             fmt(device));
+    fail_arg(TT_DEVICE, "self", "self is on {}, the result on {}: must be on one device",
+             fmt(self.device), fmt(device));
   if (!can_cast(types.out, self.dtype))
-    fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place", fmt(self.dtype),
-             fmt(types.out));
+    fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place",
+             fmt(self.dtype), fmt(types.out));
   if (spec.rule == DtypeRule::kModulus && is_complex(self.dtype))
-    fail_arg(TT_DTYPE, "self", "self is {}: the result is real and cannot be written in place", fmt(self.dtype));
+    fail_arg(TT_DTYPE, "self", "self is {}: the result is real and cannot be written in place",
+             fmt(self.dtype));
   int i = 0;
   for (const Operand& o : ins) {
     if (!broadcastable_to(sizes_of(o), self.sizes()))
-      fail_arg(TT_SHAPE, "self", "self is {}, {} is {}: the result's shape must be self's", self.sizes(),
-               arg_name(spec, i), sizes_of(o));
+      fail_arg(TT_SHAPE, "self", "self is {}, {} is {}: the result's shape must be self's",
+               self.sizes(), arg_name(spec, i), sizes_of(o));
     i++;
   }
   check_writable(self, "self");
@@ -360,7 +406,8 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const 
   self.bump_version();
 }
 
-void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0, const Param& p1) {
+void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0,
+                  const Param& p1) {
   if (Dtype d = plain_dtype(spec, ins, p0); d == dst.dtype && spec.rule != DtypeRule::kBool &&
                                             same_geometry(dst, first_tensor(ins)) && dst.is_cpu() &&
                                             plainly_safe(dst, ins)) {
@@ -371,11 +418,14 @@ void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Para
   Device device = result_device(spec, ins);
   Shape shape = result_shape(spec, ins);
   if (!same(dst.sizes(), shape))
-    fail_arg(TT_SHAPE, "dst", "dst is {}, the result is {}: must be equal", dst.sizes(), Ints(shape));
+    fail_arg(TT_SHAPE, "dst", "dst is {}, the result is {}: must be equal", dst.sizes(),
+             Ints(shape));
   if (dst.dtype != types.out)
-    fail_arg(TT_DTYPE, "dst", "dst is {}, the result is {}: must be equal", fmt(dst.dtype), fmt(types.out));
+    fail_arg(TT_DTYPE, "dst", "dst is {}, the result is {}: must be equal", fmt(dst.dtype),
+             fmt(types.out));
   if (!(dst.device == device))
-    fail_arg(TT_DEVICE, "dst", "dst is on {}, the inputs on {}: must be on one device", fmt(dst.device), fmt(device));
+    fail_arg(TT_DEVICE, "dst", "dst is on {}, the inputs on {}: must be on one device",
+             fmt(dst.device), fmt(device));
   check_writable(dst, "dst");
   check_overlap(spec, dst, ins);
   run(spec, types, dst, ins, p0, p1);
@@ -391,8 +441,9 @@ void copy_elements(Tensor& dst, const Tensor& src) {
   if (TT_UNLIKELY(dst.device.type == TT_EXT)) return ext_elements.copy(dst, src);
   ElementPlan plan;
   plan.param[0].kind = plan.param[1].kind = 0;
-  const ElementOperand ops[2] = {{dst.data, dst.sizes_ptr(), dst.strides_ptr(), dst.ndim, int32_t(dst.dtype)},
-                                 {src.data, src.sizes_ptr(), src.strides_ptr(), src.ndim, int32_t(src.dtype)}};
+  const ElementOperand ops[2] = {
+      {dst.data, dst.sizes_ptr(), dst.strides_ptr(), dst.ndim, int32_t(dst.dtype)},
+      {src.data, src.sizes_ptr(), src.strides_ptr(), src.ndim, int32_t(src.dtype)}};
   build_element_plan(plan, ops, 2, int32_t(dst.dtype), kBoolNone);
   launch(kernel_copy, dst.device, &plan, plan.n);
 }
@@ -401,8 +452,10 @@ void fill_elements(Tensor& dst, const Scalar& value) {
   if (dst.numel == 0) return;
   if (TT_UNLIKELY(dst.device.type == TT_EXT)) return ext_elements.fill(dst, value);
   ElementPlan plan;
-  plan.param[0] = value, plan.param[1].kind = 0;
-  const ElementOperand ops[1] = {{dst.data, dst.sizes_ptr(), dst.strides_ptr(), dst.ndim, int32_t(dst.dtype)}};
+  plan.param[0] = value;
+  plan.param[1].kind = 0;
+  const ElementOperand ops[1] = {
+      {dst.data, dst.sizes_ptr(), dst.strides_ptr(), dst.ndim, int32_t(dst.dtype)}};
   build_element_plan(plan, ops, 1, int32_t(dst.dtype), kBoolNone);
   launch(kernel_fill, dst.device, &plan, plan.n);
 }

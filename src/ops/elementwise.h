@@ -1,4 +1,5 @@
-// Elementwise front ends: dtype rule, broadcast, allocate, plan, kernel. One spec per operator, generated.
+// Elementwise front ends: dtype rule, broadcast, allocate, plan, kernel. One spec per operator,
+// generated.
 #pragma once
 
 #include "core/ctx.h"
@@ -31,10 +32,10 @@ struct ElementSpec {
   Compute compute;
   bool no_complex;      // complex operands are refused
   bool promote_params;  // the functor's scalars take part in promotion
-  bool
-      factor;  // the functor's scalar multiplies operands: of a kind and size that their dtype has, bool only for bools
-  uint8_t masks;      // bit i: input i is a bool mask, outside promotion
-  uint8_t no_bool;    // status of a call with a bool operand; 0: bools are taken
+  bool factor;      // the functor's scalar multiplies operands: of a kind and size that their dtype
+                    // has, bool only for bools
+  uint8_t masks;    // bit i: input i is a bool mask, outside promotion
+  uint8_t no_bool;  // status of a call with a bool operand; 0: bools are taken
   const char* names;  // of the operands, then of the functor's scalars, each ended by a zero
 };
 
@@ -58,13 +59,15 @@ struct Param {
 };
 inline constexpr Param kNoParam;
 
-TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0 = kNoParam, const Param& p1 = kNoParam);
-void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0 = kNoParam,
+TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0 = kNoParam,
                      const Param& p1 = kNoParam);
+void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins,
+                     const Param& p0 = kNoParam, const Param& p1 = kNoParam);
 void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0 = kNoParam,
                   const Param& p1 = kNoParam);
 // element_op for two tensors, with the short way for equal dense operands in front.
-TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b, const Param& p0 = kNoParam);
+TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b,
+                         const Param& p0 = kNoParam);
 
 // Bounds of clamp leave room for a value of self's dtype.
 void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max);
@@ -81,7 +84,8 @@ Dtype widen(Dtype d);  // the compute dtype of arithmetic
 // dst[...] = src, broadcast and converted; both on one device (or META).
 void copy_elements(Tensor& dst, const Tensor& src);
 void fill_elements(Tensor& dst, const Scalar& value);
-// What these two do on a device of the host (ext/backend.cpp); set with the first of them, like op_of_views.
+// What these two do on a device of the host (ext/backend.cpp); set with the first of them, like
+// op_of_views.
 struct ExtElements {
   void (*copy)(Tensor& dst, const Tensor& src);
   void (*fill)(Tensor& dst, const Scalar& value);

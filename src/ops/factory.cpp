@@ -13,7 +13,8 @@ namespace TT_NS {
 void fill_arange(Tensor& dst, const Scalar& start, const Scalar& step) {
   if (dst.numel == 0) return;
   const bool ints = category(dst.dtype) < 2 && !start.is_float() && !step.is_float();
-  const double from = start.real(), by = step.real();
+  const double from = start.real();
+  const double by = step.real();
   ArangePlan plan;
   build_arange(&plan, int32_t(dst.dtype), dst.numel, dst.data, ints ? start.i : start.to_int(),
                ints ? step.i : step.to_int(), from, by);
@@ -41,7 +42,9 @@ static TensorRef filled(TensorRef t, const Scalar& value) {
   return t;
 }
 
-TensorRef empty(Call, Ints size, Dtype dtype, Opt<Device> device) { return make(size, or_f32(dtype), or_cpu(device)); }
+TensorRef empty(Call, Ints size, Dtype dtype, Opt<Device> device) {
+  return make(size, or_f32(dtype), or_cpu(device));
+}
 TensorRef zeros(Call, Ints size, Dtype dtype, Opt<Device> device) {
   return filled(make(size, or_f32(dtype), or_cpu(device)), 0);
 }
@@ -49,59 +52,73 @@ TensorRef ones(Call, Ints size, Dtype dtype, Opt<Device> device) {
   return filled(make(size, or_f32(dtype), or_cpu(device)), 1);
 }
 TensorRef full(Call, Ints size, const Scalar& value, Dtype dtype, Opt<Device> device) {
-  return filled(make(size, dtype == Dtype::kNone ? value.natural_dtype() : dtype, or_cpu(device)), value);
+  return filled(make(size, dtype == Dtype::kNone ? value.natural_dtype() : dtype, or_cpu(device)),
+                value);
 }
 
 static TensorRef like(const Tensor& t, Dtype dtype, const Opt<Device>& device) {
   if (dtype == Dtype::kNone) dtype = t.dtype;
   return new_strided(t.sizes(), t.dense() ? t.strides() : Ints{}, dtype, device.or_else(t.device));
 }
-TensorRef empty_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) { return like(self, dtype, device); }
+TensorRef empty_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) {
+  return like(self, dtype, device);
+}
 TensorRef zeros_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) {
   return filled(like(self, dtype, device), 0);
 }
 TensorRef ones_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) {
   return filled(like(self, dtype, device), 1);
 }
-TensorRef full_like(Call, const Tensor& self, const Scalar& value, Dtype dtype, Opt<Device> device) {
+TensorRef full_like(Call, const Tensor& self, const Scalar& value, Dtype dtype,
+                    Opt<Device> device) {
   return filled(like(self, dtype, device), value);
 }
 
 // The number of elements of arange; integers are exact.
 static int64_t arange_size(const Scalar& start, const Scalar& end, const Scalar& step) {
-  const char* complex = start.is_complex() ? "start" : end.is_complex() ? "end" : step.is_complex() ? "step" : nullptr;
+  const char* complex = start.is_complex()  ? "start"
+                        : end.is_complex()  ? "end"
+                        : step.is_complex() ? "step"
+                                            : nullptr;
   if (complex) fail_arg(TT_DTYPE, complex, "{} is complex: must be real", complex);
   if (step.is_zero() || step.real() != step.real())
     fail_arg(TT_INVALID_ARG, "step", "step is {}: must not be 0", step.real());
   if (!isfinite(start.real()) || !isfinite(end.real()))
-    fail_arg(TT_INVALID_ARG, isfinite(start.real()) ? "end" : "start", "start is {}, end is {}: must be finite",
-             start.real(), end.real());
+    fail_arg(TT_INVALID_ARG, isfinite(start.real()) ? "end" : "start",
+             "start is {}, end is {}: must be finite", start.real(), end.real());
   if ((step.real() > 0) != (end.real() >= start.real()) && end.real() != start.real())
-    fail_arg(TT_INVALID_ARG, "step", "start is {}, end is {}, step is {}: the sign of step leads away from end",
+    fail_arg(TT_INVALID_ARG, "step",
+             "start is {}, end is {}, step is {}: the sign of step leads away from end",
              start.real(), end.real(), step.real());
   if (start.is_float() || end.is_float() || step.is_float()) {
     double n = ceil((end.real() - start.real()) / step.real());
     if (!(n < 0x1p62))
-      fail_arg(TT_SHAPE, "end", "start is {}, end is {}, step is {}: {} elements are too many", start.real(),
-               end.real(), step.real(), n);
+      fail_arg(TT_SHAPE, "end", "start is {}, end is {}, step is {}: {} elements are too many",
+               start.real(), end.real(), step.real(), n);
     return int64_t(n);
   }
-  __int128 span = __int128(end.i) - start.i, by = step.i;
+  __int128 span = __int128(end.i) - start.i;
+  __int128 by = step.i;
   __int128 n = (span + by - (by > 0 ? 1 : -1)) / by;
   return int64_t(n);
 }
 
-TensorRef arange(Call, const Scalar& start, const Scalar& end, const Scalar& step, Dtype dtype, Opt<Device> device) {
+TensorRef arange(Call, const Scalar& start, const Scalar& end, const Scalar& step, Dtype dtype,
+                 Opt<Device> device) {
   int64_t n = arange_size(start, end, step);
-  if (dtype == Dtype::kNone) dtype = start.is_float() || end.is_float() || step.is_float() ? Dtype::kF32 : Dtype::kI64;
+  if (dtype == Dtype::kNone)
+    dtype = start.is_float() || end.is_float() || step.is_float() ? Dtype::kF32 : Dtype::kI64;
   TensorRef out = make(Ints(&n, 1), dtype, kCpuDevice);
   fill_arange(*out, start, step);
   return on(std::move(out), device);
 }
 
 TensorRef eye(Call, int64_t n, Opt<int64_t> m, Dtype dtype, Opt<Device> device) {
-  const int64_t size[2] = {n, m.or_else(n)}, least = size[0] < size[1] ? size[0] : size[1];
-  if (least < 0) fail_arg(TT_INVALID_ARG, n < 0 ? "n" : "m", "n is {}, m is {}: must not be negative", n, size[1]);
+  const int64_t size[2] = {n, m.or_else(n)};
+  const int64_t least = size[0] < size[1] ? size[0] : size[1];
+  if (least < 0)
+    fail_arg(TT_INVALID_ARG, n < 0 ? "n" : "m", "n is {}, m is {}: must not be negative", n,
+             size[1]);
   TensorRef out = filled(make(size, or_f32(dtype), or_cpu(device)), 0);
   if (!least) return out;
   const int64_t step = size[1] + 1;
@@ -115,21 +132,28 @@ static TensorRef ramp(const Scalar& from, const Scalar& step, int64_t n) {
 }
 
 // Half the numbers count from start, half from end, so that both are met exactly.
-TensorRef linspace(Call, const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype, Opt<Device> device) {
+TensorRef linspace(Call, const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype,
+                   Opt<Device> device) {
   const bool complex_range = start.is_complex() || end.is_complex();
   if (steps < 0) fail_arg(TT_INVALID_ARG, "steps", "steps is {}: must not be negative", steps);
   if (dtype == Dtype::kNone) dtype = complex_range ? Dtype::kC64 : Dtype::kF32;
   if (complex_range && !is_complex(dtype))
-    fail_arg(TT_DTYPE, "dtype", "start or end is complex, dtype is {}: must be complex", fmt(dtype));
+    fail_arg(TT_DTYPE, "dtype", "start or end is complex, dtype is {}: must be complex",
+             fmt(dtype));
   const bool whole = category(dtype) < 2;  // integers: the bounds are cut first
-  check_fits(start, dtype, "start"), check_fits(end, dtype, "end");
-  const Scalar a = whole ? Scalar(start.to_int()) : start, b = whole ? Scalar(end.to_int()) : end;
+  check_fits(start, dtype, "start");
+  check_fits(end, dtype, "end");
+  const Scalar a = whole ? Scalar(start.to_int()) : start;
+  const Scalar b = whole ? Scalar(end.to_int()) : end;
   MaskGuard no_grad(bit(kKeyAutograd));
   checked_numel(Ints(&steps, 1), Dtype::kC128, "steps");
-  const double gap = steps > 1 ? double(steps - 1) : 1, by = (b.real() - a.real()) / gap;
+  const double gap = steps > 1 ? double(steps - 1) : 1;
+  const double by = (b.real() - a.real()) / gap;
   const Scalar step = complex_range ? Scalar::complex(by, (b.imag() - a.imag()) / gap) : Scalar(by);
-  const int64_t half = steps > 1 ? steps / 2 : steps, only[1] = {0};
-  TensorRef low = ramp(a, step, half), high = op::flip(*ramp(b, -step, steps - half), only);
+  const int64_t half = steps > 1 ? steps / 2 : steps;
+  const int64_t only[1] = {0};
+  TensorRef low = ramp(a, step, half);
+  TensorRef high = op::flip(*ramp(b, -step, steps - half), only);
   const Tensor* const parts[2] = {low.get(), high.get()};
   return on(op::to_dtype(*op::cat(parts, 0), dtype), device);
 }

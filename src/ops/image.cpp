@@ -4,12 +4,14 @@
 
 namespace TT_NS {
 
-// As PyTorch's suggest_memory_format: sizes of 1 do not decide, save where the strides say nothing else.
+// As PyTorch's suggest_memory_format: sizes of 1 do not decide, save where the strides say nothing
+// else.
 bool channels_last(const Tensor& t) {
   if (t.ndim != 4 || t.contiguous()) return false;
   int64_t least = 0;
   for (int64_t d : {1, 3, 2, 0}) {
-    const int64_t stride = t.stride(d), size = t.size(d);
+    const int64_t stride = t.stride(d);
+    const int64_t size = t.size(d);
     if (size == 0 || stride < least || (d == 0 && least == t.stride(1))) return false;
     least = size > 1 ? stride * size : stride;
   }
@@ -29,7 +31,8 @@ TensorRef new_image(Ints sizes, bool last, Dtype dtype, Device device) {
 
 TensorRef image_input(const Tensor& t, bool last, Dtype dtype) {
   if (!last) return cast_input(t, dtype);
-  if (t.dtype == dtype && strides_match(t, channels_last_strides(t.sizes()))) return TensorRef::share(&t);
+  if (t.dtype == dtype && strides_match(t, channels_last_strides(t.sizes())))
+    return TensorRef::share(&t);
   TensorRef out = new_image(t.sizes(), true, dtype, t.device);
   copy_elements(*out, t);
   return out;

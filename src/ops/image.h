@@ -1,4 +1,5 @@
-// The two memory orders of images: row-major, or channels last (N, H, W, C in falling order of strides).
+// The two memory orders of images: row-major, or channels last (N, H, W, C in falling order of
+// strides).
 #pragma once
 
 #include "ops/impl.h"

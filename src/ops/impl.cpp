@@ -8,12 +8,13 @@ namespace TT_NS {
 
 void check_same_device(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name) {
   if (!(a.device == b.device))
-    fail_arg(TT_DEVICE, b_name, "{} is on {}, {} on {}: must be on one device", a_name, fmt(a.device), b_name,
-             fmt(b.device));
+    fail_arg(TT_DEVICE, b_name, "{} is on {}, {} on {}: must be on one device", a_name,
+             fmt(a.device), b_name, fmt(b.device));
 }
 
 void check_dtype_float(const Tensor& t, const char* arg) {
-  if (!is_differentiable(t.dtype)) fail_arg(TT_DTYPE, arg, "{} is {}: must be floating or complex", arg, fmt(t.dtype));
+  if (!is_differentiable(t.dtype))
+    fail_arg(TT_DTYPE, arg, "{} is {}: must be floating or complex", arg, fmt(t.dtype));
 }
 void check_index_dtype(const Tensor& t, const char* arg) {
   if (t.dtype != Dtype::kI64 && t.dtype != Dtype::kI32)
@@ -27,11 +28,13 @@ void check_fits(const Scalar& value, Dtype d, const char* arg) {
 }
 
 void check_writable(const Tensor& t, const char* arg) {
-  if (!t.storage->writable) fail_arg(TT_INVALID_ARG, arg, "{} is read-only memory of the host", arg);
+  if (!t.storage->writable)
+    fail_arg(TT_INVALID_ARG, arg, "{} is read-only memory of the host", arg);
   if (!t.dense() && may_overlap_self(t.sizes(), t.strides()))
-    fail_arg(TT_INVALID_ARG, arg,
-             "{} has shape {} and strides {}: several of its elements share one address, clone it first", arg,
-             t.sizes(), t.strides());
+    fail_arg(
+        TT_INVALID_ARG, arg,
+        "{} has shape {} and strides {}: several of its elements share one address, clone it first",
+        arg, t.sizes(), t.strides());
 }
 
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views = nullptr;
@@ -51,12 +54,14 @@ TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data) {
 
 static void check_inplace_result(const Tensor& self, const Tensor& r) {
   if (!same(self.sizes(), r.sizes()))
-    fail_arg(TT_SHAPE, "self", "self is {}, the result is {}: in place they must be equal", self.sizes(), r.sizes());
+    fail_arg(TT_SHAPE, "self", "self is {}, the result is {}: in place they must be equal",
+             self.sizes(), r.sizes());
   if (!can_cast(r.dtype, self.dtype))
-    fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place", fmt(self.dtype),
-             fmt(r.dtype));
+    fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place",
+             fmt(self.dtype), fmt(r.dtype));
   if (!(self.device == r.device))
-    fail_arg(TT_DEVICE, "self", "self is on {}, the result on {}: in place they must be on one device",
+    fail_arg(TT_DEVICE, "self",
+             "self is on {}, the result on {}: in place they must be on one device",
              fmt(self.device), fmt(r.device));
   check_writable(self, "self");
 }
@@ -76,9 +81,11 @@ void check_into(Tensor& dst, const Tensor& r, Inputs inputs) {
   if (!same(dst.sizes(), r.sizes()))
     fail_arg(TT_SHAPE, "dst", "dst is {}, the result is {}: must be equal", dst.sizes(), r.sizes());
   if (dst.dtype != r.dtype)
-    fail_arg(TT_DTYPE, "dst", "dst is {}, the result is {}: must be equal", fmt(dst.dtype), fmt(r.dtype));
+    fail_arg(TT_DTYPE, "dst", "dst is {}, the result is {}: must be equal", fmt(dst.dtype),
+             fmt(r.dtype));
   if (!(dst.device == r.device))
-    fail_arg(TT_DEVICE, "dst", "dst is on {}, the result on {}: must be on one device", fmt(dst.device), fmt(r.device));
+    fail_arg(TT_DEVICE, "dst", "dst is on {}, the result on {}: must be on one device",
+             fmt(dst.device), fmt(r.device));
   check_writable(dst, "dst");
   check_apart(dst, {inputs.begin(), int64_t(inputs.size())});
 }
@@ -123,7 +130,8 @@ Scalar read_scalar(const Tensor& t) {
     return load_scalar(bytes, t.dtype);
   }
   const CudaBackend* b = cuda_backend();
-  if (int32_t s = b->copy(t.device.index, bytes, t.data, size_t(t.item_size()), kDeviceToHost, nullptr))
+  if (int32_t s =
+          b->copy(t.device.index, bytes, t.data, size_t(t.item_size()), kDeviceToHost, nullptr))
     fail(s, "copying from {} failed", fmt(t.device));
   return load_scalar(bytes, t.dtype);
 }

@@ -1,4 +1,5 @@
-// What hand-written and generated fronts share: checks, allocation, views, results of in-place and _into variants.
+// What hand-written and generated fronts share: checks, allocation, views, results of in-place and
+// _into variants.
 #pragma once
 
 #include "core/ctx.h"
@@ -15,19 +16,24 @@ void check_same_device(const Tensor& a, const char* a_name, const Tensor& b, con
 void check_dtype_float(const Tensor& t, const char* arg);
 void check_index_dtype(const Tensor& t, const char* arg);        // int64 or int32
 void check_fits(const Scalar& value, Dtype d, const char* arg);  // a number that is stored as a d
-void check_writable(const Tensor& t, const char* arg);           // no two indices at one address, storage not read-only
+void check_writable(const Tensor& t,
+                    const char* arg);  // no two indices at one address, storage not read-only
 
 // A view of src with this geometry, linked to its base while gradients are recorded.
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data);
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
-// op_as_strided once a view has been made, before that NULL. Autograd rebuilds the nodes of stale views with it;
-// through a pointer, so that a program without views links neither as_strided nor its gradient.
+// op_as_strided once a view has been made, before that NULL. Autograd rebuilds the nodes of stale
+// views with it; through a pointer, so that a program without views links neither as_strided nor
+// its gradient.
 extern Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views;
 
 // p + bytes, where p is NULL on META.
-inline char* advance(char* p, int64_t bytes) { return reinterpret_cast<char*>(uintptr_t(p) + uintptr_t(bytes)); }
+inline char* advance(char* p, int64_t bytes) {
+  return reinterpret_cast<char*>(uintptr_t(p) + uintptr_t(bytes));
+}
 
-// In-place and _into variants of operators that compute first: writes r into dst and bumps its version.
+// In-place and _into variants of operators that compute first: writes r into dst and bumps its
+// version.
 void copy_result(Tensor& dst, const Tensor& r, bool inplace);
 // The in-place variant of a composite: recorded as copy_.
 void replace_values(Tensor& self, const Tensor& r);
@@ -40,7 +46,8 @@ TensorRef dense_input(const Tensor& t);
 // The same, converted to dtype d.
 TensorRef cast_input(const Tensor& t, Dtype d);
 
-// Runs a plan whose first member is `Stages run`: its stages in order on the CPU, the whole plan at once on a device.
+// Runs a plan whose first member is `Stages run`: its stages in order on the CPU, the whole plan at
+// once on a device.
 void launch_stages(const Kernel& k, Device device, Stages* run);
 
 // Scratch memory of a plan, on the device of its tensors; NULL for 0 bytes.

@@ -1,4 +1,5 @@
-// gather, scatter, index_select, index_add, index_copy, index_fill, embedding: one index tensor for one dimension.
+// gather, scatter, index_select, index_add, index_copy, index_fill, embedding: one index tensor for
+// one dimension.
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
@@ -12,19 +13,24 @@ namespace TT_NS {
 struct Geometry {
   Shape size, stride;
   explicit Geometry(const Tensor& t) : size(t.sizes()), stride(t.strides()) {
-    if (!t.ndim) size.push_back(1), stride.push_back(1);
+    if (!t.ndim) {
+      size.push_back(1);
+      stride.push_back(1);
+    }
     for (int64_t& s : stride) s *= t.item_size();
   }
   int64_t ndim() const { return size.size(); }
 };
 
-static void check_devices(const Tensor& self, const Tensor& index, const Tensor* src, const char* src_name) {
+static void check_devices(const Tensor& self, const Tensor& index, const Tensor* src,
+                          const char* src_name) {
   check_same_device(self, "self", index, "index");
   if (src) check_same_device(self, "self", *src, src_name);
 }
 static void check_same_dtype(const Tensor& self, const Tensor& src, const char* arg) {
   if (self.dtype != src.dtype)
-    fail_arg(TT_DTYPE, arg, "self is {}, {} is {}: must be equal", fmt(self.dtype), arg, fmt(src.dtype));
+    fail_arg(TT_DTYPE, arg, "self is {}, {} is {}: must be equal", fmt(self.dtype), arg,
+             fmt(src.dtype));
 }
 
 // A copy of `t` if writing `dst` could change it.
@@ -47,21 +53,28 @@ static int64_t check_along(const Tensor& self, int64_t dim, const Tensor& index)
   if (index.numel == 0) return d;  // of any shape and dtype
   check_index_dtype(index, "index");
   if ((self.ndim ? self.ndim : 1) != (index.ndim ? index.ndim : 1))
-    fail_arg(TT_SHAPE, "index", "index is {}, self is {}: must have as many dimensions", index.sizes(), self.sizes());
-  const Geometry s(self), i(index);
+    fail_arg(TT_SHAPE, "index", "index is {}, self is {}: must have as many dimensions",
+             index.sizes(), self.sizes());
+  const Geometry s(self);
+  const Geometry i(index);
   for (int64_t k = 0; k < s.ndim(); k++)
     if (k != d && i.size[k] > s.size[k])
-      fail_arg(TT_SHAPE, "index", "index is {}, self is {}: index must not be larger, except in dim {}", index.sizes(),
+      fail_arg(TT_SHAPE, "index",
+               "index is {}, self is {}: index must not be larger, except in dim {}", index.sizes(),
                self.sizes(), d);
   check_indices(index, "index", 0, s.size[d]);
   return d;
 }
 
-static void along(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& index, const Tensor& b) {
+static void along(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& index,
+                  const Tensor& b) {
   if (index.numel == 0) return;
-  const Geometry ga(a), gb(b), gi(index);
+  const Geometry ga(a);
+  const Geometry gb(b);
+  const Geometry gi(index);
   IndexNest nest;
-  for (int64_t d = 0; d < ga.ndim(); d++) nest.add(gi.size[d], d == dim ? 0 : ga.stride[d], gb.stride[d], gi.stride[d]);
+  for (int64_t d = 0; d < ga.ndim(); d++)
+    nest.add(gi.size[d], d == dim ? 0 : ga.stride[d], gb.stride[d], gi.stride[d]);
   run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]});
 }
 
@@ -73,20 +86,25 @@ TensorRef impl::gather(Call, const Tensor& self, int64_t dim, const Tensor& inde
   return out;
 }
 
-static int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+static int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index,
+                             const Tensor& src) {
   check_devices(self, index, &src, "src");
   check_same_dtype(self, src, "src");
   if (index.numel == 0) return wrap_dim(dim, self.ndim);
-  const Geometry s(src), i(index);
+  const Geometry s(src);
+  const Geometry i(index);
   if (s.ndim() != i.ndim())
-    fail_arg(TT_SHAPE, "src", "src is {}, index is {}: must have as many dimensions", src.sizes(), index.sizes());
+    fail_arg(TT_SHAPE, "src", "src is {}, index is {}: must have as many dimensions", src.sizes(),
+             index.sizes());
   for (int64_t k = 0; k < s.ndim(); k++)
     if (i.size[k] > s.size[k])
-      fail_arg(TT_SHAPE, "src", "src is {}, index is {}: src must not be smaller", src.sizes(), index.sizes());
+      fail_arg(TT_SHAPE, "src", "src is {}, index is {}: src must not be smaller", src.sizes(),
+               index.sizes());
   return check_along(self, dim, index);
 }
 
-TensorRef impl::scatter_add(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+TensorRef impl::scatter_add(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                            const Tensor& src) {
   const int64_t d = check_scatter(self, dim, index, src);
   TensorRef out = row_major_copy(self);
   along(kernel_index_accumulate, *out, d, index, src);
@@ -100,7 +118,8 @@ void scatter_add__impl(Call, Tensor& self, int64_t dim, const Tensor& index, con
   self.bump_version();
 }
 
-TensorRef impl::scatter_put(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+TensorRef impl::scatter_put(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                            const Tensor& src) {
   const int64_t d = check_scatter(self, dim, index, src);
   TensorRef out = row_major_copy(self);
   along(kernel_index_put, *out, d, index, src);
@@ -117,39 +136,46 @@ static TensorRef number_as(const Scalar& value, const Tensor& like, Ints shape) 
   return new_alias(one, shape, strides);
 }
 
-TensorRef impl::scatter_fill(Call, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+TensorRef impl::scatter_fill(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                             const Scalar& value) {
   check_devices(self, index, nullptr, "");
   const int64_t d = check_along(self, dim, index);
-  TensorRef out = row_major_copy(self), src = number_as(value, self, index.sizes());
+  TensorRef out = row_major_copy(self);
+  TensorRef src = number_as(value, self, index.sizes());
   along(kernel_index_put, *out, d, index, src);
   return out;
 }
 
 // One position of `dim` after the other: within one, no target repeats.
-static TensorRef scatter_multiply(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  const int64_t d = check_scatter(self, dim, index, src), one[1] = {1};
-  TensorRef out = op::clone(self), at = index.ndim ? TensorRef::share(&index) : op::view(index, one),
-            by = src.ndim ? TensorRef::share(&src) : op::view(src, one);
+static TensorRef scatter_multiply(const Tensor& self, int64_t dim, const Tensor& index,
+                                  const Tensor& src) {
+  const int64_t d = check_scatter(self, dim, index, src);
+  const int64_t one[1] = {1};
+  TensorRef out = op::clone(self);
+  TensorRef at = index.ndim ? TensorRef::share(&index) : op::view(index, one);
+  TensorRef by = src.ndim ? TensorRef::share(&src) : op::view(src, one);
   if (index.numel == 0) return out;
   if (!self.ndim) out = op::view(out, one);
   for (int64_t e = 0; e < at->ndim; e++) by = op::slice(by, e, 0, at->size(e));
   for (int64_t k = 0; k < at->size(d); k++) {
     TensorRef where = op::slice(at, d, k, k + 1);
-    out = op::scatter_put(out, d, where, *op::mul(*op::gather(out, d, where), *op::slice(by, d, k, k + 1)));
+    out = op::scatter_put(out, d, where,
+                          *op::mul(*op::gather(out, d, where), *op::slice(by, d, k, k + 1)));
   }
   return self.ndim ? std::move(out) : op::view(out, {});
 }
 
-TensorRef impl::scatter(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                         int64_t reduce) {
+TensorRef impl::scatter(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                        const Tensor& src, int64_t reduce) {
   if (reduce == kScatterAdd) return op::scatter_add(self, dim, index, src);
   if (reduce == kScatterMultiply) return scatter_multiply(self, dim, index, src);
-  if (reduce) fail_arg(TT_INVALID_ARG, "reduce", "reduce is {}: must be none, add or multiply", reduce);
+  if (reduce)
+    fail_arg(TT_INVALID_ARG, "reduce", "reduce is {}: must be none, add or multiply", reduce);
   return op::scatter_put(self, dim, index, src);
 }
 
-TensorRef impl::scatter_value(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
-                               int64_t reduce) {
+TensorRef impl::scatter_value(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                              const Scalar& value, int64_t reduce) {
   if (!reduce) return op::scatter_fill(self, dim, index, value);
   check_devices(self, index, nullptr, "");
   return scatter(c, self, dim, index, *number_as(value, self, index.sizes()), reduce);
@@ -157,21 +183,25 @@ TensorRef impl::scatter_value(Call c, const Tensor& self, int64_t dim, const Ten
 
 // ---- index_select, index_add, index_copy, index_fill: the index is a vector ----
 
-static int64_t check_vector(const Tensor& self, int64_t dim, const Tensor& index, bool from_end = false) {
+static int64_t check_vector(const Tensor& self, int64_t dim, const Tensor& index,
+                            bool from_end = false) {
   const int64_t d = wrap_dim(dim, self.ndim);
   check_index_dtype(index, "index");
   if (index.ndim > 1) fail_arg(TT_SHAPE, "index", "index is {}: must be 1-D or 0-D", index.sizes());
   if (self.ndim == 0 && index.numel != 1)
-    fail_arg(TT_SHAPE, "index", "index is {}, self is 0-dim: exactly one index is needed", index.sizes());
+    fail_arg(TT_SHAPE, "index", "index is {}, self is 0-dim: exactly one index is needed",
+             index.sizes());
   const int64_t n = self.ndim ? self.size(d) : 1;
   check_indices(index, "index", from_end ? -n : 0, n);
   return d;
 }
 
 // Whole slices of a at `dim` meet those of b.
-static void slices(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& index, const Tensor& b) {
+static void slices(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& index,
+                   const Tensor& b) {
   if (b.numel == 0) return;
-  const Geometry ga(a), gb(b);
+  const Geometry ga(a);
+  const Geometry gb(b);
   IndexNest nest;
   for (int64_t d = 0; d < ga.ndim(); d++) {
     const bool indexed = d == dim;
@@ -191,54 +221,62 @@ TensorRef impl::index_select(Call, const Tensor& self, int64_t dim, const Tensor
   return out;
 }
 
-static void check_source(const Tensor& self, int64_t* dim, const Tensor& index, const Tensor& source) {
+static void check_source(const Tensor& self, int64_t* dim, const Tensor& index,
+                         const Tensor& source) {
   check_devices(self, index, &source, "source");
   check_same_dtype(self, source, "source");
   *dim = check_vector(self, *dim, index);
-  Geometry s(self), b(source);
+  Geometry s(self);
+  Geometry b(source);
   bool fits = s.ndim() == b.ndim() || (self.ndim == 0 && source.ndim <= 1);
-  for (int64_t d = 0; fits && d < s.ndim(); d++) fits = b.size[d] == (d == *dim ? index.numel : s.size[d]);
+  for (int64_t d = 0; fits && d < s.ndim(); d++)
+    fits = b.size[d] == (d == *dim ? index.numel : s.size[d]);
   if (!fits)
     fail_arg(TT_SHAPE, "source",
-             "source is {}, self is {}, index has {} elements: source must be as self, with size {} in dim {}",
+             "source is {}, self is {}, index has {} elements: source must be as self, with size "
+             "{} in dim {}",
              source.sizes(), self.sizes(), index.numel, index.numel, *dim);
 }
 
 // Returns alpha * source.
-static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor& index, const Tensor& source,
-                                 const Scalar& alpha) {
+static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor& index,
+                                 const Tensor& source, const Scalar& alpha) {
   check_source(self, dim, index, source);
   if (!can_cast(alpha.natural_dtype(), self.dtype))
-    fail_arg(TT_DTYPE, "alpha", "alpha is a {}, self is {}: it cannot be cast", fmt(alpha.natural_dtype()),
-             fmt(self.dtype));
+    fail_arg(TT_DTYPE, "alpha", "alpha is a {}, self is {}: it cannot be cast",
+             fmt(alpha.natural_dtype()), fmt(self.dtype));
   if (alpha.is_one()) return TensorRef::share(&source);
   MaskGuard no_grad(bit(kKeyAutograd));
   TensorRef scaled = op::mul(source, alpha);
   return scaled->dtype == self.dtype ? std::move(scaled) : op::to_dtype(*scaled, self.dtype);
 }
 
-TensorRef impl::index_add(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                           const Scalar& alpha) {
-  TensorRef scaled = check_index_add(self, &dim, index, source, alpha), out = row_major_copy(self);
+TensorRef impl::index_add(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                          const Tensor& source, const Scalar& alpha) {
+  TensorRef scaled = check_index_add(self, &dim, index, source, alpha);
+  TensorRef out = row_major_copy(self);
   slices(kernel_index_accumulate, *out, dim, index, *scaled);
   return out;
 }
 
-void index_add__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+void index_add__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                     const Scalar& alpha) {
   TensorRef scaled = check_index_add(self, &dim, index, source, alpha);
   check_writable(self, "self");
   slices(kernel_index_accumulate, self, dim, *apart_from(index, self), *apart_from(*scaled, self));
   self.bump_version();
 }
 
-TensorRef impl::index_copy(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+TensorRef impl::index_copy(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                           const Tensor& source) {
   check_source(self, &dim, index, source);
   TensorRef out = row_major_copy(self);
   slices(kernel_index_put, *out, dim, index, source);
   return out;
 }
 
-TensorRef impl::index_fill(Call, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+TensorRef impl::index_fill(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                           const Scalar& value) {
   check_devices(self, index, nullptr, "");
   const int64_t d = check_vector(self, dim, index, true);
   Shape shape(self.sizes());
@@ -249,29 +287,35 @@ TensorRef impl::index_fill(Call, const Tensor& self, int64_t dim, const Tensor& 
 }
 
 // By a mask of the filled indices: value's gradient counts each of them once.
-TensorRef impl::index_fill_tensor(Call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+TensorRef impl::index_fill_tensor(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                                  const Tensor& value) {
   if (value.ndim) fail_arg(TT_SHAPE, "value", "value is {}: must be 0-dim", value.sizes());
   if (is_complex(value.dtype) && !is_complex(self.dtype))
-    fail_arg(TT_DTYPE, "value", "value is {}, self is {}: it cannot be cast", fmt(value.dtype), fmt(self.dtype));
+    fail_arg(TT_DTYPE, "value", "value is {}, self is {}: it cannot be cast", fmt(value.dtype),
+             fmt(self.dtype));
   check_devices(self, index, nullptr, "");
   const int64_t d = check_vector(self, dim, index, true);
   Shape shape;
   shape.resize(self.ndim, 1);
   if (self.ndim) shape[d] = self.size(d);
   TensorRef filled = op::index_fill(*op::zeros(shape, Dtype::kBool, self.device), d, index, true);
-  TensorRef v = value.dtype == self.dtype ? TensorRef::share(&value) : op::to_dtype(value, self.dtype);
+  TensorRef v =
+      value.dtype == self.dtype ? TensorRef::share(&value) : op::to_dtype(value, self.dtype);
   return op::where(*filled, *v, self);
 }
 
 // ---- embedding ----
 
-TensorRef impl::embedding(Call, const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx) {
-  if (weight.ndim != 2) fail_arg(TT_SHAPE, "weight", "weight is {}: must be (rows, features)", weight.sizes());
+TensorRef impl::embedding(Call, const Tensor& weight, const Tensor& indices,
+                          Opt<int64_t> padding_idx) {
+  if (weight.ndim != 2)
+    fail_arg(TT_SHAPE, "weight", "weight is {}: must be (rows, features)", weight.sizes());
   check_same_device(weight, "weight", indices, "indices");
   check_index_dtype(indices, "indices");
-  if (padding_idx.has && (padding_idx.value < -weight.size(0) || padding_idx.value >= weight.size(0)))
-    fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [{}, {})", padding_idx.value,
-             -weight.size(0), weight.size(0));
+  if (padding_idx.has &&
+      (padding_idx.value < -weight.size(0) || padding_idx.value >= weight.size(0)))
+    fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [{}, {})",
+             padding_idx.value, -weight.size(0), weight.size(0));
   check_indices(indices, "indices", 0, weight.size(0));
   Shape shape(indices.sizes());
   shape.push_back(weight.size(1));
@@ -283,7 +327,8 @@ TensorRef impl::embedding(Call, const Tensor& weight, const Tensor& indices, Opt
   for (int64_t d = 0; d < indices.ndim; d++)
     nest.add(shape[d], 0, out->stride(d) * item, indices.stride(d) * indices.item_size());
   nest.add(weight.size(1), weight.stride(1) * item, item, 0);
-  run_index(kernel_index_get, nest, weight, weight.data, *out, indices, {weight.size(0), weight.stride(0) * item});
+  run_index(kernel_index_get, nest, weight, weight.data, *out, indices,
+            {weight.size(0), weight.stride(0) * item});
   return out;
 }
 

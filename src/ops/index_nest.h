@@ -1,5 +1,5 @@
-// Nests of positions that an index tensor addresses, and the check of indices: what all operators with index tensors
-// share.
+// Nests of positions that an index tensor addresses, and the check of indices: what all operators
+// with index tensors share.
 #pragma once
 
 #include "ops/impl.h"
@@ -11,7 +11,10 @@ namespace TT_NS {
 struct IndexNest {
   Shape size, a_stride, b_stride, index_stride;
   void add(int64_t n, int64_t a, int64_t b, int64_t index) {
-    size.push_back(n), a_stride.push_back(a), b_stride.push_back(b), index_stride.push_back(index);
+    size.push_back(n);
+    a_stride.push_back(a);
+    b_stride.push_back(b);
+    index_stride.push_back(index);
   }
 };
 
@@ -20,18 +23,22 @@ struct IndexedDim {
   int64_t size, step;
 };
 
-// Fails with INDEX, naming position, value and range, unless all indices are in [low, size) or `allowed`.
-void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t size, int64_t allowed = kNoSkip);
-// offsets (int64, contiguous, `shape`) = or += the byte offsets of index, which broadcasts to shape; checks as above.
-void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const IndexedDim& dim, bool add);
+// Fails with INDEX, naming position, value and range, unless all indices are in [low, size) or
+// `allowed`.
+void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t size,
+                   int64_t allowed = kNoSkip);
+// offsets (int64, contiguous, `shape`) = or += the byte offsets of index, which broadcasts to
+// shape; checks as above.
+void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const IndexedDim& dim,
+                   bool add);
 
-// b = a[index] (kernel_index_get), a[index] = b (kernel_index_put) or a[index] += b (kernel_index_accumulate); indices
-// are checked.
-void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data, const Tensor& b,
-               const Tensor& index, const IndexedDim& dim);
+// b = a[index] (kernel_index_get), a[index] = b (kernel_index_put) or a[index] += b
+// (kernel_index_accumulate); indices are checked.
+void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data,
+               const Tensor& b, const Tensor& index, const IndexedDim& dim);
 
-// The positions of the elements that are not 0: (ndim, count) int64, or with `flat` (1, count) positions in row-major
-// order.
+// The positions of the elements that are not 0: (ndim, count) int64, or with `flat` (1, count)
+// positions in row-major order.
 TensorRef nonzero_positions(const Tensor& t, bool flat);
 
 }  // namespace TT_NS

@@ -16,7 +16,8 @@ class Advanced {
   Advanced(const Tensor& self, TensorSpan indices) : self_(self) {
     int64_t dim = 0;
     for (const Tensor* t : indices) dim = add(dim, t);
-    if (!n_indexed_) fail_arg(TT_INDEX, "indices", "indices holds no tensor: at least one is needed");
+    if (!n_indexed_)
+      fail_arg(TT_INDEX, "indices", "indices holds no tensor: at least one is needed");
     for (; dim < self.ndim; dim++) keep(dim);
     place_dims();
   }
@@ -75,13 +76,19 @@ class Advanced {
   int64_t add(int64_t dim, const Tensor* t) {
     const int64_t n = !t || !is_mask(*t) ? 1 : t->ndim;
     if (dim + n > self_.ndim)
-      fail_arg(TT_INDEX, "indices", "indices has entries for more than the {} dimensions of self", self_.ndim);
-    if (!t) return keep(dim), dim + 1;
+      fail_arg(TT_INDEX, "indices", "indices has entries for more than the {} dimensions of self",
+               self_.ndim);
+    if (!t) {
+      keep(dim);
+      return dim + 1;
+    }
     TensorRef index = on_device(*t);
     if (is_mask(*t)) return add_mask(dim, *index);
     if (category(t->dtype) != 1)
-      fail_arg(TT_INDEX, "indices", "an index tensor is {}: must be integer or bool", fmt(t->dtype));
-    if (index->dtype != Dtype::kI64 && index->dtype != Dtype::kI32) index = cast_input(*index, Dtype::kI64);
+      fail_arg(TT_INDEX, "indices", "an index tensor is {}: must be integer or bool",
+               fmt(t->dtype));
+    if (index->dtype != Dtype::kI64 && index->dtype != Dtype::kI32)
+      index = cast_input(*index, Dtype::kI64);
     take(self_.size(dim), stride(dim), std::move(index));
     return dim + 1;
   }
@@ -97,16 +104,21 @@ class Advanced {
   int64_t add_mask(int64_t dim, const Tensor& mask) {
     const int64_t n = mask.ndim;
     if (!same(mask.sizes(), self_.sizes().slice(dim, dim + n)))
-      fail_arg(TT_INDEX, "indices", "a mask is {}: must have the sizes {} of the dimensions that it stands for",
+      fail_arg(TT_INDEX, "indices",
+               "a mask is {}: must have the sizes {} of the dimensions that it stands for",
                mask.sizes(), self_.sizes().slice(dim, dim + n));
     if (n == 0) fail_arg(TT_INDEX, "indices", "a mask is 0-dim: give it a dimension");
     bool one_run = true;
-    for (int64_t d = dim; d + 1 < dim + n; d++) one_run &= stride(d) == stride(d + 1) * self_.size(d + 1);
+    for (int64_t d = dim; d + 1 < dim + n; d++)
+      one_run &= stride(d) == stride(d + 1) * self_.size(d + 1);
     TensorRef positions = nonzero_positions(mask, one_run);
-    const int64_t count[1] = {positions->size(1)}, step[1] = {1};
+    const int64_t count[1] = {positions->size(1)};
+    const int64_t step[1] = {1};
     for (int64_t d = 0; d < (one_run ? 1 : n); d++) {
-      TensorRef row = new_alias(positions, count, step, positions->data + d * count[0] * 8, Dtype::kI64);
-      take(one_run ? mask.numel : self_.size(dim + d), stride(one_run ? dim + n - 1 : dim + d), std::move(row));
+      TensorRef row =
+          new_alias(positions, count, step, positions->data + d * count[0] * 8, Dtype::kI64);
+      take(one_run ? mask.numel : self_.size(dim + d), stride(one_run ? dim + n - 1 : dim + d),
+           std::move(row));
     }
     return dim + n;
   }
@@ -123,9 +135,11 @@ class Advanced {
       if (first) first_ = d;
       const Ints sizes = dims_[d].index->sizes();
       if (!first && !compatible(sizes))
-        fail_arg(TT_INDEX, "indices", "index tensors have shapes {} and {}: must broadcast together",
-                 Ints(index_shape_), sizes);
-      index_shape_ = first ? Shape(sizes) : broadcast_shapes(index_shape_, sizes, "indices", "indices");
+        fail_arg(TT_INDEX, "indices",
+                 "index tensors have shapes {} and {}: must broadcast together", Ints(index_shape_),
+                 sizes);
+      index_shape_ =
+          first ? Shape(sizes) : broadcast_shapes(index_shape_, sizes, "indices", "indices");
       first = false;
     }
     if (!neighbours) first_ = 0;
@@ -137,13 +151,15 @@ class Advanced {
   }
   bool compatible(Ints s) const {
     for (int64_t i = 1; i <= s.n && i <= index_shape_.size(); i++) {
-      const int64_t x = s[s.n - i], y = index_shape_[index_shape_.size() - i];
+      const int64_t x = s[s.n - i];
+      const int64_t y = index_shape_[index_shape_.size() - i];
       if (x != y && x != 1 && y != 1) return false;
     }
     return true;
   }
 
-  // The one index tensor that the kernel reads: the only one, checked, or the sum of the byte offsets of all.
+  // The one index tensor that the kernel reads: the only one, checked, or the sum of the byte
+  // offsets of all.
   TensorRef prepare(IndexedDim* dim) const {
     if (n_indexed_ == 1) {
       for (const Dim& d : dims_)
@@ -156,7 +172,10 @@ class Advanced {
     TensorRef offsets = new_tensor(index_shape_, Dtype::kI64, self_.device);
     bool add = false;
     for (const Dim& d : dims_)
-      if (d.index) index_offsets(*offsets, *d.index, "indices", {d.size, d.stride}, add), add = true;
+      if (d.index) {
+        index_offsets(*offsets, *d.index, "indices", {d.size, d.stride}, add);
+        add = true;
+      }
     *dim = {0, 1};
     return offsets;
   }
@@ -182,13 +201,15 @@ static void put(Tensor& dst, TensorSpan indices, const Tensor& values, bool accu
   MaskGuard no_grad(bit(kKeyAutograd));
   Advanced a(dst, indices);
   if (values.dtype != dst.dtype)
-    fail_arg(TT_DTYPE, "values", "values is {}, self is {}: must be equal", fmt(values.dtype), fmt(dst.dtype));
-  TensorRef v = values.ndim == 0 && !(values.device == dst.device) ? op::to_device(values, dst.device)
-                                                                   : TensorRef::share(&values);
+    fail_arg(TT_DTYPE, "values", "values is {}, self is {}: must be equal", fmt(values.dtype),
+             fmt(dst.dtype));
+  TensorRef v = values.ndim == 0 && !(values.device == dst.device)
+                    ? op::to_device(values, dst.device)
+                    : TensorRef::share(&values);
   check_same_device(dst, "self", *v, "values");
   if (!broadcastable_to(v->sizes(), a.shape()))
-    fail_arg(TT_SHAPE, "values", "values is {}: must broadcast to {}, the shape of self[indices]", v->sizes(),
-             a.shape());
+    fail_arg(TT_SHAPE, "values", "values is {}: must broadcast to {}, the shape of self[indices]",
+             v->sizes(), a.shape());
   if (may_share_memory(*v, dst)) v = op::clone(*v);
   a.check_all_apart_from(dst);
   Shape strides;
@@ -198,14 +219,16 @@ static void put(Tensor& dst, TensorSpan indices, const Tensor& values, bool accu
   a.run(accumulate ? kernel_index_accumulate : kernel_index_put, dst, *v, strides);
 }
 
-TensorRef impl::index_put(Call, const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate) {
+TensorRef impl::index_put(Call, const Tensor& self, TensorSpan indices, const Tensor& values,
+                          bool accumulate) {
   TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
   copy_elements(*out, self);
   put(*out, indices, values, accumulate);
   return out;
 }
 
-void index_put__impl(Call, Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate) {
+void index_put__impl(Call, Tensor& self, TensorSpan indices, const Tensor& values,
+                     bool accumulate) {
   check_writable(self, "self");
   put(self, indices, values, accumulate);
   self.bump_version();

@@ -9,31 +9,41 @@
 
 namespace TT_NS::impl {
 
-// self = U diag(s) Vh with U (*, m, k), s (*, k), Vh (*, k, n), k = min(m, n). Computed in double; of a wide matrix its
-// adjoint is decomposed.
+// self = U diag(s) Vh with U (*, m, k), s (*, k), Vh (*, k, n), k = min(m, n). Computed in double;
+// of a wide matrix its adjoint is decomposed.
 TensorTriple svd(Call, const Tensor& self) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  if (self.ndim < 2) fail_arg(TT_SHAPE, "self", "self is {}: must have at least two dimensions", self.sizes());
+  if (self.ndim < 2)
+    fail_arg(TT_SHAPE, "self", "self is {}: must have at least two dimensions", self.sizes());
   if (!is_differentiable(self.dtype))
-    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or complex", fmt(self.dtype));
-  const bool wide = self.size(-2) < self.size(-1), complex = is_complex(self.dtype);
-  const int64_t m = self.size(wide ? -1 : -2), n = self.size(wide ? -2 : -1);
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or complex",
+             fmt(self.dtype));
+  const bool wide = self.size(-2) < self.size(-1);
+  const bool complex = is_complex(self.dtype);
+  const int64_t m = self.size(wide ? -1 : -2);
+  const int64_t n = self.size(wide ? -2 : -1);
   Shape shape(self.sizes());
-  shape[self.ndim - 2] = n, shape[self.ndim - 1] = m;
+  shape[self.ndim - 2] = n;
+  shape[self.ndim - 1] = m;
   const Dtype d = complex ? Dtype::kC128 : Dtype::kF64;
   TensorRef w = new_tensor(shape, d, self.device);
   copy_elements(*w, wide ? *op::conj(self) : *op::transpose(self, -2, -1));
   shape[self.ndim - 1] = n;
-  TensorRef v = new_tensor(shape, d, self.device),
-            s = new_tensor(Ints(shape).slice(0, self.ndim - 1), Dtype::kF64, self.device);
+  TensorRef v = new_tensor(shape, d, self.device);
+  TensorRef s = new_tensor(Ints(shape).slice(0, self.ndim - 1), Dtype::kF64, self.device);
   if (s->numel) {
     SvdPlan plan;
     one_stage(&plan.run, s->numel / n, row_grain(16 * m * n * n));
-    plan.complex = complex, plan.m = m, plan.n = n;
-    plan.w = reinterpret_cast<double*>(w->data), plan.v = reinterpret_cast<double*>(v->data), plan.s = s->as<double>();
+    plan.complex = complex;
+    plan.m = m;
+    plan.n = n;
+    plan.w = reinterpret_cast<double*>(w->data);
+    plan.v = reinterpret_cast<double*>(v->data);
+    plan.s = s->as<double>();
     launch_stages(kernel_svd, self.device, &plan.run);
   }
-  TensorRef columns = op::transpose(wide ? *v : *w, -2, -1), rows = op::conj(wide ? *w : *v);
+  TensorRef columns = op::transpose(wide ? *v : *w, -2, -1);
+  TensorRef rows = op::conj(wide ? *w : *v);
   auto narrow = [&](const Tensor& t, Dtype to) {
     return t.dtype == to ? op::contiguous(t) : op::contiguous(*op::to_dtype(t, to));
   };
@@ -50,9 +60,11 @@ TensorPair native_nuclear_norm(Call, const Tensor& self) {
 
 TensorRef nuclear_norm(Call, const Tensor& self, Ints dim, bool keepdim) {
   if (dim.n != 2 && (dim.n || self.ndim != 2))
-    fail_arg(TT_INVALID_ARG, "dim", "dim is {}, self is {}: the rows and the columns of matrices are two dimensions",
-             dim, self.sizes());
-  const int64_t rows = dim.n ? wrap_dim(dim[0], self.ndim) : 0, columns = dim.n ? wrap_dim(dim[1], self.ndim) : 1;
+    fail_arg(TT_INVALID_ARG, "dim",
+             "dim is {}, self is {}: the rows and the columns of matrices are two dimensions", dim,
+             self.sizes());
+  const int64_t rows = dim.n ? wrap_dim(dim[0], self.ndim) : 0;
+  const int64_t columns = dim.n ? wrap_dim(dim[1], self.ndim) : 1;
   if (rows == columns) fail_arg(TT_INVALID_ARG, "dim", "dim is {}: the two must differ", dim);
   Shape order, kept;
   for (int64_t d = 0; d < self.ndim; d++) {
@@ -60,7 +72,8 @@ TensorRef nuclear_norm(Call, const Tensor& self, Ints dim, bool keepdim) {
     if (!reduced) order.push_back(d);
     kept.push_back(reduced ? 1 : self.size(d));
   }
-  order.push_back(rows), order.push_back(columns);
+  order.push_back(rows);
+  order.push_back(columns);
   TensorRef norm = op::native_nuclear_norm(*op::permute(self, order)).first;
   return keepdim ? op::reshape(*norm, kept) : std::move(norm);
 }

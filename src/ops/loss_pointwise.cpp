@@ -10,32 +10,40 @@ namespace TT_NS::impl {
 
 static void check_reduction(int64_t reduction) {
   if (reduction < kReductionNone || reduction > kReductionSum)
-    fail_arg(TT_INVALID_ARG, "reduction", "reduction is {}: must be none (0), mean (1) or sum (2)", reduction);
+    fail_arg(TT_INVALID_ARG, "reduction", "reduction is {}: must be none (0), mean (1) or sum (2)",
+             reduction);
 }
-static void check_same_shape(const Tensor& t, const char* name, const Tensor& other, const char* other_name) {
+static void check_same_shape(const Tensor& t, const char* name, const Tensor& other,
+                             const char* other_name) {
   if (!same(t.sizes(), other.sizes()))
-    fail_arg(TT_SHAPE, name, "{} is {}, {} is {}: must be equal", name, t.sizes(), other_name, other.sizes());
+    fail_arg(TT_SHAPE, name, "{} is {}, {} is {}: must be equal", name, t.sizes(), other_name,
+             other.sizes());
 }
 static bool is_short(Dtype d) { return d == Dtype::kF16 || d == Dtype::kBF16; }
 
-// Operands of one computation: its dtype, and tensors converted to it. Differences of near numbers are taken in float32
-// at least.
+// Operands of one computation: its dtype, and tensors converted to it. Differences of near numbers
+// are taken in float32 at least.
 struct Pair {
   Dtype out, compute;
   TensorRef x, y;
 
   Pair(const Tensor& input, const Tensor& target) : out(result_type({input, target})) {
     if (!is_float(out))
-      fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}, target is {}: must be floating", fmt(input.dtype),
-               fmt(target.dtype));
+      fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}, target is {}: must be floating",
+               fmt(input.dtype), fmt(target.dtype));
     compute = is_short(out) ? Dtype::kF32 : out;
-    x = cast(input), y = cast(target);
+    x = cast(input);
+    y = cast(target);
   }
-  TensorRef cast(const Tensor& t) const { return t.dtype == compute ? TensorRef::share(&t) : op::to_dtype(t, compute); }
+  TensorRef cast(const Tensor& t) const {
+    return t.dtype == compute ? TensorRef::share(&t) : op::to_dtype(t, compute);
+  }
   TensorRef weighted(TensorRef loss, const Tensor* weight) const {
     return weight ? op::mul(*loss, *cast(*weight)) : std::move(loss);
   }
-  TensorRef rounded(TensorRef loss) const { return loss->dtype == out ? std::move(loss) : op::to_dtype(*loss, out); }
+  TensorRef rounded(TensorRef loss) const {
+    return loss->dtype == out ? std::move(loss) : op::to_dtype(*loss, out);
+  }
   TensorRef reduced(TensorRef loss, int64_t reduction) const {
     if (reduction == kReductionNone) return rounded(std::move(loss));
     return rounded(reduction == kReductionSum ? op::sum(*loss) : op::mean(*loss));
@@ -48,12 +56,16 @@ static void check_weight(const Tensor* weight, const Tensor& input) {
 
 // ---- differences ----
 
-static TensorRef l1_complex(const Tensor& input, const Tensor& target, int64_t reduction, const Tensor* weight) {
+static TensorRef l1_complex(const Tensor& input, const Tensor& target, int64_t reduction,
+                            const Tensor* weight) {
   TensorRef loss = op::abs(*op::sub(input, target));
   if (weight) loss = op::mul(*loss, *weight);
-  return reduction == kReductionNone ? std::move(loss) : reduction == kReductionSum ? op::sum(*loss) : op::mean(*loss);
+  return reduction == kReductionNone  ? std::move(loss)
+         : reduction == kReductionSum ? op::sum(*loss)
+                                      : op::mean(*loss);
 }
-TensorRef l1_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction, const Tensor* weight) {
+TensorRef l1_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction,
+                  const Tensor* weight) {
   check_reduction(reduction);
   check_weight(weight, input);
   if (is_complex(result_type({input, target}))) return l1_complex(input, target, reduction, weight);
@@ -61,7 +73,8 @@ TensorRef l1_loss(Call, const Tensor& input, const Tensor& target, int64_t reduc
   return p.reduced(p.weighted(op::absolute_difference(*p.x, *p.y), weight), reduction);
 }
 
-TensorRef mse_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction, const Tensor* weight) {
+TensorRef mse_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction,
+                   const Tensor* weight) {
   check_reduction(reduction);
   check_weight(weight, input);
   const Pair p(input, target);
@@ -70,16 +83,18 @@ TensorRef mse_loss(Call, const Tensor& input, const Tensor& target, int64_t redu
   return p.rounded(op::div(*op::sum(*loss), *op::sum(*p.cast(*weight))));
 }
 
-TensorRef smooth_l1_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction, double beta) {
+TensorRef smooth_l1_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction,
+                         double beta) {
   check_reduction(reduction);
   if (!(beta >= 0)) fail_arg(TT_INVALID_ARG, "beta", "beta is {}: must be at least 0", beta);
   const Pair p(input, target);
-  return p.reduced(beta == 0 ? op::absolute_difference(*p.x, *p.y) : op::smooth_difference(*p.x, *p.y, beta),
-                   reduction);
+  return p.reduced(
+      beta == 0 ? op::absolute_difference(*p.x, *p.y) : op::smooth_difference(*p.x, *p.y, beta),
+      reduction);
 }
 
-TensorRef huber_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction, double delta,
-                     const Tensor* weight) {
+TensorRef huber_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction,
+                     double delta, const Tensor* weight) {
   check_reduction(reduction);
   check_weight(weight, input);
   if (!(delta > 0)) fail_arg(TT_INVALID_ARG, "delta", "delta is {}: must be greater than 0", delta);
@@ -92,17 +107,20 @@ TensorRef huber_loss(Call, const Tensor& input, const Tensor& target, int64_t re
 static void check_probabilities(const Tensor& x) {
   if (x.numel == 0 || x.device.type == TT_META) return;
   MaskGuard no_grad(bit(kKeyAutograd));
-  const Scalar low = read_scalar(*op::min(x)), high = read_scalar(*op::max(x));
+  const Scalar low = read_scalar(*op::min(x));
+  const Scalar high = read_scalar(*op::max(x));
   if (!(low.re >= 0 && high.re <= 1))
-    fail_arg(TT_INVALID_ARG, "input", "input holds values from {} to {}: must be in [0, 1]", low.re, high.re);
+    fail_arg(TT_INVALID_ARG, "input", "input holds values from {} to {}: must be in [0, 1]", low.re,
+             high.re);
 }
 static void check_broadcast(const Tensor* t, const char* name, const Tensor& target) {
   if (t && !broadcastable_to(t->sizes(), target.sizes()))
-    fail_arg(TT_SHAPE, name, "{} is {}, target is {}: must broadcast to it", name, t->sizes(), target.sizes());
+    fail_arg(TT_SHAPE, name, "{} is {}, target is {}: must broadcast to it", name, t->sizes(),
+             target.sizes());
 }
 
-TensorRef binary_cross_entropy(Call, const Tensor& input, const Tensor& target, const Tensor* weight,
-                               int64_t reduction) {
+TensorRef binary_cross_entropy(Call, const Tensor& input, const Tensor& target,
+                               const Tensor* weight, int64_t reduction) {
   check_reduction(reduction);
   check_same_shape(target, "target", input, "input");
   check_broadcast(weight, "weight", target);
@@ -112,8 +130,9 @@ TensorRef binary_cross_entropy(Call, const Tensor& input, const Tensor& target, 
 }
 
 // (1 - y) x - (1 + (pos_weight - 1) y) log(sigmoid(x)).
-TensorRef binary_cross_entropy_with_logits(Call, const Tensor& input, const Tensor& target, const Tensor* weight,
-                                           int64_t reduction, const Tensor* pos_weight) {
+TensorRef binary_cross_entropy_with_logits(Call, const Tensor& input, const Tensor& target,
+                                           const Tensor* weight, int64_t reduction,
+                                           const Tensor* pos_weight) {
   check_reduction(reduction);
   check_same_shape(target, "target", input, "input");
   check_broadcast(weight, "weight", target);
@@ -121,12 +140,14 @@ TensorRef binary_cross_entropy_with_logits(Call, const Tensor& input, const Tens
   const Pair p(input, target);
   TensorRef log_p = op::logsigmoid(*p.x);
   if (pos_weight)
-    log_p = op::mul(*log_p, *op::add(*op::mul(*op::sub(*p.cast(*pos_weight), Scalar(1)), *p.y), Scalar(1)));
+    log_p = op::mul(*log_p,
+                    *op::add(*op::mul(*op::sub(*p.cast(*pos_weight), Scalar(1)), *p.y), Scalar(1)));
   TensorRef loss = op::sub(*op::mul(*op::rsub(*p.y, Scalar(1)), *p.x), *log_p);
   return p.reduced(p.weighted(std::move(loss), weight), reduction);
 }
 
-TensorRef kl_div(Call, const Tensor& input, const Tensor& target, int64_t reduction, bool log_target) {
+TensorRef kl_div(Call, const Tensor& input, const Tensor& target, int64_t reduction,
+                 bool log_target) {
   const bool batch = reduction == kKlReductionBatchmean;
   if (!batch) check_reduction(reduction);
   const Pair p(input, target);
@@ -134,7 +155,8 @@ TensorRef kl_div(Call, const Tensor& input, const Tensor& target, int64_t reduct
   if (log_target) {
     loss = op::mul(*op::exp(*p.y), *op::sub(*p.y, *p.x));
   } else {
-    TensorRef entropy = op::masked_fill(*op::mul(*p.y, *op::log(*p.y)), *op::eq(*p.y, Scalar(0)), Scalar(0));
+    TensorRef entropy =
+        op::masked_fill(*op::mul(*p.y, *op::log(*p.y)), *op::eq(*p.y, Scalar(0)), Scalar(0));
     loss = op::sub(*entropy, *op::mul(*p.y, *p.x));
   }
   if (!batch) return p.reduced(std::move(loss), reduction);

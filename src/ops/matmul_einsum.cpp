@@ -1,5 +1,5 @@
-// einsum: every operand gets the dimensions of all labels, in one order; then pairs are contracted from left to right,
-// each by one stacked product, or by mul where nothing is summed.
+// einsum: every operand gets the dimensions of all labels, in one order; then pairs are contracted
+// from left to right, each by one stacked product, or by mul where nothing is summed.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/matmul_einsum_parse.h"
@@ -31,7 +31,8 @@ struct Order {
         for (uint8_t used : term)
           if (used == l) add(l);
     if (n > kMaxDims)
-      fail_arg(TT_SHAPE, "equation", "the labels stand for {} dimensions: at most {} are supported", n, kMaxDims);
+      fail_arg(TT_SHAPE, "equation", "the labels stand for {} dimensions: at most {} are supported",
+               n, kMaxDims);
   }
 
   // The dimensions that the ellipsis stands for in operand i; -1: it has none.
@@ -40,23 +41,24 @@ struct Order {
     for (uint8_t l : term) dots |= l == kEllipsis;
     const int64_t named = term.size() - dots;
     if (dots ? t.ndim < named : t.ndim != named)
-      fail_arg(TT_SHAPE, "operands", "operand {} is {}, but its term has {} labels{}", i, t.sizes(), named,
-               dots ? " beside the ellipsis" : "");
+      fail_arg(TT_SHAPE, "operands", "operand {} is {}, but its term has {} labels{}", i, t.sizes(),
+               named, dots ? " beside the ellipsis" : "");
     return dots ? t.ndim - named : -1;
   }
 
  private:
   void add(uint8_t l) {
     if (l == kEllipsis) {
-      ellipsis = n, n += ellipsis_dims;
+      ellipsis = n;
+      n += ellipsis_dims;
     } else if (place[l] < 0) {
       place[l] = n++;
     }
   }
 };
 
-// t with its diagonals taken where a label repeats, and all dimensions of the order: those without a label here have
-// size 1.
+// t with its diagonals taken where a label repeats, and all dimensions of the order: those without
+// a label here have size 1.
 TensorRef spread(const Tensor& t, const Labels& term, const Order& order, int64_t operand) {
   TensorRef r = TensorRef::share(&t);
   Shape places;  // of r's dimensions
@@ -74,17 +76,23 @@ TensorRef spread(const Tensor& t, const Labels& term, const Order& order, int64_
       continue;
     }
     if (r->size(d) != r->size(twin))
-      fail_arg(TT_SHAPE, "operands", "operand {} is {}: a repeated label has sizes {} and {}, which must be equal",
+      fail_arg(TT_SHAPE, "operands",
+               "operand {} is {}: a repeated label has sizes {} and {}, which must be equal",
                operand, t.sizes(), r->size(d), r->size(twin));
     r = op::diagonal(r, 0, d, twin);
     const int64_t p = places[d];
-    places.erase(twin), places.erase(d), places.push_back(p);
+    places.erase(twin);
+    places.erase(d);
+    places.push_back(p);
   }
   Shape dims, sizes;
   for (int64_t p = 0; p < order.n; p++) {
     sizes.push_back(1);
     for (int64_t d = 0; d < places.size(); d++)
-      if (places[d] == p) dims.push_back(d), sizes.back() = r->size(d);
+      if (places[d] == p) {
+        dims.push_back(d);
+        sizes.back() = r->size(d);
+      }
   }
   r = op::permute(r, dims);
   return r->ndim == order.n ? std::move(r) : op::view(r, sizes);
@@ -93,19 +101,25 @@ TensorRef spread(const Tensor& t, const Labels& term, const Order& order, int64_
 // How a dimension takes part in the product of a and b.
 enum Role { kBatch, kLeft, kRight, kSum };
 
-// sum(a * b) over the dimensions `sum`, which keep size 1; elsewhere sizes are equal or one of them is 1.
+// sum(a * b) over the dimensions `sum`, which keep size 1; elsewhere sizes are equal or one of them
+// is 1.
 TensorRef contract(const Tensor& a, const Tensor& b, uint64_t sum) {
   const int64_t n = a.ndim;
   Shape of[4];
   for (int64_t d = 0; d < n; d++)
-    of[sum >> d & 1 ? kSum : b.size(d) == 1 ? kLeft : a.size(d) == 1 ? kRight : kBatch].push_back(d);
+    of[sum >> d & 1     ? kSum
+       : b.size(d) == 1 ? kLeft
+       : a.size(d) == 1 ? kRight
+                        : kBatch]
+        .push_back(d);
   Shape a_dims, b_dims, c_dims, c_sizes, back;
   int64_t volume[4] = {1, 1, 1, 1};
   const auto gather = [&](Shape& dims, Role r1, Role r2, Role r3, Role r4) {
     for (Role r : {r1, r2, r3, r4}) dims.append(of[r]);
   };
-  gather(a_dims, kBatch, kLeft, kSum, kRight), gather(b_dims, kBatch, kSum, kRight, kLeft),
-      gather(c_dims, kBatch, kLeft, kRight, kSum);
+  gather(a_dims, kBatch, kLeft, kSum, kRight);
+  gather(b_dims, kBatch, kSum, kRight, kLeft);
+  gather(c_dims, kBatch, kLeft, kRight, kSum);
   back.resize(n);
   for (int64_t i = 0; i < n; i++) {
     const int64_t d = c_dims[i];
@@ -114,11 +128,11 @@ TensorRef contract(const Tensor& a, const Tensor& b, uint64_t sum) {
   }
   for (int r = 0; r < 4; r++)
     for (int64_t d : of[r]) volume[r] *= a.size(d) == 1 ? b.size(d) : a.size(d);
-  const int64_t a_shape[3] = {volume[kBatch], volume[kLeft], volume[kSum]},
-                b_shape[3] = {volume[kBatch], volume[kSum], volume[kRight]};
+  const int64_t a_shape[3] = {volume[kBatch], volume[kLeft], volume[kSum]};
+  const int64_t b_shape[3] = {volume[kBatch], volume[kSum], volume[kRight]};
   const int flat = of[kBatch].empty();  // no stack: matrices
-  TensorRef x = op::reshape(op::permute(a, a_dims), Ints(a_shape + flat, 3 - flat)),
-            y = op::reshape(op::permute(b, b_dims), Ints(b_shape + flat, 3 - flat));
+  TensorRef x = op::reshape(op::permute(a, a_dims), Ints(a_shape + flat, 3 - flat));
+  TensorRef y = op::reshape(op::permute(b, b_dims), Ints(b_shape + flat, 3 - flat));
   return op::permute(*op::view(op::matmul_stack(x, y), c_sizes), back);
 }
 
@@ -130,7 +144,8 @@ void check_sizes(const SmallVec<TensorRef, 4>& t, int64_t n) {
       const int64_t own = t[i]->size(d);
       if (own != 1 && size != 1 && own != size)
         fail_arg(TT_SHAPE, "operands",
-                 "operand {} has size {} where an earlier one with this label has {}: must be equal, or one of them 1",
+                 "operand {} has size {} where an earlier one with this label has {}: must be "
+                 "equal, or one of them 1",
                  i, own, size);
       if (own != 1) size = own;
     }
@@ -143,12 +158,17 @@ TensorRef join(TensorRef a, TensorRef b, int64_t n_out, int64_t n, int64_t* user
   uint64_t both = 0;
   for (int64_t d = n_out; d < n; d++) {
     if (a->size(d) != 1 && b->size(d) != 1) {
-      if (--users[d] == 1) both |= uint64_t(1) << d, users[d] = 0;
+      if (--users[d] == 1) {
+        both |= uint64_t(1) << d;
+        users[d] = 0;
+      }
     } else if (users[d] == 1) {
       if (a->size(d) != 1) {
-        of_a.push_back(d), users[d] = 0;
+        of_a.push_back(d);
+        users[d] = 0;
       } else if (b->size(d) != 1) {
-        of_b.push_back(d), users[d] = 0;
+        of_b.push_back(d);
+        users[d] = 0;
       }
     }
   }
@@ -160,7 +180,8 @@ TensorRef join(TensorRef a, TensorRef b, int64_t n_out, int64_t n, int64_t* user
 }  // namespace
 
 TensorRef impl::einsum(Call, Str equation, TensorSpan operands) {
-  if (operands.empty()) fail_arg(TT_INVALID_ARG, "operands", "operands is empty: at least one is needed");
+  if (operands.empty())
+    fail_arg(TT_INVALID_ARG, "operands", "operands is empty: at least one is needed");
   const Equation e = parse_equation(equation, operands.n);
   const Order order(e, operands);
   SmallVec<TensorRef, 4> t;
@@ -176,7 +197,8 @@ TensorRef impl::einsum(Call, Str equation, TensorSpan operands) {
   for (const TensorRef& x : t)
     for (int64_t d = 0; d < order.n; d++) users[d] += x->size(d) != 1;
   TensorRef r = std::move(t[0]);
-  for (int64_t i = 1; i < t.size(); i++) r = join(std::move(r), std::move(t[i]), order.n_out, order.n, users);
+  for (int64_t i = 1; i < t.size(); i++)
+    r = join(std::move(r), std::move(t[i]), order.n_out, order.n, users);
   return summed ? op::view(r, r->sizes().slice(0, order.n_out)) : std::move(r);
 }
 

@@ -19,7 +19,8 @@ class Parser {
         e_.terms.push_back(Labels());
       } else if (text_[at_] == '-') {
         if (at_ + 1 >= text_.n || text_[at_ + 1] != '>') fail_here("'-' must be followed by '>'");
-        at_ += 2, arrow = true;
+        at_ += 2;
+        arrow = true;
         break;
       } else {
         e_.terms.back().push_back(label(e_.terms.back()));
@@ -37,7 +38,8 @@ class Parser {
     return at_ < text_.n;
   }
   [[noreturn]] TT_COLD void fail_here(const char* rule) {
-    fail_arg(TT_INVALID_ARG, "equation", "equation is '{}' for {} operands: at position {}: {}", text_, n_, at_, rule);
+    fail_arg(TT_INVALID_ARG, "equation", "equation is '{}' for {} operands: at position {}: {}",
+             text_, n_, at_, rule);
   }
 
   // The label at at_, which moves to its last character.
@@ -47,7 +49,8 @@ class Parser {
     if (ch >= 'A' && ch <= 'Z') return uint8_t(ch - 'A');
     if (ch >= 'a' && ch <= 'z') return uint8_t(ch - 'a' + 26);
     if (ch != '.') fail_here("labels are letters or '...'");
-    if (at_ + 2 >= text_.n || text_[at_ + 1] != '.' || text_[at_ + 2] != '.') fail_here("an ellipsis has three dots");
+    if (at_ + 2 >= text_.n || text_[at_ + 1] != '.' || text_[at_ + 2] != '.')
+      fail_here("an ellipsis has three dots");
     for (uint8_t l : before)
       if (l == kEllipsis) fail_here("a second ellipsis in one term");
     at_ += 2;

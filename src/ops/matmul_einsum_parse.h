@@ -15,7 +15,8 @@ struct Equation {
   Labels out;                 // written behind ->, or implied
 };
 
-// Fails with INVALID_ARG, naming the position, unless the text is well formed and has n_operands terms.
+// Fails with INVALID_ARG, naming the position, unless the text is well formed and has n_operands
+// terms.
 Equation parse_equation(Str text, int64_t n_operands);
 
 }  // namespace TT_NS

@@ -8,50 +8,64 @@
 
 namespace TT_NS::impl {
 
-static void check_parameter(const Tensor* p, const char* arg, const Tensor& input, Ints normalized_shape,
-                            const Tensor* other) {
+static void check_parameter(const Tensor* p, const char* arg, const Tensor& input,
+                            Ints normalized_shape, const Tensor* other) {
   if (!p) return;
   check_same_device(input, "input", *p, arg);
   if (!same(p->sizes(), normalized_shape))
-    fail_arg(TT_SHAPE, arg, "{} is {}: must have normalized_shape {}", arg, p->sizes(), normalized_shape);
+    fail_arg(TT_SHAPE, arg, "{} is {}: must have normalized_shape {}", arg, p->sizes(),
+             normalized_shape);
   const bool mixed = p->dtype == Dtype::kF32 && input.item_size() == 2;
   if ((p->dtype != input.dtype && !mixed) || (other && other->dtype != p->dtype))
     fail_arg(TT_DTYPE, arg,
-             "{} is {}, input is {}: weight and bias must both have input's dtype, or float32 beside a 16-bit input",
+             "{} is {}, input is {}: weight and bias must both have input's dtype, or float32 "
+             "beside a 16-bit input",
              arg, fmt(p->dtype), fmt(input.dtype));
 }
 
 // The number of elements that are normalised together.
 static int64_t row_length(const Tensor& input, Ints normalized_shape) {
   if (normalized_shape.n == 0)
-    fail_arg(TT_SHAPE, "normalized_shape", "normalized_shape is empty: at least one dimension is needed");
+    fail_arg(TT_SHAPE, "normalized_shape",
+             "normalized_shape is empty: at least one dimension is needed");
   const int64_t extra = input.ndim - normalized_shape.n;
   if (extra < 0 || !same(input.sizes().slice(extra, input.ndim), normalized_shape))
-    fail_arg(TT_SHAPE, "normalized_shape", "normalized_shape is {}, input is {}: must be input's last sizes",
-             normalized_shape, input.sizes());
+    fail_arg(TT_SHAPE, "normalized_shape",
+             "normalized_shape is {}, input is {}: must be input's last sizes", normalized_shape,
+             input.sizes());
   return numel_of(normalized_shape);
 }
 
-static Dtype stat_dtype(const Tensor& input) { return input.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32; }
+static Dtype stat_dtype(const Tensor& input) {
+  return input.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32;
+}
 
-TensorTriple native_layer_norm(Call, const Tensor& input, Ints normalized_shape, const Tensor* weight,
-                               const Tensor* bias, double eps) {
-  if (!is_float(input.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating", fmt(input.dtype));
-  const int64_t n = row_length(input, normalized_shape), rows = n ? input.numel / n : 0;
+TensorTriple native_layer_norm(Call, const Tensor& input, Ints normalized_shape,
+                               const Tensor* weight, const Tensor* bias, double eps) {
+  if (!is_float(input.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating", fmt(input.dtype));
+  const int64_t n = row_length(input, normalized_shape);
+  const int64_t rows = n ? input.numel / n : 0;
   check_parameter(weight, "weight", input, normalized_shape, nullptr);
   check_parameter(bias, "bias", input, normalized_shape, weight);
-  TensorRef x = dense_input(input), w = weight ? dense_input(*weight) : TensorRef(),
-            b = bias ? dense_input(*bias) : TensorRef();
+  TensorRef x = dense_input(input);
+  TensorRef w = weight ? dense_input(*weight) : TensorRef();
+  TensorRef b = bias ? dense_input(*bias) : TensorRef();
   const int64_t stat_shape[1] = {rows};
   TensorRef y = new_tensor(input.sizes(), input.dtype, input.device);
-  TensorRef mean = new_tensor(stat_shape, stat_dtype(input), input.device),
-            rstd = new_tensor(stat_shape, stat_dtype(input), input.device);
+  TensorRef mean = new_tensor(stat_shape, stat_dtype(input), input.device);
+  TensorRef rstd = new_tensor(stat_shape, stat_dtype(input), input.device);
   if (y->numel) {
     LayerNormPlan plan;
     const Dtype parameter = w ? w->dtype : b ? b->dtype : input.dtype;
-    build_layer_norm(&plan, int32_t(input.dtype), int32_t(parameter), int32_t(mean->dtype), rows, n, eps);
-    plan.x = x->data, plan.y = y->data, plan.mean = mean->data, plan.rstd = rstd->data;
-    plan.weight = w ? w->data : nullptr, plan.bias = b ? b->data : nullptr;
+    build_layer_norm(&plan, int32_t(input.dtype), int32_t(parameter), int32_t(mean->dtype), rows, n,
+                     eps);
+    plan.x = x->data;
+    plan.y = y->data;
+    plan.mean = mean->data;
+    plan.rstd = rstd->data;
+    plan.weight = w ? w->data : nullptr;
+    plan.bias = b ? b->data : nullptr;
     split_layer_norm(&plan);
     Workspace parts(row_parts_bytes(rows, plan.n_chunks), input.device);
     plan.parts = reinterpret_cast<double*>(parts.data());
@@ -67,25 +81,36 @@ static TensorRef sums_of(bool wanted, Ints shape, Dtype dtype, const Tensor& inp
   return t;
 }
 
-TensorTriple layer_norm_backward(Call, const Tensor& grad, const Tensor& input, Ints normalized_shape,
-                                 const Tensor& mean, const Tensor& rstd, const Tensor* weight, double, bool want_input,
-                                 bool want_weight, bool want_bias) {
-  const int64_t n = row_length(input, normalized_shape), rows = n ? input.numel / n : 0;
+TensorTriple layer_norm_backward(Call, const Tensor& grad, const Tensor& input,
+                                 Ints normalized_shape, const Tensor& mean, const Tensor& rstd,
+                                 const Tensor* weight, double, bool want_input, bool want_weight,
+                                 bool want_bias) {
+  const int64_t n = row_length(input, normalized_shape);
+  const int64_t rows = n ? input.numel / n : 0;
   const Dtype parameter = weight ? weight->dtype : input.dtype;
-  TensorRef g = cast_input(grad, input.dtype), x = dense_input(input), w = weight ? dense_input(*weight) : TensorRef();
+  TensorRef g = cast_input(grad, input.dtype);
+  TensorRef x = dense_input(input);
+  TensorRef w = weight ? dense_input(*weight) : TensorRef();
   TensorRef dx = want_input ? new_tensor(input.sizes(), input.dtype, input.device) : TensorRef();
-  TensorRef dw = sums_of(want_weight, normalized_shape, parameter, input),
-            db = sums_of(want_bias, normalized_shape, parameter, input);
+  TensorRef dw = sums_of(want_weight, normalized_shape, parameter, input);
+  TensorRef db = sums_of(want_bias, normalized_shape, parameter, input);
   if (input.numel) {
     LayerNormBackwardPlan plan;
-    build_layer_norm_backward(&plan, int32_t(input.dtype), int32_t(parameter), int32_t(mean.dtype), rows, n, dw || db);
-    plan.g = g->data, plan.x = x->data, plan.mean = mean.data, plan.rstd = rstd.data,
+    build_layer_norm_backward(&plan, int32_t(input.dtype), int32_t(parameter), int32_t(mean.dtype),
+                              rows, n, dw || db);
+    plan.g = g->data;
+    plan.x = x->data;
+    plan.mean = mean.data;
+    plan.rstd = rstd.data;
     plan.weight = w ? w->data : nullptr;
-    plan.dx = dx ? dx->data : nullptr, plan.dweight = dw ? dw->data : nullptr, plan.dbias = db ? db->data : nullptr;
+    plan.dx = dx ? dx->data : nullptr;
+    plan.dweight = dw ? dw->data : nullptr;
+    plan.dbias = db ? db->data : nullptr;
     split_layer_norm_backward(&plan);
     Workspace parts(row_parts_bytes(rows, plan.n_parts), input.device);
     Workspace workspace(layer_norm_backward_workspace_bytes(&plan), input.device);
-    plan.parts = reinterpret_cast<double*>(parts.data()), plan.workspace = workspace.data();
+    plan.parts = reinterpret_cast<double*>(parts.data());
+    plan.workspace = workspace.data();
     launch_stages(kernel_layer_norm_backward, input.device, &plan.run);
   }
   return {std::move(dx), std::move(dw), std::move(db)};

@@ -8,29 +8,37 @@
 
 namespace TT_NS::impl {
 
-static Dtype compute_dtype(const Tensor& t) { return t.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32; }
+static Dtype compute_dtype(const Tensor& t) {
+  return t.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32;
+}
 
 // ---- checks ----
 
 static void check_floating(const Tensor& input) {
-  if (!is_float(input.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating", fmt(input.dtype));
+  if (!is_float(input.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating", fmt(input.dtype));
 }
 // A vector of one value per channel: of input's dtype, or float32 beside a 16-bit input.
-static void check_channels(const Tensor* p, const char* arg, const Tensor& input, int64_t channels) {
+static void check_channels(const Tensor* p, const char* arg, const Tensor& input,
+                           int64_t channels) {
   if (!p) return;
   check_same_device(input, "input", *p, arg);
   if (p->ndim != 1 || p->numel != channels)
-    fail_arg(TT_SHAPE, arg, "{} is {}: must be [{}], one value per channel", arg, p->sizes(), channels);
+    fail_arg(TT_SHAPE, arg, "{} is {}: must be [{}], one value per channel", arg, p->sizes(),
+             channels);
   const bool mixed = p->dtype == Dtype::kF32 && input.item_size() == 2;
   if (p->dtype != input.dtype && !mixed)
-    fail_arg(TT_DTYPE, arg, "{} is {}, input is {}: must be equal, or float32 beside a 16-bit input", arg,
+    fail_arg(TT_DTYPE, arg,
+             "{} is {}, input is {}: must be equal, or float32 beside a 16-bit input", arg,
              fmt(p->dtype), fmt(input.dtype));
 }
-static void check_affine(const Tensor* weight, const Tensor* bias, const Tensor& input, int64_t channels) {
+static void check_affine(const Tensor* weight, const Tensor* bias, const Tensor& input,
+                         int64_t channels) {
   check_channels(weight, "weight", input, channels);
   check_channels(bias, "bias", input, channels);
   if (weight && bias && weight->dtype != bias->dtype)
-    fail_arg(TT_DTYPE, "bias", "bias is {}, weight is {}: must be equal", fmt(bias->dtype), fmt(weight->dtype));
+    fail_arg(TT_DTYPE, "bias", "bias is {}, weight is {}: must be equal", fmt(bias->dtype),
+             fmt(weight->dtype));
 }
 
 // ---- batch_norm: the kernels ----
@@ -38,8 +46,8 @@ static void check_affine(const Tensor* weight, const Tensor* bias, const Tensor&
 // Parameters and statistics share one dtype.
 static void check_alike(const Tensor* a, const Tensor* running) {
   if (a && running && a->dtype != running->dtype)
-    fail_arg(TT_DTYPE, "running_mean", "running_mean is {}, the parameters are {}: must be equal", fmt(running->dtype),
-             fmt(a->dtype));
+    fail_arg(TT_DTYPE, "running_mean", "running_mean is {}, the parameters are {}: must be equal",
+             fmt(running->dtype), fmt(a->dtype));
 }
 
 // input as [outer][channels][inner]; one channel is one plane.
@@ -54,8 +62,10 @@ struct Channels {
 };
 
 static TensorRef row_of(const Tensor& t, int64_t row) {
-  const int64_t n[1] = {t.size(1)}, one[1] = {1};
-  return new_alias(t, Ints(n, 1), Ints(one, 1), advance(t.data, row * n[0] * t.item_size()), t.dtype);
+  const int64_t n[1] = {t.size(1)};
+  const int64_t one[1] = {1};
+  return new_alias(t, Ints(n, 1), Ints(one, 1), advance(t.data, row * n[0] * t.item_size()),
+                   t.dtype);
 }
 
 // stats: mean, 1 / sqrt(variance + eps) and variance of each channel.
@@ -65,41 +75,50 @@ static TensorRef batch_stats(const Tensor& x, const Channels& n, double eps) {
   ChannelSumPlan plan;
   build_channel_sums(&plan, int32_t(x.dtype), n.outer, n.channels, n.inner, eps);
   Workspace workspace(channel_workspace_bytes(&plan), x.device);
-  plan.x = x.data, plan.out = stats->data, plan.workspace = workspace.data();
+  plan.x = x.data;
+  plan.out = stats->data;
+  plan.workspace = workspace.data();
   launch_stages(kernel_channel_sums, x.device, &plan.run);
   return stats;
 }
-static TensorRef running_stats(const Tensor& x, int64_t channels, const Tensor& mean, const Tensor& var, double eps) {
+static TensorRef running_stats(const Tensor& x, int64_t channels, const Tensor& mean,
+                               const Tensor& var, double eps) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t shape[2] = {3, channels};
   TensorRef stats = new_tensor(shape, compute_dtype(x), x.device);
-  TensorRef wide = cast_input(var, stats->dtype), rstd = op::rsqrt(*op::add(*wide, Scalar(eps)));
+  TensorRef wide = cast_input(var, stats->dtype);
+  TensorRef rstd = op::rsqrt(*op::add(*wide, Scalar(eps)));
   copy_elements(*row_of(*stats, 0), mean);
   copy_elements(*row_of(*stats, 1), *rstd);
   copy_elements(*row_of(*stats, 2), *wide);
   return stats;
 }
 
-static ChannelAffinePlan affine_plan(const Tensor& x, const Channels& n, const Tensor* weight, const Tensor* bias,
-                                     const Tensor& stats) {
+static ChannelAffinePlan affine_plan(const Tensor& x, const Channels& n, const Tensor* weight,
+                                     const Tensor* bias, const Tensor& stats) {
   ChannelAffinePlan plan;
   build_channel_affine(&plan, int32_t(x.dtype),
                        int32_t(weight ? weight->dtype
                                : bias ? bias->dtype
                                       : x.dtype),
                        n.outer, n.channels, n.inner);
-  plan.x = x.data, plan.weight = weight ? weight->data : nullptr, plan.bias = bias ? bias->data : nullptr;
-  plan.mean = stats.data, plan.rstd = advance(stats.data, n.channels * stats.item_size());
+  plan.x = x.data;
+  plan.weight = weight ? weight->data : nullptr;
+  plan.bias = bias ? bias->data : nullptr;
+  plan.mean = stats.data;
+  plan.rstd = advance(stats.data, n.channels * stats.item_size());
   return plan;
 }
 
 TensorPair native_batch_norm(Call, const Tensor& input, const Tensor* weight, const Tensor* bias,
-                             const Tensor* running_mean, const Tensor* running_var, bool training, double eps) {
+                             const Tensor* running_mean, const Tensor* running_var, bool training,
+                             double eps) {
   const Channels n(input);
-  TensorRef x = image_input(input, n.last, input.dtype), w = weight ? dense_input(*weight) : TensorRef(),
-            b = bias ? dense_input(*bias) : TensorRef();
-  TensorRef stats =
-      training ? batch_stats(*x, n, eps) : running_stats(*x, n.channels, *running_mean, *running_var, eps);
+  TensorRef x = image_input(input, n.last, input.dtype);
+  TensorRef w = weight ? dense_input(*weight) : TensorRef();
+  TensorRef b = bias ? dense_input(*bias) : TensorRef();
+  TensorRef stats = training ? batch_stats(*x, n, eps)
+                             : running_stats(*x, n.channels, *running_mean, *running_var, eps);
   TensorRef y = new_image(input.sizes(), n.last, input.dtype, input.device);
   ChannelAffinePlan plan = affine_plan(*x, n, w.get(), b.get(), *stats);
   plan.y = y->data;
@@ -107,12 +126,13 @@ TensorPair native_batch_norm(Call, const Tensor& input, const Tensor* weight, co
   return {std::move(y), std::move(stats)};
 }
 
-TensorTriple batch_norm_backward(Call, const Tensor& grad, const Tensor& input, const Tensor* weight,
-                                 const Tensor& stats, bool training, double, bool want_input, bool want_weight,
-                                 bool want_bias) {
+TensorTriple batch_norm_backward(Call, const Tensor& grad, const Tensor& input,
+                                 const Tensor* weight, const Tensor& stats, bool training, double,
+                                 bool want_input, bool want_weight, bool want_bias) {
   const Channels n(input);
-  TensorRef x = image_input(input, n.last, input.dtype), g = image_input(grad, n.last, input.dtype),
-            w = weight ? dense_input(*weight) : TensorRef();
+  TensorRef x = image_input(input, n.last, input.dtype);
+  TensorRef g = image_input(grad, n.last, input.dtype);
+  TensorRef w = weight ? dense_input(*weight) : TensorRef();
   TensorRef sums, dx, dw, db;
   if (want_weight || want_bias || training) {
     const int64_t shape[2] = {2, n.channels};
@@ -120,9 +140,12 @@ TensorTriple batch_norm_backward(Call, const Tensor& grad, const Tensor& input, 
     ChannelSumPlan plan;
     build_channel_sums(&plan, int32_t(input.dtype), n.outer, n.channels, n.inner, 0);
     Workspace workspace(channel_workspace_bytes(&plan), input.device);
-    plan.x = x->data, plan.g = g->data, plan.mean = stats.data,
+    plan.x = x->data;
+    plan.g = g->data;
+    plan.mean = stats.data;
     plan.rstd = advance(stats.data, n.channels * stats.item_size());
-    plan.out = sums->data, plan.workspace = workspace.data();
+    plan.out = sums->data;
+    plan.workspace = workspace.data();
     launch_stages(kernel_channel_sums, input.device, &plan.run);
     const Dtype parameter = weight ? weight->dtype : input.dtype;
     auto taken = [&](int64_t row) {
@@ -136,7 +159,9 @@ TensorTriple batch_norm_backward(Call, const Tensor& grad, const Tensor& input, 
   if (want_input) {
     dx = new_image(input.sizes(), n.last, input.dtype, input.device);
     ChannelAffinePlan plan = affine_plan(*x, n, w.get(), nullptr, stats);
-    plan.g = g->data, plan.y = dx->data, plan.sums = training ? sums->data : nullptr;
+    plan.g = g->data;
+    plan.y = dx->data;
+    plan.sums = training ? sums->data : nullptr;
     launch_stages(kernel_channel_affine, input.device, &plan.run);
   }
   return {std::move(dx), std::move(dw), std::move(db)};
@@ -150,11 +175,13 @@ static TensorRef moved(const Tensor& running, const Tensor& value, double factor
   return op::add(*op::mul(*wide, Scalar(1 - momentum)), value, Scalar(momentum * factor));
 }
 // Both new values exist before the first one is written.
-static void update_running(Tensor& mean, Tensor& var, const Tensor& stats, int64_t per_channel, double momentum) {
+static void update_running(Tensor& mean, Tensor& var, const Tensor& stats, int64_t per_channel,
+                           double momentum) {
   MaskGuard no_grad(bit(kKeyAutograd));
   TensorRef m = cast_input(*moved(mean, *row_of(stats, 0), 1, momentum), mean.dtype);
-  TensorRef v =
-      cast_input(*moved(var, *row_of(stats, 2), double(per_channel) / double(per_channel - 1), momentum), var.dtype);
+  TensorRef v = cast_input(
+      *moved(var, *row_of(stats, 2), double(per_channel) / double(per_channel - 1), momentum),
+      var.dtype);
   CommitGuard whole;
   op::copy_(mean, *m);
   op::copy_(var, *v);
@@ -168,17 +195,19 @@ static TensorRef norm_of_nothing(const Tensor& input, const Tensor* weight, cons
   return bias ? op::add(*out, *column(*bias)) : std::move(out);
 }
 
-static void check_running(Tensor* mean, Tensor* var, const Tensor& input, int64_t channels, bool training) {
+static void check_running(Tensor* mean, Tensor* var, const Tensor& input, int64_t channels,
+                          bool training) {
   if (!mean != !var)
     fail_arg(TT_INVALID_ARG, mean ? "running_var" : "running_mean",
              "running_mean and running_var must both be given or neither");
   if (!mean && !training)
-    fail_arg(TT_INVALID_ARG, "running_mean", "running_mean and running_var must be given outside training");
+    fail_arg(TT_INVALID_ARG, "running_mean",
+             "running_mean and running_var must be given outside training");
   check_channels(mean, "running_mean", input, channels);
   check_channels(var, "running_var", input, channels);
   if (mean && mean->dtype != var->dtype)
-    fail_arg(TT_DTYPE, "running_var", "running_var is {}, running_mean is {}: must be equal", fmt(var->dtype),
-             fmt(mean->dtype));
+    fail_arg(TT_DTYPE, "running_var", "running_var is {}, running_mean is {}: must be equal",
+             fmt(var->dtype), fmt(mean->dtype));
   if (!mean || !training) return;
   for (Tensor* t : {mean, var}) {
     const char* arg = t == mean ? "running_mean" : "running_var";
@@ -188,24 +217,30 @@ static void check_running(Tensor* mean, Tensor* var, const Tensor& input, int64_
   }
 }
 
-static TensorRef normalised(const Tensor& input, Tensor* running_mean, Tensor* running_var, const Tensor* weight,
-                            const Tensor* bias, bool training, double momentum, double eps) {
+static TensorRef normalised(const Tensor& input, Tensor* running_mean, Tensor* running_var,
+                            const Tensor* weight, const Tensor* bias, bool training,
+                            double momentum, double eps) {
   if (input.numel == 0) return norm_of_nothing(input, weight, bias);
-  TensorPair r = op::native_batch_norm(input, weight, bias, running_mean, running_var, training, eps);
+  TensorPair r =
+      op::native_batch_norm(input, weight, bias, running_mean, running_var, training, eps);
   if (training && running_mean)
     update_running(*running_mean, *running_var, *r.second, input.numel / input.size(1), momentum);
   return std::move(r.first);
 }
 
-TensorRef batch_norm(Call, const Tensor& input, Tensor* running_mean, Tensor* running_var, const Tensor* weight,
-                     const Tensor* bias, bool training, double momentum, double eps) {
-  if (input.ndim < 2) fail_arg(TT_SHAPE, "input", "input is {}: must be (N, C) or (N, C, …)", input.sizes());
+TensorRef batch_norm(Call, const Tensor& input, Tensor* running_mean, Tensor* running_var,
+                     const Tensor* weight, const Tensor* bias, bool training, double momentum,
+                     double eps) {
+  if (input.ndim < 2)
+    fail_arg(TT_SHAPE, "input", "input is {}: must be (N, C) or (N, C, …)", input.sizes());
   const int64_t channels = input.size(1);
   check_floating(input);
   if (training && channels && input.numel == channels)
-    fail_arg(TT_SHAPE, "input", "input is {}: training needs more than one value per channel", input.sizes());
+    fail_arg(TT_SHAPE, "input", "input is {}: training needs more than one value per channel",
+             input.sizes());
   if (training ? !(eps > 0) : eps < 0)
-    fail_arg(TT_INVALID_ARG, "eps", "eps is {}: must be {}", eps, training ? "positive in training" : "at least 0");
+    fail_arg(TT_INVALID_ARG, "eps", "eps is {}: must be {}", eps,
+             training ? "positive in training" : "at least 0");
   check_running(running_mean, running_var, input, channels, training);
   check_affine(weight, bias, input, channels);
   check_alike(weight ? weight : bias, running_mean);
@@ -218,27 +253,36 @@ TensorRef batch_norm(Call, const Tensor& input, Tensor* running_mean, Tensor* ru
 static TensorRef widened(const Tensor& t) {
   return t.item_size() == 2 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t);
 }
-static TensorRef narrowed(TensorRef t, Dtype d) { return t->dtype == d ? std::move(t) : op::to_dtype(*t, d); }
+static TensorRef narrowed(TensorRef t, Dtype d) {
+  return t->dtype == d ? std::move(t) : op::to_dtype(*t, d);
+}
 
-TensorRef group_norm(Call, const Tensor& input, int64_t num_groups, const Tensor* weight, const Tensor* bias,
-                     double eps) {
-  if (input.ndim < 2) fail_arg(TT_SHAPE, "input", "input is {}: must be (N, C) or (N, C, …)", input.sizes());
+TensorRef group_norm(Call, const Tensor& input, int64_t num_groups, const Tensor* weight,
+                     const Tensor* bias, double eps) {
+  if (input.ndim < 2)
+    fail_arg(TT_SHAPE, "input", "input is {}: must be (N, C) or (N, C, …)", input.sizes());
   const int64_t channels = input.size(1);
-  if (num_groups <= 0) fail_arg(TT_INVALID_ARG, "num_groups", "num_groups is {}: must be positive", num_groups);
+  if (num_groups <= 0)
+    fail_arg(TT_INVALID_ARG, "num_groups", "num_groups is {}: must be positive", num_groups);
   if (channels % num_groups)
-    fail_arg(TT_SHAPE, "num_groups", "num_groups is {}: must divide input's {} channels", num_groups, channels);
+    fail_arg(TT_SHAPE, "num_groups", "num_groups is {}: must divide input's {} channels",
+             num_groups, channels);
   check_floating(input);
   check_affine(weight, bias, input, channels);
   for (int64_t d = 1; d < input.ndim; d++)
-    if (input.size(d) == 0) fail_arg(TT_SHAPE, "input", "input is {}: only its first size may be 0", input.sizes());
+    if (input.size(d) == 0)
+      fail_arg(TT_SHAPE, "input", "input is {}: only its first size may be 0", input.sizes());
   if (input.numel == num_groups)
-    fail_arg(TT_SHAPE, "input", "input is {}: more than one value per group is needed", input.sizes());
+    fail_arg(TT_SHAPE, "input", "input is {}: more than one value per group is needed",
+             input.sizes());
   const int64_t size = numel_of(input.sizes().slice(1, input.ndim)) / num_groups;
   Shape rows;
-  rows.push_back(input.size(0) * num_groups), rows.push_back(size);
+  rows.push_back(input.size(0) * num_groups);
+  rows.push_back(size);
   TensorRef x = widened(input);
-  x = op::reshape(*op::native_layer_norm(*op::reshape(*x, rows), Ints(&size, 1), nullptr, nullptr, eps).first,
-                  input.sizes());
+  x = op::reshape(
+      *op::native_layer_norm(*op::reshape(*x, rows), Ints(&size, 1), nullptr, nullptr, eps).first,
+      input.sizes());
   Shape column;
   column.resize(input.ndim - 1, 1);
   column[0] = channels;
@@ -248,51 +292,66 @@ TensorRef group_norm(Call, const Tensor& input, int64_t num_groups, const Tensor
 }
 
 // Each image's channels are channels of one image.
-TensorRef instance_norm(Call, const Tensor& input, Tensor* running_mean, Tensor* running_var, const Tensor* weight,
-                        const Tensor* bias, bool use_input_stats, double momentum, double eps) {
+TensorRef instance_norm(Call, const Tensor& input, Tensor* running_mean, Tensor* running_var,
+                        const Tensor* weight, const Tensor* bias, bool use_input_stats,
+                        double momentum, double eps) {
   if (input.ndim < 2) fail_arg(TT_SHAPE, "input", "input is {}: must be (N, C, …)", input.sizes());
-  const int64_t n = input.size(0), channels = input.size(1);
+  const int64_t n = input.size(0);
+  const int64_t channels = input.size(1);
   check_floating(input);
   if (use_input_stats && numel_of(input.sizes().slice(2, input.ndim)) == 1)
-    fail_arg(TT_SHAPE, "input", "input is {}: its statistics need more than one value per channel", input.sizes());
+    fail_arg(TT_SHAPE, "input", "input is {}: its statistics need more than one value per channel",
+             input.sizes());
   check_running(running_mean, running_var, input, channels, use_input_stats);
   check_affine(weight, bias, input, channels);
   check_alike(weight ? weight : bias, running_mean);
   Shape one(input.sizes());
-  one[0] = 1, one[1] = n * channels;
+  one[0] = 1;
+  one[1] = n * channels;
   auto repeated = [&](const Tensor* t) { return t ? op::repeat(*t, Ints(&n, 1)) : TensorRef(); };
-  TensorRef w = repeated(weight), b = repeated(bias), m = repeated(running_mean), v = repeated(running_var);
-  TensorRef y =
-      normalised(*op::reshape(input, one), m.get(), v.get(), w.get(), b.get(), use_input_stats, momentum, eps);
+  TensorRef w = repeated(weight);
+  TensorRef b = repeated(bias);
+  TensorRef m = repeated(running_mean);
+  TensorRef v = repeated(running_var);
+  TensorRef y = normalised(*op::reshape(input, one), m.get(), v.get(), w.get(), b.get(),
+                           use_input_stats, momentum, eps);
   y = op::reshape(*y, input.sizes());
   if (use_input_stats && running_mean && input.numel) {
     MaskGuard no_grad(bit(kKeyAutograd));
-    const int64_t each[2] = {n, channels}, first[1] = {0};
-    TensorRef new_m = op::mean_dim(*op::view(*m, each), first), new_v = op::mean_dim(*op::view(*v, each), first);
+    const int64_t each[2] = {n, channels};
+    const int64_t first[1] = {0};
+    TensorRef new_m = op::mean_dim(*op::view(*m, each), first);
+    TensorRef new_v = op::mean_dim(*op::view(*v, each), first);
     op::copy_(*running_mean, *new_m);
     op::copy_(*running_var, *new_v);
   }
   return y;
 }
 
-TensorRef rms_norm(Call, const Tensor& input, Ints normalized_shape, const Tensor* weight, Opt<double> eps) {
+TensorRef rms_norm(Call, const Tensor& input, Ints normalized_shape, const Tensor* weight,
+                   Opt<double> eps) {
   if (normalized_shape.n == 0)
-    fail_arg(TT_SHAPE, "normalized_shape", "normalized_shape is empty: at least one dimension is needed");
+    fail_arg(TT_SHAPE, "normalized_shape",
+             "normalized_shape is empty: at least one dimension is needed");
   const int64_t extra = input.ndim - normalized_shape.n;
   if (extra < 0 || !same(input.sizes().slice(extra, input.ndim), normalized_shape))
-    fail_arg(TT_SHAPE, "normalized_shape", "normalized_shape is {}, input is {}: must be input's last sizes",
-             normalized_shape, input.sizes());
+    fail_arg(TT_SHAPE, "normalized_shape",
+             "normalized_shape is {}, input is {}: must be input's last sizes", normalized_shape,
+             input.sizes());
   if (!is_differentiable(input.dtype))
-    fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating or complex", fmt(input.dtype));
+    fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating or complex",
+             fmt(input.dtype));
   if (weight) {
     check_same_device(input, "input", *weight, "weight");
     if (!same(weight->sizes(), normalized_shape))
-      fail_arg(TT_SHAPE, "weight", "weight is {}: must have normalized_shape {}", weight->sizes(), normalized_shape);
+      fail_arg(TT_SHAPE, "weight", "weight is {}: must have normalized_shape {}", weight->sizes(),
+               normalized_shape);
   }
   Shape dims;
   for (int64_t d = extra; d < input.ndim; d++) dims.push_back(d);
-  TensorRef x = input.dtype == Dtype::kF16 || input.dtype == Dtype::kBF16 ? op::to_dtype(input, Dtype::kF32)
-                                                                          : TensorRef::share(&input);
+  TensorRef x = input.dtype == Dtype::kF16 || input.dtype == Dtype::kBF16
+                    ? op::to_dtype(input, Dtype::kF32)
+                    : TensorRef::share(&input);
   const bool single = x->dtype == Dtype::kF32 || x->dtype == Dtype::kC64;
   const double floor = eps.has ? *eps : single ? 0x1p-23 : 0x1p-52;
   TensorRef rms = op::rsqrt(*op::add(*op::mean_dim(*op::mul(*x, *x), dims, true), Scalar(floor)));

@@ -15,34 +15,42 @@ static void check_image(const Tensor& self, bool empty_channels) {
   for (int64_t d = self.ndim == 3 ? 0 : 1; good && d < self.ndim; d++)
     good = self.size(d) > 0 || (empty_channels && d == self.ndim - 3);
   if (!good)
-    fail_arg(TT_SHAPE, "self", "self is {}: must be (C, H, W) or (N, C, H, W), with no size 0 but the batch's",
+    fail_arg(TT_SHAPE, "self",
+             "self is {}: must be (C, H, W) or (N, C, H, W), with no size 0 but the batch's",
              self.sizes());
 }
 
 // One number for both dimensions, or one for each.
 static void both(Ints given, const char* arg, int64_t least, int64_t otherwise, int64_t* out) {
-  if (given.n > 2) fail_arg(TT_INVALID_ARG, arg, "{} has {} numbers: must be one or two", arg, given.n);
+  if (given.n > 2)
+    fail_arg(TT_INVALID_ARG, arg, "{} has {} numbers: must be one or two", arg, given.n);
   for (int d = 0; d < 2; d++) {
     out[d] = given.n == 0 ? otherwise : given[given.n == 1 ? 0 : d];
-    if (out[d] < least) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be at least {}", arg, given, least);
+    if (out[d] < least)
+      fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be at least {}", arg, given, least);
   }
 }
 
-// The number of windows over n elements. Kernel, stride and dilation become ones that cover the same elements without
-// an overflow.
-static int64_t windows(int64_t n, int64_t* kernel_size, int64_t* stride, int64_t pad, int64_t* step, bool ceil_mode) {
-  const int64_t kernel = *kernel_size, dilation = *step;
+// The number of windows over n elements. Kernel, stride and dilation become ones that cover the
+// same elements without an overflow.
+static int64_t windows(int64_t n, int64_t* kernel_size, int64_t* stride, int64_t pad, int64_t* step,
+                       bool ceil_mode) {
+  const int64_t kernel = *kernel_size;
+  const int64_t dilation = *step;
   int64_t reach, room, padded;
-  if (__builtin_mul_overflow(kernel - 1, dilation, &reach) || __builtin_add_overflow(reach, 1, &reach))
-    fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size {} with dilation {} is too large", kernel, dilation);
+  if (__builtin_mul_overflow(kernel - 1, dilation, &reach) ||
+      __builtin_add_overflow(reach, 1, &reach))
+    fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size {} with dilation {} is too large", kernel,
+             dilation);
   if (pad > kernel / 2)
-    fail_arg(TT_INVALID_ARG, "padding", "padding is {}: must be at most half of kernel_size {}", pad, kernel);
+    fail_arg(TT_INVALID_ARG, "padding", "padding is {}: must be at most half of kernel_size {}",
+             pad, kernel);
   if (__builtin_add_overflow(n, 2 * pad, &padded))
     fail_arg(TT_INVALID_ARG, "padding", "padding is {}: the padded size overflows", pad);
   room = n - reach + 2 * pad;  // 2 pad <= reach
   if (room < 0 && !(ceil_mode && room > -*stride))
-    fail_arg(TT_SHAPE, "kernel_size", "a kernel that spans {} elements does not fit into {} with padding {}", reach, n,
-             pad);
+    fail_arg(TT_SHAPE, "kernel_size",
+             "a kernel that spans {} elements does not fit into {} with padding {}", reach, n, pad);
   if (dilation > padded) *step = padded;
   if (reach > padded) *kernel_size = (padded - 1) / *step + 1;
   if (*stride > n + pad) {
@@ -51,28 +59,35 @@ static int64_t windows(int64_t n, int64_t* kernel_size, int64_t* stride, int64_t
   }
   if (!ceil_mode) return room / *stride + 1;
   int64_t count = (room + *stride - 1) / *stride + 1;
-  if ((count - 1) * *stride >= n + pad) count--;  // the last window starts inside, or in the padding before
+  if ((count - 1) * *stride >= n + pad)
+    count--;  // the last window starts inside, or in the padding before
   return count;
 }
 
 static void set_image(PoolPlan* p, Ints size, bool last, int64_t oh, int64_t ow) {
   const int64_t d = size.n - 2;
   p->channels_last = last;
-  p->n = size.n == 4 ? size[0] : 1, p->c = size[d - 1];
-  p->in[0] = size[d], p->in[1] = size[d + 1], p->out[0] = oh, p->out[1] = ow;
+  p->n = size.n == 4 ? size[0] : 1;
+  p->c = size[d - 1];
+  p->in[0] = size[d];
+  p->in[1] = size[d + 1];
+  p->out[0] = oh;
+  p->out[1] = ow;
 }
 
-static PoolPlan fixed_windows(Ints size, bool last, Ints kernel_size, Ints stride, Ints padding, Ints dilation,
-                              bool ceil_mode) {
+static PoolPlan fixed_windows(Ints size, bool last, Ints kernel_size, Ints stride, Ints padding,
+                              Ints dilation, bool ceil_mode) {
   PoolPlan p{};
-  if (kernel_size.n == 0) fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size is empty: must be one or two numbers");
+  if (kernel_size.n == 0)
+    fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size is empty: must be one or two numbers");
   both(kernel_size, "kernel_size", 1, 1, p.kernel);
   both(stride.n ? stride : kernel_size, "stride", 1, 1, p.stride);
   both(padding, "padding", 0, 0, p.pad);
   both(dilation, "dilation", 1, 1, p.dilation);
   int64_t out[2];
   for (int d = 0; d < 2; d++)
-    out[d] = windows(size[size.n - 2 + d], &p.kernel[d], &p.stride[d], p.pad[d], &p.dilation[d], ceil_mode);
+    out[d] = windows(size[size.n - 2 + d], &p.kernel[d], &p.stride[d], p.pad[d], &p.dilation[d],
+                     ceil_mode);
   set_image(&p, size, last, out[0], out[1]);
   return p;
 }
@@ -80,7 +95,8 @@ static PoolPlan adaptive_windows(Ints size, bool last, Ints output_size) {
   PoolPlan p{};
   int64_t out[2];
   if (output_size.n != 1 && output_size.n != 2)
-    fail_arg(TT_INVALID_ARG, "output_size", "output_size is {}: must be one or two numbers", output_size);
+    fail_arg(TT_INVALID_ARG, "output_size", "output_size is {}: must be one or two numbers",
+             output_size);
   both(output_size, "output_size", 0, 0, out);
   p.adaptive = 1;
   set_image(&p, size, last, out[0], out[1]);
@@ -89,48 +105,64 @@ static PoolPlan adaptive_windows(Ints size, bool last, Ints output_size) {
 
 static Shape pooled(Ints size, const PoolPlan& p, Dtype dtype) {
   Shape out(size);
-  out[size.n - 2] = p.out[0], out[size.n - 1] = p.out[1];
+  out[size.n - 2] = p.out[0];
+  out[size.n - 1] = p.out[1];
   checked_numel(out, dtype, "output_size");
   return out;
 }
 
 // ---- running ----
 
-static Dtype wide_of(Dtype d) { return d == Dtype::kF64 ? d : is_float(d) ? Dtype::kF32 : Dtype::kI64; }
+static Dtype wide_of(Dtype d) {
+  return d == Dtype::kF64 ? d : is_float(d) ? Dtype::kF32 : Dtype::kI64;
+}
 
 static TensorRef run_values(const Kernel& kernel, PoolPlan p, const Tensor& self) {
-  TensorRef x = image_input(self, p.channels_last, self.dtype),
-            y = new_image(pooled(self.sizes(), p, self.dtype), p.channels_last, self.dtype, self.device);
+  TensorRef x = image_input(self, p.channels_last, self.dtype);
+  TensorRef y =
+      new_image(pooled(self.sizes(), p, self.dtype), p.channels_last, self.dtype, self.device);
   p.dtype = int32_t(self.dtype);
   build_pool(&p);
   Workspace parts(pool_parts_bytes(&p, false), self.device);
-  p.x = x->data, p.y = y->data, p.parts = parts.data();
+  p.x = x->data;
+  p.y = y->data;
+  p.parts = parts.data();
   if (y->numel) launch_stages(kernel, self.device, &p.run);
   return y;
 }
 static TensorPair run_indexed(PoolPlan p, const Tensor& self, bool want_index) {
   const Dtype wide = wide_of(self.dtype);
   const Shape size = pooled(self.sizes(), p, Dtype::kI64);
-  TensorRef x = image_input(self, p.channels_last, wide), y = new_image(size, p.channels_last, wide, self.device),
-            index;
+  TensorRef x = image_input(self, p.channels_last, wide);
+  TensorRef y = new_image(size, p.channels_last, wide, self.device);
+  TensorRef index;
   if (want_index) index = new_image(size, p.channels_last, Dtype::kI64, self.device);
   p.dtype = int32_t(wide);
   build_pool(&p);
   Workspace parts(pool_parts_bytes(&p, true), self.device);
-  p.x = x->data, p.y = y->data, p.index = want_index ? index->as<int64_t>() : nullptr, p.parts = parts.data();
+  p.x = x->data;
+  p.y = y->data;
+  p.index = want_index ? index->as<int64_t>() : nullptr;
+  p.parts = parts.data();
   if (y->numel) launch_stages(kernel_pool_max_index, self.device, &p.run);
   return {image_input(*y, p.channels_last, self.dtype), std::move(index)};
 }
 // x: NULL for averages
-static TensorRef run_backward(const Kernel& kernel, PoolPlan p, const Tensor& grad, Ints size, const Tensor* x) {
+static TensorRef run_backward(const Kernel& kernel, PoolPlan p, const Tensor& grad, Ints size,
+                              const Tensor* x) {
   const Dtype wide = wide_of(grad.dtype);
-  TensorRef g = image_input(grad, p.channels_last, wide), dx = new_image(size, p.channels_last, wide, grad.device);
+  TensorRef g = image_input(grad, p.channels_last, wide);
+  TensorRef dx = new_image(size, p.channels_last, wide, grad.device);
   TensorRef wide_x = x ? image_input(*x, p.channels_last, wide) : TensorRef();
   p.dtype = int32_t(wide);
   build_pool_backward(&p, x != nullptr);
-  Workspace parts(pool_parts_bytes(&p, true), grad.device), index(pool_index_bytes(&p), grad.device);
-  p.g = g->data, p.x = x ? wide_x->data : nullptr, p.y = dx->data;
-  p.parts = parts.data(), p.index = reinterpret_cast<int64_t*>(index.data());
+  Workspace parts(pool_parts_bytes(&p, true), grad.device);
+  Workspace index(pool_index_bytes(&p), grad.device);
+  p.g = g->data;
+  p.x = x ? wide_x->data : nullptr;
+  p.y = dx->data;
+  p.parts = parts.data();
+  p.index = reinterpret_cast<int64_t*>(index.data());
   if (dx->numel) launch_stages(kernel, grad.device, &p.run);
   return image_input(*dx, p.channels_last, grad.dtype);
 }
@@ -143,25 +175,27 @@ static void check_ordered(const Tensor& self, bool integers) {
              integers ? " or an integer" : "");
 }
 
-TensorRef max_pool2d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation,
-                     bool ceil_mode) {
+TensorRef max_pool2d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
+                     Ints dilation, bool ceil_mode) {
   check_ordered(self, true);
   check_image(self, false);
-  const PoolPlan p =
-      fixed_windows(self.sizes(), channels_last(self), kernel_size, stride, padding, dilation, ceil_mode);
-  return is_float(self.dtype) ? run_values(kernel_pool_max, p, self) : run_indexed(p, self, false).first;
+  const PoolPlan p = fixed_windows(self.sizes(), channels_last(self), kernel_size, stride, padding,
+                                   dilation, ceil_mode);
+  return is_float(self.dtype) ? run_values(kernel_pool_max, p, self)
+                              : run_indexed(p, self, false).first;
 }
-TensorPair max_pool2d_with_indices(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation,
-                                   bool ceil_mode) {
+TensorPair max_pool2d_with_indices(Call, const Tensor& self, Ints kernel_size, Ints stride,
+                                   Ints padding, Ints dilation, bool ceil_mode) {
   check_ordered(self, true);
   check_image(self, false);
-  return run_indexed(
-      fixed_windows(self.sizes(), channels_last(self), kernel_size, stride, padding, dilation, ceil_mode), self, true);
+  return run_indexed(fixed_windows(self.sizes(), channels_last(self), kernel_size, stride, padding,
+                                   dilation, ceil_mode),
+                     self, true);
 }
-TensorRef max_pool2d_backward(Call, const Tensor& grad, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
-                              Ints dilation, bool ceil_mode) {
-  const PoolPlan p =
-      fixed_windows(self.sizes(), channels_last(self), kernel_size, stride, padding, dilation, ceil_mode);
+TensorRef max_pool2d_backward(Call, const Tensor& grad, const Tensor& self, Ints kernel_size,
+                              Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
+  const PoolPlan p = fixed_windows(self.sizes(), channels_last(self), kernel_size, stride, padding,
+                                   dilation, ceil_mode);
   return run_backward(kernel_pool_max_backward, p, grad, self.sizes(), &self);
 }
 TensorPair adaptive_max_pool2d(Call, const Tensor& self, Ints output_size) {
@@ -169,41 +203,47 @@ TensorPair adaptive_max_pool2d(Call, const Tensor& self, Ints output_size) {
   bool good = self.ndim == 3 || self.ndim == 4;
   for (int64_t d = 1; good && d < self.ndim; d++) good = self.size(d) > 0;
   if (!good)
-    fail_arg(TT_SHAPE, "self", "self is {}: must be (C, H, W) or (N, C, H, W), with no size 0 but the first",
+    fail_arg(TT_SHAPE, "self",
+             "self is {}: must be (C, H, W) or (N, C, H, W), with no size 0 but the first",
              self.sizes());
   return run_indexed(adaptive_windows(self.sizes(), channels_last(self), output_size), self, true);
 }
 
-TensorRef adaptive_max_pool2d_backward(Call, const Tensor& grad, const Tensor& self, Ints output_size) {
-  return run_backward(kernel_pool_max_backward, adaptive_windows(self.sizes(), channels_last(self), output_size), grad,
+TensorRef adaptive_max_pool2d_backward(Call, const Tensor& grad, const Tensor& self,
+                                       Ints output_size) {
+  return run_backward(kernel_pool_max_backward,
+                      adaptive_windows(self.sizes(), channels_last(self), output_size), grad,
                       self.sizes(), &self);
 }
 
 // ---- average ----
 
-static PoolPlan average_windows(Ints size, bool last, Ints kernel_size, Ints stride, Ints padding, bool ceil_mode,
-                                bool count_include_pad, Opt<int64_t> divisor_override) {
+static PoolPlan average_windows(Ints size, bool last, Ints kernel_size, Ints stride, Ints padding,
+                                bool ceil_mode, bool count_include_pad,
+                                Opt<int64_t> divisor_override) {
   PoolPlan p = fixed_windows(size, last, kernel_size, stride, padding, {}, ceil_mode);
   if (divisor_override.has && *divisor_override == 0)
     fail_arg(TT_INVALID_ARG, "divisor_override", "divisor_override is 0");
-  p.count_pad = count_include_pad, p.divisor = divisor_override.or_else(0);
+  p.count_pad = count_include_pad;
+  p.divisor = divisor_override.or_else(0);
   return p;
 }
 
-TensorRef avg_pool2d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, bool ceil_mode,
-                     bool count_include_pad, Opt<int64_t> divisor_override) {
+TensorRef avg_pool2d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
+                     bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override) {
   if (!is_float(self.dtype) && self.dtype != Dtype::kI64)
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or int64", fmt(self.dtype));
   check_image(self, false);
   return run_values(kernel_pool_average,
-                    average_windows(self.sizes(), channels_last(self), kernel_size, stride, padding, ceil_mode,
-                                    count_include_pad, divisor_override),
+                    average_windows(self.sizes(), channels_last(self), kernel_size, stride, padding,
+                                    ceil_mode, count_include_pad, divisor_override),
                     self);
 }
-TensorRef avg_pool2d_backward(Call, const Tensor& grad, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
-                              bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override) {
-  const PoolPlan p = average_windows(self.sizes(), channels_last(self), kernel_size, stride, padding, ceil_mode,
-                                     count_include_pad, divisor_override);
+TensorRef avg_pool2d_backward(Call, const Tensor& grad, const Tensor& self, Ints kernel_size,
+                              Ints stride, Ints padding, bool ceil_mode, bool count_include_pad,
+                              Opt<int64_t> divisor_override) {
+  const PoolPlan p = average_windows(self.sizes(), channels_last(self), kernel_size, stride,
+                                     padding, ceil_mode, count_include_pad, divisor_override);
   return run_backward(kernel_pool_average_backward, p, grad, self.sizes(), nullptr);
 }
 TensorRef adaptive_avg_pool2d(Call, const Tensor& self, Ints output_size) {
@@ -211,12 +251,16 @@ TensorRef adaptive_avg_pool2d(Call, const Tensor& self, Ints output_size) {
   bool good = self.ndim == 3 || self.ndim == 4;
   for (int64_t d = self.ndim - 2; good && d < self.ndim; d++) good = self.size(d) > 0;
   if (!good)
-    fail_arg(TT_SHAPE, "self", "self is {}: must be (C, H, W) or (N, C, H, W), with H and W above 0", self.sizes());
-  return run_values(kernel_pool_average, adaptive_windows(self.sizes(), channels_last(self), output_size), self);
+    fail_arg(TT_SHAPE, "self",
+             "self is {}: must be (C, H, W) or (N, C, H, W), with H and W above 0", self.sizes());
+  return run_values(kernel_pool_average,
+                    adaptive_windows(self.sizes(), channels_last(self), output_size), self);
 }
-TensorRef adaptive_avg_pool2d_backward(Call, const Tensor& grad, const Tensor& self, Ints output_size) {
-  return run_backward(kernel_pool_average_backward, adaptive_windows(self.sizes(), channels_last(self), output_size),
-                      grad, self.sizes(), nullptr);
+TensorRef adaptive_avg_pool2d_backward(Call, const Tensor& grad, const Tensor& self,
+                                       Ints output_size) {
+  return run_backward(kernel_pool_average_backward,
+                      adaptive_windows(self.sizes(), channels_last(self), output_size), grad,
+                      self.sizes(), nullptr);
 }
 
 }  // namespace TT_NS::impl

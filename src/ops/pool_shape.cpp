@@ -16,7 +16,8 @@ static TensorRef as_line(const Tensor& y) {
   return op::squeeze_dims(y, row);
 }
 static void check_float(const Tensor& self) {
-  if (!is_float(self.dtype)) fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating", fmt(self.dtype));
+  if (!is_float(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating", fmt(self.dtype));
 }
 
 // A list of one number, with what holds for the row beside it; nothing for an empty list.
@@ -31,32 +32,34 @@ struct Beside {
   operator Ints() const { return {v, n}; }
 };
 
-TensorRef max_pool1d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation,
-                     bool ceil_mode) {
+TensorRef max_pool1d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
+                     Ints dilation, bool ceil_mode) {
   check_float(self);
   return as_line(*op::max_pool2d(*as_image(self), Beside(kernel_size, "kernel_size", 1, true),
                                  Beside(stride, "stride", 1), Beside(padding, "padding", 0),
                                  Beside(dilation, "dilation", 1), ceil_mode));
 }
-TensorPair max_pool1d_with_indices(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation,
-                                   bool ceil_mode) {
+TensorPair max_pool1d_with_indices(Call, const Tensor& self, Ints kernel_size, Ints stride,
+                                   Ints padding, Ints dilation, bool ceil_mode) {
   check_float(self);
-  TensorPair r = op::max_pool2d_with_indices(*as_image(self), Beside(kernel_size, "kernel_size", 1, true),
-                                             Beside(stride, "stride", 1), Beside(padding, "padding", 0),
-                                             Beside(dilation, "dilation", 1), ceil_mode);
+  TensorPair r = op::max_pool2d_with_indices(
+      *as_image(self), Beside(kernel_size, "kernel_size", 1, true), Beside(stride, "stride", 1),
+      Beside(padding, "padding", 0), Beside(dilation, "dilation", 1), ceil_mode);
   return {as_line(*r.first), as_line(*r.second)};
 }
-TensorRef avg_pool1d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, bool ceil_mode,
-                     bool count_include_pad) {
+TensorRef avg_pool1d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
+                     bool ceil_mode, bool count_include_pad) {
   return as_line(*op::avg_pool2d(*as_image(self), Beside(kernel_size, "kernel_size", 1, true),
-                                 Beside(stride, "stride", 1), Beside(padding, "padding", 0), ceil_mode,
-                                 count_include_pad));
+                                 Beside(stride, "stride", 1), Beside(padding, "padding", 0),
+                                 ceil_mode, count_include_pad));
 }
 TensorRef adaptive_avg_pool1d(Call, const Tensor& self, Ints output_size) {
-  return as_line(*op::adaptive_avg_pool2d(*as_image(self), Beside(output_size, "output_size", 1, true)));
+  return as_line(
+      *op::adaptive_avg_pool2d(*as_image(self), Beside(output_size, "output_size", 1, true)));
 }
 TensorPair adaptive_max_pool1d(Call, const Tensor& self, Ints output_size) {
-  TensorPair r = op::adaptive_max_pool2d(*as_image(self), Beside(output_size, "output_size", 1, true));
+  TensorPair r =
+      op::adaptive_max_pool2d(*as_image(self), Beside(output_size, "output_size", 1, true));
   return {as_line(*r.first), as_line(*r.second)};
 }
 

@@ -1,4 +1,5 @@
-// Random numbers. A front reserves counters of its generator; the generator moves on only when the call has succeeded.
+// Random numbers. A front reserves counters of its generator; the generator moves on only when the
+// call has succeeded.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -24,7 +25,8 @@ static Dtype checked_dtype(Dtype dtype, Dtype otherwise) {
 }
 
 // value * scale + shift of the distribution, in the order of out's memory.
-static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator, double scale = 1, double shift = 0) {
+static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator, double scale = 1,
+                        double shift = 0) {
   if (out->device.type == TT_META) return out;
   const Dtype real = real_of(out->dtype);
   const bool pairs = is_complex(out->dtype);
@@ -32,7 +34,9 @@ static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator, do
   Draw draw(generator, random_counters(n, kind, int32_t(real)));
   RandomPlan plan;
   build_random(&plan, int32_t(real), n, draw.rng.seed, draw.rng.offset, out->data);
-  plan.scale = scale, plan.shift = shift, plan.exponential = kind == kRandomExponential;
+  plan.scale = scale;
+  plan.shift = shift;
+  plan.exponential = kind == kRandomExponential;
   if (pairs && kind == kRandomNormal) plan.scale *= 0x1.6a09e667f3bcdp-1;  // sqrt(1/2)
   if (pairs) plan.shift = 0;
   run(kind == kRandomNormal ? kernel_random_normal : kernel_random_uniform, plan, out->device);
@@ -44,7 +48,8 @@ static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator, do
   return out;
 }
 
-static TensorRef random(RandomKind kind, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) {
+static TensorRef random(RandomKind kind, Ints size, Dtype dtype, Opt<Device> device,
+                        Generator* generator) {
   dtype = checked_dtype(dtype, Dtype::kF32);
   checked_numel(size, dtype, "size");
   return filled(kind, new_tensor(size, dtype, device.or_else(kCpuDevice)), generator);
@@ -60,20 +65,24 @@ static TensorRef random_like(RandomKind kind, const Tensor& self, Dtype dtype, O
                              Generator* generator) {
   return filled(kind, op::empty_like(self, checked_dtype(dtype, self.dtype), device), generator);
 }
-TensorRef rand_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device, Generator* generator) {
+TensorRef rand_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device,
+                    Generator* generator) {
   return random_like(kRandomUniform, self, dtype, device, generator);
 }
-TensorRef randn_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device, Generator* generator) {
+TensorRef randn_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device,
+                     Generator* generator) {
   return random_like(kRandomNormal, self, dtype, device, generator);
 }
 
 // ---- in place ----
 
 // Failure leaves self and the generator as they were.
-static void overwrite(RandomKind kind, Tensor& self, Generator* generator, double scale, double shift) {
+static void overwrite(RandomKind kind, Tensor& self, Generator* generator, double scale,
+                      double shift) {
   check_writable(self, "self");
   RngGuard drawn(generator);
-  copy_elements(self, *filled(kind, new_tensor(self.sizes(), self.dtype, self.device), generator, scale, shift));
+  copy_elements(self, *filled(kind, new_tensor(self.sizes(), self.dtype, self.device), generator,
+                              scale, shift));
   self.bump_version();
   drawn.done();
 }
@@ -88,15 +97,19 @@ static void check_drawn(const Tensor& self, bool complex_too) {
 }
 
 void normal_(Call, Tensor& self, double mean, double std, Generator* generator) {
-  check_drawn(self, true), check_std(std);
+  check_drawn(self, true);
+  check_std(std);
   overwrite(kRandomNormal, self, generator, std, mean);
 }
 void uniform_(Call, Tensor& self, double low, double high, Generator* generator) {
   check_drawn(self, true);
-  check_fits(Scalar(low), real_of(self.dtype), "low"), check_fits(Scalar(high), real_of(self.dtype), "high");
-  if (!(low <= high)) fail_arg(TT_INVALID_ARG, "low", "low is {}, high is {}: low must not be above high", low, high);
+  check_fits(Scalar(low), real_of(self.dtype), "low");
+  check_fits(Scalar(high), real_of(self.dtype), "high");
+  if (!(low <= high))
+    fail_arg(TT_INVALID_ARG, "low", "low is {}, high is {}: low must not be above high", low, high);
   if (!__builtin_isfinite(high - low) || !fits(Scalar(high - low), real_of(self.dtype)))
-    fail_arg(TT_INVALID_ARG, "high", "high - low is {}: no {} has this value", high - low, fmt(self.dtype));
+    fail_arg(TT_INVALID_ARG, "high", "high - low is {}: no {} has this value", high - low,
+             fmt(self.dtype));
   overwrite(kRandomUniform, self, generator, high - low, low);
 }
 void exponential_(Call, Tensor& self, double lambd, Generator* generator) {
@@ -108,7 +121,8 @@ void exponential_(Call, Tensor& self, double lambd, Generator* generator) {
 // ---- normal with tensors ----
 
 // drawn * std + mean: the generator moves on only if all of it succeeds.
-static TensorRef spread(TensorRef drawn, const Operand& mean, const Operand& std, Generator* generator) {
+static TensorRef spread(TensorRef drawn, const Operand& mean, const Operand& std,
+                        Generator* generator) {
   MaskGuard no_grad(bit(kKeyAutograd));
   if (std.t && is_complex(std.t->dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "std", "std is {}: must be real", fmt(std.t->dtype));
@@ -132,7 +146,8 @@ TensorRef normal(Call, const Tensor& mean, const Tensor& std, Generator* generat
   return spread(new_tensor(shape, mean.dtype, mean.device), mean, std, generator);
 }
 TensorRef normal_mean(Call, const Tensor& mean, double std, Generator* generator) {
-  check_dtype_float(mean, "mean"), check_std(std);
+  check_dtype_float(mean, "mean");
+  check_std(std);
   const Scalar s(std);
   return spread(new_tensor(mean.sizes(), mean.dtype, mean.device), mean, s, generator);
 }
@@ -141,11 +156,13 @@ TensorRef normal_std(Call, double mean, const Tensor& std, Generator* generator)
   const Scalar m(mean);
   return spread(new_tensor(std.sizes(), std.dtype, std.device), m, std, generator);
 }
-TensorRef normal_size(Call, double mean, double std, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) {
+TensorRef normal_size(Call, double mean, double std, Ints size, Dtype dtype, Opt<Device> device,
+                      Generator* generator) {
   check_std(std);
   dtype = checked_dtype(dtype, Dtype::kF32);
   checked_numel(size, dtype, "size");
-  return filled(kRandomNormal, new_tensor(size, dtype, device.or_else(kCpuDevice)), generator, std, mean);
+  return filled(kRandomNormal, new_tensor(size, dtype, device.or_else(kCpuDevice)), generator, std,
+                mean);
 }
 
 // ---- integers ----
@@ -155,7 +172,8 @@ static TensorRef integers(TensorRef out, int64_t low, uint64_t range, Generator*
   Draw draw(generator, random_counters(out->numel, kRandomInteger, int32_t(out->dtype), range));
   RandomPlan plan;
   build_random(&plan, int32_t(out->dtype), out->numel, draw.rng.seed, draw.rng.offset, out->data);
-  plan.low = low, plan.range = range;
+  plan.low = low;
+  plan.range = range;
   run(kernel_random_integers, plan, out->device);
   draw.done();
   return out;
@@ -163,25 +181,30 @@ static TensorRef integers(TensorRef out, int64_t low, uint64_t range, Generator*
 
 static void check_range(int64_t low, int64_t high, Dtype d) {
   if (is_complex(d)) fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: must be real", fmt(d));
-  if (low >= high) fail_arg(TT_INVALID_ARG, "high", "low is {}, high is {}: low must be below high", low, high);
-  const bool negative = low < 0 && (d == Dtype::kU8 || d == Dtype::kBool), truth = d == Dtype::kBool && high > 2;
+  if (low >= high)
+    fail_arg(TT_INVALID_ARG, "high", "low is {}, high is {}: low must be below high", low, high);
+  const bool negative = low < 0 && (d == Dtype::kU8 || d == Dtype::kBool);
+  const bool truth = d == Dtype::kBool && high > 2;
   if (negative || !fits(Scalar(low), d))
     fail_arg(TT_INVALID_ARG, "low", "low is {}: no {} has this value", low, fmt(d));
   if (truth || !fits(Scalar(high - 1), d))
     fail_arg(TT_INVALID_ARG, "high", "high is {}: no {} has the value below it", high, fmt(d));
 }
 
-TensorRef randint(Call, int64_t low, int64_t high, Ints size, Dtype dtype, Opt<Device> device, Generator* generator) {
+TensorRef randint(Call, int64_t low, int64_t high, Ints size, Dtype dtype, Opt<Device> device,
+                  Generator* generator) {
   if (dtype == Dtype::kNone) dtype = Dtype::kI64;
   check_range(low, high, dtype);
   checked_numel(size, dtype, "size");
-  return integers(new_tensor(size, dtype, device.or_else(kCpuDevice)), low, uint64_t(high) - uint64_t(low), generator);
+  return integers(new_tensor(size, dtype, device.or_else(kCpuDevice)), low,
+                  uint64_t(high) - uint64_t(low), generator);
 }
-TensorRef randint_like(Call, const Tensor& self, int64_t low, int64_t high, Dtype dtype, Opt<Device> device,
-                       Generator* generator) {
+TensorRef randint_like(Call, const Tensor& self, int64_t low, int64_t high, Dtype dtype,
+                       Opt<Device> device, Generator* generator) {
   if (dtype == Dtype::kNone) dtype = self.dtype;
   check_range(low, high, dtype);
-  return integers(op::empty_like(self, dtype, device), low, uint64_t(high) - uint64_t(low), generator);
+  return integers(op::empty_like(self, dtype, device), low, uint64_t(high) - uint64_t(low),
+                  generator);
 }
 
 // The largest integer up to which a dtype has all of them.
@@ -217,28 +240,33 @@ void random_(Call, Tensor& self, int64_t low, Opt<int64_t> high, Generator* gene
 
 static int32_t threshold_of(double p, const char* arg, double value) {
   int32_t threshold;
-  if (!random_threshold(p, &threshold)) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be in [0, 1]", arg, value);
+  if (!random_threshold(p, &threshold))
+    fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be in [0, 1]", arg, value);
   return threshold;
 }
 
 static void check_probabilities(const Tensor& p) {
   if (p.numel == 0 || p.device.type == TT_META) return;
   MaskGuard no_grad(bit(kKeyAutograd));
-  TensorRef low = op::ge(p, 0), high = op::le(p, 1);
+  TensorRef low = op::ge(p, 0);
+  TensorRef high = op::le(p, 1);
   if (!read_scalar(*op::all(low)).i || !read_scalar(*op::all(high)).i)
     fail_arg(TT_INVALID_ARG, "self", "self holds probabilities outside [0, 1]");
 }
 
 TensorRef bernoulli(Call, const Tensor& self, Generator* generator) {
   if (!is_float(self.dtype))
-    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: probabilities must be floating", fmt(self.dtype));
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: probabilities must be floating",
+             fmt(self.dtype));
   check_probabilities(self);
-  TensorRef p = dense_input(self), out = new_tensor(self.sizes(), self.dtype, self.device);
+  TensorRef p = dense_input(self);
+  TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
   if (out->device.type == TT_META) return out;
   Draw draw(generator, random_counters(out->numel, kRandomBernoulli, int32_t(out->dtype)));
   RandomPlan plan;
   build_random(&plan, int32_t(out->dtype), out->numel, draw.rng.seed, draw.rng.offset, out->data);
-  plan.p = p->data, plan.p_dtype = int32_t(p->dtype);
+  plan.p = p->data;
+  plan.p_dtype = int32_t(p->dtype);
   run(kernel_random_bernoulli, plan, out->device);
   draw.done();
   return out;
@@ -260,7 +288,8 @@ TensorRef bernoulli_p(Call, const Tensor& self, double p, Generator* generator) 
 // ---- dropout ----
 
 // Complex numbers: the mask as for one real number each.
-static TensorPair complex_dropout(const Tensor& input, int32_t threshold, double scale, const Rng& rng) {
+static TensorPair complex_dropout(const Tensor& input, int32_t threshold, double scale,
+                                  const Rng& rng) {
   TensorRef mask = new_tensor(input.sizes(), Dtype::kBool, input.device);
   RandomPlan plan;
   build_random(&plan, TT_BOOL, mask->numel, rng.seed, rng.offset, mask->data);
@@ -275,12 +304,14 @@ TensorPair native_dropout(Call, const Tensor& input, double p, const Rng& rng) {
   const double scale = p == 1 ? 0 : 1 / (1 - p);
   if (is_complex(input.dtype)) return complex_dropout(input, threshold, scale, rng);
   TensorRef x = dense_input(input);
-  TensorRef out = new_tensor(input.sizes(), input.dtype, input.device),
-            mask = new_tensor(input.sizes(), Dtype::kBool, input.device);
+  TensorRef out = new_tensor(input.sizes(), input.dtype, input.device);
+  TensorRef mask = new_tensor(input.sizes(), Dtype::kBool, input.device);
   RandomPlan plan;
   build_random(&plan, int32_t(input.dtype), out->numel, rng.seed, rng.offset, out->data);
-  plan.x = x->data, plan.mask = reinterpret_cast<uint8_t*>(mask->data);
-  plan.threshold = threshold, plan.scale = scale;
+  plan.x = x->data;
+  plan.mask = reinterpret_cast<uint8_t*>(mask->data);
+  plan.threshold = threshold;
+  plan.scale = scale;
   run(kernel_random_dropout, plan, input.device);
   return {std::move(out), std::move(mask)};
 }
@@ -291,7 +322,8 @@ TensorRef dropout(Call, const Tensor& input, double p, bool train, Generator* ge
   if (!is_differentiable(input.dtype))
     fail_arg(TT_DTYPE, "input", "input is {}: must be floating or complex", fmt(input.dtype));
   const bool draws = input.device.type != TT_META;
-  Draw draw(generator, draws ? random_counters(input.numel, kRandomDropout, int32_t(input.dtype)) : 0);
+  Draw draw(generator,
+            draws ? random_counters(input.numel, kRandomDropout, int32_t(input.dtype)) : 0);
   TensorRef out = op::native_dropout(input, p, draw.rng).first;
   draw.done();
   return out;

@@ -21,22 +21,26 @@ static Shape reduced_shape(const Tensor& t, uint64_t mask, bool keepdim) {
   return out;
 }
 
-static void run_reduce(const Kernel& k, ReducePlan& plan, const Tensor& in, Tensor* out, Tensor* index,
-                       double divisor) {
+static void run_reduce(const Kernel& k, ReducePlan& plan, const Tensor& in, Tensor* out,
+                       Tensor* index, double divisor) {
   Workspace workspace(reduce_workspace_bytes(&plan), in.device);
-  plan.in = in.data, plan.out = out ? out->data : nullptr, plan.index = index ? index->data : nullptr;
-  plan.divisor = divisor, plan.workspace = workspace.data();
+  plan.in = in.data;
+  plan.out = out ? out->data : nullptr;
+  plan.index = index ? index->data : nullptr;
+  plan.divisor = divisor;
+  plan.workspace = workspace.data();
   launch_stages(k, in.device, &plan.run);
 }
 
 // in -> out (and index): the kernel writes contiguous results.
-static void reduce(const Kernel& k, const Tensor& in, uint64_t mask, Tensor* out, Tensor* index, double divisor = 1) {
+static void reduce(const Kernel& k, const Tensor& in, uint64_t mask, Tensor* out, Tensor* index,
+                   double divisor = 1) {
   if ((out ? out : index)->numel == 0) return;
   ReducePlan plan;
   const int64_t item = in.item_size();
   if (in.dense() && out && out->numel == 1 && (in.contiguous() || !index)) {  // all of one run
-    build_reduce(&plan,
-                 {1, &in.numel, &item, 1, int32_t(in.dtype), int32_t(out->dtype), nullptr, nullptr, index != nullptr});
+    build_reduce(&plan, {1, &in.numel, &item, 1, int32_t(in.dtype), int32_t(out->dtype), nullptr,
+                         nullptr, index != nullptr});
     return run_reduce(k, plan, in, out, index, divisor);
   }
   Shape strides(in.strides());
@@ -62,10 +66,13 @@ static Dtype sum_dtype(const Tensor& t, Dtype asked) {
 
 static TensorRef add_up(const Tensor& self, Ints dim, bool keepdim, Dtype out_dtype, bool mean) {
   uint64_t mask = dim_mask(dim, self.ndim, true);
-  bool widens = category(self.dtype) < 2 && out_dtype == Dtype::kI64;  // the kernel adds integers as int64 anyway
-  TensorRef in = self.dtype == out_dtype || widens ? TensorRef::share(&self) : cast_input(self, out_dtype);
+  bool widens = category(self.dtype) < 2 &&
+                out_dtype == Dtype::kI64;  // the kernel adds integers as int64 anyway
+  TensorRef in =
+      self.dtype == out_dtype || widens ? TensorRef::share(&self) : cast_input(self, out_dtype);
   TensorRef out = new_tensor(reduced_shape(self, mask, keepdim), out_dtype, self.device);
-  reduce(kernel_reduce_sum, in, mask, out.get(), nullptr, mean ? double(reduced_count(self, mask)) : 1);
+  reduce(kernel_reduce_sum, in, mask, out.get(), nullptr,
+         mean ? double(reduced_count(self, mask)) : 1);
   return out;
 }
 
@@ -84,10 +91,13 @@ TensorRef sum_dim(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype)
 static Dtype mean_dtype(const Tensor& t, Dtype asked) {
   Dtype d = asked == Dtype::kNone ? t.dtype : asked;
   if (!is_differentiable(d))
-    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: the mean needs a floating or complex dtype, give one", fmt(d));
+    fail_arg(TT_NOT_IMPLEMENTED, "self",
+             "self is {}: the mean needs a floating or complex dtype, give one", fmt(d));
   return d;
 }
-TensorRef mean(Call, const Tensor& self, Dtype dtype) { return add_up(self, {}, false, mean_dtype(self, dtype), true); }
+TensorRef mean(Call, const Tensor& self, Dtype dtype) {
+  return add_up(self, {}, false, mean_dtype(self, dtype), true);
+}
 TensorRef mean_dim(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) {
   return add_up(self, dim, keepdim, mean_dtype(self, dtype), true);
 }
@@ -110,7 +120,8 @@ TensorRef prod_dim(Call, const Tensor& self, int64_t dim, bool keepdim, Dtype dt
 
 TensorRef sum_to_size(Call, const Tensor& self, Ints size) {
   if (!broadcastable_to(size, self.sizes()))
-    fail_arg(TT_SHAPE, "size", "size is {}, self is {}: size must broadcast to self", size, self.sizes());
+    fail_arg(TT_SHAPE, "size", "size is {}, self is {}: size must broadcast to self", size,
+             self.sizes());
   Shape dims;
   int64_t extra = self.ndim - size.n;
   for (int64_t d = 0; d < self.ndim; d++)
@@ -136,7 +147,8 @@ static void check_not_empty(const Tensor& t, uint64_t mask) {
 static TensorRef extreme(const Kernel& k, const Tensor& self, const char* what) {
   check_real(self);
   if (self.numel == 0)
-    fail_arg(TT_INVALID_ARG, "self", "self is {}: the {} of no elements does not exist", self.sizes(), what);
+    fail_arg(TT_INVALID_ARG, "self", "self is {}: the {} of no elements does not exist",
+             self.sizes(), what);
   TensorRef out = new_tensor({}, self.dtype, self.device);
   reduce(k, self, dim_mask({}, self.ndim, true), out.get(), nullptr);
   return out;
@@ -146,7 +158,8 @@ static TensorPair extreme_dim(const Kernel& k, const Tensor& self, int64_t dim, 
   uint64_t mask = self.ndim ? uint64_t(1) << wrap_dim(dim, self.ndim) : (wrap_dim(dim, 0), 0);
   check_not_empty(self, mask);
   Shape shape = reduced_shape(self, mask, keepdim);
-  TensorRef values = new_tensor(shape, self.dtype, self.device), indices = new_tensor(shape, Dtype::kI64, self.device);
+  TensorRef values = new_tensor(shape, self.dtype, self.device);
+  TensorRef indices = new_tensor(shape, Dtype::kI64, self.device);
   reduce(k, self, mask, values.get(), indices.get());
   return {std::move(values), std::move(indices)};
 }
@@ -180,7 +193,8 @@ static TensorRef position(const Kernel& k, const Tensor& self, Opt<int64_t> dim,
                   : self.ndim ? uint64_t(1) << wrap_dim(dim.value, self.ndim)
                               : (wrap_dim(dim.value, 0), 0);
   if (!dim.has && self.numel == 0)
-    fail_arg(TT_INDEX, "self", "self is {}: the position among no elements needs a dimension of size > 0",
+    fail_arg(TT_INDEX, "self",
+             "self is {}: the position among no elements needs a dimension of size > 0",
              self.sizes());
   check_not_empty(self, mask);
   TensorRef indices = new_tensor(reduced_shape(self, mask, keepdim), Dtype::kI64, self.device);
@@ -204,11 +218,15 @@ static TensorRef truth(const Kernel& k, const Tensor& self, uint64_t mask, bool 
   copy_elements(*bytes, *out);
   return bytes;
 }
-TensorRef any(Call, const Tensor& self) { return truth(kernel_reduce_any, self, dim_mask({}, self.ndim, true), false); }
+TensorRef any(Call, const Tensor& self) {
+  return truth(kernel_reduce_any, self, dim_mask({}, self.ndim, true), false);
+}
 TensorRef any_dim(Call, const Tensor& self, Ints dim, bool keepdim) {
   return truth(kernel_reduce_any, self, dim_mask(dim, self.ndim, true), keepdim);
 }
-TensorRef all(Call, const Tensor& self) { return truth(kernel_reduce_all, self, dim_mask({}, self.ndim, true), false); }
+TensorRef all(Call, const Tensor& self) {
+  return truth(kernel_reduce_all, self, dim_mask({}, self.ndim, true), false);
+}
 TensorRef all_dim(Call, const Tensor& self, Ints dim, bool keepdim) {
   return truth(kernel_reduce_all, self, dim_mask(dim, self.ndim, true), keepdim);
 }

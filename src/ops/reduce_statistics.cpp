@@ -8,9 +8,12 @@
 namespace TT_NS::impl {
 
 static TensorRef widened(const Tensor& t) {
-  return t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t);
+  return t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16 ? op::to_dtype(t, Dtype::kF32)
+                                                           : TensorRef::share(&t);
 }
-static TensorRef as_dtype(TensorRef t, Dtype d) { return t->dtype == d ? std::move(t) : op::to_dtype(*t, d); }
+static TensorRef as_dtype(TensorRef t, Dtype d) {
+  return t->dtype == d ? std::move(t) : op::to_dtype(*t, d);
+}
 
 TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -19,8 +22,10 @@ TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
   dim_mask(dim, self.ndim, true);
   if (self.numel == 0) return as_dtype(op::log(*op::sum_dim(op::exp(*x), dim, keepdim)), d);
   TensorRef top = op::amax(is_complex(d) ? op::real(*x) : TensorRef::share(x.get()), dim, true);
-  for (double end : {__builtin_inf(), -__builtin_inf()}) top = op::masked_fill(top, *op::eq(top, end), 0);
-  TensorRef sum = op::sum_dim(op::exp(*op::sub(x, top)), dim, true), out = op::add(*op::log(*sum), *top);
+  for (double end : {__builtin_inf(), -__builtin_inf()})
+    top = op::masked_fill(top, *op::eq(top, end), 0);
+  TensorRef sum = op::sum_dim(op::exp(*op::sub(x, top)), dim, true);
+  TensorRef out = op::add(*op::log(*sum), *top);
   if (!keepdim && self.ndim) {
     Shape all;
     for (int64_t k = 0; dim.empty() && k < self.ndim; k++) all.push_back(k);
@@ -32,8 +37,11 @@ TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
 // Complex numbers are pairs of real columns.
 TensorRef cumsum(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  const int64_t d = wrap_dim(dim, self.ndim), n = self.ndim ? self.size(d) : 1;
-  const Dtype out_dtype = dtype != Dtype::kNone ? dtype : category(self.dtype) < 2 ? Dtype::kI64 : self.dtype;
+  const int64_t d = wrap_dim(dim, self.ndim);
+  const int64_t n = self.ndim ? self.size(d) : 1;
+  const Dtype out_dtype = dtype != Dtype::kNone      ? dtype
+                          : category(self.dtype) < 2 ? Dtype::kI64
+                                                     : self.dtype;
   TensorRef x = widened(*as_dtype(TensorRef::share(&self), out_dtype));
   x = cast_input(*x, category(out_dtype) < 2 ? Dtype::kI64 : x->dtype);
   TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
@@ -45,7 +53,9 @@ TensorRef cumsum(Call, const Tensor& self, int64_t dim, Dtype dtype) {
     if (is_complex(x->dtype)) build_scan(&plan, int32_t(real_of(x->dtype)), outer, n, 2 * inner);
     else build_scan(&plan, int32_t(x->dtype), outer, n, inner);
     Workspace sums(scan_workspace_bytes(&plan), self.device);
-    plan.in = x->data, plan.out = out->data, plan.sums = sums.data();
+    plan.in = x->data;
+    plan.out = out->data;
+    plan.sums = sums.data();
     launch_stages(kernel_cumsum, self.device, &plan.run);
   }
   return as_dtype(std::move(out), out_dtype);
@@ -53,10 +63,13 @@ TensorRef cumsum(Call, const Tensor& self, int64_t dim, Dtype dtype) {
 
 TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  const int64_t d = wrap_dim(dim, self.ndim), n = self.ndim ? self.size(d) : 1;
-  const Dtype out_dtype = dtype != Dtype::kNone ? dtype : category(self.dtype) < 2 ? Dtype::kI64 : self.dtype;
-  TensorRef x =
-      cast_input(*as_dtype(TensorRef::share(&self), out_dtype), category(out_dtype) < 2 ? Dtype::kI64 : out_dtype);
+  const int64_t d = wrap_dim(dim, self.ndim);
+  const int64_t n = self.ndim ? self.size(d) : 1;
+  const Dtype out_dtype = dtype != Dtype::kNone      ? dtype
+                          : category(self.dtype) < 2 ? Dtype::kI64
+                                                     : self.dtype;
+  TensorRef x = cast_input(*as_dtype(TensorRef::share(&self), out_dtype),
+                           category(out_dtype) < 2 ? Dtype::kI64 : out_dtype);
   TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
   if (out->numel) {
     int64_t inner = 1;
@@ -66,19 +79,22 @@ TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
     const int64_t threads = self.numel > kParallelGrain ? pool_threads(ctx().rt->pool) : 1;
     build_cumprod(&plan, int32_t(x->dtype), self.numel / n / inner, n, inner, threads);
     Workspace parts(cumprod_workspace_bytes(&plan), self.device);
-    plan.in = x->data, plan.out = out->data, plan.parts = parts.data();
+    plan.in = x->data;
+    plan.out = out->data;
+    plan.parts = parts.data();
     launch_stages(kernel_cumprod, self.device, &plan.run);
   }
   return as_dtype(std::move(out), out_dtype);
 }
 
-// The mean and the variance, both with kept dimensions, in the dtype of computation; divided by what remains of n -
-// correction.
+// The mean and the variance, both with kept dimensions, in the dtype of computation; divided by
+// what remains of n - correction.
 static TensorPair moments(const Tensor& x, Ints dims, double correction) {
   double n = 1;
   for (int64_t d : dims) n *= double(x.size(d));
   const double freedom = n - correction > 0 ? n - correction : 0;
-  TensorRef mean = op::mean_dim(x, dims, true), centred = op::sub(x, *mean);
+  TensorRef mean = op::mean_dim(x, dims, true);
+  TensorRef centred = op::sub(x, *mean);
   TensorRef sum = op::sum_dim(op::mul(*centred, *centred), dims, true);
   return {op::div_true(*sum, *op::full({}, freedom, sum->dtype, sum->device)), std::move(mean)};
 }
@@ -101,13 +117,15 @@ TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool 
   const Shape dims = listed(dim, self.ndim);
   const Dtype real = is_complex(self.dtype) ? real_of(self.dtype) : self.dtype;
   if (self.ndim == 0) {  // one element, as of a vector
-    const int64_t one[1] = {1}, first[1] = {0};
+    const int64_t one[1] = {1};
+    const int64_t first[1] = {0};
     TensorPair r = op::var_mean(*op::view(self, one), first, correction, false);
     return r;
   }
   if (!is_complex(self.dtype)) {
     TensorPair r = moments(*widened(self), dims, correction);
-    return {shaped(std::move(r.first), dims, keepdim, real), shaped(std::move(r.second), dims, keepdim, self.dtype)};
+    return {shaped(std::move(r.first), dims, keepdim, real),
+            shaped(std::move(r.second), dims, keepdim, self.dtype)};
   }
   const int64_t parts[1] = {-1};  // the variances of the two parts add up
   TensorPair r = moments(*op::view_as_real(self), dims, correction);
@@ -123,12 +141,15 @@ TensorRef var(Call, const Tensor& self, Ints dim, double correction, bool keepdi
 
 static Dtype norm_dtype(const Tensor& self, Dtype asked) {
   if (!is_differentiable(self.dtype))
-    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or complex", fmt(self.dtype));
-  if (asked == Dtype::kNone) return self.dtype;
-  if (!is_differentiable(asked) || is_complex(asked) != is_complex(self.dtype) || promote(self.dtype, asked) != asked)
-    fail_arg(TT_DTYPE, "dtype",
-             "dtype is {}, self is {}: must hold self's numbers without loss, real or complex as they are", fmt(asked),
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or complex",
              fmt(self.dtype));
+  if (asked == Dtype::kNone) return self.dtype;
+  if (!is_differentiable(asked) || is_complex(asked) != is_complex(self.dtype) ||
+      promote(self.dtype, asked) != asked)
+    fail_arg(TT_DTYPE, "dtype",
+             "dtype is {}, self is {}: must hold self's numbers without loss, real or complex as "
+             "they are",
+             fmt(asked), fmt(self.dtype));
   return asked;
 }
 
@@ -137,7 +158,8 @@ static TensorRef norm_of(const Tensor& x, double p, Ints dims) {
   const double inf = __builtin_inf();
   if (p == 0) return op::sum_dim(op::to_dtype(*op::ne(x, 0), real_of(x.dtype)), dims, true);
   TensorRef size = op::abs(x);
-  if (p == inf || p == -inf) return p > 0 ? op::amax(*size, dims, true) : op::amin(*size, dims, true);
+  if (p == inf || p == -inf)
+    return p > 0 ? op::amax(*size, dims, true) : op::amin(*size, dims, true);
   if (p == 1) return op::sum_dim(*size, dims, true);
   if (p == 2) return op::sqrt(*op::sum_dim(op::mul(*size, *size), dims, true));
   return op::pow(*op::sum_dim(op::pow(*size, Scalar(p)), dims, true), Scalar(1 / p));
@@ -150,18 +172,22 @@ TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype
   bool empty = false;
   for (int64_t k : dims) empty |= self.size(k) == 0;
   if (empty && (p < 0 || p == __builtin_inf()))
-    fail_arg(TT_INVALID_ARG, "p", "p is {}, self is {}: this norm of no elements does not exist", p, self.sizes());
+    fail_arg(TT_INVALID_ARG, "p", "p is {}, self is {}: this norm of no elements does not exist", p,
+             self.sizes());
   TensorRef x = widened(*as_dtype(TensorRef::share(&self), d));
   if (self.ndim == 0) {
-    const int64_t one[1] = {1}, first[1] = {0};
+    const int64_t one[1] = {1};
+    const int64_t first[1] = {0};
     return as_dtype(op::squeeze_dims(*norm_of(*op::reshape(x, one), p, first), first), real_of(d));
   }
-  return as_dtype(op::contiguous(*shaped(norm_of(x, p, dims), dims, keepdim, real_of(d))), real_of(d));
+  return as_dtype(op::contiguous(*shaped(norm_of(x, p, dims), dims, keepdim, real_of(d))),
+                  real_of(d));
 }
 
 // Where the variance is 0 the gradient is 0, too.
 TensorRef std(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
-  TensorRef variance = op::var(*widened(self), dim, correction, keepdim), none = op::eq(*variance, 0);
+  TensorRef variance = op::var(*widened(self), dim, correction, keepdim);
+  TensorRef none = op::eq(*variance, 0);
   TensorRef root = op::masked_fill(*op::sqrt(*op::masked_fill(*variance, *none, 1)), *none, 0);
   return as_dtype(std::move(root), is_complex(self.dtype) ? real_of(self.dtype) : self.dtype);
 }

@@ -10,7 +10,8 @@ namespace TT_NS::impl {
 
 // ---- the kernel ----
 
-// Elements of the input per element of the result; factor: how much larger it becomes, 0: as the sizes say.
+// Elements of the input per element of the result; factor: how much larger it becomes, 0: as the
+// sizes say.
 static double scale_of(int64_t in, int64_t out, double factor, bool align, bool single) {
   if (align) {
     if (out < 2) return 0;
@@ -20,35 +21,47 @@ static double scale_of(int64_t in, int64_t out, double factor, bool align, bool 
   return single ? double(float(in) / float(out)) : double(in) / double(out);
 }
 
-static TensorRef run_resize(const Kernel& kernel, const Tensor& from, Ints image, Ints size, Ints result, int64_t mode,
-                            bool align, double scale_h, double scale_w, bool last, bool backward) {
+static TensorRef run_resize(const Kernel& kernel, const Tensor& from, Ints image, Ints size,
+                            Ints result, int64_t mode, bool align, double scale_h, double scale_w,
+                            bool last, bool backward) {
   const Dtype dtype = backward && from.item_size() == 2 ? Dtype::kF32 : from.dtype;
-  TensorRef x = image_input(from, last, dtype), y = new_image(result, last, dtype, from.device);
+  TensorRef x = image_input(from, last, dtype);
+  TensorRef y = new_image(result, last, dtype, from.device);
   if (!y->numel) return y;
   ResizePlan p{};
-  p.dtype = int32_t(dtype), p.channels_last = last, p.mode = int32_t(mode), p.align = align;
-  p.n = image[0], p.c = image[1];
+  p.dtype = int32_t(dtype);
+  p.channels_last = last;
+  p.mode = int32_t(mode);
+  p.align = align;
+  p.n = image[0];
+  p.c = image[1];
   const double factor[2] = {scale_h, scale_w};
   for (int d = 0; d < 2; d++) {
-    p.in[d] = image[2 + d], p.out[d] = size[d];
-    p.scale[d] = scale_of(p.in[d], p.out[d], factor[d], align, mode != kResizeLinear && dtype != Dtype::kF64);
+    p.in[d] = image[2 + d];
+    p.out[d] = size[d];
+    p.scale[d] = scale_of(p.in[d], p.out[d], factor[d], align,
+                          mode != kResizeLinear && dtype != Dtype::kF64);
   }
   build_resize(&p, backward);
   Workspace table(resize_table_bytes(&p), from.device);
-  p.x = x->data, p.y = y->data, p.table = table.data();
+  p.x = x->data;
+  p.y = y->data;
+  p.table = table.data();
   launch_stages(kernel, from.device, &p.run);
   return image_input(*y, last, from.dtype);
 }
 
-TensorRef upsample2d(Call, const Tensor& self, Ints size, int64_t mode, bool align, double scale_h, double scale_w) {
+TensorRef upsample2d(Call, const Tensor& self, Ints size, int64_t mode, bool align, double scale_h,
+                     double scale_w) {
   Shape result(self.sizes());
-  result[2] = size[0], result[3] = size[1];
+  result[2] = size[0];
+  result[3] = size[1];
   checked_numel(result, self.dtype, "size");
-  return run_resize(kernel_resize, self, self.sizes(), size, result, mode, align, scale_h, scale_w, channels_last(self),
-                    false);
+  return run_resize(kernel_resize, self, self.sizes(), size, result, mode, align, scale_h, scale_w,
+                    channels_last(self), false);
 }
-TensorRef upsample2d_backward(Call, const Tensor& grad, Ints image, Ints size, int64_t mode, bool align, double scale_h,
-                              double scale_w) {
+TensorRef upsample2d_backward(Call, const Tensor& grad, Ints image, Ints size, int64_t mode,
+                              bool align, double scale_h, double scale_w) {
   return run_resize(kernel_resize_backward, grad, image, size, image, mode, align, scale_h, scale_w,
                     channels_last(grad), true);
 }
@@ -58,18 +71,23 @@ TensorRef upsample2d_backward(Call, const Tensor& grad, Ints image, Ints size, i
 static double cubic(double x) {
   const double a = -0.75;
   x = __builtin_fabs(x);
-  return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+  return x <= 1  ? ((a + 2) * x - (a + 3)) * x * x + 1
+         : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+                 : 0;
 }
 // [out][in]
-static TensorRef cubic_weights(int64_t in, int64_t out, double scale, bool align, const Tensor& like) {
+static TensorRef cubic_weights(int64_t in, int64_t out, double scale, bool align,
+                               const Tensor& like) {
   const int64_t shape[2] = {out, in};
   checked_numel(shape, Dtype::kF64, "size");
   TensorRef w = new_tensor(shape, Dtype::kF64, kCpuDevice);
   fill_elements(*w, Scalar(0));
   for (int64_t o = 0; o < out; o++) {
-    const double at = align ? scale * double(o) : scale * (double(o) + 0.5) - 0.5, low = __builtin_floor(at);
+    const double at = align ? scale * double(o) : scale * (double(o) + 0.5) - 0.5;
+    const double low = __builtin_floor(at);
     for (int64_t k = -1; k < 3; k++) {
-      const int64_t i = int64_t(low) + k, inside = i < 0 ? 0 : i < in ? i : in - 1;
+      const int64_t i = int64_t(low) + k;
+      const int64_t inside = i < 0 ? 0 : i < in ? i : in - 1;
       w->as<double>()[o * in + inside] += cubic(at - double(i));
     }
   }
@@ -77,9 +95,10 @@ static TensorRef cubic_weights(int64_t in, int64_t out, double scale, bool align
   return op::to(*w, like.dtype, Opt<Device>(like.device));
 }
 static TensorRef bicubic(const Tensor& x, Ints size, bool align, const double* factor) {
-  TensorRef rows = cubic_weights(x.size(2), size[0], scale_of(x.size(2), size[0], factor[0], align, false), align, x);
-  TensorRef columns =
-      cubic_weights(x.size(3), size[1], scale_of(x.size(3), size[1], factor[1], align, false), align, x);
+  TensorRef rows = cubic_weights(x.size(2), size[0],
+                                 scale_of(x.size(2), size[0], factor[0], align, false), align, x);
+  TensorRef columns = cubic_weights(
+      x.size(3), size[1], scale_of(x.size(3), size[1], factor[1], align, false), align, x);
   return op::matmul(*op::matmul(*rows, x), *op::transpose(*columns, 0, 1));
 }
 
@@ -95,13 +114,13 @@ struct Target {
 static int64_t scaled_size(int64_t size, double factor, const char* arg, double least) {
   const double n = __builtin_floor(double(size) * factor);
   if (!(n >= least && n < 0x1p31))
-    fail_arg(TT_INVALID_ARG, arg, "{} is {}: the size {} becomes {}, must be from {} to 2^31 - 1", arg, factor, size, n,
-             least);
+    fail_arg(TT_INVALID_ARG, arg, "{} is {}: the size {} becomes {}, must be from {} to 2^31 - 1",
+             arg, factor, size, n, least);
   return int64_t(n);
 }
 
-static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor, const Opt<double>* scales,
-                        bool recompute, double least) {
+static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor,
+                        const Opt<double>* scales, bool recompute, double least) {
   static const char* const kNames[3] = {"scale_d", "scale_h", "scale_w"};
   Target t{input.ndim - 2, {}, {}};
   for (int64_t d = 0; d < t.n; d++) {
@@ -116,7 +135,8 @@ static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor
     }
     const Opt<double>& own = scales[3 - t.n + d];
     const double factor = own ? *own : scale_factor.or_else(0);
-    t.size[d] = scaled_size(input.size(d + 2), factor, own ? kNames[3 - t.n + d] : "scale_factor", least);
+    t.size[d] =
+        scaled_size(input.size(d + 2), factor, own ? kNames[3 - t.n + d] : "scale_factor", least);
     t.factor[d] = recompute ? 0 : factor;
   }
   return t;
@@ -128,68 +148,87 @@ static int64_t kernel_mode(int64_t mode) {
                                               : kResizeLinear;
 }
 
-// One dimension as the columns of images of one row; three as rows and columns, then depth and the rest.
+// One dimension as the columns of images of one row; three as rows and columns, then depth and the
+// rest.
 static TensorRef resized(const Tensor& x, const Target& t, int64_t mode, bool align) {
   if (t.n == 2)
-    return mode == kInterpolationBicubic
-               ? bicubic(x, Ints(t.size, 2), align, t.factor)
-               : op::upsample2d(x, Ints(t.size, 2), kernel_mode(mode), align, t.factor[0], t.factor[1]);
-  const int64_t kernel = mode == kInterpolationNearest ? int64_t(kResizeNearestScaled) : kernel_mode(mode),
-                n = x.size(0), c = x.size(1);
+    return mode == kInterpolationBicubic ? bicubic(x, Ints(t.size, 2), align, t.factor)
+                                         : op::upsample2d(x, Ints(t.size, 2), kernel_mode(mode),
+                                                          align, t.factor[0], t.factor[1]);
+  const int64_t kernel =
+      mode == kInterpolationNearest ? int64_t(kResizeNearestScaled) : kernel_mode(mode);
+  const int64_t n = x.size(0);
+  const int64_t c = x.size(1);
   if (t.n == 1) {
-    const int64_t size[2] = {1, t.size[0]}, row[1] = {2};
-    return op::squeeze_dims(*op::upsample2d(*op::unsqueeze(x, 2), size, kernel, align, 0, t.factor[0]), row);
+    const int64_t size[2] = {1, t.size[0]};
+    const int64_t row[1] = {2};
+    return op::squeeze_dims(
+        *op::upsample2d(*op::unsqueeze(x, 2), size, kernel, align, 0, t.factor[0]), row);
   }
-  const int64_t planes[4] = {n, c * x.size(2), x.size(3), x.size(4)},
-                deep[4] = {n, c, x.size(2), t.size[1] * t.size[2]};
-  const int64_t result[5] = {n, c, t.size[0], t.size[1], t.size[2]}, depth[2] = {t.size[0], deep[3]};
-  TensorRef y = op::upsample2d(*op::reshape(x, planes), Ints(t.size + 1, 2), kernel, align, t.factor[1], t.factor[2]);
-  return op::reshape(*op::upsample2d(*op::reshape(*y, deep), depth, kernel, align, t.factor[0], 0), result);
+  const int64_t planes[4] = {n, c * x.size(2), x.size(3), x.size(4)};
+  const int64_t deep[4] = {n, c, x.size(2), t.size[1] * t.size[2]};
+  const int64_t result[5] = {n, c, t.size[0], t.size[1], t.size[2]};
+  const int64_t depth[2] = {t.size[0], deep[3]};
+  TensorRef y = op::upsample2d(*op::reshape(x, planes), Ints(t.size + 1, 2), kernel, align,
+                               t.factor[1], t.factor[2]);
+  return op::reshape(*op::upsample2d(*op::reshape(*y, deep), depth, kernel, align, t.factor[0], 0),
+                     result);
 }
 static TensorRef averaged(const Tensor& x, const Target& t) {
   if (t.n == 1) return op::adaptive_avg_pool1d(x, Ints(t.size, 1));
   if (t.n == 2) return op::adaptive_avg_pool2d(x, Ints(t.size, 2));
-  const int64_t n = x.size(0), c = x.size(1);
-  const int64_t planes[4] = {n, c * x.size(2), x.size(3), x.size(4)},
-                deep[4] = {n, c, x.size(2), t.size[1] * t.size[2]};
-  const int64_t result[5] = {n, c, t.size[0], t.size[1], t.size[2]}, depth[2] = {t.size[0], deep[3]};
+  const int64_t n = x.size(0);
+  const int64_t c = x.size(1);
+  const int64_t planes[4] = {n, c * x.size(2), x.size(3), x.size(4)};
+  const int64_t deep[4] = {n, c, x.size(2), t.size[1] * t.size[2]};
+  const int64_t result[5] = {n, c, t.size[0], t.size[1], t.size[2]};
+  const int64_t depth[2] = {t.size[0], deep[3]};
   TensorRef y = op::adaptive_avg_pool2d(*op::reshape(x, planes), Ints(t.size + 1, 2));
   return op::reshape(*op::adaptive_avg_pool2d(*op::reshape(*y, deep), depth), result);
 }
 
 static void check_mode(const Tensor& input, int64_t mode, const Opt<bool>& align_corners) {
   static constexpr int8_t kDims[] = {0, 3, 4, 0, 0, 4, 5};  // of input; 0: any of these
-  if (mode < 0 || mode > kInterpolationTrilinear) fail_arg(TT_INVALID_ARG, "mode", "mode is {}: no such mode", mode);
+  if (mode < 0 || mode > kInterpolationTrilinear)
+    fail_arg(TT_INVALID_ARG, "mode", "mode is {}: no such mode", mode);
   if (input.ndim < 3 || input.ndim > 5 || (kDims[mode] && kDims[mode] != input.ndim))
     fail_arg(TT_NOT_IMPLEMENTED, "input",
-             "input is {}: must have 3 to 5 dimensions, for linear 3, bilinear and bicubic 4, trilinear 5",
+             "input is {}: must have 3 to 5 dimensions, for linear 3, bilinear and bicubic 4, "
+             "trilinear 5",
              input.sizes());
   if (!kDims[mode] && align_corners)
-    fail_arg(TT_INVALID_ARG, "align_corners", "align_corners has no meaning for this mode: it must not be given");
+    fail_arg(TT_INVALID_ARG, "align_corners",
+             "align_corners has no meaning for this mode: it must not be given");
 }
 
 // Of bytes, which are resized along their rows first and then along their columns.
 static TensorRef rounded(const Tensor& t) {
-  const Scalar least(0), most(255), half(0.5);
+  const Scalar least(0);
+  const Scalar most(255);
+  const Scalar half(0.5);
   return op::clamp(*op::floor(*op::add(t, half)), &least, &most);
 }
 
 TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_factor, int64_t mode,
-                      Opt<bool> align_corners, Opt<bool> recompute_scale_factor, bool antialias, Opt<double> scale_d,
-                      Opt<double> scale_h, Opt<double> scale_w) {
+                      Opt<bool> align_corners, Opt<bool> recompute_scale_factor, bool antialias,
+                      Opt<double> scale_d, Opt<double> scale_h, Opt<double> scale_w) {
   const Opt<double> scales[3] = {scale_d, scale_h, scale_w};
   const bool factors = scale_factor || scale_d || scale_h || scale_w;
   check_mode(input, mode, align_corners);
   if (antialias) fail_arg(TT_NOT_IMPLEMENTED, "antialias", "antialias is not implemented");
-  if (factors == (size.n > 0)) fail_arg(TT_INVALID_ARG, "size", "either size or scale_factor must be given");
+  if (factors == (size.n > 0))
+    fail_arg(TT_INVALID_ARG, "size", "either size or scale_factor must be given");
   if (size.n && recompute_scale_factor.or_else(false))
-    fail_arg(TT_INVALID_ARG, "recompute_scale_factor", "recompute_scale_factor has no meaning beside size");
+    fail_arg(TT_INVALID_ARG, "recompute_scale_factor",
+             "recompute_scale_factor has no meaning beside size");
   const bool bytes = input.dtype == Dtype::kU8 && mode != kInterpolationArea && input.ndim < 5;
   if (!is_float(input.dtype) && !bytes)
-    fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating, or uint8", fmt(input.dtype));
-  const bool recompute = recompute_scale_factor.or_else(false) || mode == kInterpolationArea,
-             align = align_corners.or_else(false);
-  const Target t = target_of(input, size, scale_factor, scales, recompute, mode == kInterpolationArea ? 0 : 1);
+    fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating, or uint8",
+             fmt(input.dtype));
+  const bool recompute = recompute_scale_factor.or_else(false) || mode == kInterpolationArea;
+  const bool align = align_corners.or_else(false);
+  const Target t =
+      target_of(input, size, scale_factor, scales, recompute, mode == kInterpolationArea ? 0 : 1);
   if (mode == kInterpolationArea) return averaged(input, t);
   // What runs several steps rounds once at the end.
   const bool steps = input.item_size() == 2 && (t.n == 3 || mode == kInterpolationBicubic);

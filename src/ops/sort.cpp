@@ -10,24 +10,30 @@
 namespace TT_NS::impl {
 
 // The first k of each row of d in order; values only if wanted.
-static TensorPair ordered(const Tensor& self, int64_t d, int64_t k, bool descending, bool want_values) {
+static TensorPair ordered(const Tensor& self, int64_t d, int64_t k, bool descending,
+                          bool want_values) {
   if (is_complex(self.dtype))
-    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order", fmt(self.dtype));
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order",
+             fmt(self.dtype));
   const int64_t n = self.ndim ? self.size(d) : 1;
   int64_t inner = 1;
   for (int64_t i = d + 1; i < self.ndim; i++) inner *= self.size(i);
   Shape shape(self.sizes());
   if (self.ndim) shape[d] = k;
   checked_numel(shape, Dtype::kI64, "result");
-  TensorRef x = dense_input(self), values = want_values ? new_tensor(shape, self.dtype, self.device) : TensorRef();
+  TensorRef x = dense_input(self);
+  TensorRef values = want_values ? new_tensor(shape, self.dtype, self.device) : TensorRef();
   TensorRef indices = new_tensor(shape, Dtype::kI64, self.device);
   if (indices->numel) {
     SortPlan plan;
-    const int64_t bytes = build_sort(&plan, int32_t(self.dtype), self.numel / n / inner, n, inner, k, descending);
+    const int64_t bytes =
+        build_sort(&plan, int32_t(self.dtype), self.numel / n / inner, n, inner, k, descending);
     if (bytes < 0) fail_arg(TT_SHAPE, "self", "self is {}: too large to sort", self.sizes());
     Workspace workspace(bytes, self.device);
-    plan.in = x->data, plan.values = values ? values->data : nullptr;
-    plan.indices = indices->as<int64_t>(), plan.workspace = workspace.data();
+    plan.in = x->data;
+    plan.values = values ? values->data : nullptr;
+    plan.indices = indices->as<int64_t>();
+    plan.workspace = workspace.data();
     const int64_t launches = plan.path == kSortRows ? 1 : self.numel / n;
     for (; plan.row < launches; plan.row++) launch_stages(kernel_sort_rows, self.device, &plan.run);
   }
@@ -47,15 +53,22 @@ TensorRef argsort(Call, const Tensor& self, int64_t dim, bool descending, bool) 
 TensorPair topk(Call, const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
   const int64_t d = wrap_dim(dim, self.ndim);
   if (k < 0 || k > length(self, d))
-    fail_arg(TT_INVALID_ARG, "k", "k is {}, dimension {} has {}: must be in between", k, d, length(self, d));
-  return ordered(self, d, self.ndim ? k : 1, largest, true);  // of a 0-dim tensor itself, as in PyTorch
+    fail_arg(TT_INVALID_ARG, "k", "k is {}, dimension {} has {}: must be in between", k, d,
+             length(self, d));
+  return ordered(self, d, self.ndim ? k : 1, largest,
+                 true);  // of a 0-dim tensor itself, as in PyTorch
 }
 
 // ---- unique ----
 
-// Runs of equal neighbours of n sorted elements, which differ from the one before where `fresh` is true.
-static TensorTriple runs(const Tensor& perm, TensorRef fresh, Ints inverse_shape, bool want_inverse, bool want_counts) {
-  const int64_t n = perm.numel, one[1] = {1}, none[1] = {0}, whole[1] = {n};
+// Runs of equal neighbours of n sorted elements, which differ from the one before where `fresh` is
+// true.
+static TensorTriple runs(const Tensor& perm, TensorRef fresh, Ints inverse_shape, bool want_inverse,
+                         bool want_counts) {
+  const int64_t n = perm.numel;
+  const int64_t one[1] = {1};
+  const int64_t none[1] = {0};
+  const int64_t whole[1] = {n};
   TensorRef first = op::ones(one, Dtype::kBool, perm.device);
   const Tensor* const parts[2] = {first.get(), fresh.get()};
   TensorRef flags = n ? op::cat(parts, 0) : op::zeros(none, Dtype::kBool, perm.device);
@@ -63,7 +76,8 @@ static TensorTriple runs(const Tensor& perm, TensorRef fresh, Ints inverse_shape
   out.first = op::squeeze_dims(*op::nonzero(*flags), Ints(one, 1));
   out.second = op::zeros(want_inverse ? Ints(whole) : Ints(none), Dtype::kI64, perm.device);
   out.third = op::zeros(none, Dtype::kI64, perm.device);
-  if (want_inverse && n) out.second = op::scatter(*out.second, 0, perm, *op::sub(*op::cumsum(*flags, 0), 1));
+  if (want_inverse && n)
+    out.second = op::scatter(*out.second, 0, perm, *op::sub(*op::cumsum(*flags, 0), 1));
   if (want_inverse) out.second = op::reshape(*out.second, inverse_shape);
   if (want_counts && n) {
     TensorRef end = op::full(one, n, Dtype::kI64, perm.device);
@@ -75,38 +89,50 @@ static TensorTriple runs(const Tensor& perm, TensorRef fresh, Ints inverse_shape
 }
 
 static TensorTriple unique_elements(const Tensor& self, bool want_inverse, bool want_counts) {
-  const int64_t flat[1] = {-1}, n = self.numel;
+  const int64_t flat[1] = {-1};
+  const int64_t n = self.numel;
   TensorRef x = op::reshape(self, flat);
   TensorPair sorted = ordered(x, 0, n, false, true);
-  TensorRef fresh = n ? op::ne(*op::slice(*sorted.first, 0, 1), *op::slice(*sorted.first, 0, 0, n - 1)) : TensorRef();
+  TensorRef fresh =
+      n ? op::ne(*op::slice(*sorted.first, 0, 1), *op::slice(*sorted.first, 0, 0, n - 1))
+        : TensorRef();
   TensorTriple r = runs(*sorted.second, std::move(fresh), self.sizes(), want_inverse, want_counts);
   r.first = op::index_select(*sorted.first, 0, *r.first);
   return r;
 }
 
-// Slices of a dimension, in the order of their elements: one stable sort per element, the last first.
-static TensorTriple unique_slices(const Tensor& self, int64_t d, bool want_inverse, bool want_counts) {
-  const int64_t n = length(self, d), m = n ? self.numel / n : 0;
+// Slices of a dimension, in the order of their elements: one stable sort per element, the last
+// first.
+static TensorTriple unique_slices(const Tensor& self, int64_t d, bool want_inverse,
+                                  bool want_counts) {
+  const int64_t n = length(self, d);
+  const int64_t m = n ? self.numel / n : 0;
   if (self.numel == 0 && n)
-    fail_arg(TT_INVALID_ARG, "self", "self is {}: slices without elements cannot be compared", self.sizes());
-  const int64_t flat[2] = {n, m}, rows[1] = {n}, last[1] = {1};
+    fail_arg(TT_INVALID_ARG, "self", "self is {}: slices without elements cannot be compared",
+             self.sizes());
+  const int64_t flat[2] = {n, m};
+  const int64_t rows[1] = {n};
+  const int64_t last[1] = {1};
   Shape order;  // d in front of the others
   order.push_back(d);
   for (int64_t k = 0; k < self.ndim; k++)
     if (k != d) order.push_back(k);
-  TensorRef table = op::reshape(*op::permute(self, order), flat), perm = op::arange(0, n, 1, Dtype::kI64, self.device);
+  TensorRef table = op::reshape(*op::permute(self, order), flat);
+  TensorRef perm = op::arange(0, n, 1, Dtype::kI64, self.device);
   for (int64_t c = m - 1; c >= 0; c--) {
     TensorRef column = op::index_select(*op::select(*table, 1, c), 0, *perm);
     perm = op::index_select(*perm, 0, *ordered(*column, 0, n, false, false).second);
   }
   TensorRef sorted = op::index_select(*table, 0, *perm), fresh;
-  if (n) fresh = op::any_dim(*op::ne(*op::slice(*sorted, 0, 1), *op::slice(*sorted, 0, 0, n - 1)), last);
+  if (n)
+    fresh = op::any_dim(*op::ne(*op::slice(*sorted, 0, 1), *op::slice(*sorted, 0, 0, n - 1)), last);
   TensorTriple r = runs(*perm, std::move(fresh), rows, want_inverse, want_counts);
   r.first = op::index_select(self, d, *op::index_select(*perm, 0, *r.first));
   return r;
 }
 
-TensorTriple unique(Call, const Tensor& self, bool, bool return_inverse, bool return_counts, Opt<int64_t> dim) {
+TensorTriple unique(Call, const Tensor& self, bool, bool return_inverse, bool return_counts,
+                    Opt<int64_t> dim) {
   MaskGuard no_grad(bit(kKeyAutograd));
   if (self.device.type == TT_META)
     fail_arg(TT_DEVICE, "self", "self is on meta: the shape of the result is in its values");
@@ -135,16 +161,21 @@ TensorRef randperm(Call, int64_t n, Dtype dtype, Opt<Device> device, Generator* 
 }
 
 static void check_weights(const Tensor& p, int64_t samples, bool replacement) {
-  if (!is_float(p.dtype)) fail_arg(TT_DTYPE, "self", "self is {}: weights must be floating", fmt(p.dtype));
-  if (p.ndim < 1 || p.ndim > 2) fail_arg(TT_SHAPE, "self", "self is {}: must have 1 or 2 dimensions", p.sizes());
-  if (samples <= 0) fail_arg(TT_INVALID_ARG, "num_samples", "num_samples is {}: must be positive", samples);
+  if (!is_float(p.dtype))
+    fail_arg(TT_DTYPE, "self", "self is {}: weights must be floating", fmt(p.dtype));
+  if (p.ndim < 1 || p.ndim > 2)
+    fail_arg(TT_SHAPE, "self", "self is {}: must have 1 or 2 dimensions", p.sizes());
+  if (samples <= 0)
+    fail_arg(TT_INVALID_ARG, "num_samples", "num_samples is {}: must be positive", samples);
   if (p.size(-1) == 0 || p.size(-1) > 1 << 24)
     fail_arg(TT_INVALID_ARG, "self", "self is {}: must have 1 to 2^24 weights in a row", p.sizes());
   if (!replacement && samples > p.size(-1))
-    fail_arg(TT_INVALID_ARG, "num_samples", "num_samples is {}, self is {}: without replacement there are not so many",
-             samples, p.sizes());
+    fail_arg(TT_INVALID_ARG, "num_samples",
+             "num_samples is {}, self is {}: without replacement there are not so many", samples,
+             p.sizes());
   if (p.numel == 0 || p.device.type == TT_META) return;
-  TensorRef low = op::ge(p, 0), high = op::lt(p, __builtin_inf());
+  TensorRef low = op::ge(p, 0);
+  TensorRef high = op::lt(p, __builtin_inf());
   if (!read_scalar(*op::all(low)).i || !read_scalar(*op::all(high)).i)
     fail_arg(TT_INVALID_ARG, "self", "self holds weights that are negative, infinite or nan");
   const int64_t last[1] = {-1};
@@ -152,7 +183,8 @@ static void check_weights(const Tensor& p, int64_t samples, bool replacement) {
     fail_arg(TT_INVALID_ARG, "self", "self has a row without a positive weight");
 }
 
-// An exponential race: the positions with the largest weight / e are drawn one after the other, none twice.
+// An exponential race: the positions with the largest weight / e are drawn one after the other,
+// none twice.
 static TensorRef race(const Tensor& p, int64_t samples, Generator* generator) {
   TensorRef wide = p.dtype == Dtype::kF64 ? TensorRef::share(&p) : op::to_dtype(p, Dtype::kF32);
   TensorRef e = op::empty(p.sizes(), wide->dtype, p.device);
@@ -165,24 +197,28 @@ static TensorRef by_weight(const Tensor& p, int64_t samples, Generator* generato
   Shape shape(p.sizes());
   shape[p.ndim - 1] = samples;
   checked_numel(shape, Dtype::kI64, "num_samples");
-  TensorRef sums = new_tensor(p.sizes(), Dtype::kF64, p.device), out = new_tensor(shape, Dtype::kI64, p.device);
+  TensorRef sums = new_tensor(p.sizes(), Dtype::kF64, p.device);
+  TensorRef out = new_tensor(shape, Dtype::kI64, p.device);
   copy_elements(*sums, p);
   TensorRef uniform = op::rand(shape, Dtype::kF64, p.device, generator);
   if (out->numel) {
     DrawPlan plan;
     build_draw(&plan, rows, p.size(-1), samples);
-    plan.sums = sums->as<double>(), plan.uniform = uniform->as<double>(), plan.out = out->as<int64_t>();
+    plan.sums = sums->as<double>();
+    plan.uniform = uniform->as<double>();
+    plan.out = out->as<int64_t>();
     launch_stages(kernel_draw_by_weight, p.device, &plan.run);
   }
   return out;
 }
 
-TensorRef multinomial(Call, const Tensor& self, int64_t num_samples, bool replacement, Generator* generator) {
+TensorRef multinomial(Call, const Tensor& self, int64_t num_samples, bool replacement,
+                      Generator* generator) {
   MaskGuard no_grad(bit(kKeyAutograd));
   check_weights(self, num_samples, replacement);
   RngGuard drawn(generator);
-  TensorRef out =
-      replacement && num_samples > 1 ? by_weight(self, num_samples, generator) : race(self, num_samples, generator);
+  TensorRef out = replacement && num_samples > 1 ? by_weight(self, num_samples, generator)
+                                                 : race(self, num_samples, generator);
   drawn.done();
   return out;
 }

@@ -7,13 +7,15 @@
 namespace TT_NS::impl {
 
 TensorRef view(Call, const Tensor& self, Ints size) {
-  if (self.contiguous() && is_size_of(size, self.numel)) return make_view(self, size, {}, self.data);
+  if (self.contiguous() && is_size_of(size, self.numel))
+    return make_view(self, size, {}, self.data);
   Shape to = infer_size(size, self.numel, "size");
   if (self.contiguous()) return make_view(self, to, {}, self.data);
   Shape strides;
   strides.resize(to.size());
   if (!view_strides(self.sizes(), self.strides(), to, strides.data()))
-    fail_arg(TT_INVALID_ARG, "size", "self has shape {} and strides {}: {} is no view of it, use reshape", self.sizes(),
+    fail_arg(TT_INVALID_ARG, "size",
+             "self has shape {} and strides {}: {} is no view of it, use reshape", self.sizes(),
              self.strides(), Ints(to));
   return make_view(self, to, strides, self.data);
 }
@@ -27,26 +29,34 @@ TensorRef reshape(Call, const Tensor& self, Ints size) {
 }
 
 TensorRef transpose(Call, const Tensor& self, int64_t dim0, int64_t dim1) {
-  int64_t a = wrap_dim(dim0, self.ndim, "dim0"), b = wrap_dim(dim1, self.ndim, "dim1");
-  Shape sizes(self.sizes()), strides(self.strides());
-  if (self.ndim) std::swap(sizes[a], sizes[b]), std::swap(strides[a], strides[b]);
+  int64_t a = wrap_dim(dim0, self.ndim, "dim0");
+  int64_t b = wrap_dim(dim1, self.ndim, "dim1");
+  Shape sizes(self.sizes());
+  Shape strides(self.strides());
+  if (self.ndim) {
+    std::swap(sizes[a], sizes[b]);
+    std::swap(strides[a], strides[b]);
+  }
   return make_view(self, sizes, strides, self.data);
 }
 
 TensorRef t(Call, const Tensor& self) {
   if (self.ndim > 2)
-    fail_arg(TT_SHAPE, "self", "self has {} dims, at most 2 are allowed: use transpose or permute", self.ndim);
+    fail_arg(TT_SHAPE, "self", "self has {} dims, at most 2 are allowed: use transpose or permute",
+             self.ndim);
   return op::transpose(self, 0, self.ndim == 2 ? 1 : 0);
 }
 
 TensorRef permute(Call, const Tensor& self, Ints dims) {
   if (dims.n != self.ndim)
-    fail_arg(TT_INVALID_ARG, "dims", "dims is {}, self has {} dims: one entry each is needed", dims, self.ndim);
+    fail_arg(TT_INVALID_ARG, "dims", "dims is {}, self has {} dims: one entry each is needed", dims,
+             self.ndim);
   dim_mask(dims, self.ndim, false, "dims");
   Shape sizes, strides;
   for (int64_t d : dims) {
     int64_t k = wrap_dim(d, self.ndim, "dims");
-    sizes.push_back(self.size(k)), strides.push_back(self.stride(k));
+    sizes.push_back(self.size(k));
+    strides.push_back(self.stride(k));
   }
   return make_view(self, sizes, strides, self.data);
 }
@@ -54,20 +64,23 @@ TensorRef permute(Call, const Tensor& self, Ints dims) {
 TensorRef expand(Call, const Tensor& self, Ints size) {
   int64_t extra = size.n - self.ndim;
   if (extra < 0 || size.n > kMaxDims)
-    fail_arg(TT_SHAPE, "size", "size is {}, self is {}: needs at least self's {} entries, at most 64", size,
+    fail_arg(TT_SHAPE, "size",
+             "size is {}, self is {}: needs at least self's {} entries, at most 64", size,
              self.sizes(), self.ndim);
   Shape sizes(size), strides;
   strides.resize(size.n, 0);
   for (int64_t d = 0; d < size.n; d++) {
-    int64_t own = d - extra, have = own < 0 ? 1 : self.size(own);
+    int64_t own = d - extra;
+    int64_t have = own < 0 ? 1 : self.size(own);
     if (size[d] == -1) {
-      if (own < 0) fail_arg(TT_SHAPE, "size", "size is {}: -1 is not allowed in a new dimension", size);
+      if (own < 0)
+        fail_arg(TT_SHAPE, "size", "size is {}: -1 is not allowed in a new dimension", size);
       sizes[d] = have;
     } else if (size[d] < 0) {
       fail_arg(TT_SHAPE, "size", "size is {}: sizes must not be negative", size);
     } else if (have != 1 && size[d] != have) {
-      fail_arg(TT_SHAPE, "size", "size is {}, self is {}: dimension {} has size {}, not 1", size, self.sizes(), own,
-               have);
+      fail_arg(TT_SHAPE, "size", "size is {}, self is {}: dimension {} has size {}, not 1", size,
+               self.sizes(), own, have);
     }
     if (own >= 0 && (have != 1 || sizes[d] == 1)) strides[d] = self.stride(own);
   }
@@ -78,7 +91,10 @@ TensorRef expand(Call, const Tensor& self, Ints size) {
 static TensorRef squeeze_mask(const Tensor& self, uint64_t mask) {
   Shape sizes, strides;
   for (int64_t d = 0; d < self.ndim; d++)
-    if (!(mask >> d & 1) || self.size(d) != 1) sizes.push_back(self.size(d)), strides.push_back(self.stride(d));
+    if (!(mask >> d & 1) || self.size(d) != 1) {
+      sizes.push_back(self.size(d));
+      strides.push_back(self.stride(d));
+    }
   return make_view(self, sizes, strides, self.data);
 }
 TensorRef squeeze(Call, const Tensor& self) { return squeeze_mask(self, ~uint64_t(0)); }
@@ -89,31 +105,41 @@ TensorRef squeeze_dims(Call, const Tensor& self, Ints dim) {
 TensorRef unsqueeze(Call, const Tensor& self, int64_t dim) {
   if (self.ndim == kMaxDims) fail_arg(TT_SHAPE, "self", "self has {} dims already", self.ndim);
   int64_t d = wrap_dim(dim, self.ndim + 1);
-  Shape sizes(self.sizes()), strides(self.strides());
+  Shape sizes(self.sizes());
+  Shape strides(self.strides());
   int64_t stride = d < self.ndim ? self.size(d) * self.stride(d) : 1;
-  sizes.insert(d, 1), strides.insert(d, stride);
+  sizes.insert(d, 1);
+  strides.insert(d, stride);
   return make_view(self, sizes, strides, self.data);
 }
 
 TensorRef select(Call, const Tensor& self, int64_t dim, int64_t index) {
   if (self.ndim == 0) fail_arg(TT_INDEX, "self", "self has no dimension to select from");
-  int64_t d = wrap_dim(dim, self.ndim), n = self.size(d);
-  if (index < -n || index >= n) fail_arg(TT_INDEX, "index", "index is {}, dimension {} has size {}", index, d, n);
+  int64_t d = wrap_dim(dim, self.ndim);
+  int64_t n = self.size(d);
+  if (index < -n || index >= n)
+    fail_arg(TT_INDEX, "index", "index is {}, dimension {} has size {}", index, d, n);
   if (index < 0) index += n;
-  Shape sizes(self.sizes()), strides(self.strides());
+  Shape sizes(self.sizes());
+  Shape strides(self.strides());
   char* data = self.data + index * strides[d] * self.item_size();
-  sizes.erase(d), strides.erase(d);
+  sizes.erase(d);
+  strides.erase(d);
   return make_view(self, sizes, strides, data);
 }
 
-TensorRef slice(Call, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
+TensorRef slice(Call, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<int64_t> end,
+                int64_t step) {
   if (self.ndim == 0) fail_arg(TT_INDEX, "self", "self has no dimension to slice");
   if (step < 1) fail_arg(TT_INVALID_ARG, "step", "step is {}: must be at least 1", step);
-  int64_t d = wrap_dim(dim, self.ndim), n = self.size(d);
+  int64_t d = wrap_dim(dim, self.ndim);
+  int64_t n = self.size(d);
   auto clip = [n](int64_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : i > n ? n : i; };
-  int64_t from = clip(start.or_else(0)), to = clip(end.or_else(n));
+  int64_t from = clip(start.or_else(0));
+  int64_t to = clip(end.or_else(n));
   if (to < from) to = from;
-  Shape sizes(self.sizes()), strides(self.strides());
+  Shape sizes(self.sizes());
+  Shape strides(self.strides());
   sizes[d] = to > from ? (to - from - 1) / step + 1 : 0;
   char* data = self.data + from * strides[d] * self.item_size();
   int64_t stride;
@@ -125,26 +151,37 @@ TensorRef slice(Call, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<i
 // The elements of a geometry must lie inside the storage.
 static void check_inside(const Tensor& self, Ints size, Ints stride, int64_t offset) {
   if (size.n != stride.n)
-    fail_arg(TT_INVALID_ARG, "stride", "size is {}, stride is {}: must have equal lengths", size, stride);
-  int64_t n = checked_numel(size, self.dtype, "size"), last = offset;
+    fail_arg(TT_INVALID_ARG, "stride", "size is {}, stride is {}: must have equal lengths", size,
+             stride);
+  int64_t n = checked_numel(size, self.dtype, "size");
+  int64_t last = offset;
   for (int64_t s : stride)
-    if (s < 0) fail_arg(TT_INVALID_ARG, "stride", "stride is {}: strides must not be negative", stride);
-  if (offset < 0) fail_arg(TT_INVALID_ARG, "storage_offset", "storage_offset is {}: must not be negative", offset);
+    if (s < 0)
+      fail_arg(TT_INVALID_ARG, "stride", "stride is {}: strides must not be negative", stride);
+  if (offset < 0)
+    fail_arg(TT_INVALID_ARG, "storage_offset", "storage_offset is {}: must not be negative",
+             offset);
   if (n == 0) return;
   int64_t room = self.storage->bytes / self.item_size(), step;
   for (int64_t d = 0; d < size.n; d++)
-    if (__builtin_mul_overflow(size[d] - 1, stride[d], &step) || __builtin_add_overflow(last, step, &last))
-      last = INT64_MAX, d = size.n;
+    if (__builtin_mul_overflow(size[d] - 1, stride[d], &step) ||
+        __builtin_add_overflow(last, step, &last)) {
+      last = INT64_MAX;
+      d = size.n;
+    }
   if (last >= room)
-    fail_arg(TT_INVALID_ARG, "size", "size {}, stride {} and offset {} reach element {} of a storage of {}", size,
-             stride, offset, last, room);
+    fail_arg(TT_INVALID_ARG, "size",
+             "size {}, stride {} and offset {} reach element {} of a storage of {}", size, stride,
+             offset, last, room);
 }
 
-TensorRef as_strided(Call, const Tensor& self, Ints size, Ints stride, Opt<int64_t> storage_offset) {
+TensorRef as_strided(Call, const Tensor& self, Ints size, Ints stride,
+                     Opt<int64_t> storage_offset) {
   int64_t offset = storage_offset.or_else(self.offset());
   check_inside(self, size, stride, offset);
   return make_view(self, size, usable_strides(size, stride),
-                   reinterpret_cast<char*>(uintptr_t(self.storage->data) + uintptr_t(offset * self.item_size())));
+                   reinterpret_cast<char*>(uintptr_t(self.storage->data) +
+                                           uintptr_t(offset * self.item_size())));
 }
 
 TensorRef detach(Call, const Tensor& self) { return new_alias(self); }
@@ -162,8 +199,8 @@ TensorRef select_backward(Call, const Tensor& grad, Ints size, int64_t dim, int6
   copy_elements(*op::select(out, dim, index), grad);
   return out;
 }
-TensorRef slice_backward(Call, const Tensor& grad, Ints size, int64_t dim, Opt<int64_t> start, Opt<int64_t> end,
-                         int64_t step) {
+TensorRef slice_backward(Call, const Tensor& grad, Ints size, int64_t dim, Opt<int64_t> start,
+                         Opt<int64_t> end, int64_t step) {
   TensorRef out = zeros_of(grad, size);
   MaskGuard no_grad(bit(kKeyAutograd));
   copy_elements(*op::slice(out, dim, start, end, step), grad);
@@ -181,32 +218,43 @@ TensorRef restride(Call, const Tensor& self, Ints stride) {
   return out;
 }
 
-TensorRef as_strided_scatter(Call c, const Tensor& self, const Tensor& src, Ints size, Ints stride, int64_t offset) {
+TensorRef as_strided_scatter(Call c, const Tensor& self, const Tensor& src, Ints size, Ints stride,
+                             int64_t offset) {
   TensorRef out = restride(c, self, self.strides());
   check_inside(out, size, stride, offset);
-  if (!same(src.sizes(), size)) fail_arg(TT_SHAPE, "src", "src is {}: must have the shape {}", src.sizes(), size);
-  TensorRef target = new_alias(out, size, stride, out->data + offset * out->item_size(), out->dtype);
+  if (!same(src.sizes(), size))
+    fail_arg(TT_SHAPE, "src", "src is {}: must have the shape {}", src.sizes(), size);
+  TensorRef target =
+      new_alias(out, size, stride, out->data + offset * out->item_size(), out->dtype);
   copy_elements(*target, src);
   return out;
 }
 
 TensorRef view_as_real(Call, const Tensor& self) {
-  if (!is_complex(self.dtype)) fail_arg(TT_DTYPE, "self", "self is {}: must be complex", fmt(self.dtype));
-  Shape sizes(self.sizes()), strides(self.strides());
+  if (!is_complex(self.dtype))
+    fail_arg(TT_DTYPE, "self", "self is {}: must be complex", fmt(self.dtype));
+  Shape sizes(self.sizes());
+  Shape strides(self.strides());
   for (int64_t& s : strides) s *= 2;
-  sizes.push_back(2), strides.push_back(1);
+  sizes.push_back(2);
+  strides.push_back(1);
   return make_view(self, sizes, strides, self.data, real_of(self.dtype));
 }
 TensorRef view_as_complex(Call, const Tensor& self) {
   if (self.dtype != Dtype::kF32 && self.dtype != Dtype::kF64)
     fail_arg(TT_DTYPE, "self", "self is {}: must be float32 or float64", fmt(self.dtype));
   if (!self.ndim || self.size(-1) != 2 || self.stride(-1) != 1)
-    fail_arg(TT_SHAPE, "self", "self has shape {} and strides {}: the last dimension must have size 2 and stride 1",
+    fail_arg(TT_SHAPE, "self",
+             "self has shape {} and strides {}: the last dimension must have size 2 and stride 1",
              self.sizes(), self.strides());
-  Shape sizes(self.sizes()), strides(self.strides());
-  sizes.pop_back(), strides.pop_back();
+  Shape sizes(self.sizes());
+  Shape strides(self.strides());
+  sizes.pop_back();
+  strides.pop_back();
   for (int64_t& s : strides) {
-    if (s % 2) fail_arg(TT_SHAPE, "self", "self has strides {}: all but the last must be even", self.strides());
+    if (s % 2)
+      fail_arg(TT_SHAPE, "self", "self has strides {}: all but the last must be even",
+               self.strides());
     s /= 2;
   }
   return make_view(self, sizes, strides, self.data, complex_of(self.dtype));

@@ -1,5 +1,5 @@
-// Parts of a tensor and other groupings of its dimensions: diagonal and unbind are views of their own, the rest is made
-// of views.
+// Parts of a tensor and other groupings of its dimensions: diagonal and unbind are views of their
+// own, the rest is made of views.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -8,10 +8,12 @@
 namespace TT_NS::impl {
 
 TensorRef flatten(Call, const Tensor& self, int64_t start_dim, int64_t end_dim) {
-  const int64_t first = wrap_dim(start_dim, self.ndim, "start_dim"), last = wrap_dim(end_dim, self.ndim, "end_dim");
+  const int64_t first = wrap_dim(start_dim, self.ndim, "start_dim");
+  const int64_t last = wrap_dim(end_dim, self.ndim, "end_dim");
   if (first > last)
-    fail_arg(TT_INVALID_ARG, "start_dim", "start_dim is {}, end_dim is {}: start_dim must not come after end_dim",
-             start_dim, end_dim);
+    fail_arg(TT_INVALID_ARG, "start_dim",
+             "start_dim is {}, end_dim is {}: start_dim must not come after end_dim", start_dim,
+             end_dim);
   const int64_t one[1] = {1};
   if (self.ndim == 0) return op::reshape(self, one);
   if (first == last) return TensorRef::share(&self);
@@ -24,10 +26,12 @@ TensorRef flatten(Call, const Tensor& self, int64_t start_dim, int64_t end_dim) 
 TensorRef unflatten(Call, const Tensor& self, int64_t dim, Ints sizes) {
   if (self.ndim == 0) fail_arg(TT_INDEX, "self", "self is 0-dim: there is no dimension to split");
   const int64_t d = wrap_dim(dim, self.ndim);
-  if (sizes.empty()) fail_arg(TT_INVALID_ARG, "sizes", "sizes is empty: at least one size is needed");
+  if (sizes.empty())
+    fail_arg(TT_INVALID_ARG, "sizes", "sizes is empty: at least one size is needed");
   const Shape parts = infer_size(sizes, self.size(d), "sizes");
   if (self.ndim - 1 + sizes.n > kMaxDims)
-    fail_arg(TT_SHAPE, "sizes", "sizes has {} entries, self has {} dims: the result would have more than 64", sizes.n,
+    fail_arg(TT_SHAPE, "sizes",
+             "sizes has {} entries, self has {} dims: the result would have more than 64", sizes.n,
              self.ndim);
   Shape shape(self.sizes().slice(0, d));
   shape.append(parts);
@@ -36,10 +40,14 @@ TensorRef unflatten(Call, const Tensor& self, int64_t dim, Ints sizes) {
 }
 
 TensorList unbind(Call, const Tensor& self, int64_t dim) {
-  if (self.ndim == 0) fail_arg(TT_INDEX, "self", "self is 0-dim: there is no dimension to take apart");
-  const int64_t d = wrap_dim(dim, self.ndim), step = self.stride(d) * self.item_size();
-  Shape sizes(self.sizes()), strides(self.strides());
-  sizes.erase(d), strides.erase(d);
+  if (self.ndim == 0)
+    fail_arg(TT_INDEX, "self", "self is 0-dim: there is no dimension to take apart");
+  const int64_t d = wrap_dim(dim, self.ndim);
+  const int64_t step = self.stride(d) * self.item_size();
+  Shape sizes(self.sizes());
+  Shape strides(self.strides());
+  sizes.erase(d);
+  strides.erase(d);
   TensorList out;
   out.reserve(self.size(d));
   for (int64_t i = 0; i < self.size(d); i++)
@@ -51,7 +59,8 @@ TensorList chunk(Call, const Tensor& self, int64_t chunks, int64_t dim) {
   if (self.ndim == 0) fail_arg(TT_SHAPE, "self", "self is 0-dim: there is no dimension to split");
   if (chunks < 1 || chunks > INT32_MAX)
     fail_arg(TT_INVALID_ARG, "chunks", "chunks is {}: must be in [1, {}]", chunks, INT32_MAX);
-  const int64_t d = wrap_dim(dim, self.ndim), n = self.size(d);
+  const int64_t d = wrap_dim(dim, self.ndim);
+  const int64_t n = self.size(d);
   if (n) return op::split(self, n / chunks + (n % chunks != 0), d);
   Shape none;  // as many empty parts as asked for
   none.resize(chunks, 0);
@@ -60,35 +69,46 @@ TensorList chunk(Call, const Tensor& self, int64_t chunks, int64_t dim) {
 
 TensorRef narrow(Call, const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   if (self.ndim == 0) fail_arg(TT_SHAPE, "self", "self is 0-dim: there is no dimension to narrow");
-  const int64_t d = wrap_dim(dim, self.ndim), n = self.size(d);
+  const int64_t d = wrap_dim(dim, self.ndim);
+  const int64_t n = self.size(d);
   if (length < 0) fail_arg(TT_INVALID_ARG, "length", "length is {}: must not be negative", length);
   if (start < -n || start > n)
-    fail_arg(TT_INDEX, "start", "start is {}, dimension {} has size {}: must be in [{}, {}]", start, d, n, -n, n);
+    fail_arg(TT_INDEX, "start", "start is {}, dimension {} has size {}: must be in [{}, {}]", start,
+             d, n, -n, n);
   const int64_t from = start < 0 ? start + n : start;
   if (length > n - from)
-    fail_arg(TT_INVALID_ARG, "length", "start is {}, length is {}: reaches over the size {} of dimension {}", start,
-             length, n, d);
+    fail_arg(TT_INVALID_ARG, "length",
+             "start is {}, length is {}: reaches over the size {} of dimension {}", start, length,
+             n, d);
   return op::slice(self, d, from, from + length);
 }
 
 TensorRef diagonal(Call, const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
-  const int64_t a = wrap_dim(dim1, self.ndim, "dim1"), b = wrap_dim(dim2, self.ndim, "dim2");
-  if (a == b) fail_arg(TT_INVALID_ARG, "dim2", "dim1 is {}, dim2 is {}: must be two dimensions", dim1, dim2);
+  const int64_t a = wrap_dim(dim1, self.ndim, "dim1");
+  const int64_t b = wrap_dim(dim2, self.ndim, "dim2");
+  if (a == b)
+    fail_arg(TT_INVALID_ARG, "dim2", "dim1 is {}, dim2 is {}: must be two dimensions", dim1, dim2);
   // Offsets beyond the sizes give an empty diagonal; clipping keeps the sums in range.
-  const int64_t rows = self.size(a), columns = self.size(b),
-                o = offset > columns ? columns
-                    : offset < -rows ? -rows
-                                     : offset;
-  const int64_t down = o < 0 ? rows + o : rows, right = o < 0 ? columns : columns - o, n = down < right ? down : right;
+  const int64_t rows = self.size(a);
+  const int64_t columns = self.size(b);
+  const int64_t o = offset > columns ? columns : offset < -rows ? -rows : offset;
+  const int64_t down = o < 0 ? rows + o : rows;
+  const int64_t right = o < 0 ? columns : columns - o;
+  const int64_t n = down < right ? down : right;
   Shape sizes, strides;
   for (int64_t d = 0; d < self.ndim; d++)
-    if (d != a && d != b) sizes.push_back(self.size(d)), strides.push_back(self.stride(d));
-  sizes.push_back(n), strides.push_back(self.stride(a) + self.stride(b));
+    if (d != a && d != b) {
+      sizes.push_back(self.size(d));
+      strides.push_back(self.stride(d));
+    }
+  sizes.push_back(n);
+  strides.push_back(self.stride(a) + self.stride(b));
   const int64_t skipped = n == 0 ? 0 : o < 0 ? -o * self.stride(a) : o * self.stride(b);
   return make_view(self, sizes, strides, advance(self.data, skipped * self.item_size()));
 }
 
-TensorRef diagonal_backward(Call, const Tensor& grad, Ints size, int64_t offset, int64_t dim1, int64_t dim2) {
+TensorRef diagonal_backward(Call, const Tensor& grad, Ints size, int64_t offset, int64_t dim1,
+                            int64_t dim2) {
   TensorRef out = new_tensor(size, grad.dtype, grad.device);
   fill_elements(*out, 0);
   MaskGuard no_grad(bit(kKeyAutograd));

@@ -21,7 +21,8 @@ static TensorList gradients(TensorSpan params) {
 class Clip {
  public:
   Clip(Span<const TensorRef> grads, double max_norm, double norm_type) : grads_(grads) {
-    plan_.max_norm = max_norm, plan_.norm_type = norm_type;
+    plan_.max_norm = max_norm;
+    plan_.norm_type = norm_type;
   }
   TensorRef norm();
   void scale();
@@ -57,9 +58,10 @@ void Clip::fetch(Device d, SmallVec<ClipItem, 8>& read) {
     if (grads_[i]->device.type == TT_EXT) ext_of(*grads_[i]);
     char* const held = items_[i].grad;
     items_[i].grad = host_.fetch(d, held, items_[i].n * item_size(Dtype(items_[i].dtype)), true);
-    read[i].grad = read[i].grad == held
-                       ? items_[i].grad
-                       : host_.fetch(d, read[i].grad, read[i].n * item_size(Dtype(read[i].dtype)), false);
+    read[i].grad =
+        read[i].grad == held
+            ? items_[i].grad
+            : host_.fetch(d, read[i].grad, read[i].n * item_size(Dtype(read[i].dtype)), false);
   }
 }
 
@@ -70,8 +72,8 @@ TensorRef Clip::norm() {
   int64_t units = 0, elements = 0;
   for (const TensorRef& g : grads_) {
     if (!(g->device == grads_[0]->device))
-      fail_arg(TT_DEVICE, "params", "gradients are on {} and {}: must be on one device", fmt(grads_[0]->device),
-               fmt(g->device));
+      fail_arg(TT_DEVICE, "params", "gradients are on {} and {}: must be on one device",
+               fmt(grads_[0]->device), fmt(g->device));
     if (!is_differentiable(g->dtype))
       fail_arg(TT_DTYPE, "params", "a gradient is {}: must be floating or complex", fmt(g->dtype));
     check_writable(*g, "params");
@@ -89,14 +91,18 @@ TensorRef Clip::norm() {
   if (d.type == TT_EXT) fetch(d, read);
   Workspace partial(units * 8, place_);
   total_ = new_tensor(Ints(), dtype, place_);
-  plan_.total_dtype = int32_t(dtype), plan_.total = total_->data;
-  plan_.n_items = read.size(), plan_.items = read.data();
-  plan_.n_partial = units, plan_.partial = reinterpret_cast<double*>(partial.data());
+  plan_.total_dtype = int32_t(dtype);
+  plan_.total = total_->data;
+  plan_.n_items = read.size();
+  plan_.items = read.data();
+  plan_.n_partial = units;
+  plan_.partial = reinterpret_cast<double*>(partial.data());
   plan_.run = {{units, 1}, {grain_of(units, elements), 1}, 2, 0};
   launch_stages(kernel_clip_norm, place_, &plan_.run);
   const ClipItem& last = items_.back();
   const int64_t all = last.first_unit + optim_units(last.n);
-  plan_.n_items = items_.size(), plan_.items = items_.data();
+  plan_.n_items = items_.size();
+  plan_.items = items_.data();
   plan_.run = {{all, 0}, {grain_of(all, elements), 1}, 1, 0};
   return total_;
 }
@@ -111,9 +117,11 @@ void Clip::scale() {
   }
 }
 
-TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type, bool error_if_nonfinite) {
+TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type,
+                         bool error_if_nonfinite) {
   if (!(norm_type > 0))
-    fail_arg(TT_INVALID_ARG, "norm_type", "norm_type is {}: must be positive or infinity", norm_type);
+    fail_arg(TT_INVALID_ARG, "norm_type", "norm_type is {}: must be positive or infinity",
+             norm_type);
   MaskGuard quiet(bit(kKeyAutograd));
   const TensorList grads = gradients(params);
   if (grads.empty()) return new_scalar(Scalar(0.0), Dtype::kF32);
@@ -122,7 +130,8 @@ TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type, b
   if (error_if_nonfinite) {
     const double value = read_scalar(*total).real();
     if (!(value - value == 0))
-      fail_arg(TT_INVALID_ARG, "params", "the total norm of order {} is {}: cannot be clipped", norm_type, value);
+      fail_arg(TT_INVALID_ARG, "params", "the total norm of order {} is {}: cannot be clipped",
+               norm_type, value);
   }
   total = op::to_device(*total, grads[0]->device);
   clip.scale();
@@ -131,7 +140,8 @@ TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type, b
 
 void clip_grad_value(TensorSpan params, double clip_value) {
   MaskGuard quiet(bit(kKeyAutograd));
-  const Scalar low(-clip_value), high(clip_value);
+  const Scalar low(-clip_value);
+  const Scalar high(clip_value);
   const TensorList grads = gradients(params);
   for (const TensorRef& g : grads) {
     if (is_complex(g->dtype) || !is_differentiable(g->dtype))

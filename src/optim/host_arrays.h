@@ -19,7 +19,8 @@ class HostArrays {
   }
   void put_back() {
     for (const Array& a : arrays_)
-      if (a.written) ext_copy(ext_device(a.device.index), a.there, a.here->data, a.bytes, kHostToDevice);
+      if (a.written)
+        ext_copy(ext_device(a.device.index), a.there, a.here->data, a.bytes, kHostToDevice);
     arrays_.clear();
   }
 

@@ -20,7 +20,8 @@ void Optimizer::destroy(Optimizer* o) noexcept {
 
 static void check_param(const Tensor& t, int64_t i) {
   if (requires_grad(t) && !(t.flags & kRequiresGrad))
-    fail_arg(TT_INVALID_ARG, "params", "params[{}] is the result of an operator: only leaves can be optimized", i);
+    fail_arg(TT_INVALID_ARG, "params",
+             "params[{}] is the result of an operator: only leaves can be optimized", i);
   if (!is_differentiable(t.dtype))
     fail_arg(TT_DTYPE, "params", "params[{}] is {}: must be floating or complex", i, fmt(t.dtype));
 }
@@ -39,7 +40,8 @@ static void check_distinct(const Optimizer& o, TensorSpan params) {
 
 // A tensor of the parameter's shape, dtype and, if that is dense, layout.
 static TensorRef state_like(const Tensor& p) {
-  return p.dense() ? new_strided(p.sizes(), p.strides(), p.dtype, p.device) : new_tensor(p.sizes(), p.dtype, p.device);
+  return p.dense() ? new_strided(p.sizes(), p.strides(), p.dtype, p.device)
+                   : new_tensor(p.sizes(), p.dtype, p.device);
 }
 
 void add_param_group(Optimizer& o, TensorSpan params) {
@@ -54,7 +56,8 @@ void add_param_group(Optimizer& o, TensorSpan params) {
       MaskGuard quiet(bit(kKeyAutograd));
       s.state[0] = state_like(*p);
       // of a complex number both parts, as PyTorch's
-      op::fill_(*s.state[0], is_complex(p->dtype) ? Scalar::complex(o.first_state, o.first_state) : o.first_state);
+      op::fill_(*s.state[0], is_complex(p->dtype) ? Scalar::complex(o.first_state, o.first_state)
+                                                  : o.first_state);
       s.step = 0;
     }
     fresh.push_back(std::move(s));
@@ -73,7 +76,8 @@ static void drop_grads(Optimizer& o) {
   for (int64_t i = 0; i < o.params.size();) {
     SmallVec<TensorRef, kAtOnce> gone;  // when the lock is
     Lock lock(shared_lock);
-    for (; i < o.params.size() && gone.size() < kAtOnce; i++) gone.push_back(take_grad(lock, *o.params[i].param));
+    for (; i < o.params.size() && gone.size() < kAtOnce; i++)
+      gone.push_back(take_grad(lock, *o.params[i].param));
   }
 }
 
@@ -85,15 +89,18 @@ void zero_grad(Optimizer& o, bool set_to_none) {
   for (const TensorRef& p : params) {
     TensorRef grad = grad_of(*p);
     if (!grad) continue;
-    if (grad->grad_fn) grad = new_alias(*grad), set_grad(*p, grad);
+    if (grad->grad_fn) {
+      grad = new_alias(*grad);
+      set_grad(*p, grad);
+    }
     op::fill_(*grad, Scalar(0.0));
   }
 }
 
 // ---- values ----
 
-static constexpr const char* kExtraNames[kNumExtras] = {"initial_lr", "max_lr", "min_lr", "base_momentum",
-                                                        "max_momentum"};
+static constexpr const char* kExtraNames[kNumExtras] = {"initial_lr", "max_lr", "min_lr",
+                                                        "base_momentum", "max_momentum"};
 
 double* find_value(const Optimizer& o, ParamGroup& g, const char* name) {
   for (int64_t i = 0; i < o.cls->values.n; i++)
@@ -121,13 +128,16 @@ double group_value(Optimizer& o, int64_t group, const char* name) {
     fail_arg(TT_INDEX, "name", "group {} has no \"{}\" yet", group, name);
   return v;
 }
-void set_group_value(Optimizer& o, int64_t group, const char* name, double value) { value_at(o, group, name) = value; }
+void set_group_value(Optimizer& o, int64_t group, const char* name, double value) {
+  value_at(o, group, name) = value;
+}
 
 // ---- state ----
 
 static ParamSlot& slot_at(Optimizer& o, int64_t param) {
   if (param < 0 || param >= o.params.size())
-    fail_arg(TT_INDEX, "param", "param is {}: the optimizer has {} parameters", param, o.params.size());
+    fail_arg(TT_INDEX, "param", "param is {}: the optimizer has {} parameters", param,
+             o.params.size());
   return o.params[param];
 }
 static int state_index(const Optimizer& o, const char* name) {
@@ -135,7 +145,9 @@ static int state_index(const Optimizer& o, const char* name) {
     if (o.cls->states[k] && strcmp(o.cls->states[k], name) == 0) return k;
   fail_arg(TT_INVALID_ARG, "name", "{} keeps no state \"{}\"", o.cls->name, name);
 }
-static bool is_step(const Optimizer& o, const char* name) { return o.cls->counts_steps && strcmp(name, "step") == 0; }
+static bool is_step(const Optimizer& o, const char* name) {
+  return o.cls->counts_steps && strcmp(name, "step") == 0;
+}
 
 TensorRef param_state(Optimizer& o, int64_t param, const char* name) {
   ParamSlot& s = slot_at(o, param);
@@ -144,7 +156,8 @@ TensorRef param_state(Optimizer& o, int64_t param, const char* name) {
 }
 
 static void check_step(double step) {
-  if (!(step >= 0 && step <= 0x1p53)) fail_arg(TT_INVALID_ARG, "value", "step is {}: must be a number of steps", step);
+  if (!(step >= 0 && step <= 0x1p53))
+    fail_arg(TT_INVALID_ARG, "value", "step is {}: must be a number of steps", step);
 }
 
 void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor* value) {
@@ -161,21 +174,28 @@ void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor
   const int k = state_index(o, name);
   if (!value) return o.params[param].state[k].reset();
   if (!same(value->sizes(), p.sizes()))
-    fail_arg(TT_SHAPE, "value", "{} is {}, its parameter is {}: must be equal", name, value->sizes(), p.sizes());
+    fail_arg(TT_SHAPE, "value", "{} is {}, its parameter is {}: must be equal", name,
+             value->sizes(), p.sizes());
   if (!can_cast(value->dtype, p.dtype))
-    fail_arg(TT_DTYPE, "value", "{} is {}, its parameter is {}", name, fmt(value->dtype), fmt(p.dtype));
+    fail_arg(TT_DTYPE, "value", "{} is {}, its parameter is {}", name, fmt(value->dtype),
+             fmt(p.dtype));
   MaskGuard quiet(bit(kKeyAutograd));
   TensorRef own = state_like(p);
-  op::copy_(*own, value->device == p.device ? TensorRef::share(value) : op::to(*value, Dtype::kNone, p.device));
-  o.params[param].state[k] = std::move(own);  // callbacks of the host may have added parameters meanwhile
+  op::copy_(*own, value->device == p.device ? TensorRef::share(value)
+                                            : op::to(*value, Dtype::kNone, p.device));
+  o.params[param].state[k] =
+      std::move(own);  // callbacks of the host may have added parameters meanwhile
 }
 
 // ---- the state as lists ----
 
-template <class... A> static void write_name(char* name, int64_t cap, const char* text, const A&... a) {
+template <class... A>
+static void write_name(char* name, int64_t cap, const char* text, const A&... a) {
   const FmtArg args[] = {FmtArg(a)...};
   const int64_t n = format_to(name, cap, text, {args, int64_t(sizeof...(A))});
-  if (n >= cap) fail_arg(TT_BUFFER_TOO_SMALL, "name", "the name has {} bytes, name has room for {}", n + 1, cap);
+  if (n >= cap)
+    fail_arg(TT_BUFFER_TOO_SMALL, "name", "the name has {} bytes, name has room for {}", n + 1,
+             cap);
 }
 
 // f(param, state) for each tensor of state, until it returns true.
@@ -193,22 +213,31 @@ template <class F> static void each_number(const Optimizer& o, F f) {
     for (int64_t k = 0; k < o.cls->values.n; k++)
       if (f("param_groups.{}.{}", j, o.cls->values[k].name, g.value[k])) return;
     for (int k = 0; k < kNumExtras; k++)
-      if (g.extra[k] == g.extra[k] && f("param_groups.{}.{}", j, kExtraNames[k], g.extra[k])) return;
+      if (g.extra[k] == g.extra[k] && f("param_groups.{}.{}", j, kExtraNames[k], g.extra[k]))
+        return;
   }
 }
 
 int64_t num_tensors(const Optimizer& o) {
   int64_t n = 0;
-  each_tensor(o, [&](int64_t, int) { return n++, false; });
+  each_tensor(o, [&](int64_t, int) {
+    n++;
+    return false;
+  });
   return n;
 }
 int64_t num_numbers(const Optimizer& o) {
   int64_t n = 0;
-  each_number(o, [&](const char*, int64_t, const char*, double) { return n++, false; });
+  each_number(o, [&](const char*, int64_t, const char*, double) {
+    n++;
+    return false;
+  });
   return n;
 }
 
-[[noreturn]] static void fail_index(int64_t i, int64_t n) { fail_arg(TT_INDEX, "i", "i is {}: there are {}", i, n); }
+[[noreturn]] static void fail_index(int64_t i, int64_t n) {
+  fail_arg(TT_INDEX, "i", "i is {}: there are {}", i, n);
+}
 
 TensorRef tensor_at(const Optimizer& o, int64_t i, char* name, int64_t cap) {
   TensorRef found;
@@ -240,7 +269,8 @@ static int64_t parse_name(const char* name, const char* head, const char** rest)
   const size_t n = strlen(head);
   if (strncmp(name, head, n)) return -1;
   int64_t i = 0, digits = 0;
-  for (name += n; *name >= '0' && *name <= '9' && digits < 15; name++, digits++) i = 10 * i + (*name - '0');
+  for (name += n; *name >= '0' && *name <= '9' && digits < 15; name++, digits++)
+    i = 10 * i + (*name - '0');
   if (!digits || *name != '.') return -1;
   *rest = name + 1;
   return i;

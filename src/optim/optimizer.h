@@ -7,7 +7,14 @@
 namespace TT_NS {
 
 constexpr int kMaxValues = 8;
-enum GroupExtra { kInitialLr, kMaxLr, kMinLr, kBaseMomentum, kMaxMomentum, kNumExtras };  // kept for schedulers
+enum GroupExtra {
+  kInitialLr,
+  kMaxLr,
+  kMinLr,
+  kBaseMomentum,
+  kMaxMomentum,
+  kNumExtras
+};  // kept for schedulers
 
 struct ParamSlot {
   TensorRef param;
@@ -20,8 +27,8 @@ struct ParamGroup {
   double extra[kNumExtras];  // nan: absent
 };
 
-// A kind of optimizer. factors fills item.f and item.flags for a parameter whose step counter becomes `step`, and
-// returns which states it has (bit mask).
+// A kind of optimizer. factors fills item.f and item.flags for a parameter whose step counter
+// becomes `step`, and returns which states it has (bit mask).
 struct OptimClass {
   const char* name;
   OptimRule rule;
@@ -37,7 +44,8 @@ struct Optimizer {
   RefCount refs;
   const OptimClass* cls;
   double standard[kMaxValues];
-  double first_state;  // what state 0 starts with as soon as a parameter is added; nan: it starts with the first step
+  double first_state;  // what state 0 starts with as soon as a parameter is added; nan: it starts
+                       // with the first step
   SmallVec<ParamSlot, 1> params;
   SmallVec<ParamGroup, 1> groups;
   SmallVec<OptimItem, 1> items;  // of the running step
@@ -50,7 +58,8 @@ void optimizer_step(Optimizer& o);
 void zero_grad(Optimizer& o, bool set_to_none);
 
 // The norm of all gradients as one vector, a 0-dim tensor; clips them to max_norm.
-TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type, bool error_if_nonfinite);
+TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type,
+                         bool error_if_nonfinite);
 void clip_grad_value(TensorSpan params, double clip_value);
 
 // Values by name; NULL: the class has none of that name.

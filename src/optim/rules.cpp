@@ -1,4 +1,5 @@
-// The kinds of optimizer: checks of their arguments, and the factors of a step in PyTorch's order, in double precision.
+// The kinds of optimizer: checks of their arguments, and the factors of a step in PyTorch's order,
+// in double precision.
 #include "optim/gen/classes.h"
 #include "optim/optimizer.h"
 
@@ -11,7 +12,9 @@ static uint32_t ascends(double maximize) { return maximize != 0 ? kOptimMaximize
 static uint32_t sgd_factors(const double* v, double, OptimItem* item) {
   constexpr auto& t = kSGDValues;
   const double momentum = v[at(t, "momentum")];
-  item->f[0] = v[at(t, "lr")], item->f[1] = momentum, item->f[2] = 1 - v[at(t, "dampening")],
+  item->f[0] = v[at(t, "lr")];
+  item->f[1] = momentum;
+  item->f[2] = 1 - v[at(t, "dampening")];
   item->f[3] = v[at(t, "weight_decay")];
   item->flags = ascends(v[at(t, "maximize")]) | (v[at(t, "nesterov")] != 0 ? kOptimNesterov : 0u);
   return momentum != 0;
@@ -19,21 +22,33 @@ static uint32_t sgd_factors(const double* v, double, OptimItem* item) {
 
 static uint32_t adam_factors(const double* v, double step, OptimItem* item) {
   constexpr auto& t = kAdamValues;
-  const double lr = v[at(t, "lr")], beta1 = v[at(t, "beta1")], beta2 = v[at(t, "beta2")],
-               decay = v[at(t, "weight_decay")];
+  const double lr = v[at(t, "lr")];
+  const double beta1 = v[at(t, "beta1")];
+  const double beta2 = v[at(t, "beta2")];
+  const double decay = v[at(t, "weight_decay")];
   const bool decoupled = v[at(t, "decoupled_weight_decay")] != 0;
-  item->f[0] = lr / (1 - pow(beta1, step)), item->f[1] = 1 - beta1, item->f[2] = beta2, item->f[3] = 1 - beta2;
-  item->f[4] = pow(1 - pow(beta2, step), -0.5), item->f[5] = v[at(t, "eps")];
-  item->f[6] = decoupled ? 0 : decay, item->f[7] = decoupled ? 1 - lr * decay : 1;
+  item->f[0] = lr / (1 - pow(beta1, step));
+  item->f[1] = 1 - beta1;
+  item->f[2] = beta2;
+  item->f[3] = 1 - beta2;
+  item->f[4] = pow(1 - pow(beta2, step), -0.5);
+  item->f[5] = v[at(t, "eps")];
+  item->f[6] = decoupled ? 0 : decay;
+  item->f[7] = decoupled ? 1 - lr * decay : 1;
   item->flags = ascends(v[at(t, "maximize")]);
   return v[at(t, "amsgrad")] != 0 ? 7 : 3;
 }
 
 static uint32_t rmsprop_factors(const double* v, double, OptimItem* item) {
   constexpr auto& t = kRMSpropValues;
-  const double alpha = v[at(t, "alpha")], momentum = v[at(t, "momentum")];
-  item->f[0] = v[at(t, "lr")], item->f[1] = alpha, item->f[2] = 1 - alpha, item->f[3] = v[at(t, "eps")];
-  item->f[4] = v[at(t, "weight_decay")], item->f[5] = momentum;
+  const double alpha = v[at(t, "alpha")];
+  const double momentum = v[at(t, "momentum")];
+  item->f[0] = v[at(t, "lr")];
+  item->f[1] = alpha;
+  item->f[2] = 1 - alpha;
+  item->f[3] = v[at(t, "eps")];
+  item->f[4] = v[at(t, "weight_decay")];
+  item->f[5] = momentum;
   item->flags = ascends(v[at(t, "maximize")]);
   return 1u | (v[at(t, "centered")] != 0 ? 2u : 0u) | (momentum > 0 ? 4u : 0u);
 }
@@ -41,13 +56,15 @@ static uint32_t rmsprop_factors(const double* v, double, OptimItem* item) {
 static uint32_t adagrad_factors(const double* v, double step, OptimItem* item) {
   constexpr auto& t = kAdagradValues;
   item->f[0] = v[at(t, "lr")] / (1 + (step - 1) * v[at(t, "lr_decay")]);
-  item->f[1] = v[at(t, "eps")], item->f[2] = v[at(t, "weight_decay")];
+  item->f[1] = v[at(t, "eps")];
+  item->f[2] = v[at(t, "weight_decay")];
   item->flags = ascends(v[at(t, "maximize")]);
   return 1;
 }
 
 // AdamW has Adam's values, the last of them fixed.
-static_assert(at(kAdamWValues, "decoupled_weight_decay") == at(kAdamValues, "decoupled_weight_decay"));
+static_assert(at(kAdamWValues, "decoupled_weight_decay") ==
+              at(kAdamValues, "decoupled_weight_decay"));
 static_assert(at(kAdamWValues, "amsgrad") == at(kAdamValues, "amsgrad") &&
               at(kAdamWValues, "maximize") == at(kAdamValues, "maximize"));
 static_assert(at(kAdamWValues, "eps") == at(kAdamValues, "eps") &&
@@ -55,10 +72,12 @@ static_assert(at(kAdamWValues, "eps") == at(kAdamValues, "eps") &&
 
 static constinit const OptimClass kSgd = {"SGD", kOptimSgd,  kSGDValues, {"momentum_buffer"},
                                           false, "momentum", sgd_factors};
-static constinit const OptimClass kAdam = {"Adam", kOptimAdam, kAdamValues, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
-                                           true,   "beta1",    adam_factors};
+static constinit const OptimClass kAdam = {
+    "Adam", kOptimAdam, kAdamValues, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
+    true,   "beta1",    adam_factors};
 static constinit const OptimClass kAdamW = {
-    "AdamW", kOptimAdam, kAdamWValues, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}, true, "beta1", adam_factors};
+    "AdamW", kOptimAdam, kAdamWValues, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
+    true,    "beta1",    adam_factors};
 static constinit const OptimClass kRmsprop = {
     "RMSprop", kOptimRmsprop, kRMSpropValues, {"square_avg", "grad_avg", "momentum_buffer"},
     true,      "momentum",    rmsprop_factors};
@@ -69,14 +88,18 @@ static void at_least_0(double v, const char* name) {
   if (!(v >= 0)) fail_arg(TT_INVALID_ARG, name, "{} is {}: must be at least 0", name, v);
 }
 static void check_beta(double v, int64_t i) {
-  if (!(v >= 0 && v < 1)) fail_arg(TT_INVALID_ARG, "betas", "betas[{}] is {}: must be in [0, 1)", i, v);
+  if (!(v >= 0 && v < 1))
+    fail_arg(TT_INVALID_ARG, "betas", "betas[{}] is {}: must be in [0, 1)", i, v);
 }
 
-template <class Args>
-static OptimizerRef make(const OptimClass& cls, const Args& a, double first_state = __builtin_nan("")) {
+template <class Args> static OptimizerRef make(const OptimClass& cls, const Args& a,
+                                               double first_state = __builtin_nan("")) {
   static_assert(sizeof(Optimizer) <= kSmallMax);
   auto* o = new (mem_alloc(sizeof(Optimizer))) Optimizer;
-  o->tag = kTagOptimizer, o->refs = 1, o->cls = &cls, o->first_state = first_state;
+  o->tag = kTagOptimizer;
+  o->refs = 1;
+  o->cls = &cls;
+  o->first_state = first_state;
   OptimizerRef owned = OptimizerRef::adopt(o);
   values_of(a, o->standard);
   if (a.params.n) add_param_group(*o, a.params);
@@ -89,7 +112,8 @@ OptimizerRef construct(const SGDArgs& a) {
   at_least_0(a.weight_decay, "weight_decay");
   if (a.nesterov && (a.momentum <= 0 || a.dampening != 0))
     fail_arg(TT_INVALID_ARG, "nesterov",
-             "nesterov with momentum {} and dampening {}: needs a momentum and no dampening", a.momentum, a.dampening);
+             "nesterov with momentum {} and dampening {}: needs a momentum and no dampening",
+             a.momentum, a.dampening);
   return make(kSgd, a);
 }
 

@@ -18,7 +18,10 @@ void Scheduler::destroy(Scheduler* s) noexcept {
 
 SchedulerRef new_scheduler(const SchedulerClass& cls, Optimizer& o) {
   auto* s = new (mem_alloc(sizeof(Scheduler))) Scheduler{};
-  s->tag = kTagScheduler, s->refs = 1, s->cls = &cls, s->optimizer = OptimizerRef::share(&o);
+  s->tag = kTagScheduler;
+  s->refs = 1;
+  s->cls = &cls;
+  s->optimizer = OptimizerRef::share(&o);
   return SchedulerRef::adopt(s);
 }
 
@@ -27,22 +30,27 @@ void start_scheduler(Scheduler& s, int64_t last_epoch) {
   if (last_epoch < -1 || last_epoch == INT64_MAX)
     fail_arg(TT_INVALID_ARG, "last_epoch", "last_epoch is {}: must be at least -1", last_epoch);
   const int64_t n = o.groups.size();
-  s.base_lrs.reserve(n), s.last_lr.reserve(n);
+  s.base_lrs.reserve(n);
+  s.last_lr.reserve(n);
   for (int64_t g = 0; g < n; g++) {
     double base = o.groups[g].extra[kInitialLr];
     if (base != base && last_epoch >= 0)
-      fail_arg(TT_INDEX, "last_epoch", "last_epoch is {}, but group {} has no initial_lr", last_epoch, g);
+      fail_arg(TT_INDEX, "last_epoch", "last_epoch is {}, but group {} has no initial_lr",
+               last_epoch, g);
     if (base != base) base = group_value(o, g, "lr");
-    s.base_lrs.push_back(base), s.last_lr.push_back(base);
+    s.base_lrs.push_back(base);
+    s.last_lr.push_back(base);
   }
-  s.last_epoch = last_epoch, s.initial = true;
+  s.last_epoch = last_epoch;
+  s.initial = true;
   scheduler_step(s);
   s.initial = false;
   for (int64_t g = 0; g < n; g++) o.groups[g].extra[kInitialLr] = s.base_lrs[g];
 }
 
 static void note_rates(Scheduler& s) noexcept {
-  for (int64_t g = 0; g < s.last_lr.size(); g++) s.last_lr[g] = *find_value(*s.optimizer, s.optimizer->groups[g], "lr");
+  for (int64_t g = 0; g < s.last_lr.size(); g++)
+    s.last_lr[g] = *find_value(*s.optimizer, s.optimizer->groups[g], "lr");
 }
 
 // All rates are known before one is set.
@@ -50,13 +58,16 @@ static void update(Scheduler& s, int64_t epoch, bool closed) {
   Optimizer& o = *s.optimizer;
   const int64_t n = s.base_lrs.size();
   if (o.groups.size() != n)
-    fail(TT_INVALID_ARG, "the optimizer has {} groups, {} when the scheduler was made", o.groups.size(), n);
+    fail(TT_INVALID_ARG, "the optimizer has {} groups, {} when the scheduler was made",
+         o.groups.size(), n);
   const auto rate = closed && s.cls->closed ? s.cls->closed : s.cls->next;
   SmallVec<Rate, 8> rates;
-  for (int64_t g = 0; g < n; g++) rates.push_back(rate(s, epoch, g, group_value(o, g, "lr"), s.base_lrs[g]));
+  for (int64_t g = 0; g < n; g++)
+    rates.push_back(rate(s, epoch, g, group_value(o, g, "lr"), s.base_lrs[g]));
   for (int64_t g = 0; g < n; g++) {
     *find_value(o, o.groups[g], "lr") = s.last_lr[g] = rates[g].lr;
-    if (rates[g].momentum == rates[g].momentum) *find_value(o, o.groups[g], o.cls->momentum) = rates[g].momentum;
+    if (rates[g].momentum == rates[g].momentum)
+      *find_value(o, o.groups[g], o.cls->momentum) = rates[g].momentum;
   }
   s.last_epoch = epoch;
 }
@@ -83,7 +94,8 @@ static void step_sequential(Scheduler& s) {
 }
 
 void scheduler_step(Scheduler& s) {
-  if (s.last_epoch == INT64_MAX) fail(TT_INVALID_ARG, "{} is at the last epoch that can be counted", s.cls->name);
+  if (s.last_epoch == INT64_MAX)
+    fail(TT_INVALID_ARG, "{} is at the last epoch that can be counted", s.cls->name);
   if (s.cls == &kSequential) return step_sequential(s);
   if (s.cls == &kChained) {
     for (SchedulerRef& part : s.parts) scheduler_step(*part.get());
@@ -99,7 +111,8 @@ void scheduler_step(Scheduler& s) {
 }
 
 void scheduler_step_to(Scheduler& s, int64_t epoch) {
-  if (epoch < 0 || epoch == INT64_MAX) fail_arg(TT_INVALID_ARG, "epoch", "epoch is {}: must be at least 0", epoch);
+  if (epoch < 0 || epoch == INT64_MAX)
+    fail_arg(TT_INVALID_ARG, "epoch", "epoch is {}: must be at least 0", epoch);
   if (s.cls == &kSequential || s.cls == &kChained)
     fail_arg(TT_INVALID_ARG, "epoch", "{} goes step by step only", s.cls->name);
   update(s, epoch, true);
@@ -124,20 +137,25 @@ static void shift_epochs(Scheduler& s, int64_t by) noexcept {
 // The step that a part took when it was made, once more, from the initial rates.
 static void start_part(Scheduler& s) {
   const int64_t steps = s.step_count;
-  s.step_count = 0, s.initial = true;
+  s.step_count = 0;
+  s.initial = true;
   try {
     scheduler_step(s);
   } catch (...) {
-    s.step_count = steps, s.initial = false;
+    s.step_count = steps;
+    s.initial = false;
     throw;
   }
   s.initial = false;
 }
 
-SchedulerRef make_sequential(Optimizer& o, Span<Scheduler* const> parts, Ints milestones, int64_t last_epoch) {
-  if (!parts.n) fail_arg(TT_INVALID_ARG, "schedulers", "schedulers is empty: at least one is needed");
+SchedulerRef make_sequential(Optimizer& o, Span<Scheduler* const> parts, Ints milestones,
+                             int64_t last_epoch) {
+  if (!parts.n)
+    fail_arg(TT_INVALID_ARG, "schedulers", "schedulers is empty: at least one is needed");
   if (milestones.n != parts.n - 1)
-    fail_arg(TT_INVALID_ARG, "milestones", "{} milestones for {} schedulers: must be one less", milestones.n, parts.n);
+    fail_arg(TT_INVALID_ARG, "milestones", "{} milestones for {} schedulers: must be one less",
+             milestones.n, parts.n);
   if (last_epoch < -1 || last_epoch == INT64_MAX)
     fail_arg(TT_INVALID_ARG, "last_epoch", "last_epoch is {}: must be at least -1", last_epoch);
   SchedulerRef s = new_scheduler(kSequential, o);
@@ -150,7 +168,8 @@ SchedulerRef make_sequential(Optimizer& o, Span<Scheduler* const> parts, Ints mi
   }
   SmallVec<ParamGroup, 1> before(o.groups.span());
   for (ParamGroup& g : o.groups) *find_value(o, g, "lr") = g.extra[kInitialLr];
-  for (Scheduler* part : parts) shift_epochs(*part, -1);  // takes back the step of their constructors
+  for (Scheduler* part : parts)
+    shift_epochs(*part, -1);  // takes back the step of their constructors
   try {
     bool begins = false;
     start_part(part_at(*s.get(), 0, &begins));
@@ -164,7 +183,8 @@ SchedulerRef make_sequential(Optimizer& o, Span<Scheduler* const> parts, Ints mi
 }
 
 SchedulerRef make_chained(Span<Scheduler* const> parts) {
-  if (!parts.n) fail_arg(TT_INVALID_ARG, "schedulers", "schedulers is empty: at least one is needed");
+  if (!parts.n)
+    fail_arg(TT_INVALID_ARG, "schedulers", "schedulers is empty: at least one is needed");
   SchedulerRef s = new_scheduler(kChained, *parts[0]->optimizer.get());
   adopt_parts(*s.get(), parts);
   note_rates(*s.get());
@@ -173,14 +193,15 @@ SchedulerRef make_chained(Span<Scheduler* const> parts) {
 
 // ---- the state as a list ----
 
-// f(prefix length, name, index or -1, number) for each number until it returns true; prefix: "schedulers.2." of each
-// nesting.
+// f(prefix length, name, index or -1, number) for each number until it returns true; prefix:
+// "schedulers.2." of each nesting.
 struct Prefix {
   char text[24 * kMaxDepth + 1];
   int64_t n = 0;
 };
 template <class F> static bool each_number(Scheduler& s, Prefix& prefix, F& f) {
-  double epoch = double(s.last_epoch), steps = double(s.step_count);
+  double epoch = double(s.last_epoch);
+  double steps = double(s.step_count);
   if (f(prefix, "last_epoch", -1, epoch) || f(prefix, "_step_count", -1, steps)) return true;
   for (int64_t i = 0; i < s.base_lrs.size(); i++)
     if (f(prefix, "base_lrs", i, s.base_lrs[i])) return true;
@@ -198,13 +219,18 @@ template <class F> static bool each_number(Scheduler& s, Prefix& prefix, F& f) {
 static void write_name(char* name, int64_t cap, const Prefix& p, const char* part, int64_t i) {
   const FmtArg args[] = {Span<const char>(p.text, p.n), part, i};
   const int64_t n = format_to(name, cap, i < 0 ? "{}{}" : "{}{}.{}", args);
-  if (n >= cap) fail_arg(TT_BUFFER_TOO_SMALL, "name", "the name has {} bytes, name has room for {}", n + 1, cap);
+  if (n >= cap)
+    fail_arg(TT_BUFFER_TOO_SMALL, "name", "the name has {} bytes, name has room for {}", n + 1,
+             cap);
 }
 
 int64_t num_numbers(const Scheduler& s) {
   Prefix prefix;
   int64_t n = 0;
-  auto count = [&](const Prefix&, const char*, int64_t, double) { return n++, false; };
+  auto count = [&](const Prefix&, const char*, int64_t, double) {
+    n++;
+    return false;
+  };
   each_number(const_cast<Scheduler&>(s), prefix, count);
   return n;
 }
@@ -232,7 +258,8 @@ static Scheduler& part_named(Scheduler& s, const char** name) {
     for (int d = 0; *p >= '0' && *p <= '9' && d < 15; p++, d++) i = 10 * i + (*p - '0');
     if (*p != '.' || i >= at->parts.size())
       fail_arg(TT_INVALID_ARG, "name", "\"{}\" is no part of the scheduler's state", *name);
-    at = at->parts[i].get(), p++;
+    at = at->parts[i].get();
+    p++;
   }
   *name = p;
   return *at;

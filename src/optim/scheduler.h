@@ -47,11 +47,13 @@ struct SchedulerClass {
 };
 
 SchedulerRef new_scheduler(const SchedulerClass& cls, Optimizer& o);
-void start_scheduler(Scheduler& s, int64_t last_epoch);  // the groups' initial_lr, then the first step
+void start_scheduler(Scheduler& s,
+                     int64_t last_epoch);  // the groups' initial_lr, then the first step
 void scheduler_step(Scheduler& s);
 void scheduler_step_to(Scheduler& s, int64_t epoch);  // by the closed form, where there is one
 
-SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicative, int64_t last_epoch);
+SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicative,
+                         int64_t last_epoch);
 
 // The state as a list of named numbers.
 int64_t num_numbers(const Scheduler& s);

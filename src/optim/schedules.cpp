@@ -1,4 +1,5 @@
-// The schedules, each as PyTorch computes it: from the present rate (so that they chain) and in closed form.
+// The schedules, each as PyTorch computes it: from the present rate (so that they chain) and in
+// closed form.
 #include "core/callback.h"
 #include "optim/gen/classes.h"
 #include "optim/scheduler.h"
@@ -7,7 +8,8 @@
 
 namespace TT_NS {
 
-SchedulerRef make_sequential(Optimizer& o, Span<Scheduler* const> parts, Ints milestones, int64_t last_epoch);
+SchedulerRef make_sequential(Optimizer& o, Span<Scheduler* const> parts, Ints milestones,
+                             int64_t last_epoch);
 SchedulerRef make_chained(Span<Scheduler* const> parts);
 
 constexpr double kPi = 3.14159265358979323846;
@@ -42,7 +44,8 @@ static Rate exponential_next(Scheduler& s, int64_t, int64_t, double lr, double) 
 static Rate exponential_closed(Scheduler& s, int64_t e, int64_t, double, double base) {
   return only_lr(base * pow(s.real[0], double(e)));
 }
-static constinit const SchedulerClass kExponential = {"ExponentialLR", exponential_next, exponential_closed};
+static constinit const SchedulerClass kExponential = {"ExponentialLR", exponential_next,
+                                                      exponential_closed};
 
 // ---- constant, linear, polynomial: for the first total_iters steps ----
 
@@ -55,7 +58,9 @@ static Rate constant_closed(Scheduler& s, int64_t e, int64_t, double, double bas
 static constinit const SchedulerClass kConstant = {"ConstantLR", constant_next, constant_closed};
 
 static Rate linear_next(Scheduler& s, int64_t e, int64_t, double lr, double) {
-  const double start = s.real[0], rise = s.real[1] - start, total = double(s.count[0]);
+  const double start = s.real[0];
+  const double rise = s.real[1] - start;
+  const double total = double(s.count[0]);
   if (e == 0) return only_lr(lr * start);
   if (s.initial || e > s.count[0]) return only_lr(lr);
   return only_lr(lr * (1 + rise / (total * start + double(e - 1) * rise)));
@@ -75,19 +80,24 @@ static Rate polynomial_closed(Scheduler& s, int64_t e, int64_t, double, double b
   const int64_t done = e < s.count[0] ? e : s.count[0];
   return only_lr(base * pow(1 - double(done) / double(s.count[0]), s.real[0]));
 }
-static constinit const SchedulerClass kPolynomial = {"PolynomialLR", polynomial_next, polynomial_closed};
+static constinit const SchedulerClass kPolynomial = {"PolynomialLR", polynomial_next,
+                                                     polynomial_closed};
 
 // ---- cosine ----
 
 static Rate cosine_closed(Scheduler& s, int64_t e, int64_t, double, double base) {
-  return only_lr(s.real[0] + (base - s.real[0]) * (1 + cos(double(e) * kPi / double(s.count[0]))) / 2);
+  return only_lr(s.real[0] +
+                 (base - s.real[0]) * (1 + cos(double(e) * kPi / double(s.count[0]))) / 2);
 }
 static Rate cosine_next(Scheduler& s, int64_t e, int64_t g, double lr, double base) {
-  const double low = s.real[0], half = double(s.count[0]);
+  const double low = s.real[0];
+  const double half = double(s.count[0]);
   if (s.initial) return only_lr(lr);
   if (s.step_count == 1 && e > 0) return cosine_closed(s, e, g, lr, base);
-  if ((e - 1 - s.count[0]) % (2 * s.count[0]) == 0) return only_lr(lr + (base - low) * (1 - cos(kPi / half)) / 2);
-  return only_lr((1 + cos(kPi * double(e) / half)) / (1 + cos(kPi * double(e - 1) / half)) * (lr - low) + low);
+  if ((e - 1 - s.count[0]) % (2 * s.count[0]) == 0)
+    return only_lr(lr + (base - low) * (1 - cos(kPi / half)) / 2);
+  return only_lr(
+      (1 + cos(kPi * double(e) / half)) / (1 + cos(kPi * double(e - 1) / half)) * (lr - low) + low);
 }
 static constinit const SchedulerClass kCosine = {"CosineAnnealingLR", cosine_next, cosine_closed};
 
@@ -96,16 +106,23 @@ static constinit const SchedulerClass kCosine = {"CosineAnnealingLR", cosine_nex
 enum { kLinearAnneal = 1, kCycleMomentum = 2, kThreePhase = 4 };
 
 static double anneal(int64_t flags, double from, double to, double pct) {
-  return flags & kLinearAnneal ? (to - from) * pct + from : to + (from - to) / 2 * (cos(kPi * pct) + 1);
+  return flags & kLinearAnneal ? (to - from) * pct + from
+                               : to + (from - to) / 2 * (cos(kPi * pct) + 1);
 }
 static Rate one_cycle_next(Scheduler& s, int64_t e, int64_t group, double, double) {
   const ParamGroup& g = s.optimizer->groups[group];
   const int64_t flags = s.count[1];
-  const double total = double(s.count[0]), at = double(e), rise = s.real[0] * total - 1,
-               fall = 2 * s.real[0] * total - 2, last = total - 1;
+  const double total = double(s.count[0]);
+  const double at = double(e);
+  const double rise = s.real[0] * total - 1;
+  const double fall = 2 * s.real[0] * total - 2;
+  const double last = total - 1;
   if (e > s.count[0]) fail(TT_INVALID_ARG, "step {} of a cycle of {} steps", e, s.count[0]);
-  const double low = g.extra[kInitialLr], high = g.extra[kMaxLr], end = g.extra[kMinLr], light = g.extra[kBaseMomentum],
-               heavy = g.extra[kMaxMomentum];
+  const double low = g.extra[kInitialLr];
+  const double high = g.extra[kMaxLr];
+  const double end = g.extra[kMinLr];
+  const double light = g.extra[kBaseMomentum];
+  const double heavy = g.extra[kMaxMomentum];
   struct Phase {
     double begin, end, lr[2], momentum[2];
   };
@@ -115,11 +132,13 @@ static Rate one_cycle_next(Scheduler& s, int64_t e, int64_t group, double, doubl
   else if (at <= fall) p = {rise, fall, {high, low}, {light, heavy}};
   else p = {fall, last, {low, end}, {heavy, heavy}};
   if (p.end == p.begin)
-    fail(TT_INVALID_ARG, "a phase of the cycle has no steps: total_steps {} and pct_start {} leave none", s.count[0],
-         s.real[0]);
+    fail(TT_INVALID_ARG,
+         "a phase of the cycle has no steps: total_steps {} and pct_start {} leave none",
+         s.count[0], s.real[0]);
   const double pct = (at - p.begin) / (p.end - p.begin);
   return {anneal(flags, p.lr[0], p.lr[1], pct),
-          flags & kCycleMomentum ? anneal(flags, p.momentum[0], p.momentum[1], pct) : __builtin_nan("")};
+          flags & kCycleMomentum ? anneal(flags, p.momentum[0], p.momentum[1], pct)
+                                 : __builtin_nan("")};
 }
 static constinit const SchedulerClass kOneCycle = {"OneCycleLR", one_cycle_next, nullptr};
 
@@ -138,12 +157,15 @@ static Rate multiplicative_next(Scheduler& s, int64_t e, int64_t g, double lr, d
   return only_lr(s.initial ? lr : lr * factor_of(s, e, g));
 }
 static constinit const SchedulerClass kLambda = {"LambdaLR", lambda_next, nullptr};
-static constinit const SchedulerClass kMultiplicative = {"MultiplicativeLR", multiplicative_next, nullptr};
+static constinit const SchedulerClass kMultiplicative = {"MultiplicativeLR", multiplicative_next,
+                                                         nullptr};
 
 // If it fails, the callback is the caller's to drop.
-SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicative, int64_t last_epoch) {
+SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicative,
+                         int64_t last_epoch) {
   SchedulerRef s = new_scheduler(multiplicative ? kMultiplicative : kLambda, o);
-  s->lambda = lambda, s->lambda.drop = nullptr;
+  s->lambda = lambda;
+  s->lambda.drop = nullptr;
   start_scheduler(*s.get(), last_epoch);
   s->lambda.drop = lambda.drop;
   return s;
@@ -155,16 +177,21 @@ static SchedulerRef start(SchedulerRef&& s, int64_t last_epoch) {
   start_scheduler(*s.get(), last_epoch);
   return std::move(s);
 }
-static SchedulerRef make(const SchedulerClass& cls, Optimizer& o, double real0, double real1, int64_t count0) {
+static SchedulerRef make(const SchedulerClass& cls, Optimizer& o, double real0, double real1,
+                         int64_t count0) {
   SchedulerRef s = new_scheduler(cls, o);
-  s->real[0] = real0, s->real[1] = real1, s->count[0] = count0;
+  s->real[0] = real0;
+  s->real[1] = real1;
+  s->count[0] = count0;
   return s;
 }
 static void check_positive(int64_t n, const char* arg) {
-  if (n < 1 || n > (int64_t(1) << 53)) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be positive", arg, n);
+  if (n < 1 || n > (int64_t(1) << 53))
+    fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be positive", arg, n);
 }
 static void check_between(double v, double low, double high, const char* arg) {
-  if (!(v >= low && v <= high)) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be between {} and {}", arg, v, low, high);
+  if (!(v >= low && v <= high))
+    fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be between {} and {}", arg, v, low, high);
 }
 
 SchedulerRef construct(const StepLRArgs& a) {
@@ -182,9 +209,11 @@ SchedulerRef construct(const ConstantLRArgs& a) {
 }
 SchedulerRef construct(const LinearLRArgs& a) {
   check_between(a.start_factor, 0, 1, "start_factor");
-  if (a.start_factor == 0) fail_arg(TT_INVALID_ARG, "start_factor", "start_factor is 0: must be greater");
+  if (a.start_factor == 0)
+    fail_arg(TT_INVALID_ARG, "start_factor", "start_factor is 0: must be greater");
   check_between(a.end_factor, 0, 1, "end_factor");
-  return start(make(kLinear, a.optimizer, a.start_factor, a.end_factor, a.total_iters), a.last_epoch);
+  return start(make(kLinear, a.optimizer, a.start_factor, a.end_factor, a.total_iters),
+               a.last_epoch);
 }
 SchedulerRef construct(const ExponentialLRArgs& a) {
   return start(make(kExponential, a.optimizer, a.gamma, 0, 0), a.last_epoch);
@@ -200,7 +229,8 @@ SchedulerRef construct(const CosineAnnealingLRArgs& a) {
 static double of_group(Span<const double> v, int64_t g) { return v[v.n == 1 ? 0 : g]; }
 static void check_per_group(Span<const double> v, const Optimizer& o, const char* arg) {
   if (v.n != 1 && v.n != o.groups.size())
-    fail_arg(TT_INVALID_ARG, arg, "{} has {} numbers: must have one, or one for each of the {} groups", arg, v.n,
+    fail_arg(TT_INVALID_ARG, arg,
+             "{} has {} numbers: must have one, or one for each of the {} groups", arg, v.n,
              o.groups.size());
 }
 static int64_t total_steps(const OneCycleLRArgs& a) {
@@ -209,7 +239,8 @@ static int64_t total_steps(const OneCycleLRArgs& a) {
     return *a.total_steps;
   }
   if (!a.epochs || !a.steps_per_epoch)
-    fail_arg(TT_INVALID_ARG, "total_steps", "total_steps is not given: nor are both epochs and steps_per_epoch");
+    fail_arg(TT_INVALID_ARG, "total_steps",
+             "total_steps is not given: nor are both epochs and steps_per_epoch");
   check_positive(*a.epochs, "epochs");
   check_positive(*a.steps_per_epoch, "steps_per_epoch");
   if (*a.epochs > (int64_t(1) << 53) / *a.steps_per_epoch)
@@ -222,10 +253,12 @@ SchedulerRef construct(const OneCycleLRArgs& a) {
   Optimizer& o = a.optimizer;
   check_between(a.pct_start, 0, 1, "pct_start");
   if (a.anneal_strategy < 0 || a.anneal_strategy > 1)
-    fail_arg(TT_INVALID_ARG, "anneal_strategy", "anneal_strategy is {}: no such value", a.anneal_strategy);
+    fail_arg(TT_INVALID_ARG, "anneal_strategy", "anneal_strategy is {}: no such value",
+             a.anneal_strategy);
   check_per_group(a.max_lr, o, "max_lr");
   if (a.cycle_momentum) {
-    if (!o.cls->momentum) fail_arg(TT_INVALID_ARG, "cycle_momentum", "{} has no momentum to cycle", o.cls->name);
+    if (!o.cls->momentum)
+      fail_arg(TT_INVALID_ARG, "cycle_momentum", "{} has no momentum to cycle", o.cls->name);
     check_per_group(a.base_momentum, o, "base_momentum");
     check_per_group(a.max_momentum, o, "max_momentum");
   }
@@ -236,10 +269,13 @@ SchedulerRef construct(const OneCycleLRArgs& a) {
   if (a.last_epoch == -1)
     for (int64_t i = 0; i < o.groups.size(); i++) {
       ParamGroup& g = o.groups[i];
-      g.extra[kMaxLr] = of_group(a.max_lr, i), g.extra[kInitialLr] = g.extra[kMaxLr] / a.div_factor;
+      g.extra[kMaxLr] = of_group(a.max_lr, i);
+      g.extra[kInitialLr] = g.extra[kMaxLr] / a.div_factor;
       g.extra[kMinLr] = g.extra[kInitialLr] / a.final_div_factor;
-      if (a.cycle_momentum)
-        g.extra[kMaxMomentum] = of_group(a.max_momentum, i), g.extra[kBaseMomentum] = of_group(a.base_momentum, i);
+      if (a.cycle_momentum) {
+        g.extra[kMaxMomentum] = of_group(a.max_momentum, i);
+        g.extra[kBaseMomentum] = of_group(a.base_momentum, i);
+      }
     }
   try {
     return start(std::move(s), a.last_epoch);

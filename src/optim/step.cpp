@@ -12,32 +12,39 @@ namespace TT_NS {
 static void check_slot(const Optimizer& o, int64_t i, const Tensor& g) {
   const Tensor& p = *o.params[i].param;
   if (requires_grad(p) && !(p.flags & kRequiresGrad))
-    fail(TT_AUTOGRAD, "parameter {} has become the result of an operator: only leaves can be optimized", i);
-  if (!is_differentiable(p.dtype)) fail(TT_DTYPE, "parameter {} is {}: must be floating or complex", i, fmt(p.dtype));
+    fail(TT_AUTOGRAD,
+         "parameter {} has become the result of an operator: only leaves can be optimized", i);
+  if (!is_differentiable(p.dtype))
+    fail(TT_DTYPE, "parameter {} is {}: must be floating or complex", i, fmt(p.dtype));
   if (!same(g.sizes(), p.sizes()))
     fail(TT_SHAPE, "parameter {} is {}, its gradient {}: must be equal", i, p.sizes(), g.sizes());
   if (g.dtype != p.dtype)
-    fail(TT_DTYPE, "parameter {} is {}, its gradient {}: must be equal", i, fmt(p.dtype), fmt(g.dtype));
+    fail(TT_DTYPE, "parameter {} is {}, its gradient {}: must be equal", i, fmt(p.dtype),
+         fmt(g.dtype));
   if (!(g.device == p.device))
     fail(TT_DEVICE, "parameter {} is on {}, its gradient on {}", i, fmt(p.device), fmt(g.device));
   check_writable(p, "params");
-  if (p.device.type == TT_EXT) ext_of(p), ext_of(g);
+  if (p.device.type == TT_EXT) {
+    ext_of(p);
+    ext_of(g);
+  }
   for (int k = 0; k < kOptimStates; k++) {
     const Tensor* s = o.params[i].state[k].get();
     if (!s) continue;
     if (!same(s->sizes(), p.sizes()))
-      fail(TT_SHAPE, "parameter {} is {}, its {} {}: load the state again", i, p.sizes(), o.cls->states[k], s->sizes());
+      fail(TT_SHAPE, "parameter {} is {}, its {} {}: load the state again", i, p.sizes(),
+           o.cls->states[k], s->sizes());
     if (s->dtype != p.dtype)
-      fail(TT_DTYPE, "parameter {} is {}, its {} {}: load the state again", i, fmt(p.dtype), o.cls->states[k],
-           fmt(s->dtype));
+      fail(TT_DTYPE, "parameter {} is {}, its {} {}: load the state again", i, fmt(p.dtype),
+           o.cls->states[k], fmt(s->dtype));
     if (!(s->device == p.device))
-      fail(TT_DEVICE, "parameter {} is on {}, its {} on {}: load the state again", i, fmt(p.device), o.cls->states[k],
-           fmt(s->device));
+      fail(TT_DEVICE, "parameter {} is on {}, its {} on {}: load the state again", i, fmt(p.device),
+           o.cls->states[k], fmt(s->device));
   }
 }
 
-// What a step makes before it computes: states that are new or laid out anew, and copies of what is not laid out as its
-// parameter.
+// What a step makes before it computes: states that are new or laid out anew, and copies of what is
+// not laid out as its parameter.
 struct Change {
   int64_t param;
   int32_t state;     // -1: none
@@ -93,13 +100,16 @@ void Step::set_arrays(int64_t i, uint32_t states, OptimItem* item) {
     g = copy.get();
     changes_.push_back({i, -1, std::move(copy), {}});
   }
-  item->param = p->data, item->grad = g->data, item->fresh = 0;
+  item->param = p->data;
+  item->grad = g->data;
+  item->fresh = 0;
   for (int k = 0; k < kOptimStates; k++) {
     item->state[k] = nullptr;
     if (!(states >> k & 1)) continue;
     const Tensor* s = slot.state[k].get();
     if (TT_UNLIKELY(!s || !same(s->strides(), p->strides()))) {
-      TensorRef made = s ? laid_out(*s, *p) : new_strided(p->sizes(), p->strides(), p->dtype, p->device);
+      TensorRef made =
+          s ? laid_out(*s, *p) : new_strided(p->sizes(), p->strides(), p->dtype, p->device);
       if (!s) item->fresh |= 1u << k;
       s = made.get();
       changes_.push_back({i, k, std::move(made), {}});
@@ -121,10 +131,14 @@ void Step::gather(Batch* b) {
       const Tensor& p = *o_.params[i].param;
       if (!(p.device == b->device) || !grads_[i]) continue;
       const double step = o_.params[i].step < 0 ? 1 : o_.params[i].step + 1;
-      if (step != known) states = o_.cls->factors(g.value, step, &item), known = step;
+      if (step != known) {
+        states = o_.cls->factors(g.value, step, &item);
+        known = step;
+      }
       set_arrays(i, states, &item);
       item.first_unit = b->units;
-      b->units += optim_units(item.n), b->elements += item.n;
+      b->units += optim_units(item.n);
+      b->elements += item.n;
       o_.items.push_back(item);
     }
   }
@@ -134,7 +148,8 @@ void Step::gather(Batch* b) {
 void Step::take_grads() {
   grads_.reserve(o_.params.size());
   Lock lock(shared_lock);
-  for (const ParamSlot& s : o_.params) grads_.push_back(TensorRef::share(borrow_grad(lock, *s.param)));
+  for (const ParamSlot& s : o_.params)
+    grads_.push_back(TensorRef::share(borrow_grad(lock, *s.param)));
 }
 
 // Checks every parameter that has a gradient, and finds the devices.
@@ -152,7 +167,9 @@ void Step::check() {
 void Step::compute(const Batch& b) {
   if (!b.units) return;
   OptimPlan plan;
-  plan.rule = o_.cls->rule, plan.n_items = b.n_items, plan.items = o_.items.data() + b.first;
+  plan.rule = o_.cls->rule;
+  plan.n_items = b.n_items;
+  plan.items = o_.items.data() + b.first;
   const int64_t grain = kParallelGrain * b.units / b.elements;
   plan.run = {{b.units, 0}, {grain < 1 ? 1 : grain, 1}, 1, 0};
   HostArrays host;

@@ -1,13 +1,15 @@
-// AttentionPlan: softmax(q k^T scale + mask) v by blocks, after Dao et al., "FlashAttention" (NeurIPS 2022) and
-// "FlashAttention-2" (ICLR 2024): no array of queries x keys is ever made. POD, also device code.
+// AttentionPlan: softmax(q k^T scale + mask) v by blocks, after Dao et al., "FlashAttention"
+// (NeurIPS 2022) and "FlashAttention-2" (ICLR 2024): no array of queries x keys is ever made. POD,
+// also device code.
 #pragma once
 
 #include "plan/stages.h"
 
 namespace TT_NS {
 
-constexpr int64_t kAttentionQueries = 64, kAttentionKeys = 128;  // of a block: fixed, so that results are too
-constexpr int64_t kAttentionSlots = 32;                          // tasks, each with scratch memory of its own
+constexpr int64_t kAttentionQueries = 64,
+                  kAttentionKeys = 128;  // of a block: fixed, so that results are too
+constexpr int64_t kAttentionSlots = 32;  // tasks, each with scratch memory of its own
 
 // Strides in bytes. Elements of a row of q, k, v, out and grad lie side by side.
 struct AttentionRows {
@@ -16,8 +18,9 @@ struct AttentionRows {
 };
 
 // The kernels compute in C: f32 for f16, bf16 and f32, f64 for f64.
-// Forward: units [batch][head][block of queries]. Backward: one stage of units [batch][key head], or two: [batch][head]
-// [block of queries] for dq, then [batch][key head][block of keys] for dk and dv; both give the same bits.
+// Forward: units [batch][head][block of queries]. Backward: one stage of units [batch][key head],
+// or two: [batch][head] [block of queries] for dq, then [batch][key head][block of keys] for dk and
+// dv; both give the same bits.
 struct AttentionPlan {
   Stages run;
   int32_t dtype;       // of q, k, v, out and grad: f16 bf16 f32 f64
@@ -30,7 +33,8 @@ struct AttentionPlan {
   const char* mask;
   int64_t mask_batch, mask_head, mask_query, mask_key;
   char* lse;  // [batch][head][query] in C: log of the sum of exp, -inf where no key takes part
-  // Dropout: word `key` of the padded row of words (batch, head, query), attention_row_words(keys) each, decides.
+  // Dropout: word `key` of the padded row of words (batch, head, query), attention_row_words(keys)
+  // each, decides.
   bool drop;
   int32_t threshold;  // kept iff the word's upper 24 bits are below it
   double keep_scale;

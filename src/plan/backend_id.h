@@ -1,5 +1,5 @@
-// Identity of what libtt and a device library must agree on: the table, the plans, the kernels and their order. Both
-// sides write
+// Identity of what libtt and a device library must agree on: the table, the plans, the kernels and
+// their order. Both sides write
 //   constexpr uint64_t kId = BackendId()
 //   #define TT_KERNEL_ROW(name, kind) .kernel(#name)
 //   #include "plan/gen/kernel_rows.inc"

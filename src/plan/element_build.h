@@ -1,6 +1,6 @@
-// Builds an ElementPlan from sizes and strides: broadcast -> reorder by the output's strides -> coalesce -> pick the
-// path. No Tensor, no allocation, no failure: the front end has checked that the operands broadcast to the output's
-// shape.
+// Builds an ElementPlan from sizes and strides: broadcast -> reorder by the output's strides ->
+// coalesce -> pick the path. No Tensor, no allocation, no failure: the front end has checked that
+// the operands broadcast to the output's shape.
 #pragma once
 
 #include "plan/element_plan.h"
@@ -19,7 +19,8 @@ struct ElementOperand {
 // Operands that are bool natively, whatever the compute dtype (bit i = operand i, 0 is the output).
 constexpr uint32_t kBoolNone = 0, kBoolOut = 1, kBoolCond = 2, kBoolMask = 4, kBoolAll = 15;
 
-// True iff the elements are one run of unit stride in row-major order; dimensions of size 1 have any stride.
+// True iff the elements are one run of unit stride in row-major order; dimensions of size 1 have
+// any stride.
 TT_INLINE bool is_row_major(const int64_t* size, const int64_t* stride, int32_t ndim) {
   int64_t expect = 1;
   for (int d = ndim - 1; d >= 0; d--) {
@@ -33,7 +34,8 @@ namespace element_build {
 
 TT_INLINE int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
-// The plan's loop nest before coalescing: dims of size 1 dropped, innermost last dim first, strides in bytes.
+// The plan's loop nest before coalescing: dims of size 1 dropped, innermost last dim first, strides
+// in bytes.
 inline void load_dims(ElementPlan& p, const ElementOperand* ops) {
   const ElementOperand& out = ops[0];
   int n = 0;
@@ -52,17 +54,20 @@ inline void load_dims(ElementPlan& p, const ElementOperand* ops) {
 
 TT_INLINE void swap_dims(ElementPlan& p, int a, int b) {
   const int64_t size = p.size[a];
-  p.size[a] = p.size[b], p.size[b] = size;
+  p.size[a] = p.size[b];
+  p.size[b] = size;
   for (int k = 0; k < p.n_operands; k++) {
     const int64_t stride = p.stride[k][a];
-    p.stride[k][a] = p.stride[k][b], p.stride[k][b] = stride;
+    p.stride[k][a] = p.stride[k][b];
+    p.stride[k][b] = stride;
   }
 }
 
 // Innermost = smallest stride of the output; ties (none in a valid output) keep their order.
 inline void sort_dims(ElementPlan& p) {
   for (int i = 1; i < p.ndim; i++)
-    for (int j = i; j > 0 && magnitude(p.stride[0][j]) < magnitude(p.stride[0][j - 1]); j--) swap_dims(p, j, j - 1);
+    for (int j = i; j > 0 && magnitude(p.stride[0][j]) < magnitude(p.stride[0][j - 1]); j--)
+      swap_dims(p, j, j - 1);
 }
 
 // Merges dimension d + 1 into d wherever every operand continues.
@@ -70,7 +75,8 @@ inline void coalesce_dims(ElementPlan& p) {
   int last = 0;
   for (int d = 1; d < p.ndim; d++) {
     bool continues = true;
-    for (int k = 0; k < p.n_operands; k++) continues &= p.stride[k][d] == p.stride[k][last] * p.size[last];
+    for (int k = 0; k < p.n_operands; k++)
+      continues &= p.stride[k][d] == p.stride[k][last] * p.size[last];
     if (continues) {
       p.size[last] *= p.size[d];
       continue;
@@ -84,7 +90,8 @@ inline void coalesce_dims(ElementPlan& p) {
 
 // ndim == 1: dense if each operand is a run of its native dtype, or (inputs) one element of it.
 inline void detect_dense(ElementPlan& p, uint32_t bool_operands) {
-  bool dense = true, scalar[kMaxOperands] = {};
+  bool dense = true;
+  bool scalar[kMaxOperands] = {};
   for (int k = 0; k < p.n_operands; k++) {
     const int32_t native = bool_operands >> k & 1 ? TT_BOOL : p.compute;
     scalar[k] = k > 0 && p.stride[k][0] == 0;
@@ -97,8 +104,8 @@ inline void detect_dense(ElementPlan& p, uint32_t bool_operands) {
 }  // namespace element_build
 
 // ops[0] is the output, ops[1 …] the inputs; sets everything but the params.
-inline void build_element_plan(ElementPlan& p, const ElementOperand* ops, int32_t n_operands, int32_t compute,
-                               uint32_t bool_operands) {
+inline void build_element_plan(ElementPlan& p, const ElementOperand* ops, int32_t n_operands,
+                               int32_t compute, uint32_t bool_operands) {
   p.n_operands = n_operands;
   p.compute = compute;
   const ElementOperand& out = ops[0];
@@ -109,7 +116,8 @@ inline void build_element_plan(ElementPlan& p, const ElementOperand* ops, int32_
   for (int k = 0; k < n_operands; k++) {
     p.ptr[k] = ops[k].ptr;
     p.dtype[k] = ops[k].dtype;
-    bool same = ops[k].ndim == out.ndim && ops[k].dtype == (bool_operands >> k & 1 ? int32_t(TT_BOOL) : compute);
+    bool same = ops[k].ndim == out.ndim &&
+                ops[k].dtype == (bool_operands >> k & 1 ? int32_t(TT_BOOL) : compute);
     for (int d = 0; same && d < out.ndim; d++) same = ops[k].size[d] == out.size[d];
     dense = dense && same && is_row_major(ops[k].size, ops[k].stride, ops[k].ndim);
   }

@@ -1,4 +1,5 @@
-// ElementPlan: an elementwise loop nest over one output and up to four inputs. POD, also device code.
+// ElementPlan: an elementwise loop nest over one output and up to four inputs. POD, also device
+// code.
 #pragma once
 
 #include "plan/kernel.h"
@@ -11,16 +12,18 @@ constexpr int kMaxOperands = 4;  // operand 0 is the output
 struct ElementPlan {
   int64_t n;  // elements of the output = work units
   int32_t n_operands;
-  int32_t compute;  // dtype in which the functor computes: f32 f64 i32 i64 c64 c128; bool for logical ones;
-                    // bitwise ones: bool u8 i32 i64; those that only move values (where, fill …): any dtype
-  bool dense;       // every operand is one run of n elements of unit stride and has its functor's native dtype
+  int32_t compute;  // dtype in which the functor computes: f32 f64 i32 i64 c64 c128; bool for
+                    // logical ones; bitwise ones: bool u8 i32 i64; those that only move values
+                    // (where, fill …): any dtype
+  bool dense;  // every operand is one run of n elements of unit stride and has its functor's native
+               // dtype
   bool scalar_in[kMaxOperands];  // (dense only) this operand is one element for all n: stride 0
-  int32_t ndim;                  // not dense: dims after coalescing, 1 … 64; dimension 0 is the innermost
-  int32_t dtype[kMaxOperands];   // stored dtype of each operand
+  int32_t ndim;  // not dense: dims after coalescing, 1 … 64; dimension 0 is the innermost
+  int32_t dtype[kMaxOperands];  // stored dtype of each operand
   char* ptr[kMaxOperands];
   tt_scalar param[2];  // the functor's scalars (alpha, min, max, exponent …); kind 0 = not given
-  // A host scalar as operand: its value in the dtype that dtype[k] says. ptr[k] points here on the CPU, is NULL on
-  // devices.
+  // A host scalar as operand: its value in the dtype that dtype[k] says. ptr[k] points here on the
+  // CPU, is NULL on devices.
   alignas(16) char scalar[kMaxOperands][16];
   // not dense only; left uninitialised otherwise
   int64_t size[kMaxPlanDims];

@@ -5,8 +5,8 @@
 
 namespace TT_NS {
 
-// One nest of positions; sizes and strides (bytes) are outermost first. The index's stride is 0 where it does not
-// change.
+// One nest of positions; sizes and strides (bytes) are outermost first. The index's stride is 0
+// where it does not change.
 struct IndexArgs {
   int32_t ndim;
   const int64_t* size;
@@ -26,25 +26,30 @@ namespace index_detail {
 inline int64_t chunks(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
 inline void one_stage(Stages* s, int64_t units, int64_t grain) {
-  s->units[0] = units, s->units[1] = 0;
-  s->grain[0] = grain, s->grain[1] = 1;
-  s->n = 1, s->stage = 0;
+  s->units[0] = units;
+  s->units[1] = 0;
+  s->grain[0] = grain;
+  s->grain[1] = 1;
+  s->n = 1;
+  s->stage = 0;
 }
 
-// Ranges of i: for rows, and for single elements of so large a target that to go through all indices costs less than
-// its memory.
+// Ranges of i: for rows, and for single elements of so large a target that to go through all
+// indices costs less than its memory.
 inline bool takes_ranges(const IndexPlan& p, const IndexArgs& g) {
   if (g.threads <= 1) return false;
   const int64_t step = g.a_step < 0 ? -g.a_step : g.a_step;
   return p.index_stride[0] == 0 || (p.size[0] >= 1024 && g.extent >= g.large / (step ? step : 1));
 }
 
-// Pieces along the dimension that makes most of them; about 64K positions a task. Rows that have one index are not cut:
-// a row is one run of memory, and each piece would be a pass over all indices.
+// Pieces along the dimension that makes most of them; about 64K positions a task. Rows that have
+// one index are not cut: a row is one run of memory, and each piece would be a pass over all
+// indices.
 inline void split_index(IndexPlan* p, const IndexArgs& g) {
   int64_t n = 1;
   for (int i = 0; i < p->ndim; i++) n *= p->size[i];
-  p->split = -1, p->range = 0;
+  p->split = -1;
+  p->range = 0;
   for (int i = p->ndim - 1; i >= 0; i--) {
     if (g.put && (p->a_stride[i] == 0 || (i == 0 && p->index_stride[0] == 0))) continue;
     if (p->split < 0 || p->size[i] > p->size[p->split]) p->split = i;
@@ -69,8 +74,10 @@ inline void split_index(IndexPlan* p, const IndexArgs& g) {
 
 // Fills all but a, b and index.
 inline void build_index(IndexPlan* p, const IndexArgs& g) {
-  p->dtype = g.dtype, p->index_dtype = g.index_dtype;
-  p->a_step = g.a_step, p->index_size = g.index_size;
+  p->dtype = g.dtype;
+  p->index_dtype = g.index_dtype;
+  p->a_step = g.a_step;
+  p->index_size = g.index_size;
   p->ndim = 0;
   for (int d = g.ndim - 1; d >= 0; d--) {
     if (g.size[d] == 1) continue;
@@ -83,22 +90,30 @@ inline void build_index(IndexPlan* p, const IndexArgs& g) {
     }
     const int i = p->ndim++;
     p->size[i] = g.size[d];
-    p->a_stride[i] = g.a_stride[d], p->b_stride[i] = g.b_stride[d], p->index_stride[i] = g.index_stride[d];
+    p->a_stride[i] = g.a_stride[d];
+    p->b_stride[i] = g.b_stride[d];
+    p->index_stride[i] = g.index_stride[d];
   }
   if (!p->ndim) {
-    p->ndim = 1, p->size[0] = 1;
+    p->ndim = 1;
+    p->size[0] = 1;
     p->a_stride[0] = p->b_stride[0] = p->index_stride[0] = 0;
   }
   index_detail::split_index(p, g);
 }
 
-// For indices in [-dim_size, dim_size). Fills all but index and first_bad (and offsets, step, add for index_offsets).
-// Sizes and strides outermost first.
-inline void build_index_check(IndexCheckPlan* p, int32_t ndim, const int64_t* size, const int64_t* stride,
-                              int32_t index_dtype, int64_t dim_size) {
-  p->index_dtype = index_dtype, p->size = dim_size;
-  p->low = -dim_size, p->allowed = kNoSkip;
-  p->ndim = 0, p->n = 1, p->step = 1, p->add = false;
+// For indices in [-dim_size, dim_size). Fills all but index and first_bad (and offsets, step, add
+// for index_offsets). Sizes and strides outermost first.
+inline void build_index_check(IndexCheckPlan* p, int32_t ndim, const int64_t* size,
+                              const int64_t* stride, int32_t index_dtype, int64_t dim_size) {
+  p->index_dtype = index_dtype;
+  p->size = dim_size;
+  p->low = -dim_size;
+  p->allowed = kNoSkip;
+  p->ndim = 0;
+  p->n = 1;
+  p->step = 1;
+  p->add = false;
   p->offsets = nullptr;
   for (int d = ndim - 1; d >= 0; d--) {
     p->n *= size[d];
@@ -108,37 +123,58 @@ inline void build_index_check(IndexCheckPlan* p, int32_t ndim, const int64_t* si
       p->dim_size[last] *= size[d];
       continue;
     }
-    p->dim_size[p->ndim] = size[d], p->stride[p->ndim++] = stride[d];
+    p->dim_size[p->ndim] = size[d];
+    p->stride[p->ndim++] = stride[d];
   }
-  if (!p->ndim) p->ndim = 1, p->dim_size[0] = 1, p->stride[0] = 0;
+  if (!p->ndim) {
+    p->ndim = 1;
+    p->dim_size[0] = 1;
+    p->stride[0] = 0;
+  }
   index_detail::one_stage(&p->run, index_detail::chunks(p->n, kIndexChunk), 4);
 }
 
 // The index at a position in logical order, for the text of an error.
 inline int64_t index_at(const IndexCheckPlan* p, int64_t position) {
   const char* at = p->index;
-  for (int d = 0; d < p->ndim; d++) at += position % p->dim_size[d] * p->stride[d], position /= p->dim_size[d];
-  return p->index_dtype == TT_I64 ? *reinterpret_cast<const int64_t*>(at) : *reinterpret_cast<const int32_t*>(at);
+  for (int d = 0; d < p->ndim; d++) {
+    at += position % p->dim_size[d] * p->stride[d];
+    position /= p->dim_size[d];
+  }
+  return p->index_dtype == TT_I64 ? *reinterpret_cast<const int64_t*>(at)
+                                  : *reinterpret_cast<const int32_t*>(at);
 }
 
 inline int64_t nonzero_chunks(int64_t n) { return index_detail::chunks(n, kNonzeroChunk); }
 
 // For nonzero_count: fills all but x, starts and total.
 inline void build_nonzero(NonzeroPlan* p, int32_t dtype, int32_t ndim, const int64_t* size) {
-  p->dtype = dtype, p->ndim = ndim, p->n = 1;
+  p->dtype = dtype;
+  p->ndim = ndim;
+  p->n = 1;
   for (int d = 0; d < ndim; d++) p->n *= p->size[d] = size[d];
-  p->out = nullptr, p->row_stride = ndim ? ndim : 1, p->dim_stride = 1;
+  p->out = nullptr;
+  p->row_stride = ndim ? ndim : 1;
+  p->dim_stride = 1;
   index_detail::one_stage(&p->run, nonzero_chunks(p->n), 4);
-  p->run.n = 2, p->run.units[1] = 1;
+  p->run.n = 2;
+  p->run.units[1] = 1;
 }
 // After it, for nonzero_write: the caller sets out and, if need be, its strides.
-inline void build_nonzero_write(NonzeroPlan* p) { index_detail::one_stage(&p->run, nonzero_chunks(p->n), 4); }
+inline void build_nonzero_write(NonzeroPlan* p) {
+  index_detail::one_stage(&p->run, nonzero_chunks(p->n), 4);
+}
 
 // start and step: integers for integer dtypes.
-inline void build_arange(ArangePlan* p, int32_t dtype, int64_t n, void* out, int64_t start_int, int64_t step_int,
-                         double start, double step) {
-  p->dtype = dtype, p->n = n, p->out = static_cast<char*>(out);
-  p->start_int = start_int, p->step_int = step_int, p->start = start, p->step = step;
+inline void build_arange(ArangePlan* p, int32_t dtype, int64_t n, void* out, int64_t start_int,
+                         int64_t step_int, double start, double step) {
+  p->dtype = dtype;
+  p->n = n;
+  p->out = static_cast<char*>(out);
+  p->start_int = start_int;
+  p->step_int = step_int;
+  p->start = start;
+  p->step = step;
   index_detail::one_stage(&p->run, index_detail::chunks(n, kArangeChunk), 2);
 }
 

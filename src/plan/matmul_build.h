@@ -5,7 +5,8 @@
 
 namespace TT_NS {
 
-// A stack of matrices: the last two of ndim >= 2 dimensions are rows and columns. Strides count elements.
+// A stack of matrices: the last two of ndim >= 2 dimensions are rows and columns. Strides count
+// elements.
 struct MatmulOperand {
   const void* ptr;
   int32_t ndim;
@@ -31,14 +32,15 @@ inline int64_t batch_stride(const MatmulOperand& x, int32_t i, int64_t itemsize)
 
 // True iff dim `outer` runs on where `inner` ends, for every operand.
 inline bool runs_on(const MatmulBatchDim& outer, const MatmulBatchDim& inner) {
-  return outer.a == inner.a * inner.size && outer.b == inner.b * inner.size && outer.c == inner.c * inner.size &&
-         outer.d == inner.d * inner.size;
+  return outer.a == inner.a * inner.size && outer.b == inner.b * inner.size &&
+         outer.c == inner.c * inner.size && outer.d == inner.d * inner.size;
 }
 
 inline void add_batch(MatmulPlan* p, const MatmulBatchDim& dim) {
   p->batch *= dim.size;
   if (dim.size == 1) return;
-  if (p->n_batch > 0 && runs_on(dim, p->batch_dim[p->n_batch - 1])) p->batch_dim[p->n_batch - 1].size *= dim.size;
+  if (p->n_batch > 0 && runs_on(dim, p->batch_dim[p->n_batch - 1]))
+    p->batch_dim[p->n_batch - 1].size *= dim.size;
   else p->batch_dim[p->n_batch++] = dim;
 }
 
@@ -49,11 +51,16 @@ inline void fold_batch_into_rows(MatmulPlan* p, int64_t itemsize) {
     const int64_t step = p->m * itemsize;
     if (dim.b != 0) return;
     if (p->m > 1) {
-      if (dim.a != p->a_row * step || dim.c != p->c_row * step || (p->d && dim.d != p->d_row * step)) return;
+      if (dim.a != p->a_row * step || dim.c != p->c_row * step ||
+          (p->d && dim.d != p->d_row * step))
+        return;
     } else {
-      p->a_row = dim.a / itemsize, p->c_row = dim.c / itemsize, p->d_row = dim.d / itemsize;
+      p->a_row = dim.a / itemsize;
+      p->c_row = dim.c / itemsize;
+      p->d_row = dim.d / itemsize;
     }
-    p->m *= dim.size, p->batch /= dim.size;
+    p->m *= dim.size;
+    p->batch /= dim.size;
     p->n_batch--;
     for (int32_t i = 0; i < p->n_batch; i++) p->batch_dim[i] = p->batch_dim[i + 1];
   }
@@ -61,15 +68,18 @@ inline void fold_batch_into_rows(MatmulPlan* p, int64_t itemsize) {
 
 template <class T> inline void exchange(T& x, T& y) {
   const T t = x;
-  x = y, y = t;
+  x = y;
+  y = t;
 }
 
 // c^T = b^T·a^T.
 inline void transpose_plan(MatmulPlan* p) {
   exchange(p->m, p->n);
   exchange(p->a, p->b);
-  exchange(p->a_row, p->b_col), exchange(p->a_col, p->b_row);
-  exchange(p->c_row, p->c_col), exchange(p->d_row, p->d_col);
+  exchange(p->a_row, p->b_col);
+  exchange(p->a_col, p->b_row);
+  exchange(p->c_row, p->c_col);
+  exchange(p->d_row, p->d_col);
   for (int32_t i = 0; i < p->n_batch; i++) exchange(p->batch_dim[i].a, p->batch_dim[i].b);
 }
 
@@ -89,18 +99,21 @@ inline bool is_rows(const MatmulPlan& p) {
 
 // Several rows of few columns, whose a would be a pass over contiguous rows the other way round.
 inline bool is_thin(const MatmulPlan& p) {
-  return p.n <= 4 && p.m > p.n && (p.n == 1 || p.m > kMatmulRowsMax) && (p.a_col == 1 || p.a_row == 1);
+  return p.n <= 4 && p.m > p.n && (p.n == 1 || p.m > kMatmulRowsMax) &&
+         (p.a_col == 1 || p.a_row == 1);
 }
 
 }  // namespace matmul_detail
 
-// Chooses orientation, path and units. m, n, k, pointers, strides, dtype, scalars and the batch are set.
+// Chooses orientation, path and units. m, n, k, pointers, strides, dtype, scalars and the batch are
+// set.
 inline void matmul_choose(MatmulPlan* p) {
   using namespace matmul_detail;
   if (p->m == 1) p->a_row = p->c_row = 0;
   if (p->n == 1) p->b_col = p->c_col = 1;
   if (p->k == 1) p->a_col = 1;
-  if (p->k == 0) p->a_row = p->a_col = p->b_row = p->b_col = 0;  // the factors may have no memory at all
+  if (p->k == 0)
+    p->a_row = p->a_col = p->b_row = p->b_col = 0;  // the factors may have no memory at all
   if (is_thin(*p) || (p->c_col != 1 && p->c_row == 1 && p->n > 1)) {
     transpose_plan(p);
     if (p->m == 1) p->a_row = p->c_row = 0;
@@ -111,48 +124,72 @@ inline void matmul_choose(MatmulPlan* p) {
   p->workspace = nullptr;
 }
 
-// c's sizes are the result's; a and b broadcast over its leading dimensions, d over all. d or its ptr may be NULL.
-inline void matmul_build(MatmulPlan* p, int32_t dtype, const MatmulOperand& a, const MatmulOperand& b,
-                         const MatmulOperand* d, const MatmulOperand& c, const MatmulScalar& alpha,
-                         const MatmulScalar& beta) {
+// c's sizes are the result's; a and b broadcast over its leading dimensions, d over all. d or its
+// ptr may be NULL.
+inline void matmul_build(MatmulPlan* p, int32_t dtype, const MatmulOperand& a,
+                         const MatmulOperand& b, const MatmulOperand* d, const MatmulOperand& c,
+                         const MatmulScalar& alpha, const MatmulScalar& beta) {
   const int32_t nd = c.ndim;
   const int64_t itemsize = kItemSize[dtype];
-  p->m = c.size[nd - 2], p->n = c.size[nd - 1], p->k = a.size[a.ndim - 1];
-  p->a = static_cast<const char*>(a.ptr), p->b = static_cast<const char*>(b.ptr);
+  p->m = c.size[nd - 2];
+  p->n = c.size[nd - 1];
+  p->k = a.size[a.ndim - 1];
+  p->a = static_cast<const char*>(a.ptr);
+  p->b = static_cast<const char*>(b.ptr);
   p->c = static_cast<char*>(const_cast<void*>(c.ptr));
-  p->a_row = a.stride[a.ndim - 2], p->a_col = a.stride[a.ndim - 1];
-  p->b_row = b.stride[b.ndim - 2], p->b_col = b.stride[b.ndim - 1];
-  p->c_row = c.stride[nd - 2], p->c_col = c.stride[nd - 1];
-  p->d = nullptr, p->d_row = p->d_col = 0;
+  p->a_row = a.stride[a.ndim - 2];
+  p->a_col = a.stride[a.ndim - 1];
+  p->b_row = b.stride[b.ndim - 2];
+  p->b_col = b.stride[b.ndim - 1];
+  p->c_row = c.stride[nd - 2];
+  p->c_col = c.stride[nd - 1];
+  p->d = nullptr;
+  p->d_row = p->d_col = 0;
   if (d && d->ptr && (beta.re != 0 || beta.im != 0 || beta.i != 0)) {
     p->d = static_cast<const char*>(d->ptr);
     if (d->ndim >= 1 && d->size[d->ndim - 1] != 1) p->d_col = d->stride[d->ndim - 1];
     if (d->ndim >= 2 && d->size[d->ndim - 2] != 1) p->d_row = d->stride[d->ndim - 2];
   }
   p->dtype = dtype;
-  p->alpha = alpha, p->beta = beta;
+  p->alpha = alpha;
+  p->beta = beta;
   p->scaled = alpha.re != 1 || alpha.im != 0 || alpha.i != 1;
-  p->batch = 1, p->n_batch = 0;
+  p->batch = 1;
+  p->n_batch = 0;
   for (int32_t i = 0; i < nd - 2; i++)
-    matmul_detail::add_batch(
-        p,
-        {c.size[nd - 3 - i], matmul_detail::batch_stride(a, i, itemsize), matmul_detail::batch_stride(b, i, itemsize),
-         matmul_detail::batch_stride(c, i, itemsize), p->d ? matmul_detail::batch_stride(*d, i, itemsize) : 0});
+    matmul_detail::add_batch(p, {c.size[nd - 3 - i], matmul_detail::batch_stride(a, i, itemsize),
+                                 matmul_detail::batch_stride(b, i, itemsize),
+                                 matmul_detail::batch_stride(c, i, itemsize),
+                                 p->d ? matmul_detail::batch_stride(*d, i, itemsize) : 0});
   if (p->n_batch > 0 && p->batch > 0) matmul_detail::fold_batch_into_rows(p, itemsize);
   matmul_choose(p);
 }
 
-// The common case: two contiguous-or-not matrices, a (m, k) times b (k, n) into contiguous c, as one product.
-inline void matmul_build_2d(MatmulPlan* p, int32_t dtype, int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row,
-                            int64_t a_col, const void* b, int64_t b_row, int64_t b_col, void* c) {
-  p->m = m, p->n = n, p->k = k;
-  p->a = static_cast<const char*>(a), p->b = static_cast<const char*>(b), p->c = static_cast<char*>(c);
-  p->a_row = a_row, p->a_col = a_col, p->b_row = b_row, p->b_col = b_col;
-  p->c_row = n, p->c_col = 1;
-  p->d = nullptr, p->d_row = p->d_col = 0;
+// The common case: two contiguous-or-not matrices, a (m, k) times b (k, n) into contiguous c, as
+// one product.
+inline void matmul_build_2d(MatmulPlan* p, int32_t dtype, int64_t m, int64_t n, int64_t k,
+                            const void* a, int64_t a_row, int64_t a_col, const void* b,
+                            int64_t b_row, int64_t b_col, void* c) {
+  p->m = m;
+  p->n = n;
+  p->k = k;
+  p->a = static_cast<const char*>(a);
+  p->b = static_cast<const char*>(b);
+  p->c = static_cast<char*>(c);
+  p->a_row = a_row;
+  p->a_col = a_col;
+  p->b_row = b_row;
+  p->b_col = b_col;
+  p->c_row = n;
+  p->c_col = 1;
+  p->d = nullptr;
+  p->d_row = p->d_col = 0;
   p->dtype = dtype;
-  p->alpha = kMatmulOne, p->beta = {0, 0, 0}, p->scaled = false;
-  p->batch = 1, p->n_batch = 0;
+  p->alpha = kMatmulOne;
+  p->beta = {0, 0, 0};
+  p->scaled = false;
+  p->batch = 1;
+  p->n_batch = 0;
   matmul_choose(p);
 }
 

@@ -9,9 +9,11 @@ constexpr int kMaxMatmulBatch = 62;
 
 enum MatmulPath : int32_t {
   kMatmulPacked = 0,  // operands are copied into panels, block by block (workspace)
-  kMatmulSmall = 1,   // straight from the operands; one unit is kMatmulSmallCols columns of one product
-  kMatmulRows = 2,    // few rows: b read once in the order of its memory; one unit is matmul_rows_unit(plan) columns
-  kMatmulBlas = 3,    // OpenBLAS on fixed tiles
+  kMatmulSmall =
+      1,  // straight from the operands; one unit is kMatmulSmallCols columns of one product
+  kMatmulRows = 2,  // few rows: b read once in the order of its memory; one unit is
+                    // matmul_rows_unit(plan) columns
+  kMatmulBlas = 3,  // OpenBLAS on fixed tiles
 };
 
 // A factor, converted once: the kernel reads the member of its type.
@@ -25,16 +27,17 @@ struct MatmulBatchDim {
   int64_t a, b, c, d;  // strides in bytes, 0 = broadcast
 };
 
-// a is (m, k), b is (k, n), c is (m, n), d is (m, n). Strides of matrices count elements and may be any that keep c's
-// elements apart. d may be c itself, with c's strides.
+// a is (m, k), b is (k, n), c is (m, n), d is (m, n). Strides of matrices count elements and may be
+// any that keep c's elements apart. d may be c itself, with c's strides.
 struct MatmulPlan {
   int64_t m, n, k;
   const char *a, *b, *d;  // d NULL: no addend, beta counts as 0
   char* c;
   int64_t a_row, a_col, b_row, b_col, c_row, c_col, d_row, d_col;
-  int32_t dtype;  // of all four: f32 f64 c64 c128 i32 i64, or f16 bf16 (summed in f32, rounded once)
-  int32_t path;   // MatmulPath
-  bool scaled;    // alpha != 1
+  int32_t
+      dtype;     // of all four: f32 f64 c64 c128 i32 i64, or f16 bf16 (summed in f32, rounded once)
+  int32_t path;  // MatmulPath
+  bool scaled;   // alpha != 1
   int32_t n_batch;
   MatmulScalar alpha, beta;
   int64_t batch;    // products: the product of batch_dim[].size
@@ -44,24 +47,35 @@ struct MatmulPlan {
   MatmulBatchDim batch_dim[kMaxMatmulBatch];
 };
 
-// --- blocking: fixed, so that a result never depends on the instruction set's panel shape or the number of threads ---
+// --- blocking: fixed, so that a result never depends on the instruction set's panel shape or the
+// number of threads ---
 constexpr int64_t kMatmulRowBlock = 168;  // rows of a packed block of a, at most
-constexpr int64_t kMatmulColBlock = 128;  // columns of a packed block of b: a multiple of every panel width
+constexpr int64_t kMatmulColBlock =
+    128;  // columns of a packed block of b: a multiple of every panel width
 constexpr int64_t kMatmulMaxRows = 4032;  // rows and columns packed at once
 constexpr int64_t kMatmulMaxCols = 4096;
-constexpr int64_t kMatmulHalfMax = 1024;    // f16, bf16: rows and columns that share the f32 sums in the workspace
+constexpr int64_t kMatmulHalfMax =
+    1024;  // f16, bf16: rows and columns that share the f32 sums in the workspace
 constexpr int64_t kMatmulSmallMax = 256;    // small path: largest m, n and k
 constexpr int64_t kMatmulSmallDepth = 128;  // small path: largest k if b's rows are not contiguous
 constexpr int64_t kMatmulSmallCols = 64;
-constexpr int64_t kMatmulRowsMax = 8;       // rows path: largest m
-constexpr int64_t kMatmulDotRowsMax = 16;   // the same if b's columns are contiguous
-constexpr int64_t kMatmulRowsUnit = 64;     // columns of a unit of the rows path, if they are contiguous
-constexpr int64_t kMatmulRowsSums = 16384;  // otherwise: bytes of the unit's sums, at most a page a row
+constexpr int64_t kMatmulRowsMax = 8;      // rows path: largest m
+constexpr int64_t kMatmulDotRowsMax = 16;  // the same if b's columns are contiguous
+constexpr int64_t kMatmulRowsUnit =
+    64;  // columns of a unit of the rows path, if they are contiguous
+constexpr int64_t kMatmulRowsSums =
+    16384;  // otherwise: bytes of the unit's sums, at most a page a row
 
-TT_INLINE constexpr bool matmul_is_half(int32_t dtype) { return dtype == TT_F16 || dtype == TT_BF16; }
-TT_INLINE constexpr bool matmul_is_complex(int32_t dtype) { return dtype == TT_C64 || dtype == TT_C128; }
+TT_INLINE constexpr bool matmul_is_half(int32_t dtype) {
+  return dtype == TT_F16 || dtype == TT_BF16;
+}
+TT_INLINE constexpr bool matmul_is_complex(int32_t dtype) {
+  return dtype == TT_C64 || dtype == TT_C128;
+}
 // Bytes of one element as it is computed with.
-TT_INLINE constexpr int64_t matmul_compute_size(int32_t dtype) { return matmul_is_half(dtype) ? 4 : kItemSize[dtype]; }
+TT_INLINE constexpr int64_t matmul_compute_size(int32_t dtype) {
+  return matmul_is_half(dtype) ? 4 : kItemSize[dtype];
+}
 // Terms of a sum that one pass over packed panels adds up.
 TT_INLINE constexpr int64_t matmul_depth(int32_t dtype) {
   return matmul_is_half(dtype)             ? 768
@@ -74,13 +88,16 @@ TT_INLINE constexpr int64_t matmul_min(int64_t x, int64_t y) { return x < y ? x 
 TT_INLINE constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 
 // Rows path: true iff each column of b is one run of memory, so that c's elements are dot products.
-TT_INLINE constexpr bool matmul_rows_by_dot(const MatmulPlan& p) { return p.b_row == 1 && (p.b_col != 1 || p.n == 1); }
+TT_INLINE constexpr bool matmul_rows_by_dot(const MatmulPlan& p) {
+  return p.b_row == 1 && (p.b_col != 1 || p.n == 1);
+}
 TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
   const int64_t row_bytes = p.m <= 4 ? 4096 : kMatmulRowsSums / kMatmulRowsMax;
   return matmul_rows_by_dot(p) ? kMatmulRowsUnit : row_bytes / kItemSize[p.dtype];
 }
 
-// What one pass of the packed path works on: columns [j0, j0 + nj), rows [i0, i0 + ni), terms [p0, p0 + np).
+// What one pass of the packed path works on: columns [j0, j0 + nj), rows [i0, i0 + ni), terms [p0,
+// p0 + np).
 struct MatmulBlock {
   const MatmulPlan* plan;
   const char *a, *b, *d;  // of this product of the batch
@@ -91,16 +108,19 @@ struct MatmulBlock {
   char* sum;        // [ni][matmul_sum_pitch(nj)] f32, only if f16 or bf16 and k > depth; else NULL
   int32_t factors;  // dtype of a and b: the plan's, or f16 or bf16 whose sums go to a c of f32
   bool bf16_pairs;  // bf16: the processor multiplies pairs (AVX512_BF16)
-  bool copy_b;      // b's whole panels are packed by the tiles of row block 0, which then run before the others
-  // Row blocks are equal pieces, column blocks kMatmulColBlock wide. Units of matmul_pack: the row blocks, then the
-  // column blocks; of matmul_tiles: those of row block 0, then [column block][the other row blocks].
+  bool copy_b;  // b's whole panels are packed by the tiles of row block 0, which then run before
+                // the others
+  // Row blocks are equal pieces, column blocks kMatmulColBlock wide. Units of matmul_pack: the row
+  // blocks, then the column blocks; of matmul_tiles: those of row block 0, then [column block][the
+  // other row blocks].
   TT_INLINE int64_t row_blocks() const { return matmul_ceil(ni, kMatmulRowBlock); }
   TT_INLINE int64_t col_blocks() const { return matmul_ceil(nj, kMatmulColBlock); }
   struct Place {
     int64_t row, col;
   };
   TT_INLINE Place tile_unit(int64_t u) const {
-    const int64_t cols = col_blocks(), more = row_blocks() - 1;
+    const int64_t cols = col_blocks();
+    const int64_t more = row_blocks() - 1;
     if (u < cols) return {0, u};
     return {1 + (u - cols) % more, (u - cols) / more};
   }
@@ -110,6 +130,8 @@ struct MatmulBlock {
 TT_INLINE constexpr int64_t matmul_sum_pitch(int64_t cols) { return matmul_ceil(cols, 64) * 64; }
 
 // The i-th of n nearly equal pieces of [0, size) starts here.
-TT_INLINE constexpr int64_t matmul_piece(int64_t size, int64_t n, int64_t i) { return size * i / n; }
+TT_INLINE constexpr int64_t matmul_piece(int64_t size, int64_t n, int64_t i) {
+  return size * i / n;
+}
 
 }  // namespace TT_NS

@@ -1,13 +1,14 @@
-// Products whose results make too few units for the threads are cut into parts: pieces of k, products of the batch.
+// Products whose results make too few units for the threads are cut into parts: pieces of k,
+// products of the batch.
 #pragma once
 
 #include "plan/matmul_plan.h"
 
 namespace TT_NS {
 
-// The shape alone decides. Parts are [piece][unit of the path]; a unit of the packed path is a whole product of the
-// batch. The sums of several pieces go to the workspace, [piece][batch][m][n] of the computed type, and are added in
-// the order of the pieces.
+// The shape alone decides. Parts are [piece][unit of the path]; a unit of the packed path is a
+// whole product of the batch. The sums of several pieces go to the workspace, [piece][batch][m][n]
+// of the computed type, and are added in the order of the pieces.
 struct MatmulSplit {
   int64_t depth;   // terms of a piece
   int64_t pieces;  // 1: the parts store results
@@ -23,24 +24,29 @@ struct MatmulLayout {
   TT_INLINE int64_t bytes() const { return a_bytes + b_bytes + sum_bytes; }
 };
 
-constexpr int64_t kMatmulTaskFlops = 1 << 20;    // some 5 to 10 µs
-constexpr int64_t kMatmulLeastDepth = 2048;      // terms of a piece: adding its sums to the others' costs as much as 50
+constexpr int64_t kMatmulTaskFlops = 1 << 20;  // some 5 to 10 µs
+constexpr int64_t kMatmulLeastDepth =
+    2048;  // terms of a piece: adding its sums to the others' costs as much as 50
 constexpr int64_t kMatmulMostParts = 32;         // that more pieces are made for
 constexpr int32_t kMatmulMostTasks = 32;         // bits of a word
 constexpr int64_t kMatmulTasksBytes = 16 << 20;  // of panels, if that is room for 8 tasks
 
 // Bytes of a piece's sums.
-TT_INLINE int64_t matmul_piece_bytes(const MatmulPlan& p) { return p.batch * p.m * p.n * matmul_compute_size(p.dtype); }
+TT_INLINE int64_t matmul_piece_bytes(const MatmulPlan& p) {
+  return p.batch * p.m * p.n * matmul_compute_size(p.dtype);
+}
 
 // several: of pieces whose sums are stored apart.
 TT_INLINE MatmulLayout matmul_layout(const MatmulPlan& p, bool several) {
-  const int64_t depth = matmul_min(p.k, matmul_depth(p.dtype)), size = matmul_compute_size(p.dtype);
+  const int64_t depth = matmul_min(p.k, matmul_depth(p.dtype));
+  const int64_t size = matmul_compute_size(p.dtype);
   const bool sums = matmul_is_half(p.dtype) && p.k > depth && !several;
   MatmulLayout l;
   l.max_rows = matmul_min(p.m, sums ? kMatmulHalfMax : kMatmulMaxRows);
   l.max_cols = matmul_min(p.n, sums ? kMatmulHalfMax : kMatmulMaxCols);
   l.a_bytes = matmul_ceil(l.max_rows * depth * size, 64) * 64;
-  l.b_bytes = matmul_ceil(l.max_cols, 64) * 64 * depth * size * (matmul_is_complex(p.dtype) ? 2 : 1);
+  l.b_bytes =
+      matmul_ceil(l.max_cols, 64) * 64 * depth * size * (matmul_is_complex(p.dtype) ? 2 : 1);
   l.sum_bytes = sums ? l.max_rows * matmul_sum_pitch(l.max_cols) * 4 : 0;
   return l;
 }
@@ -57,16 +63,19 @@ TT_INLINE void cut_depth(MatmulSplit* s, int64_t k, int64_t units, int64_t least
   s->pieces = matmul_ceil(k, s->depth);
 }
 
-// Each part of the packed path runs on one thread, which is worth it if a product alone makes few units.
+// Each part of the packed path runs on one thread, which is worth it if a product alone makes few
+// units.
 TT_INLINE void split_packed(const MatmulPlan& p, MatmulSplit* s) {
-  const int64_t term = 2 * p.m * p.n + 16 * (p.m + p.n);  // packing an element costs about as much as 16 flops
+  const int64_t term =
+      2 * p.m * p.n + 16 * (p.m + p.n);  // packing an element costs about as much as 16 flops
   const int64_t own = matmul_ceil(p.m, kMatmulRowBlock) * matmul_ceil(p.n, kMatmulColBlock);
   const int64_t tasks = p.batch * p.k * term / kMatmulTaskFlops;
   if (tasks < 4 || own > 8) return;
   cut_depth(s, p.k, p.batch, kMatmulTaskFlops / 2 / term, kMatmulMostParts);
   if (s->pieces * p.batch < 2 * own) return void(s->pieces = 1);
   const int64_t room = kMatmulTasksBytes / matmul_layout(p, s->pieces > 1).bytes();
-  s->tasks = matmul_min(matmul_min(tasks, s->pieces * p.batch), matmul_min(room < 8 ? 8 : room, kMatmulMostTasks));
+  s->tasks = matmul_min(matmul_min(tasks, s->pieces * p.batch),
+                        matmul_min(room < 8 ? 8 : room, kMatmulMostTasks));
   s->flops = p.batch * p.k * term / s->tasks;
 }
 
@@ -75,7 +84,10 @@ TT_INLINE void split_rows(const MatmulPlan& p, MatmulSplit* s) {
   const int64_t term = 8 * p.n * p.batch;
   if (p.n_units >= 16 || p.k * term < kMatmulTaskFlops) return;
   cut_depth(s, p.k, p.n_units, kMatmulTaskFlops / 4 / term, 2 * kMatmulMostParts);
-  if (s->pieces > 1) s->tasks = p.n_units * s->pieces, s->flops = p.k * term / s->tasks;
+  if (s->pieces > 1) {
+    s->tasks = p.n_units * s->pieces;
+    s->flops = p.k * term / s->tasks;
+  }
 }
 
 }  // namespace matmul_detail
@@ -88,10 +100,14 @@ TT_INLINE MatmulSplit matmul_split(const MatmulPlan& p) {
 }
 
 TT_INLINE int64_t matmul_workspace_bytes(const MatmulPlan& p) {
-  if (p.path == kMatmulSmall || p.path == kMatmulBlas || p.batch == 0 || p.m == 0 || p.n == 0 || p.k == 0) return 0;
+  if (p.path == kMatmulSmall || p.path == kMatmulBlas || p.batch == 0 || p.m == 0 || p.n == 0 ||
+      p.k == 0)
+    return 0;
   const MatmulSplit s = matmul_split(p);
   const int64_t sums = s.pieces > 1 ? matmul_ceil(s.pieces * matmul_piece_bytes(p), 64) * 64 : 0;
-  return p.path == kMatmulPacked ? sums + (s.tasks ? s.tasks : 1) * matmul_layout(p, s.pieces > 1).bytes() : sums;
+  return p.path == kMatmulPacked
+             ? sums + (s.tasks ? s.tasks : 1) * matmul_layout(p, s.pieces > 1).bytes()
+             : sums;
 }
 
 }  // namespace TT_NS

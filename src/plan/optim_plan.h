@@ -1,5 +1,5 @@
-// OptimPlan: one step of an optimizer over many tensors. POD; device code copies the items, which lie on the host,
-// first.
+// OptimPlan: one step of an optimizer over many tensors. POD; device code copies the items, which
+// lie on the host, first.
 #pragma once
 
 #include "plan/stages.h"
@@ -13,18 +13,20 @@ constexpr int kOptimStates = 3;
 constexpr int kOptimFactors = 8;
 constexpr int64_t kOptimUnit = 16384;  // elements of a unit; the last of a tensor may hold fewer
 
-// One tensor: n elements (a complex number counts as two), in the same order in all arrays. g is the gradient, negated
-// if kOptimMaximize, plus weight_decay * p if that is not 0. f: by rule,
+// One tensor: n elements (a complex number counts as two), in the same order in all arrays. g is
+// the gradient, negated if kOptimMaximize, plus weight_decay * p if that is not 0. f: by rule,
 //   SGD      lr, momentum, 1 - dampening, weight_decay. State: momentum buffer (NULL: no momentum)
-//            b = momentum b + (1 - dampening) g, at first b = g; d = kOptimNesterov ? g + momentum b : b; p -= lr d
-//   Adam     step size, 1 - beta1, beta2, 1 - beta2, 1 / sqrt(bias correction 2), eps, weight_decay, factor of p.
-//   State: m, v,
+//            b = momentum b + (1 - dampening) g, at first b = g; d = kOptimNesterov ? g + momentum
+//            b : b; p -= lr d
+//   Adam     step size, 1 - beta1, beta2, 1 - beta2, 1 / sqrt(bias correction 2), eps,
+//   weight_decay, factor of p. State: m, v,
 //            largest v (NULL: not kept)
-//            p *= factor; m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g g; p -= step size m / (sqrt(v) f[4] +
-//            eps)
-//   RMSprop  lr, alpha, 1 - alpha, eps, weight_decay, momentum. State: s, mean (NULL: not centered), momentum buffer
-//   (NULL: none)
-//            s = alpha s + (1 - alpha) g g; u = g / (sqrt(s - mean mean) + eps); b = momentum b + u; p -= lr b
+//            p *= factor; m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g g; p -= step size m
+//            / (sqrt(v) f[4] + eps)
+//   RMSprop  lr, alpha, 1 - alpha, eps, weight_decay, momentum. State: s, mean (NULL: not
+//   centered), momentum buffer (NULL: none)
+//            s = alpha s + (1 - alpha) g g; u = g / (sqrt(s - mean mean) + eps); b = momentum b +
+//            u; p -= lr b
 //   Adagrad  lr, eps, weight_decay. State: sum
 //            sum += g g; p -= lr g / (sqrt(sum) + eps)
 struct OptimItem {
@@ -56,8 +58,8 @@ struct ClipItem {
   int32_t dtype;  // f16 bf16 f32 f64
   int32_t pad_;
 };
-// clip_norm: stage 0 leaves sum |x|^norm_type (infinity: max |x|) of each unit in partial, stage 1 (one unit) the norm
-// in *total. clip_scale: one stage; grad *= min(1, max_norm / (*total + 1e-6)).
+// clip_norm: stage 0 leaves sum |x|^norm_type (infinity: max |x|) of each unit in partial, stage 1
+// (one unit) the norm in *total. clip_scale: one stage; grad *= min(1, max_norm / (*total + 1e-6)).
 struct ClipPlan {
   Stages run;
   int32_t total_dtype;  // f16 bf16 f32 f64

@@ -7,7 +7,8 @@ namespace TT_NS {
 
 // Random words that one value takes.
 inline int64_t random_words(RandomKind kind, int32_t dtype, uint64_t range) {
-  if (kind == kRandomUniform || kind == kRandomNormal || kind == kRandomExponential) return dtype == TT_F64 ? 2 : 1;
+  if (kind == kRandomUniform || kind == kRandomNormal || kind == kRandomExponential)
+    return dtype == TT_F64 ? 2 : 1;
   if (kind == kRandomInteger) return range == 0 || range > (uint64_t(1) << 32) ? 2 : 1;
   return 1;
 }
@@ -28,17 +29,30 @@ inline bool random_threshold(double p, int32_t* threshold) {
   return true;
 }
 
-// Fills all but the kind's own fields: uniform and normal scale, shift, exponential; bernoulli p, p_dtype or threshold;
-// dropout x, mask, threshold (of 1 - p), scale; integers low, range.
-inline void build_random(RandomPlan* r, int32_t dtype, int64_t n, uint64_t seed, uint64_t offset, void* out) {
-  r->dtype = dtype, r->p_dtype = 0;
-  r->n = n, r->seed = seed, r->offset = offset;
-  r->out = static_cast<char*>(out), r->mask = nullptr;
+// Fills all but the kind's own fields: uniform and normal scale, shift, exponential; bernoulli p,
+// p_dtype or threshold; dropout x, mask, threshold (of 1 - p), scale; integers low, range.
+inline void build_random(RandomPlan* r, int32_t dtype, int64_t n, uint64_t seed, uint64_t offset,
+                         void* out) {
+  r->dtype = dtype;
+  r->p_dtype = 0;
+  r->n = n;
+  r->seed = seed;
+  r->offset = offset;
+  r->out = static_cast<char*>(out);
+  r->mask = nullptr;
   r->x = r->p = nullptr;
-  r->threshold = 0, r->scale = 1, r->shift = 0, r->exponential = false, r->low = 0, r->range = 1;
-  r->run.units[0] = (n + kRandomChunk - 1) / kRandomChunk, r->run.units[1] = 0;
-  r->run.grain[0] = 4, r->run.grain[1] = 1;
-  r->run.n = 1, r->run.stage = 0;
+  r->threshold = 0;
+  r->scale = 1;
+  r->shift = 0;
+  r->exponential = false;
+  r->low = 0;
+  r->range = 1;
+  r->run.units[0] = (n + kRandomChunk - 1) / kRandomChunk;
+  r->run.units[1] = 0;
+  r->run.grain[0] = 4;
+  r->run.grain[1] = 1;
+  r->run.n = 1;
+  r->run.stage = 0;
 }
 
 }  // namespace TT_NS

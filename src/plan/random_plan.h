@@ -1,4 +1,5 @@
-// RandomPlan: fills a contiguous array with random values; element i depends on (seed, offset, i) only.
+// RandomPlan: fills a contiguous array with random values; element i depends on (seed, offset, i)
+// only.
 #pragma once
 
 #include "plan/stages.h"
@@ -14,9 +15,9 @@ enum RandomKind : int32_t {
   kRandomExponential = 6,  // of the uniform kernel: -log(1 - u) with 24 or 53 bits
 };
 
-// Units are chunks of kRandomChunk elements. Numbering of the random words: functors/philox.h. A value that takes two
-// words has both in one counter: value i of these is words 2 s and 2 s + 1 of counter 16 (i / 32) + i % 16, s = i / 16
-// % 2.
+// Units are chunks of kRandomChunk elements. Numbering of the random words: functors/philox.h. A
+// value that takes two words has both in one counter: value i of these is words 2 s and 2 s + 1 of
+// counter 16 (i / 32) + i % 16, s = i / 16 % 2.
 struct RandomPlan {
   Stages run;
   int32_t dtype;    // of out (and x)
@@ -28,8 +29,9 @@ struct RandomPlan {
   const char* x;      // dropout
   const char* p;      // bernoulli: n probabilities, or NULL for one of them
   int32_t threshold;  // bernoulli, dropout: 1 (kept) iff the word's upper 24 bits are below it
-  double scale;       // dropout: factor of what is kept; uniform, normal, exponential: factor of the values
-  double shift;       // uniform, normal: added to the scaled values
+  double
+      scale;  // dropout: factor of what is kept; uniform, normal, exponential: factor of the values
+  double shift;  // uniform, normal: added to the scaled values
   bool exponential;
   int64_t low;     // integers
   uint64_t range;  // 0: all 2^64

@@ -12,27 +12,31 @@ struct ReduceArgs {
   const int64_t* stride;
   uint64_t reduced;  // bit d: dimension d is reduced
   int32_t dtype, out_dtype;
-  const int64_t* out_stride;    // of the kept dimensions in order, keepdim's ones left out; NULL: contiguous
+  const int64_t*
+      out_stride;  // of the kept dimensions in order, keepdim's ones left out; NULL: contiguous
   const int64_t* index_stride;  // the same for the positions
-  bool ordered;                 // the sequence must follow the dimensions' order (positions are wanted)
+  bool ordered;  // the sequence must follow the dimensions' order (positions are wanted)
 };
 
 namespace reduce_detail {
 
 inline void swap(int64_t* a, int i, int j) {
   const int64_t t = a[i];
-  a[i] = a[j], a[j] = t;
+  a[i] = a[j];
+  a[j] = t;
 }
 
 inline int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
 
-// Sorts the kept nest by the input's stride, smallest first, and joins dimensions that are one run in in, out and
-// index.
+// Sorts the kept nest by the input's stride, smallest first, and joins dimensions that are one run
+// in in, out and index.
 inline void order_kept(ReducePlan* p) {
   for (int i = 1; i < p->n_kept; i++)
     for (int j = i; j > 0 && magnitude(p->kept_stride[j]) < magnitude(p->kept_stride[j - 1]); j--) {
-      swap(p->kept_size, j, j - 1), swap(p->kept_stride, j, j - 1);
-      swap(p->out_stride, j, j - 1), swap(p->index_stride, j, j - 1);
+      swap(p->kept_size, j, j - 1);
+      swap(p->kept_stride, j, j - 1);
+      swap(p->out_stride, j, j - 1);
+      swap(p->index_stride, j, j - 1);
     }
   int n = 0;
   for (int i = 1; i < p->n_kept; i++) {
@@ -43,16 +47,20 @@ inline void order_kept(ReducePlan* p) {
       continue;
     }
     n++;
-    p->kept_size[n] = p->kept_size[i], p->kept_stride[n] = p->kept_stride[i];
-    p->out_stride[n] = p->out_stride[i], p->index_stride[n] = p->index_stride[i];
+    p->kept_size[n] = p->kept_size[i];
+    p->kept_stride[n] = p->kept_stride[i];
+    p->out_stride[n] = p->out_stride[i];
+    p->index_stride[n] = p->index_stride[i];
   }
   if (p->n_kept) p->n_kept = n + 1;
 }
 
 inline void order_reduced(ReducePlan* p, bool ordered) {
   for (int i = 1; i < p->n_red && !ordered; i++)
-    for (int j = i; j > 0 && magnitude(p->red_stride[j]) < magnitude(p->red_stride[j - 1]); j--)
-      swap(p->red_size, j, j - 1), swap(p->red_stride, j, j - 1);
+    for (int j = i; j > 0 && magnitude(p->red_stride[j]) < magnitude(p->red_stride[j - 1]); j--) {
+      swap(p->red_size, j, j - 1);
+      swap(p->red_stride, j, j - 1);
+    }
   int n = 0;
   for (int i = 1; i < p->n_red; i++) {
     if (p->red_stride[i] == p->red_stride[n] * p->red_size[n]) {
@@ -60,7 +68,8 @@ inline void order_reduced(ReducePlan* p, bool ordered) {
       continue;
     }
     n++;
-    p->red_size[n] = p->red_size[i], p->red_stride[n] = p->red_stride[i];
+    p->red_size[n] = p->red_size[i];
+    p->red_stride[n] = p->red_stride[i];
   }
   if (p->n_red) p->n_red = n + 1;
 }
@@ -70,7 +79,8 @@ inline int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v
 constexpr int64_t kUnitWork = 65536;  // elements that one unit of a split reduction covers
 
 inline void split_rows(ReducePlan* p) {
-  p->splits = 1, p->split_len = p->length;
+  p->splits = 1;
+  p->split_len = p->length;
   const int64_t piece = 2 * kUnitWork;
   if (p->n_out < 32 && p->length >= 2 * piece) {
     p->split_len = piece;
@@ -80,15 +90,18 @@ inline void split_rows(ReducePlan* p) {
   p->run.grain[0] = clamp(kUnitWork / (p->split_len + 1), 1, kUnitWork);
 }
 
-// Units of about kUnitWork elements; a unit's rows are bounded, so that two levels of sums keep their accuracy.
+// Units of about kUnitWork elements; a unit's rows are bounded, so that two levels of sums keep
+// their accuracy.
 inline void split_columns(ReducePlan* p) {
   const int64_t columns = p->kept_size[0];
   const bool in_place = p->dtype == TT_F32 && p->kept_stride[0] == 4;
-  const int64_t most = in_place ? kReduceMaxTile / 4 : kReduceLoadTile / (p->dtype == TT_C128 ? 16 : 8);
+  const int64_t most =
+      in_place ? kReduceMaxTile / 4 : kReduceLoadTile / (p->dtype == TT_C128 ? 16 : 8);
   p->tile = columns < most ? columns : most;
   p->n_tiles = (columns + p->tile - 1) / p->tile;
   const int64_t others = p->n_out / columns * p->n_tiles;
-  p->splits = 1, p->split_len = p->length;
+  p->splits = 1;
+  p->split_len = p->length;
   const int64_t rows = clamp(kUnitWork * 4 / p->tile, 128, kReduceMaxColumnSplit);
   if ((others < 32 && p->length >= 2 * rows) || p->length > kReduceMaxColumnSplit) {
     p->split_len = rows;
@@ -103,39 +116,50 @@ inline void split_columns(ReducePlan* p) {
 // Fills all but in, out, index, divisor and workspace.
 inline void build_reduce(ReducePlan* p, const ReduceArgs& a) {
   using namespace reduce_detail;
-  p->dtype = a.dtype, p->out_dtype = a.out_dtype;
+  p->dtype = a.dtype;
+  p->out_dtype = a.out_dtype;
   p->divisor = 1;
   p->n_kept = p->n_red = 0;
   p->n_out = p->length = 1;
   const int64_t item = kItemSize[a.dtype];
-  int64_t out_run = kItemSize[a.out_dtype], index_run = 8;
+  int64_t out_run = kItemSize[a.out_dtype];
+  int64_t index_run = 8;
   int32_t kept = 0;
   for (int d = 0; d < a.ndim; d++) kept += !(a.reduced >> d & 1);
   for (int d = a.ndim - 1; d >= 0; d--) {
     if (a.reduced >> d & 1) {
       p->length *= a.size[d];
       if (a.size[d] == 1) continue;
-      p->red_size[p->n_red] = a.size[d], p->red_stride[p->n_red++] = a.stride[d];
+      p->red_size[p->n_red] = a.size[d];
+      p->red_stride[p->n_red++] = a.stride[d];
       continue;
     }
     kept--;
     p->n_out *= a.size[d];
     if (a.size[d] == 1) continue;
     const int i = p->n_kept++;
-    p->kept_size[i] = a.size[d], p->kept_stride[i] = a.stride[d];
+    p->kept_size[i] = a.size[d];
+    p->kept_stride[i] = a.stride[d];
     p->out_stride[i] = a.out_stride ? a.out_stride[kept] : out_run;
     p->index_stride[i] = a.index_stride ? a.index_stride[kept] : index_run;
-    out_run *= a.size[d], index_run *= a.size[d];
+    out_run *= a.size[d];
+    index_run *= a.size[d];
   }
   if (!p->n_kept) p->out_stride[0] = p->index_stride[0] = 0;  // of the one result
   if (p->n_kept > 1) order_kept(p);
   if (p->n_red > 1) order_reduced(p, a.ordered);
-  if (!p->n_red || !p->length) p->n_red = 1, p->red_size[0] = 1, p->red_stride[0] = item;
+  if (!p->n_red || !p->length) {
+    p->n_red = 1;
+    p->red_size[0] = 1;
+    p->red_stride[0] = item;
+  }
   p->run.stage = 0;
-  p->run.units[1] = 0, p->run.grain[1] = 1;
-  const bool columns = p->n_out > 1 && p->length > 0 &&
-                       ((magnitude(p->kept_stride[0]) < magnitude(p->red_stride[0]) && p->kept_size[0] >= 8) ||
-                        (p->length < 32 && p->kept_size[0] >= 32));
+  p->run.units[1] = 0;
+  p->run.grain[1] = 1;
+  const bool columns =
+      p->n_out > 1 && p->length > 0 &&
+      ((magnitude(p->kept_stride[0]) < magnitude(p->red_stride[0]) && p->kept_size[0] >= 8) ||
+       (p->length < 32 && p->kept_size[0] >= 32));
   p->path = columns ? kReduceColumns : kReduceRows;
   p->tile = p->n_tiles = 1;
   if (columns) split_columns(p);
@@ -148,6 +172,8 @@ inline void build_reduce(ReducePlan* p, const ReduceArgs& a) {
 }
 
 // 16 bytes hold a partial of any kernel.
-inline int64_t reduce_workspace_bytes(const ReducePlan* p) { return p->splits > 1 ? p->splits * p->n_out * 16 : 0; }
+inline int64_t reduce_workspace_bytes(const ReducePlan* p) {
+  return p->splits > 1 ? p->splits * p->n_out * 16 : 0;
+}
 
 }  // namespace TT_NS

@@ -1,4 +1,5 @@
-// ReducePlan: reduces a nest of dimensions of one input for each element of a nest of kept ones. POD, also device code.
+// ReducePlan: reduces a nest of dimensions of one input for each element of a nest of kept ones.
+// POD, also device code.
 #pragma once
 
 #include "plan/element_plan.h"
@@ -11,11 +12,12 @@ enum ReducePath : int32_t {
   kReduceColumns = 1,  // a tile of kept dimension 0 at a time, lanes across it
 };
 
-// The reduced elements of an output form a sequence in the order of the reduced nest (dimension 0 fastest), cut into
-// `splits` pieces of split_len. With splits > 1, stage 0 leaves one partial per piece in `workspace`
+// The reduced elements of an output form a sequence in the order of the reduced nest (dimension 0
+// fastest), cut into `splits` pieces of split_len. With splits > 1, stage 0 leaves one partial per
+// piece in `workspace`
 // ([splits][n_out]) and stage 1 combines them by a fixed tree; otherwise stage 0 writes the result.
-// Units of stage 0: rows path [n_out][splits], columns path [n_out / kept_size[0]][n_tiles][splits];
-// of stage 1: [n_out].
+// Units of stage 0: rows path [n_out][splits], columns path [n_out /
+// kept_size[0]][n_tiles][splits]; of stage 1: [n_out].
 struct ReducePlan {
   Stages run;
   int32_t path;       // ReducePath

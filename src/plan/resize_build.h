@@ -6,20 +6,27 @@
 
 namespace TT_NS {
 
-inline int64_t resize_table_bytes(const ResizePlan* p) { return (p->out[0] + p->out[1]) * kResizeItem; }
+inline int64_t resize_table_bytes(const ResizePlan* p) {
+  return (p->out[0] + p->out[1]) * kResizeItem;
+}
 
 // dtype … scale are set already. Sets units and NULLs.
 inline void build_resize(ResizePlan* p, bool backward) {
-  p->x = nullptr, p->y = p->table = nullptr;
-  const int64_t planes = p->channels_last ? p->n : p->n * p->c, deep = p->channels_last ? p->c : 1;
+  p->x = nullptr;
+  p->y = p->table = nullptr;
+  const int64_t planes = p->channels_last ? p->n : p->n * p->c;
+  const int64_t deep = p->channels_last ? p->c : 1;
   const int64_t row = (p->in[1] + p->out[1]) * deep;
   p->rows = row_grain(row);
   if (p->rows > p->out[0]) p->rows = p->out[0];
   p->n_tiles = (p->out[0] + p->rows - 1) / p->rows;
-  p->run.n = 2, p->run.stage = 0;
-  p->run.units[0] = 1, p->run.grain[0] = 1;
+  p->run.n = 2;
+  p->run.stage = 0;
+  p->run.units[0] = 1;
+  p->run.grain[0] = 1;
   if (!backward) {
-    p->run.units[1] = planes * p->n_tiles, p->run.grain[1] = row_grain(p->rows * row);
+    p->run.units[1] = planes * p->n_tiles;
+    p->run.grain[1] = row_grain(p->rows * row);
     return;
   }
   p->run.units[1] = p->n * (p->channels_last ? (p->c + kResizeTile - 1) / kResizeTile : p->c);

@@ -20,7 +20,8 @@ inline int64_t row_chunks(SortPlan* p, int64_t least) {
 inline int64_t first_of_long(SortPlan* p) {
   p->path = kSortFirst;
   one_stage(&p->run, row_chunks(p, 32768), 1);
-  p->run.n = 2, p->run.units[1] = p->run.grain[1] = 1;
+  p->run.n = 2;
+  p->run.units[1] = p->run.grain[1] = 1;
   return p->n_chunks * p->k * int64_t(sizeof(SortItem));
 }
 
@@ -40,39 +41,56 @@ inline int64_t long_row(SortPlan* p) {
 }  // namespace sort_detail
 
 // Fills all but the pointers; row = 0. Returns the bytes of the workspace; -1 if they overflow.
-inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, int64_t inner, int64_t k,
-                          bool descending) {
-  p->path = kSortRows, p->dtype = dtype, p->descending = descending;
-  p->outer = outer, p->n = n, p->inner = inner, p->k = k;
+inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, int64_t inner,
+                          int64_t k, bool descending) {
+  p->path = kSortRows;
+  p->dtype = dtype;
+  p->descending = descending;
+  p->outer = outer;
+  p->n = n;
+  p->inner = inner;
+  p->k = k;
   p->workspace = nullptr;
   p->slot_bytes = p->row = p->chunk = p->n_chunks = p->buckets = 0;
-  const int64_t rows = outer * inner, item = sizeof(SortItem);
-  const bool many = rows >= sort_detail::kManyRows, few = k <= kSortFew && n / 4 >= k;
+  const int64_t rows = outer * inner;
+  const int64_t item = sizeof(SortItem);
+  const bool many = rows >= sort_detail::kManyRows;
+  const bool few = k <= kSortFew && n / 4 >= k;
   one_stage(&p->run, k ? rows : 0, row_grain(4 * n));
   if (n <= kSortFew || k == 0) return 0;
   if (few) return n < 2 * sort_detail::kLong || many ? 0 : sort_detail::first_of_long(p);
-  if (n >= sort_detail::kLong && (!many || n >= 8 * sort_detail::kLong)) return sort_detail::long_row(p);
+  if (n >= sort_detail::kLong && (!many || n >= 8 * sort_detail::kLong))
+    return sort_detail::long_row(p);
   p->slot_bytes = 2 * item * n;
-  const int64_t most = (int64_t(1) << 26) / p->slot_bytes, slots = most < 1 ? 1 : most > 16 ? 16 : most;
+  const int64_t most = (int64_t(1) << 26) / p->slot_bytes;
+  const int64_t slots = most < 1 ? 1 : most > 16 ? 16 : most;
   const int64_t grain = (rows + slots - 1) / slots;
   if (grain > p->run.grain[0]) p->run.grain[0] = grain;
   return (rows + p->run.grain[0] - 1) / p->run.grain[0] * p->slot_bytes;
 }
 
 // Fills all but the pointers; rows: of the sorted array.
-inline void build_search(SearchPlan* p, int32_t dtype, int64_t rows, int64_t n, int64_t total, bool right,
-                         bool narrow) {
-  p->dtype = dtype, p->right = right, p->narrow = narrow;
-  p->total = total, p->row = rows > 1 ? total / rows : total;
-  p->n = n, p->step = rows > 1 ? n : 0;
+inline void build_search(SearchPlan* p, int32_t dtype, int64_t rows, int64_t n, int64_t total,
+                         bool right, bool narrow) {
+  p->dtype = dtype;
+  p->right = right;
+  p->narrow = narrow;
+  p->total = total;
+  p->row = rows > 1 ? total / rows : total;
+  p->n = n;
+  p->step = rows > 1 ? n : 0;
   one_stage(&p->run, (total + kSearchBlock - 1) / kSearchBlock, 8);
 }
 
 inline void build_draw(DrawPlan* p, int64_t rows, int64_t n, int64_t samples) {
-  p->rows = rows, p->n = n, p->samples = samples;
+  p->rows = rows;
+  p->n = n;
+  p->samples = samples;
   const int64_t blocks = (samples + kDrawBlock - 1) / kDrawBlock;
   one_stage(&p->run, rows, row_grain(n));
-  p->run.n = 2, p->run.units[1] = rows * blocks, p->run.grain[1] = samples < kDrawBlock ? row_grain(16 * samples) : 1;
+  p->run.n = 2;
+  p->run.units[1] = rows * blocks;
+  p->run.grain[1] = samples < kDrawBlock ? row_grain(16 * samples) : 1;
 }
 
 }  // namespace TT_NS

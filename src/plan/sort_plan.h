@@ -6,13 +6,16 @@
 namespace TT_NS {
 
 enum SortPath : int32_t {
-  kSortRows = 0,     // units: rows; the others are plans of one long row, `row`
-  kSortFirst = 1,    // of few results: chunks leave their first k items in workspace; one unit merges them
-  kSortBuckets = 2,  // one unit samples splitters; chunks count; chunks fill the buckets; each bucket is sorted
+  kSortRows = 0,  // units: rows; the others are plans of one long row, `row`
+  kSortFirst =
+      1,  // of few results: chunks leave their first k items in workspace; one unit merges them
+  kSortBuckets = 2,  // one unit samples splitters; chunks count; chunks fill the buckets; each
+                     // bucket is sorted
 };
 
-// Orders each row of an array [outer][n][inner] (a row: the n elements of one (outer, inner) pair) and keeps the first
-// k. Equal elements keep their order; nan is larger than all else. The order is unique: no split can change the result.
+// Orders each row of an array [outer][n][inner] (a row: the n elements of one (outer, inner) pair)
+// and keeps the first k. Equal elements keep their order; nan is larger than all else. The order is
+// unique: no split can change the result.
 struct SortPlan {
   Stages run;
   int32_t path;   // SortPath
@@ -46,7 +49,8 @@ struct SortRoom {
 };
 TT_INLINE SortRoom sort_room(const SortPlan& p) {
   SortRoom r;
-  r.items = reinterpret_cast<SortItem*>(p.workspace), r.other = r.items + p.n;
+  r.items = reinterpret_cast<SortItem*>(p.workspace);
+  r.other = r.items + p.n;
   r.counts = reinterpret_cast<int64_t*>(r.other + p.n);
   r.starts = r.counts + p.n_chunks * p.buckets;
   r.splitter = reinterpret_cast<uint64_t*>(r.starts + p.buckets + 1);
@@ -54,24 +58,27 @@ TT_INLINE SortRoom sort_room(const SortPlan& p) {
   return r;
 }
 
-// For each of `total` values the number of elements of its sorted row that stand before it: those that are less, or
-// with `right` not greater; all of them before nan. Rows that are not in order, or hold nan, are searched as PyTorch
-// does. The values are [rows][row]. Units: blocks of kSearchBlock values.
+// For each of `total` values the number of elements of its sorted row that stand before it: those
+// that are less, or with `right` not greater; all of them before nan. Rows that are not in order,
+// or hold nan, are searched as PyTorch does. The values are [rows][row]. Units: blocks of
+// kSearchBlock values.
 struct SearchPlan {
   Stages run;
   int32_t dtype;  // of both: f32, f64 or i64
   bool right, narrow;
   int64_t total, row;
-  int64_t n, step;  // elements of a sorted row, and from one to the next: n, or 0 if there is one for all
+  int64_t n,
+      step;  // elements of a sorted row, and from one to the next: n, or 0 if there is one for all
   const char* sorted;
-  const int64_t* sorter;  // where a row's elements stand in order, laid out as sorted; NULL: as they are
+  const int64_t*
+      sorter;  // where a row's elements stand in order, laid out as sorted; NULL: as they are
   const char* values;
   char* out;  // [total] of i64, or of i32 if narrow
 };
 constexpr int64_t kSearchBlock = 256;
 
-// Draws `samples` positions of each row of n weights, with replacement. Stage 0: sums, units rows; stage 1: units
-// [rows][blocks of kDrawBlock samples].
+// Draws `samples` positions of each row of n weights, with replacement. Stage 0: sums, units rows;
+// stage 1: units [rows][blocks of kDrawBlock samples].
 struct DrawPlan {
   Stages run;
   int64_t rows, n, samples;

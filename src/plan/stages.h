@@ -1,5 +1,5 @@
-// Stages: the parallel regions of a kernel, run in order. A front end sets plan.run.stage = s, then covers
-// [0, units[s]).
+// Stages: the parallel regions of a kernel, run in order. A front end sets plan.run.stage = s, then
+// covers [0, units[s]).
 #pragma once
 
 #include "plan/kernel.h"

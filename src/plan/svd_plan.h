@@ -5,8 +5,8 @@
 
 namespace TT_NS {
 
-// A = U diag(s) V^H for each of `batch` matrices A of m rows and n <= m columns, of f64 or, in pairs of doubles, c128.
-// Where A holds nan or inf, all of it is nan. Units: matrices.
+// A = U diag(s) V^H for each of `batch` matrices A of m rows and n <= m columns, of f64 or, in
+// pairs of doubles, c128. Where A holds nan or inf, all of it is nan. Units: matrices.
 struct SvdPlan {
   Stages run;
   bool complex;

@@ -25,9 +25,9 @@ enum VectorId : int32_t {
   kNumVectorId
 };
 
-// SLEEF takes |x| < near and near <= |x| <= far by different formulas; behind far, for nan and for 0 < |x| < least the
-// C library serves. A register with elements of both ranges is computed twice, so that no value depends on its
-// neighbours.
+// SLEEF takes |x| < near and near <= |x| <= far by different formulas; behind far, for nan and for
+// 0 < |x| < least the C library serves. A register with elements of both ranges is computed twice,
+// so that no value depends on its neighbours.
 struct VectorFunction {
   const char* name;
   double (*scalar)(double);  // the C library's
@@ -35,7 +35,8 @@ struct VectorFunction {
 };
 extern const VectorFunction kVectorFunctions[kNumVectorId];
 
-// The function of one register of an instruction set; NULL where the C library serves, and before sleef_open.
+// The function of one register of an instruction set; NULL where the C library serves, and before
+// sleef_open.
 const void* sleef_function(VectorId id, Isa isa) noexcept;
 
 }  // namespace TT_NS

@@ -82,8 +82,9 @@ TEST(Format, DoublesReadBackAndAreShortest) {
   std::mt19937_64 rng(1);
   for (int i = 0; i < kRounds; i++) {
     uint64_t bits = rng();
-    if (i % 2) bits = (bits & 0x800fffffffffffff) | ((1023 - 40 + bits % 80) << 52);  // everyday magnitudes
-    if (i % 8 == 0) bits &= ~((uint64_t(1) << 52) - 1);                               // powers of two
+    if (i % 2)
+      bits = (bits & 0x800fffffffffffff) | ((1023 - 40 + bits % 80) << 52);  // everyday magnitudes
+    if (i % 8 == 0) bits &= ~((uint64_t(1) << 52) - 1);                      // powers of two
     double v;
     memcpy(&v, &bits, 8);
     if (!std::isfinite(v)) continue;
@@ -168,8 +169,9 @@ TEST(Format, Templates) {
   const FmtArg null[] = {none};
   format_to(t, sizeof t, "{}", null);
   EXPECT_STREQ(t, "NULL");
-  const char* const names[] = {"bool",    "uint8",    "int8",    "int16",   "int32",     "int64",
-                               "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+  const char* const names[] = {"bool",    "uint8",   "int8",      "int16",
+                               "int32",   "int64",   "float16",   "bfloat16",
+                               "float32", "float64", "complex64", "complex128"};
   for (int32_t d = TT_BOOL; d <= TT_C128; d++) {
     const FmtArg a[] = {fmt_dtype(d)};
     format_to(t, sizeof t, "{}", a);
@@ -179,17 +181,27 @@ TEST(Format, Templates) {
 
 class Errors : public testing::Test {
  protected:
-  Errors() { tls.error = &record, tls.op = "matmul"; }
-  ~Errors() override { tls.error = nullptr, tls.op = nullptr; }
+  Errors() {
+    tls.error = &record;
+    tls.op = "matmul";
+  }
+  ~Errors() override {
+    tls.error = nullptr;
+    tls.op = nullptr;
+  }
   ErrorRecord record = {};
 };
 
 TEST_F(Errors, RecordOpArgumentAndOperands) {
-  const int64_t a[] = {2, 3}, b[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const int64_t a[] = {2, 3};
+  const int64_t b[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   bool caught = false;
   try {
-    fail_arg(TT_SHAPE, "other", "a is {}, b is {} of {}", Ints(a, 2), Ints(b, 9), fmt_dtype(TT_F32));
-  } catch (const std::exception&) { FAIL() << "a host's catch clause must not match"; } catch (...) {
+    fail_arg(TT_SHAPE, "other", "a is {}, b is {} of {}", Ints(a, 2), Ints(b, 9),
+             fmt_dtype(TT_F32));
+  } catch (const std::exception&) {
+    FAIL() << "a host's catch clause must not match";
+  } catch (...) {
     caught = true;
   }
   ASSERT_TRUE(caught);

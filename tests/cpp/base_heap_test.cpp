@@ -259,12 +259,16 @@ TEST(Heap, HeapsOfEndedThreadsAreAdopted) {
   arena_release(a);
 }
 
-// A new thread may get the TLS address of an ended one: that does not make it the owner of the old one's heap.
+// A new thread may get the TLS address of an ended one: that does not make it the owner of the old
+// one's heap.
 TEST(Heap, ReusedTlsAddressesOwnNothing) {
   Arena* a = arena_new(nullptr);
   Heap* h = nullptr;
   const Tls* address = nullptr;
-  std::thread([&] { h = arena_heap(a), address = &tls; }).join();
+  std::thread([&] {
+    h = arena_heap(a);
+    address = &tls;
+  }).join();
   ASSERT_EQ(arena_heap(a), h);  // adopted by this thread
   int reused = 0;
   for (int i = 0; i < 10; i++)
@@ -339,7 +343,9 @@ TEST(Heap, MemAllocFailsWithOom) {
   Host host;
   Arena* a = arena_new(&host.table);
   ErrorRecord e = {};
-  tls.heap = arena_heap(a), tls.error = &e, tls.op = "zeros";
+  tls.heap = arena_heap(a);
+  tls.error = &e;
+  tls.op = "zeros";
   host.fail_all = true;
   EXPECT_ANY_THROW(mem_alloc(123456));
   EXPECT_EQ(e.view.code, TT_OOM);
@@ -351,7 +357,9 @@ TEST(Heap, MemAllocFailsWithOom) {
     for (int64_t i = 0; i < 5000; i++) ASSERT_EQ(v[i], i);
   }
   EXPECT_EQ(stats(a).in_use, 0);
-  tls.heap = nullptr, tls.error = nullptr, tls.op = nullptr;
+  tls.heap = nullptr;
+  tls.error = nullptr;
+  tls.op = nullptr;
   arena_release(a);
 }
 
@@ -359,7 +367,8 @@ TEST(Arena, GoesWithItsLastBlock) {
   for (size_t bytes : {100, 100000}) {
     Host host;
     Arena* a = arena_new(&host.table);
-    Block b = make(arena_heap(a), bytes, 3), c = make(arena_heap(a), bytes, 4);
+    Block b = make(arena_heap(a), bytes, 3);
+    Block c = make(arena_heap(a), bytes, 4);
     arena_release(a);
     EXPECT_GT(host.count(), 0u);
     check_and_free(b);
@@ -372,7 +381,8 @@ TEST(Arena, GoesWhileAnotherThreadLives) {
   Host host;
   Arena* a = arena_new(&host.table);
   std::atomic<int> step{0};
-  Block b = {}, c = {};
+  Block b = {};
+  Block c = {};
   std::thread other([&] {
     b = make(arena_heap(a), 100, 3);
     c = make(arena_heap(a), 100, 4);
@@ -388,7 +398,8 @@ TEST(Arena, GoesWhileAnotherThreadLives) {
   while (step != 3) std::this_thread::yield();
   EXPECT_GT(host.count(), 0u);
   check_and_free(c);
-  EXPECT_EQ(host.count(), 0u);  // and the host may now destroy its allocator, though the thread lives on
+  EXPECT_EQ(host.count(),
+            0u);  // and the host may now destroy its allocator, though the thread lives on
   step = 4;
   other.join();
 }

@@ -112,7 +112,8 @@ int threads_now() {
   fclose(f);
   return n;
 }
-// A thread that has been joined stands in the list until the system has run its end: the fewest of the next 100 ms.
+// A thread that has been joined stands in the list until the system has run its end: the fewest of
+// the next 100 ms.
 int count_threads() {
   int n = threads_now();
   for (int i = 0; i < 100; i++) {
@@ -132,9 +133,11 @@ TEST_F(Pools, ThreadsStartLateAndGo) {
   const int before = count_threads();
   pool_set_threads(pool, 4);
   EXPECT_EQ(settled(before), before);
-  // Too little work to start a thread for; but one who is interrupted in its first range takes it for more.
+  // Too little work to start a thread for; but one who is interrupted in its first range takes it
+  // for more.
   for (int i = 0; i < 3; i++) {
-    pool_set_threads(pool, 1), pool_set_threads(pool, 4);
+    pool_set_threads(pool, 1);
+    pool_set_threads(pool, 4);
     Cover small(64, 8);
     parallel_for(pool, 64, 8, Cover::body, &small);
     if (settled(before) == before) break;
@@ -201,7 +204,9 @@ TEST_F(Pools, RegionsFromManyThreads) {
         Cover c(500, 7);
         parallel_for(pool, 500, 7, Cover::body, &c);
         c.check();
-        if (t == 0 && i % 50 == 0) { EXPECT_EQ(pool_set_threads(pool, 2 + i % 3), TT_OK); }
+        if (t == 0 && i % 50 == 0) {
+          EXPECT_EQ(pool_set_threads(pool, 2 + i % 3), TT_OK);
+        }
       }
     });
   for (auto& t : threads) t.join();
@@ -342,9 +347,11 @@ TEST(Os, MutexExcludes) {
 TEST(Os, ThreadsBlockSignals) {
   OsThread t;
   sigset_t seen;
-  ASSERT_EQ(os_thread_start(
-                &t, [](void* p) { pthread_sigmask(SIG_SETMASK, nullptr, static_cast<sigset_t*>(p)); }, &seen),
-            0);
+  ASSERT_EQ(
+      os_thread_start(
+          &t, [](void* p) { pthread_sigmask(SIG_SETMASK, nullptr, static_cast<sigset_t*>(p)); },
+          &seen),
+      0);
   os_thread_join(&t);
   EXPECT_EQ(sigismember(&seen, SIGINT), 1);
   EXPECT_EQ(sigismember(&seen, SIGTERM), 1);
@@ -354,7 +361,8 @@ TEST(Os, ThreadsBlockSignals) {
 }
 
 TEST(Os, Random) {
-  unsigned char a[64] = {}, b[64] = {};
+  unsigned char a[64] = {};
+  unsigned char b[64] = {};
   ASSERT_TRUE(os_random(a, sizeof a));
   ASSERT_TRUE(os_random(b, sizeof b));
   EXPECT_NE(memcmp(a, b, sizeof a), 0);
@@ -378,7 +386,8 @@ TEST(Cpu, IsaAgreesWithTheCompiler) {
   if (best_isa() == kIsaAvx512) {
     EXPECT_TRUE(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"));
   }
-  EXPECT_EQ(best_isa() >= kIsaAvx2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+  EXPECT_EQ(best_isa() >= kIsaAvx2,
+            __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
 #endif
   EXPECT_STREQ(isa_name(kIsaAvx512), "avx512");
   EXPECT_GE(l3_bytes(), 0);

@@ -15,18 +15,22 @@ namespace {
 
 template <class T> std::vector<T> values(size_t n, unsigned seed) {
   std::vector<T> v(n);
-  for (T& x : v) seed = seed * 1664525u + 1013904223u, x = T(int(seed >> 16) % 2001 - 1000) / T(1000);
+  for (T& x : v) {
+    seed = seed * 1664525u + 1013904223u;
+    x = T(int(seed >> 16) % 2001 - 1000) / T(1000);
+  }
   return v;
 }
 
 // Runs a (m, k) x (k, n) product with either provider; parts is 2 for complex numbers.
-template <class T> std::vector<T> product(int32_t dtype, int parts, int64_t m, int64_t n, int64_t k, bool a_turned,
-                                          bool b_turned, bool blas) {
-  std::vector<T> a = values<T>(size_t(m * k * parts), 1), b = values<T>(size_t(k * n * parts), 2),
-                 c(size_t(m * n * parts), T(7));
+template <class T> std::vector<T> product(int32_t dtype, int parts, int64_t m, int64_t n, int64_t k,
+                                          bool a_turned, bool b_turned, bool blas) {
+  std::vector<T> a = values<T>(size_t(m * k * parts), 1);
+  std::vector<T> b = values<T>(size_t(k * n * parts), 2);
+  std::vector<T> c(size_t(m * n * parts), T(7));
   MatmulPlan p;
-  matmul_build_2d(&p, dtype, m, n, k, a.data(), a_turned ? 1 : k, a_turned ? m : 1, b.data(), b_turned ? 1 : n,
-                  b_turned ? k : 1, c.data());
+  matmul_build_2d(&p, dtype, m, n, k, a.data(), a_turned ? 1 : k, a_turned ? m : 1, b.data(),
+                  b_turned ? 1 : n, b_turned ? k : 1, c.data());
   if (blas) {
     EXPECT_TRUE(blas_serves(p, kIsaBaseline));
     p.path = kMatmulBlas;
@@ -40,10 +44,11 @@ template <class T> std::vector<T> product(int32_t dtype, int parts, int64_t m, i
 template <class T> void compare(int32_t dtype, int parts, double tolerance) {
   for (int turned = 0; turned < 4; turned++) {
     const int64_t m = 600, n = 270, k = 300;
-    std::vector<T> own = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, false),
-                   blas = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, true);
+    std::vector<T> own = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, false);
+    std::vector<T> blas = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, true);
     double worst = 0;
-    for (size_t i = 0; i < own.size(); i++) worst = std::max(worst, std::fabs(double(own[i]) - double(blas[i])));
+    for (size_t i = 0; i < own.size(); i++)
+      worst = std::max(worst, std::fabs(double(own[i]) - double(blas[i])));
     EXPECT_LE(worst, tolerance) << "dtype " << dtype << " layout " << turned;
   }
 }
@@ -70,7 +75,8 @@ TEST(Blas, AgreesWithOwnProducts) {
 TEST(Blas, IsCalledByOneThreadAtATime) {
   if (!available()) GTEST_SKIP() << "no OpenBLAS here";
   const int64_t n = 21, k = 64;
-  const std::vector<double> a = values<double>(size_t(2 * n * k), 1), b = values<double>(size_t(2 * n * k), 2);
+  const std::vector<double> a = values<double>(size_t(2 * n * k), 1);
+  const std::vector<double> b = values<double>(size_t(2 * n * k), 2);
   const auto run = [&](std::vector<double>* c) {
     MatmulPlan p;
     matmul_build_2d(&p, TT_C128, n, n, k, a.data(), k, 1, b.data(), n, 1, c->data());
@@ -80,7 +86,10 @@ TEST(Blas, IsCalledByOneThreadAtATime) {
   run(&want);
   const auto repeat = [&](int* wrong) {
     std::vector<double> c(want.size());
-    for (int i = 0; i < 50000; i++) run(&c), *wrong += c != want;
+    for (int i = 0; i < 50000; i++) {
+      run(&c);
+      *wrong += c != want;
+    }
   };
   int wrong[2] = {};
   std::thread other(repeat, &wrong[1]);
@@ -92,7 +101,8 @@ TEST(Blas, IsCalledByOneThreadAtATime) {
 TEST(Blas, LeavesAloneWhatItCannotServe) {
   std::vector<double> x(size_t(400 * 400 * 2));
   MatmulPlan p;
-  matmul_build_2d(&p, TT_F64, 200, 200, 200, x.data(), 400, 2, x.data(), 200, 1, x.data());  // no unit stride
+  matmul_build_2d(&p, TT_F64, 200, 200, 200, x.data(), 400, 2, x.data(), 200, 1,
+                  x.data());  // no unit stride
   EXPECT_FALSE(blas_serves(p, kIsaBaseline));
   matmul_build_2d(&p, TT_I64, 200, 200, 200, x.data(), 200, 1, x.data(), 200, 1, x.data());
   EXPECT_FALSE(blas_serves(p, kIsaBaseline));

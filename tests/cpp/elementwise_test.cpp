@@ -1,6 +1,7 @@
-// Elementwise kernels. Numbers: every functor, compute type and instruction set against long double or integer
-// references over the cross product of special values. Structure: any layout and mix of stored dtypes must give the
-// bits of the dense native run of the converted operands. And the plan builder itself.
+// Elementwise kernels. Numbers: every functor, compute type and instruction set against long double
+// or integer references over the cross product of special values. Structure: any layout and mix of
+// stored dtypes must give the bits of the dense native run of the converted operands. And the plan
+// builder itself.
 #define TT_ISA baseline
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/functors/all.h"
@@ -32,10 +33,12 @@ using namespace kernel_test;
 // ---- the kernels ----
 
 using Types = std::vector<int32_t>;
-const Types kSet_float = {TT_F32, TT_F64, TT_C64, TT_C128}, kSet_real_float = {TT_F32, TT_F64};
+const Types kSet_float = {TT_F32, TT_F64, TT_C64, TT_C128};
+const Types kSet_real_float = {TT_F32, TT_F64};
 const Types kSet_real = {TT_F32, TT_F64, TT_I32, TT_I64};
 const Types kSet_arith = {TT_F32, TT_F64, TT_I32, TT_I64, TT_C64, TT_C128};
-const Types kSet_bitwise = {TT_BOOL, TT_U8, TT_I32, TT_I64}, kSet_logical = {TT_BOOL};
+const Types kSet_bitwise = {TT_BOOL, TT_U8, TT_I32, TT_I64};
+const Types kSet_logical = {TT_BOOL};
 const Types kSet_all = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 constexpr bool kOut_same_bool = false, kOut_bool_bool = true;
 
@@ -56,12 +59,15 @@ uint32_t bool_operands(const std::string& name, bool bool_out) {
 }
 
 // An undeclared functor's kernel has the prefix extra_.
-std::string plain(const std::string& name) { return name.rfind("extra_", 0) == 0 ? name.substr(6) : name; }
+std::string plain(const std::string& name) {
+  return name.rfind("extra_", 0) == 0 ? name.substr(6) : name;
+}
 
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> list = {
 #define TT_ELEMENTWISE(name, functor, arity, set, out) \
-  {#name, KERNEL_ROW(name), arity, kSet_##set, kOut_##out##_bool, bool_operands(#name, kOut_##out##_bool)},
+  {#name,      KERNEL_ROW(name),  arity,               \
+   kSet_##set, kOut_##out##_bool, bool_operands(#name, kOut_##out##_bool)},
 #include "kernels/functors/gen/activation.inc"
 #include "kernels/functors/gen/arith.inc"
 #include "kernels/functors/gen/compare.inc"
@@ -92,7 +98,9 @@ template <class F> void each_isa(const Entry& e, F f) {
     }
 }
 
-int32_t native(const Entry& e, int k, int32_t compute) { return e.bools >> k & 1 ? int32_t(TT_BOOL) : compute; }
+int32_t native(const Entry& e, int k, int32_t compute) {
+  return e.bools >> k & 1 ? int32_t(TT_BOOL) : compute;
+}
 
 tt_scalar number(double v) { return {TT_SCALAR_FLOAT, 0, int64_t(v), v, 0}; }
 tt_scalar integer(int64_t v) { return {TT_SCALAR_INT, 0, v, 0, 0}; }
@@ -100,10 +108,13 @@ tt_scalar integer(int64_t v) { return {TT_SCALAR_INT, 0, v, 0, 0}; }
 // ---- numbers ----
 
 std::vector<double> special_reals(int32_t t) {
-  const double inf = INFINITY, big = t == TT_F32 ? FLT_MAX : DBL_MAX, small = t == TT_F32 ? FLT_MIN : DBL_MIN;
-  std::vector<double> v = {0,    -0.0, 1,     -1,   0.5,   -0.5,   2,         3,          -2,  -7.25,
-                           10.5, 88.5, -87.5, -103, 1e-3,  0.1,    1e5,       -3e6,       4e9, inf,
-                           -inf, NAN,  big,   -big, small, -small, small / 8, -small / 64};
+  const double inf = INFINITY;
+  const double big = t == TT_F32 ? FLT_MAX : DBL_MAX;
+  const double small = t == TT_F32 ? FLT_MIN : DBL_MIN;
+  std::vector<double> v = {0,    -0.0, 1,     -1,    0.5,    -0.5,      2,
+                           3,    -2,   -7.25, 10.5,  88.5,   -87.5,     -103,
+                           1e-3, 0.1,  1e5,   -3e6,  4e9,    inf,       -inf,
+                           NAN,  big,  -big,  small, -small, small / 8, -small / 64};
   std::mt19937 g(7);
   std::normal_distribution<double> normal(0, 4);
   for (int i = 0; i < 20; i++) v.push_back(normal(g));
@@ -113,8 +124,10 @@ std::vector<double> special_reals(int32_t t) {
 std::vector<int64_t> special_integers(int32_t t) {
   if (t == TT_BOOL) return {0, 1};
   if (t == TT_U8) return {0, 1, 2, 3, 7, 8, 9, 31, 100, 127, 128, 200, 255};
-  const int64_t low = t == TT_I32 ? INT32_MIN : INT64_MIN, high = t == TT_I32 ? INT32_MAX : INT64_MAX;
-  return {0, 1, -1, 2, -2, 3, 7, -7, 10, -10, 31, 32, 33, 63, 64, 65, 100, -1000, 12345, low, high, low + 1, high - 1};
+  const int64_t low = t == TT_I32 ? INT32_MIN : INT64_MIN;
+  const int64_t high = t == TT_I32 ? INT32_MAX : INT64_MAX;
+  return {0,  1,  -1, 2,  -2,  3,     7,     -7,  10,   -10,     31,      32,
+          33, 63, 64, 65, 100, -1000, 12345, low, high, low + 1, high - 1};
 }
 
 std::vector<Value> special_complex() {
@@ -129,7 +142,8 @@ std::vector<Value> special_complex() {
 double ulp_of(Wide want, int32_t t) {
   int e;
   std::frexp(want, &e);
-  const int digits = t == TT_F32 ? 24 : 53, least = t == TT_F32 ? -125 : -1021;
+  const int digits = t == TT_F32 ? 24 : 53;
+  const int least = t == TT_F32 ? -125 : -1021;
   return std::ldexp(1.0, std::max(e, least) - digits);
 }
 
@@ -158,19 +172,23 @@ struct Inputs {
         const size_t j = size_t(i / period) % s;
         if (is_complex(compute)) in.back().put(i, special_complex()[j]);
         else if (is_float(compute)) in.back().put(i, special_reals(compute)[j]);
-        else if (t == TT_I64) reinterpret_cast<int64_t*>(in.back().data())[i] = special_integers(t)[j];
+        else if (t == TT_I64)
+          reinterpret_cast<int64_t*>(in.back().data())[i] = special_integers(t)[j];
         else in.back().put(i, double(special_integers(t)[j]));
       }
     }
   }
 };
 
-void plan_dense(ElementPlan* p, const Entry& e, int32_t compute, Buffer* out, std::vector<Buffer>* in) {
+void plan_dense(ElementPlan* p, const Entry& e, int32_t compute, Buffer* out,
+                std::vector<Buffer>* in) {
   memset(static_cast<void*>(p), 0xee, sizeof *p);
   memset(static_cast<void*>(p->param), 0, sizeof p->param);
-  const int64_t size = out->n, stride = 1;
+  const int64_t size = out->n;
+  const int64_t stride = 1;
   ElementOperand ops[kMaxOperands] = {{out->data(), &size, &stride, 1, out->dtype}};
-  for (size_t k = 0; k < in->size(); k++) ops[k + 1] = {(*in)[k].data(), &size, &stride, 1, (*in)[k].dtype};
+  for (size_t k = 0; k < in->size(); k++)
+    ops[k + 1] = {(*in)[k].data(), &size, &stride, 1, (*in)[k].dtype};
   build_element_plan(*p, ops, e.arity + 1, compute, e.bools);
 }
 
@@ -187,7 +205,8 @@ int64_t cut(int64_t v, int32_t t) {
   }
 }
 
-void check_numbers(const Entry& e, int32_t compute, const Reference& ref, tt_scalar p0 = {}, tt_scalar p1 = {}) {
+void check_numbers(const Entry& e, int32_t compute, const Reference& ref, tt_scalar p0 = {},
+                   tt_scalar p1 = {}) {
   Inputs x(e, compute);
   const int64_t n = e.arity ? x.in[0].n : 5;
   each_isa(e, [&](CpuKernel kernel) {
@@ -196,24 +215,29 @@ void check_numbers(const Entry& e, int32_t compute, const Reference& ref, tt_sca
     ElementPlan plan;
     plan_dense(&plan, e, compute, &out, &x.in);
     ASSERT_TRUE(plan.dense);
-    plan.param[0] = p0, plan.param[1] = p1;
+    plan.param[0] = p0;
+    plan.param[1] = p1;
     ASSERT_EQ(kernel(&plan, 0, n), TT_OK);
     for (int64_t i = 0; i < n; i++) {
       std::string at;
-      for (auto& b : x.in) at += " " + std::to_string(b.real(i)) + "," + std::to_string(b[i].imag());
+      for (auto& b : x.in)
+        at += " " + std::to_string(b.real(i)) + "," + std::to_string(b[i].imag());
       if (is_complex(compute)) {
         WideC a[3];
-        for (int k = 0; k < e.arity; k++) a[k] = WideC(x.in[size_t(k)][i].real(), x.in[size_t(k)][i].imag());
+        for (int k = 0; k < e.arity; k++)
+          a[k] = WideC(x.in[size_t(k)][i].real(), x.in[size_t(k)][i].imag());
         const WideC want = ref.complex(a);
         if (!std::isfinite(std::abs(want))) continue;  // C99's special values: the C library's
         const WideC got(out[i].real(), out[i].imag());
-        ASSERT_LE(double(std::abs(got - want)), ref.complex_eps * epsilon(compute) * double(std::abs(want)) + 1e-300)
+        ASSERT_LE(double(std::abs(got - want)),
+                  ref.complex_eps * epsilon(compute) * double(std::abs(want)) + 1e-300)
             << at;
       } else if (is_float(compute)) {
         Wide a[3];
         for (int k = 0; k < e.arity; k++) a[k] = x.in[size_t(k)].real(i);
         const Wide want = ref.real(a);
-        ASSERT_TRUE(near_real(out.real(i), want, out.dtype == TT_BOOL ? int32_t(TT_F64) : compute, ref.ulp))
+        ASSERT_TRUE(
+            near_real(out.real(i), want, out.dtype == TT_BOOL ? int32_t(TT_F64) : compute, ref.ulp))
             << at << " gives " << out.real(i) << " for " << double(want);
       } else {
         int64_t a[3];
@@ -231,7 +255,8 @@ bool has_reference(const Reference& r, int32_t t) {
 TEST(Elementwise, NumbersAgreeWithReferences) {
   for (const Entry& e : entries()) {
     const Reference ref = reference(plain(e.name));
-    if (e.name == "div_trunc" || e.name == "pow_scalar" || e.name == "clamp" || e.types == kSet_all) continue;
+    if (e.name == "div_trunc" || e.name == "pow_scalar" || e.name == "clamp" || e.types == kSet_all)
+      continue;
     const bool base = e.name == "extra_pow_scalar_base";
     P0 = base ? 3 : 0;
     for (int32_t t : e.types)
@@ -252,7 +277,8 @@ TEST(Elementwise, EveryFunctorHasAReferenceOrATest) {
       " bitwise_left_shift bitwise_right_shift div_floor round_decimals round_up ";
   for (const Entry& e : entries()) {
     const Reference r = reference(plain(e.name));
-    EXPECT_TRUE(r.real || r.whole || own.find(" " + plain(e.name) + " ") != std::string::npos) << e.name;
+    EXPECT_TRUE(r.real || r.whole || own.find(" " + plain(e.name) + " ") != std::string::npos)
+        << e.name;
   }
 }
 
@@ -264,14 +290,19 @@ TEST(Elementwise, AlphaScalesTheSecondOperand) {
     for (int32_t t : {TT_I32, TT_I64}) check_numbers(entry(name), t, r, integer(3));
     r.complex = [sign](Z a) { return a[0] + sign * WideC(0.5, 2) * a[1]; };
     r.complex_eps = 40;
-    for (int32_t t : {TT_C64, TT_C128}) check_numbers(entry(name), t, r, {TT_SCALAR_COMPLEX, 0, 0, 0.5, 2});
+    for (int32_t t : {TT_C64, TT_C128})
+      check_numbers(entry(name), t, r, {TT_SCALAR_COMPLEX, 0, 0, 0.5, 2});
     // Two roundings: not one fused operation.
     const Entry& e = entry(name);
     Buffer out(TT_F32, 1);
     std::vector<Buffer> in;
-    in.emplace_back(TT_F32, 1), in.emplace_back(TT_F32, 1);
-    const float a = -1.0f, b = 1.0f + 0x1p-12f, alpha = 1.0f - 0x1p-12f;
-    in[0].put(0, a), in[1].put(0, b);
+    in.emplace_back(TT_F32, 1);
+    in.emplace_back(TT_F32, 1);
+    const float a = -1.0f;
+    const float b = 1.0f + 0x1p-12f;
+    const float alpha = 1.0f - 0x1p-12f;
+    in[0].put(0, a);
+    in[1].put(0, b);
     each_isa(e, [&](CpuKernel k) {
       ElementPlan p;
       plan_dense(&p, e, TT_F32, &out, &in);
@@ -289,10 +320,13 @@ TEST(Elementwise, PowersByAScalar) {
     Reference r = reference("pow_scalar");
     if (p == 3.0) r.ulp = 1.6;
     if (p == 0.5)
-      r.real = [](A a) { return std::sqrt(a[0]); };  // as PyTorch: pow(-inf, 0.5) is nan, pow(-0, 0.5) is -0
+      r.real = [](A a) {
+        return std::sqrt(a[0]);
+      };  // as PyTorch: pow(-inf, 0.5) is nan, pow(-0, 0.5) is -0
     if (p == -0.5) r.real = [](A a) { return 1 / std::sqrt(a[0]); };
     const bool squares =
-        p == 3 || p == -2;  // intermediate overflow and underflow round early: compare where there is none
+        p == 3 ||
+        p == -2;  // intermediate overflow and underflow round early: compare where there is none
     for (int32_t t : {TT_F32, TT_F64}) {
       if (squares) {
         auto plain = r.real;
@@ -312,7 +346,8 @@ TEST(Elementwise, PowersByAScalar) {
     }
     for (int32_t t : {TT_C64, TT_C128}) check_numbers(entry("pow_scalar"), t, r, number(p));
     if (p == std::floor(p))
-      for (int32_t t : {TT_I32, TT_I64}) check_numbers(entry("pow_scalar"), t, r, integer(int64_t(p)));
+      for (int32_t t : {TT_I32, TT_I64})
+        check_numbers(entry("pow_scalar"), t, r, integer(int64_t(p)));
   }
 }
 
@@ -321,7 +356,8 @@ TEST(Elementwise, ClampWithEitherLimitAbsent) {
   for (int limits = 1; limits < 4; limits++) {
     const tt_scalar none = {};
     for (int32_t t : {TT_F32, TT_F64}) {
-      P0 = limits & 1 ? -0.75 : -inf, P1 = limits & 2 ? 2.5 : inf;
+      P0 = limits & 1 ? -0.75 : -inf;
+      P1 = limits & 2 ? 2.5 : inf;
       check_numbers(entry("clamp"), t, reference("clamp"), limits & 1 ? number(double(P0)) : none,
                     limits & 2 ? number(double(P1)) : none);
       P0 = limits & 1 ? NAN : -inf;
@@ -334,7 +370,8 @@ TEST(Elementwise, ClampWithEitherLimitAbsent) {
         int64_t v = limits & 1 ? std::max<int64_t>(a[0], -3) : a[0];
         return limits & 2 ? std::min<int64_t>(v, 5) : v;
       };
-      check_numbers(entry("clamp"), t, r, limits & 1 ? integer(-3) : none, limits & 2 ? integer(5) : none);
+      check_numbers(entry("clamp"), t, r, limits & 1 ? integer(-3) : none,
+                    limits & 2 ? integer(5) : none);
     }
   }
   Reference max_wins;
@@ -366,8 +403,10 @@ TEST(Elementwise, GradientsFromResults) {
   s.complex = [](Z a) { return a[0] * std::conj(a[1] * (WideC(1) - a[1])); };
   t.complex = [](Z a) { return a[0] * std::conj(WideC(1) - a[1] * a[1]); };
   s.complex_eps = t.complex_eps = 60;
-  for (int32_t type : {TT_C64, TT_C128})
-    check_numbers(entry("sigmoid_backward"), type, s), check_numbers(entry("tanh_backward"), type, t);
+  for (int32_t type : {TT_C64, TT_C128}) {
+    check_numbers(entry("sigmoid_backward"), type, s);
+    check_numbers(entry("tanh_backward"), type, t);
+  }
   s.real = [](A a) -> Wide {
     float g = float(a[0]), y = float(a[1]);
     volatile float u = g * (1 - y);
@@ -378,7 +417,8 @@ TEST(Elementwise, GradientsFromResults) {
     volatile float u = y * y;
     return g * (1 - u);
   };
-  check_numbers(entry("sigmoid_backward"), TT_F32, s), check_numbers(entry("tanh_backward"), TT_F32, t);
+  check_numbers(entry("sigmoid_backward"), TT_F32, s);
+  check_numbers(entry("tanh_backward"), TT_F32, t);
   s.real = [](A a) -> Wide {
     double g = double(a[0]), y = double(a[1]);
     volatile double u = g * (1 - y);
@@ -389,15 +429,20 @@ TEST(Elementwise, GradientsFromResults) {
     volatile double u = y * y;
     return double(g * (1 - u));
   };
-  check_numbers(entry("sigmoid_backward"), TT_F64, s), check_numbers(entry("tanh_backward"), TT_F64, t);
+  check_numbers(entry("sigmoid_backward"), TT_F64, s);
+  check_numbers(entry("tanh_backward"), TT_F64, t);
 }
 
 TEST(Elementwise, ShiftsAndComplements) {
   for (int32_t t : kSet_bitwise) {
     const int width = t == TT_BOOL ? 1 : t == TT_U8 ? 8 : t == TT_I32 ? 32 : 64;
     Reference left, right, flip;
-    left.whole = [width](I a) { return a[1] < 0 || a[1] >= width ? 0 : int64_t(uint64_t(a[0]) << a[1]); };
-    right.whole = [width](I a) { return a[1] < 0 || a[1] >= width ? (a[0] < 0 ? -1 : 0) : a[0] >> a[1]; };
+    left.whole = [width](I a) {
+      return a[1] < 0 || a[1] >= width ? 0 : int64_t(uint64_t(a[0]) << a[1]);
+    };
+    right.whole = [width](I a) {
+      return a[1] < 0 || a[1] >= width ? (a[0] < 0 ? -1 : 0) : a[0] >> a[1];
+    };
     flip.whole = [t](I a) { return t == TT_BOOL ? !a[0] : ~a[0]; };
     check_numbers(entry("bitwise_left_shift"), t, left);
     check_numbers(entry("bitwise_right_shift"), t, right);
@@ -408,7 +453,8 @@ TEST(Elementwise, ShiftsAndComplements) {
 TEST(Elementwise, MaskedMovesAndScales) {
   for (const char* name : {"where", "masked_fill", "mask_scale"}) {
     const Entry& e = entry(name);
-    const bool where = e.name == "where", scales = e.name == "mask_scale";
+    const bool where = e.name == "where";
+    const bool scales = e.name == "mask_scale";
     for (int32_t t : e.types) {
       const int64_t n = 77;
       std::vector<Buffer> in;
@@ -424,8 +470,13 @@ TEST(Elementwise, MaskedMovesAndScales) {
         p.param[0] = number(3);
         ASSERT_EQ(kernel(&p, 0, n), TT_OK);
         for (int64_t i = 0; i < n; i++) {
-          const Value a = in[0][i], b = in[1][i], fill = t == TT_BOOL ? 1 : 3;
-          const Value want = where ? (a != 0. ? b : in[2][i]) : scales ? (b != 0. ? a * 3. : 0.) : b != 0. ? fill : a;
+          const Value a = in[0][i];
+          const Value b = in[1][i];
+          const Value fill = t == TT_BOOL ? 1 : 3;
+          const Value want = where     ? (a != 0. ? b : in[2][i])
+                             : scales  ? (b != 0. ? a * 3. : 0.)
+                             : b != 0. ? fill
+                                       : a;
           ASSERT_EQ(out[i], want) << i;
         }
       });
@@ -435,7 +486,8 @@ TEST(Elementwise, MaskedMovesAndScales) {
 
 // ---- structure ----
 
-// A vector's copy may be aligned differently, so that Buffer's own copy would not hold the same elements.
+// A vector's copy may be aligned differently, so that Buffer's own copy would not hold the same
+// elements.
 Buffer clone(Buffer& b) {
   Buffer c(b.dtype, b.n);
   memcpy(c.data(), b.data(), size_t(b.n * kItemSize[b.dtype]));
@@ -445,9 +497,10 @@ Buffer clone(Buffer& b) {
 struct Layout {
   std::vector<int64_t> size;                   // of the output
   std::vector<int64_t> op_size[kMaxOperands];  // {}: the output's; right-aligned
-  std::vector<int> order[kMaxOperands];        // memory order of the dimensions, outermost first; {}: row-major
-  int64_t gap[kMaxOperands];                   // elements between neighbours of the innermost stored dimension
-  bool zero_dim[kMaxOperands];                 // a 0-dim operand
+  std::vector<int>
+      order[kMaxOperands];      // memory order of the dimensions, outermost first; {}: row-major
+  int64_t gap[kMaxOperands];    // elements between neighbours of the innermost stored dimension
+  bool zero_dim[kMaxOperands];  // a 0-dim operand
 };
 
 struct Laid {
@@ -455,18 +508,25 @@ struct Laid {
   Buffer data;
 };
 
-std::vector<int64_t> strides_of(const std::vector<int64_t>& size, std::vector<int> order, int64_t gap) {
+std::vector<int64_t> strides_of(const std::vector<int64_t>& size, std::vector<int> order,
+                                int64_t gap) {
   if (order.empty())
     for (size_t i = 0; i < size.size(); i++) order.push_back(int(i));
   std::vector<int64_t> s(size.size());
   int64_t next = gap;
-  for (size_t i = order.size(); i-- > 0;) s[size_t(order[i])] = next, next *= size[size_t(order[i])];
+  for (size_t i = order.size(); i-- > 0;) {
+    s[size_t(order[i])] = next;
+    next *= size[size_t(order[i])];
+  }
   return s;
 }
 
 Laid lay(const Layout& l, int k, int32_t dtype) {
-  std::vector<int64_t> size = l.zero_dim[k] ? std::vector<int64_t>{} : l.op_size[k].empty() ? l.size : l.op_size[k];
-  const auto stride = strides_of(size, size.size() == l.order[k].size() ? l.order[k] : std::vector<int>{}, l.gap[k]);
+  std::vector<int64_t> size = l.zero_dim[k]          ? std::vector<int64_t>{}
+                              : l.op_size[k].empty() ? l.size
+                                                     : l.op_size[k];
+  const auto stride = strides_of(
+      size, size.size() == l.order[k].size() ? l.order[k] : std::vector<int>{}, l.gap[k]);
   int64_t n = 1;
   for (size_t i = 0; i < size.size(); i++) n += size[i] ? (size[i] - 1) * stride[i] : 0;
   return {size, stride, Buffer(dtype, n)};
@@ -497,25 +557,50 @@ std::vector<Layout> layouts() {
   add({1, 1, 1}, [](Layout& l) { l.order[1] = {2, 1, 0}; });
   add({700}, [](Layout& l) { l.zero_dim[2] = true; });
   add({700}, [](Layout& l) { l.zero_dim[1] = l.zero_dim[3] = true; });
-  add({300}, [](Layout& l) { l.gap[0] = 2, l.gap[1] = 3; });
-  add({5, 300}, [](Layout& l) { l.op_size[1] = {5, 1}, l.op_size[2] = {300}, l.op_size[3] = {1, 300}; });
-  add({70, 3}, [](Layout& l) { l.op_size[1] = {3}, l.op_size[2] = {70, 1}; });
-  add({6, 7, 30}, [](Layout& l) { l.order[1] = {2, 0, 1}, l.op_size[2] = {7, 1}; });
+  add({300}, [](Layout& l) {
+    l.gap[0] = 2;
+    l.gap[1] = 3;
+  });
+  add({5, 300}, [](Layout& l) {
+    l.op_size[1] = {5, 1};
+    l.op_size[2] = {300};
+    l.op_size[3] = {1, 300};
+  });
+  add({70, 3}, [](Layout& l) {
+    l.op_size[1] = {3};
+    l.op_size[2] = {70, 1};
+  });
+  add({6, 7, 30}, [](Layout& l) {
+    l.order[1] = {2, 0, 1};
+    l.op_size[2] = {7, 1};
+  });
   add({40, 33}, [](Layout& l) { l.order[1] = {1, 0}; });
-  add({40, 33}, [](Layout& l) { l.order[0] = {1, 0}, l.gap[2] = 2; });
+  add({40, 33}, [](Layout& l) {
+    l.order[0] = {1, 0};
+    l.gap[2] = 2;
+  });
   add({2, 3, 2, 5, 2, 3}, [](Layout& l) {
-    l.order[1] = {5, 4, 3, 2, 1, 0}, l.op_size[2] = {5, 1, 3}, l.order[3] = {1, 0, 3, 2, 5, 4};
+    l.order[1] = {5, 4, 3, 2, 1, 0};
+    l.op_size[2] = {5, 1, 3};
+    l.order[3] = {1, 0, 3, 2, 5, 4};
   });
   add({4, 5, 20}, [](Layout& l) { l.order[1] = {1, 0, 2}; });
   add({3, 4, 90}, [](Layout& l) { l.order[0] = {1, 0, 2}; });
-  add({9, 2, 3}, [](Layout& l) { l.order[1] = {1, 0, 2}, l.order[2] = {1, 2, 0}; });
-  add({4, 20, 17}, [](Layout& l) { l.order[1] = {2, 1, 0}, l.order[0] = {0, 2, 1}; });
+  add({9, 2, 3}, [](Layout& l) {
+    l.order[1] = {1, 0, 2};
+    l.order[2] = {1, 2, 0};
+  });
+  add({4, 20, 17}, [](Layout& l) {
+    l.order[1] = {2, 1, 0};
+    l.order[0] = {0, 2, 1};
+  });
   return v;
 }
 
 // dst <- src, by the rules of cpu/convert.h, written apart from it.
 void convert_reference(Buffer* dst, int64_t i, Buffer& src, int64_t j) {
-  const int32_t d = dst->dtype, s = src.dtype;
+  const int32_t d = dst->dtype;
+  const int32_t s = src.dtype;
   if (d == s) {
     memcpy(dst->at(i), src.at(j), kItemSize[d]);
     return;
@@ -534,7 +619,8 @@ void convert_reference(Buffer* dst, int64_t i, Buffer& src, int64_t j) {
     if (!is_float(s)) {
       w = whole_at(src, j);
     } else {
-      const double x = std::trunc(v.real()), limit = d == TT_I64 ? 0x1p63 : 0x1p31;
+      const double x = std::trunc(v.real());
+      const double limit = d == TT_I64 ? 0x1p63 : 0x1p31;
       w = x >= -limit && x < limit ? int64_t(x) : d == TT_I64 ? INT64_MIN : int64_t(INT32_MIN);
     }
     switch (d) {
@@ -550,7 +636,8 @@ void convert_reference(Buffer* dst, int64_t i, Buffer& src, int64_t j) {
 bool same_value(Buffer& a, int64_t i, Buffer& b, int64_t j) {
   if (!memcmp(a.at(i), b.at(j), kItemSize[a.dtype])) return true;
   if (!is_float(a.dtype)) return false;
-  const Value x = a[i], y = b[j];  // any nan is a nan
+  const Value x = a[i];
+  const Value y = b[j];  // any nan is a nan
   auto same = [](double p, double q) {
     return p == q ? std::signbit(p) == std::signbit(q) : std::isnan(p) && std::isnan(q);
   };
@@ -563,7 +650,8 @@ struct Params {
 Params params_for(const Entry& e, int32_t compute) {
   if (e.name == "clamp") return {{integer(-1), integer(40)}};
   if (e.name == "mask_scale") return {{number(1.25), {}}};
-  if (e.name == "masked_fill" || e.name == "fill") return {{integer(compute == TT_BOOL ? 1 : 3), {}}};
+  if (e.name == "masked_fill" || e.name == "fill")
+    return {{integer(compute == TT_BOOL ? 1 : 3), {}}};
   if (e.name.find("pow_scalar") != std::string::npos) return {{integer(2), {}}};
   if (e.name == "round_decimals" || e.name == "round_up") return {{integer(100), {}}};
   if (e.name == "add") return {{integer(3), {}}};
@@ -573,16 +661,20 @@ Params params_for(const Entry& e, int32_t compute) {
 // Runs the plan in ranges of `piece` units (0: in one).
 void run_pieces(CpuKernel kernel, ElementPlan* p, int64_t piece) {
   if (!piece) piece = p->n ? p->n : 1;
-  for (int64_t b = 0; b < p->n; b += piece) ASSERT_EQ(kernel(p, b, std::min(b + piece, p->n)), TT_OK);
+  for (int64_t b = 0; b < p->n; b += piece)
+    ASSERT_EQ(kernel(p, b, std::min(b + piece, p->n)), TT_OK);
 }
 
-void check_layout(const Entry& e, const Layout& l, int32_t compute, const int32_t* dtypes, int64_t piece) {
+void check_layout(const Entry& e, const Layout& l, int32_t compute, const int32_t* dtypes,
+                  int64_t piece) {
   std::vector<Laid> x;
   for (int k = 0; k <= e.arity; k++) {
     x.push_back(lay(l, k, dtypes[k]));
     fill_random(&x.back().data, uint32_t(k + 1));
-    if (dtypes[k] == TT_BF16 || dtypes[k] == TT_F16 || dtypes[k] == TT_F32)  // room for float -> integer overflow
-      for (int64_t i = 0; i < x.back().data.n; i += 37) x.back().data.put(i, (i & 1 ? -1 : 1) * 6e4 * double(i + 1));
+    if (dtypes[k] == TT_BF16 || dtypes[k] == TT_F16 ||
+        dtypes[k] == TT_F32)  // room for float -> integer overflow
+      for (int64_t i = 0; i < x.back().data.n; i += 37)
+        x.back().data.put(i, (i & 1 ? -1 : 1) * 6e4 * double(i + 1));
   }
   int64_t n = 1;
   for (int64_t s : l.size) n *= s;
@@ -598,9 +690,11 @@ void check_layout(const Entry& e, const Layout& l, int32_t compute, const int32_
     Buffer dense(native(e, 0, compute), n);
     ElementPlan p;
     plan_dense(&p, e, compute, &dense, &in);
-    p.param[0] = params.p[0], p.param[1] = params.p[1];
+    p.param[0] = params.p[0];
+    p.param[1] = params.p[1];
     run_pieces(kernel, &p, 0);
-    Laid out = {x[0].size, x[0].stride, clone(x[0].data)}, expect = {x[0].size, x[0].stride, clone(x[0].data)};
+    Laid out = {x[0].size, x[0].stride, clone(x[0].data)};
+    Laid expect = {x[0].size, x[0].stride, clone(x[0].data)};
     memset(static_cast<void*>(&p), 0xee, sizeof p);
     ElementOperand ops[kMaxOperands];
     for (int k = 0; k <= e.arity; k++) {
@@ -608,17 +702,22 @@ void check_layout(const Entry& e, const Layout& l, int32_t compute, const int32_
       ops[k] = {o.data.data(), o.size.data(), o.stride.data(), int32_t(o.size.size()), dtypes[k]};
     }
     build_element_plan(p, ops, e.arity + 1, compute, e.bools);
-    p.param[0] = params.p[0], p.param[1] = params.p[1];
+    p.param[0] = params.p[0];
+    p.param[1] = params.p[1];
     run_pieces(kernel, &p, piece);
-    for (int64_t i = 0; i < n; i++) convert_reference(&expect.data, offset_of(expect, l.size, i), dense, i);
+    for (int64_t i = 0; i < n; i++)
+      convert_reference(&expect.data, offset_of(expect, l.size, i), dense, i);
     for (int64_t i = 0; i < out.data.n; i++)
-      ASSERT_TRUE(same_value(out.data, i, expect.data, i)) << "element " << i << " of " << out.data.n;
-    ASSERT_EQ(memcmp(out.data.at(out.data.n), expect.data.at(expect.data.n), 32), 0) << "wrote behind the output";
+      ASSERT_TRUE(same_value(out.data, i, expect.data, i))
+          << "element " << i << " of " << out.data.n;
+    ASSERT_EQ(memcmp(out.data.at(out.data.n), expect.data.at(expect.data.n), 32), 0)
+        << "wrote behind the output";
   });
 }
 
 int32_t some_dtype(std::mt19937* g, int32_t compute) {
-  static const Types real = {TT_BOOL, TT_U8, TT_I8, TT_I16, TT_I32, TT_I64, TT_F16, TT_BF16, TT_F32, TT_F64};
+  static const Types real = {TT_BOOL, TT_U8,  TT_I8,   TT_I16, TT_I32,
+                             TT_I64,  TT_F16, TT_BF16, TT_F32, TT_F64};
   static const Types whole = {TT_BOOL, TT_U8, TT_I8, TT_I16, TT_I32, TT_I64};
   if (is_complex(compute)) return kSet_all[(*g)() % kSet_all.size()];
   const Types& from = is_float(compute) ? real : whole;
@@ -637,7 +736,8 @@ TEST(Elementwise, AnyLayoutAndDtypeGivesTheBitsOfTheDenseRun) {
         for (int mixed = 0; mixed < 2; mixed++) {
           const bool moves = e.types == kSet_all;
           for (int k = 0; k <= e.arity; k++)
-            dtypes[k] = mixed && !(moves && k == 0) ? some_dtype(&g, compute) : native(e, k, compute);
+            dtypes[k] =
+                mixed && !(moves && k == 0) ? some_dtype(&g, compute) : native(e, k, compute);
           check_layout(e, l, compute, dtypes, mixed ? 101 : 0);
           check_layout(e, l, compute, dtypes, mixed ? 0 : 37);
           if (HasFatalFailure()) return;
@@ -650,13 +750,16 @@ TEST(Elementwise, CopyConvertsEveryDtypeToEveryOther) {
   for (int32_t d : kSet_all)
     for (int32_t s : kSet_all)
       for (size_t i = 0; i < layouts().size(); i++) {
-        SCOPED_TRACE(std::string(dtype_text(s)) + " to " + dtype_text(d) + " layout " + std::to_string(i));
+        SCOPED_TRACE(std::string(dtype_text(s)) + " to " + dtype_text(d) + " layout " +
+                     std::to_string(i));
         const Layout l = layouts()[i];
-        Laid src = lay(l, 1, s), dst = lay(l, 0, d);
+        Laid src = lay(l, 1, s);
+        Laid dst = lay(l, 0, d);
         fill_random(&src.data, 3);
         if (is_float(s)) {
-          const double odd[] = {NAN,   INFINITY, -INFINITY, 3e9,   -3e9,  1e19, -1e19, 0.5,  -0.5,   65519.9,
-                                65520, 6e-8,     3e-8,      1e-41, 255.9, -1,   300,   3e38, 3.4e38, -0.0};
+          const double odd[] = {NAN,   INFINITY, -INFINITY, 3e9,   -3e9,   1e19, -1e19,
+                                0.5,   -0.5,     65519.9,   65520, 6e-8,   3e-8, 1e-41,
+                                255.9, -1,       300,       3e38,  3.4e38, -0.0};
           for (int64_t k = 0; k < src.data.n; k++)
             if (k % 3 == 0) src.data.put(k, odd[size_t(k / 3) % 20]);
         }
@@ -664,7 +767,8 @@ TEST(Elementwise, CopyConvertsEveryDtypeToEveryOther) {
         for (int64_t z : l.size) n *= z;
         each_isa(entry("copy"), [&](CpuKernel kernel) {
           for (int64_t piece : {int64_t(0), int64_t(50), int64_t(333)}) {
-            Laid out = {dst.size, dst.stride, clone(dst.data)}, expect = {dst.size, dst.stride, clone(dst.data)};
+            Laid out = {dst.size, dst.stride, clone(dst.data)};
+            Laid expect = {dst.size, dst.stride, clone(dst.data)};
             ElementPlan p;
             memset(static_cast<void*>(&p), 0xee, sizeof p);
             const ElementOperand ops[2] = {
@@ -673,7 +777,8 @@ TEST(Elementwise, CopyConvertsEveryDtypeToEveryOther) {
             build_element_plan(p, ops, 2, d, 0);
             run_pieces(kernel, &p, piece);
             for (int64_t k = 0; k < n; k++)
-              convert_reference(&expect.data, offset_of(expect, l.size, k), src.data, offset_of(src, l.size, k));
+              convert_reference(&expect.data, offset_of(expect, l.size, k), src.data,
+                                offset_of(src, l.size, k));
             for (int64_t k = 0; k < out.data.n; k++)
               ASSERT_TRUE(same_value(out.data, k, expect.data, k))
                   << k << ": " << out.data.real(k) << " for " << expect.data.real(k);
@@ -688,7 +793,9 @@ TEST(Elementwise, MovesNeverLookAtTheValues) {
   for (int32_t t : kSet_all) {
     const int64_t n = 333;
     std::vector<Buffer> in;
-    in.emplace_back(TT_BOOL, n), in.emplace_back(t, n), in.emplace_back(t, n);
+    in.emplace_back(TT_BOOL, n);
+    in.emplace_back(t, n);
+    in.emplace_back(t, n);
     std::mt19937 g(5);
     for (auto& b : in)
       for (int64_t i = 0; i < n * kItemSize[b.dtype]; i++) b.data()[i] = char(g());
@@ -706,8 +813,8 @@ TEST(Elementwise, MovesNeverLookAtTheValues) {
 }
 
 TEST(Elementwise, ExactFunctorsAgreeAcrossInstructionSets) {
-  for (const char* name :
-       {"add", "sub", "rsub", "mul", "div", "neg", "eq", "lt", "maximum", "relu", "clamp", "div_floor"}) {
+  for (const char* name : {"add", "sub", "rsub", "mul", "div", "neg", "eq", "lt", "maximum", "relu",
+                           "clamp", "div_floor"}) {
     const Entry& e = entry(name);
     for (int32_t t : e.types) {
       Inputs x(e, t);
@@ -717,7 +824,8 @@ TEST(Elementwise, ExactFunctorsAgreeAcrossInstructionSets) {
         Buffer out(native(e, 0, t), x.in[0].n);
         ElementPlan p;
         plan_dense(&p, e, t, &out, &x.in);
-        p.param[0] = params_for(e, t).p[0], p.param[1] = params_for(e, t).p[1];
+        p.param[0] = params_for(e, t).p[0];
+        p.param[1] = params_for(e, t).p[1];
         k(&p, 0, p.n);
         if (!have) memcpy(first.data(), out.data(), size_t(out.n * kItemSize[out.dtype]));
         have = true;
@@ -732,7 +840,10 @@ TEST(Elementwise, OutputMayBeAnInput) {
   for (const char* name : {"add", "mul", "exp", "tanh", "sin"}) {
     const Entry& e = entry(name);
     std::vector<Buffer> in;
-    for (int k = 0; k < e.arity; k++) in.emplace_back(TT_F32, n), fill_random(&in.back(), uint32_t(k) + 9);
+    for (int k = 0; k < e.arity; k++) {
+      in.emplace_back(TT_F32, n);
+      fill_random(&in.back(), uint32_t(k) + 9);
+    }
     if (e.name == "sin") in[0].put(300, 1e20);
     each_isa(e, [&](CpuKernel k) {
       Buffer apart(TT_F32, n);
@@ -752,16 +863,22 @@ TEST(Elementwise, OutputMayBeAnInput) {
 TEST(Elementwise, LargeOutputsAreStreamedToTheSameValues) {
   const int64_t n = (40 << 20) / 4 + 5;
   std::vector<Buffer> in;
-  in.emplace_back(TT_F32, n), in.emplace_back(TT_F32, n);
+  in.emplace_back(TT_F32, n);
+  in.emplace_back(TT_F32, n);
   auto* a = reinterpret_cast<float*>(in[0].data());
   auto* b = reinterpret_cast<float*>(in[1].data());
-  for (int64_t i = 0; i < n; i++) a[i] = float(i & 1023), b[i] = float(i & 255);
-  const Entry &sum = entry("add"), &same = entry("copy");
+  for (int64_t i = 0; i < n; i++) {
+    a[i] = float(i & 1023);
+    b[i] = float(i & 255);
+  }
+  const Entry& sum = entry("add");
+  const Entry& same = entry("copy");
   each_isa(sum, [&](CpuKernel k) {
     Buffer out(TT_F32, n);
     ElementPlan p;
     plan_dense(&p, sum, TT_F32, &out, &in);
-    p.ptr[0] += 4, p.ptr[1] += 4;  // not on a line
+    p.ptr[0] += 4;
+    p.ptr[1] += 4;  // not on a line
     k(&p, 0, n - 1);
     const auto* o = reinterpret_cast<float*>(out.data());
     for (int64_t i = 0; i < n - 1; i++) ASSERT_EQ(o[i + 1], a[i + 1] + b[i]);
@@ -782,10 +899,15 @@ TEST(Elementwise, LargeOutputsAreStreamedToTheSameValues) {
 TEST(ElementPlan, CoalescesAndFindsDense) {
   float data[64];
   auto* ptr = reinterpret_cast<char*>(data);
-  const int64_t size[] = {2, 3, 4}, rows[] = {12, 4, 1}, channels_last[] = {12, 1, 3}, one[] = {1}, last[] = {4};
+  const int64_t size[] = {2, 3, 4};
+  const int64_t rows[] = {12, 4, 1};
+  const int64_t channels_last[] = {12, 1, 3};
+  const int64_t one[] = {1};
+  const int64_t last[] = {4};
   ElementPlan p;
-  ElementOperand ops[3] = {
-      {ptr, size, rows, 3, TT_F32}, {ptr, size, rows, 3, TT_F32}, {ptr, nullptr, nullptr, 0, TT_F32}};
+  ElementOperand ops[3] = {{ptr, size, rows, 3, TT_F32},
+                           {ptr, size, rows, 3, TT_F32},
+                           {ptr, nullptr, nullptr, 0, TT_F32}};
   build_element_plan(p, ops, 3, TT_F32, kBoolNone);
   EXPECT_TRUE(p.dense && p.scalar_in[2] && !p.scalar_in[1] && p.n == 24);
   ops[0].stride = ops[1].stride = channels_last;  // one permuted run
@@ -798,7 +920,8 @@ TEST(ElementPlan, CoalescesAndFindsDense) {
   EXPECT_TRUE(!p.dense && p.ndim == 3);
   EXPECT_EQ(p.stride[0][0], 4);
   EXPECT_EQ(p.stride[1][0], 16);
-  ops[0].stride = rows, ops[1] = {ptr, last, one, 1, TT_F32};
+  ops[0].stride = rows;
+  ops[1] = {ptr, last, one, 1, TT_F32};
   build_element_plan(p, ops, 2, TT_F32, kBoolNone);
   EXPECT_TRUE(!p.dense && p.ndim == 2 && p.size[0] == 4 && p.size[1] == 6);
   EXPECT_EQ(p.stride[1][1], 0);
@@ -808,19 +931,34 @@ TEST(ElementPlan, CoalescesAndFindsDense) {
 
 TEST(ElementPlan, SixtyFourDimensions) {
   int64_t size[64], stride[64], other[64];
-  for (int d = 0; d < 64; d++) size[d] = d % 8 ? 1 : 2, stride[d] = 1, other[d] = 1;
+  for (int d = 0; d < 64; d++) {
+    size[d] = d % 8 ? 1 : 2;
+    stride[d] = 1;
+    other[d] = 1;
+  }
   int64_t next = 1;
-  for (int d = 63; d >= 0; d--) stride[d] = next, next *= size[d];
-  for (int d = 0, s = 1; d < 64; d++) other[d] = s, s *= int(size[d]);
-  Buffer in(TT_F32, next), out(TT_F32, next);
+  for (int d = 63; d >= 0; d--) {
+    stride[d] = next;
+    next *= size[d];
+  }
+  for (int d = 0, s = 1; d < 64; d++) {
+    other[d] = s;
+    s *= int(size[d]);
+  }
+  Buffer in(TT_F32, next);
+  Buffer out(TT_F32, next);
   fill_random(&in, 1);
-  const ElementOperand ops[2] = {{out.data(), size, stride, 64, TT_F32}, {in.data(), size, other, 64, TT_F32}};
+  const ElementOperand ops[2] = {{out.data(), size, stride, 64, TT_F32},
+                                 {in.data(), size, other, 64, TT_F32}};
   ElementPlan p;
   build_element_plan(p, ops, 2, TT_F32, kBoolNone);
   ASSERT_EQ(entry("copy").row.isa[0](&p, 0, p.n), TT_OK);
   for (int64_t i = 0; i < next; i++) {
     int64_t from = 0;
-    for (int d = 63, rest = int(i); d >= 0; d--) from += rest % size[d] * other[d], rest /= int(size[d]);
+    for (int d = 63, rest = int(i); d >= 0; d--) {
+      from += rest % size[d] * other[d];
+      rest /= int(size[d]);
+    }
     ASSERT_EQ(out.real(i), in.real(from));
   }
 }

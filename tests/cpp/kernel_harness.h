@@ -35,13 +35,15 @@ using namespace avx2;
   }                                                     \
   }
 #if TT_HAVE_AVX512
-#define DECLARE_KERNEL(name) DECLARE_IN(baseline, name) DECLARE_IN(avx2, name) DECLARE_IN(avx512, name)
+#define DECLARE_KERNEL(name) \
+  DECLARE_IN(baseline, name) DECLARE_IN(avx2, name) DECLARE_IN(avx512, name)
 #elif TT_HAVE_AVX2
 #define DECLARE_KERNEL(name) DECLARE_IN(baseline, name) DECLARE_IN(avx2, name)
 #else
 #define DECLARE_KERNEL(name) DECLARE_IN(baseline, name)
 #endif
-#define KERNEL_ROW(name) (kernel_test::KernelRow{{TT_NS::baseline::name, TT_NS::avx2::name, TT_NS::avx512::name}})
+#define KERNEL_ROW(name) \
+  (kernel_test::KernelRow{{TT_NS::baseline::name, TT_NS::avx2::name, TT_NS::avx512::name}})
 
 namespace kernel_test {
 using namespace TT_NS;
@@ -51,9 +53,12 @@ struct KernelRow {
 };
 
 inline float half_to_float(uint16_t h) {
-  const int e = h >> 10 & 31, m = h & 1023;
+  const int e = h >> 10 & 31;
+  const int m = h & 1023;
   const float sign = h & 0x8000 ? -1.f : 1.f;
-  if (e == 31) return m ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
+  if (e == 31)
+    return m ? std::numeric_limits<float>::quiet_NaN()
+             : sign * std::numeric_limits<float>::infinity();
   return sign * (e ? std::ldexp(float(m + 1024), e - 25) : std::ldexp(float(m), -24));
 }
 inline uint16_t float_to_half(double v) {
@@ -141,7 +146,8 @@ struct Buffer {
   int64_t n;
   std::vector<char> bytes;
 
-  Buffer(int32_t d, int64_t count) : dtype(d), n(count), bytes(size_t(count * kItemSize[d] + 128), char(0x5a)) {}
+  Buffer(int32_t d, int64_t count)
+      : dtype(d), n(count), bytes(size_t(count * kItemSize[d] + 128), char(0x5a)) {}
   char* data() { return bytes.data() + (64 - reinterpret_cast<uintptr_t>(bytes.data()) % 64) % 64; }
   char* at(int64_t i) { return data() + i * kItemSize[dtype]; }
   Value operator[](int64_t i) { return get(at(i), dtype); }
@@ -150,7 +156,9 @@ struct Buffer {
   template <class F> void fill(F f) {
     for (int64_t i = 0; i < n; i++) put(i, f(i));
   }
-  bool same_bytes(Buffer& o) { return n == o.n && !std::memcmp(data(), o.data(), size_t(n * kItemSize[dtype])); }
+  bool same_bytes(Buffer& o) {
+    return n == o.n && !std::memcmp(data(), o.data(), size_t(n * kItemSize[dtype]));
+  }
 };
 
 // Small values of any dtype: integers in a narrow range, floats around 0.
@@ -170,7 +178,8 @@ inline void fill_random(Buffer* b, uint32_t seed) {
 template <class Plan> int32_t run_split(CpuKernel kernel, Plan* plan, int64_t piece) {
   for (int s = 0; s < plan->run.n; s++) {
     plan->run.stage = s;
-    const int64_t units = plan->run.units[s], step = piece ? piece : units;
+    const int64_t units = plan->run.units[s];
+    const int64_t step = piece ? piece : units;
     if (!units) continue;
     for (int64_t b = (units - 1) / step * step; b >= 0; b -= step) {
       const int32_t r = kernel(plan, b, b + step < units ? b + step : units);

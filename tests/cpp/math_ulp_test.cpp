@@ -1,5 +1,6 @@
-// Errors of the float functions over the whole float range, through the kernels of every instruction set, against
-// double. Every kStep-th bit pattern is taken; TT_TEST_ULP_STEP=1 takes all 2^32 (minutes).
+// Errors of the float functions over the whole float range, through the kernels of every
+// instruction set, against double. Every kStep-th bit pattern is taken; TT_TEST_ULP_STEP=1 takes
+// all 2^32 (minutes).
 #include "kernel_harness.h"
 #include "plan/element_build.h"
 
@@ -38,8 +39,8 @@ using namespace kernel_test;
 constexpr double kMostUlp = 1.5;
 constexpr int64_t kChunk = 4096;
 
-// In units of the last place of want as a float; infinite where one is nan, infinite or of the wrong zero sign and the
-// other is not.
+// In units of the last place of want as a float; infinite where one is nan, infinite or of the
+// wrong zero sign and the other is not.
 double ulps(float got, double want) {
   const float rounded = float(want);
   if (got == rounded) return want == 0 && std::signbit(got) != std::signbit(want) ? INFINITY : 0;
@@ -58,8 +59,9 @@ uint64_t step() {
 
 constexpr uint64_t kAllFloats = uint64_t(1) << 32;
 // The floats whose bits are first, first + by … below end.
-template <class F> void measure(const char* name, const KernelRow& row, F reference, double most = kMostUlp,
-                                uint64_t first = 0, uint64_t end = kAllFloats, uint64_t by = step()) {
+template <class F> void measure(const char* name, const KernelRow& row, F reference,
+                                double most = kMostUlp, uint64_t first = 0,
+                                uint64_t end = kAllFloats, uint64_t by = step()) {
   alignas(64) static float in[kChunk], out[kChunk];
   double worst[kNumIsa] = {}, want[kChunk];
   float where[kNumIsa] = {};
@@ -87,8 +89,10 @@ template <class F> void measure(const char* name, const KernelRow& row, F refere
   for (int isa = 0; isa <= best_isa(); isa++) {
     if (!row.isa[isa]) continue;
     EXPECT_LE(worst[isa], most) << name << " on " << isa_name(Isa(isa)) << " at " << where[isa];
-    testing::Test::RecordProperty(std::string(name) + "_" + isa_name(Isa(isa)), std::to_string(worst[isa]));
-    std::fprintf(stderr, "%s %s: %.3f ulp at %a\n", name, isa_name(Isa(isa)), worst[isa], double(where[isa]));
+    testing::Test::RecordProperty(std::string(name) + "_" + isa_name(Isa(isa)),
+                                  std::to_string(worst[isa]));
+    std::fprintf(stderr, "%s %s: %.3f ulp at %a\n", name, isa_name(Isa(isa)), worst[isa],
+                 double(where[isa]));
   }
 }
 
@@ -102,8 +106,9 @@ TEST(MathUlp, Tanh) {
   measure("tanh", KERNEL_ROW(tanh), [](double x) { return std::tanh(x); });
 }
 TEST(MathUlp, Sigmoid) {
-  measure("sigmoid", KERNEL_ROW(sigmoid),
-          [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); });
+  measure("sigmoid", KERNEL_ROW(sigmoid), [](double x) {
+    return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+  });
 }
 #define ULP_TEST(name)                                                       \
   TEST(MathUlp, name) {                                                      \
@@ -136,18 +141,20 @@ TEST(MathUlp, reciprocal) {
 constexpr double kMostUlpOfGated = 4;
 TEST(MathUlp, gelu) {
   measure(
-      "gelu", KERNEL_ROW(gelu), [](double x) { return x * 0.5 * std::erfc(-x * M_SQRT1_2); }, kMostUlpOfGated);
+      "gelu", KERNEL_ROW(gelu), [](double x) { return x * 0.5 * std::erfc(-x * M_SQRT1_2); },
+      kMostUlpOfGated);
 }
 TEST(MathUlp, gelu_tail) {  // from -1 to -16
   measure(
-      "gelu", KERNEL_ROW(gelu), [](double x) { return x * 0.5 * std::erfc(-x * M_SQRT1_2); }, kMostUlpOfGated,
-      0xbf800000, 0xc1800000, 23);
+      "gelu", KERNEL_ROW(gelu), [](double x) { return x * 0.5 * std::erfc(-x * M_SQRT1_2); },
+      kMostUlpOfGated, 0xbf800000, 0xc1800000, 23);
 }
 TEST(MathUlp, gelu_tanh) {
   constexpr double kTwice = 2 * M_SQRT2 * 0.564189583547756286948;  // 2 sqrt(2 / pi)
   measure(
       "gelu_tanh", KERNEL_ROW(gelu_tanh),
-      [](double x) { return x / (1 + std::exp(-kTwice * (x + 0.044715 * x * x * x))); }, kMostUlpOfGated);
+      [](double x) { return x / (1 + std::exp(-kTwice * (x + 0.044715 * x * x * x))); },
+      kMostUlpOfGated);
 }
 TEST(MathUlp, silu) {
   measure(
@@ -156,7 +163,9 @@ TEST(MathUlp, silu) {
 TEST(MathUlp, mish) {
   measure(
       "mish", KERNEL_ROW(mish),
-      [](double x) { return x * std::tanh(x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x))); },
+      [](double x) {
+        return x * std::tanh(x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)));
+      },
       kMostUlpOfGated);
 }
 

@@ -1,5 +1,6 @@
-// Matrix products against exact references. Values are small integers (and halves), so that every sum is exact in every
-// dtype and any difference is an error; one test with random reals bounds the rounding.
+// Matrix products against exact references. Values are small integers (and halves), so that every
+// sum is exact in every dtype and any difference is an error; one test with random reals bounds the
+// rounding.
 #include "core/half.h"
 #include "cpu/matmul_run.h"
 
@@ -57,7 +58,8 @@ Complex get(const char* at, int32_t dtype) {
   }
 }
 
-// A stack of matrices in a buffer of its own, guarded by a canary on both sides of every element's range.
+// A stack of matrices in a buffer of its own, guarded by a canary on both sides of every element's
+// range.
 struct Matrix {
   int32_t dtype = 0;
   std::vector<int64_t> size, stride;
@@ -74,7 +76,8 @@ struct Matrix {
   // Element (i, j) of the product `batch` of a stack with sizes `full`, broadcast.
   char* broadcast_at(const std::vector<int64_t>& batch, int64_t i, int64_t j) {
     std::vector<int64_t> index(size.size());
-    const size_t lead = size.size() - 2, skip = batch.size() - lead;
+    const size_t lead = size.size() - 2;
+    const size_t skip = batch.size() - lead;
     for (size_t q = 0; q < lead; q++) index[q] = size[q] == 1 ? 0 : batch[skip + q];
     index[lead] = size[lead] == 1 ? 0 : i;
     index[lead + 1] = size[lead + 1] == 1 ? 0 : j;
@@ -89,16 +92,38 @@ constexpr char kCanary = 0x5b;
 
 Matrix make(int32_t dtype, std::vector<int64_t> size, int layout) {
   Matrix x;
-  x.dtype = dtype, x.size = size, x.stride.resize(size.size());
-  const size_t r = size.size() - 2, c = r + 1;
+  x.dtype = dtype;
+  x.size = size;
+  x.stride.resize(size.size());
+  const size_t r = size.size() - 2;
+  const size_t c = r + 1;
   int64_t run;
   switch (layout) {
-    case kColMajor: x.stride[r] = 1, x.stride[c] = std::max<int64_t>(size[r], 1), run = x.stride[c] * size[c]; break;
-    case kPaddedRows: x.stride[c] = 1, x.stride[r] = size[c] + 3, run = x.stride[r] * size[r]; break;
-    case kEveryOther: x.stride[c] = 2, x.stride[r] = 2 * size[c] + 1, run = x.stride[r] * size[r]; break;
-    default: x.stride[c] = 1, x.stride[r] = size[c], run = x.stride[r] * size[r]; break;
+    case kColMajor:
+      x.stride[r] = 1;
+      x.stride[c] = std::max<int64_t>(size[r], 1);
+      run = x.stride[c] * size[c];
+      break;
+    case kPaddedRows:
+      x.stride[c] = 1;
+      x.stride[r] = size[c] + 3;
+      run = x.stride[r] * size[r];
+      break;
+    case kEveryOther:
+      x.stride[c] = 2;
+      x.stride[r] = 2 * size[c] + 1;
+      run = x.stride[r] * size[r];
+      break;
+    default:
+      x.stride[c] = 1;
+      x.stride[r] = size[c];
+      run = x.stride[r] * size[r];
+      break;
   }
-  for (size_t i = r; i-- > 0;) x.stride[i] = run, run *= size[i];
+  for (size_t i = r; i-- > 0;) {
+    x.stride[i] = run;
+    run *= size[i];
+  }
   x.offset = 64;
   x.bytes.assign(size_t(run) * kItemSize[dtype] + 128, kCanary);
   return x;
@@ -157,40 +182,50 @@ struct Case {
 };
 
 std::string describe(const Case& c, Isa isa) {
-  return std::string(isa_name(isa)) + " dtype " + std::to_string(c.dtype) + " m " + std::to_string(c.m) + " n " +
-         std::to_string(c.n) + " k " + std::to_string(c.k) + " layouts " + std::to_string(c.a_layout) +
-         std::to_string(c.b_layout) + std::to_string(c.c_layout) + std::to_string(c.d_layout) + " batch dims " +
-         std::to_string(c.c_batch.size()) + " d " + std::to_string(c.with_d) + (c.in_place ? " in place" : "") +
-         " alpha " + std::to_string(c.alpha);
+  return std::string(isa_name(isa)) + " dtype " + std::to_string(c.dtype) + " m " +
+         std::to_string(c.m) + " n " + std::to_string(c.n) + " k " + std::to_string(c.k) +
+         " layouts " + std::to_string(c.a_layout) + std::to_string(c.b_layout) +
+         std::to_string(c.c_layout) + std::to_string(c.d_layout) + " batch dims " +
+         std::to_string(c.c_batch.size()) + " d " + std::to_string(c.with_d) +
+         (c.in_place ? " in place" : "") + " alpha " + std::to_string(c.alpha);
 }
 
 std::vector<int64_t> join(std::vector<int64_t> x, int64_t rows, int64_t cols) {
-  x.push_back(rows), x.push_back(cols);
+  x.push_back(rows);
+  x.push_back(cols);
   return x;
 }
 
 // Every element right, nothing outside them written; fails at the first difference.
 void check(const Case& c, Pool* pool = nullptr, int32_t force_path = -1) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static int count = 0;  // a sanitizer makes the reference 20 times slower: every eighth case will do
+  static int count =
+      0;  // a sanitizer makes the reference 20 times slower: every eighth case will do
   if (count++ % 8) return;
 #endif
-  Matrix a = make(c.dtype, join(c.a_batch, c.m, c.k), c.a_layout),
-         b = make(c.dtype, join(c.b_batch, c.k, c.n), c.b_layout);
+  Matrix a = make(c.dtype, join(c.a_batch, c.m, c.k), c.a_layout);
+  Matrix b = make(c.dtype, join(c.b_batch, c.k, c.n), c.b_layout);
   Matrix out = make(c.dtype, join(c.c_batch, c.m, c.n), c.c_layout);
   Matrix d = c.in_place ? out : make(c.dtype, c.d_size.empty() ? out.size : c.d_size, c.d_layout);
-  fill(a), fill(b), fill(d);
-  const tt_scalar alpha = {TT_SCALAR_FLOAT, 0, 0, c.alpha, 0}, beta = {TT_SCALAR_FLOAT, 0, 0, c.beta, 0};
+  fill(a);
+  fill(b);
+  fill(d);
+  const tt_scalar alpha = {TT_SCALAR_FLOAT, 0, 0, c.alpha, 0};
+  const tt_scalar beta = {TT_SCALAR_FLOAT, 0, 0, c.beta, 0};
   Matrix want = c.in_place ? d : out;
-  std::vector<Complex> x(size_t(c.m * c.k)), y(size_t(c.k * c.n));
+  std::vector<Complex> x(size_t(c.m * c.k));
+  std::vector<Complex> y(size_t(c.k * c.n));
   for_each_index(c.c_batch, [&](const auto& batch) {
     for (int64_t i = 0; i < c.m; i++)
-      for (int64_t p = 0; p < c.k; p++) x[size_t(i * c.k + p)] = get(a.broadcast_at(batch, i, p), c.dtype);
+      for (int64_t p = 0; p < c.k; p++)
+        x[size_t(i * c.k + p)] = get(a.broadcast_at(batch, i, p), c.dtype);
     for (int64_t j = 0; j < c.n; j++)
-      for (int64_t p = 0; p < c.k; p++) y[size_t(j * c.k + p)] = get(b.broadcast_at(batch, p, j), c.dtype);
+      for (int64_t p = 0; p < c.k; p++)
+        y[size_t(j * c.k + p)] = get(b.broadcast_at(batch, p, j), c.dtype);
     for (int64_t i = 0; i < c.m; i++)
       for (int64_t j = 0; j < c.n; j++) {
-        const Complex *u = x.data() + i * c.k, *v = y.data() + j * c.k;
+        const Complex* u = x.data() + i * c.k;
+        const Complex* v = y.data() + j * c.k;
         double re = 0, im = 0;
         for (int64_t p = 0; p < c.k; p++) {
           re += u[p].real() * v[p].real() - u[p].imag() * v[p].imag();
@@ -205,8 +240,8 @@ void check(const Case& c, Pool* pool = nullptr, int32_t force_path = -1) {
     Matrix got = c.in_place ? d : out;
     const MatmulOperand addend = c.in_place ? got.operand() : d.operand();
     MatmulPlan plan;
-    matmul_build(&plan, c.dtype, a.operand(), b.operand(), c.with_d ? &addend : nullptr, got.operand(),
-                 matmul_scalar(alpha), matmul_scalar(beta));
+    matmul_build(&plan, c.dtype, a.operand(), b.operand(), c.with_d ? &addend : nullptr,
+                 got.operand(), matmul_scalar(alpha), matmul_scalar(beta));
     if (force_path >= 0) plan.path = force_path;
     Workspace workspace;
     plan.workspace = workspace.get(matmul_workspace_bytes(plan));
@@ -222,10 +257,12 @@ void check(const Case& c, Pool* pool = nullptr, int32_t force_path = -1) {
 }
 
 Case simple(int32_t dtype, int64_t m, int64_t n, int64_t k) {
-  return {dtype, {}, {}, {}, m, n, k, kRowMajor, kRowMajor, kRowMajor, kRowMajor, false, false, 1, 0, {}};
+  return {dtype,     {},        {},        {},    m,     n, k, kRowMajor,
+          kRowMajor, kRowMajor, kRowMajor, false, false, 1, 0, {}};
 }
 
-constexpr int64_t kSizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 13, 14, 15, 16, 17, 29, 31, 32, 33, 47, 64, 65, 101, 130};
+constexpr int64_t kSizes[] = {0,  1,  2,  3,  4,  5,  7,  8,  13, 14,  15,
+                              16, 17, 29, 31, 32, 33, 47, 64, 65, 101, 130};
 int64_t pick_size() { return kSizes[pick(0, int64_t(std::size(kSizes)) - 1)]; }
 
 TEST(Matmul, EveryDtypeAndLayout) {
@@ -234,7 +271,9 @@ TEST(Matmul, EveryDtypeAndLayout) {
       for (int b = 0; b < kNumLayouts; b++)
         for (int out : {kRowMajor, kColMajor, kPaddedRows, kEveryOther}) {
           Case c = simple(dtype, pick_size(), pick_size(), pick_size());
-          c.a_layout = a, c.b_layout = b, c.c_layout = out;
+          c.a_layout = a;
+          c.b_layout = b;
+          c.c_layout = out;
           ASSERT_NO_FATAL_FAILURE(check(c));
         }
 }
@@ -242,11 +281,14 @@ TEST(Matmul, EveryDtypeAndLayout) {
 TEST(Matmul, RandomShapesScalarsAndAddends) {
   for (int round = 0; round < 1500; round++) {
     Case c = simple(kDtypes[round % std::size(kDtypes)], pick_size(), pick_size(), pick_size());
-    c.a_layout = int(pick(0, 3)), c.b_layout = int(pick(0, 3)), c.c_layout = int(pick(0, 3)),
+    c.a_layout = int(pick(0, 3));
+    c.b_layout = int(pick(0, 3));
+    c.c_layout = int(pick(0, 3));
     c.d_layout = int(pick(0, 3));
     c.with_d = pick(0, 1);
     c.in_place = c.with_d && pick(0, 3) == 0;
-    c.alpha = pick(0, 1) ? 1 : 2, c.beta = pick(0, 1) ? 1 : 3;
+    c.alpha = pick(0, 1) ? 1 : 2;
+    c.beta = pick(0, 1) ? 1 : 3;
     if (c.with_d && !c.in_place) c.d_size = {pick(0, 1) ? c.m : 1, pick(0, 1) ? c.n : 1};
     ASSERT_NO_FATAL_FAILURE(check(c));
   }
@@ -255,19 +297,27 @@ TEST(Matmul, RandomShapesScalarsAndAddends) {
 TEST(Matmul, BatchesBroadcast) {
   for (int round = 0; round < 800; round++) {
     Case c = simple(kDtypes[round % std::size(kDtypes)], pick(0, 9), pick(1, 20), pick(0, 20));
-    if (round % 10 == 0) c.m = pick(20, 70), c.n = pick(20, 70), c.k = pick(60, 80);
+    if (round % 10 == 0) {
+      c.m = pick(20, 70);
+      c.n = pick(20, 70);
+      c.k = pick(60, 80);
+    }
     const int64_t dims = pick(1, 3);
     for (int64_t i = 0; i < dims; i++) {
-      const int64_t size = pick(0, 20) == 0 ? 0 : pick(1, 4), which = pick(0, 3);
+      const int64_t size = pick(0, 20) == 0 ? 0 : pick(1, 4);
+      const int64_t which = pick(0, 3);
       c.c_batch.push_back(size);
-      c.a_batch.push_back(which == 1 ? 1 : size),
-          c.b_batch.push_back(which == 2 || (which == 1 && size != 1) ? (which == 2 ? 1 : size) : size);
+      c.a_batch.push_back(which == 1 ? 1 : size);
+      c.b_batch.push_back(which == 2 || (which == 1 && size != 1) ? (which == 2 ? 1 : size) : size);
     }
     // A shorter batch broadcasts on the left.
     if (pick(0, 2) == 0) c.b_batch.erase(c.b_batch.begin());
-    c.a_layout = int(pick(0, 3)), c.b_layout = int(pick(0, 3)), c.c_layout = int(pick(0, 3)),
+    c.a_layout = int(pick(0, 3));
+    c.b_layout = int(pick(0, 3));
+    c.c_layout = int(pick(0, 3));
     c.d_layout = int(pick(0, 3));
-    c.with_d = pick(0, 1), c.beta = 1;
+    c.with_d = pick(0, 1);
+    c.beta = 1;
     if (pick(0, 1)) c.d_size = {1, c.n};
     ASSERT_NO_FATAL_FAILURE(check(c));
   }
@@ -281,8 +331,10 @@ TEST(Matmul, FewRowsOrColumns) {
           for (int layout = 0; layout < 8; layout++) {
             Case c = simple(dtype, few, n, k);
             if (layout & 1) std::swap(c.m, c.n);
-            c.a_layout = layout & 2 ? kColMajor : kRowMajor, c.b_layout = layout & 4 ? kColMajor : kRowMajor;
-            c.with_d = layout % 3 == 1, c.beta = 1;
+            c.a_layout = layout & 2 ? kColMajor : kRowMajor;
+            c.b_layout = layout & 4 ? kColMajor : kRowMajor;
+            c.with_d = layout % 3 == 1;
+            c.beta = 1;
             c.d_size = {1, c.n};
             ASSERT_NO_FATAL_FAILURE(check(c));
           }
@@ -303,7 +355,10 @@ TEST(Matmul, DeepSums) {
     for (int64_t k : {511, 512, 513, 1100}) {
       Case c = simple(dtype, 37, 70, k);
       // f16 holds these sums to 2048 exactly, and is rounded once beyond.
-      c.a_layout = kPaddedRows, c.with_d = true, c.alpha = 2, c.beta = 1;
+      c.a_layout = kPaddedRows;
+      c.with_d = true;
+      c.alpha = 2;
+      c.beta = 1;
       ASSERT_NO_FATAL_FAILURE(check(c));
     }
 }
@@ -313,16 +368,30 @@ TEST(Matmul, LongSumsInPieces) {
   for (int32_t dtype : kDtypes)
     for (int layout : {kRowMajor, kColMajor, kEveryOther}) {
       Case c = simple(dtype, 20, 21, 8200);
-      c.a_layout = layout, c.b_layout = kPaddedRows, c.c_layout = layout;
+      c.a_layout = layout;
+      c.b_layout = kPaddedRows;
+      c.c_layout = layout;
       ASSERT_NO_FATAL_FAILURE(check(c));
-      c.m = 130, c.n = 3, c.with_d = true, c.alpha = 2, c.beta = 3, c.d_size = {1, 3};
+      c.m = 130;
+      c.n = 3;
+      c.with_d = true;
+      c.alpha = 2;
+      c.beta = 3;
+      c.d_size = {1, 3};
       ASSERT_NO_FATAL_FAILURE(check(c));
       c = simple(dtype, 3, 70, 9000);
-      c.b_layout = layout, c.with_d = c.in_place = true, c.beta = 1;
+      c.b_layout = layout;
+      c.with_d = c.in_place = true;
+      c.beta = 1;
       ASSERT_NO_FATAL_FAILURE(check(c));
       c = simple(dtype, 3, 5, 20500);
-      c.a_batch = {2, 1}, c.b_batch = {1, 2}, c.c_batch = {2, 2};
-      c.a_layout = layout, c.c_layout = kPaddedRows, c.with_d = true, c.beta = 1;
+      c.a_batch = {2, 1};
+      c.b_batch = {1, 2};
+      c.c_batch = {2, 2};
+      c.a_layout = layout;
+      c.c_layout = kPaddedRows;
+      c.with_d = true;
+      c.beta = 1;
       ASSERT_NO_FATAL_FAILURE(check(c));
     }
 }
@@ -331,10 +400,15 @@ TEST(Matmul, LongSumsInPieces) {
 TEST(Matmul, BatchesOfShortSums) {
   for (int32_t dtype : kDtypes) {
     Case c = simple(dtype, 24, 20, 60);
-    c.a_batch = {40, 1}, c.b_batch = c.c_batch = {40, 3};
-    c.a_layout = kPaddedRows, c.c_layout = kEveryOther, c.with_d = true, c.beta = 2;
+    c.a_batch = {40, 1};
+    c.b_batch = c.c_batch = {40, 3};
+    c.a_layout = kPaddedRows;
+    c.c_layout = kEveryOther;
+    c.with_d = true;
+    c.beta = 2;
     ASSERT_NO_FATAL_FAILURE(check(c));
-    c.k = 900, c.a_batch = c.b_batch = c.c_batch = {35};  // more than one pass over panels
+    c.k = 900;
+    c.a_batch = c.b_batch = c.c_batch = {35};  // more than one pass over panels
     ASSERT_NO_FATAL_FAILURE(check(c));
   }
 }
@@ -359,23 +433,29 @@ TEST(Matmul, RoundingIsBounded) {
     for (int64_t m : {1, 4, 32, 130})
       for (int64_t k : {64, 500}) {
         const int64_t n = 75;
-        Matrix a = make(dtype, {m, k}, kRowMajor), b = make(dtype, {k, n}, m % 8 ? kColMajor : kRowMajor),
-               c = make(dtype, {m, n}, kRowMajor);
-        for (Matrix* x : {&a, &b}) for_each_index(x->size, [&](const auto& i) { put(x->at(i), dtype, normal(rng)); });
+        Matrix a = make(dtype, {m, k}, kRowMajor);
+        Matrix b = make(dtype, {k, n}, m % 8 ? kColMajor : kRowMajor);
+        Matrix c = make(dtype, {m, n}, kRowMajor);
+        for (Matrix* x : {&a, &b})
+          for_each_index(x->size, [&](const auto& i) { put(x->at(i), dtype, normal(rng)); });
         const double eps = dtype == TT_F32 ? 0x1p-24 : 0x1p-53;
         for (Isa isa : isas()) {
           MatmulPlan plan;
-          matmul_build(&plan, dtype, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne, {});
+          matmul_build(&plan, dtype, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne,
+                       {});
           Workspace workspace;
           plan.workspace = workspace.get(matmul_workspace_bytes(plan));
           ASSERT_EQ(run_matmul(plan, isa, nullptr), TT_OK);
           for_each_index(c.size, [&](const auto& i) {
             double sum = 0, size = 0;
             for (int64_t p = 0; p < k; p++) {
-              const double t = get(a.at({i[0], p}), dtype).real() * get(b.at({p, i[1]}), dtype).real();
-              sum += t, size += std::abs(t);
+              const double t =
+                  get(a.at({i[0], p}), dtype).real() * get(b.at({p, i[1]}), dtype).real();
+              sum += t;
+              size += std::abs(t);
             }
-            ASSERT_NEAR(get(c.at(i), dtype).real(), sum, double(k + 8) * eps * size) << isa_name(isa);
+            ASSERT_NEAR(get(c.at(i), dtype).real(), sum, double(k + 8) * eps * size)
+                << isa_name(isa);
           });
         }
       }
@@ -384,9 +464,11 @@ TEST(Matmul, RoundingIsBounded) {
 TEST(Matmul, NanAndInfReachTheirRowsAndColumnsOnly) {
   for (int64_t size : {5, 40, 70, 200})
     for (int64_t m : {int64_t(1), size}) {
-      Matrix a = make(TT_F32, {m, size}, kRowMajor), b = make(TT_F32, {size, size}, kRowMajor),
-             c = make(TT_F32, {m, size}, kRowMajor);
-      fill(a), fill(b);
+      Matrix a = make(TT_F32, {m, size}, kRowMajor);
+      Matrix b = make(TT_F32, {size, size}, kRowMajor);
+      Matrix c = make(TT_F32, {m, size}, kRowMajor);
+      fill(a);
+      fill(b);
       const int64_t col = size - 2;
       put(b.at({size / 2, col}), TT_F32, std::nan(""));
       for (int64_t i = 0; i < m; i++) put(a.at({i, 1}), TT_F32, 1.0);
@@ -416,20 +498,24 @@ TEST(Matmul, BitsDoNotDependOnTheNumberOfThreads) {
     int64_t batch, m, n, k;
     int b_layout;
   };
-  for (const Shape& s :
-       {Shape{1, 700, 650, 500, kRowMajor}, Shape{1000, 24, 24, 24, kColMajor}, Shape{1, 2, 4000, 700, kColMajor},
-        Shape{1, 3, 4000, 700, kRowMajor}, Shape{1, 250, 200, 120, kRowMajor}, Shape{5, 200, 300, 390, kColMajor},
-        Shape{1, 20, 40, 20000, kRowMajor}, Shape{3, 3, 7, 20500, kColMajor}, Shape{70, 30, 30, 70, kRowMajor}})
+  for (const Shape& s : {Shape{1, 700, 650, 500, kRowMajor}, Shape{1000, 24, 24, 24, kColMajor},
+                         Shape{1, 2, 4000, 700, kColMajor}, Shape{1, 3, 4000, 700, kRowMajor},
+                         Shape{1, 250, 200, 120, kRowMajor}, Shape{5, 200, 300, 390, kColMajor},
+                         Shape{1, 20, 40, 20000, kRowMajor}, Shape{3, 3, 7, 20500, kColMajor},
+                         Shape{70, 30, 30, 70, kRowMajor}})
     for (int32_t dtype : {TT_F32, TT_F64, TT_BF16, TT_C64}) {
-      Matrix a = make(dtype, {s.batch, s.m, s.k}, kRowMajor), b = make(dtype, {s.batch, s.k, s.n}, s.b_layout);
+      Matrix a = make(dtype, {s.batch, s.m, s.k}, kRowMajor);
+      Matrix b = make(dtype, {s.batch, s.k, s.n}, s.b_layout);
       Matrix first = make(dtype, {s.batch, s.m, s.n}, kRowMajor);
-      for (Matrix* x : {&a, &b}) for_each_index(x->size, [&](const auto& i) { put(x->at(i), dtype, normal(rng)); });
+      for (Matrix* x : {&a, &b})
+        for_each_index(x->size, [&](const auto& i) { put(x->at(i), dtype, normal(rng)); });
       for (Isa isa : isas())
         for (int32_t threads : {1, 2, 3}) {
           ASSERT_EQ(pool_set_threads(pool, threads), TT_OK);
           Matrix c = first;
           MatmulPlan plan;
-          matmul_build(&plan, dtype, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne, {});
+          matmul_build(&plan, dtype, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne,
+                       {});
           Workspace workspace;
           plan.workspace = workspace.get(matmul_workspace_bytes(plan));
           ASSERT_EQ(run_matmul(plan, isa, pool), TT_OK);

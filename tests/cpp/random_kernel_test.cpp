@@ -13,7 +13,8 @@ using namespace kernel_test;
 
 namespace {
 
-constexpr uint64_t kSeed = 0x123456789abcdef0u, kOffset = 0xfffffff0u;  // the offset crosses 32 bits
+constexpr uint64_t kSeed = 0x123456789abcdef0u,
+                   kOffset = 0xfffffff0u;  // the offset crosses 32 bits
 
 // Random123's kat_vectors, philox4x32 10.
 TEST(Philox, KnownAnswers) {
@@ -41,7 +42,8 @@ RandomPlan plan_of(Buffer* out, uint64_t offset = kOffset) {
   return p;
 }
 
-void run_all(const KernelRow& row, RandomPlan p, Buffer* out, bool exact, double ulps, const char* text) {
+void run_all(const KernelRow& row, RandomPlan p, Buffer* out, bool exact, double ulps,
+             const char* text) {
   std::vector<Buffer> results;
   for (int isa = 0; isa <= best_isa(); isa++)
     for (int64_t piece : {0, 1, 2}) {
@@ -51,7 +53,9 @@ void run_all(const KernelRow& row, RandomPlan p, Buffer* out, bool exact, double
       Buffer& first = results[exact ? 0 : size_t(isa) * 3];
       ASSERT_TRUE(results.back().same_bytes(first)) << text << " isa " << isa << " piece " << piece;
       for (int64_t i = 0; i < out->n && !exact; i++)
-        ASSERT_NEAR(out->real(i), results[0].real(i), ulps * epsilon(out->dtype) * (1 + std::fabs(out->real(i)))) << i;
+        ASSERT_NEAR(out->real(i), results[0].real(i),
+                    ulps * epsilon(out->dtype) * (1 + std::fabs(out->real(i))))
+            << i;
     }
   const char* guard = out->data() + out->n * kItemSize[out->dtype];
   ASSERT_EQ(*guard, 0x5a) << text << " wrote past its end";
@@ -89,9 +93,13 @@ TEST(Random, CountersCoverTheWords) {
   EXPECT_EQ(random_counters(64, kRandomInteger, TT_I64, 0), 32u);
   EXPECT_EQ(random_counters(64, kRandomInteger, TT_I64, 7), 16u);
   // Two arrays drawn one after the other share no value of a longer one drawn at once.
-  Buffer a(TT_F32, 100), b(TT_F32, 64), both(TT_F32, 256);
+  Buffer a(TT_F32, 100);
+  Buffer b(TT_F32, 64);
+  Buffer both(TT_F32, 256);
   const uint64_t used = random_counters(a.n, kRandomUniform, TT_F32);
-  RandomPlan pa = plan_of(&a), pb = plan_of(&b, kOffset + used), pc = plan_of(&both);
+  RandomPlan pa = plan_of(&a);
+  RandomPlan pb = plan_of(&b, kOffset + used);
+  RandomPlan pc = plan_of(&both);
   for (RandomPlan* p : {&pa, &pb, &pc}) run_split(KERNEL_ROW(random_uniform).isa[0], p, 0);
   for (int64_t i = 0; i < b.n; i++) EXPECT_EQ(b.real(i), both.real(128 + i));
 }
@@ -105,7 +113,8 @@ TEST(Random, UniformIsFlat) {
   for (int64_t i = 0; i < out.n; i++) {
     const double v = out.real(i);
     ASSERT_TRUE(v >= 0 && v < 1);
-    bin[size_t(v * 1024)]++, sum += v;
+    bin[size_t(v * 1024)]++;
+    sum += v;
     lagged += (v - 0.5) * (out.real((i + 1) % out.n) - 0.5);
   }
   double chi = 0;
@@ -127,13 +136,16 @@ TEST(Random, NormalFollowsTheDefinition) {
         bool sine = i / 16 % 2;
         if (dtype == TT_F64) {
           const uint64_t b = uint64_t(i) / 32 * 64 + uint64_t(i) % 16;
-          u = uniform_f64(philox_word(kSeed, kOffset, b), philox_word(kSeed, kOffset, b + 16)) + 0x1p-53;
+          u = uniform_f64(philox_word(kSeed, kOffset, b), philox_word(kSeed, kOffset, b + 16)) +
+              0x1p-53;
           v = uniform_f64(philox_word(kSeed, kOffset, b + 32), philox_word(kSeed, kOffset, b + 48));
         }
         const double angle = 2 * M_PI * v;
-        const double want = std::sqrt(-2 * std::log(u)) * (sine ? std::sin(angle) : std::cos(angle));
+        const double want =
+            std::sqrt(-2 * std::log(u)) * (sine ? std::sin(angle) : std::cos(angle));
         const double eps = std::max(epsilon(dtype), epsilon(TT_F64) * 16);
-        ASSERT_NEAR(out.real(i), want, 3 * eps * (std::fabs(want) + 0.05)) << dtype_text(dtype) << " " << i;
+        ASSERT_NEAR(out.real(i), want, 3 * eps * (std::fabs(want) + 0.05))
+            << dtype_text(dtype) << " " << i;
       }
     }
 }
@@ -186,32 +198,38 @@ TEST(Random, Bernoulli) {
 
 TEST(Random, BernoulliOfProbabilities) {
   for (int32_t pd : {TT_F16, TT_BF16, TT_F32, TT_F64}) {
-    Buffer out(TT_F32, 5000), probability(pd, 5000);
+    Buffer out(TT_F32, 5000);
+    Buffer probability(pd, 5000);
     probability.fill([](int64_t i) { return double(i % 5) / 4; });
     RandomPlan p = plan_of(&out);
-    p.p = probability.data(), p.p_dtype = pd;
+    p.p = probability.data();
+    p.p_dtype = pd;
     run_all(KERNEL_ROW(random_bernoulli), p, &out, true, 0, dtype_text(pd));
     for (int64_t i = 0; i < out.n; i++)
-      ASSERT_EQ(out.real(i) != 0,
-                double(philox_word(kSeed, kOffset, uint64_t(i)) >> 8) * 0x1p-24 < probability.real(i));
+      ASSERT_EQ(out.real(i) != 0, double(philox_word(kSeed, kOffset, uint64_t(i)) >> 8) * 0x1p-24 <
+                                      probability.real(i));
   }
 }
 
 TEST(Random, Dropout) {
   for (int32_t dtype : {TT_F16, TT_BF16, TT_F32, TT_F64})
     for (int64_t n : kSizes) {
-      Buffer out(dtype, n), x(dtype, n), mask(TT_BOOL, n);
+      Buffer out(dtype, n);
+      Buffer x(dtype, n);
+      Buffer mask(TT_BOOL, n);
       fill_random(&x, 9);
       x.put(0, std::numeric_limits<double>::infinity());
       RandomPlan p = plan_of(&out);
       ASSERT_TRUE(random_threshold(0.75, &p.threshold));
       p.scale = 4.0 / 3.0;
-      p.x = x.data(), p.mask = reinterpret_cast<uint8_t*>(mask.data());
+      p.x = x.data();
+      p.mask = reinterpret_cast<uint8_t*>(mask.data());
       run_all(KERNEL_ROW(random_dropout), p, &out, true, 0, dtype_text(dtype));
       for (int64_t i = 1; i < n; i++) {
         const bool keep = double(philox_word(kSeed, kOffset, uint64_t(i)) >> 8) < 0.75 * (1 << 24);
         ASSERT_EQ(mask.real(i), keep);
-        ASSERT_NEAR(out.real(i), keep ? x.real(i) * 4 / 3 : 0, epsilon(dtype) * 2 * std::fabs(x.real(i)));
+        ASSERT_NEAR(out.real(i), keep ? x.real(i) * 4 / 3 : 0,
+                    epsilon(dtype) * 2 * std::fabs(x.real(i)));
       }
     }
 }
@@ -220,7 +238,8 @@ TEST(Random, Integers) {
   for (int32_t dtype = TT_U8; dtype <= TT_F64; dtype++) {
     Buffer out(dtype, 20001);
     RandomPlan p = plan_of(&out);
-    p.low = 3, p.range = 10;
+    p.low = 3;
+    p.range = 10;
     run_all(KERNEL_ROW(random_integers), p, &out, true, 0, dtype_text(dtype));
     std::vector<double> bin(10);
     for (int64_t i = 0; i < out.n; i++) {
@@ -234,15 +253,18 @@ TEST(Random, Integers) {
   }
   Buffer out(TT_I64, 3000);
   RandomPlan p = plan_of(&out);
-  p.low = std::numeric_limits<int64_t>::min(), p.range = 0;
+  p.low = std::numeric_limits<int64_t>::min();
+  p.range = 0;
   run_all(KERNEL_ROW(random_integers), p, &out, true, 0, "all of i64");
   const int64_t* v = reinterpret_cast<const int64_t*>(out.data());
   int negative = 0;
   for (int i = 0; i < 3000; i++) negative += v[i] < 0;
   EXPECT_NEAR(negative, 1500, 150);
-  p.low = -(int64_t(1) << 40), p.range = uint64_t(1) << 41;
+  p.low = -(int64_t(1) << 40);
+  p.range = uint64_t(1) << 41;
   run_all(KERNEL_ROW(random_integers), p, &out, true, 0, "wide");
-  for (int i = 0; i < 3000; i++) ASSERT_TRUE(v[i] >= -(int64_t(1) << 40) && v[i] < int64_t(1) << 40);
+  for (int i = 0; i < 3000; i++)
+    ASSERT_TRUE(v[i] >= -(int64_t(1) << 40) && v[i] < int64_t(1) << 40);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Reductions: every kernel, dtype and ISA against a reference in double, over contiguous and strided nests.
+// Reductions: every kernel, dtype and ISA against a reference in double, over contiguous and
+// strided nests.
 #include "kernel_harness.h"
 #include "plan/reduce_build.h"
 
@@ -51,7 +52,10 @@ int32_t out_dtype(Kind k, int32_t d) {
 std::vector<int64_t> strides_of(const Case& c, int64_t item) {
   if (c.permute.empty()) return contiguous_strides(c.size, item);
   std::vector<int64_t> s(c.size.size());
-  for (size_t i = c.permute.size(); i-- > 0;) s[size_t(c.permute[i])] = item, item *= c.size[size_t(c.permute[i])];
+  for (size_t i = c.permute.size(); i-- > 0;) {
+    s[size_t(c.permute[i])] = item;
+    item *= c.size[size_t(c.permute[i])];
+  }
   return s;
 }
 
@@ -65,18 +69,21 @@ Result run(Kind k, const Case& c, Buffer& in, int isa, int64_t piece, double div
   const std::vector<int64_t> stride = strides_of(c, kItemSize[in.dtype]);
   ReducePlan plan;
   const int32_t od = out_dtype(k, in.dtype);
-  build_reduce(&plan, {int32_t(c.size.size()), c.size.data(), stride.data(), c.reduced, in.dtype, od, nullptr, nullptr,
-                       k >= kMaxIndex});
+  build_reduce(&plan, {int32_t(c.size.size()), c.size.data(), stride.data(), c.reduced, in.dtype,
+                       od, nullptr, nullptr, k >= kMaxIndex});
   Result r{Buffer(od, plan.n_out), Buffer(TT_I64, plan.n_out)};
   std::vector<char> workspace(size_t(reduce_workspace_bytes(&plan)) + 16);
-  plan.in = in.data(), plan.out = r.out.data(), plan.index = k >= kMaxIndex ? r.index.data() : nullptr;
+  plan.in = in.data();
+  plan.out = r.out.data();
+  plan.index = k >= kMaxIndex ? r.index.data() : nullptr;
   plan.workspace = workspace.data();
   plan.divisor = divisor;
   EXPECT_EQ(run_split(row_of(k).isa[isa], &plan, piece), 0);
   return r;
 }
 
-// The reference: one value, the sum of magnitudes and a position per output, in the order of the dims.
+// The reference: one value, the sum of magnitudes and a position per output, in the order of the
+// dims.
 struct Reference {
   std::vector<Value> value;
   std::vector<double> magnitude;
@@ -98,8 +105,13 @@ Reference reference(Kind k, const Case& c, Buffer& in) {
       const int64_t i = rest % c.size[d];
       rest /= c.size[d];
       offset += i * stride[d];
-      if (c.reduced >> d & 1) pos += i * p_scale, p_scale *= c.size[d];
-      else o += i * o_scale, o_scale *= c.size[d];
+      if (c.reduced >> d & 1) {
+        pos += i * p_scale;
+        p_scale *= c.size[d];
+      } else {
+        o += i * o_scale;
+        o_scale *= c.size[d];
+      }
     }
     const Value x = in[offset];
     Value& v = r.value[size_t(o)];
@@ -112,7 +124,10 @@ Reference reference(Kind k, const Case& c, Buffer& in) {
       case kAll: v = v != 0.0 && x != 0.0; break;
       default: {
         const bool better = k == kMax || k == kMaxIndex ? x.real() > v.real() : x.real() < v.real();
-        if (best < 0 || (!std::isnan(v.real()) && (better || std::isnan(x.real())))) v = x, best = pos;
+        if (best < 0 || (!std::isnan(v.real()) && (better || std::isnan(x.real())))) {
+          v = x;
+          best = pos;
+        }
       }
     }
   }
@@ -124,30 +139,38 @@ void check(Kind k, const Case& c, Buffer& in, const std::string& text) {
   Result first = run(k, c, in, 0, 0);
   ASSERT_EQ(first.out.n, int64_t(ref.value.size()));
   for (int64_t i = 0; i < first.out.n; i++) {
-    const Value want = ref.value[size_t(i)], got = first.out[i];
+    const Value want = ref.value[size_t(i)];
+    const Value got = first.out[i];
     if (k == kSum && is_float(in.dtype)) {
-      const int32_t compute = in.dtype == TT_F16 || in.dtype == TT_BF16 ? int32_t(TT_F32) : in.dtype;
-      const double bound = epsilon(compute) * 8 * ref.magnitude[size_t(i)] + epsilon(in.dtype) * std::abs(want) +
-                           1e-7 * epsilon(in.dtype);
+      const int32_t compute =
+          in.dtype == TT_F16 || in.dtype == TT_BF16 ? int32_t(TT_F32) : in.dtype;
+      const double bound = epsilon(compute) * 8 * ref.magnitude[size_t(i)] +
+                           epsilon(in.dtype) * std::abs(want) + 1e-7 * epsilon(in.dtype);
       ASSERT_LE(std::abs(got - want), bound) << text << " out " << i;
     } else if (k == kProd && is_float(in.dtype)) {
-      ASSERT_LE(std::abs(got - want), (epsilon(in.dtype) + epsilon(TT_F32) * 64) * std::abs(want) + 1e-7)
+      ASSERT_LE(std::abs(got - want),
+                (epsilon(in.dtype) + epsilon(TT_F32) * 64) * std::abs(want) + 1e-7)
           << text << " out " << i;
     } else if (std::isnan(want.real())) {
       ASSERT_TRUE(std::isnan(got.real())) << text << " out " << i;
     } else {
       ASSERT_EQ(got, want) << text << " out " << i;
     }
-    if (k >= kMaxIndex) { ASSERT_EQ(first.index.real(i), double(ref.position[size_t(i)])) << text << " out " << i; }
+    if (k >= kMaxIndex) {
+      ASSERT_EQ(first.index.real(i), double(ref.position[size_t(i)])) << text << " out " << i;
+    }
   }
   const bool exact = !(k == kProd && is_float(in.dtype));
   for (int isa = 0; isa <= best_isa(); isa++)
     for (int64_t piece : {int64_t(0), int64_t(1), int64_t(3)}) {
       Result again = run(k, c, in, isa, piece);
       if (isa == 0 || exact) {
-        ASSERT_TRUE(again.out.same_bytes(first.out)) << text << " isa " << isa << " piece " << piece;
+        ASSERT_TRUE(again.out.same_bytes(first.out))
+            << text << " isa " << isa << " piece " << piece;
       }
-      if (k >= kMaxIndex) { ASSERT_TRUE(again.index.same_bytes(first.index)) << text << " isa " << isa; }
+      if (k >= kMaxIndex) {
+        ASSERT_TRUE(again.index.same_bytes(first.index)) << text << " isa " << isa;
+      }
     }
 }
 
@@ -188,20 +211,24 @@ TEST_P(ReduceTest, AllCases) {
       if (is_complex(dtype) && (k == kMax || k == kMin || k >= kMaxIndex)) continue;
       if (k == kProd && !is_complex(dtype)) {
         Buffer near_one(dtype, in.n);
-        near_one.fill(
-            [&](int64_t i) { return is_float(dtype) ? 1 + 0.02 * std::sin(double(i)) : double(1 + (i % 97 == 5)); });
-        if (in.n <= 1000 || is_float(dtype)) check(Kind(k), c, near_one, std::string("prod ") + dtype_text(dtype));
+        near_one.fill([&](int64_t i) {
+          return is_float(dtype) ? 1 + 0.02 * std::sin(double(i)) : double(1 + (i % 97 == 5));
+        });
+        if (in.n <= 1000 || is_float(dtype))
+          check(Kind(k), c, near_one, std::string("prod ") + dtype_text(dtype));
         continue;
       }
       if (k == kProd && in.n > 1000) continue;
       check(Kind(k), c, in,
-            std::string(dtype_text(dtype)) + " kind " + std::to_string(k) + " case " + std::to_string(&c - kCases));
+            std::string(dtype_text(dtype)) + " kind " + std::to_string(k) + " case " +
+                std::to_string(&c - kCases));
       if (HasFatalFailure()) return;
     }
     Buffer sparse(dtype, in.n);
     for (int value : {0, 1}) {
       sparse.fill([&](int64_t i) { return double(i == in.n - 2 ? !value : value); });
-      check(kAny, c, sparse, "any"), check(kAll, c, sparse, "all");
+      check(kAny, c, sparse, "any");
+      check(kAll, c, sparse, "all");
     }
   }
 }
@@ -209,8 +236,11 @@ TEST_P(ReduceTest, AllCases) {
 // Long sequences are split over workspace; columns too.
 TEST_P(ReduceTest, Split) {
   const int32_t dtype = GetParam();
-  const Case cases[] = {
-      {{300001}, 1, {}}, {{2, 270000}, 2, {}}, {{20000, 33}, 1, {}}, {{40000, 9}, 1, {}}, {{9, 40000}, 2, {1, 0}}};
+  const Case cases[] = {{{300001}, 1, {}},
+                        {{2, 270000}, 2, {}},
+                        {{20000, 33}, 1, {}},
+                        {{40000, 9}, 1, {}},
+                        {{9, 40000}, 2, {1, 0}}};
   for (const Case& c : cases) {
     Buffer in(dtype, product(c.size));
     fill_random(&in, 11);
@@ -223,10 +253,13 @@ TEST_P(ReduceTest, Split) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, ReduceTest, testing::Range(int32_t(TT_BOOL), int32_t(TT_C128) + 1),
-                         [](const testing::TestParamInfo<int32_t>& i) { return dtype_text(i.param); });
+                         [](const testing::TestParamInfo<int32_t>& i) {
+                           return dtype_text(i.param);
+                         });
 
 TEST(Reduce, NanAndInfinity) {
-  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity();
   for (int32_t dtype : {TT_F16, TT_BF16, TT_F32, TT_F64})
     for (int64_t n : {3, 70, 5000, 300000})
       for (int64_t at : {int64_t(0), n / 2, n - 1}) {
@@ -245,7 +278,8 @@ TEST(Reduce, NanAndInfinity) {
   Buffer columns(TT_F32, 40 * 50);
   fill_random(&columns, 5);
   for (int64_t i : {3, 707, 708, 1999}) columns.put(i, nan);
-  for (Kind k : {kMax, kMin, kMaxIndex, kMinIndex}) check(k, {{40, 50}, 1, {}}, columns, "nan columns");
+  for (Kind k : {kMax, kMin, kMaxIndex, kMinIndex})
+    check(k, {{40, 50}, 1, {}}, columns, "nan columns");
 }
 
 TEST(Reduce, FirstOfEqualValues) {
@@ -291,18 +325,26 @@ TEST(Reduce, LongSumIsAccurate) {
   in.fill([](int64_t) { return 0.1; });
   const double want = double(0.1f) * double(n);
   EXPECT_NEAR(run(kSum, {{n}, 1, {}}, in, best_isa(), 0).out.real(0), want, want * 1e-6);
-  EXPECT_NEAR(run(kSum, {{n / 8, 8}, 1, {}}, in, best_isa(), 0).out.real(0), want / 8, want / 8 * 1e-6);
+  EXPECT_NEAR(run(kSum, {{n / 8, 8}, 1, {}}, in, best_isa(), 0).out.real(0), want / 8,
+              want / 8 * 1e-6);
 }
 
 // Outputs may have strides of their own, and inputs stride 0.
 TEST(Reduce, OutputStridesAndExpandedInput) {
-  Buffer in(TT_F32, 6), out(TT_F32, 40), index(TT_I64, 40);
+  Buffer in(TT_F32, 6);
+  Buffer out(TT_F32, 40);
+  Buffer index(TT_I64, 40);
   in.fill([](int64_t i) { return double(i * i); });
   for (int isa = 0; isa <= best_isa(); isa++) {
-    const int64_t size[] = {2, 5, 3}, stride[] = {12, 0, 4}, out_stride[] = {4, 40}, index_stride[] = {80, 8};
+    const int64_t size[] = {2, 5, 3};
+    const int64_t stride[] = {12, 0, 4};
+    const int64_t out_stride[] = {4, 40};
+    const int64_t index_stride[] = {80, 8};
     ReducePlan plan;
     build_reduce(&plan, {3, size, stride, 2, TT_F32, TT_F32, out_stride, index_stride, true});
-    plan.in = in.data(), plan.out = out.data(), plan.index = index.data();
+    plan.in = in.data();
+    plan.out = out.data();
+    plan.index = index.data();
     EXPECT_EQ(run_split(KERNEL_ROW(reduce_max_index).isa[isa], &plan, 1), 0);
     plan.index = nullptr;
     for (int i = 0; i < 2; i++)

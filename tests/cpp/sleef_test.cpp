@@ -1,5 +1,5 @@
-// SLEEF's functions in double, through the kernels of every instruction set, against long double; without SLEEF the C
-// library's values.
+// SLEEF's functions in double, through the kernels of every instruction set, against long double;
+// without SLEEF the C library's values.
 #include "kernel_harness.h"
 #include "plan/element_build.h"
 #include "cpu/sleef.h"
@@ -23,7 +23,8 @@ struct Case {
   KernelRow row;
   long double (*exact)(long double);
 };
-#define CASE(id, name) {kVector##id, KERNEL_ROW(name), [](long double x) -> long double { return std::name(x); }},
+#define CASE(id, name) \
+  {kVector##id, KERNEL_ROW(name), [](long double x) -> long double { return std::name(x); }},
 const Case kCases[] = {EACH_FUNCTION(CASE)};
 
 std::string label(const Case& c, int isa) {
@@ -34,8 +35,9 @@ bool same_bits(double a, double b) { return !std::memcmp(&a, &b, sizeof a) || (a
 
 void run(CpuKernel kernel, const double* in, double* out, int64_t n) {
   const int64_t stride = 1;
-  const ElementOperand ops[2] = {{reinterpret_cast<char*>(out), &n, &stride, 1, TT_F64},
-                                 {reinterpret_cast<char*>(const_cast<double*>(in)), &n, &stride, 1, TT_F64}};
+  const ElementOperand ops[2] = {
+      {reinterpret_cast<char*>(out), &n, &stride, 1, TT_F64},
+      {reinterpret_cast<char*>(const_cast<double*>(in)), &n, &stride, 1, TT_F64}};
   ElementPlan plan;
   memset(static_cast<void*>(&plan), 0, sizeof plan);
   build_element_plan(plan, ops, 2, TT_F64, kBoolNone);
@@ -98,7 +100,8 @@ std::vector<double> samples(size_t n, uint32_t seed) {
     const double u = double(int64_t(g())) * 0x1p-63;
     double any;
     memcpy(&any, &bits, sizeof any);
-    for (double v : {any, u, 2 * u, 30 * u, 1500 * u, std::ldexp(u, int(bits % 60)), std::ldexp(u, -int(bits % 1070))})
+    for (double v : {any, u, 2 * u, 30 * u, 1500 * u, std::ldexp(u, int(bits % 60)),
+                     std::ldexp(u, -int(bits % 1070))})
       x.push_back(v);
   }
   return x;
@@ -146,8 +149,12 @@ TEST(Sleef, IsWithinOneUlp) {
     double worst = 0, where = 0;
     for (size_t i = 0; i < x.size(); i++) {
       const bool far = !(std::fabs(x[i]) <= kVectorFunctions[c.id].far);
-      const double e = far ? (same_bits(y[i], c_library(c, x[i])) ? 0 : INFINITY) : ulps(y[i], c.exact(x[i]));
-      if (e > worst) worst = e, where = x[i];
+      const double e =
+          far ? (same_bits(y[i], c_library(c, x[i])) ? 0 : INFINITY) : ulps(y[i], c.exact(x[i]));
+      if (e > worst) {
+        worst = e;
+        where = x[i];
+      }
     }
     EXPECT_LE(worst, 1.0) << label(c, isa) << " at " << where;
     std::fprintf(stderr, "%s: %.3f ulp at %a\n", label(c, isa).c_str(), worst, where);
@@ -162,7 +169,8 @@ TEST(Sleef, AgreesWithTheCLibraryOnSpecialValues) {
       run(c.row.isa[isa], &x, &y, 1);
       EXPECT_LE(ulps(y, c_library(c, x)), 2.5) << label(c, isa) << " at " << x << ": " << y;
       const double want = c_library(c, x);
-      EXPECT_TRUE((want != 0 && want != x && !std::isinf(want)) || same_bits(y, want)) << label(c, isa) << " at " << x;
+      EXPECT_TRUE((want != 0 && want != x && !std::isinf(want)) || same_bits(y, want))
+          << label(c, isa) << " at " << x;
     }
   });
 }
@@ -172,7 +180,8 @@ TEST(Sleef, ValuesDependOnTheArgumentOnly) {
   sleef_open();
   for_each([](const Case& c, int isa) {
     std::vector<double> x = samples(4001, 3);
-    std::vector<double> y(x.size()), again(x.size());
+    std::vector<double> y(x.size());
+    std::vector<double> again(x.size());
     run(c.row.isa[isa], x.data(), y.data(), int64_t(x.size()));
     for (size_t i = 0; i < x.size(); i++) {
       run(c.row.isa[isa], &x[i], &again[i], 1);
@@ -189,7 +198,8 @@ TEST(Sleef, ValuesDependOnTheArgumentOnly) {
         ASSERT_TRUE(same_bits(again[i], y[order[i]])) << label(c, isa) << " at " << turned[i];
     }
     run(c.row.isa[isa], turned.data(), turned.data(), int64_t(x.size()));  // in place
-    for (size_t i = 0; i < order.size(); i++) ASSERT_TRUE(same_bits(turned[i], y[order[i]])) << label(c, isa);
+    for (size_t i = 0; i < order.size(); i++)
+      ASSERT_TRUE(same_bits(turned[i], y[order[i]])) << label(c, isa);
   });
 }
 

@@ -1,5 +1,5 @@
-// A host in C++ whose callbacks throw: what leaves drop, a deleter, free or a logger is dropped, the rest becomes a
-// status.
+// A host in C++ whose callbacks throw: what leaves drop, a deleter, free or a logger is dropped,
+// the rest becomes a status.
 #include "tt.h"
 
 #include <gtest/gtest.h>
@@ -16,10 +16,12 @@ void throwing_drop(void*) {
   throw std::runtime_error("from drop");
 }
 tt_status on_grad(void*, tt_ctx*, const tt_tensor*, tt_tensor**) { return TT_OK; }
-tt_status refuse_grad(void*, tt_ctx*, const tt_tensor*, tt_tensor**) { throw std::runtime_error("from a hook"); }
+tt_status refuse_grad(void*, tt_ctx*, const tt_tensor*, tt_tensor**) {
+  throw std::runtime_error("from a hook");
+}
 tt_status on_poll(void*, tt_ctx*) { return TT_OK; }
-tt_status pass_on(void*, tt_ctx*, tt_module*, const tt_tensor* const* in, int64_t, tt_tensor** outs, int64_t,
-                  int64_t*) {
+tt_status pass_on(void*, tt_ctx*, tt_module*, const tt_tensor* const* in, int64_t, tt_tensor** outs,
+                  int64_t, int64_t*) {
   tt_tensor_retain(const_cast<tt_tensor*>(in[0]));
   outs[0] = const_cast<tt_tensor*>(in[0]);
   return TT_OK;
@@ -50,10 +52,13 @@ TEST_F(ThrowingHost, Deleters) {
   static float memory[3];
   const int64_t size = 3, negative = -1;
   tt_tensor* t = nullptr;
-  ASSERT_EQ(tt_tensor_import(c, memory, TT_F32, &size, 1, nullptr, 1, throwing_drop, nullptr, &t), TT_OK);
+  ASSERT_EQ(tt_tensor_import(c, memory, TT_F32, &size, 1, nullptr, 1, throwing_drop, nullptr, &t),
+            TT_OK);
   tt_tensor_release(t);
   EXPECT_EQ(drops, 1);
-  EXPECT_EQ(tt_tensor_import(c, memory, TT_F32, &negative, 1, nullptr, 1, throwing_drop, nullptr, &t), TT_SHAPE);
+  EXPECT_EQ(
+      tt_tensor_import(c, memory, TT_F32, &negative, 1, nullptr, 1, throwing_drop, nullptr, &t),
+      TT_SHAPE);
   EXPECT_EQ(drops, 2);
 }
 
@@ -106,7 +111,8 @@ TEST_F(ThrowingHost, QueuedDrops) {
   tt_tensor* t = nullptr;
   ASSERT_EQ(tt_runtime_new(&opts, &rt), TT_OK);
   ASSERT_EQ(tt_ctx_new(rt, &x), TT_OK);
-  ASSERT_EQ(tt_tensor_import(x, memory, TT_F32, &size, 1, nullptr, 1, throwing_drop, nullptr, &t), TT_OK);
+  ASSERT_EQ(tt_tensor_import(x, memory, TT_F32, &size, 1, nullptr, 1, throwing_drop, nullptr, &t),
+            TT_OK);
   tt_tensor_release(t);
   EXPECT_EQ(drops, 0);
   EXPECT_EQ(tt_runtime_poll(rt), 1);
@@ -116,12 +122,14 @@ TEST_F(ThrowingHost, QueuedDrops) {
 }
 
 TEST_F(ThrowingHost, CallbacksBecomeStatuses) {
-  tt_tensor *t = leaf(), *sum = nullptr;
+  tt_tensor* t = leaf();
+  tt_tensor* sum = nullptr;
   int64_t id = 0;
   ASSERT_EQ(tt_register_hook(c, t, refuse_grad, nullptr, nullptr, &id), TT_OK);
   ASSERT_EQ(tt_sum(c, t, nullptr, &sum), TT_OK);
   EXPECT_EQ(tt_backward(c, sum, nullptr), TT_CALLBACK);
-  tt_tensor_release(t), tt_tensor_release(sum);
+  tt_tensor_release(t);
+  tt_tensor_release(sum);
 }
 
 bool throwing;
@@ -135,7 +143,9 @@ void give(void*, void* p, size_t, size_t) {
 }
 void log_line(void*, int32_t, const char*) { throw std::runtime_error("from the logger"); }
 int32_t two_threads(void*) { return 2; }
-int32_t no_loop(void*, int64_t, int64_t, tt_range_fn, void*) { throw std::runtime_error("from the executor"); }
+int32_t no_loop(void*, int64_t, int64_t, tt_range_fn, void*) {
+  throw std::runtime_error("from the executor");
+}
 
 TEST(ThrowingRuntime, AllocatorLoggerExecutor) {
   const tt_allocator allocator = {sizeof allocator, nullptr, alloc, give};

@@ -1,5 +1,5 @@
-// The CudaBackend table over host memory: every kernel is the baseline CPU kernel of the same name, run over all its
-// units.
+// The CudaBackend table over host memory: every kernel is the baseline CPU kernel of the same name,
+// run over all its units.
 #include "fake.h"
 #include "memory.h"
 #include "plan/backend_id.h"
@@ -37,9 +37,12 @@ constexpr uint64_t kBuildId = BackendId()
                                   .value;
 
 const CudaHost* g_host;
-std::atomic<int64_t> g_launches{0}, g_fail_at{-1};
-std::atomic<int32_t> g_fail_status{0}, g_fail_late{0};
-std::atomic<int32_t> g_pending[TT_FAKE_DEVICES];  // status of work that failed; reported when the host next waits
+std::atomic<int64_t> g_launches{0};
+std::atomic<int64_t> g_fail_at{-1};
+std::atomic<int32_t> g_fail_status{0};
+std::atomic<int32_t> g_fail_late{0};
+std::atomic<int32_t>
+    g_pending[TT_FAKE_DEVICES];  // status of work that failed; reported when the host next waits
 
 // The first failure stays until the host asks.
 void set_pending(int32_t device, int32_t status) {
@@ -47,7 +50,8 @@ void set_pending(int32_t device, int32_t status) {
   if (status) g_pending[device].compare_exchange_strong(none, status);
 }
 
-// Runs body() as the work of one launch: it may touch device memory; what goes wrong in it is known only later.
+// Runs body() as the work of one launch: it may touch device memory; what goes wrong in it is known
+// only later.
 template <class F> int32_t launch(int32_t device, F body) {
   if (device < 0 || device >= TT_FAKE_DEVICES) return TT_DEVICE;
   g_launches++;
@@ -72,10 +76,12 @@ int32_t host_pointer(const char* what) {
 template <CpuKernel kKernel> int32_t run_element(int32_t device, const void* p, void*, void*) {
   const auto& given = *static_cast<const ElementPlan*>(p);
   ElementPlan plan;
-  memcpy(static_cast<void*>(&plan), &given, given.dense ? offsetof(ElementPlan, size) : sizeof plan);
+  memcpy(static_cast<void*>(&plan), &given,
+         given.dense ? offsetof(ElementPlan, size) : sizeof plan);
   for (int k = 0; k < plan.n_operands; k++) {
     if (plan.ptr[k]) {
-      if (!fake::is_device_pointer(plan.ptr[k])) return host_pointer("an elementwise kernel got a host pointer");
+      if (!fake::is_device_pointer(plan.ptr[k]))
+        return host_pointer("an elementwise kernel got a host pointer");
     } else {
       plan.ptr[k] = plan.scalar[k];
     }
@@ -83,7 +89,8 @@ template <CpuKernel kKernel> int32_t run_element(int32_t device, const void* p, 
   return launch(device, [&] { return kKernel(&plan, 0, plan.n); });
 }
 
-// The stages run in order. The running one is noted in the caller's plan, as the host does on the CPU.
+// The stages run in order. The running one is noted in the caller's plan, as the host does on the
+// CPU.
 template <CpuKernel kKernel> int32_t run_staged(int32_t device, const void* p, void*, void*) {
   auto* run = static_cast<Stages*>(const_cast<void*>(p));
   return launch(device, [&] {
@@ -134,9 +141,15 @@ int32_t stream_sync(int32_t device, void*) {
 }
 
 // Work is done when its launch returns, so that an event is done once it is recorded.
-int32_t event_new(int32_t, void** out) { return *out = new int32_t(0), TT_OK; }
+int32_t event_new(int32_t, void** out) {
+  *out = new int32_t(0);
+  return TT_OK;
+}
 void event_free(int32_t, void* event) { delete static_cast<int32_t*>(event); }
-int32_t event_record(int32_t, void* event, void*) { return *static_cast<int32_t*>(event) = 1, TT_OK; }
+int32_t event_record(int32_t, void* event, void*) {
+  *static_cast<int32_t*>(event) = 1;
+  return TT_OK;
+}
 int32_t event_done(int32_t, void* event) { return *static_cast<int32_t*>(event); }
 size_t workspace_bytes(int32_t, const void*) { return 0; }
 
@@ -178,7 +191,8 @@ EXPORT int32_t tt_cuda_backend(uint64_t build_id, const CudaHost* host, const Cu
   static CudaBackend other;
   if (g_claimed != kBuildId) {
     other.build_id = g_claimed;
-    return *out = &other, TT_ABI;
+    *out = &other;
+    return TT_ABI;
   }
   *out = &g_backend;
   if (build_id != kBuildId) return TT_ABI;
@@ -190,6 +204,8 @@ EXPORT int64_t tt_fake_live(int32_t device) { return fake::live(device); }
 EXPORT void tt_fake_capacity(int32_t device, int64_t bytes) { fake::set_capacity(device, bytes); }
 EXPORT int64_t tt_fake_launches(void) { return g_launches; }
 EXPORT void tt_fake_fail(int64_t n, int32_t status, int32_t late) {
-  g_fail_at = n, g_fail_status = status, g_fail_late = late;
+  g_fail_at = n;
+  g_fail_status = status;
+  g_fail_late = late;
 }
 EXPORT void tt_fake_claim(uint64_t build_id) { g_claimed = build_id ? build_id : kBuildId; }

@@ -14,7 +14,8 @@ namespace fake {
 
 namespace {
 
-constexpr size_t kReserved = size_t(1) << 34, kPage = 4096;
+constexpr size_t kReserved = size_t(1) << 34;
+constexpr size_t kPage = 4096;
 constexpr unsigned char kPoison = 0xff, kCanary = 0xa5;
 
 struct Block {

@@ -13,8 +13,9 @@ class Access {
   Access(const Access&) = delete;
 };
 
-void* take(int32_t device, size_t bytes);  // poisoned with nan bit patterns; NULL beyond the capacity
-void give(int32_t device, void* p);        // aborts if something wrote behind the block
+void* take(int32_t device,
+           size_t bytes);            // poisoned with nan bit patterns; NULL beyond the capacity
+void give(int32_t device, void* p);  // aborts if something wrote behind the block
 bool is_device_pointer(const void* p);
 int64_t live(int32_t device);
 void set_capacity(int32_t device, int64_t bytes);

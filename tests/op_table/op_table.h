@@ -34,8 +34,8 @@ typedef struct Sample {
   int big;                     /* for the comparison of thread counts only */
 } Sample;
 typedef void (*SampleFn)(const Sample* s, void* user);
-/* Calls fn for every sample of the row; 0 if its family is unknown. Sample tensors are float64, index tensors int64,
- * masks bool. */
+/* Calls fn for every sample of the row; 0 if its family is unknown. Sample tensors are float64,
+ * index tensors int64, masks bool. */
 int each_sample(const Row* r, SampleFn fn, void* user);
 /* Pointers to the tensor places of a sample, the list's items included. */
 int tensor_places(Sample* s, tt_tensor** out[kMaxArgs + kMaxItems]);
@@ -54,7 +54,8 @@ typedef struct Inputs {
   int n_items;
   int integral; /* the tensors are of an integer dtype */
 } Inputs;
-/* Fills outs and returns their number; -1: the operator has no reference. *exact: bit-equal on every ISA and device. */
+/* Fills outs and returns their number; -1: the operator has no reference. *exact: bit-equal on
+ * every ISA and device. */
 int reference(const Inputs* in, Arr* outs, int* exact);
 void* scratch(size_t bytes); /* zeroed; freed by scratch_clear */
 void scratch_clear(void);

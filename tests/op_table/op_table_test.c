@@ -1,7 +1,7 @@
-/* Every operator that hosts can name, on every sample of its family: values against a reference in double precision,
-   gradients and second derivatives against finite differences, in place and into against pure, other layouts, META, the
-   instruction set (TT_TEST_ISA) against the baseline, a device (TT_TEST_DEVICE: fake, ext) against the CPU, two threads
-   against one. */
+/* Every operator that hosts can name, on every sample of its family: values against a reference in
+   double precision, gradients and second derivatives against finite differences, in place and into
+   against pure, other layouts, META, the instruction set (TT_TEST_ISA) against the baseline, a
+   device (TT_TEST_DEVICE: fake, ext) against the CPU, two threads against one. */
 #include "op_table.h"
 
 #include "ext_backend.h"
@@ -21,28 +21,34 @@ static const char* doing = "";     /* for messages */
 static int n_samples, n_gradients;
 
 static void lost(const Sample* s, const char* text, double got, double want) {
-  print_error("%s, sample \"%s\", %s: %s (%.17g, want %.17g)\n", s->row->name, s->what, doing, text, got, want);
+  print_error("%s, sample \"%s\", %s: %s (%.17g, want %.17g)\n", s->row->name, s->what, doing, text,
+              got, want);
   fail();
 }
-#define DO(s, call)                                                                                           \
-  do {                                                                                                        \
-    if ((call)) {                                                                                             \
-      print_error("%s, sample \"%s\", %s: %s\n", (s)->row->name, (s)->what, doing, tt_ctx_error(c)->message); \
-      fail();                                                                                                 \
-    }                                                                                                         \
+#define DO(s, call)                                                                \
+  do {                                                                             \
+    if ((call)) {                                                                  \
+      print_error("%s, sample \"%s\", %s: %s\n", (s)->row->name, (s)->what, doing, \
+                  tt_ctx_error(c)->message);                                       \
+      fail();                                                                      \
+    }                                                                              \
   } while (0)
 
 /* Numbers that pass through logarithms agree to a few ulp, all other chance bit for bit. */
-static int is_normal(const Row* r) { return strcmp(r->name, "randn") == 0 || strcmp(r->name, "randn_like") == 0; }
-static int is_uniform(const Row* r) { return strcmp(r->name, "rand") == 0 || strcmp(r->name, "rand_like") == 0; }
+static int is_normal(const Row* r) {
+  return strcmp(r->name, "randn") == 0 || strcmp(r->name, "randn_like") == 0;
+}
+static int is_uniform(const Row* r) {
+  return strcmp(r->name, "rand") == 0 || strcmp(r->name, "rand_like") == 0;
+}
 static int is_scaled(const Row* r) { return strcmp(r->samples, "normal") == 0; } /* and shifted */
 static double random_ulps(const Row* r) { return is_normal(r) || is_scaled(r) ? 8 : 0; }
 
 /* ---- calling ---- */
 
 /* The operator named row->name + suffix with s's arguments and more tensors behind them. */
-static tt_status call_variant(const Sample* s, const char* suffix, tt_tensor** more, int n_more, tt_tensor** outs,
-                              int64_t* n_outs) {
+static tt_status call_variant(const Sample* s, const char* suffix, tt_tensor** more, int n_more,
+                              tt_tensor** outs, int64_t* n_outs) {
   tt_value args[kMaxArgs + kMaxOuts];
   char name[96];
   const tt_op* op;
@@ -55,7 +61,8 @@ static tt_status call_variant(const Sample* s, const char* suffix, tt_tensor** m
     if (args[i].tag == TT_VAL_TENSORS) args[i].tensors = s->items;
   for (i = 0; i < n_more; i++) {
     memset(&args[n + i], 0, sizeof *args);
-    args[n + i].tag = TT_VAL_TENSOR, args[n + i].tensor = more[i];
+    args[n + i].tag = TT_VAL_TENSOR;
+    args[n + i].tensor = more[i];
   }
   if (is_random(s->row)) OK(tt_manual_seed(c, 11));
   return tt_op_call(c, op, args, n + n_more, outs, kMaxOuts, n_outs);
@@ -65,7 +72,8 @@ static tt_tensor* clone_of(const tt_tensor* t) {
   OK(tt_clone(c, t, NULL, &out));
   return out;
 }
-/* The operator as a function: one without results writes a copy of its first argument. Returns the status; *n results.
+/* The operator as a function: one without results writes a copy of its first argument. Returns the
+ * status; *n results.
  */
 static tt_status call(const Sample* s, tt_tensor** outs, int* n) {
   Sample copy = *s;
@@ -73,7 +81,10 @@ static tt_status call(const Sample* s, tt_tensor** outs, int* n) {
   tt_status st;
   if (s->row->n_outs == 0) copy.args[0].tensor = clone_of(s->args[0].tensor);
   st = call_variant(&copy, "", NULL, 0, outs, &n_outs);
-  if (s->row->n_outs == 0) outs[0] = copy.args[0].tensor, n_outs = 1;
+  if (s->row->n_outs == 0) {
+    outs[0] = copy.args[0].tensor;
+    n_outs = 1;
+  }
   *n = (int)n_outs;
   return st;
 }
@@ -112,7 +123,8 @@ static int has_float64(const Sample* s) {
   return 0;
 }
 
-/* Equal values in another layout. 1: columns first; 2: every second element of each row; 3: rows behind an offset. */
+/* Equal values in another layout. 1: columns first; 2: every second element of each row; 3: rows
+ * behind an offset. */
 static tt_tensor* laid_out(const tt_tensor* t, int how) {
   const int nd = (int)tt_tensor_ndim(t);
   const int64_t* shape = tt_tensor_shape(t);
@@ -132,7 +144,8 @@ static tt_tensor* laid_out(const tt_tensor* t, int how) {
   wide[how == 2 ? nd - 1 : 0] = how == 2 ? shape[nd - 1] * 2 : shape[0] + 1;
   OK(tt_zeros(c, wide, nd, &dtype, &room));
   {
-    const tt_slice_opts every2 = {.set = TT_SLICE_STEP, .step = 2}, behind = {.set = TT_SLICE_START, .start = 1};
+    const tt_slice_opts every2 = {.set = TT_SLICE_STEP, .step = 2};
+    const tt_slice_opts behind = {.set = TT_SLICE_START, .start = 1};
     OK(tt_slice(c, room, how == 2 ? nd - 1 : 0, how == 2 ? &every2 : &behind, &view));
   }
   OK(tt_copy_(c, view, t));
@@ -153,8 +166,11 @@ static Sample on_device(const Sample* s, int type) {
   to.device.type = type;
   for (i = 0; i < n; i++) OK(tt_to(c, *places[i], &to, places[i]));
   for (i = 0; i < s->row->n_args; i++) {
-    if (strncmp(s->row->args[i].type, "Device", 6) || (n && strcmp(s->row->args[0].name, "size"))) continue;
-    out.args[i].tag = TT_VAL_DEVICE, out.args[i].device.type = type, out.args[i].device.index = 0;
+    if (strncmp(s->row->args[i].type, "Device", 6) || (n && strcmp(s->row->args[0].name, "size")))
+      continue;
+    out.args[i].tag = TT_VAL_DEVICE;
+    out.args[i].device.type = type;
+    out.args[i].device.index = 0;
   }
   return out;
 }
@@ -168,14 +184,19 @@ static double epsilon(tt_dtype d) {
          : d == TT_BF16               ? 0x1p-7
                                       : 0;
 }
-static double largest(tt_dtype d) { return d == TT_F64 || d == TT_C128 ? DBL_MAX : d == TT_F16 ? 65504 : FLT_MAX; }
-static double smallest(tt_dtype d) { return d == TT_F64 || d == TT_C128 ? DBL_MIN : d == TT_F16 ? 0x1p-14 : FLT_MIN; }
+static double largest(tt_dtype d) {
+  return d == TT_F64 || d == TT_C128 ? DBL_MAX : d == TT_F16 ? 65504 : FLT_MAX;
+}
+static double smallest(tt_dtype d) {
+  return d == TT_F64 || d == TT_C128 ? DBL_MIN : d == TT_F16 ? 0x1p-14 : FLT_MIN;
+}
 
 static void check_shape(const Sample* s, const tt_tensor* t, const int64_t* shape, int ndim) {
   int d;
   if (tt_tensor_ndim(t) != ndim) lost(s, "number of dimensions", (double)tt_tensor_ndim(t), ndim);
   for (d = 0; d < ndim; d++)
-    if (tt_tensor_shape(t)[d] != shape[d]) lost(s, "size", (double)tt_tensor_shape(t)[d], (double)shape[d]);
+    if (tt_tensor_shape(t)[d] != shape[d])
+      lost(s, "size", (double)tt_tensor_shape(t)[d], (double)shape[d]);
 }
 
 /* What an integer dtype keeps of w: the low bits. */
@@ -187,9 +208,11 @@ static double wrapped(double w, tt_dtype d) {
 }
 
 /* ulps: of each value; share: of the largest value, for what is summed up. */
-static void check_close(const Sample* s, const tt_tensor* t, const double* want, int64_t n, double ulps, double share) {
+static void check_close(const Sample* s, const tt_tensor* t, const double* want, int64_t n,
+                        double ulps, double share) {
   const tt_dtype d = tt_tensor_dtype(t);
-  double *got = values_of(t), scale = 0;
+  double* got = values_of(t);
+  double scale = 0;
   int64_t i;
   for (i = 0; i < n; i++)
     if (fabs(want[i]) > scale && !isinf(want[i])) scale = fabs(want[i]);
@@ -197,7 +220,9 @@ static void check_close(const Sample* s, const tt_tensor* t, const double* want,
     double w = want[i], tol;
     if (is_integer(d)) w = wrapped(trunc(w), d);
     if (!is_integer(d) && fabs(w) > largest(d) * (1 - 2 * epsilon(d))) {
-      if (got[i] == copysign(INFINITY, w) || got[i] == w || fabs(got[i]) >= largest(d) * (1 - 4 * epsilon(d))) continue;
+      if (got[i] == copysign(INFINITY, w) || got[i] == w ||
+          fabs(got[i]) >= largest(d) * (1 - 4 * epsilon(d)))
+        continue;
     }
     tol = epsilon(d) * (ulps * fabs(w) + share * (1 + scale)) + smallest(d) * epsilon(d);
     if (got[i] == w || (isnan(got[i]) && isnan(w)) || fabs(got[i] - w) <= tol) continue;
@@ -208,18 +233,22 @@ static void check_close(const Sample* s, const tt_tensor* t, const double* want,
 }
 
 /* The same dtype, shape and, with ulps = 0, bits (any nan equals any nan). */
-static void check_same(const Sample* s, const tt_tensor* a, const tt_tensor* b, double ulps, double share) {
+static void check_same(const Sample* s, const tt_tensor* a, const tt_tensor* b, double ulps,
+                       double share) {
   double* want;
   size_t bytes = (size_t)(tt_tensor_numel(b) * tt_dtype_size(tt_tensor_dtype(b)));
-  if (tt_tensor_dtype(a) != tt_tensor_dtype(b)) lost(s, "dtype", tt_tensor_dtype(a), tt_tensor_dtype(b));
+  if (tt_tensor_dtype(a) != tt_tensor_dtype(b))
+    lost(s, "dtype", tt_tensor_dtype(a), tt_tensor_dtype(b));
   check_shape(s, a, tt_tensor_shape(b), (int)tt_tensor_ndim(b));
   if (ulps == 0) {
-    char *x = malloc(bytes + 1), *y = malloc(bytes + 1);
+    char* x = malloc(bytes + 1);
+    char* y = malloc(bytes + 1);
     int same;
     OK(tt_tensor_read(c, a, x, (int64_t)bytes));
     OK(tt_tensor_read(c, b, y, (int64_t)bytes));
     same = memcmp(x, y, bytes) == 0;
-    free(x), free(y);
+    free(x);
+    free(y);
     if (same) return;
   }
   want = values_of(b);
@@ -296,21 +325,28 @@ static int is_summed(const Row* r) {
 }
 
 /* Chance has no reference: what is drawn must be in range and have the right mean. */
-/* low, high, mean and variance of the families "randint" and "normal", whose arguments samples_draw.h chooses. */
+/* low, high, mean and variance of the families "randint" and "normal", whose arguments
+ * samples_draw.h chooses. */
 static void check_drawn(const Sample* s, const double* v, int64_t n) {
-  const int ints = strcmp(s->row->samples, "randint") == 0, even = strcmp(s->row->name, "uniform_") == 0,
-            race = strcmp(s->row->name, "exponential_") == 0;
-  const double mean = ints ? 3 : even ? 1 : race ? 2 : 0.25, variance = ints ? 14 : even ? 4.0 / 3 : 4;
-  const double low = ints ? -3 : even ? -1 : race ? 0 : -20, high = ints ? 10 : even ? 3 : race ? 100 : 20;
+  const int ints = strcmp(s->row->samples, "randint") == 0;
+  const int even = strcmp(s->row->name, "uniform_") == 0;
+  const int race = strcmp(s->row->name, "exponential_") == 0;
+  const double mean = ints ? 3 : even ? 1 : race ? 2 : 0.25;
+  const double variance = ints ? 14 : even ? 4.0 / 3 : 4;
+  const double low = ints ? -3 : even ? -1 : race ? 0 : -20;
+  const double high = ints ? 10 : even ? 3 : race ? 100 : 20;
   double sum = 0, squares = 0;
   int64_t i;
   for (i = 0; i < n; i++) {
-    sum += v[i], squares += (v[i] - mean) * (v[i] - mean);
-    if (!(v[i] >= low && v[i] < high) || (ints && v[i] != trunc(v[i]))) lost(s, "range", v[i], mean);
+    sum += v[i];
+    squares += (v[i] - mean) * (v[i] - mean);
+    if (!(v[i] >= low && v[i] < high) || (ints && v[i] != trunc(v[i])))
+      lost(s, "range", v[i], mean);
   }
   if (n < 1000) return;
   if (fabs(sum / (double)n - mean) > 0.08) lost(s, "mean", sum / (double)n, mean);
-  if (fabs(squares / (double)n - variance) > 0.08 * variance) lost(s, "variance", squares / (double)n, variance);
+  if (fabs(squares / (double)n - variance) > 0.08 * variance)
+    lost(s, "variance", squares / (double)n, variance);
 }
 static void check_permutation(const Sample* s, const double* v, int64_t n) {
   char* seen = calloc((size_t)n + 1, 1);
@@ -332,23 +368,30 @@ static void check_weighted(const Sample* s, const double* v, int64_t n) {
   }
   if (n == 3 && (seen[0] != 1 || seen[1] != 1 || seen[3] != 1)) lost(s, "drawn twice", v[0], v[1]);
   if (n < 1000) return;
-  if (fabs((double)seen[0] / (double)n - 0.125) > 0.01) lost(s, "share of 1 in 8", (double)seen[0] / (double)n, 0.125);
-  if (fabs((double)seen[1] / (double)n - 0.25) > 0.015) lost(s, "share of 2 in 8", (double)seen[1] / (double)n, 0.25);
+  if (fabs((double)seen[0] / (double)n - 0.125) > 0.01)
+    lost(s, "share of 1 in 8", (double)seen[0] / (double)n, 0.125);
+  if (fabs((double)seen[1] / (double)n - 0.25) > 0.015)
+    lost(s, "share of 2 in 8", (double)seen[1] / (double)n, 0.25);
 }
 static void check_random(const Sample* s, tt_tensor** outs) {
-  double *v = values_of(outs[0]), sum = 0, squares = 0;
+  double* v = values_of(outs[0]);
+  double sum = 0;
+  double squares = 0;
   const int64_t n = tt_tensor_numel(outs[0]);
-  const int permutation = strcmp(s->row->samples, "randperm") == 0,
-            weighted = strcmp(s->row->samples, "multinomial") == 0;
+  const int permutation = strcmp(s->row->samples, "randperm") == 0;
+  const int weighted = strcmp(s->row->samples, "multinomial") == 0;
   if (is_scaled(s->row) || strcmp(s->row->samples, "randint") == 0 || permutation || weighted) {
     (permutation ? check_permutation : weighted ? check_weighted : check_drawn)(s, v, n);
     free(v);
     return;
   }
-  const int normal = is_normal(s->row), uniform = is_uniform(s->row), coin = strncmp(s->row->name, "bernoulli", 9) == 0;
+  const int normal = is_normal(s->row);
+  const int uniform = is_uniform(s->row);
+  const int coin = strncmp(s->row->name, "bernoulli", 9) == 0;
   int64_t i;
   for (i = 0; i < n; i++) {
-    sum += v[i], squares += v[i] * v[i];
+    sum += v[i];
+    squares += v[i] * v[i];
     if (coin && v[i] != 0 && v[i] != 1) lost(s, "a coin", v[i], 1);
     if (uniform && !(v[i] >= 0 && v[i] < 1)) lost(s, "range", v[i], 0.5);
   }
@@ -370,7 +413,8 @@ static void check_values(const Sample* s, tt_dtype d, int* exact) {
   const int summed = is_summed(s->row);
   const tt_status st = call(&t, outs, &n);
   doing = tt_dtype_name(d);
-  if (st && is_integer(d) && (st == TT_DTYPE || st == TT_NOT_IMPLEMENTED || st == TT_INVALID_ARG)) return;
+  if (st && is_integer(d) && (st == TT_DTYPE || st == TT_NOT_IMPLEMENTED || st == TT_INVALID_ARG))
+    return;
   DO(&t, st);
   if (is_random(s->row)) {
     check_random(&t, outs);
@@ -400,13 +444,15 @@ static void check_layouts(const Sample* s, int exact) {
   for (how = 1; how <= 3; how++) {
     Sample t = with_layout(s, how);
     tt_status st;
-    static const char* const kHow[] = {"", "columns first", "every second element", "behind an offset"};
+    static const char* const kHow[] = {"", "columns first", "every second element",
+                                       "behind an offset"};
     doing = kHow[how];
     st = call(&t, got, &m);
     if (st == TT_INVALID_ARG && strcmp(s->row->name, "view") == 0) continue;
     DO(&t, st);
     assert_int_equal(m, n);
-    for (k = 0; k < n && strncmp(s->row->name, "empty", 5); k++) check_same(&t, got[k], want[k], ulps, ulps);
+    for (k = 0; k < n && strncmp(s->row->name, "empty", 5); k++)
+      check_same(&t, got[k], want[k], ulps, ulps);
   }
 }
 
@@ -437,17 +483,20 @@ static void check_variants(const Sample* s) {
     Sample t = *s;
     tt_tensor* self = s->args[0].tensor;
     int same = tt_tensor_ndim(self) == tt_tensor_ndim(want[0]);
-    for (d = 0; same && d < tt_tensor_ndim(self); d++) same = tt_tensor_shape(self)[d] == tt_tensor_shape(want[0])[d];
+    for (d = 0; same && d < tt_tensor_ndim(self); d++)
+      same = tt_tensor_shape(self)[d] == tt_tensor_shape(want[0])[d];
     doing = "in place";
     t.args[0].tensor = clone_of(self);
     if (!same) {
       tt_status st = call_variant(&t, "_", NULL, 0, NULL, &n_none);
-      if (st != TT_SHAPE && st != TT_INVALID_ARG) lost(s, "status of a result of another shape", st, TT_SHAPE);
+      if (st != TT_SHAPE && st != TT_INVALID_ARG)
+        lost(s, "status of a result of another shape", st, TT_SHAPE);
       check_same(s, t.args[0].tensor, self, 0, 0);
       return;
     }
     DO(&t, call_variant(&t, "_", NULL, 0, NULL, &n_none));
-    if (tt_tensor_dtype(want[0]) != tt_tensor_dtype(self)) want[0] = cast(want[0], tt_tensor_dtype(self));
+    if (tt_tensor_dtype(want[0]) != tt_tensor_dtype(self))
+      want[0] = cast(want[0], tt_tensor_dtype(self));
     check_same(s, t.args[0].tensor, want[0], 0, 0);
     if (tt_tensor_version(t.args[0].tensor) == 0) lost(s, "version", 0, 1);
   }
@@ -457,7 +506,8 @@ static void check_variants(const Sample* s) {
 
 /* As a mask's: META cannot know it. */
 static int shape_in_values(const Row* r) {
-  static const char* const kSamples[] = {"index_put", "masked_select", "nonzero", "one_hot", "unique"};
+  static const char* const kSamples[] = {"index_put", "masked_select", "nonzero", "one_hot",
+                                         "unique"};
   size_t i;
   for (i = 0; i < sizeof kSamples / sizeof *kSamples; i++)
     if (strcmp(r->samples, kSamples[i]) == 0) return 1;
@@ -476,13 +526,15 @@ static void check_meta(const Sample* s) {
   DO(&t, st);
   assert_int_equal(m, n);
   for (k = 0; k < n; k++) {
-    if (tt_tensor_device_type(got[k]) != TT_META) lost(s, "device", tt_tensor_device_type(got[k]), TT_META);
+    if (tt_tensor_device_type(got[k]) != TT_META)
+      lost(s, "device", tt_tensor_device_type(got[k]), TT_META);
     if (tt_tensor_dtype(got[k]) != tt_tensor_dtype(want[k]))
       lost(s, "dtype", tt_tensor_dtype(got[k]), tt_tensor_dtype(want[k]));
     check_shape(s, got[k], tt_tensor_shape(want[k]), (int)tt_tensor_ndim(want[k]));
     for (d = 0; d < tt_tensor_ndim(want[k]); d++)
       if (tt_tensor_strides(got[k])[d] != tt_tensor_strides(want[k])[d])
-        lost(s, "stride", (double)tt_tensor_strides(got[k])[d], (double)tt_tensor_strides(want[k])[d]);
+        lost(s, "stride", (double)tt_tensor_strides(got[k])[d],
+             (double)tt_tensor_strides(want[k])[d]);
   }
 }
 
@@ -497,7 +549,8 @@ static void check_other_ctx(const Sample* s, tt_ctx* other, double ulps, double 
   DO(s, call(s, want, &m));
   c = mine;
   assert_int_equal(m, n);
-  for (k = 0; k < n && strncmp(s->row->name, "empty", 5); k++) check_same(s, got[k], want[k], ulps, share);
+  for (k = 0; k < n && strncmp(s->row->name, "empty", 5); k++)
+    check_same(s, got[k], want[k], ulps, share);
   c = other;
   OK(tt_scope_pop(c, NULL, 0));
   c = mine;
@@ -514,7 +567,8 @@ static void check_device(const Sample* s, int exact) {
   DO(&t, call(&t, got, &m));
   assert_int_equal(m, n);
   for (k = 0; k < n && strncmp(s->row->name, "empty", 5); k++) {
-    if (tt_tensor_device_type(got[k]) != device_type) lost(s, "device", tt_tensor_device_type(got[k]), device_type);
+    if (tt_tensor_device_type(got[k]) != device_type)
+      lost(s, "device", tt_tensor_device_type(got[k]), device_type);
     OK(tt_to(c, got[k], &home, &back));
     check_same(s, back, want[k], ulps, ulps);
   }
@@ -532,10 +586,14 @@ typedef struct Leaves {
 static int takes_gradient(const Sample* s, tt_tensor* const* place) {
   int i;
   for (i = 0; i < s->row->n_args; i++)
-    if (place == (tt_tensor* const*)&s->args[i].tensor && strncmp(s->row->args[i].name, "running_", 8) == 0) return 0;
+    if (place == (tt_tensor* const*)&s->args[i].tensor &&
+        strncmp(s->row->args[i].name, "running_", 8) == 0)
+      return 0;
   if (strcmp(s->row->samples, "nll_loss") && strcmp(s->row->samples, "cross_entropy")) return 1;
   for (i = 0; i < s->row->n_args; i++)
-    if (place == (tt_tensor* const*)&s->args[i].tensor && strcmp(s->row->args[i].name, "weight") == 0) return 0;
+    if (place == (tt_tensor* const*)&s->args[i].tensor &&
+        strcmp(s->row->args[i].name, "weight") == 0)
+      return 0;
   return 1;
 }
 
@@ -554,7 +612,9 @@ static Leaves make_leaves(Sample* s, tt_tensor** source) {
   }
   return l;
 }
-static double weight_at(int64_t i, int k) { return 0.5 + fmod(0.6180339887498949 * (double)(i + 1 + 7 * k), 1.0); }
+static double weight_at(int64_t i, int k) {
+  return 0.5 + fmod(0.6180339887498949 * (double)(i + 1 + 7 * k), 1.0);
+}
 static tt_tensor* weights_like(const tt_tensor* t, int k) {
   const int64_t n = tt_tensor_numel(t);
   double* v = malloc((size_t)(n + 1) * sizeof *v);
@@ -581,9 +641,11 @@ static tt_tensor* weighted(tt_tensor** t, int n) {
   return total;
 }
 /* Gradients of the weighted sum of the results; NULLs where nothing depends. *sum gets it. */
-static void gradients(Sample* s, const Leaves* l, int create_graph, tt_tensor** grads, tt_tensor** sum) {
-  const tt_grad_opts opts = {
-      .set = TT_GRAD_CREATE_GRAPH | TT_GRAD_ALLOW_UNUSED, .create_graph = create_graph, .allow_unused = 1};
+static void gradients(Sample* s, const Leaves* l, int create_graph, tt_tensor** grads,
+                      tt_tensor** sum) {
+  const tt_grad_opts opts = {.set = TT_GRAD_CREATE_GRAPH | TT_GRAD_ALLOW_UNUSED,
+                             .create_graph = create_graph,
+                             .allow_unused = 1};
   tt_tensor *outs[kMaxOuts], *total;
   const tt_tensor* const* in = (const tt_tensor* const*)l->at;
   int n, i;
@@ -591,7 +653,8 @@ static void gradients(Sample* s, const Leaves* l, int create_graph, tt_tensor** 
   total = weighted(outs, n);
   for (i = 0; i < l->n; i++) grads[i] = NULL;
   if (sum) *sum = total;
-  if (total && tt_tensor_requires_grad(total)) DO(s, tt_grad(c, LIST(total), in, l->n, &opts, grads));
+  if (total && tt_tensor_requires_grad(total))
+    DO(s, tt_grad(c, LIST(total), in, l->n, &opts, grads));
 }
 
 /* The weighted sums as numbers, at s: of the results (order 0) or of their gradients (order 1). */
@@ -614,18 +677,24 @@ static double weighted_value(const Sample* s, int order) {
   return v;
 }
 
-static void check_against_differences(const Sample* s, Leaves* l, tt_tensor** source, tt_tensor** grads, int order) {
+static void check_against_differences(const Sample* s, Leaves* l, tt_tensor** source,
+                                      tt_tensor** grads, int order) {
   const double h = 1e-5;
   int k;
   for (k = 0; k < l->n; k++) {
-    double *x = tt_tensor_data(source[k]), *g = grads[k] ? values_of(grads[k]) : NULL;
+    double* x = tt_tensor_data(source[k]);
+    double* g = grads[k] ? values_of(grads[k]) : NULL;
     int64_t i;
     for (i = 0; i < tt_tensor_numel(source[k]); i++) {
-      const double x0 = x[i], got = g ? g[i] : 0;
+      const double x0 = x[i];
+      const double got = g ? g[i] : 0;
       double up, down, want;
-      x[i] = x0 + h, up = weighted_value(s, order);
-      x[i] = x0 - h, down = weighted_value(s, order);
-      x[i] = x0, want = (up - down) / (2 * h);
+      x[i] = x0 + h;
+      up = weighted_value(s, order);
+      x[i] = x0 - h;
+      down = weighted_value(s, order);
+      x[i] = x0;
+      want = (up - down) / (2 * h);
       if (fabs(got - want) <= 1e-6 * (1 + fabs(want))) continue;
       print_error("argument tensor %d, element %lld\n", k, (long long)i);
       lost(s, order ? "second derivative" : "gradient", got, want);
@@ -656,10 +725,12 @@ static void check_derivatives(const Sample* s) {
 
 /* Gradients of the same leaves on the device and on the CPU. */
 static void check_device_gradients(const Sample* s) {
-  Sample here = *s, there = on_device(s, device_type);
+  Sample here = *s;
+  Sample there = on_device(s, device_type);
   tt_tensor *want[kMaxLeaves], *got[kMaxLeaves], *back;
   const tt_to_opts home = {.set = TT_TO_DEVICE, .device = {TT_CPU, 0}};
-  Leaves a = make_leaves(&here, NULL), b = make_leaves(&there, NULL);
+  Leaves a = make_leaves(&here, NULL);
+  Leaves b = make_leaves(&there, NULL);
   int k;
   doing = "gradients on the device";
   gradients(&here, &a, 0, want, NULL);
@@ -744,7 +815,8 @@ static int isa_wanted(void) {
                                         : 0;
 }
 static tt_ctx* new_ctx(const tt_allocator* a, int isa, int threads) {
-  const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = a, .isa = isa, .threads = threads};
+  const tt_runtime_opts opts = {
+      .struct_size = sizeof opts, .allocator = a, .isa = isa, .threads = threads};
   tt_runtime* rt;
   tt_ctx* x;
   if (tt_runtime_new(&opts, &rt)) return NULL;
@@ -790,7 +862,9 @@ int main(int argc, char** argv) {
   int i, n = 0, failed;
   for (i = 0; i < kNumRows; i++) {
     if (argc > 1 && strcmp(argv[1], kRows[i].name)) continue;
-    tests[n].name = kRows[i].name, tests[n].test_func = test_row, tests[n].setup_func = open_row,
+    tests[n].name = kRows[i].name;
+    tests[n].test_func = test_row;
+    tests[n].setup_func = open_row;
     tests[n].teardown_func = close_row;
     tests[n++].initial_state = (void*)&kRows[i];
   }

@@ -21,7 +21,10 @@ void scratch_clear(void) {
 static Arr array(const int64_t* shape, int ndim) {
   Arr a = {.ndim = ndim, .n = 1};
   int d;
-  for (d = 0; d < ndim; d++) a.shape[d] = shape[d], a.n *= shape[d];
+  for (d = 0; d < ndim; d++) {
+    a.shape[d] = shape[d];
+    a.n *= shape[d];
+  }
   a.v = scratch((size_t)a.n * sizeof(double));
   return a;
 }
@@ -34,12 +37,16 @@ static Arr zero_dim(double v) {
 static int64_t broadcast_at(const Arr* a, const int64_t* idx, int nd) {
   int64_t at = 0;
   int d;
-  for (d = 0; d < a->ndim; d++) at = at * a->shape[d] + (a->shape[d] == 1 ? 0 : idx[nd - a->ndim + d]);
+  for (d = 0; d < a->ndim; d++)
+    at = at * a->shape[d] + (a->shape[d] == 1 ? 0 : idx[nd - a->ndim + d]);
   return at;
 }
 static void unravel(int64_t i, const int64_t* shape, int ndim, int64_t* idx) {
   int d;
-  for (d = ndim - 1; d >= 0; d--) idx[d] = i % shape[d], i /= shape[d];
+  for (d = ndim - 1; d >= 0; d--) {
+    idx[d] = i % shape[d];
+    i /= shape[d];
+  }
 }
 static int64_t ravel(const Arr* a, const int64_t* idx) {
   int64_t at = 0;
@@ -61,11 +68,14 @@ static Arr transposed(const Arr* a) { /* the last two dims */
   int64_t shape[kMaxDims], idx[kMaxDims], i, t;
   Arr o;
   memcpy(shape, a->shape, sizeof shape);
-  shape[a->ndim - 1] = a->shape[a->ndim - 2], shape[a->ndim - 2] = a->shape[a->ndim - 1];
+  shape[a->ndim - 1] = a->shape[a->ndim - 2];
+  shape[a->ndim - 2] = a->shape[a->ndim - 1];
   o = array(shape, a->ndim);
   for (i = 0; i < a->n; i++) {
     unravel(i, a->shape, a->ndim, idx);
-    t = idx[a->ndim - 1], idx[a->ndim - 1] = idx[a->ndim - 2], idx[a->ndim - 2] = t;
+    t = idx[a->ndim - 1];
+    idx[a->ndim - 1] = idx[a->ndim - 2];
+    idx[a->ndim - 2] = t;
     o.v[ravel(&o, idx)] = a->v[i];
   }
   return o;
@@ -101,30 +111,69 @@ static int64_t wrap(int64_t d, int64_t n) { return d < 0 ? d + (n ? n : 1) : d; 
 
 typedef double (*Elementwise)(const Inputs* in, double a, double b, double m);
 
-static double f_neg(const Inputs* in, double a, double b, double m) { return (void)in, (void)b, (void)m, -a; }
-static double f_copy(const Inputs* in, double a, double b, double m) { return (void)in, (void)b, (void)m, a; }
-static double f_exp(const Inputs* in, double a, double b, double m) { return (void)in, (void)b, (void)m, exp(a); }
-static double f_log(const Inputs* in, double a, double b, double m) { return (void)in, (void)b, (void)m, log(a); }
-static double f_tanh(const Inputs* in, double a, double b, double m) { return (void)in, (void)b, (void)m, tanh(a); }
+static double f_neg(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)b;
+  (void)m;
+  return -a;
+}
+static double f_copy(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)b;
+  (void)m;
+  return a;
+}
+static double f_exp(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)b;
+  (void)m;
+  return exp(a);
+}
+static double f_log(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)b;
+  (void)m;
+  return log(a);
+}
+static double f_tanh(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)b;
+  (void)m;
+  return tanh(a);
+}
 static double f_sigmoid(const Inputs* in, double a, double b, double m) {
-  return (void)in, (void)b, (void)m, 1 / (1 + exp(-a));
+  (void)in;
+  (void)b;
+  (void)m;
+  return 1 / (1 + exp(-a));
 }
 static double f_relu(const Inputs* in, double a, double b, double m) {
-  return (void)in, (void)b, (void)m, a <= 0 ? 0 : a;
+  (void)in;
+  (void)b;
+  (void)m;
+  return a <= 0 ? 0 : a;
 }
 static double f_add(const Inputs* in, double a, double b, double m) {
-  return (void)m, a + number_arg(in, "alpha", 1) * b;
+  (void)m;
+  return a + number_arg(in, "alpha", 1) * b;
 }
 static double f_sub(const Inputs* in, double a, double b, double m) {
-  return (void)m, a - number_arg(in, "alpha", 1) * b;
+  (void)m;
+  return a - number_arg(in, "alpha", 1) * b;
 }
 static double f_rsub(const Inputs* in, double a, double b, double m) {
-  return (void)m, b - number_arg(in, "alpha", 1) * a;
+  (void)m;
+  return b - number_arg(in, "alpha", 1) * a;
 }
-static double f_mul(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a * b; }
+static double f_mul(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)m;
+  return a * b;
+}
 static double f_div(const Inputs* in, double a, double b, double m) {
   const int64_t mode = int_arg(in, "rounding_mode", 0);
-  const double q = a / b, r = fmod(a, b);
+  const double q = a / b;
+  const double r = fmod(a, b);
   (void)m;
   if (mode == TT_ROUNDING_TRUNC) return trunc(q);
   if (mode != TT_ROUNDING_FLOOR) return q;
@@ -137,25 +186,71 @@ static double f_pow(const Inputs* in, double a, double b, double m) {
   (void)m;
   if (in->integral && b < 0 && a == trunc(a) && b == trunc(b))
     return a == 1 ? 1 : a == -1 ? (fmod(b, 2) == 0 ? 1 : -1) : 0;
-  if (b == -0.5 && strcmp(in->sample->row->args[1].type, "Scalar") == 0) return 1 / sqrt(a); /* so too in PyTorch */
+  if (b == -0.5 && strcmp(in->sample->row->args[1].type, "Scalar") == 0)
+    return 1 / sqrt(a); /* so too in PyTorch */
   return pow(a, b);
 }
 static double f_maximum(const Inputs* in, double a, double b, double m) {
-  return (void)in, (void)m, isnan(a) || isnan(b) ? NAN : a > b ? a : b;
+  (void)in;
+  (void)m;
+  return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
 }
 static double f_minimum(const Inputs* in, double a, double b, double m) {
-  return (void)in, (void)m, isnan(a) || isnan(b) ? NAN : a < b ? a : b;
+  (void)in;
+  (void)m;
+  return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
 }
-static double f_eq(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a == b; }
-static double f_ne(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a != b; }
-static double f_lt(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a < b; }
-static double f_le(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a <= b; }
-static double f_gt(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a > b; }
-static double f_ge(const Inputs* in, double a, double b, double m) { return (void)in, (void)m, a >= b; }
-static double f_where(const Inputs* in, double mask, double a, double b) { return (void)in, mask != 0 ? a : b; }
-static double f_masked_fill(const Inputs* in, double a, double mask, double v) { return (void)in, mask != 0 ? v : a; }
-static double f_zero(const Inputs* in, double a, double b, double m) { return (void)in, (void)a, (void)b, (void)m, 0; }
-static double f_second(const Inputs* in, double a, double b, double m) { return (void)in, (void)a, (void)m, b; }
+static double f_eq(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)m;
+  return a == b;
+}
+static double f_ne(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)m;
+  return a != b;
+}
+static double f_lt(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)m;
+  return a < b;
+}
+static double f_le(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)m;
+  return a <= b;
+}
+static double f_gt(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)m;
+  return a > b;
+}
+static double f_ge(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)m;
+  return a >= b;
+}
+static double f_where(const Inputs* in, double mask, double a, double b) {
+  (void)in;
+  return mask != 0 ? a : b;
+}
+static double f_masked_fill(const Inputs* in, double a, double mask, double v) {
+  (void)in;
+  return mask != 0 ? v : a;
+}
+static double f_zero(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)a;
+  (void)b;
+  (void)m;
+  return 0;
+}
+static double f_second(const Inputs* in, double a, double b, double m) {
+  (void)in;
+  (void)a;
+  (void)m;
+  return b;
+}
 
 /* Tensor arguments and numbers without a default are the operands, in order. */
 static int elementwise(const Inputs* in, Elementwise f, Arr* out) {
@@ -192,7 +287,8 @@ static int r_clamp(const Inputs* in, Arr* out) {
   for (i = 0; i < out->n; i++) {
     double x, lo, hi;
     unravel(i, out->shape, out->ndim, idx);
-    x = ops[0].v[broadcast_at(&ops[0], idx, out->ndim)], lo = ops[1].v[broadcast_at(&ops[1], idx, out->ndim)],
+    x = ops[0].v[broadcast_at(&ops[0], idx, out->ndim)];
+    lo = ops[1].v[broadcast_at(&ops[1], idx, out->ndim)];
     hi = ops[2].v[broadcast_at(&ops[2], idx, out->ndim)];
     if (x < lo) x = lo;
     if (x > hi) x = hi;
@@ -272,11 +368,16 @@ static void extremes(const Inputs* in, Arr* values, Arr* at) {
   for (i = 0; i < values->n; i++) at->v[i] = -1;
   for (i = 0; i < x->n; i++) {
     const int64_t k = reduced_at(x, i, mask);
-    if (at->v[k] >= 0 && !(x->v[i] > values->v[k] || (isnan(x->v[i]) && !isnan(values->v[k])))) continue;
-    values->v[k] = x->v[i], at->v[k] = (double)position(x, i, mask);
+    if (at->v[k] >= 0 && !(x->v[i] > values->v[k] || (isnan(x->v[i]) && !isnan(values->v[k]))))
+      continue;
+    values->v[k] = x->v[i];
+    at->v[k] = (double)position(x, i, mask);
   }
 }
-static int r_max(const Inputs* in, Arr* outs) { return extremes(in, &outs[0], &outs[1]), in->sample->row->n_outs; }
+static int r_max(const Inputs* in, Arr* outs) {
+  extremes(in, &outs[0], &outs[1]);
+  return in->sample->row->n_outs;
+}
 static int r_min(const Inputs* in, Arr* outs) {
   Inputs negative = *in;
   const int at = row_arg(in->sample->row, "self");
@@ -296,14 +397,26 @@ static int r_argmax(const Inputs* in, Arr* outs) {
 /* ---- products ---- */
 
 static Arr product(Arr a, Arr b) {
-  const int row = a.ndim == 1, column = b.ndim == 1;
+  const int row = a.ndim == 1;
+  const int column = b.ndim == 1;
   int64_t m, k, n, i, j, l, s, idx[kMaxDims], shape[kMaxDims];
   Arr abatch, bbatch, both[2], out, batch;
-  if (row) a.shape[1] = a.shape[0], a.shape[0] = 1, a.ndim = 2;
-  if (column) b.shape[1] = 1, b.ndim = 2;
-  m = a.shape[a.ndim - 2], k = a.shape[a.ndim - 1], n = b.shape[b.ndim - 1];
-  abatch = array(a.shape, a.ndim - 2), bbatch = array(b.shape, b.ndim - 2);
-  both[0] = abatch, both[1] = bbatch;
+  if (row) {
+    a.shape[1] = a.shape[0];
+    a.shape[0] = 1;
+    a.ndim = 2;
+  }
+  if (column) {
+    b.shape[1] = 1;
+    b.ndim = 2;
+  }
+  m = a.shape[a.ndim - 2];
+  k = a.shape[a.ndim - 1];
+  n = b.shape[b.ndim - 1];
+  abatch = array(a.shape, a.ndim - 2);
+  bbatch = array(b.shape, b.ndim - 2);
+  both[0] = abatch;
+  both[1] = bbatch;
   batch = broadcast_shape(both, 2);
   memcpy(shape, batch.shape, sizeof shape);
   i = batch.ndim;
@@ -313,7 +426,8 @@ static Arr product(Arr a, Arr b) {
   for (s = 0; s < batch.n; s++) {
     const double *x, *y;
     unravel(s, batch.shape, batch.ndim, idx);
-    x = a.v + broadcast_at(&abatch, idx, batch.ndim) * m * k, y = b.v + broadcast_at(&bbatch, idx, batch.ndim) * k * n;
+    x = a.v + broadcast_at(&abatch, idx, batch.ndim) * m * k;
+    y = b.v + broadcast_at(&bbatch, idx, batch.ndim) * k * n;
     for (i = 0; i < m; i++)
       for (j = 0; j < n; j++)
         for (l = 0; l < k; l++) out.v[(s * m + i) * n + j] += x[i * k + l] * y[l * n + j];
@@ -325,7 +439,8 @@ static int r_matmul(const Inputs* in, Arr* out) {
   return 1;
 }
 static int r_linear(const Inputs* in, Arr* out) {
-  const Arr *w = tensor(in, "weight"), *bias = tensor(in, "bias");
+  const Arr* w = tensor(in, "weight");
+  const Arr* bias = tensor(in, "bias");
   Arr x = *tensor(in, "input");
   int64_t i;
   if (w->ndim == 1) {
@@ -342,12 +457,14 @@ static double weight_arg(const Inputs* in, const char* name) { /* of integers: c
 }
 static int add_product(const Inputs* in, const char* a, const char* b, Arr* out) {
   const Arr* self = tensor(in, "self");
-  const double alpha = weight_arg(in, "alpha"), beta = weight_arg(in, "beta");
+  const double alpha = weight_arg(in, "alpha");
+  const double beta = weight_arg(in, "beta");
   int64_t i, idx[kMaxDims];
   *out = product(*tensor(in, a), *tensor(in, b));
   for (i = 0; i < out->n; i++) {
     unravel(i, out->shape, out->ndim, idx);
-    out->v[i] = alpha * out->v[i] + (beta != 0 ? beta * self->v[broadcast_at(self, idx, out->ndim)] : 0);
+    out->v[i] =
+        alpha * out->v[i] + (beta != 0 ? beta * self->v[broadcast_at(self, idx, out->ndim)] : 0);
   }
   return 1;
 }
@@ -358,7 +475,10 @@ static int r_addmm(const Inputs* in, Arr* out) { return add_product(in, "mat1", 
 static Arr soft(const Arr* x, int64_t dim, int logarithm) {
   Arr out = array(x->shape, x->ndim);
   const int64_t d = wrap(dim, x->ndim);
-  int64_t inner = 1, size = x->ndim ? x->shape[d] : 1, i, k;
+  int64_t inner = 1;
+  int64_t size = x->ndim ? x->shape[d] : 1;
+  int64_t i;
+  int64_t k;
   int e;
   for (e = (int)d + 1; e < x->ndim; e++) inner *= x->shape[e];
   for (i = 0; i < x->n; i++) {
@@ -371,20 +491,25 @@ static Arr soft(const Arr* x, int64_t dim, int logarithm) {
   return out;
 }
 static int r_softmax(const Inputs* in, Arr* out) {
-  return *out = soft(tensor(in, "self"), int_arg(in, "dim", 0), 0), 1;
+  *out = soft(tensor(in, "self"), int_arg(in, "dim", 0), 0);
+  return 1;
 }
 static int r_softmin(const Inputs* in, Arr* out) {
   Arr x = *tensor(in, "input");
   Arr negative = array(x.shape, x.ndim);
   for (int64_t i = 0; i < x.n; i++) negative.v[i] = -x.v[i];
-  return *out = soft(&negative, int_arg(in, "dim", 0), 0), 1;
+  *out = soft(&negative, int_arg(in, "dim", 0), 0);
+  return 1;
 }
 static int r_log_softmax(const Inputs* in, Arr* out) {
-  return *out = soft(tensor(in, "self"), int_arg(in, "dim", 0), 1), 1;
+  *out = soft(tensor(in, "self"), int_arg(in, "dim", 0), 1);
+  return 1;
 }
 
 static int r_layer_norm(const Inputs* in, Arr* out) {
-  const Arr *x = tensor(in, "input"), *w = tensor(in, "weight"), *bias = tensor(in, "bias");
+  const Arr* x = tensor(in, "input");
+  const Arr* w = tensor(in, "weight");
+  const Arr* bias = tensor(in, "bias");
   const tt_value* shape = given(in, "normalized_shape");
   const double eps = number_arg(in, "eps", 1e-5);
   int64_t size = 1, i, k;
@@ -397,7 +522,8 @@ static int r_layer_norm(const Inputs* in, Arr* out) {
     for (k = 0; k < size; k++) var += (x->v[i + k] - mean) * (x->v[i + k] - mean);
     var /= (double)size;
     for (k = 0; k < size; k++)
-      out->v[i + k] = (x->v[i + k] - mean) / sqrt(var + eps) * (w ? w->v[k] : 1) + (bias ? bias->v[k] : 0);
+      out->v[i + k] =
+          (x->v[i + k] - mean) / sqrt(var + eps) * (w ? w->v[k] : 1) + (bias ? bias->v[k] : 0);
   }
   return 1;
 }
@@ -406,10 +532,12 @@ static int r_layer_norm(const Inputs* in, Arr* out) {
 
 /* Sums per position; input (C), (N, C) or (N, C, d…): classes are dim 1, or dim 0 of a vector. */
 static int loss(const Inputs* in, Arr* out, Arr scores) {
-  const Arr *target = tensor(in, "target"), *weight = tensor(in, "weight");
+  const Arr* target = tensor(in, "target");
+  const Arr* weight = tensor(in, "weight");
   const int axis = scores.ndim > 1;
-  const int64_t classes = scores.shape[axis], ignore = int_arg(in, "ignore_index", -100),
-                reduction = int_arg(in, "reduction", TT_REDUCTION_MEAN);
+  const int64_t classes = scores.shape[axis];
+  const int64_t ignore = int_arg(in, "ignore_index", -100);
+  const int64_t reduction = int_arg(in, "reduction", TT_REDUCTION_MEAN);
   const double smooth = number_arg(in, "label_smoothing", 0);
   const int probabilities = target->ndim == scores.ndim;
   int64_t shape[kMaxDims], inner = 1, i, k;
@@ -424,14 +552,15 @@ static int loss(const Inputs* in, Arr* out, Arr scores) {
     if (probabilities) {
       const double* p = target->v + (i / inner) * classes * inner + i % inner;
       for (k = 0; k < classes; k++)
-        out->v[i] -=
-            (p[k * inner] * (1 - smooth) + smooth / (double)classes) * x[k * inner] * (weight ? weight->v[k] : 1);
+        out->v[i] -= (p[k * inner] * (1 - smooth) + smooth / (double)classes) * x[k * inner] *
+                     (weight ? weight->v[k] : 1);
       weights += 1;
     } else if ((int64_t)target->v[i] != ignore) {
       const int64_t t = (int64_t)target->v[i];
       const double w = weight ? weight->v[t] : 1;
       out->v[i] = -(1 - smooth) * w * x[t * inner];
-      for (k = 0; k < classes; k++) out->v[i] -= smooth / (double)classes * (weight ? weight->v[k] : 1) * x[k * inner];
+      for (k = 0; k < classes; k++)
+        out->v[i] -= smooth / (double)classes * (weight ? weight->v[k] : 1) * x[k * inner];
       weights += w;
     }
     total += out->v[i];
@@ -449,7 +578,8 @@ static int r_cross_entropy(const Inputs* in, Arr* out) {
 /* ---- indexing ---- */
 
 static int r_gather(const Inputs* in, Arr* out) {
-  const Arr *x = tensor(in, "self"), *index = tensor(in, "index");
+  const Arr* x = tensor(in, "self");
+  const Arr* index = tensor(in, "index");
   const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
   int64_t i, idx[kMaxDims];
   *out = array(index->shape, index->ndim);
@@ -461,7 +591,9 @@ static int r_gather(const Inputs* in, Arr* out) {
   return 1;
 }
 static int r_scatter_add(const Inputs* in, Arr* out) {
-  const Arr *x = tensor(in, "self"), *index = tensor(in, "index"), *src = tensor(in, "src");
+  const Arr* x = tensor(in, "self");
+  const Arr* index = tensor(in, "index");
+  const Arr* src = tensor(in, "src");
   const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
   int64_t i, idx[kMaxDims];
   *out = array(x->shape, x->ndim);
@@ -476,7 +608,8 @@ static int r_scatter_add(const Inputs* in, Arr* out) {
   return 1;
 }
 static int r_index_select(const Inputs* in, Arr* out) {
-  const Arr *x = tensor(in, "self"), *index = tensor(in, "index");
+  const Arr* x = tensor(in, "self");
+  const Arr* index = tensor(in, "index");
   const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
   int64_t shape[kMaxDims], i, idx[kMaxDims];
   memcpy(shape, x->shape, sizeof shape);
@@ -490,7 +623,9 @@ static int r_index_select(const Inputs* in, Arr* out) {
   return 1;
 }
 static int r_index_add(const Inputs* in, Arr* out) {
-  const Arr *x = tensor(in, "self"), *index = tensor(in, "index"), *src = tensor(in, "source");
+  const Arr* x = tensor(in, "self");
+  const Arr* index = tensor(in, "index");
+  const Arr* src = tensor(in, "source");
   const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
   int64_t i, idx[kMaxDims];
   *out = array(x->shape, x->ndim);
@@ -504,12 +639,14 @@ static int r_index_add(const Inputs* in, Arr* out) {
 }
 /* Index tensors for the first dims, or one mask over the first dim. */
 static int r_index_put(const Inputs* in, Arr* out) {
-  const Arr *x = tensor(in, "self"), *values = tensor(in, "values");
+  const Arr* x = tensor(in, "self");
+  const Arr* values = tensor(in, "values");
   Arr at[2], where;
   int64_t shape[kMaxDims], i, k, idx[kMaxDims];
   int d, n = in->n_items;
   const int is_mask = n == 1 && tt_tensor_dtype(in->sample->items[0]) == TT_BOOL;
-  at[0] = in->items[0], at[1] = in->items[1];
+  at[0] = in->items[0];
+  at[1] = in->items[1];
   if (is_mask) {
     k = 0;
     for (i = 0; i < at[0].n; i++)
@@ -537,13 +674,15 @@ static int r_index_put(const Inputs* in, Arr* out) {
   return 1;
 }
 static int r_embedding(const Inputs* in, Arr* out) {
-  const Arr *w = tensor(in, "weight"), *index = tensor(in, "indices");
+  const Arr* w = tensor(in, "weight");
+  const Arr* index = tensor(in, "indices");
   int64_t shape[kMaxDims], i;
   if (!w || !index) return 0;
   memcpy(shape, index->shape, sizeof shape);
   shape[index->ndim] = w->shape[1];
   *out = array(shape, index->ndim + 1);
-  for (i = 0; i < out->n; i++) out->v[i] = w->v[(int64_t)index->v[i / w->shape[1]] * w->shape[1] + i % w->shape[1]];
+  for (i = 0; i < out->n; i++)
+    out->v[i] = w->v[(int64_t)index->v[i / w->shape[1]] * w->shape[1] + i % w->shape[1]];
   return 1;
 }
 
@@ -591,7 +730,8 @@ static int r_split(const Inputs* in, Arr* outs) {
       idx[d] += begin;
       outs[n].v[i] = x->v[ravel(x, idx)];
     }
-    begin += size, n++;
+    begin += size;
+    n++;
   }
   return n;
 }
@@ -607,7 +747,10 @@ static int r_view(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");
   const tt_value* v = given(in, has(in, "size") ? "size" : "shape");
   int64_t shape[kMaxDims], known = 1, i;
-  for (i = 0; i < v->n; i++) shape[i] = v->ints[i], known *= shape[i] < 0 ? 1 : shape[i];
+  for (i = 0; i < v->n; i++) {
+    shape[i] = v->ints[i];
+    known *= shape[i] < 0 ? 1 : shape[i];
+  }
   for (i = 0; i < v->n; i++)
     if (shape[i] < 0) shape[i] = x->n / known;
   *out = same_order(x, shape, (int)v->n);
@@ -644,17 +787,23 @@ static int permuted(const Arr* x, const int64_t* dims, Arr* out) {
   }
   return 1;
 }
-static int r_permute(const Inputs* in, Arr* out) { return permuted(tensor(in, "self"), given(in, "dims")->ints, out); }
+static int r_permute(const Inputs* in, Arr* out) {
+  return permuted(tensor(in, "self"), given(in, "dims")->ints, out);
+}
 static int swapped(const Arr* x, int64_t a, int64_t b, Arr* out) {
   int64_t dims[kMaxDims];
   int d;
   for (d = 0; d < x->ndim; d++) dims[d] = d;
-  if (x->ndim) dims[a] = b, dims[b] = a;
+  if (x->ndim) {
+    dims[a] = b;
+    dims[b] = a;
+  }
   return permuted(x, dims, out);
 }
 static int r_transpose(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");
-  return swapped(x, wrap(int_arg(in, "dim0", 0), x->ndim), wrap(int_arg(in, "dim1", 0), x->ndim), out);
+  return swapped(x, wrap(int_arg(in, "dim0", 0), x->ndim), wrap(int_arg(in, "dim1", 0), x->ndim),
+                 out);
 }
 static int r_t(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");
@@ -664,7 +813,8 @@ static int r_expand(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");
   const tt_value* v = given(in, "size");
   int64_t shape[kMaxDims], i, idx[kMaxDims];
-  for (i = 0; i < v->n; i++) shape[i] = v->ints[i] < 0 ? x->shape[i - (v->n - x->ndim)] : v->ints[i];
+  for (i = 0; i < v->n; i++)
+    shape[i] = v->ints[i] < 0 ? x->shape[i - (v->n - x->ndim)] : v->ints[i];
   *out = array(shape, (int)v->n);
   for (i = 0; i < out->n; i++) {
     unravel(i, shape, out->ndim, idx);
@@ -674,7 +824,8 @@ static int r_expand(const Inputs* in, Arr* out) {
 }
 static int r_select(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");
-  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim), at = wrap(int_arg(in, "index", 0), x->shape[d]);
+  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
+  const int64_t at = wrap(int_arg(in, "index", 0), x->shape[d]);
   int64_t i, k = 0, idx[kMaxDims];
   *out = reduced_shape(x, 1u << d, 0);
   for (i = 0; i < x->n; i++) {
@@ -683,12 +834,16 @@ static int r_select(const Inputs* in, Arr* out) {
   }
   return 1;
 }
-static int64_t clip(int64_t v, int64_t n) { return v < 0 ? (v + n < 0 ? 0 : v + n) : v > n ? n : v; }
+static int64_t clip(int64_t v, int64_t n) {
+  return v < 0 ? (v + n < 0 ? 0 : v + n) : v > n ? n : v;
+}
 static int r_slice(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");
-  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim), size = x->shape[d],
-                begin = clip(int_arg(in, "start", 0), size), end = clip(int_arg(in, "end", size), size),
-                step = int_arg(in, "step", 1);
+  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
+  const int64_t size = x->shape[d];
+  const int64_t begin = clip(int_arg(in, "start", 0), size);
+  const int64_t end = clip(int_arg(in, "end", size), size);
+  const int64_t step = int_arg(in, "step", 1);
   int64_t i, idx[kMaxDims], shape[kMaxDims];
   memcpy(shape, x->shape, sizeof shape);
   shape[d] = end > begin ? (end - begin + step - 1) / step : 0;
@@ -702,7 +857,8 @@ static int r_slice(const Inputs* in, Arr* out) {
 }
 static int r_as_strided(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");
-  const tt_value *size = given(in, "size"), *stride = given(in, "stride");
+  const tt_value* size = given(in, "size");
+  const tt_value* stride = given(in, "stride");
   int64_t i, d, idx[kMaxDims];
   *out = array(size->ints, (int)size->n);
   for (i = 0; i < out->n; i++) {
@@ -725,11 +881,20 @@ static int constant(const Inputs* in, Arr* out, double v) {
 }
 static int r_zeros(const Inputs* in, Arr* out) { return constant(in, out, 0); }
 static int r_ones(const Inputs* in, Arr* out) { return constant(in, out, 1); }
-static int r_full(const Inputs* in, Arr* out) { return constant(in, out, number_arg(in, "fill_value", 0)); }
-static int r_empty(const Inputs* in, Arr* out) { return constant(in, out, 0), out->v = NULL, 1; } /* any values */
+static int r_full(const Inputs* in, Arr* out) {
+  return constant(in, out, number_arg(in, "fill_value", 0));
+}
+static int r_empty(const Inputs* in, Arr* out) {
+  constant(in, out, 0);
+  out->v = NULL;
+  return 1;
+} /* any values */
 static int r_arange(const Inputs* in, Arr* out) {
-  const double start = number_arg(in, "start", 0), end = number_arg(in, "end", 0), step = number_arg(in, "step", 1);
-  const int64_t n = (int64_t)ceil((end - start) / step), dtype = int_arg(in, "dtype", TT_F32);
+  const double start = number_arg(in, "start", 0);
+  const double end = number_arg(in, "end", 0);
+  const double step = number_arg(in, "step", 1);
+  const int64_t n = (int64_t)ceil((end - start) / step);
+  const int64_t dtype = int_arg(in, "dtype", TT_F32);
   int64_t i;
   *out = array(&n, 1);
   for (i = 0; i < n; i++) {

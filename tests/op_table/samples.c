@@ -1,5 +1,6 @@
-/* Sample builders, one per family. Each holds what its operators must get right: broadcasting, 0-dim and empty tensors,
-   kinks, ±0, inf, nan, extremes; layouts other than row-major are made of every sample by op_table_test.c. */
+/* Sample builders, one per family. Each holds what its operators must get right: broadcasting,
+   0-dim and empty tensors, kinks, ±0, inf, nan, extremes; layouts other than row-major are made of
+   every sample by op_table_test.c. */
 #include "op_table.h"
 
 #include <math.h>
@@ -29,7 +30,8 @@ int is_random(const Row* r) { /* attention: only with dropout, which its samples
 
 /* ---- values ---- */
 
-#define S_(...) (const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define S_(...) \
+  (const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 static uint64_t seed_now = 1;
 static double uniform(void) { /* SplitMix64 */
@@ -64,11 +66,15 @@ static double positive_value(int64_t i) {
   (void)i;
   return 0.2 + 1.5 * uniform();
 }
-static tt_tensor* signed_(const int64_t* shape, int ndim) { return filled(shape, ndim, signed_value); }
-static tt_tensor* positive(const int64_t* shape, int ndim) { return filled(shape, ndim, positive_value); }
+static tt_tensor* signed_(const int64_t* shape, int ndim) {
+  return filled(shape, ndim, signed_value);
+}
+static tt_tensor* positive(const int64_t* shape, int ndim) {
+  return filled(shape, ndim, positive_value);
+}
 static double special_value(int64_t i) {
-  static const double kSpecial[] = {0,  -0.0, 1,   -1,      0.5,  INFINITY, -INFINITY, NAN,     3,
-                                    -2, 20,   -30, 0x1p-10, 7.25, -7.25,    2,         0x1p-30, 100};
+  static const double kSpecial[] = {0,  -0.0, 1,       -1,   0.5,   INFINITY, -INFINITY, NAN, 3, -2,
+                                    20, -30,  0x1p-10, 7.25, -7.25, 2,        0x1p-30,   100};
   return kSpecial[i % 18];
 }
 static double special_other(int64_t i) { return special_value(i * 5 + i / 18 + 2); }
@@ -94,34 +100,41 @@ static tt_tensor* mask(const int64_t* shape, int ndim) {
 
 static tt_value tensor_value(tt_tensor* t) {
   tt_value v = {0};
-  v.tag = TT_VAL_TENSOR, v.tensor = t;
+  v.tag = TT_VAL_TENSOR;
+  v.tensor = t;
   return v;
 }
 static tt_value int_value(int64_t i) {
   tt_value v = {0};
-  v.tag = TT_VAL_INT, v.i = i;
+  v.tag = TT_VAL_INT;
+  v.i = i;
   return v;
 }
 static tt_value bool_value(int b) {
   tt_value v = {0};
-  v.tag = TT_VAL_BOOL, v.i = b;
+  v.tag = TT_VAL_BOOL;
+  v.i = b;
   return v;
 }
 static tt_value float_value(double f) {
   tt_value v = {0};
-  v.tag = TT_VAL_FLOAT, v.f = f;
+  v.tag = TT_VAL_FLOAT;
+  v.f = f;
   return v;
 }
 static tt_value scalar_value(double f) {
   tt_value v = {0};
-  v.tag = TT_VAL_SCALAR, v.scalar = real_scalar(f);
+  v.tag = TT_VAL_SCALAR;
+  v.scalar = real_scalar(f);
   return v;
 }
 static tt_value ints_value(const int64_t* p, int n) {
   tt_value v = {0};
   int64_t* copy = scratch((size_t)(n + 1) * sizeof *copy);
   if (n) memcpy(copy, p, (size_t)n * sizeof *copy);
-  v.tag = TT_VAL_INTS, v.ints = copy, v.n = n;
+  v.tag = TT_VAL_INTS;
+  v.ints = copy;
+  v.n = n;
   return v;
 }
 
@@ -130,7 +143,9 @@ static tt_value ints_value(const int64_t* p, int n) {
 static Sample blank(const Build* b, const char* what, int smooth) {
   Sample s;
   memset(&s, 0, sizeof s);
-  s.row = b->row, s.what = what, s.smooth = smooth;
+  s.row = b->row;
+  s.what = what;
+  s.smooth = smooth;
   return s;
 }
 static void put(Sample* s, const char* arg, tt_value v) { s->args[row_arg(s->row, arg)] = v; }
@@ -140,7 +155,8 @@ static void emit(const Build* b, const Sample* s) { b->fn(s, b->user); }
 static int nth_tensor(const Row* r, int nth) {
   int i;
   for (i = 0; i < r->n_args; i++)
-    if (strncmp(r->args[i].type, "Tensor", 6) == 0 && !strchr(r->args[i].type, '[') && nth-- == 0) return i;
+    if (strncmp(r->args[i].type, "Tensor", 6) == 0 && !strchr(r->args[i].type, '[') && nth-- == 0)
+      return i;
   return -1;
 }
 static Sample one(const Build* b, const char* what, int smooth, tt_tensor* t) {
@@ -188,7 +204,8 @@ static void build_unary(const Build* b) { unary_of(b, signed_value); }
 static void build_positive(const Build* b) { unary_of(b, positive_value); }
 
 /* One sample of a two-operand operator, its tensors or numbers in order. */
-static void pair(const Build* b, const char* what, int smooth, int special, tt_tensor* x, tt_tensor* y) {
+static void pair(const Build* b, const char* what, int smooth, int special, tt_tensor* x,
+                 tt_tensor* y) {
   const Row* r = b->row;
   int mode, modes = has_arg(r, "rounding_mode") ? 3 : has_arg(r, "alpha") ? 2 : 1;
   for (mode = 0; mode < modes; mode++) {
@@ -217,11 +234,15 @@ static void build_binary(const Build* b) {
   pair(b, "vector to 0-dim", 1, 0, positive(NULL, 0), positive(S_(4)));
   pair(b, "empty", 1, 0, positive(S_(0, 3)), positive(S_(1, 3)));
   pair(b, "tail", 0, 0, positive(S_(67)), signed_(S_(67)));
-  pair(b, "special values", 0, 1, filled(S_(18 * 18), special_value), filled(S_(18 * 18), special_other));
+  pair(b, "special values", 0, 1, filled(S_(18 * 18), special_value),
+       filled(S_(18 * 18), special_other));
   s = blank(b, "big", 0);
-  pair(b, "equal values", 0, 0, make(TT_F64, SHAPE(3), DATA(1, 2, 3)), make(TT_F64, SHAPE(3), DATA(1, 3, 2)));
-  s.args[0] = strcmp(b->row->args[0].type, "Tensor") ? scalar_value(1.5) : tensor_value(positive(S_(300, 1001)));
-  s.args[1] = strcmp(b->row->args[1].type, "Tensor") ? scalar_value(1.5) : tensor_value(positive(S_(1001)));
+  pair(b, "equal values", 0, 0, make(TT_F64, SHAPE(3), DATA(1, 2, 3)),
+       make(TT_F64, SHAPE(3), DATA(1, 3, 2)));
+  s.args[0] = strcmp(b->row->args[0].type, "Tensor") ? scalar_value(1.5)
+                                                     : tensor_value(positive(S_(300, 1001)));
+  s.args[1] =
+      strcmp(b->row->args[1].type, "Tensor") ? scalar_value(1.5) : tensor_value(positive(S_(1001)));
   s.big = 1;
   emit(b, &s);
 }
@@ -239,8 +260,11 @@ static void build_where(const Build* b) {
   size_t i;
   for (i = 0; i < sizeof kCases / sizeof *kCases; i++) {
     Sample s = blank(b, "where", kCases[i].smooth);
-    s.args[0] = tensor_value(kCases[i].m), s.args[1] = tensor_value(kCases[i].x), s.args[2] = tensor_value(kCases[i].y);
-    s.big = kCases[i].big, s.special = !s.smooth;
+    s.args[0] = tensor_value(kCases[i].m);
+    s.args[1] = tensor_value(kCases[i].x);
+    s.args[2] = tensor_value(kCases[i].y);
+    s.big = kCases[i].big;
+    s.special = !s.smooth;
     emit(b, &s);
   }
 }
@@ -252,9 +276,13 @@ static void build_clamp(const Build* b) {
   for (which = 1; which <= 3; which++) { /* min, max, both */
     s = one(b, "bounds", 1, signed_(S_(2, 5)));
     if (which & 1)
-      put(&s, "min", tensors ? tensor_value(make(TT_F64, SHAPE(2, 1), DATA(-0.11, 0.13))) : scalar_value(-0.6));
+      put(&s, "min",
+          tensors ? tensor_value(make(TT_F64, SHAPE(2, 1), DATA(-0.11, 0.13)))
+                  : scalar_value(-0.6));
     if (which & 2)
-      put(&s, "max", tensors ? tensor_value(make(TT_F64, SHAPE(5), DATA(0.5, 1, 0.3, 0.05, 0.9))) : scalar_value(0.85));
+      put(&s, "max",
+          tensors ? tensor_value(make(TT_F64, SHAPE(5), DATA(0.5, 1, 0.3, 0.05, 0.9)))
+                  : scalar_value(0.85));
     emit(b, &s);
     s = one(b, "special values", 0, filled(S_(36), special_value));
     s.special = 1;
@@ -276,16 +304,20 @@ static void build_masked(const Build* b) {
   const struct {
     tt_tensor *x, *m;
     int smooth, big;
-  } kCases[] = {{signed_(S_(2, 3)), mask(S_(2, 3)), 1, 0},     {signed_(S_(2, 3)), mask(S_(3)), 1, 0},
-                {signed_(S_(3)), mask(S_(2, 1)), 1, 0},        {signed_(NULL, 0), mask(NULL, 0), 1, 0},
-                {signed_(S_(2, 0)), mask(S_(0)), 1, 0},        {filled(S_(36), special_value), mask(S_(36)), 0, 0},
+  } kCases[] = {{signed_(S_(2, 3)), mask(S_(2, 3)), 1, 0},
+                {signed_(S_(2, 3)), mask(S_(3)), 1, 0},
+                {signed_(S_(3)), mask(S_(2, 1)), 1, 0},
+                {signed_(NULL, 0), mask(NULL, 0), 1, 0},
+                {signed_(S_(2, 0)), mask(S_(0)), 1, 0},
+                {filled(S_(36), special_value), mask(S_(36)), 0, 0},
                 {signed_(S_(300, 1001)), mask(S_(1001)), 0, 1}};
   size_t i;
   for (i = 0; i < sizeof kCases / sizeof *kCases; i++) {
     Sample s = one(b, "masked", kCases[i].smooth, kCases[i].x);
     s.args[1] = tensor_value(kCases[i].m);
     s.args[2] = tensor ? tensor_value(number(TT_F64, 1.5)) : scalar_value(i == 5 ? INFINITY : 2);
-    s.big = kCases[i].big, s.special = i == 5;
+    s.big = kCases[i].big;
+    s.special = i == 5;
     emit(b, &s);
   }
 }
@@ -330,11 +362,15 @@ static void build_factory(const Build* b) {
   for (i = 0; i < sizeof kOf / sizeof *kOf; i++) {
     Sample s = blank(b, "of a dtype", 0);
     if (has_arg(r, "size"))
-      put(&s, "size", i % 3 == 2 ? ints_value(S_(2, 0)) : i % 3 ? ints_value(NULL, 0) : ints_value(S_(2, 3)));
+      put(&s, "size",
+          i % 3 == 2 ? ints_value(S_(2, 0))
+          : i % 3    ? ints_value(NULL, 0)
+                     : ints_value(S_(2, 3)));
     if (has_arg(r, "self")) put(&s, "self", tensor_value(signed_(S_(3, 2))));
     if (has_arg(r, "fill_value")) put(&s, "fill_value", scalar_value(1));
     if (has_arg(r, "start")) {
-      put(&s, "start", scalar_value(-1)), put(&s, "end", scalar_value(kOf[i] == TT_BOOL ? 1 : 5.5));
+      put(&s, "start", scalar_value(-1));
+      put(&s, "end", scalar_value(kOf[i] == TT_BOOL ? 1 : 5.5));
       if (i % 2) put(&s, "step", scalar_value(1.5));
     }
     if (i) put(&s, "dtype", int_value(kOf[i]));
@@ -366,12 +402,15 @@ static void build_random(const Build* b) {
 
 static void reduce_of(const Build* b, int empty_too) {
   const Row* r = b->row;
-  const int one_dim = has_arg(r, "dim") && strcmp(r->args[row_arg(r, "dim")].type, "Dims") != 0,
-            dims = has_arg(r, "dim") && !one_dim;
+  const int one_dim = has_arg(r, "dim") && strcmp(r->args[row_arg(r, "dim")].type, "Dims") != 0;
+  const int dims = has_arg(r, "dim") && !one_dim;
   int k, keep;
   for (k = 0; k < 6; k++) {
     for (keep = 0; keep < (has_arg(r, "keepdim") ? 2 : 1); keep++) {
-      Sample s = one(b, "reduce", 1, k == 5 ? signed_(NULL, 0) : k == 4 ? signed_(S_(5)) : signed_(S_(2, 3, 2)));
+      Sample s = one(b, "reduce", 1,
+                     k == 5   ? signed_(NULL, 0)
+                     : k == 4 ? signed_(S_(5))
+                              : signed_(S_(2, 3, 2)));
       if (one_dim) put(&s, "dim", int_value(k >= 4 ? 0 : k == 3 ? -1 : k));
       if (dims) {
         static const int64_t kDims[] = {0, 2, 1, -1};
@@ -420,7 +459,8 @@ static void build_reduce_nonempty(const Build* b) { reduce_of(b, 0); }
 
 static void product(const Build* b, int smooth, int big, tt_tensor* x, tt_tensor* y) {
   Sample s = blank(b, "product", smooth);
-  s.args[0] = tensor_value(x), s.args[1] = tensor_value(y);
+  s.args[0] = tensor_value(x);
+  s.args[1] = tensor_value(y);
   s.big = big;
   emit(b, &s);
 }
@@ -455,7 +495,8 @@ static void build_linear(const Build* b) {
   size_t i;
   for (i = 0; i < sizeof kCases / sizeof *kCases; i++) {
     Sample s = blank(b, "linear", kCases[i].smooth);
-    s.args[0] = tensor_value(kCases[i].x), s.args[1] = tensor_value(kCases[i].w);
+    s.args[0] = tensor_value(kCases[i].x);
+    s.args[1] = tensor_value(kCases[i].w);
     if (kCases[i].bias) s.args[2] = tensor_value(kCases[i].bias);
     s.big = kCases[i].big;
     emit(b, &s);
@@ -465,19 +506,18 @@ static void build_addmm(const Build* b) {
   int k;
   for (k = 0; k < 6; k++) {
     Sample s = blank(b, "addmm", k < 4);
-    const int64_t m = k == 4   ? 35
-                      : k == 5 ? 190
-                      : k == 3 ? 0
-                               : 2,
-                  n = k == 4   ? 41
-                      : k == 5 ? 230
-                               : 2,
-                  p = k == 4   ? 66
-                      : k == 5 ? 210
-                               : 3;
-    s.args[0] = tensor_value(k == 1 ? signed_(S_(n)) : k == 2 ? signed_(NULL, 0) : signed_(S_(m, n)));
-    s.args[1] = tensor_value(signed_(S_(m, p))), s.args[2] = tensor_value(signed_(S_(p, n)));
-    if (k == 1) put(&s, "beta", scalar_value(0.5)), put(&s, "alpha", scalar_value(-2));
+    const int64_t m = k == 4 ? 35 : k == 5 ? 190 : k == 3 ? 0 : 2;
+    const int64_t n = k == 4 ? 41 : k == 5 ? 230 : 2;
+    const int64_t p = k == 4 ? 66 : k == 5 ? 210 : 3;
+    s.args[0] = tensor_value(k == 1   ? signed_(S_(n))
+                             : k == 2 ? signed_(NULL, 0)
+                                      : signed_(S_(m, n)));
+    s.args[1] = tensor_value(signed_(S_(m, p)));
+    s.args[2] = tensor_value(signed_(S_(p, n)));
+    if (k == 1) {
+      put(&s, "beta", scalar_value(0.5));
+      put(&s, "alpha", scalar_value(-2));
+    }
     if (k == 2) put(&s, "beta", scalar_value(0));
     s.big = k == 5;
     emit(b, &s);
@@ -527,8 +567,14 @@ static void loss_options(Sample* s, int k, int64_t classes) {
 static void build_nll_loss(const Build* b) {
   int k;
   for (k = 0; k < 8; k++) {
-    Sample s = one(b, "classes", 1, k == 6 ? signed_(S_(3)) : k == 7 ? signed_(S_(2, 3, 2)) : signed_(S_(4, 3)));
-    put(&s, "target", tensor_value(k == 6 ? indices(NULL, 0, 3) : k == 7 ? indices(S_(2, 2), 3) : indices(S_(4), 3)));
+    Sample s = one(b, "classes", 1,
+                   k == 6   ? signed_(S_(3))
+                   : k == 7 ? signed_(S_(2, 3, 2))
+                            : signed_(S_(4, 3)));
+    put(&s, "target",
+        tensor_value(k == 6   ? indices(NULL, 0, 3)
+                     : k == 7 ? indices(S_(2, 2), 3)
+                              : indices(S_(4), 3)));
     loss_options(&s, k, 3);
     emit(b, &s);
   }
@@ -558,7 +604,10 @@ static void build_cross_entropy(const Build* b) {
 static void build_gather(const Build* b) {
   int k;
   for (k = 0; k < 5; k++) {
-    Sample s = one(b, "gather", k < 4, k == 3 ? signed_(NULL, 0) : k == 4 ? signed_(S_(700, 701)) : signed_(S_(3, 2)));
+    Sample s = one(b, "gather", k < 4,
+                   k == 3   ? signed_(NULL, 0)
+                   : k == 4 ? signed_(S_(700, 701))
+                            : signed_(S_(3, 2)));
     put(&s, "dim", int_value(k == 1 ? -1 : 0));
     put(&s, "index",
         tensor_value(k == 0   ? indices(S_(4, 2), 3)
@@ -579,7 +628,10 @@ static void build_scatter_add(const Build* b) {
         tensor_value(k == 0   ? indices(S_(4, 2), 3)
                      : k == 1 ? indices(S_(2, 3), 2)
                               : indices(S_(0, 2), 3)));
-    put(&s, "src", tensor_value(k == 0 ? signed_(S_(5, 2)) : k == 1 ? signed_(S_(2, 3)) : signed_(S_(0, 2))));
+    put(&s, "src",
+        tensor_value(k == 0   ? signed_(S_(5, 2))
+                     : k == 1 ? signed_(S_(2, 3))
+                              : signed_(S_(0, 2))));
     emit(b, &s);
   }
 }
@@ -602,7 +654,10 @@ static void build_index_add(const Build* b) {
     Sample s = one(b, "index_add", 1, signed_(S_(3, 2)));
     put(&s, "dim", int_value(k == 1 ? 1 : 0));
     put(&s, "index", tensor_value(k == 2 ? indices(S_(0), 3) : indices(S_(4), k == 1 ? 2 : 3)));
-    put(&s, "source", tensor_value(k == 0 ? signed_(S_(4, 2)) : k == 1 ? signed_(S_(3, 4)) : signed_(S_(0, 2))));
+    put(&s, "source",
+        tensor_value(k == 0   ? signed_(S_(4, 2))
+                     : k == 1 ? signed_(S_(3, 4))
+                              : signed_(S_(0, 2))));
     if (k == 1) put(&s, "alpha", scalar_value(-2));
     emit(b, &s);
   }
@@ -612,14 +667,18 @@ static void build_index_put(const Build* b) {
   for (k = 0; k < 4; k++) {
     Sample s = one(b, "index_put", 1, signed_(S_(4, 3)));
     tt_value list = {0};
-    list.tag = TT_VAL_TENSORS, list.n = k == 1 ? 2 : 1;
+    list.tag = TT_VAL_TENSORS;
+    list.n = k == 1 ? 2 : 1;
     s.items[0] = k == 3   ? make(TT_BOOL, SHAPE(4), DATA(1, 0, 1, 0))
                  : k == 2 ? make(TT_I64, SHAPE(2), DATA(-1, 1))
                  : k == 1 ? indices(S_(3), 4)
                           : indices(S_(2), 1);
     if (k == 1) s.items[1] = indices(S_(3), 3);
     put(&s, "indices", list);
-    put(&s, "values", tensor_value(k == 1 ? signed_(S_(3)) : k == 2 ? signed_(NULL, 0) : signed_(S_(2, 3))));
+    put(&s, "values",
+        tensor_value(k == 1   ? signed_(S_(3))
+                     : k == 2 ? signed_(NULL, 0)
+                              : signed_(S_(2, 3))));
     put(&s, "accumulate", bool_value(k < 2)); /* repeated positions: only sums are defined */
     emit(b, &s);
   }
@@ -633,7 +692,10 @@ static void build_embedding(const Build* b) {
                      : k == 1 ? indices(NULL, 0, 4)
                      : k == 2 ? indices(S_(0), 4)
                               : indices(S_(5), 4)));
-    if (k == 3) s.smooth = 0, put(&s, "padding_idx", int_value(2));
+    if (k == 3) {
+      s.smooth = 0;
+      put(&s, "padding_idx", int_value(2));
+    }
     emit(b, &s);
   }
 }
@@ -647,9 +709,11 @@ static void build_cat(const Build* b) {
     Sample s = blank(b, "joined", k < 3);
     tt_value list = {0};
     int i;
-    list.tag = TT_VAL_TENSORS, list.n = k == 1 ? 1 : 3;
+    list.tag = TT_VAL_TENSORS;
+    list.n = k == 1 ? 1 : 3;
     for (i = 0; i < list.n; i++) {
-      const int64_t rows = k == 3 ? 150 : equal ? 2 : k == 2 && i == 1 ? 0 : i + 1, cols = k == 3 ? 1001 : 2;
+      const int64_t rows = k == 3 ? 150 : equal ? 2 : k == 2 && i == 1 ? 0 : i + 1;
+      const int64_t cols = k == 3 ? 1001 : 2;
       s.items[i] = k == 2 && !equal ? signed_(S_(cols, rows)) : signed_(S_(rows, cols));
     }
     put(&s, "tensors", list);
@@ -690,7 +754,8 @@ static void build_view(const Build* b) {
                             : signed_(S_(2, 1, 3)));
     if (has_arg(r, "stride")) {
       if (k >= 2) continue;
-      put(&s, "size", ints_value(S_(2, 2))), put(&s, "stride", k ? ints_value(S_(1, 1)) : ints_value(S_(3, 2)));
+      put(&s, "size", ints_value(S_(2, 2)));
+      put(&s, "stride", k ? ints_value(S_(1, 1)) : ints_value(S_(3, 2)));
       if (k) put(&s, "storage_offset", int_value(2));
     } else if (strcmp(r->name, "expand") == 0) {
       put(&s, "size",
@@ -706,8 +771,14 @@ static void build_view(const Build* b) {
                    : ints_value(S_(3, 2)));
     }
     if (has_arg(r, "dims"))
-      put(&s, "dims", small ? ints_value(NULL, 0) : k ? ints_value(S_(-1, 0, 1)) : ints_value(S_(2, 0, 1)));
-    if (has_arg(r, "dim0")) put(&s, "dim0", int_value(small ? 0 : k)), put(&s, "dim1", int_value(-1));
+      put(&s, "dims",
+          small ? ints_value(NULL, 0)
+          : k   ? ints_value(S_(-1, 0, 1))
+                : ints_value(S_(2, 0, 1)));
+    if (has_arg(r, "dim0")) {
+      put(&s, "dim0", int_value(small ? 0 : k));
+      put(&s, "dim1", int_value(-1));
+    }
     if (has_arg(r, "dim")) {
       if (strcmp(r->args[row_arg(r, "dim")].type, "Dims") == 0) {
         put(&s, "dim", small ? ints_value(NULL, 0) : k ? ints_value(S_(1)) : ints_value(S_(0, 1)));
@@ -721,7 +792,10 @@ static void build_view(const Build* b) {
     }
     if (has_arg(r, "step")) {
       if (small) continue;
-      if (k == 1) put(&s, "start", int_value(-2)), put(&s, "end", int_value(100));
+      if (k == 1) {
+        put(&s, "start", int_value(-2));
+        put(&s, "end", int_value(100));
+      }
       if (k == 0) put(&s, "step", int_value(2));
     }
     if (strcmp(r->name, "t") == 0)
@@ -774,8 +848,8 @@ static const struct {
                  {"split", build_split},
                  {"view", build_view},
                  ACT_FAMILIES,
-                 ATTENTION_FAMILIES DRAW_FAMILIES FOLD_FAMILIES CONV_FAMILIES MATH_FAMILIES IMAGE_FAMILIES
-                     SHAPE_FAMILIES SORT_FAMILIES};
+                 ATTENTION_FAMILIES DRAW_FAMILIES FOLD_FAMILIES CONV_FAMILIES MATH_FAMILIES
+                     IMAGE_FAMILIES SHAPE_FAMILIES SORT_FAMILIES};
 
 int each_sample(const Row* r, SampleFn fn, void* user) {
   const Build b = {r, fn, user};

@@ -30,7 +30,8 @@ static void build_gelu(const Build* b) {
                    : k < 8 ? filled(S_(36), special_value)
                            : signed_(S_(300, 1001)));
     if (k & 1) put(&s, "approximate", int_value(1));
-    s.special = k == 6 || k == 7, s.big = k >= 8;
+    s.special = k == 6 || k == 7;
+    s.big = k >= 8;
     emit(b, &s);
   }
 }
@@ -74,8 +75,10 @@ static void pairs(const Build* b, double (*x)(int64_t), double (*y)(int64_t), in
                      : k == 6 && broadcasts ? filled(S_(3), y)
                                             : filled(S_(2, 3), y)));
     put(&s, "reduction", int_value(k == 8 ? 0 : k % 3));
-    if (k >= 3 && k < 6 && has_arg(b->row, "weight")) put(&s, "weight", tensor_value(positive(S_(2, 3))));
-    if (k >= 2 && k < 6 && has_arg(b->row, "pos_weight")) put(&s, "pos_weight", tensor_value(positive(S_(3))));
+    if (k >= 3 && k < 6 && has_arg(b->row, "weight"))
+      put(&s, "weight", tensor_value(positive(S_(2, 3))));
+    if (k >= 2 && k < 6 && has_arg(b->row, "pos_weight"))
+      put(&s, "pos_weight", tensor_value(positive(S_(3))));
     if (k == 4 && has_arg(b->row, "beta")) put(&s, "beta", float_value(0));
     if (k == 5 && has_arg(b->row, "beta")) put(&s, "beta", float_value(4));
     if (k == 5 && has_arg(b->row, "delta")) put(&s, "delta", float_value(4));
@@ -124,19 +127,22 @@ static void build_bits(const Build* b) {
                               : whole(kOf[i], S_(0), value));
       if (two && strcmp(b->row->args[1].type, "Scalar") == 0) {
         s.args[1] = scalar_value(5);
-        s.args[1].scalar.kind = TT_SCALAR_INT, s.args[1].scalar.i = 5;
+        s.args[1].scalar.kind = TT_SCALAR_INT;
+        s.args[1].scalar.i = 5;
       }
       if (two && strcmp(b->row->args[1].type, "Tensor") == 0)
-        s.args[1] = tensor_value(k == 0   ? whole(kOf[i], S_(16, 16), kOf[i] == TT_U8 ? bits_value : bits_other)
-                                 : k == 1 ? whole(kOf[i], S_(4), value)
-                                          : whole(kOf[i], S_(1), value));
+        s.args[1] = tensor_value(
+            k == 0   ? whole(kOf[i], S_(16, 16), kOf[i] == TT_U8 ? bits_value : bits_other)
+            : k == 1 ? whole(kOf[i], S_(4), value)
+                     : whole(kOf[i], S_(1), value));
       emit(b, &s);
     }
   }
 }
 
-#define ACT_FAMILIES                                                                                                   \
-  {"bits", build_bits}, {"activation", build_activation}, {"gelu", build_gelu}, {"glu", build_glu},                    \
-      {"difference_loss", build_difference}, {"logits_loss", build_logits}, {"probability_loss", build_probability}, { \
-    "kl_div", build_kl_div                                                                                             \
+#define ACT_FAMILIES                                                                            \
+  {"bits", build_bits}, {"activation", build_activation}, {"gelu", build_gelu},                 \
+      {"glu", build_glu}, {"difference_loss", build_difference}, {"logits_loss", build_logits}, \
+      {"probability_loss", build_probability}, {                                                \
+    "kl_div", build_kl_div                                                                      \
   }

@@ -4,7 +4,8 @@ typedef struct AttentionCase {
   const char* what;
   int smooth, big, ndim;
   int64_t batch, heads, key_heads, queries, keys, width, value_width;
-  int mask; /* 0 none, 1 bool, 2 added, 3 added to keys only, 4 bool with a query that sees nothing */
+  int mask; /* 0 none, 1 bool, 2 added, 3 added to keys only, 4 bool with a query that sees nothing
+             */
   int causal, scale;
 } AttentionCase;
 
@@ -42,13 +43,20 @@ static void build_attention(const Build* b) {
   for (i = 0; i < sizeof kAttention / sizeof *kAttention; i++) {
     const AttentionCase* k = &kAttention[i];
     Sample s = blank(b, k->what, k->smooth);
-    put(&s, "query", tensor_value(of_rank(signed_(S_(k->batch, k->heads, k->queries, k->width)), k->ndim)));
-    put(&s, "key", tensor_value(of_rank(signed_(S_(k->batch, k->key_heads, k->keys, k->width)), k->ndim)));
-    put(&s, "value", tensor_value(of_rank(signed_(S_(k->batch, k->key_heads, k->keys, k->value_width)), k->ndim)));
-    if (k->mask == 1) put(&s, "attn_mask", tensor_value(mask(S_(k->batch, 1, k->queries, k->keys))));
+    put(&s, "query",
+        tensor_value(of_rank(signed_(S_(k->batch, k->heads, k->queries, k->width)), k->ndim)));
+    put(&s, "key",
+        tensor_value(of_rank(signed_(S_(k->batch, k->key_heads, k->keys, k->width)), k->ndim)));
+    put(&s, "value",
+        tensor_value(
+            of_rank(signed_(S_(k->batch, k->key_heads, k->keys, k->value_width)), k->ndim)));
+    if (k->mask == 1)
+      put(&s, "attn_mask", tensor_value(mask(S_(k->batch, 1, k->queries, k->keys))));
     if (k->mask == 2) put(&s, "attn_mask", tensor_value(signed_(S_(k->queries, k->keys))));
     if (k->mask == 3) put(&s, "attn_mask", tensor_value(signed_(S_(k->batch, 1, 1, k->keys))));
-    if (k->mask == 4) put(&s, "attn_mask", tensor_value(make(TT_BOOL, SHAPE(3, 3), DATA(1, 0, 1, 0, 0, 0, 1, 1, 0))));
+    if (k->mask == 4)
+      put(&s, "attn_mask",
+          tensor_value(make(TT_BOOL, SHAPE(3, 3), DATA(1, 0, 1, 0, 0, 0, 1, 1, 0))));
     if (k->causal) put(&s, "is_causal", bool_value(1));
     if (k->scale) put(&s, "scale", float_value(0.3));
     if (k->heads != k->key_heads) put(&s, "enable_gqa", bool_value(1));

@@ -12,7 +12,9 @@ static void conv_list(Sample* s, const char* name, int64_t v, int nd, int per_di
 }
 static tt_value str_value(const char* text) {
   tt_value v = {0};
-  v.tag = TT_VAL_STR, v.str = text, v.n = (int64_t)strlen(text);
+  v.tag = TT_VAL_STR;
+  v.str = text;
+  v.n = (int64_t)strlen(text);
   return v;
 }
 static void conv_sample(const Build* b, const ConvCase* k, int transposed) {
@@ -30,7 +32,8 @@ static void conv_sample(const Build* b, const ConvCase* k, int transposed) {
                  k->smooth, signed_(x + k->unbatched, nd + 2 - k->unbatched));
   put(&s, "weight", tensor_value(signed_(w, nd + 2)));
   if (k->bias) put(&s, "bias", tensor_value(signed_(&k->o, 1)));
-  conv_list(&s, "stride", k->stride, nd, k->per_dim), conv_list(&s, "dilation", k->dilation, nd, k->per_dim);
+  conv_list(&s, "stride", k->stride, nd, k->per_dim);
+  conv_list(&s, "dilation", k->dilation, nd, k->per_dim);
   if (named) put(&s, "padding", str_value(k->stride < 2 ? "same" : "valid"));
   else conv_list(&s, "padding", k->padding, nd, k->per_dim);
   conv_list(&s, "output_padding", k->output_padding, nd, 0);
@@ -89,16 +92,41 @@ static void build_conv_transpose(const Build* b) {
        .output_padding = 1,
        .bias = 1,
        .smooth = 1},
-      {.n = 1, .c = 2, .o = 2, .size = 3, .k = 2, .stride = 3, .dilation = 2, .per_dim = 1, .smooth = 1},
+      {.n = 1,
+       .c = 2,
+       .o = 2,
+       .size = 3,
+       .k = 2,
+       .stride = 3,
+       .dilation = 2,
+       .per_dim = 1,
+       .smooth = 1},
       {.n = 1, .c = 4, .o = 2, .size = 3, .k = 2, .groups = 2, .bias = 1, .smooth = 1},
-      {.n = 1, .c = 2, .o = 2, .size = 3, .k = 1, .stride = 2, .unbatched = 1, .bias = 1, .smooth = 1},
+      {.n = 1,
+       .c = 2,
+       .o = 2,
+       .size = 3,
+       .k = 1,
+       .stride = 2,
+       .unbatched = 1,
+       .bias = 1,
+       .smooth = 1},
       {.n = 0, .c = 2, .o = 2, .size = 3, .k = 2, .bias = 1, .smooth = 1},
       {.n = 1, .c = 35, .o = 17, .size = 4, .k = 3, .stride = 2, .padding = 1},
-      {.n = 8, .c = 16, .o = 20, .size = 11, .k = 3, .stride = 2, .padding = 1, .bias = 1, .big = 1},
+      {.n = 8,
+       .c = 16,
+       .o = 20,
+       .size = 11,
+       .k = 3,
+       .stride = 2,
+       .padding = 1,
+       .bias = 1,
+       .big = 1},
   };
   size_t i;
   for (i = 0; i < sizeof kCases / sizeof *kCases; i++) conv_sample(b, &kCases[i], 1);
 }
 
-#define CONV_FAMILIES \
-  {"conv", build_conv}, {"conv_padding", build_conv_padding}, {"conv_transpose", build_conv_transpose},
+#define CONV_FAMILIES                                         \
+  {"conv", build_conv}, {"conv_padding", build_conv_padding}, \
+      {"conv_transpose", build_conv_transpose},

@@ -12,7 +12,11 @@ static void build_prod_scan(const Build* b) {
                    : k == 7 ? signed_(S_(700, 701))
                    : k == 8 ? signed_(S_(3, 90, 4001))
                             : signed_(S_(2, 3, 2)));
-    put(&s, "dim", int_value(k == 0 || k == 4 || k == 6 || k == 8 ? 1 : k == 1 ? -3 : k == 2 || k == 7 ? -1 : 0));
+    put(&s, "dim",
+        int_value(k == 0 || k == 4 || k == 6 || k == 8 ? 1
+                  : k == 1                             ? -3
+                  : k == 2 || k == 7                   ? -1
+                                                       : 0));
     s.big = k >= 7;
     emit(b, &s);
   }
@@ -24,7 +28,8 @@ static void build_norm(const Build* b) {
   int k;
   for (i = 0; i < sizeof kOrders / sizeof *kOrders; i++) {
     for (k = 0; k < 6; k++) {
-      const int empty = k == 4 && (kOrders[i] < 0 || kOrders[i] == INFINITY); /* there it has no value */
+      const int empty =
+          k == 4 && (kOrders[i] < 0 || kOrders[i] == INFINITY); /* there it has no value */
       Sample s = one(b, "norm", k < 5,
                      k == 2   ? signed_(NULL, 0)
                      : k == 3 ? signed_(S_(5))
@@ -32,7 +37,10 @@ static void build_norm(const Build* b) {
                      : k == 5 ? signed_(S_(40, 131))
                               : signed_(S_(2, 3, 2)));
       put(&s, "p", float_value(kOrders[i]));
-      if (k == 1 || k == 5) put(&s, "dim", ints_value(S_(-1))), put(&s, "keepdim", bool_value(k == 1));
+      if (k == 1 || k == 5) {
+        put(&s, "dim", ints_value(S_(-1)));
+        put(&s, "keepdim", bool_value(k == 1));
+      }
       if (k == 0) put(&s, "dim", ints_value(S_(0, 2)));
       if (!empty) emit(b, &s);
     }
@@ -70,11 +78,16 @@ static void build_nuclear_norm(const Build* b) {
                    : k == 10 ? signed_(S_(2, 41, 67))
                              : signed_(S_(4000, 3, 5)));
     if (k >= 3 && k != 5 && k != 7 && k != 8)
-      put(&s, "dim", k == 4 ? ints_value(S_(2, 0)) : k == 3 ? ints_value(S_(-1, 0)) : ints_value(S_(1, 2)));
+      put(&s, "dim",
+          k == 4   ? ints_value(S_(2, 0))
+          : k == 3 ? ints_value(S_(-1, 0))
+                   : ints_value(S_(1, 2)));
     if (k == 4) put(&s, "keepdim", bool_value(1));
-    s.special = k == 9, s.big = k == 11;
+    s.special = k == 9;
+    s.big = k == 11;
     emit(b, &s);
   }
 }
 
-#define FOLD_FAMILIES {"prod_scan", build_prod_scan}, {"norm", build_norm}, {"nuclear_norm", build_nuclear_norm},
+#define FOLD_FAMILIES \
+  {"prod_scan", build_prod_scan}, {"norm", build_norm}, {"nuclear_norm", build_nuclear_norm},

@@ -69,10 +69,11 @@ static void build_rms_norm(const Build* b) {
 
 /* ---- pooling ---- */
 
-static const double kNanAndInf[] = {NAN, 1, -INFINITY, -INFINITY, 2, -INFINITY, -INFINITY, INFINITY, -3, 5};
+static const double kNanAndInf[] = {NAN,       1,         -INFINITY, -INFINITY, 2,
+                                    -INFINITY, -INFINITY, INFINITY,  -3,        5};
 static double nan_and_inf(int64_t i) { return kNanAndInf[i % 10]; }
-static void pool_options(Sample* s, const int64_t* kernel, int n, const int64_t* stride, const int64_t* pad,
-                         const int64_t* dilation, int ceil_mode) {
+static void pool_options(Sample* s, const int64_t* kernel, int n, const int64_t* stride,
+                         const int64_t* pad, const int64_t* dilation, int ceil_mode) {
   put(s, "kernel_size", ints_value(kernel, n));
   if (stride) put(s, "stride", ints_value(stride, n));
   if (pad) put(s, "padding", ints_value(pad, n));
@@ -80,9 +81,23 @@ static void pool_options(Sample* s, const int64_t* kernel, int n, const int64_t*
   if (ceil_mode) put(s, "ceil_mode", bool_value(1));
 }
 static void build_pool2d(const Build* b) {
-  static const int64_t k1[] = {2}, k22[] = {2, 2}, k32[] = {3, 2}, k33[] = {3, 3}, k57[] = {5, 7}, s21[] = {2, 1},
-                       s22[] = {2, 2}, s11[] = {1, 1}, s34[] = {3, 4}, p11[] = {1, 1}, p10[] = {1, 0}, p23[] = {2, 3},
-                       d12[] = {1, 2}, d21[] = {2, 1}, k11[] = {1, 1}, k3000[] = {2, 2300}, s700[] = {1, 700};
+  static const int64_t k1[] = {2};
+  static const int64_t k22[] = {2, 2};
+  static const int64_t k32[] = {3, 2};
+  static const int64_t k33[] = {3, 3};
+  static const int64_t k57[] = {5, 7};
+  static const int64_t s21[] = {2, 1};
+  static const int64_t s22[] = {2, 2};
+  static const int64_t s11[] = {1, 1};
+  static const int64_t s34[] = {3, 4};
+  static const int64_t p11[] = {1, 1};
+  static const int64_t p10[] = {1, 0};
+  static const int64_t p23[] = {2, 3};
+  static const int64_t d12[] = {1, 2};
+  static const int64_t d21[] = {2, 1};
+  static const int64_t k11[] = {1, 1};
+  static const int64_t k3000[] = {2, 2300};
+  static const int64_t s700[] = {1, 700};
   const int average = !has_arg(b->row, "dilation");
   int k;
   for (k = 0; k < 15; k++) {
@@ -121,13 +136,16 @@ static void build_pool2d(const Build* b) {
     }
     if (average && (k == 2 || k == 8 || k == 4)) put(&s, "count_include_pad", bool_value(0));
     if (average && (k == 3 || k == 9)) put(&s, "divisor_override", int_value(k == 3 ? -5 : 7));
-    s.special = k == 10, s.big = k == 11 || k == 12;
+    s.special = k == 10;
+    s.big = k == 11 || k == 12;
     if (k >= 13) s.smooth = 0;
     emit(b, &s);
   }
 }
 static void build_pool1d(const Build* b) {
-  static const int64_t one1[] = {1}, two[] = {2}, three[] = {3};
+  static const int64_t one1[] = {1};
+  static const int64_t two[] = {2};
+  static const int64_t three[] = {3};
   int k;
   for (k = 0; k < 5; k++) {
     Sample s = one(b, "windows of a line", 1,
@@ -245,8 +263,9 @@ static void build_pad(const Build* b) {
   }
 }
 
-#define IMAGE_FAMILIES                                                                              \
-  {"batch_norm", build_batch_norm}, {"group_norm", build_group_norm}, {"rms_norm", build_rms_norm}, \
-      {"pool1d", build_pool1d}, {"pool2d", build_pool2d}, {"average_pool1d", build_pool1d},         \
-      {"average_pool2d", build_pool2d}, {"adaptive_pool", build_adaptive_pool},                     \
-      {"adaptive_average", build_adaptive_pool}, {"interpolate", build_interpolate}, {"pad", build_pad},
+#define IMAGE_FAMILIES                                                                   \
+  {"batch_norm", build_batch_norm}, {"group_norm", build_group_norm},                    \
+      {"rms_norm", build_rms_norm}, {"pool1d", build_pool1d}, {"pool2d", build_pool2d},  \
+      {"average_pool1d", build_pool1d}, {"average_pool2d", build_pool2d},                \
+      {"adaptive_pool", build_adaptive_pool}, {"adaptive_average", build_adaptive_pool}, \
+      {"interpolate", build_interpolate}, {"pad", build_pad},

@@ -1,17 +1,21 @@
-/* Part of samples.c: samples of views, rearrangements, matrix shorthands, creation and indexing beyond the first
- * operators. */
+/* Part of samples.c: samples of views, rearrangements, matrix shorthands, creation and indexing
+ * beyond the first operators. */
 
 /* ---- views and rearrangements ---- */
 
 static void build_flatten(const Build* b) {
-  static const int64_t kFrom[] = {0, 1, -2, 0}, kTo[] = {-1, 2, -2, 1};
+  static const int64_t kFrom[] = {0, 1, -2, 0};
+  static const int64_t kTo[] = {-1, 2, -2, 1};
   int k;
   for (k = 0; k < 6; k++) {
     Sample s = one(b, k == 4 ? "0-dim" : "flatten", 1,
                    k == 4   ? signed_(NULL, 0)
                    : k == 5 ? signed_(S_(0, 3))
                             : signed_(S_(2, 3, 2)));
-    if (k < 4) put(&s, "start_dim", int_value(kFrom[k])), put(&s, "end_dim", int_value(kTo[k]));
+    if (k < 4) {
+      put(&s, "start_dim", int_value(kFrom[k]));
+      put(&s, "end_dim", int_value(kTo[k]));
+    }
     emit(b, &s);
   }
 }
@@ -31,7 +35,10 @@ static void build_unflatten(const Build* b) {
 static void build_unbind(const Build* b) {
   int k;
   for (k = 0; k < 4; k++) {
-    Sample s = one(b, "unbind", 1, k == 2 ? signed_(S_(3)) : k == 3 ? signed_(S_(2, 0)) : signed_(S_(2, 3)));
+    Sample s = one(b, "unbind", 1,
+                   k == 2   ? signed_(S_(3))
+                   : k == 3 ? signed_(S_(2, 0))
+                            : signed_(S_(2, 3)));
     if (k == 1) put(&s, "dim", int_value(-1));
     emit(b, &s);
   }
@@ -46,12 +53,15 @@ static void build_chunk(const Build* b) {
   }
 }
 static void build_narrow(const Build* b) {
-  static const int64_t kDim[] = {0, -1, 1, 0}, kStart[] = {1, -2, 4, 0}, kLength[] = {2, 2, 0, 3};
+  static const int64_t kDim[] = {0, -1, 1, 0};
+  static const int64_t kStart[] = {1, -2, 4, 0};
+  static const int64_t kLength[] = {2, 2, 0, 3};
   int k;
   for (k = 0; k < 4; k++) {
     Sample s = one(b, "narrow", 1, signed_(S_(3, 4)));
-    put(&s, "dim", int_value(kDim[k])), put(&s, "start", int_value(kStart[k])),
-        put(&s, "length", int_value(kLength[k]));
+    put(&s, "dim", int_value(kDim[k]));
+    put(&s, "start", int_value(kStart[k]));
+    put(&s, "length", int_value(kLength[k]));
     emit(b, &s);
   }
 }
@@ -59,10 +69,19 @@ static void build_diagonal(const Build* b) {
   static const int64_t kOffset[] = {0, 1, -1, 2, -9, 0};
   int k;
   for (k = 0; k < 6; k++) {
-    Sample s = one(b, "diagonal", 1, k == 5 ? signed_(S_(0, 3)) : k >= 2 ? signed_(S_(2, 3, 4)) : signed_(S_(3, 4)));
+    Sample s = one(b, "diagonal", 1,
+                   k == 5   ? signed_(S_(0, 3))
+                   : k >= 2 ? signed_(S_(2, 3, 4))
+                            : signed_(S_(3, 4)));
     if (k) put(&s, "offset", int_value(kOffset[k]));
-    if (k == 2) put(&s, "dim1", int_value(-1)), put(&s, "dim2", int_value(0));
-    if (k == 3) put(&s, "dim1", int_value(0)), put(&s, "dim2", int_value(2));
+    if (k == 2) {
+      put(&s, "dim1", int_value(-1));
+      put(&s, "dim2", int_value(0));
+    }
+    if (k == 3) {
+      put(&s, "dim1", int_value(0));
+      put(&s, "dim2", int_value(2));
+    }
     emit(b, &s);
   }
 }
@@ -87,7 +106,10 @@ static void build_flip(const Build* b) {
 static void build_roll(const Build* b) {
   int k;
   for (k = 0; k < 7; k++) {
-    Sample s = one(b, "roll", 1, k == 5 ? signed_(S_(0, 2)) : k == 6 ? signed_(NULL, 0) : signed_(S_(3, 2, 2)));
+    Sample s = one(b, "roll", 1,
+                   k == 5   ? signed_(S_(0, 2))
+                   : k == 6 ? signed_(NULL, 0)
+                            : signed_(S_(3, 2, 2)));
     put(&s, "shifts",
         k == 1   ? ints_value(S_(1, -5))
         : k == 3 ? ints_value(S_(2, 2))
@@ -106,7 +128,10 @@ static void build_repeat(const Build* b) {
   const int tile = has_arg(b->row, "dims");
   int k;
   for (k = 0; k < 6; k++) {
-    Sample s = one(b, "repeat", 1, k == 3 ? signed_(NULL, 0) : k == 4 ? signed_(S_(0, 2)) : signed_(S_(2, 1, 3)));
+    Sample s = one(b, "repeat", 1,
+                   k == 3   ? signed_(NULL, 0)
+                   : k == 4 ? signed_(S_(0, 2))
+                            : signed_(S_(2, 1, 3)));
     put(&s, tile ? "dims" : "repeats",
         k == 0   ? ints_value(S_(2, 3, 1))
         : k == 1 ? ints_value(S_(2, 1, 1, 2))
@@ -123,22 +148,18 @@ static void build_repeat(const Build* b) {
 
 static void build_shorthand(const Build* b) { /* mm bmm mv dot outer */
   const char* name = b->row->name;
-  const int mm = !strcmp(name, "mm"), bmm = !strcmp(name, "bmm"), mv = !strcmp(name, "mv");
+  const int mm = !strcmp(name, "mm");
+  const int bmm = !strcmp(name, "bmm");
+  const int mv = !strcmp(name, "mv");
   int k;
   for (k = 0; k < 5; k++) {
-    const int64_t m = k == 1   ? 0
-                      : k == 3 ? 35
-                      : k == 4 ? 190
-                               : 2,
-                  p = k == 2   ? 0
-                      : k == 3 ? 66
-                      : k == 4 ? 210
-                               : 3,
-                  n = k == 3   ? 41
-                      : k == 4 ? 230
-                               : 2;
+    const int64_t m = k == 1 ? 0 : k == 3 ? 35 : k == 4 ? 190 : 2;
+    const int64_t p = k == 2 ? 0 : k == 3 ? 66 : k == 4 ? 210 : 3;
+    const int64_t n = k == 3 ? 41 : k == 4 ? 230 : 2;
     if (mm) product(b, k < 3, k == 4, signed_(S_(m, p)), signed_(S_(p, n)));
-    if (bmm) product(b, k < 3, k == 4, signed_(S_(k == 4 ? 3 : 2, m, p)), signed_(S_(k == 4 ? 3 : 2, p, n)));
+    if (bmm)
+      product(b, k < 3, k == 4, signed_(S_(k == 4 ? 3 : 2, m, p)),
+              signed_(S_(k == 4 ? 3 : 2, p, n)));
     if (mv) product(b, k < 3, k == 4, signed_(S_(m, p)), signed_(S_(p)));
     if (name[0] == 'd') product(b, k < 3, k == 4, signed_(S_(p)), signed_(S_(p)));
     if (name[0] == 'o') product(b, k < 3, k == 4, signed_(S_(m)), signed_(S_(n)));
@@ -148,10 +169,18 @@ static void build_baddbmm(const Build* b) {
   int k;
   for (k = 0; k < 5; k++) {
     Sample s = blank(b, "baddbmm", k < 4);
-    const int64_t m = k == 4 ? 35 : k == 3 ? 0 : 2, n = k == 4 ? 41 : 2, p = k == 4 ? 66 : 3;
-    s.args[0] = tensor_value(k == 1 ? signed_(S_(2, 1, n)) : k == 2 ? signed_(NULL, 0) : signed_(S_(2, m, n)));
-    s.args[1] = tensor_value(signed_(S_(2, m, p))), s.args[2] = tensor_value(signed_(S_(2, p, n)));
-    if (k == 1) put(&s, "beta", scalar_value(0.5)), put(&s, "alpha", scalar_value(-2));
+    const int64_t m = k == 4 ? 35 : k == 3 ? 0 : 2;
+    const int64_t n = k == 4 ? 41 : 2;
+    const int64_t p = k == 4 ? 66 : 3;
+    s.args[0] = tensor_value(k == 1   ? signed_(S_(2, 1, n))
+                             : k == 2 ? signed_(NULL, 0)
+                                      : signed_(S_(2, m, n)));
+    s.args[1] = tensor_value(signed_(S_(2, m, p)));
+    s.args[2] = tensor_value(signed_(S_(2, p, n)));
+    if (k == 1) {
+      put(&s, "beta", scalar_value(0.5));
+      put(&s, "alpha", scalar_value(-2));
+    }
     if (k == 2) put(&s, "beta", scalar_value(0));
     emit(b, &s);
   }
@@ -186,12 +215,17 @@ static void build_einsum(const Build* b) {
   size_t i;
   for (i = 0; i < sizeof kCases / sizeof *kCases; i++) {
     Sample s = blank(b, kCases[i].equation, i + 1 < sizeof kCases / sizeof *kCases);
-    tt_value list = {0}, text = {0};
+    tt_value list = {0};
+    tt_value text = {0};
     int k;
-    list.tag = TT_VAL_TENSORS, list.n = kCases[i].n;
+    list.tag = TT_VAL_TENSORS;
+    list.n = kCases[i].n;
     for (k = 0; k < kCases[i].n; k++) s.items[k] = signed_(kCases[i].shape[k], kCases[i].ndim[k]);
-    text.tag = TT_VAL_STR, text.str = kCases[i].equation, text.n = (int64_t)strlen(kCases[i].equation);
-    put(&s, "equation", text), put(&s, "operands", list);
+    text.tag = TT_VAL_STR;
+    text.str = kCases[i].equation;
+    text.n = (int64_t)strlen(kCases[i].equation);
+    put(&s, "equation", text);
+    put(&s, "operands", list);
     emit(b, &s);
   }
 }
@@ -199,24 +233,30 @@ static void build_einsum(const Build* b) {
 /* ---- creation ---- */
 
 static void build_eye(const Build* b) {
-  static const int64_t kRows[] = {3, 2, 4, 0}, kColumns[] = {0, 4, 1, 2};
+  static const int64_t kRows[] = {3, 2, 4, 0};
+  static const int64_t kColumns[] = {0, 4, 1, 2};
   static const tt_dtype kOf[] = {TT_F32, TT_I64, TT_BF16, TT_BOOL};
   int k;
   for (k = 0; k < 4; k++) {
     Sample s = blank(b, "eye", 0);
     put(&s, "n", int_value(kRows[k]));
-    if (k) put(&s, "m", int_value(kColumns[k])), put(&s, "dtype", int_value(kOf[k]));
+    if (k) {
+      put(&s, "m", int_value(kColumns[k]));
+      put(&s, "dtype", int_value(kOf[k]));
+    }
     emit(b, &s);
   }
 }
 static void build_linspace(const Build* b) {
-  static const double kStart[] = {0, -1, 5, 2, 3, 0}, kEnd[] = {1, 1, -7, 2, 9, 50};
+  static const double kStart[] = {0, -1, 5, 2, 3, 0};
+  static const double kEnd[] = {1, 1, -7, 2, 9, 50};
   static const int64_t kSteps[] = {5, 8, 67, 1, 0, 50};
   static const tt_dtype kOf[] = {TT_F32, TT_F64, TT_F16, TT_F32, TT_F32, TT_I64};
   int k;
   for (k = 0; k < 6; k++) {
     Sample s = blank(b, "linspace", 0);
-    put(&s, "start", scalar_value(kStart[k])), put(&s, "end", scalar_value(kEnd[k]));
+    put(&s, "start", scalar_value(kStart[k]));
+    put(&s, "end", scalar_value(kEnd[k]));
     put(&s, "steps", int_value(kSteps[k]));
     if (k) put(&s, "dtype", int_value(kOf[k]));
     emit(b, &s);
@@ -226,7 +266,9 @@ static void build_one_hot(const Build* b) {
   int k;
   for (k = 0; k < 4; k++) {
     Sample s = blank(b, "one_hot", 0);
-    s.args[0] = tensor_value(k == 1 ? indices(NULL, 0, 3) : k == 2 ? indices(S_(2, 0), 3) : indices(S_(2, 3), 4));
+    s.args[0] = tensor_value(k == 1   ? indices(NULL, 0, 3)
+                             : k == 2 ? indices(S_(2, 0), 3)
+                                      : indices(S_(2, 3), 4));
     if (k != 3) put(&s, "num_classes", int_value(5));
     emit(b, &s);
   }
@@ -235,7 +277,10 @@ static void build_triangle(const Build* b) {
   static const int64_t kDiagonal[] = {0, 1, -1, 9, -9, 0};
   int k;
   for (k = 0; k < 6; k++) {
-    Sample s = one(b, "triangle", 1, k == 2 ? signed_(S_(2, 3, 2)) : k == 5 ? signed_(S_(2, 0, 3)) : signed_(S_(3, 4)));
+    Sample s = one(b, "triangle", 1,
+                   k == 2   ? signed_(S_(2, 3, 2))
+                   : k == 5 ? signed_(S_(2, 0, 3))
+                            : signed_(S_(3, 4)));
     if (k) put(&s, "diagonal", int_value(kDiagonal[k]));
     emit(b, &s);
   }
@@ -324,8 +369,9 @@ static void build_take_along_dim(const Build* b) {
 static void build_masked_select(const Build* b) {
   const struct {
     tt_tensor *x, *m;
-  } kCases[] = {{signed_(S_(2, 3)), mask(S_(2, 3))}, {signed_(S_(2, 3)), mask(S_(3))}, {signed_(S_(3)), mask(S_(2, 1))},
-                {signed_(NULL, 0), mask(NULL, 0)},   {signed_(S_(2, 0)), mask(S_(1))}, {signed_(NULL, 0), mask(S_(4))}};
+  } kCases[] = {{signed_(S_(2, 3)), mask(S_(2, 3))}, {signed_(S_(2, 3)), mask(S_(3))},
+                {signed_(S_(3)), mask(S_(2, 1))},    {signed_(NULL, 0), mask(NULL, 0)},
+                {signed_(S_(2, 0)), mask(S_(1))},    {signed_(NULL, 0), mask(S_(4))}};
   size_t i;
   for (i = 0; i < sizeof kCases / sizeof *kCases; i++) {
     Sample s = one(b, "masked_select", 1, kCases[i].x);
@@ -365,7 +411,8 @@ static void build_statistics(const Build* b) {
         : k == 5 ? ints_value(kDims + 1, 2)
                  : ints_value(kDims, 1));
     put(&s, "keepdim", bool_value(k % 2));
-    if (has_arg(b->row, "correction") && k % 3 == 2) put(&s, "correction", float_value(k == 2 ? 0 : 0.5));
+    if (has_arg(b->row, "correction") && k % 3 == 2)
+      put(&s, "correction", float_value(k == 2 ? 0 : 0.5));
     emit(b, &s);
   }
 }
@@ -407,11 +454,13 @@ static void build_cumsum(const Build* b) {
   }
 }
 
-#define SHAPE_FAMILIES                                                                                                \
-  {"flatten", build_flatten}, {"unflatten", build_unflatten}, {"unbind", build_unbind}, {"chunk", build_chunk},       \
-      {"narrow", build_narrow}, {"diagonal", build_diagonal}, {"flip", build_flip}, {"roll", build_roll},             \
-      {"repeat", build_repeat}, {"shorthand", build_shorthand}, {"baddbmm", build_baddbmm}, {"einsum", build_einsum}, \
-      {"eye", build_eye}, {"linspace", build_linspace}, {"one_hot", build_one_hot}, {"triangle", build_triangle},     \
-      {"scatter", build_scatter}, {"index_copy", build_index_copy}, {"index_fill", build_index_fill},                 \
-      {"take_along_dim", build_take_along_dim}, {"masked_select", build_masked_select}, {"nonzero", build_nonzero},   \
+#define SHAPE_FAMILIES                                                                            \
+  {"flatten", build_flatten}, {"unflatten", build_unflatten}, {"unbind", build_unbind},           \
+      {"chunk", build_chunk}, {"narrow", build_narrow}, {"diagonal", build_diagonal},             \
+      {"flip", build_flip}, {"roll", build_roll}, {"repeat", build_repeat},                       \
+      {"shorthand", build_shorthand}, {"baddbmm", build_baddbmm}, {"einsum", build_einsum},       \
+      {"eye", build_eye}, {"linspace", build_linspace}, {"one_hot", build_one_hot},               \
+      {"triangle", build_triangle}, {"scatter", build_scatter}, {"index_copy", build_index_copy}, \
+      {"index_fill", build_index_fill}, {"take_along_dim", build_take_along_dim},                 \
+      {"masked_select", build_masked_select}, {"nonzero", build_nonzero},                         \
       {"statistics", build_statistics}, {"prod", build_prod}, {"cumsum", build_cumsum},

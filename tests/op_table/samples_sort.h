@@ -1,6 +1,9 @@
 /* Samples of order: sort, topk, unique, and draws by it. Included by samples.c. */
 
-static double few_values(int64_t i) { return (void)i, floor(5 * uniform()) - 2; }
+static double few_values(int64_t i) {
+  (void)i;
+  return floor(5 * uniform()) - 2;
+}
 
 /* Shapes around the bounds between insertion and radix, ties, specials. */
 static void order_of(const Build* b) {
@@ -25,16 +28,19 @@ static void order_of(const Build* b) {
   int way;
   for (i = 0; i < sizeof kCases / sizeof *kCases; i++)
     for (way = 0; way < 2; way++) {
-      const int64_t n = kCases[i].ndim ? kCases[i].shape[(kCases[i].dim + kCases[i].ndim) % kCases[i].ndim] : 1;
-      Sample s = one(b, kCases[i].what, count(kCases[i].shape, kCases[i].ndim) < 30 && kCases[i].kind == 0,
-                     filled(kCases[i].shape, kCases[i].ndim,
-                            kCases[i].kind == 0   ? signed_value
-                            : kCases[i].kind == 1 ? few_values
-                                                  : special_value));
+      const int64_t n =
+          kCases[i].ndim ? kCases[i].shape[(kCases[i].dim + kCases[i].ndim) % kCases[i].ndim] : 1;
+      Sample s =
+          one(b, kCases[i].what, count(kCases[i].shape, kCases[i].ndim) < 30 && kCases[i].kind == 0,
+              filled(kCases[i].shape, kCases[i].ndim,
+                     kCases[i].kind == 0   ? signed_value
+                     : kCases[i].kind == 1 ? few_values
+                                           : special_value));
       put(&s, "dim", int_value(kCases[i].dim));
       if (has_arg(r, "descending")) put(&s, "descending", bool_value(way));
       if (has_arg(r, "largest")) put(&s, "largest", bool_value(!way));
-      if (has_arg(r, "k")) put(&s, "k", int_value(n > 1000 ? (way ? 64 : 300) : way ? n : (n + 1) / 2));
+      if (has_arg(r, "k"))
+        put(&s, "k", int_value(n > 1000 ? (way ? 64 : 300) : way ? n : (n + 1) / 2));
       s.special = kCases[i].kind == 2;
       emit(b, &s);
     }
@@ -46,10 +52,19 @@ static void big_order(const Build* b, int64_t rows, int64_t cols, int64_t dim) {
   s.big = 1;
   emit(b, &s);
 }
-static void build_sort(const Build* b) { order_of(b), big_order(b, 200, 1001, 1), big_order(b, 700, 301, 0); }
-static void build_topk(const Build* b) { order_of(b), big_order(b, 200, 1001, 1); }
+static void build_sort(const Build* b) {
+  order_of(b);
+  big_order(b, 200, 1001, 1);
+  big_order(b, 700, 301, 0);
+}
+static void build_topk(const Build* b) {
+  order_of(b);
+  big_order(b, 200, 1001, 1);
+}
 
-static double slow_ramp(int64_t i) { return floor(0.1 * (double)(i % 1100)); } /* ties; fits in int8 */
+static double slow_ramp(int64_t i) {
+  return floor(0.1 * (double)(i % 1100));
+} /* ties; fits in int8 */
 static double ramp_of_5(int64_t i) { return floor(0.6 * (double)(i % 5)); }
 static double ramp_of_special(int64_t i) {
   static const double k[] = {-INFINITY, -1, -0.0, 0, 2, INFINITY};
@@ -70,7 +85,8 @@ static void build_searchsorted(const Build* b) {
       {"big", filled(S_(1100), slow_ramp), filled(S_(70, 500), signed_value), 2},
       {"rows", filled(S_(2, 3, 5), ramp_of_5), filled(S_(2, 3, 4), few_values), 0},
       {"sorter", make(TT_F64, SHAPE(6), DATA(3, 1, 2, 0, 1, 5)), filled(S_(8), few_values), 0},
-      {"rows and sorter", make(TT_F64, SHAPE(2, 3), DATA(3, 1, 2, 0, 7, 5)), filled(S_(2, 8), few_values), 0}};
+      {"rows and sorter", make(TT_F64, SHAPE(2, 3), DATA(3, 1, 2, 0, 7, 5)),
+       filled(S_(2, 8), few_values), 0}};
   const int buckets = has_arg(b->row, "boundaries");
   size_t i;
   int way;
@@ -83,8 +99,10 @@ static void build_searchsorted(const Build* b) {
       if (way == 2) put(&s, "out_int32", bool_value(1));
       if (way > 1 && !buckets) put(&s, "side", int_value(way == 2 ? 1 : 2));
       if (i == 8) put(&s, "sorter", tensor_value(make(TT_I64, SHAPE(6), DATA(3, 1, 4, 2, 0, 5))));
-      if (i == 9) put(&s, "sorter", tensor_value(make(TT_I64, SHAPE(2, 3), DATA(1, 2, 0, 0, 2, 1))));
-      s.special = kCases[i].kind == 1, s.big = kCases[i].kind == 2;
+      if (i == 9)
+        put(&s, "sorter", tensor_value(make(TT_I64, SHAPE(2, 3), DATA(1, 2, 0, 0, 2, 1))));
+      s.special = kCases[i].kind == 1;
+      s.big = kCases[i].kind == 2;
       emit(b, &s);
     }
 }
@@ -136,6 +154,7 @@ static void build_multinomial(const Build* b) {
   }
 }
 
-#define SORT_FAMILIES                                                                                         \
-  {"sort", build_sort}, {"topk", build_topk}, {"unique", build_unique}, {"searchsorted", build_searchsorted}, \
-      {"bucketize", build_searchsorted}, {"randperm", build_randperm}, {"multinomial", build_multinomial},
+#define SORT_FAMILIES                                                          \
+  {"sort", build_sort}, {"topk", build_topk}, {"unique", build_unique},        \
+      {"searchsorted", build_searchsorted}, {"bucketize", build_searchsorted}, \
+      {"randperm", build_randperm}, {"multinomial", build_multinomial},

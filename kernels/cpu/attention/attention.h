@@ -1,6 +1,6 @@
-// What the kernels of attention share. Scores of a block stand transposed, [key][query]: a vector holds one key's
-// scores of 16 queries, so no maximum or sum crosses lanes, and the block is the left factor of its products with v as
-// it stands.
+// What the kernels of attention share. Scores of a block stand transposed, [key][query]: a vector
+// holds one key's scores of 16 queries, so no maximum or sum crosses lanes, and the block is the
+// left factor of its products with v as it stands.
 #pragma once
 
 #include "kernels/cpu/math/math.h"
@@ -15,20 +15,23 @@ struct AttentionBlock {
   int64_t queries, lanes, keys;
 };
 
-#define TT_ATTENTION_PARTS(T)                                                                                          \
-  /* n rows of `width` elements, one after the other: in place if they lie so, else copied. */                         \
-  const T* attention_rows(const char* x, int64_t stride, int64_t n, int64_t width, int32_t dtype, T* buffer) noexcept; \
-  void attention_store(char* out, const T* x, int64_t n, int32_t dtype) noexcept;                                      \
-  /* out[term * lanes + i] = rows[i][term] * factor; zeros from n to lanes. */                                         \
-  void attention_turn(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width, T factor) noexcept;              \
-  /* c (m, n) = or += a (m, k) b (k, n); the rows of b and c lie one after the other. */                               \
-  void attention_multiply(T* c, const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t m, int64_t n, int64_t k, \
-                          bool add) noexcept;                                                                          \
-  /* s = k (q scale)^T + mask, where turned_q holds q scale; spare: as large as s. */                                  \
-  void attention_scores(const AttentionPlan& p, const AttentionBlock& b, T* s, const T* k, const T* turned_q,          \
-                        T* spare) noexcept;                                                                            \
-  /* factor[key] = 0 or keep_scale, of query j of the block. */                                                        \
-  void attention_kept(const AttentionPlan& p, const AttentionBlock& b, int64_t j, T* factor) noexcept;
+#define TT_ATTENTION_PARTS(T)                                                                     \
+  /* n rows of `width` elements, one after the other: in place if they lie so, else copied. */    \
+  const T* attention_rows(const char* x, int64_t stride, int64_t n, int64_t width, int32_t dtype, \
+                          T* buffer) noexcept;                                                    \
+  void attention_store(char* out, const T* x, int64_t n, int32_t dtype) noexcept;                 \
+  /* out[term * lanes + i] = rows[i][term] * factor; zeros from n to lanes. */                    \
+  void attention_turn(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width,             \
+                      T factor) noexcept;                                                         \
+  /* c (m, n) = or += a (m, k) b (k, n); the rows of b and c lie one after the other. */          \
+  void attention_multiply(T* c, const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t m,  \
+                          int64_t n, int64_t k, bool add) noexcept;                               \
+  /* s = k (q scale)^T + mask, where turned_q holds q scale; spare: as large as s. */             \
+  void attention_scores(const AttentionPlan& p, const AttentionBlock& b, T* s, const T* k,        \
+                        const T* turned_q, T* spare) noexcept;                                    \
+  /* factor[key] = 0 or keep_scale, of query j of the block. */                                   \
+  void attention_kept(const AttentionPlan& p, const AttentionBlock& b, int64_t j,                 \
+                      T* factor) noexcept;
 TT_ATTENTION_PARTS(float)
 TT_ATTENTION_PARTS(double)
 
@@ -67,7 +70,8 @@ TT_INLINE void exp_block(float* s, const float* shift, float* sum, int64_t keys,
   }
 }
 #endif
-template <class T> TT_INLINE void exp_block(T* s, const T* shift, T* sum, int64_t keys, int64_t lanes) {
+template <class T>
+TT_INLINE void exp_block(T* s, const T* shift, T* sum, int64_t keys, int64_t lanes) {
   alignas(64) T total[kAttentionQueries] = {};
   for (int64_t i = 0; i < keys; i++, s += lanes) {
     for (int64_t j = 0; j < lanes; j++) s[j] = math::exp(s[j] - shift[j]);

@@ -1,35 +1,38 @@
-// attention_backward: probabilities are made again from q, k and the log-sum-exp. With p the probabilities, z the kept
-// and scaled ones and g the gradient: dv = z^T g, dz = g v^T, ds = p (dz kept - delta), dq = ds k scale, dk = ds^T q
-// scale. Either a unit owns a key head, or the units of stage 0 own blocks of queries (dq) and those of stage 1 blocks
-// of keys (dk, dv), which makes the scores twice but more units; every sum has the same order in both.
+// attention_backward: probabilities are made again from q, k and the log-sum-exp. With p the
+// probabilities, z the kept and scaled ones and g the gradient: dv = z^T g, dz = g v^T, ds = p (dz
+// kept - delta), dq = ds k scale, dk = ds^T q scale. Either a unit owns a key head, or the units of
+// stage 0 own blocks of queries (dq) and those of stage 1 blocks of keys (dk, dv), which makes the
+// scores twice but more units; every sum has the same order in both.
 #include "kernels/cpu/attention/attention.h"
 
 TT_ISA_BEGIN
 
 template <class T> struct Parts { T *s, *ds, *turned_q, *turned_g, *q, *g, *k, *v, *dk, *dv; };
 
-// Where all keys are here: the probabilities divided by their sum, which the rounding of large log-sum-exps moves
-// from 1.
+// Where all keys are here: the probabilities divided by their sum, which the rounding of large
+// log-sum-exps moves from 1.
 template <class T> TT_INLINE void normalise(const AttentionBlock& b, T* s, T* sums) {
   for (int64_t j = 0; j < b.lanes; j++) sums[j] = sums[j] > 0 ? 1 / sums[j] : T(0);
   for (int64_t i = 0; i < b.keys; i++)
     for (int64_t j = 0; j < b.lanes; j++) s[i * b.lanes + j] *= sums[j];
 }
 
-// ds = s (ds - delta); with dropout ds are the gradients of what was kept, and s becomes that. Where all keys are here,
-// delta = sum of s ds, whose rounding cancels, stands for out g.
-template <class T>
-TT_INLINE void score_gradients(const AttentionPlan& p, const AttentionBlock& b, T* s, T* ds, T* delta) {
+// ds = s (ds - delta); with dropout ds are the gradients of what was kept, and s becomes that.
+// Where all keys are here, delta = sum of s ds, whose rounding cancels, stands for out g.
+template <class T> TT_INLINE void score_gradients(const AttentionPlan& p, const AttentionBlock& b,
+                                                  T* s, T* ds, T* delta) {
   const bool whole = b.keys == p.keys;
   if (p.drop) {
     for (int64_t j = 0; j < b.queries; j++) {
       alignas(64) T factor[kAttentionKeys];
       attention_kept(p, b, j, factor);
       T sum = 0;
-      for (int64_t i = 0; i < b.keys; i++) sum += s[i * b.lanes + j] * (ds[i * b.lanes + j] *= factor[i]);
+      for (int64_t i = 0; i < b.keys; i++)
+        sum += s[i * b.lanes + j] * (ds[i * b.lanes + j] *= factor[i]);
       if (whole) delta[j] = sum;
       for (int64_t i = 0; i < b.keys; i++) {
-        T &probability = s[i * b.lanes + j], &gradient = ds[i * b.lanes + j];
+        T& probability = s[i * b.lanes + j];
+        T& gradient = ds[i * b.lanes + j];
         gradient = probability * (gradient - delta[j]);
         probability *= factor[i];
       }
@@ -42,20 +45,29 @@ TT_INLINE void score_gradients(const AttentionPlan& p, const AttentionBlock& b, 
       for (int64_t j = 0; j < b.lanes; j++) delta[j] += s[i * b.lanes + j] * ds[i * b.lanes + j];
   }
   for (int64_t i = 0; i < b.keys; i++)
-    for (int64_t j = 0; j < b.lanes; j++) ds[i * b.lanes + j] = s[i * b.lanes + j] * (ds[i * b.lanes + j] - delta[j]);
+    for (int64_t j = 0; j < b.lanes; j++)
+      ds[i * b.lanes + j] = s[i * b.lanes + j] * (ds[i * b.lanes + j] - delta[j]);
 }
 
-template <class T> TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& b, const Parts<T>& w,
-                                               const T* k, const T* v, bool of_keys, bool of_queries) {
-  const int64_t e = p.width, f = p.value_width, row = (b.batch * p.heads + b.head) * p.queries + b.query;
-  alignas(64) T shift[kAttentionQueries], delta[kAttentionQueries], sums[kAttentionQueries] = {};
+template <class T> TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& b,
+                                               const Parts<T>& w, const T* k, const T* v,
+                                               bool of_keys, bool of_queries) {
+  const int64_t e = p.width;
+  const int64_t f = p.value_width;
+  const int64_t row = (b.batch * p.heads + b.head) * p.queries + b.query;
+  alignas(64) T shift[kAttentionQueries];
+  alignas(64) T delta[kAttentionQueries];
+  alignas(64) T sums[kAttentionQueries] = {};
   for (int64_t j = 0; j < b.lanes; j++) {
     const T lse = j < b.queries ? reinterpret_cast<const T*>(p.lse)[row + j] : kMinusInfinity<T>;
-    shift[j] = lse == kMinusInfinity<T> ? -kMinusInfinity<T> : lse;  // no key took part: every probability is 0
+    shift[j] = lse == kMinusInfinity<T> ? -kMinusInfinity<T>
+                                        : lse;  // no key took part: every probability is 0
     delta[j] = j < b.queries ? reinterpret_cast<const T*>(p.delta)[row + j] : T(0);
   }
-  const T* q = attention_rows(rows_at(p.q, b.batch, b.head, b.query), p.q.row, b.queries, e, p.dtype, w.q);
-  const T* g = attention_rows(rows_at(p.grad, b.batch, b.head, b.query), p.grad.row, b.queries, f, p.dtype, w.g);
+  const T* q =
+      attention_rows(rows_at(p.q, b.batch, b.head, b.query), p.q.row, b.queries, e, p.dtype, w.q);
+  const T* g = attention_rows(rows_at(p.grad, b.batch, b.head, b.query), p.grad.row, b.queries, f,
+                              p.dtype, w.g);
   attention_turn(w.turned_q, q, b.queries, b.lanes, e, T(p.scale));
   attention_turn(w.turned_g, g, b.queries, b.lanes, f, T(1));
   attention_scores(p, b, w.s, k, w.turned_q, w.ds);
@@ -72,9 +84,11 @@ template <class T> TT_NOINLINE void block_pair(const AttentionPlan& p, const Att
 }
 
 // Of queries [from, to) of a head: delta, and dq = 0.
-template <class T> TT_INLINE void start_queries(const AttentionPlan& p, int64_t batch, int64_t head, int64_t from,
-                                                int64_t to, const Parts<T>& w) {
-  const int64_t row = (batch * p.heads + head) * p.queries, f = p.value_width, run = f * int64_t(sizeof(T));
+template <class T> TT_INLINE void start_queries(const AttentionPlan& p, int64_t batch, int64_t head,
+                                                int64_t from, int64_t to, const Parts<T>& w) {
+  const int64_t row = (batch * p.heads + head) * p.queries;
+  const int64_t f = p.value_width;
+  const int64_t run = f * int64_t(sizeof(T));
   for (int64_t i = from; i < to; i++) {
     T sum = 0;
     const T* g = attention_rows(rows_at(p.grad, batch, head, i), run, 1, f, p.dtype, w.g);
@@ -83,7 +97,8 @@ template <class T> TT_INLINE void start_queries(const AttentionPlan& p, int64_t 
     reinterpret_cast<T*>(p.delta)[row + i] = sum;
   }
   if (to > from && p.width)
-    __builtin_memset(reinterpret_cast<T*>(p.dq) + (row + from) * p.width, 0, size_t((to - from) * p.width) * sizeof(T));
+    __builtin_memset(reinterpret_cast<T*>(p.dq) + (row + from) * p.width, 0,
+                     size_t((to - from) * p.width) * sizeof(T));
 }
 
 template <class T> TT_INLINE void scale_to(T* out, const T* x, T factor, int64_t n) {
@@ -91,27 +106,42 @@ template <class T> TT_INLINE void scale_to(T* out, const T* x, T factor, int64_t
 }
 
 template <class T> TT_INLINE Parts<T> parts_of(const AttentionPlan& p, char* memory) {
-  const int64_t keys = least(kAttentionKeys, p.keys), lanes = least(kAttentionQueries, attention_lanes(p.queries));
+  const int64_t keys = least(kAttentionKeys, p.keys);
+  const int64_t lanes = least(kAttentionQueries, attention_lanes(p.queries));
   const int64_t e = p.width, f = p.value_width;
   Scratch<T> room = {memory};
   Parts<T> w;
-  w.s = room.take(keys * lanes), w.ds = room.take(keys * lanes), w.turned_q = room.take(e * lanes);
-  w.turned_g = room.take(f * lanes), w.q = room.take(e * lanes), w.g = room.take(f * lanes);
-  w.k = room.take(keys * e), w.v = room.take(keys * f), w.dk = room.take(keys * e), w.dv = room.take(keys * f);
+  w.s = room.take(keys * lanes);
+  w.ds = room.take(keys * lanes);
+  w.turned_q = room.take(e * lanes);
+  w.turned_g = room.take(f * lanes);
+  w.q = room.take(e * lanes);
+  w.g = room.take(f * lanes);
+  w.k = room.take(keys * e);
+  w.v = room.take(keys * f);
+  w.dk = room.take(keys * e);
+  w.dv = room.take(keys * f);
   return w;
 }
 
 TT_INLINE void set_queries(const AttentionPlan& p, AttentionBlock& b, int64_t query) {
   b.query = query;
-  b.queries = least(kAttentionQueries, p.queries - query), b.lanes = attention_lanes(b.queries);
+  b.queries = least(kAttentionQueries, p.queries - query);
+  b.lanes = attention_lanes(b.queries);
 }
 
-// dk and dv of a block of keys, from all queries of the heads that read it; and their dq, if wanted.
-template <class T> TT_NOINLINE void block_of_keys(const AttentionPlan& p, int64_t batch, int64_t key_head, int64_t key,
-                                                  const Parts<T>& w, bool of_queries) {
-  const int64_t group = p.heads / p.key_heads, e = p.width, f = p.value_width;
+// dk and dv of a block of keys, from all queries of the heads that read it; and their dq, if
+// wanted.
+template <class T> TT_NOINLINE void block_of_keys(const AttentionPlan& p, int64_t batch,
+                                                  int64_t key_head, int64_t key, const Parts<T>& w,
+                                                  bool of_queries) {
+  const int64_t group = p.heads / p.key_heads;
+  const int64_t e = p.width;
+  const int64_t f = p.value_width;
   AttentionBlock b;
-  b.batch = batch, b.key = key, b.keys = least(kAttentionKeys, p.keys - key);
+  b.batch = batch;
+  b.key = key;
+  b.keys = least(kAttentionKeys, p.keys - key);
   const T* k = attention_rows(rows_at(p.k, batch, key_head, key), p.k.row, b.keys, e, p.dtype, w.k);
   const T* v = attention_rows(rows_at(p.v, batch, key_head, key), p.v.row, b.keys, f, p.dtype, w.v);
   __builtin_memset(w.dk, 0, size_t(b.keys * e) * sizeof(T));
@@ -127,27 +157,39 @@ template <class T> TT_NOINLINE void block_of_keys(const AttentionPlan& p, int64_
   scale_to(reinterpret_cast<T*>(p.dv) + at * f, w.dv, T(1), b.keys * f);
 }
 
-template <class T> TT_NOINLINE void whole_head(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
-  const int64_t group = p.heads / p.key_heads, batch = unit / p.key_heads, head = unit % p.key_heads;
-  for (int64_t h = head * group; h < (head + 1) * group; h++) start_queries(p, batch, h, 0, p.queries, w);
-  for (int64_t key = 0; key < p.keys; key += kAttentionKeys) block_of_keys(p, batch, head, key, w, true);
+template <class T>
+TT_NOINLINE void whole_head(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
+  const int64_t group = p.heads / p.key_heads;
+  const int64_t batch = unit / p.key_heads;
+  const int64_t head = unit % p.key_heads;
+  for (int64_t h = head * group; h < (head + 1) * group; h++)
+    start_queries(p, batch, h, 0, p.queries, w);
+  for (int64_t key = 0; key < p.keys; key += kAttentionKeys)
+    block_of_keys(p, batch, head, key, w, true);
   T* dq = reinterpret_cast<T*>(p.dq) + unit * group * p.queries * p.width;
   scale_to(dq, dq, T(p.scale), group * p.queries * p.width);
 }
 
 // dq of a block of queries.
-template <class T> TT_NOINLINE void queries_alone(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
-  const int64_t blocks = attention_query_blocks(p), head = unit / blocks, e = p.width, f = p.value_width;
+template <class T>
+TT_NOINLINE void queries_alone(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
+  const int64_t blocks = attention_query_blocks(p);
+  const int64_t head = unit / blocks;
+  const int64_t e = p.width;
+  const int64_t f = p.value_width;
   AttentionBlock b;
-  b.batch = head / p.heads, b.head = head % p.heads;
+  b.batch = head / p.heads;
+  b.head = head % p.heads;
   set_queries(p, b, unit % blocks * kAttentionQueries);
   start_queries(p, b.batch, b.head, b.query, b.query + b.queries, w);
-  const int64_t key_head = b.head / (p.heads / p.key_heads),
-                end = p.causal ? least(p.keys, b.query + b.queries) : p.keys;
+  const int64_t key_head = b.head / (p.heads / p.key_heads);
+  const int64_t end = p.causal ? least(p.keys, b.query + b.queries) : p.keys;
   for (b.key = 0; b.key < end; b.key += kAttentionKeys) {
     b.keys = least(kAttentionKeys, p.keys - b.key);
-    const T* k = attention_rows(rows_at(p.k, b.batch, key_head, b.key), p.k.row, b.keys, e, p.dtype, w.k);
-    const T* v = attention_rows(rows_at(p.v, b.batch, key_head, b.key), p.v.row, b.keys, f, p.dtype, w.v);
+    const T* k =
+        attention_rows(rows_at(p.k, b.batch, key_head, b.key), p.k.row, b.keys, e, p.dtype, w.k);
+    const T* v =
+        attention_rows(rows_at(p.v, b.batch, key_head, b.key), p.v.row, b.keys, f, p.dtype, w.v);
     block_pair(p, b, w, k, v, false, true);
   }
   T* dq = reinterpret_cast<T*>(p.dq) + (head * p.queries + b.query) * e;
@@ -160,7 +202,9 @@ template <class T> inline int32_t run_backward(const AttentionPlan& p, int64_t b
   for (int64_t u = begin; u < end; u++) {
     if (p.run.n == 1) whole_head(p, u, w);
     else if (p.run.stage == 0) queries_alone(p, u, w);
-    else block_of_keys(p, u / blocks / p.key_heads, u / blocks % p.key_heads, u % blocks * kAttentionKeys, w, false);
+    else
+      block_of_keys(p, u / blocks / p.key_heads, u / blocks % p.key_heads,
+                    u % blocks * kAttentionKeys, w, false);
   }
   return TT_OK;
 }
@@ -171,7 +215,8 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(attention_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
   const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
-  return p.dtype == TT_F64 ? run_backward<double>(p, begin, end) : run_backward<float>(p, begin, end);
+  return p.dtype == TT_F64 ? run_backward<double>(p, begin, end)
+                           : run_backward<float>(p, begin, end);
 }
 
 TT_ENTRY_END

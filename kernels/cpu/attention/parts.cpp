@@ -17,28 +17,44 @@ TT_INLINE void widen_row(float* out, const char* x, int64_t n, int32_t dtype) {
   else if (dtype == TT_BF16) widen_run(reinterpret_cast<const Bf16*>(x), n, out);
   else __builtin_memcpy(out, x, size_t(n) * 4);
 }
-TT_INLINE void widen_row(double* out, const char* x, int64_t n, int32_t) { __builtin_memcpy(out, x, size_t(n) * 8); }
+TT_INLINE void widen_row(double* out, const char* x, int64_t n, int32_t) {
+  __builtin_memcpy(out, x, size_t(n) * 8);
+}
 
-template <class T> TT_INLINE bool is_native(int32_t dtype) { return dtype == (sizeof(T) == 8 ? TT_F64 : TT_F32); }
+template <class T> TT_INLINE bool is_native(int32_t dtype) {
+  return dtype == (sizeof(T) == 8 ? TT_F64 : TT_F32);
+}
 
-template <class T>
-TT_INLINE const T* rows_of(const char* x, int64_t stride, int64_t n, int64_t width, int32_t dtype, T* buffer) {
-  if (is_native<T>(dtype) && stride == width * int64_t(sizeof(T))) return reinterpret_cast<const T*>(x);
+template <class T> TT_INLINE const T* rows_of(const char* x, int64_t stride, int64_t n,
+                                              int64_t width, int32_t dtype, T* buffer) {
+  if (is_native<T>(dtype) && stride == width * int64_t(sizeof(T)))
+    return reinterpret_cast<const T*>(x);
   for (int64_t i = 0; i < n; i++) widen_row(buffer + i * width, x + i * stride, width, dtype);
   return buffer;  // also of distant rows, which would share cache sets
 }
 
-template <class T> TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t m,
-                                             int64_t n, int64_t k, bool add) {
+template <class T> TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, int64_t a_col,
+                                             const T* b, int64_t m, int64_t n, int64_t k,
+                                             bool add) {
   MatmulPlan p;
-  p.m = m, p.n = n, p.k = k;
-  p.a = reinterpret_cast<const char*>(a), p.b = reinterpret_cast<const char*>(b);
-  p.c = reinterpret_cast<char*>(c), p.d = add ? p.c : nullptr;
-  p.a_row = a_row, p.a_col = a_col, p.b_row = n, p.b_col = 1;
-  p.c_row = p.d_row = n, p.c_col = p.d_col = 1;
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  p.a = reinterpret_cast<const char*>(a);
+  p.b = reinterpret_cast<const char*>(b);
+  p.c = reinterpret_cast<char*>(c);
+  p.d = add ? p.c : nullptr;
+  p.a_row = a_row;
+  p.a_col = a_col;
+  p.b_row = n;
+  p.b_col = 1;
+  p.c_row = p.d_row = n;
+  p.c_col = p.d_col = 1;
   p.dtype = sizeof(T) == 8 ? TT_F64 : TT_F32;
-  p.path = kMatmulSmall, p.scaled = false;
-  p.n_batch = 0, p.batch = 1;
+  p.path = kMatmulSmall;
+  p.scaled = false;
+  p.n_batch = 0;
+  p.batch = 1;
   p.alpha = p.beta = {1, 0, 1};
   p.workspace = nullptr;
   matmul_small(&p, 0, p.n_units = matmul_ceil(n, kMatmulSmallCols));
@@ -46,7 +62,8 @@ template <class T> TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, in
 
 // n <= kMaskKeys values of the mask, `stride` bytes apart, as what is added to the scores.
 constexpr int64_t kMaskKeys = 32;
-template <class T> TT_NOINLINE void mask_row(T* out, const char* m, int64_t stride, int64_t n, int32_t dtype) {
+template <class T>
+TT_NOINLINE void mask_row(T* out, const char* m, int64_t stride, int64_t n, int32_t dtype) {
   alignas(64) char run[kMaskKeys * 8];
   const int64_t item = kItemSize[dtype];
   if (stride != item) {
@@ -64,17 +81,22 @@ template <class T> TT_NOINLINE void mask_row(T* out, const char* m, int64_t stri
   }
 }
 
-// Rows of the mask, of one query each, are turned like the scores; if all queries share one, it is added as it is.
-template <class T> TT_NOINLINE void add_mask(const AttentionPlan& p, const AttentionBlock& b, T* s, T* spare) {
-  const char* m = p.mask + b.batch * p.mask_batch + b.head * p.mask_head + b.query * p.mask_query + b.key * p.mask_key;
+// Rows of the mask, of one query each, are turned like the scores; if all queries share one, it is
+// added as it is.
+template <class T>
+TT_NOINLINE void add_mask(const AttentionPlan& p, const AttentionBlock& b, T* s, T* spare) {
+  const char* m = p.mask + b.batch * p.mask_batch + b.head * p.mask_head + b.query * p.mask_query +
+                  b.key * p.mask_key;
   alignas(64) T rows[kAttentionQueries * kMaskKeys];
   if (p.mask_query && is_native<T>(p.mask_dtype) && p.mask_key == sizeof(T)) {
-    pack_panel(reinterpret_cast<const T*>(m), p.mask_query / int64_t(sizeof(T)), 1, int(b.queries), int(b.lanes),
-               b.keys, spare);
+    pack_panel(reinterpret_cast<const T*>(m), p.mask_query / int64_t(sizeof(T)), 1, int(b.queries),
+               int(b.lanes), b.keys, spare);
   } else {
     for (int64_t i = 0; i < b.keys; i += kMaskKeys, m += kMaskKeys * p.mask_key) {
-      const int64_t n = least(kMaskKeys, b.keys - i), queries = p.mask_query ? b.queries : 1;
-      for (int64_t j = 0; j < queries; j++) mask_row(rows + j * n, m + j * p.mask_query, p.mask_key, n, p.mask_dtype);
+      const int64_t n = least(kMaskKeys, b.keys - i);
+      const int64_t queries = p.mask_query ? b.queries : 1;
+      for (int64_t j = 0; j < queries; j++)
+        mask_row(rows + j * n, m + j * p.mask_query, p.mask_key, n, p.mask_dtype);
       if (p.mask_query) {
         pack_panel(rows, n, 1, int(queries), int(b.lanes), n, spare + i * b.lanes);
         continue;
@@ -94,24 +116,27 @@ template <class T> TT_INLINE void hide_later(const AttentionBlock& b, T* s) {
   }
 }
 
-template <class T> TT_INLINE void turn(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width, T factor) {
+template <class T>
+TT_INLINE void turn(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width, T factor) {
   pack_panel(rows, width, 1, int(n), int(lanes), width, out);
   for (int64_t i = 0; i < width * lanes; i++) out[i] *= factor;
 }
 
-template <class T>
-TT_INLINE void scores(const AttentionPlan& p, const AttentionBlock& b, T* s, const T* k, const T* turned_q, T* spare) {
+template <class T> TT_INLINE void scores(const AttentionPlan& p, const AttentionBlock& b, T* s,
+                                         const T* k, const T* turned_q, T* spare) {
   multiply(s, k, p.width, 1, turned_q, b.keys, b.lanes, p.width, false);
   if (p.mask_dtype) add_mask(p, b, s, spare);
   if (p.causal) hide_later(b, s);
 }
 
-template <class T> TT_INLINE void kept(const AttentionPlan& p, const AttentionBlock& b, int64_t j, T* factor) {
+template <class T>
+TT_INLINE void kept(const AttentionPlan& p, const AttentionBlock& b, int64_t j, T* factor) {
   alignas(64) uint32_t words[kAttentionKeys];
   const int64_t row = (b.batch * p.heads + b.head) * p.queries + b.query + j;
   const int64_t word = row * attention_row_words(p.keys) + b.key;
   random_words(words, p.seed, p.offset + uint64_t(word / 64 * kPhiloxGroup), (b.keys + 63) / 64);
-  for (int64_t i = 0; i < b.keys; i++) factor[i] = int32_t(words[i] >> 8) < p.threshold ? T(p.keep_scale) : T(0);
+  for (int64_t i = 0; i < b.keys; i++)
+    factor[i] = int32_t(words[i] >> 8) < p.threshold ? T(p.keep_scale) : T(0);
 }
 
 TT_ISA_END
@@ -124,30 +149,33 @@ void attention_store(char* out, const float* x, int64_t n, int32_t dtype) noexce
     return;
   }
   uint16_t* to = reinterpret_cast<uint16_t*>(out);
-  for (int64_t i = 0; i < n; i++) to[i] = dtype == TT_F16 ? narrow(x[i], F16{}).bits : narrow(x[i], Bf16{}).bits;
+  for (int64_t i = 0; i < n; i++)
+    to[i] = dtype == TT_F16 ? narrow(x[i], F16{}).bits : narrow(x[i], Bf16{}).bits;
 }
 void attention_store(char* out, const double* x, int64_t n, int32_t) noexcept {
   __builtin_memcpy(out, x, size_t(n) * 8);
 }
 
-#define TT_DEFINE_PARTS(T)                                                                                             \
-  const T* attention_rows(const char* x, int64_t stride, int64_t n, int64_t width, int32_t dtype,                      \
-                          T* buffer) noexcept {                                                                        \
-    return rows_of(x, stride, n, width, dtype, buffer);                                                                \
-  }                                                                                                                    \
-  void attention_turn(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width, T factor) noexcept {             \
-    turn(out, rows, n, lanes, width, factor);                                                                          \
-  }                                                                                                                    \
-  void attention_multiply(T* c, const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t m, int64_t n, int64_t k, \
-                          bool add) noexcept {                                                                         \
-    multiply(c, a, a_row, a_col, b, m, n, k, add);                                                                     \
-  }                                                                                                                    \
-  void attention_scores(const AttentionPlan& p, const AttentionBlock& b, T* s, const T* k, const T* q,                 \
-                        T* spare) noexcept {                                                                           \
-    scores(p, b, s, k, q, spare);                                                                                      \
-  }                                                                                                                    \
-  void attention_kept(const AttentionPlan& p, const AttentionBlock& b, int64_t j, T* factor) noexcept {                \
-    kept(p, b, j, factor);                                                                                             \
+#define TT_DEFINE_PARTS(T)                                                                        \
+  const T* attention_rows(const char* x, int64_t stride, int64_t n, int64_t width, int32_t dtype, \
+                          T* buffer) noexcept {                                                   \
+    return rows_of(x, stride, n, width, dtype, buffer);                                           \
+  }                                                                                               \
+  void attention_turn(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width,             \
+                      T factor) noexcept {                                                        \
+    turn(out, rows, n, lanes, width, factor);                                                     \
+  }                                                                                               \
+  void attention_multiply(T* c, const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t m,  \
+                          int64_t n, int64_t k, bool add) noexcept {                              \
+    multiply(c, a, a_row, a_col, b, m, n, k, add);                                                \
+  }                                                                                               \
+  void attention_scores(const AttentionPlan& p, const AttentionBlock& b, T* s, const T* k,        \
+                        const T* q, T* spare) noexcept {                                          \
+    scores(p, b, s, k, q, spare);                                                                 \
+  }                                                                                               \
+  void attention_kept(const AttentionPlan& p, const AttentionBlock& b, int64_t j,                 \
+                      T* factor) noexcept {                                                       \
+    kept(p, b, j, factor);                                                                        \
   }
 TT_DEFINE_PARTS(float)
 TT_DEFINE_PARTS(double)

@@ -13,14 +13,15 @@ template <class T> struct GatherTile {
   T* const* out;           // kMr rows
   const T* start;          // one row that the sums start with; NULL: the sums are added to out
   uint32_t live;           // bit k: tap k has a row that is not padding
-  int64_t ahead;           // elements from a row to the same of the following tile, which is fetched
+  int64_t ahead;  // elements from a row to the same of the following tile, which is fetched
 };
 
 // out (kMr rows, kVecs vectors) = start + or += sum over taps and terms of rows · b.
 template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
   constexpr int kL = kLanes<T>;
   Vec<T> acc[kMr][kVecs];
-  T* const* fetch = t.out;  // a row to be written comes every fourth term: all at once would fill the miss buffers
+  T* const* fetch = t.out;  // a row to be written comes every fourth term: all at once would fill
+                            // the miss buffers
   TT_UNROLL
   for (int v = 0; v < kVecs; v++) {
     const Vec<T> s = t.start ? load(t.start + v * kL) : Vec<T>{};
@@ -38,7 +39,8 @@ template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const Gather
     for (int64_t k = t.from; k < t.to; k++, b += kConvNr<T>) {
       if (k % 4 == 0) {
         TT_UNROLL
-        for (int v = 0; v < kVecs * TT_VEC_BYTES; v += 64) __builtin_prefetch(reinterpret_cast<char*>(*fetch) + v, 1);
+        for (int v = 0; v < kVecs * TT_VEC_BYTES; v += 64)
+          __builtin_prefetch(reinterpret_cast<char*>(*fetch) + v, 1);
         fetch += fetch != t.out + kMr - 1;
         TT_UNROLL
         for (size_t at = 0; at < 4 * kMr * sizeof(T); at += 64) __builtin_prefetch(next + at, 0, 2);

@@ -1,5 +1,6 @@
-// The gradient of a convolution's input that has few channels: for each pixel of y the products with all weights, whose
-// runs (last dimension's taps and channels) are added to an image with padded rows.
+// The gradient of a convolution's input that has few channels: for each pixel of y the products
+// with all weights, whose runs (last dimension's taps and channels) are added to an image with
+// padded rows.
 #pragma once
 
 #include "kernels/cpu/conv/gather.h"
@@ -13,16 +14,20 @@ template <class T> void pack_scatter(const ConvPlan& p) {
   const T* w = reinterpret_cast<const T*>(p.weight);
   for (int64_t j0 = 0; j0 < cols; j0 += kConvNr<T>, out += p.s.co * kConvNr<T>) {
     for (int64_t j = j0; j < j0 + kConvNr<T>; j++) {
-      const int64_t c = j % p.s.ci, t = j / p.s.ci, k1 = t / p.s.k[2];
-      const T* from = w + c * p.w_ci + t % p.s.k[2] * p.w_k[2] + k1 % p.s.k[1] * p.w_k[1] + k1 / p.s.k[1] * p.w_k[0];
-      for (int64_t r = 0; r < p.s.co; r++) out[r * kConvNr<T> + j - j0] = j < cols ? from[r * p.w_co] : T(0);
+      const int64_t c = j % p.s.ci;
+      const int64_t t = j / p.s.ci;
+      const int64_t k1 = t / p.s.k[2];
+      const T* from = w + c * p.w_ci + t % p.s.k[2] * p.w_k[2] + k1 % p.s.k[1] * p.w_k[1] +
+                      k1 / p.s.k[1] * p.w_k[0];
+      for (int64_t r = 0; r < p.s.co; r++)
+        out[r * kConvNr<T> + j - j0] = j < cols ? from[r * p.w_co] : T(0);
     }
   }
 }
 
 template <class T> struct ScatterImage {
-  // Columns [at, at + n) of a panel: they are added `shift` elements behind the pixel's place in row (d0, d1) of its
-  // window.
+  // Columns [at, at + n) of a panel: they are added `shift` elements behind the pixel's place in
+  // row (d0, d1) of its window.
   struct Piece {
     int64_t at, n, d0, d1, shift;
   };
@@ -55,18 +60,22 @@ template <class T> struct ScatterImage {
     for (int64_t i = n_rows; i % kConvMr<T>; i++) table[i] = reinterpret_cast<const T*>(p.zeros);
   }
   void cut(int64_t j, int64_t cols) {
-    const int64_t run = p.gather.run, end = j + kConvNr<T> < cols ? j + kConvNr<T> : cols;
+    const int64_t run = p.gather.run;
+    const int64_t end = j + kConvNr<T> < cols ? j + kConvNr<T> : cols;
     n_pieces = 0;
     for (int64_t at = j; at < end;) {
-      const int64_t row = at / run, stop = (row + 1) * run < end ? (row + 1) * run : end;
-      piece[n_pieces++] = {at - j, stop - at, row / p.s.k[1] * p.s.dil[0], row % p.s.k[1] * p.s.dil[1], at % run};
+      const int64_t row = at / run;
+      const int64_t stop = (row + 1) * run < end ? (row + 1) * run : end;
+      piece[n_pieces++] = {at - j, stop - at, row / p.s.k[1] * p.s.dil[0],
+                           row % p.s.k[1] * p.s.dil[1], at % run};
       at = stop;
     }
   }
   void add(int64_t i, const T* sums) {
     for (int64_t q = 0; q < n_pieces; q++) {
       const Piece& c = piece[q];
-      const int64_t r0 = coord[0][i] + c.d0, r1 = coord[1][i] + c.d1;
+      const int64_t r0 = coord[0][i] + c.d0;
+      const int64_t r1 = coord[1][i] + c.d1;
       if (uint64_t(r0) >= uint64_t(p.s.x[0]) || uint64_t(r1) >= uint64_t(p.s.x[1])) continue;
       T* to = image + (r0 * p.s.x[1] + r1) * p.gather.row + coord[2][i] * p.s.ci + c.shift;
       for (int64_t v = 0; v < c.n; v += kLanes<T>) {
@@ -76,8 +85,10 @@ template <class T> struct ScatterImage {
     }
   }
   void run() {
-    constexpr int kMr = kConvMr<T>, kNr = kConvNr<T>;
-    const int64_t pixels = p.s.y[0] * p.s.y[1] * p.s.y[2], cols = p.s.taps() * p.s.ci;
+    constexpr int kMr = kConvMr<T>;
+    constexpr int kNr = kConvNr<T>;
+    const int64_t pixels = p.s.y[0] * p.s.y[1] * p.s.y[2];
+    const int64_t cols = p.s.taps() * p.s.ci;
     for (int64_t m = 0; m < pixels; m += kConvRows) {
       place(m, m + kConvRows < pixels ? m + kConvRows : pixels);
       for (int64_t j = 0; j < cols; j += kNr) {
@@ -86,7 +97,8 @@ template <class T> struct ScatterImage {
         for (int64_t r = 0; r < n_rows; r += kMr) {
           T* rows[kMr];
           for (int i = 0; i < kMr; i++) rows[i] = tile + i * kNr;
-          const GatherTile<T> t = {table + r, kConvRows, &b, 1, 0, p.s.co, rows, start, 1, j == 0 ? kMr * p.s.co : 0};
+          const GatherTile<T> t = {table + r, kConvRows, &b,    1, 0,
+                                   p.s.co,    rows,      start, 1, j == 0 ? kMr * p.s.co : 0};
           cols - j > kLanes<T> ? gather_tile<T, kMr, 2>(t) : gather_tile<T, kMr, 1>(t);
           for (int64_t i = r; i < n_rows && i < r + kMr; i++) add(i, tile + (i - r) * kNr);
         }
@@ -96,7 +108,9 @@ template <class T> struct ScatterImage {
   // Writes the rows without their padding.
   void finish(T* x) const {
     const T* bias = reinterpret_cast<const T*>(p.bias);
-    const int64_t pad = p.s.pad[2], width = p.gather.size[2], ci = p.s.ci;
+    const int64_t pad = p.s.pad[2];
+    const int64_t width = p.gather.size[2];
+    const int64_t ci = p.s.ci;
     for (int64_t r = 0; r < p.s.x[0] * p.s.x[1]; r++, x += p.s.x[2] * ci) {
       const T* from = image + r * p.gather.row + pad * ci;
       const int64_t seen = width - pad < 0 ? 0 : width - pad < p.s.x[2] ? width - pad : p.s.x[2];

@@ -21,9 +21,11 @@ template <class T, int kMr, int kVecs> TT_NOINLINE void weight_tile(const Weight
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) acc[i][v] = Vec<T>{};
   }
-  const T *fetch = t.out, *const last = t.out + (kMr - 1) * t.ld;
+  const T* fetch = t.out;
+  const T* const last = t.out + (kMr - 1) * t.ld;
   for (int64_t k = 0; k < t.n; k++) {
-    const T *a = t.x[k] + t.at, *b = t.y[k] + t.col;
+    const T* a = t.x[k] + t.at;
+    const T* b = t.y[k] + t.col;
     if (k % 4 == 0) {
       TT_UNROLL
       for (int v = 0; v < kVecs * TT_VEC_BYTES; v += 64)
@@ -52,11 +54,14 @@ template <class T, int kMr, int kVecs> TT_NOINLINE void weight_tile(const Weight
 
 template <class T> using WeightMicro = void (*)(const WeightTile<T>&);
 template <class T> TT_INLINE WeightMicro<T> weight_micro(int rows, int vecs) {
-#define TT_ROW(r) \
-  { weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 1>, weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 2> }
-  static constexpr WeightMicro<T> kTable[14][2] = {TT_ROW(1),  TT_ROW(2),  TT_ROW(3),  TT_ROW(4), TT_ROW(5),
-                                                   TT_ROW(6),  TT_ROW(7),  TT_ROW(8),  TT_ROW(9), TT_ROW(10),
-                                                   TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
+#define TT_ROW(r)                                            \
+  {                                                          \
+    weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 1>,    \
+        weight_tile<T, (r < kConvMr<T> ? r : kConvMr<T>), 2> \
+  }
+  static constexpr WeightMicro<T> kTable[14][2] = {
+      TT_ROW(1), TT_ROW(2), TT_ROW(3),  TT_ROW(4),  TT_ROW(5),  TT_ROW(6),  TT_ROW(7),
+      TT_ROW(8), TT_ROW(9), TT_ROW(10), TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
 #undef TT_ROW
   return kTable[rows - 1][vecs - 1];
 }
@@ -79,7 +84,8 @@ template <class T> struct WeightUnit {
         ld((cols + kConvCols - 1) / kConvCols * kConvCols),
         y_row(cols * p.s.groups),
         y(reinterpret_cast<const T*>(p.y) + group * cols),
-        sums(reinterpret_cast<T*>(p.sums) + (split * p.s.groups + group) * p.s.taps() * p.s.ci * ld) {}
+        sums(reinterpret_cast<T*>(p.sums) +
+             (split * p.s.groups + group) * p.s.taps() * p.s.ci * ld) {}
 
   static bool whole(int64_t w) { return w >= kConvNr<T> || w == kLanes<T>; }
 
@@ -88,39 +94,54 @@ template <class T> struct WeightUnit {
     int64_t left = 0;
     for (int64_t i = 0; i < n; i++) {
       const T* x = table[i];
-      table[left] = x, met_y[0][left] = all_y[0][i], met_y[1][left] = all_y[1][i];
+      table[left] = x;
+      met_y[0][left] = all_y[0][i];
+      met_y[1][left] = all_y[1][i];
       left += x != source.zeros;
     }
   }
 
   // Adds the n pixels at the tables to all channels of a tap, columns [j0, j1).
-  void add_tap(int64_t tap, const T* const* whole_y, const T* const* edge_y, int64_t n, int64_t j0, int64_t j1,
-               bool first) {
-    constexpr int kNr = kConvNr<T>, kMr = kConvMr<T>;
-    const int64_t run = p.gather.run, tiles = (run + kMr - 1) / kMr;
+  void add_tap(int64_t tap, const T* const* whole_y, const T* const* edge_y, int64_t n, int64_t j0,
+               int64_t j1, bool first) {
+    constexpr int kNr = kConvNr<T>;
+    constexpr int kMr = kConvMr<T>;
+    const int64_t run = p.gather.run;
+    const int64_t tiles = (run + kMr - 1) / kMr;
     for (int64_t j = j0; j < j1; j += kNr) {
       const int64_t w = cols - j;
       for (int64_t at = 0; at < tiles; at++) {
-        const int64_t from = run * at / tiles, h = run * (at + 1) / tiles - from;
-        const WeightTile<T> t = {
-            table, whole(w) ? whole_y : edge_y, n, from, whole(w) ? j : 0, sums + (tap * run + from) * ld + j, ld,
-            !first};
+        const int64_t from = run * at / tiles;
+        const int64_t h = run * (at + 1) / tiles - from;
+        const WeightTile<T> t = {table,
+                                 whole(w) ? whole_y : edge_y,
+                                 n,
+                                 from,
+                                 whole(w) ? j : 0,
+                                 sums + (tap * run + from) * ld + j,
+                                 ld,
+                                 !first};
         weight_micro<T>(int(h), w > kLanes<T> ? 2 : 1)(t);
       }
     }
   }
 
   // n pixels from m on: taps [t0, t1), columns [j0, j1).
-  void add_pixels(int64_t m, int64_t n, int64_t t0, int64_t t1, int64_t j0, int64_t j1, bool first) {
+  void add_pixels(int64_t m, int64_t n, int64_t t0, int64_t t1, int64_t j0, int64_t j1,
+                  bool first) {
     ConvWalk at;
     if (n) at.start(p.s.y, m);
     const int64_t* stride = p.s.stride;
     source.clear(stride[2]);
-    for (int64_t i = 0, k; i < n; i += k, at.advance(k))
-      k = at.row(n - i), source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2]);
-    fill_addresses(all_y[0], y + m * y_row, y_row, n), fill_addresses<const T>(all_y[1], edge, kConvNr<T>, n);
+    for (int64_t i = 0, k; i < n; i += k, at.advance(k)) {
+      k = at.row(n - i);
+      source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2]);
+    }
+    fill_addresses(all_y[0], y + m * y_row, y_row, n);
+    fill_addresses<const T>(all_y[1], edge, kConvNr<T>, n);
     const int64_t last = j0 + (j1 - j0 - 1) / kConvNr<T> * kConvNr<T>;  // the last panel
-    if (!whole(cols - last)) pack_copy(y + m * y_row + last, y_row, int(cols - last), kConvNr<T>, n, edge);
+    if (!whole(cols - last))
+      pack_copy(y + m * y_row + last, y_row, int(cols - last), kConvNr<T>, n, edge);
     const int64_t* taps = p.gather.taps;
     for (int64_t t = t0; t < t1; t++) {
       const int64_t k[kConvDims] = {t / taps[2] / taps[1], t / taps[2] % taps[1], t % taps[2]};
@@ -141,32 +162,40 @@ TT_INLINE int64_t conv_piece(int64_t size, int64_t n, int64_t i) {
 
 template <class T> void add_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
   const int64_t taps = p.gather.taps[0] * p.gather.taps[1] * p.gather.taps[2];
-  const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2], blocks = p.tap_blocks * p.col_blocks;
+  const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2];
+  const int64_t blocks = p.tap_blocks * p.col_blocks;
   for (int64_t u = begin; u < end; u++) {
-    const int64_t c = u % p.col_blocks, t = u / p.col_blocks % p.tap_blocks, group = u / blocks % p.s.groups,
-                  split = u / blocks / p.s.groups;
-    const int64_t from = conv_piece(pixels, p.splits, split), to = conv_piece(pixels, p.splits, split + 1);
-    const int64_t wide = (p.s.co + p.col_blocks * kConvCols - 1) / (p.col_blocks * kConvCols) * kConvCols;
-    const int64_t j0 = c * wide, j1 = j0 + wide < p.s.co ? j0 + wide : p.s.co;
+    const int64_t c = u % p.col_blocks;
+    const int64_t t = u / p.col_blocks % p.tap_blocks;
+    const int64_t group = u / blocks % p.s.groups;
+    const int64_t split = u / blocks / p.s.groups;
+    const int64_t from = conv_piece(pixels, p.splits, split);
+    const int64_t to = conv_piece(pixels, p.splits, split + 1);
+    const int64_t wide =
+        (p.s.co + p.col_blocks * kConvCols - 1) / (p.col_blocks * kConvCols) * kConvCols;
+    const int64_t j0 = c * wide;
+    const int64_t j1 = j0 + wide < p.s.co ? j0 + wide : p.s.co;
     if (j0 >= j1) continue;
     WeightUnit<T> unit(p, split, group);
     int64_t m = from;
     do {
       const int64_t n = to - m < kConvChunk ? to - m : kConvChunk;
-      unit.add_pixels(m, n, conv_piece(taps, p.tap_blocks, t), conv_piece(taps, p.tap_blocks, t + 1), j0, j1,
-                      m == from);
+      unit.add_pixels(m, n, conv_piece(taps, p.tap_blocks, t),
+                      conv_piece(taps, p.tap_blocks, t + 1), j0, j1, m == from);
       m += n;
     } while (m < to);
   }
 }
 
-// Adds the pieces of one tap's channels [c, c + kLanes) and of kConvCols columns, and writes them to the weight's
-// places.
-template <class T>
-void sum_block(const ConvWeightPlan& p, const T* from, int64_t part, int64_t c, int64_t width, T* to) {
+// Adds the pieces of one tap's channels [c, c + kLanes) and of kConvCols columns, and writes them
+// to the weight's places.
+template <class T> void sum_block(const ConvWeightPlan& p, const T* from, int64_t part, int64_t c,
+                                  int64_t width, T* to) {
   constexpr int kL = kLanes<T>;
-  const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols, channels = p.s.ci - c < kL ? p.s.ci - c : kL;
-  from += c * ld, to += c * p.w_ci;
+  const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols;
+  const int64_t channels = p.s.ci - c < kL ? p.s.ci - c : kL;
+  from += c * ld;
+  to += c * p.w_ci;
   for (int64_t j = 0; j < width; j += kL) {
     Vec<T> r[kL];
     for (int64_t k = 0; k < kL; k++) r[k] = k < channels ? load(from + k * ld + j) : Vec<T>{};
@@ -183,17 +212,22 @@ void sum_block(const ConvWeightPlan& p, const T* from, int64_t part, int64_t c, 
 }
 
 template <class T> void sum_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
-  const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols, rows = p.s.taps() * p.s.ci,
-                part = p.s.groups * rows * ld;
+  const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols;
+  const int64_t rows = p.s.taps() * p.s.ci;
+  const int64_t part = p.s.groups * rows * ld;
   for (int64_t u = begin; u < end; u++) {
-    const int64_t group = u / (ld / kConvCols), j0 = u % (ld / kConvCols) * kConvCols;
+    const int64_t group = u / (ld / kConvCols);
+    const int64_t j0 = u % (ld / kConvCols) * kConvCols;
     const int64_t width = p.s.co - j0 < kConvCols ? p.s.co - j0 : kConvCols;
     T* dst = reinterpret_cast<T*>(p.dst) + (group * p.s.co + j0) * p.w_co;
     const T* from = reinterpret_cast<const T*>(p.sums) + group * rows * ld + j0;
     for (int64_t c = 0; c < p.s.ci; c += kLanes<T>)
       for (int64_t t = 0; t < p.s.taps(); t++) {
-        const int64_t k2 = t % p.s.k[2], k1 = t / p.s.k[2] % p.s.k[1], k0 = t / p.s.k[2] / p.s.k[1];
-        sum_block(p, from + t * p.s.ci * ld, part, c, width, dst + k0 * p.w_k[0] + k1 * p.w_k[1] + k2 * p.w_k[2]);
+        const int64_t k2 = t % p.s.k[2];
+        const int64_t k1 = t / p.s.k[2] % p.s.k[1];
+        const int64_t k0 = t / p.s.k[2] / p.s.k[1];
+        sum_block(p, from + t * p.s.ci * ld, part, c, width,
+                  dst + k0 * p.w_k[0] + k1 * p.w_k[1] + k2 * p.w_k[2]);
       }
   }
 }
@@ -221,19 +255,25 @@ template <class T> struct DepthUnit {
     }
   }
   void run(int64_t split) {
-    const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2], to = conv_piece(pixels, p.splits, split + 1);
+    const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2];
+    const int64_t to = conv_piece(pixels, p.splits, split + 1);
     T* sums = reinterpret_cast<T*>(p.sums) + split * p.s.taps() * p.s.groups;
     bool first = true;
-    for (int64_t m = conv_piece(pixels, p.splits, split), n; m < to || first; m += n, first = false) {
+    for (int64_t m = conv_piece(pixels, p.splits, split), n; m < to || first;
+         m += n, first = false) {
       n = to - m < kConvChunk ? to - m : kConvChunk;
       ConvWalk at;
       if (n) at.start(p.s.y, m);
       const int64_t* stride = p.s.stride;
       source.clear(stride[2]);
-      for (int64_t i = 0, k; i < n; i += k, at.advance(k))
-        k = at.row(n - i), source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2]);
+      for (int64_t i = 0, k; i < n; i += k, at.advance(k)) {
+        k = at.row(n - i);
+        source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1],
+                   at.at[2] * stride[2]);
+      }
       for (int64_t t = 0; t < p.s.taps(); t++) {
-        const int64_t k[kConvDims] = {t / p.s.k[2] / p.s.k[1], t / p.s.k[2] % p.s.k[1], t % p.s.k[2]};
+        const int64_t k[kConvDims] = {t / p.s.k[2] / p.s.k[1], t / p.s.k[2] % p.s.k[1],
+                                      t % p.s.k[2]};
         int64_t o[kConvDims];
         for (int d = 0; d < kConvDims; d++) o[d] = k[d] * p.s.dil[d] - p.gather.pad[d];
         source.addresses(n, o, table);
@@ -246,8 +286,8 @@ template <class T> void sum_depthwise(const ConvWeightPlan& p) {
   const int64_t part = p.s.taps() * p.s.groups;
   const T* from = reinterpret_cast<const T*>(p.sums);
   for (int64_t t = 0; t < p.s.taps(); t++) {
-    T* to = reinterpret_cast<T*>(p.dst) + t / p.s.k[2] / p.s.k[1] * p.w_k[0] + t / p.s.k[2] % p.s.k[1] * p.w_k[1] +
-            t % p.s.k[2] * p.w_k[2];
+    T* to = reinterpret_cast<T*>(p.dst) + t / p.s.k[2] / p.s.k[1] * p.w_k[0] +
+            t / p.s.k[2] % p.s.k[1] * p.w_k[1] + t % p.s.k[2] * p.w_k[2];
     for (int64_t g = 0; g < p.s.groups; g++, from++) {
       T sum = *from;
       for (int64_t s = 1; s < p.splits; s++) sum += from[s * part];
@@ -258,7 +298,10 @@ template <class T> void sum_depthwise(const ConvWeightPlan& p) {
 
 template <class T> int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin, int64_t end) {
   if (p.depthwise) {
-    if (p.run.stage == 1) return sum_depthwise<T>(p), TT_OK;
+    if (p.run.stage == 1) {
+      sum_depthwise<T>(p);
+      return TT_OK;
+    }
     for (int64_t u = begin; u < end; u++) DepthUnit<T>(p).run(u);
     return TT_OK;
   }

@@ -1,5 +1,5 @@
-// The engine behind every elementwise kernel: whatever the strides and dtypes, the functor's loop sees arrays of its
-// own types. What is not one already goes through blocks on the stack.
+// The engine behind every elementwise kernel: whatever the strides and dtypes, the functor's loop
+// sees arrays of its own types. What is not one already goes through blocks on the stack.
 #include "kernels/cpu/elementwise/elementwise.h"
 
 #include "kernels/cpu/simd/stream.h"
@@ -27,13 +27,16 @@ int32_t run_few(const ElementPlan& plan, int64_t begin, int64_t end, Block block
     fill_block(scalar[k - 1], plan.ptr[k], end - begin, item);
     in[k] = scalar[k - 1];
   }
-  block(plan, plan.ptr[0] + begin * kItemSize[native_of(native, 0)], in[1], in[2], in[3], end - begin);
+  block(plan, plan.ptr[0] + begin * kItemSize[native_of(native, 0)], in[1], in[2], in[3],
+        end - begin);
   return TT_OK;
 }
 
-int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) {
+int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
+                  uint32_t native) {
   alignas(64) char scalar[kMaxInputs][kBlockBytes], buffer[kBlockBytes];
-  int64_t item[kMaxOperands] = {}, widest = 1;
+  int64_t item[kMaxOperands] = {};
+  int64_t widest = 1;
   const char* in[kMaxOperands] = {};
   bool any_scalar = false, in_place = false;
   for (int k = 0; k < plan.n_operands; k++) {
@@ -41,7 +44,8 @@ int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block blo
     widest = item[k] > widest ? item[k] : widest;
     in_place |= k > 0 && plan.ptr[k] == plan.ptr[0];
   }
-  const int64_t n = end - begin, most = block_elements(widest);
+  const int64_t n = end - begin;
+  const int64_t most = block_elements(widest);
   for (int k = 1; k < plan.n_operands; k++) {
     in[k] = plan.ptr[k] + begin * item[k];
     if (!plan.scalar_in[k]) continue;
@@ -58,7 +62,8 @@ int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block blo
   }
   // A streamed run starts with a short block that ends on a cache line.
   const int64_t head = (64 - int64_t(reinterpret_cast<uintptr_t>(out) & 63)) / item[0];
-  for (int64_t i = 0, m = stream ? least(head, n) : least(most, n); i < n; i += m, m = least(most, n - i)) {
+  for (int64_t i = 0, m = stream ? least(head, n) : least(most, n); i < n;
+       i += m, m = least(most, n - i)) {
     const bool past_cache = stream && is_line_aligned(out);
     block(plan, past_cache ? buffer : out, in[1], in[2], in[3], m);
     if (past_cache) stream_copy(out, buffer, m * item[0]);
@@ -79,13 +84,14 @@ template <class T, bool kGather> void move_rows(const Walk& w, int k, char* bloc
   for (int d = 0; d < p.ndim; d++) index[d] = w.index[d];
   auto* b = reinterpret_cast<T*>(block);
   char* at = w.at[k];
-  auto move = [&](int64_t n) TT_INLINE_LAMBDA {  // the next n elements of a row, without moving `at`
-    for (int64_t i = 0; i < n; i++) {
-      if constexpr (kGather) b[i] = *reinterpret_cast<const T*>(at + i * stride[0]);
-      else *reinterpret_cast<T*>(at + i * stride[0]) = b[i];
-    }
-    b += n;
-  };
+  auto move = [&](int64_t n)
+                  TT_INLINE_LAMBDA {  // the next n elements of a row, without moving `at`
+                    for (int64_t i = 0; i < n; i++) {
+                      if constexpr (kGather) b[i] = *reinterpret_cast<const T*>(at + i * stride[0]);
+                      else *reinterpret_cast<T*>(at + i * stride[0]) = b[i];
+                    }
+                    b += n;
+                  };
   const int64_t first = least(m, p.size[0] - index[0]);
   move(first);
   at -= index[0] * stride[0];
@@ -110,7 +116,8 @@ template <class T, bool kGather> void move_rows(const Walk& w, int k, char* bloc
   }
 }
 
-template <bool kGather> void move_rows(const Walk& w, int k, char* block, int64_t m, int64_t itemsize) {
+template <bool kGather>
+void move_rows(const Walk& w, int k, char* block, int64_t m, int64_t itemsize) {
   switch (itemsize) {
     case 1: return move_rows<uint8_t, kGather>(w, k, block, m);
     case 2: return move_rows<uint16_t, kGather>(w, k, block, m);
@@ -123,9 +130,10 @@ template <bool kGather> void move_rows(const Walk& w, int k, char* block, int64_
 struct Strided {
   const ElementPlan& plan;
   uint32_t native;
-  bool short_rows;                        // blocks span rows
-  bool unit[kMaxOperands];                // within a block the operand has unit stride
-  const char* filled[kMaxOperands] = {};  // the element that operand's block repeats, as far as filled_n
+  bool short_rows;          // blocks span rows
+  bool unit[kMaxOperands];  // within a block the operand has unit stride
+  const char* filled[kMaxOperands] =
+      {};  // the element that operand's block repeats, as far as filled_n
   int64_t filled_n[kMaxOperands] = {};
   int64_t most;  // elements of a block
   Walk w;
@@ -137,7 +145,8 @@ struct Strided {
     bool all_direct = true;
     short_rows = p.ndim > 1 && p.size[0] < kShortRow;
     for (int k = 0; k < p.n_operands; k++) {
-      const int64_t stored = kItemSize[p.dtype[k]], item = kItemSize[native_of(native, k)];
+      const int64_t stored = kItemSize[p.dtype[k]];
+      const int64_t item = kItemSize[native_of(native, k)];
       widest = stored > widest ? stored : widest;
       widest = item > widest ? item : widest;
       unit[k] = short_rows ? is_linear(p, k) : p.stride[k][0] == stored;
@@ -151,14 +160,16 @@ struct Strided {
   // m elements of input k as an array of its native dtype.
   TT_INLINE const char* fetch(int k, int64_t m) {
     if (direct(k)) return w.at[k];
-    const int32_t dtype = plan.dtype[k], as = native_of(native, k);
+    const int32_t dtype = plan.dtype[k];
+    const int32_t as = native_of(native, k);
     const int64_t stored = kItemSize[dtype];
     if (plan.stride[k][0] == 0 && !short_rows) {
       if (filled[k] == w.at[k] && filled_n[k] >= m) return block[k];
       alignas(16) char one[16];
       convert_block(one, as, w.at[k], dtype, 1);
       fill_block(block[k], one, m, kItemSize[as]);
-      filled[k] = w.at[k], filled_n[k] = m;
+      filled[k] = w.at[k];
+      filled_n[k] = m;
       return block[k];
     }
     const char* from = w.at[k];
@@ -174,7 +185,8 @@ struct Strided {
 
   // Stores block[0], m elements of the output's native dtype.
   TT_INLINE void store(int64_t m) {
-    const int32_t dtype = plan.dtype[0], as = native_of(native, 0);
+    const int32_t dtype = plan.dtype[0];
+    const int32_t as = native_of(native, 0);
     const int64_t stored = kItemSize[dtype];
     if (unit[0]) return convert_block(w.at[0], dtype, block[0], as, m);
     char* from = block[0];
@@ -184,7 +196,8 @@ struct Strided {
   }
 };
 
-int32_t run_strided(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) {
+int32_t run_strided(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
+                    uint32_t native) {
   Strided s(plan, native);
   s.w.start(plan, begin);
   for (int64_t i = begin; i < end;) {
@@ -206,9 +219,11 @@ TT_ISA_END
 
 TT_ENTRY_BEGIN
 
-int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) noexcept {
+int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
+                        uint32_t native) noexcept {
   if (begin >= end) return TT_OK;
-  if (plan.dense && end - begin <= kBlockBytes / 16) return run_few(plan, begin, end, block, native);
+  if (plan.dense && end - begin <= kBlockBytes / 16)
+    return run_few(plan, begin, end, block, native);
   if (plan.dense) return run_dense(plan, begin, end, block, native);
   return run_strided(plan, begin, end, block, native);
 }

@@ -1,7 +1,9 @@
-// The elementwise engine: a functor becomes one loop per compute type (Block); run_elementwise feeds it blocks.
+// The elementwise engine: a functor becomes one loop per compute type (Block); run_elementwise
+// feeds it blocks.
 //
 // A kernels/cpu/elementwise_<family>.cpp includes this file, the functors, and
-// the generated list kernels/functors/gen/<family>.inc, each of whose lines makes one kernel (TT_ELEMENTWISE below).
+// the generated list kernels/functors/gen/<family>.inc, each of whose lines makes one kernel
+// (TT_ELEMENTWISE below).
 #pragma once
 
 #include "kernels/cpu/simd/convert.h"
@@ -13,11 +15,14 @@
 
 TT_ENTRY_BEGIN
 
-// Computes n elements of unit stride and native dtype; unused inputs are ignored. out may be an input, else no overlap.
-using Block = void (*)(const ElementPlan& plan, char* out, const char* a, const char* b, const char* c, int64_t n);
+// Computes n elements of unit stride and native dtype; unused inputs are ignored. out may be an
+// input, else no overlap.
+using Block = void (*)(const ElementPlan& plan, char* out, const char* a, const char* b,
+                       const char* c, int64_t n);
 
 // native: the dtypes that block reads and writes, 8 bits per operand, operand 0 lowest.
-int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) noexcept;
+int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
+                        uint32_t native) noexcept;
 // The copy kernel: any dtype to any dtype.
 int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept;
 // One function over n doubles: the block of every functor with a kVector.
@@ -50,12 +55,14 @@ template <class F> constexpr uint32_t bool_inputs() {
 }
 
 template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
-  template <int i> static constexpr bool is_bool = (bool_inputs<F>() >> i & 1) || __is_same(T, bool);
+  template <int i> static constexpr bool is_bool = (bool_inputs<F>() >> i & 1) ||
+                                                   __is_same(T, bool);
   using Out = typename OutOf<T, kOut>::type;
   static constexpr int64_t kOutSize = sizeof(Out);
   template <int i> static constexpr int64_t kInSize = is_bool<i> ? 1 : sizeof(T);
 
-  // The scalars; the moving functors know T only by its size, so theirs are encoded as the plan's dtype.
+  // The scalars; the moving functors know T only by its size, so theirs are encoded as the plan's
+  // dtype.
   static TT_INLINE Param<T> param(const ElementPlan& plan) {
     if constexpr (kMoves) {
       Param<T> p = {};
@@ -74,8 +81,8 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     else return reinterpret_cast<const T*>(p)[k];
   }
 
-  template <class G>
-  static TT_INLINE void loop(const Param<T>& p, char* out, const char* a, const char* b, const char* c, int64_t n) {
+  template <class G> static TT_INLINE void loop(const Param<T>& p, char* out, const char* a,
+                                                const char* b, const char* c, int64_t n) {
     auto* o = reinterpret_cast<Out*>(out);
     TT_VECTORIZE for (int64_t i = 0; i < n; i++) {
       if constexpr (kArity == 0) o[i] = G::template op<T>(p);
@@ -86,12 +93,14 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   }
 
 #if defined(__AVX512F__)
-  // float through vectors; the tail is a vector with lanes to spare, so no value depends on its place.
+  // float through vectors; the tail is a vector with lanes to spare, so no value depends on its
+  // place.
   static TT_INLINE void lanes_loop(char* out, const char* a, int64_t n) {
     auto* o = reinterpret_cast<float*>(out);
     const auto* s = reinterpret_cast<const float*>(a);
     int64_t i = 0;
-    for (; i + math::kLanes <= n; i += math::kLanes) math::store_lanes(o + i, F::lanes(math::load_lanes(s + i)));
+    for (; i + math::kLanes <= n; i += math::kLanes)
+      math::store_lanes(o + i, F::lanes(math::load_lanes(s + i)));
     if (i < n) math::store_some(o + i, F::lanes(math::load_some(s + i, n - i)), n - i);
   }
   static constexpr bool kHasLanes = __is_same(T, float) && requires { F::lanes(math::F32v{}); };
@@ -102,8 +111,8 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
 
   static constexpr bool kHasVector = __is_same(T, double) && requires { F::kVector; };
 
-  // A functor whose op does not hold everywhere: blocks with a hard element take the scalar way. An easy element has
-  // the same value in both.
+  // A functor whose op does not hold everywhere: blocks with a hard element take the scalar way. An
+  // easy element has the same value in both.
   static TT_INLINE void checked_loop(const Param<T>& p, char* out, const char* a, int64_t n) {
     for (int64_t m; n > 0; n -= m, a += m * int64_t(sizeof(T)), out += m * int64_t(sizeof(T))) {
       m = n < kBlock ? n : kBlock;
@@ -120,8 +129,8 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     }
   }
 
-  static TT_NOINLINE void block(const ElementPlan& plan, char* out, const char* a, const char* b, const char* c,
-                                int64_t n) {
+  static TT_NOINLINE void block(const ElementPlan& plan, char* out, const char* a, const char* b,
+                                const char* c, int64_t n) {
     if constexpr (kHasVector) return map_function(F::kVector, out, a, n);
     Param<T> p = param(plan);
     if constexpr (requires { F::prepare(p); }) F::prepare(p);
@@ -163,7 +172,8 @@ template <class F, int kArity, OutKind kOut, class... Ts>
 TT_INLINE int32_t dispatch(Set<Ts...>, const ElementPlan& plan, int64_t begin, int64_t end) {
   int32_t status = TT_INTERNAL;
   (void)((plan.compute == Traits<Ts>::kDtype &&
-          (status = Loop<F, Ts, kArity, kOut, false>::run(plan, begin, end, Traits<Ts>::kDtype), true)) ||
+          (status = Loop<F, Ts, kArity, kOut, false>::run(plan, begin, end, Traits<Ts>::kDtype),
+           true)) ||
          ...);
   return status;
 }
@@ -184,9 +194,10 @@ TT_INLINE int32_t dispatch(SetAll, const ElementPlan& plan, int64_t begin, int64
 
 TT_ISA_END
 
-// One kernel: its name, functor, number of inputs, compute types (Set_…) and whether the output is bool.
-#define TT_ELEMENTWISE(name, functor, arity, compute_set, out_kind)                                               \
-  TT_KERNEL(name)(const void* plan, int64_t begin, int64_t end) noexcept {                                        \
-    return dispatch<functor, arity, kOut_##out_kind>(Set_##compute_set{}, *static_cast<const ElementPlan*>(plan), \
-                                                     begin, end);                                                 \
+// One kernel: its name, functor, number of inputs, compute types (Set_…) and whether the output is
+// bool.
+#define TT_ELEMENTWISE(name, functor, arity, compute_set, out_kind)               \
+  TT_KERNEL(name)(const void* plan, int64_t begin, int64_t end) noexcept {        \
+    return dispatch<functor, arity, kOut_##out_kind>(                             \
+        Set_##compute_set{}, *static_cast<const ElementPlan*>(plan), begin, end); \
   }

@@ -22,8 +22,10 @@ void copy_run(char* dst, const char* src, int64_t bytes, bool stream) {
 // m elements of a row, through a block if the dtype changes.
 void copy_row(const ElementPlan& p, char* dst, const char* src, int64_t m) {
   alignas(64) char block[2][kBlockBytes];
-  const int64_t to = kItemSize[p.dtype[0]], from = kItemSize[p.dtype[1]];
-  const int64_t dst_stride = p.stride[0][0], src_stride = p.stride[1][0];
+  const int64_t to = kItemSize[p.dtype[0]];
+  const int64_t from = kItemSize[p.dtype[1]];
+  const int64_t dst_stride = p.stride[0][0];
+  const int64_t src_stride = p.stride[1][0];
   const bool same = p.dtype[0] == p.dtype[1];
   if (same && dst_stride == to) return gather(dst, src, src_stride, m, to);
   if (same && src_stride == to) return scatter(dst, dst_stride, src, m, to);
@@ -31,7 +33,10 @@ void copy_row(const ElementPlan& p, char* dst, const char* src, int64_t m) {
   for (int64_t n; m > 0; m -= n, dst += n * dst_stride, src += n * src_stride) {
     n = least(m, most);
     const char* s = src;
-    if (src_stride != from) gather(block[0], src, src_stride, n, from), s = block[0];
+    if (src_stride != from) {
+      gather(block[0], src, src_stride, n, from);
+      s = block[0];
+    }
     char* d = dst_stride == to ? dst : block[1];
     if (same) d = const_cast<char*>(s);
     else convert_block(d, p.dtype[0], s, p.dtype[1], n);
@@ -47,41 +52,49 @@ TT_INLINE void copy_bytes(char* dst, const char* src, int64_t bytes) {
     return;
   }
   int64_t i = 0;
-  for (; i + 16 <= bytes; i += 16) *reinterpret_cast<Word*>(dst + i) = *reinterpret_cast<const Word*>(src + i);
+  for (; i + 16 <= bytes; i += 16)
+    *reinterpret_cast<Word*>(dst + i) = *reinterpret_cast<const Word*>(src + i);
   if (i < bytes)  // the last 16 bytes, some of them again
     *reinterpret_cast<Word*>(dst + bytes - 16) = *reinterpret_cast<const Word*>(src + bytes - 16);
 }
 
-// From w, rows of one dtype and unit stride on both sides: returns the elements copied, or 0 if there is no whole row.
+// From w, rows of one dtype and unit stride on both sides: returns the elements copied, or 0 if
+// there is no whole row.
 int64_t copy_plain_rows(const ElementPlan& p, const Walk& w, int64_t left) {
   if (w.index[0] != 0) return 0;
-  const int64_t rows = least(left / p.size[0], p.size[1] - w.index[1]), bytes = p.size[0] * kItemSize[p.dtype[0]];
-  for (int64_t r = 0; r < rows; r++) copy_bytes(w.at[0] + r * p.stride[0][1], w.at[1] + r * p.stride[1][1], bytes);
+  const int64_t rows = least(left / p.size[0], p.size[1] - w.index[1]);
+  const int64_t bytes = p.size[0] * kItemSize[p.dtype[0]];
+  for (int64_t r = 0; r < rows; r++)
+    copy_bytes(w.at[0] + r * p.stride[0][1], w.at[1] + r * p.stride[1][1], bytes);
   return rows * p.size[0];
 }
 
-// The dimension in which the source has unit stride while the output has it in dimension 0; 0 if there is none, or if
-// it is too short to pay.
+// The dimension in which the source has unit stride while the output has it in dimension 0; 0 if
+// there is none, or if it is too short to pay.
 int crossed_dim(const ElementPlan& p) {
   constexpr int64_t kLeast = 2;
   const int64_t item = kItemSize[p.dtype[0]];
-  if (p.dtype[0] != p.dtype[1] || p.stride[0][0] != item || p.stride[1][0] == item || p.size[0] < kLeast) return 0;
+  if (p.dtype[0] != p.dtype[1] || p.stride[0][0] != item || p.stride[1][0] == item ||
+      p.size[0] < kLeast)
+    return 0;
   for (int d = 1; d < p.ndim; d++)
     if (p.stride[1][d] == item && p.size[d] >= kLeast) return d;
   return 0;
 }
 
-// From w (at the start of a row), rows of dimension 1: returns the elements copied, at most left; 0: not whole rows.
+// From w (at the start of a row), rows of dimension 1: returns the elements copied, at most left;
+// 0: not whole rows.
 int64_t copy_crossed_rows(const ElementPlan& p, const Walk& w, int64_t left) {
   if (w.index[0] != 0) return 0;
   const int64_t rows = least(left / p.size[0], p.size[1] - w.index[1]);
   if (rows == 0) return 0;
-  transpose(w.at[0], p.stride[0][1], w.at[1], p.stride[1][0], rows, p.size[0], kItemSize[p.dtype[0]]);
+  transpose(w.at[0], p.stride[0][1], w.at[1], p.stride[1][0], rows, p.size[0],
+            kItemSize[p.dtype[0]]);
   return rows * p.size[0];
 }
 
-// From w, one whole block of dimensions 0 … d, dimensions 0 and d crossed: returns its elements, or 0 if it is not
-// whole.
+// From w, one whole block of dimensions 0 … d, dimensions 0 and d crossed: returns its elements, or
+// 0 if it is not whole.
 int64_t copy_crossed_block(const ElementPlan& p, const Walk& w, int64_t left, int d) {
   int64_t planes = 1;
   for (int k = 0; k <= d; k++) {
@@ -126,8 +139,8 @@ int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept {
     return TT_OK;
   }
   const int crossed = crossed_dim(plan);
-  const bool plain =
-      plan.ndim > 1 && plan.dtype[0] == plan.dtype[1] && plan.stride[0][0] == item && plan.stride[1][0] == item;
+  const bool plain = plan.ndim > 1 && plan.dtype[0] == plan.dtype[1] && plan.stride[0][0] == item &&
+                     plan.stride[1][0] == item;
   Walk w;
   w.start(plan, begin);
   for (int64_t i = begin, m; i < end; i += m) {

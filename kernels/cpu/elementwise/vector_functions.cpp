@@ -1,4 +1,5 @@
-// Functions in double over arrays: SLEEF's, a register at a time, where it is open; else the C library's, one by one.
+// Functions in double over arrays: SLEEF's, a register at a time, where it is open; else the C
+// library's, one by one.
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/simd/vec.h"
 
@@ -27,8 +28,9 @@ TT_INLINE Mask near_zero(const VectorFunction& f, V magnitude) {
 
 // One register with elements of other ranges than the near one.
 TT_NOINLINE V mixed(const VectorFunction& f, Function fn, V x, V magnitude) {
-  const Mask near = near_zero(f, magnitude), far = ~(magnitude <= splat(f.far)) | tiny(f, magnitude),
-             between = ~(near | far);  // far: nan too
+  const Mask near = near_zero(f, magnitude);
+  const Mask far = ~(magnitude <= splat(f.far)) | tiny(f, magnitude);
+  const Mask between = ~(near | far);  // far: nan too
   V y = fn(select(near, x, splat(kNear)));
   if (bits(between)) y = select(between, fn(select(between, x, splat(kBetween))), y);
   for (uint32_t rest = bits(far); rest; rest &= rest - 1) {
@@ -43,7 +45,8 @@ TT_INLINE V apply(const VectorFunction& f, Function fn, V x) {
 }
 
 // The tail is a register with elements to spare: no value depends on its place.
-TT_INLINE void map_registers(const VectorFunction& f, Function fn, double* out, const double* in, int64_t n) {
+TT_INLINE void map_registers(const VectorFunction& f, Function fn, double* out, const double* in,
+                             int64_t n) {
   int64_t i = 0;
   for (; i + kLanes<double> <= n; i += kLanes<double>) store(out + i, apply(f, fn, load(in + i)));
   if (i == n) return;
@@ -66,7 +69,8 @@ void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept {
 #if TT_VEC_BYTES > 16
   if (auto fn = reinterpret_cast<Function>(reinterpret_cast<uintptr_t>(sleef_function(id, kIsa))))
     return map_registers(f, fn, to, from, n);
-  _mm256_zeroupper();  // the C library's SSE code takes three times as long where an upper half is in use
+  _mm256_zeroupper();  // the C library's SSE code takes three times as long where an upper half is
+                       // in use
 #endif
   const auto scalar = f.scalar;
   for (int64_t i = 0; i < n; i++) to[i] = scalar(from[i]);

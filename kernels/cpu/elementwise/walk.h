@@ -31,7 +31,8 @@ struct Walk {
     for (int d = 0; d + 1 < p.ndim && index[d] == p.size[d]; d++) {
       index[d] = 0;
       index[d + 1]++;
-      for (int k = 0; k < p.n_operands; k++) at[k] += p.stride[k][d + 1] - p.size[d] * p.stride[k][d];
+      for (int k = 0; k < p.n_operands; k++)
+        at[k] += p.stride[k][d + 1] - p.size[d] * p.stride[k][d];
     }
   }
 
@@ -39,7 +40,8 @@ struct Walk {
   TT_INLINE void skip(int64_t m) {
     const ElementPlan& p = *plan;
     for (int d = 0; m > 0; d++) {
-      const int64_t to = index[d] + m, wraps = d + 1 == p.ndim ? 0 : to / p.size[d];
+      const int64_t to = index[d] + m;
+      const int64_t wraps = d + 1 == p.ndim ? 0 : to / p.size[d];
       const int64_t step = m - wraps * p.size[d];  // of this dimension's index
       for (int k = 0; k < p.n_operands; k++) at[k] += step * p.stride[k][d];
       index[d] += step;

@@ -16,21 +16,27 @@ struct IndexWalk {
 
   IndexWalk(const IndexCheckPlan& plan, int64_t position) : p(plan), at(plan.index) {
     for (int32_t d = 0; d < p.ndim; d++) {
-      coordinate[d] = position % p.dim_size[d], position /= p.dim_size[d];
+      coordinate[d] = position % p.dim_size[d];
+      position /= p.dim_size[d];
       at += coordinate[d] * p.stride[d];
     }
   }
   void next(int64_t* out, int64_t n) {
     while (n) {
-      const int64_t left = p.dim_size[0] - coordinate[0], run = left < n ? left : n;
+      const int64_t left = p.dim_size[0] - coordinate[0];
+      const int64_t run = left < n ? left : n;
       load_i64(out, at, p.stride[0], run, p.index_dtype);
-      out += run, n -= run;
+      out += run;
+      n -= run;
       at += run * p.stride[0];
       coordinate[0] += run;
       for (int32_t d = 0; d < p.ndim && coordinate[d] == p.dim_size[d]; d++) {
         at -= p.dim_size[d] * p.stride[d];
         coordinate[d] = 0;
-        if (d + 1 < p.ndim) coordinate[d + 1]++, at += p.stride[d + 1];
+        if (d + 1 < p.ndim) {
+          coordinate[d + 1]++;
+          at += p.stride[d + 1];
+        }
       }
     }
   }
@@ -38,12 +44,13 @@ struct IndexWalk {
 
 inline void report(int64_t* first_bad, int64_t position) {
   int64_t seen = __atomic_load_n(first_bad, __ATOMIC_RELAXED);
-  while (position < seen &&
-         !__atomic_compare_exchange_n(first_bad, &seen, position, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+  while (position < seen && !__atomic_compare_exchange_n(first_bad, &seen, position, false,
+                                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 
 TT_NOINLINE bool all_inside(const IndexCheckPlan& p, const int64_t* v, int64_t n) {
-  const uint64_t low = uint64_t(p.low), width = uint64_t(p.size) - low;
+  const uint64_t low = uint64_t(p.low);
+  const uint64_t width = uint64_t(p.size) - low;
   const int64_t allowed = p.allowed;
   uint64_t bad = 0;
   for (int64_t k = 0; k < n; k++)
@@ -51,7 +58,8 @@ TT_NOINLINE bool all_inside(const IndexCheckPlan& p, const int64_t* v, int64_t n
   return !bad;
 }
 
-template <class F> inline int32_t check_chunks(const IndexCheckPlan& p, int64_t begin, int64_t end, const F& f) {
+template <class F>
+inline int32_t check_chunks(const IndexCheckPlan& p, int64_t begin, int64_t end, const F& f) {
   const int64_t last = end * kIndexChunk < p.n ? end * kIndexChunk : p.n;
   IndexWalk walk(p, begin * kIndexChunk);
   alignas(64) int64_t v[kBlock];
@@ -60,7 +68,10 @@ template <class F> inline int32_t check_chunks(const IndexCheckPlan& p, int64_t 
     walk.next(v, n);
     if (!all_inside(p, v, n)) {
       for (int64_t k = n - 1; k >= 0; k--)
-        if (!all_inside(p, v + k, 1)) report(p.first_bad, i + k), v[k] = 0;
+        if (!all_inside(p, v + k, 1)) {
+          report(p.first_bad, i + k);
+          v[k] = 0;
+        }
     }
     f(v, i, n);
   }
@@ -68,7 +79,8 @@ template <class F> inline int32_t check_chunks(const IndexCheckPlan& p, int64_t 
 }
 
 TT_INLINE void put_position(const NonzeroPlan& p, int64_t* out, int64_t position) {
-  for (int32_t d = p.ndim - 1; d > 0; position /= p.size[d--]) out[d * p.dim_stride] = position % p.size[d];
+  for (int32_t d = p.ndim - 1; d > 0; position /= p.size[d--])
+    out[d * p.dim_stride] = position % p.size[d];
   *out = position;
 }
 
@@ -99,7 +111,8 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 
 TT_KERNEL(index_check)(const void* plan, int64_t begin, int64_t end) noexcept {
-  return check_chunks(*static_cast<const IndexCheckPlan*>(plan), begin, end, [](int64_t*, int64_t, int64_t) {});
+  return check_chunks(*static_cast<const IndexCheckPlan*>(plan), begin, end,
+                      [](int64_t*, int64_t, int64_t) {});
 }
 
 TT_KERNEL(index_offsets)(const void* plan, int64_t begin, int64_t end) noexcept {
@@ -157,7 +170,10 @@ TT_KERNEL(nonzero_write)(const void* plan, int64_t begin, int64_t end) noexcept 
       const int64_t n = last - i < kBlock ? last - i : kBlock;
       load_logical(hit, p.x + i * item, item, n, p.dtype);
       int64_t hits = 0;
-      for (int64_t k = 0; k < n; k++) found[hits] = int32_t(k), hits += hit[k];
+      for (int64_t k = 0; k < n; k++) {
+        found[hits] = int32_t(k);
+        hits += hit[k];
+      }
       if (hits > left) hits = left;
       left -= hits;
       for (int64_t k = 0; k < hits; k++, out += p.row_stride) put_position(p, out, i + found[k]);
@@ -169,7 +185,8 @@ TT_KERNEL(nonzero_write)(const void* plan, int64_t begin, int64_t end) noexcept 
 
 TT_KERNEL(fill_arange)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ArangePlan& p = *static_cast<const ArangePlan*>(plan);
-  const int64_t from = begin * kArangeChunk, to = end * kArangeChunk < p.n ? end * kArangeChunk : p.n;
+  const int64_t from = begin * kArangeChunk;
+  const int64_t to = end * kArangeChunk < p.n ? end * kArangeChunk : p.n;
   switch (p.dtype) {
     case TT_BOOL:
       for (int64_t i = from; i < to; i++) p.out[i] = char(p.start_int + i * p.step_int != 0);

@@ -15,10 +15,13 @@ struct Bits128 {
 };
 
 // Others may write the indices while they are used: where one is checked, it is read once.
-template <class I> TT_INLINE int64_t read_index(const I* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+template <class I> TT_INLINE int64_t read_index(const I* at) {
+  return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
 
-// Byte offset in a of position k along dimension 0, where the index is i; one that has left its range since it was
-// checked stands for 0, or of units with ranges for any. Byte offsets (size 0) are nobody else's.
+// Byte offset in a of position k along dimension 0, where the index is i; one that has left its
+// range since it was checked stands for 0, or of units with ranges for any. Byte offsets (size 0)
+// are nobody else's.
 struct Place {
   int64_t size, step, stride;
   TT_INLINE bool inside(int64_t i) const { return uint64_t(i) <= uint64_t(size) - 1; }
@@ -32,9 +35,10 @@ struct Place {
   }
 };
 
-// f(place in a, place in b) of n elements; as long as none is counted from the end, with less to compute.
-template <class F>
-TT_INLINE void for_places(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, const F& f) {
+// f(place in a, place in b) of n elements; as long as none is counted from the end, with less to
+// compute.
+template <class F> TT_INLINE void for_places(char* a, char* b, const int64_t* index, Place place,
+                                             int64_t sb, int64_t n, const F& f) {
   const int64_t* const end = index + n;
   for (; index != end; index++, a += place.stride, b += sb) {
     const int64_t i = read_index(index);
@@ -48,18 +52,22 @@ TT_INLINE void for_places(char* a, char* b, const int64_t* index, Place place, i
   }
 }
 
-// A move: `each` for n elements at a + place(index[k], k) and b + k * sb, `run` for n elements at strides sa, sb
-// (bytes); puts have `some` for the n elements of `each` at k = at[0], at[1], … that do not move along a.
+// A move: `each` for n elements at a + place(index[k], k) and b + k * sb, `run` for n elements at
+// strides sa, sb (bytes); puts have `some` for the n elements of `each` at k = at[0], at[1], … that
+// do not move along a.
 struct Move {
   void (*each)(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n) noexcept;
   void (*run)(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept;
-  void (*some)(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n, const int32_t* at) noexcept;
+  void (*some)(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n,
+               const int32_t* at) noexcept;
 };
 
 template <class E> struct Get {
-  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n) noexcept {
-    for_places(a, b, index, place, sb, n,
-               [](char* x, char* y) TT_INLINE_LAMBDA { *reinterpret_cast<E*>(y) = *reinterpret_cast<const E*>(x); });
+  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb,
+                   int64_t n) noexcept {
+    for_places(a, b, index, place, sb, n, [](char* x, char* y) TT_INLINE_LAMBDA {
+      *reinterpret_cast<E*>(y) = *reinterpret_cast<const E*>(x);
+    });
   }
   static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept {
     if (sa == int64_t(sizeof(E)) && sb == sa) {
@@ -74,15 +82,20 @@ template <class E> struct Get {
 };
 
 template <class E> struct Put {
-  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n) noexcept {
-    for_places(a, b, index, place, sb, n,
-               [](char* x, char* y) TT_INLINE_LAMBDA { *reinterpret_cast<E*>(x) = *reinterpret_cast<const E*>(y); });
+  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb,
+                   int64_t n) noexcept {
+    for_places(a, b, index, place, sb, n, [](char* x, char* y) TT_INLINE_LAMBDA {
+      *reinterpret_cast<E*>(x) = *reinterpret_cast<const E*>(y);
+    });
   }
-  static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept { Get<E>::run(b, sb, a, sa, n); }
+  static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept {
+    Get<E>::run(b, sb, a, sa, n);
+  }
   static void some(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n,
                    const int32_t* at) noexcept {
     for (int64_t k = 0; k < n; k++) {
-      *reinterpret_cast<E*>(a + place.of(read_index(index + at[k]))) = *reinterpret_cast<const E*>(b + at[k] * sb);
+      *reinterpret_cast<E*>(a + place.of(read_index(index + at[k]))) =
+          *reinterpret_cast<const E*>(b + at[k] * sb);
       TT_SCALAR_LOOP;
     }
   }
@@ -97,12 +110,17 @@ TT_INLINE void add(float* a, float b) { *a += b; }
 TT_INLINE void add(double* a, double b) { *a += b; }
 TT_INLINE void add(F16* a, F16 b) { *a = narrow_f16(widen(*a) + widen(b)); }
 TT_INLINE void add(BF16* a, BF16 b) { *a = narrow_bf16(widen(*a) + widen(b)); }
-template <class R> TT_INLINE void add(Complex<R>* a, Complex<R> b) { a->re += b.re, a->im += b.im; }
+template <class R> TT_INLINE void add(Complex<R>* a, Complex<R> b) {
+  a->re += b.re;
+  a->im += b.im;
+}
 
 template <class E> struct Accumulate {
-  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n) noexcept {
-    for_places(a, b, index, place, sb, n,
-               [](char* x, char* y) TT_INLINE_LAMBDA { add(reinterpret_cast<E*>(x), *reinterpret_cast<const E*>(y)); });
+  static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb,
+                   int64_t n) noexcept {
+    for_places(a, b, index, place, sb, n, [](char* x, char* y) TT_INLINE_LAMBDA {
+      add(reinterpret_cast<E*>(x), *reinterpret_cast<const E*>(y));
+    });
   }
   static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept {
     if (sa == int64_t(sizeof(E)) && sb == sa) {
@@ -119,7 +137,8 @@ template <class E> struct Accumulate {
   static void some(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n,
                    const int32_t* at) noexcept {
     for (int64_t k = 0; k < n; k++) {
-      add(reinterpret_cast<E*>(a + place.of(read_index(index + at[k]))), *reinterpret_cast<const E*>(b + at[k] * sb));
+      add(reinterpret_cast<E*>(a + place.of(read_index(index + at[k]))),
+          *reinterpret_cast<const E*>(b + at[k] * sb));
       TT_SCALAR_LOOP;
     }
   }
@@ -128,65 +147,86 @@ template <class E> struct Accumulate {
 // The i that a unit writes: [low, low + n), i < 0 standing for i + size.
 struct Range {
   int64_t low, n, size;
-  TT_INLINE bool holds(int64_t i) const { return uint64_t(i + (i < 0 ? size : 0)) - uint64_t(low) < uint64_t(n); }
-  // at: those k < count <= kIndexBlock whose index is held, in order; room for 3 more. Their number.
+  TT_INLINE bool holds(int64_t i) const {
+    return uint64_t(i + (i < 0 ? size : 0)) - uint64_t(low) < uint64_t(n);
+  }
+  // at: those k < count <= kIndexBlock whose index is held, in order; room for 3 more. Their
+  // number.
   TT_INLINE int64_t find(const int64_t* index, int64_t count, int32_t* at) const {
     int64_t found = 0, k = 0;
 #if defined(__AVX2__)
     // The positions of the bits of 0 … 15, a byte each.
-    static constexpr uint32_t kBits[16] = {0, 0,     1,     0x100,   2,     0x200,   0x201,   0x20100,
-                                           3, 0x300, 0x301, 0x30100, 0x302, 0x30200, 0x30201, 0x3020100};
-    const __m256i from = _mm256_set1_epi64x(low), to = _mm256_set1_epi64x(low + n), all = _mm256_set1_epi64x(size),
-                  zero = _mm256_setzero_si256();
+    static constexpr uint32_t kBits[16] = {0,     0,       1,       0x100,    2,     0x200,
+                                           0x201, 0x20100, 3,       0x300,    0x301, 0x30100,
+                                           0x302, 0x30200, 0x30201, 0x3020100};
+    const __m256i from = _mm256_set1_epi64x(low);
+    const __m256i to = _mm256_set1_epi64x(low + n);
+    const __m256i all = _mm256_set1_epi64x(size);
+    const __m256i zero = _mm256_setzero_si256();
     for (; k + 4 <= count; k += 4) {
       const __m256i i = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(index + k));
       const __m256i v = _mm256_add_epi64(i, _mm256_and_si256(all, _mm256_cmpgt_epi64(zero, i)));
-      const __m256i held = _mm256_andnot_si256(_mm256_cmpgt_epi64(from, v), _mm256_cmpgt_epi64(to, v));
+      const __m256i held =
+          _mm256_andnot_si256(_mm256_cmpgt_epi64(from, v), _mm256_cmpgt_epi64(to, v));
       const int bits = _mm256_movemask_pd(_mm256_castsi256_pd(held));
       const __m128i places = _mm_cvtepu8_epi32(_mm_cvtsi32_si128(int(kBits[bits])));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(at + found), _mm_add_epi32(places, _mm_set1_epi32(int(k))));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(at + found),
+                       _mm_add_epi32(places, _mm_set1_epi32(int(k))));
       found += __builtin_popcount(unsigned(bits));
     }
 #endif
-    for (; k < count; k++) at[found] = int32_t(k), found += holds(read_index(index + k));
+    for (; k < count; k++) {
+      at[found] = int32_t(k);
+      found += holds(read_index(index + k));
+    }
     return found;
   }
 };
 
 // One run of elements with an index each: all of them, or those in the range.
-TT_INLINE void put_run(const Move& move, const IndexPlan& p, const Range& range, char* a, char* b, const char* index) {
+TT_INLINE void put_run(const Move& move, const IndexPlan& p, const Range& range, char* a, char* b,
+                       const char* index) {
   const Place place{p.index_size, p.a_step, p.a_stride[0]};
-  const int64_t si = p.index_stride[0], sb = p.b_stride[0];
+  const int64_t si = p.index_stride[0];
+  const int64_t sb = p.b_stride[0];
   alignas(64) int64_t converted[kIndexBlock];
   int32_t at[kIndexBlock + 4];
   for (int64_t k = 0; k < p.size[0]; k += kIndexBlock) {
     const int64_t n = p.size[0] - k < kIndexBlock ? p.size[0] - k : kIndexBlock;
     const int64_t* block = reinterpret_cast<const int64_t*>(index + k * si);
-    if (si != 8 || p.index_dtype != TT_I64)
-      load_i64(converted, index + k * si, si, n, p.index_dtype), block = converted;
+    if (si != 8 || p.index_dtype != TT_I64) {
+      load_i64(converted, index + k * si, si, n, p.index_dtype);
+      block = converted;
+    }
     move.some(a, b + k * sb, block, place, sb, range.find(block, n, at), at);
   }
 }
 
-// The nest with dimension p.split cut to its pieces [begin, end), or with the rows whose i is in these ranges.
+// The nest with dimension p.split cut to its pieces [begin, end), or with the rows whose i is in
+// these ranges.
 TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin, int64_t end) {
   const Range range{begin * p.range, (end - begin) * p.range, p.index_size};  // if p.range is not 0
-  const int64_t from = p.range ? 0 : begin * p.piece, all = p.size[p.split];
+  const int64_t from = p.range ? 0 : begin * p.piece;
+  const int64_t all = p.size[p.split];
   const int64_t extent = p.range || end * p.piece > all ? all - from : (end - begin) * p.piece;
   if (extent <= 0) return TT_OK;
   int64_t size[kMaxPlanDims], at[kMaxPlanDims], rows = 1;
   for (int32_t d = 0; d < p.ndim; d++) {
-    size[d] = d == p.split ? extent : p.size[d], at[d] = 0;
+    size[d] = d == p.split ? extent : p.size[d];
+    at[d] = 0;
     if (d) rows *= size[d];
   }
-  char *a = p.a + from * p.a_stride[p.split], *b = p.b + from * p.b_stride[p.split];
+  char* a = p.a + from * p.a_stride[p.split];
+  char* b = p.b + from * p.b_stride[p.split];
   const char* index = p.index + from * p.index_stride[p.split];
   const Place place{p.index_size, p.a_step, p.a_stride[0]};
-  const int64_t si = p.index_stride[0], sb = p.b_stride[0];
+  const int64_t si = p.index_stride[0];
+  const int64_t sb = p.b_stride[0];
   for (int64_t r = 0; r < rows; r++) {
     if (si == 0) {
-      const int64_t i = p.index_dtype == TT_I64 ? read_index(reinterpret_cast<const int64_t*>(index))
-                                                : read_index(reinterpret_cast<const int32_t*>(index));
+      const int64_t i = p.index_dtype == TT_I64
+                            ? read_index(reinterpret_cast<const int64_t*>(index))
+                            : read_index(reinterpret_cast<const int32_t*>(index));
       if (!p.range || range.holds(i)) move.run(a + place.of(i), p.a_stride[0], b, sb, size[0]);
     } else if (p.range) {
       put_run(move, p, range, a, b, index);
@@ -201,9 +241,13 @@ TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin
       }
     }
     for (int32_t d = 1; d < p.ndim; d++) {
-      a += p.a_stride[d], b += p.b_stride[d], index += p.index_stride[d];
+      a += p.a_stride[d];
+      b += p.b_stride[d];
+      index += p.index_stride[d];
       if (++at[d] < size[d]) break;
-      a -= size[d] * p.a_stride[d], b -= size[d] * p.b_stride[d], index -= size[d] * p.index_stride[d];
+      a -= size[d] * p.a_stride[d];
+      b -= size[d] * p.b_stride[d];
+      index -= size[d] * p.index_stride[d];
       at[d] = 0;
     }
   }

@@ -1,6 +1,7 @@
-// svd: one-sided Jacobi. Rotations of pairs of columns make all columns of A V orthogonal; their lengths are the
-// singular values, small ones to high relative accuracy too. Hestenes, J. SIAM 6 (1958); Demmel & Veselic, SIAM J.
-// Matrix Anal. Appl. 13 (1992); Golub & Van Loan, "Matrix Computations", section 8.6.
+// svd: one-sided Jacobi. Rotations of pairs of columns make all columns of A V orthogonal; their
+// lengths are the singular values, small ones to high relative accuracy too. Hestenes, J. SIAM 6
+// (1958); Demmel & Veselic, SIAM J. Matrix Anal. Appl. 13 (1992); Golub & Van Loan, "Matrix
+// Computations", section 8.6.
 #include "kernels/cpu/linalg/svd.h"
 
 #include "plan/svd_plan.h"
@@ -18,7 +19,9 @@ template <bool kComplex> struct DotLanes {
   alignas(64) double pp[kWide] = {}, qq[kWide] = {}, re[kWide] = {}, im[kWide] = {};
   TT_INLINE void add(const double* x, const double* y) {
     for (int j = 0; j < kWide; j++) {
-      pp[j] += x[j] * x[j], qq[j] += y[j] * y[j], re[j] += x[j] * y[j];
+      pp[j] += x[j] * x[j];
+      qq[j] += y[j] * y[j];
+      re[j] += x[j] * y[j];
       if constexpr (kComplex) im[j] += x[j] * y[j ^ 1];
     }
   }
@@ -28,13 +31,19 @@ template <bool kComplex> TT_NOINLINE Dots dots(const double* p, const double* q,
   int64_t i = 0;
   for (; i + kWide <= n; i += kWide) lanes.add(p + i, q + i);
   if (i < n) {
-    double x[kWide] = {}, y[kWide] = {};
-    for (int64_t j = 0; j < n - i; j++) x[j] = p[i + j], y[j] = q[i + j];
+    double x[kWide] = {};
+    double y[kWide] = {};
+    for (int64_t j = 0; j < n - i; j++) {
+      x[j] = p[i + j];
+      y[j] = q[i + j];
+    }
     lanes.add(x, y);
   }
   Dots d = {};
   for (int j = 0; j < kWide; j++) {
-    d.pp += lanes.pp[j], d.qq += lanes.qq[j], d.re += lanes.re[j];
+    d.pp += lanes.pp[j];
+    d.qq += lanes.qq[j];
+    d.re += lanes.re[j];
     d.im += j & 1 ? -lanes.im[j] : lanes.im[j];
   }
   return d;
@@ -43,21 +52,26 @@ template <bool kComplex> TT_NOINLINE Dots dots(const double* p, const double* q,
 // p' = c p - s q, q' = s p + c q
 TT_NOINLINE void rotate(double* p, double* q, int64_t n, double c, double s) {
   for (int64_t i = 0; i < n; i++) {
-    const double x = p[i], y = q[i];
-    p[i] = c * x - s * y, q[i] = s * x + c * y;
+    const double x = p[i];
+    const double y = q[i];
+    p[i] = c * x - s * y;
+    q[i] = s * x + c * y;
   }
 }
 // x *= re + i im
 TT_NOINLINE void turn(double* x, int64_t n, double re, double im) {
   for (int64_t i = 0; i < n; i += 2) {
-    const double a = x[i], b = x[i + 1];
-    x[i] = a * re - b * im, x[i + 1] = a * im + b * re;
+    const double a = x[i];
+    const double b = x[i + 1];
+    x[i] = a * re - b * im;
+    x[i + 1] = a * im + b * re;
   }
 }
 TT_INLINE void swap_columns(double* p, double* q, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     const double x = p[i];
-    p[i] = q[i], q[i] = x;
+    p[i] = q[i];
+    q[i] = x;
   }
 }
 TT_INLINE void fill(double* p, int64_t n, double x) {
@@ -71,14 +85,17 @@ TT_INLINE void multiply(double* p, int64_t n, double k) {
 template <bool kComplex> struct Jacobi {
   static constexpr int64_t kParts = kComplex ? 2 : 1;
   double *w, *v, *s;
-  int64_t m, n, length, width;  // length = kParts m, width = kParts n: doubles of a column of w and of v
+  int64_t m, n, length,
+      width;  // length = kParts m, width = kParts n: doubles of a column of w and of v
 
-  // A power of two that brings the largest element to about 1; 0 of zeros, nan if one is not finite.
+  // A power of two that brings the largest element to about 1; 0 of zeros, nan if one is not
+  // finite.
   double scale() const {
     double top = 0, odd = 0;
     for (int64_t i = 0; i < n * length; i++) {
       const double a = __builtin_fabs(w[i]);
-      top = a > top ? a : top, odd += a - a;
+      top = a > top ? a : top;
+      odd += a - a;
     }
     if (odd != 0 || top == 0) return odd;
     const uint64_t exponent = __builtin_bit_cast(uint64_t, top) >> 52;
@@ -87,17 +104,21 @@ template <bool kComplex> struct Jacobi {
 
   // Makes columns i and k orthogonal; false if they are.
   bool orthogonal_pair(int64_t i, int64_t k, double close) {
-    double *p = w + i * length, *q = w + k * length;
+    double* p = w + i * length;
+    double* q = w + k * length;
     Dots d = dots<kComplex>(p, q, length);
     const double size = kComplex ? __builtin_sqrt(d.re * d.re + d.im * d.im) : __builtin_fabs(d.re);
     if (!(size > close * __builtin_sqrt(d.pp) * __builtin_sqrt(d.qq))) return false;
     if (kComplex) {
-      turn(q, length, d.re / size, -d.im / size), turn(v + k * width, width, d.re / size, -d.im / size);
+      turn(q, length, d.re / size, -d.im / size);
+      turn(v + k * width, width, d.re / size, -d.im / size);
       d.re = size;
     }
-    const double z = (d.qq - d.pp) / (2 * d.re), t = (z < 0 ? -1 : 1) / (__builtin_fabs(z) + __builtin_sqrt(1 + z * z));
+    const double z = (d.qq - d.pp) / (2 * d.re);
+    const double t = (z < 0 ? -1 : 1) / (__builtin_fabs(z) + __builtin_sqrt(1 + z * z));
     const double c = 1 / __builtin_sqrt(1 + t * t);
-    rotate(p, q, length, c, c * t), rotate(v + i * width, v + k * width, width, c, c * t);
+    rotate(p, q, length, c, c * t);
+    rotate(v + i * width, v + k * width, width, c, c * t);
     return true;
   }
 
@@ -107,13 +128,15 @@ template <bool kComplex> struct Jacobi {
       for (int64_t k = i + 1; k < n; k++) best = s[k] > s[best] ? k : best;
       if (best == i) continue;
       const double t = s[i];
-      s[i] = s[best], s[best] = t;
-      swap_columns(w + i * length, w + best * length, length), swap_columns(v + i * width, v + best * width, width);
+      s[i] = s[best];
+      s[best] = t;
+      swap_columns(w + i * length, w + best * length, length);
+      swap_columns(v + i * width, v + best * width, width);
     }
   }
 
-  // Column k of w: a unit vector orthogonal to the columns before it. Of the m axes one has a part of at least sqrt(1 /
-  // m) there.
+  // Column k of w: a unit vector orthogonal to the columns before it. Of the m axes one has a part
+  // of at least sqrt(1 / m) there.
   void complete(int64_t k) {
     double* u = w + k * length;
     for (int64_t axis = 0; axis < m; axis++) {
@@ -134,10 +157,15 @@ template <bool kComplex> struct Jacobi {
   }
 
   void run() {
-    const double by = scale(), close = 0x1p-50 * __builtin_sqrt(double(m));
+    const double by = scale();
+    const double close = 0x1p-50 * __builtin_sqrt(double(m));
     fill(v, n * width, 0);
     for (int64_t i = 0; i < n; i++) v[i * width + i * kParts] = 1;
-    if (!(by >= 0)) return fill(w, n * length, by), fill(v, n * width, by), fill(s, n, by);
+    if (!(by >= 0)) {
+      fill(w, n * length, by);
+      fill(v, n * width, by);
+      return fill(s, n, by);
+    }
     multiply(w, n * length, by);
     bool more = true;
     for (int sweep = 0; more && sweep < kMostSweeps; sweep++) {
@@ -145,11 +173,15 @@ template <bool kComplex> struct Jacobi {
       for (int64_t i = 0; i < n; i++)
         for (int64_t k = i + 1; k < n; k++) more |= orthogonal_pair(i, k, close);
     }
-    for (int64_t i = 0; i < n; i++) s[i] = __builtin_sqrt(dots<false>(w + i * length, w + i * length, length).pp);
+    for (int64_t i = 0; i < n; i++)
+      s[i] = __builtin_sqrt(dots<false>(w + i * length, w + i * length, length).pp);
     sort();
     for (int64_t i = 0; i < n; i++) {
       if (s[i] > 0x1p-500) multiply(w + i * length, length, 1 / s[i]);
-      else s[i] = 0, complete(i);
+      else {
+        s[i] = 0;
+        complete(i);
+      }
       s[i] = by > 0 ? s[i] / by : 0;
     }
   }
@@ -157,8 +189,11 @@ template <bool kComplex> struct Jacobi {
 
 template <bool kComplex> TT_INLINE void decompose(const SvdPlan& p, int64_t i) {
   constexpr int64_t kParts = kComplex ? 2 : 1;
-  const int64_t length = kParts * p.m, width = kParts * p.n;
-  Jacobi<kComplex>{p.w + i * p.n * length, p.v + i * p.n * width, p.s + i * p.n, p.m, p.n, length, width}.run();
+  const int64_t length = kParts * p.m;
+  const int64_t width = kParts * p.n;
+  Jacobi<kComplex>{
+      p.w + i * p.n * length, p.v + i * p.n * width, p.s + i * p.n, p.m, p.n, length, width}
+      .run();
 }
 
 TT_ISA_END

@@ -16,11 +16,13 @@ template <class T> struct LossRow {
         loss_item(kItemSize[plan.loss_dtype]),
         row_step(plan.inner == 1 ? plan.classes : 1) {}
 
-  // -1: ignored. Others may write the targets: each is read once, and is_class() tells whether it still is one.
+  // -1: ignored. Others may write the targets: each is read once, and is_class() tells whether it
+  // still is one.
   int64_t target(int64_t r) const {
-    const int64_t t = p.target_dtype == TT_I64
-                          ? __atomic_load_n(reinterpret_cast<const int64_t*>(p.target) + r, __ATOMIC_RELAXED)
-                          : __atomic_load_n(reinterpret_cast<const int32_t*>(p.target) + r, __ATOMIC_RELAXED);
+    const int64_t t =
+        p.target_dtype == TT_I64
+            ? __atomic_load_n(reinterpret_cast<const int64_t*>(p.target) + r, __ATOMIC_RELAXED)
+            : __atomic_load_n(reinterpret_cast<const int32_t*>(p.target) + r, __ATOMIC_RELAXED);
     return t == p.ignore_index ? -1 : t;
   }
   bool is_class(int64_t t) const { return uint64_t(t) < uint64_t(p.classes); }
@@ -28,13 +30,18 @@ template <class T> struct LossRow {
     return p.weight ? load_one<T>(p.weight + t * kItemSize[p.weight_dtype], p.weight_dtype) : T(1);
   }
   // Element `c` of row r. Those of the rows that a unit has together lie `row_step` apart.
-  int64_t place(int64_t r, int64_t c) const { return (r / p.inner * p.classes + c) * p.inner + r % p.inner; }
+  int64_t place(int64_t r, int64_t c) const {
+    return (r / p.inner * p.classes + c) * p.inner + r % p.inner;
+  }
 
   // The loss of a row, whose elements begin at x[first], is `high` - x[target], weighted.
   void put(int64_t r, int64_t first, T high) const {
     const int64_t t = target(r);
     T w = 0, loss = 0;
-    if (is_class(t)) w = weight(t), loss = (high - load_one<T>(p.x + (first + t * p.inner) * item, p.dtype)) * w;
+    if (is_class(t)) {
+      w = weight(t);
+      loss = (high - load_one<T>(p.x + (first + t * p.inner) * item, p.dtype)) * w;
+    }
     if (p.loss) store_one(p.loss + r * loss_item, loss, p.loss_dtype);
     if (p.row_weight) store_one(p.row_weight + r * loss_item, w, p.loss_dtype);
   }
@@ -51,7 +58,8 @@ template <class T> struct LossRow {
 // ---- cross_entropy: of classes [c, c + k), the largest element and the sum of exp(x - it) ----
 
 // In one pass: the sum is rescaled when a block raises the maximum.
-template <class T> TT_INLINE void row_exps(const LossRow<T>& l, int64_t r, int64_t c, int64_t n, T* top, T* total) {
+template <class T>
+TT_INLINE void row_exps(const LossRow<T>& l, int64_t r, int64_t c, int64_t n, T* top, T* total) {
   const RowIn<T> x{l.p.x + (r * l.p.classes + c) * l.item, l.p.dtype};
   alignas(64) T in[kRowBlock];
   RowSum<T> sum;
@@ -66,13 +74,15 @@ template <class T> TT_INLINE void row_exps(const LossRow<T>& l, int64_t r, int64
     // No finite maximum yet: only NaNs count.
     row_add_exp(&sum, v, m == kMinusInfinity<T> ? T(0) : m, k, x.p + (i + k) * l.item);
   });
-  *top = m, *total = row_total(sum);
+  *top = m;
+  *total = row_total(sum);
 }
 template <class T> struct CrossEntropy {
   static void run(const LossRow<T>& l, int64_t r, int64_t n, int64_t c, int64_t k) {
     const ClassLossPlan& p = l.p;
     alignas(64) T top[kRowTile], sum[kRowTile];
-    double *tops = p.parts, *sums = tops + (p.parts ? p.outer * p.inner * p.n_chunks : 0);
+    double* tops = p.parts;
+    double* sums = tops + (p.parts ? p.outer * p.inner * p.n_chunks : 0);
     if (p.run.stage == 1) {
       for (int64_t i = r * p.n_chunks, j = 0; j < n; j++, i += p.n_chunks)
         join_exps(tops + i, sums + i, p.n_chunks, top + j, sum + j);
@@ -86,10 +96,12 @@ template <class T> struct CrossEntropy {
     for (int64_t j = 0; j < n; j++) {
       const bool alone = p.inner == 1 && p.run.stage == 0;
       if (alone) row_exps(l, r + j, c, k, top, sum);
-      const T high = top[alone ? 0 : j], total = sum[alone ? 0 : j];
+      const T high = top[alone ? 0 : j];
+      const T total = sum[alone ? 0 : j];
       if (tops && p.run.stage == 0) {
         const int64_t at = (r + j) * p.n_chunks + c / p.chunk;
-        tops[at] = double(high), sums[at] = double(total);
+        tops[at] = double(high);
+        sums[at] = double(total);
         continue;
       }
       const T lse = high + math::log(total);
@@ -104,14 +116,16 @@ template <class T> struct CrossEntropy {
 template <class T> struct CrossEntropyBackward {
   static void row(const LossRow<T>& l, int64_t r, int64_t c, int64_t n) {
     const ClassLossPlan& p = l.p;
-    const int64_t t = l.target(r), base = (r * p.classes + c) * l.item;
+    const int64_t t = l.target(r);
+    const int64_t base = (r * p.classes + c) * l.item;
     if (t < 0) {
       __builtin_memset(p.dx + base, 0, size_t(n * l.item));
       return;
     }
     const RowIn<T> x{p.x + base, p.dtype};
     const RowOut<T> dx{p.dx + base, p.dtype};
-    const T lse = l.lse(r), scale = l.scale(r);
+    const T lse = l.lse(r);
+    const T scale = l.scale(r);
     alignas(64) T in[kRowBlock], out[kRowBlock];
     RowSum<T> unused;
     for_blocks(n, [&](int64_t i, int64_t k) {
@@ -129,11 +143,15 @@ template <class T> struct CrossEntropyBackward {
     alignas(64) int64_t target[kRowTile];
     const Columns all = columns_of(p.inner, steps, n, p.dtype);
     for (int64_t j = 0; j < n; j++) {
-      target[j] = l.target(r + j), lse[j] = l.lse(r + j), scale[j] = l.scale(r + j);
+      target[j] = l.target(r + j);
+      lse[j] = l.lse(r + j);
+      scale[j] = l.scale(r + j);
       if (target[j] < 0) target[j] = kIgnored;
     }
-    for (int64_t j = n; j < n * all.copies; j++) target[j] = target[j - n] - 1;  // of the class after
-    columns_repeat(lse, all), columns_repeat(scale, all);
+    for (int64_t j = n; j < n * all.copies; j++)
+      target[j] = target[j - n] - 1;  // of the class after
+    columns_repeat(lse, all);
+    columns_repeat(scale, all);
     const int64_t first = l.place(r, c) * l.item;
     for_columns(all, [&](int64_t i, int64_t at, int64_t width) {
       load_run(v, p.x + first + at, l.item, width, p.dtype);
@@ -165,14 +183,18 @@ template <class T> struct NllLossBackward {
       __builtin_memset(p.dx + l.place(r, c + i) * l.item, 0, size_t(width * l.item));
     for (int64_t j = 0; j < n; j++) {
       const int64_t t = l.target(r + j);
-      if (t >= c && t < c + k) store_one(p.dx + l.place(r + j, t) * l.item, -l.scale(r + j), p.dtype);
+      if (t >= c && t < c + k)
+        store_one(p.dx + l.place(r + j, t) * l.item, -l.scale(r + j), p.dtype);
     }
   }
 };
 
-// Of rows [r, r + n): any rows if inner is 1 and rows are not cut, else neighbours in the inner dimension.
-template <class T> using LossFn = void (*)(const LossRow<T>& l, int64_t r, int64_t n, int64_t c, int64_t k);
-template <class T> TT_NOINLINE int32_t run_units(const ClassLossPlan& p, LossFn<T> run, int64_t begin, int64_t end) {
+// Of rows [r, r + n): any rows if inner is 1 and rows are not cut, else neighbours in the inner
+// dimension.
+template <class T>
+using LossFn = void (*)(const LossRow<T>& l, int64_t r, int64_t n, int64_t c, int64_t k);
+template <class T>
+TT_NOINLINE int32_t run_units(const ClassLossPlan& p, LossFn<T> run, int64_t begin, int64_t end) {
   const LossRow<T> l(p);
   const int64_t chunks = p.run.stage ? 1 : p.n_chunks;
   if (p.inner == 1 && p.n_chunks == 1) {
@@ -180,14 +202,17 @@ template <class T> TT_NOINLINE int32_t run_units(const ClassLossPlan& p, LossFn<
     return TT_OK;
   }
   for (int64_t u = begin; u < end; u++) {
-    const int64_t column = u / chunks % p.n_tiles * kRowTile, rest = p.inner - column, c = u % chunks * p.chunk;
+    const int64_t column = u / chunks % p.n_tiles * kRowTile;
+    const int64_t rest = p.inner - column;
+    const int64_t c = u % chunks * p.chunk;
     run(l, u / chunks / p.n_tiles * p.inner + column, rest < kRowTile ? rest : kRowTile, c,
         p.classes - c < p.chunk ? p.classes - c : p.chunk);
   }
   return TT_OK;
 }
 
-template <template <class> class Op> inline int32_t run_loss(const void* plan, int64_t begin, int64_t end) {
+template <template <class> class Op>
+inline int32_t run_loss(const void* plan, int64_t begin, int64_t end) {
   const ClassLossPlan& p = *static_cast<const ClassLossPlan*>(plan);
   if (p.dtype == TT_F64) return run_units<double>(p, Op<double>::run, begin, end);
   return run_units<float>(p, Op<float>::run, begin, end);

@@ -1,6 +1,6 @@
-// Products x G of an argument and a gate in (0, 1), and what makes them exact in the tail, where the gate is steep and
-// small: arguments in two parts, and powers of two that scale the product, not the gate. They are nan for x = -inf, as
-// in PyTorch. Included by cpu/math.h.
+// Products x G of an argument and a gate in (0, 1), and what makes them exact in the tail, where
+// the gate is steep and small: arguments in two parts, and powers of two that scale the product,
+// not the gate. They are nan for x = -inf, as in PyTorch. Included by cpu/math.h.
 #pragma once
 
 TT_ISA_BEGIN
@@ -13,8 +13,12 @@ TT_INLINE double product_rest(double a, double b, double p) { return __builtin_f
 #else
 TT_INLINE float product_rest(float a, float b, float p) { return float(double(a) * b - double(p)); }
 TT_INLINE double product_rest(double a, double b, double p) {  // Dekker; |a|, |b| < 2^990
-  const double as = a * 0x1.0000002p27, ah = as - (as - a), al = a - ah;
-  const double bs = b * 0x1.0000002p27, bh = bs - (bs - b), bl = b - bh;
+  const double as = a * 0x1.0000002p27;
+  const double ah = as - (as - a);
+  const double al = a - ah;
+  const double bs = b * 0x1.0000002p27;
+  const double bh = bs - (bs - b);
+  const double bl = b - bh;
   return ((ah * bh - p) + (ah * bl + al * bh)) + al * bl;
 }
 #endif
@@ -53,11 +57,13 @@ TT_INLINE double gated(double x, double v, double lost) { return x * gate(v, los
 TT_INLINE float mish(float x) {
   float k;
   const float m = exp_parts(at_most(x, 20.0f), 0.0f, &k);
-  const double e = scale(m, k), up = e + 2.0;
+  const double e = scale(m, k);
+  const double up = e + 2.0;
   return gate_scaled(x, float(m * (up / (e * up + 2.0))), k);
 }
 TT_INLINE double mish(double x) {
-  const double e = exp(x > 40.0 ? 40.0 : x), n = e * (e + 2.0);
+  const double e = exp(x > 40.0 ? 40.0 : x);
+  const double n = e * (e + 2.0);
   return x * (n / (n + 2.0));
 }
 

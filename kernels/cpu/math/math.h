@@ -1,9 +1,11 @@
-// Real functions of the host. float: tt's own, branch-free, for every argument, at most 1.5 ulp from the exact value
-// (tests/cpp/math_ulp_test.cpp). Templates run on float and on vectors (cpu/lanes.h). double: the C library.
+// Real functions of the host. float: tt's own, branch-free, for every argument, at most 1.5 ulp
+// from the exact value (tests/cpp/math_ulp_test.cpp). Templates run on float and on vectors
+// (cpu/lanes.h). double: the C library.
 //
-// Reductions after Cody & Waite, "Software Manual for the Elementary Functions" (1980); error-free sums after Dekker,
-// Numer. Math. 18 (1971). Every polynomial is tt's own minimax fit (Remez exchange in 40 digits, the weights that make
-// the error relative to the result) rounded to the type; its error bound stands in the comment.
+// Reductions after Cody & Waite, "Software Manual for the Elementary Functions" (1980); error-free
+// sums after Dekker, Numer. Math. 18 (1971). Every polynomial is tt's own minimax fit (Remez
+// exchange in 40 digits, the weights that make the error relative to the result) rounded to the
+// type; its error bound stands in the comment.
 #pragma once
 
 #include "kernels/cpu/simd/lanes.h"
@@ -14,7 +16,9 @@ namespace math {
 // ---- exp ----
 // x = n ln2 + r, |r| <= ln2/2; exp(x) = 2^n (1 + r + r^2 P(r)); P: 2^-28 relative to exp(r).
 // ln2's high part has 15 bits, so n * kLn2Hi is exact without FMA too.
-constexpr float kLog2e = 0x1.715476p+0f, kLn2Hi = 0x1.62e4p-1f, kLn2Lo = 0x1.7f7d1cp-20f;
+constexpr float kLog2e = 0x1.715476p+0f;
+constexpr float kLn2Hi = 0x1.62e4p-1f;
+constexpr float kLn2Lo = 0x1.7f7d1cp-20f;
 
 // m - 1 with exp(x + lost) = 2^n m, for what the caller's x has rounded off; x ends at -150 and 89.
 template <class V> TT_INLINE V exp_rest(V x, V lost, V* exponent) {
@@ -28,7 +32,9 @@ template <class V> TT_INLINE V exp_rest(V x, V lost, V* exponent) {
   *exponent = n;
   return fma(r * r, p, r);
 }
-template <class V> TT_INLINE V exp_parts(V x, V lost, V* exponent) { return exp_rest(x, lost, exponent) + 1.0f; }
+template <class V> TT_INLINE V exp_parts(V x, V lost, V* exponent) {
+  return exp_rest(x, lost, exponent) + 1.0f;
+}
 template <class V> TT_INLINE V exp_lanes(V x) {
   V n;
   const V m = exp_parts(x, splat<V>(-0.0f), &n);  // adding -0 changes nothing and is left out
@@ -37,7 +43,9 @@ template <class V> TT_INLINE V exp_lanes(V x) {
 
 // 2^x, the same with r = (x - n) ln2, where x - n is exact.
 template <class V> TT_INLINE V exp2_lanes(V x) {
-  const V c = at_most(at_least(x, -151.0f), 129.0f), n = nearest(c), r = (c - n) * 0x1.62e43p-1f;
+  const V c = at_most(at_least(x, -151.0f), 129.0f);
+  const V n = nearest(c);
+  const V r = (c - n) * 0x1.62e43p-1f;
   V p = fma(r, 0x1.6a2366p-10f, splat<V>(0x1.123a6ap-7f));
   p = fma(p, r, 0x1.5558f4p-5f);
   p = fma(p, r, 0x1.55549p-3f);
@@ -48,35 +56,46 @@ template <class V> TT_INLINE V exp2_lanes(V x) {
 // The same as exp in double; P: 2^-64. ln2's high part has 41 bits.
 TT_INLINE double exp(double x) {
   const double c = x < -746.0 ? -746.0 : x > 710.0 ? 710.0 : x;
-  const double shifted = c * 0x1.71547652b82fep+0 + 0x1.8p52, n = shifted - 0x1.8p52;
-  const double r = (c - n * 0x1.62e42fefa3000p-1) - n * 0x1.3de6af278ece6p-42, r2 = r * r, r4 = r2 * r2;
-  const double p01 = 0x1p-1 + r * 0x1.555555555555bp-3, p23 = 0x1.5555555555502p-5 + r * 0x1.111111110ec1ap-7;
+  const double shifted = c * 0x1.71547652b82fep+0 + 0x1.8p52;
+  const double n = shifted - 0x1.8p52;
+  const double r = (c - n * 0x1.62e42fefa3000p-1) - n * 0x1.3de6af278ece6p-42;
+  const double r2 = r * r;
+  const double r4 = r2 * r2;
+  const double p01 = 0x1p-1 + r * 0x1.555555555555bp-3;
+  const double p23 = 0x1.5555555555502p-5 + r * 0x1.111111110ec1ap-7;
   const double p45 = 0x1.6c16c16c30746p-10 + r * 0x1.a01a01b398cb5p-13;
   const double p67 = 0x1.a01a01360d25fp-16 + r * 0x1.71ddefdcfab96p-19;
   const double p89 = 0x1.27e5b4d149770p-22 + r * 0x1.af6c6064bafd2p-26;
   const double high = (p45 + r2 * p67) + r4 * (p89 + r2 * 0x1.1e3d09f40f638p-29);
   const double y = 1.0 + (r + r2 * ((p01 + r2 * p23) + r4 * high));
-  const int64_t k = int64_t(f64_bits(shifted)) - 0x4338000000000000, half = k >> 1;
+  const int64_t k = int64_t(f64_bits(shifted)) - 0x4338000000000000;
+  const int64_t half = k >> 1;
   return y * power_of_two(half) * power_of_two(k - half);
 }
 
-// ---- sigmoid, tanh: quotients of e = exp(-t) = 2^n (1 + p), p = r + r^2 P(r); P: 2^-26 relative to p ----
-// One Newton step on the quotient puts back the rounding errors of its parts, and of the rough reciprocal.
+// ---- sigmoid, tanh: quotients of e = exp(-t) = 2^n (1 + p), p = r + r^2 P(r); P: 2^-26 relative
+// to p ---- One Newton step on the quotient puts back the rounding errors of its parts, and of the
+// rough reciprocal.
 
 template <class V> TT_INLINE V expm1_series(V r) {  // P(r)
-  const V r2 = r * r, low = fma(r, 0x1.5554aep-3f, splat<V>(0.5f));
+  const V r2 = r * r;
+  const V low = fma(r, 0x1.5554aep-3f, splat<V>(0.5f));
   const V high = fma(r, 0x1.12288p-7f, splat<V>(0x1.555486p-5f));
   return fma(r2, fma(r2, 0x1.6d99bep-10f, high), low);
 }
 
-// 1 / (1 + e) with t = x + lost, as s / (s + 1 + p), s = 2^-n: the result is (q - q excess) 2^n, with a rough q.
+// 1 / (1 + e) with t = x + lost, as s / (s + 1 + p), s = 2^-n: the result is (q - q excess) 2^n,
+// with a rough q.
 template <class V> TT_INLINE V sigmoid_rough(V x, V lost, V* excess, V* exponent) {
   const V t = at_most(at_least(x, -150.0f), 30.0f);
-  const V shifted = fma(t, kLog2e, splat<V>(kRoundExponent)), n = shifted - kRoundExponent;  // minus the n and r of e
+  const V shifted = fma(t, kLog2e, splat<V>(kRoundExponent));
+  const V n = shifted - kRoundExponent;  // minus the n and r of e
   const V r = fma(n, kLn2Lo, fma(n, kLn2Hi, -t)) - lost;
   const V p = fma(r * r, expm1_series(r), r);
-  const V s = exp2_rounded(shifted, -60), q = rough_reciprocal(s + 1.0f + p);
-  *excess = fma(q, p, fma(q, s, q - 1.0f));  // q (s + 1 + p) - 1; an s + 1 rounded before would be 1.6 ulp
+  const V s = exp2_rounded(shifted, -60);
+  const V q = rough_reciprocal(s + 1.0f + p);
+  *excess = fma(
+      q, p, fma(q, s, q - 1.0f));  // q (s + 1 + p) - 1; an s + 1 rounded before would be 1.6 ulp
   *exponent = n;
   return q;
 }
@@ -88,19 +107,26 @@ template <class V> TT_INLINE V sigmoid_parts(V x, V lost, V* exponent) {
 }
 template <class V> TT_INLINE V sigmoid_lanes(V x) {
   V n, excess;
-  const V rough = sigmoid_rough(x, splat<V>(0), &excess, &n), q = scale(rough, n);  // while the excess is being made
+  const V rough = sigmoid_rough(x, splat<V>(0), &excess, &n);
+  const V q = scale(rough, n);  // while the excess is being made
   return fma(q, -excess, q);
 }
 
 // (1 - e) / (1 + e), t = 2|x|; h = e - 1, d = e + 1.
 template <class V> TT_INLINE V tanh_lanes(V x) {
   const V t = at_least(abs(x) * -2.0f, -20.0f);
-  const V shifted = fma(t, kLog2e, splat<V>(kRoundExponent)), n = shifted - kRoundExponent;
+  const V shifted = fma(t, kLog2e, splat<V>(kRoundExponent));
+  const V n = shifted - kRoundExponent;
   const V r = fma(n, -kLn2Lo, fma(n, -kLn2Hi, t));
-  const V w = r * r * expm1_series(r), p = r + w, p_lo = (r - p) + w;
-  const V s = exp2_rounded(shifted, -60), s1 = s - 1.0f;
-  const V h = fma(s, p, s1), h_lo = fma(s, p_lo, fma(s, p, s1 - h));
-  const V q = rough_reciprocal(h + 2.0f), y = h * q;
+  const V w = r * r * expm1_series(r);
+  const V p = r + w;
+  const V p_lo = (r - p) + w;
+  const V s = exp2_rounded(shifted, -60);
+  const V s1 = s - 1.0f;
+  const V h = fma(s, p, s1);
+  const V h_lo = fma(s, p_lo, fma(s, p, s1 - h));
+  const V q = rough_reciprocal(h + 2.0f);
+  const V y = h * q;
   const V rest = fma(-y, h, fma(y, -2.0f, h)) + fma(-y, h_lo, h_lo);  // h - y (2 + h)
   return with_sign(fma(rest, q, y), x);
 }
@@ -117,12 +143,14 @@ TT_INLINE F32v tanh(F32v x) { return tanh_lanes(x); }
 #endif
 
 // ---- log ----
-// x = 2^n (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); log(1 + f) = f - f^2/2 + f^3 Q(f); Q: 2^-30 relative to log(1 + f).
+// x = 2^n (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); log(1 + f) = f - f^2/2 + f^3 Q(f); Q: 2^-30
+// relative to log(1 + f).
 TT_INLINE float log(float x) {
   const bool tiny = x < 0x1p-126f;
   const uint32_t u = f32_bits(tiny ? x * 0x1p23f : x) - 0x3f3504f3u;
   const float n = float((int32_t(u) >> 23) - (tiny ? 23 : 0));
-  const float f = bits_f32((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f, f2 = f * f;
+  const float f = bits_f32((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  const float f2 = f * f;
   float q = 0x1.14622p-4f;
   q = fma(q, f, -0x1.de4ed2p-4f);
   q = fma(q, f, 0x1.e6f604p-4f);
@@ -139,15 +167,20 @@ TT_INLINE float log(float x) {
 }
 
 // ---- sin, cos ----
-// x = n pi/2 + r, |r| <= pi/4, reduced in double; sin(r) = r + r^3 S(r^2): 2^-28, cos(r) = 1 - r^2/2 + r^4 C(r^2):
-// 2^-33. Only for |x| <= kEasyAngle; the loops send blocks with larger arguments to the C library.
+// x = n pi/2 + r, |r| <= pi/4, reduced in double; sin(r) = r + r^3 S(r^2): 2^-28, cos(r) = 1 -
+// r^2/2 + r^4 C(r^2): 2^-33. Only for |x| <= kEasyAngle; the loops send blocks with larger
+// arguments to the C library.
 constexpr float kEasyAngle = 0x1p30f;
 
 TT_INLINE float sin_or_cos(float x, int32_t quarter) {
   // pi/2 in parts of 22 bits: n times one of the first two is exact.
-  const double shifted = double(x) * 0x1.45f306dc9c883p-1 + 0x1.8p52, n = shifted - 0x1.8p52;
-  const double r64 = ((double(x) - n * 0x1.921fbp+0) - n * 0x1.5110bp-22) - n * 0x1.18469898cc517p-44;
-  const float r = float(r64), r_lo = float(r64 - double(r)), z = r * r;
+  const double shifted = double(x) * 0x1.45f306dc9c883p-1 + 0x1.8p52;
+  const double n = shifted - 0x1.8p52;
+  const double r64 =
+      ((double(x) - n * 0x1.921fbp+0) - n * 0x1.5110bp-22) - n * 0x1.18469898cc517p-44;
+  const float r = float(r64);
+  const float r_lo = float(r64 - double(r));
+  const float z = r * r;
   const int32_t k = int32_t(f64_bits(shifted)) + quarter;
   float s = 0x1.6cd5ecp-19f;
   s = fma(s, z, -0x1.a00f94p-13f);

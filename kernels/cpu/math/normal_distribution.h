@@ -1,5 +1,5 @@
-// The standard normal distribution of the host: normal_tail is 1 - Phi(|x|), to a few ulp everywhere, and *bell
-// exp(-x^2 / 2). Included by cpu/math.h.
+// The standard normal distribution of the host: normal_tail is 1 - Phi(|x|), to a few ulp
+// everywhere, and *bell exp(-x^2 / 2). Included by cpu/math.h.
 #pragma once
 
 TT_ISA_BEGIN
@@ -25,12 +25,18 @@ TT_INLINE F32v product(F32v e, F32v b, F32v c, F32v* a) {
 }
 #endif
 
-// exp(-t^2 / 2) z P(z - 0.546875) = 2^n bell z P, z = 1 / (1 + 0.296875 t): 2^-27. Behind 15 both are 0.
+// exp(-t^2 / 2) z P(z - 0.546875) = 2^n bell z P, z = 1 / (1 + 0.296875 t): 2^-27. Behind 15 both
+// are 0.
 template <class V> TT_INLINE V tail_parts(V x, V* bell, V* n) {
-  const V t = at_most(abs(x), 15.0f), half = t * 0.5f, square = half * t;
-  const V slope = splat<V>(0.296875f), d = fma(t, slope, splat<V>(1.0f)), low = product_rest(t, slope, d - 1.0f),
-          rough = 1.0f / d;
-  const V lost = product_rest(-rough, d, splat<V>(-1.0f)) - rough * low, z = fma(rough, lost, rough);
+  const V t = at_most(abs(x), 15.0f);
+  const V half = t * 0.5f;
+  const V square = half * t;
+  const V slope = splat<V>(0.296875f);
+  const V d = fma(t, slope, splat<V>(1.0f));
+  const V low = product_rest(t, slope, d - 1.0f);
+  const V rough = 1.0f / d;
+  const V lost = product_rest(-rough, d, splat<V>(-1.0f)) - rough * low;
+  const V z = fma(rough, lost, rough);
   const V y = fma(rough, lost, rough - 0.546875f);  // z - 0.546875 with more bits than z has
   const V e = exp_rest(-square, -product_rest(half, t, square), n);
   V p = fma(y, -0x1.545de2p-6f, splat<V>(0x1.d5c542p-7f));
@@ -57,8 +63,8 @@ template <class V> TT_INLINE V gelu_by_tail(V x) {
 }
 
 #if defined(__AVX512F__)
-// x Phi(x) on [-3.875, 4.125) by a polynomial around the nearest multiple of 1/4, in u = 4 x - n: 2^-29. Row i: the
-// coefficients of u^i, n = -15 ... 16. Outside, through the tail.
+// x Phi(x) on [-3.875, 4.125) by a polynomial around the nearest multiple of 1/4, in u = 4 x - n:
+// 2^-29. Row i: the coefficients of u^i, n = -15 ... 16. Outside, through the tail.
 
 static TT_NOINLINE F32v gelu_far(F32v x) { return gelu_by_tail(x); }
 TT_INLINE F32v gelu(F32v x) {
@@ -71,17 +77,19 @@ TT_INLINE F32v gelu(F32v x) {
        0x1.1e312cp+0f,  0x1.665896p+0f,  0x1.ae0db2p+0f,   0x1.f45a18p+0f,
        0x1.1c7ab6p+1f,  0x1.3e034ep+1f,  0x1.5ef37cp+1f,   0x1.7f7b4cp+1f,
        0x1.9fc28cp+1f,  0x1.bfe552p+1f,  0x1.dff522p+1f,   0x1.fffbdap+1f},
-      {-0x1.437006p-12f, -0x1.71da9p-11f, -0x1.8a5ae6p-10f, -0x1.876f5ap-9f, -0x1.68e62cp-8f, -0x1.341c2ap-7f,
-       -0x1.e4e1e4p-7f,  -0x1.5d1c06p-6f, -0x1.c65a8p-6f,   -0x1.050e92p-5f, -0x1.f66bfep-6f, -0x1.55429ap-6f,
-       0x1.95f206p-13f,  0x1.0f5eb8p-5f,  0x1.37f00cp-4f,   0x1p-3f,         0x1.6407fap-3f,  0x1.bc2852p-3f,
-       0x1.ff9a84p-3f,   0x1.15542ap-2f,  0x1.1f66cp-2f,    0x1.20a1d2p-2f,  0x1.1c65a8p-2f,  0x1.15d1cp-2f,
-       0x1.0f271p-2f,    0x1.09a0e2p-2f,  0x1.05a398p-2f,   0x1.030edep-2f,  0x1.018a5ap-2f,  0x1.00b8eep-2f,
+      {-0x1.437006p-12f, -0x1.71da9p-11f, -0x1.8a5ae6p-10f, -0x1.876f5ap-9f, -0x1.68e62cp-8f,
+       -0x1.341c2ap-7f,  -0x1.e4e1e4p-7f, -0x1.5d1c06p-6f,  -0x1.c65a8p-6f,  -0x1.050e92p-5f,
+       -0x1.f66bfep-6f,  -0x1.55429ap-6f, 0x1.95f206p-13f,  0x1.0f5eb8p-5f,  0x1.37f00cp-4f,
+       0x1p-3f,          0x1.6407fap-3f,  0x1.bc2852p-3f,   0x1.ff9a84p-3f,  0x1.15542ap-2f,
+       0x1.1f66cp-2f,    0x1.20a1d2p-2f,  0x1.1c65a8p-2f,   0x1.15d1cp-2f,   0x1.0f271p-2f,
+       0x1.09a0e2p-2f,   0x1.05a398p-2f,  0x1.030edep-2f,   0x1.018a5ap-2f,  0x1.00b8eep-2f,
        0x1.0050dcp-2f,   0x1.002102p-2f},
-      {-0x1.16bc9cp-13f, -0x1.251c16p-12f, -0x1.1ca6ap-11f,  -0x1.fc47a2p-11f, -0x1.9e601ep-10f, -0x1.3121f6p-9f,
-       -0x1.8e2466p-9f,  -0x1.ba4b44p-9f,  -0x1.777a98p-9f,  -0x1.094086p-10f, 0x1.474ea2p-9f,   0x1.ef8e58p-8f,
-       0x1.bb4638p-7f,   0x1.3b7356p-6f,   0x1.7f9324p-6f,   0x1.988454p-6f,   0x1.7f9324p-6f,   0x1.3b7356p-6f,
-       0x1.bb4638p-7f,   0x1.ef8e58p-8f,   0x1.474ea2p-9f,   -0x1.094086p-10f, -0x1.777a98p-9f,  -0x1.ba4b44p-9f,
-       -0x1.8e2466p-9f,  -0x1.3121f6p-9f,  -0x1.9e601ep-10f, -0x1.fc47a2p-11f, -0x1.1ca6aep-11f, -0x1.251c14p-12f,
+      {-0x1.16bc9cp-13f, -0x1.251c16p-12f, -0x1.1ca6ap-11f,  -0x1.fc47a2p-11f, -0x1.9e601ep-10f,
+       -0x1.3121f6p-9f,  -0x1.8e2466p-9f,  -0x1.ba4b44p-9f,  -0x1.777a98p-9f,  -0x1.094086p-10f,
+       0x1.474ea2p-9f,   0x1.ef8e58p-8f,   0x1.bb4638p-7f,   0x1.3b7356p-6f,   0x1.7f9324p-6f,
+       0x1.988454p-6f,   0x1.7f9324p-6f,   0x1.3b7356p-6f,   0x1.bb4638p-7f,   0x1.ef8e58p-8f,
+       0x1.474ea2p-9f,   -0x1.094086p-10f, -0x1.777a98p-9f,  -0x1.ba4b44p-9f,  -0x1.8e2466p-9f,
+       -0x1.3121f6p-9f,  -0x1.9e601ep-10f, -0x1.fc47a2p-11f, -0x1.1ca6aep-11f, -0x1.251c14p-12f,
        -0x1.16bc9cp-13f, -0x1.eb28b8p-15f},
       {-0x1.22a6f6p-15f, -0x1.133d14p-14f, -0x1.d8b1a2p-14f, -0x1.6b0f4p-13f,
        -0x1.e68b6ap-13f, -0x1.0d3c36p-12f, -0x1.9e63dep-13f, 0x1.fe9db4p-29f,
@@ -91,11 +99,12 @@ TT_INLINE F32v gelu(F32v x) {
        -0x1.7be916p-10f, -0x1.d03194p-11f, -0x1.828732p-12f, -0x1.fe9db4p-29f,
        0x1.9e63dep-13f,  0x1.0d3c36p-12f,  0x1.e68b6ap-13f,  0x1.6b0f4p-13f,
        0x1.d8b0bcp-14f,  0x1.133d16p-14f,  0x1.22a6f8p-15f,  0x1.18a948p-16f},
-      {-0x1.8de694p-18f, -0x1.459284p-17f, -0x1.cd775p-17f,  -0x1.0a3e12p-16f, -0x1.99e98cp-17f, 0x1.074606p-19f,
-       0x1.f7701ap-16f,  0x1.26dd28p-14f,  0x1.daa408p-14f,  0x1.27a51ep-13f,  0x1.184ddep-13f,  0x1.4a5e1ap-14f,
-       -0x1.3795bp-16f,  -0x1.15e58ap-13f, -0x1.d6b3d4p-13f, -0x1.10580cp-12f, -0x1.d6b3d4p-13f, -0x1.15e58ap-13f,
-       -0x1.3795bp-16f,  0x1.4a5e1ap-14f,  0x1.184ddep-13f,  0x1.27a51ep-13f,  0x1.daa408p-14f,  0x1.26dd28p-14f,
-       0x1.f7701ap-16f,  0x1.074606p-19f,  -0x1.99e98cp-17f, -0x1.0a3e12p-16f, -0x1.cd4e02p-17f, -0x1.459468p-17f,
+      {-0x1.8de694p-18f, -0x1.459284p-17f, -0x1.cd775p-17f,  -0x1.0a3e12p-16f, -0x1.99e98cp-17f,
+       0x1.074606p-19f,  0x1.f7701ap-16f,  0x1.26dd28p-14f,  0x1.daa408p-14f,  0x1.27a51ep-13f,
+       0x1.184ddep-13f,  0x1.4a5e1ap-14f,  -0x1.3795bp-16f,  -0x1.15e58ap-13f, -0x1.d6b3d4p-13f,
+       -0x1.10580cp-12f, -0x1.d6b3d4p-13f, -0x1.15e58ap-13f, -0x1.3795bp-16f,  0x1.4a5e1ap-14f,
+       0x1.184ddep-13f,  0x1.27a51ep-13f,  0x1.daa408p-14f,  0x1.26dd28p-14f,  0x1.f7701ap-16f,
+       0x1.074606p-19f,  -0x1.99e98cp-17f, -0x1.0a3e12p-16f, -0x1.cd4e02p-17f, -0x1.459468p-17f,
        -0x1.8de714p-18f, -0x1.b0b05ap-19f},
       {-0x1.6080c2p-21f, -0x1.bb0c4ep-21f, -0x1.7cab02p-21f, 0x1.4d9226p-27f,
        0x1.b78434p-20f,  0x1.17f592p-18f,  0x1.d5972ap-18f,  0x1.25dd7ap-17f,
@@ -105,19 +114,23 @@ TT_INLINE F32v gelu(F32v x) {
        0x1.968394p-18f,  -0x1.60bfe2p-19f, -0x1.02a298p-17f, -0x1.25dd7ap-17f,
        -0x1.d5972ap-18f, -0x1.17f592p-18f, -0x1.b78434p-20f, -0x1.4d9226p-27f,
        0x1.7e1032p-21f,  0x1.bb0824p-21f,  0x1.608022p-21f,  0x1.caf8bcp-22f},
-      {-0x1.437f9ep-25f, -0x1.c6d75ep-27f, 0x1.35dfe6p-24f,  0x1.974842p-23f,  0x1.7bfa6ep-22f,  0x1.fdd954p-22f,
-       0x1.cd532cp-22f,  0x1.cdd262p-24f,  -0x1.0915b4p-21f, -0x1.3f6e64p-20f, -0x1.b6403p-20f,  -0x1.8adb3ap-20f,
-       -0x1.3c1b8cp-21f, 0x1.8f06ecp-21f,  0x1.04f954p-19f,  0x1.45e738p-19f,  0x1.04f954p-19f,  0x1.8f06ecp-21f,
-       -0x1.3c1b8cp-21f, -0x1.8adb3ap-20f, -0x1.b6403p-20f,  -0x1.3f6e64p-20f, -0x1.0915b4p-21f, 0x1.cdd262p-24f,
-       0x1.cd532cp-22f,  0x1.fdd954p-22f,  0x1.7bfa6ep-22f,  0x1.974842p-23f,  0x1.00098ep-24f,  -0x1.b29ce4p-27f,
+      {-0x1.437f9ep-25f, -0x1.c6d75ep-27f, 0x1.35dfe6p-24f,  0x1.974842p-23f,  0x1.7bfa6ep-22f,
+       0x1.fdd954p-22f,  0x1.cd532cp-22f,  0x1.cdd262p-24f,  -0x1.0915b4p-21f, -0x1.3f6e64p-20f,
+       -0x1.b6403p-20f,  -0x1.8adb3ap-20f, -0x1.3c1b8cp-21f, 0x1.8f06ecp-21f,  0x1.04f954p-19f,
+       0x1.45e738p-19f,  0x1.04f954p-19f,  0x1.8f06ecp-21f,  -0x1.3c1b8cp-21f, -0x1.8adb3ap-20f,
+       -0x1.b6403p-20f,  -0x1.3f6e64p-20f, -0x1.0915b4p-21f, 0x1.cdd262p-24f,  0x1.cd532cp-22f,
+       0x1.fdd954p-22f,  0x1.7bfa6ep-22f,  0x1.974842p-23f,  0x1.00098ep-24f,  -0x1.b29ce4p-27f,
        -0x1.42d634p-25f, -0x1.36801cp-25f},
   };
-  const F32v shifted = fma(x, 4.0f, splat<F32v>(kRound + 15)), u = fma(x, 4.0f, splat<F32v>(kRound + 15) - shifted);
+  const F32v shifted = fma(x, 4.0f, splat<F32v>(kRound + 15));
+  const F32v u = fma(x, 4.0f, splat<F32v>(kRound + 15) - shifted);
   const __m512i n = _mm512_castps_si512(shifted);  // its low five bits are n + 15
   F32v c[7];
 #pragma GCC unroll 8
-  for (int i = 0; i < 7; i++) c[i] = _mm512_permutex2var_ps(_mm512_loadu_ps(kRow[i]), n, _mm512_loadu_ps(kRow[i] + 16));
-  const F32v u2 = u * u, high = fma(u2, c[6], fma(u, c[5], c[4]));
+  for (int i = 0; i < 7; i++)
+    c[i] = _mm512_permutex2var_ps(_mm512_loadu_ps(kRow[i]), n, _mm512_loadu_ps(kRow[i] + 16));
+  const F32v u2 = u * u;
+  const F32v high = fma(u2, c[6], fma(u, c[5], c[4]));
   F32v y = fma(u2, fma(u2, high, fma(u, c[3], c[2])), fma(u, c[1], c[0]));
   const __mmask16 near = _mm512_cmp_ps_mask(abs(x - 0.125f), splat<F32v>(4.0f), _CMP_LT_OQ);
   if (__builtin_expect(near != 0xffff, 0)) y = _mm512_mask_blend_ps(near, gelu_far(x), y);
@@ -125,15 +138,18 @@ TT_INLINE F32v gelu(F32v x) {
 }
 #endif
 
-// erfc(a) / 2 with a = t / sqrt(2); erfc is steep there, so what a rounds off goes back in. Products of parts are
-// exact.
+// erfc(a) / 2 with a = t / sqrt(2); erfc is steep there, so what a rounds off goes back in.
+// Products of parts are exact.
 TT_INLINE double normal_lost(double t, double a) {
   constexpr double kHi = 0x1.6a09e6p-1, kLo = 0x1.9fcef32422cbfp-27;
-  const double split = t * 0x1.0000002p27, th = split - (split - t), tl = t - th;
+  const double split = t * 0x1.0000002p27;
+  const double th = split - (split - t);
+  const double tl = t - th;
   return (th * kHi - a) + (tl * kHi + t * kLo);
 }
 TT_INLINE double normal_tail(double x, double* bell) {
-  const double t = __builtin_fabs(x) > 40.0 ? 40.0 : __builtin_fabs(x), a = t * 0x1.6a09e667f3bcdp-1;
+  const double t = __builtin_fabs(x) > 40.0 ? 40.0 : __builtin_fabs(x);
+  const double a = t * 0x1.6a09e667f3bcdp-1;
   *bell = exp(-0.5 * t * t);
   return 0.5 * __builtin_erfc(a) - *bell * normal_lost(t, a) * 0x1.20dd750429b6dp-1;
 }

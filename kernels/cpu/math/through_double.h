@@ -1,15 +1,18 @@
-// More real functions of the host. float: branch-free through double, where every step's error is below 2^-28 of the
-// result, so that only the final rounding counts (tests/cpp/math_ulp_test.cpp). double: the C library.
+// More real functions of the host. float: branch-free through double, where every step's error is
+// below 2^-28 of the result, so that only the final rounding counts (tests/cpp/math_ulp_test.cpp).
+// double: the C library.
 //
-// Reductions as in cpu/math.h. The coefficients of log, sin and cos are Taylor's (of log in s = f / (2 + f), after
-// Cody & Waite); the others are tt's own interpolations in Chebyshev nodes, computed in 50 digits.
-// Included by cpu/math.h.
+// Reductions as in cpu/math.h. The coefficients of log, sin and cos are Taylor's (of log in s = f /
+// (2 + f), after Cody & Waite); the others are tt's own interpolations in Chebyshev nodes, computed
+// in 50 digits. Included by cpu/math.h.
 #pragma once
 
 TT_ISA_BEGIN
 namespace math {
 
-constexpr double kLn2 = 0x1.62e42fefa39efp-1, kPi = 0x1.921fb54442d18p+1, kHalfPi = 0x1.921fb54442d18p+0;
+constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+constexpr double kPi = 0x1.921fb54442d18p+1;
+constexpr double kHalfPi = 0x1.921fb54442d18p+0;
 
 #if defined(__FMA__)
 TT_INLINE double mul_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
@@ -26,10 +29,13 @@ template <class... C> TT_INLINE double polynomial(double x, double c, C... more)
 
 // x = 2^n m, m in [sqrt(1/2), sqrt(2)): log(m), to 2^-39. Only for normal x > 0.
 TT_INLINE double log_of_part(double x, double* n) {
-  constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcdu, kOne = 0x3ff0000000000000u, kFraction = 0xfffffffffffffu;
+  constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcdu, kOne = 0x3ff0000000000000u,
+                     kFraction = 0xfffffffffffffu;
   const uint64_t u = f64_bits(x) + (kOne - kRootHalf);
   *n = bits_f64(u >> 52 | 0x4330000000000000u) - (0x1p52 + 1023);
-  const double f = bits_f64((u & kFraction) + kRootHalf) - 1.0, s = f / (2.0 + f), z = s * s;
+  const double f = bits_f64((u & kFraction) + kRootHalf) - 1.0;
+  const double s = f / (2.0 + f);
+  const double z = s * s;
   return 2.0 * s + s * z * polynomial(z, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13);
 }
 // y where x > 0 is finite, and what a logarithm is elsewhere.
@@ -50,7 +56,8 @@ TT_INLINE float log10(float x) {
 TT_INLINE float log1p(float x) {
   const double d = x;
   double n;
-  const double y = log_of_part(1.0 + d, &n), small = d - d * d * (0.5 - d * (1.0 / 3 - d * 0.25));
+  const double y = log_of_part(1.0 + d, &n);
+  const double small = d - d * d * (0.5 - d * (1.0 / 3 - d * 0.25));
   return log_or_special(1.0 + d, __builtin_fabsf(x) < 0x1p-12f ? small : n * kLn2 + y);
 }
 
@@ -58,11 +65,16 @@ TT_INLINE float log1p(float x) {
 
 TT_INLINE float expm1(float x) {
   const double d = x;
-  return float(__builtin_fabsf(x) < 0x1p-12f ? d * (1.0 + d * (0.5 + d * (1.0 / 6))) : exp(d) - 1.0);
+  return float(__builtin_fabsf(x) < 0x1p-12f ? d * (1.0 + d * (0.5 + d * (1.0 / 6)))
+                                             : exp(d) - 1.0);
 }
 TT_INLINE float sinh(float x) {
-  const double d = x, z = d * d, e = exp(__builtin_fabs(d)), y = (e - 1.0 / e) * 0.5;
-  return float(__builtin_fabsf(x) < 0x1p-6f ? d * (1.0 + z * (1.0 / 6 + z * (1.0 / 120))) : __builtin_copysign(y, d));
+  const double d = x;
+  const double z = d * d;
+  const double e = exp(__builtin_fabs(d));
+  const double y = (e - 1.0 / e) * 0.5;
+  return float(__builtin_fabsf(x) < 0x1p-6f ? d * (1.0 + z * (1.0 / 6 + z * (1.0 / 120)))
+                                            : __builtin_copysign(y, d));
 }
 TT_INLINE float cosh(float x) {
   const double e = exp(__builtin_fabs(double(x)));
@@ -72,10 +84,14 @@ TT_INLINE float cosh(float x) {
 // ---- tan: for |x| <= kEasyAngle ----
 
 TT_INLINE float tan(float x) {
-  const double shifted = double(x) * 0x1.45f306dc9c883p-1 + 0x1.8p52, n = shifted - 0x1.8p52;
-  const double r = ((double(x) - n * 0x1.921fbp+0) - n * 0x1.5110bp-22) - n * 0x1.18469898cc517p-44, z = r * r;
-  const double s = r + r * z * polynomial(z, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800);
-  const double c = 1.0 + z * polynomial(z, -0.5, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600);
+  const double shifted = double(x) * 0x1.45f306dc9c883p-1 + 0x1.8p52;
+  const double n = shifted - 0x1.8p52;
+  const double r = ((double(x) - n * 0x1.921fbp+0) - n * 0x1.5110bp-22) - n * 0x1.18469898cc517p-44;
+  const double z = r * r;
+  const double s =
+      r + r * z * polynomial(z, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800);
+  const double c = 1.0 + z * polynomial(z, -0.5, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800,
+                                        1.0 / 479001600);
   const bool odd = f64_bits(shifted) & 1;
   const float y = float((odd ? -c : s) / (odd ? s : c));
   return x == 0 ? x : y;
@@ -87,8 +103,9 @@ TT_INLINE float tan_hard(float x) { return float(__builtin_tan(double(x))); }
 // asin(s) for 0 <= s <= 1/2, z = s^2: 2^-36.
 TT_INLINE double asin_part(double s, double z) {
   return s + s * z *
-                 polynomial(z, 0x1.55555554ee47bp-3, 0x1.333334ceb6520p-4, 0x1.6db5cfb6af282p-5, 0x1.f208eb1ddd0fbp-6,
-                            0x1.6a9e3262c37dbp-6, 0x1.3c5053c2afce1p-6, 0x1.64b97e009bd03p-8, 0x1.e0231588b1e55p-6);
+                 polynomial(z, 0x1.55555554ee47bp-3, 0x1.333334ceb6520p-4, 0x1.6db5cfb6af282p-5,
+                            0x1.f208eb1ddd0fbp-6, 0x1.6a9e3262c37dbp-6, 0x1.3c5053c2afce1p-6,
+                            0x1.64b97e009bd03p-8, 0x1.e0231588b1e55p-6);
 }
 // With a = |x| <= 1: asin(a), or for a > 1/2 half of acos(a).
 TT_INLINE double asin_or_half_acos(double a) {
@@ -96,37 +113,46 @@ TT_INLINE double asin_or_half_acos(double a) {
   return asin_part(a > 0.5 ? __builtin_sqrt(z) : a, z);
 }
 TT_INLINE float asin(float x) {
-  const double a = __builtin_fabs(double(x)), p = asin_or_half_acos(a);
+  const double a = __builtin_fabs(double(x));
+  const double p = asin_or_half_acos(a);
   return float(__builtin_copysign(a > 0.5 ? kHalfPi - 2.0 * p : p, x));
 }
 TT_INLINE float acos(float x) {
-  const double a = __builtin_fabs(double(x)), p = asin_or_half_acos(a);
+  const double a = __builtin_fabs(double(x));
+  const double p = asin_or_half_acos(a);
   return float(a > 0.5 ? (x < 0 ? kPi - 2.0 * p : 2.0 * p) : kHalfPi - __builtin_copysign(p, x));
 }
 // t P(t^2) for t <= 1: 2^-33.
 TT_INLINE float atan(float x) {
-  const double a = __builtin_fabs(double(x)), t = a > 1.0 ? 1.0 / a : a, z = t * t;
+  const double a = __builtin_fabs(double(x));
+  const double t = a > 1.0 ? 1.0 / a : a;
+  const double z = t * t;
   const double y =
-      t * polynomial(z, 0x1.ffffffff64898p-1, -0x1.555553f671b9ap-2, 0x1.999914dc909cfp-3, -0x1.2488519fa5a60p-3,
-                     0x1.c6533dfc9a77bp-4, -0x1.6f95036b2d2f5p-4, 0x1.2811fdeff7003p-4, -0x1.ba035c4e8d652p-5,
-                     0x1.151ab904c9279p-5, -0x1.0354cc23b8650p-6, 0x1.3625e8d6eefb9p-8, -0x1.5bcf6e5741041p-11);
+      t * polynomial(z, 0x1.ffffffff64898p-1, -0x1.555553f671b9ap-2, 0x1.999914dc909cfp-3,
+                     -0x1.2488519fa5a60p-3, 0x1.c6533dfc9a77bp-4, -0x1.6f95036b2d2f5p-4,
+                     0x1.2811fdeff7003p-4, -0x1.ba035c4e8d652p-5, 0x1.151ab904c9279p-5,
+                     -0x1.0354cc23b8650p-6, 0x1.3625e8d6eefb9p-8, -0x1.5bcf6e5741041p-11);
   return float(__builtin_copysign(a > 1.0 ? kHalfPi - y : y, x));
 }
 
 // ---- erf, erfc ----
 
-// erfc(a), a >= 0, as exp(-a^2) u P(u), u = 3 / (3 + a): 2^-33 for a <= 10.2, behind which it is 0 as a float.
+// erfc(a), a >= 0, as exp(-a^2) u P(u), u = 3 / (3 + a): 2^-33 for a <= 10.2, behind which it is 0
+// as a float.
 TT_INLINE double erfc_part(double a) {
   const double u = 3.0 / (3.0 + a);
-  const double p = polynomial(u, 0x1.8129b46355957p-3, 0x1.80e66e16f4c71p-3, 0x1.6eca80139e9dfp-3, 0x1.2b656d478d7b8p-3,
-                              0x1.696de67d5845cp-3, -0x1.175963a816350p-4, 0x1.b4b8be0107f79p-2, -0x1.26bf3d244cf1fp-1,
-                              0x1.5c69d9e56d29cp-1, -0x1.fec4f55796e72p-2, 0x1.7c0cf3bb2bfcdp-3, -0x1.c501e494e31b9p-6);
+  const double p = polynomial(u, 0x1.8129b46355957p-3, 0x1.80e66e16f4c71p-3, 0x1.6eca80139e9dfp-3,
+                              0x1.2b656d478d7b8p-3, 0x1.696de67d5845cp-3, -0x1.175963a816350p-4,
+                              0x1.b4b8be0107f79p-2, -0x1.26bf3d244cf1fp-1, 0x1.5c69d9e56d29cp-1,
+                              -0x1.fec4f55796e72p-2, 0x1.7c0cf3bb2bfcdp-3, -0x1.c501e494e31b9p-6);
   return exp(-a * a) * u * p;
 }
 TT_INLINE float erf(float x) {  // x P(x^2) for |x| <= 1/2: 2^-36
-  const double a = __builtin_fabs(double(x)), z = a * a;
-  const double small = a * polynomial(z, 0x1.20dd75041b4eap+0, -0x1.8127466f5b8a1p-2, 0x1.ce2ef239ee029p-4,
-                                      -0x1.b8203032a45abp-6, 0x1.54d076df271bdp-8, -0x1.936a4a7830bd8p-11);
+  const double a = __builtin_fabs(double(x));
+  const double z = a * a;
+  const double small =
+      a * polynomial(z, 0x1.20dd75041b4eap+0, -0x1.8127466f5b8a1p-2, 0x1.ce2ef239ee029p-4,
+                     -0x1.b8203032a45abp-6, 0x1.54d076df271bdp-8, -0x1.936a4a7830bd8p-11);
   return float(__builtin_copysign(a <= 0.5 ? small : 1.0 - erfc_part(a), x));
 }
 TT_INLINE float erfc(float x) {
@@ -138,11 +164,13 @@ TT_INLINE float erfc(float x) {
 
 // Ties to even: behind 2^23 (2^52) a float (double) has no fraction.
 TT_INLINE float rint(float x) {
-  const float a = __builtin_fabsf(x), y = (a + 0x1p23f) - 0x1p23f;
+  const float a = __builtin_fabsf(x);
+  const float y = (a + 0x1p23f) - 0x1p23f;
   return a < 0x1p23f ? __builtin_copysignf(y, x) : x;
 }
 TT_INLINE double rint(double x) {
-  const double a = __builtin_fabs(x), y = (a + 0x1p52) - 0x1p52;
+  const double a = __builtin_fabs(x);
+  const double y = (a + 0x1p52) - 0x1p52;
   return a < 0x1p52 ? __builtin_copysign(y, x) : x;
 }
 TT_INLINE float ceil(float x) { return -floor(-x); }

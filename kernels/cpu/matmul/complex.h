@@ -1,6 +1,6 @@
-// The packed product of complex types by the micro-kernels of their parts R: a term of a panel of a is a term of real
-// and one of imaginary parts; these meet (re, im) and (-im, re) of b, and the sums of a row are a vector of re and one
-// of im.
+// The packed product of complex types by the micro-kernels of their parts R: a term of a panel of a
+// is a term of real and one of imaginary parts; these meet (re, im) and (-im, re) of b, and the
+// sums of a row are a vector of re and one of im.
 #pragma once
 
 #include "kernels/cpu/matmul/packed.h"
@@ -12,7 +12,8 @@ template <class R> struct Cplx { R re, im; };
 // The even and odd elements of x and y.
 template <class V> TT_INLINE void unzip(V x, V y, V* even, V* odd) {
   if constexpr (sizeof(V) / sizeof(x[0]) == 16) {
-    *even = __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    *even =
+        __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     *odd = __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
   } else if constexpr (sizeof(V) / sizeof(x[0]) == 8) {
     *even = __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14);
@@ -27,20 +28,29 @@ template <class V> TT_INLINE void unzip(V x, V y, V* even, V* odd) {
 }
 
 // out: [term][re, im][w]; x(i, p) = x[i * step + p * term].
-template <class R> void pack_rows(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t np, R* out) {
-  if (term == 1) return pack_panel(reinterpret_cast<const R*>(x), 2 * step, int64_t(1), w, w, 2 * np, out);
+template <class R>
+void pack_rows(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t np, R* out) {
+  if (term == 1)
+    return pack_panel(reinterpret_cast<const R*>(x), 2 * step, int64_t(1), w, w, 2 * np, out);
   for (int64_t p = 0; p < np; p++, out += 2 * w, x += term)
-    for (int i = 0; i < w; i++) out[i] = x[i * step].re, out[w + i] = x[i * step].im;
+    for (int i = 0; i < w; i++) {
+      out[i] = x[i * step].re;
+      out[w + i] = x[i * step].im;
+    }
 }
 
 // out: [term][re, im, -im, re][lanes], lanes from w on being 0.
-template <class R> void pack_columns(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t np, R* out) {
-  constexpr int kL = kLanes<R>, kPiece = 64;
+template <class R>
+void pack_columns(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t np, R* out) {
+  constexpr int kL = kLanes<R>;
+  constexpr int kPiece = 64;
   alignas(64) R planes[kPiece * 2 * kL];  // [term][re, im][lanes]
-  const Part<R> lo(2 * w < kL ? 2 * w : kL), hi(2 * w < kL ? 0 : 2 * w - kL);
+  const Part<R> lo(2 * w < kL ? 2 * w : kL);
+  const Part<R> hi(2 * w < kL ? 0 : 2 * w - kL);
   for (int64_t from = 0; from < np; from += kPiece, x += kPiece * term) {
     const int64_t n = matmul_min(kPiece, np - from);
-    if (term == 1) pack_panel(reinterpret_cast<const R*>(x), 2 * step, int64_t(1), w, kL, 2 * n, planes);
+    if (term == 1)
+      pack_panel(reinterpret_cast<const R*>(x), 2 * step, int64_t(1), w, kL, 2 * n, planes);
     for (int64_t p = 0; p < n; p++, out += 4 * kL) {
       const Cplx<R>* at = x + p * term;
       R* to = planes + 2 * p * kL;
@@ -53,9 +63,13 @@ template <class R> void pack_columns(const Cplx<R>* x, int64_t step, int64_t ter
           to[i] = i < w ? at[i * step].re : R(0);
           to[kL + i] = i < w ? at[i * step].im : R(0);
         }
-        re = load(to), im = load(to + kL);
+        re = load(to);
+        im = load(to + kL);
       }
-      store(out, re), store(out + kL, im), store(out + 2 * kL, -im), store(out + 3 * kL, re);
+      store(out, re);
+      store(out + kL, im);
+      store(out + 2 * kL, -im);
+      store(out + 3 * kL, re);
     }
   }
 }
@@ -64,35 +78,45 @@ template <class R> TT_INLINE Cplx<R> mul_add(Cplx<R> x, Cplx<R> y, Cplx<R> z) {
   return {x.re * y.re - x.im * y.im + z.re, x.re * y.im + x.im * y.re + z.im};
 }
 
-template <class R>
-void complex_finish(const MatmulBlock& k, int64_t i0, int64_t j0, int rows, int cols, const R* tile, bool first) {
+template <class R> void complex_finish(const MatmulBlock& k, int64_t i0, int64_t j0, int rows,
+                                       int cols, const R* tile, bool first) {
   constexpr int kL = kLanes<R>;
   const MatmulPlan& p = *k.plan;
-  const Cplx<R> alpha = {R(p.alpha.re), R(p.alpha.im)}, beta = {R(p.beta.re), R(p.beta.im)};
-  const bool with_d = first && p.d, runs = p.c_col == 1 && cols == kL && !p.scaled && !with_d;
+  const Cplx<R> alpha = {R(p.alpha.re), R(p.alpha.im)};
+  const Cplx<R> beta = {R(p.beta.re), R(p.beta.im)};
+  const bool with_d = first && p.d;
+  const bool runs = p.c_col == 1 && cols == kL && !p.scaled && !with_d;
   for (int i = 0; i < rows; i++, tile += 2 * kL) {
     Cplx<R>* c = reinterpret_cast<Cplx<R>*>(k.c) + (i0 + i) * p.c_row + j0 * p.c_col;
     if (runs) {
       R* to = reinterpret_cast<R*>(c);
       Vec<R> lo, hi;
       zip(load(tile), load(tile + kL), &lo, &hi);
-      store(to, first ? lo : load(to) + lo), store(to + kL, first ? hi : load(to + kL) + hi);
+      store(to, first ? lo : load(to) + lo);
+      store(to + kL, first ? hi : load(to + kL) + hi);
       continue;
     }
-    const Cplx<R>* d = with_d ? reinterpret_cast<const Cplx<R>*>(k.d) + (i0 + i) * p.d_row + j0 * p.d_col : nullptr;
+    const Cplx<R>* d =
+        with_d ? reinterpret_cast<const Cplx<R>*>(k.d) + (i0 + i) * p.d_row + j0 * p.d_col
+               : nullptr;
     for (int j = 0; j < cols; j++) {
       Cplx<R> v = {tile[j], tile[kL + j]};
       if (p.scaled) v = mul_add(v, alpha, {R(0), R(0)});
       if (with_d) v = mul_add(beta, d[j * p.d_col], v);
-      else if (!first) v.re += c[j * p.c_col].re, v.im += c[j * p.c_col].im;
+      else if (!first) {
+        v.re += c[j * p.c_col].re;
+        v.im += c[j * p.c_col].im;
+      }
       c[j * p.c_col] = v;
     }
   }
 }
 
 // c's part of a tile lies beyond the second level by the time that its sums are known.
-template <class R> TT_INLINE void fetch_tile(const MatmulBlock& k, int64_t i0, int64_t j0, int rows) {
-  constexpr int64_t kItem = 2 * sizeof(R), kRun = kLanes<R> * kItem;
+template <class R>
+TT_INLINE void fetch_tile(const MatmulBlock& k, int64_t i0, int64_t j0, int rows) {
+  constexpr int64_t kItem = 2 * sizeof(R);
+  constexpr int64_t kRun = kLanes<R> * kItem;
   const int64_t step = k.plan->c_row * kItem;
   const char* c = k.c + i0 * step + j0 * k.plan->c_col * kItem;
   for (int i = 0; i < rows; i++, c += step)
@@ -102,14 +126,16 @@ template <class R> TT_INLINE void fetch_tile(const MatmulBlock& k, int64_t i0, i
 template <class R> void complex_pack_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   const MatmulPlan& p = *k.plan;
   const int64_t row_blocks = k.row_blocks();
-  R *a_pack = reinterpret_cast<R*>(k.a_pack), *b_pack = reinterpret_cast<R*>(k.b_pack);
+  R* a_pack = reinterpret_cast<R*>(k.a_pack);
+  R* b_pack = reinterpret_cast<R*>(k.b_pack);
   for (int64_t u = begin; u < end; u++) {
     if (u < row_blocks) {
       const PanelRange rows = row_block(k, u);
       const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<R>);
       for (int64_t at = 0; at < panels; at++) {
         const PanelRange r = row_panel(rows, panels, at);
-        const Cplx<R>* a = reinterpret_cast<const Cplx<R>*>(k.a) + (k.i0 + r.begin) * p.a_row + k.p0 * p.a_col;
+        const Cplx<R>* a =
+            reinterpret_cast<const Cplx<R>*>(k.a) + (k.i0 + r.begin) * p.a_row + k.p0 * p.a_col;
         pack_rows(a, p.a_row, p.a_col, int(r.end - r.begin), k.np, a_pack + 2 * r.begin * k.np);
       }
       continue;
@@ -117,7 +143,8 @@ template <class R> void complex_pack_units(const MatmulBlock& k, int64_t begin, 
     const PanelRange cols = col_block(k, u - row_blocks);
     for (int64_t j = cols.begin; j < cols.end; j += kLanes<R>) {
       const int w = int(matmul_min(kLanes<R>, cols.end - j));
-      const Cplx<R>* b = reinterpret_cast<const Cplx<R>*>(k.b) + k.p0 * p.b_row + (k.j0 + j) * p.b_col;
+      const Cplx<R>* b =
+          reinterpret_cast<const Cplx<R>*>(k.b) + k.p0 * p.b_row + (k.j0 + j) * p.b_col;
       pack_columns(b, p.b_col, p.b_row, w, k.np, b_pack + 4 * j * k.np);
     }
   }
@@ -126,19 +153,24 @@ template <class R> void complex_pack_units(const MatmulBlock& k, int64_t begin, 
 template <class R> void complex_tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   constexpr int kL = kLanes<R>;
   alignas(64) R tile[kPanelRows<R> * kNr<R>];
-  R *a_pack = reinterpret_cast<R*>(k.a_pack), *b_pack = reinterpret_cast<R*>(k.b_pack);
+  R* a_pack = reinterpret_cast<R*>(k.a_pack);
+  R* b_pack = reinterpret_cast<R*>(k.b_pack);
   const int64_t np = 2 * k.np;
   for (int64_t u = begin; u < end; u++) {
     const MatmulBlock::Place place = k.tile_unit(u);
-    const PanelRange rows = row_block(k, place.row), cols = col_block(k, place.col);
+    const PanelRange rows = row_block(k, place.row);
+    const PanelRange cols = col_block(k, place.col);
     const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<R>);
     const int64_t widths = matmul_ceil(cols.end - cols.begin, kL);
     for (int64_t n = 0; n < panels * widths; n++) {
-      const int64_t i = kRowsOutside ? n / widths : n % panels, v = kRowsOutside ? n % widths : n / panels;
+      const int64_t i = kRowsOutside ? n / widths : n % panels;
+      const int64_t v = kRowsOutside ? n % widths : n / panels;
       const PanelRange r = row_panel(rows, panels, i);
       const int64_t j = cols.begin + v * kL;
-      const int h = int(r.end - r.begin), w = int(matmul_min(kL, cols.end - j));
-      R *a = a_pack + r.begin * np, *b = b_pack + 2 * j * np;
+      const int h = int(r.end - r.begin);
+      const int w = int(matmul_min(kL, cols.end - j));
+      R* a = a_pack + r.begin * np;
+      R* b = b_pack + 2 * j * np;
       const char* next = kRowsOutside ? part_of(a_pack + r.end * np, v, r.end - r.begin, np)
                                       : part_of<R>(b + kNr<R> * np, i, kNr<R>, np);
       fetch_tile<R>(k, k.i0 + r.begin, k.j0 + j, h);
@@ -150,8 +182,10 @@ template <class R> void complex_tile_units(const MatmulBlock& k, int64_t begin, 
 
 TT_ISA_END
 
-#define TT_MATMUL_DEFINE_COMPLEX(name, R)                                       \
-  void name##_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { \
-    complex_pack_units<R>(k, begin, end);                                       \
-  }                                                                             \
-  void name##_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { complex_tile_units<R>(k, begin, end); }
+#define TT_MATMUL_DEFINE_COMPLEX(name, R)                                        \
+  void name##_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {  \
+    complex_pack_units<R>(k, begin, end);                                        \
+  }                                                                              \
+  void name##_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { \
+    complex_tile_units<R>(k, begin, end);                                        \
+  }

@@ -24,14 +24,16 @@ template <class T> TT_INLINE T scale_add(T x, T y, T z) {
 }
 
 // c(i, j) = alpha * sum(i, j) + (first ? beta * d(i, j) : c(i, j)) for a piece at (i0, j0).
-template <class S, class T> TT_ONE_BODY void finish(const MatmulPlan& p, char* c_base, const char* d_base, int64_t i0,
-                                                    int64_t j0, int rows, int cols, const T* sum, int64_t ld,
-                                                    bool first) {
-  const T alpha = scalar_of<T>(p.alpha), beta = scalar_of<T>(p.beta);
+template <class S, class T>
+TT_ONE_BODY void finish(const MatmulPlan& p, char* c_base, const char* d_base, int64_t i0,
+                        int64_t j0, int rows, int cols, const T* sum, int64_t ld, bool first) {
+  const T alpha = scalar_of<T>(p.alpha);
+  const T beta = scalar_of<T>(p.beta);
   const bool with_d = first && p.d;
   for (int i = 0; i < rows; i++, sum += ld) {
     S* c = reinterpret_cast<S*>(c_base) + (i0 + i) * p.c_row + j0 * p.c_col;
-    const S* d = with_d ? reinterpret_cast<const S*>(d_base) + (i0 + i) * p.d_row + j0 * p.d_col : nullptr;
+    const S* d =
+        with_d ? reinterpret_cast<const S*>(d_base) + (i0 + i) * p.d_row + j0 * p.d_col : nullptr;
     int j = 0;
     if constexpr (sizeof(S) == sizeof(T)) {
       constexpr int kL = kLanes<T>;

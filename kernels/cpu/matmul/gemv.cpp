@@ -1,15 +1,17 @@
-// Products of few rows, bound by the bandwidth at which b is read, once and in the order of its memory.
+// Products of few rows, bound by the bandwidth at which b is read, once and in the order of its
+// memory.
 #include "kernels/cpu/matmul/epilogue.h"
 #include "kernels/cpu/matmul/walk.h"
 
 TT_ISA_BEGIN
 
-// out[s * out_step] = the dot product of a and the run at b + s * stream, for kStreams runs side by side: memory far
-// apart is fetched further ahead than one run after the other, and few loads of each between two of the other keep both
-// going.
-template <class T, int kStreams>
-TT_INLINE void dot_runs(const T* a, const T* b, int64_t stream, int64_t k, T* out, int64_t out_step) {
-  constexpr int kL = kLanes<T>, kChains = kStreams == 1 ? 8 : 2;
+// out[s * out_step] = the dot product of a and the run at b + s * stream, for kStreams runs side by
+// side: memory far apart is fetched further ahead than one run after the other, and few loads of
+// each between two of the other keep both going.
+template <class T, int kStreams> TT_INLINE void dot_runs(const T* a, const T* b, int64_t stream,
+                                                         int64_t k, T* out, int64_t out_step) {
+  constexpr int kL = kLanes<T>;
+  constexpr int kChains = kStreams == 1 ? 8 : 2;
   Vec<T> acc[kStreams][kChains];
   TT_UNROLL
   for (int s = 0; s < kStreams; s++) {
@@ -19,7 +21,8 @@ TT_INLINE void dot_runs(const T* a, const T* b, int64_t stream, int64_t k, T* ou
   const auto step = [&](int64_t p, int u, auto... part) __attribute__((always_inline)) {
     const Vec<T> x = load(a + p, part...);
     TT_UNROLL
-    for (int s = 0; s < kStreams; s++) acc[s][u] = fma(x, load(b + s * stream + p, part...), acc[s][u]);
+    for (int s = 0; s < kStreams; s++)
+      acc[s][u] = fma(x, load(b + s * stream + p, part...), acc[s][u]);
   };
   int64_t p = 0;
   for (; p + kChains * kL <= k; p += kChains * kL) {
@@ -41,9 +44,11 @@ TT_INLINE void dot_runs(const T* a, const T* b, int64_t stream, int64_t k, T* ou
   }
 }
 
-// sums[r][i] = lanes of the dot product of row r of a and column i of kCols columns of b (each a run, b_col apart).
-template <class T, int kRows, int kCols>
-void dot_columns(const T* a, int64_t a_row, const T* b, int64_t b_col, int64_t k, Vec<T>* sums, int64_t sums_row) {
+// sums[r][i] = lanes of the dot product of row r of a and column i of kCols columns of b (each a
+// run, b_col apart).
+template <class T, int kRows, int kCols> void dot_columns(const T* a, int64_t a_row, const T* b,
+                                                          int64_t b_col, int64_t k, Vec<T>* sums,
+                                                          int64_t sums_row) {
   constexpr int kL = kLanes<T>;
   Vec<T> acc[kRows][kCols];
   TT_UNROLL
@@ -88,17 +93,22 @@ template <class T> TT_NOINLINE void add_lanes(const Vec<T>* sums, T* out) {
 }
 
 // `cols` columns by kCols; the last ones singly.
-template <class T, int kRows, int kCols>
-void dot_all(const T* a, int64_t a_row, const T* b, int64_t b_col, int64_t k, int cols, Vec<T>* sums) {
+template <class T, int kRows, int kCols> void dot_all(const T* a, int64_t a_row, const T* b,
+                                                      int64_t b_col, int64_t k, int cols,
+                                                      Vec<T>* sums) {
   constexpr int kL = kLanes<T>;
   int i = 0;
-  for (; i + kCols <= cols; i += kCols) dot_columns<T, kRows, kCols>(a, a_row, b + i * b_col, b_col, k, sums + i, kL);
-  for (; kCols > 1 && i < cols; i++) dot_columns<T, kRows, 1>(a, a_row, b + i * b_col, b_col, k, sums + i, kL);
+  for (; i + kCols <= cols; i += kCols)
+    dot_columns<T, kRows, kCols>(a, a_row, b + i * b_col, b_col, k, sums + i, kL);
+  for (; kCols > 1 && i < cols; i++)
+    dot_columns<T, kRows, 1>(a, a_row, b + i * b_col, b_col, k, sums + i, kL);
 }
 
 // Rows [r0, r0 + kRows), up to kLanes columns from j, which share the loads of a.
-template <class T, int kRows> void dot_group(const MatmulPlan& p, const BatchWalk& w, int64_t r0, int64_t j, int cols) {
-  constexpr int kL = kLanes<T>, kCols = 4 < kL ? 4 : kL;
+template <class T, int kRows>
+void dot_group(const MatmulPlan& p, const BatchWalk& w, int64_t r0, int64_t j, int cols) {
+  constexpr int kL = kLanes<T>;
+  constexpr int kCols = 4 < kL ? 4 : kL;
   const T* a = reinterpret_cast<const T*>(w.a) + r0 * p.a_row;
   const T* b = reinterpret_cast<const T*>(w.b) + j * p.b_col;
   alignas(64) T out[kRows * kL];
@@ -116,14 +126,16 @@ template <class T> void dot_long(const MatmulPlan& p, const BatchWalk& w, int64_
   const T* b = reinterpret_cast<const T*>(w.b) + j * p.b_col;
   alignas(64) T out[kMatmulRowsUnit];
   const int64_t half = n / 2;
-  for (int64_t i = 0; i < half; i++) dot_runs<T, 2>(a, b + i * p.b_col, half * p.b_col, p.k, out + i, half);
+  for (int64_t i = 0; i < half; i++)
+    dot_runs<T, 2>(a, b + i * p.b_col, half * p.b_col, p.k, out + i, half);
   if (n % 2) dot_runs<T, 1>(a, b + (n - 1) * p.b_col, 0, p.k, out + n - 1, 0);
   finish<T, T>(p, w.c, w.d, 0, j, 1, int(n), out, kMatmulRowsUnit, true);
 }
 
 // y (kRows, n) += a (kRows, kTerms) times kTerms rows of b.
-template <class T, int kRows, int kTerms>
-void add_terms(const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t b_row, int64_t n, T* y) {
+template <class T, int kRows, int kTerms> void add_terms(const T* a, int64_t a_row, int64_t a_col,
+                                                         const T* b, int64_t b_row, int64_t n,
+                                                         T* y) {
   constexpr int kL = kLanes<T>;
   const int64_t ld = (n + kL - 1) / kL * kL;
   Vec<T> x[kRows][kTerms];
@@ -150,13 +162,15 @@ void add_terms(const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t b_r
   if (j < n) step(j, Part<T>(int(n - j)));
 }
 
-template <class T, int kRows>
-void add_all_terms(const MatmulPlan& p, const T* a, const T* b, int64_t q, int64_t end, int64_t n, T* y) {
+template <class T, int kRows> void add_all_terms(const MatmulPlan& p, const T* a, const T* b,
+                                                 int64_t q, int64_t end, int64_t n, T* y) {
   constexpr int kTerms = 4;
-  a += q * p.a_col, b += q * p.b_row;
+  a += q * p.a_col;
+  b += q * p.b_row;
   for (; q + kTerms <= end; q += kTerms, a += kTerms * p.a_col, b += kTerms * p.b_row)
     add_terms<T, kRows, kTerms>(a, p.a_row, p.a_col, b, p.b_row, n, y);
-  for (; q < end; q++, a += p.a_col, b += p.b_row) add_terms<T, kRows, 1>(a, p.a_row, p.a_col, b, p.b_row, n, y);
+  for (; q < end; q++, a += p.a_col, b += p.b_row)
+    add_terms<T, kRows, 1>(a, p.a_row, p.a_col, b, p.b_row, n, y);
 }
 
 template <class T> struct RowBlock {
@@ -169,13 +183,15 @@ template <class T> constexpr RowBlock<T> kRowBlocks[4] = {{dot_group<T, 1>, add_
                                                           {dot_group<T, 3>, add_all_terms<T, 3>},
                                                           {dot_group<T, 4>, add_all_terms<T, 4>}};
 
-// Columns [j, j + n) as dot products. The columns of a group stay in the cache while the blocks of rows pass.
+// Columns [j, j + n) as dot products. The columns of a group stay in the cache while the blocks of
+// rows pass.
 template <class T> void dot_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
   if (p.m == 1 && p.k >= 32 * kLanes<T>) return dot_long<T>(p, w, j, n);
   const int64_t blocks = matmul_ceil(p.m, 4);
   for (int64_t i = 0; i < n; i += kLanes<T>)
     for (int64_t at = 0; at < blocks; at++) {
-      const int64_t r0 = matmul_piece(p.m, blocks, at), rows = matmul_piece(p.m, blocks, at + 1) - r0;
+      const int64_t r0 = matmul_piece(p.m, blocks, at);
+      const int64_t rows = matmul_piece(p.m, blocks, at + 1) - r0;
       kRowBlocks<T>[rows - 1].dot(p, w, r0, j + i, int(matmul_min(kLanes<T>, n - i)));
     }
 }
@@ -184,29 +200,38 @@ template <class T> void dot_unit(const MatmulPlan& p, const BatchWalk& w, int64_
 template <class T> void wide_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
   constexpr int64_t kSize = sizeof(T);
   alignas(64) T y[kMatmulRowsSums / kSize];
-  const int64_t blocks = matmul_ceil(p.m, 4), ld = matmul_ceil(n, kLanes<T>) * kLanes<T>;
+  const int64_t blocks = matmul_ceil(p.m, 4);
+  const int64_t ld = matmul_ceil(n, kLanes<T>) * kLanes<T>;
   for (int64_t i = 0; i < p.m * ld; i++) y[i] = T(0);
   const T* a = reinterpret_cast<const T*>(w.a);
   const T* b = reinterpret_cast<const T*>(w.b) + j;
-  // One block of rows takes all terms in a row; several share what the first-level cache holds of b.
+  // One block of rows takes all terms in a row; several share what the first-level cache holds of
+  // b.
   const int64_t step = blocks == 1 ? p.k : 4;
   for (int64_t q = 0; q < p.k; q += step)
     for (int64_t at = 0; at < blocks; at++) {
-      const int64_t r0 = matmul_piece(p.m, blocks, at), rows = matmul_piece(p.m, blocks, at + 1) - r0;
-      kRowBlocks<T>[rows - 1].add(p, a + r0 * p.a_row, b, q, matmul_min(p.k, q + step), n, y + r0 * ld);
+      const int64_t r0 = matmul_piece(p.m, blocks, at);
+      const int64_t rows = matmul_piece(p.m, blocks, at + 1) - r0;
+      kRowBlocks<T>[rows - 1].add(p, a + r0 * p.a_row, b, q, matmul_min(p.k, q + step), n,
+                                  y + r0 * ld);
     }
   finish<T, T>(p, w.c, w.d, 0, j, int(p.m), int(n), y, ld, true);
 }
 
 template <class T> void rows_of(const MatmulPlan& p, int64_t begin, int64_t end) {
-  const int64_t width = matmul_rows_unit(p), per_product = matmul_ceil(p.n, width);
+  const int64_t width = matmul_rows_unit(p);
+  const int64_t per_product = matmul_ceil(p.n, width);
   const bool by_dot = matmul_rows_by_dot(p);
   BatchWalk w(p, begin / per_product);
   for (int64_t at = begin % per_product; begin < end; begin++) {
-    const int64_t j = at * width, n = matmul_min(width, p.n - j);
+    const int64_t j = at * width;
+    const int64_t n = matmul_min(width, p.n - j);
     if (by_dot) dot_unit<T>(p, w, j, n);
     else wide_unit<T>(p, w, j, n);
-    if (++at == per_product) at = 0, w.next();
+    if (++at == per_product) {
+      at = 0;
+      w.next();
+    }
   }
 }
 

@@ -26,7 +26,10 @@ int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept {
 
 int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept {
   const MatmulBlock& k = *static_cast<const MatmulBlock*>(block);
-  if (k.bf16_pairs && k.plan->dtype == TT_F32) return matmul_bf16_pairs_sums(k, begin, end), TT_OK;
+  if (k.bf16_pairs && k.plan->dtype == TT_F32) {
+    matmul_bf16_pairs_sums(k, begin, end);
+    return TT_OK;
+  }
   TT_DISPATCH(tiles, k.plan->dtype)
 }
 

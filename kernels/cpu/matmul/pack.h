@@ -1,4 +1,5 @@
-// Panels: w vectors of np terms each, stored term by term, so that a micro-kernel reads them as one stream.
+// Panels: w vectors of np terms each, stored term by term, so that a micro-kernel reads them as one
+// stream.
 #pragma once
 
 #include "core/half.h"
@@ -7,30 +8,38 @@
 TT_ISA_BEGIN
 
 // The general strides: x(i, p) = x[i * step + p * term].
-template <class T> void pack_strided(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t np, T* out) {
+template <class T>
+void pack_strided(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t np, T* out) {
   for (int64_t p = 0; p < np; p++, out += pitch, x += term) {
     for (int i = 0; i < w; i++) out[i] = x[i * step];
     for (int i = w; i < pitch; i++) out[i] = T{};
   }
 }
 
-// Partial vectors are stored whole, which is cheap everywhere, where their rest is still to be written: the last vector
-// of a term goes before the others of all terms, and the last kLanes terms are stored by lanes.
-template <class T> TT_INLINE int last_vector(int pitch) { return (pitch - 1) / kLanes<T> * kLanes<T>; }
+// Partial vectors are stored whole, which is cheap everywhere, where their rest is still to be
+// written: the last vector of a term goes before the others of all terms, and the last kLanes terms
+// are stored by lanes.
+template <class T> TT_INLINE int last_vector(int pitch) {
+  return (pitch - 1) / kLanes<T> * kLanes<T>;
+}
 
 // The w vectors lie side by side (step 1).
 template <class T> void pack_copy(const T* x, int64_t term, int w, int pitch, int64_t np, T* out) {
   constexpr int kL = kLanes<T>;
   if (w == 2 * kL && pitch == w) {
     for (int64_t p = 0; p < np; p++, out += pitch, x += term) {
-      const Vec<T> lo = load(x), hi = load(x + kL);
-      store(out, lo), store(out + kL, hi);
+      const Vec<T> lo = load(x);
+      const Vec<T> hi = load(x + kL);
+      store(out, lo);
+      store(out + kL, hi);
     }
     return;
   }
   for (int v = last_vector<T>(pitch); v >= 0; v -= kL) {
-    const int in_lanes = w - v < 0 ? 0 : w - v < kL ? w - v : kL, out_lanes = pitch - v < kL ? pitch - v : kL;
-    const Part<T> in(in_lanes), to(out_lanes);
+    const int in_lanes = w - v < 0 ? 0 : w - v < kL ? w - v : kL;
+    const int out_lanes = pitch - v < kL ? pitch - v : kL;
+    const Part<T> in(in_lanes);
+    const Part<T> to(out_lanes);
     const T* src = x + v;
     T* dst = out + v;
     int64_t p = 0;
@@ -40,11 +49,13 @@ template <class T> void pack_copy(const T* x, int64_t term, int w, int pitch, in
 }
 
 // The terms of each vector lie side by side (term 1).
-template <class T> void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t np, T* out) {
+template <class T>
+void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t np, T* out) {
   constexpr int kL = kLanes<T>;
   if (pitch == 1) return void(__builtin_memcpy(out, x, size_t(np) * sizeof(T)));
   for (int v = last_vector<T>(pitch); v >= 0; v -= kL) {
-    const int rows = w - v < 0 ? 0 : w - v < kL ? w - v : kL, lanes = pitch - v < kL ? pitch - v : kL;
+    const int rows = w - v < 0 ? 0 : w - v < kL ? w - v : kL;
+    const int lanes = pitch - v < kL ? pitch - v : kL;
     const Part<T> to(lanes);
     const T* src = x + v * step;
     T* dst = out + v;
@@ -52,7 +63,8 @@ template <class T> void pack_transpose(const T* x, int64_t step, int w, int pitc
       const int terms = np - p < kL ? int(np - p) : kL;
       const Part<T> in(terms);
       Vec<T> r[kL];
-      for (int i = 0; i < rows; i++) __builtin_prefetch(src + (i + w) * step, 0, 2);  // for the next panel
+      for (int i = 0; i < rows; i++)
+        __builtin_prefetch(src + (i + w) * step, 0, 2);  // for the next panel
       if (terms == kL && rows == lanes) {  // lanes beyond them are not stored: any row will do
         TT_UNROLL
         for (int i = 0; i < kL; i++) r[i] = load(src + (i < rows ? i : 0) * step);
@@ -76,7 +88,8 @@ template <class T> void pack_transpose(const T* x, int64_t step, int w, int pitc
 }
 
 // out[p * pitch + i] = x(i, p) for i < w, 0 for w <= i < pitch.
-template <class T> void pack_panel(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t np, T* out) {
+template <class T>
+void pack_panel(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t np, T* out) {
   if (step == 1) pack_copy(x, term, w, pitch, np, out);
   else if (term == 1) pack_transpose(x, step, w, pitch, np, out);
   else pack_strided(x, step, term, w, pitch, np, out);
@@ -114,11 +127,13 @@ TT_INLINE void widen_run(const F16* x, int64_t n, float* out) {
   int64_t i = 0;
 #if defined(__AVX512F__)
   for (; i + 16 <= n; i += 16)
-    _mm512_storeu_ps(out + i,
-                     _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i))));
+    _mm512_storeu_ps(
+        out + i,
+        _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i))));
 #elif defined(__F16C__)
   for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
+    _mm256_storeu_ps(out + i,
+                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
 #endif
   for (; i < n; i++) out[i] = widen(x[i]);
 }
@@ -128,7 +143,9 @@ TT_INLINE void narrow_run(const float* x, int64_t n, Bf16* out) {
   using U = Vec<uint32_t>;
   int64_t i = 0;
   for (; i + kLanes<float> <= n; i += kLanes<float>) {
-    const U u = U(load(x + i)), nan = u >> 16 | 0x40, rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+    const U u = U(load(x + i));
+    const U nan = u >> 16 | 0x40;
+    const U rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
     const U is_nan = U((u & 0x7fffffff) > 0x7f800000);
     const Bits bits = __builtin_convertvector((nan & is_nan) | (rounded & ~is_nan), Bits);
     __builtin_memcpy(out + i, &bits, sizeof bits);
@@ -139,8 +156,9 @@ TT_INLINE void narrow_run(const float* x, int64_t n, F16* out) {
   int64_t i = 0;
 #if defined(__AVX512F__)
   for (; i + 16 <= n; i += 16)
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
-                        _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+    _mm256_storeu_si256(
+        reinterpret_cast<__m256i*>(out + i),
+        _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
 #elif defined(__F16C__)
   for (; i + 8 <= n; i += 8)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
@@ -150,7 +168,8 @@ TT_INLINE void narrow_run(const float* x, int64_t n, F16* out) {
 }
 
 // Widens pieces of the panel into a buffer, then packs that.
-template <class S> void pack_halves(const S* x, int64_t step, int64_t term, int w, int pitch, int64_t np, float* out) {
+template <class S>
+void pack_halves(const S* x, int64_t step, int64_t term, int w, int pitch, int64_t np, float* out) {
   constexpr int kPiece = 64;
   float buffer[kPiece * 64];
   for (int64_t p = 0; p < np; p += kPiece) {
@@ -164,15 +183,18 @@ template <class S> void pack_halves(const S* x, int64_t step, int64_t term, int 
     for (int i = 0; i < w; i++) {
       if (term == 1) widen_run(src + i * step, terms, buffer + i * kPiece);
       else
-        for (int64_t q = 0; q < terms; q++) buffer[i * kPiece + q] = widen(src[i * step + q * term]);
+        for (int64_t q = 0; q < terms; q++)
+          buffer[i * kPiece + q] = widen(src[i * step + q * term]);
     }
     pack_transpose(buffer, int64_t(kPiece), w, pitch, terms, out + p * pitch);
   }
 }
-TT_INLINE void pack_panel(const F16* x, int64_t step, int64_t term, int w, int pitch, int64_t np, float* out) {
+TT_INLINE void pack_panel(const F16* x, int64_t step, int64_t term, int w, int pitch, int64_t np,
+                          float* out) {
   pack_halves(x, step, term, w, pitch, np, out);
 }
-TT_INLINE void pack_panel(const Bf16* x, int64_t step, int64_t term, int w, int pitch, int64_t np, float* out) {
+TT_INLINE void pack_panel(const Bf16* x, int64_t step, int64_t term, int w, int pitch, int64_t np,
+                          float* out) {
   pack_halves(x, step, term, w, pitch, np, out);
 }
 

@@ -1,12 +1,13 @@
-// The packed product of real types: S stored, T computed, P packed (a term of T, or a pair of terms that one
-// instruction multiplies and adds). Instantiated per type by matmul_<type>.cpp.
+// The packed product of real types: S stored, T computed, P packed (a term of T, or a pair of terms
+// that one instruction multiplies and adds). Instantiated per type by matmul_<type>.cpp.
 #pragma once
 
 #include "kernels/cpu/matmul/epilogue.h"
 
 TT_ISA_BEGIN
 
-// Micro-tile: kMaxMr rows by 2 vectors; as many accumulators as the register file holds beside their operands.
+// Micro-tile: kMaxMr rows by 2 vectors; as many accumulators as the register file holds beside
+// their operands.
 #if defined(__AVX512F__)
 constexpr int kMaxMr = 14;
 #elif defined(__AVX2__)
@@ -36,13 +37,17 @@ template <class T, class P> struct MicroArgs {
   bool add;
   const char* next;  // a line of it is fetched every kFetchEvery terms
 };
-constexpr int kFetchEvery = 4;  // terms between two fetches of the following panel and of a row of out
+constexpr int kFetchEvery =
+    4;  // terms between two fetches of the following panel and of a row of out
 
-// Rows of an unpacked b that are fetched ahead: they lie a page apart, which no hardware prefetcher follows.
+// Rows of an unpacked b that are fetched ahead: they lie a page apart, which no hardware prefetcher
+// follows.
 constexpr int kAhead = 24;
 
-// out (kMr, kVecs vectors) = or += a·b. kCopy packs b on the way, which is free here and not in a pass of its own.
-template <class T, class P, int kMr, int kVecs, bool kCopy> void micro(const MicroArgs<T, P>& args) {
+// out (kMr, kVecs vectors) = or += a·b. kCopy packs b on the way, which is free here and not in a
+// pass of its own.
+template <class T, class P, int kMr, int kVecs, bool kCopy>
+void micro(const MicroArgs<T, P>& args) {
   static_assert(sizeof(T) == sizeof(P));
   constexpr int kL = kLanes<T>;
   const P *a = args.a, *b = args.b;
@@ -53,7 +58,8 @@ template <class T, class P, int kMr, int kVecs, bool kCopy> void micro(const Mic
   const char* next = args.next;
   // All rows of out at once would fill the miss buffers, and the loop's own loads wait.
   const bool few = args.np < kFetchEvery * kMr;
-  const T *fetch = out, *const last = out + (kMr - 1) * ld;
+  const T* fetch = out;
+  const T* const last = out + (kMr - 1) * ld;
   Vec<T> acc[kMr][kVecs];
   TT_UNROLL
   for (int i = 0; i < kMr; i++) {
@@ -75,7 +81,10 @@ template <class T, class P, int kMr, int kVecs, bool kCopy> void micro(const Mic
     }
     if (kCopy) copy += kVecs * kL;
     if (p % kFetchEvery == 0) {
-      if (!kCopy) __builtin_prefetch(next, 0, 2), next += 64;
+      if (!kCopy) {
+        __builtin_prefetch(next, 0, 2);
+        next += 64;
+      }
       TT_UNROLL
       for (int v = 0; v < kVecs; v++) __builtin_prefetch(fetch + v * kL, 1);
       fetch = fetch == last ? last : fetch + ld;
@@ -104,9 +113,9 @@ template <class T, class P> TT_INLINE Micro<T, P> micro_of(int rows, int kind) {
 #define TT_KIND(r, v, c) micro<T, P, (r <= kPanelRows<P> ? r : kPanelRows<P>), v, c && kCanCopy<P>>
 #define TT_ROW(r) \
   { TT_KIND(r, 1, false), TT_KIND(r, 2, false), TT_KIND(r, 2, true) }
-  static constexpr Micro<T, P> kTable[14][3] = {TT_ROW(1),  TT_ROW(2),  TT_ROW(3),  TT_ROW(4), TT_ROW(5),
-                                                TT_ROW(6),  TT_ROW(7),  TT_ROW(8),  TT_ROW(9), TT_ROW(10),
-                                                TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
+  static constexpr Micro<T, P> kTable[14][3] = {
+      TT_ROW(1), TT_ROW(2), TT_ROW(3),  TT_ROW(4),  TT_ROW(5),  TT_ROW(6),  TT_ROW(7),
+      TT_ROW(8), TT_ROW(9), TT_ROW(10), TT_ROW(11), TT_ROW(12), TT_ROW(13), TT_ROW(14)};
 #undef TT_ROW
 #undef TT_KIND
   return kTable[rows - 1][kind];
@@ -117,7 +126,8 @@ struct PanelRange {
 };
 // Panel `at` of the rows [r.begin, r.end): equal heights of at most kPanelRows.
 TT_INLINE PanelRange row_panel(PanelRange r, int64_t panels, int64_t at) {
-  return {r.begin + matmul_piece(r.end - r.begin, panels, at), r.begin + matmul_piece(r.end - r.begin, panels, at + 1)};
+  return {r.begin + matmul_piece(r.end - r.begin, panels, at),
+          r.begin + matmul_piece(r.end - r.begin, panels, at + 1)};
 }
 TT_INLINE PanelRange row_block(const MatmulBlock& k, int64_t at) {
   const int64_t n = k.row_blocks();
@@ -127,10 +137,14 @@ TT_INLINE PanelRange col_block(const MatmulBlock& k, int64_t at) {
   return {at * kMatmulColBlock, matmul_min(k.nj, (at + 1) * kMatmulColBlock)};
 }
 // Columns of a panel, rounded up to whole vectors.
-template <class T> TT_INLINE int panel_width(int64_t cols) { return cols > kLanes<T> ? kNr<T> : kLanes<T>; }
+template <class T> TT_INLINE int panel_width(int64_t cols) {
+  return cols > kLanes<T> ? kNr<T> : kLanes<T>;
+}
 
 // True iff the first row panel's micro-kernels pack this panel of b.
-template <class T> TT_INLINE bool copied_by_tiles(const MatmulBlock& k, int w) { return k.copy_b && w == kNr<T>; }
+template <class T> TT_INLINE bool copied_by_tiles(const MatmulBlock& k, int w) {
+  return k.copy_b && w == kNr<T>;
+}
 
 template <class S, class P> void pack_a_block(const MatmulBlock& k, PanelRange rows) {
   const MatmulPlan& p = *k.plan;
@@ -139,7 +153,8 @@ template <class S, class P> void pack_a_block(const MatmulBlock& k, PanelRange r
     const PanelRange r = row_panel(rows, panels, at);
     const int h = int(r.end - r.begin);
     const S* src = reinterpret_cast<const S*>(k.a) + (k.i0 + r.begin) * p.a_row + k.p0 * p.a_col;
-    pack_panel(src, p.a_row, p.a_col, h, h, k.np, reinterpret_cast<P*>(k.a_pack) + r.begin * packed_terms<P>(k.np));
+    pack_panel(src, p.a_row, p.a_col, h, h, k.np,
+               reinterpret_cast<P*>(k.a_pack) + r.begin * packed_terms<P>(k.np));
   }
 }
 
@@ -162,7 +177,8 @@ template <class S, class P> void pack_units(const MatmulBlock& k, int64_t begin,
   }
 }
 
-// Where a micro-kernel leaves its sums: straight in c, in the block's f32 sums, or in a tile that finish() takes.
+// Where a micro-kernel leaves its sums: straight in c, in the block's f32 sums, or in a tile that
+// finish() takes.
 template <class S, class T, class P> struct TileSink {
   const MatmulBlock& k;
   const bool first, last;
@@ -173,19 +189,31 @@ template <class S, class T, class P> struct TileSink {
       : k(block),
         first(block.p0 == 0),
         last(block.p0 + block.np == block.plan->k),
-        direct(sizeof(S) == sizeof(T) && block.plan->c_col == 1 && !block.plan->scaled && !(first && block.plan->d)) {}
+        direct(sizeof(S) == sizeof(T) && block.plan->c_col == 1 && !block.plan->scaled &&
+               !(first && block.plan->d)) {}
 
-  // The sums of rows r, columns [j, j + w) from one panel of each; copy: b comes from the operand itself.
+  // The sums of rows r, columns [j, j + w) from one panel of each; copy: b comes from the operand
+  // itself.
   void run(PanelRange r, int64_t j, int w, const P* a, P* b, bool copy, const char* next) {
     const MatmulPlan& p = *k.plan;
-    const int h = int(r.end - r.begin), width = panel_width<T>(w);
-    const int64_t i = k.i0 + r.begin, col = k.j0 + j;
+    const int h = int(r.end - r.begin);
+    const int width = panel_width<T>(w);
+    const int64_t i = k.i0 + r.begin;
+    const int64_t col = k.j0 + j;
     MicroArgs<T, P> args = {packed_terms<P>(k.np), a, b, width, b, tile, kNr<T>, false, next};
-    if (copy) args.b = reinterpret_cast<const P*>(k.b) + k.p0 * p.b_row + col, args.b_row = p.b_row;
+    if (copy) {
+      args.b = reinterpret_cast<const P*>(k.b) + k.p0 * p.b_row + col;
+      args.b_row = p.b_row;
+    }
     const bool to_c = direct && w == width;
-    if (to_c) args.out = reinterpret_cast<T*>(k.c) + i * p.c_row + col, args.ld = p.c_row, args.add = !first;
+    if (to_c) {
+      args.out = reinterpret_cast<T*>(k.c) + i * p.c_row + col;
+      args.ld = p.c_row;
+      args.add = !first;
+    }
     if (k.sum) {
-      args.ld = matmul_sum_pitch(k.nj), args.add = !first;
+      args.ld = matmul_sum_pitch(k.nj);
+      args.add = !first;
       args.out = reinterpret_cast<T*>(k.sum) + r.begin * args.ld + j;
     }
     micro_of<T, P>(h, copy ? 2 : width / kLanes<T> - 1)(args);
@@ -194,32 +222,39 @@ template <class S, class T, class P> struct TileSink {
   }
 };
 
-// The order of a unit's tiles: rows outside if a panel of a stays in the first-level cache, which then meets those of b
-// as they come from the second level, and goes along the rows of the result; else b's stays.
+// The order of a unit's tiles: rows outside if a panel of a stays in the first-level cache, which
+// then meets those of b as they come from the second level, and goes along the rows of the result;
+// else b's stays.
 #if defined(__AVX512F__)
 constexpr bool kRowsOutside = true;
 #else
 constexpr bool kRowsOutside = false;
 #endif
 
-// What the at-th micro-kernel on a panel fetches of the one that follows it, into the second-level cache.
-template <class P> TT_INLINE const char* part_of(const P* next, int64_t at, int64_t width, int64_t np) {
-  const int64_t part = np / kFetchEvery * 64, whole = width * np * int64_t(sizeof(P));
+// What the at-th micro-kernel on a panel fetches of the one that follows it, into the second-level
+// cache.
+template <class P>
+TT_INLINE const char* part_of(const P* next, int64_t at, int64_t width, int64_t np) {
+  const int64_t part = np / kFetchEvery * 64;
+  const int64_t whole = width * np * int64_t(sizeof(P));
   return reinterpret_cast<const char*>(next) + matmul_min(at * part, whole);
 }
 
-template <class S, class T, class P> void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
+template <class S, class T, class P>
+void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   TileSink<S, T, P> sink(k);
   const P* a_pack = reinterpret_cast<const P*>(k.a_pack);
   P* b_pack = reinterpret_cast<P*>(k.b_pack);
   const int64_t np = packed_terms<P>(k.np);
   for (int64_t u = begin; u < end; u++) {
     const MatmulBlock::Place place = k.tile_unit(u);
-    const PanelRange rows = row_block(k, place.row), cols = col_block(k, place.col);
+    const PanelRange rows = row_block(k, place.row);
+    const PanelRange cols = col_block(k, place.col);
     const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<P>);
     const int64_t widths = matmul_ceil(cols.end - cols.begin, kNr<P>);
     for (int64_t n = 0; n < panels * widths; n++) {
-      const int64_t i = kRowsOutside ? n / widths : n % panels, v = kRowsOutside ? n % widths : n / panels;
+      const int64_t i = kRowsOutside ? n / widths : n % panels;
+      const int64_t v = kRowsOutside ? n % widths : n / panels;
       const PanelRange r = row_panel(rows, panels, i);
       const int64_t j = cols.begin + v * kNr<P>;
       const int w = int(matmul_min(kNr<T>, cols.end - j));
@@ -252,7 +287,11 @@ TT_MATMUL_UNITS(matmul_c128)
 void matmul_bf16_pairs_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;
 TT_ENTRY_END
 
-#define TT_MATMUL_DEFINE_PACKED(name, S, T, P)                                                                     \
-  void name##_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { pack_units<S, P>(k, begin, end); } \
-  void name##_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { tile_units<S, T, P>(k, begin, end); }
+#define TT_MATMUL_DEFINE_PACKED(name, S, T, P)                                   \
+  void name##_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {  \
+    pack_units<S, P>(k, begin, end);                                             \
+  }                                                                              \
+  void name##_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { \
+    tile_units<S, T, P>(k, begin, end);                                          \
+  }
 #define TT_MATMUL_DEFINE(name, S, T) TT_MATMUL_DEFINE_PACKED(name, S, T, T)

@@ -66,7 +66,8 @@ template <class T, int kMr, int kVecs, bool kPart> void small_micro(const SmallA
 }
 
 #if defined(__AVX512F__)
-// The same for at most half a vector of columns, in half vectors: twice the rate on cores that split whole ones.
+// The same for at most half a vector of columns, in half vectors: twice the rate on cores that
+// split whole ones.
 template <class T, int kMr> void small_micro_half(const SmallArgs& s) {
   typedef T Half __attribute__((vector_size(TT_VEC_BYTES / 2)));
   const __mmask8 part = __mmask8((1u << s.last) - 1);
@@ -81,8 +82,11 @@ template <class T, int kMr> void small_micro_half(const SmallArgs& s) {
     for (int i = 0; i < kMr; i++) {
       const T x = *reinterpret_cast<const T*>(a + i * a_row);
       if constexpr (sizeof(T) == 4)
-        acc[i] = Half(_mm256_fmadd_ps(_mm256_set1_ps(x), _mm256_maskz_loadu_ps(part, b), __m256(acc[i])));
-      else acc[i] = Half(_mm256_fmadd_pd(_mm256_set1_pd(x), _mm256_maskz_loadu_pd(part, b), __m256d(acc[i])));
+        acc[i] = Half(
+            _mm256_fmadd_ps(_mm256_set1_ps(x), _mm256_maskz_loadu_ps(part, b), __m256(acc[i])));
+      else
+        acc[i] = Half(
+            _mm256_fmadd_pd(_mm256_set1_pd(x), _mm256_maskz_loadu_pd(part, b), __m256d(acc[i])));
     }
   }
   TT_UNROLL
@@ -98,17 +102,20 @@ using SmallMicro = void (*)(const SmallArgs&);
 // For `rows` rows and vecs vectors, of which the last holds `last` columns.
 template <class T> TT_INLINE SmallMicro small_micro_of(int rows, int vecs, int last) {
 #if defined(__AVX512F__)
-  static constexpr SmallMicro kHalf[kMaxMr] = {small_micro_half<T, 1>, small_micro_half<T, 2>, small_micro_half<T, 3>,
-                                               small_micro_half<T, 4>, small_micro_half<T, 5>, small_micro_half<T, 6>,
+  static constexpr SmallMicro kHalf[kMaxMr] = {small_micro_half<T, 1>, small_micro_half<T, 2>,
+                                               small_micro_half<T, 3>, small_micro_half<T, 4>,
+                                               small_micro_half<T, 5>, small_micro_half<T, 6>,
                                                small_micro_half<T, 7>, small_micro_half<T, 8>};
   if (vecs == 1 && last <= kLanes<T> / 2) return kHalf[rows - 1];
 #endif
-#define TT_ROW(r)                                                                                                      \
-  {                                                                                                                    \
-    {small_micro<T, (r <= kMaxMr ? r : kMaxMr), 1, kAlwaysPart>, small_micro<T, (r <= kMaxMr ? r : kMaxMr), 1, true>}, \
-    {                                                                                                                  \
-      small_micro<T, (r <= kMaxMr ? r : kMaxMr), 2, kAlwaysPart>, small_micro<T, (r <= kMaxMr ? r : kMaxMr), 2, true>  \
-    }                                                                                                                  \
+#define TT_ROW(r)                                                 \
+  {                                                               \
+    {small_micro<T, (r <= kMaxMr ? r : kMaxMr), 1, kAlwaysPart>,  \
+     small_micro<T, (r <= kMaxMr ? r : kMaxMr), 1, true>},        \
+    {                                                             \
+      small_micro<T, (r <= kMaxMr ? r : kMaxMr), 2, kAlwaysPart>, \
+          small_micro<T, (r <= kMaxMr ? r : kMaxMr), 2, true>     \
+    }                                                             \
   }
   static constexpr SmallMicro kTable[8][kNv][2] = {TT_ROW(1), TT_ROW(2), TT_ROW(3), TT_ROW(4),
                                                    TT_ROW(5), TT_ROW(6), TT_ROW(7), TT_ROW(8)};
@@ -117,24 +124,33 @@ template <class T> TT_INLINE SmallMicro small_micro_of(int rows, int vecs, int l
 }
 
 // Columns [begin, end) of one product.
-template <class T>
-void small_product(const MatmulPlan& p, const char* a, const char* b, char* c, const char* d, int begin, int end) {
-  constexpr int kL = kLanes<T>, kNr = kNv * kL;
+template <class T> void small_product(const MatmulPlan& p, const char* a, const char* b, char* c,
+                                      const char* d, int begin, int end) {
+  constexpr int kL = kLanes<T>;
+  constexpr int kNr = kNv * kL;
   alignas(64) T packed[kMatmulSmallDepth * kNr];
   alignas(64) T tile[kMaxMr * kNr];
   const bool direct = !p.scaled && !p.d;
-  const int m = int(p.m), panels = (m + kMaxMr - 1) / kMaxMr, low = m / panels, high = m - low * panels;
+  const int m = int(p.m);
+  const int panels = (m + kMaxMr - 1) / kMaxMr;
+  const int low = m / panels;
+  const int high = m - low * panels;
   constexpr int64_t kSize = sizeof(T);
   SmallArgs s;
-  s.k = p.k, s.a_row = p.a_row * kSize, s.a_col = p.a_col * kSize;
+  s.k = p.k;
+  s.a_row = p.a_row * kSize;
+  s.a_col = p.a_col * kSize;
   s.ld = direct ? p.c_row * kSize : kNr * kSize;
   for (int j = begin; j < end; j += kNr) {
-    const int w = end - j < kNr ? end - j : kNr, vecs = (w + kL - 1) / kL;
-    s.b = b + j * p.b_col * kSize, s.b_row = p.b_row * kSize;
+    const int w = end - j < kNr ? end - j : kNr;
+    const int vecs = (w + kL - 1) / kL;
+    s.b = b + j * p.b_col * kSize;
+    s.b_row = p.b_row * kSize;
     s.last = w - (vecs - 1) * kL;
     if (p.b_col != 1) {
       pack_panel(reinterpret_cast<const T*>(s.b), p.b_col, p.b_row, w, vecs * kL, p.k, packed);
-      s.b = reinterpret_cast<const char*>(packed), s.b_row = vecs * kL * kSize;
+      s.b = reinterpret_cast<const char*>(packed);
+      s.b_row = vecs * kL * kSize;
     }
     s.a = a;
     for (int at = 0, i = 0; at < panels; at++) {
@@ -142,7 +158,8 @@ void small_product(const MatmulPlan& p, const char* a, const char* b, char* c, c
       s.out = direct ? c + i * p.c_row * kSize + j * kSize : reinterpret_cast<char*>(tile);
       small_micro_of<T>(h, vecs, s.last)(s);
       if (!direct) finish<T, T>(p, c, d, i, j, h, w, tile, kNr, true);
-      i += h, s.a += h * s.a_row;
+      i += h;
+      s.a += h * s.a_row;
     }
   }
 }
@@ -151,12 +168,16 @@ void small_product(const MatmulPlan& p, const char* a, const char* b, char* c, c
 template <class T> void tiny_units(const MatmulPlan& p, int64_t begin, int64_t end) {
   constexpr int kL = kLanes<T>;
   constexpr int64_t kSize = sizeof(T);
-  const int n = int(p.n), vecs = (n + kL - 1) / kL;
-  SmallArgs s = {p.k,     nullptr,         p.a_row * kSize,    p.a_col * kSize, nullptr, p.b_row * kSize,
-                 nullptr, p.c_row * kSize, n - (vecs - 1) * kL};
+  const int n = int(p.n);
+  const int vecs = (n + kL - 1) / kL;
+  SmallArgs s = {
+      p.k,     nullptr,         p.a_row * kSize,    p.a_col * kSize, nullptr, p.b_row * kSize,
+      nullptr, p.c_row * kSize, n - (vecs - 1) * kL};
   const SmallMicro micro = small_micro_of<T>(int(p.m), vecs, s.last);
   for (BatchWalk w(p, begin);; w.next()) {
-    s.a = w.a, s.b = w.b, s.out = w.c;
+    s.a = w.a;
+    s.b = w.b;
+    s.out = w.c;
     micro(s);
     if (++begin >= end) return;
   }
@@ -165,7 +186,8 @@ template <class T> void tiny_units(const MatmulPlan& p, int64_t begin, int64_t e
 template <class T> void small_units(const MatmulPlan& p, int64_t begin, int64_t end) {
   constexpr int kCols = kMatmulSmallCols;
   const int n = int(p.n);
-  if (p.m <= kMaxMr && n <= kNv * kLanes<T> && p.b_col == 1 && !p.scaled && !p.d) return tiny_units<T>(p, begin, end);
+  if (p.m <= kMaxMr && n <= kNv * kLanes<T> && p.b_col == 1 && !p.scaled && !p.d)
+    return tiny_units<T>(p, begin, end);
   if (n <= kCols) {
     for (BatchWalk w(p, begin);; w.next()) {
       small_product<T>(p, w.a, w.b, w.c, w.d, 0, n);
@@ -176,7 +198,10 @@ template <class T> void small_units(const MatmulPlan& p, int64_t begin, int64_t 
   BatchWalk w(p, begin / per_product);
   for (int j = int(begin % per_product) * kCols; begin < end; begin++) {
     small_product<T>(p, w.a, w.b, w.c, w.d, j, j + kCols < n ? j + kCols : n);
-    if ((j += kCols) >= n) j = 0, w.next();
+    if ((j += kCols) >= n) {
+      j = 0;
+      w.next();
+    }
   }
 }
 

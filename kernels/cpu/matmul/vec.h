@@ -1,4 +1,5 @@
-// Native vectors of this instruction set for the matrix products: whole and partial loads and stores, fma, transpose.
+// Native vectors of this instruction set for the matrix products: whole and partial loads and
+// stores, fma, transpose.
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
@@ -23,7 +24,9 @@ TT_INLINE Vec<int32_t> load(const int32_t* p, Part<int32_t> m) {
 TT_INLINE Vec<int64_t> load(const int64_t* p, Part<int64_t> m) {
   return Vec<int64_t>(_mm512_maskz_loadu_epi64(__mmask8(m.bits), p));
 }
-TT_INLINE void store(float* p, Vec<float> v, Part<float> m) { _mm512_mask_storeu_ps(p, __mmask16(m.bits), __m512(v)); }
+TT_INLINE void store(float* p, Vec<float> v, Part<float> m) {
+  _mm512_mask_storeu_ps(p, __mmask16(m.bits), __m512(v));
+}
 TT_INLINE void store(double* p, Vec<double> v, Part<double> m) {
   _mm512_mask_storeu_pd(p, __mmask8(m.bits), __m512d(v));
 }
@@ -42,17 +45,27 @@ template <class T> struct Part {
     else bits = _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
   }
 };
-TT_INLINE Vec<float> load(const float* p, Part<float> m) { return Vec<float>(_mm256_maskload_ps(p, m.bits)); }
-TT_INLINE Vec<double> load(const double* p, Part<double> m) { return Vec<double>(_mm256_maskload_pd(p, m.bits)); }
+TT_INLINE Vec<float> load(const float* p, Part<float> m) {
+  return Vec<float>(_mm256_maskload_ps(p, m.bits));
+}
+TT_INLINE Vec<double> load(const double* p, Part<double> m) {
+  return Vec<double>(_mm256_maskload_pd(p, m.bits));
+}
 TT_INLINE Vec<int32_t> load(const int32_t* p, Part<int32_t> m) {
   return Vec<int32_t>(_mm256_maskload_epi32(p, m.bits));
 }
 TT_INLINE Vec<int64_t> load(const int64_t* p, Part<int64_t> m) {
   return Vec<int64_t>(_mm256_maskload_epi64(reinterpret_cast<const long long*>(p), m.bits));
 }
-TT_INLINE void store(float* p, Vec<float> v, Part<float> m) { _mm256_maskstore_ps(p, m.bits, __m256(v)); }
-TT_INLINE void store(double* p, Vec<double> v, Part<double> m) { _mm256_maskstore_pd(p, m.bits, __m256d(v)); }
-TT_INLINE void store(int32_t* p, Vec<int32_t> v, Part<int32_t> m) { _mm256_maskstore_epi32(p, m.bits, __m256i(v)); }
+TT_INLINE void store(float* p, Vec<float> v, Part<float> m) {
+  _mm256_maskstore_ps(p, m.bits, __m256(v));
+}
+TT_INLINE void store(double* p, Vec<double> v, Part<double> m) {
+  _mm256_maskstore_pd(p, m.bits, __m256d(v));
+}
+TT_INLINE void store(int32_t* p, Vec<int32_t> v, Part<int32_t> m) {
+  _mm256_maskstore_epi32(p, m.bits, __m256i(v));
+}
 TT_INLINE void store(int64_t* p, Vec<int64_t> v, Part<int64_t> m) {
   _mm256_maskstore_epi64(reinterpret_cast<long long*>(p), m.bits, __m256i(v));
 }
@@ -105,7 +118,8 @@ TT_INLINE Vec<int64_t> fma(Vec<int64_t> x, Vec<int64_t> y, Vec<int64_t> z) {
   return Vec<int64_t>(U(x) * U(y) + U(z));
 }
 
-// Two bf16, the first in the low half; their products add to one f32 lane, subnormal factors count as 0.
+// Two bf16, the first in the low half; their products add to one f32 lane, subnormal factors count
+// as 0.
 using Bf16Pair = uint32_t;
 #if defined(__AVX512BF16__)
 TT_INLINE Vec<float> fma(Vec<Bf16Pair> x, Vec<Bf16Pair> y, Vec<float> z) {
@@ -120,7 +134,8 @@ template <class T> TT_INLINE Vec<T> fnma(Vec<T> x, Vec<T> y, Vec<T> z) { return 
 template <class V> TT_INLINE void zip(V x, V y, V* lo, V* hi) {
   if constexpr (sizeof(V) / sizeof(x[0]) == 16) {
     *lo = __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    *hi = __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    *hi =
+        __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
   } else if constexpr (sizeof(V) / sizeof(x[0]) == 8) {
     *lo = __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
     *hi = __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15);

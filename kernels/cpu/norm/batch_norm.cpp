@@ -8,10 +8,13 @@
 TT_ISA_BEGIN
 
 // What a channel's backward sums subtract and scale by.
-template <class T> TT_INLINE T at(const char* p, int64_t i) { return reinterpret_cast<const T*>(p)[i]; }
+template <class T> TT_INLINE T at(const char* p, int64_t i) {
+  return reinterpret_cast<const T*>(p)[i];
+}
 
 // Adds g to *a and g (x - mean) to *b, element i to lane i mod 64.
-template <class T> TT_NOINLINE void add_pairs(RowSum<T>* a, RowSum<T>* b, const T* g, const T* x, T mean, int64_t n) {
+template <class T>
+TT_NOINLINE void add_pairs(RowSum<T>* a, RowSum<T>* b, const T* g, const T* x, T mean, int64_t n) {
   int64_t i = 0;
   for (; i + 64 <= n; i += 64) {
     TT_VECTORIZE
@@ -20,7 +23,10 @@ template <class T> TT_NOINLINE void add_pairs(RowSum<T>* a, RowSum<T>* b, const 
       b->lane[l] = vfma(g[i + l], x[i + l] - mean, b->lane[l]);
     }
   }
-  for (int l = 0; i < n; i++, l++) a->lane[l] += g[i], b->lane[l] = vfma(g[i], x[i] - mean, b->lane[l]);
+  for (int l = 0; i < n; i++, l++) {
+    a->lane[l] += g[i];
+    b->lane[l] = vfma(g[i], x[i] - mean, b->lane[l]);
+  }
 }
 
 // ---- planes: inner > 1 ----
@@ -35,8 +41,10 @@ template <class T> struct PlaneSums {
     const int64_t item = kItemSize[p.dtype];
     for (int64_t o = from; o < to; o++) {
       const int64_t start = ((o * p.channels + channel) * p.inner + first) * item;
-      const RowIn<T> x{p.x + start, p.dtype}, g{p.g ? p.g + start : nullptr, p.dtype};
-      for_blocks(n, [&](int64_t i, int64_t k) { f(x.get(i, k, xs), p.g ? g.get(i, k, gs) : nullptr, k); });
+      const RowIn<T> x{p.x + start, p.dtype};
+      const RowIn<T> g{p.g ? p.g + start : nullptr, p.dtype};
+      for_blocks(
+          n, [&](int64_t i, int64_t k) { f(x.get(i, k, xs), p.g ? g.get(i, k, gs) : nullptr, k); });
     }
   }
   void stats(T* mean, T* squares) {
@@ -44,13 +52,15 @@ template <class T> struct PlaneSums {
     each([&](const T* x, const T*, int64_t k) { row_add(&sum, x, k); });
     const T m = row_total(sum) / T((to - from) * n);
     each([&](const T* x, const T*, int64_t k) { row_add_squares(&square, x, m, k); });
-    *mean = m, *squares = row_total(square);
+    *mean = m;
+    *squares = row_total(square);
   }
   void sums(T* sum_g, T* sum_gx) {
     RowSum<T> a, b;
     const T mean = at<T>(p.mean, channel);
     each([&](const T* x, const T* g, int64_t k) { add_pairs(&a, &b, g, x, mean, k); });
-    *sum_g = row_total(a), *sum_gx = row_total(b);
+    *sum_g = row_total(a);
+    *sum_gx = row_total(b);
   }
 };
 
@@ -65,13 +75,15 @@ template <class T> struct ColumnSums {
   template <class F> TT_INLINE void each(int64_t c, int64_t k, const F& f) {
     const int64_t row = p.channels * kItemSize[p.dtype];
     for (int64_t o = from; o < to; o++) {
-      const RowIn<T> x{p.x + o * row, p.dtype}, g{p.g ? p.g + o * row : nullptr, p.dtype};
+      const RowIn<T> x{p.x + o * row, p.dtype};
+      const RowIn<T> g{p.g ? p.g + o * row : nullptr, p.dtype};
       f(x.get(c, k, xs), p.g ? g.get(c, k, gs) : nullptr);
     }
   }
   void stats(T* mean, T* squares) {
     for_blocks(p.channels, [&](int64_t c, int64_t k) {
-      T *m = mean + c, *s = squares + c;
+      T* m = mean + c;
+      T* s = squares + c;
       for (int64_t j = 0; j < k; j++) m[j] = s[j] = 0;
       each(c, k, [&](const T* x, const T*) TT_INLINE_LAMBDA {
         TT_VECTORIZE
@@ -86,7 +98,8 @@ template <class T> struct ColumnSums {
   }
   void sums(T* sum_g, T* sum_gx) {
     for_blocks(p.channels, [&](int64_t c, int64_t k) {
-      T *a = sum_g + c, *b = sum_gx + c;
+      T* a = sum_g + c;
+      T* b = sum_gx + c;
       const T* mean = reinterpret_cast<const T*>(p.mean) + c;
       for (int64_t j = 0; j < k; j++) a[j] = b[j] = 0;
       each(c, k, [&](const T* x, const T* g) TT_INLINE_LAMBDA {
@@ -99,14 +112,17 @@ template <class T> struct ColumnSums {
 
 // The partial sums of unit u, or, in stage 1, what they make.
 template <class T> inline void partial(const ChannelSumPlan& p, int64_t u) {
-  const int64_t chunk = p.inner == 1 ? u : u / p.channels, channel = p.inner == 1 ? 0 : u % p.channels;
-  const int64_t from = chunk / p.n_parts * p.chunk, to = from + p.chunk < p.outer ? from + p.chunk : p.outer;
+  const int64_t chunk = p.inner == 1 ? u : u / p.channels;
+  const int64_t channel = p.inner == 1 ? 0 : u % p.channels;
+  const int64_t from = chunk / p.n_parts * p.chunk;
+  const int64_t to = from + p.chunk < p.outer ? from + p.chunk : p.outer;
   T* first = static_cast<T*>(p.workspace) + chunk * 2 * p.channels + channel;
   if (p.inner == 1) {
     ColumnSums<T> s{p, from, to, {}, {}};
     p.g ? s.sums(first, first + p.channels) : s.stats(first, first + p.channels);
   } else {
-    const int64_t start = chunk % p.n_parts * p.part, n = p.inner - start < p.part ? p.inner - start : p.part;
+    const int64_t start = chunk % p.n_parts * p.part;
+    const int64_t n = p.inner - start < p.part ? p.inner - start : p.part;
     PlaneSums<T> s{p, from, to, channel, start, n, {}, {}};
     p.g ? s.sums(first, first + p.channels) : s.stats(first, first + p.channels);
   }
@@ -117,35 +133,45 @@ template <class T> inline void join_stats(const ChannelSumPlan& p, int64_t c) {
   double mean = 0, squares = 0, n = 0;
   for (int64_t k = 0; k < p.n_chunks; k++) {
     const T* part = static_cast<const T*>(p.workspace) + k * 2 * p.channels + c;
-    const int64_t row = k / p.n_parts * p.chunk, rows = p.outer - row < p.chunk ? p.outer - row : p.chunk;
-    const int64_t start = k % p.n_parts * p.part, width = p.inner - start < p.part ? p.inner - start : p.part;
-    const double m = double(rows) * double(width), all = n + m, delta = double(part[0]) - mean;
+    const int64_t row = k / p.n_parts * p.chunk;
+    const int64_t rows = p.outer - row < p.chunk ? p.outer - row : p.chunk;
+    const int64_t start = k % p.n_parts * p.part;
+    const int64_t width = p.inner - start < p.part ? p.inner - start : p.part;
+    const double m = double(rows) * double(width);
+    const double all = n + m;
+    const double delta = double(part[0]) - mean;
     mean += delta * (m / all);
     squares += double(part[p.channels]) + delta * delta * (n * m / all);
     n = all;
   }
   T* out = reinterpret_cast<T*>(p.out) + c;
   const double variance = squares / n;
-  out[0] = T(mean), out[p.channels] = T(1 / math::sqrt(variance + p.eps)), out[2 * p.channels] = T(variance);
+  out[0] = T(mean);
+  out[p.channels] = T(1 / math::sqrt(variance + p.eps));
+  out[2 * p.channels] = T(variance);
 }
 template <class T> inline void join_sums(const ChannelSumPlan& p, int64_t c) {
   double a = 0, b = 0;
   for (int64_t k = 0; k < p.n_chunks; k++) {
     const T* part = static_cast<const T*>(p.workspace) + k * 2 * p.channels + c;
-    a += double(part[0]), b += double(part[p.channels]);
+    a += double(part[0]);
+    b += double(part[p.channels]);
   }
   T* out = reinterpret_cast<T*>(p.out) + c;
-  out[0] = T(a), out[p.channels] = T(b * double(at<T>(p.rstd, c)));
+  out[0] = T(a);
+  out[p.channels] = T(b * double(at<T>(p.rstd, c)));
 }
 
-template <class T> inline int32_t channel_units(const ChannelSumPlan& p, int64_t begin, int64_t end) {
+template <class T>
+inline int32_t channel_units(const ChannelSumPlan& p, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; u++) {
     if (p.run.stage == 0) {
       partial<T>(p, u);
       continue;
     }
     const int64_t last = (u + 1) * kChannelTile < p.channels ? (u + 1) * kChannelTile : p.channels;
-    for (int64_t c = u * kChannelTile; c < last; c++) p.g ? join_sums<T>(p, c) : join_stats<T>(p, c);
+    for (int64_t c = u * kChannelTile; c < last; c++)
+      p.g ? join_sums<T>(p, c) : join_stats<T>(p, c);
   }
   return TT_OK;
 }
@@ -158,19 +184,26 @@ template <class T> struct Coefficients {
   TT_INLINE Coefficients() {}
   TT_INLINE Coefficients(const ChannelAffinePlan& p, int64_t c) {
     const int64_t item = kItemSize[p.weight_dtype];
-    const T w = p.weight ? load_one<T>(p.weight + c * item, p.weight_dtype) : T(1), scale = at<T>(p.rstd, c) * w;
-    mean = at<T>(p.mean, c), a = scale, b = 0, g_mean = 0;
+    const T w = p.weight ? load_one<T>(p.weight + c * item, p.weight_dtype) : T(1);
+    const T scale = at<T>(p.rstd, c) * w;
+    mean = at<T>(p.mean, c);
+    a = scale;
+    b = 0;
+    g_mean = 0;
     shift = p.bias ? load_one<T>(p.bias + c * item, p.weight_dtype) : T(0);
     if (!p.g) return;
-    a = 0, b = scale;
+    a = 0;
+    b = scale;
     if (!p.sums) return;
     const T n = T(p.outer) * T(p.inner);
-    g_mean = at<T>(p.sums, c) / n, a = -scale * at<T>(p.rstd, c) * (at<T>(p.sums, p.channels + c) / n);
+    g_mean = at<T>(p.sums, c) / n;
+    a = -scale * at<T>(p.rstd, c) * (at<T>(p.sums, p.channels + c) / n);
   }
 };
 
-template <class T> TT_NOINLINE void affine_plane(T* TT_RESTRICT y, const T* TT_RESTRICT x, const T* TT_RESTRICT g,
-                                                 Coefficients<T> k, int64_t n) {
+template <class T> TT_NOINLINE void affine_plane(T* TT_RESTRICT y, const T* TT_RESTRICT x,
+                                                 const T* TT_RESTRICT g, Coefficients<T> k,
+                                                 int64_t n) {
   if (g) {
     TT_VECTORIZE
     for (int64_t i = 0; i < n; i++) y[i] = vfma(x[i] - k.mean, k.a, (g[i] - k.g_mean) * k.b);
@@ -179,19 +212,23 @@ template <class T> TT_NOINLINE void affine_plane(T* TT_RESTRICT y, const T* TT_R
     for (int64_t i = 0; i < n; i++) y[i] = vfma(x[i] - k.mean, k.a, k.shift);
   }
 }
-template <class T> TT_NOINLINE void scale_plane(T* TT_RESTRICT y, const T* TT_RESTRICT g, T b, int64_t n) {
+template <class T>
+TT_NOINLINE void scale_plane(T* TT_RESTRICT y, const T* TT_RESTRICT g, T b, int64_t n) {
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) y[i] = g[i] * b;
 }
 
-template <class T> inline void affine_planes(const ChannelAffinePlan& p, int64_t begin, int64_t end) {
+template <class T>
+inline void affine_planes(const ChannelAffinePlan& p, int64_t begin, int64_t end) {
   const int64_t item = kItemSize[p.dtype];
   alignas(64) T xs[kRowBlock], gs[kRowBlock], ys[kRowBlock];
   for (int64_t u = begin; u < end; u++) {
-    const int64_t plane = u / p.n_parts, first = u % p.n_parts * p.part;
+    const int64_t plane = u / p.n_parts;
+    const int64_t first = u % p.n_parts * p.part;
     const Coefficients<T> k(p, plane % p.channels);
     const int64_t start = (plane * p.inner + first) * item;
-    const RowIn<T> x{p.x + start, p.dtype}, g{p.g + (p.g ? start : 0), p.dtype};
+    const RowIn<T> x{p.x + start, p.dtype};
+    const RowIn<T> g{p.g + (p.g ? start : 0), p.dtype};
     const RowOut<T> y{p.y + start, p.dtype};
     for_blocks(p.inner - first < p.part ? p.inner - first : p.part, [&](int64_t i, int64_t n) {
       T* d = y.at(i, ys);
@@ -203,15 +240,21 @@ template <class T> inline void affine_planes(const ChannelAffinePlan& p, int64_t
 }
 
 template <class T> struct ColumnCoefficients {
-  alignas(64) T mean[kChannelTile], a[kChannelTile], g_mean[kChannelTile], b[kChannelTile], shift[kChannelTile];
+  alignas(64) T mean[kChannelTile], a[kChannelTile], g_mean[kChannelTile], b[kChannelTile],
+      shift[kChannelTile];
 
   TT_NOINLINE void fill(const ChannelAffinePlan& p, int64_t c, int64_t n) {
     for (int64_t j = 0; j < n; j++) {
       const Coefficients<T> k(p, c + j);
-      mean[j] = k.mean, a[j] = k.a, g_mean[j] = k.g_mean, b[j] = k.b, shift[j] = k.shift;
+      mean[j] = k.mean;
+      a[j] = k.a;
+      g_mean[j] = k.g_mean;
+      b[j] = k.b;
+      shift[j] = k.shift;
     }
   }
-  TT_NOINLINE void row(T* TT_RESTRICT y, const T* TT_RESTRICT x, const T* TT_RESTRICT g, bool slope, int64_t n) const {
+  TT_NOINLINE void row(T* TT_RESTRICT y, const T* TT_RESTRICT x, const T* TT_RESTRICT g, bool slope,
+                       int64_t n) const {
     if (!g) {
       TT_VECTORIZE
       for (int64_t j = 0; j < n; j++) y[j] = vfma(x[j] - mean[j], a[j], shift[j]);
@@ -225,20 +268,24 @@ template <class T> struct ColumnCoefficients {
   }
 };
 
-template <class T> inline void affine_columns(const ChannelAffinePlan& p, int64_t begin, int64_t end) {
+template <class T>
+inline void affine_columns(const ChannelAffinePlan& p, int64_t begin, int64_t end) {
   const int64_t row = p.channels * kItemSize[p.dtype];
   alignas(64) T xs[kChannelTile], gs[kChannelTile], ys[kChannelTile];
   ColumnCoefficients<T> k;
   for (int64_t u = begin; u < end; u++) {
-    const int64_t from = u * p.chunk, to = from + p.chunk < p.outer ? from + p.chunk : p.outer;
+    const int64_t from = u * p.chunk;
+    const int64_t to = from + p.chunk < p.outer ? from + p.chunk : p.outer;
     for (int64_t c = 0; c < p.channels; c += kChannelTile) {
       const int64_t n = p.channels - c < kChannelTile ? p.channels - c : kChannelTile;
       k.fill(p, c, n);
       for (int64_t o = from; o < to; o++) {
-        const RowIn<T> x{p.x + o * row, p.dtype}, g{p.g ? p.g + o * row : nullptr, p.dtype};
+        const RowIn<T> x{p.x + o * row, p.dtype};
+        const RowIn<T> g{p.g ? p.g + o * row : nullptr, p.dtype};
         const RowOut<T> y{p.y + o * row, p.dtype};
         T* d = y.at(c, ys);
-        k.row(d, p.g && !p.sums ? d : x.get(c, n, xs), p.g ? g.get(c, n, gs) : nullptr, p.sums != nullptr, n);
+        k.row(d, p.g && !p.sums ? d : x.get(c, n, xs), p.g ? g.get(c, n, gs) : nullptr,
+              p.sums != nullptr, n);
         y.put(c, n, d);
       }
     }
@@ -256,7 +303,8 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(channel_sums)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ChannelSumPlan& p = *static_cast<const ChannelSumPlan*>(plan);
-  return p.dtype == TT_F64 ? channel_units<double>(p, begin, end) : channel_units<float>(p, begin, end);
+  return p.dtype == TT_F64 ? channel_units<double>(p, begin, end)
+                           : channel_units<float>(p, begin, end);
 }
 
 TT_KERNEL(channel_affine)(const void* plan, int64_t begin, int64_t end) noexcept {

@@ -8,8 +8,8 @@
 TT_ISA_BEGIN
 
 // y = (x - mean) * rstd * weight + bias; weight and bias may be NULL.
-template <class T>
-TT_NOINLINE void normalise(T* y, const T* x, T mean, T rstd, const T* weight, const T* bias, int64_t n) {
+template <class T> TT_NOINLINE void normalise(T* y, const T* x, T mean, T rstd, const T* weight,
+                                              const T* bias, int64_t n) {
   if (weight && bias) {
     TT_VECTORIZE
     for (int64_t i = 0; i < n; i++) y[i] = vfma((x[i] - mean) * rstd, weight[i], bias[i]);
@@ -26,12 +26,17 @@ TT_NOINLINE void normalise(T* y, const T* x, T mean, T rstd, const T* weight, co
 }
 
 // Of units: the sum (step 0), the squared distances from the mean (1), y (2).
-template <class T> inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end, Steps s) {
-  const int64_t item = kItemSize[p.dtype], stat = kItemSize[p.stat_dtype];
+template <class T>
+inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end, Steps s) {
+  const int64_t item = kItemSize[p.dtype];
+  const int64_t stat = kItemSize[p.stat_dtype];
   alignas(64) T in[kRowBlock], out[kRowBlock], ws[kRowBlock], bs[kRowBlock];
-  const RowIn<T> weight{p.weight, p.weight_dtype}, bias{p.bias, p.weight_dtype};
+  const RowIn<T> weight{p.weight, p.weight_dtype};
+  const RowIn<T> bias{p.bias, p.weight_dtype};
   for (int64_t u = begin; u < end; u++) {
-    const int64_t r = p.n_chunks > 1 ? u / p.n_chunks : u, c = u - r * p.n_chunks, first = c * p.chunk;
+    const int64_t r = p.n_chunks > 1 ? u / p.n_chunks : u;
+    const int64_t c = u - r * p.n_chunks;
+    const int64_t first = c * p.chunk;
     const int64_t n = p.n - first < p.chunk ? p.n - first : p.chunk;
     const RowIn<T> x{p.x + (r * p.n + first) * item, p.dtype};
     const RowOut<T> y{p.y + (r * p.n + first) * item, p.dtype};
@@ -45,7 +50,8 @@ template <class T> inline int32_t forward(const LayerNormPlan& p, int64_t begin,
     }
     const T mean = (s.first > 0 ? T(parts.total(0)) : total) / T(p.n);
     if (s.has(1)) {
-      for_blocks(n, [&](int64_t i, int64_t k) { row_add_squares(&squares, x.get(i, k, in), mean, k); });
+      for_blocks(
+          n, [&](int64_t i, int64_t k) { row_add_squares(&squares, x.get(i, k, in), mean, k); });
       total = row_total(squares);
       if (s.last == 1) parts.put(1, c, double(total));
     }
@@ -64,26 +70,33 @@ template <class T> inline int32_t forward(const LayerNormPlan& p, int64_t begin,
   return TT_OK;
 }
 
-// ---- backward: with h = (x - mean) rstd and u = g weight, dx = rstd (u - mean(u) - h mean(u h)) ----
+// ---- backward: with h = (x - mean) rstd and u = g weight, dx = rstd (u - mean(u) - h mean(u h))
+// ----
 
 template <class T> struct Normal {  // what a row was normalised with
   T mean, rstd;
 };
 
 // Adds u to *su and u h to *suh; with kSums, g h to dw and g to db.
-template <class T, bool kSums> TT_NOINLINE void moments(const T* g, const T* x, const T* weight, Normal<T> s, T* dw,
-                                                        T* db, int64_t n, RowSum<T>* su, RowSum<T>* suh) {
+template <class T, bool kSums> TT_NOINLINE void moments(const T* g, const T* x, const T* weight,
+                                                        Normal<T> s, T* dw, T* db, int64_t n,
+                                                        RowSum<T>* su, RowSum<T>* suh) {
   constexpr int L = kLanes<T>;
-  const Vec<T> mean = splat(s.mean), rstd = splat(s.rstd);
+  const Vec<T> mean = splat(s.mean);
+  const Vec<T> rstd = splat(s.rstd);
   Lanes<T> a, b;
-  a.fill(0), b.fill(0);
-  a.add(su->lane), b.add(suh->lane);
+  a.fill(0);
+  b.fill(0);
+  a.add(su->lane);
+  b.add(suh->lane);
   int64_t i = 0;
   for (; i + kBlockLanes <= n; i += kBlockLanes) {
 #pragma GCC unroll 32
     for (int k = 0; k < a.kN; k++) {
       const int64_t at = i + k * L;
-      const Vec<T> gv = load(g + at), h = (load(x + at) - mean) * rstd, u = gv * load(weight + at);
+      const Vec<T> gv = load(g + at);
+      const Vec<T> h = (load(x + at) - mean) * rstd;
+      const Vec<T> u = gv * load(weight + at);
       a.v[k] += u;
       b.v[k] = vfma(u, h, b.v[k]);
       if constexpr (kSums) {
@@ -92,15 +105,24 @@ template <class T, bool kSums> TT_NOINLINE void moments(const T* g, const T* x, 
       }
     }
   }
-  alignas(64) T us[kBlockLanes] = {}, uhs[kBlockLanes] = {};
+  alignas(64) T us[kBlockLanes] = {};
+  alignas(64) T uhs[kBlockLanes] = {};
   for (int l = 0; i < n; i++, l++) {
     const T h = (x[i] - s.mean) * s.rstd;
-    us[l] = g[i] * weight[i], uhs[l] = us[l] * h;
-    if constexpr (kSums) dw[i] += g[i] * h, db[i] += g[i];
+    us[l] = g[i] * weight[i];
+    uhs[l] = us[l] * h;
+    if constexpr (kSums) {
+      dw[i] += g[i] * h;
+      db[i] += g[i];
+    }
     TT_SCALAR_LOOP;
   }
-  a.add(us), b.add(uhs);
-  for (int k = 0; k < a.kN; k++) store(su->lane + k * L, a.v[k]), store(suh->lane + k * L, b.v[k]);
+  a.add(us);
+  b.add(uhs);
+  for (int k = 0; k < a.kN; k++) {
+    store(su->lane + k * L, a.v[k]);
+    store(suh->lane + k * L, b.v[k]);
+  }
 }
 
 template <class T> struct BackwardRow {
@@ -114,29 +136,42 @@ template <class T> struct BackwardRow {
 
   // dweight and dbias (or NULL): the part's.
   void run(int64_t r, T* dweight, T* dbias, Steps steps) {
-    const int64_t at = (r * p.n + first) * kItemSize[p.dtype], stat = r * kItemSize[p.stat_dtype];
-    const RowIn<T> g{p.g + at, p.dtype}, x{p.x + at, p.dtype};
-    const Normal<T> s{load_one<T>(p.mean + stat, p.stat_dtype), load_one<T>(p.rstd + stat, p.stat_dtype)};
+    const int64_t at = (r * p.n + first) * kItemSize[p.dtype];
+    const int64_t stat = r * kItemSize[p.stat_dtype];
+    const RowIn<T> g{p.g + at, p.dtype};
+    const RowIn<T> x{p.x + at, p.dtype};
+    const Normal<T> s{load_one<T>(p.mean + stat, p.stat_dtype),
+                      load_one<T>(p.rstd + stat, p.stat_dtype)};
     const RowParts parts{p.parts, p.rows, p.n_parts, r};
     T total_u = 0, total_uh = 0;
     if (steps.has(0)) {
       RowSum<T> su, suh;
       for_blocks(n, [&](int64_t i, int64_t k) {
-        const T *gv = g.get(i, k, gs), *xv = x.get(i, k, xs), *w = weights(i, k);
+        const T* gv = g.get(i, k, gs);
+        const T* xv = x.get(i, k, xs);
+        const T* w = weights(i, k);
         if (dweight) moments<T, true>(gv, xv, w, s, dweight + i, dbias + i, k, &su, &suh);
         else moments<T, false>(gv, xv, w, s, nullptr, nullptr, k, &su, &suh);
       });
-      total_u = row_total(su), total_uh = row_total(suh);
-      if (steps.last == 0) return parts.put(0, part, double(total_u)), parts.put(1, part, double(total_uh));
+      total_u = row_total(su);
+      total_uh = row_total(suh);
+      if (steps.last == 0) {
+        parts.put(0, part, double(total_u));
+        return parts.put(1, part, double(total_uh));
+      }
     } else {
-      total_u = T(parts.total(0)), total_uh = T(parts.total(1));
+      total_u = T(parts.total(0));
+      total_uh = T(parts.total(1));
     }
     if (!p.dx) return;
-    const T mean_u = total_u / T(p.n), slope = s.rstd * s.rstd * (total_uh / T(p.n));
+    const T mean_u = total_u / T(p.n);
+    const T slope = s.rstd * s.rstd * (total_uh / T(p.n));
     const RowOut<T> dx{p.dx + at, p.dtype};
     alignas(64) T out[kRowBlock];
     for_blocks(n, [&](int64_t i, int64_t k) {
-      const T *gv = g.get(i, k, gs), *xv = x.get(i, k, xs), *w = weights(i, k);
+      const T* gv = g.get(i, k, gs);
+      const T* xv = x.get(i, k, xs);
+      const T* w = weights(i, k);
       T* d = dx.at(i, out);
       TT_VECTORIZE
       for (int64_t j = 0; j < k; j++)
@@ -146,15 +181,19 @@ template <class T> struct BackwardRow {
   }
 };
 
-template <class T> inline void backward_chunk(const LayerNormBackwardPlan& p, int64_t c, int64_t part) {
-  const int64_t from = c * p.chunk, to = from + p.chunk < p.rows ? from + p.chunk : p.rows;
-  const int64_t first = part * p.part, n = p.n - first < p.part ? p.n - first : p.part;
+template <class T>
+inline void backward_chunk(const LayerNormBackwardPlan& p, int64_t c, int64_t part) {
+  const int64_t from = c * p.chunk;
+  const int64_t to = from + p.chunk < p.rows ? from + p.chunk : p.rows;
+  const int64_t first = part * p.part;
+  const int64_t n = p.n - first < p.part ? p.n - first : p.part;
   BackwardRow<T> row{p, part, first, n, {p.weight, p.weight_dtype}, {}, {}, {}};
   for (int64_t i = 0; i < kRowBlock; i++) row.ws[i] = 1;
   T *dw = nullptr, *db = nullptr;
   if ((p.dweight || p.dbias) && p.run.stage == 0) {
     const bool joined = p.run.units[2] != 0;
-    dw = joined ? static_cast<T*>(p.workspace) + c * 2 * p.n : reinterpret_cast<T*>(p.dweight), dw += first;
+    dw = joined ? static_cast<T*>(p.workspace) + c * 2 * p.n : reinterpret_cast<T*>(p.dweight);
+    dw += first;
     db = joined ? dw + p.n : reinterpret_cast<T*>(p.dbias) + first;
     for (int64_t i = 0; i < n; i++) dw[i] = db[i] = 0;
   }
@@ -163,8 +202,8 @@ template <class T> inline void backward_chunk(const LayerNormBackwardPlan& p, in
 }
 
 // Columns [from, to) of the sums over chunks; which: 0 dweight, 1 dbias.
-template <class T>
-inline void sum_chunks(const LayerNormBackwardPlan& p, int which, int64_t from, int64_t to, char* out) {
+template <class T> inline void sum_chunks(const LayerNormBackwardPlan& p, int which, int64_t from,
+                                          int64_t to, char* out) {
   alignas(64) T sum[kRowTile];
   for (int64_t j = 0; j < to - from; j++) sum[j] = 0;
   for (int64_t c = 0; c < p.n_chunks; c++) {
@@ -174,13 +213,15 @@ inline void sum_chunks(const LayerNormBackwardPlan& p, int which, int64_t from, 
   store_run(out + from * kItemSize[p.weight_dtype], sum, to - from, p.weight_dtype);
 }
 
-template <class T> inline int32_t backward(const LayerNormBackwardPlan& p, int64_t begin, int64_t end) {
+template <class T>
+inline int32_t backward(const LayerNormBackwardPlan& p, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; u++) {
     if (p.run.stage < 2) {
       backward_chunk<T>(p, u / p.n_parts, u % p.n_parts);
       continue;
     }
-    const int64_t from = u * kRowTile, to = from + kRowTile < p.n ? from + kRowTile : p.n;
+    const int64_t from = u * kRowTile;
+    const int64_t to = from + kRowTile < p.n ? from + kRowTile : p.n;
     if (p.dweight) sum_chunks<T>(p, 0, from, to, p.dweight);
     if (p.dbias) sum_chunks<T>(p, 1, from, to, p.dbias);
   }

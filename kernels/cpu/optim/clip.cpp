@@ -23,7 +23,8 @@ template <class T> struct NormRun {
   double total() const { return p == 2 ? double(row_total(squares)) : sum; }
 };
 
-template <class T> TT_NOINLINE double norm_part(const ClipItem& item, double p, int64_t from, int64_t to) {
+template <class T>
+TT_NOINLINE double norm_part(const ClipItem& item, double p, int64_t from, int64_t to) {
   NormRun<T> run{p, 0, {}};
   alignas(64) T buffer[kRowBlock];
   const RowIn<T> x{item.grad + from * kItemSize[item.dtype], item.dtype};
@@ -31,7 +32,8 @@ template <class T> TT_NOINLINE double norm_part(const ClipItem& item, double p, 
   return run.total();
 }
 
-template <class T> TT_NOINLINE void scale_part(const ClipItem& item, double factor, int64_t from, int64_t to) {
+template <class T>
+TT_NOINLINE void scale_part(const ClipItem& item, double factor, int64_t from, int64_t to) {
   alignas(64) T buffer[kRowBlock];
   char* p = item.grad + from * kItemSize[item.dtype];
   const RowIn<T> x{p, item.dtype};

@@ -6,23 +6,31 @@
 TT_ISA_BEGIN
 
 #if defined(__AVX512F__)
-// The divider would take longer over a root and a quotient than memory does over the arrays: an approximation and one
-// step of Newton's method, within 1 ulp of the root of a normal number. 0 and infinity are their own roots.
+// The divider would take longer over a root and a quotient than memory does over the arrays: an
+// approximation and one step of Newton's method, within 1 ulp of the root of a normal number. 0 and
+// infinity are their own roots.
 TT_INLINE Vec<float> vsqrt(Vec<float> x) {
-  const __m512 v = __m512(x), r = _mm512_rsqrt14_ps(v), y = _mm512_mul_ps(v, r);
-  const __m512 root = _mm512_fmadd_ps(_mm512_fnmadd_ps(y, y, v), _mm512_mul_ps(r, _mm512_set1_ps(0.5f)), y);
+  const __m512 v = __m512(x);
+  const __m512 r = _mm512_rsqrt14_ps(v);
+  const __m512 y = _mm512_mul_ps(v, r);
+  const __m512 root =
+      _mm512_fmadd_ps(_mm512_fnmadd_ps(y, y, v), _mm512_mul_ps(r, _mm512_set1_ps(0.5f)), y);
   const __mmask16 own = _mm512_fpclass_ps_mask(v, 0x0e);  // +0, -0, +infinity
   return Vec<float>(_mm512_mask_mov_ps(root, own, v));
 }
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm512_sqrt_pd(__m512d(x))); }
-TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) { return Vec<float>(_mm512_max_ps(__m512(a), __m512(b))); }
+TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) {
+  return Vec<float>(_mm512_max_ps(__m512(a), __m512(b)));
+}
 TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) {
   return Vec<double>(_mm512_max_pd(__m512d(a), __m512d(b)));
 }
 #elif defined(__AVX2__)
 TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(_mm256_sqrt_ps(__m256(x))); }
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm256_sqrt_pd(__m256d(x))); }
-TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) { return Vec<float>(_mm256_max_ps(__m256(a), __m256(b))); }
+TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) {
+  return Vec<float>(_mm256_max_ps(__m256(a), __m256(b)));
+}
 TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) {
   return Vec<double>(_mm256_max_pd(__m256d(a), __m256d(b)));
 }
@@ -48,7 +56,8 @@ template <class T> struct Run {
   T* s[kOptimStates];
 };
 
-// What the rules share: factors as vectors, the sign of the gradient, which states are there and which are fresh.
+// What the rules share: factors as vectors, the sign of the gradient, which states are there and
+// which are fresh.
 template <class T> struct Rule {
   using V = Vec<T>;
   V f[kOptimFactors];
@@ -59,8 +68,13 @@ template <class T> struct Rule {
   TT_INLINE Rule(const OptimItem& item, int decay_at, int share_at) {
     for (int k = 0; k < kOptimFactors; k++) f[k] = splat(T(item.f[k]));
     sign = splat(T(item.flags & kOptimMaximize ? -1 : 1));
-    near_g = item.f[share_at] >= 0.5, decay = item.f[decay_at] != 0, nesterov = item.flags & kOptimNesterov;
-    for (int k = 0; k < kOptimStates; k++) has[k] = item.state[k], fresh[k] = item.fresh >> k & 1;
+    near_g = item.f[share_at] >= 0.5;
+    decay = item.f[decay_at] != 0;
+    nesterov = item.flags & kOptimNesterov;
+    for (int k = 0; k < kOptimStates; k++) {
+      has[k] = item.state[k];
+      fresh[k] = item.fresh >> k & 1;
+    }
   }
   TT_INLINE V grad(const Run<T>& r, V p, V weight_decay) const {
     const V g = sign * load(r.g);
@@ -78,7 +92,8 @@ template <class T> struct Sgd : Rule<T> {
   using typename Rule<T>::V;
   TT_INLINE explicit Sgd(const OptimItem& item) : Rule<T>(item, 3, 0) {}
   TT_INLINE void operator()(const Run<T>& r) const {
-    V p = load(r.p), g = this->grad(r, p, this->f[3]);
+    V p = load(r.p);
+    V g = this->grad(r, p, this->f[3]);
     if (this->has[0]) {
       const V b = this->fresh[0] ? g : vfma(load(r.s[0]), this->f[1], g * this->f[2]);
       store(r.s[0], b);
@@ -95,7 +110,8 @@ template <class T> struct Adam : Rule<T> {
     V p = load(r.p);
     const V g = this->grad(r, p, this->f[6]);
     p = p * this->f[7];
-    V m = this->state(r, 0), v = this->state(r, 1);
+    V m = this->state(r, 0);
+    V v = this->state(r, 1);
     m = this->average(m, g, 1);
     v = vfma(v, this->f[2], V(g * g * this->f[3]));
     store(r.s[0], m);
@@ -113,7 +129,8 @@ template <class T> struct Rmsprop : Rule<T> {
   using typename Rule<T>::V;
   TT_INLINE explicit Rmsprop(const OptimItem& item) : Rule<T>(item, 4, 2) {}
   TT_INLINE void operator()(const Run<T>& r) const {
-    const V p = load(r.p), g = this->grad(r, p, this->f[4]);
+    const V p = load(r.p);
+    const V g = this->grad(r, p, this->f[4]);
     V s = vfma(this->state(r, 0), this->f[1], V(g * g * this->f[2]));
     store(r.s[0], s);
     if (this->has[1]) {
@@ -134,7 +151,8 @@ template <class T> struct Adagrad : Rule<T> {
   using typename Rule<T>::V;
   TT_INLINE explicit Adagrad(const OptimItem& item) : Rule<T>(item, 2, 0) {}
   TT_INLINE void operator()(const Run<T>& r) const {
-    const V p = load(r.p), g = this->grad(r, p, this->f[2]);
+    const V p = load(r.p);
+    const V g = this->grad(r, p, this->f[2]);
     const V sum = vfma(g, g, this->state(r, 0));
     store(r.s[0], sum);
     store(r.p, V(p - this->f[0] * g / (vsqrt(sum) + this->f[1])));
@@ -145,7 +163,8 @@ template <class T> struct Adagrad : Rule<T> {
 template <class T, class R> TT_INLINE void run_rule(const R& rule, const Run<T>& all, int64_t n) {
   constexpr int L = kLanes<T>;
   int64_t i = 0;
-  for (; i + L <= n; i += L) rule(Run<T>{all.p + i, all.g + i, {all.s[0] + i, all.s[1] + i, all.s[2] + i}});
+  for (; i + L <= n; i += L)
+    rule(Run<T>{all.p + i, all.g + i, {all.s[0] + i, all.s[1] + i, all.s[2] + i}});
   if (i == n) return;
   alignas(64) T rest[2 + kOptimStates][L] = {};
   const size_t bytes = size_t(n - i) * sizeof(T);
@@ -160,9 +179,12 @@ template <class T, class R> TT_INLINE void run_rule(const R& rule, const Run<T>&
 }
 
 // Elements [from, to) of an item that stores T.
-template <class T, class R> TT_NOINLINE void run_direct(const OptimItem& item, int64_t from, int64_t to) {
-  Run<T> run = {reinterpret_cast<T*>(item.param) + from, reinterpret_cast<const T*>(item.grad) + from, {}};
-  for (int k = 0; k < kOptimStates; k++)  // a state that is not there is never read: any address will do
+template <class T, class R>
+TT_NOINLINE void run_direct(const OptimItem& item, int64_t from, int64_t to) {
+  Run<T> run = {
+      reinterpret_cast<T*>(item.param) + from, reinterpret_cast<const T*>(item.grad) + from, {}};
+  for (int k = 0; k < kOptimStates;
+       k++)  // a state that is not there is never read: any address will do
     run.s[k] = item.state[k] ? reinterpret_cast<T*>(item.state[k]) + from : run.p;
   run_rule<T>(R(item), run, to - from);
 }
@@ -176,7 +198,8 @@ template <class R> TT_NOINLINE void run_half(const OptimItem& item, int64_t from
     load_run(v[0], item.param + 2 * i, 2, n, item.dtype);
     load_run(v[1], item.grad + 2 * i, 2, n, item.dtype);
     for (int k = 0; k < kOptimStates; k++)
-      if (rule.has[k] && !rule.fresh[k]) load_run(v[2 + k], item.state[k] + 2 * i, 2, n, item.dtype);
+      if (rule.has[k] && !rule.fresh[k])
+        load_run(v[2 + k], item.state[k] + 2 * i, 2, n, item.dtype);
     run_rule<float>(rule, Run<float>{v[0], v[1], {v[2], v[3], v[4]}}, n);
     store_f32(item.param + 2 * i, 2, v[0], n, item.dtype);
     for (int k = 0; k < kOptimStates; k++)
@@ -184,7 +207,8 @@ template <class R> TT_NOINLINE void run_half(const OptimItem& item, int64_t from
   }
 }
 
-template <template <class> class R> TT_INLINE void run_item(const OptimItem& item, int64_t from, int64_t to) {
+template <template <class> class R>
+TT_INLINE void run_item(const OptimItem& item, int64_t from, int64_t to) {
   if (item.dtype == TT_F32) return run_direct<float, R<float>>(item, from, to);
   if (item.dtype == TT_F64) return run_direct<double, R<double>>(item, from, to);
   run_half<R<float>>(item, from, to);

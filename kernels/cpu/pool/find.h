@@ -14,24 +14,34 @@ template <class T> TT_INLINE T lowest() {
 }
 
 // Wide steps may miss the whole image.
-TT_INLINE bool is_empty(const Window& h, const Window& w) { return (h.begin >= h.end) | (w.begin >= w.end); }
-
-// Joins a place and its value with those of the same window that were seen, in any order; places of none are < 0.
-template <class T> TT_INLINE void join_place(T v, int64_t at, T* best, int64_t* best_at) {
-  const bool before = at < *best_at;
-  const bool wins = (v > *best) | ((v == *best) & before) | ((v != v) & ((*best == *best) | !before));
-  if ((at >= 0) & (wins | (*best_at < 0))) *best = v, *best_at = at;
+TT_INLINE bool is_empty(const Window& h, const Window& w) {
+  return (h.begin >= h.end) | (w.begin >= w.end);
 }
 
-template <class T> TT_NOINLINE void join_parts(const PoolPlan& p, int64_t r, int64_t n, T* best, int64_t* at) {
+// Joins a place and its value with those of the same window that were seen, in any order; places of
+// none are < 0.
+template <class T> TT_INLINE void join_place(T v, int64_t at, T* best, int64_t* best_at) {
+  const bool before = at < *best_at;
+  const bool wins =
+      (v > *best) | ((v == *best) & before) | ((v != v) & ((*best == *best) | !before));
+  if ((at >= 0) & (wins | (*best_at < 0))) {
+    *best = v;
+    *best_at = at;
+  }
+}
+
+template <class T>
+TT_NOINLINE void join_parts(const PoolPlan& p, int64_t r, int64_t n, T* best, int64_t* at) {
   __builtin_memcpy(best, part_values<T>(p, 0) + r, size_t(n) * sizeof(T));
   __builtin_memcpy(at, part_places(p, 0) + r, size_t(n) * sizeof(int64_t));
   for (int64_t k = 1; k < p.n_parts; k++)
-    for (int64_t j = 0; j < n; j++) join_place(part_values<T>(p, k)[r + j], part_places(p, k)[r + j], best + j, at + j);
+    for (int64_t j = 0; j < n; j++)
+      join_place(part_values<T>(p, k)[r + j], part_places(p, k)[r + j], best + j, at + j);
 }
 
 // The largest element of a window of x and its place.
-template <class T> TT_INLINE int64_t largest(const T* x, int64_t width, const Window& h, const Window& w, T* value) {
+template <class T>
+TT_INLINE int64_t largest(const T* x, int64_t width, const Window& h, const Window& w, T* value) {
   if (is_empty(h, w)) {
     *value = lowest<T>();
     return -1;
@@ -41,7 +51,10 @@ template <class T> TT_INLINE int64_t largest(const T* x, int64_t width, const Wi
   for (int64_t i = h.begin; i < h.end; i += h.step)
     for (int64_t j = w.begin; j < w.end; j += w.step) {
       const T v = x[i * width + j];
-      if (beats(v, best)) best = v, at = i * width + j;
+      if (beats(v, best)) {
+        best = v;
+        at = i * width + j;
+      }
     }
   *value = best;
   return at;
@@ -58,37 +71,44 @@ constexpr int32_t kNoRow = INT32_MAX;
 
 // The largest of columns that come one after the other: `row` counts rows of the window.
 template <class T> TT_INLINE bool beats_column(T v, Place row, T best, Place best_row) {
-  return (v > best) | ((v == best) & (row < best_row)) | ((v != v) & ((best == best) | (row >= best_row)));
+  return (v > best) | ((v == best) & (row < best_row)) |
+         ((v != v) & ((best == best) | (row >= best_row)));
 }
 
-template <class T> TT_NOINLINE void few_columns(const PoolPlan& p, const T* x, const Window& h, int64_t o1,
-                                                int64_t part, int64_t n, T* top, int64_t* at) {
+template <class T> TT_NOINLINE void few_columns(const PoolPlan& p, const T* x, const Window& h,
+                                                int64_t o1, int64_t part, int64_t n, T* top,
+                                                int64_t* at) {
   for (int64_t j = 0; j < n; j++)
-    at[j] = largest(x, p.in[1], h, p.n_parts > 1 ? window_part(p, 1, o1 + j, part) : window(p, 1, o1 + j), top + j);
+    at[j] =
+        largest(x, p.in[1], h,
+                p.n_parts > 1 ? window_part(p, 1, o1 + j, part) : window(p, 1, o1 + j), top + j);
 }
 
-template <class T>
-TT_NOINLINE void join_row(T* TT_RESTRICT best, Place* TT_RESTRICT row, const T* TT_RESTRICT x, Place r, int64_t n) {
+template <class T> TT_NOINLINE void join_row(T* TT_RESTRICT best, Place* TT_RESTRICT row,
+                                             const T* TT_RESTRICT x, Place r, int64_t n) {
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) {
     const T v = x[i];
     const bool wins = beats(v, best[i]);
-    best[i] = wins ? v : best[i], row[i] = wins ? r : row[i];
+    best[i] = wins ? v : best[i];
+    row[i] = wins ? r : row[i];
   }
 }
 
 // Of n windows, `stride` columns apart, the k-th column is joined. kStride: 0 or stride.
-template <int kStride, class T> TT_NOINLINE void join_column(T* TT_RESTRICT value, Place* TT_RESTRICT high,
-                                                             Place* TT_RESTRICT across, const T* TT_RESTRICT best,
-                                                             const Place* TT_RESTRICT row, Place k, int64_t n,
-                                                             int64_t stride) {
+template <int kStride, class T>
+TT_NOINLINE void join_column(T* TT_RESTRICT value, Place* TT_RESTRICT high,
+                             Place* TT_RESTRICT across, const T* TT_RESTRICT best,
+                             const Place* TT_RESTRICT row, Place k, int64_t n, int64_t stride) {
   if (kStride) stride = kStride;
   TT_VECTORIZE
   for (int64_t j = 0; j < n; j++) {
     const T v = best[j * stride + k];
     const Place r = row[j * stride + k];
     const bool wins = beats_column(v, r, value[j], high[j]);
-    value[j] = wins ? v : value[j], high[j] = wins ? r : high[j], across[j] = wins ? k : across[j];
+    value[j] = wins ? v : value[j];
+    high[j] = wins ? r : high[j];
+    across[j] = wins ? k : across[j];
   }
 }
 
@@ -105,7 +125,10 @@ template <class T> struct Finder {
   // Each window is looked through by itself. Of 8-byte elements all are, which saves code.
   static TT_INLINE bool few(const PoolPlan& p) { return sizeof(T) == 8 || p.in[1] < kFew; }
   void clear(int64_t i, int64_t end) {
-    for (; i < end; i++) best[i] = lowest<T>(), row[i] = kNoRow;
+    for (; i < end; i++) {
+      best[i] = lowest<T>();
+      row[i] = kNoRow;
+    }
   }
   // Rows of h, each of n columns, `pitch` elements apart.
   TT_NOINLINE void fold(const T* x, const Window& h, int64_t pitch, int64_t n, int64_t to) {
@@ -123,13 +146,23 @@ template <class T> struct Finder {
     int64_t k = from;
     for (int64_t i = from + step; i < to; i += step) {
       if (best[i] < b) continue;
-      if (beats_column(best[i], row[i], b, r)) b = best[i], r = row[i], k = i;
+      if (beats_column(best[i], row[i], b, r)) {
+        b = best[i];
+        r = row[i];
+        k = i;
+      }
     }
-    value[j] = b, high[j] = r, across[j] = Place(k - from);
+    value[j] = b;
+    high[j] = r;
+    across[j] = Place(k - from);
   }
   // The same of n windows of few columns.
   TT_NOINLINE void scan_beside(int64_t n, int64_t stride) {
-    for (int64_t j = 0; j < n; j++) value[j] = best[j * stride], high[j] = row[j * stride], across[j] = 0;
+    for (int64_t j = 0; j < n; j++) {
+      value[j] = best[j * stride];
+      high[j] = row[j * stride];
+      across[j] = 0;
+    }
     for (int64_t i = 1; i < p.kernel[1]; i++) {
       const Place k = Place(i * p.dilation[1]);
       if (stride == 1) join_column<1, T>(value, high, across, best, row, k, n, stride);
@@ -137,17 +170,21 @@ template <class T> struct Finder {
       else join_column<0, T>(value, high, across, best, row, k, n, stride);
     }
   }
-  // Joins what is known of the results with rows h of their windows, the j-th of which begins at column + j step.
+  // Joins what is known of the results with rows h of their windows, the j-th of which begins at
+  // column + j step.
   TT_NOINLINE void found(const Window& h, int64_t column, int64_t step, int64_t n) {
     for (int64_t j = 0; j < n; j++)
       if (high[j] != kNoRow)
-        join_place(value[j], (h.begin + high[j] * h.step) * p.in[1] + column + j * step + across[j], top + j, at + j);
+        join_place(value[j], (h.begin + high[j] * h.step) * p.in[1] + column + j * step + across[j],
+                   top + j, at + j);
   }
 
   TT_NOINLINE void narrow(const T* x, const Window& h, int64_t o1, int64_t n) {
     const PoolColumns s = pool_columns(p, o1, n);
-    const int64_t lead = s.begin - s.origin, step = p.adaptive ? 0 : p.stride[1];
-    clear(0, lead), clear(lead + s.have, s.width);
+    const int64_t lead = s.begin - s.origin;
+    const int64_t step = p.adaptive ? 0 : p.stride[1];
+    clear(0, lead);
+    clear(lead + s.have, s.width);
     fold(x + s.begin, h, p.in[1], s.have, lead);
     if (p.adaptive) {
       for (int64_t j = 0; j < n; j++) {
@@ -165,7 +202,9 @@ template <class T> struct Finder {
   }
   // A window of one row, of n elements, as if it were rows of `piece` ones.
   TT_NOINLINE void line(const T* x, int64_t column, int64_t n) {
-    const int64_t part = (n / 16 + 15) / 16 * 16, piece = part < kPoolSpan ? part : kPoolSpan, rows = n / piece;
+    const int64_t part = (n / 16 + 15) / 16 * 16;
+    const int64_t piece = part < kPoolSpan ? part : kPoolSpan;
+    const int64_t rows = n / piece;
     fold(x, {0, rows, 1, 0}, piece, piece, 0);
     join_row<T>(best, row, x + rows * piece, Place(rows), n - rows * piece);
     scan(0, 0, piece, 1);
@@ -187,15 +226,20 @@ template <class T> struct Finder {
     }
   }
 
-  // The results [o1, o1 + n) of row o of a tile, n <= kFound: one, or what lies within kPoolSpan columns.
+  // The results [o1, o1 + n) of row o of a tile, n <= kFound: one, or what lies within kPoolSpan
+  // columns.
   TT_NOINLINE void find(const T* x, const PoolTile& t, int64_t o, int64_t o1, int64_t n) {
-    if (p.run.stage == 1) return join_parts(p, (t.image * p.out[0] + o) * p.out[1] + o1, n, top, at);
+    if (p.run.stage == 1)
+      return join_parts(p, (t.image * p.out[0] + o) * p.out[1] + o1, n, top, at);
     const Window all = window_part(p, 0, o, t.part);
     if (few(p)) return few_columns(p, x, all, o1, t.part, n, top, at);
     if constexpr (sizeof(T) == 4) find_wide(x, t.part, all, o1, n);
   }
   TT_NOINLINE void find_wide(const T* x, int64_t part, const Window& all, int64_t o1, int64_t n) {
-    for (int64_t j = 0; j < n; j++) top[j] = lowest<T>(), at[j] = -1;
+    for (int64_t j = 0; j < n; j++) {
+      top[j] = lowest<T>();
+      at[j] = -1;
+    }
     for (Window h = all; h.begin < all.end; h.begin = h.end) {
       h.end = (all.end - h.begin - 1) / h.step < kRows ? all.end : h.begin + kRows * h.step;
       if (n > 1) narrow(x, h, o1, n);
@@ -207,7 +251,8 @@ template <class T> struct Finder {
     const int64_t first = fitting(p, t.left, t.right, kFound);
     for (int64_t o = t.from; o < t.to; o++)
       for (int64_t o1 = t.left; o1 < t.right;) {
-        const int64_t fit = o1 == t.left ? first : fitting(p, o1, t.right, kFound), n = fit > 0 ? fit : 1;
+        const int64_t fit = o1 == t.left ? first : fitting(p, o1, t.right, kFound);
+        const int64_t n = fit > 0 ? fit : 1;
         find(x, t, o, o1, n);
         all(o, o1, n);
         o1 += n;

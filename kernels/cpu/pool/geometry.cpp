@@ -5,7 +5,8 @@ TT_ENTRY_BEGIN
 
 PoolTile pool_tile(const PoolTiles& t, const int64_t* size, int64_t u) noexcept {
   if (whole(t)) return {u, 0, size[0], 0, size[1], 0};
-  const int64_t left = u % t.n_columns * t.columns, from = u / t.n_columns % t.n_rows * t.rows;
+  const int64_t left = u % t.n_columns * t.columns;
+  const int64_t from = u / t.n_columns % t.n_rows * t.rows;
   return {u / t.n_columns / t.n_rows,
           from,
           from + t.rows < size[0] ? from + t.rows : size[0],
@@ -38,11 +39,14 @@ int64_t counted(const PoolPlan& p, int d, int64_t o) noexcept {
 
 PoolColumns pool_columns(const PoolPlan& p, int64_t o1, int64_t n) noexcept {
   if (p.adaptive) {
-    const int64_t begin = window(p, 1, o1).begin, width = window(p, 1, o1 + n - 1).end - begin;
+    const int64_t begin = window(p, 1, o1).begin;
+    const int64_t width = window(p, 1, o1 + n - 1).end - begin;
     return {begin, width, begin, width};
   }
-  const int64_t origin = o1 * p.stride[1] - p.pad[1], begin = origin < 0 ? 0 : origin;
-  const int64_t width = (n - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 1, end = origin + width;
+  const int64_t origin = o1 * p.stride[1] - p.pad[1];
+  const int64_t begin = origin < 0 ? 0 : origin;
+  const int64_t width = (n - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 1;
+  const int64_t end = origin + width;
   return {origin, width, begin, (end < p.in[1] ? end : p.in[1]) - begin};
 }
 
@@ -63,15 +67,16 @@ int64_t fitting(const PoolPlan& p, int64_t o1, int64_t right, int64_t most) noex
 }
 
 PoolRange reaching(const PoolPlan& p, int d, int64_t from, int64_t to) noexcept {
-  const int64_t in = p.in[d], out = p.out[d];
+  const int64_t in = p.in[d];
+  const int64_t out = p.out[d];
   if (p.adaptive) return {from * out / in, (to * out + in - 1) / in};
   const int64_t before = from + p.pad[d] - (p.kernel[d] - 1) * p.dilation[d] - 1;
   const int64_t end = (to + p.pad[d] + p.stride[d] - 1) / p.stride[d];
   return {before < 0 ? 0 : before / p.stride[d] + 1, end < out ? end : out};
 }
 
-void keep_found(const PoolPlan& p, int64_t part, int64_t r, int64_t n, const void* best, int64_t item,
-                const int64_t* at) noexcept {
+void keep_found(const PoolPlan& p, int64_t part, int64_t r, int64_t n, const void* best,
+                int64_t item, const int64_t* at) noexcept {
   int64_t* index = p.index + r;
   if (leaves_parts(p)) {
     __builtin_memcpy(p.parts + (part * p.results + r) * item, best, size_t(n * item));

@@ -19,25 +19,35 @@ struct Sum {
 
 constexpr int64_t kOut = 512;  // output columns at a time
 
-TT_INLINE void store_out(char* p, const float* x, int64_t n, int32_t dtype) { store_run(p, x, n, dtype); }
-TT_INLINE void store_out(char* p, const double* x, int64_t n, int32_t dtype) { store_run(p, x, n, dtype); }
-TT_INLINE void store_out(char* p, const int64_t* x, int64_t n, int32_t) { __builtin_memcpy(p, x, size_t(n) * 8); }
+TT_INLINE void store_out(char* p, const float* x, int64_t n, int32_t dtype) {
+  store_run(p, x, n, dtype);
+}
+TT_INLINE void store_out(char* p, const double* x, int64_t n, int32_t dtype) {
+  store_run(p, x, n, dtype);
+}
+TT_INLINE void store_out(char* p, const int64_t* x, int64_t n, int32_t) {
+  __builtin_memcpy(p, x, size_t(n) * 8);
+}
 
-template <class T, class Op>
-TT_NOINLINE void join_rows(T* TT_RESTRICT d, const T* TT_RESTRICT a, const T* TT_RESTRICT b, int64_t n) {
+template <class T, class Op> TT_NOINLINE void join_rows(T* TT_RESTRICT d, const T* TT_RESTRICT a,
+                                                        const T* TT_RESTRICT b, int64_t n) {
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) d[i] = Op::join(a[i], b[i]);
 }
-template <class T, class Op> TT_NOINLINE void join_onto(T* TT_RESTRICT d, const T* TT_RESTRICT b, int64_t n) {
+template <class T, class Op>
+TT_NOINLINE void join_onto(T* TT_RESTRICT d, const T* TT_RESTRICT b, int64_t n) {
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) d[i] = Op::join(d[i], b[i]);
 }
 // Four rows of a, `step` elements apart.
 template <class T, class Op>
 TT_NOINLINE void join_four_onto(T* TT_RESTRICT d, const T* TT_RESTRICT a, int64_t step, int64_t n) {
-  const T *b = a + step, *c = b + step, *e = c + step;
+  const T* b = a + step;
+  const T* c = b + step;
+  const T* e = c + step;
   TT_VECTORIZE
-  for (int64_t i = 0; i < n; i++) d[i] = Op::join(Op::join(Op::join(Op::join(d[i], a[i]), b[i]), c[i]), e[i]);
+  for (int64_t i = 0; i < n; i++)
+    d[i] = Op::join(Op::join(Op::join(Op::join(d[i], a[i]), b[i]), c[i]), e[i]);
 }
 // 16-bit sources are converted on the way.
 template <class T, class Op>
@@ -52,7 +62,8 @@ TT_INLINE void join_source(T* d, const char* src, int64_t n, int32_t dtype, T* b
 }
 
 // Joins what the parts of the windows of n results left, from r on.
-template <class T, class Op> TT_NOINLINE void join_values(const PoolPlan& p, int64_t r, int64_t n, T* d) {
+template <class T, class Op>
+TT_NOINLINE void join_values(const PoolPlan& p, int64_t r, int64_t n, T* d) {
   __builtin_memcpy(d, part_values<T>(p, 0) + r, size_t(n) * sizeof(T));
   for (int64_t k = 1; k < p.n_parts; k++) join_onto<T, Op>(d, part_values<T>(p, k) + r, n);
 }
@@ -60,8 +71,9 @@ template <class T, class Op> TT_NOINLINE void join_values(const PoolPlan& p, int
 // ---- planes ----
 
 // y[j] = columns j stride … of t, joined.
-template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, const T* TT_RESTRICT t, int64_t n,
-                                                           int64_t stride, int64_t kernel, int64_t dilation) {
+template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, const T* TT_RESTRICT t,
+                                                           int64_t n, int64_t stride,
+                                                           int64_t kernel, int64_t dilation) {
   if (stride == 2 && dilation == 1) {
     int64_t k = 1;
     if (kernel == 1) {
@@ -83,7 +95,8 @@ template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, con
       k = 1;
     } else {
       TT_VECTORIZE
-      for (int64_t j = 0; j < n; j++) y[j] = Op::join(Op::join(t[j], t[j + dilation]), t[j + 2 * dilation]);
+      for (int64_t j = 0; j < n; j++)
+        y[j] = Op::join(Op::join(t[j], t[j + dilation]), t[j + 2 * dilation]);
     }
     for (; k < kernel; k++) {
       TT_VECTORIZE
@@ -98,8 +111,10 @@ template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, con
   }
 }
 
-// Windows of 2 x 2 side by side: results [j, n), N at a time; those that are left over are fewer than N.
-template <class T, int N> TT_INLINE int64_t quarter_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
+// Windows of 2 x 2 side by side: results [j, n), N at a time; those that are left over are fewer
+// than N.
+template <class T, int N>
+TT_INLINE int64_t quarter_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
   using V = typename Halves<T, N>::Whole;
   auto get = [](const T* p) TT_INLINE_LAMBDA {
     V v;
@@ -111,19 +126,21 @@ template <class T, int N> TT_INLINE int64_t quarter_by(T* y, const T* a, const T
     return V(v != v ? v : top);
   };
   for (; j + N <= n; j += N) {
-    const V low = join(get(a + 2 * j), get(b + 2 * j)), high = join(get(a + 2 * j + N), get(b + 2 * j + N));
+    const V low = join(get(a + 2 * j), get(b + 2 * j));
+    const V high = join(get(a + 2 * j + N), get(b + 2 * j + N));
     const V r = join(every_second<0, T, N>(low, high), every_second<1, T, N>(low, high));
     __builtin_memcpy(y + j, &r, sizeof r);
   }
   return j;
 }
-template <class T, class Op>
-TT_NOINLINE void quarter(T* TT_RESTRICT y, const T* TT_RESTRICT a, const T* TT_RESTRICT b, int64_t n) {
+template <class T, class Op> TT_NOINLINE void quarter(T* TT_RESTRICT y, const T* TT_RESTRICT a,
+                                                      const T* TT_RESTRICT b, int64_t n) {
   constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
   int64_t j = quarter_by<T, L>(y, a, b, 0, n);
   if constexpr (L > 8) j = quarter_by<T, 8>(y, a, b, j, n);
   if constexpr (L > 4) j = quarter_by<T, 4>(y, a, b, j, n);
-  for (; j < n; j++) y[j] = Op::join(Op::join(a[2 * j], b[2 * j]), Op::join(a[2 * j + 1], b[2 * j + 1]));
+  for (; j < n; j++)
+    y[j] = Op::join(Op::join(a[2 * j], b[2 * j]), Op::join(a[2 * j + 1], b[2 * j + 1]));
 }
 
 template <class T, class Op> struct Planes {
@@ -137,8 +154,10 @@ template <class T, class Op> struct Planes {
     return p.x + ((plane * p.in[0] + r) * p.in[1] + from) * item;
   }
 
-  // Rows of window h, columns [from, from + n) of the input, joined in d, or onto it; what h misses is the identity.
-  TT_NOINLINE void fold_rows(int64_t plane, const Window& h, int64_t from, int64_t n, T* d, bool onto) {
+  // Rows of window h, columns [from, from + n) of the input, joined in d, or onto it; what h misses
+  // is the identity.
+  TT_NOINLINE void fold_rows(int64_t plane, const Window& h, int64_t from, int64_t n, T* d,
+                             bool onto) {
     int64_t r = h.begin;
     if (onto) {
     } else if (r >= h.end) {
@@ -152,11 +171,14 @@ template <class T, class Op> struct Planes {
       r += h.step;
     }
     for (; item == int64_t(sizeof(T)) && r + 3 * h.step < h.end; r += 4 * h.step)
-      join_four_onto<T, Op>(d, reinterpret_cast<const T*>(row(plane, r, from)), h.step * p.in[1], n);
-    for (; r < h.end; r += h.step) join_source<T, Op>(d, row(plane, r, from), n, p.dtype, buffer, false);
+      join_four_onto<T, Op>(d, reinterpret_cast<const T*>(row(plane, r, from)), h.step * p.in[1],
+                            n);
+    for (; r < h.end; r += h.step)
+      join_source<T, Op>(d, row(plane, r, from), n, p.dtype, buffer, false);
   }
 
-  // y, the results [o1, o1 + n) of row o, whose windows have the rows h: or what a part of their windows leaves.
+  // y, the results [o1, o1 + n) of row o, whose windows have the rows h: or what a part of their
+  // windows leaves.
   TT_NOINLINE void finish(const PoolTile& t, int64_t o, int64_t o1, int64_t n, const Window& h) {
     const int64_t at = (t.image * p.out[0] + o) * p.out[1] + o1;
     if (leaves_parts(p)) {
@@ -193,14 +215,16 @@ template <class T, class Op> struct Planes {
   TT_NOINLINE void adaptive_columns(int64_t origin, int64_t o1, int64_t n) {
     for (int64_t j = 0; j < n; j++) {
       const Window w = window(p, 1, o1 + j);
-      const int64_t begin = w.begin - origin, end = n > 1 ? w.end - origin : halve(w.end - w.begin, 8);
+      const int64_t begin = w.begin - origin;
+      const int64_t end = n > 1 ? w.end - origin : halve(w.end - w.begin, 8);
       T m = col[begin];
       for (int64_t i = begin + 1; i < end; i++) m = Op::join(m, col[i]);
       y[j] = m;
     }
   }
 
-  // One output column whose window is wider than kPoolSpan: pieces of columns are joined as rows are.
+  // One output column whose window is wider than kPoolSpan: pieces of columns are joined as rows
+  // are.
   TT_NOINLINE void wide(const PoolTile& t, int64_t o1) {
     const Window w = window_part(p, 1, o1, t.part);
     const int64_t piece = w.step > kPoolSpan ? w.step : kPoolSpan / w.step * w.step;
@@ -255,7 +279,8 @@ template <class T, class Op> struct Planes {
         for (int64_t o = t.from; o < t.to; o++)
           quarter<T, Op>(reinterpret_cast<T*>(p.y) + (t.image * p.out[0] + o) * p.out[1] + t.left,
                          reinterpret_cast<const T*>(row(t.image, 2 * o, 2 * t.left)),
-                         reinterpret_cast<const T*>(row(t.image, 2 * o + 1, 2 * t.left)), t.right - t.left);
+                         reinterpret_cast<const T*>(row(t.image, 2 * o + 1, 2 * t.left)),
+                         t.right - t.left);
         return;
       }
     }
@@ -287,7 +312,8 @@ template <class T, class Op> struct Pixels {
       for (int64_t o1 = t.left; o1 < t.right; o1++) {
         const Window w = window_part(p, 1, o1, t.part);
         for (int64_t c = 0; c < p.c; c += kOut) {
-          const int64_t n = p.c - c < kOut ? p.c - c : kOut, at = ((t.image * p.out[0] + o) * p.out[1] + o1) * p.c + c;
+          const int64_t n = p.c - c < kOut ? p.c - c : kOut;
+          const int64_t at = ((t.image * p.out[0] + o) * p.out[1] + o1) * p.c + c;
           if (p.run.stage) join_values<T, Op>(p, at, n, sum);
           else window_sum(p.x + (t.image * p.in[0] * p.in[1] * p.c + c) * item, h, w, n);
           finish(t, o, o1, at, n);

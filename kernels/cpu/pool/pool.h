@@ -7,7 +7,8 @@
 
 TT_ENTRY_BEGIN
 
-// The elements begin, begin + step … below end that window o of dimension d covers; full counts padding too.
+// The elements begin, begin + step … below end that window o of dimension d covers; full counts
+// padding too.
 struct Window {
   int64_t begin, end, step, full;
   TT_INLINE int64_t count() const { return end > begin ? (end - begin + step - 1) / step : 0; }
@@ -16,8 +17,8 @@ struct Window {
 struct PoolTile {
   int64_t image, from, to, left, right, part;
 };
-// Of windows of columns side by side, all of them within kPoolSpan: [origin, origin + width), of which the image has
-// [begin, begin + have).
+// Of windows of columns side by side, all of them within kPoolSpan: [origin, origin + width), of
+// which the image has [begin, begin + have).
 struct PoolColumns {
   int64_t origin, width, begin, have;
 };
@@ -34,14 +35,14 @@ Window pool_window(const PoolPlan& p, int d, int64_t o) noexcept;
 // The factor of the divisor of averages that dimension d gives, where there is no other divisor.
 int64_t counted(const PoolPlan& p, int d, int64_t o) noexcept;
 PoolColumns pool_columns(const PoolPlan& p, int64_t o1, int64_t n) noexcept;
-// The number of the columns [o1, right) of y, at most `most`, whose windows lie within kPoolSpan: 0 where not even one
-// does, or where parts of it are better read as if it did not.
+// The number of the columns [o1, right) of y, at most `most`, whose windows lie within kPoolSpan: 0
+// where not even one does, or where parts of it are better read as if it did not.
 int64_t fitting(const PoolPlan& p, int64_t o1, int64_t right, int64_t most) noexcept;
 // The windows along d that may meet the elements [from, to).
 PoolRange reaching(const PoolPlan& p, int d, int64_t from, int64_t to) noexcept;
 // What was found of n results from r on, of `item` bytes: for the next stage, or in y and index.
-void keep_found(const PoolPlan& p, int64_t part, int64_t r, int64_t n, const void* best, int64_t item,
-                const int64_t* at) noexcept;
+void keep_found(const PoolPlan& p, int64_t part, int64_t r, int64_t n, const void* best,
+                int64_t item, const int64_t* at) noexcept;
 // A tile of an image of pixels of `deep` bytes is 0, of each the first n of them.
 void clear_tile(char* image, const PoolTile& t, int64_t width, int64_t deep, int64_t n) noexcept;
 
@@ -50,13 +51,17 @@ TT_ENTRY_END
 TT_ISA_BEGIN
 
 TT_INLINE Window window(const PoolPlan& p, int d, int64_t o) {
-  const int64_t in = p.in[d], out = p.out[d];
+  const int64_t in = p.in[d];
+  const int64_t out = p.out[d];
   if (p.adaptive) {
-    const int64_t begin = o * in / out, end = ((o + 1) * in + out - 1) / out;
+    const int64_t begin = o * in / out;
+    const int64_t end = ((o + 1) * in + out - 1) / out;
     return {begin, end, 1, end - begin};
   }
-  int64_t begin = o * p.stride[d] - p.pad[d], end = begin + (p.kernel[d] - 1) * p.dilation[d] + 1;
-  const int64_t stop = end < in + p.pad[d] ? end : in + p.pad[d], full = stop - begin;
+  int64_t begin = o * p.stride[d] - p.pad[d];
+  int64_t end = begin + (p.kernel[d] - 1) * p.dilation[d] + 1;
+  const int64_t stop = end < in + p.pad[d] ? end : in + p.pad[d];
+  const int64_t full = stop - begin;
   if (begin < 0) begin += (-begin + p.dilation[d] - 1) / p.dilation[d] * p.dilation[d];
   return {begin, end < in ? end : in, p.dilation[d], full};
 }
@@ -71,9 +76,12 @@ TT_INLINE int64_t* part_places(const PoolPlan& p, int64_t part) {
   return reinterpret_cast<int64_t*>(p.parts) + (p.n_parts + part) * p.results;
 }
 
-// What counted() gives for the columns of the windows [first, first + n); 1 where there is another divisor.
-template <class T> TT_NOINLINE void columns_counted(const PoolPlan& p, int64_t first, int64_t n, T* TT_RESTRICT d) {
-  const int64_t step = p.stride[1], reach = (p.kernel[1] - 1) * p.dilation[1];
+// What counted() gives for the columns of the windows [first, first + n); 1 where there is another
+// divisor.
+template <class T>
+TT_NOINLINE void columns_counted(const PoolPlan& p, int64_t first, int64_t n, T* TT_RESTRICT d) {
+  const int64_t step = p.stride[1];
+  const int64_t reach = (p.kernel[1] - 1) * p.dilation[1];
   int64_t begin = 0, end = 0;  // windows that lie within the image
   if (!p.divisor && !p.adaptive) {
     begin = (p.pad[1] + step - 1) / step - first;
@@ -90,11 +98,12 @@ template <class T> TT_NOINLINE void columns_counted(const PoolPlan& p, int64_t f
 
 // The even (0) or odd (1) ones of the 2 N elements of a and b.
 template <int kOdd, class T, int N>
-TT_INLINE typename Halves<T, N>::Whole every_second(typename Halves<T, N>::Whole a, typename Halves<T, N>::Whole b) {
+TT_INLINE typename Halves<T, N>::Whole every_second(typename Halves<T, N>::Whole a,
+                                                    typename Halves<T, N>::Whole b) {
   constexpr int o = kOdd;
   if constexpr (N == 16)
-    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14, o + 16, o + 18, o + 20,
-                                   o + 22, o + 24, o + 26, o + 28, o + 30);
+    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14,
+                                   o + 16, o + 18, o + 20, o + 22, o + 24, o + 26, o + 28, o + 30);
   else if constexpr (N == 8)
     return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14);
   else return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6);

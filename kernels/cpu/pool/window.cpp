@@ -5,28 +5,34 @@ TT_ISA_BEGIN
 
 // ---- planes ----
 
-template <class T> TT_NOINLINE void index_planes(const PoolPlan& p, const PoolTile& t, Finder<T>& f) {
+template <class T>
+TT_NOINLINE void index_planes(const PoolPlan& p, const PoolTile& t, Finder<T>& f) {
   f.each(reinterpret_cast<const T*>(p.x) + t.image * p.in[0] * p.in[1], t,
          [&](int64_t o, int64_t o1, int64_t n) TT_INLINE_LAMBDA {
-           keep_found(p, t.part, (t.image * p.out[0] + o) * p.out[1] + o1, n, f.top, sizeof(T), f.at);
+           keep_found(p, t.part, (t.image * p.out[0] + o) * p.out[1] + o1, n, f.top, sizeof(T),
+                      f.at);
          });
 }
 
 // The elements of even and odd by turns: the first (0) or second (1) half of them.
 template <int kSecond, class T, int N>
-TT_INLINE typename Halves<T, N>::Whole by_turns(typename Halves<T, N>::Whole even, typename Halves<T, N>::Whole odd) {
+TT_INLINE typename Halves<T, N>::Whole by_turns(typename Halves<T, N>::Whole even,
+                                                typename Halves<T, N>::Whole odd) {
   constexpr int o = kSecond * N / 2;
   if constexpr (N == 16)
-    return __builtin_shufflevector(even, odd, o, o + 16, o + 1, o + 17, o + 2, o + 18, o + 3, o + 19, o + 4, o + 20,
-                                   o + 5, o + 21, o + 6, o + 22, o + 7, o + 23);
+    return __builtin_shufflevector(even, odd, o, o + 16, o + 1, o + 17, o + 2, o + 18, o + 3,
+                                   o + 19, o + 4, o + 20, o + 5, o + 21, o + 6, o + 22, o + 7,
+                                   o + 23);
   else if constexpr (N == 8)
     return __builtin_shufflevector(even, odd, o, o + 8, o + 1, o + 9, o + 2, o + 10, o + 3, o + 11);
   else return __builtin_shufflevector(even, odd, o, o + 4, o + 1, o + 5);
 }
 
-// Windows of 2 x 2 side by side: of the rows a and b of x; da and db get g where the largest element is, else 0.
-template <class T, int N>
-TT_INLINE int64_t quarter_backward_by(T* da, T* db, const T* a, const T* b, const T* g, int64_t j, int64_t n) {
+// Windows of 2 x 2 side by side: of the rows a and b of x; da and db get g where the largest
+// element is, else 0.
+template <class T, int N> TT_INLINE int64_t quarter_backward_by(T* da, T* db, const T* a,
+                                                                const T* b, const T* g, int64_t j,
+                                                                int64_t n) {
   using V = typename Halves<T, N>::Whole;
   auto get = [](const T* p) TT_INLINE_LAMBDA {
     V v;
@@ -36,19 +42,30 @@ TT_INLINE int64_t quarter_backward_by(T* da, T* db, const T* a, const T* b, cons
   auto put = [](T* p, V v) TT_INLINE_LAMBDA { __builtin_memcpy(p, &v, sizeof v); };
   const V none = {};
   for (; j + N <= n; j += N) {
-    const V a0 = get(a + 2 * j), a1 = get(a + 2 * j + N), b0 = get(b + 2 * j), b1 = get(b + 2 * j + N),
-            grad = get(g + j);
-    const V v0 = every_second<0, T, N>(a0, a1), v1 = every_second<1, T, N>(a0, a1), v2 = every_second<0, T, N>(b0, b1),
-            v3 = every_second<1, T, N>(b0, b1);
+    const V a0 = get(a + 2 * j);
+    const V a1 = get(a + 2 * j + N);
+    const V b0 = get(b + 2 * j);
+    const V b1 = get(b + 2 * j + N);
+    const V grad = get(g + j);
+    const V v0 = every_second<0, T, N>(a0, a1);
+    const V v1 = every_second<1, T, N>(a0, a1);
+    const V v2 = every_second<0, T, N>(b0, b1);
+    const V v3 = every_second<1, T, N>(b0, b1);
     const auto k1 = (v1 > v0) | (v1 != v1);
     const V best1 = k1 ? v1 : v0;
     const auto k2 = (v2 > best1) | (v2 != v2);
     const V best2 = k2 ? v2 : best1;
     const auto k3 = (v3 > best2) | (v3 != v3);
-    const V g3 = k3 ? grad : none, left3 = k3 ? none : grad, g2 = k2 ? left3 : none, left2 = k2 ? none : left3,
-            g1 = k1 ? left2 : none, g0 = k1 ? none : left2;
-    put(da + 2 * j, by_turns<0, T, N>(g0, g1)), put(da + 2 * j + N, by_turns<1, T, N>(g0, g1));
-    put(db + 2 * j, by_turns<0, T, N>(g2, g3)), put(db + 2 * j + N, by_turns<1, T, N>(g2, g3));
+    const V g3 = k3 ? grad : none;
+    const V left3 = k3 ? none : grad;
+    const V g2 = k2 ? left3 : none;
+    const V left2 = k2 ? none : left3;
+    const V g1 = k1 ? left2 : none;
+    const V g0 = k1 ? none : left2;
+    put(da + 2 * j, by_turns<0, T, N>(g0, g1));
+    put(da + 2 * j + N, by_turns<1, T, N>(g0, g1));
+    put(db + 2 * j, by_turns<0, T, N>(g2, g3));
+    put(db + 2 * j + N, by_turns<1, T, N>(g2, g3));
   }
   return j;
 }
@@ -65,16 +82,22 @@ template <class T> TT_INLINE void clear_plane(const PoolPlan& p, T* dx, const Po
 
 template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, const PoolTile& t) {
   constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
-  const int64_t width = p.in[1], size = p.in[0] * width, left = t.left, across = p.out[1];
+  const int64_t width = p.in[1];
+  const int64_t size = p.in[0] * width;
+  const int64_t left = t.left;
+  const int64_t across = p.out[1];
   const T* x = reinterpret_cast<const T*>(p.x) + t.image * size;
-  const int64_t first = t.from / 2, last = t.to / 2 < p.out[0] ? t.to / 2 : p.out[0],
-                n = (t.right / 2 < across ? t.right / 2 : across) - left / 2;
+  const int64_t first = t.from / 2;
+  const int64_t last = t.to / 2 < p.out[0] ? t.to / 2 : p.out[0];
+  const int64_t n = (t.right / 2 < across ? t.right / 2 : across) - left / 2;
   const T* g = reinterpret_cast<const T*>(p.g) + (t.image * p.out[0] + first) * across + left / 2;
   T* dx = reinterpret_cast<T*>(p.y) + t.image * size;
   if (2 * p.out[0] != p.in[0] || 2 * across != width) clear_plane(p, dx, t);
   for (int64_t o = first; o < last; o++, g += across) {
-    const T *a = x + 2 * o * width + left, *b = a + width;
-    T *da = dx + 2 * o * width + left, *db = da + width;
+    const T* a = x + 2 * o * width + left;
+    const T* b = a + width;
+    T* da = dx + 2 * o * width + left;
+    T* db = da + width;
     int64_t j = quarter_backward_by<T, L>(da, db, a, b, g, 0, n);
     if constexpr (L > 8) j = quarter_backward_by<T, 8>(da, db, a, b, g, j, n);
     if constexpr (L > 4) j = quarter_backward_by<T, 4>(da, db, a, b, g, j, n);
@@ -82,8 +105,10 @@ template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, const Po
       const T v[4] = {a[2 * j], a[2 * j + 1], b[2 * j], b[2 * j + 1]};
       int at = 0;
       for (int k = 1; k < 4; k++) at = beats(v[k], v[at]) ? k : at;
-      da[2 * j] = at == 0 ? g[j] : 0, da[2 * j + 1] = at == 1 ? g[j] : 0, db[2 * j] = at == 2 ? g[j] : 0,
-             db[2 * j + 1] = at == 3 ? g[j] : 0;
+      da[2 * j] = at == 0 ? g[j] : 0;
+      da[2 * j + 1] = at == 1 ? g[j] : 0;
+      db[2 * j] = at == 2 ? g[j] : 0;
+      db[2 * j + 1] = at == 3 ? g[j] : 0;
     }
   }
 }
@@ -103,26 +128,30 @@ TT_INLINE bool lies_in(const PoolPlan& p, const PoolTile& t, int64_t top, int64_
 }
 
 // To a tile of dx the gradients g of n windows of row o are added.
-template <class T> TT_NOINLINE void give(const PoolPlan& p, const PoolTile& t, int64_t o, T* dx, const int64_t* at,
-                                         const T* g, int64_t n) {
+template <class T> TT_NOINLINE void give(const PoolPlan& p, const PoolTile& t, int64_t o, T* dx,
+                                         const int64_t* at, const T* g, int64_t n) {
   const Window h = whole(p.spots) ? Window{} : pool_window(p, 0, o);
   const bool all = inside(t, h, {0, p.in[1], 1, 0});
   for (int64_t j = 0; j < n; j++)
     if (all ? at[j] >= 0 : lies_in(p, t, h.begin, at[j])) dx[at[j]] += g[j];
 }
-template <class T> TT_NOINLINE void max_backward_plane(const PoolPlan& p, const PoolTile& t, Finder<T>& f) {
+template <class T>
+TT_NOINLINE void max_backward_plane(const PoolPlan& p, const PoolTile& t, Finder<T>& f) {
   if (p.quarters) return quarter_backward<T>(p, t);
-  const int64_t size = p.in[0] * p.in[1], first = t.image * p.out[0] * p.out[1];
+  const int64_t size = p.in[0] * p.in[1];
+  const int64_t first = t.image * p.out[0] * p.out[1];
   const T* g = reinterpret_cast<const T*>(p.g) + first;
   T* dx = reinterpret_cast<T*>(p.y) + t.image * size;
   clear_plane(p, dx, t);
-  const PoolRange rows = reach(p, 0, t.from, t.to), columns = reach(p, 1, t.left, t.right);
+  const PoolRange rows = reach(p, 0, t.from, t.to);
+  const PoolRange columns = reach(p, 1, t.left, t.right);
   if (!p.index && f.few(p)) {
     for (int64_t o = rows.first; o < rows.end; o++) {
       const Window h = window(p, 0, o);
       for (int64_t j = 0; j < p.out[1]; j++) {
         T v;
-        const int64_t at = largest(reinterpret_cast<const T*>(p.x) + t.image * size, p.in[1], h, window(p, 1, j), &v);
+        const int64_t at = largest(reinterpret_cast<const T*>(p.x) + t.image * size, p.in[1], h,
+                                   window(p, 1, j), &v);
         if (lies_in(p, t, h.begin, at)) dx[at] += g[o * p.out[1] + j];
       }
     }
@@ -161,7 +190,8 @@ template <class T> struct Shares {
   }
 
   // Of the windows [first, first + n), whose rows are divided by `rows`, in the columns [from, to).
-  TT_NOINLINE void add_up(const T* TT_RESTRICT g, T rows, int64_t first, int64_t n, int64_t from, int64_t to) {
+  TT_NOINLINE void add_up(const T* TT_RESTRICT g, T rows, int64_t first, int64_t n, int64_t from,
+                          int64_t to) {
     T* s = share + kTaps;
     TT_VECTORIZE
     for (int64_t j = 0; j < n; j++) s[j] = g[j] / (rows * across[j]);
@@ -171,7 +201,8 @@ template <class T> struct Shares {
     else scatter(n, at, to - from);
   }
 
-  // A column gets its shares in the order of the windows: of the last tap first. `at`: the first window's first column.
+  // A column gets its shares in the order of the windows: of the last tap first. `at`: the first
+  // window's first column.
   TT_NOINLINE void slide(int64_t n, int64_t at, int64_t width) {
     const T* s = share + kTaps - (at + p.kernel[1] - 1);
     for (int64_t j = n; j < width + kTaps; j++) share[kTaps + j] = 0;
@@ -186,8 +217,10 @@ template <class T> struct Shares {
     const int64_t step = p.stride[1];
     for (int64_t i = 0; i < width; i++) sum[i] = 0;
     for (int64_t k = p.kernel[1] - 1; k >= 0; k--) {
-      const int64_t to = at + k, room = width - to;
-      const int64_t begin = to < 0 ? (-to + step - 1) / step : 0, end = room <= 0 ? 0 : (room + step - 1) / step;
+      const int64_t to = at + k;
+      const int64_t room = width - to;
+      const int64_t begin = to < 0 ? (-to + step - 1) / step : 0;
+      const int64_t end = room <= 0 ? 0 : (room + step - 1) / step;
       for (int64_t j = begin; j < end && j < n; j++) sum[to + j * step] += share[kTaps + j];
     }
   }
@@ -205,7 +238,8 @@ template <class T> TT_NOINLINE void add_run(T* TT_RESTRICT d, const T* TT_RESTRI
   for (int64_t i = 0; i < n; i++) d[i] += s[i];
 }
 
-template <class T> TT_NOINLINE void average_backward_plane(const PoolPlan& p, const PoolTile& t, Shares<T>& s) {
+template <class T>
+TT_NOINLINE void average_backward_plane(const PoolPlan& p, const PoolTile& t, Shares<T>& s) {
   const T* g = reinterpret_cast<const T*>(p.g) + t.image * p.out[0] * p.out[1];
   T* dx = reinterpret_cast<T*>(p.y) + t.image * p.in[0] * p.in[1];
   clear_plane(p, dx, t);
@@ -218,8 +252,10 @@ template <class T> TT_NOINLINE void average_backward_plane(const PoolPlan& p, co
       columns_counted(p, first, n, s.across);
       for (int64_t o = rows.first; o < rows.end; o++) {
         const PoolRange high = covered(window(p, 0, o), t.from, t.to);
-        s.add_up(g + o * p.out[1] + first, T(p.divisor ? p.divisor : counted(p, 0, o)), first, n, left, right);
-        for (int64_t i = high.first; i < high.end; i++) add_run(dx + i * p.in[1] + left, s.sum, right - left);
+        s.add_up(g + o * p.out[1] + first, T(p.divisor ? p.divisor : counted(p, 0, o)), first, n,
+                 left, right);
+        for (int64_t i = high.first; i < high.end; i++)
+          add_run(dx + i * p.in[1] + left, s.sum, right - left);
       }
     }
   }
@@ -232,13 +268,20 @@ template <class T> struct Pixel {
   int64_t at[kPoolTile];
 
   // x: the first of the n channels at pixel (0, 0)
-  TT_NOINLINE void largest(const PoolPlan& p, const T* x, const Window& h, const Window& w, int64_t n) {
+  TT_NOINLINE void largest(const PoolPlan& p, const T* x, const Window& h, const Window& w,
+                           int64_t n) {
     if (is_empty(h, w)) {
-      for (int64_t c = 0; c < n; c++) best[c] = lowest<T>(), at[c] = -1;
+      for (int64_t c = 0; c < n; c++) {
+        best[c] = lowest<T>();
+        at[c] = -1;
+      }
       return;
     }
     const int64_t start = h.begin * p.in[1] + w.begin;
-    for (int64_t c = 0; c < n; c++) best[c] = x[start * p.c + c], at[c] = start;
+    for (int64_t c = 0; c < n; c++) {
+      best[c] = x[start * p.c + c];
+      at[c] = start;
+    }
     for (int64_t i = h.begin; i < h.end; i += h.step)
       for (int64_t j = w.begin; j < w.end; j += w.step) {
         const int64_t here = i * p.in[1] + j;
@@ -246,7 +289,8 @@ template <class T> struct Pixel {
         for (int64_t c = 0; c < n; c++) {
           const T v = x[here * p.c + c];
           const bool wins = beats(v, best[c]);
-          best[c] = wins ? v : best[c], at[c] = wins ? here : at[c];
+          best[c] = wins ? v : best[c];
+          at[c] = wins ? here : at[c];
         }
       }
   }
@@ -258,8 +302,8 @@ template <class T> TT_NOINLINE void index_pixels(const PoolPlan& p, const PoolTi
   for (int64_t o = t.from; o < t.to; o++)
     for (int64_t j = t.left; j < t.right; j++)
       for (int64_t c = 0; c < p.c; c += kPoolTile) {
-        const int64_t n = p.c - c < kPoolTile ? p.c - c : kPoolTile,
-                      r = ((t.image * p.out[0] + o) * p.out[1] + j) * p.c + c;
+        const int64_t n = p.c - c < kPoolTile ? p.c - c : kPoolTile;
+        const int64_t r = ((t.image * p.out[0] + o) * p.out[1] + j) * p.c + c;
         if (p.run.stage == 1) join_parts(p, r, n, pixel.best, pixel.at);
         else pixel.largest(p, x + c, window_part(p, 0, o, t.part), window_part(p, 1, j, t.part), n);
         keep_found(p, t.part, r, n, pixel.best, sizeof(T), pixel.at);
@@ -273,8 +317,10 @@ TT_NOINLINE void backward_pixels(const PoolPlan& p, const PoolTile& t, int64_t c
   const T* x = reinterpret_cast<const T*>(p.x) + t.image * size + c;
   T* dx = reinterpret_cast<T*>(p.y) + t.image * size + c;
   Pixel<T> pixel;
-  clear_tile(reinterpret_cast<char*>(dx), t, p.in[1], p.c * int64_t(sizeof(T)), n * int64_t(sizeof(T)));
-  const PoolRange rows = reach(p, 0, t.from, t.to), columns = reach(p, 1, t.left, t.right);
+  clear_tile(reinterpret_cast<char*>(dx), t, p.in[1], p.c * int64_t(sizeof(T)),
+             n * int64_t(sizeof(T)));
+  const PoolRange rows = reach(p, 0, t.from, t.to);
+  const PoolRange columns = reach(p, 1, t.left, t.right);
   for (int64_t o = rows.first; o < rows.end; o++) {
     const Window h = pool_window(p, 0, o);
     const PoolRange high = covered(h, t.from, t.to);
@@ -312,7 +358,8 @@ template <class T> inline int32_t index_units(const PoolPlan& p, int64_t begin, 
   return TT_OK;
 }
 
-template <class T, bool kMax, class Part> inline int32_t backward_units(const PoolPlan& p, int64_t begin, int64_t end) {
+template <class T, bool kMax, class Part>
+inline int32_t backward_units(const PoolPlan& p, int64_t begin, int64_t end) {
   if (p.run.stage < 2) return index_units<T>(p, begin, end);
   const int64_t deep = (p.c + kPoolTile - 1) / kPoolTile;
   Part part(p);

@@ -10,7 +10,8 @@ TT_ISA_BEGIN
 
 constexpr int64_t kWords = 1024;  // words made at a time
 
-// f(words, i, n): fills elements [i, i + n), n <= kWords / kPerValue; the words of whole groups are there.
+// f(words, i, n): fills elements [i, i + n), n <= kWords / kPerValue; the words of whole groups are
+// there.
 template <int kPerValue, class F>
 inline int32_t for_words(const RandomPlan& p, int64_t begin, int64_t end, const F& f) {
   alignas(64) uint32_t words[kWords];
@@ -19,7 +20,8 @@ inline int32_t for_words(const RandomPlan& p, int64_t begin, int64_t end, const 
   for (int64_t i = begin * kRandomChunk; i < last; i += kStep) {
     const int64_t n = last - i < kStep ? last - i : kStep;
     const int64_t group = i * kPerValue / 64;
-    philox_words(words, p.seed, p.offset + uint64_t(group) * kPhiloxGroup, (n * kPerValue + 63) / 64);
+    philox_words(words, p.seed, p.offset + uint64_t(group) * kPhiloxGroup,
+                 (n * kPerValue + 63) / 64);
     f(words, i, n);
   }
   return TT_OK;
@@ -44,10 +46,12 @@ TT_INLINE TwoWords two_words(const uint32_t* words, int64_t i) {
   return {w[0], w[16]};
 }
 
-// Values to -log(1 - value) if they shall be exponential, then scaled and shifted; nothing to do for the standard ones.
+// Values to -log(1 - value) if they shall be exponential, then scaled and shifted; nothing to do
+// for the standard ones.
 template <class T> TT_NOINLINE void transformed(const RandomPlan& p, T* v, int64_t n) {
   constexpr T kLeast = sizeof(T) == 8 ? T(0x1p-54) : T(0x1p-25);
-  const T scale = T(p.scale), shift = T(p.shift);
+  const T scale = T(p.scale);
+  const T shift = T(p.shift);
   if (p.exponential)
     for (int64_t i = 0; i < n; i++) {
       const T y = -math::log(T(1) - v[i]);
@@ -66,7 +70,9 @@ struct Pair {
 // log(x) of a normal positive number: math::log less its special cases.
 TT_INLINE float log_of_normal(float x) {
   const uint32_t u = bit_cast<uint32_t>(x) - 0x3f3504f3u;
-  const float n = float(int32_t(u) >> 23), f = bit_cast<float>((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f, f2 = f * f;
+  const float n = float(int32_t(u) >> 23);
+  const float f = bit_cast<float>((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  const float f2 = f * f;
   float q = 0x1.14622p-4f;
   q = math::fma(q, f, -0x1.de4ed2p-4f);
   q = math::fma(q, f, 0x1.e6f604p-4f);
@@ -80,13 +86,15 @@ TT_INLINE float log_of_normal(float x) {
   return math::fma(n, math::kLn2Hi, f + low);
 }
 
-// Box & Muller, Ann. Math. Stat. 29 (1958). The angle is 2 pi u; in quarter turns, k + f with |f| <= 1/2, it is exact.
-// Polynomials of sin and cos: those of cpu/math.h.
+// Box & Muller, Ann. Math. Stat. 29 (1958). The angle is 2 pi u; in quarter turns, k + f with |f|
+// <= 1/2, it is exact. Polynomials of sin and cos: those of cpu/math.h.
 TT_INLINE Pair box_muller(uint32_t w0, uint32_t w1) {
   const float u = float(int32_t(w0 >> 8) + 1) * 0x1p-24f;  // (0, 1]
   const float radius = __builtin_sqrtf(-2.0f * log_of_normal(u));
-  const int32_t turn = int32_t(w1 >> 8), k = (turn + (1 << 21)) >> 22;
-  const float x = float(turn - (k << 22)) * (0x1p-22f * 0x1.921fb6p+0f), z = x * x;
+  const int32_t turn = int32_t(w1 >> 8);
+  const int32_t k = (turn + (1 << 21)) >> 22;
+  const float x = float(turn - (k << 22)) * (0x1p-22f * 0x1.921fb6p+0f);
+  const float z = x * x;
   float s = 0x1.6cd5ecp-19f;
   s = math::fma(s, z, -0x1.a00f94p-13f);
   s = math::fma(s, z, 0x1.111108p-7f);
@@ -96,18 +104,22 @@ TT_INLINE Pair box_muller(uint32_t w0, uint32_t w1) {
   c = math::fma(c, z, -0x1.6c0c82p-10f);
   c = math::fma(c, z, 0x1.55554ap-5f);
   c = math::fma(z * z, c, math::fma(z, -0.5f, 1.0f));
-  const float cosine = k & 1 ? s : c, sine = k & 1 ? c : s;
-  const uint32_t cos_sign = uint32_t((k + 1) & 2) << 30, sin_sign = uint32_t(k & 2) << 30;
+  const float cosine = k & 1 ? s : c;
+  const float sine = k & 1 ? c : s;
+  const uint32_t cos_sign = uint32_t((k + 1) & 2) << 30;
+  const uint32_t sin_sign = uint32_t(k & 2) << 30;
   return {radius * bit_cast<float>(bit_cast<uint32_t>(cosine) ^ cos_sign),
           radius * bit_cast<float>(bit_cast<uint32_t>(sine) ^ sin_sign)};
 }
 
-// Groups of 64 words to 64 values: words 0, 1 of a counter give values in their places, and so do words 2, 3.
+// Groups of 64 words to 64 values: words 0, 1 of a counter give values in their places, and so do
+// words 2, 3.
 TT_NOINLINE void normals(float* out, const uint32_t* words, int64_t groups) {
   for (int64_t h = 0; h < 2 * groups; h++, words += 32, out += 32)
     for (int l = 0; l < 16; l++) {
       const Pair z = box_muller(words[l], words[16 + l]);
-      out[l] = z.a, out[16 + l] = z.b;
+      out[l] = z.a;
+      out[16 + l] = z.b;
     }
 }
 
@@ -117,7 +129,8 @@ TT_NOINLINE void normals(double* out, const uint32_t* words, int64_t groups) {
       const double u = uniform_f64(words[l], words[16 + l]) + 0x1p-53;
       const double angle = uniform_f64(words[32 + l], words[48 + l]) * 0x1.921fb54442d18p+2;
       const double radius = __builtin_sqrt(-2.0 * math::log(u));
-      out[l] = radius * math::cos(angle), out[16 + l] = radius * math::sin(angle);
+      out[l] = radius * math::cos(angle);
+      out[16 + l] = radius * math::sin(angle);
     }
 }
 
@@ -153,8 +166,9 @@ TT_NOINLINE void store_values(const RandomPlan& p, int64_t i, const int64_t* v, 
 
 // ---- dropout ----
 
-template <class T> inline void drop(T* __restrict out, uint8_t* __restrict mask, const T* __restrict x,
-                                    const uint32_t* __restrict words, int64_t n, int32_t threshold, T scale) {
+template <class T> inline void drop(T* __restrict out, uint8_t* __restrict mask,
+                                    const T* __restrict x, const uint32_t* __restrict words,
+                                    int64_t n, int32_t threshold, T scale) {
   for (int64_t i = 0; i < n; i++) {
     const bool keep = int32_t(words[i] >> 8) < threshold;
     out[i] = x[i] * (keep ? scale : T(0));
@@ -237,12 +251,12 @@ TT_KERNEL(random_dropout)(const void* plan, int64_t begin, int64_t end) noexcept
   const RandomPlan& p = *static_cast<const RandomPlan*>(plan);
   return for_words<1>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
     if (p.dtype == TT_F64) {
-      return drop(reinterpret_cast<double*>(p.out) + i, p.mask + i, reinterpret_cast<const double*>(p.x) + i, words, n,
-                  p.threshold, p.scale);
+      return drop(reinterpret_cast<double*>(p.out) + i, p.mask + i,
+                  reinterpret_cast<const double*>(p.x) + i, words, n, p.threshold, p.scale);
     }
     if (p.dtype == TT_F32) {
-      return drop(reinterpret_cast<float*>(p.out) + i, p.mask + i, reinterpret_cast<const float*>(p.x) + i, words, n,
-                  p.threshold, float(p.scale));
+      return drop(reinterpret_cast<float*>(p.out) + i, p.mask + i,
+                  reinterpret_cast<const float*>(p.x) + i, words, n, p.threshold, float(p.scale));
     }
     alignas(64) float x[kWords], v[kWords];
     load_f32(x, p.x + i * 2, 2, n, p.dtype);
@@ -256,7 +270,8 @@ TT_KERNEL(random_integers)(const void* plan, int64_t begin, int64_t end) noexcep
   alignas(64) int64_t v[kWords];
   if (p.range && p.range <= uint64_t(1) << 32) {
     return for_words<1>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
-      for (int64_t k = 0; k < n; k++) v[k] = int64_t(uint64_t(p.low) + (uint64_t(words[k]) * p.range >> 32));
+      for (int64_t k = 0; k < n; k++)
+        v[k] = int64_t(uint64_t(p.low) + (uint64_t(words[k]) * p.range >> 32));
       store_values(p, i, v, n);
     });
   }

@@ -5,11 +5,16 @@
 
 TT_ENTRY_BEGIN
 
-TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept;    // f16 bf16 f32 f64
-TT_KERNEL(random_normal)(const void* plan, int64_t begin, int64_t end) noexcept;     // f16 bf16 f32 f64
-TT_KERNEL(random_bernoulli)(const void* plan, int64_t begin, int64_t end) noexcept;  // any dtype, 0 or 1
-TT_KERNEL(random_dropout)(const void* plan, int64_t begin, int64_t end) noexcept;    // f16 bf16 f32 f64
-TT_KERNEL(random_integers)(const void* plan, int64_t begin, int64_t end) noexcept;   // any real dtype
+TT_KERNEL(random_uniform)
+(const void* plan, int64_t begin, int64_t end) noexcept;  // f16 bf16 f32 f64
+TT_KERNEL(random_normal)
+(const void* plan, int64_t begin, int64_t end) noexcept;  // f16 bf16 f32 f64
+TT_KERNEL(random_bernoulli)
+(const void* plan, int64_t begin, int64_t end) noexcept;  // any dtype, 0 or 1
+TT_KERNEL(random_dropout)
+(const void* plan, int64_t begin, int64_t end) noexcept;  // f16 bf16 f32 f64
+TT_KERNEL(random_integers)
+(const void* plan, int64_t begin, int64_t end) noexcept;  // any real dtype
 
 // The words of `groups` groups of 64, the first of which begins at `counter`.
 void random_words(uint32_t* out, uint64_t seed, uint64_t counter, int64_t groups) noexcept;

@@ -1,5 +1,5 @@
-// Philox words of whole groups, vectorised: a 64-bit lane holds one 32-bit word in its lower half, and whatever a
-// product left in its upper half, which the next widening product ignores.
+// Philox words of whole groups, vectorised: a 64-bit lane holds one 32-bit word in its lower half,
+// and whatever a product left in its upper half, which the next widening product ignores.
 #pragma once
 
 #include "kernels/cpu/simd/virtual_lanes.h"
@@ -23,11 +23,16 @@ TT_INLINE U64v mul_low(U64v a, U64v b) {
 #endif
 }
 
-// out[64 * kGroups]: the words of kGroups groups, the first of which begins at `counter`. keys: 2 per round.
+// out[64 * kGroups]: the words of kGroups groups, the first of which begins at `counter`. keys: 2
+// per round.
 template <int kGroups>
 TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first, const U64v* keys) {
-  constexpr int N = kPhiloxGroup / kLanes<uint64_t>, kHalf = N / 2, kAll = N * kGroups;
-  const U64v m0 = splat(uint64_t(kPhiloxM0)), m1 = splat(uint64_t(kPhiloxM1)), low = splat(uint64_t(0xffffffffu));
+  constexpr int N = kPhiloxGroup / kLanes<uint64_t>;
+  constexpr int kHalf = N / 2;
+  constexpr int kAll = N * kGroups;
+  const U64v m0 = splat(uint64_t(kPhiloxM0));
+  const U64v m1 = splat(uint64_t(kPhiloxM1));
+  const U64v low = splat(uint64_t(0xffffffffu));
   U64v c0[kAll], c1[kAll], c2[kAll], c3[kAll];
 #pragma GCC unroll 16
   for (int v = 0; v < kAll; v++) {  // the first round, whose words 2 and 3 are zero
@@ -42,7 +47,8 @@ TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first,
   for (int r = 1; r < kPhiloxRounds; r++) {
 #pragma GCC unroll 16
     for (int v = 0; v < kAll; v++) {
-      const U64v p0 = mul_low(c0[v], m0), p1 = mul_low(c2[v], m1);
+      const U64v p0 = mul_low(c0[v], m0);
+      const U64v p1 = mul_low(c2[v], m1);
       c0[v] = (p1 >> 32) ^ c1[v] ^ keys[2 * r];
       c1[v] = p1;
       c2[v] = (p0 >> 32) ^ c3[v] ^ keys[2 * r + 1];
@@ -56,28 +62,36 @@ TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first,
     for (int v = 0; v < kAll; v++) {
       if (v % N >= kHalf) continue;
       const U64v both = (words[w][v] & low) | (words[w][v + kHalf] << 32);
-      __builtin_memcpy(out + v / N * 64 + 16 * w + 2 * kLanes<uint64_t> * (v % N), &both, sizeof both);
+      __builtin_memcpy(out + v / N * 64 + 16 * w + 2 * kLanes<uint64_t> * (v % N), &both,
+                       sizeof both);
     }
   }
 }
 
 // out[64 groups]: the words of `groups` groups, the first of which begins at `counter`.
-TT_NOINLINE inline void philox_words(uint32_t* out, uint64_t seed, uint64_t counter, int64_t groups) {
-  constexpr int L = kLanes<uint64_t>, N = kPhiloxGroup / L, kHalf = N / 2;  // vectors of even blocks, then of odd ones
+TT_NOINLINE inline void philox_words(uint32_t* out, uint64_t seed, uint64_t counter,
+                                     int64_t groups) {
+  constexpr int L = kLanes<uint64_t>;
+  constexpr int N = kPhiloxGroup / L;
+  constexpr int kHalf = N / 2;  // vectors of even blocks, then of odd ones
   U64v first[N], keys[2 * kPhiloxRounds];
   for (int v = 0; v < N; v++)
     for (int l = 0; l < L; l++)
       first[v][l] = v < kHalf ? uint64_t(2 * (v * L + l)) : uint64_t(2 * ((v - kHalf) * L + l) + 1);
-  uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
+  uint32_t k0 = uint32_t(seed);
+  uint32_t k1 = uint32_t(seed >> 32);
   for (int r = 0; r < kPhiloxRounds; r++, k0 += kPhiloxW0, k1 += kPhiloxW1) {
     keys[2 * r] = splat(uint64_t(k0));
     keys[2 * r + 1] = splat(uint64_t(k1));
   }
-  constexpr int kStep = kLanes<uint64_t> == 8 ? 4 : kLanes<uint64_t> == 4 ? 2 : 1;  // groups at once, measured
+  constexpr int kStep = kLanes<uint64_t> == 8   ? 4
+                        : kLanes<uint64_t> == 4 ? 2
+                                                : 1;  // groups at once, measured
   int64_t g = 0;
   for (; g + kStep <= groups; g += kStep, counter += kStep * kPhiloxGroup, out += kStep * 64)
     philox_groups<kStep>(out, counter, first, keys);
-  for (; g < groups; g++, counter += kPhiloxGroup, out += 64) philox_groups<1>(out, counter, first, keys);
+  for (; g < groups; g++, counter += kPhiloxGroup, out += 64)
+    philox_groups<1>(out, counter, first, keys);
 }
 
 TT_ISA_END

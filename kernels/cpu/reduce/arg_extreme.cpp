@@ -10,16 +10,19 @@ template <class T> struct At {
 };
 
 // True iff x replaces the earlier best: it is larger, or the first NaN.
-template <class T> TT_INLINE bool replaces(T x, T best) { return (x > best) | ((x != x) & (best == best)); }
+template <class T> TT_INLINE bool replaces(T x, T best) {
+  return (x > best) | ((x != x) & (best == best));
+}
 
 template <class E> struct Extreme {
   using T = E;
   using P = At<E>;
   static constexpr int kRows = 4;
-  static constexpr int64_t kScan = 4096;  // a run whose extreme is found before its place is looked for
+  static constexpr int64_t kScan =
+      4096;  // a run whose extreme is found before its place is looked for
 
-  // Place of the first element equal to v, or NaN if v is; there is one, or n elements have changed since: then the
-  // last.
+  // Place of the first element equal to v, or NaN if v is; there is one, or n elements have changed
+  // since: then the last.
   static TT_NOINLINE int64_t find(const T* x, int64_t n, T v) {
     constexpr int64_t kStep = 64;
     const bool nan = v != v;
@@ -61,7 +64,8 @@ template <class E> struct Extreme {
     int64_t first;
     uint64_t flip;
     void start(const ReduceOps& ops, int64_t, int64_t position) {
-      first = position, flip = ops.flip;
+      first = position;
+      flip = ops.flip;
       __builtin_memset(at, 0, sizeof at);
     }
     void rows(const T* const* row, int k, int64_t n, int64_t position) {
@@ -83,7 +87,8 @@ template <class E> struct Extreme {
   };
 
   static TT_INLINE P combine(P a, P b) { return replaces(b.value, a.value) ? b : a; }
-  static TT_INLINE void finish(const ReducePlan& p, const ReduceOps& ops, P r, char* out, char* index) {
+  static TT_INLINE void finish(const ReducePlan& p, const ReduceOps& ops, P r, char* out,
+                               char* index) {
     if (out) store_one(out, flipped(r.value, ops.flip), p.out_dtype);
     put(index, r.position);
   }

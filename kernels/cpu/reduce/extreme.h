@@ -1,4 +1,5 @@
-// The largest of a run, and what max and min are made of: the smallest is the largest of the inverted elements.
+// The largest of a run, and what max and min are made of: the smallest is the largest of the
+// inverted elements.
 #pragma once
 
 #include "kernels/cpu/simd/load.h"
@@ -8,11 +9,15 @@ TT_ISA_BEGIN
 
 #if defined(__AVX512F__)
 using NanMask = uint32_t;
-TT_INLINE NanMask unordered(F32v a, F32v b) { return _mm512_cmp_ps_mask(__m512(a), __m512(b), _CMP_UNORD_Q); }
+TT_INLINE NanMask unordered(F32v a, F32v b) {
+  return _mm512_cmp_ps_mask(__m512(a), __m512(b), _CMP_UNORD_Q);
+}
 TT_INLINE bool any(NanMask m) { return m != 0; }
 #elif defined(__AVX2__)
 using NanMask = I32v;
-TT_INLINE NanMask unordered(F32v a, F32v b) { return I32v(_mm256_cmp_ps(__m256(a), __m256(b), _CMP_UNORD_Q)); }
+TT_INLINE NanMask unordered(F32v a, F32v b) {
+  return I32v(_mm256_cmp_ps(__m256(a), __m256(b), _CMP_UNORD_Q));
+}
 TT_INLINE bool any(NanMask m) { return _mm256_movemask_ps(__m256(m)) != 0; }
 #elif defined(__SSE2__)
 using NanMask = I32v;
@@ -33,10 +38,12 @@ template <bool kMax> TT_INLINE F32v pick(F32v x, F32v m) {
   else return vmin(x, m);
 }
 
-// Largest (smallest) of x[0 … n) and start; NaN if some x is NaN and kNan, else NaNs are passed over.
-// Of equal zeros of both signs the one that 64 lanes meet first comes out, on every ISA the same.
+// Largest (smallest) of x[0 … n) and start; NaN if some x is NaN and kNan, else NaNs are passed
+// over. Of equal zeros of both signs the one that 64 lanes meet first comes out, on every ISA the
+// same.
 template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
-  constexpr int L = kLanes<float>, N = kBlockLanes / L;
+  constexpr int L = kLanes<float>;
+  constexpr int N = kBlockLanes / L;
   NanMask nan = unordered(F32v{}, F32v{});
   F32v m[N];
 #pragma GCC unroll 16
@@ -45,8 +52,10 @@ template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_
   for (; i + kBlockLanes <= n; i += kBlockLanes) {
 #pragma GCC unroll 8
     for (int k = 0; k < N; k += 2) {
-      const F32v a = load(x + i + k * L), b = load(x + i + (k + 1) * L);
-      m[k] = pick<kMax>(a, m[k]), m[k + 1] = pick<kMax>(b, m[k + 1]);
+      const F32v a = load(x + i + k * L);
+      const F32v b = load(x + i + (k + 1) * L);
+      m[k] = pick<kMax>(a, m[k]);
+      m[k + 1] = pick<kMax>(b, m[k + 1]);
       if constexpr (kNan) nan |= unordered(a, b);
     }
   }
@@ -65,7 +74,8 @@ template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_
     for (int k = 0; k < h; k++) m[k] = pick<kMax>(m[k + h], m[k]);
   }
   float two[2];
-  fold_lanes<float, L>(m[0], two, [](auto low, auto high) { return (kMax ? high > low : high < low) ? high : low; });
+  fold_lanes<float, L>(
+      m[0], two, [](auto low, auto high) { return (kMax ? high > low : high < low) ? high : low; });
   const float r = (kMax ? two[1] > two[0] : two[1] < two[0]) ? two[1] : two[0];
   return kNan && any(nan) ? __builtin_nanf("") : r;
 }
@@ -75,7 +85,8 @@ template <> struct BitsOf<1> { using type = uint8_t; };
 template <> struct BitsOf<4> { using type = uint32_t; };
 template <> struct BitsOf<8> { using type = uint64_t; };
 
-// x with the bits of `flip` inverted: order reverses for all bits of an integer, or the sign of a float.
+// x with the bits of `flip` inverted: order reverses for all bits of an integer, or the sign of a
+// float.
 template <class T> TT_INLINE T flipped(T x, uint64_t flip) {
   using U = typename BitsOf<int(sizeof(T))>::type;
   return bit_cast<T>(U(bit_cast<U>(x) ^ U(flip)));
@@ -85,8 +96,8 @@ template <class T> constexpr T kLowest = T(T(1) << (8 * sizeof(T) - 1));
 template <> constexpr float kLowest<float> = -__builtin_inff();
 template <> constexpr double kLowest<double> = -__builtin_inf();
 
-// Steps of folds: T identity(), T step(T accumulated, T x). A NaN is taken and, since no comparison with it holds,
-// kept.
+// Steps of folds: T identity(), T step(T accumulated, T x). A NaN is taken and, since no comparison
+// with it holds, kept.
 template <class E> struct Max {
   using T = E;
   static constexpr bool kFlips = true;
@@ -94,15 +105,17 @@ template <class E> struct Max {
   static TT_INLINE T step(T a, T x) { return ((x > a) | (x != x)) ? x : a; }
 };
 
-template <class S> TT_INLINE typename S::T step_flipped(typename S::T a, typename S::T x, uint64_t flip) {
+template <class S>
+TT_INLINE typename S::T step_flipped(typename S::T a, typename S::T x, uint64_t flip) {
   if constexpr (S::kFlips) return S::step(a, flipped(x, flip));
   else return S::step(a, x);
 }
 
 constexpr int kSome = 16;
 // Steps element i of a block into lane i mod the width.
-template <class S, int kWidth>
-TT_NOINLINE void step_lanes(typename S::T* __restrict lane, const typename S::T* x, int64_t n, uint64_t flip) {
+template <class S, int kWidth> TT_NOINLINE void step_lanes(typename S::T* __restrict lane,
+                                                           const typename S::T* x, int64_t n,
+                                                           uint64_t flip) {
   int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth)
     for (int l = 0; l < kWidth; l++) lane[l] = step_flipped<S>(lane[l], x[i + l], flip);
@@ -116,9 +129,10 @@ TT_NOINLINE void step_lanes(typename S::T* __restrict lane, const typename S::T*
   }
 }
 
-// The fold of a block: lane l with lane l + width / 2, then halves of these until some are left, and they in order; for
-// floats by the vector scan. The result is flipped, as the elements are.
-template <class S, int kWidth> TT_INLINE typename S::T fold_block(const typename S::T* x, int64_t n, uint64_t flip) {
+// The fold of a block: lane l with lane l + width / 2, then halves of these until some are left,
+// and they in order; for floats by the vector scan. The result is flipped, as the elements are.
+template <class S, int kWidth>
+TT_INLINE typename S::T fold_block(const typename S::T* x, int64_t n, uint64_t flip) {
   using T = typename S::T;
   alignas(64) T lane[kWidth];
   for (int i = 0; i < kWidth; i++) lane[i] = S::identity();

@@ -5,7 +5,8 @@
 
 TT_ENTRY_BEGIN
 
-// Sum divided by plan.divisor. f16 bf16 f32 in f32; f64; complex; bool and integers in int64 (out is then int64).
+// Sum divided by plan.divisor. f16 bf16 f32 in f32; f64; complex; bool and integers in int64 (out
+// is then int64).
 TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept;
 // Same compute types.
 TT_KERNEL(reduce_prod)(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -15,7 +16,8 @@ TT_KERNEL(reduce_min)(const void* plan, int64_t begin, int64_t end) noexcept;
 // Bool outputs from any dtype.
 TT_KERNEL(reduce_any)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(reduce_all)(const void* plan, int64_t begin, int64_t end) noexcept;
-// The same values and the position of their first occurrence (of the first NaN if there is one); out may be NULL.
+// The same values and the position of their first occurrence (of the first NaN if there is one);
+// out may be NULL.
 TT_KERNEL(reduce_max_index)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(reduce_min_index)(const void* plan, int64_t begin, int64_t end) noexcept;
 

@@ -33,7 +33,8 @@ template <class Elem, class Real> struct Sum {
     return cascade.total();
   }
 
-  // 8 rows by a tree, 16 of these in sequence, then into the second level: at most kReduceMaxColumnSplit rows.
+  // 8 rows by a tree, 16 of these in sequence, then into the second level: at most
+  // kReduceMaxColumnSplit rows.
   struct Columns {
     static constexpr int kFlush = 16;
     alignas(64) Real low[kReduceMaxTile / sizeof(Real)], high[kReduceMaxTile / sizeof(Real)];
@@ -49,7 +50,8 @@ template <class Elem, class Real> struct Sum {
         const Real* r[kRows];
         for (int i = 0; i < kRows; i++) r[i] = reinterpret_cast<const Real*>(row[i]);
         for (int64_t i = 0; i < m; i++)
-          low[i] += ((r[0][i] + r[1][i]) + (r[2][i] + r[3][i])) + ((r[4][i] + r[5][i]) + (r[6][i] + r[7][i]));
+          low[i] += ((r[0][i] + r[1][i]) + (r[2][i] + r[3][i])) +
+                    ((r[4][i] + r[5][i]) + (r[6][i] + r[7][i]));
       } else {
         for (int j = 0; j < k; j++) {
           const Real* r = reinterpret_cast<const Real*>(row[j]);
@@ -58,7 +60,10 @@ template <class Elem, class Real> struct Sum {
       }
       if (++pending < kFlush) return;
       pending = 0;
-      for (int64_t i = 0; i < m; i++) high[i] += low[i], low[i] = 0;
+      for (int64_t i = 0; i < m; i++) {
+        high[i] += low[i];
+        low[i] = 0;
+      }
     }
     P get(int64_t i) const {
       T r;
@@ -89,11 +94,14 @@ template <class Elem, class Real> struct Sum {
 
 // Short rows of floats into floats: what row() and finish() would do, without their walks.
 TT_INLINE bool is_short(const ReducePlan& p) {
-  return p.length < kFewToSum && p.length > 0 && p.dtype == TT_F32 && p.out_dtype == TT_F32 && p.path == kReduceRows &&
-         p.n_red == 1 && p.red_stride[0] == 4 && p.n_kept <= 1 && p.splits == 1;
+  return p.length < kFewToSum && p.length > 0 && p.dtype == TT_F32 && p.out_dtype == TT_F32 &&
+         p.path == kReduceRows && p.n_red == 1 && p.red_stride[0] == 4 && p.n_kept <= 1 &&
+         p.splits == 1;
 }
 TT_NOINLINE void sum_short(const ReducePlan& p, int64_t begin, int64_t end) {
-  const int64_t step = p.n_kept ? p.kept_stride[0] : 0, out_step = p.n_kept ? p.out_stride[0] : 0, n = p.length;
+  const int64_t step = p.n_kept ? p.kept_stride[0] : 0;
+  const int64_t out_step = p.n_kept ? p.out_stride[0] : 0;
+  const int64_t n = p.length;
   for (int64_t o = begin; o < end; o++) {
     const float r = sum_few(reinterpret_cast<const float*>(p.in + o * step), n) / float(p.divisor);
     __builtin_memcpy(p.out + o * out_step, &r, 4);

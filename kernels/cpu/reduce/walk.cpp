@@ -4,8 +4,13 @@
 TT_ENTRY_BEGIN
 
 void Odometer::start(const int64_t* sizes, int32_t from, int32_t dims, int64_t position) noexcept {
-  size = sizes, first = from, n = dims;
-  for (int32_t d = from; d < dims; d++) at[d] = position % sizes[d], position /= sizes[d];
+  size = sizes;
+  first = from;
+  n = dims;
+  for (int32_t d = from; d < dims; d++) {
+    at[d] = position % sizes[d];
+    position /= sizes[d];
+  }
 }
 
 int64_t Odometer::offset(const int64_t* stride) const noexcept {
@@ -26,7 +31,8 @@ void Odometer::step(const int64_t* stride, int64_t* offset) noexcept {
   }
 }
 
-Stream::Stream(const ReducePlan& plan, const ReduceOps& parts, const char* base, int64_t from, int64_t to) noexcept
+Stream::Stream(const ReducePlan& plan, const ReduceOps& parts, const char* base, int64_t from,
+               int64_t to) noexcept
     : p(plan), ops(parts), left(to - from) {
   odometer.start(p.red_size, 0, p.n_red, from);
   at = base + odometer.offset(p.red_stride);
@@ -97,9 +103,12 @@ struct KeptWalk {
   }
   TT_NOINLINE void step() {
     for (int32_t d = odometer.first; d < p.n_kept; d++) {
-      in += p.kept_stride[d], out += p.out_stride[d], index += p.index_stride[d];
+      in += p.kept_stride[d];
+      out += p.out_stride[d];
+      index += p.index_stride[d];
       if (++odometer.at[d] < p.kept_size[d]) return;
-      in -= p.kept_size[d] * p.kept_stride[d], out -= p.kept_size[d] * p.out_stride[d];
+      in -= p.kept_size[d] * p.kept_stride[d];
+      out -= p.kept_size[d] * p.out_stride[d];
       index -= p.kept_size[d] * p.index_stride[d];
       odometer.at[d] = 0;
     }
@@ -110,30 +119,34 @@ struct Piece {
   int64_t from, to;
 };
 inline Piece piece_of(const ReducePlan& p, int64_t s) {
-  const int64_t from = s * p.split_len, to = from + p.split_len;
+  const int64_t from = s * p.split_len;
+  const int64_t to = from + p.split_len;
   return {from, to < p.length ? to : p.length};
 }
 
 inline void run_rows(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) {
   KeptWalk kept(p, 0, begin / p.splits);
-  int64_t o = begin / p.splits, s = begin % p.splits;
+  int64_t o = begin / p.splits;
+  int64_t s = begin % p.splits;
   for (int64_t u = begin; u < end; u++) {
     const Piece piece = piece_of(p, s);
     Stream stream(p, ops, p.in + kept.in, piece.from, piece.to);
     alignas(16) char partial[16];
     ops.row(stream, piece.from, partial);
     if (p.splits > 1)
-      __builtin_memcpy(static_cast<char*>(p.workspace) + (s * p.n_out + o) * ops.partial, partial, size_t(ops.partial));
+      __builtin_memcpy(static_cast<char*>(p.workspace) + (s * p.n_out + o) * ops.partial, partial,
+                       size_t(ops.partial));
     else ops.finish(p, ops, partial, 1, place(p.out, kept.out), place(p.index, kept.index));
     if (++s < p.splits) continue;
-    s = 0, o++;
+    s = 0;
+    o++;
     kept.step();
   }
 }
 
 // The rows of a tile of n columns, a few at a time.
-inline void reduce_tile(const ReduceOps& ops, const ReducePlan& p, void* acc, const char* base, int64_t n,
-                        Piece piece) {
+inline void reduce_tile(const ReduceOps& ops, const ReducePlan& p, void* acc, const char* base,
+                        int64_t n, Piece piece) {
   constexpr int kMost = 8;
   alignas(64) char buffer[kMost][kReduceLoadTile];
   const void* row[kMost];
@@ -157,13 +170,18 @@ inline void reduce_tile(const ReduceOps& ops, const ReducePlan& p, void* acc, co
 inline void run_columns(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) {
   alignas(64) char acc[kAccumulatorBytes];
   for (int64_t u = begin; u < end; u++) {
-    const int64_t s = u % p.splits, t = u / p.splits % p.n_tiles, outer = u / p.splits / p.n_tiles;
-    const int64_t column = t * p.tile, rest = p.kept_size[0] - column, n = rest < p.tile ? rest : p.tile;
+    const int64_t s = u % p.splits;
+    const int64_t t = u / p.splits % p.n_tiles;
+    const int64_t outer = u / p.splits / p.n_tiles;
+    const int64_t column = t * p.tile;
+    const int64_t rest = p.kept_size[0] - column;
+    const int64_t n = rest < p.tile ? rest : p.tile;
     KeptWalk kept(p, 1, outer);
     reduce_tile(ops, p, acc, p.in + kept.in + column * p.kept_stride[0], n, piece_of(p, s));
     if (p.splits > 1) {
       ops.get(acc, 0, n,
-              static_cast<char*>(p.workspace) + (s * p.n_out + outer * p.kept_size[0] + column) * ops.partial);
+              static_cast<char*>(p.workspace) +
+                  (s * p.n_out + outer * p.kept_size[0] + column) * ops.partial);
       continue;
     }
     constexpr int64_t kSome = 64;
@@ -186,9 +204,11 @@ inline void run_partials(const ReduceOps& ops, const ReducePlan& p, int64_t begi
     const int64_t n = end - o < kTile ? end - o : kTile;
     for (int64_t step = 1; step < p.splits; step *= 2)
       for (int64_t s = 0; s + step < p.splits; s += 2 * step)
-        ops.combine(base + (s * p.n_out + o) * ops.partial, base + ((s + step) * p.n_out + o) * ops.partial, n);
+        ops.combine(base + (s * p.n_out + o) * ops.partial,
+                    base + ((s + step) * p.n_out + o) * ops.partial, n);
     for (int64_t i = 0; i < n; i++, kept.step())
-      ops.finish(p, ops, base + (o + i) * ops.partial, 1, place(p.out, kept.out), place(p.index, kept.index));
+      ops.finish(p, ops, base + (o + i) * ops.partial, 1, place(p.out, kept.out),
+                 place(p.index, kept.index));
   }
 }
 

@@ -1,4 +1,5 @@
-// What all reductions share: the walk over a ReducePlan, which calls the parts of one reduction through a table.
+// What all reductions share: the walk over a ReducePlan, which calls the parts of one reduction
+// through a table.
 #pragma once
 
 #include "kernels/cpu/simd/load.h"
@@ -31,7 +32,8 @@ struct Stream {
   Odometer odometer;
   alignas(64) char buffer[kBytes];
 
-  Stream(const ReducePlan& plan, const ReduceOps& parts, const char* base, int64_t from, int64_t to) noexcept;
+  Stream(const ReducePlan& plan, const ReduceOps& parts, const char* base, int64_t from,
+         int64_t to) noexcept;
   // The length of the next block, or 0.
   int64_t next_block(const void** block) noexcept;
   template <class T> TT_INLINE int64_t next(const T** block) {
@@ -42,23 +44,27 @@ struct Stream {
   }
 };
 
-// The parts of a reduction. A partial result is what of a piece of the sequence is left; at most 16 bytes.
+// The parts of a reduction. A partial result is what of a piece of the sequence is left; at most 16
+// bytes.
 struct ReduceOps {
   LoadRun load;
   int32_t native;        // dtype that needs no load
   int32_t item;          // bytes of an element of the compute type
   int32_t partial;       // bytes of a partial
   int32_t rows_at_once;  // at most 8
-  uint64_t flip;         // the bits in which elements are inverted before they are compared: min is max of the inverted
-  void (*row)(Stream& s, int64_t from, void* partial) noexcept;  // `from`: position of the first element
-  // A tile of columns: n accumulators, then k rows at a time, the first of which is at `position`, then partials.
+  uint64_t flip;  // the bits in which elements are inverted before they are compared: min is max of
+                  // the inverted
+  void (*row)(Stream& s, int64_t from,
+              void* partial) noexcept;  // `from`: position of the first element
+  // A tile of columns: n accumulators, then k rows at a time, the first of which is at `position`,
+  // then partials.
   void (*start)(void* acc, const ReduceOps& ops, int64_t n, int64_t position) noexcept;
   void (*rows)(void* acc, const void* const* row, int k, int64_t n, int64_t position) noexcept;
   void (*get)(const void* acc, int64_t first, int64_t n, void* partial) noexcept;
   void (*combine)(void* earlier, const void* later, int64_t n) noexcept;  // into earlier
   // Writes n results at strides; out or index may be NULL.
-  void (*finish)(const ReducePlan& p, const ReduceOps& ops, const void* partial, int64_t n, char* out,
-                 char* index) noexcept;
+  void (*finish)(const ReducePlan& p, const ReduceOps& ops, const void* partial, int64_t n,
+                 char* out, char* index) noexcept;
 };
 constexpr int64_t kAccumulatorBytes = 2 * kReduceMaxTile + 64;
 
@@ -68,7 +74,8 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-// The table of a reduction R with T (compute type), P (partial), Columns (accumulators of a tile), kRows, and
+// The table of a reduction R with T (compute type), P (partial), Columns (accumulators of a tile),
+// kRows, and
 //   P row(Stream&, int64_t from); P combine(P, P);
 //   void finish(const ReducePlan&, const ReduceOps&, P, char* out, char* index)
 template <class R> struct Parts {
@@ -77,7 +84,9 @@ template <class R> struct Parts {
   using Columns = typename R::Columns;
   static_assert(sizeof(P) <= 16 && sizeof(Columns) <= kAccumulatorBytes);
 
-  static void row(Stream& s, int64_t from, void* partial) noexcept { *static_cast<P*>(partial) = R::row(s, from); }
+  static void row(Stream& s, int64_t from, void* partial) noexcept {
+    *static_cast<P*>(partial) = R::row(s, from);
+  }
   static void start(void* acc, const ReduceOps& ops, int64_t n, int64_t position) noexcept {
     static_cast<Columns*>(acc)->start(ops, n, position);
   }
@@ -92,14 +101,16 @@ template <class R> struct Parts {
   }
   static void combine(void* earlier, const void* later, int64_t n) noexcept {
     for (int64_t i = 0; i < n; i++) {
-      static_cast<P*>(earlier)[i] = R::combine(static_cast<P*>(earlier)[i], static_cast<const P*>(later)[i]);
+      static_cast<P*>(earlier)[i] =
+          R::combine(static_cast<P*>(earlier)[i], static_cast<const P*>(later)[i]);
       TT_SCALAR_LOOP;
     }
   }
-  static void finish(const ReducePlan& p, const ReduceOps& ops, const void* partial, int64_t n, char* out,
-                     char* index) noexcept {
+  static void finish(const ReducePlan& p, const ReduceOps& ops, const void* partial, int64_t n,
+                     char* out, char* index) noexcept {
     for (int64_t i = 0; i < n; i++) {
-      R::finish(p, ops, static_cast<const P*>(partial)[i], out ? out + i * p.out_stride[0] : nullptr,
+      R::finish(p, ops, static_cast<const P*>(partial)[i],
+                out ? out + i * p.out_stride[0] : nullptr,
                 index ? index + i * p.index_stride[0] : nullptr);
       TT_SCALAR_LOOP;
     }
@@ -124,7 +135,8 @@ template <class T> constexpr uint64_t kReversed = ~uint64_t(0);
 template <> constexpr uint64_t kReversed<float> = 0x80000000u;
 template <> constexpr uint64_t kReversed<double> = uint64_t(1) << 63;
 
-template <class R, bool kMin> constexpr const ReduceOps& kExtreme = kParts<R, kMin ? kReversed<typename R::T> : 0>;
+template <class R, bool kMin> constexpr const ReduceOps& kExtreme =
+    kParts<R, kMin ? kReversed<typename R::T> : 0>;
 
 // Largest elements, by R<T>; with kMin the smallest.
 template <template <class> class R, bool kMin>

@@ -1,4 +1,5 @@
-// Resizing of images: columns of a row are picked by permutations of it, then two such rows are joined as vectors.
+// Resizing of images: columns of a row are picked by permutations of it, then two such rows are
+// joined as vectors.
 #include "kernels/cpu/resize/resize.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -17,7 +18,8 @@ template <class T> struct Taps {
   TT_INLINE Taps(const ResizePlan& p, int d) {
     char* at = p.table + (d ? p.out[0] * kResizeItem : 0);
     weight = reinterpret_cast<T*>(at);
-    low = reinterpret_cast<int32_t*>(at + p.out[d] * 8), high = low + p.out[d];
+    low = reinterpret_cast<int32_t*>(at + p.out[d] * 8);
+    high = low + p.out[d];
   }
 };
 
@@ -33,29 +35,36 @@ template <class T> TT_NOINLINE void fill_taps(const ResizePlan& p, int d) {
   const int64_t in = p.in[d];
   for (int64_t o = 0; o < p.out[d]; o++) {
     if (p.mode != kResizeLinear) {
-      const int64_t times = p.mode != kResizeNearest ? 0 : p.out[d] == in ? 1 : p.out[d] == 2 * in ? 2 : 0;
+      const int64_t times = p.mode != kResizeNearest ? 0
+                            : p.out[d] == in         ? 1
+                            : p.out[d] == 2 * in     ? 2
+                                                     : 0;
       const T place = p.mode == kResizeNearestExact ? T(o) + T(0.5) : T(o);
       t.low[o] = t.high[o] = times ? int32_t(o / times) : below(double(scale * place), in);
       t.weight[o] = 0;
       continue;
     }
-    double at = p.out[d] == in ? double(o) : p.align ? p.scale[d] * double(o) : p.scale[d] * (double(o) + 0.5) - 0.5;
+    double at = p.out[d] == in ? double(o)
+                : p.align      ? p.scale[d] * double(o)
+                               : p.scale[d] * (double(o) + 0.5) - 0.5;
     at = at < 0 ? 0 : at > double(in - 1) ? double(in - 1) : at;
-    t.low[o] = int32_t(at), t.high[o] = t.low[o] + (t.low[o] < in - 1);
+    t.low[o] = int32_t(at);
+    t.high[o] = t.low[o] + (t.low[o] < in - 1);
     t.weight[o] = T(at - double(t.low[o]));
   }
 }
 
 // ---- rows ----
 
-constexpr int64_t kSpan = 2048;   // columns of x at a time
-constexpr int64_t kOut = 1024;    // columns of y at a time
-constexpr int64_t kAhead = 4096;  // bytes of x that are fetched ahead: rows are too short for the hardware to do it
-constexpr int64_t kRoom = 32;     // elements that may be read behind a row of x
+constexpr int64_t kSpan = 2048;  // columns of x at a time
+constexpr int64_t kOut = 1024;   // columns of y at a time
+constexpr int64_t kAhead =
+    4096;  // bytes of x that are fetched ahead: rows are too short for the hardware to do it
+constexpr int64_t kRoom = 32;  // elements that may be read behind a row of x
 
 // y = a (1 - w) + b w. stream: y is whole cache lines, which go past the caches.
-template <class T> TT_NOINLINE void join_two(T* TT_RESTRICT y, const T* TT_RESTRICT a, const T* TT_RESTRICT b, T w,
-                                             int64_t n, bool stream) {
+template <class T> TT_NOINLINE void join_two(T* TT_RESTRICT y, const T* TT_RESTRICT a,
+                                             const T* TT_RESTRICT b, T w, int64_t n, bool stream) {
   constexpr int L = kLanes<T>;
   const T v = 1 - w;
   int64_t i = 0;
@@ -74,37 +83,51 @@ template <class T> struct Columns {
   const T* weight;
   bool linear;
   int64_t origin, n;
-  // Of each vector of y: its first element of x, or -1 if it reaches further than two vectors; the others from there.
+  // Of each vector of y: its first element of x, or -1 if it reaches further than two vectors; the
+  // others from there.
   int64_t base[kOut / L];
   alignas(64) int32_t near[kOut], far[kOut];
 
   void set(const Taps<T>& t, int64_t o1, int64_t columns, int64_t from, bool interpolates) {
-    low = t.low + o1, high = t.high + o1, weight = t.weight + o1;
-    linear = interpolates, origin = from, n = columns;
+    low = t.low + o1;
+    high = t.high + o1;
+    weight = t.weight + o1;
+    linear = interpolates;
+    origin = from;
+    n = columns;
     for (int64_t j = 0; j + L <= n; j += L) {
       base[j / L] = high[j + L - 1] - low[j] < 2 * L ? low[j] - origin : -1;
-      for (int64_t i = j; i < j + L; i++) near[i] = low[i] - low[j], far[i] = high[i] - low[j];
+      for (int64_t i = j; i < j + L; i++) {
+        near[i] = low[i] - low[j];
+        far[i] = high[i] - low[j];
+      }
     }
   }
 };
 
 // Columns [j, end) of y.
-template <class T> TT_INLINE void pick_each(T* y, const T* x, const Columns<T>& c, int64_t j, int64_t end) {
+template <class T>
+TT_INLINE void pick_each(T* y, const T* x, const Columns<T>& c, int64_t j, int64_t end) {
   x -= c.origin;
   for (; j < end; j++) {
-    const T a = x[c.low[j]], w = c.weight[j];
+    const T a = x[c.low[j]];
+    const T w = c.weight[j];
     y[j] = c.linear ? vfma(x[c.high[j]], w, a * (1 - w)) : a;
   }
 }
-template <class T> TT_NOINLINE void pick(T* y, const T* x, const Columns<T>& c) { pick_each(y, x, c, 0, c.n); }
+template <class T> TT_NOINLINE void pick(T* y, const T* x, const Columns<T>& c) {
+  pick_each(y, x, c, 0, c.n);
+}
 #if defined(__AVX2__)
 // Element i[k] of two vectors.
 TT_INLINE Vec<float> pick_lanes(Vec<float> a, Vec<float> b, Vec<int32_t> i) {
 #if defined(__AVX512F__)
   return Vec<float>(_mm512_permutex2var_ps(__m512(a), __m512i(i), __m512(b)));
 #else
-  const __m256 x = _mm256_permutevar8x32_ps(__m256(a), __m256i(i)), y = _mm256_permutevar8x32_ps(__m256(b), __m256i(i));
-  return Vec<float>(_mm256_blendv_ps(x, y, _mm256_castsi256_ps(_mm256_cmpgt_epi32(__m256i(i), _mm256_set1_epi32(7)))));
+  const __m256 x = _mm256_permutevar8x32_ps(__m256(a), __m256i(i));
+  const __m256 y = _mm256_permutevar8x32_ps(__m256(b), __m256i(i));
+  return Vec<float>(_mm256_blendv_ps(
+      x, y, _mm256_castsi256_ps(_mm256_cmpgt_epi32(__m256i(i), _mm256_set1_epi32(7)))));
 #endif
 }
 TT_NOINLINE void pick(float* y, const float* x, const Columns<float>& c) {
@@ -117,7 +140,8 @@ TT_NOINLINE void pick(float* y, const float* x, const Columns<float>& c) {
       pick_each(y, x, c, j, j + L);
       continue;
     }
-    const Vec<float> a = load(x + base), b = load(x + base + L);
+    const Vec<float> a = load(x + base);
+    const Vec<float> b = load(x + base + L);
     Vec<float> r = pick_lanes(a, b, load(c.near + j));
     if (c.linear) {
       const Vec<float> w = load(c.weight + j);
@@ -166,25 +190,29 @@ template <class T> struct Rows {
   // Row o from column o1 on.
   TT_INLINE void write(int64_t plane, int64_t o, int64_t o1, int64_t width) {
     const T* low = picked(plane, rows.low[o], width);
-    const int64_t at = (plane * p.out[0] + o) * p.out[1] + o1, n = columns.n;
+    const int64_t at = (plane * p.out[0] + o) * p.out[1] + o1;
+    const int64_t n = columns.n;
     const RowOut<T> out{p.y, p.dtype};
     T* to = out.at(at, y);
     const bool lines = out.direct() && stream && ((at | n) * item & 63) == 0;
     if (linear) join_two(to, low, picked(plane, rows.high[o], width), rows.weight[o], n, lines);
-    else if (lines) stream_copy(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(low), n * item);
+    else if (lines)
+      stream_copy(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(low), n * item);
     else __builtin_memcpy(to, low, size_t(n) * sizeof(T));
     out.put(at, n, to);
   }
   void unit(int64_t u) {
-    const int64_t plane = u / p.n_tiles, from = u % p.n_tiles * p.rows,
-                  to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+    const int64_t plane = u / p.n_tiles;
+    const int64_t from = u % p.n_tiles * p.rows;
+    const int64_t to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
     for (int64_t o1 = 0; o1 < p.out[1]; o1 += columns.n) {
       const int64_t origin = all_columns.low[o1];
       int64_t n = p.out[1] - o1 < kOut ? p.out[1] - o1 : kOut;
       while (all_columns.high[o1 + n - 1] - origin >= kSpan) n = (n + 1) / 2;
       columns.set(all_columns, o1, n, origin, linear);
       held[0] = held[1] = -1;
-      for (int64_t o = from; o < to; o++) write(plane, o, o1, all_columns.high[o1 + n - 1] - origin + 1);
+      for (int64_t o = from; o < to; o++)
+        write(plane, o, o1, all_columns.high[o1 + n - 1] - origin + 1);
     }
     if (stream) stream_fence();
   }
@@ -192,11 +220,17 @@ template <class T> struct Rows {
 
 // ---- channels last ----
 
-template <class T> TT_NOINLINE void join_four(T* TT_RESTRICT y, const T* const* x, T h, T w, int64_t n) {
-  const T *TT_RESTRICT a = x[0], *TT_RESTRICT b = x[1], *TT_RESTRICT c = x[2], *TT_RESTRICT d = x[3];
-  const T g = 1 - h, v = 1 - w;
+template <class T>
+TT_NOINLINE void join_four(T* TT_RESTRICT y, const T* const* x, T h, T w, int64_t n) {
+  const T* TT_RESTRICT a = x[0];
+  const T* TT_RESTRICT b = x[1];
+  const T* TT_RESTRICT c = x[2];
+  const T* TT_RESTRICT d = x[3];
+  const T g = 1 - h;
+  const T v = 1 - w;
   TT_VECTORIZE
-  for (int64_t i = 0; i < n; i++) y[i] = vfma(vfma(d[i], h, b[i] * g), w, vfma(c[i], h, a[i] * g) * v);
+  for (int64_t i = 0; i < n; i++)
+    y[i] = vfma(vfma(d[i], h, b[i] * g), w, vfma(c[i], h, a[i] * g) * v);
 }
 
 template <class T> struct Pixels {
@@ -207,42 +241,55 @@ template <class T> struct Pixels {
   alignas(64) T x[4][kOut], y[kOut];
 
   explicit Pixels(const ResizePlan& q)
-      : p(q), item(kItemSize[q.dtype]), rows(q, 0), columns(q, 1), linear(q.mode == kResizeLinear) {}
+      : p(q),
+        item(kItemSize[q.dtype]),
+        rows(q, 0),
+        columns(q, 1),
+        linear(q.mode == kResizeLinear) {}
 
   void pixel(int64_t image, int64_t o, int64_t o1, int64_t c, int64_t n) {
-    const int64_t r[2] = {rows.low[o], rows.high[o]}, q[2] = {columns.low[o1], columns.high[o1]};
+    const int64_t r[2] = {rows.low[o], rows.high[o]};
+    const int64_t q[2] = {columns.low[o1], columns.high[o1]};
     const RowOut<T> out{p.y, p.dtype};
     const int64_t at = ((image * p.out[0] + o) * p.out[1] + o1) * p.c + c;
     const T* from[4];
     for (int k = 0; k < (linear ? 4 : 1); k++)
-      from[k] = RowIn<T>{p.x + (((image * p.in[0] + r[k / 2]) * p.in[1] + q[k % 2]) * p.c + c) * item, p.dtype}.get(
-          0, n, x[k]);
+      from[k] =
+          RowIn<T>{p.x + (((image * p.in[0] + r[k / 2]) * p.in[1] + q[k % 2]) * p.c + c) * item,
+                   p.dtype}
+              .get(0, n, x[k]);
     T* d = out.at(at, y);
     if (linear) join_four(d, from, rows.weight[o], columns.weight[o1], n);
     else __builtin_memcpy(d, from[0], size_t(n) * sizeof(T));
     out.put(at, n, d);
   }
   void unit(int64_t u) {
-    const int64_t image = u / p.n_tiles, from = u % p.n_tiles * p.rows,
-                  to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+    const int64_t image = u / p.n_tiles;
+    const int64_t from = u % p.n_tiles * p.rows;
+    const int64_t to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
     for (int64_t o = from; o < to; o++)
       for (int64_t o1 = 0; o1 < p.out[1]; o1++)
-        for (int64_t c = 0; c < p.c; c += kOut) pixel(image, o, o1, c, p.c - c < kOut ? p.c - c : kOut);
+        for (int64_t c = 0; c < p.c; c += kOut)
+          pixel(image, o, o1, c, p.c - c < kOut ? p.c - c : kOut);
   }
 };
 
-// ---- backward: each gradient goes back to what its result read; `step` elements lie between columns, n channels
-// beside each other ----
+// ---- backward: each gradient goes back to what its result read; `step` elements lie between
+// columns, n channels beside each other ----
 
-template <class T> TT_NOINLINE void spread(const ResizePlan& p, const T* g, T* dx, int64_t step, int64_t n) {
-  const Taps<T> rows(p, 0), columns(p, 1);
+template <class T>
+TT_NOINLINE void spread(const ResizePlan& p, const T* g, T* dx, int64_t step, int64_t n) {
+  const Taps<T> rows(p, 0);
+  const Taps<T> columns(p, 1);
   for (int64_t i = 0; i < p.in[0] * p.in[1]; i++)
     for (int64_t k = 0; k < n; k++) dx[i * step + k] = 0;
   for (int64_t o = 0; o < p.out[0]; o++)
     for (int64_t j = 0; j < p.out[1]; j++, g += step) {
-      const T h = rows.weight[o], w = columns.weight[j],
-              weight[4] = {(1 - h) * (1 - w), (1 - h) * w, h * (1 - w), h * w};
-      const int64_t low = rows.low[o] * p.in[1], high = rows.high[o] * p.in[1];
+      const T h = rows.weight[o];
+      const T w = columns.weight[j];
+      const T weight[4] = {(1 - h) * (1 - w), (1 - h) * w, h * (1 - w), h * w};
+      const int64_t low = rows.low[o] * p.in[1];
+      const int64_t high = rows.high[o] * p.in[1];
       T* to[4] = {dx + (low + columns.low[j]) * step, dx + (low + columns.high[j]) * step,
                   dx + (high + columns.low[j]) * step, dx + (high + columns.high[j]) * step};
       for (int q = 0; q < (p.mode == kResizeLinear ? 4 : 1); q++) {
@@ -252,11 +299,15 @@ template <class T> TT_NOINLINE void spread(const ResizePlan& p, const T* g, T* d
     }
 }
 
-template <class T> inline int32_t resize_units(const ResizePlan& p, int64_t begin, int64_t end, bool backward) {
+template <class T>
+inline int32_t resize_units(const ResizePlan& p, int64_t begin, int64_t end, bool backward) {
   if (p.run.stage == 0) {
-    fill_taps<T>(p, 0), fill_taps<T>(p, 1);
+    fill_taps<T>(p, 0);
+    fill_taps<T>(p, 1);
   } else if (backward) {
-    const int64_t tiles = (p.c + kResizeTile - 1) / kResizeTile, in = p.in[0] * p.in[1], out = p.out[0] * p.out[1];
+    const int64_t tiles = (p.c + kResizeTile - 1) / kResizeTile;
+    const int64_t in = p.in[0] * p.in[1];
+    const int64_t out = p.out[0] * p.out[1];
     const T* g = reinterpret_cast<const T*>(p.x);
     T* dx = reinterpret_cast<T*>(p.y);
     for (int64_t u = begin; u < end; u++) {
@@ -264,7 +315,9 @@ template <class T> inline int32_t resize_units(const ResizePlan& p, int64_t begi
         spread(p, g + u * out, dx + u * in, 1, 1);
         continue;
       }
-      const int64_t image = u / tiles, c = u % tiles * kResizeTile, n = p.c - c < kResizeTile ? p.c - c : kResizeTile;
+      const int64_t image = u / tiles;
+      const int64_t c = u % tiles * kResizeTile;
+      const int64_t n = p.c - c < kResizeTile ? p.c - c : kResizeTile;
       spread(p, g + image * out * p.c + c, dx + image * in * p.c + c, p.c, n);
     }
   } else if (p.channels_last) {
@@ -283,11 +336,13 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(resize)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ResizePlan& p = *static_cast<const ResizePlan*>(plan);
-  return p.dtype == TT_F64 ? resize_units<double>(p, begin, end, false) : resize_units<float>(p, begin, end, false);
+  return p.dtype == TT_F64 ? resize_units<double>(p, begin, end, false)
+                           : resize_units<float>(p, begin, end, false);
 }
 TT_KERNEL(resize_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ResizePlan& p = *static_cast<const ResizePlan*>(plan);
-  return p.dtype == TT_F64 ? resize_units<double>(p, begin, end, true) : resize_units<float>(p, begin, end, true);
+  return p.dtype == TT_F64 ? resize_units<double>(p, begin, end, true)
+                           : resize_units<float>(p, begin, end, true);
 }
 
 TT_ENTRY_END

@@ -10,14 +10,14 @@ template <class V> TT_INLINE void store_values(char* p, const V* v, int64_t n, i
 
 // ---- chunks ----
 
-// How stage 2 goes on from the product before a chunk: stage 1 has done it; the product's size does not change; every
-// product on the way is a normal number.
+// How stage 2 goes on from the product before a chunk: stage 1 has done it; the product's size does
+// not change; every product on the way is a normal number.
 enum How : int64_t { kDone, kStuck, kNormal };
 
 // The factors of a chunk, and after stage 1 the product before them.
 template <class A> struct Part {
   A product;
-  double low, high;       // a product of 1 keeps between these sizes; low is 0 where that is not known
+  double low, high;  // a product of 1 keeps between these sizes; low is 0 where that is not known
   double least, largest;  // sizes of the factors and of 1; largest is NaN if one of them may be
   int64_t how;
 };
@@ -41,7 +41,9 @@ TT_INLINE double lower(C128 z) { return larger(__builtin_fabs(z.re), __builtin_f
 TT_INLINE double upper(C128 z) { return __builtin_fabs(z.re) + __builtin_fabs(z.im); }
 
 // A block: kDeep x kWays rows.
-constexpr int64_t kWays = 16, kDeep = kCumprodBlock / kWays, kBuffer = 2048;
+constexpr int64_t kWays = 16;
+constexpr int64_t kDeep = kCumprodBlock / kWays;
+constexpr int64_t kBuffer = 2048;
 struct Group {
   alignas(64) double product[kWays], least[kWays], largest[kWays];
 };
@@ -59,34 +61,50 @@ TT_INLINE Vec<double> sizes(Vec<double> x) { return (Vec<double>)((Vec<int64_t>)
 template <class V> TT_INLINE void multiply(Group* g, const V* v, int64_t step) {
   constexpr int64_t kN = kLanes<double>;
   for (int64_t l = 0; l < kWays; l += kN) {
-    Vec<double> product = doubles(v + l), least = sizes(product), largest = least;
+    Vec<double> product = doubles(v + l);
+    Vec<double> least = sizes(product);
+    Vec<double> largest = least;
 #pragma GCC unroll 8
     for (int64_t i = 1; i < kDeep; i++) {
-      const Vec<double> x = doubles(v + i * step + l), size = sizes(x);
-      product *= x, least = vmin(size, least), largest = vmax(size, largest);
+      const Vec<double> x = doubles(v + i * step + l);
+      const Vec<double> size = sizes(x);
+      product *= x;
+      least = vmin(size, least);
+      largest = vmax(size, largest);
     }
-    store(g->product + l, product), store(g->least + l, least), store(g->largest + l, largest);
+    store(g->product + l, product);
+    store(g->least + l, least);
+    store(g->largest + l, largest);
   }
 }
 TT_INLINE void halve(Group* g, int64_t n) {
   for (int64_t l = 0; l < n; l++) {
     g->product[l] *= g->product[l + n];
-    g->least[l] = smaller(g->least[l], g->least[l + n]), g->largest[l] = larger(g->largest[l], g->largest[l + n]);
+    g->least[l] = smaller(g->least[l], g->least[l + n]);
+    g->largest[l] = larger(g->largest[l], g->largest[l + n]);
   }
 }
 
 // After a block whose factors have the product `by` and sizes from least to largest.
 TT_INLINE void add_block(Part<double>* p, double by, double least, double largest) {
   const double before = __builtin_fabs(p->product);
-  p->least = smaller(p->least, least), p->largest = largest > p->largest ? largest : p->largest;
-  double low = smaller(least, 1), high = larger(largest, 1);
-  for (int64_t n = 1; n < kDeep * kWays; n *= 2) low *= low, high *= high;
+  p->least = smaller(p->least, least);
+  p->largest = largest > p->largest ? largest : p->largest;
+  double low = smaller(least, 1);
+  double high = larger(largest, 1);
+  for (int64_t n = 1; n < kDeep * kWays; n *= 2) {
+    low *= low;
+    high *= high;
+  }
   p->low = smaller(p->low, smaller(low, before * low));
   p->high = larger(p->high, larger(high, before * high));
   p->product *= by;
   if (by != by) p->largest = by;
   const double size = __builtin_fabs(p->product);
-  if (!(size >= kSmall && size <= kLarge)) p->low = 0, p->product = __builtin_copysign(1.0, p->product);
+  if (!(size >= kSmall && size <= kLarge)) {
+    p->low = 0;
+    p->product = __builtin_copysign(1.0, p->product);
+  }
 }
 
 // A block of n columns: n groups at a time, whose lanes belong to the columns by turns.
@@ -100,7 +118,8 @@ template <class V> TT_NOINLINE void take_block(Part<double>* parts, const V* v, 
     for (; live > n && live / 2 % n == 0; live /= 2) halve(&lanes, live / 2);
     for (int64_t l = 0; l < live; l++) {
       product[j] *= lanes.product[l];
-      least[j] = smaller(least[j], lanes.least[l]), largest[j] = larger(largest[j], lanes.largest[l]);
+      least[j] = smaller(least[j], lanes.least[l]);
+      largest[j] = larger(largest[j], lanes.largest[l]);
       j = j + 1 == n ? 0 : j + 1;
     }
   }
@@ -132,23 +151,32 @@ template <class R> TT_INLINE Group4 multiply(const Complex<R>* v, int64_t step) 
 #pragma GCC unroll 8
   for (int64_t i = 0; i < kDeep; i++) {
     const Z4 x = four(v + i * step);
-    const D4 re = positive(x.re), im = positive(x.im);
+    const D4 re = positive(x.re);
+    const D4 im = positive(x.im);
     g.product = i ? g.product * x : x;
-    g.low = smaller(larger(re, im), g.low), g.high = larger(re + im, g.high);
+    g.low = smaller(larger(re, im), g.low);
+    g.high = larger(re + im, g.high);
   }
-  for (int64_t k = 1; k < kDeep; k *= 2) g.low *= g.low, g.high *= g.high;
+  for (int64_t k = 1; k < kDeep; k *= 2) {
+    g.low *= g.low;
+    g.high *= g.high;
+  }
   return g;
 }
 // A nan among the factors is one in `by`.
 TT_INLINE void add_block(Part<C128>* p, C128 by, double low, double high) {
-  p->low = smaller(p->low, lower(p->product) * low), p->high = larger(p->high, upper(p->product) * high);
+  p->low = smaller(p->low, lower(p->product) * low);
+  p->high = larger(p->high, upper(p->product) * high);
   p->product = times(p->product, by);
   if (!within(low, high) || !within(lower(p->product), upper(p->product))) p->how = kDone;
 }
 template <class R> TT_NOINLINE void take_block(Part<C128>* parts, const Complex<R>* v, int64_t n) {
   C128 product[kNarrowProducts];
   double low[kNarrowProducts], high[kNarrowProducts];
-  for (int64_t j = 0; j < n; j++) product[j] = kOne<C128>, low[j] = high[j] = 1;
+  for (int64_t j = 0; j < n; j++) {
+    product[j] = kOne<C128>;
+    low[j] = high[j] = 1;
+  }
   Group4 lanes[kWays / 4 * kNarrowProducts];  // kWays rows, then half as many until four are left
   int64_t live = kWays / 4 * n;
   for (int64_t k = 0; k < live; k++) lanes[k] = multiply(v + 4 * k, kWays * n);
@@ -157,20 +185,23 @@ template <class R> TT_NOINLINE void take_block(Part<C128>* parts, const Complex<
   for (int64_t l = 0, j = 0; l < 4 * n; l++) {
     const Group4& x = lanes[l / 4];
     product[j] = times(product[j], C128{x.product.re[l % 4], x.product.im[l % 4]});
-    low[j] *= x.low[l % 4], high[j] *= x.high[l % 4];
+    low[j] *= x.low[l % 4];
+    high[j] *= x.high[l % 4];
     j = j + 1 == n ? 0 : j + 1;
   }
   for (int64_t j = 0; j < n; j++) add_block(parts + j, product[j], low[j], high[j]);
 }
 
-// What is known without the factors: kStuck where products stay nan, kDone where they are to be seen one by one.
+// What is known without the factors: kStuck where products stay nan, kDone where they are to be
+// seen one by one.
 template <class A> TT_INLINE How outlook(A) { return kNormal; }
 TT_INLINE How outlook(C128 product) {
   if (product.re != product.re && product.im != product.im) return kStuck;
   return within(lower(product), upper(product)) ? kNormal : kDone;
 }
 
-// Moves the product over a chunk: how stage 2 is to do it; kDone if it has to be seen factor by factor.
+// Moves the product over a chunk: how stage 2 is to do it; kDone if it has to be seen factor by
+// factor.
 TT_INLINE How pass(const Part<uint64_t>& p, uint64_t* product) {
   *product *= p.product;
   return kNormal;
@@ -196,7 +227,8 @@ TT_INLINE How pass(const Part<C128>& p, C128* product) {
 
 // ---- runs ----
 
-// The same if all are normal numbers: runs by themselves first, so that they do not wait for each other.
+// The same if all are normal numbers: runs by themselves first, so that they do not wait for each
+// other.
 template <class V, class A> TT_INLINE A go_on_in_runs(A product, V* v, int64_t step, int64_t n) {
   int64_t i = 0;
   for (; i + kWays <= n; i += kWays) {
@@ -242,26 +274,35 @@ template <class V, class A> struct Cumprod {
   alignas(64) V v[kBuffer];
 
   explicit Cumprod(const CumprodPlan& plan)
-      : p(plan), item(kItemSize[plan.dtype]), narrow(plan.inner < kNarrowProducts ? plan.inner : 0) {}
+      : p(plan),
+        item(kItemSize[plan.dtype]),
+        narrow(plan.inner < kNarrowProducts ? plan.inner : 0) {}
 
   // A tile's chunk: n columns from byte `at` on.
   void enter(int64_t t, int64_t c) {
-    const int64_t column = t % p.n_tiles * p.width, first = c * p.chunk;
-    tile = t, chunk = c;
+    const int64_t column = t % p.n_tiles * p.width;
+    const int64_t first = c * p.chunk;
+    tile = t;
+    chunk = c;
     n = p.inner - column < p.width ? p.inner - column : p.width;
     steps = p.dim - first < p.chunk ? p.dim - first : p.chunk;
     at = ((t / p.n_tiles * p.dim + first) * p.inner + column) * item;
   }
-  Part<A>* parts() const { return reinterpret_cast<Part<A>*>(p.parts) + (tile * p.n_chunks + chunk) * p.inner; }
+  Part<A>* parts() const {
+    return reinterpret_cast<Part<A>*>(p.parts) + (tile * p.n_chunks + chunk) * p.inner;
+  }
 
   // Of each block of a chunk of complex numbers, [blocks][n]: the product of those before it.
   C128* blocks() const {
-    C128* const first = reinterpret_cast<C128*>(p.parts + p.outer * p.n_chunks * p.inner * kCumprodPart);
+    C128* const first =
+        reinterpret_cast<C128*>(p.parts + p.outer * p.n_chunks * p.inner * kCumprodPart);
     return first + (tile * p.n_chunks + chunk) * cumprod_blocks(p.chunk) * p.inner;
   }
   // Rows of the chunk, if they are stored as V.
   bool native() const { return p.dtype == Loads<V>::native; }
-  const V* in(int64_t row) const { return reinterpret_cast<const V*>(p.in + at + row * p.inner * item); }
+  const V* in(int64_t row) const {
+    return reinterpret_cast<const V*>(p.in + at + row * p.inner * item);
+  }
   V* out(int64_t row) const { return reinterpret_cast<V*>(p.out + at + row * p.inner * item); }
 
   // Narrow rows block by block: f(rows). Runs of kWays rows lie within the blocks of take().
@@ -279,18 +320,24 @@ template <class V, class A> struct Cumprod {
   // Factor by factor.
   TT_NOINLINE void walk(A* product) {
     if (narrow == 1) return for_rows([&](int64_t rows) { *product = go_on(*product, v, 1, rows); });
-    if (narrow) return for_rows([&](int64_t rows) { go_on_columns(product, v, v, narrow, rows, narrow, true); });
-    const int64_t most = kBuffer / n, pitch = p.inner * item;
+    if (narrow)
+      return for_rows(
+          [&](int64_t rows) { go_on_columns(product, v, v, narrow, rows, narrow, true); });
+    const int64_t most = kBuffer / n;
+    const int64_t pitch = p.inner * item;
     const bool strips = pitch <= 1024;
     for (int64_t i = 0; i < steps; i += most) {
-      const int64_t rows = steps - i < most ? steps - i : most, byte = at + i * pitch;
+      const int64_t rows = steps - i < most ? steps - i : most;
+      const int64_t byte = at + i * pitch;
       if (native()) {
         go_on_columns(product, in(i), out(i), p.inner, rows, n, strips);
         continue;
       }
-      for (int64_t k = 0; k < rows; k++) load_run(v + k * n, p.in + byte + k * pitch, item, n, p.dtype);
+      for (int64_t k = 0; k < rows; k++)
+        load_run(v + k * n, p.in + byte + k * pitch, item, n, p.dtype);
       go_on_columns(product, v, v, n, rows, n, strips);
-      for (int64_t k = 0; k < rows; k++) store_values(p.out + byte + k * pitch, v + k * n, n, p.dtype);
+      for (int64_t k = 0; k < rows; k++)
+        store_values(p.out + byte + k * pitch, v + k * n, n, p.dtype);
     }
   }
 
@@ -309,7 +356,8 @@ template <class V, class A> struct Cumprod {
       }
       for (int64_t k = 0; k < rows; k += kCumprodBlock) {
         if constexpr (kComplex)
-          for (int64_t j = 0; j < n; j++) blocks()[(i + k) / kCumprodBlock * n + j] = part[j].product;
+          for (int64_t j = 0; j < n; j++)
+            blocks()[(i + k) / kCumprodBlock * n + j] = part[j].product;
         take_block(part, x + k * n, n);
       }
       for (int64_t j = 0; kComplex && j < n; j++)
@@ -317,8 +365,8 @@ template <class V, class A> struct Cumprod {
     }
   }
 
-  // Of the chunk that was entered, from the product before it on: leaves the starts for stage 2, or does it. Alone, it
-  // does stage 0 first, unless that is of no use.
+  // Of the chunk that was entered, from the product before it on: leaves the starts for stage 2, or
+  // does it. Alone, it does stage 0 first, unless that is of no use.
   TT_INLINE void find_start(A* product) {
     Part<A>* const part = parts();
     A next[kNarrowProducts];
@@ -329,7 +377,8 @@ template <class V, class A> struct Cumprod {
     for (int64_t j = 0; how != kDone && j < n; j++) {
       next[j] = product[j];
       const How column = how == kStuck ? how : pass(part[j], &next[j]);
-      part[j].how = column, part[j].product = product[j];
+      part[j].how = column;
+      part[j].product = product[j];
       if (column == kDone) how = kDone;
     }
     if (how != kDone) {
@@ -382,9 +431,11 @@ template <class V, class A> struct Cumprod {
     constexpr int64_t kQuads = 2;
     C128 before[4 * kQuads * kNarrowProducts];
     for (int64_t i = 0, rows; i < steps; i += rows) {
-      const int64_t all = (steps - i) / kCumprodBlock, most = all >= 4 * kQuads ? 4 * kQuads : all >= 4 ? 4 : 1;
+      const int64_t all = (steps - i) / kCumprodBlock;
+      const int64_t most = all >= 4 * kQuads ? 4 * kQuads : all >= 4 ? 4 : 1;
       rows = all ? most * kCumprodBlock : steps - i;
-      for (int64_t k = 0; k < most * n; k++) before[k] = times(product[k % n], blocks()[i / kCumprodBlock * n + k]);
+      for (int64_t k = 0; k < most * n; k++)
+        before[k] = times(product[k % n], blocks()[i / kCumprodBlock * n + k]);
       if (most == 1) go_on_columns(before, in(i), out(i), n, rows, n, true);
       else if (most == 4) go_on_blocks<1, 0>(before, in(i), out(i), n);
       else if (n == 1) go_on_blocks<kQuads, 1>(before, in(i), out(i), n);
@@ -393,7 +444,8 @@ template <class V, class A> struct Cumprod {
   }
 };
 
-template <class V, class A> TT_NOINLINE int32_t cumprods(const CumprodPlan& p, int64_t begin, int64_t end) {
+template <class V, class A>
+TT_NOINLINE int32_t cumprods(const CumprodPlan& p, int64_t begin, int64_t end) {
   Cumprod<V, A> scan(p);
   for (int64_t u = begin; u < end; u++) {
     if (p.run.stage == 1 || p.alone) {

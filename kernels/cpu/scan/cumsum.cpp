@@ -5,9 +5,11 @@
 
 TT_ISA_BEGIN
 
-// n elements, `step` apart: each run of 16 by itself, which goes to the sum, and the rest one by one.
+// n elements, `step` apart: each run of 16 by itself, which goes to the sum, and the rest one by
+// one.
 constexpr int64_t kScanRun = 16, kScanBlock = 256;
-template <class V> TT_INLINE void scan_run(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
+template <class V>
+TT_INLINE void scan_run(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
   using Part = typename RunningSum<V>::Part;
   Part part = 0, run[kScanRun];
 #pragma GCC unroll 16
@@ -16,16 +18,19 @@ template <class V> TT_INLINE void scan_run(RunningSum<V>* sum, const V* in, V* o
   for (int64_t j = 0; j < n; j++) out[j * step] = sum->with(run[j]);
   sum->add(part);
 }
-template <class V> TT_INLINE void scan_runs(RunningSum<V>* before, const V* in, V* out, int64_t step, int64_t n) {
+template <class V>
+TT_INLINE void scan_runs(RunningSum<V>* before, const V* in, V* out, int64_t step, int64_t n) {
   RunningSum<V> sum = *before;
   int64_t i = 0;
-  for (; i + kScanRun <= n; i += kScanRun) scan_run(&sum, in + i * step, out + i * step, step, kScanRun);
+  for (; i + kScanRun <= n; i += kScanRun)
+    scan_run(&sum, in + i * step, out + i * step, step, kScanRun);
   for (; i < n; i++) scan_run(&sum, in + i * step, out + i * step, step, 1);
   *before = sum;
 }
 
 // Only their sum: of blocks, in lanes.
-template <class V> TT_INLINE void add_blocks(RunningSum<V>* sum, const V* in, int64_t step, int64_t n) {
+template <class V>
+TT_INLINE void add_blocks(RunningSum<V>* sum, const V* in, int64_t step, int64_t n) {
   using Part = typename RunningSum<V>::Part;
   for (int64_t i = 0; i < n; i += kScanBlock) {
     const int64_t k = n - i < kScanBlock ? n - i : kScanBlock;
@@ -44,13 +49,15 @@ template <class V> TT_INLINE void add_blocks(RunningSum<V>* sum, const V* in, in
 template <class V> TT_NOINLINE void sum_row(RunningSum<V>* sum, const V* in, V* out, int64_t n) {
   out ? scan_runs(sum, in, out, 1, n) : add_blocks(sum, in, 1, n);
 }
-template <class V> TT_NOINLINE void sum_column(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
+template <class V>
+TT_NOINLINE void sum_column(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
   out ? scan_runs(sum, in, out, step, n) : add_blocks(sum, in, step, n);
 }
 
-// `steps` rows of n <= kRowTile elements, `step` elements apart; of each column. out NULL: only the sums are wanted.
-template <class V>
-TT_NOINLINE void sum_tile(RunningSum<V>* before, const V* in, V* out, int64_t steps, int64_t step, int64_t n) {
+// `steps` rows of n <= kRowTile elements, `step` elements apart; of each column. out NULL: only the
+// sums are wanted.
+template <class V> TT_NOINLINE void sum_tile(RunningSum<V>* before, const V* in, V* out,
+                                             int64_t steps, int64_t step, int64_t n) {
   RunningSum<V> sum[kRowTile];
   for (int64_t j = 0; j < n; j++) sum[j] = before[j];
   for (int64_t i = 0; i < steps; i++) {
@@ -63,12 +70,17 @@ TT_NOINLINE void sum_tile(RunningSum<V>* before, const V* in, V* out, int64_t st
 
 template <class V> TT_NOINLINE int32_t sums(const ScanPlan& p, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; u++) {
-    const int64_t c = u % p.n_chunks, tile = u / p.n_chunks % p.n_tiles, o = u / p.n_chunks / p.n_tiles;
-    const int64_t column = tile * kRowTile, n = p.inner - column < kRowTile ? p.inner - column : kRowTile;
-    const int64_t first = c * p.chunk, steps = p.dim - first < p.chunk ? p.dim - first : p.chunk;
+    const int64_t c = u % p.n_chunks;
+    const int64_t tile = u / p.n_chunks % p.n_tiles;
+    const int64_t o = u / p.n_chunks / p.n_tiles;
+    const int64_t column = tile * kRowTile;
+    const int64_t n = p.inner - column < kRowTile ? p.inner - column : kRowTile;
+    const int64_t first = c * p.chunk;
+    const int64_t steps = p.dim - first < p.chunk ? p.dim - first : p.chunk;
     const int64_t at = (o * p.dim + first) * p.inner + column;
     auto sums_at = [&](int64_t k) {
-      return reinterpret_cast<RunningSum<V>*>(p.sums + ((o * p.n_chunks + k) * p.inner + column) * 16);
+      return reinterpret_cast<RunningSum<V>*>(p.sums +
+                                              ((o * p.n_chunks + k) * p.inner + column) * 16);
     };
     RunningSum<V> sum[kRowTile];
     for (int64_t k = 0; k < c && p.run.stage == 1; k++)
@@ -77,7 +89,8 @@ template <class V> TT_NOINLINE int32_t sums(const ScanPlan& p, int64_t begin, in
     V* out = p.run.stage == 1 ? reinterpret_cast<V*>(p.out) + at : nullptr;
     if (p.inner == 1) sum_row(sum, in, out, steps);
     else if (n < 8)
-      for (int64_t j = 0; j < n; j++) sum_column(sum + j, in + j, out ? out + j : nullptr, p.inner, steps);
+      for (int64_t j = 0; j < n; j++)
+        sum_column(sum + j, in + j, out ? out + j : nullptr, p.inner, steps);
     else sum_tile(sum, in, out, steps, p.inner, n);
     for (int64_t j = 0; j < n && p.run.stage == 0; j++) sums_at(c)[j] = sum[j];
   }

@@ -1,11 +1,13 @@
-// Four products side by side: real numbers in double, integers modulo 2^64, complex ones split into their parts.
+// Four products side by side: real numbers in double, integers modulo 2^64, complex ones split into
+// their parts.
 #pragma once
 
 #include "kernels/cpu/simd/row_primitives.h"
 
 TT_ISA_BEGIN
 
-// Stored as V, multiplied as A: products of float32 may pass through what float32 cannot hold, as in PyTorch.
+// Stored as V, multiplied as A: products of float32 may pass through what float32 cannot hold, as
+// in PyTorch.
 template <class V, class A> TT_INLINE A times(A a, V v) { return a * A(v); }
 template <> TT_INLINE uint64_t times(uint64_t a, int64_t v) { return a * uint64_t(v); }
 template <class R> TT_INLINE C128 times_complex(C128 a, Complex<R> v) {
@@ -66,7 +68,9 @@ TT_INLINE D4 larger(D4 a, D4 b) { return {vmax(a.lo, b.lo), vmax(a.hi, b.hi)}; }
 TT_INLINE D4 widened(S4 v) {
   return {D2(_mm_cvtps_pd(__m128(v))), D2(_mm_cvtps_pd(_mm_movehl_ps(__m128(v), __m128(v))))};
 }
-TT_INLINE S4 narrowed(D4 v) { return S4(_mm_movelh_ps(_mm_cvtpd_ps(__m128d(v.lo)), _mm_cvtpd_ps(__m128d(v.hi)))); }
+TT_INLINE S4 narrowed(D4 v) {
+  return S4(_mm_movelh_ps(_mm_cvtpd_ps(__m128d(v.lo)), _mm_cvtpd_ps(__m128d(v.hi))));
+}
 #else
 TT_INLINE D4 widened(S4 v) { return {D2{v[0], v[1]}, D2{v[2], v[3]}}; }
 TT_INLINE S4 narrowed(D4 v) { return S4{float(v[0]), float(v[1]), float(v[2]), float(v[3])}; }
@@ -75,7 +79,9 @@ TT_INLINE S4 narrowed(D4 v) { return S4{float(v[0]), float(v[1]), float(v[2]), f
 struct Z4 {
   D4 re, im;
 };
-TT_INLINE Z4 operator*(Z4 a, Z4 b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+TT_INLINE Z4 operator*(Z4 a, Z4 b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
 
 // Four neighbours.
 TT_INLINE D4 four(const double* p) { return loaded<D4>(p); }
@@ -83,23 +89,29 @@ TT_INLINE D4 four(const float* p) { return widened(loaded<S4>(p)); }
 TT_INLINE U4 four(const int64_t* p) { return loaded<U4>(p); }
 TT_INLINE U4 four(const uint64_t* p) { return loaded<U4>(p); }
 TT_INLINE Z4 four(const C128* p) {
-  const D4 a = loaded<D4>(p), b = loaded<D4>(p + 2);
+  const D4 a = loaded<D4>(p);
+  const D4 b = loaded<D4>(p + 2);
   return {pick<0, 2, 4, 6>(a, b), pick<1, 3, 5, 7>(a, b)};
 }
 TT_INLINE Z4 four(const C64* p) {
-  const S4 a = loaded<S4>(p), b = loaded<S4>(p + 2);
-  return {widened(__builtin_shufflevector(a, b, 0, 2, 4, 6)), widened(__builtin_shufflevector(a, b, 1, 3, 5, 7))};
+  const S4 a = loaded<S4>(p);
+  const S4 b = loaded<S4>(p + 2);
+  return {widened(__builtin_shufflevector(a, b, 0, 2, 4, 6)),
+          widened(__builtin_shufflevector(a, b, 1, 3, 5, 7))};
 }
 TT_INLINE void put_four(double* p, D4 v) { put(p, v); }
 TT_INLINE void put_four(float* p, D4 v) { put(p, narrowed(v)); }
 TT_INLINE void put_four(int64_t* p, U4 v) { put(p, v); }
 TT_INLINE void put_four(uint64_t* p, U4 v) { put(p, v); }
 TT_INLINE void put_four(C128* p, Z4 v) {
-  put(p, pick<0, 4, 1, 5>(v.re, v.im)), put(p + 2, pick<2, 6, 3, 7>(v.re, v.im));
+  put(p, pick<0, 4, 1, 5>(v.re, v.im));
+  put(p + 2, pick<2, 6, 3, 7>(v.re, v.im));
 }
 TT_INLINE void put_four(C64* p, Z4 v) {
-  const S4 re = narrowed(v.re), im = narrowed(v.im);
-  put(p, __builtin_shufflevector(re, im, 0, 4, 1, 5)), put(p + 2, __builtin_shufflevector(re, im, 2, 6, 3, 7));
+  const S4 re = narrowed(v.re);
+  const S4 im = narrowed(v.im);
+  put(p, __builtin_shufflevector(re, im, 0, 4, 1, 5));
+  put(p + 2, __builtin_shufflevector(re, im, 2, 6, 3, 7));
 }
 
 // For the products of a row: lanes moved up, with 1 below; the last lane in all.
@@ -114,20 +126,30 @@ TT_INLINE void put_two(C128* p, D4 v) { put(p, v); }
 TT_INLINE void put_two(C64* p, D4 v) { put(p, narrowed(v)); }
 template <class V> TT_INLINE void take_across(Z4* x, const V* p, int64_t apart) {
   for (int k = 0; k < 4; k += 2) {
-    const D4 a = two(p + k), b = two(p + apart + k), c = two(p + 2 * apart + k), d = two(p + 3 * apart + k);
-    const D4 re_ab = pick<0, 4, 2, 6>(a, b), im_ab = pick<1, 5, 3, 7>(a, b);
-    const D4 re_cd = pick<0, 4, 2, 6>(c, d), im_cd = pick<1, 5, 3, 7>(c, d);
+    const D4 a = two(p + k);
+    const D4 b = two(p + apart + k);
+    const D4 c = two(p + 2 * apart + k);
+    const D4 d = two(p + 3 * apart + k);
+    const D4 re_ab = pick<0, 4, 2, 6>(a, b);
+    const D4 im_ab = pick<1, 5, 3, 7>(a, b);
+    const D4 re_cd = pick<0, 4, 2, 6>(c, d);
+    const D4 im_cd = pick<1, 5, 3, 7>(c, d);
     x[k] = {pick<0, 1, 4, 5>(re_ab, re_cd), pick<0, 1, 4, 5>(im_ab, im_cd)};
     x[k + 1] = {pick<2, 3, 6, 7>(re_ab, re_cd), pick<2, 3, 6, 7>(im_ab, im_cd)};
   }
 }
 template <class V> TT_INLINE void put_across(V* p, int64_t apart, const Z4* x) {
   for (int k = 0; k < 4; k += 2) {
-    const Z4 y = x[k], z = x[k + 1];
-    const D4 ac_y = pick<0, 4, 2, 6>(y.re, y.im), bd_y = pick<1, 5, 3, 7>(y.re, y.im);
-    const D4 ac_z = pick<0, 4, 2, 6>(z.re, z.im), bd_z = pick<1, 5, 3, 7>(z.re, z.im);
-    put_two(p + k, pick<0, 1, 4, 5>(ac_y, ac_z)), put_two(p + apart + k, pick<0, 1, 4, 5>(bd_y, bd_z));
-    put_two(p + 2 * apart + k, pick<2, 3, 6, 7>(ac_y, ac_z)), put_two(p + 3 * apart + k, pick<2, 3, 6, 7>(bd_y, bd_z));
+    const Z4 y = x[k];
+    const Z4 z = x[k + 1];
+    const D4 ac_y = pick<0, 4, 2, 6>(y.re, y.im);
+    const D4 bd_y = pick<1, 5, 3, 7>(y.re, y.im);
+    const D4 ac_z = pick<0, 4, 2, 6>(z.re, z.im);
+    const D4 bd_z = pick<1, 5, 3, 7>(z.re, z.im);
+    put_two(p + k, pick<0, 1, 4, 5>(ac_y, ac_z));
+    put_two(p + apart + k, pick<0, 1, 4, 5>(bd_y, bd_z));
+    put_two(p + 2 * apart + k, pick<2, 3, 6, 7>(ac_y, ac_z));
+    put_two(p + 3 * apart + k, pick<2, 3, 6, 7>(bd_y, bd_z));
   }
 }
 
@@ -144,15 +166,20 @@ template <class V, class A> TT_INLINE A go_on(A product, V* v, int64_t step, int
 // A product of 0 keeps, by finite factors, all but the signs of its parts.
 TT_INLINE uint32_t bits_of(float x) { return bit_cast<uint32_t>(x); }
 TT_INLINE uint64_t bits_of(double x) { return bit_cast<uint64_t>(x); }
-template <class R> TT_INLINE int64_t go_on_zero(C128* product, Complex<R>* v, int64_t step, int64_t n) {
-  const auto minus = bits_of(R(-0.0)), most = bits_of(R(__builtin_inf()));
-  auto re = bits_of(R(product->re)), im = bits_of(R(product->im));
+template <class R>
+TT_INLINE int64_t go_on_zero(C128* product, Complex<R>* v, int64_t step, int64_t n) {
+  const auto minus = bits_of(R(-0.0));
+  const auto most = bits_of(R(__builtin_inf()));
+  auto re = bits_of(R(product->re));
+  auto im = bits_of(R(product->im));
   int64_t i = 0;
   for (; i < n; i++) {
-    const auto a = bits_of(v[i * step].re), b = bits_of(v[i * step].im);
+    const auto a = bits_of(v[i * step].re);
+    const auto b = bits_of(v[i * step].im);
     if ((a & most) == most || (b & most) == most) break;
     const auto next = (re ^ a) & ~(im ^ b) & minus;
-    im = (re ^ b) & (im ^ a) & minus, re = next;
+    im = (re ^ b) & (im ^ a) & minus;
+    re = next;
     v[i * step] = {bit_cast<R>(re), bit_cast<R>(im)};
   }
   *product = {double(bit_cast<R>(re)), double(bit_cast<R>(im))};
@@ -181,7 +208,8 @@ TT_INLINE void go_on_strip(A* product, const V* in, V* out, int64_t pitch, int64
   }
   for (int g = 0; g < kGroups; g++) put_four(product + 4 * g, group[g]);
 }
-// Products in memory; parts of complex ones apart, since gcc 12 would read both as one vector that it stored as two.
+// Products in memory; parts of complex ones apart, since gcc 12 would read both as one vector that
+// it stored as two.
 template <class F, int64_t kN> struct Held {
   F v[kN];
   TT_INLINE F get(int64_t k) const { return v[k]; }
@@ -190,7 +218,10 @@ template <class F, int64_t kN> struct Held {
 template <int64_t kN> struct Held<Z4, kN> {
   D4 re[kN], im[kN];
   TT_INLINE Z4 get(int64_t k) const { return {re[k], im[k]}; }
-  TT_INLINE void set(int64_t k, Z4 x) { re[k] = x.re, im[k] = x.im; }
+  TT_INLINE void set(int64_t k, Z4 x) {
+    re[k] = x.re;
+    im[k] = x.im;
+  }
 };
 // Of n <= kRowTile columns, row by row.
 template <class V, class A>
@@ -206,10 +237,12 @@ TT_INLINE void go_on_rows(A* product, const V* in, V* out, int64_t pitch, int64_
     }
   for (int64_t g = 0; g < groups; g++) put_four(product + 4 * g, held.get(g));
 }
-// Of n <= kRowTile columns. However a row is cut into tiles of whole cache lines, a column is computed by the same
-// instructions: a strip is no longer than a line, and what is left after all strips is left by the last tile.
-template <class V, class A>
-TT_NOINLINE void go_on_columns(A* product, const V* in, V* out, int64_t pitch, int64_t rows, int64_t n, bool strips) {
+// Of n <= kRowTile columns. However a row is cut into tiles of whole cache lines, a column is
+// computed by the same instructions: a strip is no longer than a line, and what is left after all
+// strips is left by the last tile.
+template <class V, class A> TT_NOINLINE void go_on_columns(A* product, const V* in, V* out,
+                                                           int64_t pitch, int64_t rows, int64_t n,
+                                                           bool strips) {
   int64_t j = 0;
   if constexpr (sizeof(A) == 8) {
     constexpr int kGroups = 16 / sizeof(V);
@@ -224,15 +257,20 @@ TT_NOINLINE void go_on_columns(A* product, const V* in, V* out, int64_t pitch, i
     }
 }
 
-// Of kQuads x 4 blocks of kCumprodBlock rows of n columns, with the products before each, [kQuads][4][n]. kN: n, or 0.
+// Of kQuads x 4 blocks of kCumprodBlock rows of n columns, with the products before each,
+// [kQuads][4][n]. kN: n, or 0.
 template <int kQuads, int kN, class V>
 TT_NOINLINE void go_on_blocks(const C128* before, const V* in, V* out, int64_t n) {
   const int64_t apart = kCumprodBlock * n;
   Held<Z4, kN ? kN : kNarrowProducts> product[kQuads];
   for (int q = 0; q < kQuads; q++)
     for (int64_t j = 0; j < n; j++) {
-      const C128 *a = before + 4 * q * n + j, *b = a + n, *c = b + n, *d = c + n;
-      product[q].set(j, {combined(a->re, b->re, c->re, d->re), combined(a->im, b->im, c->im, d->im)});
+      const C128* a = before + 4 * q * n + j;
+      const C128* b = a + n;
+      const C128* c = b + n;
+      const C128* d = c + n;
+      product[q].set(j,
+                     {combined(a->re, b->re, c->re, d->re), combined(a->im, b->im, c->im, d->im)});
     }
   for (int64_t i = 0, j = 0; i < apart; i += 4) {
     int64_t column = 0;

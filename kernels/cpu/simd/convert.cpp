@@ -1,5 +1,6 @@
-// Any dtype to any dtype in at most three vectorised passes: widen to the nearest wide type (i32 i64 f32 f64 c64 c128),
-// convert between wide types, narrow. So 12 x 12 conversions cost some fifty loops.
+// Any dtype to any dtype in at most three vectorised passes: widen to the nearest wide type (i32
+// i64 f32 f64 c64 c128), convert between wide types, narrow. So 12 x 12 conversions cost some fifty
+// loops.
 #include "kernels/cpu/simd/convert.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -12,8 +13,11 @@ TT_ISA_BEGIN
 
 enum Wide : int32_t { kI32, kI64, kF32, kF64, kC64, kC128, kNumWide };
 
-constexpr int32_t kWideOf[16] = {kI32, kI32, kI32, kI32, kI32, kI32, kI64, kF32, kF32, kF32, kF64, kC64, kC128};
-constexpr bool is_wide(int32_t dtype) { return dtype == TT_I32 || dtype == TT_I64 || dtype >= TT_F32; }
+constexpr int32_t kWideOf[16] = {kI32, kI32, kI32, kI32, kI32, kI32, kI64,
+                                 kF32, kF32, kF32, kF64, kC64, kC128};
+constexpr bool is_wide(int32_t dtype) {
+  return dtype == TT_I32 || dtype == TT_I64 || dtype >= TT_F32;
+}
 
 // Float to integer as cvttss2si does it, defined for every input.
 template <class I, class F> TT_INLINE I truncate_to(F x) {
@@ -56,35 +60,46 @@ void from_bool_pass(void* dst, const void* src, int64_t n) {
 }
 
 TT_INLINE float f16_to_f32(uint16_t h) {
-  const uint32_t em = h & 0x7fffu, shifted = em << 13;
-  // Normal numbers: rebias. Subnormal: exact product. Inf and nan keep their fraction (nan made quiet).
+  const uint32_t em = h & 0x7fffu;
+  const uint32_t shifted = em << 13;
+  // Normal numbers: rebias. Subnormal: exact product. Inf and nan keep their fraction (nan made
+  // quiet).
   const float sub = float(int32_t(em)) * 0x1p-24f;
   const uint32_t special = shifted | 0x7f800000u | (em > 0x7c00u ? 0x400000u : 0u);
   const uint32_t normal = shifted + (112u << 23);
-  const uint32_t bits = em >= 0x7c00u ? special : em >= 0x400u ? normal : __builtin_bit_cast(uint32_t, sub);
+  const uint32_t bits = em >= 0x7c00u  ? special
+                        : em >= 0x400u ? normal
+                                       : __builtin_bit_cast(uint32_t, sub);
   return __builtin_bit_cast(float, bits | uint32_t(h & 0x8000u) << 16);
 }
 
 TT_INLINE uint16_t f32_to_f16(float f) {
-  const uint32_t u = __builtin_bit_cast(uint32_t, f), sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
+  const uint32_t u = __builtin_bit_cast(uint32_t, f);
+  const uint32_t sign = u >> 16 & 0x8000u;
+  const uint32_t a = u & 0x7fffffffu;
   const uint32_t nan = 0x7e00u | (a >> 13 & 0x3ffu);
   const float pos = __builtin_bit_cast(float, a > 0x38800000u ? 0x38800000u : a);
   const uint32_t sub = __builtin_bit_cast(uint32_t, pos + 0.5f) - 0x3f000000u;  // the adder rounds
   const uint32_t normal = (a + 0xfffu + (a >> 13 & 1u) - (112u << 23)) >> 13;
-  const uint32_t r = a > 0x7f800000u ? nan : a >= 0x477ff000u ? 0x7c00u : a < 0x38800000u ? sub : normal;
+  const uint32_t r = a > 0x7f800000u    ? nan
+                     : a >= 0x477ff000u ? 0x7c00u
+                     : a < 0x38800000u  ? sub
+                                        : normal;
   return uint16_t(sign | r);
 }
 
 TT_INLINE uint16_t f32_to_bf16(float f) {
   const uint32_t u = __builtin_bit_cast(uint32_t, f);
-  const uint32_t nan = u >> 16 | 0x40u, rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+  const uint32_t nan = u >> 16 | 0x40u;
+  const uint32_t rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
   return uint16_t((u & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
 
 void from_bf16_pass(void* dst, const void* src, int64_t n) {
   auto* TT_RESTRICT d = static_cast<float*>(dst);
   const auto* TT_RESTRICT s = static_cast<const uint16_t*>(src);
-  TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = __builtin_bit_cast(float, uint32_t(s[i]) << 16);
+  TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] =
+      __builtin_bit_cast(float, uint32_t(s[i]) << 16);
 }
 void to_bf16_pass(void* dst, const void* src, int64_t n) {
   auto* TT_RESTRICT d = static_cast<uint16_t*>(dst);
@@ -98,7 +113,8 @@ void from_f16_pass(void* dst, const void* src, int64_t n) {
   int64_t i = 0;
 #if defined(__F16C__)
   for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
+    _mm256_storeu_ps(d + i,
+                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
 #endif
   TT_VECTORIZE for (; i < n; i++) d[i] = f16_to_f32(s[i]);
 }
@@ -114,9 +130,9 @@ void to_f16_pass(void* dst, const void* src, int64_t n) {
   TT_VECTORIZE for (; i < n; i++) d[i] = f32_to_f16(s[i]);
 }
 
-template <class D> constexpr Pass kWideRow[kNumWide] = {wide_pass<D, int32_t>, wide_pass<D, int64_t>,
-                                                        wide_pass<D, float>,   wide_pass<D, double>,
-                                                        wide_pass<D, c64>,     wide_pass<D, c128>};
+template <class D> constexpr Pass kWideRow[kNumWide] = {
+    wide_pass<D, int32_t>, wide_pass<D, int64_t>, wide_pass<D, float>,
+    wide_pass<D, double>,  wide_pass<D, c64>,     wide_pass<D, c128>};
 
 Pass widening(int32_t dtype) {
   switch (dtype) {
@@ -150,8 +166,9 @@ Pass between(int32_t dst, int32_t src) {
   }
 }
 
-constexpr Pass kToBool[kNumWide] = {to_bool_pass<int32_t>, to_bool_pass<int64_t>, to_bool_pass<float>,
-                                    to_bool_pass<double>,  to_bool_pass<c64>,     to_bool_pass<c128>};
+constexpr Pass kToBool[kNumWide] = {to_bool_pass<int32_t>, to_bool_pass<int64_t>,
+                                    to_bool_pass<float>,   to_bool_pass<double>,
+                                    to_bool_pass<c64>,     to_bool_pass<c128>};
 
 template <class T> void gather_as(char* dst, const char* src, int64_t stride, int64_t n) {
   auto* TT_RESTRICT d = reinterpret_cast<T*>(dst);
@@ -173,13 +190,15 @@ TT_ISA_END
 
 TT_ENTRY_BEGIN
 
-void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dtype, int64_t n) noexcept {
+void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dtype,
+                   int64_t n) noexcept {
   alignas(64) char tmp[2][kBlockBytes];
   if (dst_dtype == src_dtype) {
     __builtin_memcpy(dst, src, size_t(n * kItemSize[dst_dtype]));
     return;
   }
-  const int32_t from = kWideOf[src_dtype], to = kWideOf[dst_dtype];
+  const int32_t from = kWideOf[src_dtype];
+  const int32_t to = kWideOf[dst_dtype];
   if (!is_wide(src_dtype)) {
     const bool last = is_wide(dst_dtype) && from == to;
     widening(src_dtype)(last ? dst : tmp[0], src, n);

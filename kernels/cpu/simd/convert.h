@@ -7,13 +7,16 @@ TT_ENTRY_BEGIN
 
 // Blocks of the engine are at most kBlock elements and kBlockBytes bytes.
 constexpr int64_t kBlock = 256, kBlockBytes = 2048;
-TT_INLINE constexpr int64_t block_elements(int64_t itemsize) { return itemsize > 8 ? kBlockBytes / itemsize : kBlock; }
+TT_INLINE constexpr int64_t block_elements(int64_t itemsize) {
+  return itemsize > 8 ? kBlockBytes / itemsize : kBlock;
+}
 
-// dst[i] = src[i] as another dtype, n <= kBlock (<= 128 if either is c128), both of unit stride; no overlap.
-// Float to integer truncates; what does not fit becomes what x86 makes of it (the smallest int32/int64, then cut to the
-// narrower width). Complex to real drops the imaginary part. To bool: x != 0. f16 and bf16 round to nearest, ties to
-// even.
-void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dtype, int64_t n) noexcept;
+// dst[i] = src[i] as another dtype, n <= kBlock (<= 128 if either is c128), both of unit stride; no
+// overlap. Float to integer truncates; what does not fit becomes what x86 makes of it (the smallest
+// int32/int64, then cut to the narrower width). Complex to real drops the imaginary part. To bool:
+// x != 0. f16 and bf16 round to nearest, ties to even.
+void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dtype,
+                   int64_t n) noexcept;
 
 // dst[i] = *(src + i * stride bytes), elements of itemsize 1, 2, 4, 8 or 16.
 void gather(char* dst, const char* src, int64_t stride, int64_t n, int64_t itemsize) noexcept;

@@ -1,5 +1,6 @@
-// The primitives of which cpu/math.h is written, for float and, where the build has AVX-512, for its vectors: there a
-// function over 16 lanes uses instructions that a loop over float cannot (scaling by 2^n, approximate reciprocals).
+// The primitives of which cpu/math.h is written, for float and, where the build has AVX-512, for
+// its vectors: there a function over 16 lanes uses instructions that a loop over float cannot
+// (scaling by 2^n, approximate reciprocals).
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
@@ -29,9 +30,11 @@ TT_INLINE uint32_t f32_bits(float f) { return __builtin_bit_cast(uint32_t, f); }
 TT_INLINE double bits_f64(uint64_t u) { return __builtin_bit_cast(double, u); }
 TT_INLINE uint64_t f64_bits(double f) { return __builtin_bit_cast(uint64_t, f); }
 
-constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which then stands in the low bits
+constexpr float kRound =
+    0x1.8p23f;  // adding it rounds to an integer, which then stands in the low bits
 constexpr int32_t kRoundBits = 0x4b400000;
-constexpr float kRoundExponent = kRound + 127;  // the same, and the low bits are those of a float's exponent
+constexpr float kRoundExponent =
+    kRound + 127;  // the same, and the low bits are those of a float's exponent
 
 TT_INLINE float power_of_two(int32_t n) { return bits_f32(uint32_t(n + 127) << 23); }
 TT_INLINE double power_of_two(int64_t n) { return bits_f64(uint64_t(n + 1023) << 52); }
@@ -43,12 +46,14 @@ TT_INLINE float at_most(float a, float high) { return a > high ? high : a; }
 TT_INLINE float nearest(float x) { return (x + kRound) - kRound; }  // |x| < 2^22
 // x * 2^n for an integer n in [-252, 254], rounded once.
 TT_INLINE float scale(float x, float n) {
-  const int32_t k = int32_t(f32_bits(n + kRound)) - kRoundBits, half = k >> 1;
+  const int32_t k = int32_t(f32_bits(n + kRound)) - kRoundBits;
+  const int32_t half = k >> 1;
   return x * power_of_two(half) * power_of_two(k - half);
 }
 // 2^n for n = shifted - kRoundExponent, an integer below 128, or 2^low if n is less; low >= -126.
 TT_INLINE float exp2_rounded(float shifted, int32_t low) {
-  const int32_t n = int32_t(f32_bits(shifted)), least = kRoundBits + 127 + low;
+  const int32_t n = int32_t(f32_bits(shifted));
+  const int32_t least = kRoundBits + 127 + low;
   return bits_f32(uint32_t(n < least ? least : n) << 23);
 }
 // 1 / d to 2^-14 or better.
@@ -68,22 +73,30 @@ TT_INLINE F32v at_least(F32v a, float low) {
   return _mm512_max_ps(splat<F32v>(low), a);
 }  // the second operand if unordered
 TT_INLINE F32v at_most(F32v a, float high) { return _mm512_min_ps(splat<F32v>(high), a); }
-TT_INLINE F32v nearest(F32v x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+TT_INLINE F32v nearest(F32v x) {
+  return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 TT_INLINE F32v scale(F32v x, F32v n) { return _mm512_scalef_ps(x, n); }
 TT_INLINE F32v exp2_rounded(F32v shifted, int32_t low) {
-  const __m512i n = _mm512_max_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(kRoundBits + 127 + low));
+  const __m512i n =
+      _mm512_max_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(kRoundBits + 127 + low));
   return _mm512_castsi512_ps(_mm512_slli_epi32(n, 23));
 }
 TT_INLINE F32v rough_reciprocal(F32v d) { return _mm512_rcp14_ps(d); }
 TT_INLINE F32v abs(F32v x) { return _mm512_abs_ps(x); }
 TT_INLINE F32v with_sign(F32v x, F32v s) {
   const __m512i sign = _mm512_set1_epi32(INT32_MIN);
-  return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(sign, _mm512_castps_si512(s), _mm512_castps_si512(x), 0xca));
+  return _mm512_castsi512_ps(
+      _mm512_ternarylogic_epi32(sign, _mm512_castps_si512(s), _mm512_castps_si512(x), 0xca));
 }
 TT_INLINE F32v load_lanes(const float* p) { return _mm512_loadu_ps(p); }
 TT_INLINE void store_lanes(float* p, F32v v) { _mm512_storeu_ps(p, v); }
-TT_INLINE F32v load_some(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(__mmask16((1u << n) - 1), p); }
-TT_INLINE void store_some(float* p, F32v v, int64_t n) { _mm512_mask_storeu_ps(p, __mmask16((1u << n) - 1), v); }
+TT_INLINE F32v load_some(const float* p, int64_t n) {
+  return _mm512_maskz_loadu_ps(__mmask16((1u << n) - 1), p);
+}
+TT_INLINE void store_some(float* p, F32v v, int64_t n) {
+  _mm512_mask_storeu_ps(p, __mmask16((1u << n) - 1), v);
+}
 #endif
 
 }  // namespace math

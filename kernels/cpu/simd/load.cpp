@@ -3,7 +3,8 @@
 
 TT_ISA_BEGIN
 
-template <class D, class S> inline void load_as(void* to, const char* src, int64_t stride, int64_t n) {
+template <class D, class S>
+inline void load_as(void* to, const char* src, int64_t stride, int64_t n) {
   D* __restrict dst = static_cast<D*>(to);
   if (stride == int64_t(sizeof(S))) {
     const S* s = reinterpret_cast<const S*>(src);
@@ -16,7 +17,8 @@ template <class D, class S> inline void load_as(void* to, const char* src, int64
   }
 }
 
-template <class D> inline void load_integer(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) {
+template <class D>
+inline void load_integer(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) {
   switch (dtype) {
     case TT_BOOL: return load_as<D, Bool>(dst, src, stride, n);
     case TT_U8: return load_as<D, uint8_t>(dst, src, stride, n);

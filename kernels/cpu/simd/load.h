@@ -39,7 +39,9 @@ TT_INLINE float widen(BF16 h) { return bit_cast<float>(uint32_t(h.bits) << 16); 
 
 // Both round to nearest, ties to even; every NaN becomes a quiet one.
 TT_INLINE F16 narrow_f16(float x) {
-  const uint32_t all = bit_cast<uint32_t>(x), sign = all & 0x80000000u, m = all ^ sign;
+  const uint32_t all = bit_cast<uint32_t>(x);
+  const uint32_t sign = all & 0x80000000u;
+  const uint32_t m = all ^ sign;
   const uint32_t normal = (m + 0xc8000fffu + (m >> 13 & 1)) >> 13;
   const uint32_t tiny = bit_cast<uint32_t>(bit_cast<float>(m) + 0.5f) - 0x3f000000u;
   const uint32_t huge = m > 0x7f800000u ? 0x7e00u : 0x7c00u;
@@ -70,15 +72,19 @@ template <> struct To<uint8_t> {
   static TT_INLINE uint8_t from(Bool x) { return x.bits != 0; }
   static TT_INLINE uint8_t from(F16 x) { return (x.bits & 0x7fff) != 0; }
   static TT_INLINE uint8_t from(BF16 x) { return (x.bits & 0x7fff) != 0; }
-  template <class R> static TT_INLINE uint8_t from(Complex<R> x) { return uint8_t((x.re != 0) | (x.im != 0)); }
+  template <class R> static TT_INLINE uint8_t from(Complex<R> x) {
+    return uint8_t((x.re != 0) | (x.im != 0));
+  }
 };
 
 TT_ISA_END
 
-// dst[i] = the element of `dtype` at src + i * stride bytes, converted. dtypes per compute type: float: f16 bf16 f32;
-// int32_t: bool and integers up to i32; int64_t: bool and integers; uint8_t: all; the others: their own.
+// dst[i] = the element of `dtype` at src + i * stride bytes, converted. dtypes per compute type:
+// float: f16 bf16 f32; int32_t: bool and integers up to i32; int64_t: bool and integers; uint8_t:
+// all; the others: their own.
 TT_ENTRY_BEGIN
-using LoadRun = void (*)(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
+using LoadRun = void (*)(void* dst, const char* src, int64_t stride, int64_t n,
+                         int32_t dtype) noexcept;
 void load_f32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
 void load_i32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
 void load_i64(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
@@ -91,7 +97,8 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-// What reads elements for a compute type, and the dtype that it has in memory without conversion (0: none).
+// What reads elements for a compute type, and the dtype that it has in memory without conversion
+// (0: none).
 template <class D> struct Loads;
 template <> struct Loads<float> {
   static constexpr LoadRun run = load_f32;
@@ -122,7 +129,8 @@ template <> struct Loads<C128> {
   static constexpr int32_t native = TT_C128;
 };
 
-template <class D> TT_INLINE void load_run(D* d, const char* s, int64_t stride, int64_t n, int32_t dtype) {
+template <class D>
+TT_INLINE void load_run(D* d, const char* s, int64_t stride, int64_t n, int32_t dtype) {
   Loads<D>::run(d, s, stride, n, dtype);
 }
 

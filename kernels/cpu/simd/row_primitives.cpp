@@ -15,9 +15,10 @@ template <class T> TT_INLINE void put_lanes(RowSum<T>* s, const Lanes<T>& a) {
   for (int k = 0; k < a.kN; k++) store(s->lane + k * kLanes<T>, a.v[k]);
 }
 
-// Adds n elements to the sum: f(i, s) is s with a vector of them from i on, rest(i, lanes) adds the last ones, fewer
-// than 64. The block is summed on its own.
-template <class T, class F, class Rest> TT_INLINE void add_to(RowSum<T>* sum, int64_t n, const F& f, const Rest& rest) {
+// Adds n elements to the sum: f(i, s) is s with a vector of them from i on, rest(i, lanes) adds the
+// last ones, fewer than 64. The block is summed on its own.
+template <class T, class F, class Rest>
+TT_INLINE void add_to(RowSum<T>* sum, int64_t n, const F& f, const Rest& rest) {
   Lanes<T> low;
   low.fill(0);
   int64_t i = 0;
@@ -38,7 +39,8 @@ template <class T> TT_INLINE void add_values(RowSum<T>* sum, const T* x, int64_t
 }
 template <class T> TT_INLINE void add_products(RowSum<T>* sum, const T* a, const T* b, int64_t n) {
   add_to(
-      sum, n, [a, b](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return vfma(load(a + i), load(b + i), s); },
+      sum, n,
+      [a, b](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return vfma(load(a + i), load(b + i), s); },
       [a, b, n](int64_t i, Lanes<T>* low) TT_INLINE_LAMBDA {
         const LastLanes<T> c(a + i, n - i, 0), d(b + i, n - i, 0);
 #pragma GCC unroll 32
@@ -109,9 +111,13 @@ template <class T> struct ColumnSums {
       if constexpr (sizeof(T) == 4) {
         sum[j] += double(v[j]);
       } else {
-        const double x = v[j], was = sum[j], next = was + x, rounded = next - was;
+        const double x = v[j];
+        const double was = sum[j];
+        const double next = was + x;
+        const double rounded = next - was;
         const double error = lost[j] + ((was - (next - rounded)) + (x - rounded));
-        sum[j] = next, lost[j] = next - next == 0 ? error : 0;
+        sum[j] = next;
+        lost[j] = next - next == 0 ? error : 0;
       }
     }
   }
@@ -129,10 +135,12 @@ template <class T> struct ColumnSums {
   }
 };
 
-template <class T> TT_INLINE void sum_exps(T* out, const T* top, const char* x, char* kept, const Columns& c) {
+template <class T>
+TT_INLINE void sum_exps(T* out, const T* top, const char* x, char* kept, const Columns& c) {
   alignas(64) T in[kRowTile], e[kRowTile], shift[kRowTile];
   ColumnSums<T> sums(c);
-  for (int64_t j = 0; j < c.n * c.copies; j++) shift[j] = top[j] == kMinusInfinity<T> ? T(0) : top[j];
+  for (int64_t j = 0; j < c.n * c.copies; j++)
+    shift[j] = top[j] == kMinusInfinity<T> ? T(0) : top[j];
   for_columns(c, [&](int64_t, int64_t at, int64_t n) {
     T* y = kept ? reinterpret_cast<T*>(kept + at) : e;
     column_exp(y, RowIn<T>{x + at, c.dtype}.get(0, n, in), shift, n);
@@ -140,7 +148,8 @@ template <class T> TT_INLINE void sum_exps(T* out, const T* top, const char* x, 
   });
   sums.put(out, c);
 }
-template <class T> TT_INLINE void sum_columns(T* out, const char* g, const char* y, const Columns& c) {
+template <class T>
+TT_INLINE void sum_columns(T* out, const char* g, const char* y, const Columns& c) {
   alignas(64) T gs[kRowTile], ys[kRowTile], products[kRowTile];
   ColumnSums<T> sums(c);
   for_columns(c, [&](int64_t, int64_t at, int64_t n) {
@@ -156,11 +165,15 @@ template <class T> TT_INLINE void sum_columns(T* out, const char* g, const char*
   sums.put(out, c);
 }
 
-template <class T> TT_INLINE void join_all(const double* tops, const double* sums, int64_t n, T* top, T* sum) {
-  T t[kMostChunks] = {}, e[kMostChunks], most = kMinusInfinity<T>;
+template <class T>
+TT_INLINE void join_all(const double* tops, const double* sums, int64_t n, T* top, T* sum) {
+  T t[kMostChunks] = {};
+  T e[kMostChunks];
+  T most = kMinusInfinity<T>;
   RowSum<T> unused;
   for (int64_t k = 0; k < n; k++) {
-    t[k] = T(tops[k]), most = t[k] > most ? t[k] : most;
+    t[k] = T(tops[k]);
+    most = t[k] > most ? t[k] : most;
     TT_SCALAR_LOOP;
   }
   row_exp(e, t, most == kMinusInfinity<T> ? T(0) : most, n, &unused);
@@ -169,16 +182,19 @@ template <class T> TT_INLINE void join_all(const double* tops, const double* sum
     total.add(sums[k] * double(e[k]));
     TT_SCALAR_LOOP;
   }
-  *top = most, *sum = T(total.with(0));
+  *top = most;
+  *sum = T(total.with(0));
 }
 
 #if defined(__AVX512F__)
 TT_INLINE F32v exp_of(F32v x, F32v shift) { return F32v(math::exp(__m512(x - shift))); }
-TT_INLINE __mmask16 rest_of(int64_t n) { return n >= 16 ? __mmask16(-1) : __mmask16((1u << n) - 1); }
+TT_INLINE __mmask16 rest_of(int64_t n) {
+  return n >= 16 ? __mmask16(-1) : __mmask16((1u << n) - 1);
+}
 
 // The sum of e = exp(x - shift); e is kept in y, or else the memory from `ahead` on is fetched.
-template <bool kKept>
-TT_INLINE void exp_sum(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum, const char* ahead) {
+template <bool kKept> TT_INLINE void exp_sum(float* y, const float* x, float shift, int64_t n,
+                                             RowSum<float>* sum, const char* ahead) {
   const F32v s = splat(shift);
   Lanes<float> low;
   low.fill(0);
@@ -216,7 +232,8 @@ float row_max(const float* x, int64_t n, float start) noexcept {
   if (n <= 64) {  // a NaN as first operand leaves the second
     const __m512 s = _mm512_set1_ps(start);
     __m512 m = s;
-    for (int64_t i = 0; i < n; i += 16) m = _mm512_max_ps(_mm512_mask_loadu_ps(s, rest_of(n - i), x + i), m);
+    for (int64_t i = 0; i < n; i += 16)
+      m = _mm512_max_ps(_mm512_mask_loadu_ps(s, rest_of(n - i), x + i), m);
     return _mm512_reduce_max_ps(m);
   }
 #endif
@@ -245,14 +262,16 @@ void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* su
   exp_sum<true>(y, x, shift, n, sum, nullptr);
 }
 
-void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n, const char* ahead) noexcept {
+void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n,
+                 const char* ahead) noexcept {
   exp_sum<false>(nullptr, x, shift, n, sum, ahead);
 }
 
 void column_exp(float* y, const float* x, const float* shift, int64_t n) noexcept {
   for (int64_t i = 0; i < n; i += 16) {
     const __mmask16 rest = rest_of(n - i);
-    const F32v v = F32v(_mm512_maskz_loadu_ps(rest, x + i)), s = F32v(_mm512_maskz_loadu_ps(rest, shift + i));
+    const F32v v = F32v(_mm512_maskz_loadu_ps(rest, x + i));
+    const F32v s = F32v(_mm512_maskz_loadu_ps(rest, shift + i));
     _mm512_mask_storeu_ps(y + i, rest, __m512(exp_of(v, s)));
   }
 }
@@ -279,7 +298,8 @@ void row_exp(double* y, const double* x, double shift, int64_t n, RowSum<double>
   add_values(sum, y, n);
 }
 
-void row_add_exp(RowSum<double>* sum, const double* x, double shift, int64_t n, const char*) noexcept {
+void row_add_exp(RowSum<double>* sum, const double* x, double shift, int64_t n,
+                 const char*) noexcept {
   alignas(64) double e[kRowBlock];
   row_exp(e, x, shift, n, sum);
 }
@@ -290,18 +310,25 @@ void column_exp(double* y, const double* x, const double* shift, int64_t n) noex
 
 void columns_max(float* top, const char* x, const Columns& c) noexcept { find_tops(top, x, c); }
 void columns_max(double* top, const char* x, const Columns& c) noexcept { find_tops(top, x, c); }
-void columns_sum_exp(float* sum, const float* top, const char* x, char* kept, const Columns& c) noexcept {
+void columns_sum_exp(float* sum, const float* top, const char* x, char* kept,
+                     const Columns& c) noexcept {
   sum_exps(sum, top, x, kept, c);
 }
-void columns_sum_exp(double* sum, const double* top, const char* x, char* kept, const Columns& c) noexcept {
+void columns_sum_exp(double* sum, const double* top, const char* x, char* kept,
+                     const Columns& c) noexcept {
   sum_exps(sum, top, x, kept, c);
 }
-void columns_sum(float* sum, const char* g, const char* y, const Columns& c) noexcept { sum_columns(sum, g, y, c); }
-void columns_sum(double* sum, const char* g, const char* y, const Columns& c) noexcept { sum_columns(sum, g, y, c); }
+void columns_sum(float* sum, const char* g, const char* y, const Columns& c) noexcept {
+  sum_columns(sum, g, y, c);
+}
+void columns_sum(double* sum, const char* g, const char* y, const Columns& c) noexcept {
+  sum_columns(sum, g, y, c);
+}
 void join_exps(const double* tops, const double* sums, int64_t n, float* top, float* sum) noexcept {
   join_all(tops, sums, n, top, sum);
 }
-void join_exps(const double* tops, const double* sums, int64_t n, double* top, double* sum) noexcept {
+void join_exps(const double* tops, const double* sums, int64_t n, double* top,
+               double* sum) noexcept {
   join_all(tops, sums, n, top, sum);
 }
 void columns_repeat(float* v, const Columns& c) noexcept { repeat(v, c); }

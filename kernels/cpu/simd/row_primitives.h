@@ -1,4 +1,5 @@
-// Blocks of rows: loads and stores with conversion, exp and sums, for float (f16 bf16 f32) and double.
+// Blocks of rows: loads and stores with conversion, exp and sums, for float (f16 bf16 f32) and
+// double.
 #pragma once
 
 #include "kernels/cpu/math/math.h"
@@ -16,8 +17,8 @@ template <class T> struct RowSum {
   alignas(64) T lane[64] = {};
 };
 
-// `steps` rows of n <= kRowTile columns of a dtype, `step` bytes apart; few columns are read `copies` rows at a time,
-// as if they were wide ones.
+// `steps` rows of n <= kRowTile columns of a dtype, `step` bytes apart; few columns are read
+// `copies` rows at a time, as if they were wide ones.
 struct Columns {
   int64_t steps, step, n, copies;
   int32_t dtype;
@@ -30,27 +31,36 @@ double row_max(const double* x, int64_t n, double start) noexcept;
 // y[i] = exp(x[i] - shift), which is added to the sum.
 void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum) noexcept;
 void row_exp(double* y, const double* x, double shift, int64_t n, RowSum<double>* sum) noexcept;
-// Adds exp(x[i] - shift) to the sum; from `ahead` on lies what will be read next: as much is fetched meanwhile.
-void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n, const char* ahead) noexcept;
-void row_add_exp(RowSum<double>* sum, const double* x, double shift, int64_t n, const char* ahead) noexcept;
+// Adds exp(x[i] - shift) to the sum; from `ahead` on lies what will be read next: as much is
+// fetched meanwhile.
+void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n,
+                 const char* ahead) noexcept;
+void row_add_exp(RowSum<double>* sum, const double* x, double shift, int64_t n,
+                 const char* ahead) noexcept;
 // y[j] = exp(x[j] - shift[j])
 void column_exp(float* y, const float* x, const float* shift, int64_t n) noexcept;
 void column_exp(double* y, const double* x, const double* shift, int64_t n) noexcept;
-// Of each column the largest element, NaNs passed over; of these and of sums there are `copies` of each.
+// Of each column the largest element, NaNs passed over; of these and of sums there are `copies` of
+// each.
 void columns_max(float* top, const char* x, const Columns& c) noexcept;
 void columns_max(double* top, const char* x, const Columns& c) noexcept;
-// The sum of exp(x - top), a top of -inf counting as 0; unless `kept` is NULL they are left there, in x's geometry.
-void columns_sum_exp(float* sum, const float* top, const char* x, char* kept, const Columns& c) noexcept;
-void columns_sum_exp(double* sum, const double* top, const char* x, char* kept, const Columns& c) noexcept;
+// The sum of exp(x - top), a top of -inf counting as 0; unless `kept` is NULL they are left there,
+// in x's geometry.
+void columns_sum_exp(float* sum, const float* top, const char* x, char* kept,
+                     const Columns& c) noexcept;
+void columns_sum_exp(double* sum, const double* top, const char* x, char* kept,
+                     const Columns& c) noexcept;
 // The sum of g, or of g y if y is not NULL.
 void columns_sum(float* sum, const char* g, const char* y, const Columns& c) noexcept;
 void columns_sum(double* sum, const char* g, const char* y, const Columns& c) noexcept;
 // Of values of n columns: as many copies of them.
 void columns_repeat(float* v, const Columns& c) noexcept;
 void columns_repeat(double* v, const Columns& c) noexcept;
-// Joins chunks' largest elements and sums of exp(x - it), n <= kMostChunks of each: the largest and the sum of all.
+// Joins chunks' largest elements and sums of exp(x - it), n <= kMostChunks of each: the largest and
+// the sum of all.
 void join_exps(const double* tops, const double* sums, int64_t n, float* top, float* sum) noexcept;
-void join_exps(const double* tops, const double* sums, int64_t n, double* top, double* sum) noexcept;
+void join_exps(const double* tops, const double* sums, int64_t n, double* top,
+               double* sum) noexcept;
 // Adds x[i], a[i] b[i], (x[i] - center)^2.
 void row_add(RowSum<float>* sum, const float* x, int64_t n) noexcept;
 void row_add(RowSum<double>* sum, const double* x, int64_t n) noexcept;
@@ -84,7 +94,9 @@ template <class T> struct RowIn {
 TT_INLINE void store_run(char* p, const float* x, int64_t n, int32_t dtype) {
   store_f32(p, kItemSize[dtype], x, n, dtype);
 }
-TT_INLINE void store_run(char* p, const double* x, int64_t n, int32_t) { __builtin_memcpy(p, x, size_t(n) * 8); }
+TT_INLINE void store_run(char* p, const double* x, int64_t n, int32_t) {
+  __builtin_memcpy(p, x, size_t(n) * 8);
+}
 
 template <class T> struct RowOut {
   char* p;
@@ -92,7 +104,9 @@ template <class T> struct RowOut {
 
   TT_INLINE bool direct() const { return sizeof(T) == 8 || dtype == TT_F32; }
   // Where to compute elements [i, …) and, after that, put(): nothing more to do if direct.
-  TT_INLINE T* at(int64_t i, T* buffer) const { return direct() ? reinterpret_cast<T*>(p) + i : buffer; }
+  TT_INLINE T* at(int64_t i, T* buffer) const {
+    return direct() ? reinterpret_cast<T*>(p) + i : buffer;
+  }
   TT_INLINE void put(int64_t i, int64_t n, const T* buffer) const {
     if (!direct()) store_run(p + i * 2, buffer, n, dtype);
   }
@@ -124,10 +138,12 @@ struct RowParts {
 };
 
 TT_INLINE Columns columns_of(int64_t inner, int64_t steps, int64_t n, int32_t dtype) {
-  const int64_t fit = kRowTile / inner, most = fit < steps / 4 ? fit : steps / 4;
+  const int64_t fit = kRowTile / inner;
+  const int64_t most = fit < steps / 4 ? fit : steps / 4;
   return {steps, inner * kItemSize[dtype], n, most > 1 ? most : 1, dtype};
 }
-// f(step, byte, width) for each run of columns: `copies` steps at a time, and one by one those that are left.
+// f(step, byte, width) for each run of columns: `copies` steps at a time, and one by one those that
+// are left.
 template <class F> TT_INLINE void for_columns(const Columns& c, const F& f) {
   const int64_t bulk = c.steps - c.steps % c.copies;
   for (int64_t i = 0, k; i < c.steps; i += k) {

@@ -5,8 +5,8 @@
 
 TT_ISA_BEGIN
 
-// A sum that goes on for long: in double for floats; in a pair of doubles, the second of which holds what the first one
-// lost, for doubles; modulo 2^64 for integers.
+// A sum that goes on for long: in double for floats; in a pair of doubles, the second of which
+// holds what the first one lost, for doubles; modulo 2^64 for integers.
 template <class V> struct RunningSum;
 template <> struct RunningSum<float> {
   using Part = double;
@@ -19,10 +19,16 @@ template <> struct RunningSum<double> {
   using Part = double;
   double sum = 0, lost = 0;
   TT_INLINE void add(double x) {
-    const double next = sum + x, rounded = next - sum, error = (sum - (next - rounded)) + (x - rounded);
-    sum = next, lost = next - next == 0 ? lost + error : 0;  // of an infinite sum nothing is known but that
+    const double next = sum + x;
+    const double rounded = next - sum;
+    const double error = (sum - (next - rounded)) + (x - rounded);
+    sum = next;
+    lost = next - next == 0 ? lost + error : 0;  // of an infinite sum nothing is known but that
   }
-  TT_INLINE void add(const RunningSum& s) { add(s.sum), lost += s.lost; }
+  TT_INLINE void add(const RunningSum& s) {
+    add(s.sum);
+    lost += s.lost;
+  }
   TT_INLINE double with(double x) const { return sum + (x + lost); }
 };
 template <> struct RunningSum<int64_t> {

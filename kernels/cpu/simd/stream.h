@@ -1,4 +1,5 @@
-// Stores that go past the caches: for outputs so large that nothing of them would be found there anyway.
+// Stores that go past the caches: for outputs so large that nothing of them would be found there
+// anyway.
 #pragma once
 
 #include "base/cpuid.h"
@@ -32,7 +33,8 @@ TT_INLINE void stream_copy(char* dst, const char* src, int64_t bytes) {
                         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src + i)));
 #elif defined(__SSE2__)
   for (; i + 16 <= bytes; i += 16)
-    _mm_stream_si128(reinterpret_cast<__m128i*>(dst + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i)));
+    _mm_stream_si128(reinterpret_cast<__m128i*>(dst + i),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i)));
 #endif
   if (i < bytes) __builtin_memcpy(dst + i, src + i, size_t(bytes - i));
 }

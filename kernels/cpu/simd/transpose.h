@@ -1,4 +1,5 @@
-// Transposition of a matrix of 1-, 2-, 4-, 8- or 16-byte elements, tile by tile in vector registers.
+// Transposition of a matrix of 1-, 2-, 4-, 8- or 16-byte elements, tile by tile in vector
+// registers.
 #pragma once
 
 #include "kernels/cpu/simd/lanes.h"
@@ -14,19 +15,25 @@ constexpr int kTileBytes = 32;
 constexpr int kTileBytes = 16;
 #endif
 
-template <class T, int n> struct Row { typedef T type __attribute__((vector_size(sizeof(T) * n))); };
+template <class T, int n> struct Row {
+  typedef T type __attribute__((vector_size(sizeof(T) * n)));
+};
 
 // Halves of the riffle a0 b0 a1 b1 ….
 template <class V, int n> TT_INLINE V riffle(V a, V b, bool high) {
-  if constexpr (n == 2) return high ? __builtin_shufflevector(a, b, 1, 3) : __builtin_shufflevector(a, b, 0, 2);
+  if constexpr (n == 2)
+    return high ? __builtin_shufflevector(a, b, 1, 3) : __builtin_shufflevector(a, b, 0, 2);
   else if constexpr (n == 4)
-    return high ? __builtin_shufflevector(a, b, 2, 6, 3, 7) : __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    return high ? __builtin_shufflevector(a, b, 2, 6, 3, 7)
+                : __builtin_shufflevector(a, b, 0, 4, 1, 5);
   else if constexpr (n == 8)
     return high ? __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
                 : __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
   else
-    return high ? __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
-                : __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return high ? __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14,
+                                          30, 15, 31)
+                : __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
+                                          23);
 }
 
 // n x n elements; log2(n) rounds of riffling row i with row i + n/2 transpose them.
@@ -51,9 +58,10 @@ TT_INLINE void transpose_tile(char* dst, int64_t dst_stride, const char* src, in
 }
 
 #if defined(__AVX512F__)
-// Riffles that stay within 128 bits, then moves of 128-bit quarters: half the time of riffling whole registers.
-template <>
-TT_INLINE void transpose_tile<uint32_t, 16>(char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
+// Riffles that stay within 128 bits, then moves of 128-bit quarters: half the time of riffling
+// whole registers.
+template <> TT_INLINE void transpose_tile<uint32_t, 16>(char* dst, int64_t dst_stride,
+                                                        const char* src, int64_t src_stride) {
   __m512i a[16], b[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_si512(src + i * src_stride);
@@ -79,23 +87,26 @@ TT_INLINE void transpose_tile<uint32_t, 16>(char* dst, int64_t dst_stride, const
 #pragma GCC unroll 4
   for (int i = 0; i < 4; i++) {
     _mm512_storeu_si512(dst + i * dst_stride, _mm512_shuffle_i32x4(b[i], b[i + 8], 0x88));
-    _mm512_storeu_si512(dst + (i + 4) * dst_stride, _mm512_shuffle_i32x4(b[i + 4], b[i + 12], 0x88));
+    _mm512_storeu_si512(dst + (i + 4) * dst_stride,
+                        _mm512_shuffle_i32x4(b[i + 4], b[i + 12], 0x88));
     _mm512_storeu_si512(dst + (i + 8) * dst_stride, _mm512_shuffle_i32x4(b[i], b[i + 8], 0xdd));
-    _mm512_storeu_si512(dst + (i + 12) * dst_stride, _mm512_shuffle_i32x4(b[i + 4], b[i + 12], 0xdd));
+    _mm512_storeu_si512(dst + (i + 12) * dst_stride,
+                        _mm512_shuffle_i32x4(b[i + 4], b[i + 12], 0xdd));
   }
 }
 #endif
 
-template <class T> TT_INLINE void transpose_scalar(char* dst, int64_t dst_stride, const char* src, int64_t src_stride,
-                                                   int64_t rows, int64_t cols) {
+template <class T> TT_INLINE void transpose_scalar(char* dst, int64_t dst_stride, const char* src,
+                                                   int64_t src_stride, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; r++)
     for (int64_t c = 0; c < cols; c++)
-      reinterpret_cast<T*>(dst + r * dst_stride)[c] = reinterpret_cast<const T*>(src + c * src_stride)[r];
+      reinterpret_cast<T*>(dst + r * dst_stride)[c] =
+          reinterpret_cast<const T*>(src + c * src_stride)[r];
 }
 
 // dst[r][c] = src[c][r] for r < rows, c < cols; strides between rows of each, in bytes. No overlap.
-template <class T>
-void transpose(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows, int64_t cols) {
+template <class T> void transpose(char* dst, int64_t dst_stride, const char* src,
+                                  int64_t src_stride, int64_t rows, int64_t cols) {
   constexpr int64_t kItem = sizeof(T);
   constexpr bool kVector = kItem == 4 || kItem == 8;
   constexpr int64_t n = kVector ? kTileBytes / kItem : 16;
@@ -116,8 +127,8 @@ void transpose(char* dst, int64_t dst_stride, const char* src, int64_t src_strid
   }
 }
 
-TT_INLINE void transpose(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows, int64_t cols,
-                         int64_t itemsize) {
+TT_INLINE void transpose(char* dst, int64_t dst_stride, const char* src, int64_t src_stride,
+                         int64_t rows, int64_t cols, int64_t itemsize) {
   switch (itemsize) {
     case 1: return transpose<uint8_t>(dst, dst_stride, src, src_stride, rows, cols);
     case 2: return transpose<uint16_t>(dst, dst_stride, src, src_stride, rows, cols);

@@ -1,4 +1,5 @@
-// Native vectors of this instruction set, as gcc's and clang's vector extension: load, store, splat, halves.
+// Native vectors of this instruction set, as gcc's and clang's vector extension: load, store,
+// splat, halves.
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
@@ -72,13 +73,17 @@ template <class T, int N> struct Halves {
 };
 
 // Joins lane l with lane l + N/2, then these halves likewise, until two lanes are left in out.
-template <class T, int N, class Op> TT_INLINE void fold_lanes(typename Halves<T, N>::Whole v, T* out, const Op& op) {
+template <class T, int N, class Op>
+TT_INLINE void fold_lanes(typename Halves<T, N>::Whole v, T* out, const Op& op) {
   if constexpr (N == 2) {
-    out[0] = v[0], out[1] = v[1];
+    out[0] = v[0];
+    out[1] = v[1];
   } else {
     const auto half = op(Halves<T, N>::low(v), Halves<T, N>::high(v));
-    if constexpr (N == 4) out[0] = half[0], out[1] = half[1];
-    else fold_lanes<T, N / 2>(half, out, op);
+    if constexpr (N == 4) {
+      out[0] = half[0];
+      out[1] = half[1];
+    } else fold_lanes<T, N / 2>(half, out, op);
   }
 }
 

@@ -1,4 +1,5 @@
-// Native vectors of this ISA and 64 virtual lanes over them: what reductions and row kernels are written in.
+// Native vectors of this ISA and 64 virtual lanes over them: what reductions and row kernels are
+// written in.
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
@@ -8,7 +9,8 @@ TT_ISA_BEGIN
 using F32v = Vec<float>;
 using I32v = Vec<int32_t>;
 
-// x > m ? x : m, so a NaN in x is passed over. (The unmasked intrinsics of gcc 12 warn of their own undefined operand.)
+// x > m ? x : m, so a NaN in x is passed over. (The unmasked intrinsics of gcc 12 warn of their own
+// undefined operand.)
 TT_INLINE F32v vmax(F32v x, F32v m) {
 #if defined(__AVX512F__)
   return F32v(_mm512_maskz_max_ps(__mmask16(-1), __m512(x), __m512(m)));
@@ -92,7 +94,8 @@ template <class T> struct Lanes {
 #pragma GCC unroll 32
     for (int i = 0; i < kN; i++) v[i] += o.v[i];
   }
-  // Joins lane l with lane l + 32, then l + 16, … until `parts` lanes (1, or 2 for complex numbers) are left in out.
+  // Joins lane l with lane l + 32, then l + 16, … until `parts` lanes (1, or 2 for complex numbers)
+  // are left in out.
   TT_INLINE void fold(T* out, int parts) const {
     Vec<T> a[kN];
 #pragma GCC unroll 32
@@ -104,8 +107,10 @@ template <class T> struct Lanes {
     }
     T two[2];
     fold_lanes<T, kLanes<T>>(a[0], two, [](auto x, auto y) { return x + y; });
-    if (parts == 2) out[0] = two[0], out[1] = two[1];
-    else out[0] = two[0] + two[1];
+    if (parts == 2) {
+      out[0] = two[0];
+      out[1] = two[1];
+    } else out[0] = two[0] + two[1];
   }
 };
 
@@ -131,7 +136,8 @@ template <> struct LastLanes<float> {
   uint64_t bits;
   F32v fill;
 
-  TT_INLINE LastLanes(const float* x, int64_t n, float f) : p(x), bits((uint64_t(1) << n) - 1), fill(splat(f)) {}
+  TT_INLINE LastLanes(const float* x, int64_t n, float f)
+      : p(x), bits((uint64_t(1) << n) - 1), fill(splat(f)) {}
   TT_INLINE F32v get(int k) const {
     return F32v(_mm512_mask_loadu_ps(__m512(fill), __mmask16(bits >> 16 * k), p + 16 * k));
   }
@@ -143,7 +149,8 @@ template <class T> TT_INLINE void add_some(Lanes<T>* acc, const T* p, int64_t n)
   for (int k = 0; k < acc->kN; k++) acc->v[k] += last.get(k);
 }
 
-// Adds p[0 … n) onto the lanes, element i to lane i mod 64, 1024 elements summed on their own at a time.
+// Adds p[0 … n) onto the lanes, element i to lane i mod 64, 1024 elements summed on their own at a
+// time.
 template <class T> TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n) {
   constexpr int64_t kGroup = 16 * kBlockLanes;
   int64_t i = 0;

@@ -14,8 +14,8 @@ template <class T> TT_NOINLINE void write_columns(char* y, const T* v, int64_t n
   store_run(y, v, n, dtype);
 }
 
-// row: n elements from byte `at` on, in steps: 0 leaves the largest element in *top, 1 the sum that is needed in *sum,
-// 2 the results. columns: step 2 of columns, of which tops and sums are given.
+// row: n elements from byte `at` on, in steps: 0 leaves the largest element in *top, 1 the sum that
+// is needed in *sum, 2 the results. columns: step 2 of columns, of which tops and sums are given.
 
 template <class T, bool kLog> struct Forward {
   static TT_NOINLINE void finish_log(T* y, const T* x, T top, T log_sum, int64_t n) {
@@ -37,7 +37,9 @@ template <class T, bool kLog> struct Forward {
     RowSum<T> lanes;
     if (s.has(1)) {
       const T shift = m == kMinusInfinity<T> ? T(0) : m;
-      for_blocks(n, [&](int64_t i, int64_t k) { row_exp(keep ? y.at(i, e) : e, x.get(i, k, in), shift, k, &lanes); });
+      for_blocks(n, [&](int64_t i, int64_t k) {
+        row_exp(keep ? y.at(i, e) : e, x.get(i, k, in), shift, k, &lanes);
+      });
       *sum = row_total(lanes);
     }
     if (!s.has(2)) return;
@@ -54,7 +56,8 @@ template <class T, bool kLog> struct Forward {
     });
   }
 
-  static void columns(const SoftmaxPlan& p, int64_t at, const Columns& c, const T* m, const T* sum) {
+  static void columns(const SoftmaxPlan& p, int64_t at, const Columns& c, const T* m,
+                      const T* sum) {
     alignas(64) T v[kRowTile], last[kRowTile];
     const bool again = kLog || kItemSize[p.dtype] < 4;  // exp was not kept
     for (int64_t j = 0; j < c.n * c.copies; j++) {
@@ -78,7 +81,8 @@ template <class T, bool kLog> struct Backward {
     for (int64_t j = 0; j < n; j++) dx[j] = kLog ? g[j] - e[j] * sum : e[j] * (g[j] - sum);
   }
   static TT_INLINE void row(const SoftmaxPlan& p, int64_t at, int64_t n, Steps s, T*, T* sum) {
-    const RowIn<T> g{p.a + at, p.dtype}, y{p.b + at, p.dtype};
+    const RowIn<T> g{p.a + at, p.dtype};
+    const RowIn<T> y{p.b + at, p.dtype};
     const RowOut<T> dx{p.out + at, p.dtype};
     alignas(64) T gs[kRowBlock], ys[kRowBlock], e[kRowBlock];
     RowSum<T> lanes;
@@ -91,7 +95,8 @@ template <class T, bool kLog> struct Backward {
     }
     if (!s.has(2)) return;
     for_blocks(n, [&](int64_t i, int64_t k) {
-      const T *a = g.get(i, k, gs), *b = y.get(i, k, ys);
+      const T* a = g.get(i, k, gs);
+      const T* b = y.get(i, k, ys);
       T* d = dx.at(i, gs);
       if constexpr (kLog) row_exp(e, b, T(0), k, &lanes);
       dx_of(d, a, kLog ? e : b, *sum, k);
@@ -113,22 +118,24 @@ template <class T, bool kLog> struct Backward {
 };
 
 // `count` rows of n elements, the first one from byte `at` on.
-template <class T, class Op>
-TT_ONE_BODY void rows(const SoftmaxPlan& p, int64_t at, int64_t n, int64_t count, Steps s, T* top, T* sum) {
+template <class T, class Op> TT_ONE_BODY void rows(const SoftmaxPlan& p, int64_t at, int64_t n,
+                                                   int64_t count, Steps s, T* top, T* sum) {
   for (int64_t r = 0; r < count; r++) Op::row(p, at + r * n * kItemSize[p.dtype], n, s, top, sum);
 }
 
 template <class T> struct Work {
   bool log;
   // Step 1 leaves exp(x - top) in out.
-  bool keeps(const SoftmaxPlan& p) const { return !log && kItemSize[p.dtype] == int64_t(sizeof(T)); }
+  bool keeps(const SoftmaxPlan& p) const {
+    return !log && kItemSize[p.dtype] == int64_t(sizeof(T));
+  }
   void (*rows)(const SoftmaxPlan& p, int64_t at, int64_t n, int64_t count, Steps s, T* top, T* sum);
   void (*columns)(const SoftmaxPlan& p, int64_t at, const Columns& c, const T* top, const T* sum);
 };
 
 // `steps` elements of n columns from byte `at` on.
-template <class T>
-TT_ONE_BODY void tile(const SoftmaxPlan& p, const Work<T>& w, int64_t at, const Columns& c, Steps s, T* top, T* sum) {
+template <class T> TT_ONE_BODY void tile(const SoftmaxPlan& p, const Work<T>& w, int64_t at,
+                                         const Columns& c, Steps s, T* top, T* sum) {
   const char* x = p.a + at;
   if (!p.b) s.has(0) ? columns_max(top, x, c) : columns_repeat(top, c);
   if (!s.has(1)) columns_repeat(sum, c);
@@ -146,14 +153,16 @@ template <class T> struct Parts {
   double* sums(int64_t j) const { return tops(all + j); }
   TT_NOINLINE void put(int64_t k, int64_t n, const T* top, const T* sum) const {
     for (int64_t j = 0; j < n; j++) {
-      tops(j)[k] = p.b ? 0 : double(top[j]), sums(j)[k] = double(sum[j]);
+      tops(j)[k] = p.b ? 0 : double(top[j]);
+      sums(j)[k] = double(sum[j]);
       TT_SCALAR_LOOP;
     }
   }
   // kept: out holds exp(x - the chunk's top), which the chunk's sum is then to match.
   TT_NOINLINE void get(int64_t k, int64_t n, bool kept, T* top, T* sum) const {
     for (int64_t j = 0; j < n; j++) {
-      top[j] = T(tops(j)[p.n_chunks]), sum[j] = T(kept ? tops(j)[k] : sums(j)[p.n_chunks]);
+      top[j] = T(tops(j)[p.n_chunks]);
+      sum[j] = T(kept ? tops(j)[k] : sums(j)[p.n_chunks]);
       TT_SCALAR_LOOP;
     }
     if (!kept) return;
@@ -173,16 +182,18 @@ template <class T> struct Parts {
       }
       if (p.b) sum = T(total.with(0));
       else join_exps(tops(j), sums(j), p.n_chunks, &top, &sum);
-      tops(j)[p.n_chunks] = double(top), sums(j)[p.n_chunks] = double(sum);
+      tops(j)[p.n_chunks] = double(top);
+      sums(j)[p.n_chunks] = double(sum);
     }
   }
 };
 
 // Of chunk k of columns [column, column + n).
-template <class T>
-TT_ONE_BODY void run_chunk(const SoftmaxPlan& p, const Work<T>& w, int64_t o, int64_t column, int64_t k, Steps s) {
+template <class T> TT_ONE_BODY void run_chunk(const SoftmaxPlan& p, const Work<T>& w, int64_t o,
+                                              int64_t column, int64_t k, Steps s) {
   alignas(64) T top[kRowTile], sum[kRowTile];
-  const int64_t first = k * p.chunk, steps = p.dim - first < p.chunk ? p.dim - first : p.chunk;
+  const int64_t first = k * p.chunk;
+  const int64_t steps = p.dim - first < p.chunk ? p.dim - first : p.chunk;
   const int64_t at = ((o * p.dim + first) * p.inner + column) * kItemSize[p.dtype];
   const int64_t n = p.inner - column < kRowTile ? p.inner - column : kRowTile;
   const Parts<T> parts{p, o * p.inner + column, p.outer * p.inner};
@@ -193,11 +204,13 @@ TT_ONE_BODY void run_chunk(const SoftmaxPlan& p, const Work<T>& w, int64_t o, in
   if (s.last == 1) parts.put(k, n, top, sum);
 }
 
-template <class T> TT_NOINLINE int32_t run_units(const SoftmaxPlan& p, const Work<T>& w, int64_t begin, int64_t end) {
+template <class T>
+TT_NOINLINE int32_t run_units(const SoftmaxPlan& p, const Work<T>& w, int64_t begin, int64_t end) {
   if (p.n_chunks > 1) {
     const int64_t chunks = p.run.stage == 1 ? 1 : p.n_chunks;
     for (int64_t u = begin, t = u / chunks; u < end; u++, t = u / chunks)
-      run_chunk(p, w, t / p.n_tiles, t % p.n_tiles * kRowTile, u % chunks, p.run.stage ? Steps{2, 2} : Steps{0, 1});
+      run_chunk(p, w, t / p.n_tiles, t % p.n_tiles * kRowTile, u % chunks,
+                p.run.stage ? Steps{2, 2} : Steps{0, 1});
     return TT_OK;
   }
   if (p.inner == 1) {
@@ -205,7 +218,8 @@ template <class T> TT_NOINLINE int32_t run_units(const SoftmaxPlan& p, const Wor
     w.rows(p, begin * p.dim * kItemSize[p.dtype], p.dim, end - begin, {0, 2}, &top, &sum);
     return TT_OK;
   }
-  for (int64_t u = begin; u < end; u++) run_chunk(p, w, u / p.n_tiles, u % p.n_tiles * kRowTile, 0, {0, 2});
+  for (int64_t u = begin; u < end; u++)
+    run_chunk(p, w, u / p.n_tiles, u % p.n_tiles * kRowTile, 0, {0, 2});
   return TT_OK;
 }
 
@@ -213,8 +227,10 @@ template <template <class, bool> class Op, bool kLog>
 inline int32_t run_softmax(const void* plan, int64_t begin, int64_t end) {
   const SoftmaxPlan& p = *static_cast<const SoftmaxPlan*>(plan);
   if (p.dtype == TT_F64)
-    return run_units<double>(p, {kLog, rows<double, Op<double, kLog>>, Op<double, kLog>::columns}, begin, end);
-  return run_units<float>(p, {kLog, rows<float, Op<float, kLog>>, Op<float, kLog>::columns}, begin, end);
+    return run_units<double>(p, {kLog, rows<double, Op<double, kLog>>, Op<double, kLog>::columns},
+                             begin, end);
+  return run_units<float>(p, {kLog, rows<float, Op<float, kLog>>, Op<float, kLog>::columns}, begin,
+                          end);
 }
 
 TT_ISA_END

@@ -1,6 +1,7 @@
-// sort_rows, draw_by_weight. Elements become 64-bit keys that order as they do, so that one loop sorts every dtype: by
-// insertion if they are few, else by radix from the lowest bits (LSD), which is stable and passes over what all share.
-// A long row is first cut into buckets by sampled keys, which then are sorted in the cache, each by itself.
+// sort_rows, draw_by_weight. Elements become 64-bit keys that order as they do, so that one loop
+// sorts every dtype: by insertion if they are few, else by radix from the lowest bits (LSD), which
+// is stable and passes over what all share. A long row is first cut into buckets by sampled keys,
+// which then are sorted in the cache, each by itself.
 #include "kernels/cpu/sort/sort.h"
 
 #include "kernels/cpu/simd/load.h"
@@ -10,16 +11,19 @@ TT_ISA_BEGIN
 
 constexpr int64_t kKeyBlock = 512;
 
-// Of an IEEE number's bits: as unsigned integers they order as the numbers; both zeros are one, all nans the last (with
-// few bits set, since radix_sort takes its time by the bits that vary).
+// Of an IEEE number's bits: as unsigned integers they order as the numbers; both zeros are one, all
+// nans the last (with few bits set, since radix_sort takes its time by the bits that vary).
 TT_INLINE uint64_t float_key(uint64_t bits) {
-  const uint64_t sign = uint64_t(1) << 63, infinity = 0x7ff0000000000000u, size = bits & ~sign;
+  const uint64_t sign = uint64_t(1) << 63;
+  const uint64_t infinity = 0x7ff0000000000000u;
+  const uint64_t size = bits & ~sign;
   if (size > infinity) return sign | infinity | (infinity >> 1);
   return size == 0 ? sign : bits & sign ? ~bits : bits | sign;
 }
 
 // The keys of n elements, `stride` bytes apart. 16- and 32-bit floats order as their doubles.
-TT_NOINLINE void make_keys(const SortPlan& p, uint64_t* key, const char* x, int64_t stride, int64_t n) {
+TT_NOINLINE void make_keys(const SortPlan& p, uint64_t* key, const char* x, int64_t stride,
+                           int64_t n) {
   alignas(64) double wide[kKeyBlock];
   alignas(64) float f[kKeyBlock];
   if (p.dtype <= TT_I64) {
@@ -53,31 +57,38 @@ struct Insertion {
 constexpr int32_t kMostDigit = 11;  // bits
 
 // One stable pass by `bits` bits of the keys from `shift` on.
-TT_NOINLINE void radix_pass(const SortItem* a, SortItem* b, int64_t n, int32_t shift, int32_t bits) {
+TT_NOINLINE void radix_pass(const SortItem* a, SortItem* b, int64_t n, int32_t shift,
+                            int32_t bits) {
   int64_t count[1 << kMostDigit], at = 0;
   const int64_t digits = int64_t(1) << bits;
   __builtin_memset(count, 0, size_t(digits) * sizeof *count);
   for (int64_t i = 0; i < n; i++) count[a[i].key >> shift & uint64_t(digits - 1)]++;
   for (int64_t v = 0; v < digits; v++) {
     const int64_t here = count[v];
-    count[v] = at, at += here;
+    count[v] = at;
+    at += here;
   }
   for (int64_t i = 0; i < n; i++) b[count[a[i].key >> shift & uint64_t(digits - 1)]++] = a[i];
 }
 
-// Sorts a, with b as a second buffer; returns the one that holds the result. As few passes as the bits that vary need.
+// Sorts a, with b as a second buffer; returns the one that holds the result. As few passes as the
+// bits that vary need.
 TT_NOINLINE const SortItem* radix_sort(SortItem* a, SortItem* b, int64_t n) {
   uint64_t varies = 0;
   for (int64_t i = 1; i < n; i++) varies |= a[i].key ^ a[0].key;
   if (!varies) return a;
-  int32_t shift = __builtin_ctzll(varies), width = 64 - __builtin_clzll(varies) - shift;
-  const int32_t most = n < 1024 ? 8 : kMostDigit, passes = (width + most - 1) / most;
+  int32_t shift = __builtin_ctzll(varies);
+  int32_t width = 64 - __builtin_clzll(varies) - shift;
+  const int32_t most = n < 1024 ? 8 : kMostDigit;
+  const int32_t passes = (width + most - 1) / most;
   for (int32_t left = passes; left > 0; left--) {
     const int32_t bits = (width + left - 1) / left;
     radix_pass(a, b, n, shift, bits);
-    shift += bits, width -= bits;
+    shift += bits;
+    width -= bits;
     SortItem* const t = a;
-    a = b, b = t;
+    a = b;
+    b = t;
   }
   return a;
 }
@@ -87,8 +98,11 @@ TT_INLINE const char* row_in(const SortPlan& p, int64_t row) {
 }
 
 // Results [first, last) of a row.
-TT_NOINLINE void deliver(const SortPlan& p, int64_t row, const SortItem* item, int64_t first, int64_t last) {
-  const int64_t size = kItemSize[p.dtype], stride = p.inner * size, n = last - first;
+TT_NOINLINE void deliver(const SortPlan& p, int64_t row, const SortItem* item, int64_t first,
+                         int64_t last) {
+  const int64_t size = kItemSize[p.dtype];
+  const int64_t stride = p.inner * size;
+  const int64_t n = last - first;
   const int64_t at = row / p.inner * p.k * p.inner + row % p.inner + first * p.inner;
   for (int64_t i = 0; i < n; i++) p.indices[at + i * p.inner] = item[i].index;
   if (!p.values) return;
@@ -106,7 +120,8 @@ TT_NOINLINE void deliver(const SortPlan& p, int64_t row, const SortItem* item, i
 }
 
 // f(keys, i, n) for the elements [begin, end) of a row, in blocks of n from i on.
-template <class F> TT_INLINE void for_keys(const SortPlan& p, int64_t row, int64_t begin, int64_t end, const F& f) {
+template <class F>
+TT_INLINE void for_keys(const SortPlan& p, int64_t row, int64_t begin, int64_t end, const F& f) {
   const int64_t stride = p.inner * kItemSize[p.dtype];
   const char* x = row_in(p, row);
   alignas(64) uint64_t key[kKeyBlock];
@@ -117,7 +132,8 @@ template <class F> TT_INLINE void for_keys(const SortPlan& p, int64_t row, int64
   }
 }
 
-TT_NOINLINE void take_first(const SortPlan& p, int64_t row, int64_t begin, int64_t end, Insertion* few) {
+TT_NOINLINE void take_first(const SortPlan& p, int64_t row, int64_t begin, int64_t end,
+                            Insertion* few) {
   for_keys(p, row, begin, end, [&](const uint64_t* key, int64_t i, int64_t n) {
     for (int64_t j = 0; j < n; j++) few->take(key[j], i + j, p.k);
   });
@@ -137,37 +153,45 @@ TT_NOINLINE void sort_row(const SortPlan& p, int64_t row, SortItem* room) {
 
 // ---- one long row ----
 
-TT_INLINE int64_t chunk_end(const SortPlan& p, int64_t c) { return c + 1 < p.n_chunks ? (c + 1) * p.chunk : p.n; }
+TT_INLINE int64_t chunk_end(const SortPlan& p, int64_t c) {
+  return c + 1 < p.n_chunks ? (c + 1) * p.chunk : p.n;
+}
 
 TT_NOINLINE void first_of_chunk(const SortPlan& p, int64_t c) {
   Insertion few;
   take_first(p, p.row, c * p.chunk, chunk_end(p, c), &few);
-  __builtin_memcpy(p.workspace + size_t(c * p.k) * sizeof(SortItem), few.item, size_t(few.n) * sizeof(SortItem));
+  __builtin_memcpy(p.workspace + size_t(c * p.k) * sizeof(SortItem), few.item,
+                   size_t(few.n) * sizeof(SortItem));
 }
 
 TT_NOINLINE void merge_first(const SortPlan& p) {
   const SortItem* item = reinterpret_cast<const SortItem*>(p.workspace);
   Insertion few;
   for (int64_t c = 0; c < p.n_chunks; c++, item += p.k) {
-    const int64_t size = chunk_end(p, c) - c * p.chunk, n = size < p.k ? size : p.k;
+    const int64_t size = chunk_end(p, c) - c * p.chunk;
+    const int64_t n = size < p.k ? size : p.k;
     for (int64_t i = 0; i < n; i++) few.take(item[i].key, item[i].index, p.k);
   }
   deliver(p, p.row, few.item, 0, p.k);
 }
 
-// Splitters from keys at scattered places. No two are equal: those of a key that is frequent become it and the next
-// one, between which there is a bucket of nothing else.
+// Splitters from keys at scattered places. No two are equal: those of a key that is frequent become
+// it and the next one, between which there is a bucket of nothing else.
 TT_NOINLINE void sample_splitters(const SortPlan& p, const SortRoom& room) {
-  const int64_t samples = p.buckets * kSortSample, stride = p.inner * kItemSize[p.dtype], part = p.n / samples;
+  const int64_t samples = p.buckets * kSortSample;
+  const int64_t stride = p.inner * kItemSize[p.dtype];
+  const int64_t part = p.n / samples;
   const char* x = row_in(p, p.row);
   for (int64_t i = 0; i < samples; i++) {
-    const int64_t at = i * part + int64_t((uint64_t(i) * 0x9e3779b97f4a7c15u >> 40) % uint64_t(part));
+    const int64_t at =
+        i * part + int64_t((uint64_t(i) * 0x9e3779b97f4a7c15u >> 40) % uint64_t(part));
     make_keys(p, &room.items[i].key, x + at * stride, stride, 1);
   }
   const SortItem* sorted = radix_sort(room.items, room.other, samples);
   uint64_t before = 0;
   for (int64_t b = 1; b < p.buckets; b++) {
-    const uint64_t key = sorted[b * kSortSample].key, next = before + (before != ~uint64_t(0));
+    const uint64_t key = sorted[b * kSortSample].key;
+    const uint64_t next = before + (before != ~uint64_t(0));
     before = key < next ? next : key;
     const int32_t depth = __builtin_ctzll(uint64_t(b));  // above the leaves
     room.splitter[(p.buckets + b) >> (depth + 1)] = before;
@@ -175,8 +199,8 @@ TT_NOINLINE void sample_splitters(const SortPlan& p, const SortRoom& room) {
 }
 
 // The bucket of each of n <= kKeyBlock keys: how many splitters are not above it.
-TT_NOINLINE void find_buckets(const SortPlan& p, const uint64_t* splitter, const uint64_t* key, uint8_t* bucket,
-                              int64_t n) {
+TT_NOINLINE void find_buckets(const SortPlan& p, const uint64_t* splitter, const uint64_t* key,
+                              uint8_t* bucket, int64_t n) {
   alignas(64) uint64_t node[kKeyBlock];
   for (int64_t j = 0; j < n; j++) node[j] = 1;
   for (int64_t level = 1; level < p.buckets; level *= 2)
@@ -195,9 +219,13 @@ TT_NOINLINE void count_chunk(const SortPlan& p, const SortRoom& room, int64_t c)
   __builtin_memcpy(room.counts + c * p.buckets, count, size_t(p.buckets) * sizeof *count);
 }
 
-// Puts a chunk's items where the buckets have room for them, those that begin behind the first k left out.
+// Puts a chunk's items where the buckets have room for them, those that begin behind the first k
+// left out.
 TT_NOINLINE void fill_buckets(const SortPlan& p, const SortRoom& room, int64_t c) {
-  int64_t at[kSortMaxBuckets] = {}, sum[kSortMaxBuckets] = {}, start = 0, wanted = 0;
+  int64_t at[kSortMaxBuckets] = {};
+  int64_t sum[kSortMaxBuckets] = {};
+  int64_t start = 0;
+  int64_t wanted = 0;
   for (int64_t k = 0; k < p.n_chunks; k++) {
     const int64_t* count = room.counts + k * p.buckets;
     for (int64_t b = 0; b < p.buckets; b++) sum[b] += count[b];
@@ -206,7 +234,8 @@ TT_NOINLINE void fill_buckets(const SortPlan& p, const SortRoom& room, int64_t c
   for (int64_t b = 0; b < p.buckets; b++) {
     wanted += start < p.k;
     if (c == 0) room.starts[b] = start;
-    at[b] += start, start += sum[b];
+    at[b] += start;
+    start += sum[b];
   }
   if (c == 0) room.starts[p.buckets] = start;
   for_keys(p, p.row, c * p.chunk, chunk_end(p, c), [&](const uint64_t* key, int64_t i, int64_t n) {
@@ -217,7 +246,8 @@ TT_NOINLINE void fill_buckets(const SortPlan& p, const SortRoom& room, int64_t c
 }
 
 TT_NOINLINE void sort_bucket(const SortPlan& p, const SortRoom& room, int64_t b) {
-  const int64_t start = room.starts[b], end = room.starts[b + 1];
+  const int64_t start = room.starts[b];
+  const int64_t end = room.starts[b + 1];
   if (start == end || start >= p.k) return;
   const SortItem* item = radix_sort(room.items + start, room.other + start, end - start);
   deliver(p, p.row, item, start, end < p.k ? end : p.k);
@@ -236,7 +266,8 @@ TT_NOINLINE void sort_long(const SortPlan& p, int64_t unit) {
 
 // The first position whose sum exceeds x; a weight of 0 is never drawn.
 TT_INLINE int64_t position_of(const double* sums, int64_t n, double x) {
-  int64_t low = 0, high = n - 1;
+  int64_t low = 0;
+  int64_t high = n - 1;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
     if (sums[middle] > x) high = middle;
@@ -268,8 +299,11 @@ TT_KERNEL(draw_by_weight)(const void* plan, int64_t begin, int64_t end) noexcept
       for (int64_t i = 1; i < p.n; i++) sums[i] += sums[i - 1];
       continue;
     }
-    const int64_t row = u / blocks, first = u % blocks * kDrawBlock, rest = p.samples - first;
-    const double *sums = p.sums + row * p.n, *uniform = p.uniform + row * p.samples + first;
+    const int64_t row = u / blocks;
+    const int64_t first = u % blocks * kDrawBlock;
+    const int64_t rest = p.samples - first;
+    const double* sums = p.sums + row * p.n;
+    const double* uniform = p.uniform + row * p.samples + first;
     int64_t* out = p.out + row * p.samples + first;
     for (int64_t i = 0; i < (rest < kDrawBlock ? rest : kDrawBlock); i++)
       out[i] = position_of(sums, p.n, uniform[i] * sums[p.n - 1]);

@@ -49,7 +49,9 @@ static void test_one_input_many_uses(void** state) {
 }
 
 static void test_gradient_does_not_alias_its_source(void** state) {
-  tt_tensor *a = leaf(DATA(1, 2)), *b = leaf(DATA(3, 4)), *g = numbers(TT_F64, DATA(1, 1));
+  tt_tensor* a = leaf(DATA(1, 2));
+  tt_tensor* b = leaf(DATA(3, 4));
+  tt_tensor* g = numbers(TT_F64, DATA(1, 1));
   const tt_backward_opts opts = {.set = TT_BACKWARD_GRADIENT, .gradient = g};
   (void)state;
   OK(tt_backward(c, add(a, b), &opts)); /* both gradients are g itself */
@@ -59,8 +61,9 @@ static void test_gradient_does_not_alias_its_source(void** state) {
 }
 
 static void test_broadcast_sums(void** state) {
-  tt_tensor *row = param(SHAPE(1, 3), DATA(1, 2, 3)), *col = param(SHAPE(2, 1), DATA(10, 20)),
-            *s = param(NULL, 0, DATA(2));
+  tt_tensor* row = param(SHAPE(1, 3), DATA(1, 2, 3));
+  tt_tensor* col = param(SHAPE(2, 1), DATA(10, 20));
+  tt_tensor* s = param(NULL, 0, DATA(2));
   (void)state;
   backward(mul(mul(row, col), s));
   VALUES(grad_of(row), 60, 60, 60);
@@ -71,7 +74,9 @@ static void test_broadcast_sums(void** state) {
 }
 
 static void test_mixed_dtypes(void** state) {
-  tt_tensor *a = numbers(TT_F32, DATA(1, 2)), *b = leaf(DATA(3, 4)), *k = numbers(TT_I32, DATA(5, 6));
+  tt_tensor* a = numbers(TT_F32, DATA(1, 2));
+  tt_tensor* b = leaf(DATA(3, 4));
+  tt_tensor* k = numbers(TT_I32, DATA(5, 6));
   (void)state;
   OK(tt_requires_grad_(c, a, 1));
   backward(mul(mul(a, b), k));
@@ -81,7 +86,9 @@ static void test_mixed_dtypes(void** state) {
 }
 
 static void test_backward_inputs_only(void** state) {
-  tt_tensor *a = leaf(DATA(1)), *b = leaf(DATA(2)), *none;
+  tt_tensor* a = leaf(DATA(1));
+  tt_tensor* b = leaf(DATA(2));
+  tt_tensor* none;
   const tt_tensor* inputs[] = {a};
   const tt_backward_opts opts = {.set = TT_BACKWARD_INPUTS, .inputs = inputs, .n_inputs = 1};
   (void)state;
@@ -92,7 +99,8 @@ static void test_backward_inputs_only(void** state) {
 }
 
 static void test_backward_needs_a_scalar_or_a_gradient(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2);
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_tensor* y = times(x, 2);
   tt_backward_opts opts = {.set = TT_BACKWARD_GRADIENT, .gradient = number(TT_F64, 1)};
   (void)state;
   FAILS(tt_backward(c, y, NULL), TT_AUTOGRAD, "[2]");
@@ -100,7 +108,8 @@ static void test_backward_needs_a_scalar_or_a_gradient(void** state) {
   FAILS(tt_backward(c, numbers(TT_F64, DATA(1)), NULL), TT_AUTOGRAD, "require");
   opts.set = UINT64_C(1) << 40;
   FAILS(tt_backward(c, y, &opts), TT_UNSUPPORTED_OPTION, "40");
-  opts.set = TT_BACKWARD_GRADIENT, opts.gradient = numbers(TT_F64, DATA(1, 10));
+  opts.set = TT_BACKWARD_GRADIENT;
+  opts.gradient = numbers(TT_F64, DATA(1, 10));
   OK(tt_backward(c, y, &opts));
   VALUES(grad_of(x), 2, 20);
 }
@@ -108,7 +117,8 @@ static void test_backward_needs_a_scalar_or_a_gradient(void** state) {
 /* ---- retain_graph, create_graph ---- */
 
 static void test_graph_is_freed(void** state) {
-  tt_tensor *x = leaf(DATA(2)), *y = mul(x, x);
+  tt_tensor* x = leaf(DATA(2));
+  tt_tensor* y = mul(x, x);
   tt_backward_opts keep = {.set = TT_BACKWARD_RETAIN_GRAPH, .retain_graph = 1};
   (void)state;
   OK(tt_backward(c, y, &keep));
@@ -119,15 +129,22 @@ static void test_graph_is_freed(void** state) {
   VALUES(grad_of(x), 8);
 }
 
-/* What a node saved is written in place with a value that comes from the node. Closing the ctx finds what owns itself.
+/* What a node saved is written in place with a value that comes from the node. Closing the ctx
+ * finds what owns itself.
  */
 static void test_no_graph_owns_itself(void** state) {
-  tt_tensor *w = leaf(DATA(2, 3)), *data = numbers(TT_F64, DATA(5, 7)), *inner = times(w, 2), *e, *view;
+  tt_tensor* w = leaf(DATA(2, 3));
+  tt_tensor* data = numbers(TT_F64, DATA(5, 7));
+  tt_tensor* inner = times(w, 2);
+  tt_tensor* e;
+  tt_tensor* view;
   (void)state;
   OK(tt_add_(c, data, mul(data, w)));   /* saved: an input without gradient */
   OK(tt_add_(c, inner, mul(inner, w))); /* an inner result */
   OK(tt_exp(c, w, &e));
-  OK(tt_mul_(c, e, mul(e, w))); /* the node's own output, and an input that the in-place form saves itself */
+  OK(tt_mul_(
+      c, e,
+      mul(e, w))); /* the node's own output, and an input that the in-place form saves itself */
   OK(tt_unsqueeze(c, times(w, 3), 0, &view));
   OK(tt_mul_(c, view, mul(view, w))); /* a view */
   OK(tt_exp_(c, data));
@@ -144,7 +161,11 @@ static void test_grad_leaves_leaves_alone(void** state) {
 }
 
 static void test_third_derivative(void** state) {
-  tt_tensor *x = leaf(DATA(2, -1)), *y = mul(mul(x, x), mul(x, x)), *d1, *d2, *d3; /* x^4 */
+  tt_tensor* x = leaf(DATA(2, -1));
+  tt_tensor* y = mul(mul(x, x), mul(x, x));
+  tt_tensor* d1;
+  tt_tensor* d2;
+  tt_tensor* d3; /* x^4 */
   (void)state;
   d1 = derive(y, x, 1);
   VALUES(d1, 32, -4);
@@ -168,7 +189,10 @@ static void test_backward_create_graph(void** state) {
 }
 
 static void test_grad_of_non_leaf(void** state) {
-  tt_tensor *x = leaf(DATA(2)), *h = mul(x, x), *y = mul(h, times(h, 3)), *gs[2];
+  tt_tensor* x = leaf(DATA(2));
+  tt_tensor* h = mul(x, x);
+  tt_tensor* y = mul(h, times(h, 3));
+  tt_tensor* gs[2];
   (void)state;
   OK(tt_grad(c, LIST(y), LIST(h, x), NULL, gs));
   VALUES(gs[0], 24);
@@ -176,16 +200,23 @@ static void test_grad_of_non_leaf(void** state) {
 }
 
 static void test_grad_several_outputs(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2)), *a = times(x, 3), *b = mul(x, x), *g = numbers(TT_F64, DATA(1, 10)), *out;
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_tensor* a = times(x, 3);
+  tt_tensor* b = mul(x, x);
+  tt_tensor* g = numbers(TT_F64, DATA(1, 10));
+  tt_tensor* out;
   const tt_tensor* weights[] = {g, g};
-  const tt_grad_opts opts = {.set = TT_GRAD_GRAD_OUTPUTS, .grad_outputs = weights, .n_grad_outputs = 2};
+  const tt_grad_opts opts = {
+      .set = TT_GRAD_GRAD_OUTPUTS, .grad_outputs = weights, .n_grad_outputs = 2};
   (void)state;
   OK(tt_grad(c, LIST(a, b), LIST(x), &opts, &out));
   VALUES(out, 3 + 2, 30 + 40);
 }
 
 static void test_unused_inputs(void** state) {
-  tt_tensor *x = leaf(DATA(1)), *unused = leaf(DATA(1)), *gs[2];
+  tt_tensor* x = leaf(DATA(1));
+  tt_tensor* unused = leaf(DATA(1));
+  tt_tensor* gs[2];
   const tt_grad_opts allow = {.set = TT_GRAD_ALLOW_UNUSED, .allow_unused = 1};
   (void)state;
   FAILS(tt_grad(c, LIST(times(x, 2)), LIST(x, unused), NULL, gs), TT_AUTOGRAD, "not used");
@@ -224,7 +255,10 @@ static void test_no_grad(void** state) {
 }
 
 static void test_leaves(void** state) {
-  tt_tensor *x = leaf(DATA(1)), *y = times(x, 2), *i = numbers(TT_I64, DATA(1)), *d;
+  tt_tensor* x = leaf(DATA(1));
+  tt_tensor* y = times(x, 2);
+  tt_tensor* i = numbers(TT_I64, DATA(1));
+  tt_tensor* d;
   (void)state;
   assert_int_equal(tt_tensor_is_leaf(x), 1);
   assert_int_equal(tt_tensor_is_leaf(y), 0);
@@ -239,7 +273,10 @@ static void test_leaves(void** state) {
 }
 
 static void test_retain_grad(void** state) {
-  tt_tensor *x = leaf(DATA(2)), *h = mul(x, x), *y = mul(h, h), *none;
+  tt_tensor* x = leaf(DATA(2));
+  tt_tensor* h = mul(x, x);
+  tt_tensor* y = mul(h, h);
+  tt_tensor* none;
   (void)state;
   OK(tt_retain_grad(c, h));
   OK(tt_backward(c, y, NULL));
@@ -252,7 +289,8 @@ static void test_retain_grad(void** state) {
 /* ---- in place ---- */
 
 static void test_in_place_on_leaf_is_refused(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2)), *v = pick(x, 0);
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_tensor* v = pick(x, 0);
   (void)state;
   FAILS(tt_mul_f64_(c, x, 2), TT_AUTOGRAD, "leaf");
   FAILS(tt_zero_(c, v), TT_AUTOGRAD, "leaf");
@@ -261,7 +299,8 @@ static void test_in_place_on_leaf_is_refused(void** state) {
 }
 
 static void test_in_place_chain(void** state) {
-  tt_tensor *x = leaf(DATA(3)), *y = times(x, 2);
+  tt_tensor* x = leaf(DATA(3));
+  tt_tensor* y = times(x, 2);
   (void)state;
   OK(tt_mul_f64_(c, y, 5));
   OK(tt_add_(c, y, x)); /* 11 x */
@@ -271,7 +310,8 @@ static void test_in_place_chain(void** state) {
 }
 
 static void test_in_place_makes_a_leaf_of_none(void** state) {
-  tt_tensor *x = leaf(DATA(3)), *buf = numbers(TT_F64, DATA(10));
+  tt_tensor* x = leaf(DATA(3));
+  tt_tensor* buf = numbers(TT_F64, DATA(10));
   (void)state;
   OK(tt_mul_(c, buf, x));
   assert_int_equal(tt_tensor_requires_grad(buf), 1);
@@ -280,10 +320,14 @@ static void test_in_place_makes_a_leaf_of_none(void** state) {
 }
 
 static void test_stale_saved_tensor(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2, 3)), *h = times(x, 2), *y = mul(h, h), *g;
+  tt_tensor* x = leaf(DATA(1, 2, 3));
+  tt_tensor* h = times(x, 2);
+  tt_tensor* y = mul(h, h);
+  tt_tensor* g;
   (void)state;
   OK(tt_add_f64_(c, h, 1));
-  FAILS(tt_grad(c, LIST(sum_of(y)), LIST(x), NULL, &g), TT_AUTOGRAD, "mul saved a tensor of shape [3]");
+  FAILS(tt_grad(c, LIST(sum_of(y)), LIST(x), NULL, &g), TT_AUTOGRAD,
+        "mul saved a tensor of shape [3]");
   assert_non_null(strstr(tt_ctx_error(c)->message, "version 1"));
   assert_non_null(strstr(tt_ctx_error(c)->message, "version 0"));
   assert_null(g);
@@ -298,7 +342,9 @@ static void test_output_overwritten(void** state) {
 }
 
 static void test_in_place_reading_result(void** state) {
-  tt_tensor *x = leaf(DATA(0.5, -1)), *y = times(x, 1), *d;
+  tt_tensor* x = leaf(DATA(0.5, -1));
+  tt_tensor* y = times(x, 1);
+  tt_tensor* d;
   (void)state;
   OK(tt_exp_(c, y));
   d = derive(y, x, 1);
@@ -322,7 +368,9 @@ static void test_buffer_element_assigned(void** state) {
 }
 
 static void test_in_place_on_view_cuts_old_value(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2, 3, 4)), *y = times(x, 2), *part;
+  tt_tensor* x = leaf(DATA(1, 2, 3, 4));
+  tt_tensor* y = times(x, 2);
+  tt_tensor* part;
   const tt_slice_opts opts = {.set = TT_SLICE_START | TT_SLICE_END, .start = 1, .end = 3};
   (void)state;
   OK(tt_slice(c, y, 0, &opts, &part));
@@ -333,7 +381,8 @@ static void test_in_place_on_view_cuts_old_value(void** state) {
 }
 
 static void test_overwritten_part_has_no_gradient(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2);
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_tensor* y = times(x, 2);
   (void)state;
   OK(tt_zero_(c, pick(y, 0)));
   backward(y);
@@ -341,7 +390,9 @@ static void test_overwritten_part_has_no_gradient(void** state) {
 }
 
 static void test_view_of_changed_base(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2), *v = pick(y, 1);
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_tensor* y = times(x, 2);
+  tt_tensor* v = pick(y, 1);
   (void)state;
   OK(tt_mul_f64_(c, y, 7)); /* v is stale: its history now leads through the new y */
   VALUES(v, 28);
@@ -350,7 +401,12 @@ static void test_view_of_changed_base(void** state) {
 }
 
 static void test_views_of_views(void** state) {
-  tt_tensor *x = param(SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *y = times(x, 1), *t, *row, *copy, *d;
+  tt_tensor* x = param(SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* y = times(x, 1);
+  tt_tensor* t;
+  tt_tensor* row;
+  tt_tensor* copy;
+  tt_tensor* d;
   (void)state;
   OK(tt_t(c, y, &t));
   row = pick(t, 2); /* column 2 of y */
@@ -362,9 +418,14 @@ static void test_views_of_views(void** state) {
   VALUES(derive(d, x, 0), 0, 0, 2, 0, 0, 2);
 }
 
-/* What an in-place operator saves of the tensor that it overwrites is stale at once; the graph must not own itself. */
+/* What an in-place operator saves of the tensor that it overwrites is stale at once; the graph must
+ * not own itself. */
 static void test_in_place_with_itself(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2), *z = times(x, 2), *other, *g;
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_tensor* y = times(x, 2);
+  tt_tensor* z = times(x, 2);
+  tt_tensor* other;
+  tt_tensor* g;
   (void)state;
   OK(tt_view(c, z, SHAPE(2), &other));
   OK(tt_mul_(c, y, y));
@@ -375,7 +436,9 @@ static void test_in_place_with_itself(void** state) {
 }
 
 static void test_view_made_without_grad(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2), *v;
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_tensor* y = times(x, 2);
+  tt_tensor* v;
   (void)state;
   OK(tt_set_grad_enabled(c, 0, NULL));
   v = pick(y, 0);
@@ -390,7 +453,9 @@ static void test_view_made_without_grad(void** state) {
 
 /* Parameters inside one flat buffer: leaves, though views. */
 static void test_leaves_in_a_buffer(void** state) {
-  tt_tensor *buf = numbers(TT_F64, DATA(1, 2, 3)), *p = pick(buf, 1), *y;
+  tt_tensor* buf = numbers(TT_F64, DATA(1, 2, 3));
+  tt_tensor* p = pick(buf, 1);
+  tt_tensor* y;
   (void)state;
   OK(tt_requires_grad_(c, p, 1));
   FAILS(tt_mul_f64_(c, p, 2), TT_AUTOGRAD, "leaf");
@@ -404,7 +469,8 @@ static void test_leaves_in_a_buffer(void** state) {
   VALUES(grad_of(p), 40);
 }
 
-/* A leaf over memory of another tensor: its views are views of a leaf, and writes to the memory take no history away.
+/* A leaf over memory of another tensor: its views are views of a leaf, and writes to the memory
+ * take no history away.
  */
 static void test_leaf_over_a_part(void** state) {
   tt_tensor *buf = numbers(TT_F64, DATA(1, 2, 3, 4)), *p, *v, *w;
@@ -432,7 +498,10 @@ static void test_leaf_over_a_part(void** state) {
 
 /* What detach returns shares values, not history. */
 static void test_detached_is_written_freely(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2)), *d, *y = times(x, 3), *e;
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_tensor* d;
+  tt_tensor* y = times(x, 3);
+  tt_tensor* e;
   (void)state;
   OK(tt_detach(c, x, &d));
   OK(tt_mul_f64_(c, d, 5)); /* no error, no record */
@@ -462,7 +531,8 @@ static void test_results_partly_used(void** state) {
 
 /* A gradient that meets a tensor of another history than the one that recorded it. */
 static void test_retain_grad_follows_in_place(void** state) {
-  tt_tensor *x = leaf(DATA(2)), *y = times(x, 3);
+  tt_tensor* x = leaf(DATA(2));
+  tt_tensor* y = times(x, 3);
   (void)state;
   OK(tt_retain_grad(c, y));
   OK(tt_mul_f64_(c, y, 5));
@@ -472,7 +542,8 @@ static void test_retain_grad_follows_in_place(void** state) {
 }
 
 static void test_into_is_not_recorded(void** state) {
-  tt_tensor *x = leaf(DATA(1)), *dst = numbers(TT_F64, DATA(0));
+  tt_tensor* x = leaf(DATA(1));
+  tt_tensor* dst = numbers(TT_F64, DATA(0));
   (void)state;
   FAILS(tt_mul_into(c, x, x, dst), TT_AUTOGRAD, "dst");
   VALUES(dst, 0);
@@ -484,7 +555,9 @@ static void test_into_is_not_recorded(void** state) {
 }
 
 static void test_set_data(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2)), *y = times(x, 2), *other = numbers(TT_F64, DATA(5, 6, 7));
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_tensor* y = times(x, 2);
+  tt_tensor* other = numbers(TT_F64, DATA(5, 6, 7));
   (void)state;
   OK(tt_tensor_set_data(c, x, other));
   HAS_SHAPE(x, 3);
@@ -495,7 +568,8 @@ static void test_set_data(void** state) {
   VALUES(grad_of(x), 10, 12, 14);
 }
 
-/* A view of a tiny tensor takes no reference to the storage: the base, in whose block it lies, keeps it. */
+/* A view of a tiny tensor takes no reference to the storage: the base, in whose block it lies,
+ * keeps it. */
 static void test_views_keep_their_memory(void** state) {
   tt_tensor *x, *v, *row, *other = numbers(TT_F64, DATA(5, 6, 7));
   (void)state;
@@ -541,7 +615,8 @@ enum { kUses = 1000, kWide = 16384 };
 /* One weight used 1,000 times: its gradient is summed as it comes, never collected. */
 static void test_thousand_uses_hold_two_gradients(void** state) {
   tt_tensor *w, *y;
-  const int64_t wide = kWide, gradient = kWide * 4;
+  const int64_t wide = kWide;
+  const int64_t gradient = kWide * 4;
   int64_t held;
   int i;
   (void)state;
@@ -557,7 +632,8 @@ static void test_thousand_uses_hold_two_gradients(void** state) {
   host.peak = held;
   OK(tt_backward(c, y, NULL));
   assert_true(host.peak - held <
-              4 * gradient + (512 << 10)); /* the sum, the one that is added, slabs of small blocks */
+              4 * gradient +
+                  (512 << 10)); /* the sum, the one that is added, slabs of small blocks */
   assert_true(value_of(sum_of(grad_of(w))) == 2.0 * kUses * kWide);
 }
 
@@ -571,20 +647,32 @@ typedef struct Mark {
 } Mark;
 static tt_status mark_leaf(void* user, tt_ctx* ctx, const tt_tensor* t) {
   Mark* m = user;
-  (void)ctx, (void)t;
+  (void)ctx;
+  (void)t;
   m->order->seen[m->order->n++] = m->id;
   return 0;
 }
-static tt_status mark_grad(void* user, tt_ctx* ctx, const tt_tensor* grad, tt_tensor** replacement) {
+static tt_status mark_grad(void* user, tt_ctx* ctx, const tt_tensor* grad,
+                           tt_tensor** replacement) {
   (void)replacement;
   return mark_leaf(user, ctx, grad);
 }
 
-/* A leaf's hook fires right after its last consumer: the last layer's before the first layer's backward. */
+/* A leaf's hook fires right after its last consumer: the last layer's before the first layer's
+ * backward. */
 static void test_leaves_fire_early(void** state) {
-  tt_tensor *w1 = leaf(DATA(2)), *w2 = leaf(DATA(3)), *w3 = leaf(DATA(4)), *x = numbers(TT_F64, DATA(1)), *h1, *h2, *y;
+  tt_tensor* w1 = leaf(DATA(2));
+  tt_tensor* w2 = leaf(DATA(3));
+  tt_tensor* w3 = leaf(DATA(4));
+  tt_tensor* x = numbers(TT_F64, DATA(1));
+  tt_tensor* h1;
+  tt_tensor* h2;
+  tt_tensor* y;
   Order order = {.n = 0};
-  Mark m3 = {&order, 3}, m2 = {&order, 2}, h = {&order, 10}, m1 = {&order, 1};
+  Mark m3 = {&order, 3};
+  Mark m2 = {&order, 2};
+  Mark h = {&order, 10};
+  Mark m1 = {&order, 1};
   int64_t id;
   (void)state;
   h1 = mul(x, w1);
@@ -603,7 +691,8 @@ static void test_leaves_fire_early(void** state) {
 }
 
 static void test_deep_chain(void** state) {
-  tt_tensor *x = leaf(DATA(1)), *y = times(x, 1);
+  tt_tensor* x = leaf(DATA(1));
+  tt_tensor* y = times(x, 1);
   int i;
   (void)state;
   for (i = 0; i < 20000; i++) {
@@ -620,7 +709,10 @@ static void test_deep_chain(void** state) {
 /* ---- errors leave everything as it was ---- */
 
 static void test_failed_op_leaves_inputs(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2, 3)), *y = times(x, 2), *z, *b = numbers(TT_F64, DATA(1, 2));
+  tt_tensor* x = leaf(DATA(1, 2, 3));
+  tt_tensor* y = times(x, 2);
+  tt_tensor* z;
+  tt_tensor* b = numbers(TT_F64, DATA(1, 2));
   tt_node* n;
   (void)state;
   FAILS(tt_add(c, y, b, &z), TT_SHAPE, "[3]");

@@ -45,8 +45,11 @@ static tt_status on_grad(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor
 /* ---- tensor hooks ---- */
 
 static void test_hook_sees_and_replaces(void** state) {
-  tt_tensor *x = leaf(DATA(3)), *h = times(x, 2), *y = square(h);
-  Seen on_h = {.factor = 10}, on_x = {0};
+  tt_tensor* x = leaf(DATA(3));
+  tt_tensor* h = times(x, 2);
+  tt_tensor* y = square(h);
+  Seen on_h = {.factor = 10};
+  Seen on_x = {0};
   int64_t id;
   (void)state;
   OK(tt_register_hook(c, h, on_grad, &on_h, NULL, &id));
@@ -59,8 +62,11 @@ static void test_hook_sees_and_replaces(void** state) {
 
 /* A hook sees the sum over all uses, once. */
 static void test_hook_sees_the_whole_gradient(void** state) {
-  tt_tensor *x = leaf(DATA(3)), *h = times(x, 1), *y;
-  Seen on_h = {0}, on_x = {0};
+  tt_tensor* x = leaf(DATA(3));
+  tt_tensor* h = times(x, 1);
+  tt_tensor* y;
+  Seen on_h = {0};
+  Seen on_x = {0};
   int64_t id;
   (void)state;
   OK(tt_add(c, square(h), times(h, 5), &y));
@@ -73,7 +79,9 @@ static void test_hook_sees_the_whole_gradient(void** state) {
 
 static void test_hooks_run_in_order_and_can_go(void** state) {
   tt_tensor* x;
-  Seen first = {.factor = 2}, second = {.factor = 3}, third = {.factor = 5};
+  Seen first = {.factor = 2};
+  Seen second = {.factor = 3};
+  Seen third = {.factor = 5};
   int64_t id1, id2, id3;
   (void)state;
   OK(tt_scope_push(c));
@@ -95,18 +103,21 @@ static void test_hooks_run_in_order_and_can_go(void** state) {
 }
 
 static void test_drop_runs_once(void** state) {
-  Seen s = {0}, refused = {0};
+  Seen s = {0};
+  Seen refused = {0};
   int64_t id;
   tt_tensor *x, *plain;
   (void)state;
   OK(tt_scope_push(c));
-  x = leaf(DATA(1)), plain = numbers(TT_F64, DATA(1));
+  x = leaf(DATA(1));
+  plain = numbers(TT_F64, DATA(1));
   OK(tt_register_hook(c, times(x, 2), on_grad, &s, drop_seen, &id)); /* goes with the node */
   FAILS(tt_register_hook(c, plain, on_grad, &refused, drop_seen, &id), TT_AUTOGRAD, "gradient");
   FAILS(tt_register_hook(c, x, NULL, &refused, drop_seen, &id), TT_INVALID_ARG, "fn");
   FAILS(tt_register_hook(c, NULL, on_grad, &refused, drop_seen, &id), TT_BAD_HANDLE, "self");
   FAILS(tt_register_hook(c, x, on_grad, &refused, drop_seen, NULL), TT_INVALID_ARG, "id");
-  FAILS(tt_register_accumulate_hook(c, plain, NULL, &refused, drop_seen, &id), TT_INVALID_ARG, "fn");
+  FAILS(tt_register_accumulate_hook(c, plain, NULL, &refused, drop_seen, &id), TT_INVALID_ARG,
+        "fn");
   OK(tt_scope_pop(c, NULL, 0));
   assert_int_equal(s.drops, 1);
   assert_int_equal(s.calls, 0);
@@ -114,7 +125,10 @@ static void test_drop_runs_once(void** state) {
 }
 
 static void test_failing_hook(void** state) {
-  tt_tensor *x = leaf(DATA(3)), *h = times(x, 2), *y = square(h), *none;
+  tt_tensor* x = leaf(DATA(3));
+  tt_tensor* h = times(x, 2);
+  tt_tensor* y = square(h);
+  tt_tensor* none;
   Seen s = {.status = TT_IO};
   int64_t id;
   const tt_error* e = tt_ctx_error(c);
@@ -124,13 +138,15 @@ static void test_failing_hook(void** state) {
   assert_null(e->cause);
   OK(tt_tensor_grad(c, x, &none));
   assert_null(none);
-  s.status = TT_OK, s.fail_inside = 1;
+  s.status = TT_OK;
+  s.fail_inside = 1;
   y = square(h);
   FAILS(tt_backward(c, y, NULL), TT_CALLBACK, "hook");
   assert_non_null(e->cause);
   assert_int_equal(e->cause->code, TT_SHAPE);
   assert_non_null(strstr(e->cause->message, "view: "));
-  s.fail_inside = 0, s.bad_shape = 3;
+  s.fail_inside = 0;
+  s.bad_shape = 3;
   FAILS(tt_backward(c, square(h), NULL), TT_CALLBACK, "[3]");
   s.bad_shape = 0;
   backward(square(h)); /* nothing is left pending by the failures */
@@ -138,13 +154,15 @@ static void test_failing_hook(void** state) {
 }
 
 /* A hook may run forward and backward of its own. */
-static tt_status backward_inside(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** replacement) {
+static tt_status backward_inside(void* user, tt_ctx* x, const tt_tensor* grad,
+                                 tt_tensor** replacement) {
   Seen* s = user;
   tt_tensor *a = NULL, *y = NULL, *g = NULL;
   const double three = 3;
   int32_t before;
   tt_status st = tt_set_grad_enabled(x, 1, &before);
-  (void)grad, (void)replacement;
+  (void)grad;
+  (void)replacement;
   s->calls++;
   if (!st) st = tt_tensor_from_data(x, &three, TT_F64, NULL, 0, &a);
   if (!st) st = tt_requires_grad_(x, a, 1);
@@ -160,7 +178,8 @@ static tt_status backward_inside(void* user, tt_ctx* x, const tt_tensor* grad, t
 }
 
 static void test_reentrant_hook(void** state) {
-  tt_tensor *x = leaf(DATA(5)), *y = square(x);
+  tt_tensor* x = leaf(DATA(5));
+  tt_tensor* y = square(x);
   Seen s = {0};
   int64_t id;
   (void)state;
@@ -172,18 +191,21 @@ static void test_reentrant_hook(void** state) {
 }
 
 /* Scopes of the caller are put aside: what a callback makes is its own. */
-static tt_status make_and_release(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** replacement) {
+static tt_status make_and_release(void* user, tt_ctx* x, const tt_tensor* grad,
+                                  tt_tensor** replacement) {
   tt_tensor* t;
   tt_status st = tt_neg(x, grad, &t);
   (void)replacement;
   ((Seen*)user)->calls++;
   if (st) return st;
   tt_tensor_release(t);
-  return tt_scope_pop(x, NULL, 0) == TT_INVALID_ARG ? TT_OK : TT_INTERNAL; /* no scope is open here */
+  return tt_scope_pop(x, NULL, 0) == TT_INVALID_ARG ? TT_OK
+                                                    : TT_INTERNAL; /* no scope is open here */
 }
 
 static void test_callbacks_start_without_scopes(void** state) {
-  tt_tensor *x = leaf(DATA(5)), *y = square(x);
+  tt_tensor* x = leaf(DATA(5));
+  tt_tensor* y = square(x);
   Seen s = {0};
   int64_t id;
   (void)state;
@@ -201,7 +223,8 @@ typedef struct Self {
 } Self;
 static tt_status remove_me(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** replacement) {
   Self* s = user;
-  (void)grad, (void)replacement;
+  (void)grad;
+  (void)replacement;
   s->calls++;
   return tt_remove_hook(x, s->on, s->id);
 }
@@ -241,7 +264,8 @@ static void test_accumulate_hook(void** state) {
   Seen s = {0};
   int64_t id;
   (void)state;
-  FAILS(tt_register_accumulate_hook(c, times(x, 1), on_accumulated, &s, NULL, &id), TT_AUTOGRAD, "leaf");
+  FAILS(tt_register_accumulate_hook(c, times(x, 1), on_accumulated, &s, NULL, &id), TT_AUTOGRAD,
+        "leaf");
   OK(tt_register_accumulate_hook(c, x, on_accumulated, &s, NULL, &id));
   backward(times(x, 2));
   backward(times(x, 3));
@@ -293,10 +317,12 @@ typedef struct NodeSeen {
   int64_t n;
   double factor;
 } NodeSeen;
-static tt_status on_node(void* user, tt_ctx* x, tt_tensor* const* grads, int64_t n, tt_tensor** replacements) {
+static tt_status on_node(void* user, tt_ctx* x, tt_tensor* const* grads, int64_t n,
+                         tt_tensor** replacements) {
   NodeSeen* s = user;
   int64_t i;
-  s->calls++, s->n = n;
+  s->calls++;
+  s->n = n;
   for (i = 0; i < n; i++) {
     tt_status st;
     if (!grads[i]) continue;
@@ -310,12 +336,15 @@ static void drop_node_seen(void* user) { ((NodeSeen*)user)->drops++; }
 
 static void test_node_hooks(void** state) {
   tt_tensor *a, *b, *y;
-  NodeSeen pre = {.factor = 10}, post = {.factor = 2}, gone = {0};
+  NodeSeen pre = {.factor = 10};
+  NodeSeen post = {.factor = 2};
+  NodeSeen gone = {0};
   tt_node* n;
   int64_t id;
   (void)state;
   OK(tt_scope_push(c));
-  a = leaf(DATA(2)), b = leaf(DATA(3));
+  a = leaf(DATA(2));
+  b = leaf(DATA(3));
   OK(tt_mul(c, a, b, &y));
   OK(tt_tensor_grad_fn(c, y, &n));
   OK(tt_node_register_hook(c, n, 1, on_node, &pre, drop_node_seen, &id));
@@ -338,14 +367,17 @@ static void test_node_hooks(void** state) {
 /* ---- hooks and create_graph ---- */
 
 static void test_hook_under_create_graph(void** state) {
-  tt_tensor *x = leaf(DATA(3)), *h = times(x, 1), *d;
+  tt_tensor* x = leaf(DATA(3));
+  tt_tensor* h = times(x, 1);
+  tt_tensor* d;
   Seen s = {.factor = 2};
   int64_t id;
   (void)state;
   OK(tt_register_hook(c, h, on_grad, &s, NULL, &id));
   d = derive(square(h), x, 1);
   VALUES(d, 12);
-  VALUES(derive(d, x, 0), 8); /* the replacement is differentiated too, and the hook runs again on the way */
+  VALUES(derive(d, x, 0),
+         8); /* the replacement is differentiated too, and the hook runs again on the way */
 }
 
 /* ---- executor and logger ---- */
@@ -367,7 +399,8 @@ static int32_t exec_for(void* user, int64_t n, int64_t grain, tt_range_fn body, 
   for (i = ((n - 1) / grain) * grain; i >= 0; i -= grain) { /* backwards: any order is legal */
     const int64_t end = i + grain < n ? i + grain : n;
     body(body_ctx, i, end);
-    e->bodies++, e->covered += end - i;
+    e->bodies++;
+    e->covered += end - i;
   }
   return 0;
 }
@@ -410,15 +443,19 @@ typedef struct Log {
 } Log;
 static void keep_line(void* user, int32_t level, const char* message) {
   Log* log = user;
-  log->lines++, log->level = level;
+  log->lines++;
+  log->level = level;
   snprintf(log->text, sizeof log->text, "%s", message);
 }
 
 static void test_logger_of_the_host(void** state) {
   Log log = {0};
   const tt_logger logger = {sizeof logger, &log, keep_line};
-  const tt_runtime_opts opts = {.struct_size = sizeof opts, .logger = &logger, .memory_limit = 1 << 20};
-  const int64_t shape[] = {2, 3}, wide[] = {4}, huge[] = {1 << 20};
+  const tt_runtime_opts opts = {
+      .struct_size = sizeof opts, .logger = &logger, .memory_limit = 1 << 20};
+  const int64_t shape[] = {2, 3};
+  const int64_t wide[] = {4};
+  const int64_t huge[] = {1 << 20};
   tt_runtime* rt;
   tt_ctx* x;
   tt_tensor *a, *b, *none;
@@ -446,7 +483,8 @@ static void test_logger_of_the_host(void** state) {
 }
 
 static void test_logger_that_is_no_logger(void** state) {
-  const tt_logger silent = {sizeof silent, NULL, NULL}, old = {1, NULL, keep_line};
+  const tt_logger silent = {sizeof silent, NULL, NULL};
+  const tt_logger old = {1, NULL, keep_line};
   tt_runtime_opts opts = {.struct_size = sizeof opts, .logger = &silent};
   tt_runtime* rt;
   (void)state;
@@ -492,7 +530,8 @@ static void test_poll_ends_a_call(void** state) {
   s.fail_inside = 1;
   assert_int_equal(until_polled(a, &s), TT_CALLBACK);
   assert_int_equal(tt_ctx_error(c)->cause->code, TT_SHAPE);
-  s.fail_inside = 0, s.status = TT_CANCELLED;
+  s.fail_inside = 0;
+  s.status = TT_CANCELLED;
   assert_int_equal(until_polled(a, &s), TT_CANCELLED);
   s.status = TT_OK;
   OK(until_polled(a, &s));
@@ -504,9 +543,11 @@ static void test_poll_ends_a_call(void** state) {
 
 /* Before each callback, however little time has gone by. */
 static void test_poll_before_callbacks(void** state) {
-  Seen s = {0}, hook = {0};
+  Seen s = {0};
+  Seen hook = {0};
   int64_t id;
-  tt_tensor *x = leaf(DATA(3)), *y = times(x, 2);
+  tt_tensor* x = leaf(DATA(3));
+  tt_tensor* y = times(x, 2);
   (void)state;
   OK(tt_register_hook(c, x, on_grad, &hook, NULL, &id));
   OK(tt_ctx_set_poll(c, on_poll, &s, NULL));
@@ -529,7 +570,9 @@ static tt_status on_last_poll(void* user, tt_ctx* x) {
 }
 
 static void test_poll_is_dropped_once(void** state) {
-  Seen first = {0}, second = {0}, third = {0};
+  Seen first = {0};
+  Seen second = {0};
+  Seen third = {0};
   tt_ctx* other;
   tt_tensor *a = numbers(TT_F32, DATA(1)), *out;
   (void)state;

@@ -1,5 +1,5 @@
-/* A graph of a million nodes is built, differentiated and freed on a stack of 64 kB: nothing recurses over user-sized
- * graphs. */
+/* A graph of a million nodes is built, differentiated and freed on a stack of 64 kB: nothing
+ * recurses over user-sized graphs. */
 #include "tt.h"
 
 #include <pthread.h>
@@ -78,6 +78,7 @@ static void test_freed_unused(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backward), cmocka_unit_test(test_freed_unused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backward),
+                                     cmocka_unit_test(test_freed_unused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* tt_function_apply: functions of the host with gradients of their own. */
 #include "support.h"
 
-/* y = x^2 (and, with two outputs, y = x^2 and 3 x), what its callbacks were told to do, and what they saw. */
+/* y = x^2 (and, with two outputs, y = x^2 and 3 x), what its callbacks were told to do, and what
+ * they saw. */
 typedef struct Square {
   int forwards, backwards, drops;
   tt_status fail_forward, fail_backward;
@@ -10,14 +11,15 @@ typedef struct Square {
   tt_function* f;
 } Square;
 
-static tt_status square_forward(void* user, tt_ctx* c, tt_function* f, const tt_tensor* const* in, int64_t n_in,
-                                tt_tensor** outs, int64_t n_outs) {
+static tt_status square_forward(void* user, tt_ctx* c, tt_function* f, const tt_tensor* const* in,
+                                int64_t n_in, tt_tensor** outs, int64_t n_outs) {
   Square* s = (Square*)user;
   const tt_tensor* none = NULL;
   tt_tensor* late = NULL;
   tt_status status;
   (void)n_in;
-  s->forwards++, s->f = f;
+  s->forwards++;
+  s->f = f;
   assert_int_equal(tt_grad_enabled(c), 0);
   FAILS(TT_INVALID_ARG, tt_function_saved(c, f, 0, &late)); /* too early */
   if (s->save_null && (status = tt_function_save(c, f, &none, 1)) != TT_OK) return status;
@@ -30,11 +32,13 @@ static tt_status square_forward(void* user, tt_ctx* c, tt_function* f, const tt_
   s->recorded |= tt_tensor_requires_grad(outs[0]);
   if (n_outs > 1 && (status = tt_mul_f64(c, in[0], 3, &outs[1])) != TT_OK) return status;
   if ((status = tt_function_save(c, f, in, 1)) != TT_OK) return status;
-  if (s->save_result && (status = tt_function_save(c, f, (const tt_tensor* const*)outs, 1)) != TT_OK) return status;
+  if (s->save_result &&
+      (status = tt_function_save(c, f, (const tt_tensor* const*)outs, 1)) != TT_OK)
+    return status;
   return s->fail_forward;
 }
-static tt_status square_backward(void* user, tt_ctx* c, tt_function* f, tt_tensor* const* grads, int64_t n_outs,
-                                 tt_tensor** input_grads, int64_t n_inputs) {
+static tt_status square_backward(void* user, tt_ctx* c, tt_function* f, tt_tensor* const* grads,
+                                 int64_t n_outs, tt_tensor** input_grads, int64_t n_inputs) {
   Square* s = (Square*)user;
   tt_tensor *x = NULL, *two = NULL, *other = NULL, *sum = NULL;
   tt_status status;
@@ -67,17 +71,24 @@ static tt_status square_backward(void* user, tt_ctx* c, tt_function* f, tt_tenso
       tt_tensor_release(input_grads[0]);
       input_grads[0] = sum;
     } else if (!status) {
-      input_grads[0] = other, other = NULL;
+      input_grads[0] = other;
+      other = NULL;
     }
   }
-  tt_tensor_release(x), tt_tensor_release(two), tt_tensor_release(other);
+  tt_tensor_release(x);
+  tt_tensor_release(two);
+  tt_tensor_release(other);
   return status ? status : s->fail_backward;
 }
 static void square_drop(void* user) { ((Square*)user)->drops++; }
 static tt_function_def square(Square* s) {
   tt_function_def d;
   memset(&d, 0, sizeof d);
-  d.struct_size = sizeof d, d.name = "square", d.user = s, d.forward = square_forward, d.backward = square_backward,
+  d.struct_size = sizeof d;
+  d.name = "square";
+  d.user = s;
+  d.forward = square_forward;
+  d.backward = square_backward;
   d.drop = square_drop;
   return d;
 }
@@ -91,7 +102,10 @@ static const double k23[] = {2, 3};
 static void test_gradient(void** state) {
   CTX;
   Square s = {0};
-  tt_tensor *x = vec(c, k23, 2), *y = NULL, *loss = NULL, *grad = NULL;
+  tt_tensor* x = vec(c, k23, 2);
+  tt_tensor* y = NULL;
+  tt_tensor* loss = NULL;
+  tt_tensor* grad = NULL;
   tt_node* node = NULL;
   s.save_null = 1;
   OK(tt_requires_grad_(c, x, 1));
@@ -105,7 +119,10 @@ static void test_gradient(void** state) {
   OK(tt_tensor_grad(c, x, &grad));
   HOLDS(grad, 4, 6);
   FAILS(TT_AUTOGRAD, tt_backward(c, loss, NULL)); /* the graph is gone */
-  tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(loss), tt_tensor_release(grad);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
+  tt_tensor_release(loss);
+  tt_tensor_release(grad);
   assert_int_equal(s.drops, 0);
   assert_string_equal(tt_node_name(node), "square");
   tt_node_release(node);
@@ -115,10 +132,17 @@ static void test_gradient(void** state) {
 static void test_second_derivative(void** state) {
   CTX;
   Square s = {0};
-  tt_tensor *x = vec(c, k23, 2), *y = NULL, *cube = NULL, *loss = NULL, *g = NULL, *sum = NULL, *gg = NULL;
+  tt_tensor* x = vec(c, k23, 2);
+  tt_tensor* y = NULL;
+  tt_tensor* cube = NULL;
+  tt_tensor* loss = NULL;
+  tt_tensor* g = NULL;
+  tt_tensor* sum = NULL;
+  tt_tensor* gg = NULL;
   tt_grad_opts opts;
   memset(&opts, 0, sizeof opts);
-  opts.set = TT_GRAD_CREATE_GRAPH, opts.create_graph = 1;
+  opts.set = TT_GRAD_CREATE_GRAPH;
+  opts.create_graph = 1;
   s.save_result = 1;
   OK(tt_requires_grad_(c, x, 1));
   OK(apply(c, &s, x, &y, 1));
@@ -129,18 +153,28 @@ static void test_second_derivative(void** state) {
   OK(tt_sum(c, g, NULL, &sum));
   OK(tt_grad(c, (const tt_tensor* const*)&sum, 1, (const tt_tensor* const*)&x, 1, NULL, &gg));
   HOLDS(gg, 12, 18); /* 6 x */
-  tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(cube), tt_tensor_release(loss), tt_tensor_release(g),
-      tt_tensor_release(sum), tt_tensor_release(gg);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
+  tt_tensor_release(cube);
+  tt_tensor_release(loss);
+  tt_tensor_release(g);
+  tt_tensor_release(sum);
+  tt_tensor_release(gg);
   assert_int_equal(s.drops, 1);
 }
 
 static void test_two_outputs_and_undefined_gradients(void** state) {
   CTX;
   Square s = {0};
-  tt_tensor *x = vec(c, k23, 2), *outs[2], *loss = NULL, *g = NULL;
+  tt_tensor* x = vec(c, k23, 2);
+  tt_tensor* outs[2];
+  tt_tensor* loss = NULL;
+  tt_tensor* g = NULL;
   tt_grad_opts opts;
   memset(&opts, 0, sizeof opts);
-  opts.set = TT_GRAD_RETAIN_GRAPH | TT_GRAD_ALLOW_UNUSED, opts.retain_graph = 1, opts.allow_unused = 1;
+  opts.set = TT_GRAD_RETAIN_GRAPH | TT_GRAD_ALLOW_UNUSED;
+  opts.retain_graph = 1;
+  opts.allow_unused = 1;
   OK(tt_requires_grad_(c, x, 1));
   OK(apply(c, &s, x, outs, 2));
   OK(tt_sum(c, outs[1], NULL, &loss));
@@ -151,14 +185,18 @@ static void test_two_outputs_and_undefined_gradients(void** state) {
   s.null_grad = 1; /* the function has no gradient for its input */
   OK(tt_grad(c, (const tt_tensor* const*)&loss, 1, (const tt_tensor* const*)&x, 1, &opts, &g));
   assert_null(g);
-  tt_tensor_release(x), tt_tensor_release(outs[0]), tt_tensor_release(outs[1]), tt_tensor_release(loss);
+  tt_tensor_release(x);
+  tt_tensor_release(outs[0]);
+  tt_tensor_release(outs[1]);
+  tt_tensor_release(loss);
   assert_int_equal(s.drops, 1);
 }
 
 static void test_not_recorded(void** state) {
   CTX;
   Square s = {0};
-  tt_tensor *x = vec(c, k23, 2), *y = NULL;
+  tt_tensor* x = vec(c, k23, 2);
+  tt_tensor* y = NULL;
   OK(apply(c, &s, x, &y, 1));
   assert_int_equal(s.drops, 1);
   assert_int_equal(tt_tensor_requires_grad(y), 0);
@@ -169,13 +207,17 @@ static void test_not_recorded(void** state) {
   assert_int_equal(s.drops, 2);
   assert_int_equal(tt_tensor_requires_grad(y), 0);
   OK(tt_set_grad_enabled(c, 1, NULL));
-  tt_tensor_release(x), tt_tensor_release(y);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
 }
 
 static void test_input_as_output(void** state) {
   CTX;
   Square s = {0};
-  tt_tensor *x = vec(c, k23, 2), *y = NULL, *loss = NULL, *grad = NULL;
+  tt_tensor* x = vec(c, k23, 2);
+  tt_tensor* y = NULL;
+  tt_tensor* loss = NULL;
+  tt_tensor* grad = NULL;
   s.return_input = 1;
   OK(tt_requires_grad_(c, x, 1));
   OK(apply(c, &s, x, &y, 1));
@@ -188,14 +230,20 @@ static void test_input_as_output(void** state) {
   OK(tt_backward(c, loss, NULL));
   OK(tt_tensor_grad(c, x, &grad));
   HOLDS(grad, 40, 60);
-  tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(loss), tt_tensor_release(grad);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
+  tt_tensor_release(loss);
+  tt_tensor_release(grad);
   assert_int_equal(s.drops, 1);
 }
 
 static void test_version_check(void** state) {
   CTX;
   Square s = {0};
-  tt_tensor *x = vec(c, k23, 2), *m = NULL, *y = NULL, *loss = NULL;
+  tt_tensor* x = vec(c, k23, 2);
+  tt_tensor* m = NULL;
+  tt_tensor* y = NULL;
+  tt_tensor* loss = NULL;
   OK(tt_requires_grad_(c, x, 1));
   OK(tt_mul_f64(c, x, 1, &m));
   OK(apply(c, &s, m, &y, 1));
@@ -203,7 +251,10 @@ static void test_version_check(void** state) {
   OK(tt_sum(c, y, NULL, &loss));
   FAILS(TT_CALLBACK, tt_backward(c, loss, NULL)); /* tt_function_saved failed inside the callback */
   assert_int_equal(tt_ctx_error(c)->cause->code, TT_AUTOGRAD);
-  tt_tensor_release(x), tt_tensor_release(m), tt_tensor_release(y), tt_tensor_release(loss);
+  tt_tensor_release(x);
+  tt_tensor_release(m);
+  tt_tensor_release(y);
+  tt_tensor_release(loss);
   assert_int_equal(s.drops, 1);
 }
 
@@ -211,17 +262,21 @@ static void test_failures(void** state) {
   CTX;
   Square s = {0};
   tt_function_def d;
-  tt_tensor *x = vec(c, k23, 2), *y = x, *loss = NULL;
+  tt_tensor* x = vec(c, k23, 2);
+  tt_tensor* y = x;
+  tt_tensor* loss = NULL;
   int on;
   for (on = 0; on < 2; on++) {
     OK(tt_requires_grad_(c, x, on));
-    s.fail_forward = TT_IO, s.drops = 0;
+    s.fail_forward = TT_IO;
+    s.drops = 0;
     FAILS(TT_CALLBACK, apply(c, &s, x, &y, 1));
     SAYS("the forward callback of square failed with status 7");
     assert_null(y);
     assert_int_equal(s.drops, 1);
   }
-  s.fail_forward = TT_OK, s.drops = 0;
+  s.fail_forward = TT_OK;
+  s.drops = 0;
   OK(apply(c, &s, x, &y, 1));
   OK(tt_sum(c, y, NULL, &loss));
   s.fail_backward = TT_IO;
@@ -230,12 +285,14 @@ static void test_failures(void** state) {
   tt_tensor_release(loss);
   OK(tt_sum(c, y, NULL, &loss)); /* what failed can run again */
   OK(tt_backward(c, loss, NULL));
-  tt_tensor_release(y), tt_tensor_release(loss);
+  tt_tensor_release(y);
+  tt_tensor_release(loss);
   assert_int_equal(s.drops, 1);
 
   FAILS(TT_BAD_HANDLE, tt_function_save(c, NULL, NULL, 0));
   FAILS(TT_BAD_HANDLE, tt_function_saved(c, (tt_function*)x, 0, &y));
-  d = square(&s), s.drops = 0;
+  d = square(&s);
+  s.drops = 0;
   FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor* const*)&x, 1, &y, 0));
   FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor* const*)&x, 1, NULL, 1));
   FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, NULL, 1, &y, 1));
@@ -245,7 +302,8 @@ static void test_failures(void** state) {
     FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor* const*)&x, 1, many, 100000));
     free(many);
   }
-  assert_int_equal(tt_function_apply(NULL, &d, (const tt_tensor* const*)&x, 1, &y, 1), TT_BAD_HANDLE);
+  assert_int_equal(tt_function_apply(NULL, &d, (const tt_tensor* const*)&x, 1, &y, 1),
+                   TT_BAD_HANDLE);
   assert_int_equal(s.drops, 6);
   d.backward = NULL;
   FAILS(TT_INVALID_ARG, tt_function_apply(c, &d, (const tt_tensor* const*)&x, 1, &y, 1));
@@ -266,13 +324,22 @@ static void test_out_of_memory(void** state) {
     Env inner;
     tt_allocator alloc;
     tt_runtime_opts o;
-    tt_tensor *x = NULL, *outs[2] = {NULL, NULL}, *loss = NULL;
+    tt_tensor* x = NULL;
+    tt_tensor* outs[2] = {NULL, NULL};
+    tt_tensor* loss = NULL;
     int64_t shape = 2;
     int applied = 0;
     assert_true(k < 400);
-    memset(&s, 0, sizeof s), memset(&inner, 0, sizeof inner), memset(&alloc, 0, sizeof alloc), memset(&o, 0, sizeof o);
-    alloc.struct_size = sizeof alloc, alloc.user = &inner, alloc.alloc = env_alloc, alloc.free = env_free;
-    o.struct_size = sizeof o, o.allocator = &alloc;
+    memset(&s, 0, sizeof s);
+    memset(&inner, 0, sizeof inner);
+    memset(&alloc, 0, sizeof alloc);
+    memset(&o, 0, sizeof o);
+    alloc.struct_size = sizeof alloc;
+    alloc.user = &inner;
+    alloc.alloc = env_alloc;
+    alloc.free = env_free;
+    o.struct_size = sizeof o;
+    o.allocator = &alloc;
     s.save_result = 1;
     inner.allow = k;
     if (tt_runtime_new(&o, &inner.rt)) continue;
@@ -280,22 +347,31 @@ static void test_out_of_memory(void** state) {
       tt_runtime_release(inner.rt);
       continue;
     }
-    if (tt_tensor_from_data(c, k23, TT_F64, &shape, 1, &x) == TT_OK && tt_requires_grad_(c, x, 1) == TT_OK) {
+    if (tt_tensor_from_data(c, k23, TT_F64, &shape, 1, &x) == TT_OK &&
+        tt_requires_grad_(c, x, 1) == TT_OK) {
       applied = 1;
       if (apply(c, &s, x, outs, 2) == TT_OK && tt_sum(c, outs[0], NULL, &loss) == TT_OK)
         done = tt_backward(c, loss, NULL) == TT_OK;
     }
-    tt_tensor_release(x), tt_tensor_release(outs[0]), tt_tensor_release(outs[1]), tt_tensor_release(loss);
-    tt_ctx_release(c), tt_runtime_release(inner.rt);
+    tt_tensor_release(x);
+    tt_tensor_release(outs[0]);
+    tt_tensor_release(outs[1]);
+    tt_tensor_release(loss);
+    tt_ctx_release(c);
+    tt_runtime_release(inner.rt);
     assert_int_equal(s.drops, applied);
     assert_int_equal(inner.live, 0);
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(test_gradient),     TEST(test_second_derivative), TEST(test_two_outputs_and_undefined_gradients),
-      TEST(test_not_recorded), TEST(test_input_as_output),   TEST(test_version_check),
-      TEST(test_failures),     TEST(test_out_of_memory)};
+  const struct CMUnitTest tests[] = {TEST(test_gradient),
+                                     TEST(test_second_derivative),
+                                     TEST(test_two_outputs_and_undefined_gradients),
+                                     TEST(test_not_recorded),
+                                     TEST(test_input_as_output),
+                                     TEST(test_version_check),
+                                     TEST(test_failures),
+                                     TEST(test_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

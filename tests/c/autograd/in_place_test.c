@@ -1,5 +1,6 @@
-/* In-place operators on views, on bases of views, over new data and on former leaves: histories, memory, what is
-   refused. tests/op_table/in_place_test.c drives every operator through the common cases. */
+/* In-place operators on views, on bases of views, over new data and on former leaves: histories,
+   memory, what is refused. tests/op_table/in_place_test.c drives every operator through the common
+   cases. */
 #include "harness.h"
 
 #include <math.h>
@@ -35,7 +36,9 @@ static tt_tensor* detached(const tt_tensor* a) {
 
 /* What the operator saved of its result leads to its own node, not to the base's. */
 static void test_saved_result_of_a_view(void** state) {
-  tt_tensor *x = leaf(DATA(0.5, 1, 2)), *b = times(x, 1), *first;
+  tt_tensor* x = leaf(DATA(0.5, 1, 2));
+  tt_tensor* b = times(x, 1);
+  tt_tensor* first;
   const double e = exp(1);
   (void)state;
   OK(tt_exp_(c, part(b, 0, 2)));
@@ -46,8 +49,11 @@ static void test_saved_result_of_a_view(void** state) {
 
 /* Only the exponent requires a gradient: the view has none to pass on. */
 static void test_exponent_of_a_view(void** state) {
-  tt_tensor *y = leaf(DATA(2, 3)), *b = numbers(TT_F64, DATA(1.5, 2, 7)), *first;
-  const double l = log(1.5), m = log(2);
+  tt_tensor* y = leaf(DATA(2, 3));
+  tt_tensor* b = numbers(TT_F64, DATA(1.5, 2, 7));
+  tt_tensor* first;
+  const double l = log(1.5);
+  const double m = log(2);
   (void)state;
   OK(tt_pow_(c, part(b, 0, 2), y));
   VALUES(b, 2.25, 8, 7);
@@ -58,7 +64,10 @@ static void test_exponent_of_a_view(void** state) {
 
 /* A leaf that only the view's operator consumes is complete when both nodes have run. */
 static void test_leaf_of_both_nodes(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2)), *w = leaf(DATA(3, 4)), *b = times(times(times(x, 1), 1), 1), *first;
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_tensor* w = leaf(DATA(3, 4));
+  tt_tensor* b = times(times(times(x, 1), 1), 1);
+  tt_tensor* first;
   const tt_grad_opts create = {.set = TT_GRAD_CREATE_GRAPH, .create_graph = 1};
   tt_tensor *grads[2], *seconds[2];
   (void)state;
@@ -73,7 +82,10 @@ static void test_leaf_of_both_nodes(void** state) {
 
 /* One backward through both: the view's operator runs for the base and for what it saved. */
 static void test_both_nodes_in_one_backward(void** state) {
-  tt_tensor *x = leaf(DATA(0, 1)), *b = times(x, 1), *v = part(b, 0, 1), *first;
+  tt_tensor* x = leaf(DATA(0, 1));
+  tt_tensor* b = times(x, 1);
+  tt_tensor* v = part(b, 0, 1);
+  tt_tensor* first;
   (void)state;
   OK(tt_exp_(c, v));
   first = derive(mul(b, b), x, 1);
@@ -85,7 +97,9 @@ static void test_both_nodes_in_one_backward(void** state) {
 
 /* Shapes of more dimensions than a tensor's header holds. */
 static void test_many_dims(void** state) {
-  tt_tensor *x = param(SHAPE(2, 1, 1, 1, 1, 1, 2), DATA(0, 1, 0, 2)), *b = times(x, 1), *first;
+  tt_tensor* x = param(SHAPE(2, 1, 1, 1, 1, 1, 2), DATA(0, 1, 0, 2));
+  tt_tensor* b = times(x, 1);
+  tt_tensor* first;
   (void)state;
   OK(tt_mul_f64_(c, b, 2));
   OK(tt_exp_(c, pick(b, 1)));
@@ -97,7 +111,8 @@ static void test_many_dims(void** state) {
 /* ---- what cannot have a gradient ---- */
 
 static void test_integers_record_nothing(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2)), *b = numbers(TT_I64, DATA(5, 6, 7));
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_tensor* b = numbers(TT_I64, DATA(5, 6, 7));
   (void)state;
   OK(tt_copy_(c, part(b, 0, 2), x));
   VALUES(b, 1, 2, 7);
@@ -110,7 +125,8 @@ static void test_integers_record_nothing(void** state) {
 
 /* A tensor's data is a view of its own, and again, and what it was before. */
 static void test_data_is_its_own_view(void** state) {
-  tt_tensor *t = numbers(TT_F64, DATA(1, 2, 3, 4)), *old = detached(t);
+  tt_tensor* t = numbers(TT_F64, DATA(1, 2, 3, 4));
+  tt_tensor* old = detached(t);
   (void)state;
   OK(tt_tensor_set_data(c, t, part(t, 1, 4)));
   OK(tt_tensor_set_data(c, t, t));
@@ -132,7 +148,8 @@ static void test_data_is_swapped(void** state) {
     OK(tt_ones(c, &kSizes[i][0], 1, NULL, &a));
     OK(tt_zeros(c, &kSizes[i][1], 1, NULL, &b));
     for (round = 0; round < 3; round++) {
-      tt_tensor *was_a = detached(a), *was_b = detached(b);
+      tt_tensor* was_a = detached(a);
+      tt_tensor* was_b = detached(b);
       OK(tt_tensor_set_data(c, a, was_b));
       OK(tt_tensor_set_data(c, b, was_a));
       assert_int_equal(tt_tensor_numel(a), kSizes[i][(round + 1) % 2]);
@@ -146,7 +163,9 @@ static void test_data_is_swapped(void** state) {
 
 /* A view of what a tensor held before is no view of what it holds now. */
 static void test_view_of_former_data(void** state) {
-  tt_tensor *t = numbers(TT_F64, DATA(1, 2, 3)), *v = part(t, 1, 3), *x = leaf(DATA(5, 6));
+  tt_tensor* t = numbers(TT_F64, DATA(1, 2, 3));
+  tt_tensor* v = part(t, 1, 3);
+  tt_tensor* x = leaf(DATA(5, 6));
   (void)state;
   OK(tt_tensor_set_data(c, t, numbers(TT_F64, DATA(9))));
   OK(tt_mul_(c, v, x));
@@ -161,7 +180,9 @@ static void test_view_of_former_data(void** state) {
 /* ---- former leaves ---- */
 
 static void test_older_view_of_a_former_leaf(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2, 3)), *v = part(x, 0, 2), *w = leaf(DATA(4));
+  tt_tensor* x = leaf(DATA(1, 2, 3));
+  tt_tensor* v = part(x, 0, 2);
+  tt_tensor* w = leaf(DATA(4));
   (void)state;
   OK(tt_requires_grad_(c, x, 0));
   FAILS(tt_exp_(c, v), TT_AUTOGRAD, "stopped requiring a gradient");
@@ -174,7 +195,9 @@ static void test_older_view_of_a_former_leaf(void** state) {
 }
 
 static void test_former_leaf_takes_no_value_of_its_own(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2)), *y = times(times(x, 3), 2), *w = leaf(DATA(5, 6));
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_tensor* y = times(times(x, 3), 2);
+  tt_tensor* w = leaf(DATA(5, 6));
   (void)state;
   OK(tt_requires_grad_(c, x, 0));
   FAILS(tt_add_(c, x, y), TT_AUTOGRAD, "detach");

@@ -1,5 +1,5 @@
-/* What several threads do at once to tensors, graphs and generators that they share: right results or an error, never
-   a crash. ThreadSanitizer runs this too. */
+/* What several threads do at once to tensors, graphs and generators that they share: right results
+   or an error, never a crash. ThreadSanitizer runs this too. */
 #include "harness.h"
 
 #include <pthread.h>
@@ -43,7 +43,8 @@ static void run_all(void (*f)(Job*)) {
     assert_int_equal(tt_ctx_new(rt, &jobs[i].x), TT_OK);
   }
   tt_runtime_release(rt);
-  for (i = 0; i < kThreads; i++) assert_int_equal(pthread_create(&jobs[i].thread, NULL, run_job, &jobs[i]), 0);
+  for (i = 0; i < kThreads; i++)
+    assert_int_equal(pthread_create(&jobs[i].thread, NULL, run_job, &jobs[i]), 0);
   for (i = 0; i < kThreads; i++) pthread_join(jobs[i].thread, NULL);
   pthread_barrier_destroy(&start);
   for (i = 0; i < kThreads; i++) {
@@ -82,7 +83,8 @@ static const tt_backward_opts kRetain = {.set = TT_BACKWARD_RETAIN_GRAPH, .retai
 
 static void backward_retained(Job* j) {
   int i;
-  for (i = 0; i < kRounds; i++) may_meet(j, tt_backward(j->x, all.out, &kRetain), "two backward runs meet");
+  for (i = 0; i < kRounds; i++)
+    may_meet(j, tt_backward(j->x, all.out, &kRetain), "two backward runs meet");
 }
 static void test_one_graph(void** state) {
   tt_tensor* e;
@@ -90,7 +92,8 @@ static void test_one_graph(void** state) {
   all.leaf = leaf(DATA(1, 2));
   OK(tt_mul(c, all.leaf, all.leaf, &e));
   OK(tt_mul_f64(c, e, 3, &e));
-  OK(tt_sum(c, e, NULL, &all.out)); /* a chain: a run that meets another one never reaches the leaf */
+  OK(tt_sum(c, e, NULL,
+            &all.out)); /* a chain: a run that meets another one never reaches the leaf */
   run_all(backward_retained);
   assert_int_equal(total(0) + total(1), kThreads * kRounds);
   assert_true(total(0) > 0);
@@ -119,7 +122,8 @@ static void test_one_graph_freed_by_the_first(void** state) {
 
 static void grad_of_middle(Job* j) {
   const tt_grad_opts opts = {.set = TT_GRAD_RETAIN_GRAPH, .retain_graph = 1};
-  const tt_tensor *out = all.out, *in = j->id % 2 ? all.middle : all.leaf;
+  const tt_tensor* out = all.out;
+  const tt_tensor* in = j->id % 2 ? all.middle : all.leaf;
   int i;
   for (i = 0; i < kRounds; i++) {
     tt_tensor *g = NULL, *s = NULL;
@@ -130,7 +134,8 @@ static void grad_of_middle(Job* j) {
     MUST(tt_sum(j->x, g, NULL, &s));
     MUST(tt_item_f64(j->x, s, &got));
     if (got != (j->id % 2 ? 10 : 30)) j->failed = "a wrong gradient";
-    tt_tensor_release(g), tt_tensor_release(s);
+    tt_tensor_release(g);
+    tt_tensor_release(s);
   }
 }
 static void test_grad_of_one_graph(void** state) {
@@ -150,11 +155,17 @@ static tt_status twice(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor**
   return tt_mul_f64(x, grad, 1, out);
 }
 static tt_status pass(void* user, tt_ctx* x, tt_tensor* const* grads, int64_t n, tt_tensor** out) {
-  (void)user, (void)x, (void)grads, (void)n, (void)out;
+  (void)user;
+  (void)x;
+  (void)grads;
+  (void)n;
+  (void)out;
   return TT_OK;
 }
 static tt_status see(void* user, tt_ctx* x, const tt_tensor* leaf) {
-  (void)user, (void)x, (void)leaf;
+  (void)user;
+  (void)x;
+  (void)leaf;
   return TT_OK;
 }
 static int dropped;
@@ -196,8 +207,8 @@ static void test_hooks_come_and_go(void** state) {
 
 /* ---- gradients ---- */
 
-/* One thread trains, the others take gradients away, set and read them. (They do not look into them: numbers that one
-   thread writes while another reads are nobody's.) */
+/* One thread trains, the others take gradients away, set and read them. (They do not look into
+   them: numbers that one thread writes while another reads are nobody's.) */
 static void train(Job* j) {
   int i;
   for (i = 0; i < kRounds; i++) {
@@ -208,7 +219,8 @@ static void train(Job* j) {
     MUST(tt_optim_step(j->x, all.optim));
     MUST(tt_clip_grad_value_(j->x, (tt_tensor*[]){all.leaf, all.other}, 2, 1));
     if (i % 3 == 0) MUST(tt_optim_zero_grad(j->x, all.optim, i & 1));
-    tt_tensor_release(y), tt_tensor_release(l);
+    tt_tensor_release(y);
+    tt_tensor_release(l);
   }
 }
 static void change_gradients(Job* j) {
@@ -218,7 +230,8 @@ static void change_gradients(Job* j) {
     return;
   }
   for (i = 0; i < kRounds; i++) {
-    tt_tensor *g = NULL, *t = i & 1 ? all.leaf : all.other;
+    tt_tensor* g = NULL;
+    tt_tensor* t = i & 1 ? all.leaf : all.other;
     MUST(tt_tensor_grad(j->x, t, &g));
     if (g && tt_tensor_numel(g) != 2) j->failed = "no gradient of the leaf";
     MUST(tt_tensor_set_grad(j->x, t, (i >> 1) & 1 ? NULL : all.out));
@@ -228,7 +241,8 @@ static void change_gradients(Job* j) {
 static void test_gradients_come_and_go(void** state) {
   tt_tensor* params[2];
   (void)state;
-  params[0] = all.leaf = leaf(DATA(1, 2)), params[1] = all.other = leaf(DATA(3, 4));
+  params[0] = all.leaf = leaf(DATA(1, 2));
+  params[1] = all.other = leaf(DATA(3, 4));
   all.out = numbers(TT_F64, DATA(5, 6));
   OK(tt_optim_adam(c, params, 2, NULL, &all.optim));
   run_all(change_gradients);
@@ -252,7 +266,8 @@ static void retain_and_drop(Job* j) {
     MUST(tt_retain_grad(j->x, all.middle));
     MUST(tt_sum(j->x, e, NULL, &l));
     may_meet(j, tt_backward(j->x, l, &kRetain), "two backward runs meet");
-    tt_tensor_release(e), tt_tensor_release(l);
+    tt_tensor_release(e);
+    tt_tensor_release(l);
   }
 }
 static void test_retained_gradients(void** state) {
@@ -281,7 +296,8 @@ static void use_view(Job* j) {
     MUST(tt_sum(j->x, g, NULL, &t));
     MUST(tt_item_f64(j->x, t, &got));
     if (got != 7) j->failed = "a wrong gradient";
-    tt_tensor_release(t), tt_tensor_release(g);
+    tt_tensor_release(t);
+    tt_tensor_release(g);
   }
   tt_tensor_release(y);
 }
@@ -332,7 +348,8 @@ static void test_view_of_what_is_stepped(void** state) {
 static void draw(Job* j) {
   tt_rand_opts opts = {.set = TT_RAND_GENERATOR | TT_RAND_DTYPE};
   int i;
-  opts.generator = all.gen, opts.dtype = TT_F64;
+  opts.generator = all.gen;
+  opts.dtype = TT_F64;
   for (i = 0; i < kRounds; i++) {
     tt_tensor* t;
     MUST(tt_rand(j->x, NULL, 0, &opts, &t));
@@ -341,7 +358,8 @@ static void draw(Job* j) {
   }
 }
 static int ascending(const void* a, const void* b) {
-  const int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
+  const int64_t x = *(const int64_t*)a;
+  const int64_t y = *(const int64_t*)b;
   return (x > y) - (x < y);
 }
 static void test_one_generator(void** state) {
@@ -360,9 +378,15 @@ static void test_one_generator(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_one_graph),         SCOPED(test_one_graph_freed_by_the_first), SCOPED(test_grad_of_one_graph),
-      SCOPED(test_hooks_come_and_go), SCOPED(test_gradients_come_and_go),        SCOPED(test_retained_gradients),
-      SCOPED(test_stale_view),        SCOPED(test_view_of_what_is_stepped),      SCOPED(test_one_generator),
+      SCOPED(test_one_graph),
+      SCOPED(test_one_graph_freed_by_the_first),
+      SCOPED(test_grad_of_one_graph),
+      SCOPED(test_hooks_come_and_go),
+      SCOPED(test_gradients_come_and_go),
+      SCOPED(test_retained_gradients),
+      SCOPED(test_stale_view),
+      SCOPED(test_view_of_what_is_stepped),
+      SCOPED(test_one_generator),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Operators whose inputs another thread writes meanwhile: indices that leave their range, masks and numbers that change
-   after they were counted or compared. What comes out may be any number, or INDEX; memory stays within bounds. */
+/* Operators whose inputs another thread writes meanwhile: indices that leave their range, masks and
+   numbers that change after they were counted or compared. What comes out may be any number, or
+   INDEX; memory stays within bounds. */
 #include "harness.h"
 
 #include <pthread.h>
@@ -69,7 +70,8 @@ static void move_single_elements(const tt_tensor* index) {
 }
 
 static void move_rows(const tt_tensor* index) {
-  const tt_index pair[] = {{.kind = TT_IDX_TENSOR, .tensor = index}, {.kind = TT_IDX_TENSOR, .tensor = index}};
+  const tt_index pair[] = {{.kind = TT_IDX_TENSOR, .tensor = index},
+                           {.kind = TT_IDX_TENSOR, .tensor = index}};
   const tt_tensor* one[] = {index};
   tt_tensor* y = NULL;
   MAY(tt_embedding(c, rows, index, NULL, &y));
@@ -99,8 +101,9 @@ static void look_up_classes(const tt_tensor* index) {
 
 static void pick_by_value(void) {
   const tt_index by_mask = {.kind = TT_IDX_TENSOR, .tensor = all.mask};
-  const tt_unique_opts unique = {
-      .set = TT_UNIQUE_RETURN_INVERSE | TT_UNIQUE_RETURN_COUNTS, .return_inverse = 1, .return_counts = 1};
+  const tt_unique_opts unique = {.set = TT_UNIQUE_RETURN_INVERSE | TT_UNIQUE_RETURN_COUNTS,
+                                 .return_inverse = 1,
+                                 .return_counts = 1};
   tt_tensor *plane, *x, *y = NULL, *z, *k, *divisor;
   int i;
   MAY(tt_nonzero(c, all.value, &y));
@@ -128,7 +131,8 @@ static void pick_by_value(void) {
 }
 
 static void test_contents_change(void** state) {
-  const tt_to_opts narrow = {.set = TT_TO_DTYPE, .dtype = TT_I32}, mask = {.set = TT_TO_DTYPE, .dtype = TT_BOOL};
+  const tt_to_opts narrow = {.set = TT_TO_DTYPE, .dtype = TT_I32};
+  const tt_to_opts mask = {.set = TT_TO_DTYPE, .dtype = TT_BOOL};
   struct timespec begin, now;
   pthread_t thread;
   int threads = 1;
@@ -152,13 +156,17 @@ static void test_contents_change(void** state) {
   do {
     OK(tt_scope_push(c));
     OK(tt_set_num_threads(c, threads ^= 3)); /* 2 and 1 by turns */
-    move_single_elements(all.index), move_single_elements(all.narrow);
-    move_rows(all.index), move_rows(all.narrow);
-    look_up_classes(all.index), look_up_classes(all.narrow);
+    move_single_elements(all.index);
+    move_single_elements(all.narrow);
+    move_rows(all.index);
+    move_rows(all.narrow);
+    look_up_classes(all.index);
+    look_up_classes(all.narrow);
     pick_by_value();
     OK(tt_scope_pop(c, NULL, 0));
     clock_gettime(CLOCK_MONOTONIC, &now);
-  } while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < kMilliseconds);
+  } while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 <
+           kMilliseconds);
   __atomic_store_n(&all.stop, 1, __ATOMIC_RELAXED);
   pthread_join(thread, NULL);
   assert_true(n_good > 0);

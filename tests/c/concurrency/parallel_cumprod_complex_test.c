@@ -1,5 +1,5 @@
-/* cumprod of long rows and of columns of complex numbers on several threads: as if multiplied one by one, also where
-   products leave the normal numbers, and equal bit by bit.
+/* cumprod of long rows and of columns of complex numbers on several threads: as if multiplied one
+   by one, also where products leave the normal numbers, and equal bit by bit.
  */
 #include "everywhere.h"
 
@@ -31,7 +31,10 @@ static Z dipping(void) { /* to 2^-768 in a chunk, to 2^-1408 in the next, and ba
 static Z deep(void) { /* three quarters of a block give a denormal product */
   const int64_t i = turn++ % 1024;
   const int fall = i % 4 == 3 ? 4 : i % 16 ? -11 : -12;
-  const double size = ldexp(1 + (double)(draw() % 1000) / 1e8, i < 128 ? 4 : i < 256 ? fall : i < 384 ? 3 : i < 420);
+  const double size = ldexp(1 + (double)(draw() % 1000) / 1e8, i < 128   ? 4
+                                                               : i < 256 ? fall
+                                                               : i < 384 ? 3
+                                                                         : i < 420);
   return draw() % 2 ? (Z){size, 0} : (Z){0, -size};
 }
 static Z swinging(void) { /* products of a few are out of range, those from the first on are not */
@@ -67,34 +70,42 @@ static Z at(const tt_tensor* t, int64_t i) {
   return tt_tensor_dtype(t) == TT_C64 ? (Z){f[2 * i], f[2 * i + 1]} : (Z){d[2 * i], d[2 * i + 1]};
 }
 
-/* A part that has become 0, infinite or nan is so for good, and its sign is that of the product factor by factor. */
+/* A part that has become 0, infinite or nan is so for good, and its sign is that of the product
+ * factor by factor. */
 static void check_part(double got, double want, double bound, int zero, double huge) {
   if (isnan(want)) assert_true(isnan(got));
   else if (fabs(want) > huge) assert_true(fabs(got) > huge / 2 && (got > 0) == (want > 0));
   else if (zero) assert_true(got == 0 && signbit(got) == signbit(want));
   else assert_true(fabs(got - want) <= bound);
 }
-/* Of elements as they are stored, multiplied one by one, in double for what overflow and 0 give, and in long double.
-   Each product in double is off by at most sqrt(5) 2^-53 of its size. `falls`: numbers come close to 0, so that what is
-   left of them is not compared. */
-static void check_products(const tt_tensor* t, const tt_tensor* products, int64_t length, int64_t inner, int falls) {
+/* Of elements as they are stored, multiplied one by one, in double for what overflow and 0 give,
+   and in long double. Each product in double is off by at most sqrt(5) 2^-53 of its size. `falls`:
+   numbers come close to 0, so that what is left of them is not compared. */
+static void check_products(const tt_tensor* t, const tt_tensor* products, int64_t length,
+                           int64_t inner, int falls) {
   const int single = tt_tensor_dtype(t) == TT_C64;
-  const double tiny = single ? 1e-37 : 1e-290, huge = single ? 3e38 : 1e300, stored = single ? 0x1p-23 : 0x1p-52;
+  const double tiny = single ? 1e-37 : 1e-290;
+  const double huge = single ? 3e38 : 1e300;
+  const double stored = single ? 0x1p-23 : 0x1p-52;
   const double bound = (double)length * 2.24 * 0x1p-53 + stored;
   const int64_t n = tt_tensor_numel(t);
   Z* product = calloc((size_t)inner, sizeof *product);
   long double(*exact)[2] = calloc((size_t)inner, sizeof *exact);
   int64_t i;
   for (i = 0; i < n; i++) {
-    const Z v = at(t, i), got = at(products, i);
+    const Z v = at(t, i);
+    const Z got = at(products, i);
     Z* p = &product[i % inner];
     long double* e = exact[i % inner];
     const Z before = i / inner % length ? *p : (Z){1, 0};
-    const long double re = i / inner % length ? e[0] : 1, im = i / inner % length ? e[1] : 0;
+    const long double re = i / inner % length ? e[0] : 1;
+    const long im = i / inner % length ? e[1] : 0;
     *p = (Z){before.re * v.re - before.im * v.im, before.re * v.im + before.im * v.re};
-    e[0] = re * v.re - im * v.im, e[1] = re * v.im + im * v.re;
+    e[0] = re * v.re - im * v.im;
+    e[1] = re * v.im + im * v.re;
     {
-      const int zero = p->re == 0 && p->im == 0, whole = isfinite(p->re) && isfinite(p->im);
+      const int zero = p->re == 0 && p->im == 0;
+      const int whole = isfinite(p->re) && isfinite(p->im);
       const double size = (double)hypotl(e[0], e[1]);
       if (falls && whole && hypot(p->re, p->im) < tiny) {
         assert_true(hypot(got.re, got.im) < 2 * tiny);
@@ -104,11 +115,13 @@ static void check_products(const tt_tensor* t, const tt_tensor* products, int64_
       check_part(got.im, whole && !zero ? (double)e[1] : p->im, bound * size + tiny, zero, huge);
     }
   }
-  free(product), free(exact);
+  free(product);
+  free(exact);
 }
 static int comes_close_to_0;
 static void multiply_up(tt_ctx* x, const tt_tensor* t, Bytes* b) {
-  const int64_t ndim = tt_tensor_ndim(t), *shape = tt_tensor_shape(t);
+  const int64_t ndim = tt_tensor_ndim(t);
+  const int64_t* shape = tt_tensor_shape(t);
   int64_t inner = 1, d;
   for (d = ndim - 1; d >= 0; inner *= shape[d--]) {
     tt_tensor* products;
@@ -143,7 +156,8 @@ static void test_columns(void** state) {
     for (k = 0; k < 6; k++) {
       const int64_t rows = 150000 / kColumns[k];
       same_everywhere(multiply_up, filled_complex(SHAPE(rows, kColumns[k]), kDtypes[d], near_one));
-      same_everywhere(multiply_up, filled_complex(SHAPE(rows, kColumns[k]), kDtypes[d], special_part));
+      same_everywhere(multiply_up,
+                      filled_complex(SHAPE(rows, kColumns[k]), kDtypes[d], special_part));
     }
 }
 
@@ -158,7 +172,8 @@ static void test_special_factors(void** state) {
       for (second = 0; second < 3; second++) {
         tt_tensor *t = filled_complex(SHAPE(140003), TT_C128, near_one), *products;
         double* v = (double*)tt_tensor_data(t) + 2 * kAt[a];
-        v[s % 2] = kSpecial[s], v[1 - s % 2] = second ? kSpecial[(s + a) % 7] : 1;
+        v[s % 2] = kSpecial[s];
+        v[1 - s % 2] = second ? kSpecial[(s + a) % 7] : 1;
         if (second == 2 && kAt[a] < 100000) v[80000] = kSpecial[(s + 2) % 7];
         OK(tt_set_num_threads(c, 1 + (int)(a % 2) * 2));
         OK(tt_cumprod(c, t, 0, NULL, &products));

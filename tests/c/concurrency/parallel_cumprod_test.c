@@ -1,16 +1,17 @@
-/* cumprod of long rows and columns on several threads: as if multiplied one by one, wherever the products leave the
-   normal numbers, and equal bit by bit.
+/* cumprod of long rows and columns on several threads: as if multiplied one by one, wherever the
+   products leave the normal numbers, and equal bit by bit.
  */
 #include "everywhere.h"
 
 static double near_one(void) { return 1 + ((double)(draw() % 2001) - 1000) / 1000000; }
 static double sign(void) { return draw() % 2 ? 1 : -1; }
 static double power(void) { return ldexp(draw() % 2 ? -1 : 1, (int)(draw() % 61) - 30); }
-static double around_zero(void) { return ((double)(draw() % 4001) - 2000) / 700; }    /* falls to 0 */
-static double falling(void) { return 0.99; }                                          /* to a denormal, which stays */
+static double around_zero(void) { return ((double)(draw() % 4001) - 2000) / 700; } /* falls to 0 */
+static double falling(void) { return 0.99; } /* to a denormal, which stays */
 static double falling_unevenly(void) { return 0.6 + (double)(draw() % 1000) / 1400; } /* likewise */
 static double growing(void) { return (draw() % 2 ? -1 : 1) * (1 + (double)(draw() % 100) / 1000); }
-static double swinging(void) { /* products of a few are out of range, those from the first on are not */
+static double swinging(
+    void) { /* products of a few are out of range, those from the first on are not */
   static int up;
   return (up = !up) ? 1e200 : -1e-200;
 }
@@ -20,10 +21,14 @@ static double (*const kValues[])(void) = {near_one,         sign,    power,    a
 enum { kKinds = sizeof kValues / sizeof *kValues };
 
 /* Of elements as they are stored, multiplied one by one in double. */
-static void check_products(const tt_tensor* t, const tt_tensor* products, int64_t length, int64_t inner) {
+static void check_products(const tt_tensor* t, const tt_tensor* products, int64_t length,
+                           int64_t inner) {
   const tt_dtype d = tt_tensor_dtype(products);
-  double *v = values_of(t), *got = values_of(products), *product = calloc((size_t)inner, sizeof *product);
-  const double eps = 2e-11 + epsilon(d), tiny = d == TT_F64 ? 1e-310 : d == TT_F16 ? 1e-7 : 1e-37;
+  double* v = values_of(t);
+  double* got = values_of(products);
+  double* product = calloc((size_t)inner, sizeof *product);
+  const double eps = 2e-11 + epsilon(d);
+  const double tiny = d == TT_F64 ? 1e-310 : d == TT_F16 ? 1e-7 : 1e-37;
   const double huge = d == TT_F64 ? 1e308 : d == TT_F16 ? 65504 : 3e38;
   const int64_t n = tt_tensor_numel(t);
   int64_t i;
@@ -34,10 +39,13 @@ static void check_products(const tt_tensor* t, const tt_tensor* products, int64_
     else if (fabs(*p) > huge) assert_true(fabs(got[i]) > huge / 2 && (got[i] > 0) == (*p > 0));
     else assert_true(fabs(got[i] - *p) <= eps * fabs(*p) + tiny && signbit(got[i]) == signbit(*p));
   }
-  free(v), free(got), free(product);
+  free(v);
+  free(got);
+  free(product);
 }
 static void multiply_up(tt_ctx* x, const tt_tensor* t, Bytes* b) {
-  const int64_t ndim = tt_tensor_ndim(t), *shape = tt_tensor_shape(t);
+  const int64_t ndim = tt_tensor_ndim(t);
+  const int64_t* shape = tt_tensor_shape(t);
   int64_t inner = 1, d;
   for (d = ndim - 1; d >= 0; inner *= shape[d--]) {
     tt_tensor* products;
@@ -76,7 +84,8 @@ static void test_columns(void** state) {
     }
 }
 
-/* 0, infinity and nan in every chunk and around their edges, of products in range, fallen to 0, stuck or infinite. */
+/* 0, infinity and nan in every chunk and around their edges, of products in range, fallen to 0,
+ * stuck or infinite. */
 static void test_special_factors(void** state) {
   static const double kSpecial[] = {0, -0.0, INFINITY, -INFINITY, NAN, 5e-324, 1.7e308};
   static const int64_t kAt[] = {0, 5, 32767, 32768, 32769, 70000, 140002};
@@ -105,7 +114,8 @@ static void test_special_everywhere(void** state) {
 /* Modulo 2^64. */
 static double any_odd(void) { return 2 * (double)draw() + 1; }
 static void multiply_integers(tt_ctx* x, const tt_tensor* t, Bytes* b) {
-  const int64_t n = tt_tensor_numel(t), inner = tt_tensor_ndim(t) > 1 ? tt_tensor_shape(t)[1] : 1;
+  const int64_t n = tt_tensor_numel(t);
+  const int64_t inner = tt_tensor_ndim(t) > 1 ? tt_tensor_shape(t)[1] : 1;
   uint64_t product[300];
   const int64_t *v = tt_tensor_data(t), *got;
   tt_tensor* products;
@@ -126,7 +136,8 @@ static void test_integers(void** state) {
   same_everywhere(multiply_integers, filled(SHAPE(30001, 5), TT_I64, any_odd));
   same_everywhere(multiply_integers, filled(SHAPE(9001, 12), TT_I64, wide));
   for (k = 0; k < 6; k++)
-    same_everywhere(multiply_integers, filled(SHAPE(150000 / kColumns[k], kColumns[k]), TT_I64, any_odd));
+    same_everywhere(multiply_integers,
+                    filled(SHAPE(150000 / kColumns[k], kColumns[k]), TT_I64, any_odd));
 }
 
 /* dx[k] = sum over i >= k of g[i] y[i] / x[k] */
@@ -141,13 +152,18 @@ static void go_back(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   DO(tt_tensor_grad(x, from, &dx));
   keep(b, dx);
   if (alone(x)) {
-    double *v = values_of(t), *products = values_of(y), *got = values_of(dx), sum = 0;
+    double* v = values_of(t);
+    double* products = values_of(y);
+    double* got = values_of(dx);
+    double sum = 0;
     int64_t i;
     for (i = n - 1; i >= 0; i--) {
       sum += v[i] * products[i];
       check_near(got[i], sum / v[i], 1e-9 * fabs(sum));
     }
-    free(v), free(products), free(got);
+    free(v);
+    free(products);
+    free(got);
   }
 }
 static void test_gradient(void** state) {
@@ -157,8 +173,9 @@ static void test_gradient(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_floats),   SCOPED(test_columns),  SCOPED(test_special_factors), SCOPED(test_special_everywhere),
-      SCOPED(test_integers), SCOPED(test_gradient),
+      SCOPED(test_floats),          SCOPED(test_columns),
+      SCOPED(test_special_factors), SCOPED(test_special_everywhere),
+      SCOPED(test_integers),        SCOPED(test_gradient),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Many rows and single elements written through indices on several threads, tt's own and a host's: each sum adds up,
-   and the last value stays, in the order of the positions, whoever writes it.
+/* Many rows and single elements written through indices on several threads, tt's own and a host's:
+   each sum adds up, and the last value stays, in the order of the positions, whoever writes it.
  */
 #include "everywhere.h"
 
@@ -13,10 +13,13 @@ static tt_tensor* places(tt_ctx* x, int64_t size) { /* of both signs */
   return out;
 }
 
-/* sums (places, width) of floats are those of a loop over the rows; skip: a place that is left out. */
-static void check_sums(const tt_tensor* rows, const tt_tensor* index, const tt_tensor* sums, int64_t skip) {
+/* sums (places, width) of floats are those of a loop over the rows; skip: a place that is left out.
+ */
+static void check_sums(const tt_tensor* rows, const tt_tensor* index, const tt_tensor* sums,
+                       int64_t skip) {
   const int64_t* at = tt_tensor_data(index);
-  const float *x = tt_tensor_data(rows), *got = tt_tensor_data(sums);
+  const float* x = tt_tensor_data(rows);
+  const float* got = tt_tensor_data(sums);
   float* want = calloc(kPlaces * kWidth, sizeof *want);
   int64_t i, j;
   for (i = 0; i < kRows; i++)
@@ -34,10 +37,14 @@ static void write_rows(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   check_sums(t, index, added, INT64_MIN);
   DO(tt_index_copy(x, zeros, 0, index, t, &copied));
   DO(tt_zeros(x, SHAPE(kPlaces / 20, 20, kWidth), NULL, &box));
-  pair[0] = places(x, kPlaces / 20), pair[1] = places(x, 20);
-  indices[0] = pair[0], indices[1] = pair[1];
+  pair[0] = places(x, kPlaces / 20);
+  pair[1] = places(x, 20);
+  indices[0] = pair[0];
+  indices[1] = pair[1];
   DO(tt_index_put(x, box, indices, 2, t, 1, &put));
-  keep(b, added), keep(b, copied), keep(b, put);
+  keep(b, added);
+  keep(b, copied);
+  keep(b, put);
 }
 static void test_rows(void** state) {
   (void)state;
@@ -74,7 +81,8 @@ static tt_tensor* element_places(tt_ctx* x, tt_dtype d, int64_t below) {
   tt_tensor* out;
   for (i = 0, seed = 9; i < kWrites; i++) {
     const int64_t size = draw() % 2 ? kPlaces : kElements;
-    v[i] = (int64_t)((((uint64_t)draw() << 12) ^ draw()) % (uint64_t)size) - (draw() % 2 ? below : 0);
+    v[i] =
+        (int64_t)((((uint64_t)draw() << 12) ^ draw()) % (uint64_t)size) - (draw() % 2 ? below : 0);
   }
   DO(tt_tensor_from_data(x, v, TT_I64, &n, 1, &out));
   free(v);
@@ -84,7 +92,8 @@ static tt_tensor* element_places(tt_ctx* x, tt_dtype d, int64_t below) {
 static void check_elements(tt_ctx* x, const tt_tensor* values, const tt_tensor* got, int add) {
   const tt_tensor* index = element_places(x, TT_I64, 0);
   const int64_t* at = tt_tensor_data(index);
-  const float *v = tt_tensor_data(values), *g = tt_tensor_data(got);
+  const float* v = tt_tensor_data(values);
+  const float* g = tt_tensor_data(got);
   float* want = calloc(kElements, sizeof *want);
   int64_t i;
   for (i = 0; i < kWrites; i++) {
@@ -111,7 +120,10 @@ static tt_tensor* twice(tt_ctx* x, const tt_tensor* t) {
   return out;
 }
 static void write_elements(tt_ctx* x, const tt_tensor* t, Bytes* b) {
-  tt_tensor *i64 = element_places(x, TT_I64, 0), *i32 = element_places(x, TT_I32, 0), *out[5], *result;
+  tt_tensor* i64 = element_places(x, TT_I64, 0);
+  tt_tensor* i32 = element_places(x, TT_I32, 0);
+  tt_tensor* out[5];
+  tt_tensor* result;
   const tt_tensor* indices[] = {twice(x, element_places(x, TT_I64, kElements))};
   int i;
   for (i = 0; i < 5; i++) out[i] = zeros_apart(x);
@@ -122,7 +134,8 @@ static void write_elements(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   DO(tt_index_put_(x, out[4], indices, 1, twice(x, t), 0));
   for (i = 0; i < 5; i++) {
     DO(tt_contiguous(x, out[i], &result));
-    check_elements(x, t, result, i < 3), keep(b, result);
+    check_elements(x, t, result, i < 3);
+    keep(b, result);
   }
 }
 static void test_elements(void** state) {
@@ -131,6 +144,7 @@ static void test_elements(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_rows), SCOPED(test_embedding), SCOPED(test_elements)};
+  const struct CMUnitTest tests[] = {SCOPED(test_rows), SCOPED(test_embedding),
+                                     SCOPED(test_elements)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

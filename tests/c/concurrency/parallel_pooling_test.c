@@ -1,5 +1,5 @@
-/* Pooling of one plane, or a few, on several threads: long rows, tall and huge windows are right in values, positions
-   and gradients, and equal bit by bit. */
+/* Pooling of one plane, or a few, on several threads: long rows, tall and huge windows are right in
+   values, positions and gradients, and equal bit by bit. */
 #include "everywhere.h"
 
 /* out: of an adaptive one, whose kernel is 0 */
@@ -49,18 +49,25 @@ static int adaptive(void) { return !now.kernel[0]; }
 
 /* ---- reference, one plane at a time ---- */
 
-/* Of window o of dimension d: its elements first, first + step … below the result; *padded counts padding too. */
+/* Of window o of dimension d: its elements first, first + step … below the result; *padded counts
+ * padding too. */
 static int64_t window_of(int d, int64_t o, int64_t out, int64_t* first, int64_t* padded) {
-  const int64_t n = now.in[d], reach = (now.kernel[d] - 1) * now.dilation[d] + 1;
+  const int64_t n = now.in[d];
+  const int64_t reach = (now.kernel[d] - 1) * now.dilation[d] + 1;
   int64_t begin, end;
   if (adaptive()) {
-    begin = o * n / out, end = ((o + 1) * n + out - 1) / out;
-    return *first = begin, *padded = end - begin, end;
+    begin = o * n / out;
+    end = ((o + 1) * n + out - 1) / out;
+    *first = begin;
+    *padded = end - begin;
+    return end;
   }
-  begin = o * now.stride[d] - now.pad[d], end = begin + reach;
+  begin = o * now.stride[d] - now.pad[d];
+  end = begin + reach;
   *padded = (end < n + now.pad[d] ? end : n + now.pad[d]) - begin;
   while (begin < 0) begin += now.dilation[d];
-  return *first = begin, end < n ? end : n;
+  *first = begin;
+  return end < n ? end : n;
 }
 typedef struct Planes {
   const int64_t* out;
@@ -79,39 +86,62 @@ static void check_window(const Planes* p, int64_t o, int max, double eps) {
     for (j = from[1]; j < to[1]; j += step[1]) {
       const double v = p->x[i * now.in[1] + j];
       if (at < 0 || v > p->x[at] || isnan(v)) at = i * now.in[1] + j;
-      sum += v, size += fabs(v);
+      sum += v;
+      size += fabs(v);
     }
   if (max) {
     if (at < 0) assert_true(p->y[o] == -INFINITY);
     else {
       assert_true(p->y[o] == p->x[at] || (isnan(p->y[o]) && isnan(p->x[at])));
       if (p->index) assert_true(p->index[o] == (double)at);
-      if (p->g) p->dx[at] += p->g[o], p->sizes[at] += fabs(p->g[o]);
+      if (p->g) {
+        p->dx[at] += p->g[o];
+        p->sizes[at] += fabs(p->g[o]);
+      }
     }
     return;
   }
-  check_near(p->y[o], sum / (double)(padded[0] * padded[1]), eps * 16 * size / (double)(padded[0] * padded[1]));
+  check_near(p->y[o], sum / (double)(padded[0] * padded[1]),
+             eps * 16 * size / (double)(padded[0] * padded[1]));
   for (i = from[0]; p->g && i < to[0]; i++)
     for (j = from[1]; j < to[1]; j++) {
       const double share = p->g[o] / (double)(padded[0] * padded[1]);
-      p->dx[i * now.in[1] + j] += share, p->sizes[i * now.in[1] + j] += fabs(share);
+      p->dx[i * now.in[1] + j] += share;
+      p->sizes[i * now.in[1] + j] += fabs(share);
     }
 }
-static void check_pooling(const tt_tensor* x, const tt_tensor* y, const tt_tensor* index, const tt_tensor* g,
-                          const tt_tensor* dx, int max) {
-  const int64_t size = now.in[0] * now.in[1], *out = tt_tensor_shape(y) + 2, results = out[0] * out[1];
-  double *vx = values_of(x), *vy = values_of(y), *vi = index ? values_of(index) : NULL, *vg = g ? values_of(g) : NULL,
-         *vd = dx ? values_of(dx) : NULL, *want = malloc((size_t)(2 * size) * sizeof *want);
+static void check_pooling(const tt_tensor* x, const tt_tensor* y, const tt_tensor* index,
+                          const tt_tensor* g, const tt_tensor* dx, int max) {
+  const int64_t size = now.in[0] * now.in[1];
+  const int64_t* out = tt_tensor_shape(y) + 2;
+  const int64_t results = out[0] * out[1];
+  double* vx = values_of(x);
+  double* vy = values_of(y);
+  double* vi = index ? values_of(index) : NULL;
+  double* vg = g ? values_of(g) : NULL;
+  double* vd = dx ? values_of(dx) : NULL;
+  double* want = malloc((size_t)(2 * size) * sizeof *want);
   int64_t k, i;
   const double eps = epsilon(tt_tensor_dtype(x));
   for (k = 0; k < now.n * now.c; k++) {
-    const Planes p = {out,  vx + k * size, vy + k * results, vi ? vi + k * results : NULL, vg ? vg + k * results : NULL,
-                      want, want + size};
+    const Planes p = {out,
+                      vx + k * size,
+                      vy + k * results,
+                      vi ? vi + k * results : NULL,
+                      vg ? vg + k * results : NULL,
+                      want,
+                      want + size};
     memset(want, 0, (size_t)(2 * size) * sizeof *want);
     for (i = 0; i < results; i++) check_window(&p, i, max, eps);
-    for (i = 0; vd && i < size; i++) check_near(vd[k * size + i], want[i], eps * 16 * want[size + i]);
+    for (i = 0; vd && i < size; i++)
+      check_near(vd[k * size + i], want[i], eps * 16 * want[size + i]);
   }
-  free(vx), free(vy), free(vi), free(vg), free(vd), free(want);
+  free(vx);
+  free(vy);
+  free(vi);
+  free(vg);
+  free(vd);
+  free(want);
 }
 
 /* ---- what is computed ---- */
@@ -133,8 +163,12 @@ static void pool(tt_ctx* x, const tt_tensor* t, int max, tt_tensor** y, tt_tenso
                                    .dilation = now.dilation,
                                    .n_dilation = 2,
                                    .ceil_mode = now.ceil};
-  const tt_avg_pool2d_opts mean = {
-      .set = 7, .stride = now.stride, .n_stride = 2, .padding = now.pad, .n_padding = 2, .ceil_mode = now.ceil};
+  const tt_avg_pool2d_opts mean = {.set = 7,
+                                   .stride = now.stride,
+                                   .n_stride = 2,
+                                   .padding = now.pad,
+                                   .n_padding = 2,
+                                   .ceil_mode = now.ceil};
   if (adaptive() && max) DO(tt_adaptive_max_pool2d(x, t, now.out, 2, y, index));
   else if (adaptive()) DO(tt_adaptive_avg_pool2d(x, t, now.out, 2, y));
   else if (!max) DO(tt_avg_pool2d(x, t, now.kernel, 2, &mean, y));
@@ -152,17 +186,29 @@ static tt_tensor* in_order(tt_ctx* x, const tt_tensor* t) {
 static void pool_one(tt_ctx* x, const tt_tensor* t, int max, Bytes* b) {
   const tt_dtype d = tt_tensor_dtype(t);
   const int real = d != TT_I64;
-  tt_tensor *from = in_order(x, t), *y, *index = NULL, *values, *g = NULL, *dx = NULL;
+  tt_tensor* from = in_order(x, t);
+  tt_tensor* y;
+  tt_tensor* index = NULL;
+  tt_tensor* values;
+  tt_tensor* g = NULL;
+  tt_tensor* dx = NULL;
   if (!real && adaptive()) return;
-  if (real) DO(tt_clone(x, from, NULL, &from)), DO(tt_requires_grad_(x, from, 1));
+  if (real) {
+    DO(tt_clone(x, from, NULL, &from));
+    DO(tt_requires_grad_(x, from, 1));
+  }
   pool(x, from, max, &y, max ? &index : NULL);
   keep(b, y);
   if (max) keep(b, index);
-  if (max && !adaptive()) pool(x, from, max, &values, NULL), keep(b, values);
+  if (max && !adaptive()) {
+    pool(x, from, max, &values, NULL);
+    keep(b, values);
+  }
   if (real) {
     const tt_tensor* seed_of;
     tt_grad_opts o = {.set = TT_GRAD_GRAD_OUTPUTS, .grad_outputs = &seed_of, .n_grad_outputs = 1};
-    const tt_scalar begin = int_scalar(0), end = int_scalar(tt_tensor_numel(y));
+    const tt_scalar begin = int_scalar(0);
+    const tt_scalar end = int_scalar(tt_tensor_numel(y));
     const tt_arange_opts wide = {.set = TT_ARANGE_DTYPE, .dtype = TT_F64};
     const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = d};
     DO(tt_arange(x, &begin, &end, &wide, &g));
@@ -190,7 +236,10 @@ static void pool_all(const Case* cases, size_t n) {
     for (pixels = 0; pixels < 2; pixels++)
       for (d = 0; d < 6; d++) {
         now = cases[i];
-        if (pixels && now.c == 1 && d > 1) now.c = 3, now.in[0] = (now.in[0] + 1) / 2;
+        if (pixels && now.c == 1 && d > 1) {
+          now.c = 3;
+          now.in[0] = (now.in[0] + 1) / 2;
+        }
         if (pixels && (d > 2 || (!adaptive() && now.kernel[0] > now.in[0]))) continue;
         same_everywhere(pool_both, filled(SHAPE(now.n, now.c, now.in[0], now.in[1]), kDtypes[d],
                                           d == 1   ? ties
@@ -212,6 +261,7 @@ static void test_tall_windows(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_lines), SCOPED(test_huge_windows), SCOPED(test_tall_windows)};
+  const struct CMUnitTest tests[] = {SCOPED(test_lines), SCOPED(test_huge_windows),
+                                     SCOPED(test_tall_windows)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* One long row (or a few) on several threads, tt's own and a host's: sorts, scans, softmax and long sums of products
-   are right, and equal bit by bit.
+/* One long row (or a few) on several threads, tt's own and a host's: sorts, scans, softmax and long
+   sums of products are right, and equal bit by bit.
  */
 #include "everywhere.h"
 
@@ -12,13 +12,18 @@ static int goes_before(double a, double b, int descending) { /* nan is the large
   return isnan(b) ? !isnan(a) : a < b;
 }
 /* The indices order the values of x, equal ones by position; values are x's at them. */
-static void check_order(const tt_tensor* x, const tt_tensor* values, const tt_tensor* indices, int descending) {
-  double *v = values_of(x), *got = values_of(values);
-  const int64_t *at = tt_tensor_data(indices), n = tt_tensor_numel(x), k = tt_tensor_numel(indices);
+static void check_order(const tt_tensor* x, const tt_tensor* values, const tt_tensor* indices,
+                        int descending) {
+  double* v = values_of(x);
+  double* got = values_of(values);
+  const int64_t* at = tt_tensor_data(indices);
+  const int64_t n = tt_tensor_numel(x);
+  const int64_t k = tt_tensor_numel(indices);
   char* seen = calloc(1, (size_t)n);
   int64_t i;
   for (i = 0; i < k; i++) {
-    const double here = v[at[i]], last = v[at[i ? i - 1 : 0]];
+    const double here = v[at[i]];
+    const double last = v[at[i ? i - 1 : 0]];
     assert_true(at[i] >= 0 && at[i] < n && !seen[at[i]]);
     seen[at[i]] = 1;
     assert_true(isnan(here) ? isnan(got[i]) : here == got[i]);
@@ -28,23 +33,28 @@ static void check_order(const tt_tensor* x, const tt_tensor* values, const tt_te
   for (i = 0; i < n && k; i++) /* what is left out comes later */
     assert_true(seen[i] || goes_before(v[at[k - 1]], v[i], descending) ||
                 (!goes_before(v[i], v[at[k - 1]], descending) && i > at[k - 1]));
-  free(v), free(got), free(seen);
+  free(v);
+  free(got);
+  free(seen);
 }
 
 static void order(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   const tt_sort_opts down = {.set = TT_SORT_DESCENDING, .descending = 1};
   const tt_topk_opts small = {.set = TT_TOPK_LARGEST, .largest = 0};
-  const int64_t n = tt_tensor_numel(t), k[] = {1, 64, 65, n / 3};
+  const int64_t n = tt_tensor_numel(t);
+  const int64_t k[] = {1, 64, 65, n / 3};
   tt_tensor *values, *indices;
   int way, i;
   for (way = 0; way < 2; way++) {
     DO(tt_sort(x, t, way ? &down : NULL, &values, &indices));
     check_order(t, values, indices, way);
-    keep(b, values), keep(b, indices);
+    keep(b, values);
+    keep(b, indices);
     for (i = 0; i < 4; i++) {
       DO(tt_topk(x, t, k[i], way ? NULL : &small, &values, &indices));
       check_order(t, values, indices, way);
-      keep(b, values), keep(b, indices);
+      keep(b, values);
+      keep(b, indices);
     }
   }
   DO(tt_argsort(x, t, NULL, &indices));
@@ -65,7 +75,8 @@ static void order_once(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   tt_tensor *values, *indices;
   DO(tt_sort(x, t, NULL, &values, &indices));
   check_order(t, values, indices, 0);
-  keep(b, values), keep(b, indices);
+  keep(b, values);
+  keep(b, indices);
 }
 static void test_order_of_other_dtypes(void** state) {
   static const tt_dtype kDtypes[] = {TT_BOOL, TT_I8, TT_I16, TT_I32, TT_F16, TT_BF16};
@@ -79,11 +90,15 @@ static void test_order_of_other_dtypes(void** state) {
 static void order_of_columns(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   const tt_sort_opts first = {.set = TT_SORT_DIM, .dim = 0};
   const tt_topk_opts top = {.set = TT_TOPK_DIM, .dim = 0};
-  tt_tensor *values, *indices, *column, *sorted, *at, *copy, *alone, *alone_at, *values_top, *indices_top;
+  tt_tensor *values, *indices, *column, *sorted, *at, *copy, *alone, *alone_at, *values_top,
+      *indices_top;
   int64_t j;
   DO(tt_sort(x, t, &first, &values, &indices));
   DO(tt_topk(x, t, 5, &top, &values_top, &indices_top));
-  keep(b, values), keep(b, indices), keep(b, values_top), keep(b, indices_top);
+  keep(b, values);
+  keep(b, indices);
+  keep(b, values_top);
+  keep(b, indices_top);
   for (j = 0; j < 3; j++) {
     DO(tt_select(x, t, 1, j, &column));
     DO(tt_contiguous(x, column, &copy));
@@ -106,13 +121,16 @@ static void test_order_of_columns(void** state) {
 }
 
 static void find_unique(tt_ctx* x, const tt_tensor* t, Bytes* b) {
-  const tt_unique_opts all = {
-      .set = TT_UNIQUE_RETURN_INVERSE | TT_UNIQUE_RETURN_COUNTS, .return_inverse = 1, .return_counts = 1};
+  const tt_unique_opts all = {.set = TT_UNIQUE_RETURN_INVERSE | TT_UNIQUE_RETURN_COUNTS,
+                              .return_inverse = 1,
+                              .return_counts = 1};
   tt_tensor *values, *inverse, *counts, *back;
   DO(tt_unique(x, t, &all, &values, &inverse, &counts));
   DO(tt_index_select(x, values, 0, inverse, &back));
   assert_memory_equal(tt_tensor_data(back), tt_tensor_data(t), (size_t)(8 * tt_tensor_numel(t)));
-  keep(b, values), keep(b, inverse), keep(b, counts);
+  keep(b, values);
+  keep(b, inverse);
+  keep(b, counts);
 }
 static void test_unique(void** state) {
   (void)state;
@@ -130,7 +148,9 @@ static void test_order_without_memory(void** state) {
   while (s) {
     tt_tensor *values, *indices;
     OK(tt_trim(c));
-    host.calls = 0, host.fail_at = ++failures, host.fail_n = 0;
+    host.calls = 0;
+    host.fail_at = ++failures;
+    host.fail_n = 0;
     s = tt_sort(c, t, NULL, &values, &indices);
     host.fail_at = 0;
     if (s) assert_true(s == TT_OOM && !values && !indices);
@@ -145,7 +165,9 @@ static void test_order_without_memory(void** state) {
 /* Of numbers whose sums are exact: equal to the rounded ones. */
 static void check_sums(const tt_tensor* t, const tt_tensor* sums, int64_t length, int64_t inner) {
   const int f32 = tt_tensor_dtype(sums) == TT_F32;
-  double *v = values_of(t), *got = values_of(sums), *sum = calloc((size_t)inner, sizeof *sum);
+  double* v = values_of(t);
+  double* got = values_of(sums);
+  double* sum = calloc((size_t)inner, sizeof *sum);
   const int64_t n = tt_tensor_numel(t);
   int64_t i;
   for (i = 0; i < n; i++) {
@@ -154,10 +176,13 @@ static void check_sums(const tt_tensor* t, const tt_tensor* sums, int64_t length
     *s += v[i];
     assert_true(got[i] == (f32 ? (double)(float)*s : *s));
   }
-  free(v), free(got), free(sum);
+  free(v);
+  free(got);
+  free(sum);
 }
 static void sum_up(tt_ctx* x, const tt_tensor* t, Bytes* b) {
-  const int64_t ndim = tt_tensor_ndim(t), *shape = tt_tensor_shape(t);
+  const int64_t ndim = tt_tensor_ndim(t);
+  const int64_t* shape = tt_tensor_shape(t);
   int64_t d, k;
   for (d = 0; d < ndim; d++) {
     int64_t inner = 1;
@@ -223,11 +248,16 @@ static void test_infinite_sums(void** state) {
   for (inner = 1; inner <= 2; inner++) {
     tt_tensor *t = filled((const int64_t[]){n, inner}, 2, TT_F64, few), *sums;
     double *v = tt_tensor_data(t), *got;
-    for (i = 0; i < inner; i++) v[at * inner + i] = INFINITY, v[2 * at * inner + i] = -INFINITY;
+    for (i = 0; i < inner; i++) {
+      v[at * inner + i] = INFINITY;
+      v[2 * at * inner + i] = -INFINITY;
+    }
     OK(tt_cumsum(c, t, 0, NULL, &sums));
     got = values_of(sums);
     for (i = 0; i < n; i++)
-      assert_true(i < at ? isfinite(got[i * inner]) : i < 2 * at ? got[i * inner] == INFINITY : isnan(got[i * inner]));
+      assert_true(i < at       ? isfinite(got[i * inner])
+                  : i < 2 * at ? got[i * inner] == INFINITY
+                               : isnan(got[i * inner]));
     free(got);
   }
 }
@@ -238,8 +268,8 @@ static double holes(void) { return draw() % 3 ? -INFINITY : few(); }
 
 static int64_t softmax_dim;
 /* Results y of x, and the gradient dx that x has where y's is x; n elements, `step` apart. */
-static void check_softmax_row(const double* x, const double* y, const double* dx, int64_t n, int64_t step, int log_of,
-                              double eps) {
+static void check_softmax_row(const double* x, const double* y, const double* dx, int64_t n,
+                              int64_t step, int log_of, double eps) {
   long double sum = 0, weighted = 0, sizes = 0;
   double top = -INFINITY, log_sum;
   int64_t i;
@@ -252,16 +282,23 @@ static void check_softmax_row(const double* x, const double* y, const double* dx
   }
   log_sum = log((double)sum);
   for (i = 0; i < n; i++) {
-    const double g = x[i * step], logarithm = g - top - log_sum, soft = exp(g - top) / (double)sum;
-    const double want = log_of ? logarithm : soft, size = fabs(log_of ? logarithm : soft);
-    check_near(y[i * step], want, eps * 12 * (log_of ? size + fabs(top) + 1 : size * (1 + fabs(g - top))) + 1e-37);
+    const double g = x[i * step];
+    const double logarithm = g - top - log_sum;
+    const double soft = exp(g - top) / (double)sum;
+    const double want = log_of ? logarithm : soft;
+    const double size = fabs(log_of ? logarithm : soft);
+    check_near(y[i * step], want,
+               eps * 12 * (log_of ? size + fabs(top) + 1 : size * (1 + fabs(g - top))) + 1e-37);
     if (!dx) continue;
     check_near(dx[i * step], (double)(log_of ? g - soft * weighted : soft * (g - weighted)),
                eps * (4 * fabs(g) + soft * (12 + fabs(logarithm)) * (double)sizes) + 1e-37);
   }
 }
 static void soften(tt_ctx* x, const tt_tensor* t, Bytes* b) {
-  const int64_t *shape = tt_tensor_shape(t), ndim = tt_tensor_ndim(t), n = shape[softmax_dim], all = tt_tensor_numel(t);
+  const int64_t* shape = tt_tensor_shape(t);
+  const int64_t ndim = tt_tensor_ndim(t);
+  const int64_t n = shape[softmax_dim];
+  const int64_t all = tt_tensor_numel(t);
   const double eps = epsilon(tt_tensor_dtype(t));
   double* v = values_of(t);
   int64_t inner = 1, i, d;
@@ -274,18 +311,22 @@ static void soften(tt_ctx* x, const tt_tensor* t, Bytes* b) {
     double *got, *got_dx = NULL;
     DO(tt_clone(x, t, NULL, &leaf_of));
     DO(tt_requires_grad_(x, leaf_of, 1));
-    DO(log_of ? tt_log_softmax(x, leaf_of, softmax_dim, NULL, &y) : tt_softmax(x, leaf_of, softmax_dim, NULL, &y));
-    got = values_of(y), keep(b, y);
+    DO(log_of ? tt_log_softmax(x, leaf_of, softmax_dim, NULL, &y)
+              : tt_softmax(x, leaf_of, softmax_dim, NULL, &y));
+    got = values_of(y);
+    keep(b, y);
     if (finite) {
       DO(tt_backward(x, y, &gradient));
       DO(tt_tensor_grad(x, leaf_of, &dx));
-      got_dx = values_of(dx), keep(b, dx);
+      got_dx = values_of(dx);
+      keep(b, dx);
     }
     for (i = 0; i < all / n && alone(x); i++) {
       const int64_t at = i / inner * n * inner + i % inner;
       check_softmax_row(v + at, got + at, got_dx ? got_dx + at : NULL, n, inner, log_of, eps);
     }
-    free(got), free(got_dx);
+    free(got);
+    free(got_dx);
   }
   free(v);
 }
@@ -340,7 +381,8 @@ static void multiply(tt_ctx* x, const tt_tensor* t, Bytes* b) {
       const double factor = o == 4 ? 5 : 1;
       check_near(got[i], (double)(factor * want[at]), factor * eps * 8 * (double)size[at]);
     }
-    keep(b, out[o]), free(got);
+    keep(b, out[o]);
+    free(got);
   }
   free(v);
 }

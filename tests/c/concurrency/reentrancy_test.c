@@ -1,5 +1,5 @@
-/* What a trace, a poll or a hook takes away or changes amid a call that uses it: the call goes on with what it had, or
-   fails; it never reads what is gone. (The sanitizers' builds see that.) */
+/* What a trace, a poll or a hook takes away or changes amid a call that uses it: the call goes on
+   with what it had, or fails; it never reads what is gone. (The sanitizers' builds see that.) */
 #include "harness.h"
 
 /* The objects of the running test, and what is done to them at every operator. */
@@ -13,12 +13,16 @@ static struct {
 } now;
 
 static void on_op(void* user, const char* op, const char* slot, int32_t depth) {
-  (void)user, (void)op, (void)slot, (void)depth;
+  (void)user;
+  (void)op;
+  (void)slot;
+  (void)depth;
   now.changes++;
   now.change();
 }
 static tt_status on_poll(void* user, tt_ctx* x) {
-  (void)user, (void)x;
+  (void)user;
+  (void)x;
   now.changes++;
   now.change();
   return TT_OK;
@@ -27,7 +31,8 @@ static tt_status on_poll(void* user, tt_ctx* x) {
 #define IN(call) assert_int_equal((call), TT_OK)
 
 static void changing(void (*change)(void)) {
-  now.change = change, now.changes = 0;
+  now.change = change;
+  now.changes = 0;
   OK(tt_ctx_trace_dispatch(c, on_op, NULL));
   OK(tt_ctx_set_poll(c, on_poll, NULL, NULL));
 }
@@ -48,7 +53,8 @@ static void replace(tt_module* m, const char* name) {
     IN(tt_module_register_parameter(c, m, name, fresh));
   }
   IN(tt_set_grad_enabled(c, 1, NULL));
-  tt_tensor_release(old), tt_tensor_release(fresh);
+  tt_tensor_release(old);
+  tt_tensor_release(fresh);
 }
 static tt_module* linear(int64_t in, int64_t out) {
   tt_module* m;
@@ -66,7 +72,8 @@ static const tt_backward_opts kRetain = {.set = TT_BACKWARD_RETAIN_GRAPH, .retai
 /* ---- forward ---- */
 
 static void replace_parameters(void) {
-  static const char* const names[] = {"weight", "bias", "in_proj_weight", "in_proj_bias", "bias_k", "bias_v"};
+  static const char* const names[] = {"weight",       "bias",   "in_proj_weight",
+                                      "in_proj_bias", "bias_k", "bias_v"};
   tt_state_dict* all;
   int64_t at;
   size_t i;
@@ -89,8 +96,10 @@ static void forward_while_parameters_go(tt_module* m, const tt_tensor* const* in
 }
 
 static void test_parameters(void** state) {
-  const tt_nn_multihead_attention_opts mha = {.set = TT_NN_MULTIHEAD_ATTENTION_ADD_BIAS_KV, .add_bias_kv = 1};
-  tt_tensor *x = ones(SHAPE(3, 2, 4)), *same = ones(SHAPE(3, 2, 4));
+  const tt_nn_multihead_attention_opts mha = {.set = TT_NN_MULTIHEAD_ATTENTION_ADD_BIAS_KV,
+                                              .add_bias_kv = 1};
+  tt_tensor* x = ones(SHAPE(3, 2, 4));
+  tt_tensor* same = ones(SHAPE(3, 2, 4));
   tt_module* m;
   (void)state;
   forward_while_parameters_go(linear(4, 3), LIST(x));
@@ -162,7 +171,8 @@ static void test_trees(void** state) {
   assert_true(s == TT_OK || s == TT_SHAPE);
   done();
   tt_state_dict_release(now.dict);
-  tt_module_release(now.m), tt_module_release(copy);
+  tt_module_release(now.m);
+  tt_module_release(copy);
 }
 
 /* ---- gradients ---- */
@@ -188,7 +198,8 @@ static void test_gradients(void** state) {
   tt_tensor *params[2], *norm, *t;
   int i;
   (void)state;
-  params[0] = now.leaf = two_by_three(), params[1] = now.other = two_by_three();
+  params[0] = now.leaf = two_by_three();
+  params[1] = now.other = two_by_three();
   OK(tt_optim_adam(c, params, 2, NULL, &now.optim));
   for (i = 0; i < 4; i++) {
     OK(tt_backward(c, loss_of(), i % 2 ? &create : NULL));
@@ -220,7 +231,8 @@ static void add_parameters(void) {
 static void test_parameters_of_an_optimizer(void** state) {
   tt_tensor *params[2], *value = two_by_three();
   (void)state;
-  params[0] = now.leaf = two_by_three(), params[1] = now.other = two_by_three();
+  params[0] = now.leaf = two_by_three();
+  params[1] = now.other = two_by_three();
   now.out = ones(SHAPE(2, 3));
   OK(tt_optim_adam(c, params, 2, NULL, &now.optim));
   OK(tt_backward(c, loss_of(), NULL));
@@ -246,7 +258,8 @@ static void test_backward_within(void** state) {
   (void)state;
   for (again = 1; again <= 2; again++) {
     tt_status s;
-    now.leaf = two_by_three(), now.other = two_by_three();
+    now.leaf = two_by_three();
+    now.other = two_by_three();
     now.out = loss_of();
     changing(run_again);
     s = tt_backward(c, now.out, &kRetain);
@@ -260,7 +273,10 @@ static void test_backward_within(void** state) {
 }
 
 static tt_status within(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** out) {
-  (void)user, (void)x, (void)grad, (void)out;
+  (void)user;
+  (void)x;
+  (void)grad;
+  (void)out;
   return again-- > 0 ? tt_backward(c, now.out, &kRetain) : TT_OK;
 }
 /* From a hook it works, and counts: each run adds its gradient once. */

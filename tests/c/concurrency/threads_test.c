@@ -71,7 +71,8 @@ static void train(Job* j, tt_ctx* x) {
 }
 
 static void test_shared_leaves(void** state) {
-  tt_tensor *a = leaf(DATA(1, 2)), *b = leaf(DATA(3, 5));
+  tt_tensor* a = leaf(DATA(1, 2));
+  tt_tensor* b = leaf(DATA(3, 5));
   const double n = kThreads * kRounds;
   (void)state;
   run_all(train, a, b);
@@ -79,7 +80,8 @@ static void test_shared_leaves(void** state) {
   VALUES(grad_of(b), n * 1, n * 4);
 }
 
-/* ---- views of a shared leaf, saved tensors, metadata made on first use by whoever comes first ---- */
+/* ---- views of a shared leaf, saved tensors, metadata made on first use by whoever comes first
+ * ---- */
 
 static void view_and_differentiate(Job* j, tt_ctx* x) {
   int i;
@@ -96,7 +98,8 @@ static void view_and_differentiate(Job* j, tt_ctx* x) {
     TRY(tt_select(x, g, 0, j->id % 2, &v));
     TRY(tt_item_f64(x, v, &got));
     if (got != (j->id % 2 ? 4 : 2)) {
-      j->status = TT_INTERNAL, j->where = "gradient";
+      j->status = TT_INTERNAL;
+      j->where = "gradient";
       return;
     }
     TRY(tt_scope_pop(x, NULL, 0));
@@ -226,7 +229,9 @@ static tt_status hold(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** 
   Shared* s = user;
   pthread_t t;
   void* out;
-  (void)x, (void)grad, (void)replacement;
+  (void)x;
+  (void)grad;
+  (void)replacement;
   if (pthread_create(&t, NULL, use_ctx, s->x)) return TT_INTERNAL;
   pthread_join(t, &out);
   s->refused = (int)(intptr_t)out;

@@ -1,5 +1,5 @@
-/* A cancellation ends a call between kernels and parts of a long one, but never leaves half of what a call commits: a
-   host's executor requests it in the k-th parallel region, for every k. */
+/* A cancellation ends a call between kernels and parts of a long one, but never leaves half of what
+   a call commits: a host's executor requests it in the k-th parallel region, for every k. */
 #include "harness.h"
 
 enum { kLength = 70000, kMany = 4 };
@@ -7,7 +7,10 @@ enum { kLength = 70000, kMany = 4 };
 static tt_cancel* token;
 static int regions, cancel_in; /* counted while a token is watched (cancel_in >= 0) */
 
-static int32_t exec_threads(void* user) { return (void)user, 2; }
+static int32_t exec_threads(void* user) {
+  (void)user;
+  return 2;
+}
 static int32_t exec_for(void* user, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx) {
   int64_t i;
   (void)user;
@@ -31,7 +34,8 @@ static int open_executor(void** state) {
 static void watch(int at) {
   OK(tt_cancel_new(c, &token));
   OK(tt_ctx_set_cancel(c, token));
-  regions = 0, cancel_in = at;
+  regions = 0;
+  cancel_in = at;
 }
 static void unwatch(void) {
   cancel_in = -1;
@@ -115,13 +119,15 @@ static void add_param(Scene* s, tt_tensor* t) {
 }
 
 static void build_step(Scene* s) {
-  const tt_optim_sgd_opts o = {.set = TT_OPTIM_SGD_LR | TT_OPTIM_SGD_MOMENTUM, .lr = 0.5, .momentum = 0.5};
+  const tt_optim_sgd_opts o = {
+      .set = TT_OPTIM_SGD_LR | TT_OPTIM_SGD_MOMENTUM, .lr = 0.5, .momentum = 0.5};
   const tt_slice_opts half = {.set = TT_SLICE_STEP, .step = 2};
   tt_tensor *view, *apart;
   OK(tt_full_f64(c, SHAPE(2 * kLength), 1, NULL, &view));
   OK(tt_slice(c, view, 0, &half, &view));
   OK(tt_detach(c, view, &apart)); /* not dense: computed elsewhere, then copied back */
-  add_param(s, apart), add_param(s, filled(1));
+  add_param(s, apart);
+  add_param(s, filled(1));
   OK(tt_optim_sgd(c, s->params, s->n, &o, &s->optimizer));
   memcpy(s->changed, s->params, sizeof s->params);
 }
@@ -129,7 +135,10 @@ static tt_status step(Scene* s) { return tt_optim_step(c, s->optimizer); }
 
 static void build_clip(Scene* s) {
   int i;
-  for (i = 0; i < 3; i++) add_param(s, filled(i + 1)), s->changed[i] = grad_of(s->params[i]);
+  for (i = 0; i < 3; i++) {
+    add_param(s, filled(i + 1));
+    s->changed[i] = grad_of(s->params[i]);
+  }
 }
 static tt_status clip_value(Scene* s) { return tt_clip_grad_value_(c, s->params, s->n, 2); }
 static tt_status clip_norm(Scene* s) {
@@ -148,7 +157,9 @@ static void build_load(Scene* s) {
 static tt_status load(Scene* s) { return tt_module_load_state_dict(c, s->module, s->values, NULL); }
 
 static void build_running(Scene* s) {
-  s->changed[0] = filled(5), s->changed[1] = filled(6), s->n = 2;
+  s->changed[0] = filled(5);
+  s->changed[1] = filled(6);
+  s->n = 2;
   OK(tt_full_f64(c, SHAPE(2, kLength), 3, NULL, &s->input));
 }
 static tt_status running(Scene* s) {
@@ -178,7 +189,8 @@ static int change_of(const tt_tensor* t, const double* before) {
   return changed ? 2 : 1;
 }
 
-static tt_status cancelled_in(int region, void (*build)(Scene* s), tt_status (*act)(Scene* s), int some) {
+static tt_status cancelled_in(int region, void (*build)(Scene* s), tt_status (*act)(Scene* s),
+                              int some) {
   Scene s = {.n = 0};
   double* before[kMany];
   int i, seen = 0;
@@ -189,10 +201,15 @@ static tt_status cancelled_in(int region, void (*build)(Scene* s), tt_status (*a
   watch(region);
   status = act(&s);
   unwatch();
-  for (i = 0; i < s.n; i++) seen |= change_of(s.changed[i], before[i]), free(before[i]);
+  for (i = 0; i < s.n; i++) {
+    seen |= change_of(s.changed[i], before[i]);
+    free(before[i]);
+  }
   if (status == TT_OK) assert_int_equal(seen, 2);
   else assert_true(status == TT_CANCELLED && (seen == 1 || some));
-  tt_optim_release(s.optimizer), tt_module_release(s.module), tt_state_dict_release(s.values);
+  tt_optim_release(s.optimizer);
+  tt_module_release(s.module);
+  tt_state_dict_release(s.values);
   OK(tt_scope_pop(c, NULL, 0));
   return status;
 }
@@ -202,8 +219,9 @@ static void test_commits_are_whole(void** state) {
     void (*build)(Scene* s);
     tt_status (*act)(Scene* s);
     int some, regions; /* at least */
-  } kScenes[] = {{build_step, step, 0, 2}, {build_clip, clip_value, 0, 3}, {build_clip, clip_norm, 0, 2},
-                 {build_load, load, 0, 2}, {build_running, running, 0, 4}, {build_backward, backward, 1, 4}};
+  } kScenes[] = {{build_step, step, 0, 2},       {build_clip, clip_value, 0, 3},
+                 {build_clip, clip_norm, 0, 2},  {build_load, load, 0, 2},
+                 {build_running, running, 0, 4}, {build_backward, backward, 1, 4}};
   size_t i;
   int k;
   (void)state;

@@ -1,11 +1,12 @@
-/* Convolutions: values worked out by hand, forms, memory formats, equal bits for every number of threads, errors.
-   Differences and other shapes are checked by op_table_test. */
+/* Convolutions: values worked out by hand, forms, memory formats, equal bits for every number of
+   threads, errors. Differences and other shapes are checked by op_table_test. */
 #include "harness.h"
 
 #include <math.h>
 
-#define INTS(field, ...) \
-  .field = (const int64_t[]){__VA_ARGS__}, .n_##field = (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define INTS(field, ...)                   \
+  .field = (const int64_t[]){__VA_ARGS__}, \
+  .n_##field = (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 /* A runtime of the instruction set TT_TEST_ISA. Devices are op_table_test's matter. */
 static int open_variant(void** state) {
@@ -38,28 +39,36 @@ static tt_tensor* channels_last(const tt_tensor* t) {
   return out;
 }
 static void same_bits(const tt_tensor* a, const tt_tensor* b) {
-  double *x = values_of(a), *y = values_of(b);
+  double* x = values_of(a);
+  double* y = values_of(b);
   assert_int_equal(tt_tensor_numel(a), tt_tensor_numel(b));
   assert_memory_equal(x, y, (size_t)tt_tensor_numel(a) * sizeof(double));
-  free(x), free(y);
+  free(x);
+  free(y);
 }
 
 static void values_of_each_form(void** state) {
-  tt_tensor *x = make(TT_F32, SHAPE(1, 1, 5), DATA(1, 2, 3, 4, 5)), *w = make(TT_F32, SHAPE(1, 1, 2), DATA(1, -10)), *y;
+  tt_tensor* x = make(TT_F32, SHAPE(1, 1, 5), DATA(1, 2, 3, 4, 5));
+  tt_tensor* w = make(TT_F32, SHAPE(1, 1, 2), DATA(1, -10));
+  tt_tensor* y;
   (void)state;
   OK(tt_conv1d(c, x, w, NULL, NULL, &y));
   VALUES(y, -19, -28, -37, -46);
   OK(tt_conv1d(c, x, w, numbers(TT_F32, DATA(100)),
-               &(tt_conv1d_opts){.set = TT_CONV1D_STRIDE | TT_CONV1D_PADDING, INTS(stride, 2), INTS(padding, 1)}, &y));
+               &(tt_conv1d_opts){
+                   .set = TT_CONV1D_STRIDE | TT_CONV1D_PADDING, INTS(stride, 2), INTS(padding, 1)},
+               &y));
   VALUES(y, 90, 72, 54);
   OK(tt_conv1d(c, x, w, NULL, &(tt_conv1d_opts){.set = TT_CONV1D_DILATION, INTS(dilation, 3)}, &y));
   VALUES(y, -39, -48);
-  OK(tt_conv_transpose1d(c, x, w, NULL, &(tt_conv_transpose1d_opts){.set = TT_CONV_TRANSPOSE1D_STRIDE, INTS(stride, 2)},
-                         &y));
-  VALUES(y, 1, -10, 2, -20, 3, -30, 4, -40, 5, -50);
   OK(tt_conv_transpose1d(
-      c, x, w, NULL, &(tt_conv_transpose1d_opts){.set = 7, INTS(stride, 2), INTS(padding, 1), INTS(output_padding, 1)},
-      &y));
+      c, x, w, NULL,
+      &(tt_conv_transpose1d_opts){.set = TT_CONV_TRANSPOSE1D_STRIDE, INTS(stride, 2)}, &y));
+  VALUES(y, 1, -10, 2, -20, 3, -30, 4, -40, 5, -50);
+  OK(tt_conv_transpose1d(c, x, w, NULL,
+                         &(tt_conv_transpose1d_opts){
+                             .set = 7, INTS(stride, 2), INTS(padding, 1), INTS(output_padding, 1)},
+                         &y));
   VALUES(y, -10, 2, -20, 3, -30, 4, -40, 5, -50);
   OK(tt_conv1d_padding(c, x, w, "same", NULL, NULL, &y));
   VALUES(y, -19, -28, -37, -46, 5);
@@ -73,14 +82,14 @@ static void values_of_each_form(void** state) {
 static void integers_wrap_and_halves_round_once(void** state) {
   tt_tensor* y;
   (void)state;
-  OK(tt_conv1d(c, make(TT_I64, SHAPE(1, 1, 2), DATA(3, 4)), make(TT_I64, SHAPE(1, 1, 2), DATA(0x1p53, 1)), NULL, NULL,
-               &y));
+  OK(tt_conv1d(c, make(TT_I64, SHAPE(1, 1, 2), DATA(3, 4)),
+               make(TT_I64, SHAPE(1, 1, 2), DATA(0x1p53, 1)), NULL, NULL, &y));
   VALUES(y, 0x1.8p54 + 4);
-  OK(tt_conv1d(c, make(TT_U8, SHAPE(1, 1, 2), DATA(200, 100)), make(TT_U8, SHAPE(1, 1, 2), DATA(2, 1)), NULL, NULL,
-               &y));
+  OK(tt_conv1d(c, make(TT_U8, SHAPE(1, 1, 2), DATA(200, 100)),
+               make(TT_U8, SHAPE(1, 1, 2), DATA(2, 1)), NULL, NULL, &y));
   VALUES(y, 244);
-  OK(tt_conv1d(c, make(TT_BF16, SHAPE(1, 1, 3), DATA(256, 1, 1)), make(TT_BF16, SHAPE(1, 1, 3), DATA(1, 1, 1)), NULL,
-               NULL, &y));
+  OK(tt_conv1d(c, make(TT_BF16, SHAPE(1, 1, 3), DATA(256, 1, 1)),
+               make(TT_BF16, SHAPE(1, 1, 3), DATA(1, 1, 1)), NULL, NULL, &y));
   assert_int_equal(tt_tensor_dtype(y), TT_BF16);
   VALUES(y, 258);
 }
@@ -95,7 +104,8 @@ static void derivatives_of_one_pixel_windows(void** state) {
     OK(tt_ones(c, SHAPE(2, 3, 8, 8), &(tt_ones_opts){.set = 0}, &x));
     OK(tt_to(c, k < 2 ? x : channels_last(x), &to, &x));
     OK(tt_to(c, make(TT_F32, SHAPE(2, 3, 1, 1), DATA(1, 2, 3, 4, 5, 6)), &to, &w));
-    OK(tt_requires_grad_(c, x, 1)), OK(tt_requires_grad_(c, w, 1));
+    OK(tt_requires_grad_(c, x, 1));
+    OK(tt_requires_grad_(c, w, 1));
     OK(tt_conv2d(c, x, w, numbers(kTypes[k % 2], DATA(10, 20)), NULL, &y));
     OK(tt_backward(c, sum_of(y), NULL));
     VALUES(grad_of(w), 128, 128, 128, 128, 128, 128);
@@ -107,11 +117,14 @@ static void derivatives_of_one_pixel_windows(void** state) {
 }
 
 static void result_is_channels_last_iff_an_operand_is(void** state) {
-  tt_tensor *x = random_of(SHAPE(2, 3, 6, 5)), *w = random_of(SHAPE(4, 3, 3, 3)), *y[4];
+  tt_tensor* x = random_of(SHAPE(2, 3, 6, 5));
+  tt_tensor* w = random_of(SHAPE(4, 3, 3, 3));
+  tt_tensor* y[4];
   int k, d;
   (void)state;
   for (k = 0; k < 4; k++) {
-    const int64_t last[] = {48, 1, 12, 4}, rows[] = {48, 12, 3, 1};
+    const int64_t last[] = {48, 1, 12, 4};
+    const int64_t rows[] = {48, 12, 3, 1};
     OK(tt_conv2d(c, k & 1 ? channels_last(x) : x, k & 2 ? channels_last(w) : w, NULL, NULL, &y[k]));
     HAS_SHAPE(y[k], 2, 4, 4, 3);
     for (d = 0; d < 4; d++) assert_int_equal(tt_tensor_strides(y[k])[d], (k ? last : rows)[d]);
@@ -120,14 +133,17 @@ static void result_is_channels_last_iff_an_operand_is(void** state) {
 }
 
 /* A convolution and the gradients of the sum of its squares. */
-static void derive_conv(const tt_tensor* x, const tt_tensor* w, const tt_conv2d_opts* o, tt_tensor** y,
-                        tt_tensor** grads) {
+static void derive_conv(const tt_tensor* x, const tt_tensor* w, const tt_conv2d_opts* o,
+                        tt_tensor** y, tt_tensor** grads) {
   const tt_tensor *inputs[2], *outputs[1];
   tt_tensor *a, *b;
-  OK(tt_detach(c, x, &a)), OK(tt_detach(c, w, &b));
-  OK(tt_requires_grad_(c, a, 1)), OK(tt_requires_grad_(c, b, 1));
+  OK(tt_detach(c, x, &a));
+  OK(tt_detach(c, w, &b));
+  OK(tt_requires_grad_(c, a, 1));
+  OK(tt_requires_grad_(c, b, 1));
   OK(tt_conv2d(c, a, b, NULL, o, y));
-  inputs[0] = a, inputs[1] = b;
+  inputs[0] = a;
+  inputs[1] = b;
   OK(tt_mul(c, *y, *y, &a));
   outputs[0] = sum_of(a);
   OK(tt_grad(c, outputs, 1, inputs, 2, NULL, grads));
@@ -145,7 +161,9 @@ static void threads_agree(const tt_tensor* x, const tt_tensor* w, int64_t stride
     derive_conv(x, w, &o, &y[k], g[k]);
   }
   OK(tt_set_num_threads(c, 1));
-  same_bits(y[0], y[1]), same_bits(g[0][0], g[1][0]), same_bits(g[0][1], g[1][1]);
+  same_bits(y[0], y[1]);
+  same_bits(g[0][0], g[1][0]);
+  same_bits(g[0][1], g[1][1]);
 }
 static void bits_do_not_depend_on_threads(void** state) {
   (void)state;
@@ -153,18 +171,23 @@ static void bits_do_not_depend_on_threads(void** state) {
                 1); /* few channels: padded rows, scattered gradient */
   threads_agree(random_of(SHAPE(45, 3, 19, 21)), random_of(SHAPE(14, 3, 3, 3)), 1,
                 1); /* and many images: side by side */
-  threads_agree(random_of(SHAPE(4, 40, 30, 31)), random_of(SHAPE(50, 40, 3, 3)), 2, 1);  /* phases */
-  threads_agree(random_of(SHAPE(2, 160, 9, 9)), random_of(SHAPE(200, 160, 3, 3)), 1, 1); /* large weights */
-  threads_agree(random_of(SHAPE(4, 64, 30, 30)), random_of(SHAPE(64, 1, 3, 3)), 1, 64);  /* one channel a group */
+  threads_agree(random_of(SHAPE(4, 40, 30, 31)), random_of(SHAPE(50, 40, 3, 3)), 2, 1); /* phases */
+  threads_agree(random_of(SHAPE(2, 160, 9, 9)), random_of(SHAPE(200, 160, 3, 3)), 1,
+                1); /* large weights */
+  threads_agree(random_of(SHAPE(4, 64, 30, 30)), random_of(SHAPE(64, 1, 3, 3)), 1,
+                64); /* one channel a group */
 }
 
 static void near_to(const tt_tensor* a, const tt_tensor* b) {
-  double *x = values_of(a), *y = values_of(b), most = 0;
+  double* x = values_of(a);
+  double* y = values_of(b);
+  double most = 0;
   int64_t i;
   assert_int_equal(tt_tensor_numel(a), tt_tensor_numel(b));
   for (i = 0; i < tt_tensor_numel(b); i++) most = fabs(y[i]) > most ? fabs(y[i]) : most;
   for (i = 0; i < tt_tensor_numel(b); i++) assert_true(fabs(x[i] - y[i]) <= 2e-5 * most);
-  free(x), free(y);
+  free(x);
+  free(y);
 }
 /* Few channels of many images, which f32 alone computes side by side: against f64. */
 static void images_side_by_side(void** state) {
@@ -186,14 +209,19 @@ static void images_side_by_side(void** state) {
                               INTS(padding, v[9], v[10]),
                               INTS(dilation, v[11], 1)};
     tt_tensor *x[2], *w[2], *y[2], *g[2][2];
-    x[0] = random_of(SHAPE(v[0], v[1], v[3], v[4])), w[0] = random_of(SHAPE(v[2], v[1], v[5], v[6]));
-    OK(tt_to(c, x[0], &to, &x[1])), OK(tt_to(c, w[0], &to, &w[1]));
+    x[0] = random_of(SHAPE(v[0], v[1], v[3], v[4]));
+    w[0] = random_of(SHAPE(v[2], v[1], v[5], v[6]));
+    OK(tt_to(c, x[0], &to, &x[1]));
+    OK(tt_to(c, w[0], &to, &w[1]));
     for (k = 0; k < 2; k++) derive_conv(x[k], w[k], &o, &y[k], g[k]);
-    near_to(y[0], y[1]), near_to(g[0][0], g[1][0]), near_to(g[0][1], g[1][1]);
+    near_to(y[0], y[1]);
+    near_to(g[0][0], g[1][0]);
+    near_to(g[0][1], g[1][1]);
   }
 }
 
-/* Windows of one pixel read channels last in place, heavy weights (above 256 kB) in blocks: against f64 in rows. */
+/* Windows of one pixel read channels last in place, heavy weights (above 256 kB) in blocks: against
+ * f64 in rows. */
 static void one_pixel_channels_last(void** state) {
   static const int64_t kChannels[][2] = {{48, 64}, {64, 48}, {256, 260}, {260, 256}};
   const tt_to_opts last = {.set = TT_TO_MEMORY_FORMAT, .memory_format = TT_CHANNELS_LAST};
@@ -203,10 +231,14 @@ static void one_pixel_channels_last(void** state) {
   (void)state;
   for (i = 0; i < sizeof kChannels / sizeof *kChannels; i++) {
     tt_tensor *rows = random_of(SHAPE(2, kChannels[i][0], 9, 10)), *x[2], *w[2], *y[2], *g[2][2];
-    OK(tt_to(c, rows, &last, &x[0])), OK(tt_to(c, rows, &wide, &x[1]));
-    w[0] = random_of(SHAPE(kChannels[i][1], kChannels[i][0], 1, 1)), OK(tt_to(c, w[0], &wide, &w[1]));
+    OK(tt_to(c, rows, &last, &x[0]));
+    OK(tt_to(c, rows, &wide, &x[1]));
+    w[0] = random_of(SHAPE(kChannels[i][1], kChannels[i][0], 1, 1));
+    OK(tt_to(c, w[0], &wide, &w[1]));
     for (k = 0; k < 2; k++) derive_conv(x[k], w[k], NULL, &y[k], g[k]);
-    near_to(y[0], y[1]), near_to(g[0][0], g[1][0]), near_to(g[0][1], g[1][1]);
+    near_to(y[0], y[1]);
+    near_to(g[0][0], g[1][0]);
+    near_to(g[0][1], g[1][1]);
   }
 }
 
@@ -225,33 +257,44 @@ static void meta_and_empty(void** state) {
 }
 
 static void errors_of_shapes(void** state) {
-  tt_tensor *x = random_of(SHAPE(1, 4, 5, 5)), *w = random_of(SHAPE(6, 4, 3, 3)), *y;
+  tt_tensor* x = random_of(SHAPE(1, 4, 5, 5));
+  tt_tensor* w = random_of(SHAPE(6, 4, 3, 3));
+  tt_tensor* y;
   (void)state;
-  FAILS(tt_conv2d(c, x, random_of(SHAPE(6, 3, 3, 3)), NULL, NULL, &y), TT_SHAPE, "input must have 3 channels");
+  FAILS(tt_conv2d(c, x, random_of(SHAPE(6, 3, 3, 3)), NULL, NULL, &y), TT_SHAPE,
+        "input must have 3 channels");
   FAILS(tt_conv2d(c, x, random_of(SHAPE(6, 4, 3)), NULL, NULL, &y), TT_SHAPE,
         "weight is [6,4,3]: must have 4 dimensions");
   FAILS(tt_conv2d(c, random_of(SHAPE(5, 5)), w, NULL, NULL, &y), TT_SHAPE, "or 3 without a batch");
   FAILS(tt_conv2d(c, x, random_of(SHAPE(6, 4, 6, 3)), NULL, NULL, &y), TT_SHAPE, "the window 6");
-  FAILS(tt_conv2d(c, x, random_of(SHAPE(6, 4, 0, 3)), NULL, NULL, &y), TT_SHAPE, "must be positive");
-  FAILS(tt_conv2d(c, x, w, numbers(TT_F32, DATA(1, 2, 3)), NULL, &y), TT_SHAPE, "bias is [3]: must be [6]");
+  FAILS(tt_conv2d(c, x, random_of(SHAPE(6, 4, 0, 3)), NULL, NULL, &y), TT_SHAPE,
+        "must be positive");
+  FAILS(tt_conv2d(c, x, w, numbers(TT_F32, DATA(1, 2, 3)), NULL, &y), TT_SHAPE,
+        "bias is [3]: must be [6]");
   FAILS(tt_conv2d(c, x, w, random_of(SHAPE(1, 6)), NULL, &y), TT_SHAPE, "bias is [1,6]");
-  FAILS(tt_conv2d(c, x, w, numbers(TT_F64, DATA(1, 2, 3, 4, 5, 6)), NULL, &y), TT_DTYPE, "bias is float64");
-  FAILS(tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_GROUPS, .groups = 4}, &y), TT_SHAPE,
-        "multiple of groups");
-  FAILS(tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_GROUPS, .groups = 2}, &y), TT_SHAPE, "8 channels");
-  FAILS(tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_GROUPS, .groups = 0}, &y), TT_INVALID_ARG,
-        "groups is 0");
-  FAILS(tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_GROUPS, .groups = INT64_MIN}, &y), TT_INVALID_ARG,
-        "groups");
-  FAILS(tt_conv_transpose2d(c, x, random_of(SHAPE(3, 4, 3, 3)), NULL, NULL, &y), TT_SHAPE, "3 channels");
-  FAILS(tt_conv_transpose2d(c, random_of(SHAPE(1, 4, 0, 5)), random_of(SHAPE(4, 4, 3, 3)), NULL, NULL, &y), TT_SHAPE,
-        "size 0");
+  FAILS(tt_conv2d(c, x, w, numbers(TT_F64, DATA(1, 2, 3, 4, 5, 6)), NULL, &y), TT_DTYPE,
+        "bias is float64");
+  FAILS(tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_GROUPS, .groups = 4}, &y),
+        TT_SHAPE, "multiple of groups");
+  FAILS(tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_GROUPS, .groups = 2}, &y),
+        TT_SHAPE, "8 channels");
+  FAILS(tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_GROUPS, .groups = 0}, &y),
+        TT_INVALID_ARG, "groups is 0");
+  FAILS(
+      tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_GROUPS, .groups = INT64_MIN}, &y),
+      TT_INVALID_ARG, "groups");
+  FAILS(tt_conv_transpose2d(c, x, random_of(SHAPE(3, 4, 3, 3)), NULL, NULL, &y), TT_SHAPE,
+        "3 channels");
+  FAILS(tt_conv_transpose2d(c, random_of(SHAPE(1, 4, 0, 5)), random_of(SHAPE(4, 4, 3, 3)), NULL,
+                            NULL, &y),
+        TT_SHAPE, "size 0");
   FAILS(tt_conv2d_padding(c, x, w, "reflect", NULL, NULL, &y), TT_INVALID_ARG, "'reflect'");
-  FAILS(tt_conv2d_padding(c, x, w, "same", NULL,
-                          &(tt_conv2d_padding_opts){.set = TT_CONV2D_PADDING_STRIDE, INTS(stride, 1, 2)}, &y),
+  FAILS(tt_conv2d_padding(
+            c, x, w, "same", NULL,
+            &(tt_conv2d_padding_opts){.set = TT_CONV2D_PADDING_STRIDE, INTS(stride, 1, 2)}, &y),
         TT_INVALID_ARG, "must be 1 for padding 'same'");
-  FAILS(tt_conv2d(c, make(TT_BOOL, SHAPE(1, 1, 1, 1), DATA(1)), make(TT_BOOL, SHAPE(1, 1, 1, 1), DATA(1)), NULL, NULL,
-                  &y),
+  FAILS(tt_conv2d(c, make(TT_BOOL, SHAPE(1, 1, 1, 1), DATA(1)),
+                  make(TT_BOOL, SHAPE(1, 1, 1, 1), DATA(1)), NULL, NULL, &y),
         TT_NOT_IMPLEMENTED, "bool");
   assert_null(y);
 }
@@ -260,54 +303,70 @@ static void errors_of_shapes(void** state) {
 static void hostile_parameters(void** state) {
   static const int64_t kValues[] = {INT64_MIN,         INT64_MIN + 1, -1,       0, 5, 1 << 20,
                                     INT64_MAX / 2 + 1, INT64_MAX - 1, INT64_MAX};
-  tt_tensor *x = random_of(SHAPE(1, 2, 5, 5)), *w = random_of(SHAPE(2, 2, 3, 3)), *y;
+  tt_tensor* x = random_of(SHAPE(1, 2, 5, 5));
+  tt_tensor* w = random_of(SHAPE(2, 2, 3, 3));
+  tt_tensor* y;
   size_t i, k;
   (void)state;
   OK(tt_requires_grad_(c, x, 1));
   for (k = 0; k < 7; k++)
     for (i = 0; i < sizeof kValues / sizeof *kValues; i++) {
-      tt_conv2d_opts o = {.set = 0, INTS(stride, kValues[i]), INTS(padding, kValues[i]), INTS(dilation, kValues[i])};
+      tt_conv2d_opts o = {.set = 0,
+                          INTS(stride, kValues[i]),
+                          INTS(padding, kValues[i]),
+                          INTS(dilation, kValues[i])};
       tt_conv_transpose2d_opts t = {.set = 0,
                                     INTS(stride, kValues[i]),
                                     INTS(padding, kValues[i]),
                                     INTS(dilation, kValues[i]),
                                     INTS(output_padding, kValues[i])};
       tt_status s;
-      static const uint64_t kTransposed[] = {TT_CONV_TRANSPOSE2D_STRIDE, TT_CONV_TRANSPOSE2D_PADDING,
-                                             TT_CONV_TRANSPOSE2D_DILATION, TT_CONV_TRANSPOSE2D_OUTPUT_PADDING};
+      static const uint64_t kTransposed[] = {
+          TT_CONV_TRANSPOSE2D_STRIDE, TT_CONV_TRANSPOSE2D_PADDING, TT_CONV_TRANSPOSE2D_DILATION,
+          TT_CONV_TRANSPOSE2D_OUTPUT_PADDING};
       if (kValues[i] == 1 << 20) continue; /* a valid size, too large for a test */
-      o.set = k < 3 ? UINT64_C(1) << k : 0, t.set = k < 3 ? 0 : kTransposed[k - 3];
+      o.set = k < 3 ? UINT64_C(1) << k : 0;
+      t.set = k < 3 ? 0 : kTransposed[k - 3];
       s = k < 3 ? tt_conv2d(c, x, w, NULL, &o, &y) : tt_conv_transpose2d(c, x, w, NULL, &t, &y);
       assert_true(s == TT_OK || s == TT_INVALID_ARG || s == TT_SHAPE || s == TT_OOM);
       assert_true(s == TT_OK ? kValues[i] == 0 || kValues[i] == 5 || k == 0 : !y);
       if (s == TT_OK) derive(y, x, 0);
     }
-  FAILS(tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_STRIDE, INTS(stride, 0)}, &y), TT_INVALID_ARG,
-        "at least 1");
-  FAILS(tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_PADDING, INTS(padding, 0, -1)}, &y), TT_INVALID_ARG,
-        "at least 0");
-  FAILS(tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_DILATION, INTS(dilation, 1, 1, 1)}, &y),
+  FAILS(tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_STRIDE, INTS(stride, 0)}, &y),
+        TT_INVALID_ARG, "at least 1");
+  FAILS(tt_conv2d(c, x, w, NULL, &(tt_conv2d_opts){.set = TT_CONV2D_PADDING, INTS(padding, 0, -1)},
+                  &y),
+        TT_INVALID_ARG, "at least 0");
+  FAILS(tt_conv2d(c, x, w, NULL,
+                  &(tt_conv2d_opts){.set = TT_CONV2D_DILATION, INTS(dilation, 1, 1, 1)}, &y),
         TT_INVALID_ARG, "1 or 2 entries");
+  FAILS(tt_conv_transpose2d(c, x, w, NULL,
+                            &(tt_conv_transpose2d_opts){.set = TT_CONV_TRANSPOSE2D_OUTPUT_PADDING,
+                                                        INTS(output_padding, 1)},
+                            &y),
+        TT_INVALID_ARG, "smaller than either");
   FAILS(tt_conv_transpose2d(
             c, x, w, NULL,
-            &(tt_conv_transpose2d_opts){.set = TT_CONV_TRANSPOSE2D_OUTPUT_PADDING, INTS(output_padding, 1)}, &y),
-        TT_INVALID_ARG, "smaller than either");
-  FAILS(tt_conv_transpose2d(c, x, w, NULL,
-                            &(tt_conv_transpose2d_opts){.set = TT_CONV_TRANSPOSE2D_PADDING, INTS(padding, 4)}, &y),
+            &(tt_conv_transpose2d_opts){.set = TT_CONV_TRANSPOSE2D_PADDING, INTS(padding, 4)}, &y),
         TT_SHAPE, "must be positive");
 }
 
 /* Steps that reach past any memory: what they mean, or that their sizes overflow; at once. */
 static void windows_that_reach_far(void** state) {
-  const int64_t far = (int64_t)1 << 62, apart = 1 << 24;
-  const tt_conv2d_opts steps = {.set = TT_CONV2D_STRIDE | TT_CONV2D_DILATION, INTS(stride, far), INTS(dilation, far)};
-  const tt_conv2d_opts wide = {
-      .set = TT_CONV2D_PADDING | TT_CONV2D_DILATION, INTS(padding, apart / 2), INTS(dilation, apart)};
-  const tt_conv2d_opts wider = {
-      .set = TT_CONV2D_PADDING | TT_CONV2D_DILATION, INTS(padding, far / 4), INTS(dilation, far / 2)};
+  const int64_t far = (int64_t)1 << 62;
+  const int64_t apart = 1 << 24;
+  const tt_conv2d_opts steps = {
+      .set = TT_CONV2D_STRIDE | TT_CONV2D_DILATION, INTS(stride, far), INTS(dilation, far)};
+  const tt_conv2d_opts wide = {.set = TT_CONV2D_PADDING | TT_CONV2D_DILATION,
+                               INTS(padding, apart / 2),
+                               INTS(dilation, apart)};
+  const tt_conv2d_opts wider = {.set = TT_CONV2D_PADDING | TT_CONV2D_DILATION,
+                                INTS(padding, far / 4),
+                                INTS(dilation, far / 2)};
   const tt_conv_transpose2d_opts back = {.set = TT_CONV_TRANSPOSE2D_DILATION, INTS(dilation, far)};
   tt_tensor *x = param(SHAPE(1, 1, 2, 2), DATA(1, 2, 3, 4)), *y, *g;
-  tt_tensor *one = make(TT_F64, SHAPE(1, 1, 1, 1), DATA(5)), *row = make(TT_F64, SHAPE(1, 1, 1, 2), DATA(5, 6));
+  tt_tensor* one = make(TT_F64, SHAPE(1, 1, 1, 1), DATA(5));
+  tt_tensor* row = make(TT_F64, SHAPE(1, 1, 1, 2), DATA(5, 6));
   tt_tensor* square = make(TT_F64, SHAPE(1, 1, 2, 2), DATA(5, 6, 7, 8));
   (void)state;
   OK(tt_conv2d(c, x, one, NULL, &steps, &y));

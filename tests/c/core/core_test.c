@@ -1,4 +1,5 @@
-/* Core objects through the C API: runtimes, ctxs, scopes, tensors from and to host memory, dtypes, facts, memory. */
+/* Core objects through the C API: runtimes, ctxs, scopes, tensors from and to host memory, dtypes,
+ * facts, memory. */
 #include "harness.h"
 
 #include <math.h>
@@ -100,19 +101,25 @@ static void test_runtime_options(void** state) {
   o.threads = -1;
   assert_int_equal(tt_runtime_new(&o, &rt), TT_INVALID_ARG);
   assert_null(rt);
-  o.threads = 0, o.isa = 99;
+  o.threads = 0;
+  o.isa = 99;
   assert_int_equal(tt_runtime_new(&o, &rt), TT_INVALID_ARG);
-  o.isa = 0, o.allocator = &broken;
+  o.isa = 0;
+  o.allocator = &broken;
   assert_int_equal(tt_runtime_new(&o, &rt), TT_INVALID_ARG);
-  o.allocator = NULL, o.struct_size = 0;
+  o.allocator = NULL;
+  o.struct_size = 0;
   assert_int_equal(tt_runtime_new(&o, &rt), TT_ABI);
-  o.struct_size = sizeof(size_t) + sizeof(void*), o.threads = 77; /* an older caller: what lies behind is not read */
+  o.struct_size = sizeof(size_t) + sizeof(void*);
+  o.threads = 77; /* an older caller: what lies behind is not read */
   assert_int_equal(tt_runtime_new(&o, &rt), TT_OK);
   assert_int_equal(tt_ctx_new(rt, &x), TT_OK);
   assert_int_equal(tt_num_threads(x), 1);
   tt_ctx_release(x);
   tt_runtime_release(rt);
-  o.struct_size = sizeof o, o.threads = 0, o.isa = 1;
+  o.struct_size = sizeof o;
+  o.threads = 0;
+  o.isa = 1;
   assert_int_equal(tt_runtime_new(&o, &rt), TT_OK);
   assert_int_equal(tt_ctx_new(rt, &x), TT_OK);
   assert_int_equal(tt_ctx_isa(x, &isa), TT_OK);
@@ -160,8 +167,8 @@ static void test_scope_that_keeps_many(void** state) {
   for (i = 0; i < 200; i++) tt_tensor_release(t[i]);
 }
 
-/* Each entry of keep moves one reference of the scope's: the caller releases what it got once. Closing the ctx finds a
- * leak. */
+/* Each entry of keep moves one reference of the scope's: the caller releases what it got once.
+ * Closing the ctx finds a leak. */
 static void test_scope_keeps_a_handle_once(void** state) {
   tt_tensor *own, *outer, *inner, *same;
   (void)state;
@@ -244,7 +251,8 @@ static void test_import_read_only(void** state) {
 /* The deleter runs exactly once, also when the import is refused. */
 static void test_import_refused(void** state) {
   double values[2];
-  const int64_t negative[] = {-1}, huge[] = {INT64_MAX};
+  const int64_t negative[] = {-1};
+  const int64_t huge[] = {INT64_MAX};
   int64_t many[65];
   tt_tensor* t;
   int i;
@@ -253,14 +261,21 @@ static void test_import_refused(void** state) {
   dropped = 0;
   FAILS(tt_tensor_import(c, values, 99, SHAPE(2), NULL, 1, drop, &dropped, &t), TT_DTYPE, "99");
   assert_int_equal(dropped, 1);
-  FAILS(tt_tensor_import(c, NULL, TT_F64, SHAPE(2), NULL, 1, drop, &dropped, &t), TT_INVALID_ARG, "data");
-  FAILS(tt_tensor_import(c, values, TT_F64, SHAPE(-2), NULL, 1, drop, &dropped, &t), TT_SHAPE, "-2");
-  FAILS(tt_tensor_import(c, values, TT_F64, SHAPE(2), negative, 1, drop, &dropped, &t), TT_INVALID_ARG, "strides");
-  FAILS(tt_tensor_import(c, values, TT_F64, SHAPE(3), huge, 1, drop, &dropped, &t), TT_INVALID_ARG, "strides");
-  FAILS(tt_tensor_import(c, (char*)values + 1, TT_F64, SHAPE(1), NULL, 1, drop, &dropped, &t), TT_INVALID_ARG, "align");
+  FAILS(tt_tensor_import(c, NULL, TT_F64, SHAPE(2), NULL, 1, drop, &dropped, &t), TT_INVALID_ARG,
+        "data");
+  FAILS(tt_tensor_import(c, values, TT_F64, SHAPE(-2), NULL, 1, drop, &dropped, &t), TT_SHAPE,
+        "-2");
+  FAILS(tt_tensor_import(c, values, TT_F64, SHAPE(2), negative, 1, drop, &dropped, &t),
+        TT_INVALID_ARG, "strides");
+  FAILS(tt_tensor_import(c, values, TT_F64, SHAPE(3), huge, 1, drop, &dropped, &t), TT_INVALID_ARG,
+        "strides");
+  FAILS(tt_tensor_import(c, (char*)values + 1, TT_F64, SHAPE(1), NULL, 1, drop, &dropped, &t),
+        TT_INVALID_ARG, "align");
   FAILS(tt_tensor_import(c, values, TT_F64, many, 65, NULL, 1, drop, &dropped, &t), TT_SHAPE, "64");
-  FAILS(tt_tensor_import(c, values, TT_F64, NULL, 2, NULL, 1, drop, &dropped, &t), TT_INVALID_ARG, "shape");
-  FAILS(tt_tensor_import(c, values, TT_F64, SHAPE(2), NULL, 1, drop, &dropped, NULL), TT_INVALID_ARG, "out");
+  FAILS(tt_tensor_import(c, values, TT_F64, NULL, 2, NULL, 1, drop, &dropped, &t), TT_INVALID_ARG,
+        "shape");
+  FAILS(tt_tensor_import(c, values, TT_F64, SHAPE(2), NULL, 1, drop, &dropped, NULL),
+        TT_INVALID_ARG, "out");
   assert_int_equal(dropped, 9);
   assert_null(t);
 }
@@ -293,7 +308,8 @@ static void test_integer_sums_wrap(void** state) {
 }
 
 static void test_read(void** state) {
-  tt_tensor *t = make(TT_I32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *empty = make(TT_F32, SHAPE(0, 3), NULL, 0);
+  tt_tensor* t = make(TT_I32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* empty = make(TT_F32, SHAPE(0, 3), NULL, 0);
   int32_t out[6];
   (void)state;
   OK(tt_tensor_read(c, transposed(t), out, sizeof out));
@@ -374,12 +390,16 @@ static void test_conversion_of_values(void** state) {
   VALUES(to(numbers(TT_I32, DATA(257, -1)), TT_U8), 1, 255);
   VALUES(to(numbers(TT_I64, DATA(200)), TT_I8), -56);
   VALUES(to(numbers(TT_F64, DATA(65520, 65519, 1e-8, 6e-8)), TT_F16), INFINITY, 65504, 0, 0x1p-24);
-  VALUES(to(numbers(TT_F64, DATA(1 + 0x1p-8, 1 + 3 * 0x1p-8)), TT_BF16), 1, 1 + 0x1p-6); /* ties to even */
+  VALUES(to(numbers(TT_F64, DATA(1 + 0x1p-8, 1 + 3 * 0x1p-8)), TT_BF16), 1,
+         1 + 0x1p-6); /* ties to even */
   VALUES(to(numbers(TT_F64, DATA(1e300, -1e300)), TT_F32), INFINITY, -INFINITY);
 }
 
 static int is_last(const tt_tensor* t) {
-  const int64_t *size = tt_tensor_shape(t), *stride = tt_tensor_strides(t), channels = size[1], n = tt_tensor_ndim(t);
+  const int64_t* size = tt_tensor_shape(t);
+  const int64_t* stride = tt_tensor_strides(t);
+  const int64_t channels = size[1];
+  const int64_t n = tt_tensor_ndim(t);
   int64_t step = channels;
   for (int64_t i = n - 1; i > 1; i--) {
     if (stride[i] != step) return 0;
@@ -395,7 +415,8 @@ static void test_channels_last(void** state) {
     const tt_memory_format format = k ? TT_CHANNELS_LAST_3D : TT_CHANNELS_LAST;
     const tt_clone_opts opts = {.set = TT_CLONE_MEMORY_FORMAT, .memory_format = format};
     const tt_to_opts to_last = {.set = TT_TO_MEMORY_FORMAT, .memory_format = format};
-    const tt_to_opts wide = {.set = TT_TO_MEMORY_FORMAT | TT_TO_DTYPE, .memory_format = format, .dtype = TT_F64};
+    const tt_to_opts wide = {
+        .set = TT_TO_MEMORY_FORMAT | TT_TO_DTYPE, .memory_format = format, .dtype = TT_F64};
     const tt_to_opts back = {.set = TT_TO_MEMORY_FORMAT, .memory_format = TT_CONTIGUOUS};
     tt_tensor *x, *last, *same, *rows, *out;
     float got[120];
@@ -410,12 +431,13 @@ static void test_channels_last(void** state) {
     assert_memory_equal(got, tt_tensor_data(x), (size_t)tt_tensor_numel(x) * 4);
     OK(tt_to(c, x, &wide, &out));
     assert_true(is_last(out) && tt_tensor_dtype(out) == TT_F64);
-    FAILS(tt_clone(c, numbers(TT_F32, DATA(1, 2)), &opts, &out), TT_SHAPE, k ? "for 5 dimensions" : "for 4 dimensions");
+    FAILS(tt_clone(c, numbers(TT_F32, DATA(1, 2)), &opts, &out), TT_SHAPE,
+          k ? "for 5 dimensions" : "for 4 dimensions");
   }
   {
     tt_tensor *x = numbers(TT_F32, DATA(1)), *out;
-    FAILS(tt_clone(c, x, &(tt_clone_opts){.set = TT_CLONE_MEMORY_FORMAT, .memory_format = 5}, &out), TT_INVALID_ARG,
-          "is 5");
+    FAILS(tt_clone(c, x, &(tt_clone_opts){.set = TT_CLONE_MEMORY_FORMAT, .memory_format = 5}, &out),
+          TT_INVALID_ARG, "is 5");
   }
 }
 
@@ -423,7 +445,11 @@ static void test_clone_and_contiguous_of_all_dtypes(void** state) {
   int i;
   (void)state;
   for (i = 0; i < kNumDtypes; i++) {
-    tt_tensor *a = make(kDtypes[i], SHAPE(2, 2), DATA(0, 1, 1, 0)), *t = transposed(a), *copy, *rows, *same;
+    tt_tensor* a = make(kDtypes[i], SHAPE(2, 2), DATA(0, 1, 1, 0));
+    tt_tensor* t = transposed(a);
+    tt_tensor* copy;
+    tt_tensor* rows;
+    tt_tensor* same;
     OK(tt_clone(c, t, NULL, &copy));
     assert_int_equal(tt_tensor_strides(copy)[0], 1); /* dense: the strides stay */
     assert_true(tt_tensor_data(copy) != tt_tensor_data(a));
@@ -451,7 +477,8 @@ static void test_printing(void** state) {
   OK(tt_tensor_print(c, numbers(TT_I64, DATA(1, 20)), text, sizeof text, &n));
   assert_string_equal(text, "tensor([ 1, 20])");
   want = n;
-  FAILS(tt_tensor_print(c, numbers(TT_I64, DATA(1, 20)), small, sizeof small, &n), TT_BUFFER_TOO_SMALL, NULL);
+  FAILS(tt_tensor_print(c, numbers(TT_I64, DATA(1, 20)), small, sizeof small, &n),
+        TT_BUFFER_TOO_SMALL, NULL);
   assert_int_equal(n, want);
   OK(tt_tensor_print(c, make(TT_F32, SHAPE(0, 2), NULL, 0), text, sizeof text, &n));
   assert_non_null(strstr(text, "[]"));
@@ -526,7 +553,8 @@ static void test_bad_shapes(void** state) {
 }
 
 static void test_bad_views(void** state) {
-  tt_tensor *t = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *v = NULL;
+  tt_tensor* t = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* v = NULL;
   const tt_as_strided_opts far = {.set = TT_AS_STRIDED_STORAGE_OFFSET, .storage_offset = 5};
   (void)state;
   FAILS(tt_view(c, t, SHAPE(4, -1), &v), TT_SHAPE, "[4,-1]");
@@ -558,7 +586,8 @@ static int64_t at(const tt_tensor* t, int64_t i) {
   return v;
 }
 
-/* Defined results, never a signal: what overflows wraps, what divides by zero fails or gives a defined value. */
+/* Defined results, never a signal: what overflows wraps, what divides by zero fails or gives a
+ * defined value. */
 static void test_integer_edges(void** state) {
   static const tt_dtype kInts[] = {TT_I8, TT_I16, TT_I32, TT_I64, TT_U8};
   static const int64_t kLow[] = {INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN, 0};
@@ -566,8 +595,14 @@ static void test_integer_edges(void** state) {
   (void)state;
   for (k = 0; k < sizeof kInts / sizeof *kInts; k++) {
     const int32_t modes[] = {TT_ROUNDING_FLOOR, TT_ROUNDING_TRUNC};
-    const int64_t low[] = {kLow[k], kLow[k], 7, -7}, by[] = {-1, 1, 2, 2}, zero[] = {0, 0, 0, 0};
-    tt_tensor *a = ints(low, 4, kInts[k]), *b = ints(by, 4, kInts[k]), *z = ints(zero, 4, kInts[k]), *q = NULL, *n;
+    const int64_t low[] = {kLow[k], kLow[k], 7, -7};
+    const int64_t by[] = {-1, 1, 2, 2};
+    const int64_t zero[] = {0, 0, 0, 0};
+    tt_tensor* a = ints(low, 4, kInts[k]);
+    tt_tensor* b = ints(by, 4, kInts[k]);
+    tt_tensor* z = ints(zero, 4, kInts[k]);
+    tt_tensor* q = NULL;
+    tt_tensor* n;
     int m;
     for (m = 0; m < 2; m++) {
       const tt_div_opts opts = {.set = TT_DIV_ROUNDING_MODE, .rounding_mode = modes[m]};
@@ -593,7 +628,9 @@ static void test_integer_edges(void** state) {
 
 static void test_integer_powers(void** state) {
   const int64_t base[] = {2, -1, 0, 3};
-  tt_tensor *b = ints(base, 4, TT_I64), *p = NULL, *e;
+  tt_tensor* b = ints(base, 4, TT_I64);
+  tt_tensor* p = NULL;
+  tt_tensor* e;
   const int64_t exps[] = {63, 1000001, 0, 41};
   (void)state;
   FAILS(tt_pow_i64(c, b, -1, &p), TT_INVALID_ARG, NULL);

@@ -1,4 +1,5 @@
-/* Devices: names, the loader, and a device of its own memory (tests/fake) under copies, operators, gradients, failures.
+/* Devices: names, the loader, and a device of its own memory (tests/fake) under copies, operators,
+ * gradients, failures.
  */
 #include "support.h"
 
@@ -32,21 +33,25 @@ static int open_fake(void** state) {
   return fake_live && fake_capacity && fake_launches && fake_fail && fake_claim ? 0 : -1;
 }
 
-static const tt_device kCuda0 = {TT_CUDA, 0}, kCuda1 = {TT_CUDA, 1}, kCpu = {TT_CPU, 0};
+static const tt_device kCuda0 = {TT_CUDA, 0};
+static const tt_device kCuda1 = {TT_CUDA, 1};
+static const tt_device kCpu = {TT_CPU, 0};
 static const double k1234[] = {1, 2, 3, 4};
 
 static tt_tensor* move_to(tt_ctx* c, const tt_tensor* t, tt_device device) {
   tt_to_opts o;
   tt_tensor* out = NULL;
   memset(&o, 0, sizeof o);
-  o.set = TT_TO_DEVICE, o.device = device;
+  o.set = TT_TO_DEVICE;
+  o.device = device;
   OK(tt_to(c, t, &o, &out));
   return out;
 }
 
 static void test_parse(void** state) {
-  static const char* const bad[] = {"",        "cpux",    "cpu:1",        "cpu:", "meta:1", "cuda:", "cuda:16",
-                                    "cuda:-1", "cuda:1x", "cuda:0000001", "CUDA", " cpu",   "gpu"};
+  static const char* const bad[] = {"",      "cpux",    "cpu:1",   "cpu:",    "meta:1",
+                                    "cuda:", "cuda:16", "cuda:-1", "cuda:1x", "cuda:0000001",
+                                    "CUDA",  " cpu",    "gpu"};
   CTX;
   tt_device d;
   size_t i;
@@ -77,7 +82,8 @@ static void test_loading(void** state) {
   OK(tt_device_count(c, TT_CUDA, &n));
   assert_int_equal(n, 0);
   memset(&o, 0, sizeof o);
-  o.set = TT_EMPTY_DEVICE, o.device = kCuda0;
+  o.set = TT_EMPTY_DEVICE;
+  o.device = kCuda0;
   FAILS(TT_DEVICE, tt_empty(c, &shape, 1, &o, &t));
   SAYS("no CUDA backend is loaded");
   FAILS(TT_DEVICE, tt_synchronize(c, &kCuda0));
@@ -109,7 +115,11 @@ static void test_loading(void** state) {
 
 static void test_copies(void** state) {
   CTX;
-  tt_tensor *a = mat(c, k1234, 2, 2), *on0 = move_to(c, a, kCuda0), *on1, *turned = NULL, *back;
+  tt_tensor* a = mat(c, k1234, 2, 2);
+  tt_tensor* on0 = move_to(c, a, kCuda0);
+  tt_tensor* on1;
+  tt_tensor* turned = NULL;
+  tt_tensor* back;
   tt_memory_stats stats;
   assert_int_equal(tt_tensor_device_type(on0), TT_CUDA);
   HOLDS(on0, 1, 2, 3, 4);
@@ -129,7 +139,10 @@ static void test_copies(void** state) {
   tt_tensor_release(back);
   FAILS(TT_DEVICE, tt_add(c, on0, on1, &back)); /* two devices */
   assert_null(back);
-  tt_tensor_release(a), tt_tensor_release(on0), tt_tensor_release(on1), tt_tensor_release(turned);
+  tt_tensor_release(a);
+  tt_tensor_release(on0);
+  tt_tensor_release(on1);
+  tt_tensor_release(turned);
   OK(tt_memory(c, &kCuda1, &stats));
   assert_int_equal(stats.in_use, 0);
   assert_true(stats.reserved > 0);
@@ -146,7 +159,11 @@ static void test_operators(void** state) {
   int d;
   for (d = 0; d < 2; d++) {
     static const double six[] = {0.5, -1, 2, 3, -0.25, 1};
-    tt_tensor *h = mat(c, six, 2, 3), *x = move_to(c, h, devices[d]), *y = NULL, *z = NULL, *s = NULL;
+    tt_tensor* h = mat(c, six, 2, 3);
+    tt_tensor* x = move_to(c, h, devices[d]);
+    tt_tensor* y = NULL;
+    tt_tensor* z = NULL;
+    tt_tensor* s = NULL;
     double* out = got[d];
     OK(tt_add_f64(c, x, 2, &y)); /* dense, with a host scalar */
     OK(tt_tensor_read(c, y, out, 48));
@@ -169,13 +186,17 @@ static void test_operators(void** state) {
     OK(tt_unsqueeze(c, s, 1, &z));
     OK(tt_div_(c, x, z, NULL)); /* broadcast, in place */
     OK(tt_tensor_read(c, x, out + 19, 48));
-    tt_tensor_release(s), tt_tensor_release(z), tt_tensor_release(y);
+    tt_tensor_release(s);
+    tt_tensor_release(z);
+    tt_tensor_release(y);
     OK(tt_softmax(c, x, 1, NULL, &y));
     OK(tt_tensor_read(c, y, out + 25, 48));
     tt_tensor_release(y);
     OK(tt_exp(c, x, &y));
     OK(tt_tensor_read(c, y, out + 31, 48));
-    tt_tensor_release(y), tt_tensor_release(x), tt_tensor_release(h);
+    tt_tensor_release(y);
+    tt_tensor_release(x);
+    tt_tensor_release(h);
   }
   assert_true(fake_launches() > launches);
   assert_memory_equal(got[0], got[1], 37 * sizeof(double));
@@ -183,7 +204,11 @@ static void test_operators(void** state) {
 
 static void test_gradient(void** state) {
   CTX;
-  tt_tensor *h = mat(c, k1234, 2, 2), *x = move_to(c, h, kCuda0), *y = NULL, *loss = NULL, *grad = NULL;
+  tt_tensor* h = mat(c, k1234, 2, 2);
+  tt_tensor* x = move_to(c, h, kCuda0);
+  tt_tensor* y = NULL;
+  tt_tensor* loss = NULL;
+  tt_tensor* grad = NULL;
   OK(tt_requires_grad_(c, x, 1));
   OK(tt_mul(c, x, x, &y));
   OK(tt_sum(c, y, NULL, &loss));
@@ -191,12 +216,18 @@ static void test_gradient(void** state) {
   OK(tt_tensor_grad(c, x, &grad));
   assert_int_equal(tt_tensor_device_type(grad), TT_CUDA);
   HOLDS(grad, 2, 4, 6, 8);
-  tt_tensor_release(h), tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(loss), tt_tensor_release(grad);
+  tt_tensor_release(h);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
+  tt_tensor_release(loss);
+  tt_tensor_release(grad);
 }
 
 static void test_failing_kernels(void** state) {
   CTX;
-  tt_tensor *h = mat(c, k1234, 2, 2), *x = move_to(c, h, kCuda0), *y = NULL;
+  tt_tensor* h = mat(c, k1234, 2, 2);
+  tt_tensor* x = move_to(c, h, kCuda0);
+  tt_tensor* y = NULL;
   double v[4];
   fake_fail(0, TT_INTERNAL, 0); /* at once */
   FAILS(TT_INTERNAL, tt_add(c, x, x, &y));
@@ -218,7 +249,9 @@ static void test_failing_kernels(void** state) {
   tt_tensor_release(y);
   OK(tt_add(c, x, x, &y));
   HOLDS(y, 2, 4, 6, 8);
-  tt_tensor_release(h), tt_tensor_release(x), tt_tensor_release(y);
+  tt_tensor_release(h);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
 }
 
 static void test_memory_runs_out(void** state) {
@@ -227,7 +260,8 @@ static void test_memory_runs_out(void** state) {
   tt_empty_opts o;
   tt_tensor *t = NULL, *u = NULL;
   memset(&o, 0, sizeof o);
-  o.set = TT_EMPTY_DEVICE, o.device = kCuda0;
+  o.set = TT_EMPTY_DEVICE;
+  o.device = kCuda0;
   OK(tt_trim(c));
   fake_capacity(0, 5 << 20);
   OK(tt_empty(c, &shape, 1, &o, &t));
@@ -252,7 +286,8 @@ static void test_memory_runs_out(void** state) {
 /* The fake device shows what it is for: the host cannot follow its pointers. */
 static void test_host_cannot_read_device_memory(void** state) {
   CTX;
-  tt_tensor *h = mat(c, k1234, 2, 2), *x = move_to(c, h, kCuda0);
+  tt_tensor* h = mat(c, k1234, 2, 2);
+  tt_tensor* x = move_to(c, h, kCuda0);
   const volatile double* p = (const volatile double*)tt_tensor_data(x);
   int status = 0;
   pid_t child = fork();
@@ -262,16 +297,20 @@ static void test_host_cannot_read_device_memory(void** state) {
   }
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) > 1); /* a sanitizer exits */
-  tt_tensor_release(h), tt_tensor_release(x);
+  tt_tensor_release(h);
+  tt_tensor_release(x);
 }
 
 /* Device memory outlives the runtime while a tensor holds it. */
 static void test_tensor_outlives_runtime(void** state) {
   CTX;
-  tt_tensor *h = mat(c, k1234, 2, 2), *x = move_to(c, h, kCuda0);
+  tt_tensor* h = mat(c, k1234, 2, 2);
+  tt_tensor* x = move_to(c, h, kCuda0);
   tt_tensor_release(h);
-  tt_ctx_release(e->c), tt_runtime_release(e->rt);
-  e->c = NULL, e->rt = NULL;
+  tt_ctx_release(e->c);
+  tt_runtime_release(e->rt);
+  e->c = NULL;
+  e->rt = NULL;
   assert_true(fake_live(0) > 0);
   tt_tensor_release(x);
   assert_int_equal(fake_live(0), 0);

@@ -1,5 +1,5 @@
-/* DLPack: what is exported describes the tensor and keeps it alive; what is imported is used in place and given back
- * once. */
+/* DLPack: what is exported describes the tensor and keeps it alive; what is imported is used in
+ * place and given back once. */
 #include "harness.h"
 
 /* DLPack 1.1, as its header declares it. */
@@ -31,7 +31,8 @@ static void test_export(void** state) {
   OK(tt_select(c, t, 1, 2, &column));
   OK(tt_tensor_to_dlpack(c, column, 1, &p));
   Versioned* v = (Versioned*)p;
-  assert_true(v->major == 1 && v->flags == 0 && v->t.ndim == 1 && v->t.shape[0] == 2 && v->t.strides[0] == 3);
+  assert_true(v->major == 1 && v->flags == 0 && v->t.ndim == 1 && v->t.shape[0] == 2 &&
+              v->t.strides[0] == 3);
   assert_true(v->t.code == 2 && v->t.bits == 32 && v->t.lanes == 1 && v->t.device_type == 1);
   assert_true(((float*)((char*)v->t.data + v->t.byte_offset))[3] == 6);
   v->deleter(v);
@@ -67,7 +68,8 @@ static void on_delete(Versioned* v) {
 static void test_import(void** state) {
   (void)state;
   float data[6] = {1, 2, 3, 4, 5, 6};
-  int64_t shape[2] = {2, 2}, strides[2] = {1, 2};
+  int64_t shape[2] = {2, 2};
+  int64_t strides[2] = {1, 2};
   Versioned v = {1, 0, NULL, on_delete, 1, {data, 1, 0, 2, 2, 32, 1, shape, strides, 4}};
   tt_tensor* t;
   deleted = 0;
@@ -124,7 +126,9 @@ static void test_export_outlives_data(void** state) {
 static void test_bad_input(void** state) {
   (void)state;
   float data[2] = {1, 2};
-  int64_t shape[1] = {2}, huge[1] = {INT64_MAX}, back[1] = {-1};
+  int64_t shape[1] = {2};
+  int64_t huge[1] = {INT64_MAX};
+  int64_t back[1] = {-1};
   tt_tensor* t;
   void* p;
   deleted = 0;
@@ -132,21 +136,29 @@ static void test_bad_input(void** state) {
   Versioned v = good;
   v.major = 2;
   FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_ABI, "DLPack 2.0");
-  v = good, v.t.lanes = 4;
+  v = good;
+  v.t.lanes = 4;
   FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_DTYPE, "4 lanes");
-  v = good, v.t.bits = 8;
+  v = good;
+  v.t.bits = 8;
   FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_DTYPE, "8 bits");
-  v = good, v.t.device_type = 13;
+  v = good;
+  v.t.device_type = 13;
   FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_DEVICE, "type 13");
-  v = good, v.t.ndim = 65;
+  v = good;
+  v.t.ndim = 65;
   FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_SHAPE, "65");
-  v = good, v.t.shape = huge;
+  v = good;
+  v.t.shape = huge;
   FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_SHAPE, NULL);
-  v = good, v.t.strides = back;
+  v = good;
+  v.t.strides = back;
   FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_INVALID_ARG, "negative");
-  v = good, v.t.byte_offset = 1;
+  v = good;
+  v.t.byte_offset = 1;
   FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_INVALID_ARG, "aligned");
-  v = good, v.t.data = NULL;
+  v = good;
+  v.t.data = NULL;
   FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_INVALID_ARG, "NULL");
   FAILS(tt_tensor_from_dlpack(c, &v, 7, &t), TT_INVALID_ARG, "major is 7");
   assert_int_equal(deleted, 0); /* the caller's still */
@@ -154,7 +166,8 @@ static void test_bad_input(void** state) {
   assert_null(p);
 }
 
-/* A scope without room, memory without a block: what fails leaves the object to the caller, at every allocation. */
+/* A scope without room, memory without a block: what fails leaves the object to the caller, at
+ * every allocation. */
 static void test_out_of_memory(void** state) {
   (void)state;
   float data[2] = {1, 2};
@@ -168,7 +181,9 @@ static void test_out_of_memory(void** state) {
     int64_t at;
     for (at = 1; s == TT_OOM; at++) {
       OK(tt_trim(c));
-      host.calls = 0, host.fail_at = at, host.fail_n = 0;
+      host.calls = 0;
+      host.fail_at = at;
+      host.fail_n = 0;
       s = tt_tensor_from_dlpack(c, &v, 1, &t);
       host.fail_at = 0;
       failures += s == TT_OOM;
@@ -186,7 +201,8 @@ static void test_out_of_memory(void** state) {
 static void test_idle_strides(void** state) {
   (void)state;
   float data[3] = {1, 2, 3};
-  int64_t shape[3] = {1, 3, 1}, strides[3] = {INT64_MAX, 1, INT64_MAX};
+  int64_t shape[3] = {1, 3, 1};
+  int64_t strides[3] = {INT64_MAX, 1, INT64_MAX};
   Versioned v = {1, 0, NULL, on_delete, 0, {data, 1, 0, 3, 2, 32, 1, shape, strides, 0}};
   tt_tensor *t, *r;
   OK(tt_scope_push(c));
@@ -203,8 +219,9 @@ static void test_idle_strides(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SCOPED(test_export),    SCOPED(test_export_outlives_data), SCOPED(test_every_dtype), SCOPED(test_import),
-      SCOPED(test_bad_input), SCOPED(test_out_of_memory),        SCOPED(test_idle_strides)};
+  const struct CMUnitTest tests[] = {SCOPED(test_export),      SCOPED(test_export_outlives_data),
+                                     SCOPED(test_every_dtype), SCOPED(test_import),
+                                     SCOPED(test_bad_input),   SCOPED(test_out_of_memory),
+                                     SCOPED(test_idle_strides)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Normalisations of channels, pooling, resizing, padding: running statistics, layouts, special values, hostile
-   arguments. Values and derivatives are checked by op_table_test. */
+/* Normalisations of channels, pooling, resizing, padding: running statistics, layouts, special
+   values, hostile arguments. Values and derivatives are checked by op_table_test. */
 #include "harness.h"
 
 #include <math.h>
@@ -9,16 +9,20 @@ static tt_tensor* image(const int64_t* shape, int n) {
   OK(tt_randn(c, shape, n, NULL, &t));
   return t;
 }
-#define IMAGE(...) image((const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+#define IMAGE(...) \
+  image((const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 
 static tt_batch_norm_opts training(void) {
-  return (tt_batch_norm_opts){.set = TT_BATCH_NORM_TRAINING | TT_BATCH_NORM_MOMENTUM, .training = 1, .momentum = 0.5};
+  return (tt_batch_norm_opts){
+      .set = TT_BATCH_NORM_TRAINING | TT_BATCH_NORM_MOMENTUM, .training = 1, .momentum = 0.5};
 }
 
 static void running_statistics_move(void** state) {
   const tt_batch_norm_opts o = training();
-  tt_tensor *x = make(TT_F32, SHAPE(4, 2), DATA(1, 0, 3, 0, 5, 8, 7, 8)), *mean = numbers(TT_F32, DATA(2, 2)),
-            *var = numbers(TT_F32, DATA(1, 1)), *y;
+  tt_tensor* x = make(TT_F32, SHAPE(4, 2), DATA(1, 0, 3, 0, 5, 8, 7, 8));
+  tt_tensor* mean = numbers(TT_F32, DATA(2, 2));
+  tt_tensor* var = numbers(TT_F32, DATA(1, 1));
+  tt_tensor* y;
   (void)state;
   OK(tt_batch_norm(c, x, mean, var, NULL, NULL, &o, &y));
   VALUES(mean, 3, 3);
@@ -30,10 +34,13 @@ static void running_statistics_move(void** state) {
 
 static void a_failing_call_moves_nothing(void** state) {
   const tt_batch_norm_opts o = training();
-  tt_tensor *x = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)), *mean = numbers(TT_F32, DATA(2, 2)),
-            *var = numbers(TT_F32, DATA(1, 1)), *y;
-  tt_tensor *three = numbers(TT_F32, DATA(1, 2, 3)), *one_row = make(TT_F32, SHAPE(1, 2), DATA(1, 2)),
-            *leaf_mean = numbers(TT_F32, DATA(0, 0));
+  tt_tensor* x = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4));
+  tt_tensor* mean = numbers(TT_F32, DATA(2, 2));
+  tt_tensor* var = numbers(TT_F32, DATA(1, 1));
+  tt_tensor* y;
+  tt_tensor* three = numbers(TT_F32, DATA(1, 2, 3));
+  tt_tensor* one_row = make(TT_F32, SHAPE(1, 2), DATA(1, 2));
+  tt_tensor* leaf_mean = numbers(TT_F32, DATA(0, 0));
   (void)state;
   FAILS(tt_batch_norm(c, x, mean, var, three, NULL, &o, &y), TT_SHAPE, "weight is [3]");
   FAILS(tt_batch_norm(c, x, mean, three, NULL, NULL, &o, &y), TT_SHAPE, "running_var is [3]");
@@ -41,7 +48,8 @@ static void a_failing_call_moves_nothing(void** state) {
   FAILS(tt_batch_norm(c, x, mean, NULL, NULL, NULL, &o, &y), TT_INVALID_ARG, "both");
   FAILS(tt_batch_norm(c, x, NULL, NULL, NULL, NULL, NULL, &y), TT_INVALID_ARG, "outside training");
   OK(tt_requires_grad_(c, leaf_mean, 1));
-  FAILS(tt_batch_norm(c, x, leaf_mean, var, NULL, NULL, &o, &y), TT_AUTOGRAD, "running_mean requires a gradient");
+  FAILS(tt_batch_norm(c, x, leaf_mean, var, NULL, NULL, &o, &y), TT_AUTOGRAD,
+        "running_mean requires a gradient");
   VALUES(mean, 2, 2);
   VALUES(var, 1, 1);
 }
@@ -57,9 +65,13 @@ static void statistics_of_far_values(void** state) {
 }
 
 static void results_keep_channels_last(void** state) {
-  const int64_t two = 2, size[2] = {6, 7}, to_last[4] = {0, 2, 3, 1}, back[4] = {0, 3, 1, 2};
+  const int64_t two = 2;
+  const int64_t size[2] = {6, 7};
+  const int64_t to_last[4] = {0, 2, 3, 1};
+  const int64_t back[4] = {0, 3, 1, 2};
   const tt_batch_norm_opts o = training();
-  const tt_interpolate_opts linear = {.set = TT_INTERPOLATE_MODE, .mode = TT_INTERPOLATION_BILINEAR};
+  const tt_interpolate_opts linear = {.set = TT_INTERPOLATE_MODE,
+                                      .mode = TT_INTERPOLATION_BILINEAR};
   tt_tensor *x = IMAGE(2, 3, 4, 5), *last, *outs[5], *plain[5];
   int i;
   (void)state;
@@ -67,7 +79,8 @@ static void results_keep_channels_last(void** state) {
   OK(tt_contiguous(c, last, &last));
   OK(tt_permute(c, last, back, 4, &last));
   for (i = 0; i < 2; i++) {
-    tt_tensor **to = i ? outs : plain, *from = i ? last : x;
+    tt_tensor** to = i ? outs : plain;
+    tt_tensor* from = i ? last : x;
     OK(tt_max_pool2d(c, from, &two, 1, NULL, &to[0]));
     OK(tt_avg_pool2d(c, from, &two, 1, NULL, &to[1]));
     OK(tt_adaptive_avg_pool2d(c, from, &two, 1, &to[2]));
@@ -75,28 +88,37 @@ static void results_keep_channels_last(void** state) {
     OK(tt_batch_norm(c, from, NULL, NULL, NULL, NULL, &o, &to[4]));
   }
   for (i = 0; i < 5; i++) {
-    double *got = values_of(outs[i]), *want = values_of(plain[i]);
+    double* got = values_of(outs[i]);
+    double* want = values_of(plain[i]);
     int64_t k;
     assert_int_equal(tt_tensor_strides(outs[i])[1], 1);
     for (k = 0; k < tt_tensor_numel(outs[i]); k++) assert_true(fabs(got[k] - want[k]) < 1e-5);
-    free(got), free(want);
+    free(got);
+    free(want);
   }
 }
 
 static void hostile_windows(void** state) {
   static const int64_t kBad[] = {0, -1, INT64_MIN, INT64_MAX};
-  const int64_t two = 2, three[3] = {1, 1, 1}, huge = INT64_MAX;
+  const int64_t two = 2;
+  const int64_t three[3] = {1, 1, 1};
+  const int64_t huge = INT64_MAX;
   const tt_max_pool2d_opts up = {.set = TT_MAX_POOL2D_CEIL_MODE, .ceil_mode = 1};
-  const tt_max_pool2d_opts far = {
-      .set = TT_MAX_POOL2D_CEIL_MODE | TT_MAX_POOL2D_STRIDE, .ceil_mode = 1, .stride = &huge, .n_stride = 1};
+  const tt_max_pool2d_opts far = {.set = TT_MAX_POOL2D_CEIL_MODE | TT_MAX_POOL2D_STRIDE,
+                                  .ceil_mode = 1,
+                                  .stride = &huge,
+                                  .n_stride = 1};
   const tt_avg_pool2d_opts zero = {.set = TT_AVG_POOL2D_DIVISOR_OVERRIDE, .divisor_override = 0};
   tt_tensor *x = IMAGE(1, 2, 4, 4), *y;
   size_t i;
   (void)state;
   for (i = 0; i < sizeof kBad / sizeof *kBad; i++) {
-    const tt_max_pool2d_opts padded = {.set = TT_MAX_POOL2D_PADDING, .padding = &kBad[i], .n_padding = 1};
-    const tt_max_pool2d_opts spread = {.set = TT_MAX_POOL2D_DILATION, .dilation = &kBad[i], .n_dilation = 1};
-    const tt_max_pool2d_opts steps = {.set = TT_MAX_POOL2D_STRIDE, .stride = &kBad[i], .n_stride = 1};
+    const tt_max_pool2d_opts padded = {
+        .set = TT_MAX_POOL2D_PADDING, .padding = &kBad[i], .n_padding = 1};
+    const tt_max_pool2d_opts spread = {
+        .set = TT_MAX_POOL2D_DILATION, .dilation = &kBad[i], .n_dilation = 1};
+    const tt_max_pool2d_opts steps = {
+        .set = TT_MAX_POOL2D_STRIDE, .stride = &kBad[i], .n_stride = 1};
     assert_int_not_equal(tt_max_pool2d(c, x, &kBad[i], 1, NULL, &y), TT_OK);
     assert_int_not_equal(tt_avg_pool2d(c, x, &kBad[i], 1, NULL, &y), TT_OK);
     if (kBad[i] != 0) assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, &padded, &y), TT_OK);
@@ -119,7 +141,8 @@ static void hostile_windows(void** state) {
 static void hostile_sizes(void** state) {
   static const int64_t kBad[] = {0, -1, INT64_MIN, INT64_MAX};
   static const double kFactors[] = {0, -1, 1e300, INFINITY, NAN};
-  const int64_t pads[][2] = {{INT64_MAX, INT64_MAX}, {INT64_MIN, 0}, {INT64_MIN, INT64_MAX}, {-3, -2}, {0, INT64_MAX}};
+  const int64_t pads[][2] = {
+      {INT64_MAX, INT64_MAX}, {INT64_MIN, 0}, {INT64_MIN, INT64_MAX}, {-3, -2}, {0, INT64_MAX}};
   tt_pad_opts mode = {.set = TT_PAD_MODE};
   tt_tensor *x = IMAGE(1, 2, 4, 4), *y;
   size_t i;
@@ -129,21 +152,23 @@ static void hostile_sizes(void** state) {
     const tt_interpolate_opts o = {.set = TT_INTERPOLATE_SCALE_FACTOR, .scale_factor = kFactors[i]};
     assert_int_not_equal(tt_interpolate(c, x, NULL, 0, &o, &y), TT_OK);
     assert_int_not_equal(tt_constant_pad_nd(c, x, pads[i], 2, NULL, &y), TT_OK);
-    for (mode.mode = 0; mode.mode < 4; mode.mode++) assert_int_not_equal(tt_pad(c, x, pads[i], 2, &mode, &y), TT_OK);
+    for (mode.mode = 0; mode.mode < 4; mode.mode++)
+      assert_int_not_equal(tt_pad(c, x, pads[i], 2, &mode, &y), TT_OK);
   }
   FAILS(tt_interpolate(c, x, NULL, 0, NULL, &y), TT_INVALID_ARG, "either size or scale_factor");
   FAILS(tt_constant_pad_nd(c, x, pads[0], 1, NULL, &y), TT_INVALID_ARG, "pad has 1 numbers");
 }
 
-/* Gradients of 2 x 2 windows go where the general kernel finds the first of the largest elements, ties and nan
- * included. */
+/* Gradients of 2 x 2 windows go where the general kernel finds the first of the largest elements,
+ * ties and nan included. */
 static void test_gradient_of_small_windows(void** state) {
   static const int64_t kSizes[][2] = {{2, 2}, {5, 7}, {8, 64}, {7, 71}, {4, 150}};
   const int64_t two = 2;
   (void)state;
   for (int d = TT_F32; d <= TT_F64; d++) {
     for (size_t i = 0; i < sizeof kSizes / sizeof *kSizes; i++) {
-      const int64_t rows = kSizes[i][0], width = kSizes[i][1];
+      const int64_t rows = kSizes[i][0];
+      const int64_t width = kSizes[i][1];
       const tt_to_opts as = {.set = TT_TO_DTYPE, .dtype = d};
       tt_tensor *drawn, *x, *y, *index, *g, *dx, *want, *flat_g, *flat_i;
       const tt_tensor* inputs[1];
@@ -154,8 +179,10 @@ static void test_gradient_of_small_windows(void** state) {
       OK(tt_max_pool2d(c, x, &two, 1, NULL, &y));
       OK(tt_randn_like(c, y, NULL, &g));
       inputs[0] = x;
-      const tt_tensor *outputs[1] = {y}, *starts[1] = {g};
-      const tt_grad_opts o = {.set = TT_GRAD_GRAD_OUTPUTS, .grad_outputs = starts, .n_grad_outputs = 1};
+      const tt_tensor* outputs[1] = {y};
+      const tt_tensor* starts[1] = {g};
+      const tt_grad_opts o = {
+          .set = TT_GRAD_GRAD_OUTPUTS, .grad_outputs = starts, .n_grad_outputs = 1};
       OK(tt_grad(c, outputs, 1, inputs, 1, &o, &dx));
       tt_tensor* again;
       OK(tt_max_pool2d_with_indices(c, x, &two, 1, NULL, &again, &index));
@@ -164,16 +191,20 @@ static void test_gradient_of_small_windows(void** state) {
       const tt_zeros_opts z = {.set = TT_ZEROS_DTYPE, .dtype = d};
       OK(tt_zeros(c, SHAPE(6, rows * width), &z, &want));
       OK(tt_scatter_add_(c, want, 1, flat_i, flat_g));
-      double *a = values_of(dx), *b = values_of(want);
+      double* a = values_of(dx);
+      double* b = values_of(want);
       assert_memory_equal(a, b, (size_t)(6 * rows * width) * sizeof *a);
-      free(a), free(b);
+      free(a);
+      free(b);
     }
   }
 }
 
 /* Steps that reach past any memory: the elements that they leave, at once. */
 static void windows_that_reach_far(void** state) {
-  const int64_t far = (int64_t)1 << 62, half = far / 2, end = INT64_MAX;
+  const int64_t far = (int64_t)1 << 62;
+  const int64_t half = far / 2;
+  const int64_t end = INT64_MAX;
   const tt_max_pool2d_opts ceil = {
       .set = TT_MAX_POOL2D_STRIDE | TT_MAX_POOL2D_DILATION | TT_MAX_POOL2D_CEIL_MODE,
       .stride = &end,
@@ -182,8 +213,10 @@ static void windows_that_reach_far(void** state) {
       .n_dilation = 1,
       .ceil_mode = 1,
   };
-  const tt_max_pool2d_opts alone = {.set = TT_MAX_POOL2D_DILATION, .dilation = &end, .n_dilation = 1};
-  const tt_max_pool2d_opts padded = {.set = TT_MAX_POOL2D_PADDING, .padding = &half, .n_padding = 1};
+  const tt_max_pool2d_opts alone = {
+      .set = TT_MAX_POOL2D_DILATION, .dilation = &end, .n_dilation = 1};
+  const tt_max_pool2d_opts padded = {
+      .set = TT_MAX_POOL2D_PADDING, .padding = &half, .n_padding = 1};
   const tt_max_pool2d_with_indices_opts found = {
       .set = TT_MAX_POOL2D_WITH_INDICES_STRIDE | TT_MAX_POOL2D_WITH_INDICES_DILATION |
              TT_MAX_POOL2D_WITH_INDICES_CEIL_MODE,

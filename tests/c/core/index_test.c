@@ -15,7 +15,8 @@ static tt_tensor* mask(const int64_t* shape, int64_t ndim, const uint8_t* values
   return t;
 }
 static tt_tensor* range(int64_t n, const int64_t* shape, int64_t ndim) {
-  const tt_scalar from = int_scalar(0), to = int_scalar(n);
+  const tt_scalar from = int_scalar(0);
+  const tt_scalar to = int_scalar(n);
   const tt_arange_opts opts = {.set = TT_ARANGE_DTYPE, .dtype = TT_F64};
   tt_tensor *flat, *out;
   OK(tt_arange(c, &from, &to, &opts, &flat));
@@ -32,7 +33,8 @@ static tt_index slice(int64_t from, int64_t to, int64_t step) {
 static tt_index none(void) { return (tt_index){.kind = TT_IDX_NONE}; }
 static tt_index dots(void) { return (tt_index){.kind = TT_IDX_ELLIPSIS}; }
 static tt_index by(const tt_tensor* t) { return (tt_index){.kind = TT_IDX_TENSOR, .tensor = t}; }
-#define ITEMS(...) (const tt_index[]){__VA_ARGS__}, (int64_t)(sizeof((tt_index[]){__VA_ARGS__}) / sizeof(tt_index))
+#define ITEMS(...) \
+  (const tt_index[]){__VA_ARGS__}, (int64_t)(sizeof((tt_index[]){__VA_ARGS__}) / sizeof(tt_index))
 static tt_tensor* get(const tt_tensor* x, const tt_index* items, int64_t n) {
   tt_tensor* out;
   OK(tt_index_get(c, x, items, n, &out));
@@ -42,7 +44,10 @@ static tt_tensor* get(const tt_tensor* x, const tt_index* items, int64_t n) {
 /* ---- gather, scatter_add, index_select, index_add ---- */
 
 static void gather_and_scatter_add(void** state) {
-  tt_tensor *x = param(SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *i = ints(SHAPE(2, 2), (int64_t[]){2, 0, 1, 1}), *y, *z;
+  tt_tensor* x = param(SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* i = ints(SHAPE(2, 2), (int64_t[]){2, 0, 1, 1});
+  tt_tensor* y;
+  tt_tensor* z;
   (void)state;
   OK(tt_gather(c, x, 1, i, &y));
   VALUES(y, 3, 1, 5, 5);
@@ -60,33 +65,43 @@ static void select_and_add_along_a_strided_dimension(void** state) {
   OK(tt_t(c, x, &t));
   OK(tt_index_select(c, t, 0, INTS(3, 0, 3), &y));
   VALUES(y, 3, 7, 11, 0, 4, 8, 3, 7, 11);
-  OK(tt_index_add_ex(c, t, 0, INTS(1, 1), make(TT_F64, SHAPE(2, 3), DATA(1, 1, 1, 2, 2, 2)), &twice, &z));
+  OK(tt_index_add_ex(c, t, 0, INTS(1, 1), make(TT_F64, SHAPE(2, 3), DATA(1, 1, 1, 2, 2, 2)), &twice,
+                     &z));
   VALUES(z, 0, 4, 8, 7, 11, 15, 2, 6, 10, 3, 7, 11);
   OK(tt_index_add_(c, t, 0, INTS(0), make(TT_F64, SHAPE(1, 3), DATA(100, 100, 100))));
   VALUES(x, 100, 1, 2, 3, 104, 5, 6, 7, 108, 9, 10, 11);
 }
 
 static void range_errors_name_value_and_place(void** state) {
-  tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3)), *out = x;
+  tt_tensor* x = numbers(TT_F32, DATA(1, 2, 3));
+  tt_tensor* out = x;
   (void)state;
-  FAILS(tt_gather(c, x, 0, INTS(0, 1, 3, 9), &out), TT_INDEX, "index holds 3 at [2]: must be in [0, 3)");
+  FAILS(tt_gather(c, x, 0, INTS(0, 1, 3, 9), &out), TT_INDEX,
+        "index holds 3 at [2]: must be in [0, 3)");
   assert_null(out);
-  FAILS(tt_index_select(c, x, 0, INTS(0, -1), &out), TT_INDEX, "index holds -1 at [1]: must be in [0, 3)");
+  FAILS(tt_index_select(c, x, 0, INTS(0, -1), &out), TT_INDEX,
+        "index holds -1 at [1]: must be in [0, 3)");
   FAILS(tt_gather(c, x, 1, INTS(0), &out), TT_INDEX, "dim");
   FAILS(tt_gather(c, x, 0, numbers(TT_F32, DATA(0)), &out), TT_DTYPE, "index is float32");
-  FAILS(tt_gather(c, x, 0, ints(SHAPE(1, 1), (int64_t[]){0}), &out), TT_SHAPE, "as many dimensions");
+  FAILS(tt_gather(c, x, 0, ints(SHAPE(1, 1), (int64_t[]){0}), &out), TT_SHAPE,
+        "as many dimensions");
   FAILS(tt_index_select(c, x, 0, ints(SHAPE(1, 1), (int64_t[]){0}), &out), TT_SHAPE, "1-D");
 }
 
 static void failing_writes_change_nothing(void** state) {
-  tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3)), *v = numbers(TT_F32, DATA(10, 20)), *bad = INTS(0, 3);
+  tt_tensor* x = numbers(TT_F32, DATA(1, 2, 3));
+  tt_tensor* v = numbers(TT_F32, DATA(10, 20));
+  tt_tensor* bad = INTS(0, 3);
   const uint32_t version = tt_tensor_version(x);
   (void)state;
   FAILS(tt_scatter_add_(c, x, 0, bad, v), TT_INDEX, "index holds 3 at [1]");
   FAILS(tt_index_add_(c, x, 0, bad, v), TT_INDEX, "index holds 3 at [1]");
-  FAILS(tt_index_put_(c, x, LIST(bad), v, 0), TT_INDEX, "indices holds 3 at [1]: must be in [-3, 3)");
-  FAILS(tt_index_put_(c, x, LIST(bad), numbers(TT_F64, DATA(1, 2)), 0), TT_DTYPE, "values is float64, self is float32");
-  FAILS(tt_index_put_(c, x, LIST(INTS(0, 1)), numbers(TT_F32, DATA(1, 2, 3)), 0), TT_SHAPE, "values is [3]");
+  FAILS(tt_index_put_(c, x, LIST(bad), v, 0), TT_INDEX,
+        "indices holds 3 at [1]: must be in [-3, 3)");
+  FAILS(tt_index_put_(c, x, LIST(bad), numbers(TT_F64, DATA(1, 2)), 0), TT_DTYPE,
+        "values is float64, self is float32");
+  FAILS(tt_index_put_(c, x, LIST(INTS(0, 1)), numbers(TT_F32, DATA(1, 2, 3)), 0), TT_SHAPE,
+        "values is [3]");
   FAILS(tt_index_set(c, x, ITEMS(by(bad)), v), TT_INDEX, "indices holds 3 at [1]");
   VALUES(x, 1, 2, 3);
   assert_int_equal(tt_tensor_version(x), version);
@@ -104,7 +119,9 @@ static void an_operand_may_share_memory_with_what_is_written(void** state) {
 /* ---- embedding ---- */
 
 static void embedding_skips_the_padding_row_in_backward(void** state) {
-  tt_tensor *w = param(SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6)), *i = ints(SHAPE(2, 2), (int64_t[]){2, 0, 2, 1}), *y;
+  tt_tensor* w = param(SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* i = ints(SHAPE(2, 2), (int64_t[]){2, 0, 2, 1});
+  tt_tensor* y;
   const tt_embedding_opts padded = {.set = TT_EMBEDDING_PADDING_IDX, .padding_idx = -1};
   (void)state;
   OK(tt_embedding(c, w, i, NULL, &y));
@@ -113,13 +130,15 @@ static void embedding_skips_the_padding_row_in_backward(void** state) {
   VALUES(derive(y, w, 0), 1, 1, 1, 1, 2, 2);
   OK(tt_embedding(c, w, i, &padded, &y)); /* row -1: the last */
   VALUES(derive(y, w, 0), 1, 1, 1, 1, 0, 0);
-  FAILS(tt_embedding(c, w, INTS(3), NULL, &y), TT_INDEX, "indices holds 3 at [0]: must be in [0, 3)");
+  FAILS(tt_embedding(c, w, INTS(3), NULL, &y), TT_INDEX,
+        "indices holds 3 at [0]: must be in [0, 3)");
 }
 
 /* ---- mixed indexing ---- */
 
 static void basic_items_give_views(void** state) {
-  tt_tensor *x = range(24, SHAPE(2, 3, 4)), *y = get(x, ITEMS(at(-1), none(), slice(0, 3, 2), at(1)));
+  tt_tensor* x = range(24, SHAPE(2, 3, 4));
+  tt_tensor* y = get(x, ITEMS(at(-1), none(), slice(0, 3, 2), at(1)));
   (void)state;
   HAS_SHAPE(y, 1, 2);
   VALUES(y, 13, 21);
@@ -131,7 +150,9 @@ static void basic_items_give_views(void** state) {
 }
 
 static void index_tensors_stand_where_they_were_or_in_front(void** state) {
-  tt_tensor *x = range(24, SHAPE(2, 3, 4)), *i = ints(SHAPE(2, 1), (int64_t[]){2, 0}), *j = INTS(-1, 1);
+  tt_tensor* x = range(24, SHAPE(2, 3, 4));
+  tt_tensor* i = ints(SHAPE(2, 1), (int64_t[]){2, 0});
+  tt_tensor* j = INTS(-1, 1);
   (void)state;
   HAS_SHAPE(get(x, ITEMS(all(), by(j))), 2, 2, 4);
   VALUES(get(x, ITEMS(at(0), by(i), by(j))), 11, 9, 3, 1); /* neighbours, broadcast */
@@ -142,8 +163,10 @@ static void index_tensors_stand_where_they_were_or_in_front(void** state) {
 }
 
 static void masks_pick_and_write(void** state) {
-  tt_tensor *x = range(6, SHAPE(2, 3)), *m = mask(SHAPE(2, 3), (uint8_t[]){0, 1, 0, 1, 1, 0}),
-            *row = mask(SHAPE(2), (uint8_t[]){0, 1}), *t;
+  tt_tensor* x = range(6, SHAPE(2, 3));
+  tt_tensor* m = mask(SHAPE(2, 3), (uint8_t[]){0, 1, 0, 1, 1, 0});
+  tt_tensor* row = mask(SHAPE(2), (uint8_t[]){0, 1});
+  tt_tensor* t;
   (void)state;
   VALUES(get(x, ITEMS(by(m))), 1, 3, 4);
   VALUES(get(x, ITEMS(by(row), slice(1, 3, 1))), 4, 5);
@@ -155,7 +178,8 @@ static void masks_pick_and_write(void** state) {
   VALUES(x, 0, 7, 2, 8, 9, 5);
   HAS_SHAPE(get(x, ITEMS(by(mask(NULL, 0, (uint8_t[]){1})))), 1, 2, 3);
   HAS_SHAPE(get(x, ITEMS(by(mask(NULL, 0, (uint8_t[]){0})))), 0, 2, 3);
-  FAILS(tt_index_get(c, x, ITEMS(by(mask(SHAPE(3), (uint8_t[]){1, 0, 1}))), &t), TT_INDEX, "a mask is [3]");
+  FAILS(tt_index_get(c, x, ITEMS(by(mask(SHAPE(3), (uint8_t[]){1, 0, 1}))), &t), TT_INDEX,
+        "a mask is [3]");
 }
 
 static void writing_through_views(void** state) {
@@ -170,7 +194,11 @@ static void writing_through_views(void** state) {
 }
 
 static void gradients_of_getting_and_setting(void** state) {
-  tt_tensor *x = param(SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *v = leaf(DATA(10, 20)), *y, *i = INTS(0, 2, 0), *g;
+  tt_tensor* x = param(SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* v = leaf(DATA(10, 20));
+  tt_tensor* y;
+  tt_tensor* i = INTS(0, 2, 0);
+  tt_tensor* g;
   (void)state;
   y = get(x, ITEMS(all(), by(i)));
   VALUES(derive(y, x, 0), 2, 0, 1, 2, 0, 1);
@@ -191,7 +219,8 @@ static void gradients_of_getting_and_setting(void** state) {
 }
 
 static void bad_mixed_indices(void** state) {
-  tt_tensor *x = range(6, SHAPE(2, 3)), *out = x;
+  tt_tensor* x = range(6, SHAPE(2, 3));
+  tt_tensor* out = x;
   const tt_index strange = {.kind = 9};
   (void)state;
   FAILS(tt_index_get(c, x, ITEMS(at(0), at(0), at(0)), &out), TT_INDEX, "index has 3 items");
@@ -222,7 +251,8 @@ static void sizes_and_steps_at_their_ends(void** state) {
   HAS_SHAPE(out, 0, INT64_MAX);
 }
 
-/* Views over one element may have more elements than any memory, their results more than 64 bits count. */
+/* Views over one element may have more elements than any memory, their results more than 64 bits
+ * count. */
 static void results_that_cannot_be_counted(void** state) {
   const tt_to_opts wide = {.set = TT_TO_DTYPE, .dtype = TT_C128};
   tt_tensor *one, *column, *row, *all, *out;

@@ -3,7 +3,10 @@
 
 static void cat_along_each_dimension(void** state) {
   const tt_cat_opts second = {.set = TT_CAT_DIM, .dim = -1};
-  tt_tensor *a = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)), *b = make(TT_F32, SHAPE(2, 1), DATA(5, 6)), *t, *y;
+  tt_tensor* a = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4));
+  tt_tensor* b = make(TT_F32, SHAPE(2, 1), DATA(5, 6));
+  tt_tensor* t;
+  tt_tensor* y;
   (void)state;
   OK(tt_cat(c, LIST(a, b, a), &second, &y));
   HAS_SHAPE(y, 2, 5);
@@ -14,8 +17,10 @@ static void cat_along_each_dimension(void** state) {
 }
 
 static void cat_promotes_and_skips_empty_vectors(void** state) {
-  tt_tensor *a = make(TT_I32, SHAPE(1, 2), DATA(1, 2)), *b = make(TT_F64, SHAPE(1, 2), DATA(0.5, 1.5)),
-            *none = numbers(TT_F32, NULL, 0), *y;
+  tt_tensor* a = make(TT_I32, SHAPE(1, 2), DATA(1, 2));
+  tt_tensor* b = make(TT_F64, SHAPE(1, 2), DATA(0.5, 1.5));
+  tt_tensor* none = numbers(TT_F32, NULL, 0);
+  tt_tensor* y;
   (void)state;
   OK(tt_cat(c, LIST(none, a, b), NULL, &y));
   assert_int_equal(tt_tensor_dtype(y), TT_F64);
@@ -25,9 +30,12 @@ static void cat_promotes_and_skips_empty_vectors(void** state) {
 }
 
 static void cat_refuses_what_does_not_fit(void** state) {
-  tt_tensor *a = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)), *b = make(TT_F32, SHAPE(2, 1), DATA(5, 6)), *y = a;
+  tt_tensor* a = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4));
+  tt_tensor* b = make(TT_F32, SHAPE(2, 1), DATA(5, 6));
+  tt_tensor* y = a;
   (void)state;
-  FAILS(tt_cat(c, LIST(a, b), NULL, &y), TT_SHAPE, "shapes [2,2] and [2,1]: all sizes but that of dim 0");
+  FAILS(tt_cat(c, LIST(a, b), NULL, &y), TT_SHAPE,
+        "shapes [2,2] and [2,1]: all sizes but that of dim 0");
   assert_null(y);
   FAILS(tt_cat(c, NULL, 0, NULL, &y), TT_INVALID_ARG, "tensors is empty");
   FAILS(tt_cat(c, LIST(number(TT_F32, 1)), NULL, &y), TT_SHAPE, "0-dim");
@@ -38,7 +46,11 @@ static void cat_refuses_what_does_not_fit(void** state) {
 
 static void gradients_flow_to_each_tensor(void** state) {
   const tt_stack_opts last = {.set = TT_STACK_DIM, .dim = -1};
-  tt_tensor *a = leaf(DATA(1, 2)), *b = leaf(DATA(3, 4)), *plain = numbers(TT_F64, DATA(9)), *y, *g;
+  tt_tensor* a = leaf(DATA(1, 2));
+  tt_tensor* b = leaf(DATA(3, 4));
+  tt_tensor* plain = numbers(TT_F64, DATA(9));
+  tt_tensor* y;
+  tt_tensor* g;
   (void)state;
   OK(tt_cat(c, LIST(a, plain, b, a), NULL, &y));
   OK(tt_mul(c, y, y, &y));
@@ -65,11 +77,13 @@ static void split_gives_views(void** state) {
   VALUES(parts[2], 5);
   OK(tt_zero_(c, parts[1]));
   VALUES(x, 1, 2, 0, 0, 5);
-  FAILS(tt_split(c, x, 1, NULL, parts, 3, &n), TT_BUFFER_TOO_SMALL, "room for 3 tensors, the result has 5");
+  FAILS(tt_split(c, x, 1, NULL, parts, 3, &n), TT_BUFFER_TOO_SMALL,
+        "room for 3 tensors, the result has 5");
   assert_int_equal(n, 5);
   assert_null(parts[0]);
   FAILS(tt_split(c, x, 0, NULL, parts, 3, &n), TT_INVALID_ARG, "split_size is 0");
-  FAILS(tt_split_with_sizes(c, x, SHAPE(2, 2), NULL, parts, 3, &n), TT_INVALID_ARG, "must add up to 5");
+  FAILS(tt_split_with_sizes(c, x, SHAPE(2, 2), NULL, parts, 3, &n), TT_INVALID_ARG,
+        "must add up to 5");
   FAILS(tt_split_with_sizes(c, x, SHAPE(6, -1), NULL, parts, 3, &n), TT_INVALID_ARG, "negative");
   FAILS(tt_split(c, number(TT_F32, 1), 1, NULL, parts, 3, &n), TT_SHAPE, "0-dim");
 }

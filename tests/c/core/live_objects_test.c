@@ -1,5 +1,5 @@
-/* tt_runtime_live: exact for known sets, empty of tensors when they are gone, unmoved by memory that looks like
- * objects. */
+/* tt_runtime_live: exact for known sets, empty of tensors when they are gone, unmoved by memory
+ * that looks like objects. */
 #include "harness.h"
 
 enum { kMax = 20000 };
@@ -16,11 +16,14 @@ static const tt_live_row* find(const char* kind) {
   return NULL;
 }
 static int64_t count_of(const char* kind) {
-  int64_t n = list(), i, sum = 0;
+  int64_t n = list();
+  int64_t i;
+  int64_t sum = 0;
   for (i = 0; i < n; i++) sum += strcmp(rows[i].kind, kind) == 0 ? rows[i].count : 0;
   return sum;
 }
-static const tt_live_row* tensor_row(tt_dtype d, int32_t requires_grad, const int64_t* shape, int64_t ndim) {
+static const tt_live_row* tensor_row(tt_dtype d, int32_t requires_grad, const int64_t* shape,
+                                     int64_t ndim) {
   int64_t n = list(), i;
   for (i = 0; i < n; i++)
     if (strcmp(rows[i].kind, "tensor") == 0 && rows[i].dtype == d && rows[i].ndim == ndim &&
@@ -37,7 +40,8 @@ static tt_tensor* made(tt_dtype d, tt_device device, const int64_t* shape, int64
   OK(tt_empty(c, shape, ndim, &o, &t));
   return t;
 }
-static const tt_device kCpu = {TT_CPU, 0}, kMeta = {TT_META, 0};
+static const tt_device kCpu = {TT_CPU, 0};
+static const tt_device kMeta = {TT_META, 0};
 
 static void test_known_set(void** state) {
   tt_tensor *t[12], *nine, *view;
@@ -46,7 +50,8 @@ static void test_known_set(void** state) {
   int i;
   (void)state;
   assert_int_equal(count_of("tensor"), 0);
-  for (i = 0; i < 10; i++) t[i] = made(TT_F32, kCpu, SHAPE(3, 4)); /* tiny: data behind the header */
+  for (i = 0; i < 10; i++)
+    t[i] = made(TT_F32, kCpu, SHAPE(3, 4)); /* tiny: data behind the header */
   t[10] = made(TT_F64, kCpu, SHAPE(1000, 1000));
   t[11] = made(TT_F64, kMeta, SHAPE(1000, 1000));
   nine = made(TT_U8, kCpu, SHAPE(1, 2, 1, 2, 1, 2, 1, 2, 3));
@@ -54,7 +59,8 @@ static void test_known_set(void** state) {
   assert_non_null(r);
   assert_true(r->count == 10 && r->bytes == 480 && r->device.type == TT_CPU);
   n = list();
-  assert_true(n >= 4 && rows[0].bytes == 8000000 && rows[1].bytes == 8000000); /* most bytes first */
+  assert_true(n >= 4 && rows[0].bytes == 8000000 &&
+              rows[1].bytes == 8000000); /* most bytes first */
   assert_true(rows[0].device.type + rows[1].device.type == TT_CPU + TT_META && rows[0].count == 1);
   r = ROW(TT_U8, 0, 1, 2, 1, 2, 1, 2, 1, 2, 3);
   assert_non_null(r);
@@ -104,8 +110,8 @@ static void test_other_kinds(void** state) {
   assert_null(find("module"));
 }
 
-/* Ten thousand tensors of random shapes, half of them released in between: the counts of each shape are those of a
- * record. */
+/* Ten thousand tensors of random shapes, half of them released in between: the counts of each shape
+ * are those of a record. */
 static void test_many(void** state) {
   enum { kTensors = 10000, kShapes = 12 };
   static tt_tensor* t[kTensors];
@@ -118,15 +124,19 @@ static void test_many(void** state) {
   (void)state;
   for (i = 0; i < kTensors; i++) {
     seed = seed * 1664525 + 1013904223;
-    d = (int)(seed >> 30), a = (int)(seed >> 8) % kShapes, b = (int)(seed >> 16) % kShapes,
+    d = (int)(seed >> 30);
+    a = (int)(seed >> 8) % kShapes;
+    b = (int)(seed >> 16) % kShapes;
     which[i] = (d * kShapes + a) * kShapes + b;
-    t[i] = made(kDtypes[d], kCpu, SHAPE(a * a * 3 + 1, b)); /* some tiny, some in blocks of their own */
+    t[i] = made(kDtypes[d], kCpu,
+                SHAPE(a * a * 3 + 1, b)); /* some tiny, some in blocks of their own */
     want[d][a][b]++;
     if (i % 3 == 0) { /* an older one goes */
       const int k = (int)(seed >> 5) % (i + 1);
       if (!t[k]) continue;
       tt_tensor_release(t[k]);
-      t[k] = NULL, ((int64_t*)want)[which[k]]--;
+      t[k] = NULL;
+      ((int64_t*)want)[which[k]]--;
     }
   }
   for (d = 0; d < 4; d++)
@@ -135,10 +145,13 @@ static void test_many(void** state) {
   assert_int_equal(count_of("tensor"), all);
   for (i = 0; i < kTensors; i += 97) {
     const tt_live_row* r;
-    d = which[i] / kShapes / kShapes, a = which[i] / kShapes % kShapes, b = which[i] % kShapes;
+    d = which[i] / kShapes / kShapes;
+    a = which[i] / kShapes % kShapes;
+    b = which[i] % kShapes;
     r = ROW(kDtypes[d], 0, a * a * 3 + 1, b);
     assert_int_equal(r ? r->count : 0, want[d][a][b]);
-    if (r) assert_int_equal(r->bytes, want[d][a][b] * (a * a * 3 + 1) * b * tt_dtype_size(kDtypes[d]));
+    if (r)
+      assert_int_equal(r->bytes, want[d][a][b] * (a * a * 3 + 1) * b * tt_dtype_size(kDtypes[d]));
   }
   for (i = 0; i < kTensors; i++) tt_tensor_release(t[i]);
   assert_int_equal(count_of("tensor"), 0);
@@ -146,25 +159,31 @@ static void test_many(void** state) {
 
 /* Data that begins like a tensor, with pointers to nowhere, is none. */
 static void test_lookalikes(void** state) {
-  tt_tensor *a = made(TT_I32, kCpu, SHAPE(1, 1, 1, 1, 1, 1000)), *b = made(TT_I32, kCpu, SHAPE(700));
+  tt_tensor* a = made(TT_I32, kCpu, SHAPE(1, 1, 1, 1, 1, 1000));
+  tt_tensor* b = made(TT_I32, kCpu, SHAPE(700));
   int32_t* at[2];
   int k, ndim;
   (void)state;
-  at[0] = tt_tensor_data(a), at[1] = tt_tensor_data(b);
+  at[0] = tt_tensor_data(a);
+  at[1] = tt_tensor_data(b);
   for (k = 0; k < 2; k++)
     for (ndim = 0; ndim < 256; ndim += 5) {
       memset(at[k], 0x5a, 2800);
-      at[k][0] = 0x74740001, at[k][1] = 1;
-      ((uint8_t*)at[k])[8] = TT_F32, ((uint8_t*)at[k])[9] = TT_CPU, ((uint8_t*)at[k])[10] = 0,
+      at[k][0] = 0x74740001;
+      at[k][1] = 1;
+      ((uint8_t*)at[k])[8] = TT_F32;
+      ((uint8_t*)at[k])[9] = TT_CPU;
+      ((uint8_t*)at[k])[10] = 0;
       ((uint8_t*)at[k])[11] = (uint8_t)ndim;
       ((int64_t*)(void*)at[k])[2] = 1; /* keys */
       assert_int_equal(count_of("tensor"), 2);
     }
-  tt_tensor_release(a), tt_tensor_release(b);
+  tt_tensor_release(a);
+  tt_tensor_release(b);
 }
 
-/* The listing's own memory is had by trimming slabs that are empty: it must not read those afterwards. The memory is
- * the system's, so that what is trimmed is unmapped. */
+/* The listing's own memory is had by trimming slabs that are empty: it must not read those
+ * afterwards. The memory is the system's, so that what is trimmed is unmapped. */
 static void test_memory_is_short(void** state) {
   enum { kShapes = 300, kReleased = 2000, kSteps = 64 };
   static tt_tensor *shapes[kShapes], *released[kReleased];
@@ -213,7 +232,8 @@ static void test_arguments(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {PLAIN(test_known_set),  SCOPED(test_other_kinds),    PLAIN(test_many),
-                                     PLAIN(test_lookalikes), PLAIN(test_memory_is_short), PLAIN(test_arguments)};
+  const struct CMUnitTest tests[] = {
+      PLAIN(test_known_set),  SCOPED(test_other_kinds),    PLAIN(test_many),
+      PLAIN(test_lookalikes), PLAIN(test_memory_is_short), PLAIN(test_arguments)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,19 +4,22 @@
 static tt_value tensor_value(tt_tensor* t) {
   tt_value v;
   memset(&v, 0, sizeof v);
-  v.tag = TT_VAL_TENSOR, v.tensor = t;
+  v.tag = TT_VAL_TENSOR;
+  v.tensor = t;
   return v;
 }
 static tt_value int_value(int64_t i) {
   tt_value v;
   memset(&v, 0, sizeof v);
-  v.tag = TT_VAL_INT, v.i = i;
+  v.tag = TT_VAL_INT;
+  v.i = i;
   return v;
 }
 static tt_value float_value(double f) {
   tt_value v;
   memset(&v, 0, sizeof v);
-  v.tag = TT_VAL_FLOAT, v.f = f;
+  v.tag = TT_VAL_FLOAT;
+  v.f = f;
   return v;
 }
 static tt_value none(void) {
@@ -32,13 +35,17 @@ static const tt_op* find(tt_ctx* c, const char* name) {
   return op;
 }
 
-static const double k12[] = {1, 2}, k34[] = {3, 4};
+static const double k12[] = {1, 2};
+static const double k34[] = {3, 4};
 
 static void test_find(void** state) {
   CTX;
   const tt_op* op;
   assert_true(strstr(tt_op_schema(find(c, "add")), "alpha: Scalar = 1") != NULL);
-  find(c, "add_"), find(c, "add_into"), find(c, "sum_dim"), find(c, "zeros");
+  find(c, "add_");
+  find(c, "add_into");
+  find(c, "sum_dim");
+  find(c, "zeros");
   FAILS(TT_NOT_IMPLEMENTED, tt_op_find(c, "no_such_operator", &op));
   assert_null(op);
   SAYS("no_such_operator");
@@ -77,10 +84,14 @@ static void test_every_name_of_the_manifest_is_found(void** state) {
 
 static void test_defaults(void** state) {
   CTX;
-  tt_tensor *a = vec(c, k12, 2), *b = vec(c, k34, 2), *out = NULL;
+  tt_tensor* a = vec(c, k12, 2);
+  tt_tensor* b = vec(c, k34, 2);
+  tt_tensor* out = NULL;
   int64_t n = -1;
   tt_value args[3];
-  args[0] = tensor_value(a), args[1] = tensor_value(b), args[2] = none();
+  args[0] = tensor_value(a);
+  args[1] = tensor_value(b);
+  args[2] = none();
   OK(tt_op_call(c, find(c, "add"), args, 2, &out, 1, &n));
   assert_int_equal(n, 1);
   HOLDS(out, 4, 6);
@@ -95,46 +106,68 @@ static void test_defaults(void** state) {
   args[2] = int_value(-1);
   OK(tt_op_call(c, find(c, "add"), args, 3, &out, 1, &n));
   HOLDS(out, -2, -2);
-  tt_tensor_release(out), tt_tensor_release(a), tt_tensor_release(b);
+  tt_tensor_release(out);
+  tt_tensor_release(a);
+  tt_tensor_release(b);
 }
 
 static void test_variants(void** state) {
   CTX;
-  tt_tensor *a = vec(c, k12, 2), *b = vec(c, k34, 2), *dst = vec(c, k12, 2);
+  tt_tensor* a = vec(c, k12, 2);
+  tt_tensor* b = vec(c, k34, 2);
+  tt_tensor* dst = vec(c, k12, 2);
   int64_t n = -1;
   tt_value args[4];
-  args[0] = tensor_value(a), args[1] = tensor_value(b), args[2] = none(), args[3] = tensor_value(dst);
+  args[0] = tensor_value(a);
+  args[1] = tensor_value(b);
+  args[2] = none();
+  args[3] = tensor_value(dst);
   OK(tt_op_call(c, find(c, "add_into"), args, 4, NULL, 0, &n));
   assert_int_equal(n, 0);
   HOLDS(dst, 4, 6);
   OK(tt_op_call(c, find(c, "add_"), args, 2, NULL, 0, &n));
   HOLDS(a, 4, 6);
   assert_int_equal(tt_tensor_version(a), 1);
-  tt_tensor_release(a), tt_tensor_release(b), tt_tensor_release(dst);
+  tt_tensor_release(a);
+  tt_tensor_release(b);
+  tt_tensor_release(dst);
 }
 
 static void test_other_types(void** state) {
   CTX;
   const double six[] = {1, 2, 3, 4, 5, 6};
-  const int64_t dims[] = {0, 1}, size[] = {2, 3};
-  tt_tensor *a = mat(c, six, 2, 3), *out = NULL, *two[2];
+  const int64_t dims[] = {0, 1};
+  const int64_t size[] = {2, 3};
+  tt_tensor* a = mat(c, six, 2, 3);
+  tt_tensor* out = NULL;
+  tt_tensor* two[2];
   int64_t n;
   tt_value args[4];
   args[0] = tensor_value(a);
-  args[1] = none(), args[1].tag = TT_VAL_INTS, args[1].ints = dims, args[1].n = 2;
+  args[1] = none();
+  args[1].tag = TT_VAL_INTS;
+  args[1].ints = dims;
+  args[1].n = 2;
   OK(tt_op_call(c, find(c, "sum_dim"), args, 2, &out, 1, &n));
   HOLDS(out, 21);
   tt_tensor_release(out);
   args[1] = int_value(1); /* one dimension instead of a list */
-  args[2] = none(), args[2].tag = TT_VAL_BOOL, args[2].i = 1;
+  args[2] = none();
+  args[2].tag = TT_VAL_BOOL;
+  args[2].i = 1;
   OK(tt_op_call(c, find(c, "sum_dim"), args, 3, &out, 1, &n));
   HOLDS(out, 6, 15);
   assert_int_equal(tt_tensor_ndim(out), 2);
   tt_tensor_release(out);
 
-  args[0] = none(), args[0].tag = TT_VAL_INTS, args[0].ints = size, args[0].n = 2;
+  args[0] = none();
+  args[0].tag = TT_VAL_INTS;
+  args[0].ints = size;
+  args[0].n = 2;
   args[1] = int_value(TT_I32);
-  args[2] = none(), args[2].tag = TT_VAL_DEVICE, args[2].device.type = TT_META;
+  args[2] = none();
+  args[2].tag = TT_VAL_DEVICE;
+  args[2].device.type = TT_META;
   OK(tt_op_call(c, find(c, "zeros"), args, 3, &out, 1, &n));
   assert_int_equal(tt_tensor_dtype(out), TT_I32);
   assert_int_equal(tt_tensor_device_type(out), TT_META);
@@ -146,16 +179,22 @@ static void test_other_types(void** state) {
   assert_int_equal(n, 2);
   HOLDS(two[0], 4, 5, 6);
   assert_int_equal(tt_tensor_dtype(two[1]), TT_I64);
-  tt_tensor_release(two[0]), tt_tensor_release(two[1]);
+  tt_tensor_release(two[0]);
+  tt_tensor_release(two[1]);
 
   two[0] = two[1] = a;
-  args[0] = none(), args[0].tag = TT_VAL_TENSORS, args[0].tensors = two, args[0].n = 2;
+  args[0] = none();
+  args[0].tag = TT_VAL_TENSORS;
+  args[0].tensors = two;
+  args[0].n = 2;
   args[1] = int_value(-1);
   OK(tt_op_call(c, find(c, "cat"), args, 2, &out, 1, &n));
   HOLDS(out, 1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6);
   tt_tensor_release(out);
 
-  args[0] = tensor_value(a), args[1] = int_value(1), args[2] = int_value(1); /* a list out */
+  args[0] = tensor_value(a);
+  args[1] = int_value(1);
+  args[2] = int_value(1); /* a list out */
   {
     tt_tensor* three[3];
     FAILS(TT_BUFFER_TOO_SMALL, tt_op_call(c, find(c, "split"), args, 3, two, 2, &n));
@@ -163,7 +202,9 @@ static void test_other_types(void** state) {
     assert_null(two[0]);
     OK(tt_op_call(c, find(c, "split"), args, 3, three, 3, &n));
     HOLDS(three[2], 3, 6);
-    tt_tensor_release(three[0]), tt_tensor_release(three[1]), tt_tensor_release(three[2]);
+    tt_tensor_release(three[0]);
+    tt_tensor_release(three[1]);
+    tt_tensor_release(three[2]);
   }
   tt_tensor_release(a);
 }
@@ -172,20 +213,28 @@ static void test_other_types(void** state) {
 static void test_scalars_for_numbers(void** state) {
   CTX;
   const double six[] = {1, 2, 3, 4, 5, 6};
-  tt_tensor *a = mat(c, six, 2, 3), *out = NULL;
+  tt_tensor* a = mat(c, six, 2, 3);
+  tt_tensor* out = NULL;
   int64_t n;
   tt_value args[3];
-  args[0] = tensor_value(a), args[1] = args[2] = none();
+  args[0] = tensor_value(a);
+  args[1] = args[2] = none();
   args[1].tag = args[2].tag = TT_VAL_SCALAR;
-  args[1].scalar.kind = TT_SCALAR_INT, args[1].scalar.i = 1, args[2].scalar.kind = TT_SCALAR_BOOL, args[2].scalar.i = 1;
+  args[1].scalar.kind = TT_SCALAR_INT;
+  args[1].scalar.i = 1;
+  args[2].scalar.kind = TT_SCALAR_BOOL;
+  args[2].scalar.i = 1;
   OK(tt_op_call(c, find(c, "sum_dim"), args, 3, &out, 1, &n));
   assert_int_equal(tt_tensor_ndim(out), 2);
   HOLDS(out, 6, 15);
-  tt_tensor_release(out), out = NULL;
-  args[1].scalar.kind = TT_SCALAR_FLOAT, args[1].scalar.re = 1;
+  tt_tensor_release(out);
+  out = NULL;
+  args[1].scalar.kind = TT_SCALAR_FLOAT;
+  args[1].scalar.re = 1;
   FAILS(TT_INVALID_ARG, tt_op_call(c, find(c, "sum_dim"), args, 3, &out, 1, &n));
   SAYS("dim is a float");
-  args[1].scalar.kind = TT_SCALAR_INT, args[2].scalar.kind = TT_SCALAR_INT;
+  args[1].scalar.kind = TT_SCALAR_INT;
+  args[2].scalar.kind = TT_SCALAR_INT;
   FAILS(TT_INVALID_ARG, tt_op_call(c, find(c, "sum_dim"), args, 3, &out, 1, &n));
   SAYS("keepdim is an integer: must be a bool");
   tt_tensor_release(a);
@@ -193,7 +242,10 @@ static void test_scalars_for_numbers(void** state) {
 
 static void test_gradient(void** state) {
   CTX;
-  tt_tensor *a = vec(c, k12, 2), *out = NULL, *sum = NULL, *grad = NULL;
+  tt_tensor* a = vec(c, k12, 2);
+  tt_tensor* out = NULL;
+  tt_tensor* sum = NULL;
+  tt_tensor* grad = NULL;
   int64_t n;
   tt_value args[2];
   OK(tt_requires_grad_(c, a, 1));
@@ -204,16 +256,22 @@ static void test_gradient(void** state) {
   OK(tt_backward(c, sum, NULL));
   OK(tt_tensor_grad(c, a, &grad));
   HOLDS(grad, 2, 4);
-  tt_tensor_release(a), tt_tensor_release(out), tt_tensor_release(sum), tt_tensor_release(grad);
+  tt_tensor_release(a);
+  tt_tensor_release(out);
+  tt_tensor_release(sum);
+  tt_tensor_release(grad);
 }
 
 static void test_bad_input(void** state) {
   CTX;
-  tt_tensor *a = vec(c, k12, 2), *out = a;
+  tt_tensor* a = vec(c, k12, 2);
+  tt_tensor* out = a;
   const tt_op* add = find(c, "add");
   int64_t n = 7;
   tt_value args[4];
-  args[0] = tensor_value(a), args[1] = none(), args[2] = args[3] = none();
+  args[0] = tensor_value(a);
+  args[1] = none();
+  args[2] = args[3] = none();
   FAILS(TT_INVALID_ARG, tt_op_call(c, add, args, 2, &out, 1, &n));
   assert_null(out);
   assert_int_equal(n, 0);
@@ -227,9 +285,11 @@ static void test_bad_input(void** state) {
   args[1] = tensor_value((tt_tensor*)c);
   FAILS(TT_BAD_HANDLE, tt_op_call(c, add, args, 2, &out, 1, &n));
   assert_int_equal(tt_ctx_error(c)->arg_index, 1);
-  args[1] = tensor_value(a), args[2].tag = 99;
+  args[1] = tensor_value(a);
+  args[2].tag = 99;
   FAILS(TT_INVALID_ARG, tt_op_call(c, add, args, 3, &out, 1, &n));
-  args[2] = none(), args[2].tag = TT_VAL_SCALAR; /* kind 0 */
+  args[2] = none();
+  args[2].tag = TT_VAL_SCALAR; /* kind 0 */
   FAILS(TT_INVALID_ARG, tt_op_call(c, add, args, 3, &out, 1, &n));
   args[2] = none();
   FAILS(TT_INVALID_ARG, tt_op_call(c, add, args, 4, &out, 1, &n));
@@ -240,19 +300,28 @@ static void test_bad_input(void** state) {
   FAILS(TT_BUFFER_TOO_SMALL, tt_op_call(c, add, args, 2, NULL, 1, &n));
   FAILS(TT_BAD_HANDLE, tt_op_call(c, (const tt_op*)a, args, 2, &out, 1, &n));
   FAILS(TT_BAD_HANDLE, tt_op_call(c, NULL, args, 2, &out, 1, &n));
-  args[0] = none(), args[0].tag = TT_VAL_INTS, args[0].n = 2;
+  args[0] = none();
+  args[0].tag = TT_VAL_INTS;
+  args[0].n = 2;
   FAILS(TT_INVALID_ARG, tt_op_call(c, find(c, "zeros"), args, 1, &out, 1, &n));
   args[0].n = -2;
   FAILS(TT_INVALID_ARG, tt_op_call(c, find(c, "zeros"), args, 1, &out, 1, &n));
   {
     const int64_t size[] = {2};
-    args[0].n = 1, args[0].ints = size;
+    args[0].n = 1;
+    args[0].ints = size;
     args[1] = int_value((int64_t)1 << 40);
     FAILS(TT_DTYPE, tt_op_call(c, find(c, "zeros"), args, 2, &out, 1, &n));
-    args[1] = none(), args[2] = none(), args[2].tag = TT_VAL_DEVICE, args[2].device.type = 77;
+    args[1] = none();
+    args[2] = none();
+    args[2].tag = TT_VAL_DEVICE;
+    args[2].device.type = 77;
     FAILS(TT_DEVICE, tt_op_call(c, find(c, "zeros"), args, 3, &out, 1, &n));
   }
-  args[0] = none(), args[0].tag = TT_VAL_TENSORS, args[0].n = 1, args[0].tensors = &out;
+  args[0] = none();
+  args[0].tag = TT_VAL_TENSORS;
+  args[0].n = 1;
+  args[0].tensors = &out;
   out = NULL;
   FAILS(TT_BAD_HANDLE, tt_op_call(c, find(c, "cat"), args, 1, &out, 1, &n));
   HOLDS(a, 1, 2);
@@ -261,7 +330,8 @@ static void test_bad_input(void** state) {
 
 static void test_scope(void** state) {
   CTX;
-  tt_tensor *a = vec(c, k12, 2), *out = NULL;
+  tt_tensor* a = vec(c, k12, 2);
+  tt_tensor* out = NULL;
   int64_t n;
   tt_value args[2];
   args[0] = args[1] = tensor_value(a);

@@ -16,7 +16,8 @@ static int close_queueing(void** state) {
   (void)state;
   tt_ctx_release(c);
   tt_runtime_release(rt);
-  c = NULL, rt = NULL;
+  c = NULL;
+  rt = NULL;
   return host.blocks != 0;
 }
 #define QUEUED(f) cmocka_unit_test_setup_teardown(f, open_queueing, close_queueing)
@@ -35,7 +36,9 @@ static tt_tensor* imported(int* user) {
 }
 
 static void test_import(void** state) {
-  tt_tensor *a = imported(&numbers_of[1]), *b = imported(&numbers_of[2]), *view;
+  tt_tensor* a = imported(&numbers_of[1]);
+  tt_tensor* b = imported(&numbers_of[2]);
+  tt_tensor* view;
   (void)state;
   n_dropped = 0;
   OK(tt_select(c, b, 0, 1, &view));
@@ -50,33 +53,59 @@ static void test_import(void** state) {
 }
 
 static tt_status no_hook(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** out) {
-  (void)user, (void)x, (void)grad, (void)out;
+  (void)user;
+  (void)x;
+  (void)grad;
+  (void)out;
   return TT_OK;
 }
-static tt_status same(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** outs,
-                      int64_t cap, int64_t* n_outs) {
-  (void)user, (void)x, (void)m, (void)n, (void)cap, (void)n_outs;
+static tt_status same(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n,
+                      tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user;
+  (void)x;
+  (void)m;
+  (void)n;
+  (void)cap;
+  (void)n_outs;
   tt_tensor_retain((tt_tensor*)in[0]);
   outs[0] = (tt_tensor*)in[0];
   return TT_OK;
 }
-static tt_status before(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** out) {
-  (void)user, (void)x, (void)m, (void)in, (void)n, (void)out;
+static tt_status before(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n,
+                        tt_tensor** out) {
+  (void)user;
+  (void)x;
+  (void)m;
+  (void)in;
+  (void)n;
+  (void)out;
   return TT_OK;
 }
 static tt_status factor(void* user, tt_ctx* x, int64_t epoch, int64_t group, double* out) {
-  (void)user, (void)x, (void)epoch, (void)group;
+  (void)user;
+  (void)x;
+  (void)epoch;
+  (void)group;
   *out = 0.5;
   return TT_OK;
 }
-static tt_status copy_in(void* user, tt_ctx* x, tt_function* f, const tt_tensor* const* in, int64_t n, tt_tensor** outs,
-                         int64_t n_outs) {
-  (void)user, (void)f, (void)n, (void)n_outs;
+static tt_status copy_in(void* user, tt_ctx* x, tt_function* f, const tt_tensor* const* in,
+                         int64_t n, tt_tensor** outs, int64_t n_outs) {
+  (void)user;
+  (void)f;
+  (void)n;
+  (void)n_outs;
   return tt_clone(x, in[0], NULL, &outs[0]);
 }
-static tt_status no_grads(void* user, tt_ctx* x, tt_function* f, tt_tensor* const* grads, int64_t n_outs,
-                          tt_tensor** in, int64_t n) {
-  (void)user, (void)x, (void)f, (void)grads, (void)n_outs, (void)in, (void)n;
+static tt_status no_grads(void* user, tt_ctx* x, tt_function* f, tt_tensor* const* grads,
+                          int64_t n_outs, tt_tensor** in, int64_t n) {
+  (void)user;
+  (void)x;
+  (void)f;
+  (void)grads;
+  (void)n_outs;
+  (void)in;
+  (void)n;
   return TT_OK;
 }
 
@@ -85,8 +114,11 @@ static void test_every_owner(void** state) {
   const double one[1] = {1};
   tt_tensor *x = leaf(one, 1), *y;
   const tt_tensor* in[1] = {x};
-  tt_module_def module = {
-      .struct_size = sizeof module, .name = "Same", .user = &numbers_of[2], .forward = same, .drop = drop};
+  tt_module_def module = {.struct_size = sizeof module,
+                          .name = "Same",
+                          .user = &numbers_of[2],
+                          .forward = same,
+                          .drop = drop};
   tt_function_def function = {.struct_size = sizeof function,
                               .name = "f",
                               .user = &numbers_of[5],
@@ -146,20 +178,24 @@ static void test_failing_call(void** state) {
   tt_tensor* t;
   (void)state;
   n_dropped = 0;
-  FAILS(tt_tensor_import(c, data, TT_F32, &n, 1, NULL, 1, drop, &numbers_of[1], &t), TT_SHAPE, NULL);
+  FAILS(tt_tensor_import(c, data, TT_F32, &n, 1, NULL, 1, drop, &numbers_of[1], &t), TT_SHAPE,
+        NULL);
   assert_int_equal(n_dropped, 1);
   assert_int_equal(tt_runtime_poll(rt), 0);
 }
 
 /* What waits when the runtime goes runs then; what outlives it runs at once. */
 static void test_end_of_runtime(void** state) {
-  tt_tensor *a = imported(&numbers_of[1]), *b = imported(&numbers_of[2]);
+  tt_tensor* a = imported(&numbers_of[1]);
+  tt_tensor* b = imported(&numbers_of[2]);
   (void)state;
   n_dropped = 0;
   tt_tensor_release(a);
   assert_int_equal(n_dropped, 0);
-  tt_ctx_release(c), tt_runtime_release(rt);
-  c = NULL, rt = NULL;
+  tt_ctx_release(c);
+  tt_runtime_release(rt);
+  c = NULL;
+  rt = NULL;
   assert_int_equal(n_dropped, 1);
   tt_tensor_release(b);
   assert_true(n_dropped == 2 && dropped[1] == 2);
@@ -186,8 +222,10 @@ static void test_threads(void** state) {
   (void)state;
   count = 0;
   for (k = 0; k < kThreads; k++)
-    for (i = 0; i < kEach; i++) OK(tt_tensor_import(c, data, TT_F32, &n, 1, NULL, 1, drop_count, NULL, &t[k][i]));
-  for (k = 0; k < kThreads; k++) assert_int_equal(pthread_create(&threads[k], NULL, release_many, t[k]), 0);
+    for (i = 0; i < kEach; i++)
+      OK(tt_tensor_import(c, data, TT_F32, &n, 1, NULL, 1, drop_count, NULL, &t[k][i]));
+  for (k = 0; k < kThreads; k++)
+    assert_int_equal(pthread_create(&threads[k], NULL, release_many, t[k]), 0);
   while (polled < kThreads * kEach / 2) polled += tt_runtime_poll(rt);
   for (k = 0; k < kThreads; k++) pthread_join(threads[k], NULL);
   polled += tt_runtime_poll(rt);
@@ -196,7 +234,8 @@ static void test_threads(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {QUEUED(test_import),       QUEUED(test_every_owner),    QUEUED(test_nested),
-                                     QUEUED(test_failing_call), QUEUED(test_end_of_runtime), QUEUED(test_threads)};
+  const struct CMUnitTest tests[] = {QUEUED(test_import),         QUEUED(test_every_owner),
+                                     QUEUED(test_nested),         QUEUED(test_failing_call),
+                                     QUEUED(test_end_of_runtime), QUEUED(test_threads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* tt_tensor_print: the text that PyTorch 2.15 prints, with its line breaks, without its "torch." prefix. */
+/* tt_tensor_print: the text that PyTorch 2.15 prints, with its line breaks, without its "torch."
+ * prefix. */
 #include "support.h"
 
 #include <math.h>
@@ -19,11 +20,31 @@ static const Case kCases[] = {
     {TT_I16, 1, {3}, 0, {1, 0, 100, 0, 7, 0}, "tensor([  1, 100,   7], dtype=int16)"},
     {TT_I32, 1, {3}, 0, {1, 0, 100, 0, 7, 0}, "tensor([  1, 100,   7], dtype=int32)"},
     {TT_I64, 1, {3}, 0, {1, 0, 100, 0, 7, 0}, "tensor([  1, 100,   7])"},
-    {TT_F16, 1, {3}, 0, {1.5, 0, -2, 0, 0.333251953125, 0}, "tensor([ 1.5000, -2.0000,  0.3333], dtype=float16)"},
-    {TT_BF16, 1, {3}, 0, {1.5, 0, -2, 0, 0.333251953125, 0}, "tensor([ 1.5000, -2.0000,  0.3340], dtype=bfloat16)"},
+    {TT_F16,
+     1,
+     {3},
+     0,
+     {1.5, 0, -2, 0, 0.333251953125, 0},
+     "tensor([ 1.5000, -2.0000,  0.3333], dtype=float16)"},
+    {TT_BF16,
+     1,
+     {3},
+     0,
+     {1.5, 0, -2, 0, 0.333251953125, 0},
+     "tensor([ 1.5000, -2.0000,  0.3340], dtype=bfloat16)"},
     {TT_F32, 1, {3}, 0, {1.5, 0, -2, 0, 0.333251953125, 0}, "tensor([ 1.5000, -2.0000,  0.3333])"},
-    {TT_F64, 1, {3}, 0, {1.5, 0, -2, 0, 0.333251953125, 0}, "tensor([ 1.5000, -2.0000,  0.3333], dtype=float64)"},
-    {TT_C64, 1, {3}, 0, {1, 2, -0.5, -0.25, 0, 0}, "tensor([ 1.0000+2.0000j, -0.5000-0.2500j,  0.0000+0.0000j])"},
+    {TT_F64,
+     1,
+     {3},
+     0,
+     {1.5, 0, -2, 0, 0.333251953125, 0},
+     "tensor([ 1.5000, -2.0000,  0.3333], dtype=float64)"},
+    {TT_C64,
+     1,
+     {3},
+     0,
+     {1, 2, -0.5, -0.25, 0, 0},
+     "tensor([ 1.0000+2.0000j, -0.5000-0.2500j,  0.0000+0.0000j])"},
     {TT_C128,
      1,
      {3},
@@ -68,7 +89,8 @@ static const Case kCases[] = {
      3,
      {2, 3, 2},
      0,
-     {0.5, 0, 1.5, 0, 2.5, 0, 3.5, 0, 4.5, 0, 5.5, 0, 6.5, 0, 7.5, 0, 8.5, 0, 9.5, 0, 10.5, 0, 11.5, 0},
+     {0.5, 0, 1.5, 0, 2.5, 0, 3.5, 0, 4.5,  0, 5.5,  0,
+      6.5, 0, 7.5, 0, 8.5, 0, 9.5, 0, 10.5, 0, 11.5, 0},
      "tensor([[[ 0.5000,  1.5000],\n"
      "         [ 2.5000,  3.5000],\n"
      "         [ 4.5000,  5.5000]],\n"
@@ -89,8 +111,18 @@ static const Case kCases[] = {
      "        [[[4, 5]],\n"
      "\n"
      "         [[6, 7]]]], dtype=int32)"},
-    {TT_I64, 1, {2}, 0, {-9.223372036854776e+18, 0, 1, 0}, "tensor([-9223372036854775808,                    1])"},
-    {TT_C128, 1, {2}, 0, {1, 1000000000, 2, 0}, "tensor([1.+1.0000e+09j, 2.+0.0000e+00j], dtype=complex128)"},
+    {TT_I64,
+     1,
+     {2},
+     0,
+     {-9.223372036854776e+18, 0, 1, 0},
+     "tensor([-9223372036854775808,                    1])"},
+    {TT_C128,
+     1,
+     {2},
+     0,
+     {1, 1000000000, 2, 0},
+     "tensor([1.+1.0000e+09j, 2.+0.0000e+00j], dtype=complex128)"},
     {TT_C64, 1, {2}, 0, {NAN, -INFINITY, INFINITY, NAN}, "tensor([nan-infj, inf+nanj])"},
 };
 
@@ -106,7 +138,8 @@ static tt_tensor* convert(tt_ctx* c, tt_tensor* t, tt_dtype dtype) {
   tt_to_opts o;
   tt_tensor* out = NULL;
   memset(&o, 0, sizeof o);
-  o.set = TT_TO_DTYPE, o.dtype = dtype;
+  o.set = TT_TO_DTYPE;
+  o.dtype = dtype;
   OK(tt_to(c, t, &o, &out));
   tt_tensor_release(t);
   return out;
@@ -123,7 +156,8 @@ static void test_values(void** state) {
     tt_tensor* t = NULL;
     for (d = 0; d < k->ndim; d++) n *= k->shape[d];
     for (d = 0; d < n; d++) real[d] = k->values[2 * d];
-    OK(tt_tensor_from_data(c, is_complex ? k->values : real, is_complex ? TT_C128 : TT_F64, k->shape, k->ndim, &t));
+    OK(tt_tensor_from_data(c, is_complex ? k->values : real, is_complex ? TT_C128 : TT_F64,
+                           k->shape, k->ndim, &t));
     t = convert(c, t, k->dtype);
     OK(tt_requires_grad_(c, t, k->requires_grad));
     prints(c, t, k->text);
@@ -135,16 +169,21 @@ static tt_tensor* count(tt_ctx* c, int64_t n, tt_dtype dtype) {
   tt_scalar start, end;
   tt_arange_opts o;
   tt_tensor* t = NULL;
-  memset(&start, 0, sizeof start), memset(&o, 0, sizeof o);
-  start.kind = TT_SCALAR_INT, end = start, end.i = n;
-  o.set = TT_ARANGE_DTYPE, o.dtype = dtype;
+  memset(&start, 0, sizeof start);
+  memset(&o, 0, sizeof o);
+  start.kind = TT_SCALAR_INT;
+  end = start;
+  end.i = n;
+  o.set = TT_ARANGE_DTYPE;
+  o.dtype = dtype;
   OK(tt_arange(c, &start, &end, &o, &t));
   return t;
 }
 
 static void test_layout(void** state) {
   CTX;
-  tt_tensor *t = count(c, 40, TT_F64), *v = NULL;
+  tt_tensor* t = count(c, 40, TT_F64);
+  tt_tensor* v = NULL;
   prints(c, t,
          "tensor([ 0.,  1.,  2.,  3.,  4.,  5.,  6.,  7.,  8.,  9., 10., 11., 12., 13.,\n"
          "        14., 15., 16., 17., 18., 19., 20., 21., 22., 23., 24., 25., 26., 27.,\n"
@@ -164,33 +203,41 @@ static void test_layout(void** state) {
          "        [9700, 9701, 9702,  ..., 9797, 9798, 9799],\n"
          "        [9800, 9801, 9802,  ..., 9897, 9898, 9899],\n"
          "        [9900, 9901, 9902,  ..., 9997, 9998, 9999]])");
-  tt_tensor_release(t), tt_tensor_release(v);
+  tt_tensor_release(t);
+  tt_tensor_release(v);
   t = count(c, 6, TT_F32);
   OK(tt_view(c, t, (const int64_t[]){2, 3}, 2, &v));
   tt_tensor_release(t);
   OK(tt_t(c, v, &t)); /* not contiguous */
   prints(c, t, "tensor([[0., 3.],\n        [1., 4.],\n        [2., 5.]])");
-  tt_tensor_release(t), tt_tensor_release(v);
+  tt_tensor_release(t);
+  tt_tensor_release(v);
 }
 
 static void test_facts(void** state) {
   CTX;
   const double values[] = {1, 2};
   const int64_t shape[] = {2, 3};
-  tt_tensor *x = vec(c, values, 2), *y = NULL, *v = NULL;
+  tt_tensor* x = vec(c, values, 2);
+  tt_tensor* y = NULL;
+  tt_tensor* v = NULL;
   tt_empty_opts o;
   OK(tt_requires_grad_(c, x, 1));
   OK(tt_mul(c, x, x, &y));
   prints(c, y, "tensor([1., 4.], dtype=float64, grad_fn=<MulBackward0>)");
   OK(tt_detach(c, y, &v));
   prints(c, v, "tensor([1., 4.], dtype=float64)");
-  tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(v);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
+  tt_tensor_release(v);
   memset(&o, 0, sizeof o);
-  o.set = TT_EMPTY_DEVICE, o.device.type = TT_META;
+  o.set = TT_EMPTY_DEVICE;
+  o.device.type = TT_META;
   OK(tt_empty(c, shape, 2, &o, &x));
   prints(c, x, "tensor(..., device='meta', size=(2, 3))");
   tt_tensor_release(x);
-  o.set |= TT_EMPTY_DTYPE, o.dtype = TT_I64;
+  o.set |= TT_EMPTY_DTYPE;
+  o.dtype = TT_I64;
   OK(tt_empty(c, NULL, 0, &o, &x));
   prints(c, x, "tensor(..., device='meta', size=(), dtype=int64)");
   tt_tensor_release(x);
@@ -220,6 +267,7 @@ static void test_buffers(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_values), TEST(test_layout), TEST(test_facts), TEST(test_buffers)};
+  const struct CMUnitTest tests[] = {TEST(test_values), TEST(test_layout), TEST(test_facts),
+                                     TEST(test_buffers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,8 @@ static const double k12[] = {1, 2};
 
 static void test_counts(void** state) {
   CTX;
-  tt_tensor *a = vec(c, k12, 2), *b = NULL;
+  tt_tensor* a = vec(c, k12, 2);
+  tt_tensor* b = NULL;
   tt_profile_row rows[64];
   int64_t n = -1, i, began, spent;
   OK(tt_profiler_rows(c, NULL, 0, &n)); /* never started */
@@ -88,7 +89,9 @@ static void test_nesting(void** state) {
 
 static void test_backward(void** state) {
   CTX;
-  tt_tensor *x = vec(c, k12, 2), *y = NULL, *loss = NULL;
+  tt_tensor* x = vec(c, k12, 2);
+  tt_tensor* y = NULL;
+  tt_tensor* loss = NULL;
   tt_profile_row rows[64];
   int64_t n;
   OK(tt_requires_grad_(c, x, 1));
@@ -99,13 +102,18 @@ static void test_backward(void** state) {
   OK(tt_profiler_stop(c));
   OK(tt_profiler_rows(c, rows, 64, &n));
   assert_non_null(row(rows, n, "tanh_backward"));
-  tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(loss);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
+  tt_tensor_release(loss);
 }
 
 /* Operators of a callback are seen, and starting and stopping inside one does no harm. */
 static int what_to_do;
-static tt_status twice(void* user, tt_ctx* c, const tt_value* args, int64_t n_args, tt_tensor** outs, int64_t n_outs) {
-  (void)user, (void)n_args, (void)n_outs;
+static tt_status twice(void* user, tt_ctx* c, const tt_value* args, int64_t n_args,
+                       tt_tensor** outs, int64_t n_outs) {
+  (void)user;
+  (void)n_args;
+  (void)n_outs;
   if (what_to_do == 1) OK(tt_profiler_stop(c));
   if (what_to_do == 2) OK(tt_profiler_start(c));
   return tt_add(c, args[0].tensor, args[0].tensor, &outs[0]);
@@ -114,15 +122,20 @@ static void test_custom_operator(void** state) {
   CTX;
   tt_op_def d;
   const tt_op* op = NULL;
-  tt_tensor *x = vec(c, k12, 2), *y = NULL;
+  tt_tensor* x = vec(c, k12, 2);
+  tt_tensor* y = NULL;
   tt_value arg;
   tt_profile_row rows[64];
   int64_t n;
-  memset(&d, 0, sizeof d), memset(&arg, 0, sizeof arg);
-  d.struct_size = sizeof d, d.schema = "twice(x: Tensor) -> Tensor", d.compute = twice;
+  memset(&d, 0, sizeof d);
+  memset(&arg, 0, sizeof arg);
+  d.struct_size = sizeof d;
+  d.schema = "twice(x: Tensor) -> Tensor";
+  d.compute = twice;
   OK(tt_op_register(c, &d));
   OK(tt_op_find(c, "twice", &op));
-  arg.tag = TT_VAL_TENSOR, arg.tensor = x;
+  arg.tag = TT_VAL_TENSOR;
+  arg.tensor = x;
   for (what_to_do = 0; what_to_do < 3; what_to_do++) {
     OK(tt_profiler_start(c));
     OK(tt_op_call(c, op, &arg, 1, &y, 1, &n));
@@ -150,7 +163,8 @@ static void test_custom_operator(void** state) {
 static void test_two_ctxs(void** state) {
   CTX;
   tt_ctx* other = NULL;
-  tt_tensor *x = vec(c, k12, 2), *y = NULL;
+  tt_tensor* x = vec(c, k12, 2);
+  tt_tensor* y = NULL;
   tt_profile_row rows[8];
   int64_t n;
   OK(tt_ctx_new(e->rt, &other));
@@ -158,7 +172,8 @@ static void test_two_ctxs(void** state) {
   assert_int_equal(tt_add(other, x, x, &y), TT_OK);
   OK(tt_profiler_rows(c, rows, 8, &n));
   assert_int_equal(n, 0);
-  tt_tensor_release(x), tt_tensor_release(y);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
   tt_ctx_release(other);
 }
 

@@ -21,7 +21,9 @@ static tt_tensor* uniform(int64_t n, tt_dtype d, tt_generator* g) {
 }
 static double mean_of(const tt_tensor* t, double* variance) {
   const int64_t n = tt_tensor_numel(t);
-  double *v = values_of(t), sum = 0, squares = 0;
+  double* v = values_of(t);
+  double sum = 0;
+  double squares = 0;
   int64_t i;
   for (i = 0; i < n; i++) sum += v[i];
   for (i = 0; i < n; i++) squares += (v[i] - sum / n) * (v[i] - sum / n);
@@ -30,14 +32,19 @@ static double mean_of(const tt_tensor* t, double* variance) {
   return sum / n;
 }
 static int same_values(const tt_tensor* a, const tt_tensor* b) {
-  double *x = values_of(a), *y = values_of(b);
+  double* x = values_of(a);
+  double* y = values_of(b);
   const int equal = !memcmp(x, y, sizeof(double) * (size_t)tt_tensor_numel(a));
-  free(x), free(y);
+  free(x);
+  free(y);
   return equal;
 }
 
 static void equal_seeds_give_equal_values(void** state) {
-  tt_generator *a = generator(7), *b = generator(7), *other = generator(8), *own;
+  tt_generator* a = generator(7);
+  tt_generator* b = generator(7);
+  tt_generator* other = generator(8);
+  tt_generator* own;
   uint64_t saved[2];
   tt_tensor *x, *y;
   (void)state;
@@ -54,7 +61,10 @@ static void equal_seeds_give_equal_values(void** state) {
   assert_true(same_values(x, y));
   OK(tt_ctx_generator(c, &own));
   assert_true(offset_of(own) > 0);
-  tt_generator_release(a), tt_generator_release(b), tt_generator_release(other), tt_generator_release(own);
+  tt_generator_release(a);
+  tt_generator_release(b);
+  tt_generator_release(other);
+  tt_generator_release(own);
 }
 
 static void distributions(void** state) {
@@ -99,7 +109,8 @@ static void bernoulli_follows_its_probabilities(void** state) {
 
 static void a_failing_call_does_not_move_the_generator(void** state) {
   tt_generator* g = generator(1);
-  const tt_rand_opts ints = {.set = TT_RAND_DTYPE | TT_RAND_GENERATOR, .dtype = TT_I64, .generator = g};
+  const tt_rand_opts ints = {
+      .set = TT_RAND_DTYPE | TT_RAND_GENERATOR, .dtype = TT_I64, .generator = g};
   const tt_rand_opts plain = {.set = TT_RAND_GENERATOR, .generator = g};
   const tt_dropout_opts drop = {.set = TT_DROPOUT_GENERATOR, .generator = g};
   const int64_t n = 4 << 20;
@@ -128,19 +139,23 @@ static void dropout_scales_what_it_keeps(void** state) {
   OK(tt_requires_grad_(c, x, 1));
   OK(tt_dropout(c, x, &quarter, &y));
   g = derive(y, x, 0);
-  v = values_of(y), d = values_of(g);
+  v = values_of(y);
+  d = values_of(g);
   for (i = 0; i < n; i++) {
     assert_true(v[i] == 0 || v[i] == 4);
     assert_true(d[i] == (v[i] ? 4.0f / 3.0f : 0));
     kept += v[i] != 0;
   }
-  free(v), free(d);
+  free(v);
+  free(d);
   assert_true(fabs(kept / n - 0.75) < 0.02);
 }
 
 static void dropout_may_return_its_input(void** state) {
-  const tt_dropout_opts zero = {.set = TT_DROPOUT_P, .p = 0}, eval = {.set = TT_DROPOUT_TRAIN, .train = 0};
-  const tt_dropout_opts one = {.set = TT_DROPOUT_P, .p = 1}, wrong = {.set = TT_DROPOUT_P, .p = 1.01};
+  const tt_dropout_opts zero = {.set = TT_DROPOUT_P, .p = 0};
+  const tt_dropout_opts eval = {.set = TT_DROPOUT_TRAIN, .train = 0};
+  const tt_dropout_opts one = {.set = TT_DROPOUT_P, .p = 1};
+  const tt_dropout_opts wrong = {.set = TT_DROPOUT_P, .p = 1.01};
   tt_tensor *x = numbers(TT_F32, DATA(1, 2)), *y;
   (void)state;
   OK(tt_dropout(c, x, &zero, &y));
@@ -156,7 +171,8 @@ static void dropout_may_return_its_input(void** state) {
 
 static void meta_draws_nothing(void** state) {
   tt_generator* g = generator(3);
-  const tt_rand_opts meta = {.set = TT_RAND_DEVICE | TT_RAND_GENERATOR, .device = {TT_META, 0}, .generator = g};
+  const tt_rand_opts meta = {
+      .set = TT_RAND_DEVICE | TT_RAND_GENERATOR, .device = {TT_META, 0}, .generator = g};
   const tt_dropout_opts drop = {.set = TT_DROPOUT_GENERATOR, .generator = g};
   tt_tensor* t;
   (void)state;

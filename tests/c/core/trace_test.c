@@ -26,7 +26,8 @@ static const double k12[] = {1, 2};
 static void test_path(void** state) {
   CTX;
   Log l = {{0}, 0, 0, NULL, NULL};
-  tt_tensor *x = vec(c, k12, 2), *y = NULL;
+  tt_tensor* x = vec(c, k12, 2);
+  tt_tensor* y = NULL;
   OK(tt_ctx_trace_dispatch(c, note, &l));
   OK(tt_add(c, x, x, &y));
   assert_string_equal(l.text, "0 add cpu\n");
@@ -53,7 +54,8 @@ static void test_path(void** state) {
   OK(tt_ctx_trace_dispatch(c, NULL, NULL));
   OK(tt_add(c, x, x, &y));
   assert_string_equal(l.text, "");
-  tt_tensor_release(x), tt_tensor_release(y);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
 }
 
 static void test_meta(void** state) {
@@ -62,31 +64,37 @@ static void test_meta(void** state) {
   tt_tensor *x = NULL, *y = NULL;
   tt_zeros_opts opts;
   memset(&opts, 0, sizeof opts);
-  opts.set = TT_ZEROS_DEVICE, opts.device.type = TT_META;
+  opts.set = TT_ZEROS_DEVICE;
+  opts.device.type = TT_META;
   OK(tt_ctx_trace_dispatch(c, note, &l));
   OK(tt_zeros(c, (const int64_t[]){2}, 1, &opts, &x));
   OK(tt_exp(c, x, &y));
   assert_string_equal(l.text, "0 zeros meta\n0 exp meta\n");
-  tt_tensor_release(x), tt_tensor_release(y);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
 }
 
 static void test_failure_keeps_the_depth(void** state) {
   CTX;
   Log l = {{0}, 0, 0, NULL, NULL};
-  tt_tensor *x = vec(c, k12, 2), *y = NULL;
+  tt_tensor* x = vec(c, k12, 2);
+  tt_tensor* y = NULL;
   OK(tt_ctx_trace_dispatch(c, note, &l));
   FAILS(TT_SHAPE, tt_view(c, x, (const int64_t[]){7}, 1, &y));
   l.text[0] = 0;
   OK(tt_add(c, x, x, &y));
   assert_string_equal(l.text, "0 add cpu\n");
-  tt_tensor_release(x), tt_tensor_release(y);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
 }
 
 static void test_reentry(void** state) {
   CTX;
   Log l = {{0}, 0, 1, NULL, NULL};
-  tt_tensor *x = vec(c, k12, 2), *y = NULL;
-  l.c = c, l.x = x;
+  tt_tensor* x = vec(c, k12, 2);
+  tt_tensor* y = NULL;
+  l.c = c;
+  l.x = x;
   OK(tt_ctx_trace_dispatch(c, note, &l));
   OK(tt_add(c, x, x, &y));
   tt_tensor_release(y);
@@ -96,11 +104,15 @@ static void test_reentry(void** state) {
   tt_tensor_release(y);
   OK(tt_add(c, x, x, &y));
   assert_int_equal(l.entries, 2);
-  tt_tensor_release(x), tt_tensor_release(y);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
 }
 
-static tt_status twice(void* user, tt_ctx* c, const tt_value* args, int64_t n_args, tt_tensor** outs, int64_t n_outs) {
-  (void)user, (void)n_args, (void)n_outs;
+static tt_status twice(void* user, tt_ctx* c, const tt_value* args, int64_t n_args,
+                       tt_tensor** outs, int64_t n_outs) {
+  (void)user;
+  (void)n_args;
+  (void)n_outs;
   return tt_add(c, args[0].tensor, args[0].tensor, &outs[0]);
 }
 static void test_custom_operator(void** state) {
@@ -108,23 +120,30 @@ static void test_custom_operator(void** state) {
   Log l = {{0}, 0, 0, NULL, NULL};
   tt_op_def d;
   const tt_op* op = NULL;
-  tt_tensor *x = vec(c, k12, 2), *y = NULL;
+  tt_tensor* x = vec(c, k12, 2);
+  tt_tensor* y = NULL;
   tt_value arg;
   int64_t n;
-  memset(&d, 0, sizeof d), memset(&arg, 0, sizeof arg);
-  d.struct_size = sizeof d, d.schema = "twice(x: Tensor) -> Tensor", d.compute = twice;
+  memset(&d, 0, sizeof d);
+  memset(&arg, 0, sizeof arg);
+  d.struct_size = sizeof d;
+  d.schema = "twice(x: Tensor) -> Tensor";
+  d.compute = twice;
   OK(tt_op_register(c, &d));
   OK(tt_op_find(c, "twice", &op));
-  arg.tag = TT_VAL_TENSOR, arg.tensor = x;
+  arg.tag = TT_VAL_TENSOR;
+  arg.tensor = x;
   OK(tt_ctx_trace_dispatch(c, note, &l));
   OK(tt_op_call(c, op, &arg, 1, &y, 1, &n));
   assert_string_equal(l.text, "0 twice cpu\n1 add cpu\n");
   assert_int_equal(tt_ctx_trace_dispatch(NULL, note, &l), TT_BAD_HANDLE);
-  tt_tensor_release(x), tt_tensor_release(y);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_path), TEST(test_meta), TEST(test_failure_keeps_the_depth),
-                                     TEST(test_reentry), TEST(test_custom_operator)};
+  const struct CMUnitTest tests[] = {TEST(test_path), TEST(test_meta),
+                                     TEST(test_failure_keeps_the_depth), TEST(test_reentry),
+                                     TEST(test_custom_operator)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Runs a computation on several numbers of threads, tt's own and a host's: its results must be equal bit by bit. */
+/* Runs a computation on several numbers of threads, tt's own and a host's: its results must be
+ * equal bit by bit. */
 #ifndef TT_TEST_EVERYWHERE_H
 #define TT_TEST_EVERYWHERE_H
 
@@ -10,11 +11,16 @@ enum { kMostBytes = 1 << 24 };
 
 /* ---- what runs the tasks ---- */
 
-static inline int32_t exec_threads(void* user) { return (void)user, 3; }
-static inline int32_t exec_for(void* user, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx) {
+static inline int32_t exec_threads(void* user) {
+  (void)user;
+  return 3;
+}
+static inline int32_t exec_for(void* user, int64_t n, int64_t grain, tt_range_fn body,
+                               void* body_ctx) {
   int64_t i;
   (void)user;
-  for (i = (n - 1) / grain * grain; i >= 0; i -= grain) body(body_ctx, i, i + grain < n ? i + grain : n);
+  for (i = (n - 1) / grain * grain; i >= 0; i -= grain)
+    body(body_ctx, i, i + grain < n ? i + grain : n);
   return 0;
 }
 
@@ -26,12 +32,14 @@ typedef struct Bytes {
 static inline void keep(Bytes* b, const tt_tensor* t) {
   const size_t n = (size_t)(tt_tensor_numel(t) * tt_dtype_size(tt_tensor_dtype(t)));
   assert_true(b->n + n <= kMostBytes);
-  memcpy(b->at + b->n, tt_tensor_data(t), n), b->n += n;
+  memcpy(b->at + b->n, tt_tensor_data(t), n);
+  b->n += n;
 }
 
 typedef void (*Compute)(tt_ctx* x, const tt_tensor* t, Bytes* b);
 
-/* Runs it on 1, 2, 3 and 5 threads and on the host's; all must give the same bytes. In slow builds 3 stand for all. */
+/* Runs it on 1, 2, 3 and 5 threads and on the host's; all must give the same bytes. In slow builds
+ * 3 stand for all. */
 static inline void same_everywhere(Compute f, const tt_tensor* t) {
 #if SLOW_BUILD
   static const int kThreads[] = {3};
@@ -43,7 +51,8 @@ static inline void same_everywhere(Compute f, const tt_tensor* t) {
   const tt_runtime_opts opts = {.struct_size = sizeof opts, .executor = &exec};
   tt_runtime* rt;
   tt_ctx* x;
-  Bytes want = {malloc(kMostBytes), 0}, got = {malloc(kMostBytes), 0};
+  Bytes want = {malloc(kMostBytes), 0};
+  Bytes got = {malloc(kMostBytes), 0};
   size_t i;
   assert_int_equal(tt_runtime_new(&opts, &rt), TT_OK);
   assert_int_equal(tt_ctx_new(rt, &x), TT_OK);
@@ -59,8 +68,10 @@ static inline void same_everywhere(Compute f, const tt_tensor* t) {
     if (i) assert_memory_equal(got.at, want.at, want.n);
   }
   OK(tt_set_num_threads(c, 1));
-  tt_ctx_release(x), tt_runtime_release(rt);
-  free(want.at), free(got.at);
+  tt_ctx_release(x);
+  tt_runtime_release(rt);
+  free(want.at);
+  free(got.at);
 }
 #define DO(call) ok_at(x, (call), #call, __FILE__, __LINE__)
 
@@ -75,7 +86,8 @@ static inline double special(void) {
   static const double k[] = {NAN, -NAN, INFINITY, -INFINITY, 0, -0.0, 1e-310, 65504};
   return draw() % 2 ? k[draw() % 8] : wide();
 }
-static inline tt_tensor* filled(const int64_t* shape, int64_t ndim, tt_dtype d, double (*value)(void)) {
+static inline tt_tensor* filled(const int64_t* shape, int64_t ndim, tt_dtype d,
+                                double (*value)(void)) {
   tt_to_opts o = {.set = TT_TO_DTYPE, .dtype = d};
   int64_t n = 1, i;
   tt_tensor *t, *out;
@@ -89,7 +101,9 @@ static inline tt_tensor* filled(const int64_t* shape, int64_t ndim, tt_dtype d, 
   return out;
 }
 
-static inline double epsilon(tt_dtype d) { return d == TT_F64 ? 0x1p-52 : d == TT_F32 ? 0x1p-23 : 0x1p-8; }
+static inline double epsilon(tt_dtype d) {
+  return d == TT_F64 ? 0x1p-52 : d == TT_F32 ? 0x1p-23 : 0x1p-8;
+}
 /* Equal, or nearly: `size` is what is rounded. */
 static inline void check_near(double got, double want, double tolerance) {
   assert_true(isnan(want) ? isnan(got) : got == want || fabs(got - want) <= tolerance);

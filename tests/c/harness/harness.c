@@ -9,7 +9,8 @@ Host host;
 
 static void note_peak(Host* h, int64_t bytes) {
   int64_t seen = __atomic_load_n(&h->peak, __ATOMIC_RELAXED);
-  while (seen < bytes && !__atomic_compare_exchange_n(&h->peak, &seen, bytes, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+  while (seen < bytes && !__atomic_compare_exchange_n(&h->peak, &seen, bytes, 1, __ATOMIC_RELAXED,
+                                                      __ATOMIC_RELAXED)) {}
 }
 
 static void* host_alloc(void* user, size_t size, size_t align) {
@@ -20,7 +21,8 @@ static void* host_alloc(void* user, size_t size, size_t align) {
     __atomic_add_fetch(&h->failed, 1, __ATOMIC_RELAXED);
     return NULL;
   }
-  if (posix_memalign(&p, align < sizeof(void*) ? sizeof(void*) : align, size ? size : 1)) return NULL;
+  if (posix_memalign(&p, align < sizeof(void*) ? sizeof(void*) : align, size ? size : 1))
+    return NULL;
   __atomic_add_fetch(&h->blocks, 1, __ATOMIC_RELAXED);
   note_peak(h, __atomic_add_fetch(&h->bytes, (int64_t)size, __ATOMIC_RELAXED));
   return p;
@@ -58,21 +60,27 @@ int close_ctx(void** state) {
   (void)state;
   tt_ctx_release(c); /* open scopes go with it */
   c = NULL;
-  if (host.blocks) print_error("%lld blocks of %lld bytes leaked\n", (long long)host.blocks, (long long)host.bytes);
+  if (host.blocks)
+    print_error("%lld blocks of %lld bytes leaked\n", (long long)host.blocks,
+                (long long)host.bytes);
   return host.blocks ? -1 : 0;
 }
 
 /* ---- statuses ---- */
 
 void ok_at(tt_ctx* x, tt_status s, const char* what, const char* file, int line) {
-  if (s) print_error("%s: %s: %s\n", what, tt_status_name(s), x && tt_ctx_error(x) ? tt_ctx_error(x)->message : "");
+  if (s)
+    print_error("%s: %s: %s\n", what, tt_status_name(s),
+                x && tt_ctx_error(x) ? tt_ctx_error(x)->message : "");
   _assert_int_equal((uint64_t)s, 0, file, line);
 }
 
-void fails_at(tt_ctx* x, tt_status s, tt_status want, const char* text, const char* what, const char* file, int line) {
+void fails_at(tt_ctx* x, tt_status s, tt_status want, const char* text, const char* what,
+              const char* file, int line) {
   const tt_error* e = tt_ctx_error(x);
   if (s != want)
-    print_error("%s: %s, not %s: %s\n", what, tt_status_name(s), tt_status_name(want), s ? e->message : "");
+    print_error("%s: %s, not %s: %s\n", what, tt_status_name(s), tt_status_name(want),
+                s ? e->message : "");
   _assert_int_equal((uint64_t)s, (uint64_t)want, file, line);
   _assert_int_equal((uint64_t)e->code, (uint64_t)want, file, line);
   if (text && !strstr(e->message, text)) {
@@ -94,7 +102,9 @@ tt_tensor* make(tt_dtype d, const int64_t* shape, int64_t ndim, const double* va
   OK(tt_to(c, wide, &to, &out));
   return out;
 }
-tt_tensor* numbers(tt_dtype d, const double* values, int64_t n) { return make(d, &n, 1, values, n); }
+tt_tensor* numbers(tt_dtype d, const double* values, int64_t n) {
+  return make(d, &n, 1, values, n);
+}
 tt_tensor* number(tt_dtype d, double value) { return make(d, NULL, 0, &value, 1); }
 tt_tensor* param(const int64_t* shape, int64_t ndim, const double* values, int64_t n) {
   tt_tensor* t = make(TT_F64, shape, ndim, values, n);
@@ -161,13 +171,15 @@ double* values_of(const tt_tensor* t) {
   return out;
 }
 
-void values_at(const tt_tensor* t, const double* want, int64_t n, double tol, const char* file, int line) {
+void values_at(const tt_tensor* t, const double* want, int64_t n, double tol, const char* file,
+               int line) {
   double* got;
   int64_t i;
   _assert_int_equal((uint64_t)tt_tensor_numel(t), (uint64_t)n, file, line);
   got = values_of(t);
   for (i = 0; i < n; i++) {
-    if (got[i] == want[i] || (isnan(got[i]) && isnan(want[i])) || fabs(got[i] - want[i]) <= tol) continue;
+    if (got[i] == want[i] || (isnan(got[i]) && isnan(want[i])) || fabs(got[i] - want[i]) <= tol)
+      continue;
     print_error("element %lld is %.17g, not %.17g\n", (long long)i, got[i], want[i]);
     free(got);
     _fail(file, line);
@@ -178,5 +190,6 @@ void values_at(const tt_tensor* t, const double* want, int64_t n, double tol, co
 
 void shape_at(const tt_tensor* t, const int64_t* want, int64_t n, const char* file, int line) {
   _assert_int_equal((uint64_t)tt_tensor_ndim(t), (uint64_t)n, file, line);
-  for (int64_t i = 0; i < n; i++) _assert_int_equal((uint64_t)tt_tensor_shape(t)[i], (uint64_t)want[i], file, line);
+  for (int64_t i = 0; i < n; i++)
+    _assert_int_equal((uint64_t)tt_tensor_shape(t)[i], (uint64_t)want[i], file, line);
 }

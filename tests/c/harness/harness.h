@@ -1,4 +1,5 @@
-/* What the tests of the C API share: a counted allocator under every ctx, short ways to make and compare tensors. */
+/* What the tests of the C API share: a counted allocator under every ctx, short ways to make and
+ * compare tensors. */
 #ifndef TT_TEST_HARNESS_H
 #define TT_TEST_HARNESS_H
 
@@ -14,7 +15,8 @@
 
 #include <cmocka.h>
 
-/* Sanitizers and checked builds, which are slow and look for other faults: tests of long work do less there. */
+/* Sanitizers and checked builds, which are slow and look for other faults: tests of long work do
+ * less there. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || TT_CHECKED
 #define SLOW_BUILD 1
 #else
@@ -37,7 +39,8 @@ tt_allocator host_allocator(Host* h);
 extern tt_ctx* c;
 extern Host host;
 
-/* Fixture: opens c with a scope, so that outs need no release; the teardown fails if anything is still allocated. */
+/* Fixture: opens c with a scope, so that outs need no release; the teardown fails if anything is
+ * still allocated. */
 int open_scoped(void** state);
 int open_plain(void** state); /* without the scope: the test releases what it makes */
 int close_ctx(void** state);
@@ -46,35 +49,41 @@ int close_ctx(void** state);
 
 /* Checks of statuses; a failure shows tt's message. */
 void ok_at(tt_ctx* x, tt_status s, const char* what, const char* file, int line);
-void fails_at(tt_ctx* x, tt_status s, tt_status want, const char* text, const char* what, const char* file, int line);
+void fails_at(tt_ctx* x, tt_status s, tt_status want, const char* text, const char* what,
+              const char* file, int line);
 #define OK(call) ok_at(c, (call), #call, __FILE__, __LINE__)
 /* The call fails with status `want` and a message that contains `text` (may be NULL). */
 #define FAILS(call, want, text) fails_at(c, (call), (want), (text), #call, __FILE__, __LINE__)
 
 /* Arrays in arguments: pointer and length. */
-#define SHAPE(...) (const int64_t[]){__VA_ARGS__}, (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
-#define DATA(...) (const double[]){__VA_ARGS__}, (int64_t)(sizeof((double[]){__VA_ARGS__}) / sizeof(double))
-#define LIST(...) \
-  (const tt_tensor* const[]){__VA_ARGS__}, (int64_t)(sizeof((const tt_tensor*[]){__VA_ARGS__}) / sizeof(tt_tensor*))
+#define SHAPE(...) \
+  (const int64_t[]){__VA_ARGS__}, (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define DATA(...) \
+  (const double[]){__VA_ARGS__}, (int64_t)(sizeof((double[]){__VA_ARGS__}) / sizeof(double))
+#define LIST(...)                          \
+  (const tt_tensor* const[]){__VA_ARGS__}, \
+      (int64_t)(sizeof((const tt_tensor*[]){__VA_ARGS__}) / sizeof(tt_tensor*))
 
 /* New CPU tensors. */
 tt_tensor* make(tt_dtype d, const int64_t* shape, int64_t ndim, const double* values, int64_t n);
 tt_tensor* numbers(tt_dtype d, const double* values, int64_t n); /* 1-D */
 tt_tensor* number(tt_dtype d, double value);                     /* 0-D */
-tt_tensor* leaf(const double* values, int64_t n);                /* 1-D float64 that requires a gradient */
+tt_tensor* leaf(const double* values, int64_t n); /* 1-D float64 that requires a gradient */
 tt_tensor* param(const int64_t* shape, int64_t ndim, const double* values, int64_t n);
 
 /* One-liners that must succeed. */
 tt_tensor* sum_of(const tt_tensor* t);
 tt_tensor* grad_of(const tt_tensor* t); /* owned by the scope; fails the test if there is none */
-tt_tensor* derive(const tt_tensor* y, const tt_tensor* x, int create_graph); /* d sum(y) / dx, through tt_grad */
+tt_tensor* derive(const tt_tensor* y, const tt_tensor* x,
+                  int create_graph); /* d sum(y) / dx, through tt_grad */
 double value_of(const tt_tensor* t);
 tt_scalar real_scalar(double v);
 tt_scalar int_scalar(int64_t v);
 
 /* Elements of t in row-major order as doubles (complex: real parts); free() them. */
 double* values_of(const tt_tensor* t);
-void values_at(const tt_tensor* t, const double* want, int64_t n, double tol, const char* file, int line);
+void values_at(const tt_tensor* t, const double* want, int64_t n, double tol, const char* file,
+               int line);
 #define VALUES(t, ...) values_at((t), DATA(__VA_ARGS__), 0, __FILE__, __LINE__)
 #define NEAR(t, tol, ...) values_at((t), DATA(__VA_ARGS__), (tol), __FILE__, __LINE__)
 void shape_at(const tt_tensor* t, const int64_t* want, int64_t n, const char* file, int line);

@@ -1,5 +1,5 @@
-/* What the C tests share: a ctx over an allocator that counts, so that each test ends with the proof that nothing
- * leaked. */
+/* What the C tests share: a ctx over an allocator that counts, so that each test ends with the
+ * proof that nothing leaked. */
 #ifndef TT_TEST_SUPPORT_H
 #define TT_TEST_SUPPORT_H
 
@@ -50,9 +50,13 @@ MAYBE_UNUSED static int env_open(void** state) {
   tt_allocator a;
   tt_runtime_opts o;
   memset(&a, 0, sizeof a);
-  a.struct_size = sizeof a, a.user = e, a.alloc = env_alloc, a.free = env_free;
+  a.struct_size = sizeof a;
+  a.user = e;
+  a.alloc = env_alloc;
+  a.free = env_free;
   memset(&o, 0, sizeof o);
-  o.struct_size = sizeof o, o.allocator = &a;
+  o.struct_size = sizeof o;
+  o.allocator = &a;
   e->allow = -1;
   if (tt_runtime_new(&o, &e->rt) || tt_ctx_new(e->rt, &e->c) || tt_manual_seed(e->c, 0)) return -1;
   *state = e;
@@ -75,24 +79,26 @@ MAYBE_UNUSED static int env_close(void** state) {
   (void)c
 
 /* Succeeds, or shows tt's message. */
-#define OK(call)                                                                                                       \
-  do {                                                                                                                 \
-    tt_status ok_status = (call);                                                                                      \
-    if (ok_status)                                                                                                     \
-      fail_msg("%s: %s: %s", #call, tt_status_name(ok_status), tt_ctx_error(c) ? tt_ctx_error(c)->message : "no ctx"); \
+#define OK(call)                                                       \
+  do {                                                                 \
+    tt_status ok_status = (call);                                      \
+    if (ok_status)                                                     \
+      fail_msg("%s: %s: %s", #call, tt_status_name(ok_status),         \
+               tt_ctx_error(c) ? tt_ctx_error(c)->message : "no ctx"); \
   } while (0)
 /* Fails with this code. */
-#define FAILS(code, call)                                                                              \
-  do {                                                                                                 \
-    tt_status fails_status = (call);                                                                   \
-    if (fails_status != (code))                                                                        \
-      fail_msg("%s: is %s, must be %s: %s", #call, tt_status_name(fails_status), tt_status_name(code), \
-               tt_ctx_error(c)->message);                                                              \
+#define FAILS(code, call)                                                        \
+  do {                                                                           \
+    tt_status fails_status = (call);                                             \
+    if (fails_status != (code))                                                  \
+      fail_msg("%s: is %s, must be %s: %s", #call, tt_status_name(fails_status), \
+               tt_status_name(code), tt_ctx_error(c)->message);                  \
   } while (0)
 /* The last error's message contains this text. */
-#define SAYS(text)                                                                                                    \
-  do {                                                                                                                \
-    if (!strstr(tt_ctx_error(c)->message, text)) fail_msg("\"%s\" is not in \"%s\"", text, tt_ctx_error(c)->message); \
+#define SAYS(text)                                                         \
+  do {                                                                     \
+    if (!strstr(tt_ctx_error(c)->message, text))                           \
+      fail_msg("\"%s\" is not in \"%s\"", text, tt_ctx_error(c)->message); \
   } while (0)
 
 MAYBE_UNUSED static tt_tensor* vec(tt_ctx* c, const double* v, int64_t n) {
@@ -103,7 +109,8 @@ MAYBE_UNUSED static tt_tensor* vec(tt_ctx* c, const double* v, int64_t n) {
 MAYBE_UNUSED static tt_tensor* mat(tt_ctx* c, const double* v, int64_t rows, int64_t cols) {
   int64_t shape[2];
   tt_tensor* t = NULL;
-  shape[0] = rows, shape[1] = cols;
+  shape[0] = rows;
+  shape[1] = cols;
   OK(tt_tensor_from_data(c, v, TT_F64, shape, 2, &t));
   return t;
 }

@@ -1,5 +1,5 @@
-/* Checkpoints: a training that goes on from one equals one that was not interrupted, bit by bit; a load is all or
- * nothing. */
+/* Checkpoints: a training that goes on from one equals one that was not interrupted, bit by bit; a
+ * load is all or nothing. */
 #include "harness.h"
 
 #include <unistd.h>
@@ -16,7 +16,8 @@ static int end(void** state) {
 }
 #define WITH_FILE(f) cmocka_unit_test_setup_teardown(f, new_path, end)
 
-/* A training with everything in it that has a state: batch norm, dropout, Adam, a schedule of two parts, random data.
+/* A training with everything in it that has a state: batch norm, dropout, Adam, a schedule of two
+ * parts, random data.
  */
 typedef struct Training {
   tt_module* net;
@@ -39,16 +40,21 @@ static Training start(uint64_t seed) {
   OK(tt_manual_seed(c, seed));
   OK(tt_ctx_generator(c, &t.random));
   OK(tt_nn_sequential(c, &t.net));
-  OK(tt_nn_linear(c, 3, 8, NULL, &layer)), put(t.net, layer);
-  OK(tt_nn_batch_norm1d(c, 8, NULL, &layer)), put(t.net, layer);
-  OK(tt_nn_dropout(c, NULL, &layer)), put(t.net, layer);
-  OK(tt_nn_linear(c, 8, 1, NULL, &layer)), put(t.net, layer);
+  OK(tt_nn_linear(c, 3, 8, NULL, &layer));
+  put(t.net, layer);
+  OK(tt_nn_batch_norm1d(c, 8, NULL, &layer));
+  put(t.net, layer);
+  OK(tt_nn_dropout(c, NULL, &layer));
+  put(t.net, layer);
+  OK(tt_nn_linear(c, 8, 1, NULL, &layer));
+  put(t.net, layer);
   OK(tt_module_parameters(c, t.net, params, 8, &n));
   OK(tt_optim_adam(c, params, n, NULL, &t.adam));
   OK(tt_lr_linear(c, t.adam, NULL, &parts[0]));
   OK(tt_lr_exponential(c, t.adam, 0.9, NULL, &parts[1]));
   OK(tt_lr_sequential(c, t.adam, parts, 2, &turn, 1, NULL, &t.schedule));
-  tt_scheduler_release(parts[0]), tt_scheduler_release(parts[1]);
+  tt_scheduler_release(parts[0]);
+  tt_scheduler_release(parts[1]);
   return t;
 }
 static void finish(Training* t) {
@@ -95,10 +101,12 @@ static double* state_of(const Training* t, int64_t* n) {
 }
 static void same_state(const Training* a, const Training* b) {
   int64_t na, nb;
-  double *va = state_of(a, &na), *vb = state_of(b, &nb);
+  double* va = state_of(a, &na);
+  double* vb = state_of(b, &nb);
   assert_int_equal(na, nb);
   assert_memory_equal(va, vb, (size_t)na * sizeof *va);
-  free(va), free(vb);
+  free(va);
+  free(vb);
 }
 
 static void test_resumed_equals_uninterrupted(void** state) {
@@ -118,22 +126,27 @@ static void test_resumed_equals_uninterrupted(void** state) {
     assert_memory_equal(&got, &want[i], sizeof got);
   }
   same_state(&through, &again);
-  finish(&through), finish(&again);
+  finish(&through);
+  finish(&again);
 }
 
 static void test_before_the_first_step(void** state) {
   (void)state;
-  Training a = start(1), b = start(2);
-  const tt_checkpoint p = parts_of(&a), q = parts_of(&b);
+  Training a = start(1);
+  Training b = start(2);
+  const tt_checkpoint p = parts_of(&a);
+  const tt_checkpoint q = parts_of(&b);
   OK(tt_checkpoint_save(c, path, &p));
   step(&b);
   OK(tt_checkpoint_load(c, path, &q)); /* b's state of Adam is gone again */
-  OK(tt_checkpoint_load(c, path, &p)); /* the generator is the ctx's: both must start at one place */
+  OK(tt_checkpoint_load(c, path,
+                        &p)); /* the generator is the ctx's: both must start at one place */
   const double x = step(&a);
   OK(tt_checkpoint_load(c, path, &q));
   const double y = step(&b);
   assert_memory_equal(&x, &y, sizeof x);
-  finish(&a), finish(&b);
+  finish(&a);
+  finish(&b);
 }
 
 static void test_own_tensors(void** state) {
@@ -157,19 +170,22 @@ static void test_own_tensors(void** state) {
   OK(tt_state_dict_get(c, back, i, &t));
   VALUES(t, 3, 2, 1);
   assert_int_equal(tt_state_dict_size(back), 3);
-  tt_state_dict_release(mine), tt_state_dict_release(back);
+  tt_state_dict_release(mine);
+  tt_state_dict_release(back);
 }
 
 /* What does not fit is refused, and nothing has changed. */
 static void test_all_or_nothing(void** state) {
   (void)state;
-  Training a = start(1), b = start(2);
+  Training a = start(1);
+  Training b = start(2);
   tt_module* other;
   tt_optimizer* sgd;
   tt_tensor* params[8];
   int64_t n;
   double lr;
-  step(&a), step(&b);
+  step(&a);
+  step(&b);
   tt_checkpoint p = parts_of(&a);
   OK(tt_checkpoint_save(c, path, &p));
   OK(tt_nn_linear(c, 3, 8, NULL, &other));
@@ -183,10 +199,13 @@ static void test_all_or_nothing(void** state) {
   assert_memory_equal(before, after, (size_t)before_n * sizeof *before);
   OK(tt_optim_get_f64(c, b.adam, 0, "lr", &rate_after));
   assert_true(rate == rate_after);
-  free(before), free(after);
+  free(before);
+  free(after);
   OK(tt_module_parameters(c, b.net, params, 8, &n));
   OK(tt_optim_sgd(c, params, n, NULL, &sgd));
-  q = parts_of(&b), q.optimizer = sgd, q.scheduler = NULL;
+  q = parts_of(&b);
+  q.optimizer = sgd;
+  q.scheduler = NULL;
   OK(tt_optim_get_f64(c, sgd, 0, "lr", &lr));
   assert_int_not_equal(tt_checkpoint_load(c, path, &q), TT_OK); /* Adam's state is none of SGD's */
   OK(tt_optim_get_f64(c, sgd, 0, "lr", &rate_after));
@@ -199,13 +218,15 @@ static void test_all_or_nothing(void** state) {
   FAILS(tt_checkpoint_save(c, "/nowhere/at/all", &p), TT_IO, NULL);
   p.struct_size = 8;
   FAILS(tt_checkpoint_load(c, path, &p), TT_ABI, "struct_size");
-  tt_module_release(other), tt_optim_release(sgd);
-  finish(&a), finish(&b);
+  tt_module_release(other);
+  tt_optim_release(sgd);
+  finish(&a);
+  finish(&b);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {WITH_FILE(test_resumed_equals_uninterrupted),
-                                     WITH_FILE(test_before_the_first_step), WITH_FILE(test_own_tensors),
-                                     WITH_FILE(test_all_or_nothing)};
+                                     WITH_FILE(test_before_the_first_step),
+                                     WITH_FILE(test_own_tensors), WITH_FILE(test_all_or_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Files of tensors: what is written comes back, nothing malformed is believed, nothing is left behind. */
+/* Files of tensors: what is written comes back, nothing malformed is believed, nothing is left
+ * behind. */
 #include "harness.h"
 
 #include <dirent.h>
@@ -56,9 +57,17 @@ static tt_tensor* got(tt_safetensors* f, const char* name) {
 static void test_round_trip(void** state) {
   static const tt_dtype kDtypes[] = {TT_BOOL, TT_U8,   TT_I8,  TT_I16, TT_I32, TT_I64,
                                      TT_F16,  TT_BF16, TT_F32, TT_F64, TT_C64};
-  static const char* const kNames[] = {
-      "bool", "a.weight", "a.bias", "sp ace", "quote\"\\", "tab\t\x01", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80",
-      "",     "t",        "u",      "v"};
+  static const char* const kNames[] = {"bool",
+                                       "a.weight",
+                                       "a.bias",
+                                       "sp ace",
+                                       "quote\"\\",
+                                       "tab\t\x01",
+                                       "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80",
+                                       "",
+                                       "t",
+                                       "u",
+                                       "v"};
   enum { N = sizeof kDtypes / sizeof *kDtypes };
   tt_tensor* t[N];
   tt_safetensors* f;
@@ -86,7 +95,8 @@ static void test_shapes_and_strides(void** state) {
   tt_tensor *all = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *t[4];
   tt_safetensors* f;
   (void)state;
-  t[0] = number(TT_F64, 7), t[1] = make(TT_I16, SHAPE(2, 0, 3), NULL, 0);
+  t[0] = number(TT_F64, 7);
+  t[1] = make(TT_I16, SHAPE(2, 0, 3), NULL, 0);
   OK(tt_t(c, all, &t[2]));
   OK(tt_select(c, all, 0, 1, &t[3]));
   OK(tt_requires_grad_(c, all, 1));
@@ -124,10 +134,19 @@ static void test_metadata(void** state) {
 /* ---- what is refused ---- */
 
 static void test_bad_saves(void** state) {
-  static const char *const kTwice[] = {"a", "a"}, *const kReserved[] = {"__metadata__"}, *const kLatin[] = {"\xe4"},
-                           *const kOne[] = {"a"}, *const kNone[] = {NULL}, *const kOdd[] = {"key"};
-  const tt_safetensors_save_opts odd = {TT_SAFETENSORS_SAVE_METADATA, kOdd, 1}, later = {2, NULL, 0};
-  tt_tensor *t = number(TT_F32, 1), *pair[] = {t, t}, *wide = number(TT_C128, 1), *meta, *old;
+  static const char* const kTwice[] = {"a", "a"};
+  static const char* const kReserved[] = {"__metadata__"};
+  static const char* const kLatin[] = {"\xe4"};
+  static const char* const kOne[] = {"a"};
+  static const char* const kNone[] = {NULL};
+  static const char* const kOdd[] = {"key"};
+  const tt_safetensors_save_opts odd = {TT_SAFETENSORS_SAVE_METADATA, kOdd, 1};
+  const tt_safetensors_save_opts later = {2, NULL, 0};
+  tt_tensor* t = number(TT_F32, 1);
+  tt_tensor* pair[] = {t, t};
+  tt_tensor* wide = number(TT_C128, 1);
+  tt_tensor* meta;
+  tt_tensor* old;
   const tt_device on_meta = {TT_META, 0};
   const tt_empty_opts empty = {.set = TT_EMPTY_DEVICE, .device = on_meta};
   char inner[256];
@@ -145,7 +164,8 @@ static void test_bad_saves(void** state) {
   FAILS(tt_safetensors_save(c, path, kOne, &t, 1, &later), TT_UNSUPPORTED_OPTION, NULL);
   snprintf(inner, sizeof inner, "%s/none/x", folder);
   FAILS(tt_safetensors_save(c, inner, kOne, &t, 1, NULL), TT_IO, "no such file");
-  FAILS(tt_safetensors_save(c, folder, kOne, &t, 1, NULL), TT_IO, folder); /* a directory is not replaced */
+  FAILS(tt_safetensors_save(c, folder, kOne, &t, 1, NULL), TT_IO,
+        folder); /* a directory is not replaced */
   snprintf(inner, sizeof inner, "%s/..", folder);
   {
     tt_safetensors* f = opened();
@@ -178,7 +198,8 @@ typedef struct Bad {
   int64_t data;       /* bytes behind it */
   const char* why;    /* part of the message */
 } Bad;
-#define T(shape, from, to) "{\"dtype\":\"F32\",\"shape\":[" shape "],\"data_offsets\":[" #from "," #to "]}"
+#define T(shape, from, to) \
+  "{\"dtype\":\"F32\",\"shape\":[" shape "],\"data_offsets\":[" #from "," #to "]}"
 static const Bad kBad[] = {
     {"", 0, "begin with {"},
     {"[]", 0, "begin with {"},
@@ -224,8 +245,10 @@ static const Bad kBad[] = {
     {"{\"a\":{\"dtype\":\"\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype"},
     {"{\"a\":{\"dtype\":1,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "a string"},
     {"{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[4],\"data_offsets\":[0,4]}}", 4, "dtype"},
-    {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "stands twice"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "stands twice"},
+    {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+     "stands twice"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+     "stands twice"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "needs dtype"},
     {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "needs dtype"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, "less than two"},
@@ -249,7 +272,8 @@ static const Bad kBad[] = {
     {"{\"\xed\xa0\x80\":1}", 0, "UTF-8"},
     {"{\"a\nb\":1}", 0, "control"},
     {"{\"abc", 0, "without end"},
-    {"{\"a\":" T("1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+    {"{\"a\":" T("1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+                 "1,1,1,1,1,1,1,1,1,1,"
                  "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1",
                  0, 4) "}",
      4, "64 dim"},
@@ -257,7 +281,8 @@ static const Bad kBad[] = {
 
 static void write_file(uint64_t length, const char* header, size_t n, int64_t data) {
   FILE* f = fopen(path, "wb");
-  fwrite(&length, 1, 8, f), fwrite(header, 1, n, f);
+  fwrite(&length, 1, 8, f);
+  fwrite(header, 1, n, f);
   while (data-- > 0) fputc(1, f);
   fclose(f);
 }
@@ -284,7 +309,8 @@ static void test_malformed_files(void** state) {
 }
 
 static void test_lying_lengths(void** state) {
-  static const uint64_t kLengths[] = {3, 1000, 100000001, UINT64_C(1) << 40, UINT64_C(1) << 63, UINT64_MAX};
+  static const uint64_t kLengths[] = {
+      3, 1000, 100000001, UINT64_C(1) << 40, UINT64_C(1) << 63, UINT64_MAX};
   size_t i;
   (void)state;
   for (i = 0; i < sizeof kLengths / sizeof *kLengths; i++) {
@@ -321,7 +347,9 @@ static void test_bad_data(void** state) {
   OK(tt_safetensors_save(c, path, kNames, &t, 1, NULL));
   f = opened();
   raw = fopen(path, "r+b");
-  fseek(raw, -2, SEEK_END), fputc(2, raw), fclose(raw);
+  fseek(raw, -2, SEEK_END);
+  fputc(2, raw);
+  fclose(raw);
   FAILS(tt_safetensors_get(c, f, 0, &none), TT_FORMAT, "neither 0 nor 1");
   assert_int_equal(truncate(path, 20), 0); /* cut while it is open */
   FAILS(tt_safetensors_get(c, f, 0, &none), TT_IO, "has been cut");
@@ -336,7 +364,8 @@ static void save_number(double v) {
   tt_tensor *a, *t[2];
   OK(tt_scope_push(c));
   OK(tt_full_f64(c, SHAPE(200000), v, NULL, &a));
-  t[0] = a, t[1] = number(TT_F64, v);
+  t[0] = a;
+  t[1] = number(TT_F64, v);
   OK(tt_safetensors_save(c, path, kNames, t, 2, NULL));
   OK(tt_scope_pop(c, NULL, 0));
 }
@@ -376,11 +405,14 @@ static void test_mapped(void** state) {
   (void)state;
   t[0] = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
   t[1] = make(TT_U8, SHAPE(3), DATA(7, 8, 9));
-  t[2] = make(TT_F64, SHAPE(2), DATA(0.5, 0.25)); /* behind 3 bytes: not aligned, so that it is copied */
+  t[2] = make(TT_F64, SHAPE(2),
+              DATA(0.5, 0.25)); /* behind 3 bytes: not aligned, so that it is copied */
   OK(tt_safetensors_save(c, path, kNames, t, 3, NULL));
   OK(tt_scope_push(c));
   OK(tt_safetensors_map(c, path, &f));
-  w = got(f, "w"), odd = got(f, "odd"), d = got(f, "d");
+  w = got(f, "w");
+  odd = got(f, "odd");
+  d = got(f, "d");
   assert_int_equal(tt_tensor_is_writable(w), 0);
   assert_int_equal(tt_tensor_is_writable(d), 1);
   FAILS(tt_add_f64_(c, w, 1), TT_INVALID_ARG, NULL);
@@ -396,10 +428,17 @@ static void test_mapped(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_mapped),          SCOPED(test_round_trip),          SCOPED(test_shapes_and_strides),
-      SCOPED(test_metadata),        SCOPED(test_bad_saves),           SCOPED(test_no_file),
-      SCOPED(test_malformed_files), SCOPED(test_lying_lengths),       SCOPED(test_a_cut_file_at_every_byte),
-      SCOPED(test_bad_data),        SCOPED(test_killed_while_saving),
+      SCOPED(test_mapped),
+      SCOPED(test_round_trip),
+      SCOPED(test_shapes_and_strides),
+      SCOPED(test_metadata),
+      SCOPED(test_bad_saves),
+      SCOPED(test_no_file),
+      SCOPED(test_malformed_files),
+      SCOPED(test_lying_lengths),
+      SCOPED(test_a_cut_file_at_every_byte),
+      SCOPED(test_bad_data),
+      SCOPED(test_killed_while_saving),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

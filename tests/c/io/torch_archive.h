@@ -1,4 +1,5 @@
-/* PyTorch's files for tests: a path of the test's own, what is read from it, archives made by hand. */
+/* PyTorch's files for tests: a path of the test's own, what is read from it, archives made by hand.
+ */
 #ifndef TT_TEST_TORCH_ARCHIVE_H
 #define TT_TEST_TORCH_ARCHIVE_H
 
@@ -44,7 +45,8 @@ MAYBE_UNUSED static tt_tensor* got(const tt_state_dict* s, const char* name) { /
   OK(tt_state_dict_get(c, s, i, &t));
   return t;
 }
-MAYBE_UNUSED static tt_state_dict* dict_of(const char* const* names, tt_tensor* const* tensors, int n) {
+MAYBE_UNUSED static tt_state_dict* dict_of(const char* const* names, tt_tensor* const* tensors,
+                                           int n) {
   tt_state_dict* s;
   int i;
   OK(tt_state_dict_new(c, &s));
@@ -59,7 +61,11 @@ typedef struct Entry {
   int bytes;
 } Entry;
 MAYBE_UNUSED static char file[1 << 16];
-MAYBE_UNUSED static int file_bytes, directory, end_at, headers[8], rows[8];
+MAYBE_UNUSED static int file_bytes;
+directory;
+end_at;
+headers[8];
+rows[8];
 
 MAYBE_UNUSED static void put(uint64_t v, int n) {
   memcpy(file + file_bytes, &v, (size_t)n);
@@ -77,25 +83,43 @@ MAYBE_UNUSED static uint32_t crc_of(const char* p, int n) {
   return ~crc;
 }
 MAYBE_UNUSED static void put_facts(const Entry* e) { /* of a header and of a row of the directory */
-  put(20, 2), put(0, 8), put(crc_of(e->data, e->bytes), 4), put((uint64_t)e->bytes, 4), put((uint64_t)e->bytes, 4);
-  put(strlen(e->name), 2), put(0, 2);
+  put(20, 2);
+  put(0, 8);
+  put(crc_of(e->data, e->bytes), 4);
+  put((uint64_t)e->bytes, 4);
+  put((uint64_t)e->bytes, 4);
+  put(strlen(e->name), 2);
+  put(0, 2);
 }
 MAYBE_UNUSED static void pack(const Entry* e, int n) {
   int i;
   file_bytes = 0;
   for (i = 0; i < n; i++) {
     headers[i] = file_bytes;
-    put(0x04034b50, 4), put_facts(&e[i]), put_text(e[i].name, (int)strlen(e[i].name)), put_text(e[i].data, e[i].bytes);
+    put(0x04034b50, 4);
+    put_facts(&e[i]);
+    put_text(e[i].name, (int)strlen(e[i].name));
+    put_text(e[i].data, e[i].bytes);
   }
   directory = file_bytes;
   for (i = 0; i < n; i++) {
     rows[i] = file_bytes;
-    put(0x02014b50, 4), put(20, 2), put_facts(&e[i]), put(0, 8), put(0, 2), put((uint64_t)headers[i], 4);
+    put(0x02014b50, 4);
+    put(20, 2);
+    put_facts(&e[i]);
+    put(0, 8);
+    put(0, 2);
+    put((uint64_t)headers[i], 4);
     put_text(e[i].name, (int)strlen(e[i].name));
   }
   end_at = file_bytes;
-  put(0x06054b50, 4), put(0, 4), put((uint64_t)n, 2), put((uint64_t)n, 2), put((uint64_t)(end_at - directory), 4);
-  put((uint64_t)directory, 4), put(0, 2);
+  put(0x06054b50, 4);
+  put(0, 4);
+  put((uint64_t)n, 2);
+  put((uint64_t)n, 2);
+  put((uint64_t)(end_at - directory), 4);
+  put((uint64_t)directory, 4);
+  put(0, 2);
 }
 MAYBE_UNUSED static void write_file(const char* data, int n) {
   FILE* f = fopen(path, "wb");
@@ -104,13 +128,16 @@ MAYBE_UNUSED static void write_file(const char* data, int n) {
   fclose(f);
 }
 /* A pickle of `body` between its first and last opcode, over one storage. */
-MAYBE_UNUSED static void pack_pickle(const char* body, int n, const char* order, const void* storage, int bytes) {
+MAYBE_UNUSED static void pack_pickle(const char* body, int n, const char* order,
+                                     const void* storage, int bytes) {
   static char pickle[1 << 15];
   const Entry e[] = {{"a/data.pkl", pickle, n + 3},
                      {"a/version", "3\n", 2},
                      {"a/byteorder", order, (int)strlen(order)},
                      {"a/data/0", (const char*)storage, bytes}};
-  memcpy(pickle, "\x80\x02", 2), memcpy(pickle + 2, body, (size_t)n), pickle[n + 2] = '.';
+  memcpy(pickle, "\x80\x02", 2);
+  memcpy(pickle + 2, body, (size_t)n);
+  pickle[n + 2] = '.';
   pack(e, 4);
 }
 MAYBE_UNUSED static const float kFour[4] = {1, 2, 3, 4};

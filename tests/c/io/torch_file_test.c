@@ -1,5 +1,5 @@
-/* PyTorch's files: what PyTorch wrote is read, what is written comes back, what cannot be written leaves nothing
- * behind. */
+/* PyTorch's files: what PyTorch wrote is read, what is written comes back, what cannot be written
+ * leaves nothing behind. */
 #include "torch_archive.h"
 
 /* ---- what PyTorch wrote ---- */
@@ -17,8 +17,10 @@ static void test_recorded_file(void** state) {
   HAS_SHAPE(got(s, "model.0.weight"), 2, 1, 3, 3);
   assert_int_equal(tt_tensor_dtype(got(s, "model.1.num_batches_tracked")), TT_I64);
   text = tt_state_dict_structure(s);
-  assert_ptr_equal(strstr(text, "{\"dict\":[[\"model\",{\"ordered\":[[\"0.weight\",{\"tensor\":\"model.0.weight\"}],"),
-                   text);
+  assert_ptr_equal(
+      strstr(text,
+             "{\"dict\":[[\"model\",{\"ordered\":[[\"0.weight\",{\"tensor\":\"model.0.weight\"}],"),
+      text);
   OK(tt_torch_save(c, path, s, text));
   {
     tt_state_dict* back = loaded(path);
@@ -31,9 +33,11 @@ static void test_recorded_file(void** state) {
       OK(tt_state_dict_get(c, back, i, &b));
       assert_string_equal(tt_state_dict_name(s, i), tt_state_dict_name(back, i));
       assert_int_equal(tt_tensor_dtype(a), tt_tensor_dtype(b));
-      x = values_of(a), y = values_of(b);
+      x = values_of(a);
+      y = values_of(b);
       assert_memory_equal(x, y, (size_t)tt_tensor_numel(a) * sizeof *x);
-      free(x), free(y);
+      free(x);
+      free(y);
     }
     tt_state_dict_release(back);
   }
@@ -46,14 +50,16 @@ static void test_big_endian_and_views(void** state) {
       "}(X\1\0\0\0aq\0ctorch._utils\n_rebuild_tensor_v2\nq\1(("
       "X\7\0\0\0storageq\2ctorch\nHalfStorage\nq\3X\1\0\0\0000q\4X\3\0\0\0cpuq\5K\4tQq\6"
       "K\1(K\2K\1t(K\2K\1t\x88"
-      "ccollections\nOrderedDict\n)Rtq\7Rq\x08X\1\0\0\0bh\1(h\6K\0K\4\x85K\1\x85\x89)}q\tt\x52X\1\0\0\0ch\x08u";
+      "ccollections\nOrderedDict\n)Rtq\7Rq\x08X\1\0\0\0bh\1(h\6K\0K\4\x85K\1\x85\x89)}"
+      "q\tt\x52X\1\0\0\0ch\x08u";
   tt_state_dict* s;
   (void)state;
   pack_pickle(kBody, sizeof kBody - 1, "big", "\x3c\0\x40\0\x42\0\x44\0", 8);
   write_file(file, file_bytes);
   s = loaded(path);
   assert_string_equal(tt_state_dict_structure(s),
-                      "{\"dict\":[[\"a\",{\"tensor\":\"a\"}],[\"b\",{\"tensor\":\"b\"}],[\"c\",{\"tensor\":\"a\"}]]}");
+                      "{\"dict\":[[\"a\",{\"tensor\":\"a\"}],[\"b\",{\"tensor\":\"b\"}],[\"c\",{"
+                      "\"tensor\":\"a\"}]]}");
   VALUES(got(s, "a"), 2, 4);
   VALUES(got(s, "b"), 1, 2, 3, 4);
   assert_true(tt_tensor_requires_grad(got(s, "a")) && tt_tensor_is_leaf(got(s, "a")) &&
@@ -86,18 +92,21 @@ static void test_every_dtype_as_a_state_dict(void** state) {
     HAS_SHAPE(got(back, kNames[d]), 2, 3);
     VALUES(got(back, kNames[d]), 1, 0, 1, 1, 0, 1);
   }
-  tt_state_dict_release(s), tt_state_dict_release(back);
+  tt_state_dict_release(s);
+  tt_state_dict_release(back);
 }
 
 static void test_views_share_what_they_shared(void** state) {
   static const char* const kNames[] = {"all", "turned", "row", "wide", "empty", "number"};
-  tt_tensor *all = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *t[6] = {all};
+  tt_tensor* all = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* t[6] = {all};
   tt_state_dict *s, *back;
   (void)state;
   OK(tt_t(c, all, &t[1]));
   OK(tt_select(c, all, 0, 1, &t[2]));
   OK(tt_expand(c, number(TT_F64, 7), SHAPE(3, 2), &t[3]));
-  t[4] = make(TT_I16, SHAPE(2, 0, 3), NULL, 0), t[5] = number(TT_I64, -3);
+  t[4] = make(TT_I16, SHAPE(2, 0, 3), NULL, 0);
+  t[5] = number(TT_I64, -3);
   s = dict_of(kNames, t, 6);
   OK(tt_torch_save(c, path, s, NULL));
   back = loaded(path);
@@ -106,10 +115,12 @@ static void test_views_share_what_they_shared(void** state) {
   VALUES(got(back, "row"), 4, 5, 6);
   VALUES(got(back, "wide"), 7, 7, 7, 7, 7, 7);
   HAS_SHAPE(got(back, "empty"), 2, 0, 3);
-  assert_true(value_of(got(back, "number")) == -3 && tt_tensor_storage_bytes(got(back, "wide")) == 8);
+  assert_true(value_of(got(back, "number")) == -3 &&
+              tt_tensor_storage_bytes(got(back, "wide")) == 8);
   OK(tt_fill_f64_(c, got(back, "row"), 9));
   VALUES(got(back, "turned"), 1, 9, 2, 9, 3, 9);
-  tt_state_dict_release(s), tt_state_dict_release(back);
+  tt_state_dict_release(s);
+  tt_state_dict_release(back);
 }
 
 /* A device's tensors are written row-major, with what they show alone. */
@@ -130,24 +141,31 @@ static void test_tensors_of_a_device(void** state) {
   HAS_SHAPE(got(back, "0"), 3, 2);
   VALUES(got(back, "0"), 1, 4, 2, 5, 3, 6);
   VALUES(got(back, "1"), 4, 5, 6);
-  assert_true(tt_tensor_device_type(got(back, "1")) == TT_CPU && tt_tensor_requires_grad(got(back, "1")));
+  assert_true(tt_tensor_device_type(got(back, "1")) == TT_CPU &&
+              tt_tensor_requires_grad(got(back, "1")));
   assert_int_equal(tt_tensor_storage_bytes(got(back, "1")), 12);
-  tt_state_dict_release(s), tt_state_dict_release(back);
+  tt_state_dict_release(s);
+  tt_state_dict_release(back);
 }
 
 static void test_structures(void** state) {
   static const char* const kNames[] = {"a", "b.0"};
   static const char kText[] =
-      "{\"ordered\":[[\"x\",{\"list\":[{\"tensor\":\"a\"},{\"parameter\":\"b.0\"},{\"tensor\":\"a\"}]}],[7,{\"tuple\":["
+      "{\"ordered\":[[\"x\",{\"list\":[{\"tensor\":\"a\"},{\"parameter\":\"b.0\"},{\"tensor\":"
+      "\"a\"}]}],[7,{\"tuple\":["
       "null,true,false,{\"tuple\":[]}]}],"
-      "[{\"tuple\":[1,\"t\"]},{\"dict\":[[-1,0],[255,256],[65535,65536],[2147483647,-2147483648],[9223372036854775807,-"
+      "[{\"tuple\":[1,\"t\"]},{\"dict\":[[-1,0],[255,256],[65535,65536],[2147483647,-2147483648],["
+      "9223372036854775807,-"
       "9223372036854775808],"
-      "[18446744073709551615,-1180591620717411303424]]}],[{\"float\":\"0x1.8000000000000p+1\"},{\"list\":[{\"float\":"
+      "[18446744073709551615,-1180591620717411303424]]}],[{\"float\":\"0x1.8000000000000p+1\"},{"
+      "\"list\":[{\"float\":"
       "\"-0x0.0p+0\"},{\"float\":\"inf\"},"
-      "{\"float\":\"-inf\"},{\"float\":\"nan\"},{\"float\":\"0x0.0000000000001p-1022\"},{\"float\":\"-0x1."
+      "{\"float\":\"-inf\"},{\"float\":\"nan\"},{\"float\":\"0x0.0000000000001p-1022\"},{\"float\":"
+      "\"-0x1."
       "fffffffffffffp+1023\"}]}],"
       "[\"q\\\"\\\\\\u000a\\u0000 "
-      "\xe2\x82\xac\\udc80\",{\"size\":[2,3]}],[\"c\",{\"counter\":[[\"n\",2]]}],[\"d\",{\"dtype\":\"bfloat16\"}],"
+      "\xe2\x82\xac\\udc80\",{\"size\":[2,3]}],[\"c\",{\"counter\":[[\"n\",2]]}],[\"d\",{\"dtype\":"
+      "\"bfloat16\"}],"
       "[\"e\",{\"device\":\"cuda:1\"}]]}";
   tt_tensor* t[] = {number(TT_F32, 1), number(TT_F32, 2)};
   tt_state_dict *s = dict_of(kNames, t, 2), *back;
@@ -158,21 +176,27 @@ static void test_structures(void** state) {
   assert_int_equal(tt_state_dict_size(back), 2);
   assert_string_equal(tt_state_dict_name(back, 0), "x.0");
   assert_string_equal(tt_state_dict_name(back, 1), "x.1");
-  assert_true(tt_tensor_requires_grad(got(back, "x.0")) && !tt_tensor_requires_grad(got(back, "x.1")));
+  assert_true(tt_tensor_requires_grad(got(back, "x.0")) &&
+              !tt_tensor_requires_grad(got(back, "x.1")));
   { /* the names are those of the places now */
     char want[sizeof kText + 16], *at;
     strcpy(want, kText);
-    while ((at = strstr(want, "r\":\"a\"")) != NULL)
-      memmove(at + 7, at + 5, strlen(at + 5) + 1), memcpy(at + 4, "x.0", 3);
+    while ((at = strstr(want, "r\":\"a\"")) != NULL) {
+      memmove(at + 7, at + 5, strlen(at + 5) + 1);
+      memcpy(at + 4, "x.0", 3);
+    }
     at = strstr(want, "b.0");
     memcpy(at, "x.1", 3);
     assert_string_equal(tt_state_dict_structure(back), want);
   }
   tt_state_dict_release(back);
-  OK(tt_torch_save(c, path, s, " {\"list\" : [ {\"tensor\":\"b.0\"} ,\t\n{\"tensor\" : \"a\"} ]} "));
+  OK(tt_torch_save(c, path, s,
+                   " {\"list\" : [ {\"tensor\":\"b.0\"} ,\t\n{\"tensor\" : \"a\"} ]} "));
   back = loaded(path);
-  assert_string_equal(tt_state_dict_structure(back), "{\"list\":[{\"tensor\":\"0\"},{\"tensor\":\"1\"}]}");
-  tt_state_dict_release(back), tt_state_dict_release(s);
+  assert_string_equal(tt_state_dict_structure(back),
+                      "{\"list\":[{\"tensor\":\"0\"},{\"tensor\":\"1\"}]}");
+  tt_state_dict_release(back);
+  tt_state_dict_release(s);
 }
 
 static void test_names_differ(void** state) {
@@ -181,7 +205,8 @@ static void test_names_differ(void** state) {
   tt_state_dict *s = dict_of(kNames, t, 4), *back;
   (void)state;
   OK(tt_torch_save(c, path, s,
-                   "{\"dict\":[[\"x.y\",{\"tensor\":\"a\"}],[\"x\",{\"dict\":[[\"y\",{\"tensor\":\"b\"}]]}],[\"x.y#1\","
+                   "{\"dict\":[[\"x.y\",{\"tensor\":\"a\"}],[\"x\",{\"dict\":[[\"y\",{\"tensor\":"
+                   "\"b\"}]]}],[\"x.y#1\","
                    "{\"tensor\":\"c\"}],[\"x.y\",{\"tensor\":\"d\"}]]}"));
   back = loaded(path);
   assert_int_equal(tt_state_dict_size(back), 4);
@@ -189,7 +214,8 @@ static void test_names_differ(void** state) {
   VALUES(got(back, "x.y#1"), 2);
   VALUES(got(back, "x.y#1#2"), 3);
   VALUES(got(back, "x.y#3"), 4);
-  tt_state_dict_release(s), tt_state_dict_release(back);
+  tt_state_dict_release(s);
+  tt_state_dict_release(back);
 }
 
 /* A file of 8 MB takes 8 MB and little more. */
@@ -202,10 +228,12 @@ static void test_memory(void** state) {
   (void)state;
   OK(tt_ones(c, &n, 1, NULL, &t[0]));
   s = dict_of(kNames, t, 1);
-  before = host.bytes, host.peak = host.bytes;
+  before = host.bytes;
+  host.peak = host.bytes;
   OK(tt_torch_save(c, path, s, NULL));
   assert_true(host.peak - before < 1 << 20);
-  before = host.bytes, host.peak = host.bytes;
+  before = host.bytes;
+  host.peak = host.bytes;
   tt_state_dict_release(s);
   s = loaded(path);
   assert_true(host.peak - before < 4 * n + (1 << 20));
@@ -216,7 +244,8 @@ static void test_memory(void** state) {
 /* ---- what is not written ---- */
 
 static void test_bad_saves(void** state) {
-  static const char *const kNames[] = {"a"}, *const kLatin[] = {"\xe4"};
+  static const char* const kNames[] = {"a"};
+  static const char* const kLatin[] = {"\xe4"};
   static const struct {
     const char *structure, *why;
   } kBad[] = {{"", "too early"},
@@ -257,7 +286,8 @@ static void test_bad_saves(void** state) {
     FAILS(tt_torch_save(c, path, s, kBad[i].structure), TT_INVALID_ARG, kBad[i].why);
   for (i = 0; i < 201; i++) strcat(deep, "{\"list\":[");
   FAILS(tt_torch_save(c, path, s, deep), TT_INVALID_ARG, "nested too deep");
-  memset(deep, '9', 620), deep[620] = 0;
+  memset(deep, '9', 620);
+  deep[620] = 0;
   FAILS(tt_torch_save(c, path, s, deep), TT_INVALID_ARG, "an int of more than");
   other = dict_of(kLatin, t, 1);
   FAILS(tt_torch_save(c, path, other, NULL), TT_INVALID_ARG, "UTF-8");

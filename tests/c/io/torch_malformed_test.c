@@ -1,4 +1,5 @@
-/* PyTorch's files: nothing malformed is believed, each refusal says why, and nothing is left behind. */
+/* PyTorch's files: nothing malformed is believed, each refusal says why, and nothing is left
+ * behind. */
 #include "torch_archive.h"
 
 #define STORAGE                                       \
@@ -89,8 +90,10 @@ static const struct {
     {B(TENSOR "K\0(J\xff\xff\xff\xfft(K\1t\x89NtR"), "sizes, strides or offset"},
     {B(TENSOR "K\0(K\1t(J\xff\xff\xff\xfft\x89NtR"), "sizes, strides or offset"},
     {B(TENSOR "K\0(K\2K\2t(K\1t\x89NtR"), "sizes, strides or offset"},
-    {B(TENSOR "K\0(J\xff\xff\xff\x7fJ\xff\xff\xff\x7ft(K\0K\0t\x89NtR"), "sizes, strides or offset"},
-    {B(TENSOR "K\0(J\xff\xff\xff\x7fJ\xff\xff\xff\x7fK\0t(K\0K\0K\0t\x89NtR"), "sizes, strides or offset"},
+    {B(TENSOR "K\0(J\xff\xff\xff\x7fJ\xff\xff\xff\x7ft(K\0K\0t\x89NtR"),
+     "sizes, strides or offset"},
+    {B(TENSOR "K\0(J\xff\xff\xff\x7fJ\xff\xff\xff\x7fK\0t(K\0K\0K\0t\x89NtR"),
+     "sizes, strides or offset"},
     {B(TENSOR "K\0(\x88t(K\1t\x89NtR"), "an int must"},
     {B(TENSOR "K\0(K\1t(K\1t\x89N}K\1K\1stR"), "sizes, strides or offset"},
     {B(TENSOR "K\0(\x8a\x09\0\0\0\0\0\0\0\0\1t(K\1t\x89NtR"), "an int must"},
@@ -98,7 +101,8 @@ static const struct {
     {B(TENSOR "K\1(K\4t(K\1t\x89NtR"), "larger than its storage"},
     {B(TENSOR "K\0(K\2t(K\4t\x89NtR"), "larger than its storage"},
     {B(TENSOR "K\5(K\0t(K\1t\x89NtR"), "larger than its storage"},
-    {B(TENSOR "K\0(K\3t(\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7ft\x89NtR"), "larger than its storage"},
+    {B(TENSOR "K\0(K\3t(\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7ft\x89NtR"),
+     "larger than its storage"},
     {B("((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"
        "0X\3\0\0\0cpuK\5tQ"),
      "must have 5 elements"},
@@ -132,18 +136,28 @@ static void test_large_pickles(void** state) {
   static char body[1 << 15];
   int i;
   (void)state;
-  body[0] = ')', memset(body + 1, '\x85', 200);
+  body[0] = ')';
+  memset(body + 1, '\x85', 200);
   pack_pickle(body, 200, "little", kFour, 16); /* 200 tuples */
   write_file(file, file_bytes);
   tt_state_dict_release(loaded(path));
   pack_pickle(body, 201, "little", kFour, 16);
   refused("nested too deep");
-  { /* a text of 256 letters, then ten lists, each of ten times the one before: 2.6 · 10^12 letters */
+  { /* a text of 256 letters, then ten lists, each of ten times the one before: 2.6 · 10^12 letters
+     */
     int n = 6 + 256 + 2, k;
-    memcpy(body, "(X\0\1\0\0", 6), memset(body + 6, 'a', 256), memcpy(body + n - 2, "q\0", 2);
+    memcpy(body, "(X\0\1\0\0", 6);
+    memset(body + 6, 'a', 256);
+    memcpy(body + n - 2, "q\0", 2);
     for (i = 1; i <= 10; i++) {
-      body[n++] = ']', body[n++] = 'q', body[n++] = (char)i, body[n++] = '(';
-      for (k = 0; k < 10; k++) body[n++] = 'h', body[n++] = (char)(i - 1);
+      body[n++] = ']';
+      body[n++] = 'q';
+      body[n++] = (char)i;
+      body[n++] = '(';
+      for (k = 0; k < 10; k++) {
+        body[n++] = 'h';
+        body[n++] = (char)(i - 1);
+      }
       body[n++] = 'e';
     }
     body[n++] = 't';
@@ -206,14 +220,19 @@ static void test_malformed_archives(void** state) {
     refused(kLies[i].why);
   }
   pack_pickle(kGood, sizeof kGood - 1, "little", kFour, 16);
-  file[file_bytes - 1] = 0, memcpy(file + file_bytes, "comment", 7), file[file_bytes - 2] = 7, file_bytes += 7;
+  file[file_bytes - 1] = 0;
+  memcpy(file + file_bytes, "comment", 7);
+  file[file_bytes - 2] = 7;
+  file_bytes += 7;
   write_file(file, file_bytes);
   tt_state_dict_release(loaded(path)); /* a comment is no lie */
   pack_pickle(kGood, sizeof kGood - 1, "little", kFour, 16);
-  n = file_bytes, all = malloc((size_t)n);
+  n = file_bytes;
+  all = malloc((size_t)n);
   memcpy(all, file, (size_t)n);
-  for (file_bytes = 0; file_bytes < n; file_bytes++) refused("no file of torch.save"); /* every cut */
-  for (i = 0; i < (size_t)n; i++) { /* every byte: refused or read, but never more than that */
+  for (file_bytes = 0; file_bytes < n; file_bytes++)
+    refused("no file of torch.save"); /* every cut */
+  for (i = 0; i < (size_t)n; i++) {   /* every byte: refused or read, but never more than that */
     tt_state_dict* s;
     const char was = all[i];
     int bit;
@@ -238,16 +257,23 @@ static void test_entries_that_are_missing(void** state) {
                    {"3x", "unknown version"}, {"12345678901234567", "too long"}};
   size_t i;
   (void)state;
-  pack(kEntries, 1), refused("no entry version");
-  pack(kEntries + 1, 1), refused("no entry data.pkl");
-  pack(kEntries, 3), refused("the same name");
-  pack(kEntries, 0), refused("entries");
+  pack(kEntries, 1);
+  refused("no entry version");
+  pack(kEntries + 1, 1);
+  refused("no entry data.pkl");
+  pack(kEntries, 3);
+  refused("the same name");
+  pack(kEntries, 0);
+  refused("entries");
   for (i = 0; i < sizeof kVersions / sizeof *kVersions; i++) {
-    const Entry e[] = {kEntries[0], {"a/version", kVersions[i].version, (int)strlen(kVersions[i].version)}};
-    pack(e, 2), refused(kVersions[i].why);
+    const Entry e[] = {kEntries[0],
+                       {"a/version", kVersions[i].version, (int)strlen(kVersions[i].version)}};
+    pack(e, 2);
+    refused(kVersions[i].why);
   }
   write_file("PK\3\4", 4);
-  file_bytes = 4, refused("does not end");
+  file_bytes = 4;
+  refused("does not end");
 }
 
 int main(void) {

@@ -1,13 +1,16 @@
-/* Backward hooks of modules: the gradients that they see, replacements, absent gradients, failures, gradients of
- * gradients. */
+/* Backward hooks of modules: the gradients that they see, replacements, absent gradients, failures,
+ * gradients of gradients. */
 #include "harness.h"
 
 /* ---- a module of two inputs and two results: a b, and a + b ---- */
 
-static tt_status pair_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in,
-                              tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+static tt_status pair_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in,
+                              int64_t n_in, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   tt_status s;
-  (void)user, (void)m, (void)n_in, (void)cap;
+  (void)user;
+  (void)m;
+  (void)n_in;
+  (void)cap;
   *n_outs = 2;
   s = tt_mul(x, in[0], in[1], &outs[0]);
   return s ? s : tt_add(x, in[0], in[1], &outs[1]);
@@ -18,9 +21,13 @@ static tt_module* pair(void) {
   OK(tt_module_new_custom(c, &def, &m));
   return m;
 }
-static tt_status square_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in,
-                                tt_tensor** outs, int64_t cap, int64_t* n_outs) {
-  (void)user, (void)m, (void)n_in, (void)cap, (void)n_outs;
+static tt_status square_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in,
+                                int64_t n_in, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user;
+  (void)m;
+  (void)n_in;
+  (void)cap;
+  (void)n_outs;
   return tt_square(x, in[0], &outs[0]);
 }
 static tt_module* square(void) {
@@ -33,8 +40,9 @@ static tt_module* square(void) {
 /* ---- hooks that remember the first element of what they see; -99: absent ---- */
 
 typedef struct Seen {
-  int calls, pre_calls, drops, fail, wrong_shape, by_index, by_result; /* by_…: gradient number by_… - 1 becomes ones */
-  double result[2], input[2], pre[2], factor, pre_factor;              /* factor 0: no replacement */
+  int calls, pre_calls, drops, fail, wrong_shape, by_index,
+      by_result; /* by_…: gradient number by_… - 1 becomes ones */
+  double result[2], input[2], pre[2], factor, pre_factor; /* factor 0: no replacement */
   int64_t id;
 } Seen;
 static void note(double* to, const tt_tensor* const* t, int64_t n) {
@@ -45,18 +53,21 @@ static void note(double* to, const tt_tensor* const* t, int64_t n) {
     free(v);
   }
 }
-static tt_status on_backward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* results, int64_t n_results,
-                             const tt_tensor* const* inputs, int64_t n_inputs, tt_tensor** replacements) {
+static tt_status on_backward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* results,
+                             int64_t n_results, const tt_tensor* const* inputs, int64_t n_inputs,
+                             tt_tensor** replacements) {
   Seen* s = user;
   (void)m;
   s->calls++;
-  note(s->result, results, n_results), note(s->input, inputs, n_inputs);
+  note(s->result, results, n_results);
+  note(s->input, inputs, n_inputs);
   if (s->fail) return TT_INTERNAL;
   if (s->wrong_shape) return tt_ones(x, SHAPE(7), NULL, &replacements[0]);
   if (s->by_index) return tt_ones_like(x, results[0], NULL, &replacements[s->by_index - 1]);
   return s->factor != 0 ? tt_mul_f64(x, inputs[0], s->factor, &replacements[0]) : TT_OK;
 }
-static tt_status on_backward_pre(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* results, int64_t n,
+static tt_status on_backward_pre(void* user, tt_ctx* x, tt_module* m,
+                                 const tt_tensor* const* results, int64_t n,
                                  tt_tensor** replacements) {
   Seen* s = user;
   (void)m;
@@ -93,24 +104,30 @@ static Seen* fresh(int i) {
 static void test_values_and_replacements(void** state) {
   Seen* const s = fresh(0);
   tt_module* m = pair();
-  tt_tensor *a = leaf(DATA(2, 3)), *b = leaf(DATA(5, 7)), *y[2], *sum;
+  tt_tensor* a = leaf(DATA(2, 3));
+  tt_tensor* b = leaf(DATA(5, 7));
+  tt_tensor* y[2];
+  tt_tensor* sum;
   int64_t n;
   (void)state;
-  watch(m, s), watch_pre(m, s);
+  watch(m, s);
+  watch_pre(m, s);
   OK(tt_module_forward(c, m, LIST(a, b), y, 2, &n));
   VALUES(y[0], 10, 21);
   VALUES(y[1], 7, 10);
   OK(tt_mul_f64(c, y[1], 100, &sum));
   OK(tt_add(c, y[0], sum, &sum));
   backward(sum, 1);
-  assert_true(s->calls == 1 && s->pre_calls == 1 && s->pre[0] == 1 && s->pre[1] == 100 && s->result[0] == 1 &&
-              s->result[1] == 100);
+  assert_true(s->calls == 1 && s->pre_calls == 1 && s->pre[0] == 1 && s->pre[1] == 100 &&
+              s->result[0] == 1 && s->result[1] == 100);
   assert_true(s->input[0] == 105 && s->input[1] == 102);
   VALUES(grad_of(a), 105, 107);
   VALUES(grad_of(b), 102, 103);
-  s->factor = 2, s->pre_factor = 10;
+  s->factor = 2;
+  s->pre_factor = 10;
   backward(sum, 0);
-  assert_true(s->calls == 2 && s->result[0] == 10 && s->result[1] == 100 && s->input[0] == 150 && s->input[1] == 120);
+  assert_true(s->calls == 2 && s->result[0] == 10 && s->result[1] == 100 && s->input[0] == 150 &&
+              s->input[1] == 120);
   VALUES(grad_of(a), 405, 447);
   VALUES(grad_of(b), 222, 233);
   FAILS(tt_backward(c, sum, NULL), TT_AUTOGRAD, NULL);
@@ -129,7 +146,11 @@ static void test_values_and_replacements(void** state) {
 static void test_absent_gradients(void** state) {
   Seen* const s = fresh(0);
   tt_module *m = pair(), *l;
-  tt_tensor *a = numbers(TT_F64, DATA(2, 3)), *b = leaf(DATA(5, 7)), *unused = leaf(DATA(1, 1)), *y[2], *w;
+  tt_tensor* a = numbers(TT_F64, DATA(2, 3));
+  tt_tensor* b = leaf(DATA(5, 7));
+  tt_tensor* unused = leaf(DATA(1, 1));
+  tt_tensor* y[2];
+  tt_tensor* w;
   const tt_nn_linear_opts o = {.set = TT_NN_LINEAR_DTYPE, .dtype = TT_F64};
   int64_t n;
   (void)state;
@@ -140,21 +161,24 @@ static void test_absent_gradients(void** state) {
   tt_module_release(m);
   m = square();
   watch(m, s);
-  OK(tt_module_forward(c, m, LIST(b, unused), y, 2, &n)); /* zeros came; the hook gives another gradient */
+  OK(tt_module_forward(c, m, LIST(b, unused), y, 2,
+                       &n)); /* zeros came; the hook gives another gradient */
   s->by_index = 2;
   backward(y[0], 0);
   VALUES(grad_of(unused), 1, 1);
   assert_true(s->input[0] == 10 && s->input[1] == 0);
   tt_module_release(m);
   OK(tt_nn_linear(c, 2, 2, &o, &l)); /* parameters need gradients, the input does not */
-  s->by_index = 0, s->calls = 0;
+  s->by_index = 0;
+  s->calls = 0;
   watch(l, s);
   backward(call(l, a), 0);
   OK(tt_module_get_tensor(c, l, "weight", &w));
   VALUES(grad_of(w), 2, 3, 2, 3);
   assert_true(s->calls == 1 && s->result[0] == 1 && s->input[0] == -99);
   s->by_index = 1;
-  FAILS(tt_backward(c, sum_of(call(l, a)), NULL), TT_CALLBACK, "replaced gradient 0, which does not exist");
+  FAILS(tt_backward(c, sum_of(call(l, a)), NULL), TT_CALLBACK,
+        "replaced gradient 0, which does not exist");
   s->by_index = s->calls = 0;
   OK(tt_module_requires_grad_(c, l, 0));
   call(l, a); /* nothing to record */
@@ -173,15 +197,18 @@ static void test_failures(void** state) {
   FAILS(tt_backward(c, call(m, x), NULL), TT_CALLBACK, "full backward hook callback of Square");
   OK(tt_tensor_grad(c, x, &g));
   assert_null(g);
-  s->fail = 0, s->wrong_shape = 1;
+  s->fail = 0;
+  s->wrong_shape = 1;
   FAILS(tt_backward(c, call(m, x), NULL), TT_CALLBACK, "[7]");
   s->wrong_shape = 0;
   OK(tt_backward(c, call(m, x), NULL));
   VALUES(grad_of(x), 6);
-  FAILS(tt_module_register_full_backward_hook(c, m, NULL, s, on_drop, NULL), TT_INVALID_ARG, "fn is NULL");
+  FAILS(tt_module_register_full_backward_hook(c, m, NULL, s, on_drop, NULL), TT_INVALID_ARG,
+        "fn is NULL");
   assert_int_equal(s->drops, 1);
   y = call(m, x);
-  OK(tt_module_remove_hook(c, m, s->id)); /* a removed hook does not run, whenever the call was recorded */
+  OK(tt_module_remove_hook(
+      c, m, s->id)); /* a removed hook does not run, whenever the call was recorded */
   s->calls = 0;
   OK(tt_backward(c, y, NULL));
   assert_true(s->calls == 0 && s->drops == 2);
@@ -193,11 +220,12 @@ static void test_failures(void** state) {
   tt_module_release(m);
 }
 
-/* ---- where the nodes of the hooks stand: a leaf is complete once, gradients of gradients pass, graphs do not own
- * themselves ---- */
+/* ---- where the nodes of the hooks stand: a leaf is complete once, gradients of gradients pass,
+ * graphs do not own themselves ---- */
 
 static tt_status count_up(void* user, tt_ctx* x, const tt_tensor* leaf) {
-  (void)x, (void)leaf;
+  (void)x;
+  (void)leaf;
   ++*(int*)user;
   return TT_OK;
 }
@@ -224,14 +252,16 @@ static void test_order(void** state) {
   s->factor = 2; /* doubles each gradient, and is differentiated itself */
   g = derive(call(m, x), x, 1);
   VALUES(g, 12);
-  s->factor = 0, s->calls = 0;
+  s->factor = 0;
+  s->calls = 0;
   VALUES(derive(g, x, 1), 4); /* comes by the copied input, not by the result: no hook runs */
   assert_int_equal(s->calls, 0);
   tt_module_release(m);
 }
 
 static void test_sequences(void** state) {
-  Seen *const outer = fresh(0), *const inner = fresh(1);
+  Seen* const outer = fresh(0);
+  *const inner = fresh(1);
   tt_module *m, *r;
   tt_tensor *x = leaf(DATA(-1, 3)), *y;
   (void)state;
@@ -239,20 +269,27 @@ static void test_sequences(void** state) {
   OK(tt_nn_relu(c, NULL, &r));
   OK(tt_module_append(c, m, r));
   OK(tt_module_append(c, m, r));
-  watch(m, outer), watch(r, inner);
+  watch(m, outer);
+  watch(r, inner);
   y = call(m, x);
   VALUES(y, 0, 3);
   backward(y, 0);
   VALUES(grad_of(x), 0, 1);
-  assert_true(outer->calls == 1 && inner->calls == 2 && outer->result[0] == 1 && outer->input[0] == 0);
-  tt_module_release(r), tt_module_release(m);
+  assert_true(outer->calls == 1 && inner->calls == 2 && outer->result[0] == 1 &&
+              outer->input[0] == 0);
+  tt_module_release(r);
+  tt_module_release(m);
 }
 
 /* A module that writes into its input writes into a copy. */
-static tt_status in_place_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in,
-                                  tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+static tt_status in_place_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in,
+                                  int64_t n_in, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   tt_status s = tt_mul_f64_(x, (tt_tensor*)(uintptr_t)in[0], 2);
-  (void)user, (void)m, (void)n_in, (void)cap, (void)n_outs;
+  (void)user;
+  (void)m;
+  (void)n_in;
+  (void)cap;
+  (void)n_outs;
   return s ? s : tt_square(x, in[0], &outs[0]);
 }
 static void test_in_place(void** state) {

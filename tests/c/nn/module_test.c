@@ -1,5 +1,5 @@
-/* Modules: the tree, its state, training mode, freezing, moves, copies, hooks, modules of the host, and the layers'
- * arguments. */
+/* Modules: the tree, its state, training mode, freezing, moves, copies, hooks, modules of the host,
+ * and the layers' arguments. */
 #include "harness.h"
 #include <math.h>
 
@@ -22,7 +22,9 @@ static void put(tt_module* to, tt_module* child) {
 static tt_module* mlp(void) {
   tt_module* m = NULL;
   OK(tt_nn_sequential(c, &m));
-  put(m, linear(4, 8, 1)), put(m, relu()), put(m, linear(8, 2, 0));
+  put(m, linear(4, 8, 1));
+  put(m, relu());
+  put(m, linear(8, 2, 0));
   return m;
 }
 static tt_tensor* tensor_at(const tt_module* m, const char* path) {
@@ -42,13 +44,17 @@ static void prints(const tt_module* m, const char* want) {
 static void test_linear(void** state) {
   (void)state;
   tt_module* m = linear(3, 2, 1);
-  tt_tensor *x = make(TT_F32, SHAPE(1, 3), DATA(1, 2, 3)), *y, *w = tensor_at(m, "weight"), *want;
+  tt_tensor* x = make(TT_F32, SHAPE(1, 3), DATA(1, 2, 3));
+  tt_tensor* y;
+  tt_tensor* w = tensor_at(m, "weight");
+  tt_tensor* want;
   HAS_SHAPE(w, 2, 3);
   assert_true(tt_tensor_requires_grad(w));
   assert_string_equal(tt_module_type(m), "Linear");
   OK(tt_module_call(c, m, x, &y));
   OK(tt_linear(c, x, w, tensor_at(m, "bias"), &want));
-  double bound = 1 / sqrt(3.0), *v = values_of(want);
+  double bound = 1 / sqrt(3.0);
+  double* v = values_of(want);
   VALUES(y, v[0], v[1]);
   free(v);
   v = values_of(w);
@@ -60,7 +66,9 @@ static void test_linear(void** state) {
 
 static void test_tree(void** state) {
   (void)state;
-  tt_module *m = mlp(), *inner = NULL, *found = NULL;
+  tt_module* m = mlp();
+  tt_module* inner = NULL;
+  tt_module* found = NULL;
   prints(m,
          "Sequential(\n  (0): Linear(in_features=4, out_features=8, bias=True)\n  (1): ReLU()\n"
          "  (2): Linear(in_features=8, out_features=2, bias=False)\n)");
@@ -88,7 +96,8 @@ static void test_tree(void** state) {
 
 static void test_state_dict(void** state) {
   (void)state;
-  tt_module *a = mlp(), *b = mlp();
+  tt_module* a = mlp();
+  tt_module* b = mlp();
   tt_state_dict *sa, *sb, *bad;
   tt_tensor *x = make(TT_F32, SHAPE(1, 4), DATA(1, -2, 3, 4)), *ya, *yb;
   OK(tt_module_state_dict(c, a, &sa));
@@ -108,9 +117,12 @@ static void test_state_dict(void** state) {
   OK(tt_state_dict_set(c, bad, "0.bias", number(TT_F32, 1)));
   OK(tt_state_dict_set(c, bad, "2.weight", number(TT_F32, 1)));
   OK(tt_state_dict_set(c, bad, "3.weight", number(TT_F32, 1)));
-  FAILS(tt_module_load_state_dict(c, b, bad, NULL), TT_INVALID_ARG, "unknown to the module are 3.weight");
-  const tt_module_load_state_dict_opts loose = {.set = TT_MODULE_LOAD_STATE_DICT_STRICT, .strict = 0};
-  FAILS(tt_module_load_state_dict(c, b, bad, &loose), TT_SHAPE, "0.bias is [] in the state, [8] in the module");
+  FAILS(tt_module_load_state_dict(c, b, bad, NULL), TT_INVALID_ARG,
+        "unknown to the module are 3.weight");
+  const tt_module_load_state_dict_opts loose = {.set = TT_MODULE_LOAD_STATE_DICT_STRICT,
+                                                .strict = 0};
+  FAILS(tt_module_load_state_dict(c, b, bad, &loose), TT_SHAPE,
+        "0.bias is [] in the state, [8] in the module");
   OK(tt_module_call(c, b, x, &yb));
   VALUES(yb, v[0], v[1]);
   free(v);
@@ -118,19 +130,29 @@ static void test_state_dict(void** state) {
   tt_tensor* shared;
   OK(tt_state_dict_get(c, sb, 0, &shared));
   assert_ptr_equal(tt_tensor_data(shared), tt_tensor_data(tensor_at(b, "0.weight")));
-  tt_state_dict_release(sa), tt_state_dict_release(sb), tt_state_dict_release(bad);
-  tt_module_release(a), tt_module_release(b);
+  tt_state_dict_release(sa);
+  tt_state_dict_release(sb);
+  tt_state_dict_release(bad);
+  tt_module_release(a);
+  tt_module_release(b);
 }
 
 static void test_shared_parameters(void** state) {
   (void)state;
-  tt_module *m = NULL, *a = linear(3, 3, 0), *b = linear(3, 3, 0), *twin;
-  tt_tensor *w = tensor_at(a, "weight"), *list[4], *x = make(TT_F32, SHAPE(1, 3), DATA(1, 1, 1)), *y;
+  tt_module* m = NULL;
+  tt_module* a = linear(3, 3, 0);
+  tt_module* b = linear(3, 3, 0);
+  tt_module* twin;
+  tt_tensor* w = tensor_at(a, "weight");
+  tt_tensor* list[4];
+  tt_tensor* x = make(TT_F32, SHAPE(1, 3), DATA(1, 1, 1));
+  tt_tensor* y;
   tt_state_dict* s;
   int64_t n;
   OK(tt_nn_sequential(c, &m));
   OK(tt_module_register_parameter(c, b, "weight", w));
-  put(m, a), put(m, b);
+  put(m, a);
+  put(m, b);
   OK(tt_module_parameters(c, m, list, 4, &n));
   assert_int_equal(n, 1);
   assert_ptr_equal(list[0], w);
@@ -147,7 +169,9 @@ static void test_shared_parameters(void** state) {
   tt_tensor* g = NULL;
   OK(tt_tensor_grad(c, w, &g));
   assert_null(g);
-  tt_state_dict_release(s), tt_module_release(m), tt_module_release(twin);
+  tt_state_dict_release(s);
+  tt_module_release(m);
+  tt_module_release(twin);
 }
 
 static void test_freeze_train_and_move(void** state) {
@@ -172,7 +196,8 @@ static void test_freeze_train_and_move(void** state) {
   FAILS(tt_module_to(c, m, NULL, TT_I32), TT_DTYPE, "must be floating");
   OK(tt_module_to(c, m, &meta, 0));
   assert_int_equal(tt_tensor_device_type(w), TT_META);
-  tt_module_release(inner), tt_module_release(m);
+  tt_module_release(inner);
+  tt_module_release(m);
 }
 
 /* ---- buffers and parameters of the host's own module ---- */
@@ -180,8 +205,8 @@ static void test_freeze_train_and_move(void** state) {
 typedef struct Scale {
   int drops, calls, copies, fail;
 } Scale;
-static tt_status scale_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n,
-                               tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+static tt_status scale_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in,
+                               int64_t n, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   Scale* s = (Scale*)user;
   tt_tensor* w = NULL;
   tt_status status = tt_module_get_tensor(x, m, "scale", &w);
@@ -216,7 +241,8 @@ static void test_without_its_weight(void** state) {
   (void)state;
   OK(tt_nn_linear(c, 2, 2, NULL, &m));
   OK(tt_module_register_parameter(c, m, "weight", NULL));
-  FAILS(tt_module_call(c, m, numbers(TT_F32, DATA(1, 2)), &y), TT_INVALID_ARG, "Linear has no weight");
+  FAILS(tt_module_call(c, m, numbers(TT_F32, DATA(1, 2)), &y), TT_INVALID_ARG,
+        "Linear has no weight");
   tt_module_release(m);
 }
 
@@ -227,14 +253,16 @@ static void test_module_of_the_host(void** state) {
   tt_tensor *x = leaf(DATA(5, 7)), *y;
   tt_state_dict* d;
   OK(tt_nn_sequential(c, &m));
-  put(m, scale(&s)), put(m, relu());
+  put(m, scale(&s));
+  put(m, relu());
   OK(tt_module_call(c, m, x, &y));
   VALUES(y, 10, 21);
   OK(tt_backward(c, sum_of(y), NULL));
   VALUES(grad_of(tensor_at(m, "0.scale")), 5, 7);
   prints(m, "Sequential(\n  (0): Scale()\n  (1): ReLU()\n)");
   OK(tt_module_state_dict(c, m, &d));
-  assert_int_equal(tt_state_dict_size(d), 2); /* scale, seen: not what is absent or not persistent */
+  assert_int_equal(tt_state_dict_size(d),
+                   2); /* scale, seen: not what is absent or not persistent */
   assert_null(tensor_at(m, "0.absent"));
   OK(tt_module_copy(c, m, &twin));
   assert_int_equal(s.copies, 1);
@@ -242,7 +270,8 @@ static void test_module_of_the_host(void** state) {
   FAILS(tt_module_call(c, m, x, &y), TT_CALLBACK, "forward callback of Scale");
   assert_string_equal(tt_ctx_error(c)->cause->op, "mul");
   assert_null(y);
-  tt_state_dict_release(d), tt_module_release(m);
+  tt_state_dict_release(d);
+  tt_module_release(m);
   assert_int_equal(s.drops, 1);
   tt_module_release(twin);
   assert_int_equal(s.drops, 2);
@@ -251,9 +280,15 @@ static void test_module_of_the_host(void** state) {
   assert_int_equal(s.drops, 3);
 }
 
-static tt_status no_results(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n,
-                            tt_tensor** outs, int64_t cap, int64_t* n_outs) {
-  (void)user, (void)x, (void)m, (void)in, (void)n, (void)outs, (void)cap;
+static tt_status no_results(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in,
+                            int64_t n, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user;
+  (void)x;
+  (void)m;
+  (void)in;
+  (void)n;
+  (void)outs;
+  (void)cap;
   *n_outs = 0;
   return TT_OK;
 }
@@ -261,7 +296,9 @@ static void test_layers_without_what_they_need(void** state) {
   const tt_nn_multihead_attention_opts apart = {.set = TT_NN_MULTIHEAD_ATTENTION_KDIM, .kdim = 3};
   const tt_module_def def = {sizeof def, "Silent", NULL, no_results, NULL, NULL};
   tt_module *m, *silent;
-  tt_tensor *x = make(TT_F32, SHAPE(1, 2), DATA(0, 0)), *k = make(TT_F32, SHAPE(1, 3), DATA(0, 0, 0)), *y[2];
+  tt_tensor* x = make(TT_F32, SHAPE(1, 2), DATA(0, 0));
+  tt_tensor* k = make(TT_F32, SHAPE(1, 3), DATA(0, 0, 0));
+  tt_tensor* y[2];
   int64_t n;
   (void)state;
   OK(tt_nn_multihead_attention(c, 2, 1, &apart, &m));
@@ -271,8 +308,10 @@ static void test_layers_without_what_they_need(void** state) {
   OK(tt_nn_multihead_attention(c, 2, 1, NULL, &m));
   OK(tt_module_new_custom(c, &def, &silent));
   OK(tt_module_register_module(c, m, "out_proj", silent));
-  FAILS(tt_module_forward(c, m, LIST(x, x, x), y, 2, &n), TT_INVALID_ARG, "out_proj gave 0 results");
-  tt_module_release(silent), tt_module_release(m);
+  FAILS(tt_module_forward(c, m, LIST(x, x, x), y, 2, &n), TT_INVALID_ARG,
+        "out_proj gave 0 results");
+  tt_module_release(silent);
+  tt_module_release(m);
 }
 
 static void test_names(void** state) {
@@ -281,7 +320,8 @@ static void test_names(void** state) {
   tt_tensor *y, *w = tensor_at(m, "weight");
   OK(tt_add(c, w, w, &y));
   FAILS(tt_module_register_parameter(c, m, "weight", y), TT_AUTOGRAD, "leaves");
-  FAILS(tt_module_register_buffer(c, m, "weight", number(TT_F32, 1), 1), TT_INVALID_ARG, "parameter");
+  FAILS(tt_module_register_buffer(c, m, "weight", number(TT_F32, 1), 1), TT_INVALID_ARG,
+        "parameter");
   FAILS(tt_module_register_module(c, m, "weight", m), TT_INVALID_ARG, "tensor");
   OK(tt_module_register_parameter(c, m, "bias", NULL));
   tt_tensor* x = make(TT_F32, SHAPE(1, 2), DATA(0, 0));
@@ -308,17 +348,19 @@ typedef struct Watch {
   int64_t id;
   int remove_self;
 } Watch;
-static tt_status twice_pre(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n,
-                           tt_tensor** replacements) {
+static tt_status twice_pre(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in,
+                           int64_t n, tt_tensor** replacements) {
   Watch* w = (Watch*)user;
   (void)n;
   w->pre++;
   if (w->remove_self) OK(tt_module_remove_hook(x, m, w->id));
   return tt_mul_f64(x, in[0], 2, &replacements[0]);
 }
-static tt_status plus_post(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in,
-                           const tt_tensor* const* outs, int64_t n_outs, tt_tensor** replacements) {
-  (void)m, (void)in;
+static tt_status plus_post(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in,
+                           int64_t n_in, const tt_tensor* const* outs, int64_t n_outs,
+                           tt_tensor** replacements) {
+  (void)m;
+  (void)in;
   assert_true(n_in == 1 && n_outs == 1);
   ((Watch*)user)->post++;
   return tt_add_f64(x, outs[0], 1, &replacements[0]);
@@ -327,7 +369,8 @@ static void watch_drop(void* user) { ((Watch*)user)->drops++; }
 
 static void test_hooks(void** state) {
   (void)state;
-  tt_module *m = NULL, *r = relu();
+  tt_module* m = NULL;
+  tt_module* r = relu();
   Watch w = {0};
   tt_tensor *x = leaf(DATA(-1, 3)), *y;
   int64_t post;
@@ -345,9 +388,11 @@ static void test_hooks(void** state) {
   VALUES(y, 1, 4);
   assert_true(w.pre == 2 && w.post == 3);
   FAILS(tt_module_remove_hook(c, r, w.id), TT_INDEX, "no such hook");
-  FAILS(tt_module_register_forward_hook(c, m, NULL, &w, watch_drop, NULL), TT_INVALID_ARG, "fn is NULL");
+  FAILS(tt_module_register_forward_hook(c, m, NULL, &w, watch_drop, NULL), TT_INVALID_ARG,
+        "fn is NULL");
   assert_int_equal(w.drops, 2);
-  tt_module_release(m), tt_module_release(r);
+  tt_module_release(m);
+  tt_module_release(r);
   assert_int_equal(w.drops, 3);
 }
 
@@ -365,20 +410,26 @@ static void test_deep_nesting(void** state) {
   OK(tt_module_call(c, m, x, &y));
   VALUES(y, 0, 3);
   OK(tt_module_copy(c, m, &twin));
-  tt_module_release(m), tt_module_release(twin);
+  tt_module_release(m);
+  tt_module_release(twin);
 }
 
 static void test_losses_and_dropout(void** state) {
   (void)state;
   tt_module *m, *drop;
-  tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 1, 2, 3)), *t = make(TT_I64, SHAPE(2), DATA(2, 0)), *out[2],
-            *want, *y;
+  tt_tensor* x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 1, 2, 3));
+  tt_tensor* t = make(TT_I64, SHAPE(2), DATA(2, 0));
+  tt_tensor* out[2];
+  tt_tensor* want;
+  tt_tensor* y;
   int64_t n;
-  const tt_nn_cross_entropy_loss_opts o = {.set = TT_NN_CROSS_ENTROPY_LOSS_WEIGHT | TT_NN_CROSS_ENTROPY_LOSS_REDUCTION,
-                                           .weight = make(TT_F32, SHAPE(3), DATA(1, 2, 3)),
-                                           .reduction = TT_REDUCTION_SUM};
-  const tt_cross_entropy_opts plain = {
-      .set = TT_CROSS_ENTROPY_WEIGHT | TT_CROSS_ENTROPY_REDUCTION, .weight = o.weight, .reduction = TT_REDUCTION_SUM};
+  const tt_nn_cross_entropy_loss_opts o = {
+      .set = TT_NN_CROSS_ENTROPY_LOSS_WEIGHT | TT_NN_CROSS_ENTROPY_LOSS_REDUCTION,
+      .weight = make(TT_F32, SHAPE(3), DATA(1, 2, 3)),
+      .reduction = TT_REDUCTION_SUM};
+  const tt_cross_entropy_opts plain = {.set = TT_CROSS_ENTROPY_WEIGHT | TT_CROSS_ENTROPY_REDUCTION,
+                                       .weight = o.weight,
+                                       .reduction = TT_REDUCTION_SUM};
   OK(tt_nn_cross_entropy_loss(c, &o, &m));
   OK(tt_module_forward(c, m, LIST(x, t), out, 2, &n));
   OK(tt_cross_entropy(c, x, t, &plain, &want));
@@ -396,13 +447,15 @@ static void test_losses_and_dropout(void** state) {
 static void test_embedding(void** state) {
   (void)state;
   tt_module* m;
-  const tt_nn_embedding_opts o = {
-      .set = TT_NN_EMBEDDING_PADDING_IDX | TT_NN_EMBEDDING_MAX_NORM, .padding_idx = -1, .max_norm = 0.25};
+  const tt_nn_embedding_opts o = {.set = TT_NN_EMBEDDING_PADDING_IDX | TT_NN_EMBEDDING_MAX_NORM,
+                                  .padding_idx = -1,
+                                  .max_norm = 0.25};
   tt_tensor *i = make(TT_I64, SHAPE(2), DATA(1, 4)), *y, *w;
   OK(tt_nn_embedding(c, 5, 3, &o, &m));
   w = tensor_at(m, "weight");
   OK(tt_module_call(c, m, i, &y));
-  double *v = values_of(y), norm = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+  double* v = values_of(y);
+  double norm = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
   assert_true(fabs(norm - 0.25) < 1e-5 && v[3] == 0 && v[4] == 0 && v[5] == 0);
   free(v);
   OK(tt_backward(c, sum_of(y), NULL));

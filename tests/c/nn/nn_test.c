@@ -1,5 +1,5 @@
-/* softmax, losses, layer_norm: values worked out by hand, special cases, errors. Differences are checked by
- * op_table_test. */
+/* softmax, losses, layer_norm: values worked out by hand, special cases, errors. Differences are
+ * checked by op_table_test. */
 #include "harness.h"
 
 #include <math.h>
@@ -14,18 +14,26 @@ static tt_tensor* classes(const int64_t* shape, int64_t ndim, const int64_t* val
           (const int64_t[]){__VA_ARGS__})
 
 static tt_nll_loss_opts nll_opts(int32_t reduction, int64_t ignore, const tt_tensor* weight) {
-  tt_nll_loss_opts o = {.set = TT_NLL_LOSS_REDUCTION | TT_NLL_LOSS_IGNORE_INDEX | TT_NLL_LOSS_WEIGHT};
-  o.reduction = reduction, o.ignore_index = ignore, o.weight = weight;
+  tt_nll_loss_opts o = {.set =
+                            TT_NLL_LOSS_REDUCTION | TT_NLL_LOSS_IGNORE_INDEX | TT_NLL_LOSS_WEIGHT};
+  o.reduction = reduction;
+  o.ignore_index = ignore;
+  o.weight = weight;
   return o;
 }
-static tt_cross_entropy_opts ce_opts(int32_t reduction, int64_t ignore, const tt_tensor* weight, double smoothing) {
+static tt_cross_entropy_opts ce_opts(int32_t reduction, int64_t ignore, const tt_tensor* weight,
+                                     double smoothing) {
   tt_cross_entropy_opts o = {.set = 15};
-  o.reduction = reduction, o.ignore_index = ignore, o.weight = weight, o.label_smoothing = smoothing;
+  o.reduction = reduction;
+  o.ignore_index = ignore;
+  o.weight = weight;
+  o.label_smoothing = smoothing;
   return o;
 }
 
 static void softmax_over_each_dimension(void** state) {
-  const double l2 = log(2), l3 = log(3);
+  const double l2 = log(2);
+  const double l3 = log(3);
   tt_tensor *x = make(TT_F64, SHAPE(2, 2), DATA(0, l3, l2, l2)), *y;
   (void)state;
   OK(tt_softmax(c, x, -1, NULL, &y));
@@ -52,7 +60,11 @@ static void softmax_converts_first(void** state) {
 }
 
 static void derivatives_of_softmax(void** state) {
-  tt_tensor *x = leaf(DATA(0.5, -1, 2)), *w = numbers(TT_F64, DATA(1, -2, 3)), *y, *g, *gg;
+  tt_tensor* x = leaf(DATA(0.5, -1, 2));
+  tt_tensor* w = numbers(TT_F64, DATA(1, -2, 3));
+  tt_tensor* y;
+  tt_tensor* g;
+  tt_tensor* gg;
   double *p, dot = 0, *got;
   int i, j;
   (void)state;
@@ -69,14 +81,18 @@ static void derivatives_of_softmax(void** state) {
     const double wj = (double[]){1, -2, 3}[j];
     double mean_square = 0;
     for (i = 0; i < 3; i++) mean_square += p[i] * (double[]){1, 4, 9}[i];
-    assert_true(fabs(got[j] - (p[j] * (wj * wj - mean_square) - 2 * dot * p[j] * (wj - dot))) < 1e-14);
+    assert_true(fabs(got[j] - (p[j] * (wj * wj - mean_square) - 2 * dot * p[j] * (wj - dot))) <
+                1e-14);
   }
-  free(p), free(got);
+  free(p);
+  free(got);
 }
 
 static void nll_reductions_weights_and_ignored_targets(void** state) {
-  tt_tensor *x = param(SHAPE(3, 2), DATA(-1, -2, -3, -4, -5, -6)), *t = CLASSES(0, 1, 1),
-            *w = numbers(TT_F64, DATA(2, 3)), *y;
+  tt_tensor* x = param(SHAPE(3, 2), DATA(-1, -2, -3, -4, -5, -6));
+  tt_tensor* t = CLASSES(0, 1, 1);
+  tt_tensor* w = numbers(TT_F64, DATA(2, 3));
+  tt_tensor* y;
   tt_nll_loss_opts o;
   (void)state;
   OK(tt_nll_loss(c, x, t, NULL, &y));
@@ -95,23 +111,29 @@ static void nll_reductions_weights_and_ignored_targets(void** state) {
   o = nll_opts(TT_REDUCTION_MEAN, 1, NULL);
   OK(tt_nll_loss(c, x, CLASSES(1, 1, 1), &o, &y));
   assert_true(isnan(value_of(y)));
-  OK(tt_nll_loss(c, numbers(TT_F64, DATA(-1, -2)), number(TT_I64, 1), NULL, &y)); /* one row without a batch */
+  OK(tt_nll_loss(c, numbers(TT_F64, DATA(-1, -2)), number(TT_I64, 1), NULL,
+                 &y)); /* one row without a batch */
   VALUES(y, 2);
-  OK(tt_nll_loss(c, make(TT_F64, SHAPE(1, 2, 2), DATA(-1, -2, -3, -4)), classes(SHAPE(1, 2), (int64_t[]){1, 0}), NULL,
-                 &y));
+  OK(tt_nll_loss(c, make(TT_F64, SHAPE(1, 2, 2), DATA(-1, -2, -3, -4)),
+                 classes(SHAPE(1, 2), (int64_t[]){1, 0}), NULL, &y));
   VALUES(y, 2.5);
 }
 
 static void targets_out_of_range_are_named(void** state) {
-  tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *y = x, *w = numbers(TT_F32, DATA(1, 2));
+  tt_tensor* x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* y = x;
+  tt_tensor* w = numbers(TT_F32, DATA(1, 2));
   tt_cross_entropy_opts o = ce_opts(TT_REDUCTION_MEAN, -100, w, 0);
   (void)state;
-  FAILS(tt_cross_entropy(c, x, CLASSES(0, 3), NULL, &y), TT_INDEX, "target holds 3 at [1]: must be in [0, 3)");
+  FAILS(tt_cross_entropy(c, x, CLASSES(0, 3), NULL, &y), TT_INDEX,
+        "target holds 3 at [1]: must be in [0, 3)");
   assert_null(y);
   FAILS(tt_nll_loss(c, x, CLASSES(-1, 0), NULL, &y), TT_INDEX, "target holds -1 at [0]");
   OK(tt_nll_loss(c, x, CLASSES(-100, 0), NULL, &y));
-  FAILS(tt_cross_entropy(c, x, CLASSES(0), NULL, &y), TT_SHAPE, "target is [1], input is [2,3]: must be [2]");
-  FAILS(tt_cross_entropy(c, x, numbers(TT_F32, DATA(0, 1)), NULL, &y), TT_DTYPE, "target is float32");
+  FAILS(tt_cross_entropy(c, x, CLASSES(0), NULL, &y), TT_SHAPE,
+        "target is [1], input is [2,3]: must be [2]");
+  FAILS(tt_cross_entropy(c, x, numbers(TT_F32, DATA(0, 1)), NULL, &y), TT_DTYPE,
+        "target is float32");
   FAILS(tt_cross_entropy(c, x, CLASSES(0, 1), &o, &y), TT_SHAPE, "weight is [2]: must be [3]");
   o = ce_opts(7, -100, NULL, 0);
   FAILS(tt_cross_entropy(c, x, CLASSES(0, 1), &o, &y), TT_INVALID_ARG, "reduction is 7");
@@ -119,14 +141,17 @@ static void targets_out_of_range_are_named(void** state) {
   FAILS(tt_cross_entropy(c, x, CLASSES(0, 1), &o, &y), TT_INVALID_ARG, "label_smoothing is 1.5");
   o = ce_opts(TT_REDUCTION_MEAN, 1, NULL, 0);
   FAILS(tt_cross_entropy(c, x, x, &o, &y), TT_INVALID_ARG, "ignore_index");
-  FAILS(tt_cross_entropy(c, CLASSES(1, 2), number(TT_I64, 0), NULL, &y), TT_NOT_IMPLEMENTED, "input is int64");
+  FAILS(tt_cross_entropy(c, CLASSES(1, 2), number(TT_I64, 0), NULL, &y), TT_NOT_IMPLEMENTED,
+        "input is int64");
 }
 
 /* Class targets, one-hot probabilities and label smoothing agree with nll_loss of log_softmax. */
 static void forms_of_cross_entropy_agree(void** state) {
-  tt_tensor *x = param(SHAPE(2, 3), DATA(0.3, -1, 2, 1, 0.5, -0.25)), *t = CLASSES(2, 0),
-            *w = numbers(TT_F64, DATA(1, 2, 0.5));
-  tt_tensor *hot = make(TT_F64, SHAPE(2, 3), DATA(0, 0, 1, 1, 0, 0)), *log_p, *a, *b, *ga, *gb, *spread;
+  tt_tensor* x = param(SHAPE(2, 3), DATA(0.3, -1, 2, 1, 0.5, -0.25));
+  tt_tensor* t = CLASSES(2, 0);
+  tt_tensor* w = numbers(TT_F64, DATA(1, 2, 0.5));
+  tt_tensor *hot = make(TT_F64, SHAPE(2, 3), DATA(0, 0, 1, 1, 0, 0)), *log_p, *a, *b, *ga, *gb,
+            *spread;
   const tt_nll_loss_opts n = nll_opts(TT_REDUCTION_MEAN, -100, w);
   tt_cross_entropy_opts o = ce_opts(TT_REDUCTION_MEAN, -100, w, 0);
   double* v;
@@ -135,7 +160,8 @@ static void forms_of_cross_entropy_agree(void** state) {
   OK(tt_nll_loss(c, log_p, t, &n, &a));
   OK(tt_cross_entropy(c, x, t, &o, &b));
   NEAR(b, 1e-15, value_of(a));
-  ga = derive(a, x, 0), gb = derive(b, x, 1);
+  ga = derive(a, x, 0);
+  gb = derive(b, x, 1);
   v = values_of(ga);
   NEAR(gb, 1e-15, v[0], v[1], v[2], v[3], v[4], v[5]);
   free(v);
@@ -152,7 +178,11 @@ static void forms_of_cross_entropy_agree(void** state) {
 }
 
 static void second_derivative_of_cross_entropy(void** state) {
-  tt_tensor *x = leaf(DATA(1, 2, 4)), *y, *g, *p, *w = numbers(TT_F64, DATA(1, 0, 2));
+  tt_tensor* x = leaf(DATA(1, 2, 4));
+  tt_tensor* y;
+  tt_tensor* g;
+  tt_tensor* p;
+  tt_tensor* w = numbers(TT_F64, DATA(1, 0, 2));
   double *v, dot;
   (void)state;
   OK(tt_cross_entropy(c, x, number(TT_I64, 1), NULL, &y));
@@ -166,23 +196,30 @@ static void second_derivative_of_cross_entropy(void** state) {
 
 static void layer_norm_values_and_errors(void** state) {
   const tt_layer_norm_opts exact = {.set = TT_LAYER_NORM_EPS, .eps = 0};
-  tt_tensor *x = make(TT_F64, SHAPE(2, 2), DATA(1, 3, -5, 5)), *w = numbers(TT_F64, DATA(2, 10)),
-            *b = numbers(TT_F64, DATA(1, 0)), *y = x;
+  tt_tensor* x = make(TT_F64, SHAPE(2, 2), DATA(1, 3, -5, 5));
+  tt_tensor* w = numbers(TT_F64, DATA(2, 10));
+  tt_tensor* b = numbers(TT_F64, DATA(1, 0));
+  tt_tensor* y = x;
   (void)state;
   OK(tt_layer_norm(c, x, SHAPE(2), w, b, &exact, &y));
   VALUES(y, -1, 10, -1, 10);
   OK(tt_layer_norm(c, x, SHAPE(2, 2), NULL, NULL, &exact, &y));
   NEAR(y, 1e-15, 0, 2 / sqrt(14), -6 / sqrt(14), 4 / sqrt(14));
-  FAILS(tt_layer_norm(c, x, SHAPE(3), NULL, NULL, NULL, &y), TT_SHAPE, "normalized_shape is [3], input is [2,2]");
+  FAILS(tt_layer_norm(c, x, SHAPE(3), NULL, NULL, NULL, &y), TT_SHAPE,
+        "normalized_shape is [3], input is [2,2]");
   assert_null(y);
   FAILS(tt_layer_norm(c, x, NULL, 0, NULL, NULL, NULL, &y), TT_SHAPE, "empty");
   FAILS(tt_layer_norm(c, x, SHAPE(2, 2), w, NULL, NULL, &y), TT_SHAPE, "weight is [2]");
-  FAILS(tt_layer_norm(c, x, SHAPE(2), numbers(TT_F32, DATA(1, 1)), NULL, NULL, &y), TT_DTYPE, "weight is float32");
-  FAILS(tt_layer_norm(c, numbers(TT_I64, DATA(1, 2)), SHAPE(2), NULL, NULL, NULL, &y), TT_NOT_IMPLEMENTED, "int64");
+  FAILS(tt_layer_norm(c, x, SHAPE(2), numbers(TT_F32, DATA(1, 1)), NULL, NULL, &y), TT_DTYPE,
+        "weight is float32");
+  FAILS(tt_layer_norm(c, numbers(TT_I64, DATA(1, 2)), SHAPE(2), NULL, NULL, NULL, &y),
+        TT_NOT_IMPLEMENTED, "int64");
 }
 
 static void layer_norm_of_nothing(void** state) {
-  tt_tensor *x = param(SHAPE(0, 2), NULL, 0), *w = leaf(DATA(1, 1)), *y;
+  tt_tensor* x = param(SHAPE(0, 2), NULL, 0);
+  tt_tensor* w = leaf(DATA(1, 1));
+  tt_tensor* y;
   (void)state;
   OK(tt_layer_norm(c, x, SHAPE(2), w, NULL, NULL, &y));
   HAS_SHAPE(y, 0, 2);
@@ -191,7 +228,9 @@ static void layer_norm_of_nothing(void** state) {
 }
 
 static void sixteen_bit_inputs(void** state) {
-  tt_tensor *x = make(TT_BF16, SHAPE(1, 2), DATA(1, 1)), *w = numbers(TT_F32, DATA(1, 1)), *y;
+  tt_tensor* x = make(TT_BF16, SHAPE(1, 2), DATA(1, 1));
+  tt_tensor* w = numbers(TT_F32, DATA(1, 1));
+  tt_tensor* y;
   (void)state;
   OK(tt_softmax(c, x, 1, NULL, &y));
   assert_int_equal(tt_tensor_dtype(y), TT_BF16);
@@ -218,10 +257,12 @@ static void meta_results_have_shapes(void** state) {
   HAS_SHAPE(y, 2, 3);
 }
 
-/* Attention with dropout: a share of the weights is gone, the fused gradient is that of the recorded one, and the
-   generator makes both repeatable. */
-static tt_tensor* dropped_attention(tt_tensor* const* in, double p, const tt_grad_opts* opts, tt_tensor** grads) {
-  const tt_scaled_dot_product_attention_opts drop = {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P, .dropout_p = p};
+/* Attention with dropout: a share of the weights is gone, the fused gradient is that of the
+   recorded one, and the generator makes both repeatable. */
+static tt_tensor* dropped_attention(tt_tensor* const* in, double p, const tt_grad_opts* opts,
+                                    tt_tensor** grads) {
+  const tt_scaled_dot_product_attention_opts drop = {
+      .set = TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P, .dropout_p = p};
   tt_tensor *y, *square, *sum;
   OK(tt_manual_seed(c, 3));
   OK(tt_scaled_dot_product_attention(c, in[0], in[1], in[2], NULL, &drop, &y));
@@ -244,13 +285,17 @@ static void attention_drops_weights(void** state) {
   y = dropped_attention(in, 0.25, NULL, plain);
   dropped_attention(in, 0.25, &recorded, composed);
   for (k = 0; k < 3; k++) {
-    a = values_of(plain[k]), b = values_of(composed[k]);
+    a = values_of(plain[k]);
+    b = values_of(composed[k]);
     for (i = 0; i < 1500; i++) assert_true(fabs(a[i] - b[i]) < 1e-9 * (1 + fabs(b[i])));
-    free(a), free(b);
+    free(a);
+    free(b);
   }
-  a = values_of(y), b = values_of(dropped_attention(in, 0.25, NULL, NULL));
+  a = values_of(y);
+  b = values_of(dropped_attention(in, 0.25, NULL, NULL));
   for (i = 0; i < 1500; i++) assert_true(a[i] == b[i]);
-  free(a), free(b);
+  free(a);
+  free(b);
   OK(tt_ones_like(c, in[2], NULL, &ones));
   in[2] = ones; /* the sum of the weights that are left */
   a = values_of(dropped_attention(in, 0.25, NULL, NULL));
@@ -266,10 +311,12 @@ static void attention_drops_weights(void** state) {
 static void attention_gradients_ignore_threads(void** state) {
   const tt_scaled_dot_product_attention_opts opts[] = {
       {.set = 0},
-      {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL | TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA,
+      {.set =
+           TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL | TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA,
        .is_causal = 1,
        .enable_gqa = 1},
-      {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P | TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA,
+      {.set =
+           TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P | TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA,
        .dropout_p = 0.3,
        .enable_gqa = 1}};
   const int32_t threads[] = {1, 4};
@@ -290,9 +337,11 @@ static void attention_gradients_ignore_threads(void** state) {
       OK(tt_grad(c, LIST(sum), (const tt_tensor* const*)in, 3, NULL, grads[t]));
     }
     for (i = 0; i < 3; i++) {
-      double *a = values_of(grads[0][i]), *b = values_of(grads[1][i]);
+      double* a = values_of(grads[0][i]);
+      double* b = values_of(grads[1][i]);
       assert_memory_equal(a, b, (size_t)tt_tensor_numel(in[i]) * sizeof *a);
-      free(a), free(b);
+      free(a);
+      free(b);
     }
   }
   OK(tt_set_num_threads(c, 1));

@@ -1,12 +1,14 @@
-/* Optimizers against references in double precision, written here as PyTorch's documentation has them: every option,
-   groups, gradients that come and go, states, closures, failures that change nothing. */
+/* Optimizers against references in double precision, written here as PyTorch's documentation has
+   them: every option, groups, gradients that come and go, states, closures, failures that change
+   nothing. */
 #include "ext_backend.h"
 #include "harness.h"
 
 #include <math.h>
 
 enum { kN = 1000, kParams = 3, kStateNames = 3 };
-static const int64_t kSizes[kParams] = {1, 37, kN}; /* one element, a vector and a rest, many vectors */
+static const int64_t kSizes[kParams] = {1, 37,
+                                        kN}; /* one element, a vector and a rest, many vectors */
 
 /* ---- the variant under test: an instruction set (TT_TEST_ISA), a device (TT_TEST_DEVICE) ---- */
 
@@ -14,7 +16,8 @@ static tt_device device = {TT_CPU, 0};
 static ExtMemory ext_memory;
 static int open_variant(void** state) {
   static const char* const isas[] = {"", "baseline", "avx2", "avx512"};
-  const char *isa = getenv("TT_TEST_ISA"), *name = getenv("TT_TEST_DEVICE");
+  const char* isa = getenv("TT_TEST_ISA");
+  const char* name = getenv("TT_TEST_DEVICE");
   const tt_allocator a = host_allocator(&host);
   tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a};
   tt_runtime* rt;
@@ -27,7 +30,8 @@ static int open_variant(void** state) {
     const tt_backend_def def = ext_def(&ext_memory, "closed");
     if (tt_backend_register(c, &def, &device)) return -1;
   } else if (name && strcmp(name, "cpu")) {
-    if (tt_load_cuda(c, strcmp(name, "fake") == 0 ? getenv("TT_TEST_FAKE_LIBRARY") : NULL)) return -1;
+    if (tt_load_cuda(c, strcmp(name, "fake") == 0 ? getenv("TT_TEST_FAKE_LIBRARY") : NULL))
+      return -1;
     device.type = TT_CUDA;
   }
   return tt_scope_push(c) ? -1 : 0;
@@ -70,11 +74,14 @@ static void sgd_rule(const Options* o, Slot* s, const double* grad, int64_t n) {
   }
 }
 static void adam_rule(const Options* o, Slot* s, const double* grad, int64_t n) {
-  const double c1 = 1 - pow(o->beta1, (double)s->step), c2 = 1 - pow(o->beta2, (double)s->step);
+  const double c1 = 1 - pow(o->beta1, (double)s->step);
+  const double c2 = 1 - pow(o->beta2, (double)s->step);
   int64_t i;
   for (i = 0; i < n; i++) {
     const double g = gradient(o, s, grad, i);
-    double *m = &s->s[0][i], *v = &s->s[1][i], *top = &s->s[2][i];
+    double* m = &s->s[0][i];
+    double* v = &s->s[1][i];
+    double* top = &s->s[2][i];
     if (o->decoupled) s->p[i] *= 1 - o->lr * o->weight_decay;
     *m = o->beta1 * *m + (1 - o->beta1) * g;
     *v = o->beta2 * *v + (1 - o->beta2) * g * g;
@@ -86,7 +93,10 @@ static void rmsprop_rule(const Options* o, Slot* s, const double* grad, int64_t 
   int64_t i;
   for (i = 0; i < n; i++) {
     const double g = gradient(o, s, grad, i);
-    double *v = &s->s[0][i], *mean = &s->s[1][i], *b = &s->s[2][i], u;
+    double* v = &s->s[0][i];
+    double* mean = &s->s[1][i];
+    double* b = &s->s[2][i];
+    double u;
     *v = o->alpha * *v + (1 - o->alpha) * g * g;
     *mean = o->alpha * *mean + (1 - o->alpha) * g;
     u = g / (sqrt(o->centered ? *v - *mean * *mean : *v) + o->eps);
@@ -105,7 +115,8 @@ static void adagrad_rule(const Options* o, Slot* s, const double* grad, int64_t 
   }
 }
 
-/* ---- one case: 7 steps over three parameters, of which the second has no gradient in step 3 ---- */
+/* ---- one case: 7 steps over three parameters, of which the second has no gradient in step 3 ----
+ */
 
 typedef struct Case {
   Rule rule;
@@ -113,12 +124,16 @@ typedef struct Case {
   const char* states[kStateNames]; /* those that must be there; the others must not */
 } Case;
 
-static double noise(int64_t i, int64_t j) { return sin(12.9898 * (double)(i + 1) + 78.233 * (double)(j + 1)); }
+static double noise(int64_t i, int64_t j) {
+  return sin(12.9898 * (double)(i + 1) + 78.233 * (double)(j + 1));
+}
 
-static tt_status construct(tt_ctx* x, const Case* k, tt_tensor* const* p, int64_t n, tt_optimizer** out) {
+static tt_status construct(tt_ctx* x, const Case* k, tt_tensor* const* p, int64_t n,
+                           tt_optimizer** out) {
   const Options* o = &k->o;
   if (k->rule == sgd_rule) {
-    const tt_optim_sgd_opts s = {63, o->lr, o->momentum, o->dampening, o->weight_decay, o->nesterov, o->maximize};
+    const tt_optim_sgd_opts s = {
+        63, o->lr, o->momentum, o->dampening, o->weight_decay, o->nesterov, o->maximize};
     return tt_optim_sgd(x, p, n, &s, out);
   }
   if (k->rule == rmsprop_rule) {
@@ -127,16 +142,18 @@ static tt_status construct(tt_ctx* x, const Case* k, tt_tensor* const* p, int64_
     return tt_optim_rmsprop(x, p, n, &s, out);
   }
   if (k->rule == adagrad_rule) {
-    const tt_optim_adagrad_opts s = {63, o->lr, o->lr_decay, o->weight_decay, o->start, o->eps, o->maximize};
+    const tt_optim_adagrad_opts s = {63,       o->lr,  o->lr_decay, o->weight_decay,
+                                     o->start, o->eps, o->maximize};
     return tt_optim_adagrad(x, p, n, &s, out);
   }
   if (o->decoupled) {
-    const tt_optim_adamw_opts s = {63, o->lr, {o->beta1, o->beta2}, o->eps, o->weight_decay, o->amsgrad, o->maximize};
+    const tt_optim_adamw_opts s = {
+        63, o->lr, {o->beta1, o->beta2}, o->eps, o->weight_decay, o->amsgrad, o->maximize};
     return tt_optim_adamw(x, p, n, &s, out);
   }
   {
-    const tt_optim_adam_opts s = {127,         o->lr, {o->beta1, o->beta2}, o->eps, o->weight_decay, o->amsgrad,
-                                  o->maximize, 0};
+    const tt_optim_adam_opts s = {
+        127, o->lr, {o->beta1, o->beta2}, o->eps, o->weight_decay, o->amsgrad, o->maximize, 0};
     return tt_optim_adam(x, p, n, &s, out);
   }
 }
@@ -169,9 +186,14 @@ static void round_slot(Slot* s, int64_t n) {
 
 /* The largest error, as a share of the largest element. */
 static double worst(const tt_tensor* t, const double* want, int64_t n) {
-  double *v = values_of(t), e = 0, top = 1e-30;
+  double* v = values_of(t);
+  double e = 0;
+  double top = 1e-30;
   int64_t i;
-  for (i = 0; i < n; i++) e = fmax(e, fabs(v[i] - want[i])), top = fmax(top, fabs(want[i]));
+  for (i = 0; i < n; i++) {
+    e = fmax(e, fabs(v[i] - want[i]));
+    top = fmax(top, fabs(want[i]));
+  }
   free(v);
   return e / top;
 }
@@ -232,10 +254,14 @@ static const Case kCases[] = {
     {sgd_rule, {.lr = 0.1}, {NULL}},
     {sgd_rule, {.lr = 0.1, .weight_decay = 0.2, .maximize = 1}, {NULL}},
     {sgd_rule, {.lr = 0.1, .momentum = 0.9}, {"momentum_buffer"}},
-    {sgd_rule, {.lr = 0.1, .momentum = 0.9, .dampening = 0.3, .weight_decay = 0.1}, {"momentum_buffer"}},
+    {sgd_rule,
+     {.lr = 0.1, .momentum = 0.9, .dampening = 0.3, .weight_decay = 0.1},
+     {"momentum_buffer"}},
     {sgd_rule, {.lr = 0.1, .momentum = 0.8, .nesterov = 1, .maximize = 1}, {"momentum_buffer"}},
     {adam_rule, {.lr = 0.01, ADAM}, AVERAGES},
-    {adam_rule, {.lr = 0.01, .beta1 = 0.5, .beta2 = 0.7, .eps = 0.1, .weight_decay = 0.3, .maximize = 1}, AVERAGES},
+    {adam_rule,
+     {.lr = 0.01, .beta1 = 0.5, .beta2 = 0.7, .eps = 0.1, .weight_decay = 0.3, .maximize = 1},
+     AVERAGES},
     {adam_rule, {.lr = 0.01, ADAM, .amsgrad = 1}, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}},
     {adam_rule, {.lr = 0.01, ADAM, .weight_decay = 0.5, .decoupled = 1}, AVERAGES},
     {adam_rule,
@@ -255,9 +281,13 @@ static const Case kCases[] = {
     {rmsprop_rule,
      {.lr = 0.01, .alpha = 0.9, .eps = 1e-3, .momentum = 0.7, .centered = 1},
      {"square_avg", "grad_avg", "momentum_buffer"}},
-    {rmsprop_rule, {.lr = 0.01, .alpha = 0.9, .eps = 1e-3, .momentum = 0.7}, {"square_avg", NULL, "momentum_buffer"}},
+    {rmsprop_rule,
+     {.lr = 0.01, .alpha = 0.9, .eps = 1e-3, .momentum = 0.7},
+     {"square_avg", NULL, "momentum_buffer"}},
     {adagrad_rule, {.lr = 0.1, .eps = 1e-10}, {"sum"}},
-    {adagrad_rule, {.lr = 0.1, .eps = 0.2, .lr_decay = 0.5, .weight_decay = 0.1, .start = 0.3, .maximize = 1}, {"sum"}},
+    {adagrad_rule,
+     {.lr = 0.1, .eps = 0.2, .lr_decay = 0.5, .weight_decay = 0.1, .start = 0.3, .maximize = 1},
+     {"sum"}},
 };
 
 static void run_cases(tt_dtype dtype, double tol) {
@@ -288,7 +318,8 @@ static tt_optimizer* opt;
 
 /* Two leaves [1, 2] and [3, 4] with gradients 1 and 10. */
 static void make_pair(void) {
-  p1 = leaf(DATA(1, 2)), p2 = leaf(DATA(3, 4));
+  p1 = leaf(DATA(1, 2));
+  p2 = leaf(DATA(3, 4));
   OK(tt_tensor_set_grad(c, p1, numbers(TT_F64, DATA(1, 1))));
   OK(tt_tensor_set_grad(c, p2, numbers(TT_F64, DATA(10, 10))));
 }
@@ -333,12 +364,16 @@ static void test_empty_first(void** state) {
 }
 
 static void test_hostile_params(void** state) {
-  tt_tensor *all[3], *whole = make(TT_I64, SHAPE(1), DATA(1)), *y = NULL;
+  tt_tensor* all[3];
+  tt_tensor* whole = make(TT_I64, SHAPE(1), DATA(1));
+  tt_tensor* y = NULL;
   tt_optimizer* none = (tt_optimizer*)&all;
   const tt_optim_sgd_opts unknown = {.set = UINT64_C(1) << 6};
   (void)state;
   make_pair();
-  all[0] = p1, all[1] = p2, all[2] = p1;
+  all[0] = p1;
+  all[1] = p2;
+  all[2] = p1;
   FAILS(tt_optim_sgd(c, all, 3, NULL, &none), TT_INVALID_ARG, "twice");
   assert_null(none);
   FAILS(tt_optim_sgd(c, &whole, 1, NULL, &none), TT_DTYPE, "int64");
@@ -353,7 +388,8 @@ static void test_hostile_params(void** state) {
 }
 
 static void test_hostile_options(void** state) {
-  const tt_optim_adam_opts lr = {.set = TT_OPTIM_ADAM_LR, .lr = -1}, eps = {.set = TT_OPTIM_ADAM_EPS, .eps = NAN};
+  const tt_optim_adam_opts lr = {.set = TT_OPTIM_ADAM_LR, .lr = -1};
+  const tt_optim_adam_opts eps = {.set = TT_OPTIM_ADAM_EPS, .eps = NAN};
   const tt_optim_adam_opts betas = {.set = TT_OPTIM_ADAM_BETAS, .betas = {0.5, 1}};
   const tt_optim_sgd_opts nesterov = {.set = TT_OPTIM_SGD_NESTEROV, .nesterov = 1};
   const tt_optim_rmsprop_opts alpha = {.set = TT_OPTIM_RMSPROP_ALPHA, .alpha = -0.1};
@@ -371,11 +407,14 @@ static void test_hostile_options(void** state) {
 
 /* The second parameter cannot be updated: the first stays as it was, no state appears. */
 static void test_atomic(void** state) {
-  tt_tensor *both[2], *wide = numbers(TT_F64, DATA(1, 2, 3)), *s = NULL;
+  tt_tensor* both[2];
+  tt_tensor* wide = numbers(TT_F64, DATA(1, 2, 3));
+  tt_tensor* s = NULL;
   uint32_t version;
   (void)state;
   make_pair();
-  both[0] = p1, both[1] = p2;
+  both[0] = p1;
+  both[1] = p2;
   OK(tt_optim_adam(c, both, 2, NULL, &opt));
   OK(tt_tensor_set_data(c, p2, wide));
   version = tt_tensor_version(p1);
@@ -397,9 +436,15 @@ static void test_atomic(void** state) {
 /* Parameters and gradients of other layouts: transposed, overlapping memory refused, strided. */
 static void test_layouts(void** state) {
   const tt_slice_opts every2 = {.set = TT_SLICE_STEP, .step = 2};
-  const tt_optim_sgd_opts o = {.set = TT_OPTIM_SGD_LR | TT_OPTIM_SGD_MOMENTUM, .lr = 1, .momentum = 0.5};
-  tt_tensor *a = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)),
-            *g = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6)), *gt, *line, *thin, *row, *wide;
+  const tt_optim_sgd_opts o = {
+      .set = TT_OPTIM_SGD_LR | TT_OPTIM_SGD_MOMENTUM, .lr = 1, .momentum = 0.5};
+  tt_tensor* a = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* g = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* gt;
+  tt_tensor* line;
+  tt_tensor* thin;
+  tt_tensor* row;
+  tt_tensor* wide;
   tt_tensor* params[2];
   int i;
   (void)state;
@@ -412,7 +457,8 @@ static void test_layouts(void** state) {
   OK(tt_requires_grad_(c, thin, 1));
   OK(tt_tensor_set_grad(c, a, gt));
   OK(tt_tensor_set_grad(c, thin, numbers(TT_F32, DATA(1, 2))));
-  params[0] = a, params[1] = thin;
+  params[0] = a;
+  params[1] = thin;
   OK(tt_optim_sgd(c, params, 2, &o, &opt));
   for (i = 0; i < 2; i++) OK(tt_optim_step(c, opt)); /* - g - 1.5 g */
   VALUES(a, -1.5, -5.5, -9.5, -1, -5, -9);
@@ -441,7 +487,8 @@ static void test_complex(void** state) {
   OK(tt_optim_adam(c, &p, 1, &o, &opt));
   OK(tt_optim_step(c, opt)); /* lr times the sign of each part; 0 / 0 is nan, as in PyTorch */
   OK(tt_tensor_read(c, p, got, sizeof got));
-  assert_true(fabs(got[0] - 0.5) < 1e-12 && fabs(got[1] - 2.5) < 1e-12 && fabs(got[2] - 2.5) < 1e-12 && isnan(got[3]));
+  assert_true(fabs(got[0] - 0.5) < 1e-12 && fabs(got[1] - 2.5) < 1e-12 &&
+              fabs(got[2] - 2.5) < 1e-12 && isnan(got[3]));
   tt_optim_release(opt);
 }
 
@@ -476,7 +523,9 @@ static tt_status square_loss(void* user, tt_ctx* x, tt_tensor** loss) { /* sum(p
   return s ? s : k->answer;
 }
 static tt_status no_loss(void* user, tt_ctx* x, tt_tensor** loss) {
-  (void)x, (void)loss, ((Closure*)user)->calls++;
+  (void)x;
+  (void)loss;
+  ((Closure*)user)->calls++;
   return TT_OK;
 }
 static void count_drop(void* user) { ((Closure*)user)->drops++; }
@@ -516,7 +565,8 @@ static void test_lists(void** state) {
   int64_t i;
   (void)state;
   make_pair();
-  both[0] = p1, both[1] = p2;
+  both[0] = p1;
+  both[1] = p2;
   OK(tt_optim_adamw(c, both, 2, &o, &opt));
   OK(tt_optim_set_f64(c, opt, 0, "lr", 0.125));
   for (i = 0; i < 3; i++) OK(tt_optim_step(c, opt));
@@ -524,8 +574,10 @@ static void test_lists(void** state) {
   assert_int_equal(tt_optim_num_numbers(opt), 2 + 8);
   OK(tt_tensor_read(c, p1, a, sizeof a));
   OK(tt_tensor_read(c, p2, b, sizeof b));
-  q1 = leaf(a, 2), q2 = leaf(b, 2);
-  both[0] = q1, both[1] = q2;
+  q1 = leaf(a, 2);
+  q2 = leaf(b, 2);
+  both[0] = q1;
+  both[1] = q2;
   OK(tt_tensor_set_grad(c, q1, grad_of(p1)));
   OK(tt_tensor_set_grad(c, q2, grad_of(p2)));
   OK(tt_optim_adamw(c, both, 2, NULL, &other));
@@ -571,7 +623,8 @@ static void test_hostile_state(void** state) {
   (void)state;
   make_pair();
   OK(tt_optim_adam(c, &p1, 1, NULL, &opt));
-  for (i = 0; i < sizeof bad / sizeof *bad; i++) FAILS(tt_optim_load_tensor(c, opt, bad[i], p2), TT_INVALID_ARG, NULL);
+  for (i = 0; i < sizeof bad / sizeof *bad; i++)
+    FAILS(tt_optim_load_tensor(c, opt, bad[i], p2), TT_INVALID_ARG, NULL);
   FAILS(tt_optim_load_tensor(c, opt, "state.1.exp_avg", p2), TT_INDEX, "1 parameters");
   FAILS(tt_optim_set_state(c, opt, 0, "exp_avg", three), TT_SHAPE, "exp_avg is [3]");
   FAILS(tt_optim_set_state(c, opt, 0, "step", three), TT_SHAPE, "step");
@@ -585,7 +638,8 @@ static void test_hostile_state(void** state) {
 
 /* ---- clipping ---- */
 
-/* Three gradients, one of them not dense, one complex: [3 4], [0 12] of a strided view, 84i; together 85. */
+/* Three gradients, one of them not dense, one complex: [3 4], [0 12] of a strided view, 84i;
+ * together 85. */
 static tt_tensor* clipped[3];
 static void make_clipped(tt_dtype dtype) {
   static const double imaginary[] = {0, 84};
@@ -607,8 +661,8 @@ static void make_clipped(tt_dtype dtype) {
 }
 
 static void test_clip_norm(void** state) {
-  const tt_clip_grad_norm_opts inf = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = INFINITY},
-                               one = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = 1};
+  const tt_clip_grad_norm_opts inf = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = INFINITY};
+  const tt_clip_grad_norm_opts one = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = 1};
   const tt_clip_grad_norm_opts bad = {.set = TT_CLIP_GRAD_NORM_NORM_TYPE, .norm_type = -1};
   tt_tensor* total = NULL;
   double z[2];
@@ -638,7 +692,8 @@ static void test_clip_norm(void** state) {
 }
 
 static void test_clip_corners(void** state) {
-  const tt_clip_grad_norm_opts strict = {.set = TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE, .error_if_nonfinite = 1};
+  const tt_clip_grad_norm_opts strict = {.set = TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE,
+                                         .error_if_nonfinite = 1};
   tt_tensor *total = NULL, *nan = NULL;
   (void)state;
   make_pair();
@@ -668,7 +723,8 @@ static void test_threads(void** state) {
   for (run = 0; run < 2; run++) {
     OK(tt_set_num_threads(c, run + 1));
     for (i = 0; i < kMany; i++) {
-      const tt_scalar begin = real_scalar((double)i), end = real_scalar((double)(i + (i % 7 ? i * i * 5 : 100000)));
+      const tt_scalar begin = real_scalar((double)i);
+      const tt_scalar end = real_scalar((double)(i + (i % 7 ? i * i * 5 : 100000)));
       tt_tensor *x = NULL, *g = NULL;
       OK(tt_arange(c, &begin, &end, NULL, &x));
       OK(tt_sin(c, x, &p[run][i]));
@@ -685,11 +741,13 @@ static void test_threads(void** state) {
   assert_true(value_of(total[0]) == value_of(total[1]));
   for (i = 0; i < kMany; i++) {
     n = tt_tensor_numel(p[0][i]) * (int64_t)sizeof(float);
-    a = malloc((size_t)n + 1), b = malloc((size_t)n + 1);
+    a = malloc((size_t)n + 1);
+    b = malloc((size_t)n + 1);
     OK(tt_tensor_read(c, p[0][i], a, n));
     OK(tt_tensor_read(c, p[1][i], b, n));
     assert_memory_equal(a, b, (size_t)n);
-    free(a), free(b);
+    free(a);
+    free(b);
   }
 }
 

@@ -1,5 +1,5 @@
-/* Learning-rate schedules: the recursive form against the closed one, restarts, nesting, callbacks, failures that
- * change nothing. */
+/* Learning-rate schedules: the recursive form against the closed one, restarts, nesting, callbacks,
+ * failures that change nothing. */
 #include "harness.h"
 
 #include <math.h>
@@ -40,7 +40,9 @@ static tt_status linear_lr(tt_optimizer* o, tt_scheduler** s) {
   const tt_lr_linear_opts x = {.set = 7, .start_factor = 0.1, .end_factor = 0.8, .total_iters = 11};
   return tt_lr_linear(c, o, &x, s);
 }
-static tt_status exponential_lr(tt_optimizer* o, tt_scheduler** s) { return tt_lr_exponential(c, o, 0.93, NULL, s); }
+static tt_status exponential_lr(tt_optimizer* o, tt_scheduler** s) {
+  return tt_lr_exponential(c, o, 0.93, NULL, s);
+}
 static tt_status polynomial_lr(tt_optimizer* o, tt_scheduler** s) {
   const tt_lr_polynomial_opts x = {.set = 3, .total_iters = 14, .power = 1.7};
   return tt_lr_polynomial(c, o, &x, s);
@@ -52,7 +54,8 @@ static tt_status cosine_lr(tt_optimizer* o, tt_scheduler** s) {
 static const struct {
   const char* name;
   Make make;
-  double want20; /* factor of the first group's rate after 20 steps, by the definition of the schedule */
+  double want20; /* factor of the first group's rate after 20 steps, by the definition of the
+                    schedule */
 } kSchedules[] = {
     {"step", step_lr, 0.01},
     {"multi-step", multi_lr, 0.027},
@@ -68,7 +71,8 @@ static void test_closed_forms(void** state) {
   size_t i;
   (void)state;
   for (i = 0; i < sizeof kSchedules / sizeof *kSchedules; i++) {
-    tt_optimizer *a = two_groups(0), *b = two_groups(0);
+    tt_optimizer* a = two_groups(0);
+    tt_optimizer* b = two_groups(0);
     tt_scheduler *s = NULL, *t = NULL;
     int64_t step, g;
     OK(kSchedules[i].make(a, &s));
@@ -78,28 +82,33 @@ static void test_closed_forms(void** state) {
       OK(tt_scheduler_step_to(c, t, step));
       for (g = 0; g < 2; g++)
         if (fabs(value(a, g, "lr") - value(b, g, "lr")) > 1e-12)
-          fail_msg("%s: step %d gives %.15g, in closed form %.15g", kSchedules[i].name, (int)step, value(a, g, "lr"),
-                   value(b, g, "lr"));
+          fail_msg("%s: step %d gives %.15g, in closed form %.15g", kSchedules[i].name, (int)step,
+                   value(a, g, "lr"), value(b, g, "lr"));
     }
     assert_true(fabs(value(a, 0, "lr") - kRates[0] * kSchedules[i].want20) < 1e-8);
     assert_int_equal(tt_scheduler_last_epoch(s), 20);
     assert_true(value(a, 1, "initial_lr") == kRates[1]);
-    tt_scheduler_release(s), tt_scheduler_release(t);
-    tt_optim_release(a), tt_optim_release(b);
+    tt_scheduler_release(s);
+    tt_scheduler_release(t);
+    tt_optim_release(a);
+    tt_optim_release(b);
   }
 }
 
 static void test_one_cycle(void** state) {
-  const tt_lr_one_cycle_opts o = {
-      .set = TT_LR_ONE_CYCLE_TOTAL_STEPS | TT_LR_ONE_CYCLE_ANNEAL_STRATEGY | TT_LR_ONE_CYCLE_PCT_START,
-      .total_steps = 11,
-      .anneal_strategy = TT_ANNEAL_LINEAR,
-      .pct_start = 0.5};
+  const tt_lr_one_cycle_opts o = {.set = TT_LR_ONE_CYCLE_TOTAL_STEPS |
+                                         TT_LR_ONE_CYCLE_ANNEAL_STRATEGY |
+                                         TT_LR_ONE_CYCLE_PCT_START,
+                                  .total_steps = 11,
+                                  .anneal_strategy = TT_ANNEAL_LINEAR,
+                                  .pct_start = 0.5};
   const tt_lr_one_cycle_opts none = {.set = TT_LR_ONE_CYCLE_EPOCHS, .epochs = 3};
-  const tt_lr_one_cycle_opts huge = {.set = TT_LR_ONE_CYCLE_EPOCHS | TT_LR_ONE_CYCLE_STEPS_PER_EPOCH,
-                                     .epochs = INT64_MAX,
-                                     .steps_per_epoch = INT64_MAX};
-  tt_optimizer *opt = two_groups(1), *flat = NULL;
+  const tt_lr_one_cycle_opts huge = {
+      .set = TT_LR_ONE_CYCLE_EPOCHS | TT_LR_ONE_CYCLE_STEPS_PER_EPOCH,
+      .epochs = INT64_MAX,
+      .steps_per_epoch = INT64_MAX};
+  tt_optimizer* opt = two_groups(1);
+  tt_optimizer* flat = NULL;
   tt_scheduler* s = NULL;
   int i;
   (void)state;
@@ -108,10 +117,12 @@ static void test_one_cycle(void** state) {
   FAILS(tt_lr_one_cycle(c, opt, DATA(1, 2, 3), &o, &s), TT_INVALID_ARG, "3 numbers");
   assert_true(value(opt, 0, "lr") == kRates[0]);
   OK(tt_lr_one_cycle(c, opt, DATA(1, 2), &o, &s));
-  assert_true(fabs(value(opt, 1, "lr") - 2.0 / 25) < 1e-15 && fabs(value(opt, 0, "beta1") - 0.95) < 1e-15);
+  assert_true(fabs(value(opt, 1, "lr") - 2.0 / 25) < 1e-15 &&
+              fabs(value(opt, 0, "beta1") - 0.95) < 1e-15);
   for (i = 0; i < 5; i++) OK(tt_scheduler_step(c, s)); /* 4.5 steps up, half a step down of 5.5 */
   assert_true(fabs(value(opt, 0, "lr") - (1 - (1 - 1 / 25e4) * 0.5 / 5.5)) < 1e-12);
-  assert_true(fabs(value(opt, 0, "beta1") - (0.85 + 0.1 * 0.5 / 5.5)) < 1e-12 && value(opt, 0, "beta2") == 0.999);
+  assert_true(fabs(value(opt, 0, "beta1") - (0.85 + 0.1 * 0.5 / 5.5)) < 1e-12 &&
+              value(opt, 0, "beta2") == 0.999);
   for (i = 0; i < 6; i++) OK(tt_scheduler_step(c, s));
   FAILS(tt_scheduler_step(c, s), TT_INVALID_ARG, "of 11 steps");
   assert_int_equal(tt_scheduler_last_epoch(s), 11);
@@ -126,25 +137,34 @@ static void test_one_cycle(void** state) {
 
 static void test_sequential(void** state) {
   const tt_lr_constant_opts slow = {.set = 3, .factor = 0.1, .total_iters = 2};
-  tt_optimizer *opt = two_groups(0), *other = two_groups(0);
-  tt_scheduler *parts[2], *s = NULL, *foreign = NULL;
+  tt_optimizer* opt = two_groups(0);
+  tt_optimizer* other = two_groups(0);
+  tt_scheduler* parts[2];
+  tt_scheduler* s = NULL;
+  tt_scheduler* foreign = NULL;
   static const double want[] = {0.01, 0.01, 0.1, 0.1, 0.09, 0.081};
   int i;
   (void)state;
   OK(tt_lr_constant(c, opt, &slow, &parts[0]));
   OK(tt_lr_exponential(c, opt, 0.9, NULL, &parts[1]));
   OK(tt_lr_exponential(c, other, 0.9, NULL, &foreign));
-  FAILS(tt_lr_sequential(c, opt, parts, 2, SHAPE(3, 4), NULL, &s), TT_INVALID_ARG, "2 milestones for 2");
-  FAILS(tt_lr_sequential(c, opt, &foreign, 1, NULL, 0, NULL, &s), TT_INVALID_ARG, "another optimizer");
+  FAILS(tt_lr_sequential(c, opt, parts, 2, SHAPE(3, 4), NULL, &s), TT_INVALID_ARG,
+        "2 milestones for 2");
+  FAILS(tt_lr_sequential(c, opt, &foreign, 1, NULL, 0, NULL, &s), TT_INVALID_ARG,
+        "another optimizer");
   FAILS(tt_lr_chained(c, NULL, 0, &s), TT_INVALID_ARG, "empty");
   OK(tt_lr_sequential(c, opt, parts, 2, SHAPE(3), NULL, &s));
-  tt_scheduler_release(parts[0]), tt_scheduler_release(parts[1]); /* s holds them */
+  tt_scheduler_release(parts[0]);
+  tt_scheduler_release(parts[1]); /* s holds them */
   for (i = 0; i < 6; i++) {
-    if (fabs(value(opt, 0, "lr") - want[i]) > 1e-15) fail_msg("after %d steps: %.15g", i, value(opt, 0, "lr"));
+    if (fabs(value(opt, 0, "lr") - want[i]) > 1e-15)
+      fail_msg("after %d steps: %.15g", i, value(opt, 0, "lr"));
     OK(tt_scheduler_step(c, s));
   }
-  tt_scheduler_release(s), tt_scheduler_release(foreign);
-  tt_optim_release(opt), tt_optim_release(other);
+  tt_scheduler_release(s);
+  tt_scheduler_release(foreign);
+  tt_optim_release(opt);
+  tt_optim_release(other);
 }
 
 static void test_chained_and_nested(void** state) {
@@ -178,7 +198,8 @@ typedef struct Lambda {
 } Lambda;
 static tt_status half(void* user, tt_ctx* x, int64_t epoch, int64_t group, double* factor) {
   Lambda* k = user;
-  (void)x, k->calls++;
+  (void)x;
+  k->calls++;
   *factor = pow(0.5, (double)epoch) + (double)group;
   return k->answer;
 }
@@ -213,7 +234,8 @@ static void test_resume(void** state) {
   size_t i;
   (void)state;
   for (i = 0; i < sizeof kSchedules / sizeof *kSchedules; i++) {
-    tt_optimizer *a = two_groups(0), *b = two_groups(0);
+    tt_optimizer* a = two_groups(0);
+    tt_optimizer* b = two_groups(0);
     tt_scheduler *s = NULL, *t = NULL;
     char name[32];
     double v;
@@ -233,8 +255,10 @@ static void test_resume(void** state) {
       OK(tt_scheduler_step(c, t));
       assert_true(value(a, 0, "lr") == value(b, 0, "lr") && value(a, 1, "lr") == value(b, 1, "lr"));
     }
-    tt_scheduler_release(s), tt_scheduler_release(t);
-    tt_optim_release(a), tt_optim_release(b);
+    tt_scheduler_release(s);
+    tt_scheduler_release(t);
+    tt_optim_release(a);
+    tt_optim_release(b);
   }
 }
 
@@ -249,8 +273,8 @@ static void test_hostile(void** state) {
                                     "last_epoch.0",
                                     "0",
                                     "."};
-  const tt_lr_linear_opts start = {.set = TT_LR_LINEAR_START_FACTOR, .start_factor = 0},
-                          end = {.set = TT_LR_LINEAR_END_FACTOR, .end_factor = 1.5};
+  const tt_lr_linear_opts start = {.set = TT_LR_LINEAR_START_FACTOR, .start_factor = 0};
+  const tt_lr_linear_opts end = {.set = TT_LR_LINEAR_END_FACTOR, .end_factor = 1.5};
   const tt_lr_constant_opts factor = {.set = TT_LR_CONSTANT_FACTOR, .factor = NAN};
   tt_optimizer* opt = two_groups(0);
   tt_scheduler* s = NULL;
@@ -266,7 +290,8 @@ static void test_hostile(void** state) {
   FAILS(tt_lr_constant(c, opt, &factor, &s), TT_INVALID_ARG, "factor is nan");
   assert_true(value(opt, 0, "lr") == kRates[0]);
   OK(step_lr(opt, &s));
-  for (i = 0; i < sizeof bad / sizeof *bad; i++) FAILS(tt_scheduler_load_number(c, s, bad[i], 1), TT_INVALID_ARG, NULL);
+  for (i = 0; i < sizeof bad / sizeof *bad; i++)
+    FAILS(tt_scheduler_load_number(c, s, bad[i], 1), TT_INVALID_ARG, NULL);
   FAILS(tt_scheduler_load_number(c, s, "last_epoch", 1e300), TT_INVALID_ARG, NULL);
   FAILS(tt_scheduler_step_to(c, s, -1), TT_INVALID_ARG, "epoch");
   OK(tt_scheduler_step_to(c, s, INT64_MAX - 1));
@@ -283,8 +308,9 @@ static void test_hostile(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SCOPED(test_closed_forms), SCOPED(test_one_cycle), SCOPED(test_sequential), SCOPED(test_chained_and_nested),
-      SCOPED(test_lambda),       SCOPED(test_resume),    SCOPED(test_hostile)};
+  const struct CMUnitTest tests[] = {SCOPED(test_closed_forms), SCOPED(test_one_cycle),
+                                     SCOPED(test_sequential),   SCOPED(test_chained_and_nested),
+                                     SCOPED(test_lambda),       SCOPED(test_resume),
+                                     SCOPED(test_hostile)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Failure is atomic: a call that fails has changed nothing, set its outs to NULL, and says what was wrong with which
-   values. And complex numbers, by hand. */
+/* Failure is atomic: a call that fails has changed nothing, set its outs to NULL, and says what was
+   wrong with which values. And complex numbers, by hand. */
 #include "harness.h"
 
 #include <complex.h>
@@ -10,15 +10,19 @@ static tt_tensor* longs(const int64_t* v, int64_t n) {
   OK(tt_tensor_from_data(c, v, TT_I64, &n, 1, &t));
   return t;
 }
-#define LONGS(...) longs((const int64_t[]){__VA_ARGS__}, (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+#define LONGS(...)                      \
+  longs((const int64_t[]){__VA_ARGS__}, \
+        (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 
 /* ---- index ranges: every index is checked before anything is written ---- */
 
 static void test_bad_indices(void** state) {
-  tt_tensor *x = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6)),
-            *src = make(TT_F32, SHAPE(4, 2), DATA(1, 1, 1, 1, 1, 1, 1, 1)), *out;
-  tt_tensor *late = LONGS(0, 1, 2, 3), *negative = LONGS(0, 0, 0, -1),
-            *wide = make(TT_I64, SHAPE(4, 2), DATA(0, 0, 1, 1, 2, 2, 0, 7));
+  tt_tensor* x = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* src = make(TT_F32, SHAPE(4, 2), DATA(1, 1, 1, 1, 1, 1, 1, 1));
+  tt_tensor* out;
+  tt_tensor* late = LONGS(0, 1, 2, 3);
+  tt_tensor* negative = LONGS(0, 0, 0, -1);
+  tt_tensor* wide = make(TT_I64, SHAPE(4, 2), DATA(0, 0, 1, 1, 2, 2, 0, 7));
   tt_tensor* real = numbers(TT_F32, DATA(0, 1));
   const tt_index at[] = {{.kind = TT_IDX_TENSOR, .tensor = late}};
   (void)state;
@@ -39,13 +43,17 @@ static void test_bad_indices(void** state) {
 }
 
 static void test_bad_mixed_indices(void** state) {
-  tt_tensor *x = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6)), *out, *mask = make(TT_BOOL, SHAPE(2), DATA(1, 0));
-  const tt_index far[] = {{.kind = TT_IDX_INT, .start = 3}}, kind[] = {{.kind = 99}},
-                 back[] = {{.kind = TT_IDX_SLICE, .has = 4, .step = -1}},
-                 zero[] = {{.kind = TT_IDX_SLICE, .has = 4, .step = 0}},
-                 many[] = {{.kind = TT_IDX_INT}, {.kind = TT_IDX_INT}, {.kind = TT_IDX_INT}},
-                 dots[] = {{.kind = TT_IDX_ELLIPSIS}, {.kind = TT_IDX_ELLIPSIS}},
-                 masked[] = {{.kind = TT_IDX_TENSOR, .tensor = mask}}, null[] = {{.kind = TT_IDX_TENSOR}};
+  tt_tensor* x = make(TT_F32, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* out;
+  tt_tensor* mask = make(TT_BOOL, SHAPE(2), DATA(1, 0));
+  const tt_index far[] = {{.kind = TT_IDX_INT, .start = 3}};
+  const tt_index kind[] = {{.kind = 99}};
+  const tt_index back[] = {{.kind = TT_IDX_SLICE, .has = 4, .step = -1}};
+  const tt_index zero[] = {{.kind = TT_IDX_SLICE, .has = 4, .step = 0}};
+  const tt_index many[] = {{.kind = TT_IDX_INT}, {.kind = TT_IDX_INT}, {.kind = TT_IDX_INT}};
+  const tt_index dots[] = {{.kind = TT_IDX_ELLIPSIS}, {.kind = TT_IDX_ELLIPSIS}};
+  const tt_index masked[] = {{.kind = TT_IDX_TENSOR, .tensor = mask}};
+  const tt_index null[] = {{.kind = TT_IDX_TENSOR}};
   (void)state;
   FAILS(tt_index_get(c, x, far, 1, &out), TT_INDEX, "3");
   FAILS(tt_index_get(c, x, kind, 1, &out), TT_INVALID_ARG, "99");
@@ -62,7 +70,8 @@ static void test_bad_mixed_indices(void** state) {
 
 static void test_bad_targets(void** state) {
   tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *out;
-  const tt_cross_entropy_opts smooth = {.set = TT_CROSS_ENTROPY_LABEL_SMOOTHING, .label_smoothing = 1.5};
+  const tt_cross_entropy_opts smooth = {.set = TT_CROSS_ENTROPY_LABEL_SMOOTHING,
+                                        .label_smoothing = 1.5};
   const tt_cross_entropy_opts mode = {.set = TT_CROSS_ENTROPY_REDUCTION, .reduction = 77};
   (void)state;
   FAILS(tt_nll_loss(c, x, LONGS(0, 3), NULL, &out), TT_INDEX, "3");
@@ -76,8 +85,9 @@ static void test_bad_targets(void** state) {
 /* ---- shapes, dtypes, aliases ---- */
 
 static void test_in_place_changes_nothing(void** state) {
-  tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3)), *i = numbers(TT_I32, DATA(1, 2, 3)),
-            *wide = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* x = numbers(TT_F32, DATA(1, 2, 3));
+  tt_tensor* i = numbers(TT_I32, DATA(1, 2, 3));
+  tt_tensor* wide = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
   (void)state;
   FAILS(tt_add_(c, x, wide), TT_SHAPE, "[2,3]");
   FAILS(tt_add_(c, i, x), TT_DTYPE, "int32");
@@ -93,9 +103,14 @@ static void test_in_place_changes_nothing(void** state) {
 }
 
 static void test_into_takes_exactly_the_result(void** state) {
-  tt_tensor *x = numbers(TT_F32, DATA(1, 2, 3)), *two = numbers(TT_F32, DATA(7, 8)),
-            *wide = numbers(TT_F64, DATA(7, 8, 9)), *row, *head, *tail;
-  const tt_slice_opts first = {.set = TT_SLICE_END, .end = 3}, last = {.set = TT_SLICE_START, .start = 1};
+  tt_tensor* x = numbers(TT_F32, DATA(1, 2, 3));
+  tt_tensor* two = numbers(TT_F32, DATA(7, 8));
+  tt_tensor* wide = numbers(TT_F64, DATA(7, 8, 9));
+  tt_tensor* row;
+  tt_tensor* head;
+  tt_tensor* tail;
+  const tt_slice_opts first = {.set = TT_SLICE_END, .end = 3};
+  const tt_slice_opts last = {.set = TT_SLICE_START, .start = 1};
   (void)state;
   FAILS(tt_neg_into(c, x, two), TT_SHAPE, "[2]");
   FAILS(tt_neg_into(c, x, wide), TT_DTYPE, "float64");
@@ -119,9 +134,10 @@ static void test_chance_is_not_used_up(void** state) {
   (void)state;
   OK(tt_ctx_generator(c, &g));
   OK(tt_generator_state(c, g, before));
-  FAILS(tt_randn(c, SHAPE(2), &(tt_randn_opts){.set = TT_RANDN_DTYPE, .dtype = TT_I64}, &out), TT_NOT_IMPLEMENTED,
-        "int64");
-  FAILS(tt_dropout(c, numbers(TT_F32, DATA(1)), &(tt_dropout_opts){.set = TT_DROPOUT_P, .p = 1.5}, &out),
+  FAILS(tt_randn(c, SHAPE(2), &(tt_randn_opts){.set = TT_RANDN_DTYPE, .dtype = TT_I64}, &out),
+        TT_NOT_IMPLEMENTED, "int64");
+  FAILS(tt_dropout(c, numbers(TT_F32, DATA(1)), &(tt_dropout_opts){.set = TT_DROPOUT_P, .p = 1.5},
+                   &out),
         TT_INVALID_ARG, "1.5");
   FAILS(tt_bernoulli(c, numbers(TT_F32, DATA(0.5, 2)), NULL, &out), TT_INVALID_ARG, NULL);
   OK(tt_generator_state(c, g, after));
@@ -130,8 +146,10 @@ static void test_chance_is_not_used_up(void** state) {
 }
 
 static void test_lists(void** state) {
-  tt_tensor *a = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4)),
-            *b = make(TT_F32, SHAPE(3, 3), DATA(1, 2, 3, 4, 5, 6, 7, 8, 9)), *out, *outs[3];
+  tt_tensor* a = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4));
+  tt_tensor* b = make(TT_F32, SHAPE(3, 3), DATA(1, 2, 3, 4, 5, 6, 7, 8, 9));
+  tt_tensor* out;
+  tt_tensor* outs[3];
   int64_t n = 7;
   (void)state;
   FAILS(tt_cat(c, LIST(a, b), NULL, &out), TT_SHAPE, "[3,3]");
@@ -147,7 +165,8 @@ static void test_lists(void** state) {
 
 /* ---- complex numbers ---- */
 
-static tt_tensor* complexes(const double complex* v, const int64_t* shape, int64_t ndim, tt_dtype d) {
+static tt_tensor* complexes(const double complex* v, const int64_t* shape, int64_t ndim,
+                            tt_dtype d) {
   tt_tensor* t;
   const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = d};
   OK(tt_tensor_from_data(c, v, TT_C128, shape, ndim, &t));
@@ -164,24 +183,36 @@ static void check_complex(const tt_tensor* t, const double complex* want, int64_
   OK(tt_tensor_read(c, wide, got, 16 * n));
   for (i = 0; i < n; i++)
     if (!(cabs(got[i] - want[i]) <= eps * (1 + cabs(want[i]))))
-      fail_msg("element %d is %g%+gi, not %g%+gi", (int)i, creal(got[i]), cimag(got[i]), creal(want[i]),
-               cimag(want[i]));
+      fail_msg("element %d is %g%+gi, not %g%+gi", (int)i, creal(got[i]), cimag(got[i]),
+               creal(want[i]), cimag(want[i]));
 }
 
 static void test_complex_arithmetic(void** state) {
-  static const double complex a[] = {1 + 2 * I, -3 + 0.5 * I, 2 * I, 4}, b[] = {0.5 - I, 2 + 2 * I};
-  double complex sum[4], difference[4], product[4], quotient[4], total = 0, matrix[4] = {0};
+  static const double complex a[] = {1 + 2 * I, -3 + 0.5 * I, 2 * I, 4};
+  static const double b[] = {0.5 - I, 2 + 2 * I};
+  double complex sum[4];
+  double difference[4];
+  double product[4];
+  double quotient[4];
+  double total = 0;
+  double matrix[4] = {0};
   int k, i, j, l;
   (void)state;
   for (i = 0; i < 4; i++) {
-    sum[i] = a[i] + b[i % 2], difference[i] = a[i] - b[i % 2], product[i] = a[i] * b[i % 2],
-    quotient[i] = a[i] / b[i % 2], total += a[i];
+    sum[i] = a[i] + b[i % 2];
+    difference[i] = a[i] - b[i % 2];
+    product[i] = a[i] * b[i % 2];
+    quotient[i] = a[i] / b[i % 2];
+    total += a[i];
     for (j = 0, l = i % 2; j < 2; j++) matrix[i / 2 * 2 + l] += a[i / 2 * 2 + j] * a[j * 2 + l];
   }
   for (k = 0; k < 2; k++) {
     const tt_dtype d = k ? TT_C64 : TT_C128;
     const double eps = k ? 1e-6 : 1e-14;
-    tt_tensor *x = complexes(a, SHAPE(2, 2), d), *y = complexes(b, SHAPE(2), d), *out, *t;
+    tt_tensor* x = complexes(a, SHAPE(2, 2), d);
+    tt_tensor* y = complexes(b, SHAPE(2), d);
+    tt_tensor* out;
+    tt_tensor* t;
     OK(tt_add(c, x, y, &out));
     check_complex(out, sum, 4, eps);
     assert_int_equal(tt_tensor_dtype(out), d);
@@ -214,16 +245,25 @@ static void test_complex_arithmetic(void** state) {
   } while (0)
 
 static void test_factors(void** state) {
-  const tt_scalar half = {.kind = TT_SCALAR_FLOAT, .re = 1.5}, two = {.kind = TT_SCALAR_INT, .i = 2},
-                  yes = {.kind = TT_SCALAR_BOOL, .i = 1}, turn = {.kind = TT_SCALAR_COMPLEX, .re = 2, .im = 1},
-                  many = {.kind = TT_SCALAR_INT, .i = 300};
-  const tt_add_opts by_half = {.set = TT_ADD_ALPHA, .alpha = half}, by_turn = {.set = TT_ADD_ALPHA, .alpha = turn},
-                    by_yes = {.set = TT_ADD_ALPHA, .alpha = yes}, by_many = {.set = TT_ADD_ALPHA, .alpha = many};
+  const tt_scalar half = {.kind = TT_SCALAR_FLOAT, .re = 1.5};
+  const tt_scalar two = {.kind = TT_SCALAR_INT, .i = 2};
+  const tt_scalar yes = {.kind = TT_SCALAR_BOOL, .i = 1};
+  const tt_scalar turn = {.kind = TT_SCALAR_COMPLEX, .re = 2, .im = 1};
+  const tt_scalar many = {.kind = TT_SCALAR_INT, .i = 300};
+  const tt_add_opts by_half = {.set = TT_ADD_ALPHA, .alpha = half};
+  const tt_add_opts by_turn = {.set = TT_ADD_ALPHA, .alpha = turn};
+  const tt_add_opts by_yes = {.set = TT_ADD_ALPHA, .alpha = yes};
+  const tt_add_opts by_many = {.set = TT_ADD_ALPHA, .alpha = many};
   const tt_sub_opts less_half = {.set = TT_SUB_ALPHA, .alpha = half};
-  const tt_addmm_opts times_turn = {.set = TT_ADDMM_ALPHA, .alpha = turn},
-                      times_half = {.set = TT_ADDMM_BETA, .beta = half};
-  tt_tensor *i = LONGS(1, 2), *f = make(TT_F32, SHAPE(2), DATA(1, 2)), *u = make(TT_U8, SHAPE(2), DATA(1, 2)),
-            *b = make(TT_BOOL, SHAPE(2), DATA(0, 1)), *m = make(TT_F32, SHAPE(1, 1), DATA(3)), *n, *out;
+  const tt_addmm_opts times_turn = {.set = TT_ADDMM_ALPHA, .alpha = turn};
+  const tt_addmm_opts times_half = {.set = TT_ADDMM_BETA, .beta = half};
+  tt_tensor* i = LONGS(1, 2);
+  tt_tensor* f = make(TT_F32, SHAPE(2), DATA(1, 2));
+  tt_tensor* u = make(TT_U8, SHAPE(2), DATA(1, 2));
+  tt_tensor* b = make(TT_BOOL, SHAPE(2), DATA(0, 1));
+  tt_tensor* m = make(TT_F32, SHAPE(1, 1), DATA(3));
+  tt_tensor* n;
+  tt_tensor* out;
   (void)state;
   OK(tt_to(c, m, &(tt_to_opts){.set = TT_TO_DTYPE, .dtype = TT_I64}, &n));
   REFUSED(tt_add_ex(c, i, i, &by_half, &out), TT_DTYPE, "alpha",
@@ -233,26 +273,35 @@ static void test_factors(void** state) {
   REFUSED(tt_add_ex_(c, i, i, &by_half), TT_DTYPE, "alpha", "must be an integer");
   REFUSED(tt_add_ex_into(c, i, i, &by_half, n), TT_DTYPE, "alpha", "must be an integer");
   REFUSED(tt_sub_ex(c, i, i, &less_half, &out), TT_DTYPE, "alpha", "sub: alpha is 1.5");
-  REFUSED(tt_add_ex(c, f, f, &by_turn, &out), TT_DTYPE, "alpha", "alpha is complex: must be real for float32 operands");
-  REFUSED(tt_add_ex(c, f, f, &by_yes, &out), TT_DTYPE, "alpha", "a bool is taken for bool operands only");
+  REFUSED(tt_add_ex(c, f, f, &by_turn, &out), TT_DTYPE, "alpha",
+          "alpha is complex: must be real for float32 operands");
+  REFUSED(tt_add_ex(c, f, f, &by_yes, &out), TT_DTYPE, "alpha",
+          "a bool is taken for bool operands only");
   REFUSED(tt_add_ex(c, u, u, &by_many, &out), TT_INVALID_ARG, "alpha", "alpha is 300");
   VALUES(i, 1, 2);
   OK(tt_add_ex(c, i, f, &by_half, &out)); /* the operands meet as floats */
   VALUES(out, 2.5, 5);
   OK(tt_add_ex(c, b, b, &by_yes, &out));
   VALUES(out, 0, 1);
-  REFUSED(tt_addmm(c, m, m, m, &times_turn, &out), TT_INVALID_ARG, "alpha", "has an imaginary part");
+  REFUSED(tt_addmm(c, m, m, m, &times_turn, &out), TT_INVALID_ARG, "alpha",
+          "has an imaginary part");
   OK(tt_addmm(c, n, n, n, &times_half, &out)); /* of integers: cut, as PyTorch's */
   VALUES(out, 12);
 }
 
 static void test_numbers_that_do_not_fit(void** state) {
-  const tt_scalar many = {.kind = TT_SCALAR_INT, .i = 300}, less = {.kind = TT_SCALAR_INT, .i = -1},
-                  huge = {.kind = TT_SCALAR_INT, .i = INT64_C(1) << 40}, turn = {.kind = TT_SCALAR_COMPLEX, .im = 1};
-  tt_tensor *u = make(TT_U8, SHAPE(2), DATA(1, 200)), *i = make(TT_I32, SHAPE(2), DATA(1, 2)), *out;
+  const tt_scalar many = {.kind = TT_SCALAR_INT, .i = 300};
+  const tt_scalar less = {.kind = TT_SCALAR_INT, .i = -1};
+  const tt_scalar huge = {.kind = TT_SCALAR_INT, .i = INT64_C(1) << 40};
+  const tt_scalar turn = {.kind = TT_SCALAR_COMPLEX, .im = 1};
+  tt_tensor* u = make(TT_U8, SHAPE(2), DATA(1, 200));
+  tt_tensor* i = make(TT_I32, SHAPE(2), DATA(1, 2));
+  tt_tensor* out;
   (void)state;
-  REFUSED(tt_clamp(c, u, &many, NULL, &out), TT_INVALID_ARG, "min", "clamp: min is 300: no uint8 is as large");
-  REFUSED(tt_clamp(c, u, NULL, &less, &out), TT_INVALID_ARG, "max", "max is -1: no uint8 is as small");
+  REFUSED(tt_clamp(c, u, &many, NULL, &out), TT_INVALID_ARG, "min",
+          "clamp: min is 300: no uint8 is as large");
+  REFUSED(tt_clamp(c, u, NULL, &less, &out), TT_INVALID_ARG, "max",
+          "max is -1: no uint8 is as small");
   REFUSED(tt_clamp(c, i, NULL, &huge, &out), TT_INVALID_ARG, "max", "no int32 has this value");
   OK(tt_clamp(c, u, &less, &many, &out));
   VALUES(out, 1, 200);
@@ -260,23 +309,28 @@ static void test_numbers_that_do_not_fit(void** state) {
   REFUSED(tt_clamp(c, make(TT_F16, SHAPE(1), DATA(1)), NULL, &huge, &out), TT_INVALID_ARG, "max",
           "no float16 has this value");
   OK(tt_clamp(c, make(TT_BF16, SHAPE(1), DATA(1)), NULL, &huge, &out)); /* which has */
-  REFUSED(tt_constant_pad_nd(c, u, (const int64_t[]){1, 1}, 2,
-                             &(tt_constant_pad_nd_opts){.set = TT_CONSTANT_PAD_ND_VALUE, .value = many}, &out),
+  REFUSED(tt_constant_pad_nd(
+              c, u, (const int64_t[]){1, 1}, 2,
+              &(tt_constant_pad_nd_opts){.set = TT_CONSTANT_PAD_ND_VALUE, .value = many}, &out),
           TT_INVALID_ARG, "value", "no uint8 has this value");
-  REFUSED(tt_scalar_tensor(c, &turn, TT_F32, &out), TT_INVALID_ARG, "value", "no float32 has this value");
+  REFUSED(tt_scalar_tensor(c, &turn, TT_F32, &out), TT_INVALID_ARG, "value",
+          "no float32 has this value");
 }
 
 /* Elementwise operators: the names are the declaration's. */
 static void test_names_of_operands(void** state) {
-  tt_tensor *f = make(TT_F32, SHAPE(2), DATA(1, 2)), *g = make(TT_F32, SHAPE(3), DATA(1, 2, 3)),
-            *b = make(TT_BOOL, SHAPE(2), DATA(0, 1)), *out;
+  tt_tensor* f = make(TT_F32, SHAPE(2), DATA(1, 2));
+  tt_tensor* g = make(TT_F32, SHAPE(3), DATA(1, 2, 3));
+  tt_tensor* b = make(TT_BOOL, SHAPE(2), DATA(0, 1));
+  tt_tensor* out;
   (void)state;
   REFUSED(tt_add(c, f, g, &out), TT_SHAPE, "other", "self is [2], other is [3]");
   REFUSED(tt_pow(c, f, g, &out), TT_SHAPE, "exponent", "self is [2], exponent is [3]");
   REFUSED(tt_where(c, b, f, g, &out), TT_SHAPE, "other", "other is [3]");
   REFUSED(tt_where(c, f, f, f, &out), TT_DTYPE, "condition", "condition is float32: must be bool");
   REFUSED(tt_sub(c, f, b, &out), TT_NOT_IMPLEMENTED, "other", "other is bool");
-  REFUSED(tt_bitwise_and(c, b, f, &out), TT_NOT_IMPLEMENTED, "other", "other is float32: must be an integer or bool");
+  REFUSED(tt_bitwise_and(c, b, f, &out), TT_NOT_IMPLEMENTED, "other",
+          "other is float32: must be an integer or bool");
   REFUSED(tt_matmul(c, f, g, &out), TT_SHAPE, "other", "self.shape[-1] (2) must equal");
 }
 

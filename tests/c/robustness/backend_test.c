@@ -1,5 +1,5 @@
-/* Devices that the host registers: names, memory, copies, operators by callback and by falling back, gradients,
- * failures. */
+/* Devices that the host registers: names, memory, copies, operators by callback and by falling
+ * back, gradients, failures. */
 #include "ext_backend.h"
 #include "harness.h"
 
@@ -19,12 +19,14 @@ static Backend one, two;
 static tt_device dev;
 
 static tt_tensor* new_on(tt_ctx* x, tt_device d, const tt_tensor* like) {
-  const tt_empty_opts o = {.set = TT_EMPTY_DTYPE | TT_EMPTY_DEVICE, .dtype = tt_tensor_dtype(like), .device = d};
+  const tt_empty_opts o = {
+      .set = TT_EMPTY_DTYPE | TT_EMPTY_DEVICE, .dtype = tt_tensor_dtype(like), .device = d};
   tt_tensor* out = NULL;
   return tt_empty(x, tt_tensor_shape(like), tt_tensor_ndim(like), &o, &out) ? NULL : out;
 }
 static int simple(const tt_tensor* t) {
-  return tt_tensor_dtype(t) == TT_F64 && tt_tensor_is_contiguous(t) && tt_tensor_device_type(t) == TT_EXT;
+  return tt_tensor_dtype(t) == TT_F64 && tt_tensor_is_contiguous(t) &&
+         tt_tensor_device_type(t) == TT_EXT;
 }
 static int alike(const tt_tensor* a, const tt_tensor* b) {
   int64_t d;
@@ -33,10 +35,12 @@ static int alike(const tt_tensor* a, const tt_tensor* b) {
     if (tt_tensor_size(a, d) != tt_tensor_size(b, d)) return 0;
   return 1;
 }
-static double* at(Backend* b, const tt_tensor* t) { return (double*)(void*)ext_bytes(&b->memory, tt_tensor_data(t)); }
+static double* at(Backend* b, const tt_tensor* t) {
+  return (double*)(void*)ext_bytes(&b->memory, tt_tensor_data(t));
+}
 
-static tt_status compute(void* user, tt_ctx* x, const tt_op* op, const tt_value* args, int64_t n_args, tt_tensor** outs,
-                         int64_t n_outs) {
+static tt_status compute(void* user, tt_ctx* x, const tt_op* op, const tt_value* args,
+                         int64_t n_args, tt_tensor** outs, int64_t n_outs) {
   Backend* b = user;
   const char* name = tt_op_name(op);
   const int in_place = strcmp(name, "add_") == 0;
@@ -46,7 +50,8 @@ static tt_status compute(void* user, tt_ctx* x, const tt_op* op, const tt_value*
   b->asked++;
   snprintf(b->last, sizeof b->last, "%s", name);
   if (b->mode == kFail) return tt_item_f64(x, NULL, NULL) ? TT_BAD_HANDLE : TT_OK;
-  if ((strcmp(name, "add") && !in_place) || n_args < 3 || args[1].tag != TT_VAL_TENSOR) return TT_NOT_IMPLEMENTED;
+  if ((strcmp(name, "add") && !in_place) || n_args < 3 || args[1].tag != TT_VAL_TENSOR)
+    return TT_NOT_IMPLEMENTED;
   if (!alike(args[0].tensor, args[1].tensor)) return TT_NOT_IMPLEMENTED;
   if (b->mode == kForget) return TT_OK;
   if (b->mode == kReturnInput) {
@@ -65,8 +70,10 @@ static tt_status compute(void* user, tt_ctx* x, const tt_op* op, const tt_value*
   out = in_place ? args[0].tensor : new_on(x, dev, args[0].tensor);
   if (!out) return TT_OOM;
   for (i = 0; i < tt_tensor_numel(out); i++)
-    at(b, out)[i] = at(b, args[0].tensor)[i] + args[2].scalar.re * at(b, args[1].tensor)[i] +
-                    (args[2].scalar.kind == TT_SCALAR_INT ? (double)args[2].scalar.i * at(b, args[1].tensor)[i] : 0);
+    at(b, out)[i] =
+        at(b, args[0].tensor)[i] + args[2].scalar.re * at(b, args[1].tensor)[i] +
+        (args[2].scalar.kind == TT_SCALAR_INT ? (double)args[2].scalar.i * at(b, args[1].tensor)[i]
+                                              : 0);
   if (!in_place) outs[0] = out;
   b->computed++;
   if (b->mode == kThrowAway) return TT_NOT_IMPLEMENTED; /* after having made a result */
@@ -128,21 +135,41 @@ static void test_names(void** state) {
   assert_int_equal(d.index, 7);
 }
 
-static void* no_alloc(void* user, int64_t bytes) { return (void)user, (void)bytes, NULL; }
-static void no_free(void* user, void* p, int64_t bytes) { (void)user, (void)p, (void)bytes; }
-static tt_status no_copy(void* user, tt_ctx* x, void* dst, const void* src, int64_t bytes, int32_t kind) {
-  return (void)user, (void)x, (void)dst, (void)src, (void)bytes, (void)kind, TT_OK;
+static void* no_alloc(void* user, int64_t bytes) {
+  (void)user;
+  (void)bytes;
+  return NULL;
+}
+static void no_free(void* user, void* p, int64_t bytes) {
+  (void)user;
+  (void)p;
+  (void)bytes;
+}
+static tt_status no_copy(void* user, tt_ctx* x, void* dst, const void* src, int64_t bytes,
+                         int32_t kind) {
+  (void)user;
+  (void)x;
+  (void)dst;
+  (void)src;
+  (void)bytes;
+  (void)kind;
+  return TT_OK;
 }
 static void count(void* user) { ++*(int*)user; }
 
 static void test_refused(void** state) {
-  static const char* const bad[] = {
-      "", "cpu", "cuda", "ext", "meta", "Log", "a b", "1a", "one", "a23456789012345678901234567890ab", NULL};
+  static const char* const bad[] = {"",    "cpu", "cuda", "ext", "meta",
+                                    "Log", "a b", "1a",   "one", "a23456789012345678901234567890ab",
+                                    NULL};
   const tt_empty_opts o = {.set = TT_EMPTY_DEVICE, .device = {TT_EXT, 0}};
   static int dropped; /* the last drop comes with the runtime */
   int want = 0, i;
-  tt_backend_def def = {
-      .struct_size = sizeof def, .user = &dropped, .alloc = no_alloc, .free = no_free, .copy = no_copy, .drop = count};
+  tt_backend_def def = {.struct_size = sizeof def,
+                        .user = &dropped,
+                        .alloc = no_alloc,
+                        .free = no_free,
+                        .copy = no_copy,
+                        .drop = count};
   tt_device d;
   tt_tensor* t;
   (void)state;
@@ -158,7 +185,8 @@ static void test_refused(void** state) {
     assert_int_equal(dropped, ++want);
     assert_int_equal(d.type, 0);
   }
-  def.name = "fine", def.copy = NULL;
+  def.name = "fine";
+  def.copy = NULL;
   FAILS(tt_backend_register(c, &def, &d), TT_INVALID_ARG, "copy is NULL");
   def.copy = no_copy;
   FAILS(tt_backend_register(c, &def, NULL), TT_INVALID_ARG, "out");
@@ -194,7 +222,9 @@ static void test_memory(void** state) {
   OK(tt_fill_i64_(c, n, 9));
   OK(tt_copy_(c, v, n));
   VALUES(a, 9, 9, 9, 9, 9, 9);
-  OK(tt_copy_(c, w, to(dev, make(TT_F32, SHAPE(3, 1), DATA(1, 2, 3))))); /* converts, broadcasts, into a view */
+  OK(tt_copy_(
+      c, w,
+      to(dev, make(TT_F32, SHAPE(3, 1), DATA(1, 2, 3))))); /* converts, broadcasts, into a view */
   VALUES(a, 1, 2, 3, 1, 2, 3);
   FAILS(tt_item_f64(c, a, &(double){0}), TT_INVALID_ARG, NULL);
   OK(tt_select(c, a, 0, 2, &n));
@@ -202,7 +232,10 @@ static void test_memory(void** state) {
 }
 
 static void test_compute(void** state) {
-  tt_tensor *a = THERE(1, 2, 3), *b = THERE(10, 20, 30), *s, *m;
+  tt_tensor* a = THERE(1, 2, 3);
+  tt_tensor* b = THERE(10, 20, 30);
+  tt_tensor* s;
+  tt_tensor* m;
   uint32_t version;
   (void)state;
   OK(tt_add(c, a, b, &s));
@@ -232,7 +265,8 @@ static void test_compute(void** state) {
   VALUES(s, 11, 22, 33);
 }
 
-/* Aliases among the arguments mean the same as on the CPU; a read-only or shared target is refused. */
+/* Aliases among the arguments mean the same as on the CPU; a read-only or shared target is refused.
+ */
 static void test_aliases(void** state) {
   tt_tensor *a = THERE(1, 2, 3, 4), *head, *tail, *wide;
   (void)state;
@@ -254,7 +288,12 @@ static void test_aliases(void** state) {
 }
 
 static void test_gradients(void** state) {
-  tt_tensor *x = THERE(1, 2, 3), *w = THERE(2, -1, 0.5), *y, *z, *g, *gg;
+  tt_tensor* x = THERE(1, 2, 3);
+  tt_tensor* w = THERE(2, -1, 0.5);
+  tt_tensor* y;
+  tt_tensor* z;
+  tt_tensor* g;
+  tt_tensor* gg;
   (void)state;
   OK(tt_requires_grad_(c, x, 1));
   OK(tt_requires_grad_(c, w, 1));
@@ -265,7 +304,9 @@ static void test_gradients(void** state) {
   g = derive(z, x, 1);
   assert_int_equal(tt_tensor_device_type(g), TT_EXT);
   {
-    const double e0 = exp(3), e1 = 1, e2 = exp(4.5);
+    const double e0 = exp(3);
+    const double e1 = 1;
+    const double e2 = exp(4.5);
     NEAR(g, 1e-11 * e2, e0 * (1 + 3), e1 * (1 + 0), e2 * (1 + 3 * 1.5));
     gg = derive(g, w, 1);
     NEAR(gg, 1e-9 * e2, 5 * e0, 2 * 2 * e1, 3 * 6.5 * e2);
@@ -286,9 +327,11 @@ static void test_random(void** state) {
   OK(tt_manual_seed(c, 5));
   OK(tt_rand(c, SHAPE(100), &o, &b));
   assert_int_equal(tt_tensor_device_type(b), TT_EXT);
-  va = values_of(a), vb = values_of(b);
+  va = values_of(a);
+  vb = values_of(b);
   assert_memory_equal(va, vb, 100 * sizeof *va);
-  free(va), free(vb);
+  free(va);
+  free(vb);
   OK(tt_dropout(c, b, NULL, &m));
   OK(tt_ctx_generator(c, &gen));
   OK(tt_generator_state(c, gen, before));
@@ -302,7 +345,9 @@ static void test_random(void** state) {
 /* ---- failures ---- */
 
 static void test_failures(void** state) {
-  tt_tensor *a = THERE(1, 2, 3), *b = THERE(1, 2, 3), *out;
+  tt_tensor* a = THERE(1, 2, 3);
+  tt_tensor* b = THERE(1, 2, 3);
+  tt_tensor* out;
   int i;
   (void)state;
   one.mode = kFail;
@@ -321,7 +366,8 @@ static void test_failures(void** state) {
     one.memory.fail_copy = i;
     FAILS(tt_mul(c, a, b, &out), TT_CALLBACK, "copy callback");
   }
-  one.memory.fail_copy = 0, one.memory.room = one.memory.live;
+  one.memory.fail_copy = 0;
+  one.memory.room = one.memory.live;
   FAILS(tt_mul(c, a, b, &out), TT_OOM, NULL);
   FAILS(tt_add(c, a, b, &out), TT_CALLBACK, NULL);
   assert_int_equal(tt_ctx_error(c)->cause->code, TT_OOM);
@@ -346,7 +392,8 @@ static void test_runtimes(void** state) {
   add_backend(c, &two, "two");
   FAILS(tt_add(c, a, a, &sum), TT_DEVICE, "another runtime");
   FAILS(tt_transpose(c, a, 0, 0, &sum), TT_DEVICE, "another runtime");
-  FAILS(tt_to(c, a, &(tt_to_opts){.set = TT_TO_DEVICE, .device = {TT_CPU, 0}}, &sum), TT_DEVICE, "another runtime");
+  FAILS(tt_to(c, a, &(tt_to_opts){.set = TT_TO_DEVICE, .device = {TT_CPU, 0}}, &sum), TT_DEVICE,
+        "another runtime");
   FAILS(tt_tensor_read(c, a, &v, 24), TT_DEVICE, "another runtime");
   OK(tt_empty(c, SHAPE(3), &o, &b));
   FAILS(tt_add(c, a, b, &sum), TT_DEVICE, NULL);
@@ -360,7 +407,10 @@ static void test_runtimes(void** state) {
   c = mine;
 }
 
-static void* release_there(void* t) { return tt_tensor_release(t), NULL; }
+static void* release_there(void* t) {
+  tt_tensor_release(t);
+  return NULL;
+}
 static void test_threads(void** state) {
   pthread_t t;
   tt_tensor* a = NULL;
@@ -378,8 +428,8 @@ static void test_threads(void** state) {
 
 /* A model, an optimizer and clipping, on the device and on the CPU: the same to the last bit. */
 static void train(tt_device d, double* out) {
-  tt_tensor *w = to(d, numbers(TT_F64, DATA(0.5, -1, 2))),
-            *x = to(d, make(TT_F64, SHAPE(4, 3), DATA(1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 0, 1)));
+  tt_tensor* w = to(d, numbers(TT_F64, DATA(0.5, -1, 2)));
+  tt_tensor* x = to(d, make(TT_F64, SHAPE(4, 3), DATA(1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 0, 1)));
   tt_tensor *y, *loss, *total, *params[1];
   tt_optimizer* opt;
   int i;
@@ -410,8 +460,9 @@ static void test_training(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ON(test_names),  SCOPED(test_refused), ON(test_memory),   ON(test_compute), ON(test_aliases),  ON(test_gradients),
-      ON(test_random), ON(test_failures),    ON(test_runtimes), ON(test_threads), ON(test_training),
+      ON(test_names),    SCOPED(test_refused), ON(test_memory),   ON(test_compute),
+      ON(test_aliases),  ON(test_gradients),   ON(test_random),   ON(test_failures),
+      ON(test_runtimes), ON(test_threads),     ON(test_training),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

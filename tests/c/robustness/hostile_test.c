@@ -1,6 +1,6 @@
-/* Every exported function with NULL and with live handles of other types in every pointer place, one at a time: a
-   status, never a crash; outs NULL; the error names the argument. The calls are generated from the declarations and
-   from tt.h. */
+/* Every exported function with NULL and with live handles of other types in every pointer place,
+   one at a time: a status, never a crash; outs NULL; the error names the argument. The calls are
+   generated from the declarations and from tt.h. */
 #define _POSIX_C_SOURCE 200809L
 #include "harness.h"
 
@@ -102,11 +102,12 @@ static const char* const kNullable[][2] = {
 
 static int nullable(const Function* f, const Place* p) {
   size_t i;
-  if (p->kind == kMaybeTensor || p->kind == kOptTensor || p->kind == kOptGenerator || p->kind == kMaybeScalar ||
-      p->kind == kMaybeInts)
+  if (p->kind == kMaybeTensor || p->kind == kOptTensor || p->kind == kOptGenerator ||
+      p->kind == kMaybeScalar || p->kind == kMaybeInts)
     return 1;
   for (i = 0; i < sizeof kNullable / sizeof *kNullable; i++)
-    if ((kNullable[i][0][0] == '*' || strcmp(kNullable[i][0], f->name) == 0) && strcmp(kNullable[i][1], p->name) == 0)
+    if ((kNullable[i][0][0] == '*' || strcmp(kNullable[i][0], f->name) == 0) &&
+        strcmp(kNullable[i][1], p->name) == 0)
       return 1;
   return 0;
 }
@@ -114,19 +115,38 @@ static int nullable(const Function* f, const Place* p) {
 /* ---- live objects, one per kind ---- */
 
 static tt_status nothing(void) { return TT_OK; }
-static tt_status forward(void* user, tt_ctx* x, tt_function* f, const tt_tensor* const* in, int64_t n_in,
-                         tt_tensor** outs, int64_t n_outs) {
-  (void)user, (void)x, (void)f, (void)in, (void)n_in, (void)outs, (void)n_outs;
+static tt_status forward(void* user, tt_ctx* x, tt_function* f, const tt_tensor* const* in,
+                         int64_t n_in, tt_tensor** outs, int64_t n_outs) {
+  (void)user;
+  (void)x;
+  (void)f;
+  (void)in;
+  (void)n_in;
+  (void)outs;
+  (void)n_outs;
   return TT_IO;
 }
-static tt_status backward(void* user, tt_ctx* x, tt_function* f, tt_tensor* const* grads, int64_t n, tt_tensor** out,
-                          int64_t n_in) {
-  (void)user, (void)x, (void)f, (void)grads, (void)n, (void)out, (void)n_in;
+static tt_status backward(void* user, tt_ctx* x, tt_function* f, tt_tensor* const* grads, int64_t n,
+                          tt_tensor** out, int64_t n_in) {
+  (void)user;
+  (void)x;
+  (void)f;
+  (void)grads;
+  (void)n;
+  (void)out;
+  (void)n_in;
   return TT_IO;
 }
-static tt_status module_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in,
-                                tt_tensor** outs, int64_t cap, int64_t* n_outs) {
-  (void)user, (void)x, (void)m, (void)in, (void)n_in, (void)outs, (void)cap, (void)n_outs;
+static tt_status module_forward(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in,
+                                int64_t n_in, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user;
+  (void)x;
+  (void)m;
+  (void)in;
+  (void)n_in;
+  (void)outs;
+  (void)cap;
+  (void)n_outs;
   return TT_IO;
 }
 static struct {
@@ -183,13 +203,16 @@ static void open_file(void) {
   tt_tensor_release(t);
 }
 static void* handle_of(int kind) {
-  void* const all[kHandles] = {c,    live.rt,   live.tensor,    live.generator, live.cancel, live.node, (void*)live.op,
-                               NULL, live.file, live.optimizer, live.scheduler, live.module, live.state};
+  void* const all[kHandles] = {
+      c,    live.rt,   live.tensor,    live.generator, live.cancel, live.node, (void*)live.op,
+      NULL, live.file, live.optimizer, live.scheduler, live.module, live.state};
   return all[kind];
 }
 static int handle_kind(Kind k) { /* which handle a place wants; -1: none */
   if (k <= kStateDict) return (int)k;
-  return k == kMaybeTensor || k == kOptTensor ? (int)kTensor : k == kOptGenerator ? (int)kGenerator : -1;
+  return k == kMaybeTensor || k == kOptTensor ? (int)kTensor
+         : k == kOptGenerator                 ? (int)kGenerator
+                                              : -1;
 }
 
 /* ---- one call ---- */
@@ -250,18 +273,28 @@ static void prepare(const Function* f, Call* k) {
   int i;
   memset(k, 0, sizeof *k);
   memset(k->outs, 0x5a, sizeof k->outs);
-  k->value.tag = TT_VAL_TENSOR, k->value.tensor = live.tensor;
-  k->scalar = real_scalar(1), k->device.type = TT_CPU, k->index.kind = TT_IDX_INT;
-  k->function.struct_size = sizeof k->function, k->function.forward = forward, k->function.backward = backward,
+  k->value.tag = TT_VAL_TENSOR;
+  k->value.tensor = live.tensor;
+  k->scalar = real_scalar(1);
+  k->device.type = TT_CPU;
+  k->index.kind = TT_IDX_INT;
+  k->function.struct_size = sizeof k->function;
+  k->function.forward = forward;
+  k->function.backward = backward;
   k->op.struct_size = sizeof k->op;
-  k->module.struct_size = sizeof k->module, k->module.name = "M", k->module.forward = module_forward;
-  k->checkpoint.struct_size = sizeof k->checkpoint, k->checkpoint.module = live.module;
-  for (i = 0; i < f->n; i++)
-    k->list[i][0] = f->places[i].kind == kSchedulers ? (void*)live.scheduler : (void*)live.tensor,
+  k->module.struct_size = sizeof k->module;
+  k->module.name = "M";
+  k->module.forward = module_forward;
+  k->checkpoint.struct_size = sizeof k->checkpoint;
+  k->checkpoint.module = live.module;
+  for (i = 0; i < f->n; i++) {
+    k->list[i][0] = f->places[i].kind == kSchedulers ? (void*)live.scheduler : (void*)live.tensor;
     k->p[i] = valid(k, &f->places[i], i);
+  }
 }
 
-static int needs_function(const Function* f, int but) { /* a live tt_function exists inside callbacks only */
+static int needs_function(const Function* f,
+                          int but) { /* a live tt_function exists inside callbacks only */
   int i;
   for (i = 0; i < f->n; i++)
     if (i != but && f->places[i].kind == kFunction) return 1;
@@ -301,21 +334,35 @@ static int check_call(const Function* f, int bad, void* value, int other_type) {
   if (f->result == kStatus) {
     const tt_error* e = tt_ctx_error(c);
     const int may_pass = !other_type && nullable(f, p);
-    if (!s && !may_pass) wrong = 1, print_error("%s: %s as %s is accepted\n", f->name, what, p->name);
-    if (s && other_type && s != TT_BAD_HANDLE)
-      wrong = 1, print_error("%s: %s as %s gives %s\n", f->name, what, p->name, tt_status_name(s));
-    if (s && !may_pass && s != TT_BAD_HANDLE && s != TT_INVALID_ARG && s != TT_BUFFER_TOO_SMALL)
-      wrong = 1, print_error("%s: %s as %s gives %s\n", f->name, what, p->name, tt_status_name(s));
+    if (!s && !may_pass) {
+      wrong = 1;
+      print_error("%s: %s as %s is accepted\n", f->name, what, p->name);
+    }
+    if (s && other_type && s != TT_BAD_HANDLE) {
+      wrong = 1;
+      print_error("%s: %s as %s gives %s\n", f->name, what, p->name, tt_status_name(s));
+    }
+    if (s && !may_pass && s != TT_BAD_HANDLE && s != TT_INVALID_ARG && s != TT_BUFFER_TOO_SMALL) {
+      wrong = 1;
+      print_error("%s: %s as %s gives %s\n", f->name, what, p->name, tt_status_name(s));
+    }
     if (s && !may_pass && p->kind != kCtx && p->kind != kRuntime && f->places[0].kind == kCtx &&
-        !needs_function(f, bad) && s != TT_BUFFER_TOO_SMALL && strcmp(e->arg, p->name))
-      wrong = 1, print_error("%s: %s as %s: the error names \"%s\": %s\n", f->name, what, p->name, e->arg, e->message);
+        !needs_function(f, bad) && s != TT_BUFFER_TOO_SMALL && strcmp(e->arg, p->name)) {
+      wrong = 1;
+      print_error("%s: %s as %s: the error names \"%s\": %s\n", f->name, what, p->name, e->arg,
+                  e->message);
+    }
     for (i = 0; s && i < f->n; i++)
-      if (f->places[i].kind >= kOutTensor && f->places[i].kind <= kOutStateDict && i != bad && k.outs[i][0])
-        wrong = 1,
-        print_error("%s: %s as %s fails and leaves %s as it was\n", f->name, what, p->name, f->places[i].name);
+      if (f->places[i].kind >= kOutTensor && f->places[i].kind <= kOutStateDict && i != bad &&
+          k.outs[i][0]) {
+        wrong = 1;
+        print_error("%s: %s as %s fails and leaves %s as it was\n", f->name, what, p->name,
+                    f->places[i].name);
+      }
     if (!s) give_back(f, &k, bad);
   } else if (f->result == kFact && s) {
-    wrong = 1, print_error("%s: %s gives %d\n", f->name, what, (int)s);
+    wrong = 1;
+    print_error("%s: %s gives %d\n", f->name, what, (int)s);
   }
   while (!tt_scope_pop(c, NULL, 0)) {}
   return wrong;
@@ -332,10 +379,16 @@ static void test_hostile_arguments(void** state) {
     make_live();
     for (place = 0; place < f->n; place++) {
       const Kind kind = f->places[place].kind;
-      const int want = kind == kTensors ? (int)kTensor : kind == kSchedulers ? (int)kScheduler : handle_kind(kind);
-      wrong += check_call(f, place, NULL, 0), calls++;
+      const int want = kind == kTensors      ? (int)kTensor
+                       : kind == kSchedulers ? (int)kScheduler
+                                             : handle_kind(kind);
+      wrong += check_call(f, place, NULL, 0);
+      calls++;
       for (h = 0; want >= 0 && h < kHandles; h++)
-        if (h != want && handle_of(h)) wrong += check_call(f, place, handle_of(h), 1), calls++;
+        if (h != want && handle_of(h)) {
+          wrong += check_call(f, place, handle_of(h), 1);
+          calls++;
+        }
     }
     OK(tt_set_grad_enabled(c, 1, NULL));
     drop_live();

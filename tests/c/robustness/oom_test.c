@@ -1,6 +1,6 @@
-/* Every allocation of every scenario fails in turn, once, once with the retry that follows it, and for ever: no crash,
-   no leak, outs NULL, and a library that works afterwards. With TT_CHECKED each block of tt is one allocation of the
-   host; otherwise slabs and large blocks are. */
+/* Every allocation of every scenario fails in turn, once, once with the retry that follows it, and
+   for ever: no crash, no leak, outs NULL, and a library that works afterwards. With TT_CHECKED each
+   block of tt is one allocation of the host; otherwise slabs and large blocks are. */
 #include "harness.h"
 
 #include <unistd.h>
@@ -44,11 +44,13 @@ static tt_status param_from(Run* r, int i, const int64_t* shape, int64_t ndim) {
 /* ---- scenarios ---- */
 
 static tt_status creation(Run* r) {
-  const tt_scalar begin = int_scalar(0), end = int_scalar(9), one = real_scalar(1);
+  const tt_scalar begin = int_scalar(0);
+  const tt_scalar end = int_scalar(9);
+  const tt_scalar one = real_scalar(1);
   MAKE(0, from(r, 0, SHAPE(2, 3)));
   MAKE(1, tt_zeros(r->x, SHAPE(100, 100), NULL, OUT(1)));
-  MAKE(2,
-       tt_ones(r->x, SHAPE(1, 2, 1, 2, 1, 2, 1), NULL, OUT(2))); /* more than 5 dims: sizes in a block of their own */
+  MAKE(2, tt_ones(r->x, SHAPE(1, 2, 1, 2, 1, 2, 1), NULL,
+                  OUT(2))); /* more than 5 dims: sizes in a block of their own */
   MAKE(3, tt_arange(r->x, &begin, &end, NULL, OUT(3)));
   MAKE(4, tt_scalar_tensor(r->x, &one, 0, OUT(4)));
   MAKE(5, tt_rand(r->x, SHAPE(3000), NULL, OUT(5)));
@@ -57,7 +59,8 @@ static tt_status creation(Run* r) {
 }
 
 static tt_status elementwise(Run* r) {
-  const tt_to_opts half = {.set = TT_TO_DTYPE, .dtype = TT_BF16}, wide = {.set = TT_TO_DTYPE, .dtype = TT_F64};
+  const tt_to_opts half = {.set = TT_TO_DTYPE, .dtype = TT_BF16};
+  const tt_to_opts wide = {.set = TT_TO_DTYPE, .dtype = TT_F64};
   MAKE(0, from(r, 0, SHAPE(4, 6)));
   MAKE(1, tt_to(r->x, r->t[0], &half, OUT(1)));
   MAKE(2, tt_exp(r->x, r->t[1], OUT(2)));
@@ -72,15 +75,18 @@ static tt_status elementwise(Run* r) {
 
 static tt_status images(Run* r) {
   const tt_batch_norm_opts training = {.set = TT_BATCH_NORM_TRAINING, .training = 1};
-  const tt_interpolate_opts bilinear = {.set = TT_INTERPOLATE_MODE, .mode = TT_INTERPOLATION_BILINEAR};
+  const tt_interpolate_opts bilinear = {.set = TT_INTERPOLATE_MODE,
+                                        .mode = TT_INTERPOLATION_BILINEAR};
   const tt_pad_opts reflect = {.set = TT_PAD_MODE, .mode = TT_PADDING_REFLECT};
   TRY(param_from(r, 0, SHAPE(1, 2, 3, 4)));
   MAKE(1, tt_zeros(r->x, SHAPE(2), NULL, OUT(1)));
   MAKE(2, tt_ones(r->x, SHAPE(2), NULL, OUT(2)));
   {
-    const tt_status s = tt_batch_norm(r->x, r->t[0], r->t[1], r->t[2], NULL, NULL, &training, OUT(3));
+    const tt_status s =
+        tt_batch_norm(r->x, r->t[0], r->t[1], r->t[2], NULL, NULL, &training, OUT(3));
     if (s) { /* both running statistics are what they were */
-      assert_true(((const float*)tt_tensor_data(r->t[1]))[0] == 0 && ((const float*)tt_tensor_data(r->t[2]))[1] == 1);
+      assert_true(((const float*)tt_tensor_data(r->t[1]))[0] == 0 &&
+                  ((const float*)tt_tensor_data(r->t[2]))[1] == 1);
       assert_null(r->t[3]);
       return s;
     }
@@ -93,7 +99,8 @@ static tt_status images(Run* r) {
   return tt_backward(r->x, r->t[8], NULL);
 }
 
-/* Windows that are read in parts, and whose largest element is found before its gradient is given. */
+/* Windows that are read in parts, and whose largest element is found before its gradient is given.
+ */
 static tt_status huge_windows(Run* r) {
   const int64_t one = 1;
   MAKE(0, tt_zeros(r->x, SHAPE(1, 1, 400, 700), NULL, OUT(0)));
@@ -157,8 +164,9 @@ static tt_status views(Run* r) {
 
 static tt_status indexing(Run* r) {
   const int64_t at[] = {1, 0, 1};
-  const tt_index mixed[] = {
-      {.kind = TT_IDX_INT, .start = 1}, {.kind = TT_IDX_NONE}, {.kind = TT_IDX_SLICE, .has = 4, .step = 2}};
+  const tt_index mixed[] = {{.kind = TT_IDX_INT, .start = 1},
+                            {.kind = TT_IDX_NONE},
+                            {.kind = TT_IDX_SLICE, .has = 4, .step = 2}};
   int64_t n = 0, i;
   MAKE(0, from(r, 0, SHAPE(2, 3)));
   MAKE(1, tt_tensor_from_data(r->x, at, TT_I64, SHAPE(3), OUT(1)));
@@ -226,7 +234,8 @@ static tt_status network(Run* r, int create_graph) {
     const tt_grad_opts opts = {.set = TT_GRAD_CREATE_GRAPH, .create_graph = 1};
     tt_tensor* both[2] = {NULL, NULL};
     tt_status s = tt_grad(r->x, LIST(r->t[8]), LIST(r->t[1], r->t[2]), &opts, both);
-    r->t[9] = both[0], r->t[10] = both[1];
+    r->t[9] = both[0];
+    r->t[10] = both[1];
     if (s) assert_true(!both[0] && !both[1]);
     TRY(s);
   }
@@ -239,10 +248,10 @@ static tt_status second_derivative(Run* r) { return network(r, 1); }
 
 /* With dropout and an added mask; and its gradient, recorded. */
 static tt_status attention(Run* r) {
-  const tt_scaled_dot_product_attention_opts drop = {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P,
-                                                     .dropout_p = 0.5},
-                                             causal = {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL,
-                                                       .is_causal = 1};
+  const tt_scaled_dot_product_attention_opts drop = {
+      .set = TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P, .dropout_p = 0.5};
+  const tt_scaled_dot_product_attention_opts causal = {
+      .set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL, .is_causal = 1};
   const tt_grad_opts opts = {.set = TT_GRAD_CREATE_GRAPH, .create_graph = 1};
   TRY(param_from(r, 0, SHAPE(1, 3, 2, 4)));
   TRY(param_from(r, 1, SHAPE(3, 3)));
@@ -259,8 +268,9 @@ static tt_status attention(Run* r) {
 }
 
 static tt_status order(Run* r) {
-  const tt_unique_opts all = {
-      .set = TT_UNIQUE_RETURN_INVERSE | TT_UNIQUE_RETURN_COUNTS, .return_inverse = 1, .return_counts = 1};
+  const tt_unique_opts all = {.set = TT_UNIQUE_RETURN_INVERSE | TT_UNIQUE_RETURN_COUNTS,
+                              .return_inverse = 1,
+                              .return_counts = 1};
   const tt_multinomial_opts none = {0};
   TRY(param_from(r, 0, SHAPE(2, 3, 4)));
   MAKE(1, tt_repeat(r->x, r->t[0], SHAPE(1, 1, 60), OUT(1)));
@@ -280,17 +290,21 @@ static tt_status order(Run* r) {
   return TT_OK;
 }
 
-static tt_status square_forward(void* user, tt_ctx* x, tt_function* f, const tt_tensor* const* in, int64_t n_in,
-                                tt_tensor** outs, int64_t n_outs) {
+static tt_status square_forward(void* user, tt_ctx* x, tt_function* f, const tt_tensor* const* in,
+                                int64_t n_in, tt_tensor** outs, int64_t n_outs) {
   tt_status s = tt_function_save(x, f, in, 1);
-  (void)user, (void)n_in, (void)n_outs;
+  (void)user;
+  (void)n_in;
+  (void)n_outs;
   return s ? s : tt_mul(x, in[0], in[0], &outs[0]);
 }
-static tt_status square_backward(void* user, tt_ctx* x, tt_function* f, tt_tensor* const* grads, int64_t n_outs,
-                                 tt_tensor** out, int64_t n_in) {
+static tt_status square_backward(void* user, tt_ctx* x, tt_function* f, tt_tensor* const* grads,
+                                 int64_t n_outs, tt_tensor** out, int64_t n_in) {
   tt_tensor *saved = NULL, *twice = NULL;
   tt_status s = tt_function_saved(x, f, 0, &saved);
-  (void)user, (void)n_outs, (void)n_in;
+  (void)user;
+  (void)n_outs;
+  (void)n_in;
   if (!s) s = tt_mul_f64(x, saved, 2, &twice);
   if (!s) s = tt_mul(x, twice, grads[0], &out[0]);
   tt_tensor_release(saved);
@@ -298,7 +312,8 @@ static tt_status square_backward(void* user, tt_ctx* x, tt_function* f, tt_tenso
   return s;
 }
 static tt_status custom_function(Run* r) {
-  const tt_function_def def = {sizeof def, "square", r, square_forward, square_backward, count_drop};
+  const tt_function_def def = {sizeof def,     "square",        r,
+                               square_forward, square_backward, count_drop};
   TRY(param_from(r, 0, SHAPE(3)));
   MAKE(1, tt_function_apply(r->x, &def, LIST(r->t[0]), OUT(1), 1));
   MAKE(2, tt_sum(r->x, r->t[1], NULL, OUT(2)));
@@ -307,18 +322,27 @@ static tt_status custom_function(Run* r) {
   return TT_OK;
 }
 
-static tt_status twice_compute(void* user, tt_ctx* x, const tt_value* args, int64_t n_args, tt_tensor** outs,
-                               int64_t n_outs) {
-  (void)user, (void)n_args, (void)n_outs;
+static tt_status twice_compute(void* user, tt_ctx* x, const tt_value* args, int64_t n_args,
+                               tt_tensor** outs, int64_t n_outs) {
+  (void)user;
+  (void)n_args;
+  (void)n_outs;
   return tt_mul_f64(x, args[0].tensor, 2, &outs[0]);
 }
-static tt_status twice_backward(void* user, tt_ctx* x, tt_tensor* const* grads, int64_t n_outs, const tt_value* args,
-                                int64_t n_args, tt_tensor* const* results, tt_tensor** input_grads, int64_t n_inputs) {
-  (void)user, (void)n_outs, (void)args, (void)n_args, (void)results, (void)n_inputs;
+static tt_status twice_backward(void* user, tt_ctx* x, tt_tensor* const* grads, int64_t n_outs,
+                                const tt_value* args, int64_t n_args, tt_tensor* const* results,
+                                tt_tensor** input_grads, int64_t n_inputs) {
+  (void)user;
+  (void)n_outs;
+  (void)args;
+  (void)n_args;
+  (void)results;
+  (void)n_inputs;
   return tt_mul_f64(x, grads[0], 2, &input_grads[0]);
 }
 static tt_status custom_op(Run* r) {
-  const tt_op_def def = {sizeof def, "twice(x: Tensor, k: Int = 3) -> Tensor", r, twice_compute, twice_backward, NULL};
+  const tt_op_def def = {
+      sizeof def, "twice(x: Tensor, k: Int = 3) -> Tensor", r, twice_compute, twice_backward, NULL};
   const tt_op* op;
   tt_value v = {0};
   int64_t n = 0;
@@ -327,7 +351,8 @@ static tt_status custom_op(Run* r) {
   TRY(s);
   TRY(tt_op_find(r->x, "twice", &op));
   TRY(param_from(r, 0, SHAPE(3)));
-  v.tag = TT_VAL_TENSOR, v.tensor = r->t[0];
+  v.tag = TT_VAL_TENSOR;
+  v.tensor = r->t[0];
   MAKE(1, tt_op_call(r->x, op, &v, 1, OUT(1), 1, &n));
   MAKE(2, tt_sum(r->x, r->t[1], NULL, OUT(2)));
   return tt_backward(r->x, r->t[2], NULL);
@@ -350,7 +375,8 @@ static tt_status in_scopes(Run* r) {
 static tt_status import(Run* r) {
   static float memory[8];
   const int before = r->drops;
-  tt_status s = tt_tensor_import(r->x, memory, TT_F32, SHAPE(1, 2, 1, 2, 1, 2), NULL, 1, count_drop, r, OUT(0));
+  tt_status s = tt_tensor_import(r->x, memory, TT_F32, SHAPE(1, 2, 1, 2, 1, 2), NULL, 1, count_drop,
+                                 r, OUT(0));
   if (s) {
     assert_int_equal(r->drops, before + 1); /* also when the call fails */
     assert_null(r->t[0]);
@@ -384,7 +410,8 @@ static tt_status loss_and_step(Run* r) {
 }
 
 static tt_status conv(Run* r) {
-  const tt_conv2d_opts padded = {.set = TT_CONV2D_PADDING, .padding = (const int64_t[]){1}, .n_padding = 1};
+  const tt_conv2d_opts padded = {
+      .set = TT_CONV2D_PADDING, .padding = (const int64_t[]){1}, .n_padding = 1};
   MAKE(0, from(r, 0, SHAPE(1, 2, 2, 2)));
   TRY(param_from(r, 1, SHAPE(2, 2, 2, 1)));
   TRY(param_from(r, 2, SHAPE(2)));
@@ -397,10 +424,11 @@ static tt_status conv(Run* r) {
   return r->t[7] ? TT_OK : TT_INTERNAL;
 }
 
-/* Two parameters above the size of small blocks, one of them transposed against its gradient. A step that fails changes
- * nothing. */
+/* Two parameters above the size of small blocks, one of them transposed against its gradient. A
+ * step that fails changes nothing. */
 static tt_status factor_of(void* user, tt_ctx* x, int64_t epoch, int64_t group, double* factor) {
-  (void)user, (void)x;
+  (void)user;
+  (void)x;
   *factor = 1.0 / (double)(epoch + group + 1);
   return TT_OK;
 }
@@ -419,10 +447,12 @@ static tt_status optimizer_steps(Run* r, tt_optimizer** opt, tt_scheduler** sche
   TRY(tt_optim_adam(r->x, &r->t[0], 1, &o, opt));
   TRY(tt_optim_add_param_group(r->x, *opt, &r->t[1], 1));
   TRY(tt_lr_lambda(r->x, *opt, factor_of, r, count_drop, -1, sched));
-  version[0] = tt_tensor_version(r->t[0]), version[1] = tt_tensor_version(r->t[1]);
+  version[0] = tt_tensor_version(r->t[0]);
+  version[1] = tt_tensor_version(r->t[1]);
   s = tt_optim_step(r->x, *opt);
   if (s) {
-    assert_true(tt_tensor_version(r->t[0]) == version[0] && tt_tensor_version(r->t[1]) == version[1]);
+    assert_true(tt_tensor_version(r->t[0]) == version[0] &&
+                tt_tensor_version(r->t[1]) == version[1]);
     assert_true(tt_optim_num_tensors(*opt) == 0);
   }
   TRY(s);
@@ -441,7 +471,8 @@ static tt_status optimizer_step(Run* r) {
   return s;
 }
 
-static tt_status same_gradient(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor** replacement) {
+static tt_status same_gradient(void* user, tt_ctx* x, const tt_tensor* grad,
+                               tt_tensor** replacement) {
   (void)user;
   return tt_mul_f64(x, grad, 1, replacement);
 }
@@ -512,7 +543,8 @@ static tt_status save_and_load(Run* r) {
 /* The same in PyTorch's format. */
 static tt_status save_and_load_torch(Run* r) {
   static const char kText[] =
-      "{\"dict\":[[\"a\",{\"list\":[{\"parameter\":\"turned\"},{\"float\":\"0x1.8p+1\"}]}],[1,{\"tensor\":\"number\"}]]"
+      "{\"dict\":[[\"a\",{\"list\":[{\"parameter\":\"turned\"},{\"float\":\"0x1.8p+1\"}]}],[1,{"
+      "\"tensor\":\"number\"}]]"
       "}";
   char path[64];
   tt_state_dict *state = NULL, *back = NULL;
@@ -527,7 +559,8 @@ static tt_status save_and_load_torch(Run* r) {
   if (!s) s = tt_torch_save(r->x, path, state, kText);
   if (!s) s = tt_torch_load(r->x, path, &back);
   if (!s) s = tt_state_dict_get(r->x, back, 0, OUT(3));
-  tt_state_dict_release(state), tt_state_dict_release(back);
+  tt_state_dict_release(state);
+  tt_state_dict_release(back);
   unlink(path);
   return s;
 }
@@ -538,26 +571,35 @@ typedef struct Tree {
   tt_module *net, *twin;
   tt_state_dict* state;
 } Tree;
-static tt_status doubled(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n, tt_tensor** outs,
-                         int64_t cap, int64_t* n_outs) {
-  (void)user, (void)m, (void)n, (void)cap, (void)n_outs;
+static tt_status doubled(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n,
+                         tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user;
+  (void)m;
+  (void)n;
+  (void)cap;
+  (void)n_outs;
   return tt_mul_f64(x, in[0], 2, &outs[0]);
 }
 static tt_status copied(void* user, tt_ctx* x, void** out) {
   tt_tensor* t = NULL;
-  const tt_status s = tt_zeros(x, SHAPE(3000), NULL, &t); /* a callback that fails half-way leaks nothing either */
+  const tt_status s =
+      tt_zeros(x, SHAPE(3000), NULL, &t); /* a callback that fails half-way leaks nothing either */
   tt_tensor_release(t);
   *out = user;
   return s;
 }
 static tt_status passed(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n,
                         tt_tensor** replacements) {
-  (void)user, (void)m, (void)n;
+  (void)user;
+  (void)m;
+  (void)n;
   return tt_clone(x, in[0], NULL, &replacements[0]);
 }
-static tt_status gradients(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in, int64_t n_in,
-                           const tt_tensor* const* outs, int64_t n_outs, tt_tensor** replacements) {
-  (void)in, (void)n_in;
+static tt_status gradients(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* in,
+                           int64_t n_in, const tt_tensor* const* outs, int64_t n_outs,
+                           tt_tensor** replacements) {
+  (void)in;
+  (void)n_in;
   return outs[0] ? passed(user, x, m, outs, n_outs, replacements) : TT_OK;
 }
 static tt_status add_to(Run* r, tt_module* net, tt_module* layer) {
@@ -566,8 +608,9 @@ static tt_status add_to(Run* r, tt_module* net, tt_module* layer) {
   return s;
 }
 static tt_status build_tree(Run* r, tt_module** net) {
-  const tt_module_def def = {sizeof def, "A module whose name is longer than what fits inline", r, doubled, copied,
-                             count_drop};
+  const tt_module_def def = {sizeof def, "A module whose name is longer than what fits inline",
+                             r,          doubled,
+                             copied,     count_drop};
   tt_module* layer;
   TRY(tt_nn_sequential(r->x, net));
   TRY(tt_nn_linear(r->x, 60, 60, NULL, &layer));
@@ -599,16 +642,18 @@ static tt_status modules(Run* r) {
   const tt_status s = grow_tree(r, &t);
   if (s) assert_true(!t.twin || !t.state || s != TT_OK);
   tt_state_dict_release(t.state);
-  tt_module_release(t.net), tt_module_release(t.twin);
+  tt_module_release(t.net);
+  tt_module_release(t.twin);
   return s;
 }
 
 static tt_status heads_of_attention(Run* r, tt_module** m) {
-  const tt_nn_multihead_attention_forward_opts o = {.set = TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK,
-                                                    .key_padding_mask = NULL};
+  const tt_nn_multihead_attention_forward_opts o = {
+      .set = TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK, .key_padding_mask = NULL};
   TRY(tt_nn_multihead_attention(r->x, 32, 4, NULL, m));
   MAKE(0, tt_randn(r->x, SHAPE(6, 5, 32), NULL, OUT(0)));
-  const tt_status s = tt_nn_multihead_attention_forward(r->x, *m, r->t[0], r->t[0], r->t[0], &o, OUT(1), OUT(2));
+  const tt_status s =
+      tt_nn_multihead_attention_forward(r->x, *m, r->t[0], r->t[0], r->t[0], &o, OUT(1), OUT(2));
   if (s) assert_true(!r->t[1] && !r->t[2]);
   TRY(s);
   MAKE(3, tt_sum(r->x, r->t[1], NULL, OUT(3)));
@@ -621,7 +666,8 @@ static tt_status multihead_attention(Run* r) {
   return s;
 }
 
-static tt_status checkpointed(Run* r, tt_module** m, tt_optimizer** opt, tt_scheduler** sched, tt_state_dict** extra) {
+static tt_status checkpointed(Run* r, tt_module** m, tt_optimizer** opt, tt_scheduler** sched,
+                              tt_state_dict** extra) {
   char path[64];
   tt_tensor* params[2] = {NULL, NULL};
   int64_t n;
@@ -630,7 +676,8 @@ static tt_status checkpointed(Run* r, tt_module** m, tt_optimizer** opt, tt_sche
   TRY(tt_nn_linear(r->x, 40, 40, NULL, m));
   TRY(tt_module_parameters(r->x, *m, params, 2, &n));
   s = tt_optim_sgd(r->x, params, n, NULL, opt);
-  tt_tensor_release(params[0]), tt_tensor_release(params[1]);
+  tt_tensor_release(params[0]);
+  tt_tensor_release(params[1]);
   TRY(s);
   TRY(tt_lr_exponential(r->x, *opt, 0.5, NULL, sched));
   TRY(tt_state_dict_new(r->x, extra));
@@ -648,7 +695,10 @@ static tt_status checkpoint(Run* r) {
   tt_scheduler* sched = NULL;
   tt_state_dict* extra = NULL;
   const tt_status s = checkpointed(r, &m, &opt, &sched, &extra);
-  tt_scheduler_release(sched), tt_optim_release(opt), tt_module_release(m), tt_state_dict_release(extra);
+  tt_scheduler_release(sched);
+  tt_optim_release(opt);
+  tt_module_release(m);
+  tt_state_dict_release(extra);
   return s;
 }
 
@@ -657,24 +707,37 @@ static tt_status exchanged(Run* r) {
   MAKE(0, from(r, 0, SHAPE(1, 2, 1, 2, 1, 3)));
   TRY(tt_tensor_to_dlpack(r->x, r->t[0], 1, &managed));
   const tt_status s = tt_tensor_from_dlpack(r->x, managed, 1, OUT(1));
-  if (s) ((void (**)(void*))managed)[2](managed); /* still ours: version, context, then the deleter */
+  if (s)
+    ((void (**)(void*))managed)[2](managed); /* still ours: version, context, then the deleter */
   return s;
 }
 
 /* A device of the host: it negates itself, the rest falls back. */
-static void* ext_take(void* user, int64_t bytes) { return (void)user, malloc((size_t)bytes); }
-static void ext_give(void* user, void* p, int64_t bytes) { (void)user, (void)bytes, free(p); }
-static tt_status ext_move(void* user, tt_ctx* x, void* dst, const void* src, int64_t bytes, int32_t kind) {
-  (void)user, (void)x, (void)kind;
+static void* ext_take(void* user, int64_t bytes) {
+  (void)user;
+  return malloc((size_t)bytes);
+}
+static void ext_give(void* user, void* p, int64_t bytes) {
+  (void)user;
+  (void)bytes;
+  free(p);
+}
+static tt_status ext_move(void* user, tt_ctx* x, void* dst, const void* src, int64_t bytes,
+                          int32_t kind) {
+  (void)user;
+  (void)x;
+  (void)kind;
   memcpy(dst, src, (size_t)bytes);
   return TT_OK;
 }
-static tt_status ext_negate(void* user, tt_ctx* x, const tt_op* op, const tt_value* args, int64_t n_args,
-                            tt_tensor** outs, int64_t n_outs) {
+static tt_status ext_negate(void* user, tt_ctx* x, const tt_op* op, const tt_value* args,
+                            int64_t n_args, tt_tensor** outs, int64_t n_outs) {
   const tt_tensor* in = n_args == 1 ? args[0].tensor : NULL;
   int64_t i;
-  (void)user, (void)n_outs;
-  if (strcmp(tt_op_name(op), "neg") || !tt_tensor_is_contiguous(in) || tt_tensor_dtype(in) != TT_F32)
+  (void)user;
+  (void)n_outs;
+  if (strcmp(tt_op_name(op), "neg") || !tt_tensor_is_contiguous(in) ||
+      tt_tensor_dtype(in) != TT_F32)
     return TT_NOT_IMPLEMENTED;
   TRY(tt_empty_like(x, in, NULL, &outs[0]));
   for (i = 0; i < tt_tensor_numel(in); i++)
@@ -688,10 +751,12 @@ static tt_status on_backend(Run* r) {
                               .free = ext_give,
                               .copy = ext_move,
                               .compute = ext_negate};
-  tt_to_opts there = {.set = TT_TO_DEVICE}, home = {.set = TT_TO_DEVICE, .device = {TT_CPU, 0}};
+  tt_to_opts there = {.set = TT_TO_DEVICE};
+  tt_to_opts home = {.set = TT_TO_DEVICE, .device = {TT_CPU, 0}};
   tt_live_row rows[32];
   int64_t n;
-  if (tt_device_parse(r->x, "plain", &there.device)) TRY(tt_backend_register(r->x, &def, &there.device));
+  if (tt_device_parse(r->x, "plain", &there.device))
+    TRY(tt_backend_register(r->x, &def, &there.device));
   MAKE(0, from(r, 0, SHAPE(4, 6)));
   MAKE(1, tt_to(r->x, r->t[0], &there, OUT(1)));
   TRY(tt_requires_grad_(r->x, r->t[1], 1));
@@ -757,7 +822,8 @@ static tt_status run_once(Scenario s, tt_ctx* x) {
 }
 static int is_oom(const tt_ctx* x, tt_status s) {
   const tt_error* e = tt_ctx_error(x);
-  return s == TT_OOM || (s == TT_CALLBACK && e->cause && (e->cause->code == TT_OOM || e->cause->code == TT_CALLBACK));
+  return s == TT_OOM || (s == TT_CALLBACK && e->cause &&
+                         (e->cause->code == TT_OOM || e->cause->code == TT_CALLBACK));
 }
 
 static int runs;
@@ -773,24 +839,27 @@ static int64_t fail_kth(Scenario run, const char* name, int64_t k, int64_t fail_
   assert_int_equal(tt_runtime_new(&opts, &rt), TT_OK);
   assert_int_equal(tt_ctx_new(rt, &c), TT_OK);
   assert_int_equal(tt_manual_seed(c, 0), TT_OK);
-  host.fail_at = host.calls + k, host.fail_n = fail_n;
+  host.fail_at = host.calls + k;
+  host.fail_n = fail_n;
   s = run_once(run, c);
   failed = host.failed;
   host.fail_at = 0;
   if (s && !is_oom(c, s)) {
-    print_error("%s, allocation %lld: %s: %s\n", name, (long long)k, tt_status_name(s), tt_ctx_error(c)->message);
+    print_error("%s, allocation %lld: %s: %s\n", name, (long long)k, tt_status_name(s),
+                tt_ctx_error(c)->message);
     fail();
   }
   if (!failed && s) fail_msg("%s fails without a failing allocation", name);
   s = run_once(run, c);
   if (s) {
-    print_error("%s after a failure of allocation %lld: %s: %s\n", name, (long long)k, tt_status_name(s),
-                tt_ctx_error(c)->message);
+    print_error("%s after a failure of allocation %lld: %s: %s\n", name, (long long)k,
+                tt_status_name(s), tt_ctx_error(c)->message);
     fail();
   }
   tt_ctx_release(c);
   tt_runtime_release(rt);
-  if (host.blocks) fail_msg("%s, allocation %lld: %lld blocks leak", name, (long long)k, (long long)host.blocks);
+  if (host.blocks)
+    fail_msg("%s, allocation %lld: %lld blocks leak", name, (long long)k, (long long)host.blocks);
   return failed;
 }
 
@@ -837,10 +906,12 @@ int main(int argc, char** argv) {
   memset(tests, 0, sizeof tests);
   for (i = 0; i < kN; i++) {
     if (argc > 1 && strcmp(argv[1], kScenarios[i].name)) continue;
-    tests[n].name = kScenarios[i].name, tests[n].test_func = test_scenario;
+    tests[n].name = kScenarios[i].name;
+    tests[n].test_func = test_scenario;
     tests[n++].initial_state = (void*)(intptr_t)i;
   }
-  tests[n].name = "birth", tests[n++].test_func = test_birth;
+  tests[n].name = "birth";
+  tests[n++].test_func = test_birth;
   i = _cmocka_run_group_tests("oom", tests, (size_t)n, NULL, NULL);
   print_message("%d scenarios, %d runs\n", n, runs);
   return i;

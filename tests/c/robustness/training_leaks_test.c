@@ -1,4 +1,5 @@
-/* Ten thousand training steps: neither tt's memory nor the process grows after the first hundred. */
+/* Ten thousand training steps: neither tt's memory nor the process grows after the first hundred.
+ */
 #include "harness.h"
 
 #include <unistd.h>
@@ -31,7 +32,8 @@ static void step(Run* r) {
   int64_t n;
   OK(tt_scope_push(c));
   OK(tt_module_call(c, r->net, r->x, &scores));
-  pair[0] = scores, pair[1] = r->y;
+  pair[0] = scores;
+  pair[1] = r->y;
   OK(tt_module_forward(c, r->loss, pair, 2, &loss, 1, &n));
   OK(tt_optim_zero_grad(c, r->opt, 1));
   OK(tt_backward(c, loss, NULL));
@@ -59,9 +61,12 @@ static void stays_flat(Run* r, int steps) {
   assert_int_equal(after.reserved, before.reserved);
   assert_int_equal(after.live_tensors, before.live_tensors);
   assert_int_equal(after.live_nodes, before.live_nodes);
-  if (!TT_CHECKED) assert_true(resident() - start < 256 * 1024); /* which keeps released objects for a while */
-  tt_scheduler_release(r->schedule), tt_optim_release(r->opt);
-  tt_module_release(r->net), tt_module_release(r->loss);
+  if (!TT_CHECKED)
+    assert_true(resident() - start < 256 * 1024); /* which keeps released objects for a while */
+  tt_scheduler_release(r->schedule);
+  tt_optim_release(r->opt);
+  tt_module_release(r->net);
+  tt_module_release(r->loss);
 }
 
 static void test_perceptron(void** state) {
@@ -69,11 +74,16 @@ static void test_perceptron(void** state) {
   Run r;
   tt_module* layer;
   OK(tt_nn_sequential(c, &r.net));
-  OK(tt_nn_linear(c, 8, 16, NULL, &layer)), put(r.net, layer);
-  OK(tt_nn_layer_norm(c, SHAPE(16), NULL, &layer)), put(r.net, layer);
-  OK(tt_nn_gelu(c, NULL, &layer)), put(r.net, layer);
-  OK(tt_nn_dropout(c, NULL, &layer)), put(r.net, layer);
-  OK(tt_nn_linear(c, 16, 4, NULL, &layer)), put(r.net, layer);
+  OK(tt_nn_linear(c, 8, 16, NULL, &layer));
+  put(r.net, layer);
+  OK(tt_nn_layer_norm(c, SHAPE(16), NULL, &layer));
+  put(r.net, layer);
+  OK(tt_nn_gelu(c, NULL, &layer));
+  put(r.net, layer);
+  OK(tt_nn_dropout(c, NULL, &layer));
+  put(r.net, layer);
+  OK(tt_nn_linear(c, 16, 4, NULL, &layer));
+  put(r.net, layer);
   OK(tt_randn(c, SHAPE(4, 8), NULL, &r.x));
   r.y = make(TT_I64, SHAPE(4), DATA(0, 1, 2, 3));
   stays_flat(&r, 10000);
@@ -85,12 +95,18 @@ static void test_convolutions(void** state) {
   tt_module* layer;
   const int64_t three = 3, two = 2;
   OK(tt_nn_sequential(c, &r.net));
-  OK(tt_nn_conv2d(c, 1, 8, &three, 1, NULL, &layer)), put(r.net, layer);
-  OK(tt_nn_batch_norm2d(c, 8, NULL, &layer)), put(r.net, layer);
-  OK(tt_nn_relu(c, NULL, &layer)), put(r.net, layer);
-  OK(tt_nn_max_pool2d(c, &two, 1, NULL, &layer)), put(r.net, layer);
-  OK(tt_nn_flatten(c, NULL, &layer)), put(r.net, layer);
-  OK(tt_nn_linear(c, 72, 10, NULL, &layer)), put(r.net, layer);
+  OK(tt_nn_conv2d(c, 1, 8, &three, 1, NULL, &layer));
+  put(r.net, layer);
+  OK(tt_nn_batch_norm2d(c, 8, NULL, &layer));
+  put(r.net, layer);
+  OK(tt_nn_relu(c, NULL, &layer));
+  put(r.net, layer);
+  OK(tt_nn_max_pool2d(c, &two, 1, NULL, &layer));
+  put(r.net, layer);
+  OK(tt_nn_flatten(c, NULL, &layer));
+  put(r.net, layer);
+  OK(tt_nn_linear(c, 72, 10, NULL, &layer));
+  put(r.net, layer);
   OK(tt_randn(c, SHAPE(8, 1, 8, 8), NULL, &r.x));
   r.y = make(TT_I64, SHAPE(8), DATA(0, 1, 2, 3, 4, 5, 6, 7));
   stays_flat(&r, 2000);

@@ -3,19 +3,27 @@
 /* x as (batch, heads, rows, width). */
 static Arr four_dims(const Arr* x) {
   Arr r = *x;
-  const int64_t rows = x->shape[x->ndim - 2], width = x->shape[x->ndim - 1];
+  const int64_t rows = x->shape[x->ndim - 2];
+  const int64_t width = x->shape[x->ndim - 1];
   r.ndim = 4;
-  r.shape[0] = x->ndim > 2 ? x->shape[0] : 1, r.shape[1] = x->ndim == 4 ? x->shape[1] : 1;
-  r.shape[2] = rows, r.shape[3] = width;
+  r.shape[0] = x->ndim > 2 ? x->shape[0] : 1;
+  r.shape[1] = x->ndim == 4 ? x->shape[1] : 1;
+  r.shape[2] = rows;
+  r.shape[3] = width;
   return r;
 }
 
 static int r_attention(const Inputs* in, Arr* out) {
-  const Arr q = four_dims(tensor(in, "query")), k = four_dims(tensor(in, "key")), v = four_dims(tensor(in, "value")),
-            *mask = tensor(in, "attn_mask");
-  const int64_t keys = k.shape[2], width = q.shape[3], values = v.shape[3];
-  const int truth = mask && in->sample->args[row_arg(in->sample->row, "attn_mask")].tensor &&
-                    tt_tensor_dtype(in->sample->args[row_arg(in->sample->row, "attn_mask")].tensor) == TT_BOOL;
+  const Arr q = four_dims(tensor(in, "query"));
+  const Arr k = four_dims(tensor(in, "key"));
+  const Arr v = four_dims(tensor(in, "value"));
+  const Arr* mask = tensor(in, "attn_mask");
+  const int64_t keys = k.shape[2];
+  const int64_t width = q.shape[3];
+  const int64_t values = v.shape[3];
+  const int truth =
+      mask && in->sample->args[row_arg(in->sample->row, "attn_mask")].tensor &&
+      tt_tensor_dtype(in->sample->args[row_arg(in->sample->row, "attn_mask")].tensor) == TT_BOOL;
   const double scale = number_arg(in, "scale", 1 / sqrt((double)width));
   double* p = scratch((size_t)(keys + 1) * sizeof *p);
   int64_t shape[kMaxDims], at[4], i, j, d;
@@ -31,17 +39,21 @@ static int r_attention(const Inputs* in, Arr* out) {
     for (j = 0; j < keys; j++) {
       double s = 0;
       for (d = 0; d < width; d++) s += q.v[i * width + d] * k.v[(kv * keys + j) * width + d];
-      s *= scale, at[3] = j;
+      s *= scale;
+      at[3] = j;
       if (mask) {
-        const double m = mask->v[broadcast_at(mask, x->ndim == 3 ? &at[1] : at, x->ndim == 3 ? 3 : 4)];
+        const double m =
+            mask->v[broadcast_at(mask, x->ndim == 3 ? &at[1] : at, x->ndim == 3 ? 3 : 4)];
         s = truth ? (m != 0 ? s : -INFINITY) : s + m;
       }
       if (int_arg(in, "is_causal", 0) && j > at[2]) s = -INFINITY;
-      p[j] = s, top = fmax(top, s);
+      p[j] = s;
+      top = fmax(top, s);
     }
     for (j = 0; j < keys; j++) sum += p[j] = top == -INFINITY ? 0 : exp(p[j] - top);
     for (j = 0; j < keys && sum > 0; j++)
-      for (d = 0; d < values; d++) out->v[i * values + d] += p[j] / sum * v.v[(kv * keys + j) * values + d];
+      for (d = 0; d < values; d++)
+        out->v[i * values + d] += p[j] / sum * v.v[(kv * keys + j) * values + d];
   }
   return 1;
 }

@@ -4,16 +4,21 @@
 
 /* Of the elements of x for which group[i] is the same. */
 static void normalise(const Arr* x, Arr* out, const int64_t* group, int64_t n_groups, double eps) {
-  double *sum = scratch((size_t)(n_groups + 1) * sizeof *sum), *squares = scratch((size_t)(n_groups + 1) * sizeof *sum),
-         *count = scratch((size_t)(n_groups + 1) * sizeof *sum);
+  double* sum = scratch((size_t)(n_groups + 1) * sizeof *sum);
+  double* squares = scratch((size_t)(n_groups + 1) * sizeof *sum);
+  double* count = scratch((size_t)(n_groups + 1) * sizeof *sum);
   int64_t i;
-  for (i = 0; i < x->n; i++) sum[group[i]] += x->v[i], count[group[i]]++;
+  for (i = 0; i < x->n; i++) {
+    sum[group[i]] += x->v[i];
+    count[group[i]]++;
+  }
   for (i = 0; i < x->n; i++) {
     const double d = x->v[i] - sum[group[i]] / count[group[i]];
     squares[group[i]] += d * d;
   }
   for (i = 0; i < x->n; i++)
-    out->v[i] = (x->v[i] - sum[group[i]] / count[group[i]]) / sqrt(squares[group[i]] / count[group[i]] + eps);
+    out->v[i] = (x->v[i] - sum[group[i]] / count[group[i]]) /
+                sqrt(squares[group[i]] / count[group[i]] + eps);
 }
 static int64_t channel_of(const Arr* x, int64_t i) {
   int64_t inner = 1;
@@ -22,7 +27,8 @@ static int64_t channel_of(const Arr* x, int64_t i) {
   return i / inner % x->shape[1];
 }
 static void scale_channels(const Inputs* in, const Arr* x, Arr* out) {
-  const Arr *w = tensor(in, "weight"), *b = tensor(in, "bias");
+  const Arr* w = tensor(in, "weight");
+  const Arr* b = tensor(in, "bias");
   int64_t i;
   for (i = 0; i < x->n; i++)
     out->v[i] = out->v[i] * (w ? w->v[channel_of(x, i)] : 1) + (b ? b->v[channel_of(x, i)] : 0);
@@ -33,15 +39,21 @@ static int by_channel(const Inputs* in, Arr* out, int own, int images) {
   int64_t i, *group = scratch((size_t)(x->n + 1) * sizeof *group);
   *out = array(x->shape, x->ndim);
   if (own) {
-    for (i = 0; i < x->n; i++) group[i] = channel_of(x, i) + (images ? i / (x->n / x->shape[0]) * x->shape[1] : 0);
+    for (i = 0; i < x->n; i++)
+      group[i] = channel_of(x, i) + (images ? i / (x->n / x->shape[0]) * x->shape[1] : 0);
     normalise(x, out, group, x->shape[1] * (images ? x->shape[0] : 1), eps);
   } else {
-    const Arr *m = tensor(in, "running_mean"), *v = tensor(in, "running_var");
-    for (i = 0; i < x->n; i++) out->v[i] = (x->v[i] - m->v[channel_of(x, i)]) / sqrt(v->v[channel_of(x, i)] + eps);
+    const Arr* m = tensor(in, "running_mean");
+    const Arr* v = tensor(in, "running_var");
+    for (i = 0; i < x->n; i++)
+      out->v[i] = (x->v[i] - m->v[channel_of(x, i)]) / sqrt(v->v[channel_of(x, i)] + eps);
   }
-  return scale_channels(in, x, out), 1;
+  scale_channels(in, x, out);
+  return 1;
 }
-static int r_batch_norm(const Inputs* in, Arr* out) { return by_channel(in, out, (int)int_arg(in, "training", 0), 0); }
+static int r_batch_norm(const Inputs* in, Arr* out) {
+  return by_channel(in, out, (int)int_arg(in, "training", 0), 0);
+}
 static int r_instance_norm(const Inputs* in, Arr* out) {
   return by_channel(in, out, (int)int_arg(in, "use_input_stats", 1), 1);
 }
@@ -52,20 +64,23 @@ static int r_group_norm(const Inputs* in, Arr* out) {
   *out = array(x->shape, x->ndim);
   for (i = 0; i < x->n; i++) group[i] = i / (x->n / (x->shape[0] * groups));
   normalise(x, out, group, x->shape[0] * groups, number_arg(in, "eps", 1e-5));
-  return scale_channels(in, x, out), 1;
+  scale_channels(in, x, out);
+  return 1;
 }
 static int r_rms_norm(const Inputs* in, Arr* out) {
-  const Arr *x = tensor(in, "input"), *w = tensor(in, "weight");
+  const Arr* x = tensor(in, "input");
+  const Arr* w = tensor(in, "weight");
   const tt_value* shape = given(in, "normalized_shape");
-  const double eps =
-      number_arg(in, "eps", tt_tensor_dtype(in->sample->args[0].tensor) == TT_F64 ? DBL_EPSILON : FLT_EPSILON);
+  const double eps = number_arg(
+      in, "eps", tt_tensor_dtype(in->sample->args[0].tensor) == TT_F64 ? DBL_EPSILON : FLT_EPSILON);
   int64_t size = 1, i, k;
   for (i = 0; i < shape->n; i++) size *= shape->ints[i];
   *out = array(x->shape, x->ndim);
   for (i = 0; i < x->n; i += size) {
     double squares = 0;
     for (k = 0; k < size; k++) squares += x->v[i + k] * x->v[i + k];
-    for (k = 0; k < size; k++) out->v[i + k] = x->v[i + k] / sqrt(squares / (double)size + eps) * (w ? w->v[k] : 1);
+    for (k = 0; k < size; k++)
+      out->v[i + k] = x->v[i + k] / sqrt(squares / (double)size + eps) * (w ? w->v[k] : 1);
   }
   return 1;
 }
@@ -94,11 +109,13 @@ static Pooling pooling(const Inputs* in, const Arr* x, int line) {
       p.out[d] = list_arg(in, "output_size", d, line, 1);
       continue;
     }
-    p.kernel[d] = list_arg(in, "kernel_size", d, line, 1), p.stride[d] = list_arg(in, "stride", d, line, p.kernel[d]);
-    p.pad[d] = list_arg(in, "padding", d, line, 0), p.dilation[d] = list_arg(in, "dilation", d, line, 1);
+    p.kernel[d] = list_arg(in, "kernel_size", d, line, 1);
+    p.stride[d] = list_arg(in, "stride", d, line, p.kernel[d]);
+    p.pad[d] = list_arg(in, "padding", d, line, 0);
+    p.dilation[d] = list_arg(in, "dilation", d, line, 1);
     {
-      const double room =
-          (double)(p.in[d] + 2 * p.pad[d] - p.dilation[d] * (p.kernel[d] - 1) - 1) / (double)p.stride[d];
+      const double room = (double)(p.in[d] + 2 * p.pad[d] - p.dilation[d] * (p.kernel[d] - 1) - 1) /
+                          (double)p.stride[d];
       p.out[d] = 1 + (int64_t)(int_arg(in, "ceil_mode", 0) ? ceil(room) : floor(room));
       if ((p.out[d] - 1) * p.stride[d] >= p.in[d] + p.pad[d]) p.out[d]--;
     }
@@ -117,31 +134,44 @@ static int64_t window_position(const Pooling* p, int d, int64_t o, int64_t k) {
 }
 static int pool_windows(const Inputs* in, Arr* out, int max) {
   const Arr* x = tensor(in, "self");
-  const int line = strstr(in->sample->row->name, "1d") != NULL, counts_pad = (int)int_arg(in, "count_include_pad", 1);
+  const int line = strstr(in->sample->row->name, "1d") != NULL;
+  const int counts_pad = (int)int_arg(in, "count_include_pad", 1);
   const Pooling p = pooling(in, x, line);
-  const int64_t plane = p.in[0] * p.in[1], divisor = int_arg(in, "divisor_override", 0);
+  const int64_t plane = p.in[0] * p.in[1];
+  const int64_t divisor = int_arg(in, "divisor_override", 0);
   int64_t shape[kMaxDims], i, a, b;
   memcpy(shape, x->shape, sizeof shape);
   if (!line) shape[x->ndim - 2] = p.out[0];
   shape[x->ndim - 1] = p.out[1];
-  out[0] = array(shape, x->ndim), out[1] = array(shape, x->ndim);
+  out[0] = array(shape, x->ndim);
+  out[1] = array(shape, x->ndim);
   for (i = 0; i < out->n; i++) {
-    const int64_t o1 = i % p.out[1], o0 = i / p.out[1] % p.out[0], start = i / p.out[1] / p.out[0] * plane;
+    const int64_t o1 = i % p.out[1];
+    const int64_t o0 = i / p.out[1] % p.out[0];
+    const int64_t start = i / p.out[1] / p.out[0] * plane;
     double best = -INFINITY, at = -1, sum = 0, n = 0;
     for (a = 0; window_position(&p, 0, o0, a) != -2; a++)
       for (b = 0; window_position(&p, 1, o1, b) != -2; b++) {
-        const int64_t r = window_position(&p, 0, o0, a), c = window_position(&p, 1, o1, b);
-        const int64_t row = o0 * p.stride[0] - p.pad[0] + a, column = o1 * p.stride[1] - p.pad[1] + b;
-        if (!max && !p.adaptive && (row >= p.in[0] + p.pad[0] || column >= p.in[1] + p.pad[1])) continue;
+        const int64_t r = window_position(&p, 0, o0, a);
+        const int64_t c = window_position(&p, 1, o1, b);
+        const int64_t row = o0 * p.stride[0] - p.pad[0] + a;
+        const int64_t column = o1 * p.stride[1] - p.pad[1] + b;
+        if (!max && !p.adaptive && (row >= p.in[0] + p.pad[0] || column >= p.in[1] + p.pad[1]))
+          continue;
         if (r < 0 || c < 0) {
           n += counts_pad;
           continue;
         }
         const double v = x->v[start + r * p.in[1] + c];
-        sum += v, n++;
-        if (v > best || isnan(v) || at < 0) best = v, at = (double)(r * p.in[1] + c);
+        sum += v;
+        n++;
+        if (v > best || isnan(v) || at < 0) {
+          best = v;
+          at = (double)(r * p.in[1] + c);
+        }
       }
-    out[0].v[i] = max ? best : sum / (divisor ? (double)divisor : n), out[1].v[i] = at;
+    out[0].v[i] = max ? best : sum / (divisor ? (double)divisor : n);
+    out[1].v[i] = at;
   }
   return max && in->sample->row->n_outs == 2 ? 2 : 1;
 }
@@ -158,15 +188,19 @@ static double cubic_tap(double x) {
                  : 0;
 }
 /* Weight of element i of n in result o of m. */
-static double resize_weight(int mode, int align, double scale, int64_t n, int64_t m, int64_t o, int64_t i) {
-  double at = align ? (m > 1 ? (double)(n - 1) / (double)(m - 1) * (double)o : 0) : ((double)o + 0.5) * scale - 0.5,
-         w = 0;
+static double resize_weight(int mode, int align, double scale, int64_t n, int64_t m, int64_t o,
+                            int64_t i) {
+  double at = align ? (m > 1 ? (double)(n - 1) / (double)(m - 1) * (double)o : 0)
+                    : ((double)o + 0.5) * scale - 0.5;
+  double w = 0;
   int64_t k;
-  if (mode == TT_INTERPOLATION_NEAREST) return fmin(floor((float)((double)o * scale)), (double)(n - 1)) == (double)i;
+  if (mode == TT_INTERPOLATION_NEAREST)
+    return fmin(floor((float)((double)o * scale)), (double)(n - 1)) == (double)i;
   if (mode == TT_INTERPOLATION_NEAREST_EXACT)
     return fmin(floor((float)(((double)o + 0.5) * scale)), (double)(n - 1)) == (double)i;
   if (mode == TT_INTERPOLATION_AREA) {
-    const int64_t from = o * n / m, to = ((o + 1) * n + m - 1) / m;
+    const int64_t from = o * n / m;
+    const int64_t to = ((o + 1) * n + m - 1) / m;
     return i >= from && i < to ? 1 / (double)(to - from) : 0;
   }
   if (mode != TT_INTERPOLATION_BICUBIC) {
@@ -180,7 +214,8 @@ static double resize_weight(int mode, int align, double scale, int64_t n, int64_
 static int r_interpolate(const Inputs* in, Arr* out) {
   Arr x = *tensor(in, "input");
   const tt_value* size = given(in, "size");
-  const int mode = (int)int_arg(in, "mode", 0), align = (int)int_arg(in, "align_corners", 0);
+  const int mode = (int)int_arg(in, "mode", 0);
+  const int align = (int)int_arg(in, "align_corners", 0);
   int d;
   for (d = 2; d < x.ndim; d++) {
     const int64_t n = x.shape[d];
@@ -189,17 +224,24 @@ static int r_interpolate(const Inputs* in, Arr* out) {
     int e;
     if (d == x.ndim - 2) factor = number_arg(in, "scale_h", factor);
     m = size ? size->ints[size->n == 1 ? 0 : d - 2] : (int64_t)floor((double)n * factor);
-    scale = factor > 0 && !int_arg(in, "recompute_scale_factor", 0) ? 1 / factor : (double)n / (double)m;
+    scale = factor > 0 && !int_arg(in, "recompute_scale_factor", 0) ? 1 / factor
+                                                                    : (double)n / (double)m;
     for (e = d + 1; e < x.ndim; e++) inner *= x.shape[e];
     x.shape[d] = m;
     *out = array(x.shape, x.ndim);
     for (i = 0; i < out->n; i++) {
-      const int64_t o = i / inner % m, start = i / inner / m * n * inner + i % inner;
+      const int64_t o = i / inner % m;
+      const int64_t start = i / inner / m * n * inner + i % inner;
       int64_t from = 0, to = n; /* far elements have no weight */
       if (mode != TT_INTERPOLATION_AREA) {
-        const double at = align && m > 1 ? (double)o * (double)(n - 1) / (double)(m - 1) : (double)o * scale;
-        from = (int64_t)at - 4 < 0 ? 0 : (int64_t)at - 4, to = (int64_t)at + 6 < n ? (int64_t)at + 6 : n;
-        if (align && m == 1) from = 0, to = n < 6 ? n : 6;
+        const double at =
+            align && m > 1 ? (double)o * (double)(n - 1) / (double)(m - 1) : (double)o * scale;
+        from = (int64_t)at - 4 < 0 ? 0 : (int64_t)at - 4;
+        to = (int64_t)at + 6 < n ? (int64_t)at + 6 : n;
+        if (align && m == 1) {
+          from = 0;
+          to = n < 6 ? n : 6;
+        }
         if (from > n - 2) from = n < 2 ? 0 : n - 2;
       }
       for (k = from; k < to; k++) {
@@ -221,7 +263,10 @@ static int r_pad(const Inputs* in, Arr* out) {
   memcpy(shape, x->shape, sizeof shape);
   for (d = 0; d < x->ndim; d++) {
     const int k = 2 * (x->ndim - 1 - d);
-    if (k + 1 < pad->n) before[d] = pad->ints[k], shape[d] += pad->ints[k] + pad->ints[k + 1];
+    if (k + 1 < pad->n) {
+      before[d] = pad->ints[k];
+      shape[d] += pad->ints[k] + pad->ints[k + 1];
+    }
   }
   *out = array(shape, x->ndim);
   for (i = 0; i < out->n; i++) {
@@ -233,8 +278,9 @@ static int r_pad(const Inputs* in, Arr* out) {
       if (mode == TT_PADDING_REFLECT) at = at < 0 ? -at : at >= n ? 2 * n - 2 - at : at;
       if (mode == TT_PADDING_REPLICATE) at = at < 0 ? 0 : at >= n ? n - 1 : at;
       if (mode == TT_PADDING_CIRCULAR) { /* what is cropped does not go round */
-        const int64_t after = shape[d] - n - before[d], from = before[d] < 0 ? -before[d] : 0,
-                      rest = n - from + (after < 0 ? after : 0);
+        const int64_t after = shape[d] - n - before[d];
+        const int64_t from = before[d] < 0 ? -before[d] : 0;
+        const int64_t rest = n - from + (after < 0 ? after : 0);
         at = from + (at - from + 8 * rest) % rest;
       }
       inside &= at >= 0 && at < n;
@@ -245,11 +291,13 @@ static int r_pad(const Inputs* in, Arr* out) {
   return 1;
 }
 
-#define IMAGE_REFS                                                                                                   \
-  {"batch_norm", 0, r_batch_norm, 0}, {"instance_norm", 0, r_instance_norm, 0}, {"group_norm", 0, r_group_norm, 0},  \
-      {"rms_norm", 0, r_rms_norm, 0}, {"max_pool1d", 0, r_max_pool, 1}, {"max_pool2d", 0, r_max_pool, 1},            \
-      {"max_pool1d_with_indices", 0, r_max_pool, 1}, {"max_pool2d_with_indices", 0, r_max_pool, 1},                  \
-      {"adaptive_max_pool1d", 0, r_max_pool, 1}, {"adaptive_max_pool2d", 0, r_max_pool, 1},                          \
-      {"avg_pool1d", 0, r_avg_pool, 0}, {"avg_pool2d", 0, r_avg_pool, 0}, {"adaptive_avg_pool1d", 0, r_avg_pool, 0}, \
-      {"adaptive_avg_pool2d", 0, r_avg_pool, 0}, {"interpolate", 0, r_interpolate, 0}, {"pad", 0, r_pad, 1},         \
-      {"constant_pad_nd", 0, r_pad, 1},
+#define IMAGE_REFS                                                                              \
+  {"batch_norm", 0, r_batch_norm, 0}, {"instance_norm", 0, r_instance_norm, 0},                 \
+      {"group_norm", 0, r_group_norm, 0}, {"rms_norm", 0, r_rms_norm, 0},                       \
+      {"max_pool1d", 0, r_max_pool, 1}, {"max_pool2d", 0, r_max_pool, 1},                       \
+      {"max_pool1d_with_indices", 0, r_max_pool, 1},                                            \
+      {"max_pool2d_with_indices", 0, r_max_pool, 1}, {"adaptive_max_pool1d", 0, r_max_pool, 1}, \
+      {"adaptive_max_pool2d", 0, r_max_pool, 1}, {"avg_pool1d", 0, r_avg_pool, 0},              \
+      {"avg_pool2d", 0, r_avg_pool, 0}, {"adaptive_avg_pool1d", 0, r_avg_pool, 0},              \
+      {"adaptive_avg_pool2d", 0, r_avg_pool, 0}, {"interpolate", 0, r_interpolate, 0},          \
+      {"pad", 0, r_pad, 1}, {"constant_pad_nd", 0, r_pad, 1},

@@ -1,11 +1,12 @@
-/* Part of refs.c: references of views, rearrangements, matrix shorthands, creation and indexing beyond the first
- * operators. */
+/* Part of refs.c: references of views, rearrangements, matrix shorthands, creation and indexing
+ * beyond the first operators. */
 
 /* ---- views and rearrangements ---- */
 
 static int r_flatten(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");
-  const int64_t first = wrap(int_arg(in, "start_dim", 0), x->ndim), last = wrap(int_arg(in, "end_dim", -1), x->ndim);
+  const int64_t first = wrap(int_arg(in, "start_dim", 0), x->ndim);
+  const int64_t last = wrap(int_arg(in, "end_dim", -1), x->ndim);
   int64_t shape[kMaxDims + 1];
   int d, n = 0;
   shape[0] = 1;
@@ -28,7 +29,8 @@ static int r_unflatten(const Inputs* in, Arr* out) {
       shape[n++] = x->shape[d];
       continue;
     }
-    for (i = 0; i < sizes->n; i++) shape[n++] = sizes->ints[i] < 0 ? x->shape[d] / known : sizes->ints[i];
+    for (i = 0; i < sizes->n; i++)
+      shape[n++] = sizes->ints[i] < 0 ? x->shape[d] / known : sizes->ints[i];
   }
   *out = same_order(x, shape, n);
   return 1;
@@ -63,7 +65,8 @@ static Arr cut_out(const Arr* x, int64_t d, int64_t begin, int64_t size) {
 }
 static int r_chunk(const Inputs* in, Arr* outs) {
   const Arr* x = tensor(in, "self");
-  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim), chunks = int_arg(in, "chunks", 1);
+  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
+  const int64_t chunks = int_arg(in, "chunks", 1);
   const int64_t size = (x->shape[d] + chunks - 1) / chunks;
   int64_t begin = 0;
   int n = 0;
@@ -77,18 +80,22 @@ static int r_chunk(const Inputs* in, Arr* outs) {
 }
 static int r_narrow(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");
-  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim), start = int_arg(in, "start", 0);
-  return *out = cut_out(x, d, start < 0 ? start + x->shape[d] : start, int_arg(in, "length", 0)), 1;
+  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
+  const int64_t start = int_arg(in, "start", 0);
+  *out = cut_out(x, d, start < 0 ? start + x->shape[d] : start, int_arg(in, "length", 0));
+  return 1;
 }
 static int r_diagonal(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");
-  const int64_t a = wrap(int_arg(in, "dim1", 0), x->ndim), b = wrap(int_arg(in, "dim2", 1), x->ndim),
-                offset = int_arg(in, "offset", 0);
+  const int64_t a = wrap(int_arg(in, "dim1", 0), x->ndim);
+  const int64_t b = wrap(int_arg(in, "dim2", 1), x->ndim);
+  const int64_t offset = int_arg(in, "offset", 0);
   int64_t shape[kMaxDims], i, idx[kMaxDims], from[kMaxDims], k = 0;
   int d, n = 0;
   for (d = 0; d < x->ndim; d++)
     if (d != a && d != b) shape[n++] = x->shape[d];
-  while (k - (offset < 0 ? offset : 0) < x->shape[a] && k + (offset > 0 ? offset : 0) < x->shape[b]) k++;
+  while (k - (offset < 0 ? offset : 0) < x->shape[a] && k + (offset > 0 ? offset : 0) < x->shape[b])
+    k++;
   shape[n++] = k;
   *out = array(shape, n);
   for (i = 0; i < out->n; i++) {
@@ -96,7 +103,8 @@ static int r_diagonal(const Inputs* in, Arr* out) {
     unravel(i, shape, n, idx);
     for (d = 0; d < x->ndim; d++)
       if (d != a && d != b) from[d] = idx[e++];
-    from[a] = idx[e] - (offset < 0 ? offset : 0), from[b] = idx[e] + (offset > 0 ? offset : 0);
+    from[a] = idx[e] - (offset < 0 ? offset : 0);
+    from[b] = idx[e] + (offset > 0 ? offset : 0);
     out->v[i] = x->v[ravel(x, from)];
   }
   return 1;
@@ -118,14 +126,17 @@ static int r_flip(const Inputs* in, Arr* out) {
 }
 static int r_roll(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");
-  const tt_value *shifts = given(in, "shifts"), *dims = given(in, "dims");
-  const Arr flat = same_order(x, &x->n, 1), *y = !dims || dims->n == 0 ? &flat : x;
+  const tt_value* shifts = given(in, "shifts");
+  const tt_value* dims = given(in, "dims");
+  const Arr flat = same_order(x, &x->n, 1);
+  const Arr* y = !dims || dims->n == 0 ? &flat : x;
   int64_t i, k, idx[kMaxDims];
   *out = array(x->shape, x->ndim);
   for (i = 0; i < x->n; i++) {
     unravel(i, y->shape, y->ndim, idx);
     for (k = 0; k < shifts->n; k++) {
-      const int64_t d = y == x ? wrap(dims->ints[k], x->ndim) : 0, n = y->shape[d];
+      const int64_t d = y == x ? wrap(dims->ints[k], x->ndim) : 0;
+      const int64_t n = y->shape[d];
       idx[d] = ((idx[d] + shifts->ints[k]) % n + n) % n;
     }
     out->v[ravel(y, idx)] = x->v[i];
@@ -139,7 +150,8 @@ static int r_repeat(const Inputs* in, Arr* out) { /* tile, too */
   int64_t shape[kMaxDims], i, idx[kMaxDims];
   int d;
   for (d = 0; d < nd; d++) {
-    const int own = d - (nd - x->ndim), at = d - (nd - (int)v->n);
+    const int own = d - (nd - x->ndim);
+    const int at = d - (nd - (int)v->n);
     shape[d] = (own < 0 ? 1 : x->shape[own]) * (at < 0 ? 1 : v->ints[at]);
   }
   *out = array(shape, nd);
@@ -154,17 +166,21 @@ static int r_repeat(const Inputs* in, Arr* out) { /* tile, too */
 /* ---- products ---- */
 
 static int r_outer(const Inputs* in, Arr* out) {
-  const Arr *a = tensor(in, "self"), *b = tensor(in, "vec2");
+  const Arr* a = tensor(in, "self");
+  const Arr* b = tensor(in, "vec2");
   int64_t shape[2], i;
-  shape[0] = a->n, shape[1] = b->n;
+  shape[0] = a->n;
+  shape[1] = b->n;
   *out = array(shape, 2);
   for (i = 0; i < out->n; i++) out->v[i] = a->v[i / b->n] * b->v[i % b->n];
   return 1;
 }
-static int r_baddbmm(const Inputs* in, Arr* out) { return add_product(in, "batch1", "batch2", out); }
+static int r_baddbmm(const Inputs* in, Arr* out) {
+  return add_product(in, "batch1", "batch2", out);
+}
 
-/* A label per dimension: letters, and digits for what an ellipsis stands for (0 is the last dimension of it). Returns
- * the end. */
+/* A label per dimension: letters, and digits for what an ellipsis stands for (0 is the last
+ * dimension of it). Returns the end. */
 static const char* labels_of(const char* text, int ndim, char* labels) {
   int n = 0, letters = 0;
   const char* p;
@@ -184,12 +200,15 @@ static const char* labels_of(const char* text, int ndim, char* labels) {
 }
 static void add_label(char* labels, char l) {
   const size_t n = strlen(labels);
-  labels[n] = l, labels[n + 1] = 0;
+  labels[n] = l;
+  labels[n + 1] = 0;
 }
 /* The sum over all values of all labels, straight from the definition. */
 static int r_einsum(const Inputs* in, Arr* out) {
   const char* p = given(in, "equation")->str;
-  char term[kMaxItems][kMaxDims + 1], all[64] = "", result[64] = "";
+  char term[kMaxItems][kMaxDims + 1];
+  char all[64] = "";
+  char result[64] = "";
   int64_t size[128], shape[64], i, total = 1, idx[64];
   int k, d, ellipsis = 0, c;
   for (c = 0; c < 128; c++) size[c] = 1;
@@ -220,7 +239,10 @@ static int r_einsum(const Inputs* in, Arr* out) {
   }
   for (d = 0; result[d]; d++) shape[d] = size[(int)result[d]];
   *out = array(shape, (int)strlen(result));
-  for (d = 0; all[d]; d++) shape[d] = size[(int)all[d]], total *= shape[d];
+  for (d = 0; all[d]; d++) {
+    shape[d] = size[(int)all[d]];
+    total *= shape[d];
+  }
   for (i = 0; i < total; i++) {
     double v = 1;
     int64_t at = 0;
@@ -242,13 +264,15 @@ static int r_einsum(const Inputs* in, Arr* out) {
 
 static int r_eye(const Inputs* in, Arr* out) {
   int64_t shape[2], i;
-  shape[0] = int_arg(in, "n", 0), shape[1] = int_arg(in, "m", shape[0]);
+  shape[0] = int_arg(in, "n", 0);
+  shape[1] = int_arg(in, "m", shape[0]);
   *out = array(shape, 2);
   for (i = 0; i < out->n; i++) out->v[i] = i / shape[1] == i % shape[1];
   return 1;
 }
 static int r_linspace(const Inputs* in, Arr* out) {
-  const double start = number_arg(in, "start", 0), end = number_arg(in, "end", 0);
+  const double start = number_arg(in, "start", 0);
+  const double end = number_arg(in, "end", 0);
   const int64_t n = int_arg(in, "steps", 0);
   int64_t i;
   *out = array(&n, 1);
@@ -288,8 +312,11 @@ static int r_triu(const Inputs* in, Arr* out) { return triangle(in, out, 0); }
 /* ---- indexing ---- */
 
 static int r_scatter(const Inputs* in, Arr* out) {
-  const Arr *x = tensor(in, "self"), *index = tensor(in, "index"), *src = has(in, "src") ? tensor(in, "src") : NULL;
-  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim), how = int_arg(in, "reduce", 0);
+  const Arr* x = tensor(in, "self");
+  const Arr* index = tensor(in, "index");
+  const Arr* src = has(in, "src") ? tensor(in, "src") : NULL;
+  const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
+  const int64_t how = int_arg(in, "reduce", 0);
   int64_t i, idx[kMaxDims];
   *out = same_order(x, x->shape, x->ndim);
   for (i = 0; i < index->n; i++) {
@@ -304,18 +331,20 @@ static int r_scatter(const Inputs* in, Arr* out) {
 }
 /* index_copy, index_fill */
 static int r_index_write(const Inputs* in, Arr* out) {
-  const Arr *x = tensor(in, "self"), *index = tensor(in, "index"),
-            *src = has(in, "source") ? tensor(in, "source") : NULL;
+  const Arr* x = tensor(in, "self");
+  const Arr* index = tensor(in, "index");
+  const Arr* src = has(in, "source") ? tensor(in, "source") : NULL;
   const int64_t d = wrap(int_arg(in, "dim", 0), x->ndim);
   int64_t i, k, idx[kMaxDims];
   *out = same_order(x, x->shape, x->ndim);
   for (i = 0; i < x->n; i++) {
     unravel(i, x->shape, x->ndim, idx);
     for (k = 0; k < index->n; k++) {
-      const int64_t at = (int64_t)index->v[k] + (index->v[k] < 0 ? x->shape[d] : 0), here = idx[d];
+      const int64_t at = (int64_t)index->v[k] + (index->v[k] < 0 ? x->shape[d] : 0);
+      const int64_t here = idx[d];
       if (x->ndim && here != at) continue;
       if (x->ndim) idx[d] = k;
-      out->v[i] = src                                               ? src->v[src->ndim ? ravel(src, idx) : 0]
+      out->v[i] = src ? src->v[src->ndim ? ravel(src, idx) : 0]
                   : strcmp(in->sample->row->args[3].type, "Tensor") ? number_arg(in, "value", 0)
                                                                     : tensor(in, "value")->v[0];
       if (x->ndim) idx[d] = here;
@@ -324,7 +353,8 @@ static int r_index_write(const Inputs* in, Arr* out) {
   return 1;
 }
 static int r_take_along_dim(const Inputs* in, Arr* out) {
-  const Arr *x = tensor(in, "self"), *index = tensor(in, "indices");
+  const Arr* x = tensor(in, "self");
+  const Arr* index = tensor(in, "indices");
   int64_t i, idx[kMaxDims], shape[kMaxDims], d;
   Arr flat;
   if (!given(in, "dim")) {
@@ -333,7 +363,8 @@ static int r_take_along_dim(const Inputs* in, Arr* out) {
     return 1;
   }
   d = wrap(int_arg(in, "dim", 0), x->ndim);
-  for (i = 0; i < x->ndim; i++) shape[i] = i == d || x->shape[i] == 1 ? index->shape[i] : x->shape[i];
+  for (i = 0; i < x->ndim; i++)
+    shape[i] = i == d || x->shape[i] == 1 ? index->shape[i] : x->shape[i];
   *out = array(shape, x->ndim);
   flat = *x;
   for (i = 0; i < out->n; i++) {
@@ -346,7 +377,8 @@ static int r_take_along_dim(const Inputs* in, Arr* out) {
 static int r_masked_select(const Inputs* in, Arr* out) {
   Arr both[2], all;
   int64_t i, n = 0, idx[kMaxDims];
-  both[0] = *tensor(in, "self"), both[1] = *tensor(in, "mask");
+  both[0] = *tensor(in, "self");
+  both[1] = *tensor(in, "mask");
   all = broadcast_shape(both, 2);
   for (i = 0; i < all.n; i++) {
     unravel(i, all.shape, all.ndim, idx);
@@ -359,7 +391,11 @@ static int r_masked_select(const Inputs* in, Arr* out) {
 }
 static int r_nonzero(const Inputs* in, Arr* out) {
   const Arr* x = tensor(in, "self");
-  int64_t shape[2] = {0, 0}, i, k = 0, d, idx[kMaxDims];
+  int64_t shape[2] = {0, 0};
+  int64_t i;
+  int64_t k = 0;
+  int64_t d;
+  int64_t idx[kMaxDims];
   shape[1] = x->ndim;
   for (i = 0; i < x->n; i++) shape[0] += x->v[i] != 0;
   *out = array(shape, 2);
@@ -430,9 +466,11 @@ static int r_logsumexp(const Inputs* in, Arr* out) {
 static int r_var_mean(const Inputs* in, Arr* outs) {
   const Arr* x = tensor(in, "self");
   const unsigned mask = reduced_dims(in, x);
-  const double n = (double)x->n / (double)(reduced_shape(x, mask, 0).n), rest = n - number_arg(in, "correction", 1);
+  const double n = (double)x->n / (double)(reduced_shape(x, mask, 0).n);
+  const double rest = n - number_arg(in, "correction", 1);
   int64_t i;
-  outs[0] = reduced_shape(x, mask, (int)int_arg(in, "keepdim", 0)), outs[1] = array(outs[0].shape, outs[0].ndim);
+  outs[0] = reduced_shape(x, mask, (int)int_arg(in, "keepdim", 0));
+  outs[1] = array(outs[0].shape, outs[0].ndim);
   for (i = 0; i < x->n; i++) outs[1].v[reduced_at(x, i, mask)] += x->v[i] / n;
   for (i = 0; i < x->n; i++) {
     const int64_t k = reduced_at(x, i, mask);
@@ -456,15 +494,17 @@ static int r_var(const Inputs* in, Arr* outs) {
   return 1;
 }
 
-#define SHAPE_REFS                                                                                                    \
-  {"flatten", 0, r_flatten, 1}, {"unflatten", 0, r_unflatten, 1}, {"unbind", 0, r_unbind, 1},                         \
-      {"chunk", 0, r_chunk, 1}, {"narrow", 0, r_narrow, 1}, {"diagonal", 0, r_diagonal, 1}, {"flip", 0, r_flip, 1},   \
-      {"roll", 0, r_roll, 1}, {"repeat", 0, r_repeat, 1}, {"tile", 0, r_repeat, 1}, {"mm", 0, r_matmul, 0},           \
-      {"bmm", 0, r_matmul, 0}, {"mv", 0, r_matmul, 0}, {"dot", 0, r_matmul, 0}, {"outer", 0, r_outer, 1},             \
-      {"baddbmm", 0, r_baddbmm, 0}, {"einsum", 0, r_einsum, 0}, {"eye", 0, r_eye, 1}, {"linspace", 0, r_linspace, 0}, \
-      {"one_hot", 0, r_one_hot, 1}, {"tril", 0, r_tril, 1}, {"triu", 0, r_triu, 1}, {"scatter", 0, r_scatter, 1},     \
-      {"index_copy", 0, r_index_write, 1}, {"index_fill", 0, r_index_write, 1},                                       \
-      {"take_along_dim", 0, r_take_along_dim, 1}, {"masked_select", 0, r_masked_select, 1},                           \
-      {"nonzero", 0, r_nonzero, 1}, {"all", 0, r_all, 1}, {"prod", 0, r_prod, 0}, {"cumsum", 0, r_cumsum, 0},         \
-      {"amax", 0, r_amax, 1}, {"amin", 0, r_amin, 1}, {"logsumexp", 0, r_logsumexp, 0},                               \
+#define SHAPE_REFS                                                                               \
+  {"flatten", 0, r_flatten, 1}, {"unflatten", 0, r_unflatten, 1}, {"unbind", 0, r_unbind, 1},    \
+      {"chunk", 0, r_chunk, 1}, {"narrow", 0, r_narrow, 1}, {"diagonal", 0, r_diagonal, 1},      \
+      {"flip", 0, r_flip, 1}, {"roll", 0, r_roll, 1}, {"repeat", 0, r_repeat, 1},                \
+      {"tile", 0, r_repeat, 1}, {"mm", 0, r_matmul, 0}, {"bmm", 0, r_matmul, 0},                 \
+      {"mv", 0, r_matmul, 0}, {"dot", 0, r_matmul, 0}, {"outer", 0, r_outer, 1},                 \
+      {"baddbmm", 0, r_baddbmm, 0}, {"einsum", 0, r_einsum, 0}, {"eye", 0, r_eye, 1},            \
+      {"linspace", 0, r_linspace, 0}, {"one_hot", 0, r_one_hot, 1}, {"tril", 0, r_tril, 1},      \
+      {"triu", 0, r_triu, 1}, {"scatter", 0, r_scatter, 1}, {"index_copy", 0, r_index_write, 1}, \
+      {"index_fill", 0, r_index_write, 1}, {"take_along_dim", 0, r_take_along_dim, 1},           \
+      {"masked_select", 0, r_masked_select, 1}, {"nonzero", 0, r_nonzero, 1},                    \
+      {"all", 0, r_all, 1}, {"prod", 0, r_prod, 0}, {"cumsum", 0, r_cumsum, 0},                  \
+      {"amax", 0, r_amax, 1}, {"amin", 0, r_amin, 1}, {"logsumexp", 0, r_logsumexp, 0},          \
       {"var_mean", 0, r_var_mean, 0}, {"var", 0, r_var, 0}, {"std", 0, r_std, 0},
