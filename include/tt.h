@@ -2,6 +2,7 @@
 
    Two objects instead of global state: a tt_runtime (shared, thread-safe: allocator, threads, memory limit, devices)
    and a tt_ctx (cheap, one thread at a time, may move between threads: error record, grad mode, generator, scopes).
+   Modes (grad mode, anomaly mode) belong to one ctx: setting one changes no other ctx.
 
    Errors. Every fallible call takes a tt_ctx first and returns a tt_status; 0 is success. On failure outs are NULL and
    inputs are unchanged, and tt_ctx_error tells what was wrong. The exceptions to "unchanged": a failing tt_backward may have
@@ -85,7 +86,8 @@ tt_status tt_runtime_live(tt_ctx *c, tt_live_row *rows, int64_t cap, int64_t *n)
 tt_status tt_trim(tt_ctx *c);                                              /* gives cached memory back */
 tt_status tt_ctx_isa(tt_ctx *c, int32_t *out);                             /* 1 baseline, 2 avx2, 3 avx512 */
 
-/* Gradients are recorded while enabled (the default). *previous may be NULL. */
+/* Gradients are recorded while enabled (the default). This is a mode of the ctx alone: other ctxs,
+   hence other threads, keep theirs, and a new ctx starts enabled. *previous may be NULL. */
 tt_status tt_set_grad_enabled(tt_ctx *c, int32_t enabled, int32_t *previous);
 int32_t tt_grad_enabled(const tt_ctx *c);
 
@@ -107,12 +109,23 @@ tt_status tt_ctx_set_cancel(tt_ctx *c, tt_cancel *k);                      /* NU
 typedef tt_status (*tt_poll_fn)(void *user, tt_ctx *ctx);
 tt_status tt_ctx_set_poll(tt_ctx *c, tt_poll_fn fn, void *user, void (*drop)(void *user));
 
-/* ---- random numbers: Philox4x32-10 ---- */
+/* ---- random numbers: Philox4x32-10 ----
+   Every ctx has a generator of its own. Calls of the ctx draw from it unless they are given another.
+   The ctxs of a runtime draw different numbers, which follow from the seed of the runtime: the one
+   that tt_runtime_manual_seed set or, if there is none, one from the system's entropy, read when it
+   is first needed. The n-th ctx (1, 2, …) made since the seed was set starts with the generator
+   whose seed is the runtime's XOR the n-th output of SplitMix64 started at 0. A program that seeds
+   its runtime and then makes its ctxs in a fixed order thus draws the same numbers in every run.
+   tt_manual_seed changes one ctx alone, which exists already, and tt_runtime_manual_seed only ctxs
+   made later. A process made by fork goes on with copies of its parent's generators. */
+tt_status tt_runtime_manual_seed(tt_runtime *rt, uint64_t seed);           /* later ctxs count from 1 again */
+tt_status tt_runtime_rng_state(tt_runtime *rt, uint64_t state[2]);         /* seed, ctxs made since it was set */
+tt_status tt_runtime_set_rng_state(tt_runtime *rt, const uint64_t state[2]); /* as tt_runtime_rng_state gave it */
 tt_status tt_generator_new(tt_ctx *c, uint64_t seed, tt_generator **out);
 void tt_generator_retain(tt_generator *g);
 void tt_generator_release(tt_generator *g);
-tt_status tt_ctx_generator(tt_ctx *c, tt_generator **out);                 /* the ctx's own; seed 0 at first */
-tt_status tt_manual_seed(tt_ctx *c, uint64_t seed);                        /* of the ctx's own generator */
+tt_status tt_ctx_generator(tt_ctx *c, tt_generator **out);                 /* the ctx's own */
+tt_status tt_manual_seed(tt_ctx *c, uint64_t seed);                        /* the ctx draws as tt_generator_new of seed */
 tt_status tt_generator_state(tt_ctx *c, const tt_generator *g, uint64_t state[2]);     /* seed, offset */
 tt_status tt_generator_set_state(tt_ctx *c, tt_generator *g, const uint64_t state[2]);
 

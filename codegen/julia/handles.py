@@ -95,7 +95,6 @@ FUNCTIONS = (
     # random numbers, threads, cancelling
     ("tt_generator_new", "Generator(seed)", ""),
     ("tt_ctx_generator", "Generator()", ""),
-    ("tt_manual_seed", "manual_seed(seed)", "Seeds the task's own generator. Each task starts with seed 0."),
     ("tt_set_num_threads", "set_num_threads!(n)", ""),
     ("tt_num_threads", "num_threads()", ""),
     ("tt_set_memory_limit", "set_memory_limit!(bytes)", "Bytes that tensors and graphs may hold; 0: no limit."),

@@ -58,7 +58,7 @@ DOCS = {"tt_requires_grad_": "Records operators on this leaf from now on (or not
         "tt_state_dict_structure": "How the tensors of a file of torch.save stand in it, as JSON: tt.h describes it."}
 EARLY = {"tt_tensor"}  # classes that `import tt` needs
 NUMBERS = {"tt_set_num_threads", "tt_num_threads", "tt_ctx_isa", "tt_device_count"}  # whose int32_t is no flag
-FREE = re.compile(r"_(retain|release|opts|open|map)$|^tt_(runtime_new|ctx_(new|error|generator|trace\w*|set_\w+)|cancel\w*|status_name|version|tensor_(grad\w*|"
+FREE = re.compile(r"_(retain|release|opts|open|map)$|^tt_(runtime_(new|manual_seed|rng_state|set_rng_state)|ctx_(new|error|generator|trace\w*|set_\w+)|cancel\w*|status_name|version|tensor_(grad\w*|"
                   r"from\w*|to_dlpack|import|read|print|device_index)|item|index_\w+|backward|op_(call|find|register)|function_\w+|"
                   r"node_next|module_\w+|optim_\w+|scheduler_\w+|lr_\w+|clip_\w+|scalar_tensor|manifest|manual_seed|remove_hook|node_remove_hook)$")
 CLASSES = {**{raw: (name, doc) for raw, (name, _, doc) in HANDLES.items()}, "tt_op": ("Op", "An operator by name.")}

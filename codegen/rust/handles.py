@@ -24,7 +24,7 @@ STAYS = {"Module", "Optimizer", "Scheduler"}  # on one thread: calls change what
 OWN = {"StateDict"}  # its type is written by hand
 NAMED = {"StateDict", "SafeTensors"}  # lists of tensors by name
 # what looks regular and is not
-BY_HAND = re.compile(r"_(retain|release)$|^tt_(ctx_(?!set_poll)|status_|dtype_|scope_|runtime_(new|live)|item|grad$|generator_state|profiler_|op_|set_grad_enabled|"
+BY_HAND = re.compile(r"_(retain|release)$|^tt_(ctx_(?!set_poll)|status_|dtype_|scope_|runtime_(new|live|manual_seed|rng_state|set_rng_state)|item|grad$|generator_state|profiler_|op_|set_grad_enabled|manual_seed$|"
                      r"set_anomaly_enabled|requires_grad_|tensor_(data|storage_data|device_index)|state_dict_(set|structure)$)")
 NULLABLE = {("tt_tensor_set_grad", "grad"), ("tt_module_register_parameter", "tensor"), ("tt_module_register_buffer", "tensor"),
             ("tt_optim_set_state", "value"), ("tt_module_to", "device"), ("tt_module_to", "dtype"), ("tt_synchronize", "device"),
@@ -45,7 +45,7 @@ DOCS = {  # where C's words do not fit, or stand elsewhere
     "tt_set_num_threads": "Of the runtime: how many threads compute.", "tt_num_threads": "How many threads compute.",
     "tt_set_memory_limit": "Of the runtime, in bytes; 0: none.", "tt_grad_enabled": "Are gradients recorded?", "tt_cancel_new": "Not yet requested.",
     "tt_cancel_request": "Calls under it fail with `Status::Cancelled`, from the next kernel on.", "tt_generator_new": "One of its own, for options of operators.",
-    "tt_manual_seed": "Seeds the generator of the thread's context.", "tt_load_cuda": "Opens a backend library; None: libtt_cuda.so.",
+    "tt_load_cuda": "Opens a backend library; None: libtt_cuda.so.",
     "tt_ctx_set_poll": "`f` is asked between two kernels, on the thread of the running call: at most every 50 ms, and before other callbacks. An error that it "
                        "gives ends the call.",
     "tt_synchronize": "Waits for a device, None: for all; reports work that failed.", "tt_state_dict_new": "An empty one.",

@@ -13,8 +13,12 @@ void* os_map(size_t bytes, size_t align) noexcept;
 void os_unmap(void* p, size_t bytes) noexcept;
 void os_advise_huge(void* p, size_t bytes) noexcept;
 int32_t os_pid() noexcept;
-int64_t os_now_ns() noexcept;                      // monotonic
-bool os_random(void* out, size_t bytes) noexcept;  // from the system's entropy source
+int64_t os_now_ns() noexcept;  // monotonic
+// From the system's entropy source, without waiting and without a file; false if it has none to
+// give.
+bool os_random(void* out, size_t bytes) noexcept;
+// From the same or, if it gives nothing, from the clock, the process and an address.
+uint64_t os_random_seed() noexcept;
 void os_yield() noexcept;
 TT_INLINE void cpu_pause() noexcept {
 #if defined(__x86_64__)

@@ -54,15 +54,28 @@ int64_t os_now_ns() noexcept {
 }
 
 bool os_random(void* out, size_t bytes) noexcept {
+  const int saved = errno;
   unsigned char* p = static_cast<unsigned char*>(out);
   while (bytes) {
-    const ssize_t got = getrandom(p, bytes, 0);
+    const ssize_t got = getrandom(p, bytes, GRND_NONBLOCK);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
+    if (got <= 0) break;
     p += got;
     bytes -= size_t(got);
   }
-  return true;
+  errno = saved;
+  return bytes == 0;
+}
+
+uint64_t os_random_seed() noexcept {
+  uint64_t seed;
+  if (os_random(&seed, sizeof seed)) return seed;
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  const uint64_t time = uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
+  const uint64_t process = uint64_t(os_pid()) << 32;
+  const uint64_t stack = uint64_t(reinterpret_cast<uintptr_t>(&t)) << 16;
+  return time ^ process ^ stack;
 }
 
 void os_yield() noexcept { sched_yield(); }

@@ -128,6 +128,28 @@ int64_t tt_runtime_poll(tt_runtime* h) {
 void tt_runtime_release(tt_runtime* h) {
   if (Runtime* rt = runtime_of(h)) Ref<Runtime>::adopt(rt).reset();
 }
+tt_status tt_runtime_manual_seed(tt_runtime* h, uint64_t seed) {
+  Runtime* rt = runtime_of(h);
+  if (!rt) return TT_BAD_HANDLE;
+  runtime_set_seed_state(rt, {seed, 0});
+  return TT_OK;
+}
+tt_status tt_runtime_rng_state(tt_runtime* h, uint64_t state[2]) {
+  Runtime* rt = runtime_of(h);
+  if (!rt) return TT_BAD_HANDLE;
+  if (!state) return TT_INVALID_ARG;
+  const SeedState now = runtime_seed_state(rt);
+  state[0] = now.seed;
+  state[1] = now.n_ctxs;
+  return TT_OK;
+}
+tt_status tt_runtime_set_rng_state(tt_runtime* h, const uint64_t state[2]) {
+  Runtime* rt = runtime_of(h);
+  if (!rt) return TT_BAD_HANDLE;
+  if (!state) return TT_INVALID_ARG;
+  runtime_set_seed_state(rt, {state[0], state[1]});
+  return TT_OK;
+}
 
 // ---- ctx ----
 

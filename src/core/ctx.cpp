@@ -57,6 +57,32 @@ DeviceAlloc* runtime_device_alloc(Runtime* rt, int32_t device) {
   return a;
 }
 
+// The caller holds the mutex.
+static SeedState& needed_seeds(Runtime* rt) noexcept {
+  if (!rt->seeded) rt->seeds.seed = os_random_seed();
+  rt->seeded = true;
+  return rt->seeds;
+}
+
+SeedState runtime_seed_state(Runtime* rt) noexcept {
+  Lock lock(*rt->mutex);
+  return needed_seeds(rt);
+}
+
+void runtime_set_seed_state(Runtime* rt, const SeedState& to) noexcept {
+  Lock lock(*rt->mutex);
+  rt->seeds = to;
+  rt->seeded = true;
+}
+
+// Seed of the stream that the next ctx draws.
+static uint64_t next_stream(Runtime* rt) noexcept {
+  Lock lock(*rt->mutex);
+  SeedState& seeds = needed_seeds(rt);
+  seeds.n_ctxs++;
+  return stream_seed(seeds.seed, seeds.n_ctxs);
+}
+
 Ctx* ctx_new(Runtime* rt) noexcept {
   Heap* heap = arena_heap(rt->arena);
   auto* c = heap ? static_cast<Ctx*>(heap_alloc(heap, sizeof(Ctx))) : nullptr;
@@ -71,7 +97,7 @@ Ctx* ctx_new(Runtime* rt) noexcept {
   c->heap = heap;
   c->rt = rt;
   c->isa = rt->isa;
-  *g = Generator{kTagGenerator, 1, {}, {}};
+  *g = Generator{kTagGenerator, 1, {}, {next_stream(rt), 0}};
   c->gen = g;
   ref_inc(&rt->refs);
   return c;

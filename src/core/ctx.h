@@ -18,6 +18,12 @@ struct CtxPart {
   void (*destroy_fn)(CtxPart*) noexcept;
 };
 
+// What the streams of new ctxs are derived from.
+struct SeedState {
+  uint64_t seed;
+  uint64_t n_ctxs;  // made since the seed was set; the n-th draws stream n
+};
+
 struct Runtime {
   uint32_t tag;
   RefCount refs;
@@ -29,7 +35,9 @@ struct Runtime {
   DeviceAlloc* device_alloc[kMaxDevices];
   ExtDevice* ext[kMaxExt];  // by index; set under the mutex, never taken away
   CustomOp* custom_ops;     // list, newest first (ext/custom_op.h)
-  int64_t live_handles;     // relaxed atomic
+  SeedState seeds;
+  bool seeded;           // false: seeds is filled from the system's entropy when it is first needed
+  int64_t live_handles;  // relaxed atomic
   static void destroy(Runtime*) noexcept;
 };
 // Formats a line for the host's logger, if there is one; never fails.
@@ -49,6 +57,8 @@ extern void (*destroy_custom_ops)(CustomOp*) noexcept;
 // isa < 0: the best that the processor has. NULL on OOM.
 Runtime* runtime_new(const tt_allocator* host, int32_t isa) noexcept;
 DeviceAlloc* runtime_device_alloc(Runtime*, int32_t device);  // fails with DEVICE or OOM
+SeedState runtime_seed_state(Runtime*) noexcept;
+void runtime_set_seed_state(Runtime*, const SeedState&) noexcept;
 
 // Outs of open scopes: one stack of owned tensors, frames mark where each scope begins.
 struct ScopeStack {

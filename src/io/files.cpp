@@ -28,9 +28,7 @@ void check_utf8(Span<const char> text, const char* arg, int64_t i) {
 }
 
 NewFile::NewFile(const char* path) : path_(path) {
-  uint64_t random = uint64_t(os_now_ns()) ^ uint64_t(os_pid())
-                                                << 40;  // if the system has no entropy to give
-  os_random(&random, sizeof random);
+  const uint64_t random = os_random_seed();
   char tail[] = ".tmp-................";
   for (int k = 0; k < 16; k++) tail[5 + k] = "0123456789abcdef"[random >> (4 * k) & 15];
   name_.add(path).add(tail);

@@ -42,7 +42,7 @@ function with_grad(f, on)
     previous = set_grad_enabled!(on)
     try f() finally set_grad_enabled!(previous) end
 end
-"no_grad() do … end: operators inside record no gradients."
+"no_grad() do … end: operators inside record no gradients. A mode of this task: others, also those begun inside, record."
 no_grad(f) = with_grad(f, false)
 "enable_grad() do … end: operators inside record gradients, also within no_grad."
 enable_grad(f) = with_grad(f, true)

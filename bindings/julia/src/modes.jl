@@ -1,5 +1,18 @@
 # Random numbers, threads, cancelling, profiler, trace, operators by name, DLPack.
 
+"""
+    manual_seed(seed)
+
+Seeds random numbers: this task draws as `TT.Generator(seed)`, and each task that computes for the first
+time later draws a stream of its own, which follows from the seed and the order in which they do. Tasks
+that have computed before keep their generators. Without a seed, each run of a program draws different
+numbers.
+"""
+function manual_seed(seed::Integer)
+    check(C.tt_manual_seed(ctx(), seed % UInt64))
+    C.tt_runtime_manual_seed(RUNTIME[], seed % UInt64)
+    return nothing
+end
 "(seed, offset) of a generator"
 function get_state(g::Generator)
     state = fill(UInt64(0), 2)

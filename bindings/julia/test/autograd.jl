@@ -59,6 +59,26 @@ end
     @test Array(a) == Array(b)
 end
 
+@testset "random numbers of tasks" begin
+    mask() = Array(dropout(TT.ones(64)))
+    in_a_task(f) = fetch(@async f())
+    masks = map(fetch, [@async mask() for _ in 1:3])
+    @test allunique([masks; [mask()]])
+    on_threads = map(fetch, [Threads.@spawn mask() for _ in 1:3])
+    @test allunique([on_threads; masks])
+    round_of(seed) = (manual_seed(seed); [mask(), (in_a_task(mask) for _ in 1:3)...])
+    first_round = round_of(3)
+    @test round_of(3) == first_round && allunique(first_round)
+    @test isempty(intersect(round_of(4), first_round))
+    manual_seed(6)
+    seed = in_a_task(() -> TT.get_state(TT.Generator())[1])
+    manual_seed(6)
+    drawn = in_a_task(() -> Array(TT.rand(3)))
+    @test drawn == Array(TT.rand(3; generator=TT.Generator(seed))) && TT.get_state(TT.Generator())[1] == 6 != seed
+    in_a_process(code) = read(`$(Base.julia_cmd()) --startup-file=no -e $("using TT; $code print(Array(TT.rand(4)))")`, String)
+    @test in_a_process("") != in_a_process("") && in_a_process("TT.manual_seed(2);") == in_a_process("TT.manual_seed(2);")
+end
+
 @testset "functions with gradients of their own" begin
     seen = Ref{Any}()
     cube = CustomFunction((c, x) -> (save_for_backward(c, x); seen[] = TT.is_grad_enabled(); x .^ 3),

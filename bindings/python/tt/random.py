@@ -1,9 +1,15 @@
-"""Random numbers: generators with a state of their own."""
+"""Random numbers: generators with a state of their own.
+
+Each thread has a generator, made when it first uses tt, and draws different numbers than the others.
+Its seed follows from the last manual_seed and the order in which threads come to use tt; without a
+manual_seed it is different in every run.
+"""
 from contextlib import contextmanager
+from ctypes import c_uint64
 
 from ._convert import uint64
 from ._handles import GeneratorHandle
-from ._lib import result
+from ._lib import lib, result, runtime
 
 
 class Generator(GeneratorHandle):
@@ -25,11 +31,15 @@ def default_generator():
 
 
 def manual_seed(seed):
-    """Starts this thread's generator anew; returns it."""
-    return default_generator().manual_seed(seed)
+    """Starts this thread's generator anew with the seed and returns it. Threads that use tt for the first time after this draw
+    numbers of their own, which follow from the seed and the order in which they come; other threads keep their generators."""
+    generator = default_generator().manual_seed(seed)
+    lib.tt_runtime_manual_seed(runtime, uint64(seed, "manual_seed", "seed"))
+    return generator
 
 
 def initial_seed():
+    """The seed of this thread's generator."""
     return default_generator().initial_seed()
 
 
@@ -42,12 +52,23 @@ def set_rng_state(new_state):
     default_generator().set_state(new_state)
 
 
+def _thread_seeds():
+    """What new threads' generators follow from: the seed, and how many threads have come since it was set."""
+    state = (c_uint64 * 2)()
+    lib.tt_runtime_rng_state(runtime, state)
+    return tuple(state)
+
+
 @contextmanager
 def fork_rng(devices=None, enabled=True):
-    """Within, this thread's generator may be seeded and drawn from; afterwards it goes on as if nothing had been. Of devices there is this one alone."""
-    state = get_rng_state()
+    """Restores this thread's generator and the seed that new threads' generators follow from when the block ends. devices is ignored:
+    all devices draw from one generator."""
+    state, seeds = get_rng_state(), _thread_seeds()
     try:
         yield
     finally:
         if enabled:
             set_rng_state(state)
+            now = _thread_seeds()
+            if now[0] != seeds[0] or now[1] < seeds[1]:  # manual_seed was called; else new threads go on counting
+                lib.tt_runtime_set_rng_state(runtime, (c_uint64 * 2)(*seeds))

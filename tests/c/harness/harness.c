@@ -50,7 +50,7 @@ int open_plain(void** state) {
   tt_runtime* rt;
   (void)state;
   if (tt_runtime_new(&opts, &rt)) return -1;
-  if (tt_ctx_new(rt, &c)) return -1;
+  if (tt_runtime_manual_seed(rt, 0) || tt_ctx_new(rt, &c)) return -1;
   tt_runtime_release(rt);
   return tt_manual_seed(c, 0) ? -1 : 0;
 }

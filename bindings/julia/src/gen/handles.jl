@@ -117,8 +117,6 @@ tensor_at(f::SafeTensors, i::Integer) = wrap(handle_out(o -> C.tt_safetensors_ge
 torch_load(path::Union{AbstractString, Symbol}) = own(StateDict, handle_out(o -> C.tt_torch_load(ctx(), String(path), o)))
 Generator(seed::Integer) = own(Generator, handle_out(o -> C.tt_generator_new(ctx(), seed % UInt64, o)))
 Generator() = own(Generator, handle_out(o -> C.tt_ctx_generator(ctx(), o)))
-"Seeds the task's own generator. Each task starts with seed 0."
-manual_seed(seed::Integer) = check(C.tt_manual_seed(ctx(), seed % UInt64))
 set_num_threads!(n::Integer) = check(C.tt_set_num_threads(ctx(), n))
 num_threads() = Int(C.tt_num_threads(ctx()))
 "Bytes that tensors and graphs may hold; 0: no limit."

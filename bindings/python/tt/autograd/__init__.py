@@ -51,7 +51,7 @@ class Mode(ContextDecorator):
 
 
 def no_grad(function=None):
-    """Operators inside record no gradients."""
+    """Operators inside record no gradients. A mode of this thread: others, also those started inside, record as before."""
     return Mode(False) if function is None else Mode(False)(function)
 
 

@@ -3121,6 +3121,9 @@ extern "C" {
     pub fn tt_cancel_request(k: *mut tt_cancel);
     pub fn tt_ctx_set_cancel(c: *mut tt_ctx, k: *mut tt_cancel) -> tt_status;
     pub fn tt_ctx_set_poll(c: *mut tt_ctx, fn_: tt_poll_fn, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>) -> tt_status;
+    pub fn tt_runtime_manual_seed(rt: *mut tt_runtime, seed: u64) -> tt_status;
+    pub fn tt_runtime_rng_state(rt: *mut tt_runtime, state: *mut u64) -> tt_status;
+    pub fn tt_runtime_set_rng_state(rt: *mut tt_runtime, state: *const u64) -> tt_status;
     pub fn tt_generator_new(c: *mut tt_ctx, seed: u64, out: *mut *mut tt_generator) -> tt_status;
     pub fn tt_generator_retain(g: *mut tt_generator);
     pub fn tt_generator_release(g: *mut tt_generator);

@@ -137,6 +137,37 @@ impl Runtime {
     pub fn current() -> Result<Runtime> {
         unsafe { call1(|c, out| sys::tt_ctx_runtime(c, out)) }
     }
+    /// Seeds the contexts that are made from now on: the n-th draws stream n of this seed. Contexts
+    /// that exist keep their generators; [`manual_seed`] seeds the thread's own, too.
+    pub fn manual_seed(&self, seed: u64) -> Result<()> {
+        made(unsafe { sys::tt_runtime_manual_seed(self.raw(), seed) }, "runtime_manual_seed")
+    }
+    /// Seed, and how many contexts have been made since it was set.
+    pub fn rng_state(&self) -> Result<[u64; 2]> {
+        let mut state = [0; 2];
+        made(unsafe { sys::tt_runtime_rng_state(self.raw(), state.as_mut_ptr()) }, "runtime_rng_state")?;
+        Ok(state)
+    }
+    /// Contexts made from now on are those that would have been made after `rng_state` gave this.
+    pub fn set_rng_state(&self, state: [u64; 2]) -> Result<()> {
+        made(unsafe { sys::tt_runtime_set_rng_state(self.raw(), state.as_ptr()) }, "runtime_set_rng_state")
+    }
+}
+
+/// Seeds random numbers: the thread's context draws as a [`Generator`] of this seed, and each
+/// context made later, so each new thread, draws a stream of its own that follows from the seed and
+/// the order in which they are made. Threads that have computed before keep their generators.
+/// Without a seed, each run of a program draws different numbers.
+///
+/// ```
+/// tt::manual_seed(7)?;
+/// let masks = [(); 2].map(|_| std::thread::spawn(|| tt::ones(&[64])?.dropout()?.to_vec::<f32>()).join().unwrap());
+/// assert_ne!(masks[0].as_ref().unwrap(), masks[1].as_ref().unwrap());
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn manual_seed(seed: u64) -> Result<()> {
+    unsafe { call(|c| sys::tt_manual_seed(c, seed))? };
+    Runtime::current()?.manual_seed(seed)
 }
 
 impl Generator {
@@ -197,7 +228,8 @@ pub fn grad_guard(on: bool) -> ModeGuard {
 pub fn anomaly_guard(on: bool) -> ModeGuard {
     ModeGuard::new(sys::tt_set_anomaly_enabled, on)
 }
-/// Runs f without recording gradients.
+/// Runs f without recording gradients. This is a mode of the thread's context: other threads record
+/// as before, also those that f starts.
 ///
 /// ```
 /// let w = tt::ones(&[2])?.requires_grad_(true)?;

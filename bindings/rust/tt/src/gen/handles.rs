@@ -314,10 +314,6 @@ pub fn grad_enabled() -> bool {
 pub fn ctx_set_poll<F: Fn() -> Result<()> + Send + Sync + 'static>(f: F) -> Result<()> {
     unsafe { call(|c| sys::tt_ctx_set_poll(c, Some(callbacks::tt_poll_fn::<F>), user(f), Some(drop_user::<F>))) }
 }
-/// Seeds the generator of the thread's context.
-pub fn manual_seed(seed: u64) -> Result<()> {
-    unsafe { call(|c| sys::tt_manual_seed(c, seed)) }
-}
 /// Opens a backend library; None: libtt_cuda.so.
 ///
 /// # Safety

@@ -1,6 +1,6 @@
 use crate::{floats, values};
 use tt::opts::*;
-use tt::{idx, Complex, DType, Device, Index, Result, Scalar, Tensor};
+use tt::{idx, Complex, Context, DType, Device, Index, Result, Runtime, RuntimeOpts, Scalar, Tensor};
 
 #[test]
 fn methods_functions_and_options() -> Result<()> {
@@ -153,4 +153,59 @@ fn random_numbers() -> Result<()> {
     g.set_state(state)?;
     assert_eq!(values(&a)?, values(&tt::rand_with(&[3], RandOpts::new().generator(&g))?)?);
     Ok(())
+}
+
+fn mask() -> Result<Vec<f32>> {
+    values(&tt::ones(&[64])?.dropout()?)
+}
+
+/// The masks that three new contexts of a runtime draw, each on a thread. A runtime of the test's own:
+/// other tests seed the shared one.
+fn masks_of_threads(runtime: &Runtime) -> [Vec<f32>; 3] {
+    let contexts = [(); 3].map(|_| Context::new(Some(runtime)).unwrap());
+    let threads = contexts.map(|mut c| std::thread::spawn(move || c.run(mask).unwrap()));
+    threads.map(|t| t.join().unwrap())
+}
+
+#[test]
+fn threads_draw_streams_of_their_own() -> Result<()> {
+    let [a, b, c] = masks_of_threads(&Runtime::new(RuntimeOpts::new())?);
+    assert!(a != b && a != c && b != c);
+    Ok(())
+}
+
+#[test]
+fn a_seed_repeats_the_streams_of_contexts() -> Result<()> {
+    let runtime = Runtime::new(RuntimeOpts::new())?;
+    let mut context = Context::new(Some(&runtime))?;
+    let mut round_of = |seed: u64| {
+        context.run(|| tt::manual_seed(seed)).unwrap();
+        let own = context.run(mask).unwrap();
+        let [a, b, c] = masks_of_threads(&runtime);
+        [own, a, b, c]
+    };
+    let (first, again, other) = (round_of(3), round_of(3), round_of(4));
+    assert_eq!(first, again);
+    for (i, mask) in first.iter().enumerate() {
+        assert!(!other.contains(mask) && !first[..i].contains(mask));
+    }
+    let state = runtime.rng_state()?;
+    assert_eq!(state, [4, 3]);
+    let next = masks_of_threads(&runtime);
+    runtime.set_rng_state(state)?;
+    assert_eq!(next, masks_of_threads(&runtime));
+    assert_eq!(context.run(|| tt::Generator::current()?.state())?[0], 4);
+    Ok(())
+}
+
+#[test]
+fn runtimes_without_a_seed_differ() -> Result<()> {
+    let draw = || -> Result<Vec<f32>> { Context::new(Some(&Runtime::new(RuntimeOpts::new())?))?.run(mask) };
+    assert_ne!(draw()?, draw()?);
+    Ok(())
+}
+
+#[test]
+fn no_grad_is_a_mode_of_one_thread() {
+    assert!(tt::no_grad(|| !tt::grad_enabled() && std::thread::spawn(tt::grad_enabled).join().unwrap()));
 }

@@ -1,0 +1,123 @@
+"""Random numbers and modes of several threads: each has its own, and a seed repeats them all."""
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import tt
+
+BINDING = Path(tt.__file__).parents[1]
+DRAW_IN_A_PROCESS = """
+import threading, tt
+{seed}
+found = [tt.rand(4).tolist()]
+thread = threading.Thread(target=lambda: found.append(tt.rand(4).tolist()))
+thread.start()
+thread.join()
+print(found)
+"""
+
+
+def mask():
+    """The dropout mask that this thread draws next."""
+    return tuple(tt.nn.functional.dropout(tt.ones(64)).tolist())
+
+
+def in_a_thread(function):
+    """What function gives on a thread of its own."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def in_a_process(seed):
+    env = {**os.environ, "PYTHONPATH": str(BINDING)}
+    command = [sys.executable, "-c", DRAW_IN_A_PROCESS.format(seed=seed)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_threads_draw_different_masks_at_once():
+    found, together = [], threading.Barrier(3)
+
+    def work():
+        together.wait()
+        found.append(mask())
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3 and len({*found, mask()}) == 4
+
+
+def test_a_seed_repeats_the_streams_of_threads_in_the_order_in_which_they_come():
+    def round_of(seed):
+        tt.manual_seed(seed)
+        return [mask(), *(in_a_thread(mask) for _ in range(3))]
+
+    first = round_of(3)
+    assert round_of(3) == first and len(set(first)) == 4
+    assert not set(round_of(4)) & set(first)
+
+
+def test_a_seed_leaves_threads_that_draw_already():
+    go, found = threading.Event(), []
+
+    def work():
+        found.append(tt.get_rng_state())
+        started.set()
+        go.wait()
+        found.append(tt.get_rng_state())
+
+    started = threading.Event()
+    thread = threading.Thread(target=work)
+    thread.start()
+    started.wait()
+    tt.manual_seed(5)
+    go.set()
+    thread.join()
+    assert found[0] == found[1]
+
+
+def test_a_thread_draws_as_a_generator_with_its_initial_seed():
+    def work():
+        seed = tt.initial_seed()
+        return seed, tt.rand(5).tolist(), tt.rand(5, generator=tt.Generator(seed)).tolist()
+
+    tt.manual_seed(6)
+    seed, drawn, want = in_a_thread(work)
+    assert drawn == want and seed != tt.initial_seed() == 6
+    state = in_a_thread(lambda: (tt.rand(1), tt.get_rng_state())[1])
+    assert state[1] > 0
+
+
+def test_fork_rng_restores_the_seed_of_new_threads():
+    tt.manual_seed(1)
+    want = [in_a_thread(mask) for _ in range(2)]
+    tt.manual_seed(1)
+    first = in_a_thread(mask)
+    with tt.random.fork_rng():
+        tt.manual_seed(99)
+        inside = [in_a_thread(mask) for _ in range(2)]
+    assert [first, in_a_thread(mask)] == want and not set(inside) & set(want)
+
+
+def test_fork_rng_without_a_seed_repeats_no_thread():
+    with tt.random.fork_rng():
+        inside = in_a_thread(mask)
+    assert in_a_thread(mask) != inside
+
+
+def test_processes_draw_different_numbers_unless_they_seed():
+    assert in_a_process("") != in_a_process("")
+    assert in_a_process("tt.manual_seed(2)") == in_a_process("tt.manual_seed(2)")
+
+
+def test_no_grad_is_a_mode_of_one_thread():
+    with tt.no_grad():
+        assert not tt.is_grad_enabled() and in_a_thread(tt.is_grad_enabled)
+    assert in_a_thread(lambda: tt.no_grad(tt.is_grad_enabled)()) is False and tt.is_grad_enabled()
