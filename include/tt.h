@@ -6,7 +6,8 @@
 
    Errors. Every fallible call takes a tt_ctx first and returns a tt_status; 0 is success. On failure outs are NULL and
    inputs are unchanged, and tt_ctx_error tells what was wrong. The exceptions to "unchanged": a failing tt_backward may have
-   accumulated some leaves; a cancelled or device-failed in-place or _into call leaves the values of its target unspecified.
+   accumulated some leaves; a cancelled or device-failed in-place or _into call leaves the values of its target unspecified; what
+   a callback of the failing call has done stays done.
 
    Ownership. `T **out` is owned by the caller: release it. Pointers returned by value are borrowed. _release(NULL) is fine and
    legal from any thread. While a scope is open on the ctx its outs belong to the scope: do not release them.

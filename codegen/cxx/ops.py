@@ -234,12 +234,10 @@ def other_variants(op):
             continue
         if v == "_":
             how = "replace_values" if composite else "copy_result"
-            guard, done = ("RngGuard drawn(generator); ", " drawn.done();") if op.arg("generator") else ("", "")
-            lines.append(f"static void {op.name}__impl({ps}) {{ {guard}{how}({op.args[0].name}, *{call}{'' if composite else ', true'});{done} }}")
+            lines.append(f"static void {op.name}__impl({ps}) {{ {how}({op.args[0].name}, *{call}{'' if composite else ', true'}); }}")
             continue
         dsts = dst_names(op)
-        body = ["  RngGuard drawn(generator);"] if op.arg("generator") else []
-        body += [f"  const auto r = {call};"]
+        body = [f"  const auto r = {call};"]
         parts = ["r"] if len(dsts) == 1 else [f"r.{p}" for p in ("first", "second", "third")[:len(dsts)]]
         lists = [a.name for a in op.args if a.is_tensorish and a.type.endswith("[]")]
         for d, p in zip(dsts, parts):
@@ -247,7 +245,6 @@ def other_variants(op):
             body += [f"  check_apart({d}, {name});" for name in lists]
         for d, p in zip(dsts, parts):
             body.append(f"  copy_result({d}, *{p}, false);")
-        body += ["  drawn.done();"] if op.arg("generator") else []
         lines.append(f"static void {op.name}_into_impl({ps}) {{\n" + "\n".join(body) + "\n}")
     return lines
 

@@ -4,6 +4,7 @@
 #include "base/pointer_map.h"
 #include "capi/op_call.h"
 #include "dispatch/key.h"
+#include "ops/undo.h"
 #include "tt.h"
 
 #include <string.h>
@@ -24,7 +25,11 @@ tt_status caught(Ctx* c) noexcept {
 
 tt_status api_run(tt_ctx* handle, const char* name, void (*f)(const void* what, Ctx& c),
                   const void* what) noexcept {
-  return api_call_inline(handle, name, [=](Ctx& c) { f(what, c); });
+  return api_call_inline(handle, name, [=](Ctx& c) {
+    UndoLog log(c);
+    f(what, c);
+    log.keep();
+  });
 }
 
 void rebind_call(Ctx* c) {

@@ -48,6 +48,7 @@ tt_status tt_optim_step_closure(tt_ctx* h, tt_optimizer* opt, tt_optim_closure f
     HostOuts outs(1);
     run_callback("the closure", false, [&](tt_ctx* inner) { return fn(user, inner, outs.data()); });
     TensorList found = outs.take("the closure", false);
+    reserve_outs(c, 1);
     optimizer_step(*o.get());
     give(c, loss, std::move(found[0]));
   });
@@ -171,6 +172,7 @@ tt_status tt_clip_grad_norm_(tt_ctx* h, tt_tensor* const* params, int64_t n, dou
     const TensorSpan list = mutables_arg(params, n, "params", 1);
     check_opts(opts, 2);
     out_arg(total, "total", 5);
+    reserve_outs(c, 1);
     give(c, total,
          clip_grad_norm(list, max_norm, opts_has(opts, 0) ? opts->norm_type : 2.0,
                         opts_has(opts, 1) && opts->error_if_nonfinite));

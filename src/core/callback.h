@@ -14,10 +14,12 @@ class CallbackScope {
         include_(ctx().include),
         exclude_(ctx().exclude),
         scopes_(ctx().scopes),
+        undo_(ctx().undo),
         c_(tls.ctx) {
     c_->include &= kWatchKeys;
     c_->exclude = 0;
     c_->scopes = ScopeStack{};
+    c_->undo = nullptr;
   }
   ~CallbackScope() {
     tls.ctx = saved_tls_.ctx;
@@ -29,6 +31,7 @@ class CallbackScope {
     c_->exclude = exclude_;
     free_scopes(c_->scopes);
     c_->scopes = scopes_;
+    c_->undo = undo_;
   }
   CallbackScope(const CallbackScope&) = delete;
   tt_ctx* ctx_handle() const { return reinterpret_cast<tt_ctx*>(c_); }
@@ -38,6 +41,7 @@ class CallbackScope {
   Tls saved_tls_;
   uint64_t include_, exclude_;
   ScopeStack scopes_;
+  UndoLog* undo_;
   Ctx* c_;
 };
 

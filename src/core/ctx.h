@@ -12,6 +12,7 @@ namespace TT_NS {
 
 struct OpInfo;
 struct CustomOp;
+class UndoLog;
 
 // What a mode keeps on a ctx.
 struct CtxPart {
@@ -96,6 +97,7 @@ struct Ctx {
   CtxPart* profiler;   // modes/profiler.h
   CtxPart* trace;      // modes/trace.h
   int32_t depth;       // nested calls
+  UndoLog* undo;       // of the innermost call that has one (ops/undo.h)
   void (*anomaly)(GraphNode& node,
                   const TensorRef* grads);  // looks at what a node's formula gave
                                             // (autograd/anomaly.h); NULL: off

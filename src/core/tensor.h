@@ -109,6 +109,7 @@ struct Tensor {
   bool is_cpu() const { return device.type == TT_CPU; }
   template <class T> T* as() const { return reinterpret_cast<T*>(data); }
   uint32_t version() const { return __atomic_load_n(&storage->version, __ATOMIC_RELAXED); }
+  void set_version(uint32_t v) { __atomic_store_n(&storage->version, v, __ATOMIC_RELAXED); }
   void bump_version() { __atomic_fetch_add(&storage->version, 1, __ATOMIC_RELAXED); }
   static void destroy(Tensor*) noexcept;
 };

@@ -146,14 +146,7 @@ bool computed(const Place& p, Call c, const Value* args, TensorList& outs) {
 
 // ---- the CPU instead ----
 
-Generator* generator_of(const OpSchema& s, const Value* args) {
-  for (int32_t i = 0; i < s.n_args; i++)
-    if (args[i].kind == Value::kGenerator) return args[i].generator;
-  return nullptr;
-}
-
 void fall_back(const Place& p, Call c, const Value* args, TensorList& outs) {
-  RngGuard random(generator_of(*c.op->schema, args));
   ExtMirrors mirrors(*c.op->schema, args);
   TensorList made;
   c.op->call_boxed({mirrors.keys() & c.op->mask, c.op}, mirrors.args(), made);
@@ -161,7 +154,6 @@ void fall_back(const Place& p, Call c, const Value* args, TensorList& outs) {
   outs.reserve(made.size());
   mirrors.write_back();
   for (TensorRef& t : made) outs.push_back(std::move(t));
-  random.done();
 }
 
 void ext_slot(Call c, const Value* args, TensorList& outs) {

@@ -2,6 +2,7 @@
 #include "nn/gen/layers.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
+#include "ops/undo.h"
 
 namespace TT_NS {
 
@@ -43,6 +44,7 @@ template <class A> TensorList run_batch_norm(Module& m, const A& a, const Tensor
                                  m.slot_opt(kWeight), m.slot_opt(kBias), batch, momentum, a.eps);
   if (m.training && tracks && batches) {
     MaskGuard no_grad(bit(kKeyAutograd));
+    remember_values(*batches);
     op::add_(*batches, kScalar<1>);
   }
   return one(std::move(out));

@@ -4,6 +4,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
+#include "ops/undo.h"
 #include "plan/attention_build.h"
 #include "plan/random_build.h"
 
@@ -233,13 +234,13 @@ TensorRef scaled_dot_product_attention(Call, const Tensor& query, const Tensor& 
   }
   const bool draws = dropout_p > 0 && query.device.type != TT_META;
   const uint64_t rows = uint64_t(q->size(0) * heads * q->size(2));
-  Draw draw(generator, draws ? rows * uint64_t(attention_row_words(k->size(2)) / 64) * 16 : 0);
+  const Rng rng = reserve_rng(
+      generator, draws ? rows * uint64_t(attention_row_words(k->size(2)) / 64) * 16 : 0);
   const double factor = scale.has ? scale.value : pow(double(query.size(-1)), -0.5);
   TensorRef out =
-      op::native_attention(q, k, v, mask.get(), dropout_p, is_causal, factor, draw.rng).first;
+      op::native_attention(q, k, v, mask.get(), dropout_p, is_causal, factor, rng).first;
   result[result.size() - 1] = value.size(-1);
   if (!same(out->sizes(), result)) out = op::reshape(out, result);
-  draw.done();
   return out;
 }
 

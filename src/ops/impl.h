@@ -60,43 +60,6 @@ class Workspace {
   TensorRef t_;
 };
 
-inline Generator& generator_or_own(Generator* g) { return g ? *g : *ctx().gen; }
-
-// Counters of a generator, or of the ctx's own, for one call: given back if an error ends it.
-class Draw {
- public:
-  const Rng rng;  // where they begin
-
-  Draw(Generator* g, uint64_t counters)
-      : rng(generator_or_own(g).take(counters)), g_(generator_or_own(g)), counters_(counters) {}
-  ~Draw() {
-    if (!done_) g_.give_back(rng, counters_);
-  }
-  Draw(const Draw&) = delete;
-  void done() { done_ = true; }
-
- private:
-  Generator& g_;
-  const uint64_t counters_;
-  bool done_ = false;
-};
-
-// A generator, or the ctx's own, that moves back if what was drawn from it is given up by an error.
-class RngGuard {
- public:
-  explicit RngGuard(Generator* g) : g_(generator_or_own(g)), before_(g_.state()) {}
-  ~RngGuard() {
-    if (!done_) g_.set(before_);
-  }
-  RngGuard(const RngGuard&) = delete;
-  void done() { done_ = true; }
-
- private:
-  Generator& g_;
-  const Rng before_;
-  bool done_ = false;
-};
-
 // Reads one element of a tensor on any device.
 Scalar read_scalar(const Tensor& t);
 

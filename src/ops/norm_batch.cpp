@@ -4,6 +4,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/image.h"
+#include "ops/undo.h"
 #include "plan/channel_build.h"
 
 namespace TT_NS::impl {
@@ -182,6 +183,8 @@ static void update_running(Tensor& mean, Tensor& var, const Tensor& stats, int64
   TensorRef v = cast_input(
       *moved(var, *row_of(stats, 2), double(per_channel) / double(per_channel - 1), momentum),
       var.dtype);
+  remember_values(mean);
+  remember_values(var);
   CommitGuard whole;
   op::copy_(mean, *m);
   op::copy_(var, *v);
@@ -322,6 +325,8 @@ TensorRef instance_norm(Call, const Tensor& input, Tensor* running_mean, Tensor*
     const int64_t first[1] = {0};
     TensorRef new_m = op::mean_dim(*op::view(*m, each), first);
     TensorRef new_v = op::mean_dim(*op::view(*v, each), first);
+    remember_values(*running_mean);
+    remember_values(*running_var);
     op::copy_(*running_mean, *new_m);
     op::copy_(*running_var, *new_v);
   }

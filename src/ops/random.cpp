@@ -1,10 +1,11 @@
-// Random numbers. A front reserves counters of its generator; the generator moves on only when the
-// call has succeeded.
+// Random numbers. A front reserves counters of its generator; the C boundary gives them back if the
+// call fails.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
+#include "ops/undo.h"
 #include "plan/random_build.h"
 
 namespace TT_NS::impl {
@@ -31,9 +32,9 @@ static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator, do
   const Dtype real = real_of(out->dtype);
   const bool pairs = is_complex(out->dtype);
   const int64_t n = pairs ? 2 * out->numel : out->numel;
-  Draw draw(generator, random_counters(n, kind, int32_t(real)));
+  const Rng rng = reserve_rng(generator, random_counters(n, kind, int32_t(real)));
   RandomPlan plan;
-  build_random(&plan, int32_t(real), n, draw.rng.seed, draw.rng.offset, out->data);
+  build_random(&plan, int32_t(real), n, rng.seed, rng.offset, out->data);
   plan.scale = scale;
   plan.shift = shift;
   plan.exponential = kind == kRandomExponential;
@@ -44,7 +45,6 @@ static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator, do
     MaskGuard no_grad(bit(kKeyAutograd));
     op::add_(*out, Scalar(shift));
   }
-  draw.done();
   return out;
 }
 
@@ -76,15 +76,13 @@ TensorRef randn_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device,
 
 // ---- in place ----
 
-// Failure leaves self and the generator as they were.
+// Failure leaves self as it was.
 static void overwrite(RandomKind kind, Tensor& self, Generator* generator, double scale,
                       double shift) {
   check_writable(self, "self");
-  RngGuard drawn(generator);
   copy_elements(self, *filled(kind, new_tensor(self.sizes(), self.dtype, self.device), generator,
                               scale, shift));
   self.bump_version();
-  drawn.done();
 }
 
 static void check_std(double std) {
@@ -120,7 +118,7 @@ void exponential_(Call, Tensor& self, double lambd, Generator* generator) {
 
 // ---- normal with tensors ----
 
-// drawn * std + mean: the generator moves on only if all of it succeeds.
+// drawn * std + mean
 static TensorRef spread(TensorRef drawn, const Operand& mean, const Operand& std,
                         Generator* generator) {
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -129,12 +127,10 @@ static TensorRef spread(TensorRef drawn, const Operand& mean, const Operand& std
   const bool read = std.t && std.t->numel && std.t->device.type != TT_META;
   if (read && !read_scalar(*op::all(op::ge(*std.t, 0))).i)
     fail_arg(TT_INVALID_ARG, "std", "std holds negative numbers");
-  RngGuard kept(generator);
   TensorRef z = filled(kRandomNormal, std::move(drawn), generator);
   TensorRef scaled = std.t ? op::mul(*z, *std.t) : op::mul(*z, *std.s);
   TensorRef out = mean.t ? op::add(*scaled, *mean.t) : op::add(*scaled, *mean.s);
   if (out->dtype != z->dtype) out = op::to_dtype(*out, z->dtype);
-  kept.done();
   return out;
 }
 
@@ -169,13 +165,13 @@ TensorRef normal_size(Call, double mean, double std, Ints size, Dtype dtype, Opt
 
 static TensorRef integers(TensorRef out, int64_t low, uint64_t range, Generator* generator) {
   if (out->device.type == TT_META) return out;
-  Draw draw(generator, random_counters(out->numel, kRandomInteger, int32_t(out->dtype), range));
+  const Rng rng = reserve_rng(
+      generator, random_counters(out->numel, kRandomInteger, int32_t(out->dtype), range));
   RandomPlan plan;
-  build_random(&plan, int32_t(out->dtype), out->numel, draw.rng.seed, draw.rng.offset, out->data);
+  build_random(&plan, int32_t(out->dtype), out->numel, rng.seed, rng.offset, out->data);
   plan.low = low;
   plan.range = range;
   run(kernel_random_integers, plan, out->device);
-  draw.done();
   return out;
 }
 
@@ -229,11 +225,9 @@ void random_(Call, Tensor& self, int64_t low, Opt<int64_t> high, Generator* gene
   if (high.has) check_range(low, high.value, self.dtype);
   else if (last != INT64_MAX || is_complex(self.dtype))
     check_range(low, last + (last < INT64_MAX), is_float(self.dtype) ? Dtype::kF64 : self.dtype);
-  RngGuard drawn(generator);
   copy_elements(self, *integers(new_tensor(self.sizes(), self.dtype, self.device), low,
                                 uint64_t(last) - uint64_t(low) + 1, generator));
   self.bump_version();
-  drawn.done();
 }
 
 // ---- bernoulli ----
@@ -262,13 +256,13 @@ TensorRef bernoulli(Call, const Tensor& self, Generator* generator) {
   TensorRef p = dense_input(self);
   TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
   if (out->device.type == TT_META) return out;
-  Draw draw(generator, random_counters(out->numel, kRandomBernoulli, int32_t(out->dtype)));
+  const Rng rng =
+      reserve_rng(generator, random_counters(out->numel, kRandomBernoulli, int32_t(out->dtype)));
   RandomPlan plan;
-  build_random(&plan, int32_t(out->dtype), out->numel, draw.rng.seed, draw.rng.offset, out->data);
+  build_random(&plan, int32_t(out->dtype), out->numel, rng.seed, rng.offset, out->data);
   plan.p = p->data;
   plan.p_dtype = int32_t(p->dtype);
   run(kernel_random_bernoulli, plan, out->device);
-  draw.done();
   return out;
 }
 
@@ -276,12 +270,12 @@ TensorRef bernoulli_p(Call, const Tensor& self, double p, Generator* generator) 
   const int32_t threshold = threshold_of(p, "p", p);
   TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
   if (out->device.type == TT_META) return out;
-  Draw draw(generator, random_counters(out->numel, kRandomBernoulli, int32_t(out->dtype)));
+  const Rng rng =
+      reserve_rng(generator, random_counters(out->numel, kRandomBernoulli, int32_t(out->dtype)));
   RandomPlan plan;
-  build_random(&plan, int32_t(out->dtype), out->numel, draw.rng.seed, draw.rng.offset, out->data);
+  build_random(&plan, int32_t(out->dtype), out->numel, rng.seed, rng.offset, out->data);
   plan.threshold = threshold;
   run(kernel_random_bernoulli, plan, out->device);
-  draw.done();
   return out;
 }
 
@@ -322,11 +316,9 @@ TensorRef dropout(Call, const Tensor& input, double p, bool train, Generator* ge
   if (!is_differentiable(input.dtype))
     fail_arg(TT_DTYPE, "input", "input is {}: must be floating or complex", fmt(input.dtype));
   const bool draws = input.device.type != TT_META;
-  Draw draw(generator,
-            draws ? random_counters(input.numel, kRandomDropout, int32_t(input.dtype)) : 0);
-  TensorRef out = op::native_dropout(input, p, draw.rng).first;
-  draw.done();
-  return out;
+  const Rng rng = reserve_rng(
+      generator, draws ? random_counters(input.numel, kRandomDropout, int32_t(input.dtype)) : 0);
+  return op::native_dropout(input, p, rng).first;
 }
 
 }  // namespace TT_NS::impl

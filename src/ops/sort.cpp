@@ -151,13 +151,10 @@ TensorRef randperm(Call, int64_t n, Dtype dtype, Opt<Device> device, Generator* 
   if (n && !fits(Scalar(n - 1), dtype))
     fail_arg(TT_INVALID_ARG, "n", "n is {}: no {} has the value below it", n, fmt(dtype));
   MaskGuard no_grad(bit(kKeyAutograd));
-  RngGuard drawn(generator);
   TensorRef keys = op::empty(Ints(&n, 1), Dtype::kI64, device.or_else(kCpuDevice));
   op::random_(*keys, INT64_MIN, {}, generator);
   TensorRef order = ordered(*keys, 0, n, false, false).second;
-  TensorRef out = dtype == Dtype::kI64 ? std::move(order) : op::to_dtype(*order, dtype);
-  drawn.done();
-  return out;
+  return dtype == Dtype::kI64 ? std::move(order) : op::to_dtype(*order, dtype);
 }
 
 static void check_weights(const Tensor& p, int64_t samples, bool replacement) {
@@ -216,11 +213,8 @@ TensorRef multinomial(Call, const Tensor& self, int64_t num_samples, bool replac
                       Generator* generator) {
   MaskGuard no_grad(bit(kKeyAutograd));
   check_weights(self, num_samples, replacement);
-  RngGuard drawn(generator);
-  TensorRef out = replacement && num_samples > 1 ? by_weight(self, num_samples, generator)
-                                                 : race(self, num_samples, generator);
-  drawn.done();
-  return out;
+  return replacement && num_samples > 1 ? by_weight(self, num_samples, generator)
+                                        : race(self, num_samples, generator);
 }
 
 }  // namespace TT_NS::impl

@@ -19,15 +19,13 @@ namespace TT_NS {
 
 // bernoulli(self: Tensor, generator: Generator = None) -> Tensor
 void bernoulli_into_impl(Call c, const Tensor& self, Generator* generator, Tensor& dst) {
-  RngGuard drawn(generator);
   const auto r = impl::bernoulli(c, self, generator);
   check_into(dst, *r, Inputs{&self});
   copy_result(dst, *r, false);
-  drawn.done();
 }
 
 // bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor
-void bernoulli_p__impl(Call c, Tensor& self, double p, Generator* generator) { RngGuard drawn(generator); copy_result(self, *impl::bernoulli_p(c, self, p, generator), true); drawn.done(); }
+void bernoulli_p__impl(Call c, Tensor& self, double p, Generator* generator) { copy_result(self, *impl::bernoulli_p(c, self, p, generator), true); }
 
 // randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
 
@@ -37,29 +35,23 @@ void bernoulli_p__impl(Call c, Tensor& self, double p, Generator* generator) { R
 
 // normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor
 void normal_into_impl(Call c, const Tensor& mean, const Tensor& std, Generator* generator, Tensor& dst) {
-  RngGuard drawn(generator);
   const auto r = impl::normal(c, mean, std, generator);
   check_into(dst, *r, Inputs{&mean, &std});
   copy_result(dst, *r, false);
-  drawn.done();
 }
 
 // normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor
 void normal_mean_into_impl(Call c, const Tensor& mean, double std, Generator* generator, Tensor& dst) {
-  RngGuard drawn(generator);
   const auto r = impl::normal_mean(c, mean, std, generator);
   check_into(dst, *r, Inputs{&mean});
   copy_result(dst, *r, false);
-  drawn.done();
 }
 
 // normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor
 void normal_std_into_impl(Call c, double mean, const Tensor& std, Generator* generator, Tensor& dst) {
-  RngGuard drawn(generator);
   const auto r = impl::normal_std(c, mean, std, generator);
   check_into(dst, *r, Inputs{&std});
   copy_result(dst, *r, false);
-  drawn.done();
 }
 
 // normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
@@ -77,17 +69,15 @@ static constexpr ElementSpec spec_mask_scale = {&kernel_mask_scale, DtypeRule::k
 TensorRef mask_scale_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& mask, double scale) { return element_op(spec_mask_scale, {self, mask}, Scalar(scale)); }
 
 // dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor
-void dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator) { RngGuard drawn(generator); replace_values(input, *impl::dropout(c, input, p, train, generator)); drawn.done(); }
+void dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator) { replace_values(input, *impl::dropout(c, input, p, train, generator)); }
 
 // randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
 
 // multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator = None) -> IndexTensor
 void multinomial_into_impl(Call c, const Tensor& self, int64_t num_samples, bool replacement, Generator* generator, Tensor& dst) {
-  RngGuard drawn(generator);
   const auto r = impl::multinomial(c, self, num_samples, replacement, generator);
   check_into(dst, *r, Inputs{&self});
   copy_result(dst, *r, false);
-  drawn.done();
 }
 
 }  // namespace TT_NS

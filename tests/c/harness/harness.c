@@ -15,9 +15,10 @@ static void note_peak(Host* h, int64_t bytes) {
 
 static void* host_alloc(void* user, size_t size, size_t align) {
   Host* h = user;
-  const int64_t call = __atomic_add_fetch(&h->calls, 1, __ATOMIC_RELAXED);
+  const int64_t call = h->paused ? 0 : __atomic_add_fetch(&h->calls, 1, __ATOMIC_RELAXED);
   void* p = NULL;
-  if (h->fail_at && call >= h->fail_at && (h->fail_n == 0 || call < h->fail_at + h->fail_n)) {
+  if (h->fail_at && !h->paused && call >= h->fail_at &&
+      (h->fail_n == 0 || call < h->fail_at + h->fail_n)) {
     __atomic_add_fetch(&h->failed, 1, __ATOMIC_RELAXED);
     return NULL;
   }

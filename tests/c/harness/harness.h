@@ -32,6 +32,7 @@ typedef struct Host {
   int64_t fail_at; /* this call of alloc (1 is the first) returns NULL; 0: none does */
   int64_t fail_n;  /* and the calls behind it, this many in all; 0: all of them */
   int64_t failed;  /* calls that returned NULL */
+  int paused;      /* calls are neither counted nor failed */
 } Host;
 tt_allocator host_allocator(Host* h);
 

@@ -1,6 +1,6 @@
 /* Failure is atomic: a call that fails has changed nothing, set its outs to NULL, and says what was
    wrong with which values. And complex numbers, by hand. */
-#include "harness.h"
+#include "snapshot.h"
 
 #include <complex.h>
 #include <math.h>
@@ -334,6 +334,45 @@ static void test_names_of_operands(void** state) {
   REFUSED(tt_matmul(c, f, g, &out), TT_SHAPE, "other", "self.shape[-1] (2) must equal");
 }
 
+/* Running statistics, the number of batches and the generator are what they were, however far a
+ * forward came. */
+static void test_failing_forward(void** state) {
+  tt_module *net, *layer;
+  tt_ctx* watcher;
+  tt_runtime* rt;
+  tt_tensor *in, *out;
+  Snapshot* was;
+  int64_t n;
+  (void)state;
+  OK(tt_ctx_runtime(c, &rt));
+  OK(tt_ctx_new(rt, &watcher));
+  OK(tt_nn_sequential(c, &net));
+  OK(tt_nn_batch_norm1d(c, 3, NULL, &layer));
+  OK(tt_module_append(c, net, layer));
+  tt_module_release(layer);
+  OK(tt_nn_dropout(c, NULL, &layer));
+  OK(tt_module_append(c, net, layer));
+  tt_module_release(layer);
+  OK(tt_randn(c, SHAPE(5, 3), NULL, &in));
+  const Watched w = {.watcher = watcher, .ctx = c, .modules = &net, .n_modules = 1};
+  was = snapshot_take(&w);
+  FAILS(tt_module_forward(c, net, LIST(in), NULL, 0, &n), TT_BUFFER_TOO_SMALL, "room for 0");
+  assert_null(snapshot_changed(was, &w));
+  OK(tt_module_call(c, net, in, &out));
+  assert_non_null(snapshot_changed(was, &w));
+  snapshot_free(was);
+  OK(tt_nn_linear(c, 4, 2, NULL, &layer));
+  OK(tt_module_append(c, net, layer));
+  tt_module_release(layer);
+  was = snapshot_take(&w);
+  FAILS(tt_module_call(c, net, in, &out), TT_SHAPE, NULL);
+  assert_null(snapshot_changed(was, &w));
+  snapshot_free(was);
+  tt_module_release(net);
+  tt_ctx_release(watcher);
+  tt_runtime_release(rt);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {SCOPED(test_bad_indices),
                                      SCOPED(test_bad_mixed_indices),
@@ -345,6 +384,7 @@ int main(void) {
                                      SCOPED(test_complex_arithmetic),
                                      SCOPED(test_factors),
                                      SCOPED(test_numbers_that_do_not_fit),
-                                     SCOPED(test_names_of_operands)};
+                                     SCOPED(test_names_of_operands),
+                                     SCOPED(test_failing_forward)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

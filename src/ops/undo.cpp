@@ -1,0 +1,82 @@
+#include "ops/undo.h"
+
+#include "ops/gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/impl.h"
+
+namespace TT_NS {
+
+Rng UndoLog::draw(Generator& g, uint64_t counters) {
+  drawn_.reserve(drawn_.size() + 1);
+  const Rng begin = g.take(counters);
+  drawn_.push_back({Ref<Generator>::share(&g), begin, counters});
+  return begin;
+}
+
+// The bytes between a tensor's first and last element.
+struct Range {
+  char* begin;
+  int64_t bytes;
+};
+static Range range_of(const Tensor& t) {
+  const char* lo;
+  const char* hi;
+  byte_range(t, &lo, &hi);
+  return {const_cast<char*>(lo), hi - lo};
+}
+
+static TensorRef copy_of_range(const Tensor& t) {
+  const Range r = range_of(t);
+  TensorRef copy = new_tensor(Ints(&r.bytes, 1), Dtype::kU8, kCpuDevice);
+  ext_copy(ext_of(t), copy->data, r.begin, r.bytes, kDeviceToHost);
+  return copy;
+}
+
+void UndoLog::remember(Tensor& t) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  TensorRef values = t.device.type == TT_EXT ? copy_of_range(t) : op::clone(t);
+  written_.push_back({TensorRef::share(&t), std::move(values), t.version()});
+}
+
+static void put_back(Tensor& t, const Tensor& values) {
+  if (t.device.type != TT_EXT) return copy_elements(t, values);
+  const Range r = range_of(t);
+  ext_copy(ext_of(t), r.begin, values.data, r.bytes, kHostToDevice);
+}
+
+void UndoLog::undo() noexcept {
+  while (!drawn_.empty()) {
+    const Drawn& d = drawn_.back();
+    d.generator->give_back(d.begin, d.counters);
+    drawn_.pop_back();
+  }
+  if (!written_.empty()) undo_writes();
+}
+
+// Needs no memory of tt's. A device of the host may refuse: its tensor keeps what it has, as after
+// any copy that fails there.
+void UndoLog::undo_writes() noexcept {
+  const ErrorRecord error = ctx_.error;
+  MaskGuard no_grad(bit(kKeyAutograd));
+  CommitGuard whole;
+  for (; !written_.empty(); written_.pop_back()) {
+    Written& w = written_.back();
+    try {
+      put_back(*w.tensor, *w.values);
+      w.tensor->set_version(w.version);
+    } catch (...) {}
+  }
+  ctx_.error = error;
+}
+
+Rng reserve_rng(Generator* generator, uint64_t counters) {
+  Generator& g = generator ? *generator : *ctx().gen;
+  UndoLog* log = ctx().undo;
+  return log && counters ? log->draw(g, counters) : g.take(counters);
+}
+
+void remember_values(Tensor& t) {
+  if (UndoLog* log = ctx().undo) log->remember(t);
+}
+
+}  // namespace TT_NS
