@@ -99,7 +99,7 @@ static void check_products(const tt_tensor* t, const tt_tensor* products, int64_
     long double* e = exact[i % inner];
     const Z before = i / inner % length ? *p : (Z){1, 0};
     const long double re = i / inner % length ? e[0] : 1;
-    const long im = i / inner % length ? e[1] : 0;
+    const long double im = i / inner % length ? e[1] : 0;
     *p = (Z){before.re * v.re - before.im * v.im, before.re * v.im + before.im * v.re};
     e[0] = re * v.re - im * v.im;
     e[1] = re * v.im + im * v.re;

@@ -189,13 +189,13 @@ static void check_complex(const tt_tensor* t, const double complex* want, int64_
 
 static void test_complex_arithmetic(void** state) {
   static const double complex a[] = {1 + 2 * I, -3 + 0.5 * I, 2 * I, 4};
-  static const double b[] = {0.5 - I, 2 + 2 * I};
+  static const double complex b[] = {0.5 - I, 2 + 2 * I};
   double complex sum[4];
-  double difference[4];
-  double product[4];
-  double quotient[4];
-  double total = 0;
-  double matrix[4] = {0};
+  double complex difference[4];
+  double complex product[4];
+  double complex quotient[4];
+  double complex total = 0;
+  double complex matrix[4] = {0};
   int k, i, j, l;
   (void)state;
   for (i = 0; i < 4; i++) {

@@ -40,13 +40,13 @@ static long double singular_sum(long double* x, int64_t m, int64_t n) {
     for (p = 0; p < n; p++)
       for (q = p + 1; q < n; q++) {
         long double* a = x + p * m;
-        long* b = x + q * m;
-        long aa = 0;
-        long bb = 0;
-        long ab = 0;
-        long z;
-        long t;
-        long cosine;
+        long double* b = x + q * m;
+        long double aa = 0;
+        long double bb = 0;
+        long double ab = 0;
+        long double z;
+        long double t;
+        long double cosine;
         for (i = 0; i < m; i++) {
           aa += a[i] * a[i];
           bb += b[i] * b[i];
@@ -58,7 +58,7 @@ static long double singular_sum(long double* x, int64_t m, int64_t n) {
         cosine = 1 / sqrtl(1 + t * t);
         for (i = 0; i < m; i++) {
           const long double u = a[i];
-          const long v = b[i];
+          const long double v = b[i];
           a[i] = cosine * (u - t * v);
           b[i] = cosine * (t * u + v);
         }
