@@ -117,8 +117,8 @@ tt_status tt_ctx_set_poll(tt_ctx *c, tt_poll_fn fn, void *user, void (*drop)(voi
    is first needed. The n-th ctx (1, 2, …) made since the seed was set starts with the generator
    whose seed is the runtime's XOR the n-th output of SplitMix64 started at 0. A program that seeds
    its runtime and then makes its ctxs in a fixed order thus draws the same numbers in every run.
-   tt_manual_seed changes one ctx alone, which exists already, and tt_runtime_manual_seed only ctxs
-   made later. A process made by fork goes on with copies of its parent's generators. */
+   tt_manual_seed reseeds one existing ctx; tt_runtime_manual_seed concerns only ctxs made later.
+   A process made by fork goes on with copies of its parent's generators. */
 tt_status tt_runtime_manual_seed(tt_runtime *rt, uint64_t seed);           /* later ctxs count from 1 again */
 tt_status tt_runtime_rng_state(tt_runtime *rt, uint64_t state[2]);         /* seed, ctxs made since it was set */
 tt_status tt_runtime_set_rng_state(tt_runtime *rt, const uint64_t state[2]); /* as tt_runtime_rng_state gave it */

@@ -13,9 +13,9 @@ struct Rng {
   uint64_t offset = 0;  // in counters of four 32-bit words
 };
 
-// Seed of the stream with this number: the given seed for number 0, another one for each other number. It is
-// seed XOR the number-th output of SplitMix64 started at 0 (Steele, Lea, Flood, OOPSLA 2014), whose output function is
-// a bijection that maps 0 to 0.
+// Seed of the stream with this number: the given seed for number 0, another one for each other
+// number. It is seed XOR the number-th output of SplitMix64 started at 0 (Steele, Lea, Flood,
+// OOPSLA 2014), whose output function is a bijection that maps 0 to 0.
 constexpr uint64_t stream_seed(uint64_t seed, uint64_t number) {
   uint64_t z = number * 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;

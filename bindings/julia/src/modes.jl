@@ -3,9 +3,9 @@
 """
     manual_seed(seed)
 
-Seeds random numbers: this task draws as `TT.Generator(seed)`, and each task that computes for the first
-time later draws a stream of its own, which follows from the seed and the order in which they do. Tasks
-that have computed before keep their generators. Without a seed, each run of a program draws different
+Seeds random numbers: this task draws as `TT.Generator(seed)`. Each task that first uses TT after
+this draws a stream of its own, which follows from the seed and the order in which tasks do so.
+Tasks that have used TT before keep their generators. Without a seed, each run draws different
 numbers.
 """
 function manual_seed(seed::Integer)

@@ -74,9 +74,12 @@ end
     seed = in_a_task(() -> TT.get_state(TT.Generator())[1])
     manual_seed(6)
     drawn = in_a_task(() -> Array(TT.rand(3)))
-    @test drawn == Array(TT.rand(3; generator=TT.Generator(seed))) && TT.get_state(TT.Generator())[1] == 6 != seed
-    in_a_process(code) = read(`$(Base.julia_cmd()) --startup-file=no -e $("using TT; $code print(Array(TT.rand(4)))")`, String)
-    @test in_a_process("") != in_a_process("") && in_a_process("TT.manual_seed(2);") == in_a_process("TT.manual_seed(2);")
+    @test drawn == Array(TT.rand(3; generator=TT.Generator(seed)))
+    @test TT.get_state(TT.Generator())[1] == 6 != seed
+    program(seed) = "using TT; $seed print(Array(TT.rand(4)))"
+    in_a_process(seed) = read(`$(Base.julia_cmd()) --startup-file=no -e $(program(seed))`, String)
+    @test in_a_process("") != in_a_process("")
+    @test in_a_process("TT.manual_seed(2);") == in_a_process("TT.manual_seed(2);")
 end
 
 @testset "functions with gradients of their own" begin

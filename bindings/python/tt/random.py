@@ -1,8 +1,8 @@
 """Random numbers: generators with a state of their own.
 
-Each thread has a generator, made when it first uses tt, and draws different numbers than the others.
-Its seed follows from the last manual_seed and the order in which threads come to use tt; without a
-manual_seed it is different in every run.
+Each thread has a generator, made when it first uses tt, and draws other numbers than the rest.
+Its seed follows from the last manual_seed and the order in which threads come to use tt; without
+a manual_seed it is different in every run.
 """
 from contextlib import contextmanager
 from ctypes import c_uint64
@@ -31,8 +31,11 @@ def default_generator():
 
 
 def manual_seed(seed):
-    """Starts this thread's generator anew with the seed and returns it. Threads that use tt for the first time after this draw
-    numbers of their own, which follow from the seed and the order in which they come; other threads keep their generators."""
+    """Starts this thread's generator anew with the seed and returns it.
+
+    Threads that first use tt after this draw numbers of their own, which follow from the seed and
+    the order in which they come. Other threads keep their generators.
+    """
     generator = default_generator().manual_seed(seed)
     lib.tt_runtime_manual_seed(runtime, uint64(seed, "manual_seed", "seed"))
     return generator
@@ -53,7 +56,7 @@ def set_rng_state(new_state):
 
 
 def _thread_seeds():
-    """What new threads' generators follow from: the seed, and how many threads have come since it was set."""
+    """The seed that new threads' generators follow from, and how many have come since it was set."""
     state = (c_uint64 * 2)()
     lib.tt_runtime_rng_state(runtime, state)
     return tuple(state)
@@ -61,8 +64,10 @@ def _thread_seeds():
 
 @contextmanager
 def fork_rng(devices=None, enabled=True):
-    """Restores this thread's generator and the seed that new threads' generators follow from when the block ends. devices is ignored:
-    all devices draw from one generator."""
+    """Restores this thread's generator, and the seed of new threads', when the block ends.
+
+    devices is ignored: all devices draw from one generator.
+    """
     state, seeds = get_rng_state(), _thread_seeds()
     try:
         yield
@@ -70,5 +75,5 @@ def fork_rng(devices=None, enabled=True):
         if enabled:
             set_rng_state(state)
             now = _thread_seeds()
-            if now[0] != seeds[0] or now[1] < seeds[1]:  # manual_seed was called; else new threads go on counting
+            if now[0] != seeds[0] or now[1] < seeds[1]:  # seeded; else new threads go on counting
                 lib.tt_runtime_set_rng_state(runtime, (c_uint64 * 2)(*seeds))

@@ -1,4 +1,5 @@
-/* Streams of random numbers: the ctxs of a runtime draw different numbers, which follow from the runtime's seed. */
+/* Streams of random numbers: the ctxs of a runtime draw different numbers, which follow from the
+ * runtime's seed. */
 #include "harness.h"
 
 #include <errno.h>
@@ -124,8 +125,7 @@ static void streams_are_the_documented_ones(void** state) {
     tt_ctx* x = new_ctx(rt);
     tt_generator *own, *equal;
     Drawn drawn, want;
-    const tt_dropout_opts opts = {.set = TT_DROPOUT_GENERATOR, .generator = NULL};
-    tt_dropout_opts from = opts;
+    tt_dropout_opts from = {.set = TT_DROPOUT_GENERATOR};
     tt_tensor *ones, *out;
     OK(tt_ctx_generator(x, &own));
     OK(tt_generator_state(x, own, found));
@@ -249,7 +249,8 @@ static void processes_without_a_seed_differ(void** state) {
   assert_false(same(&a, &b));
 }
 
-/* From here on getrandom fails with EPERM, as in a sandbox that does not know it. */
+/* From here on getrandom fails with EPERM, as in a sandbox that does not know it. Where the filter
+ * is not allowed, getrandom goes on working. */
 static int refuse_getrandom(void) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -259,7 +260,7 @@ static int refuse_getrandom(void) {
   };
   const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program); /* where it is not allowed, getrandom works */
+  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
   return 0;
 }
 
@@ -287,11 +288,16 @@ static void grad_mode_belongs_to_one_ctx(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(threads_draw_different_masks),      SCOPED(a_seed_gives_the_same_streams_in_creation_order),
-      SCOPED(streams_are_the_documented_ones),   SCOPED(a_seeded_ctx_draws_as_a_generator_and_apart_from_later_ctxs),
-      SCOPED(the_state_of_a_runtime_comes_back), SCOPED(what_is_no_runtime_is_a_bad_handle),
-      SCOPED(runtimes_without_a_seed_differ),    SCOPED(processes_without_a_seed_differ),
-      SCOPED(processes_without_entropy_differ),  SCOPED(grad_mode_belongs_to_one_ctx),
+      SCOPED(threads_draw_different_masks),
+      SCOPED(a_seed_gives_the_same_streams_in_creation_order),
+      SCOPED(streams_are_the_documented_ones),
+      SCOPED(a_seeded_ctx_draws_as_a_generator_and_apart_from_later_ctxs),
+      SCOPED(the_state_of_a_runtime_comes_back),
+      SCOPED(what_is_no_runtime_is_a_bad_handle),
+      SCOPED(runtimes_without_a_seed_differ),
+      SCOPED(processes_without_a_seed_differ),
+      SCOPED(processes_without_entropy_differ),
+      SCOPED(grad_mode_belongs_to_one_ctx),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,8 @@
 //! checked what it reads (operators in place and `_into`, [`Tensor::index_set`], [`Op::call_mut`]), changing a tensor's memory or shape
 //! ([`Tensor::set_data`], [`Module::to`]; [`Module::copy_to`] is safe), looking at memory ([`Tensor::as_slice`], …).
 //!
-//! **Threads**: each has a [`Context`] of its own (grad mode, random numbers, errors), made at its first call; all share one [`Runtime`].
+//! **Threads**: each has a [`Context`] of its own (grad mode, random numbers, errors), made at its
+//! first call; all share one [`Runtime`]. [`manual_seed`] makes the numbers of all reproducible.
 //!
 //! **Closures** that tt calls may fail or panic: the outer call then fails with [`Status::Callback`], the reason is its [`cause`](ErrorInfo::cause),
 //! and [`Error::into_panic`] gives the panic back. Those that backward runs are `Sync`, as graphs may be on several threads:
