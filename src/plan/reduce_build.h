@@ -1,6 +1,7 @@
 // Builds a ReducePlan from shapes and strides.
 #pragma once
 
+#include "base/arith.h"
 #include "plan/reduce_plan.h"
 
 namespace TT_NS {
@@ -74,8 +75,6 @@ inline void order_reduced(ReducePlan* p, bool ordered) {
   if (p->n_red) p->n_red = n + 1;
 }
 
-inline int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
-
 constexpr int64_t kUnitWork = 65536;  // elements that one unit of a split reduction covers
 
 inline void split_rows(ReducePlan* p) {
@@ -87,7 +86,7 @@ inline void split_rows(ReducePlan* p) {
     p->splits = (p->length + piece - 1) / piece;
   }
   p->run.units[0] = p->n_out * p->splits;
-  p->run.grain[0] = clamp(kUnitWork / (p->split_len + 1), 1, kUnitWork);
+  p->run.grain[0] = clamp<int64_t>(kUnitWork / (p->split_len + 1), 1, kUnitWork);
 }
 
 // Units of about kUnitWork elements; a unit's rows are bounded, so that two levels of sums keep
@@ -102,13 +101,13 @@ inline void split_columns(ReducePlan* p) {
   const int64_t others = p->n_out / columns * p->n_tiles;
   p->splits = 1;
   p->split_len = p->length;
-  const int64_t rows = clamp(kUnitWork * 4 / p->tile, 128, kReduceMaxColumnSplit);
+  const int64_t rows = clamp<int64_t>(kUnitWork * 4 / p->tile, 128, kReduceMaxColumnSplit);
   if ((others < 32 && p->length >= 2 * rows) || p->length > kReduceMaxColumnSplit) {
     p->split_len = rows;
     p->splits = (p->length + rows - 1) / rows;
   }
   p->run.units[0] = others * p->splits;
-  p->run.grain[0] = clamp(kUnitWork / (p->split_len * p->tile + 1), 1, kUnitWork);
+  p->run.grain[0] = clamp<int64_t>(kUnitWork / (p->split_len * p->tile + 1), 1, kUnitWork);
 }
 
 }  // namespace reduce_detail
@@ -166,7 +165,7 @@ inline void build_reduce(ReducePlan* p, const ReduceArgs& a) {
   else split_rows(p);
   if (p->splits > 1) {
     p->run.units[1] = p->n_out;
-    p->run.grain[1] = clamp(kUnitWork / p->splits, 1, kUnitWork);
+    p->run.grain[1] = clamp<int64_t>(kUnitWork / p->splits, 1, kUnitWork);
   }
   p->run.n = p->splits > 1 ? 2 : 1;
 }
