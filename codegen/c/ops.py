@@ -33,11 +33,11 @@ def forms(op):
     has_opts = bool(op.options)
     if op.scalar_arg:
         kinds = [("_f64", "double "), ("_i64", "int64_t "), ("_scalar", "const tt_scalar *")]
-        out = [(s, t, has_opts and not op.fixed) for s, t in kinds]
-        if has_opts and op.fixed:
+        out = [(s, t, has_opts and not op.no_opts) for s, t in kinds]
+        if has_opts and op.no_opts:
             out.append(("_scalar_ex", "const tt_scalar *", True))
         return out
-    if op.fixed and has_opts:
+    if op.no_opts and has_opts:
         return [("", None, False), ("_ex", None, True)]
     return [("", None, has_opts)]
 
@@ -245,8 +245,8 @@ def shared_args(op, v, scalar, takes):
 def function(op, v, suffix, scalar, takes):
     ps = ["tt_ctx *c"] + c_params(op, v, scalar, takes)
     name = c_name(op, suffix, v)
-    hot = op.get("hot") and not op.scalar_of
-    shared = None if hot else shared_args(op, v, scalar, takes)
+    inlined = op.get("inline_capi") and not op.scalar_of
+    shared = None if inlined else shared_args(op, v, scalar, takes)
     if shared:
         none = v or op.void
         args = ", ".join(["c", *shared[1]] + ([] if none else ["out"]) + [f"op_{op.name}{v}"])
@@ -254,7 +254,7 @@ def function(op, v, suffix, scalar, takes):
     outs = [] if v or op.void else (["outs"] if op.list_out else [o.name for o in op.outs])
     clear = "clear_list(outs, cap, n_outs);" if op.list_out and not v else "".join(f"clear_out({o});" for o in outs)
     lines = [f"tt_status {name}({', '.join(ps)}) {{"]
-    call, inline = ("api_call_inline", "TT_INLINE_BODY ") if hot else ("api_call", "")
+    call, inline = ("api_call_inline", "TT_INLINE_BODY ") if inlined else ("api_call", "")
     if clear:
         lines.append(f"  {clear}")
     lines.append(f'  return {call}(c, "{api_name(op)}{v}", [=]([[maybe_unused]] Ctx& x) {inline}{{')

@@ -290,7 +290,7 @@ class JuliaFunction(Function):
         self.names = {a.name: form.of[a.name].var for a in op.args}
         lines = [f"{self.names[a.name]}_v = {list_of(a, self.names[a.name])}" for a in op.positional if a.type in LISTS]
         self.options = Options(op, self.names)
-        if op.options and not op.fixed:
+        if op.options and not op.no_opts:
             lines += self.options.prepare() + [f"opts = Ref({self.options.build()})"]
         if self.takes_out and "into" in op.variants:
             outs = dst_names(op)
@@ -355,8 +355,8 @@ class JuliaFunction(Function):
             plain = [f"if is_real({x})", "    " + call("_f64", f"Float64({x})", opts), f"elseif is_int({x})",
                      "    " + call("_i64", f"Int64({x})", opts), "else", "    " + call("_scalar", f"Ref(scalar({x}))", opts), "end"]
         else:
-            plain = [call("", None, ["opts"] if op.options and not op.fixed else [])]
-        if not (op.fixed and op.options):
+            plain = [call("", None, ["opts"] if op.options and not op.no_opts else [])]
+        if not (op.no_opts and op.options):
             return plain
         usual = " && ".join(f"{self.names[a.name]} === {julia_default(a)}" for a in op.options)
         number = f"Ref(scalar({self.names[op.scalar_arg]}))" if op.scalar_arg else None

@@ -19,19 +19,9 @@ CPP_TYPES = {
 ENUM = re.compile(r"Enum<(\w+)>$")
 OUT_TYPES = {"Tensor", "IndexTensor", "BoolTensor", "PlainTensor", "Tensor[]"}  # PlainTensor: floating, but carries no gradient
 DTYPE_RULES = {"promote", "float", "bool", "same", "logical", "cast", "first", "modulus", "none"}
-ENUMS = {  # host-visible enumerations: name -> {value name: number}, append-only
-    "Reduction": {"none": 0, "mean": 1, "sum": 2},
-    "Rounding": {"none": 0, "floor": 1, "trunc": 2},
-    "Approximate": {"none": 0, "tanh": 1},
-    "KlReduction": {"none": 0, "mean": 1, "sum": 2, "batchmean": 3},
-    "Interpolation": {"nearest": 0, "linear": 1, "bilinear": 2, "nearest-exact": 3, "area": 4, "bicubic": 5, "trilinear": 6},
-    "Padding": {"constant": 0, "reflect": 1, "replicate": 2, "circular": 3},
-    "Scatter": {"none": 0, "add": 1, "multiply": 2},
-    "Side": {"none": 0, "left": 1, "right": 2},
-    "Anneal": {"cos": 0, "linear": 1},
-    "PaddingMode": {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
-    "AutoPadding": {"none": 0, "valid": 1, "same": 2},
-}
+ENUM_FILE = "enums.toml"  # of the declarations
+# host-visible choices: name -> {value name: number}
+ENUMS = tomllib.loads((Path(__file__).parents[2] / "src/ops/decl" / ENUM_FILE).read_text())
 
 
 class DeclError(Exception):
@@ -99,11 +89,11 @@ class Op:
     @property
     def structural(self):
         """Its implementation launches no kernel: a view, an allocation, calls of other operators."""
-        return self.view or bool(self.composite) or self.get("impl") == "composite" or self.name in ("empty", "empty_like", "to_device")
+        return self.view or bool(self.composite) or self.get("impl") == "composite" or bool(self.get("no_kernel"))
 
     @property
-    def fixed(self):
-        return bool(self.raw.get("fixed"))
+    def no_opts(self):
+        return bool(self.raw.get("no_opts"))
 
     @property
     def variants(self):
@@ -203,10 +193,16 @@ def parse_schema(name, text):
     return args, outs
 
 
-KNOWN_KEYS = {
-    "schema", "host", "internal", "fixed", "hot", "positional", "variants", "dtype", "kernel", "composite", "impl", "view", "grad", "reference",
-    "doc", "args", "samples", "since", "scalar", "deterministic", "mutates", "forward_ad", "vmap", "methods", "python", "rust", "julia",
-    "overload_of", "nondiff", "direct",
+KNOWN_KEYS = {  # what each means: src/ops/decl/README.md
+    "schema", "host", "overload_of", "internal", "since", "doc", "args", "samples",
+    "positional", "no_opts", "scalar", "variants", "direct", "inline_capi",
+    "impl", "composite", "kernel", "dtype", "view", "no_kernel",
+    "grad", "nondiff",
+    "python", "rust", "julia",
+}
+KERNEL_KEYS = {
+    "elementwise", "set", "functor", "operands", "params",
+    "promote_params", "factor", "masks", "no_bool", "vectors", "check",
 }
 
 
@@ -238,6 +234,8 @@ def check(op):
     ways = [k for k in ("kernel", "composite", "impl") if k in raw]
     if len(ways) != 1:
         raise DeclError(f"{op.name}: needs exactly one of kernel, composite, impl")
+    if set(op.kernel) - KERNEL_KEYS:
+        raise DeclError(f"{op.name}: unknown keys {sorted(set(op.kernel) - KERNEL_KEYS)} in kernel")
     if op.elementwise and raw.get("dtype") not in DTYPE_RULES:
         raise DeclError(f"{op.name}: dtype rule {raw.get('dtype')!r} is unknown")
     if not op.composite and "grad" not in raw and raw.get("impl") != "composite":
@@ -273,6 +271,8 @@ def load(folder, root):
     """All operators by name, in a fixed order."""
     ops = {}
     for path in sorted(Path(folder).glob("*.toml")):
+        if path.name == ENUM_FILE:
+            continue
         table = tomllib.loads(path.read_text())
         defaults = table.pop("defaults", {})
         for name, raw in table.items():

@@ -20,7 +20,7 @@ COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 
 def direct(op, name, ops):
     """self comes first."""
-    opts = "None, " if op.options and not op.fixed else ""
+    opts = "None, " if op.options and not op.no_opts else ""
     out = [f"def {name}(self, other):", "    kind = type(other)", "    if kind is Tensor and isinstance(self, Tensor):", "        t = new(Tensor)",
            f"        if {c_name(op, '', '')}(local.ctx, self, other, {opts}byref(t)):", "            fail()", "        return t"]
     if with_float(op, ops):

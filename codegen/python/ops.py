@@ -390,7 +390,7 @@ class Function:
             elif s.arg.positional and s.arg.type in LISTS:
                 optional = ", True" if s.arg.type == "Tensor?[]" else ""
                 lines.append(f'{s.var} = tensor_list({s.var}, "{self.name}", "{s.name}"{optional})')
-        if op.options and not op.fixed:
+        if op.options and not op.no_opts:
             keep = ["    keep = []"] if any(a.type in NUMBER_LISTS for a in op.options) else []
             lines += ["opts = None", f"if {self.unusual(form)}:", *keep, f"    opts = {self.options(form)}"]
         if self.takes_out and not stored:
@@ -446,7 +446,7 @@ class Function:
         def call(name, value, opts):
             args = ["local.ctx"] + self.arguments(form, checked, value) + opts + results
             return [f"if {name}({', '.join(args)}):", "    fail()"]
-        if not number and not op.fixed:
+        if not number and not op.no_opts:
             return call(c_name(op, "", variant), None, ["opts"] if op.options else [])
         plain = []
         if number:
@@ -455,7 +455,7 @@ class Function:
             plain += call("call", "value", ["opts"] if rows.get("_f64") else [])
         else:
             plain += call(c_name(op, "", variant), None, [])
-        if not (op.fixed and op.options):
+        if not (op.no_opts and op.options):
             return plain
         value = f'scalar({number.var}, "{self.name}", "{number.name}")' if number else None
         extended = call(c_name(op, "_scalar_ex" if number else "_ex", variant), value, [self.options(form)])

@@ -90,9 +90,9 @@ class Method:
             more = options if rows[suffix] and self.with_opts else ["std::ptr::null()"] if rows[suffix] else []
             return f"sys::{c_name(op, suffix, self.variant)}({', '.join(['c'] + args + more + outs)})"
         if not op.scalar_arg:
-            return one("_ex" if op.fixed and self.with_opts else "")
+            return one("_ex" if op.no_opts and self.with_opts else "")
         n = snake(op.scalar_arg)
-        if op.fixed and self.with_opts:
+        if op.no_opts and self.with_opts:
             return one("_scalar_ex", f"&{n}.raw()")
         return (f"match {n} {{ Scalar::Float(v) => {one('_f64', 'v')}, Scalar::Int(v) => {one('_i64', 'v')}, "
                 f"_ => {one('_scalar', f'&{n}.raw()')} }}")

@@ -17,7 +17,7 @@ struct Call {
   const OpInfo* op;
 };
 
-// Schema types (src/ops/README.md): what a host passes and how bindings treat it.
+// Schema types (src/ops/decl/README.md): what a host passes and how bindings treat it.
 enum class ArgType : uint8_t {
   kTensor,
   kOptTensor,
@@ -73,7 +73,7 @@ struct OpSchema {
   bool random;
   bool internal = false;  // a building block of other operators: hosts cannot name it
   bool structural =
-      false;  // its front launches no kernel: views, allocation, calls of other operators
+      false;  // its implementation launches no kernel: views, allocation, calls of other operators
 };
 
 struct OpInfo {
