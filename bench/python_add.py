@@ -24,9 +24,16 @@ def rows(m):
     """name -> function to time, of a module that is tt or torch."""
     a, b, eye = m.ones(4, 4), m.ones(4, 4), m.ones(8, 8)
     leaf = m.ones(4, 4, requires_grad=True)
-    return {"a + b, 4x4": lambda: a + b, "a + 1.5, 4x4": lambda: a + 1.5, "a.add_(b), 4x4": lambda: a.add_(b), "a @ b, 8x8": lambda: eye @ eye,
-            "a.sum(), 4x4": lambda: a.sum(), "a[1], 4x4": lambda: a[1], "a.exp(), 4x4": lambda: a.exp(),
-            "a * w, recorded, 4x4": lambda: a * leaf}
+    return {
+        "a + b, 4x4": lambda: a + b,
+        "a + 1.5, 4x4": lambda: a + 1.5,
+        "a.add_(b), 4x4": lambda: a.add_(b),
+        "a @ b, 8x8": lambda: eye @ eye,
+        "a.sum(), 4x4": lambda: a.sum(),
+        "a[1], 4x4": lambda: a[1],
+        "a.exp(), 4x4": lambda: a.exp(),
+        "a * w, recorded, 4x4": lambda: a * leaf,
+    }
 
 
 def measure(functions, rounds):
@@ -42,34 +49,61 @@ def measure(functions, rounds):
 def load_times(compiled):
     """Of fresh interpreters, in ms: package and first operator, with the bytecode that a first import leaves, or without any."""
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(BINDING / "tt", Path(folder) / "tt", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            BINDING / "tt", Path(folder) / "tt", ignore=shutil.ignore_patterns("__pycache__")
+        )
         env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         env.update(PYTHONPATH=folder, TT_LIBRARY=LIBRARY)
         if not compiled:
             env["PYTHONDONTWRITEBYTECODE"] = "1"
-        found = [float(subprocess.run([sys.executable, "-c", FIRST_OP], env=env, capture_output=True, text=True, check=True).stdout) for _ in range(8)]
+        found = [
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", FIRST_OP],
+                    env=env,
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                ).stdout
+            )
+            for _ in range(8)
+        ]
     return statistics.median(found[1:]) * 1e3
 
 
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     import tt
+
     functions = {"tt": rows(tt)}
     try:
         import torch
+
         torch.set_num_threads(1)
         functions["torch"] = rows(torch)
     except ImportError:
         torch = None
     times = measure(functions, rounds)
-    print(f"Python {sys.version.split()[0]}, PyTorch {torch.__version__ if torch else 'not installed'}, {rounds} rounds of {CALLS} calls\n")
+    print(
+        f"Python {sys.version.split()[0]}, PyTorch {torch.__version__ if torch else 'not installed'}, {rounds} rounds of {CALLS} calls\n"
+    )
     print("| call | tt, ns | PyTorch, ns | tt by PyTorch |\n|---|---|---|---|")
     for name in functions["tt"]:
         mine = statistics.median(times["tt"][name])
         theirs = statistics.median(times["torch"][name]) if torch else 0
-        ratio = statistics.median(x / y for x, y in zip(times["tt"][name], times["torch"][name])) if torch else 0
-        print(f"| `{name}` | {mine:.0f} | {theirs:.0f} | {ratio:.2f} |" if torch else f"| `{name}` | {mine:.0f} | | |")
-    print(f"\n`import tt` and the first operator: {load_times(True):.0f} ms; without compiled bytecode {load_times(False):.0f} ms.")
+        ratio = (
+            statistics.median(x / y for x, y in zip(times["tt"][name], times["torch"][name]))
+            if torch
+            else 0
+        )
+        print(
+            f"| `{name}` | {mine:.0f} | {theirs:.0f} | {ratio:.2f} |"
+            if torch
+            else f"| `{name}` | {mine:.0f} | | |"
+        )
+    print(
+        f"\n`import tt` and the first operator: {load_times(True):.0f} ms; without compiled bytecode {load_times(False):.0f} ms."
+    )
 
 
 if __name__ == "__main__":

@@ -11,11 +11,22 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 # what pkg-config --static says
-STATIC = ["-Wl,--gc-sections,-z,pack-relative-relocs", str(BUILD / "libtt.a"), "-Wl,-Bstatic", "-lstdc++", "-Wl,-Bdynamic", "-static-libgcc", "-lm", "-s"]
+STATIC = [
+    "-Wl,--gc-sections,-z,pack-relative-relocs",
+    str(BUILD / "libtt.a"),
+    "-Wl,-Bstatic",
+    "-lstdc++",
+    "-Wl,-Bdynamic",
+    "-static-libgcc",
+    "-lm",
+    "-s",
+]
 
 
 def run(*command):
-    return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [str(c) for c in command], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def stripped(path, folder):
@@ -32,8 +43,12 @@ def linked(folder, *sources):
 def sizes(folder):
     example = ROOT / "examples/c"
     yield "stripped libtt.so", stripped(BUILD / "libtt.so", folder), 6_000_000
-    yield "static program that adds two tensors, stripped", linked(folder, ROOT / "tests/structure/add.c"), 400_000
-    yield "static train_digits, stripped", linked(folder, *(example / f for f in ("train_digits.c", "digits_data.c", "report.c"))), 2_500_000
+    yield "static program that adds two tensors, stripped", linked(
+        folder, ROOT / "tests/structure/add.c"
+    ), 400_000
+    yield "static train_digits, stripped", linked(
+        folder, *(example / f for f in ("train_digits.c", "digits_data.c", "report.c"))
+    ), 2_500_000
 
 
 def start_ms(rounds=20):
@@ -44,7 +59,11 @@ def start_ms(rounds=20):
 
 def operators():
     """Bytes of the symbols that carry an operator's name, by operator: {name: (generated and hand-written code, kernels)}."""
-    names = {line.split()[1][3:] for line in (ROOT / "src/ops/abi.lock").read_text().splitlines() if line.startswith("bit")}
+    names = {
+        line.split()[1][3:]
+        for line in (ROOT / "src/ops/abi.lock").read_text().splitlines()
+        if line.startswith("bit")
+    }
     names |= set(re.findall(r"&op_(\w+?)\.info", (ROOT / "src/ops/gen/all_ops.cpp").read_text()))
     names = {n.rstrip("_").removesuffix("_into").rstrip("_") for n in names}
     bytes_of = collections.defaultdict(lambda: [0, 0])
@@ -52,8 +71,14 @@ def operators():
         fields = line.split(maxsplit=3)
         if len(fields) < 4 or not re.fullmatch(r"[0-9a-f]{16}", fields[1]):
             continue
-        kernel = re.match(r"tt::(baseline|avx2|avx512)::(?:\(anonymous namespace\)::)?(\w+)", fields[3])
-        words = [kernel.group(2)] if kernel else re.findall(r"\b(?:op_|tt_|op::|impl::|autograd::)(\w+)", fields[3])[:1]
+        kernel = re.match(
+            r"tt::(baseline|avx2|avx512)::(?:\(anonymous namespace\)::)?(\w+)", fields[3]
+        )
+        words = (
+            [kernel.group(2)]
+            if kernel
+            else re.findall(r"\b(?:op_|tt_|op::|impl::|autograd::)(\w+)", fields[3])[:1]
+        )
         for word in words:
             word = re.sub(r"_(f64|i64|scalar|ex|into)(?=_|$)", "", word).rstrip("_")
             if word in names:

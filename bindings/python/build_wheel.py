@@ -31,15 +31,21 @@ def library():
     path = Path(os.environ.get("TT_LIBRARY") or TREE / "build/libtt.so")
     if not path.exists() and "TT_LIBRARY" not in os.environ:
         subprocess.run(["cmake", "-S", TREE, "-B", TREE / "build", "-DTT_TESTS=OFF"], check=True)
-        subprocess.run(["cmake", "--build", TREE / "build", "--target", "tt", "-j", str(os.cpu_count() or 1)], check=True)
+        subprocess.run(
+            ["cmake", "--build", TREE / "build", "--target", "tt", "-j", str(os.cpu_count() or 1)],
+            check=True,
+        )
     return path.read_bytes()
 
 
 def write(folder, files):
     """A wheel of files: name -> bytes."""
     info, rows = f"{NAME}-{VERSION}.dist-info", []
-    files = {**files, f"{info}/METADATA": METADATA.encode(),
-             f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tt\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode()}
+    files = {
+        **files,
+        f"{info}/METADATA": METADATA.encode(),
+        f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tt\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode(),
+    }
     wheel = f"{NAME}-{VERSION}-{tag()}.whl"
     with zipfile.ZipFile(Path(folder) / wheel, "w", zipfile.ZIP_DEFLATED) as z:
         for name, data in files.items():
@@ -51,7 +57,11 @@ def write(folder, files):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    files = {str(p.relative_to(HERE)): p.read_bytes() for p in sorted((HERE / "tt").rglob("*")) if p.suffix in (".py", ".pyi", ".typed")}
+    files = {
+        str(p.relative_to(HERE)): p.read_bytes()
+        for p in sorted((HERE / "tt").rglob("*"))
+        if p.suffix in (".py", ".pyi", ".typed")
+    }
     return write(wheel_directory, {**files, "tt/libtt.so": library()})
 
 

@@ -28,7 +28,9 @@ TRAIN, BATCH, CLASSES = 1500, 50, 10
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", default=ROOT / "examples/data/digits.csv")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--lr", type=float, default=0.01)
@@ -58,9 +60,18 @@ def read(path):
 def build():
     """(N, 1, 8, 8) -> (N, 32, 2, 2) -> (N, 10)"""
     return nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Dropout(0.3), nn.Linear(32 * 2 * 2, CLASSES))
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.BatchNorm2d(32),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.3),
+        nn.Linear(32 * 2 * 2, CLASSES),
+    )
 
 
 def save(model, path):
@@ -70,14 +81,24 @@ def save(model, path):
 def load(model, path):
     """The model's part of a checkpoint, under the names that the C program gives."""
     saved = tt.load(path)
-    model.load_state_dict({name[len("module."):]: value for name, value in saved.items() if name.startswith("module.")})
+    model.load_state_dict(
+        {
+            name[len("module.") :]: value
+            for name, value in saved.items()
+            if name.startswith("module.")
+        }
+    )
 
 
 def progress(epoch, epochs, loss, start):
     seconds = time.perf_counter() - start
     done = 30 * epoch // epochs
-    print(f"\repoch {epoch:3}/{epochs} [{'#' * done}{'-' * (30 - done)}] loss {loss:.4f}  "
-          f"{epoch * TRAIN / seconds:.0f} samples/s  ETA {seconds / epoch * (epochs - epoch):.1f} s ", end="", flush=True)
+    print(
+        f"\repoch {epoch:3}/{epochs} [{'#' * done}{'-' * (30 - done)}] loss {loss:.4f}  "
+        f"{epoch * TRAIN / seconds:.0f} samples/s  ETA {seconds / epoch * (epochs - epoch):.1f} s ",
+        end="",
+        flush=True,
+    )
 
 
 def train(model, images, labels, args):
@@ -124,6 +145,7 @@ def draw(path, losses, counts, images, truth, guess):
         return print(f"no {path}: the figure needs matplotlib (pip install matplotlib)")
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+
     figure = plt.figure(figsize=(12, 4.2), layout="constrained")
     curve, matrix, misread = figure.subfigures(1, 3)
 
@@ -133,12 +155,26 @@ def draw(path, losses, counts, images, truth, guess):
     axes.grid(True, which="both", alpha=0.3)
 
     axes = matrix.subplots()
-    axes.imshow([[n ** 0.5 for n in row] for row in counts], cmap="Blues")
+    axes.imshow([[n**0.5 for n in row] for row in counts], cmap="Blues")
     for t, row in enumerate(counts):
         for g, n in enumerate(row):
             if n:
-                axes.text(g, t, str(n), ha="center", va="center", fontsize=8, color="white" if t == g else "black")
-    axes.set(xticks=range(CLASSES), yticks=range(CLASSES), xlabel="predicted", ylabel="truth", title="Confusion, test rows")
+                axes.text(
+                    g,
+                    t,
+                    str(n),
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color="white" if t == g else "black",
+                )
+    axes.set(
+        xticks=range(CLASSES),
+        yticks=range(CLASSES),
+        xlabel="predicted",
+        ylabel="truth",
+        title="Confusion, test rows",
+    )
 
     wrong = [i for i, (t, g) in enumerate(zip(truth, guess)) if t != g]
     misread.suptitle(f"{len(wrong)} of {len(truth)} misread")

@@ -43,9 +43,7 @@ fn parse() -> std::result::Result<Options, Box<dyn Error>> {
     };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
-        let value = args
-            .next()
-            .ok_or_else(|| format!("no value for {}", name))?;
+        let value = args.next().ok_or_else(|| format!("no value for {}", name))?;
         match name.as_str() {
             "--data" => o.data = value,
             "--epochs" => o.epochs = value.parse()?,
@@ -83,10 +81,7 @@ fn read(path: &str) -> std::result::Result<(Tensor, Tensor), Box<dyn Error>> {
     if n <= TRAIN {
         return Err(format!("{}: {} rows, more than {} are needed", path, n, TRAIN).into());
     }
-    Ok((
-        Tensor::from_vec(pixels, &[n, 1, 8, 8])?,
-        Tensor::from_vec(labels, &[n])?,
-    ))
+    Ok((Tensor::from_vec(pixels, &[n, 1, 8, 8])?, Tensor::from_vec(labels, &[n])?))
 }
 
 /// (N, 1, 8, 8) -> (N, 32, 2, 2) -> (N, 10)
@@ -122,13 +117,7 @@ impl Trainer {
         let net = build()?;
         let adam = optim::adam_with(&net.parameters()?, optim::AdamOpts::new().lr(o.lr))?;
         let schedule = lr::cosine_annealing(&adam, o.epochs)?;
-        Ok(Trainer {
-            net,
-            adam,
-            schedule,
-            random: Generator::current()?,
-            losses: vec![],
-        })
+        Ok(Trainer { net, adam, schedule, random: Generator::current()?, losses: vec![] })
     }
     fn parts<'a>(&'a self, extra: &'a mut StateDict) -> Result<Checkpoint<'a>> {
         Checkpoint::new()
@@ -140,10 +129,7 @@ impl Trainer {
     }
     fn save(&self, path: &str) -> Result<()> {
         let mut extra = StateDict::new()?;
-        extra.set(
-            "losses",
-            &Tensor::from_slice(&self.losses, &[self.losses.len() as i64])?,
-        )?;
+        extra.set("losses", &Tensor::from_slice(&self.losses, &[self.losses.len() as i64])?)?;
         self.parts(&mut extra)?.save(path)
     }
     fn resume(&mut self, path: &str) -> Result<()> {
@@ -165,22 +151,14 @@ impl Trainer {
         for epoch in first + 1..=o.epochs as usize {
             let order = tt::randperm(TRAIN)?;
             let batches = order.split(BATCH)?;
-            let sum: f64 = batches
-                .iter()
-                .map(|rows| self.batch(x, y, rows))
-                .sum::<Result<f64>>()?;
+            let sum: f64 =
+                batches.iter().map(|rows| self.batch(x, y, rows)).sum::<Result<f64>>()?;
             self.schedule.step()?;
             self.losses.push(sum / batches.len() as f64);
             if let Some(path) = &o.checkpoint {
                 self.save(path)?;
             }
-            progress(
-                epoch,
-                o.epochs as usize,
-                epoch - first,
-                sum / batches.len() as f64,
-                start,
-            );
+            progress(epoch, o.epochs as usize, epoch - first, sum / batches.len() as f64, start);
         }
         println!();
         Ok(())
@@ -194,13 +172,9 @@ impl Trainer {
 
 fn progress(epoch: usize, epochs: usize, done: usize, loss: f64, start: Instant) {
     let seconds = start.elapsed().as_secs_f64();
-    let bar: String = (0..30)
-        .map(|i| if i < 30 * epoch / epochs { '#' } else { '-' })
-        .collect();
-    let (rate, left) = (
-        done as f64 * TRAIN as f64 / seconds,
-        seconds / done as f64 * (epochs - epoch) as f64,
-    );
+    let bar: String = (0..30).map(|i| if i < 30 * epoch / epochs { '#' } else { '-' }).collect();
+    let (rate, left) =
+        (done as f64 * TRAIN as f64 / seconds, seconds / done as f64 * (epochs - epoch) as f64);
     print!(
         "\repoch {:3}/{} [{}] loss {:.4}  {:.0} samples/s  ETA {:.1} s ",
         epoch, epochs, bar, loss, rate, left
@@ -211,10 +185,7 @@ fn progress(epoch: usize, epochs: usize, done: usize, loss: f64, start: Instant)
 /// Rows: the true class; columns: the predicted one.
 fn print_confusion(truth: &[i64], guess: &[i64]) {
     let mut counts = [[0; CLASSES]; CLASSES];
-    truth
-        .iter()
-        .zip(guess)
-        .for_each(|(t, g)| counts[*t as usize][*g as usize] += 1);
+    truth.iter().zip(guess).for_each(|(t, g)| counts[*t as usize][*g as usize] += 1);
     println!(
         "confusion matrix (rows: truth)\n    {}",
         (0..CLASSES).map(|c| format!("{:4}", c)).collect::<String>()
@@ -224,11 +195,7 @@ fn print_confusion(truth: &[i64], guess: &[i64]) {
             "{:4}{}",
             class,
             row.iter()
-                .map(|n| if *n == 0 {
-                    "   .".into()
-                } else {
-                    format!("{:4}", n)
-                })
+                .map(|n| if *n == 0 { "   .".into() } else { format!("{:4}", n) })
                 .collect::<String>()
         );
     }
@@ -239,10 +206,7 @@ fn run(o: &Options) -> std::result::Result<(), Box<dyn Error>> {
     tt::set_num_threads(o.threads)?;
     tt::manual_seed(1234)?; // the split is always the same
     let order = tt::randperm(x.size(0))?;
-    let (train, test) = (
-        order.narrow(0, 0, TRAIN)?,
-        order.narrow(0, TRAIN, x.size(0) - TRAIN)?,
-    );
+    let (train, test) = (order.narrow(0, 0, TRAIN)?, order.narrow(0, TRAIN, x.size(0) - TRAIN)?);
     tt::manual_seed(o.seed)?;
     let mut trainer = Trainer::new(o)?;
     if let Some(path) = &o.evaluate {
@@ -255,23 +219,14 @@ fn run(o: &Options) -> std::result::Result<(), Box<dyn Error>> {
     }
     let scores = trainer.scores(&x.index_select(0, &test)?)?;
     if let Some(path) = &o.logits {
-        let bytes: Vec<u8> = scores
-            .to_vec::<f32>()?
-            .iter()
-            .flat_map(|v| v.to_ne_bytes())
-            .collect();
+        let bytes: Vec<u8> = scores.to_vec::<f32>()?.iter().flat_map(|v| v.to_ne_bytes()).collect();
         std::fs::write(path, bytes).map_err(|e| format!("{}: {}", path, e))?;
     }
-    let guess = scores
-        .argmax_with(tt::opts::ArgmaxOpts::new().dim(1))?
-        .to_vec::<i64>()?;
+    let guess = scores.argmax_with(tt::opts::ArgmaxOpts::new().dim(1))?.to_vec::<i64>()?;
     let truth = y.index_select(0, &test)?.to_vec::<i64>()?;
     print_confusion(&truth, &guess);
     let right = truth.iter().zip(&guess).filter(|(t, g)| t == g).count();
-    println!(
-        "test accuracy {:.1} %",
-        100.0 * right as f64 / truth.len() as f64
-    );
+    println!("test accuracy {:.1} %", 100.0 * right as f64 / truth.len() as f64);
     Ok(())
 }
 

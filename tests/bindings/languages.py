@@ -7,7 +7,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ["TT_BUILD"])
 LANGUAGES = os.environ["TT_LANGUAGES"].split(",")
-FOLDERS = {"c": "c", "py": "python", "rs": "rust", "jl": "julia"}  # suffix of a language's sources -> the language
+FOLDERS = {
+    "c": "c",
+    "py": "python",
+    "rs": "rust",
+    "jl": "julia",
+}  # suffix of a language's sources -> the language
 
 
 def run(*command, **options):
@@ -18,8 +23,16 @@ def run(*command, **options):
 
 
 def cargo(command, *args, manifest=ROOT / "bindings/rust/Cargo.toml", **environment):
-    return run(os.environ["TT_CARGO"], command, "--quiet", "--offline", "--manifest-path", manifest, *args,
-               env=dict(os.environ, **{k: str(v) for k, v in environment.items()}))
+    return run(
+        os.environ["TT_CARGO"],
+        command,
+        "--quiet",
+        "--offline",
+        "--manifest-path",
+        manifest,
+        *args,
+        env=dict(os.environ, **{k: str(v) for k, v in environment.items()}),
+    )
 
 
 def julia(*args):
@@ -33,4 +46,8 @@ def example(language, name, *args):
         return run(BUILD / "examples" / name, *args)
     if language == "rust":
         return cargo("run", "--example", name, "--", *args)
-    return julia(source.with_suffix(".jl"), *args) if language == "julia" else run(sys.executable, source.with_suffix(".py"), *args)
+    return (
+        julia(source.with_suffix(".jl"), *args)
+        if language == "julia"
+        else run(sys.executable, source.with_suffix(".py"), *args)
+    )

@@ -23,12 +23,17 @@ def c(_):
 
 def python(_):
     from tt import _layouts
+
     rows = []
     for name in _layouts.STRUCTS:
         kind = _layouts.struct(name)
         rows.append(f"struct {name} {ctypes.sizeof(kind)}")
-        rows += [f"field {name}.{field} {getattr(kind, field).offset}" for field, _ in kind._fields_]
-    return "\n".join(rows + [f"constant {name} {value}" for name, value in _layouts.CONSTANTS.items()])
+        rows += [
+            f"field {name}.{field} {getattr(kind, field).offset}" for field, _ in kind._fields_
+        ]
+    return "\n".join(
+        rows + [f"constant {name} {value}" for name, value in _layouts.CONSTANTS.items()]
+    )
 
 
 def rust(folder):

@@ -6,7 +6,9 @@ import pytest
 from languages import FOLDERS, LANGUAGES, ROOT, example
 
 DATA = ROOT / "examples/data/digits.csv"
-EXAMPLES = sorted(FOLDERS[p.suffix[1:]] for p in ROOT.glob("examples/*/train_digits.*") if p.suffix[1:] in FOLDERS)
+EXAMPLES = sorted(
+    FOLDERS[p.suffix[1:]] for p in ROOT.glob("examples/*/train_digits.*") if p.suffix[1:] in FOLDERS
+)
 COMPARED = [language for language in EXAMPLES if language in LANGUAGES]
 
 
@@ -19,7 +21,10 @@ def digits(language, *args):
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     folder = tmp_path_factory.mktemp("digits")
-    assert digits("c", "--seed", 4, "--checkpoint", folder / "run", "--logits", folder / "trained") >= 97.5
+    assert (
+        digits("c", "--seed", 4, "--checkpoint", folder / "run", "--logits", folder / "trained")
+        >= 97.5
+    )
     return folder
 
 
@@ -27,7 +32,9 @@ def test_every_example_takes_part():
     """Where the language's tools are; CMake tells which languages these are."""
     known = {"c", "cpp", "python", "rust", "julia"}
     assert {p.parent.name for p in ROOT.glob("examples/*/train_digits.*")} <= known
-    assert {"c", "python", "rust", "julia"} <= set(EXAMPLES) and set(COMPARED) == set(EXAMPLES) & set(LANGUAGES) >= {"c"}
+    assert {"c", "python", "rust", "julia"} <= set(EXAMPLES) and set(COMPARED) == set(
+        EXAMPLES
+    ) & set(LANGUAGES) >= {"c"}
     print("compared:", *COMPARED)
 
 
@@ -42,11 +49,24 @@ def test_a_module_of_python_takes_the_state_of_c(checkpoint):
     """The same without an example's help: tt.load, a Module of Python, its logits."""
     import tt
     from tt import nn
-    model = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
-                          nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
-                          nn.Flatten(), nn.Dropout(0.3), nn.Linear(32 * 2 * 2, 10)).eval()
+
+    model = nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.BatchNorm2d(32),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.3),
+        nn.Linear(32 * 2 * 2, 10),
+    ).eval()
     state = tt.load(checkpoint / "run")
-    model.load_state_dict({name[len("module."):]: t for name, t in state.items() if name.startswith("module.")})
+    model.load_state_dict(
+        {name[len("module.") :]: t for name, t in state.items() if name.startswith("module.")}
+    )
     rows = [[int(x) / 16 for x in line.split(",")[:64]] for line in DATA.read_text().splitlines()]
     tt.manual_seed(1234)  # as the programs split the rows
     with tt.no_grad():

@@ -15,7 +15,21 @@ MANIFEST = '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n[depen
 
 def c(folder, source):
     (folder / "app.c").write_text(source)
-    run("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "include", folder / "app.c", "-L", BUILD, "-ltt", "-o", folder / "app")
+    run(
+        "cc",
+        "-std=c99",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-I",
+        ROOT / "include",
+        folder / "app.c",
+        "-L",
+        BUILD,
+        "-ltt",
+        "-o",
+        folder / "app",
+    )
     return run(folder / "app")
 
 
@@ -45,10 +59,15 @@ def test_program_runs(language, tmp_path):
     run_in = {"c": c, "python": python, "rust": rust, "julia": julia_program}[language]
     loss, grad = run_in(tmp_path, PROGRAMS[language]).split("\n", 1)
     want = [2 * exp(x) for x in (1, 2, 3, 4)]
-    assert loss == f"{sum(want):.2f}" and [float(x) for x in re.findall(r"\d+\.\d+", grad)] == pytest.approx(want, abs=1e-4)
+    assert loss == f"{sum(want):.2f}" and [
+        float(x) for x in re.findall(r"\d+\.\d+", grad)
+    ] == pytest.approx(want, abs=1e-4)
 
 
 def test_the_first_blocks_are_what_ci_runs():
     first, second = re.findall(r"^```sh\n(.*?)^```$", TEXT, re.M | re.S)[:2]
-    assert all(word in first for word in ("cargo", ".ci/install-julia", "./dev build")) and second.strip() == "./dev test"
+    assert (
+        all(word in first for word in ("cargo", ".ci/install-julia", "./dev build"))
+        and second.strip() == "./dev test"
+    )
     assert os.access(ROOT / ".ci/install-julia", os.X_OK)

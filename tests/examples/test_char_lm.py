@@ -8,7 +8,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ["TT_BUILD"]) / "examples/char_lm"
-SMALL = ("--batch", "8", "--context", "32", "--width", "32", "--layers", "2", "--heads", "2", "--sample", "40")
+SMALL = (
+    "--batch",
+    "8",
+    "--context",
+    "32",
+    "--width",
+    "32",
+    "--layers",
+    "2",
+    "--heads",
+    "2",
+    "--sample",
+    "40",
+)
 
 
 def run(*args):
@@ -24,9 +37,23 @@ def losses(done):
 def test_learns_and_writes():
     done = run("--steps", 700, *SMALL)
     found = losses(done)
-    assert found[0] > 4 and sum(found[-10:]) / 10 < 2.85  # 2.76 today: the text is the docs, one batch of eight is 0.1 off by chance
+    assert (
+        found[0] > 4 and sum(found[-10:]) / 10 < 2.85
+    )  # 2.76 today: the text is the docs, one batch of eight is 0.1 off by chance
     sample = done.stdout.split(b"--- sample ---\n")[1]
-    known = set(b"".join((ROOT / f).read_bytes() for f in ("README.md", "CHANGELOG.md", "docs/spine.md", "docs/roadmap.md", "src/README.md", "src/ops/README.md")))
+    known = set(
+        b"".join(
+            (ROOT / f).read_bytes()
+            for f in (
+                "README.md",
+                "CHANGELOG.md",
+                "docs/spine.md",
+                "docs/roadmap.md",
+                "src/README.md",
+                "src/ops/README.md",
+            )
+        )
+    )
     assert len(sample) == 41 and set(sample) <= known | {10}
 
 
@@ -45,13 +72,24 @@ def test_resumed_run_ends_as_an_uninterrupted_one(tmp_path):
     assert losses(first) == losses(whole)
     # The checkpoint at the end: going on from it for 0 steps writes the same text.
     again = run("--steps", 200, *SMALL, "--resume", file, "--seed", 9)
-    assert losses(again) == [] and again.stdout.split(b"sample ---")[1] == whole.stdout.split(b"sample ---")[1]
+    assert (
+        losses(again) == []
+        and again.stdout.split(b"sample ---")[1] == whole.stdout.split(b"sample ---")[1]
+    )
 
 
-@pytest.mark.parametrize("args, code, why", [
-    (("--text", "/nowhere"), 1, "No such file"), (("--text", "/tmp"), 1, "directory"), (("--context", "100000"), 1, "too few"),
-    (("--heads", "5"), 1, "multiple of num_heads"), (("--steps", "0"), 2, "must be 1"), (("--lr", "x"), 2, "not a number"), (("--what", "1"), 2, "unknown option"),
-])
+@pytest.mark.parametrize(
+    "args, code, why",
+    [
+        (("--text", "/nowhere"), 1, "No such file"),
+        (("--text", "/tmp"), 1, "directory"),
+        (("--context", "100000"), 1, "too few"),
+        (("--heads", "5"), 1, "multiple of num_heads"),
+        (("--steps", "0"), 2, "must be 1"),
+        (("--lr", "x"), 2, "not a number"),
+        (("--what", "1"), 2, "unknown option"),
+    ],
+)
 def test_wrong_input_is_explained(args, code, why):
     done = run(*args)
     assert done.returncode == code and why in done.stderr.decode()

@@ -18,7 +18,12 @@ def test_survives_out_of_memory(limit, threads):
     done = run("--limit", limit, "--threads", threads, "--steps", 55)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "OOM: " in done.stdout and int(re.search(r"survived (\d+)", done.stdout).group(1)) >= 1
-    peak, allowed = map(float, re.search(r"peak (\S+) MB of (\d+) allowed, 0 bytes in 0 blocks left", done.stdout).groups())
+    peak, allowed = map(
+        float,
+        re.search(
+            r"peak (\S+) MB of (\d+) allowed, 0 bytes in 0 blocks left", done.stdout
+        ).groups(),
+    )
     assert peak <= allowed == limit
     loops = int(re.search(r"host's threads: (\d+)", done.stdout).group(1))
     assert loops > 100 or threads == 1

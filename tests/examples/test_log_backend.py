@@ -12,7 +12,10 @@ def run(*args):
 
 
 def table(text):
-    return {m[1]: tuple(map(int, m.groups()[1:])) for m in re.finditer(r"^(\w+) +(\d+) +(\d+) +(\d+)$", text, re.M)}
+    return {
+        m[1]: tuple(map(int, m.groups()[1:]))
+        for m in re.finditer(r"^(\w+) +(\d+) +(\d+) +(\d+)$", text, re.M)
+    }
 
 
 def test_trains_and_tells():

@@ -15,7 +15,13 @@ DATA = ROOT / "examples/data/digits.csv"
 
 
 def run(*args, cwd=ROOT, data=DATA):
-    command = [str(PROGRAM), "--svg", "/dev/null", *(["--data", str(data)] if data else []), *map(str, args)]
+    command = [
+        str(PROGRAM),
+        "--svg",
+        "/dev/null",
+        *(["--data", str(data)] if data else []),
+        *map(str, args),
+    ]
     return subprocess.run(command, text=True, capture_output=True, cwd=cwd)
 
 
@@ -42,15 +48,34 @@ def test_same_seed_same_result_for_any_number_of_threads():
 
 def test_resumed_run_ends_as_an_uninterrupted_one(tmp_path):
     file, whole = tmp_path / "run.safetensors", run("--seed", 5, "--epochs", 6)
-    process = subprocess.Popen([PROGRAM, "--seed", "5", "--epochs", "6", "--svg", "/dev/null", "--data", DATA, "--checkpoint", file], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [
+            PROGRAM,
+            "--seed",
+            "5",
+            "--epochs",
+            "6",
+            "--svg",
+            "/dev/null",
+            "--data",
+            DATA,
+            "--checkpoint",
+            file,
+        ],
+        stdout=subprocess.DEVNULL,
+    )
     while not file.exists():
         time.sleep(0.002)
     process.kill()  # in the middle of some epoch
     process.wait()
     rest = run("--seed", 77, "--epochs", 6, "--resume", file)
     losses = [re.findall(r"^epoch +\d+/6 +loss (\S+)", r.stdout, re.M) for r in (whole, rest)]
-    assert accuracy(rest) == accuracy(whole) and len(losses[1]) < 6 and losses[0][6 - len(losses[1]):] == losses[1]
-    confusion = [r.stdout[r.stdout.index("confusion"):] for r in (whole, rest)]
+    assert (
+        accuracy(rest) == accuracy(whole)
+        and len(losses[1]) < 6
+        and losses[0][6 - len(losses[1]) :] == losses[1]
+    )
+    confusion = [r.stdout[r.stdout.index("confusion") :] for r in (whole, rest)]
     assert confusion[0] == confusion[1]
 
 
@@ -59,7 +84,10 @@ def test_evaluates_the_model_of_a_checkpoint(tmp_path):
     trained = run("--seed", 5, "--epochs", 2, "--checkpoint", file, "--logits", logits[0])
     tested = run("--evaluate", file, "--logits", logits[1])
     assert accuracy(tested) == accuracy(trained) and not re.search("^epoch", tested.stdout, re.M)
-    assert logits[0].stat().st_size == 297 * 10 * 4 and logits[0].read_bytes() == logits[1].read_bytes()
+    assert (
+        logits[0].stat().st_size == 297 * 10 * 4
+        and logits[0].read_bytes() == logits[1].read_bytes()
+    )
     done = run("--evaluate", tmp_path / "absent")
     assert done.returncode == 1 and "IO" in done.stderr and "accuracy" not in done.stdout
     done = run("--evaluate", file, "--logits", tmp_path)
@@ -88,8 +116,10 @@ def test_epochs_and_learning_rate():
 
 def test_confusion_matrix_counts_every_test_row():
     done = run("--epochs", 1)
-    lines = done.stdout[done.stdout.index("confusion matrix"):].splitlines()
-    counts = [[0 if cell == "." else int(cell) for cell in line.split()[1:]] for line in lines[2:12]]
+    lines = done.stdout[done.stdout.index("confusion matrix") :].splitlines()
+    counts = [
+        [0 if cell == "." else int(cell) for cell in line.split()[1:]] for line in lines[2:12]
+    ]
     assert [len(row) for row in counts] == [10] * 10 and sum(map(sum, counts)) == 297
     right = sum(counts[i][i] for i in range(10))
     assert accuracy(done) == pytest.approx(100 * right / 297, abs=0.051)
@@ -98,7 +128,9 @@ def test_confusion_matrix_counts_every_test_row():
 def test_loss_curve_is_svg(tmp_path):
     path = tmp_path / "curve.svg"
     accuracy(run("--epochs", 4, "--svg", path))
-    points = ET.parse(path).getroot().find("{http://www.w3.org/2000/svg}polyline").get("points").split()
+    points = (
+        ET.parse(path).getroot().find("{http://www.w3.org/2000/svg}polyline").get("points").split()
+    )
     assert len(points) == 4
     heights = [float(p.split(",")[1]) for p in points]
     assert heights == sorted(heights)  # the loss falls: y grows downwards
@@ -106,7 +138,9 @@ def test_loss_curve_is_svg(tmp_path):
 
 def test_bar_on_a_terminal():
     reader, writer = pty.openpty()
-    process = subprocess.Popen([PROGRAM, "--epochs", "3", "--svg", "/dev/null", "--data", DATA], stdout=writer)
+    process = subprocess.Popen(
+        [PROGRAM, "--epochs", "3", "--svg", "/dev/null", "--data", DATA], stdout=writer
+    )
     os.close(writer)
     text = b""
     try:
@@ -115,27 +149,36 @@ def test_bar_on_a_terminal():
     except OSError:
         pass  # the other end is closed
     assert process.wait() == 0
-    bars = re.findall(rb"\repoch +(\d)/3 \[([#-]{30})\] loss \d+\.\d{4}  \d+ samples/s  ETA \d+\.\d s", text)
+    bars = re.findall(
+        rb"\repoch +(\d)/3 \[([#-]{30})\] loss \d+\.\d{4}  \d+ samples/s  ETA \d+\.\d s", text
+    )
     assert [n for n, _ in bars] == [b"1", b"2", b"3"] and bars[-1][1] == b"#" * 30
 
 
 ROW = DATA.read_text().splitlines()[0]
 
 
-@pytest.mark.parametrize("text, place, why", [
-    (None, "1:1", "No such file"),
-    ("", "1:1", "empty"),
-    ("\n".join([ROW] * 3) + "\n", "4:1", "more than 1500"),
-    (f"{ROW}\n{ROW[:20]}", "2:21", "ends"),
-    (f"{ROW}\n{ROW.rsplit(',', 1)[0]}\n{ROW}", f"2:{len(ROW.rsplit(',', 1)[0]) + 1}", "line ends"),
-    (f"{ROW}\n{ROW}\n0,two,{ROW}", "3:3", "not a number"),
-    (f"17,{ROW}", "1:1", "17 is out of range"),
-    (f"-1,{ROW}", "1:1", "not a number"),
-    (f"99999999999999999999,{ROW}", "1:1", "out of range"),
-    (f"{ROW},5\n", f"1:{len(ROW) + 1}", "more than 65"),
-    (f"{ROW}\n{ROW}\0\n", f"2:{len(ROW) + 1}", "zero byte"),
-    ("\x7fELF\x02\x01\x01", "1:1", "not a number"),
-])
+@pytest.mark.parametrize(
+    "text, place, why",
+    [
+        (None, "1:1", "No such file"),
+        ("", "1:1", "empty"),
+        ("\n".join([ROW] * 3) + "\n", "4:1", "more than 1500"),
+        (f"{ROW}\n{ROW[:20]}", "2:21", "ends"),
+        (
+            f"{ROW}\n{ROW.rsplit(',', 1)[0]}\n{ROW}",
+            f"2:{len(ROW.rsplit(',', 1)[0]) + 1}",
+            "line ends",
+        ),
+        (f"{ROW}\n{ROW}\n0,two,{ROW}", "3:3", "not a number"),
+        (f"17,{ROW}", "1:1", "17 is out of range"),
+        (f"-1,{ROW}", "1:1", "not a number"),
+        (f"99999999999999999999,{ROW}", "1:1", "out of range"),
+        (f"{ROW},5\n", f"1:{len(ROW) + 1}", "more than 65"),
+        (f"{ROW}\n{ROW}\0\n", f"2:{len(ROW) + 1}", "zero byte"),
+        ("\x7fELF\x02\x01\x01", "1:1", "not a number"),
+    ],
+)
 def test_broken_file_is_named_with_line_and_column(tmp_path, text, place, why):
     path = tmp_path / "digits.csv"
     if text is not None:
@@ -145,11 +188,18 @@ def test_broken_file_is_named_with_line_and_column(tmp_path, text, place, why):
     assert f"{path}:{place}: " in done.stderr and why in done.stderr
 
 
-@pytest.mark.parametrize("args, why", [
-    (("--epochs", "many"), "not a number: many"), (("--epochs", "0"), "must be positive"), (("--lr", "-1"), "must be positive"),
-    (("--lr", "nan"), "must be positive"), (("--seed",), "no value for --seed"), (("--rate", "1"), "unknown option --rate"),
-    (("--threads", "99999999999"), "must be"),
-])
+@pytest.mark.parametrize(
+    "args, why",
+    [
+        (("--epochs", "many"), "not a number: many"),
+        (("--epochs", "0"), "must be positive"),
+        (("--lr", "-1"), "must be positive"),
+        (("--lr", "nan"), "must be positive"),
+        (("--seed",), "no value for --seed"),
+        (("--rate", "1"), "unknown option --rate"),
+        (("--threads", "99999999999"), "must be"),
+    ],
+)
 def test_wrong_options_are_explained(args, why):
     done = run(*args)
     assert done.returncode == 2 and why in done.stderr and "usage:" in done.stderr

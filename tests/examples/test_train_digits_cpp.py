@@ -9,7 +9,9 @@ PROGRAM = Path(os.environ["TT_BUILD"]) / "examples/train_digits_cpp"
 
 
 def test_learns():
-    done = subprocess.run([PROGRAM, ROOT / "examples/data/digits.csv", "8"], text=True, capture_output=True)
+    done = subprocess.run(
+        [PROGRAM, ROOT / "examples/data/digits.csv", "8"], text=True, capture_output=True
+    )
     assert done.returncode == 0, done.stderr
     assert float(re.search(r"test accuracy (\S+) %", done.stdout).group(1)) >= 95
 

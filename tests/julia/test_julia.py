@@ -12,12 +12,25 @@ DATA = ROOT / "examples/data/digits.csv"
 
 
 def julia(*args, data=DATA, compiled=True):
-    command = [os.environ["TT_JULIA"], "-O0", f"--compile={'yes' if compiled else 'min'}", "--startup-file=no", ROOT / "examples/julia/train_digits.jl", "--data", data, *args]
+    command = [
+        os.environ["TT_JULIA"],
+        "-O0",
+        f"--compile={'yes' if compiled else 'min'}",
+        "--startup-file=no",
+        ROOT / "examples/julia/train_digits.jl",
+        "--data",
+        data,
+        *args,
+    ]
     return subprocess.run([str(c) for c in command], text=True, capture_output=True)
 
 
 def in_c(*args):
-    return subprocess.run([str(c) for c in (C_PROGRAM, "--svg", "/dev/null", "--data", DATA, *args)], text=True, capture_output=True)
+    return subprocess.run(
+        [str(c) for c in (C_PROGRAM, "--svg", "/dev/null", "--data", DATA, *args)],
+        text=True,
+        capture_output=True,
+    )
 
 
 def accuracy(done):
@@ -28,19 +41,38 @@ def accuracy(done):
 def test_the_hand_written_part_is_small():
     text = "".join(p.read_text() for p in (ROOT / "bindings/julia/src").glob("*.jl"))
     code = re.sub(r'^"""$.*?^"""$', "", text, flags=re.M | re.S)
-    lines = [line for line in code.splitlines() if line.strip() and not re.match(r'\s*#|"[^"]*"$', line)]
+    lines = [
+        line for line in code.splitlines() if line.strip() and not re.match(r'\s*#|"[^"]*"$', line)
+    ]
     assert 500 < len(lines) <= 1500
 
 
 def test_the_example_learns_and_agrees_with_c_bit_by_bit(tmp_path):
     trained = julia("--seed", 2, "--checkpoint", tmp_path / "run", "--logits", tmp_path / "trained")
-    assert accuracy(trained) >= 97.5 and re.search(r"[\r\n]epoch +30/30 \[#{30}\] loss 0\.\d{4}  \d+ samples/s  ETA 0\.0 s", trained.stdout)
-    assert accuracy(in_c("--evaluate", tmp_path / "run", "--logits", tmp_path / "c")) == accuracy(trained)
-    assert (tmp_path / "c").read_bytes() == (tmp_path / "trained").read_bytes() and (tmp_path / "c").stat().st_size == 297 * 10 * 4
+    assert accuracy(trained) >= 97.5 and re.search(
+        r"[\r\n]epoch +30/30 \[#{30}\] loss 0\.\d{4}  \d+ samples/s  ETA 0\.0 s", trained.stdout
+    )
+    assert accuracy(in_c("--evaluate", tmp_path / "run", "--logits", tmp_path / "c")) == accuracy(
+        trained
+    )
+    assert (tmp_path / "c").read_bytes() == (tmp_path / "trained").read_bytes() and (
+        tmp_path / "c"
+    ).stat().st_size == 297 * 10 * 4
 
 
 def test_a_model_of_c_is_evaluated_bit_equal(tmp_path):
-    accuracy(in_c("--seed", 4, "--epochs", 3, "--checkpoint", tmp_path / "run", "--logits", tmp_path / "trained"))
+    accuracy(
+        in_c(
+            "--seed",
+            4,
+            "--epochs",
+            3,
+            "--checkpoint",
+            tmp_path / "run",
+            "--logits",
+            tmp_path / "trained",
+        )
+    )
     accuracy(julia("--evaluate", tmp_path / "run", "--logits", tmp_path / "julia"))
     assert (tmp_path / "julia").read_bytes() == (tmp_path / "trained").read_bytes()
 
@@ -48,17 +80,40 @@ def test_a_model_of_c_is_evaluated_bit_equal(tmp_path):
 def test_a_resumed_run_ends_as_an_uninterrupted_one(tmp_path):
     def losses(done):
         return re.findall(r"epoch +(\d+)/4 .*? loss (\S+)", done.stdout)
-    whole = julia("--seed", 5, "--epochs", 4, "--checkpoint", tmp_path / "run", "--logits", tmp_path / "whole")
-    part = in_c("--seed", 5, "--epochs", 4, "--checkpoint", tmp_path / "c", "--logits", tmp_path / "c_logits")
+
+    whole = julia(
+        "--seed", 5, "--epochs", 4, "--checkpoint", tmp_path / "run", "--logits", tmp_path / "whole"
+    )
+    part = in_c(
+        "--seed",
+        5,
+        "--epochs",
+        4,
+        "--checkpoint",
+        tmp_path / "c",
+        "--logits",
+        tmp_path / "c_logits",
+    )
     assert accuracy(part) == accuracy(whole)  # the two programs train alike
-    again = julia("--seed", 77, "--epochs", 4, "--resume", tmp_path / "run", "--logits", tmp_path / "rest")
+    again = julia(
+        "--seed", 77, "--epochs", 4, "--resume", tmp_path / "run", "--logits", tmp_path / "rest"
+    )
     assert accuracy(again) == accuracy(whole) and not losses(again) and len(losses(whole)) == 4
-    assert (tmp_path / "whole").read_bytes() == (tmp_path / "rest").read_bytes() == (tmp_path / "c_logits").read_bytes()
+    assert (
+        (tmp_path / "whole").read_bytes()
+        == (tmp_path / "rest").read_bytes()
+        == (tmp_path / "c_logits").read_bytes()
+    )
 
 
-@pytest.mark.parametrize("args, why", [
-    (("--rate", "1"), "unknown option --rate"), (("--seed",), "no value for --seed"), (("--resume", "/nowhere"), "/nowhere"),
-])
+@pytest.mark.parametrize(
+    "args, why",
+    [
+        (("--rate", "1"), "unknown option --rate"),
+        (("--seed",), "no value for --seed"),
+        (("--resume", "/nowhere"), "/nowhere"),
+    ],
+)
 def test_the_example_explains_what_is_wrong(args, why):
     done = julia(*args, compiled="--resume" in args)  # which reads the data first
     assert done.returncode == 1 and why in done.stderr and done.stderr.startswith("train_digits: ")

@@ -1,7 +1,8 @@
-/* Every operator on its samples with one or two arguments replaced by values that no caller means: integers at the ends
-   of their range, nan, tensors on META, empty, of no dimension or of another dtype.
-   Each call ends in seconds with a result or with a status that leaves no result and its inputs as they were. A result
-   that requires a gradient is differentiated. TT_HOSTILE_TRACE=1 prints every call before it is made. */
+/* Every operator on its samples with one or two arguments replaced by values that no caller means:
+   integers at the ends of their range, nan, tensors on META, empty, of no dimension or of another
+   dtype. Each call ends in seconds with a result or with a status that leaves no result and its
+   inputs as they were. A result that requires a gradient is differentiated. TT_HOSTILE_TRACE=1
+   prints every call before it is made. */
 #include "op_table.h"
 
 #include <math.h>
@@ -13,10 +14,16 @@ const Row kRows[] = {
 };
 const int kNumRows = (int)(sizeof kRows / sizeof *kRows);
 
-enum { kSamplesPerRow = SLOW_BUILD ? 2 : 4, kSecondsPerCall = 30, kTrials = SLOW_BUILD ? 100 : 300, kDoing = 512 };
+enum {
+  kSamplesPerRow = SLOW_BUILD ? 2 : 4,
+  kSecondsPerCall = 30,
+  kTrials = SLOW_BUILD ? 100 : 300,
+  kDoing = 512
+};
 static const int64_t kMemoryLimit = (int64_t)48 << 20;
 
-static const int64_t kLongSum = (int64_t)1 << 24; /* results of more elements, which are views, are not summed */
+static const int64_t kLongSum =
+    (int64_t)1 << 24; /* results of more elements, which are views, are not summed */
 
 static char doing[kDoing]; /* the call in progress, for messages */
 static int traced, n_calls, n_accepted, n_wrong, samples_left;
@@ -63,9 +70,10 @@ static void wrong(const char* text) {
   print_error("%s: %s: %s\n", doing, text, tt_ctx_error(c)->message);
 }
 
-/* Calls row->name + suffix with s's arguments and n_more tensors behind them; `written` is the tensor it writes. */
-static tt_status call(const Sample* s, const char* suffix, tt_tensor** more, int n_more, tt_tensor* written,
-                      tt_tensor** outs, int64_t* n_outs) {
+/* Calls row->name + suffix with s's arguments and n_more tensors behind them; `written` is the
+ * tensor it writes. */
+static tt_status call(const Sample* s, const char* suffix, tt_tensor** more, int n_more,
+                      tt_tensor* written, tt_tensor** outs, int64_t* n_outs) {
   tt_value args[kMaxArgs + kMaxOuts];
   char name[96];
   const tt_op* op;
@@ -192,9 +200,12 @@ static int is_list(const char* type) {
 }
 static int is_integer(const char* type) {
   return strncmp(type, "Int", 3) == 0 || strcmp(type, "Dim") == 0 || strcmp(type, "Dim?") == 0 ||
-         strncmp(type, "Index", 5) == 0 || strncmp(type, "Enum", 4) == 0 || strcmp(type, "MemoryFormat") == 0;
+         strncmp(type, "Index", 5) == 0 || strncmp(type, "Enum", 4) == 0 ||
+         strcmp(type, "MemoryFormat") == 0;
 }
-static int takes_integers(const char* type) { return strcmp(type, "Index[]") && (is_list(type) || is_integer(type)); }
+static int takes_integers(const char* type) {
+  return strcmp(type, "Index[]") && (is_list(type) || is_integer(type));
+}
 
 static const int64_t kIntegers[] = {INT64_MIN,
                                     INT64_MIN + 1,
@@ -210,8 +221,8 @@ static const int64_t kIntegers[] = {INT64_MIN,
                                     INT64_MAX};
 enum { kNumIntegers = sizeof kIntegers / sizeof *kIntegers };
 
-/* Argument i of s becomes v, or a list of `n` such; a negative n: one entry of the list, number -1 - n. 0 if there is
- * no such entry. */
+/* Argument i of s becomes v, or a list of `n` such; a negative n: one entry of the list, number -1
+ * - n. 0 if there is no such entry. */
 static int put_integer(Sample* s, int i, int64_t v, int n) {
   const tt_value old = s->args[i];
   int64_t k;
@@ -237,8 +248,8 @@ static void replace_integers(const Sample* s, tt_tensor** usual, int n_usual) {
     for (n = is_list(r->args[i].type) ? -4 : 1; n <= (is_list(r->args[i].type) ? 3 : 1); n++)
       for (v = 0; v < kNumIntegers; v++) {
         Sample t = *s;
-        snprintf(doing, sizeof doing, "%s, sample \"%s\", %s = %lld (%d of them)", r->name, s->what, r->args[i].name,
-                 (long long)kIntegers[v], n);
+        snprintf(doing, sizeof doing, "%s, sample \"%s\", %s = %lld (%d of them)", r->name, s->what,
+                 r->args[i].name, (long long)kIntegers[v], n);
         if (put_integer(&t, i, kIntegers[v], n)) try_variants(&t, usual, n_usual);
       }
     for (j = 0; j < i; j++) {
@@ -246,8 +257,9 @@ static void replace_integers(const Sample* s, tt_tensor** usual, int n_usual) {
       for (v = 0; v < kNumIntegers; v++)
         for (w = v % 2; w < kNumIntegers; w += SLOW_BUILD ? 3 : 1) {
           Sample t = *s;
-          snprintf(doing, sizeof doing, "%s, sample \"%s\", %s = %lld, %s = %lld", r->name, s->what, r->args[i].name,
-                   (long long)kIntegers[v], r->args[j].name, (long long)kIntegers[w]);
+          snprintf(doing, sizeof doing, "%s, sample \"%s\", %s = %lld, %s = %lld", r->name, s->what,
+                   r->args[i].name, (long long)kIntegers[v], r->args[j].name,
+                   (long long)kIntegers[w]);
           put_integer(&t, i, kIntegers[v], 1);
           put_integer(&t, j, kIntegers[w], 1);
           try_variants(&t, usual, n_usual);
@@ -262,27 +274,30 @@ static void replace_numbers(const Sample* s, tt_tensor** usual, int n_usual) {
   int i;
   size_t v;
   for (i = 0; i < r->n_args; i++) {
-    const int real = strncmp(r->args[i].type, "Float", 5) == 0, scalar = strncmp(r->args[i].type, "Scalar", 6) == 0;
+    const int real = strncmp(r->args[i].type, "Float", 5) == 0,
+              scalar = strncmp(r->args[i].type, "Scalar", 6) == 0;
     for (v = 0; (real || scalar) && v < sizeof kReals / sizeof *kReals; v++) {
       Sample t = *s;
       memset(&t.args[i], 0, sizeof t.args[i]);
       t.args[i].tag = TT_VAL_FLOAT, t.args[i].f = kReals[v];
-      snprintf(doing, sizeof doing, "%s, sample \"%s\", %s = %g", r->name, s->what, r->args[i].name, kReals[v]);
+      snprintf(doing, sizeof doing, "%s, sample \"%s\", %s = %g", r->name, s->what, r->args[i].name,
+               kReals[v]);
       try_variants(&t, usual, n_usual);
     }
     for (v = 0; scalar && v < kNumIntegers; v++) {
       Sample t = *s;
       memset(&t.args[i], 0, sizeof t.args[i]);
       t.args[i].tag = TT_VAL_INT, t.args[i].i = kIntegers[v];
-      snprintf(doing, sizeof doing, "%s, sample \"%s\", %s = %lld", r->name, s->what, r->args[i].name,
-               (long long)kIntegers[v]);
+      snprintf(doing, sizeof doing, "%s, sample \"%s\", %s = %lld", r->name, s->what,
+               r->args[i].name, (long long)kIntegers[v]);
       try_variants(&t, usual, n_usual);
     }
   }
 }
 
 static tt_tensor* of_shape(const int64_t* shape, int64_t ndim, tt_dtype d, int type) {
-  const tt_ones_opts opts = {.set = TT_ONES_DTYPE | TT_ONES_DEVICE, .dtype = d, .device = {type, 0}};
+  const tt_ones_opts opts = {
+      .set = TT_ONES_DTYPE | TT_ONES_DEVICE, .dtype = d, .device = {type, 0}};
   tt_tensor* t;
   OK(tt_ones(c, shape, ndim, &opts, &t));
   return t;
@@ -337,7 +352,8 @@ static void replace_many(const Sample* s, tt_tensor** usual, int n_usual) {
         t.args[i].tag = TT_VAL_BOOL, t.args[i].i = chance(2);
       } else if (takes_integers(r->args[i].type) && chance(2)) {
         put_integer(&t, i, v, is_list(r->args[i].type) ? (int)chance(4) : 1);
-        at += snprintf(doing + at, sizeof doing - (size_t)at, ", %s = %lld", r->args[i].name, (long long)v);
+        at += snprintf(doing + at, sizeof doing - (size_t)at, ", %s = %lld", r->args[i].name,
+                       (long long)v);
       }
     }
     try_variants(&t, usual, n_usual);
@@ -361,8 +377,9 @@ static void replace_tensors(const Sample* s, tt_tensor** usual, int n_usual) {
           changed = kind < 0 ? *places[i] : stand_in(*places[i], kind);
           for (k = 0; others && k < n; k++) *places[k] = to_device(*places[k], TT_META);
           *places[i] = changed;
-          snprintf(doing, sizeof doing, "%s, sample \"%s\", tensor %d is of kind %d%s%s", s->row->name, s->what, i,
-                   kind, points ? ", all have no dimension" : "", others ? ", the others are on META" : "");
+          snprintf(doing, sizeof doing, "%s, sample \"%s\", tensor %d is of kind %d%s%s",
+                   s->row->name, s->what, i, kind, points ? ", all have no dimension" : "",
+                   others ? ", the others are on META" : "");
           if (changed) try_variants(&t, usual, n_usual);
           OK(tt_scope_pop(c, NULL, 0));
         }

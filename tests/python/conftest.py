@@ -11,4 +11,5 @@ sys.path.insert(0, str(ROOT / "bindings/python"))
 @pytest.fixture(autouse=True)
 def seeded():
     import tt
+
     tt.manual_seed(0)

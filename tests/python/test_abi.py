@@ -18,7 +18,9 @@ DUMP = Path(os.environ.get("TT_BUILD", ROOT / "build")) / "tests/abi_dump"
 def dump():
     """kind -> name -> number"""
     found = {"struct": {}, "field": {}, "constant": {}}
-    for line in subprocess.run([DUMP], capture_output=True, text=True, check=True).stdout.splitlines():
+    for line in subprocess.run(
+        [DUMP], capture_output=True, text=True, check=True
+    ).stdout.splitlines():
         kind, name, number = line.split()
         found[kind][name] = int(number)
     return found
@@ -28,7 +30,11 @@ def dump():
 def test_structs_and_constants_are_those_of_c():
     c = dump()
     sizes = {name: ctypes.sizeof(_layouts.struct(name)) for name in _layouts.STRUCTS}
-    offsets = {f"{name}.{field}": getattr(_layouts.struct(name), field).offset for name in _layouts.STRUCTS for field, _ in _layouts.struct(name)._fields_}
+    offsets = {
+        f"{name}.{field}": getattr(_layouts.struct(name), field).offset
+        for name in _layouts.STRUCTS
+        for field, _ in _layouts.struct(name)._fields_
+    }
     assert sizes == c["struct"] and offsets == c["field"] and _layouts.CONSTANTS == c["constant"]
 
 
@@ -36,20 +42,47 @@ def test_packed_options_have_the_size_of_their_struct():
     checked = 0
     for path in (ROOT / "bindings/python/tt/_ops").glob("_*.py"):
         for name, form in re.findall(r'^_o_(\w+) = Struct\("(\w+)"\)', path.read_text(), re.M):
-            of = name if f"tt_{name}_opts" in _layouts.STRUCTS else name.rpartition("_")[0]  # of a form that takes numbers: add_scalar, scatter_value
+            of = (
+                name if f"tt_{name}_opts" in _layouts.STRUCTS else name.rpartition("_")[0]
+            )  # of a form that takes numbers: add_scalar, scatter_value
             assert ctypes.sizeof(_layouts.struct(f"tt_{of}_opts")) == struct.calcsize(form), name
             checked += 1
     assert checked > 50
 
 
 def test_dtypes_and_errors_have_the_numbers_of_c():
-    short = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "float16": "F16", "bfloat16": "BF16",
-             "float32": "F32", "float64": "F64", "complex64": "C64", "complex128": "C128"}
+    short = {
+        "bool": "BOOL",
+        "uint8": "U8",
+        "int8": "I8",
+        "int16": "I16",
+        "int32": "I32",
+        "int64": "I64",
+        "float16": "F16",
+        "bfloat16": "BF16",
+        "float32": "F32",
+        "float64": "F64",
+        "complex64": "C64",
+        "complex128": "C128",
+    }
     assert all(getattr(tt, name).code == _layouts.CONSTANTS["TT_" + c] for name, c in short.items())
-    names = {_layouts.CONSTANTS["TT_" + n]: getattr(tt.errors, e) for n, e in (
-        ("SHAPE", "ShapeError"), ("INVALID_ARG", "InvalidArgumentError"), ("INDEX", "OutOfRangeError"), ("OOM", "OutOfMemoryError"), ("IO", "FileError"),
-        ("FORMAT", "FormatError"), ("NOT_IMPLEMENTED", "UnimplementedError"), ("DTYPE", "DtypeError"), ("DEVICE", "DeviceError"),
-        ("AUTOGRAD", "AutogradError"), ("CANCELLED", "CancelledError"), ("CALLBACK", "CallbackError"))}
+    names = {
+        _layouts.CONSTANTS["TT_" + n]: getattr(tt.errors, e)
+        for n, e in (
+            ("SHAPE", "ShapeError"),
+            ("INVALID_ARG", "InvalidArgumentError"),
+            ("INDEX", "OutOfRangeError"),
+            ("OOM", "OutOfMemoryError"),
+            ("IO", "FileError"),
+            ("FORMAT", "FormatError"),
+            ("NOT_IMPLEMENTED", "UnimplementedError"),
+            ("DTYPE", "DtypeError"),
+            ("DEVICE", "DeviceError"),
+            ("AUTOGRAD", "AutogradError"),
+            ("CANCELLED", "CancelledError"),
+            ("CALLBACK", "CallbackError"),
+        )
+    }
     assert all(tt.errors.CLASSES[code] is e for code, e in names.items())
 
 

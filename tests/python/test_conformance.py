@@ -16,26 +16,41 @@ def listed():
 
 
 def test_every_listed_file_is_there():
-    assert sorted(listed()) == sorted(p.name[:-len(".safetensors")] for p in (SUITE / "cases/ops").iterdir())
+    assert sorted(listed()) == sorted(
+        p.name[: -len(".safetensors")] for p in (SUITE / "cases/ops").iterdir()
+    )
 
 
 def test_what_is_listed_as_missing_is_not_there():
     sys.path.insert(0, str(SUITE))
     from cut import there
     from ttcase import Subject
+
     subject = Subject()
-    assert [c for c in (SUITE / "missing.txt").read_text().split() if there(subject, c)] == []  # else: run cut.py
+    assert [
+        c for c in (SUITE / "missing.txt").read_text().split() if there(subject, c)
+    ] == []  # else: run cut.py
 
 
 def number_of_cases(path):
     data = path.read_bytes()
-    header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     return len(json.loads(header["__metadata__"]["cases"]))
 
 
 def test_all_cases_pass():
-    env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT / "bindings/python"), os.environ.get("PYTHONPATH", "")]))
-    run = subprocess.run([sys.executable, str(SUITE / "run.py"), "--list-failures", "100"], env=env, capture_output=True, text=True)
+    env = dict(
+        os.environ,
+        PYTHONPATH=os.pathsep.join(
+            [str(ROOT / "bindings/python"), os.environ.get("PYTHONPATH", "")]
+        ),
+    )
+    run = subprocess.run(
+        [sys.executable, str(SUITE / "run.py"), "--list-failures", "100"],
+        env=env,
+        capture_output=True,
+        text=True,
+    )
     total = sum(number_of_cases(p) for p in (SUITE / "cases/ops").iterdir())
     assert run.returncode == 0, run.stdout + run.stderr
     assert f"{total} passed, 0 failed" in run.stdout and total > 500

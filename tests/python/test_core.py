@@ -18,7 +18,18 @@ from tt import _lib
 
 
 class Stats(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_int64) for n in ("in_use", "reserved", "peak", "limit", "live_tensors", "live_nodes", "live_handles")]
+    _fields_ = [
+        (n, ctypes.c_int64)
+        for n in (
+            "in_use",
+            "reserved",
+            "peak",
+            "limit",
+            "live_tensors",
+            "live_nodes",
+            "live_handles",
+        )
+    ]
 
 
 def live():
@@ -30,6 +41,7 @@ def live():
 
 
 # ---- lifetimes ----
+
 
 def test_a_dead_wrapper_releases_its_tensor():
     before = live()
@@ -71,7 +83,11 @@ def test_graphs_are_released():
 
 def test_the_class_called_by_itself():
     x = tt.arange(3.0)
-    assert tt.Tensor([1, 2]).tolist() == [1, 2] and tt.Tensor([1, 2]).dtype is tt.float32 and tt.Tensor(2, 3).shape == (2, 3)
+    assert (
+        tt.Tensor([1, 2]).tolist() == [1, 2]
+        and tt.Tensor([1, 2]).dtype is tt.float32
+        and tt.Tensor(2, 3).shape == (2, 3)
+    )
     assert tt.Tensor().shape == (0,) and tt.Tensor(x).data_ptr() == x.data_ptr()
     with pytest.raises(TypeError):
         tt.Tensor("text")
@@ -81,7 +97,10 @@ def test_a_tensor_is_no_buffer_of_its_pointer():
     for x in (tt.ones(3), tt.nn.Parameter(tt.ones(3)), type("Sub", (tt.Tensor,), {})(tt.ones(3))):
         with pytest.raises(TypeError):
             memoryview(x)
-        assert np.asarray(x.detach()).tolist() == [1, 1, 1] and bytes(np.ones(3, "f4")) == x.detach().numpy().tobytes()
+        assert (
+            np.asarray(x.detach()).tolist() == [1, 1, 1]
+            and bytes(np.ones(3, "f4")) == x.detach().numpy().tobytes()
+        )
 
 
 def test_exit_with_everything_alive():
@@ -112,17 +131,47 @@ def test_weak_references_and_hash():
 
 # ---- from and to Python ----
 
-@pytest.mark.parametrize("data, dtype, shape", [
-    (True, tt.bool, ()), (3, tt.int64, ()), (2.5, tt.float32, ()), (1j, tt.complex64, ()), ([], tt.float32, (0,)), ([[], []], tt.float32, (2, 0)),
-    ([1, 2], tt.int64, (2,)), ([1, 2.0], tt.float32, (2,)), ([True, False], tt.bool, (2,)), ([True, 2], tt.int64, (2,)),
-    ([[1.0], [2.0]], tt.float32, (2, 1)), ([1, 2j], tt.complex64, (2,))])
+
+@pytest.mark.parametrize(
+    "data, dtype, shape",
+    [
+        (True, tt.bool, ()),
+        (3, tt.int64, ()),
+        (2.5, tt.float32, ()),
+        (1j, tt.complex64, ()),
+        ([], tt.float32, (0,)),
+        ([[], []], tt.float32, (2, 0)),
+        ([1, 2], tt.int64, (2,)),
+        ([1, 2.0], tt.float32, (2,)),
+        ([True, False], tt.bool, (2,)),
+        ([True, 2], tt.int64, (2,)),
+        ([[1.0], [2.0]], tt.float32, (2, 1)),
+        ([1, 2j], tt.complex64, (2,)),
+    ],
+)
 def test_tensor_from_values(data, dtype, shape):
     x = tt.tensor(data)
     assert (x.dtype, tuple(x.shape)) == (dtype, shape)
     assert x.tolist() == data
 
 
-@pytest.mark.parametrize("name", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ],
+)
 def test_every_dtype_there_and_back(name):
     dtype = getattr(tt, name)
     x = tt.tensor([[0, 1], [1, 0], [1, 1]], dtype=dtype)
@@ -138,7 +187,16 @@ def test_tensor_with_dtype_and_gradient():
     assert tt.tensor(x).requires_grad is False
 
 
-@pytest.mark.parametrize("data, error", [([[1], [1, 2]], ValueError), ("text", TypeError), ([None], TypeError), ([[1], 2], ValueError), ([2**70], ValueError)])
+@pytest.mark.parametrize(
+    "data, error",
+    [
+        ([[1], [1, 2]], ValueError),
+        ("text", TypeError),
+        ([None], TypeError),
+        ([[1], 2], ValueError),
+        ([2**70], ValueError),
+    ],
+)
 def test_tensor_from_bad_values(data, error):
     with pytest.raises(error):
         tt.tensor(data)
@@ -147,7 +205,12 @@ def test_tensor_from_bad_values(data, error):
 def test_python_protocols():
     x = tt.tensor([[1, 2], [3, 4]])
     assert len(x) == 2 and [row.tolist() for row in x] == [[1, 2], [3, 4]] and 3 in x and 7 not in x
-    assert int(tt.tensor(3)) == 3 and float(tt.tensor(2.5)) == 2.5 and complex(tt.tensor(1j)) == 1j and bool(tt.tensor(0.0)) is False
+    assert (
+        int(tt.tensor(3)) == 3
+        and float(tt.tensor(2.5)) == 2.5
+        and complex(tt.tensor(1j)) == 1j
+        and bool(tt.tensor(0.0)) is False
+    )
     assert [10, 20, 30][tt.tensor(1)] == 20 and f"{tt.tensor(2.5):.2f}" == "2.50"
     for bad in (lambda: bool(x), lambda: float(x)):
         with pytest.raises((RuntimeError, ValueError)):
@@ -160,7 +223,12 @@ def test_python_protocols():
 def test_pickle_and_copy():
     x = tt.tensor([[1.5, 2], [3, 4]], dtype=tt.bfloat16, requires_grad=True)
     for y in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
-        assert y.dtype is tt.bfloat16 and y.requires_grad and y.tolist() == x.tolist() and y.data_ptr() != x.data_ptr()
+        assert (
+            y.dtype is tt.bfloat16
+            and y.requires_grad
+            and y.tolist() == x.tolist()
+            and y.data_ptr() != x.data_ptr()
+        )
     assert pickle.loads(pickle.dumps(tt.float32)) is tt.float32
 
 
@@ -170,6 +238,7 @@ def test_printing():
 
 
 # ---- host memory ----
+
 
 def test_numpy_shares_memory_both_ways():
     a = np.arange(6, dtype="f4").reshape(2, 3)
@@ -203,7 +272,12 @@ def test_read_only_memory_is_refused_in_place():
     a = np.ones(3)
     a.flags.writeable = False
     x = tt.from_numpy(a)
-    assert (x + 1).tolist() == [2, 2, 2] and not x.numpy().flags.writeable and not x[1:].numpy().flags.writeable and (x + 1).numpy().flags.writeable
+    assert (
+        (x + 1).tolist() == [2, 2, 2]
+        and not x.numpy().flags.writeable
+        and not x[1:].numpy().flags.writeable
+        and (x + 1).numpy().flags.writeable
+    )
     with pytest.raises(RuntimeError):
         x.add_(1)
     y = tt.frombuffer(bytes(8), dtype=tt.int32)
@@ -218,7 +292,11 @@ def test_frombuffer():
     x = tt.frombuffer(data, dtype=tt.int32, offset=4, count=2)
     x.fill_(-1)
     assert data == bytes(4) + b"\xff" * 8 + bytes(4)
-    for bad in (dict(dtype=tt.int64, offset=3), dict(dtype=tt.int32, count=5), dict(dtype=tt.int32, offset=17)):
+    for bad in (
+        dict(dtype=tt.int64, offset=3),
+        dict(dtype=tt.int32, count=5),
+        dict(dtype=tt.int32, offset=17),
+    ):
         with pytest.raises(ValueError):
             tt.frombuffer(data, **bad)
     with pytest.raises(TypeError):
@@ -235,34 +313,64 @@ def test_numpy_that_cannot_be_shared():
         tt.ones(2, requires_grad=True).numpy()
     with pytest.raises(TypeError):
         tt.ones(2, dtype=tt.bfloat16).numpy()
-    assert tt.as_tensor(np.float32(2)).item() == 2 and tt.tensor(np.ones(4)[::-1].copy()).dtype is tt.float64
+    assert (
+        tt.as_tensor(np.float32(2)).item() == 2
+        and tt.tensor(np.ones(4)[::-1].copy()).dtype is tt.float64
+    )
 
 
 # ---- errors ----
 
+
 def test_errors_are_of_their_natural_class():
     x = tt.ones(2, 3)
-    for error, call in ((ValueError, lambda: x + tt.ones(4)), (IndexError, lambda: x.sum(5)), (IndexError, lambda: x.select(0, 2)),
-                        (NotImplementedError, lambda: tt.arange(3).mean()), (TypeError, lambda: tt.add("a", x)), (TypeError, lambda: x.sum("a")),
-                        (TypeError, lambda: tt.max(x, "a")), (TypeError, lambda: tt.zeros(2, dtype="f4")), (TypeError, lambda: tt.exp()),
-                        (RuntimeError, lambda: tt.ones(3).view(2))):
+    for error, call in (
+        (ValueError, lambda: x + tt.ones(4)),
+        (IndexError, lambda: x.sum(5)),
+        (IndexError, lambda: x.select(0, 2)),
+        (NotImplementedError, lambda: tt.arange(3).mean()),
+        (TypeError, lambda: tt.add("a", x)),
+        (TypeError, lambda: x.sum("a")),
+        (TypeError, lambda: tt.max(x, "a")),
+        (TypeError, lambda: tt.zeros(2, dtype="f4")),
+        (TypeError, lambda: tt.exp()),
+        (RuntimeError, lambda: tt.ones(3).view(2)),
+    ):
         with pytest.raises(error):
             call()
     with pytest.raises(tt.TtError) as caught:
         x + tt.ones(4)
     e = caught.value
-    assert isinstance(e, RuntimeError) and isinstance(e, ValueError) and e.code == 2 and str(e.code) == "SHAPE" and e.op == "add" and "[2,3]" in str(e)
+    assert (
+        isinstance(e, RuntimeError)
+        and isinstance(e, ValueError)
+        and e.code == 2
+        and str(e.code) == "SHAPE"
+        and e.op == "add"
+        and "[2,3]" in str(e)
+    )
 
 
 def test_errors_name_the_argument():
     i, f, u = tt.arange(3), tt.ones(3), tt.zeros(3, dtype=tt.uint8)
-    for call, text in ((lambda: tt.add(i, i, alpha=1.5), "add: alpha is 1.5: must be an integer for int64 operands"),
-                       (lambda: f.sub_(f, alpha=1j), "sub_: alpha is complex: must be real for float32 operands"),
-                       (lambda: tt.add(f, f, alpha=True), "add: alpha is true: a bool is taken for bool operands only, these are float32"),
-                       (lambda: f.__setitem__(0, 1j), "value is 0.0 and has an imaginary part: no float32 has this value"),
-                       (lambda: u.__setitem__(0, 300), "value is 300.0: no uint8 has this value"),
-                       (lambda: u.clamp(min=300), "clamp: min is 300: no uint8 is as large"),
-                       (lambda: f.pow(tt.ones(4)), "pow: self is [3], exponent is [4]")):
+    for call, text in (
+        (
+            lambda: tt.add(i, i, alpha=1.5),
+            "add: alpha is 1.5: must be an integer for int64 operands",
+        ),
+        (lambda: f.sub_(f, alpha=1j), "sub_: alpha is complex: must be real for float32 operands"),
+        (
+            lambda: tt.add(f, f, alpha=True),
+            "add: alpha is true: a bool is taken for bool operands only, these are float32",
+        ),
+        (
+            lambda: f.__setitem__(0, 1j),
+            "value is 0.0 and has an imaginary part: no float32 has this value",
+        ),
+        (lambda: u.__setitem__(0, 300), "value is 300.0: no uint8 has this value"),
+        (lambda: u.clamp(min=300), "clamp: min is 300: no uint8 is as large"),
+        (lambda: f.pow(tt.ones(4)), "pow: self is [3], exponent is [4]"),
+    ):
         with pytest.raises(RuntimeError) as caught:
             call()
         assert text in str(caught.value)
@@ -276,8 +384,12 @@ def test_integers_out_of_range():
 
 
 def test_import_names_what_was_searched(tmp_path):
-    env = dict(os.environ, TT_LIBRARY=str(tmp_path / "libtt.so"), PYTHONPATH=os.pathsep.join(sys.path))
-    run = subprocess.run([sys.executable, "-c", "import tt"], env=env, capture_output=True, text=True)
+    env = dict(
+        os.environ, TT_LIBRARY=str(tmp_path / "libtt.so"), PYTHONPATH=os.pathsep.join(sys.path)
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", "import tt"], env=env, capture_output=True, text=True
+    )
     assert run.returncode and "TT_LIBRARY" in run.stderr and "not there" in run.stderr
 
 
@@ -291,7 +403,9 @@ def test_import_needs_no_numpy():
 def test_import_loads_no_more_than_it_needs():
     code = "import sys, tt; print([m for m in sys.modules if m.startswith('tt.') and m.count('.') > 1 or m in ('tt.nn', 'tt.optim', 'typing', 'numpy')])"
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
-    run = subprocess.run([sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True
+    )
     assert run.stdout.strip() == "[]", run.stdout + run.stderr
 
 
@@ -309,13 +423,30 @@ def test_every_name_is_there():
 
 # ---- operators ----
 
+
 def test_numbers_on_either_side():
     x = tt.tensor([1.0, 2.0])
-    assert (2 - x).tolist() == [1, 0] and (x - 2).tolist() == [-1, 0] and (2 / x).tolist() == [2, 1] and (2 ** x).tolist() == [2, 4]
-    assert (x ** 2).tolist() == [1, 4] and (x // 2).tolist() == [0, 1] and (-x).tolist() == [-1, -2] and (3 + x).tolist() == [4, 5]
-    assert (1 + tt.tensor([1, 2])).dtype is tt.int64 and (1.0 + tt.tensor([1, 2])).dtype is tt.float32
-    assert (True + tt.tensor([1, 2], dtype=tt.int8)).dtype is tt.int8 and (1j * x).dtype is tt.complex64
-    assert (0.1 / tt.tensor([1.0], dtype=tt.float64)).item() == 0.1 and (np.float32(2) * x).tolist() == [2, 4]
+    assert (
+        (2 - x).tolist() == [1, 0]
+        and (x - 2).tolist() == [-1, 0]
+        and (2 / x).tolist() == [2, 1]
+        and (2**x).tolist() == [2, 4]
+    )
+    assert (
+        (x**2).tolist() == [1, 4]
+        and (x // 2).tolist() == [0, 1]
+        and (-x).tolist() == [-1, -2]
+        and (3 + x).tolist() == [4, 5]
+    )
+    assert (1 + tt.tensor([1, 2])).dtype is tt.int64 and (
+        1.0 + tt.tensor([1, 2])
+    ).dtype is tt.float32
+    assert (True + tt.tensor([1, 2], dtype=tt.int8)).dtype is tt.int8 and (
+        1j * x
+    ).dtype is tt.complex64
+    assert (0.1 / tt.tensor([1.0], dtype=tt.float64)).item() == 0.1 and (
+        np.float32(2) * x
+    ).tolist() == [2, 4]
     assert tt.where(x > 1, 0.1, x.double()).tolist() == [1, 0.1]
     with pytest.raises(TypeError):
         x + "a"
@@ -336,7 +467,11 @@ def test_shape_in_place():
     base = x
     p = x.data_ptr()
     assert x.t_() is base and x.shape == (3, 2) and x.data_ptr() == p
-    assert x.unsqueeze_(0).shape == (1, 3, 2) and x.squeeze_().shape == (3, 2) and x.transpose_(0, 1).shape == (2, 3)
+    assert (
+        x.unsqueeze_(0).shape == (1, 3, 2)
+        and x.squeeze_().shape == (3, 2)
+        and x.transpose_(0, 1).shape == (2, 3)
+    )
     w = tt.ones(2, 3, requires_grad=True)
     with pytest.raises(RuntimeError):
         w.t_()
@@ -344,13 +479,31 @@ def test_shape_in_place():
 
 def test_forms_of_one_name():
     x = tt.tensor([[1.0, 5.0], [4.0, 2.0]])
-    assert tt.max(x).item() == 5 and tt.max(x, 1).indices.tolist() == [1, 0] and tt.max(x, dim=0, keepdim=True).values.tolist() == [[4, 5]]
-    assert tt.max(x, tt.tensor(3.0)).tolist() == [[3, 5], [4, 3]] and tt.max(x, other=x).tolist() == x.tolist()
-    assert x.sum().item() == 12 and x.sum(0).tolist() == [5, 7] and x.sum((0, 1)).item() == 12 and x.sum(dim=None, keepdim=True).tolist() == [[12]]
+    assert (
+        tt.max(x).item() == 5
+        and tt.max(x, 1).indices.tolist() == [1, 0]
+        and tt.max(x, dim=0, keepdim=True).values.tolist() == [[4, 5]]
+    )
+    assert (
+        tt.max(x, tt.tensor(3.0)).tolist() == [[3, 5], [4, 3]]
+        and tt.max(x, other=x).tolist() == x.tolist()
+    )
+    assert (
+        x.sum().item() == 12
+        and x.sum(0).tolist() == [5, 7]
+        and x.sum((0, 1)).item() == 12
+        and x.sum(dim=None, keepdim=True).tolist() == [[12]]
+    )
     assert x.sum(-1, True).shape == (2, 1) and x.sum(0, dtype=tt.float64).dtype is tt.float64
-    assert tt.pow(2, x).tolist() == [[2, 32], [16, 4]] and x.view(4).shape == x.view(-1).shape == x.view((4,)).shape == (4,)
-    assert [p.tolist() for p in tt.split(x, 1)] == [[[1, 5]], [[4, 2]]] and len(x.split([1, 1], dim=1)) == 2
-    assert x.permute(1, 0).tolist() == x.permute((1, 0)).tolist() == x.T.tolist() and tt.arange(3).tolist() == [0, 1, 2]
+    assert tt.pow(2, x).tolist() == [[2, 32], [16, 4]] and x.view(4).shape == x.view(
+        -1
+    ).shape == x.view((4,)).shape == (4,)
+    assert [p.tolist() for p in tt.split(x, 1)] == [[[1, 5]], [[4, 2]]] and len(
+        x.split([1, 1], dim=1)
+    ) == 2
+    assert x.permute(1, 0).tolist() == x.permute((1, 0)).tolist() == x.T.tolist() and tt.arange(
+        3
+    ).tolist() == [0, 1, 2]
     assert tt.zeros(2, 3).shape == tt.zeros((2, 3)).shape == tt.zeros(size=(2, 3)).shape == (2, 3)
     values, indices = x.max(dim=1)
     assert values.tolist() == [5, 4]
@@ -359,15 +512,27 @@ def test_forms_of_one_name():
 def test_unbiased_and_correction():
     x = tt.tensor([[1.0, 2.0, 4.0], [0.0, 3.0, 9.0]])
     for f in (tt.var, tt.std, lambda *a, **k: tt.var_mean(*a, **k).var):
-        assert f(x, False).item() == f(x, unbiased=False).item() == f(x, correction=0).item() != f(x).item() == f(x, True).item()
-        assert f(x, 1, False).tolist() == f(x, 1, correction=0).tolist() and f(x, (0, 1), True, True).shape == (1, 1)
+        assert (
+            f(x, False).item()
+            == f(x, unbiased=False).item()
+            == f(x, correction=0).item()
+            != f(x).item()
+            == f(x, True).item()
+        )
+        assert f(x, 1, False).tolist() == f(x, 1, correction=0).tolist() and f(
+            x, (0, 1), True, True
+        ).shape == (1, 1)
     assert tt.std(x, 1, correction=None).tolist() == x.std(1, True).tolist()
     with pytest.raises(TypeError):
         tt.var(x, 1, "no")
 
 
 def test_numbers_as_tensors():
-    assert tt.linspace(tt.tensor(0), tt.tensor(1.0), 3).tolist() == [0, 0.5, 1] == tt.zeros(3).add(tt.tensor([0.0, 1.0, 2.0]), alpha=tt.tensor(0.5)).tolist()
+    assert (
+        tt.linspace(tt.tensor(0), tt.tensor(1.0), 3).tolist()
+        == [0, 0.5, 1]
+        == tt.zeros(3).add(tt.tensor([0.0, 1.0, 2.0]), alpha=tt.tensor(0.5)).tolist()
+    )
     with pytest.raises(tt.errors.ShapeError, match="0-dim"):
         tt.linspace(tt.zeros(1), 1, 3)
 
@@ -385,19 +550,46 @@ def test_out():
 
 def test_conversions():
     x = tt.arange(16.0).reshape(1, 2, 2, 4)
-    assert x.to(tt.float64).dtype is tt.float64 and x.to("cpu") is not None and x.double().float().tolist() == x.tolist()
-    assert x.to(x.int()).dtype is tt.int32 and x.to("cpu", tt.float16).dtype is tt.float16 and x.to(dtype=tt.int64).dtype is tt.int64
+    assert (
+        x.to(tt.float64).dtype is tt.float64
+        and x.to("cpu") is not None
+        and x.double().float().tolist() == x.tolist()
+    )
+    assert (
+        x.to(x.int()).dtype is tt.int32
+        and x.to("cpu", tt.float16).dtype is tt.float16
+        and x.to(dtype=tt.int64).dtype is tt.int64
+    )
     y = x.to(memory_format=tt.channels_last)
-    assert y.is_contiguous(memory_format=tt.channels_last) and y.tolist() == x.tolist() and y.stride() == (16, 1, 8, 2)
-    assert y.contiguous().is_contiguous() and x.clone(memory_format=tt.channels_last).stride() == y.stride()
-    assert x.to(tt.float32).data_ptr() == x.data_ptr() and x.to(tt.float32, copy=True).data_ptr() != x.data_ptr()
-    assert tt.zeros(2).new_ones(3, dtype=tt.int32).tolist() == [1, 1, 1] and x.new_full((2,), 7).tolist() == [7, 7]
+    assert (
+        y.is_contiguous(memory_format=tt.channels_last)
+        and y.tolist() == x.tolist()
+        and y.stride() == (16, 1, 8, 2)
+    )
+    assert (
+        y.contiguous().is_contiguous()
+        and x.clone(memory_format=tt.channels_last).stride() == y.stride()
+    )
+    assert (
+        x.to(tt.float32).data_ptr() == x.data_ptr()
+        and x.to(tt.float32, copy=True).data_ptr() != x.data_ptr()
+    )
+    assert tt.zeros(2).new_ones(3, dtype=tt.int32).tolist() == [1, 1, 1] and x.new_full(
+        (2,), 7
+    ).tolist() == [7, 7]
 
 
 def test_devices():
     m = tt.empty(2, 3, device="meta")
-    assert str(m.device) == "meta" and (m + m).shape == (2, 3) and tt.ones(1).device == tt.device("cpu")
-    assert tt.device("cuda", 1) == tt.device("cuda:1") != tt.device("cuda") and repr(tt.device("cuda:1")) == "device(type='cuda', index=1)"
+    assert (
+        str(m.device) == "meta"
+        and (m + m).shape == (2, 3)
+        and tt.ones(1).device == tt.device("cpu")
+    )
+    assert (
+        tt.device("cuda", 1) == tt.device("cuda:1") != tt.device("cuda")
+        and repr(tt.device("cuda:1")) == "device(type='cuda', index=1)"
+    )
     for bad in ("nowhere", "cuda:x", "cpu:", ""):
         with pytest.raises(RuntimeError):
             tt.zeros(2, device=bad)
@@ -407,8 +599,29 @@ def test_devices():
 
 # ---- indexing ----
 
-KEYS = [1, -1, slice(1, None), slice(None, None, 2), None, ..., (0, 1), (slice(None), 2), (..., 0), (None, 1, ..., None), [0, 2], ([[0, 1], [2, 0]],),
-        (slice(None), [0, 3]), ([0, 1], [1, 2]), (0, [1, 2]), ([0, 2], slice(1, 3), 0), True, False, (slice(5, 1),), (slice(-2, None), slice(None, -1)), range(2)]
+KEYS = [
+    1,
+    -1,
+    slice(1, None),
+    slice(None, None, 2),
+    None,
+    ...,
+    (0, 1),
+    (slice(None), 2),
+    (..., 0),
+    (None, 1, ..., None),
+    [0, 2],
+    ([[0, 1], [2, 0]],),
+    (slice(None), [0, 3]),
+    ([0, 1], [1, 2]),
+    (0, [1, 2]),
+    ([0, 2], slice(1, 3), 0),
+    True,
+    False,
+    (slice(5, 1),),
+    (slice(-2, None), slice(None, -1)),
+    range(2),
+]
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
@@ -435,8 +648,14 @@ def test_set_as_numpy(key):
 def test_masks_and_index_tensors():
     a = np.arange(12).reshape(3, 4)
     x = tt.tensor(a)
-    assert x[x > 5].tolist() == a[a > 5].tolist() and x[tt.tensor([True, False, True])].tolist() == a[[0, 2]].tolist()
-    assert x[tt.tensor([2, 0])].tolist() == a[[2, 0]].tolist() and x[tt.tensor(1)].tolist() == a[1].tolist()
+    assert (
+        x[x > 5].tolist() == a[a > 5].tolist()
+        and x[tt.tensor([True, False, True])].tolist() == a[[0, 2]].tolist()
+    )
+    assert (
+        x[tt.tensor([2, 0])].tolist() == a[[2, 0]].tolist()
+        and x[tt.tensor(1)].tolist() == a[1].tolist()
+    )
     assert x[np.array([0, 1])].tolist() == a[:2].tolist() and x[np.int64(2), 1].item() == 9
     x[x > 5] = 0
     assert x.sum().item() == 15
@@ -449,24 +668,42 @@ def test_views_share_and_bad_keys_fail():
     x[1][2] = 5
     v = x[:, 2]
     assert v.tolist() == [0, 5, 0] and x[tt.tensor(1)].data_ptr() == x[1].data_ptr()
-    for error, key in ((IndexError, 3), (IndexError, (0, 4)), (IndexError, (0, 0, 0)), (IndexError, 1.5), (IndexError, "a"), (ValueError, slice(None, None, -1)),
-                       (ValueError, slice(None, None, 0)), (IndexError, [0, 7]), (TypeError, slice("a", None)), (IndexError, (..., ...)),
-                       (IndexError, tt.tensor([True, False])), (IndexError, 2**70)):
+    for error, key in (
+        (IndexError, 3),
+        (IndexError, (0, 4)),
+        (IndexError, (0, 0, 0)),
+        (IndexError, 1.5),
+        (IndexError, "a"),
+        (ValueError, slice(None, None, -1)),
+        (ValueError, slice(None, None, 0)),
+        (IndexError, [0, 7]),
+        (TypeError, slice("a", None)),
+        (IndexError, (..., ...)),
+        (IndexError, tt.tensor([True, False])),
+        (IndexError, 2**70),
+    ):
         with pytest.raises(error):
             x[key]
 
 
 # ---- gradients ----
 
+
 def test_backward_and_grad():
     x = tt.tensor([1.0, 2.0, 3.0], requires_grad=True)
     y = (x * x).sum()
-    assert y.grad_fn.name() == "SumBackward0" and y.grad_fn.next_functions[0][0].name() == "MulBackward0" and x.grad_fn is None and x.is_leaf and not y.is_leaf
+    assert (
+        y.grad_fn.name() == "SumBackward0"
+        and y.grad_fn.next_functions[0][0].name() == "MulBackward0"
+        and x.grad_fn is None
+        and x.is_leaf
+        and not y.is_leaf
+    )
     y.backward()
     assert x.grad.tolist() == [2, 4, 6] and x.grad is x.grad
-    y = (x ** 3).sum()
-    g, = tt.autograd.grad(y, x, create_graph=True)
-    gg, = tt.autograd.grad(g.sum(), [x])
+    y = (x**3).sum()
+    (g,) = tt.autograd.grad(y, x, create_graph=True)
+    (gg,) = tt.autograd.grad(g.sum(), [x])
     assert g.tolist() == [3, 12, 27] and gg.tolist() == [6, 12, 18]
     assert x.grad.tolist() == [2, 4, 6]
     x.grad = None
@@ -474,7 +711,10 @@ def test_backward_and_grad():
     with pytest.raises(RuntimeError):
         y.backward()
         y.backward()
-    assert tt.autograd.grad((x * 2).sum(), [x, tt.ones(1, requires_grad=True)], allow_unused=True)[1] is None
+    assert (
+        tt.autograd.grad((x * 2).sum(), [x, tt.ones(1, requires_grad=True)], allow_unused=True)[1]
+        is None
+    )
     z = x * 3
     z.retain_grad()
     z.backward(tt.tensor([1.0, 0, 1]))
@@ -505,6 +745,7 @@ def test_grad_modes():
     @tt.no_grad
     def g():
         return x * 2
+
     twice = tt.no_grad()
     with twice:
         with twice:
@@ -512,7 +753,10 @@ def test_grad_modes():
         assert not (x * 2).requires_grad
     with tt.inference_mode(False), tt.autograd.detect_anomaly():
         assert (x * 2).requires_grad and tt.autograd.is_anomaly_enabled()
-    assert not tt.autograd.is_anomaly_enabled() and not tt.inference_mode(lambda: x * 2)().requires_grad
+    assert (
+        not tt.autograd.is_anomaly_enabled()
+        and not tt.inference_mode(lambda: x * 2)().requires_grad
+    )
     assert not f().requires_grad and not g().requires_grad and tt.is_grad_enabled()
     tt.set_grad_enabled(False)
     assert not (x * 2).requires_grad
@@ -532,7 +776,9 @@ def test_hooks():
     seen = []
     handle = y.register_hook(lambda g: seen.append(g.tolist()))
     y.register_hook(lambda g: g * 10)
-    x.register_post_accumulate_grad_hook(lambda leaf: seen.append(leaf is not None and leaf.grad.tolist()))
+    x.register_post_accumulate_grad_hook(
+        lambda leaf: seen.append(leaf is not None and leaf.grad.tolist())
+    )
     y.sum().backward(retain_graph=True)
     assert seen == [[1, 1], [20, 20]] and x.grad.tolist() == [20, 20]
     handle.remove()
@@ -552,6 +798,7 @@ def test_what_a_hook_raises_comes_out_as_itself():
 
     def bad(g):
         raise Mine("from the hook")
+
     x = tt.ones(2, requires_grad=True)
     y = x * 2
     y.register_hook(bad)
@@ -569,6 +816,7 @@ def test_hooks_are_dropped_with_their_graph():
     class Owner:
         def __call__(self, g):
             return None
+
     owner = Owner()
     ref = weakref.ref(owner)
     x = tt.ones(2, requires_grad=True)
@@ -594,6 +842,7 @@ def test_hooks_may_call_operators_and_nested_backward():
         with pytest.raises(ValueError):
             tt.ones(2) + tt.ones(3)
         return g + w.grad
+
     y = x * 5
     y.register_hook(hook)
     y.backward()
@@ -602,10 +851,15 @@ def test_hooks_may_call_operators_and_nested_backward():
 
 # ---- random numbers ----
 
+
 def test_seeds_and_generators():
     tt.manual_seed(7)
     a = tt.rand(5)
-    assert tt.manual_seed(7).initial_seed() == 7 and tt.rand(5).tolist() == a.tolist() and tt.rand(5).tolist() != a.tolist()
+    assert (
+        tt.manual_seed(7).initial_seed() == 7
+        and tt.rand(5).tolist() == a.tolist()
+        and tt.rand(5).tolist() != a.tolist()
+    )
     g = tt.Generator(7)
     assert tt.rand(5, generator=g).tolist() == a.tolist()
     state = g.get_state()
@@ -621,6 +875,7 @@ def test_seeds_and_generators():
 
 # ---- threads ----
 
+
 def test_each_thread_has_a_ctx():
     found, errors = {}, []
 
@@ -632,12 +887,13 @@ def test_each_thread_has_a_ctx():
             x = tt.full((50,), float(i), requires_grad=True)
             for _ in range(50):
                 y = (x * x).sum()
-                g, = tt.autograd.grad(y, x)
+                (g,) = tt.autograd.grad(y, x)
             with pytest.raises(ValueError):
                 x + tt.ones(3)
             found[i] = g[0].item()
         except BaseException as e:
             errors.append(e)
+
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
     for t in threads:
         t.start()
@@ -662,6 +918,7 @@ def test_cycles_are_collected():
 
     class Holder:
         pass
+
     h = Holder()
     h.me, h.x = h, tt.ones(10)
     del h
@@ -670,10 +927,28 @@ def test_cycles_are_collected():
 
 def test_limits_of_dtypes():
     f = tt.finfo(tt.float32)
-    assert (f.bits, f.eps, f.max, f.min, f.tiny, f.resolution) == (32, 2 ** -23, 3.4028234663852886e38, -3.4028234663852886e38, 2 ** -126, 1e-6)
-    assert tt.finfo(tt.float64).max == sys.float_info.max and tt.finfo(tt.float16).max == 65504 and tt.finfo().dtype == "float32"
-    assert repr(tt.finfo(tt.bfloat16)) == "finfo(resolution=0.01, min=-3.38953e+38, max=3.38953e+38, eps=0.0078125, smallest_normal=1.17549e-38, tiny=1.17549e-38, dtype=bfloat16)"
-    assert (tt.iinfo(tt.uint8).min, tt.iinfo(tt.uint8).max, tt.iinfo(tt.int64).min) == (0, 255, -2 ** 63) and repr(tt.iinfo(tt.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
+    assert (f.bits, f.eps, f.max, f.min, f.tiny, f.resolution) == (
+        32,
+        2**-23,
+        3.4028234663852886e38,
+        -3.4028234663852886e38,
+        2**-126,
+        1e-6,
+    )
+    assert (
+        tt.finfo(tt.float64).max == sys.float_info.max
+        and tt.finfo(tt.float16).max == 65504
+        and tt.finfo().dtype == "float32"
+    )
+    assert (
+        repr(tt.finfo(tt.bfloat16))
+        == "finfo(resolution=0.01, min=-3.38953e+38, max=3.38953e+38, eps=0.0078125, smallest_normal=1.17549e-38, tiny=1.17549e-38, dtype=bfloat16)"
+    )
+    assert (tt.iinfo(tt.uint8).min, tt.iinfo(tt.uint8).max, tt.iinfo(tt.int64).min) == (
+        0,
+        255,
+        -(2**63),
+    ) and repr(tt.iinfo(tt.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
     for wrong in (lambda: tt.finfo(tt.int32), lambda: tt.iinfo(tt.float32)):
         with pytest.raises(TypeError):
             wrong()
@@ -681,12 +956,34 @@ def test_limits_of_dtypes():
 
 def test_what_dtypes_combine_to():
     i, x = tt.arange(3), tt.ones(3)
-    assert tt.result_type(i, 1.5) is tt.float32 and tt.result_type(i, x[0].double()) is tt.float64 and tt.result_type(x, 2j) is tt.complex64 and tt.result_type(1, 2) is tt.int64
-    assert tt.promote_types(tt.int8, tt.uint8) is tt.int16 and tt.promote_types(tt.float16, tt.bfloat16) is tt.float32
-    assert tt.can_cast(tt.int64, tt.float16) and not tt.can_cast(tt.float32, tt.int64) and not tt.can_cast(tt.int8, tt.uint8) and not tt.can_cast(tt.int8, tt.bool)
-    assert tt.is_floating_point(x) and not tt.is_complex(x) and x[:, tt.newaxis].shape == (3, 1) and tt.pi == math.pi and -tt.inf < 0 != tt.nan
+    assert (
+        tt.result_type(i, 1.5) is tt.float32
+        and tt.result_type(i, x[0].double()) is tt.float64
+        and tt.result_type(x, 2j) is tt.complex64
+        and tt.result_type(1, 2) is tt.int64
+    )
+    assert (
+        tt.promote_types(tt.int8, tt.uint8) is tt.int16
+        and tt.promote_types(tt.float16, tt.bfloat16) is tt.float32
+    )
+    assert (
+        tt.can_cast(tt.int64, tt.float16)
+        and not tt.can_cast(tt.float32, tt.int64)
+        and not tt.can_cast(tt.int8, tt.uint8)
+        and not tt.can_cast(tt.int8, tt.bool)
+    )
+    assert (
+        tt.is_floating_point(x)
+        and not tt.is_complex(x)
+        and x[:, tt.newaxis].shape == (3, 1)
+        and tt.pi == math.pi
+        and -tt.inf < 0 != tt.nan
+    )
 
 
 def test_transpose_by_numpys_names():
     x = tt.arange(6).reshape(2, 3)
-    assert tt.swapaxes(x, 0, 1).tolist() == x.swapdims(0, -1).tolist() == x.t().tolist() and x.swapaxes_(0, 1).shape == (3, 2) == x.shape
+    assert (
+        tt.swapaxes(x, 0, 1).tolist() == x.swapdims(0, -1).tolist() == x.t().tolist()
+        and x.swapaxes_(0, 1).shape == (3, 2) == x.shape
+    )

@@ -11,7 +11,9 @@ def grads(y, *inputs):
 
 
 def test_atan2_at_the_origin_has_no_slope():
-    y, x = tt.tensor([0.0, 0.0, 1e-30, 3.0], requires_grad=True), tt.tensor([0.0, 1e-30, 0.0, 4.0], requires_grad=True)
+    y, x = tt.tensor([0.0, 0.0, 1e-30, 3.0], requires_grad=True), tt.tensor(
+        [0.0, 1e-30, 0.0, 4.0], requires_grad=True
+    )
     dy, dx = grads(tt.atan2(y, x), y, x)
     assert dy[:3] == [0, 0, 0] and dx[:3] == [0, 0, 0]
     assert dy[3] == pytest.approx(4 / 25) and dx[3] == pytest.approx(-3 / 25)
@@ -19,14 +21,14 @@ def test_atan2_at_the_origin_has_no_slope():
 
 def test_elu_at_nan_and_zero():
     x = tt.tensor([math.nan, 0.0, -1.0, 2.0], requires_grad=True)
-    first, = tt.autograd.grad(tt.nn.functional.elu(x, 0.5).sum(), x, create_graph=True)
+    (first,) = tt.autograd.grad(tt.nn.functional.elu(x, 0.5).sum(), x, create_graph=True)
     assert first.tolist() == pytest.approx([1, 0.5, 0.5 * math.exp(-1), 1])
     assert grads(first, x)[0] == pytest.approx([0, 0, 0.5 * math.exp(-1), 0])
 
 
 def test_logsigmoid_keeps_its_small_second_derivative_in_bfloat16():
     x = tt.tensor([-10.0], dtype=tt.bfloat16, requires_grad=True)
-    first, = tt.autograd.grad(tt.nn.functional.logsigmoid(x).sum(), x, create_graph=True)
+    (first,) = tt.autograd.grad(tt.nn.functional.logsigmoid(x).sum(), x, create_graph=True)
     assert grads(first, x)[0][0] == pytest.approx(-math.exp(-10), rel=2e-2)
 
 
@@ -34,7 +36,7 @@ def test_logsigmoid_keeps_its_small_second_derivative_in_bfloat16():
 def test_prod_of_nothing_has_second_derivatives(shape, dim):
     x = tt.zeros(*shape, requires_grad=True)
     y = tt.prod(x) if dim is None else tt.prod(x, dim)
-    first, = tt.autograd.grad(y.sum(), x, create_graph=True)
+    (first,) = tt.autograd.grad(y.sum(), x, create_graph=True)
     assert first.shape == shape and first.requires_grad
     assert tt.autograd.grad(first.sum(), x)[0].shape == shape
 
@@ -56,8 +58,20 @@ def test_numbers_come_first():
 
 def test_operators_need_a_tensor():
     t = tt.ones(3)
-    for name in ("__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "__mul__", "__truediv__", "__eq__", "__lt__", "__matmul__", "__neg__"):
-        for other in ((), ) if name == "__neg__" else ((t,), (2.0,), (3,)):
+    for name in (
+        "__add__",
+        "__radd__",
+        "__iadd__",
+        "__sub__",
+        "__rsub__",
+        "__mul__",
+        "__truediv__",
+        "__eq__",
+        "__lt__",
+        "__matmul__",
+        "__neg__",
+    ):
+        for other in ((),) if name == "__neg__" else ((t,), (2.0,), (3,)):
             for wrong in (5, 2.5, None, "x"):
                 with pytest.raises(TypeError):
                     getattr(tt.Tensor, name)(wrong, *other)
@@ -86,11 +100,17 @@ def test_attention_to_one_key_has_no_gradient_of_its_score():
 def test_attention_with_large_scores():
     """Rounding of a large log-sum-exp does not get into the values' gradient: against the same in float64."""
     g = tt.Generator().manual_seed(1)
-    wide = [tt.empty(4, 3, n, 8, dtype=tt.float64).uniform_(-9, 9, generator=g).float().double() for n in (5, 6, 6, 5)]
+    wide = [
+        tt.empty(4, 3, n, 8, dtype=tt.float64).uniform_(-9, 9, generator=g).float().double()
+        for n in (5, 6, 6, 5)
+    ]
 
     def value_grad(q, k, v, out):
         v = v.detach().requires_grad_()
-        return tt.autograd.grad(tt.nn.functional.scaled_dot_product_attention(q, k, v), v, out)[0].double()
+        return tt.autograd.grad(tt.nn.functional.scaled_dot_product_attention(q, k, v), v, out)[
+            0
+        ].double()
+
     exact = value_grad(*wide)
     assert (value_grad(*(t.float() for t in wide)) - exact).abs().max() <= 4e-7 * exact.abs().max()
 
@@ -105,12 +125,18 @@ def test_adagrad_starts_both_parts_of_complex_sums():
 
 def test_kl_div_of_one_number_by_batchmean():
     x, y = tt.tensor(-1.0), tt.tensor(0.5)
-    assert tt.nn.functional.kl_div(x, y, reduction="batchmean").item() == pytest.approx(0.5 * (math.log(0.5) + 1))
+    assert tt.nn.functional.kl_div(x, y, reduction="batchmean").item() == pytest.approx(
+        0.5 * (math.log(0.5) + 1)
+    )
 
 
 def test_columns_beside_each_other_are_apart():
     """x[:, 2:] += x[:, :2] and the like: all pairs of such views against NumPy; what truly overlaps is refused."""
-    keys = [(slice(a, b, c), slice(d, e, f)) for a, b, c in ((0, 4, 1), (0, 4, 2), (1, 4, 2)) for d, e, f in ((0, 2, 1), (2, 4, 1), (1, 3, 1), (0, 4, 2), (1, 4, 2))]
+    keys = [
+        (slice(a, b, c), slice(d, e, f))
+        for a, b, c in ((0, 4, 1), (0, 4, 2), (1, 4, 2))
+        for d, e, f in ((0, 2, 1), (2, 4, 1), (1, 3, 1), (0, 4, 2), (1, 4, 2))
+    ]
     refused = 0
     for a in keys:
         for b in keys:
@@ -133,7 +159,12 @@ def test_columns_beside_each_other_are_apart():
 
 def test_leaves_over_a_part_of_a_tensor():
     x = tt.arange(6.0).reshape(2, 3).requires_grad_()
-    for write in (lambda: x[0].zero_(), lambda: x.view(-1).mul_(2), lambda: x.__setitem__(0, 5), lambda: x.mul_(2)):
+    for write in (
+        lambda: x[0].zero_(),
+        lambda: x.view(-1).mul_(2),
+        lambda: x.__setitem__(0, 5),
+        lambda: x.mul_(2),
+    ):
         with pytest.raises(RuntimeError, match="leaf"):
             write()
     row = x[1]
@@ -167,11 +198,22 @@ def test_where_of_a_condition_alone():
 
 
 def test_numbers_that_do_not_fit_are_no_tensor():
-    for data, dtype in (([300], tt.uint8), (2**40, tt.int32), ([[0.0], [1e30]], tt.int64), ([1, -129], tt.int8)):
+    for data, dtype in (
+        ([300], tt.uint8),
+        (2**40, tt.int32),
+        ([[0.0], [1e30]], tt.int64),
+        ([1, -129], tt.int8),
+    ):
         with pytest.raises(ValueError):
             tt.tensor(data, dtype=dtype)
-    assert tt.tensor([255, 1.7], dtype=tt.uint8).tolist() == [255, 1] and tt.tensor([], dtype=tt.int8).dtype is tt.int8
-    assert tt.tensor([numpy.float64(1), numpy.float32(2)]).dtype is tt.float64 and tt.tensor([numpy.int32(3)]).dtype is tt.int32
+    assert (
+        tt.tensor([255, 1.7], dtype=tt.uint8).tolist() == [255, 1]
+        and tt.tensor([], dtype=tt.int8).dtype is tt.int8
+    )
+    assert (
+        tt.tensor([numpy.float64(1), numpy.float32(2)]).dtype is tt.float64
+        and tt.tensor([numpy.int32(3)]).dtype is tt.int32
+    )
     assert tt.tensor([numpy.arange(2), numpy.arange(2)]).tolist() == [[0, 1], [0, 1]]
     endless = []
     endless.append(endless)
@@ -182,7 +224,14 @@ def test_numbers_that_do_not_fit_are_no_tensor():
 
 def test_what_changes_nothing_gives_the_tensor_itself():
     p = tt.nn.Parameter(tt.ones(2, 2))
-    assert p.to("cpu") is p and p.float() is p and p.contiguous() is p and p.cpu() is p and p.to(tt.float32) is p and tt.as_tensor(p) is p
+    assert (
+        p.to("cpu") is p
+        and p.float() is p
+        and p.contiguous() is p
+        and p.cpu() is p
+        and p.to(tt.float32) is p
+        and tt.as_tensor(p) is p
+    )
     assert p.double() is not p and p.t().contiguous() is not p and p.to("cpu", copy=True) is not p
     m = tt.nn.Module()
     m.w = tt.nn.Parameter(tt.ones(1)).to("cpu")
@@ -191,7 +240,13 @@ def test_what_changes_nothing_gives_the_tensor_itself():
 
 def test_grad_takes_what_pytorchs_takes():
     x, unused = tt.ones(2, requires_grad=True), tt.ones(3, requires_grad=True)
-    found = tt.autograd.grad(outputs=(x * x).sum(), inputs=[x, unused], create_graph=True, only_inputs=True, materialize_grads=True)
+    found = tt.autograd.grad(
+        outputs=(x * x).sum(),
+        inputs=[x, unused],
+        create_graph=True,
+        only_inputs=True,
+        materialize_grads=True,
+    )
     assert [g.tolist() for g in found] == [[2, 2], [0, 0, 0]]
     assert tt.autograd.grad(x.sum(), [x, unused], None, None, False, True, True)[1] is None
     with pytest.raises(RuntimeError, match="not used"):
@@ -200,7 +255,22 @@ def test_grad_takes_what_pytorchs_takes():
 
 def test_names_of_numpys():
     x = tt.arange(6.0).reshape(2, 3)
-    assert x.sum(axis=0).tolist() == [3, 5, 7] and x.mean(axis=1, keepdims=True).tolist() == [[1], [4]] and x.max(axis=1).indices.tolist() == [2, 2]
-    assert tt.cat([x, x], axis=1).shape == (2, 6) and tt.stack([x, x], axis=-1).shape == (2, 3, 2) and x.argmax(axis=0).tolist() == [1, 1, 1]
-    assert x.sum(axis=(0, 1)).item() == 15 and x[None].squeeze(axis=0).shape == (2, 3) and x.var(axis=1, keepdims=True).shape == (2, 1)
-    assert all(numpy.allclose(getattr(numpy, name)(x, axis=1), getattr(x.numpy(), name)(axis=1)) for name in ("sum", "mean", "argmin", "prod"))
+    assert (
+        x.sum(axis=0).tolist() == [3, 5, 7]
+        and x.mean(axis=1, keepdims=True).tolist() == [[1], [4]]
+        and x.max(axis=1).indices.tolist() == [2, 2]
+    )
+    assert (
+        tt.cat([x, x], axis=1).shape == (2, 6)
+        and tt.stack([x, x], axis=-1).shape == (2, 3, 2)
+        and x.argmax(axis=0).tolist() == [1, 1, 1]
+    )
+    assert (
+        x.sum(axis=(0, 1)).item() == 15
+        and x[None].squeeze(axis=0).shape == (2, 3)
+        and x.var(axis=1, keepdims=True).shape == (2, 1)
+    )
+    assert all(
+        numpy.allclose(getattr(numpy, name)(x, axis=1), getattr(x.numpy(), name)(axis=1))
+        for name in ("sum", "mean", "argmin", "prod")
+    )

@@ -13,12 +13,12 @@ class Cube(tt.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         ctx.save_for_backward(x)
-        return x ** 3
+        return x**3
 
     @staticmethod
     def backward(ctx, grad):
-        x, = ctx.saved_tensors
-        return 3 * x ** 2 * grad
+        (x,) = ctx.saved_tensors
+        return 3 * x**2 * grad
 
 
 class Scale(tt.autograd.Function):
@@ -43,10 +43,15 @@ seen = []
 def test_gradients_of_any_order():
     x = tt.tensor([1.0, 2.0, -3.0], requires_grad=True)
     y = Cube.apply(x)
-    assert y.tolist() == [1, 8, -27] and y.requires_grad and not y.is_leaf and "CubeBackward" in repr(y)
-    g, = tt.autograd.grad(y.sum(), x, create_graph=True)
+    assert (
+        y.tolist() == [1, 8, -27]
+        and y.requires_grad
+        and not y.is_leaf
+        and "CubeBackward" in repr(y)
+    )
+    (g,) = tt.autograd.grad(y.sum(), x, create_graph=True)
     assert g.tolist() == [3, 12, 27]
-    gg, = tt.autograd.grad(g.sum(), x, create_graph=True)
+    (gg,) = tt.autograd.grad(g.sum(), x, create_graph=True)
     assert gg.tolist() == [6, 12, -18]
     assert tt.autograd.grad(gg.sum(), x)[0].tolist() == [6, 6, 6]
     Cube.apply(x).sum().backward()
@@ -58,7 +63,9 @@ def test_other_arguments_and_results():
     a, b, text = Scale.apply(x, 5, y)
     assert text == "text" and a.tolist() == [5, 5] and b.tolist() == [3, 4]
     (a.sum() + b.sum()).backward()
-    assert x.grad.tolist() == [5, 5] and y.grad.tolist() == [2, 3] and seen[-1] == (True, False, True)
+    assert (
+        x.grad.tolist() == [5, 5] and y.grad.tolist() == [2, 3] and seen[-1] == (True, False, True)
+    )
     a, b, _ = Scale.apply(x, 5, y.detach())
     a.sum().backward()  # b's gradient comes as zeros
     assert seen[-1] == (True, False, False)
@@ -85,12 +92,13 @@ def test_setup_context_and_results_that_are_saved():
 
         @staticmethod
         def backward(ctx, grad):
-            out, = ctx.saved_tensors
+            (out,) = ctx.saved_tensors
             return grad * out
+
     x = tt.tensor([0.5], requires_grad=True)
     y = Exp.apply(x)
-    g, = tt.autograd.grad(y, x, create_graph=True)
-    gg, = tt.autograd.grad(g, x)
+    (g,) = tt.autograd.grad(y, x, create_graph=True)
+    (gg,) = tt.autograd.grad(g, x)
     assert abs(gg.item() - y.item()) < 1e-6
 
 
@@ -105,6 +113,7 @@ def test_materialized_and_missing_gradients():
         def backward(ctx, a, b):
             found.append(b is None or b.tolist())
             return a * 2, None
+
     found = []
     x = tt.ones(2, requires_grad=True)
     Two.apply(x, True)[0].sum().backward()
@@ -123,9 +132,15 @@ def test_marked_results_have_no_gradient():
         @staticmethod
         def backward(ctx, g, *rest):
             return g
+
     x = tt.tensor([1.5, -2.0], requires_grad=True)
     whole, sign, integers = Split.apply(x)
-    assert whole.requires_grad and not sign.requires_grad and not integers.requires_grad and integers.dtype is tt.int64
+    assert (
+        whole.requires_grad
+        and not sign.requires_grad
+        and not integers.requires_grad
+        and integers.dtype is tt.int64
+    )
     whole.sum().backward()
     assert x.grad.tolist() == [1, 1]
 
@@ -139,6 +154,7 @@ def test_an_input_given_back():
         @staticmethod
         def backward(ctx, g):
             return -g
+
     x = tt.ones(2, requires_grad=True)
     y = Same.apply(x)
     assert y is not x
@@ -156,7 +172,11 @@ def raises(*args):
 
 @pytest.mark.parametrize("where", ["forward", "backward"])
 def test_what_it_raises_comes_out_as_itself(where):
-    methods = {"forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(lambda ctx, g: g), where: staticmethod(raises)}
+    methods = {
+        "forward": staticmethod(lambda ctx, x: x * 2),
+        "backward": staticmethod(lambda ctx, g: g),
+        where: staticmethod(raises),
+    }
     f = type("Bad", (tt.autograd.Function,), methods)
     x = tt.ones(2, requires_grad=True)
     with pytest.raises(Mine, match="from the function"):
@@ -164,9 +184,19 @@ def test_what_it_raises_comes_out_as_itself(where):
     assert x.grad is None and (x * 2).sum().item() == 4 and tt.is_grad_enabled()
 
 
-@pytest.mark.parametrize("result, error", [((1, 2), RuntimeError), (5, TypeError), ((None, None), None), ("a", TypeError)])
+@pytest.mark.parametrize(
+    "result, error",
+    [((1, 2), RuntimeError), (5, TypeError), ((None, None), None), ("a", TypeError)],
+)
 def test_wrong_gradients(result, error):
-    f = type("Bad", (tt.autograd.Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(lambda ctx, g: result)})
+    f = type(
+        "Bad",
+        (tt.autograd.Function,),
+        {
+            "forward": staticmethod(lambda ctx, x: x * 2),
+            "backward": staticmethod(lambda ctx, g: result),
+        },
+    )
     x = tt.ones(2, requires_grad=True)
     y = f.apply(x).sum()
     if error is None:
@@ -178,7 +208,14 @@ def test_wrong_gradients(result, error):
 
 
 def test_wrong_shapes_and_misuse():
-    f = type("Bad", (tt.autograd.Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(lambda ctx, g: tt.ones(3))})
+    f = type(
+        "Bad",
+        (tt.autograd.Function,),
+        {
+            "forward": staticmethod(lambda ctx, x: x * 2),
+            "backward": staticmethod(lambda ctx, g: tt.ones(3)),
+        },
+    )
     with pytest.raises(RuntimeError):
         f.apply(tt.ones(2, requires_grad=True)).sum().backward()
     with pytest.raises(TypeError):
@@ -209,14 +246,16 @@ def test_once_differentiable():
         def backward(ctx, g):
             assert not tt.is_grad_enabled()
             return 2 * ctx.saved_tensors[0] * g
+
     x = tt.tensor([3.0], requires_grad=True)
-    g, = tt.autograd.grad(Square.apply(x), x, create_graph=True)
+    (g,) = tt.autograd.grad(Square.apply(x), x, create_graph=True)
     assert g.item() == 6 and not g.requires_grad
 
 
 def test_nothing_is_kept_alive():
     class Held:
         pass
+
     held = Held()
 
     class F(tt.autograd.Function):
@@ -229,6 +268,7 @@ def test_nothing_is_kept_alive():
         @staticmethod
         def backward(ctx, g):
             return g * ctx.saved_tensors[0]
+
     x = tt.ones(2, requires_grad=True)
     y = F.apply(x)
     ref = weakref.ref(held)
@@ -247,8 +287,9 @@ def test_in_several_threads():
     def work():
         x = tt.full((50,), 2.0, requires_grad=True)
         for _ in range(50):
-            g, = tt.autograd.grad(Cube.apply(x).sum(), x)
+            (g,) = tt.autograd.grad(Cube.apply(x).sum(), x)
         results.append(g[0].item())
+
     threads = [threading.Thread(target=work) for _ in range(6)]
     for t in threads:
         t.start()
@@ -285,6 +326,7 @@ def test_mark_dirty():
 @pytest.mark.parametrize("at", [1, 2])
 def test_what_comes_between_leaves_gradients_on(monkeypatch, at):
     from tt.autograd import function
+
     switch, calls = function.switch_grad, []
 
     def interrupted(on):
@@ -295,6 +337,7 @@ def test_what_comes_between_leaves_gradients_on(monkeypatch, at):
         switch(on)
         if len(calls) == at == 1:
             raise KeyboardInterrupt
+
     monkeypatch.setattr(function, "switch_grad", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Cube.apply(tt.ones(2, requires_grad=True))

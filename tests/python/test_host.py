@@ -19,7 +19,9 @@ from tt._layouts import struct
 
 def run(code, **env):
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), **env)
-    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120
+    )
 
 
 def live():
@@ -32,12 +34,22 @@ def live():
 
 # ---- the library ----
 
+
 def test_a_library_that_is_not_there(tmp_path):
     found = run("import tt", TT_LIBRARY=str(tmp_path / "libtt.so"))
-    assert found.returncode and "libtt was not found" in found.stderr and f"{tmp_path}/libtt.so (TT_LIBRARY): not there" in found.stderr
+    assert (
+        found.returncode
+        and "libtt was not found" in found.stderr
+        and f"{tmp_path}/libtt.so (TT_LIBRARY): not there" in found.stderr
+    )
     (tmp_path / "libtt.so").write_bytes(b"no library")
     found = run("import tt", TT_LIBRARY=str(tmp_path / "libtt.so"))
-    assert found.returncode and "ImportError" in found.stderr and "(TT_LIBRARY): " in found.stderr and "not there" not in found.stderr
+    assert (
+        found.returncode
+        and "ImportError" in found.stderr
+        and "(TT_LIBRARY): " in found.stderr
+        and "not there" not in found.stderr
+    )
 
 
 def test_a_package_alone_says_where_it_searched(tmp_path):
@@ -60,7 +72,11 @@ def test_a_library_of_another_version(tmp_path):
     assert data.count(b"\x000.1.0\x00")
     other.write_bytes(data.replace(b"\x000.1.0\x00", b"\x007.3.0\x00"))
     found = run("import tt", TT_LIBRARY=str(other))
-    assert found.returncode and f"{other} is version 7.3.0; this package is 0.1.0 and needs 0.1.x. Searched:" in found.stderr, found.stderr
+    assert (
+        found.returncode
+        and f"{other} is version 7.3.0; this package is 0.1.0 and needs 0.1.x. Searched:"
+        in found.stderr
+    ), found.stderr
     found = run("import tt", TT_LIBRARY="libm.so.6")
     assert found.returncode and "no tt_version" in found.stderr and "0.1.0" in found.stderr
 
@@ -150,7 +166,9 @@ call(retain_graph=True)
 (x * 2).sum().backward()
 print(x.grad is not None)"""
     found = run(code)
-    assert found.stdout.count("ended") >= 13 and found.stdout.endswith("True\n") and not found.stderr, found.stdout + found.stderr
+    assert (
+        found.stdout.count("ended") >= 13 and found.stdout.endswith("True\n") and not found.stderr
+    ), (found.stdout + found.stderr)
 
 
 def test_what_a_handler_raises_as_a_hook_begins():
@@ -178,7 +196,9 @@ except Late:
 (x * 2).sum().backward()
 print(x.grad.tolist()[0] >= 2)"""
     found = run(code)
-    assert found.stdout.split("\n")[:2] == ["ended []", "True"] and not found.stderr, found.stdout + found.stderr
+    assert found.stdout.split("\n")[:2] == ["ended []", "True"] and not found.stderr, (
+        found.stdout + found.stderr
+    )
 
 
 def test_control_c_outside_a_long_call_leaves_nothing_behind():
@@ -202,6 +222,7 @@ print("done")"""
 
 # ---- threads ----
 
+
 def test_long_calls_release_the_lock():
     x = tt.rand(900, 900)
     for _ in range(3):
@@ -212,6 +233,7 @@ def test_long_calls_release_the_lock():
         while running:
             count[0] += 1
             time.sleep(0)
+
     t = threading.Thread(target=spin)
     t.start()
     before, start = count[0], time.monotonic()
@@ -233,10 +255,24 @@ def test_objects_die_in_any_order_and_thread():
             w = tt.rand(4, 4, requires_grad=True)
             y = (w @ w).exp()
             y.register_hook(lambda g: g * 1)
-            pile.extend([w, y, y.grad_fn, y[0], tt.Generator(seed), y.sum(), y.detach().numpy(), tt.nn.Linear(4, 4), tt.optim.Adam([w]),
-                         tt.from_dlpack(y.detach()), y.register_hook(lambda g: None)])
+            pile.extend(
+                [
+                    w,
+                    y,
+                    y.grad_fn,
+                    y[0],
+                    tt.Generator(seed),
+                    y.sum(),
+                    y.detach().numpy(),
+                    tt.nn.Linear(4, 4),
+                    tt.optim.Adam([w]),
+                    tt.from_dlpack(y.detach()),
+                    y.register_hook(lambda g: None),
+                ]
+            )
             if r.random() < 0.5:
                 y.sum().backward()
+
     threads = [threading.Thread(target=make, args=(i,)) for i in range(4)]
     for t in threads:
         t.start()
@@ -255,6 +291,7 @@ def test_objects_die_in_any_order_and_thread():
 
 
 # ---- many ----
+
 
 def churn(n):
     w = tt.ones(3, requires_grad=True)
@@ -302,6 +339,7 @@ def test_functions_and_modules_leave_nothing():
             Double.apply(m(tt.ones(2, 3))).sum().backward()
             tt.optim.SGD(m.parameters(), 0.1).step()
             del m
+
     work(100)
     before, size = live(), resident()
     work(2000)

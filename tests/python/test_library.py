@@ -10,12 +10,18 @@ from tt import library
 
 def test_the_manifest_names_every_operator():
     found = {op["name"]: op for op in library.operators()}
-    assert len(found) > 300 and found["matmul"]["schema"].startswith("matmul(self: Tensor, other: Tensor)")
+    assert len(found) > 300 and found["matmul"]["schema"].startswith(
+        "matmul(self: Tensor, other: Tensor)"
+    )
 
 
 def test_built_in_operators_by_name():
     add = library.find("add")
-    assert add.name == "add" and add.schema == "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor" and repr(add) == f"<{add.schema}>"
+    assert (
+        add.name == "add"
+        and add.schema == "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor"
+        and repr(add) == f"<{add.schema}>"
+    )
     x = tt.tensor([1.0, 2.0])
     for alpha in (2, 2.0):
         assert add(x, x, alpha).tolist() == [3.0, 6.0]
@@ -25,7 +31,10 @@ def test_built_in_operators_by_name():
     assert library.find("einsum")("i,i->", (x, x)).item() == 5
     assert library.find("reshape")(x, (2, 1)).shape == (2, 1)
     assert library.find("to")(x, tt.float64, tt.device("meta")).device.type == "meta"
-    assert library.find("rand")((3,), None, None, tt.Generator(7)).tolist() == tt.rand(3, generator=tt.Generator(7)).tolist()
+    assert (
+        library.find("rand")((3,), None, None, tt.Generator(7)).tolist()
+        == tt.rand(3, generator=tt.Generator(7)).tolist()
+    )
     values, indices = library.find("max_dim")(x, 0)
     assert values.item() == 2 and indices.item() == 1
     assert len(library.find("unbind")(tt.zeros(20, 1), 0)) == 20
@@ -34,16 +43,23 @@ def test_built_in_operators_by_name():
 def test_an_operator_of_ones_own():
     seen = []
 
-    @library.custom_op("scaled(x: Tensor, k: Float, name: Str, dims: Dims, more: Tensor?[], on: Bool = true) -> (a: Tensor, b: Tensor)",
-                       backward=lambda grads, args, results: [grads[0] * args[1], None, None])
+    @library.custom_op(
+        "scaled(x: Tensor, k: Float, name: Str, dims: Dims, more: Tensor?[], on: Bool = true) -> (a: Tensor, b: Tensor)",
+        backward=lambda grads, args, results: [grads[0] * args[1], None, None],
+    )
     def scaled(x, *rest):
         assert not (x * 2).requires_grad
         seen.append(rest)
         return x * rest[0], x + 1
+
     x = tt.ones(2, requires_grad=True)
     a, b = scaled(x, 3, "nämlich", [0, 1], [None, x])
     k, name, dims, more, on = seen[0]
-    assert (k, name, dims, on) == (3.0, "nämlich", [0, 1], True) and more[0] is None and more[1].tolist() == [1, 1]
+    assert (
+        (k, name, dims, on) == (3.0, "nämlich", [0, 1], True)
+        and more[0] is None
+        and more[1].tolist() == [1, 1]
+    )
     assert b.tolist() == [2, 2] and a.grad_fn.name().startswith("Scaled")
     a.sum().backward()
     assert x.grad.tolist() == [3, 3]
@@ -79,6 +95,7 @@ def test_a_refused_function_is_dropped():
     class Compute:
         def __call__(self):
             pass
+
     compute = Compute()
     gone = weakref.ref(compute)
     with pytest.raises(ValueError):

@@ -8,7 +8,11 @@ SHAPES = [(4, 4), (3, 5), (5, 3), (2, 4, 3), (6, 1), (1, 6)]
 
 def matrices(shape, dtype, seed=0):
     g = np.random.default_rng(seed)
-    return g.normal(size=shape) + 1j * g.normal(size=shape) if dtype == "complex" else g.normal(size=shape)
+    return (
+        g.normal(size=shape) + 1j * g.normal(size=shape)
+        if dtype == "complex"
+        else g.normal(size=shape)
+    )
 
 
 def nuclear(a):
@@ -19,12 +23,12 @@ def directional(a, directions):
     """The norm's sum, and its derivatives along the first one, two and three directions."""
     x = tt.from_numpy(a.copy()).requires_grad_(True)
     norm = tt.norm(x, "nuc", (-2, -1)).sum()
-    g, = tt.autograd.grad([norm], [x], create_graph=True)
+    (g,) = tt.autograd.grad([norm], [x], create_graph=True)
     out = [norm.item()]
     for k, e in enumerate(directions):
         out.append(np.sum(g.detach().numpy() * e.conj()).real)
         if k + 1 < len(directions):
-            g, = tt.autograd.grad([g], [x], [tt.from_numpy(e.copy())], create_graph=True)
+            (g,) = tt.autograd.grad([g], [x], [tt.from_numpy(e.copy())], create_graph=True)
     return np.array(out)
 
 
@@ -57,7 +61,11 @@ def test_hard_matrices():
 
 @pytest.mark.parametrize("dtype", ["real", "complex"])
 def test_gradient_is_orthogonal_whatever_the_rank(dtype):
-    for a in (matrices((5, 2), dtype) @ matrices((2, 5), dtype, 1), matrices((6, 4), dtype), np.zeros((3, 3), matrices((1, 1), dtype).dtype)):
+    for a in (
+        matrices((5, 2), dtype) @ matrices((2, 5), dtype, 1),
+        matrices((6, 4), dtype),
+        np.zeros((3, 3), matrices((1, 1), dtype).dtype),
+    ):
         x = tt.from_numpy(a.copy()).requires_grad_(True)
         tt.norm(x, "nuc").backward()
         q = x.grad.numpy()

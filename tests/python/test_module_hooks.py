@@ -16,11 +16,17 @@ def leaf(*values):
 
 def test_what_hooks_see():
     m, a, b, seen = Pair(), leaf(2, 3), leaf(5, 7), []
-    m.register_full_backward_hook(lambda m, grad_input, grad_output: seen.append((m, grad_input, grad_output)))
+    m.register_full_backward_hook(
+        lambda m, grad_input, grad_output: seen.append((m, grad_input, grad_output))
+    )
     product, total = m(a, b, 2)
     (product + 100 * total).sum().backward()
-    (module, grad_input, grad_output), = seen
-    assert module is m and [g if g is None else g.tolist() for g in grad_input] == [[110, 114], [104, 106], None]
+    ((module, grad_input, grad_output),) = seen
+    assert module is m and [g if g is None else g.tolist() for g in grad_input] == [
+        [110, 114],
+        [104, 106],
+        None,
+    ]
     assert [g.tolist() for g in grad_output] == [[1, 1], [100, 100]]
     assert a.grad.tolist() == [110, 114] and b.grad.tolist() == [104, 106]
     seen.clear()
@@ -32,7 +38,9 @@ def test_replacements_in_order():
     m, x, order = nn.ReLU(), leaf(-1, 3), []
     m.register_full_backward_pre_hook(lambda m, g: [g[0] * 10])
     m.register_full_backward_hook(lambda m, gi, go: order.append("second") or (gi[0] + go[0],))
-    first = m.register_full_backward_hook(lambda m, gi, go: order.append("first") or gi[0] * 2, prepend=True)
+    first = m.register_full_backward_hook(
+        lambda m, gi, go: order.append("first") or gi[0] * 2, prepend=True
+    )
     m(x).sum().backward()
     assert x.grad.tolist() == [10, 30] and order == ["first", "second"]
     first.remove()
@@ -63,6 +71,7 @@ def test_failures():
 
     def broken(*_):
         raise KeyError("mine")
+
     handle = m.register_full_backward_pre_hook(broken)
     with pytest.raises(KeyError, match="mine"):
         m(x).sum().backward()
@@ -74,6 +83,8 @@ def test_failures():
 def test_gradients_of_gradients():
     m, x, calls = Pair(), leaf(3), []
     m.register_full_backward_hook(lambda m, gi, go: calls.append(1) or (gi[0] * 2, gi[1]))
-    g, = tt.autograd.grad(m(x, x)[0].sum(), [x], create_graph=True)
+    (g,) = tt.autograd.grad(m(x, x)[0].sum(), [x], create_graph=True)
     assert g.tolist() == [9]  # 2 x + x
-    assert tt.autograd.grad(g.sum(), [x])[0].tolist() == [3] and len(calls) == 1  # the second backward comes by the inputs alone
+    assert (
+        tt.autograd.grad(g.sum(), [x])[0].tolist() == [3] and len(calls) == 1
+    )  # the second backward comes by the inputs alone

@@ -22,11 +22,18 @@ class Net(nn.Module):
 
 def test_tree_and_state():
     m = Net()
-    assert [n for n, _ in m.named_parameters()] == ["scale", "body.0.weight", "body.0.bias", "head.weight"]
+    assert [n for n, _ in m.named_parameters()] == [
+        "scale",
+        "body.0.weight",
+        "body.0.bias",
+        "head.weight",
+    ]
     assert list(m.state_dict()) == ["scale", "body.0.weight", "body.0.bias", "head.weight"]
     assert m.body[0].weight is m.get_parameter("body.0.weight") and m.head.bias is None
-    assert repr(m) == ("Net(\n  (body): Sequential(\n    (0): Linear(in_features=4, out_features=4, bias=True)\n    (1): ReLU()\n  )\n"
-                       "  (head): Linear(in_features=4, out_features=4, bias=False)\n)")
+    assert repr(m) == (
+        "Net(\n  (body): Sequential(\n    (0): Linear(in_features=4, out_features=4, bias=True)\n    (1): ReLU()\n  )\n"
+        "  (head): Linear(in_features=4, out_features=4, bias=False)\n)"
+    )
     other = Net()
     assert str(other.load_state_dict(m.state_dict())) == "<All keys matched successfully>"
     x = tt.randn(3, 4)
@@ -126,7 +133,11 @@ def test_arguments_may_change_later():
     calls = []
     drop.register_forward_hook(lambda *_: calls.append(1))
     drop.p = 0.0
-    assert drop(x).tolist() == x.tolist() and calls == [1] and repr(drop) == "Dropout(p=0.0, inplace=False)"
+    assert (
+        drop(x).tolist() == x.tolist()
+        and calls == [1]
+        and repr(drop) == "Dropout(p=0.0, inplace=False)"
+    )
     weight, mean, drawn = bn.weight, bn.running_mean, tt.get_rng_state()
     bn.momentum, bn.eps = 1.0, 0.5
     assert tt.get_rng_state() == drawn and bn.weight is weight and bn.running_mean is mean
@@ -146,16 +157,31 @@ def test_arguments_may_change_later():
 
 def test_lists_print_as_pytorchs():
     same = nn.ModuleList([nn.Linear(1, 2), nn.Linear(1, 2), nn.ReLU()])
-    assert repr(same) == "ModuleList(\n  (0-1): 2 x Linear(in_features=1, out_features=2, bias=True)\n  (2): ReLU()\n)"
-    assert repr(nn.ParameterList([tt.ones(2, 3)])) == "ParameterList(\n  (0): Parameter containing: [tt.float32 of size 2x3]\n)"
+    assert (
+        repr(same)
+        == "ModuleList(\n  (0-1): 2 x Linear(in_features=1, out_features=2, bias=True)\n  (2): ReLU()\n)"
+    )
+    assert (
+        repr(nn.ParameterList([tt.ones(2, 3)]))
+        == "ParameterList(\n  (0): Parameter containing: [tt.float32 of size 2x3]\n)"
+    )
 
 
 def test_layers_print_as_pytorch_s():
     assert repr(nn.AvgPool1d(2)) == "AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))"
     assert repr(nn.AvgPool2d(2)) == "AvgPool2d(kernel_size=2, stride=2, padding=0)"
-    assert repr(nn.LayerNorm(5, elementwise_affine=False)) == "LayerNorm((5,), eps=1e-05, elementwise_affine=False, bias=False)"
-    assert repr(nn.LayerNorm((2, 5), bias=False)) == "LayerNorm((2, 5), eps=1e-05, elementwise_affine=True, bias=False)"
-    assert repr(nn.GroupNorm(1, 3, affine=False)) == "GroupNorm(1, 3, eps=1e-05, affine=False, bias=False)"
+    assert (
+        repr(nn.LayerNorm(5, elementwise_affine=False))
+        == "LayerNorm((5,), eps=1e-05, elementwise_affine=False, bias=False)"
+    )
+    assert (
+        repr(nn.LayerNorm((2, 5), bias=False))
+        == "LayerNorm((2, 5), eps=1e-05, elementwise_affine=True, bias=False)"
+    )
+    assert (
+        repr(nn.GroupNorm(1, 3, affine=False))
+        == "GroupNorm(1, 3, eps=1e-05, affine=False, bias=False)"
+    )
 
 
 class Adapted(nn.Linear):
@@ -175,7 +201,10 @@ class Adapted(nn.Linear):
         nn.init.zeros_(self.bias)
 
     def forward(self, x):
-        return self.norm(super().forward(x) + self.scale * (x @ self.down.t() @ self.up.t()) * tt.arange(float(self.out_features)))
+        return self.norm(
+            super().forward(x)
+            + self.scale * (x @ self.down.t() @ self.up.t()) * tt.arange(float(self.out_features))
+        )
 
 
 def test_derived_layers_are_copied_whole():
@@ -189,7 +218,10 @@ def test_derived_layers_are_copied_whole():
     drawn = tt.get_rng_state()
     twin = copy.deepcopy(m)
     assert tt.get_rng_state() == drawn
-    assert list(twin.state_dict()) == state and [name for name, _ in twin.named_buffers()] == ["scale", "seen"]
+    assert list(twin.state_dict()) == state and [name for name, _ in twin.named_buffers()] == [
+        "scale",
+        "seen",
+    ]
     assert twin(x).tolist() == m(x).tolist() and log == ["hook", "hook"]
     assert twin.facts == m.facts and twin.facts["rank"] is not m.facts["rank"]
     assert twin.training and not twin.norm.training and twin.down is not m.down
@@ -200,7 +232,11 @@ def test_derived_layers_are_copied_whole():
 
 
 def test_a_layer_without_its_weight_says_so():
-    for m, x in ((nn.Linear(2, 2), tt.ones(1, 2)), (nn.Conv2d(1, 1, 1), tt.ones(1, 1, 2, 2)), (nn.Embedding(2, 2), tt.tensor([0]))):
+    for m, x in (
+        (nn.Linear(2, 2), tt.ones(1, 2)),
+        (nn.Conv2d(1, 1, 1), tt.ones(1, 1, 2, 2)),
+        (nn.Embedding(2, 2), tt.tensor([0])),
+    ):
         m.weight = None
         with pytest.raises(ValueError, match="has no weight"):
             m(x)
@@ -233,17 +269,34 @@ def test_new_first_values():
     assert not hasattr(net[2], "reset_parameters")
     net[1](tt.arange(8.0).reshape(2, 4))
     net[1].reset_running_stats()
-    assert [net[1].running_mean.tolist(), net[1].running_var.tolist(), net[1].num_batches_tracked.item()] == [[0] * 4, [1] * 4, 0]
+    assert [
+        net[1].running_mean.tolist(),
+        net[1].running_var.tolist(),
+        net[1].num_batches_tracked.item(),
+    ] == [[0] * 4, [1] * 4, 0]
 
 
 def test_attributes_as_pytorchs():
     conv = nn.Conv2d(1, 2, 3, padding="same")
-    assert (conv.kernel_size, conv.stride, conv.dilation, conv.padding) == ((3, 3), (1, 1), (1, 1), "same")
-    assert nn.Conv2d(1, 2, 3, padding=1).padding == (1, 1) and nn.ConvTranspose1d(1, 1, 2).output_padding == (0,)
+    assert (conv.kernel_size, conv.stride, conv.dilation, conv.padding) == (
+        (3, 3),
+        (1, 1),
+        (1, 1),
+        "same",
+    )
+    assert nn.Conv2d(1, 2, 3, padding=1).padding == (1, 1) and nn.ConvTranspose1d(
+        1, 1, 2
+    ).output_padding == (0,)
     assert nn.MaxPool2d(2).stride == 2 and nn.LayerNorm(3).normalized_shape == (3,)
     rows = nn.Embedding.from_pretrained(tt.arange(6.0).reshape(3, 2))
-    assert rows(tt.tensor([2])).tolist() == [[4, 5]] and not rows.weight.requires_grad and isinstance(rows, nn.Embedding)
-    assert nn.Embedding.from_pretrained(tt.ones(3, 2), freeze=False, padding_idx=0).weight.requires_grad
+    assert (
+        rows(tt.tensor([2])).tolist() == [[4, 5]]
+        and not rows.weight.requires_grad
+        and isinstance(rows, nn.Embedding)
+    )
+    assert nn.Embedding.from_pretrained(
+        tt.ones(3, 2), freeze=False, padding_idx=0
+    ).weight.requires_grad
 
 
 def test_order_of_apply_and_of_hooks():
@@ -266,7 +319,11 @@ def test_lists_change_as_lists():
         del m[0]
         assert list(m) == [b, c] and list(m._modules) == ["0", "1"]
         assert m.pop(0) is b and list(m) == [c]
-        assert list(m.insert(0, a)) == [a, c] and list(m + kind(b)) == [a, c, b] and type(m + [b]) is type(m)
+        assert (
+            list(m.insert(0, a)) == [a, c]
+            and list(m + kind(b)) == [a, c, b]
+            and type(m + [b]) is type(m)
+        )
         with pytest.raises(TypeError, match="not a Module"):
             m.append(5)
     d = nn.ModuleDict({"a": a})
@@ -286,8 +343,15 @@ def test_loading_by_assigning():
     m.weight.requires_grad_(False)
     old, state = m.weight, {key: t.double() + 1 for key, t in m.state_dict().items()}
     m.load_state_dict(state, assign=True)
-    assert m.weight is not old and m.weight.dtype is tt.float64 and not m.weight.requires_grad and m.bias.requires_grad
-    assert m.running_mean is state["running_mean"] and m(tt.ones(2, 2, dtype=tt.float64)).tolist() == [[1, 1], [1, 1]]
+    assert (
+        m.weight is not old
+        and m.weight.dtype is tt.float64
+        and not m.weight.requires_grad
+        and m.bias.requires_grad
+    )
+    assert m.running_mean is state["running_mean"] and m(
+        tt.ones(2, 2, dtype=tt.float64)
+    ).tolist() == [[1, 1], [1, 1]]
     with pytest.raises(TypeError, match="must be a dict"):
         m.load_state_dict([1])
 
@@ -306,11 +370,19 @@ class Counter(tt.nn.Module):
 
 
 def test_extra_states():
-    net, other = tt.nn.Sequential(Counter(), tt.nn.ReLU()), tt.nn.Sequential(Counter(), tt.nn.ReLU())
+    net, other = tt.nn.Sequential(Counter(), tt.nn.ReLU()), tt.nn.Sequential(
+        Counter(), tt.nn.ReLU()
+    )
     net[0].calls = 7
     state = net.state_dict()
-    assert sorted(state) == ["0._extra_state", "0.fc.bias", "0.fc.weight"] and state["0._extra_state"] == {"calls": 7}
-    assert not any(other.load_state_dict(state)) and other[0].calls == 7 and tt.equal(net[0].fc.weight, other[0].fc.weight)
+    assert sorted(state) == ["0._extra_state", "0.fc.bias", "0.fc.weight"] and state[
+        "0._extra_state"
+    ] == {"calls": 7}
+    assert (
+        not any(other.load_state_dict(state))
+        and other[0].calls == 7
+        and tt.equal(net[0].fc.weight, other[0].fc.weight)
+    )
     own = Counter()
     own.load_state_dict(net[0].state_dict())
     assert own.calls == 7 and list(own.state_dict())[-1] != "0._extra_state"

@@ -25,7 +25,9 @@ def descend(opt, params, steps=3):
 def test_groups_are_live():
     a, b = leaves()
     opt = tt.optim.SGD([{"params": [a]}, {"params": [b], "lr": 0.5}], lr=0.1, momentum=0.9)
-    assert [g["lr"] for g in opt.param_groups] == [0.1, 0.5] and opt.param_groups[0]["momentum"] == 0.9
+    assert [g["lr"] for g in opt.param_groups] == [0.1, 0.5] and opt.param_groups[0][
+        "momentum"
+    ] == 0.9
     assert opt.param_groups[1]["params"][0] is b
     opt.param_groups[0]["lr"] = 0.25
     (a.sum() + b.sum()).backward()
@@ -39,7 +41,11 @@ def test_groups_are_live():
 def test_betas_are_a_pair():
     opt = tt.optim.AdamW(leaves(), betas=(0.5, 0.75))
     group = opt.param_groups[0]
-    assert group["betas"] == (0.5, 0.75) and group["decoupled_weight_decay"] is True and group["amsgrad"] is False
+    assert (
+        group["betas"] == (0.5, 0.75)
+        and group["decoupled_weight_decay"] is True
+        and group["amsgrad"] is False
+    )
     group["betas"] = (0.25, 0.5)
     assert group["betas"] == (0.25, 0.5) and "beta1" not in group
     with pytest.raises(ValueError):
@@ -65,9 +71,17 @@ def test_loading_takes_away_what_is_not_there():
     opt, other = tt.optim.Adam(a), tt.optim.Adam(b, amsgrad=True)
     descend(opt, a)
     descend(other, b)
-    assert set(other.state_dict()["state"][0]) == {"step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"}
+    assert set(other.state_dict()["state"][0]) == {
+        "step",
+        "exp_avg",
+        "exp_avg_sq",
+        "max_exp_avg_sq",
+    }
     other.load_state_dict(opt.state_dict())
-    assert set(other.state[b[0]]) == {"step", "exp_avg", "exp_avg_sq"} and other.param_groups[0]["amsgrad"] is False
+    assert (
+        set(other.state[b[0]]) == {"step", "exp_avg", "exp_avg_sq"}
+        and other.param_groups[0]["amsgrad"] is False
+    )
     assert other.state[b[0]]["step"].item() == 3
     with pytest.raises(ValueError):
         tt.optim.Adam(leaves(3)).load_state_dict(opt.state_dict())
@@ -83,13 +97,21 @@ def test_closure():
         loss = (x * x).sum()
         loss.backward()
         return loss
+
     with tt.no_grad():
         assert opt.step(closure).item() == 5.0
     assert x.tolist() == [0, 0, 0] and calls == [1]
 
 
-@pytest.mark.parametrize("bad", [lambda: tt.optim.SGD([]), lambda: tt.optim.SGD([tt.ones(1).requires_grad_() * 2]), lambda: tt.optim.Adam(leaves(), lr=-1),
-                                 lambda: tt.optim.SGD([{"params": (x := leaves())}, {"params": x[:1]}])])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: tt.optim.SGD([]),
+        lambda: tt.optim.SGD([tt.ones(1).requires_grad_() * 2]),
+        lambda: tt.optim.Adam(leaves(), lr=-1),
+        lambda: tt.optim.SGD([{"params": (x := leaves())}, {"params": x[:1]}]),
+    ],
+)
 def test_refusals(bad):
     with pytest.raises(ValueError):
         bad()
@@ -115,6 +137,7 @@ def test_an_optimizer_of_ones_own():
                     for p in g["params"]:
                         self.state[p]["n"] = self.state[p].get("n", 0) + 1
                         p.sub_(p.grad.sign() * g["lr"])
+
     (x,) = leaves(1)
     opt = Sign([x], 0.5)
     descend(opt, [x], 2)
@@ -125,6 +148,7 @@ def test_an_optimizer_of_ones_own():
 
 # ---- schedules ----
 
+
 def test_one_cycle_moves_beta1():
     opt = tt.optim.Adam(leaves(), lr=1.0)
     sched = lrs.OneCycleLR(opt, max_lr=0.5, total_steps=10, anneal_strategy="linear")
@@ -132,8 +156,12 @@ def test_one_cycle_moves_beta1():
     for _ in range(9):
         sched.step()
         seen.append((opt.param_groups[0]["lr"], opt.param_groups[0]["betas"][0]))
-    assert seen[0] == pytest.approx((0.02, 0.95)) and max(lr for lr, _ in seen) == pytest.approx(0.5)
-    assert min(beta for _, beta in seen) == pytest.approx(0.85) and seen[-1] == pytest.approx((0.02 / 1e4, 0.95))
+    assert seen[0] == pytest.approx((0.02, 0.95)) and max(lr for lr, _ in seen) == pytest.approx(
+        0.5
+    )
+    assert min(beta for _, beta in seen) == pytest.approx(0.85) and seen[-1] == pytest.approx(
+        (0.02 / 1e4, 0.95)
+    )
     sched.step()
     with pytest.raises(ValueError):
         sched.step()
@@ -148,14 +176,17 @@ def test_lambda_raises_its_own():
     def rate(epoch):
         if epoch == 2:
             raise LookupError("no more")
-        return 0.5 ** epoch
+        return 0.5**epoch
+
     opt = tt.optim.SGD(leaves(), lr=1.0)
     sched = lrs.LambdaLR(opt, rate)
     sched.step()
     assert opt.param_groups[0]["lr"] == 0.5 and sched.last_epoch == 1
     with pytest.raises(LookupError):
         sched.step()
-    assert opt.param_groups[0]["lr"] == 0.5 and sched.last_epoch == 1 and sched.get_last_lr() == [0.5]
+    assert (
+        opt.param_groups[0]["lr"] == 0.5 and sched.last_epoch == 1 and sched.get_last_lr() == [0.5]
+    )
 
 
 def test_closed_form():
@@ -170,6 +201,7 @@ def test_schedule_of_ones_own():
     class Root(lrs.LRScheduler):
         def get_lr(self):
             return [base / math.sqrt(self.last_epoch + 1) for base in self.base_lrs]
+
     opt = tt.optim.SGD(leaves(), lr=1.0)
     sched = Root(opt)
     sched.step()
@@ -182,6 +214,7 @@ def test_resuming_needs_initial_lr():
 
 
 # ---- gradients ----
+
 
 def with_grads(*grads):
     params = [tt.zeros(len(g), dtype=tt.float64).requires_grad_() for g in grads]
@@ -231,7 +264,10 @@ def test_state_is_live():
     opt.state[p]["exp_avg"] = tt.zeros(2)
     assert opt.state[p]["exp_avg"].tolist() == [0, 0]
     opt.state[p]["step"] += 4
-    assert opt.state_dict()["state"][0]["step"].item() == 5 and type(opt.state_dict()["state"][0]) is dict
+    assert (
+        opt.state_dict()["state"][0]["step"].item() == 5
+        and type(opt.state_dict()["state"][0]) is dict
+    )
     kept = copy.deepcopy(opt.state_dict())
     opt.state = defaultdict(dict)  # as scripts start anew
     assert not opt.state
@@ -250,7 +286,10 @@ def test_state_is_live():
 def test_groups_print_apart():
     a, b = tt.nn.Parameter(tt.ones(1)), tt.nn.Parameter(tt.ones(1))
     text = repr(optim.SGD([{"params": [a]}, {"params": [b], "lr": 1.0}], lr=0.1))
-    assert "weight_decay: 0\n\nParameter Group 1\n    dampening: 0\n    differentiable" in text and "capturable" not in text
+    assert (
+        "weight_decay: 0\n\nParameter Group 1\n    dampening: 0\n    differentiable" in text
+        and "capturable" not in text
+    )
     with pytest.raises(TypeError):
         optim.SGD([a], capturable=True)
 
@@ -263,8 +302,15 @@ class Plain(optim.Optimizer):
         pass
 
 
-@pytest.mark.parametrize("make", [lambda o: lrs.StepLR(o, 2, gamma=0.5), lambda o: lrs.ExponentialLR(o, 0.9), lambda o: lrs.LambdaLR(o, lambda n: 1 / (n + 1)),
-                                  lambda o: lrs.SequentialLR(o, [lrs.ConstantLR(o, 0.1, 2), lrs.StepLR(o, 1)], [2])])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda o: lrs.StepLR(o, 2, gamma=0.5),
+        lambda o: lrs.ExponentialLR(o, 0.9),
+        lambda o: lrs.LambdaLR(o, lambda n: 1 / (n + 1)),
+        lambda o: lrs.SequentialLR(o, [lrs.ConstantLR(o, 0.1, 2), lrs.StepLR(o, 1)], [2]),
+    ],
+)
 def test_schedules_of_optimizers_of_ones_own(make):
     rates = []
     for kind in (Plain, optim.SGD):
@@ -283,7 +329,9 @@ def test_schedules_of_optimizers_of_ones_own(make):
 def test_a_cycle_in_an_optimizer_of_ones_own():
     opt = Plain([tt.nn.Parameter(tt.ones(1))], betas=(0.9, 0.99))
     schedule = lrs.OneCycleLR(opt, max_lr=1.0, total_steps=10)
-    assert opt.param_groups[0]["betas"] == (0.95, 0.99) and opt.param_groups[0]["lr"] == pytest.approx(0.04)
+    assert opt.param_groups[0]["betas"] == (0.95, 0.99) and opt.param_groups[0][
+        "lr"
+    ] == pytest.approx(0.04)
     assert schedule.total_steps == 10 and lrs.StepLR(opt, 7, gamma=0.5).step_size == 7
     with pytest.raises(ValueError):
         lrs.OneCycleLR(Plain([tt.nn.Parameter(tt.ones(1))]), max_lr=1.0, total_steps=10)
@@ -292,13 +340,20 @@ def test_a_cycle_in_an_optimizer_of_ones_own():
 
 # ---- hooks of steps ----
 
-@pytest.mark.parametrize("make", [lambda ps: tt.optim.SGD(ps, lr=0.5), lambda ps: Steps(ps, {"lr": 0.5})])
+
+@pytest.mark.parametrize(
+    "make", [lambda ps: tt.optim.SGD(ps, lr=0.5), lambda ps: Steps(ps, {"lr": 0.5})]
+)
 def test_hooks_of_steps(make):
     (x,) = leaves(1)
     opt, seen = make([x]), []
     other = make(leaves(1))
-    before = opt.register_step_pre_hook(lambda o, args, kwargs: seen.append(("before", o is opt, args)))
-    after = opt.register_step_post_hook(lambda o, args, kwargs: seen.append(("after", x.tolist()[0])))
+    before = opt.register_step_pre_hook(
+        lambda o, args, kwargs: seen.append(("before", o is opt, args))
+    )
+    after = opt.register_step_post_hook(
+        lambda o, args, kwargs: seen.append(("after", x.tolist()[0]))
+    )
     x.sum().backward()
     closure = lambda: None
     opt.step(closure)

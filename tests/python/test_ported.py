@@ -14,7 +14,13 @@ NAMES = ["mlp", "cnn", "char_lm", "vae", "custom_function"]
 def run(name, port):
     """(losses, the last line) of a script of 50 steps."""
     env = {**os.environ, "PORT": port}
-    done = subprocess.run([sys.executable, str(SCRIPTS / f"{name}.py"), "50"], env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, str(SCRIPTS / f"{name}.py"), "50"],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     return [float(line.split()[3]) for line in lines if line.startswith("step ")], lines[-1]
@@ -28,7 +34,11 @@ def pytest_generate_tests(metafunc):
 def test_losses_are_pytorchs(name):
     want = json.loads(RECORDED.read_text())[name]
     losses, last = run(name, "tt")
-    assert len(losses) == 50 and losses[-1] < 0.8 * losses[0] and (last.startswith("step ") or last == want["last"])
+    assert (
+        len(losses) == 50
+        and losses[-1] < 0.8 * losses[0]
+        and (last.startswith("step ") or last == want["last"])
+    )
     assert all(abs(a - b) <= 1e-4 * abs(b) for a, b in zip(losses, want["losses"]))
 
 

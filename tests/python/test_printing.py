@@ -19,12 +19,20 @@ def test_every_recorded_case():
     assert not wrong, f"{len(wrong)} of {len(found)}:\n" + "\n".join(wrong[:5])
 
 
-@pytest.mark.parametrize("text, tensor", [
-    ("<MulBackward0 object at 0x", lambda: (tt.ones(2, requires_grad=True) * 2).grad_fn), ("<ExpBackward0 object", lambda: tt.ones(2, requires_grad=True).exp().grad_fn)])
+@pytest.mark.parametrize(
+    "text, tensor",
+    [
+        ("<MulBackward0 object at 0x", lambda: (tt.ones(2, requires_grad=True) * 2).grad_fn),
+        ("<ExpBackward0 object", lambda: tt.ones(2, requires_grad=True).exp().grad_fn),
+    ],
+)
 def test_nodes(text, tensor):
     assert repr(tensor()).startswith(text)
 
 
 def test_several_results_print_as_pytorchs():
     assert repr(tt.ones(2).max(0)) == "tt.return_types.max(\nvalues=tensor(1.),\nindices=tensor(0))"
-    assert str(tt.ones(2).sort()) == "tt.return_types.sort(\nvalues=tensor([1., 1.]),\nindices=tensor([0, 1]))"
+    assert (
+        str(tt.ones(2).sort())
+        == "tt.return_types.sort(\nvalues=tensor([1., 1.]),\nindices=tensor([0, 1]))"
+    )

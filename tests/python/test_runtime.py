@@ -9,9 +9,19 @@ def test_memory():
     before = runtime.memory_stats()
     x = tt.zeros(1000, 100)
     during = runtime.memory_stats("cpu")
-    assert during["in_use"] - before["in_use"] >= 400_000 and during["peak"] >= during["in_use"] and during["live_tensors"] > before["live_tensors"]
+    assert (
+        during["in_use"] - before["in_use"] >= 400_000
+        and during["peak"] >= during["in_use"]
+        and during["live_tensors"] > before["live_tensors"]
+    )
     row = next(r for r in runtime.live() if r.get("shape") == (1000, 100))
-    assert (row["kind"], row["bytes"], row["dtype"], row["requires_grad"], str(row["device"])) == ("tensor", 400_000, tt.float32, False, "cpu")
+    assert (row["kind"], row["bytes"], row["dtype"], row["requires_grad"], str(row["device"])) == (
+        "tensor",
+        400_000,
+        tt.float32,
+        False,
+        "cpu",
+    )
     assert any(r["kind"] == "ctx" and r["dtype"] is None for r in runtime.live())
     del x
     runtime.trim()
@@ -31,7 +41,11 @@ def test_memory_limit():
 
 
 def test_devices():
-    assert runtime.device_count("cpu") == 1 and tt.cuda.device_count() == runtime.device_count() and tt.cuda.is_available() == (tt.cuda.device_count() > 0)
+    assert (
+        runtime.device_count("cpu") == 1
+        and tt.cuda.device_count() == runtime.device_count()
+        and tt.cuda.is_available() == (tt.cuda.device_count() > 0)
+    )
     runtime.synchronize()
     runtime.synchronize("cpu")
     tt.cuda.synchronize()
@@ -45,7 +59,10 @@ def test_devices():
 
 
 def test_instruction_set():
-    assert runtime.instruction_set() in ("baseline", "avx2", "avx512", "neon") and runtime.instruction_set() in tt.build_info()
+    assert (
+        runtime.instruction_set() in ("baseline", "avx2", "avx512", "neon")
+        and runtime.instruction_set() in tt.build_info()
+    )
 
 
 def test_trace():
@@ -63,6 +80,7 @@ def test_an_exception_in_a_trace_is_raised_at_its_end():
     def see(*row):
         seen.append(row)
         raise KeyError("seen")
+
     x = tt.ones(2)
     with pytest.raises(KeyError, match="seen"):
         with runtime.trace_dispatch(see):
@@ -76,4 +94,7 @@ def test_storage():
     x = tt.arange(6, dtype=tt.float32)
     part = x[2:]
     assert part._is_view() and not x._is_view()
-    assert part.untyped_storage().data_ptr() == x.data_ptr() != part.data_ptr() and part.untyped_storage().nbytes() == 24
+    assert (
+        part.untyped_storage().data_ptr() == x.data_ptr() != part.data_ptr()
+        and part.untyped_storage().nbytes() == 24
+    )

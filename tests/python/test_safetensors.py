@@ -14,7 +14,11 @@ from tt.safetensors import load_file, safe_open, save_file
 def test_round_trip(tmp_path):
     path = tmp_path / "model.safetensors"
     weight = tt.arange(6, dtype=tt.float32).view(2, 3).t()
-    save_file({"weight": weight, "bias": tt.tensor([1.5, 2], dtype=tt.float16), "step": tt.tensor(7)}, path, {"format": "tt", "é": "ü"})
+    save_file(
+        {"weight": weight, "bias": tt.tensor([1.5, 2], dtype=tt.float16), "step": tt.tensor(7)},
+        path,
+        {"format": "tt", "é": "ü"},
+    )
     back = load_file(path)
     assert list(back) == ["weight", "bias", "step"] and back["step"].item() == 7
     assert back["weight"].tolist() == weight.tolist() and back["bias"].dtype is tt.float16
@@ -30,8 +34,10 @@ def test_the_file_is_what_the_format_says(tmp_path):
     save_file({"x": tt.tensor([1.0, -2.0])}, path)
     raw = path.read_bytes()
     [n] = struct.unpack("<Q", raw[:8])
-    assert json.loads(raw[8:8 + n]) == {"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
-    assert n % 8 == 0 and np.frombuffer(raw[8 + n:], "<f4").tolist() == [1, -2]
+    assert json.loads(raw[8 : 8 + n]) == {
+        "x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+    }
+    assert n % 8 == 0 and np.frombuffer(raw[8 + n :], "<f4").tolist() == [1, -2]
 
 
 def test_errors(tmp_path):

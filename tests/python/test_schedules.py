@@ -19,7 +19,9 @@ def test_every_step(name, resume):
     found, state = run(tt, name, resume)
     assert found == EXPECTED["rates"][name]
     if name in PYTHONS:
-        assert repr(state) == repr({key: EXPECTED["states"][name][key] for key in state}) and len(state) == len(EXPECTED["states"][name])
+        assert repr(state) == repr({key: EXPECTED["states"][name][key] for key in state}) and len(
+            state
+        ) == len(EXPECTED["states"][name])
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch here")
@@ -27,6 +29,7 @@ def test_every_step(name, resume):
 @pytest.mark.parametrize("name", CASES)
 def test_live(name):
     import torch
+
     assert run(tt, name)[0] == run(torch, name)[0]
 
 
@@ -34,16 +37,41 @@ def test_live(name):
 def test_a_state_of_pytorchs_is_taken(name):
     optimizer, schedule = start(tt, name)
     schedule.load_state_dict(dict(EXPECTED["states"][name], _get_lr_called_within_step=False))
-    assert schedule.last_epoch == EXPECTED["states"][name]["last_epoch"] and schedule.get_last_lr() == [lr for lr, _ in EXPECTED["rates"][name][-1]]
+    assert schedule.last_epoch == EXPECTED["states"][name][
+        "last_epoch"
+    ] and schedule.get_last_lr() == [lr for lr, _ in EXPECTED["rates"][name][-1]]
 
 
-@pytest.mark.parametrize("build, error", [
-    (lambda o: lrs.CosineAnnealingWarmRestarts(o, 0), "T_0"), (lambda o: lrs.CosineAnnealingWarmRestarts(o, 1.5), "T_0"), (lambda o: lrs.CosineAnnealingWarmRestarts(o, 2, 0), "T_mult"),
-    (lambda o: lrs.CosineAnnealingWarmRestarts(o, 2).step(-1), "negative"), (lambda o: lrs.CyclicLR(o, 0.1, 0.2, mode="square"), "mode"),
-    (lambda o: lrs.CyclicLR(o, [0.1], 0.2), "base_lr"), (lambda o: lrs.ReduceLROnPlateau(o, "least"), "mode"), (lambda o: lrs.ReduceLROnPlateau(o, factor=1.0), "factor"),
-    (lambda o: lrs.ReduceLROnPlateau(o, min_lr=[0.1]), "min_lr"), (lambda o: lrs.SequentialLR(o, [lrs.StepLR(o, 1), lrs.CyclicLR(o, 0.1, 0.2)], []), "milestones"),
-    (lambda o: lrs.SequentialLR(o, [lrs.StepLR(o, 1), lrs.ReduceLROnPlateau(o)], [2]), "metric"), (lambda o: lrs.ChainedScheduler([lrs.ReduceLROnPlateau(o)]), "metric"),
-    (lambda o: lrs.ChainedScheduler([lrs.CyclicLR(o, 0.1, 0.2), lrs.StepLR(start(tt, "plateau")[0], 1)]), "another optimizer"), (lambda o: lrs.ChainedScheduler([]), "at least one")])
+@pytest.mark.parametrize(
+    "build, error",
+    [
+        (lambda o: lrs.CosineAnnealingWarmRestarts(o, 0), "T_0"),
+        (lambda o: lrs.CosineAnnealingWarmRestarts(o, 1.5), "T_0"),
+        (lambda o: lrs.CosineAnnealingWarmRestarts(o, 2, 0), "T_mult"),
+        (lambda o: lrs.CosineAnnealingWarmRestarts(o, 2).step(-1), "negative"),
+        (lambda o: lrs.CyclicLR(o, 0.1, 0.2, mode="square"), "mode"),
+        (lambda o: lrs.CyclicLR(o, [0.1], 0.2), "base_lr"),
+        (lambda o: lrs.ReduceLROnPlateau(o, "least"), "mode"),
+        (lambda o: lrs.ReduceLROnPlateau(o, factor=1.0), "factor"),
+        (lambda o: lrs.ReduceLROnPlateau(o, min_lr=[0.1]), "min_lr"),
+        (
+            lambda o: lrs.SequentialLR(o, [lrs.StepLR(o, 1), lrs.CyclicLR(o, 0.1, 0.2)], []),
+            "milestones",
+        ),
+        (
+            lambda o: lrs.SequentialLR(o, [lrs.StepLR(o, 1), lrs.ReduceLROnPlateau(o)], [2]),
+            "metric",
+        ),
+        (lambda o: lrs.ChainedScheduler([lrs.ReduceLROnPlateau(o)]), "metric"),
+        (
+            lambda o: lrs.ChainedScheduler(
+                [lrs.CyclicLR(o, 0.1, 0.2), lrs.StepLR(start(tt, "plateau")[0], 1)]
+            ),
+            "another optimizer",
+        ),
+        (lambda o: lrs.ChainedScheduler([]), "at least one"),
+    ],
+)
 def test_refusals(build, error):
     with pytest.raises(ValueError, match=error):
         build(start(tt, "plateau")[0])
@@ -66,7 +94,11 @@ def test_metrics_may_be_tensors_and_groups_may_come():
     optimizer.add_param_group({"params": [tt.ones(1, requires_grad=True)], "lr": 1.0})
     for metric in (tt.tensor(1.0), tt.tensor([2.0])):
         schedule.step(metric)
-    assert [g["lr"] for g in optimizer.param_groups] == [0.05, 0.1, 0.5] == schedule.get_last_lr() and not schedule.in_cooldown
+    assert [g["lr"] for g in optimizer.param_groups] == [
+        0.05,
+        0.1,
+        0.5,
+    ] == schedule.get_last_lr() and not schedule.in_cooldown
     fixed = lrs.ReduceLROnPlateau(optimizer, patience=0, min_lr=[0.1] * 3)
     optimizer.add_param_group({"params": [tt.ones(1, requires_grad=True)]})
     fixed.step(1)
@@ -78,12 +110,18 @@ def test_rates_that_are_tensors_stay_so():
     class Plain(tt.optim.Optimizer):
         def step(self, closure=None):
             pass
+
     rate = tt.tensor(0.5)
     optimizer = Plain([tt.ones(1, requires_grad=True)], {"lr": rate, "momentum": 0.0})
     schedule = lrs.CosineAnnealingWarmRestarts(optimizer, 2)
     before = schedule.get_last_lr()[0]
     schedule.step()
-    assert optimizer.param_groups[0]["lr"] is rate and rate.item() == 0.25 and before.item() == 0.5 and optimizer.param_groups[0]["initial_lr"].item() == 0.5
+    assert (
+        optimizer.param_groups[0]["lr"] is rate
+        and rate.item() == 0.25
+        and before.item() == 0.5
+        and optimizer.param_groups[0]["initial_lr"].item() == 0.5
+    )
 
 
 def test_states_can_be_pickled():
@@ -107,9 +145,16 @@ def test_copies_go_on_alike(name):
     optimizer, schedule = start(tt, name)
     again(schedule)
     copies = [copy.deepcopy((optimizer, schedule))]
-    if "own" not in name and "function" not in name and name != "multiplicative":  # functions without a name
+    if (
+        "own" not in name and "function" not in name and name != "multiplicative"
+    ):  # functions without a name
         copies.append(pickle.loads(pickle.dumps((optimizer, schedule))))
     before, want = rates(optimizer), again(schedule)
     for o, s in copies:
-        assert type(s) is type(schedule) and s.optimizer is o is not optimizer and rates(o) == before and again(s) == want
+        assert (
+            type(s) is type(schedule)
+            and s.optimizer is o is not optimizer
+            and rates(o) == before
+            and again(s) == want
+        )
         assert s.last_epoch == schedule.last_epoch or isinstance(s, lrs.ChainedScheduler)

@@ -14,14 +14,30 @@ ROOT = HERE.parents[1]
 
 def number_of_cases(path):
     data = path.read_bytes()
-    header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     return len(json.loads(header["__metadata__"]["cases"]))
 
 
-@pytest.mark.parametrize("kind, least", [("optim", 18), ("sched", 18), ("modules", 110), ("init", 20), ("files", 39), ("curves", 2)])
+@pytest.mark.parametrize(
+    "kind, least",
+    [("optim", 18), ("sched", 18), ("modules", 110), ("init", 20), ("files", 39), ("curves", 2)],
+)
 def test_all_cases_pass(kind, least):
-    env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT / "bindings/python"), os.environ.get("PYTHONPATH", "")]))
-    command = [sys.executable, str(HERE / "conformance/run_training.py"), "--cases", str(CASES), "--kind", kind, "-v"]
+    env = dict(
+        os.environ,
+        PYTHONPATH=os.pathsep.join(
+            [str(ROOT / "bindings/python"), os.environ.get("PYTHONPATH", "")]
+        ),
+    )
+    command = [
+        sys.executable,
+        str(HERE / "conformance/run_training.py"),
+        "--cases",
+        str(CASES),
+        "--kind",
+        kind,
+        "-v",
+    ]
     run = subprocess.run(command, env=env, capture_output=True, text=True)
     total = sum(number_of_cases(p) for p in (CASES / kind).glob("*.safetensors"))
     assert run.returncode == 0, run.stdout + run.stderr

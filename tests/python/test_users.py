@@ -11,6 +11,7 @@ X = tt.arange(12).reshape(3, 4)
 
 # ---- modes ----
 
+
 def test_a_mode_holds_in_the_body_of_a_generator_alone():
     seen = []
 
@@ -28,6 +29,7 @@ def test_a_mode_holds_in_the_body_of_a_generator_alone():
             yield 3
         finally:
             seen.append(tt.is_grad_enabled())
+
     running = body()
     assert body.__name__ == "body" and body.__doc__ == "doc"
     assert next(running) == 1 and tt.is_grad_enabled()
@@ -37,7 +39,9 @@ def test_a_mode_holds_in_the_body_of_a_generator_alone():
     assert seen == [False, ("sent", False), (KeyError, False), False] and tt.is_grad_enabled()
 
 
-@pytest.mark.parametrize("outer, inner", [(tt.no_grad, True), (tt.inference_mode, True), (tt.enable_grad, False)])
+@pytest.mark.parametrize(
+    "outer, inner", [(tt.no_grad, True), (tt.inference_mode, True), (tt.enable_grad, False)]
+)
 def test_modes_of_generators_and_their_values(outer, inner):
     @outer()
     @tt.set_grad_enabled(inner)
@@ -49,12 +53,14 @@ def test_modes_of_generators_and_their_values(outer, inner):
     def whole():
         result = yield from body(2)
         yield result
+
     assert list(whole()) == [inner, inner, "end"] and tt.is_grad_enabled()
 
     @outer()
     def fails():
         yield 1
         raise LookupError("own")
+
     with pytest.raises(LookupError, match="own"):
         list(fails())
     assert tt.is_grad_enabled()
@@ -70,6 +76,7 @@ def test_generators_of_two_modes_in_turn():
     def on():
         while True:
             yield tt.is_grad_enabled()
+
     pairs = zip(off(), on())
     with tt.no_grad():
         assert [next(pairs) for _ in range(3)] == [(False, True)] * 3 and not tt.is_grad_enabled()
@@ -80,16 +87,34 @@ def test_set_grad_enabled_as_a_decorator_leaves_the_mode():
     @tt.set_grad_enabled(False)
     def f():
         return tt.is_grad_enabled()
+
     assert tt.is_grad_enabled() and not f() and tt.is_grad_enabled()
 
 
 # ---- keys and numbers ----
 
-@pytest.mark.parametrize("key, found", [
-    ([[0, 2], [1, 1]], [1, 9]), ([[0, 2]], [[0, 1, 2, 3], [8, 9, 10, 11]]), ([slice(0, 2), 1], [1, 5]), ([0, slice(None)], [0, 1, 2, 3]), ([None, 0], [[0, 1, 2, 3]]),
-    ([..., 0], [0, 4, 8]), ([[True, False, True], 1], [1, 9]), ([tt.tensor([0, 2]), tt.tensor([1, 1])], [1, 9]), ([tt.tensor([0, 2]), 1], [1, 9]),
-    ([tt.tensor(0), tt.tensor(1)], 1), ([(0, 2), (1, 1)], [1, 9]), ([range(2), range(2)], [0, 5]), ([0, [1, 2]], [1, 2]), ([X > 5], [6, 7, 8, 9, 10, 11]),
-    ([[[0, 1]]], [[[0, 1, 2, 3], [4, 5, 6, 7]]])], ids=str)
+
+@pytest.mark.parametrize(
+    "key, found",
+    [
+        ([[0, 2], [1, 1]], [1, 9]),
+        ([[0, 2]], [[0, 1, 2, 3], [8, 9, 10, 11]]),
+        ([slice(0, 2), 1], [1, 5]),
+        ([0, slice(None)], [0, 1, 2, 3]),
+        ([None, 0], [[0, 1, 2, 3]]),
+        ([..., 0], [0, 4, 8]),
+        ([[True, False, True], 1], [1, 9]),
+        ([tt.tensor([0, 2]), tt.tensor([1, 1])], [1, 9]),
+        ([tt.tensor([0, 2]), 1], [1, 9]),
+        ([tt.tensor(0), tt.tensor(1)], 1),
+        ([(0, 2), (1, 1)], [1, 9]),
+        ([range(2), range(2)], [0, 5]),
+        ([0, [1, 2]], [1, 2]),
+        ([X > 5], [6, 7, 8, 9, 10, 11]),
+        ([[[0, 1]]], [[[0, 1, 2, 3], [4, 5, 6, 7]]]),
+    ],
+    ids=str,
+)
 def test_a_list_with_more_than_numbers_is_a_tuple(key, found):
     with pytest.warns(UserWarning, match="tuple"):
         assert X[key].tolist() == found
@@ -102,18 +127,45 @@ def test_a_list_with_more_than_numbers_is_a_tuple(key, found):
 
 @pytest.mark.filterwarnings("error")
 def test_lists_that_are_one_index():
-    assert X[[0, 2]].tolist() == X[(0, 2),].tolist() == [[0, 1, 2, 3], [8, 9, 10, 11]] and X[[]].shape == (0, 4)
+    assert X[[0, 2]].tolist() == X[(0, 2),].tolist() == [[0, 1, 2, 3], [8, 9, 10, 11]] and X[
+        []
+    ].shape == (0, 4)
     assert X[[True, False, True]].shape == (2, 4) and X[[[0, 1], [0, 1]],].shape == (2, 2, 4)
     assert X[[tt.tensor(0)] * 40].shape == (40, 4)
 
 
-@pytest.mark.parametrize("dtype, x, refused", [
-    ("int8", 300, True), ("int8", 128, True), ("int8", -129, True), ("int8", 127, False), ("uint8", 256, True), ("uint8", -1, False), ("int32", 2**40, True),
-    ("int64", 2**40, False), ("float32", 1e300, True), ("float64", 1e300, False), ("float16", 1e6, False), ("bfloat16", 1e300, False), ("complex64", 1e300, True),
-    ("complex64", 1e300j, True), ("complex128", 1e300j, False), ("int64", 1e300, True), ("int8", 300.5, False), ("bool", 300, False), ("float32", float("inf"), False)])
+@pytest.mark.parametrize(
+    "dtype, x, refused",
+    [
+        ("int8", 300, True),
+        ("int8", 128, True),
+        ("int8", -129, True),
+        ("int8", 127, False),
+        ("uint8", 256, True),
+        ("uint8", -1, False),
+        ("int32", 2**40, True),
+        ("int64", 2**40, False),
+        ("float32", 1e300, True),
+        ("float64", 1e300, False),
+        ("float16", 1e6, False),
+        ("bfloat16", 1e300, False),
+        ("complex64", 1e300, True),
+        ("complex64", 1e300j, True),
+        ("complex128", 1e300j, False),
+        ("int64", 1e300, True),
+        ("int8", 300.5, False),
+        ("bool", 300, False),
+        ("float32", float("inf"), False),
+    ],
+)
 def test_where_refuses_numbers_that_do_not_fit(dtype, x, refused):
     condition, t = tt.tensor([True, False]), tt.ones(2, dtype=getattr(tt, dtype))
-    for call in (lambda: tt.where(condition, t, x), lambda: tt.where(~condition, x, t), lambda: t.where(condition, x), lambda: tt.where(condition, t[0], x)):
+    for call in (
+        lambda: tt.where(condition, t, x),
+        lambda: tt.where(~condition, x, t),
+        lambda: t.where(condition, x),
+        lambda: tt.where(condition, t[0], x),
+    ):
         if refused:
             with pytest.raises(RuntimeError):
                 call()
@@ -123,16 +175,33 @@ def test_where_refuses_numbers_that_do_not_fit(dtype, x, refused):
 
 def test_numbers_beside_tensors_without_dimensions():
     half, byte = tt.tensor(1.0, dtype=tt.float16), tt.tensor(2, dtype=tt.int8)
-    assert tt.mul(300, byte).tolist() == 88 and tt.mul(300, byte).dtype is tt.int8 and tt.sub(1e6, half).item() == float("inf")
-    assert tt.mul(300, byte).tolist() == (300 * byte).tolist() and tt.sub(0.1, tt.tensor(0.0, dtype=tt.float64)).item() == 0.1
+    assert (
+        tt.mul(300, byte).tolist() == 88
+        and tt.mul(300, byte).dtype is tt.int8
+        and tt.sub(1e6, half).item() == float("inf")
+    )
+    assert (
+        tt.mul(300, byte).tolist() == (300 * byte).tolist()
+        and tt.sub(0.1, tt.tensor(0.0, dtype=tt.float64)).item() == 0.1
+    )
 
 
 def test_one_argument_and_words():
     x = tt.tensor([[0, 3], [4, 0]])
-    assert [i.tolist() for i in tt.where(x)] == [i.tolist() for i in x.nonzero(as_tuple=True)] == [[0, 1], [1, 0]]
-    assert [i.tolist() for i in tt.nonzero(tt.tensor(5), as_tuple=True)] == [[0]] and tt.nonzero(x).tolist() == [[0, 1], [1, 0]]
+    assert (
+        [i.tolist() for i in tt.where(x)]
+        == [i.tolist() for i in x.nonzero(as_tuple=True)]
+        == [[0, 1], [1, 0]]
+    )
+    assert [i.tolist() for i in tt.nonzero(tt.tensor(5), as_tuple=True)] == [[0]] and tt.nonzero(
+        x
+    ).tolist() == [[0, 1], [1, 0]]
     y = x.float()
-    assert tt.norm(y).item() == tt.norm(y, None).item() == y.norm("fro").item() == 5 and y.norm(1, 1).tolist() == [3, 4] and y.norm("nuc").item() == pytest.approx(7)
+    assert (
+        tt.norm(y).item() == tt.norm(y, None).item() == y.norm("fro").item() == 5
+        and y.norm(1, 1).tolist() == [3, 4]
+        and y.norm("nuc").item() == pytest.approx(7)
+    )
     assert y.norm("nuc", dtype=tt.float64).dtype is tt.float64
     with pytest.raises(TypeError):
         y.norm("max")
@@ -140,14 +209,23 @@ def test_one_argument_and_words():
 
 def test_sizes_are_tuples():
     x = tt.arange(6.0).reshape(2, 3)
-    assert x.as_strided(x.shape, x.stride()).tolist() == x.tolist() and x.sum(tt.Size([0, 1])).item() == 15
+    assert (
+        x.as_strided(x.shape, x.stride()).tolist() == x.tolist()
+        and x.sum(tt.Size([0, 1])).item() == 15
+    )
     assert x.size(-1) == 3 and x.stride(0) == 3 and x.stride(-1) == 1
-    for bad in (lambda: x.size(2), lambda: x.stride(-3), lambda: tt.tensor(1).size(0), lambda: tt.tensor(1).stride(0)):
+    for bad in (
+        lambda: x.size(2),
+        lambda: x.stride(-3),
+        lambda: tt.tensor(1).size(0),
+        lambda: tt.tensor(1).stride(0),
+    ):
         with pytest.raises(IndexError):
             bad()
 
 
 # ---- random numbers ----
+
 
 def test_fork_rng():
     tt.manual_seed(1)
@@ -170,13 +248,20 @@ def test_fork_rng():
 
 # ---- copies ----
 
-@pytest.mark.parametrize("order", [lambda a: [a, a[:2]], lambda a: [a[:2], a], lambda a: [a[2:], a.t(), a[:, 1], a]])
+
+@pytest.mark.parametrize(
+    "order", [lambda a: [a, a[:2]], lambda a: [a[:2], a], lambda a: [a[2:], a.t(), a[:, 1], a]]
+)
 def test_deep_copies_share_what_their_originals_share(order):
     a = tt.arange(12.0).reshape(4, 3)
     given = order(a)
     made = copy.deepcopy(given)
-    assert [t.tolist() for t in made] == [t.tolist() for t in given] and [t.stride() for t in made] == [t.stride() for t in given]
-    assert len({t._storage_data() for t in made}) == 1 and made[0]._storage_data() != a._storage_data()
+    assert [t.tolist() for t in made] == [t.tolist() for t in given] and [
+        t.stride() for t in made
+    ] == [t.stride() for t in given]
+    assert (
+        len({t._storage_data() for t in made}) == 1 and made[0]._storage_data() != a._storage_data()
+    )
     made[-1].fill_(7)
     assert all((t == 7).any() for t in made) and not (a == 7).all()
 
@@ -185,13 +270,21 @@ def test_deep_copies_of_leaves():
     w = tt.ones(2, 3, requires_grad=True)
     w.grad = tt.full((2, 3), 2.0)
     other = copy.deepcopy(w)
-    assert other.is_leaf and other.requires_grad and not other._is_view() and other.grad.tolist() == w.grad.tolist()
+    assert (
+        other.is_leaf
+        and other.requires_grad
+        and not other._is_view()
+        and other.grad.tolist() == w.grad.tolist()
+    )
     (other * 3).sum().backward()
     with tt.no_grad():
         other.add_(1)
     assert w.tolist() == [[1] * 3] * 2 and other.grad[0, 0].item() == 5 and w.grad[0, 0].item() == 2
     for empty in (tt.empty(0, 3), tt.empty(2, 2, device="meta")):
-        assert copy.deepcopy(empty).shape == empty.shape and copy.deepcopy(empty).device == empty.device
+        assert (
+            copy.deepcopy(empty).shape == empty.shape
+            and copy.deepcopy(empty).device == empty.device
+        )
 
 
 # ---- the same numbers ----
@@ -201,17 +294,39 @@ NAN = float("nan")
 
 def test_equal():
     x = tt.tensor([1.0, 2.0])
-    assert tt.equal(x, tt.tensor([1, 2])) is True and x.equal(x + 1) is False and not tt.equal(x, x[:, None]) and tt.equal(tt.ones(0), tt.ones(0))
-    assert not tt.equal(tt.tensor([NAN]), tt.tensor([NAN])) and tt.equal(tt.tensor([1j]), tt.tensor([1j])) and tt.equal(tt.tensor(True), tt.tensor(1))
+    assert (
+        tt.equal(x, tt.tensor([1, 2])) is True
+        and x.equal(x + 1) is False
+        and not tt.equal(x, x[:, None])
+        and tt.equal(tt.ones(0), tt.ones(0))
+    )
+    assert (
+        not tt.equal(tt.tensor([NAN]), tt.tensor([NAN]))
+        and tt.equal(tt.tensor([1j]), tt.tensor([1j]))
+        and tt.equal(tt.tensor(True), tt.tensor(1))
+    )
     with pytest.raises(TypeError):
         tt.equal(x, 1.0)
 
 
-@pytest.mark.parametrize("a, b, options, close", [
-    ([1.0, 2.0], [1.0, 2.0 + 1e-6], {}, True), ([1.0], [1.001], {}, False), ([1.0], [1.001], {"rtol": 1e-2}, True), ([1.0], [1.001], {"atol": 1e-2}, True),
-    ([float("inf")], [float("inf")], {}, True), ([float("inf")], [1.0], {"atol": 1e9}, False), ([NAN], [NAN], {}, False), ([NAN, 1.0], [NAN, 1.0], {"equal_nan": True}, True),
-    ([10**9], [10**9 + 1], {}, True), ([10**9], [10**9 + 1], {"rtol": 0, "atol": 0}, False), ([1j], [1j + 1e-9], {}, True), ([True], [True], {}, True),
-    ([[1.0], [1.0]], [1.0, 1.0], {}, True)])
+@pytest.mark.parametrize(
+    "a, b, options, close",
+    [
+        ([1.0, 2.0], [1.0, 2.0 + 1e-6], {}, True),
+        ([1.0], [1.001], {}, False),
+        ([1.0], [1.001], {"rtol": 1e-2}, True),
+        ([1.0], [1.001], {"atol": 1e-2}, True),
+        ([float("inf")], [float("inf")], {}, True),
+        ([float("inf")], [1.0], {"atol": 1e9}, False),
+        ([NAN], [NAN], {}, False),
+        ([NAN, 1.0], [NAN, 1.0], {"equal_nan": True}, True),
+        ([10**9], [10**9 + 1], {}, True),
+        ([10**9], [10**9 + 1], {"rtol": 0, "atol": 0}, False),
+        ([1j], [1j + 1e-9], {}, True),
+        ([True], [True], {}, True),
+        ([[1.0], [1.0]], [1.0, 1.0], {}, True),
+    ],
+)
 def test_allclose(a, b, options, close):
     x, y = tt.tensor(a), tt.tensor(b)
     assert tt.allclose(x, y, **options) is close and x.allclose(y, **options) is close
@@ -219,7 +334,11 @@ def test_allclose(a, b, options, close):
 
 def test_what_allclose_refuses():
     x = tt.ones(2)
-    for bad in (lambda: tt.allclose(x, x.double()), lambda: tt.allclose(x, x, rtol=-1), lambda: x.allclose(tt.ones(3))):
+    for bad in (
+        lambda: tt.allclose(x, x.double()),
+        lambda: tt.allclose(x, x, rtol=-1),
+        lambda: x.allclose(tt.ones(3)),
+    ):
         with pytest.raises(RuntimeError):
             bad()
     with pytest.raises(TypeError):
@@ -228,5 +347,14 @@ def test_what_allclose_refuses():
 
 def test_a_device_is_no_tuple():
     d = tt.device("cuda:1")
-    assert "%s" % d == f"{d}" == "cuda:1" and not isinstance(d, tuple) and d == tt.device("cuda", 1) != tt.device("cpu") and d != "cuda:1"
-    assert {d: 1}[tt.device("cuda:1")] == 1 and pickle.loads(pickle.dumps(d)) == copy.deepcopy(d) == d and tt.device(d) is d
+    assert (
+        "%s" % d == f"{d}" == "cuda:1"
+        and not isinstance(d, tuple)
+        and d == tt.device("cuda", 1) != tt.device("cpu")
+        and d != "cuda:1"
+    )
+    assert (
+        {d: 1}[tt.device("cuda:1")] == 1
+        and pickle.loads(pickle.dumps(d)) == copy.deepcopy(d) == d
+        and tt.device(d) is d
+    )

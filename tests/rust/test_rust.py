@@ -11,15 +11,31 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ["TT_BUILD"])
 CRATES = ROOT / "bindings/rust"
 PROGRAMS = BUILD / "rust/debug/examples"
-ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("TT_LIB_DIR", "LD_LIBRARY_PATH", "TT_STATIC")}
+ENVIRONMENT = {
+    k: v for k, v in os.environ.items() if k not in ("TT_LIB_DIR", "LD_LIBRARY_PATH", "TT_STATIC")
+}
 
 
 def run(*command, **variables):
-    return subprocess.run([str(c) for c in command], text=True, capture_output=True, env=ENVIRONMENT | {k: str(v) for k, v in variables.items()})
+    return subprocess.run(
+        [str(c) for c in command],
+        text=True,
+        capture_output=True,
+        env=ENVIRONMENT | {k: str(v) for k, v in variables.items()},
+    )
 
 
 def cargo(*args, folder=CRATES, **variables):
-    return run(os.environ["TT_CARGO"], *args, "--quiet", "--offline", "--locked", "--manifest-path", folder / "Cargo.toml", **variables)
+    return run(
+        os.environ["TT_CARGO"],
+        *args,
+        "--quiet",
+        "--offline",
+        "--locked",
+        "--manifest-path",
+        folder / "Cargo.toml",
+        **variables,
+    )
 
 
 def code(text):
@@ -27,26 +43,54 @@ def code(text):
 
 
 def test_every_c_function_is_used_or_excluded_with_a_reason():
-    used = set(re.findall(r"\btt_\w+", "".join(code(p.read_text()) for p in sorted((CRATES / "tt/src").rglob("*.rs")))))
-    rows = [line.split(None, 1) for line in (CRATES / "excluded.txt").read_text().splitlines() if not line.startswith("#")]
+    used = set(
+        re.findall(
+            r"\btt_\w+",
+            "".join(code(p.read_text()) for p in sorted((CRATES / "tt/src").rglob("*.rs"))),
+        )
+    )
+    rows = [
+        line.split(None, 1)
+        for line in (CRATES / "excluded.txt").read_text().splitlines()
+        if not line.startswith("#")
+    ]
     excluded = {name: reason for name, reason in rows}
     exports = set((ROOT / "src/capi/gen/exports.txt").read_text().split())
     assert exports - used == set(excluded)
 
 
 def test_the_hand_written_part_is_small():
-    files = [p for p in CRATES.rglob("*.rs") if not {"gen", "tests", "examples", "target"} & set(p.parts) and p.name != "declarations.rs"]
+    files = [
+        p
+        for p in CRATES.rglob("*.rs")
+        if not {"gen", "tests", "examples", "target"} & set(p.parts) and p.name != "declarations.rs"
+    ]
     lines = [line for p in files for line in code(p.read_text()).splitlines() if line.strip()]
     assert 500 < len(lines) <= 1500
 
 
 def test_a_missing_library_is_explained(tmp_path):
     done = cargo("build", "-p", "tt-sys", TT_LIB_DIR=tmp_path, CARGO_TARGET_DIR=tmp_path / "target")
-    assert done.returncode and "libtt.so was not found. Searched:" in done.stderr and f"{tmp_path} (TT_LIB_DIR)" in done.stderr
+    assert (
+        done.returncode
+        and "libtt.so was not found. Searched:" in done.stderr
+        and f"{tmp_path} (TT_LIB_DIR)" in done.stderr
+    )
     elsewhere = tmp_path / "rust"
     shutil.copytree(CRATES, elsewhere, ignore=shutil.ignore_patterns("target"))
-    done = cargo("build", "-p", "tt-sys", folder=elsewhere, CARGO_TARGET_DIR=tmp_path / "target", PKG_CONFIG_PATH=tmp_path)
-    assert done.returncode and "(the source tree's build)" in done.stderr and "pkg-config" in done.stderr
+    done = cargo(
+        "build",
+        "-p",
+        "tt-sys",
+        folder=elsewhere,
+        CARGO_TARGET_DIR=tmp_path / "target",
+        PKG_CONFIG_PATH=tmp_path,
+    )
+    assert (
+        done.returncode
+        and "(the source tree's build)" in done.stderr
+        and "pkg-config" in done.stderr
+    )
 
 
 def test_an_installed_library_is_found_and_linked(tmp_path):
@@ -56,9 +100,24 @@ def test_an_installed_library_is_found_and_linked(tmp_path):
     shutil.copytree(CRATES, tmp_path / "rust", ignore=shutil.ignore_patterns("target"))
     manifest = tmp_path / "rust/tt/Cargo.toml"
     manifest.write_text(manifest.read_text().replace("../../../examples", str(ROOT / "examples")))
-    done = cargo("run", "--example", "hello", folder=tmp_path / "rust", CARGO_TARGET_DIR=tmp_path / "target", PKG_CONFIG_PATH=folder)
+    done = cargo(
+        "run",
+        "--example",
+        "hello",
+        folder=tmp_path / "rust",
+        CARGO_TARGET_DIR=tmp_path / "target",
+        PKG_CONFIG_PATH=folder,
+    )
     assert done.returncode == 0 and done.stdout.startswith("169.58"), done.stderr
-    done = cargo("run", "--example", "hello", folder=tmp_path / "rust", CARGO_TARGET_DIR=tmp_path / "target", PKG_CONFIG_PATH=folder, TT_STATIC=1)
+    done = cargo(
+        "run",
+        "--example",
+        "hello",
+        folder=tmp_path / "rust",
+        CARGO_TARGET_DIR=tmp_path / "target",
+        PKG_CONFIG_PATH=folder,
+        TT_STATIC=1,
+    )
     assert done.returncode == 0 and done.stdout.startswith("169.58"), done.stderr
     assert "libtt" not in run("readelf", "-d", tmp_path / "target/debug/examples/hello").stdout
 
@@ -66,26 +125,61 @@ def test_an_installed_library_is_found_and_linked(tmp_path):
 def test_another_version_is_an_error_that_names_both(tmp_path):
     """A library that tells its version and refuses the rest, as libtt does without a ctx."""
     names = (ROOT / "src/capi/gen/exports.txt").read_text().split()
-    (tmp_path / "shim.c").write_text('const char *tt_version(void) { return "0.77.3"; }\n' + "".join(f"long {n}(void) {{ return {0 if n == 'tt_ctx_error' else 12}; }}\n" for n in names if n != "tt_version"))
+    (tmp_path / "shim.c").write_text(
+        'const char *tt_version(void) { return "0.77.3"; }\n'
+        + "".join(
+            f"long {n}(void) {{ return {0 if n == 'tt_ctx_error' else 12}; }}\n"
+            for n in names
+            if n != "tt_version"
+        )
+    )
     (tmp_path / "map").write_text("TT_0 { global: *; };\n")
-    built = run("cc", "-shared", "-fPIC", "-Wl,-soname,libtt.so.0", f"-Wl,--version-script={tmp_path}/map", tmp_path / "shim.c", "-o", tmp_path / "libtt.so.0")
+    built = run(
+        "cc",
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libtt.so.0",
+        f"-Wl,--version-script={tmp_path}/map",
+        tmp_path / "shim.c",
+        "-o",
+        tmp_path / "libtt.so.0",
+    )
     assert built.returncode == 0, built.stderr
     done = run(PROGRAMS / "hello", LD_LIBRARY_PATH=tmp_path)
-    assert done.returncode == 1 and "version 0.77.3" in done.stderr and "needs version 0.1.0" in done.stderr, done.stderr
+    assert (
+        done.returncode == 1
+        and "version 0.77.3" in done.stderr
+        and "needs version 0.1.0" in done.stderr
+    ), done.stderr
 
 
 def digits(program, *args):
     done = run(program, *args, "--data", ROOT / "examples/data/digits.csv", LD_LIBRARY_PATH=BUILD)
     assert done.returncode == 0, done.stderr
-    return float(re.fullmatch(r"test accuracy (\d+\.\d) %", done.stdout.splitlines()[-1]).group(1)), done.stdout
+    return (
+        float(re.fullmatch(r"test accuracy (\d+\.\d) %", done.stdout.splitlines()[-1]).group(1)),
+        done.stdout,
+    )
 
 
 def test_the_example_learns_and_resumes(tmp_path):
     file, logits = tmp_path / "run", [tmp_path / n for n in ("whole", "rest")]
     whole, text = digits(PROGRAMS / "train_digits", "--seed", 2, "--logits", logits[0])
-    assert whole >= 97.5 and re.search(r"[\r\n]epoch +30/30 \[#{30}\] loss 0\.\d{4}  \d+ samples/s  ETA 0\.0 s", text)
+    assert whole >= 97.5 and re.search(
+        r"[\r\n]epoch +30/30 \[#{30}\] loss 0\.\d{4}  \d+ samples/s  ETA 0\.0 s", text
+    )
     digits(PROGRAMS / "train_digits", "--seed", 2, "--epochs", 2, "--checkpoint", file)
-    rest, _ = digits(PROGRAMS / "train_digits", "--seed", 9, "--epochs", 2, "--resume", file, "--logits", logits[1])
+    rest, _ = digits(
+        PROGRAMS / "train_digits",
+        "--seed",
+        9,
+        "--epochs",
+        2,
+        "--resume",
+        file,
+        "--logits",
+        logits[1],
+    )
     assert rest > 80 and logits[1].stat().st_size == 297 * 10 * 4
 
 
@@ -93,16 +187,41 @@ def test_the_example_learns_and_resumes(tmp_path):
 def test_c_and_rust_agree_bit_by_bit(tmp_path, trained_by):
     programs = {"c": BUILD / "examples/train_digits", "rust": PROGRAMS / "train_digits"}
     svg = {"c": ["--svg", "/dev/null"], "rust": []}
-    digits(programs[trained_by], "--seed", 4, "--epochs", 3, "--checkpoint", tmp_path / "run", "--logits", tmp_path / "trained", *svg[trained_by])
+    digits(
+        programs[trained_by],
+        "--seed",
+        4,
+        "--epochs",
+        3,
+        "--checkpoint",
+        tmp_path / "run",
+        "--logits",
+        tmp_path / "trained",
+        *svg[trained_by],
+    )
     for language, program in programs.items():
-        digits(program, "--evaluate", tmp_path / "run", "--logits", tmp_path / language, *svg[language])
+        digits(
+            program, "--evaluate", tmp_path / "run", "--logits", tmp_path / language, *svg[language]
+        )
         assert (tmp_path / language).read_bytes() == (tmp_path / "trained").read_bytes()
 
 
-@pytest.mark.parametrize("args, why", [
-    (("--rate", "1"), "unknown option --rate"), (("--seed",), "no value for --seed"), (("--epochs", "many"), "invalid digit"),
-    (("--data", "/nowhere"), "/nowhere: No such file"), (("--resume", "/nowhere"), "cannot be opened"),
-])
+@pytest.mark.parametrize(
+    "args, why",
+    [
+        (("--rate", "1"), "unknown option --rate"),
+        (("--seed",), "no value for --seed"),
+        (("--epochs", "many"), "invalid digit"),
+        (("--data", "/nowhere"), "/nowhere: No such file"),
+        (("--resume", "/nowhere"), "cannot be opened"),
+    ],
+)
 def test_the_example_explains_what_is_wrong(args, why):
-    done = run(PROGRAMS / "train_digits", "--data", ROOT / "examples/data/digits.csv", *args, LD_LIBRARY_PATH=BUILD)
+    done = run(
+        PROGRAMS / "train_digits",
+        "--data",
+        ROOT / "examples/data/digits.csv",
+        *args,
+        LD_LIBRARY_PATH=BUILD,
+    )
     assert done.returncode == 1 and why in done.stderr

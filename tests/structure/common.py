@@ -14,7 +14,13 @@ STATIC = BUILD / "libtt.a"
 
 def run(*command, **options):
     """Standard output of a command that must succeed."""
-    done = subprocess.run([str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    done = subprocess.run(
+        [str(c) for c in command],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        **options,
+    )
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}"
     return done.stdout
 
@@ -34,7 +40,9 @@ def sources(*folders, suffixes=(".h", ".cpp", ".c", ".inc", ".cu", ".cuh")):
 
 def per_file(paths):
     """One test per path, named by it."""
-    return pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in paths])
+    return pytest.mark.parametrize(
+        "path", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in paths]
+    )
 
 
 def exports():

@@ -12,12 +12,16 @@ sys.path.insert(0, str(ROOT))
 from codegen.docs import bindings  # noqa: E402
 from codegen.model import exposed, headers  # noqa: E402
 
-HEAD, *ROWS = [line.split("\t") for line in (ROOT / "bindings/exposed.tsv").read_text().splitlines()]
+HEAD, *ROWS = [
+    line.split("\t") for line in (ROOT / "bindings/exposed.tsv").read_text().splitlines()
+]
 HOOKS = {f"tt_runtime_opts.{h}" for h in bindings.HOOKS}
 
 
 def test_every_function_of_c_has_its_row():
-    assert HEAD == ["c", "python", "rust", "julia"] and all(len(row) == 4 and all(row) for row in ROWS)
+    assert HEAD == ["c", "python", "rust", "julia"] and all(
+        len(row) == 4 and all(row) for row in ROWS
+    )
     assert sorted(row[0] for row in ROWS) == sorted([*exports(), *HOOKS])
 
 
@@ -25,7 +29,9 @@ def test_every_function_of_c_has_its_row():
 def test_binding_lacks_nothing_of_c(language):
     k = HEAD.index(language)
     missing = [row[0] for row in ROWS if row[k] == "?"]
-    assert not missing, f"{language} neither calls these nor says why in bindings/{language}/excluded.txt: {missing}"
+    assert (
+        not missing
+    ), f"{language} neither calls these nor says why in bindings/{language}/excluded.txt: {missing}"
     left = [row[k] for row in ROWS if row[k].startswith("- ")]
     assert len(left) < len(ROWS) / 10 and all(len(why) > 10 for why in left)
 
@@ -34,7 +40,12 @@ def test_a_new_function_of_c_is_noticed():
     api = headers.load(ROOT, {})
     api.functions.append(replace(api.functions[0], name="tt_tensor_shiny"))
     for language in bindings.LANGUAGES:
-        assert bindings.column(ROOT, api, getattr(exposed, language)(ROOT, {}), language)["tt_tensor_shiny"] == "?"
+        assert (
+            bindings.column(ROOT, api, getattr(exposed, language)(ROOT, {}), language)[
+                "tt_tensor_shiny"
+            ]
+            == "?"
+        )
 
 
 def test_an_excluded_function_that_is_used_is_refused(monkeypatch):
@@ -65,7 +76,10 @@ def test_the_names_of_python_lead_somewhere():
 
 def test_the_names_of_rust_and_julia_are_defined():
     """By name alone: cargo and Julia compile the rest."""
-    for language, folder, suffix in (("rust", "bindings/rust/tt/src", "*.rs"), ("julia", "bindings/julia/src", "*.jl")):
+    for language, folder, suffix in (
+        ("rust", "bindings/rust/tt/src", "*.rs"),
+        ("julia", "bindings/julia/src", "*.jl"),
+    ):
         text = "".join(p.read_text() for p in (ROOT / folder).rglob(suffix))
         words = set(re.findall(r"[\w!]+", text))
         for row in ROWS:

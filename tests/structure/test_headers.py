@@ -16,7 +16,11 @@ def test_header(header, mode, cc, cxx, tmp_path):
     if not shutil.which(cc):
         pytest.skip(f"no {cc} here")
     source = tmp_path / ("use.cpp" if "++" in mode else "use.c")
-    source.write_text(f'#include "{header}"\n#include "{header}"\nint main(void) {{ tt_scalar s; (void)s; return TT_OK; }}\n')
+    source.write_text(
+        f'#include "{header}"\n#include "{header}"\nint main(void) {{ tt_scalar s; (void)s; return TT_OK; }}\n'
+    )
     # long long is no part of C++98, and UINT64_C of the C library ends in ULL or UL as the platform has it
     extra = ["-Wno-long-long"] if mode == "c++98" else []
-    run(cxx if "++" in mode else cc, f"-std={mode}", *FLAGS, *extra, f"-I{ROOT / 'include'}", source)
+    run(
+        cxx if "++" in mode else cc, f"-std={mode}", *FLAGS, *extra, f"-I{ROOT / 'include'}", source
+    )

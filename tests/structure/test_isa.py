@@ -13,8 +13,12 @@ pytestmark = pytest.mark.skipif(bool(cached("TT_SANITIZE")), reason="baseline on
 
 
 def commands():
-    return {(c["file"], isa): c for c in json.loads((BUILD / "compile_commands.json").read_text())
-            for isa in ISAS if f"-DTT_ISA={isa}" in c["command"]}
+    return {
+        (c["file"], isa): c
+        for c in json.loads((BUILD / "compile_commands.json").read_text())
+        for isa in ISAS
+        if f"-DTT_ISA={isa}" in c["command"]
+    }
 
 
 COMMANDS = commands()
@@ -32,13 +36,18 @@ def check(obj, isa):
 @per_file(sources("kernels/cpu", suffixes=(".cpp",)))
 def test_objects(path, isa):
     command = COMMANDS[str(path), isa]
-    output = command.get("output") or shlex.split(command["command"])[shlex.split(command["command"]).index("-o") + 1]
+    output = (
+        command.get("output")
+        or shlex.split(command["command"])[shlex.split(command["command"]).index("-o") + 1]
+    )
     check(BUILD / output, isa)
 
 
 def test_the_check_can_fail(tmp_path):
     source = tmp_path / "leak.cpp"
-    source.write_text("template <class T> T twice(T x) { return x + x; }\nint f(int x) { return twice(x); }\n")
+    source.write_text(
+        "template <class T> T twice(T x) { return x + x; }\nint f(int x) { return twice(x); }\n"
+    )
     run("c++", "-c", "-O0", source, "-o", tmp_path / "leak.o")
     with pytest.raises(AssertionError):
         check(tmp_path / "leak.o", ISAS[-1])

@@ -4,11 +4,35 @@ import re
 from common import ROOT, per_file, sources
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-LEVEL = {"base": 0, "core": 1, "dispatch": 2, "plan": 2, "cpu": 2.5, "ops": 3, "autograd": 4, "modes": 5, "ext": 5, "graph": 5,
-         "nn": 6, "optim": 6, "data": 6, "dist": 6, "io": 6, "capi": 7}
+LEVEL = {
+    "base": 0,
+    "core": 1,
+    "dispatch": 2,
+    "plan": 2,
+    "cpu": 2.5,
+    "ops": 3,
+    "autograd": 4,
+    "modes": 5,
+    "ext": 5,
+    "graph": 5,
+    "nn": 6,
+    "optim": 6,
+    "data": 6,
+    "dist": 6,
+    "io": 6,
+    "capi": 7,
+}
 PUBLIC = {"tt_types.h": 0, "tt_ops.h": 7, "tt_nn.h": 7, "tt_optim.h": 7, "tt.h": 7}
-POD_CORE = {"core/kernel.h", "core/backend.h", "core/half.h"}  # the parts of core that kernels may see
-TARGET = {"kernels/cpu/simd/isa.h", "kernels/cpu/math/math.h", "kernels/cuda/math.h"}  # what a functor takes from the target that it is compiled for
+POD_CORE = {
+    "core/kernel.h",
+    "core/backend.h",
+    "core/half.h",
+}  # the parts of core that kernels may see
+TARGET = {
+    "kernels/cpu/simd/isa.h",
+    "kernels/cpu/math/math.h",
+    "kernels/cuda/math.h",
+}  # what a functor takes from the target that it is compiled for
 
 
 def home(path):
@@ -39,13 +63,21 @@ def includes(path):
 @per_file(sources("src"))
 def test_src(path):
     here = home(str(path.relative_to(ROOT / "src")))
-    bad = [i for i in includes(path) if not allowed(here, i if "/" in i or i in PUBLIC else f"{here}/{i}")]
+    bad = [
+        i
+        for i in includes(path)
+        if not allowed(here, i if "/" in i or i in PUBLIC else f"{here}/{i}")
+    ]
     assert not bad, f"level {LEVEL[here]} ({here}) includes {bad}"
 
 
 @per_file(sources("kernels"))
 def test_kernels(path):
-    bad = [i for i in includes(path) if not allowed_in_kernel(path.relative_to(ROOT / "kernels").parts[0], i)]
+    bad = [
+        i
+        for i in includes(path)
+        if not allowed_in_kernel(path.relative_to(ROOT / "kernels").parts[0], i)
+    ]
     assert not bad, f"a kernel includes {bad}"
 
 
@@ -56,6 +88,16 @@ def test_hosts_see_tt_h_only(path):
 
 
 def test_the_rules_can_fail():
-    assert not allowed("core", "ops/impl.h") and not allowed("ops", "autograd/gen/x.h") and not allowed("plan", "dispatch/key.h")
-    assert not allowed_in_kernel("cpu", "core/tensor.h") and not allowed_in_kernel("functors", "kernels/cpu/simd/loop.h")
-    assert not allowed("modes", "tt.h") and allowed("capi", "tt.h") and allowed("autograd", "ops/gen/ops.h")
+    assert (
+        not allowed("core", "ops/impl.h")
+        and not allowed("ops", "autograd/gen/x.h")
+        and not allowed("plan", "dispatch/key.h")
+    )
+    assert not allowed_in_kernel("cpu", "core/tensor.h") and not allowed_in_kernel(
+        "functors", "kernels/cpu/simd/loop.h"
+    )
+    assert (
+        not allowed("modes", "tt.h")
+        and allowed("capi", "tt.h")
+        and allowed("autograd", "ops/gen/ops.h")
+    )

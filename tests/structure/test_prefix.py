@@ -9,8 +9,19 @@ pytestmark = pytest.mark.skipif(bool(cached("TT_SANITIZE")), reason="once is eno
 
 
 def renamed(prefix, folder):
-    run("cmake", "-S", ROOT, "-B", folder, f"-DTT_PREFIX={prefix}", "-DTT_TESTS=OFF", "-DTT_ISAS=baseline", "-DCMAKE_BUILD_TYPE=Debug",
-        "-DCMAKE_CXX_FLAGS_DEBUG=-O0", *(["-GNinja"] if cached("CMAKE_GENERATOR") == "Ninja" else []))
+    run(
+        "cmake",
+        "-S",
+        ROOT,
+        "-B",
+        folder,
+        f"-DTT_PREFIX={prefix}",
+        "-DTT_TESTS=OFF",
+        "-DTT_ISAS=baseline",
+        "-DCMAKE_BUILD_TYPE=Debug",
+        "-DCMAKE_CXX_FLAGS_DEBUG=-O0",
+        *(["-GNinja"] if cached("CMAKE_GENERATOR") == "Ninja" else []),
+    )
     run("cmake", "--build", folder, "--target", "tt_static", "-j", os.cpu_count() or 1)
     return folder / f"lib{prefix}_tt.a"
 
@@ -26,10 +37,33 @@ def test_two_copies(tmp_path):
     assert not shared
     assert "alpha_tt_add" in defined(alpha)
     program = tmp_path / "program"
-    run("cc", f"-I{ROOT / 'include'}", ROOT / "tests/structure/prefix_main.c", alpha, own,
-        "-Wl,-Bstatic", "-lstdc++", "-Wl,-Bdynamic", "-lm", "-o", program)
+    run(
+        "cc",
+        f"-I{ROOT / 'include'}",
+        ROOT / "tests/structure/prefix_main.c",
+        alpha,
+        own,
+        "-Wl,-Bstatic",
+        "-lstdc++",
+        "-Wl,-Bdynamic",
+        "-lm",
+        "-o",
+        program,
+    )
     run(program)
     # a host includes tt.h with the generated defines first and calls tt_add
-    run("cc", f"-I{ROOT / 'include'}", f"-I{tmp_path / 'alpha/include'}", '-DTT_PREFIX_HEADER="tt_prefix.h"',
-        ROOT / "tests/structure/add.c", alpha, "-Wl,-Bstatic", "-lstdc++", "-Wl,-Bdynamic", "-lm", "-o", program)
+    run(
+        "cc",
+        f"-I{ROOT / 'include'}",
+        f"-I{tmp_path / 'alpha/include'}",
+        '-DTT_PREFIX_HEADER="tt_prefix.h"',
+        ROOT / "tests/structure/add.c",
+        alpha,
+        "-Wl,-Bstatic",
+        "-lstdc++",
+        "-Wl,-Bdynamic",
+        "-lm",
+        "-o",
+        program,
+    )
     run(program)

@@ -5,7 +5,10 @@ import re
 import pytest
 from common import BUILD, ROOT, cached, run
 
-pytestmark = pytest.mark.skipif(bool(cached("TT_SANITIZE")) or cached("CMAKE_BUILD_TYPE") == "Debug", reason="sizes are of a release")
+pytestmark = pytest.mark.skipif(
+    bool(cached("TT_SANITIZE")) or cached("CMAKE_BUILD_TYPE") == "Debug",
+    reason="sizes are of a release",
+)
 HERE = ROOT / "tests/structure"
 
 
@@ -25,7 +28,14 @@ def pkg_config(prefix, *flags):
 @pytest.fixture(scope="module")
 def adder(prefix, tmp_path_factory):
     program = tmp_path_factory.mktemp("add") / "add"
-    run("cc", "-O2", HERE / "add.c", *pkg_config(prefix, "--static", "--cflags", "--libs"), "-o", program)
+    run(
+        "cc",
+        "-O2",
+        HERE / "add.c",
+        *pkg_config(prefix, "--static", "--cflags", "--libs"),
+        "-o",
+        program,
+    )
     return program
 
 
@@ -38,7 +48,18 @@ def test_runs_and_needs_libc_alone(adder):
 def test_holds_no_other_operator(adder):
     names = set(re.findall(r"\bop_(\w+)", run("nm", "-C", adder)))
     assert "add" in names
-    strangers = {"matmul", "exp", "softmax", "sum", "cat", "gather", "layer_norm", "conv2d", "sub", "mul"} & names
+    strangers = {
+        "matmul",
+        "exp",
+        "softmax",
+        "sum",
+        "cat",
+        "gather",
+        "layer_norm",
+        "conv2d",
+        "sub",
+        "mul",
+    } & names
     assert not strangers
 
 
@@ -52,14 +73,31 @@ def test_size(adder, tmp_path):
 
 
 def test_size_of_a_trainer(prefix, tmp_path):
-    sources = [ROOT / "examples/c" / name for name in ("train_digits.c", "digits_data.c", "report.c")]
-    run("cc", "-O2", *sources, *pkg_config(prefix, "--static", "--cflags", "--libs"), "-s", "-o", tmp_path / "train_digits")
+    sources = [
+        ROOT / "examples/c" / name for name in ("train_digits.c", "digits_data.c", "report.c")
+    ]
+    run(
+        "cc",
+        "-O2",
+        *sources,
+        *pkg_config(prefix, "--static", "--cflags", "--libs"),
+        "-s",
+        "-o",
+        tmp_path / "train_digits",
+    )
     assert (tmp_path / "train_digits").stat().st_size <= 2_500_000
     run(tmp_path / "train_digits", "--epochs", "1", "--svg", tmp_path / "curve.svg", cwd=ROOT)
 
 
 def test_dynamic_host(prefix, tmp_path):
-    run("cc", "-O2", HERE / "add.c", *pkg_config(prefix, "--cflags", "--libs"), "-o", tmp_path / "add")
+    run(
+        "cc",
+        "-O2",
+        HERE / "add.c",
+        *pkg_config(prefix, "--cflags", "--libs"),
+        "-o",
+        tmp_path / "add",
+    )
     [lib] = prefix.rglob("libtt.so.0")
     assert "libtt.so.0" in run("readelf", "-dW", tmp_path / "add")
     run(tmp_path / "add", env=dict(os.environ, LD_LIBRARY_PATH=str(lib.parent)))
@@ -69,7 +107,8 @@ def test_cmake_package(prefix, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(host C)\nfind_package(tt 0.1 REQUIRED CONFIG)\n"
         f"add_executable(dynamic {HERE / 'add.c'})\ntarget_link_libraries(dynamic tt::tt)\n"
-        f"add_executable(static {HERE / 'add.c'})\ntarget_link_libraries(static tt::tt_static)\n")
+        f"add_executable(static {HERE / 'add.c'})\ntarget_link_libraries(static tt::tt_static)\n"
+    )
     run("cmake", "-S", tmp_path, "-B", tmp_path / "b", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", tmp_path / "b")
     run(tmp_path / "b/dynamic")

@@ -4,6 +4,7 @@ import sys
 
 from common import ROOT, per_file, run, sources
 
+
 def build_list(path):
     """The CMakeLists.txt of a file's folder, or of the next folder above it that has one."""
     folder = path.parent
@@ -30,7 +31,9 @@ def test_directory_has_a_short_readme(path):
 
 @per_file(sources("src/ops", suffixes=(".h", ".cpp")))
 def test_errors_of_operators_name_the_argument(path):
-    assert not re.search(r"\bfail\(TT_(SHAPE|DTYPE|INDEX|INVALID_ARG|NOT_IMPLEMENTED)", path.read_text()), "use fail_arg"
+    assert not re.search(
+        r"\bfail\(TT_(SHAPE|DTYPE|INDEX|INVALID_ARG|NOT_IMPLEMENTED)", path.read_text()
+    ), "use fail_arg"
 
 
 def reading_orders():

@@ -10,7 +10,9 @@ from ._tensor import Tensor
 from ._types import Size, device, dtype, memory_format
 from .errors import TtError
 
-MODULES = "autograd cuda errors library linalg nn optim profiler random runtime safetensors serialization"
+MODULES = (
+    "autograd cuda errors library linalg nn optim profiler random runtime safetensors serialization"
+)
 # module -> names that users find here
 ELSEWHERE = {
     "_create": "as_tensor from_numpy frombuffer scalar_tensor tensor",
@@ -25,8 +27,22 @@ ELSEWHERE = {
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}
 globals().update(_types.PUBLIC)
-__all__ = sorted({*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_types.PUBLIC, "Size", "Tensor", "TtError", "device", "dtype",
-                  "get_default_dtype", "is_tensor", "memory_format"})
+__all__ = sorted(
+    {
+        *MODULES.split(),
+        *HOME,
+        *_ops.PLACES["tt"].split(),
+        *_types.PUBLIC,
+        "Size",
+        "Tensor",
+        "TtError",
+        "device",
+        "dtype",
+        "get_default_dtype",
+        "is_tensor",
+        "memory_format",
+    }
+)
 
 
 def __getattr__(name):

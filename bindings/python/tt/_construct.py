@@ -6,7 +6,13 @@ from . import _convert as convert
 from ._lib import fail, lib, local
 
 # type of a row -> (conversion, format) of a number in an options struct
-FIELDS = {"Int": (convert.integer, "q"), "Dim": (convert.integer, "q"), "Index": (convert.integer, "q"), "Float": (convert.real, "d"), "Bool": (convert.boolean, "i")}
+FIELDS = {
+    "Int": (convert.integer, "q"),
+    "Dim": (convert.integer, "q"),
+    "Index": (convert.integer, "q"),
+    "Float": (convert.real, "d"),
+    "Bool": (convert.boolean, "i"),
+}
 LISTS = {"Int[]", "Shape", "Dims"}
 
 
@@ -14,7 +20,9 @@ def bind(name, rows, args, kwargs):
     """The arguments of a call by name, with defaults, as Python binds them."""
     names = [r[0] for r in rows if not r[4]]
     if len(args) > len(names):
-        raise TypeError(f"{name}() takes at most {len(names)} positional arguments, {len(args)} were given")
+        raise TypeError(
+            f"{name}() takes at most {len(names)} positional arguments, {len(args)} were given"
+        )
     values = dict(zip(names, args))
     known = {r[0] for r in rows}
     for key, value in kwargs.items():
@@ -42,7 +50,10 @@ def parameter(kind, value, op, arg, enums):
     if kind == "Optimizer":
         return [value._handle]
     if kind == "Scheduler[]":
-        return [Struct(f"{len(value)}P").pack(*(s._handle._address for s in value)), convert.length(value)]
+        return [
+            Struct(f"{len(value)}P").pack(*(s._handle._address for s in value)),
+            convert.length(value),
+        ]
     if kind.startswith("Enum<"):
         return [c_int32(convert.one_of(enums[kind[5:-1]], value, op, arg))]
     if kind in ("Int", "Dim", "Index"):

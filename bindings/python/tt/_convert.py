@@ -65,7 +65,14 @@ def pointers(xs):
 
 def tensors_field(xs, op, arg, keep):
     """The pointer and the length that a list of tensors has in an options struct; keep holds its memory."""
-    return list_field(None if xs is None else [0 if x is None else x._address for x in tensor_list(xs, op, arg, True)], op, arg, keep)
+    return list_field(
+        None
+        if xs is None
+        else [0 if x is None else x._address for x in tensor_list(xs, op, arg, True)],
+        op,
+        arg,
+        keep,
+    )
 
 
 def several(x):
@@ -77,14 +84,22 @@ def length(xs, *others):
     """The number of xs, and of the other lists that go with it item by item."""
     n = len(xs)
     if others and any(x is not None and len(x) != n for x in others):
-        raise errors.InvalidArgumentError(f"lists of {n} and of {', '.join(str(len(x)) for x in others if x is not None)} items must be equally long")
+        raise errors.InvalidArgumentError(
+            f"lists of {n} and of {', '.join(str(len(x)) for x in others if x is not None)} items must be equally long"
+        )
     return INTS[n] if n < 65 else c_int64(n)
 
 
 # ---- kinds, where they choose between forms ----
 
+
 def is_number(x):
-    return type(x) in (int, float) or isinstance(x, numbers.Number) or type(x).__module__ == "numpy" and getattr(x, "ndim", 1) == 0
+    return (
+        type(x) in (int, float)
+        or isinstance(x, numbers.Number)
+        or type(x).__module__ == "numpy"
+        and getattr(x, "ndim", 1) == 0
+    )
 
 
 def operand(self, x):
@@ -94,6 +109,7 @@ def operand(self, x):
         return x
     if type(x).__module__ == "numpy" and hasattr(x, "__array_interface__"):
         from ._create import as_tensor
+
         return as_tensor(x)
     return NotImplemented
 
@@ -108,6 +124,7 @@ def no_overload(op, *given):
 
 
 # ---- numbers ----
+
 
 def integer(x, op, arg, top=INT_MAX):
     """An int that fits 64 bits; bool is no int here."""
@@ -148,7 +165,12 @@ def scalar(x, op, arg):
         return SCALAR.pack(2, 0, integer(x, op, arg), 0.0, 0.0)
     if isinstance(x, Tensor) and x.ndim:
         raise errors.ShapeError(f"{op}: {arg} is {list(x.shape)}: must be a number or 0-dim")
-    if isinstance(x, Tensor) or kind.__module__ == "numpy" and hasattr(x, "item") and getattr(x, "ndim", 1) == 0:
+    if (
+        isinstance(x, Tensor)
+        or kind.__module__ == "numpy"
+        and hasattr(x, "item")
+        and getattr(x, "ndim", 1) == 0
+    ):
         return scalar(x.item(), op, arg)
     if isinstance(x, numbers.Integral):
         return SCALAR.pack(1 if kind is bool else 2, 0, integer(int(x), op, arg), 0.0, 0.0)
@@ -174,10 +196,17 @@ def number_form(f64, i64, other, x, op, arg):
 
 # ---- lists of ints ----
 
+
 def int_list(x, op, arg):
     """(int64 array as bytes, its length) of one int, or a tuple or list of them; None is the empty list."""
     if type(x) is not tuple:
-        x = tuple(x) if isinstance(x, (list, tuple)) else () if x is None else (integer(x, op, arg),)
+        x = (
+            tuple(x)
+            if isinstance(x, (list, tuple))
+            else ()
+            if x is None
+            else (integer(x, op, arg),)
+        )
     try:
         return PACK[len(x)](*x), INTS[len(x)]
     except (struct_error, IndexError):
@@ -195,7 +224,11 @@ def list_field(x, op, arg, keep):
 def left_out(first, *given):
     """Arguments of which the first, whose value is then `first`, may be left out: arange(end)."""
     there = [x for x in given if x is not None]
-    return given if len(there) == len(given) else (first, *there, *[None] * (len(given) - 1 - len(there)))
+    return (
+        given
+        if len(there) == len(given)
+        else (first, *there, *[None] * (len(given) - 1 - len(there)))
+    )
 
 
 def gathered(args, named, op, arg):
@@ -212,6 +245,7 @@ def gathered(args, named, op, arg):
 
 
 # ---- the rest ----
+
 
 def dtype_code(x, op, arg):
     """0 for None."""
@@ -234,11 +268,17 @@ def device_field(x, op, arg):
 def place(x):
     """A tt_device by reference; None is NULL."""
     from ._layouts import struct
-    return None if x is None else byref(struct("tt_device")(*device_field(device(x), "device", "device")))
+
+    return (
+        None
+        if x is None
+        else byref(struct("tt_device")(*device_field(device(x), "device", "device")))
+    )
 
 
 def generator_handle(x, op, arg):
     from .random import Generator
+
     return instance(Generator, x, op, arg)
 
 
@@ -264,7 +304,9 @@ def one_of(values, x, op, arg):
     """The number of a named value; None is "none"."""
     name = "none" if x is None else instance(str, x, op, arg)
     if name not in values:
-        raise errors.InvalidArgumentError(f"{op}: {arg} is '{name}': must be one of {', '.join(values)}")
+        raise errors.InvalidArgumentError(
+            f"{op}: {arg} is '{name}': must be one of {', '.join(values)}"
+        )
     return values[name]
 
 
@@ -274,7 +316,8 @@ WIDEST = (1, 6, 10, 12)
 
 def number_operand(op, arg, x, *others, alone, fit=False):
     """The 0-dim tensor that a number stands for where PyTorch takes one, too; alone: without a tensor among the others, too. Promotion beside
-    one must see no more of it than its kind, and no digit may be lost. fit: the tensor's dtype must have it (of half a precision, inf will do)."""
+    one must see no more of it than its kind, and no digit may be lost. fit: the tensor's dtype must have it (of half a precision, inf will do).
+    """
     beside = next((t for t in others if isinstance(t, Tensor)), None)
     if not is_number(x) or beside is None and not alone:
         raise wrong_kind(op, arg, "Tensor", x)
@@ -289,6 +332,7 @@ def number_operand(op, arg, x, *others, alone, fit=False):
 
 
 # ---- results ----
+
 
 def like(result, tensors):
     """A result of listed tensors, not all of them PLAIN: of the class of the first one that has a class which results keep."""

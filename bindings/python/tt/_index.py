@@ -9,14 +9,17 @@ from . import errors
 
 INDEX = Struct("iIqqqP")  # tt_index: kind, has, start, stop, step, tensor
 IDX_INT, IDX_SLICE, IDX_NONE, IDX_ELLIPSIS, IDX_TENSOR = 1, 2, 3, 4, 5
-INT_MIN, INT_MAX = -2**63, 2**63 - 1
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 
 def packed_index(key):
     """(tt_index array as bytes, its length, what must live as long)."""
     keep = []
     if stands_for_tuple(key):
-        warnings.warn("x[[a, b]] with lists, tensors, slices or None inside is read as x[a, b]; write x[tuple(key)]", stacklevel=3)
+        warnings.warn(
+            "x[[a, b]] with lists, tensors, slices or None inside is read as x[a, b]; write x[tuple(key)]",
+            stacklevel=3,
+        )
         key = tuple(key)
     try:
         items = [index_item(item, keep) for item in (key if isinstance(key, tuple) else (key,))]
@@ -27,7 +30,13 @@ def packed_index(key):
 
 def stands_for_tuple(key):
     """Is it a list that PyTorch takes for a tuple: a short one with more than numbers in it?"""
-    return isinstance(key, list) and len(key) < 32 and any(x is None or x is Ellipsis or isinstance(x, slice) or hasattr(x, "__len__") for x in key)
+    return (
+        isinstance(key, list)
+        and len(key) < 32
+        and any(
+            x is None or x is Ellipsis or isinstance(x, slice) or hasattr(x, "__len__") for x in key
+        )
+    )
 
 
 def index_item(item, keep):
@@ -38,20 +47,30 @@ def index_item(item, keep):
     if isinstance(item, slice):
         return slice_item(item.start, item.stop, item.step)
     from ._tensor import Tensor
+
     if isinstance(item, Tensor):
         if not item.ndim and item.dtype.kind == "i" and item.dtype.name != "uint8":
             return INDEX.pack(IDX_INT, 0, item.item(), 0, 0, 0)
-    elif isinstance(item, bool) or type(item).__name__ in ("bool_", "ndarray") or isinstance(item, (list, tuple, range)):
+    elif (
+        isinstance(item, bool)
+        or type(item).__name__ in ("bool_", "ndarray")
+        or isinstance(item, (list, tuple, range))
+    ):
         from ._create import index_tensor
+
         item = index_tensor(item)
     elif hasattr(item, "__index__"):
         return INDEX.pack(IDX_INT, 0, index(item), 0, 0, 0)
     else:
-        raise IndexError(f"an index must be an int, a slice, None, ..., a list or an integer or bool tensor, not {type(item).__name__}")
+        raise IndexError(
+            f"an index must be an int, a slice, None, ..., a list or an integer or bool tensor, not {type(item).__name__}"
+        )
     keep.append(item)
     return INDEX.pack(IDX_TENSOR, 0, 0, 0, 0, item._address)
 
 
 def slice_item(*given):
     parts = [0 if part is None else min(max(index(part), INT_MIN), INT_MAX) for part in given]
-    return INDEX.pack(IDX_SLICE, sum((part is not None) << bit for bit, part in enumerate(given)), *parts, 0)
+    return INDEX.pack(
+        IDX_SLICE, sum((part is not None) << bit for bit, part in enumerate(given)), *parts, 0
+    )

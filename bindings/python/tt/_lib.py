@@ -25,13 +25,16 @@ class Library(ctypes.CDLL):
         except AttributeError:
             if not name.startswith("tt_"):
                 raise
-            raise ImportError(f"tt: {self._name} has no {name}: it is another version than this package, {VERSION}") from None
+            raise ImportError(
+                f"tt: {self._name} has no {name}: it is another version than this package, {VERSION}"
+            ) from None
         found.restype = RESULTS.get(name, c_int32)
         return found
 
 
 class QuickLibrary(Library):
     """Calls keep it: for those that neither wait nor compute."""
+
     _func_flags_ = ctypes.PyDLL._func_flags_
 
 
@@ -40,8 +43,12 @@ def candidates():
     named = os.environ.get("TT_LIBRARY")
     if named:
         return [("TT_LIBRARY", named)]
-    return [("beside the package", os.path.join(HERE, NAME)), ("the source tree's build", os.path.join(TREE, "build", NAME)),
-            ("the system's loader", NAME + ".0"), ("the system's loader", NAME)]
+    return [
+        ("beside the package", os.path.join(HERE, NAME)),
+        ("the source tree's build", os.path.join(TREE, "build", NAME)),
+        ("the system's loader", NAME + ".0"),
+        ("the system's loader", NAME),
+    ]
 
 
 def open_library():
@@ -57,7 +64,9 @@ def open_library():
             continue
         found = library.tt_version().decode()
         if found.rpartition(".")[0] != NEEDED:
-            raise ImportError(f"tt: {path} is version {found}; this package is {VERSION} and needs {NEEDED}.x. {tried}\n  {path} ({why}): found")
+            raise ImportError(
+                f"tt: {path} is version {found}; this package is {VERSION} and needs {NEEDED}.x. {tried}\n  {path} ({why}): found"
+            )
         return library, path
     raise ImportError(f"tt {VERSION}: libtt was not found; set TT_LIBRARY to its path. {tried}")
 
@@ -71,6 +80,7 @@ new = c_void_p.__new__  # new(Tensor): without a handle yet, for the address of 
 
 class Handle(c_void_p):
     """Owns one reference of a tt object; ctypes passes it as the pointer."""
+
     __slots__ = ()
     _address = c_void_p.value
     value = property(doc="Not the pointer, which is nobody's to change.")
@@ -118,8 +128,10 @@ drop = for_good(ctypes.CFUNCTYPE(None, c_void_p)(kept.pop))
 
 # ---- errors ----
 
+
 class Status(int):
     """A tt_status; as text its name."""
+
     __slots__ = ()
 
     def __str__(self):
@@ -129,11 +141,18 @@ class Status(int):
 def exception_of(address):
     """The exception that says what the tt_error at address says."""
     from ._layouts import struct
+
     record = cast(address, POINTER(struct("tt_error"))).contents
-    op, arg, message = ((s or b"").decode("utf-8", "replace") for s in (record.op, record.arg, record.message))
-    e = errors.CLASSES.get(record.code, errors.TtError)(f"{op}: {message}" if op and not message.startswith(op + ":") else message)
+    op, arg, message = (
+        (s or b"").decode("utf-8", "replace") for s in (record.op, record.arg, record.message)
+    )
+    e = errors.CLASSES.get(record.code, errors.TtError)(
+        f"{op}: {message}" if op and not message.startswith(op + ":") else message
+    )
     e.code, e.op, e.arg, e.arg_index = Status(record.code), op, arg, record.arg_index
-    e.shapes = tuple(tuple(record.shape[i][:min(record.ndim[i], 8)]) for i in (0, 1) if record.ndim[i] >= 0)
+    e.shapes = tuple(
+        tuple(record.shape[i][: min(record.ndim[i], 8)]) for i in (0, 1) if record.ndim[i] >= 0
+    )
     if record.cause:
         e.__cause__ = exception_of(record.cause)
     return e
@@ -170,13 +189,14 @@ def filled(kind, name, *args, cap=64):
         items = (kind * cap)()
         status = getattr(lib, name)(local.ctx, *args, items, c_int64(cap), byref(n))
         if not status:
-            return items[:n.value]
+            return items[: n.value]
         if status != BUFFER_TOO_SMALL or n.value < cap:
             fail()
         cap = n.value + 1
 
 
 # ---- one ctx per thread, one runtime ----
+
 
 class Ctx(Handle):
     __slots__ = ()

@@ -10,8 +10,16 @@ DTYPES = {d.typestr: d for d in BY_NAME.values() if d.typestr}
 def exported(t):
     """What NumPy reads a tensor's memory from; the array's base, so that the tensor lives as long as the array."""
     size = t.dtype.itemsize
-    return SimpleNamespace(owner=t, __array_interface__={"version": 3, "shape": tuple(t.shape), "typestr": t.dtype.typestr,
-                                                         "data": (t.data_ptr(), not t._is_writable()), "strides": tuple(s * size for s in t.stride())})
+    return SimpleNamespace(
+        owner=t,
+        __array_interface__={
+            "version": 3,
+            "shape": tuple(t.shape),
+            "typestr": t.dtype.typestr,
+            "data": (t.data_ptr(), not t._is_writable()),
+            "strides": tuple(s * size for s in t.stride()),
+        },
+    )
 
 
 def numpy(t, *, force=False):
@@ -25,4 +33,5 @@ def numpy(t, *, force=False):
     if not t.dtype.typestr:
         raise TypeError(f"numpy: NumPy has no {t.dtype.name}; use x.float().numpy()")
     from numpy import asarray, empty
+
     return asarray(exported(t)) if t.numel() else empty(tuple(t.shape), t.dtype.typestr)

@@ -16,13 +16,18 @@ METHODS = {
 
 class Method:
     """A function that becomes a method of Tensor when it is asked for; module: where it is, None: among the operators."""
+
     __slots__ = ("name", "module")
 
     def __init__(self, name, module=None):
         self.name, self.module = name, module
 
     def __get__(self, owner, kind=None):
-        function = getattr(import_module("." + self.module, __package__), self.name) if self.module else _ops.find("Tensor", self.name)
+        function = (
+            getattr(import_module("." + self.module, __package__), self.name)
+            if self.module
+            else _ops.find("Tensor", self.name)
+        )
         setattr(Tensor, self.name, function)
         return function.__get__(owner, kind)
 
@@ -42,6 +47,7 @@ Tensor.__pos__ = lambda self: self
 
 # ---- subclasses ----
 
+
 def keep_class(cls):
     """Gives a subclass of Tensor operators whose results are of that class, as those of functions and methods are (_convert.keeps)."""
     for name in (*OPERATORS, "__getitem__", "new_tensor"):
@@ -52,5 +58,6 @@ def keep_class(cls):
 def keeper(name):
     def method(self, *args, **kwargs):
         return classed(getattr(Tensor, name)(self, *args, **kwargs), type(self))
+
     method.__name__ = name
     return method

@@ -26,7 +26,9 @@ def number(kind, i, re, im):
 
 class Tensor(TensorHandle):
     """An n-dimensional array with gradients. Tensor(2, 3) has these sizes, Tensor(data) the values of data as float32; Tensor(tensor) is an
-    alias, which subclasses use. Functions, methods and operators on a subclass give tensors of it, but of one with plain_results=True, as Parameter."""
+    alias, which subclasses use. Functions, methods and operators on a subclass give tensors of it, but of one with plain_results=True, as Parameter.
+    """
+
     _keeps_class = False
     __array_priority__ = 1000  # NumPy leaves mixed operations to __radd__ and the like
 
@@ -34,6 +36,7 @@ class Tensor(TensorHandle):
         if len(data) == 1 and isinstance(data[0], Tensor):
             return data[0].detach().as_subclass(cls)
         from ._create import tensor
+
         sizes = all(type(x) is int for x in data)
         return (ops.empty(data or (0,)) if sizes else tensor(*data, dtype=FLOAT32)).as_subclass(cls)
 
@@ -45,6 +48,7 @@ class Tensor(TensorHandle):
         without_buffer(cls)
         if Tensor in cls.__bases__ and not plain_results:
             from ._operators import keep_class
+
             keep_class(cls)
             cls._keeps_class = True
 
@@ -68,7 +72,10 @@ class Tensor(TensorHandle):
 
     def is_contiguous(self, memory_format=contiguous_format):
         if memory_format.ndim:
-            return self.ndim == memory_format.ndim and self.permute(0, *range(2, self.ndim), 1).is_contiguous()
+            return (
+                self.ndim == memory_format.ndim
+                and self.permute(0, *range(2, self.ndim), 1).is_contiguous()
+            )
         return self._is_contiguous()
 
     is_sparse = is_quantized = False
@@ -111,12 +118,14 @@ class Tensor(TensorHandle):
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
         """Adds the gradients of self to the .grad of the leaves it was computed from."""
         from .autograd import backward
+
         backward(self, gradient, retain_graph, create_graph, inputs)
 
     @property
     def grad_fn(self):
         """The recorded operator that made it; None of a leaf."""
         from .autograd.graph import Node
+
         return result(Node, "tt_tensor_grad_fn", self)
 
     data = property(lambda self: self.detach(), TensorHandle._set_data)
@@ -130,7 +139,11 @@ class Tensor(TensorHandle):
 
     def contiguous(self, memory_format=contiguous_format):
         """self itself if its memory has this format, else a copy that has."""
-        return ops.contiguous(self) if memory_format is contiguous_format else ops.to(self, memory_format=memory_format)
+        return (
+            ops.contiguous(self)
+            if memory_format is contiguous_format
+            else ops.to(self, memory_format=memory_format)
+        )
 
     def type(self, dtype=None, non_blocking=False):
         """Converted to a dtype; without one, the name of the type, such as "tt.FloatTensor"."""
@@ -146,7 +159,13 @@ class Tensor(TensorHandle):
 
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
         from ._create import tensor
-        return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+        return tensor(
+            data,
+            dtype=dtype or self.dtype,
+            device=device or self.device,
+            requires_grad=requires_grad,
+        )
 
     # ---- values ----
 
@@ -186,12 +205,15 @@ class Tensor(TensorHandle):
     def __array_wrap__(self, array, context=None, return_scalar=False):
         """Results of NumPy's functions on tensors are tensors."""
         from ._create import as_tensor
+
         return as_tensor(array)
 
     def __bool__(self):
         n = self.numel()
         if n != 1:
-            raise errors.InvalidArgumentError(f"Boolean value of Tensor with {'more than one value' if n else 'no values'} is ambiguous")
+            raise errors.InvalidArgumentError(
+                f"Boolean value of Tensor with {'more than one value' if n else 'no values'} is ambiguous"
+            )
         return bool(self.item())
 
     def __index__(self):
@@ -214,14 +236,24 @@ class Tensor(TensorHandle):
 
     def __contains__(self, item):
         if not (isinstance(item, Tensor) or hasattr(item, "__abs__")):
-            raise TypeError(f"Tensor.__contains__ takes a Tensor or a number, not {type(item).__name__}")
+            raise TypeError(
+                f"Tensor.__contains__ takes a Tensor or a number, not {type(item).__name__}"
+            )
         return bool((self == item).any())
 
     def __repr__(self):
-        return filled(c_char, "tt_tensor_print", self, cap=4096).decode().replace("dtype=", "dtype=tt.")
+        return (
+            filled(c_char, "tt_tensor_print", self, cap=4096)
+            .decode()
+            .replace("dtype=", "dtype=tt.")
+        )
 
     def __format__(self, spec):
-        return self.item().__format__(spec) if not self.ndim and not self.is_meta and type(self) is Tensor else object.__format__(self, spec)
+        return (
+            self.item().__format__(spec)
+            if not self.ndim and not self.is_meta and type(self) is Tensor
+            else object.__format__(self, spec)
+        )
 
     __hash__ = object.__hash__  # __eq__ compares elements; a tensor is a key by identity
 
@@ -229,7 +261,17 @@ class Tensor(TensorHandle):
         return {name: value for name, value in self.__dict__.items() if name != "_kept_grad"}
 
     def __reduce__(self):
-        return rebuild, (type(self), self.detach().cpu()._bytes(), self.dtype.name, tuple(self.shape), self.requires_grad), self._attributes()
+        return (
+            rebuild,
+            (
+                type(self),
+                self.detach().cpu()._bytes(),
+                self.dtype.name,
+                tuple(self.shape),
+                self.requires_grad,
+            ),
+            self._attributes(),
+        )
 
     def __setstate__(self, attributes):
         self.__dict__.update(attributes)
@@ -243,8 +285,14 @@ class Tensor(TensorHandle):
     def __deepcopy__(self, memo):
         if not self.is_leaf:
             raise errors.AutogradError("only leaves can be deep-copied: detach() first")
-        copied = self._copied_storage(memo).as_strided(self.shape, self.stride(), self.storage_offset()) if self.data_ptr() else self.clone()
-        made = memo[id(self)] = copied.detach().as_subclass(type(self)).requires_grad_(self.requires_grad)
+        copied = (
+            self._copied_storage(memo).as_strided(self.shape, self.stride(), self.storage_offset())
+            if self.data_ptr()
+            else self.clone()
+        )
+        made = memo[id(self)] = (
+            copied.detach().as_subclass(type(self)).requires_grad_(self.requires_grad)
+        )
         made.__dict__.update(copy.deepcopy(self._attributes(), memo))
         if self.grad is not None:
             made.grad = copy.deepcopy(self.grad, memo)
@@ -263,7 +311,9 @@ class Tensor(TensorHandle):
     def __getitem__(self, key):
         t = new(Tensor)
         if type(key) is int and INT_MIN <= key <= INT_MAX:
-            if tensor_select(local.ctx, self, FIRST_DIM, SMALL[key] if 0 <= key < 64 else c_int64(key), byref(t)):
+            if tensor_select(
+                local.ctx, self, FIRST_DIM, SMALL[key] if 0 <= key < 64 else c_int64(key), byref(t)
+            ):
                 fail()
         else:
             index, n, keep = packed_index(key)  # keep: tensors that index points to
@@ -274,6 +324,7 @@ class Tensor(TensorHandle):
         index, n, keep = packed_index(key)
         if not isinstance(value, Tensor):
             from ._create import as_tensor, scalar_tensor
+
             make = scalar_tensor if isinstance(value, (bool, int, float, complex)) else as_tensor
             value = make(value, dtype=self.dtype)
         call("tt_index_set", self, index, n, value)
@@ -281,7 +332,9 @@ class Tensor(TensorHandle):
     def _become(self, other):
         """In-place operators on the shape: self is `other`, a view of what it was, from now on."""
         if self.requires_grad and self.is_leaf and quick.tt_grad_enabled(local.ctx):
-            raise errors.AutogradError("a leaf that requires a gradient cannot change its shape in place: do it under no_grad()")
+            raise errors.AutogradError(
+                "a leaf that requires a gradient cannot change its shape in place: do it under no_grad()"
+            )
         self._address, other._address = other._address, self._address
         return self
 
@@ -318,10 +371,12 @@ def borrow(address):
 
 def rebuild(cls, data, name, shape, requires_grad):
     from ._create import from_bytes
+
     return from_bytes(data, BY_NAME[name], shape).requires_grad_(requires_grad).as_subclass(cls)
 
 
 # ---- to() ----
+
 
 def to_arguments(args, kwargs):
     """(dtype or None, device or None, copy, memory format) of a call of Tensor.to."""
@@ -333,5 +388,7 @@ def to_arguments(args, kwargs):
     return to_parts(*args, **kwargs)
 
 
-def to_parts(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=preserve_format):
+def to_parts(
+    device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=preserve_format
+):
     return dtype, device, bool(copy), memory_format or preserve_format

@@ -8,6 +8,7 @@ from .errors import DeviceError
 
 class Named:
     """What tt has under its name, of which there is one: a row of _tables.py."""
+
     __slots__ = ()
 
     def __init__(self, *row):
@@ -23,7 +24,21 @@ class Named:
 
 class dtype(Named):
     """The type of a tensor's elements. Compare by identity. kind: b bool, i integer, f floating, c complex."""
-    __slots__ = ("name", "code", "itemsize", "kind", "is_floating_point", "is_complex", "is_signed", "format", "read", "typestr", "method", "shown")
+
+    __slots__ = (
+        "name",
+        "code",
+        "itemsize",
+        "kind",
+        "is_floating_point",
+        "is_complex",
+        "is_signed",
+        "format",
+        "read",
+        "typestr",
+        "method",
+        "shown",
+    )
 
     def to_complex(self):
         return BY_NAME["complex128" if self.name == "float64" else "complex64"]
@@ -31,30 +46,43 @@ class dtype(Named):
 
 class memory_format(Named):
     """How the elements of a result lie in memory. ndim: of the tensors that it is for, 0: any."""
+
     __slots__ = ("name", "code", "ndim")
 
 
 DTYPES = (None, *(dtype(*row) for row in _tables.DTYPES))
 BY_NAME = {d.name: d for d in DTYPES[1:]}
-BY_PYTHON_TYPE = {kind: BY_NAME[name] for kind, name in ((bool, "bool"), (int, "int64"), (float, "float64"), (complex, "complex128"))}
+BY_PYTHON_TYPE = {
+    kind: BY_NAME[name]
+    for kind, name in ((bool, "bool"), (int, "int64"), (float, "float64"), (complex, "complex128"))
+}
 DEVICE_TYPES = {code: name for name, code in _tables.DEVICES.items()}
-PUBLIC = {**BY_NAME, **{alias: BY_NAME[name] for alias, name in _tables.ALIASES.items()}, **{row[0]: memory_format(*row) for row in _tables.MEMORY_FORMATS}}
+PUBLIC = {
+    **BY_NAME,
+    **{alias: BY_NAME[name] for alias, name in _tables.ALIASES.items()},
+    **{row[0]: memory_format(*row) for row in _tables.MEMORY_FORMATS},
+}
 BUILTIN_INT = int
 globals().update(PUBLIC)  # from here on, int is a dtype
 
 
 class device:
     """Where a tensor lives: device("cpu"), device("cuda:1"), device("cuda", 1)."""
+
     __slots__ = ("type", "index")
 
     def __new__(cls, type, index=None):
         if isinstance(type, device):
             return type
         if not isinstance(type, str):
-            raise TypeError(f"device(): argument 'type' must be str or device, not {type.__class__.__name__}")
+            raise TypeError(
+                f"device(): argument 'type' must be str or device, not {type.__class__.__name__}"
+            )
         kind, colon, number = type.partition(":")
         if kind not in _tables.DEVICES or colon and (index is not None or not number.isdigit()):
-            raise DeviceError(f"device: '{type}' is no device: must be cpu, meta, cuda or cuda:INDEX")
+            raise DeviceError(
+                f"device: '{type}' is no device: must be cpu, meta, cuda or cuda:INDEX"
+            )
         return cls.of(_tables.DEVICES[kind], BUILTIN_INT(number) if colon else index or 0)
 
     @classmethod
@@ -81,7 +109,11 @@ class device:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __repr__(self):
-        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        return (
+            f"device(type='{self.type}')"
+            if self.index is None
+            else f"device(type='{self.type}', index={self.index})"
+        )
 
 
 ONLY = {d.code: d for d in (device("cpu"), device("meta"))}  # of which there is no second
@@ -89,6 +121,7 @@ ONLY = {d.code: d for d in (device("cpu"), device("meta"))}  # of which there is
 
 class Size(tuple):
     """The shape of a tensor: a tuple of ints."""
+
     __slots__ = ()
 
     def numel(self):

@@ -17,6 +17,7 @@ def operators():
 
 class Op(OpHandle):
     """An operator, built in or one's own: call it with the arguments of its schema, by position; None, or missing at the end: the default."""
+
     __slots__ = ()
 
     def __call__(self, *args):
@@ -36,9 +37,13 @@ def find(name):
 
 def custom_op(schema, compute=None, *, backward=None):
     """Registers compute(*args) as the operator "name(x: Tensor, k: Int) -> Tensor" and returns its Op; also a decorator. It computes without
-    recording. backward(grads, args, results) returns one gradient or None per tensor argument; without it the results have none."""
+    recording. backward(grads, args, results) returns one gradient or None per tensor argument; without it the results have none.
+    """
     if compute is None:
         return lambda fn: custom_op(schema, fn, backward=backward)
-    table = tt_op_def(SimpleNamespace(compute=lambda args: compute(*args), backward=backward), schema=schema.encode())
+    table = tt_op_def(
+        SimpleNamespace(compute=lambda args: compute(*args), backward=backward),
+        schema=schema.encode(),
+    )
     call("tt_op_register", byref(table))
     return find(schema.partition("(")[0].strip())

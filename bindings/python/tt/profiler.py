@@ -15,7 +15,11 @@ class Row:
 
     def __init__(self, key, count, self_ns, total_ns):
         self.key = self.name = key
-        self.count, self.self_cpu_time_total, self.cpu_time_total = count, self_ns / 1e3, total_ns / 1e3
+        self.count, self.self_cpu_time_total, self.cpu_time_total = (
+            count,
+            self_ns / 1e3,
+            total_ns / 1e3,
+        )
         self.cpu_time = self.cpu_time_total / max(count, 1)
 
     def __repr__(self):
@@ -24,22 +28,42 @@ class Row:
 
 class Rows(list):
     def total_average(self):
-        return Row("Total", sum(r.count for r in self), *(sum(r.self_cpu_time_total for r in self) * 1e3,) * 2)
+        return Row(
+            "Total",
+            sum(r.count for r in self),
+            *(sum(r.self_cpu_time_total for r in self) * 1e3,) * 2,
+        )
 
     def table(self, sort_by="cpu_time_total", row_limit=100):
         """As text, the largest first."""
-        shown = sorted(self, key=lambda r: getattr(r, sort_by or "count"), reverse=True)[:row_limit if row_limit >= 0 else None]
+        shown = sorted(self, key=lambda r: getattr(r, sort_by or "count"), reverse=True)[
+            : row_limit if row_limit >= 0 else None
+        ]
         width = max([len("Name"), *(len(r.key) for r in shown)])
         head = f"{'Name':<{width}}  {'Self CPU':>14}  {'CPU total':>14}  {'CPU time avg':>14}  {'# of Calls':>10}"
-        lines = [f"{r.key:<{width}}  {r.self_cpu_time_total:>12.3f}us  {r.cpu_time_total:>12.3f}us  {r.cpu_time:>12.3f}us  {r.count:>10}" for r in shown]
+        lines = [
+            f"{r.key:<{width}}  {r.self_cpu_time_total:>12.3f}us  {r.cpu_time_total:>12.3f}us  {r.cpu_time:>12.3f}us  {r.count:>10}"
+            for r in shown
+        ]
         rule = "-" * len(head)
-        return "\n".join([rule, head, rule, *lines, rule, f"Self CPU time total: {sum(r.self_cpu_time_total for r in self):.3f}us"])
+        return "\n".join(
+            [
+                rule,
+                head,
+                rule,
+                *lines,
+                rule,
+                f"Self CPU time total: {sum(r.self_cpu_time_total for r in self):.3f}us",
+            ]
+        )
 
 
 class profile:
     """with profile() as p: …; then p.key_averages().table(sort_by=…, row_limit=…)"""
 
-    def __init__(self, *, activities=None, record_shapes=False, profile_memory=False, with_stack=False):
+    def __init__(
+        self, *, activities=None, record_shapes=False, profile_memory=False, with_stack=False
+    ):
         self.regions, self.rows = {}, None
 
     def start(self):

@@ -14,6 +14,7 @@ from ._lib import lib, result, runtime
 
 class Generator(GeneratorHandle):
     """A stream of random numbers (Philox4x32-10). Generator(seed)"""
+
     __slots__ = ()
 
     def manual_seed(self, seed):

@@ -2,7 +2,16 @@
 from contextlib import contextmanager
 from ctypes import CFUNCTYPE, c_char_p, c_int32, c_void_p
 
-from ._handles import ctx_isa, device_count, live, load_cuda, memory_stats, set_memory_limit, synchronize, trim  # noqa: F401
+from ._handles import (
+    ctx_isa,
+    device_count,
+    live,
+    load_cuda,
+    memory_stats,
+    set_memory_limit,
+    synchronize,
+    trim,
+)  # noqa: F401
 from ._hooks import guarded
 from ._lib import call, local
 
@@ -22,6 +31,7 @@ def trace_dispatch(see):
         if not raised and guarded(lambda: see(op.decode(), slot.decode(), depth)):
             raised.append(local.raised)
             local.raised = None
+
     call("tt_ctx_trace_dispatch", tell, None)
     try:
         yield

@@ -14,11 +14,16 @@ def save_file(tensors, filename, metadata=None):
 
 class safe_open(SafeTensorsHandle):
     """An open file, whose tensors are read when they are asked for. A context manager."""
+
     __slots__ = ()
 
     def __init__(self, filename, mmap=False):
         """mmap: tensors are read-only and lie in the file as mapped into memory."""
-        call("tt_safetensors_map" if mmap else "tt_safetensors_open", os.fsencode(filename), byref(self))
+        call(
+            "tt_safetensors_map" if mmap else "tt_safetensors_open",
+            os.fsencode(filename),
+            byref(self),
+        )
 
     def __enter__(self):
         return self

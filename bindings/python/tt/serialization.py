@@ -16,7 +16,14 @@ from .safetensors import safe_open, save_file
 from ._tensor import Tensor
 
 KEY = "tt.structure"
-KINDS = {"list": list, "tuple": tuple, "size": _types.Size, "dict": dict, "ordered": OrderedDict, "counter": Counter}
+KINDS = {
+    "list": list,
+    "tuple": tuple,
+    "size": _types.Size,
+    "dict": dict,
+    "ordered": OrderedDict,
+    "counter": Counter,
+}
 
 
 class Writer:
@@ -28,12 +35,18 @@ class Writer:
 
     def tensor(self, t, path):
         if id(t) not in self.names:
-            name = base = ".".join(path).replace("\0", "?").encode(errors="replace").decode() or "tensor"
+            name = base = (
+                ".".join(path).replace("\0", "?").encode(errors="replace").decode() or "tensor"
+            )
             k = 1
             while name in self.tensors:
                 name, k = f"{base}#{k}", k + 1
             self.names[id(t)], self.tensors[name] = name, t
-        return {"parameter" if self.parameters and isinstance(t, Parameter) else "tensor": self.names[id(t)]}
+        return {
+            "parameter"
+            if self.parameters and isinstance(t, Parameter)
+            else "tensor": self.names[id(t)]
+        }
 
     def pack(self, x, path=()):
         if isinstance(x, Tensor):
@@ -43,20 +56,28 @@ class Writer:
         if isinstance(x, float):
             return {"float": float.hex(x)}
         if isinstance(x, dict):
-            return {"ordered" if isinstance(x, OrderedDict) else "dict": [[self.pack(k), self.pack(v, (*path, str(k)))] for k, v in x.items()]}
+            return {
+                "ordered"
+                if isinstance(x, OrderedDict)
+                else "dict": [[self.pack(k), self.pack(v, (*path, str(k)))] for k, v in x.items()]
+            }
         if isinstance(x, (_types.dtype, _types.device)):
             return {type(x).__name__: str(x).replace("tt.", "")}
         if isinstance(x, (list, tuple)):
-            kind = "list" if isinstance(x, list) else "size" if isinstance(x, _types.Size) else "tuple"
+            kind = (
+                "list" if isinstance(x, list) else "size" if isinstance(x, _types.Size) else "tuple"
+            )
             return {kind: [self.pack(v, (*path, str(i))) for i, v in enumerate(x)]}
-        raise TypeError(f"save(): cannot keep a {type(x).__name__} at '{'.'.join(path)}': only tensors, numbers, texts, dicts, lists and tuples "
-                        f"(of a module: its state_dict())")
+        raise TypeError(
+            f"save(): cannot keep a {type(x).__name__} at '{'.'.join(path)}': only tensors, numbers, texts, dicts, lists and tuples "
+            f"(of a module: its state_dict())"
+        )
 
 
 def unpack(x, tensors):
     if not isinstance(x, dict):
         return x
-    (kind, value), = x.items()
+    ((kind, value),) = x.items()
     if kind == "parameter" and not isinstance(tensors[value], Parameter):
         tensors[value] = Parameter(tensors[value], tensors[value].requires_grad)
     if kind in ("tensor", "parameter"):
@@ -65,7 +86,9 @@ def unpack(x, tensors):
         return KINDS[kind](unpack(v, tensors) for v in value)
     if kind in KINDS:
         return KINDS[kind]({unpack(k, tensors): unpack(v, tensors) for k, v in value})
-    return {"float": float.fromhex, "dtype": _types.BY_NAME.get, "device": _types.device}[kind](value)
+    return {"float": float.fromhex, "dtype": _types.BY_NAME.get, "device": _types.device}[kind](
+        value
+    )
 
 
 def save(obj, f):
@@ -84,7 +107,11 @@ def save(obj, f):
         for name, t in writer.tensors.items():
             state.set(name, t)
         torch_save(f, state, structure)
-    elif isinstance(obj, dict) and obj and all(type(k) is str and isinstance(v, Tensor) for k, v in obj.items()):
+    elif (
+        isinstance(obj, dict)
+        and obj
+        and all(type(k) is str and isinstance(v, Tensor) for k, v in obj.items())
+    ):
         save_file(obj, f)
     else:
         save_file(writer.tensors, f, {KEY: structure})
@@ -92,7 +119,8 @@ def save(obj, f):
 
 def load(f, map_location=None, *, weights_only=True, mmap=False):
     """What save, or PyTorch, has written to a path or a file object; of other safetensors files, the dict of their tensors. mmap: read-only
-    tensors that lie in the file (PyTorch's files are read). map_location: a device for the tensors. No code of the file is run."""
+    tensors that lie in the file (PyTorch's files are read). map_location: a device for the tensors. No code of the file is run.
+    """
     if hasattr(f, "read"):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "saved"), "wb") as copy:
@@ -109,5 +137,8 @@ def load(f, map_location=None, *, weights_only=True, mmap=False):
             tensors = {name: file.get_tensor(name) for name in file.keys()}
             structure = file.metadata().get(KEY)
     if map_location is not None:
-        tensors = {name: t.detach().to(map_location).requires_grad_(t.requires_grad) for name, t in tensors.items()}
+        tensors = {
+            name: t.detach().to(map_location).requires_grad_(t.requires_grad)
+            for name, t in tensors.items()
+        }
     return tensors if structure is None else unpack(json.loads(structure), tensors)

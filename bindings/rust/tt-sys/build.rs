@@ -19,7 +19,10 @@ fn main() {
     let dir = found.0.canonicalize().expect("a directory");
     if fixed {
         println!("cargo:rerun-if-changed={}", dir.join(file).display());
-        println!("cargo:rustc-link-search=native={}\ncargo:rustc-link-lib=static:-bundle=tt", dir.display());
+        println!(
+            "cargo:rustc-link-search=native={}\ncargo:rustc-link-lib=static:-bundle=tt",
+            dir.display()
+        );
         println!("cargo:rustc-link-lib=dylib=stdc++\ncargo:rustc-link-lib=dylib=m");
     } else {
         link_shared(&dir);
@@ -34,10 +37,16 @@ fn places() -> Vec<(PathBuf, String)> {
     let tree = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../../build");
     let asked = Command::new("pkg-config").args(["--variable=libdir", "tt"]).output();
     let (dir, why): (String, String) = match &asked {
-        Ok(done) if done.status.success() => (String::from_utf8_lossy(&done.stdout).trim().into(), "pkg-config tt".into()),
-        Ok(done) => {
-            ("nowhere".into(), format!("pkg-config tt: {}", String::from_utf8_lossy(&done.stderr).lines().next().unwrap_or("unknown")))
+        Ok(done) if done.status.success() => {
+            (String::from_utf8_lossy(&done.stdout).trim().into(), "pkg-config tt".into())
         }
+        Ok(done) => (
+            "nowhere".into(),
+            format!(
+                "pkg-config tt: {}",
+                String::from_utf8_lossy(&done.stderr).lines().next().unwrap_or("unknown")
+            ),
+        ),
         Err(why) => ("nowhere".into(), format!("pkg-config: {}", why)),
     };
     vec![(tree, "the source tree's build".into()), (PathBuf::from(dir), why)]
@@ -48,7 +57,8 @@ fn link_shared(dir: &Path) {
     let beside = PathBuf::from(env::var("OUT_DIR").unwrap());
     for name in ["libtt.so", "libtt.so.0"] {
         let _ = fs::remove_file(beside.join(name));
-        std::os::unix::fs::symlink(dir.join(name), beside.join(name)).expect("OUT_DIR takes a link");
+        std::os::unix::fs::symlink(dir.join(name), beside.join(name))
+            .expect("OUT_DIR takes a link");
     }
     println!("cargo:rustc-link-search=native={}\ncargo:rustc-link-lib=dylib=tt", beside.display());
 }

@@ -20,7 +20,9 @@ class Attention(nn.Module):
 
     def forward(self, x):
         b, t, c = x.shape
-        q, k, v = (m.view(b, t, HEADS, c // HEADS).transpose(1, 2) for m in self.qkv(x).split(c, dim=-1))
+        q, k, v = (
+            m.view(b, t, HEADS, c // HEADS).transpose(1, 2) for m in self.qkv(x).split(c, dim=-1)
+        )
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(y.transpose(1, 2).reshape(b, t, c))
 
@@ -30,7 +32,9 @@ class Layer(nn.Module):
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.attention = Attention()
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(approximate="tanh"), nn.Linear(4 * WIDTH, WIDTH))
+        self.mlp = nn.Sequential(
+            nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(approximate="tanh"), nn.Linear(4 * WIDTH, WIDTH)
+        )
 
     def forward(self, x):
         x = x + self.attention(self.norm1(x))
@@ -48,24 +52,32 @@ class GPT(nn.Module):
         self.register_buffer("places", torch.arange(CONTEXT))
 
     def forward(self, ids, targets=None):
-        x = self.token(ids) + self.position(self.places[:ids.size(1)])
+        x = self.token(ids) + self.position(self.places[: ids.size(1)])
         for layer in self.layers:
             x = layer(x)
         logits = self.head(self.norm(x))
-        loss = None if targets is None else F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
+        loss = (
+            None
+            if targets is None
+            else F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
+        )
         return logits, loss
 
 
 model = same_start(GPT())
 decayed = [p for p in model.parameters() if p.dim() >= 2]
 others = [p for p in model.parameters() if p.dim() < 2]
-optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}], lr=3e-3, betas=(0.9, 0.95))
+optimizer = torch.optim.AdamW(
+    [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
+    lr=3e-3,
+    betas=(0.9, 0.95),
+)
 scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.1, total_iters=10)
 
 for step in range(1, STEPS + 1):
     starts = [(step * 31 + i * 77) % (len(data) - CONTEXT - 1) for i in range(8)]
-    ids = torch.stack([data[s:s + CONTEXT] for s in starts])
-    targets = torch.stack([data[s + 1:s + CONTEXT + 1] for s in starts])
+    ids = torch.stack([data[s : s + CONTEXT] for s in starts])
+    targets = torch.stack([data[s + 1 : s + CONTEXT + 1] for s in starts])
     _, loss = model(ids, targets)
     optimizer.zero_grad()
     loss.backward()

@@ -11,7 +11,11 @@ class Block(nn.Module):
         super().__init__()
         self.conv = nn.Conv2d(inside, out, 3, stride=stride, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(out)
-        self.skip = nn.Identity() if inside == out and stride == 1 else nn.Conv2d(inside, out, 1, stride=stride)
+        self.skip = (
+            nn.Identity()
+            if inside == out and stride == 1
+            else nn.Conv2d(inside, out, 1, stride=stride)
+        )
 
     def forward(self, x):
         return F.relu(self.norm(self.conv(x)) + self.skip(x), inplace=True)
@@ -36,13 +40,17 @@ def images(n, seed):
     label = torch.arange(n) % 4
     a = torch.tensor([1.0, 0.0, 1.0, 1.0])[label].view(n, 1, 1)
     b = torch.tensor([0.0, 1.0, 1.0, -1.0])[label].view(n, 1, 1)
-    return (torch.sin(1.3 * (a * x + b * y)) + 0.6 * filled(n, 12, 12, seed=seed)).unsqueeze(1), label
+    return (torch.sin(1.3 * (a * x + b * y)) + 0.6 * filled(n, 12, 12, seed=seed)).unsqueeze(
+        1
+    ), label
 
 
 train_x, train_y = images(64, seed=7)
 test_x, test_y = images(64, seed=8)
 model = same_start(Net())
-optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, nesterov=True, weight_decay=5e-4)
+optimizer = torch.optim.SGD(
+    model.parameters(), lr=0.02, momentum=0.9, nesterov=True, weight_decay=5e-4
+)
 scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=20, gamma=0.5)
 
 for step in range(1, STEPS + 1):

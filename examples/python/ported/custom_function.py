@@ -16,7 +16,7 @@ class SmoothStep(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_output):
-        x, = ctx.saved_tensors
+        (x,) = ctx.saved_tensors
         return grad_output * (1 + x * x) ** -1.5
 
 
@@ -35,12 +35,12 @@ x = filled(128, 3, seed=11) * 2
 y = torch.sin(x[:, 0]) * x[:, 1] + 0.5 * x[:, 2] ** 2
 model = same_start(Regressor())
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.98 ** step)
+scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.98**step)
 
 for step in range(1, STEPS + 1):
     points = x.clone().requires_grad_(True)
     found = model(points)
-    slope, = torch.autograd.grad(found.sum(), points, create_graph=True)
+    (slope,) = torch.autograd.grad(found.sum(), points, create_graph=True)
     loss = nn.functional.mse_loss(found, y) + 1e-3 * slope.pow(2).sum(dim=1).mean()
     optimizer.zero_grad()
     loss.backward()

@@ -8,13 +8,17 @@ n = 200
 t = torch.linspace(0.5, 3.0, n)
 label = torch.arange(2 * n) // n
 angle = torch.cat([1.5 * t, 1.5 * t + 3.14159])
-points = torch.stack([angle.cos(), angle.sin()], dim=1) * torch.cat([t, t])[:, None] + 0.1 * filled(2 * n, 2, seed=99)
+points = torch.stack([angle.cos(), angle.sin()], dim=1) * torch.cat([t, t])[:, None] + 0.1 * filled(
+    2 * n, 2, seed=99
+)
 
 
 class MLP(nn.Module):
     def __init__(self, width=64):
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(2, width), nn.GELU(), nn.Linear(width, width), nn.GELU(), nn.Linear(width, 2))
+        self.layers = nn.Sequential(
+            nn.Linear(2, width), nn.GELU(), nn.Linear(width, width), nn.GELU(), nn.Linear(width, 2)
+        )
 
     def forward(self, x):
         return self.layers(x)

@@ -20,7 +20,9 @@ class VAE(nn.Module):
         super().__init__()
         self.encode = nn.Sequential(nn.Linear(64, hidden), nn.Tanh())
         self.mu, self.logvar = nn.Linear(hidden, latent), nn.Linear(hidden, latent)
-        self.decode = nn.Sequential(nn.Linear(latent, hidden), nn.SiLU(), nn.Linear(hidden, 64), nn.Sigmoid())
+        self.decode = nn.Sequential(
+            nn.Linear(latent, hidden), nn.SiLU(), nn.Linear(hidden, 64), nn.Sigmoid()
+        )
 
     def forward(self, x, noise):
         h = self.encode(x)

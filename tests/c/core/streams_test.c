@@ -211,8 +211,10 @@ static void what_is_no_runtime_is_a_bad_handle(void** state) {
 /* ---- without a seed ---- */
 
 static void runtimes_without_a_seed_differ(void** state) {
-  tt_ctx *one = new_ctx(NULL), *two = new_ctx(NULL);
-  Drawn a = mask_of(one), b = mask_of(two);
+  tt_ctx* one = new_ctx(NULL);
+  tt_ctx* two = new_ctx(NULL);
+  Drawn a = mask_of(one);
+  Drawn b = mask_of(two);
   (void)state;
   assert_false(same(&a, &b));
   tt_ctx_release(one);
@@ -244,7 +246,8 @@ static Drawn mask_of_a_process(int (*prepare)(void)) {
 }
 
 static void processes_without_a_seed_differ(void** state) {
-  Drawn a = mask_of_a_process(NULL), b = mask_of_a_process(NULL);
+  Drawn a = mask_of_a_process(NULL);
+  Drawn b = mask_of_a_process(NULL);
   (void)state;
   assert_false(same(&a, &b));
 }
@@ -265,7 +268,8 @@ static int refuse_getrandom(void) {
 }
 
 static void processes_without_entropy_differ(void** state) {
-  Drawn a = mask_of_a_process(refuse_getrandom), b = mask_of_a_process(refuse_getrandom);
+  Drawn a = mask_of_a_process(refuse_getrandom);
+  Drawn b = mask_of_a_process(refuse_getrandom);
   (void)state;
   assert_false(same(&a, &b));
 }

@@ -32,7 +32,7 @@ def main(source):
     (HERE / "missing.txt").write_text("".join(f"{c}\n" for c in lacking))
     for path in found:
         shutil.copyfile(path, target / path.name)
-    (HERE / "ops.txt").write_text("".join(p.name[:-len(".safetensors")] + "\n" for p in found))
+    (HERE / "ops.txt").write_text("".join(p.name[: -len(".safetensors")] + "\n" for p in found))
     print(f"{len(found)} case files; {len(lacking)} calls are missing")
 
 

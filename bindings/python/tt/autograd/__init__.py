@@ -3,7 +3,14 @@ from contextlib import ContextDecorator
 from functools import wraps
 from inspect import isgeneratorfunction
 
-from .._handles import backward, grad, is_anomaly_enabled, is_grad_enabled, switch_anomaly, switch_grad  # noqa: F401
+from .._handles import (
+    backward,
+    grad,
+    is_anomaly_enabled,
+    is_grad_enabled,
+    switch_anomaly,
+    switch_grad,
+)  # noqa: F401
 
 
 class Mode(ContextDecorator):
@@ -29,6 +36,7 @@ class Mode(ContextDecorator):
         @wraps(function)
         def generator(*args, **kwargs):
             return (yield from self._resumed(function(*args, **kwargs)))
+
         return generator
 
     def _resumed(self, generator):

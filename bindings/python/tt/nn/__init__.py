@@ -7,5 +7,18 @@ from .module import Module
 from .parameter import Buffer, Parameter
 
 globals().update(LAYERS)
-__all__ = ["Buffer", "Identity", "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList", "Sequential", "functional", "init",
-           "utils", *LAYERS]
+__all__ = [
+    "Buffer",
+    "Identity",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
+    "Sequential",
+    "functional",
+    "init",
+    "utils",
+    *LAYERS,
+]

@@ -24,7 +24,9 @@ def replaced(grads, found, what):
         return grads
     found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
     if len(found) != len(grads):
-        raise RuntimeError(f"Backward {what} returned {len(found)} gradients: expected {len(grads)}")
+        raise RuntimeError(
+            f"Backward {what} returned {len(found)} gradients: expected {len(grads)}"
+        )
     return found
 
 
@@ -48,7 +50,11 @@ class Watch:
     @staticmethod
     def _passed(values, on_grads):
         """(values with what needs a gradient behind a Pass, whether there was any)"""
-        places = [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad] if is_grad_enabled() else []
+        places = (
+            [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
+            if is_grad_enabled()
+            else []
+        )
         if not places:
             return values, False
 
@@ -68,8 +74,12 @@ class Watch:
         for hook in self.pre_hooks:
             grads = replaced(grads, hook(self.module, grads), "pre hook")
         self.grad_output = grads
-        if not self.inputs_recorded and any(g is not None for g in self._on_inputs((None,) * len(self.facts))):
-            raise RuntimeError("Backward hook of a module none of whose inputs requires a gradient returned one: it must return None")
+        if not self.inputs_recorded and any(
+            g is not None for g in self._on_inputs((None,) * len(self.facts))
+        ):
+            raise RuntimeError(
+                "Backward hook of a module none of whose inputs requires a gradient returned one: it must return None"
+            )
         return grads
 
     def _on_inputs(self, grads):
@@ -77,7 +87,10 @@ class Watch:
         if grad_output is None:  # this backward did not come through the module
             return grads
         if self.inputs_recorded:
-            grads = tuple(_ops.zeros(f[0], dtype=f[1], device=f[2]) if f and g is None else g for f, g in zip(self.facts, grads))
+            grads = tuple(
+                _ops.zeros(f[0], dtype=f[1], device=f[2]) if f and g is None else g
+                for f, g in zip(self.facts, grads)
+            )
         for hook in self.hooks:
             grads = replaced(grads, hook(self.module, grads, grad_output), "hook")
         return grads

@@ -19,6 +19,7 @@ class Identity(Module):
 
 class Items(Module):
     """What lists and dicts share: their items are children, or parameters."""
+
     group = "_modules"
 
     @property
@@ -130,13 +131,17 @@ class Named(Items):
 
 class OfParameters:
     """Items are parameters; other tensors are made such."""
+
     group = "_parameters"
 
     def put(self, name, value):
         setattr(self, name, value if isinstance(value, Parameter) else Parameter(value))
 
     def _printed(self):
-        return [(name, f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]") for name, p in self.items_.items()]
+        return [
+            (name, f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]")
+            for name, p in self.items_.items()
+        ]
 
 
 class Sequential(Listed):
@@ -144,7 +149,11 @@ class Sequential(Listed):
 
     def __init__(self, *args):
         Module.__init__(self)
-        named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else ((str(i), m) for i, m in enumerate(args))
+        named = (
+            args[0].items()
+            if len(args) == 1 and isinstance(args[0], OrderedDict)
+            else ((str(i), m) for i, m in enumerate(args))
+        )
         for name, m in named:
             self.add_module(name, m)
 
@@ -154,7 +163,11 @@ class Sequential(Listed):
         return input
 
     def __getitem__(self, i):
-        return type(self)(OrderedDict(list(self._modules.items())[i])) if isinstance(i, slice) else super().__getitem__(i)
+        return (
+            type(self)(OrderedDict(list(self._modules.items())[i]))
+            if isinstance(i, slice)
+            else super().__getitem__(i)
+        )
 
     def of(self, values):
         return type(self)(*values)
@@ -165,8 +178,16 @@ class ModuleList(Listed):
 
     def _printed(self):
         """Equal neighbours together."""
-        groups = [[name for name, _ in group] + [text] for text, group in groupby(super()._printed(), lambda row: row[1])]
-        return [(names[0], text) if len(names) == 1 else (f"{names[0]}-{names[-1]}", f"{len(names)} x {text}") for *names, text in groups]
+        groups = [
+            [name for name, _ in group] + [text]
+            for text, group in groupby(super()._printed(), lambda row: row[1])
+        ]
+        return [
+            (names[0], text)
+            if len(names) == 1
+            else (f"{names[0]}-{names[-1]}", f"{len(names)} x {text}")
+            for *names, text in groups
+        ]
 
 
 class ModuleDict(Named):

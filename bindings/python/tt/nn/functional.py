@@ -22,4 +22,6 @@ def upsample_nearest(input, size=None, scale_factor=None):
 
 def upsample_bilinear(input, size=None, scale_factor=None):
     """interpolate with mode="bilinear" and align_corners=True."""
-    return _ops.find("nn.functional", "interpolate")(input, size, scale_factor, "bilinear", align_corners=True)
+    return _ops.find("nn.functional", "interpolate")(
+        input, size, scale_factor, "bilinear", align_corners=True
+    )

@@ -5,8 +5,19 @@ import warnings
 from .. import _ops
 from ..autograd import no_grad
 
-GAINS = {"linear": 1, "conv1d": 1, "conv2d": 1, "conv3d": 1, "conv_transpose1d": 1, "conv_transpose2d": 1, "conv_transpose3d": 1, "sigmoid": 1,
-         "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
+GAINS = {
+    "linear": 1,
+    "conv1d": 1,
+    "conv2d": 1,
+    "conv3d": 1,
+    "conv_transpose1d": 1,
+    "conv_transpose2d": 1,
+    "conv_transpose3d": 1,
+    "sigmoid": 1,
+    "tanh": 5 / 3,
+    "relu": math.sqrt(2),
+    "selu": 3 / 4,
+}
 
 
 def calculate_gain(nonlinearity, param=None):
@@ -23,7 +34,9 @@ def calculate_gain(nonlinearity, param=None):
 def fans(tensor):
     """(fan in, fan out) of a weight (out, in, …)."""
     if tensor.dim() < 2:
-        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+        raise ValueError(
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
+        )
     window = math.prod(tensor.shape[2:])
     return tensor.shape[1] * window, tensor.shape[0] * window
 
@@ -49,7 +62,10 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """Normal values within [a, b]: each that falls outside is drawn again, which leaves the truncated law."""
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.", stacklevel=2)
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            stacklevel=2,
+        )
     with no_grad():
         tensor.normal_(mean, std, generator=generator)
         while True:
@@ -135,7 +151,13 @@ def orthogonal_(tensor, gain=1, generator=None):
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
     with no_grad():
-        q = _ops.empty(max(rows, columns), min(rows, columns)).normal_(0, 1, generator=generator).double().t().contiguous()
+        q = (
+            _ops.empty(max(rows, columns), min(rows, columns))
+            .normal_(0, 1, generator=generator)
+            .double()
+            .t()
+            .contiguous()
+        )
         for i in range(q.shape[0]):
             v = q[i]
             for _ in range(2):

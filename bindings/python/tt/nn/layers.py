@@ -18,6 +18,7 @@ MAX_OUTS = 16
 
 class ModuleHandle(Handle):
     """Owns a tt_module."""
+
     __slots__ = ()
 
 
@@ -45,7 +46,11 @@ class Native(Module):
         values = bind(name, row[2], args, kwargs)
         self._adopt(construct(ModuleHandle, name, row, self._given(values), _nn_classes.ENUMS))
         for key, value in as_shown(name, values).items():
-            if key not in ("device", "dtype") and key not in self._parameters and key not in self._buffers:
+            if (
+                key not in ("device", "dtype")
+                and key not in self._parameters
+                and key not in self._buffers
+            ):
                 self.__dict__[key] = value
         if getattr(type(self), "reset_parameters", reset_parameters) is not reset_parameters:
             self.reset_parameters()
@@ -59,7 +64,10 @@ class Native(Module):
             given["momentum"] = -1.0
         if "output_size" in given:
             sizes = given["output_size"]
-            given["output_size"] = tuple(-1 if s is None else s for s in (sizes if isinstance(sizes, (tuple, list)) else (sizes,)))
+            given["output_size"] = tuple(
+                -1 if s is None else s
+                for s in (sizes if isinstance(sizes, (tuple, list)) else (sizes,))
+            )
         return given
 
     def _adopt(self, h):
@@ -80,8 +88,12 @@ class Native(Module):
     def _construct(self, tensors):
         """A C module of the same arguments; tensors: which of those by name are None."""
         row = _nn_classes.CLASSES[self._row_name]
-        values = {key: tensors[key] is not None if key in tensors else self.__dict__.get(key, default[0] if default else None)
-                  for key, _, default, _, _ in row[2]}
+        values = {
+            key: tensors[key] is not None
+            if key in tensors
+            else self.__dict__.get(key, default[0] if default else None)
+            for key, _, default, _, _ in row[2]
+        }
         return construct(ModuleHandle, self._row_name, row, self._given(values), _nn_classes.ENUMS)
 
     def _renew(self, name, value):
@@ -97,7 +109,9 @@ class Native(Module):
     def __setattr__(self, name, value):
         if "_module" not in self.__dict__:
             return super().__setattr__(name, value)
-        if name in self.__dict__ and any(name == row[0] for row in _nn_classes.CLASSES[self._row_name][2]):
+        if name in self.__dict__ and any(
+            name == row[0] for row in _nn_classes.CLASSES[self._row_name][2]
+        ):
             return self.__dict__[name] is value or self._renew(name, value)
         super().__setattr__(name, value)
         if name == "training":
@@ -105,7 +119,13 @@ class Native(Module):
         elif name in self._parameters:
             status = lib.tt_module_register_parameter(local.ctx, self._module, name.encode(), value)
         elif name in self._buffers:
-            status = lib.tt_module_register_buffer(local.ctx, self._module, name.encode(), value, c_int32(name not in self._non_persistent))
+            status = lib.tt_module_register_buffer(
+                local.ctx,
+                self._module,
+                name.encode(),
+                value,
+                c_int32(name not in self._non_persistent),
+            )
         else:
             return
         if status:
@@ -115,20 +135,36 @@ class Native(Module):
         super().__delattr__(name)
         slots, buffers, _ = _nn_layers.LAYERS[self._row_name]
         if name in slots:  # C's goes, too
-            register = lib.tt_module_register_buffer if buffers[slots.index(name)] else lib.tt_module_register_parameter
+            register = (
+                lib.tt_module_register_buffer
+                if buffers[slots.index(name)]
+                else lib.tt_module_register_parameter
+            )
             if register(local.ctx, self._module, name.encode(), None, c_int32(1)):
                 fail()
 
     def forward(self, *args, **kwargs):
         if kwargs:
-            args = in_order(type(self).__name__, _nn_layers.LAYERS[type(self)._row_name][2], args, kwargs)
+            args = in_order(
+                type(self).__name__, _nn_layers.LAYERS[type(self)._row_name][2], args, kwargs
+            )
         for x in args:
             if not (isinstance(x, Tensor) or x is None):
-                raise TypeError(f"{type(self).__name__}(): inputs must be Tensors, not {type(x).__name__}")
+                raise TypeError(
+                    f"{type(self).__name__}(): inputs must be Tensors, not {type(x).__name__}"
+                )
         outs, n = (c_void_p * MAX_OUTS)(), c_int64()
-        if lib.tt_module_forward(local.ctx, self._module, pointers(args), c_int64(len(args)), outs, c_int64(MAX_OUTS), byref(n)):
+        if lib.tt_module_forward(
+            local.ctx,
+            self._module,
+            pointers(args),
+            c_int64(len(args)),
+            outs,
+            c_int64(MAX_OUTS),
+            byref(n),
+        ):
             fail()
-        made = tuple(map(wrap, outs[:n.value]))
+        made = tuple(map(wrap, outs[: n.value]))
         return made[0] if len(made) == 1 else made
 
     def __deepcopy__(self, memo):
@@ -138,19 +174,32 @@ class Native(Module):
 
     def _inside(self):
         """Names of the layers inside it that are C's (attention has one)."""
-        return [child_name(self._module, i) for i in range(quick.tt_module_num_children(self._module))]
+        return [
+            child_name(self._module, i) for i in range(quick.tt_module_num_children(self._module))
+        ]
 
     def __getstate__(self):
         """Everything but the C module; of the layers inside it the tensors, by their dotted names."""
         inside = self._inside()
-        tensors = {path: t for name in inside for group in ("_parameters", "_buffers") for path, t in self._modules[name]._named(group, name, True, False)}
-        state = {**self.__dict__, "_modules": {name: m for name, m in self._modules.items() if name not in inside}, "inside": tensors}
+        tensors = {
+            path: t
+            for name in inside
+            for group in ("_parameters", "_buffers")
+            for path, t in self._modules[name]._named(group, name, True, False)
+        }
+        state = {
+            **self.__dict__,
+            "_modules": {name: m for name, m in self._modules.items() if name not in inside},
+            "inside": tensors,
+        }
         del state["_module"]
         return state
 
     def __setstate__(self, state):
         state = dict(state)
-        inside, groups = state.pop("inside"), {group: state.pop(group) for group in ("_parameters", "_buffers", "_modules")}
+        inside, groups = state.pop("inside"), {
+            group: state.pop(group) for group in ("_parameters", "_buffers", "_modules")
+        }
         tensors = {**groups["_parameters"], **groups["_buffers"]}
         self.__dict__.update(state)
         with undrawn():
@@ -177,14 +226,25 @@ class Native(Module):
         if lib.tt_module_print(local.ctx, self._module, buffer, c_int64(4096), byref(n)):
             fail()
         text = buffer.value.decode()
-        return text[text.index("(") + 1:-1].split("\n")[0] if not self._inside() else ""
+        return text[text.index("(") + 1 : -1].split("\n")[0] if not self._inside() else ""
 
 
 def as_shown(name, values):
     """Arguments as PyTorch's attributes have them: tuples of convolutions, the stride of pooling."""
-    wide = {"kernel_size", "stride", "padding", "dilation", "output_padding"} if name.startswith("Conv") else {"normalized_shape"}
+    wide = (
+        {"kernel_size", "stride", "padding", "dilation", "output_padding"}
+        if name.startswith("Conv")
+        else {"normalized_shape"}
+    )
     n = int(name[-2]) if name.startswith("Conv") else 1
-    shown = {key: (x,) * n if key in wide and isinstance(x, int) else tuple(x) if key in wide and isinstance(x, list) else x for key, x in values.items()}
+    shown = {
+        key: (x,) * n
+        if key in wide and isinstance(x, int)
+        else tuple(x)
+        if key in wide and isinstance(x, list)
+        else x
+        for key, x in values.items()
+    }
     if shown.get("stride", 0) is None:
         shown["stride"] = shown["kernel_size"]
     return shown
@@ -206,7 +266,11 @@ def reset_parameters(self):
 def reset_running_stats(self):
     """The statistics as they were at first."""
     if self.track_running_stats:
-        for t, value in ((self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0)):
+        for t, value in (
+            (self.running_mean, 0),
+            (self.running_var, 1),
+            (self.num_batches_tracked, 0),
+        ):
             t.fill_(value)
 
 
@@ -220,7 +284,7 @@ def in_order(op, names, args, kwargs):
             raise TypeError(f"{op}() got multiple values for argument '{key}'")
         given[key] = value
     last = max(i for i, n in enumerate(names) if n in given)
-    return [given.get(n) for n in names[:last + 1]]
+    return [given.get(n) for n in names[: last + 1]]
 
 
 def child_name(h, i):
@@ -241,7 +305,11 @@ LAYERS = {}
 for _name, (_function, _doc, _rows) in _nn_classes.CLASSES.items():
     if _name not in CONTAINERS:
         _shown = ", ".join(a if d is None else f"{a}={d[0]!r}" for a, _, d, _, _ in _rows)
-        LAYERS[_name] = type(_name, (Native,), {"_row_name": _name, "__doc__": f"{_name}({_shown})\n\n{_doc}", "__module__": "tt.nn"})
+        LAYERS[_name] = type(
+            _name,
+            (Native,),
+            {"_row_name": _name, "__doc__": f"{_name}({_shown})\n\n{_doc}", "__module__": "tt.nn"},
+        )
         if not all(_nn_layers.LAYERS[_name][1]):
             LAYERS[_name].reset_parameters = reset_parameters
         if _name.startswith("BatchNorm"):

@@ -33,12 +33,17 @@ class HookHandle:
 
 class LoadResult(tuple):
     """(missing_keys, unexpected_keys) of load_state_dict."""
+
     __slots__ = ()
     missing_keys = property(lambda self: self[0])
     unexpected_keys = property(lambda self: self[1])
 
     def __repr__(self):
-        return "<All keys matched successfully>" if self == ([], []) else f"missing {self[0]}, unexpected {self[1]}"
+        return (
+            "<All keys matched successfully>"
+            if self == ([], [])
+            else f"missing {self[0]}, unexpected {self[1]}"
+        )
 
 
 EXTRA = "_extra_state"  # its name in a state_dict
@@ -50,6 +55,7 @@ def has_extra(module):
 
 class Module:
     """A node of a tree of layers: parameters, buffers and children are registered when they are assigned to attributes."""
+
     training = True
 
     def __init__(self):
@@ -74,7 +80,9 @@ class Module:
         if hasattr(self, name) and name not in self._parameters:
             raise KeyError(f"attribute '{name}' already exists")
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{type(param).__name__}' as parameter '{name}': Parameter or None required")
+            raise TypeError(
+                f"cannot assign '{type(param).__name__}' as parameter '{name}': Parameter or None required"
+            )
         self._parameters[name] = param
 
     def register_buffer(self, name, tensor, persistent=True):
@@ -82,7 +90,9 @@ class Module:
         if hasattr(self, name) and name not in self._buffers:
             raise KeyError(f"attribute '{name}' already exists")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{type(tensor).__name__}' as buffer '{name}': Tensor or None required")
+            raise TypeError(
+                f"cannot assign '{type(tensor).__name__}' as buffer '{name}': Tensor or None required"
+            )
         self._buffers[name] = tensor
         (self._non_persistent.discard if persistent else self._non_persistent.add)(name)
 
@@ -113,15 +123,21 @@ class Module:
             (self._non_persistent.discard if value.persistent else self._non_persistent.add)(name)
         elif name in groups.get("_parameters", ()):
             if value is not None:
-                raise TypeError(f"cannot assign '{type(value).__name__}' as parameter '{name}': Parameter or None required")
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as parameter '{name}': Parameter or None required"
+                )
             self._parameters[name] = None
         elif name in groups.get("_modules", ()):
             if value is not None:
-                raise TypeError(f"cannot assign '{type(value).__name__}' as child module '{name}': Module or None required")
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as child module '{name}': Module or None required"
+                )
             self._modules[name] = None
         elif name in groups.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
-                raise TypeError(f"cannot assign '{type(value).__name__}' as buffer '{name}': Tensor or None required")
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as buffer '{name}': Tensor or None required"
+                )
             self._buffers[name] = value
         else:
             object.__setattr__(self, name, value)
@@ -152,10 +168,17 @@ class Module:
     # ---- calls ----
 
     def forward(self, *args, **kwargs):
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        )
 
     def __call__(self, *args, **kwargs):
-        if not (self._forward_pre_hooks or self._forward_hooks or self._backward_pre_hooks or self._backward_hooks):
+        if not (
+            self._forward_pre_hooks
+            or self._forward_hooks
+            or self._backward_pre_hooks
+            or self._backward_hooks
+        ):
             return self.forward(*args, **kwargs)
         for hook, with_kwargs in list(self._forward_pre_hooks.values()):
             found = hook(self, args, kwargs) if with_kwargs else hook(self, args)
@@ -215,11 +238,19 @@ class Module:
                 continue
             memo.add(id(m))
             yield path, m
-            todo += [(f"{path}.{n}" if path else n, child) for n, child in reversed(m._modules.items()) if child is not None]
+            todo += [
+                (f"{path}.{n}" if path else n, child)
+                for n, child in reversed(m._modules.items())
+                if child is not None
+            ]
 
     def _named(self, group, prefix, recurse, remove_duplicate):
         seen = set()
-        for path, m in self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]:
+        for path, m in (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        ):
             for name, t in m.__dict__[group].items():
                 if t is not None and not (remove_duplicate and id(t) in seen):
                     seen.add(id(t))
@@ -293,17 +324,29 @@ class Module:
         if not hasattr(state_dict, "keys"):
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
         own = self.state_dict(keep_vars=True)
-        missing, unexpected = [k for k in own if k not in state_dict], [k for k in state_dict if k not in own]
+        missing, unexpected = [k for k in own if k not in state_dict], [
+            k for k in state_dict if k not in own
+        ]
         wrong = []
         for what, names in (("Missing", missing), ("Unexpected", unexpected)):
             if names and strict:
-                wrong.append(f"{what} key(s) in state_dict: " + ", ".join(f'"{name}"' for name in names))
+                wrong.append(
+                    f"{what} key(s) in state_dict: " + ", ".join(f'"{name}"' for name in names)
+                )
         extras = {name for name in own if name.rpartition(".")[2] == EXTRA}
         for name, t in own.items():
-            if name in state_dict and name not in extras and tuple(state_dict[name].shape) != tuple(t.shape):
-                wrong.append(f"size mismatch for {name}: the state has {list(state_dict[name].shape)}, the module {list(t.shape)}")
+            if (
+                name in state_dict
+                and name not in extras
+                and tuple(state_dict[name].shape) != tuple(t.shape)
+            ):
+                wrong.append(
+                    f"size mismatch for {name}: the state has {list(state_dict[name].shape)}, the module {list(t.shape)}"
+                )
         if wrong:
-            raise RuntimeError("\n\t".join([f"Error(s) in loading state_dict for {type(self).__name__}:", *wrong]))
+            raise RuntimeError(
+                "\n\t".join([f"Error(s) in loading state_dict for {type(self).__name__}:", *wrong])
+            )
         for name, t in own.items():
             if name in extras and name in state_dict:
                 self.get_submodule(name.rpartition(".")[0]).set_extra_state(state_dict[name])
@@ -362,8 +405,14 @@ class Module:
     def to(self, *args, **kwargs):
         dtype, device, _, _ = to_arguments(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, not {dtype}")
-        return self._convert(lambda t: t.to(dtype=dtype if t.is_floating_point() or t.is_complex() else None, device=device))
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, not {dtype}"
+            )
+        return self._convert(
+            lambda t: t.to(
+                dtype=dtype if t.is_floating_point() or t.is_complex() else None, device=device
+            )
+        )
 
     def type(self, dst_type):
         return self.to(dst_type)

@@ -5,6 +5,7 @@ from .._tensor import Tensor, new
 
 class Parameter(Tensor, plain_results=True):
     """A tensor that counts as a module's parameter. Parameter(data, requires_grad=True)"""
+
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
             data = _ops.empty(0)
@@ -32,6 +33,7 @@ class Parameter(Tensor, plain_results=True):
 
 class Buffer(Tensor, plain_results=True):
     """A tensor that counts as a module's buffer. Buffer(data, *, persistent=True)"""
+
     def __new__(cls, data=None, *, persistent=True):
         made = Parameter.over.__func__(cls, data.detach())
         made.persistent = persistent

@@ -15,12 +15,23 @@ from ..autograd import enable_grad
 
 # what PyTorch's constructors take besides: how to compute, which here follows from the parameters
 IGNORED = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
-ABSENT = {"SGD": "capturable", "Adagrad": "capturable", "RMSprop": "fused"}  # which of them these do not take
-EXTRAS = ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum")  # kept in C for schedulers
+ABSENT = {
+    "SGD": "capturable",
+    "Adagrad": "capturable",
+    "RMSprop": "fused",
+}  # which of them these do not take
+EXTRAS = (
+    "initial_lr",
+    "max_lr",
+    "min_lr",
+    "base_momentum",
+    "max_momentum",
+)  # kept in C for schedulers
 
 
 def with_hooks(step):
     """A class's step, from the first hook of one of its optimizers on."""
+
     @wraps(step)
     def hooked(self, *args, **kwargs):
         for hook in list(vars(self).get("_before_step", {}).values()):
@@ -29,6 +40,7 @@ def with_hooks(step):
         for hook in list(vars(self).get("_after_step", {}).values()):
             hook(self, args, kwargs)
         return found
+
     hooked._without_hooks = step
     return hooked
 
@@ -41,7 +53,9 @@ class Optimizer:
         self.param_groups = []
         self._start()
         if isinstance(params, Tensor):
-            raise TypeError(f"params must be an iterable of tensors or dicts, not {type(params).__name__}")
+            raise TypeError(
+                f"params must be an iterable of tensors or dicts, not {type(params).__name__}"
+            )
         params = list(params)
         if not params:
             raise ValueError("optimizer got an empty parameter list")
@@ -122,7 +136,10 @@ class Optimizer:
             index.update((id(p), start + i) for i, p in enumerate(g["params"]))
             start += len(g["params"])
             groups.append(packed)
-        return {"state": {index.get(id(p), p): dict(s) for p, s in self.state.items()}, "param_groups": groups}
+        return {
+            "state": {index.get(id(p), p): dict(s) for p, s in self.state.items()},
+            "param_groups": groups,
+        }
 
     def load_state_dict(self, state_dict):
         """Takes over the state and the groups' values of a state_dict() of an optimizer with groups of the same sizes."""
@@ -132,7 +149,9 @@ class Optimizer:
         if any(len(a["params"]) != len(b["params"]) for a, b in zip(saved, self.param_groups)):
             raise ValueError("the loaded state dict has a parameter group of another size")
         keys = [key for g in saved for key in g["params"]]
-        self._load({position: state_dict["state"].get(key, {}) for position, key in enumerate(keys)})
+        self._load(
+            {position: state_dict["state"].get(key, {}) for position, key in enumerate(keys)}
+        )
         for have, given in zip(self.param_groups, saved):
             for key in [k for k in have if k not in given and k != "params" and k != "param_names"]:
                 del have[key]
@@ -144,7 +163,12 @@ class Optimizer:
         for position, state in states.items():
             p = params[position]
             if state:
-                self.state[p] = {k: v.detach().clone().to(p.dtype if k != "step" else v.dtype) if isinstance(v, Tensor) else deepcopy(v) for k, v in state.items()}
+                self.state[p] = {
+                    k: v.detach().clone().to(p.dtype if k != "step" else v.dtype)
+                    if isinstance(v, Tensor)
+                    else deepcopy(v)
+                    for k, v in state.items()
+                }
 
     def __repr__(self):
         lines = [type(self).__name__ + " ("]
@@ -155,6 +179,7 @@ class Optimizer:
 
 
 # ---- optimizers of libtt ----
+
 
 class ParamGroup(dict):
     """A parameter group whose numbers live in C: what is read is what the next step takes."""
@@ -173,7 +198,13 @@ class ParamGroup(dict):
         found = []
         for name in names:
             x = c_double()
-            if lib.tt_optim_get_f64(local.ctx, self._optimizer._handle, c_int64(self._number), c_char_p(name.encode()), byref(x)):
+            if lib.tt_optim_get_f64(
+                local.ctx,
+                self._optimizer._handle,
+                c_int64(self._number),
+                c_char_p(name.encode()),
+                byref(x),
+            ):
                 return  # a value of schedulers that is not there yet
             found.append(bool(x.value) if flag else x.value)
         new = tuple(found) if len(found) > 1 else found[0]
@@ -191,7 +222,13 @@ class ParamGroup(dict):
             if len(parts) != len(names):
                 raise ValueError(f"{key} must have {len(names)} numbers, not {len(parts)}")
             for name, part in zip(names, parts):
-                if lib.tt_optim_set_f64(local.ctx, self._optimizer._handle, c_int64(self._number), c_char_p(name.encode()), c_double(float(part))):
+                if lib.tt_optim_set_f64(
+                    local.ctx,
+                    self._optimizer._handle,
+                    c_int64(self._number),
+                    c_char_p(name.encode()),
+                    c_double(float(part)),
+                ):
                     fail()
             if isinstance(value, Tensor):
                 value = float(value)
@@ -260,26 +297,40 @@ released_by(OptimizerHandle, quick.tt_optim_release)
 
 class NativeOptimizer(Optimizer):
     """An optimizer that libtt runs: all parameters in one kernel."""
+
     _class = None  # its name in the generated table
 
     def __init__(self, *args, **kwargs):
         rows = CLASSES[self._class][2]
-        extra = {key: kwargs.pop(key, standard) for key, standard in IGNORED.items() if key != ABSENT.get(self._class)}
+        extra = {
+            key: kwargs.pop(key, standard)
+            for key, standard in IGNORED.items()
+            if key != ABSENT.get(self._class)
+        }
         values = bind(self._class, rows, args, kwargs)
         params = values.pop("params")
         values = {k: float(v) if isinstance(v, Tensor) else v for k, v in values.items()}
-        self._handle = construct(OptimizerHandle, self._class, CLASSES[self._class], dict(values, params=()), ENUMS)
+        self._handle = construct(
+            OptimizerHandle, self._class, CLASSES[self._class], dict(values, params=()), ENUMS
+        )
         super().__init__(params, {**values, **extra})
 
     def _start(self):
         pass
 
     def __reduce__(self):
-        return restored, (type(self), [dict(g) for g in self.param_groups], dict(self.defaults), self.state_dict())
+        return restored, (
+            type(self),
+            [dict(g) for g in self.param_groups],
+            dict(self.defaults),
+            self.state_dict(),
+        )
 
     def _new_group(self, group):
         params = tuple(group["params"])
-        if lib.tt_optim_add_param_group(local.ctx, self._handle, convert.pointers(params), convert.length(params)):
+        if lib.tt_optim_add_param_group(
+            local.ctx, self._handle, convert.pointers(params), convert.length(params)
+        ):
             fail()
         return ParamGroup(self, len(self.param_groups), group)
 
@@ -317,7 +368,9 @@ class NativeOptimizer(Optimizer):
 
     def _state(self, position, key):
         t = new(Tensor)
-        if lib.tt_optim_get_state(local.ctx, self._handle, c_int64(position), c_char_p(key.encode()), byref(t)):
+        if lib.tt_optim_get_state(
+            local.ctx, self._handle, c_int64(position), c_char_p(key.encode()), byref(t)
+        ):
             fail()
         return t
 
@@ -328,7 +381,12 @@ class NativeOptimizer(Optimizer):
 
     @state.setter
     def state(self, states):
-        self._load({i: states.get(p, {}) for i, p in enumerate(p for g in self.param_groups for p in g["params"])})
+        self._load(
+            {
+                i: states.get(p, {})
+                for i, p in enumerate(p for g in self.param_groups for p in g["params"])
+            }
+        )
 
     def _load(self, states):
         old = self._states()
@@ -343,8 +401,15 @@ class NativeOptimizer(Optimizer):
     def _set_state(self, position, key, value):
         if value is not None and not isinstance(value, Tensor):
             from .._create import tensor
+
             value = tensor(value)
-        if lib.tt_optim_set_state(local.ctx, self._handle, c_int64(position), c_char_p(key.encode()), None if value is None else value):
+        if lib.tt_optim_set_state(
+            local.ctx,
+            self._handle,
+            c_int64(position),
+            c_char_p(key.encode()),
+            None if value is None else value,
+        ):
             fail()
 
 
@@ -366,7 +431,12 @@ class State(dict):
     def __reduce__(self):
         return dict, (dict(self),)
 
-    update, setdefault, pop, clear = MutableMapping.update, MutableMapping.setdefault, MutableMapping.pop, MutableMapping.clear
+    update, setdefault, pop, clear = (
+        MutableMapping.update,
+        MutableMapping.setdefault,
+        MutableMapping.pop,
+        MutableMapping.clear,
+    )
     popitem = MutableMapping.popitem
 
 
@@ -375,7 +445,9 @@ class States(State):
 
     def __init__(self, optimizer):
         params = [p for g in optimizer.param_groups for p in g["params"]]
-        dict.__init__(self, {params[i]: State(optimizer, i, s) for i, s in optimizer._states().items()})
+        dict.__init__(
+            self, {params[i]: State(optimizer, i, s) for i, s in optimizer._states().items()}
+        )
         self._optimizer, self._places = optimizer, {p: i for i, p in enumerate(params)}
 
     def __missing__(self, p):
@@ -398,8 +470,14 @@ def restored(cls, groups, defaults, state):
 
 def native(name):
     """The class of a row of the table."""
-    doc = CLASSES[name][1] + "\n\n" + "\n".join(f"  {a}: default {d[0]}" for a, _, d, _, _ in CLASSES[name][2] if d)
-    return type(name, (NativeOptimizer,), {"__doc__": doc, "_class": name, "__module__": "tt.optim"})
+    doc = (
+        CLASSES[name][1]
+        + "\n\n"
+        + "\n".join(f"  {a}: default {d[0]}" for a, _, d, _, _ in CLASSES[name][2] if d)
+    )
+    return type(
+        name, (NativeOptimizer,), {"__doc__": doc, "_class": name, "__module__": "tt.optim"}
+    )
 
 
 NATIVE = {name: native(name) for name in VALUES}

@@ -11,7 +11,9 @@ def check_optimizer(optimizer, last_epoch):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     for i, group in enumerate(optimizer.param_groups):
         if last_epoch != -1 and "initial_lr" not in group:
-            raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming a scheduler with last_epoch {last_epoch}")
+            raise KeyError(
+                f"param 'initial_lr' is not specified in param_groups[{i}] when resuming a scheduler with last_epoch {last_epoch}"
+            )
 
 
 def kept(lr):
@@ -91,11 +93,20 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             raise ValueError(f"T_0 must be a positive integer, not {T_0}")
         if not isinstance(T_mult, int) or T_mult < 1:
             raise ValueError(f"T_mult must be an integer and at least 1, not {T_mult}")
-        self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
+        self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = (
+            T_0,
+            T_0,
+            T_mult,
+            eta_min,
+            last_epoch,
+        )
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        return [self.eta_min + (lr - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2 for lr in self.base_lrs]
+        return [
+            self.eta_min + (lr - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+            for lr in self.base_lrs
+        ]
 
     def step(self, epoch=None):
         """Sets the rates; call it after the optimizer's step, or with the epoch so far, after a part of it."""
@@ -126,20 +137,48 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 class CyclicLR(LRScheduler):
     """Lets each learning rate rise from base_lr to max_lr in step_size_up steps and fall back in step_size_down, again and again, while the momentum
-    (or beta1) does the opposite. mode: triangular, triangular2 (each cycle half as high) or exp_range (gamma per step), or scale_fn by scale_mode."""
+    (or beta1) does the opposite. mode: triangular, triangular2 (each cycle half as high) or exp_range (gamma per step), or scale_fn by scale_mode.
+    """
 
-    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0, scale_fn=None, scale_mode="cycle",
-                 cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer,
+        base_lr,
+        max_lr,
+        step_size_up=2000,
+        step_size_down=None,
+        mode="triangular",
+        gamma=1.0,
+        scale_fn=None,
+        scale_mode="cycle",
+        cycle_momentum=True,
+        base_momentum=0.8,
+        max_momentum=0.9,
+        last_epoch=-1,
+    ):
         check_optimizer(optimizer, last_epoch)
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
-            raise ValueError(f"mode must be triangular, triangular2 or exp_range, or scale_fn be given, not {mode!r}")
+            raise ValueError(
+                f"mode must be triangular, triangular2 or exp_range, or scale_fn be given, not {mode!r}"
+            )
         if cycle_momentum and not {"momentum", "betas"} & set(optimizer.defaults):
-            raise ValueError("the optimizer has neither momentum nor betas: set cycle_momentum=False")
+            raise ValueError(
+                "the optimizer has neither momentum nor betas: set cycle_momentum=False"
+            )
         self.optimizer = optimizer
-        base_lrs, self.max_lrs = one_per_group("base_lr", base_lr, optimizer), one_per_group("max_lr", max_lr, optimizer)
-        up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
+        base_lrs, self.max_lrs = one_per_group("base_lr", base_lr, optimizer), one_per_group(
+            "max_lr", max_lr, optimizer
+        )
+        up, down = float(step_size_up), float(
+            step_size_up if step_size_down is None else step_size_down
+        )
         self.total_size, self.step_ratio = up + down, up / (up + down)
-        self.mode, self.gamma, self._scale_fn_custom, self.scale_mode = mode, gamma, scale_fn, scale_mode
+        self.mode, self.gamma, self._scale_fn_custom, self.scale_mode = (
+            mode,
+            gamma,
+            scale_fn,
+            scale_mode,
+        )
         if scale_fn is None:
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
@@ -151,7 +190,9 @@ class CyclicLR(LRScheduler):
             self.max_momentums = one_per_group("max_momentum", max_momentum, optimizer)
             if last_epoch == -1:
                 self._set_momentums(self.max_momentums)
-                for group, low, high in zip(optimizer.param_groups, self.base_momentums, self.max_momentums):
+                for group, low, high in zip(
+                    optimizer.param_groups, self.base_momentums, self.max_momentums
+                ):
                     group.update(max_momentum=high, base_momentum=low)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
@@ -167,7 +208,9 @@ class CyclicLR(LRScheduler):
         """How high cycle, or step, x is."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
-        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1), "exp_range": self.gamma**x}[self.mode]
+        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1), "exp_range": self.gamma**x}[
+            self.mode
+        ]
 
     def get_lr(self):
         """Sets the momentums, too."""
@@ -176,33 +219,66 @@ class CyclicLR(LRScheduler):
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
-            self._set_momentums([high - (high - low) * height * scale for low, high in zip(self.base_momentums, self.max_momentums)])
-        return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs)]
+            self._set_momentums(
+                [
+                    high - (high - low) * height * scale
+                    for low, high in zip(self.base_momentums, self.max_momentums)
+                ]
+            )
+        return [
+            low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs)
+        ]
 
     def state_dict(self):
         """Without scale_fn if it is a function; of an object that can be called, its attributes."""
         fn = self._scale_fn_custom
-        return {**super().state_dict(), "_scale_fn_custom": None if fn is None or isinstance(fn, FunctionType) else dict(fn.__dict__)}
+        return {
+            **super().state_dict(),
+            "_scale_fn_custom": None
+            if fn is None or isinstance(fn, FunctionType)
+            else dict(fn.__dict__),
+        }
 
     def load_state_dict(self, state_dict):
         attributes = state_dict.get("_scale_fn_custom")
         if attributes is not None:
             self._scale_fn_custom.__dict__.update(attributes)
-        super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
+        super().load_state_dict(
+            {key: value for key, value in state_dict.items() if key != "_scale_fn_custom"}
+        )
 
 
 class ReduceLROnPlateau(LRScheduler):
     """Multiplies the learning rates by factor once the metric that step() is given has not become better for more than patience steps. Better: by
-    threshold, a share of the best one (rel) or a difference (abs); then cooldown steps do not count."""
+    threshold, a share of the best one (rel) or a difference (abs); then cooldown steps do not count.
+    """
 
-    def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8):
+    def __init__(
+        self,
+        optimizer,
+        mode="min",
+        factor=0.1,
+        patience=10,
+        threshold=1e-4,
+        threshold_mode="rel",
+        cooldown=0,
+        min_lr=0,
+        eps=1e-8,
+    ):
         check_optimizer(optimizer, -1)
         if factor >= 1:
             raise ValueError(f"factor must be less than 1, not {factor}")
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"mode must be min or max and threshold_mode rel or abs, not {mode!r} and {threshold_mode!r}")
+            raise ValueError(
+                f"mode must be min or max and threshold_mode rel or abs, not {mode!r} and {threshold_mode!r}"
+            )
         self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
-        self.threshold, self.threshold_mode, self.cooldown, self.eps = threshold, threshold_mode, cooldown, eps
+        self.threshold, self.threshold_mode, self.cooldown, self.eps = (
+            threshold,
+            threshold_mode,
+            cooldown,
+            eps,
+        )
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = one_per_group("min_lr", min_lr, optimizer)
         self.mode_worse = math.inf if mode == "min" else -math.inf
@@ -232,14 +308,20 @@ class ReduceLROnPlateau(LRScheduler):
 
     def _is_better(self, a, best):
         sign = -1 if self.mode == "min" else 1
-        bound = best * (1.0 + sign * self.threshold) if self.threshold_mode == "rel" else best + sign * self.threshold
+        bound = (
+            best * (1.0 + sign * self.threshold)
+            if self.threshold_mode == "rel"
+            else best + sign * self.threshold
+        )
         return a < bound if self.mode == "min" else a > bound
 
     def _reduce_lr(self):
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
-                raise RuntimeError(f"the optimizer has {len(groups)} groups, min_lr was given for {len(self.min_lrs)}: change min_lrs")
+                raise RuntimeError(
+                    f"the optimizer has {len(groups)} groups, min_lr was given for {len(self.min_lrs)}: change min_lrs"
+                )
             self.min_lrs = [self.default_min_lr] * len(groups)
         old = [float(group["lr"]) for group in groups]
         new = [max(lr * self.factor, low) for lr, low in zip(old, self.min_lrs)]

@@ -31,8 +31,16 @@ fn main() -> tt::Result<()> {
         by_method.push(timed(|| drop(a.add(&b).unwrap())));
         by_trait.push(timed(|| drop(&a + &b)));
     }
-    let (c_ns, method, operator) = (fastest(&mut by_c), fastest(&mut by_method), fastest(&mut by_trait));
-    println!("C {:.1} ns, a.add(&b) {:.1} ns ({:.3}), &a + &b {:.1} ns ({:.3})", c_ns, method, method / c_ns, operator, operator / c_ns);
+    let (c_ns, method, operator) =
+        (fastest(&mut by_c), fastest(&mut by_method), fastest(&mut by_trait));
+    println!(
+        "C {:.1} ns, a.add(&b) {:.1} ns ({:.3}), &a + &b {:.1} ns ({:.3})",
+        c_ns,
+        method,
+        method / c_ns,
+        operator,
+        operator / c_ns
+    );
     unsafe { tt_sys::tt_ctx_release(c) };
     Ok(())
 }

@@ -17,12 +17,29 @@ impl Tensor {
 }
 
 /// Adds the gradients of several tensors to the leaves' at once; None: 1.
-pub fn backward_all(tensors: &[impl Borrow<Tensor>], gradients: &[Option<&Tensor>], opts: BackwardOpts) -> Result<()> {
+pub fn backward_all(
+    tensors: &[impl Borrow<Tensor>],
+    gradients: &[Option<&Tensor>],
+    opts: BackwardOpts,
+) -> Result<()> {
     if gradients.len() != tensors.len() {
-        return Err(Error::new(Status::InvalidArg, format!("{} gradients for {} tensors", gradients.len(), tensors.len())));
+        return Err(Error::new(
+            Status::InvalidArg,
+            format!("{} gradients for {} tensors", gradients.len(), tensors.len()),
+        ));
     }
     let (t, g) = (raw_list(tensors), opt_list(gradients));
-    unsafe { call(|c| sys::tt_backward_all(c, t.as_ptr() as *const *const _, g.as_ptr() as *const *const _, t.len() as i64, &opts.0)) }
+    unsafe {
+        call(|c| {
+            sys::tt_backward_all(
+                c,
+                t.as_ptr() as *const *const _,
+                g.as_ptr() as *const *const _,
+                t.len() as i64,
+                &opts.0,
+            )
+        })
+    }
 }
 
 /// The gradients of outputs with respect to inputs; None where an unused one is allowed.
@@ -35,11 +52,19 @@ pub fn backward_all(tensors: &[impl Borrow<Tensor>], gradients: &[Option<&Tensor
 /// assert_eq!((g.to_vec::<f64>()?, gg.to_vec::<f64>()?), (vec![3.0, 12.0], vec![6.0, 12.0]));
 /// # Ok::<(), tt::Error>(())
 /// ```
-pub fn grad(outputs: &[impl Borrow<Tensor>], inputs: &[impl Borrow<Tensor>], opts: GradOpts) -> Result<Vec<Option<Tensor>>> {
+pub fn grad(
+    outputs: &[impl Borrow<Tensor>],
+    inputs: &[impl Borrow<Tensor>],
+    opts: GradOpts,
+) -> Result<Vec<Option<Tensor>>> {
     let (y, x) = (raw_list(outputs), raw_list(inputs));
     let mut grads = vec![null_mut(); x.len()];
     let (py, px) = (y.as_ptr() as *const *const _, x.as_ptr() as *const *const _);
-    unsafe { call(|c| sys::tt_grad(c, py, y.len() as i64, px, x.len() as i64, &opts.0, grads.as_mut_ptr()))? };
+    unsafe {
+        call(|c| {
+            sys::tt_grad(c, py, y.len() as i64, px, x.len() as i64, &opts.0, grads.as_mut_ptr())
+        })?
+    };
     Ok(grads.into_iter().map(|g| unsafe { owned(g) }).collect())
 }
 
@@ -50,9 +75,17 @@ pub trait Function: Send + Sync + 'static {
         std::any::type_name::<Self>()
     }
     /// The results. What backward needs goes to `call.save`.
-    fn forward(&self, call: &FunctionCall, inputs: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
+    fn forward(
+        &self,
+        call: &FunctionCall,
+        inputs: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>>;
     /// One gradient per input, from those of the results.
-    fn backward(&self, call: &FunctionCall, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
+    fn backward(
+        &self,
+        call: &FunctionCall,
+        grads: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>>;
 }
 
 /// One application of a [`Function`].
@@ -61,7 +94,16 @@ impl FunctionCall {
     /// In forward: keeps tensors for backward.
     pub fn save(&self, tensors: &[&Tensor]) -> Result<()> {
         let list = raw_list::<Tensor>(tensors);
-        unsafe { call(|c| sys::tt_function_save(c, self.0, list.as_ptr() as *const *const _, list.len() as i64)) }
+        unsafe {
+            call(|c| {
+                sys::tt_function_save(
+                    c,
+                    self.0,
+                    list.as_ptr() as *const *const _,
+                    list.len() as i64,
+                )
+            })
+        }
     }
     /// In backward: the i-th that was kept.
     pub fn saved(&self, i: i64) -> Result<Tensor> {
@@ -90,7 +132,8 @@ impl FunctionCall {
 /// # Ok::<(), tt::Error>(())
 /// ```
 pub fn apply<F: Function>(function: F, inputs: &[&Tensor], n_outs: usize) -> Result<Vec<Tensor>> {
-    let (name, x, mut outs) = (c_string(function.name())?, raw_list::<Tensor>(inputs), vec![null_mut(); n_outs]);
+    let (name, x, mut outs) =
+        (c_string(function.name())?, raw_list::<Tensor>(inputs), vec![null_mut(); n_outs]);
     let def = callbacks::tt_function_def::table::<F>(name.as_ptr(), user(function));
     let (px, n) = (x.as_ptr() as *const *const _, x.len() as i64);
     unsafe {

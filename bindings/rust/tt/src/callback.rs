@@ -65,7 +65,10 @@ impl<F> Hook<F> {
     }
     pub(crate) fn here(&self) -> Result<&F> {
         if self.1.map_or(false, |own| own != thread::current().id()) {
-            return Err(Error::new(Status::Callback, "the hook's module belongs to another thread, which has registered it"));
+            return Err(Error::new(
+                Status::Callback,
+                "the hook's module belongs to another thread, which has registered it",
+            ));
         }
         Ok(&self.0)
     }
@@ -78,7 +81,10 @@ pub(crate) unsafe fn closure<F>(user: *mut c_void) -> Arc<F> {
 }
 
 // A handle and a Rust reference to it have one layout: a pointer. NULL items are None.
-pub(crate) unsafe fn tensors<'a>(list: *const *const sys::tt_tensor, n: i64) -> &'a [Option<Tensor>] {
+pub(crate) unsafe fn tensors<'a>(
+    list: *const *const sys::tt_tensor,
+    n: i64,
+) -> &'a [Option<Tensor>] {
     slice(list as *const Option<Tensor>, n)
 }
 
@@ -90,10 +96,17 @@ pub(crate) unsafe fn slice<'a, T>(p: *const T, n: i64) -> &'a [T] {
 }
 
 /// Gives results to tt: at most cap of them.
-pub(crate) unsafe fn give(results: Vec<Option<Tensor>>, outs: *mut *mut sys::tt_tensor, cap: i64) -> Result<()> {
+pub(crate) unsafe fn give(
+    results: Vec<Option<Tensor>>,
+    outs: *mut *mut sys::tt_tensor,
+    cap: i64,
+) -> Result<()> {
     let n = results.len() as i64;
     if n > cap {
-        return Err(Error::new(Status::Callback, format!("a closure gave {} results: at most {} were asked for", n, cap)));
+        return Err(Error::new(
+            Status::Callback,
+            format!("a closure gave {} results: at most {} were asked for", n, cap),
+        ));
     }
     for (i, t) in results.into_iter().enumerate() {
         *outs.add(i) = t.map_or(std::ptr::null_mut(), Tensor::into_raw);

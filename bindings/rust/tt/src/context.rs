@@ -59,7 +59,9 @@ pub(crate) fn aside(f: impl FnOnce()) {
 }
 
 pub(crate) fn startup_error() -> Error {
-    Context::new(None).err().unwrap_or_else(|| Error::new(Status::Oom, "this thread had no context"))
+    Context::new(None)
+        .err()
+        .unwrap_or_else(|| Error::new(Status::Oom, "this thread had no context"))
 }
 
 /// Runs f with c as this thread's ctx.
@@ -80,7 +82,10 @@ fn made(status: sys::tt_status, what: &str) -> Result<()> {
         return Ok(());
     }
     let name = unsafe { text_of(sys::tt_status_name(status)) };
-    Err(Error::new(Status::from_raw(status).unwrap_or(Status::Internal), format!("{} failed: {}", what, name)))
+    Err(Error::new(
+        Status::from_raw(status).unwrap_or(Status::Internal),
+        format!("{} failed: {}", what, name),
+    ))
 }
 
 fn check_version() -> Result<()> {
@@ -88,7 +93,13 @@ fn check_version() -> Result<()> {
     if found.split('.').take(2).eq(wanted.split('.').take(2)) {
         return Ok(());
     }
-    Err(Error::new(Status::Abi, format!("the libtt that was loaded is version {}, this crate needs version {}", found, wanted)))
+    Err(Error::new(
+        Status::Abi,
+        format!(
+            "the libtt that was loaded is version {}, this crate needs version {}",
+            found, wanted
+        ),
+    ))
 }
 
 /// A context other than the thread's own: grad mode, random numbers and errors apart, or on another runtime. It may move between
@@ -145,12 +156,18 @@ impl Runtime {
     /// Seed, and how many contexts have been made since it was set.
     pub fn rng_state(&self) -> Result<[u64; 2]> {
         let mut state = [0; 2];
-        made(unsafe { sys::tt_runtime_rng_state(self.raw(), state.as_mut_ptr()) }, "runtime_rng_state")?;
+        made(
+            unsafe { sys::tt_runtime_rng_state(self.raw(), state.as_mut_ptr()) },
+            "runtime_rng_state",
+        )?;
         Ok(state)
     }
     /// Contexts made from now on are those that would have been made after `rng_state` gave this.
     pub fn set_rng_state(&self, state: [u64; 2]) -> Result<()> {
-        made(unsafe { sys::tt_runtime_set_rng_state(self.raw(), state.as_ptr()) }, "runtime_set_rng_state")
+        made(
+            unsafe { sys::tt_runtime_set_rng_state(self.raw(), state.as_ptr()) },
+            "runtime_set_rng_state",
+        )
     }
 }
 
@@ -177,7 +194,11 @@ impl Generator {
     }
     /// Seed and offset.
     pub fn state(&self) -> Result<[u64; 2]> {
-        unsafe { call_value(|c, out: *mut [u64; 2]| sys::tt_generator_state(c, self.raw(), out as *mut u64)) }
+        unsafe {
+            call_value(|c, out: *mut [u64; 2]| {
+                sys::tt_generator_state(c, self.raw(), out as *mut u64)
+            })
+        }
     }
     /// Goes on where `state` was taken.
     pub fn set_state(&self, state: [u64; 2]) -> Result<()> {

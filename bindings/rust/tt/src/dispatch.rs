@@ -35,7 +35,10 @@ impl Value {
         match self {
             Value::None => {}
             Value::Tensor(t) => (v.tag, v.tensor) = (sys::TT_VAL_TENSOR, t.raw()),
-            Value::Tensors(l) => (v.tag, v.tensors, v.n) = (sys::TT_VAL_TENSORS, l.as_ptr() as *const _, l.len() as i64),
+            Value::Tensors(l) => {
+                (v.tag, v.tensors, v.n) =
+                    (sys::TT_VAL_TENSORS, l.as_ptr() as *const _, l.len() as i64)
+            }
             Value::Scalar(s) => (v.tag, v.scalar) = (sys::TT_VAL_SCALAR, s.raw()),
             Value::Int(i) => (v.tag, v.i) = (sys::TT_VAL_INT, *i),
             Value::Float(f) => (v.tag, v.f) = (sys::TT_VAL_FLOAT, *f),
@@ -57,16 +60,22 @@ impl Value {
     unsafe fn of_raw(v: &sys::tt_value) -> Value {
         match v.tag {
             sys::TT_VAL_TENSOR => shared(v.tensor).map_or(Value::None, Value::Tensor),
-            sys::TT_VAL_TENSORS => Value::Tensors(tensors(v.tensors as *const *const _, v.n).to_vec()),
+            sys::TT_VAL_TENSORS => {
+                Value::Tensors(tensors(v.tensors as *const *const _, v.n).to_vec())
+            }
             sys::TT_VAL_SCALAR => Value::Scalar(Scalar::of_raw(v.scalar)),
             sys::TT_VAL_INT => Value::Int(v.i),
             sys::TT_VAL_FLOAT => Value::Float(v.f),
             sys::TT_VAL_BOOL => Value::Bool(v.i != 0),
             sys::TT_VAL_INTS => Value::Ints(slice(v.ints, v.n).to_vec()),
-            sys::TT_VAL_STR => Value::Str(String::from_utf8_lossy(slice(v.str as *const u8, v.n)).into_owned()),
+            sys::TT_VAL_STR => {
+                Value::Str(String::from_utf8_lossy(slice(v.str as *const u8, v.n)).into_owned())
+            }
             sys::TT_VAL_GENERATOR => shared(v.generator).map_or(Value::None, Value::Generator),
             sys::TT_VAL_DEVICE => Value::Device(Device::of_raw(v.device)),
-            sys::TT_VAL_INDEX => Value::Index(slice(v.index, v.n).iter().map(|i| Index::of_raw(i)).collect()),
+            sys::TT_VAL_INDEX => {
+                Value::Index(slice(v.index, v.n).iter().map(|i| Index::of_raw(i)).collect())
+            }
             _ => Value::None,
         }
     }
@@ -107,7 +116,10 @@ impl Op {
     /// One value per argument of the schema; None, or absent at the end: its default. Operators that write are refused: `call_mut`.
     pub fn call(&self, args: &[Value]) -> Result<Vec<Tensor>> {
         if self.mutates() {
-            return Err(Error::new(Status::InvalidArg, format!("{} writes into an argument: call_mut, which is unsafe", self.name())));
+            return Err(Error::new(
+                Status::InvalidArg,
+                format!("{} writes into an argument: call_mut, which is unsafe", self.name()),
+            ));
         }
         unsafe { self.call_mut(args) }
     }
@@ -118,7 +130,9 @@ impl Op {
     pub unsafe fn call_mut(&self, args: &[Value]) -> Result<Vec<Tensor>> {
         let kept = args.iter().map(Value::raw).collect::<Result<Vec<_>>>()?;
         let raw: Vec<_> = kept.iter().map(|v| v.0).collect();
-        call_list(|c, outs, cap, n| sys::tt_op_call(c, self.0, raw.as_ptr(), raw.len() as i64, outs, cap, n))
+        call_list(|c, outs, cap, n| {
+            sys::tt_op_call(c, self.0, raw.as_ptr(), raw.len() as i64, outs, cap, n)
+        })
     }
 }
 
@@ -127,7 +141,12 @@ pub trait Operator: Send + Sync + 'static {
     /// As many tensors as the schema says.
     fn compute(&self, args: &[Value]) -> Result<Vec<Option<Tensor>>>;
     /// Gradients of the tensor arguments, in order; the default: there are none.
-    fn backward(&self, _grads: &[Option<Tensor>], _args: &[Value], _results: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    fn backward(
+        &self,
+        _grads: &[Option<Tensor>],
+        _args: &[Value],
+        _results: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>> {
         Ok(vec![])
     }
     /// Is there a backward? Results have no gradient otherwise.
@@ -160,7 +179,13 @@ pub unsafe trait Backend: Send + Sync + 'static {
     ///
     /// # Safety
     /// Both sides have that many bytes.
-    unsafe fn copy(&self, dst: *mut c_void, src: *const c_void, bytes: i64, kind: i32) -> Result<()>;
+    unsafe fn copy(
+        &self,
+        dst: *mut c_void,
+        src: *const c_void,
+        bytes: i64,
+        kind: i32,
+    ) -> Result<()>;
     /// The results of an operator; [`Status::NotImplemented`] leaves it to the CPU.
     fn compute(&self, op: &str, args: &[Value]) -> Result<Vec<Option<Tensor>>>;
 }

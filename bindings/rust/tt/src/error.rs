@@ -54,7 +54,18 @@ impl Error {
     pub fn new(status: Status, message: impl Into<String>) -> Error {
         let (message, op) = (message.into(), String::new());
         let (argument, argument_index, shapes, dtypes) = (None, None, vec![], vec![]);
-        Error(Box::new(ErrorInfo { status, op, argument, argument_index, shapes, dtypes, message, cause: None, other: None, panic: None }))
+        Error(Box::new(ErrorInfo {
+            status,
+            op,
+            argument,
+            argument_index,
+            shapes,
+            dtypes,
+            message,
+            cause: None,
+            other: None,
+            panic: None,
+        }))
     }
     /// Any error of the host, which becomes the `source`.
     pub fn other(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
@@ -81,8 +92,14 @@ impl Error {
     }
 
     pub(crate) fn from_panic(payload: Box<dyn Any + Send>) -> Error {
-        let text = payload.downcast_ref::<&str>().map(|s| s.to_string()).or_else(|| payload.downcast_ref::<String>().cloned());
-        let mut e = Error::new(Status::Callback, text.unwrap_or_else(|| "a panic without text".to_string()));
+        let text = payload
+            .downcast_ref::<&str>()
+            .map(|s| s.to_string())
+            .or_else(|| payload.downcast_ref::<String>().cloned());
+        let mut e = Error::new(
+            Status::Callback,
+            text.unwrap_or_else(|| "a panic without text".to_string()),
+        );
         e.0.panic = Some(Mutex::new(payload));
         e
     }
@@ -101,11 +118,15 @@ impl Error {
         e
     }
     unsafe fn of_record(r: &sys::tt_error) -> Error {
-        let mut e = Error::new(Status::from_raw(r.code).unwrap_or(Status::Internal), text_of(r.message));
+        let mut e =
+            Error::new(Status::from_raw(r.code).unwrap_or(Status::Internal), text_of(r.message));
         e.0.op = text_of(r.op).into_owned();
         e.0.argument = Some(text_of(r.arg).into_owned()).filter(|name| !name.is_empty());
         e.0.argument_index = usize::try_from(r.arg_index).ok();
-        e.0.shapes = (0..2).filter(|i| r.ndim[*i] >= 0).map(|i| r.shape[i][..r.ndim[i].min(8) as usize].to_vec()).collect();
+        e.0.shapes = (0..2)
+            .filter(|i| r.ndim[*i] >= 0)
+            .map(|i| r.shape[i][..r.ndim[i].min(8) as usize].to_vec())
+            .collect();
         e.0.dtypes = r.dtype.iter().filter_map(|d| DType::from_raw(*d)).collect();
         e.0.cause = r.cause.as_ref().map(|cause| Error::of_record(cause));
         e

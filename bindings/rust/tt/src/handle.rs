@@ -33,32 +33,43 @@ pub(crate) unsafe fn call(f: impl FnOnce(Ctx) -> sys::tt_status) -> Result<()> {
 }
 
 #[inline(always)]
-pub(crate) unsafe fn call1<T: Handle>(f: impl FnOnce(Ctx, *mut *mut T::Raw) -> sys::tt_status) -> Result<T> {
+pub(crate) unsafe fn call1<T: Handle>(
+    f: impl FnOnce(Ctx, *mut *mut T::Raw) -> sys::tt_status,
+) -> Result<T> {
     let mut out = ptr::null_mut();
     call(|c| f(c, &mut out))?;
     Ok(T::from_raw(out))
 }
 
 /// For outs that may be absent.
-pub(crate) unsafe fn call_opt<T: Handle>(f: impl FnOnce(Ctx, *mut *mut T::Raw) -> sys::tt_status) -> Result<Option<T>> {
+pub(crate) unsafe fn call_opt<T: Handle>(
+    f: impl FnOnce(Ctx, *mut *mut T::Raw) -> sys::tt_status,
+) -> Result<Option<T>> {
     let mut out = ptr::null_mut();
     call(|c| f(c, &mut out))?;
     Ok(owned(out))
 }
 
 /// For a number or a plain struct.
-pub(crate) unsafe fn call_value<V: Default>(f: impl FnOnce(Ctx, *mut V) -> sys::tt_status) -> Result<V> {
+pub(crate) unsafe fn call_value<V: Default>(
+    f: impl FnOnce(Ctx, *mut V) -> sys::tt_status,
+) -> Result<V> {
     let mut value = V::default();
     call(|c| f(c, &mut value)).map(|_| value)
 }
 
 /// For lists of unknown length: f(ctx, items, room, length); asks again where there is not room enough.
-pub(crate) unsafe fn call_array<V: Copy>(zero: V, mut f: impl FnMut(Ctx, *mut V, i64, *mut i64) -> sys::tt_status) -> Result<Vec<V>> {
+pub(crate) unsafe fn call_array<V: Copy>(
+    zero: V,
+    mut f: impl FnMut(Ctx, *mut V, i64, *mut i64) -> sys::tt_status,
+) -> Result<Vec<V>> {
     let mut items = vec![zero; 64];
     loop {
         let mut n = 0;
         match call(|c| f(c, items.as_mut_ptr(), items.len() as i64, &mut n)) {
-            Err(e) if e.status == Status::BufferTooSmall && n >= items.len() as i64 => items.resize(n as usize + 1, zero),
+            Err(e) if e.status == Status::BufferTooSmall && n >= items.len() as i64 => {
+                items.resize(n as usize + 1, zero)
+            }
             Err(e) => return Err(e),
             Ok(()) => {
                 items.truncate(n as usize);
@@ -68,18 +79,24 @@ pub(crate) unsafe fn call_array<V: Copy>(zero: V, mut f: impl FnMut(Ctx, *mut V,
     }
 }
 
-pub(crate) unsafe fn call_list(f: impl FnMut(Ctx, *mut *mut sys::tt_tensor, i64, *mut i64) -> sys::tt_status) -> Result<Vec<Tensor>> {
+pub(crate) unsafe fn call_list(
+    f: impl FnMut(Ctx, *mut *mut sys::tt_tensor, i64, *mut i64) -> sys::tt_status,
+) -> Result<Vec<Tensor>> {
     Ok(call_array(ptr::null_mut(), f)?.into_iter().map(|t| Tensor::from_raw(t)).collect())
 }
 
 /// For a name of at most 96 bytes and what has it.
-pub(crate) unsafe fn call_named<V: Default>(f: impl FnOnce(Ctx, *mut c_char, i64, *mut V) -> sys::tt_status) -> Result<(String, V)> {
+pub(crate) unsafe fn call_named<V: Default>(
+    f: impl FnOnce(Ctx, *mut c_char, i64, *mut V) -> sys::tt_status,
+) -> Result<(String, V)> {
     let mut name = [0 as c_char; 96];
     let value = call_value(|c, out| f(c, name.as_mut_ptr(), 96, out))?;
     Ok((text_of(name.as_ptr()).into_owned(), value))
 }
 
-pub(crate) unsafe fn call_text(f: impl FnMut(Ctx, *mut c_char, i64, *mut i64) -> sys::tt_status) -> Result<String> {
+pub(crate) unsafe fn call_text(
+    f: impl FnMut(Ctx, *mut c_char, i64, *mut i64) -> sys::tt_status,
+) -> Result<String> {
     let bytes = call_array(0 as c_char, f)?;
     Ok(String::from_utf8_lossy(&bytes.iter().map(|b| *b as u8).collect::<Vec<_>>()).into_owned())
 }
@@ -102,7 +119,8 @@ pub(crate) fn index_list(indices: &[Index]) -> Vec<sys::tt_index> {
 }
 
 pub(crate) fn c_string(text: &str) -> Result<CString> {
-    CString::new(text).map_err(|_| Error::new(Status::InvalidArg, format!("{:?} has a zero byte", text)))
+    CString::new(text)
+        .map_err(|_| Error::new(Status::InvalidArg, format!("{:?} has a zero byte", text)))
 }
 
 /// "" for NULL.

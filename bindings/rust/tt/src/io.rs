@@ -8,7 +8,8 @@ use std::path::Path;
 use tt_sys as sys;
 
 fn c_path(path: impl AsRef<Path>) -> Result<CString> {
-    CString::new(path.as_ref().as_os_str().as_bytes()).map_err(|_| Error::new(Status::InvalidArg, "the path has a zero byte"))
+    CString::new(path.as_ref().as_os_str().as_bytes())
+        .map_err(|_| Error::new(Status::InvalidArg, "the path has a zero byte"))
 }
 
 /// Writes a safetensors file in one step: after a crash path is the old file or the new one. metadata: texts kept beside the tensors.
@@ -21,15 +22,35 @@ fn c_path(path: impl AsRef<Path>) -> Result<CString> {
 /// assert_eq!(file.metadata_value(0).as_deref(), Some("a test"));
 /// # Ok::<(), tt::Error>(())
 /// ```
-pub fn save(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)], metadata: &[(&str, &str)]) -> Result<()> {
+pub fn save(
+    path: impl AsRef<Path>,
+    tensors: &[(&str, &Tensor)],
+    metadata: &[(&str, &str)],
+) -> Result<()> {
     let path = c_path(path)?;
     let names = tensors.iter().map(|t| c_string(t.0)).collect::<Result<Vec<_>>>()?;
-    let texts = metadata.iter().flat_map(|m| [m.0, m.1]).map(c_string).collect::<Result<Vec<_>>>()?;
-    let (names, texts): (Vec<_>, Vec<_>) = (names.iter().map(|n| n.as_ptr()).collect(), texts.iter().map(|t| t.as_ptr()).collect());
+    let texts =
+        metadata.iter().flat_map(|m| [m.0, m.1]).map(c_string).collect::<Result<Vec<_>>>()?;
+    let (names, texts): (Vec<_>, Vec<_>) =
+        (names.iter().map(|n| n.as_ptr()).collect(), texts.iter().map(|t| t.as_ptr()).collect());
     let list: Vec<_> = tensors.iter().map(|t| t.1.raw()).collect();
-    let opts =
-        sys::tt_safetensors_save_opts { set: sys::TT_SAFETENSORS_SAVE_METADATA, metadata: texts.as_ptr(), n_metadata: texts.len() as i64 };
-    unsafe { call(|c| sys::tt_safetensors_save(c, path.as_ptr(), names.as_ptr(), list.as_ptr(), list.len() as i64, &opts)) }
+    let opts = sys::tt_safetensors_save_opts {
+        set: sys::TT_SAFETENSORS_SAVE_METADATA,
+        metadata: texts.as_ptr(),
+        n_metadata: texts.len() as i64,
+    };
+    unsafe {
+        call(|c| {
+            sys::tt_safetensors_save(
+                c,
+                path.as_ptr(),
+                names.as_ptr(),
+                list.as_ptr(),
+                list.len() as i64,
+                &opts,
+            )
+        })
+    }
 }
 
 /// The parts of a training that one file keeps, from which it goes on as if it had not stopped.
@@ -43,7 +64,10 @@ pub fn save(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)], metadata: &[(&s
 /// # Ok::<(), tt::Error>(())
 /// ```
 #[derive(Clone, Copy)]
-pub struct Checkpoint<'a>(pub(crate) sys::tt_checkpoint, pub(crate) std::marker::PhantomData<&'a ()>);
+pub struct Checkpoint<'a>(
+    pub(crate) sys::tt_checkpoint,
+    pub(crate) std::marker::PhantomData<&'a ()>,
+);
 impl<'a> Checkpoint<'a> {
     /// With the host's own tensors; a load sets those that the file has.
     pub fn extra(mut self, part: &'a mut StateDict) -> Result<Self> {

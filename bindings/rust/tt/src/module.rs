@@ -56,11 +56,17 @@ impl Module {
         F: Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Tensor>> + Send + 'static,
     {
         let name = c_string(name)?;
-        let def = callbacks::tt_module_def::table::<Closure>(name.as_ptr(), user(Closure(Arc::new(Box::new(forward)))));
+        let def = callbacks::tt_module_def::table::<Closure>(
+            name.as_ptr(),
+            user(Closure(Arc::new(Box::new(forward)))),
+        );
         unsafe { call1(|c, out| sys::tt_module_new_custom(c, &def, out)) }
     }
     /// A module that is a function of one tensor.
-    pub fn from_fn(name: &str, f: impl Fn(&Tensor) -> Result<Tensor> + Send + 'static) -> Result<Module> {
+    pub fn from_fn(
+        name: &str,
+        f: impl Fn(&Tensor) -> Result<Tensor> + Send + 'static,
+    ) -> Result<Module> {
         Module::custom(name, move |_, inputs| match inputs {
             [Some(x)] => Ok(vec![f(x)?]),
             _ => Err(Error::new(Status::InvalidArg, format!("{} inputs: takes one", inputs.len()))),
@@ -77,7 +83,15 @@ impl Module {
         let list = opt_list(inputs);
         unsafe {
             call_list(|c, outs, cap, n| {
-                sys::tt_module_forward(c, self.raw(), list.as_ptr() as *const *const _, list.len() as i64, outs, cap, n)
+                sys::tt_module_forward(
+                    c,
+                    self.raw(),
+                    list.as_ptr() as *const *const _,
+                    list.len() as i64,
+                    outs,
+                    cap,
+                    n,
+                )
             })
         }
     }
@@ -90,7 +104,20 @@ impl Module {
         opts: MultiheadAttentionForwardOpts,
     ) -> Result<(Tensor, Option<Tensor>)> {
         let (q, k, v, mut weights) = (query.raw(), key.raw(), value.raw(), null_mut());
-        let out = unsafe { call1(|c, out| sys::tt_nn_multihead_attention_forward(c, self.raw(), q, k, v, &opts.0, out, &mut weights))? };
+        let out = unsafe {
+            call1(|c, out| {
+                sys::tt_nn_multihead_attention_forward(
+                    c,
+                    self.raw(),
+                    q,
+                    k,
+                    v,
+                    &opts.0,
+                    out,
+                    &mut weights,
+                )
+            })?
+        };
         Ok((out, unsafe { owned(weights) }))
     }
 }

@@ -85,7 +85,10 @@ impl StateDict {
     }
     /// How its tensors stand in the file that [`torch_load`](crate::torch_load) read, as JSON (described in tt.h); None of others.
     pub fn structure(&self) -> Option<String> {
-        self.0.structure.clone().or_else(|| unsafe { opt_text(sys::tt_state_dict_structure(self.raw())) })
+        self.0
+            .structure
+            .clone()
+            .or_else(|| unsafe { opt_text(sys::tt_state_dict_structure(self.raw())) })
     }
     /// To change it: if clones have it as well, a copy takes its place.
     pub(crate) fn own(&mut self) -> Result<*mut sys::tt_state_dict> {
@@ -93,7 +96,16 @@ impl StateDict {
             let mut copy = StateDict::new()?;
             for i in 0..self.len() {
                 let t = self.get(i)?;
-                unsafe { call(|c| sys::tt_state_dict_set(c, copy.raw(), sys::tt_state_dict_name(self.raw(), i), t.raw()))? };
+                unsafe {
+                    call(|c| {
+                        sys::tt_state_dict_set(
+                            c,
+                            copy.raw(),
+                            sys::tt_state_dict_name(self.raw(), i),
+                            t.raw(),
+                        )
+                    })?
+                };
             }
             Arc::get_mut(&mut copy.0).expect("new").structure = self.structure();
             *self = copy;

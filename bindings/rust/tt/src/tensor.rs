@@ -26,7 +26,14 @@ impl Tensor {
         check_length(data.len(), shape)?;
         unsafe {
             call1(|c, out| {
-                sys::tt_tensor_from_data(c, data.as_ptr() as *const c_void, T::DTYPE as i32, shape.as_ptr(), shape.len() as i64, out)
+                sys::tt_tensor_from_data(
+                    c,
+                    data.as_ptr() as *const c_void,
+                    T::DTYPE as i32,
+                    shape.as_ptr(),
+                    shape.len() as i64,
+                    out,
+                )
             })
         }
     }
@@ -50,19 +57,42 @@ impl Tensor {
         if strides.map_or(false, |s| s.len() != shape.len()) {
             return Err(Error::new(Status::InvalidArg, "strides are not as many as dimensions"));
         }
-        let (user, strides) = (crate::callback::user(Owner(owner)), strides.map_or(std::ptr::null(), <[i64]>::as_ptr));
+        let (user, strides) = (
+            crate::callback::user(Owner(owner)),
+            strides.map_or(std::ptr::null(), <[i64]>::as_ptr),
+        );
         let (data, dtype, n) = (data as *mut c_void, T::DTYPE as i32, shape.len() as i64);
         call1(|c, out| {
-            sys::tt_tensor_import(c, data, dtype, shape.as_ptr(), n, strides, writable as i32, Some(drop_user::<Owner<O>>), user, out)
+            sys::tt_tensor_import(
+                c,
+                data,
+                dtype,
+                shape.as_ptr(),
+                n,
+                strides,
+                writable as i32,
+                Some(drop_user::<Owner<O>>),
+                user,
+                out,
+            )
         })
     }
     /// All elements, row-major. T is the tensor's dtype.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.check_dtype(T::DTYPE)?;
         let (n, mut data) = (self.numel() as usize, Vec::new());
-        data.try_reserve_exact(n).map_err(|_| Error::new(Status::Oom, format!("a vector of {} elements is not to be had", n)))?;
+        data.try_reserve_exact(n).map_err(|_| {
+            Error::new(Status::Oom, format!("a vector of {} elements is not to be had", n))
+        })?;
         unsafe {
-            call(|c| sys::tt_tensor_read(c, self.raw(), data.as_mut_ptr() as *mut c_void, (n * std::mem::size_of::<T>()) as i64))?;
+            call(|c| {
+                sys::tt_tensor_read(
+                    c,
+                    self.raw(),
+                    data.as_mut_ptr() as *mut c_void,
+                    (n * std::mem::size_of::<T>()) as i64,
+                )
+            })?;
             if T::DTYPE == DType::Bool {
                 let bytes = data.as_mut_ptr() as *mut u8; // a file may hold other values than Rust's bool
                 (0..n).for_each(|i| *bytes.add(i) = (*bytes.add(i) != 0) as u8);
@@ -97,14 +127,24 @@ impl Tensor {
     pub unsafe fn as_mut_slice<T: Element>(&self) -> Result<&mut [T]> {
         let p = self.memory(T::DTYPE)? as *mut T;
         if !self.is_writable() {
-            return Err(Error::new(Status::InvalidArg, "the tensor lies over memory that was imported as read-only"));
+            return Err(Error::new(
+                Status::InvalidArg,
+                "the tensor lies over memory that was imported as read-only",
+            ));
         }
-        Ok(if self.numel() == 0 { &mut [] } else { std::slice::from_raw_parts_mut(p, self.numel() as usize) })
+        Ok(if self.numel() == 0 {
+            &mut []
+        } else {
+            std::slice::from_raw_parts_mut(p, self.numel() as usize)
+        })
     }
     fn memory(&self, dtype: DType) -> Result<*mut c_void> {
         self.check_dtype(dtype)?;
         if !self.is_contiguous() || self.device() != Device::CPU {
-            return Err(Error::new(Status::InvalidArg, "only a contiguous tensor on the CPU can be seen as a slice"));
+            return Err(Error::new(
+                Status::InvalidArg,
+                "only a contiguous tensor on the CPU can be seen as a slice",
+            ));
         }
         Ok(self.data_ptr())
     }
@@ -112,7 +152,10 @@ impl Tensor {
         if self.dtype() == wanted {
             return Ok(());
         }
-        Err(Error::new(Status::Dtype, format!("the tensor is {}: cannot be taken as {}", self.dtype().name(), wanted.name())))
+        Err(Error::new(
+            Status::Dtype,
+            format!("the tensor is {}: cannot be taken as {}", self.dtype().name(), wanted.name()),
+        ))
     }
     /// The first element; null on the meta device.
     pub fn data_ptr(&self) -> *mut c_void {
@@ -132,12 +175,16 @@ impl Tensor {
     }
     /// The type of the elements.
     pub fn dtype(&self) -> DType {
-        DType::from_raw(unsafe { sys::tt_tensor_dtype(self.raw()) }).expect("a dtype of this library's version")
+        DType::from_raw(unsafe { sys::tt_tensor_dtype(self.raw()) })
+            .expect("a dtype of this library's version")
     }
     /// Where it is.
     pub fn device(&self) -> Device {
         unsafe {
-            Device::of_raw(sys::tt_device { type_: sys::tt_tensor_device_type(self.raw()), index: sys::tt_tensor_device_index(self.raw()) })
+            Device::of_raw(sys::tt_device {
+                type_: sys::tt_tensor_device_type(self.raw()),
+                index: sys::tt_tensor_device_index(self.raw()),
+            })
         }
     }
     /// In another dtype; itself if it has that.
@@ -173,7 +220,10 @@ fn check_length(n: usize, shape: &[i64]) -> Result<()> {
     if shape.iter().try_fold(1i64, |all, size| all.checked_mul(*size)) == Some(n as i64) {
         return Ok(());
     }
-    Err(Error::new(Status::Shape, format!("{} elements do not make a tensor of shape {:?}", n, shape)))
+    Err(Error::new(
+        Status::Shape,
+        format!("{} elements do not make a tensor of shape {:?}", n, shape),
+    ))
 }
 
 impl fmt::Display for Tensor {
@@ -183,7 +233,14 @@ impl fmt::Display for Tensor {
 }
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tensor({} {:?} on {:?}:{})", self.dtype().name(), self.shape(), self.device().kind, self.device().index)
+        write!(
+            f,
+            "Tensor({} {:?} on {:?}:{})",
+            self.dtype().name(),
+            self.shape(),
+            self.device().kind,
+            self.device().index
+        )
     }
 }
 

@@ -76,7 +76,9 @@ impl Scalar {
             Scalar::Bool(v) => sys::tt_scalar { kind: sys::TT_SCALAR_BOOL, i: v as i64, ..zero },
             Scalar::Int(i) => sys::tt_scalar { kind: sys::TT_SCALAR_INT, i, ..zero },
             Scalar::Float(re) => sys::tt_scalar { kind: sys::TT_SCALAR_FLOAT, re, ..zero },
-            Scalar::Complex(v) => sys::tt_scalar { kind: sys::TT_SCALAR_COMPLEX, re: v.re, im: v.im, ..zero },
+            Scalar::Complex(v) => {
+                sys::tt_scalar { kind: sys::TT_SCALAR_COMPLEX, re: v.re, im: v.im, ..zero }
+            }
         }
     }
     pub(crate) fn of_raw(s: sys::tt_scalar) -> Scalar {
@@ -116,7 +118,9 @@ impl std::str::FromStr for Device {
     type Err = Error;
     fn from_str(text: &str) -> Result<Device> {
         let text = c_string(text)?;
-        unsafe { call_value(|c, out| sys::tt_device_parse(c, text.as_ptr(), out)).map(Device::of_raw) }
+        unsafe {
+            call_value(|c, out| sys::tt_device_parse(c, text.as_ptr(), out)).map(Device::of_raw)
+        }
     }
 }
 
@@ -143,7 +147,11 @@ impl Index {
         match self {
             Index::At(i) => (raw.kind, raw.start) = (sys::TT_IDX_INT, *i),
             Index::Slice { start, stop, step } => {
-                (raw.kind, raw.has, raw.step) = (sys::TT_IDX_SLICE, start.is_some() as u32 | (stop.is_some() as u32) << 1 | 4, *step);
+                (raw.kind, raw.has, raw.step) = (
+                    sys::TT_IDX_SLICE,
+                    start.is_some() as u32 | (stop.is_some() as u32) << 1 | 4,
+                    *step,
+                );
                 (raw.start, raw.stop) = (start.unwrap_or(0), stop.unwrap_or(0));
             }
             Index::New => raw.kind = sys::TT_IDX_NONE,
@@ -156,9 +164,11 @@ impl Index {
         let given = |bit: u32, v: i64| (raw.has & bit != 0).then(|| v);
         match raw.kind {
             sys::TT_IDX_INT => Index::At(raw.start),
-            sys::TT_IDX_SLICE => {
-                Index::Slice { start: given(1, raw.start), stop: given(2, raw.stop), step: given(4, raw.step).unwrap_or(1) }
-            }
+            sys::TT_IDX_SLICE => Index::Slice {
+                start: given(1, raw.start),
+                stop: given(2, raw.stop),
+                step: given(4, raw.step).unwrap_or(1),
+            },
             sys::TT_IDX_TENSOR => shared(raw.tensor as *mut _).map_or(Index::New, Index::Tensor),
             sys::TT_IDX_ELLIPSIS => Index::Ellipsis,
             _ => Index::New,

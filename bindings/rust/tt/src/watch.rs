@@ -21,7 +21,9 @@ pub fn memory(device: Device) -> Result<MemoryStats> {
 /// # Safety
 /// No other thread uses the runtime meanwhile: all of its memory is looked through.
 pub unsafe fn live() -> Result<Vec<Live>> {
-    let rows = call_array(sys::tt_live_row::default(), |c, rows, cap, n| sys::tt_runtime_live(c, rows, cap, n))?;
+    let rows = call_array(sys::tt_live_row::default(), |c, rows, cap, n| {
+        sys::tt_runtime_live(c, rows, cap, n)
+    })?;
     Ok(rows.into_iter().map(Live::of_raw).collect())
 }
 
@@ -31,7 +33,11 @@ pub fn profile<R>(f: impl FnOnce() -> R) -> Result<(R, Vec<ProfileRow>)> {
     let done = catch_unwind(AssertUnwindSafe(f));
     unsafe { call(|c| sys::tt_profiler_stop(c))? };
     let result = done.unwrap_or_else(|panic| resume_unwind(panic));
-    let rows = unsafe { call_array(sys::tt_profile_row::default(), |c, rows, cap, n| sys::tt_profiler_rows(c, rows, cap, n))? };
+    let rows = unsafe {
+        call_array(sys::tt_profile_row::default(), |c, rows, cap, n| {
+            sys::tt_profiler_rows(c, rows, cap, n)
+        })?
+    };
     Ok((result, rows.into_iter().map(ProfileRow::of_raw).collect()))
 }
 
@@ -39,10 +45,16 @@ pub fn profile<R>(f: impl FnOnce() -> R) -> Result<(R, Vec<ProfileRow>)> {
 /// more, and the panic goes on when f has returned.
 pub fn trace_dispatch<R, S: FnMut(&str, &str, i32)>(see: S, f: impl FnOnce() -> R) -> Result<R> {
     type State<S> = (S, Option<Box<dyn Any + Send>>);
-    unsafe extern "C" fn tell<S: FnMut(&str, &str, i32)>(user: *mut c_void, op: *const c_char, slot: *const c_char, depth: i32) {
+    unsafe extern "C" fn tell<S: FnMut(&str, &str, i32)>(
+        user: *mut c_void,
+        op: *const c_char,
+        slot: *const c_char,
+        depth: i32,
+    ) {
         let (see, raised) = &mut *(user as *mut State<S>);
         if raised.is_none() {
-            *raised = catch_unwind(AssertUnwindSafe(|| see(&text_of(op), &text_of(slot), depth))).err();
+            *raised =
+                catch_unwind(AssertUnwindSafe(|| see(&text_of(op), &text_of(slot), depth))).err();
         }
     }
     type Tracing = (*mut sys::tt_ctx, sys::tt_trace_fn, *mut c_void);

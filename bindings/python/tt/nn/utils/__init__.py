@@ -8,7 +8,14 @@ from ..._lib import fail, lib, local
 from ..._tensor import Tensor, new
 from ...autograd import no_grad
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector", "vector_to_parameters"]
+__all__ = [
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+    "parameters_to_vector",
+    "vector_to_parameters",
+]
 NORM_OPTIONS = Struct("Qdi0q").pack
 
 
@@ -20,7 +27,14 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     """Scales the gradients so that their norm, taken of all as one vector, is at most max_norm; returns what it was."""
     params, total = listed(parameters), new(Tensor)
     options = NORM_OPTIONS(3, float(norm_type), bool(error_if_nonfinite))
-    if lib.tt_clip_grad_norm_(local.ctx, convert.pointers(params), convert.length(params), c_double(float(max_norm)), options, byref(total)):
+    if lib.tt_clip_grad_norm_(
+        local.ctx,
+        convert.pointers(params),
+        convert.length(params),
+        c_double(float(max_norm)),
+        options,
+        byref(total),
+    ):
         fail()
     return total
 
@@ -28,7 +42,9 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """Limits every element of the gradients to [-clip_value, clip_value]."""
     params = listed(parameters)
-    if lib.tt_clip_grad_value_(local.ctx, convert.pointers(params), convert.length(params), c_double(float(clip_value))):
+    if lib.tt_clip_grad_value_(
+        local.ctx, convert.pointers(params), convert.length(params), c_double(float(clip_value))
+    ):
         fail()
 
 
@@ -40,7 +56,9 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     with no_grad():
         total = ops.stack([ops.norm(t, float(norm_type)) for t in tensors]).norm(float(norm_type))
     if error_if_nonfinite and not bool(ops.isfinite(total)):
-        raise RuntimeError(f"the total norm of order {norm_type} is {total.item()}: cannot be clipped")
+        raise RuntimeError(
+            f"the total norm of order {norm_type} is {total.item()}: cannot be clipped"
+        )
     return total
 
 
@@ -64,5 +82,5 @@ def vector_to_parameters(vec, parameters):
         raise TypeError(f"vec must be a Tensor, not {type(vec).__name__}")
     at = 0
     for p in parameters:
-        p.data = vec[at:at + p.numel()].view(p.shape).data
+        p.data = vec[at : at + p.numel()].view(p.shape).data
         at += p.numel()

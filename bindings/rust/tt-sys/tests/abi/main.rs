@@ -26,14 +26,21 @@ include!("rows.rs");
 fn equals_the_c_compilers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("abi_dump");
-    let built =
-        Command::new("cc").arg("-I").arg(root.join("include")).arg(root.join("tests/gen/abi_dump.c")).arg("-o").arg(&program).status();
+    let built = Command::new("cc")
+        .arg("-I")
+        .arg(root.join("include"))
+        .arg(root.join("tests/gen/abi_dump.c"))
+        .arg("-o")
+        .arg(&program)
+        .status();
     assert!(built.expect("cc runs").success());
-    let dump = String::from_utf8(Command::new(&program).output().expect("abi_dump runs").stdout).unwrap();
+    let dump =
+        String::from_utf8(Command::new(&program).output().expect("abi_dump runs").stdout).unwrap();
     let mut ours = Vec::new();
     rows(&mut ours);
     if let Some(path) = std::env::var_os("TT_ABI_TO") {
-        std::fs::write(path, ours.join("\n")).expect("TT_ABI_TO can be written"); // tests/bindings compares all languages
+        std::fs::write(path, ours.join("\n")).expect("TT_ABI_TO can be written");
+        // tests/bindings compares all languages
     }
     // names that Rust reserves have a trailing _
     let theirs: Vec<_> = dump.lines().map(|l| l.replace(".type ", ".type_ ")).collect();

@@ -34,7 +34,10 @@ fn hooks_see_and_replace_gradients() -> Result<()> {
         Ok(())
     })?;
     (&x * 3.0).sum()?.backward()?;
-    assert_eq!((values(&x.grad()?.unwrap())?, seen.lock().unwrap().clone()), (vec![30.0, 30.0], vec![vec![3.0, 3.0]]));
+    assert_eq!(
+        (values(&x.grad()?.unwrap())?, seen.lock().unwrap().clone()),
+        (vec![30.0, 30.0], vec![vec![3.0, 3.0]])
+    );
     x.remove_hook(id)?;
     (&x * 3.0).sum()?.backward()?;
     assert_eq!(after.load(Ordering::Relaxed), 1);
@@ -72,10 +75,13 @@ fn panics_become_errors_and_go_on_where_wanted() -> Result<()> {
     assert_eq!((e.status, e.panic_message()), (Status::Callback, Some("a hook of mine")));
     assert_eq!(e.cause.as_ref().unwrap().message, "a hook of mine");
     let payload = e.into_panic().unwrap();
-    let again = catch_unwind(std::panic::AssertUnwindSafe(|| std::panic::resume_unwind(payload))).unwrap_err();
+    let again = catch_unwind(std::panic::AssertUnwindSafe(|| std::panic::resume_unwind(payload)))
+        .unwrap_err();
     assert_eq!(*again.downcast_ref::<&str>().unwrap(), "a hook of mine");
     let plain = floats(&[1.0]).reshape(&[2]).unwrap_err();
-    assert!(plain.panic_message().is_none() && plain.into_panic().unwrap_err().status == Status::Shape);
+    assert!(
+        plain.panic_message().is_none() && plain.into_panic().unwrap_err().status == Status::Shape
+    );
     Ok(())
 }
 
@@ -85,12 +91,21 @@ fn inner_errors_are_causes() -> Result<()> {
     let net = tt::sequential([tt::nn::relu()?, m])?;
     let e = net.call(&floats(&[1.0])).unwrap_err();
     let cause = e.cause.as_ref().unwrap();
-    assert_eq!((e.status, cause.status, cause.op.as_str()), (Status::Callback, Status::Shape, "reshape"));
-    let m = Module::from_fn("Io", |_| Err(Error::other(std::io::Error::new(std::io::ErrorKind::Other, "no disk"))))?;
+    assert_eq!(
+        (e.status, cause.status, cause.op.as_str()),
+        (Status::Callback, Status::Shape, "reshape")
+    );
+    let m = Module::from_fn("Io", |_| {
+        Err(Error::other(std::io::Error::new(std::io::ErrorKind::Other, "no disk")))
+    })?;
     let e = m.call(&floats(&[1.0])).unwrap_err();
-    assert_eq!(std::error::Error::source(e.cause.as_ref().unwrap()).unwrap().to_string(), "no disk");
+    assert_eq!(
+        std::error::Error::source(e.cause.as_ref().unwrap()).unwrap().to_string(),
+        "no disk"
+    );
     assert!(format!("{:?}", e).contains("caused by Callback: no disk"));
-    let deep = Module::from_fn("Deep", |x| Module::from_fn("Deeper", |_| panic!("far down"))?.call(x))?;
+    let deep =
+        Module::from_fn("Deep", |x| Module::from_fn("Deeper", |_| panic!("far down"))?.call(x))?;
     let e = deep.call(&floats(&[1.0])).unwrap_err();
     assert_eq!(e.panic_message(), Some("far down"));
     assert!(floats(&[1.0]).exp()?.is_leaf()); // and nothing is left of it
@@ -103,13 +118,21 @@ impl tt::Function for Scale {
     fn name(&self) -> &str {
         "Scale"
     }
-    fn forward(&self, call: &FunctionCall, inputs: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    fn forward(
+        &self,
+        call: &FunctionCall,
+        inputs: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>> {
         let x = inputs[0].as_ref().unwrap();
         call.save(&[x])?;
         assert!(self.0 != 13.0, "thirteen");
         Ok(vec![Some(x * self.0), Some(x + 1)])
     }
-    fn backward(&self, call: &FunctionCall, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    fn backward(
+        &self,
+        call: &FunctionCall,
+        grads: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>> {
         assert_eq!(call.saved(0)?.numel(), 2);
         assert!(self.0 != 7.0, "seven");
         Ok(vec![grads[0].as_ref().map(|g| g * self.0)])
@@ -151,7 +174,10 @@ fn modules_of_the_host() -> Result<()> {
     let copy = net.copy()?;
     net.zero_grad()?;
     assert_eq!(copy.parameters()?.len(), 3);
-    assert_eq!(Module::from_fn("One", |x| Ok(x.clone()))?.forward(&[&y, &y]).unwrap_err().status, Status::Callback);
+    assert_eq!(
+        Module::from_fn("One", |x| Ok(x.clone()))?.forward(&[&y, &y]).unwrap_err().status,
+        Status::Callback
+    );
     Ok(())
 }
 
@@ -170,14 +196,23 @@ fn module_hooks() -> Result<()> {
     m.remove_hook(pre)?;
     assert_eq!(values(&m.call(&floats(&[0.5, 3.0]))?)?, [1.0, 6.0]);
     m.register_forward_hook(|_, _, y| Ok(vec![None; y.len() + 1]))?;
-    assert!(m.call(&floats(&[1.0])).unwrap_err().cause.as_ref().unwrap().message.contains("at most 1"));
+    assert!(m
+        .call(&floats(&[1.0]))
+        .unwrap_err()
+        .cause
+        .as_ref()
+        .unwrap()
+        .message
+        .contains("at most 1"));
     Ok(())
 }
 
 #[test]
 fn module_backward_hooks() -> Result<()> {
     let (m, x) = (tt::nn::relu()?, leaf(&[-1.0, 3.0]));
-    m.register_full_backward_pre_hook(|_, grads| Ok(vec![Some(grads[0].as_ref().unwrap() * 10.0)]))?;
+    m.register_full_backward_pre_hook(|_, grads| {
+        Ok(vec![Some(grads[0].as_ref().unwrap() * 10.0)])
+    })?;
     let id = m.register_full_backward_hook(|m, grad_outputs, grad_inputs| {
         assert_eq!((m.class().as_str(), grad_outputs.len()), ("ReLU", 1));
         Ok(vec![Some(grad_inputs[0].as_ref().unwrap() + 1.0)])
@@ -273,12 +308,16 @@ fn closures_of_optimizers_and_schedules() -> Result<()> {
         Ok(loss)
     })?;
     assert_eq!((loss.item::<f32>()?, values(&w)?, steps.get()), (9.0, vec![1.5], 1));
-    assert_eq!(sgd.step_closure(|| panic!("in the closure")).unwrap_err().panic_message(), Some("in the closure"));
+    assert_eq!(
+        sgd.step_closure(|| panic!("in the closure")).unwrap_err().panic_message(),
+        Some("in the closure")
+    );
     let halving = sgd.lr_lambda(|epoch, group| Ok(0.5f64.powi((epoch + group) as i32)), -1)?;
     sgd.step()?;
     halving.step()?;
     assert_eq!((halving.get_last_lr()?, halving.last_epoch()), (vec![0.125], 1));
-    let bad = sgd.lr_multiplicative(|epoch, _| if epoch > 0 { panic!("late") } else { Ok(1.0) }, -1)?;
+    let bad =
+        sgd.lr_multiplicative(|epoch, _| if epoch > 0 { panic!("late") } else { Ok(1.0) }, -1)?;
     assert_eq!(bad.step().unwrap_err().panic_message(), Some("late"));
     Ok(())
 }

@@ -11,12 +11,18 @@ fn fails<T>(result: tt::Result<T>) -> Error {
 fn wrong_shapes_dtypes_and_indices() {
     let (a, b) = (tt::zeros(&[2, 3]).unwrap(), tt::zeros(&[4, 5]).unwrap());
     let e = fails(a.add(&b));
-    assert_eq!((e.status, e.op.as_str(), &e.shapes[..]), (Status::Shape, "add", &[vec![2, 3], vec![4, 5]][..]));
+    assert_eq!(
+        (e.status, e.op.as_str(), &e.shapes[..]),
+        (Status::Shape, "add", &[vec![2, 3], vec![4, 5]][..])
+    );
     assert!(e.to_string().starts_with("add: ") && e.cause.is_none() && e.source().is_none());
     let e = fails(a.matmul(&b));
     assert_eq!((e.argument.as_deref(), e.argument_index), (Some("other"), None)); // the one that does not fit self
     let e = fails(tt::optim::sgd(&[&a, &a]));
-    assert_eq!((e.status, e.argument.as_deref(), e.op.as_str()), (Status::InvalidArg, Some("params"), "optim_sgd"));
+    assert_eq!(
+        (e.status, e.argument.as_deref(), e.op.as_str()),
+        (Status::InvalidArg, Some("params"), "optim_sgd")
+    );
     assert_eq!(fails(a.to_dtype(DType::C64).unwrap().floor()).status, Status::NotImplemented);
     assert_eq!(fails(a.select(0, 2)).status, Status::Index);
     assert_eq!(fails(a.sum_dim(&[5])).status, Status::Index);
@@ -30,21 +36,36 @@ fn wrong_shapes_dtypes_and_indices() {
 #[test]
 fn the_bindings_own_checks() {
     let e = fails(floats(&[1.0]).to_vec::<f64>());
-    assert_eq!((e.status, e.message.as_str()), (Status::Dtype, "the tensor is float32: cannot be taken as float64"));
+    assert_eq!(
+        (e.status, e.message.as_str()),
+        (Status::Dtype, "the tensor is float32: cannot be taken as float64")
+    );
     let e = fails(Tensor::from_slice(&[1.0f32; 5], &[2, 3]));
-    assert_eq!((e.status, e.message.as_str()), (Status::Shape, "5 elements do not make a tensor of shape [2, 3]"));
+    assert_eq!(
+        (e.status, e.message.as_str()),
+        (Status::Shape, "5 elements do not make a tensor of shape [2, 3]")
+    );
     assert_eq!(fails(Tensor::from_slice::<f32>(&[], &[1 << 40, 1 << 40])).status, Status::Shape);
     assert_eq!(fails(Tensor::from_vec(vec![0u8; 3], &[-3])).status, Status::Shape);
     let nowhere = std::ptr::NonNull::<f32>::dangling().as_ptr();
-    assert_eq!(fails(unsafe { Tensor::import(nowhere, &[0], Some(&[1, 1]), true, ()) }).status, Status::InvalidArg);
-    assert_eq!(fails(tt::backward_all(&[floats(&[1.0])], &[], Default::default())).status, Status::InvalidArg);
+    assert_eq!(
+        fails(unsafe { Tensor::import(nowhere, &[0], Some(&[1, 1]), true, ()) }).status,
+        Status::InvalidArg
+    );
+    assert_eq!(
+        fails(tt::backward_all(&[floats(&[1.0])], &[], Default::default())).status,
+        Status::InvalidArg
+    );
 }
 
 #[test]
 fn vectors_that_no_memory_holds() {
     for n in [1 << 46, 1 << 59] {
         let e = fails(tt::zeros(&[1]).unwrap().expand(&[n]).unwrap().to_vec::<f32>());
-        assert_eq!((e.status, e.message.clone()), (Status::Oom, format!("a vector of {} elements is not to be had", n)));
+        assert_eq!(
+            (e.status, e.message.clone()),
+            (Status::Oom, format!("a vector of {} elements is not to be had", n))
+        );
     }
 }
 
@@ -68,13 +89,22 @@ fn numbers_at_their_ends() {
     assert!([0, -1, i64::MIN].iter().all(|step| every(*step).is_err()));
     assert_eq!(x.index_get(tt::idx![i64::MIN..i64::MAX, ..]).unwrap().shape(), [3, 4]);
     assert_eq!(fails(x.index_get(tt::idx![i64::MIN])).status, Status::Index);
-    assert_eq!(fails(tt::zeros(&[0]).unwrap().reshape(&[0, i64::MAX, i64::MAX])).status, Status::Shape);
+    assert_eq!(
+        fails(tt::zeros(&[0]).unwrap().reshape(&[0, i64::MAX, i64::MAX])).status,
+        Status::Shape
+    );
     let sgd = tt::optim::sgd(&[x.requires_grad_(true).unwrap()]).unwrap();
-    assert_eq!((fails(sgd.number_at(i64::MIN)).status, fails(sgd.tensor_at(i64::MIN)).status), (Status::Index, Status::Index));
+    assert_eq!(
+        (fails(sgd.number_at(i64::MIN)).status, fails(sgd.tensor_at(i64::MIN)).status),
+        (Status::Index, Status::Index)
+    );
     let schedule = tt::lr::exponential(&sgd, 0.5).unwrap();
     schedule.step_to(i64::MAX - 1).unwrap();
     schedule.step().unwrap();
-    assert_eq!((fails(schedule.step()).status, schedule.last_epoch()), (Status::InvalidArg, i64::MAX));
+    assert_eq!(
+        (fails(schedule.step()).status, schedule.last_epoch()),
+        (Status::InvalidArg, i64::MAX)
+    );
     assert_eq!(fails(tt::nn::multihead_attention(1 << 61, 1)).status, Status::Shape);
 }
 
@@ -115,7 +145,10 @@ fn autograd_and_files() {
     assert_eq!(fails(tt::SafeTensors::open("/nowhere/at/all")).status, Status::Io);
     let path = crate::temporary("broken");
     std::fs::write(&path, b"not a file of tensors").unwrap();
-    assert_eq!(fails(unsafe { tt::SafeTensors::map(path.to_str().unwrap()) }).status, Status::Format);
+    assert_eq!(
+        fails(unsafe { tt::SafeTensors::map(path.to_str().unwrap()) }).status,
+        Status::Format
+    );
     std::fs::remove_file(path).unwrap();
 }
 
@@ -129,7 +162,8 @@ fn a_wish_to_stop() {
     assert!(tt::zeros(&[2]).unwrap().exp().is_ok());
     let outer = tt::Cancel::new().unwrap();
     let after = || {
-        tt::cancellable(&cancel, || assert_eq!(fails(tt::zeros(&[2])).status, Status::Cancelled)).unwrap();
+        tt::cancellable(&cancel, || assert_eq!(fails(tt::zeros(&[2])).status, Status::Cancelled))
+            .unwrap();
         assert!(tt::zeros(&[2]).is_ok());
         apart(RuntimeOpts::new(), || tt::cancellable(&cancel, || ()).unwrap());
         outer.request();

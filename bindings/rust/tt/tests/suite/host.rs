@@ -28,7 +28,12 @@ unsafe impl tt::Executor for Pool {
         self.0.fetch_add(1, Ordering::Relaxed);
         std::thread::scope(|s| {
             for part in 0..2 {
-                s.spawn(move || (0..n).step_by(grain as usize).filter(|i| i / grain % 2 == part).for_each(|i| body(i, n.min(i + grain))));
+                s.spawn(move || {
+                    (0..n)
+                        .step_by(grain as usize)
+                        .filter(|i| i / grain % 2 == part)
+                        .for_each(|i| body(i, n.min(i + grain)))
+                });
             }
         });
     }
@@ -54,7 +59,12 @@ fn own_memory_threads_and_logger() {
         assert!(MEMORY.0.load(Ordering::Relaxed) > 1 << 20);
         assert!(POOL.0.load(Ordering::Relaxed) > 0);
         assert!(x.reshape(&[3]).is_err() && x.select(0, -1 << 40).is_err());
-        assert!(LOG.0.lock().unwrap().iter().any(|line| line.starts_with("1 ") && line.contains("reshape")));
+        assert!(LOG
+            .0
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|line| line.starts_with("1 ") && line.contains("reshape")));
         tt::trim().unwrap();
     });
     assert_eq!(MEMORY.0.load(Ordering::Relaxed), 0);
@@ -70,12 +80,18 @@ fn what_is_alive_and_what_was_called() -> Result<()> {
             (live[0].kind.as_str(), &live[0].shape[..], live[0].bytes, live[0].device),
             ("tensor", &[1000][..], 4000, Some(Device::CPU))
         );
-        assert!(live.iter().any(|row| row.kind == "module") && tt::memory(Device::CPU)?.live_tensors == 4);
+        assert!(
+            live.iter().any(|row| row.kind == "module")
+                && tt::memory(Device::CPU)?.live_tensors == 4
+        );
         let (sum, rows) = tt::profile(|| (&x + &x).sum().unwrap().item::<f32>().unwrap())?;
         assert_eq!(sum, 2000.0);
         assert!(rows.iter().any(|r| r.op == "add" && r.calls == 1 && r.total_ns >= r.self_ns));
         let mut seen = vec![];
-        tt::trace_dispatch(|op, slot, depth| seen.push(format!("{} {} {}", op, slot, depth)), || drop(&x + &x))?;
+        tt::trace_dispatch(
+            |op, slot, depth| seen.push(format!("{} {} {}", op, slot, depth)),
+            || drop(&x + &x),
+        )?;
         assert!(seen.contains(&"add cpu 0".to_string()), "{:?}", seen);
         let (mut outer, mut inner) = (0, 0);
         tt::trace_dispatch(
@@ -89,9 +105,15 @@ fn what_is_alive_and_what_was_called() -> Result<()> {
             },
         )?;
         assert_eq!((outer, inner), (2 * inner, inner));
-        let panics = catch_unwind(AssertUnwindSafe(|| tt::trace_dispatch(|_, _, _| panic!("no more"), || drop(&x + &x))));
+        let panics = catch_unwind(AssertUnwindSafe(|| {
+            tt::trace_dispatch(|_, _, _| panic!("no more"), || drop(&x + &x))
+        }));
         assert_eq!(*panics.unwrap_err().downcast_ref::<&str>().unwrap(), "no more");
-        assert!(tt::build_info().contains(&tt::version()) && tt::manifest().contains("\"matmul\"") && tt::isa()? > 0);
+        assert!(
+            tt::build_info().contains(&tt::version())
+                && tt::manifest().contains("\"matmul\"")
+                && tt::isa()? > 0
+        );
         tt::synchronize(None)?;
         tt::synchronize(Some(Device::CPU))?;
         tt::set_num_threads(1)?;
@@ -109,7 +131,12 @@ impl tt::Operator for Twice {
             _ => panic!("other arguments"),
         }
     }
-    fn backward(&self, grads: &[Option<Tensor>], args: &[Value], results: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    fn backward(
+        &self,
+        grads: &[Option<Tensor>],
+        args: &[Value],
+        results: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>> {
         assert_eq!((args.len(), results.len()), (2, 1));
         Ok(vec![grads[0].as_ref().map(|g| g * 100.0)])
     }
@@ -123,18 +150,30 @@ fn operators_by_name_and_of_the_host() -> Result<()> {
     apart(RuntimeOpts::new(), || {
         tt::register_op("times(x: Tensor, k: Int) -> Tensor", Twice)?;
         let times = Op::find("times")?;
-        assert_eq!((times.name().as_str(), times.schema().as_str()), ("times", "times(x: Tensor, k: Int) -> Tensor"));
+        assert_eq!(
+            (times.name().as_str(), times.schema().as_str()),
+            ("times", "times(x: Tensor, k: Int) -> Tensor")
+        );
         let x = floats(&[1.0, 2.0]).requires_grad_(true)?;
         let y = times.call(&[Value::Tensor(x.clone()), Value::Int(3)])?.remove(0);
         y.sum()?.backward()?;
-        assert_eq!((values(&y)?, values(&x.grad()?.unwrap())?), (vec![3.0, 6.0], vec![100.0, 100.0]));
+        assert_eq!(
+            (values(&y)?, values(&x.grad()?.unwrap())?),
+            (vec![3.0, 6.0], vec![100.0, 100.0])
+        );
         assert!(times.call(&[Value::Int(3)]).is_err() && Op::find("nothing").is_err());
         let full = Op::find("full")?.call(&[Value::Ints(vec![2]), Value::Scalar(2.5.into())])?;
         assert_eq!(values(&full[0])?, [2.5, 2.5]);
-        let einsum = Op::find("einsum")?.call(&[Value::Str("i->".into()), Value::Tensors(vec![Some(full[0].clone())])])?;
+        let einsum = Op::find("einsum")?
+            .call(&[Value::Str("i->".into()), Value::Tensors(vec![Some(full[0].clone())])])?;
         assert_eq!(einsum[0].item::<f32>()?, 5.0);
-        let (copy, args) = (Op::find("copy_")?, [Value::Tensor(full[0].clone()), Value::Tensor(y.detach()?)]);
-        assert!(copy.mutates() && !times.mutates() && copy.call(&args).unwrap_err().status == Status::InvalidArg);
+        let (copy, args) =
+            (Op::find("copy_")?, [Value::Tensor(full[0].clone()), Value::Tensor(y.detach()?)]);
+        assert!(
+            copy.mutates()
+                && !times.mutates()
+                && copy.call(&args).unwrap_err().status == Status::InvalidArg
+        );
         unsafe { copy.call_mut(&args)? };
         assert_eq!(values(&full[0])?, [3.0, 6.0]);
         assert_eq!(tt::register_op("broken", Twice).unwrap_err().status, Status::InvalidArg);
@@ -150,7 +189,13 @@ unsafe impl tt::Backend for Ram {
     unsafe fn free(&self, p: *mut c_void, bytes: i64) {
         dealloc(p as *mut u8, Layout::from_size_align(bytes as usize, 64).unwrap())
     }
-    unsafe fn copy(&self, dst: *mut c_void, src: *const c_void, bytes: i64, _kind: i32) -> Result<()> {
+    unsafe fn copy(
+        &self,
+        dst: *mut c_void,
+        src: *const c_void,
+        bytes: i64,
+        _kind: i32,
+    ) -> Result<()> {
         std::ptr::copy_nonoverlapping(src as *const u8, dst as *mut u8, bytes as usize);
         Ok(())
     }

@@ -17,7 +17,11 @@ fn hundred_thousand_objects_leave_nothing() {
                 let x = floats(&[i as f32, 1.0]).requires_grad_(i % 2 == 0).unwrap();
                 let y = (&x * 2.0 + &x).sum().unwrap();
                 if i % 100 == 0 {
-                    let net = tt::sequential([tt::nn::linear(2, 2).unwrap(), Module::from_fn("F", |x| x.exp()).unwrap()]).unwrap();
+                    let net = tt::sequential([
+                        tt::nn::linear(2, 2).unwrap(),
+                        Module::from_fn("F", |x| x.exp()).unwrap(),
+                    ])
+                    .unwrap();
                     let adam = tt::optim::adam(&net.parameters().unwrap()).unwrap();
                     net.call(&x).unwrap().sum().unwrap().backward().unwrap();
                     adam.step().unwrap();
@@ -27,9 +31,20 @@ fn hundred_thousand_objects_leave_nothing() {
             }
         };
         round(1000);
-        let before = (live(), tt::memory(Device::CPU).unwrap().in_use, tt::memory(Device::CPU).unwrap().reserved);
+        let before = (
+            live(),
+            tt::memory(Device::CPU).unwrap().in_use,
+            tt::memory(Device::CPU).unwrap().reserved,
+        );
         round(25_000); // four tensors each
-        assert_eq!((live(), tt::memory(Device::CPU).unwrap().in_use, tt::memory(Device::CPU).unwrap().reserved), before);
+        assert_eq!(
+            (
+                live(),
+                tt::memory(Device::CPU).unwrap().in_use,
+                tt::memory(Device::CPU).unwrap().reserved
+            ),
+            before
+        );
         assert_eq!(live(), (0, 0, 0));
     });
 }
@@ -96,7 +111,11 @@ fn drops_in_any_order_and_on_any_thread() -> Result<()> {
     assert!(!node.name().is_empty());
     let (net, w, adam, schedule, loss, node) = build()?;
     let (net, all) = unsafe { (Transfer::new(net), Transfer::new((adam, schedule))) };
-    let all = [thread::spawn(move || drop((all, loss))), thread::spawn(move || drop((net, node))), thread::spawn(move || drop(w))];
+    let all = [
+        thread::spawn(move || drop((all, loss))),
+        thread::spawn(move || drop((net, node))),
+        thread::spawn(move || drop(w)),
+    ];
     all.into_iter().for_each(|t| t.join().unwrap());
     Ok(())
 }
@@ -144,7 +163,11 @@ fn what_a_call_reads_may_be_written_meanwhile() -> Result<()> {
     });
     let x = tt::ones(&[3])?;
     while !writer.is_finished() {
-        let _ = (x.index_select(0, &index), x.index_add(0, &index, &tt::ones(&[N as i64])?), index.nonzero());
+        let _ = (
+            x.index_select(0, &index),
+            x.index_add(0, &index, &tt::ones(&[N as i64])?),
+            index.nonzero(),
+        );
     }
     writer.join().unwrap()
 }
@@ -198,12 +221,26 @@ macro_rules! threads_of {
 
 #[test]
 fn what_other_threads_may_have() {
-    assert_eq!([threads_of!(Module), threads_of!(tt::Optimizer), threads_of!(tt::Scheduler)], [(false, false); 3]);
-    assert_eq!([threads_of!(Tensor), threads_of!(Runtime), threads_of!(tt::Cancel), threads_of!(tt::Node)], [(true, true); 4]);
-    assert_eq!([threads_of!(tt::Generator), threads_of!(tt::StateDict), threads_of!(tt::SafeTensors)], [(true, true); 3]);
+    assert_eq!(
+        [threads_of!(Module), threads_of!(tt::Optimizer), threads_of!(tt::Scheduler)],
+        [(false, false); 3]
+    );
+    assert_eq!(
+        [threads_of!(Tensor), threads_of!(Runtime), threads_of!(tt::Cancel), threads_of!(tt::Node)],
+        [(true, true); 4]
+    );
+    assert_eq!(
+        [threads_of!(tt::Generator), threads_of!(tt::StateDict), threads_of!(tt::SafeTensors)],
+        [(true, true); 3]
+    );
     assert_eq!([threads_of!(Transfer<Module>), threads_of!(Context)], [(true, false); 2]);
     assert_eq!(
-        [threads_of!(tt::Op), threads_of!(tt::Checkpoint), threads_of!(tt::FunctionCall), threads_of!(tt::ModeGuard)],
+        [
+            threads_of!(tt::Op),
+            threads_of!(tt::Checkpoint),
+            threads_of!(tt::FunctionCall),
+            threads_of!(tt::ModeGuard)
+        ],
         [(false, false); 4]
     );
 }

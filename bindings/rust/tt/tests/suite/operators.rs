@@ -1,6 +1,8 @@
 use crate::{floats, values};
 use tt::opts::*;
-use tt::{idx, Complex, Context, DType, Device, Index, Result, Runtime, RuntimeOpts, Scalar, Tensor};
+use tt::{
+    idx, Complex, Context, DType, Device, Index, Result, Runtime, RuntimeOpts, Scalar, Tensor,
+};
 
 #[test]
 fn methods_functions_and_options() -> Result<()> {
@@ -17,11 +19,21 @@ fn methods_functions_and_options() -> Result<()> {
     assert_eq!(values(&a.gt_scalar(1.5)?.r#where(&a, &b)?)?, [10.0, 2.0, 3.0]);
     let (top, at) = a.topk_with(2, TopkOpts::new().largest(false))?;
     assert_eq!((values(&top)?, at.to_vec::<i64>()?), (vec![1.0, 2.0], vec![0, 1]));
-    let (different, inverse, counts) = floats(&[2.0, 1.0, 2.0]).unique_with(UniqueOpts::new().return_inverse(true).return_counts(true))?;
-    assert_eq!((values(&different)?, inverse.to_vec::<i64>()?, counts.to_vec::<i64>()?), (vec![1.0, 2.0], vec![1, 0, 1], vec![1, 2]));
+    let (different, inverse, counts) = floats(&[2.0, 1.0, 2.0])
+        .unique_with(UniqueOpts::new().return_inverse(true).return_counts(true))?;
+    assert_eq!(
+        (values(&different)?, inverse.to_vec::<i64>()?, counts.to_vec::<i64>()?),
+        (vec![1.0, 2.0], vec![1, 0, 1], vec![1, 2])
+    );
     assert_eq!(tt::einsum("i,j->ij", &[&a, &b])?.shape(), [3, 3]);
-    assert_eq!(a.mse_loss_with(&b, MseLossOpts::new().reduction(tt::Reduction::Sum))?.item::<f32>()?, 81.0 * (1.0 + 4.0 + 9.0));
-    assert_eq!(values(&tt::arange_with(0, 3, ArangeOpts::new().dtype(DType::F32))?)?, [0.0, 1.0, 2.0]);
+    assert_eq!(
+        a.mse_loss_with(&b, MseLossOpts::new().reduction(tt::Reduction::Sum))?.item::<f32>()?,
+        81.0 * (1.0 + 4.0 + 9.0)
+    );
+    assert_eq!(
+        values(&tt::arange_with(0, 3, ArangeOpts::new().dtype(DType::F32))?)?,
+        [0.0, 1.0, 2.0]
+    );
     Ok(())
 }
 
@@ -66,10 +78,15 @@ fn traits_of_operators() -> Result<()> {
 
 #[test]
 fn elements_of_every_type() -> Result<()> {
-    fn there_and_back<T: tt::Element + PartialEq + std::fmt::Debug + Send>(data: [T; 2]) -> Result<()> {
+    fn there_and_back<T: tt::Element + PartialEq + std::fmt::Debug + Send>(
+        data: [T; 2],
+    ) -> Result<()> {
         let copied = Tensor::from_slice(&data, &[2, 1])?;
         let taken = Tensor::from_vec(data.to_vec(), &[2])?;
-        assert_eq!((copied.dtype(), copied.to_vec::<T>()?, taken.to_vec::<T>()?), (T::DTYPE, data.to_vec(), data.to_vec()));
+        assert_eq!(
+            (copied.dtype(), copied.to_vec::<T>()?, taken.to_vec::<T>()?),
+            (T::DTYPE, data.to_vec(), data.to_vec())
+        );
         assert_eq!(unsafe { taken.as_slice::<T>()? }, data);
         assert_eq!(T::DTYPE.size(), std::mem::size_of::<T>());
         Ok(())
@@ -87,7 +104,10 @@ fn elements_of_every_type() -> Result<()> {
     there_and_back([Complex { re: 1.0f32, im: 2.0 }, Complex::default()])?;
     there_and_back([Complex { re: 1.0f64, im: 2.0 }, Complex::default()])?;
     assert_eq!(tt::scalar(true, None)?.dtype(), DType::Bool);
-    assert_eq!(tt::scalar(Complex { re: 0.0, im: 1.0 }, None)?.item_scalar()?, Scalar::Complex(Complex { re: 0.0, im: 1.0 }));
+    assert_eq!(
+        tt::scalar(Complex { re: 0.0, im: 1.0 }, None)?.item_scalar()?,
+        Scalar::Complex(Complex { re: 0.0, im: 1.0 })
+    );
     assert_eq!(tt::scalar(3, Some(DType::F64))?.item::<f64>()?, 3.0);
     Ok(())
 }
@@ -99,7 +119,9 @@ fn slices_are_the_memory() -> Result<()> {
     unsafe { x.as_mut_slice::<f64>()?[4] = 40.0 };
     assert_eq!(x.index_get(idx![1, 1])?.item::<f64>()?, 40.0);
     assert_eq!(x.t()?.to_vec::<f64>()?, [0.0, 3.0, 1.0, 40.0, 2.0, 5.0]);
-    assert!(unsafe { x.t()?.as_slice::<f64>() }.is_err() && unsafe { x.as_slice::<f32>() }.is_err());
+    assert!(
+        unsafe { x.t()?.as_slice::<f64>() }.is_err() && unsafe { x.as_slice::<f32>() }.is_err()
+    );
     assert_eq!(unsafe { tt::empty(&[0, 4])?.as_slice::<f32>()? }.len(), 0);
     let data = vec![1.0f32, 2.0, 3.0];
     let p = data.as_ptr();
@@ -126,11 +148,20 @@ fn mixed_indices() -> Result<()> {
 #[test]
 fn facts_and_text() -> Result<()> {
     let x = tt::ones_with(&[2, 3], OnesOpts::new().dtype(DType::I64))?;
-    assert_eq!((x.ndim(), x.numel(), x.size(-1), x.strides(), x.device()), (2, 6, 3, &[3, 1][..], Device::CPU));
+    assert_eq!(
+        (x.ndim(), x.numel(), x.size(-1), x.strides(), x.device()),
+        (2, 6, 3, &[3, 1][..], Device::CPU)
+    );
     assert_eq!(x.to_string(), "tensor([[1, 1, 1],\n        [1, 1, 1]])");
     assert_eq!(format!("{:?}", x), "Tensor(int64 [2, 3] on Cpu:0)");
     let v = x.t()?;
-    assert!(v.is_view() && !v.is_contiguous() && v.contiguous()?.is_contiguous() && x.is_leaf() && !x.requires_grad());
+    assert!(
+        v.is_view()
+            && !v.is_contiguous()
+            && v.contiguous()?.is_contiguous()
+            && x.is_leaf()
+            && !x.requires_grad()
+    );
     assert_eq!((v.storage_ptr(), v.offset(), v.storage_bytes()), (x.data_ptr(), 0, 48));
     assert_eq!(x.to_dtype(DType::F16)?.dtype().name(), "float16");
     assert_eq!(x.to_device("meta".parse()?)?.device(), Device::META);
@@ -147,7 +178,10 @@ fn random_numbers() -> Result<()> {
     assert_eq!(values(&first)?, values(&tt::randn(&[4])?)?);
     let g = tt::Generator::new(3)?;
     let state = g.state()?;
-    let (a, b) = (tt::rand_with(&[3], RandOpts::new().generator(&g))?, tt::rand_with(&[3], RandOpts::new().generator(&g))?);
+    let (a, b) = (
+        tt::rand_with(&[3], RandOpts::new().generator(&g))?,
+        tt::rand_with(&[3], RandOpts::new().generator(&g))?,
+    );
     assert_eq!(state, [3, 0]);
     assert_ne!(values(&a)?, values(&b)?);
     g.set_state(state)?;
@@ -200,12 +234,16 @@ fn a_seed_repeats_the_streams_of_contexts() -> Result<()> {
 
 #[test]
 fn runtimes_without_a_seed_differ() -> Result<()> {
-    let draw = || -> Result<Vec<f32>> { Context::new(Some(&Runtime::new(RuntimeOpts::new())?))?.run(mask) };
+    let draw = || -> Result<Vec<f32>> {
+        Context::new(Some(&Runtime::new(RuntimeOpts::new())?))?.run(mask)
+    };
     assert_ne!(draw()?, draw()?);
     Ok(())
 }
 
 #[test]
 fn no_grad_is_a_mode_of_one_thread() {
-    assert!(tt::no_grad(|| !tt::grad_enabled() && std::thread::spawn(tt::grad_enabled).join().unwrap()));
+    assert!(tt::no_grad(
+        || !tt::grad_enabled() && std::thread::spawn(tt::grad_enabled).join().unwrap()
+    ));
 }

@@ -19,7 +19,11 @@ fn step(net: &tt::Module, adam: &tt::Optimizer) -> Result<f32> {
     adam.zero_grad(true)?;
     let loss = net.call(&x)?.cross_entropy(&y)?;
     loss.backward()?;
-    tt::clip_grad_norm_with_(&net.parameters()?, 1.0, ClipGradNormOpts::new().norm_type(f64::INFINITY))?;
+    tt::clip_grad_norm_with_(
+        &net.parameters()?,
+        1.0,
+        ClipGradNormOpts::new().norm_type(f64::INFINITY),
+    )?;
     adam.step()?;
     loss.item()
 }
@@ -30,10 +34,17 @@ fn resumed_training_is_the_same() -> Result<()> {
     let run = |resume: bool| -> Result<(Vec<f32>, StateDict)> {
         tt::manual_seed(3)?;
         let net = net()?;
-        let adam = optim::adam_with(&net.parameters()?, optim::AdamOpts::new().lr(0.02).betas((0.8, 0.99)))?;
+        let adam = optim::adam_with(
+            &net.parameters()?,
+            optim::AdamOpts::new().lr(0.02).betas((0.8, 0.99)),
+        )?;
         let schedule = tt::lr::cosine_annealing(&adam, 6)?;
         let (generator, mut extra) = (tt::Generator::current()?, StateDict::new()?);
-        let parts = Checkpoint::new().module(&net).optimizer(&adam).scheduler(&schedule).generator(&generator);
+        let parts = Checkpoint::new()
+            .module(&net)
+            .optimizer(&adam)
+            .scheduler(&schedule)
+            .generator(&generator);
         let mut losses = vec![];
         if resume {
             parts.extra(&mut extra)?.load(&path)?;
@@ -72,7 +83,10 @@ fn modules_and_their_state() -> Result<()> {
     let other = net.copy()?;
     unsafe { other.get_tensor("0.weight")?.unwrap().detach()?.zero_()? };
     other.load_state_dict(&state)?;
-    assert_eq!(values(&other.get_tensor("0.weight")?.unwrap())?, values(&net.get_tensor("0.weight")?.unwrap())?);
+    assert_eq!(
+        values(&other.get_tensor("0.weight")?.unwrap())?,
+        values(&net.get_tensor("0.weight")?.unwrap())?
+    );
     let mut partial = StateDict::new()?;
     partial.set("6.bias", &tt::zeros(&[3])?)?;
     assert!(net.load_state_dict(&partial).is_err());
@@ -80,12 +94,21 @@ fn modules_and_their_state() -> Result<()> {
     net.train(false)?;
     net.requires_grad_(false)?;
     let wide = net.copy_to(None, Some(DType::F64))?;
-    assert_eq!((wide.parameters()?[0].dtype(), net.parameters()?[0].dtype()), (DType::F64, DType::F32));
+    assert_eq!(
+        (wide.parameters()?[0].dtype(), net.parameters()?[0].dtype()),
+        (DType::F64, DType::F32)
+    );
     unsafe { net.to(None, Some(DType::F64))? };
     assert!(!net.training() && !net.parameters()?[0].requires_grad());
-    assert_eq!(net.call(&tt::zeros_with(&[2, 1, 4, 4], ZerosOpts::new().dtype(DType::F64))?)?.dtype(), DType::F64);
+    assert_eq!(
+        net.call(&tt::zeros_with(&[2, 1, 4, 4], ZerosOpts::new().dtype(DType::F64))?)?.dtype(),
+        DType::F64
+    );
     assert_eq!(net.num_children(), 7);
-    assert_eq!((0..7).filter_map(|i| net.child_name(i)).collect::<Vec<_>>(), ["0", "1", "2", "3", "4", "5", "6"]);
+    assert_eq!(
+        (0..7).filter_map(|i| net.child_name(i)).collect::<Vec<_>>(),
+        ["0", "1", "2", "3", "4", "5", "6"]
+    );
     Ok(())
 }
 
@@ -96,7 +119,10 @@ fn clones_of_state_dicts_share_tensors_alone() -> Result<()> {
     let kept = state.clone();
     state.set("b", &floats(&[2.0]))?;
     state.set("a", &floats(&[3.0]))?;
-    assert_eq!((kept.names(), state.names(), values(&kept.tensor("a")?)?), (vec!["a".into()], vec!["a".into(), "b".into()], vec![1.0]));
+    assert_eq!(
+        (kept.names(), state.names(), values(&kept.tensor("a")?)?),
+        (vec!["a".into()], vec!["a".into(), "b".into()], vec![1.0])
+    );
     let mut also = kept.clone();
     assert_eq!(also.tensor("a")?.data_ptr(), kept.tensor("a")?.data_ptr());
     let net = nn::linear(1, 1)?;
@@ -105,7 +131,9 @@ fn clones_of_state_dicts_share_tensors_alone() -> Result<()> {
     Checkpoint::new().module(&net).extra(&mut also)?.load(&path)?;
     assert_eq!((also.len(), kept.len(), values(&also.tensor("a")?)?), (2, 1, vec![3.0]));
     std::fs::remove_file(path).unwrap();
-    let seen = std::thread::scope(|s| [&kept, &also].map(|d| s.spawn(move || d.names().len())).map(|t| t.join().unwrap()));
+    let seen = std::thread::scope(|s| {
+        [&kept, &also].map(|d| s.spawn(move || d.names().len())).map(|t| t.join().unwrap())
+    });
     assert_eq!(seen, [1, 2]);
     Ok(())
 }
@@ -116,11 +144,20 @@ fn losses_and_attention_take_several_inputs() -> Result<()> {
     let loss = nn::cross_entropy_loss_with(nn::CrossEntropyLossOpts::new().label_smoothing(0.1))?;
     let both = loss.forward(&[&scores, &classes])?;
     assert_eq!(both[0].shape(), [0i64; 0]);
-    let attention = nn::multihead_attention_with(8, 2, nn::MultiheadAttentionOpts::new().batch_first(true))?;
+    let attention =
+        nn::multihead_attention_with(8, 2, nn::MultiheadAttentionOpts::new().batch_first(true))?;
     let x = tt::randn(&[2, 5, 8])?;
-    let (y, weights) = attention.attend(&x, &x, &x, MultiheadAttentionForwardOpts::new().average_attn_weights(false))?;
+    let (y, weights) = attention.attend(
+        &x,
+        &x,
+        &x,
+        MultiheadAttentionForwardOpts::new().average_attn_weights(false),
+    )?;
     assert_eq!((y.shape(), weights.unwrap().shape()), (&[2, 5, 8][..], &[2, 2, 5, 5][..]));
-    assert!(attention.attend(&x, &x, &x, MultiheadAttentionForwardOpts::new().need_weights(false))?.1.is_none());
+    assert!(attention
+        .attend(&x, &x, &x, MultiheadAttentionForwardOpts::new().need_weights(false))?
+        .1
+        .is_none());
     let outs = attention.forward_opt(&[Some(&x), Some(&x), Some(&x), None])?;
     assert_eq!(outs[0].shape(), [2, 5, 8]);
     Ok(())
@@ -132,22 +169,35 @@ fn groups_values_and_state() -> Result<()> {
     let adam = optim::adamw(&[&a])?;
     adam.add_param_group(&[&b])?;
     adam.set_f64(1, "lr", 0.5)?;
-    assert_eq!((adam.num_groups(), adam.num_params(), adam.group_size(1), adam.get_f64(0, "lr")?), (2, 2, 1, 1e-3));
+    assert_eq!(
+        (adam.num_groups(), adam.num_params(), adam.group_size(1), adam.get_f64(0, "lr")?),
+        (2, 2, 1, 1e-3)
+    );
     assert!(adam.get_f64(0, "speed").is_err());
     (&a * &b).sum()?.backward()?;
     adam.step()?;
-    assert!(adam.get_state(0, "exp_avg")?.is_some() && adam.get_state(0, "momentum_buffer").map_or(true, |s| s.is_none()));
+    assert!(
+        adam.get_state(0, "exp_avg")?.is_some()
+            && adam.get_state(0, "momentum_buffer").map_or(true, |s| s.is_none())
+    );
     let tensors = (0..adam.num_tensors()).map(|i| adam.tensor_at(i)).collect::<Result<Vec<_>>>()?;
     let numbers = (0..adam.num_numbers()).map(|i| adam.number_at(i)).collect::<Result<Vec<_>>>()?;
-    assert!(tensors.iter().any(|t| t.0 == "state.1.exp_avg_sq") && numbers.iter().any(|n| n.0 == "param_groups.1.lr" && n.1 == 0.5));
+    assert!(
+        tensors.iter().any(|t| t.0 == "state.1.exp_avg_sq")
+            && numbers.iter().any(|n| n.0 == "param_groups.1.lr" && n.1 == 0.5)
+    );
     let other = optim::adamw(&[&a])?;
     other.add_param_group(&[&b])?;
     tensors.iter().try_for_each(|(name, t)| other.load_tensor(name, t))?;
     numbers.iter().try_for_each(|(name, v)| other.load_number(name, *v))?;
-    assert_eq!(values(&other.get_state(1, "exp_avg")?.unwrap())?, values(&adam.get_state(1, "exp_avg")?.unwrap())?);
+    assert_eq!(
+        values(&other.get_state(1, "exp_avg")?.unwrap())?,
+        values(&adam.get_state(1, "exp_avg")?.unwrap())?
+    );
     other.set_state(1, "exp_avg", None)?;
     assert_eq!(adam.param(1)?.data_ptr(), b.data_ptr());
-    let warm = tt::lr::linear_with(&adam, tt::lr::LinearOpts::new().start_factor(0.5).total_iters(2))?;
+    let warm =
+        tt::lr::linear_with(&adam, tt::lr::LinearOpts::new().start_factor(0.5).total_iters(2))?;
     let then = tt::lr::exponential(&adam, 0.5)?;
     let all = tt::lr::sequential(&adam, &[&warm, &then], &[2])?;
     assert_eq!(all.get_last_lr()?.len(), 2);
@@ -161,7 +211,11 @@ fn gradients_as_functions() -> Result<()> {
     let unused = floats(&[1.0]).requires_grad_(true)?;
     let y = &x * &x * &x;
     let with = floats(&[10.0]);
-    let grads = tt::grad(&[&y], &[&x, &unused], GradOpts::new().allow_unused(true).grad_outputs(&[Some(with.clone())]).retain_graph(true))?;
+    let grads = tt::grad(
+        &[&y],
+        &[&x, &unused],
+        GradOpts::new().allow_unused(true).grad_outputs(&[Some(with.clone())]).retain_graph(true),
+    )?;
     assert_eq!((values(grads[0].as_ref().unwrap())?, grads[1].is_none()), (vec![120.0], true));
     assert!(x.grad()?.is_none());
     y.backward_with(BackwardOpts::new().gradient(&with).inputs(&[x.clone()]).retain_graph(true))?;
@@ -184,22 +238,40 @@ fn gradients_as_functions() -> Result<()> {
 #[test]
 fn files_of_tensors() -> Result<()> {
     let path = temporary("tensors");
-    tt::save(&path, &[("b", &floats(&[1.0, 2.0])), ("a", &tt::ones(&[2, 2])?)], &[("format", "tt")])?;
-    let (read, mapped) = (tt::SafeTensors::open(path.to_str().unwrap())?, unsafe { tt::SafeTensors::map(path.to_str().unwrap())? });
-    assert_eq!((read.len(), mapped.tensor("b")?.to_vec::<f32>()?, read.tensor("a")?.shape()), (2, vec![1.0, 2.0], &[2, 2][..]));
-    assert_eq!((read.metadata_size(), read.metadata_key(0).as_deref(), read.metadata_value(0).as_deref()), (1, Some("format"), Some("tt")));
-    assert!(!mapped.tensor("a")?.is_writable() && read.tensor("c").is_err() && read.name(7).is_none());
+    tt::save(
+        &path,
+        &[("b", &floats(&[1.0, 2.0])), ("a", &tt::ones(&[2, 2])?)],
+        &[("format", "tt")],
+    )?;
+    let (read, mapped) = (tt::SafeTensors::open(path.to_str().unwrap())?, unsafe {
+        tt::SafeTensors::map(path.to_str().unwrap())?
+    });
+    assert_eq!(
+        (read.len(), mapped.tensor("b")?.to_vec::<f32>()?, read.tensor("a")?.shape()),
+        (2, vec![1.0, 2.0], &[2, 2][..])
+    );
+    assert_eq!(
+        (read.metadata_size(), read.metadata_key(0).as_deref(), read.metadata_value(0).as_deref()),
+        (1, Some("format"), Some("tt"))
+    );
+    assert!(
+        !mapped.tensor("a")?.is_writable() && read.tensor("c").is_err() && read.name(7).is_none()
+    );
     std::fs::remove_file(path).unwrap();
     Ok(())
 }
 
 #[test]
 fn files_of_pytorch() -> Result<()> {
-    let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/python/conformance-training/files/good/training.pt");
+    let recorded = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../tests/python/conformance-training/files/good/training.pt"
+    );
     let state = tt::torch_load(recorded)?;
     let structure = state.structure().unwrap();
     assert_eq!((state.len(), state.tensor("model.0.weight")?.shape()), (27, &[2, 1, 3, 3][..]));
-    assert!(structure.starts_with(r#"{"dict":[["model",{"ordered":[["0.weight",{"tensor":"model.0.weight"}],"#));
+    assert!(structure
+        .starts_with(r#"{"dict":[["model",{"ordered":[["0.weight",{"tensor":"model.0.weight"}],"#));
     let mut changed = state.clone();
     changed.set("more", &floats(&[1.0]))?;
     assert_eq!((changed.len(), state.len(), changed.structure()), (28, 27, state.structure()));
@@ -209,7 +281,11 @@ fn files_of_pytorch() -> Result<()> {
     tt::torch_save(path.to_str().unwrap(), &tt::nn::linear(2, 3)?.state_dict()?, None)?;
     assert_eq!(tt::torch_load(path.to_str().unwrap())?.names(), ["weight", "bias"]);
     let e = tt::torch_save(path.to_str().unwrap(), &state, Some("{")).unwrap_err();
-    assert!(e.status == tt::Status::InvalidArg && tt::StateDict::new()?.structure().is_none(), "{}", e);
+    assert!(
+        e.status == tt::Status::InvalidArg && tt::StateDict::new()?.structure().is_none(),
+        "{}",
+        e
+    );
     std::fs::remove_file(path).unwrap();
     Ok(())
 }

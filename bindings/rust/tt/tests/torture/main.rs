@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tt::opts::{BackwardOpts, GradOpts, ModuleLoadStateDictOpts};
-use tt::{lr, nn, optim, Cancel, Checkpoint, Context, Error, FunctionCall, Generator, Module, Node, Optimizer, Result};
+use tt::{
+    lr, nn, optim, Cancel, Checkpoint, Context, Error, FunctionCall, Generator, Module, Node,
+    Optimizer, Result,
+};
 use tt::{Runtime, RuntimeOpts, Scheduler, StateDict, Status, Tensor, Value};
 
 const ROOM: usize = 24;
@@ -103,7 +106,8 @@ owned!(optimizer, keep_optimizer, optimizers, Optimizer);
 owned!(scheduler, keep_scheduler, schedulers, Scheduler);
 
 fn shape() -> &'static [i64] {
-    [&[2, 3][..], &[2, 3], &[3], &[], &[4, 2, 3], &[0], &[1, 3], &[3, 3], &[2, 2, 4, 4], &[40, 40]][random(10)]
+    [&[2, 3][..], &[2, 3], &[3], &[], &[4, 2, 3], &[0], &[1, 3], &[3, 3], &[2, 2, 4, 4], &[40, 40]]
+        [random(10)]
 }
 fn fresh() -> Result<Tensor> {
     let t = match random(6) {
@@ -156,7 +160,11 @@ fn replacements(like: &[Option<Tensor>]) -> Vec<Option<Tensor>> {
 
 struct Double(Last);
 impl tt::Function for Double {
-    fn forward(&self, call: &FunctionCall, inputs: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    fn forward(
+        &self,
+        call: &FunctionCall,
+        inputs: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>> {
         inside(&self.0)?;
         let x = inputs[0].clone().unwrap();
         call.save(&[&x])?;
@@ -165,7 +173,11 @@ impl tt::Function for Double {
         }
         Ok(vec![Some(if often(3) { &x * 2.0 } else { x })])
     }
-    fn backward(&self, call: &FunctionCall, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    fn backward(
+        &self,
+        call: &FunctionCall,
+        grads: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>> {
         inside(&self.0)?;
         let saved = call.saved(random(5) as i64 / 4)?;
         if random(8) == 0 {
@@ -190,7 +202,12 @@ impl tt::Operator for HostOp {
             _ => Err(Error::new(Status::InvalidArg, "one tensor")),
         }
     }
-    fn backward(&self, grads: &[Option<Tensor>], _: &[Value], _: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    fn backward(
+        &self,
+        grads: &[Option<Tensor>],
+        _: &[Value],
+        _: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>> {
         inside(&self.0)?;
         Ok(replacements(grads))
     }
@@ -217,7 +234,10 @@ fn compute() -> Result<()> {
         6 => a.reshape(&[-1])?,
         7 => a.transpose(0, -1)?,
         8 => a.index_get(tt::idx![0])?,
-        9 => a.index_get(tt::idx![tt::Index::Ellipsis, tt::Index::Slice { start: None, stop: None, step: 2 }])?,
+        9 => a.index_get(tt::idx![
+            tt::Index::Ellipsis,
+            tt::Index::Slice { start: None, stop: None, step: 2 }
+        ])?,
         10 => a.softmax(-1)?,
         11 => tt::cat(&[&a, &b, &a])?,
         12 => a.expand(&[4, 2, 3])?,
@@ -242,12 +262,20 @@ fn differentiate() -> Result<()> {
         0..=4 => a.sum()?.backward()?,
         5 => a.backward()?,
         6 => a.sum()?.backward_with(BackwardOpts::new().retain_graph(true))?,
-        7 => a.sum()?.backward_with(BackwardOpts::new().create_graph(random(2) == 0).inputs(&[b]))?,
+        7 => {
+            a.sum()?.backward_with(BackwardOpts::new().create_graph(random(2) == 0).inputs(&[b]))?
+        }
         8 => a.backward_with(BackwardOpts::new().gradient(&b))?,
         9 => tt::backward_all(&[a.sum()?, b.sum()?], &[None, None], BackwardOpts::new())?,
-        10 => {
-            give_all(tt::grad(&[a.sum()?], &[&b], GradOpts::new().allow_unused(true).create_graph(random(2) == 0))?.into_iter().flatten())?
-        }
+        10 => give_all(
+            tt::grad(
+                &[a.sum()?],
+                &[&b],
+                GradOpts::new().allow_unused(true).create_graph(random(2) == 0),
+            )?
+            .into_iter()
+            .flatten(),
+        )?,
         11 => give_all(a.grad()?)?,
         12 => a.set_grad(Some(&b))?,
         13 => a.set_grad(None)?,
@@ -260,7 +288,9 @@ fn differentiate() -> Result<()> {
 fn hook() -> Result<()> {
     let (a, last, id) = (tensor()?, Last, random(4) as i64 + 1);
     match random(9) {
-        0 | 1 => a.register_hook(move |g| inside(&last).map(|_| replacement(Some(g)))).map(|_| ())?,
+        0 | 1 => {
+            a.register_hook(move |g| inside(&last).map(|_| replacement(Some(g)))).map(|_| ())?
+        }
         2 => a.register_accumulate_hook(move |_| inside(&last)).map(|_| ())?,
         3 | 4 => a.remove_hook(id)?,
         5 => {
@@ -273,7 +303,9 @@ fn hook() -> Result<()> {
             let found = one_of(&shared()?.nodes.lock().unwrap());
             let n = found.ok_or_else(|| Error::new(Status::InvalidArg, "no node"))?;
             match random(5) {
-                0 | 1 => n.register_hook(random(2) == 0, move |g| inside(&last).map(|_| replacements(g))).map(|_| ())?,
+                0 | 1 => n
+                    .register_hook(random(2) == 0, move |g| inside(&last).map(|_| replacements(g)))
+                    .map(|_| ())?,
                 2 => n.remove_hook(id)?,
                 3 => drop((n.name(), n.num_inputs())),
                 _ => {
@@ -293,7 +325,13 @@ fn look() -> Result<()> {
     match random(6) {
         0 => drop(a.print()?),
         1 => drop(a.to_dtype(tt::DType::F32)?.to_vec::<f32>()?),
-        2 => assert!(a.shape().len() == a.strides().len() || a.is_leaf() || a.requires_grad() || a.version() > 0 || a.is_view()),
+        2 => assert!(
+            a.shape().len() == a.strides().len()
+                || a.is_leaf()
+                || a.requires_grad()
+                || a.version() > 0
+                || a.is_view()
+        ),
         3 => tt::memory(tt::Device::CPU).map(|_| ())?,
         4 => drop(format!("{:?}", a)),
         _ => {
@@ -316,7 +354,9 @@ fn new_module() -> Result<Module> {
         8 => nn::layer_norm(&[3])?,
         9 => nn::multihead_attention(3, 1)?,
         10 => nn::module_list()?,
-        11 => Module::from_fn("F", move |x| inside(&last).and_then(|_| if often(6) { x.relu() } else { tensor() }))?,
+        11 => Module::from_fn("F", move |x| {
+            inside(&last).and_then(|_| if often(6) { x.relu() } else { tensor() })
+        })?,
         12 => Module::custom("Custom", move |m, x| {
             inside(&last)?;
             let x = x.iter().flatten().next().cloned().map_or_else(tensor, Ok)?;
@@ -336,8 +376,12 @@ fn hook_module(m: &Module) -> Result<()> {
     match random(6) {
         0 => m.register_forward_pre_hook(move |m, x| hooked(m, &last).map(|_| replacements(x))),
         1 => m.register_forward_hook(move |m, _, y| hooked(m, &last).map(|_| replacements(y))),
-        2 => m.register_full_backward_pre_hook(move |m, g| hooked(m, &last).map(|_| replacements(g))),
-        3 => m.register_full_backward_hook(move |m, _, g| hooked(m, &last).map(|_| replacements(g))),
+        2 => {
+            m.register_full_backward_pre_hook(move |m, g| hooked(m, &last).map(|_| replacements(g)))
+        }
+        3 => {
+            m.register_full_backward_hook(move |m, _, g| hooked(m, &last).map(|_| replacements(g)))
+        }
         _ => return m.remove_hook(random(4) as i64 + 1),
     }
     .map(|_| ())
@@ -353,11 +397,17 @@ fn hooked(m: &Module, last: &Last) -> Result<()> {
 }
 
 fn change_module(m: &Module) -> Result<()> {
-    let slot = ["weight", "bias", "running_mean", "running_var", "num_batches_tracked", "scale", "own"][random(7)];
+    let slot =
+        ["weight", "bias", "running_mean", "running_var", "num_batches_tracked", "scale", "own"]
+            [random(7)];
     let child = ["0", "1", "2", "fc", "out_proj"][random(5)];
     match random(12) {
         0 => m.register_parameter(slot, if often(4) { Some(tensor()?) } else { None }.as_ref()),
-        1 => m.register_buffer(slot, if often(4) { Some(tensor()?) } else { None }.as_ref(), random(2) == 0),
+        1 => m.register_buffer(
+            slot,
+            if often(4) { Some(tensor()?) } else { None }.as_ref(),
+            random(2) == 0,
+        ),
         2 => m.register_module(child, &module()?),
         3 => m.append(&module()?),
         4 => m.train(random(2) == 0),
@@ -365,7 +415,10 @@ fn change_module(m: &Module) -> Result<()> {
         6 => m.zero_grad(),
         7 => {
             let found = one_of(&shared()?.states.lock().unwrap());
-            m.load_state_dict_with(&found.map_or_else(|| m.state_dict(), Ok)?, ModuleLoadStateDictOpts::new().strict(random(2) == 0))
+            m.load_state_dict_with(
+                &found.map_or_else(|| m.state_dict(), Ok)?,
+                ModuleLoadStateDictOpts::new().strict(random(2) == 0),
+            )
         }
         _ => hook_module(m),
     }
@@ -385,15 +438,28 @@ fn modules() -> Result<()> {
         6 => give(m.call(&tensor()?)?)?,
         7 => {
             let (a, b) = (tensor()?, tensor()?);
-            give_all(m.forward_opt(&[Some(&a), if often(3) { Some(&b) } else { None }, Some(&a)])?)?
+            give_all(m.forward_opt(&[
+                Some(&a),
+                if often(3) { Some(&b) } else { None },
+                Some(&a),
+            ])?)?
         }
         8 => give_all(m.parameters()?)?,
         9 => {
             let old = put(&mut shared()?.states.lock().unwrap(), m.state_dict()?);
             drop(old);
         }
-        10 => keep_module(if often(3) { m.copy()? } else { m.copy_to(None, Some(tt::DType::F64))? })?,
-        11 => drop((m.print()?, m.class(), m.num_children(), m.child_name(0), m.get_submodule("0.0"), m.get_tensor("weight"))),
+        10 => {
+            keep_module(if often(3) { m.copy()? } else { m.copy_to(None, Some(tt::DType::F64))? })?
+        }
+        11 => drop((
+            m.print()?,
+            m.class(),
+            m.num_children(),
+            m.child_name(0),
+            m.get_submodule("0.0"),
+            m.get_tensor("weight"),
+        )),
         _ => change_module(&m)?,
     }
     Ok(())
@@ -433,7 +499,9 @@ fn optimizers() -> Result<()> {
         6 => o.zero_grad(random(2) == 0)?,
         7 => o.add_param_group(&[tensor()?])?,
         8 => give_all(o.get_state(param, ["exp_avg", "momentum_buffer", "step"][random(3)])?)?,
-        9 => o.set_state(param, ["exp_avg", "momentum_buffer", "step"][random(3)], Some(&tensor()?))?,
+        9 => {
+            o.set_state(param, ["exp_avg", "momentum_buffer", "step"][random(3)], Some(&tensor()?))?
+        }
         10 => {
             let ((name, t), also) = (o.tensor_at(param)?, tensor()?);
             optimizer()?.load_tensor(&name, if often(3) { &t } else { &also })?
@@ -522,7 +590,8 @@ fn modes() -> Result<()> {
             tt::cancellable(&s.cancel, act)
         }
         9 => {
-            let runtime = Runtime::new(RuntimeOpts::new().queue_drops(random(2) as i32).threads(2))?;
+            let runtime =
+                Runtime::new(RuntimeOpts::new().queue_drops(random(2) as i32).threads(2))?;
             let mut c = Context::new(Some(&runtime))?;
             c.run(|| drop((register(), act(), act())));
             runtime.poll();
@@ -570,7 +639,10 @@ fn act() {
     }
 }
 fn expected(panic: &Box<dyn std::any::Any + Send>) -> bool {
-    let text = panic.downcast_ref::<&str>().map(|s| s.to_string()).or_else(|| panic.downcast_ref::<String>().cloned());
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|s| s.to_string())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
     text.map_or(false, |t| t.contains("as it likes") || t.contains(": "))
 }
 
@@ -588,7 +660,12 @@ fn torture(seed: u64, time: Duration, threads: u64) -> i64 {
         for _ in 0..threads {
             s.spawn(|| {
                 OWN.with(|o| {
-                    o.random.set(seeds.fetch_add(1, Ordering::Relaxed).wrapping_add(1).wrapping_mul(0x9e3779b97f4a7c15));
+                    o.random.set(
+                        seeds
+                            .fetch_add(1, Ordering::Relaxed)
+                            .wrapping_add(1)
+                            .wrapping_mul(0x9e3779b97f4a7c15),
+                    );
                     *o.shared.borrow_mut() = Some(shared.clone());
                 });
                 let _ = register();
@@ -597,7 +674,9 @@ fn torture(seed: u64, time: Duration, threads: u64) -> i64 {
                 }
                 tt::ctx_set_poll(|| Ok(())).unwrap();
                 OWN.with(|o| o.depth.set(DEEP)); // what is dropped now does no more
-                let kept = OWN.with(|o| (o.modules.take(), o.optimizers.take(), o.schedulers.take(), o.shared.take()));
+                let kept = OWN.with(|o| {
+                    (o.modules.take(), o.optimizers.take(), o.schedulers.take(), o.shared.take())
+                });
                 drop(kept);
             });
         }
@@ -616,7 +695,11 @@ fn anything_on_any_thread() {
     let loud = std::env::var("TT_TORTURE").is_ok();
     std::panic::set_hook(Box::new(move |info| {
         let text = info.to_string();
-        if loud && !text.contains("as it likes") && !text.contains("unwrap()` on a `None`") && !text.contains("out of bounds") {
+        if loud
+            && !text.contains("as it likes")
+            && !text.contains("unwrap()` on a `None`")
+            && !text.contains("out of bounds")
+        {
             eprintln!("{}", text);
         }
     }));
