@@ -44,10 +44,10 @@ def generate():
     """Path -> text of every generated file."""
     ops = schema.load(ROOT / "src/ops/decl", ROOT)
     groups = classes.load_classes(ROOT)
-    files = cxx.generate(ops, groups, ROOT)
+    files = cxx.generate(ops, groups)
     files |= c.generate(ops, groups, ROOT)
     api = headers.load(ROOT, files)
-    files |= tests.generate(ops, groups, api)
+    files |= tests.generate(ops, groups, api, ROOT)
     files |= python.generate(ops, groups, api, files, ROOT)
     files |= rust.generate(ops, groups, api, files)
     files |= julia.generate(ops, groups, api)

@@ -88,7 +88,8 @@ static tt_status call(const Sample* s, const char* suffix, tt_tensor** more, int
     if (args[i].tag == TT_VAL_TENSORS) args[i].tensors = s->items;
   for (i = 0; i < n_more; i++) {
     memset(&args[n + i], 0, sizeof *args);
-    args[n + i].tag = TT_VAL_TENSOR, args[n + i].tensor = more[i];
+    args[n + i].tag = TT_VAL_TENSOR;
+    args[n + i].tensor = more[i];
   }
   before = remember(written);
   for (i = 0; i < kMaxOuts; i++) outs[i] = written;
@@ -159,7 +160,7 @@ static const tt_tensor* first_tensor(const Sample* s) {
 
 /* All variants of the operator on s. `usual`: results of the sample that s was made of. */
 static void try_variants(const Sample* s, tt_tensor** usual, int n_usual) {
-  tt_tensor *outs[kMaxOuts], *dst[kMaxOuts], *none[kMaxOuts];
+  tt_tensor *outs[kMaxOuts], *dst[kMaxOuts] = {NULL}, *none[kMaxOuts];
   int64_t n_outs = 0, n_none = 0;
   Sample t = *s;
   int k, n_dst = n_usual;
@@ -228,14 +229,18 @@ static int put_integer(Sample* s, int i, int64_t v, int n) {
   int64_t k;
   memset(&s->args[i], 0, sizeof s->args[i]);
   if (!is_list(s->row->args[i].type)) {
-    s->args[i].tag = TT_VAL_INT, s->args[i].i = v;
+    s->args[i].tag = TT_VAL_INT;
+    s->args[i].i = v;
     return 1;
   } else {
-    const int64_t entry = -1 - n, length = n < 0 ? old.n : n;
+    const int64_t entry = -1 - n;
+    const int64_t length = n < 0 ? old.n : n;
     int64_t* list = scratch((size_t)(length + 1) * sizeof *list);
     if (n < 0 && (old.tag != TT_VAL_INTS || entry >= old.n)) return 0;
     for (k = 0; k < length; k++) list[k] = n < 0 && k != entry ? old.ints[k] : v;
-    s->args[i].tag = TT_VAL_INTS, s->args[i].ints = list, s->args[i].n = length;
+    s->args[i].tag = TT_VAL_INTS;
+    s->args[i].ints = list;
+    s->args[i].n = length;
     return 1;
   }
 }
@@ -274,12 +279,13 @@ static void replace_numbers(const Sample* s, tt_tensor** usual, int n_usual) {
   int i;
   size_t v;
   for (i = 0; i < r->n_args; i++) {
-    const int real = strncmp(r->args[i].type, "Float", 5) == 0,
-              scalar = strncmp(r->args[i].type, "Scalar", 6) == 0;
+    const int real = strncmp(r->args[i].type, "Float", 5) == 0;
+    const int scalar = strncmp(r->args[i].type, "Scalar", 6) == 0;
     for (v = 0; (real || scalar) && v < sizeof kReals / sizeof *kReals; v++) {
       Sample t = *s;
       memset(&t.args[i], 0, sizeof t.args[i]);
-      t.args[i].tag = TT_VAL_FLOAT, t.args[i].f = kReals[v];
+      t.args[i].tag = TT_VAL_FLOAT;
+      t.args[i].f = kReals[v];
       snprintf(doing, sizeof doing, "%s, sample \"%s\", %s = %g", r->name, s->what, r->args[i].name,
                kReals[v]);
       try_variants(&t, usual, n_usual);
@@ -287,7 +293,8 @@ static void replace_numbers(const Sample* s, tt_tensor** usual, int n_usual) {
     for (v = 0; scalar && v < kNumIntegers; v++) {
       Sample t = *s;
       memset(&t.args[i], 0, sizeof t.args[i]);
-      t.args[i].tag = TT_VAL_INT, t.args[i].i = kIntegers[v];
+      t.args[i].tag = TT_VAL_INT;
+      t.args[i].i = kIntegers[v];
       snprintf(doing, sizeof doing, "%s, sample \"%s\", %s = %lld", r->name, s->what,
                r->args[i].name, (long long)kIntegers[v]);
       try_variants(&t, usual, n_usual);
@@ -306,7 +313,8 @@ static tt_tensor* of_shape(const int64_t* shape, int64_t ndim, tt_dtype d, int t
 enum { kTensorKinds = 15 };
 /* What stands in for t; NULL: nothing. */
 static tt_tensor* stand_in(const tt_tensor* t, int kind) {
-  static const int64_t kOnes[8] = {1, 1, 1, 1, 1, 1, 1, 1}, kZero[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+  static const int64_t kOnes[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+  static const int64_t kZero[8] = {0, 0, 0, 0, 0, 0, 0, 0};
   const tt_dtype d = tt_tensor_dtype(t);
   const int64_t ndim = tt_tensor_ndim(t);
   tt_tensor *one, *wide;
@@ -349,7 +357,8 @@ static void replace_many(const Sample* s, tt_tensor** usual, int n_usual) {
       const int64_t v = chance(3) ? kIntegers[chance(kNumIntegers)] : chance(4);
       if (strcmp(r->args[i].type, "Bool") == 0 && chance(2)) {
         memset(&t.args[i], 0, sizeof t.args[i]);
-        t.args[i].tag = TT_VAL_BOOL, t.args[i].i = chance(2);
+        t.args[i].tag = TT_VAL_BOOL;
+        t.args[i].i = chance(2);
       } else if (takes_integers(r->args[i].type) && chance(2)) {
         put_integer(&t, i, v, is_list(r->args[i].type) ? (int)chance(4) : 1);
         at += snprintf(doing + at, sizeof doing - (size_t)at, ", %s = %lld", r->args[i].name,
@@ -406,7 +415,8 @@ static void try_sample(const Sample* s, void* user) {
 }
 static void test_row(void** state) {
   const Row* r = *state;
-  n_wrong = 0, samples_left = kSamplesPerRow;
+  n_wrong = 0;
+  samples_left = kSamplesPerRow;
   OK(tt_set_memory_limit(c, kMemoryLimit));
   each_sample(r, try_sample, NULL);
   assert_int_equal(n_wrong, 0);
@@ -419,7 +429,9 @@ int main(int argc, char** argv) {
   signal(SIGALRM, too_slow);
   for (i = 0; i < kNumRows; i++) {
     if (argc > 1 && strcmp(argv[1], kRows[i].name)) continue;
-    tests[n].name = kRows[i].name, tests[n].test_func = test_row, tests[n].setup_func = open_plain,
+    tests[n].name = kRows[i].name;
+    tests[n].test_func = test_row;
+    tests[n].setup_func = open_plain;
     tests[n].teardown_func = close_ctx;
     tests[n++].initial_state = (void*)&kRows[i];
   }

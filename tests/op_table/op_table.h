@@ -21,9 +21,31 @@ typedef struct Row {
 extern const Row kRows[];
 extern const int kNumRows;
 int row_arg(const Row* r, const char* name); /* its position; fails the test if there is none */
-int is_random(const Row* r);
 
-/* ---- samples ---- */
+/* ---- samples: generated from samples/FAMILY.toml, whose README explains the words ---- */
+
+/* What the results of a random operator have in common. 0 where nothing is known. */
+typedef struct Drawn {
+  double low, high; /* low <= x < high */
+  double mean, variance;
+  double tolerance;   /* of the mean, and of the variance relative to it */
+  double ulps, share; /* allowed between instruction sets and devices, as in check_close */
+  int has_low, has_mean, has_variance, integers;
+  int permutation;       /* of 0, 1, ... */
+  const double* weights; /* positions are drawn by these weights */
+  int n_weights;
+} Drawn;
+typedef struct SampleGroup {
+  const char* name;
+  const struct SampleLine* lines;
+  int n_lines;
+  int summed;            /* the operators sum up: errors are relative to the largest value */
+  int shape_from_values; /* META cannot know the shape of the results */
+  const char* no_gradient[2];
+  const Drawn* drawn; /* NULL: the results are not random */
+} SampleGroup;
+const SampleGroup* row_samples(const Row* r);
+
 typedef struct Sample {
   const Row* row;
   const char* what;
@@ -34,9 +56,8 @@ typedef struct Sample {
   int big;                     /* for the comparison of thread counts only */
 } Sample;
 typedef void (*SampleFn)(const Sample* s, void* user);
-/* Calls fn for every sample of the row; 0 if its family is unknown. Sample tensors are float64,
- * index tensors int64, masks bool. */
-int each_sample(const Row* r, SampleFn fn, void* user);
+/* Calls fn for every sample of the row. */
+void each_sample(const Row* r, SampleFn fn, void* user);
 /* Pointers to the tensor places of a sample, the list's items included. */
 int tensor_places(Sample* s, tt_tensor** out[kMaxArgs + kMaxItems]);
 

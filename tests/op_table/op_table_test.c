@@ -34,15 +34,7 @@ static void lost(const Sample* s, const char* text, double got, double want) {
     }                                                                              \
   } while (0)
 
-/* Numbers that pass through logarithms agree to a few ulp, all other chance bit for bit. */
-static int is_normal(const Row* r) {
-  return strcmp(r->name, "randn") == 0 || strcmp(r->name, "randn_like") == 0;
-}
-static int is_uniform(const Row* r) {
-  return strcmp(r->name, "rand") == 0 || strcmp(r->name, "rand_like") == 0;
-}
-static int is_scaled(const Row* r) { return strcmp(r->samples, "normal") == 0; } /* and shifted */
-static double random_ulps(const Row* r) { return is_normal(r) || is_scaled(r) ? 8 : 0; }
+static int is_random(const Row* r) { return row_samples(r)->drawn != NULL; }
 
 /* ---- calling ---- */
 
@@ -281,72 +273,27 @@ static Inputs inputs_of(const Sample* s) {
   return in;
 }
 
-static int is_summed(const Row* r) {
-  static const char* const kSummed[] = {"reduce",
-                                        "matmul",
-                                        "linear",
-                                        "addmm",
-                                        "softmax",
-                                        "layer_norm",
-                                        "nll_loss",
-                                        "cross_entropy",
-                                        "index_add",
-                                        "scatter_add",
-                                        "shorthand",
-                                        "baddbmm",
-                                        "einsum",
-                                        "statistics",
-                                        "prod",
-                                        "cumsum",
-                                        "norm",
-                                        "nuclear_norm",
-                                        "prod_scan",
-                                        "conv",
-                                        "conv_padding",
-                                        "conv_transpose",
-                                        "difference_loss",
-                                        "logits_loss",
-                                        "probability_loss",
-                                        "kl_div",
-                                        "batch_norm",
-                                        "group_norm",
-                                        "rms_norm",
-                                        "average_pool1d",
-                                        "average_pool2d",
-                                        "adaptive_average",
-                                        "attention",
-                                        "interpolate"};
-  size_t i;
-  for (i = 0; i < sizeof kSummed / sizeof *kSummed; i++)
-    if (strcmp(r->samples, kSummed[i]) == 0) return 1;
-  for (i = 0; i < (size_t)r->n_args; i++)
-    if (strcmp(r->args[i].name, "alpha") == 0) return 1;
-  return 0;
-}
+static int is_summed(const Row* r) { return row_samples(r)->summed; }
 
-/* Chance has no reference: what is drawn must be in range and have the right mean. */
-/* low, high, mean and variance of the families "randint" and "normal", whose arguments
- * samples_draw.h chooses. */
-static void check_drawn(const Sample* s, const double* v, int64_t n) {
-  const int ints = strcmp(s->row->samples, "randint") == 0;
-  const int even = strcmp(s->row->name, "uniform_") == 0;
-  const int race = strcmp(s->row->name, "exponential_") == 0;
-  const double mean = ints ? 3 : even ? 1 : race ? 2 : 0.25;
-  const double variance = ints ? 14 : even ? 4.0 / 3 : 4;
-  const double low = ints ? -3 : even ? -1 : race ? 0 : -20;
-  const double high = ints ? 10 : even ? 3 : race ? 100 : 20;
-  double sum = 0, squares = 0;
+/* ---- random numbers: they have no reference, but a range, a mean and a variance ---- */
+
+static void check_distribution(const Sample* s, const Drawn* want, const double* v, int64_t n) {
+  double sum = 0;
+  double squares = 0; /* of the distance to the mean */
   int64_t i;
   for (i = 0; i < n; i++) {
     sum += v[i];
-    squares += (v[i] - mean) * (v[i] - mean);
-    if (!(v[i] >= low && v[i] < high) || (ints && v[i] != trunc(v[i])))
-      lost(s, "range", v[i], mean);
+    squares += (v[i] - want->mean) * (v[i] - want->mean);
+    if (want->has_low && !(v[i] >= want->low && v[i] < want->high))
+      lost(s, "range", v[i], want->low);
+    if (want->integers && v[i] != trunc(v[i])) lost(s, "an integer", v[i], trunc(v[i]));
   }
   if (n < 1000) return;
-  if (fabs(sum / (double)n - mean) > 0.08) lost(s, "mean", sum / (double)n, mean);
-  if (fabs(squares / (double)n - variance) > 0.08 * variance)
-    lost(s, "variance", squares / (double)n, variance);
+  sum /= (double)n;
+  squares /= (double)n;
+  if (want->has_mean && fabs(sum - want->mean) > want->tolerance) lost(s, "mean", sum, want->mean);
+  if (want->has_variance && fabs(squares - want->variance) > want->tolerance * want->variance)
+    lost(s, "variance", squares, want->variance);
 }
 static void check_permutation(const Sample* s, const double* v, int64_t n) {
   char* seen = calloc((size_t)n + 1, 1);
@@ -359,49 +306,39 @@ static void check_permutation(const Sample* s, const double* v, int64_t n) {
   if (n > 1000 && in_place > 20) lost(s, "elements in place", (double)in_place, 1);
   free(seen);
 }
-/* Positions by the weights 1, 2, 0, 5. */
-static void check_weighted(const Sample* s, const double* v, int64_t n) {
-  int64_t seen[4] = {0}, i;
+/* Positions drawn by weights: their shares, and none twice where each is drawn at most once. */
+static void check_weighted(const Sample* s, const Drawn* want, const double* v, int64_t n) {
+  const int again = s->args[row_arg(s->row, "replacement")].i != 0;
+  int64_t seen[8] = {0};
+  double total = 0;
+  int64_t i;
+  int k;
+  for (k = 0; k < want->n_weights; k++) total += want->weights[k];
   for (i = 0; i < n; i++) {
-    if (v[i] != 0 && v[i] != 1 && v[i] != 3) lost(s, "position", v[i], 3);
-    seen[(int64_t)v[i]]++;
+    if (!(v[i] >= 0 && v[i] < want->n_weights) || v[i] != trunc(v[i]))
+      lost(s, "position", v[i], want->n_weights);
+    seen[(int)v[i]]++;
   }
-  if (n == 3 && (seen[0] != 1 || seen[1] != 1 || seen[3] != 1)) lost(s, "drawn twice", v[0], v[1]);
-  if (n < 1000) return;
-  if (fabs((double)seen[0] / (double)n - 0.125) > 0.01)
-    lost(s, "share of 1 in 8", (double)seen[0] / (double)n, 0.125);
-  if (fabs((double)seen[1] / (double)n - 0.25) > 0.015)
-    lost(s, "share of 2 in 8", (double)seen[1] / (double)n, 0.25);
+  for (k = 0; k < want->n_weights; k++) {
+    const double share = want->weights[k] / total;
+    if (share == 0 && seen[k]) lost(s, "a position of weight 0", k, 0);
+    if (!again && seen[k] > 1) lost(s, "drawn twice", k, (double)seen[k]);
+    if (n >= 1000 && fabs((double)seen[k] / (double)n - share) > want->tolerance)
+      lost(s, "share", (double)seen[k] / (double)n, share);
+  }
 }
 static void check_random(const Sample* s, tt_tensor** outs) {
+  const Drawn* want = row_samples(s->row)->drawn;
   double* v = values_of(outs[0]);
-  double sum = 0;
-  double squares = 0;
   const int64_t n = tt_tensor_numel(outs[0]);
-  const int permutation = strcmp(s->row->samples, "randperm") == 0;
-  const int weighted = strcmp(s->row->samples, "multinomial") == 0;
-  if (is_scaled(s->row) || strcmp(s->row->samples, "randint") == 0 || permutation || weighted) {
-    (permutation ? check_permutation : weighted ? check_weighted : check_drawn)(s, v, n);
-    free(v);
-    return;
-  }
-  const int normal = is_normal(s->row);
-  const int uniform = is_uniform(s->row);
-  const int coin = strncmp(s->row->name, "bernoulli", 9) == 0;
-  int64_t i;
-  for (i = 0; i < n; i++) {
-    sum += v[i];
-    squares += v[i] * v[i];
-    if (coin && v[i] != 0 && v[i] != 1) lost(s, "a coin", v[i], 1);
-    if (uniform && !(v[i] >= 0 && v[i] < 1)) lost(s, "range", v[i], 0.5);
+  if (want->permutation) {
+    check_permutation(s, v, n);
+  } else if (want->n_weights) {
+    check_weighted(s, want, v, n);
+  } else {
+    check_distribution(s, want, v, n);
   }
   free(v);
-  if (n < 1000) return;
-  if (normal && (fabs(sum / (double)n) > 0.05 || fabs(squares / (double)n - 1) > 0.05))
-    lost(s, "mean", sum / (double)n, 0);
-  if (uniform && fabs(sum / (double)n - 0.5) > 0.02) lost(s, "mean", sum / (double)n, 0.5);
-  if (strcmp(s->row->name, "bernoulli_p") == 0 && fabs(sum / (double)n - 0.25) > 0.02)
-    lost(s, "mean", sum / (double)n, 0.25);
 }
 
 static void check_values(const Sample* s, tt_dtype d, int* exact) {
@@ -504,15 +441,6 @@ static void check_variants(const Sample* s) {
 
 /* ---- META, the instruction set, devices, threads ---- */
 
-/* As a mask's: META cannot know it. */
-static int shape_in_values(const Row* r) {
-  static const char* const kSamples[] = {"index_put", "masked_select", "nonzero", "one_hot",
-                                         "unique"};
-  size_t i;
-  for (i = 0; i < sizeof kSamples / sizeof *kSamples; i++)
-    if (strcmp(r->samples, kSamples[i]) == 0) return 1;
-  return 0;
-}
 static void check_meta(const Sample* s) {
   Sample t;
   tt_tensor *want[kMaxOuts], *got[kMaxOuts];
@@ -522,7 +450,8 @@ static void check_meta(const Sample* s) {
   t = on_device(s, TT_META);
   DO(s, call(s, want, &n));
   st = call(&t, got, &m);
-  if ((st == TT_DEVICE || st == TT_NOT_IMPLEMENTED) && shape_in_values(s->row)) return;
+  if ((st == TT_DEVICE || st == TT_NOT_IMPLEMENTED) && row_samples(s->row)->shape_from_values)
+    return;
   DO(&t, st);
   assert_int_equal(m, n);
   for (k = 0; k < n; k++) {
@@ -556,12 +485,26 @@ static void check_other_ctx(const Sample* s, tt_ctx* other, double ulps, double 
   c = mine;
 }
 
+static void check_baseline(const Sample* s, tt_dtype d, int exact) {
+  const SampleGroup* group = row_samples(s->row);
+  const Sample t = with_dtype(s, d);
+  tt_tensor* outs[kMaxOuts];
+  int n;
+  doing = "against the baseline";
+  if (call(&t, outs, &n)) return;
+  if (is_random(s->row)) {
+    check_other_ctx(&t, base_ctx, group->drawn->ulps, group->drawn->share);
+  } else {
+    check_other_ctx(&t, base_ctx, exact ? 0 : 4, group->summed && !exact ? 16 : 0);
+  }
+}
+
 static void check_device(const Sample* s, int exact) {
   Sample t = on_device(s, device_type);
   tt_tensor *want[kMaxOuts], *got[kMaxOuts], *back;
   const tt_to_opts home = {.set = TT_TO_DEVICE, .device = {TT_CPU, 0}};
   int n, m, k;
-  const double ulps = is_random(s->row) ? random_ulps(s->row) : exact ? 0 : 8;
+  const double ulps = is_random(s->row) ? row_samples(s->row)->drawn->ulps : exact ? 0 : 8;
   doing = "device";
   DO(s, call(s, want, &n));
   DO(&t, call(&t, got, &m));
@@ -584,16 +527,10 @@ typedef struct Leaves {
 
 /* Running statistics and class weights have no gradient, in PyTorch neither. */
 static int takes_gradient(const Sample* s, tt_tensor* const* place) {
+  const char* const* without = row_samples(s->row)->no_gradient;
   int i;
-  for (i = 0; i < s->row->n_args; i++)
-    if (place == (tt_tensor* const*)&s->args[i].tensor &&
-        strncmp(s->row->args[i].name, "running_", 8) == 0)
-      return 0;
-  if (strcmp(s->row->samples, "nll_loss") && strcmp(s->row->samples, "cross_entropy")) return 1;
-  for (i = 0; i < s->row->n_args; i++)
-    if (place == (tt_tensor* const*)&s->args[i].tensor &&
-        strcmp(s->row->args[i].name, "weight") == 0)
-      return 0;
+  for (i = 0; i < 2 && without[i]; i++)
+    if (place == (tt_tensor* const*)&s->args[row_arg(s->row, without[i])].tensor) return 0;
   return 1;
 }
 
@@ -767,20 +704,7 @@ static void check_sample(const Sample* s, void* user) {
     if (s->special && is_integer(kDtypes[i])) break;
     OK(tt_scope_push(c));
     check_values(s, kDtypes[i], &exact);
-    if (base_ctx && kDtypes[i] != TT_F16) {
-      Sample t = with_dtype(s, kDtypes[i]);
-      tt_tensor* outs[kMaxOuts];
-      int n;
-      doing = "against the baseline";
-      if (!call(&t, outs, &n))
-        check_other_ctx(&t, base_ctx,
-                        is_random(s->row) ? random_ulps(s->row)
-                        : exact           ? 0
-                                          : 4,
-                        is_scaled(s->row)             ? 8
-                        : is_summed(s->row) && !exact ? 16
-                                                      : 0);
-    }
+    if (base_ctx && kDtypes[i] != TT_F16) check_baseline(s, kDtypes[i], exact);
     OK(tt_scope_pop(c, NULL, 0));
   }
   if (device_type == TT_CPU) {
@@ -799,8 +723,7 @@ static void check_sample(const Sample* s, void* user) {
 static void test_row(void** state) {
   const Row* r = *state;
   const int before = n_samples;
-  if (!each_sample(r, check_sample, NULL))
-    fail_msg("%s: samples \"%s\" is no family of samples.c", r->name, r->samples);
+  each_sample(r, check_sample, NULL);
   if (n_samples == before) fail_msg("%s has no sample", r->name);
 }
 

@@ -6,14 +6,24 @@
 
 /* ---- scratch memory ---- */
 
-static void* blocks[4096];
-static int n_blocks;
+typedef union Block { /* what lies before the memory given out */
+  union Block* next;
+  long double alignment;
+} Block;
+static Block* blocks;
 void* scratch(size_t bytes) {
-  assert_true(n_blocks < 4096);
-  return blocks[n_blocks++] = calloc(1, bytes + 16);
+  Block* b = calloc(1, sizeof *b + bytes);
+  assert_non_null(b);
+  b->next = blocks;
+  blocks = b;
+  return b + 1;
 }
 void scratch_clear(void) {
-  while (n_blocks) free(blocks[--n_blocks]);
+  while (blocks) {
+    Block* next = blocks->next;
+    free(blocks);
+    blocks = next;
+  }
 }
 
 /* ---- arrays ---- */
@@ -96,7 +106,9 @@ static int has(const Inputs* in, const char* name) {
 static double number_arg(const Inputs* in, const char* name, double otherwise) {
   const tt_value* v = has(in, name) ? given(in, name) : NULL;
   if (!v) return otherwise;
-  return v->tag == TT_VAL_SCALAR ? v->scalar.re : v->tag == TT_VAL_FLOAT ? v->f : (double)v->i;
+  if (v->tag == TT_VAL_FLOAT) return v->f;
+  if (v->tag != TT_VAL_SCALAR) return (double)v->i;
+  return v->scalar.kind == TT_SCALAR_INT ? (double)v->scalar.i : v->scalar.re;
 }
 static int64_t int_arg(const Inputs* in, const char* name, int64_t otherwise) {
   return (int64_t)number_arg(in, name, (double)otherwise);
