@@ -150,6 +150,7 @@ static TensorPair run_indexed(PoolPlan p, const Tensor& self, bool want_index) {
 // x: NULL for averages
 static TensorRef run_backward(const Kernel& kernel, PoolPlan p, const Tensor& grad, Ints size,
                               const Tensor* x) {
+  if (!grad.numel) return op::zeros(size, grad.dtype, grad.device);
   const Dtype wide = wide_of(grad.dtype);
   TensorRef g = image_input(grad, p.channels_last, wide);
   TensorRef dx = new_image(size, p.channels_last, wide, grad.device);
