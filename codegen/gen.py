@@ -44,7 +44,7 @@ def generate():
     """Path -> text of every generated file."""
     ops = schema.load(ROOT / "src/ops/decl", ROOT)
     groups = classes.load_classes(ROOT)
-    files = cxx.generate(ops, groups)
+    files = cxx.generate(ops, groups, ROOT)
     files |= c.generate(ops, groups, ROOT)
     api = headers.load(ROOT, files)
     files |= tests.generate(ops, groups, api, ROOT)

@@ -1,10 +1,10 @@
 """The C++ side: internal API, implementations, autograd, modules, the list of all operators."""
-from codegen.cxx import autograd, build_lists, manifest, modules, ops as operators
+from codegen.cxx import autograd, build_lists, manifest, modules, ops as operators, plans
 
 
-def generate(ops, groups):
+def generate(ops, groups, root):
     files = operators.generate(ops) | autograd.generate(ops) | manifest.generate(ops)
-    return files | modules.generate(ops, groups)
+    return files | modules.generate(ops, groups) | plans.generate(root)
 
 
 def generate_build_lists(files, api):

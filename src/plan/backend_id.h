@@ -7,43 +7,36 @@
 #pragma once
 
 #include "core/backend.h"
-#include "plan/index_plan.h"
-#include "plan/matmul_plan.h"
-#include "plan/optim_plan.h"
-#include "plan/random_plan.h"
-#include "plan/reduce_plan.h"
-#include "plan/row_plan.h"
+#include "plan/gen/plans.h"
+
+#include <stddef.h>
 
 namespace TT_NS {
 
-constexpr uint64_t kPlanRevision = 1;  // raised when a plan's meaning changes but not its size
+constexpr uint64_t kPlanRevision = 1;  // raised when a plan's meaning changes but not its layout
+
+// The size of each plan struct and the offsets of its fields.
+inline constexpr uint64_t kPlanLayout[] = {
+#define TT_PLAN(type) sizeof(type),
+#define TT_PLAN_FIELD(type, field) offsetof(type, field),
+#include "plan/gen/backend_plans.inc"
+#undef TT_PLAN
+#undef TT_PLAN_FIELD
+};
 
 struct BackendId {
   uint64_t value = 0xcbf29ce484222325u;  // FNV-1a
 
   constexpr BackendId()
-      : BackendId(BackendId(0)
-                      .number(kPlanRevision)
-                      .number(sizeof(CudaBackend))
-                      .number(sizeof(ElementPlan))
-                      .number(sizeof(ReducePlan))
-                      .number(sizeof(SoftmaxPlan))
-                      .number(sizeof(LayerNormPlan))
-                      .number(sizeof(LayerNormBackwardPlan))
-                      .number(sizeof(ClassLossPlan))
-                      .number(sizeof(MatmulPlan))
-                      .number(sizeof(RandomPlan))
-                      .number(sizeof(IndexPlan))
-                      .number(sizeof(IndexCheckPlan))
-                      .number(sizeof(NonzeroPlan))
-                      .number(sizeof(ArangePlan))
-                      .number(sizeof(OptimPlan))
-                      .number(sizeof(OptimItem))
-                      .number(sizeof(ClipPlan))
-                      .number(sizeof(ClipItem))) {}
+      : BackendId(BackendId(0).number(kPlanRevision).number(sizeof(CudaBackend)).plans()) {}
   constexpr BackendId number(uint64_t v) const {
     BackendId id = *this;
     for (int i = 0; i < 8; i++, v >>= 8) id.mix(uint8_t(v));
+    return id;
+  }
+  constexpr BackendId plans() const {
+    BackendId id = *this;
+    for (uint64_t v : kPlanLayout) id = id.number(v);
     return id;
   }
   constexpr BackendId kernel(const char* name) const {

@@ -1,14 +1,8 @@
 """What the generator refuses in the samples of the op table, and what it makes of accepted ones."""
-import sys
-from pathlib import Path
-
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from codegen.model.schema import Op, parse_schema  # noqa: E402
-from codegen.tests import samples  # noqa: E402
+from codegen.model.schema import Op, parse_schema
+from codegen.tests import samples
+from conftest import ROOT
 
 ADD = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor"
 ADD_SCALAR = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor"
